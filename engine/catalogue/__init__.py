@@ -1,0 +1,231 @@
+"""The one list of names: statistics, events, options, errors and constants of the wire.
+
+The tables are TOML files in this folder.  This package reads them and imports nothing else of Heliograph, so every room
+may use it.  `names` derives every other spelling; `generate` writes the C headers and the reference pages.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+__all__ = [
+    "Cell",
+    "Derived",
+    "Error",
+    "Event",
+    "Option",
+    "Scope",
+    "Split",
+    "Statistic",
+    "derived",
+    "errors",
+    "events",
+    "options",
+    "protocol",
+    "scopes",
+]
+
+Kind = Literal["counter", "gauge", "peak", "histogram"]
+Severity = Literal["info", "warning", "error"]
+
+_FOLDER = Path(__file__).parent
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """One statistic counted in several cells, one per value of `label`."""
+
+    label: str
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One 64-bit word of an object's record."""
+
+    name: str
+    statistic: Statistic
+    value: str | None
+    """Value of the statistic's split label, None when it is not split."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statistic:
+    """One thing that is counted, within a scope."""
+
+    scope: str
+    name: str
+    kind: Kind
+    unit: str
+    level: int
+    help: str
+    split: Split | None = None
+
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        """The cells that hold it, in the order of the record."""
+        if self.split is None:
+            return (Cell(self.name, self, None),)
+        return tuple(Cell(f"{self.name}_{value}", self, value) for value in self.split.values)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """A kind of object that carries statistics."""
+
+    name: str
+    id: int
+    help: str
+    labels: tuple[str, ...]
+    info: tuple[str, ...]
+    statistics: tuple[Statistic, ...]
+
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        """Every cell of the record, in its order."""
+        return tuple(cell for statistic in self.statistics for cell in statistic.cells)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A kind of thing that happens once and is told."""
+
+    name: str
+    id: int
+    severity: Severity
+    arguments: tuple[str, ...]
+    help: str
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """A family no engine counts: worked out by the monitor, or said by an exporter of itself."""
+
+    name: str
+    kind: Literal["counter", "gauge"]
+    unit: str
+    labels: tuple[str, ...]
+    help: str
+    stamp: bool = False
+    """The value is a moment, not a duration."""
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """A setting of an instance, transmitter or receiver."""
+
+    name: str
+    on: tuple[str, ...]
+    type: Literal["string", "choice", "integer", "float", "boolean"]
+    default: str | int | float | bool
+    help: str
+    unit: str = ""
+    choices: tuple[str, ...] = ()
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Error:
+    """An error code of the C interface and the Python class that carries it."""
+
+    name: str
+    value: int
+    python: str
+    help: str
+
+
+def _table(name: str) -> dict[str, Any]:
+    with (_FOLDER / f"{name}.toml").open("rb") as file:
+        return tomllib.load(file)
+
+
+def _statistic(scope: str, name: str, row: Mapping[str, Any]) -> Statistic:
+    split = row.get("split")
+    return Statistic(
+        scope=scope,
+        name=name,
+        kind=row["kind"],
+        unit=row["unit"],
+        level=row["level"],
+        help=row["help"],
+        split=Split(split["label"], tuple(split["values"])) if split else None,
+    )
+
+
+@cache
+def scopes() -> Mapping[str, Scope]:
+    """Every scope by name, in the order of their ids."""
+    return {
+        name: Scope(
+            name=name,
+            id=row["id"],
+            help=row["help"],
+            labels=tuple(row["labels"]),
+            info=tuple(row["info"]),
+            statistics=tuple(_statistic(name, key, stat) for key, stat in row["stat"].items()),
+        )
+        for name, row in _table("statistics")["scope"].items()
+    }
+
+
+@cache
+def events() -> Mapping[str, Event]:
+    """Every event by name."""
+    return {
+        name: Event(name, row["id"], row["severity"], tuple(row["arguments"]), row["help"])
+        for name, row in _table("events")["event"].items()
+    }
+
+
+@cache
+def derived() -> Mapping[str, Derived]:
+    """Every derived family by name."""
+    return {
+        name: Derived(name, row["kind"], row["unit"], tuple(row["labels"]), row["help"], row.get("stamp", False))
+        for name, row in _table("derived")["family"].items()
+    }
+
+
+@cache
+def options() -> Mapping[str, Option]:
+    """Every option by name."""
+    return {
+        name: Option(
+            name=name,
+            on=tuple(row["on"]),
+            type=row["type"],
+            default=row["default"],
+            help=row["help"],
+            unit=row.get("unit", ""),
+            choices=tuple(row.get("choices", ())),
+            low=row.get("low"),
+            high=row.get("high"),
+        )
+        for name, row in _table("options")["option"].items()
+    }
+
+
+@cache
+def errors() -> Mapping[str, Error]:
+    """Every error by name."""
+    return {
+        name: Error(name, row["value"], row["python"], row["help"])
+        for name, row in _table("errors")["error"].items()
+    }
+
+
+@cache
+def protocol() -> Mapping[str, int]:
+    """Every wire constant by its dotted name, such as ``pgm.packet_type.ODATA``."""
+    return {
+        f"{protocol}.{group}.{name}": value
+        for protocol, groups in _table("protocol").items()
+        for group, rows in groups.items()
+        for name, value in rows.items()
+    }

@@ -1,0 +1,297 @@
+"""Write the C headers and the reference pages from the catalogue.
+
+``python engine/catalogue/generate.py`` writes them, ``--check`` only compares and exits with 1 when one is stale.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+if __package__ in (None, ""):  # run as a file, before anything is installed: find the package by its folder
+    import importlib.util
+
+    _spec = importlib.util.spec_from_file_location(
+        "heliograph.engine.catalogue", Path(__file__).with_name("__init__.py")
+    )
+    assert _spec and _spec.loader
+    catalogue = importlib.util.module_from_spec(_spec)
+    sys.modules["heliograph.engine.catalogue"] = catalogue
+    _spec.loader.exec_module(catalogue)
+else:
+    from heliograph.engine import catalogue
+
+ENGINE = Path(__file__).resolve().parent.parent
+
+_C_HEAD = "/* Generated from engine/catalogue/{source}.toml by generate.py; do not edit. */\n"
+_MD_HEAD = "<!-- Generated from engine/catalogue/{source}.toml by generate.py; do not edit. -->\n"
+
+
+def _guard(name: str, body: str) -> str:
+    macro = f"HELIO_{name.upper()}_H"
+    return f"#ifndef {macro}\n#define {macro}\n\n{body}\n#endif\n"
+
+
+def _c_string(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _list_macro(name: str, rows: list[str]) -> str:
+    return f"#define {name} \\\n" + " \\\n".join(f"    {row}" for row in rows) + "\n"
+
+
+def statistics_header() -> str:
+    """Records, scope numbers and X-macro lists: X(cell, KIND, unit, level, statistic, label, value, help)."""
+    scopes = catalogue.scopes().values()
+    out = ["#include <stdatomic.h>", "#include <stdint.h>", ""]
+    out.append("typedef enum helio_scope {")
+    out += [f"    HELIO_SCOPE_{scope.name.upper()} = {scope.id}," for scope in scopes]
+    out += ["} helio_scope;", ""]
+    out.append("/* X(SCOPE, scope, id, labels joined by ',', info joined by ',', help) */")
+    out.append(
+        _list_macro(
+            "HELIO_SCOPES(X)",
+            [
+                f"X({s.name.upper()}, {s.name}, {s.id}, {_c_string(','.join(s.labels))}, "
+                f"{_c_string(','.join(s.info))}, {_c_string(s.help)})"
+                for s in scopes
+            ],
+        )
+    )
+    for scope in scopes:
+        macro = scope.name.upper()
+        out.append("/* X(cell, KIND, unit, level, statistic, label, value, help) */")
+        out.append(
+            _list_macro(
+                f"HELIO_STATS_{macro}(X)",
+                [
+                    f"X({cell.name}, {cell.statistic.kind.upper()}, {_c_string(cell.statistic.unit)}, "
+                    f"{cell.statistic.level}, {_c_string(cell.statistic.name)}, "
+                    f"{_c_string(cell.statistic.split.label if cell.statistic.split else '')}, "
+                    f"{_c_string(cell.value or '')}, {_c_string(cell.statistic.help)})"
+                    for cell in scope.cells
+                ],
+            )
+        )
+        out.append(f"/* {scope.help} One writer; `guard` is odd while a group of cells changes. */")
+        out.append(f"typedef struct helio_{scope.name}_stats {{")
+        out.append("    _Atomic uint64_t guard;")
+        out += [f"    _Atomic uint64_t {cell.name};" for cell in scope.cells]
+        out += [f"}} helio_{scope.name}_stats;", ""]
+        histograms = [cell.name for cell in scope.cells if cell.statistic.kind == "histogram"]
+        out.append(f"enum {{ /* indexes of a {scope.name}'s histograms */")
+        out += [f"    HELIO_{macro}_{name.upper()}," for name in histograms]
+        out += [f"    HELIO_{macro}_HISTOGRAMS", "};", ""]
+    return "\n".join(out)
+
+
+def events_header() -> str:
+    """Event numbers and the list X(NAME, name, id, SEVERITY, arguments joined by ',', help)."""
+    rows = catalogue.events().values()
+    out = [
+        "typedef enum helio_severity { HELIO_INFO, HELIO_WARNING, HELIO_ERROR } helio_severity;",
+        "",
+        "typedef enum helio_event_id {",
+    ]
+    out += [f"    HELIO_EVENT_{row.name.upper()} = {row.id}," for row in rows]
+    out += ["} helio_event_id;", "", "/* X(NAME, name, id, SEVERITY, arguments joined by ',', help) */"]
+    out.append(
+        _list_macro(
+            "HELIO_EVENTS(X)",
+            [
+                f"X({row.name.upper()}, {row.name}, {row.id}, {row.severity.upper()}, "
+                f"{_c_string(','.join(row.arguments))}, {_c_string(row.help)})"
+                for row in rows
+            ],
+        )
+    )
+    return "\n".join(out)
+
+
+def options_header() -> str:
+    """The list X(NAME, name, TYPE, on, low, high, default as text, choices joined by ',', help)."""
+    rows = catalogue.options().values()
+    bits = {"instance": "HELIO_ON_INSTANCE", "transmitter": "HELIO_ON_TRANSMITTER", "receiver": "HELIO_ON_RECEIVER"}
+    out = [
+        "enum { HELIO_ON_INSTANCE = 1, HELIO_ON_TRANSMITTER = 2, HELIO_ON_RECEIVER = 4 };",
+        "",
+        "typedef enum helio_option_type {",
+        "    HELIO_OPTION_STRING, HELIO_OPTION_CHOICE, HELIO_OPTION_INTEGER, HELIO_OPTION_FLOAT, HELIO_OPTION_BOOLEAN",
+        "} helio_option_type;",
+        "",
+        "typedef enum helio_option_id {",
+    ]
+    out += [f"    HELIO_OPTION_ID_{row.name.upper()}," for row in rows]
+    out += ["    HELIO_OPTIONS_COUNT", "} helio_option_id;", ""]
+    for row in rows:
+        if row.type == "choice":
+            out.append(f"enum {{ /* choices of {row.name} */")
+            out += [f"    HELIO_{row.name.upper()}_{choice.upper()}," for choice in row.choices]
+            out += ["};", ""]
+    out.append("/* X(NAME, name, TYPE, on, low, high, default as text, choices joined by ',', help) */")
+    out.append(
+        _list_macro(
+            "HELIO_OPTIONS(X)",
+            [
+                f"X({row.name.upper()}, {row.name}, {row.type.upper()}, {' | '.join(bits[o] for o in row.on)}, "
+                f"{float(row.low or 0)!r}, {float(row.high or 0)!r}, {_c_string(str(row.default))}, "
+                f"{_c_string(','.join(row.choices))}, {_c_string(row.help)})"
+                for row in rows
+            ],
+        )
+    )
+    return "\n".join(out)
+
+
+def protocol_header() -> str:
+    """Constants of the wire as one enum per group."""
+    out: list[str] = []
+    groups: dict[str, list[str]] = {}
+    for dotted, value in catalogue.protocol().items():
+        protocol, group, name = dotted.split(".")
+        infix = {"packet_type": "TYPE_", "size": "", "kind": "KIND_"}.get(group, f"{group.upper()}_")
+        groups.setdefault(f"{protocol} {group}", []).append(
+            f"    HELIO_{protocol.upper()}_{infix}{name} = {value:#x},"
+        )
+    for title, rows in groups.items():
+        out += [f"enum {{ /* {title.replace('_', ' ')} */", *rows, "};", ""]
+    return "\n".join(out)
+
+
+def errors_header() -> str:
+    """Error codes of the C interface and the list X(NAME, value, help)."""
+    rows = catalogue.errors().values()
+    out = ["typedef enum helio_error {", "    HELIO_OK = 0,"]
+    out += [f"    HELIO_ERR_{row.name} = {row.value}, /* {row.help} */" for row in rows]
+    out += ["} helio_error;", "", "/* X(NAME, value, help) */"]
+    out.append(_list_macro("HELIO_ERRORS(X)", [f"X({r.name}, {r.value}, {_c_string(r.help)})" for r in rows]))
+    return "\n".join(out)
+
+
+def _md_table(head: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> str:
+    lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
+    lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def statistics_page() -> str:
+    """Reference of the statistics, one table per scope."""
+    out = ["# Statistics\n"]
+    for scope in catalogue.scopes().values():
+        out.append(f"\n## {scope.name}\n\n{scope.help} Identified by {', '.join(scope.labels)}.\n\n")
+        out.append(
+            _md_table(
+                ("statistic", "kind", "unit", "level", "meaning"),
+                (
+                    (
+                        f"`{s.name}`" + (f" by {s.split.label}: {', '.join(s.split.values)}" if s.split else ""),
+                        s.kind,
+                        s.unit or "number",
+                        str(s.level),
+                        s.help,
+                    )
+                    for s in scope.statistics
+                ),
+            )
+        )
+    return "".join(out)
+
+
+def derived_page() -> str:
+    """Reference of the families that the monitor and the exporters derive."""
+    return "# Derived families\n\n" + _md_table(
+        ("family", "kind", "unit", "labels", "meaning"),
+        (
+            (f"`{d.name}`", d.kind, d.unit or "number", ", ".join(d.labels) or "none", d.help)
+            for d in catalogue.derived().values()
+        ),
+    )
+
+
+def events_page() -> str:
+    """Reference of the events."""
+    return "# Events\n\n" + _md_table(
+        ("event", "id", "severity", "arguments", "meaning"),
+        (
+            (f"`{e.name}`", str(e.id), e.severity, ", ".join(e.arguments) or "none", e.help)
+            for e in catalogue.events().values()
+        ),
+    )
+
+
+def options_page() -> str:
+    """Reference of the options."""
+
+    def bounds(option: catalogue.Option) -> str:
+        if option.choices:
+            return ", ".join(option.choices)
+        return "" if option.low is None else f"{option.low} to {option.high} {option.unit}".rstrip()
+
+    return "# Options\n\n" + _md_table(
+        ("option", "of", "type", "range", "default", "meaning"),
+        (
+            (f"`{o.name}`", ", ".join(o.on), o.type, bounds(o), f"`{o.default}`" if o.default != "" else "", o.help)
+            for o in catalogue.options().values()
+        ),
+    )
+
+
+def errors_page() -> str:
+    """Reference of the errors."""
+    return "# Errors\n\n" + _md_table(
+        ("code", "value", "Python class", "meaning"),
+        ((f"`HELIO_ERR_{e.name}`", str(e.value), f"`{e.python}`", e.help) for e in catalogue.errors().values()),
+    )
+
+
+def protocol_page() -> str:
+    """Reference of the wire constants."""
+    return "# Constants of the wire\n\n" + _md_table(
+        ("name", "value"), ((f"`{name}`", f"{value:#04x}") for name, value in catalogue.protocol().items())
+    )
+
+
+HEADERS: Mapping[str, tuple[str, Callable[[], str]]] = {
+    "core/generated/statistics.h": ("statistics", statistics_header),
+    "core/generated/events.h": ("events", events_header),
+    "core/generated/options.h": ("options", options_header),
+    "core/generated/protocol.h": ("protocol", protocol_header),
+    "include/heliograph/errors.h": ("errors", errors_header),
+}
+PAGES: Mapping[str, tuple[str, Callable[[], str]]] = {
+    "docs/statistics.md": ("statistics", statistics_page),
+    "docs/derived.md": ("derived", derived_page),
+    "docs/events.md": ("events", events_page),
+    "docs/options.md": ("options", options_page),
+    "docs/errors.md": ("errors", errors_page),
+    "docs/protocol.md": ("protocol", protocol_page),
+}
+
+
+def outputs() -> Iterator[tuple[Path, str]]:
+    """Each generated file and the text it must have."""
+    for name, (source, body) in HEADERS.items():
+        guard = Path(name).stem if name.startswith("include") else f"generated_{Path(name).stem}"
+        yield ENGINE / name, _C_HEAD.format(source=source) + _guard(guard, body())
+    for name, (source, body) in PAGES.items():
+        yield ENGINE / name, _MD_HEAD.format(source=source) + body()
+
+
+def main() -> int:
+    """Write the files, or with ``--check`` name the stale ones."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="compare only; exit 1 when a file is stale")
+    check = parser.parse_args().check
+    stale = [(path, text) for path, text in outputs() if not path.exists() or path.read_text() != text]
+    for path, text in stale:
+        print(("stale: " if check else "wrote: ") + str(path.relative_to(ENGINE.parent)))
+        if not check:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+    return 1 if check and stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

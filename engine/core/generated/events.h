@@ -1,0 +1,45 @@
+/* Generated from engine/catalogue/events.toml by generate.py; do not edit. */
+#ifndef HELIO_GENERATED_EVENTS_H
+#define HELIO_GENERATED_EVENTS_H
+
+typedef enum helio_severity { HELIO_INFO, HELIO_WARNING, HELIO_ERROR } helio_severity;
+
+typedef enum helio_event_id {
+    HELIO_EVENT_INSTANCE_STARTED = 1,
+    HELIO_EVENT_INSTANCE_STOPPED = 2,
+    HELIO_EVENT_STREAM_OPENED = 3,
+    HELIO_EVENT_STREAM_CLOSED = 4,
+    HELIO_EVENT_STREAM_SILENT = 5,
+    HELIO_EVENT_PACKETS_LOST = 6,
+    HELIO_EVENT_MESSAGES_LOST = 7,
+    HELIO_EVENT_PEER_SEEN = 8,
+    HELIO_EVENT_RECEIVE_QUEUE_FULL = 9,
+    HELIO_EVENT_RECEIVE_QUEUE_DRAINED = 10,
+    HELIO_EVENT_SOCKET_DROPS = 11,
+    HELIO_EVENT_SEND_FAILED = 12,
+    HELIO_EVENT_FOREIGN_TRAFFIC = 13,
+    HELIO_EVENT_STREAM_CONFLICT = 14,
+    HELIO_EVENT_SOCKET_BUFFER_SMALL = 15,
+    HELIO_EVENT_TOPIC_CONFLICT = 16,
+} helio_event_id;
+
+/* X(NAME, name, id, SEVERITY, arguments joined by ',', help) */
+#define HELIO_EVENTS(X) \
+    X(INSTANCE_STARTED, instance_started, 1, INFO, "pid", "An engine came up.") \
+    X(INSTANCE_STOPPED, instance_stopped, 2, INFO, "pid", "An engine shut down cleanly.") \
+    X(STREAM_OPENED, stream_opened, 3, INFO, "first_sequence", "A receiver met a new stream.") \
+    X(STREAM_CLOSED, stream_closed, 4, INFO, "last_sequence", "A stream ended: its source said so.") \
+    X(STREAM_SILENT, stream_silent, 5, WARNING, "silent_ns", "Nothing was heard from a stream for the expiry time; it was dropped.") \
+    X(PACKETS_LOST, packets_lost, 6, ERROR, "first_sequence,packets,reason", "Packets are unrecoverable. Reported once per range, in stream order.") \
+    X(MESSAGES_LOST, messages_lost, 7, ERROR, "first_message,messages", "Messages of a topic are unrecoverable. Reported once per range, in stream order.") \
+    X(PEER_SEEN, peer_seen, 8, INFO, "", "A receiver asked a stream for repairs for the first time.") \
+    X(RECEIVE_QUEUE_FULL, receive_queue_full, 9, WARNING, "queue_bytes", "The application does not keep up: its receive queue is full and delivery waits.") \
+    X(RECEIVE_QUEUE_DRAINED, receive_queue_drained, 10, INFO, "queue_bytes", "A full receive queue fell below half and delivery goes on.") \
+    X(SOCKET_DROPS, socket_drops, 11, WARNING, "packets", "The kernel dropped datagrams because a socket's receive buffer was full.") \
+    X(SEND_FAILED, send_failed, 12, ERROR, "errno", "The driver could not send.") \
+    X(FOREIGN_TRAFFIC, foreign_traffic, 13, WARNING, "", "Another program's PGM traffic or malformed datagrams arrive on this endpoint.") \
+    X(STREAM_CONFLICT, stream_conflict, 14, ERROR, "", "One stream identity is used from two addresses.") \
+    X(SOCKET_BUFFER_SMALL, socket_buffer_small, 15, WARNING, "wanted_bytes,got_bytes", "The kernel gave a smaller socket buffer than was asked for.") \
+    X(TOPIC_CONFLICT, topic_conflict, 16, ERROR, "", "Two topic names share one topic identifier on a stream.")
+
+#endif

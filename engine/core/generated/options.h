@@ -1,0 +1,101 @@
+/* Generated from engine/catalogue/options.toml by generate.py; do not edit. */
+#ifndef HELIO_GENERATED_OPTIONS_H
+#define HELIO_GENERATED_OPTIONS_H
+
+enum { HELIO_ON_INSTANCE = 1, HELIO_ON_TRANSMITTER = 2, HELIO_ON_RECEIVER = 4 };
+
+typedef enum helio_option_type {
+    HELIO_OPTION_STRING, HELIO_OPTION_CHOICE, HELIO_OPTION_INTEGER, HELIO_OPTION_FLOAT, HELIO_OPTION_BOOLEAN
+} helio_option_type;
+
+typedef enum helio_option_id {
+    HELIO_OPTION_ID_NAME,
+    HELIO_OPTION_ID_MODE,
+    HELIO_OPTION_ID_IDLE,
+    HELIO_OPTION_ID_CPU,
+    HELIO_OPTION_ID_STATS,
+    HELIO_OPTION_ID_SEGMENT_DIR,
+    HELIO_OPTION_ID_SEGMENT_BYTES,
+    HELIO_OPTION_ID_LEVEL,
+    HELIO_OPTION_ID_INTERFACE,
+    HELIO_OPTION_ID_TTL,
+    HELIO_OPTION_ID_MTU,
+    HELIO_OPTION_ID_SOCKET_BUFFER,
+    HELIO_OPTION_ID_INJECT_LOSS,
+    HELIO_OPTION_ID_SEND_WINDOW,
+    HELIO_OPTION_ID_SUBMIT_QUEUE,
+    HELIO_OPTION_ID_MAX_MESSAGE_BYTES,
+    HELIO_OPTION_ID_LINGER,
+    HELIO_OPTION_ID_HEARTBEAT_MIN,
+    HELIO_OPTION_ID_HEARTBEAT_MAX,
+    HELIO_OPTION_ID_AMBIENT_INTERVAL,
+    HELIO_OPTION_ID_ANNOUNCE_INTERVAL,
+    HELIO_OPTION_ID_REPAIR_LINGER,
+    HELIO_OPTION_ID_RECEIVE_WINDOW,
+    HELIO_OPTION_ID_RECEIVE_QUEUE,
+    HELIO_OPTION_ID_REORDER_PACKETS,
+    HELIO_OPTION_ID_REORDER_TIME,
+    HELIO_OPTION_ID_NAK_BACKOFF,
+    HELIO_OPTION_ID_NAK_REPEAT,
+    HELIO_OPTION_ID_NAK_DATA,
+    HELIO_OPTION_ID_NAK_RETRIES,
+    HELIO_OPTION_ID_NAK_DEADLINE,
+    HELIO_OPTION_ID_STREAM_EXPIRY,
+    HELIO_OPTION_ID_MAX_STREAMS,
+    HELIO_OPTIONS_COUNT
+} helio_option_id;
+
+enum { /* choices of mode */
+    HELIO_MODE_THREAD,
+    HELIO_MODE_POLL,
+};
+
+enum { /* choices of idle */
+    HELIO_IDLE_SPIN,
+    HELIO_IDLE_YIELD,
+    HELIO_IDLE_BACKOFF,
+    HELIO_IDLE_BLOCK,
+};
+
+enum { /* choices of stats */
+    HELIO_STATS_SEGMENT,
+    HELIO_STATS_MEMORY,
+};
+
+/* X(NAME, name, TYPE, on, low, high, default as text, choices joined by ',', help) */
+#define HELIO_OPTIONS(X) \
+    X(NAME, name, STRING, HELIO_ON_INSTANCE, 0.0, 0.0, "", "", "Name of the instance; default: the program's name and process id.") \
+    X(MODE, mode, CHOICE, HELIO_ON_INSTANCE, 0.0, 0.0, "thread", "thread,poll", "thread: the engine runs on its own thread; poll: the caller runs it.") \
+    X(IDLE, idle, CHOICE, HELIO_ON_INSTANCE, 0.0, 0.0, "backoff", "spin,yield,backoff,block", "What the engine thread does when there is nothing to do.") \
+    X(CPU, cpu, INTEGER, HELIO_ON_INSTANCE, -1.0, 4095.0, "-1", "", "Core the engine thread is bound to; -1: any.") \
+    X(STATS, stats, CHOICE, HELIO_ON_INSTANCE, 0.0, 0.0, "segment", "segment,memory", "segment: count into shared memory for monitors; memory: count privately.") \
+    X(SEGMENT_DIR, segment_dir, STRING, HELIO_ON_INSTANCE, 0.0, 0.0, "", "", "Folder of the stats segments; default: $HELIOGRAPH_SEGMENT_DIR or /dev/shm/heliograph.") \
+    X(SEGMENT_BYTES, segment_bytes, INTEGER, HELIO_ON_INSTANCE, 1048576.0, 4294967296.0, "67108864", "", "Size of the stats segment; pages never written cost no memory.") \
+    X(LEVEL, level, INTEGER, HELIO_ON_INSTANCE, 0.0, 3.0, "2", "", "Level of detail of the statistics.") \
+    X(INTERFACE, interface, STRING, HELIO_ON_TRANSMITTER | HELIO_ON_RECEIVER, 0.0, 0.0, "", "", "IPv4 address of the network interface for multicast.") \
+    X(TTL, ttl, INTEGER, HELIO_ON_TRANSMITTER, 0.0, 255.0, "1", "", "Time to live of multicast packets.") \
+    X(MTU, mtu, INTEGER, HELIO_ON_TRANSMITTER | HELIO_ON_RECEIVER, 576.0, 65535.0, "1500", "", "Largest IP packet, headers included.") \
+    X(SOCKET_BUFFER, socket_buffer, INTEGER, HELIO_ON_TRANSMITTER | HELIO_ON_RECEIVER, 4096.0, 1073741824.0, "4194304", "", "Kernel socket buffer asked for.") \
+    X(INJECT_LOSS, inject_loss, FLOAT, HELIO_ON_RECEIVER, 0.0, 1.0, "0.0", "", "Share of the received packets thrown away before the engine sees them; for trials of a lossy network only.") \
+    X(SEND_WINDOW, send_window, INTEGER, HELIO_ON_TRANSMITTER, 16.0, 4194304.0, "16384", "", "Packets kept for repair; rounded up to a power of two.") \
+    X(SUBMIT_QUEUE, submit_queue, INTEGER, HELIO_ON_TRANSMITTER, 65536.0, 1073741824.0, "4194304", "", "Size of the queue between the application and the engine thread; rounded up to a power of two.") \
+    X(MAX_MESSAGE_BYTES, max_message_bytes, INTEGER, HELIO_ON_TRANSMITTER | HELIO_ON_RECEIVER, 1.0, 1073741824.0, "67108864", "", "Largest message.") \
+    X(LINGER, linger, FLOAT, HELIO_ON_TRANSMITTER, 0.0, 3600.0, "1.0", "", "How long a closed transmitter goes on answering requests for repair.") \
+    X(HEARTBEAT_MIN, heartbeat_min, FLOAT, HELIO_ON_TRANSMITTER, 5e-05, 10.0, "0.0005", "", "First heartbeat (SPM) after data; bounds the time to find the loss of the last packet.") \
+    X(HEARTBEAT_MAX, heartbeat_max, FLOAT, HELIO_ON_TRANSMITTER, 0.001, 300.0, "1.0", "", "Longest interval between heartbeats; each silent one doubles the interval up to this.") \
+    X(AMBIENT_INTERVAL, ambient_interval, FLOAT, HELIO_ON_TRANSMITTER, 0.001, 300.0, "0.5", "", "Interval of the ambient SPM, sent also while data flows.") \
+    X(ANNOUNCE_INTERVAL, announce_interval, FLOAT, HELIO_ON_TRANSMITTER, 0.01, 300.0, "1.0", "", "Interval at which a stream names its topics and their positions.") \
+    X(REPAIR_LINGER, repair_linger, FLOAT, HELIO_ON_TRANSMITTER, 0.0, 10.0, "0.0001", "", "Requests for a packet repaired less than this ago are ignored.") \
+    X(RECEIVE_WINDOW, receive_window, INTEGER, HELIO_ON_RECEIVER, 16.0, 4194304.0, "16384", "", "Packets held while an older one is missing or the queue is full; rounded up to a power of two.") \
+    X(RECEIVE_QUEUE, receive_queue, INTEGER, HELIO_ON_RECEIVER, 65536.0, 1073741824.0, "8388608", "", "Size of the queue between the engine and the application; rounded up to a power of two.") \
+    X(REORDER_PACKETS, reorder_packets, INTEGER, HELIO_ON_RECEIVER, 0.0, 64.0, "2", "", "Newer packets after which a missing one counts as lost.") \
+    X(REORDER_TIME, reorder_time, FLOAT, HELIO_ON_RECEIVER, 0.0, 10.0, "2e-05", "", "Time after which a missing packet counts as lost.") \
+    X(NAK_BACKOFF, nak_backoff, FLOAT, HELIO_ON_RECEIVER, 0.0, 60.0, "0.0001", "", "NAK_BO_IVL: a NAK waits a random time of at most this.") \
+    X(NAK_REPEAT, nak_repeat, FLOAT, HELIO_ON_RECEIVER, 1e-05, 60.0, "0.002", "", "NAK_RPT_IVL: wait for the confirmation before asking again; doubles up to 50 ms.") \
+    X(NAK_DATA, nak_data, FLOAT, HELIO_ON_RECEIVER, 1e-05, 60.0, "0.005", "", "NAK_RDATA_IVL: wait for the repair before asking again; doubles up to 100 ms.") \
+    X(NAK_RETRIES, nak_retries, INTEGER, HELIO_ON_RECEIVER, 0.0, 65535.0, "64", "", "NAK_NCF_RETRIES and NAK_DATA_RETRIES.") \
+    X(NAK_DEADLINE, nak_deadline, FLOAT, HELIO_ON_RECEIVER, 0.001, 3600.0, "1.0", "", "A packet missing longer than this is given up.") \
+    X(STREAM_EXPIRY, stream_expiry, FLOAT, HELIO_ON_RECEIVER, 0.01, 3600.0, "10.0", "", "A stream silent longer than this is dropped.") \
+    X(MAX_STREAMS, max_streams, INTEGER, HELIO_ON_RECEIVER, 1.0, 65536.0, "64", "", "Most streams one endpoint follows; more are refused and counted.")
+
+#endif

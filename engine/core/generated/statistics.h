@@ -1,0 +1,330 @@
+/* Generated from engine/catalogue/statistics.toml by generate.py; do not edit. */
+#ifndef HELIO_GENERATED_STATISTICS_H
+#define HELIO_GENERATED_STATISTICS_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+typedef enum helio_scope {
+    HELIO_SCOPE_INSTANCE = 1,
+    HELIO_SCOPE_TX_STREAM = 2,
+    HELIO_SCOPE_TRANSMITTER = 3,
+    HELIO_SCOPE_PEER = 4,
+    HELIO_SCOPE_RX_STREAM = 5,
+    HELIO_SCOPE_RECEIVER = 6,
+} helio_scope;
+
+/* X(SCOPE, scope, id, labels joined by ',', info joined by ',', help) */
+#define HELIO_SCOPES(X) \
+    X(INSTANCE, instance, 1, "instance", "version,host,pid,mode,idle,cpu", "One engine in one process.") \
+    X(TX_STREAM, tx_stream, 2, "instance,stream", "endpoint,address", "One numbered packet sequence being sent (a PGM transport session).") \
+    X(TRANSMITTER, transmitter, 3, "instance,topic,stream", "endpoint", "One topic being sent on a stream.") \
+    X(PEER, peer, 4, "instance,stream,peer", "", "One receiver as the transmitter's stream sees it.") \
+    X(RX_STREAM, rx_stream, 5, "instance,stream", "endpoint,source,feedback_address", "One numbered packet sequence being received (a PGM transport session).") \
+    X(RECEIVER, receiver, 6, "instance,topic,stream", "endpoint", "One topic being received from one stream.")
+
+/* X(cell, KIND, unit, level, statistic, label, value, help) */
+#define HELIO_STATS_INSTANCE(X) \
+    X(messages_sent, COUNTER, "messages", 0, "messages_sent", "", "", "Messages accepted from the application and put into packets.") \
+    X(messages_received, COUNTER, "messages", 0, "messages_received", "", "", "Messages delivered to the application.") \
+    X(bytes_sent, COUNTER, "bytes", 0, "bytes_sent", "", "", "Payload bytes of the messages sent.") \
+    X(bytes_received, COUNTER, "bytes", 0, "bytes_received", "", "", "Payload bytes of the messages delivered.") \
+    X(packets_sent, COUNTER, "packets", 0, "packets_sent", "", "", "PGM packets of any type handed to the driver.") \
+    X(packets_received, COUNTER, "packets", 0, "packets_received", "", "", "Datagrams read from the driver, valid or not.") \
+    X(packet_bytes_sent, COUNTER, "bytes", 0, "packet_bytes_sent", "", "", "Bytes of the PGM packets sent, headers included.") \
+    X(packet_bytes_received, COUNTER, "bytes", 0, "packet_bytes_received", "", "", "Bytes of the datagrams received, headers included.") \
+    X(nak_packets_sent, COUNTER, "packets", 0, "nak_packets_sent", "", "", "NAK packets sent by all receivers of this instance.") \
+    X(nak_packets_received, COUNTER, "packets", 0, "nak_packets_received", "", "", "NAK packets received by all streams of this instance.") \
+    X(naks_sent, COUNTER, "sequences", 0, "naks_sent", "", "", "Sequence numbers asked for in the NAK packets sent.") \
+    X(naks_received, COUNTER, "sequences", 0, "naks_received", "", "", "Sequence numbers asked for in the NAK packets received.") \
+    X(retransmits_sent, COUNTER, "packets", 0, "retransmits_sent", "", "", "Repair packets (RDATA) sent.") \
+    X(retransmit_bytes, COUNTER, "bytes", 0, "retransmit_bytes", "", "", "Bytes of the repair packets sent.") \
+    X(heartbeats_sent, COUNTER, "packets", 0, "heartbeats_sent", "", "", "Source path messages (SPM) sent.") \
+    X(heartbeats_received, COUNTER, "packets", 0, "heartbeats_received", "", "", "Source path messages (SPM) received.") \
+    X(invalid_packets_size, COUNTER, "packets", 0, "invalid_packets", "reason", "size", "Datagrams refused, by cause.") \
+    X(invalid_packets_version, COUNTER, "packets", 0, "invalid_packets", "reason", "version", "Datagrams refused, by cause.") \
+    X(invalid_packets_type, COUNTER, "packets", 0, "invalid_packets", "reason", "type", "Datagrams refused, by cause.") \
+    X(invalid_packets_checksum, COUNTER, "packets", 0, "invalid_packets", "reason", "checksum", "Datagrams refused, by cause.") \
+    X(invalid_packets_options, COUNTER, "packets", 0, "invalid_packets", "reason", "options", "Datagrams refused, by cause.") \
+    X(invalid_packets_address, COUNTER, "packets", 0, "invalid_packets", "reason", "address", "Datagrams refused, by cause.") \
+    X(invalid_packets_payload, COUNTER, "packets", 0, "invalid_packets", "reason", "payload", "Datagrams refused, by cause.") \
+    X(foreign_packets, COUNTER, "packets", 0, "foreign_packets", "", "", "Valid PGM data whose payload is not Heliograph's (another program on the group).") \
+    X(unknown_session_packets, COUNTER, "packets", 0, "unknown_session_packets", "", "", "Valid packets that belong to no stream of this instance.") \
+    X(send_would_block, COUNTER, "", 0, "send_would_block", "", "", "Sends refused because the submit queue was full.") \
+    X(send_errors, COUNTER, "packets", 0, "send_errors", "", "", "Packets the driver could not send.") \
+    X(socket_drops, COUNTER, "packets", 0, "socket_drops", "", "", "Datagrams the kernel dropped because a socket's receive buffer was full.") \
+    X(memory_used, GAUGE, "bytes", 0, "memory_used", "", "", "Memory held by windows, queues and buffers.") \
+    X(tx_streams, GAUGE, "", 0, "tx_streams", "", "", "Streams being sent.") \
+    X(rx_streams, GAUGE, "", 0, "rx_streams", "", "", "Streams being received.") \
+    X(transmitters, GAUGE, "", 0, "transmitters", "", "", "Topics being sent.") \
+    X(receivers, GAUGE, "", 0, "receivers", "", "", "Topic receivers open.") \
+    X(events_emitted, COUNTER, "", 0, "events_emitted", "", "", "Events written to the event ring.") \
+    X(objects_refused, COUNTER, "", 0, "objects_refused", "", "", "Statistics objects that found no room in the segment.")
+
+/* One engine in one process. One writer; `guard` is odd while a group of cells changes. */
+typedef struct helio_instance_stats {
+    _Atomic uint64_t guard;
+    _Atomic uint64_t messages_sent;
+    _Atomic uint64_t messages_received;
+    _Atomic uint64_t bytes_sent;
+    _Atomic uint64_t bytes_received;
+    _Atomic uint64_t packets_sent;
+    _Atomic uint64_t packets_received;
+    _Atomic uint64_t packet_bytes_sent;
+    _Atomic uint64_t packet_bytes_received;
+    _Atomic uint64_t nak_packets_sent;
+    _Atomic uint64_t nak_packets_received;
+    _Atomic uint64_t naks_sent;
+    _Atomic uint64_t naks_received;
+    _Atomic uint64_t retransmits_sent;
+    _Atomic uint64_t retransmit_bytes;
+    _Atomic uint64_t heartbeats_sent;
+    _Atomic uint64_t heartbeats_received;
+    _Atomic uint64_t invalid_packets_size;
+    _Atomic uint64_t invalid_packets_version;
+    _Atomic uint64_t invalid_packets_type;
+    _Atomic uint64_t invalid_packets_checksum;
+    _Atomic uint64_t invalid_packets_options;
+    _Atomic uint64_t invalid_packets_address;
+    _Atomic uint64_t invalid_packets_payload;
+    _Atomic uint64_t foreign_packets;
+    _Atomic uint64_t unknown_session_packets;
+    _Atomic uint64_t send_would_block;
+    _Atomic uint64_t send_errors;
+    _Atomic uint64_t socket_drops;
+    _Atomic uint64_t memory_used;
+    _Atomic uint64_t tx_streams;
+    _Atomic uint64_t rx_streams;
+    _Atomic uint64_t transmitters;
+    _Atomic uint64_t receivers;
+    _Atomic uint64_t events_emitted;
+    _Atomic uint64_t objects_refused;
+} helio_instance_stats;
+
+enum { /* indexes of a instance's histograms */
+    HELIO_INSTANCE_HISTOGRAMS
+};
+
+/* X(cell, KIND, unit, level, statistic, label, value, help) */
+#define HELIO_STATS_TX_STREAM(X) \
+    X(packets_sent, COUNTER, "packets", 0, "packets_sent", "", "", "Original data packets (ODATA) sent.") \
+    X(bytes_sent, COUNTER, "bytes", 0, "bytes_sent", "", "", "Bytes of the original data packets, headers included.") \
+    X(repair_packets, COUNTER, "packets", 0, "repair_packets", "", "", "Repair packets (RDATA) sent.") \
+    X(repair_bytes, COUNTER, "bytes", 0, "repair_bytes", "", "", "Bytes of the repair packets, headers included.") \
+    X(nak_packets_received, COUNTER, "packets", 0, "nak_packets_received", "", "", "Valid NAK packets received.") \
+    X(naks_received, COUNTER, "sequences", 0, "naks_received", "", "", "Sequence numbers asked for.") \
+    X(naks_answered_repaired, COUNTER, "sequences", 0, "naks_answered", "outcome", "repaired", "Sequence numbers asked for, by what became of the request.") \
+    X(naks_answered_queued_already, COUNTER, "sequences", 0, "naks_answered", "outcome", "queued_already", "Sequence numbers asked for, by what became of the request.") \
+    X(naks_answered_ignored_recent, COUNTER, "sequences", 0, "naks_answered", "outcome", "ignored_recent", "Sequence numbers asked for, by what became of the request.") \
+    X(naks_answered_too_late, COUNTER, "sequences", 0, "naks_answered", "outcome", "too_late", "Sequence numbers asked for, by what became of the request.") \
+    X(naks_answered_not_sent_yet, COUNTER, "sequences", 0, "naks_answered", "outcome", "not_sent_yet", "Sequence numbers asked for, by what became of the request.") \
+    X(nak_confirmations_sent, COUNTER, "packets", 0, "nak_confirmations_sent", "", "", "NAK confirmations (NCF) sent.") \
+    X(heartbeats_sent, COUNTER, "packets", 0, "heartbeats_sent", "", "", "Source path messages (SPM) sent.") \
+    X(heartbeat_requests_received, COUNTER, "packets", 0, "heartbeat_requests_received", "", "", "Requests for a source path message (SPMR) received.") \
+    X(history_packets, GAUGE, "packets", 0, "history_packets", "", "", "Packets kept for repair.") \
+    X(history_bytes, GAUGE, "bytes", 0, "history_bytes", "", "", "Bytes kept for repair.") \
+    X(history_trimmed, COUNTER, "packets", 0, "history_trimmed", "", "", "Packets that left the history to make room.") \
+    X(window_trail, GAUGE, "sequences", 0, "window_trail", "", "", "Oldest sequence number that can be repaired (64-bit, widened).") \
+    X(window_lead, GAUGE, "sequences", 0, "window_lead", "", "", "Newest sequence number sent (64-bit, widened).") \
+    X(repair_queue, GAUGE, "packets", 0, "repair_queue", "", "", "Repairs waiting to be sent.") \
+    X(peers, GAUGE, "", 0, "peers", "", "", "Receivers that have asked for repairs.")
+
+/* One numbered packet sequence being sent (a PGM transport session). One writer; `guard` is odd while a group of cells changes. */
+typedef struct helio_tx_stream_stats {
+    _Atomic uint64_t guard;
+    _Atomic uint64_t packets_sent;
+    _Atomic uint64_t bytes_sent;
+    _Atomic uint64_t repair_packets;
+    _Atomic uint64_t repair_bytes;
+    _Atomic uint64_t nak_packets_received;
+    _Atomic uint64_t naks_received;
+    _Atomic uint64_t naks_answered_repaired;
+    _Atomic uint64_t naks_answered_queued_already;
+    _Atomic uint64_t naks_answered_ignored_recent;
+    _Atomic uint64_t naks_answered_too_late;
+    _Atomic uint64_t naks_answered_not_sent_yet;
+    _Atomic uint64_t nak_confirmations_sent;
+    _Atomic uint64_t heartbeats_sent;
+    _Atomic uint64_t heartbeat_requests_received;
+    _Atomic uint64_t history_packets;
+    _Atomic uint64_t history_bytes;
+    _Atomic uint64_t history_trimmed;
+    _Atomic uint64_t window_trail;
+    _Atomic uint64_t window_lead;
+    _Atomic uint64_t repair_queue;
+    _Atomic uint64_t peers;
+} helio_tx_stream_stats;
+
+enum { /* indexes of a tx_stream's histograms */
+    HELIO_TX_STREAM_HISTOGRAMS
+};
+
+/* X(cell, KIND, unit, level, statistic, label, value, help) */
+#define HELIO_STATS_TRANSMITTER(X) \
+    X(messages_sent, COUNTER, "messages", 0, "messages_sent", "", "", "Messages put into packets.") \
+    X(bytes_sent, COUNTER, "bytes", 0, "bytes_sent", "", "", "Payload bytes of the messages sent.") \
+    X(packets_sent, COUNTER, "packets", 0, "packets_sent", "", "", "Data packets (batches and fragments) of this topic.") \
+    X(fragmented_messages, COUNTER, "messages", 0, "fragmented_messages", "", "", "Messages too large for one packet, sent in fragments.") \
+    X(next_message, GAUGE, "messages", 0, "next_message", "", "", "Number the next message will carry (the first message is number 0).") \
+    X(queue_bytes, GAUGE, "bytes", 0, "queue_bytes", "", "", "Bytes waiting in the submit queue.") \
+    X(batch_latency, HISTOGRAM, "nanoseconds", 2, "batch_latency", "", "", "Submit of a packet's oldest message until the packet is closed.") \
+    X(send_latency, HISTOGRAM, "nanoseconds", 2, "send_latency", "", "", "Duration of the driver call that sent the packets.")
+
+/* One topic being sent on a stream. One writer; `guard` is odd while a group of cells changes. */
+typedef struct helio_transmitter_stats {
+    _Atomic uint64_t guard;
+    _Atomic uint64_t messages_sent;
+    _Atomic uint64_t bytes_sent;
+    _Atomic uint64_t packets_sent;
+    _Atomic uint64_t fragmented_messages;
+    _Atomic uint64_t next_message;
+    _Atomic uint64_t queue_bytes;
+    _Atomic uint64_t batch_latency;
+    _Atomic uint64_t send_latency;
+} helio_transmitter_stats;
+
+enum { /* indexes of a transmitter's histograms */
+    HELIO_TRANSMITTER_BATCH_LATENCY,
+    HELIO_TRANSMITTER_SEND_LATENCY,
+    HELIO_TRANSMITTER_HISTOGRAMS
+};
+
+/* X(cell, KIND, unit, level, statistic, label, value, help) */
+#define HELIO_STATS_PEER(X) \
+    X(nak_packets_received, COUNTER, "packets", 0, "nak_packets_received", "", "", "NAK packets received from this receiver.") \
+    X(naks_received, COUNTER, "sequences", 0, "naks_received", "", "", "Sequence numbers this receiver asked for.") \
+    X(repairs_caused, COUNTER, "packets", 0, "repairs_caused", "", "", "Repair packets first asked for by this receiver.") \
+    X(repair_bytes_caused, COUNTER, "bytes", 0, "repair_bytes_caused", "", "", "Bytes of the repair packets first asked for by this receiver.") \
+    X(naks_too_late, COUNTER, "sequences", 0, "naks_too_late", "", "", "Sequence numbers asked for after they had left the history.") \
+    X(last_heard, GAUGE, "nanoseconds", 0, "last_heard", "", "", "Wall clock time of its last NAK, since 1970.")
+
+/* One receiver as the transmitter's stream sees it. One writer; `guard` is odd while a group of cells changes. */
+typedef struct helio_peer_stats {
+    _Atomic uint64_t guard;
+    _Atomic uint64_t nak_packets_received;
+    _Atomic uint64_t naks_received;
+    _Atomic uint64_t repairs_caused;
+    _Atomic uint64_t repair_bytes_caused;
+    _Atomic uint64_t naks_too_late;
+    _Atomic uint64_t last_heard;
+} helio_peer_stats;
+
+enum { /* indexes of a peer's histograms */
+    HELIO_PEER_HISTOGRAMS
+};
+
+/* X(cell, KIND, unit, level, statistic, label, value, help) */
+#define HELIO_STATS_RX_STREAM(X) \
+    X(packets_received, COUNTER, "packets", 0, "packets_received", "", "", "Data packets received, original and repair, duplicates included.") \
+    X(bytes_received, COUNTER, "bytes", 0, "bytes_received", "", "", "Bytes of the data packets received, headers included.") \
+    X(packets_delivered, COUNTER, "packets", 0, "packets_delivered", "", "", "Data packets passed on in order.") \
+    X(packets_recovered, COUNTER, "packets", 0, "packets_recovered", "", "", "Missing packets that came after all, as a repair or late, once asked for.") \
+    X(packets_lost_window_advanced, COUNTER, "packets", 0, "packets_lost", "reason", "window_advanced", "Packets given up for good, by cause.") \
+    X(packets_lost_ncf_retries, COUNTER, "packets", 0, "packets_lost", "reason", "ncf_retries", "Packets given up for good, by cause.") \
+    X(packets_lost_data_retries, COUNTER, "packets", 0, "packets_lost", "reason", "data_retries", "Packets given up for good, by cause.") \
+    X(packets_lost_deadline, COUNTER, "packets", 0, "packets_lost", "reason", "deadline", "Packets given up for good, by cause.") \
+    X(packets_lost_overflow, COUNTER, "packets", 0, "packets_lost", "reason", "overflow", "Packets given up for good, by cause.") \
+    X(packets_lost_reset, COUNTER, "packets", 0, "packets_lost", "reason", "reset", "Packets given up for good, by cause.") \
+    X(gaps_detected, COUNTER, "packets", 0, "gaps_detected", "", "", "Packets first seen missing.") \
+    X(out_of_order, COUNTER, "packets", 0, "out_of_order", "", "", "Original data packets that arrived after a newer one.") \
+    X(duplicates, COUNTER, "packets", 0, "duplicates", "", "", "Data packets received again.") \
+    X(overflows, COUNTER, "packets", 0, "overflows", "", "", "Data packets dropped because the receive window was full.") \
+    X(nak_packets_sent, COUNTER, "packets", 0, "nak_packets_sent", "", "", "NAK packets sent.") \
+    X(naks_sent, COUNTER, "sequences", 0, "naks_sent", "", "", "Sequence numbers asked for, repeats included.") \
+    X(naks_retried, COUNTER, "sequences", 0, "naks_retried", "", "", "Sequence numbers asked for again.") \
+    X(naks_suppressed, COUNTER, "sequences", 0, "naks_suppressed", "", "", "Requests not sent because another receiver had asked.") \
+    X(nak_confirmations_received, COUNTER, "packets", 0, "nak_confirmations_received", "", "", "NAK confirmations (NCF) received.") \
+    X(heartbeats_received, COUNTER, "packets", 0, "heartbeats_received", "", "", "Source path messages (SPM) received.") \
+    X(packets_filtered, COUNTER, "packets", 0, "packets_filtered", "", "", "Packets of topics nobody here wants, dropped before their messages were read.") \
+    X(messages_filtered, COUNTER, "messages", 0, "messages_filtered", "", "", "Messages in the packets filtered.") \
+    X(outstanding_naks, GAUGE, "sequences", 0, "outstanding_naks", "", "", "Packets missing now and being asked for.") \
+    X(held_packets, GAUGE, "packets", 0, "held_packets", "", "", "Packets received and waiting for an older one or for room in the receive queue.") \
+    X(window_trail, GAUGE, "sequences", 0, "window_trail", "", "", "Oldest sequence number not yet passed on (64-bit, widened).") \
+    X(window_lead, GAUGE, "sequences", 0, "window_lead", "", "", "Newest sequence number known to exist (64-bit, widened).") \
+    X(last_activity, GAUGE, "nanoseconds", 0, "last_activity", "", "", "Wall clock time of the last packet of this stream, since 1970.") \
+    X(recovery_time, HISTOGRAM, "nanoseconds", 1, "recovery_time", "", "", "Packet seen missing until it came.")
+
+/* One numbered packet sequence being received (a PGM transport session). One writer; `guard` is odd while a group of cells changes. */
+typedef struct helio_rx_stream_stats {
+    _Atomic uint64_t guard;
+    _Atomic uint64_t packets_received;
+    _Atomic uint64_t bytes_received;
+    _Atomic uint64_t packets_delivered;
+    _Atomic uint64_t packets_recovered;
+    _Atomic uint64_t packets_lost_window_advanced;
+    _Atomic uint64_t packets_lost_ncf_retries;
+    _Atomic uint64_t packets_lost_data_retries;
+    _Atomic uint64_t packets_lost_deadline;
+    _Atomic uint64_t packets_lost_overflow;
+    _Atomic uint64_t packets_lost_reset;
+    _Atomic uint64_t gaps_detected;
+    _Atomic uint64_t out_of_order;
+    _Atomic uint64_t duplicates;
+    _Atomic uint64_t overflows;
+    _Atomic uint64_t nak_packets_sent;
+    _Atomic uint64_t naks_sent;
+    _Atomic uint64_t naks_retried;
+    _Atomic uint64_t naks_suppressed;
+    _Atomic uint64_t nak_confirmations_received;
+    _Atomic uint64_t heartbeats_received;
+    _Atomic uint64_t packets_filtered;
+    _Atomic uint64_t messages_filtered;
+    _Atomic uint64_t outstanding_naks;
+    _Atomic uint64_t held_packets;
+    _Atomic uint64_t window_trail;
+    _Atomic uint64_t window_lead;
+    _Atomic uint64_t last_activity;
+    _Atomic uint64_t recovery_time;
+} helio_rx_stream_stats;
+
+enum { /* indexes of a rx_stream's histograms */
+    HELIO_RX_STREAM_RECOVERY_TIME,
+    HELIO_RX_STREAM_HISTOGRAMS
+};
+
+/* X(cell, KIND, unit, level, statistic, label, value, help) */
+#define HELIO_STATS_RECEIVER(X) \
+    X(messages_delivered, COUNTER, "messages", 0, "messages_delivered", "", "", "Messages delivered to the application.") \
+    X(bytes_delivered, COUNTER, "bytes", 0, "bytes_delivered", "", "", "Payload bytes delivered to the application.") \
+    X(messages_recovered, COUNTER, "messages", 0, "messages_recovered", "", "", "Delivered messages whose packet had been missing.") \
+    X(messages_lost, COUNTER, "messages", 0, "messages_lost", "", "", "Messages known never to be delivered (their packets were given up, or the message was damaged).") \
+    X(messages_before_join, GAUGE, "messages", 0, "messages_before_join", "", "", "Messages the topic carried before this receiver joined.") \
+    X(next_message, GAUGE, "messages", 0, "next_message", "", "", "Number of the next message expected.") \
+    X(queue_messages, GAUGE, "messages", 0, "queue_messages", "", "", "Messages waiting in the receive queue.") \
+    X(queue_bytes, GAUGE, "bytes", 0, "queue_bytes", "", "", "Bytes waiting in the receive queue.") \
+    X(queue_peak_bytes, PEAK, "bytes", 0, "queue_peak_bytes", "", "", "Most bytes that ever waited in the receive queue.") \
+    X(queue_limit_bytes, GAUGE, "bytes", 0, "queue_limit_bytes", "", "", "Size of the receive queue.") \
+    X(queue_full, COUNTER, "", 0, "queue_full", "", "", "Times delivery stopped because the receive queue was full.") \
+    X(latency_invalid_samples, COUNTER, "messages", 0, "latency_invalid_samples", "", "", "Latency samples refused because the clocks made them negative.") \
+    X(total_latency, HISTOGRAM, "nanoseconds", 2, "total_latency", "", "", "Submit of the packet's oldest message until a message is handed to the application or its queue.") \
+    X(order_latency, HISTOGRAM, "nanoseconds", 2, "order_latency", "", "", "Packet read until it was next in order: reorder and recovery wait.") \
+    X(callback_time, HISTOGRAM, "nanoseconds", 2, "callback_time", "", "", "Duration of the application's callback, per batch.")
+
+/* One topic being received from one stream. One writer; `guard` is odd while a group of cells changes. */
+typedef struct helio_receiver_stats {
+    _Atomic uint64_t guard;
+    _Atomic uint64_t messages_delivered;
+    _Atomic uint64_t bytes_delivered;
+    _Atomic uint64_t messages_recovered;
+    _Atomic uint64_t messages_lost;
+    _Atomic uint64_t messages_before_join;
+    _Atomic uint64_t next_message;
+    _Atomic uint64_t queue_messages;
+    _Atomic uint64_t queue_bytes;
+    _Atomic uint64_t queue_peak_bytes;
+    _Atomic uint64_t queue_limit_bytes;
+    _Atomic uint64_t queue_full;
+    _Atomic uint64_t latency_invalid_samples;
+    _Atomic uint64_t total_latency;
+    _Atomic uint64_t order_latency;
+    _Atomic uint64_t callback_time;
+} helio_receiver_stats;
+
+enum { /* indexes of a receiver's histograms */
+    HELIO_RECEIVER_TOTAL_LATENCY,
+    HELIO_RECEIVER_ORDER_LATENCY,
+    HELIO_RECEIVER_CALLBACK_TIME,
+    HELIO_RECEIVER_HISTOGRAMS
+};
+
+#endif

@@ -1,0 +1,129 @@
+/* Heliograph: low-latency messaging that can be seen through.  The whole C API.
+ *
+ * An instance is one engine in one process.  A transmitter sends one topic, a receiver gets one topic; transmitters of one
+ * instance on the same endpoint share a stream.  In mode `thread` the engine runs on its own thread: a transmitter may be used
+ * by any thread, a receiver by one thread at a time.  In mode `poll` the caller runs everything with helio_instance_poll and
+ * all calls must come from one thread; sending and receiving then also work the engine, so nothing else needs to.
+ *
+ * Functions return 0 or a negative HELIO_ERR_*; helio_error_text tells people why.  Options are given as a text
+ * "name=value&name=value" with the names of docs/options.md, NULL for none; an endpoint's query parameters are options too
+ * (the text argument wins).  Times are nanoseconds.
+ */
+#ifndef HELIOGRAPH_H
+#define HELIOGRAPH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <heliograph/errors.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(HELIO_BUILDING) && defined(__GNUC__)
+#define HELIO_API __attribute__((visibility("default")))
+#else
+#define HELIO_API
+#endif
+
+#define HELIO_VERSION "0.1.0"
+#define HELIO_FOREVER INT64_MAX
+
+typedef struct helio_instance helio_instance;
+typedef struct helio_transmitter helio_transmitter;
+typedef struct helio_receiver helio_receiver;
+
+/* A message to send. */
+typedef struct helio_buffer {
+    const void *data;
+    size_t length;
+} helio_buffer;
+
+/* A message received.  `data` stays valid until the next call of helio_receiver_receive on the same receiver, or, in a
+ * listener, until it returns. */
+typedef struct helio_message {
+    const void *data;
+    size_t length;
+    uint64_t number;     /* of the message within its topic and stream; a jump is a loss already told as an event */
+    int64_t submit_ns;   /* when the source submitted the oldest message of its packet, wall clock since 1970 */
+    int64_t receive_ns;  /* when its packet was read, wall clock since 1970 */
+    uint32_t stream;     /* number of the stream within the receiver: 0, 1, ... in order of first packet */
+    uint32_t flags;      /* HELIO_MESSAGE_* */
+} helio_message;
+
+enum { HELIO_MESSAGE_RECOVERED = 1 /* its packet had been missing */ };
+
+/* A loss that cannot be mended, told once per range and in stream order. */
+typedef struct helio_loss {
+    uint64_t first;      /* number of the first message lost */
+    uint64_t count;      /* messages */
+    uint32_t stream;
+} helio_loss;
+
+/* Called on the engine's thread (mode `thread`) or within helio_instance_poll (mode `poll`); must not block and must not call the
+ * receiver or destroy anything.  on_loss may be NULL. */
+typedef struct helio_listener {
+    void (*on_messages)(void *context, const helio_message *messages, size_t count);
+    void (*on_loss)(void *context, const helio_loss *loss);
+    void *context;
+} helio_listener;
+
+/* What went wrong in the last failed call of this thread, as a sentence; "" when nothing did. */
+HELIO_API const char *helio_error_text(void);
+/* Name of an error code, such as "HELIO_ERR_OPTION". */
+HELIO_API const char *helio_error_name(int error);
+/* Version of the library. */
+HELIO_API const char *helio_version(void);
+
+/* Creates an instance; release it with helio_instance_destroy.
+ * Errors: OPTION, NOMEM, SEGMENT, SYSTEM. */
+HELIO_API int helio_instance_create(const char *options, helio_instance **out);
+/* Closes what is still open (each transmitter lingers as its option says), stops the thread, removes the segment.  Accepts NULL. */
+HELIO_API void helio_instance_destroy(helio_instance *instance);
+/* Does the work that is due and returns how much there was (0: nothing).  Mode `poll` only, else STATE. */
+HELIO_API int helio_instance_poll(helio_instance *instance);
+/* Waits until a socket is readable or a timer is due, at most timeout_ns.  Mode `poll` only. */
+HELIO_API int helio_instance_wait(helio_instance *instance, int64_t timeout_ns);
+HELIO_API const char *helio_instance_name(const helio_instance *instance);
+/* Path of the stats segment, "" when options said stats=memory. */
+HELIO_API const char *helio_instance_segment(const helio_instance *instance);
+
+/* Errors: ENDPOINT, OPTION, TOPIC, ADDRESS, PERMISSION, SYSTEM, NOMEM. */
+HELIO_API int helio_transmitter_create(helio_instance *instance, const char *endpoint, const char *topic,
+                                       const char *options, helio_transmitter **out);
+/* Submits one message; it is copied.  Never blocks: WOULD_BLOCK when the submit queue is full.  Errors: SIZE, CLOSED. */
+HELIO_API int helio_transmitter_send(helio_transmitter *transmitter, const void *data, size_t length);
+/* Submits messages in order until one does not fit and tells in *accepted how many were taken.
+ * Returns 0 when all were, else the reason for the first that was not.  In mode `poll` the messages share packets. */
+HELIO_API int helio_transmitter_send_many(helio_transmitter *transmitter, const helio_buffer *messages, size_t count,
+                                          size_t *accepted);
+/* Waits until everything submitted has been handed to the network, at most timeout_ns.  Errors: TIMEOUT. */
+HELIO_API int helio_transmitter_flush(helio_transmitter *transmitter, int64_t timeout_ns);
+/* Waits until send can take a message of `length` bytes, at most timeout_ns.  Errors: TIMEOUT, SIZE, CLOSED. */
+HELIO_API int helio_transmitter_wait(helio_transmitter *transmitter, size_t length, int64_t timeout_ns);
+/* Identity of the stream it sends on, as "gsi:port" in hex and decimal. */
+HELIO_API const char *helio_transmitter_stream(const helio_transmitter *transmitter);
+/* Flushes, tells receivers the topic's end, and answers requests for repair for the linger time in the background (mode `thread`) or
+ * before it returns (mode `poll`), when it was the stream's last transmitter.  Accepts NULL. */
+HELIO_API void helio_transmitter_destroy(helio_transmitter *transmitter);
+
+/* listener NULL: messages wait in the receive queue for helio_receiver_receive.
+ * Errors: ENDPOINT, OPTION, TOPIC, ADDRESS, PERMISSION, SYSTEM, NOMEM. */
+HELIO_API int helio_receiver_create(helio_instance *instance, const char *endpoint, const char *topic, const char *options,
+                                    const helio_listener *listener, helio_receiver **out);
+/* Takes up to `limit` messages and releases those of the call before.  Waits for the first at most timeout_ns (0: not at all).
+ * Returns how many (0: none came in time) or CLOSED, STATE. */
+HELIO_API int helio_receiver_receive(helio_receiver *receiver, helio_message *messages, size_t limit, int64_t timeout_ns);
+/* Takes one loss report, oldest first; returns 1, or 0 when there is none.  For receivers without a listener. */
+HELIO_API int helio_receiver_loss(helio_receiver *receiver, helio_loss *loss);
+/* Identity of stream number `stream` as "gsi:port"; NULL when there is none of that number. */
+HELIO_API const char *helio_receiver_stream(const helio_receiver *receiver, uint32_t stream);
+/* Accepts NULL. */
+HELIO_API void helio_receiver_destroy(helio_receiver *receiver);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
