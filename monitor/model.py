@@ -162,9 +162,7 @@ def rates(older: Snapshot, newer: Snapshot, counters: Mapping[str, frozenset[str
     seconds = (newer.time_ns - older.time_ns) / 1e9
     if seconds <= 0:
         return []
-    before = {
-        (instance.incarnation, item.key): item for instance in older.instances for item in instance.objects
-    }
+    before = {(instance.incarnation, item.key): item for instance in older.instances for item in instance.objects}
     found = []
     for instance in newer.instances:
         for item in instance.objects:

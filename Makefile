@@ -1,0 +1,66 @@
+# Heliograph: build, look, test. `make help` lists the targets.
+#
+# Everything made goes to build/ and .venv/ and is gone after `make clean`. build, demo and test begin with
+# deploy/bootstrap, which installs what is missing (Debian packages need root) and is instant when nothing is.
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+.NOTPARALLEL:
+
+PY := .venv/bin/python
+BOOTSTRAP := deploy/bootstrap
+JOBS ?= $(shell nproc)
+PYTEST ?=
+
+.PHONY: help
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{ printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: bootstrap
+bootstrap:
+	@sh $(BOOTSTRAP)/bootstrap.sh
+
+.PHONY: build
+build: bootstrap ## install what is missing, build the engine and install heliograph into .venv
+	@echo "ready: .venv/bin/heliograph"
+
+.PHONY: demo
+demo: bootstrap ## the whole house on this machine, until Ctrl-C (DEMO_SECONDS=30 DEMO_HEADLESS=1: unattended)
+	@exec $(PY) deploy/demo/demo.py
+
+.PHONY: test
+test: bootstrap test-c test-py ## every test: C (release and sanitizers), then Python
+
+.PHONY: test-c
+test-c: ## the C tests, release build and address+undefined sanitizer build
+	@sh $(BOOTSTRAP)/ctest.sh build/release
+	@sh $(BOOTSTRAP)/ctest.sh build/asan address,undefined
+
+.PHONY: test-py
+test-py: bootstrap ## the Python tests (PYTEST="-k name" chooses)
+	@sh $(BOOTSTRAP)/native.sh build/release
+	$(PY) -m pytest $(PYTEST)
+
+.PHONY: lint
+lint: ## ruff, mypy --strict, clang-format, generated files fresh, shell syntax
+	@sh $(BOOTSTRAP)/system.sh
+	@sh $(BOOTSTRAP)/environment.sh
+	@sh $(BOOTSTRAP)/lint.sh
+
+.PHONY: fmt
+fmt: ## format Python and C, write the generated files
+	@sh $(BOOTSTRAP)/system.sh
+	@sh $(BOOTSTRAP)/environment.sh
+	@sh $(BOOTSTRAP)/format.sh
+
+.PHONY: bench
+bench: bootstrap ## speed against bare sockets, as ratios of neighbouring runs
+	@sh $(BOOTSTRAP)/native.sh build/release
+	@$(PY) tests/bench/run.py --binary build/release/transport
+
+.PHONY: clean
+clean: ## remove all that was made
+	rm -rf build .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,225 @@
+"""The Grafana port over `grafana-api`, the only file that imports it.
+
+The package is quiet since 2022, and good at what it does.  What it lacks is added here, so that nobody above has to
+know:
+
+- an empty body (204) is a success: the package raises a JSON error after the call was carried out;
+- a failure whose body is not an object (a proxy's HTML page, null) is a failure of its status: the package trips over
+it;
+- a redirect is an error: `requests` would turn a redirected POST into a GET and report success;
+- busy or broken servers are asked again, reads always, writes only when the server said that it did nothing;
+- data sources are read and updated by uid, through the package's generic runner: it has wrappers by numeric id only,
+and newer servers have that route switched off.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from http import HTTPStatus
+from typing import Any, NoReturn, cast
+from urllib.parse import quote, urlsplit
+
+import requests
+from grafana_api.grafana_api import GrafanaException
+from grafana_api.grafana_face import GrafanaFace
+
+from heliograph.dashboards.grafana.port import (
+    Conflict,
+    Forbidden,
+    GrafanaError,
+    Json,
+    NotFound,
+    Refused,
+    ServerFailure,
+    Unauthorized,
+    Unreachable,
+)
+from heliograph.monitor.errors import UserError
+
+__all__ = ["GrafanaApiBackend"]
+
+_BUSY = frozenset({429, 503})
+"""The server did nothing and says so."""
+_BROKEN = frozenset({500, 502, 504})
+"""It may have done something."""
+
+
+class GrafanaApiBackend:
+    """A Grafana server at `url`, spoken to with a service account's token."""
+
+    def __init__(
+        self,
+        url: str,
+        token: str,
+        *,
+        timeout: float = 10.0,
+        attempts: int = 4,
+        backoff: float = 0.5,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """Nothing is sent yet.
+
+        Args:
+            url: where Grafana is served, with its sub-path if it has one.
+            token: of a service account that may write dashboards (and data sources, if one is to be made).
+            timeout: seconds to wait for an answer.
+            attempts: how often one call is tried in all, at least 1.
+            backoff: seconds before the second try; doubles from there.
+            sleep: waits that long.
+
+        Raises:
+            UserError: the URL is none.
+        """
+        parts = urlsplit(url)
+        try:
+            port = parts.port
+        except ValueError:
+            port = -1
+        if parts.scheme not in {"http", "https"} or not parts.hostname or port == -1 or parts.query or parts.fragment:
+            raise UserError(f"{url!r} is not the address of a Grafana server; give one like http://127.0.0.1:3000")
+        prefix = parts.path.strip("/")
+        host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+        self._url = url
+        self._attempts, self._backoff, self._sleep = attempts, backoff, sleep
+        self._face = GrafanaFace(
+            auth=token,
+            host=host,
+            port=port,
+            url_path_prefix=f"{prefix}/" if prefix else "",  # the package glues "api" straight to it
+            protocol=parts.scheme,
+            timeout=timeout,
+        )
+        self._answers: list[requests.Response] = []
+        """What came back for the call under way: none when nothing did, else one."""
+        session: requests.Session = self._face.api.s
+        session.max_redirects = 0
+        session.hooks["response"].append(self._remember)
+
+    def dashboard(self, uid: str) -> Json | None:
+        return self._found(lambda: self._face.dashboard.get_dashboard(quote(uid, safe="")), f"dashboard {uid!r}")
+
+    def save_dashboard(self, dashboard: Mapping[str, Any], folder_uid: str, message: str) -> None:
+        body = {"dashboard": dict(dashboard), "folderUid": folder_uid, "message": message, "overwrite": False}
+        self._call(
+            lambda: self._face.dashboard.update_dashboard(body), f"saving dashboard {dashboard['uid']!r}", write=True
+        )
+
+    def folder(self, uid: str) -> Json | None:
+        return self._found(lambda: self._face.folder.get_folder(quote(uid, safe="")), f"folder {uid!r}")
+
+    def folders(self) -> Sequence[Json]:
+        return cast("list[Json]", self._call(self._face.folder.get_all_folders, "the list of folders"))
+
+    def create_folder(self, title: str, uid: str) -> None:
+        self._call(lambda: self._face.folder.create_folder(title, uid), f"creating folder {title!r}", write=True)
+
+    def data_source(self, uid: str) -> Json | None:
+        return self._found(
+            lambda: self._face.api.GET(f"/datasources/uid/{quote(uid, safe='')}"), f"data source {uid!r}"
+        )
+
+    def save_data_source(self, body: Mapping[str, Any], *, exists: bool) -> None:
+        uid = body["uid"]
+        if exists:
+            path = f"/datasources/uid/{quote(uid, safe='')}"
+            self._call(lambda: self._face.api.PUT(path, json=dict(body)), f"updating data source {uid!r}", write=True)
+        else:
+            self._call(
+                lambda: self._face.datasource.create_datasource(dict(body)), f"creating data source {uid!r}", write=True
+            )
+
+    def _remember(self, answer: requests.Response, *_: object, **__: object) -> None:
+        self._answers = [answer]
+
+    def _found(self, call: Callable[[], Any], what: str) -> Json | None:
+        try:
+            return cast("Json", self._call(call, what))
+        except NotFound:
+            return None
+
+    def _call(self, call: Callable[[], Any], what: str, *, write: bool = False) -> Any:
+        """Call, again if that may help, and turn whatever goes wrong into one of the port's errors."""
+        for attempt in range(1, self._attempts + 1):
+            try:
+                return self._once(call, what, write=write)
+            except (ServerFailure, Unreachable, Refused) as error:
+                if attempt == self._attempts or not self._again(error, write=write):
+                    raise
+            self._sleep(self._backoff * 2 ** (attempt - 1))
+        raise AssertionError("attempts is at least 1")
+
+    def _again(self, error: GrafanaError, *, write: bool) -> bool:
+        if isinstance(error, Unreachable):
+            return not write
+        return any(
+            answer.status_code in _BUSY or (not write and answer.status_code in _BROKEN) for answer in self._answers
+        )
+
+    def _once(self, call: Callable[[], Any], what: str, *, write: bool) -> Any:
+        self._answers = []
+        try:
+            return call()
+        except requests.TooManyRedirects:
+            places = [answer.headers.get("Location", "elsewhere") for answer in self._answers]
+            raise Refused(f"{self._url} redirects to {' '.join(places)}; give that address as --url") from None
+        except requests.JSONDecodeError:
+            if any(not answer.content for answer in self._answers):
+                return {}
+            raise ServerFailure(f"{self._url} answered, but not as Grafana does; is it the right address?") from None
+        except requests.Timeout:
+            doubt = " It may have been carried out: run `heliograph grafana plan` to see." if write else ""
+            raise Unreachable(f"Grafana at {self._url} did not answer in time for {what}.{doubt}") from None
+        except requests.RequestException as error:
+            raise Unreachable(
+                f"cannot reach Grafana at {self._url} ({_cause(error)}); is it running, and is --url right?"
+            ) from None
+        except (GrafanaException, TypeError) as error:
+            # TypeError: the package looked for "message" in an answer that is no object.
+            for answer in self._answers:
+                self._refuse(answer, what, error)
+            raise
+
+    def _refuse(self, answer: requests.Response, what: str, cause: Exception) -> NoReturn:
+        status, said = answer.status_code, _said(answer)
+        if status == HTTPStatus.UNAUTHORIZED:
+            raise Unauthorized(
+                f"Grafana at {self._url} does not accept the token (401: {said}); "
+                "make one for a service account and give it as --token or GRAFANA_TOKEN"
+            ) from cause
+        if status == HTTPStatus.FORBIDDEN:
+            raise Forbidden(
+                f"the token may not do this: {what} (403: {said}); give its service account the role Editor, "
+                "or Admin if a data source is to be made"
+            ) from cause
+        if status == HTTPStatus.NOT_FOUND:
+            raise NotFound(f"Grafana has no such thing: {what} (404: {said})") from cause
+        if status in {HTTPStatus.CONFLICT, HTTPStatus.PRECONDITION_FAILED}:
+            raise Conflict(
+                f"{what}: it was changed meanwhile, or its name is taken ({status}: {said}); "
+                "run `heliograph grafana plan` and look"
+            ) from cause
+        if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            raise ServerFailure(
+                f"Grafana at {self._url} failed at {what} ({status}: {said}); try again later"
+            ) from cause
+        raise Refused(f"Grafana did not accept {what} ({status}: {said})") from cause
+
+
+def _said(answer: requests.Response) -> str:
+    """The server's own words, short."""
+    try:
+        body = answer.json()
+    except ValueError:
+        body = None
+    if isinstance(body, dict) and isinstance(body.get("message"), str):
+        return str(body["message"])
+    return answer.reason or "no reason given"
+
+
+def _cause(error: requests.RequestException) -> str:
+    text = str(error)
+    for words in ("Connection refused", "Name or service not known", "No route to host", "certificate verify failed"):
+        if words in text:
+            return words.lower()
+    return type(error).__name__

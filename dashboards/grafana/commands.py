@@ -1,0 +1,89 @@
+"""``heliograph grafana``: show, plan and apply the dashboard."""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+from heliograph.monitor.errors import UserError
+
+__all__ = ["command"]
+
+_DIFFERS = 3
+_EXAMPLE = """\
+examples:
+  heliograph grafana show > heliograph-fleet.json
+  heliograph grafana plan  --url http://127.0.0.1:3000 --token TOKEN
+  heliograph grafana apply --url http://127.0.0.1:3000 --token TOKEN --prometheus-url http://127.0.0.1:9090
+
+GRAFANA_URL and GRAFANA_TOKEN are used when the options are not given; the variable keeps the token out of the
+list of processes. The token is a service account's, with the role Editor (Admin for --prometheus-url).
+"""
+
+
+def command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``heliograph grafana``."""
+    parser = subparsers.add_parser(
+        "grafana",
+        help="the Grafana dashboard: show it, compare it with a server, put it there",
+        description="The Grafana dashboard, generated from the catalogue of statistics. `plan` tells what `apply` "
+        "would change; `apply` may be repeated, and deletes nothing.",
+        epilog=_EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    show = actions.add_parser("show", help="print the dashboard as JSON", description="Print the dashboard as JSON.")
+    show.set_defaults(run=_show)
+    for name, text in (
+        ("plan", "compare with a server and show what apply would change"),
+        ("apply", "make the server have the dashboard"),
+    ):
+        action = actions.add_parser(
+            name, help=text, description=text, epilog=_EXAMPLE, formatter_class=argparse.RawDescriptionHelpFormatter
+        )
+        action.add_argument("--url", default=os.environ.get("GRAFANA_URL"), help="address of Grafana (GRAFANA_URL)")
+        action.add_argument("--token", help="token of a service account (GRAFANA_TOKEN)")
+        action.add_argument("--folder", default="Heliograph", help="title of the folder, '' for none (%(default)s)")
+        action.add_argument(
+            "--prometheus-url", metavar="URL", help="also make a data source for the Prometheus at this address"
+        )
+        if name == "plan":
+            action.add_argument("--check", action="store_true", help="exit with 3 if there is something to change")
+        action.set_defaults(run=_provision)
+
+
+def _show(_: argparse.Namespace) -> int:
+    from heliograph.dashboards.grafana.fleet import dashboard, text
+
+    print(text(dashboard()), end="")
+    return 0
+
+
+def _provision(args: argparse.Namespace) -> int:
+    token = args.token or os.environ.get("GRAFANA_TOKEN")
+    if not args.url:
+        raise UserError("where is Grafana? Give --url or set GRAFANA_URL, for example http://127.0.0.1:3000")
+    if not token:
+        raise UserError("no token: give --token or set GRAFANA_TOKEN (Grafana: Administration > Service accounts)")
+    try:
+        from heliograph.dashboards.grafana.backend import GrafanaApiBackend
+    except ModuleNotFoundError as error:
+        raise UserError(f"{error.name} is not installed: install heliograph[grafana]") from error
+    from heliograph.dashboards.grafana.fleet import dashboard
+    from heliograph.dashboards.grafana.plan import Wish, apply, data_source, plan
+
+    grafana = GrafanaApiBackend(args.url, token)
+    source = data_source(args.prometheus_url) if args.prometheus_url else None
+    changes = plan(grafana, Wish(dashboard(), args.folder, source))
+    for change in changes:
+        sign = {"create": "+", "update": "~", "keep": "="}[change.action]
+        print(f"{sign} {change.kind} {change.title!r} (uid {change.uid}): {change.action}")
+        for line in change.lines:
+            print(f"    {line}")
+    needed = sum(change.needed for change in changes)
+    if args.action == "plan":
+        print(f"{needed} to change" if needed else "nothing to change")
+        return _DIFFERS if needed and args.check else 0
+    done = apply(grafana, changes)
+    print(f"{done} changed" if done else "nothing to change")
+    return 0

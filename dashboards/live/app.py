@@ -1,0 +1,151 @@
+"""The Dash application: one timer in the browser, one store in the server, and plain functions between them.
+
+Every browser asks once per interval; all of them get what was drawn once for the newest view (`Easel`), so the cost of
+drawing does not grow with the readers, and a request that comes while another draws waits for that drawing instead of
+starting its own.  A view that a browser has already is not sent again.
+
+Whether the server still answers only the browser can know: `assets/state.js` watches the stamp of the answers.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from dash import ClientsideFunction, Dash, Input, Output, State, no_update
+
+from heliograph.dashboards.live.pages import fleet
+from heliograph.dashboards.live.pages.fleet import GRAPHS, PLACES, Choice
+from heliograph.dashboards.live.pages.verdict import verdict
+from heliograph.dashboards.live.series import EVERYTHING
+from heliograph.dashboards.live.store import Store, View, standing
+
+__all__ = ["Easel", "create", "first_page", "refresh"]
+
+_MOST_CHOICES = 32
+_VERSION_CHECK = re.compile(r'"dash_version_url":"[^"]*"')
+
+
+def _stay_here(app: Dash) -> None:
+    """Take out the one address of the outside world that Dash writes into its page, for a version check of its own."""
+    frame = app.interpolate_index
+
+    def interpolate_index(**parts: str) -> str:
+        return str(frame(**parts | {"config": _VERSION_CHECK.sub('"dash_version_url":null', parts["config"])}))
+
+    app.interpolate_index = interpolate_index
+
+
+class Easel:
+    """The drawing of the newest view for each choice somebody has made; safe to use from many threads."""
+
+    def __init__(self, draw: Callable[[View, Choice], Mapping[str, Any]] = fleet.parts) -> None:
+        self._draw = draw
+        self._lock = threading.Lock()
+        self._done: OrderedDict[Choice, tuple[int, Mapping[str, Any]]] = OrderedDict()
+
+    def parts(self, view: View, choice: Choice) -> Mapping[str, Any]:
+        """The parts of the page, drawn at most once per view and choice."""
+        with self._lock:
+            done = self._done.get(choice)
+            if done is None or done[0] < view.sequence:
+                done = (view.sequence, self._draw(view, choice))
+                self._done[choice] = done
+            self._done.move_to_end(choice)
+            while len(self._done) > _MOST_CHOICES:
+                self._done.popitem(last=False)
+            return done[1]
+
+
+def first_page(store: Store, clock: Callable[[], int] = time.time_ns) -> Any:
+    """The page as a browser gets it first, full already."""
+    view, now = store.view, clock()
+    state = standing(view, now)
+    return fleet.layout(view, state, verdict(view, state), now)
+
+
+def refresh(
+    store: Store,
+    easel: Easel,
+    choice: Choice,
+    seen: int | None,
+    *,
+    clock: Callable[[], int] = time.time_ns,
+) -> dict[str, Any]:
+    """What has changed since a browser last asked, by place.
+
+    Args:
+        seen: sequence of the view the browser shows with this choice; None: it needs everything.
+    """
+    view, now = store.view, clock()
+    state = standing(view, now)
+    said = verdict(view, state)
+    answer: dict[str, Any] = {
+        "stamp": fleet.stamp(view, state, now),
+        "verdict": fleet.verdict_parts(said),
+        "verdict-tone": f"verdict {said.tone}",
+        "taken": fleet.taken(view),
+    }
+    if seen == view.sequence:
+        return answer | dict.fromkeys(PLACES, no_update)
+    return answer | dict(easel.parts(view, choice))
+
+
+def create(store: Store, clock: Callable[[], int] = time.time_ns) -> Dash:
+    """The application over a store that somebody else starts and closes."""
+    app = Dash(
+        __name__,
+        title="Heliograph live",
+        update_title="",
+        serve_locally=True,
+        compress=False,
+        assets_folder="assets",
+        suppress_callback_exceptions=True,  # or the page would carry its layout twice, for a check of its own
+    )
+    _stay_here(app)
+    easel = Easel()
+    app.layout = lambda: first_page(store, clock)
+    outputs = {
+        "stamp": Output("stamp", "data"),
+        "verdict": Output("verdict", "children"),
+        "verdict-tone": Output("verdict", "className"),
+        "taken": Output("taken", "children"),
+    }
+    properties = dict.fromkeys(GRAPHS, "figure") | {"groups": "options"}
+    outputs |= {place: Output(place, properties.get(place, "children")) for place in PLACES}
+
+    @app.callback(
+        output=outputs,
+        inputs={"_": Input("tick", "n_intervals"), "group": Input("groups", "value"), "kind": Input("kind", "value")},
+        state={"stamp": State("stamp", "data")},
+        prevent_initial_call=True,
+    )
+    def on_tick(_: int | None, group: str | None, kind: str | None, stamp: Mapping[str, Any] | None) -> dict[str, Any]:
+        from dash import ctx
+
+        choice = Choice(group or EVERYTHING, "topic" if kind == "topic" else "receiver")
+        seen = stamp.get("sequence") if stamp and ctx.triggered_id == "tick" else None
+        return refresh(store, easel, choice, seen, clock=clock)
+
+    app.clientside_callback(
+        ClientsideFunction("heliograph", "pause"),
+        Output("tick", "disabled"),
+        Output("pause", "children"),
+        Output("pause", "aria-pressed"),
+        Input("pause", "n_clicks"),
+    )
+    app.clientside_callback(
+        ClientsideFunction("heliograph", "state"),
+        Output("state", "className"),
+        Output("state-shape", "children"),
+        Output("state-word", "children"),
+        Output("state-reason", "children"),
+        Input("tick", "n_intervals"),
+        Input("tick", "disabled"),
+        Input("stamp", "data"),
+    )
+    return app

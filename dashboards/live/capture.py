@@ -1,0 +1,178 @@
+"""A picture of a running live page, taken by headless Chromium in real time.
+
+Chromium is driven over its debugging pipe (two file descriptors, JSON messages ended by NUL), so this needs neither a
+driver program nor a WebSocket library, and no virtual time that would make the page's timer race.  The browser starts
+with an empty profile in a temporary folder and talks to nothing but the page.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import select
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from heliograph.monitor.errors import UserError
+
+__all__ = ["FLAGS", "browser", "capture"]
+
+FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+    "--hide-scrollbars",
+)
+_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+_DRAWN = (
+    "document.querySelectorAll('.js-plotly-plot .main-svg').length > 0 && document.getElementById('verdict') !== null"
+)
+_CHUNK = 1 << 20
+
+
+def browser() -> str | None:
+    """The program of an installed Chromium, None when there is none."""
+    return next((found for name in _NAMES if (found := shutil.which(name))), None)
+
+
+def capture(url: str, file: Path, *, width: int = 1440, after: float = 3.0, timeout: float = 60.0) -> None:
+    """Write a PNG of the whole page.
+
+    Args:
+        url: the page.
+        file: where to; its folder must exist.
+        width: of the window, pixels.
+        after: seconds the page is left running once it is drawn.
+        timeout: seconds until it counts as failed.
+
+    Raises:
+        UserError: there is no Chromium, or the page did not appear in time.
+    """
+    program = browser()
+    if program is None:
+        raise UserError("no picture: Chromium is not installed (Debian: apt-get install chromium)")
+    deadline = time.monotonic() + timeout
+    with (
+        tempfile.TemporaryDirectory(prefix="heliograph-chromium-", ignore_cleanup_errors=True) as profile,
+        _Browser(program, profile, deadline) as chromium,
+    ):
+        chromium.open(url, width)
+        while not chromium.value(_DRAWN):
+            time.sleep(0.1)
+            if time.monotonic() > deadline:
+                raise UserError(f"no picture: {url} did not show the live page within {timeout:g} s")
+        time.sleep(after)
+        picture = chromium.picture(width)
+    file.write_bytes(picture)
+
+
+class _Browser:
+    """One Chromium with one page, spoken to over its pipe."""
+
+    def __init__(self, program: str, profile: str, deadline: float) -> None:
+        self._deadline = deadline
+        self._number = 0
+        self._session: str | None = None
+        self._rest = b""
+        theirs_in, self._out = os.pipe()
+        self._in, theirs_out = os.pipe()
+        # Chromium expects to read from descriptor 3 and to write to 4.
+        shell = f'exec "$@" 3<&{theirs_in} 4>&{theirs_out}'
+        command = [program, *FLAGS, f"--user-data-dir={profile}", "--remote-debugging-pipe", "about:blank"]
+        try:
+            self._process = subprocess.Popen(
+                ["/bin/sh", "-c", shell, "sh", *command],
+                pass_fds=(theirs_in, theirs_out),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+        finally:
+            os.close(theirs_in)
+            os.close(theirs_out)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        os.close(self._out)  # the browser ends when its pipe does
+        os.close(self._in)
+        try:
+            self._process.wait(5.0)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def open(self, url: str, width: int) -> None:
+        """Open the page."""
+        target = self._call("Target.createTarget", {"url": "about:blank"})
+        attached = self._call("Target.attachToTarget", {"targetId": target["targetId"], "flatten": True})
+        self._session = attached["sessionId"]
+        self._size(width, 1200)
+        answer = self._call("Page.navigate", {"url": url})
+        if "errorText" in answer:
+            raise UserError(
+                f"no picture: {url} cannot be opened ({answer['errorText']}); is `heliograph live` running?"
+            )
+
+    def value(self, script: str) -> Any:
+        """Value of an expression in the page."""
+        answer = self._call("Runtime.evaluate", {"expression": script, "returnByValue": True})
+        return answer["result"].get("value")
+
+    def picture(self, width: int) -> bytes:
+        """The whole page as PNG."""
+        height = int(self.value("Math.ceil(document.documentElement.getBoundingClientRect().height)"))
+        self._size(width, height)
+        time.sleep(0.4)  # the charts follow the window
+        return base64.b64decode(self._call("Page.captureScreenshot", {"format": "png"})["data"])
+
+    def _size(self, width: int, height: int) -> None:
+        metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        self._call("Emulation.setDeviceMetricsOverride", metrics)
+
+    def _call(self, method: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        self._number += 1
+        message: dict[str, Any] = {"id": self._number, "method": method, "params": parameters}
+        if self._session is not None:
+            message["sessionId"] = self._session
+        try:
+            os.write(self._out, json.dumps(message).encode() + b"\0")
+        except BrokenPipeError:
+            raise UserError("no picture: Chromium ended unexpectedly") from None
+        while True:
+            answer = self._read()
+            if answer.get("id") != self._number:
+                continue  # an event
+            if "error" in answer:
+                raise UserError(f"no picture: Chromium refused {method}: {answer['error'].get('message')}")
+            result: dict[str, Any] = answer["result"]
+            return result
+
+    def _read(self) -> dict[str, Any]:
+        while b"\0" not in self._rest:
+            left = self._deadline - time.monotonic()
+            if left <= 0 or not select.select([self._in], [], [], left)[0]:
+                raise UserError("no picture: Chromium did not answer in time")
+            chunk = os.read(self._in, _CHUNK)
+            if not chunk:
+                raise UserError("no picture: Chromium ended unexpectedly")
+            self._rest += chunk
+        text, _, self._rest = self._rest.partition(b"\0")
+        answer: dict[str, Any] = json.loads(text)
+        return answer

@@ -1,0 +1,122 @@
+"""``heliograph live``: serve the live page, or take a picture of one that is served."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from heliograph.monitor.errors import UserError
+
+if TYPE_CHECKING:
+    from waitress.server import BaseWSGIServer
+
+__all__ = ["command"]
+
+_THREADS = 6
+_EXAMPLE = """\
+examples:
+  heliograph live
+  heliograph live --listen 127.0.0.1:8051 --interval 0.5
+  heliograph live --capture live.png --url http://127.0.0.1:8050/
+
+Anyone who can reach the address can look, so it is this machine's own unless --listen says otherwise.
+"""
+
+
+def command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``heliograph live``."""
+    parser = subparsers.add_parser(
+        "live",
+        help="the live page: which receiver is in trouble, and why, as it happens",
+        description="Serve the live page of all instances on this host until Ctrl-C.",
+        epilog=_EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--listen", default="127.0.0.1:8050", metavar="HOST:PORT", help="address (%(default)s)")
+    parser.add_argument("--segments", type=Path, metavar="DIR", help="folder of the stats segments")
+    parser.add_argument("--interval", type=_interval, default=1.0, metavar="S", help="seconds between samples (1)")
+    picture = parser.add_argument_group("a picture of a page that is served already")
+    picture.add_argument(
+        "--capture", type=Path, metavar="FILE", help="write it to this PNG file, with Chromium, and end"
+    )
+    picture.add_argument("--url", default="http://127.0.0.1:8050/", help="the page (%(default)s)")
+    picture.add_argument("--after", type=float, default=3.0, metavar="S", help="seconds to leave it running first (3)")
+    picture.add_argument("--width", type=int, default=1440, metavar="PIXELS", help="width of the window (%(default)s)")
+    parser.set_defaults(run=_run)
+
+
+def _interval(text: str) -> float:
+    value = float(text)
+    if not 0.1 <= value <= 60:
+        raise argparse.ArgumentTypeError("must be from 0.1 to 60 seconds")
+    return value
+
+
+def _run(args: argparse.Namespace) -> int:
+    return _capture(args) if args.capture else _serve(args)
+
+
+def _capture(args: argparse.Namespace) -> int:
+    from heliograph.dashboards.live.capture import capture
+
+    capture(args.url, args.capture, width=args.width, after=args.after)
+    return 0
+
+
+def _serve(args: argparse.Namespace) -> int:
+    host, port = _address(args.listen)
+    try:
+        from heliograph.dashboards.live.app import create
+        from heliograph.dashboards.live.store import Store
+    except ModuleNotFoundError as error:
+        raise UserError(f"{error.name} is not installed: install heliograph[live]") from error
+    from heliograph.monitor.sampler import Sampler
+
+    with Sampler(args.segments) as sampler:
+        store = Store(
+            lambda: sampler.sample(histograms={"total_latency"}), interval=args.interval, place=str(sampler.folder)
+        )
+        server = _listen(create(store).server, host, port)
+        store.start()
+        try:
+            shown = f"[{host}]" if ":" in host else host
+            print(f"heliograph live on http://{shown}:{port}/, reading {store.view.place}; Ctrl-C ends it")
+            sys.stdout.flush()
+            signal.signal(signal.SIGTERM, _end)
+            server.run()
+        finally:
+            server.close()
+            store.close()
+    return 0
+
+
+def _end(number: int, _: FrameType | None) -> None:
+    raise SystemExit(0)
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+        raise UserError(f"--listen {text!r} is not HOST:PORT; give for example 127.0.0.1:8050")
+    return host, int(port)
+
+
+def _listen(application: object, host: str, port: int) -> BaseWSGIServer:
+    from waitress.server import create_server
+
+    try:
+        return create_server(application, host=host, port=port, threads=_THREADS, ident=None)
+    except OSError as error:
+        import errno
+
+        if error.errno == errno.EADDRINUSE:
+            raise UserError(
+                f"port {port} on {host} is in use; end the program that has it, or choose another: "
+                f"--listen {host}:{port + 1}"
+            ) from None
+        raise UserError(f"cannot listen on {host}:{port}: {error.strerror or error}") from None

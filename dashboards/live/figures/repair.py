@@ -1,0 +1,47 @@
+"""Who misses packets: requests for repair, and what became of the missing ones, by receiver."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import plotly.graph_objects as go
+
+from heliograph.dashboards.live import theme
+from heliograph.dashboards.live.figures.lines import add_line, receiver_colours, times
+from heliograph.dashboards.live.series import Point
+
+__all__ = ["losses", "naks"]
+
+
+def naks(points: Sequence[Point]) -> go.Figure:
+    """Sequence numbers asked for per second (NAKs), by receiver."""
+    x = times(points)
+    figure = theme.figure("sequences/s", x=x)
+    for receiver, colour in receiver_colours(points).items():
+        add_line(figure, x, [point.naks.get(receiver) for point in points], receiver, colour, unit=",.1f NAKs/s")
+    return figure
+
+
+def losses(points: Sequence[Point]) -> go.Figure:
+    """Lines: packets missed per second, by receiver. Triangles: packets given up for good."""
+    x = times(points)
+    figure = theme.figure("packets/s", x=x)
+    for receiver, colour in receiver_colours(points).items():
+        missed = [point.missed.get(receiver) for point in points]
+        add_line(figure, x, missed, receiver, colour, unit=",.1f packets/s missed")
+        gone = [point.lost.get(receiver) or None for point in points]
+        if any(gone):
+            figure.add_scatter(
+                x=x,
+                y=gone,
+                name=f"{receiver}: lost for good",
+                mode="markers",
+                marker={
+                    "symbol": "triangle-down",
+                    "size": 8,
+                    "color": theme.BAD,
+                    "line": {"color": colour, "width": 1.5},
+                },
+                hovertemplate="%{y:,.1f} packets/s lost for good",
+            )
+    return figure

@@ -1,0 +1,280 @@
+"""The fleet page: what is wrong and with whom, the numbers behind it, and the charts of the last minutes.
+
+`parts` makes the content of every changing place from a view; `layout` puts the places around it.  The first page a
+browser gets and every later update come from the same function, so the first frame is already full.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+from dash import dcc, html
+
+from heliograph.dashboards.live.figures.latency import over_time, percentile_spectrum
+from heliograph.dashboards.live.figures.repair import losses, naks
+from heliograph.dashboards.live.figures.throughput import throughput
+from heliograph.dashboards.live.pages import numbers, tables
+from heliograph.dashboards.live.pages.parts import card, graph
+from heliograph.dashboards.live.pages.verdict import Verdict, troubled
+from heliograph.dashboards.live.series import EVERYTHING, QUANTILES, Group, Point, merged
+from heliograph.dashboards.live.store import Service, Standing, View
+from heliograph.monitor.latency import percentiles
+
+__all__ = ["PLACES", "Choice", "layout", "parts", "stamp", "verdict_parts"]
+
+PLACES = (
+    "tiles",
+    "receivers",
+    "topics",
+    "throughput",
+    "throughput-twin",
+    "naks",
+    "naks-twin",
+    "losses",
+    "losses-twin",
+    "latency",
+    "latency-twin",
+    "spectrum",
+    "spectrum-twin",
+    "instances",
+    "events",
+    "groups",
+)
+"""Ids of the places that change with the view; graphs change their figure, `groups` its options, the others their
+content."""
+
+GRAPHS = frozenset({"throughput", "naks", "losses", "latency", "spectrum"})
+
+_STATES: Mapping[Service, tuple[str, str, str]] = {
+    Service.STARTING: ("starting", "◌", "idle"),
+    Service.LIVE: ("live", "●", "good"),
+    Service.STALE: ("stale", "◑", "watch"),
+    Service.EMPTY: ("live", "○", "idle"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What one reader has chosen to see."""
+
+    group: Group = EVERYTHING
+    """Whose latency over time."""
+    kind: Literal["receiver", "topic"] = "receiver"
+    """What the lines of the spectrum are."""
+
+
+def stamp(view: View, standing: Standing, now_ns: int) -> dict[str, Any]:
+    """What the browser needs to judge the connection by itself: it changes with every answer."""
+    word, shape, tone = _STATES[standing.service]
+    return {
+        "sequence": view.sequence,
+        "answered": now_ns,
+        "interval": view.interval,
+        "word": word,
+        "shape": shape,
+        "tone": tone,
+        "reason": standing.reason,
+    }
+
+
+def verdict_parts(verdict: Verdict) -> list[Any]:
+    """The first line."""
+    return [html.H1(verdict.headline), html.P(verdict.more)]
+
+
+def parts(view: View, choice: Choice) -> dict[str, Any]:
+    """Content by place (see PLACES)."""
+    points = view.points
+    spectrum = view.spectrum_points
+    return {
+        "tiles": _tiles(view),
+        "receivers": tables.receivers(view),
+        "topics": tables.topics(view).children,
+        "throughput": throughput(points),
+        "throughput-twin": _throughput_twin(points),
+        "naks": naks(points),
+        "naks-twin": _receiver_twin(points, "NAKs/s", "naks"),
+        "losses": losses(points),
+        "losses-twin": _losses_twin(points),
+        "latency": over_time(points, choice.group),
+        "latency-twin": _latency_twin(points[-1:]),
+        "spectrum": percentile_spectrum(spectrum, choice.kind),
+        "spectrum-twin": _spectrum_twin(spectrum, choice.kind),
+        "instances": tables.instances(view),
+        "events": tables.events(view),
+        "groups": _groups(points),
+    }
+
+
+def layout(view: View, standing: Standing, verdict: Verdict, now_ns: int) -> html.Main:
+    """The whole page."""
+    found = parts(view, Choice())
+    state = stamp(view, standing, now_ns)
+    return html.Main(
+        [
+            dcc.Interval(id="tick", interval=round(view.interval * 1000)),
+            dcc.Store(id="stamp", data=state),
+            _head(state, view),
+            html.Section(
+                verdict_parts(verdict), id="verdict", className=f"verdict {verdict.tone}", **{"aria-live": "polite"}
+            ),
+            html.Dl(found["tiles"], id="tiles", className="tiles"),
+            card(
+                "Receivers",
+                "worst first; over all topics of each",
+                html.Div(found["receivers"], id="receivers"),
+                html.Details(found["topics"], id="topics", className="twin"),
+            ),
+            html.Div(
+                [
+                    _chart("throughput", "Throughput by topic", "solid: sent; dotted: delivered, per receiver", found),
+                    _chart("naks", "Repair requests by receiver", "sequence numbers asked for again (NAKs)", found),
+                    _chart("losses", "Loss by receiver", "lines: packets missed; triangles: lost for good", found),
+                    _chart("latency", "Latency over time", "submit until handed over", found, _group_choice(found)),
+                    _chart(
+                        "spectrum", "Percentile spectrum", "last minute; each nine is as wide", found, _kind_choice()
+                    ),
+                    card("Events", "newest first", html.Div(found["events"], id="events", className="events")),
+                ],
+                className="charts",
+            ),
+            card("Instances", "those in trouble first", html.Div(found["instances"], id="instances")),
+            html.P(
+                "Read from shared memory on this host; nothing here asks the engines anything, and nothing is loaded "
+                "from elsewhere.",
+                className="foot",
+            ),
+        ]
+    )
+
+
+def _head(state: Mapping[str, Any], view: View) -> html.Header:
+    return html.Header(
+        [
+            html.Div(["Heliograph", html.Span("live")], className="brand"),
+            html.Span(
+                [
+                    html.Span(state["shape"], id="state-shape", className="shape", **{"aria-hidden": "true"}),
+                    html.Span(state["word"], id="state-word"),
+                    html.Small(state["reason"], id="state-reason"),
+                ],
+                id="state",
+                className=f"pill {state['tone']}",
+                role="status",
+            ),
+            html.Span(className="space"),
+            html.Span(taken(view), id="taken", className="taken"),
+            html.Button("Pause", id="pause", className="quiet", n_clicks=0, **{"aria-pressed": "false"}),
+        ],
+        className="head",
+    )
+
+
+def taken(view: View) -> str:
+    """When the newest sample was taken."""
+    return f"sample of {datetime.fromtimestamp(view.time_ns / 1e9):%H:%M:%S}" if view.time_ns else "no sample yet"
+
+
+def _chart(place: str, title: str, note: str, found: Mapping[str, Any], beside: Any = None) -> html.Section:
+    twin = html.Details(
+        [html.Summary("As a table"), html.Div(found[f"{place}-twin"], id=f"{place}-twin")], className="twin"
+    )
+    return card(title, note, graph(place, found[place]), twin, beside=beside)
+
+
+def _group_choice(found: Mapping[str, Any]) -> html.Div:
+    picker = dcc.Dropdown(
+        id="groups", options=found["groups"], value=EVERYTHING, clearable=False, searchable=False, className="picker"
+    )
+    return html.Div(picker, className="choice")
+
+
+def _kind_choice() -> html.Div:
+    options = [{"label": "by receiver", "value": "receiver"}, {"label": "by topic", "value": "topic"}]
+    return html.Div(dcc.RadioItems(id="kind", options=options, value="receiver", inline=True), className="choice")
+
+
+def _groups(points: tuple[Point, ...]) -> list[dict[str, str]]:
+    names = sorted({group for point in points for group in point.latency if group != EVERYTHING})
+    options = [{"label": "all topics, all receivers", "value": EVERYTHING}]
+    return options + [{"label": group.replace(":", " "), "value": group} for group in names]
+
+
+def _tiles(view: View) -> list[html.Div]:
+    last = view.points[-1] if view.points else None
+    bad = len(troubled(view.rows))
+    receiving = len({row.instance for row in view.rows})
+    delivered = sum(last.delivered.values()) if last else 0.0
+    sent = sum(last.sent.values()) if last else 0.0
+    naks = sum(last.naks.values()) if last else 0.0
+    lost = sum(sum(point.lost.values()) * point.seconds for point in view.points)
+    span = sum(point.seconds for point in view.points)
+    tail = last.latency.get(EVERYTHING, {}) if last else {}
+    return [
+        _tile("In trouble", f"{bad}", f"of {receiving} receivers", "bad" if bad else ""),
+        _tile("Sent", numbers.rate(sent), "msg/s"),
+        _tile("Delivered", numbers.rate(delivered), "msg/s, all receivers"),
+        _tile("Repair requests", numbers.rate(naks), "NAKs/s"),
+        _tile("Lost for good", numbers.count(lost), f"packets, {numbers.seconds(span)}", "bad" if lost else ""),
+        _tile("Latency p50", numbers.latency(tail.get("p50")), "all"),
+        _tile("Latency p99.9", numbers.latency(tail.get("p99.9")), "all"),
+    ]
+
+
+def _tile(title: str, value: str, note: str, tone: str = "") -> html.Div:
+    return html.Div([html.Dt(title), html.Dd([value, html.Small(note)])], className=f"tile {tone}".strip())
+
+
+def _throughput_twin(points: tuple[Point, ...]) -> html.Table:
+    last = points[-1] if points else Point(0, 0.0)
+    rows = [
+        (topic, (numbers.rate(last.sent.get(topic)), numbers.rate(last.delivered.get(topic))))
+        for topic in sorted({*last.sent, *last.delivered})
+    ]
+    return tables.twin("Throughput by topic, newest interval", ("sent/s", "delivered/s"), rows)
+
+
+def _receiver_twin(points: tuple[Point, ...], name: str, series: str) -> html.Table:
+    last: Mapping[str, float] = getattr(points[-1], series) if points else {}
+    highest = {key: max(getattr(point, series).get(key, 0.0) for point in points) for key in last}
+    rows = [(key, (numbers.rate(value), numbers.rate(highest[key]))) for key, value in sorted(last.items())]
+    return tables.twin(f"{name} by receiver", (name, "highest shown"), rows)
+
+
+def _losses_twin(points: tuple[Point, ...]) -> html.Table:
+    last = points[-1] if points else Point(0, 0.0)
+    rows = [
+        (
+            name,
+            (
+                numbers.rate(last.missed.get(name)),
+                numbers.rate(last.recovered.get(name)),
+                numbers.count(sum(point.lost.get(name, 0.0) * point.seconds for point in points)),
+            ),
+        )
+        for name in sorted(last.missed)
+    ]
+    return tables.twin("Loss by receiver", ("missed/s", "recovered/s", "lost for good, all shown"), rows)
+
+
+def _latency_twin(points: tuple[Point, ...]) -> html.Table:
+    last = points[-1] if points else Point(0, 0.0)
+    rows = [
+        (group.replace(":", " "), tuple(numbers.latency(found[name]) for name in QUANTILES))
+        for group, found in sorted(last.latency.items())
+    ]
+    return tables.twin("Latency, newest interval", tuple(QUANTILES), rows)
+
+
+def _spectrum_twin(points: tuple[Point, ...], kind: str) -> html.Table:
+    fractions = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999, "p99.99": 0.9999, "max": 1.0}
+    groups = sorted({group for point in points for group in point.cells if group.startswith(f"{kind}:")})
+    rows = []
+    for group in groups:
+        if (histogram := merged(points, group)) is not None:
+            values = percentiles(histogram, tuple(fractions.values()))
+            rows.append((group.partition(":")[2], tuple(numbers.latency(value) for value in values)))
+    return tables.twin("Percentiles of the last minute", tuple(fractions), rows)

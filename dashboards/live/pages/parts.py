@@ -1,0 +1,75 @@
+"""Small pieces of HTML the pages are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from dash import dcc, html
+
+from heliograph.dashboards.words import Word
+
+__all__ = ["badge", "card", "cell", "gauge", "graph", "spark", "table"]
+
+_FULL = 0.8
+_HALF = 0.5
+
+
+def badge(word: Word) -> html.Span:
+    """A state: shape, word and colour."""
+    return html.Span(
+        [html.Span(word.shape, className="shape", **{"aria-hidden": "true"}), word.text], className=f"badge {word.tone}"
+    )
+
+
+def cell(value: Any, kind: str = "") -> html.Td:
+    """A table cell; a plain 0 steps back."""
+    quiet = " zero" if value in ("0", "–") else ""
+    return html.Td(value, className=f"{kind}{quiet}".strip() or None)
+
+
+def gauge(share: float) -> list[Any]:
+    """A bar for a share of 0 to 1, with its percentage beside it."""
+    tone = " bad" if share >= _FULL else " watch" if share >= _HALF else ""
+    bar = html.Span(html.I(style={"width": f"{share * 100:.0f}%"}), className=f"gauge{tone}", **{"aria-hidden": "true"})
+    return [bar, f"{share * 100:.0f} %"]
+
+
+def spark(values: Sequence[float | None], title: str) -> html.Span:
+    """The run of some values as a small filled shape, from 0 to the highest; for the eye, the number stands beside
+    it."""
+    known = [value or 0.0 for value in values]
+    top = max(known, default=0.0)
+    if len(known) < 2 or top <= 0:
+        return html.Span(className="spark", style={"clipPath": "polygon(0 96%,100% 96%,100% 100%,0 100%)"}, title=title)
+    step = 100 / (len(known) - 1)
+    line = ",".join(f"{index * step:.1f}% {100 - 96 * value / top:.0f}%" for index, value in enumerate(known))
+    return html.Span(
+        className="spark",
+        style={"clipPath": f"polygon(0 100%,{line},100% 100%)"},
+        title=title,
+        **{"aria-hidden": "true"},
+    )
+
+
+def table(heads: Sequence[tuple[str, str]], rows: Sequence[html.Tr], label: str) -> html.Div:
+    """A table that scrolls sideways in its own box when the window is narrow.
+
+    Args:
+        heads: title and class of each column.
+        label: what the table is, for who cannot see its heading.
+    """
+    head = html.Thead(html.Tr([html.Th(title, className=kind or None, scope="col") for title, kind in heads]))
+    return html.Div(html.Table([head, html.Tbody(list(rows))], **{"aria-label": label}), className="scroll")
+
+
+def card(title: str, note: Any, *body: Any, beside: Any = None) -> html.Section:
+    """A titled box."""
+    header = [html.H2(title), html.P(note)] + ([beside] if beside is not None else [])
+    return html.Section([html.Header(header), *body], className="card")
+
+
+def graph(place: str, figure: Any) -> dcc.Graph:
+    """A chart; `place` is its id."""
+    style = {"height": "240px"}
+    return dcc.Graph(id=place, figure=figure, className="graph", style=style, config={"displayModeBar": False})

@@ -1,0 +1,204 @@
+"""The tables of the fleet page: receivers, instances, events, and the twins of the charts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from dash import html
+
+from heliograph.dashboards.live.pages import numbers
+from heliograph.dashboards.live.pages.parts import badge, cell, gauge, spark, table
+from heliograph.dashboards.live.series import Point
+from heliograph.dashboards.live.store import View
+from heliograph.dashboards.words import BEHAVIOUR, HEALTH, Word
+from heliograph.monitor.fleet import InstanceRow, ReceiverRow, worst_instances
+from heliograph.monitor.model import Event
+
+__all__ = ["events", "instances", "receivers", "topics", "twin"]
+
+MOST_ROWS = 40
+MOST_EVENTS = 60
+_SPARK_POINTS = 60
+
+_SEVERITY: Mapping[str, Word] = {
+    "info": Word("info", "·", "idle", 0),
+    "warning": Word("warning", "▲", "watch", 1),
+    "error": Word("error", "■", "bad", 2),
+}
+_RECEIVER_HEADS = (
+    ("State", ""),
+    ("Receiver", ""),
+    ("Delivered/s", "n"),
+    ("last minute", ""),
+    ("Behind", "n"),
+    ("Queue", ""),
+    ("NAKs/s", "n"),
+    ("last minute", ""),
+    ("Missing", "n"),
+    ("Lost for good", "n"),
+    ("p50", "n"),
+    ("p99.9", "n"),
+    ("Why", ""),
+)
+
+
+def receivers(view: View) -> html.Div:
+    """One line per receiving instance, worst first; numbers are over all its topics."""
+    worst = worst_instances(view.rows)
+    recent = view.points[-_SPARK_POINTS:]
+    rows = [_receiver(row, [item for item in view.rows if item.instance == row.instance], recent) for row in worst]
+    body: list[Any] = [table(_RECEIVER_HEADS, rows[:MOST_ROWS], "Receivers, worst first")]
+    if len(rows) > MOST_ROWS:
+        body.append(html.P(f"and {len(rows) - MOST_ROWS} more that are better off", className="more"))
+    if not rows:
+        body = [html.P("Nobody receives yet.", className="nothing")]
+    return html.Div(body)
+
+
+def _receiver(worst: ReceiverRow, rows: Sequence[ReceiverRow], recent: Sequence[Point]) -> html.Tr:
+    word = BEHAVIOUR[worst.behaviour]
+    name = worst.instance
+    streams = {row.stream: row for row in rows}.values()
+    naks = sum(row.naks_per_s for row in streams)
+    lost = sum(row.lost for row in rows)
+    latency = recent[-1].latency.get(f"receiver:{name}", {}) if recent else {}
+    many = f" {len(rows)} topics" if len(rows) > 1 else f" {worst.topic}"
+    why = f"{worst.topic}: {worst.reason}" if len(rows) > 1 and word.tone != "good" else worst.reason
+    return html.Tr(
+        [
+            html.Td(badge(word)),
+            html.Td([html.Strong(name), html.Span(many, className="muted")]),
+            cell(numbers.rate(sum(row.delivered_per_s for row in rows)), "n"),
+            html.Td(spark([point.by_receiver.get(name) for point in recent], "messages delivered per second")),
+            cell(numbers.seconds(max((row.lag_seconds or 0.0 for row in rows), default=0.0)), "n"),
+            html.Td(gauge(max(row.queue_fill for row in rows))),
+            cell(numbers.rate(naks), "n"),
+            html.Td(spark([point.naks.get(name) for point in recent], "NAKs per second")),
+            cell(numbers.ratio(max(row.missing_ratio for row in rows)), "n"),
+            cell(numbers.count(lost), "n loud" if lost else "n"),
+            cell(numbers.latency(latency.get("p50")), "n"),
+            cell(numbers.latency(latency.get("p99.9")), "n"),
+            html.Td(why, className="why"),
+        ],
+        className=word.tone,
+    )
+
+
+def topics(view: View) -> html.Details:
+    """Every receiver and topic by itself, worst first."""
+    heads = (
+        ("State", ""),
+        ("Receiver", ""),
+        ("Topic", ""),
+        ("From", ""),
+        ("Sent/s", "n"),
+        ("Delivered/s", "n"),
+        ("Behind", "n"),
+        ("Recovered", "n"),
+        ("Lost", "n"),
+        ("p50", "n"),
+        ("p99", "n"),
+        ("p99.9", "n"),
+        ("max", "n"),
+    )
+    rows = [
+        html.Tr(
+            [
+                html.Td(badge(BEHAVIOUR[row.behaviour])),
+                cell(row.instance),
+                cell(row.topic),
+                cell(row.transmitter or row.stream),
+                cell(numbers.rate(row.sent_per_s), "n"),
+                cell(numbers.rate(row.delivered_per_s), "n"),
+                cell(numbers.count(row.lag_messages), "n"),
+                cell(numbers.count(row.recovered), "n"),
+                cell(numbers.count(row.lost), "n loud" if row.lost else "n"),
+                cell(numbers.latency(row.p50_ns), "n"),
+                cell(numbers.latency(row.p99_ns), "n"),
+                cell(numbers.latency(row.p999_ns), "n"),
+                cell(numbers.latency(row.max_ns), "n"),
+            ]
+        )
+        for row in view.rows[: 2 * MOST_ROWS]
+    ]
+    note = f"Each topic of each receiver ({len(view.rows)})"
+    return html.Details(
+        [html.Summary(note), table(heads, rows, "Receivers by topic, worst first")], className="twin", id="each-topic"
+    )
+
+
+def instances(view: View) -> html.Div:
+    """One line per instance, those in trouble first."""
+    heads = (
+        ("State", ""),
+        ("Instance", ""),
+        ("Sent/s", "n"),
+        ("Received/s", "n"),
+        ("NAKs in/s", "n"),
+        ("NAKs out/s", "n"),
+        ("Socket drops", "n"),
+        ("Memory", "n"),
+        ("Up", "n"),
+        ("Where", ""),
+    )
+    ordered = sorted(view.instances, key=lambda row: (-HEALTH[row.health].rank, row.name))
+    rows = [_instance(row) for row in ordered[:MOST_ROWS]]
+    if not rows:
+        return html.Div(html.P("No instance is in reach.", className="nothing"))
+    body: list[Any] = [table(heads, rows, "Instances")]
+    if len(ordered) > MOST_ROWS:
+        body.append(html.P(f"and {len(ordered) - MOST_ROWS} more", className="more"))
+    return html.Div(body)
+
+
+def _instance(row: InstanceRow) -> html.Tr:
+    word = HEALTH[row.health]
+    return html.Tr(
+        [
+            html.Td(badge(word), title=row.reason),
+            html.Td(html.Strong(row.name)),
+            cell(numbers.rate(row.sent_per_s), "n"),
+            cell(numbers.rate(row.received_per_s), "n"),
+            cell(numbers.rate(row.naks_received_per_s), "n"),
+            cell(numbers.rate(row.naks_sent_per_s), "n"),
+            cell(numbers.count(row.socket_drops), "n"),
+            cell(numbers.size(row.memory_bytes), "n"),
+            cell(numbers.seconds(row.uptime_s), "n"),
+            cell(f"{row.host}, pid {row.pid}" if row.host else f"pid {row.pid}", "muted"),
+        ],
+        className=word.tone,
+    )
+
+
+def events(view: View) -> html.Div:
+    """The newest events first."""
+    rows = [_event(event) for event in view.events[:MOST_EVENTS]]
+    if not rows:
+        return html.Div(html.P("Nothing has happened since this page's server started.", className="nothing"))
+    body: list[Any] = [html.Div(html.Table(html.Tbody(rows), **{"aria-label": "Events"}), className="scroll tall")]
+    if view.events_missed:
+        body.append(html.P(f"{view.events_missed:,} were overwritten before they could be read", className="more"))
+    return html.Div(body)
+
+
+def _event(event: Event) -> html.Tr:
+    word = _SEVERITY.get(event.severity, _SEVERITY["info"])
+    moment = datetime.fromtimestamp(event.time_ns / 1e9)
+    return html.Tr(
+        [
+            html.Td(moment.strftime("%H:%M:%S"), className="muted", title=moment.isoformat(timespec="milliseconds")),
+            html.Td(html.Span(word.shape, className=f"shape {word.tone}", title=word.text)),
+            html.Td(html.Strong(event.instance)),
+            html.Td(event.text or event.name.replace("_", " "), className="why"),
+        ],
+        className=word.tone,
+    )
+
+
+def twin(place: str, names: Sequence[str], rows: Sequence[tuple[str, Sequence[str]]]) -> html.Table:
+    """The newest values of a chart as a table: a name and a value per column, for each line."""
+    head = html.Tr([html.Th("")] + [html.Th(name, className="n") for name in names])
+    body = [html.Tr([cell(name), *(cell(value, "n") for value in values)]) for name, values in rows]
+    return html.Table([html.Thead(head), html.Tbody(body)], **{"aria-label": place})

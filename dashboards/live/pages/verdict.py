@@ -1,0 +1,86 @@
+"""The first line of the page: what is wrong and with whom, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from heliograph.dashboards.live.store import Service, Standing, View
+from heliograph.dashboards.words import BEHAVIOUR, CALM, HEALTH, Tone
+from heliograph.monitor.behaviour import Behaviour
+from heliograph.monitor.fleet import ReceiverRow, worst_instances
+from heliograph.monitor.model import Health
+
+__all__ = ["Verdict", "troubled", "verdict"]
+
+_NAMED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A sentence, what else is to be said, and how serious it is."""
+
+    tone: Tone
+    headline: str
+    more: str
+
+
+def troubled(rows: Sequence[ReceiverRow]) -> list[ReceiverRow]:
+    """The worst row of each receiving instance that is in trouble; one that was closed on purpose is not."""
+    return [row for row in worst_instances(rows) if row.behaviour not in CALM and row.badness > 0]
+
+
+def verdict(view: View, standing: Standing) -> Verdict:
+    """What the reader should know first."""
+    if standing.service is Service.STARTING:
+        return Verdict("idle", "Waiting for the first sample", standing.reason)
+    if standing.service is Service.EMPTY:
+        return Verdict(
+            "idle", "No instance is running here", f"{standing.reason}; the page fills as soon as one starts"
+        )
+    if standing.service is Service.STALE:
+        return Verdict("watch", "What you see is old", standing.reason)
+    bad = troubled(view.rows)
+    gone = [row for row in view.instances if row.health in {Health.DEAD, Health.DAMAGED, Health.STALE}]
+    silent = [row for row in gone if row.name not in {item.instance for item in bad}]
+    healthy = len({row.instance for row in view.rows}) - len(bad)
+    if bad:
+        tones = [BEHAVIOUR[row.behaviour].tone for row in bad] + [HEALTH[row.health].tone for row in silent]
+        more = [f"{_clause(row, view.rows)}: {row.reason}" for row in bad[1:_NAMED]]
+        if len(bad) > _NAMED:
+            more.append(f"{len(bad) - _NAMED} more in trouble")
+        more += [f"{row.name} is {HEALTH[row.health].text}: {row.reason}" for row in silent]
+        if healthy:
+            more.append(_others(healthy))
+        tone: Tone = "bad" if "bad" in tones else "watch"
+        return Verdict(tone, f"{_clause(bad[0], view.rows)}: {bad[0].reason}", " · ".join(more))
+    if silent:
+        first, *rest = silent
+        more = [f"{row.name} is {HEALTH[row.health].text}" for row in rest]
+        tone = "bad" if any(HEALTH[row.health].tone == "bad" for row in silent) else "watch"
+        return Verdict(tone, f"{first.name} is {HEALTH[first.health].text}: {first.reason}", " · ".join(more))
+    return _well(view)
+
+
+def _well(view: View) -> Verdict:
+    receiving = len({row.instance for row in view.rows if row.behaviour is not Behaviour.STOPPED})
+    lost = sum(sum(point.lost.values()) * point.seconds for point in view.points)
+    minutes = sum(point.seconds for point in view.points) / 60
+    span = f"{minutes:.0f} min" if minutes >= 1 else f"{minutes * 60:.0f} s"
+    if not receiving:
+        return Verdict("idle", "Nobody receives", f"{len(view.instances)} live, none of them with a receiver")
+    headline = "The one receiver keeps up" if receiving == 1 else f"All {receiving} receivers keep up"
+    books = f"{lost:,.0f} packets lost" if lost else "nothing lost"
+    return Verdict("good", headline, f"{books} in the last {span}")
+
+
+def _clause(row: ReceiverRow, rows: Sequence[ReceiverRow]) -> str:
+    """``slow is falling behind on PRICES.A and 3 other topics``."""
+    alike = [item for item in rows if item.instance == row.instance and item.behaviour is row.behaviour]
+    others = len(alike) - 1
+    where = f" on {row.topic}" + (f" and {others} other topic{'s' * (others > 1)}" if others else "")
+    return f"{row.instance} is {BEHAVIOUR[row.behaviour].text}{where}"
+
+
+def _others(count: int) -> str:
+    return "the other receiver keeps up" if count == 1 else f"the other {count} receivers keep up"

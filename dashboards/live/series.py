@@ -1,0 +1,159 @@
+"""What the charts show of one interval: a `Point` from two snapshots.  Pure functions, nothing kept.
+
+Rates are per second, latencies nanoseconds.  Latency is grouped: everything, each topic, each receiving instance.  A
+group's percentiles come from the merged counts of its receivers; percentiles are never averaged.  The counts stay with
+the point in sparse form, so that a longer window is the sum of its points.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from heliograph.monitor.latency import percentiles
+from heliograph.monitor.model import Histogram, Snapshot
+from heliograph.monitor.rates import rates_between
+
+__all__ = ["EVERYTHING", "QUANTILES", "Cells", "Group", "Point", "merged", "point"]
+
+Group = str
+"""``all``, ``topic:NAME`` or ``receiver:INSTANCE``."""
+
+EVERYTHING: Group = "all"
+QUANTILES: Mapping[str, float] = {"p50": 0.5, "p99": 0.99, "p99.9": 0.999, "max": 1.0}
+
+_PER_TOPIC = {("receiver", "messages_delivered"): "delivered", ("transmitter", "messages_sent"): "sent"}
+_PER_RECEIVER = {
+    ("rx_stream", "naks_sent"): "naks",
+    ("rx_stream", "gaps_detected"): "missed",
+    ("rx_stream", "packets_recovered"): "recovered",
+}
+_LOST = "packets_lost_"
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """The cells of an HDR histogram that are not 0."""
+
+    like: Histogram
+    """A histogram without values that has the same layout."""
+    index: npt.NDArray[np.int32]
+    counts: npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One interval."""
+
+    time_ns: int
+    """Its end, wall clock."""
+    seconds: float
+    delivered: Mapping[str, float] = field(default_factory=dict)
+    """Messages per second, by topic, summed over its receivers."""
+    by_receiver: Mapping[str, float] = field(default_factory=dict)
+    """Messages delivered per second, by receiving instance, summed over its topics."""
+    listeners: Mapping[str, float] = field(default_factory=dict)
+    """Receivers, by topic."""
+    sent: Mapping[str, float] = field(default_factory=dict)
+    """Messages per second, by topic."""
+    naks: Mapping[str, float] = field(default_factory=dict)
+    """Sequences asked for per second, by receiving instance."""
+    missed: Mapping[str, float] = field(default_factory=dict)
+    """Packets first seen missing per second, by receiving instance."""
+    recovered: Mapping[str, float] = field(default_factory=dict)
+    """Missing packets that came after all, per second, by receiving instance."""
+    lost: Mapping[str, float] = field(default_factory=dict)
+    """Packets given up for good per second, by receiving instance."""
+    latency: Mapping[Group, Mapping[str, int]] = field(default_factory=dict)
+    """Percentiles by name (see QUANTILES), ns; a group without values in the interval is absent."""
+    cells: Mapping[Group, Cells] = field(default_factory=dict)
+    """The counts the percentiles came from."""
+
+    def without_cells(self) -> Point:
+        """The same point, light enough to be kept for long."""
+        return replace(self, cells={})
+
+
+def point(older: Snapshot, newer: Snapshot) -> Point | None:
+    """The interval between two snapshots; None when no time passed."""
+    seconds = (newer.time_ns - older.time_ns) / 1e9
+    if seconds <= 0:
+        return None
+    sums: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    for rate in rates_between(older, newer):
+        if name := _PER_TOPIC.get((rate.scope, rate.cell)):
+            sums[name][rate.labels["topic"]] += rate.per_second
+            if name == "delivered":
+                sums["listeners"][rate.labels["topic"]] += 1
+                sums["by_receiver"][rate.labels["instance"]] += rate.per_second
+        elif name := _PER_RECEIVER.get((rate.scope, rate.cell)):
+            sums[name][rate.labels["instance"]] += rate.per_second
+        elif rate.scope == "rx_stream" and rate.cell.startswith(_LOST):
+            sums["lost"][rate.labels["instance"]] += rate.per_second
+    groups = _latency(older, newer)
+    wanted = tuple(QUANTILES.values())
+    return Point(
+        time_ns=newer.time_ns,
+        seconds=seconds,
+        **{name: dict(values) for name, values in sums.items()},
+        latency={
+            group: dict(zip(QUANTILES, percentiles(histogram, wanted), strict=True))
+            for group, histogram in groups.items()
+        },
+        cells={group: _sparse(histogram) for group, histogram in groups.items()},
+    )
+
+
+def merged(points: Iterable[Point], group: Group) -> Histogram | None:
+    """All values of a group over some points; None when there are none."""
+    total: npt.NDArray[np.uint64] | None = None
+    like: Histogram | None = None
+    for item in points:
+        if (cells := item.cells.get(group)) is not None:
+            if total is None or like is None:
+                like, total = cells.like, np.zeros_like(cells.like.counts)
+            if cells.like.counts.size == total.size:
+                total[cells.index] += cells.counts
+    return None if total is None or like is None else replace(like, counts=total)
+
+
+def _latency(older: Snapshot, newer: Snapshot) -> dict[Group, Histogram]:
+    """What was recorded between the snapshots, merged by group; groups without values are left out."""
+    before = {
+        (instance.incarnation, item.key): item.histograms.get("total_latency")
+        for instance, item in older.of("receiver")
+    }
+    found: dict[Group, Histogram] = {}
+    for instance, item in newer.of("receiver"):
+        now = item.histograms.get("total_latency")
+        place = (instance.incarnation, item.key)
+        if now is None or place not in before:
+            continue
+        interval = _interval(now, before[place])
+        if interval is None:
+            continue
+        for group in (EVERYTHING, f"topic:{item.labels['topic']}", f"receiver:{instance.name}"):
+            sofar = found.get(group)
+            if sofar is None:
+                found[group] = interval
+            elif sofar.counts.size == interval.counts.size:
+                found[group] = replace(sofar, counts=sofar.counts + interval.counts)
+    return found
+
+
+def _interval(now: Histogram, older: Histogram | None) -> Histogram | None:
+    """The values since `older`; None when there are none, or when counts went back, which no sound engine's do."""
+    if older is not None and (older.counts.size != now.counts.size or bool((older.counts > now.counts).any())):
+        return None
+    interval = now.minus(older)
+    return interval if interval.counts.any() else None
+
+
+def _sparse(histogram: Histogram) -> Cells:
+    index = np.flatnonzero(histogram.counts)
+    empty = replace(histogram, counts=np.broadcast_to(np.uint64(0), histogram.counts.shape))
+    return Cells(empty, index.astype(np.int32), histogram.counts[index])

@@ -1,0 +1,11 @@
+#!/bin/sh
+# Formats what people wrote and writes what is generated.
+set -eu
+
+top=$(CDPATH='' cd -- "$(dirname -- "$0")/../.." && pwd)
+cd "$top"
+.venv/bin/python engine/catalogue/generate.py
+.venv/bin/ruff check --quiet --fix . || true
+.venv/bin/ruff format --quiet .
+find engine tests -name '*.[ch]' ! -path '*/generated/*' ! -path engine/include/heliograph/errors.h -print0 |
+    xargs -0 -r clang-format -i

@@ -1,0 +1,45 @@
+#!/bin/sh
+# Every check that needs no running program. All are run, so that one look shows everything; any failure fails.
+# Warnings of the C compiler are errors in every build and need no step here.
+set -u
+
+top=$(CDPATH='' cd -- "$(dirname -- "$0")/../.." && pwd)
+cd "$top" || exit 1
+bin=.venv/bin
+bad=0
+
+step() {
+    name=$1
+    shift
+    if output=$("$@" 2>&1); then
+        printf 'lint: %-22s ok\n' "$name"
+    else
+        printf 'lint: %-22s FAILED\n%s\n' "$name" "$output"
+        bad=1
+    fi
+}
+
+# heliograph/ with the folders in it, as they are installed: what mypy reads.
+rm -rf build/src
+mkdir -p build/src/heliograph
+for folder in engine monitor exporters dashboards; do ln -s "../../../$folder" "build/src/heliograph/$folder"; done
+
+c_files() { find engine tests -name '*.[ch]' ! -path '*/generated/*' ! -path engine/include/heliograph/errors.h | sort; }
+format_c() {
+    command -v clang-format >/dev/null 2>&1 || { echo 'no clang-format here; see deploy/debian-packages.txt'; return 1; }
+    for file in $(c_files); do
+        if ! clang-format --dry-run -Werror "$file" >/dev/null 2>&1; then echo "$file (make fmt formats it)"; fi
+    done | { ! grep .; }
+}
+shell_syntax() {
+    for file in .ci/run $(find deploy tests -name '*.sh' | sort); do sh -n "$file" || return 1; done
+}
+
+step 'ruff check' "$bin/ruff" check --quiet .
+step 'ruff format' "$bin/ruff" format --quiet --check .
+step 'mypy --strict' "$bin/mypy" -p heliograph.engine -p heliograph.monitor -p heliograph.exporters -p heliograph.dashboards
+step 'mypy deploy, typing' "$bin/mypy" $(find deploy tests/typing -name '*.py' | sort)
+step 'clang-format' format_c
+step 'generated files' "$bin/python" engine/catalogue/generate.py --check
+step 'shell syntax' shell_syntax
+exit "$bad"

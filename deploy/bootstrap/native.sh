@@ -1,0 +1,28 @@
+#!/bin/sh
+# Builds the C library and its tests without Python.
+#
+#   native.sh TREE [SANITIZERS]      native.sh build/asan address,undefined
+#
+# Warnings are errors here (and in the wheel).
+set -eu
+
+tree=$1
+sanitizers=${2:-}
+top=$(CDPATH='' cd -- "$(dirname -- "$0")/../.." && pwd)
+cd "$top"
+
+for tool in cmake cc; do
+    command -v "$tool" >/dev/null 2>&1 || {
+        echo "native: no $tool here; see deploy/debian-packages.txt" >&2
+        exit 1
+    }
+done
+generator='Unix Makefiles'
+if command -v ninja >/dev/null 2>&1; then generator=Ninja; fi
+
+mkdir -p "$tree"
+if ! { cmake -S engine -B "$tree" -G "$generator" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DHELIO_TESTS=ON \
+    -DHELIO_SANITIZE="$sanitizers" && cmake --build "$tree" --parallel "${JOBS:-$(nproc)}"; } >"$tree/build.log" 2>&1; then
+    cat "$tree/build.log" >&2
+    exit 1
+fi

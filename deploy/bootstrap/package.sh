@@ -1,0 +1,31 @@
+#!/bin/sh
+# Builds the heliograph wheel and installs it into .venv, when any file that goes into it has changed.
+#
+# It is a real installation, so tests and demo run what users would get. The build tree (build/wheel) is kept: only
+# what changed is compiled again.
+set -eu
+
+here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
+top=$(CDPATH='' cd -- "$here/../.." && pwd)
+python=$top/.venv/bin/python
+stamp=$top/.venv/.heliograph
+
+say() { printf 'bootstrap: %s\n' "$*"; }
+
+cd "$top"
+wanted=$(find pyproject.toml LICENSE README.md engine monitor exporters dashboards -type f \
+    ! -name '*.pyc' ! -name '*.md' -print0 2>/dev/null | sort -z | xargs -0 sha256sum | sha256sum)
+if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$wanted" ]; then
+    exit 0
+fi
+
+say "building and installing heliograph"
+rm -f "$stamp"
+mkdir -p build
+log=build/package.log
+if ! "$python" -m pip install --no-input --disable-pip-version-check --no-deps --no-build-isolation \
+    --force-reinstall . >"$log" 2>&1; then
+    cat "$log" >&2
+    exit 1
+fi
+printf '%s\n' "$wanted" >"$stamp"

@@ -1,0 +1,238 @@
+"""The whole house on one machine: a feed, four receivers, everything that watches them, and the books at the end.
+
+    make demo                                        until Ctrl-C
+    make demo DEMO_SECONDS=30 DEMO_HEADLESS=1        unattended
+
+The acts: prepare (folder, ports, network), listen (capture, receivers, watchers), feed, watch, stop the feed, let the
+receivers drain, settle the books while everybody still lives, end everybody, and run the Spark roll-up and report over
+what was recorded. Ctrl-C ends the watching early and the rest follows; a second Ctrl-C gives up at once. Whatever
+happens, no process, segment or namespace stays.
+
+The exit code is 0 when every residual is 0, every receiver got everything the books say, and nothing failed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+import books
+from children import Child, Children
+from network import Road, free_port, road
+from services import Places, Watchers
+
+TOP = Path(__file__).resolve().parents[2]
+GROUP = "239.192.77.1"
+LOSS = 0.02
+MARK = ".heliograph-demo"
+"""Says that a folder is a demo's own, to be emptied by the next one."""
+STATUS_EVERY = 3.0
+DRAIN_SECONDS = 60.0
+
+
+def say(text: str) -> None:
+    """One line for people."""
+    print(f"demo: {text}", flush=True)
+
+
+class Failure(Exception):
+    """The demo cannot go on; the text says why."""
+
+
+@dataclass(slots=True)
+class Ending:
+    """Ctrl-C and SIGTERM: the first asks the demo to come to its end, the second gives up at once."""
+
+    asked: bool = False
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        """Take a signal."""
+        if self.asked:
+            for known in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(known, signal.SIG_IGN)  # nothing may interrupt the clearing up
+            raise KeyboardInterrupt
+        self.asked = True
+
+
+def wanted_seconds() -> float:
+    """How long to watch: DEMO_SECONDS, else until Ctrl-C, or 30 s if nobody is there to press it (DEMO_HEADLESS=1)."""
+    text = os.environ.get("DEMO_SECONDS", "")
+    headless = os.environ.get("DEMO_HEADLESS", "") not in ("", "0")
+    try:
+        seconds = float(text or (30.0 if headless else "inf"))
+    except ValueError:
+        seconds = 0.0
+    if seconds <= 0:
+        raise Failure(f"DEMO_SECONDS={text} is not a number of seconds above 0")
+    return seconds
+
+
+@contextlib.contextmanager
+def prepared() -> Iterator[Places]:
+    """An empty output folder and a segment folder of the demo's own, which is removed at the end."""
+    out = Path(os.environ.get("DEMO_FOLDER") or TOP / "build" / "demo").resolve()
+    mark = out / MARK
+    if out.exists() and any(out.iterdir()) and not mark.exists():
+        raise Failure(f"{out} holds something else; empty it or name another DEMO_FOLDER")
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir(parents=True)
+    mark.touch()
+    shared = Path("/dev/shm")
+    segments = (shared if shared.is_dir() else out) / f"heliograph-demo-{os.getpid()}"
+    segments.mkdir()
+    try:
+        yield Places(TOP, out, segments)
+    finally:
+        shutil.rmtree(segments, ignore_errors=True)
+
+
+def start_receivers(children: Children, way: Road, port: int) -> dict[str, Child]:
+    """The four receivers, listening when this returns."""
+    near, far = (f"rmm://{GROUP}:{port}?interface={address}" for address in (way.near, way.far))
+    script = TOP / "deploy/demo/receiver.py"
+    loss = [f"--inject-loss={value}" for value in way.options.values()]
+    plans: dict[str, tuple[tuple[str, ...], str, list[str]]] = {
+        "alpha": ((), near, []),
+        "bravo": ((), near, []),
+        "slow": ((), near, ["--pause=0.024", "--receive-queue=65536"]),
+        "lossy": (way.prefix, far, loss),
+    }
+    receivers = {
+        name: children.start(
+            name,
+            [*prefix, sys.executable, script, f"--name={name}", f"--endpoint={endpoint}", *more],
+            talks=True,
+        )
+        for name, (prefix, endpoint, more) in plans.items()
+    }
+    for name, child in receivers.items():
+        if child.hear(15.0) is None:
+            raise Failure(f"receiver {name} did not start:\n{child.last_words()}")
+    return receivers
+
+
+def start_feed(children: Children, way: Road, port: int) -> tuple[Child, str]:
+    """The feed, sending when this returns, and the UDP port of its stream."""
+    endpoint = f"rmm://{GROUP}:{port}?interface={way.near}"
+    feed = children.start("feed", [sys.executable, TOP / "deploy/demo/feed.py", f"--endpoint={endpoint}"], talks=True)
+    told = feed.hear(15.0)
+    if told is None:
+        raise Failure(f"the feed did not start:\n{feed.last_words()}")
+    return feed, re.findall(r"\d+", told["stream"])[-1]
+
+
+def watch(children: Children, reader: books.Books, seconds: float, ending: Ending) -> None:
+    """Print a status line now and then until the time is over or the end is asked for."""
+    until = time.monotonic() + seconds
+    due = time.monotonic() + STATUS_EVERY
+    while time.monotonic() < until and not ending.asked:
+        if fallen := children.fallen():
+            raise Failure(f"{fallen[0].name} ended by itself:\n{fallen[0].last_words()}")
+        if time.monotonic() >= due:
+            due += STATUS_EVERY
+            say(reader.status())
+        time.sleep(0.1)
+
+
+def show(way: Road, port: int, prometheus: int | None, exporter: int, live: int, places: Places) -> None:
+    """Tell what runs and where to look."""
+    say(f"loss: {way.how}")
+    say(f"feed on rmm://{GROUP}:{port}?interface={way.near}, topics PRICES.EQUITY, .FX, .RATES, .CREDIT")
+    say(f"live page    http://127.0.0.1:{live}/")
+    say(f"metrics      http://127.0.0.1:{exporter}/metrics")
+    if prometheus is not None:
+        say(f"Prometheus   http://127.0.0.1:{prometheus}/alerts")
+    say(f"beside it    .venv/bin/heliograph top --segments {places.segments}")
+
+
+def settle(feed: Child, names: tuple[str, ...], reader: books.Books) -> tuple[list[books.Line], bool]:
+    """Stop the feed, wait until every receiver has what was sent, and print the books; whether they balance."""
+    feed.say("stop")
+    told = feed.hear(30.0)
+    if told is None:
+        raise Failure(f"the feed did not stop:\n{feed.last_words()}")
+    sent: dict[str, int] = told["sent"]
+    total = sum(sent.values())
+    say(f"feed stopped after {total:,} messages; waiting for the receivers to drain")
+    until = time.monotonic() + DRAIN_SECONDS
+    while not reader.drained(sent, names) and time.monotonic() < until:
+        time.sleep(0.2)
+    lines = reader.lines()
+    print("\n" + "\n".join(books.table(lines)) + "\n", flush=True)
+    return lines, books.are_balanced(lines, total, names, say)
+
+
+def run(places: Places, seconds: float, ending: Ending, stack: contextlib.ExitStack) -> bool:
+    """All acts in order; whether everything is well."""
+    port = free_port(7500, "the feed", say, socket.SOCK_DGRAM)
+    exporter_port, live_port, prometheus_port = (
+        free_port(preferred, what, say)
+        for preferred, what in ((9464, "the exporter"), (8050, "the live page"), (9090, "Prometheus"))
+    )
+    way = stack.enter_context(road(port, LOSS, say))
+    children = Children(places.logs, {"HELIOGRAPH_SEGMENT_DIR": str(places.segments), "PYTHONUNBUFFERED": "1"})
+    stack.callback(children.end_all)
+    watchers = Watchers(children, places, say)
+
+    capture = watchers.capture(way.device)
+    receivers = start_receivers(children, way, port)
+    export = watchers.exporters(exporter_port)
+    live = watchers.live(live_port)
+    prometheus = watchers.prometheus(prometheus_port, exporter_port)
+    feed, stream_port = start_feed(children, way, port)
+    show(way, port, prometheus_port if prometheus else None, exporter_port, live_port, places)
+
+    with books.Books(places.segments) as reader:
+        watch(children, reader, seconds, ending)
+        ending.asked = True  # from here on a Ctrl-C gives up
+        drawn = watchers.picture(live_port)
+        lines, balanced = settle(feed, tuple(receivers), reader)
+    written = watchers.metrics()
+    # The exporter first: it writes a last interval while everybody still lives.
+    children.end(export)
+    children.end(*(child for child in (live, prometheus) if child is not None))
+    children.end(*receivers.values())
+    counted = [books.check_tally(line, receivers[line.receiver].hear(1.0), say) for line in lines]
+    children.end(feed)
+    if capture is not None:
+        children.end(capture)
+        # Requests for repair go to the stream's own port, everything else to the group's.
+        say(f"packets: tshark -r {places.out}/capture.pcap -d udp.port=={port},pgm -d udp.port=={stream_port},pgm")
+    fallen = children.fallen()
+    for child in fallen:
+        say(f"{child.name} ended badly (exit code {child.process.returncode}):\n{child.last_words()}")
+    studied = watchers.study()
+    return drawn and balanced and written and all(counted) and not fallen and studied
+
+
+def main() -> int:
+    """Run the demo; returns the exit code."""
+    ending = Ending()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, ending)
+    try:
+        seconds = wanted_seconds()
+        with prepared() as places, contextlib.ExitStack() as stack:
+            good = run(places, seconds, ending, stack)
+            stack.close()
+        return 0 if good else 1
+    except Failure as failure:
+        say(f"{failure}")
+        return 1
+    except KeyboardInterrupt:
+        say("given up")
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

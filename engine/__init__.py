@@ -1,0 +1,71 @@
+"""The transport: an `Instance` and what is made from it.
+
+    from heliograph.engine import Instance
+
+    with Instance() as instance, instance.receiver("rmm://239.192.77.1:7500", "PRICES.FX") as receiver:
+        for message in receiver:
+            print(message.data)
+
+Names are looked up when they are first used, so that the catalogue can be read where the engine is not built.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from heliograph.engine.errors import (
+        ClosedError,
+        EndpointError,
+        Error,
+        MessageSizeError,
+        OptionError,
+        ResourceError,
+        SystemCallError,
+        TimeoutExpired,
+        UsageError,
+        WouldBlock,
+    )
+    from heliograph.engine.instance import Instance
+    from heliograph.engine.message import Loss, Message
+    from heliograph.engine.receiver import Receiver
+    from heliograph.engine.transmitter import Transmitter
+
+__all__ = [
+    "ClosedError",
+    "EndpointError",
+    "Error",
+    "Instance",
+    "Loss",
+    "Message",
+    "MessageSizeError",
+    "OptionError",
+    "Receiver",
+    "ResourceError",
+    "SystemCallError",
+    "TimeoutExpired",
+    "Transmitter",
+    "UsageError",
+    "WouldBlock",
+]
+
+_HOMES = {
+    "Instance": "instance",
+    "Loss": "message",
+    "Message": "message",
+    "Receiver": "receiver",
+    "Transmitter": "transmitter",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(import_module(f"{__name__}.{_HOMES.get(name, 'errors')}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

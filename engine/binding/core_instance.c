@@ -1,0 +1,295 @@
+/* Instance: one engine.  Closing it closes its children first, as far as Python is concerned:
+ * their gates are shut and those inside have come out before the library destroys everything in
+ * one go (so that transmitters linger together). */
+#include "core.h"
+
+#include <stdatomic.h>
+#include <structmember.h>
+
+static core_instance *open_instances;
+static atomic_bool finished;
+
+static PyObject *instance_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
+    static char *names[] = {"options", NULL};
+    const char *options = NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "|z:Instance", names, &options))
+        return NULL;
+    if (core_instances_finished())
+        return core_raise_text(HELIO_ERR_STATE, "Python is shutting down");
+    core_close_waiting();
+
+    core_instance *self = (core_instance *)type->tp_alloc(type, 0);
+    if (self == NULL)
+        return NULL;
+    self->gate.instance = self;
+    self->gate.what = "instance";
+    PyThreadState *python = PyEval_SaveThread();
+    int result = helio_instance_create(options, &self->handle);
+    PyEval_RestoreThread(python);
+    if (result < 0) {
+        core_raise(result);
+        Py_DECREF(self);
+        return NULL;
+    }
+    self->gate.state = CORE_OPEN;
+    self->next = open_instances;
+    if (self->next != NULL)
+        self->next->previous = self;
+    open_instances = self;
+    /* The options text may name the mode or leave it out; the library knows. */
+    self->polled = helio_instance_poll(self->handle) != HELIO_ERR_STATE;
+    self->name = PyUnicode_DecodeFSDefault(helio_instance_name(self->handle));
+    self->segment = PyUnicode_DecodeFSDefault(helio_instance_segment(self->handle));
+    if (self->name == NULL || self->segment == NULL) {
+        Py_DECREF(self);
+        return NULL;
+    }
+    return (PyObject *)self;
+}
+
+static void instance_closed(core_instance *self) {
+    self->gate.state = CORE_CLOSED;
+    if (self->previous != NULL)
+        self->previous->next = self->next;
+    else
+        open_instances = self->next;
+    if (self->next != NULL)
+        self->next->previous = self->previous;
+    self->next = self->previous = NULL;
+}
+
+/* Shuts the gates of the children.  Those somebody else is closing leave the list by themselves. */
+static void instance_claim_children(core_instance *self) {
+    for (core_child *child = self->children; child != NULL; child = child->next) {
+        if (child->gate.state == CORE_OPEN) {
+            child->gate.state = CORE_CLOSING;
+            child->claimed = true;
+            Py_INCREF(child);
+        }
+    }
+    for (;;) {
+        core_child *busy = self->children;
+        while (busy != NULL && busy->claimed && busy->gate.inside == 0)
+            busy = busy->next;
+        if (busy == NULL)
+            return;
+        core_pause();
+    }
+}
+
+static void instance_release_children(core_instance *self) {
+    while (self->children != NULL) {
+        core_child *child = self->children;
+        child->claimed = false;
+        core_child_closed(child);
+        Py_DECREF(child);
+    }
+}
+
+static PyObject *instance_close(PyObject *op, PyObject *ignored) {
+    (void)ignored;
+    core_instance *self = (core_instance *)op;
+    int shut = core_shut(&self->gate);
+    if (shut < 0)
+        return NULL;
+    if (shut == 0)
+        Py_RETURN_NONE;
+    Py_INCREF(self); /* the last child may hold the last reference */
+    instance_claim_children(self);
+    core_own(self);
+    PyThreadState *python = PyEval_SaveThread();
+    helio_instance_destroy(self->handle);
+    PyEval_RestoreThread(python);
+    core_disown(self);
+    self->handle = NULL;
+    if (self->engine_thread != NULL) { /* its thread has ended, so nobody else will */
+        PyThreadState_Clear(self->engine_thread);
+        PyThreadState_Delete(self->engine_thread);
+        self->engine_thread = NULL;
+    }
+    instance_closed(self);
+    instance_release_children(self);
+    bool stopped = core_stopped(self);
+    Py_DECREF(self);
+    if (stopped)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *instance_poll(PyObject *op, PyObject *ignored) {
+    (void)ignored;
+    core_instance *self = (core_instance *)op;
+    if (!core_enter(&self->gate, CORE_WORK))
+        return NULL;
+    int result = helio_instance_poll(self->handle);
+    if (!core_leave(&self->gate))
+        return NULL;
+    return result < 0 ? core_raise(result) : PyLong_FromLong(result);
+}
+
+static PyObject *instance_wait(PyObject *op, PyObject *const *args, Py_ssize_t count,
+                               PyObject *keywords) {
+    static const char *const names[] = {"timeout"};
+    core_instance *self = (core_instance *)op;
+    PyObject *timeout;
+    int64_t timeout_ns;
+    if (core_arguments("wait", args, count, keywords, names, 1, 0, &timeout) < 0 ||
+        core_timeout(timeout, &timeout_ns) < 0)
+        return NULL;
+    if (!core_enter(&self->gate, CORE_WORK))
+        return NULL;
+    int result;
+    PyThreadState *python = PyEval_SaveThread();
+    result =
+        helio_instance_wait(self->handle, timeout_ns < CORE_SLICE_NS ? timeout_ns : CORE_SLICE_NS);
+    PyEval_RestoreThread(python);
+    if (!core_leave(&self->gate))
+        return NULL;
+    if (result < 0 && result != HELIO_ERR_TIMEOUT)
+        return core_raise(result);
+    if (PyErr_CheckSignals() < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+void core_instances_finish(void) {
+    while (open_instances != NULL) {
+        core_instance *self = open_instances;
+        Py_INCREF(self);
+        PyObject *result = instance_close((PyObject *)self, NULL);
+        if (result == NULL) {
+            PyErr_WriteUnraisable((PyObject *)self);
+            if (self->gate.state != CORE_CLOSED)
+                instance_closed(
+                    self); /* within its own callback: leave it to the end of the process */
+        }
+        Py_XDECREF(result);
+        Py_DECREF(self);
+    }
+    atomic_store(&finished, true);
+}
+
+bool core_instances_finished(void) {
+    return atomic_load_explicit(&finished, memory_order_relaxed);
+}
+
+void core_instances_forget(void) {
+    while (open_instances != NULL) {
+        core_instance *self = open_instances;
+        Py_INCREF(self);
+        self->handle = NULL;
+        self->engine_thread =
+            NULL; /* Python frees the thread states of threads that fork has ended */
+        self->owner = 0;
+        self->depth = 0;
+        instance_closed(self);
+        while (self->children != NULL) {
+            core_child *child = self->children;
+            bool claimed = child->claimed; /* by a thread that is no more */
+            child->claimed = false;
+            core_child_closed(child);
+            if (claimed)
+                Py_DECREF(child);
+        }
+        Py_DECREF(self);
+    }
+}
+
+static PyObject *instance_get_closed(PyObject *op, void *ignored) {
+    (void)ignored;
+    return PyBool_FromLong(((core_instance *)op)->gate.state != CORE_OPEN);
+}
+
+static void instance_finalize(PyObject *op) {
+    core_finalize(op, &((core_instance *)op)->gate, instance_close);
+}
+
+static int instance_traverse(PyObject *op, visitproc visit, void *arg) {
+    core_instance *self = (core_instance *)op;
+    for (core_child *child = self->children; child != NULL; child = child->next) {
+        if (child->pinned)
+            Py_VISIT(child);
+    }
+    Py_VISIT(self->stop_type);
+    Py_VISIT(self->stop_value);
+    Py_VISIT(self->stop_trace);
+    return 0;
+}
+
+static int instance_clear(PyObject *op) {
+    core_instance *self = (core_instance *)op;
+    Py_CLEAR(self->stop_type);
+    Py_CLEAR(self->stop_value);
+    Py_CLEAR(self->stop_trace);
+    return 0;
+}
+
+static void instance_dealloc(PyObject *op) {
+    core_instance *self = (core_instance *)op;
+    if (PyObject_CallFinalizerFromDealloc(op) < 0)
+        return;
+    PyObject_GC_UnTrack(op);
+    instance_clear(op);
+    Py_CLEAR(self->name);
+    Py_CLEAR(self->segment);
+    Py_TYPE(op)->tp_free(op);
+}
+
+static PyMethodDef instance_methods[] = {
+    {"poll", instance_poll, METH_NOARGS,
+     "poll($self, /)\n--\n\n"
+     "Do the work that is due; returns how much there was, 0 when nothing.\n\n"
+     "Only in mode \"poll\". Callbacks run within it.\n\n"
+     "Raises:\n    UsageError: in mode \"thread\", from another thread, or within a callback.\n"
+     "    ClosedError: the instance is closed."},
+    {"wait", (PyCFunction)(void (*)(void))instance_wait, METH_FASTCALL | METH_KEYWORDS,
+     "wait($self, /, timeout=None)\n--\n\n"
+     "Wait until there may be work for poll, at most `timeout` seconds (None: no limit of "
+     "yours).\n\n"
+     "It may return earlier, and does every 50 ms, so call poll after it in any case. Only in mode "
+     "\"poll\".\n\n"
+     "Raises:\n    UsageError: in mode \"thread\", from another thread, or within a callback.\n"
+     "    ClosedError: the instance is closed."},
+    {"close", instance_close, METH_NOARGS,
+     "close($self, /)\n--\n\n"
+     "Close what is still open, stop the engine and remove its segment; again does nothing.\n\n"
+     "Open transmitters first send what was submitted and answer requests for repair for their "
+     "linger time.\n\n"
+     "Raises:\n    UsageError: within a callback of this instance."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyMemberDef instance_members[] = {
+    {"name", T_OBJECT_EX, offsetof(core_instance, name), READONLY, "Name of the instance."},
+    {"polled", T_BOOL, offsetof(core_instance, polled), READONLY, "True in mode \"poll\"."},
+    {NULL, 0, 0, 0, NULL},
+};
+
+static PyObject *instance_get_segment(PyObject *op, void *ignored) {
+    (void)ignored;
+    return Py_NewRef(((core_instance *)op)->segment);
+}
+
+static PyGetSetDef instance_properties[] = {
+    {"closed", instance_get_closed, NULL, "True once close has been called.", NULL},
+    {"segment", instance_get_segment, NULL, "Path of the stats segment, \"\" when there is none.",
+     NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+PyTypeObject core_instance_type = {
+    .ob_base = {PyObject_HEAD_INIT(NULL) 0},
+    .tp_name = "heliograph.engine._core.Instance",
+    .tp_doc =
+        "Instance(options=None)\n--\n\nOne engine; options is a text \"name=value&name=value\".",
+    .tp_basicsize = sizeof(core_instance),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+    .tp_new = instance_new,
+    .tp_dealloc = instance_dealloc,
+    .tp_finalize = instance_finalize,
+    .tp_traverse = instance_traverse,
+    .tp_clear = instance_clear,
+    .tp_methods = instance_methods,
+    .tp_members = instance_members,
+    .tp_getset = instance_properties,
+};

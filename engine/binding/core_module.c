@@ -1,0 +1,105 @@
+/* heliograph.engine._core: the module itself.
+ *
+ * Two moments need care.  At exit of the interpreter open instances are closed while Python
+ * still works, so that no engine thread calls into a Python that is gone.  After a fork the
+ * child has no engine threads: its copies are forgotten. */
+#include "core.h"
+
+#include <dlfcn.h>
+
+static PyObject *module_version(PyObject *module, PyObject *ignored) {
+    (void)module, (void)ignored;
+    return PyUnicode_FromString(helio_version());
+}
+
+static PyObject *module_library(PyObject *module, PyObject *ignored) {
+    (void)module, (void)ignored;
+    Dl_info info;
+    union { /* ISO C has no cast from one to the other */
+        const char *(*function)(void);
+        void *address;
+    } version = {.function = helio_version};
+    if (dladdr(version.address, &info) == 0 || info.dli_fname == NULL)
+        return PyUnicode_FromString("");
+    return PyUnicode_DecodeFSDefault(info.dli_fname);
+}
+
+static PyObject *module_finish(PyObject *module, PyObject *ignored) {
+    (void)module, (void)ignored;
+    core_close_waiting();
+    core_instances_finish();
+    core_message_clear_freelist();
+    Py_RETURN_NONE;
+}
+
+static PyObject *module_forget(PyObject *module, PyObject *ignored) {
+    (void)module, (void)ignored;
+    core_instances_forget();
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef module_methods[] = {
+    {"version", module_version, METH_NOARGS, "version()\n--\n\nVersion of the library."},
+    {"library", module_library, METH_NOARGS,
+     "library()\n--\n\nPath of the file that holds the library."},
+    {"_finish", module_finish, METH_NOARGS, "Close every open instance; for atexit."},
+    {"_forget", module_forget, METH_NOARGS, "Forget every open instance; for a forked child."},
+    {NULL, NULL, 0, NULL},
+};
+
+/* Calls `module.function(callback)`, or with the callback as a keyword. */
+static int register_callback(const char *module_name, const char *function, const char *keyword,
+                             PyObject *callback) {
+    PyObject *module = PyImport_ImportModule(module_name);
+    PyObject *registrar = module != NULL ? PyObject_GetAttrString(module, function) : NULL;
+    PyObject *result = NULL;
+    if (registrar != NULL && callback != NULL) {
+        PyObject *args = keyword != NULL ? PyTuple_New(0) : PyTuple_Pack(1, callback);
+        PyObject *keywords = keyword != NULL ? Py_BuildValue("{sO}", keyword, callback) : NULL;
+        if (args != NULL && (keyword == NULL || keywords != NULL))
+            result = PyObject_Call(registrar, args, keywords);
+        Py_XDECREF(args);
+        Py_XDECREF(keywords);
+    }
+    Py_XDECREF(registrar);
+    Py_XDECREF(module);
+    Py_XDECREF(result);
+    return result != NULL ? 0 : -1;
+}
+
+static int watch_process(PyObject *module) {
+    PyObject *finish = PyObject_GetAttrString(module, "_finish");
+    PyObject *forget = PyObject_GetAttrString(module, "_forget");
+    int result = -1;
+    if (finish != NULL && forget != NULL &&
+        register_callback("atexit", "register", NULL, finish) == 0 &&
+        register_callback("os", "register_at_fork", "after_in_child", forget) == 0)
+        result = 0;
+    Py_XDECREF(finish);
+    Py_XDECREF(forget);
+    return result;
+}
+
+static struct PyModuleDef module_definition = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "heliograph.engine._core",
+    .m_doc = "The engine as Python sees it at its thinnest; use heliograph.engine.",
+    .m_size = -1,
+    .m_methods = module_methods,
+};
+
+PyMODINIT_FUNC PyInit__core(void) {
+    if (core_errors_setup() < 0)
+        return NULL;
+    PyObject *module = PyModule_Create(&module_definition);
+    if (module == NULL)
+        return NULL;
+    if (PyModule_AddType(module, &core_instance_type) < 0 ||
+        PyModule_AddType(module, &core_transmitter_type) < 0 ||
+        PyModule_AddType(module, &core_receiver_type) < 0 ||
+        PyModule_AddType(module, &core_message_type) < 0 || watch_process(module) < 0) {
+        Py_DECREF(module);
+        return NULL;
+    }
+    return module;
+}

@@ -1,0 +1,352 @@
+/* Transmitter: sending is one call into the library with the GIL held, because it never blocks;
+ * only waiting for room lets go of it.  Within a callback nothing waits: the thread that would
+ * make room is the one that runs the callback. */
+#include "core.h"
+
+#include <structmember.h>
+
+#define CHUNK 256 /* messages given to the library at once; their table lives on the stack */
+
+typedef struct core_transmitter {
+    core_child child;
+    helio_transmitter *handle;
+    PyObject *stream;
+} core_transmitter;
+
+static void transmitter_destroy(core_child *child) {
+    helio_transmitter_destroy(((core_transmitter *)child)->handle);
+}
+
+static PyObject *transmitter_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
+    static char *names[] = {"instance", "endpoint", "topic", "options", NULL};
+    core_instance *instance;
+    const char *endpoint, *topic, *options = NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O!ss|z:Transmitter", names,
+                                     &core_instance_type, &instance, &endpoint, &topic, &options))
+        return NULL;
+    core_close_waiting();
+    core_transmitter *self = (core_transmitter *)type->tp_alloc(type, 0);
+    if (self == NULL)
+        return NULL;
+    core_child *child = &self->child;
+    child->gate.instance = child->instance = (core_instance *)Py_NewRef((PyObject *)instance);
+    child->gate.what = "transmitter";
+    child->destroy = transmitter_destroy;
+    child->endpoint = PyUnicode_FromString(endpoint);
+    child->topic = PyUnicode_FromString(topic);
+    if (child->endpoint == NULL || child->topic == NULL || !core_enter(&instance->gate, CORE_WORK))
+        goto failed;
+    int result;
+    PyThreadState *python = PyEval_SaveThread();
+    result = helio_transmitter_create(instance->handle, endpoint, topic, options, &self->handle);
+    PyEval_RestoreThread(python);
+    if (result == 0)
+        core_child_opened(child, false);
+    if (!core_leave(&instance->gate))
+        goto failed;
+    if (result < 0) {
+        core_raise(result);
+        goto failed;
+    }
+    self->stream = PyUnicode_DecodeFSDefault(helio_transmitter_stream(self->handle));
+    if (self->stream == NULL)
+        goto failed;
+    return (PyObject *)self;
+failed:
+    Py_DECREF(self);
+    return NULL;
+}
+
+/* Waits for room for `length` bytes.  Returns 0, or -1 with an exception. */
+static int transmitter_wait(core_transmitter *self, size_t length, int64_t deadline) {
+    for (;;) {
+        if (!core_enter(&self->child.gate, CORE_WORK))
+            return -1;
+        int64_t slice = core_slice(deadline);
+        PyThreadState *python = PyEval_SaveThread();
+        int result = helio_transmitter_wait(self->handle, length, slice);
+        PyEval_RestoreThread(python);
+        if (!core_leave(&self->child.gate))
+            return -1;
+        if (result == 0)
+            return 0;
+        if (result != HELIO_ERR_TIMEOUT || slice == 0) {
+            core_raise(result);
+            return -1;
+        }
+        if (PyErr_CheckSignals() < 0)
+            return -1;
+    }
+}
+
+/* What to do about a message that was not taken.  Returns 0 to try again, or -1 with an
+ * exception. */
+static int transmitter_refused(core_transmitter *self, int result, size_t length,
+                               int64_t timeout_ns, int64_t *deadline) {
+    if (result != HELIO_ERR_WOULD_BLOCK || timeout_ns == 0 ||
+        core_in_callback(self->child.instance)) {
+        core_raise(result);
+        return -1;
+    }
+    if (*deadline == 0)
+        *deadline = core_deadline(timeout_ns);
+    return transmitter_wait(self, length, *deadline);
+}
+
+static int transmitter_send_buffer(core_transmitter *self, const void *data, size_t length,
+                                   PyObject *timeout) {
+    int64_t timeout_ns = HELIO_FOREVER, deadline = 0;
+    if (CORE_UNLIKELY(timeout != NULL && core_timeout(timeout, &timeout_ns) < 0))
+        return -1;
+    for (;;) {
+        if (!core_enter(&self->child.gate, CORE_SEND))
+            return -1;
+        int result = helio_transmitter_send(self->handle, data, length);
+        if (!core_leave(&self->child.gate))
+            return -1;
+        if (result == 0)
+            return 0;
+        if (transmitter_refused(self, result, length, timeout_ns, &deadline) < 0)
+            return -1;
+    }
+}
+
+static PyObject *transmitter_send(PyObject *op, PyObject *const *args, Py_ssize_t count,
+                                  PyObject *keywords) {
+    static const char *const names[] = {"data", "timeout"};
+    PyObject *values[2] = {NULL, NULL};
+    if (count == 1 && keywords == NULL)
+        values[0] = args[0];
+    else if (core_arguments("send", args, count, keywords, names, 2, 1, values) < 0)
+        return NULL;
+    core_transmitter *self = (core_transmitter *)op;
+    PyObject *data = values[0];
+    int result;
+    if (PyBytes_CheckExact(data)) {
+        Py_INCREF(data); /* waiting may run code that drops it */
+        result = transmitter_send_buffer(self, PyBytes_AS_STRING(data),
+                                         (size_t)PyBytes_GET_SIZE(data), values[1]);
+        Py_DECREF(data);
+    } else {
+        Py_buffer view;
+        if (PyObject_GetBuffer(data, &view, PyBUF_SIMPLE) < 0)
+            return NULL;
+        result = transmitter_send_buffer(self, view.buf, (size_t)view.len, values[1]);
+        PyBuffer_Release(&view);
+    }
+    if (result < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+/* Messages on their way to the library.  What they point to is kept alive, and still, by
+ * `owners` and `views`: a callback of a polled engine may change the sequence meanwhile. */
+typedef struct chunk {
+    helio_buffer buffers[CHUNK];
+    PyObject *owners[CHUNK]; /* the bytes */
+    Py_buffer *views;        /* of the others; made when first needed */
+    size_t count, owner_count, view_count;
+} chunk;
+
+static int chunk_fill(chunk *chunk, PyObject *messages, size_t first) {
+    size_t size = (size_t)PySequence_Fast_GET_SIZE(messages);
+    chunk->count = 0;
+    for (size_t i = first; i < size && chunk->count < CHUNK; i++) {
+        PyObject *data = PySequence_Fast_GET_ITEM(messages, (Py_ssize_t)i);
+        helio_buffer *buffer = &chunk->buffers[chunk->count];
+        if (PyBytes_CheckExact(data)) {
+            chunk->owners[chunk->owner_count++] = Py_NewRef(data);
+            buffer->data = PyBytes_AS_STRING(data);
+            buffer->length = (size_t)PyBytes_GET_SIZE(data);
+        } else {
+            if (chunk->views == NULL) {
+                chunk->views = PyMem_New(Py_buffer, CHUNK);
+                if (chunk->views == NULL) {
+                    PyErr_NoMemory();
+                    return -1;
+                }
+            }
+            Py_buffer *view = &chunk->views[chunk->view_count];
+            if (PyObject_GetBuffer(data, view, PyBUF_SIMPLE) < 0)
+                return -1;
+            chunk->view_count++;
+            buffer->data = view->buf;
+            buffer->length = (size_t)view->len;
+        }
+        chunk->count++;
+    }
+    return 0;
+}
+
+static void chunk_release(chunk *chunk) {
+    while (chunk->owner_count > 0)
+        Py_DECREF(chunk->owners[--chunk->owner_count]);
+    while (chunk->view_count > 0)
+        PyBuffer_Release(&chunk->views[--chunk->view_count]);
+}
+
+/* Sends from `*sent` on until all are sent.  The sequence is looked at anew after each wait, for
+ * it may have been changed. */
+static int transmitter_send_all(core_transmitter *self, PyObject *messages, int64_t timeout_ns,
+                                chunk *chunk, size_t *sent) {
+    int64_t deadline = 0;
+    while (*sent < (size_t)PySequence_Fast_GET_SIZE(messages)) {
+        if (chunk_fill(chunk, messages, *sent) < 0)
+            return -1;
+        if (!core_enter(&self->child.gate, CORE_SEND))
+            return -1;
+        size_t accepted = 0;
+        int result =
+            helio_transmitter_send_many(self->handle, chunk->buffers, chunk->count, &accepted);
+        *sent += accepted;
+        size_t length = accepted < chunk->count ? chunk->buffers[accepted].length : 0;
+        chunk_release(chunk);
+        if (!core_leave(&self->child.gate))
+            return -1;
+        if (result < 0 && transmitter_refused(self, result, length, timeout_ns, &deadline) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static PyObject *transmitter_send_many(PyObject *op, PyObject *const *args, Py_ssize_t count,
+                                       PyObject *keywords) {
+    static const char *const names[] = {"messages", "timeout"};
+    PyObject *values[2];
+    int64_t timeout_ns;
+    if (core_arguments("send_many", args, count, keywords, names, 2, 1, values) < 0 ||
+        core_timeout(values[1], &timeout_ns) < 0)
+        return NULL;
+    if (PyObject_CheckBuffer(values[0])) { /* bytes are a sequence too, of numbers */
+        PyErr_SetString(PyExc_TypeError,
+                        "send_many() needs a sequence of messages, not one message");
+        return NULL;
+    }
+    PyObject *messages = PySequence_Fast(values[0], "send_many() needs a sequence of messages");
+    if (messages == NULL)
+        return NULL;
+    chunk chunk;
+    chunk.views = NULL;
+    chunk.count = chunk.owner_count = chunk.view_count = 0;
+    size_t sent = 0;
+    int result = transmitter_send_all((core_transmitter *)op, messages, timeout_ns, &chunk, &sent);
+    chunk_release(&chunk);
+    PyMem_Free(chunk.views);
+    Py_DECREF(messages);
+    if (result < 0) {
+        core_tell_accepted(sent);
+        return NULL;
+    }
+    return PyLong_FromSize_t(sent);
+}
+
+static PyObject *transmitter_flush(PyObject *op, PyObject *const *args, Py_ssize_t count,
+                                   PyObject *keywords) {
+    static const char *const names[] = {"timeout"};
+    core_transmitter *self = (core_transmitter *)op;
+    PyObject *timeout;
+    int64_t timeout_ns;
+    if (core_arguments("flush", args, count, keywords, names, 1, 0, &timeout) < 0 ||
+        core_timeout(timeout, &timeout_ns) < 0)
+        return NULL;
+    int64_t deadline = core_deadline(timeout_ns);
+    for (;;) {
+        if (!core_enter(&self->child.gate, CORE_WORK))
+            return NULL;
+        int64_t slice = core_slice(deadline);
+        PyThreadState *python = PyEval_SaveThread();
+        int result = helio_transmitter_flush(self->handle, slice);
+        PyEval_RestoreThread(python);
+        if (!core_leave(&self->child.gate))
+            return NULL;
+        if (result == 0)
+            Py_RETURN_NONE;
+        if (result != HELIO_ERR_TIMEOUT || slice == 0)
+            return core_raise(result);
+        if (PyErr_CheckSignals() < 0)
+            return NULL;
+    }
+}
+
+static int transmitter_traverse(PyObject *op, visitproc visit, void *arg) {
+    Py_VISIT(((core_transmitter *)op)->child.instance);
+    return 0;
+}
+
+static void transmitter_dealloc(PyObject *op) {
+    core_transmitter *self = (core_transmitter *)op;
+    if (PyObject_CallFinalizerFromDealloc(op) < 0)
+        return;
+    PyObject_GC_UnTrack(op);
+    Py_CLEAR(self->child.instance);
+    Py_CLEAR(self->child.endpoint);
+    Py_CLEAR(self->child.topic);
+    Py_CLEAR(self->stream);
+    Py_TYPE(op)->tp_free(op);
+}
+
+static PyMethodDef transmitter_methods[] = {
+    {"send", (PyCFunction)(void (*)(void))transmitter_send, METH_FASTCALL | METH_KEYWORDS,
+     "send($self, /, data, timeout=None)\n--\n\n"
+     "Submit one message; any bytes-like object, copied.\n\n"
+     "When the submit queue is full, waits at most `timeout` seconds for room (None: as long as it "
+     "takes;\n"
+     "0: not at all, nor within a callback).\n\n"
+     "Raises:\n    WouldBlock: the queue is full and waiting was not allowed.\n"
+     "    TimeoutExpired: there was no room in time.\n"
+     "    MessageSizeError: larger than the option max_message_bytes.\n"
+     "    ClosedError: the transmitter is closed."},
+    {"send_many", (PyCFunction)(void (*)(void))transmitter_send_many, METH_FASTCALL | METH_KEYWORDS,
+     "send_many($self, /, messages, timeout=None)\n--\n\n"
+     "Submit the messages of a sequence in order; returns how many.\n\n"
+     "`timeout` is for all of them together, in seconds, as in send.\n\n"
+     "Raises:\n    The errors of send; their attribute `accepted` tells how many messages had been "
+     "taken."},
+    {"flush", (PyCFunction)(void (*)(void))transmitter_flush, METH_FASTCALL | METH_KEYWORDS,
+     "flush($self, /, timeout=None)\n--\n\n"
+     "Wait until everything submitted has been handed to the network, at most `timeout` "
+     "seconds.\n\n"
+     "Raises:\n    TimeoutExpired: it took longer.\n    ClosedError: the transmitter is closed.\n"
+     "    UsageError: within a callback of the same instance."},
+    {"close", core_child_close, METH_NOARGS,
+     "close($self, /)\n--\n\n"
+     "Send what was submitted, tell receivers the end of the topic, and let go; again does "
+     "nothing.\n\n"
+     "Requests for repair are answered for the linger time: in the background in mode \"thread\", "
+     "before\n"
+     "this returns in mode \"poll\".\n\n"
+     "Raises:\n    UsageError: within a callback of the same instance."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyMemberDef transmitter_members[] = {
+    {"instance", T_OBJECT_EX, offsetof(core_transmitter, child.instance), READONLY,
+     "Its instance."},
+    {"endpoint", T_OBJECT_EX, offsetof(core_transmitter, child.endpoint), READONLY,
+     "The endpoint it was made with."},
+    {"topic", T_OBJECT_EX, offsetof(core_transmitter, child.topic), READONLY,
+     "The topic it sends."},
+    {"stream", T_OBJECT_EX, offsetof(core_transmitter, stream), READONLY,
+     "Identity of the stream it sends on."},
+    {NULL, 0, 0, 0, NULL},
+};
+
+static PyGetSetDef transmitter_properties[] = {
+    {"closed", core_child_get_closed, NULL, "True once close has been called.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+PyTypeObject core_transmitter_type = {
+    .ob_base = {PyObject_HEAD_INIT(NULL) 0},
+    .tp_name = "heliograph.engine._core.Transmitter",
+    .tp_doc = "Transmitter(instance, endpoint, topic, options=None)\n--\n\nSends one topic.",
+    .tp_basicsize = sizeof(core_transmitter),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+    .tp_new = transmitter_new,
+    .tp_dealloc = transmitter_dealloc,
+    .tp_finalize = core_child_finalize,
+    .tp_traverse = transmitter_traverse,
+    .tp_methods = transmitter_methods,
+    .tp_members = transmitter_members,
+    .tp_getset = transmitter_properties,
+};

@@ -1,0 +1,349 @@
+"""The engine's subcommands: `pub`, `sub` and `info`.
+
+The command line reads this file to build its help, so what needs the compiled module is imported when a command runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from heliograph.engine.message import Loss, Message
+    from heliograph.engine.options import Owner
+    from heliograph.engine.receiver import Receiver
+    from heliograph.engine.transmitter import Transmitter
+
+__all__ = ["info", "pub", "sub"]
+
+Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+Run: TypeAlias = Callable[[argparse.Namespace], int]
+
+_LOOK_SECONDS = 0.2
+"""How often `sub` looks for losses while nothing comes."""
+_FLUSH_SECONDS = 10.0
+"""How long `pub` waits at the end until all it has sent is on its way."""
+
+
+def pub(subparsers: Subparsers) -> None:
+    """Add ``heliograph pub``."""
+    parser = _subparser(
+        subparsers,
+        "pub",
+        "send messages on a topic",
+        "Send messages on a topic: each line of standard input, or what the options below say.",
+        "example:\n"
+        '  heliograph pub "rmm://239.192.77.1:7500?interface=127.0.0.1" PRICES.FX --message "EURUSD 1.0842"\n'
+        '  heliograph pub "rmm://239.192.77.1:7500?interface=127.0.0.1" LOAD --size 200 --count 100000 --rate 5000',
+    )
+    _common(parser)
+    source = parser.add_mutually_exclusive_group()
+    source.add_argument("--message", metavar="TEXT", help="send this text")
+    source.add_argument("--file", type=Path, metavar="FILE", help="send the content of a file as one message")
+    source.add_argument("--size", type=_natural, metavar="BYTES", help="send numbered filler of this size")
+    parser.add_argument("--count", type=_natural, metavar="N", help="send it N times (default: 1); at most N lines")
+    parser.add_argument("--rate", type=_positive, metavar="N", help="messages per second (default: as fast as it goes)")
+    parser.set_defaults(run=_run_pub)
+
+
+def sub(subparsers: Subparsers) -> None:
+    """Add ``heliograph sub``."""
+    parser = _subparser(
+        subparsers,
+        "sub",
+        "print the messages of a topic",
+        "Print the messages of a topic as they come, until Ctrl-C. Losses are told on standard error.",
+        'example:\n  heliograph sub "rmm://239.192.77.1:7500?interface=127.0.0.1" PRICES.FX --format json',
+    )
+    _common(parser)
+    parser.add_argument("--count", type=_natural, metavar="N", help="stop after this many messages")
+    parser.add_argument(
+        "--timeout",
+        type=_positive,
+        metavar="S",
+        help="stop when nothing came for S seconds; then fewer than --count is a failure",
+    )
+    parser.add_argument(
+        "--format",
+        choices=list(_FORMATS),
+        default="text",
+        help="a line per message as text or hex, a JSON object per message, or nothing (default: text)",
+    )
+    parser.add_argument("--stats", action="store_true", help="tell at the end how many came, how fast, and losses")
+    parser.set_defaults(run=_run_sub)
+
+
+def info(subparsers: Subparsers) -> None:
+    """Add ``heliograph info``."""
+    parser = _subparser(
+        subparsers,
+        "info",
+        "tell what is installed and what this host can do",
+        "Tell the version, where things are, what this host offers, and the default of every option.",
+        "example:\n  heliograph info --json",
+    )
+    parser.add_argument("--json", action="store_true", help="as one JSON object")
+    parser.set_defaults(run=_run_info)
+
+
+def _subparser(subparsers: Subparsers, name: str, title: str, text: str, epilog: str) -> argparse.ArgumentParser:
+    return subparsers.add_parser(
+        name, help=title, description=text, epilog=epilog, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+
+
+def _common(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "endpoint", metavar="ENDPOINT", help="rmm://GROUP:PORT?interface=IP (multicast) or rmm+unicast://HOST:PORT"
+    )
+    parser.add_argument("topic", metavar="TOPIC", help="name of the topic")
+    parser.add_argument(
+        "-o",
+        "--option",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="an option of the engine; may be given often; `heliograph info` lists them",
+    )
+
+
+def _natural(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f'"{text}" is not a whole number')
+    return int(text)
+
+
+def _positive(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0.0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f'"{text}" is not a number above 0')
+    return value
+
+
+def _told(run: Run) -> Run:
+    """Turns what the engine refuses into a sentence on standard error and exit code 2."""
+
+    @functools.wraps(run)
+    def told(arguments: argparse.Namespace) -> int:
+        from heliograph.engine.errors import Error
+
+        try:
+            return run(arguments)
+        except Error as error:
+            print(f"heliograph: {error}", file=sys.stderr)
+            return 2
+
+    return told
+
+
+def _options(texts: list[str], owner: Owner) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The options given with ``-o``: those of the instance, and those of `owner`."""
+    from heliograph.engine import catalogue
+    from heliograph.engine.options import parse
+
+    mine: dict[str, Any] = {}
+    instances: dict[str, Any] = {}
+    for text in texts:
+        option = catalogue.options().get(text.partition("=")[0])
+        of_instance = option is not None and "instance" in option.on
+        name, value = parse("instance" if of_instance else owner, text)
+        (instances if of_instance else mine)[name] = value
+    return instances, mine
+
+
+@_told
+def _run_pub(arguments: argparse.Namespace) -> int:
+    from heliograph.engine.instance import Instance
+
+    instances, mine = _options(arguments.option, "transmitter")
+    try:
+        messages = _messages(arguments)
+    except OSError as error:
+        print(f"heliograph: cannot read {arguments.file}: {error.strerror}", file=sys.stderr)
+        return 2
+    with (
+        Instance(**{"name": f"pub-{os.getpid()}", **instances}) as instance,
+        instance.transmitter(arguments.endpoint, arguments.topic, **mine) as transmitter,
+    ):
+        sent = _send(transmitter, messages, arguments.rate)
+        transmitter.flush(timeout=_FLUSH_SECONDS)
+        print(f"sent {_counted(sent)} on stream {transmitter.stream}", file=sys.stderr)
+    return 0
+
+
+def _messages(arguments: argparse.Namespace) -> Iterator[bytes]:
+    """What to send. A file is read at once, so that one that cannot be read stops the command before it starts."""
+    if arguments.message is not None:
+        return _repeated(arguments.message.encode("utf-8", "surrogateescape"), arguments.count)
+    if arguments.file is not None:
+        return _repeated(arguments.file.read_bytes(), arguments.count)
+    if arguments.size is not None:
+        return _filler(arguments.size, arguments.count)
+    return _lines(arguments.count)
+
+
+def _repeated(data: bytes, count: int | None) -> Iterator[bytes]:
+    return (data for _ in range(1 if count is None else count))
+
+
+def _filler(size: int, count: int | None) -> Iterator[bytes]:
+    return (str(number).encode().ljust(size, b".")[:size] for number in range(1 if count is None else count))
+
+
+def _lines(count: int | None) -> Iterator[bytes]:
+    for number, line in enumerate(sys.stdin.buffer):
+        if number == count:
+            return
+        yield line.removesuffix(b"\n")
+
+
+def _send(transmitter: Transmitter, messages: Iterator[bytes], rate: float | None) -> int:
+    started = time.monotonic()
+    sent = 0
+    for data in messages:
+        if rate is not None:
+            early = started + sent / rate - time.monotonic()
+            if early > 0:
+                time.sleep(early)
+        transmitter.send(data)
+        sent += 1
+    return sent
+
+
+class _Tally:
+    """What `sub` has seen."""
+
+    def __init__(self) -> None:
+        self.messages = 0
+        self.bytes = 0
+        self.recovered = 0
+        self.lost = 0
+        self.first = 0.0
+        self.last = 0.0
+
+    def add(self, batch: list[Message], now: float) -> None:
+        """Count messages that came at `now`, in seconds."""
+        if self.messages == 0:
+            self.first = now
+        self.last = now
+        self.messages += len(batch)
+        self.bytes += sum(map(len, batch))
+        self.recovered += sum(message.recovered for message in batch)
+
+    def tell(self) -> str:
+        """One line for people."""
+        seconds = self.last - self.first
+        rate = f", {self.messages / seconds:,.0f} per second" if seconds > 0 else ""
+        came = f"{_counted(self.messages)}, {self.bytes:,} bytes{rate}"
+        return f"{came}; {self.recovered:,} recovered, {self.lost:,} lost"
+
+
+@_told
+def _run_sub(arguments: argparse.Namespace) -> int:
+    from heliograph.engine.instance import Instance
+
+    instances, mine = _options(arguments.option, "receiver")
+    tally = _Tally()
+    with (
+        Instance(**{"name": f"sub-{os.getpid()}", **instances}) as instance,
+        instance.receiver(arguments.endpoint, arguments.topic, **mine) as receiver,
+    ):
+        try:
+            _receive(receiver, arguments, tally)
+        finally:
+            if arguments.stats:
+                print(tally.tell(), file=sys.stderr)
+    return 0 if arguments.count is None or tally.messages >= arguments.count else 1
+
+
+def _receive(receiver: Receiver, arguments: argparse.Namespace, tally: _Tally) -> None:
+    shown = _FORMATS[arguments.format]
+    silent_since = time.monotonic()
+    while arguments.count is None or tally.messages < arguments.count:
+        wanted = 256 if arguments.count is None else min(256, arguments.count - tally.messages)
+        batch = receiver.receive(timeout=_LOOK_SECONDS, limit=wanted)
+        now = time.monotonic()
+        if batch:
+            silent_since = now
+            tally.add(batch, now)
+            if shown is not None:
+                sys.stdout.write("".join(f"{shown(message)}\n" for message in batch))
+                sys.stdout.flush()
+        for loss in receiver.losses():
+            tally.lost += loss.count
+            print(_lost(loss), file=sys.stderr, flush=True)
+        if arguments.timeout is not None and now - silent_since >= arguments.timeout:
+            return
+
+
+def _lost(loss: Loss) -> str:
+    where = f"number {loss.first}" if loss.count == 1 else f"{loss.first} to {loss.last}"
+    return f"lost {_counted(loss.count)}, {where}, of stream {loss.stream}"
+
+
+def _counted(count: int) -> str:
+    return f"{count:,} message{'' if count == 1 else 's'}"
+
+
+def _as_text(message: Message) -> str:
+    return message.data.decode("utf-8", "backslashreplace")
+
+
+def _as_hex(message: Message) -> str:
+    return message.data.hex(" ")
+
+
+def _as_json(message: Message) -> str:
+    import json
+
+    try:
+        body = {"data": message.data.decode("utf-8")}
+    except UnicodeDecodeError:
+        body = {"hex": message.data.hex()}
+    return json.dumps(
+        {
+            "topic": message.topic,
+            "stream": message.stream,
+            "number": message.number,
+            "submit_ns": message.submit_ns,
+            "receive_ns": message.receive_ns,
+            "recovered": message.recovered,
+            **body,
+        },
+        ensure_ascii=False,
+    )
+
+
+_FORMATS: dict[str, Callable[[Message], str] | None] = {
+    "text": _as_text,
+    "hex": _as_hex,
+    "json": _as_json,
+    "quiet": None,
+}
+
+
+@_told
+def _run_info(arguments: argparse.Namespace) -> int:
+    from heliograph.engine import host
+
+    facts = host.facts()
+    if arguments.json:
+        import json
+
+        print(json.dumps(facts, indent=2))
+        return 0
+    width = max(len(name) for group in facts.values() for name in group)
+    for title, group in facts.items():
+        print(title)
+        for name, value in group.items():
+            print(f"  {name:<{width}}  {value}")
+    return 0

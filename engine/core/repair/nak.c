@@ -1,0 +1,304 @@
+#include "repair/nak.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include <heliograph/errors.h>
+
+#include "base/clock.h"
+
+#define REPEAT_MAX_NS (50 * HELIO_MILLISECOND)
+#define DATA_MAX_NS (100 * HELIO_MILLISECOND)
+
+int helio_nak_init(helio_nak *nak, size_t capacity, const helio_nak_config *config, uint64_t seed) {
+    *nak = (helio_nak){.config = *config, .mask = capacity - 1};
+    helio_random_init(&nak->random, seed);
+    nak->entries = calloc(capacity, sizeof *nak->entries);
+    nak->heap = calloc(capacity, sizeof *nak->heap);
+    nak->grace = calloc(capacity, sizeof *nak->grace);
+    if (!nak->entries || !nak->heap || !nak->grace) {
+        helio_nak_fini(nak);
+        return HELIO_ERR_NOMEM;
+    }
+    return 0;
+}
+
+void helio_nak_fini(helio_nak *nak) {
+    free(nak->entries);
+    free(nak->heap);
+    free(nak->grace);
+    *nak = (helio_nak){0};
+}
+
+size_t helio_nak_memory(const helio_nak *nak) {
+    return (nak->mask + 1) * (sizeof *nak->entries + sizeof *nak->heap + sizeof *nak->grace);
+}
+
+static helio_nak_entry *entry_of(const helio_nak *nak, uint64_t sequence) {
+    return &nak->entries[sequence & nak->mask];
+}
+
+static bool is_in_heap(const helio_nak_entry *entry) {
+    return entry->state >= HELIO_NAK_BACK_OFF;
+}
+
+/* ---- the heap: entries by due_ns, then by sequence, so that the oldest is asked for first ---- */
+
+static bool is_earlier(const helio_nak_entry *a, const helio_nak_entry *b) {
+    return a->due_ns != b->due_ns ? a->due_ns < b->due_ns : a->sequence < b->sequence;
+}
+
+static helio_nak_entry *heap_entry(const helio_nak *nak, uint32_t place) {
+    return &nak->entries[nak->heap[place]];
+}
+
+static void heap_set(helio_nak *nak, uint32_t place, uint32_t index) {
+    nak->heap[place] = index;
+    nak->entries[index].place = place;
+}
+
+/* Moves the entry at `place` to where its due_ns belongs. */
+static void heap_settle(helio_nak *nak, uint32_t place) {
+    const uint32_t index = nak->heap[place];
+    const helio_nak_entry *entry = &nak->entries[index];
+    while (place > 0 && is_earlier(entry, heap_entry(nak, (place - 1) / 2))) {
+        heap_set(nak, place, nak->heap[(place - 1) / 2]);
+        place = (place - 1) / 2;
+    }
+    for (;;) {
+        uint32_t child = 2 * place + 1;
+        if (child >= nak->heap_count)
+            break;
+        if (child + 1 < nak->heap_count &&
+            is_earlier(heap_entry(nak, child + 1), heap_entry(nak, child)))
+            child++;
+        if (!is_earlier(heap_entry(nak, child), entry))
+            break;
+        heap_set(nak, place, nak->heap[child]);
+        place = child;
+    }
+    heap_set(nak, place, index);
+}
+
+static void heap_remove(helio_nak *nak, uint32_t place) {
+    nak->heap_count--;
+    if (place < nak->heap_count) {
+        heap_set(nak, place, nak->heap[nak->heap_count]);
+        heap_settle(nak, place);
+    }
+}
+
+/* ---- states ---- */
+
+static void enter(helio_nak *nak, helio_nak_entry *entry, helio_nak_state state, int64_t due_ns) {
+    const bool is_new = !is_in_heap(entry);
+    const int64_t deadline_ns = entry->seen_ns + nak->config.deadline_ns;
+    entry->state = (uint8_t)state;
+    entry->due_ns = due_ns < deadline_ns ? due_ns : deadline_ns;
+    if (is_new) {
+        heap_set(nak, nak->heap_count, (uint32_t)(entry - nak->entries));
+        nak->heap_count++;
+    }
+    heap_settle(nak, entry->place);
+}
+
+static void leave(helio_nak *nak, helio_nak_entry *entry) {
+    if (is_in_heap(entry))
+        heap_remove(nak, entry->place);
+    entry->state = HELIO_NAK_NONE;
+    nak->outstanding--;
+}
+
+/* Uniform over the interval, which keeps the latency of a few receivers low.  Sequences that begin to back off at the same
+ * moment get one draw, so that they share a NAK. */
+static int64_t draw_backoff(helio_nak *nak) {
+    return (int64_t)helio_random_below(&nak->random, (uint64_t)nak->config.backoff_ns + 1);
+}
+
+/* base * 2^times, at most `limit` unless base is more. */
+static int64_t grown(int64_t base_ns, uint32_t times, int64_t limit_ns) {
+    while (times-- > 0 && base_ns < limit_ns)
+        base_ns = base_ns * 2 < limit_ns ? base_ns * 2 : limit_ns;
+    return base_ns;
+}
+
+static int64_t repeat_ns(const helio_nak *nak, const helio_nak_entry *entry) {
+    return grown(nak->config.repeat_ns, entry->ncf_retries, REPEAT_MAX_NS);
+}
+
+static int64_t data_ns(const helio_nak *nak, const helio_nak_entry *entry) {
+    return grown(nak->config.data_ns, entry->data_retries, DATA_MAX_NS);
+}
+
+/* ---- GRACE ---- */
+
+/* The oldest entry in GRACE, NULL when there is none. */
+static helio_nak_entry *grace_oldest(helio_nak *nak) {
+    for (; nak->grace_first != nak->grace_end; nak->grace_first++) {
+        const uint64_t sequence = nak->grace[nak->grace_first & nak->mask];
+        helio_nak_entry *entry = entry_of(nak, sequence);
+        if (entry->sequence == sequence && entry->state == HELIO_NAK_GRACE)
+            return entry;
+    }
+    return NULL;
+}
+
+void helio_nak_miss(helio_nak *nak, uint64_t first, uint64_t count, int64_t now_ns) {
+    for (uint64_t sequence = first; sequence < first + count; sequence++) {
+        helio_nak_entry *entry = entry_of(nak, sequence);
+        assert(entry->state == HELIO_NAK_NONE);
+        *entry = (helio_nak_entry){
+            .sequence = sequence,
+            .seen_ns = now_ns,
+            .due_ns = now_ns + nak->config.reorder_ns,
+            .state = HELIO_NAK_GRACE,
+        };
+        grace_oldest(
+            nak); /* drops what is stale, so that the ring never holds more than the window */
+        nak->grace[nak->grace_end++ & nak->mask] = sequence;
+        nak->outstanding++;
+    }
+}
+
+void helio_nak_on_newest(helio_nak *nak, uint64_t newest, int64_t now_ns) {
+    int64_t due_ns = -1;
+    for (;;) {
+        helio_nak_entry *entry = grace_oldest(nak);
+        if (!entry || entry->sequence + nak->config.reorder_packets > newest)
+            return;
+        if (due_ns < 0)
+            due_ns = now_ns + draw_backoff(nak);
+        nak->grace_first++;
+        enter(nak, entry, HELIO_NAK_BACK_OFF, due_ns);
+    }
+}
+
+static void end_grace_by_time(helio_nak *nak, int64_t now_ns) {
+    int64_t due_ns = -1;
+    for (;;) {
+        helio_nak_entry *entry = grace_oldest(nak);
+        if (!entry || entry->due_ns > now_ns)
+            return;
+        if (due_ns < 0)
+            due_ns = now_ns + draw_backoff(nak);
+        nak->grace_first++;
+        enter(nak, entry, HELIO_NAK_BACK_OFF, due_ns);
+    }
+}
+
+/* ---- events ---- */
+
+helio_nak_found helio_nak_remove(helio_nak *nak, uint64_t sequence) {
+    helio_nak_entry *entry = entry_of(nak, sequence);
+    if (entry->sequence != sequence || entry->state == HELIO_NAK_NONE)
+        return (helio_nak_found){0};
+    const helio_nak_found found = {
+        .was_missing = true,
+        .was_asked_for = entry->state != HELIO_NAK_GRACE,
+        .seen_ns = entry->seen_ns,
+    };
+    leave(nak, entry);
+    return found;
+}
+
+bool helio_nak_on_ncf(helio_nak *nak, uint64_t sequence, int64_t now_ns) {
+    helio_nak_entry *entry = entry_of(nak, sequence);
+    const helio_nak_state state = helio_nak_state_of(nak, sequence);
+    if (state == HELIO_NAK_NONE)
+        return false;
+    enter(nak, entry, HELIO_NAK_WAIT_DATA, now_ns + data_ns(nak, entry));
+    return state == HELIO_NAK_GRACE || state == HELIO_NAK_BACK_OFF;
+}
+
+bool helio_nak_on_foreign_nak(helio_nak *nak, uint64_t sequence, int64_t now_ns) {
+    helio_nak_entry *entry = entry_of(nak, sequence);
+    const helio_nak_state state = helio_nak_state_of(nak, sequence);
+    if (state == HELIO_NAK_NONE)
+        return false;
+    if (state == HELIO_NAK_WAIT_DATA)
+        enter(nak, entry, HELIO_NAK_WAIT_DATA, now_ns + data_ns(nak, entry));
+    else
+        enter(nak, entry, HELIO_NAK_WAIT_NCF, now_ns + repeat_ns(nak, entry));
+    return state == HELIO_NAK_GRACE || state == HELIO_NAK_BACK_OFF;
+}
+
+/* ---- poll ---- */
+
+static void round_lose(helio_nak *nak, helio_nak_entry *entry, helio_rxw_cause cause,
+                       helio_nak_round *round) {
+    round->losses[round->loss_count].sequence = entry->sequence;
+    round->losses[round->loss_count].cause = cause;
+    round->loss_count++;
+    leave(nak, entry);
+}
+
+/* Keeps the asks ascending; they mostly come so. */
+static void round_ask(helio_nak *nak, helio_nak_entry *entry, int64_t now_ns,
+                      helio_nak_round *round) {
+    size_t place = round->ask_count++;
+    for (; place > 0 && round->asks[place - 1] > entry->sequence; place--)
+        round->asks[place] = round->asks[place - 1];
+    round->asks[place] = entry->sequence;
+    round->retried += entry->asked;
+    entry->asked = true;
+    enter(nak, entry, HELIO_NAK_WAIT_NCF, now_ns + repeat_ns(nak, entry));
+}
+
+/* The entry's time has come. */
+static void fire(helio_nak *nak, helio_nak_entry *entry, bool can_ask, int64_t backoff_due_ns,
+                 int64_t now_ns, helio_nak_round *round) {
+    if (now_ns - entry->seen_ns >= nak->config.deadline_ns) {
+        round_lose(nak, entry, HELIO_LOST_DEADLINE, round);
+        return;
+    }
+    switch ((helio_nak_state)entry->state) {
+    case HELIO_NAK_BACK_OFF:
+        if (can_ask)
+            round_ask(nak, entry, now_ns, round);
+        else
+            enter(nak, entry, HELIO_NAK_BACK_OFF, now_ns + nak->config.repeat_ns);
+        break;
+    case HELIO_NAK_WAIT_NCF:
+        if (entry->ncf_retries++ >= nak->config.retries)
+            round_lose(nak, entry, HELIO_LOST_NCF_RETRIES, round);
+        else
+            enter(nak, entry, HELIO_NAK_BACK_OFF, backoff_due_ns);
+        break;
+    case HELIO_NAK_WAIT_DATA:
+        if (entry->data_retries++ >= nak->config.retries)
+            round_lose(nak, entry, HELIO_LOST_DATA_RETRIES, round);
+        else
+            enter(nak, entry, HELIO_NAK_BACK_OFF, backoff_due_ns);
+        break;
+    case HELIO_NAK_NONE:
+    case HELIO_NAK_GRACE:
+        assert(!"not in the heap");
+    }
+}
+
+bool helio_nak_poll(helio_nak *nak, bool can_ask, int64_t now_ns, helio_nak_round *round) {
+    const size_t asks_max = sizeof round->asks / sizeof round->asks[0];
+    const size_t losses_max = sizeof round->losses / sizeof round->losses[0];
+    round->ask_count = round->retried = round->loss_count = 0;
+    end_grace_by_time(nak, now_ns);
+    int64_t backoff_due_ns = -1;
+    while (nak->heap_count > 0 && heap_entry(nak, 0)->due_ns <= now_ns &&
+           round->ask_count < asks_max && round->loss_count < losses_max) {
+        if (backoff_due_ns < 0)
+            backoff_due_ns = now_ns + draw_backoff(nak);
+        fire(nak, heap_entry(nak, 0), can_ask, backoff_due_ns, now_ns, round);
+    }
+    return round->ask_count > 0 || round->loss_count > 0;
+}
+
+int64_t helio_nak_next_deadline_ns(const helio_nak *nak) {
+    int64_t deadline_ns = nak->heap_count > 0 ? heap_entry(nak, 0)->due_ns : HELIO_NEVER;
+    for (uint64_t i = nak->grace_first; i != nak->grace_end; i++) {
+        const uint64_t sequence = nak->grace[i & nak->mask];
+        if (helio_nak_state_of(nak, sequence) != HELIO_NAK_GRACE)
+            continue;
+        const int64_t due_ns = entry_of(nak, sequence)->due_ns;
+        return due_ns < deadline_ns ? due_ns : deadline_ns;
+    }
+    return deadline_ns;
+}

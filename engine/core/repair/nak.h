@@ -1,0 +1,113 @@
+/* Asking for missing packets: the receiver's machine of RFC 3208 6.3, one per missing sequence.
+ *
+ *   GRACE      may only be late; until `reorder_packets` newer ones came or reorder_ns passed
+ *   BACK_OFF   a random time of at most backoff_ns, in which another receiver's NAK may spare ours
+ *   WAIT_NCF   asked; repeat_ns, doubling up to 50 ms, for the confirmation
+ *   WAIT_DATA  confirmed; data_ns, doubling up to 100 ms, for the repair
+ *
+ * A timer that runs out in WAIT_NCF or WAIT_DATA leads back to BACK_OFF until the retries are used up; a foreign NAK leads
+ * from BACK_OFF to WAIT_NCF (as in the RFC's drawing; its prose differs).  Besides, each sequence has a deadline, so that
+ * confirmations of other receivers' requests cannot keep it waiting for ever.
+ *
+ * Sequences leave GRACE in order, through a ring; the other timers are in a heap.  The caller says which sequences are
+ * missing and which have come; the machine says which to ask for and which are lost.  All memory is taken by init and
+ * bounded by the receive window.  It knows nothing of packets, sockets, threads or clocks. */
+#ifndef HELIO_REPAIR_NAK_H
+#define HELIO_REPAIR_NAK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/random.h"
+#include "window/rxw.h"
+
+typedef enum helio_nak_state {
+    HELIO_NAK_NONE,
+    HELIO_NAK_GRACE,
+    HELIO_NAK_BACK_OFF,
+    HELIO_NAK_WAIT_NCF,
+    HELIO_NAK_WAIT_DATA,
+} helio_nak_state;
+
+typedef struct helio_nak_config {
+    uint32_t reorder_packets;
+    int64_t reorder_ns;
+    int64_t backoff_ns;
+    int64_t repeat_ns;
+    int64_t data_ns;
+    uint32_t retries;
+    int64_t deadline_ns;
+} helio_nak_config;
+
+typedef struct helio_nak_entry {
+    uint64_t sequence;
+    int64_t seen_ns; /* when it was seen missing */
+    int64_t due_ns;
+    uint32_t place; /* in the heap; not used in GRACE */
+    uint16_t ncf_retries;
+    uint16_t data_retries;
+    uint8_t state; /* helio_nak_state */
+    bool asked;    /* a NAK was sent for it */
+} helio_nak_entry;
+
+typedef struct helio_nak {
+    helio_nak_config config;
+    helio_random random;
+    helio_nak_entry *entries; /* by sequence & mask */
+    uint32_t *heap;           /* indexes of entries, earliest due first */
+    uint32_t heap_count;
+    uint64_t *grace; /* ring of sequences, ascending; those found meanwhile are skipped */
+    uint64_t grace_first;
+    uint64_t grace_end;
+    uint64_t mask;
+    uint64_t outstanding; /* sequences in any state */
+} helio_nak;
+
+/* What became of a sequence that has come. */
+typedef struct helio_nak_found {
+    bool was_missing;
+    bool was_asked_for; /* it had left GRACE */
+    int64_t seen_ns;
+} helio_nak_found;
+
+/* What a poll found due. */
+typedef struct helio_nak_round {
+    uint64_t asks[1 + HELIO_PGM_NAK_LIST_MAX]; /* one NAK packet's worth, ascending */
+    size_t ask_count;
+    size_t retried; /* of the asks, those asked for before */
+    struct {
+        uint64_t sequence;
+        helio_rxw_cause cause;
+    } losses[64]; /* in no order */
+    size_t loss_count;
+} helio_nak_round;
+
+/* capacity: that of the receive window, a power of two.  0 or NOMEM; free with helio_nak_fini. */
+int helio_nak_init(helio_nak *nak, size_t capacity, const helio_nak_config *config, uint64_t seed);
+void helio_nak_fini(helio_nak *nak);
+size_t helio_nak_memory(const helio_nak *nak);
+
+/* These sequences, newer than all missed before, are missing. */
+void helio_nak_miss(helio_nak *nak, uint64_t first, uint64_t count, int64_t now_ns);
+/* The newest sequence received; ends the grace of those `reorder_packets` older. */
+void helio_nak_on_newest(helio_nak *nak, uint64_t newest, int64_t now_ns);
+/* A sequence has come, or is of no interest any more. */
+helio_nak_found helio_nak_remove(helio_nak *nak, uint64_t sequence);
+/* The source confirmed a request.  True when this spared us ours. */
+bool helio_nak_on_ncf(helio_nak *nak, uint64_t sequence, int64_t now_ns);
+/* Another receiver's NAK was heard.  True when this spared us ours. */
+bool helio_nak_on_foreign_nak(helio_nak *nak, uint64_t sequence, int64_t now_ns);
+
+/* Takes what is due, at most one NAK packet's worth of asks and some losses; call it again until it returns false.
+ * `can_ask` false: where to send NAKs is not known yet, so asks are put off. */
+bool helio_nak_poll(helio_nak *nak, bool can_ask, int64_t now_ns, helio_nak_round *round);
+/* HELIO_NEVER when nothing is missing. */
+int64_t helio_nak_next_deadline_ns(const helio_nak *nak);
+
+static inline helio_nak_state helio_nak_state_of(const helio_nak *nak, uint64_t sequence) {
+    const helio_nak_entry *entry = &nak->entries[sequence & nak->mask];
+    return entry->sequence == sequence ? (helio_nak_state)entry->state : HELIO_NAK_NONE;
+}
+
+#endif

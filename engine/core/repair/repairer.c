@@ -1,0 +1,137 @@
+#include "repair/repairer.h"
+
+#include <stdlib.h>
+
+#include <heliograph/errors.h>
+
+#include "base/sequence.h"
+
+int helio_repairer_init(helio_repairer *repairer, const helio_repairer_config *config,
+                        helio_txw *txw, helio_tx_stream_stats *stats) {
+    *repairer = (helio_repairer){.txw = txw, .stats = stats, .linger_ns = config->linger_ns};
+    repairer->queue = calloc(helio_txw_capacity(txw), sizeof *repairer->queue);
+    if (!repairer->queue)
+        return HELIO_ERR_NOMEM;
+    const int error = helio_peers_init(&repairer->peers, config->max_peers, config->stats,
+                                       config->instance, config->stream);
+    if (error) {
+        free(repairer->queue);
+        repairer->queue = NULL;
+    }
+    return error;
+}
+
+void helio_repairer_fini(helio_repairer *repairer, helio_clock clock) {
+    helio_peers_fini(&repairer->peers, clock);
+    free(repairer->queue);
+    repairer->queue = NULL;
+}
+
+static bool is_recent(int64_t then_ns, int64_t now_ns, int64_t linger_ns) {
+    return now_ns - then_ns < linger_ns;
+}
+
+/* Decides what becomes of one sequence asked for. */
+static void ask(helio_repairer *repairer, uint64_t sequence, uint32_t asker, helio_clock clock) {
+    helio_tx_stream_stats *stats = repairer->stats;
+    helio_txw *txw = repairer->txw;
+    if (sequence > txw->lead) {
+        helio_count(&stats->naks_answered_not_sent_yet, 1);
+        return;
+    }
+    if (sequence < txw->trail) {
+        helio_peer_stats *peer = helio_peers_stats(&repairer->peers, asker);
+        if (peer)
+            helio_count(&peer->naks_too_late, 1);
+        helio_count(&stats->naks_answered_too_late, 1);
+        return;
+    }
+    helio_txw_slot *slot = helio_txw_slot_of(txw, sequence);
+    if (slot->queued) {
+        helio_count(&stats->naks_answered_queued_already, 1);
+    } else if (slot->repairs > 0 &&
+               is_recent(slot->repaired_ns, clock.now_ns, repairer->linger_ns)) {
+        helio_count(&stats->naks_answered_ignored_recent, 1);
+    } else if (repairer->end - repairer->first > txw->mask) {
+        /* Full of packets trimmed since: as good as queued, the next request will find room. */
+        helio_count(&stats->naks_answered_queued_already, 1);
+    } else {
+        slot->queued = true;
+        slot->asker = asker;
+        repairer->queue[repairer->end++ & txw->mask] = sequence;
+    }
+}
+
+/* A request for the same first sequence was confirmed a moment ago. */
+static bool is_confirmed(helio_repairer *repairer, uint64_t first, int64_t now_ns) {
+    if (!helio_txw_has(repairer->txw, first))
+        return false;
+    helio_txw_slot *slot = helio_txw_slot_of(repairer->txw, first);
+    if (slot->confirms > 0 && is_recent(slot->confirmed_ns, now_ns, repairer->linger_ns))
+        return true;
+    slot->confirms++;
+    slot->confirmed_ns = now_ns;
+    return false;
+}
+
+bool helio_repairer_on_nak(helio_repairer *repairer, const helio_pgm_packet *nak,
+                           const helio_address *from, helio_clock clock, size_t *naks) {
+    helio_tx_stream_stats *stats = repairer->stats;
+    const uint64_t first = helio_sequence_widen(nak->sequence, repairer->txw->lead);
+    const uint32_t asker = helio_peers_meet(&repairer->peers, from, clock);
+    helio_peer_stats *peer = helio_peers_stats(&repairer->peers, asker);
+    const size_t count = 1 + nak->list_count;
+    *naks = count;
+
+    helio_stats_begin(stats);
+    helio_count(&stats->nak_packets_received, 1);
+    helio_count(&stats->naks_received, count);
+    helio_set(&stats->peers, repairer->peers.count);
+    ask(repairer, first, asker, clock);
+    for (size_t i = 0; i < nak->list_count; i++)
+        ask(repairer, helio_sequence_widen(nak->list[i], first), asker, clock);
+    helio_set(&stats->repair_queue, repairer->end - repairer->first);
+    helio_stats_end(stats);
+
+    if (peer) {
+        helio_stats_begin(peer);
+        helio_count(&peer->nak_packets_received, 1);
+        helio_count(&peer->naks_received, count);
+        helio_set(&peer->last_heard, (uint64_t)clock.wall_ns);
+        helio_stats_end(peer);
+    }
+    return nak->list_count > 0 || !is_confirmed(repairer, first, clock.now_ns);
+}
+
+static void count_repair(helio_repairer *repairer, helio_txw_slot *slot) {
+    helio_tx_stream_stats *stats = repairer->stats;
+    helio_stats_begin(stats);
+    helio_count(&stats->naks_answered_repaired, 1);
+    helio_count(&stats->repair_packets, 1);
+    helio_count(&stats->repair_bytes, slot->length);
+    helio_set(&stats->repair_queue, repairer->end - repairer->first);
+    helio_stats_end(stats);
+    helio_peer_stats *peer = helio_peers_stats(&repairer->peers, slot->asker);
+    if (peer) {
+        helio_count(&peer->repairs_caused, 1);
+        helio_count(&peer->repair_bytes_caused, slot->length);
+    }
+}
+
+bool helio_repairer_next(helio_repairer *repairer, helio_clock clock, uint64_t *sequence) {
+    while (repairer->first != repairer->end) {
+        *sequence = repairer->queue[repairer->first++ & repairer->txw->mask];
+        if (!helio_txw_has(repairer->txw, *sequence)) { /* trimmed while it waited */
+            helio_count(&repairer->stats->naks_answered_too_late, 1);
+            continue;
+        }
+        helio_txw_slot *slot = helio_txw_slot_of(repairer->txw, *sequence);
+        slot->queued = false;
+        slot->repairs++;
+        slot->repaired_ns = clock.now_ns;
+        count_repair(repairer, slot);
+        return true;
+    }
+    helio_set(&repairer->stats->repair_queue, 0);
+    return false;
+}

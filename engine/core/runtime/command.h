@@ -1,0 +1,44 @@
+/* Work that must be done by the engine's thread on behalf of another: creating and destroying transmitters and receivers. */
+#ifndef HELIO_RUNTIME_COMMAND_H
+#define HELIO_RUNTIME_COMMAND_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include <heliograph/heliograph.h>
+
+#include "base/clock.h"
+
+typedef struct helio_command {
+    /* Runs on the engine's thread; false: not done yet, to be run again in the next duty cycle.  Stores the outcome in
+     * `result`. */
+    bool (*run)(helio_instance *instance, struct helio_command *command, helio_clock clock);
+    void *context;
+    int result;
+
+    char sentence[512]; /* of the engine's thread when result is an error */
+    bool done;
+    struct helio_command *next;
+} helio_command;
+
+typedef struct helio_commands {
+    pthread_mutex_t lock;
+    pthread_cond_t finished;
+    helio_command *first;
+    _Atomic bool pending;
+} helio_commands;
+
+void helio_commands_init(helio_commands *commands);
+void helio_commands_fini(helio_commands *commands);
+
+/* Has the engine run the command, waits until it is done and returns its result.  HELIO_ERR_STATE from a listener. */
+int helio_command_execute(helio_instance *instance, helio_command *command);
+
+/* Engine: runs what waits; returns how many were done. */
+int helio_commands_run(helio_instance *instance, helio_clock clock);
+static inline bool helio_commands_pending(const helio_commands *commands) {
+    return atomic_load_explicit(&commands->pending, memory_order_acquire);
+}
+
+#endif

@@ -1,0 +1,136 @@
+#include "runtime/endpoint.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "io/udp_socket.h"
+
+enum { HOST_BYTES_MAX = 255 };
+
+static const char usage[] = "endpoints are rmm://GROUP:PORT or rmm+unicast://HOST:PORT[,HOST:PORT...], with ?option=value&... behind";
+
+static int fail(const char *text, const char *why) {
+    return helio_fail(HELIO_ERR_ENDPOINT, "endpoint %.200s: %s", text, why);
+}
+
+static bool starts_with(const char *text, const char *start) {
+    return strncmp(text, start, strlen(start)) == 0;
+}
+
+/* Schemes the design has and this version has not. */
+static int fail_scheme(const char *text) {
+    static const char *const later[] = {"rum://", "shm://", "inproc://", "sim://"};
+    for (size_t i = 0; i < sizeof later / sizeof later[0]; i++) {
+        if (starts_with(text, later[i])) {
+            return helio_fail(HELIO_ERR_ENDPOINT, "endpoint %.200s: %s is not yet in this version; use rmm:// or rmm+unicast://",
+                              text, later[i]);
+        }
+    }
+    return fail(text, usage);
+}
+
+/* A decimal number from 1 to 65535 that takes the whole text; 0 for anything else. */
+static uint16_t read_port(const char *text, size_t length) {
+    unsigned long port = 0;
+    if (length == 0 || length > 5) {
+        return 0;
+    }
+    for (size_t i = 0; i < length; i++) {
+        if (text[i] < '0' || text[i] > '9') {
+            return 0;
+        }
+        port = port * 10 + (unsigned long)(text[i] - '0');
+    }
+    return port <= UINT16_MAX ? (uint16_t)port : 0;
+}
+
+static int read_host(const char *text, const char *host, bool multicast, helio_address *out) {
+    if (helio_address_parse(host, out) == 0) {
+        return 0;
+    }
+    return multicast ? fail(text, "the group is not an IPv4 address") : helio_udp_resolve(host, out);
+}
+
+/* One HOST:PORT. */
+static int read_address(const char *text, const char *part, size_t length, helio_endpoint *out) {
+    if (part[0] == '[') {
+        return fail(text, "IPv6 is not yet in this version");
+    }
+    const char *colon = memchr(part, ':', length);
+    if (!colon || colon == part) {
+        return fail(text, usage);
+    }
+    const size_t host_length = (size_t)(colon - part);
+    const uint16_t port = read_port(colon + 1, length - host_length - 1);
+    if (!port) {
+        return fail(text, "the port is a number from 1 to 65535");
+    }
+    if (host_length > HOST_BYTES_MAX) {
+        return fail(text, "the host is too long");
+    }
+    if (out->addresses_count == HELIO_CHANNEL_DESTINATIONS_MAX) {
+        return fail(text, "there are more than 64 hosts");
+    }
+    char host[HOST_BYTES_MAX + 1];
+    memcpy(host, part, host_length);
+    host[host_length] = 0;
+    helio_address *address = &out->addresses[out->addresses_count];
+    const int error = read_host(text, host, out->multicast, address);
+    if (error) {
+        return error;
+    }
+    if (out->multicast && !helio_address_is_multicast(address)) {
+        return fail(text, "rmm:// wants a multicast group (224.0.0.0 to 239.255.255.255); for a host use rmm+unicast://");
+    }
+    if (!out->multicast && helio_address_is_multicast(address)) {
+        return fail(text, "rmm+unicast:// wants hosts; for a multicast group use rmm://");
+    }
+    address->port = port;
+    out->addresses_count++;
+    return 0;
+}
+
+int helio_endpoint_parse(const char *text, helio_endpoint *out) {
+    memset(out, 0, sizeof *out);
+    if (!text) {
+        return fail("(none)", usage);
+    }
+    const bool unicast = starts_with(text, "rmm+unicast://");
+    out->multicast = starts_with(text, "rmm://");
+    if (!unicast && !out->multicast) {
+        return fail_scheme(text);
+    }
+    const char *at = strstr(text, "://") + 3;
+    const char *end = at + strcspn(at, "?");
+    out->query = *end ? end + 1 : end;
+    snprintf(out->label, sizeof out->label, "%.*s", (int)(end - text), text);
+    if (memchr(at, '/', (size_t)(end - at))) {
+        return fail(text, usage);
+    }
+    do {
+        const size_t length = strcspn(at, ",?");
+        const int error = read_address(text, at, length, out);
+        if (error) {
+            return error;
+        }
+        at += length;
+    } while (*at++ == ',');
+    if (out->multicast && out->addresses_count > 1) {
+        return fail(text, "rmm:// takes one group");
+    }
+    return 0;
+}
+
+bool helio_endpoint_equal(const helio_endpoint *a, const helio_endpoint *b) {
+    if (a->multicast != b->multicast || a->addresses_count != b->addresses_count) {
+        return false;
+    }
+    for (size_t i = 0; i < a->addresses_count; i++) {
+        if (!helio_address_equal(&a->addresses[i], &b->addresses[i])) {
+            return false;
+        }
+    }
+    return true;
+}

@@ -1,0 +1,295 @@
+#include "runtime/instance.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "runtime/loop.h"
+#include "runtime/memory.h"
+#include "runtime/receiver.h"
+#include "runtime/transmitter.h"
+
+#define DEFAULT_FOLDER "/dev/shm/heliograph"
+
+bool helio_instance_is_engine(const helio_instance *instance) {
+    return instance->mode == HELIO_MODE_THREAD ? pthread_equal(pthread_self(), instance->thread) : instance->polling;
+}
+
+/* ---- identity ---- */
+
+/* The program's name and process id; the second of a process gets "-2" and so on. */
+static void name_by_default(char name[HELIO_STATS_NAME_BYTES]) {
+    static _Atomic unsigned unnamed;
+    const unsigned number = atomic_fetch_add(&unnamed, 1) + 1;
+    if (number == 1) {
+        snprintf(name, HELIO_STATS_NAME_BYTES, "%.24s-%ld", program_invocation_short_name, (long)getpid());
+    } else {
+        snprintf(name, HELIO_STATS_NAME_BYTES, "%.24s-%ld-%u", program_invocation_short_name, (long)getpid(), number);
+    }
+}
+
+static int set_name(helio_instance *instance) {
+    const char *name = helio_options_string(&instance->options, HELIO_OPTION_ID_NAME);
+    if (strlen(name) >= sizeof instance->name) {
+        return helio_fail(HELIO_ERR_OPTION, "option name has at most %zu bytes", sizeof instance->name - 1);
+    }
+    if (!name[0]) {
+        name_by_default(instance->name);
+    } else {
+        strcpy(instance->name, name);
+    }
+    return 0;
+}
+
+static int draw_random(helio_instance *instance) {
+    uint64_t seed;
+    if (getrandom(instance->gsi, sizeof instance->gsi, 0) < 0 || getrandom(&seed, sizeof seed, 0) < 0) {
+        return helio_fail(HELIO_ERR_SYSTEM, "cannot draw random numbers: %s", strerror(errno));
+    }
+    helio_random_init(&instance->random, seed);
+    return 0;
+}
+
+/* ---- statistics ---- */
+
+static const char *segment_folder(const helio_options *options) {
+    const char *folder = helio_options_string(options, HELIO_OPTION_ID_SEGMENT_DIR);
+    if (!folder[0]) {
+        folder = getenv("HELIOGRAPH_SEGMENT_DIR");
+    }
+    return folder && folder[0] ? folder : DEFAULT_FOLDER;
+}
+
+static void describe(const helio_instance *instance, char *labels, size_t size) {
+    static const char *const modes[] = {"thread", "poll"};
+    static const char *const idles[] = {"spin", "yield", "backoff", "block"};
+    char host[HOST_NAME_MAX + 1] = "";
+    char number[24];
+    gethostname(host, sizeof host - 1);
+    labels[0] = 0;
+    helio_stats_label(labels, size, "instance", instance->name);
+    helio_stats_label(labels, size, "version", HELIO_VERSION);
+    helio_stats_label(labels, size, "host", host);
+    snprintf(number, sizeof number, "%ld", (long)getpid());
+    helio_stats_label(labels, size, "pid", number);
+    helio_stats_label(labels, size, "mode", modes[instance->mode]);
+    helio_stats_label(labels, size, "idle", idles[instance->idle.strategy]);
+    snprintf(number, sizeof number, "%lld",
+             (long long)helio_options_integer(&instance->options, HELIO_OPTION_ID_CPU));
+    helio_stats_label(labels, size, "cpu", number);
+}
+
+static int open_stats(helio_instance *instance) {
+    const helio_options *options = &instance->options;
+    const bool private = helio_options_integer(options, HELIO_OPTION_ID_STATS) == HELIO_STATS_MEMORY;
+    const helio_stats_config config = {
+        .name = instance->name,
+        .folder = private ? NULL : segment_folder(options),
+        .bytes = (size_t)helio_options_integer(options, HELIO_OPTION_ID_SEGMENT_BYTES),
+        .level = (int)helio_options_integer(options, HELIO_OPTION_ID_LEVEL),
+        .mode = instance->mode,
+        .incarnation = helio_random_next(&instance->random),
+        .wall_ns = helio_wall_ns(),
+    };
+    int error = helio_stats_create(&config, &instance->stats);
+    if (error) {
+        return error;
+    }
+    char labels[464];
+    describe(instance, labels, sizeof labels);
+    error = helio_stats_open_object(instance->stats, HELIO_SCOPE_INSTANCE, labels, config.wall_ns, &instance->object);
+    instance->counts = instance->object.record;
+    return error;
+}
+
+static void tell(helio_instance *instance, helio_event_id event, const char *what) {
+    helio_stats_event(instance->stats, helio_wall_ns(), event, instance->object.slot,
+                      (const uint64_t[4]){(uint64_t)getpid()}, "%s (process %ld) %s", instance->name, (long)getpid(),
+                      what);
+}
+
+/* ---- thread ---- */
+
+static void *run(void *context) {
+    helio_instance *instance = context;
+    char name[16];
+    snprintf(name, sizeof name, "helio-%.9s", instance->name);
+    pthread_setname_np(pthread_self(), name);
+    prctl(PR_SET_TIMERSLACK, 1UL); /* ns; timers are in microseconds here */
+    helio_loop_run(instance);
+    return NULL;
+}
+
+static int fail_cpu(int64_t cpu) {
+    return helio_fail(HELIO_ERR_OPTION, "option cpu: core %lld is not available to this process (it has %ld cores)",
+                      (long long)cpu, sysconf(_SC_NPROCESSORS_ONLN));
+}
+
+static int start_thread(helio_instance *instance) {
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    const int64_t cpu = helio_options_integer(&instance->options, HELIO_OPTION_ID_CPU);
+    if (cpu >= 0) {
+        cpu_set_t cores;
+        CPU_ZERO(&cores);
+        if (cpu >= CPU_SETSIZE) {
+            pthread_attr_destroy(&attributes);
+            return fail_cpu(cpu);
+        }
+        CPU_SET((int)cpu, &cores);
+        pthread_attr_setaffinity_np(&attributes, sizeof cores, &cores);
+    }
+    sigset_t all, before; /* signals are for the program's own threads */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const int error = pthread_create(&instance->thread, &attributes, run, instance);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+    if (error == EINVAL && cpu >= 0) {
+        return fail_cpu(cpu);
+    }
+    return error ? helio_fail(HELIO_ERR_SYSTEM, "cannot start the engine's thread: %s", strerror(error)) : 0;
+}
+
+/* ---- life ---- */
+
+static void destroy(helio_instance *instance) {
+    if (instance->stats) {
+        helio_stats_close_object(instance->stats, &instance->object, helio_wall_ns());
+    }
+    helio_stats_destroy(instance->stats);
+    helio_idle_close(&instance->idle);
+    helio_commands_fini(&instance->commands);
+    helio_options_fini(&instance->options);
+    free(instance);
+}
+
+static int open_instance(helio_instance *instance, const char *options) {
+    int error = helio_options_init(&instance->options);
+    if (!error) {
+        error = helio_options_read(&instance->options, options, HELIO_ON_INSTANCE, 0);
+    }
+    if (!error) {
+        error = set_name(instance);
+    }
+    if (!error) {
+        error = draw_random(instance);
+    }
+    if (!error) {
+        error = helio_idle_open(&instance->idle, (int)helio_options_integer(&instance->options, HELIO_OPTION_ID_IDLE));
+    }
+    if (error) {
+        return error;
+    }
+    instance->mode = (int)helio_options_integer(&instance->options, HELIO_OPTION_ID_MODE);
+    instance->driver = &helio_driver_udp;
+    error = open_stats(instance);
+    if (error) {
+        return error;
+    }
+    tell(instance, HELIO_EVENT_INSTANCE_STARTED, "started");
+    return instance->mode == HELIO_MODE_THREAD ? start_thread(instance) : 0;
+}
+
+int helio_instance_create(const char *options, helio_instance **out) {
+    helio_instance *instance = helio_allocate(sizeof *instance);
+    if (!instance) {
+        return helio_fail(HELIO_ERR_NOMEM, "no memory for an instance");
+    }
+    instance->idle.epoll = instance->idle.event = -1;
+    helio_commands_init(&instance->commands);
+    const int error = open_instance(instance, options);
+    if (error) {
+        destroy(instance);
+        return error;
+    }
+    *out = instance;
+    return 0;
+}
+
+/* Closes everything; false: messages still wait to be sent.  Lanes linger on. */
+static bool stop(helio_instance *instance, helio_command *command, helio_clock clock) {
+    (void)command;
+    bool waiting = false;
+    for (helio_tx_lane *lane = instance->tx_lanes; lane; lane = lane->next) {
+        for (helio_transmitter *t = lane->transmitters, *next; t; t = next) {
+            next = t->next;
+            if (helio_transmitter_detach(t, clock)) {
+                helio_transmitter_free(t);
+            } else {
+                waiting = true;
+            }
+        }
+    }
+    if (waiting) {
+        return false;
+    }
+    for (helio_rx_lane *lane = instance->rx_lanes, *next_lane; lane; lane = next_lane) {
+        next_lane = lane->next; /* the lane goes with its last receiver */
+        for (helio_receiver *r = lane->receivers, *next; r; r = next) {
+            next = r->next;
+            helio_receiver_detach(r, clock);
+            helio_receiver_free(r);
+        }
+    }
+    instance->stopping = true;
+    return true;
+}
+
+void helio_instance_destroy(helio_instance *instance) {
+    if (!instance) {
+        return;
+    }
+    helio_command command = {.run = stop};
+    if (helio_command_execute(instance, &command) < 0) {
+        return; /* from a listener: refused */
+    }
+    if (instance->mode == HELIO_MODE_THREAD) {
+        pthread_join(instance->thread, NULL);
+    } else {
+        helio_loop_run(instance);
+    }
+    tell(instance, HELIO_EVENT_INSTANCE_STOPPED, "stopped");
+    destroy(instance);
+}
+
+/* ---- mode poll ---- */
+
+static int check_polled(const helio_instance *instance) {
+    if (instance->mode != HELIO_MODE_POLL) {
+        return helio_fail_plain(HELIO_ERR_STATE, "this instance has a thread of its own; only those of mode=poll are polled");
+    }
+    if (instance->polling) {
+        return helio_fail_plain(HELIO_ERR_STATE, "a listener must not poll: it is called by a poll");
+    }
+    return 0;
+}
+
+int helio_instance_poll(helio_instance *instance) {
+    const int error = check_polled(instance);
+    return error ? error : helio_loop_once(instance);
+}
+
+int helio_instance_wait(helio_instance *instance, int64_t timeout_ns) {
+    const int error = check_polled(instance);
+    if (!error) {
+        helio_loop_sleep(instance, helio_deadline_after(timeout_ns));
+    }
+    return error;
+}
+
+const char *helio_instance_name(const helio_instance *instance) {
+    return instance->name;
+}
+
+const char *helio_instance_segment(const helio_instance *instance) {
+    return helio_stats_path(instance->stats);
+}

@@ -1,0 +1,55 @@
+/* One engine: its statistics, its lanes and the thread that works them.
+ *
+ * A lane is one channel with its machine: helio_tx_lane (a stream being sent) or helio_rx_lane (an endpoint being received).
+ * All of this belongs to the engine's thread - in mode `poll`, to the caller's.  Other threads meet it in three places only:
+ * the command queue, the submit queues and the receive queues. */
+#ifndef HELIO_RUNTIME_INSTANCE_H
+#define HELIO_RUNTIME_INSTANCE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include <heliograph/heliograph.h>
+
+#include "base/random.h"
+#include "base/tsi.h"
+#include "io/driver.h"
+#include "runtime/clock_source.h"
+#include "runtime/command.h"
+#include "runtime/idle.h"
+#include "runtime/options.h"
+#include "stats/stats.h"
+
+typedef struct helio_tx_lane helio_tx_lane;
+typedef struct helio_rx_lane helio_rx_lane;
+
+struct helio_instance {
+    char name[HELIO_STATS_NAME_BYTES];
+    int mode; /* HELIO_MODE_* */
+    helio_options options;
+    const helio_driver *driver;
+    uint8_t gsi[HELIO_GSI_BYTES];
+    helio_random random;
+
+    helio_stats *stats;
+    helio_stats_object object;
+    helio_instance_stats *counts; /* its record */
+
+    helio_clock_source clock;
+    helio_idle idle;
+    helio_commands commands;
+    pthread_t thread; /* mode thread */
+    bool polling;     /* mode poll: within the duty cycle, so calls from listeners can be told */
+
+    helio_tx_lane *tx_lanes;
+    helio_rx_lane *rx_lanes;
+    helio_datagram datagrams[HELIO_CHANNEL_BATCH];
+    int64_t chores_due_ns;   /* monotonic: gauges of queues */
+    int64_t transmit_due_ns; /* mode poll: when a send looks after feedback and timers again */
+    bool stopping;           /* no more than lingering lanes is left */
+};
+
+/* Whether the caller is the engine: within a listener's function. */
+bool helio_instance_is_engine(const helio_instance *instance);
+
+#endif

@@ -1,0 +1,126 @@
+#include "runtime/lane.h"
+
+#include <string.h>
+
+#include "base/error.h"
+
+enum { IP_AND_UDP_BYTES = 28 };
+
+uint32_t helio_lane_packet_bytes(const helio_options *options) {
+    return (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_MTU) - IP_AND_UDP_BYTES;
+}
+
+static int read_interface(const helio_options *options, helio_address *out) {
+    const char *text = helio_options_string(options, HELIO_OPTION_ID_INTERFACE);
+    *out = (helio_address){.family = 4};
+    if (text[0] && (helio_address_parse(text, out) < 0 || out->family != 4 || out->port)) {
+        return helio_fail(HELIO_ERR_OPTION, "option interface is an IPv4 address of this machine, not \"%.64s\"", text);
+    }
+    return 0;
+}
+
+static int open_channel(helio_lane *lane, helio_channel_role role) {
+    const helio_endpoint *endpoint = &lane->endpoint;
+    const helio_options *options = &lane->options;
+    const bool receive = role == HELIO_CHANNEL_RECEIVE;
+    helio_channel_config config = {
+        .role = role,
+        .multicast = endpoint->multicast,
+        .destinations_count = endpoint->addresses_count,
+        .ttl = (int)helio_options_integer(options, HELIO_OPTION_ID_TTL),
+        .packet_bytes = helio_lane_packet_bytes(options),
+        .socket_buffer = (size_t)helio_options_integer(options, HELIO_OPTION_ID_SOCKET_BUFFER),
+        .kernel_stamps = receive && helio_stats_level(lane->instance->stats) >= 3,
+        .inject_loss = receive ? helio_options_float(options, HELIO_OPTION_ID_INJECT_LOSS) : 0,
+        .seed = helio_random_next(&lane->instance->random),
+    };
+    memcpy(config.destinations, endpoint->addresses, sizeof endpoint->addresses);
+    const int error = read_interface(options, &config.interface);
+    return error ? error : lane->instance->driver->open(&config, &lane->channel);
+}
+
+static int watch(helio_lane *lane) {
+    for (int i = 0; i < HELIO_CHANNEL_FDS_MAX && lane->channel->fds[i] >= 0; i++) {
+        const int error = helio_idle_watch(&lane->instance->idle, lane->channel->fds[i]);
+        if (error) {
+            return error;
+        }
+    }
+    return 0;
+}
+
+int helio_lane_open(helio_lane *lane, helio_instance *instance, helio_channel_role role, const helio_endpoint *endpoint,
+                    helio_options *options, helio_clock clock) {
+    *lane = (helio_lane){.instance = instance, .endpoint = *endpoint, .options = *options};
+    memset(options, 0, sizeof *options);
+    lane->endpoint.query = ""; /* it pointed into the caller's text */
+    int error = open_channel(lane, role);
+    if (!error) {
+        error = watch(lane);
+    }
+    if (error) {
+        helio_lane_close(lane);
+        return error;
+    }
+    const size_t wanted = (size_t)helio_options_integer(&lane->options, HELIO_OPTION_ID_SOCKET_BUFFER);
+    const size_t got = lane->channel->counters.buffer_bytes;
+    if (got < wanted) {
+        helio_stats_event(instance->stats, clock.wall_ns, HELIO_EVENT_SOCKET_BUFFER_SMALL, instance->object.slot,
+                          (const uint64_t[4]){wanted, got},
+                          "%s: asked for a socket buffer of %zu bytes, got %zu; raise net.core.rmem_max",
+                          lane->endpoint.label, wanted, got);
+    }
+    return 0;
+}
+
+void helio_lane_close(helio_lane *lane) {
+    if (lane->channel) {
+        for (int i = 0; i < HELIO_CHANNEL_FDS_MAX && lane->channel->fds[i] >= 0; i++) {
+            helio_idle_unwatch(&lane->instance->idle, lane->channel->fds[i]);
+        }
+        lane->channel->driver->close(lane->channel);
+        lane->channel = NULL;
+    }
+    helio_options_fini(&lane->options);
+}
+
+bool helio_lane_serves(const helio_lane *lane, const helio_endpoint *endpoint, const helio_options *options, unsigned on,
+                       helio_option_id except) {
+    return helio_endpoint_equal(&lane->endpoint, endpoint) && helio_options_equal(&lane->options, options, on, except);
+}
+
+static void tell_errors(helio_lane *lane, helio_clock clock, uint64_t errors) {
+    const int number = lane->channel->counters.send_errno;
+    helio_stats_event(lane->instance->stats, clock.wall_ns, HELIO_EVENT_SEND_FAILED, lane->instance->object.slot,
+                      (const uint64_t[4]){(uint64_t)number}, "%s: %llu packets could not be sent: %s",
+                      lane->endpoint.label, (unsigned long long)errors, strerror(number));
+}
+
+static void tell_drops(helio_lane *lane, helio_clock clock, uint64_t drops) {
+    helio_stats_event(lane->instance->stats, clock.wall_ns, HELIO_EVENT_SOCKET_DROPS, lane->instance->object.slot,
+                      (const uint64_t[4]){drops},
+                      "%s: the kernel dropped %llu datagrams because the socket's buffer was full",
+                      lane->endpoint.label, (unsigned long long)drops);
+}
+
+void helio_lane_tell(helio_lane *lane, helio_clock clock) {
+    const helio_channel_counters *now = &lane->channel->counters;
+    helio_instance_stats *counts = lane->instance->counts;
+    helio_count(&counts->send_errors, now->send_errors - lane->counted.send_errors);
+    helio_count(&counts->socket_drops, now->socket_drops - lane->counted.socket_drops);
+    lane->counted = *now;
+
+    const uint64_t errors = now->send_errors - lane->told.send_errors;
+    const uint64_t drops = now->socket_drops - lane->told.socket_drops;
+    if ((!errors && !drops) || clock.now_ns < lane->next_event_ns) {
+        return;
+    }
+    if (errors) {
+        tell_errors(lane, clock, errors);
+    }
+    if (drops) {
+        tell_drops(lane, clock, drops);
+    }
+    lane->told = *now;
+    lane->next_event_ns = clock.now_ns + HELIO_SECOND;
+}

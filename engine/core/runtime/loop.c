@@ -1,0 +1,139 @@
+#include "runtime/loop.h"
+
+#include "runtime/rx_lane.h"
+#include "runtime/tx_lane.h"
+
+#define HEARTBEAT_NS (50 * HELIO_MILLISECOND) /* the segment promises 100 ms */
+#define CHORES_NS HELIO_MILLISECOND
+#define BUSY_CHORES_NS (10 * HELIO_MILLISECOND) /* asleep with messages in some queue: its gauges must not grow old */
+#define TRANSMIT_NS (20 * HELIO_MICROSECOND)
+
+static int64_t earlier(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+/* Things that need not happen in every cycle. */
+static void do_chores(helio_instance *instance, helio_clock clock) {
+    instance->chores_due_ns = clock.now_ns + CHORES_NS;
+    helio_stats_heartbeat(instance->stats, clock.wall_ns);
+    for (helio_tx_lane *lane = instance->tx_lanes; lane; lane = lane->next) {
+        helio_tx_lane_refresh(lane, clock);
+    }
+    for (helio_rx_lane *lane = instance->rx_lanes; lane; lane = lane->next) {
+        helio_rx_lane_refresh(lane, clock);
+    }
+}
+
+static void close_finished(helio_instance *instance, helio_clock clock) {
+    for (helio_tx_lane *lane = instance->tx_lanes, *next; lane; lane = next) {
+        next = lane->next;
+        if (helio_tx_lane_is_finished(lane, clock)) {
+            helio_tx_lane_destroy(lane, clock);
+        }
+    }
+}
+
+static int transmit(helio_instance *instance) {
+    int done = 0;
+    const helio_clock clock = helio_clock_read(&instance->clock);
+    for (helio_tx_lane *lane = instance->tx_lanes; lane; lane = lane->next) {
+        done += helio_tx_lane_receive(lane, clock);
+        done += helio_tx_lane_work(lane, clock);
+    }
+    instance->transmit_due_ns = clock.now_ns + TRANSMIT_NS;
+    return done;
+}
+
+int helio_loop_once(helio_instance *instance) {
+    instance->polling = true;
+    int done = helio_commands_run(instance, helio_clock_read(&instance->clock));
+    for (helio_rx_lane *lane = instance->rx_lanes; lane; lane = lane->next) {
+        done += helio_rx_lane_work(lane);
+    }
+    done += transmit(instance);
+    const helio_clock clock = helio_clock_read(&instance->clock);
+    if (clock.now_ns >= instance->chores_due_ns) {
+        do_chores(instance, clock);
+        close_finished(instance, clock);
+    }
+    instance->polling = false;
+    return done;
+}
+
+void helio_loop_transmit(helio_instance *instance) {
+    const helio_clock clock = helio_clock_read(&instance->clock);
+    if (clock.now_ns < instance->transmit_due_ns) {
+        return;
+    }
+    transmit(instance);
+    if (clock.now_ns >= instance->chores_due_ns) {
+        do_chores(instance, clock);
+    }
+}
+
+/* ---- idleness ---- */
+
+static int64_t next_deadline(const helio_instance *instance, int64_t now_ns) {
+    int64_t deadline = now_ns + HEARTBEAT_NS;
+    for (const helio_tx_lane *lane = instance->tx_lanes; lane; lane = lane->next) {
+        deadline = earlier(deadline, helio_tx_stream_next_deadline_ns(lane->stream));
+    }
+    for (const helio_rx_lane *lane = instance->rx_lanes; lane; lane = lane->next) {
+        deadline = earlier(deadline, helio_rx_endpoint_next_deadline_ns(lane->endpoint));
+        if (helio_rx_lane_is_queueing(lane)) {
+            deadline = earlier(deadline, now_ns + BUSY_CHORES_NS);
+        }
+    }
+    return deadline;
+}
+
+/* Work that no socket would tell of. */
+static bool has_work(helio_instance *instance) {
+    if (helio_commands_pending(&instance->commands)) {
+        return true;
+    }
+    for (const helio_tx_lane *lane = instance->tx_lanes; lane; lane = lane->next) {
+        if (helio_tx_lane_has_work(lane)) {
+            return true;
+        }
+    }
+    for (const helio_rx_lane *lane = instance->rx_lanes; lane; lane = lane->next) {
+        if (helio_rx_lane_can_resume(lane)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void helio_loop_sleep(helio_instance *instance, int64_t deadline_ns) {
+    const int64_t now_ns = helio_monotonic_ns();
+    const int64_t until_ns = earlier(deadline_ns, next_deadline(instance, now_ns));
+    if (until_ns <= now_ns) {
+        return;
+    }
+    instance->chores_due_ns = 0; /* before it falls asleep it has told all, and it tells all when it wakes */
+    do_chores(instance, helio_clock_read(&instance->clock));
+    helio_idle_prepare(&instance->idle);
+    if (has_work(instance)) {
+        helio_idle_cancel(&instance->idle);
+        return;
+    }
+    helio_idle_sleep(&instance->idle, now_ns, until_ns);
+    instance->chores_due_ns = 0;
+}
+
+void helio_loop_rest(helio_instance *instance, int64_t deadline_ns) {
+    if (helio_idle_should_sleep(&instance->idle, helio_monotonic_ns())) {
+        helio_loop_sleep(instance, deadline_ns);
+    }
+}
+
+void helio_loop_run(helio_instance *instance) {
+    while (!instance->stopping || instance->tx_lanes) {
+        if (helio_loop_once(instance)) {
+            helio_idle_reset(&instance->idle);
+        } else {
+            helio_loop_rest(instance, HELIO_NEVER);
+        }
+    }
+}

@@ -1,0 +1,23 @@
+/* The engine's duty cycle: receive, let the machines do what is due, drain submit queues, hand packets to the network, keep the
+ * statistics' gauges and heartbeat.  Run over and over by the engine's thread, or by the caller in mode `poll`. */
+#ifndef HELIO_RUNTIME_LOOP_H
+#define HELIO_RUNTIME_LOOP_H
+
+#include "runtime/instance.h"
+
+/* One cycle; returns how much was done, 0 for nothing. */
+int helio_loop_once(helio_instance *instance);
+
+/* Mode poll: the sending half of a cycle, when it is time to; a program that only sends needs no other. */
+void helio_loop_transmit(helio_instance *instance);
+
+/* Sleeps until there may be work, at most until the deadline (monotonic). */
+void helio_loop_sleep(helio_instance *instance, int64_t deadline_ns);
+
+/* After a cycle without work: spins, yields or sleeps, as the option idle says. */
+void helio_loop_rest(helio_instance *instance, int64_t deadline_ns);
+
+/* Runs until the instance is stopping and nothing lingers. */
+void helio_loop_run(helio_instance *instance);
+
+#endif

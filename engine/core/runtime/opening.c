@@ -1,0 +1,31 @@
+#include "runtime/opening.h"
+
+#include "base/error.h"
+
+int helio_opening_init(helio_opening *opening, const char *endpoint, const char *topic, const char *options, unsigned on,
+                       unsigned other) {
+    if (!topic || !topic[0]) {
+        return helio_fail(HELIO_ERR_TOPIC, "a topic's name has 1 to 255 bytes; this one is empty");
+    }
+    opening->topic = topic;
+    int error = helio_endpoint_parse(endpoint, &opening->endpoint);
+    if (error) {
+        return error;
+    }
+    error = helio_options_init(&opening->options);
+    if (error) {
+        return error;
+    }
+    error = helio_options_read(&opening->options, opening->endpoint.query, on, other);
+    if (!error) {
+        error = helio_options_read(&opening->options, options, on, 0);
+    }
+    if (error) {
+        helio_opening_fini(opening);
+    }
+    return error;
+}
+
+void helio_opening_fini(helio_opening *opening) {
+    helio_options_fini(&opening->options);
+}

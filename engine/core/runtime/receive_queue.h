@@ -1,0 +1,49 @@
+/* Messages on their way from the engine to the application: one producer, one consumer, no locks.  What the consumer was given
+ * stays where it is until it takes again.  A message too long for the ring has memory of its own; only a reference is queued.
+ *
+ * Once full, the queue refuses until it is half empty, so that delivery resumes in one go and not message by message. */
+#ifndef HELIO_RUNTIME_RECEIVE_QUEUE_H
+#define HELIO_RUNTIME_RECEIVE_QUEUE_H
+
+#include <heliograph/heliograph.h>
+
+#include "runtime/ring.h"
+#include "runtime/signal.h"
+
+/* What of one stream passed through the queue: pushed is the engine's, taken the application's.  Bytes are those a message takes
+ * in the queue, so they compare with the queue's size. */
+typedef struct helio_passage {
+    uint64_t pushed_messages, pushed_bytes;
+    _Alignas(64) _Atomic uint64_t taken_messages;
+    _Atomic uint64_t taken_bytes;
+} helio_passage;
+
+typedef struct helio_receive_queue {
+    helio_ring ring;
+    _Atomic uint64_t outside_bytes; /* of long messages, those given out included */
+    _Atomic bool full;
+    helio_signal news;
+    struct helio_long_message *given; /* long messages given out and not yet given back */
+} helio_receive_queue;
+
+/* Returns 0 or HELIO_ERR_NOMEM. */
+int helio_receive_queue_init(helio_receive_queue *queue, size_t bytes);
+void helio_receive_queue_fini(helio_receive_queue *queue);
+
+/* Engine: copies one message in.  False: there is no room, or no memory; the queue counts as full from then on. */
+bool helio_receive_queue_push(helio_receive_queue *queue, const helio_message *message, helio_passage *passage);
+static inline bool helio_receive_queue_is_full(const helio_receive_queue *queue) {
+    return atomic_load_explicit(&queue->full, memory_order_relaxed);
+}
+bool helio_receive_queue_is_half_empty(const helio_receive_queue *queue);
+/* Engine: a full queue that is half empty is full no more. */
+void helio_receive_queue_resume(helio_receive_queue *queue);
+
+/* Application: gives back the messages of the call before and takes up to `limit` new ones. */
+size_t helio_receive_queue_take(helio_receive_queue *queue, helio_message *messages, size_t limit);
+bool helio_receive_queue_is_empty(helio_receive_queue *queue);
+
+/* Bytes in use, as any thread sees it. */
+size_t helio_receive_queue_bytes(const helio_receive_queue *queue);
+
+#endif

@@ -1,0 +1,205 @@
+#include "runtime/receiver.h"
+
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "runtime/loop.h"
+#include "runtime/memory.h"
+#include "runtime/opening.h"
+#include "runtime/sink.h"
+
+/* ---- life ---- */
+
+typedef struct receiver_opening {
+    helio_opening common;
+    helio_receiver *receiver;
+} receiver_opening;
+
+static bool attach(helio_instance *instance, helio_command *command, helio_clock clock) {
+    receiver_opening *opening = command->context;
+    helio_receiver *receiver = opening->receiver;
+    helio_rx_lane *lane = NULL;
+    command->result = helio_rx_lane_acquire(instance, &opening->common.endpoint, &opening->common.options, clock, &lane);
+    if (command->result < 0) {
+        return true;
+    }
+    receiver->lane = lane; /* the sink may be called before subscribe returns */
+    const helio_sink sink = helio_receiver_sink(receiver);
+    command->result =
+        helio_rx_endpoint_subscribe(lane->endpoint, opening->common.topic, &sink, clock, &receiver->subscription);
+    if (command->result < 0) {
+        helio_rx_lane_release(lane, clock);
+        return true;
+    }
+    receiver->next = lane->receivers;
+    lane->receivers = receiver;
+    helio_count(&instance->counts->memory_used, receiver->queue.ring.capacity);
+    return true;
+}
+
+int helio_receiver_create(helio_instance *instance, const char *endpoint, const char *topic, const char *options,
+                          const helio_listener *listener, helio_receiver **out) {
+    receiver_opening opening;
+    int error = helio_opening_init(&opening.common, endpoint, topic, options, HELIO_ON_RECEIVER, HELIO_ON_TRANSMITTER);
+    if (error) {
+        return error;
+    }
+    helio_receiver *receiver = helio_allocate(sizeof *receiver);
+    if (receiver) {
+        receiver->instance = instance;
+        receiver->has_listener = listener != NULL;
+        receiver->listener = listener ? *listener : (helio_listener){0};
+        pthread_mutex_init(&receiver->lock, NULL);
+        error = listener ? 0
+                         : helio_receive_queue_init(&receiver->queue,
+                                                    (size_t)helio_options_integer(&opening.common.options,
+                                                                                  HELIO_OPTION_ID_RECEIVE_QUEUE));
+    } else {
+        error = helio_fail(HELIO_ERR_NOMEM, "no memory for a receiver");
+    }
+    if (!error) {
+        opening.receiver = receiver;
+        helio_command command = {.run = attach, .context = &opening};
+        error = helio_command_execute(instance, &command);
+    }
+    helio_opening_fini(&opening.common);
+    if (error) {
+        helio_receiver_free(receiver);
+        return error;
+    }
+    *out = receiver;
+    return 0;
+}
+
+void helio_receiver_detach(helio_receiver *receiver, helio_clock clock) {
+    helio_rx_lane *lane = receiver->lane;
+    helio_count(&receiver->instance->counts->memory_used, -(uint64_t)receiver->queue.ring.capacity);
+    helio_rx_endpoint_unsubscribe(lane->endpoint, receiver->subscription, clock);
+    helio_receiver **at = &lane->receivers;
+    while (*at != receiver) {
+        at = &(*at)->next;
+    }
+    *at = receiver->next;
+    helio_rx_lane_release(lane, clock);
+}
+
+static bool detach(helio_instance *instance, helio_command *command, helio_clock clock) {
+    (void)instance;
+    helio_receiver_detach(command->context, clock);
+    return true;
+}
+
+void helio_receiver_free(helio_receiver *receiver) {
+    if (!receiver) {
+        return;
+    }
+    helio_receive_queue_fini(&receiver->queue);
+    helio_losses_fini(&receiver->losses);
+    for (size_t i = 0; i < receiver->met_count; i++) {
+        free(receiver->met[i]);
+    }
+    free(receiver->met);
+    pthread_mutex_destroy(&receiver->lock);
+    free(receiver);
+}
+
+void helio_receiver_destroy(helio_receiver *receiver) {
+    if (!receiver) {
+        return;
+    }
+    helio_command command = {.run = detach, .context = receiver};
+    if (helio_command_execute(receiver->instance, &command) == 0) { /* not from a listener */
+        helio_receiver_free(receiver);
+    }
+}
+
+/* ---- receive ---- */
+
+static size_t take(helio_receiver *receiver, helio_message *messages, size_t limit) {
+    helio_receive_queue *queue = &receiver->queue;
+    const size_t taken = helio_receive_queue_take(queue, messages, limit);
+    if (helio_receive_queue_is_full(queue) && helio_receive_queue_is_half_empty(queue)) {
+        helio_idle_wake(&receiver->instance->idle);
+    }
+    return taken;
+}
+
+/* Sleeps until there is something in the queue; false when the deadline passed first. */
+static bool sleep_for_news(helio_receive_queue *queue, int64_t deadline_ns) {
+    while (helio_receive_queue_is_empty(queue)) {
+        const uint32_t seen = helio_signal_prepare(&queue->news);
+        if (!helio_receive_queue_is_empty(queue)) {
+            helio_signal_cancel(&queue->news);
+            return true;
+        }
+        if (helio_monotonic_ns() >= deadline_ns) {
+            helio_signal_cancel(&queue->news);
+            return false;
+        }
+        helio_signal_wait(&queue->news, seen, deadline_ns);
+    }
+    return true;
+}
+
+static size_t receive_threaded(helio_receiver *receiver, helio_message *messages, size_t limit, int64_t timeout_ns) {
+    const size_t taken = take(receiver, messages, limit);
+    if (taken || timeout_ns <= 0 || !sleep_for_news(&receiver->queue, helio_deadline_after(timeout_ns))) {
+        return taken;
+    }
+    return take(receiver, messages, limit);
+}
+
+static size_t receive_polled(helio_receiver *receiver, helio_message *messages, size_t limit, int64_t timeout_ns) {
+    helio_instance *instance = receiver->instance;
+    size_t taken = take(receiver, messages, limit);
+    if (taken) {
+        if (helio_monotonic_ns() >= instance->transmit_due_ns) {
+            helio_loop_once(instance); /* a queue that never runs empty must not keep the engine waiting */
+        }
+        return taken;
+    }
+    helio_idle_reset(&instance->idle);
+    const int64_t deadline_ns = helio_deadline_after(timeout_ns);
+    for (;;) {
+        const int done = helio_loop_once(instance);
+        taken = take(receiver, messages, limit);
+        if (taken || helio_monotonic_ns() >= deadline_ns) {
+            return taken;
+        }
+        if (done) {
+            helio_idle_reset(&instance->idle);
+        } else {
+            helio_loop_rest(instance, deadline_ns);
+        }
+    }
+}
+
+int helio_receiver_receive(helio_receiver *receiver, helio_message *messages, size_t limit, int64_t timeout_ns) {
+    helio_instance *instance = receiver->instance;
+    if (receiver->has_listener) {
+        return helio_fail_plain(HELIO_ERR_STATE, "this receiver has a listener; its messages go there");
+    }
+    if (helio_instance_is_engine(instance)) {
+        return helio_fail_plain(HELIO_ERR_STATE, "a listener must not receive: it is the engine");
+    }
+    if (limit > INT32_MAX) {
+        limit = INT32_MAX;
+    }
+    return (int)(instance->mode == HELIO_MODE_THREAD ? receive_threaded(receiver, messages, limit, timeout_ns)
+                                                     : receive_polled(receiver, messages, limit, timeout_ns));
+}
+
+int helio_receiver_loss(helio_receiver *receiver, helio_loss *loss) {
+    pthread_mutex_lock(&receiver->lock);
+    const bool found = helio_losses_pop(&receiver->losses, loss);
+    pthread_mutex_unlock(&receiver->lock);
+    return found;
+}
+
+const char *helio_receiver_stream(const helio_receiver *receiver, uint32_t stream) {
+    helio_receiver *mutable = (helio_receiver *)(uintptr_t)receiver; /* the lock is no part of its value */
+    pthread_mutex_lock(&mutable->lock);
+    const helio_met_stream *met = stream < receiver->met_count ? receiver->met[stream] : NULL;
+    pthread_mutex_unlock(&mutable->lock);
+    return met ? met->text : NULL;
+}

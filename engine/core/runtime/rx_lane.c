@@ -1,0 +1,156 @@
+#include "runtime/rx_lane.h"
+
+#include "base/error.h"
+#include "runtime/memory.h"
+#include "runtime/sink.h"
+
+static int send_feedback(void *context, const helio_address *to, const void *packet, size_t length, bool stable) {
+    helio_rx_lane *lane = context;
+    lane->base.queued = true;
+    return lane->base.channel->driver->send(lane->base.channel, to, packet, length, stable);
+}
+
+static void flush_channel(helio_rx_lane *lane) {
+    if (lane->base.queued) {
+        lane->base.queued = false;
+        lane->base.channel->driver->flush(lane->base.channel);
+    }
+}
+
+/* ---- life ---- */
+
+static int open_endpoint(helio_rx_lane *lane) {
+    helio_instance *instance = lane->base.instance;
+    const helio_options *options = &lane->base.options;
+    const helio_channel *channel = lane->base.channel;
+    const helio_rx_endpoint_config config = {
+        .instance = instance->name,
+        .endpoint = lane->base.endpoint.label,
+        .group = channel->bound,
+        .feedback_address = channel->local,
+        .max_packet_bytes = helio_lane_packet_bytes(options),
+        .window_packets = (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_RECEIVE_WINDOW),
+        .max_message_bytes = (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_MAX_MESSAGE_BYTES),
+        .max_streams = (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_MAX_STREAMS),
+        .reorder_packets = (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_REORDER_PACKETS),
+        .reorder_ns = helio_options_ns(options, HELIO_OPTION_ID_REORDER_TIME),
+        .nak_backoff_ns = helio_options_ns(options, HELIO_OPTION_ID_NAK_BACKOFF),
+        .nak_repeat_ns = helio_options_ns(options, HELIO_OPTION_ID_NAK_REPEAT),
+        .nak_data_ns = helio_options_ns(options, HELIO_OPTION_ID_NAK_DATA),
+        .nak_retries = (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_NAK_RETRIES),
+        .nak_deadline_ns = helio_options_ns(options, HELIO_OPTION_ID_NAK_DEADLINE),
+        .stream_expiry_ns = helio_options_ns(options, HELIO_OPTION_ID_STREAM_EXPIRY),
+        .seed = helio_random_next(&instance->random),
+    };
+    const helio_outlet outlet = {.context = lane, .send = send_feedback};
+    return helio_rx_endpoint_create(&config, outlet, instance->stats, instance->counts, &lane->endpoint);
+}
+
+static int open_lane(helio_instance *instance, const helio_endpoint *endpoint, helio_options *options,
+                     helio_clock clock, helio_rx_lane **out) {
+    helio_rx_lane *lane = helio_allocate(sizeof *lane);
+    if (!lane) {
+        return helio_fail(HELIO_ERR_NOMEM, "no memory for an endpoint");
+    }
+    int error = helio_lane_open(&lane->base, instance, HELIO_CHANNEL_RECEIVE, endpoint, options, clock);
+    if (!error) {
+        error = open_endpoint(lane);
+        if (error) {
+            helio_lane_close(&lane->base);
+        }
+    }
+    if (error) {
+        free(lane);
+        return error;
+    }
+    lane->next = instance->rx_lanes;
+    instance->rx_lanes = lane;
+    *out = lane;
+    return 0;
+}
+
+int helio_rx_lane_acquire(helio_instance *instance, const helio_endpoint *endpoint, helio_options *options,
+                          helio_clock clock, helio_rx_lane **out) {
+    for (helio_rx_lane *lane = instance->rx_lanes; lane; lane = lane->next) {
+        if (helio_lane_serves(&lane->base, endpoint, options, HELIO_ON_RECEIVER, HELIO_OPTION_ID_RECEIVE_QUEUE)) {
+            helio_options_fini(options);
+            *out = lane;
+            return 0;
+        }
+    }
+    return open_lane(instance, endpoint, options, clock, out);
+}
+
+void helio_rx_lane_release(helio_rx_lane *lane, helio_clock clock) {
+    if (lane->receivers) {
+        return;
+    }
+    helio_rx_lane **at = &lane->base.instance->rx_lanes;
+    while (*at != lane) {
+        at = &(*at)->next;
+    }
+    *at = lane->next;
+    helio_rx_endpoint_destroy(lane->endpoint, clock);
+    flush_channel(lane);
+    helio_lane_tell(&lane->base, clock);
+    helio_lane_close(&lane->base);
+    free(lane);
+}
+
+/* ---- work ---- */
+
+static int receive(helio_rx_lane *lane) {
+    helio_instance *instance = lane->base.instance;
+    helio_channel *channel = lane->base.channel;
+    helio_datagram *datagrams = instance->datagrams;
+    const size_t count = channel->driver->receive(channel, datagrams, HELIO_CHANNEL_BATCH);
+    if (!count) {
+        return 0;
+    }
+    const int64_t receive_ns = helio_clock_read(&instance->clock).wall_ns;
+    for (size_t i = 0; i < count; i++) {
+        /* Listeners take their time: each packet's clock is its own, the time it was read is the batch's. */
+        const helio_clock clock = helio_clock_read(&instance->clock);
+        helio_rx_endpoint_on_packet(lane->endpoint, datagrams[i].data, datagrams[i].length, &datagrams[i].source,
+                                    receive_ns, clock);
+    }
+    return (int)count;
+}
+
+int helio_rx_lane_work(helio_rx_lane *lane) {
+    int done = receive(lane);
+    const helio_clock clock = helio_clock_read(&lane->base.instance->clock);
+    if (clock.now_ns >= helio_rx_endpoint_next_deadline_ns(lane->endpoint) || helio_rx_lane_can_resume(lane)) {
+        done += helio_rx_endpoint_poll(lane->endpoint, clock);
+    }
+    flush_channel(lane);
+    return done;
+}
+
+void helio_rx_lane_refresh(helio_rx_lane *lane, helio_clock clock) {
+    for (helio_receiver *r = lane->receivers; r; r = r->next) {
+        helio_receiver_refresh(r);
+    }
+    helio_lane_tell(&lane->base, clock);
+}
+
+bool helio_rx_lane_is_queueing(const helio_rx_lane *lane) {
+    for (const helio_receiver *r = lane->receivers; r; r = r->next) {
+        if (!r->has_listener && helio_receive_queue_bytes(&r->queue)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool helio_rx_lane_can_resume(const helio_rx_lane *lane) {
+    if (!helio_rx_endpoint_is_blocked(lane->endpoint)) {
+        return false;
+    }
+    for (const helio_receiver *r = lane->receivers; r; r = r->next) {
+        if (!r->has_listener && helio_receive_queue_is_full(&r->queue) && helio_receive_queue_is_half_empty(&r->queue)) {
+            return true;
+        }
+    }
+    return false;
+}

@@ -1,0 +1,32 @@
+/* An endpoint being received: its channel, its machine and the receivers that share it.  It belongs to the engine's thread. */
+#ifndef HELIO_RUNTIME_RX_LANE_H
+#define HELIO_RUNTIME_RX_LANE_H
+
+#include "runtime/lane.h"
+#include "stream/rx_endpoint.h"
+
+struct helio_rx_lane {
+    helio_lane base;
+    helio_rx_lane *next;
+    helio_rx_endpoint *endpoint;
+    helio_receiver *receivers;
+};
+
+/* The lane of the instance that serves this endpoint with these options, or a new one; takes over `options`.
+ * Errors: as opening a channel, and OPTION, NOMEM of the endpoint. */
+int helio_rx_lane_acquire(helio_instance *instance, const helio_endpoint *endpoint, helio_options *options,
+                          helio_clock clock, helio_rx_lane **out);
+/* Closes it, unless receivers are left. */
+void helio_rx_lane_release(helio_rx_lane *lane, helio_clock clock);
+
+/* Reads what came, asks for what is missing, delivers. */
+int helio_rx_lane_work(helio_rx_lane *lane);
+/* Sets the gauges of its queues and carries mishaps of the channel to the statistics. */
+void helio_rx_lane_refresh(helio_rx_lane *lane, helio_clock clock);
+
+/* Messages wait in the queue of some receiver. */
+bool helio_rx_lane_is_queueing(const helio_rx_lane *lane);
+/* Delivery had stopped for want of room and may go on. */
+bool helio_rx_lane_can_resume(const helio_rx_lane *lane);
+
+#endif

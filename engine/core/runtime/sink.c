@@ -1,0 +1,165 @@
+/* The engine's side of a receiver: what the machine delivers goes to the listener or into the queue. */
+#include "runtime/sink.h"
+
+#include <stdlib.h>
+
+#include "runtime/memory.h"
+
+static helio_receiver_stats *record_of(const helio_met_stream *met) {
+    return met->object->record;
+}
+
+/* ---- streams ---- */
+
+static bool make_room(helio_receiver *receiver) {
+    if (receiver->met_count < receiver->met_capacity) {
+        return true;
+    }
+    const size_t capacity = receiver->met_capacity ? receiver->met_capacity * 2 : 8;
+    helio_met_stream **met = realloc(receiver->met, capacity * sizeof *met);
+    if (!met) {
+        return false;
+    }
+    receiver->met = met;
+    receiver->met_capacity = capacity;
+    return true;
+}
+
+static void on_stream(void *context, uint32_t stream, const helio_tsi *tsi, helio_stats_object *object) {
+    helio_receiver *receiver = context;
+    helio_met_stream *met = helio_allocate(sizeof *met);
+    pthread_mutex_lock(&receiver->lock);
+    while (receiver->met_count <= stream && make_room(receiver)) {
+        receiver->met[receiver->met_count++] = NULL;
+    }
+    if (met && stream < receiver->met_count) {
+        met->object = object;
+        helio_tsi_format(tsi, met->text);
+        receiver->met[stream] = met;
+        helio_set(&record_of(met)->queue_limit_bytes, receiver->queue.ring.capacity);
+    } else {
+        free(met);
+    }
+    pthread_mutex_unlock(&receiver->lock);
+}
+
+static helio_met_stream *met_stream(helio_receiver *receiver, uint32_t stream) {
+    return stream < receiver->met_count ? receiver->met[stream] : NULL;
+}
+
+static void on_stream_end(void *context, uint32_t stream) {
+    helio_receiver *receiver = context;
+    helio_met_stream *met = met_stream(receiver, stream);
+    if (met) {
+        helio_receiver_refresh(receiver);
+        met->object = NULL;
+    }
+}
+
+/* ---- messages ---- */
+
+static size_t call_listener(helio_receiver *receiver, const helio_met_stream *met, const helio_message *messages,
+                            size_t count) {
+    helio_hdr *histogram = met->object->histogram[HELIO_RECEIVER_CALLBACK_TIME];
+    const int64_t start_ns = histogram ? helio_monotonic_ns() : 0;
+    receiver->listener.on_messages(receiver->listener.context, messages, count);
+    if (histogram) {
+        helio_hdr_record(histogram, helio_monotonic_ns() - start_ns, 1);
+    }
+    return count;
+}
+
+static void tell(const helio_receiver *receiver, const helio_met_stream *met, helio_event_id event, const char *what) {
+    const size_t bytes = helio_receive_queue_bytes(&receiver->queue);
+    helio_stats_event(receiver->instance->stats, helio_wall_ns(), event, met->object->slot, (const uint64_t[4]){bytes},
+                      "%s: the receive queue %s, %zu of %zu bytes are in use", receiver->lane->base.endpoint.label, what,
+                      bytes, receiver->queue.ring.capacity);
+}
+
+static void on_full(helio_receiver *receiver, const helio_met_stream *met) {
+    helio_count(&record_of(met)->queue_full, 1);
+    const int64_t wall_ns = helio_wall_ns();
+    if (wall_ns - receiver->full_told_ns >= HELIO_SECOND) {
+        receiver->full_told_ns = wall_ns;
+        receiver->full_told = true;
+        tell(receiver, met, HELIO_EVENT_RECEIVE_QUEUE_FULL, "is full and delivery waits");
+    }
+}
+
+static void on_drained(helio_receiver *receiver, const helio_met_stream *met) {
+    helio_receive_queue_resume(&receiver->queue);
+    if (receiver->full_told) {
+        receiver->full_told = false;
+        tell(receiver, met, HELIO_EVENT_RECEIVE_QUEUE_DRAINED, "has drained and delivery goes on");
+    }
+}
+
+static uint64_t waiting_bytes(const helio_met_stream *met) {
+    return met->passage.pushed_bytes - helio_cell(&met->passage.taken_bytes);
+}
+
+static size_t enqueue(helio_receiver *receiver, helio_met_stream *met, const helio_message *messages, size_t count) {
+    helio_receive_queue *queue = &receiver->queue;
+    if (helio_receive_queue_is_full(queue)) {
+        if (!helio_receive_queue_is_half_empty(queue)) {
+            return 0;
+        }
+        on_drained(receiver, met);
+    }
+    size_t taken = 0;
+    while (taken < count && helio_receive_queue_push(queue, &messages[taken], &met->passage)) {
+        taken++;
+    }
+    helio_peak(&record_of(met)->queue_peak_bytes, waiting_bytes(met));
+    if (taken < count) {
+        on_full(receiver, met);
+    }
+    if (taken) {
+        helio_signal_notify(&queue->news);
+    }
+    return taken;
+}
+
+static size_t on_messages(void *context, const helio_message *messages, size_t count) {
+    helio_receiver *receiver = context;
+    helio_met_stream *met = met_stream(receiver, messages->stream);
+    if (!met) {
+        return 0; /* there was no memory for the stream */
+    }
+    return receiver->has_listener ? call_listener(receiver, met, messages, count)
+                                  : enqueue(receiver, met, messages, count);
+}
+
+static void on_loss(void *context, const helio_loss *loss) {
+    helio_receiver *receiver = context;
+    if (receiver->has_listener) {
+        if (receiver->listener.on_loss) {
+            receiver->listener.on_loss(receiver->listener.context, loss);
+        }
+        return;
+    }
+    pthread_mutex_lock(&receiver->lock);
+    helio_losses_push(&receiver->losses, loss);
+    pthread_mutex_unlock(&receiver->lock);
+}
+
+void helio_receiver_refresh(helio_receiver *receiver) {
+    for (size_t i = 0; i < receiver->met_count; i++) {
+        const helio_met_stream *met = receiver->met[i];
+        if (met && met->object) {
+            helio_set(&record_of(met)->queue_messages,
+                      met->passage.pushed_messages - helio_cell(&met->passage.taken_messages));
+            helio_set(&record_of(met)->queue_bytes, waiting_bytes(met));
+        }
+    }
+}
+
+helio_sink helio_receiver_sink(helio_receiver *receiver) {
+    return (helio_sink){
+        .context = receiver,
+        .on_stream = on_stream,
+        .on_stream_end = on_stream_end,
+        .on_messages = on_messages,
+        .on_loss = on_loss,
+    };
+}

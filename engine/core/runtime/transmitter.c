@@ -1,0 +1,281 @@
+#include "runtime/transmitter.h"
+
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "runtime/loop.h"
+#include "runtime/memory.h"
+#include "runtime/opening.h"
+
+/* ---- life ---- */
+
+typedef struct transmitter_opening {
+    helio_opening common;
+    helio_transmitter *transmitter;
+} transmitter_opening;
+
+static bool attach(helio_instance *instance, helio_command *command, helio_clock clock) {
+    transmitter_opening *opening = command->context;
+    helio_transmitter *transmitter = opening->transmitter;
+    helio_tx_lane *lane = NULL;
+    command->result =
+        helio_tx_lane_acquire(instance, &opening->common.endpoint, &opening->common.options, clock, &lane);
+    if (command->result < 0) {
+        return true;
+    }
+    command->result = helio_tx_stream_add_topic(lane->stream, opening->common.topic, clock, &transmitter->topic);
+    if (command->result < 0) {
+        if (!lane->transmitters) {
+            helio_tx_lane_destroy(lane, clock);
+        }
+        return true;
+    }
+    transmitter->lane = lane;
+    transmitter->next = lane->transmitters;
+    lane->transmitters = transmitter;
+    helio_tsi_format(helio_tx_stream_tsi(lane->stream), transmitter->stream);
+    helio_count(&instance->counts->memory_used, transmitter->queue.ring.capacity);
+    helio_tx_lane_flush(lane, clock);
+    return true;
+}
+
+int helio_transmitter_create(helio_instance *instance, const char *endpoint, const char *topic, const char *options,
+                             helio_transmitter **out) {
+    transmitter_opening opening;
+    int error = helio_opening_init(&opening.common, endpoint, topic, options, HELIO_ON_TRANSMITTER, HELIO_ON_RECEIVER);
+    if (error) {
+        return error;
+    }
+    helio_transmitter *transmitter = helio_allocate(sizeof *transmitter);
+    if (!transmitter) {
+        error = helio_fail(HELIO_ERR_NOMEM, "no memory for a transmitter");
+    } else if (instance->mode == HELIO_MODE_THREAD) {
+        error = helio_submit_queue_init(
+            &transmitter->queue, (size_t)helio_options_integer(&opening.common.options, HELIO_OPTION_ID_SUBMIT_QUEUE));
+    }
+    if (!error) {
+        transmitter->instance = instance;
+        transmitter->max_message_bytes =
+            (size_t)helio_options_integer(&opening.common.options, HELIO_OPTION_ID_MAX_MESSAGE_BYTES);
+        opening.transmitter = transmitter;
+        helio_command command = {.run = attach, .context = &opening};
+        error = helio_command_execute(instance, &command);
+    }
+    helio_opening_fini(&opening.common);
+    if (error) {
+        helio_transmitter_free(transmitter);
+        return error;
+    }
+    *out = transmitter;
+    return 0;
+}
+
+bool helio_transmitter_detach(helio_transmitter *transmitter, helio_clock clock) {
+    helio_tx_lane *lane = transmitter->lane;
+    if (transmitter->queue.ring.memory && helio_ring_used(&transmitter->queue.ring)) {
+        return false;
+    }
+    helio_tx_lane_flush(lane, clock);
+    helio_tx_lane_refresh(lane, clock);
+    helio_count(&transmitter->instance->counts->memory_used, -(uint64_t)transmitter->queue.ring.capacity);
+    helio_transmitter **at = &lane->transmitters;
+    while (*at != transmitter) {
+        at = &(*at)->next;
+    }
+    *at = transmitter->next;
+    helio_tx_stream_remove_topic(lane->stream, transmitter->topic, clock);
+    helio_tx_lane_flush(lane, clock);
+    helio_tx_lane_release(lane, clock);
+    return true;
+}
+
+static bool detach(helio_instance *instance, helio_command *command, helio_clock clock) {
+    (void)instance;
+    return helio_transmitter_detach(command->context, clock);
+}
+
+void helio_transmitter_free(helio_transmitter *transmitter) {
+    if (transmitter) {
+        helio_submit_queue_fini(&transmitter->queue);
+        free(transmitter);
+    }
+}
+
+/* Mode poll: nobody else would answer requests for repair. */
+static void linger(helio_instance *instance, const helio_tx_lane *lane) {
+    for (;;) {
+        const helio_tx_lane *at = instance->tx_lanes;
+        while (at && at != lane) {
+            at = at->next;
+        }
+        if (!at || !at->closing) {
+            return;
+        }
+        if (!helio_loop_once(instance)) {
+            helio_loop_sleep(instance, HELIO_NEVER);
+        }
+    }
+}
+
+void helio_transmitter_destroy(helio_transmitter *transmitter) {
+    if (!transmitter) {
+        return;
+    }
+    helio_instance *instance = transmitter->instance;
+    const helio_tx_lane *lane = transmitter->lane;
+    helio_command command = {.run = detach, .context = transmitter};
+    if (helio_command_execute(instance, &command) < 0) {
+        return; /* from a listener: refused */
+    }
+    helio_transmitter_free(transmitter);
+    if (instance->mode == HELIO_MODE_POLL) {
+        linger(instance, lane);
+    }
+}
+
+const char *helio_transmitter_stream(const helio_transmitter *transmitter) {
+    return transmitter->stream;
+}
+
+/* ---- send ---- */
+
+static int fail_size(const helio_transmitter *transmitter, size_t length) {
+    return helio_fail(HELIO_ERR_SIZE, "a message of %zu bytes is longer than max_message_bytes=%zu", length,
+                      transmitter->max_message_bytes);
+}
+
+static int push_all(helio_transmitter *transmitter, const helio_buffer *messages, size_t count, size_t *accepted) {
+    helio_submit_queue *queue = &transmitter->queue;
+    const int64_t submit_ns = helio_wall_ns();
+    int error = 0;
+    size_t done = 0;
+    helio_submit_queue_lock(queue);
+    for (; done < count; done++) {
+        if (messages[done].length > transmitter->max_message_bytes) {
+            error = fail_size(transmitter, messages[done].length);
+            break;
+        }
+        error = helio_submit_queue_push(queue, messages[done].data, messages[done].length, submit_ns);
+        if (error) {
+            break;
+        }
+    }
+    helio_submit_queue_unlock(queue);
+    if (done) {
+        helio_idle_wake(&transmitter->instance->idle);
+    }
+    *accepted = done;
+    return error;
+}
+
+static int append_all(helio_transmitter *transmitter, const helio_buffer *messages, size_t count, size_t *accepted) {
+    helio_instance *instance = transmitter->instance;
+    helio_tx_lane *lane = transmitter->lane;
+    const helio_clock clock = helio_clock_read(&instance->clock);
+    int error = 0;
+    size_t done = 0;
+    for (; done < count; done++) {
+        if (messages[done].length > transmitter->max_message_bytes) {
+            error = fail_size(transmitter, messages[done].length);
+            break;
+        }
+        error = helio_tx_stream_append(lane->stream, transmitter->topic, messages[done].data, messages[done].length,
+                                       clock.wall_ns, clock);
+        if (error) {
+            break;
+        }
+    }
+    transmitter->unflushed = done > 0;
+    helio_tx_lane_flush(lane, clock);
+    if (!instance->polling) {
+        helio_loop_transmit(instance);
+    }
+    *accepted = done;
+    return error;
+}
+
+int helio_transmitter_send_many(helio_transmitter *transmitter, const helio_buffer *messages, size_t count,
+                                size_t *accepted) {
+    size_t taken = 0;
+    const bool queued = transmitter->instance->mode == HELIO_MODE_THREAD;
+    const int error = queued ? push_all(transmitter, messages, count, &taken) : append_all(transmitter, messages, count, &taken);
+    if (accepted) {
+        *accepted = taken;
+    }
+    return error;
+}
+
+int helio_transmitter_send(helio_transmitter *transmitter, const void *data, size_t length) {
+    const helio_buffer message = {data, length};
+    return helio_transmitter_send_many(transmitter, &message, 1, NULL);
+}
+
+/* ---- wait ---- */
+
+static bool is_handed_over(const helio_submit_queue *queue, uint64_t target) {
+    return atomic_load_explicit(&queue->handed_over, memory_order_acquire) >= target;
+}
+
+/* Sleeps until the queue has made progress; false when the deadline has passed. */
+static bool sleep_for_progress(helio_submit_queue *queue, uint32_t seen, int64_t deadline_ns) {
+    if (helio_monotonic_ns() >= deadline_ns) {
+        helio_signal_cancel(&queue->progress);
+        return false;
+    }
+    helio_signal_wait(&queue->progress, seen, deadline_ns);
+    return true;
+}
+
+static int fail_from_listener(void) {
+    return helio_fail_plain(HELIO_ERR_STATE, "a listener must not wait for the engine: it is the engine");
+}
+
+int helio_transmitter_flush(helio_transmitter *transmitter, int64_t timeout_ns) {
+    helio_instance *instance = transmitter->instance;
+    if (instance->mode == HELIO_MODE_POLL) {
+        return 0; /* send hands over at once */
+    }
+    if (helio_instance_is_engine(instance)) {
+        return fail_from_listener();
+    }
+    helio_submit_queue *queue = &transmitter->queue;
+    const uint64_t target = helio_ring_tail(&queue->ring);
+    const int64_t deadline_ns = helio_deadline_after(timeout_ns);
+    while (!is_handed_over(queue, target)) {
+        const uint32_t seen = helio_signal_prepare(&queue->progress);
+        if (is_handed_over(queue, target)) {
+            helio_signal_cancel(&queue->progress);
+            break;
+        }
+        if (!sleep_for_progress(queue, seen, deadline_ns)) {
+            return helio_fail_plain(HELIO_ERR_TIMEOUT, "not all messages were handed to the network in time");
+        }
+    }
+    return 0;
+}
+
+int helio_transmitter_wait(helio_transmitter *transmitter, size_t length, int64_t timeout_ns) {
+    if (length > transmitter->max_message_bytes) {
+        return fail_size(transmitter, length);
+    }
+    helio_instance *instance = transmitter->instance;
+    if (instance->mode == HELIO_MODE_POLL) {
+        return 0; /* there is no queue to be full */
+    }
+    if (helio_instance_is_engine(instance)) {
+        return fail_from_listener();
+    }
+    helio_submit_queue *queue = &transmitter->queue;
+    const int64_t deadline_ns = helio_deadline_after(timeout_ns);
+    while (!helio_submit_queue_has_room(queue, length)) {
+        const uint32_t seen = helio_signal_prepare(&queue->progress);
+        if (helio_submit_queue_has_room(queue, length)) {
+            helio_signal_cancel(&queue->progress);
+            break;
+        }
+        if (!sleep_for_progress(queue, seen, deadline_ns)) {
+            return helio_fail_plain(HELIO_ERR_TIMEOUT, "the submit queue had no room in time");
+        }
+    }
+    return 0;
+}

@@ -1,0 +1,26 @@
+/* A topic being sent: the application's end of a transmit lane. */
+#ifndef HELIO_RUNTIME_TRANSMITTER_H
+#define HELIO_RUNTIME_TRANSMITTER_H
+
+#include "runtime/submit_queue.h"
+#include "runtime/tx_lane.h"
+
+struct helio_transmitter {
+    helio_submit_queue queue; /* mode thread; without memory in mode poll */
+    helio_instance *instance;
+    helio_tx_lane *lane;
+    helio_tx_topic *topic;
+    size_t max_message_bytes;
+    char stream[HELIO_TSI_TEXT];
+
+    helio_transmitter *next; /* of the lane */
+    bool unflushed;          /* its messages are in packets not yet handed to the network */
+    uint64_t refused_counted;
+};
+
+/* Engine: takes the transmitter out of its lane once its queue is empty; false: not yet. */
+bool helio_transmitter_detach(helio_transmitter *transmitter, helio_clock clock);
+/* Frees a transmitter that was detached. */
+void helio_transmitter_free(helio_transmitter *transmitter);
+
+#endif

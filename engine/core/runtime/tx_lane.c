@@ -1,0 +1,246 @@
+#include "runtime/tx_lane.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "runtime/memory.h"
+#include "runtime/transmitter.h"
+
+#define FEEDBACK_INTERVAL_NS (10 * HELIO_MICROSECOND) /* requests for repair are looked for this often */
+
+enum { MESSAGES_PER_CYCLE = 128 }; /* of one transmitter, so that requests for repair get their turn */
+
+/* ---- packets out ---- */
+
+static void record_send(helio_tx_lane *lane, int64_t duration_ns) {
+    for (helio_transmitter *t = lane->transmitters; t; t = t->next) {
+        if (t->unflushed) {
+            helio_record(helio_tx_topic_object(t->topic)->histogram[HELIO_TRANSMITTER_SEND_LATENCY], duration_ns, 1);
+        }
+    }
+}
+
+/* Hands what is queued in the channel to the network. */
+static void flush_channel(helio_tx_lane *lane) {
+    if (!lane->packets_queued) {
+        return;
+    }
+    lane->packets_queued = 0;
+    const helio_driver *driver = lane->base.channel->driver;
+    if (helio_stats_level(lane->base.instance->stats) < 2) {
+        driver->flush(lane->base.channel);
+        return;
+    }
+    const int64_t start_ns = helio_monotonic_ns();
+    driver->flush(lane->base.channel);
+    record_send(lane, helio_monotonic_ns() - start_ns);
+}
+
+static int send_packet(void *context, const helio_address *to, const void *packet, size_t length, bool stable) {
+    helio_tx_lane *lane = context;
+    const unsigned copies = to ? 1 : (unsigned)lane->base.endpoint.addresses_count;
+    if (lane->packets_queued + copies > HELIO_CHANNEL_BATCH) {
+        flush_channel(lane);
+    }
+    lane->packets_queued += copies;
+    return lane->base.channel->driver->send(lane->base.channel, to, packet, length, stable);
+}
+
+/* ---- life ---- */
+
+static int open_stream(helio_tx_lane *lane, helio_clock clock) {
+    helio_instance *instance = lane->base.instance;
+    const helio_options *options = &lane->base.options;
+    const helio_channel *channel = lane->base.channel;
+    helio_tx_stream_config config = {
+        .instance = instance->name,
+        .endpoint = lane->base.endpoint.label,
+        .tsi.port = channel->local.port,
+        .destination_port = lane->base.endpoint.addresses[0].port,
+        .address = channel->local,
+        .group = lane->base.endpoint.addresses[0],
+        .max_packet_bytes = helio_lane_packet_bytes(options),
+        .window_packets = (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_SEND_WINDOW),
+        .max_message_bytes = (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_MAX_MESSAGE_BYTES),
+        .linger_ns = helio_options_ns(options, HELIO_OPTION_ID_LINGER),
+        .heartbeat_min_ns = helio_options_ns(options, HELIO_OPTION_ID_HEARTBEAT_MIN),
+        .heartbeat_max_ns = helio_options_ns(options, HELIO_OPTION_ID_HEARTBEAT_MAX),
+        .ambient_interval_ns = helio_options_ns(options, HELIO_OPTION_ID_AMBIENT_INTERVAL),
+        .announce_interval_ns = helio_options_ns(options, HELIO_OPTION_ID_ANNOUNCE_INTERVAL),
+        .repair_linger_ns = helio_options_ns(options, HELIO_OPTION_ID_REPAIR_LINGER),
+    };
+    memcpy(config.tsi.gsi, instance->gsi, sizeof config.tsi.gsi);
+    const helio_outlet outlet = {.context = lane, .send = send_packet};
+    return helio_tx_stream_create(&config, outlet, instance->stats, instance->counts, clock, &lane->stream);
+}
+
+static int open_lane(helio_instance *instance, const helio_endpoint *endpoint, helio_options *options,
+                     helio_clock clock, helio_tx_lane **out) {
+    helio_tx_lane *lane = helio_allocate(sizeof *lane);
+    if (!lane) {
+        return helio_fail(HELIO_ERR_NOMEM, "no memory for a stream");
+    }
+    int error = helio_lane_open(&lane->base, instance, HELIO_CHANNEL_TRANSMIT, endpoint, options, clock);
+    if (!error) {
+        error = open_stream(lane, clock);
+        if (error) {
+            helio_lane_close(&lane->base);
+        }
+    }
+    if (error) {
+        free(lane);
+        return error;
+    }
+    lane->next = instance->tx_lanes;
+    instance->tx_lanes = lane;
+    *out = lane;
+    return 0;
+}
+
+int helio_tx_lane_acquire(helio_instance *instance, const helio_endpoint *endpoint, helio_options *options,
+                          helio_clock clock, helio_tx_lane **out) {
+    for (helio_tx_lane *lane = instance->tx_lanes; lane; lane = lane->next) {
+        if (!lane->closing && helio_lane_serves(&lane->base, endpoint, options, HELIO_ON_TRANSMITTER,
+                                                HELIO_OPTION_ID_SUBMIT_QUEUE)) {
+            helio_options_fini(options);
+            *out = lane;
+            return 0;
+        }
+    }
+    return open_lane(instance, endpoint, options, clock, out);
+}
+
+void helio_tx_lane_release(helio_tx_lane *lane, helio_clock clock) {
+    if (!lane->transmitters && !lane->closing) {
+        helio_tx_stream_close(lane->stream, clock);
+        flush_channel(lane);
+        lane->closing = true;
+    }
+}
+
+void helio_tx_lane_destroy(helio_tx_lane *lane, helio_clock clock) {
+    helio_tx_lane **at = &lane->base.instance->tx_lanes;
+    while (*at != lane) {
+        at = &(*at)->next;
+    }
+    *at = lane->next;
+    flush_channel(lane);
+    helio_lane_tell(&lane->base, clock);
+    helio_tx_stream_destroy(lane->stream, clock);
+    helio_lane_close(&lane->base);
+    free(lane);
+}
+
+bool helio_tx_lane_is_finished(const helio_tx_lane *lane, helio_clock clock) {
+    return lane->closing && helio_tx_stream_is_finished(lane->stream, clock);
+}
+
+/* ---- work ---- */
+
+int helio_tx_lane_receive(helio_tx_lane *lane, helio_clock clock) {
+    if (clock.now_ns < lane->read_due_ns) {
+        return 0;
+    }
+    helio_channel *channel = lane->base.channel;
+    helio_datagram *datagrams = lane->base.instance->datagrams;
+    const size_t count = channel->driver->receive(channel, datagrams, HELIO_CHANNEL_BATCH);
+    for (size_t i = 0; i < count; i++) {
+        helio_tx_stream_on_packet(lane->stream, datagrams[i].data, datagrams[i].length, &datagrams[i].source, clock);
+    }
+    lane->read_due_ns = count ? 0 : clock.now_ns + FEEDBACK_INTERVAL_NS;
+    return (int)count;
+}
+
+/* Puts a bounded number of the transmitter's messages into packets. */
+static int drain(helio_tx_lane *lane, helio_transmitter *transmitter, helio_clock clock) {
+    helio_submit_queue *queue = &transmitter->queue;
+    helio_submitted message;
+    int count = 0;
+    while (count < MESSAGES_PER_CYCLE && helio_submit_queue_peek(queue, &message)) {
+        helio_tx_stream_append(lane->stream, transmitter->topic, message.data, message.length, message.submit_ns, clock);
+        helio_submit_queue_drop(queue);
+        count++;
+    }
+    if (count) {
+        transmitter->unflushed = true;
+        helio_submit_queue_release(queue);
+    }
+    return count;
+}
+
+/* Everything appended has been given to the network. */
+static void hand_over(helio_tx_lane *lane) {
+    for (helio_transmitter *t = lane->transmitters; t; t = t->next) {
+        if (t->unflushed) {
+            t->unflushed = false;
+            helio_submit_queue_hand_over(&t->queue);
+        }
+    }
+}
+
+static bool someone_waits(const helio_tx_lane *lane) {
+    for (const helio_transmitter *t = lane->transmitters; t; t = t->next) {
+        if (atomic_load_explicit(&t->queue.progress.sleepers, memory_order_relaxed)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+int helio_tx_lane_work(helio_tx_lane *lane, helio_clock clock) {
+    int drained = 0;
+    bool left = false;
+    for (helio_transmitter *t = lane->transmitters; t; t = t->next) {
+        const int count = t->queue.ring.memory ? drain(lane, t, clock) : 0;
+        drained += count;
+        left = left || count == MESSAGES_PER_CYCLE;
+    }
+    lane->open = lane->open || drained;
+    const bool whole = lane->open && (!left || someone_waits(lane));
+    if (whole) {
+        helio_tx_stream_flush(lane->stream, clock);
+        lane->open = false;
+    }
+    int done = drained;
+    if (clock.now_ns >= helio_tx_stream_next_deadline_ns(lane->stream)) {
+        done += helio_tx_stream_poll(lane->stream, clock);
+    }
+    flush_channel(lane);
+    if (whole) {
+        hand_over(lane);
+    }
+    return done;
+}
+
+void helio_tx_lane_flush(helio_tx_lane *lane, helio_clock clock) {
+    helio_tx_stream_flush(lane->stream, clock);
+    flush_channel(lane);
+    hand_over(lane);
+}
+
+static helio_transmitter_stats *record_of(const helio_transmitter *transmitter) {
+    return helio_tx_topic_object(transmitter->topic)->record;
+}
+
+void helio_tx_lane_refresh(helio_tx_lane *lane, helio_clock clock) {
+    /* Transmitters of one topic share its record. */
+    for (const helio_transmitter *t = lane->transmitters; t; t = t->next) {
+        helio_set(&record_of(t)->queue_bytes, 0);
+    }
+    for (helio_transmitter *t = lane->transmitters; t; t = t->next) {
+        const uint64_t refused = atomic_load_explicit(&t->queue.refused, memory_order_relaxed);
+        helio_count(&record_of(t)->queue_bytes, helio_submit_queue_bytes(&t->queue));
+        helio_count(&lane->base.instance->counts->send_would_block, refused - t->refused_counted);
+        t->refused_counted = refused;
+    }
+    helio_lane_tell(&lane->base, clock);
+}
+
+bool helio_tx_lane_has_work(const helio_tx_lane *lane) {
+    for (const helio_transmitter *t = lane->transmitters; t; t = t->next) {
+        if (t->queue.ring.memory && helio_ring_used(&t->queue.ring)) {
+            return true;
+        }
+    }
+    return false;
+}

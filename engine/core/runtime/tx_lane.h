@@ -1,0 +1,45 @@
+/* A stream being sent: its channel, its machine and the transmitters that share it.  It belongs to the engine's thread.
+ *
+ * In one duty cycle it takes messages off the submit queues, closes the open packet when the queues are empty, and hands all
+ * packets to the network at once: batching that never waits. */
+#ifndef HELIO_RUNTIME_TX_LANE_H
+#define HELIO_RUNTIME_TX_LANE_H
+
+#include "runtime/lane.h"
+#include "stream/tx_stream.h"
+
+struct helio_tx_lane {
+    helio_lane base;
+    helio_tx_lane *next;
+    helio_tx_stream *stream;
+    helio_transmitter *transmitters;
+    unsigned packets_queued; /* in the channel, once per destination */
+    bool open;               /* messages were appended and the open packet may hold some */
+    int64_t read_due_ns;     /* monotonic: when to look for feedback again */
+    bool closing;            /* lingering: no transmitter is left */
+};
+
+/* The lane of the instance that serves this endpoint with these options, or a new one; takes over `options`.
+ * Errors: as opening a channel, and OPTION, NOMEM of the stream. */
+int helio_tx_lane_acquire(helio_instance *instance, const helio_endpoint *endpoint, helio_options *options,
+                          helio_clock clock, helio_tx_lane **out);
+/* The lane's last transmitter has gone: it says so to receivers and lingers.  Nothing while transmitters are left. */
+void helio_tx_lane_release(helio_tx_lane *lane, helio_clock clock);
+/* Closes it at once. */
+void helio_tx_lane_destroy(helio_tx_lane *lane, helio_clock clock);
+
+/* Reads feedback when it is time to. */
+int helio_tx_lane_receive(helio_tx_lane *lane, helio_clock clock);
+/* Drains submit queues, does what is due, hands packets to the network. */
+int helio_tx_lane_work(helio_tx_lane *lane, helio_clock clock);
+/* Mode poll: closes the open packet and hands it to the network. */
+void helio_tx_lane_flush(helio_tx_lane *lane, helio_clock clock);
+
+/* Sets the gauges of its queues and carries mishaps of the channel to the statistics. */
+void helio_tx_lane_refresh(helio_tx_lane *lane, helio_clock clock);
+
+/* Some submit queue has messages. */
+bool helio_tx_lane_has_work(const helio_tx_lane *lane);
+bool helio_tx_lane_is_finished(const helio_tx_lane *lane, helio_clock clock);
+
+#endif

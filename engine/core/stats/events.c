@@ -1,0 +1,51 @@
+/* The ring of events (docs/segment.md 5). */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "stats/segment.h"
+
+static helio_severity severity_of(helio_event_id event) {
+    switch (event) {
+#define X(NAME, name, id, SEVERITY, arguments, help)                                               \
+    case HELIO_EVENT_##NAME:                                                                       \
+        return HELIO_##SEVERITY;
+        HELIO_EVENTS(X)
+#undef X
+    }
+    return HELIO_ERROR;
+}
+
+void helio_stats_event(helio_stats *stats, int64_t wall_ns, helio_event_id event, uint32_t slot,
+                       const uint64_t args[4], const char *format, ...) {
+    const uint64_t number = helio_cell(&stats->header->events_written);
+    helio_segment_event *entry = &stats->events[number & (stats->header->event_capacity - 1)];
+    atomic_store_explicit(&entry->number, 0, memory_order_relaxed);
+    atomic_thread_fence(memory_order_release);
+    entry->time_ns = (uint64_t)wall_ns;
+    entry->event = event;
+    entry->severity = severity_of(event);
+    entry->slot = slot;
+    for (int i = 0; i < 4; i++) {
+        entry->arguments[i] = args ? args[i] : 0;
+    }
+    memset(entry->text, 0, sizeof entry->text);
+    va_list arguments;
+    va_start(arguments, format);
+    const int length = vsnprintf(entry->text, sizeof entry->text, format, arguments);
+    va_end(arguments);
+    if (length >= (int)sizeof entry->text) { /* end between two characters */
+        size_t end = sizeof entry->text - 1;
+        while (end > 0 && ((unsigned char)entry->text[end - 1] & 0xC0) == 0x80) {
+            end--;
+        }
+        if (end > 0 && (unsigned char)entry->text[end - 1] >= 0xC0) {
+            entry->text[end - 1] = 0;
+        }
+    }
+    atomic_store_explicit(&entry->number, number + 1, memory_order_release);
+    atomic_store_explicit(&stats->header->events_written, number + 1, memory_order_release);
+    if (stats->instance) {
+        helio_count(&stats->instance->events_emitted, 1);
+    }
+}

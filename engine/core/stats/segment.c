@@ -1,0 +1,301 @@
+/* The file behind the statistics: created, mapped, kept alive, closed (docs/segment.md 1 and 6).
+ *
+ * The engine holds a lock (flock) on its segment as long as it runs, so a file of the same name that can be locked is what a
+ * crash left behind and is replaced; one that cannot belongs to a running engine and is never touched. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "stats/segment.h"
+
+#include <heliograph/heliograph.h>
+
+enum {
+    MEMORY_PER_OBJECT = 65536, /* of the segment; a receiver with its histograms takes ten of these */
+    OBJECTS_MIN = 32,
+    OBJECTS_MAX = 16384,
+    EVENTS_MIN = 64,
+    EVENTS_MAX = 4096,
+};
+
+static size_t align_up(size_t offset, size_t step) {
+    return (offset + step - 1) / step * step;
+}
+
+static size_t bounded(size_t value, size_t low, size_t high) {
+    return value < low ? low : value > high ? high : value;
+}
+
+/* Largest power of two not above the value. */
+static size_t power_of_two_below(size_t value) {
+    size_t power = 1;
+    while (power <= value / 2) {
+        power *= 2;
+    }
+    return power;
+}
+
+/* ---- the file ---- */
+
+static int fail_at(const char *path, const char *what) {
+    return helio_fail(HELIO_ERR_SEGMENT,
+                      "cannot %s the stats segment %s: %s; name a folder you may write to with segment_dir= or "
+                      "HELIOGRAPH_SEGMENT_DIR, or count privately with stats=memory",
+                      what, path, strerror(errno));
+}
+
+/* Makes the folder and the ones above it.  The folder is for engines of every user, like /tmp. */
+static int make_folder(const char *folder) {
+    struct stat status;
+    if (stat(folder, &status) == 0) {
+        if (S_ISDIR(status.st_mode)) {
+            return 0;
+        }
+        errno = ENOTDIR;
+        return fail_at(folder, "create the folder of");
+    }
+    char *path = strdup(folder);
+    if (!path) {
+        return helio_fail(HELIO_ERR_NOMEM, "no memory for the path of the stats segment");
+    }
+    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = 0;
+        mkdir(path, 0755); /* whatever goes wrong shows at the last one */
+        *slash = '/';
+    }
+    free(path);
+    if (mkdir(folder, 01777) == 0) {
+        chmod(folder, 01777); /* the umask took some of it away */
+    } else if (errno != EEXIST) {
+        return fail_at(folder, "create the folder of");
+    }
+    return 0;
+}
+
+/* Folder, name made fit for a file, pid.  From malloc. */
+static char *segment_path(const char *folder, const char *name) {
+    char *path = NULL;
+    if (asprintf(&path, "%s/%s.%ld.helio", folder, name, (long)getpid()) < 0) {
+        return NULL;
+    }
+    for (char *c = path + strlen(folder) + 1; *c; c++) {
+        const bool plain = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') ||
+                           (*c >= '0' && *c <= '9') || *c == '-' || *c == '_' || *c == '.';
+        if (!plain || (*c == '.' && c == path + strlen(folder) + 1)) {
+            *c = '_';
+        }
+    }
+    return path;
+}
+
+/* True when a file of this path is there and nobody holds it. */
+static bool remove_remains(const char *path) {
+    const int file = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (file < 0) {
+        return errno == ENOENT;
+    }
+    const bool remains = flock(file, LOCK_EX | LOCK_NB) == 0;
+    const bool removed = remains && unlink(path) == 0;
+    close(file);
+    return removed;
+}
+
+static int open_file(const char *path) {
+    const int flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
+    int file = open(path, flags, 0644);
+    if (file < 0 && errno == EEXIST) {
+        if (!remove_remains(path)) {
+            return helio_fail(HELIO_ERR_SEGMENT,
+                              "the stats segment %s belongs to a running engine; give this one another name with name=",
+                              path);
+        }
+        file = open(path, flags, 0644);
+    }
+    if (file < 0) {
+        return fail_at(path, "create");
+    }
+    flock(file, LOCK_EX | LOCK_NB);
+    fchmod(file, 0644);
+    return file;
+}
+
+static int open_segment(helio_stats *stats, const helio_stats_config *config) {
+    int error = make_folder(config->folder);
+    if (error) {
+        return error;
+    }
+    stats->path = segment_path(config->folder, config->name);
+    if (!stats->path) {
+        return helio_fail(HELIO_ERR_NOMEM, "no memory for the path of the stats segment");
+    }
+    const int file = open_file(stats->path);
+    if (file < 0) {
+        free(stats->path);
+        stats->path = NULL;
+        return file;
+    }
+    stats->file = file;
+    if (ftruncate(file, (off_t)stats->size) < 0) {
+        return fail_at(stats->path, "size");
+    }
+    return 0;
+}
+
+bool helio_segment_reserve(helio_stats *stats, size_t offset, size_t length) {
+    if (stats->file < 0) {
+        return true; /* memory of the process, no file behind it */
+    }
+    if (fallocate(stats->file, 0, (off_t)offset, (off_t)length) == 0) {
+        return true;
+    }
+    return errno == EOPNOTSUPP && posix_fallocate(stats->file, (off_t)offset, (off_t)length) == 0;
+}
+
+/* ---- the memory ---- */
+
+static int map_memory(helio_stats *stats) {
+    const int flags = stats->file < 0 ? MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE : MAP_SHARED;
+    void *memory = mmap(NULL, stats->size, PROT_READ | PROT_WRITE, flags, stats->file, 0);
+    if (memory == MAP_FAILED) {
+        return stats->file < 0 ? helio_fail(HELIO_ERR_NOMEM, "no memory for %zu bytes of statistics", stats->size)
+                               : fail_at(stats->path, "map");
+    }
+    stats->memory = memory;
+    return 0;
+}
+
+/* Copies as much of the text as fits with its NUL, ending between two characters. */
+static void copy_text(char *to, size_t size, const char *from) {
+    size_t length = strnlen(from, size);
+    if (length == size) {
+        length = size - 1;
+        while (length > 0 && ((unsigned char)from[length] & 0xC0) == 0x80) {
+            length--;
+        }
+    }
+    memcpy(to, from, length);
+    to[length] = 0;
+}
+
+static int lay_out(helio_stats *stats, const helio_stats_config *config) {
+    size_t directory_bytes = 0;
+    char *directory = helio_directory_text(&directory_bytes);
+    if (!directory) {
+        return helio_fail(HELIO_ERR_NOMEM, "no memory for the directory of the statistics");
+    }
+    const size_t objects = bounded(stats->size / MEMORY_PER_OBJECT, OBJECTS_MIN, OBJECTS_MAX);
+    const size_t events =
+        power_of_two_below(bounded(stats->size / MEMORY_PER_OBJECT, EVENTS_MIN, EVENTS_MAX));
+    const size_t directory_offset = sizeof(helio_segment_header);
+    const size_t objects_offset = align_up(directory_offset + directory_bytes, 64);
+    const size_t events_offset = objects_offset + objects * sizeof(helio_segment_object);
+    stats->arena_used = events_offset + events * sizeof(helio_segment_event);
+
+    stats->next_gone = calloc(objects, sizeof *stats->next_gone);
+    if (!stats->next_gone) {
+        free(directory);
+        return helio_fail(HELIO_ERR_NOMEM, "no memory for the table of statistics");
+    }
+    if (!helio_segment_reserve(stats, 0, stats->arena_used)) {
+        free(directory);
+        return fail_at(stats->path, "find room for");
+    }
+    memcpy(stats->memory + directory_offset, directory, directory_bytes);
+    free(directory);
+
+    stats->header = (helio_segment_header *)stats->memory;
+    stats->objects = (helio_segment_object *)(stats->memory + objects_offset);
+    stats->events = (helio_segment_event *)(stats->memory + events_offset);
+    helio_segment_header *header = stats->header;
+    memcpy(header->magic, "HELIOSEG", sizeof header->magic);
+    header->byte_order = HELIO_SEGMENT_BYTE_ORDER;
+    header->layout_version = HELIO_SEGMENT_VERSION;
+    header->size = stats->size;
+    header->pid = (uint64_t)getpid();
+    header->incarnation = config->incarnation;
+    header->started_ns = (uint64_t)config->wall_ns;
+    header->mode = (uint64_t)config->mode;
+    header->directory_offset = directory_offset;
+    header->directory_bytes = directory_bytes;
+    header->objects_offset = objects_offset;
+    header->object_capacity = (uint32_t)objects;
+    header->object_entry_bytes = sizeof(helio_segment_object);
+    header->events_offset = events_offset;
+    header->event_capacity = (uint32_t)events;
+    header->event_entry_bytes = sizeof(helio_segment_event);
+    header->directory_version = 1;
+    copy_text(header->name, sizeof header->name, config->name);
+    copy_text(header->product_version, sizeof header->product_version, HELIO_VERSION);
+    return 0;
+}
+
+/* ---- life ---- */
+
+int helio_stats_create(const helio_stats_config *config, helio_stats **out) {
+    helio_stats *stats = calloc(1, sizeof *stats);
+    if (!stats) {
+        return helio_fail(HELIO_ERR_NOMEM, "no memory for the statistics");
+    }
+    stats->file = -1;
+    stats->size = align_up(config->bytes, 4096);
+    stats->level = config->level;
+    for (int scope = 0; scope < HELIO_SCOPES_END; scope++) {
+        stats->gone[scope].first = stats->gone[scope].last = HELIO_STATS_NO_SLOT;
+    }
+    helio_scope_shapes(stats->shapes);
+
+    int error = config->folder ? open_segment(stats, config) : 0;
+    if (!error) {
+        error = map_memory(stats);
+    }
+    if (!error) {
+        error = lay_out(stats, config);
+    }
+    if (error) {
+        stats->header = NULL; /* half a header: nobody is to see it */
+        helio_stats_destroy(stats);
+        return error;
+    }
+    helio_stats_heartbeat(stats, config->wall_ns);
+    atomic_store_explicit(&stats->header->state, HELIO_SEGMENT_RUNNING, memory_order_release);
+    *out = stats;
+    return 0;
+}
+
+void helio_stats_destroy(helio_stats *stats) {
+    if (!stats) {
+        return;
+    }
+    if (stats->header) {
+        atomic_store_explicit(&stats->header->state, HELIO_SEGMENT_CLOSED, memory_order_release);
+    }
+    if (stats->file >= 0) {
+        unlink(stats->path);
+        close(stats->file);
+    }
+    if (stats->memory) {
+        munmap(stats->memory, stats->size);
+    }
+    free(stats->path);
+    free(stats->next_gone);
+    free(stats);
+}
+
+const char *helio_stats_path(const helio_stats *stats) {
+    return stats->path ? stats->path : "";
+}
+
+int helio_stats_level(const helio_stats *stats) {
+    return stats->level;
+}
+
+void helio_stats_heartbeat(helio_stats *stats, int64_t wall_ns) {
+    atomic_store_explicit(&stats->header->heartbeat_ns, (uint64_t)wall_ns, memory_order_relaxed);
+}

@@ -1,0 +1,123 @@
+/* The segment's layout (docs/segment.md) and what the files of this folder share: segment.c maps it and keeps its header,
+ * directory.c writes the text that describes it, objects.c hands out slots and records, events.c writes the ring.
+ *
+ * Memory of a segment, in this order: header, directory, table of objects, ring of events, arena.  The arena is given out
+ * block by block and never taken back; a block (one record and its histograms) stays with its slot.  Each block is
+ * reserved in the file before it is touched, so a full file system is refused and never a SIGBUS. */
+#ifndef HELIO_STATS_SEGMENT_H
+#define HELIO_STATS_SEGMENT_H
+
+#include "stats/stats.h"
+
+enum {
+    HELIO_SEGMENT_VERSION = 1,
+    HELIO_SEGMENT_BYTE_ORDER = 0x01020304,
+    HELIO_SEGMENT_LABELS_BYTES = 464,
+    HELIO_SEGMENT_TEXT_BYTES = 192,
+    HELIO_SCOPES_END = HELIO_SCOPE_RECEIVER + 1,
+};
+
+typedef enum helio_segment_state {
+    HELIO_SEGMENT_WRITING,
+    HELIO_SEGMENT_RUNNING,
+    HELIO_SEGMENT_CLOSED,
+} helio_segment_state;
+
+typedef enum helio_object_state {
+    HELIO_OBJECT_EMPTY,
+    HELIO_OBJECT_LIVE,
+    HELIO_OBJECT_GONE,
+} helio_object_state;
+
+typedef struct helio_segment_header {
+    char magic[8];
+    uint32_t byte_order;
+    uint32_t layout_version;
+    uint64_t size;
+    _Atomic uint64_t state;
+    uint64_t pid;
+    uint64_t incarnation;
+    uint64_t started_ns;
+    _Atomic uint64_t heartbeat_ns;
+    uint64_t mode;
+    uint64_t directory_offset;
+    uint64_t directory_bytes;
+    uint64_t objects_offset;
+    uint32_t object_capacity;
+    uint32_t object_entry_bytes;
+    _Atomic uint64_t objects_used;
+    uint64_t events_offset;
+    uint32_t event_capacity;
+    uint32_t event_entry_bytes;
+    _Atomic uint64_t events_written;
+    uint64_t directory_version;
+    char name[HELIO_STATS_NAME_BYTES];
+    char product_version[32];
+    uint8_t reserved[32];
+} helio_segment_header;
+
+typedef struct helio_segment_object {
+    _Atomic uint32_t state;
+    uint32_t scope;
+    _Atomic uint64_t generation;
+    uint64_t record_offset;
+    uint64_t record_bytes;
+    uint64_t created_ns;
+    _Atomic uint64_t closed_ns;
+    char labels[HELIO_SEGMENT_LABELS_BYTES];
+} helio_segment_object;
+
+typedef struct helio_segment_event {
+    _Atomic uint64_t number;
+    uint64_t time_ns;
+    uint32_t event;
+    uint32_t severity;
+    uint32_t slot;
+    uint32_t reserved;
+    uint64_t arguments[4];
+    char text[HELIO_SEGMENT_TEXT_BYTES];
+} helio_segment_event;
+
+_Static_assert(sizeof(helio_segment_header) == 256, "docs/segment.md 1");
+_Static_assert(sizeof(helio_segment_object) == 512, "docs/segment.md 3");
+_Static_assert(sizeof(helio_segment_event) == 256, "docs/segment.md 5");
+_Static_assert(offsetof(helio_hdr, counts) == 64, "docs/segment.md 4");
+
+/* A scope as the catalogue has it. */
+typedef struct helio_scope_shape {
+    size_t record_bytes;
+    size_t histograms;
+    struct {
+        size_t cell; /* offset in the record */
+        int level;
+    } histogram[HELIO_STATS_HISTOGRAMS_MAX];
+} helio_scope_shape;
+
+struct helio_stats {
+    uint8_t *memory; /* header first */
+    size_t size;
+    size_t arena_used; /* offset of the first byte never given out */
+    int level;
+    int file; /* -1: private memory */
+    char *path;
+    helio_segment_header *header;
+    helio_segment_object *objects;
+    helio_segment_event *events;
+    helio_instance_stats *instance; /* counts events and refusals; NULL until its object is opened */
+    struct {
+        uint32_t first, last; /* slots that are gone, oldest first; HELIO_STATS_NO_SLOT: none */
+    } gone[HELIO_SCOPES_END];
+    uint32_t *next_gone; /* by slot */
+    helio_scope_shape shapes[HELIO_SCOPES_END];
+};
+
+/* Fills in what the catalogue says of each scope. */
+void helio_scope_shapes(helio_scope_shape shapes[HELIO_SCOPES_END]);
+
+/* The directory as one text from malloc, its length without NUL in *length; NULL when there is no memory. */
+char *helio_directory_text(size_t *length);
+
+/* Makes bytes [offset, offset + length) safe to write.  Returns false when the file system has no room. */
+bool helio_segment_reserve(helio_stats *stats, size_t offset, size_t length);
+
+#endif

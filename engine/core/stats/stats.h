@@ -1,0 +1,123 @@
+/* Statistics as the engine counts them: objects (records of cells, histograms) and events in one block of memory, which is
+ * the mapped stats segment (docs/segment.md) or, with stats=memory, private memory of the same layout.
+ *
+ * One thread writes: the engine's.  A counter is a relaxed load and store, never an atomic addition; no call on the hot path
+ * locks, allocates or enters the kernel.  Readers are never waited for.
+ *
+ * Cells that belong together (a counter and the gauge it is compared with) are changed between helio_stats_begin and
+ * helio_stats_end of their record; a lone counter needs neither. */
+#ifndef HELIO_STATS_STATS_H
+#define HELIO_STATS_STATS_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "generated/events.h"
+#include "generated/statistics.h"
+#include "stats/hdr.h"
+
+enum {
+    HELIO_STATS_HISTOGRAMS_MAX = 4, /* of one object */
+    HELIO_STATS_NAME_BYTES = 48,    /* instance name in the segment, its NUL included */
+};
+#define HELIO_STATS_NO_SLOT UINT32_MAX /* an event about the instance; an object in private memory */
+
+typedef struct helio_stats helio_stats;
+
+/* One object.  `record` is the generated struct of its scope (helio_receiver_stats, ...) and never NULL once opened;
+ * histogram[HELIO_RECEIVER_TOTAL_LATENCY] and so on are NULL while their level of detail is off. */
+typedef struct helio_stats_object {
+    void *record;
+    helio_hdr *histogram[HELIO_STATS_HISTOGRAMS_MAX];
+    uint32_t slot;
+    helio_scope scope;
+} helio_stats_object;
+
+typedef struct helio_stats_config {
+    const char *name;     /* of the instance */
+    const char *folder;   /* of the segments; NULL: private memory */
+    size_t bytes;         /* of the segment */
+    int level;            /* of detail, 0 to 3 */
+    int mode;             /* HELIO_MODE_THREAD or HELIO_MODE_POLL */
+    uint64_t incarnation; /* random */
+    int64_t wall_ns;      /* now */
+} helio_stats_config;
+
+/* Creates the segment in state "running"; release it with helio_stats_destroy.
+ * Returns 0, HELIO_ERR_SEGMENT or HELIO_ERR_NOMEM (helio_error_text has the path and what to do). */
+int helio_stats_create(const helio_stats_config *config, helio_stats **out);
+
+/* Stores state "closed", removes the file and frees everything.  Accepts NULL. */
+void helio_stats_destroy(helio_stats *stats);
+
+/* Path of the segment, "" for private memory. */
+const char *helio_stats_path(const helio_stats *stats);
+
+/* Level of detail that is on. */
+int helio_stats_level(const helio_stats *stats);
+
+/* Says that the engine lives.  To be called at least every 100 ms. */
+void helio_stats_heartbeat(helio_stats *stats, int64_t wall_ns);
+
+/* Opens an object.  `labels` are lines "key=value\n": the scope's labels first, then its info (helio_stats_label writes
+ * them).  When the segment is full the object is kept in private memory and objects_refused counts it.
+ * Returns 0 or HELIO_ERR_NOMEM. */
+int helio_stats_open_object(helio_stats *stats, helio_scope scope, const char *labels,
+                            int64_t wall_ns, helio_stats_object *out);
+
+/* Marks the object gone; its last values stay readable until the slot is used again.  The record must not be touched
+ * afterwards.  Accepts an object that was never opened (all zero). */
+void helio_stats_close_object(helio_stats *stats, helio_stats_object *object, int64_t wall_ns);
+
+/* Writes an event.  `slot` is that of the object it is about or HELIO_STATS_NO_SLOT; `args` may be NULL. */
+void helio_stats_event(helio_stats *stats, int64_t wall_ns, helio_event_id event, uint32_t slot,
+                       const uint64_t args[4], const char *format, ...)
+    __attribute__((format(printf, 6, 7)));
+
+/* Appends "key=value\n" to the text of `size` bytes, with line feeds and NULs in the value made blanks and cut at a
+ * character's boundary when it is too long; the text stays NUL-terminated.  Returns false when it was cut. */
+bool helio_stats_label(char *text, size_t size, const char *key, const char *value);
+
+/* ---- counting: relaxed, one writer ---- */
+
+static inline void helio_count(_Atomic uint64_t *cell, uint64_t by) {
+    atomic_store_explicit(cell, atomic_load_explicit(cell, memory_order_relaxed) + by,
+                          memory_order_relaxed);
+}
+
+static inline void helio_set(_Atomic uint64_t *cell, uint64_t value) {
+    atomic_store_explicit(cell, value, memory_order_relaxed);
+}
+
+static inline void helio_peak(_Atomic uint64_t *cell, uint64_t value) {
+    if (value > atomic_load_explicit(cell, memory_order_relaxed)) {
+        helio_set(cell, value);
+    }
+}
+
+static inline uint64_t helio_cell(const _Atomic uint64_t *cell) {
+    return atomic_load_explicit(cell, memory_order_relaxed);
+}
+
+/* Counts into a histogram that may be off. */
+static inline void helio_record(helio_hdr *histogram, int64_t value_ns, uint64_t count) {
+    if (histogram) {
+        helio_hdr_record(histogram, value_ns, count);
+    }
+}
+
+/* The record's guard, its first cell, is odd between these two (docs/segment.md 3). */
+static inline void helio_stats_begin(void *record) {
+    _Atomic uint64_t *guard = record;
+    helio_set(guard, helio_cell(guard) + 1);
+    atomic_thread_fence(memory_order_release);
+}
+
+static inline void helio_stats_end(void *record) {
+    _Atomic uint64_t *guard = record;
+    atomic_store_explicit(guard, helio_cell(guard) + 1, memory_order_release);
+}
+
+#endif

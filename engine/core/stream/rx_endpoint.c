@@ -1,0 +1,307 @@
+#include "stream/rx_endpoint.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <heliograph/errors.h>
+
+#include "base/map.h"
+#include "stream/rx_stream.h"
+#include "wire/pgm.h"
+
+enum {
+    PACKET_MIN = 548,
+    PACKET_MAX = 65507,
+    ENDED_KEPT =
+        64, /* streams that ended, remembered so that their last packets do not open them anew */
+};
+
+#define ENDED_NS (10 * HELIO_SECOND)
+#define CONFLICT_EVENT_NS (10 * HELIO_SECOND)
+
+typedef struct ended_stream {
+    uint64_t key;
+    int64_t until_ns;
+} ended_stream;
+
+struct helio_rx_endpoint {
+    helio_rx_shared shared;
+    char *instance_name;
+    char *endpoint;
+    helio_map by_tsi;
+    helio_rx_stream *streams;
+    helio_rx_stream *last; /* the stream of the packet before; most packets come in runs */
+    uint32_t count;
+    int64_t deadline_ns; /* no stream has anything to do before, unless it is blocked */
+    ended_stream ended[ENDED_KEPT];
+    uint32_t ended_next;
+};
+
+int helio_rx_endpoint_create(const helio_rx_endpoint_config *config, helio_outlet outlet,
+                             helio_stats *stats, helio_instance_stats *instance,
+                             helio_rx_endpoint **out) {
+    if (config->max_packet_bytes < PACKET_MIN || config->max_packet_bytes > PACKET_MAX ||
+        config->window_packets > (UINT32_C(1) << 30) || config->max_streams == 0 ||
+        config->nak_repeat_ns <= 0 || config->nak_data_ns <= 0)
+        return HELIO_ERR_OPTION;
+    helio_rx_endpoint *endpoint = calloc(1, sizeof *endpoint);
+    if (!endpoint)
+        return HELIO_ERR_NOMEM;
+    endpoint->instance_name = strdup(config->instance ? config->instance : "");
+    endpoint->endpoint = strdup(config->endpoint ? config->endpoint : "");
+    endpoint->deadline_ns = HELIO_NEVER;
+    if (!endpoint->instance_name || !endpoint->endpoint || helio_map_init(&endpoint->by_tsi, 8)) {
+        free(endpoint->instance_name);
+        free(endpoint->endpoint);
+        free(endpoint);
+        return HELIO_ERR_NOMEM;
+    }
+    helio_rx_shared *shared = &endpoint->shared;
+    shared->config = *config;
+    shared->config.instance = endpoint->instance_name;
+    shared->config.endpoint = endpoint->endpoint;
+    shared->outlet = outlet;
+    shared->stats = stats;
+    shared->instance = instance;
+    shared->foreign_event_after_ns = INT64_MIN;
+    shared->subscriptions = (helio_subscriptions){
+        .stats = stats,
+        .instance = instance,
+        .instance_name = endpoint->instance_name,
+        .endpoint = endpoint->endpoint,
+        .max_message_bytes = config->max_message_bytes,
+    };
+    helio_random_init(&shared->random, config->seed);
+    *out = endpoint;
+    return 0;
+}
+
+void helio_rx_endpoint_destroy(helio_rx_endpoint *endpoint, helio_clock clock) {
+    if (!endpoint)
+        return;
+    while (endpoint->streams) {
+        helio_rx_stream *stream = endpoint->streams;
+        endpoint->streams = stream->next;
+        helio_rx_stream_destroy(stream, clock);
+    }
+    while (endpoint->shared.subscriptions.first)
+        helio_subscriptions_remove(&endpoint->shared.subscriptions,
+                                   endpoint->shared.subscriptions.first);
+    helio_map_fini(&endpoint->by_tsi);
+    free(endpoint->instance_name);
+    free(endpoint->endpoint);
+    free(endpoint);
+}
+
+/* ---- subscriptions ---- */
+
+int helio_rx_endpoint_subscribe(helio_rx_endpoint *endpoint, const char *topic,
+                                const helio_sink *sink, helio_clock clock,
+                                helio_subscription **out) {
+    helio_subscription *subscription;
+    int error =
+        helio_subscriptions_add(&endpoint->shared.subscriptions, topic, sink, &subscription);
+    if (error)
+        return error;
+    for (helio_rx_stream *stream = endpoint->streams; stream && !error; stream = stream->next)
+        error = helio_delivery_add(&stream->delivery, subscription);
+    if (error)
+        helio_rx_endpoint_unsubscribe(endpoint, subscription, clock);
+    else
+        *out = subscription;
+    return error;
+}
+
+void helio_rx_endpoint_unsubscribe(helio_rx_endpoint *endpoint, helio_subscription *subscription,
+                                   helio_clock clock) {
+    for (helio_rx_stream *stream = endpoint->streams; stream; stream = stream->next)
+        helio_delivery_remove(&stream->delivery, subscription, clock);
+    helio_subscriptions_remove(&endpoint->shared.subscriptions, subscription);
+}
+
+/* ---- streams ---- */
+
+static bool has_ended(const helio_rx_endpoint *endpoint, uint64_t key, int64_t now_ns) {
+    for (size_t i = 0; i < ENDED_KEPT; i++) {
+        if (endpoint->ended[i].key == key && now_ns < endpoint->ended[i].until_ns)
+            return true;
+    }
+    return false;
+}
+
+static void set_deadline(helio_rx_endpoint *endpoint, const helio_rx_stream *stream) {
+    const int64_t deadline_ns = helio_rx_stream_next_deadline_ns(stream);
+    if (deadline_ns < endpoint->deadline_ns)
+        endpoint->deadline_ns = deadline_ns;
+}
+
+/* Opens the stream of a packet that belongs to none; NULL when it is not to be followed. */
+static helio_rx_stream *meet_stream(helio_rx_endpoint *endpoint, const helio_pgm_packet *packet,
+                                    const helio_address *from, helio_clock clock) {
+    const bool is_spm = packet->type == HELIO_PGM_TYPE_SPM;
+    if (!is_spm && packet->type != HELIO_PGM_TYPE_ODATA)
+        return NULL;
+    if (is_spm &&
+        (packet->options & (HELIO_PGM_HAS_FIN | HELIO_PGM_HAS_RST | HELIO_PGM_HAS_NBR_UNREACH)))
+        return NULL;
+    const uint64_t key = helio_tsi_key(&packet->tsi);
+    if (endpoint->count >= endpoint->shared.config.max_streams ||
+        has_ended(endpoint, key, clock.now_ns))
+        return NULL;
+    helio_rx_stream *stream;
+    if (helio_rx_stream_create(&endpoint->shared, packet, from, clock, &stream))
+        return NULL;
+    if (helio_map_put(&endpoint->by_tsi, key, stream)) {
+        helio_rx_stream_destroy(stream, clock);
+        return NULL;
+    }
+    stream->next = endpoint->streams;
+    endpoint->streams = stream;
+    endpoint->count++;
+    set_deadline(endpoint, stream);
+    return stream;
+}
+
+static helio_rx_stream *find_stream(helio_rx_endpoint *endpoint, const helio_tsi *tsi) {
+    if (endpoint->last && helio_tsi_equal(&endpoint->last->tsi, tsi))
+        return endpoint->last;
+    helio_rx_stream *stream = helio_map_get(&endpoint->by_tsi, helio_tsi_key(tsi));
+    if (stream)
+        endpoint->last = stream;
+    return stream;
+}
+
+/* Ends the stream at the link, which then leads to the one after it. */
+static void end_stream(helio_rx_endpoint *endpoint, helio_rx_stream **link,
+                       helio_rx_stream_state state, helio_clock clock) {
+    helio_rx_stream *stream = *link;
+    const helio_rx_shared *shared = &endpoint->shared;
+    const uint64_t key = helio_tsi_key(&stream->tsi);
+    char tsi[HELIO_TSI_TEXT];
+    helio_tsi_format(&stream->tsi, tsi);
+    if (state == HELIO_RX_STREAM_CLOSED) {
+        const uint64_t args[4] = {stream->end};
+        helio_stats_event(shared->stats, clock.wall_ns, HELIO_EVENT_STREAM_CLOSED,
+                          stream->object.slot, args, "stream %s ended with packet %" PRIu64, tsi,
+                          stream->end);
+        endpoint->ended[endpoint->ended_next++ % ENDED_KEPT] =
+            (ended_stream){key, clock.now_ns + ENDED_NS};
+    } else {
+        const uint64_t silent_ns = (uint64_t)(clock.now_ns - stream->heard_ns);
+        helio_stats_event(shared->stats, clock.wall_ns, HELIO_EVENT_STREAM_SILENT,
+                          stream->object.slot, (const uint64_t[4]){silent_ns},
+                          "stream %s was silent for %" PRIu64 " ms", tsi, silent_ns / 1000000);
+    }
+    *link = stream->next;
+    helio_map_remove(&endpoint->by_tsi, key);
+    if (endpoint->last == stream)
+        endpoint->last = NULL;
+    endpoint->count--;
+    helio_rx_stream_destroy(stream, clock);
+}
+
+/* ---- packets ---- */
+
+static void refuse(helio_rx_endpoint *endpoint, helio_pgm_refusal refusal,
+                   const helio_address *from, helio_clock clock) {
+    helio_pgm_count_refusal(endpoint->shared.instance, refusal);
+    helio_rx_foreign_event(&endpoint->shared, from, "a malformed datagram", clock);
+}
+
+static void tell_conflict(helio_rx_endpoint *endpoint, helio_rx_stream *stream,
+                          const helio_address *from, helio_clock clock) {
+    helio_pgm_count_refusal(endpoint->shared.instance, HELIO_PGM_BAD_ADDRESS);
+    if (clock.now_ns < stream->conflict_event_after_ns)
+        return;
+    stream->conflict_event_after_ns = clock.now_ns + CONFLICT_EVENT_NS;
+    char tsi[HELIO_TSI_TEXT], here[HELIO_ADDRESS_TEXT], there[HELIO_ADDRESS_TEXT];
+    helio_stats_event(
+        endpoint->shared.stats, clock.wall_ns, HELIO_EVENT_STREAM_CONFLICT, stream->object.slot,
+        NULL, "stream %s of %s also comes from %s", helio_tsi_format(&stream->tsi, tsi),
+        helio_address_format_ip(&stream->source, here), helio_address_format_ip(from, there));
+}
+
+/* The packet is for receivers, so it must come from the source. */
+static bool is_downstream(const helio_pgm_packet *packet) {
+    switch (packet->type) {
+    case HELIO_PGM_TYPE_SPM:
+    case HELIO_PGM_TYPE_ODATA:
+    case HELIO_PGM_TYPE_RDATA:
+    case HELIO_PGM_TYPE_NCF:
+    case HELIO_PGM_TYPE_POLL:
+        return true;
+    default:
+        return false;
+    }
+}
+
+void helio_rx_endpoint_on_packet(helio_rx_endpoint *endpoint, const void *datagram, size_t length,
+                                 const helio_address *from, int64_t receive_ns, helio_clock clock) {
+    helio_instance_stats *instance = endpoint->shared.instance;
+    helio_count(&instance->packets_received, 1);
+    helio_count(&instance->packet_bytes_received, length);
+    helio_pgm_packet packet;
+    helio_pgm_refusal refusal = HELIO_PGM_BAD_SIZE;
+    if (length <= endpoint->shared.config.max_packet_bytes)
+        refusal = helio_pgm_decode(datagram, length, &packet);
+    if (refusal) {
+        refuse(endpoint, refusal, from, clock);
+        return;
+    }
+    helio_rx_stream *stream = find_stream(endpoint, &packet.tsi);
+    if (!stream)
+        stream = meet_stream(endpoint, &packet, from, clock);
+    if (!stream) {
+        helio_count(&instance->unknown_session_packets, 1);
+        return;
+    }
+    if (is_downstream(&packet)) {
+        if (!helio_address_same_ip(&stream->source, from)) {
+            tell_conflict(endpoint, stream, from, clock);
+            return;
+        }
+    } else if (packet.type != HELIO_PGM_TYPE_NAK) {
+        return; /* another receiver's SPMR, POLR or ACK */
+    }
+    if ((packet.flags & HELIO_PGM_FLAG_PARITY) && packet.tsdu_bytes > 0) {
+        helio_count(&instance->foreign_packets, 1); /* repair data of a kind not used here */
+        return;
+    }
+    helio_rx_stream_on_packet(stream, &packet, length, from, receive_ns, clock);
+    if (stream->nak.outstanding > 0)
+        set_deadline(endpoint, stream);
+    else if (stream->has_end)
+        endpoint->deadline_ns = clock.now_ns; /* it may be over */
+}
+
+/* ---- time ---- */
+
+int helio_rx_endpoint_poll(helio_rx_endpoint *endpoint, helio_clock clock) {
+    if (clock.now_ns < endpoint->deadline_ns && endpoint->shared.blocked_streams == 0)
+        return 0;
+    int work = 0;
+    endpoint->deadline_ns = HELIO_NEVER;
+    helio_rx_stream **link = &endpoint->streams;
+    while (*link) {
+        helio_rx_stream *stream = *link;
+        work += helio_rx_stream_poll(stream, clock);
+        const helio_rx_stream_state state = helio_rx_stream_state_of(stream, clock);
+        if (state == HELIO_RX_STREAM_OPEN) {
+            set_deadline(endpoint, stream);
+            link = &stream->next;
+        } else {
+            end_stream(endpoint, link, state, clock);
+            work++;
+        }
+    }
+    return work;
+}
+
+int64_t helio_rx_endpoint_next_deadline_ns(const helio_rx_endpoint *endpoint) {
+    return endpoint->deadline_ns;
+}
+
+bool helio_rx_endpoint_is_blocked(const helio_rx_endpoint *endpoint) {
+    return endpoint->shared.blocked_streams > 0;
+}

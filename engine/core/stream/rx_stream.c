@@ -1,0 +1,577 @@
+#include "stream/rx_stream.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include <heliograph/errors.h>
+
+#include "base/bits.h"
+#include "base/sequence.h"
+
+enum {
+    LABELS_BYTES = 464,
+    WINDOW_MIN = 16,
+    POLL_ROUNDS = 16, /* most NAK packets sent by one poll */
+};
+
+#define SPMR_DELAY_NS (2 * HELIO_MILLISECOND)
+#define SPMR_INTERVAL_MAX_NS HELIO_SECOND
+#define EVENT_INTERVAL_NS (60 * HELIO_SECOND)
+#define WINDOW_LIMIT UINT32_C(0x7FFFFFFF)
+#define NO_WINDOW_LEAD UINT32_C(0x80000000)
+
+static helio_rx_stream_stats *stats_of(const helio_rx_stream *stream) {
+    return stream->object.record;
+}
+
+/* ---- create, destroy ---- */
+
+static uint32_t spm_window(const helio_pgm_packet *spm) {
+    return spm->lead - spm->trail + 1;
+}
+
+/* The SPM tells a window. */
+static bool has_window(const helio_pgm_packet *spm) {
+    return !(spm->options & HELIO_PGM_HAS_NBR_UNREACH) && spm_window(spm) <= WINDOW_LIMIT &&
+           !(spm->trail == 0 && spm->lead == NO_WINDOW_LEAD);
+}
+
+static int open_object(helio_rx_stream *stream, const helio_address *from, helio_clock clock) {
+    const helio_rx_shared *shared = stream->shared;
+    char labels[LABELS_BYTES] = "", text[HELIO_ADDRESS_TEXT], tsi[HELIO_TSI_TEXT];
+    helio_stats_label(labels, sizeof labels, "instance", shared->config.instance);
+    helio_stats_label(labels, sizeof labels, "stream", helio_tsi_format(&stream->tsi, tsi));
+    helio_stats_label(labels, sizeof labels, "endpoint", shared->config.endpoint);
+    helio_stats_label(labels, sizeof labels, "source", helio_address_format(from, text));
+    helio_stats_label(labels, sizeof labels, "feedback_address",
+                      helio_address_format(&shared->config.feedback_address, text));
+    return helio_stats_open_object(shared->stats, HELIO_SCOPE_RX_STREAM, labels, clock.wall_ns,
+                                   &stream->object);
+}
+
+static size_t memory_of(const helio_rx_stream *stream) {
+    return helio_rxw_memory(&stream->rxw) + helio_nak_memory(&stream->nak);
+}
+
+static int init_parts(helio_rx_stream *stream, uint64_t first, bool is_complete) {
+    const helio_rx_endpoint_config *config = &stream->shared->config;
+    const uint32_t wanted =
+        config->window_packets < WINDOW_MIN ? WINDOW_MIN : config->window_packets;
+    const uint64_t capacity = helio_round_up_power_of_two(wanted);
+    const helio_nak_config nak = {
+        .reorder_packets = config->reorder_packets,
+        .reorder_ns = config->reorder_ns,
+        .backoff_ns = config->nak_backoff_ns,
+        .repeat_ns = config->nak_repeat_ns,
+        .data_ns = config->nak_data_ns,
+        .retries = config->nak_retries,
+        .deadline_ns = config->nak_deadline_ns,
+    };
+    int error = helio_rxw_init(&stream->rxw, capacity,
+                               config->max_packet_bytes - HELIO_PGM_DATA_HEADER, first);
+    if (!error)
+        error = helio_nak_init(&stream->nak, capacity, &nak,
+                               helio_random_next(&stream->shared->random));
+    if (!error)
+        error = helio_delivery_init(&stream->delivery, &stream->shared->subscriptions, &stream->tsi,
+                                    is_complete);
+    return error;
+}
+
+int helio_rx_stream_create(helio_rx_shared *shared, const helio_pgm_packet *packet,
+                           const helio_address *from, helio_clock clock, helio_rx_stream **out) {
+    helio_rx_stream *stream = calloc(1, sizeof *stream);
+    if (!stream)
+        return HELIO_ERR_NOMEM;
+    const bool is_spm = packet->type == HELIO_PGM_TYPE_SPM;
+    const uint64_t first =
+        is_spm ? helio_sequence_start(packet->lead) + 1 : helio_sequence_start(packet->sequence);
+    stream->shared = shared;
+    stream->tsi = packet->tsi;
+    stream->source = *from;
+    stream->newest = first - 1;
+    stream->heard_ns = clock.now_ns;
+    stream->spmr_interval_ns = SPMR_DELAY_NS;
+    stream->spmr_due_ns =
+        clock.now_ns + (int64_t)helio_random_below(&shared->random, SPMR_DELAY_NS);
+    int error = init_parts(stream, first, is_spm && spm_window(packet) == 0);
+    if (!error)
+        error = open_object(stream, from, clock);
+    if (error) {
+        helio_delivery_fini(&stream->delivery, clock);
+        helio_nak_fini(&stream->nak);
+        helio_rxw_fini(&stream->rxw);
+        free(stream);
+        return error;
+    }
+    helio_count(&shared->instance->rx_streams, 1);
+    helio_count(&shared->instance->memory_used, memory_of(stream));
+    char tsi[HELIO_TSI_TEXT], text[HELIO_ADDRESS_TEXT];
+    const uint64_t args[4] = {first};
+    helio_stats_event(shared->stats, clock.wall_ns, HELIO_EVENT_STREAM_OPENED, stream->object.slot,
+                      args, "stream %s of %s from packet %" PRIu64,
+                      helio_tsi_format(&stream->tsi, tsi), helio_address_format(from, text), first);
+    *out = stream;
+    return 0;
+}
+
+static void set_blocked(helio_rx_stream *stream, bool is_blocked) {
+    stream->shared->blocked_streams += (uint32_t)is_blocked - (uint32_t)stream->is_blocked;
+    stream->is_blocked = is_blocked;
+}
+
+void helio_rx_stream_destroy(helio_rx_stream *stream, helio_clock clock) {
+    helio_rx_shared *shared = stream->shared;
+    set_blocked(stream, false);
+    helio_delivery_fini(&stream->delivery, clock);
+    helio_count(&shared->instance->rx_streams, (uint64_t)-1);
+    helio_count(&shared->instance->memory_used, (uint64_t) - (int64_t)memory_of(stream));
+    helio_nak_fini(&stream->nak);
+    helio_rxw_fini(&stream->rxw);
+    helio_stats_close_object(shared->stats, &stream->object, clock.wall_ns);
+    free(stream);
+}
+
+/* ---- passing on ---- */
+
+void helio_rx_foreign_event(helio_rx_shared *shared, const helio_address *from, const char *what,
+                            helio_clock clock) {
+    if (clock.now_ns < shared->foreign_event_after_ns)
+        return;
+    shared->foreign_event_after_ns = clock.now_ns + EVENT_INTERVAL_NS;
+    char text[HELIO_ADDRESS_TEXT];
+    helio_stats_event(shared->stats, clock.wall_ns, HELIO_EVENT_FOREIGN_TRAFFIC,
+                      HELIO_STATS_NO_SLOT, NULL, "%s from %s on %s", what,
+                      helio_address_format(from, text), shared->config.endpoint);
+}
+
+static void set_window_cells(helio_rx_stream *stream) {
+    helio_rx_stream_stats *stats = stats_of(stream);
+    helio_set(&stats->held_packets, stream->rxw.held);
+    helio_set(&stats->window_trail, stream->rxw.trail);
+    helio_set(&stats->window_lead, stream->rxw.known);
+    helio_set(&stats->outstanding_naks, stream->nak.outstanding);
+}
+
+/* Offers the packet at trail to the topics.  False: a sink has no room. */
+static bool pass(helio_rx_stream *stream, uint64_t sequence, const helio_rxw_packet *packet,
+                 helio_clock clock) {
+    helio_rx_shared *shared = stream->shared;
+    helio_rx_stream_stats *stats = stats_of(stream);
+    const helio_delivery_result result =
+        helio_delivery_pass(&stream->delivery, sequence, packet, clock);
+    if (result == HELIO_DELIVERY_FULL) {
+        set_blocked(stream, true);
+        return false;
+    }
+    if (stream->is_blocked)
+        set_blocked(stream, false);
+    helio_count(&stats->packets_delivered, 1);
+    if (result == HELIO_DELIVERY_FILTERED) {
+        helio_count(&stats->packets_filtered, 1);
+        helio_set(&stats->messages_filtered, stream->delivery.messages_filtered);
+    } else if (result == HELIO_DELIVERY_FOREIGN) {
+        helio_count(&shared->instance->foreign_packets, 1);
+        helio_rx_foreign_event(shared, &stream->source, "another program's data", clock);
+    } else if (result == HELIO_DELIVERY_DAMAGED) {
+        helio_pgm_count_refusal(shared->instance, HELIO_PGM_BAD_PAYLOAD);
+        helio_rx_foreign_event(shared, &stream->source, "a damaged batch", clock);
+    }
+    return true;
+}
+
+/* Neighbouring packets lost for one cause, to be reported as one range. */
+typedef struct lost_run {
+    uint64_t first;
+    uint64_t count;
+    helio_rxw_cause cause;
+} lost_run;
+
+static void report_lost(helio_rx_stream *stream, lost_run *run, helio_clock clock) {
+    if (run->count == 0)
+        return;
+    helio_rx_stream_stats *stats = stats_of(stream);
+    _Atomic uint64_t *const cells[] = {
+        [HELIO_LOST_WINDOW_ADVANCED] = &stats->packets_lost_window_advanced,
+        [HELIO_LOST_NCF_RETRIES] = &stats->packets_lost_ncf_retries,
+        [HELIO_LOST_DATA_RETRIES] = &stats->packets_lost_data_retries,
+        [HELIO_LOST_DEADLINE] = &stats->packets_lost_deadline,
+        [HELIO_LOST_OVERFLOW] = &stats->packets_lost_overflow,
+        [HELIO_LOST_RESET] = &stats->packets_lost_reset,
+    };
+    static const char *const names[] = {
+        [HELIO_LOST_WINDOW_ADVANCED] = "window_advanced",
+        [HELIO_LOST_NCF_RETRIES] = "ncf_retries",
+        [HELIO_LOST_DATA_RETRIES] = "data_retries",
+        [HELIO_LOST_DEADLINE] = "deadline",
+        [HELIO_LOST_OVERFLOW] = "overflow",
+        [HELIO_LOST_RESET] = "reset",
+    };
+    helio_count(cells[run->cause], run->count);
+    const uint64_t args[4] = {run->first, run->count, run->cause};
+    helio_stats_event(stream->shared->stats, clock.wall_ns, HELIO_EVENT_PACKETS_LOST,
+                      stream->object.slot, args, "%" PRIu64 " packets lost from %" PRIu64 ": %s",
+                      run->count, run->first, names[run->cause]);
+    helio_delivery_on_packets_lost(&stream->delivery, clock);
+    run->count = 0;
+}
+
+static void add_lost(helio_rx_stream *stream, lost_run *run, uint64_t first, uint64_t count,
+                     helio_rxw_cause cause, helio_clock clock) {
+    if (run->count > 0 && run->cause != cause)
+        report_lost(stream, run, clock);
+    if (run->count == 0)
+        *run = (lost_run){.first = first, .cause = cause};
+    run->count += count;
+}
+
+/* Packets up to `sequence` exist: asks for those in the window that are missing. */
+static void extend(helio_rx_stream *stream, uint64_t sequence, int64_t now_ns) {
+    helio_rxw *rxw = &stream->rxw;
+    const uint64_t first = rxw->lead + 1;
+    helio_rxw_extend(rxw, sequence);
+    if (rxw->lead < first)
+        return;
+    const uint64_t wanted = rxw->source_trail > first ? rxw->source_trail : first;
+    if (wanted <= rxw->lead)
+        helio_nak_miss(&stream->nak, wanted, rxw->lead - wanted + 1, now_ns);
+    helio_count(&stats_of(stream)->gaps_detected, rxw->lead - first + 1);
+}
+
+/* Passes on all that is next in order. */
+static void drain(helio_rx_stream *stream, helio_clock clock) {
+    helio_rxw *rxw = &stream->rxw;
+    lost_run run = {0};
+    bool is_stuck = false;
+    while (!is_stuck) {
+        if (helio_rxw_is_empty(rxw) && rxw->source_trail > rxw->trail) {
+            const uint64_t count = rxw->source_trail - rxw->trail;
+            helio_count(&stats_of(stream)->gaps_detected, count);
+            add_lost(stream, &run, rxw->trail, count, HELIO_LOST_WINDOW_ADVANCED, clock);
+            helio_rxw_skip(rxw, rxw->source_trail);
+        }
+        if (rxw->known > rxw->lead)
+            extend(stream, rxw->known, clock.now_ns);
+        if (helio_rxw_is_empty(rxw))
+            break;
+        const helio_rxw_slot *slot = helio_rxw_slot_of(rxw, rxw->trail);
+        switch ((helio_rxw_state)slot->state) {
+        case HELIO_RXW_LOST:
+            add_lost(stream, &run, rxw->trail, 1, (helio_rxw_cause)slot->cause, clock);
+            helio_rxw_pop(rxw);
+            break;
+        case HELIO_RXW_HELD:
+            report_lost(stream, &run, clock);
+            is_stuck = !pass(stream, rxw->trail, &slot->packet, clock);
+            if (!is_stuck)
+                helio_rxw_pop(rxw);
+            break;
+        case HELIO_RXW_WAITING:
+        case HELIO_RXW_EMPTY:
+            is_stuck = true;
+        }
+    }
+    report_lost(stream, &run, clock);
+    if (stream->newest < rxw->trail - 1)
+        stream->newest = rxw->trail - 1;
+}
+
+/* ---- data ---- */
+
+static void lost_to_source(void *context, uint64_t sequence) {
+    helio_rx_stream *stream = context;
+    helio_nak_remove(&stream->nak, sequence);
+}
+
+/* The source tells its trail: what it no longer has is lost. */
+static void advance_source(helio_rx_stream *stream, uint64_t trail, helio_clock clock) {
+    if (trail <= stream->rxw.source_trail)
+        return;
+    const bool is_ahead = trail > stream->rxw.trail;
+    helio_rxw_advance_source(&stream->rxw, trail, lost_to_source, stream);
+    if (is_ahead)
+        drain(stream, clock);
+}
+
+/* A packet that was missing has come. */
+static void find(helio_rx_stream *stream, uint64_t sequence, helio_rxw_packet *packet) {
+    const helio_nak_found found = helio_nak_remove(&stream->nak, sequence);
+    if (!found.was_asked_for)
+        return;
+    packet->recovered = true;
+    helio_count(&stats_of(stream)->packets_recovered, 1);
+    helio_record(stream->object.histogram[HELIO_RX_STREAM_RECOVERY_TIME],
+                 packet->arrival_ns - found.seen_ns, 1);
+}
+
+/* Holds a packet that cannot be passed on now. */
+static void hold(helio_rx_stream *stream, uint64_t sequence, const helio_rxw_packet *packet,
+                 int64_t now_ns) {
+    helio_rxw *rxw = &stream->rxw;
+    if (helio_rxw_look(rxw, sequence) == HELIO_RXW_OPENED_GAP)
+        extend(stream, sequence - 1, now_ns);
+    if (helio_rxw_insert(rxw, sequence, packet) == HELIO_RXW_OVERFLOW)
+        helio_count(&stats_of(stream)->overflows, 1);
+}
+
+static void take(helio_rx_stream *stream, uint64_t sequence, helio_rxw_packet *packet,
+                 helio_clock clock) {
+    helio_rxw *rxw = &stream->rxw;
+    if (stream->nak.outstanding > 0)
+        find(stream, sequence, packet);
+    if (sequence != rxw->trail || stream->is_blocked) {
+        hold(stream, sequence, packet, clock.now_ns);
+        return;
+    }
+    if (pass(stream, sequence, packet, clock))
+        helio_rxw_pass(rxw);
+    else
+        hold(stream, sequence, packet, clock.now_ns);
+    if (!stream->is_blocked && (rxw->known > rxw->lead || !helio_rxw_is_empty(rxw)))
+        drain(stream, clock);
+}
+
+static void on_data(helio_rx_stream *stream, const helio_pgm_packet *packet, size_t bytes,
+                    int64_t receive_ns, helio_clock clock) {
+    helio_rx_stream_stats *stats = stats_of(stream);
+    helio_count(&stats->packets_received, 1);
+    helio_count(&stats->bytes_received, bytes);
+    if (packet->sequence - packet->trail >= WINDOW_LIMIT) { /* no window is as large */
+        helio_pgm_count_refusal(stream->shared->instance, HELIO_PGM_BAD_SIZE);
+        return;
+    }
+    const uint64_t sequence = helio_sequence_widen(packet->sequence, stream->rxw.known);
+    advance_source(stream, helio_sequence_widen(packet->trail, sequence), clock);
+    const bool is_newest = sequence > stream->newest;
+    if (helio_rxw_look(&stream->rxw, sequence) == HELIO_RXW_DUPLICATE) {
+        helio_count(&stats->duplicates, 1);
+        return;
+    }
+    if (!is_newest && packet->type == HELIO_PGM_TYPE_ODATA)
+        helio_count(&stats->out_of_order, 1);
+    helio_rxw_packet held = {
+        .tsdu = packet->tsdu,
+        .bytes = packet->tsdu_bytes,
+        .is_fragment = packet->options & HELIO_PGM_HAS_FRAGMENT,
+        .receive_ns = receive_ns,
+        .arrival_ns = clock.now_ns,
+    };
+    if (held.is_fragment)
+        held.fragment = packet->fragment;
+    if (is_newest)
+        stream->newest = sequence;
+    take(stream, sequence, &held, clock);
+    if (is_newest && stream->nak.outstanding > 0)
+        helio_nak_on_newest(&stream->nak, sequence, clock.now_ns);
+}
+
+/* ---- SPM, NCF, NAK ---- */
+
+/* Everything missing is given up. */
+static void give_up(helio_rx_stream *stream, helio_rxw_cause cause, helio_clock clock) {
+    helio_rxw *rxw = &stream->rxw;
+    for (uint64_t sequence = rxw->trail; sequence <= rxw->lead; sequence++) {
+        if (helio_rxw_slot_of(rxw, sequence)->state == HELIO_RXW_WAITING) {
+            helio_nak_remove(&stream->nak, sequence);
+            helio_rxw_lose(rxw, sequence, cause);
+        }
+    }
+    if (!stream->is_blocked)
+        drain(stream, clock);
+}
+
+/* Where NAKs go (docs/wire.md 1): the path NLA; the port is the stream's own when the SPM came from it. */
+static void learn_feedback(helio_rx_stream *stream, const helio_pgm_packet *spm,
+                           const helio_address *from) {
+    const bool is_usable = spm->path.family == from->family &&
+                           !helio_address_is_unspecified(&spm->path) &&
+                           !helio_address_is_multicast(&spm->path);
+    stream->feedback = is_usable ? spm->path : *from;
+    stream->feedback.port =
+        from->port == stream->tsi.port ? stream->tsi.port : stream->shared->config.group.port;
+}
+
+static void learn_window(helio_rx_stream *stream, const helio_pgm_packet *spm, helio_clock clock) {
+    helio_rxw *rxw = &stream->rxw;
+    uint64_t lead = helio_sequence_widen(spm->lead, rxw->known);
+    const uint64_t window = spm_window(spm);
+    advance_source(stream, lead + 1 - window, clock);
+    const uint64_t shown = stream->newest > rxw->trail ? stream->newest : rxw->trail;
+    if (lead > shown + rxw->mask)
+        lead = shown + rxw->mask; /* beyond that, data has to show it */
+    if (lead > rxw->known)
+        extend(stream, lead, clock.now_ns);
+    if (spm->options & HELIO_PGM_HAS_FIN) {
+        stream->has_end = true;
+        if (lead > stream->end)
+            stream->end = lead;
+    }
+}
+
+static void on_spm(helio_rx_stream *stream, const helio_pgm_packet *spm, const helio_address *from,
+                   helio_clock clock) {
+    helio_count(&stats_of(stream)->heartbeats_received, 1);
+    helio_count(&stream->shared->instance->heartbeats_received, 1);
+    if (stream->has_spm && !helio_sequence_before(stream->spm_sequence, spm->sequence))
+        return;
+    stream->has_spm = true;
+    stream->spm_sequence = spm->sequence;
+    learn_feedback(stream, spm, from);
+    if (has_window(spm))
+        learn_window(stream, spm, clock);
+    if (spm->options & HELIO_PGM_HAS_RST) {
+        stream->has_end = true;
+        stream->end = stream->rxw.lead;
+        give_up(stream, HELIO_LOST_RESET, clock);
+    }
+}
+
+typedef bool on_request(helio_nak *nak, uint64_t sequence, int64_t now_ns);
+
+/* The source confirmed a request, or another receiver made one. */
+static void on_requests(helio_rx_stream *stream, const helio_pgm_packet *packet, on_request *tell,
+                        int64_t now_ns) {
+    if (stream->nak.outstanding == 0 || (packet->flags & HELIO_PGM_FLAG_PARITY))
+        return;
+    const uint64_t first = helio_sequence_widen(packet->sequence, stream->rxw.known);
+    uint64_t spared = tell(&stream->nak, first, now_ns);
+    for (uint32_t i = 0; i < packet->list_count; i++)
+        spared += tell(&stream->nak, helio_sequence_widen(packet->list[i], first), now_ns);
+    helio_count(&stats_of(stream)->naks_suppressed, spared);
+}
+
+void helio_rx_stream_on_packet(helio_rx_stream *stream, const helio_pgm_packet *packet,
+                               size_t bytes, const helio_address *from, int64_t receive_ns,
+                               helio_clock clock) {
+    helio_rx_stream_stats *stats = stats_of(stream);
+    if (packet->type != HELIO_PGM_TYPE_NAK)
+        stream->heard_ns = clock.now_ns;
+    switch (packet->type) {
+    case HELIO_PGM_TYPE_ODATA:
+    case HELIO_PGM_TYPE_RDATA:
+        on_data(stream, packet, bytes, receive_ns, clock);
+        break;
+    case HELIO_PGM_TYPE_SPM:
+        on_spm(stream, packet, from, clock);
+        break;
+    case HELIO_PGM_TYPE_NCF:
+        helio_count(&stats->nak_confirmations_received, 1);
+        on_requests(stream, packet, helio_nak_on_ncf, clock.now_ns);
+        break;
+    case HELIO_PGM_TYPE_NAK:
+        on_requests(stream, packet, helio_nak_on_foreign_nak, clock.now_ns);
+        break;
+    default: /* POLL: none of ours sends it, and answers are for congestion control */
+        break;
+    }
+    helio_stats_begin(stats);
+    helio_set(&stats->last_activity, (uint64_t)clock.wall_ns);
+    set_window_cells(stream);
+    helio_stats_end(stats);
+}
+
+/* ---- time ---- */
+
+static void send_feedback(helio_rx_stream *stream, const helio_address *to, const void *packet,
+                          size_t length) {
+    const helio_rx_shared *shared = stream->shared;
+    helio_count(&shared->instance->packets_sent, 1);
+    helio_count(&shared->instance->packet_bytes_sent, length);
+    shared->outlet.send(shared->outlet.context, to, packet, length, false);
+}
+
+static helio_pgm_session session_of(const helio_rx_stream *stream) {
+    return (helio_pgm_session){stream->tsi, stream->shared->config.group.port};
+}
+
+static void send_nak(helio_rx_stream *stream, const helio_nak_round *round) {
+    uint32_t sequences[1 + HELIO_PGM_NAK_LIST_MAX];
+    for (size_t i = 0; i < round->ask_count; i++)
+        sequences[i] = (uint32_t)round->asks[i];
+    uint8_t packet[HELIO_PGM_CONTROL_MAX];
+    const helio_pgm_session session = session_of(stream);
+    const size_t length =
+        helio_pgm_encode_nak(packet, &session, HELIO_PGM_TYPE_NAK, sequences, round->ask_count,
+                             &stream->source, &stream->shared->config.group);
+    helio_rx_stream_stats *stats = stats_of(stream);
+    helio_stats_begin(stats);
+    helio_count(&stats->nak_packets_sent, 1);
+    helio_count(&stats->naks_sent, round->ask_count);
+    helio_count(&stats->naks_retried, round->retried);
+    helio_stats_end(stats);
+    helio_count(&stream->shared->instance->nak_packets_sent, 1);
+    helio_count(&stream->shared->instance->naks_sent, round->ask_count);
+    send_feedback(stream, &stream->feedback, packet, length);
+}
+
+/* Asks a source whose data came first to say where it is. */
+static void send_spmr(helio_rx_stream *stream, helio_clock clock) {
+    uint8_t packet[HELIO_PGM_CONTROL_MAX];
+    const helio_pgm_session session = session_of(stream);
+    const size_t length = helio_pgm_encode_spmr(packet, &session);
+    helio_address to = stream->source;
+    if (to.port != stream->tsi.port)
+        to.port = stream->shared->config.group.port;
+    send_feedback(stream, &to, packet, length);
+    stream->spmr_due_ns = clock.now_ns + stream->spmr_interval_ns;
+    if (stream->spmr_interval_ns < SPMR_INTERVAL_MAX_NS)
+        stream->spmr_interval_ns *= 2;
+}
+
+int helio_rx_stream_poll(helio_rx_stream *stream, helio_clock clock) {
+    int work = 0;
+    if (stream->is_blocked) {
+        drain(stream, clock);
+        work += !stream->is_blocked;
+    }
+    if (!stream->has_spm && clock.now_ns >= stream->spmr_due_ns) {
+        send_spmr(stream, clock);
+        work++;
+    }
+    helio_nak_round round;
+    const bool can_ask = stream->feedback.family != 0;
+    bool has_losses = false;
+    for (int i = 0; i < POLL_ROUNDS && stream->nak.outstanding > 0 &&
+                    helio_nak_poll(&stream->nak, can_ask, clock.now_ns, &round);
+         i++) {
+        if (round.ask_count > 0)
+            send_nak(stream, &round);
+        for (size_t k = 0; k < round.loss_count; k++)
+            helio_rxw_lose(&stream->rxw, round.losses[k].sequence, round.losses[k].cause);
+        has_losses |= round.loss_count > 0;
+        work++;
+    }
+    if (has_losses && !stream->is_blocked)
+        drain(stream, clock);
+    if (work > 0) {
+        helio_rx_stream_stats *stats = stats_of(stream);
+        helio_stats_begin(stats);
+        set_window_cells(stream);
+        helio_stats_end(stats);
+    }
+    if (clock.now_ns - stream->heard_ns >= stream->shared->config.stream_expiry_ns)
+        give_up(stream, HELIO_LOST_DEADLINE, clock);
+    return work;
+}
+
+int64_t helio_rx_stream_next_deadline_ns(const helio_rx_stream *stream) {
+    int64_t deadline_ns = helio_nak_next_deadline_ns(&stream->nak);
+    if (!stream->has_spm && stream->spmr_due_ns < deadline_ns)
+        deadline_ns = stream->spmr_due_ns;
+    const int64_t expiry_ns = stream->heard_ns + stream->shared->config.stream_expiry_ns;
+    /* A stream that waits for room outlives its expiry; it has no deadline then. */
+    if (!stream->is_blocked && expiry_ns < deadline_ns)
+        deadline_ns = expiry_ns;
+    return deadline_ns;
+}
+
+helio_rx_stream_state helio_rx_stream_state_of(const helio_rx_stream *stream, helio_clock clock) {
+    const helio_rxw *rxw = &stream->rxw;
+    if (stream->is_blocked || !helio_rxw_is_empty(rxw))
+        return HELIO_RX_STREAM_OPEN;
+    if (stream->has_end && rxw->trail > stream->end)
+        return HELIO_RX_STREAM_CLOSED;
+    return clock.now_ns - stream->heard_ns >= stream->shared->config.stream_expiry_ns
+               ? HELIO_RX_STREAM_SILENT
+               : HELIO_RX_STREAM_OPEN;
+}

@@ -1,0 +1,86 @@
+/* One stream being received: PGM's receiver for one TSI.  It joins the receive window, the asking for what is
+ * missing and the delivery.
+ *
+ * The stream begins at its first packet: after the lead of an SPM, or at the first original data.  It ends when its source said
+ * so (FIN, RST) and everything held is passed on, or when it has been silent for the expiry time.
+ *
+ * No NAK is sent before the first SPM, which says where NAKs go; a stream met by its data asks for an SPM (SPMR).  An SPM's
+ * lead is believed for at most one window beyond what data has shown. */
+#ifndef HELIO_STREAM_RX_STREAM_H
+#define HELIO_STREAM_RX_STREAM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/address.h"
+#include "base/clock.h"
+#include "base/outlet.h"
+#include "base/random.h"
+#include "repair/nak.h"
+#include "stats/stats.h"
+#include "stream/rx_endpoint.h"
+#include "topic/delivery.h"
+#include "topic/subscriptions.h"
+#include "window/rxw.h"
+#include "wire/pgm.h"
+
+/* What the streams of one endpoint share; the endpoint owns it. */
+typedef struct helio_rx_shared {
+    helio_rx_endpoint_config config;
+    helio_outlet outlet;
+    helio_stats *stats;
+    helio_instance_stats *instance;
+    helio_subscriptions subscriptions;
+    helio_random random;
+    uint32_t blocked_streams;
+    int64_t foreign_event_after_ns; /* foreign traffic is an event once a minute */
+} helio_rx_shared;
+
+typedef enum helio_rx_stream_state {
+    HELIO_RX_STREAM_OPEN,
+    HELIO_RX_STREAM_CLOSED, /* its source ended it and all is passed on */
+    HELIO_RX_STREAM_SILENT, /* nothing heard for the expiry time */
+} helio_rx_stream_state;
+
+typedef struct helio_rx_stream {
+    helio_rx_shared *shared;
+    helio_tsi tsi;
+    helio_address source;   /* the IP it was met at; only this one is heard */
+    helio_address feedback; /* where NAKs go; family 0 until the first SPM */
+    helio_stats_object object;
+    helio_rxw rxw;
+    helio_nak nak;
+    helio_delivery delivery;
+    uint64_t newest;       /* newest data received */
+    uint32_t spm_sequence; /* of the newest SPM */
+    bool has_spm;
+    bool is_blocked; /* a sink has no room */
+    bool has_end;    /* FIN or RST */
+    uint64_t end;    /* the last sequence there is */
+    int64_t heard_ns;
+    int64_t spmr_due_ns;
+    int64_t spmr_interval_ns;
+    int64_t conflict_event_after_ns;
+    struct helio_rx_stream *next; /* of the endpoint */
+} helio_rx_stream;
+
+/* Meets a stream by `packet`, an SPM or ODATA from `from`, which is then to be given to on_packet.
+ * 0 or NOMEM; release it with helio_rx_stream_destroy. */
+int helio_rx_stream_create(helio_rx_shared *shared, const helio_pgm_packet *packet,
+                           const helio_address *from, helio_clock clock, helio_rx_stream **out);
+void helio_rx_stream_destroy(helio_rx_stream *stream, helio_clock clock);
+
+/* A packet of this stream's TSI that goes downstream, or a NAK of another receiver, `bytes` long. */
+void helio_rx_stream_on_packet(helio_rx_stream *stream, const helio_pgm_packet *packet,
+                               size_t bytes, const helio_address *from, int64_t receive_ns,
+                               helio_clock clock);
+/* Returns how much was done. */
+int helio_rx_stream_poll(helio_rx_stream *stream, helio_clock clock);
+int64_t helio_rx_stream_next_deadline_ns(const helio_rx_stream *stream);
+helio_rx_stream_state helio_rx_stream_state_of(const helio_rx_stream *stream, helio_clock clock);
+
+/* Says that foreign traffic arrives, at most once a minute. */
+void helio_rx_foreign_event(helio_rx_shared *shared, const helio_address *from, const char *what,
+                            helio_clock clock);
+
+#endif

@@ -1,0 +1,517 @@
+#include "stream/tx_stream.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <heliograph/errors.h>
+
+#include "base/bits.h"
+#include "base/hash.h"
+#include "base/map.h"
+#include "base/sequence.h"
+#include "repair/repairer.h"
+#include "stream/heartbeat.h"
+#include "topic/batcher.h"
+#include "window/txw.h"
+#include "wire/checksum.h"
+#include "wire/pgm.h"
+
+enum {
+    LABELS_BYTES = 464,
+    PACKET_MIN = 548,
+    PACKET_MAX = 65507,
+    WINDOW_MIN = 16,
+    PEERS_DEFAULT = 1024,
+    OPENING_SPMS = 3,
+    POLL_REPAIRS = 32,   /* most repairs sent by one poll */
+    DATA_PER_REPAIR = 2, /* while both wait: two data packets, one repair */
+    ANNOUNCE_CHUNK = 32, /* entries gathered at once */
+};
+
+struct helio_tx_topic {
+    helio_topic_position position;
+    helio_stats_object object;
+    helio_tx_topic *next;
+    uint32_t
+        users; /* add_topic less remove_topic; 0: ended, kept so that its numbers go on if it comes back */
+    uint16_t name_bytes;
+    char name[HELIO_TSDU_TOPIC_NAME_MAX + 1];
+};
+
+struct helio_tx_stream {
+    helio_tx_stream_config config;
+    helio_outlet outlet;
+    helio_stats *stats;
+    helio_instance_stats *instance;
+    helio_stats_object object;
+    char *instance_name;
+    char *endpoint;
+    helio_pgm_session session;
+    bool is_group; /* the group is multicast, so NLAs of NAKs are checked */
+
+    helio_txw txw;
+    helio_repairer repairer;
+    helio_batcher batcher;
+    helio_heartbeat heartbeat;
+    helio_map topics_by_id;
+    helio_tx_topic *topics;
+    uint32_t open_topics;
+
+    uint32_t spm_sequence;
+    bool has_opened;
+    bool is_closed;
+    bool has_news; /* data was sent since the last announcement */
+    uint32_t data_since_repair;
+    int64_t announce_due_ns;
+    int64_t answer_after_ns; /* no SPMR is answered before */
+    int64_t finish_ns;
+};
+
+static helio_tx_stream_stats *stats_of(helio_tx_stream *stream) {
+    return stream->object.record;
+}
+
+/* ---- sending ---- */
+
+static void send_packet(helio_tx_stream *stream, const void *packet, size_t length,
+                        bool is_stable) {
+    helio_count(&stream->instance->packets_sent, 1);
+    helio_count(&stream->instance->packet_bytes_sent, length);
+    stream->outlet.send(stream->outlet.context, NULL, packet, length, is_stable);
+}
+
+static void send_spm(helio_tx_stream *stream) {
+    uint8_t packet[HELIO_PGM_CONTROL_MAX];
+    const helio_pgm_spm spm = {
+        .sequence = stream->spm_sequence++,
+        .trail = (uint32_t)stream->txw.trail,
+        .lead = (uint32_t)stream->txw.lead,
+        .fin = stream->is_closed,
+    };
+    const size_t length =
+        helio_pgm_encode_spm(packet, &stream->session, &spm, &stream->config.address);
+    helio_count(&stats_of(stream)->heartbeats_sent, 1);
+    helio_count(&stream->instance->heartbeats_sent, 1);
+    send_packet(stream, packet, length, false);
+}
+
+static bool is_stable(const helio_tx_stream *stream, uint64_t sequence) {
+    return helio_txw_lifetime(&stream->txw, sequence) >= HELIO_OUTLET_HOLD;
+}
+
+static bool send_repair(helio_tx_stream *stream, helio_clock clock) {
+    uint64_t sequence;
+    if (!helio_repairer_next(&stream->repairer, clock, &sequence))
+        return false;
+    const helio_txw_slot *slot = helio_txw_slot_of(&stream->txw, sequence);
+    uint8_t *packet = helio_txw_packet(&stream->txw, sequence);
+    helio_pgm_make_repair(packet, (uint32_t)stream->txw.trail, slot->payload_sum);
+    helio_count(&stream->instance->retransmits_sent, 1);
+    helio_count(&stream->instance->retransmit_bytes, slot->length);
+    send_packet(stream, packet, slot->length, is_stable(stream, sequence));
+    return true;
+}
+
+/* SPMs before the first data: receivers that are there learn where the stream begins. */
+static int open_stream(helio_tx_stream *stream) {
+    if (stream->has_opened)
+        return 0;
+    stream->has_opened = true;
+    for (int i = 0; i < OPENING_SPMS; i++)
+        send_spm(stream);
+    return OPENING_SPMS;
+}
+
+/* ---- the batcher's door ---- */
+
+static uint8_t *open_packet(void *context, bool is_fragment) {
+    helio_tx_stream *stream = context;
+    open_stream(stream);
+    return helio_txw_open(&stream->txw) +
+           (is_fragment ? HELIO_PGM_FRAGMENT_HEADER : HELIO_PGM_DATA_HEADER);
+}
+
+static void count_data(helio_tx_stream *stream, size_t length) {
+    const helio_txw *txw = &stream->txw;
+    helio_tx_stream_stats *stats = stats_of(stream);
+    const uint64_t first = helio_sequence_start(stream->config.first_sequence);
+    helio_stats_begin(stats);
+    helio_count(&stats->packets_sent, 1);
+    helio_count(&stats->bytes_sent, length);
+    helio_set(&stats->history_packets, helio_txw_count(txw));
+    helio_set(&stats->history_bytes, txw->bytes);
+    helio_set(&stats->history_trimmed, txw->trail - first);
+    helio_set(&stats->window_trail, txw->trail);
+    helio_set(&stats->window_lead, txw->lead);
+    helio_stats_end(stats);
+}
+
+static void close_packet(void *context, size_t bytes, helio_pgm_fragment *fragment,
+                         helio_clock clock) {
+    helio_tx_stream *stream = context;
+    helio_txw *txw = &stream->txw;
+    const uint64_t sequence = txw->lead + 1;
+    uint8_t *packet = helio_txw_packet(txw, sequence);
+    if (fragment && fragment->offset == 0)
+        fragment->first = (uint32_t)sequence;
+    const size_t header = fragment ? HELIO_PGM_FRAGMENT_HEADER : HELIO_PGM_DATA_HEADER;
+    const uint32_t sum = helio_checksum_part(packet + header, bytes);
+    const size_t length = helio_pgm_encode_data(packet, &stream->session, (uint32_t)sequence,
+                                                (uint32_t)txw->trail, fragment, bytes, sum);
+    helio_txw_commit(txw, length, sum);
+    count_data(stream, length);
+    helio_heartbeat_restart(&stream->heartbeat, clock.now_ns);
+    stream->has_news = true;
+    send_packet(stream, packet, length, is_stable(stream, sequence));
+    if (helio_repairer_has_work(&stream->repairer) &&
+        ++stream->data_since_repair >= DATA_PER_REPAIR) {
+        stream->data_since_repair = 0;
+        send_repair(stream, clock);
+    }
+}
+
+/* ---- create, destroy ---- */
+
+static int open_object(helio_tx_stream *stream, helio_clock clock) {
+    char labels[LABELS_BYTES] = "", text[HELIO_ADDRESS_TEXT], tsi[HELIO_TSI_TEXT];
+    helio_stats_label(labels, sizeof labels, "instance", stream->instance_name);
+    helio_stats_label(labels, sizeof labels, "stream", helio_tsi_format(&stream->config.tsi, tsi));
+    helio_stats_label(labels, sizeof labels, "endpoint", stream->endpoint);
+    helio_address address = stream->config.address;
+    address.port = stream->config.tsi.port;
+    helio_stats_label(labels, sizeof labels, "address", helio_address_format(&address, text));
+    return helio_stats_open_object(stream->stats, HELIO_SCOPE_TX_STREAM, labels, clock.wall_ns,
+                                   &stream->object);
+}
+
+static bool is_valid(const helio_tx_stream_config *config) {
+    return config->max_packet_bytes >= PACKET_MIN && config->max_packet_bytes <= PACKET_MAX &&
+           config->window_packets <= (UINT32_C(1) << 30) &&
+           config->address.family == config->group.family &&
+           (config->address.family == 4 || config->address.family == 6) &&
+           config->heartbeat_min_ns > 0 && config->ambient_interval_ns > 0 &&
+           config->announce_interval_ns > 0;
+}
+
+static int init_parts(helio_tx_stream *stream, helio_clock clock) {
+    const helio_tx_stream_config *config = &stream->config;
+    uint64_t capacity = config->window_packets < WINDOW_MIN ? WINDOW_MIN : config->window_packets;
+    capacity = helio_round_up_power_of_two(capacity);
+    int error = open_object(stream, clock);
+    if (!error)
+        error = helio_map_init(&stream->topics_by_id, 8);
+    if (!error)
+        error = helio_txw_init(&stream->txw, capacity, config->max_packet_bytes,
+                               helio_sequence_start(config->first_sequence));
+    if (error)
+        return error;
+    char tsi[HELIO_TSI_TEXT];
+    const helio_repairer_config repairer = {
+        .stats = stream->stats,
+        .instance = stream->instance_name,
+        .stream = helio_tsi_format(&config->tsi, tsi),
+        .max_peers = config->max_peers ? config->max_peers : PEERS_DEFAULT,
+        .linger_ns = config->repair_linger_ns,
+    };
+    return helio_repairer_init(&stream->repairer, &repairer, &stream->txw, stats_of(stream));
+}
+
+int helio_tx_stream_create(const helio_tx_stream_config *config, helio_outlet outlet,
+                           helio_stats *stats, helio_instance_stats *instance, helio_clock clock,
+                           helio_tx_stream **out) {
+    if (!is_valid(config))
+        return HELIO_ERR_OPTION;
+    helio_tx_stream *stream = calloc(1, sizeof *stream);
+    if (!stream)
+        return HELIO_ERR_NOMEM;
+    stream->config = *config;
+    stream->outlet = outlet;
+    stream->stats = stats;
+    stream->instance = instance;
+    stream->session = (helio_pgm_session){config->tsi, config->destination_port};
+    stream->is_group = helio_address_is_multicast(&config->group);
+    stream->instance_name = strdup(config->instance ? config->instance : "");
+    stream->endpoint = strdup(config->endpoint ? config->endpoint : "");
+    const int error =
+        stream->instance_name && stream->endpoint ? init_parts(stream, clock) : HELIO_ERR_NOMEM;
+    helio_count(&instance->tx_streams, 1);
+    helio_count(&instance->memory_used, helio_txw_memory(&stream->txw));
+    if (error) {
+        helio_tx_stream_destroy(stream, clock);
+        return error;
+    }
+    const helio_packet_door door = {stream, open_packet, close_packet};
+    helio_batcher_init(&stream->batcher, door, config->max_packet_bytes - HELIO_PGM_DATA_HEADER,
+                       instance);
+    helio_heartbeat_init(&stream->heartbeat, config->heartbeat_min_ns, config->heartbeat_max_ns,
+                         config->ambient_interval_ns, clock.now_ns);
+    stream->announce_due_ns = clock.now_ns + config->announce_interval_ns;
+    stream->answer_after_ns = clock.now_ns;
+    *out = stream;
+    return 0;
+}
+
+void helio_tx_stream_destroy(helio_tx_stream *stream, helio_clock clock) {
+    if (!stream)
+        return;
+    helio_count(&stream->instance->tx_streams, (uint64_t)-1);
+    helio_count(&stream->instance->transmitters, (uint64_t) - (int64_t)stream->open_topics);
+    helio_count(&stream->instance->memory_used,
+                (uint64_t) - (int64_t)helio_txw_memory(&stream->txw));
+    while (stream->topics) {
+        helio_tx_topic *topic = stream->topics;
+        stream->topics = topic->next;
+        helio_stats_close_object(stream->stats, &topic->object, clock.wall_ns);
+        free(topic);
+    }
+    if (stream->repairer.queue)
+        helio_repairer_fini(&stream->repairer, clock);
+    helio_map_fini(&stream->topics_by_id);
+    helio_txw_fini(&stream->txw);
+    helio_stats_close_object(stream->stats, &stream->object, clock.wall_ns);
+    free(stream->instance_name);
+    free(stream->endpoint);
+    free(stream);
+}
+
+/* ---- topics ---- */
+
+static helio_tsdu_topic entry_of(const helio_tx_topic *topic) {
+    return (helio_tsdu_topic){
+        .topic_id = topic->position.id,
+        .next_message = topic->position.next_message,
+        .name = topic->name,
+        .name_bytes = topic->name_bytes,
+    };
+}
+
+/* Opens the statistics of a topic that is new or has come back. */
+static int open_topic(helio_tx_stream *stream, helio_tx_topic *topic, helio_clock clock) {
+    char labels[LABELS_BYTES] = "", tsi[HELIO_TSI_TEXT];
+    helio_stats_label(labels, sizeof labels, "instance", stream->instance_name);
+    helio_stats_label(labels, sizeof labels, "topic", topic->name);
+    helio_stats_label(labels, sizeof labels, "stream", helio_tsi_format(&stream->config.tsi, tsi));
+    helio_stats_label(labels, sizeof labels, "endpoint", stream->endpoint);
+    const int error = helio_stats_open_object(stream->stats, HELIO_SCOPE_TRANSMITTER, labels,
+                                              clock.wall_ns, &topic->object);
+    if (error)
+        return error;
+    topic->position.stats = topic->object.record;
+    topic->position.batch_latency = topic->object.histogram[HELIO_TRANSMITTER_BATCH_LATENCY];
+    helio_set(&topic->position.stats->next_message, topic->position.next_message);
+    stream->open_topics++;
+    helio_count(&stream->instance->transmitters, 1);
+    const helio_tsdu_topic entry = entry_of(topic);
+    helio_batcher_announce(&stream->batcher, &entry, 1, 0, clock);
+    return 0;
+}
+
+int helio_tx_stream_add_topic(helio_tx_stream *stream, const char *name, helio_clock clock,
+                              helio_tx_topic **out) {
+    const size_t length = strlen(name);
+    if (stream->is_closed)
+        return HELIO_ERR_CLOSED;
+    if (length == 0 || length > HELIO_TSDU_TOPIC_NAME_MAX)
+        return HELIO_ERR_TOPIC;
+    const uint64_t id = helio_hash_fnv1a(name, length);
+    helio_tx_topic *topic = helio_map_get(&stream->topics_by_id, id);
+    if (topic && strcmp(topic->name, name) != 0)
+        return HELIO_ERR_TOPIC;
+    if (!topic) {
+        topic = calloc(1, sizeof *topic);
+        if (!topic || helio_map_put(&stream->topics_by_id, id, topic)) {
+            free(topic);
+            return HELIO_ERR_NOMEM;
+        }
+        topic->position.id = id;
+        topic->name_bytes = (uint16_t)length;
+        memcpy(topic->name, name, length);
+        topic->next = stream->topics;
+        stream->topics = topic;
+    }
+    if (topic->users == 0) {
+        const int error = open_topic(stream, topic, clock);
+        if (error)
+            return error;
+    }
+    topic->users++;
+    *out = topic;
+    return 0;
+}
+
+void helio_tx_stream_remove_topic(helio_tx_stream *stream, helio_tx_topic *topic,
+                                  helio_clock clock) {
+    if (--topic->users > 0)
+        return;
+    helio_batcher_flush(&stream->batcher, clock);
+    const helio_tsdu_topic entry = entry_of(topic);
+    helio_batcher_announce(&stream->batcher, &entry, 1, HELIO_TSDU_FLAG_CLOSING, clock);
+    helio_stats_close_object(stream->stats, &topic->object, clock.wall_ns);
+    topic->object = (helio_stats_object){0};
+    topic->position.stats = NULL;
+    stream->open_topics--;
+    helio_count(&stream->instance->transmitters, (uint64_t)-1);
+}
+
+bool helio_tx_stream_has_topics(const helio_tx_stream *stream) {
+    return stream->open_topics > 0;
+}
+
+static void announce_all(helio_tx_stream *stream, helio_clock clock) {
+    helio_tsdu_topic entries[ANNOUNCE_CHUNK];
+    size_t count = 0;
+    helio_batcher_flush(&stream->batcher, clock); /* the entries are to include what is open */
+    for (const helio_tx_topic *topic = stream->topics; topic; topic = topic->next) {
+        if (topic->users == 0)
+            continue;
+        entries[count++] = entry_of(topic);
+        if (count == ANNOUNCE_CHUNK) {
+            helio_batcher_announce(&stream->batcher, entries, count, 0, clock);
+            count = 0;
+        }
+    }
+    helio_batcher_announce(&stream->batcher, entries, count, 0, clock);
+    stream->has_news = false; /* an announcement alone is no news */
+    stream->announce_due_ns = clock.now_ns + stream->config.announce_interval_ns;
+}
+
+/* ---- messages ---- */
+
+int helio_tx_stream_append(helio_tx_stream *stream, helio_tx_topic *topic, const void *data,
+                           size_t length, int64_t submit_ns, helio_clock clock) {
+    if (length > stream->config.max_message_bytes)
+        return HELIO_ERR_SIZE;
+    if (stream->is_closed)
+        return HELIO_ERR_CLOSED;
+    helio_batcher_append(&stream->batcher, &topic->position, data, length, submit_ns, clock);
+    return 0;
+}
+
+void helio_tx_stream_flush(helio_tx_stream *stream, helio_clock clock) {
+    helio_batcher_flush(&stream->batcher, clock);
+}
+
+/* ---- what receivers say ---- */
+
+static void confirm(helio_tx_stream *stream, const helio_pgm_packet *nak) {
+    uint32_t sequences[1 + HELIO_PGM_NAK_LIST_MAX] = {nak->sequence};
+    memcpy(sequences + 1, nak->list, nak->list_count * sizeof nak->list[0]);
+    uint8_t packet[HELIO_PGM_CONTROL_MAX];
+    const size_t length =
+        helio_pgm_encode_nak(packet, &stream->session, HELIO_PGM_TYPE_NCF, sequences,
+                             1 + nak->list_count, &nak->source, &nak->group);
+    helio_count(&stats_of(stream)->nak_confirmations_sent, 1);
+    send_packet(stream, packet, length, false);
+}
+
+static void on_nak(helio_tx_stream *stream, const helio_pgm_packet *nak, const helio_address *from,
+                   helio_clock clock) {
+    if (stream->is_group && (!helio_address_same_ip(&nak->source, &stream->config.address) ||
+                             !helio_address_same_ip(&nak->group, &stream->config.group))) {
+        helio_pgm_count_refusal(stream->instance, HELIO_PGM_BAD_ADDRESS);
+        return;
+    }
+    if (nak->flags & HELIO_PGM_FLAG_PARITY) { /* none was offered */
+        helio_pgm_count_refusal(stream->instance, HELIO_PGM_BAD_OPTIONS);
+        return;
+    }
+    size_t naks;
+    if (helio_repairer_on_nak(&stream->repairer, nak, from, clock, &naks))
+        confirm(stream, nak);
+    helio_count(&stream->instance->nak_packets_received, 1);
+    helio_count(&stream->instance->naks_received, naks);
+}
+
+static void on_spmr(helio_tx_stream *stream, helio_clock clock) {
+    helio_count(&stats_of(stream)->heartbeat_requests_received, 1);
+    if (clock.now_ns < stream->answer_after_ns)
+        return;
+    stream->answer_after_ns = clock.now_ns + stream->config.heartbeat_min_ns;
+    open_stream(stream);
+    send_spm(stream);
+}
+
+void helio_tx_stream_on_packet(helio_tx_stream *stream, const void *datagram, size_t length,
+                               const helio_address *from, helio_clock clock) {
+    helio_count(&stream->instance->packets_received, 1);
+    helio_count(&stream->instance->packet_bytes_received, length);
+    helio_pgm_packet packet;
+    const helio_pgm_refusal refusal = helio_pgm_decode(datagram, length, &packet);
+    if (refusal) {
+        helio_pgm_count_refusal(stream->instance, refusal);
+        return;
+    }
+    const bool is_mine = helio_tsi_equal(&packet.tsi, &stream->config.tsi);
+    if (is_mine && packet.type == HELIO_PGM_TYPE_NAK)
+        on_nak(stream, &packet, from, clock);
+    else if (is_mine && packet.type == HELIO_PGM_TYPE_SPMR)
+        on_spmr(stream, clock);
+    else
+        helio_count(&stream->instance->unknown_session_packets, 1);
+}
+
+/* ---- time ---- */
+
+int helio_tx_stream_poll(helio_tx_stream *stream, helio_clock clock) {
+    int sent = open_stream(stream);
+    if (stream->has_news && !stream->is_closed && clock.now_ns >= stream->announce_due_ns) {
+        announce_all(stream, clock);
+        sent++;
+    }
+    if (helio_heartbeat_poll(&stream->heartbeat, clock.now_ns)) {
+        send_spm(stream);
+        sent++;
+    }
+    for (int i = 0; i < POLL_REPAIRS && send_repair(stream, clock); i++)
+        sent++;
+    return sent;
+}
+
+int64_t helio_tx_stream_next_deadline_ns(const helio_tx_stream *stream) {
+    if (!stream->has_opened || helio_repairer_has_work(&stream->repairer))
+        return 0;
+    int64_t deadline_ns = helio_heartbeat_next_deadline_ns(&stream->heartbeat);
+    if (stream->has_news && !stream->is_closed && stream->announce_due_ns < deadline_ns)
+        deadline_ns = stream->announce_due_ns;
+    if (stream->is_closed && stream->finish_ns < deadline_ns)
+        deadline_ns = stream->finish_ns;
+    return deadline_ns;
+}
+
+void helio_tx_stream_close(helio_tx_stream *stream, helio_clock clock) {
+    if (stream->is_closed)
+        return;
+    open_stream(stream);
+    for (helio_tx_topic *topic = stream->topics; topic; topic = topic->next) {
+        if (topic->users > 0) {
+            topic->users = 1;
+            helio_tx_stream_remove_topic(stream, topic, clock);
+        }
+    }
+    stream->is_closed = true;
+    stream->finish_ns = clock.now_ns + stream->config.linger_ns;
+    send_spm(stream);
+    helio_heartbeat_restart(&stream->heartbeat, clock.now_ns);
+}
+
+bool helio_tx_stream_is_finished(const helio_tx_stream *stream, helio_clock clock) {
+    return stream->is_closed && clock.now_ns >= stream->finish_ns;
+}
+
+/* ---- looking ---- */
+
+const helio_tsi *helio_tx_stream_tsi(const helio_tx_stream *stream) {
+    return &stream->config.tsi;
+}
+
+helio_stats_object *helio_tx_stream_object(helio_tx_stream *stream) {
+    return &stream->object;
+}
+
+helio_stats_object *helio_tx_topic_object(helio_tx_topic *topic) {
+    return &topic->object;
+}
+
+const char *helio_tx_topic_name(const helio_tx_topic *topic) {
+    return topic->name;
+}

@@ -1,0 +1,93 @@
+/* A stream being sent: PGM's source.  It numbers packets, keeps them for repair, answers NAKs and SPMRs and sends SPMs.
+ *
+ * Messages are appended to the open packet, which is closed when it is full, when the topic changes, or by flush; there is no
+ * batching delay.  NCFs leave at once, SPMs before data, and while data flows repairs get at least a third of the packets.
+ *
+ * It opens with three SPMs of an empty window, so that receivers already there miss nothing.  After the last topic was removed
+ * and close was called it goes on answering for the linger time.
+ *
+ * One thread uses it.  It knows nothing of sockets, threads or clocks.  Times are ns. */
+#ifndef HELIO_STREAM_TX_STREAM_H
+#define HELIO_STREAM_TX_STREAM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/address.h"
+#include "base/clock.h"
+#include "base/outlet.h"
+#include "base/tsi.h"
+#include "stats/stats.h"
+
+typedef struct helio_tx_stream helio_tx_stream;
+typedef struct helio_tx_topic helio_tx_topic;
+
+typedef struct helio_tx_stream_config {
+    const char *instance;      /* label of the statistics; copied, as all texts here */
+    const char *endpoint;      /* label */
+    helio_tsi tsi;             /* port: the UDP port of the stream's own socket */
+    uint16_t destination_port; /* port of the endpoint */
+    helio_address address;     /* this source's unicast IP: path NLA of SPMs, source NLA of NAKs */
+    helio_address
+        group; /* group, or for unicast the first destination: group NLA.  NLAs of NAKs are checked
+                                   against `address` and `group` only when `group` is multicast */
+    uint32_t first_sequence;    /* number of the first data packet; usually 0 */
+    uint32_t max_packet_bytes;  /* largest PGM packet: mtu - 28; 548 to 65507 */
+    uint32_t window_packets;    /* history; rounded up to a power of two, at least 16 */
+    uint32_t max_message_bytes; /* at most 2^30 */
+    uint32_t max_peers;         /* most receivers with statistics of their own; 0: 1024 */
+    int64_t linger_ns;
+    int64_t heartbeat_min_ns;
+    int64_t heartbeat_max_ns;
+    int64_t ambient_interval_ns;
+    int64_t announce_interval_ns;
+    int64_t repair_linger_ns;
+} helio_tx_stream_config;
+
+/* Creates a stream and opens its statistics object (scope tx_stream); release it with helio_tx_stream_destroy.
+ * `instance` gets the instance-wide counts, tx_streams, transmitters and memory_used included.  Errors: NOMEM, OPTION. */
+int helio_tx_stream_create(const helio_tx_stream_config *config, helio_outlet outlet,
+                           helio_stats *stats, helio_instance_stats *instance, helio_clock clock,
+                           helio_tx_stream **out);
+/* Frees everything at once, topics included; says nothing to receivers.  Accepts NULL. */
+void helio_tx_stream_destroy(helio_tx_stream *stream, helio_clock clock);
+
+/* Opens a topic, announces it and opens its statistics object (scope transmitter).  A name that is open already gives the
+ * same topic again, to be removed as often.  Errors: TOPIC (empty, longer than 255 bytes, or its identifier is
+ * another topic's), NOMEM, CLOSED. */
+int helio_tx_stream_add_topic(helio_tx_stream *stream, const char *name, helio_clock clock,
+                              helio_tx_topic **out);
+/* Sends what is open, tells receivers the topic's end and total, and frees the topic. */
+void helio_tx_stream_remove_topic(helio_tx_stream *stream, helio_tx_topic *topic,
+                                  helio_clock clock);
+bool helio_tx_stream_has_topics(const helio_tx_stream *stream);
+
+/* Puts one message into packets and sends those that are full.  `submit_ns` is wall clock.  The data is copied.
+ * Errors: SIZE, CLOSED. */
+int helio_tx_stream_append(helio_tx_stream *stream, helio_tx_topic *topic, const void *data,
+                           size_t length, int64_t submit_ns, helio_clock clock);
+/* Sends the open packet, if any.  Call it when there is nothing more to append. */
+void helio_tx_stream_flush(helio_tx_stream *stream, helio_clock clock);
+
+/* A datagram came to the stream's socket (NAK, SPMR; anything else is counted and refused). */
+void helio_tx_stream_on_packet(helio_tx_stream *stream, const void *packet, size_t length,
+                               const helio_address *from, helio_clock clock);
+/* Sends repairs (a bounded number), SPMs and announcements that are due.  Returns how many packets were sent. */
+int helio_tx_stream_poll(helio_tx_stream *stream, helio_clock clock);
+/* When poll has something to do: 0 when it has now, HELIO_NEVER when nothing is to come. */
+int64_t helio_tx_stream_next_deadline_ns(const helio_tx_stream *stream);
+
+/* Removes the topics left, says FIN and starts to linger.  Nothing can be appended afterwards. */
+void helio_tx_stream_close(helio_tx_stream *stream, helio_clock clock);
+/* The linger time is over (and the stream can be destroyed without harm to anybody). */
+bool helio_tx_stream_is_finished(const helio_tx_stream *stream, helio_clock clock);
+
+const helio_tsi *helio_tx_stream_tsi(const helio_tx_stream *stream);
+/* Scope tx_stream. */
+helio_stats_object *helio_tx_stream_object(helio_tx_stream *stream);
+/* Scope transmitter.  The protocol counts everything there but queue_bytes and send_latency. */
+helio_stats_object *helio_tx_topic_object(helio_tx_topic *topic);
+const char *helio_tx_topic_name(const helio_tx_topic *topic);
+
+#endif

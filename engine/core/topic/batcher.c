@@ -1,0 +1,143 @@
+#include "topic/batcher.h"
+
+#include <string.h>
+
+void helio_batcher_init(helio_batcher *batcher, helio_packet_door door, size_t tsdu_bytes,
+                        helio_instance_stats *instance) {
+    *batcher = (helio_batcher){.door = door, .instance = instance, .tsdu_bytes = tsdu_bytes};
+}
+
+static uint32_t closed_after(int64_t submit_ns, int64_t wall_ns) {
+    const int64_t after_ns = wall_ns - submit_ns;
+    return after_ns <= 0 ? 0 : after_ns >= UINT32_MAX ? UINT32_MAX : (uint32_t)after_ns;
+}
+
+static void count_messages(helio_batcher *batcher, helio_topic_position *topic, uint64_t messages,
+                           uint64_t bytes, uint64_t packets) {
+    helio_transmitter_stats *stats = topic->stats;
+    helio_stats_begin(stats);
+    helio_count(&stats->messages_sent, messages);
+    helio_count(&stats->bytes_sent, bytes);
+    helio_count(&stats->packets_sent, packets);
+    helio_set(&stats->next_message, topic->next_message);
+    helio_stats_end(stats);
+    helio_count(&batcher->instance->messages_sent, messages);
+    helio_count(&batcher->instance->bytes_sent, bytes);
+}
+
+void helio_batcher_flush(helio_batcher *batcher, helio_clock clock) {
+    if (!batcher->tsdu)
+        return;
+    helio_topic_position *topic = batcher->topic;
+    helio_tsdu_encode(batcher->tsdu,
+                      &(helio_tsdu_header){
+                          .kind = HELIO_TSDU_KIND_MESSAGES,
+                          .count = (uint16_t)batcher->count,
+                          .topic_id = topic->id,
+                          .first_message = topic->next_message,
+                          .submit_ns = batcher->submit_ns,
+                          .closed_after_ns = closed_after(batcher->submit_ns, clock.wall_ns),
+                      });
+    topic->next_message += batcher->count;
+    batcher->tsdu = NULL;
+    batcher->door.close(batcher->door.context, batcher->used, NULL, clock);
+    count_messages(batcher, topic, batcher->count, batcher->body_bytes, 1);
+    helio_record(topic->batch_latency, clock.wall_ns - batcher->submit_ns, 1);
+}
+
+/* Copies the batch's bytes from `offset` on, of which head_bytes are in `head` and the rest in `data`. */
+static void copy_part(uint8_t *to, const uint8_t *head, size_t head_bytes, const uint8_t *data,
+                      size_t offset, size_t bytes) {
+    if (offset < head_bytes) {
+        const size_t part = head_bytes - offset < bytes ? head_bytes - offset : bytes;
+        memcpy(to, head + offset, part);
+        to += part;
+        offset += part;
+        bytes -= part;
+    }
+    if (bytes > 0)
+        memcpy(to, data + (offset - head_bytes), bytes);
+}
+
+static void send_fragments(helio_batcher *batcher, helio_topic_position *topic, const uint8_t *data,
+                           size_t length, int64_t submit_ns, helio_clock clock) {
+    uint8_t head[HELIO_TSDU_HEADER + HELIO_TSDU_EXTENDED_HEADER];
+    helio_tsdu_encode(head, &(helio_tsdu_header){
+                                .kind = HELIO_TSDU_KIND_MESSAGES,
+                                .count = 1,
+                                .topic_id = topic->id,
+                                .first_message = topic->next_message,
+                                .submit_ns = submit_ns,
+                                .closed_after_ns = closed_after(submit_ns, clock.wall_ns),
+                            });
+    const size_t head_bytes =
+        HELIO_TSDU_HEADER + helio_tsdu_encode_message_header(head + HELIO_TSDU_HEADER, length);
+    const size_t total = head_bytes + length;
+    const size_t part_max =
+        batcher->tsdu_bytes - (HELIO_PGM_FRAGMENT_HEADER - HELIO_PGM_DATA_HEADER);
+    helio_pgm_fragment fragment = {.length = (uint32_t)total};
+    uint64_t packets = 0;
+    for (size_t offset = 0; offset < total; packets++) {
+        const size_t part = total - offset < part_max ? total - offset : part_max;
+        uint8_t *tsdu = batcher->door.open(batcher->door.context, true);
+        copy_part(tsdu, head, head_bytes, data, offset, part);
+        fragment.offset = (uint32_t)offset;
+        batcher->door.close(batcher->door.context, part, &fragment, clock);
+        offset += part;
+    }
+    topic->next_message++;
+    count_messages(batcher, topic, 1, length, packets);
+    helio_count(&topic->stats->fragmented_messages, 1);
+    helio_record(topic->batch_latency, clock.wall_ns - submit_ns, packets);
+}
+
+void helio_batcher_append(helio_batcher *batcher, helio_topic_position *topic, const void *data,
+                          size_t length, int64_t submit_ns, helio_clock clock) {
+    const size_t header = helio_tsdu_message_header_bytes(length);
+    const size_t needed = header + length;
+    if (batcher->tsdu && (batcher->topic != topic || needed > batcher->tsdu_bytes - batcher->used ||
+                          batcher->count == HELIO_TSDU_COUNT_MAX))
+        helio_batcher_flush(batcher, clock);
+    if (!batcher->tsdu) {
+        if (needed > batcher->tsdu_bytes - HELIO_TSDU_HEADER) {
+            send_fragments(batcher, topic, data, length, submit_ns, clock);
+            return;
+        }
+        batcher->tsdu = batcher->door.open(batcher->door.context, false);
+        batcher->topic = topic;
+        batcher->used = HELIO_TSDU_HEADER;
+        batcher->count = 0;
+        batcher->body_bytes = 0;
+        batcher->submit_ns = submit_ns;
+    }
+    uint8_t *at = batcher->tsdu + batcher->used;
+    helio_tsdu_encode_message_header(at, length);
+    if (length > 0)
+        memcpy(at + header, data, length);
+    batcher->used += needed;
+    batcher->count++;
+    batcher->body_bytes += length;
+    if (submit_ns < batcher->submit_ns)
+        batcher->submit_ns = submit_ns;
+}
+
+void helio_batcher_announce(helio_batcher *batcher, const helio_tsdu_topic *topics, size_t count,
+                            uint8_t flags, helio_clock clock) {
+    helio_batcher_flush(batcher, clock);
+    for (size_t i = 0; i < count;) {
+        uint8_t *tsdu = batcher->door.open(batcher->door.context, false);
+        size_t used = HELIO_TSDU_HEADER;
+        uint16_t entries = 0;
+        for (; i < count && entries < HELIO_TSDU_COUNT_MAX &&
+               HELIO_TSDU_ENTRY_HEADER + topics[i].name_bytes <= batcher->tsdu_bytes - used;
+             i++, entries++)
+            used += helio_tsdu_encode_topic(tsdu + used, &topics[i]);
+        helio_tsdu_encode(tsdu, &(helio_tsdu_header){
+                                    .kind = HELIO_TSDU_KIND_TOPICS,
+                                    .flags = flags,
+                                    .count = entries,
+                                    .submit_ns = clock.wall_ns,
+                                });
+        batcher->door.close(batcher->door.context, used, NULL, clock);
+    }
+}

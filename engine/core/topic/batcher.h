@@ -1,0 +1,63 @@
+/* Packing messages into packets.
+ *
+ * Messages of one topic collect in the open packet, in place.  It is closed when the next message does not fit or is of
+ * another topic, or by flush.  A message that does not fit a packet of its own is sent at once as a batch of one message in
+ * fragments (OPT_FRAGMENT), consecutive packets.
+ *
+ * The batcher knows packets only through its door, and no sequence numbers, sockets, threads or clocks. */
+#ifndef HELIO_TOPIC_BATCHER_H
+#define HELIO_TOPIC_BATCHER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "stats/stats.h"
+#include "wire/pgm.h"
+#include "wire/tsdu.h"
+
+/* Where packets come from and go. */
+typedef struct helio_packet_door {
+    void *context;
+    /* Memory for the TSDU of the next packet, at least the batcher's tsdu_bytes (less HELIO_PGM_FRAGMENT_HEADER -
+     * HELIO_PGM_DATA_HEADER for a fragment).  Stays valid until close. */
+    uint8_t *(*open)(void *context, bool is_fragment);
+    /* The packet is complete: `bytes` of TSDU.  `fragment` NULL: a whole batch; else its `first` is to be set to the
+     * sequence of this packet when its offset is 0, and is handed unchanged to the rest. */
+    void (*close)(void *context, size_t bytes, helio_pgm_fragment *fragment, helio_clock clock);
+} helio_packet_door;
+
+/* A topic's place in its stream. */
+typedef struct helio_topic_position {
+    uint64_t id;
+    uint64_t next_message;
+    helio_transmitter_stats *stats;
+    helio_hdr *batch_latency; /* may be NULL */
+} helio_topic_position;
+
+typedef struct helio_batcher {
+    helio_packet_door door;
+    helio_instance_stats *instance;
+    size_t tsdu_bytes; /* of a packet without options */
+    /* the open packet */
+    uint8_t *tsdu; /* NULL: none is open */
+    helio_topic_position *topic;
+    size_t used;
+    uint32_t count;
+    uint64_t body_bytes;
+    int64_t submit_ns; /* of the oldest message */
+} helio_batcher;
+
+void helio_batcher_init(helio_batcher *batcher, helio_packet_door door, size_t tsdu_bytes,
+                        helio_instance_stats *instance);
+/* Puts in one message, at most 2^30 bytes. */
+void helio_batcher_append(helio_batcher *batcher, helio_topic_position *topic, const void *data,
+                          size_t length, int64_t submit_ns, helio_clock clock);
+/* Closes the open packet, if any. */
+void helio_batcher_flush(helio_batcher *batcher, helio_clock clock);
+/* Sends a TOPICS batch of these entries (after what is open), in as many packets as it takes. */
+void helio_batcher_announce(helio_batcher *batcher, const helio_tsdu_topic *topics, size_t count,
+                            uint8_t flags, helio_clock clock);
+
+#endif

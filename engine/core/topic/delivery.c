@@ -1,0 +1,421 @@
+#include "topic/delivery.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <heliograph/errors.h>
+
+enum {
+    CHUNK = 128, /* messages handed over at once */
+    LABELS_BYTES = 464,
+};
+
+/* A topic as one subscription gets it from this stream. */
+struct helio_delivery_topic {
+    helio_subscription *subscription;
+    helio_delivery_topic *next; /* another subscription to the same topic */
+    uint64_t expected;          /* number of the next message */
+    bool has_joined;            /* expected is known */
+    bool is_complete;           /* wanted since before the stream's first packet */
+    bool is_met;                /* the sink knows the stream, the object is open */
+    bool has_conflict;          /* told already */
+    uint32_t stream;
+    helio_stats_object object;
+};
+
+int helio_delivery_init(helio_delivery *delivery, helio_subscriptions *shared, const helio_tsi *tsi,
+                        bool is_complete) {
+    *delivery = (helio_delivery){.shared = shared, .tsi = *tsi, .is_complete = is_complete};
+    int error = helio_map_init(&delivery->topics, 8);
+    if (error)
+        return error;
+    helio_reassembly_init(&delivery->reassembly, (size_t)shared->max_message_bytes + UINT16_MAX);
+    for (helio_subscription *s = shared->first; s && !error; s = s->next)
+        error = helio_delivery_add(delivery, s);
+    if (error)
+        helio_delivery_fini(delivery, (helio_clock){0});
+    return error;
+}
+
+static helio_receiver_stats *stats_of(helio_delivery_topic *topic) {
+    return topic->object.record;
+}
+
+static void end_topic(helio_delivery *delivery, helio_delivery_topic *topic, helio_clock clock) {
+    const helio_sink *sink = &topic->subscription->sink;
+    if (topic->is_met && sink->on_stream_end)
+        sink->on_stream_end(sink->context, topic->stream);
+    helio_stats_close_object(delivery->shared->stats, &topic->object, clock.wall_ns);
+    free(topic);
+}
+
+void helio_delivery_fini(helio_delivery *delivery, helio_clock clock) {
+    for (size_t i = 0; i < delivery->topics.capacity; i++) {
+        helio_delivery_topic *topic = delivery->topics.entries[i].value;
+        while (topic) {
+            helio_delivery_topic *next = topic->next;
+            end_topic(delivery, topic, clock);
+            topic = next;
+        }
+    }
+    helio_map_fini(&delivery->topics);
+    helio_reassembly_fini(&delivery->reassembly);
+}
+
+int helio_delivery_add(helio_delivery *delivery, helio_subscription *subscription) {
+    helio_delivery_topic *topic = calloc(1, sizeof *topic);
+    if (!topic)
+        return HELIO_ERR_NOMEM;
+    topic->subscription = subscription;
+    topic->is_complete = delivery->is_complete;
+    topic->next = helio_map_get(&delivery->topics, subscription->id);
+    const int error = helio_map_put(&delivery->topics, subscription->id, topic);
+    if (error)
+        free(topic);
+    return error;
+}
+
+void helio_delivery_remove(helio_delivery *delivery, helio_subscription *subscription,
+                           helio_clock clock) {
+    helio_delivery_topic *head = helio_map_get(&delivery->topics, subscription->id);
+    helio_delivery_topic **link = &head;
+    while (*link && (*link)->subscription != subscription)
+        link = &(*link)->next;
+    helio_delivery_topic *topic = *link;
+    if (!topic)
+        return;
+    *link = topic->next;
+    if (head)
+        helio_map_put(&delivery->topics, subscription->id,
+                      head); /* the key is there: cannot fail */
+    else
+        helio_map_remove(&delivery->topics, subscription->id);
+    end_topic(delivery, topic, clock);
+}
+
+/* ---- one topic of one subscription ---- */
+
+/* Opens the statistics and tells the sink, at the first sign of the topic. */
+static bool meet(helio_delivery *delivery, helio_delivery_topic *topic, helio_clock clock) {
+    if (topic->is_met)
+        return true;
+    helio_subscription *subscription = topic->subscription;
+    const helio_subscriptions *shared = delivery->shared;
+    char labels[LABELS_BYTES] = "", stream[HELIO_TSI_TEXT];
+    helio_stats_label(labels, sizeof labels, "instance", shared->instance_name);
+    helio_stats_label(labels, sizeof labels, "topic", subscription->name);
+    helio_stats_label(labels, sizeof labels, "stream", helio_tsi_format(&delivery->tsi, stream));
+    helio_stats_label(labels, sizeof labels, "endpoint", shared->endpoint);
+    if (helio_stats_open_object(shared->stats, HELIO_SCOPE_RECEIVER, labels, clock.wall_ns,
+                                &topic->object))
+        return false;
+    topic->is_met = true;
+    topic->stream = subscription->streams++;
+    if (subscription->sink.on_stream)
+        subscription->sink.on_stream(subscription->sink.context, topic->stream, &delivery->tsi,
+                                     &topic->object);
+    return true;
+}
+
+/* Messages from the one expected up to `number` will not come. */
+static void lose_up_to(helio_delivery *delivery, helio_delivery_topic *topic, uint64_t number,
+                       helio_clock clock) {
+    const uint64_t first = topic->expected, count = number - first;
+    helio_receiver_stats *stats = stats_of(topic);
+    topic->expected = number;
+    helio_stats_begin(stats);
+    helio_count(&stats->messages_lost, count);
+    helio_set(&stats->next_message, number);
+    helio_stats_end(stats);
+    const uint64_t args[4] = {first, count};
+    helio_stats_event(delivery->shared->stats, clock.wall_ns, HELIO_EVENT_MESSAGES_LOST,
+                      topic->object.slot, args,
+                      "%" PRIu64 " messages of %s lost from number %" PRIu64, count,
+                      topic->subscription->name, first);
+    const helio_sink *sink = &topic->subscription->sink;
+    if (sink->on_loss)
+        sink->on_loss(sink->context,
+                      &(helio_loss){.first = first, .count = count, .stream = topic->stream});
+}
+
+/* The stream says that `number` is the topic's next.  False: there is no memory for it. */
+static bool reach(helio_delivery *delivery, helio_delivery_topic *topic, uint64_t number,
+                  helio_clock clock) {
+    if (!meet(delivery, topic, clock))
+        return false;
+    if (!topic->has_joined) {
+        topic->has_joined = true;
+        topic->expected = topic->is_complete ? 0 : number;
+        helio_receiver_stats *stats = stats_of(topic);
+        helio_stats_begin(stats);
+        helio_set(&stats->messages_before_join, topic->expected);
+        helio_set(&stats->next_message, topic->expected);
+        helio_stats_end(stats);
+    }
+    if (number > topic->expected)
+        lose_up_to(delivery, topic, number, clock);
+    return true;
+}
+
+/* ---- batches of messages ---- */
+
+static void count_delivered(helio_delivery *delivery, helio_delivery_topic *topic,
+                            const helio_message *messages, size_t count,
+                            const helio_rxw_packet *packet, helio_clock clock) {
+    helio_receiver_stats *stats = stats_of(topic);
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < count; i++)
+        bytes += messages[i].length;
+    helio_stats_begin(stats);
+    helio_count(&stats->messages_delivered, count);
+    helio_count(&stats->bytes_delivered, bytes);
+    if (packet->recovered)
+        helio_count(&stats->messages_recovered, count);
+    helio_set(&stats->next_message, topic->expected);
+    helio_stats_end(stats);
+    helio_count(&delivery->shared->instance->messages_received, count);
+    helio_count(&delivery->shared->instance->bytes_received, bytes);
+
+    const int64_t total_ns = clock.wall_ns - messages[0].submit_ns;
+    if (total_ns < 0)
+        helio_count(&stats->latency_invalid_samples, count);
+    else
+        helio_record(topic->object.histogram[HELIO_RECEIVER_TOTAL_LATENCY], total_ns, count);
+    helio_record(topic->object.histogram[HELIO_RECEIVER_ORDER_LATENCY],
+                 clock.now_ns - packet->arrival_ns, count);
+}
+
+/* Offers one topic those messages it has not had.  False: its sink has no room for all. */
+static bool offer(helio_delivery *delivery, helio_delivery_topic *topic, helio_message *messages,
+                  size_t count, const helio_rxw_packet *packet, helio_clock clock) {
+    const uint64_t first = messages[0].number;
+    if (first + count <= topic->expected)
+        return true;
+    const size_t skip = topic->expected > first ? (size_t)(topic->expected - first) : 0;
+    messages += skip;
+    count -= skip;
+    for (size_t i = 0; i < count; i++)
+        messages[i].stream = topic->stream;
+    const helio_sink *sink = &topic->subscription->sink;
+    const size_t taken = sink->on_messages(sink->context, messages, count);
+    if (taken > 0) {
+        topic->expected += taken;
+        count_delivered(delivery, topic, messages, taken, packet, clock);
+    }
+    return taken >= count;
+}
+
+/* A batch being read. */
+typedef struct batch_reader {
+    const uint8_t *at;
+    const uint8_t *end;
+    uint64_t number; /* of the message at `at` */
+    size_t left;     /* messages */
+} batch_reader;
+
+/* Reads up to CHUNK messages; 0: the batch is damaged. */
+static size_t read_chunk(batch_reader *reader, const helio_message *form, helio_message *messages) {
+    const size_t count = reader->left < CHUNK ? reader->left : CHUNK;
+    for (size_t i = 0; i < count; i++) {
+        helio_tsdu_message message;
+        if (!helio_tsdu_next_message(&reader->at, reader->end, &message))
+            return 0;
+        messages[i] = *form;
+        messages[i].data = message.body;
+        messages[i].length = message.bytes;
+        messages[i].number = reader->number++;
+    }
+    reader->left -= count;
+    if (reader->left == 0 && reader->at != reader->end)
+        return 0;
+    return count;
+}
+
+static bool is_whole(batch_reader reader) {
+    helio_tsdu_message message;
+    while (reader.left-- > 0) {
+        if (!helio_tsdu_next_message(&reader.at, reader.end, &message))
+            return false;
+    }
+    return reader.at == reader.end;
+}
+
+static helio_delivery_result deliver_messages(helio_delivery *delivery,
+                                              helio_delivery_topic *topics,
+                                              const helio_tsdu_header *header, const uint8_t *batch,
+                                              size_t bytes, const helio_rxw_packet *packet,
+                                              bool is_again, helio_clock clock) {
+    batch_reader reader = {batch + header->header_bytes, batch + bytes, header->first_message,
+                           header->count};
+    /* A batch of one chunk is found damaged before anything of it is delivered; a larger one is looked through first. */
+    if (reader.left > CHUNK && !is_whole(reader))
+        return HELIO_DELIVERY_DAMAGED;
+    const helio_message form = {
+        .submit_ns = header->submit_ns,
+        .receive_ns = packet->receive_ns,
+        .flags = packet->recovered ? HELIO_MESSAGE_RECOVERED : 0,
+    };
+    helio_message messages[CHUNK];
+    bool is_first = true;
+    while (reader.left > 0) {
+        const size_t count = read_chunk(&reader, &form, messages);
+        if (count == 0)
+            return HELIO_DELIVERY_DAMAGED;
+        bool is_full = false;
+        for (helio_delivery_topic *topic = topics; topic; topic = topic->next) {
+            if (is_first) {
+                /* Numbers never go back, but for a packet offered again. */
+                if (!is_again && topic->has_joined && header->first_message < topic->expected)
+                    return HELIO_DELIVERY_DAMAGED;
+                if (!reach(delivery, topic, header->first_message, clock))
+                    return HELIO_DELIVERY_FULL;
+            }
+            is_full |= !offer(delivery, topic, messages, count, packet, clock);
+        }
+        if (is_full)
+            return HELIO_DELIVERY_FULL;
+        is_first = false;
+    }
+    return HELIO_DELIVERY_TAKEN;
+}
+
+/* ---- TOPICS ---- */
+
+static void take_entry(helio_delivery *delivery, const helio_tsdu_topic *entry, helio_clock clock) {
+    helio_delivery_topic *topic = helio_map_get(&delivery->topics, entry->topic_id);
+    for (; topic; topic = topic->next) {
+        const char *name = topic->subscription->name;
+        if (strlen(name) == entry->name_bytes &&
+            memcmp(name, entry->name, entry->name_bytes) == 0) {
+            reach(delivery, topic, entry->next_message, clock);
+        } else if (!topic->has_conflict) {
+            topic->has_conflict = true;
+            helio_stats_event(delivery->shared->stats, clock.wall_ns, HELIO_EVENT_TOPIC_CONFLICT,
+                              HELIO_STATS_NO_SLOT, NULL, "topics %s and %.*s have one identifier",
+                              name, (int)entry->name_bytes, entry->name);
+        }
+    }
+}
+
+static helio_delivery_result take_topics(helio_delivery *delivery, const helio_tsdu_header *header,
+                                         const uint8_t *batch, size_t bytes, helio_clock clock) {
+    const uint8_t *end = batch + bytes;
+    helio_tsdu_topic entry;
+    const uint8_t *at = batch + header->header_bytes;
+    for (size_t i = 0; i < header->count; i++) {
+        if (!helio_tsdu_next_topic(&at, end, &entry))
+            return HELIO_DELIVERY_DAMAGED;
+    }
+    if (at != end)
+        return HELIO_DELIVERY_DAMAGED;
+    at = batch + header->header_bytes;
+    while (at < end && helio_tsdu_next_topic(&at, end, &entry))
+        take_entry(delivery, &entry, clock);
+    return HELIO_DELIVERY_TAKEN;
+}
+
+/* ---- packets ---- */
+
+static helio_delivery_result deliver_batch(helio_delivery *delivery,
+                                           const helio_tsdu_header *header, const uint8_t *batch,
+                                           size_t bytes, const helio_rxw_packet *packet,
+                                           bool is_again, helio_clock clock) {
+    if (header->kind == HELIO_TSDU_KIND_TOPICS)
+        return take_topics(delivery, header, batch, bytes, clock);
+    helio_delivery_topic *topics = helio_map_get(&delivery->topics, header->topic_id);
+    if (!topics) {
+        delivery->messages_filtered += header->count;
+        return HELIO_DELIVERY_FILTERED;
+    }
+    return deliver_messages(delivery, topics, header, batch, bytes, packet, is_again, clock);
+}
+
+static helio_delivery_result not_ours(helio_tsdu_result result) {
+    return result == HELIO_TSDU_FOREIGN ? HELIO_DELIVERY_FOREIGN : HELIO_DELIVERY_DAMAGED;
+}
+
+static void skip_batch(helio_delivery *delivery, const helio_pgm_fragment *fragment) {
+    helio_reassembly_abort(&delivery->reassembly);
+    delivery->is_skipping = true;
+    delivery->skipped_first = fragment->first;
+}
+
+/* The first fragment decides whether the rest is of interest. */
+static helio_delivery_result begin_batch(helio_delivery *delivery, uint64_t sequence,
+                                         const helio_rxw_packet *packet) {
+    delivery->is_skipping = false;
+    helio_tsdu_header *header = &delivery->open_batch;
+    const helio_tsdu_result result = helio_tsdu_decode(packet->tsdu, packet->bytes, header);
+    if (result != HELIO_TSDU_OURS || packet->fragment.first != (uint32_t)sequence) {
+        skip_batch(delivery, &packet->fragment);
+        return result != HELIO_TSDU_OURS ? not_ours(result) : HELIO_DELIVERY_DAMAGED;
+    }
+    if (header->kind == HELIO_TSDU_KIND_MESSAGES &&
+        !helio_map_get(&delivery->topics, header->topic_id)) {
+        delivery->messages_filtered += header->count;
+        skip_batch(delivery, &packet->fragment);
+        return HELIO_DELIVERY_FILTERED;
+    }
+    return HELIO_DELIVERY_TAKEN;
+}
+
+static helio_delivery_result pass_fragment(helio_delivery *delivery, uint64_t sequence,
+                                           const helio_rxw_packet *packet, bool is_again,
+                                           helio_clock clock) {
+    helio_reassembly *reassembly = &delivery->reassembly;
+    if (delivery->ready_sequence != sequence) {
+        if (packet->fragment.offset == 0) {
+            const helio_delivery_result result = begin_batch(delivery, sequence, packet);
+            if (result != HELIO_DELIVERY_TAKEN)
+                return result;
+        } else if (delivery->is_skipping && delivery->skipped_first == packet->fragment.first) {
+            return HELIO_DELIVERY_FILTERED;
+        }
+        switch (helio_reassembly_add(reassembly, &packet->fragment, packet->tsdu, packet->bytes)) {
+        case HELIO_REASSEMBLY_MORE:
+        case HELIO_REASSEMBLY_STRAY:
+            return HELIO_DELIVERY_TAKEN;
+        case HELIO_REASSEMBLY_DAMAGED:
+            return HELIO_DELIVERY_DAMAGED;
+        case HELIO_REASSEMBLY_COMPLETE:
+            break;
+        }
+        delivery->ready_sequence = sequence;
+    }
+    return deliver_batch(delivery, &delivery->open_batch, reassembly->data, reassembly->bytes,
+                         packet, is_again, clock);
+}
+
+helio_delivery_result helio_delivery_pass(helio_delivery *delivery, uint64_t sequence,
+                                          const helio_rxw_packet *packet, helio_clock clock) {
+    const bool is_again = delivery->full_sequence == sequence;
+    helio_delivery_result result;
+    delivery->is_complete = false;
+    if (packet->is_fragment) {
+        result = pass_fragment(delivery, sequence, packet, is_again, clock);
+    } else {
+        helio_reassembly_abort(&delivery->reassembly);
+        helio_tsdu_header header;
+        const helio_tsdu_result head = helio_tsdu_decode(packet->tsdu, packet->bytes, &header);
+        result = head == HELIO_TSDU_OURS ? deliver_batch(delivery, &header, packet->tsdu,
+                                                         packet->bytes, packet, is_again, clock)
+                                         : not_ours(head);
+    }
+    delivery->full_sequence = result == HELIO_DELIVERY_FULL ? sequence : 0;
+    return result;
+}
+
+void helio_delivery_on_packets_lost(helio_delivery *delivery, helio_clock clock) {
+    delivery->is_complete = false;
+    helio_reassembly *reassembly = &delivery->reassembly;
+    if (!reassembly->is_open)
+        return;
+    helio_reassembly_abort(reassembly);
+    const helio_tsdu_header *header = &delivery->open_batch;
+    if (header->kind != HELIO_TSDU_KIND_MESSAGES)
+        return;
+    helio_delivery_topic *topic = helio_map_get(&delivery->topics, header->topic_id);
+    for (; topic; topic = topic->next)
+        reach(delivery, topic, header->first_message + header->count, clock);
+}

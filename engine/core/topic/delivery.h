@@ -1,0 +1,66 @@
+/* From one stream's packets, in order, to messages: reassembly, choice of topic, numbering, hand-over to sinks.
+ *
+ * Each topic subscribed to expects a number.  A batch that starts later than expected is a loss, told once with its range
+ * before the batch is delivered; a TOPICS entry that is ahead of what is expected is a loss too.  The first number seen of
+ * a topic is where it is joined, unless the stream is complete from its first packet: then 0 is expected.
+ *
+ * A packet whose messages a sink does not take whole is to be offered again; nothing of it is delivered twice.
+ *
+ * Invariant: next_message = messages_before_join + messages_delivered + messages_lost, in every receiver's record. */
+#ifndef HELIO_TOPIC_DELIVERY_H
+#define HELIO_TOPIC_DELIVERY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "base/map.h"
+#include "base/tsi.h"
+#include "topic/reassembly.h"
+#include "topic/subscriptions.h"
+#include "window/rxw.h"
+#include "wire/tsdu.h"
+
+typedef enum helio_delivery_result {
+    HELIO_DELIVERY_TAKEN,
+    HELIO_DELIVERY_FILTERED, /* of a topic nobody wants */
+    HELIO_DELIVERY_FOREIGN,  /* not a batch */
+    HELIO_DELIVERY_DAMAGED,  /* a batch that breaks a rule; nothing of it was delivered */
+    HELIO_DELIVERY_FULL,     /* a sink has no room: offer it again */
+} helio_delivery_result;
+
+typedef struct helio_delivery_topic helio_delivery_topic;
+
+typedef struct helio_delivery {
+    helio_subscriptions *shared;
+    helio_tsi tsi;
+    helio_map topics; /* topic id -> helio_delivery_topic, chained when wanted more than once */
+    helio_reassembly reassembly;
+    helio_tsdu_header open_batch; /* of the batch being put together */
+    uint64_t ready_sequence;      /* the batch put together ends with this packet; 0: none */
+    uint64_t full_sequence;       /* the packet not taken whole; 0: none */
+    uint32_t skipped_first;       /* fragments of the APDU that starts here are of no interest */
+    bool is_skipping;
+    bool is_complete; /* the stream is known from its first packet and none was passed yet */
+    uint64_t messages_filtered; /* by the packets passed so far; the stream counts them */
+} helio_delivery;
+
+/* is_complete: the stream was met before its first packet.  Knows all subscriptions there are.
+ * 0 or NOMEM; free with helio_delivery_fini. */
+int helio_delivery_init(helio_delivery *delivery, helio_subscriptions *shared, const helio_tsi *tsi,
+                        bool is_complete);
+/* Tells each sink that met the stream its end. */
+void helio_delivery_fini(helio_delivery *delivery, helio_clock clock);
+
+/* A subscription came or goes. */
+int helio_delivery_add(helio_delivery *delivery, helio_subscription *subscription);
+void helio_delivery_remove(helio_delivery *delivery, helio_subscription *subscription,
+                           helio_clock clock);
+
+/* Passes on the next packet of the stream. */
+helio_delivery_result helio_delivery_pass(helio_delivery *delivery, uint64_t sequence,
+                                          const helio_rxw_packet *packet, helio_clock clock);
+/* The next packets of the stream are lost. */
+void helio_delivery_on_packets_lost(helio_delivery *delivery, helio_clock clock);
+
+#endif

@@ -1,0 +1,36 @@
+#include "topic/subscriptions.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <heliograph/errors.h>
+
+#include "base/hash.h"
+
+int helio_subscriptions_add(helio_subscriptions *subscriptions, const char *topic,
+                            const helio_sink *sink, helio_subscription **out) {
+    const size_t length = strlen(topic);
+    if (length == 0 || length > HELIO_TSDU_TOPIC_NAME_MAX)
+        return HELIO_ERR_TOPIC;
+    helio_subscription *subscription = calloc(1, sizeof *subscription);
+    if (!subscription)
+        return HELIO_ERR_NOMEM;
+    memcpy(subscription->name, topic, length);
+    subscription->id = helio_hash_fnv1a(topic, length);
+    subscription->sink = *sink;
+    subscription->next = subscriptions->first;
+    subscriptions->first = subscription;
+    helio_count(&subscriptions->instance->receivers, 1);
+    *out = subscription;
+    return 0;
+}
+
+void helio_subscriptions_remove(helio_subscriptions *subscriptions,
+                                helio_subscription *subscription) {
+    helio_subscription **link = &subscriptions->first;
+    while (*link != subscription)
+        link = &(*link)->next;
+    *link = subscription->next;
+    free(subscription);
+    helio_count(&subscriptions->instance->receivers, (uint64_t)-1);
+}

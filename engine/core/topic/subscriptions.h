@@ -1,0 +1,36 @@
+/* The topics an endpoint's application wants, and what all its streams share to deliver them. */
+#ifndef HELIO_TOPIC_SUBSCRIPTIONS_H
+#define HELIO_TOPIC_SUBSCRIPTIONS_H
+
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "generated/protocol.h"
+#include "stats/stats.h"
+#include "topic/sink.h"
+
+typedef struct helio_subscription {
+    char name[HELIO_TSDU_TOPIC_NAME_MAX + 1];
+    uint64_t id;
+    helio_sink sink;
+    uint32_t streams; /* met so far: the number of the next one */
+    struct helio_subscription *next;
+} helio_subscription;
+
+typedef struct helio_subscriptions {
+    helio_subscription *first;
+    helio_stats *stats;
+    helio_instance_stats *instance;
+    const char *instance_name; /* labels; owned by the endpoint */
+    const char *endpoint;
+    uint32_t max_message_bytes;
+} helio_subscriptions;
+
+/* Errors: TOPIC (empty or too long), NOMEM. */
+int helio_subscriptions_add(helio_subscriptions *subscriptions, const char *topic,
+                            const helio_sink *sink, helio_subscription **out);
+/* Takes it out and frees it; no stream may know it any more. */
+void helio_subscriptions_remove(helio_subscriptions *subscriptions,
+                                helio_subscription *subscription);
+
+#endif

@@ -1,0 +1,143 @@
+#include "window/rxw.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <heliograph/errors.h>
+
+#include "base/bits.h"
+
+enum { CACHE_LINE = 64 };
+
+int helio_rxw_init(helio_rxw *rxw, size_t capacity, size_t tsdu_bytes, uint64_t next) {
+    *rxw = (helio_rxw){
+        .mask = capacity - 1,
+        .stride = helio_round_up(tsdu_bytes, CACHE_LINE),
+        .trail = next,
+        .lead = next - 1,
+        .known = next - 1,
+        .source_trail = next,
+    };
+    rxw->data = aligned_alloc(CACHE_LINE, capacity * rxw->stride);
+    rxw->slots = calloc(capacity, sizeof *rxw->slots);
+    if (!rxw->data || !rxw->slots) {
+        helio_rxw_fini(rxw);
+        return HELIO_ERR_NOMEM;
+    }
+    return 0;
+}
+
+void helio_rxw_fini(helio_rxw *rxw) {
+    free(rxw->data);
+    free(rxw->slots);
+    *rxw = (helio_rxw){0};
+}
+
+size_t helio_rxw_memory(const helio_rxw *rxw) {
+    return (rxw->mask + 1) * (rxw->stride + sizeof *rxw->slots);
+}
+
+helio_rxw_result helio_rxw_look(const helio_rxw *rxw, uint64_t sequence) {
+    if (sequence < rxw->trail)
+        return HELIO_RXW_DUPLICATE;
+    if (sequence - rxw->trail > rxw->mask)
+        return HELIO_RXW_OVERFLOW;
+    if (sequence > rxw->lead)
+        return sequence == rxw->lead + 1 ? HELIO_RXW_APPENDED : HELIO_RXW_OPENED_GAP;
+    return helio_rxw_slot_of(rxw, sequence)->state == HELIO_RXW_WAITING ? HELIO_RXW_FILLED_GAP
+                                                                        : HELIO_RXW_DUPLICATE;
+}
+
+helio_rxw_result helio_rxw_insert(helio_rxw *rxw, uint64_t sequence,
+                                  const helio_rxw_packet *packet) {
+    const helio_rxw_result result = helio_rxw_look(rxw, sequence);
+    if (result == HELIO_RXW_DUPLICATE)
+        return result;
+    if (result == HELIO_RXW_OVERFLOW) {
+        const uint64_t limit = rxw->trail + 2 * rxw->mask;
+        const uint64_t known = sequence < limit ? sequence : limit;
+        if (known > rxw->known)
+            rxw->known = known;
+        return result;
+    }
+    if (sequence > rxw->known)
+        rxw->known = sequence;
+    if (result == HELIO_RXW_OPENED_GAP)
+        helio_rxw_extend(rxw, sequence - 1);
+    if (sequence > rxw->lead)
+        rxw->lead = sequence;
+    assert(packet->bytes <= rxw->stride);
+    helio_rxw_slot *slot = helio_rxw_slot_of(rxw, sequence);
+    uint8_t *tsdu = rxw->data + (sequence & rxw->mask) * rxw->stride;
+    memcpy(tsdu, packet->tsdu, packet->bytes);
+    slot->packet = *packet;
+    slot->packet.tsdu = tsdu;
+    slot->state = HELIO_RXW_HELD;
+    rxw->held++;
+    return result;
+}
+
+void helio_rxw_extend(helio_rxw *rxw, uint64_t sequence) {
+    if (sequence > rxw->known)
+        rxw->known = sequence;
+    const uint64_t last_room = rxw->trail + rxw->mask;
+    const uint64_t last = sequence < last_room ? sequence : last_room;
+    while (rxw->lead < last) {
+        rxw->lead++;
+        helio_rxw_slot *slot = helio_rxw_slot_of(rxw, rxw->lead);
+        slot->state = rxw->lead < rxw->source_trail ? HELIO_RXW_LOST : HELIO_RXW_WAITING;
+        slot->cause = HELIO_LOST_WINDOW_ADVANCED;
+    }
+}
+
+void helio_rxw_lose(helio_rxw *rxw, uint64_t sequence, helio_rxw_cause cause) {
+    helio_rxw_slot *slot = helio_rxw_slot_of(rxw, sequence);
+    assert(slot->state == HELIO_RXW_WAITING);
+    slot->state = HELIO_RXW_LOST;
+    slot->cause = (uint8_t)cause;
+}
+
+void helio_rxw_advance_source(helio_rxw *rxw, uint64_t sequence,
+                              void (*lost)(void *context, uint64_t sequence), void *context) {
+    if (sequence <= rxw->source_trail)
+        return;
+    uint64_t i = rxw->source_trail > rxw->trail ? rxw->source_trail : rxw->trail;
+    rxw->source_trail = sequence;
+    for (; i < sequence && i <= rxw->lead; i++) {
+        if (helio_rxw_slot_of(rxw, i)->state == HELIO_RXW_WAITING) {
+            helio_rxw_lose(rxw, i, HELIO_LOST_WINDOW_ADVANCED);
+            if (lost)
+                lost(context, i);
+        }
+    }
+    if (sequence - 1 > rxw->known)
+        rxw->known = sequence - 1;
+}
+
+void helio_rxw_pop(helio_rxw *rxw) {
+    assert(rxw->trail <= rxw->lead);
+    helio_rxw_slot *slot = helio_rxw_slot_of(rxw, rxw->trail);
+    rxw->held -= slot->state == HELIO_RXW_HELD;
+    slot->state = HELIO_RXW_EMPTY;
+    rxw->trail++;
+}
+
+void helio_rxw_pass(helio_rxw *rxw) {
+    if (rxw->trail <= rxw->lead) {
+        helio_rxw_slot_of(rxw, rxw->trail)->state = HELIO_RXW_EMPTY;
+    } else {
+        rxw->lead = rxw->trail;
+        if (rxw->known < rxw->lead)
+            rxw->known = rxw->lead;
+    }
+    rxw->trail++;
+}
+
+void helio_rxw_skip(helio_rxw *rxw, uint64_t sequence) {
+    assert(helio_rxw_is_empty(rxw) && sequence > rxw->trail);
+    rxw->trail = sequence;
+    rxw->lead = sequence - 1;
+    if (rxw->known < rxw->lead)
+        rxw->known = rxw->lead;
+}

@@ -1,0 +1,108 @@
+/* Receive window: packets of one stream, from the oldest not yet passed on (trail) to the newest tracked (lead).
+ * A slot is EMPTY, WAITING (missing), HELD or LOST.
+ *
+ * Packets newer than the window has room for are known by number only (`known`); they become WAITING when trail
+ * moves and makes room.  Packets below `source_trail`, which the source no longer has, become LOST instead.
+ *
+ * Invariants: trail <= lead + 1; lead - trail < capacity; lead <= known; slots outside [trail, lead] are EMPTY.
+ * All memory is taken by init.  It knows nothing of sockets, threads or clocks; callers pass times. */
+#ifndef HELIO_WINDOW_RXW_H
+#define HELIO_WINDOW_RXW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "wire/pgm.h"
+
+typedef enum helio_rxw_state {
+    HELIO_RXW_EMPTY,
+    HELIO_RXW_WAITING,
+    HELIO_RXW_HELD,
+    HELIO_RXW_LOST,
+} helio_rxw_state;
+
+/* Why a packet is lost: the values of rx_stream.packets_lost. */
+typedef enum helio_rxw_cause {
+    HELIO_LOST_WINDOW_ADVANCED,
+    HELIO_LOST_NCF_RETRIES,
+    HELIO_LOST_DATA_RETRIES,
+    HELIO_LOST_DEADLINE,
+    HELIO_LOST_OVERFLOW,
+    HELIO_LOST_RESET,
+} helio_rxw_cause;
+
+typedef enum helio_rxw_result {
+    HELIO_RXW_APPENDED,   /* the next after lead */
+    HELIO_RXW_FILLED_GAP, /* it was WAITING */
+    HELIO_RXW_OPENED_GAP, /* it left slots WAITING before it */
+    HELIO_RXW_DUPLICATE,  /* held, passed on, or lost already */
+    HELIO_RXW_OVERFLOW,   /* newer than there is room for; it is known now to exist, but one packet
+                             never makes more than another window known */
+} helio_rxw_result;
+
+/* A packet's data and what goes with it. */
+typedef struct helio_rxw_packet {
+    const uint8_t *tsdu;
+    uint32_t bytes;
+    bool is_fragment;
+    bool recovered;              /* it had been missing and was asked for */
+    helio_pgm_fragment fragment; /* when is_fragment */
+    int64_t receive_ns;          /* wall clock */
+    int64_t arrival_ns;          /* monotonic */
+} helio_rxw_packet;
+
+typedef struct helio_rxw_slot {
+    uint8_t state;           /* helio_rxw_state */
+    uint8_t cause;           /* helio_rxw_cause, of LOST */
+    helio_rxw_packet packet; /* of HELD */
+} helio_rxw_slot;
+
+typedef struct helio_rxw {
+    uint8_t *data; /* capacity * stride bytes */
+    helio_rxw_slot *slots;
+    uint64_t mask; /* capacity - 1 */
+    size_t stride;
+    uint64_t trail;
+    uint64_t lead;
+    uint64_t known;        /* newest number known to exist */
+    uint64_t source_trail; /* oldest number the source still has, as far as it has told */
+    uint64_t held;         /* slots HELD */
+} helio_rxw;
+
+/* capacity: a power of two.  next: number of the first packet wanted.  0 or NOMEM; free with helio_rxw_fini. */
+int helio_rxw_init(helio_rxw *rxw, size_t capacity, size_t tsdu_bytes, uint64_t next);
+void helio_rxw_fini(helio_rxw *rxw);
+size_t helio_rxw_memory(const helio_rxw *rxw);
+
+static inline uint64_t helio_rxw_capacity(const helio_rxw *rxw) {
+    return rxw->mask + 1;
+}
+static inline bool helio_rxw_is_empty(const helio_rxw *rxw) {
+    return rxw->trail > rxw->lead;
+}
+static inline helio_rxw_slot *helio_rxw_slot_of(const helio_rxw *rxw, uint64_t sequence) {
+    return &rxw->slots[sequence & rxw->mask];
+}
+
+/* Copies a packet in.  OPENED_GAP: the caller finds the gap between the lead it knew and `sequence`. */
+helio_rxw_result helio_rxw_insert(helio_rxw *rxw, uint64_t sequence,
+                                  const helio_rxw_packet *packet);
+/* What insert would say, without inserting. */
+helio_rxw_result helio_rxw_look(const helio_rxw *rxw, uint64_t sequence);
+/* Packets up to `sequence` exist: those there is room for become WAITING or LOST, lead moves. */
+void helio_rxw_extend(helio_rxw *rxw, uint64_t sequence);
+/* A WAITING packet will not come. */
+void helio_rxw_lose(helio_rxw *rxw, uint64_t sequence, helio_rxw_cause cause);
+/* The source has nothing before `sequence` any more: WAITING packets before it become LOST.  `lost`, which may be NULL, is
+ * told each.  Cost: the slots between trail and the new source trail. */
+void helio_rxw_advance_source(helio_rxw *rxw, uint64_t sequence,
+                              void (*lost)(void *context, uint64_t sequence), void *context);
+/* Trail moves by one: its packet was passed on, or its loss reported. */
+void helio_rxw_pop(helio_rxw *rxw);
+/* The packet at trail, not in the window, was passed on without being inserted. */
+void helio_rxw_pass(helio_rxw *rxw);
+/* Empties a window that has no slots in use and goes on at `sequence`, which is after trail. */
+void helio_rxw_skip(helio_rxw *rxw, uint64_t sequence);
+
+#endif

@@ -1,0 +1,302 @@
+/* Decoding of PGM packets.  Layouts: RFC 3208 section 8 and 9; the flag bits are those all implementations use. */
+#include "wire/pgm.h"
+
+#include <string.h>
+
+#include "base/endian.h"
+#include "base/sequence.h"
+#include "stats/stats.h"
+#include "wire/checksum.h"
+
+/* What is left to read of a packet. */
+typedef struct cursor {
+    const uint8_t *at;
+    const uint8_t *end;
+} cursor;
+
+static size_t left(const cursor *c) {
+    return (size_t)(c->end - c->at);
+}
+
+/* Bytes of the type's header after the common one, before addresses; -1: no such type. */
+static int type_header_bytes(uint8_t type) {
+    switch (type) {
+    case HELIO_PGM_TYPE_SPM:
+        return 12;
+    case HELIO_PGM_TYPE_ODATA:
+    case HELIO_PGM_TYPE_RDATA:
+    case HELIO_PGM_TYPE_POLR:
+    case HELIO_PGM_TYPE_POLL:
+    case HELIO_PGM_TYPE_ACK:
+        return 8;
+    case HELIO_PGM_TYPE_NAK:
+    case HELIO_PGM_TYPE_NNAK:
+    case HELIO_PGM_TYPE_NCF:
+        return 4;
+    case HELIO_PGM_TYPE_SPMR:
+        return 0;
+    default:
+        return -1;
+    }
+}
+
+/* These go from receivers to the source, so their ports are swapped. */
+static bool is_upstream(uint8_t type) {
+    return type == HELIO_PGM_TYPE_NAK || type == HELIO_PGM_TYPE_NNAK ||
+           type == HELIO_PGM_TYPE_SPMR || type == HELIO_PGM_TYPE_POLR || type == HELIO_PGM_TYPE_ACK;
+}
+
+static bool is_data(uint8_t type) {
+    return type == HELIO_PGM_TYPE_ODATA || type == HELIO_PGM_TYPE_RDATA;
+}
+
+static bool is_nak(uint8_t type) {
+    return type == HELIO_PGM_TYPE_NAK || type == HELIO_PGM_TYPE_NNAK || type == HELIO_PGM_TYPE_NCF;
+}
+
+/* Reads AFI, reserved and NLA. */
+static helio_pgm_refusal read_address(cursor *c, helio_address *out) {
+    if (left(c) < 8)
+        return HELIO_PGM_BAD_SIZE;
+    const uint16_t afi = helio_get16(c->at);
+    if (afi != HELIO_PGM_AFI_IPV4 && afi != HELIO_PGM_AFI_IPV6)
+        return HELIO_PGM_BAD_ADDRESS;
+    const size_t bytes = afi == HELIO_PGM_AFI_IPV4 ? 4 : 16;
+    if (left(c) < 4 + bytes)
+        return HELIO_PGM_BAD_SIZE;
+    *out = (helio_address){.family = afi == HELIO_PGM_AFI_IPV4 ? 4 : 6};
+    memcpy(out->ip, c->at + 4, bytes);
+    c->at += 4 + bytes;
+    return HELIO_PGM_ACCEPTED;
+}
+
+static helio_pgm_refusal read_addresses(cursor *c, helio_pgm_packet *out) {
+    helio_pgm_refusal refusal = HELIO_PGM_ACCEPTED;
+    if (out->type == HELIO_PGM_TYPE_SPM)
+        return read_address(c, &out->path);
+    if (is_nak(out->type)) {
+        refusal = read_address(c, &out->source);
+        if (!refusal)
+            refusal = read_address(c, &out->group);
+        if (!refusal && out->source.family != out->group.family)
+            refusal = HELIO_PGM_BAD_ADDRESS;
+    } else if (out->type == HELIO_PGM_TYPE_POLL) {
+        refusal = read_address(c, &out->path);
+        if (!refusal) { /* BO_IVL, RAND, MASK */
+            if (left(c) < 12)
+                return HELIO_PGM_BAD_SIZE;
+            c->at += 12;
+        }
+    }
+    return refusal;
+}
+
+/* Fixed length of an option that has one, 0 for the others. */
+static size_t option_bytes(uint8_t option) {
+    switch (option) {
+    case HELIO_PGM_OPTION_FRAGMENT:
+        return HELIO_PGM_FRAGMENT_OPTION;
+    case HELIO_PGM_OPTION_JOIN:
+    case HELIO_PGM_OPTION_PARITY_PRM:
+    case HELIO_PGM_OPTION_PARITY_GRP:
+    case HELIO_PGM_OPTION_CURR_TGSIZE:
+        return 8;
+    case HELIO_PGM_OPTION_NAK_BO_IVL:
+    case HELIO_PGM_OPTION_NAK_BO_RNG:
+        return 12;
+    case HELIO_PGM_OPTION_NBR_UNREACH:
+    case HELIO_PGM_OPTION_SYN:
+    case HELIO_PGM_OPTION_FIN:
+    case HELIO_PGM_OPTION_RST:
+    case HELIO_PGM_OPTION_CRQST:
+        return 4;
+    default:
+        return 0;
+    }
+}
+
+static bool read_fragment(const uint8_t *option, helio_pgm_packet *out) {
+    helio_pgm_fragment *fragment = &out->fragment;
+    fragment->first = helio_get32(option + 4);
+    fragment->offset = helio_get32(option + 8);
+    fragment->length = helio_get32(option + 12);
+    return is_data(out->type) && !helio_sequence_before(out->sequence, fragment->first) &&
+           fragment->length != 0 && fragment->offset < fragment->length;
+}
+
+static bool read_nak_list(const uint8_t *option, size_t bytes, helio_pgm_packet *out) {
+    const size_t count = (bytes - 4) / 4;
+    if (!is_nak(out->type) || bytes % 4 != 0 || count == 0 || count > HELIO_PGM_NAK_LIST_MAX)
+        return false;
+    uint32_t before = out->sequence;
+    for (size_t i = 0; i < count; i++) {
+        const uint32_t sequence = helio_get32(option + 4 + 4 * i);
+        if (!helio_sequence_before(before, sequence))
+            return false;
+        out->list[i] = before = sequence;
+    }
+    out->list_count = (uint32_t)count;
+    return true;
+}
+
+/* Reads one option, whose `bytes` are within the chain. */
+static bool read_option(const uint8_t *option, size_t bytes, helio_pgm_packet *out) {
+    const uint8_t type = option[0] & 0x7F;
+    const size_t fixed = option_bytes(type);
+    if (fixed && bytes != fixed)
+        return false;
+    uint32_t bit = HELIO_PGM_HAS_OTHER;
+    bool good = true;
+    switch (type) {
+    case HELIO_PGM_OPTION_LENGTH: /* only the first may be one */
+        return false;
+    case HELIO_PGM_OPTION_FRAGMENT:
+        bit = HELIO_PGM_HAS_FRAGMENT;
+        good = read_fragment(option, out);
+        break;
+    case HELIO_PGM_OPTION_NAK_LIST:
+        bit = HELIO_PGM_HAS_NAK_LIST;
+        good = read_nak_list(option, bytes, out);
+        break;
+    case HELIO_PGM_OPTION_JOIN:
+        bit = HELIO_PGM_HAS_JOIN;
+        out->join = helio_get32(option + 4);
+        break;
+    case HELIO_PGM_OPTION_FIN:
+        bit = HELIO_PGM_HAS_FIN;
+        break;
+    case HELIO_PGM_OPTION_RST:
+        bit = HELIO_PGM_HAS_RST;
+        good = out->type == HELIO_PGM_TYPE_SPM;
+        break;
+    case HELIO_PGM_OPTION_SYN:
+        bit = HELIO_PGM_HAS_SYN;
+        break;
+    case HELIO_PGM_OPTION_NBR_UNREACH:
+        bit = HELIO_PGM_HAS_NBR_UNREACH;
+        break;
+    default:
+        break;
+    }
+    if (bit != HELIO_PGM_HAS_OTHER && (out->options & bit))
+        return false; /* said twice */
+    out->options |= bit;
+    return good;
+}
+
+static helio_pgm_refusal read_options(cursor *c, helio_pgm_packet *out) {
+    if (left(c) < 4 || c->at[0] != HELIO_PGM_OPTION_LENGTH || c->at[1] != 4)
+        return HELIO_PGM_BAD_OPTIONS;
+    const size_t total = helio_get16(c->at + 2);
+    if (total < 8 || total > left(c))
+        return HELIO_PGM_BAD_OPTIONS;
+    cursor chain = {c->at + 4, c->at + total};
+    for (size_t count = 1;; count++) {
+        if (count > HELIO_PGM_OPTIONS_MAX || left(&chain) < 4)
+            return HELIO_PGM_BAD_OPTIONS;
+        const size_t bytes = chain.at[1];
+        if (bytes < 4 || bytes > left(&chain) || !read_option(chain.at, bytes, out))
+            return HELIO_PGM_BAD_OPTIONS;
+        const bool last = chain.at[0] & HELIO_PGM_OPTION_END;
+        chain.at += bytes;
+        if (last)
+            break;
+    }
+    if (left(&chain) != 0)
+        return HELIO_PGM_BAD_OPTIONS;
+    c->at = chain.end;
+    return HELIO_PGM_ACCEPTED;
+}
+
+static void read_type_header(const uint8_t *at, helio_pgm_packet *out) {
+    switch (out->type) {
+    case HELIO_PGM_TYPE_SPM:
+        out->lead = helio_get32(at + 8);
+        /* fall through */
+    case HELIO_PGM_TYPE_ODATA:
+    case HELIO_PGM_TYPE_RDATA:
+        out->trail = helio_get32(at + 4);
+        /* fall through */
+    case HELIO_PGM_TYPE_SPMR:
+        break;
+    default:
+        break;
+    }
+    if (out->type != HELIO_PGM_TYPE_SPMR)
+        out->sequence = helio_get32(at);
+}
+
+static helio_pgm_refusal read_rest(cursor *c, size_t tsdu_bytes, helio_pgm_packet *out) {
+    helio_pgm_refusal refusal = read_addresses(c, out);
+    if (!refusal && (out->flags & HELIO_PGM_FLAG_OPTIONS))
+        refusal = read_options(c, out);
+    if (refusal)
+        return refusal;
+    if (left(c) != tsdu_bytes || (tsdu_bytes && !is_data(out->type)))
+        return HELIO_PGM_BAD_SIZE;
+    if ((out->options & HELIO_PGM_HAS_FRAGMENT) &&
+        tsdu_bytes > out->fragment.length - out->fragment.offset)
+        return HELIO_PGM_BAD_OPTIONS;
+    out->tsdu = c->at;
+    out->tsdu_bytes = (uint32_t)tsdu_bytes;
+    return HELIO_PGM_ACCEPTED;
+}
+
+helio_pgm_refusal helio_pgm_decode(const void *datagram, size_t length, helio_pgm_packet *out) {
+    const uint8_t *packet = datagram;
+    if (length < HELIO_PGM_HEADER)
+        return HELIO_PGM_BAD_SIZE;
+    if (packet[4] & 0xF0)
+        return HELIO_PGM_BAD_VERSION;
+    const uint8_t type = packet[4];
+    const int header = type_header_bytes(type);
+    if (header < 0)
+        return HELIO_PGM_BAD_TYPE;
+    if (length < HELIO_PGM_HEADER + (size_t)header)
+        return HELIO_PGM_BAD_SIZE;
+    uint16_t checksum;
+    memcpy(&checksum, packet + 6, sizeof checksum);
+    if (checksum ? helio_checksum_fold(helio_checksum_part(packet, length)) != 0xFFFF
+                 : is_data(type))
+        return HELIO_PGM_BAD_CHECKSUM;
+
+    const bool upstream = is_upstream(type);
+    memcpy(out->tsi.gsi, packet + 8, HELIO_GSI_BYTES);
+    out->tsi.port = helio_get16(packet + (upstream ? HELIO_PGM_PORT_BYTES : 0));
+    out->destination_port = helio_get16(packet + (upstream ? 0 : HELIO_PGM_PORT_BYTES));
+    out->type = type;
+    out->flags = packet[5];
+    out->options = 0;
+    out->list_count = 0;
+    read_type_header(packet + HELIO_PGM_HEADER, out);
+    cursor c = {packet + HELIO_PGM_HEADER + header, packet + length};
+    return read_rest(&c, helio_get16(packet + 14), out);
+}
+
+void helio_pgm_count_refusal(helio_instance_stats *instance, helio_pgm_refusal refusal) {
+    switch (refusal) {
+    case HELIO_PGM_ACCEPTED:
+        break;
+    case HELIO_PGM_BAD_SIZE:
+        helio_count(&instance->invalid_packets_size, 1);
+        break;
+    case HELIO_PGM_BAD_VERSION:
+        helio_count(&instance->invalid_packets_version, 1);
+        break;
+    case HELIO_PGM_BAD_TYPE:
+        helio_count(&instance->invalid_packets_type, 1);
+        break;
+    case HELIO_PGM_BAD_CHECKSUM:
+        helio_count(&instance->invalid_packets_checksum, 1);
+        break;
+    case HELIO_PGM_BAD_OPTIONS:
+        helio_count(&instance->invalid_packets_options, 1);
+        break;
+    case HELIO_PGM_BAD_ADDRESS:
+        helio_count(&instance->invalid_packets_address, 1);
+        break;
+    case HELIO_PGM_BAD_PAYLOAD:
+        helio_count(&instance->invalid_packets_payload, 1);
+        break;
+    }
+}

@@ -1,0 +1,113 @@
+/* PGM packets (RFC 3208): decoding everything that may come, encoding what a source and a receiver send.
+ *
+ * Decoding trusts nothing: each length is checked before the bytes behind it are read, and a packet that breaks a rule
+ * is refused with the rule's name.  What is decoded points into the packet. */
+#ifndef HELIO_WIRE_PGM_H
+#define HELIO_WIRE_PGM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/address.h"
+#include "base/tsi.h"
+#include "generated/protocol.h"
+#include "generated/statistics.h"
+
+enum {
+    HELIO_PGM_PORT_BYTES = 2,
+    /* Header, OPT_LENGTH and OPT_FRAGMENT of a fragment. */
+    HELIO_PGM_FRAGMENT_HEADER = HELIO_PGM_DATA_HEADER + 4 + HELIO_PGM_FRAGMENT_OPTION,
+    /* The largest packet without data: a NAK with IPv6 addresses and a full list. */
+    HELIO_PGM_CONTROL_MAX = HELIO_PGM_HEADER + 44 + 4 + 4 + 4 * HELIO_PGM_NAK_LIST_MAX,
+};
+
+/* Why a packet is refused: the values of instance.invalid_packets. */
+typedef enum helio_pgm_refusal {
+    HELIO_PGM_ACCEPTED,
+    HELIO_PGM_BAD_SIZE,     /* shorter than its header, or TSDU length and datagram disagree */
+    HELIO_PGM_BAD_VERSION,  /* version or reserved bits */
+    HELIO_PGM_BAD_TYPE,     /* no such packet type */
+    HELIO_PGM_BAD_CHECKSUM, /* wrong, or absent on data */
+    HELIO_PGM_BAD_OPTIONS,  /* the chain breaks a rule */
+    HELIO_PGM_BAD_ADDRESS,  /* address family unknown or families differ */
+    HELIO_PGM_BAD_PAYLOAD,  /* the batch is damaged (wire/tsdu.h) */
+} helio_pgm_refusal;
+
+/* Counts a refusal in the instance's statistics. */
+void helio_pgm_count_refusal(helio_instance_stats *instance, helio_pgm_refusal refusal);
+
+/* Options found, as bits of helio_pgm_packet.options. */
+enum {
+    HELIO_PGM_HAS_FRAGMENT = 1 << 0,
+    HELIO_PGM_HAS_NAK_LIST = 1 << 1,
+    HELIO_PGM_HAS_FIN = 1 << 2,
+    HELIO_PGM_HAS_RST = 1 << 3,
+    HELIO_PGM_HAS_SYN = 1 << 4,
+    HELIO_PGM_HAS_JOIN = 1 << 5,
+    HELIO_PGM_HAS_NBR_UNREACH = 1 << 6,
+    HELIO_PGM_HAS_OTHER = 1 << 7, /* valid, and of no consequence to this engine */
+};
+
+typedef struct helio_pgm_fragment {
+    uint32_t first;  /* sequence of the APDU's first packet */
+    uint32_t offset; /* of this packet's data within the APDU */
+    uint32_t length; /* of the APDU */
+} helio_pgm_fragment;
+
+typedef struct helio_pgm_packet {
+    helio_tsi tsi;             /* of the stream, whichever way the packet goes */
+    uint16_t destination_port; /* data-destination port, whichever way the packet goes */
+    uint8_t type;              /* HELIO_PGM_TYPE_* */
+    uint8_t flags;             /* HELIO_PGM_FLAG_* */
+    uint32_t options;          /* HELIO_PGM_HAS_* */
+    uint32_t sequence;         /* SPM_SQN, data SQN, first NAK SQN, POLL_SQN */
+    uint32_t trail;            /* SPM and data */
+    uint32_t lead;             /* SPM */
+    const uint8_t *tsdu;       /* data */
+    uint32_t tsdu_bytes;
+    uint32_t join;                         /* HAS_JOIN: minimum sequence */
+    helio_pgm_fragment fragment;           /* HAS_FRAGMENT */
+    helio_address path;                    /* SPM, POLL: port 0 */
+    helio_address source;                  /* NAK, NNAK, NCF: port 0 */
+    helio_address group;                   /* NAK, NNAK, NCF: port 0 */
+    uint32_t list_count;                   /* sequences in `list`, at most 62 */
+    uint32_t list[HELIO_PGM_NAK_LIST_MAX]; /* HAS_NAK_LIST: the sequences after the first */
+} helio_pgm_packet;
+
+/* Reads a datagram.  Fields that the packet's type or options do not give are undefined, but for options and
+ * list_count.  The checksum is verified unless it is 0 on a packet that may go without. */
+helio_pgm_refusal helio_pgm_decode(const void *datagram, size_t length, helio_pgm_packet *out);
+
+/* ---- encoding: `out` must have room for HELIO_PGM_CONTROL_MAX; returns the packet's length ---- */
+
+/* Which stream, and the endpoint's port. */
+typedef struct helio_pgm_session {
+    helio_tsi tsi;
+    uint16_t destination_port;
+} helio_pgm_session;
+
+typedef struct helio_pgm_spm {
+    uint32_t sequence;
+    uint32_t trail;
+    uint32_t lead;
+    bool fin;
+} helio_pgm_spm;
+
+size_t helio_pgm_encode_spm(void *out, const helio_pgm_session *session, const helio_pgm_spm *spm,
+                            const helio_address *path);
+/* type: NAK, NNAK or NCF.  sequences: 1 to 63, oldest first, no duplicates.  `source` and `group` are of one family. */
+size_t helio_pgm_encode_nak(void *out, const helio_pgm_session *session, uint8_t type,
+                            const uint32_t *sequences, size_t count, const helio_address *source,
+                            const helio_address *group);
+size_t helio_pgm_encode_spmr(void *out, const helio_pgm_session *session);
+
+/* Writes the header of a data packet in front of `tsdu_bytes` that are in place at HELIO_PGM_DATA_HEADER, or with a
+ * fragment at HELIO_PGM_FRAGMENT_HEADER, of `packet`.  `payload_sum` is their partial checksum.  Returns the packet's length. */
+size_t helio_pgm_encode_data(void *packet, const helio_pgm_session *session, uint32_t sequence,
+                             uint32_t trail, const helio_pgm_fragment *fragment, size_t tsdu_bytes,
+                             uint32_t payload_sum);
+/* Turns an encoded data packet into its repair, or renews a repair: type, trail and checksum change. */
+void helio_pgm_make_repair(void *packet, uint32_t trail, uint32_t payload_sum);
+
+#endif

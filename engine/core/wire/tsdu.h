@@ -1,0 +1,70 @@
+/* The batch: what Heliograph puts into a PGM packet's TSDU (docs/wire.md 2). */
+#ifndef HELIO_WIRE_TSDU_H
+#define HELIO_WIRE_TSDU_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "generated/protocol.h"
+
+enum {
+    HELIO_TSDU_PLAIN_MAX = 0x7FFF,     /* longest body with a plain header */
+    HELIO_TSDU_EXTENDED_HEADER = 6,    /* of a message, without extensions */
+    HELIO_TSDU_ENTRY_HEADER = 18,      /* of a TOPICS entry */
+    HELIO_TSDU_COUNT_MAX = UINT16_MAX, /* messages or entries */
+};
+
+typedef enum helio_tsdu_result {
+    HELIO_TSDU_OURS,
+    HELIO_TSDU_FOREIGN, /* another program's, or another version's */
+    HELIO_TSDU_DAMAGED,
+} helio_tsdu_result;
+
+typedef struct helio_tsdu_header {
+    uint8_t kind;  /* HELIO_TSDU_KIND_* */
+    uint8_t flags; /* HELIO_TSDU_FLAG_* */
+    uint16_t header_bytes;
+    uint16_t count;
+    uint64_t topic_id;
+    uint64_t first_message;
+    int64_t submit_ns;
+    uint32_t closed_after_ns;
+} helio_tsdu_header;
+
+/* Reads the head of a batch.  `bytes` may be less than the whole batch (a first fragment) but not less than the header. */
+helio_tsdu_result helio_tsdu_decode(const uint8_t *tsdu, size_t bytes, helio_tsdu_header *out);
+
+typedef struct helio_tsdu_message {
+    const uint8_t *body;
+    size_t bytes;
+} helio_tsdu_message;
+
+/* Reads the message at *at and moves on.  False when it would pass `end` or must be understood and is not. */
+bool helio_tsdu_next_message(const uint8_t **at, const uint8_t *end, helio_tsdu_message *out);
+
+typedef struct helio_tsdu_topic {
+    uint64_t topic_id;
+    uint64_t next_message;
+    const char *name; /* not NUL-terminated */
+    size_t name_bytes;
+} helio_tsdu_topic;
+
+/* Reads the TOPICS entry at *at and moves on.  False when it would pass `end` or its name is empty. */
+bool helio_tsdu_next_topic(const uint8_t **at, const uint8_t *end, helio_tsdu_topic *out);
+
+/* ---- encoding ---- */
+
+/* Writes the HELIO_TSDU_HEADER bytes of a batch's head; header_bytes of `header` is not looked at. */
+void helio_tsdu_encode(uint8_t *out, const helio_tsdu_header *header);
+
+static inline size_t helio_tsdu_message_header_bytes(size_t body_bytes) {
+    return body_bytes <= HELIO_TSDU_PLAIN_MAX ? HELIO_TSDU_MESSAGE_HEADER
+                                              : HELIO_TSDU_EXTENDED_HEADER;
+}
+/* Writes the header of a message and returns its bytes. */
+size_t helio_tsdu_encode_message_header(uint8_t *out, size_t body_bytes);
+/* Writes an entry and returns its bytes: HELIO_TSDU_ENTRY_HEADER and the name's. */
+size_t helio_tsdu_encode_topic(uint8_t *out, const helio_tsdu_topic *topic);
+
+#endif

@@ -1,0 +1,110 @@
+"""Instance: one engine in one process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, Self
+
+from heliograph.engine import _core
+from heliograph.engine.options import OptionValue, encode
+from heliograph.engine.receiver import OnLoss, OnMessages, Receiver
+from heliograph.engine.transmitter import Transmitter
+
+__all__ = ["Instance"]
+
+
+class Instance(_core.Instance):
+    """One engine, from which transmitters and receivers are made; closed by `close` or a ``with`` block.
+
+    In mode ``thread`` (the default) it runs on its own thread. In mode ``poll`` you run it: call `poll`, and `wait`
+    when there is nothing to do, all from one thread; sending and receiving then work the engine too.
+
+    At the end of the program, open instances are closed. A forked child finds its copies closed.
+    """
+
+    __slots__ = ("__weakref__",)
+
+    def __new__(
+        cls,
+        *,
+        name: str | None = None,
+        mode: Literal["thread", "poll"] | None = None,
+        idle: Literal["spin", "yield", "backoff", "block"] | None = None,
+        **options: OptionValue,
+    ) -> Self:
+        """Start an engine.
+
+        Args:
+            name: what monitors call it; the program's name and process id when not given.
+            mode: who runs it.
+            idle: what its thread does when there is nothing to do.
+            options: any other option of instances, see docs/options.md.
+
+        Raises:
+            OptionError: an option is unknown or its value outside its range.
+            ResourceError: memory or the stats segment could not be had.
+            SystemCallError: the operating system refused something else.
+        """
+        return super().__new__(cls, encode("instance", {"name": name, "mode": mode, "idle": idle, **options}))
+
+    def transmitter(self, endpoint: str, topic: str, **options: OptionValue) -> Transmitter:
+        """A transmitter of a topic.
+
+        Args:
+            endpoint: where to send: ``rmm://GROUP:PORT?interface=IP`` or ``rmm+unicast://HOST:PORT``. Options may be
+                given as query parameters; the keywords win.
+            topic: 1 to 255 bytes of UTF-8.
+            options: see docs/options.md.
+
+        Raises:
+            EndpointError: the endpoint is malformed, or its address cannot be used.
+            OptionError: an option or the topic's name is unfit.
+            SystemCallError: the operating system refused.
+            ClosedError: the instance is closed.
+            UsageError: called within a callback of this instance.
+        """
+        return Transmitter(self, endpoint, topic, **options)
+
+    def receiver(
+        self,
+        endpoint: str,
+        topic: str,
+        *,
+        on_messages: OnMessages | None = None,
+        on_loss: OnLoss | None = None,
+        **options: OptionValue,
+    ) -> Receiver:
+        """A receiver of a topic.
+
+        Callbacks run on the engine's thread, or within `poll`. They must be quick, and may send but do nothing else
+        with this instance. An exception in one is shown by `sys.unraisablehook`, counted, and does no harm.
+
+        Args:
+            endpoint: where to listen: ``rmm://GROUP:PORT?interface=IP`` or ``rmm+unicast://HOST:PORT``.
+            topic: the name the transmitter gave it.
+            on_messages: called with each list of messages; without it they wait in the receiver.
+            on_loss: called with each `Loss`; only together with `on_messages`.
+            options: see docs/options.md.
+
+        Raises:
+            The errors of `transmitter`.
+        """
+        return Receiver(self, endpoint, topic, on_messages=on_messages, on_loss=on_loss, **options)
+
+    @property
+    def segment(self) -> Path | None:  # type: ignore[override]  # the thin coat hands out text
+        """The stats segment; None when the option ``stats`` is ``memory``."""
+        path = super().segment
+        return Path(path) if path else None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Instance {self.name}{', polled' if self.polled else ''}{', closed' if self.closed else ''}>"

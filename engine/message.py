@@ -1,0 +1,26 @@
+"""What comes out of a receiver: messages, and reports of those that are lost for good."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from heliograph.engine._core import Message
+
+__all__ = ["Loss", "Message"]
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """Messages that could not be had any more; each range is told once, in the order of the stream."""
+
+    first: int
+    """Number of the first message lost, within its topic and stream."""
+    count: int
+    """Messages lost."""
+    stream: str
+    """Identity of the stream, as in `Message.stream`."""
+
+    @property
+    def last(self) -> int:
+        """Number of the last message lost."""
+        return self.first + self.count - 1

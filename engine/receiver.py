@@ -1,0 +1,77 @@
+"""Receiver: gets one topic, by iteration, in lists, or by callback."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import TYPE_CHECKING, Self, TypeAlias
+
+from heliograph.engine import _core
+from heliograph.engine.message import Loss, Message
+from heliograph.engine.options import OptionValue, encode
+
+if TYPE_CHECKING:
+    from heliograph.engine.instance import Instance
+
+__all__ = ["OnLoss", "OnMessages", "Receiver"]
+
+OnMessages: TypeAlias = Callable[[list[Message]], object]
+OnLoss: TypeAlias = Callable[[Loss], object]
+
+
+class Receiver(_core.Receiver):
+    """Gets one topic. Made by `Instance.receiver`; closed by `close`, by a ``with`` block, or with its instance.
+
+    Without callbacks, messages wait for ``for message in receiver`` or `receive`; use it from one thread at a time.
+    With callbacks it works by itself until it or its instance is closed, also when nobody keeps it.
+    """
+
+    __slots__ = ("__weakref__",)
+
+    def __new__(
+        cls,
+        instance: Instance,
+        endpoint: str,
+        topic: str,
+        *,
+        on_messages: OnMessages | None = None,
+        on_loss: OnLoss | None = None,
+        **options: OptionValue,
+    ) -> Self:
+        """As `Instance.receiver`."""
+        tell = None if on_loss is None else _Tell(on_loss)
+        return super().__new__(cls, instance, endpoint, topic, encode("receiver", options), on_messages, tell)
+
+    def losses(self) -> list[Loss]:  # type: ignore[override]  # the thin coat hands out tuples
+        """Take the reports of losses since the last call, oldest first.
+
+        Raises:
+            ClosedError: the receiver is closed.
+            UsageError: another thread is receiving with it, or it is called within a callback of its instance.
+        """
+        return [Loss(*loss) for loss in super().losses()]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Receiver {self.topic} on {self.endpoint}{', closed' if self.closed else ''}>"
+
+
+class _Tell:
+    """Turns the thin coat's tuple into a `Loss` for the callback."""
+
+    __slots__ = ("on_loss",)
+
+    def __init__(self, on_loss: OnLoss) -> None:
+        if not callable(on_loss):
+            raise TypeError(f"on_loss must be callable, not {on_loss!r}")
+        self.on_loss = on_loss
+
+    def __call__(self, loss: tuple[int, int, str]) -> None:
+        self.on_loss(Loss(*loss))

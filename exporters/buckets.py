@@ -1,0 +1,82 @@
+"""A classic Prometheus histogram, and window percentiles, from HDR counts.
+
+A value is counted under `le` when the value HdrHistogram reports for it (the highest of its cell) is at most `le`: the
+same rule as for percentiles, never kinder than the truth, and exact in that every bucket is a sum of whole cells.  The
+bounds follow the decimal steps people set objectives at; three significant digits resolve each of them to 0.1 %.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+
+from heliograph.monitor.latency import percentiles, upper_bounds
+from heliograph.monitor.model import Histogram
+
+__all__ = ["BOUNDS_NS", "PERCENTILES", "cumulative", "le", "same_layout", "since", "window_values"]
+
+BOUNDS_NS: tuple[int, ...] = (
+    5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 2_500_000, 5_000_000,
+    10_000_000, 25_000_000, 100_000_000, 500_000_000, 1_000_000_000, 10_000_000_000,
+)  # fmt: skip
+"""Upper bounds of the buckets, ns: 5 us to 10 s."""
+
+PERCENTILES: tuple[tuple[str, float], ...] = (("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999), ("max", 1.0))
+"""Percentiles of a window: the label's value and the fraction."""
+
+
+@lru_cache(maxsize=64)
+def le(bound_ns: int) -> str:
+    """Text of a bound in seconds as Prometheus 3 normalises it: ``1.0``, ``0.0005``, ``5e-06``."""
+    return repr(bound_ns / 1e9)
+
+
+def same_layout(one: Histogram, other: Histogram) -> bool:
+    """Whether the cells of both mean the same, so that they can be added and subtracted."""
+    return (one.digits, one.lowest, one.highest, one.counts.size) == (
+        other.digits,
+        other.lowest,
+        other.highest,
+        other.counts.size,
+    )
+
+
+def since(newer: Histogram, older: Histogram | None) -> Histogram:
+    """The values counted since `older`; all of them when the histogram was begun anew in between."""
+    if older is None or not same_layout(newer, older) or bool((newer.counts < older.counts).any()):
+        return newer
+    return newer.minus(older)
+
+
+def cumulative(histogram: Histogram, bounds_ns: Sequence[int] = BOUNDS_NS) -> list[tuple[str, int]]:
+    """Buckets as (`le`, number of values at or below it), ending with ``+Inf``, which holds every value.
+
+    Args:
+        histogram: The counts.
+        bounds_ns: Ascending upper bounds, ns.
+    """
+    ends = np.searchsorted(upper_bounds(histogram), np.array(bounds_ns, dtype=np.uint64), side="right")
+    filled = np.flatnonzero(histogram.counts)
+    running = np.concatenate(([np.uint64(0)], np.cumsum(histogram.counts[filled])))
+    below = running[np.searchsorted(filled, ends, side="left")]
+    buckets = [(le(bound), int(count)) for bound, count in zip(bounds_ns, below, strict=True)]
+    return [*buckets, ("+Inf", int(running[-1]) + histogram.above)]
+
+
+def window_values(histogram: Histogram) -> list[tuple[str, int]]:
+    """The window's percentiles as (name, ns); nothing when no value was counted.
+
+    Values above the histogram's range take part as values of its upper end.
+    """
+    counts = histogram.counts
+    if histogram.above:
+        counts = counts.copy()
+        last = int(np.searchsorted(upper_bounds(histogram), np.uint64(histogram.highest), side="left"))
+        counts[last] += np.uint64(histogram.above)
+    elif not counts.any():
+        return []
+    whole = Histogram(counts, histogram.lowest, histogram.highest, histogram.digits)
+    values = percentiles(whole, [fraction for _, fraction in PERCENTILES])
+    return [(name, value) for (name, _), value in zip(PERCENTILES, values, strict=True)]

@@ -1,0 +1,174 @@
+"""A cap on the number of series: the worst items keep their own, the rest is summed under the label ``_other``.
+
+Prometheus pays for every series, so what one answer may hold is limited. Over the limit, items are ranked within their
+scope by how bad they were lately (what they lost, missed or asked for since the window began) and in all, and the top
+of every scope is kept in turn until the limit is reached. Instances are never folded; the sums come on top.
+
+The counters under ``_other`` must stay counters although membership changes. They are therefore not the sum of who is
+in now: each round adds what the folded items counted since the round before. So nothing counted is lost or told twice
+as a rate, and no rate jumps when an item is folded or comes out again. Gauges are sums over who is in now.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from heliograph.engine import catalogue
+from heliograph.exporters.buckets import BOUNDS_NS, PERCENTILES, same_layout, since
+from heliograph.exporters.items import Item, Key, combined
+from heliograph.monitor.behaviour import Behaviour
+from heliograph.monitor.model import Histogram
+from heliograph.monitor.rates import counters
+
+__all__ = ["OTHER", "Budget", "Share", "series_of"]
+
+OTHER = "_other"
+
+_BAD: Mapping[str, tuple[str, ...]] = {
+    "tx_stream": ("naks_received",),
+    "transmitter": ("messages_sent",),
+    "peer": ("naks_received",),
+    "rx_stream": ("packets_lost", "naks_sent"),
+    "receiver": ("messages_lost", "messages_recovered", "queue_full"),
+}
+"""Statistics that make an item of a scope worth showing, all counters."""
+
+
+_JOINED = 6 + len(Behaviour)
+"""Series of a receiver joined with its sender."""
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Who is shown in one round."""
+
+    kept: tuple[Item, ...]
+    others: tuple[Item, ...] = ()
+    """One item per node and scope, in place of the folded ones."""
+    folded: Mapping[str, int] = field(default_factory=dict)
+    """Series left out, by scope."""
+
+
+def series_of(item: Item) -> int:
+    """Number of series an item makes."""
+    per_histogram = len(BOUNDS_NS) + 3 + len(PERCENTILES)  # buckets with +Inf, sum, count, window
+    info = 1 if catalogue.scopes()[item.scope].info else 0
+    joined = _JOINED if item.scope == "receiver" else 0
+    return len(item.values) + info + joined + per_histogram * len(item.histograms)
+
+
+class Budget:
+    """Keeps a stream of snapshots within a number of series."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self._before: dict[Key, Item] = {}
+        self._totals: dict[Key, Item] = {}
+
+    def share(self, found: Sequence[Item], window_start: Mapping[Key, Item]) -> Share:
+        """Decide who is shown.
+
+        Args:
+            found: All items of this round.
+            window_start: Items as they were when the window of "lately" began.
+        """
+        kept, folded = self._split(found, window_start)
+        groups: defaultdict[Key, list[Item]] = defaultdict(list)
+        for item in folded:
+            rest = (OTHER,) * (len(item.labels) - 1)
+            groups[item.scope, (item.labels[0], *rest)].append(item)
+        nodes = {item.labels[0] for item in found}
+        self._totals = {key: _at_rest(total) for key, total in self._totals.items() if key[1][0] in nodes}
+        for key, group in groups.items():
+            self._totals[key] = self._advanced(key, group)
+        self._before = {item.key: item for item in found}
+        left_out: defaultdict[str, int] = defaultdict(int)
+        for item in folded:
+            left_out[item.scope] += series_of(item)
+        return Share(tuple(kept), tuple(self._totals.values()), left_out)
+
+    def _split(self, found: Sequence[Item], window_start: Mapping[Key, Item]) -> tuple[list[Item], list[Item]]:
+        costs = {item.key: series_of(item) for item in found}
+        if sum(costs.values()) <= self.limit:
+            return list(found), []
+        by_scope: defaultdict[str, list[Item]] = defaultdict(list)
+        for item in found:
+            by_scope[item.scope].append(item)
+        fixed = by_scope.pop("instance", [])
+        room = self.limit - sum(costs[item.key] for item in fixed)
+        queue = _in_turn([_worst_first(members, window_start) for members in by_scope.values()])
+        chosen = {item.key for item in fixed}
+        for item in queue:
+            room -= costs[item.key]
+            if room < 0:
+                break
+            chosen.add(item.key)
+        return [item for item in found if item.key in chosen], [item for item in found if item.key not in chosen]
+
+    def _advanced(self, key: Key, group: Sequence[Item]) -> Item:
+        """The total of a group of folded items: gauges as they are, counters moved on by what is new."""
+        now = combined(group, key[1])
+        total = self._totals.get(key)
+        if total is None:
+            return now
+        news = combined([_since(item, self._before.get(item.key)) for item in group], key[1])
+        counted = counters()[now.scope]
+        values = {
+            name: total.values.get(name, 0) + news.values[name] if name in counted else value
+            for name, value in now.values.items()
+        }
+        histograms = {name: _plus(total.histograms.get(name), histogram) for name, histogram in news.histograms.items()}
+        return replace(now, values=values, histograms=histograms)
+
+
+def _in_turn(lists: Sequence[Sequence[Item]]) -> list[Item]:
+    """The first of every list, then the second of every list, and so on."""
+    longest = max(map(len, lists), default=0)
+    return [members[place] for place in range(longest) for members in lists if place < len(members)]
+
+
+def _worst_first(members: Sequence[Item], window_start: Mapping[Key, Item]) -> list[Item]:
+    def badness(item: Item) -> tuple[int, int, tuple[str, ...]]:
+        older = window_start.get(item.key)
+        total, before = _bad(item), _bad(older) if older else 0
+        return -(total - before if total >= before else total), -total, item.labels
+
+    return sorted(members, key=badness)
+
+
+def _bad(item: Item) -> int:
+    wanted = _BAD.get(item.scope, ())
+    cells = catalogue.scopes()[item.scope].cells
+    return sum(item.values.get(cell.name, 0) for cell in cells if cell.statistic.name in wanted)
+
+
+def _at_rest(total: Item) -> Item:
+    """The counters of a total alone: its gauges belong to those who were folded then."""
+    counted = counters()[total.scope]
+    return replace(total, values={name: value for name, value in total.values.items() if name in counted})
+
+
+def _since(item: Item, older: Item | None) -> Item:
+    """What the item counted since `older`; everything when it is new or was started again."""
+    counted = counters()[item.scope]
+    if older is None or any(item.values.get(name, 0) < older.values.get(name, 0) for name in counted):
+        return item
+    values = {
+        name: value - older.values.get(name, 0) if name in counted else value for name, value in item.values.items()
+    }
+    histograms = {name: since(value, older.histograms.get(name)) for name, value in item.histograms.items()}
+    return replace(item, values=values, histograms=histograms)
+
+
+def _plus(total: Histogram | None, news: Histogram) -> Histogram:
+    if total is None or not same_layout(total, news):
+        return news
+    return replace(
+        news,
+        counts=total.counts + news.counts,
+        above=total.above + news.above,
+        negative=total.negative + news.negative,
+        total_ns=total.total_ns + news.total_ns,
+    )

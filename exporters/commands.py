@@ -1,0 +1,259 @@
+"""``heliograph export``: run exporters until told to stop.
+
+Several exporters share one process and one reading of the segments; each has its own lane. The end (Ctrl-C or SIGTERM)
+is orderly: a last snapshot is taken, every exporter writes out what it holds, and the exit code is 0.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import select
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from heliograph.exporters import EXPORTERS, Exporter, available, load
+from heliograph.monitor.errors import UserError
+
+__all__ = ["command"]
+
+_EPILOG = """\
+examples:
+  heliograph export prometheus
+  heliograph export prometheus --once --out metrics.prom
+  heliograph export prometheus spool hdrlog --dir spool --file latency.hlog
+  heliograph export pushgateway --gateway http://gateway:9091 --group host=$(hostname)
+
+Exporters of other packages take their settings as --set NAME.OPTION=VALUE.
+"""
+
+_STOP = {signal.SIGINT, signal.SIGTERM}
+
+
+def command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``heliograph export``."""
+    parser = subparsers.add_parser(
+        "export",
+        help="carry statistics to Prometheus, an HDR log, a spool or the console",
+        description="Run one or more exporters until Ctrl-C or SIGTERM.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("names", metavar="NAME", nargs="+", help=f"exporters to run: {', '.join(available())}")
+    parser.add_argument("--segments", type=Path, metavar="DIR", help="folder of the stats segments")
+    parser.add_argument("--interval", type=_positive, default=1.0, metavar="S", help="seconds between snapshots (1)")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME.OPTION=VALUE",
+        help="setting of an exporter of another package",
+    )
+    prometheus = parser.add_argument_group("prometheus")
+    prometheus.add_argument("--listen", metavar="HOST:PORT", help="address to serve /metrics on (127.0.0.1:9464)")
+    prometheus.add_argument("--once", action="store_true", help="write the metrics once, as text, and end")
+    prometheus.add_argument("--out", type=Path, metavar="FILE", help="with --once: write here, not to standard output")
+    both = parser.add_argument_group("prometheus and pushgateway")
+    both.add_argument("--max-series", type=int, metavar="N", help="most series of statistics (20000)")
+    both.add_argument("--window", type=_positive, metavar="S", help="least window of the percentiles, seconds (15)")
+    push = parser.add_argument_group("pushgateway")
+    push.add_argument("--gateway", metavar="URL", help="address of the Pushgateway")
+    push.add_argument("--job", help="job to push as (heliograph)")
+    push.add_argument("--group", action="append", default=[], metavar="LABEL=VALUE", help="label of the group; repeats")
+    parser.add_argument_group("spool").add_argument(
+        "--dir", type=Path, metavar="DIR", help="folder of the Parquet files"
+    )
+    parser.add_argument_group("hdrlog").add_argument("--file", type=Path, metavar="FILE", help="the log file")
+    history = parser.add_argument_group("spool and hdrlog")
+    history.add_argument("--record", type=_positive, metavar="S", help="length of the recorded intervals, seconds (10)")
+    history.add_argument("--backlog", action="store_true", help="record also what was counted before the exporter came")
+    parser.set_defaults(run=run)
+
+
+def _positive(text: str) -> float:
+    value = float(text)
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError("must be above 0")
+    return value
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the exporters named; returns the exit code.
+
+    Raises:
+        UserError: A setting is missing, unknown or cannot be used.
+    """
+    if doubled := {name for name in args.names if args.names.count(name) > 1}:
+        raise UserError(f"exporter {', '.join(sorted(doubled))} is named twice")
+    _refuse_strays(args)
+    if args.once:
+        return _once(args)
+    return _serve(args)
+
+
+_FLAGS: dict[str, tuple[str, ...]] = {
+    "listen": ("prometheus",),
+    "max_series": ("prometheus", "pushgateway"),
+    "window": ("prometheus", "pushgateway"),
+    "gateway": ("pushgateway",),
+    "job": ("pushgateway",),
+    "group": ("pushgateway",),
+    "dir": ("spool",),
+    "file": ("hdrlog",),
+    "record": ("spool", "hdrlog"),
+    "backlog": ("spool", "hdrlog"),
+}
+
+
+def _refuse_strays(args: argparse.Namespace) -> None:
+    """A setting of an exporter that does not run is a mistake, not to be passed over."""
+    for flag, owners in _FLAGS.items():
+        if getattr(args, flag) and not set(owners) & set(args.names):
+            raise UserError(
+                f"--{flag.replace('_', '-')} belongs to {' and '.join(owners)}, which is not among the names"
+            )
+    if args.once and args.names != ["prometheus"]:
+        raise UserError("--once works with the exporter prometheus alone")
+    if args.out and not args.once:
+        raise UserError("--out belongs to --once; the endpoint itself writes no file")
+
+
+def _settings(name: str, args: argparse.Namespace, lanes: Callable[[], Iterable[Any]]) -> dict[str, Any]:
+    """Arguments for an exporter's class."""
+
+    def given(**settings: Any) -> dict[str, Any]:
+        return {key: value for key, value in settings.items() if value is not None}
+
+    def needed(flag: str) -> Any:
+        value = getattr(args, flag)
+        if value is None:
+            raise UserError(f"exporter {name!r} needs --{flag}")
+        return value
+
+    match name:
+        case "prometheus":
+            return given(listen=args.listen, max_series=args.max_series, window=args.window, lanes=lanes)
+        case "pushgateway":
+            group = dict(_pair(text, "--group LABEL=VALUE") for text in args.group)
+            common = given(job=args.job, max_series=args.max_series, window=args.window, lanes=lanes)
+            return {"url": needed("gateway"), "grouping": group, **common}
+        case "spool":
+            return {"directory": needed("dir"), **given(interval=args.record, backlog=args.backlog or None)}
+        case "hdrlog":
+            return {"path": needed("file"), **given(interval=args.record, backlog=args.backlog or None)}
+        case _:
+            pairs = (_pair(text, "--set NAME.OPTION=VALUE") for text in args.set)
+            return {key.partition(".")[2]: value for key, value in pairs if key.partition(".")[0] == name}
+
+
+def _pair(text: str, form: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not (key and equals):
+        raise UserError(f"{text!r} is not of the form {form}")
+    return key, value
+
+
+def _serve(args: argparse.Namespace) -> int:
+    from heliograph.exporters.lane import Lane
+    from heliograph.exporters.loop import ExportLoop
+    from heliograph.monitor.sampler import Sampler
+
+    for key in (_pair(text, "--set NAME.OPTION=VALUE")[0].partition(".")[0] for text in args.set):
+        if key not in args.names or key in EXPORTERS:
+            raise UserError(f"--set {key}.…: {key!r} is no exporter of another package among the names")
+    lanes: list[Lane] = []
+    with _stop_signals() as wait, Sampler(args.segments) as sampler:
+        made = _made(args, lambda: [lane.state for lane in lanes])
+        lanes += [Lane(name, exporter) for name, exporter in made]
+        # Histograms are most of the cost of a reading, and the console has no use for them.
+        histograms = any(name != "console" for name in args.names)
+        print(f"heliograph: exporting {sampler.folder} to {', '.join(map(_told, made))}", file=sys.stderr, flush=True)
+        ExportLoop(lambda: sampler.sample(histograms=histograms), lanes, args.interval, wait).run()
+    return 0
+
+
+def _told(made: tuple[str, Exporter]) -> str:
+    name, exporter = made
+    address = getattr(exporter, "address", None)
+    return f"{name} at http://{address[0]}:{address[1]}/metrics" if address else name
+
+
+def _made(args: argparse.Namespace, lanes: Callable[[], Iterable[Any]]) -> list[tuple[str, Exporter]]:
+    """All exporters, or none: those made before one that fails are closed again."""
+    made: list[tuple[str, Exporter]] = []
+    try:
+        for name in args.names:
+            maker = load(name)
+            settings = _settings(name, args, lanes)
+            try:
+                made.append((name, maker(**settings)))
+            except TypeError as error:
+                if name in EXPORTERS:
+                    raise
+                raise UserError(f"exporter {name!r} does not take these settings: {error}") from error
+            except OSError as error:
+                raise UserError(f"exporter {name!r} cannot start: {error}") from error
+    except BaseException:
+        for _, exporter in made:
+            exporter.close()
+        raise
+    return made
+
+
+@contextmanager
+def _stop_signals() -> Iterator[Callable[[float], bool]]:
+    """A wait that ends early, with True, when the process is asked to stop.
+
+    The handlers do nothing, so they never interrupt an exporter halfway; that a signal came is read from the wakeup
+    pipe. (Blocking the signals would not do: libraries start threads of their own, which could receive them.)
+    """
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    pipe_before = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    handlers_before = {number: signal.signal(number, lambda _number, _frame: None) for number in _STOP}
+
+    def wait(seconds: float) -> bool:
+        ready, _, _ = select.select([reader], [], [], seconds)
+        return bool(ready) and not _STOP.isdisjoint(os.read(reader, 64))
+
+    try:
+        yield wait
+    finally:
+        for number, handler in handlers_before.items():
+            signal.signal(number, handler)
+        signal.set_wakeup_fd(pipe_before)
+        os.close(reader)
+        os.close(writer)
+
+
+def _once(args: argparse.Namespace) -> int:
+    """Two snapshots an interval apart, so that the percentiles have a window."""
+    from heliograph.exporters.collector import MAX_SERIES, SnapshotCollector
+    from heliograph.exporters.prometheus import exposition
+    from heliograph.monitor.sampler import Sampler
+
+    collector = SnapshotCollector(max_series=args.max_series or MAX_SERIES)
+    with Sampler(args.segments) as sampler:
+        collector.update(sampler.sample())
+        time.sleep(args.interval)
+        snapshot = sampler.sample()
+        collector.update(snapshot)
+    text = exposition(collector)
+    if not snapshot.instances:
+        print(f"heliograph: no instance has a segment in {sampler.folder}", file=sys.stderr)
+    if args.out is None:
+        sys.stdout.buffer.write(text)
+        sys.stdout.buffer.flush()
+        return 0
+    try:
+        part = args.out.with_name(f".{args.out.name}.{os.getpid()}")
+        part.write_bytes(text)
+        part.replace(args.out)
+    except OSError as error:
+        raise UserError(f"{args.out} cannot be written: {error.strerror}") from error
+    return 0

@@ -1,0 +1,59 @@
+"""One line per snapshot, for a person who wants to see that something is going on.
+
+The line says how many nodes are live, what was sent and delivered per second since the line before, what was asked for
+again, and what was lost for good.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TextIO
+
+from heliograph.monitor.model import Health, Snapshot
+from heliograph.monitor.rates import rates_between
+
+__all__ = ["ConsoleExporter"]
+
+
+class ConsoleExporter:
+    """Writes lines to a stream."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        """Prepare the exporter.
+
+        Args:
+            stream: Where to write; default: standard output.
+        """
+        self._stream = stream or sys.stdout
+        self._older: Snapshot | None = None
+
+    def publish(self, snapshot: Snapshot) -> None:
+        """Write the line of this snapshot; the first has no rates yet."""
+        print(self._line(snapshot), file=self._stream, flush=True)
+        self._older = snapshot
+
+    def close(self) -> None:
+        """Nothing is held; the stream is the caller's."""
+
+    def _line(self, snapshot: Snapshot) -> str:
+        clock = time.strftime("%H:%M:%S", time.localtime(snapshot.time_ns / 1e9))
+        live = sum(instance.health is Health.LIVE for instance in snapshot.instances)
+        others = [f"{item.name} {item.health}" for item in snapshot.instances if item.health is not Health.LIVE]
+        parts = [f"{clock}  {live} live" + (f" ({', '.join(others)})" if others else "")]
+        if self._older is not None:
+            parts += self._rates(self._older, snapshot)
+        return "  ".join(parts)
+
+    @staticmethod
+    def _rates(older: Snapshot, newer: Snapshot) -> list[str]:
+        per_second: dict[tuple[str, str], float] = {}
+        lost = 0
+        for rate in rates_between(older, newer):
+            key = (rate.scope, rate.cell)
+            per_second[key] = per_second.get(key, 0.0) + rate.per_second
+            if rate.scope == "receiver" and rate.cell == "messages_lost":
+                lost += rate.delta
+        shown = (("sent", "messages_sent"), ("delivered", "messages_received"), ("NAKs", "naks_sent"))
+        parts = [f"{title} {per_second.get(('instance', cell), 0.0):,.0f}/s" for title, cell in shown]
+        return [*parts, f"lost {lost:,}"]

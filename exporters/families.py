@@ -1,0 +1,190 @@
+"""Metric families from items and nodes: pure functions, with every name, unit, label and help text from the catalogue.
+
+Values leave here in base units (seconds, bytes). The `instance` of the catalogue is called `node`, since Prometheus has
+an `instance` of its own. What describes an object goes to its scope's info family and nowhere else. Samples carry no
+timestamps, and families without samples are left out.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.metrics_core import Metric
+
+from heliograph.engine import catalogue
+from heliograph.engine.catalogue import Derived, Scope, Statistic, names
+from heliograph.exporters.buckets import cumulative, since, window_values
+from heliograph.exporters.items import RUNNING, Item, Key, Node
+from heliograph.exporters.lane import LaneState
+from heliograph.monitor.behaviour import Behaviour
+from heliograph.monitor.fleet import ReceiverRow
+from heliograph.monitor.model import Health
+
+__all__ = ["derived_family", "describe", "fleet_families", "lane_families", "node_families", "statistic_families"]
+
+Row = tuple[Sequence[str], float]
+"""Label values and a value."""
+
+WINDOW_LABEL = "percentile"
+
+
+def describe() -> Iterator[Metric]:
+    """Every family there can be, without samples."""
+    for scope in catalogue.scopes().values():
+        if scope.info:
+            yield _info_family(scope)
+        for statistic in scope.statistics:
+            yield from _statistic(scope, statistic)
+    for derived in catalogue.derived().values():
+        yield derived_family(derived.name, ())
+
+
+def _label_names(labels: Iterable[str]) -> list[str]:
+    return [names.metric_label(name) for name in labels]
+
+
+def _divisor(of: Statistic | Derived) -> int:
+    """The catalogue's scale turned over: division by 10^9 keeps decimals clean, multiplication by 10^-9 does not."""
+    return round(1 / names.scale(of))
+
+
+def _info_family(scope: Scope) -> GaugeMetricFamily:
+    text = f"What describes it, value 1: {scope.help}"
+    return GaugeMetricFamily(names.info_metric(scope), text, labels=_label_names((*scope.labels, *scope.info)))
+
+
+def _statistic(scope: Scope, statistic: Statistic) -> tuple[Metric, ...]:
+    """The empty families of a statistic: one, or for a histogram two."""
+    name = names.metric(statistic)
+    labels = _label_names(scope.labels)
+    if statistic.kind == "histogram":
+        window = f"{statistic.help} Percentiles of the last heliograph_exporter_window_seconds."
+        return (
+            HistogramMetricFamily(name, statistic.help, labels=labels),
+            GaugeMetricFamily(names.window_metric(statistic), window, labels=[*labels, WINDOW_LABEL]),
+        )
+    if statistic.split is not None:
+        labels.append(names.metric_label(statistic.split.label))
+    if statistic.kind == "counter":
+        return (CounterMetricFamily(name, statistic.help, labels=labels),)
+    return (GaugeMetricFamily(name, statistic.help, labels=labels),)
+
+
+def derived_family(name: str, rows: Iterable[Row]) -> Metric:
+    """A derived family with its samples; values are inside values (nanoseconds where the catalogue says so)."""
+    derived: Derived = catalogue.derived()[name]
+    kind = CounterMetricFamily if derived.kind == "counter" else GaugeMetricFamily
+    family = kind(names.family(derived), derived.help, labels=_label_names(derived.labels))
+    divisor = _divisor(derived)
+    for labels, value in rows:
+        family.add_metric(labels, value / divisor)
+    return family
+
+
+def statistic_families(found: Iterable[Item], window_start: Mapping[Key, Item]) -> Iterator[Metric]:
+    """All statistics of the items.
+
+    Args:
+        found: What is shown.
+        window_start: Items as they were when the window of the percentiles began; an item that is not there yet is
+            shown from its beginning.
+    """
+    by_scope: defaultdict[str, list[Item]] = defaultdict(list)
+    for item in found:
+        by_scope[item.scope].append(item)
+    for name, members in by_scope.items():
+        scope = catalogue.scopes()[name]
+        if scope.info:
+            info = _info_family(scope)
+            for item in members:
+                if item.info:
+                    info.add_metric([*item.labels, *(item.info.get(key, "") for key in scope.info)], 1)
+            yield info
+        for statistic in scope.statistics:
+            if statistic.kind == "histogram":
+                yield from _filled_histogram(scope, statistic, members, window_start)
+            else:
+                yield _filled(scope, statistic, members)
+
+
+def _filled(scope: Scope, statistic: Statistic, members: Iterable[Item]) -> Metric:
+    (family,) = _statistic(scope, statistic)
+    assert isinstance(family, CounterMetricFamily | GaugeMetricFamily)
+    divisor = _divisor(statistic)
+    for item in members:
+        for cell in statistic.cells:
+            if (value := item.values.get(cell.name)) is not None:
+                labels = item.labels if cell.value is None else (*item.labels, cell.value)
+                family.add_metric(labels, value / divisor)
+    return family
+
+
+def _filled_histogram(
+    scope: Scope, statistic: Statistic, members: Iterable[Item], window_start: Mapping[Key, Item]
+) -> Iterator[Metric]:
+    family, window = _statistic(scope, statistic)
+    assert isinstance(family, HistogramMetricFamily)
+    assert isinstance(window, GaugeMetricFamily)
+    divisor = _divisor(statistic)
+    for item in members:
+        if (whole := item.histograms.get(statistic.name)) is None:
+            continue
+        family.add_metric(item.labels, cumulative(whole), whole.total_ns / divisor)
+        older = window_start.get(item.key)
+        before = older.histograms.get(statistic.name) if older else None
+        for percentile, value in window_values(since(whole, before)):
+            window.add_metric((*item.labels, percentile), value / divisor)
+    yield family
+    yield window
+
+
+def node_families(found: Sequence[Node]) -> Iterator[Metric]:
+    """Whether each node is up, how it is, and since when."""
+    known = [node for node in found if node.state.started_ns]
+    up = [node for node in found if node.state.health is not Health.CLOSED]
+    yield derived_family("node_up", [((n.name,), float(n.state.health in RUNNING)) for n in up])
+    health = [((n.name, state.value), float(n.state.health is state)) for n in found for state in Health]
+    yield derived_family("node_health", health)
+    yield derived_family("node_start", [((n.name,), n.state.started_ns) for n in known])
+    yield derived_family("node_heartbeat", [((n.name,), n.state.heartbeat_ns) for n in known])
+    yield derived_family("node_remains", [((n.name,), n.remains) for n in found])
+
+
+def fleet_families(rows: Sequence[ReceiverRow]) -> Iterator[Metric]:
+    """Each receiver joined with its sender. What depends on a sender out of reach has no sample."""
+
+    def labels(row: ReceiverRow) -> tuple[str, ...]:
+        return row.instance, row.topic, row.stream, row.transmitter or ""
+
+    def gauge(name: str, value: Callable[[ReceiverRow], float | None]) -> Metric:
+        pairs = ((labels(row), value(row)) for row in rows)
+        return derived_family(f"fleet_receiver_{name}", [(key, found) for key, found in pairs if found is not None])
+
+    yield gauge("lag_messages", lambda row: row.lag_messages if row.transmitter else None)
+    yield gauge("lag_seconds", _lag_ns)
+    yield gauge("in_flight_messages", lambda row: row.in_flight)
+    yield gauge("residual_messages", lambda row: row.residual)
+    yield gauge("nak_share", lambda row: row.nak_share)
+    yield gauge("queue_ratio", lambda row: row.queue_fill)
+    classes = [((*labels(row), item.value), float(row.behaviour is item)) for row in rows for item in Behaviour]
+    yield derived_family("fleet_receiver_class", classes)
+
+
+def _lag_ns(row: ReceiverRow) -> float | None:
+    if row.transmitter is None:
+        return None
+    if row.lag_messages == 0:
+        return 0.0
+    return None if row.lag_seconds is None else row.lag_seconds * 1e9
+
+
+def lane_families(states: Sequence[LaneState]) -> Iterator[Metric]:
+    """What the exporters of this process say of themselves."""
+    yield derived_family("exporter_publishes", [((s.exporter,), s.published) for s in states])
+    yield derived_family("exporter_publish_failures", [((s.exporter,), s.failed) for s in states])
+    yield derived_family("exporter_snapshots_skipped", [((s.exporter,), s.skipped) for s in states])
+    yield derived_family("exporter_publish_duration_seconds", [((s.exporter,), s.duration_ns) for s in states])
+    succeeded = [((s.exporter,), s.success_ns) for s in states if s.success_ns]
+    yield derived_family("exporter_success", succeeded)

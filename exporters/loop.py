@@ -1,0 +1,87 @@
+"""The loop: read a snapshot at fixed moments and offer it to every lane.
+
+Moments are `start + n * interval`, so the time a round takes does not add up; a moment that passes while a round is
+still running is left out and counted, not made up for. The clock and the wait are arguments.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Sequence
+
+from heliograph.exporters.lane import Lane
+from heliograph.monitor.errors import UserError
+from heliograph.monitor.model import Snapshot
+
+__all__ = ["ExportLoop"]
+
+
+class ExportLoop:
+    """Feeds lanes until told to stop."""
+
+    def __init__(
+        self,
+        sample: Callable[[], Snapshot],
+        lanes: Sequence[Lane],
+        interval: float,
+        wait: Callable[[float], bool],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        tell: Callable[[str], None] = lambda text: print(text, file=sys.stderr, flush=True),
+    ) -> None:
+        """Prepare the loop.
+
+        Args:
+            sample: Reads a snapshot.
+            lanes: Where it goes; the loop closes them at the end.
+            interval: Seconds between two snapshots, above 0.
+            wait: Waits some seconds, or until it is time to stop; says whether it is.
+            clock: Seconds that never go back.
+            tell: Takes a sentence for people.
+        """
+        self._sample = sample
+        self._lanes = tuple(lanes)
+        self._interval = interval
+        self._clock = clock
+        self._wait = wait
+        self._tell = tell
+        self._trouble = ""
+        self.moments_missed = 0
+
+    def run(self) -> None:
+        """Feed the lanes until stopped, then take a last snapshot and close them all."""
+        try:
+            due = self._clock()
+            while True:
+                self.round()
+                due += self._interval
+                behind = self._clock() - due
+                if behind > 0:
+                    missed = int(behind // self._interval) + 1
+                    self.moments_missed += missed
+                    due += missed * self._interval
+                if self._wait(max(0.0, due - self._clock())):
+                    break
+            self.round()
+        finally:
+            self.close()
+
+    def round(self) -> None:
+        """One snapshot to every lane.  Failing to read is told once and tried again at the next moment."""
+        try:
+            snapshot = self._sample()
+        except Exception as error:
+            text = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
+            if text != self._trouble:
+                self._tell(f"reading the statistics failed: {text}")
+            self._trouble = text
+            return
+        self._trouble = ""
+        for lane in self._lanes:
+            lane.offer(snapshot)
+
+    def close(self) -> None:
+        """Close every lane, whatever becomes of the others."""
+        for lane in self._lanes:
+            lane.close()

@@ -1,0 +1,156 @@
+"""Which receivers give trouble, by how they behave, and how to say it to people.
+
+A receiver is judged by what it did between two snapshots, not by absolute sizes: one that is 10 000 messages behind and
+gaining is well, one that is 50 behind and loses ground is not. `judge_receiver` names one class, a score that orders a
+fleet worst first, and the evidence as a sentence. The bands of the score keep the classes in order; within a band more
+trouble scores higher.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from heliograph.monitor.model import Health
+
+__all__ = ["Behaviour", "Evidence", "Judgement", "judge_receiver"]
+
+MISSING_RATIO = 0.005
+"""Share of packets missing at first from which a receiver counts as lossy."""
+QUEUE_FILL = 0.8
+LAG_SECONDS = 0.25
+LAG_MESSAGES = 2
+"""A single message behind is one in flight."""
+
+
+class Behaviour(StrEnum):
+    """What a receiver is doing."""
+
+    OK = "ok"
+    RECOVERING = "recovering"  # behind, and catching up
+    LOSSY = "lossy"  # packets go missing on the way to it, or messages are lost for good
+    FALLING_BEHIND = "falling_behind"  # delivers, but its application does not keep up
+    STALLED = "stalled"  # messages wait and it delivers none
+    STOPPED = "stopped"  # closed, dead, or without a heartbeat
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What a receiver did over an interval."""
+
+    health: Health
+    health_reason: str
+    live: bool
+    """It has not been closed."""
+    delivered: int
+    """Messages delivered in the interval."""
+    lost: int
+    """Messages lost for good in the interval."""
+    lag_messages: int
+    lag_seconds: float | None
+    """None when nothing was sent in the interval."""
+    lag_before: int | None
+    """Messages behind at the start of the interval; None when there is no earlier snapshot."""
+    queue_fill: float
+    """0 to 1."""
+    queue_full: int
+    """Times in the interval that delivery had to wait for the application."""
+    missing_ratio: float
+    """Packets first seen missing per packet of the stream, 0 to 1."""
+    nak_share: float | None
+    """This receiver's share of all sequences asked for on the stream; None when nobody asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """A class, a score (0 is best) and the evidence in words."""
+
+    behaviour: Behaviour
+    badness: float
+    reason: str
+
+
+def _percent(ratio: float) -> str:
+    return f"{ratio * 100:.1f} %" if ratio < 0.995 else f"{ratio * 100:.0f} %"
+
+
+def _behind(evidence: Evidence) -> str:
+    seconds = f" ({evidence.lag_seconds:.1f} s)" if evidence.lag_seconds else ""
+    return f"{evidence.lag_messages} messages{seconds} behind"
+
+
+def _queue(evidence: Evidence) -> str:
+    if evidence.queue_fill >= QUEUE_FILL:
+        return f"queue {evidence.queue_fill * 100:.0f} % full"
+    return f"queue was full {evidence.queue_full} times" if evidence.queue_full else ""
+
+
+def _losses(evidence: Evidence) -> str:
+    return f"lost {evidence.lost} messages for good" if evidence.lost else ""
+
+
+def _repairs(evidence: Evidence) -> str:
+    if evidence.nak_share is None or not evidence.missing_ratio:
+        return ""
+    return f"asks for {_percent(evidence.nak_share)} of all repairs"
+
+
+def _sentence(*parts: str) -> str:
+    return "; ".join(part for part in parts if part)
+
+
+def judge_receiver(evidence: Evidence) -> Judgement:
+    """Class, score and reason of a receiver."""
+    for rule in (_stopped, _stalled, _falling_behind, _lossy, _recovering):
+        judgement = rule(evidence)
+        if judgement is not None:
+            return judgement
+    lag = min(1.0, (evidence.lag_seconds or 0.0) / LAG_SECONDS)
+    strain = max(evidence.queue_fill, evidence.missing_ratio / MISSING_RATIO, lag)
+    return Judgement(Behaviour.OK, min(99.0, 99.0 * strain), _sentence("keeps up", _repairs(evidence)))
+
+
+def _stopped(evidence: Evidence) -> Judgement | None:
+    if evidence.health is Health.CLOSED or (evidence.health is Health.LIVE and not evidence.live):
+        return Judgement(Behaviour.STOPPED, 0.0, _sentence("closed", _losses(evidence)))
+    if evidence.health is not Health.LIVE:
+        return Judgement(Behaviour.STOPPED, 900.0, _sentence(evidence.health_reason, _losses(evidence)))
+    return None
+
+
+def _stalled(evidence: Evidence) -> Judgement | None:
+    waits = evidence.lag_messages >= LAG_MESSAGES and not evidence.delivered
+    waited = evidence.lag_before is not None and LAG_MESSAGES <= evidence.lag_before <= evidence.lag_messages
+    if not waits or not (waited or (evidence.lag_seconds or 0.0) >= LAG_SECONDS):
+        return None
+    reason = _sentence(f"delivers nothing, {_behind(evidence)}", _queue(evidence), _losses(evidence))
+    return Judgement(Behaviour.STALLED, 850.0, reason)
+
+
+def _falling_behind(evidence: Evidence) -> Judgement | None:
+    lag = evidence.lag_seconds or 0.0
+    gaining = evidence.lag_before is not None and evidence.lag_messages < evidence.lag_before
+    losing_ground = lag >= LAG_SECONDS and evidence.lag_messages >= LAG_MESSAGES and not gaining
+    waits_for_application = evidence.queue_full > 0 or evidence.queue_fill >= QUEUE_FILL
+    if not (losing_ground or (waits_for_application and not (gaining and not evidence.lost))):
+        return None
+    badness = 600.0 + 50.0 * evidence.queue_fill + min(49.0, 10.0 * lag) + (100.0 if evidence.lost else 0.0)
+    reason = _sentence(_queue(evidence), _behind(evidence) if evidence.lag_messages else "", _losses(evidence))
+    return Judgement(Behaviour.FALLING_BEHIND, badness, reason)
+
+
+def _lossy(evidence: Evidence) -> Judgement | None:
+    if not evidence.lost and evidence.missing_ratio < MISSING_RATIO:
+        return None
+    badness = (700.0 if evidence.lost else 400.0) + min(99.0, 1000.0 * evidence.missing_ratio)
+    missing = f"loses {_percent(evidence.missing_ratio)} of packets" if evidence.missing_ratio >= 0.0005 else ""
+    return Judgement(Behaviour.LOSSY, badness, _sentence(_losses(evidence), missing, _repairs(evidence)))
+
+
+def _recovering(evidence: Evidence) -> Judgement | None:
+    before = evidence.lag_before
+    behind = (evidence.lag_seconds or 0.0) >= LAG_SECONDS or evidence.queue_full > 0
+    if before is None or evidence.lag_messages >= before or not behind:
+        return None
+    reason = _sentence(f"catching up: {_behind(evidence)}, {before} before", _queue(evidence))
+    return Judgement(Behaviour.RECOVERING, 200.0 + min(99.0, 10.0 * (evidence.lag_seconds or 0.0)), reason)

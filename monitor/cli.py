@@ -1,0 +1,159 @@
+"""The front door: the command ``heliograph``.
+
+It knows no command itself. Each is an entry point of the group ``heliograph.commands``, a function that adds one
+subparser and sets its `run`; only the one asked for is loaded, so a heavy or broken command costs the others nothing.
+Mistakes of the user become one line on standard error and exit code 2.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, version
+
+from heliograph.monitor.errors import UserError
+
+__all__ = ["GROUP", "main"]
+
+GROUP = "heliograph.commands"
+
+Command = Callable[["argparse._SubParsersAction[argparse.ArgumentParser]"], None]
+
+INTERRUPTED = 130
+BROKEN_PIPE = 141
+
+# Which extra brings a library that only some commands need.
+_EXTRAS = {
+    "dash": "live",
+    "plotly": "live",
+    "waitress": "live",
+    "grafana_api": "grafana",
+    "hdrh": "history",
+    "pandas": "history",
+    "pyarrow": "history",
+    "pyspark": "history",
+}
+
+_ABOUT = """\
+Heliograph moves messages and shows how well it does it.
+
+Try it with three terminals:
+
+  heliograph sub "rmm://239.192.7.7:7500?interface=127.0.0.1" PRICES
+  heliograph pub "rmm://239.192.7.7:7500?interface=127.0.0.1" PRICES
+  heliograph top
+"""
+
+_MORE = """\
+'heliograph COMMAND --help' explains a command, with an example.
+
+Instances are found through their stats segments in $HELIOGRAPH_SEGMENT_DIR
+(by default /dev/shm/heliograph).
+"""
+
+
+def _product_version() -> str:
+    try:
+        return version("heliograph")
+    except PackageNotFoundError:
+        return "(not installed)"
+
+
+def _missing(command: str, error: ImportError) -> str:
+    """What to do about a library that is not there."""
+    module = (error.name or "").split(".")[0]
+    if module in _EXTRAS:
+        return f"'{command}' needs {module}, which is not installed: pip install 'heliograph[{_EXTRAS[module]}]'"
+    if error.name == "heliograph.engine._core":
+        return f"'{command}' needs the compiled engine, which is not built: run 'make build'"
+    return f"'{command}' cannot be loaded in this installation: {error}"
+
+
+def _load(point: EntryPoint) -> Command:
+    try:
+        command: Command = point.load()
+    except ImportError as error:
+        raise UserError(_missing(point.name, error)) from error
+    except AttributeError as error:
+        raise UserError(f"'{point.name}' is not a command of this installation: {error}") from error
+    return command
+
+
+def _parser(points: Mapping[str, EntryPoint], wanted: str | None) -> argparse.ArgumentParser:
+    """A parser with the wanted command or, for the help, with all that can be loaded."""
+    parser = argparse.ArgumentParser(
+        prog="heliograph", description=_ABOUT, epilog=_MORE, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--version", action="version", version=f"heliograph {_product_version()}")
+    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command")
+    if wanted is not None:
+        _load(points[wanted])(subparsers)
+        return parser
+    for name in sorted(points):
+        try:
+            _load(points[name])(subparsers)
+        except UserError as error:
+            subparsers.add_parser(name, help=f"not available: {error}", add_help=False)
+    return parser
+
+
+def _dispatch(argv: Sequence[str], points: Mapping[str, EntryPoint]) -> int:
+    first = argv[0] if argv else None
+    if first is None or first.startswith("-"):
+        parser = _parser(points, None)
+        parser.parse_args(argv)
+        parser.print_help()
+        return 0
+    if first not in points:
+        close = difflib.get_close_matches(first, points, n=1)
+        advice = f"did you mean '{close[0]}'?" if close else "'heliograph --help' lists the commands"
+        raise UserError(f"there is no command '{first}'; {advice}")
+    arguments = _parser(points, first).parse_args(argv)
+    try:
+        code: int = arguments.run(arguments)
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] in _EXTRAS or error.name == "heliograph.engine._core":
+            raise UserError(_missing(first, error)) from error
+        raise
+    return code
+
+
+def _is_for_people(error: Exception) -> bool:
+    """Whether an error's message is meant for the user: ours, and the engine's where the engine is loaded."""
+    engine = sys.modules.get("heliograph.engine.errors")
+    return isinstance(error, UserError) or (engine is not None and isinstance(error, engine.Error))
+
+
+def main(argv: Sequence[str] | None = None, commands: Iterable[EntryPoint] | None = None) -> int:
+    """Run a command.
+
+    Args:
+        argv: Arguments; default: those of the process.
+        commands: Entry points of the commands; default: the installed ones.
+
+    Returns:
+        Exit code: 0, the command's own, 2 for a mistake of the user, 130 when interrupted, 141 when nobody reads on.
+    """
+    points = {point.name: point for point in (entry_points(group=GROUP) if commands is None else commands)}
+    try:
+        code = _dispatch(sys.argv[1:] if argv is None else argv, points)
+        sys.stdout.flush()
+        return code
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader of a pipe went away. Python would complain once more when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
+    except Exception as error:
+        if not _is_for_people(error):
+            raise
+        print(f"heliograph: {error}", file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

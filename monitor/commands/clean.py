@@ -1,0 +1,141 @@
+"""``heliograph clean``: removes what dead engines left behind, and nothing else.
+
+A segment is removed only when it can be read and says whose it was, and that process is gone or the engine has closed.
+Before it goes it is looked at twice, a moment apart: a heartbeat that moves belongs to an engine in another container,
+and so does a file somebody holds locked.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from heliograph.monitor.commands.common import Subparsers, add_command, folder_of
+from heliograph.monitor.directory import SegmentError
+from heliograph.monitor.errors import UserError
+from heliograph.monitor.header import WRITING
+from heliograph.monitor.health import ProcessStart, judge, process_start_ns
+from heliograph.monitor.model import Health
+from heliograph.monitor.sampler import SUFFIX
+from heliograph.monitor.segment import Segment
+from heliograph.monitor.text import printable
+
+__all__ = ["Finding", "command", "inspect"]
+
+SECOND_LOOK_SECONDS = 0.25
+"""An engine's heartbeat moves at least every 0.1 s."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What is to become of one file, and why."""
+
+    path: Path
+    remove: bool
+    reason: str
+    identity: tuple[int, int] | None = None
+    heartbeat_ns: int = 0
+
+
+def command(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
+    """Add ``clean``."""
+    parser = add_command(
+        subparsers,
+        "clean",
+        "remove the stats segments of engines that crashed",
+        "Remove the stats segments of dead processes; say what was kept and why.\n"
+        "A segment that cannot be read is kept: it may be of a newer Heliograph.",
+        "heliograph clean --dry-run",
+    )
+    parser.add_argument("--dry-run", action="store_true", help="only say what would be removed")
+    parser.set_defaults(run=run)
+
+
+def _look(path: Path, now_ns: int, process_start: ProcessStart) -> Finding:
+    try:
+        with Segment(path) as segment:
+            header = segment.opened
+            identity = segment.identity
+    except SegmentError as error:
+        return Finding(path, False, str(error))
+    if header.state == WRITING:
+        gone = process_start(header.pid) is None
+        reason = f"never finished; process {header.pid} is gone" if gone else "is being written"
+        return Finding(path, gone and header.pid > 0, reason, identity)
+    verdict = judge(header, now_ns, process_start)
+    remove = verdict.health in (Health.DEAD, Health.CLOSED)
+    return Finding(path, remove, verdict.reason, identity, header.heartbeat_ns)
+
+
+def _locked(path: Path) -> bool:
+    """Whether somebody holds the file locked, as a running engine does."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(file)
+    return False
+
+
+def inspect(
+    folder: Path,
+    clock: Callable[[], int] = time.time_ns,
+    process_start: ProcessStart = process_start_ns,
+    pause: Callable[[float], None] = time.sleep,
+) -> Iterator[Finding]:
+    """Decide about every segment of a folder.
+
+    Raises:
+        UserError: The folder cannot be listed.
+    """
+    try:
+        paths = sorted(folder.glob(f"*{SUFFIX}"))
+    except OSError as error:
+        raise UserError(f"the segment folder {folder} cannot be listed: {error.strerror}") from None
+    first = [_look(path, clock(), process_start) for path in paths]
+    if any(finding.remove for finding in first):
+        pause(SECOND_LOOK_SECONDS)
+    for finding in first:
+        if not finding.remove:
+            yield finding
+            continue
+        again = _look(finding.path, clock(), process_start)
+        if (again.identity, again.heartbeat_ns) != (finding.identity, finding.heartbeat_ns):
+            yield Finding(finding.path, False, "changed while it was looked at: its engine runs")
+        elif _locked(finding.path):
+            yield Finding(finding.path, False, "held by a running engine")
+        else:
+            yield again
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Remove what is dead; 1 when something could not be removed."""
+    removed = kept = failed = 0
+    for finding in inspect(folder_of(arguments)):
+        shown = f"{printable(finding.path.name)}: {printable(finding.reason)}"
+        if not finding.remove:
+            kept += 1
+            print(f"kept     {shown}")
+            continue
+        try:
+            if not arguments.dry_run:
+                finding.path.unlink(missing_ok=True)
+        except OSError as error:
+            failed += 1
+            print(f"failed   {shown}; cannot be removed: {error.strerror}")
+            continue
+        removed += 1
+        print(f"{'would remove' if arguments.dry_run else 'removed '} {shown}")
+    done = "to remove" if arguments.dry_run else "removed"
+    print(f"{removed} {done}, {kept} kept" + (f", {failed} failed" if failed else ""))
+    return 1 if failed else 0

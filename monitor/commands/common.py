@@ -1,0 +1,80 @@
+"""What the commands share: the option that names the segment folder, and choosing instances by name."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from heliograph.monitor.errors import UserError
+from heliograph.monitor.model import Snapshot
+from heliograph.monitor.sampler import segment_folder
+
+__all__ = ["Subparsers", "add_command", "add_instance_option", "folder_of", "interval", "only"]
+
+Subparsers = argparse._SubParsersAction
+
+
+def add_command(
+    subparsers: Subparsers[argparse.ArgumentParser], name: str, help_text: str, about: str, example: str
+) -> argparse.ArgumentParser:
+    """Add a subparser with the option every monitoring command has."""
+    parser = subparsers.add_parser(
+        name,
+        help=help_text,
+        description=about,
+        epilog=f"example:\n  {example}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--segments",
+        metavar="DIR",
+        type=Path,
+        help="folder of the stats segments (default: $HELIOGRAPH_SEGMENT_DIR or /dev/shm/heliograph)",
+    )
+    return parser
+
+
+def add_instance_option(parser: argparse.ArgumentParser) -> None:
+    """Add ``--instance``."""
+    parser.add_argument("--instance", metavar="GLOB", help="only instances whose name matches, such as 'feed*'")
+
+
+def folder_of(arguments: argparse.Namespace) -> Path:
+    """The segment folder asked for.
+
+    Raises:
+        UserError: A folder was named that does not exist.
+    """
+    named: Path | None = arguments.segments
+    if named is not None and not named.is_dir():
+        raise UserError(f"there is no folder {named}")
+    return segment_folder(named)
+
+
+def interval(text: str) -> float:
+    """Type of an option in seconds, 0.05 to 3600."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0.05 <= seconds <= 3600:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds from 0.05 to 3600")
+    return seconds
+
+
+def positive(text: str) -> int:
+    """Type of an option that counts, 1 or more."""
+    if not text.isdigit() or not int(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1")
+    return int(text)
+
+
+def only(snapshot: Snapshot, pattern: str | None) -> Snapshot:
+    """The instances whose name matches a shell pattern, and their events."""
+    if pattern is None:
+        return snapshot
+    instances = tuple(item for item in snapshot.instances if fnmatchcase(item.name, pattern))
+    events = tuple(event for event in snapshot.events if fnmatchcase(event.instance, pattern))
+    return replace(snapshot, instances=instances, events=events)

@@ -1,0 +1,62 @@
+"""``heliograph events``: what happened, oldest first."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from datetime import datetime
+
+from heliograph.monitor.commands.common import Subparsers, add_command, add_instance_option, folder_of, only
+from heliograph.monitor.log import event_fields
+from heliograph.monitor.model import Event
+from heliograph.monitor.sampler import Sampler
+from heliograph.monitor.text import printable
+
+__all__ = ["command", "event_line"]
+
+POLL_SECONDS = 0.2
+
+
+def command(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
+    """Add ``events``."""
+    parser = add_command(
+        subparsers,
+        "events",
+        "print what happened: losses, full queues, streams that came and went",
+        "Print the events the instances on this host still hold, oldest first.\n"
+        "With --follow go on with new ones until interrupted.",
+        "heliograph events --follow --instance 'slow*'",
+    )
+    parser.add_argument("--follow", action="store_true", help="go on with new events until Ctrl-C")
+    parser.add_argument("--json", action="store_true", help="one JSON object per line")
+    add_instance_option(parser)
+    parser.set_defaults(run=run)
+
+
+def event_line(event: Event) -> str:
+    """An event as one line for people."""
+    moment = datetime.fromtimestamp(event.time_ns // 1_000_000_000)
+    stamp = f"{moment:%Y-%m-%d %H:%M:%S}.{event.time_ns % 1_000_000_000 // 1000:06}"
+    about = " ".join(value for key, value in event.labels.items() if key != "instance")
+    arguments = " ".join(f"{name}={value}" for name, value in event.arguments.items())
+    parts = (stamp, f"{event.severity:<7}", event.instance, event.name, about, event.text, arguments)
+    return "  ".join(printable(part) for part in parts if part)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the events there are and, when following, those to come."""
+    with Sampler(folder_of(arguments)) as sampler:
+        while True:
+            snapshot = only(sampler.sample(histograms=False), arguments.instance)
+            for event in snapshot.events:
+                line = json.dumps(event_fields(event), ensure_ascii=False) if arguments.json else event_line(event)
+                print(line)
+            if snapshot.events_missed:
+                note = f"{snapshot.events_missed} events were overwritten before they could be read"
+                print(f"heliograph: {note}", file=sys.stderr)
+            if not arguments.follow:
+                return 0
+            sys.stdout.flush()
+            time.sleep(POLL_SECONDS)

@@ -1,0 +1,138 @@
+"""``heliograph stats``: every value of every instance, for people or as JSON.
+
+The JSON is one object. Its names are stable: `schema` goes up when one is taken away or changes its meaning.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from heliograph.engine import catalogue
+from heliograph.monitor import latency
+from heliograph.monitor.commands.common import Subparsers, add_command, add_instance_option, folder_of, only
+from heliograph.monitor.errors import UserError
+from heliograph.monitor.model import Histogram, ObjectState, Snapshot
+from heliograph.monitor.sampler import Sampler
+from heliograph.monitor.text import duration_text, printable
+
+__all__ = ["command", "histogram_fields", "snapshot_fields"]
+
+SCHEMA = 1
+_FRACTIONS = {"p50_ns": 0.5, "p90_ns": 0.9, "p99_ns": 0.99, "p999_ns": 0.999, "p9999_ns": 0.9999}
+
+
+def command(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
+    """Add ``stats``."""
+    parser = add_command(
+        subparsers,
+        "stats",
+        "print every statistic of the running instances",
+        "Print every value the instances on this host count, as they are now.\n"
+        "Counters count from the start of their object; latencies cover its whole life.",
+        "heliograph stats --json --instance 'feed*' | jq '.instances[].objects[].values'",
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON object, with percentiles of the histograms")
+    parser.add_argument("--scope", metavar="NAME", help=f"only objects of a scope: {', '.join(catalogue.scopes())}")
+    parser.add_argument("--nonzero", action="store_true", help="leave out values that are 0 (not with --json)")
+    add_instance_option(parser)
+    parser.set_defaults(run=run)
+
+
+def histogram_fields(histogram: Histogram) -> dict[str, Any]:
+    """A histogram's figures as plain values for JSON; latencies in ns, null when it is empty."""
+    count = histogram.count
+    fields: dict[str, Any] = {"count": count, "above": histogram.above, "negative": histogram.negative}
+    values = latency.percentiles(histogram, list(_FRACTIONS.values())) if count else [None] * len(_FRACTIONS)
+    fields["min_ns"] = latency.minimum(histogram) if count else None
+    fields["mean_ns"] = latency.mean(histogram) if count else None
+    fields.update(zip(_FRACTIONS, values, strict=True))
+    fields["max_ns"] = latency.maximum(histogram) if count else None
+    return fields
+
+
+def _object_fields(item: ObjectState) -> dict[str, Any]:
+    return {
+        "scope": item.scope,
+        "labels": dict(item.labels),
+        "info": dict(item.info),
+        "live": item.live,
+        "torn": item.torn,
+        "generation": item.generation,
+        "created_ns": item.created_ns,
+        "values": dict(item.values),
+        "histograms": {name: histogram_fields(histogram) for name, histogram in item.histograms.items()},
+    }
+
+
+def snapshot_fields(snapshot: Snapshot, scope: str | None = None) -> dict[str, Any]:
+    """A snapshot as plain values for JSON."""
+    return {
+        "schema": SCHEMA,
+        "time_ns": snapshot.time_ns,
+        "instances": [
+            {
+                "name": instance.name,
+                "health": instance.health,
+                "reason": instance.reason,
+                "pid": instance.pid,
+                "incarnation": f"{instance.incarnation:016x}",
+                "started_ns": instance.started_ns,
+                "heartbeat_ns": instance.heartbeat_ns,
+                "path": instance.path,
+                "objects": [_object_fields(item) for item in instance.objects if scope in (None, item.scope)],
+            }
+            for instance in snapshot.instances
+        ],
+    }
+
+
+def _lines(snapshot: Snapshot, scope: str | None, nonzero: bool) -> Iterator[str]:
+    if not snapshot.instances:
+        yield "no instance is running here"
+    for instance in snapshot.instances:
+        yield f"{printable(instance.name)}  {instance.health}: {printable(instance.reason)}"
+        for item in instance.objects:
+            if scope not in (None, item.scope):
+                continue
+            labels = "  ".join(f"{key}={value}" for key, value in item.labels.items() if key != "instance")
+            state = "" if item.live else "  (closed)"
+            torn = "  (torn: its writer stopped within an update)" if item.torn else ""
+            yield f"  {printable(f'{item.scope}  {labels}'.rstrip())}{state}{torn}"
+            known = catalogue.scopes().get(item.scope)
+            units = {cell.name: cell.statistic.unit for cell in known.cells} if known else {}
+            for name, value in item.values.items():
+                if value or not nonzero:
+                    yield f"    {printable(name):<34} {value:>20} {units.get(name, '')}".rstrip()
+            for name, histogram in item.histograms.items():
+                yield from _histogram_lines(name, histogram, nonzero)
+
+
+def _histogram_lines(name: str, histogram: Histogram, nonzero: bool) -> Iterator[str]:
+    count = histogram.count
+    if not count:
+        if not nonzero:
+            yield f"    {printable(name):<34} {0:>20} values"
+        return
+    values = latency.percentiles(histogram, [0.5, 0.99, 0.999])
+    titles = zip(("p50", "p99", "p99.9", "max"), (*values, latency.maximum(histogram)), strict=True)
+    figures = "  ".join(f"{title} {duration_text(value)}" for title, value in titles)
+    yield f"    {printable(name):<34} {count:>20} values  {figures}"
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Take one snapshot and print it."""
+    if arguments.scope is not None and arguments.scope not in catalogue.scopes():
+        raise UserError(f"there is no scope {arguments.scope!r}; there are: {', '.join(catalogue.scopes())}")
+    with Sampler(folder_of(arguments)) as sampler:
+        snapshot = only(sampler.sample(), arguments.instance)
+    if arguments.json:
+        json.dump(snapshot_fields(snapshot, arguments.scope), sys.stdout, indent=2, ensure_ascii=False)
+        sys.stdout.write("\n")
+        return 0
+    for line in _lines(snapshot, arguments.scope, arguments.nonzero):
+        print(line)
+    return 0

@@ -1,0 +1,267 @@
+"""``heliograph top``: the fleet on a terminal, worst receivers first.
+
+`frame` turns two snapshots into lines and knows nothing of terminals; `_Screen` owns the terminal and gives it back as
+it was, whatever happens.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import select
+import shutil
+import signal
+import sys
+import termios
+import time
+import tty
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from types import FrameType
+from typing import Self
+
+from heliograph.monitor import fleet
+from heliograph.monitor.behaviour import Behaviour
+from heliograph.monitor.commands.common import (
+    Subparsers,
+    add_command,
+    add_instance_option,
+    folder_of,
+    interval,
+    only,
+    positive,
+)
+from heliograph.monitor.model import Health, Snapshot
+from heliograph.monitor.sampler import Sampler
+from heliograph.monitor.text import (
+    bytes_text,
+    count_text,
+    duration_text,
+    percent_text,
+    printable,
+    rate_text,
+    table,
+)
+
+__all__ = ["command", "frame"]
+
+HISTOGRAMS = ("total_latency", "batch_latency")
+_RESET = "\x1b[0m"
+_COLOURS = {
+    Behaviour.OK: "\x1b[32m",
+    Behaviour.RECOVERING: "\x1b[33m",
+    Behaviour.LOSSY: "\x1b[33;1m",
+    Behaviour.FALLING_BEHIND: "\x1b[31;1m",
+    Behaviour.STALLED: "\x1b[37;41;1m",
+    Behaviour.STOPPED: "\x1b[37;41;1m",
+}
+_BOLD = "\x1b[1m"
+
+
+def command(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
+    """Add ``top``."""
+    parser = add_command(
+        subparsers,
+        "top",
+        "watch the fleet live, worst receivers first",
+        "Watch every instance on this host; the receivers that give most trouble are at the top.\n"
+        "Keys: q quits. Rates and latencies are of the last interval.",
+        "heliograph top --interval 2",
+    )
+    parser.add_argument("--interval", metavar="SECONDS", type=interval, default=1.0, help="default: 1")
+    parser.add_argument("--once", action="store_true", help="print one table over one interval and exit; for scripts")
+    parser.add_argument("--count", metavar="N", type=positive, help="stop after N tables")
+    add_instance_option(parser)
+    parser.set_defaults(run=run)
+
+
+def _summary(previous: Snapshot | None, current: Snapshot) -> list[str]:
+    rows = fleet.instances(previous, current)
+    live = sum(row.health is Health.LIVE for row in rows)
+    moment = datetime.fromtimestamp(current.time_ns // 1_000_000_000)
+    sent, received = sum(row.sent_per_s for row in rows), sum(row.received_per_s for row in rows)
+    naks = sum(row.naks_sent_per_s for row in rows)
+    return [
+        f"heliograph  {moment:%H:%M:%S}  {live} of {len(rows)} instances live  sent {rate_text(sent)} msg/s  "
+        f"received {rate_text(received)} msg/s  {rate_text(naks)} NAK/s"
+    ]
+
+
+def _receiver_lines(rows: Sequence[fleet.ReceiverRow], width: int | None) -> list[tuple[str, Behaviour | None]]:
+    head = (
+        "RECEIVER", "TOPIC", "STATE", "MSG/S", "LAG", "QUEUE", "LOST", "MISSING", "NAK/S", "P50", "P99.9", "MAX", "WHY",
+    )  # fmt: skip
+    cells = [
+        (
+            row.instance,
+            row.topic,
+            row.behaviour.replace("_", " "),
+            rate_text(row.delivered_per_s),
+            count_text(row.lag_messages),
+            percent_text(row.queue_fill),
+            count_text(row.lost),
+            percent_text(row.missing_ratio),
+            rate_text(row.naks_per_s),
+            duration_text(row.p50_ns),
+            duration_text(row.p999_ns),
+            duration_text(row.max_ns),
+            row.reason,
+        )
+        for row in rows
+    ]
+    lines = table(head, cells, left=3, width=width)
+    return list(zip(lines, [None, *(row.behaviour for row in rows)], strict=True))
+
+
+def _worst_line(rows: Sequence[fleet.ReceiverRow]) -> str:
+    trouble = [row for row in fleet.worst_instances(rows) if row.behaviour is not Behaviour.OK and row.badness > 0]
+    if not trouble:
+        return "every receiver keeps up" if rows else "no receiver here"
+    told = (f"{row.instance} ({row.behaviour.replace('_', ' ')}: {row.reason})" for row in trouble)
+    return printable("worst: " + "; then ".join(told))
+
+
+def frame(
+    previous: Snapshot | None,
+    current: Snapshot,
+    width: int | None = None,
+    height: int | None = None,
+    colour: bool = False,
+) -> list[str]:
+    """The lines of one picture.
+
+    Args:
+        previous: The snapshot before; None: figures are of each object's whole life.
+        current: The snapshot.
+        width: Lines are cut to it; None: not.
+        height: At most so many lines; None: all.
+        colour: Mark states with ANSI colours.
+    """
+    rows = fleet.receivers(previous, current)
+    lines: list[tuple[str, Behaviour | None]] = [(line[:width], None) for line in _summary(previous, current)]
+    lines.append((_worst_line(rows)[:width], None))
+    ill = [row for row in fleet.instances(previous, current) if row.health is not Health.LIVE]
+    for row in ill:
+        lines.append((f"{row.health}: {printable(row.name)}: {printable(row.reason)}"[:width], Behaviour.STOPPED))
+    sending = fleet.transmitters(previous, current)
+    senders = table(
+        ("SENDER", "TOPIC", "MSG/S", "DATA/S", "NAK/S", "REPAIRS", "PEERS", "QUEUE", "BATCH P99", "RECEIVERS"),
+        [
+            (
+                row.instance,
+                row.topic,
+                rate_text(row.sent_per_s),
+                bytes_text(row.bytes_per_s),
+                rate_text(row.naks_per_s),
+                percent_text(row.repair_ratio),
+                count_text(row.peers),
+                bytes_text(row.queue_bytes),
+                duration_text(row.batch_p99_ns),
+                count_text(row.receivers),
+            )
+            for row in sending
+        ],
+        left=2,
+        width=width,
+    )
+    lines += [("", None), *_receiver_lines(rows, width)]
+    below = [("", None), *((line, None) for line in senders)] if sending else []
+    if height is not None and len(lines) + len(below) > height:
+        below = below[: max(0, height - len(lines))]
+    lines += below
+    return [_painted(line, mark, colour) for line, mark in lines[:height]]
+
+
+def _painted(line: str, mark: Behaviour | None, colour: bool) -> str:
+    if not colour:
+        return line
+    if mark is not None:
+        return f"{_COLOURS[mark]}{line}{_RESET}" if mark is not Behaviour.OK else line
+    return f"{_BOLD}{line}{_RESET}" if line.startswith(("heliograph", "RECEIVER", "SENDER")) else line
+
+
+class _Screen:
+    """The terminal while `top` has it: other screen, no cursor, keys without Enter."""
+
+    def __init__(self) -> None:
+        self._keys = sys.stdin.fileno() if sys.stdin.isatty() else None
+        self._settings = termios.tcgetattr(self._keys) if self._keys is not None else None
+        self._terminate = signal.getsignal(signal.SIGTERM)
+
+    def __enter__(self) -> Self:
+        signal.signal(signal.SIGTERM, self._on_terminate)
+        if self._keys is not None:
+            tty.setcbreak(self._keys)
+        sys.stdout.write("\x1b[?1049h\x1b[?25l")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            sys.stdout.write("\x1b[?25h\x1b[?1049l")
+            sys.stdout.flush()
+        finally:
+            if self._keys is not None and self._settings is not None:
+                termios.tcsetattr(self._keys, termios.TCSADRAIN, self._settings)
+            signal.signal(signal.SIGTERM, self._terminate)
+
+    @staticmethod
+    def _on_terminate(number: int, _: FrameType | None) -> None:
+        raise SystemExit(128 + number)  # unwinds through __exit__
+
+    def show(self, lines: Sequence[str]) -> None:
+        """Replace the picture, without a flicker: each line is overwritten, then what is below is cleared."""
+        sys.stdout.write("\x1b[H" + "\r\n".join(f"{line}\x1b[K" for line in lines) + "\x1b[J")
+        sys.stdout.flush()
+
+    def wait(self, until: float, redraw: Callable[[], None]) -> bool:
+        """Wait until a moment of the monotonic clock; redraw when the size changes. False when q was pressed."""
+        size = shutil.get_terminal_size()
+        while (left := until - time.monotonic()) > 0:
+            ready, _, _ = select.select([self._keys] if self._keys is not None else [], [], [], min(left, 0.2))
+            if ready and self._keys is not None:
+                key = os.read(self._keys, 64)
+                if not key or b"q" in key.lower() or b"\x03" in key:
+                    return False
+            if shutil.get_terminal_size() != size:
+                size = shutil.get_terminal_size()
+                redraw()
+        return True
+
+
+def _live(sampler: Sampler, arguments: argparse.Namespace) -> int:
+    def draw() -> None:
+        size = shutil.get_terminal_size()
+        lines = frame(previous, current, size.columns, size.lines - 1, colour=True)
+        screen.show([*lines, ""][: size.lines])
+
+    previous: Snapshot | None = None
+    current = only(sampler.sample(HISTOGRAMS), arguments.instance)
+    shown = 0
+    with _Screen() as screen:
+        while arguments.count is None or shown <= arguments.count:  # the first picture, of whole lives, comes at once
+            draw()
+            shown += 1
+            if not screen.wait(time.monotonic() + arguments.interval, draw):
+                break
+            previous, current = current, only(sampler.sample(HISTOGRAMS), arguments.instance)
+    return 0
+
+
+def _plain(sampler: Sampler, arguments: argparse.Namespace, tables: int | None) -> int:
+    previous = only(sampler.sample(HISTOGRAMS), arguments.instance)
+    shown = 0
+    while tables is None or shown < tables:
+        time.sleep(arguments.interval)
+        current = only(sampler.sample(HISTOGRAMS), arguments.instance)
+        print("\n".join(frame(previous, current)) + "\n", flush=True)
+        previous = current
+        shown += 1
+    return 0
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Show the fleet: live on a terminal, as plain tables elsewhere or with ``--once``."""
+    with Sampler(folder_of(arguments)) as sampler:
+        if arguments.once or not sys.stdout.isatty():
+            return _plain(sampler, arguments, 1 if arguments.once else arguments.count)
+        return _live(sampler, arguments)

@@ -1,0 +1,472 @@
+"""Joins both ends: who sends, who receives, who asks for repairs, and whether the books balance.
+
+Pure functions from a snapshot (and the one before) to rows. A receiver's sender is found by the stream label, which
+both ends carry; a peer that asks a sender for repairs is found by the address it asks from, which the receiving
+instance calls `feedback_address`. A sender outside this host is unknown: what depends on it is then None.
+
+An interval is the time between the two snapshots. For an object the earlier snapshot does not have (it is new, its
+instance restarted, or there is no earlier snapshot) the interval is the object's whole life.
+
+The two ends are read one after the other, so a receiver may already have what the sender's record does not show yet.
+A receiver that expects message n proves that n were sent: `sent` is never less than that, and `in_flight` never
+negative. `residual` is what the books cannot explain; on a sound engine it is 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+
+from heliograph.monitor.behaviour import Behaviour, Evidence, judge_receiver
+from heliograph.monitor.latency import maximum, percentiles
+from heliograph.monitor.model import Health, Histogram, InstanceState, ObjectState, Snapshot
+
+__all__ = [
+    "Balance",
+    "InstanceRow",
+    "ReceiverRow",
+    "TransmitterRow",
+    "balance",
+    "instances",
+    "peer_names",
+    "receivers",
+    "transmitters",
+    "worst_instances",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """The books of one receiver since it joined, in messages: sent = before join + delivered + lost + in flight."""
+
+    instance: str
+    topic: str
+    stream: str
+    transmitter: str | None
+    """Name of the sending instance, None when it is not in reach."""
+    sent: int | None
+    before_join: int
+    delivered: int
+    recovered: int
+    """Of those delivered."""
+    lost: int
+    in_flight: int | None
+    """Sent, not yet passed by the receiver."""
+    residual: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiverRow(Balance):
+    """One receiver over an interval. Rates are per second, latencies ns (None: no message, or not measured)."""
+
+    endpoint: str
+    health: Health
+    behaviour: Behaviour
+    badness: float
+    """0 is best; rows are ordered by it, worst first."""
+    reason: str
+    seconds: float
+    """Length of the interval."""
+    sent_per_s: float | None
+    delivered_per_s: float
+    bytes_per_s: float
+    recovered_per_s: float
+    lost_per_s: float
+    missing_ratio: float
+    """Packets of the stream first seen missing, per packet; 0 to 1."""
+    naks_per_s: float
+    """Sequences asked for by this instance on this stream."""
+    nak_ratio: float
+    """Sequences asked for per packet of the stream."""
+    nak_share: float | None
+    """Share of all the stream's requests that came from here, 0 to 1; None when nobody asked or it is not known."""
+    outstanding_naks: int
+    lag_messages: int
+    """Sent and not yet with the application: in flight and in the queue."""
+    lag_seconds: float | None
+    """The lag at the sender's present rate; None when nothing is being sent."""
+    queue_messages: int
+    queue_bytes: int
+    queue_fill: float
+    p50_ns: int | None
+    p99_ns: int | None
+    p999_ns: int | None
+    max_ns: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class TransmitterRow:
+    """One topic being sent, over an interval; repairs and requests are those of its whole stream."""
+
+    instance: str
+    topic: str
+    stream: str
+    endpoint: str
+    health: Health
+    messages_sent: int
+    next_message: int
+    sent_per_s: float
+    bytes_per_s: float
+    packets_per_s: float
+    queue_bytes: int
+    receivers: int
+    """Receivers of it in reach."""
+    naks_per_s: float
+    repairs_per_s: float
+    repair_ratio: float
+    """Repair packets per original packet."""
+    history_packets: int
+    peers: int
+    batch_p50_ns: int | None
+    batch_p99_ns: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceRow:
+    """One instance over an interval."""
+
+    name: str
+    health: Health
+    reason: str
+    pid: int
+    host: str
+    version: str
+    uptime_s: float
+    sent_per_s: float
+    received_per_s: float
+    bytes_sent_per_s: float
+    bytes_received_per_s: float
+    packets_sent_per_s: float
+    packets_received_per_s: float
+    naks_sent_per_s: float
+    naks_received_per_s: float
+    invalid_packets: int
+    socket_drops: int
+    memory_bytes: int
+
+
+class _View:
+    """A snapshot, indexed for joining."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+
+    @cached_property
+    def objects(self) -> Mapping[tuple[int, tuple[str, ...]], ObjectState]:
+        return {(owner.incarnation, item.key): item for owner in self.snapshot.instances for item in owner.objects}
+
+    @cached_property
+    def senders(self) -> Mapping[tuple[str, str], tuple[InstanceState, ObjectState]]:
+        """By stream and topic; a live one before a gone one, the newest before an older one."""
+        rows = sorted(self.snapshot.of("transmitter"), key=lambda row: (row[1].live, row[1].created_ns))
+        return {(item.labels["stream"], item.labels["topic"]): (owner, item) for owner, item in rows}
+
+    @cached_property
+    def rx_streams(self) -> Mapping[tuple[int, str], ObjectState]:
+        """By incarnation and stream."""
+        rows = sorted(self.snapshot.of("rx_stream"), key=lambda row: (row[1].live, row[1].created_ns))
+        return {(owner.incarnation, item.labels["stream"]): item for owner, item in rows}
+
+    @cached_property
+    def tx_streams(self) -> Mapping[tuple[int, str], ObjectState]:
+        rows = sorted(self.snapshot.of("tx_stream"), key=lambda row: (row[1].live, row[1].created_ns))
+        return {(owner.incarnation, item.labels["stream"]): item for owner, item in rows}
+
+    @cached_property
+    def peers(self) -> Mapping[str, Sequence[tuple[InstanceState, ObjectState]]]:
+        """By stream."""
+        found: dict[str, list[tuple[InstanceState, ObjectState]]] = {}
+        for owner, item in self.snapshot.of("peer"):
+            found.setdefault(item.labels["stream"], []).append((owner, item))
+        return found
+
+
+class _Interval:
+    """What changed between two snapshots."""
+
+    def __init__(self, previous: Snapshot | None, current: Snapshot) -> None:
+        self.now = _View(current)
+        self.before = _View(previous) if previous is not None else None
+        self._between = (current.time_ns - previous.time_ns) / 1e9 if previous is not None else 0.0
+
+    def earlier(self, owner: InstanceState, item: ObjectState | None) -> ObjectState | None:
+        if self.before is None or item is None or self._between <= 0:
+            return None
+        return self.before.objects.get((owner.incarnation, item.key))
+
+    def seconds(self, owner: InstanceState, item: ObjectState | None) -> float:
+        """Length of the interval for an object: to the earlier snapshot, or its whole life."""
+        if self.earlier(owner, item) is not None:
+            return self._between
+        born_ns = (item.created_ns if item else 0) or owner.started_ns
+        return max((self.now.snapshot.time_ns - born_ns) / 1e9, 1e-3)
+
+    def change(self, owner: InstanceState, item: ObjectState | None, cell: str) -> int:
+        """Growth of a counter; 0 when the object or the cell is missing."""
+        if item is None:
+            return 0
+        old = self.earlier(owner, item)
+        return max(0, _value(item, cell) - (_value(old, cell) if old else 0))
+
+    def rate(self, owner: InstanceState, item: ObjectState | None, cell: str) -> float:
+        return self.change(owner, item, cell) / self.seconds(owner, item)
+
+    def histogram(self, owner: InstanceState, item: ObjectState, name: str) -> Histogram | None:
+        """Values of the interval; None when there are none."""
+        newer = item.histograms.get(name)
+        if newer is None:
+            return None
+        old = self.earlier(owner, item)
+        older = old.histograms.get(name) if old else None
+        if older is not None and (older.digits, older.counts.size) != (newer.digits, newer.counts.size):
+            older = None
+        values = newer.minus(older)
+        return values if values.counts.any() else None
+
+    def sender(self, stream: str, topic: str) -> tuple[InstanceState, ObjectState] | None:
+        """The sending end, also when it has just gone."""
+        found = self.now.senders.get((stream, topic))
+        if found is None and self.before is not None:
+            found = self.before.senders.get((stream, topic))
+        return found
+
+
+def _value(item: ObjectState | None, cell: str) -> int:
+    return item.values.get(cell, 0) if item is not None else 0
+
+
+def _shown(owner: InstanceState, item: ObjectState) -> bool:
+    """A closed object of a running instance is history; one of an ended instance is its final account."""
+    return item.live or owner.health is not Health.LIVE
+
+
+def _balance(interval: _Interval, owner: InstanceState, item: ObjectState) -> Balance:
+    stream, topic = item.labels["stream"], item.labels["topic"]
+    sender = interval.sender(stream, topic)
+    expected = _value(item, "next_message")
+    delivered, lost = _value(item, "messages_delivered"), _value(item, "messages_lost")
+    before_join = _value(item, "messages_before_join")
+    sent = max(_value(sender[1], "next_message"), expected) if sender else None
+    return Balance(
+        instance=owner.name,
+        topic=topic,
+        stream=stream,
+        transmitter=sender[0].name if sender else None,
+        sent=sent,
+        before_join=before_join,
+        delivered=delivered,
+        recovered=_value(item, "messages_recovered"),
+        lost=lost,
+        in_flight=sent - expected if sent is not None else None,
+        residual=expected - before_join - delivered - lost,
+    )
+
+
+def balance(snapshot: Snapshot, previous: Snapshot | None = None) -> list[Balance]:
+    """The books of every receiver, by instance and topic.
+
+    Args:
+        snapshot: The moment.
+        previous: Where senders are looked for that are not in `snapshot` any more.
+    """
+    interval = _Interval(previous, snapshot)
+    books = [_balance(interval, owner, item) for owner, item in snapshot.of("receiver") if _shown(owner, item)]
+    return sorted(books, key=lambda book: (book.instance, book.topic, book.stream))
+
+
+def receivers(previous: Snapshot | None, current: Snapshot) -> list[ReceiverRow]:
+    """Every receiver, worst first; the interval is the whole life where `previous` does not have it."""
+    interval = _Interval(previous, current)
+    rows = [_receiver(interval, owner, item) for owner, item in current.of("receiver") if _shown(owner, item)]
+    return sorted(rows, key=lambda row: (-row.badness, row.instance, row.topic, row.stream))
+
+
+def _receiver(interval: _Interval, owner: InstanceState, item: ObjectState) -> ReceiverRow:
+    books = _balance(interval, owner, item)
+    sender = interval.sender(books.stream, books.topic)
+    rx = interval.now.rx_streams.get((owner.incarnation, books.stream))
+    seconds = interval.seconds(owner, item)
+    packets = _packets(interval, owner, rx)
+    naks = interval.change(owner, rx, "naks_sent")
+    missing_ratio = min(1.0, interval.change(owner, rx, "gaps_detected") / packets)
+    nak_share = _nak_share(interval, books.stream, rx)
+    sent_per_s = interval.rate(*sender, "next_message") if sender else None
+    lag = _lag(books, item)
+    lag_seconds = lag / sent_per_s if sent_per_s else None
+    limit = _value(item, "queue_limit_bytes")
+    queue_fill = min(1.0, _value(item, "queue_bytes") / limit) if limit else 0.0
+    judgement = judge_receiver(
+        Evidence(
+            health=owner.health,
+            health_reason=owner.reason,
+            live=item.live,
+            delivered=interval.change(owner, item, "messages_delivered"),
+            lost=interval.change(owner, item, "messages_lost"),
+            lag_messages=lag,
+            lag_seconds=lag_seconds,
+            lag_before=_lag_before(interval, owner, item),
+            queue_fill=queue_fill,
+            queue_full=interval.change(owner, item, "queue_full"),
+            missing_ratio=missing_ratio,
+            nak_share=nak_share,
+        )
+    )
+    latency = interval.histogram(owner, item, "total_latency")
+    p50, p99, p999 = percentiles(latency, (0.5, 0.99, 0.999)) if latency else (None, None, None)
+    return ReceiverRow(
+        **asdict(books),
+        endpoint=item.info.get("endpoint", ""),
+        health=owner.health,
+        behaviour=judgement.behaviour,
+        badness=judgement.badness,
+        reason=judgement.reason,
+        seconds=seconds,
+        sent_per_s=sent_per_s,
+        delivered_per_s=interval.rate(owner, item, "messages_delivered"),
+        bytes_per_s=interval.rate(owner, item, "bytes_delivered"),
+        recovered_per_s=interval.rate(owner, item, "messages_recovered"),
+        lost_per_s=interval.rate(owner, item, "messages_lost"),
+        missing_ratio=missing_ratio,
+        naks_per_s=interval.rate(owner, rx, "naks_sent"),
+        nak_ratio=naks / packets,
+        nak_share=nak_share,
+        outstanding_naks=_value(rx, "outstanding_naks"),
+        lag_messages=lag,
+        lag_seconds=lag_seconds,
+        queue_messages=_value(item, "queue_messages"),
+        queue_bytes=_value(item, "queue_bytes"),
+        queue_fill=queue_fill,
+        p50_ns=p50,
+        p99_ns=p99,
+        p999_ns=p999,
+        max_ns=maximum(latency) if latency else None,
+    )
+
+
+def _packets(interval: _Interval, owner: InstanceState, rx: ObjectState | None) -> int:
+    """Packets of the stream in the interval: those passed on or, when it held some back, those known to exist."""
+    delivered = interval.change(owner, rx, "packets_delivered")
+    old = interval.earlier(owner, rx)
+    known = _value(rx, "window_lead") - _value(old, "window_lead") if old is not None else 0
+    return max(delivered, known, 1)
+
+
+def _lag(books: Balance, item: ObjectState) -> int:
+    return (books.in_flight or 0) + _value(item, "queue_messages")
+
+
+def _lag_before(interval: _Interval, owner: InstanceState, item: ObjectState) -> int | None:
+    old = interval.earlier(owner, item)
+    if old is None or interval.before is None:
+        return None
+    return _lag(_balance(_Interval(None, interval.before.snapshot), owner, old), old)
+
+
+def _nak_share(interval: _Interval, stream: str, rx: ObjectState | None) -> float | None:
+    address = rx.info.get("feedback_address", "") if rx else ""
+    own = total = 0
+    for owner, peer in interval.now.peers.get(stream, ()):
+        asked = interval.change(owner, peer, "naks_received")
+        total += asked
+        if peer.labels["peer"] == address:
+            own += asked
+    return own / total if address and total else None
+
+
+def peer_names(snapshot: Snapshot) -> Mapping[tuple[str, str], str]:
+    """Name of the receiving instance by stream and peer address (the labels of a `peer` object)."""
+    return {
+        (item.labels["stream"], address): owner.name
+        for owner, item in snapshot.of("rx_stream")
+        if (address := item.info.get("feedback_address"))
+    }
+
+
+def worst_instances(rows: Iterable[ReceiverRow]) -> list[ReceiverRow]:
+    """The worst row of each receiving instance, worst first."""
+    worst: dict[str, ReceiverRow] = {}
+    for row in rows:
+        if row.instance not in worst or row.badness > worst[row.instance].badness:
+            worst[row.instance] = row
+    return sorted(worst.values(), key=lambda row: (-row.badness, row.instance))
+
+
+def transmitters(previous: Snapshot | None, current: Snapshot) -> list[TransmitterRow]:
+    """Every topic being sent, by instance and topic."""
+    interval = _Interval(previous, current)
+    listening: dict[tuple[str, str], int] = {}
+    for _, item in current.of("receiver"):
+        if item.live:
+            place = (item.labels["stream"], item.labels["topic"])
+            listening[place] = listening.get(place, 0) + 1
+    rows = []
+    for owner, item in current.of("transmitter"):
+        if not _shown(owner, item):
+            continue
+        stream, topic = item.labels["stream"], item.labels["topic"]
+        tx = interval.now.tx_streams.get((owner.incarnation, stream))
+        batch = interval.histogram(owner, item, "batch_latency")
+        p50, p99 = percentiles(batch, (0.5, 0.99)) if batch else (None, None)
+        repairs = interval.change(owner, tx, "repair_packets")
+        rows.append(
+            TransmitterRow(
+                instance=owner.name,
+                topic=topic,
+                stream=stream,
+                endpoint=item.info.get("endpoint", ""),
+                health=owner.health,
+                messages_sent=_value(item, "messages_sent"),
+                next_message=_value(item, "next_message"),
+                sent_per_s=interval.rate(owner, item, "messages_sent"),
+                bytes_per_s=interval.rate(owner, item, "bytes_sent"),
+                packets_per_s=interval.rate(owner, item, "packets_sent"),
+                queue_bytes=_value(item, "queue_bytes"),
+                receivers=listening.get((stream, topic), 0),
+                naks_per_s=interval.rate(owner, tx, "naks_received"),
+                repairs_per_s=interval.rate(owner, tx, "repair_packets"),
+                repair_ratio=repairs / max(1, interval.change(owner, tx, "packets_sent")),
+                history_packets=_value(tx, "history_packets"),
+                peers=_value(tx, "peers"),
+                batch_p50_ns=p50,
+                batch_p99_ns=p99,
+            )
+        )
+    return sorted(rows, key=lambda row: (row.instance, row.topic, row.stream))
+
+
+def instances(previous: Snapshot | None, current: Snapshot) -> list[InstanceRow]:
+    """Every instance, by name."""
+    interval = _Interval(previous, current)
+    rows = []
+    for owner in current.instances:
+        item = next(owner.of("instance"), None)
+        info = item.info if item else {}
+        invalid = sum(v for cell, v in item.values.items() if cell.startswith("invalid_packets_")) if item else 0
+
+        def rate(cell: str, owner: InstanceState = owner, item: ObjectState | None = item) -> float:
+            return interval.rate(owner, item, cell)
+
+        rows.append(
+            InstanceRow(
+                name=owner.name,
+                health=owner.health,
+                reason=owner.reason,
+                pid=owner.pid,
+                host=info.get("host", ""),
+                version=info.get("version", ""),
+                uptime_s=max(0.0, (current.time_ns - owner.started_ns) / 1e9) if owner.started_ns else 0.0,
+                sent_per_s=rate("messages_sent"),
+                received_per_s=rate("messages_received"),
+                bytes_sent_per_s=rate("bytes_sent"),
+                bytes_received_per_s=rate("bytes_received"),
+                packets_sent_per_s=rate("packets_sent"),
+                packets_received_per_s=rate("packets_received"),
+                naks_sent_per_s=rate("naks_sent"),
+                naks_received_per_s=rate("naks_received"),
+                invalid_packets=invalid,
+                socket_drops=_value(item, "socket_drops"),
+                memory_bytes=_value(item, "memory_used"),
+            )
+        )
+    return sorted(rows, key=lambda row: (row.name, row.pid))

@@ -1,0 +1,130 @@
+"""The header of a stats segment (engine/docs/segment.md, section 1), checked against the size of its file.
+
+What passes `parse_header` may be followed: the directory, the table of objects and the ring of events lie within the
+file, and their counts are no larger than any engine's could be. A segment that is still being written (state 0) is only
+that; nothing else of it is checked or to be used.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+from heliograph.monitor.directory import SegmentError
+
+__all__ = ["CLOSED", "RUNNING", "WRITING", "Header", "check_place", "parse_header", "text_of"]
+
+LAYOUT_VERSION = 1
+HEADER_BYTES = 256
+OBJECT_BYTES = 512
+EVENT_BYTES = 256
+
+WRITING, RUNNING, CLOSED = 0, 1, 2
+
+# Far above any engine's, small enough that a made-up file cannot keep a monitor busy.
+_FILE_LIMIT = 1 << 34
+_DIRECTORY_LIMIT = 4 << 20
+_OBJECTS_LIMIT = 1 << 16
+_EVENTS_LIMIT = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """The fixed part of a segment: who writes it, and where its structures lie."""
+
+    size: int
+    state: int
+    pid: int
+    incarnation: int
+    started_ns: int
+    heartbeat_ns: int
+    polled: bool
+    directory_offset: int
+    directory_bytes: int
+    objects_offset: int
+    object_capacity: int
+    object_bytes: int
+    objects_used: int
+    events_offset: int
+    event_capacity: int
+    event_bytes: int
+    events_written: int
+    directory_version: int
+    name: str
+    product: str
+
+
+def text_of(data: bytes) -> str:
+    """Text up to the first NUL."""
+    return data.split(b"\0", 1)[0].decode("utf-8", "replace")
+
+
+def check_place(file_bytes: int, offset: int, size: int, what: str) -> None:
+    """Check that a structure begins at a multiple of 8 and lies between the header and the end of the file.
+
+    Raises:
+        SegmentError: It does not; the message begins with `what`.
+    """
+    if offset % 8 or offset < HEADER_BYTES or offset > file_bytes or size > file_bytes - offset:
+        raise SegmentError(f"{what} ({size} bytes at {offset}) does not fit into its {file_bytes} bytes")
+
+
+def parse_header(data: bytes, order: str, file_bytes: int) -> Header:
+    """Take the header's 256 bytes apart and check them.
+
+    Args:
+        data: The bytes; magic, byte order and version are the caller's business.
+        order: "<" or ">".
+        file_bytes: Actual size of the file.
+
+    Raises:
+        SegmentError: Something claimed does not fit into the file.
+    """
+    fields = struct.unpack_from(f"{order}QQQQQQQQQQIIQQIIQQ", data, 16)
+    size, state, pid, incarnation, started, heartbeat, mode, directory, directory_bytes = fields[:9]
+    objects, capacity, object_bytes, used, events, event_capacity, event_bytes, written, version = fields[9:]
+    header = Header(
+        size=size,
+        state=state,
+        pid=pid,
+        incarnation=incarnation,
+        started_ns=started,
+        heartbeat_ns=heartbeat,
+        polled=mode == 1,
+        directory_offset=directory,
+        directory_bytes=directory_bytes,
+        objects_offset=objects,
+        object_capacity=capacity,
+        object_bytes=object_bytes,
+        objects_used=used,
+        events_offset=events,
+        event_capacity=event_capacity,
+        event_bytes=event_bytes,
+        events_written=written,
+        directory_version=version,
+        name=text_of(data[144:192]),
+        product=text_of(data[192:224]),
+    )
+    if state not in (WRITING, RUNNING, CLOSED):
+        raise SegmentError(f"its state is {state}")
+    if state != WRITING:
+        _check(header, file_bytes)
+    return header
+
+
+def _check(header: Header, file_bytes: int) -> None:
+    if header.size > file_bytes or header.size > _FILE_LIMIT:
+        raise SegmentError(f"it claims {header.size} bytes and has {file_bytes}")
+    if header.directory_bytes > _DIRECTORY_LIMIT:
+        raise SegmentError(f"it claims a directory of {header.directory_bytes} bytes")
+    check_place(header.size, header.directory_offset, header.directory_bytes, "its directory")
+    if header.object_bytes < OBJECT_BYTES or header.object_capacity > _OBJECTS_LIMIT:
+        raise SegmentError(f"it claims {header.object_capacity} objects of {header.object_bytes} bytes")
+    table_bytes = header.object_capacity * header.object_bytes
+    check_place(header.size, header.objects_offset, table_bytes, "its table of objects")
+    if header.objects_used > header.object_capacity:
+        raise SegmentError(f"it uses {header.objects_used} objects of {header.object_capacity}")
+    capacity = header.event_capacity
+    if header.event_bytes < EVENT_BYTES or not 0 < capacity <= _EVENTS_LIMIT or capacity & (capacity - 1):
+        raise SegmentError(f"it claims {capacity} events of {header.event_bytes} bytes")
+    check_place(header.size, header.events_offset, capacity * header.event_bytes, "its ring of events")

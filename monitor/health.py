@@ -1,0 +1,88 @@
+"""How far what an instance says of itself can be trusted (engine/docs/segment.md, section 6).
+
+A heartbeat may be old because the process died, because it hangs, or because a polled engine is not being polled; the
+process id tells which. Two things make process ids lie, and both are handled here: an id is used again by a process
+that started later than the segment, and a process in another container has an id that means nothing outside it. A
+heartbeat that moves while its process cannot be found settles the second.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from heliograph.monitor.header import CLOSED, Header
+from heliograph.monitor.model import Health
+
+__all__ = ["ProcessStart", "Verdict", "judge", "process_start_ns"]
+
+STALE_NS = 1_000_000_000
+_START_SLACK_NS = 2_000_000_000
+"""A process counts as another one only if it started this much after the segment: clocks are stepped now and then."""
+
+ProcessStart = Callable[[int], int | None]
+"""Start of a process by its id, ns since 1970; None when there is no such process."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A health and the reason for it, for people."""
+
+    health: Health
+    reason: str
+    process_found: bool = True
+
+
+def process_start_ns(pid: int) -> int | None:
+    """When process `pid` started, ns since 1970; None when it is gone or only waits for its parent (a zombie)."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            # The name, in parentheses, may hold anything; the state follows it, the start is 19 fields later.
+            fields = file.read().rpartition(b")")[2].split()
+    except OSError:
+        return None
+    if len(fields) < 20 or fields[0] in (b"Z", b"X"):
+        return None
+    since_boot_ns = int(fields[19]) * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+    return time.time_ns() - time.clock_gettime_ns(time.CLOCK_BOOTTIME) + since_boot_ns
+
+
+def _seconds(ns: int) -> str:
+    return f"{ns / 1e9:.1f} s"
+
+
+def judge(
+    header: Header,
+    now_ns: int,
+    process_start: ProcessStart = process_start_ns,
+    unfound_heartbeat_ns: int | None = None,
+) -> Verdict:
+    """Health of an instance by its header.
+
+    Args:
+        header: As it is now.
+        now_ns: Wall clock, ns since 1970.
+        process_start: Looks a process up.
+        unfound_heartbeat_ns: Heartbeat at an earlier reading at which the process could not be found either, if any. A
+            newer heartbeat now means that the engine runs where its id cannot be seen.
+    """
+    if header.state == CLOSED:
+        return Verdict(Health.CLOSED, "shut down cleanly")
+    age_ns = now_ns - header.heartbeat_ns
+    fresh = abs(age_ns) <= STALE_NS
+    start = process_start(header.pid)
+    if start is None:
+        if unfound_heartbeat_ns is not None and header.heartbeat_ns > unfound_heartbeat_ns and fresh:
+            reason = f"heartbeat {_seconds(age_ns)} ago; process {header.pid} is of another container"
+            return Verdict(Health.LIVE, reason, process_found=False)
+        reason = f"process {header.pid} is gone; last heartbeat {_seconds(age_ns)} ago"
+        return Verdict(Health.DEAD, reason, process_found=False)
+    if fresh:
+        return Verdict(Health.LIVE, f"heartbeat {_seconds(age_ns)} ago")
+    if start > header.started_ns + _START_SLACK_NS:
+        return Verdict(Health.DEAD, f"process id {header.pid} belongs to another process now")
+    if header.polled:
+        return Verdict(Health.STALE, f"not polled for {_seconds(age_ns)}")
+    return Verdict(Health.STALE, f"no heartbeat for {_seconds(age_ns)}; process {header.pid} exists but does not run")

@@ -1,0 +1,278 @@
+"""`heliograph history`: rollup, merge, import, report. Heavy libraries are loaded when one of them runs.
+
+Exit code 0: all went well; 1: done, but something of the input could not be used (it is named on stderr); 2: nothing
+was done, and why.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from heliograph.monitor.errors import UserError
+
+if TYPE_CHECKING:
+    from heliograph.monitor.history.files import Broken
+
+__all__ = ["command"]
+
+_NAMED = 20
+_EPILOG = """\
+examples:
+  heliograph export spool --dir spool                    record, until Ctrl-C
+  heliograph history rollup --spool spool --history history
+  heliograph history report --history history --out report.html
+  heliograph history import jHiccup.hlog --spool spool   bring a log of another program
+  heliograph history merge --spool spool                 a quick look, without Spark
+"""
+
+
+def command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``heliograph history``."""
+    parser = subparsers.add_parser(
+        "history",
+        help="roll up, report and import recorded latencies",
+        description="Work on recorded latency histograms: exact merges at any grouping, percentiles read last.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    actions = parser.add_subparsers(title="what to do", metavar="ACTION", required=True)
+    _add_rollup(actions)
+    _add_merge(actions)
+    _add_import(actions)
+    _add_report(actions)
+
+
+Actions = argparse._SubParsersAction  # the only name argparse gives it
+
+
+def _add(
+    actions: Actions[argparse.ArgumentParser],
+    name: str,
+    run: Callable[[argparse.Namespace], int],
+    help: str,
+    description: str,
+    example: str,
+) -> argparse.ArgumentParser:
+    parser = actions.add_parser(
+        name,
+        help=help,
+        description=description,
+        epilog=f"example: {example}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(run=run)
+    return parser
+
+
+def _spool_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--spool", type=Path, default=Path("spool"), metavar="DIR", help="folder of the spool (default: spool)"
+    )
+
+
+def _history_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--history", type=Path, default=Path("history"), metavar="DIR", help="folder of the history (default: history)"
+    )
+
+
+def _progress_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--progress", action="store_true", help="tell how far it is even when not on a terminal")
+
+
+def _add_rollup(actions: Actions[argparse.ArgumentParser]) -> None:
+    parser = _add(
+        actions,
+        "rollup",
+        _rollup,
+        "merge a spool into hours, with Spark",
+        "Merge the interval histograms of a spool into one row per hour and series, with percentiles. Running it\n"
+        "again gives the same rows. Spark pays off for many days or many machines; --master says where it runs.",
+        "heliograph history rollup --spool spool --history history --master 'local[4]'",
+    )
+    _spool_option(parser)
+    _history_option(parser)
+    parser.add_argument("--master", default="local[2]", help="Spark master (default: local[2])")
+    parser.add_argument(
+        "--replace",
+        action="store_true",
+        help="also replace hours that hold more intervals than the spool now does",
+    )
+    _progress_option(parser)
+
+
+def _add_merge(actions: Actions[argparse.ArgumentParser]) -> None:
+    parser = _add(
+        actions,
+        "merge",
+        _merge,
+        "percentiles of a spool at once, without Spark",
+        "Merge a spool on this machine with the same C kernel and print the percentiles of each series.",
+        "heliograph history merge --spool spool --hourly",
+    )
+    _spool_option(parser)
+    parser.add_argument("--hourly", action="store_true", help="one line per hour and series instead of one per series")
+    parser.add_argument("--json", action="store_true", help="one JSON object per line, durations in ns")
+    _progress_option(parser)
+
+
+def _add_import(actions: Actions[argparse.ArgumentParser]) -> None:
+    parser = _add(
+        actions,
+        "import",
+        _import,
+        "bring HdrHistogram logs into a spool",
+        "Bring HdrHistogram interval logs (tagged or plain, values in ns) into a spool. Importing a log twice changes\n"
+        "nothing.",
+        "heliograph history import *.hlog --spool spool",
+    )
+    parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="a log")
+    _spool_option(parser)
+    parser.add_argument("--instance", help="label of the series (default: the name of the file)")
+    _progress_option(parser)
+
+
+def _add_report(actions: Actions[argparse.ArgumentParser]) -> None:
+    parser = _add(
+        actions,
+        "report",
+        _report,
+        "show a history as one HTML file",
+        "Write percentile spectra, jitter and every hour of a history as one HTML file that needs nothing else.",
+        "heliograph history report --history history --out report.html",
+    )
+    _history_option(parser)
+    parser.add_argument(
+        "--out", type=Path, default=Path("report.html"), metavar="FILE", help="the report (default: report.html)"
+    )
+    parser.add_argument("--title", default="Latency history", help="its title")
+
+
+class _Progress:
+    """One line on stderr that is written over, at most five times a second."""
+
+    def __init__(self, wanted: bool) -> None:
+        self._is_on = wanted or sys.stderr.isatty()
+        self._last = 0.0
+        self._shown = False
+
+    def tell(self, text: str) -> None:
+        now = time.monotonic()
+        if self._is_on and now - self._last >= 0.2:
+            self._last, self._shown = now, True
+            print(f"\r\x1b[K{text}" if sys.stderr.isatty() else text, end="", file=sys.stderr, flush=True)
+            if not sys.stderr.isatty():
+                print(file=sys.stderr)
+
+    def close(self) -> None:
+        if self._shown and sys.stderr.isatty():
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+def _needs_pyarrow() -> None:
+    try:
+        import pyarrow  # noqa: F401 - only whether it is there
+    except ModuleNotFoundError as error:
+        raise UserError("the history needs pyarrow: pip install 'heliograph[history]'") from error
+
+
+def _tell_problems(problems: Iterable[tuple[Broken, int]]) -> int:
+    """Name what could not be used; returns how much it was."""
+    found = list(problems)
+    for broken, rows in found[:_NAMED]:
+        what = "left out whole" if rows == 0 else f"{rows} {'row' if rows == 1 else 'rows'} left out"
+        print(f"heliograph: {broken.path}: {what}: {broken.reason}", file=sys.stderr)
+    if len(found) > _NAMED:
+        print(f"heliograph: and {len(found) - _NAMED} more", file=sys.stderr)
+    return len(found)
+
+
+def _rollup(args: argparse.Namespace) -> int:
+    _needs_pyarrow()
+    from heliograph.monitor.history.files import no_spool
+    from heliograph.monitor.history.rollup import rollup
+    from heliograph.monitor.history.spark import spark_session
+
+    if not args.spool.is_dir():
+        raise no_spool(args.spool)
+    progress = _Progress(args.progress)
+    progress.tell(f"starting Spark on {args.master} …")
+    try:
+        with spark_session(args.master) as spark:
+            progress.tell("merging …")
+            done = rollup(spark, args.spool, args.history, replace=args.replace)
+    finally:
+        progress.close()
+    print(
+        f"{args.history}: {done.intervals:,} intervals with {done.values:,} values in {done.hours:,} "
+        f"{'hour' if done.hours == 1 else 'hours'}"
+    )
+    for hour in done.kept:
+        print(f"heliograph: {hour}: kept, it holds more intervals than the spool now does (--replace)", file=sys.stderr)
+    return 1 if _tell_problems(done.problems) or done.kept else 0
+
+
+def _merge(args: argparse.Namespace) -> int:
+    _needs_pyarrow()
+    from heliograph.monitor.history.merge import HOUR_US, merge_spool
+    from heliograph.monitor.history.text import json_lines, text_table
+
+    progress = _Progress(args.progress)
+    try:
+        table, problems = merge_spool(
+            args.spool,
+            HOUR_US if args.hourly else None,
+            progress=lambda done, of: progress.tell(f"merged {done:,} of {of:,} intervals"),
+        )
+    finally:
+        progress.close()
+    for line in json_lines(table) if args.json else text_table(table, hourly=args.hourly):
+        print(line)
+    return 1 if _tell_problems(problems) else 0
+
+
+def _tell_line(progress: _Progress, path: Path, line: int) -> None:
+    progress.tell(f"{path}: line {line:,}")
+
+
+def _import(args: argparse.Namespace) -> int:
+    _needs_pyarrow()
+    from heliograph.monitor.history.importer import import_hlog
+
+    progress = _Progress(args.progress)
+    malformed = 0
+    for path in args.files:
+        try:
+            done = import_hlog(
+                path,
+                args.spool,
+                instance=args.instance,
+                progress=partial(_tell_line, progress, path),
+            )
+        finally:
+            progress.close()
+        note = " (imported before, nothing changed)" if done.already_there else ""
+        empty = f", {done.empty:,} without values" if done.empty else ""
+        print(f"{path}: {done.intervals:,} intervals{empty}{note}")
+        for line in done.malformed[:_NAMED]:
+            print(f"heliograph: {path}:{line.line}: left out: {line.reason}", file=sys.stderr)
+        if len(done.malformed) > _NAMED:
+            print(f"heliograph: {path}: and {len(done.malformed) - _NAMED} more lines", file=sys.stderr)
+        malformed += len(done.malformed)
+    return 1 if malformed else 0
+
+
+def _report(args: argparse.Namespace) -> int:
+    _needs_pyarrow()
+    from heliograph.monitor.history.report import report, write_report
+
+    made = report(args.history, args.title)
+    write_report(made.html, args.out)
+    print(f"{args.out}: {made.series} series")
+    return 1 if _tell_problems((broken, 0) for broken in made.broken) else 0

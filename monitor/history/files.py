@@ -1,0 +1,301 @@
+"""Parquet files of the spool: written once, renamed into place, never changed, never named twice.
+
+    spool/date=2026-11-21/0f3c9a7be21d4c55-000017.parquet      source, number within the source
+
+A file is written under a hidden temporary name, flushed to the disk (fsync of the file and of its folder) and renamed,
+so a reader sees it whole or not at all, and what is in place survives a power cut. Page checksums are on: without
+zlib around the histograms nothing else would notice a flipped bit.
+
+`scan` finds what can be read. Copies are harmless: files whose rows may repeat each other come back as one unit, and
+`read_unit` gives each (source, seq) once. A file that cannot be read is named and left out; all others are read.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from heliograph.monitor.errors import UserError
+from heliograph.monitor.history.schema import HISTORY, SPOOL, Column, LatencyInterval, arrow_schema
+
+__all__ = [
+    "Broken",
+    "Scan",
+    "Unit",
+    "no_spool",
+    "normalized",
+    "parquet_files",
+    "read_history",
+    "read_unit",
+    "scan",
+    "to_table",
+    "write_spool",
+    "write_table",
+]
+
+ROW_GROUP_ROWS = 25_000
+_TEMPORARY = ".tmp-"
+
+_WRITER: dict[str, Any] = {
+    "compression": "zstd",
+    "use_dictionary": [column.name for column in (*SPOOL, *HISTORY) if column.kind == "text"],
+    "write_page_checksum": True,
+    "coerce_timestamps": "us",
+    "row_group_size": ROW_GROUP_ROWS,
+}
+
+_NEEDED = frozenset({"ts", "len_ms", "digits", "lowest", "highest", "n", "h", "source", "seq"})
+"""Columns without which a file is not one of the spool; others have a natural empty value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """Something of the input that could not be used."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Files that must be read together because their rows may repeat each other; nearly always one."""
+
+    paths: tuple[str, ...]
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """What a spool holds."""
+
+    units: tuple[Unit, ...]
+    broken: tuple[Broken, ...]
+
+    @property
+    def rows(self) -> int:
+        """Rows by the files' own account, copies included."""
+        return sum(unit.rows for unit in self.units)
+
+
+# -- writing ----------------------------------------------------------------------------------------------------------
+
+
+def to_table(rows: Sequence[LatencyInterval]) -> pa.Table:
+    """Rows as Arrow columns."""
+    columns = {
+        column.name: [row.ts_ns // 1000 for row in rows]
+        if column.name == "ts"
+        else [getattr(row, column.name) for row in rows]
+        for column in SPOOL
+    }
+    schema = arrow_schema(SPOOL)
+    return pa.table([pa.array(columns[field.name], type=field.type) for field in schema], schema=schema)
+
+
+def write_spool(folder: Path, rows: Sequence[LatencyInterval], source: str, number: int) -> list[Path]:
+    """Write rows as one file per day. A file that is already there under its name is left as it is.
+
+    Raises:
+        OSError: The disk is full, or there is no permission. Files already renamed stay; call again with the same
+            arguments to write the rest.
+    """
+    days: dict[str, list[LatencyInterval]] = {}
+    for row in rows:
+        day = datetime.fromtimestamp(row.ts_ns // 1_000_000_000, UTC).date().isoformat()
+        days.setdefault(day, []).append(row)
+    written = []
+    for day, of_day in sorted(days.items()):
+        target = folder / f"date={day}" / f"{source}-{number:06d}.parquet"
+        if not target.exists():
+            write_table(target, to_table(of_day))
+        written.append(target)
+    return written
+
+
+def write_table(target: Path, table: pa.Table) -> None:
+    """Write one Parquet file so that it appears whole or not at all, and durably."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    temporary = target.with_name(f"{_TEMPORARY}{os.getpid()}-{target.name}")
+    try:
+        with temporary.open("wb") as file:
+            pq.write_table(table, file, **_WRITER)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.rename(target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    _sync_folder(target.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+# -- reading ----------------------------------------------------------------------------------------------------------
+
+
+def parquet_files(folder: Path) -> list[Path]:
+    """Parquet files below `folder`, sorted; hidden and temporary ones are not ours to read."""
+    return sorted(
+        path
+        for path in folder.rglob("*.parquet")
+        if path.is_file() and not any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
+    )
+
+
+def no_spool(folder: Path) -> UserError:
+    """What to tell when there is no spool where one should be."""
+    return UserError(f"there is no spool at {folder}; record one with `heliograph export spool --dir {folder}`")
+
+
+def scan(folder: Path) -> Scan:
+    """Look at the footer of every file of a spool.
+
+    Raises:
+        UserError: There is no such folder.
+    """
+    if not folder.is_dir():
+        raise no_spool(folder)
+    broken = []
+    spans = []
+    for path in parquet_files(folder):
+        try:
+            metadata = pq.read_metadata(path)
+            reason = _unfit(metadata.schema.to_arrow_schema())
+            if reason is None:
+                spans.append((_span(metadata), str(path), metadata.num_rows))
+        except (OSError, pa.ArrowException, ValueError) as error:
+            reason = _first_line(error)
+        if reason is not None:
+            broken.append(Broken(str(path), reason))
+    return Scan(tuple(_units(spans)), tuple(broken))
+
+
+def _unfit(schema: pa.Schema) -> str | None:
+    missing = sorted(_NEEDED - set(schema.names))
+    return f"it lacks the columns {', '.join(missing)}" if missing else None
+
+
+Span = tuple[str, int, int]
+
+
+def _span(metadata: pq.FileMetaData) -> Span | None:
+    """Source and range of seq of a file, from the statistics of its columns; None when they do not say."""
+    names = metadata.schema.names
+    sources: set[str] = set()
+    low, high = [], []
+    for group in range(metadata.num_row_groups):
+        columns = metadata.row_group(group)
+        source = columns.column(names.index("source")).statistics
+        seq = columns.column(names.index("seq")).statistics
+        if source is None or seq is None or not source.has_min_max or not seq.has_min_max:
+            return None
+        sources |= {str(source.min), str(source.max)}
+        low.append(int(seq.min))
+        high.append(int(seq.max))
+    return (sources.pop(), min(low), max(high)) if len(sources) == 1 else None
+
+
+def _units(files: Iterable[tuple[Span | None, str, int]]) -> Iterator[Unit]:
+    """Files whose ranges overlap go together; those that do not say their range go with everything of theirs."""
+    known = sorted((span, path, rows) for span, path, rows in files if span is not None)
+    unknown = [(path, rows) for span, path, rows in files if span is None]
+    if unknown:
+        everything = [(path, rows) for _, path, rows in known] + unknown
+        yield Unit(tuple(sorted(path for path, _ in everything)), sum(rows for _, rows in everything))
+        return
+    together: list[str] = []
+    rows_together, source_before, end = 0, "", -1
+    for (source, low, high), path, rows in known:
+        if together and (source != source_before or low > end):
+            yield Unit(tuple(together), rows_together)
+            together, rows_together, end = [], 0, -1
+        together.append(path)
+        rows_together += rows
+        source_before, end = source, max(end, high)
+    if together:
+        yield Unit(tuple(together), rows_together)
+
+
+def read_unit(paths: Sequence[str]) -> Iterator[tuple[str, pa.Table | Broken]]:
+    """The rows of each file of a unit, every (source, seq) once; `Broken` for a file that cannot be read whole."""
+    seen: set[tuple[str, int]] = set()
+    for path in paths:
+        try:
+            table = normalized(pq.ParquetFile(path, page_checksum_verification=True).read(), SPOOL)
+        except (OSError, pa.ArrowException, ValueError) as error:
+            yield path, Broken(path, _first_line(error))
+            continue
+        yield path, _first_time(table, seen, alone=len(paths) == 1)
+
+
+def _first_time(table: pa.Table, seen: set[tuple[str, int]], *, alone: bool) -> pa.Table:
+    """Rows not seen before; remembers them unless no other file can repeat them."""
+    keys = table.select(["source", "seq"])
+    if alone and keys.group_by(["source", "seq"], use_threads=False).aggregate([]).num_rows == table.num_rows:
+        return table
+    mask = []
+    for key in zip(keys["source"].to_pylist(), keys["seq"].to_pylist(), strict=True):
+        mask.append(key not in seen)
+        seen.add(key)
+    return table.filter(pa.array(mask))
+
+
+def normalized(table: pa.Table, columns: tuple[Column, ...]) -> pa.Table:
+    """The columns of a table in our order and types. Absent labels are empty and absent numbers 0.
+
+    Raises:
+        ValueError: A column has another type, or lacks values.
+    """
+    schema = arrow_schema(columns)
+    arrays = []
+    for field in schema:
+        if field.name not in table.column_names:
+            empty = pa.scalar("" if pa.types.is_string(field.type) else 0, type=field.type)
+            arrays.append(pa.chunked_array([pa.repeat(empty, table.num_rows)], type=field.type))
+            continue
+        column = table[field.name]
+        if column.null_count:
+            raise ValueError(f"column {field.name} lacks {column.null_count} values")
+        try:
+            arrays.append(pc.cast(column, field.type))
+        except pa.ArrowException as error:
+            raise ValueError(f"column {field.name} is {column.type}, not {field.type}") from error
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def read_history(folder: Path) -> tuple[pa.Table, list[Broken]]:
+    """All hours of a history, in the order of series and time, and the files that could not be read.
+
+    Raises:
+        UserError: There is no such folder.
+    """
+    if not folder.is_dir():
+        raise UserError(f"there is no history at {folder}; make one with `heliograph history rollup`")
+    tables = [arrow_schema(HISTORY).empty_table()]
+    broken = []
+    for path in parquet_files(folder):
+        try:
+            tables.append(normalized(pq.ParquetFile(path, page_checksum_verification=True).read(), HISTORY))
+        except (OSError, pa.ArrowException, ValueError) as error:
+            broken.append(Broken(str(path), _first_line(error)))
+    whole = pa.concat_tables(tables)
+    order = [(name, "ascending") for name in ("metric", "instance", "topic", "stream", "tag", "digits", "lowest", "ts")]
+    return whole.sort_by(order), broken
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

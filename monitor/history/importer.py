@@ -1,0 +1,139 @@
+"""Brings HdrHistogram interval logs into the spool, where they are rows like any other.
+
+The name of the log is the instance, its tags are the `tag` column, the metric is `imported_latency`; a log that
+Heliograph wrote gets its own labels back. Values are taken as nanoseconds, the unit of HdrHistogram's log tools.
+
+The source of the rows is a hash of the log's content, so importing the same log again changes nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+from heliograph.monitor import _hdr
+from heliograph.monitor.errors import UserError
+from heliograph.monitor.history.files import ROW_GROUP_ROWS, write_spool
+from heliograph.monitor.history.hlog import HlogInterval, Malformed, labels_of, read_hlog, tags_are_labels
+from heliograph.monitor.history.schema import IMPORTED, LatencyInterval
+
+__all__ = ["Imported", "import_hlog"]
+
+Progress = Callable[[int], None]
+"""Called with the number of lines read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What became of one log."""
+
+    path: Path
+    intervals: int
+    """Lines with values, now in the spool."""
+    empty: int
+    """Lines without values, not kept."""
+    malformed: tuple[Malformed, ...]
+    already_there: bool
+    """The same log had been imported before; nothing was written."""
+
+
+def import_hlog(path: Path, spool: Path, *, instance: str | None = None, progress: Progress | None = None) -> Imported:
+    """Import one log; what is valid is kept, whatever else the log contains.
+
+    Args:
+        path: The log.
+        spool: Folder of the spool; created when missing.
+        instance: Label of its series; the name of the file without its ending when None.
+        progress: Told now and then.
+
+    Raises:
+        UserError: The log cannot be read or the spool cannot be written.
+    """
+    try:
+        source = _source(path)
+        reader = _Reader(path, instance if instance is not None else path.stem, source, progress)
+        rows = reader.rows()
+        before = set(spool.glob(f"date=*/{source}-*.parquet"))
+        written: set[Path] = set()
+        number = 0
+        while batch := list(islice(rows, ROW_GROUP_ROWS)):
+            written |= set(write_spool(spool, batch, source, number))
+            number += 1
+    except OSError as error:
+        where = error.filename or spool
+        raise UserError(f"importing {path} failed: {where}: {error.strerror or error}") from error
+    return Imported(path, reader.intervals, reader.empty, tuple(reader.malformed), bool(written) and written <= before)
+
+
+def _source(path: Path) -> str:
+    with path.open("rb") as file:
+        return f"log-{hashlib.file_digest(file, 'sha256').hexdigest()[:16]}"
+
+
+class _Reader:
+    """Reads a log as rows and counts what it meets."""
+
+    def __init__(self, path: Path, instance: str, source: str, progress: Progress | None) -> None:
+        self.intervals = 0
+        self.empty = 0
+        self.malformed: list[Malformed] = []
+        self._path = path
+        self._instance = instance
+        self._source = source
+        self._progress = progress
+        self._ours = tags_are_labels(path)
+
+    def rows(self) -> Iterator[LatencyInterval]:
+        for found in read_hlog(self._path):
+            if isinstance(found, Malformed):
+                self.malformed.append(found)
+                continue
+            try:
+                row = self._row(found)
+            except ValueError as error:
+                self.malformed.append(Malformed(found.line, str(error)))
+                continue
+            if row is None:
+                self.empty += 1
+                continue
+            self.intervals += 1
+            if self._progress is not None:
+                self._progress(found.line)
+            yield row
+
+    def _row(self, found: HlogInterval) -> LatencyInterval | None:
+        body, digits, lowest, highest = _hdr.decode(found.payload)
+        counts = np.frombuffer(body, dtype=np.uint64)
+        n, low, high, total = _hdr.summary(counts, digits, lowest, highest)
+        if n == 0:
+            return None
+        instance, topic, stream, metric, tag = self._instance, "", "", IMPORTED, found.tag
+        labels = labels_of(found.tag)
+        if self._ours and len(labels) == 4:
+            (instance, topic, stream, metric), tag = labels, ""
+        return LatencyInterval(
+            ts_ns=found.start_ns,
+            len_ms=(found.length_ns + 500_000) // 1_000_000,
+            instance=instance,
+            topic=topic,
+            stream=stream,
+            metric=metric,
+            tag=tag,
+            digits=digits,
+            lowest=lowest,
+            highest=highest,
+            n=n,
+            min=low,
+            max=high,
+            sum=min(int(total), 2**63 - 1),
+            dropped=0,
+            source=self._source,
+            seq=found.line,
+            incarnation="",
+            h=_hdr.encode(counts, digits, lowest, highest),
+        )

@@ -1,0 +1,167 @@
+"""The report: a history as one HTML file that needs nothing else, to be read, mailed or kept.
+
+Per metric: the percentile spectrum of every series over the whole time, the table of its percentiles and jitter, p99.9
+hour by hour, and every hour as a row. It reads the history's files directly, without Spark. All figures come from
+merged counts; a percentile is never an average.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from heliograph.monitor import _hdr
+from heliograph.monitor.errors import UserError
+from heliograph.monitor.history.files import Broken, read_history
+from heliograph.monitor.history.merge import merge
+from heliograph.monitor.history.report_page import page
+from heliograph.monitor.history.schema import IMPORTED, PERCENTILES, metric_titles
+from heliograph.monitor.latency import Spectrum, spectrum
+from heliograph.monitor.model import Histogram
+
+__all__ = ["Hour", "MetricReport", "Reported", "SeriesReport", "report", "write_report"]
+
+
+@dataclass(frozen=True, slots=True)
+class Hour:
+    """Figures of a series over some time, ns."""
+
+    start: datetime
+    n: int
+    dropped: int
+    mean: float
+    percentiles: tuple[int, ...]
+    """In the order of `PERCENTILES`."""
+    max: int
+
+    @property
+    def jitter(self) -> int:
+        """p99.9 - p50."""
+        at = dict(zip(PERCENTILES, self.percentiles, strict=True))
+        return at["p99_9"] - at["p50"]
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesReport:
+    """One series: all its time, and every hour."""
+
+    name: str
+    detail: str
+    """What else tells it apart, for the small print."""
+    whole: Hour
+    spectrum: Spectrum
+    hours: tuple[Hour, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MetricReport:
+    """All series of one metric, the worst p99.9 first."""
+
+    metric: str
+    title: str
+    series: tuple[SeriesReport, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """A report and what could not be read for it."""
+
+    html: str
+    series: int
+    broken: tuple[Broken, ...]
+
+
+def report(history: Path, title: str = "Latency history") -> Reported:
+    """Make the report of a history.
+
+    Raises:
+        UserError: There is no history, or it holds nothing.
+    """
+    table, broken = read_history(history)
+    if table.num_rows == 0:
+        hint = f" ({len(broken)} files could not be read)" if broken else ""
+        raise UserError(f"the history {history} holds no hours{hint}; make some with `heliograph history rollup`")
+    metrics = _metrics(table)
+    return Reported(page(title, metrics, broken), sum(len(metric.series) for metric in metrics), tuple(broken))
+
+
+def write_report(text: str, path: Path) -> None:
+    """Put a report in place, whole or not at all.
+
+    Raises:
+        UserError: It cannot be written.
+    """
+    temporary = path.with_name(f".tmp-{path.name}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise UserError(f"the report {path} cannot be written: {error.strerror or error}") from error
+
+
+def _metrics(table: pa.Table) -> list[MetricReport]:
+    hours: dict[tuple[object, ...], list[Hour]] = {}
+    for row in table.drop_columns(["h"]).to_pylist():
+        hours.setdefault(_identity(row), []).append(_hour(row))
+    whole, _ = merge(table, period=None)
+    titles = metric_titles()
+    found: dict[str, list[SeriesReport]] = {}
+    rows = whole.to_pylist()
+    names = _names(rows)
+    for row, (name, detail) in zip(rows, names, strict=True):
+        counts, digits, lowest, highest = _hdr.decode(row["h"])
+        histogram = Histogram(np.frombuffer(counts, dtype=np.uint64), lowest, highest, digits)
+        found.setdefault(row["metric"], []).append(
+            SeriesReport(name, detail, _hour(row), spectrum(histogram), tuple(hours[_identity(row)]))
+        )
+    worst_first = list(PERCENTILES).index("p99_9")
+    return [
+        MetricReport(
+            metric,
+            titles.get(metric, metric),
+            tuple(sorted(series, key=lambda one: (-one.whole.percentiles[worst_first], one.name, one.detail))),
+        )
+        for metric, series in sorted(found.items(), key=lambda item: (item[0] != "receiver_total_latency", item[0]))
+    ]
+
+
+def _identity(row: dict[str, object]) -> tuple[object, ...]:
+    return tuple(row[name] for name in ("metric", "instance", "topic", "stream", "tag", "digits", "lowest"))
+
+
+def _hour(row: dict[str, object]) -> Hour:
+    integers = {name: int(str(row[name])) for name in ("n", "dropped", "sum", "max", *PERCENTILES)}
+    start = row["ts"]
+    assert isinstance(start, datetime)
+    return Hour(
+        start=start,
+        n=integers["n"],
+        dropped=integers["dropped"],
+        mean=integers["sum"] / integers["n"] if integers["n"] else 0.0,
+        percentiles=tuple(integers[name] for name in PERCENTILES),
+        max=integers["max"],
+    )
+
+
+def _names(rows: Sequence[dict[str, object]]) -> list[tuple[str, str]]:
+    """Name and detail of each series: what people call it, and what is needed to tell it apart."""
+    layouts = {(row["digits"], row["lowest"]) for row in rows}
+    found = []
+    for row in rows:
+        parts = [str(row["instance"]), str(row["topic"])]
+        if row["metric"] == IMPORTED:
+            parts.append(f"tag {row['tag']}" if row["tag"] else "")
+        details = [f"stream {row['stream']}" if row["stream"] else ""]
+        if row["tag"] and row["metric"] != IMPORTED:
+            details.append(f"tag {row['tag']}")
+        if len(layouts) > 1:
+            details.append(f"{row['digits']} digits from {row['lowest']} ns")
+        found.append((" · ".join(part for part in parts if part), ", ".join(part for part in details if part)))
+    return found

@@ -1,0 +1,186 @@
+"""What a row of the spool and a row of the history are, as plain data.
+
+`latency_interval` (the spool) is one histogram of one series over one interval, as it was recorded. `latency_hour` (the
+history) is the same series over an hour: the same columns, less those that identify a recording, plus what was merged
+and the percentiles. Both carry the whole histogram in `h`, so any hour can be merged again with any other.
+
+Series are told apart by `LABELS`. A histogram that has no such label leaves it empty: a stream's recovery time has no
+topic; an imported log has an instance (the name of the file) and a `tag`, and its metric is `imported_latency`. New
+labels are added to `LABELS`; in files written before, they read as empty. Layouts never mix: digits and lowest are part
+of the identity of a series, and highest, which only ends the array, becomes the largest of those merged.
+
+pyarrow and pyspark are imported by the functions that need them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Literal
+
+from heliograph.engine import catalogue
+from heliograph.engine.catalogue import names
+
+if TYPE_CHECKING:
+    import pyarrow
+    from pyspark.sql.types import StructType
+
+__all__ = [
+    "HISTORY",
+    "IMPORTED",
+    "LABELS",
+    "PERCENTILES",
+    "SERIES",
+    "SPOOL",
+    "Column",
+    "LatencyInterval",
+    "arrow_schema",
+    "metric_titles",
+    "spark_schema",
+]
+
+Kind = Literal["time", "integer", "small", "text", "binary"]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a table."""
+
+    name: str
+    kind: Kind
+    help: str
+
+
+LABELS = ("instance", "topic", "stream", "metric", "tag")
+"""Columns that tell series apart."""
+
+SERIES = (*LABELS, "digits", "lowest")
+"""What must be equal for two histograms to be added."""
+
+PERCENTILES: dict[str, float] = {
+    "p50": 0.5,
+    "p90": 0.9,
+    "p99": 0.99,
+    "p99_9": 0.999,
+    "p99_99": 0.9999,
+    "p99_999": 0.99999,
+}
+"""Column of the history by fraction; `max` is a column of every row."""
+
+IMPORTED = "imported_latency"
+"""Metric of logs that another program recorded."""
+
+_TIME = (
+    Column("ts", "time", "Start of the interval, UTC, in microseconds."),
+    Column("len_ms", "integer", "Length of the interval, ms."),
+)
+_LABELS = (
+    Column("instance", "text", "Instance that measured."),
+    Column("topic", "text", "Topic, empty when the metric has none."),
+    Column("stream", "text", "Stream the topic was sent or received on."),
+    Column("metric", "text", "Scope and statistic, such as receiver_total_latency."),
+    Column("tag", "text", "Tag of an imported log."),
+)
+_HISTOGRAM = (
+    Column("digits", "small", "Significant digits of the histogram."),
+    Column("lowest", "integer", "Lowest value told apart from 0."),
+    Column("highest", "integer", "Highest value counted in the cells."),
+    Column("n", "integer", "Number of values, the sum of the cells."),
+    Column("min", "integer", "Smallest value of the first filled cell, ns."),
+    Column("max", "integer", "Largest value of the last filled cell, ns."),
+    Column("sum", "integer", "Sum of the values, ns; of imported logs by the middle of each cell."),
+    Column("dropped", "integer", "Values outside the range (negative or above highest), in no cell."),
+)
+_BODY = Column("h", "binary", "HdrHistogram V2 body, without zlib.")
+
+SPOOL: tuple[Column, ...] = (
+    *_TIME,
+    *_LABELS,
+    *_HISTOGRAM,
+    Column("source", "text", "The recording: random for each run of an exporter, the content's hash of a log."),
+    Column("seq", "integer", "Number of the row within its recording; (source, seq) is never used twice."),
+    Column("incarnation", "text", "Run of the instance, 16 hex digits; empty when imported."),
+    _BODY,
+)
+"""Columns of `latency_interval`."""
+
+HISTORY: tuple[Column, ...] = (
+    *_TIME,
+    *_LABELS,
+    *_HISTOGRAM,
+    Column("intervals", "integer", "Intervals merged into the row."),
+    *(
+        Column(name, "integer", f"Value at rank ceil({fraction} * n), ns: the largest its cell counts.")
+        for name, fraction in PERCENTILES.items()
+    ),
+    _BODY,
+)
+"""Columns of `latency_hour`."""
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyInterval:
+    """One row of the spool."""
+
+    ts_ns: int
+    """Start, wall clock, ns since 1970; stored in whole microseconds as `ts`."""
+    len_ms: int
+    instance: str
+    topic: str
+    stream: str
+    metric: str
+    tag: str
+    digits: int
+    lowest: int
+    highest: int
+    n: int
+    min: int
+    max: int
+    sum: int
+    dropped: int
+    source: str
+    seq: int
+    incarnation: str
+    h: bytes
+    """HdrHistogram V2 body."""
+
+
+def arrow_schema(columns: tuple[Column, ...]) -> pyarrow.Schema:
+    """The pyarrow form."""
+    import pyarrow as pa
+
+    kinds = {
+        "time": pa.timestamp("us", tz="UTC"),
+        "integer": pa.int64(),
+        "small": pa.int32(),
+        "text": pa.string(),
+        "binary": pa.binary(),
+    }
+    return pa.schema([pa.field(column.name, kinds[column.kind], nullable=False) for column in columns])
+
+
+def spark_schema(columns: tuple[Column, ...]) -> StructType:
+    """The Spark form."""
+    from pyspark.sql import types
+
+    kinds = {
+        "time": types.TimestampType(),
+        "integer": types.LongType(),
+        "small": types.IntegerType(),
+        "text": types.StringType(),
+        "binary": types.BinaryType(),
+    }
+    return types.StructType([types.StructField(column.name, kinds[column.kind], True) for column in columns])
+
+
+def metric_titles() -> dict[str, str]:
+    """Metrics as people read them: ``receiver_total_latency`` -> ``Receiver: total latency``."""
+    titles = {IMPORTED: "Imported latency"}
+    for scope in catalogue.scopes().values():
+        for statistic in scope.statistics:
+            if statistic.kind == "histogram":
+                title = names.title(statistic)
+                titles[names.column(statistic)] = f"{names.label(scope.name)}: {title[0].lower()}{title[1:]}"
+    return titles
+
+
+assert {column.name for column in SPOOL} - {"ts"} == {field.name for field in fields(LatencyInterval)} - {"ts_ns"}

@@ -1,0 +1,219 @@
+"""Takes snapshots of every instance on this host.
+
+The sampler finds the segments in a folder, keeps them open, and reads all of them at each `sample`. Instances come and
+go; what it promises about that:
+
+- An instance that runs appears in every snapshot, with its health and the reason for it.
+- An instance that closed cleanly appears once more, as `closed`, with its final values, though its file is gone: the
+  sampler had it open. One that opened and closed between two samples is never seen.
+- A dead instance appears, with its last values, in every snapshot until its file is removed.
+- A file that cannot be read appears as `damaged` in every snapshot, with the reason; it keeps nothing else from being
+  read. A file that is still being written is left out until it is ready, or has been unready for five seconds.
+- Every event is in one snapshot, in the order of their times. The first one that sees an instance brings the events its
+  ring still holds; those overwritten earlier are nobody's loss and are not counted as missed.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Collection, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from heliograph.monitor.directory import SegmentError
+from heliograph.monitor.errors import UserError
+from heliograph.monitor.header import WRITING
+from heliograph.monitor.health import ProcessStart, Verdict, judge, process_start_ns
+from heliograph.monitor.model import Event, Health, InstanceState, Snapshot
+from heliograph.monitor.segment import Segment
+
+__all__ = ["SUFFIX", "Sampler", "segment_folder"]
+
+SUFFIX = ".helio"
+DEFAULT_FOLDER = "/dev/shm/heliograph"
+UNREADY_NS = 5_000_000_000
+
+Identity = tuple[int, int]
+"""Device and inode of a file: another file under the same name is another instance."""
+
+
+def segment_folder(folder: Path | str | None = None) -> Path:
+    """The folder to look in: the one given, else ``$HELIOGRAPH_SEGMENT_DIR``, else ``/dev/shm/heliograph``."""
+    return Path(folder or os.environ.get("HELIOGRAPH_SEGMENT_DIR") or DEFAULT_FOLDER)
+
+
+def split_name(path: Path) -> tuple[str, int]:
+    """Instance name and pid of a file name ``NAME.PID.helio``; the pid is 0 when it has none."""
+    name, _, pid = path.name.removesuffix(SUFFIX).rpartition(".")
+    if name and pid.isascii() and pid.isdigit() and len(pid) <= 10:
+        return name, int(pid)
+    return path.name.removesuffix(SUFFIX), 0
+
+
+class _Watch:
+    """One open segment and what is remembered of it between samples."""
+
+    __slots__ = ("cursor", "finished", "segment", "unfound_heartbeat_ns")
+
+    def __init__(self, segment: Segment) -> None:
+        self.segment = segment
+        self.cursor: int | None = None
+        self.unfound_heartbeat_ns: int | None = None
+        self.finished = False
+        """It has been shown for the last time."""
+
+
+class Sampler:
+    """Reads all instances of a folder. A context manager; `close` releases the files. For one thread at a time."""
+
+    def __init__(
+        self,
+        folder: Path | None = None,
+        clock: Callable[[], int] = time.time_ns,
+        process_start: ProcessStart = process_start_ns,
+    ) -> None:
+        """Make a sampler; nothing is read yet.
+
+        Args:
+            folder: The segment folder; default: see `segment_folder`. It need not exist yet.
+            clock: Wall clock, ns since 1970.
+            process_start: Looks a process up by id.
+        """
+        self.folder = segment_folder(folder)
+        self._clock = clock
+        self._process_start = process_start
+        self._watches: dict[Identity, _Watch] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close every file. The sampler can be used again; it then starts anew."""
+        for watch in self._watches.values():
+            watch.segment.close()
+        self._watches.clear()
+
+    def sample(self, histograms: bool | Collection[str] = True) -> Snapshot:
+        """Read every instance now.
+
+        Args:
+            histograms: Which histograms to read: all, none, or the statistics named. They are most of the cost, and
+                each is 216 KiB in memory for as long as the snapshot is kept.
+
+        Raises:
+            UserError: The folder exists but cannot be listed.
+        """
+        now_ns = self._clock()
+        present = dict(self._files())
+        instances: list[InstanceState] = []
+        events: list[Event] = []
+        missed = 0
+        for identity, path in present.items():
+            if identity not in self._watches:
+                unreadable = self._open(identity, path, now_ns)
+                if unreadable is not None:
+                    instances.append(unreadable)
+        for identity, watch in list(self._watches.items()):
+            removed = identity not in present
+            try:
+                instance = self._read(watch, now_ns, histograms)
+                if instance is not None:
+                    batch = watch.segment.events(watch.cursor)
+                    watch.cursor = batch.cursor
+                    events += batch.events
+                    missed += batch.missed
+            except SegmentError as error:
+                self._drop(identity)
+                if not removed:
+                    instances.append(_damaged(watch.segment.path, error))
+                continue
+            if instance is not None:
+                instances.append(instance)
+            if removed and (instance is None or instance.health not in (Health.LIVE, Health.STALE)):
+                self._drop(identity)
+        instances.sort(key=lambda item: (item.name, item.started_ns, item.pid))
+        events.sort(key=lambda item: (item.time_ns, item.instance, item.number))
+        return Snapshot(now_ns, tuple(instances), tuple(events), missed)
+
+    def _files(self) -> Iterator[tuple[Identity, Path]]:
+        try:
+            with os.scandir(self.folder) as entries:
+                for entry in entries:
+                    if not entry.name.endswith(SUFFIX):
+                        continue
+                    try:
+                        found = entry.stat(follow_symlinks=False)
+                    except OSError:
+                        continue  # removed between the listing and now
+                    yield (found.st_dev, found.st_ino), Path(entry.path)
+        except FileNotFoundError:
+            return  # no instance has run yet
+        except OSError as error:
+            raise UserError(f"the segment folder {self.folder} cannot be listed: {error.strerror}") from None
+
+    def _open(self, identity: Identity, path: Path, now_ns: int) -> InstanceState | None:
+        """Open a file and watch it; returns what to show of one that cannot be read."""
+        try:
+            segment = Segment(path)
+        except SegmentError as error:
+            return _damaged(path, error) if os.path.lexists(path) else None
+        if segment.identity != identity:  # replaced since the listing: the next sample finds it
+            segment.close()
+            return None
+        if segment.opened.state == WRITING:
+            age_ns = now_ns - segment.modified_ns
+            segment.close()
+            if age_ns < UNREADY_NS:
+                return None
+            return _damaged(path, SegmentError(f"{path} was never finished: its engine stopped while making it"))
+        self._watches[identity] = _Watch(segment)
+        return None
+
+    def _read(self, watch: _Watch, now_ns: int, histograms: bool | Collection[str]) -> InstanceState | None:
+        """State of a watched instance, None when it has been shown for the last time."""
+        header = watch.segment.header()
+        known = watch.segment.opened
+        if (header.incarnation, header.directory_version) != (known.incarnation, known.directory_version):
+            if header.state == WRITING:
+                return None
+            cursor = watch.cursor if header.incarnation == known.incarnation else None
+            watch.segment.refresh()
+            watch.cursor, watch.finished = cursor, False
+        if watch.finished:
+            return None
+        verdict = self._judge(watch, now_ns)
+        header = watch.segment.header()
+        instance = InstanceState(
+            name=header.name,
+            health=verdict.health,
+            reason=verdict.reason,
+            pid=header.pid,
+            incarnation=header.incarnation,
+            started_ns=header.started_ns,
+            heartbeat_ns=header.heartbeat_ns,
+            path=str(watch.segment.path),
+            objects=watch.segment.objects(histograms),
+        )
+        watch.finished = verdict.health is Health.CLOSED
+        return instance
+
+    def _judge(self, watch: _Watch, now_ns: int) -> Verdict:
+        header = watch.segment.header()
+        verdict = judge(header, now_ns, self._process_start, watch.unfound_heartbeat_ns)
+        watch.unfound_heartbeat_ns = None if verdict.process_found else header.heartbeat_ns
+        return verdict
+
+    def _drop(self, identity: Identity) -> None:
+        self._watches.pop(identity).segment.close()
+
+
+def _damaged(path: Path, error: Exception) -> InstanceState:
+    name, pid = split_name(path)
+    return InstanceState(name, Health.DAMAGED, str(error), pid, 0, 0, 0, str(path))

@@ -1,0 +1,144 @@
+"""What is sent arrives: whole, once, in order, and with its origin."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from heliograph.engine import Instance, Message
+
+from .conftest import collect
+
+TOPIC = "PRICES.FX"
+
+
+def test_messages_arrive_in_order(instance: Instance, endpoint: str) -> None:
+    receiver = instance.receiver(endpoint, TOPIC)
+    transmitter = instance.transmitter(endpoint, TOPIC, linger=0.0)
+    sent = [f"message {number}".encode() for number in range(2000)]
+    for data in sent:
+        transmitter.send(data)
+    received = collect(receiver, len(sent))
+    assert [message.data for message in received] == sent
+    assert [message.number for message in received] == list(range(len(sent)))
+
+
+def test_a_list_is_sent_as_its_messages(instance: Instance, endpoint: str) -> None:
+    receiver = instance.receiver(endpoint, TOPIC)
+    transmitter = instance.transmitter(endpoint, TOPIC, linger=0.0)
+    sent = [bytes([number % 256]) * (number % 300) for number in range(1000)]
+    assert transmitter.send_many(sent) == len(sent)
+    assert [message.data for message in collect(receiver, len(sent))] == sent
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"\0", b"a\0b\0", bytes(range(256)), b"x" * 32767, b"x" * 32768, b"x" * 65536],
+    ids=["empty", "a zero", "zeros within", "every byte", "longest plain", "shortest extended", "64 KiB"],
+)
+def test_any_bytes_arrive_as_they_are(instance: Instance, multicast: str, data: bytes) -> None:
+    receiver = instance.receiver(multicast, TOPIC)
+    instance.transmitter(multicast, TOPIC, linger=0.0).send(data)
+    assert [message.data for message in collect(receiver, 1)] == [data]
+
+
+def test_a_large_message_is_put_together_again(instance: Instance, endpoint: str) -> None:
+    receiver = instance.receiver(endpoint, TOPIC)
+    transmitter = instance.transmitter(endpoint, TOPIC, linger=0.0)
+    large = b"".join(number.to_bytes(4, "big") for number in range(1 << 18))
+    for data in (b"before", large, b"after"):
+        transmitter.send(data)
+    assert [message.data for message in collect(receiver, 3)] == [b"before", large, b"after"]
+
+
+@pytest.mark.parametrize("make", [bytes, bytearray, memoryview], ids=lambda make: make.__name__)
+def test_anything_like_bytes_can_be_sent(
+    threaded: Instance, multicast: str, make: type[bytes] | type[bytearray] | type[memoryview]
+) -> None:
+    receiver = threaded.receiver(multicast, TOPIC)
+    transmitter = threaded.transmitter(multicast, TOPIC, linger=0.0)
+    transmitter.send(make(b"one"))
+    transmitter.send_many([make(b"two"), make(b"three")])
+    assert [message.data for message in collect(receiver, 3)] == [b"one", b"two", b"three"]
+
+
+def test_text_is_not_bytes(threaded: Instance, multicast: str) -> None:
+    transmitter = threaded.transmitter(multicast, TOPIC, linger=0.0)
+    with pytest.raises(TypeError):
+        transmitter.send("text")  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        transmitter.send_many(["text"])  # type: ignore[list-item]
+    with pytest.raises(TypeError, match="not one message"):
+        transmitter.send_many(b"these would be numbers")  # type: ignore[arg-type]
+
+
+def test_a_message_knows_its_origin(threaded: Instance, multicast: str) -> None:
+    receiver = threaded.receiver(multicast, TOPIC)
+    transmitter = threaded.transmitter(multicast, TOPIC, linger=0.0)
+    before = time.time_ns()
+    transmitter.send(b"hello")
+    (message,) = collect(receiver, 1)
+    after = time.time_ns()
+    assert message.topic == TOPIC
+    assert message.stream == transmitter.stream
+    assert message.number == 0
+    assert message.recovered is False
+    assert before <= message.submit_ns <= message.receive_ns <= after
+
+
+def test_a_message_is_like_bytes(threaded: Instance, multicast: str) -> None:
+    receiver = threaded.receiver(multicast, TOPIC)
+    threaded.transmitter(multicast, TOPIC, linger=0.0).send(b"hello")
+    (message,) = collect(receiver, 1)
+    view = memoryview(message)
+    assert (len(message), bytes(message), view.tobytes(), view.readonly) == (5, b"hello", b"hello", True)
+    assert bytes(message) is message.data
+    assert repr(message) == "<Message 0 of PRICES.FX, 5 bytes>"
+    with pytest.raises(TypeError):
+        Message()
+
+
+def test_messages_outlive_their_receiver(multicast: str) -> None:
+    with Instance() as instance, instance.receiver(multicast, TOPIC) as receiver:
+        instance.transmitter(multicast, TOPIC, linger=0.0).send_many([b"a" * 1000, b"b" * 1000])
+        messages = collect(receiver, 2)
+    view = memoryview(messages[0])
+    del messages[0]
+    assert (view.tobytes(), messages[0].data) == (b"a" * 1000, b"b" * 1000)
+
+
+def test_topics_of_one_stream_are_told_apart(instance: Instance, endpoint: str) -> None:
+    first = instance.receiver(endpoint, "FIRST")
+    second = instance.receiver(endpoint, "SECOND")
+    one = instance.transmitter(endpoint, "FIRST", linger=0.0)
+    two = instance.transmitter(endpoint, "SECOND", linger=0.0)
+    assert one.stream == two.stream
+    for number in range(100):
+        one.send(b"first %d" % number)
+        two.send(b"second %d" % number)
+    assert [message.data for message in collect(first, 100)] == [b"first %d" % number for number in range(100)]
+    assert [message.data for message in collect(second, 100)] == [b"second %d" % number for number in range(100)]
+    assert first.receive(timeout=0) == second.receive(timeout=0) == []
+
+
+def test_every_receiver_of_a_group_gets_everything(multicast: str) -> None:
+    sent = [b"%d" % number for number in range(200)]
+    with Instance() as here, Instance() as there, Instance() as source:
+        receivers = [here.receiver(multicast, TOPIC), there.receiver(multicast, TOPIC)]
+        source.transmitter(multicast, TOPIC, linger=0.0).send_many(sent)
+        for receiver in receivers:
+            assert [message.data for message in collect(receiver, len(sent))] == sent
+
+
+def test_two_sources_of_a_topic_are_two_streams(multicast: str) -> None:
+    with Instance() as sink, Instance() as one, Instance() as two:
+        receiver = sink.receiver(multicast, TOPIC)
+        transmitters = [each.transmitter(multicast, TOPIC, linger=0.0) for each in (one, two)]
+        for transmitter in transmitters:
+            transmitter.send_many([b"x"] * 50)
+        messages = collect(receiver, 100)
+        assert {transmitter.stream for transmitter in transmitters} == {message.stream for message in messages}
+        for transmitter in transmitters:
+            numbers = [message.number for message in messages if message.stream == transmitter.stream]
+            assert numbers == list(range(50))

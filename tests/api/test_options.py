@@ -1,0 +1,168 @@
+"""Keywords are checked against the catalogue, and the message says what would be right."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from heliograph.engine import EndpointError, Instance, OptionError, ResourceError, catalogue
+from heliograph.engine.options import OptionValue, Owner, encode, parse
+
+
+def test_options_are_joined_and_escaped() -> None:
+    options: dict[str, OptionValue] = {"name": "a b&c=d/ü%", "level": 3, "segment_dir": Path("/tmp/x y")}
+    assert encode("instance", options) == "name=a%20b%26c%3Dd%2F%C3%BC%25&level=3&segment_dir=%2Ftmp%2Fx%20y"
+
+
+def test_none_means_not_given() -> None:
+    assert encode("instance", {"name": None, "mode": None}) is None
+    assert encode("instance", {"name": None, "cpu": 0}) == "cpu=0"
+
+
+def test_numbers_keep_their_value() -> None:
+    assert encode("transmitter", {"heartbeat_min": 0.00005, "linger": 1}) == "heartbeat_min=5e-05&linger=1"
+
+
+WRONG: list[tuple[Owner, str, OptionValue, str]] = [
+    ("transmitter", "tll", 3, 'unknown option "tll"; did you mean "ttl"?'),
+    ("receiver", "nak_backof", 3, 'unknown option "nak_backof"; did you mean "nak_backoff"?'),
+    ("receiver", "ttl", 3, 'option "ttl" belongs to transmitters, not to receivers'),
+    ("instance", "mtu", 1500, 'option "mtu" belongs to transmitters and receivers, not to instances'),
+    ("transmitter", "ttl", 256, 'option "ttl" is a whole number from 0 to 255 hops, not 256'),
+    ("transmitter", "ttl", -1, 'option "ttl" is a whole number from 0 to 255 hops, not -1'),
+    ("transmitter", "ttl", "3", "option \"ttl\" is a whole number from 0 to 255 hops, not '3'"),
+    ("transmitter", "ttl", 3.0, 'option "ttl" is a whole number from 0 to 255 hops, not 3.0'),
+    ("transmitter", "ttl", True, 'option "ttl" is a whole number from 0 to 255 hops, not True'),
+    (
+        "transmitter",
+        "heartbeat_min",
+        float("nan"),
+        'option "heartbeat_min" is a number from 0.00005 to 10 seconds, not nan',
+    ),
+    ("receiver", "inject_loss", 1.5, 'option "inject_loss" is a number from 0 to 1, not 1.5'),
+    ("instance", "mode", "threads", "option \"mode\" is one of thread, poll, not 'threads'"),
+    ("instance", "name", 3, 'option "name" is a text without NUL, not 3'),
+    ("instance", "name", "a\0b", "option \"name\" is a text without NUL, not 'a\\x00b'"),
+]
+
+
+@pytest.mark.parametrize(("owner", "name", "value", "text"), WRONG, ids=[f"{row[1]}={row[2]!r}" for row in WRONG])
+def test_a_mistake_is_told_with_what_would_be_right(owner: Owner, name: str, value: OptionValue, text: str) -> None:
+    with pytest.raises(OptionError) as caught:
+        encode(owner, {name: value})
+    assert str(caught.value) == text
+    assert caught.value.code == "OPTION"
+    assert isinstance(caught.value, ValueError)
+
+
+def test_a_name_like_nothing_known_gets_the_list() -> None:
+    with pytest.raises(OptionError, match="there are: cpu, idle, level, mode"):
+        encode("instance", {"zzzzzz": 1})
+
+
+@pytest.mark.parametrize("option", catalogue.options().values(), ids=lambda option: option.name)
+def test_every_default_of_the_catalogue_is_accepted(option: catalogue.Option) -> None:
+    owner: Owner = option.on[0]  # type: ignore[assignment]
+    assert encode(owner, {option.name: option.default}) is not None
+
+
+def test_options_are_read_from_a_command_line() -> None:
+    assert parse("transmitter", "ttl=3") == ("ttl", 3)
+    assert parse("transmitter", "linger=0.5") == ("linger", 0.5)
+    assert parse("receiver", "interface=127.0.0.1") == ("interface", "127.0.0.1")
+    for text in ("ttl", "ttl=x", "tll=3"):
+        with pytest.raises(OptionError):
+            parse("transmitter", text)
+
+
+def test_the_engine_understands_every_option_as_it_is_written(multicast: str) -> None:
+    """What the Python side takes for right, the engine takes too: the two readers of the catalogue agree."""
+    defaults = {
+        owner: {
+            option.name: option.default
+            for option in catalogue.options().values()
+            if owner in option.on and option.default != ""
+        }
+        for owner in ("instance", "transmitter", "receiver")
+    }
+    with (
+        Instance(**defaults["instance"]) as instance,  # type: ignore[arg-type]
+        instance.transmitter(multicast, "T", **{**defaults["transmitter"], "linger": 0.0}),
+        instance.receiver(multicast, "T", **defaults["receiver"]),  # type: ignore[arg-type]
+    ):
+        assert instance.name
+
+
+@pytest.mark.parametrize("option", catalogue.options().values(), ids=lambda option: option.name)
+def test_the_engine_checks_options_in_an_endpoint_itself(multicast: str, option: catalogue.Option) -> None:
+    if "instance" in option.on or option.type == "string":
+        value, expected = "x%ZZ", (OptionError, EndpointError)
+    else:
+        value, expected = "surely-not", (OptionError, EndpointError)
+    owner = option.on[0] if option.on[0] != "instance" else "transmitter"
+    with Instance(stats="memory") as instance, pytest.raises(expected) as caught:
+        getattr(instance, owner)(f"{multicast}&{option.name}={value}", "T")
+    assert str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "endpoint",
+    [
+        "",
+        "rmm",
+        "rmm://",
+        "rmm://239.192.1.1",
+        "rmm://239.192.1.1:0",
+        "rmm://239.192.1.1:65536",
+        "rmm://239.192.1.1:port",
+        "rmm://10.0.0.1:7500",
+        "rmm://not.an.address:7500",
+        "rmm+unicast://127.0.0.1",
+        "rum://127.0.0.1:7500",
+        "http://127.0.0.1:7500",
+        "rmm://239.192.1.1:7500?interface=256.0.0.1",
+        "rmm://" + "x" * 5000,
+    ],
+)
+@pytest.mark.parametrize("owner", ["transmitter", "receiver"])
+def test_a_wrong_endpoint_is_refused_with_a_reason(threaded: Instance, endpoint: str, owner: str) -> None:
+    with pytest.raises((EndpointError, OptionError)) as caught:
+        getattr(threaded, owner)(endpoint, "T")
+    assert len(str(caught.value)) > 10
+
+
+@pytest.mark.parametrize("topic", ["", "x" * 256, "ü" * 128], ids=["empty", "256 letters", "256 bytes of UTF-8"])
+@pytest.mark.parametrize("owner", ["transmitter", "receiver"])
+def test_a_wrong_topic_is_refused(threaded: Instance, multicast: str, topic: str, owner: str) -> None:
+    with pytest.raises(OptionError) as caught:
+        getattr(threaded, owner)(multicast, topic)
+    assert caught.value.code == "TOPIC"
+
+
+def test_a_topic_may_be_any_text_of_255_bytes(instance: Instance, multicast: str) -> None:
+    for topic in ("x" * 255, "Kurse/Währung €", "a\tb"):
+        with (
+            instance.receiver(multicast, topic) as receiver,
+            instance.transmitter(multicast, topic, linger=0.0) as sender,
+        ):
+            assert receiver.topic == sender.topic == topic
+
+
+def test_a_nul_within_a_text_is_refused(threaded: Instance, multicast: str) -> None:
+    with pytest.raises(ValueError):
+        threaded.receiver(multicast, "a\0b")
+    with pytest.raises(ValueError):
+        threaded.receiver(multicast + "\0", "T")
+
+
+def test_a_segment_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    with pytest.raises(ResourceError, match="file"):
+        Instance(segment_dir=tmp_path / "file" / "segments")
+
+
+def test_without_a_segment_there_is_no_path(segments: Path) -> None:
+    with Instance(stats="memory") as instance:
+        assert instance.segment is None
+    assert not segments.exists() or not list(segments.iterdir())

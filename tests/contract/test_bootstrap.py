@@ -1,0 +1,101 @@
+"""The way from a fresh clone: pins, and what is said when something is missing."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+TOP = Path(__file__).resolve().parents[2]
+BOOTSTRAP = TOP / "deploy/bootstrap"
+
+
+def requirements(*extras: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(BOOTSTRAP / "requirements.py"), str(TOP / "pyproject.toml"), *extras]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_every_requirement_is_pinned_and_constrained() -> None:
+    constraints = {
+        line.split("==")[0].lower().replace("_", "-")
+        for line in (TOP / "deploy/constraints.txt").read_text(encoding="utf-8").splitlines()
+        if not line.startswith("#")
+    }
+    lines = requirements("all", "dev").stdout.splitlines()
+    assert any(line.startswith("pyspark==") for line in lines)
+    for line in lines:
+        name, pin = line.split("==")
+        assert re.fullmatch(r"[\w.]+", pin), line
+        assert name.lower().replace("_", "-") in constraints, line
+
+
+def test_the_base_needs_no_heavy_library() -> None:
+    lines = requirements().stdout.splitlines()
+    assert {line.split("==")[0] for line in lines} == {"numpy", "prometheus-client", "scikit-build-core"}
+
+
+def test_an_unknown_extra_is_named() -> None:
+    done = requirements("nonsense")
+    assert done.returncode != 0
+    assert "no extra 'nonsense'" in done.stderr
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """A copy of the bootstrap, so that nothing of ours is touched."""
+    shutil.copytree(TOP / "deploy", tmp_path / "clone/deploy", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(TOP / "pyproject.toml", tmp_path / "clone")
+    return tmp_path / "clone"
+
+
+def run(script: Path, fakes: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run a script with programs of our own before the system's."""
+    programs = script.parent / "fakes"
+    programs.mkdir()
+    for name, body in fakes.items():
+        (programs / name).write_text(f"#!/bin/sh\n{body}\n", encoding="utf-8")
+        (programs / name).chmod(0o755)
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHON"}
+    environment["PATH"] = f"{programs}:{environment['PATH']}"
+    return subprocess.run(["sh", str(script)], env=environment, capture_output=True, text=True, check=False)
+
+
+def test_an_old_python_is_refused_with_what_to_do(copy: Path) -> None:
+    done = run(copy / "deploy/bootstrap/environment.sh", {"python3": "echo Python 3.9.2; exit 1"})
+    assert done.returncode == 1
+    assert "Heliograph needs Python 3.11 or newer" in done.stderr
+    assert not (copy / ".venv").exists()
+
+
+def test_without_rights_the_command_is_printed_and_the_rest_goes_on(copy: Path) -> None:
+    fakes = {
+        "dpkg-query": 'case "$4" in tshark | cmake) exit 1 ;; esac; printf installed',
+        "apt-get": "echo called >&2; exit 1",
+        "id": "echo 1000",
+        "sudo": "exit 1",
+    }
+    done = run(copy / "deploy/bootstrap/system.sh", fakes)
+    assert done.returncode == 0
+    assert "apt-get install --no-install-recommends cmake tshark\n" in done.stdout
+    assert "called" not in done.stderr
+
+
+def test_a_complete_system_is_left_alone(copy: Path) -> None:
+    fakes = {"dpkg-query": "printf installed", "apt-get": "echo called >&2; exit 1"}
+    done = run(copy / "deploy/bootstrap/system.sh", fakes)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_one_of_two_alternatives_is_enough(copy: Path) -> None:
+    fakes = {
+        "dpkg-query": 'case "$4" in openjdk-17-jre-headless) exit 1 ;; esac; printf installed',
+        "apt-get": "echo called >&2; exit 1",
+    }
+    done = run(copy / "deploy/bootstrap/system.sh", fakes)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

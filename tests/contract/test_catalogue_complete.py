@@ -1,0 +1,78 @@
+"""Every name of the catalogue is used: counted or emitted somewhere in C, and explained in the reference.
+
+That every statistic is exported is shown in tests/exporters.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from heliograph.engine import catalogue
+
+TOP = Path(__file__).resolve().parents[2]
+
+
+def _c_words() -> frozenset[str]:
+    """Every identifier of the hand-written C core, comments left out."""
+    words: set[str] = set()
+    for path in sorted((TOP / "engine/core").rglob("*.[ch]")):
+        if "generated" not in path.parts:
+            text = re.sub(r"/\*.*?\*/|//[^\n]*", " ", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+            words.update(re.findall(r"\w+", text))
+    return frozenset(words)
+
+
+WORDS = _c_words()
+CELLS = [cell for scope in catalogue.scopes().values() for cell in scope.cells]
+SCALARS = [cell for cell in CELLS if cell.statistic.kind != "histogram"]
+HISTOGRAMS = [cell for cell in CELLS if cell.statistic.kind == "histogram"]
+
+
+def is_counted(cell: catalogue.Cell) -> bool:
+    """A plain cell is named; cells of a split may also be reached as an array from the first one on."""
+    if cell.name in WORDS:
+        return True
+    split = cell.statistic.split
+    return split is not None and cell.statistic.cells[0].name in WORDS
+
+
+@pytest.mark.parametrize("cell", SCALARS, ids=lambda cell: f"{cell.statistic.scope}.{cell.name}")
+def test_a_statistic_is_counted_somewhere(cell: catalogue.Cell) -> None:
+    assert is_counted(cell), f"nothing in engine/core writes {cell.statistic.scope}.{cell.name}"
+
+
+@pytest.mark.parametrize("cell", HISTOGRAMS, ids=lambda cell: f"{cell.statistic.scope}.{cell.name}")
+def test_a_histogram_is_recorded_somewhere(cell: catalogue.Cell) -> None:
+    index = f"HELIO_{cell.statistic.scope.upper()}_{cell.name.upper()}"
+    assert index in WORDS, f"nothing in engine/core records {index}"
+
+
+@pytest.mark.parametrize("event", catalogue.events().values(), ids=lambda event: event.name)
+def test_an_event_is_emitted_somewhere(event: catalogue.Event) -> None:
+    assert f"HELIO_EVENT_{event.name.upper()}" in WORDS, f"nothing in engine/core emits {event.name}"
+
+
+@pytest.mark.parametrize("option", catalogue.options().values(), ids=lambda option: option.name)
+def test_an_option_is_used_somewhere(option: catalogue.Option) -> None:
+    assert {option.name, f"HELIO_OPTION_{option.name.upper()}"} & WORDS, f"nothing in engine/core reads {option.name}"
+
+
+@pytest.mark.parametrize("error", catalogue.errors().values(), ids=lambda error: error.name)
+def test_an_error_is_returned_somewhere(error: catalogue.Error) -> None:
+    assert f"HELIO_ERR_{error.name}" in WORDS, f"nothing in engine/core returns HELIO_ERR_{error.name}"
+
+
+@pytest.mark.parametrize("page", ["statistics", "events", "options", "errors"])
+def test_the_reference_explains_every_name(page: str) -> None:
+    text = (TOP / f"engine/docs/{page}.md").read_text(encoding="utf-8")
+    names = {
+        "statistics": [stat.name for scope in catalogue.scopes().values() for stat in scope.statistics],
+        "events": list(catalogue.events()),
+        "options": list(catalogue.options()),
+        "errors": list(catalogue.errors()),
+    }[page]
+    missing = [name for name in names if not re.search(rf"\b{name}\b", text)]
+    assert not missing

@@ -1,0 +1,42 @@
+"""Views of the sample fleet, for tests of what the live page makes of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from heliograph.dashboards.live.store import Store, View
+from heliograph.monitor.model import Snapshot
+from heliograph.monitor.sampler import Sampler
+from tests.fleet import sample_fleet
+
+__all__ = ["NOW_NS", "Fleet"]
+
+NOW_NS = 1_800_000_000_000_000_000
+SECOND = 1_000_000_000
+
+
+@dataclass
+class Fleet:
+    """The sample fleet in a folder, a clock of its own, and a store that looks at it."""
+
+    folder: Path
+    now_ns: int = NOW_NS
+    store: Store = field(init=False)
+
+    def __post_init__(self) -> None:
+        # Processes that run and started long ago, whatever the test's clock says.
+        self._sampler = Sampler(self.folder, clock=lambda: self.now_ns, process_start=lambda pid: 0)
+        self.store = Store(self.sample, place=str(self.folder))
+
+    def sample(self) -> Snapshot:
+        return self._sampler.sample(histograms={"total_latency"})
+
+    def at(self, moment: int) -> View:
+        """Let the fleet and the clock come to a moment, and take a sample there."""
+        sample_fleet(self.folder, moment, NOW_NS)
+        self.now_ns = NOW_NS + moment * SECOND
+        return self.store.take()
+
+    def close(self) -> None:
+        self._sampler.close()

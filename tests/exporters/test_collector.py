@@ -1,0 +1,185 @@
+"""From a stream of snapshots to what a scraper sees."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.samples import Sample
+
+from heliograph.exporters.collector import SnapshotCollector
+from heliograph.exporters.prometheus import exposition
+from heliograph.monitor.model import Health
+from heliograph.monitor.sampler import Sampler
+from tests.exporters.making import at, histogram, instance, receiver, state
+from tests.fleet import RECEIVERS, STREAM, TOPICS, sample_fleet
+
+NOW = 1_700_000_000_000_000_000
+
+
+def samples(collector: SnapshotCollector, name: str) -> list[Sample]:
+    """What the answer holds of a series, read back by the client's own parser."""
+    text = exposition(collector).decode()
+    return [found for family in text_string_to_metric_families(text) for found in family.samples if found.name == name]
+
+
+def value(collector: SnapshotCollector, name: str, **labels: str) -> float:
+    matching = [one for one in samples(collector, name) if labels.items() <= one.labels.items()]
+    assert len(matching) == 1, f"{name} {labels}: {matching}"
+    return float(matching[0].value)
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> SnapshotCollector:
+    """The sample fleet at both moments."""
+    collector = SnapshotCollector()
+    with Sampler(tmp_path, clock=iter([NOW, NOW + 1_000_000_000]).__next__) as sampler:
+        for moment in (0, 1):
+            sample_fleet(tmp_path, moment, now_ns=NOW)
+            collector.update(sampler.sample())
+    return collector
+
+
+def test_a_fleet_is_exported_with_its_true_numbers(fleet: SnapshotCollector) -> None:
+    assert value(fleet, "heliograph_transmitter_messages_sent_total", node="feed", topic="PRICES.A") == 44_000
+    assert value(fleet, "heliograph_rx_stream_packets_lost_total", node="slow", reason="window_advanced") == 16
+    assert {one.labels["node"] for one in samples(fleet, "heliograph_node_up")} == {"feed", *RECEIVERS}
+    assert value(fleet, "heliograph_node_heartbeat_timestamp_seconds", node="slow") == NOW / 1e9 + 1
+
+
+def test_receivers_are_joined_with_their_sender(fleet: SnapshotCollector) -> None:
+    place = {"node": "slow", "topic": "PRICES.A", "stream": STREAM, "transmitter": "feed"}
+    lag = value(fleet, "heliograph_fleet_receiver_lag_messages", **place)
+    assert lag > 3000
+    assert value(fleet, "heliograph_fleet_receiver_lag_seconds", **place) == pytest.approx(lag / TOPICS["PRICES.A"])
+    assert value(fleet, "heliograph_fleet_receiver_queue_ratio", **place) == 1
+    assert value(fleet, "heliograph_fleet_receiver_nak_share", node="lossy", topic="PRICES.A") == pytest.approx(47 / 54)
+    residuals = samples(fleet, "heliograph_fleet_receiver_residual_messages")
+    assert len(residuals) == len(RECEIVERS) * len(TOPICS)
+    assert {one.value for one in residuals} == {0.0}
+
+
+def test_exactly_one_class_of_a_receiver_holds(fleet: SnapshotCollector) -> None:
+    held = [one for one in samples(fleet, "heliograph_fleet_receiver_class") if one.value == 1]
+    by_node = {one.labels["node"]: one.labels["class"] for one in held}
+    assert len(held) == len(RECEIVERS) * len(TOPICS)
+    assert by_node == {"alpha": "ok", "bravo": "ok", "slow": "falling_behind", "lossy": "lossy"}
+
+
+def test_peers_are_called_by_their_nodes(fleet: SnapshotCollector) -> None:
+    peers = samples(fleet, "heliograph_peer_naks_received_sequences_total")
+    assert {one.labels["peer"] for one in peers} == {"bravo", "slow", "lossy"}
+
+
+def test_a_receiver_without_its_sender_has_no_lag_but_still_its_books() -> None:
+    collector = SnapshotCollector()
+    collector.update(at(1, instance("alpha", receiver("alpha", messages_delivered=5, next_message=5))))
+    assert samples(collector, "heliograph_fleet_receiver_lag_messages") == []
+    assert value(collector, "heliograph_fleet_receiver_residual_messages", node="alpha", transmitter="") == 0
+
+
+def test_a_receiver_that_went_away_is_not_in_the_next_answer() -> None:
+    collector = SnapshotCollector()
+    collector.update(at(1, instance("alpha", receiver("alpha", "A"), receiver("alpha", "B"))))
+    collector.update(at(2, instance("alpha", receiver("alpha", "A"), receiver("alpha", "B", live=False))))
+    topics = {one.labels["topic"] for one in samples(collector, "heliograph_receiver_messages_delivered_total")}
+    assert topics == {"A"}
+    collector.update(at(3))
+    assert samples(collector, "heliograph_receiver_messages_delivered_total") == []
+    assert samples(collector, "heliograph_node_up") == []
+
+
+@pytest.mark.parametrize(
+    ("health", "up"), [(Health.LIVE, 1.0), (Health.STALE, 1.0), (Health.DEAD, 0.0), (Health.DAMAGED, 0.0)]
+)
+def test_a_node_is_up_while_its_process_lives(health: Health, up: float) -> None:
+    collector = SnapshotCollector()
+    collector.update(at(1, instance("alpha", receiver("alpha"), health=health)))
+    assert value(collector, "heliograph_node_up", node="alpha") == up
+    states = {one.labels["state"]: one.value for one in samples(collector, "heliograph_node_health")}
+    assert [name for name, holds in states.items() if holds] == [health.value]
+    assert bool(samples(collector, "heliograph_receiver_messages_delivered_total")) is bool(up)
+
+
+def test_a_node_that_closed_cleanly_is_not_called_down() -> None:
+    collector = SnapshotCollector()
+    collector.update(at(1, instance("alpha", health=Health.CLOSED)))
+    assert samples(collector, "heliograph_node_up") == []
+
+
+def test_percentiles_cover_at_least_a_window_and_no_more_than_two() -> None:
+    collector = SnapshotCollector(window=10)
+    counted = {1_000: 1}
+    seen = []
+    for second in range(60):
+        if second == 20:
+            counted[5_000_000] = 1  # once, a single slow message
+        counted[1_000] += 1
+        collector.update(at(second, instance("a", receiver("a", histograms={"total_latency": histogram(counted)}))))
+        slowest = value(collector, "heliograph_receiver_total_latency_window_seconds", node="a", percentile="max")
+        if slowest > 0.001:
+            seen.append(second)
+        length = value(collector, "heliograph_exporter_window_seconds")
+        assert length <= 20
+        assert second < 10 or length >= 10
+    assert set(range(20, 30)) <= set(seen)
+    assert seen[-1] < 40
+    assert value(collector, "heliograph_receiver_total_latency_seconds_count", node="a") == 62
+
+
+def test_a_clock_set_back_begins_a_new_window() -> None:
+    collector = SnapshotCollector(window=10)
+    for second in (100, 101, 50, 51):
+        collector.update(at(second, instance("a", receiver("a", histograms={"total_latency": histogram({9: second})}))))
+    assert value(collector, "heliograph_exporter_window_seconds") == 1
+
+
+def test_torn_reads_and_missed_events_add_up_over_snapshots() -> None:
+    collector = SnapshotCollector()
+    torn = state("instance", {"instance": "alpha"}, torn=True)
+    for second in (1, 2, 3):
+        collector.update(at(second, instance("alpha", torn), events_missed=second))
+    assert value(collector, "heliograph_stats_torn_reads_total", node="alpha") == 3
+    assert value(collector, "heliograph_stats_events_missed_total") == 6
+
+
+def test_the_series_are_counted_and_the_cap_tells_what_it_folded() -> None:
+    topics = [receiver("alpha", f"T{number}", messages_lost=number) for number in range(50)]
+    whole, capped = SnapshotCollector(), SnapshotCollector(max_series=600)
+    for collector in (whole, capped):
+        collector.update(at(1, instance("alpha", *topics)))
+    assert value(whole, "heliograph_exporter_series") == 1000
+    assert samples(whole, "heliograph_exporter_series_folded") == []
+    assert value(capped, "heliograph_exporter_series_limit") == 600
+    assert value(capped, "heliograph_exporter_series_folded", scope="receiver") > 0
+    assert 300 < value(capped, "heliograph_exporter_series") <= 600
+    shown = {one.labels["topic"] for one in samples(capped, "heliograph_receiver_messages_lost_total")}
+    assert {"T49", "T48", "_other"} <= shown
+    total = sum(one.value for one in samples(capped, "heliograph_receiver_messages_lost_total"))
+    assert total == sum(range(50))
+
+
+def test_labels_from_hostile_names_come_back_as_they_were() -> None:
+    name = 'evil"\\\nname{}'
+    collector = SnapshotCollector()
+    collector.update(at(1, instance(name, receiver(name, 'to"pic\\', messages_delivered=7))))
+    assert value(collector, "heliograph_receiver_messages_delivered_total", node=name, topic='to"pic\\') == 7
+
+
+def test_nothing_is_exported_with_a_timestamp_or_as_created(fleet: SnapshotCollector) -> None:
+    text = exposition(fleet).decode()
+    assert "_created" not in text
+    parsed = [one for family in text_string_to_metric_families(text) for one in family.samples]
+    assert parsed
+    assert {one.timestamp for one in parsed} == {None}
+
+
+def test_promtool_has_nothing_to_say(fleet: SnapshotCollector) -> None:
+    promtool = shutil.which("promtool")
+    if promtool is None:
+        pytest.skip("promtool is not installed")
+    done = subprocess.run([promtool, "check", "metrics"], input=exposition(fleet), capture_output=True, timeout=60)
+    assert (done.returncode, done.stdout + done.stderr) == (0, b"")

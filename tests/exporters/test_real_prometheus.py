@@ -1,0 +1,160 @@
+"""A real Prometheus scrapes the real endpoint with the project's own configuration, and answers questions."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import threading
+import time
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from heliograph.engine import catalogue
+from heliograph.engine.catalogue import names
+from heliograph.exporters.prometheus import PrometheusExporter
+from heliograph.monitor.sampler import Sampler
+from tests.fleet import sample_fleet
+
+CONFIGURATION = Path(__file__).resolve().parents[2] / "deploy/prometheus"
+DEADLINE = 60.0
+
+
+class Server:
+    """A running Prometheus."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    def get(self, path: str, **parameters: str) -> Any:
+        question = f"{self._url}/api/v1/{path}?{urllib.parse.urlencode(parameters)}"
+        with urllib.request.urlopen(question, timeout=10) as answer:
+            return json.load(answer)["data"]
+
+    def query(self, expression: str) -> dict[tuple[str, ...], float]:
+        """Values by the labels `node` and `topic`, as far as there are any."""
+        rows = self.get("query", query=expression)["result"]
+        return {
+            tuple(row["metric"][key] for key in ("node", "topic") if key in row["metric"]): float(row["value"][1])
+            for row in rows
+        }
+
+    def wait_until(self, expression: str) -> None:
+        until = time.monotonic() + DEADLINE
+        while time.monotonic() < until:
+            try:
+                if self.query(expression):
+                    return
+            except OSError:
+                pass  # not listening yet
+            time.sleep(0.1)
+        pytest.fail(f"Prometheus has no answer to {expression} after {DEADLINE:g} s")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    program = shutil.which("prometheus")
+    if program is None:
+        pytest.skip("prometheus is not installed")
+    place = tmp_path_factory.mktemp("prometheus")
+    segments = place / "segments"
+    sample_fleet(segments)
+    exporter = PrometheusExporter("127.0.0.1:0")
+    with Sampler(segments) as sampler:
+        exporter.publish(sampler.sample())
+        sample_fleet(segments, 1)
+        exporter.publish(sampler.sample())
+    shutil.copytree(CONFIGURATION / "rules", place / "rules")
+    text = (CONFIGURATION / "prometheus.yml").read_text()
+    assert "127.0.0.1:9464" in text
+    text = text.replace("127.0.0.1:9464", f"127.0.0.1:{exporter.address[1]}")
+    text = text.replace("scrape_interval: 5s", "scrape_interval: 300ms").replace(
+        "scrape_timeout: 4s", "scrape_timeout: 300ms"
+    )
+    text = text.replace("evaluation_interval: 15s", "evaluation_interval: 500ms")
+    (place / "prometheus.yml").write_text(text)
+    process = subprocess.Popen(
+        [
+            program,
+            f"--config.file={place / 'prometheus.yml'}",
+            f"--storage.tsdb.path={place / 'data'}",
+            "--web.listen-address=127.0.0.1:0",
+            "--log.format=json",
+        ],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        found = Server(_address(process))
+        found.wait_until("heliograph_node_up")
+        yield found
+    finally:
+        process.terminate()
+        process.wait(timeout=30)
+        exporter.close()
+
+
+def _address(process: subprocess.Popen[str]) -> str:
+    """Where it listens, from its log, since it chose the port; the rest of the log is read and dropped."""
+    assert process.stderr is not None
+    address = None
+    for line in process.stderr:
+        entry = json.loads(line)
+        if entry.get("msg") == "Listening on":
+            address = entry["address"]
+            break
+    assert address, "Prometheus ended without listening"
+    threading.Thread(target=lambda: [None for _ in process.stderr or ()], daemon=True).start()
+    return f"http://{address}"
+
+
+def test_the_exporter_is_scraped_without_an_error(server: Server) -> None:
+    (target,) = server.get("targets")["activeTargets"]
+    assert (target["health"], target["lastError"]) == ("up", "")
+    assert target["labels"]["job"] == "heliograph"
+
+
+def test_a_query_finds_the_true_numbers(server: Server) -> None:
+    assert server.query('heliograph_transmitter_messages_sent_total{topic="PRICES.A"}') == {
+        ("feed", "PRICES.A"): 44_000
+    }
+    worst = server.query("topk(1, sum by (node) (heliograph_fleet_receiver_lag_messages))")
+    assert list(worst) == [("slow",)]
+
+
+def test_percentiles_from_buckets_agree_with_the_exact_ones_to_a_bucket(server: Server) -> None:
+    buckets = 'heliograph_receiver_total_latency_seconds_bucket{topic="PRICES.A"}'
+    by_buckets = server.query(f"histogram_quantile(0.99, sum by (le, node) ({buckets}))")
+    exact = server.query('heliograph_receiver_total_latency_window_seconds{percentile="p99",topic="PRICES.A"}')
+    assert by_buckets.keys() == {(node,) for node, _ in exact}
+    for (node, _), value in exact.items():
+        assert value / 2.5 <= by_buckets[(node,)] <= value * 2.5
+
+
+def test_every_family_of_the_catalogue_that_the_fleet_has_arrived_with_its_kind(server: Server) -> None:
+    metadata = {name: rows[0] for name, rows in server.get("metadata").items() if name.startswith("heliograph_")}
+    for scope in catalogue.scopes().values():
+        for statistic in scope.statistics:
+            if statistic.kind != "histogram":
+                kind = "counter" if statistic.kind == "counter" else "gauge"
+                assert metadata[names.metric(statistic)]["type"] == kind
+    assert metadata["heliograph_receiver_total_latency_seconds"]["type"] == "histogram"
+
+
+def test_the_rules_are_loaded_and_evaluate_without_an_error(server: Server) -> None:
+    server.wait_until("count(ALERTS) or vector(1)")
+    groups = server.get("rules")["groups"]
+    rules = [rule for group in groups for rule in group["rules"]]
+    assert len(rules) == 8
+    assert {rule.get("lastError", "") for rule in rules} == {""}
+
+
+def test_our_node_label_is_not_renamed(server: Server) -> None:
+    (row, *_) = server.get("query", query="heliograph_node_up")["result"]
+    assert {"node", "instance", "job", "__name__"} == row["metric"].keys()

@@ -1,0 +1,152 @@
+"""Files of the spool: whole or not there, never twice, and a broken one takes nothing with it."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from heliograph.monitor.errors import UserError
+from heliograph.monitor.history import files
+from heliograph.monitor.history.files import Broken, read_unit, scan, to_table, write_spool
+from heliograph.monitor.history.schema import LABELS, SPOOL, arrow_schema
+from tests.history.recordings import interval, sample_spool
+
+
+def rows_of(spool: Path) -> list[tuple[str, int]]:
+    """(source, seq) of everything a spool gives."""
+    found = []
+    for unit in scan(spool).units:
+        for _, table in read_unit(unit.paths):
+            assert not isinstance(table, Broken)
+            found += list(zip(table["source"].to_pylist(), table["seq"].to_pylist(), strict=True))
+    return sorted(found)
+
+
+def test_rows_come_back_as_they_were_written(tmp_path: Path) -> None:
+    rows = [interval([1, 2, 3], seq=index, at_s=index) for index in range(5)]
+    (path,) = write_spool(tmp_path, rows, "s0", 0)
+    assert path == tmp_path / "date=2025-11-21" / "s0-000000.parquet"
+    ((_, table),) = read_unit([str(path)])
+    assert table.equals(to_table(rows))
+
+
+def test_the_histogram_column_has_no_dictionary_and_pages_have_checksums(tmp_path: Path) -> None:
+    (path,) = write_spool(tmp_path, [interval([index], seq=index) for index in range(50)], "s0", 0)
+    group = pq.read_metadata(path).row_group(0)
+    column = group.column(pq.read_schema(path).names.index("h"))
+    assert column.compression == "ZSTD"
+    assert not column.has_dictionary_page
+    damaged = bytearray(path.read_bytes())
+    damaged[column.data_page_offset + column.total_compressed_size // 2] ^= 4
+    path.write_bytes(damaged)
+    ((_, found),) = read_unit([str(path)])
+    assert isinstance(found, Broken)
+    assert "crc" in found.reason.lower() or "checksum" in found.reason.lower()
+
+
+def test_rows_go_to_the_folder_of_their_day(tmp_path: Path) -> None:
+    rows = [interval([1], seq=0, at_s=0), interval([1], seq=1, at_s=12 * 3600)]
+    assert [path.parent.name for path in write_spool(tmp_path, rows, "s0", 3)] == ["date=2025-11-21", "date=2025-11-22"]
+
+
+def test_a_file_that_is_there_is_never_written_again(tmp_path: Path) -> None:
+    (path,) = write_spool(tmp_path, [interval([1])], "s0", 0)
+    before = path.stat()
+    assert write_spool(tmp_path, [interval([2])], "s0", 0) == [path]
+    assert (path.stat().st_mtime_ns, path.stat().st_ino) == (before.st_mtime_ns, before.st_ino)
+
+
+def test_a_failed_write_leaves_no_file_and_no_temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(files.pq, "write_table", full)
+    with pytest.raises(OSError, match="No space"):
+        write_spool(tmp_path, [interval([1])], "s0", 0)
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_temporary_and_hidden_files_are_not_read(tmp_path: Path) -> None:
+    (path,) = write_spool(tmp_path, [interval([1])], "s0", 0)
+    shutil.copy(path, path.with_name(".tmp-9-s0-000001.parquet"))
+    (tmp_path / ".old-3").mkdir()
+    shutil.copy(path, tmp_path / ".old-3" / "s0-000002.parquet")
+    assert rows_of(tmp_path) == [("s0", 0)]
+
+
+def test_copies_give_each_row_once(tmp_path: Path) -> None:
+    rows = sample_spool(tmp_path)
+    everything = rows_of(tmp_path)
+    assert len(everything) == len(rows)
+    for path in list(tmp_path.rglob("*.parquet")):
+        shutil.copy(path, tmp_path / f"copy-{path.name}")
+    half = pa.concat_tables([to_table(rows[5:11])])
+    files.write_table(tmp_path / "compacted.parquet", half)
+    assert rows_of(tmp_path) == everything
+
+
+def test_a_row_repeated_within_a_file_is_given_once(tmp_path: Path) -> None:
+    write_spool(tmp_path, [interval([1], seq=0), interval([1], seq=0), interval([1], seq=1)], "s0", 0)
+    assert rows_of(tmp_path) == [("s0", 0), ("s0", 1)]
+
+
+def test_files_of_several_sources_are_all_read(tmp_path: Path) -> None:
+    mixed = [interval([1], seq=seq, source=source) for source in ("a", "b") for seq in range(3)]
+    files.write_table(tmp_path / "mixed.parquet", to_table(mixed))
+    write_spool(tmp_path, [interval([1], seq=7, source="a"), interval([1], seq=2, source="a")], "a", 0)
+    assert rows_of(tmp_path) == [("a", 0), ("a", 1), ("a", 2), ("a", 7), ("b", 0), ("b", 1), ("b", 2)]
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1", b"not parquet at all", b"PAR1" + bytes(100) + b"PAR1"])
+def test_a_file_that_is_no_parquet_is_named_and_the_others_are_read(tmp_path: Path, content: bytes) -> None:
+    rows = sample_spool(tmp_path)
+    (tmp_path / "broken.parquet").write_bytes(content)
+    found = scan(tmp_path)
+    assert [Path(broken.path).name for broken in found.broken] == ["broken.parquet"]
+    assert found.broken[0].reason
+    assert found.rows == len(rows) == len(rows_of(tmp_path))
+
+
+def test_a_truncated_file_is_named_and_the_others_are_read(tmp_path: Path) -> None:
+    sample_spool(tmp_path, files=2, per_file=4)
+    victim = tmp_path / "date=2025-11-21" / "s0-000000.parquet"
+    victim.write_bytes(victim.read_bytes()[:-20])
+    assert [Path(broken.path).name for broken in scan(tmp_path).broken] == [victim.name]
+    assert rows_of(tmp_path) == [("s0", seq) for seq in range(4, 8)]
+
+
+def test_parquet_of_something_else_is_named(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"price": [1.0]}), tmp_path / "prices.parquet")
+    (broken,) = scan(tmp_path).broken
+    assert broken.reason == "it lacks the columns digits, h, highest, len_ms, lowest, n, seq, source, ts"
+
+
+def test_columns_of_the_wrong_type_or_without_values_are_named(tmp_path: Path) -> None:
+    good = to_table([interval([1])])
+    position = good.schema.get_field_index("n")
+    files.write_table(tmp_path / "text.parquet", good.set_column(position, "n", pa.array(["many"])))
+    files.write_table(tmp_path / "void.parquet", good.set_column(position, "n", pa.array([None], pa.int64())))
+    reasons = {}
+    for path in ("text.parquet", "void.parquet"):
+        ((_, found),) = read_unit([str(tmp_path / path)])
+        assert isinstance(found, Broken)
+        reasons[path] = found.reason
+    assert reasons == {"text.parquet": "column n is string, not int64", "void.parquet": "column n lacks 1 values"}
+
+
+def test_labels_absent_from_older_files_read_as_empty(tmp_path: Path) -> None:
+    older = to_table([interval([1])]).drop_columns(["tag", "topic", "dropped"])
+    files.write_table(tmp_path / "older.parquet", older)
+    ((_, table),) = read_unit([str(tmp_path / "older.parquet")])
+    assert table.schema.equals(arrow_schema(SPOOL))
+    assert [table[label][0].as_py() for label in LABELS] == ["alpha", "", "", "receiver_total_latency", ""]
+    assert table["dropped"].to_pylist() == [0]
+
+
+def test_a_spool_that_is_not_there_is_told() -> None:
+    with pytest.raises(UserError, match="there is no spool at /nowhere/spool; record one"):
+        scan(Path("/nowhere/spool"))

@@ -1,0 +1,146 @@
+"""Importing logs: into the same schema, once, keeping what is valid; judged by the Java reference."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from heliograph.monitor import _hdr
+from heliograph.monitor.errors import UserError
+from heliograph.monitor.history.files import read_history
+from heliograph.monitor.history.hlog import head, line_of, tag_of
+from heliograph.monitor.history.importer import import_hlog
+from heliograph.monitor.history.merge import merge_spool
+from heliograph.monitor.history.rollup import rollup
+from tests.history.java_reference import judged, require_java, tags_of
+from tests.history.recordings import NOON, SECOND, SHAPE, counts_of, latencies
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LOGS = Path(__file__).resolve().parents[2].parent / "shared/data/hlog"
+
+
+def payload(values: list[int]) -> bytes:
+    return _hdr.encode(counts_of(values), *SHAPE, compress=True)
+
+
+def plain_line(start_s: float, values: list[int], tag: str = "") -> str:
+    return line_of(int(start_s * SECOND), SECOND, max(values), tag, payload(values))
+
+
+def write(path: Path, *lines: str) -> Path:
+    path.write_text(f"#[StartTime: {NOON // SECOND} (seconds since epoch), noon]\n" + "".join(lines))
+    return path
+
+
+def test_tagged_and_plain_lines_become_series_of_their_own(tmp_path: Path) -> None:
+    log = write(tmp_path / "app.hlog", plain_line(0, [10, 20]), plain_line(0, [30], "A"), plain_line(1, [40], "A"))
+    done = import_hlog(log, tmp_path / "spool")
+    assert (done.intervals, done.empty, done.malformed, done.already_there) == (3, 0, (), False)
+    table, _ = merge_spool(tmp_path / "spool")
+    columns = ("instance", "topic", "metric", "tag", "n", "max")
+    assert [tuple(row[name] for name in columns) for row in table.to_pylist()] == [
+        ("app", "", "imported_latency", "", 2, 20),
+        ("app", "", "imported_latency", "A", 2, 40),
+    ]
+
+
+def test_importing_again_changes_nothing(tmp_path: Path) -> None:
+    log = write(tmp_path / "app.hlog", plain_line(0, [10, 20]))
+    import_hlog(log, tmp_path / "spool")
+    once, _ = merge_spool(tmp_path / "spool")
+    copy = tmp_path / "copy.hlog"
+    copy.write_bytes(log.read_bytes())
+    assert import_hlog(log, tmp_path / "spool").already_there
+    assert import_hlog(copy, tmp_path / "spool").already_there
+    assert merge_spool(tmp_path / "spool")[0].equals(once)
+
+
+def test_a_log_of_ours_gets_its_labels_back(tmp_path: Path) -> None:
+    tag = tag_of("alpha", "PRICES, A", "0a.1", "receiver_total_latency")
+    log = tmp_path / "ours.hlog"
+    log.write_text(head(NOON) + plain_line(0, [10], tag))
+    import_hlog(log, tmp_path / "spool")
+    (row,) = merge_spool(tmp_path / "spool")[0].to_pylist()
+    assert (row["instance"], row["topic"], row["stream"], row["metric"], row["tag"]) == (
+        "alpha",
+        "PRICES, A",
+        "0a.1",
+        "receiver_total_latency",
+        "",
+    )
+
+
+def test_a_malformed_line_is_told_by_number_and_everything_else_is_kept(tmp_path: Path) -> None:
+    damaged = base64.b64encode(payload([1])[:-3]).decode()
+    log = write(
+        tmp_path / "app.hlog",
+        plain_line(0, [10]),
+        "1.0,1.0,oops\n",
+        f"2.0,1.0,0.1,{damaged}\n",
+        plain_line(3, [20]),
+    )
+    done = import_hlog(log, tmp_path / "spool")
+    assert done.intervals == 2
+    assert [(line.line, line.reason.split(":")[0]) for line in done.malformed] == [
+        (3, "it has 3 fields, not 4"),
+        (4, "the payload ends before its declared length"),
+    ]
+    assert merge_spool(tmp_path / "spool")[0]["n"].to_pylist() == [2]
+
+
+def test_lines_without_values_are_counted_and_not_kept(tmp_path: Path) -> None:
+    empty = _hdr.encode(counts_of([]), *SHAPE, compress=True)
+    log = write(tmp_path / "app.hlog", line_of(0, SECOND, 0, "", empty), plain_line(1, [5]))
+    done = import_hlog(log, tmp_path / "spool")
+    assert (done.intervals, done.empty) == (1, 1)
+
+
+def test_a_log_or_spool_that_cannot_be_used_is_told(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"nothing\.hlog: No such file"):
+        import_hlog(tmp_path / "nothing.hlog", tmp_path / "spool")
+    (tmp_path / "spool").write_text("in the way")
+    with pytest.raises(UserError, match="importing .* failed"):
+        import_hlog(write(tmp_path / "app.hlog", plain_line(0, [1])), tmp_path / "spool")
+
+
+def test_java_reads_our_lines_and_counts_the_same(tmp_path: Path) -> None:
+    require_java()
+    values = {"A": latencies(1, 3000), "": latencies(2, 500)}
+    tag = tag_of("alpha", "PRICES, A", "0a.1", "receiver_total_latency")
+    log = tmp_path / "ours.hlog"
+    log.write_text(head(NOON) + plain_line(0, values["A"], tag) + plain_line(0, values[""]))
+    assert sorted(tags_of(log)) == ["", tag]
+    for name, key in ((tag, "A"), ("", "")):
+        counts = counts_of(values[key])
+        p50, p99, p99_9, highest = _hdr.quantiles(counts, *SHAPE, [0.5, 0.99, 0.999, 1.0])
+        found = judged(log, name, tmp_path)
+        assert (found.count, found.p50, found.p99, found.p99_9, found.max) == (
+            len(values[key]),
+            p50,
+            p99,
+            p99_9,
+            highest,
+        )
+
+
+def test_logs_of_other_programs_roll_up_to_what_java_says(spark: SparkSession, tmp_path: Path) -> None:
+    logs = sorted(LOGS.glob("*.hlog"))
+    if not logs:
+        pytest.skip(f"the optional data set is not here: {LOGS}")
+    require_java()
+    for log in logs:
+        assert import_hlog(log, tmp_path / "spool").malformed == ()
+    rollup(spark, tmp_path / "spool", tmp_path / "history")
+    table, _ = read_history(tmp_path / "history")
+    rows = {(row["instance"], row["tag"]): row for row in table.to_pylist()}
+    assert set(rows) == {(log.stem, tag) for log in logs for tag in tags_of(log)}
+    assert len(rows) == table.num_rows
+    for log in logs:
+        for tag in tags_of(log):
+            row, found = rows[log.stem, tag], judged(log, tag, tmp_path)
+            assert (row["n"], row["max"], row["p99_9"]) == (found.count, found.max, found.p99_9)

@@ -1,0 +1,151 @@
+"""Merging tables: exact at any grouping, in any order, and through any number of partial merges."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from heliograph.monitor import _hdr
+from heliograph.monitor.history import merge as merge_module
+from heliograph.monitor.history.files import Broken, to_table, write_spool
+from heliograph.monitor.history.merge import Merger, merge, merge_spool
+from heliograph.monitor.history.schema import HISTORY, PERCENTILES, LatencyInterval, arrow_schema
+from tests.history.recordings import NOON, SECOND, interval, latencies, sample_spool
+
+HOUR_NS = 3600 * SECOND
+
+
+def direct(rows: list[LatencyInterval], *, hourly: bool = True) -> dict[tuple[int, str], np.ndarray]:
+    """Counts by (hour, topic), added with numpy one by one."""
+    sums: dict[tuple[int, str], np.ndarray] = defaultdict(lambda: np.uint64(0))
+    for row in rows:
+        counts = np.frombuffer(_hdr.decode(row.h)[0], dtype=np.uint64)
+        hour = row.ts_ns // HOUR_NS * HOUR_NS if hourly else 0
+        sums[hour, row.topic] = sums[hour, row.topic] + counts
+    return dict(sums)
+
+
+def check(table: pa.Table, rows: list[LatencyInterval]) -> None:
+    """The table holds exactly the hours of the rows."""
+    expected = direct(rows)
+    found = {(int(row["ts"].timestamp()) * SECOND, row["topic"]): row for row in table.to_pylist()}
+    assert found.keys() == expected.keys()
+    assert table.num_rows == len(expected)
+    for key, counts in expected.items():
+        row = found[key]
+        body, *shape = _hdr.decode(row["h"])
+        assert body == counts.tobytes()
+        n, low, high, _ = _hdr.summary(counts, *shape)
+        assert (row["n"], row["min"], row["max"]) == (n, low, high)
+        assert [row[name] for name in PERCENTILES] == _hdr.quantiles(counts, *shape, list(PERCENTILES.values()))
+    assert sum(table["intervals"].to_pylist()) == len(rows)
+    assert sum(table["sum"].to_pylist()) == sum(row.sum for row in rows)
+
+
+def test_hours_are_exactly_the_sum_of_their_intervals(tmp_path: Path) -> None:
+    rows = sample_spool(tmp_path, hours=5)
+    table, problems = merge_spool(tmp_path)
+    assert problems == []
+    check(table, rows)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_any_order_and_any_partial_merges_give_the_same_table(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(merge_module, "_COMPACT_BYTES", 20_000)
+    rng = random.Random(seed)
+    rows = [
+        interval(latencies(seq, 50), seq=seq, at_s=rng.uniform(0, 7200), topic=rng.choice("AB")) for seq in range(60)
+    ]
+    expected, _ = merge(to_table(rows))
+    rng.shuffle(rows)
+    merger = Merger()
+    while rows:
+        size = rng.randint(1, 9)
+        merger.add(to_table(rows[:size]))
+        rows = rows[size:]
+    assert merger.result().equals(expected)
+
+
+def test_without_a_period_a_row_spans_all_its_intervals() -> None:
+    rows = [interval([1], seq=0, at_s=30), interval([2], seq=1, at_s=7200)]
+    table, _ = merge(to_table(rows), None)
+    (row,) = table.to_pylist()
+    assert row["ts"].timestamp() == NOON / SECOND + 30
+    assert row["len_ms"] == 7_180_000
+    assert (row["n"], row["intervals"]) == (2, 2)
+
+
+def test_digits_and_lowest_are_never_mixed_and_highest_becomes_the_largest() -> None:
+    shapes = [(3, 1, 60_000_000_000), (3, 1, 1_000_000_000), (2, 1, 60_000_000_000), (3, 1000, 60_000_000_000)]
+    rows = [interval([5000, 9000], seq=index, shape=shape) for index, shape in enumerate(shapes)]
+    table, refused = merge(to_table(rows))
+    assert not refused
+    found = {(row["digits"], row["lowest"], row["highest"]): row["n"] for row in table.to_pylist()}
+    assert found == {(3, 1, 60_000_000_000): 4, (2, 1, 60_000_000_000): 2, (3, 1000, 60_000_000_000): 2}
+
+
+def test_rows_that_cannot_be_are_left_out_by_reason_and_the_rest_is_exact() -> None:
+    good = [interval(latencies(seq, 40), seq=seq) for seq in range(4)]
+    bad = [
+        replace(interval([1, 2], seq=10), n=3),
+        replace(interval([1, 2], seq=11), h=b"nonsense"),
+        replace(interval([1, 2], seq=12), digits=2),
+        replace(interval([1, 2], seq=13), digits=77),
+        replace(interval([1, 2], seq=14), highest=100),
+        replace(interval([1, 2], seq=15), sum=10**15, h=b""),
+    ]
+    table, refused = merge(to_table([*good, *bad]))
+    check(table, good)
+    assert sum(refused.values()) == len(bad)
+    reasons = " / ".join(sorted(refused))
+    for part in ("another number of values", "not an HdrHistogram", "another layout", "77 digits", "ends before"):
+        assert part in reasons
+
+
+def test_rows_without_values_keep_what_they_dropped() -> None:
+    rows = [replace(interval([], seq=0), dropped=4), interval([7, 9], seq=1)]
+    (row,) = merge(to_table(rows))[0].to_pylist()
+    assert (row["n"], row["dropped"], row["min"], row["max"], row["intervals"]) == (2, 4, 7, 9, 2)
+
+
+def test_nothing_merges_to_nothing(tmp_path: Path) -> None:
+    empty = arrow_schema(HISTORY).empty_table()
+    assert merge(empty)[0].equals(empty)
+    assert merge_spool(tmp_path)[0].equals(empty)
+
+
+def test_history_rows_merge_again() -> None:
+    rows = [interval(latencies(seq, 30), seq=seq, at_s=1800 * seq, topic="A") for seq in range(8)]
+    hours, _ = merge(to_table(rows))
+    assert hours.num_rows == 4
+    again, _ = merge(hours, None)
+    at_once, _ = merge(to_table(rows), None)
+    assert again["h"].equals(at_once["h"])
+    assert again["intervals"].to_pylist() == [8]
+
+
+def test_what_could_not_be_used_is_named_with_its_file(tmp_path: Path) -> None:
+    good = sample_spool(tmp_path)
+    write_spool(tmp_path, [replace(interval([1], seq=0, source="s1"), n=9)], "s1", 0)
+    (tmp_path / "broken.parquet").write_bytes(b"PAR1")
+    table, problems = merge_spool(tmp_path)
+    check(table, good)
+    assert {(Path(broken.path).name, rows) for broken, rows in problems} == {
+        ("broken.parquet", 0),
+        ("s1-000000.parquet", 1),
+    }
+    assert all(isinstance(broken, Broken) and broken.reason for broken, _ in problems)
+
+
+def test_progress_ends_at_the_number_of_rows(tmp_path: Path) -> None:
+    rows = sample_spool(tmp_path)
+    told: list[tuple[int, int]] = []
+    merge_spool(tmp_path, progress=lambda done, of: told.append((done, of)))
+    assert told[-1] == (len(rows), len(rows))
+    assert told == sorted(told)
