@@ -85,4 +85,7 @@ def _writable(folder: Path) -> bool:
 
 
 def _defaults() -> dict[str, Fact]:
-    return {option.name: f"{option.default} {option.unit}".strip() for option in catalogue.options().values()}
+    return {
+        option.name: "none" if option.default == "" else f"{option.default} {option.unit}".strip()
+        for option in catalogue.options().values()
+    }

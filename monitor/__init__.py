@@ -19,10 +19,6 @@ if TYPE_CHECKING:
     from heliograph.monitor.directory import SegmentError
     from heliograph.monitor.errors import UserError
     from heliograph.monitor.fleet import (
-        Balance,
-        InstanceRow,
-        ReceiverRow,
-        TransmitterRow,
         balance,
         instances,
         peer_names,
@@ -33,6 +29,7 @@ if TYPE_CHECKING:
     from heliograph.monitor.model import Event, Health, Histogram, InstanceState, ObjectState, Rate, Snapshot
     from heliograph.monitor.modules import Module
     from heliograph.monitor.rates import rates_between
+    from heliograph.monitor.rows import Balance, InstanceRow, ReceiverRow, TransmitterRow
     from heliograph.monitor.sampler import Sampler, segment_folder
     from heliograph.monitor.segment import Segment
 
@@ -40,21 +37,11 @@ _ROOMS = {
     "behaviour": ("Behaviour",),
     "directory": ("SegmentError",),
     "errors": ("UserError",),
-    "fleet": (
-        "Balance",
-        "InstanceRow",
-        "ReceiverRow",
-        "TransmitterRow",
-        "balance",
-        "instances",
-        "peer_names",
-        "receivers",
-        "transmitters",
-        "worst_instances",
-    ),
+    "fleet": ("balance", "instances", "peer_names", "receivers", "transmitters", "worst_instances"),
     "model": ("Event", "Health", "Histogram", "InstanceState", "ObjectState", "Rate", "Snapshot"),
     "modules": ("Module",),
     "rates": ("rates_between",),
+    "rows": ("Balance", "InstanceRow", "ReceiverRow", "TransmitterRow"),
     "sampler": ("Sampler", "segment_folder"),
     "segment": ("Segment",),
 }

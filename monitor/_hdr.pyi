@@ -59,7 +59,8 @@ def merge(
 
     Returns:
         offsets (int64) and data of the merged bodies; per group the number of values (int64), the highest of its rows
-        (int64) and the values at the quantiles (int64, group by group); and per row a status (u8): 0, or why it was left out (see `refusal`).
+        (int64) and the values at the quantiles (int64, group by group); and per row a status (u8): 0, or why it was
+        left out (see `refusal`).
     """
 
 def refusal(status: int, /) -> str:

@@ -2,7 +2,8 @@
 
 It knows no command itself. Each is an entry point of the group ``heliograph.commands``, a function that adds one
 subparser and sets its `run`; only the one asked for is loaded, so a heavy or broken command costs the others nothing.
-Mistakes of the user become one line on standard error and exit code 2.
+Mistakes of the user become one line on standard error and exit code 2. An interrupt or a termination unwinds the
+command, so that it gives back what it holds (a terminal, a segment, a port), and says nothing.
 """
 
 from __future__ import annotations
@@ -10,9 +11,13 @@ from __future__ import annotations
 import argparse
 import difflib
 import os
+import signal
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, version
+from types import FrameType
 
 from heliograph.monitor.errors import UserError
 
@@ -127,6 +132,23 @@ def _is_for_people(error: Exception) -> bool:
     return isinstance(error, UserError) or (engine is not None and isinstance(error, engine.Error))
 
 
+def _terminate(number: int, _: FrameType | None) -> None:
+    raise SystemExit(128 + number)
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """Make SIGTERM unwind the command as Ctrl-C does, unless somebody already handles it."""
+    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, _terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
 def main(argv: Sequence[str] | None = None, commands: Iterable[EntryPoint] | None = None) -> int:
     """Run a command.
 
@@ -136,11 +158,15 @@ def main(argv: Sequence[str] | None = None, commands: Iterable[EntryPoint] | Non
 
     Returns:
         Exit code: 0, the command's own, 2 for a mistake of the user, 130 when interrupted, 141 when nobody reads on.
+
+    Raises:
+        SystemExit: The arguments are wrong (2) or the process was terminated (143).
     """
     points = {point.name: point for point in (entry_points(group=GROUP) if commands is None else commands)}
     try:
-        code = _dispatch(sys.argv[1:] if argv is None else argv, points)
-        sys.stdout.flush()
+        with _terminable():
+            code = _dispatch(sys.argv[1:] if argv is None else argv, points)
+            sys.stdout.flush()
         return code
     except KeyboardInterrupt:
         return INTERRUPTED

@@ -14,13 +14,14 @@ negative. `residual` is what the books cannot explain; on a sound engine it is 0
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from functools import cached_property
 
-from heliograph.monitor.behaviour import Behaviour, Evidence, judge_receiver
+from heliograph.monitor.behaviour import Evidence, judge_receiver
 from heliograph.monitor.latency import maximum, percentiles
 from heliograph.monitor.model import Health, Histogram, InstanceState, ObjectState, Snapshot
+from heliograph.monitor.rows import Balance, InstanceRow, ReceiverRow, TransmitterRow
 
 __all__ = [
     "Balance",
@@ -34,116 +35,6 @@ __all__ = [
     "transmitters",
     "worst_instances",
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class Balance:
-    """The books of one receiver since it joined, in messages: sent = before join + delivered + lost + in flight."""
-
-    instance: str
-    topic: str
-    stream: str
-    transmitter: str | None
-    """Name of the sending instance, None when it is not in reach."""
-    sent: int | None
-    before_join: int
-    delivered: int
-    recovered: int
-    """Of those delivered."""
-    lost: int
-    in_flight: int | None
-    """Sent, not yet passed by the receiver."""
-    residual: int
-
-
-@dataclass(frozen=True, slots=True)
-class ReceiverRow(Balance):
-    """One receiver over an interval. Rates are per second, latencies ns (None: no message, or not measured)."""
-
-    endpoint: str
-    health: Health
-    behaviour: Behaviour
-    badness: float
-    """0 is best; rows are ordered by it, worst first."""
-    reason: str
-    seconds: float
-    """Length of the interval."""
-    sent_per_s: float | None
-    delivered_per_s: float
-    bytes_per_s: float
-    recovered_per_s: float
-    lost_per_s: float
-    missing_ratio: float
-    """Packets of the stream first seen missing, per packet; 0 to 1."""
-    naks_per_s: float
-    """Sequences asked for by this instance on this stream."""
-    nak_ratio: float
-    """Sequences asked for per packet of the stream."""
-    nak_share: float | None
-    """Share of all the stream's requests that came from here, 0 to 1; None when nobody asked or it is not known."""
-    outstanding_naks: int
-    lag_messages: int
-    """Sent and not yet with the application: in flight and in the queue."""
-    lag_seconds: float | None
-    """The lag at the sender's present rate; None when nothing is being sent."""
-    queue_messages: int
-    queue_bytes: int
-    queue_fill: float
-    p50_ns: int | None
-    p99_ns: int | None
-    p999_ns: int | None
-    max_ns: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class TransmitterRow:
-    """One topic being sent, over an interval; repairs and requests are those of its whole stream."""
-
-    instance: str
-    topic: str
-    stream: str
-    endpoint: str
-    health: Health
-    messages_sent: int
-    next_message: int
-    sent_per_s: float
-    bytes_per_s: float
-    packets_per_s: float
-    queue_bytes: int
-    receivers: int
-    """Receivers of it in reach."""
-    naks_per_s: float
-    repairs_per_s: float
-    repair_ratio: float
-    """Repair packets per original packet."""
-    history_packets: int
-    peers: int
-    batch_p50_ns: int | None
-    batch_p99_ns: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class InstanceRow:
-    """One instance over an interval."""
-
-    name: str
-    health: Health
-    reason: str
-    pid: int
-    host: str
-    version: str
-    uptime_s: float
-    sent_per_s: float
-    received_per_s: float
-    bytes_sent_per_s: float
-    bytes_received_per_s: float
-    packets_sent_per_s: float
-    packets_received_per_s: float
-    naks_sent_per_s: float
-    naks_received_per_s: float
-    invalid_packets: int
-    socket_drops: int
-    memory_bytes: int
 
 
 class _View:
@@ -236,9 +127,17 @@ def _value(item: ObjectState | None, cell: str) -> int:
     return item.values.get(cell, 0) if item is not None else 0
 
 
-def _shown(owner: InstanceState, item: ObjectState) -> bool:
-    """A closed object of a running instance is history; one of an ended instance is its final account."""
-    return item.live or owner.health is not Health.LIVE
+def _of(snapshot: Snapshot, scope: str) -> Iterator[tuple[InstanceState, ObjectState]]:
+    """Objects of a scope that matter now.
+
+    A closed object of a running instance is history; one of an ended instance is its final account. A dead instance
+    whose name runs again is remains: what it was is told, but it is nobody's trouble any more.
+    """
+    running = {item.name for item in snapshot.instances if item.health in (Health.LIVE, Health.STALE)}
+    for owner, item in snapshot.of(scope):
+        remains = owner.health is Health.DEAD and owner.name in running
+        if not remains and (item.live or owner.health is not Health.LIVE):
+            yield owner, item
 
 
 def _balance(interval: _Interval, owner: InstanceState, item: ObjectState) -> Balance:
@@ -271,14 +170,14 @@ def balance(snapshot: Snapshot, previous: Snapshot | None = None) -> list[Balanc
         previous: Where senders are looked for that are not in `snapshot` any more.
     """
     interval = _Interval(previous, snapshot)
-    books = [_balance(interval, owner, item) for owner, item in snapshot.of("receiver") if _shown(owner, item)]
+    books = [_balance(interval, owner, item) for owner, item in _of(snapshot, "receiver")]
     return sorted(books, key=lambda book: (book.instance, book.topic, book.stream))
 
 
 def receivers(previous: Snapshot | None, current: Snapshot) -> list[ReceiverRow]:
     """Every receiver, worst first; the interval is the whole life where `previous` does not have it."""
     interval = _Interval(previous, current)
-    rows = [_receiver(interval, owner, item) for owner, item in current.of("receiver") if _shown(owner, item)]
+    rows = [_receiver(interval, owner, item) for owner, item in _of(current, "receiver")]
     return sorted(rows, key=lambda row: (-row.badness, row.instance, row.topic, row.stream))
 
 
@@ -401,9 +300,7 @@ def transmitters(previous: Snapshot | None, current: Snapshot) -> list[Transmitt
             place = (item.labels["stream"], item.labels["topic"])
             listening[place] = listening.get(place, 0) + 1
     rows = []
-    for owner, item in current.of("transmitter"):
-        if not _shown(owner, item):
-            continue
+    for owner, item in _of(current, "transmitter"):
         stream, topic = item.labels["stream"], item.labels["topic"]
         tx = interval.now.tx_streams.get((owner.incarnation, stream))
         batch = interval.histogram(owner, item, "batch_latency")

@@ -50,7 +50,7 @@ def process_start_ns(pid: int) -> int | None:
 
 
 def _seconds(ns: int) -> str:
-    return f"{ns / 1e9:.1f} s"
+    return f"{max(0, ns) / 1e9:.1f} s"  # the engine may have written after the reader looked at its clock
 
 
 def judge(
@@ -85,4 +85,6 @@ def judge(
         return Verdict(Health.DEAD, f"process id {header.pid} belongs to another process now")
     if header.polled:
         return Verdict(Health.STALE, f"not polled for {_seconds(age_ns)}")
+    if age_ns < 0:
+        return Verdict(Health.STALE, f"its heartbeat is {_seconds(-age_ns)} in the future: a clock was set")
     return Verdict(Health.STALE, f"no heartbeat for {_seconds(age_ns)}; process {header.pid} exists but does not run")

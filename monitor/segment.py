@@ -312,7 +312,7 @@ class Segment:
         for attempt in range(_GUARD_TRIES):
             before = self._read(offset, 8, "a record")
             words = record.unpack(self._read(offset, record.size, "a record"))
-            if True:
+            if before == self._read(offset, 8, "a record") and not words[0] & 1:
                 return words, False
             if attempt > _TRIES_BEFORE_YIELD:
                 os.sched_yield()  # the writer may be waiting for this very core

@@ -4,7 +4,7 @@ Every browser asks once per interval; all of them get what was drawn once for th
 drawing does not grow with the readers, and a request that comes while another draws waits for that drawing instead of
 starting its own.  A view that a browser has already is not sent again.
 
-Whether the server still answers only the browser can know: `assets/state.js` watches the stamp of the answers.
+When to ask again, and whether the server still answers, only the browser can know: see `assets/state.js`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dash import ClientsideFunction, Dash, Input, Output, State, no_update
+from dash import ClientsideFunction, Dash, Input, Output, State, ctx, no_update
 
 from heliograph.dashboards.live.pages import fleet
 from heliograph.dashboards.live.pages.fleet import GRAPHS, PLACES, Choice
@@ -120,15 +120,13 @@ def create(store: Store, clock: Callable[[], int] = time.time_ns) -> Dash:
 
     @app.callback(
         output=outputs,
-        inputs={"_": Input("tick", "n_intervals"), "group": Input("groups", "value"), "kind": Input("kind", "value")},
+        inputs={"_": Input("ask", "data"), "group": Input("groups", "value"), "kind": Input("kind", "value")},
         state={"stamp": State("stamp", "data")},
         prevent_initial_call=True,
     )
-    def on_tick(_: int | None, group: str | None, kind: str | None, stamp: Mapping[str, Any] | None) -> dict[str, Any]:
-        from dash import ctx
-
+    def on_ask(_: int | None, group: str | None, kind: str | None, stamp: Mapping[str, Any] | None) -> dict[str, Any]:
         choice = Choice(group or EVERYTHING, "topic" if kind == "topic" else "receiver")
-        seen = stamp.get("sequence") if stamp and ctx.triggered_id == "tick" else None
+        seen = stamp.get("sequence") if stamp and ctx.triggered_id == "ask" else None
         return refresh(store, easel, choice, seen, clock=clock)
 
     app.clientside_callback(
@@ -139,13 +137,14 @@ def create(store: Store, clock: Callable[[], int] = time.time_ns) -> Dash:
         Input("pause", "n_clicks"),
     )
     app.clientside_callback(
-        ClientsideFunction("heliograph", "state"),
+        ClientsideFunction("heliograph", "tick"),
+        Output("ask", "data"),
         Output("state", "className"),
         Output("state-shape", "children"),
         Output("state-word", "children"),
         Output("state-reason", "children"),
         Input("tick", "n_intervals"),
         Input("tick", "disabled"),
-        Input("stamp", "data"),
+        State("stamp", "data"),  # as an input it would hold the callback back while an answer is under way
     )
     return app

@@ -13,6 +13,7 @@ import os
 import select
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Mapping
@@ -41,6 +42,14 @@ _DRAWN = (
     "document.querySelectorAll('.js-plotly-plot .main-svg').length > 0 && document.getElementById('verdict') !== null"
 )
 _CHUNK = 1 << 20
+_RENUMBER = """
+import fcntl, os, sys
+ends = [fcntl.fcntl(int(end), fcntl.F_DUPFD, 10) for end in sys.argv[1:3]]
+os.dup2(ends[0], 3)
+os.dup2(ends[1], 4)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
+"""Chromium reads from descriptor 3 and writes to 4, and a shell cannot renumber those above 9."""
 
 
 def browser() -> str | None:
@@ -89,12 +98,10 @@ class _Browser:
         self._rest = b""
         theirs_in, self._out = os.pipe()
         self._in, theirs_out = os.pipe()
-        # Chromium expects to read from descriptor 3 and to write to 4.
-        shell = f'exec "$@" 3<&{theirs_in} 4>&{theirs_out}'
         command = [program, *FLAGS, f"--user-data-dir={profile}", "--remote-debugging-pipe", "about:blank"]
         try:
             self._process = subprocess.Popen(
-                ["/bin/sh", "-c", shell, "sh", *command],
+                [sys.executable, "-c", _RENUMBER, str(theirs_in), str(theirs_out), *command],
                 pass_fds=(theirs_in, theirs_out),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,

@@ -206,8 +206,8 @@ def run(places: Places, seconds: float, ending: Ending, stack: contextlib.ExitSt
     children.end(feed)
     if capture is not None:
         children.end(capture)
-        # Requests for repair go to the stream's own port, everything else to the group's.
-        say(f"packets: tshark -r {places.out}/capture.pcap -d udp.port=={port},pgm -d udp.port=={stream_port},pgm")
+        # Everything comes from the stream's own port, and requests for repair go to it.
+        say(f"packets: tshark -r {places.out}/capture.pcap -d udp.port=={stream_port},pgm")
     fallen = children.fallen()
     for child in fallen:
         say(f"{child.name} ended badly (exit code {child.process.returncode}):\n{child.last_words()}")

@@ -16,8 +16,7 @@ from pathlib import Path
 
 from children import Child, Children
 
-from heliograph.dashboards.live.capture import browser, capture
-from heliograph.monitor.errors import UserError
+from heliograph.dashboards.live.capture import browser
 
 __all__ = ["Places", "Watchers"]
 
@@ -146,12 +145,8 @@ class Watchers:
         if browser() is None:
             self._say("Chromium is not installed: no live.png")
             return True
-        try:
-            capture(f"http://127.0.0.1:{port}/", self._places.out / "live.png")
-        except UserError as error:
-            self._say(f"{error}")
-            return False
-        return True
+        url, file = f"http://127.0.0.1:{port}/", self._places.out / "live.png"
+        return self._job("picture", heliograph("live", f"--capture={file}", f"--url={url}"), timeout=90.0)
 
     def metrics(self) -> bool:
         """Write metrics.prom, one exposition of everything."""

@@ -118,7 +118,8 @@ void core_close_waiting(void);
 /* -- instance: core_instance.c -------------------------------------------------------------- */
 
 struct core_instance {
-    PyObject_HEAD core_gate gate;
+    PyObject ob_base;
+    core_gate gate;
     helio_instance *handle;
     core_child *children;           /* the open ones */
     core_instance *next, *previous; /* among all open instances */
@@ -144,7 +145,8 @@ void core_instances_forget(void);
 
 /* What transmitter and receiver have in common. */
 struct core_child {
-    PyObject_HEAD core_gate gate;
+    PyObject ob_base;
+    core_gate gate;
     core_instance *instance; /* strong */
     core_child *next, *previous;
     bool pinned;  /* the instance keeps it alive, because it has a listener */

@@ -86,14 +86,12 @@ static void instance_release_children(core_instance *self) {
     }
 }
 
-static PyObject *instance_close(PyObject *op, PyObject *ignored) {
-    (void)ignored;
+/* Closes it.  Returns 0, or -1 with an exception. */
+static int instance_end(PyObject *op) {
     core_instance *self = (core_instance *)op;
     int shut = core_shut(&self->gate);
-    if (shut < 0)
-        return NULL;
-    if (shut == 0)
-        Py_RETURN_NONE;
+    if (shut <= 0)
+        return shut;
     Py_INCREF(self); /* the last child may hold the last reference */
     instance_claim_children(self);
     core_own(self);
@@ -111,7 +109,12 @@ static PyObject *instance_close(PyObject *op, PyObject *ignored) {
     instance_release_children(self);
     bool stopped = core_stopped(self);
     Py_DECREF(self);
-    if (stopped)
+    return stopped ? -1 : 0;
+}
+
+static PyObject *instance_close(PyObject *op, PyObject *ignored) {
+    (void)ignored;
+    if (instance_end(op) < 0)
         return NULL;
     Py_RETURN_NONE;
 }
@@ -138,10 +141,9 @@ static PyObject *instance_wait(PyObject *op, PyObject *const *args, Py_ssize_t c
         return NULL;
     if (!core_enter(&self->gate, CORE_WORK))
         return NULL;
-    int result;
+    int64_t slice = timeout_ns < CORE_SLICE_NS ? timeout_ns : CORE_SLICE_NS;
     PyThreadState *python = PyEval_SaveThread();
-    result =
-        helio_instance_wait(self->handle, timeout_ns < CORE_SLICE_NS ? timeout_ns : CORE_SLICE_NS);
+    int result = helio_instance_wait(self->handle, slice);
     PyEval_RestoreThread(python);
     if (!core_leave(&self->gate))
         return NULL;
@@ -156,14 +158,10 @@ void core_instances_finish(void) {
     while (open_instances != NULL) {
         core_instance *self = open_instances;
         Py_INCREF(self);
-        PyObject *result = instance_close((PyObject *)self, NULL);
-        if (result == NULL) {
+        if (instance_end((PyObject *)self) < 0)
             PyErr_WriteUnraisable((PyObject *)self);
-            if (self->gate.state != CORE_CLOSED)
-                instance_closed(
-                    self); /* within its own callback: leave it to the end of the process */
-        }
-        Py_XDECREF(result);
+        if (self->gate.state != CORE_CLOSED) /* exit from within its own callback: left to the */
+            instance_closed(self);           /* end of the process */
         Py_DECREF(self);
     }
     atomic_store(&finished, true);
@@ -201,7 +199,7 @@ static PyObject *instance_get_closed(PyObject *op, void *ignored) {
 }
 
 static void instance_finalize(PyObject *op) {
-    core_finalize(op, &((core_instance *)op)->gate, instance_close);
+    core_finalize(op, &((core_instance *)op)->gate, instance_end);
 }
 
 static int instance_traverse(PyObject *op, visitproc visit, void *arg) {

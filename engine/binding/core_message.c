@@ -11,7 +11,8 @@
 #define FREE_MESSAGES 512
 
 struct core_message {
-    PyObject_HEAD PyObject *data;
+    PyObject ob_base;
+    PyObject *data;
     PyObject *topic;
     PyObject *stream;
     uint64_t number;

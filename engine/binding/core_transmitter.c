@@ -36,9 +36,9 @@ static PyObject *transmitter_new(PyTypeObject *type, PyObject *args, PyObject *k
     child->topic = PyUnicode_FromString(topic);
     if (child->endpoint == NULL || child->topic == NULL || !core_enter(&instance->gate, CORE_WORK))
         goto failed;
-    int result;
     PyThreadState *python = PyEval_SaveThread();
-    result = helio_transmitter_create(instance->handle, endpoint, topic, options, &self->handle);
+    int result =
+        helio_transmitter_create(instance->handle, endpoint, topic, options, &self->handle);
     PyEval_RestoreThread(python);
     if (result == 0)
         core_child_opened(child, false);

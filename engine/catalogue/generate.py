@@ -9,19 +9,19 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-if __package__ in (None, ""):  # run as a file, before anything is installed: find the package by its folder
+if TYPE_CHECKING or __package__:
+    from heliograph.engine import catalogue
+else:  # run as a file, before anything is installed: find the package by its folder
     import importlib.util
 
     _spec = importlib.util.spec_from_file_location(
         "heliograph.engine.catalogue", Path(__file__).with_name("__init__.py")
     )
-    assert _spec and _spec.loader
     catalogue = importlib.util.module_from_spec(_spec)
     sys.modules["heliograph.engine.catalogue"] = catalogue
     _spec.loader.exec_module(catalogue)
-else:
-    from heliograph.engine import catalogue
 
 ENGINE = Path(__file__).resolve().parent.parent
 

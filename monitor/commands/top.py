@@ -10,14 +10,12 @@ import argparse
 import os
 import select
 import shutil
-import signal
 import sys
 import termios
 import time
 import tty
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from types import FrameType
 from typing import Self
 
 from heliograph.monitor import fleet
@@ -142,7 +140,9 @@ def frame(
     lines.append((_worst_line(rows)[:width], None))
     ill = [row for row in fleet.instances(previous, current) if row.health is not Health.LIVE]
     for row in ill:
-        lines.append((f"{row.health}: {printable(row.name)}: {printable(row.reason)}"[:width], Behaviour.STOPPED))
+        advice = " ('heliograph clean' removes what it left)" if row.health is Health.DEAD else ""
+        told = f"{row.health}: {row.name}: {row.reason}{advice}"
+        lines.append((printable(told)[:width], Behaviour.STOPPED))
     sending = fleet.transmitters(previous, current)
     senders = table(
         ("SENDER", "TOPIC", "MSG/S", "DATA/S", "NAK/S", "REPAIRS", "PEERS", "QUEUE", "BATCH P99", "RECEIVERS"),
@@ -186,10 +186,8 @@ class _Screen:
     def __init__(self) -> None:
         self._keys = sys.stdin.fileno() if sys.stdin.isatty() else None
         self._settings = termios.tcgetattr(self._keys) if self._keys is not None else None
-        self._terminate = signal.getsignal(signal.SIGTERM)
 
     def __enter__(self) -> Self:
-        signal.signal(signal.SIGTERM, self._on_terminate)
         if self._keys is not None:
             tty.setcbreak(self._keys)
         sys.stdout.write("\x1b[?1049h\x1b[?25l")
@@ -202,11 +200,6 @@ class _Screen:
         finally:
             if self._keys is not None and self._settings is not None:
                 termios.tcsetattr(self._keys, termios.TCSADRAIN, self._settings)
-            signal.signal(signal.SIGTERM, self._terminate)
-
-    @staticmethod
-    def _on_terminate(number: int, _: FrameType | None) -> None:
-        raise SystemExit(128 + number)  # unwinds through __exit__
 
     def show(self, lines: Sequence[str]) -> None:
         """Replace the picture, without a flicker: each line is overwritten, then what is below is cleared."""

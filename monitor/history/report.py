@@ -8,6 +8,7 @@ merged counts; a percentile is never an average.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -102,7 +103,8 @@ def write_report(text: str, path: Path) -> None:
         temporary.write_text(text, encoding="utf-8")
         temporary.replace(path)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink()
         raise UserError(f"the report {path} cannot be written: {error.strerror or error}") from error
 
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from heliograph.engine import Instance, Message
+from heliograph.engine import Instance, Message, catalogue
 
 from .conftest import collect
 
@@ -22,6 +22,16 @@ def test_messages_arrive_in_order(instance: Instance, endpoint: str) -> None:
     received = collect(receiver, len(sent))
     assert [message.data for message in received] == sent
     assert [message.number for message in received] == list(range(len(sent)))
+
+
+@pytest.mark.parametrize("idle", catalogue.options()["idle"].choices)
+def test_messages_arrive_whatever_the_engine_does_when_idle(multicast: str, idle: str) -> None:
+    with Instance(idle=idle) as instance:  # type: ignore[arg-type]
+        receiver = instance.receiver(multicast, TOPIC)
+        transmitter = instance.transmitter(multicast, TOPIC, linger=0.0)
+        for number in range(20):  # one at a time, so that it is idle in between
+            transmitter.send(b"%d" % number)
+            assert [message.number for message in collect(receiver, 1)] == [number]
 
 
 def test_a_list_is_sent_as_its_messages(instance: Instance, endpoint: str) -> None:

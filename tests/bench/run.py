@@ -69,8 +69,7 @@ def compare(binary: Path, what: str, size: int, pairs: int, seconds: float) -> l
     for number in range(pairs):
         print(f"\r{what} {size} B: pair {number + 1} of {pairs}   ", end="", file=sys.stderr, flush=True)
         a1, b1, b2, a2 = (
-            measure(binary, what, transport, size, seconds)
-            for transport in ("heliograph", "raw", "raw", "heliograph")
+            measure(binary, what, transport, size, seconds) for transport in ("heliograph", "raw", "raw", "heliograph")
         )
         rounds.append((a1, a2, b1, b2))
     return rounds

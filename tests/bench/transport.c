@@ -5,7 +5,6 @@
  * Two processes, one pinned to each of the first two cores, spin on loopback multicast.  latency: closed ping-pong, half a
  * round trip in ns, HDR counts.  throughput: messages counted at the receiver, after one fifth of the time as warm-up; `raw` packs messages
  * with a 2-byte length into datagrams of 1472 bytes and sends 32 of them per sendmmsg.  Raw sending is unreliable. */
-#define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
 #include <heliograph/heliograph.h>
@@ -57,7 +56,8 @@ static void pin(int cpu) {
 }
 
 static void fail(const char *what) {
-    fprintf(stderr, "transport: %s: %s\n", what, helio_error_text()[0] ? helio_error_text() : strerror(errno));
+    fprintf(stderr, "transport: %s: %s\n", what,
+            helio_error_text()[0] ? helio_error_text() : strerror(errno));
     exit(1);
 }
 
@@ -102,7 +102,8 @@ static void helio_open(channel *c, int tx_group, int rx_group, int port) {
     char tx[96], rx[96], name[48];
     snprintf(name, sizeof name, "name=bench-%d&mode=poll&stats=memory", tx_group);
     snprintf(tx, sizeof tx, "rmm://239.192.77.%d:%d?interface=127.0.0.1", tx_group, port);
-    snprintf(rx, sizeof rx, "rmm://239.192.77.%d:%d?interface=127.0.0.1&socket_buffer=8388608", rx_group, port);
+    snprintf(rx, sizeof rx, "rmm://239.192.77.%d:%d?interface=127.0.0.1&socket_buffer=8388608",
+             rx_group, port);
     if (helio_instance_create(name, &c->instance) != 0 ||
         helio_receiver_create(c->instance, rx, "BENCH", NULL, NULL, &c->receiver) != 0 ||
         helio_transmitter_create(c->instance, tx, "BENCH", NULL, &c->transmitter) != 0) {
@@ -258,7 +259,8 @@ static double pour(const settings *s, board *b) {
     channel_open(&c, s->raw, 1, 2, s->port);
     while (!b->ready) {
     }
-    const int64_t begin = now_ns(), warm = begin + (int64_t)(s->seconds * 2e8), end = begin + (int64_t)(s->seconds * 1e9);
+    const int64_t begin = now_ns(), warm = begin + (int64_t)(s->seconds * 2e8),
+                  end = begin + (int64_t)(s->seconds * 1e9);
     uint64_t base = 0;
     int64_t since = 0;
     for (int64_t at = begin; at < end; at = now_ns()) {
@@ -300,7 +302,8 @@ static int64_t percentile(const helio_hdr *hdr, uint64_t total, double share) {
 int main(int argc, char **argv) {
     settings s = {.size = 64, .seconds = 1.0, .port = 17500};
     if (argc < 3) {
-        fprintf(stderr, "usage: transport latency|throughput heliograph|raw [--size B] [--seconds S] [--port P]\n");
+        fprintf(stderr, "usage: transport latency|throughput heliograph|raw [--size B] [--seconds "
+                        "S] [--port P]\n");
         return 2;
     }
     const bool latency = strcmp(argv[1], "latency") == 0;
@@ -350,12 +353,15 @@ int main(int argc, char **argv) {
     }
     printf("{\"what\": \"%s\", \"transport\": \"%s\", \"size\": %zu, ", argv[1], argv[2], s.size);
     if (latency) {
-        printf("\"count\": %llu, \"p50_ns\": %lld, \"p99_ns\": %lld, \"p999_ns\": %lld, \"max_ns\": %lld}\n",
+        printf("\"count\": %llu, \"p50_ns\": %lld, \"p99_ns\": %lld, \"p999_ns\": %lld, "
+               "\"max_ns\": %lld}\n",
                (unsigned long long)total, (long long)percentile(&b->latency, total, 0.5),
-               (long long)percentile(&b->latency, total, 0.99), (long long)percentile(&b->latency, total, 0.999),
+               (long long)percentile(&b->latency, total, 0.99),
+               (long long)percentile(&b->latency, total, 0.999),
                (long long)percentile(&b->latency, total, 1.0));
     } else {
-        printf("\"messages_per_second\": %.0f, \"lost\": %llu}\n", rate, (unsigned long long)b->lost);
+        printf("\"messages_per_second\": %.0f, \"lost\": %llu}\n", rate,
+               (unsigned long long)b->lost);
     }
     return 0;
 }

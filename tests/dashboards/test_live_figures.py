@@ -104,6 +104,15 @@ def test_times_on_the_latency_axis_carry_the_unit_that_fits(points: tuple[Point,
     assert high >= math.log10(max(points[0].latency[EVERYTHING].values()) / 1000)
 
 
+def test_a_large_fleet_is_drawn_as_its_worst_and_the_rest_is_counted() -> None:
+    naks_by_name = {f"r{number:03}": float(number) for number in range(200)}
+    point = Point(NOW_NS, 1.0, naks=naks_by_name, missed=naks_by_name)
+    for chart in (naks, losses):
+        figure = chart([point])
+        assert names(figure) == [f"r{number}" for number in range(188, 200)]
+        assert figure.layout.annotations[0].text == "188 quieter receivers are not drawn"
+
+
 def _luminance(colour: str) -> float:
     parts = [int(colour[start : start + 2], 16) / 255 for start in (1, 3, 5)]
     linear = [part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]

@@ -220,12 +220,12 @@ def test_the_callback_of_the_timer_answers_over_http(running: Fleet) -> None:
         "output": tick["output"],
         "outputs": outputs,
         "inputs": [
-            {"id": "tick", "property": "n_intervals", "value": 1},
+            {"id": "ask", "property": "data", "value": 1},
             {"id": "groups", "property": "value", "value": "all"},
             {"id": "kind", "property": "value", "value": "receiver"},
         ],
         "state": [{"id": "stamp", "property": "data", "value": None}],
-        "changedPropIds": ["tick.n_intervals"],
+        "changedPropIds": ["ask.data"],
     }
     answer = client.post("/_dash-update-component", json=body)
     assert answer.status_code == 200

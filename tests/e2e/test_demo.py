@@ -135,11 +135,11 @@ def test_tshark_reads_the_capture_as_sound_pgm(demo: Run) -> None:
         pytest.skip("no tshark or tcpdump here")
     if os.geteuid() != 0:
         pytest.skip("capturing needs root")
-    ports = re.findall(r"udp\.port==(\d+)", demo.text)
-    decode = [word for port in dict.fromkeys(ports) for word in ("-d", f"udp.port=={port},pgm")]
+    told = re.search(r"-d (udp\.port==\d+,pgm)", demo.text)
+    assert told is not None, demo.text
     fields = ["-T", "fields", "-e", "pgm.hdr.type", "-e", "_ws.malformed", "-e", "pgm.hdr.cksum.status"]
     lines = subprocess.run(
-        ["tshark", "-n", "-r", str(demo.out / "capture.pcap"), *decode, "-Y", "pgm", *fields],
+        ["tshark", "-n", "-r", str(demo.out / "capture.pcap"), "-d", told[1], "-Y", "pgm", *fields],
         capture_output=True,
         text=True,
         check=True,
@@ -147,7 +147,7 @@ def test_tshark_reads_the_capture_as_sound_pgm(demo: Run) -> None:
     rows = [line.split("\t") for line in lines]
     assert {int(row[0], 0) for row in rows} >= {0x00, 0x04, 0x05, 0x08, 0x0A}
     assert [row for row in rows if row[1]] == []
-    assert {row[2] for row in rows} == {"1"}
+    assert {row[2].split(",")[-1] for row in rows} == {"1"}  # 1: good
 
 
 def processes_of(segments: Path) -> list[str]:

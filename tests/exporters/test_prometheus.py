@@ -49,7 +49,7 @@ def test_it_serves_openmetrics_to_who_asks(exporter: PrometheusExporter) -> None
     response, body = get(exporter, Accept="application/openmetrics-text;version=1.0.0")
     assert str(response.getheader("Content-Type")).startswith("application/openmetrics-text; version=1.0.0")
     assert body.endswith(b"# EOF\n")
-    families = {family.name: family for family in openmetrics(body.decode())}
+    families = {family.name: family for family in openmetrics(body.decode())}  # type: ignore[no-untyped-call]
     assert families["heliograph_receiver_total_latency_seconds"].type == "histogram"
 
 

@@ -142,8 +142,10 @@ def test_every_family_of_the_catalogue_that_the_fleet_has_arrived_with_its_kind(
     for scope in catalogue.scopes().values():
         for statistic in scope.statistics:
             if statistic.kind != "histogram":
-                kind = "counter" if statistic.kind == "counter" else "gauge"
-                assert metadata[names.metric(statistic)]["type"] == kind
+                counter = statistic.kind == "counter"
+                # Prometheus asks for OpenMetrics, where a counter's family is called without the suffix.
+                name = names.metric(statistic).removesuffix("_total" if counter else "")
+                assert metadata[name]["type"] == ("counter" if counter else "gauge")
     assert metadata["heliograph_receiver_total_latency_seconds"]["type"] == "histogram"
 
 

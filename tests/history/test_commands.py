@@ -34,7 +34,7 @@ def test_merge_prints_a_line_per_series(tmp_path: Path, capsys: pytest.CaptureFi
     assert run("merge", "--spool", tmp_path) == 0
     out, err = capsys.readouterr()
     lines = out.splitlines()
-    assert lines[0].split() == "instance topic metric values p50 p90 p99 p99.9 p99.99 p99.999 max jitter".split()
+    assert " ".join(lines[0].split()) == "instance topic metric values p50 p90 p99 p99.9 p99.99 p99.999 max jitter"
     assert [line.split()[:4] for line in lines[1:]] == [
         ["alpha", f"PRICES.{topic}", "receiver_total_latency", "2,400"] for topic in "AB"
     ]

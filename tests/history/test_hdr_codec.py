@@ -1,4 +1,4 @@
-"""The C codec: the same bytes as the Python package, the same percentiles as the monitor, and a refusal for all else."""
+"""The C codec: the bytes of the Python package, the percentiles of the monitor, and a refusal for all else."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 from heliograph.monitor import _hdr
 from heliograph.monitor.latency import layout_of, percentiles
 from heliograph.monitor.model import Histogram
-from tests.history.recordings import SHAPE, counts_of, latencies
+from tests.history.recordings import SHAPE, Shape, counts_of, latencies
 
 SHAPES = [(3, 1, 60_000_000_000), (2, 1, 60_000_000_000), (1, 1, 2), (2, 20_000, 3_600_000_000_000), (5, 1, 10_000_000)]
 QUANTILES = [0.0, 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999, 1.0]
 
 
-def reference_payload(values: list[int], shape: tuple[int, int, int]) -> bytes:
+def reference_payload(values: list[int], shape: Shape) -> bytes:
     """Compressed payload by the `hdrhistogram` package."""
     digits, lowest, highest = shape
     histogram = HdrHistogram(lowest, highest, digits)
@@ -43,7 +43,7 @@ def word(value: int) -> bytes:
     return out + bytes([bits & 0xFF])
 
 
-def body(words: bytes, shape: tuple[int, int, int] = SHAPE, *, length: int | None = None, cookie: int = 0x1C849313) -> bytes:
+def body(words: bytes, shape: Shape = SHAPE, *, length: int | None = None, cookie: int = 0x1C849313) -> bytes:
     """A body made by hand."""
     digits, lowest, highest = shape
     length = len(words) if length is None else length
@@ -67,7 +67,7 @@ def test_the_payload_is_byte_identical_to_the_packages(digits: int, count: int) 
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_what_was_encoded_is_decoded_in_both_forms(shape: tuple[int, int, int]) -> None:
+def test_what_was_encoded_is_decoded_in_both_forms(shape: Shape) -> None:
     rng = np.random.default_rng(1)
     cells = layout_of(*shape).cells
     assert _hdr.cells(*shape) == cells
@@ -209,7 +209,4 @@ def test_mutated_bodies_are_decoded_or_refused_and_what_is_decoded_can_be_encode
 @settings(max_examples=200, deadline=None)
 def test_any_bytes_are_refused_or_decoded(payload: bytes) -> None:
     for candidate in (payload, b"\x1c\x84\x93\x13" + payload, b"\x1c\x84\x93\x14" + payload):
-        try:
-            _hdr.decode(candidate)
-        except _hdr.Refused as error:
-            assert str(error).startswith("the payload ")
+        decoded_or_refused(candidate)

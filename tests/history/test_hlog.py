@@ -75,7 +75,7 @@ def test_stamps_are_read_by_the_rules_of_the_java_reader(
 ) -> None:
     (found,) = read(tmp_path, f"{heads}{stamp},1.0,0.5,{TEXT}\n")
     assert isinstance(found, HlogInterval)
-    assert found.start_ns == int(expected_s * SECOND)
+    assert abs(found.start_ns - expected_s * SECOND) < 1000  # what a float of today holds
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_bytes_that_are_no_text_and_lines_without_end_are_told(tmp_path: Path, m
 
 def test_a_log_cut_off_within_a_line_gives_all_before(tmp_path: Path) -> None:
     good = f"1.0,2.0,3.0,{TEXT}\n"
-    found = read(tmp_path, good + good[:-5])
+    found = read(tmp_path, good + good[:-4])
     assert [type(one) for one in found] == [HlogInterval, Malformed]
 
 

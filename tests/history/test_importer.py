@@ -104,7 +104,7 @@ def test_a_log_or_spool_that_cannot_be_used_is_told(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"nothing\.hlog: No such file"):
         import_hlog(tmp_path / "nothing.hlog", tmp_path / "spool")
     (tmp_path / "spool").write_text("in the way")
-    with pytest.raises(UserError, match="importing .* failed"):
+    with pytest.raises(UserError, match=r"importing .* failed"):
         import_hlog(write(tmp_path / "app.hlog", plain_line(0, [1])), tmp_path / "spool")
 
 

@@ -157,5 +157,5 @@ def test_the_spectrum_has_nines_below_and_powers_of_ten_beside() -> None:
     svg = spectrum_chart([Line("a", [0.0, 1.0, 3.0, 3.3], [900, 2000, 50_000, 2_000_000])])
     assert re.findall(r'text-anchor="middle">([^<]*)<', svg) == ["0 %", "50 %", "90 %", "99 %", "99.9 %"]
     assert re.findall(r'text-anchor="end">([^<]*)<', svg) == ["100 ns", "1 µs", "10 µs", "100 µs", "1 ms", "10 ms"]
-    numbers = [float(number) for number in re.findall(r'(?<=[MVHL ])-?[\d.]+', svg.split('d="')[1].split('"')[0])]
+    numbers = [float(number) for number in re.findall(r"(?<=[MVHL ])-?[\d.]+", svg.split('d="')[1].split('"')[0])]
     assert all(math.isfinite(number) and 0 <= number <= 920 for number in numbers)

@@ -169,6 +169,19 @@ def test_a_dead_receiver_comes_first_and_a_closed_one_last(moments: tuple[Snapsh
     assert worst[0].reason.startswith("process 7 is gone")
 
 
+def test_what_a_dead_run_left_is_nobodys_trouble_once_its_name_runs_again(moments: tuple[Snapshot, Snapshot]) -> None:
+    previous, current = moments
+    bravo = next(item for item in current.instances if item.name == "bravo")
+    remains = replace(bravo, incarnation=1, health=Health.DEAD, reason="process 7 is gone")
+    again = replace(current, instances=(*current.instances, remains))
+    assert fleet.receivers(previous, again) == fleet.receivers(previous, current)
+    assert fleet.balance(again) == fleet.balance(current)
+    assert [row.health for row in fleet.instances(previous, again) if row.name == "bravo"] == [
+        Health.LIVE,
+        Health.DEAD,
+    ]
+
+
 def test_a_closed_receiver_of_a_running_instance_is_history(segments: Path) -> None:
     labels = {"instance": "alpha", "topic": "T", "stream": "s"}
     gone = SegmentObject("receiver", labels, values={"messages_delivered": 5, "next_message": 5}, state="gone")

@@ -55,7 +55,9 @@ def test_a_polled_engine_that_rests_says_so(segments: Path) -> None:
 
 
 def test_a_heartbeat_from_the_future_is_not_trusted(segments: Path) -> None:
-    assert judge(_header(segments, -100 * SECOND), NOW, _runs).health is Health.STALE
+    verdict = judge(_header(segments, -100 * SECOND), NOW, _runs)
+    assert verdict.health is Health.STALE
+    assert "100.0 s in the future" in verdict.reason
 
 
 def test_a_process_that_is_gone_is_dead_however_fresh_its_heartbeat(segments: Path) -> None:

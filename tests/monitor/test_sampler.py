@@ -87,9 +87,9 @@ def test_the_folder_comes_from_the_argument_then_the_environment_then_the_defaul
 
 
 def test_every_instance_of_the_folder_is_in_the_snapshot(segments: Path) -> None:
-    sample_fleet(segments)
+    sample_fleet(segments, now_ns=START)
     (segments / "notes.txt").write_text("not a segment")
-    with Sampler() as sampler:
+    with Sampler(clock=lambda: START) as sampler:
         assert _states(sampler.sample()) == dict.fromkeys(("feed", *RECEIVERS), Health.LIVE)
 
 

@@ -435,13 +435,15 @@ def test_values_that_belong_together_stay_together_while_a_writer_runs(written: 
     with subprocess.Popen([sys.executable, "-c", _WRITER, *arguments], stdout=subprocess.PIPE) as writer:
         assert writer.stdout is not None
         assert writer.stdout.readline() == b"ready\n"
-        different = set()
+        different: set[int] = set()
         deadline = time.monotonic() + 30
-        with Segment(written.path) as segment:
-            while len(different) < 200 and time.monotonic() < deadline:
-                item = segment.objects(histograms=False)[0]
-                if not item.torn:  # torn: the writer lost its core within an update
-                    assert item.values["messages_sent"] == item.values["objects_refused"]
-                    different.add(item.values["messages_sent"])
-        writer.kill()
-    assert len(different) == 200
+        try:
+            with Segment(written.path) as segment:
+                while len(different) < 50 and time.monotonic() < deadline:
+                    item = segment.objects(histograms=False)[0]
+                    if not item.torn:  # torn: the writer lost its core within an update
+                        assert item.values["messages_sent"] == item.values["objects_refused"]
+                        different.add(item.values["messages_sent"])
+        finally:
+            writer.kill()
+    assert len(different) == 50

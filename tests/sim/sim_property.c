@@ -252,6 +252,7 @@ static void add_receiver(trial *t, unsigned i) {
     config.nak_deadline_ns = (int64_t)(20 + pick(t, 300)) * HELIO_MILLISECOND;
     config.nak_retries = chance(t, 0.2) ? 2 : 64;
     if (t->is_gentle) {
+        config.window_packets = 32768;
         config.nak_deadline_ns = 4 * HELIO_SECOND;
         config.nak_retries = 1000;
     }

@@ -1,10 +1,19 @@
-/* What only the browser can know: that its reader paused the page, and that the server no longer answers. */
+/* What only the browser can do: ask for the next view when the last one has come, and tell how far the page can be trusted.
+ *
+ * The timer only starts `tick`.  It asks the server by changing `ask`, never while an answer is under way: Dash drops an
+ * answer that a newer question has overtaken, so a server slower than the timer would otherwise never be heard.  It judges
+ * the connection by the stamp of the answers, which changes with every one of them.
+ */
 
 (function () {
   "use strict";
 
+  var PATIENCE = 15000; /* milliseconds until an unanswered question is asked again */
+
   var answered = null; /* stamp of the newest answer */
   var arrived = Date.now(); /* when it came, by the browser's clock */
+  var asked = null; /* when the question under way was asked; null: none is */
+  var question = 0;
   var pausedAt = null;
 
   function age(milliseconds) {
@@ -12,32 +21,43 @@
     return seconds < 100 ? seconds + " s" : Math.round(seconds / 60) + " min";
   }
 
+  function state(stamp, now) {
+    if (pausedAt !== null) {
+      return ["pill idle", "❚❚", "paused", "by you at " + pausedAt.toTimeString().slice(0, 8)];
+    }
+    if (now - arrived > Math.max(3000 * stamp.interval, 3000)) {
+      return ["pill bad", "✕", "disconnected", "no answer for " + age(now - arrived)];
+    }
+    return ["pill " + stamp.tone, stamp.shape, stamp.word, stamp.reason];
+  }
+
   window.dash_clientside = window.dash_clientside || {};
   window.dash_clientside.heliograph = {
     pause: function (clicks) {
       var paused = (clicks || 0) % 2 === 1;
-      pausedAt = paused ? new Date() : null;
-      if (!paused) {
+      if (paused) {
+        pausedAt = new Date();
+      } else if (pausedAt !== null) {
+        pausedAt = null;
         arrived = Date.now();
       }
       return [paused, paused ? "Resume" : "Pause", paused ? "true" : "false"];
     },
 
-    state: function (_ticks, paused, stamp) {
-      if (stamp && stamp.answered !== answered) {
+    tick: function (_count, paused, stamp) {
+      var now = Date.now();
+      if (stamp.answered !== answered) {
         answered = stamp.answered;
-        arrived = Date.now();
+        arrived = now;
+        asked = null;
       }
-      if (paused) {
-        var since = pausedAt ? pausedAt.toTimeString().slice(0, 8) : "now";
-        return ["pill idle", "❚❚", "paused", "by you at " + since];
+      var next = window.dash_clientside.no_update;
+      if (!paused && (asked === null || now - asked > PATIENCE)) {
+        asked = now;
+        question += 1;
+        next = question;
       }
-      var silent = Date.now() - arrived;
-      var limit = Math.max(3 * 1000 * (stamp ? stamp.interval : 1), 3000);
-      if (silent > limit) {
-        return ["pill bad", "✕", "disconnected", "no answer for " + age(silent)];
-      }
-      return ["pill " + stamp.tone, stamp.shape, stamp.word, stamp.reason];
+      return [next].concat(state(stamp, now));
     },
   };
 })();

@@ -9,7 +9,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 from heliograph.dashboards.live import theme
-from heliograph.dashboards.live.figures.lines import add_line, receiver_colours, times, topic_colours
+from heliograph.dashboards.live.figures.lines import add_line, note_rest, receiver_colours, times, topic_colours
 from heliograph.dashboards.live.series import QUANTILES, Group, Point, merged
 from heliograph.monitor.latency import spectrum
 
@@ -87,4 +87,5 @@ def percentile_spectrum(points: Sequence[Point], kind: str) -> go.Figure:
             customdata=line.fractions * 100,
             hovertemplate=f"{name}: %{{customdata:.5~f}} % within %{{y:,.1f}} µs<extra></extra>",
         )
+    note_rest(figure, points, kind)
     return figure

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -10,7 +11,10 @@ import plotly.graph_objects as go
 from heliograph.dashboards.live import theme
 from heliograph.dashboards.live.series import Point
 
-__all__ = ["add_line", "receiver_colours", "times", "topic_colours"]
+__all__ = ["add_line", "note_rest", "receiver_colours", "times", "topic_colours"]
+
+MOST_LINES = 12
+"""Topics or receivers a chart can show and still be read."""
 
 
 def times(points: Sequence[Point]) -> list[str]:
@@ -19,13 +23,47 @@ def times(points: Sequence[Point]) -> list[str]:
 
 
 def topic_colours(points: Sequence[Point]) -> dict[str, str]:
-    """The colour of each topic, the same in every chart of these points."""
-    return theme.colours({name for point in points for name in (*point.delivered, *point.sent)})
+    """The busiest topics and their colours, the same in every chart of these points."""
+    return theme.colours(_most(_topics(points)))
 
 
 def receiver_colours(points: Sequence[Point]) -> dict[str, str]:
-    """The colour of each receiving instance, the same in every chart of these points."""
-    return theme.colours({name for point in points for name in (*point.naks, *point.missed)})
+    """The receiving instances that miss most and their colours, the same in every chart of these points."""
+    return theme.colours(_most(_receivers(points)))
+
+
+def note_rest(figure: go.Figure, points: Sequence[Point], kind: str) -> None:
+    """Say in the chart how many topics or receivers it leaves out, if it does.
+
+    Args:
+        kind: "topic" or "receiver".
+    """
+    rest = len(_topics(points) if kind == "topic" else _receivers(points)) - MOST_LINES
+    if rest > 0:
+        place = {"xref": "paper", "yref": "paper", "x": 1, "y": 1, "xanchor": "right", "yanchor": "top"}
+        figure.add_annotation(text=f"{rest} quieter {kind}s are not drawn", showarrow=False, **place)
+
+
+def _topics(points: Sequence[Point]) -> Counter[str]:
+    """What each topic carried."""
+    found: Counter[str] = Counter()
+    for point in points:
+        found.update(point.sent)
+        found.update(point.delivered)
+    return found
+
+
+def _receivers(points: Sequence[Point]) -> Counter[str]:
+    """What each receiver missed."""
+    found: Counter[str] = Counter()
+    for point in points:
+        found.update(point.naks)
+        found.update(point.missed)
+    return found
+
+
+def _most(found: Counter[str]) -> list[str]:
+    return sorted(found, key=lambda name: (-found[name], name))[:MOST_LINES]
 
 
 def add_line(

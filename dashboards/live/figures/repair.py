@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import plotly.graph_objects as go
 
 from heliograph.dashboards.live import theme
-from heliograph.dashboards.live.figures.lines import add_line, receiver_colours, times
+from heliograph.dashboards.live.figures.lines import add_line, note_rest, receiver_colours, times
 from heliograph.dashboards.live.series import Point
 
 __all__ = ["losses", "naks"]
@@ -19,6 +19,7 @@ def naks(points: Sequence[Point]) -> go.Figure:
     figure = theme.figure("sequences/s", x=x)
     for receiver, colour in receiver_colours(points).items():
         add_line(figure, x, [point.naks.get(receiver) for point in points], receiver, colour, unit=",.1f NAKs/s")
+    note_rest(figure, points, "receiver")
     return figure
 
 
@@ -44,4 +45,5 @@ def losses(points: Sequence[Point]) -> go.Figure:
                 },
                 hovertemplate="%{y:,.1f} packets/s lost for good",
             )
+    note_rest(figure, points, "receiver")
     return figure

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import plotly.graph_objects as go
 
 from heliograph.dashboards.live import theme
-from heliograph.dashboards.live.figures.lines import add_line, times, topic_colours
+from heliograph.dashboards.live.figures.lines import add_line, note_rest, times, topic_colours
 from heliograph.dashboards.live.series import Point
 
 __all__ = ["throughput"]
@@ -30,6 +30,7 @@ def throughput(points: Sequence[Point]) -> go.Figure:
         add_line(
             figure, x, delivered, name, colour, unit=",.0f msg/s per receiver", dash="dot", width=1.8, legend=alone
         )
+    note_rest(figure, points, "topic")
     return figure
 
 

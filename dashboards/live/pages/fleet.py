@@ -21,6 +21,7 @@ from heliograph.dashboards.live.pages.parts import card, graph
 from heliograph.dashboards.live.pages.verdict import Verdict, troubled
 from heliograph.dashboards.live.series import EVERYTHING, QUANTILES, Group, Point, merged
 from heliograph.dashboards.live.store import Service, Standing, View
+from heliograph.dashboards.words import BEHAVIOUR
 from heliograph.monitor.latency import percentiles
 
 __all__ = ["PLACES", "Choice", "layout", "parts", "stamp", "verdict_parts"]
@@ -116,6 +117,7 @@ def layout(view: View, standing: Standing, verdict: Verdict, now_ns: int) -> htm
     return html.Main(
         [
             dcc.Interval(id="tick", interval=round(view.interval * 1000)),
+            dcc.Store(id="ask"),
             dcc.Store(id="stamp", data=state),
             _head(state, view),
             html.Section(
@@ -205,7 +207,8 @@ def _groups(points: tuple[Point, ...]) -> list[dict[str, str]]:
 
 def _tiles(view: View) -> list[html.Div]:
     last = view.points[-1] if view.points else None
-    bad = len(troubled(view.rows))
+    bad = troubled(view.rows)
+    tones = {BEHAVIOUR[row.behaviour].tone for row in bad}
     receiving = len({row.instance for row in view.rows})
     delivered = sum(last.delivered.values()) if last else 0.0
     sent = sum(last.sent.values()) if last else 0.0
@@ -214,7 +217,7 @@ def _tiles(view: View) -> list[html.Div]:
     span = sum(point.seconds for point in view.points)
     tail = last.latency.get(EVERYTHING, {}) if last else {}
     return [
-        _tile("In trouble", f"{bad}", f"of {receiving} receivers", "bad" if bad else ""),
+        _tile("In trouble", f"{len(bad)}", f"of {receiving} receivers", "bad" if "bad" in tones else "".join(tones)),
         _tile("Sent", numbers.rate(sent), "msg/s"),
         _tile("Delivered", numbers.rate(delivered), "msg/s, all receivers"),
         _tile("Repair requests", numbers.rate(naks), "NAKs/s"),

@@ -48,10 +48,11 @@ def receivers(view: View) -> html.Div:
     """One line per receiving instance, worst first; numbers are over all its topics."""
     worst = worst_instances(view.rows)
     recent = view.points[-_SPARK_POINTS:]
-    rows = [_receiver(row, [item for item in view.rows if item.instance == row.instance], recent) for row in worst]
-    body: list[Any] = [table(_RECEIVER_HEADS, rows[:MOST_ROWS], "Receivers, worst first")]
-    if len(rows) > MOST_ROWS:
-        body.append(html.P(f"and {len(rows) - MOST_ROWS} more that are better off", className="more"))
+    shown = worst[:MOST_ROWS]
+    rows = [_receiver(row, [item for item in view.rows if item.instance == row.instance], recent) for row in shown]
+    body: list[Any] = [table(_RECEIVER_HEADS, rows, "Receivers, worst first")]
+    if len(worst) > len(shown):
+        body.append(html.P(f"and {len(worst) - len(shown)} more that are better off", className="more"))
     if not rows:
         body = [html.P("Nobody receives yet.", className="nothing")]
     return html.Div(body)

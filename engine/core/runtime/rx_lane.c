@@ -4,6 +4,8 @@
 #include "runtime/memory.h"
 #include "runtime/sink.h"
 
+enum { BATCHES_PER_CYCLE = 8 };
+
 static int send_feedback(void *context, const helio_address *to, const void *packet, size_t length, bool stable) {
     helio_rx_lane *lane = context;
     lane->base.queued = true;
@@ -99,22 +101,30 @@ void helio_rx_lane_release(helio_rx_lane *lane, helio_clock clock) {
 
 /* ---- work ---- */
 
-static int receive(helio_rx_lane *lane) {
+static size_t receive_batch(helio_rx_lane *lane) {
     helio_instance *instance = lane->base.instance;
     helio_channel *channel = lane->base.channel;
     helio_datagram *datagrams = instance->datagrams;
     const size_t count = channel->driver->receive(channel, datagrams, HELIO_CHANNEL_BATCH);
-    if (!count) {
-        return 0;
-    }
-    const int64_t receive_ns = helio_clock_read(&instance->clock).wall_ns;
+    const int64_t receive_ns = count ? helio_clock_read(&instance->clock).wall_ns : 0;
     for (size_t i = 0; i < count; i++) {
         /* Listeners take their time: each packet's clock is its own, the time it was read is the batch's. */
         const helio_clock clock = helio_clock_read(&instance->clock);
         helio_rx_endpoint_on_packet(lane->endpoint, datagrams[i].data, datagrams[i].length, &datagrams[i].source,
                                     receive_ns, clock);
     }
-    return (int)count;
+    return count;
+}
+
+/* Reads until the socket is empty, or for so long that others must get their turn. */
+static int receive(helio_rx_lane *lane) {
+    size_t total = 0;
+    size_t count = HELIO_CHANNEL_BATCH;
+    for (int i = 0; i < BATCHES_PER_CYCLE && count == HELIO_CHANNEL_BATCH; i++) {
+        count = receive_batch(lane);
+        total += count;
+    }
+    return (int)total;
 }
 
 int helio_rx_lane_work(helio_rx_lane *lane) {

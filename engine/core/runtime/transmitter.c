@@ -172,6 +172,7 @@ static int append_all(helio_transmitter *transmitter, const helio_buffer *messag
     helio_instance *instance = transmitter->instance;
     helio_tx_lane *lane = transmitter->lane;
     const helio_clock clock = helio_clock_read(&instance->clock);
+    helio_tx_lane_make_way(lane, clock);
     int error = 0;
     size_t done = 0;
     for (; done < count; done++) {

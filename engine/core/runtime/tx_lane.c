@@ -8,7 +8,13 @@
 
 #define FEEDBACK_INTERVAL_NS (10 * HELIO_MICROSECOND) /* requests for repair are looked for this often */
 
-enum { MESSAGES_PER_CYCLE = 128 }; /* of one transmitter, so that requests for repair get their turn */
+#define HOLD_NS (5 * HELIO_MILLISECOND)               /* longest time repairs keep new data waiting */
+
+enum {
+    PACKETS_PER_CYCLE = 64, /* about as many of one transmitter, so that requests for repair get their turn */
+    REPAIRS_AHEAD = 32,     /* with more repairs waiting than this, new data waits for them */
+    MESSAGE_COST = 8,       /* bytes a message takes in a packet beside its own */
+};
 
 /* ---- packets out ---- */
 
@@ -151,13 +157,36 @@ int helio_tx_lane_receive(helio_tx_lane *lane, helio_clock clock) {
     return (int)count;
 }
 
+static const helio_tx_stream_stats *stream_record(const helio_tx_lane *lane) {
+    return helio_tx_stream_object(lane->stream)->record;
+}
+
+/* Whether new data should wait.  A source that outruns its receivers would otherwise push what they miss out of its history; so
+ * many repairs waiting slow it down to what they take in.  Not for ever: one that keeps crying must not stop the stream. */
+static bool is_pressed(helio_tx_lane *lane, helio_clock clock) {
+    if (helio_cell(&stream_record(lane)->repair_queue) <= REPAIRS_AHEAD) {
+        lane->held_since_ns = 0;
+        return false;
+    }
+    if (!lane->held_since_ns) {
+        lane->held_since_ns = clock.now_ns;
+    }
+    if (clock.now_ns - lane->held_since_ns < HOLD_NS) {
+        return true;
+    }
+    lane->held_since_ns = 0;
+    return false;
+}
+
 /* Puts a bounded number of the transmitter's messages into packets. */
-static int drain(helio_tx_lane *lane, helio_transmitter *transmitter, helio_clock clock) {
+static int drain(helio_tx_lane *lane, helio_transmitter *transmitter, size_t budget, helio_clock clock) {
     helio_submit_queue *queue = &transmitter->queue;
     helio_submitted message;
+    size_t bytes = 0;
     int count = 0;
-    while (count < MESSAGES_PER_CYCLE && helio_submit_queue_peek(queue, &message)) {
+    while (bytes < budget && helio_submit_queue_peek(queue, &message)) {
         helio_tx_stream_append(lane->stream, transmitter->topic, message.data, message.length, message.submit_ns, clock);
+        bytes += message.length + MESSAGE_COST;
         helio_submit_queue_drop(queue);
         count++;
     }
@@ -165,7 +194,22 @@ static int drain(helio_tx_lane *lane, helio_transmitter *transmitter, helio_cloc
         transmitter->unflushed = true;
         helio_submit_queue_release(queue);
     }
+    lane->debt_bytes += bytes;
     return count;
+}
+
+/* Takes messages off the queues.  What one cycle sends beyond its share (a message is never cut short) is made good by the next
+ * ones, so that what the network brings meanwhile is read. */
+static int drain_all(helio_tx_lane *lane, helio_clock clock) {
+    const size_t budget = PACKETS_PER_CYCLE * (size_t)helio_lane_packet_bytes(&lane->base.options);
+    int drained = 0;
+    lane->debt_bytes -= budget < lane->debt_bytes ? budget : lane->debt_bytes;
+    if (lane->debt_bytes < budget) {
+        for (helio_transmitter *t = lane->transmitters; t; t = t->next) {
+            drained += t->queue.ring.memory ? drain(lane, t, budget, clock) : 0;
+        }
+    }
+    return drained;
 }
 
 /* Everything appended has been given to the network. */
@@ -187,29 +231,33 @@ static bool someone_waits(const helio_tx_lane *lane) {
     return false;
 }
 
+/* Repairs, heartbeats, announcements. */
+static int poll_stream(helio_tx_lane *lane, helio_clock clock) {
+    return clock.now_ns >= helio_tx_stream_next_deadline_ns(lane->stream) ? helio_tx_stream_poll(lane->stream, clock) : 0;
+}
+
 int helio_tx_lane_work(helio_tx_lane *lane, helio_clock clock) {
-    int drained = 0;
-    bool left = false;
-    for (helio_transmitter *t = lane->transmitters; t; t = t->next) {
-        const int count = t->queue.ring.memory ? drain(lane, t, clock) : 0;
-        drained += count;
-        left = left || count == MESSAGES_PER_CYCLE;
-    }
+    const int drained = is_pressed(lane, clock) ? 0 : drain_all(lane, clock);
     lane->open = lane->open || drained;
-    const bool whole = lane->open && (!left || someone_waits(lane));
+    const bool whole = lane->open && (!helio_tx_lane_has_work(lane) || someone_waits(lane));
     if (whole) {
         helio_tx_stream_flush(lane->stream, clock);
         lane->open = false;
     }
-    int done = drained;
-    if (clock.now_ns >= helio_tx_stream_next_deadline_ns(lane->stream)) {
-        done += helio_tx_stream_poll(lane->stream, clock);
-    }
+    const int done = drained + poll_stream(lane, clock);
     flush_channel(lane);
     if (whole) {
         hand_over(lane);
     }
     return done;
+}
+
+void helio_tx_lane_make_way(helio_tx_lane *lane, helio_clock clock) {
+    while (is_pressed(lane, clock)) {
+        poll_stream(lane, clock);
+        flush_channel(lane);
+        clock = helio_clock_read(&lane->base.instance->clock);
+    }
 }
 
 void helio_tx_lane_flush(helio_tx_lane *lane, helio_clock clock) {

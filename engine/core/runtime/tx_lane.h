@@ -15,6 +15,8 @@ struct helio_tx_lane {
     helio_transmitter *transmitters;
     unsigned packets_queued; /* in the channel, once per destination */
     bool open;               /* messages were appended and the open packet may hold some */
+    size_t debt_bytes;       /* sent beyond the share of the cycles so far */
+    int64_t held_since_ns;   /* monotonic: new data has been waiting for repairs; 0: it is not */
     int64_t read_due_ns;     /* monotonic: when to look for feedback again */
     bool closing;            /* lingering: no transmitter is left */
 };
@@ -32,6 +34,8 @@ void helio_tx_lane_destroy(helio_tx_lane *lane, helio_clock clock);
 int helio_tx_lane_receive(helio_tx_lane *lane, helio_clock clock);
 /* Drains submit queues, does what is due, hands packets to the network. */
 int helio_tx_lane_work(helio_tx_lane *lane, helio_clock clock);
+/* Mode poll: sends repairs that new data should wait for. */
+void helio_tx_lane_make_way(helio_tx_lane *lane, helio_clock clock);
 /* Mode poll: closes the open packet and hands it to the network. */
 void helio_tx_lane_flush(helio_tx_lane *lane, helio_clock clock);
 

@@ -333,7 +333,7 @@ static helio_hdr_refusal walk(source *src, uint32_t cells, int64_t sign, uint64_
         }
         if (value >= 0) {
             if (cell == cells) {
-                return HELIO_HDR_CELLS;
+                return HELIO_HDR_OVERRUN;
             }
             if (__builtin_add_overflow(done->total, value, &done->total)) {
                 return HELIO_HDR_COUNT;
@@ -342,7 +342,7 @@ static helio_hdr_refusal walk(source *src, uint32_t cells, int64_t sign, uint64_
         } else {
             const uint64_t run = 0 - (uint64_t)value;
             if (run > cells - cell) {
-                return HELIO_HDR_CELLS;
+                return HELIO_HDR_OVERRUN;
             }
             cell += (uint32_t)run;
         }

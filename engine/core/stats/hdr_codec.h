@@ -39,7 +39,7 @@ enum {
     X(OTHER_LAYOUT, "has another layout than it should")                                 \
     X(SHIFTED, "has a normalizing offset or ratio, which integer histograms never have") \
     X(WORD, "has a damaged word")                                                        \
-    X(CELLS, "has more cells than its layout")                                           \
+    X(OVERRUN, "has more cells than its layout")                                         \
     X(COUNT, "counts more values than 63 bits hold")                                     \
     X(TOTAL, "counts another number of values than was recorded beside it")              \
     X(TRAILING, "goes on after its declared length")                                     \

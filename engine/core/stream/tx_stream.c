@@ -60,6 +60,7 @@ struct helio_tx_stream {
     uint32_t spm_sequence;
     bool has_opened;
     bool is_closed;
+    bool has_finished; /* poll saw the end of the linger time: nothing is due any more */
     bool has_news; /* data was sent since the last announcement */
     uint32_t data_since_repair;
     int64_t announce_due_ns;
@@ -441,7 +442,7 @@ void helio_tx_stream_on_packet(helio_tx_stream *stream, const void *datagram, si
         helio_pgm_count_refusal(stream->instance, refusal);
         return;
     }
-    const bool is_mine = helio_tsi_equal(&packet.tsi, &stream->config.tsi);
+    const bool is_mine = helio_tsi_equal(&packet.tsi, &stream->config.tsi) && !stream->has_finished;
     if (is_mine && packet.type == HELIO_PGM_TYPE_NAK)
         on_nak(stream, &packet, from, clock);
     else if (is_mine && packet.type == HELIO_PGM_TYPE_SPMR)
@@ -453,6 +454,10 @@ void helio_tx_stream_on_packet(helio_tx_stream *stream, const void *datagram, si
 /* ---- time ---- */
 
 int helio_tx_stream_poll(helio_tx_stream *stream, helio_clock clock) {
+    if (helio_tx_stream_is_finished(stream, clock) && !helio_repairer_has_work(&stream->repairer))
+        stream->has_finished = true;
+    if (stream->has_finished)
+        return 0;
     int sent = open_stream(stream);
     if (stream->has_news && !stream->is_closed && clock.now_ns >= stream->announce_due_ns) {
         announce_all(stream, clock);
@@ -468,6 +473,8 @@ int helio_tx_stream_poll(helio_tx_stream *stream, helio_clock clock) {
 }
 
 int64_t helio_tx_stream_next_deadline_ns(const helio_tx_stream *stream) {
+    if (stream->has_finished)
+        return HELIO_NEVER;
     if (!stream->has_opened || helio_repairer_has_work(&stream->repairer))
         return 0;
     int64_t deadline_ns = helio_heartbeat_next_deadline_ns(&stream->heartbeat);

@@ -1,0 +1,123 @@
+"""What the joined fleet looks like: one row per receiver, transmitter and instance, and the books. Plain values.
+
+Rates are per second, latencies ns, shares and ratios 0 to 1. None means "cannot be known from here", never 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from heliograph.monitor.behaviour import Behaviour
+from heliograph.monitor.model import Health
+
+__all__ = ["Balance", "InstanceRow", "ReceiverRow", "TransmitterRow"]
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """The books of one receiver since it joined, in messages: sent = before join + delivered + lost + in flight."""
+
+    instance: str
+    topic: str
+    stream: str
+    transmitter: str | None
+    """Name of the sending instance, None when it is not in reach."""
+    sent: int | None
+    before_join: int
+    delivered: int
+    recovered: int
+    """Of those delivered."""
+    lost: int
+    in_flight: int | None
+    """Sent, not yet passed by the receiver."""
+    residual: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiverRow(Balance):
+    """One receiver over an interval. Rates are per second, latencies ns (None: no message, or not measured)."""
+
+    endpoint: str
+    health: Health
+    behaviour: Behaviour
+    badness: float
+    """0 is best; rows are ordered by it, worst first."""
+    reason: str
+    seconds: float
+    """Length of the interval."""
+    sent_per_s: float | None
+    delivered_per_s: float
+    bytes_per_s: float
+    recovered_per_s: float
+    lost_per_s: float
+    missing_ratio: float
+    """Packets of the stream first seen missing, per packet; 0 to 1."""
+    naks_per_s: float
+    """Sequences asked for by this instance on this stream."""
+    nak_ratio: float
+    """Sequences asked for per packet of the stream."""
+    nak_share: float | None
+    """Share of all the stream's requests that came from here, 0 to 1; None when nobody asked or it is not known."""
+    outstanding_naks: int
+    lag_messages: int
+    """Sent and not yet with the application: in flight and in the queue."""
+    lag_seconds: float | None
+    """The lag at the sender's present rate; None when nothing is being sent."""
+    queue_messages: int
+    queue_bytes: int
+    queue_fill: float
+    p50_ns: int | None
+    p99_ns: int | None
+    p999_ns: int | None
+    max_ns: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class TransmitterRow:
+    """One topic being sent, over an interval; repairs and requests are those of its whole stream."""
+
+    instance: str
+    topic: str
+    stream: str
+    endpoint: str
+    health: Health
+    messages_sent: int
+    next_message: int
+    sent_per_s: float
+    bytes_per_s: float
+    packets_per_s: float
+    queue_bytes: int
+    receivers: int
+    """Receivers of it in reach."""
+    naks_per_s: float
+    repairs_per_s: float
+    repair_ratio: float
+    """Repair packets per original packet."""
+    history_packets: int
+    peers: int
+    batch_p50_ns: int | None
+    batch_p99_ns: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceRow:
+    """One instance over an interval."""
+
+    name: str
+    health: Health
+    reason: str
+    pid: int
+    host: str
+    version: str
+    uptime_s: float
+    sent_per_s: float
+    received_per_s: float
+    bytes_sent_per_s: float
+    bytes_received_per_s: float
+    packets_sent_per_s: float
+    packets_received_per_s: float
+    naks_sent_per_s: float
+    naks_received_per_s: float
+    invalid_packets: int
+    socket_drops: int
+    memory_bytes: int

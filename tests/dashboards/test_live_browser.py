@@ -1,0 +1,219 @@
+"""The live page in a real browser: what is seen, its states, and that it asks nobody but its own server."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from heliograph.dashboards.live.capture import FLAGS, browser, capture
+from heliograph.monitor.errors import UserError
+from tests.fleet import sample_fleet
+
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+class Running:
+    """`heliograph live` over a sample fleet that goes on beating."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = int(probe.getsockname()[1])
+        self.url = f"http://127.0.0.1:{self.port}/"
+        self._stopping = threading.Event()
+        self._beats = threading.Thread(target=self._beat, daemon=True)
+        sample_fleet(folder, 0)
+        self._beats.start()
+        self.process = start("--listen", f"127.0.0.1:{self.port}", "--segments", str(folder), "--interval", "0.5")
+
+    def _beat(self) -> None:
+        step = 0
+        while not self._stopping.wait(0.25):
+            step += 1
+            sample_fleet(self.folder, min(5, step // 4))
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.process.terminate()
+        self.process.communicate(timeout=20)
+        self._stopping.set()
+        self._beats.join()
+
+
+def start(*arguments: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "heliograph.monitor.cli", "live", *arguments]
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+
+
+def first_line(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline()
+
+
+def until(ready: Callable[[], Any], what: str, seconds: float = 30.0) -> None:
+    end = time.monotonic() + seconds
+    while not ready():
+        assert time.monotonic() < end, f"{what} did not happen within {seconds} s"
+        time.sleep(0.1)
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[Running]:
+    found = Running(tmp_path / "segments")
+    try:
+        assert found.url in first_line(found.process)
+        yield found
+    finally:
+        found.close()
+
+
+@pytest.fixture
+def driver(tmp_path: Path) -> Iterator[Any]:
+    pytest.importorskip("selenium", reason="selenium is not installed")
+    from selenium import webdriver
+
+    chromium, chromedriver = browser(), shutil.which("chromedriver")
+    if chromium is None or chromedriver is None:
+        pytest.skip("chromium and its driver are not installed")
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    for flag in (*FLAGS, f"--user-data-dir={tmp_path / 'profile'}", "--window-size=1440,1800"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"performance": "ALL", "browser": "ALL"})
+    found = webdriver.Chrome(options=options, service=webdriver.ChromeService(chromedriver))
+    try:
+        yield found
+    finally:
+        found.quit()
+
+
+def seen(driver: Any, place: str) -> str:
+    text: str = driver.execute_script(
+        "const it = document.getElementById(arguments[0]); return it ? it.innerText : ''", place
+    )
+    return re.sub(r"\s+", " ", text)
+
+
+def addresses(driver: Any) -> set[str]:
+    """Every address the page has asked for."""
+    messages = [json.loads(entry["message"])["message"] for entry in driver.get_log("performance")]
+    sent = [item["params"]["request"]["url"] for item in messages if item["method"] == "Network.requestWillBeSent"]
+    return {url for url in sent if not url.startswith(("data:", "about:", "chrome:", "devtools:", "blob:"))}
+
+
+def test_the_page_lives_pauses_and_knows_when_it_is_alone(running: Running, driver: Any) -> None:
+    driver.get(running.url)
+    until(lambda: "live" in seen(driver, "state"), "a live page")
+    assert " is " in seen(driver, "verdict")  # somebody is slow, lossy or stalled, whatever the moment
+    assert {"alpha", "bravo", "slow", "lossy"} <= set(seen(driver, "receivers").split())
+    graphs = ("throughput", "naks", "losses", "latency", "spectrum")
+    script = "return arguments[0].filter(id => document.querySelector('#' + id + ' .scatterlayer .trace')).length"
+    until(lambda: driver.execute_script(script, graphs) == len(graphs), "lines in every chart")
+
+    before = seen(driver, "taken")
+    until(lambda: seen(driver, "taken") != before, "a newer sample")
+
+    pause = driver.find_element("id", "pause")
+    pause.click()
+    until(lambda: "paused" in seen(driver, "state"), "the pause")
+    assert pause.text == "Resume"
+    time.sleep(0.5)  # an answer under way when the button was pressed
+    held = seen(driver, "taken")
+    time.sleep(1.5)
+    assert seen(driver, "taken") == held
+    pause.click()
+    until(lambda: "live" in seen(driver, "state"), "going on")
+    until(lambda: seen(driver, "taken") != held, "newer samples after the pause")
+
+    outside = {url for url in addresses(driver) if not url.startswith(running.url)}
+    assert outside == set()
+    errors = [entry for entry in driver.get_log("browser") if entry["level"] == "SEVERE"]
+    assert errors == []
+
+    running.process.send_signal(signal.SIGTERM)
+    running.process.wait(20)
+    until(lambda: "disconnected no answer for" in seen(driver, "state"), "noticing that the server is gone")
+
+
+def test_a_page_whose_engines_died_says_so(running: Running, driver: Any) -> None:
+    driver.get(running.url)
+    until(lambda: "live" in seen(driver, "state"), "a live page")
+    running._stopping.set()
+    until(lambda: "stale" in seen(driver, "state"), "the stale state")
+    assert "no instance is alive; last heartbeat" in seen(driver, "state")
+    assert "What you see is old" in seen(driver, "verdict")
+
+
+def test_a_picture_is_taken_of_the_running_page(running: Running, tmp_path: Path) -> None:
+    if browser() is None:
+        pytest.skip("chromium is not installed")
+    file = tmp_path / "live.png"
+    done = start("--capture", str(file), "--url", running.url, "--after", "0.5")
+    _, errors = done.communicate(timeout=90)
+    assert done.returncode == 0, errors
+    data = file.read_bytes()
+    assert data.startswith(PNG)
+    assert int.from_bytes(data[16:20]) == 1440
+    assert int.from_bytes(data[20:24]) > 1000
+    assert len(data) > 50_000
+
+
+def test_a_picture_of_a_page_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    if browser() is None:
+        pytest.skip("chromium is not installed")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        nobody = f"http://127.0.0.1:{probe.getsockname()[1]}/"
+    with pytest.raises(UserError, match="is `heliograph live` running"):
+        capture(nobody, tmp_path / "live.png")
+    assert not (tmp_path / "live.png").exists()
+
+
+def test_a_picture_without_a_browser_says_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(UserError, match="Chromium is not installed"):
+        capture("http://127.0.0.1:8050/", tmp_path / "live.png")
+
+
+def test_a_port_in_use_is_named_with_a_way_out(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        process = start("--listen", f"127.0.0.1:{port}", "--segments", str(tmp_path))
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert errors == (
+        f"heliograph: port {port} on 127.0.0.1 is in use; end the program that has it, or choose another: "
+        f"--listen 127.0.0.1:{port + 1}\n"
+    )
+
+
+@pytest.mark.parametrize("text", ["8050", "127.0.0.1:", "127.0.0.1:http", ":8050", "127.0.0.1:70000"])
+def test_an_address_that_is_none_is_refused(text: str) -> None:
+    process = start("--listen", text)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert "is not HOST:PORT" in errors
+
+
+def test_it_ends_on_ctrl_c_without_a_traceback(running: Running) -> None:
+    running.process.send_signal(signal.SIGINT)
+    _, errors = running.process.communicate(timeout=20)
+    assert running.process.returncode in (0, 130)
+    assert "Traceback" not in errors

@@ -1,0 +1,83 @@
+/* Endpoints: what is read of them and how the refusals help. */
+#include "check.h"
+
+#include "base/error.h"
+#include "runtime/endpoint.h"
+
+static helio_endpoint endpoint;
+
+static void refused(const char *text, int error, const char *sentence_part) {
+    CHECK_EQUAL(helio_endpoint_parse(text, &endpoint), error);
+    if (!strstr(helio_error_sentence(), sentence_part)) {
+        CHECK_FAIL("\"%s\" does not say \"%s\"", helio_error_sentence(), sentence_part);
+    }
+}
+
+static void is_at(size_t i, const char *expected) {
+    char text[HELIO_ADDRESS_TEXT];
+    CHECK(strcmp(helio_address_format(&endpoint.addresses[i], text), expected) == 0);
+}
+
+static void a_group_has_a_port_and_options(void) {
+    CHECK_EQUAL(helio_endpoint_parse("rmm://239.192.1.2:7500?ttl=2&interface=127.0.0.1", &endpoint), 0);
+    CHECK(endpoint.multicast);
+    CHECK_EQUAL(endpoint.addresses_count, 1);
+    is_at(0, "239.192.1.2:7500");
+    CHECK(strcmp(endpoint.query, "ttl=2&interface=127.0.0.1") == 0);
+    CHECK(strcmp(endpoint.label, "rmm://239.192.1.2:7500") == 0);
+}
+
+static void unicast_has_any_number_of_hosts(void) {
+    CHECK_EQUAL(helio_endpoint_parse("rmm+unicast://127.0.0.1:1,localhost:65535,10.1.2.3:99", &endpoint), 0);
+    CHECK(!endpoint.multicast);
+    CHECK_EQUAL(endpoint.addresses_count, 3);
+    is_at(0, "127.0.0.1:1");
+    is_at(1, "127.0.0.1:65535");
+    is_at(2, "10.1.2.3:99");
+    CHECK(strcmp(endpoint.query, "") == 0);
+}
+
+static void too_many_hosts_are_refused(void) {
+    char text[2048] = "rmm+unicast://127.0.0.1:1000";
+    for (int i = 0; i < 64; i++) {
+        strcat(text, ",127.0.0.1:1001");
+    }
+    refused(text, HELIO_ERR_ENDPOINT, "more than 64");
+}
+
+static void schemes_to_come_say_so(void) {
+    refused("rum://127.0.0.1:1", HELIO_ERR_ENDPOINT, "rum:// is not yet in this version");
+    refused("shm://a", HELIO_ERR_ENDPOINT, "not yet in this version");
+    refused("rmm://[ff02::1]:7500", HELIO_ERR_ENDPOINT, "IPv6 is not yet in this version");
+    refused("http://x", HELIO_ERR_ENDPOINT, "endpoints are rmm://GROUP:PORT");
+    refused("", HELIO_ERR_ENDPOINT, "endpoints are rmm://GROUP:PORT");
+    refused(NULL, HELIO_ERR_ENDPOINT, "endpoints are rmm://GROUP:PORT");
+}
+
+static void broken_addresses_are_refused(void) {
+    refused("rmm://239.192.1.2", HELIO_ERR_ENDPOINT, "endpoints are");
+    refused("rmm://:7500", HELIO_ERR_ENDPOINT, "endpoints are");
+    refused("rmm://239.192.1.2:0", HELIO_ERR_ENDPOINT, "from 1 to 65535");
+    refused("rmm://239.192.1.2:65536", HELIO_ERR_ENDPOINT, "from 1 to 65535");
+    refused("rmm://239.192.1.2:7x", HELIO_ERR_ENDPOINT, "from 1 to 65535");
+    refused("rmm://239.192.1.2:", HELIO_ERR_ENDPOINT, "from 1 to 65535");
+    refused("rmm://239.192.1:7500", HELIO_ERR_ENDPOINT, "not an IPv4 address");
+    refused("rmm://239.192.1.2:7500/path", HELIO_ERR_ENDPOINT, "endpoints are");
+    refused("rmm://239.192.1.2:7500,239.192.1.3:7500", HELIO_ERR_ENDPOINT, "one group");
+    refused("rmm+unicast://127.0.0.1:1,", HELIO_ERR_ENDPOINT, "endpoints are");
+}
+
+static void groups_and_hosts_are_not_mixed_up(void) {
+    refused("rmm://127.0.0.1:7500", HELIO_ERR_ENDPOINT, "use rmm+unicast://");
+    refused("rmm+unicast://239.192.1.2:7500", HELIO_ERR_ENDPOINT, "use rmm://");
+}
+
+int main(void) {
+    RUN(a_group_has_a_port_and_options);
+    RUN(unicast_has_any_number_of_hosts);
+    RUN(too_many_hosts_are_refused);
+    RUN(schemes_to_come_say_so);
+    RUN(broken_addresses_are_refused);
+    RUN(groups_and_hosts_are_not_mixed_up);
+    return check_result();
+}

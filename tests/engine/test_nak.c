@@ -1,0 +1,291 @@
+/* Asking for what is missing: every state of the machine and every way out of it. */
+#include "base/clock.h"
+#include "check.h"
+#include "repair/nak.h"
+
+#define MS HELIO_MILLISECOND
+#define US HELIO_MICROSECOND
+
+enum { S = 100000 }; /* a sequence to begin with */
+
+static helio_nak nak;
+static helio_nak_round due;
+
+static helio_nak_config config(void) {
+    return (helio_nak_config){
+        .reorder_packets = 2,
+        .reorder_ns = 20 * US,
+        .backoff_ns = 100 * US,
+        .repeat_ns = 2 * MS,
+        .data_ns = 5 * MS,
+        .retries = 3,
+        .deadline_ns = HELIO_SECOND,
+    };
+}
+
+static void begin_with(helio_nak_config c) { CHECK_EQUAL(helio_nak_init(&nak, 256, &c, 1), 0); }
+
+static void begin(void) { begin_with(config()); }
+
+/* Polls at the next deadline and returns that moment. */
+static int64_t next(void) {
+    const int64_t now_ns = helio_nak_next_deadline_ns(&nak);
+    CHECK(now_ns != HELIO_NEVER);
+    helio_nak_poll(&nak, true, now_ns, &due);
+    return now_ns;
+}
+
+/* Polls until something is asked for or lost; returns when. */
+static int64_t next_due(void) {
+    for (;;) {
+        const int64_t now_ns = next();
+        if (due.ask_count > 0 || due.loss_count > 0)
+            return now_ns;
+    }
+}
+
+static void a_packet_only_late_is_not_asked_for(void) {
+    begin();
+    helio_nak_miss(&nak, S, 1, 0);
+    helio_nak_on_newest(&nak, S + 1, 0); /* one newer packet is not enough */
+    CHECK_EQUAL(helio_nak_state_of(&nak, S), HELIO_NAK_GRACE);
+    const helio_nak_found found = helio_nak_remove(&nak, S);
+    CHECK(found.was_missing && !found.was_asked_for);
+    CHECK_EQUAL(helio_nak_next_deadline_ns(&nak), HELIO_NEVER);
+    CHECK_EQUAL(nak.outstanding, 0);
+    helio_nak_fini(&nak);
+}
+
+static void grace_ends_after_newer_packets_or_time(void) {
+    begin();
+    helio_nak_miss(&nak, S, 1, 0);
+    helio_nak_on_newest(&nak, S + 2, 5);
+    CHECK_EQUAL(helio_nak_state_of(&nak, S), HELIO_NAK_BACK_OFF);
+    helio_nak_miss(&nak, S + 3, 1, 10);
+    CHECK(!helio_nak_poll(&nak, true, 10 + 20 * US - 1, &due) || due.ask_count == 1);
+    CHECK_EQUAL(helio_nak_state_of(&nak, S + 3), HELIO_NAK_GRACE);
+    helio_nak_poll(&nak, true, 10 + 20 * US, &due);
+    CHECK(helio_nak_state_of(&nak, S + 3) != HELIO_NAK_GRACE);
+    helio_nak_fini(&nak);
+}
+
+static void the_request_waits_a_random_time_within_the_back_off(void) {
+    int64_t least = INT64_MAX, most = 0;
+    for (int i = 0; i < 200; i++) {
+        helio_nak_config c = config();
+        CHECK_EQUAL(helio_nak_init(&nak, 256, &c, (uint64_t)i), 0);
+        helio_nak_miss(&nak, S, 1, 0);
+        helio_nak_on_newest(&nak, S + 2, 0);
+        const int64_t asked_ns = next_due();
+        CHECK(asked_ns >= 0 && asked_ns <= 100 * US);
+        least = asked_ns < least ? asked_ns : least;
+        most = asked_ns > most ? asked_ns : most;
+        helio_nak_fini(&nak);
+    }
+    CHECK(least < 10 * US && most > 90 * US);
+}
+
+static void what_is_missed_together_is_asked_for_together_oldest_first(void) {
+    begin();
+    helio_nak_miss(&nak, S, 100, 0);
+    helio_nak_on_newest(&nak, S + 200, 0);
+    next_due();
+    CHECK_EQUAL(due.ask_count, 63);
+    for (size_t i = 0; i < 63; i++)
+        CHECK_EQUAL(due.asks[i], S + i);
+    CHECK_EQUAL(due.retried, 0);
+    next_due();
+    CHECK_EQUAL(due.ask_count, 37);
+    CHECK_EQUAL(due.asks[0], S + 63);
+    helio_nak_fini(&nak);
+}
+
+static void without_a_confirmation_it_asks_again_ever_later_and_gives_up(void) {
+    begin();
+    helio_nak_miss(&nak, S, 1, 0);
+    helio_nak_on_newest(&nak, S + 2, 0);
+    int64_t before_ns = next_due();
+    for (int i = 0; i < 3; i++) {
+        const int64_t now_ns = next_due();
+        CHECK_EQUAL(due.ask_count, 1);
+        CHECK_EQUAL(due.retried, 1);
+        const int64_t wait_ns = now_ns - before_ns, least_ns = (2 << i) * MS;
+        CHECK(wait_ns >= least_ns && wait_ns <= least_ns + 100 * US);
+        before_ns = now_ns;
+    }
+    next_due();
+    CHECK_EQUAL(due.loss_count, 1);
+    CHECK_EQUAL(due.losses[0].sequence, S);
+    CHECK_EQUAL(due.losses[0].cause, HELIO_LOST_NCF_RETRIES);
+    CHECK_EQUAL(nak.outstanding, 0);
+    helio_nak_fini(&nak);
+}
+
+static void the_intervals_do_not_grow_beyond_their_limits(void) {
+    helio_nak_config c = config();
+    c.retries = 40;
+    c.deadline_ns = 3600 * HELIO_SECOND;
+    begin_with(c);
+    helio_nak_miss(&nak, S, 1, 0);
+    helio_nak_on_newest(&nak, S + 2, 0);
+    int64_t before_ns = next_due(), wait_ns = 0;
+    for (int i = 0; i < 20; i++) {
+        const int64_t now_ns = next_due();
+        wait_ns = now_ns - before_ns;
+        before_ns = now_ns;
+    }
+    CHECK(wait_ns >= 50 * MS && wait_ns <= 50 * MS + 100 * US);
+    for (int i = 0; i < 20; i++) { /* each one confirmed, no data */
+        helio_nak_on_ncf(&nak, S, before_ns);
+        const int64_t now_ns = next_due();
+        wait_ns = now_ns - before_ns;
+        before_ns = now_ns;
+    }
+    CHECK(wait_ns >= 100 * MS && wait_ns <= 100 * MS + 100 * US);
+    helio_nak_fini(&nak);
+}
+
+static void a_confirmed_request_waits_for_the_data_and_then_asks_again(void) {
+    begin();
+    helio_nak_miss(&nak, S, 1, 0);
+    helio_nak_on_newest(&nak, S + 2, 0);
+    int64_t now_ns = next_due();
+    for (int i = 0; i < 3; i++) {
+        CHECK(!helio_nak_on_ncf(&nak, S, now_ns)); /* ours was sent: nothing is spared */
+        CHECK_EQUAL(helio_nak_state_of(&nak, S), HELIO_NAK_WAIT_DATA);
+        const int64_t then_ns = next_due();
+        const int64_t least_ns = (5 << i) * MS;
+        CHECK(then_ns - now_ns >= least_ns && then_ns - now_ns <= least_ns + 100 * US);
+        CHECK_EQUAL(due.ask_count, 1);
+        now_ns = then_ns;
+    }
+    helio_nak_on_ncf(&nak, S, now_ns);
+    next_due();
+    CHECK_EQUAL(due.loss_count, 1);
+    CHECK_EQUAL(due.losses[0].cause, HELIO_LOST_DATA_RETRIES);
+    helio_nak_fini(&nak);
+}
+
+static void anothers_confirmed_request_spares_ours(void) {
+    begin();
+    helio_nak_miss(&nak, S, 2, 0);
+    CHECK(helio_nak_on_ncf(&nak, S, 0)); /* still in grace */
+    helio_nak_on_newest(&nak, S + 5, 0);
+    CHECK(helio_nak_on_ncf(&nak, S + 1, 0)); /* backing off */
+    CHECK(!helio_nak_on_ncf(&nak, S + 7, 0)); /* not missing here */
+    CHECK_EQUAL(helio_nak_state_of(&nak, S), HELIO_NAK_WAIT_DATA);
+    CHECK(helio_nak_next_deadline_ns(&nak) >= 5 * MS);
+    const helio_nak_found found = helio_nak_remove(&nak, S);
+    CHECK(found.was_missing && found.was_asked_for);
+    helio_nak_fini(&nak);
+}
+
+static void anothers_request_heard_delays_ours(void) {
+    begin();
+    helio_nak_miss(&nak, S, 1, 0);
+    helio_nak_on_newest(&nak, S + 5, 0);
+    CHECK(helio_nak_on_foreign_nak(&nak, S, 0));
+    CHECK_EQUAL(helio_nak_state_of(&nak, S), HELIO_NAK_WAIT_NCF);
+    CHECK(helio_nak_next_deadline_ns(&nak) >= 2 * MS);
+    CHECK(!helio_nak_on_foreign_nak(&nak, S, 1 * MS)); /* heard again: the wait begins anew */
+    CHECK(helio_nak_next_deadline_ns(&nak) >= 3 * MS);
+    helio_nak_fini(&nak);
+}
+
+static void confirmations_without_end_do_not_keep_it_waiting_beyond_its_deadline(void) {
+    begin();
+    helio_nak_miss(&nak, S, 1, 0);
+    int64_t now_ns = 0;
+    while (nak.outstanding > 0) {
+        helio_nak_on_ncf(&nak, S, now_ns);
+        helio_nak_poll(&nak, true, now_ns, &due);
+        now_ns += MS;
+        CHECK(now_ns <= HELIO_SECOND + MS);
+    }
+    CHECK_EQUAL(due.loss_count, 1);
+    CHECK_EQUAL(due.losses[0].cause, HELIO_LOST_DEADLINE);
+    helio_nak_fini(&nak);
+}
+
+static void nothing_is_asked_for_before_it_is_known_where_to_ask(void) {
+    begin();
+    helio_nak_miss(&nak, S, 1, 0);
+    helio_nak_on_newest(&nak, S + 5, 0);
+    for (int64_t now_ns = 0; now_ns < 10 * MS; now_ns += 100 * US)
+        CHECK(!helio_nak_poll(&nak, false, now_ns, &due));
+    CHECK(next_due() < 13 * MS);
+    CHECK_EQUAL(due.ask_count, 1);
+    helio_nak_fini(&nak);
+}
+
+static void the_machine_follows_any_order_of_events(void) {
+    helio_nak_config c = config();
+    c.deadline_ns = 30 * MS;
+    begin_with(c);
+    helio_random random;
+    helio_random_init(&random, 9);
+    uint64_t trail = S, lead = S - 1, missing = 0;
+    static bool is_missing[256];
+    int64_t now_ns = 0;
+    for (int step = 0; step < 200000; step++) {
+        now_ns += (int64_t)helio_random_below(&random, 200 * (uint64_t)US);
+        const uint64_t some = trail + helio_random_below(&random, 256);
+        switch (helio_random_below(&random, 6)) {
+        case 0:
+            if (lead - trail + 1 < 250) {
+                const uint64_t count = 1 + helio_random_below(&random, 5);
+                helio_nak_miss(&nak, lead + 1, count, now_ns);
+                for (uint64_t i = 0; i < count; i++)
+                    is_missing[++lead & 255] = true;
+                missing += count;
+            }
+            break;
+        case 1:
+            helio_nak_on_newest(&nak, lead, now_ns);
+            break;
+        case 2:
+            helio_nak_on_ncf(&nak, some, now_ns);
+            break;
+        case 3:
+            helio_nak_on_foreign_nak(&nak, some, now_ns);
+            break;
+        case 4:
+            CHECK_EQUAL(helio_nak_remove(&nak, some).was_missing, some <= lead && is_missing[some & 255]);
+            if (some <= lead && is_missing[some & 255]) {
+                is_missing[some & 255] = false;
+                missing--;
+            }
+            break;
+        default:
+            helio_nak_poll(&nak, true, now_ns, &due);
+            for (size_t i = 1; i < due.ask_count; i++)
+                CHECK(due.asks[i] > due.asks[i - 1]);
+            for (size_t i = 0; i < due.loss_count; i++) {
+                CHECK(is_missing[due.losses[i].sequence & 255]);
+                is_missing[due.losses[i].sequence & 255] = false;
+                missing--;
+            }
+        }
+        while (trail <= lead && !is_missing[trail & 255])
+            trail++;
+        CHECK_EQUAL(nak.outstanding, missing);
+        CHECK_EQUAL(helio_nak_next_deadline_ns(&nak) == HELIO_NEVER, missing == 0);
+    }
+    helio_nak_fini(&nak);
+}
+
+int main(void) {
+    RUN(a_packet_only_late_is_not_asked_for);
+    RUN(grace_ends_after_newer_packets_or_time);
+    RUN(the_request_waits_a_random_time_within_the_back_off);
+    RUN(what_is_missed_together_is_asked_for_together_oldest_first);
+    RUN(without_a_confirmation_it_asks_again_ever_later_and_gives_up);
+    RUN(the_intervals_do_not_grow_beyond_their_limits);
+    RUN(a_confirmed_request_waits_for_the_data_and_then_asks_again);
+    RUN(anothers_confirmed_request_spares_ours);
+    RUN(anothers_request_heard_delays_ours);
+    RUN(confirmations_without_end_do_not_keep_it_waiting_beyond_its_deadline);
+    RUN(nothing_is_asked_for_before_it_is_known_where_to_ask);
+    RUN(the_machine_follows_any_order_of_events);
+    return check_result();
+}

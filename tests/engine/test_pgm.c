@@ -1,0 +1,431 @@
+/* PGM packets: the golden ones byte for byte, and a refusal with its name for every rule broken. */
+#include "wire/pgm.h"
+
+#include <ctype.h>
+
+#include "base/random.h"
+#include "check.h"
+#include "wire/checksum.h"
+
+typedef struct vector {
+    bool is_exact;
+    char name[40];
+    uint8_t bytes[256];
+    size_t length;
+} vector;
+
+static vector vectors[40];
+static size_t vector_count;
+
+static int hex_digit(char c) { return isdigit((unsigned char)c) ? c - '0' : c - 'a' + 10; }
+
+static void read_line(const char *line) {
+    vector *v = &vectors[vector_count];
+    char kind[8];
+    int used;
+    if (sscanf(line, "%7s %39s %n", kind, v->name, &used) != 2 || kind[0] == '#')
+        return;
+    v->is_exact = strcmp(kind, "exact") == 0;
+    v->length = 0;
+    for (const char *c = line + used; *c && *c != '\n';) {
+        if (*c == ' ') {
+            c++;
+        } else if (*c == '+') { /* so many zero bytes */
+            const size_t zeros = strtoul(c + 1, (char **)&c, 10);
+            memset(v->bytes + v->length, 0, zeros);
+            v->length += zeros;
+        } else {
+            v->bytes[v->length++] = (uint8_t)(hex_digit(c[0]) << 4 | hex_digit(c[1]));
+            c += 2;
+        }
+    }
+    vector_count++;
+}
+
+static void read_golden(void) {
+    char path[4096];
+    snprintf(path, sizeof path, "%s", __FILE__);
+    char *slash = strrchr(path, '/');
+    snprintf(slash ? slash + 1 : path, 64, "../golden/pgm.txt");
+    FILE *file = fopen(path, "r");
+    if (!file) {
+        perror(path);
+        exit(2);
+    }
+    char line[2048];
+    while (fgets(line, sizeof line, file))
+        read_line(line);
+    fclose(file);
+}
+
+static const vector *golden(const char *name) {
+    for (size_t i = 0; i < vector_count; i++) {
+        if (strcmp(vectors[i].name, name) == 0)
+            return &vectors[i];
+    }
+    CHECK_FAIL("no golden packet %s", name);
+}
+
+static helio_address ip(const char *text) {
+    helio_address address;
+    CHECK_EQUAL(helio_address_parse(text, &address), 0);
+    return address;
+}
+
+static const helio_pgm_session captured = {{{0xb7, 0xc6, 0xd1, 0xbc, 0x03, 0x8a}, 57307}, 7500};
+static const helio_pgm_session built = {{{0xa1, 0xb2, 0xc3, 0xd4, 0xe5, 0xf6}, 0x1234}, 7500};
+
+/* Decodes a golden packet. */
+static helio_pgm_packet decoded(const char *name) {
+    const vector *v = golden(name);
+    helio_pgm_packet packet;
+    CHECK_EQUAL(helio_pgm_decode(v->bytes, v->length, &packet), HELIO_PGM_ACCEPTED);
+    return packet;
+}
+
+static size_t encode_data(uint8_t *out, const helio_pgm_packet *packet) {
+    const bool is_fragment = packet->options & HELIO_PGM_HAS_FRAGMENT;
+    const helio_pgm_session session = {packet->tsi, packet->destination_port};
+    memcpy(out + (is_fragment ? HELIO_PGM_FRAGMENT_HEADER : HELIO_PGM_DATA_HEADER), packet->tsdu,
+           packet->tsdu_bytes);
+    return helio_pgm_encode_data(out, &session, packet->sequence, packet->trail,
+                                 is_fragment ? &packet->fragment : NULL, packet->tsdu_bytes,
+                                 helio_checksum_part(packet->tsdu, packet->tsdu_bytes));
+}
+
+static size_t encode(uint8_t *out, const helio_pgm_packet *packet) {
+    const helio_pgm_session session = {packet->tsi, packet->destination_port};
+    const helio_pgm_spm spm = {packet->sequence, packet->trail, packet->lead,
+                               packet->options & HELIO_PGM_HAS_FIN};
+    uint32_t sequences[1 + HELIO_PGM_NAK_LIST_MAX] = {packet->sequence};
+    switch (packet->type) {
+    case HELIO_PGM_TYPE_SPM:
+        return helio_pgm_encode_spm(out, &session, &spm, &packet->path);
+    case HELIO_PGM_TYPE_ODATA:
+        return encode_data(out, packet);
+    case HELIO_PGM_TYPE_SPMR:
+        return helio_pgm_encode_spmr(out, &session);
+    default:
+        memcpy(sequences + 1, packet->list, packet->list_count * sizeof packet->list[0]);
+        return helio_pgm_encode_nak(out, &session, packet->type, sequences, 1 + packet->list_count,
+                                    &packet->source, &packet->group);
+    }
+}
+
+static void golden_packets_are_encoded_byte_for_byte(void) {
+    size_t exact = 0;
+    for (size_t i = 0; i < vector_count; i++) {
+        const vector *v = &vectors[i];
+        if (!v->is_exact)
+            continue;
+        uint8_t out[HELIO_PGM_CONTROL_MAX];
+        const helio_pgm_packet packet = decoded(v->name);
+        if (encode(out, &packet) != v->length || memcmp(out, v->bytes, v->length) != 0)
+            CHECK_FAIL("%s is encoded differently", v->name);
+        exact++;
+    }
+    CHECK_EQUAL(exact, 11);
+}
+
+static void golden_packets_are_understood(void) {
+    CHECK_EQUAL(vector_count, 23);
+    for (size_t i = 0; i < vector_count; i++) {
+        const helio_pgm_packet packet = decoded(vectors[i].name);
+        const bool is_captured = memcmp(packet.tsi.gsi, captured.tsi.gsi, HELIO_GSI_BYTES) == 0;
+        CHECK(is_captured || helio_tsi_equal(&packet.tsi, &built.tsi));
+        CHECK_EQUAL(packet.destination_port, 7500);
+    }
+    helio_pgm_packet packet = decoded("spm_fin");
+    CHECK_EQUAL(packet.type, HELIO_PGM_TYPE_SPM);
+    CHECK_EQUAL(packet.tsi.port, 57307);
+    CHECK_EQUAL(packet.sequence, 9);
+    CHECK_EQUAL(packet.lead, 0x12b);
+    CHECK_EQUAL(packet.options, HELIO_PGM_HAS_FIN);
+    const helio_address source = ip("10.77.0.1"), group = ip("239.192.7.7");
+    CHECK(helio_address_same_ip(&packet.path, &source));
+    packet = decoded("nak_list");
+    CHECK_EQUAL(packet.tsi.port, 57307);
+    CHECK_EQUAL(packet.sequence, 0x27);
+    CHECK_EQUAL(packet.list_count, 1);
+    CHECK_EQUAL(packet.list[0], 0x2a);
+    CHECK(helio_address_same_ip(&packet.source, &source));
+    CHECK(helio_address_same_ip(&packet.group, &group));
+    packet = decoded("spmr_of_peer");
+    CHECK_EQUAL(packet.tsi.port, 60075);
+    packet = decoded("odata");
+    CHECK_EQUAL(packet.tsdu_bytes, 0x68);
+    packet = decoded("odata_fragment");
+    CHECK_EQUAL(packet.fragment.first, 0xa0);
+    CHECK_EQUAL(packet.fragment.offset, 1400);
+    CHECK_EQUAL(packet.fragment.length, 2000);
+    CHECK_BYTES(packet.tsdu, "abcd", 4);
+    packet = decoded("spm_rst");
+    CHECK_EQUAL(packet.options, HELIO_PGM_HAS_RST);
+    packet = decoded("spm_join");
+    CHECK_EQUAL(packet.join, 100);
+    packet = decoded("nak_parity");
+    CHECK_EQUAL(packet.flags, HELIO_PGM_FLAG_PARITY);
+}
+
+static void addresses_of_ip_version_6_survive_both_ways(void) {
+    const helio_address source = ip("[fe80::1:2]"), group = ip("[ff3e::8000:1]");
+    const uint32_t sequences[] = {7, 9, 10};
+    uint8_t out[HELIO_PGM_CONTROL_MAX];
+    helio_pgm_packet packet;
+    size_t length =
+        helio_pgm_encode_nak(out, &built, HELIO_PGM_TYPE_NCF, sequences, 3, &source, &group);
+    CHECK_EQUAL(length, 16 + 44 + 4 + 12);
+    CHECK_EQUAL(helio_pgm_decode(out, length, &packet), HELIO_PGM_ACCEPTED);
+    CHECK(helio_address_same_ip(&packet.source, &source));
+    CHECK(helio_address_same_ip(&packet.group, &group));
+    CHECK_EQUAL(packet.list_count, 2);
+    length = helio_pgm_encode_spm(out, &built, &(helio_pgm_spm){1, 2, 3, false}, &source);
+    CHECK_EQUAL(length, 16 + 32);
+    CHECK_EQUAL(helio_pgm_decode(out, length, &packet), HELIO_PGM_ACCEPTED);
+    CHECK(helio_address_same_ip(&packet.path, &source));
+}
+
+static void a_full_nak_list_fits(void) {
+    uint32_t sequences[1 + HELIO_PGM_NAK_LIST_MAX];
+    for (uint32_t i = 0; i < 1 + HELIO_PGM_NAK_LIST_MAX; i++)
+        sequences[i] = 0xFFFFFFF0u + 2 * i; /* over the wrap */
+    const helio_address source = ip("[fe80::1]"), group = ip("[ff3e::1]");
+    uint8_t out[HELIO_PGM_CONTROL_MAX];
+    helio_pgm_packet packet;
+    const size_t length = helio_pgm_encode_nak(out, &built, HELIO_PGM_TYPE_NAK, sequences, 63, &source, &group);
+    CHECK_EQUAL(length, HELIO_PGM_CONTROL_MAX);
+    CHECK_EQUAL(helio_pgm_decode(out, length, &packet), HELIO_PGM_ACCEPTED);
+    CHECK_EQUAL(packet.list_count, HELIO_PGM_NAK_LIST_MAX);
+    CHECK_BYTES(packet.list, sequences + 1, sizeof packet.list);
+}
+
+static void a_repair_is_the_same_packet_with_type_and_trail_changed(void) {
+    for (int fragment = 0; fragment < 2; fragment++) {
+        helio_pgm_packet packet = decoded(fragment ? "odata_fragment" : "odata_wrap");
+        const uint32_t sum = helio_checksum_part(packet.tsdu, packet.tsdu_bytes);
+        uint8_t out[256];
+        const size_t length = encode_data(out, &packet);
+        for (uint32_t trail = 5; trail < 7; trail++) {
+            helio_pgm_make_repair(out, packet.sequence - trail, sum);
+            helio_pgm_packet repair;
+            CHECK_EQUAL(helio_pgm_decode(out, length, &repair), HELIO_PGM_ACCEPTED);
+            CHECK_EQUAL(repair.type, HELIO_PGM_TYPE_RDATA);
+            CHECK_EQUAL(repair.trail, packet.sequence - trail);
+            CHECK_EQUAL(repair.sequence, packet.sequence);
+            CHECK_BYTES(repair.tsdu, packet.tsdu, packet.tsdu_bytes);
+        }
+    }
+}
+
+/* ---- refusals ---- */
+
+/* Puts a right checksum into a changed packet, so that only the change is refused. */
+static helio_pgm_refusal refusal_of(uint8_t *bytes, size_t length) {
+    memset(bytes + 6, 0, 2);
+    const uint16_t sum = helio_checksum_finish(helio_checksum_part(bytes, length));
+    memcpy(bytes + 6, &sum, 2);
+    helio_pgm_packet packet;
+    return helio_pgm_decode(bytes, length, &packet);
+}
+
+/* A golden packet with bytes changed at one place. */
+static helio_pgm_refusal changed(const char *name, size_t at, const char *bytes, size_t count) {
+    vector v = *golden(name);
+    memcpy(v.bytes + at, bytes, count);
+    return refusal_of(v.bytes, v.length);
+}
+
+static void every_truncation_is_refused(void) {
+    for (size_t i = 0; i < vector_count; i++) {
+        for (size_t length = 0; length < vectors[i].length; length++) {
+            vector v = vectors[i];
+            uint8_t *exact = malloc(length ? length : 1); /* so that a sanitizer sees reading past the end */
+            memcpy(exact, v.bytes, length);
+            helio_pgm_packet packet;
+            const helio_pgm_refusal refusal =
+                length >= 16 ? refusal_of(exact, length) : helio_pgm_decode(exact, length, &packet);
+            free(exact);
+            if (refusal == HELIO_PGM_ACCEPTED)
+                CHECK_FAIL("%s is accepted with %zu bytes", v.name, length);
+        }
+    }
+}
+
+static void a_wrong_size_is_refused(void) {
+    vector v = *golden("spm_empty_window");
+    CHECK_EQUAL(refusal_of(v.bytes, v.length + 1), HELIO_PGM_BAD_SIZE);
+    CHECK_EQUAL(changed("odata_wrap", 14, "\0\5", 2), HELIO_PGM_BAD_SIZE);
+    CHECK_EQUAL(changed("odata_wrap", 14, "\0\3", 2), HELIO_PGM_BAD_SIZE);
+    CHECK_EQUAL(changed("odata_wrap", 14, "\xFF\xFF", 2), HELIO_PGM_BAD_SIZE);
+    CHECK_EQUAL(changed("nak", 14, "\0\4", 2), HELIO_PGM_BAD_SIZE);
+}
+
+static void a_wrong_version_or_type_is_refused(void) {
+    CHECK_EQUAL(changed("odata", 4, "\x44", 1), HELIO_PGM_BAD_VERSION);
+    CHECK_EQUAL(changed("odata", 4, "\x14", 1), HELIO_PGM_BAD_VERSION);
+    for (const char *type = "\x03\x06\x07\x0b\x0e\x0f"; *type; type++)
+        CHECK_EQUAL(changed("odata", 4, type, 1), HELIO_PGM_BAD_TYPE);
+}
+
+static void a_wrong_checksum_is_refused_and_data_without_one_too(void) {
+    helio_pgm_packet packet;
+    vector v = *golden("odata");
+    v.bytes[40] ^= 1;
+    CHECK_EQUAL(helio_pgm_decode(v.bytes, v.length, &packet), HELIO_PGM_BAD_CHECKSUM);
+    v = *golden("odata");
+    memset(v.bytes + 6, 0, 2);
+    CHECK_EQUAL(helio_pgm_decode(v.bytes, v.length, &packet), HELIO_PGM_BAD_CHECKSUM);
+    v = *golden("spmr");
+    memset(v.bytes + 6, 0, 2);
+    CHECK_EQUAL(helio_pgm_decode(v.bytes, v.length, &packet), HELIO_PGM_ACCEPTED);
+}
+
+static void a_wrong_address_family_is_refused(void) {
+    CHECK_EQUAL(changed("spm_empty_window", 28, "\0\0", 2), HELIO_PGM_BAD_ADDRESS);
+    CHECK_EQUAL(changed("spm_empty_window", 28, "\0\3", 2), HELIO_PGM_BAD_ADDRESS);
+    CHECK_EQUAL(changed("nak", 20, "\0\3", 2), HELIO_PGM_BAD_ADDRESS);
+    CHECK_EQUAL(changed("nak", 28, "\0\0", 2), HELIO_PGM_BAD_ADDRESS);
+    CHECK_EQUAL(changed("spm_empty_window", 28, "\0\2", 2), HELIO_PGM_BAD_SIZE);
+}
+
+static void a_broken_chain_of_options_is_refused(void) {
+    const size_t at = 36; /* of an SPM's or NAK's options */
+    CHECK_EQUAL(changed("spm_fin", at, "\x01", 1), HELIO_PGM_BAD_OPTIONS);      /* no OPT_LENGTH first */
+    CHECK_EQUAL(changed("spm_fin", at + 1, "\x05", 1), HELIO_PGM_BAD_OPTIONS);  /* its length */
+    CHECK_EQUAL(changed("spm_fin", at + 2, "\0\4", 2), HELIO_PGM_BAD_OPTIONS);  /* total: no option */
+    CHECK_EQUAL(changed("spm_fin", at + 2, "\0\7", 2), HELIO_PGM_BAD_OPTIONS);  /* total: cut */
+    CHECK_EQUAL(changed("spm_fin", at + 2, "\0\x0c", 2), HELIO_PGM_BAD_OPTIONS); /* total: past the end */
+    CHECK_EQUAL(changed("spm_fin", at + 4, "\x0e", 1), HELIO_PGM_BAD_OPTIONS);  /* no last option */
+    static const char lengths[] = {0, 1, 2, 3, 5, 8, 127};
+    for (size_t i = 0; i < sizeof lengths; i++)
+        CHECK_EQUAL(changed("spm_fin", at + 5, &lengths[i], 1), HELIO_PGM_BAD_OPTIONS);
+    CHECK_EQUAL(changed("spm_fin", at + 4, "\x80", 1), HELIO_PGM_BAD_OPTIONS); /* OPT_LENGTH again */
+    CHECK_EQUAL(changed("spm_fin", at + 4, "\x82", 1), HELIO_PGM_BAD_OPTIONS); /* a NAK list on an SPM */
+    CHECK_EQUAL(changed("spm_join", at + 5, "\x04", 1), HELIO_PGM_BAD_OPTIONS); /* too short for JOIN */
+}
+
+/* An SPM with `count` options of 4 bytes of the given type. */
+static helio_pgm_refusal with_options(uint8_t type, size_t count) {
+    vector v = *golden("spm_fin");
+    uint8_t *at = v.bytes + 36;
+    at[2] = 0;
+    at[3] = (uint8_t)(4 + 4 * count);
+    for (size_t i = 0; i < count; i++)
+        memcpy(at + 4 + 4 * i, (uint8_t[]){(uint8_t)(i + 1 == count ? type | 0x80 : type), 4, 0, 0}, 4);
+    return refusal_of(v.bytes, 36 + 4 + 4 * count);
+}
+
+static void at_most_sixteen_options_are_accepted(void) {
+    CHECK_EQUAL(with_options(HELIO_PGM_OPTION_INVALID, 16), HELIO_PGM_ACCEPTED);
+    CHECK_EQUAL(with_options(HELIO_PGM_OPTION_INVALID, 17), HELIO_PGM_BAD_OPTIONS);
+    CHECK_EQUAL(with_options(HELIO_PGM_OPTION_FIN, 2), HELIO_PGM_BAD_OPTIONS); /* said twice */
+    CHECK_EQUAL(with_options(0x60, 1), HELIO_PGM_ACCEPTED); /* unknown: skipped */
+}
+
+static void a_nak_list_must_ascend_and_hold_1_to_62(void) {
+    const helio_address source = ip("10.0.0.1"), group = ip("239.192.0.1");
+    uint32_t sequences[63];
+    for (uint32_t i = 0; i < 63; i++)
+        sequences[i] = i;
+    uint8_t out[512];
+    size_t length = helio_pgm_encode_nak(out, &built, HELIO_PGM_TYPE_NAK, sequences, 63, &source, &group);
+    CHECK_EQUAL(refusal_of(out, length), HELIO_PGM_ACCEPTED);
+    memset(out + length, 0, 4); /* one more */
+    out[length + 3] = 63;
+    out[39] += 4;
+    out[41] += 4;
+    CHECK_EQUAL(refusal_of(out, length + 4), HELIO_PGM_BAD_OPTIONS);
+    CHECK_EQUAL(changed("nak_list", 44, "\0\0\0\x27", 4), HELIO_PGM_BAD_OPTIONS);
+    CHECK_EQUAL(changed("nak_list", 44, "\0\0\0\x26", 4), HELIO_PGM_BAD_OPTIONS);
+}
+
+static void an_impossible_fragment_is_refused(void) {
+    const size_t at = 28 + 4; /* first sequence, offset, length */
+    CHECK_EQUAL(changed("odata_fragment", at, "\0\0\0\xa2", 4), HELIO_PGM_BAD_OPTIONS);
+    CHECK_EQUAL(changed("odata_fragment", at + 8, "\0\0\0\0", 4), HELIO_PGM_BAD_OPTIONS);
+    CHECK_EQUAL(changed("odata_fragment", at + 8, "\0\0\5\x78", 4), HELIO_PGM_BAD_OPTIONS);
+    CHECK_EQUAL(changed("odata_fragment", at + 4, "\0\0\x07\xd1", 4), HELIO_PGM_BAD_OPTIONS);
+    CHECK_EQUAL(changed("odata_fragment", at + 4, "\0\0\x07\xcd", 4), HELIO_PGM_BAD_OPTIONS);
+    CHECK_EQUAL(changed("odata_fragment", at + 8, "\xff\xff\xff\xff", 4), HELIO_PGM_ACCEPTED);
+}
+
+static void no_bytes_whatever_break_the_decoder(void) {
+    helio_random random;
+    helio_random_init(&random, 42);
+    size_t accepted = 0;
+    for (int i = 0; i < 200000; i++) {
+        vector v = vectors[helio_random_below(&random, vector_count)];
+        if (i % 2) {
+            v.length = helio_random_below(&random, sizeof v.bytes);
+            for (size_t k = 0; k < v.length; k++)
+                v.bytes[k] = (uint8_t)helio_random_next(&random);
+            if (v.length > 4)
+                v.bytes[4] &= 0x0F;
+        } else {
+            for (int changes = 1 + (int)helio_random_below(&random, 4); changes > 0; changes--)
+                v.bytes[4 + helio_random_below(&random, v.length - 4)] = (uint8_t)helio_random_next(&random);
+            if (helio_random_below(&random, 4) == 0)
+                v.length = helio_random_below(&random, v.length + 1);
+        }
+        uint8_t *exact = malloc(v.length + 1);
+        memcpy(exact, v.bytes, v.length);
+        helio_pgm_packet packet;
+        const helio_pgm_refusal refusal = v.length >= 16 ? refusal_of(exact, v.length)
+                                                         : helio_pgm_decode(exact, v.length, &packet);
+        free(exact);
+        CHECK(refusal <= HELIO_PGM_BAD_ADDRESS);
+        accepted += refusal == HELIO_PGM_ACCEPTED;
+    }
+    CHECK(accepted > 1000);
+}
+
+/* ---- checksum ---- */
+
+static uint16_t plain_checksum(const uint8_t *data, size_t length) {
+    uint32_t sum = 0;
+    for (size_t i = 0; i < length; i++)
+        sum += i % 2 ? data[i] : (uint32_t)data[i] << 8;
+    while (sum >> 16)
+        sum = (sum & 0xFFFF) + (sum >> 16);
+    return (uint16_t)sum;
+}
+
+static void the_fast_checksum_is_the_plain_one_in_any_parts(void) {
+    helio_random random;
+    helio_random_init(&random, 1);
+    uint8_t data[2000];
+    for (size_t i = 0; i < sizeof data; i++)
+        data[i] = helio_random_below(&random, 3) ? (uint8_t)helio_random_next(&random) : 0xFF;
+    for (int i = 0; i < 3000; i++) {
+        const size_t start = helio_random_below(&random, 8);
+        const size_t length = helio_random_below(&random, sizeof data - start);
+        const size_t cut = helio_random_below(&random, length / 2 + 1) * 2;
+        const uint32_t part = helio_checksum_add(helio_checksum_part(data + start, cut),
+                                                 helio_checksum_part(data + start + cut, length - cut));
+        const uint16_t folded = helio_checksum_fold(part);
+        uint8_t big_endian[2];
+        memcpy(big_endian, &folded, 2);
+        CHECK_EQUAL(big_endian[0] << 8 | big_endian[1], plain_checksum(data + start, length));
+    }
+}
+
+int main(void) {
+    read_golden();
+    RUN(golden_packets_are_understood);
+    RUN(golden_packets_are_encoded_byte_for_byte);
+    RUN(addresses_of_ip_version_6_survive_both_ways);
+    RUN(a_full_nak_list_fits);
+    RUN(a_repair_is_the_same_packet_with_type_and_trail_changed);
+    RUN(every_truncation_is_refused);
+    RUN(a_wrong_size_is_refused);
+    RUN(a_wrong_version_or_type_is_refused);
+    RUN(a_wrong_checksum_is_refused_and_data_without_one_too);
+    RUN(a_wrong_address_family_is_refused);
+    RUN(a_broken_chain_of_options_is_refused);
+    RUN(at_most_sixteen_options_are_accepted);
+    RUN(a_nak_list_must_ascend_and_hold_1_to_62);
+    RUN(an_impossible_fragment_is_refused);
+    RUN(no_bytes_whatever_break_the_decoder);
+    RUN(the_fast_checksum_is_the_plain_one_in_any_parts);
+    return check_result();
+}
