@@ -74,9 +74,13 @@ def _percent(ratio: float) -> str:
     return f"{ratio * 100:.1f} %" if ratio < 0.995 else f"{ratio * 100:.0f} %"
 
 
+def _messages(count: int) -> str:
+    return f"{count} message" if count == 1 else f"{count} messages"
+
+
 def _behind(evidence: Evidence) -> str:
     seconds = f" ({evidence.lag_seconds:.1f} s)" if evidence.lag_seconds else ""
-    return f"{evidence.lag_messages} messages{seconds} behind"
+    return f"{_messages(evidence.lag_messages)}{seconds} behind"
 
 
 def _queue(evidence: Evidence) -> str:
@@ -86,7 +90,7 @@ def _queue(evidence: Evidence) -> str:
 
 
 def _losses(evidence: Evidence) -> str:
-    return f"lost {evidence.lost} messages for good" if evidence.lost else ""
+    return f"lost {_messages(evidence.lost)} for good" if evidence.lost else ""
 
 
 def _repairs(evidence: Evidence) -> str:

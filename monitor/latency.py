@@ -38,7 +38,8 @@ __all__ = [
 ]
 
 _RANK_SLACK = 1e-9
-"""0.99 * 100 is 99.00000000000001 in binary; a rank is not raised by such dust."""
+_RANK_SLACK_RELATIVE = 2.3e-16
+"""0.99 * 100 is 99.00000000000001 in binary; a rank is not raised by such dust.  As in the C kernel of the history."""
 
 Bounds = npt.NDArray[np.uint64]
 
@@ -125,7 +126,7 @@ def _rank(fraction: float, total: int) -> int:
     if not 0.0 <= fraction <= 1.0:
         raise ValueError(f"a percentile is asked for as a fraction from 0 to 1, not {fraction}")
     product = fraction * total
-    return min(total, max(1, math.ceil(product - product * _RANK_SLACK)))
+    return min(total, max(1, math.ceil(product - _RANK_SLACK - product * _RANK_SLACK_RELATIVE)))
 
 
 def percentile(histogram: Histogram, fraction: float) -> int:

@@ -104,8 +104,9 @@ def _started(builder: SparkSession.Builder, master: str, log: Path) -> SparkSess
                 return session
         except Exception as error:
             file.seek(0)
-            told = file.read().decode("utf-8", "replace").strip().splitlines()
-            reason = next((line for line in reversed(told) if "rror" in line or "xception" in line), str(error))
+            told = file.read().decode("utf-8", "replace").splitlines()
+            told = [line for line in told if re.search("error|exception", line, re.IGNORECASE)]
+            reason = told[-1] if told else str(error).partition("\n")[0]
             raise UserError(f"Spark did not start on master {master!r}: {reason.strip()[:300]}") from error
 
 

@@ -20,7 +20,8 @@ static uint8_t *open_packet(void *context, bool is_fragment) {
     return packets[packet_count].tsdu;
 }
 
-static void close_packet(void *context, size_t bytes, helio_pgm_fragment *fragment, helio_clock clock) {
+static void close_packet(void *context, size_t bytes, helio_pgm_fragment *fragment,
+                         helio_clock clock) {
     (void)context;
     (void)clock;
     CHECK(bytes > 0 && bytes <= (fragment ? TSDU - 20 : TSDU));
@@ -45,12 +46,14 @@ static void begin(void) {
     memset(counts, 0, sizeof counts);
     for (uint64_t i = 0; i < 2; i++)
         topics[i] = (helio_topic_position){.id = 100 + i, .stats = &counts[i]};
-    helio_batcher_init(&batcher, (helio_packet_door){NULL, open_packet, close_packet}, TSDU, &instance);
+    helio_batcher_init(&batcher, (helio_packet_door){NULL, open_packet, close_packet}, TSDU,
+                       &instance);
 }
 
 static helio_tsdu_header header_of(size_t packet) {
     helio_tsdu_header header;
-    CHECK_EQUAL(helio_tsdu_decode(packets[packet].tsdu, packets[packet].bytes, &header), HELIO_TSDU_OURS);
+    CHECK_EQUAL(helio_tsdu_decode(packets[packet].tsdu, packets[packet].bytes, &header),
+                HELIO_TSDU_OURS);
     return header;
 }
 

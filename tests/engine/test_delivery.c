@@ -16,15 +16,18 @@ static const helio_tsi tsi = {{1, 2, 3, 4, 5, 6}, 7};
 typedef struct journal {
     char text[4096];
     size_t room; /* messages it takes before it is full */
+    helio_stats_object *object;
     helio_receiver_stats *stats;
     helio_message last;
     char last_body[64];
 } journal;
 
-static void on_stream(void *context, uint32_t stream, const helio_tsi *of, helio_stats_object *object) {
+static void on_stream(void *context, uint32_t stream, const helio_tsi *of,
+                      helio_stats_object *object) {
     journal *j = context;
     CHECK_EQUAL(stream, 0);
     CHECK(helio_tsi_equal(of, &tsi));
+    j->object = object;
     j->stats = object->record;
 }
 
@@ -33,7 +36,8 @@ static size_t on_messages(void *context, const helio_message *messages, size_t c
     const size_t taken = count < j->room ? count : j->room;
     for (size_t i = 0; i < taken; i++) {
         const size_t used = strlen(j->text);
-        snprintf(j->text + used, sizeof j->text - used, "%s%d", used ? " " : "", (int)messages[i].number);
+        snprintf(j->text + used, sizeof j->text - used, "%s%d", used ? " " : "",
+                 (int)messages[i].number);
         j->last = messages[i];
         snprintf(j->last_body, sizeof j->last_body, "%.*s", (int)messages[i].length,
                  (const char *)messages[i].data);
@@ -129,7 +133,9 @@ static helio_delivery_result pass_fragments(const char *topic, uint64_t number, 
     const uint32_t first = (uint32_t)sequence + 1;
     helio_delivery_result result = HELIO_DELIVERY_TAKEN;
     for (uint32_t offset = 0; offset < bytes;) {
-        const uint32_t part = offset == 0 ? 44 : bytes - offset < 20 ? (uint32_t)(bytes - offset) : 20;
+        const uint32_t part = offset == 0           ? 44
+                              : bytes - offset < 20 ? (uint32_t)(bytes - offset)
+                                                    : 20;
         sequence++;
         if (skip & 1) {
             helio_delivery_on_packets_lost(&delivery, now);
@@ -366,7 +372,9 @@ static void without_its_first_fragment_a_message_is_lost_with_the_next_number(vo
 static void fragments_that_contradict_each_other_are_damaged(void) {
     static const helio_pgm_fragment second[] = {
         {101, 60, 200}, /* overlaps or leaves a hole */
-        {101, 10, 200}, {101, 44, 201}, {100, 44, 200},
+        {101, 10, 200},
+        {101, 44, 201},
+        {100, 44, 200},
     };
     for (size_t i = 0; i < 4; i++) {
         journal j;
@@ -375,7 +383,8 @@ static void fragments_that_contradict_each_other_are_damaged(void) {
         follow(true);
         make_batch("t", 0, 1);
         sequence = 101;
-        helio_rxw_packet packet = {.tsdu = tsdu, .bytes = 44, .is_fragment = true, .fragment = {101, 0, 200}};
+        helio_rxw_packet packet = {
+            .tsdu = tsdu, .bytes = 44, .is_fragment = true, .fragment = {101, 0, 200}};
         CHECK_EQUAL(helio_delivery_pass(&delivery, 101, &packet, now), HELIO_DELIVERY_TAKEN);
         packet.fragment = second[i];
         CHECK_EQUAL(helio_delivery_pass(&delivery, 102, &packet, now), HELIO_DELIVERY_DAMAGED);
@@ -391,8 +400,9 @@ static void a_declared_length_takes_no_memory_before_its_data(void) {
     CHECK_EQUAL(helio_reassembly_add(&reassembly, &(helio_pgm_fragment){1, 0, 1 << 30}, data, 1000),
                 HELIO_REASSEMBLY_MORE);
     CHECK(reassembly.capacity <= 65536);
-    CHECK_EQUAL(helio_reassembly_add(&reassembly, &(helio_pgm_fragment){2, 0, (1 << 30) + 1}, data, 1000),
-                HELIO_REASSEMBLY_DAMAGED); /* longer than any message may be */
+    CHECK_EQUAL(
+        helio_reassembly_add(&reassembly, &(helio_pgm_fragment){2, 0, (1 << 30) + 1}, data, 1000),
+        HELIO_REASSEMBLY_DAMAGED); /* longer than any message may be */
     helio_reassembly_fini(&reassembly);
 }
 
@@ -404,7 +414,8 @@ static void a_full_sink_does_not_lose_a_message_of_fragments(void) {
     j.room = 0;
     CHECK_EQUAL(pass_fragments("t", 0, 0), HELIO_DELIVERY_FULL);
     j.room = 5;
-    helio_rxw_packet last = {.tsdu = tsdu, .bytes = 18, .is_fragment = true, .fragment = {101, 84, 102}};
+    helio_rxw_packet last = {
+        .tsdu = tsdu, .bytes = 18, .is_fragment = true, .fragment = {101, 84, 102}};
     CHECK_EQUAL(helio_delivery_pass(&delivery, sequence, &last, now), HELIO_DELIVERY_TAKEN);
     check_text(&j, "0");
     end();
@@ -426,14 +437,17 @@ static void latency_is_recorded_per_message_and_never_negative(void) {
     subscribe(&j, "t");
     follow(true);
     pass("t", 0, 3);
-    helio_delivery_topic *topic = helio_map_get(&delivery.topics, shared.first->id);
-    CHECK(topic != NULL);
+    const helio_hdr *total = j.object->histogram[HELIO_RECEIVER_TOTAL_LATENCY];
+    const helio_hdr *order = j.object->histogram[HELIO_RECEIVER_ORDER_LATENCY];
+    CHECK_EQUAL(helio_cell(&total->counts[helio_hdr_index(9000 - 8000)]), 3);
+    CHECK_EQUAL(helio_cell(&order->counts[helio_hdr_index(7000 - 6500)]), 3);
     CHECK_EQUAL(helio_cell(&j.stats->latency_invalid_samples), 0);
     sequence++;
     const size_t bytes = make_batch("t", 3, 2);
     tsdu[24] = 0x7F; /* submitted in the far future */
     pass_tsdu(bytes);
     CHECK_EQUAL(helio_cell(&j.stats->latency_invalid_samples), 2);
+    CHECK_EQUAL(helio_cell(&total->negative), 0);
     end();
 }
 

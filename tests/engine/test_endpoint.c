@@ -19,7 +19,8 @@ static void is_at(size_t i, const char *expected) {
 }
 
 static void a_group_has_a_port_and_options(void) {
-    CHECK_EQUAL(helio_endpoint_parse("rmm://239.192.1.2:7500?ttl=2&interface=127.0.0.1", &endpoint), 0);
+    CHECK_EQUAL(helio_endpoint_parse("rmm://239.192.1.2:7500?ttl=2&interface=127.0.0.1", &endpoint),
+                0);
     CHECK(endpoint.multicast);
     CHECK_EQUAL(endpoint.addresses_count, 1);
     is_at(0, "239.192.1.2:7500");
@@ -28,7 +29,9 @@ static void a_group_has_a_port_and_options(void) {
 }
 
 static void unicast_has_any_number_of_hosts(void) {
-    CHECK_EQUAL(helio_endpoint_parse("rmm+unicast://127.0.0.1:1,localhost:65535,10.1.2.3:99", &endpoint), 0);
+    CHECK_EQUAL(
+        helio_endpoint_parse("rmm+unicast://127.0.0.1:1,localhost:65535,10.1.2.3:99", &endpoint),
+        0);
     CHECK(!endpoint.multicast);
     CHECK_EQUAL(endpoint.addresses_count, 3);
     is_at(0, "127.0.0.1:1");

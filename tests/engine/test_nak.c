@@ -23,9 +23,13 @@ static helio_nak_config config(void) {
     };
 }
 
-static void begin_with(helio_nak_config c) { CHECK_EQUAL(helio_nak_init(&nak, 256, &c, 1), 0); }
+static void begin_with(helio_nak_config c) {
+    CHECK_EQUAL(helio_nak_init(&nak, 256, &c, 1), 0);
+}
 
-static void begin(void) { begin_with(config()); }
+static void begin(void) {
+    begin_with(config());
+}
 
 /* Polls at the next deadline and returns that moment. */
 static int64_t next(void) {
@@ -171,7 +175,7 @@ static void anothers_confirmed_request_spares_ours(void) {
     helio_nak_miss(&nak, S, 2, 0);
     CHECK(helio_nak_on_ncf(&nak, S, 0)); /* still in grace */
     helio_nak_on_newest(&nak, S + 5, 0);
-    CHECK(helio_nak_on_ncf(&nak, S + 1, 0)); /* backing off */
+    CHECK(helio_nak_on_ncf(&nak, S + 1, 0));  /* backing off */
     CHECK(!helio_nak_on_ncf(&nak, S + 7, 0)); /* not missing here */
     CHECK_EQUAL(helio_nak_state_of(&nak, S), HELIO_NAK_WAIT_DATA);
     CHECK(helio_nak_next_deadline_ns(&nak) >= 5 * MS);
@@ -250,7 +254,8 @@ static void the_machine_follows_any_order_of_events(void) {
             helio_nak_on_foreign_nak(&nak, some, now_ns);
             break;
         case 4:
-            CHECK_EQUAL(helio_nak_remove(&nak, some).was_missing, some <= lead && is_missing[some & 255]);
+            CHECK_EQUAL(helio_nak_remove(&nak, some).was_missing,
+                        some <= lead && is_missing[some & 255]);
             if (some <= lead && is_missing[some & 255]) {
                 is_missing[some & 255] = false;
                 missing--;

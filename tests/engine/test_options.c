@@ -33,7 +33,8 @@ static void what_is_not_given_has_its_default(void) {
 }
 
 static void numbers_choices_and_texts_are_read(void) {
-    CHECK_EQUAL(read_for(HELIO_ON_INSTANCE, "mode=poll&idle=spin&cpu=-1&name=a%20b%26c&level=3"), 0);
+    CHECK_EQUAL(read_for(HELIO_ON_INSTANCE, "mode=poll&idle=spin&cpu=-1&name=a%20b%26c&level=3"),
+                0);
     CHECK_EQUAL(helio_options_integer(&options, HELIO_OPTION_ID_MODE), HELIO_MODE_POLL);
     CHECK_EQUAL(helio_options_integer(&options, HELIO_OPTION_ID_IDLE), HELIO_IDLE_SPIN);
     CHECK_EQUAL(helio_options_integer(&options, HELIO_OPTION_ID_CPU), -1);
@@ -52,7 +53,8 @@ static void a_later_value_wins_and_empty_pairs_are_skipped(void) {
 
 static void a_refusal_names_option_range_and_value(void) {
     refused(HELIO_ON_TRANSMITTER, "ttl=256", "option ttl is from 0 to 255; 256 is outside");
-    refused(HELIO_ON_TRANSMITTER, "ttl=many", "option ttl is a whole number from 0 to 255, not \"many\"");
+    refused(HELIO_ON_TRANSMITTER, "ttl=many",
+            "option ttl is a whole number from 0 to 255, not \"many\"");
     refused(HELIO_ON_TRANSMITTER, "ttl=1.5", "whole number");
     refused(HELIO_ON_TRANSMITTER, "ttl=", "not \"\"");
     refused(HELIO_ON_TRANSMITTER, "linger=nan", "option linger is a number");
@@ -63,7 +65,8 @@ static void a_refusal_names_option_range_and_value(void) {
 }
 
 static void a_misspelt_name_is_answered_with_the_near_one(void) {
-    refused(HELIO_ON_TRANSMITTER, "send_windw=64", "a transmitter has no option send_windw; did you mean send_window?");
+    refused(HELIO_ON_TRANSMITTER, "send_windw=64",
+            "a transmitter has no option send_windw; did you mean send_window?");
     refused(HELIO_ON_TRANSMITTER, "colour=red", "a transmitter has no option colour");
     CHECK(!strstr(helio_error_sentence(), "did you mean"));
 }
@@ -94,12 +97,17 @@ static void broken_texts_are_refused(void) {
 static void options_are_compared_but_for_one(void) {
     helio_options other;
     CHECK_EQUAL(helio_options_init(&other), 0);
-    CHECK_EQUAL(helio_options_read(&other, "submit_queue=65536&interface=127.0.0.1", HELIO_ON_TRANSMITTER, 0), 0);
+    CHECK_EQUAL(helio_options_read(&other, "submit_queue=65536&interface=127.0.0.1",
+                                   HELIO_ON_TRANSMITTER, 0),
+                0);
     CHECK_EQUAL(read_for(HELIO_ON_TRANSMITTER, "interface=127.0.0.1"), 0);
-    const bool alike = helio_options_equal(&options, &other, HELIO_ON_TRANSMITTER, HELIO_OPTION_ID_SUBMIT_QUEUE);
-    const bool same = helio_options_equal(&options, &other, HELIO_ON_TRANSMITTER, HELIO_OPTION_ID_TTL);
+    const bool alike =
+        helio_options_equal(&options, &other, HELIO_ON_TRANSMITTER, HELIO_OPTION_ID_SUBMIT_QUEUE);
+    const bool same =
+        helio_options_equal(&options, &other, HELIO_ON_TRANSMITTER, HELIO_OPTION_ID_TTL);
     CHECK_EQUAL(read_for(HELIO_ON_TRANSMITTER, "interface=127.0.0.2"), 0);
-    const bool elsewhere = helio_options_equal(&options, &other, HELIO_ON_TRANSMITTER, HELIO_OPTION_ID_SUBMIT_QUEUE);
+    const bool elsewhere =
+        helio_options_equal(&options, &other, HELIO_ON_TRANSMITTER, HELIO_OPTION_ID_SUBMIT_QUEUE);
     helio_options_fini(&other);
     CHECK(alike);
     CHECK(!same);

@@ -17,7 +17,9 @@ typedef struct vector {
 static vector vectors[40];
 static size_t vector_count;
 
-static int hex_digit(char c) { return isdigit((unsigned char)c) ? c - '0' : c - 'a' + 10; }
+static int hex_digit(char c) {
+    return isdigit((unsigned char)c) ? c - '0' : c - 'a' + 10;
+}
 
 static void read_line(const char *line) {
     vector *v = &vectors[vector_count];
@@ -192,7 +194,8 @@ static void a_full_nak_list_fits(void) {
     const helio_address source = ip("[fe80::1]"), group = ip("[ff3e::1]");
     uint8_t out[HELIO_PGM_CONTROL_MAX];
     helio_pgm_packet packet;
-    const size_t length = helio_pgm_encode_nak(out, &built, HELIO_PGM_TYPE_NAK, sequences, 63, &source, &group);
+    const size_t length =
+        helio_pgm_encode_nak(out, &built, HELIO_PGM_TYPE_NAK, sequences, 63, &source, &group);
     CHECK_EQUAL(length, HELIO_PGM_CONTROL_MAX);
     CHECK_EQUAL(helio_pgm_decode(out, length, &packet), HELIO_PGM_ACCEPTED);
     CHECK_EQUAL(packet.list_count, HELIO_PGM_NAK_LIST_MAX);
@@ -239,7 +242,8 @@ static void every_truncation_is_refused(void) {
     for (size_t i = 0; i < vector_count; i++) {
         for (size_t length = 0; length < vectors[i].length; length++) {
             vector v = vectors[i];
-            uint8_t *exact = malloc(length ? length : 1); /* so that a sanitizer sees reading past the end */
+            uint8_t *exact =
+                malloc(length ? length : 1); /* so that a sanitizer sees reading past the end */
             memcpy(exact, v.bytes, length);
             helio_pgm_packet packet;
             const helio_pgm_refusal refusal =
@@ -290,18 +294,23 @@ static void a_wrong_address_family_is_refused(void) {
 
 static void a_broken_chain_of_options_is_refused(void) {
     const size_t at = 36; /* of an SPM's or NAK's options */
-    CHECK_EQUAL(changed("spm_fin", at, "\x01", 1), HELIO_PGM_BAD_OPTIONS);      /* no OPT_LENGTH first */
-    CHECK_EQUAL(changed("spm_fin", at + 1, "\x05", 1), HELIO_PGM_BAD_OPTIONS);  /* its length */
-    CHECK_EQUAL(changed("spm_fin", at + 2, "\0\4", 2), HELIO_PGM_BAD_OPTIONS);  /* total: no option */
-    CHECK_EQUAL(changed("spm_fin", at + 2, "\0\7", 2), HELIO_PGM_BAD_OPTIONS);  /* total: cut */
-    CHECK_EQUAL(changed("spm_fin", at + 2, "\0\x0c", 2), HELIO_PGM_BAD_OPTIONS); /* total: past the end */
-    CHECK_EQUAL(changed("spm_fin", at + 4, "\x0e", 1), HELIO_PGM_BAD_OPTIONS);  /* no last option */
+    CHECK_EQUAL(changed("spm_fin", at, "\x01", 1), HELIO_PGM_BAD_OPTIONS); /* no OPT_LENGTH first */
+    CHECK_EQUAL(changed("spm_fin", at + 1, "\x05", 1), HELIO_PGM_BAD_OPTIONS); /* its length */
+    CHECK_EQUAL(changed("spm_fin", at + 2, "\0\4", 2),
+                HELIO_PGM_BAD_OPTIONS); /* total: no option */
+    CHECK_EQUAL(changed("spm_fin", at + 2, "\0\7", 2), HELIO_PGM_BAD_OPTIONS); /* total: cut */
+    CHECK_EQUAL(changed("spm_fin", at + 2, "\0\x0c", 2),
+                HELIO_PGM_BAD_OPTIONS); /* total: past the end */
+    CHECK_EQUAL(changed("spm_fin", at + 4, "\x0e", 1), HELIO_PGM_BAD_OPTIONS); /* no last option */
     static const char lengths[] = {0, 1, 2, 3, 5, 8, 127};
     for (size_t i = 0; i < sizeof lengths; i++)
         CHECK_EQUAL(changed("spm_fin", at + 5, &lengths[i], 1), HELIO_PGM_BAD_OPTIONS);
-    CHECK_EQUAL(changed("spm_fin", at + 4, "\x80", 1), HELIO_PGM_BAD_OPTIONS); /* OPT_LENGTH again */
-    CHECK_EQUAL(changed("spm_fin", at + 4, "\x82", 1), HELIO_PGM_BAD_OPTIONS); /* a NAK list on an SPM */
-    CHECK_EQUAL(changed("spm_join", at + 5, "\x04", 1), HELIO_PGM_BAD_OPTIONS); /* too short for JOIN */
+    CHECK_EQUAL(changed("spm_fin", at + 4, "\x80", 1),
+                HELIO_PGM_BAD_OPTIONS); /* OPT_LENGTH again */
+    CHECK_EQUAL(changed("spm_fin", at + 4, "\x82", 1),
+                HELIO_PGM_BAD_OPTIONS); /* a NAK list on an SPM */
+    CHECK_EQUAL(changed("spm_join", at + 5, "\x04", 1),
+                HELIO_PGM_BAD_OPTIONS); /* too short for JOIN */
 }
 
 /* An SPM with `count` options of 4 bytes of the given type. */
@@ -311,7 +320,8 @@ static helio_pgm_refusal with_options(uint8_t type, size_t count) {
     at[2] = 0;
     at[3] = (uint8_t)(4 + 4 * count);
     for (size_t i = 0; i < count; i++)
-        memcpy(at + 4 + 4 * i, (uint8_t[]){(uint8_t)(i + 1 == count ? type | 0x80 : type), 4, 0, 0}, 4);
+        memcpy(at + 4 + 4 * i, (uint8_t[]){(uint8_t)(i + 1 == count ? type | 0x80 : type), 4, 0, 0},
+               4);
     return refusal_of(v.bytes, 36 + 4 + 4 * count);
 }
 
@@ -328,7 +338,8 @@ static void a_nak_list_must_ascend_and_hold_1_to_62(void) {
     for (uint32_t i = 0; i < 63; i++)
         sequences[i] = i;
     uint8_t out[512];
-    size_t length = helio_pgm_encode_nak(out, &built, HELIO_PGM_TYPE_NAK, sequences, 63, &source, &group);
+    size_t length =
+        helio_pgm_encode_nak(out, &built, HELIO_PGM_TYPE_NAK, sequences, 63, &source, &group);
     CHECK_EQUAL(refusal_of(out, length), HELIO_PGM_ACCEPTED);
     memset(out + length, 0, 4); /* one more */
     out[length + 3] = 63;
@@ -363,15 +374,17 @@ static void no_bytes_whatever_break_the_decoder(void) {
                 v.bytes[4] &= 0x0F;
         } else {
             for (int changes = 1 + (int)helio_random_below(&random, 4); changes > 0; changes--)
-                v.bytes[4 + helio_random_below(&random, v.length - 4)] = (uint8_t)helio_random_next(&random);
+                v.bytes[4 + helio_random_below(&random, v.length - 4)] =
+                    (uint8_t)helio_random_next(&random);
             if (helio_random_below(&random, 4) == 0)
                 v.length = helio_random_below(&random, v.length + 1);
         }
         uint8_t *exact = malloc(v.length + 1);
         memcpy(exact, v.bytes, v.length);
         helio_pgm_packet packet;
-        const helio_pgm_refusal refusal = v.length >= 16 ? refusal_of(exact, v.length)
-                                                         : helio_pgm_decode(exact, v.length, &packet);
+        const helio_pgm_refusal refusal = v.length >= 16
+                                              ? refusal_of(exact, v.length)
+                                              : helio_pgm_decode(exact, v.length, &packet);
         free(exact);
         CHECK(refusal <= HELIO_PGM_BAD_ADDRESS);
         accepted += refusal == HELIO_PGM_ACCEPTED;
@@ -400,8 +413,9 @@ static void the_fast_checksum_is_the_plain_one_in_any_parts(void) {
         const size_t start = helio_random_below(&random, 8);
         const size_t length = helio_random_below(&random, sizeof data - start);
         const size_t cut = helio_random_below(&random, length / 2 + 1) * 2;
-        const uint32_t part = helio_checksum_add(helio_checksum_part(data + start, cut),
-                                                 helio_checksum_part(data + start + cut, length - cut));
+        const uint32_t part =
+            helio_checksum_add(helio_checksum_part(data + start, cut),
+                               helio_checksum_part(data + start + cut, length - cut));
         const uint16_t folded = helio_checksum_fold(part);
         uint8_t big_endian[2];
         memcpy(big_endian, &folded, 2);

@@ -1,4 +1,5 @@
-/* The queues between the application and the engine: order, bounds, long messages, and two threads at once. */
+/* The queues between the application and the engine: order, bounds, long messages, and two threads
+ * at once. */
 #include "check.h"
 
 #include <pthread.h>
@@ -96,7 +97,8 @@ static void a_message_longer_than_the_queue_passes_alone(void) {
     memset(body, 7, length);
     CHECK_EQUAL(helio_submit_queue_push(&queue, body, length, 1), 0);
     CHECK_EQUAL(helio_submit_queue_push(&queue, body, length, 2), HELIO_ERR_WOULD_BLOCK);
-    CHECK_EQUAL(helio_submit_queue_push(&queue, body, 10, 3), 0); /* short ones still fit behind it */
+    CHECK_EQUAL(helio_submit_queue_push(&queue, body, 10, 3),
+                0); /* short ones still fit behind it */
     helio_submitted message;
     CHECK(helio_submit_queue_peek(&queue, &message));
     CHECK_EQUAL(message.length, length);
@@ -174,7 +176,8 @@ static void each_producers_messages_stay_in_order(void) {
 
 /* ---- receive queue ---- */
 
-static bool push(helio_receive_queue *queue, helio_passage *passage, uint64_t number, const void *data, size_t length) {
+static bool push(helio_receive_queue *queue, helio_passage *passage, uint64_t number,
+                 const void *data, size_t length) {
     const helio_message message = {.data = data, .length = length, .number = number};
     return helio_receive_queue_push(queue, &message, passage);
 }

@@ -17,7 +17,9 @@ static helio_address peer(int number) {
     return address;
 }
 
-static helio_clock at(int64_t ns) { return (helio_clock){ns, 1000000 + ns}; }
+static helio_clock at(int64_t ns) {
+    return (helio_clock){ns, 1000000 + ns};
+}
 
 static void begin(uint32_t max_peers) {
     const helio_stats_config config = {.name = "test", .bytes = 1 << 20, .wall_ns = 1};

@@ -1,4 +1,5 @@
-/* The whole engine through its public API, over loopback: both modes, with and without loss, and what is left behind. */
+/* The whole engine through its public API, over loopback: both modes, with and without loss, and
+ * what is left behind. */
 #include "check.h"
 
 #include <dirent.h>
@@ -45,7 +46,8 @@ static helio_instance *instance_of(const char *mode, const char *more) {
     return instance;
 }
 
-static helio_transmitter *transmitter_of(helio_instance *instance, const char *endpoint, const char *topic) {
+static helio_transmitter *transmitter_of(helio_instance *instance, const char *endpoint,
+                                         const char *topic) {
     helio_transmitter *transmitter = NULL;
     if (helio_transmitter_create(instance, endpoint, topic, "linger=0.05", &transmitter) < 0) {
         CHECK_FAIL("%s", helio_error_text());
@@ -53,7 +55,8 @@ static helio_transmitter *transmitter_of(helio_instance *instance, const char *e
     return transmitter;
 }
 
-static helio_receiver *receiver_of(helio_instance *instance, const char *endpoint, const char *topic, const char *options,
+static helio_receiver *receiver_of(helio_instance *instance, const char *endpoint,
+                                   const char *topic, const char *options,
                                    const helio_listener *listener) {
     helio_receiver *receiver = NULL;
     if (helio_receiver_create(instance, endpoint, topic, options, listener, &receiver) < 0) {
@@ -63,7 +66,8 @@ static helio_receiver *receiver_of(helio_instance *instance, const char *endpoin
 }
 
 /* Receives and checks until `*next` reaches `until`; false when nothing came for five seconds. */
-static int receive_some(helio_receiver *receiver, uint64_t *next, size_t length, int64_t timeout_ns) {
+static int receive_some(helio_receiver *receiver, uint64_t *next, size_t length,
+                        int64_t timeout_ns) {
     helio_message messages[64];
     const int count = helio_receiver_receive(receiver, messages, 64, timeout_ns);
     CHECK(count >= 0);
@@ -76,7 +80,8 @@ static int receive_some(helio_receiver *receiver, uint64_t *next, size_t length,
     return count;
 }
 
-static void send_and_receive(const char *mode, const char *endpoint, const char *loss, uint64_t total, size_t length) {
+static void send_and_receive(const char *mode, const char *endpoint, const char *loss,
+                             uint64_t total, size_t length) {
     helio_instance *instance = instance_of(mode, "");
     helio_receiver *receiver = receiver_of(instance, endpoint, "A", loss, NULL);
     helio_transmitter *transmitter = transmitter_of(instance, endpoint, "A");
@@ -229,7 +234,8 @@ static void *send_from_thread(void *context) {
     sender *self = context;
     for (int i = 0; i < 5000 && self->outcome == 0; i++) {
         int error;
-        while ((error = helio_transmitter_send(self->transmitter, "x", 1)) == HELIO_ERR_WOULD_BLOCK) {
+        while ((error = helio_transmitter_send(self->transmitter, "x", 1)) ==
+               HELIO_ERR_WOULD_BLOCK) {
             error = helio_transmitter_wait(self->transmitter, 1, 5LL * SECOND);
         }
         self->outcome = error;
@@ -241,7 +247,9 @@ static void any_thread_may_send(void) {
     helio_instance *instance = instance_of("thread", "");
     helio_receiver *receiver = receiver_of(instance, group(10), "A", NULL, NULL);
     helio_transmitter *transmitter = NULL;
-    CHECK_EQUAL(helio_transmitter_create(instance, group(10), "A", "submit_queue=65536&linger=0", &transmitter), 0);
+    CHECK_EQUAL(helio_transmitter_create(instance, group(10), "A", "submit_queue=65536&linger=0",
+                                         &transmitter),
+                0);
     sender senders[2] = {{transmitter, 0}, {transmitter, 0}};
     pthread_t threads[2];
     for (int i = 0; i < 2; i++) {
@@ -250,7 +258,8 @@ static void any_thread_may_send(void) {
     helio_message messages[64];
     int received = 0;
     int count;
-    while (received < 10000 && (count = helio_receiver_receive(receiver, messages, 64, 5LL * SECOND)) > 0) {
+    while (received < 10000 &&
+           (count = helio_receiver_receive(receiver, messages, 64, 5LL * SECOND)) > 0) {
         received += count;
     }
     for (int i = 0; i < 2; i++) {
@@ -266,7 +275,8 @@ static void equal_options_share_a_stream_and_others_do_not(void) {
     helio_transmitter *a = transmitter_of(instance, group(11), "A");
     helio_transmitter *b = transmitter_of(instance, group(11), "B");
     helio_transmitter *c = NULL;
-    CHECK_EQUAL(helio_transmitter_create(instance, group(11), "C", "linger=0&send_window=64", &c), 0);
+    CHECK_EQUAL(helio_transmitter_create(instance, group(11), "C", "linger=0&send_window=64", &c),
+                0);
     CHECK(strcmp(helio_transmitter_stream(a), helio_transmitter_stream(b)) == 0);
     CHECK(strcmp(helio_transmitter_stream(a), helio_transmitter_stream(c)) != 0);
     helio_transmitter_destroy(a);
@@ -284,25 +294,33 @@ static void refused(int error, int expected, const char *sentence_part) {
 static void refusals_have_a_code_and_a_sentence(void) {
     helio_instance *instance = NULL;
     refused(helio_instance_create("mode=fast", &instance), HELIO_ERR_OPTION, "thread,poll");
-    refused(helio_instance_create("cpu=4000", &instance), HELIO_ERR_OPTION, "core 4000 is not available");
-    refused(helio_instance_create("segment_dir=/proc/nowhere", &instance), HELIO_ERR_SEGMENT, "/proc/nowhere");
+    refused(helio_instance_create("cpu=4000", &instance), HELIO_ERR_OPTION,
+            "core 4000 is not available");
+    refused(helio_instance_create("segment_dir=/proc/nowhere", &instance), HELIO_ERR_SEGMENT,
+            "/proc/nowhere");
     instance = instance_of("thread", "");
     refused(helio_instance_poll(instance), HELIO_ERR_STATE, "mode=poll");
     helio_transmitter *transmitter = NULL;
     helio_receiver *receiver = NULL;
-    refused(helio_transmitter_create(instance, "rmm://x", "A", NULL, &transmitter), HELIO_ERR_ENDPOINT, "rmm://x");
-    refused(helio_transmitter_create(instance, group(12), "", NULL, &transmitter), HELIO_ERR_TOPIC, "1 to 255 bytes");
-    refused(helio_transmitter_create(instance, group(12), "A", "ttl=-1", &transmitter), HELIO_ERR_OPTION, "ttl");
-    refused(helio_receiver_create(instance, group(12), "A", "interface=eth0", NULL, &receiver), HELIO_ERR_OPTION, "eth0");
+    refused(helio_transmitter_create(instance, "rmm://x", "A", NULL, &transmitter),
+            HELIO_ERR_ENDPOINT, "rmm://x");
+    refused(helio_transmitter_create(instance, group(12), "", NULL, &transmitter), HELIO_ERR_TOPIC,
+            "1 to 255 bytes");
+    refused(helio_transmitter_create(instance, group(12), "A", "ttl=-1", &transmitter),
+            HELIO_ERR_OPTION, "ttl");
+    refused(helio_receiver_create(instance, group(12), "A", "interface=eth0", NULL, &receiver),
+            HELIO_ERR_OPTION, "eth0");
     char endpoint[64];
     snprintf(endpoint, sizeof endpoint, "rmm+unicast://127.0.0.1:%u", port(12));
     receiver = receiver_of(instance, endpoint, "A", NULL, NULL);
     helio_receiver *second = NULL;
-    refused(helio_receiver_create(instance, endpoint, "A", "receive_window=32", NULL, &second), HELIO_ERR_ADDRESS,
-            "is in use");
+    refused(helio_receiver_create(instance, endpoint, "A", "receive_window=32", NULL, &second),
+            HELIO_ERR_ADDRESS, "is in use");
     transmitter = transmitter_of(instance, endpoint, "A");
-    CHECK_EQUAL(helio_transmitter_create(instance, endpoint, "A", "max_message_bytes=10", &transmitter), 0);
-    refused(helio_transmitter_send(transmitter, "01234567890", 11), HELIO_ERR_SIZE, "max_message_bytes=10");
+    CHECK_EQUAL(
+        helio_transmitter_create(instance, endpoint, "A", "max_message_bytes=10", &transmitter), 0);
+    refused(helio_transmitter_send(transmitter, "01234567890", 11), HELIO_ERR_SIZE,
+            "max_message_bytes=10");
     refused(helio_transmitter_wait(transmitter, 11, 0), HELIO_ERR_SIZE, "11 bytes");
     helio_instance_destroy(instance);
     CHECK(strcmp(helio_error_name(HELIO_ERR_TOPIC), "HELIO_ERR_TOPIC") == 0);
@@ -332,9 +350,17 @@ static void abandoning_in_mode_poll_is_clean(void) {
     a_lossy_transfer_can_be_abandoned_at_any_moment("poll");
 }
 
+static void *nothing(void *context) {
+    return context;
+}
+
 int main(void) {
     snprintf(folder, sizeof folder, "/tmp/helio-test-runtime-%ld", (long)getpid());
     setenv("HELIOGRAPH_SEGMENT_DIR", folder, 1);
+    pthread_t first; /* some sanitizers start a thread of their own with it */
+    if (pthread_create(&first, NULL, nothing, NULL) == 0) {
+        pthread_join(first, NULL);
+    }
     const int descriptors = entries("/proc/self/fd");
     const int threads = entries("/proc/self/task");
     RUN(messages_cross_a_group_in_mode_thread);
@@ -354,9 +380,11 @@ int main(void) {
     RUN(abandoning_in_mode_thread_is_clean);
     RUN(abandoning_in_mode_poll_is_clean);
     /* No descriptor, thread or segment is left behind. */
-    if (entries("/proc/self/fd") != descriptors || entries("/proc/self/task") != threads || rmdir(folder) < 0) {
-        fprintf(stderr, "left behind: %d descriptors, %d threads, %s\n", entries("/proc/self/fd") - descriptors,
-                entries("/proc/self/task") - threads, folder);
+    if (entries("/proc/self/fd") != descriptors || entries("/proc/self/task") != threads ||
+        rmdir(folder) < 0) {
+        fprintf(stderr, "left behind: %d descriptors, %d threads, %s\n",
+                entries("/proc/self/fd") - descriptors, entries("/proc/self/task") - threads,
+                folder);
         return 1;
     }
     return check_result();

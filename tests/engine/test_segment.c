@@ -1,4 +1,5 @@
-/* The stats segment: what a reader of the file sees while the engine lives, when it ends, and when there is no room. */
+/* The stats segment: what a reader of the file sees while the engine lives, when it ends, and when
+ * there is no room. */
 #include "check.h"
 
 #include <errno.h>
@@ -18,9 +19,13 @@ enum { MINUTE = 60 };
 static char folder[64];
 
 static helio_stats *open_stats(const char *name, const char *where, size_t bytes, int level) {
-    const helio_stats_config config = {
-        .name = name, .folder = where, .bytes = bytes, .level = level, .mode = HELIO_MODE_POLL,
-        .incarnation = 77, .wall_ns = 5 * SECOND_NS};
+    const helio_stats_config config = {.name = name,
+                                       .folder = where,
+                                       .bytes = bytes,
+                                       .level = level,
+                                       .mode = HELIO_MODE_POLL,
+                                       .incarnation = 77,
+                                       .wall_ns = 5 * SECOND_NS};
     helio_stats *stats = NULL;
     return helio_stats_create(&config, &stats) == 0 ? stats : NULL;
 }
@@ -125,7 +130,9 @@ static void an_object_is_live_then_gone_with_its_last_values(void) {
     CHECK(stats);
     reader r = map_file(helio_stats_path(stats));
     helio_stats_object object;
-    CHECK_EQUAL(helio_stats_open_object(stats, HELIO_SCOPE_RECEIVER, "topic=A\n", 7 * SECOND_NS, &object), 0);
+    CHECK_EQUAL(
+        helio_stats_open_object(stats, HELIO_SCOPE_RECEIVER, "topic=A\n", 7 * SECOND_NS, &object),
+        0);
     helio_receiver_stats *cells = object.record;
     helio_count(&cells->messages_delivered, 5);
     helio_record(object.histogram[HELIO_RECEIVER_TOTAL_LATENCY], 1000, 2);
@@ -136,7 +143,8 @@ static void an_object_is_live_then_gone_with_its_last_values(void) {
     CHECK_EQUAL(entry->scope, HELIO_SCOPE_RECEIVER);
     CHECK_EQUAL(entry->record_bytes, sizeof *cells);
     CHECK(strcmp(entry->labels, "topic=A\n") == 0);
-    const helio_receiver_stats *seen = (const helio_receiver_stats *)(r.memory + entry->record_offset);
+    const helio_receiver_stats *seen =
+        (const helio_receiver_stats *)(r.memory + entry->record_offset);
     CHECK_EQUAL(seen->messages_delivered, 5);
     const helio_hdr *histogram = (const helio_hdr *)(r.memory + seen->total_latency);
     CHECK_EQUAL(seen->total_latency % 64, 0);
@@ -193,7 +201,8 @@ static void objects_without_room_are_kept_privately_and_counted(void) {
     helio_stats_open_object(stats, HELIO_SCOPE_INSTANCE, "instance=alpha\n", 0, &instance);
     unsigned refused = 0;
     for (int i = 0; i < 8; i++) { /* of 663 KB each, and the segment has 1 MB */
-        CHECK_EQUAL(helio_stats_open_object(stats, HELIO_SCOPE_RECEIVER, "topic=A\n", 0, &objects[i]), 0);
+        CHECK_EQUAL(
+            helio_stats_open_object(stats, HELIO_SCOPE_RECEIVER, "topic=A\n", 0, &objects[i]), 0);
         CHECK(objects[i].record && objects[i].histogram[HELIO_RECEIVER_CALLBACK_TIME]);
         helio_record(objects[i].histogram[HELIO_RECEIVER_CALLBACK_TIME], 10, 1);
         refused += objects[i].slot == HELIO_STATS_NO_SLOT;
@@ -204,7 +213,8 @@ static void objects_without_room_are_kept_privately_and_counted(void) {
         helio_stats_close_object(stats, &objects[i], 0);
     }
     helio_stats_open_object(stats, HELIO_SCOPE_RECEIVER, "topic=B\n", SECOND_NS, &objects[0]);
-    CHECK(objects[0].slot != HELIO_STATS_NO_SLOT); /* the one that is gone makes room, minute or not */
+    CHECK(objects[0].slot !=
+          HELIO_STATS_NO_SLOT); /* the one that is gone makes room, minute or not */
     helio_stats_close_object(stats, &objects[0], 0);
     helio_stats_close_object(stats, &instance, 0);
     helio_stats_destroy(stats);
@@ -217,7 +227,8 @@ static void the_newest_events_are_kept(void) {
     helio_stats_open_object(stats, HELIO_SCOPE_INSTANCE, "", 0, &instance);
     const uint32_t capacity = stats->header->event_capacity;
     for (uint64_t i = 0; i < capacity + 5; i++) {
-        helio_stats_event(stats, (int64_t)i, HELIO_EVENT_PACKETS_LOST, 3, (const uint64_t[4]){i, 2, 1, 0}, "lost %d", (int)i);
+        helio_stats_event(stats, (int64_t)i, HELIO_EVENT_PACKETS_LOST, 3,
+                          (const uint64_t[4]){i, 2, 1, 0}, "lost %d", (int)i);
     }
     CHECK_EQUAL(stats->header->events_written, capacity + 5);
     CHECK_EQUAL(((helio_instance_stats *)instance.record)->events_emitted, capacity + 5);

@@ -31,9 +31,10 @@ static helio_tsdu_result decode(size_t length) {
 
 static void a_batch_is_written_as_specified(void) {
     static const uint8_t expected[] = {
-        0x48, 1,    1,    0,    0,    40,   0,    2,    1,    2,    3,    4,    5,    6,    7,    8,
-        0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x28,
-        0x31, 0x32, 0x33, 0x34, 0,    0,    0,    0,    0,    2,    'a',  'b',  0,    0,
+        0x48, 1,    1,    0,    0,    40,   0,    2,    1,    2,    3,    4,
+        5,    6,    7,    8,    0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18,
+        0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x28, 0x31, 0x32, 0x33, 0x34,
+        0,    0,    0,    0,    0,    2,    'a',  'b',  0,    0,
     };
     CHECK_EQUAL(make_batch(), sizeof expected);
     CHECK_BYTES(batch, expected, sizeof expected);
@@ -67,8 +68,8 @@ static void what_is_not_ours_is_foreign_and_what_is_broken_is_damaged(void) {
         uint8_t value;
         helio_tsdu_result result;
     } changes[] = {
-        {0, 0x49, HELIO_TSDU_FOREIGN}, {1, 2, HELIO_TSDU_FOREIGN}, {2, 3, HELIO_TSDU_DAMAGED},
-        {2, 0, HELIO_TSDU_DAMAGED},    {5, 36, HELIO_TSDU_DAMAGED}, {5, 42, HELIO_TSDU_DAMAGED},
+        {0, 0x49, HELIO_TSDU_FOREIGN}, {1, 2, HELIO_TSDU_FOREIGN},    {2, 3, HELIO_TSDU_DAMAGED},
+        {2, 0, HELIO_TSDU_DAMAGED},    {5, 36, HELIO_TSDU_DAMAGED},   {5, 42, HELIO_TSDU_DAMAGED},
         {5, 48, HELIO_TSDU_DAMAGED},   {4, 0xFF, HELIO_TSDU_DAMAGED}, {7, 0, HELIO_TSDU_DAMAGED},
         {36, 0xFF, HELIO_TSDU_OURS}, /* reserved: ignored */
     };
@@ -123,7 +124,8 @@ static void a_long_message_has_the_extended_form(void) {
 }
 
 static void topics_are_written_and_read(void) {
-    const helio_tsdu_topic topic = {.topic_id = 7, .next_message = 9, .name = "prices", .name_bytes = 6};
+    const helio_tsdu_topic topic = {
+        .topic_id = 7, .next_message = 9, .name = "prices", .name_bytes = 6};
     const size_t length = helio_tsdu_encode_topic(batch, &topic);
     CHECK_EQUAL(length, 24);
     const uint8_t *at = batch;

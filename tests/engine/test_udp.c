@@ -1,4 +1,5 @@
-/* The UDP driver over loopback: what is sent arrives with its source, and each refusal says what to do. */
+/* The UDP driver over loopback: what is sent arrives with its source, and each refusal says what to
+ * do. */
 #include "check.h"
 
 #include <poll.h>
@@ -16,8 +17,12 @@ static uint16_t port(int n) {
 }
 
 static helio_channel_config config_of(helio_channel_role role, const char *ip, uint16_t at_port) {
-    helio_channel_config config = {.role = role, .destinations_count = 1, .ttl = 0, .packet_bytes = 1472,
-                                   .socket_buffer = 262144, .seed = 1};
+    helio_channel_config config = {.role = role,
+                                   .destinations_count = 1,
+                                   .ttl = 0,
+                                   .packet_bytes = 1472,
+                                   .socket_buffer = 262144,
+                                   .seed = 1};
     helio_address_parse(ip, &config.destinations[0]);
     config.destinations[0].port = at_port;
     config.multicast = helio_address_is_multicast(&config.destinations[0]);
@@ -180,7 +185,8 @@ static void datagrams_the_kernel_drops_are_counted(void) {
     size_t got = 0;
     for (size_t count; (count = udp->receive(rx, datagrams, HELIO_CHANNEL_BATCH)); got += count) {
     }
-    udp->send(tx, NULL, packet, sizeof packet, true); /* the kernel tells with the next one it takes in */
+    udp->send(tx, NULL, packet, sizeof packet,
+              true); /* the kernel tells with the next one it takes in */
     udp->flush(tx);
     got += receive_all(rx, datagrams, HELIO_CHANNEL_BATCH);
     CHECK(got < 201);

@@ -56,7 +56,9 @@ static void the_lifetime_of_a_packet_is_what_can_be_sent_before_it_is_overwritte
 static helio_rxw rxw;
 enum { FIRST = 5000 };
 
-static void begin(void) { CHECK_EQUAL(helio_rxw_init(&rxw, 16, 64, FIRST), 0); }
+static void begin(void) {
+    CHECK_EQUAL(helio_rxw_init(&rxw, 16, 64, FIRST), 0);
+}
 
 static helio_rxw_result insert(uint64_t sequence) {
     char text[16];

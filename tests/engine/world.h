@@ -42,14 +42,15 @@ static inline helio_address world_address(const char *text) {
 
 static inline helio_address world_host(unsigned number, unsigned port) {
     char text[HELIO_ADDRESS_TEXT];
-    snprintf(text, sizeof text, "10.%u.%u.%u:%u", number >> 16 & 255, number >> 8 & 255, number & 255,
-             port);
+    snprintf(text, sizeof text, "10.%u.%u.%u:%u", number >> 16 & 255, number >> 8 & 255,
+             number & 255, port);
     return world_address(text);
 }
 
 static inline void world_init(world *w, uint64_t seed, int level) {
     w->sim = helio_sim_create(seed);
-    const helio_stats_config config = {.name = "sim", .bytes = 4 << 20, .level = level, .wall_ns = 1};
+    const helio_stats_config config = {
+        .name = "sim", .bytes = 4 << 20, .level = level, .wall_ns = 1};
     if (!w->sim || helio_stats_create(&config, &w->stats) != 0)
         abort();
 }
@@ -59,7 +60,9 @@ static inline void world_fini(world *w) {
     helio_stats_destroy(w->stats);
 }
 
-static inline helio_clock world_now(const world *w) { return helio_sim_now(w->sim); }
+static inline helio_clock world_now(const world *w) {
+    return helio_sim_now(w->sim);
+}
 
 /* Lets virtual time pass. */
 static inline void world_run(world *w, int64_t ns) {
@@ -111,7 +114,8 @@ static inline int64_t world_source_deadline(void *context) {
     return source->stream ? helio_tx_stream_next_deadline_ns(source->stream) : HELIO_NEVER;
 }
 
-static inline void world_add_source(world *w, world_source *source, const helio_tx_stream_config *config) {
+static inline void world_add_source(world *w, world_source *source,
+                                    const helio_tx_stream_config *config) {
     helio_address address = config->address;
     address.port = config->tsi.port;
     *source = (world_source){.world = w, .node = helio_sim_add_node(w->sim, &address)};
@@ -169,7 +173,8 @@ static inline void world_receiver_poll(void *context, helio_clock clock) {
 
 static inline int64_t world_receiver_deadline(void *context) {
     world_receiver *receiver = context;
-    return receiver->endpoint ? helio_rx_endpoint_next_deadline_ns(receiver->endpoint) : HELIO_NEVER;
+    return receiver->endpoint ? helio_rx_endpoint_next_deadline_ns(receiver->endpoint)
+                              : HELIO_NEVER;
 }
 
 static inline void world_add_receiver(world *w, world_receiver *receiver,
@@ -183,9 +188,9 @@ static inline void world_add_receiver(world *w, world_receiver *receiver,
     if (helio_rx_endpoint_create(config, outlet, w->stats, receiver->instance.record,
                                  &receiver->endpoint) != 0)
         abort();
-    helio_sim_attach(receiver->node, &(helio_sim_handler){receiver, world_receiver_on_packet,
-                                                          world_receiver_poll,
-                                                          world_receiver_deadline});
+    helio_sim_attach(receiver->node,
+                     &(helio_sim_handler){receiver, world_receiver_on_packet, world_receiver_poll,
+                                          world_receiver_deadline});
     helio_sim_join(receiver->node, &config->group);
 }
 

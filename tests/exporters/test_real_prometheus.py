@@ -73,8 +73,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     text = (CONFIGURATION / "prometheus.yml").read_text()
     assert "127.0.0.1:9464" in text
     text = text.replace("127.0.0.1:9464", f"127.0.0.1:{exporter.address[1]}")
-    text = text.replace("scrape_interval: 5s", "scrape_interval: 300ms").replace(
-        "scrape_timeout: 4s", "scrape_timeout: 300ms"
+    text = text.replace("scrape_interval: 5s", "scrape_interval: 2s").replace(
+        "scrape_timeout: 4s", "scrape_timeout: 2s"
     )
     text = text.replace("evaluation_interval: 15s", "evaluation_interval: 500ms")
     (place / "prometheus.yml").write_text(text)

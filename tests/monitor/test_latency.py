@@ -148,3 +148,12 @@ def test_a_spectrum_rises_to_one_and_is_thinned() -> None:
     assert np.all(np.isfinite(spectrum.nines))
     for fraction, value in zip(spectrum.fractions, spectrum.values, strict=True):
         assert latency.percentile(histogram, float(fraction)) == value
+
+
+def test_the_rank_is_exact_for_a_billion_values_and_more() -> None:
+    counts = np.zeros(CELLS, dtype=np.uint64)
+    counts[10], counts[20] = 9_999_900_000, 100_000  # p99.999 is the last of the first kind
+    histogram = Histogram(counts, 1, HIGHEST, 3)
+    assert latency.percentile(histogram, 0.99999) == 10
+    counts[10], counts[20] = 9_999_899_999, 100_001
+    assert latency.percentile(histogram, 0.99999) == 20

@@ -83,14 +83,15 @@ typedef struct reader {
     bool is_on;
     helio_subscription *subscription;
     double refuses; /* chance that a call takes only some */
-    ledger ledgers[SOURCES_MAX * 8]; /* by stream number; a stream that was dropped comes back as another */
+    ledger ledgers[SOURCES_MAX *
+                   8]; /* by stream number; a stream that was dropped comes back as another */
     unsigned streams;
 } reader;
 
 struct trial {
     uint64_t seed;
-    bool is_gentle; /* windows and deadlines are ample: nothing may be lost for good */
-    unsigned late;  /* the receiver that comes late; RECEIVERS_MAX: none */
+    bool is_gentle;      /* windows and deadlines are ample: nothing may be lost for good */
+    unsigned late;       /* the receiver that comes late; RECEIVERS_MAX: none */
     helio_random random; /* of the trial's own choices */
     world world;
     unsigned sources, receivers, topics;
@@ -106,9 +107,13 @@ struct trial {
     uint8_t *scratch;
 };
 
-static uint64_t pick(trial *t, uint64_t below) { return helio_random_below(&t->random, below); }
+static uint64_t pick(trial *t, uint64_t below) {
+    return helio_random_below(&t->random, below);
+}
 
-static bool chance(trial *t, double share) { return helio_random_unit(&t->random) < share; }
+static bool chance(trial *t, double share) {
+    return helio_random_unit(&t->random) < share;
+}
 
 static const char *topic_name(unsigned topic) {
     static const char *const names[] = {"prices", "orders", "a topic with a longer name"};
@@ -117,7 +122,8 @@ static const char *topic_name(unsigned topic) {
 
 /* ---- the sink ---- */
 
-static void on_stream(void *context, uint32_t stream, const helio_tsi *tsi, helio_stats_object *object) {
+static void on_stream(void *context, uint32_t stream, const helio_tsi *tsi,
+                      helio_stats_object *object) {
     reader *r = context;
     CHECK_EQUAL(stream, r->streams);
     CHECK(stream < sizeof r->ledgers / sizeof r->ledgers[0]);
@@ -224,7 +230,8 @@ static void choose_vanishing_type(trial *t) {
     t->dropped_type = types[pick(t, 5)];
     t->drop_begin_ns = (int64_t)pick(t, 20) * HELIO_MILLISECOND;
     t->drop_end_ns =
-        t->drop_begin_ns + (!t->is_gentle && chance(t, 0.3) ? (int64_t)pick(t, 100) * HELIO_MILLISECOND : 0);
+        t->drop_begin_ns +
+        (!t->is_gentle && chance(t, 0.3) ? (int64_t)pick(t, 100) * HELIO_MILLISECOND : 0);
 }
 
 /* ---- people ---- */
@@ -241,8 +248,8 @@ static void add_source(trial *t, unsigned i) {
     const helio_sim_link link = make_link(t);
     helio_sim_set_link(t->source[i].node, &link);
     for (unsigned k = 0; k < t->topics; k++)
-        CHECK_EQUAL(helio_tx_stream_add_topic(t->source[i].stream, topic_name(k), world_now(&t->world),
-                                              &t->topic[i][k]),
+        CHECK_EQUAL(helio_tx_stream_add_topic(t->source[i].stream, topic_name(k),
+                                              world_now(&t->world), &t->topic[i][k]),
                     0);
 }
 
@@ -282,8 +289,8 @@ static void append(trial *t, unsigned source, unsigned topic) {
     const helio_clock clock = world_now(&t->world);
     fill_message(key, t->scratch, bytes);
     t->sent[source][topic]++;
-    CHECK_EQUAL(helio_tx_stream_append(t->source[source].stream, t->topic[source][topic], t->scratch,
-                                       bytes, clock.wall_ns, clock),
+    CHECK_EQUAL(helio_tx_stream_append(t->source[source].stream, t->topic[source][topic],
+                                       t->scratch, bytes, clock.wall_ns, clock),
                 0);
 }
 
@@ -320,11 +327,11 @@ static void send_traffic(trial *t) {
 /* ---- what must hold ---- */
 
 static void check_source_books(const helio_tx_stream_stats *s) {
-    CHECK_EQUAL(helio_cell(&s->naks_received),
-                helio_cell(&s->naks_answered_repaired) + helio_cell(&s->naks_answered_queued_already) +
-                    helio_cell(&s->naks_answered_ignored_recent) +
-                    helio_cell(&s->naks_answered_too_late) +
-                    helio_cell(&s->naks_answered_not_sent_yet) + helio_cell(&s->repair_queue));
+    CHECK_EQUAL(
+        helio_cell(&s->naks_received),
+        helio_cell(&s->naks_answered_repaired) + helio_cell(&s->naks_answered_queued_already) +
+            helio_cell(&s->naks_answered_ignored_recent) + helio_cell(&s->naks_answered_too_late) +
+            helio_cell(&s->naks_answered_not_sent_yet) + helio_cell(&s->repair_queue));
     CHECK_EQUAL(helio_cell(&s->history_packets) + helio_cell(&s->history_trimmed),
                 helio_cell(&s->packets_sent));
     CHECK_EQUAL(helio_cell(&s->repair_packets), helio_cell(&s->naks_answered_repaired));

@@ -1,9 +1,10 @@
-/* The seam between the protocol and a network.  A driver is a small table of functions (udp.c is one); a channel is what it
- * opens: for a transmit stream the one socket that sends its packets and hears its requests, for a receive endpoint the
- * socket of the data and the one that sends feedback.
+/* The seam between the protocol and a network.  A driver is a small table of functions (udp.c is
+ * one); a channel is what it opens: for a transmit stream the one socket that sends its packets and
+ * hears its requests, for a receive endpoint the socket of the data and the one that sends
+ * feedback.
  *
- * All calls come from the engine's thread and none blocks longer than a few milliseconds.  Mishaps on the way are counted in
- * the channel's counters; the runtime carries them to the statistics. */
+ * All calls come from the engine's thread and none blocks longer than a few milliseconds.  Mishaps
+ * on the way are counted in the channel's counters; the runtime carries them to the statistics. */
 #ifndef HELIO_IO_DRIVER_H
 #define HELIO_IO_DRIVER_H
 
@@ -19,12 +20,16 @@ enum {
     HELIO_CHANNEL_FDS_MAX = 2,
 };
 
-typedef enum helio_channel_role { HELIO_CHANNEL_TRANSMIT, HELIO_CHANNEL_RECEIVE } helio_channel_role;
+typedef enum helio_channel_role {
+    HELIO_CHANNEL_TRANSMIT,
+    HELIO_CHANNEL_RECEIVE
+} helio_channel_role;
 
 typedef struct helio_channel_config {
     helio_channel_role role;
     bool multicast;
-    helio_address destinations[HELIO_CHANNEL_DESTINATIONS_MAX]; /* the group, or the hosts; receiving: the one bound */
+    helio_address destinations
+        [HELIO_CHANNEL_DESTINATIONS_MAX]; /* the group, or the hosts; receiving: the one bound */
     size_t destinations_count;
     helio_address interface; /* port 0; address 0: the one the system chooses */
     int ttl;
@@ -39,8 +44,8 @@ typedef struct helio_channel_config {
 typedef struct helio_channel_counters {
     uint64_t packets_sent, bytes_sent;
     uint64_t packets_received, bytes_received; /* without those thrown away by inject_loss */
-    uint64_t send_errors;  /* packets the kernel refused for good */
-    int send_errno;        /* of the last of them */
+    uint64_t send_errors;                      /* packets the kernel refused for good */
+    int send_errno;                            /* of the last of them */
     uint64_t socket_drops; /* datagrams the kernel dropped because the receive buffer was full */
     size_t buffer_bytes;   /* receive buffer got */
 } helio_channel_counters;
@@ -55,8 +60,8 @@ typedef struct helio_datagram {
 
 typedef struct helio_channel {
     const struct helio_driver *driver;
-    helio_address local;            /* what the other side sees; transmit: its port is the stream's */
-    helio_address bound;            /* receiving: the destination that is ours */
+    helio_address local; /* what the other side sees; transmit: its port is the stream's */
+    helio_address bound; /* receiving: the destination that is ours */
     int fds[HELIO_CHANNEL_FDS_MAX]; /* to be watched for reading, -1 past the last */
     helio_channel_counters counters;
 } helio_channel;
@@ -64,13 +69,16 @@ typedef struct helio_channel {
 typedef struct helio_driver {
     const char *name;
 
-    /* Opens a channel.  Returns 0 or HELIO_ERR_ADDRESS, _PERMISSION, _SYSTEM, _NOMEM with helio_error_text set. */
+    /* Opens a channel.  Returns 0 or HELIO_ERR_ADDRESS, _PERMISSION, _SYSTEM, _NOMEM with
+     * helio_error_text set. */
     int (*open)(const helio_channel_config *config, helio_channel **out);
 
-    /* Queues one packet for `to`; NULL: for every destination of the channel.  A stable packet is not copied: it must stay
-     * as it is until flush.  Flushes by itself when its queue is full.  Returns 0, or -1 when the packet is longer than
-     * the channel takes (counted as a send error). */
-    int (*send)(helio_channel *channel, const helio_address *to, const void *packet, size_t length, bool stable);
+    /* Queues one packet for `to`; NULL: for every destination of the channel.  A stable packet is
+     * not copied: it must stay as it is until flush.  Flushes by itself when its queue is full.
+     * Returns 0, or -1 when the packet is longer than the channel takes (counted as a send
+     * error). */
+    int (*send)(helio_channel *channel, const helio_address *to, const void *packet, size_t length,
+                bool stable);
 
     /* Hands all that is queued to the network. */
     void (*flush)(helio_channel *channel);

@@ -1,7 +1,8 @@
 /* The UDP driver.  Packets of one duty cycle leave with one sendmmsg and arrive with one recvmmsg.
  *
- * Sending never loses silently: a full socket buffer is waited for, a few milliseconds at most; a packet the kernel refuses for good is counted
- * and left out, and the ones behind it go on.  The protocol treats it as lost in the network, so it can still be repaired. */
+ * Sending never loses silently: a full socket buffer is waited for, a few milliseconds at most; a
+ * packet the kernel refuses for good is counted and left out, and the ones behind it go on.  The
+ * protocol treats it as lost in the network, so it can still be repaired. */
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -24,7 +25,8 @@ enum {
     FEEDBACK_EVERY = 64, /* receives of the data socket per look at the other */
     CONTROL_BYTES = CMSG_SPACE(sizeof(uint32_t)) + CMSG_SPACE(sizeof(struct timespec)),
 };
-_Static_assert((int)HELIO_CHANNEL_BATCH <= (int)HELIO_OUTLET_HOLD, "stable packets must leave in time");
+_Static_assert((int)HELIO_CHANNEL_BATCH <= (int)HELIO_OUTLET_HOLD,
+               "stable packets must leave in time");
 
 typedef union udp_control {
     struct cmsghdr align;
@@ -169,7 +171,8 @@ static void udp_flush(helio_channel *channel) {
     size_t next = 0;
     int waits = 0;
     while (next < udp->queued) {
-        const int sent = sendmmsg(fd, udp->out + next, (unsigned)(udp->queued - next), MSG_DONTWAIT);
+        const int sent =
+            sendmmsg(fd, udp->out + next, (unsigned)(udp->queued - next), MSG_DONTWAIT);
         if (sent > 0) {
             for (int i = 0; i < sent; i++, next++) {
                 channel->counters.packets_sent++;
@@ -187,8 +190,8 @@ static void udp_flush(helio_channel *channel) {
     udp->queued = 0;
 }
 
-static void queue_one(udp_channel *udp, const struct sockaddr_in *to, const void *packet, size_t length,
-                      bool stable) {
+static void queue_one(udp_channel *udp, const struct sockaddr_in *to, const void *packet,
+                      size_t length, bool stable) {
     if (udp->queued == HELIO_CHANNEL_BATCH) {
         udp_flush(&udp->base);
     }
@@ -203,8 +206,8 @@ static void queue_one(udp_channel *udp, const struct sockaddr_in *to, const void
     udp->out_to[i] = *to;
 }
 
-static int udp_send(helio_channel *channel, const helio_address *to, const void *packet, size_t length,
-                    bool stable) {
+static int udp_send(helio_channel *channel, const helio_address *to, const void *packet,
+                    size_t length, bool stable) {
     udp_channel *udp = udp_of(channel);
     if (length > udp->config.packet_bytes || (to && to->family != 4)) {
         channel->counters.send_errors++;

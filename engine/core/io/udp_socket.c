@@ -33,7 +33,8 @@ static int fail_bind(const helio_address *address) {
     switch (errno) {
     case EADDRINUSE:
         return helio_fail(HELIO_ERR_ADDRESS,
-                          "%s is in use by another program or by a receiver with other options; choose another port",
+                          "%s is in use by another program or by a receiver with other options; "
+                          "choose another port",
                           helio_address_format(address, text));
     case EADDRNOTAVAIL:
         return helio_fail(HELIO_ERR_ADDRESS, "%s is not an address of this machine",
@@ -42,8 +43,8 @@ static int fail_bind(const helio_address *address) {
         return helio_fail(HELIO_ERR_PERMISSION, "not allowed to bind %s; choose a port above 1023",
                           helio_address_format(address, text));
     default:
-        return helio_fail(HELIO_ERR_ADDRESS, "cannot bind %s: %s", helio_address_format(address, text),
-                          strerror(errno));
+        return helio_fail(HELIO_ERR_ADDRESS, "cannot bind %s: %s",
+                          helio_address_format(address, text), strerror(errno));
     }
 }
 
@@ -54,7 +55,8 @@ static int fail_route(const helio_address *destination) {
         return helio_fail(HELIO_ERR_ADDRESS, "no way to %s: %s", text, strerror(errno));
     }
     return helio_fail(HELIO_ERR_ADDRESS,
-                      "no multicast route to group %s (%s); name the network interface by its address with interface=",
+                      "no multicast route to group %s (%s); name the network interface by its "
+                      "address with interface=",
                       text, strerror(errno));
 }
 
@@ -63,16 +65,18 @@ static int fail_membership(const helio_channel_config *config) {
     char interface[HELIO_ADDRESS_TEXT];
     helio_address_format_ip(&config->destinations[0], group);
     if (helio_address_is_unspecified(&config->interface)) {
-        return helio_fail(HELIO_ERR_ADDRESS,
-                          "cannot join group %s (%s); name the network interface by its address with interface=",
-                          group, strerror(errno));
+        return helio_fail(
+            HELIO_ERR_ADDRESS,
+            "cannot join group %s (%s); name the network interface by its address with interface=",
+            group, strerror(errno));
     }
     helio_address_format_ip(&config->interface, interface);
     if (errno == ENODEV || errno == EADDRNOTAVAIL) {
-        return helio_fail(HELIO_ERR_ADDRESS, "interface=%s is not an address of this machine", interface);
+        return helio_fail(HELIO_ERR_ADDRESS, "interface=%s is not an address of this machine",
+                          interface);
     }
-    return helio_fail(HELIO_ERR_ADDRESS, "cannot join group %s on interface %s: %s", group, interface,
-                      strerror(errno));
+    return helio_fail(HELIO_ERR_ADDRESS, "cannot join group %s on interface %s: %s", group,
+                      interface, strerror(errno));
 }
 
 static int give_up(int socket, int error) {
@@ -103,7 +107,8 @@ static helio_address name_of(int socket) {
     return helio_udp_address(&at);
 }
 
-/* The address the kernel would send from: that of a socket connected to the destination.  Nothing is sent. */
+/* The address the kernel would send from: that of a socket connected to the destination.  Nothing
+ * is sent. */
 static int source_towards(const helio_channel_config *config, helio_address *out) {
     const int probe = open_socket();
     if (probe < 0) {
@@ -135,9 +140,11 @@ size_t helio_udp_set_receive_buffer(int socket, size_t bytes) {
 
 /* ---- the three sockets ---- */
 
-static int prepare_multicast_send(int socket, const helio_channel_config *config, const helio_address *from) {
+static int prepare_multicast_send(int socket, const helio_channel_config *config,
+                                  const helio_address *from) {
     const struct sockaddr_in interface = helio_udp_sockaddr(from);
-    if (setsockopt(socket, IPPROTO_IP, IP_MULTICAST_IF, &interface.sin_addr, sizeof interface.sin_addr) < 0) {
+    if (setsockopt(socket, IPPROTO_IP, IP_MULTICAST_IF, &interface.sin_addr,
+                   sizeof interface.sin_addr) < 0) {
         return fail_membership(config);
     }
     if (set_option(socket, IPPROTO_IP, IP_MULTICAST_TTL, config->ttl) < 0 ||
@@ -161,7 +168,8 @@ int helio_udp_open_transmit(const helio_channel_config *config, helio_address *l
         return socket;
     }
     from.port = 0;
-    /* A unicast stream may have destinations behind several interfaces: the kernel chooses for each. */
+    /* A unicast stream may have destinations behind several interfaces: the kernel chooses for
+     * each. */
     const helio_address any = {.family = 4};
     const bool bound = config->multicast || !helio_address_is_unspecified(&config->interface);
     if (bind_to(socket, bound ? &from : &any) < 0) {
@@ -183,7 +191,8 @@ int helio_udp_open_transmit(const helio_channel_config *config, helio_address *l
 static int join(int socket, const helio_channel_config *config) {
     const struct sockaddr_in group = helio_udp_sockaddr(&config->destinations[0]);
     const struct sockaddr_in interface = helio_udp_sockaddr(&config->interface);
-    const struct ip_mreqn membership = {.imr_multiaddr = group.sin_addr, .imr_address = interface.sin_addr};
+    const struct ip_mreqn membership = {.imr_multiaddr = group.sin_addr,
+                                        .imr_address = interface.sin_addr};
     if (setsockopt(socket, IPPROTO_IP, IP_ADD_MEMBERSHIP, &membership, sizeof membership) < 0) {
         return fail_membership(config);
     }

@@ -11,8 +11,8 @@ const char *helio_error_name(int error) {
     switch (error) {
     case HELIO_OK:
         return "HELIO_OK";
-#define X(NAME, value, help)                                                                       \
-    case HELIO_ERR_##NAME:                                                                         \
+#define X(NAME, value, help) \
+    case HELIO_ERR_##NAME:   \
         return "HELIO_ERR_" #NAME;
         HELIO_ERRORS(X)
 #undef X

@@ -1,5 +1,5 @@
-/* The clocks, read here and nowhere else.  The wall clock of an engine is its monotonic clock plus an offset that is looked up
- * again every millisecond, so a moment costs one reading. */
+/* The clocks, read here and nowhere else.  The wall clock of an engine is its monotonic clock plus
+ * an offset that is looked up again every millisecond, so a moment costs one reading. */
 #ifndef HELIO_RUNTIME_CLOCK_SOURCE_H
 #define HELIO_RUNTIME_CLOCK_SOURCE_H
 
@@ -10,8 +10,8 @@
 #define HELIO_CLOCK_REFRESH_NS HELIO_MILLISECOND
 
 typedef struct helio_clock_source {
-    int64_t offset_ns;    /* wall - monotonic */
-    int64_t refresh_ns;   /* monotonic; when the offset is to be looked up again */
+    int64_t offset_ns;  /* wall - monotonic */
+    int64_t refresh_ns; /* monotonic; when the offset is to be looked up again */
 } helio_clock_source;
 
 static inline int64_t helio_read_clock(clockid_t id) {
@@ -41,7 +41,8 @@ static inline helio_clock helio_clock_read(helio_clock_source *source) {
 /* Monotonic moment `timeout_ns` from now; HELIO_NEVER for one that never comes. */
 static inline int64_t helio_deadline_after(int64_t timeout_ns) {
     const int64_t now_ns = helio_monotonic_ns();
-    return timeout_ns >= HELIO_NEVER - now_ns ? HELIO_NEVER : now_ns + (timeout_ns > 0 ? timeout_ns : 0);
+    return timeout_ns >= HELIO_NEVER - now_ns ? HELIO_NEVER
+                                              : now_ns + (timeout_ns > 0 ? timeout_ns : 0);
 }
 
 #endif

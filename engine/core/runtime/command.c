@@ -76,5 +76,6 @@ int helio_command_execute(helio_instance *instance, helio_command *command) {
             helio_loop_once(instance);
         }
     }
-    return command->result < 0 ? helio_fail(command->result, "%s", command->sentence) : command->result;
+    return command->result < 0 ? helio_fail(command->result, "%s", command->sentence)
+                               : command->result;
 }

@@ -1,4 +1,5 @@
-/* Work that must be done by the engine's thread on behalf of another: creating and destroying transmitters and receivers. */
+/* Work that must be done by the engine's thread on behalf of another: creating and destroying
+ * transmitters and receivers. */
 #ifndef HELIO_RUNTIME_COMMAND_H
 #define HELIO_RUNTIME_COMMAND_H
 
@@ -11,8 +12,8 @@
 #include "base/clock.h"
 
 typedef struct helio_command {
-    /* Runs on the engine's thread; false: not done yet, to be run again in the next duty cycle.  Stores the outcome in
-     * `result`. */
+    /* Runs on the engine's thread; false: not done yet, to be run again in the next duty cycle.
+     * Stores the outcome in `result`. */
     bool (*run)(helio_instance *instance, struct helio_command *command, helio_clock clock);
     void *context;
     int result;
@@ -32,7 +33,8 @@ typedef struct helio_commands {
 void helio_commands_init(helio_commands *commands);
 void helio_commands_fini(helio_commands *commands);
 
-/* Has the engine run the command, waits until it is done and returns its result.  HELIO_ERR_STATE from a listener. */
+/* Has the engine run the command, waits until it is done and returns its result.  HELIO_ERR_STATE
+ * from a listener. */
 int helio_command_execute(helio_instance *instance, helio_command *command);
 
 /* Engine: runs what waits; returns how many were done. */

@@ -9,7 +9,8 @@
 
 enum { HOST_BYTES_MAX = 255 };
 
-static const char usage[] = "endpoints are rmm://GROUP:PORT or rmm+unicast://HOST:PORT[,HOST:PORT...], with ?option=value&... behind";
+static const char usage[] = "endpoints are rmm://GROUP:PORT or "
+                            "rmm+unicast://HOST:PORT[,HOST:PORT...], with ?option=value&... behind";
 
 static int fail(const char *text, const char *why) {
     return helio_fail(HELIO_ERR_ENDPOINT, "endpoint %.200s: %s", text, why);
@@ -24,8 +25,10 @@ static int fail_scheme(const char *text) {
     static const char *const later[] = {"rum://", "shm://", "inproc://", "sim://"};
     for (size_t i = 0; i < sizeof later / sizeof later[0]; i++) {
         if (starts_with(text, later[i])) {
-            return helio_fail(HELIO_ERR_ENDPOINT, "endpoint %.200s: %s is not yet in this version; use rmm:// or rmm+unicast://",
-                              text, later[i]);
+            return helio_fail(
+                HELIO_ERR_ENDPOINT,
+                "endpoint %.200s: %s is not yet in this version; use rmm:// or rmm+unicast://",
+                text, later[i]);
         }
     }
     return fail(text, usage);
@@ -50,7 +53,8 @@ static int read_host(const char *text, const char *host, bool multicast, helio_a
     if (helio_address_parse(host, out) == 0) {
         return 0;
     }
-    return multicast ? fail(text, "the group is not an IPv4 address") : helio_udp_resolve(host, out);
+    return multicast ? fail(text, "the group is not an IPv4 address")
+                     : helio_udp_resolve(host, out);
 }
 
 /* One HOST:PORT. */
@@ -82,7 +86,8 @@ static int read_address(const char *text, const char *part, size_t length, helio
         return error;
     }
     if (out->multicast && !helio_address_is_multicast(address)) {
-        return fail(text, "rmm:// wants a multicast group (224.0.0.0 to 239.255.255.255); for a host use rmm+unicast://");
+        return fail(text, "rmm:// wants a multicast group (224.0.0.0 to 239.255.255.255); for a "
+                          "host use rmm+unicast://");
     }
     if (!out->multicast && helio_address_is_multicast(address)) {
         return fail(text, "rmm+unicast:// wants hosts; for a multicast group use rmm://");

@@ -19,8 +19,8 @@ typedef struct helio_endpoint {
     const char *query; /* within the text parsed; "" for none */
 } helio_endpoint;
 
-/* Reads an endpoint; names of hosts are looked up.  Returns 0, HELIO_ERR_ENDPOINT (the sentence says what is wrong with it)
- * or HELIO_ERR_ADDRESS (a host is not known). */
+/* Reads an endpoint; names of hosts are looked up.  Returns 0, HELIO_ERR_ENDPOINT (the sentence
+ * says what is wrong with it) or HELIO_ERR_ADDRESS (a host is not known). */
 int helio_endpoint_parse(const char *text, helio_endpoint *out);
 
 /* Whether they lead to the same addresses. */

@@ -94,12 +94,15 @@ void helio_idle_cancel(helio_idle *idle) {
 
 void helio_idle_sleep(helio_idle *idle, int64_t now_ns, int64_t deadline_ns) {
     const int64_t left = deadline_ns > now_ns ? deadline_ns - now_ns : 0;
-    const struct timespec timeout = {.tv_sec = (time_t)(left / HELIO_SECOND), .tv_nsec = (long)(left % HELIO_SECOND)};
+    const struct timespec timeout = {.tv_sec = (time_t)(left / HELIO_SECOND),
+                                     .tv_nsec = (long)(left % HELIO_SECOND)};
     struct epoll_event event = {.data.fd = -1};
-    if (epoll_pwait2(idle->epoll, &event, 1, deadline_ns == HELIO_NEVER ? NULL : &timeout, NULL) < 0 &&
+    if (epoll_pwait2(idle->epoll, &event, 1, deadline_ns == HELIO_NEVER ? NULL : &timeout, NULL) <
+            0 &&
         errno == ENOSYS) { /* a kernel before 5.11 has no finer measure than the millisecond */
         const int64_t ms = (left + HELIO_MILLISECOND - 1) / HELIO_MILLISECOND;
-        epoll_wait(idle->epoll, &event, 1, deadline_ns == HELIO_NEVER ? -1 : (int)(ms < 60000 ? ms : 60000));
+        epoll_wait(idle->epoll, &event, 1,
+                   deadline_ns == HELIO_NEVER ? -1 : (int)(ms < 60000 ? ms : 60000));
     }
     helio_idle_cancel(idle);
     uint64_t count;

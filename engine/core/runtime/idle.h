@@ -1,9 +1,10 @@
-/* What to do when there is nothing to do (option `idle`), and the one place the engine sleeps: until a socket is readable, a timer
- * is due, or another thread wakes it.
+/* What to do when there is nothing to do (option `idle`), and the one place the engine sleeps:
+ * until a socket is readable, a timer is due, or another thread wakes it.
  *
  *   spin      looks again at once
  *   yield     lets other threads of the core run, then looks again
- *   backoff   spins for 20 us, yields for 100 us, then sleeps: fast while there is traffic, free of cost when there is none
+ *   backoff   spins for 20 us, yields for 100 us, then sleeps: fast while there is traffic, free
+ *             of cost when there is none
  *   block     sleeps at once */
 #ifndef HELIO_RUNTIME_IDLE_H
 #define HELIO_RUNTIME_IDLE_H
@@ -36,7 +37,8 @@ static inline void helio_idle_reset(helio_idle *idle) {
 /* Whether, after this much idleness, it is time to sleep; spins or yields otherwise. */
 bool helio_idle_should_sleep(helio_idle *idle, int64_t now_ns);
 
-/* Announces a sleep: work published before this returned is seen by a look after it, and a wake after it ends the sleep. */
+/* Announces a sleep: work published before this returned is seen by a look after it, and a wake
+ * after it ends the sleep. */
 void helio_idle_prepare(helio_idle *idle);
 /* Sleeps until the deadline (monotonic) at most; 0 or the past: only looks at the sockets. */
 void helio_idle_sleep(helio_idle *idle, int64_t now_ns, int64_t deadline_ns);

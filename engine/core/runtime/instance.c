@@ -20,7 +20,8 @@
 #define DEFAULT_FOLDER "/dev/shm/heliograph"
 
 bool helio_instance_is_engine(const helio_instance *instance) {
-    return instance->mode == HELIO_MODE_THREAD ? pthread_equal(pthread_self(), instance->thread) : instance->polling;
+    return instance->mode == HELIO_MODE_THREAD ? pthread_equal(pthread_self(), instance->thread)
+                                               : instance->polling;
 }
 
 /* ---- identity ---- */
@@ -30,16 +31,19 @@ static void name_by_default(char name[HELIO_STATS_NAME_BYTES]) {
     static _Atomic unsigned unnamed;
     const unsigned number = atomic_fetch_add(&unnamed, 1) + 1;
     if (number == 1) {
-        snprintf(name, HELIO_STATS_NAME_BYTES, "%.24s-%ld", program_invocation_short_name, (long)getpid());
+        snprintf(name, HELIO_STATS_NAME_BYTES, "%.24s-%ld", program_invocation_short_name,
+                 (long)getpid());
     } else {
-        snprintf(name, HELIO_STATS_NAME_BYTES, "%.24s-%ld-%u", program_invocation_short_name, (long)getpid(), number);
+        snprintf(name, HELIO_STATS_NAME_BYTES, "%.24s-%ld-%u", program_invocation_short_name,
+                 (long)getpid(), number);
     }
 }
 
 static int set_name(helio_instance *instance) {
     const char *name = helio_options_string(&instance->options, HELIO_OPTION_ID_NAME);
     if (strlen(name) >= sizeof instance->name) {
-        return helio_fail(HELIO_ERR_OPTION, "option name has at most %zu bytes", sizeof instance->name - 1);
+        return helio_fail(HELIO_ERR_OPTION, "option name has at most %zu bytes",
+                          sizeof instance->name - 1);
     }
     if (!name[0]) {
         name_by_default(instance->name);
@@ -51,7 +55,8 @@ static int set_name(helio_instance *instance) {
 
 static int draw_random(helio_instance *instance) {
     uint64_t seed;
-    if (getrandom(instance->gsi, sizeof instance->gsi, 0) < 0 || getrandom(&seed, sizeof seed, 0) < 0) {
+    if (getrandom(instance->gsi, sizeof instance->gsi, 0) < 0 ||
+        getrandom(&seed, sizeof seed, 0) < 0) {
         return helio_fail(HELIO_ERR_SYSTEM, "cannot draw random numbers: %s", strerror(errno));
     }
     helio_random_init(&instance->random, seed);
@@ -89,7 +94,8 @@ static void describe(const helio_instance *instance, char *labels, size_t size) 
 
 static int open_stats(helio_instance *instance) {
     const helio_options *options = &instance->options;
-    const bool private = helio_options_integer(options, HELIO_OPTION_ID_STATS) == HELIO_STATS_MEMORY;
+    const bool private =
+        helio_options_integer(options, HELIO_OPTION_ID_STATS) == HELIO_STATS_MEMORY;
     const helio_stats_config config = {
         .name = instance->name,
         .folder = private ? NULL : segment_folder(options),
@@ -105,15 +111,16 @@ static int open_stats(helio_instance *instance) {
     }
     char labels[464];
     describe(instance, labels, sizeof labels);
-    error = helio_stats_open_object(instance->stats, HELIO_SCOPE_INSTANCE, labels, config.wall_ns, &instance->object);
+    error = helio_stats_open_object(instance->stats, HELIO_SCOPE_INSTANCE, labels, config.wall_ns,
+                                    &instance->object);
     instance->counts = instance->object.record;
     return error;
 }
 
 static void tell(helio_instance *instance, helio_event_id event, const char *what) {
     helio_stats_event(instance->stats, helio_wall_ns(), event, instance->object.slot,
-                      (const uint64_t[4]){(uint64_t)getpid()}, "%s (process %ld) %s", instance->name, (long)getpid(),
-                      what);
+                      (const uint64_t[4]){(uint64_t)getpid()}, "%s (process %ld) %s",
+                      instance->name, (long)getpid(), what);
 }
 
 /* ---- thread ---- */
@@ -129,7 +136,8 @@ static void *run(void *context) {
 }
 
 static int fail_cpu(int64_t cpu) {
-    return helio_fail(HELIO_ERR_OPTION, "option cpu: core %lld is not available to this process (it has %ld cores)",
+    return helio_fail(HELIO_ERR_OPTION,
+                      "option cpu: core %lld is not available to this process (it has %ld cores)",
                       (long long)cpu, sysconf(_SC_NPROCESSORS_ONLN));
 }
 
@@ -156,7 +164,9 @@ static int start_thread(helio_instance *instance) {
     if (error == EINVAL && cpu >= 0) {
         return fail_cpu(cpu);
     }
-    return error ? helio_fail(HELIO_ERR_SYSTEM, "cannot start the engine's thread: %s", strerror(error)) : 0;
+    return error ? helio_fail(HELIO_ERR_SYSTEM, "cannot start the engine's thread: %s",
+                              strerror(error))
+                 : 0;
 }
 
 /* ---- life ---- */
@@ -184,7 +194,8 @@ static int open_instance(helio_instance *instance, const char *options) {
         error = draw_random(instance);
     }
     if (!error) {
-        error = helio_idle_open(&instance->idle, (int)helio_options_integer(&instance->options, HELIO_OPTION_ID_IDLE));
+        error = helio_idle_open(
+            &instance->idle, (int)helio_options_integer(&instance->options, HELIO_OPTION_ID_IDLE));
     }
     if (error) {
         return error;
@@ -265,10 +276,13 @@ void helio_instance_destroy(helio_instance *instance) {
 
 static int check_polled(const helio_instance *instance) {
     if (instance->mode != HELIO_MODE_POLL) {
-        return helio_fail_plain(HELIO_ERR_STATE, "this instance has a thread of its own; only those of mode=poll are polled");
+        return helio_fail_plain(
+            HELIO_ERR_STATE,
+            "this instance has a thread of its own; only those of mode=poll are polled");
     }
     if (instance->polling) {
-        return helio_fail_plain(HELIO_ERR_STATE, "a listener must not poll: it is called by a poll");
+        return helio_fail_plain(HELIO_ERR_STATE,
+                                "a listener must not poll: it is called by a poll");
     }
     return 0;
 }

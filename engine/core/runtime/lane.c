@@ -14,7 +14,9 @@ static int read_interface(const helio_options *options, helio_address *out) {
     const char *text = helio_options_string(options, HELIO_OPTION_ID_INTERFACE);
     *out = (helio_address){.family = 4};
     if (text[0] && (helio_address_parse(text, out) < 0 || out->family != 4 || out->port)) {
-        return helio_fail(HELIO_ERR_OPTION, "option interface is an IPv4 address of this machine, not \"%.64s\"", text);
+        return helio_fail(HELIO_ERR_OPTION,
+                          "option interface is an IPv4 address of this machine, not \"%.64s\"",
+                          text);
     }
     return 0;
 }
@@ -49,8 +51,8 @@ static int watch(helio_lane *lane) {
     return 0;
 }
 
-int helio_lane_open(helio_lane *lane, helio_instance *instance, helio_channel_role role, const helio_endpoint *endpoint,
-                    helio_options *options, helio_clock clock) {
+int helio_lane_open(helio_lane *lane, helio_instance *instance, helio_channel_role role,
+                    const helio_endpoint *endpoint, helio_options *options, helio_clock clock) {
     *lane = (helio_lane){.instance = instance, .endpoint = *endpoint, .options = *options};
     memset(options, 0, sizeof *options);
     lane->endpoint.query = ""; /* it pointed into the caller's text */
@@ -62,13 +64,15 @@ int helio_lane_open(helio_lane *lane, helio_instance *instance, helio_channel_ro
         helio_lane_close(lane);
         return error;
     }
-    const size_t wanted = (size_t)helio_options_integer(&lane->options, HELIO_OPTION_ID_SOCKET_BUFFER);
+    const size_t wanted =
+        (size_t)helio_options_integer(&lane->options, HELIO_OPTION_ID_SOCKET_BUFFER);
     const size_t got = lane->channel->counters.buffer_bytes;
     if (got < wanted) {
-        helio_stats_event(instance->stats, clock.wall_ns, HELIO_EVENT_SOCKET_BUFFER_SMALL, instance->object.slot,
-                          (const uint64_t[4]){wanted, got},
-                          "%s: asked for a socket buffer of %zu bytes, got %zu; raise net.core.rmem_max",
-                          lane->endpoint.label, wanted, got);
+        helio_stats_event(
+            instance->stats, clock.wall_ns, HELIO_EVENT_SOCKET_BUFFER_SMALL, instance->object.slot,
+            (const uint64_t[4]){wanted, got},
+            "%s: asked for a socket buffer of %zu bytes, got %zu; raise net.core.rmem_max",
+            lane->endpoint.label, wanted, got);
     }
     return 0;
 }
@@ -84,21 +88,23 @@ void helio_lane_close(helio_lane *lane) {
     helio_options_fini(&lane->options);
 }
 
-bool helio_lane_serves(const helio_lane *lane, const helio_endpoint *endpoint, const helio_options *options, unsigned on,
-                       helio_option_id except) {
-    return helio_endpoint_equal(&lane->endpoint, endpoint) && helio_options_equal(&lane->options, options, on, except);
+bool helio_lane_serves(const helio_lane *lane, const helio_endpoint *endpoint,
+                       const helio_options *options, unsigned on, helio_option_id except) {
+    return helio_endpoint_equal(&lane->endpoint, endpoint) &&
+           helio_options_equal(&lane->options, options, on, except);
 }
 
 static void tell_errors(helio_lane *lane, helio_clock clock, uint64_t errors) {
     const int number = lane->channel->counters.send_errno;
-    helio_stats_event(lane->instance->stats, clock.wall_ns, HELIO_EVENT_SEND_FAILED, lane->instance->object.slot,
-                      (const uint64_t[4]){(uint64_t)number}, "%s: %llu packets could not be sent: %s",
-                      lane->endpoint.label, (unsigned long long)errors, strerror(number));
+    helio_stats_event(lane->instance->stats, clock.wall_ns, HELIO_EVENT_SEND_FAILED,
+                      lane->instance->object.slot, (const uint64_t[4]){(uint64_t)number},
+                      "%s: %llu packets could not be sent: %s", lane->endpoint.label,
+                      (unsigned long long)errors, strerror(number));
 }
 
 static void tell_drops(helio_lane *lane, helio_clock clock, uint64_t drops) {
-    helio_stats_event(lane->instance->stats, clock.wall_ns, HELIO_EVENT_SOCKET_DROPS, lane->instance->object.slot,
-                      (const uint64_t[4]){drops},
+    helio_stats_event(lane->instance->stats, clock.wall_ns, HELIO_EVENT_SOCKET_DROPS,
+                      lane->instance->object.slot, (const uint64_t[4]){drops},
                       "%s: the kernel dropped %llu datagrams because the socket's buffer was full",
                       lane->endpoint.label, (unsigned long long)drops);
 }

@@ -1,5 +1,5 @@
-/* What transmit and receive lanes have in common: a channel of the driver, watched for sleep, whose mishaps become statistics and
- * events. */
+/* What transmit and receive lanes have in common: a channel of the driver, watched for sleep, whose
+ * mishaps become statistics and events. */
 #ifndef HELIO_RUNTIME_LANE_H
 #define HELIO_RUNTIME_LANE_H
 
@@ -11,20 +11,20 @@ typedef struct helio_lane {
     helio_endpoint endpoint;
     helio_options options;
     helio_channel *channel;
-    bool queued; /* packets wait in the channel for a flush */
+    bool queued;                    /* packets wait in the channel for a flush */
     helio_channel_counters counted; /* what the statistics have */
     helio_channel_counters told;    /* what events have said */
-    int64_t next_event_ns;          /* monotonic; mishaps come in swarms and are told of once a second */
+    int64_t next_event_ns; /* monotonic; mishaps come in swarms and are told of once a second */
 } helio_lane;
 
 /* Opens the channel; takes over `options`, also when it fails.  Release with helio_lane_close. */
-int helio_lane_open(helio_lane *lane, helio_instance *instance, helio_channel_role role, const helio_endpoint *endpoint,
-                    helio_options *options, helio_clock clock);
+int helio_lane_open(helio_lane *lane, helio_instance *instance, helio_channel_role role,
+                    const helio_endpoint *endpoint, helio_options *options, helio_clock clock);
 void helio_lane_close(helio_lane *lane);
 
 /* Whether it serves the endpoint with these options (those of `on` but `except`). */
-bool helio_lane_serves(const helio_lane *lane, const helio_endpoint *endpoint, const helio_options *options, unsigned on,
-                       helio_option_id except);
+bool helio_lane_serves(const helio_lane *lane, const helio_endpoint *endpoint,
+                       const helio_options *options, unsigned on, helio_option_id except);
 
 /* Carries mishaps of the channel to the statistics. */
 void helio_lane_tell(helio_lane *lane, helio_clock clock);

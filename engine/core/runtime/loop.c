@@ -5,7 +5,8 @@
 
 #define HEARTBEAT_NS (50 * HELIO_MILLISECOND) /* the segment promises 100 ms */
 #define CHORES_NS HELIO_MILLISECOND
-#define BUSY_CHORES_NS (10 * HELIO_MILLISECOND) /* asleep with messages in some queue: its gauges must not grow old */
+#define BUSY_CHORES_NS \
+    (10 * HELIO_MILLISECOND) /* asleep with messages in some queue: its gauges must not grow old */
 #define TRANSMIT_NS (20 * HELIO_MICROSECOND)
 
 static int64_t earlier(int64_t a, int64_t b) {
@@ -111,7 +112,8 @@ void helio_loop_sleep(helio_instance *instance, int64_t deadline_ns) {
     if (until_ns <= now_ns) {
         return;
     }
-    instance->chores_due_ns = 0; /* before it falls asleep it has told all, and it tells all when it wakes */
+    instance->chores_due_ns =
+        0; /* before it falls asleep it has told all, and it tells all when it wakes */
     do_chores(instance, helio_clock_read(&instance->clock));
     helio_idle_prepare(&instance->idle);
     if (has_work(instance)) {

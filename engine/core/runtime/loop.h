@@ -1,5 +1,6 @@
-/* The engine's duty cycle: receive, let the machines do what is due, drain submit queues, hand packets to the network, keep the
- * statistics' gauges and heartbeat.  Run over and over by the engine's thread, or by the caller in mode `poll`. */
+/* The engine's duty cycle: receive, let the machines do what is due, drain submit queues, hand
+ * packets to the network, keep the statistics' gauges and heartbeat.  Run over and over by the
+ * engine's thread, or by the caller in mode `poll`. */
 #ifndef HELIO_RUNTIME_LOOP_H
 #define HELIO_RUNTIME_LOOP_H
 
@@ -8,7 +9,8 @@
 /* One cycle; returns how much was done, 0 for nothing. */
 int helio_loop_once(helio_instance *instance);
 
-/* Mode poll: the sending half of a cycle, when it is time to; a program that only sends needs no other. */
+/* Mode poll: the sending half of a cycle, when it is time to; a program that only sends needs no
+ * other. */
 void helio_loop_transmit(helio_instance *instance);
 
 /* Sleeps until there may be work, at most until the deadline (monotonic). */

@@ -1,5 +1,6 @@
-/* Losses a receiver has not been asked for yet, oldest first: a ring that grows up to a limit and then forgets the oldest.  (Nothing
- * is forgotten for good: each loss is an event and counted in messages_lost as well.) */
+/* Losses a receiver has not been asked for yet, oldest first: a ring that grows up to a limit and
+ * then forgets the oldest.  (Nothing is forgotten for good: each loss is an event and counted in
+ * messages_lost as well.) */
 #ifndef HELIO_RUNTIME_LOSSES_H
 #define HELIO_RUNTIME_LOSSES_H
 

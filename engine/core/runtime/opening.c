@@ -2,8 +2,8 @@
 
 #include "base/error.h"
 
-int helio_opening_init(helio_opening *opening, const char *endpoint, const char *topic, const char *options, unsigned on,
-                       unsigned other) {
+int helio_opening_init(helio_opening *opening, const char *endpoint, const char *topic,
+                       const char *options, unsigned on, unsigned other) {
     if (!topic || !topic[0]) {
         return helio_fail(HELIO_ERR_TOPIC, "a topic's name has 1 to 255 bytes; this one is empty");
     }

@@ -1,4 +1,5 @@
-/* What creating a transmitter and creating a receiver have in common: endpoint, topic and options, read and checked. */
+/* What creating a transmitter and creating a receiver have in common: endpoint, topic and options,
+ * read and checked. */
 #ifndef HELIO_RUNTIME_OPENING_H
 #define HELIO_RUNTIME_OPENING_H
 
@@ -11,10 +12,11 @@ typedef struct helio_opening {
     helio_options options;
 } helio_opening;
 
-/* Reads all three for an object of `on`; release with helio_opening_fini.  The endpoint's query may have options of `other`, so that
- * one text serves both ends of a conversation.  Errors: ENDPOINT, ADDRESS, OPTION, TOPIC, NOMEM. */
-int helio_opening_init(helio_opening *opening, const char *endpoint, const char *topic, const char *options, unsigned on,
-                       unsigned other);
+/* Reads all three for an object of `on`; release with helio_opening_fini.  The endpoint's query may
+ * have options of `other`, so that one text serves both ends of a conversation.  Errors: ENDPOINT,
+ * ADDRESS, OPTION, TOPIC, NOMEM. */
+int helio_opening_init(helio_opening *opening, const char *endpoint, const char *topic,
+                       const char *options, unsigned on, unsigned other);
 void helio_opening_fini(helio_opening *opening);
 
 #endif

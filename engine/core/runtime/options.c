@@ -24,7 +24,7 @@ typedef struct option_row {
 } option_row;
 
 static const option_row rows[HELIO_OPTIONS_COUNT] = {
-#define X(NAME, name, TYPE, on, low, high, initial, choices, help)                                 \
+#define X(NAME, name, TYPE, on, low, high, initial, choices, help) \
     {#name, HELIO_OPTION_##TYPE, on, low, high, initial, choices},
     HELIO_OPTIONS(X)
 #undef X
@@ -78,7 +78,8 @@ static int fail_unknown(const char *name, unsigned on) {
             nearest = rows[i].name;
         }
     }
-    return nearest ? helio_fail(HELIO_ERR_OPTION, "%s has no option %.64s; did you mean %s?", owner_of(on), name, nearest)
+    return nearest ? helio_fail(HELIO_ERR_OPTION, "%s has no option %.64s; did you mean %s?",
+                                owner_of(on), name, nearest)
                    : helio_fail(HELIO_ERR_OPTION, "%s has no option %.64s", owner_of(on), name);
 }
 
@@ -104,7 +105,8 @@ static int read_choice(const option_row *row, const char *text, double *out) {
         }
         choice += choice_length + (choice[choice_length] == ',');
     }
-    return helio_fail(HELIO_ERR_OPTION, "option %s is one of %s, not \"%.64s\"", row->name, row->choices, text);
+    return helio_fail(HELIO_ERR_OPTION, "option %s is one of %s, not \"%.64s\"", row->name,
+                      row->choices, text);
 }
 
 static int read_boolean(const option_row *row, const char *text, double *out) {
@@ -112,7 +114,8 @@ static int read_boolean(const option_row *row, const char *text, double *out) {
         *out = text[0] == 't';
         return 0;
     }
-    return helio_fail(HELIO_ERR_OPTION, "option %s is true or false, not \"%.64s\"", row->name, text);
+    return helio_fail(HELIO_ERR_OPTION, "option %s is true or false, not \"%.64s\"", row->name,
+                      text);
 }
 
 static int read_number(const option_row *row, const char *text, double *out) {
@@ -120,12 +123,13 @@ static int read_number(const option_row *row, const char *text, double *out) {
     const double value = strtod(text, &end);
     const bool whole = row->type == HELIO_OPTION_INTEGER;
     if (end == text || *end || !isfinite(value) || (whole && value != floor(value))) {
-        return helio_fail(HELIO_ERR_OPTION, "option %s is %s from %.15g to %.15g, not \"%.64s\"", row->name,
-                          whole ? "a whole number" : "a number", row->low, row->high, text);
+        return helio_fail(HELIO_ERR_OPTION, "option %s is %s from %.15g to %.15g, not \"%.64s\"",
+                          row->name, whole ? "a whole number" : "a number", row->low, row->high,
+                          text);
     }
     if (value < row->low || value > row->high) {
-        return helio_fail(HELIO_ERR_OPTION, "option %s is from %.15g to %.15g; %.64s is outside", row->name,
-                          row->low, row->high, text);
+        return helio_fail(HELIO_ERR_OPTION, "option %s is from %.15g to %.15g; %.64s is outside",
+                          row->name, row->low, row->high, text);
     }
     *out = value;
     return 0;
@@ -162,7 +166,8 @@ static int hex_digit(char c) {
                                   : -1;
 }
 
-/* Copies with %XX made bytes.  Returns false for a broken escape, an escaped NUL or want of room. */
+/* Copies with %XX made bytes.  Returns false for a broken escape, an escaped NUL or want of
+ * room. */
 static bool decode(const char *from, size_t length, char *to, size_t size) {
     size_t out = 0;
     for (size_t i = 0; i < length; i++) {
@@ -185,17 +190,20 @@ static bool decode(const char *from, size_t length, char *to, size_t size) {
     return true;
 }
 
-static int read_pair(helio_options *options, const char *pair, size_t length, unsigned on, unsigned ignored) {
+static int read_pair(helio_options *options, const char *pair, size_t length, unsigned on,
+                     unsigned ignored) {
     const char *equals = memchr(pair, '=', length);
     char name[NAME_BYTES_MAX + 1];
     char value[VALUE_BYTES_MAX];
     if (!equals) {
-        return helio_fail(HELIO_ERR_OPTION, "options are name=value, joined by &; \"%.*s\" is not", (int)smaller(length, 64), pair);
+        return helio_fail(HELIO_ERR_OPTION, "options are name=value, joined by &; \"%.*s\" is not",
+                          (int)smaller(length, 64), pair);
     }
     const size_t name_length = (size_t)(equals - pair);
     if (!decode(pair, name_length, name, sizeof name) ||
         !decode(equals + 1, length - name_length - 1, value, sizeof value)) {
-        return helio_fail(HELIO_ERR_OPTION, "option \"%.*s\" is too long or has a broken %%-escape", (int)smaller(length, 64), pair);
+        return helio_fail(HELIO_ERR_OPTION, "option \"%.*s\" is too long or has a broken %%-escape",
+                          (int)smaller(length, 64), pair);
     }
     const int id = find(name);
     if (id < 0) {
@@ -203,7 +211,8 @@ static int read_pair(helio_options *options, const char *pair, size_t length, un
     }
     const option_row *row = &rows[id];
     if (!(row->on & (on | ignored))) {
-        return helio_fail(HELIO_ERR_OPTION, "option %s belongs to %s, not to %s", name, owner_of(row->on), owner_of(on));
+        return helio_fail(HELIO_ERR_OPTION, "option %s belongs to %s, not to %s", name,
+                          owner_of(row->on), owner_of(on));
     }
     if (row->on & on) {
         options->value[id].given = true;
@@ -231,7 +240,8 @@ int helio_options_read(helio_options *options, const char *text, unsigned on, un
 int helio_options_init(helio_options *options) {
     memset(options, 0, sizeof *options);
     for (int i = 0; i < HELIO_OPTIONS_COUNT; i++) {
-        const int error = read_value(&rows[i], rows[i].initial, &options->value[i].number, &options->value[i].text);
+        const int error = read_value(&rows[i], rows[i].initial, &options->value[i].number,
+                                     &options->value[i].text);
         if (error) {
             helio_options_fini(options);
             return error;
@@ -265,7 +275,8 @@ int64_t helio_options_ns(const helio_options *options, helio_option_id id) {
     return (int64_t)(options->value[id].number * 1e9 + 0.5);
 }
 
-bool helio_options_equal(const helio_options *a, const helio_options *b, unsigned on, helio_option_id except) {
+bool helio_options_equal(const helio_options *a, const helio_options *b, unsigned on,
+                         helio_option_id except) {
     for (int i = 0; i < HELIO_OPTIONS_COUNT; i++) {
         if (!(rows[i].on & on) || i == (int)except) {
             continue;

@@ -1,4 +1,5 @@
-/* Options as people write them ("name=value&name=value", percent-encoded) made into checked values, from the catalogue's table. */
+/* Options as people write them ("name=value&name=value", percent-encoded) made into checked values,
+ * from the catalogue's table. */
 #ifndef HELIO_RUNTIME_OPTIONS_H
 #define HELIO_RUNTIME_OPTIONS_H
 
@@ -8,7 +9,8 @@
 
 #include "generated/options.h"
 
-/* A checked value of each option; `text` is set for strings only.  Choices are the index of the choice. */
+/* A checked value of each option; `text` is set for strings only.  Choices are the index of the
+ * choice. */
 typedef struct helio_options {
     struct {
         char *text;
@@ -21,9 +23,9 @@ typedef struct helio_options {
 int helio_options_init(helio_options *options);
 void helio_options_fini(helio_options *options);
 
-/* Reads a text, NULL for none, over what is there.  Options must belong to an object of `on` (HELIO_ON_*); those that belong
- * to `ignored` only are checked and left out.  Returns 0, HELIO_ERR_OPTION (the sentence names the option, its range and the
- * value) or HELIO_ERR_NOMEM. */
+/* Reads a text, NULL for none, over what is there.  Options must belong to an object of `on`
+ * (HELIO_ON_*); those that belong to `ignored` only are checked and left out.  Returns 0,
+ * HELIO_ERR_OPTION (the sentence names the option, its range and the value) or HELIO_ERR_NOMEM. */
 int helio_options_read(helio_options *options, const char *text, unsigned on, unsigned ignored);
 
 int64_t helio_options_integer(const helio_options *options, helio_option_id id);
@@ -33,6 +35,7 @@ const char *helio_options_string(const helio_options *options, helio_option_id i
 int64_t helio_options_ns(const helio_options *options, helio_option_id id);
 
 /* Whether all options of `on` but `except` have the same values. */
-bool helio_options_equal(const helio_options *a, const helio_options *b, unsigned on, helio_option_id except);
+bool helio_options_equal(const helio_options *a, const helio_options *b, unsigned on,
+                         helio_option_id except);
 
 #endif

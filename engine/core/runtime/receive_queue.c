@@ -76,7 +76,8 @@ static queued_message *reserve_short(helio_receive_queue *queue, const helio_mes
     return record;
 }
 
-bool helio_receive_queue_push(helio_receive_queue *queue, const helio_message *message, helio_passage *passage) {
+bool helio_receive_queue_push(helio_receive_queue *queue, const helio_message *message,
+                              helio_passage *passage) {
     const bool is_long = message->length > helio_ring_record_max(&queue->ring) - 128;
     queued_message *record = is_long ? reserve_long(queue, message) : reserve_short(queue, message);
     if (!record) {
@@ -100,13 +101,15 @@ void helio_receive_queue_resume(helio_receive_queue *queue) {
 }
 
 size_t helio_receive_queue_bytes(const helio_receive_queue *queue) {
-    return helio_ring_used(&queue->ring) + (size_t)atomic_load_explicit(&queue->outside_bytes, memory_order_acquire);
+    return helio_ring_used(&queue->ring) +
+           (size_t)atomic_load_explicit(&queue->outside_bytes, memory_order_acquire);
 }
 
 /* ---- application ---- */
 
 static void add(_Atomic uint64_t *cell, uint64_t by) {
-    atomic_store_explicit(cell, atomic_load_explicit(cell, memory_order_relaxed) + by, memory_order_release);
+    atomic_store_explicit(cell, atomic_load_explicit(cell, memory_order_relaxed) + by,
+                          memory_order_release);
 }
 
 size_t helio_receive_queue_take(helio_receive_queue *queue, helio_message *messages, size_t limit) {

@@ -1,7 +1,9 @@
-/* Messages on their way from the engine to the application: one producer, one consumer, no locks.  What the consumer was given
- * stays where it is until it takes again.  A message too long for the ring has memory of its own; only a reference is queued.
+/* Messages on their way from the engine to the application: one producer, one consumer, no locks.
+ * What the consumer was given stays where it is until it takes again.  A message too long for the
+ * ring has memory of its own; only a reference is queued.
  *
- * Once full, the queue refuses until it is half empty, so that delivery resumes in one go and not message by message. */
+ * Once full, the queue refuses until it is half empty, so that delivery resumes in one go and not
+ * message by message. */
 #ifndef HELIO_RUNTIME_RECEIVE_QUEUE_H
 #define HELIO_RUNTIME_RECEIVE_QUEUE_H
 
@@ -10,8 +12,8 @@
 #include "runtime/ring.h"
 #include "runtime/signal.h"
 
-/* What of one stream passed through the queue: pushed is the engine's, taken the application's.  Bytes are those a message takes
- * in the queue, so they compare with the queue's size. */
+/* What of one stream passed through the queue: pushed is the engine's, taken the application's.
+ * Bytes are those a message takes in the queue, so they compare with the queue's size. */
 typedef struct helio_passage {
     uint64_t pushed_messages, pushed_bytes;
     _Alignas(64) _Atomic uint64_t taken_messages;
@@ -30,8 +32,10 @@ typedef struct helio_receive_queue {
 int helio_receive_queue_init(helio_receive_queue *queue, size_t bytes);
 void helio_receive_queue_fini(helio_receive_queue *queue);
 
-/* Engine: copies one message in.  False: there is no room, or no memory; the queue counts as full from then on. */
-bool helio_receive_queue_push(helio_receive_queue *queue, const helio_message *message, helio_passage *passage);
+/* Engine: copies one message in.  False: there is no room, or no memory; the queue counts as full
+ * from then on. */
+bool helio_receive_queue_push(helio_receive_queue *queue, const helio_message *message,
+                              helio_passage *passage);
 static inline bool helio_receive_queue_is_full(const helio_receive_queue *queue) {
     return atomic_load_explicit(&queue->full, memory_order_relaxed);
 }

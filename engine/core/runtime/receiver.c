@@ -19,14 +19,15 @@ static bool attach(helio_instance *instance, helio_command *command, helio_clock
     receiver_opening *opening = command->context;
     helio_receiver *receiver = opening->receiver;
     helio_rx_lane *lane = NULL;
-    command->result = helio_rx_lane_acquire(instance, &opening->common.endpoint, &opening->common.options, clock, &lane);
+    command->result = helio_rx_lane_acquire(instance, &opening->common.endpoint,
+                                            &opening->common.options, clock, &lane);
     if (command->result < 0) {
         return true;
     }
     receiver->lane = lane; /* the sink may be called before subscribe returns */
     const helio_sink sink = helio_receiver_sink(receiver);
-    command->result =
-        helio_rx_endpoint_subscribe(lane->endpoint, opening->common.topic, &sink, clock, &receiver->subscription);
+    command->result = helio_rx_endpoint_subscribe(lane->endpoint, opening->common.topic, &sink,
+                                                  clock, &receiver->subscription);
     if (command->result < 0) {
         helio_rx_lane_release(lane, clock);
         return true;
@@ -37,10 +38,12 @@ static bool attach(helio_instance *instance, helio_command *command, helio_clock
     return true;
 }
 
-int helio_receiver_create(helio_instance *instance, const char *endpoint, const char *topic, const char *options,
-                          const helio_listener *listener, helio_receiver **out) {
+int helio_receiver_create(helio_instance *instance, const char *endpoint, const char *topic,
+                          const char *options, const helio_listener *listener,
+                          helio_receiver **out) {
     receiver_opening opening;
-    int error = helio_opening_init(&opening.common, endpoint, topic, options, HELIO_ON_RECEIVER, HELIO_ON_TRANSMITTER);
+    int error = helio_opening_init(&opening.common, endpoint, topic, options, HELIO_ON_RECEIVER,
+                                   HELIO_ON_TRANSMITTER);
     if (error) {
         return error;
     }
@@ -51,9 +54,10 @@ int helio_receiver_create(helio_instance *instance, const char *endpoint, const 
         receiver->listener = listener ? *listener : (helio_listener){0};
         pthread_mutex_init(&receiver->lock, NULL);
         error = listener ? 0
-                         : helio_receive_queue_init(&receiver->queue,
-                                                    (size_t)helio_options_integer(&opening.common.options,
-                                                                                  HELIO_OPTION_ID_RECEIVE_QUEUE));
+                         : helio_receive_queue_init(
+                               &receiver->queue,
+                               (size_t)helio_options_integer(&opening.common.options,
+                                                             HELIO_OPTION_ID_RECEIVE_QUEUE));
     } else {
         error = helio_fail(HELIO_ERR_NOMEM, "no memory for a receiver");
     }
@@ -141,20 +145,24 @@ static bool sleep_for_news(helio_receive_queue *queue, int64_t deadline_ns) {
     return true;
 }
 
-static size_t receive_threaded(helio_receiver *receiver, helio_message *messages, size_t limit, int64_t timeout_ns) {
+static size_t receive_threaded(helio_receiver *receiver, helio_message *messages, size_t limit,
+                               int64_t timeout_ns) {
     const size_t taken = take(receiver, messages, limit);
-    if (taken || timeout_ns <= 0 || !sleep_for_news(&receiver->queue, helio_deadline_after(timeout_ns))) {
+    if (taken || timeout_ns <= 0 ||
+        !sleep_for_news(&receiver->queue, helio_deadline_after(timeout_ns))) {
         return taken;
     }
     return take(receiver, messages, limit);
 }
 
-static size_t receive_polled(helio_receiver *receiver, helio_message *messages, size_t limit, int64_t timeout_ns) {
+static size_t receive_polled(helio_receiver *receiver, helio_message *messages, size_t limit,
+                             int64_t timeout_ns) {
     helio_instance *instance = receiver->instance;
     size_t taken = take(receiver, messages, limit);
     if (taken) {
         if (helio_monotonic_ns() >= instance->transmit_due_ns) {
-            helio_loop_once(instance); /* a queue that never runs empty must not keep the engine waiting */
+            helio_loop_once(
+                instance); /* a queue that never runs empty must not keep the engine waiting */
         }
         return taken;
     }
@@ -174,10 +182,12 @@ static size_t receive_polled(helio_receiver *receiver, helio_message *messages, 
     }
 }
 
-int helio_receiver_receive(helio_receiver *receiver, helio_message *messages, size_t limit, int64_t timeout_ns) {
+int helio_receiver_receive(helio_receiver *receiver, helio_message *messages, size_t limit,
+                           int64_t timeout_ns) {
     helio_instance *instance = receiver->instance;
     if (receiver->has_listener) {
-        return helio_fail_plain(HELIO_ERR_STATE, "this receiver has a listener; its messages go there");
+        return helio_fail_plain(HELIO_ERR_STATE,
+                                "this receiver has a listener; its messages go there");
     }
     if (helio_instance_is_engine(instance)) {
         return helio_fail_plain(HELIO_ERR_STATE, "a listener must not receive: it is the engine");
@@ -185,8 +195,9 @@ int helio_receiver_receive(helio_receiver *receiver, helio_message *messages, si
     if (limit > INT32_MAX) {
         limit = INT32_MAX;
     }
-    return (int)(instance->mode == HELIO_MODE_THREAD ? receive_threaded(receiver, messages, limit, timeout_ns)
-                                                     : receive_polled(receiver, messages, limit, timeout_ns));
+    return (int)(instance->mode == HELIO_MODE_THREAD
+                     ? receive_threaded(receiver, messages, limit, timeout_ns)
+                     : receive_polled(receiver, messages, limit, timeout_ns));
 }
 
 int helio_receiver_loss(helio_receiver *receiver, helio_loss *loss) {
@@ -197,7 +208,8 @@ int helio_receiver_loss(helio_receiver *receiver, helio_loss *loss) {
 }
 
 const char *helio_receiver_stream(const helio_receiver *receiver, uint32_t stream) {
-    helio_receiver *mutable = (helio_receiver *)(uintptr_t)receiver; /* the lock is no part of its value */
+    helio_receiver *mutable =
+        (helio_receiver *)(uintptr_t)receiver; /* the lock is no part of its value */
     pthread_mutex_lock(&mutable->lock);
     const helio_met_stream *met = stream < receiver->met_count ? receiver->met[stream] : NULL;
     pthread_mutex_unlock(&mutable->lock);

@@ -1,5 +1,5 @@
-/* A topic being received: the application's end of a receive lane.  Messages go to the listener, on the engine's thread, or to the
- * receive queue. */
+/* A topic being received: the application's end of a receive lane.  Messages go to the listener, on
+ * the engine's thread, or to the receive queue. */
 #ifndef HELIO_RUNTIME_RECEIVER_H
 #define HELIO_RUNTIME_RECEIVER_H
 
@@ -10,8 +10,8 @@
 #include "runtime/receive_queue.h"
 #include "runtime/rx_lane.h"
 
-/* A stream the receiver met.  It stays when the stream has ended: the application may ask for its name, and messages of it may
- * still wait. */
+/* A stream the receiver met.  It stays when the stream has ended: the application may ask for its
+ * name, and messages of it may still wait. */
 typedef struct helio_met_stream {
     helio_passage passage;
     helio_stats_object *object; /* NULL when the stream has ended */
@@ -26,10 +26,11 @@ struct helio_receiver {
     helio_listener listener;
     bool has_listener;
     helio_receiver *next; /* of the lane */
-    int64_t full_told_ns; /* wall clock; a queue that is full and drained in turns is told of once a second */
-    bool full_told;       /* that it is full: then also that it has drained */
+    int64_t full_told_ns; /* wall clock; a queue full and drained in turns is told of once a second */
+    bool full_told; /* that it is full: then also that it has drained */
 
-    pthread_mutex_t lock; /* of the two below, for readers on other threads; only the engine writes `met` */
+    pthread_mutex_t
+        lock; /* of the two below, for readers on other threads; only the engine writes `met` */
     helio_losses losses;
     helio_met_stream **met;
     size_t met_count, met_capacity;

@@ -15,7 +15,9 @@ _Static_assert(sizeof(record_head) == 8, "records lie at multiples of 8");
 int helio_ring_init(helio_ring *ring, size_t capacity) {
     *ring = (helio_ring){.capacity = (size_t)helio_round_up_power_of_two(capacity)};
     ring->memory = aligned_alloc(64, ring->capacity);
-    return ring->memory ? 0 : helio_fail(HELIO_ERR_NOMEM, "no memory for a queue of %zu bytes", ring->capacity);
+    return ring->memory
+               ? 0
+               : helio_fail(HELIO_ERR_NOMEM, "no memory for a queue of %zu bytes", ring->capacity);
 }
 
 void helio_ring_fini(helio_ring *ring) {

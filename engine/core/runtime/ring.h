@@ -1,9 +1,11 @@
 /* Bounded ring of records of any length, one producer, one consumer, no locks.
  *
- * Positions are 64 bit counts of bytes that never wrap.  Records lie at multiples of 8 and never across the end: what is left
- * there is skipped with a padding record.  A record of at most a quarter of the ring always fits in the end.
+ * Positions are 64 bit counts of bytes that never wrap.  Records lie at multiples of 8 and never
+ * across the end: what is left there is skipped with a padding record.  A record of at most a
+ * quarter of the ring always fits in the end.
  *
- * The consumer has two positions: `next`, up to where it has looked, and `released`, up to where the producer may write again. */
+ * The consumer has two positions: `next`, up to where it has looked, and `released`, up to where
+ * the producer may write again. */
 #ifndef HELIO_RUNTIME_RING_H
 #define HELIO_RUNTIME_RING_H
 
@@ -34,7 +36,8 @@ static inline size_t helio_ring_record_max(const helio_ring *ring) {
     return ring->capacity / 4;
 }
 
-/* Producer: room for a record of `length` bytes, NULL when there is none now; it counts once committed. */
+/* Producer: room for a record of `length` bytes, NULL when there is none now; it counts once
+ * committed. */
 void *helio_ring_reserve(helio_ring *ring, size_t length);
 void helio_ring_commit(helio_ring *ring);
 

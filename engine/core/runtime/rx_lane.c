@@ -6,7 +6,8 @@
 
 enum { BATCHES_PER_CYCLE = 8 };
 
-static int send_feedback(void *context, const helio_address *to, const void *packet, size_t length, bool stable) {
+static int send_feedback(void *context, const helio_address *to, const void *packet, size_t length,
+                         bool stable) {
     helio_rx_lane *lane = context;
     lane->base.queued = true;
     return lane->base.channel->driver->send(lane->base.channel, to, packet, length, stable);
@@ -32,9 +33,11 @@ static int open_endpoint(helio_rx_lane *lane) {
         .feedback_address = channel->local,
         .max_packet_bytes = helio_lane_packet_bytes(options),
         .window_packets = (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_RECEIVE_WINDOW),
-        .max_message_bytes = (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_MAX_MESSAGE_BYTES),
+        .max_message_bytes =
+            (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_MAX_MESSAGE_BYTES),
         .max_streams = (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_MAX_STREAMS),
-        .reorder_packets = (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_REORDER_PACKETS),
+        .reorder_packets =
+            (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_REORDER_PACKETS),
         .reorder_ns = helio_options_ns(options, HELIO_OPTION_ID_REORDER_TIME),
         .nak_backoff_ns = helio_options_ns(options, HELIO_OPTION_ID_NAK_BACKOFF),
         .nak_repeat_ns = helio_options_ns(options, HELIO_OPTION_ID_NAK_REPEAT),
@@ -45,16 +48,18 @@ static int open_endpoint(helio_rx_lane *lane) {
         .seed = helio_random_next(&instance->random),
     };
     const helio_outlet outlet = {.context = lane, .send = send_feedback};
-    return helio_rx_endpoint_create(&config, outlet, instance->stats, instance->counts, &lane->endpoint);
+    return helio_rx_endpoint_create(&config, outlet, instance->stats, instance->counts,
+                                    &lane->endpoint);
 }
 
-static int open_lane(helio_instance *instance, const helio_endpoint *endpoint, helio_options *options,
-                     helio_clock clock, helio_rx_lane **out) {
+static int open_lane(helio_instance *instance, const helio_endpoint *endpoint,
+                     helio_options *options, helio_clock clock, helio_rx_lane **out) {
     helio_rx_lane *lane = helio_allocate(sizeof *lane);
     if (!lane) {
         return helio_fail(HELIO_ERR_NOMEM, "no memory for an endpoint");
     }
-    int error = helio_lane_open(&lane->base, instance, HELIO_CHANNEL_RECEIVE, endpoint, options, clock);
+    int error =
+        helio_lane_open(&lane->base, instance, HELIO_CHANNEL_RECEIVE, endpoint, options, clock);
     if (!error) {
         error = open_endpoint(lane);
         if (error) {
@@ -71,10 +76,11 @@ static int open_lane(helio_instance *instance, const helio_endpoint *endpoint, h
     return 0;
 }
 
-int helio_rx_lane_acquire(helio_instance *instance, const helio_endpoint *endpoint, helio_options *options,
-                          helio_clock clock, helio_rx_lane **out) {
+int helio_rx_lane_acquire(helio_instance *instance, const helio_endpoint *endpoint,
+                          helio_options *options, helio_clock clock, helio_rx_lane **out) {
     for (helio_rx_lane *lane = instance->rx_lanes; lane; lane = lane->next) {
-        if (helio_lane_serves(&lane->base, endpoint, options, HELIO_ON_RECEIVER, HELIO_OPTION_ID_RECEIVE_QUEUE)) {
+        if (helio_lane_serves(&lane->base, endpoint, options, HELIO_ON_RECEIVER,
+                              HELIO_OPTION_ID_RECEIVE_QUEUE)) {
             helio_options_fini(options);
             *out = lane;
             return 0;
@@ -108,10 +114,11 @@ static size_t receive_batch(helio_rx_lane *lane) {
     const size_t count = channel->driver->receive(channel, datagrams, HELIO_CHANNEL_BATCH);
     const int64_t receive_ns = count ? helio_clock_read(&instance->clock).wall_ns : 0;
     for (size_t i = 0; i < count; i++) {
-        /* Listeners take their time: each packet's clock is its own, the time it was read is the batch's. */
+        /* Listeners take their time: each packet's clock is its own, the time it was read is the
+         * batch's. */
         const helio_clock clock = helio_clock_read(&instance->clock);
-        helio_rx_endpoint_on_packet(lane->endpoint, datagrams[i].data, datagrams[i].length, &datagrams[i].source,
-                                    receive_ns, clock);
+        helio_rx_endpoint_on_packet(lane->endpoint, datagrams[i].data, datagrams[i].length,
+                                    &datagrams[i].source, receive_ns, clock);
     }
     return count;
 }
@@ -130,7 +137,8 @@ static int receive(helio_rx_lane *lane) {
 int helio_rx_lane_work(helio_rx_lane *lane) {
     int done = receive(lane);
     const helio_clock clock = helio_clock_read(&lane->base.instance->clock);
-    if (clock.now_ns >= helio_rx_endpoint_next_deadline_ns(lane->endpoint) || helio_rx_lane_can_resume(lane)) {
+    if (clock.now_ns >= helio_rx_endpoint_next_deadline_ns(lane->endpoint) ||
+        helio_rx_lane_can_resume(lane)) {
         done += helio_rx_endpoint_poll(lane->endpoint, clock);
     }
     flush_channel(lane);
@@ -158,7 +166,8 @@ bool helio_rx_lane_can_resume(const helio_rx_lane *lane) {
         return false;
     }
     for (const helio_receiver *r = lane->receivers; r; r = r->next) {
-        if (!r->has_listener && helio_receive_queue_is_full(&r->queue) && helio_receive_queue_is_half_empty(&r->queue)) {
+        if (!r->has_listener && helio_receive_queue_is_full(&r->queue) &&
+            helio_receive_queue_is_half_empty(&r->queue)) {
             return true;
         }
     }

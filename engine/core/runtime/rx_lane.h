@@ -1,4 +1,5 @@
-/* An endpoint being received: its channel, its machine and the receivers that share it.  It belongs to the engine's thread. */
+/* An endpoint being received: its channel, its machine and the receivers that share it.  It belongs
+ * to the engine's thread. */
 #ifndef HELIO_RUNTIME_RX_LANE_H
 #define HELIO_RUNTIME_RX_LANE_H
 
@@ -12,10 +13,10 @@ struct helio_rx_lane {
     helio_receiver *receivers;
 };
 
-/* The lane of the instance that serves this endpoint with these options, or a new one; takes over `options`.
- * Errors: as opening a channel, and OPTION, NOMEM of the endpoint. */
-int helio_rx_lane_acquire(helio_instance *instance, const helio_endpoint *endpoint, helio_options *options,
-                          helio_clock clock, helio_rx_lane **out);
+/* The lane of the instance that serves this endpoint with these options, or a new one; takes over
+ * `options`. Errors: as opening a channel, and OPTION, NOMEM of the endpoint. */
+int helio_rx_lane_acquire(helio_instance *instance, const helio_endpoint *endpoint,
+                          helio_options *options, helio_clock clock, helio_rx_lane **out);
 /* Closes it, unless receivers are left. */
 void helio_rx_lane_release(helio_rx_lane *lane, helio_clock clock);
 

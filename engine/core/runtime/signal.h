@@ -1,7 +1,8 @@
-/* Lets threads sleep until another has news, at the price of one fence and one load for the other while nobody sleeps.
+/* Lets threads sleep until another has news, at the price of one fence and one load for the other
+ * while nobody sleeps.
  *
- * The sleeper:  uint32_t seen = helio_signal_prepare(s);  look once more;  helio_signal_wait(s, seen, deadline) or _cancel.
- * The other:    publish the news;  helio_signal_notify(s). */
+ * The sleeper:  uint32_t seen = helio_signal_prepare(s);  look once more;  helio_signal_wait(s,
+ * seen, deadline) or _cancel. The other:    publish the news;  helio_signal_notify(s). */
 #ifndef HELIO_RUNTIME_SIGNAL_H
 #define HELIO_RUNTIME_SIGNAL_H
 
@@ -13,9 +14,11 @@ typedef struct helio_signal {
     _Atomic uint32_t sleepers;
 } helio_signal;
 
-/* Announces that the caller is about to sleep.  News published before this returned is seen by a look after it. */
+/* Announces that the caller is about to sleep.  News published before this returned is seen by a
+ * look after it. */
 uint32_t helio_signal_prepare(helio_signal *signal);
-/* Sleeps until notified or until the deadline (monotonic; HELIO_NEVER: no deadline).  May return early. */
+/* Sleeps until notified or until the deadline (monotonic; HELIO_NEVER: no deadline).  May return
+ * early. */
 void helio_signal_wait(helio_signal *signal, uint32_t seen, int64_t deadline_ns);
 /* Takes the announcement back. */
 void helio_signal_cancel(helio_signal *signal);

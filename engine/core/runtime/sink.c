@@ -1,4 +1,5 @@
-/* The engine's side of a receiver: what the machine delivers goes to the listener or into the queue. */
+/* The engine's side of a receiver: what the machine delivers goes to the listener or into the
+ * queue. */
 #include "runtime/sink.h"
 
 #include <stdlib.h>
@@ -25,7 +26,8 @@ static bool make_room(helio_receiver *receiver) {
     return true;
 }
 
-static void on_stream(void *context, uint32_t stream, const helio_tsi *tsi, helio_stats_object *object) {
+static void on_stream(void *context, uint32_t stream, const helio_tsi *tsi,
+                      helio_stats_object *object) {
     helio_receiver *receiver = context;
     helio_met_stream *met = helio_allocate(sizeof *met);
     pthread_mutex_lock(&receiver->lock);
@@ -58,8 +60,8 @@ static void on_stream_end(void *context, uint32_t stream) {
 
 /* ---- messages ---- */
 
-static size_t call_listener(helio_receiver *receiver, const helio_met_stream *met, const helio_message *messages,
-                            size_t count) {
+static size_t call_listener(helio_receiver *receiver, const helio_met_stream *met,
+                            const helio_message *messages, size_t count) {
     helio_hdr *histogram = met->object->histogram[HELIO_RECEIVER_CALLBACK_TIME];
     const int64_t start_ns = histogram ? helio_monotonic_ns() : 0;
     receiver->listener.on_messages(receiver->listener.context, messages, count);
@@ -69,11 +71,13 @@ static size_t call_listener(helio_receiver *receiver, const helio_met_stream *me
     return count;
 }
 
-static void tell(const helio_receiver *receiver, const helio_met_stream *met, helio_event_id event, const char *what) {
+static void tell(const helio_receiver *receiver, const helio_met_stream *met, helio_event_id event,
+                 const char *what) {
     const size_t bytes = helio_receive_queue_bytes(&receiver->queue);
-    helio_stats_event(receiver->instance->stats, helio_wall_ns(), event, met->object->slot, (const uint64_t[4]){bytes},
-                      "%s: the receive queue %s, %zu of %zu bytes are in use", receiver->lane->base.endpoint.label, what,
-                      bytes, receiver->queue.ring.capacity);
+    helio_stats_event(
+        receiver->instance->stats, helio_wall_ns(), event, met->object->slot,
+        (const uint64_t[4]){bytes}, "%s: the receive queue %s, %zu of %zu bytes are in use",
+        receiver->lane->base.endpoint.label, what, bytes, receiver->queue.ring.capacity);
 }
 
 static void on_full(helio_receiver *receiver, const helio_met_stream *met) {
@@ -98,7 +102,8 @@ static uint64_t waiting_bytes(const helio_met_stream *met) {
     return met->passage.pushed_bytes - helio_cell(&met->passage.taken_bytes);
 }
 
-static size_t enqueue(helio_receiver *receiver, helio_met_stream *met, const helio_message *messages, size_t count) {
+static size_t enqueue(helio_receiver *receiver, helio_met_stream *met,
+                      const helio_message *messages, size_t count) {
     helio_receive_queue *queue = &receiver->queue;
     if (helio_receive_queue_is_full(queue)) {
         if (!helio_receive_queue_is_half_empty(queue)) {

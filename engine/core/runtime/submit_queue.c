@@ -55,7 +55,8 @@ static int refuse(helio_submit_queue *queue) {
     return HELIO_ERR_WOULD_BLOCK;
 }
 
-static int push_long(helio_submit_queue *queue, const void *data, size_t length, int64_t submit_ns) {
+static int push_long(helio_submit_queue *queue, const void *data, size_t length,
+                     int64_t submit_ns) {
     if (!has_room_outside(queue, length)) {
         return refuse(queue);
     }
@@ -74,7 +75,8 @@ static int push_long(helio_submit_queue *queue, const void *data, size_t length,
     return 0;
 }
 
-int helio_submit_queue_push(helio_submit_queue *queue, const void *data, size_t length, int64_t submit_ns) {
+int helio_submit_queue_push(helio_submit_queue *queue, const void *data, size_t length,
+                            int64_t submit_ns) {
     if (is_long(queue, length)) {
         return push_long(queue, data, length, submit_ns);
     }
@@ -93,8 +95,9 @@ int helio_submit_queue_push(helio_submit_queue *queue, const void *data, size_t 
 bool helio_submit_queue_has_room(helio_submit_queue *queue, size_t length) {
     helio_submit_queue_lock(queue);
     const bool outside = is_long(queue, length);
-    const bool room = (!outside || has_room_outside(queue, length)) &&
-                      helio_ring_reserve(&queue->ring, sizeof(submit_record) + (outside ? 0 : length));
+    const bool room =
+        (!outside || has_room_outside(queue, length)) &&
+        helio_ring_reserve(&queue->ring, sizeof(submit_record) + (outside ? 0 : length));
     helio_submit_queue_unlock(queue); /* reserved and not committed: nothing happened */
     return room;
 }
@@ -104,7 +107,8 @@ bool helio_submit_queue_peek(helio_submit_queue *queue, helio_submitted *out) {
     if (!record) {
         return false;
     }
-    *out = (helio_submitted){record->outside ? record->outside : record + 1, record->length, record->submit_ns};
+    *out = (helio_submitted){record->outside ? record->outside : record + 1, record->length,
+                             record->submit_ns};
     return true;
 }
 
@@ -127,5 +131,6 @@ void helio_submit_queue_hand_over(helio_submit_queue *queue) {
 }
 
 size_t helio_submit_queue_bytes(const helio_submit_queue *queue) {
-    return helio_ring_used(&queue->ring) + (size_t)atomic_load_explicit(&queue->outside_bytes, memory_order_relaxed);
+    return helio_ring_used(&queue->ring) +
+           (size_t)atomic_load_explicit(&queue->outside_bytes, memory_order_relaxed);
 }

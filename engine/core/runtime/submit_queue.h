@@ -1,6 +1,7 @@
-/* Messages on their way from the application to the engine: many producers under a lock they hold for the time of one copy,
- * one consumer that takes none.  A message too long for the ring waits in memory of its own; only a reference is queued, and
- * the room it may take is that of the ring again. */
+/* Messages on their way from the application to the engine: many producers under a lock they hold
+ * for the time of one copy, one consumer that takes none.  A message too long for the ring waits in
+ * memory of its own; only a reference is queued, and the room it may take is that of the ring
+ * again. */
 #ifndef HELIO_RUNTIME_SUBMIT_QUEUE_H
 #define HELIO_RUNTIME_SUBMIT_QUEUE_H
 
@@ -18,20 +19,23 @@ typedef struct helio_submitted {
 typedef struct helio_submit_queue {
     helio_ring ring;
     pthread_mutex_t producers;
-    _Atomic uint64_t outside_bytes;            /* of long messages */
-    _Alignas(64) _Atomic uint64_t refused;     /* sends that found no room */
-    _Alignas(64) _Atomic uint64_t handed_over; /* position up to which all has been given to the network */
-    helio_signal progress;                     /* room was made, or more was handed over */
+    _Atomic uint64_t outside_bytes;        /* of long messages */
+    _Alignas(64) _Atomic uint64_t refused; /* sends that found no room */
+    _Alignas(64) _Atomic uint64_t
+        handed_over;       /* position up to which all has been given to the network */
+    helio_signal progress; /* room was made, or more was handed over */
 } helio_submit_queue;
 
 /* Returns 0 or HELIO_ERR_NOMEM. */
 int helio_submit_queue_init(helio_submit_queue *queue, size_t bytes);
 void helio_submit_queue_fini(helio_submit_queue *queue);
 
-/* Producers, between lock and unlock: copies one message in.  Returns 0, HELIO_ERR_WOULD_BLOCK or HELIO_ERR_NOMEM. */
+/* Producers, between lock and unlock: copies one message in.  Returns 0, HELIO_ERR_WOULD_BLOCK or
+ * HELIO_ERR_NOMEM. */
 void helio_submit_queue_lock(helio_submit_queue *queue);
 void helio_submit_queue_unlock(helio_submit_queue *queue);
-int helio_submit_queue_push(helio_submit_queue *queue, const void *data, size_t length, int64_t submit_ns);
+int helio_submit_queue_push(helio_submit_queue *queue, const void *data, size_t length,
+                            int64_t submit_ns);
 /* Producers: whether a message of this length would fit now. */
 bool helio_submit_queue_has_room(helio_submit_queue *queue, size_t length);
 

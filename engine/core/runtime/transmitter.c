@@ -18,12 +18,13 @@ static bool attach(helio_instance *instance, helio_command *command, helio_clock
     transmitter_opening *opening = command->context;
     helio_transmitter *transmitter = opening->transmitter;
     helio_tx_lane *lane = NULL;
-    command->result =
-        helio_tx_lane_acquire(instance, &opening->common.endpoint, &opening->common.options, clock, &lane);
+    command->result = helio_tx_lane_acquire(instance, &opening->common.endpoint,
+                                            &opening->common.options, clock, &lane);
     if (command->result < 0) {
         return true;
     }
-    command->result = helio_tx_stream_add_topic(lane->stream, opening->common.topic, clock, &transmitter->topic);
+    command->result =
+        helio_tx_stream_add_topic(lane->stream, opening->common.topic, clock, &transmitter->topic);
     if (command->result < 0) {
         if (!lane->transmitters) {
             helio_tx_lane_destroy(lane, clock);
@@ -39,10 +40,11 @@ static bool attach(helio_instance *instance, helio_command *command, helio_clock
     return true;
 }
 
-int helio_transmitter_create(helio_instance *instance, const char *endpoint, const char *topic, const char *options,
-                             helio_transmitter **out) {
+int helio_transmitter_create(helio_instance *instance, const char *endpoint, const char *topic,
+                             const char *options, helio_transmitter **out) {
     transmitter_opening opening;
-    int error = helio_opening_init(&opening.common, endpoint, topic, options, HELIO_ON_TRANSMITTER, HELIO_ON_RECEIVER);
+    int error = helio_opening_init(&opening.common, endpoint, topic, options, HELIO_ON_TRANSMITTER,
+                                   HELIO_ON_RECEIVER);
     if (error) {
         return error;
     }
@@ -51,12 +53,13 @@ int helio_transmitter_create(helio_instance *instance, const char *endpoint, con
         error = helio_fail(HELIO_ERR_NOMEM, "no memory for a transmitter");
     } else if (instance->mode == HELIO_MODE_THREAD) {
         error = helio_submit_queue_init(
-            &transmitter->queue, (size_t)helio_options_integer(&opening.common.options, HELIO_OPTION_ID_SUBMIT_QUEUE));
+            &transmitter->queue,
+            (size_t)helio_options_integer(&opening.common.options, HELIO_OPTION_ID_SUBMIT_QUEUE));
     }
     if (!error) {
         transmitter->instance = instance;
-        transmitter->max_message_bytes =
-            (size_t)helio_options_integer(&opening.common.options, HELIO_OPTION_ID_MAX_MESSAGE_BYTES);
+        transmitter->max_message_bytes = (size_t)helio_options_integer(
+            &opening.common.options, HELIO_OPTION_ID_MAX_MESSAGE_BYTES);
         opening.transmitter = transmitter;
         helio_command command = {.run = attach, .context = &opening};
         error = helio_command_execute(instance, &command);
@@ -77,7 +80,8 @@ bool helio_transmitter_detach(helio_transmitter *transmitter, helio_clock clock)
     }
     helio_tx_lane_flush(lane, clock);
     helio_tx_lane_refresh(lane, clock);
-    helio_count(&transmitter->instance->counts->memory_used, -(uint64_t)transmitter->queue.ring.capacity);
+    helio_count(&transmitter->instance->counts->memory_used,
+                -(uint64_t)transmitter->queue.ring.capacity);
     helio_transmitter **at = &lane->transmitters;
     while (*at != transmitter) {
         at = &(*at)->next;
@@ -140,11 +144,12 @@ const char *helio_transmitter_stream(const helio_transmitter *transmitter) {
 /* ---- send ---- */
 
 static int fail_size(const helio_transmitter *transmitter, size_t length) {
-    return helio_fail(HELIO_ERR_SIZE, "a message of %zu bytes is longer than max_message_bytes=%zu", length,
-                      transmitter->max_message_bytes);
+    return helio_fail(HELIO_ERR_SIZE, "a message of %zu bytes is longer than max_message_bytes=%zu",
+                      length, transmitter->max_message_bytes);
 }
 
-static int push_all(helio_transmitter *transmitter, const helio_buffer *messages, size_t count, size_t *accepted) {
+static int push_all(helio_transmitter *transmitter, const helio_buffer *messages, size_t count,
+                    size_t *accepted) {
     helio_submit_queue *queue = &transmitter->queue;
     const int64_t submit_ns = helio_wall_ns();
     int error = 0;
@@ -155,7 +160,8 @@ static int push_all(helio_transmitter *transmitter, const helio_buffer *messages
             error = fail_size(transmitter, messages[done].length);
             break;
         }
-        error = helio_submit_queue_push(queue, messages[done].data, messages[done].length, submit_ns);
+        error =
+            helio_submit_queue_push(queue, messages[done].data, messages[done].length, submit_ns);
         if (error) {
             break;
         }
@@ -168,7 +174,8 @@ static int push_all(helio_transmitter *transmitter, const helio_buffer *messages
     return error;
 }
 
-static int append_all(helio_transmitter *transmitter, const helio_buffer *messages, size_t count, size_t *accepted) {
+static int append_all(helio_transmitter *transmitter, const helio_buffer *messages, size_t count,
+                      size_t *accepted) {
     helio_instance *instance = transmitter->instance;
     helio_tx_lane *lane = transmitter->lane;
     const helio_clock clock = helio_clock_read(&instance->clock);
@@ -180,8 +187,8 @@ static int append_all(helio_transmitter *transmitter, const helio_buffer *messag
             error = fail_size(transmitter, messages[done].length);
             break;
         }
-        error = helio_tx_stream_append(lane->stream, transmitter->topic, messages[done].data, messages[done].length,
-                                       clock.wall_ns, clock);
+        error = helio_tx_stream_append(lane->stream, transmitter->topic, messages[done].data,
+                                       messages[done].length, clock.wall_ns, clock);
         if (error) {
             break;
         }
@@ -195,11 +202,12 @@ static int append_all(helio_transmitter *transmitter, const helio_buffer *messag
     return error;
 }
 
-int helio_transmitter_send_many(helio_transmitter *transmitter, const helio_buffer *messages, size_t count,
-                                size_t *accepted) {
+int helio_transmitter_send_many(helio_transmitter *transmitter, const helio_buffer *messages,
+                                size_t count, size_t *accepted) {
     size_t taken = 0;
     const bool queued = transmitter->instance->mode == HELIO_MODE_THREAD;
-    const int error = queued ? push_all(transmitter, messages, count, &taken) : append_all(transmitter, messages, count, &taken);
+    const int error = queued ? push_all(transmitter, messages, count, &taken)
+                             : append_all(transmitter, messages, count, &taken);
     if (accepted) {
         *accepted = taken;
     }
@@ -228,7 +236,8 @@ static bool sleep_for_progress(helio_submit_queue *queue, uint32_t seen, int64_t
 }
 
 static int fail_from_listener(void) {
-    return helio_fail_plain(HELIO_ERR_STATE, "a listener must not wait for the engine: it is the engine");
+    return helio_fail_plain(HELIO_ERR_STATE,
+                            "a listener must not wait for the engine: it is the engine");
 }
 
 int helio_transmitter_flush(helio_transmitter *transmitter, int64_t timeout_ns) {
@@ -249,7 +258,8 @@ int helio_transmitter_flush(helio_transmitter *transmitter, int64_t timeout_ns) 
             break;
         }
         if (!sleep_for_progress(queue, seen, deadline_ns)) {
-            return helio_fail_plain(HELIO_ERR_TIMEOUT, "not all messages were handed to the network in time");
+            return helio_fail_plain(HELIO_ERR_TIMEOUT,
+                                    "not all messages were handed to the network in time");
         }
     }
     return 0;

@@ -6,14 +6,16 @@
 #include "runtime/memory.h"
 #include "runtime/transmitter.h"
 
-#define FEEDBACK_INTERVAL_NS (10 * HELIO_MICROSECOND) /* requests for repair are looked for this often */
+#define FEEDBACK_INTERVAL_NS \
+    (10 * HELIO_MICROSECOND) /* requests for repair are looked for this often */
 
-#define HOLD_NS (5 * HELIO_MILLISECOND)               /* longest time repairs keep new data waiting */
+#define HOLD_NS (5 * HELIO_MILLISECOND) /* longest time repairs keep new data waiting */
 
 enum {
-    PACKETS_PER_CYCLE = 64, /* about as many of one transmitter, so that requests for repair get their turn */
-    REPAIRS_AHEAD = 32,     /* with more repairs waiting than this, new data waits for them */
-    MESSAGE_COST = 8,       /* bytes a message takes in a packet beside its own */
+    PACKETS_PER_CYCLE =
+        64, /* about as many of one transmitter, so that requests for repair get their turn */
+    REPAIRS_AHEAD = 32, /* with more repairs waiting than this, new data waits for them */
+    MESSAGE_COST = 8,   /* bytes a message takes in a packet beside its own */
 };
 
 /* ---- packets out ---- */
@@ -21,7 +23,8 @@ enum {
 static void record_send(helio_tx_lane *lane, int64_t duration_ns) {
     for (helio_transmitter *t = lane->transmitters; t; t = t->next) {
         if (t->unflushed) {
-            helio_record(helio_tx_topic_object(t->topic)->histogram[HELIO_TRANSMITTER_SEND_LATENCY], duration_ns, 1);
+            helio_record(helio_tx_topic_object(t->topic)->histogram[HELIO_TRANSMITTER_SEND_LATENCY],
+                         duration_ns, 1);
         }
     }
 }
@@ -42,7 +45,8 @@ static void flush_channel(helio_tx_lane *lane) {
     record_send(lane, helio_monotonic_ns() - start_ns);
 }
 
-static int send_packet(void *context, const helio_address *to, const void *packet, size_t length, bool stable) {
+static int send_packet(void *context, const helio_address *to, const void *packet, size_t length,
+                       bool stable) {
     helio_tx_lane *lane = context;
     const unsigned copies = to ? 1 : (unsigned)lane->base.endpoint.addresses_count;
     if (lane->packets_queued + copies > HELIO_CHANNEL_BATCH) {
@@ -67,7 +71,8 @@ static int open_stream(helio_tx_lane *lane, helio_clock clock) {
         .group = lane->base.endpoint.addresses[0],
         .max_packet_bytes = helio_lane_packet_bytes(options),
         .window_packets = (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_SEND_WINDOW),
-        .max_message_bytes = (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_MAX_MESSAGE_BYTES),
+        .max_message_bytes =
+            (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_MAX_MESSAGE_BYTES),
         .linger_ns = helio_options_ns(options, HELIO_OPTION_ID_LINGER),
         .heartbeat_min_ns = helio_options_ns(options, HELIO_OPTION_ID_HEARTBEAT_MIN),
         .heartbeat_max_ns = helio_options_ns(options, HELIO_OPTION_ID_HEARTBEAT_MAX),
@@ -77,16 +82,18 @@ static int open_stream(helio_tx_lane *lane, helio_clock clock) {
     };
     memcpy(config.tsi.gsi, instance->gsi, sizeof config.tsi.gsi);
     const helio_outlet outlet = {.context = lane, .send = send_packet};
-    return helio_tx_stream_create(&config, outlet, instance->stats, instance->counts, clock, &lane->stream);
+    return helio_tx_stream_create(&config, outlet, instance->stats, instance->counts, clock,
+                                  &lane->stream);
 }
 
-static int open_lane(helio_instance *instance, const helio_endpoint *endpoint, helio_options *options,
-                     helio_clock clock, helio_tx_lane **out) {
+static int open_lane(helio_instance *instance, const helio_endpoint *endpoint,
+                     helio_options *options, helio_clock clock, helio_tx_lane **out) {
     helio_tx_lane *lane = helio_allocate(sizeof *lane);
     if (!lane) {
         return helio_fail(HELIO_ERR_NOMEM, "no memory for a stream");
     }
-    int error = helio_lane_open(&lane->base, instance, HELIO_CHANNEL_TRANSMIT, endpoint, options, clock);
+    int error =
+        helio_lane_open(&lane->base, instance, HELIO_CHANNEL_TRANSMIT, endpoint, options, clock);
     if (!error) {
         error = open_stream(lane, clock);
         if (error) {
@@ -103,11 +110,12 @@ static int open_lane(helio_instance *instance, const helio_endpoint *endpoint, h
     return 0;
 }
 
-int helio_tx_lane_acquire(helio_instance *instance, const helio_endpoint *endpoint, helio_options *options,
-                          helio_clock clock, helio_tx_lane **out) {
+int helio_tx_lane_acquire(helio_instance *instance, const helio_endpoint *endpoint,
+                          helio_options *options, helio_clock clock, helio_tx_lane **out) {
     for (helio_tx_lane *lane = instance->tx_lanes; lane; lane = lane->next) {
-        if (!lane->closing && helio_lane_serves(&lane->base, endpoint, options, HELIO_ON_TRANSMITTER,
-                                                HELIO_OPTION_ID_SUBMIT_QUEUE)) {
+        if (!lane->closing &&
+            helio_lane_serves(&lane->base, endpoint, options, HELIO_ON_TRANSMITTER,
+                              HELIO_OPTION_ID_SUBMIT_QUEUE)) {
             helio_options_fini(options);
             *out = lane;
             return 0;
@@ -151,7 +159,8 @@ int helio_tx_lane_receive(helio_tx_lane *lane, helio_clock clock) {
     helio_datagram *datagrams = lane->base.instance->datagrams;
     const size_t count = channel->driver->receive(channel, datagrams, HELIO_CHANNEL_BATCH);
     for (size_t i = 0; i < count; i++) {
-        helio_tx_stream_on_packet(lane->stream, datagrams[i].data, datagrams[i].length, &datagrams[i].source, clock);
+        helio_tx_stream_on_packet(lane->stream, datagrams[i].data, datagrams[i].length,
+                                  &datagrams[i].source, clock);
     }
     lane->read_due_ns = count ? 0 : clock.now_ns + FEEDBACK_INTERVAL_NS;
     return (int)count;
@@ -161,8 +170,9 @@ static const helio_tx_stream_stats *stream_record(const helio_tx_lane *lane) {
     return helio_tx_stream_object(lane->stream)->record;
 }
 
-/* Whether new data should wait.  A source that outruns its receivers would otherwise push what they miss out of its history; so
- * many repairs waiting slow it down to what they take in.  Not for ever: one that keeps crying must not stop the stream. */
+/* Whether new data should wait.  A source that outruns its receivers would otherwise push what they
+ * miss out of its history; so many repairs waiting slow it down to what they take in.  Not for
+ * ever: one that keeps crying must not stop the stream. */
 static bool is_pressed(helio_tx_lane *lane, helio_clock clock) {
     if (helio_cell(&stream_record(lane)->repair_queue) <= REPAIRS_AHEAD) {
         lane->held_since_ns = 0;
@@ -179,13 +189,15 @@ static bool is_pressed(helio_tx_lane *lane, helio_clock clock) {
 }
 
 /* Puts a bounded number of the transmitter's messages into packets. */
-static int drain(helio_tx_lane *lane, helio_transmitter *transmitter, size_t budget, helio_clock clock) {
+static int drain(helio_tx_lane *lane, helio_transmitter *transmitter, size_t budget,
+                 helio_clock clock) {
     helio_submit_queue *queue = &transmitter->queue;
     helio_submitted message;
     size_t bytes = 0;
     int count = 0;
     while (bytes < budget && helio_submit_queue_peek(queue, &message)) {
-        helio_tx_stream_append(lane->stream, transmitter->topic, message.data, message.length, message.submit_ns, clock);
+        helio_tx_stream_append(lane->stream, transmitter->topic, message.data, message.length,
+                               message.submit_ns, clock);
         bytes += message.length + MESSAGE_COST;
         helio_submit_queue_drop(queue);
         count++;
@@ -198,8 +210,8 @@ static int drain(helio_tx_lane *lane, helio_transmitter *transmitter, size_t bud
     return count;
 }
 
-/* Takes messages off the queues.  What one cycle sends beyond its share (a message is never cut short) is made good by the next
- * ones, so that what the network brings meanwhile is read. */
+/* Takes messages off the queues.  What one cycle sends beyond its share (a message is never cut
+ * short) is made good by the next ones, so that what the network brings meanwhile is read. */
 static int drain_all(helio_tx_lane *lane, helio_clock clock) {
     const size_t budget = PACKETS_PER_CYCLE * (size_t)helio_lane_packet_bytes(&lane->base.options);
     int drained = 0;
@@ -233,7 +245,9 @@ static bool someone_waits(const helio_tx_lane *lane) {
 
 /* Repairs, heartbeats, announcements. */
 static int poll_stream(helio_tx_lane *lane, helio_clock clock) {
-    return clock.now_ns >= helio_tx_stream_next_deadline_ns(lane->stream) ? helio_tx_stream_poll(lane->stream, clock) : 0;
+    return clock.now_ns >= helio_tx_stream_next_deadline_ns(lane->stream)
+               ? helio_tx_stream_poll(lane->stream, clock)
+               : 0;
 }
 
 int helio_tx_lane_work(helio_tx_lane *lane, helio_clock clock) {

@@ -1,7 +1,8 @@
-/* A stream being sent: its channel, its machine and the transmitters that share it.  It belongs to the engine's thread.
+/* A stream being sent: its channel, its machine and the transmitters that share it.  It belongs to
+ * the engine's thread.
  *
- * In one duty cycle it takes messages off the submit queues, closes the open packet when the queues are empty, and hands all
- * packets to the network at once: batching that never waits. */
+ * In one duty cycle it takes messages off the submit queues, closes the open packet when the queues
+ * are empty, and hands all packets to the network at once: batching that never waits. */
 #ifndef HELIO_RUNTIME_TX_LANE_H
 #define HELIO_RUNTIME_TX_LANE_H
 
@@ -21,11 +22,12 @@ struct helio_tx_lane {
     bool closing;            /* lingering: no transmitter is left */
 };
 
-/* The lane of the instance that serves this endpoint with these options, or a new one; takes over `options`.
- * Errors: as opening a channel, and OPTION, NOMEM of the stream. */
-int helio_tx_lane_acquire(helio_instance *instance, const helio_endpoint *endpoint, helio_options *options,
-                          helio_clock clock, helio_tx_lane **out);
-/* The lane's last transmitter has gone: it says so to receivers and lingers.  Nothing while transmitters are left. */
+/* The lane of the instance that serves this endpoint with these options, or a new one; takes over
+ * `options`. Errors: as opening a channel, and OPTION, NOMEM of the stream. */
+int helio_tx_lane_acquire(helio_instance *instance, const helio_endpoint *endpoint,
+                          helio_options *options, helio_clock clock, helio_tx_lane **out);
+/* The lane's last transmitter has gone: it says so to receivers and lingers.  Nothing while
+ * transmitters are left. */
 void helio_tx_lane_release(helio_tx_lane *lane, helio_clock clock);
 /* Closes it at once. */
 void helio_tx_lane_destroy(helio_tx_lane *lane, helio_clock clock);

@@ -1,4 +1,5 @@
-/* The segment's directory (docs/segment.md 2): every scope, statistic and event of the catalogue as lines of text. */
+/* The segment's directory (docs/segment.md 2): every scope, statistic and event of the catalogue as
+ * lines of text. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -28,9 +29,12 @@ typedef struct helio_cell_shape {
 enum { COUNTER, GAUGE, PEAK, HISTOGRAM };
 
 /* RECORD is the struct the cells are in; each table names its own. */
-#define X(cell, kind, unit, level, statistic, label, value, help)                                  \
-    {#cell, offsetof(RECORD, cell), KIND_##kind, kind == HISTOGRAM, unit, level,                   \
-     statistic, label, value, help},
+#define X(cell, kind, unit, level, statistic, label, value, help) \
+    {#cell,       offsetof(RECORD, cell),                         \
+     KIND_##kind, kind == HISTOGRAM,                              \
+     unit,        level,                                          \
+     statistic,   label,                                          \
+     value,       help},
 #define RECORD helio_instance_stats
 static const helio_cell_shape instance_cells[] = {HELIO_STATS_INSTANCE(X)};
 #undef RECORD
@@ -63,8 +67,14 @@ typedef struct helio_scope_table {
 } helio_scope_table;
 
 static const helio_scope_table scopes[] = {
-#define X(SCOPE, scope, id, labels, info, help)                                                    \
-    {#scope, id, sizeof(helio_##scope##_stats), labels, info, help, scope##_cells,                 \
+#define X(SCOPE, scope, id, labels, info, help) \
+    {#scope,                                    \
+     id,                                        \
+     sizeof(helio_##scope##_stats),             \
+     labels,                                    \
+     info,                                      \
+     help,                                      \
+     scope##_cells,                             \
      sizeof scope##_cells / sizeof scope##_cells[0]},
     HELIO_SCOPES(X)
 #undef X
@@ -91,7 +101,7 @@ char *helio_directory_text(size_t *length) {
     for (size_t i = 0; i < SCOPES_COUNT; i++) {
         write_scope(out, &scopes[i]);
     }
-#define X(NAME, name, id, SEVERITY, arguments, help)                                               \
+#define X(NAME, name, id, SEVERITY, arguments, help) \
     fprintf(out, "event\t%s\t%d\t%s\t%s\t%s\n", #name, id, SEVERITY_##SEVERITY, arguments, help);
     HELIO_EVENTS(X)
 #undef X

@@ -7,8 +7,8 @@
 
 static helio_severity severity_of(helio_event_id event) {
     switch (event) {
-#define X(NAME, name, id, SEVERITY, arguments, help)                                               \
-    case HELIO_EVENT_##NAME:                                                                       \
+#define X(NAME, name, id, SEVERITY, arguments, help) \
+    case HELIO_EVENT_##NAME:                         \
         return HELIO_##SEVERITY;
         HELIO_EVENTS(X)
 #undef X

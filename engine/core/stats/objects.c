@@ -1,8 +1,8 @@
 /* Slots, records and histograms of the segment's objects (docs/segment.md 3 and 4).
  *
- * A slot is used again when its object is gone; the oldest of the same scope first, and not before readers had a minute to
- * see its last values unless there is no other room.  A slot keeps its block, so the memory of a scope is that of its most
- * numerous moment. */
+ * A slot is used again when its object is gone; the oldest of the same scope first, and not before
+ * readers had a minute to see its last values unless there is no other room.  A slot keeps its
+ * block, so the memory of a scope is that of its most numerous moment. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +15,8 @@ static size_t align_up(size_t offset, size_t step) {
     return (offset + step - 1) / step * step;
 }
 
-/* Bytes of a record with those of its histograms that are on; each histogram begins at a multiple of 64. */
+/* Bytes of a record with those of its histograms that are on; each histogram begins at a multiple
+ * of 64. */
 static size_t block_bytes(const helio_stats *stats, helio_scope scope) {
     const helio_scope_shape *shape = &stats->shapes[scope];
     size_t bytes = align_up(shape->record_bytes, 64);
@@ -44,7 +45,8 @@ static void put_gone(helio_stats *stats, helio_scope scope, uint32_t slot) {
     stats->gone[scope].last = slot;
 }
 
-/* A slot never used, with a block from the arena; HELIO_STATS_NO_SLOT when table, arena or file system is full. */
+/* A slot never used, with a block from the arena; HELIO_STATS_NO_SLOT when table, arena or file
+ * system is full. */
 static uint32_t take_fresh(helio_stats *stats, helio_scope scope) {
     const uint64_t used = helio_cell(&stats->header->objects_used);
     const size_t offset = align_up(stats->arena_used, 64);
@@ -76,7 +78,8 @@ static uint32_t take_slot(helio_stats *stats, helio_scope scope, int64_t wall_ns
     return fresh;
 }
 
-/* Writes an empty record and its histograms into a block; `offset` is the block's, or 0 when no reader will see it. */
+/* Writes an empty record and its histograms into a block; `offset` is the block's, or 0 when no
+ * reader will see it. */
 static void init_block(helio_stats *stats, helio_scope scope, uint8_t *block, size_t offset,
                        helio_stats_object *object) {
     const helio_scope_shape *shape = &stats->shapes[scope];
@@ -118,7 +121,8 @@ int helio_stats_open_object(helio_stats *stats, helio_scope scope, const char *l
     helio_segment_object *entry = &stats->objects[out->slot];
     atomic_store_explicit(&entry->state, HELIO_OBJECT_EMPTY, memory_order_relaxed);
     helio_count(&entry->generation, 1);
-    atomic_thread_fence(memory_order_release); /* a reader of the slot's past sees that it is over */
+    atomic_thread_fence(
+        memory_order_release); /* a reader of the slot's past sees that it is over */
     init_block(stats, scope, stats->memory + entry->record_offset, entry->record_offset, out);
     entry->created_ns = (uint64_t)wall_ns;
     helio_set(&entry->closed_ns, 0);

@@ -1,7 +1,8 @@
 /* The file behind the statistics: created, mapped, kept alive, closed (docs/segment.md 1 and 6).
  *
- * The engine holds a lock (flock) on its segment as long as it runs, so a file of the same name that can be locked is what a
- * crash left behind and is replaced; one that cannot belongs to a running engine and is never touched. */
+ * The engine holds a lock (flock) on its segment as long as it runs, so a file of the same name
+ * that can be locked is what a crash left behind and is replaced; one that cannot belongs to a
+ * running engine and is never touched. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -18,7 +19,8 @@
 #include <heliograph/heliograph.h>
 
 enum {
-    MEMORY_PER_OBJECT = 65536, /* of the segment; a receiver with its histograms takes ten of these */
+    MEMORY_PER_OBJECT =
+        65536, /* of the segment; a receiver with its histograms takes ten of these */
     OBJECTS_MIN = 32,
     OBJECTS_MAX = 16384,
     EVENTS_MIN = 64,
@@ -45,10 +47,11 @@ static size_t power_of_two_below(size_t value) {
 /* ---- the file ---- */
 
 static int fail_at(const char *path, const char *what) {
-    return helio_fail(HELIO_ERR_SEGMENT,
-                      "cannot %s the stats segment %s: %s; name a folder you may write to with segment_dir= or "
-                      "HELIOGRAPH_SEGMENT_DIR, or count privately with stats=memory",
-                      what, path, strerror(errno));
+    return helio_fail(
+        HELIO_ERR_SEGMENT,
+        "cannot %s the stats segment %s: %s; name a folder you may write to with segment_dir= or "
+        "HELIOGRAPH_SEGMENT_DIR, or count privately with stats=memory",
+        what, path, strerror(errno));
 }
 
 /* Makes the folder and the ones above it.  The folder is for engines of every user, like /tmp. */
@@ -113,7 +116,8 @@ static int open_file(const char *path) {
     if (file < 0 && errno == EEXIST) {
         if (!remove_remains(path)) {
             return helio_fail(HELIO_ERR_SEGMENT,
-                              "the stats segment %s belongs to a running engine; give this one another name with name=",
+                              "the stats segment %s belongs to a running engine; give this one "
+                              "another name with name=",
                               path);
         }
         file = open(path, flags, 0644);
@@ -164,7 +168,8 @@ static int map_memory(helio_stats *stats) {
     const int flags = stats->file < 0 ? MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE : MAP_SHARED;
     void *memory = mmap(NULL, stats->size, PROT_READ | PROT_WRITE, flags, stats->file, 0);
     if (memory == MAP_FAILED) {
-        return stats->file < 0 ? helio_fail(HELIO_ERR_NOMEM, "no memory for %zu bytes of statistics", stats->size)
+        return stats->file < 0 ? helio_fail(HELIO_ERR_NOMEM,
+                                            "no memory for %zu bytes of statistics", stats->size)
                                : fail_at(stats->path, "map");
     }
     stats->memory = memory;

@@ -1,9 +1,11 @@
-/* The segment's layout (docs/segment.md) and what the files of this folder share: segment.c maps it and keeps its header,
- * directory.c writes the text that describes it, objects.c hands out slots and records, events.c writes the ring.
+/* The segment's layout (docs/segment.md) and what the files of this folder share: segment.c maps it
+ * and keeps its header, directory.c writes the text that describes it, objects.c hands out slots
+ * and records, events.c writes the ring.
  *
- * Memory of a segment, in this order: header, directory, table of objects, ring of events, arena.  The arena is given out
- * block by block and never taken back; a block (one record and its histograms) stays with its slot.  Each block is
- * reserved in the file before it is touched, so a full file system is refused and never a SIGBUS. */
+ * Memory of a segment, in this order: header, directory, table of objects, ring of events, arena.
+ * The arena is given out block by block and never taken back; a block (one record and its
+ * histograms) stays with its slot.  Each block is reserved in the file before it is touched, so a
+ * full file system is refused and never a SIGBUS. */
 #ifndef HELIO_STATS_SEGMENT_H
 #define HELIO_STATS_SEGMENT_H
 
@@ -103,7 +105,8 @@ struct helio_stats {
     helio_segment_header *header;
     helio_segment_object *objects;
     helio_segment_event *events;
-    helio_instance_stats *instance; /* counts events and refusals; NULL until its object is opened */
+    helio_instance_stats
+        *instance; /* counts events and refusals; NULL until its object is opened */
     struct {
         uint32_t first, last; /* slots that are gone, oldest first; HELIO_STATS_NO_SLOT: none */
     } gone[HELIO_SCOPES_END];
@@ -114,10 +117,12 @@ struct helio_stats {
 /* Fills in what the catalogue says of each scope. */
 void helio_scope_shapes(helio_scope_shape shapes[HELIO_SCOPES_END]);
 
-/* The directory as one text from malloc, its length without NUL in *length; NULL when there is no memory. */
+/* The directory as one text from malloc, its length without NUL in *length; NULL when there is no
+ * memory. */
 char *helio_directory_text(size_t *length);
 
-/* Makes bytes [offset, offset + length) safe to write.  Returns false when the file system has no room. */
+/* Makes bytes [offset, offset + length) safe to write.  Returns false when the file system has no
+ * room. */
 bool helio_segment_reserve(helio_stats *stats, size_t offset, size_t length);
 
 #endif

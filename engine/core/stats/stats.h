@@ -1,11 +1,13 @@
-/* Statistics as the engine counts them: objects (records of cells, histograms) and events in one block of memory, which is
- * the mapped stats segment (docs/segment.md) or, with stats=memory, private memory of the same layout.
+/* Statistics as the engine counts them: objects (records of cells, histograms) and events in one
+ * block of memory, which is the mapped stats segment (docs/segment.md) or, with stats=memory,
+ * private memory of the same layout.
  *
- * One thread writes: the engine's.  A counter is a relaxed load and store, never an atomic addition; no call on the hot path
- * locks, allocates or enters the kernel.  Readers are never waited for.
+ * One thread writes: the engine's.  A counter is a relaxed load and store, never an atomic
+ * addition; no call on the hot path locks, allocates or enters the kernel.  Readers are never
+ * waited for.
  *
- * Cells that belong together (a counter and the gauge it is compared with) are changed between helio_stats_begin and
- * helio_stats_end of their record; a lone counter needs neither. */
+ * Cells that belong together (a counter and the gauge it is compared with) are changed between
+ * helio_stats_begin and helio_stats_end of their record; a lone counter needs neither. */
 #ifndef HELIO_STATS_STATS_H
 #define HELIO_STATS_STATS_H
 
@@ -22,12 +24,14 @@ enum {
     HELIO_STATS_HISTOGRAMS_MAX = 4, /* of one object */
     HELIO_STATS_NAME_BYTES = 48,    /* instance name in the segment, its NUL included */
 };
-#define HELIO_STATS_NO_SLOT UINT32_MAX /* an event about the instance; an object in private memory */
+#define HELIO_STATS_NO_SLOT \
+    UINT32_MAX /* an event about the instance; an object in private memory */
 
 typedef struct helio_stats helio_stats;
 
-/* One object.  `record` is the generated struct of its scope (helio_receiver_stats, ...) and never NULL once opened;
- * histogram[HELIO_RECEIVER_TOTAL_LATENCY] and so on are NULL while their level of detail is off. */
+/* One object.  `record` is the generated struct of its scope (helio_receiver_stats, ...) and never
+ * NULL once opened; histogram[HELIO_RECEIVER_TOTAL_LATENCY] and so on are NULL while their level of
+ * detail is off. */
 typedef struct helio_stats_object {
     void *record;
     helio_hdr *histogram[HELIO_STATS_HISTOGRAMS_MAX];
@@ -45,8 +49,8 @@ typedef struct helio_stats_config {
     int64_t wall_ns;      /* now */
 } helio_stats_config;
 
-/* Creates the segment in state "running"; release it with helio_stats_destroy.
- * Returns 0, HELIO_ERR_SEGMENT or HELIO_ERR_NOMEM (helio_error_text has the path and what to do). */
+/* Creates the segment in state "running"; release it with helio_stats_destroy. Returns 0,
+ * HELIO_ERR_SEGMENT or HELIO_ERR_NOMEM (helio_error_text has the path and what to do). */
 int helio_stats_create(const helio_stats_config *config, helio_stats **out);
 
 /* Stores state "closed", removes the file and frees everything.  Accepts NULL. */
@@ -61,23 +65,25 @@ int helio_stats_level(const helio_stats *stats);
 /* Says that the engine lives.  To be called at least every 100 ms. */
 void helio_stats_heartbeat(helio_stats *stats, int64_t wall_ns);
 
-/* Opens an object.  `labels` are lines "key=value\n": the scope's labels first, then its info (helio_stats_label writes
- * them).  When the segment is full the object is kept in private memory and objects_refused counts it.
- * Returns 0 or HELIO_ERR_NOMEM. */
+/* Opens an object.  `labels` are lines "key=value\n": the scope's labels first, then its info
+ * (helio_stats_label writes them).  When the segment is full the object is kept in private memory
+ * and objects_refused counts it. Returns 0 or HELIO_ERR_NOMEM. */
 int helio_stats_open_object(helio_stats *stats, helio_scope scope, const char *labels,
                             int64_t wall_ns, helio_stats_object *out);
 
-/* Marks the object gone; its last values stay readable until the slot is used again.  The record must not be touched
- * afterwards.  Accepts an object that was never opened (all zero). */
+/* Marks the object gone; its last values stay readable until the slot is used again.  The record
+ * must not be touched afterwards.  Accepts an object that was never opened (all zero). */
 void helio_stats_close_object(helio_stats *stats, helio_stats_object *object, int64_t wall_ns);
 
-/* Writes an event.  `slot` is that of the object it is about or HELIO_STATS_NO_SLOT; `args` may be NULL. */
+/* Writes an event.  `slot` is that of the object it is about or HELIO_STATS_NO_SLOT; `args` may be
+ * NULL. */
 void helio_stats_event(helio_stats *stats, int64_t wall_ns, helio_event_id event, uint32_t slot,
                        const uint64_t args[4], const char *format, ...)
     __attribute__((format(printf, 6, 7)));
 
-/* Appends "key=value\n" to the text of `size` bytes, with line feeds and NULs in the value made blanks and cut at a
- * character's boundary when it is too long; the text stays NUL-terminated.  Returns false when it was cut. */
+/* Appends "key=value\n" to the text of `size` bytes, with line feeds and NULs in the value made
+ * blanks and cut at a character's boundary when it is too long; the text stays NUL-terminated.
+ * Returns false when it was cut. */
 bool helio_stats_label(char *text, size_t size, const char *key, const char *value);
 
 /* ---- counting: relaxed, one writer ---- */
