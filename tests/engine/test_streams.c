@@ -3,6 +3,7 @@
 #include <stdbool.h>
 
 #include "base/hash.h"
+#include "check.h"
 #include "wire/checksum.h"
 #include "wire/pgm.h"
 #include "wire/tsdu.h"

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check.h"
 #include "io/sim.h"
 #include "stats/stats.h"
 #include "stream/rx_endpoint.h"

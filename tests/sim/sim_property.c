@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 #include "base/hash.h"
+#include "check.h"
 #include "generated/protocol.h"
 #include "world.h"
 

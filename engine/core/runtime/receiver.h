@@ -26,11 +26,12 @@ struct helio_receiver {
     helio_listener listener;
     bool has_listener;
     helio_receiver *next; /* of the lane */
-    int64_t full_told_ns; /* wall clock; a queue full and drained in turns is told of once a second */
+    /* Wall clock; a queue that is full and drained in turns is told of once a second. */
+    int64_t full_told_ns;
     bool full_told; /* that it is full: then also that it has drained */
 
-    pthread_mutex_t
-        lock; /* of the two below, for readers on other threads; only the engine writes `met` */
+    /* Of what follows, for readers on other threads; only the engine writes `met`. */
+    pthread_mutex_t lock;
     helio_losses losses;
     helio_met_stream **met;
     size_t met_count, met_capacity;

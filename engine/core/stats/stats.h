@@ -24,8 +24,8 @@ enum {
     HELIO_STATS_HISTOGRAMS_MAX = 4, /* of one object */
     HELIO_STATS_NAME_BYTES = 48,    /* instance name in the segment, its NUL included */
 };
-#define HELIO_STATS_NO_SLOT \
-    UINT32_MAX /* an event about the instance; an object in private memory */
+/* An event about the instance; an object in private memory. */
+#define HELIO_STATS_NO_SLOT UINT32_MAX
 
 typedef struct helio_stats helio_stats;
 

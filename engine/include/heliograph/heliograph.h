@@ -7,7 +7,10 @@
  *
  * Functions return 0 or a negative HELIO_ERR_*; helio_error_text tells people why.  Options are given as a text
  * "name=value&name=value" with the names of docs/options.md, NULL for none; an endpoint's query parameters are options too
- * (the text argument wins).  Times are nanoseconds.
+ * (the text argument wins; one endpoint text may carry options of both ends, each takes its own).  Times are nanoseconds.
+ *
+ * After a fork the child must not use an instance of its parent, not even to destroy it: the engine's thread is not in the
+ * child, the sockets and the segment are the parent's.
  */
 #ifndef HELIOGRAPH_H
 #define HELIOGRAPH_H

@@ -1,0 +1,109 @@
+/* Prints what a source and a receiver send each other, one packet a line, for the independent decoder in tests/wire:
+ *
+ *     down HEX     from the source to the group
+ *     up HEX       from the receiver to the source
+ *     sent TOPIC NUMBER LENGTH     a message that the application sent
+ *
+ * The run has messages of all sizes, loss both ways, a receiver that comes late, and an orderly end. */
+#include <inttypes.h>
+
+#include "wire/pgm.h"
+#include "world.h"
+
+static void print_packet(const char *way, const void *packet, size_t length) {
+    printf("%s ", way);
+    for (size_t i = 0; i < length; i++)
+        printf("%02x", ((const uint8_t *)packet)[i]);
+    putchar('\n');
+}
+
+static int down_count;
+
+/* A tap on the receiver's link that also loses every seventh packet, and the first SPMs. */
+static bool tap_down(void *context, const void *packet, size_t length, int64_t now_ns) {
+    (void)context, (void)now_ns;
+    print_packet("down", packet, length);
+    return down_count++ < 4 || down_count % 7 == 0 || (down_count > 60 && down_count < 70);
+}
+
+static bool tap_up(void *context, const void *packet, size_t length, int64_t now_ns) {
+    (void)context, (void)now_ns;
+    print_packet("up", packet, length);
+    return false;
+}
+
+static size_t take_all(void *context, const helio_message *messages, size_t count) {
+    (void)context, (void)messages;
+    return count;
+}
+
+static void send(world_source *source, helio_tx_topic *topic, uint64_t number, size_t length) {
+    static uint8_t data[100000];
+    const helio_clock clock = world_now(source->world);
+    for (size_t i = 0; i < length; i++)
+        data[i] = (uint8_t)(number + i);
+    if (helio_tx_stream_append(source->stream, topic, data, length, clock.wall_ns - 1000, clock) !=
+        0)
+        abort();
+    printf("sent %s %" PRIu64 " %zu\n", helio_tx_topic_name(topic), number, length);
+}
+
+static void print_ip6_packets(void) {
+    uint8_t packet[HELIO_PGM_CONTROL_MAX];
+    const helio_pgm_session session = {{{0xA1, 0xB2, 0xC3, 0xD4, 0xE5, 6}, 40006}, 7500};
+    const helio_address source = world_address("[fe80::1]"),
+                        group = world_address("[ff3e::8000:1]");
+    uint32_t sequences[63];
+    for (uint32_t i = 0; i < 63; i++)
+        sequences[i] = 0xFFFFFFE0u + i;
+    print_packet("down", packet,
+                 helio_pgm_encode_spm(packet, &session, &(helio_pgm_spm){1, 2, 9, true}, &source));
+    print_packet(
+        "up", packet,
+        helio_pgm_encode_nak(packet, &session, HELIO_PGM_TYPE_NAK, sequences, 63, &source, &group));
+    print_packet(
+        "down", packet,
+        helio_pgm_encode_nak(packet, &session, HELIO_PGM_TYPE_NCF, sequences, 1, &source, &group));
+}
+
+int main(void) {
+    world w;
+    world_source source;
+    world_receiver receiver;
+    helio_tx_topic *prices, *orders;
+    helio_subscription *subscription;
+    const helio_tx_stream_config tx = world_source_config(1);
+    const helio_rx_endpoint_config rx = world_receiver_config(100);
+    world_init(&w, 5, 0);
+    world_add_receiver(&w, &receiver, &rx);
+    helio_sim_set_link(receiver.node, &(helio_sim_link){.delay_ns = 20000, .drops = tap_down});
+    if (helio_rx_endpoint_subscribe(receiver.endpoint, "prices",
+                                    &(helio_sink){.on_messages = take_all}, world_now(&w),
+                                    &subscription) != 0)
+        return 2;
+    world_add_source(&w, &source, &tx);
+    helio_sim_set_link(source.node, &(helio_sim_link){.delay_ns = 20000, .drops = tap_up});
+    if (helio_tx_stream_add_topic(source.stream, "prices", world_now(&w), &prices) != 0 ||
+        helio_tx_stream_add_topic(source.stream, "orders \xC3\xA4", world_now(&w), &orders) != 0)
+        return 2;
+    static const size_t sizes[] = {0, 1, 20, 100, 1406, 1407, 5000, 32767, 32768, 60000};
+    uint64_t prices_sent = 0, orders_sent = 0;
+    for (size_t i = 0; i < 40; i++) {
+        for (int k = 0; k < 5; k++)
+            send(&source, prices, prices_sent++, 30);
+        send(&source, orders, orders_sent++, sizes[i % 10]);
+        helio_tx_stream_flush(source.stream, world_now(&w));
+        helio_sim_wake(source.node);
+        world_run(&w, 300 * HELIO_MICROSECOND);
+    }
+    world_run(&w, 1100 * HELIO_MILLISECOND);
+    send(&source, prices, prices_sent++, 30);
+    helio_tx_stream_close(source.stream, world_now(&w));
+    helio_sim_wake(source.node);
+    world_run(&w, HELIO_SECOND);
+    print_ip6_packets();
+    world_end_source(&source);
+    world_end_receiver(&receiver);
+    world_fini(&w);
+    return 0;
+}

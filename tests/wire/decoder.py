@@ -1,0 +1,237 @@
+"""An independent reader of what Heliograph puts on the wire.
+
+Written from RFC 3208 section 8 and 9 and from `engine/docs/wire.md` alone, sharing nothing with the engine, so that the
+two documents and the engine are held against each other. It is strict: anything it cannot account for is `Malformed`.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+__all__ = ["Batch", "Malformed", "Message", "Packet", "Topic", "decode_batch", "decode_packet", "fnv1a", "ones_sum"]
+
+TYPES = {0x00: "SPM", 0x04: "ODATA", 0x05: "RDATA", 0x08: "NAK", 0x0A: "NCF", 0x0C: "SPMR"}
+UPSTREAM = {"NAK", "SPMR"}
+OPT_LENGTH, OPT_FRAGMENT, OPT_NAK_LIST, OPT_FIN = 0x00, 0x01, 0x02, 0x0E
+END = 0x80
+
+
+class Malformed(ValueError):
+    """The bytes break a rule of the RFC or of the wire's page."""
+
+
+@dataclass(frozen=True, slots=True)
+class Packet:
+    """A PGM packet of a kind that Heliograph sends."""
+
+    kind: str
+    session: tuple[bytes, int]
+    """GSI and data-source port."""
+    endpoint_port: int
+    sequence: int = 0
+    trail: int = 0
+    lead: int = 0
+    addresses: tuple[ipaddress.IPv4Address | ipaddress.IPv6Address, ...] = ()
+    nak_list: tuple[int, ...] = ()
+    fragment: tuple[int, int, int] | None = None
+    """First sequence, offset, length of the whole."""
+    is_fin: bool = False
+    tsdu: bytes = field(default=b"", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a batch."""
+
+    number: int
+    body: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """One entry of a TOPICS batch."""
+
+    topic_id: int
+    next_message: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What a TSDU, or an APDU put together from fragments, holds."""
+
+    kind: str
+    is_closing: bool
+    topic_id: int
+    first_message: int
+    submit_ns: int
+    closed_after_ns: int
+    messages: tuple[Message, ...] = ()
+    topics: tuple[Topic, ...] = ()
+
+
+def fnv1a(data: bytes) -> int:
+    """FNV-1a, 64 bit."""
+    value = 0xCBF29CE484222325
+    for byte in data:
+        value = (value ^ byte) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF
+    return value
+
+
+def ones_sum(data: bytes) -> int:
+    """The 16-bit one's complement sum; 0xFFFF over a packet whose checksum is right."""
+    words = struct.unpack(f">{(len(data) + 1) // 2}H", data + b"\0" * (len(data) % 2))
+    total = sum(words)
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return total
+
+
+def _check(condition: bool, rule: str) -> None:
+    if not condition:
+        raise Malformed(rule)
+
+
+class _Reader:
+    """Bytes with a place; running past the end is malformed."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.at = 0
+
+    @property
+    def left(self) -> int:
+        return len(self.data) - self.at
+
+    def take(self, count: int) -> bytes:
+        _check(count <= self.left, f"{count} bytes wanted at {self.at}, {self.left} left")
+        self.at += count
+        return self.data[self.at - count : self.at]
+
+    def number(self, size: int) -> int:
+        return int.from_bytes(self.take(size), "big")
+
+
+def _address(reader: _Reader) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    family, reserved = reader.number(2), reader.number(2)
+    _check(family in (1, 2) and reserved == 0, f"address family {family}, reserved {reserved}")
+    return ipaddress.IPv4Address(reader.take(4)) if family == 1 else ipaddress.IPv6Address(reader.take(16))
+
+
+def _options(reader: _Reader) -> Iterator[tuple[int, bytes]]:
+    """Type and body of each option after OPT_LENGTH."""
+    start = reader.at
+    _check(reader.take(2) == b"\x00\x04", "the chain begins with OPT_LENGTH")
+    total = reader.number(2)
+    for _ in range(16):
+        head, length = reader.number(1), reader.number(1)
+        _check(length >= 4, f"an option of {length} bytes")
+        _check(reader.number(2) == 0, "option flags and reserved bits are 0")
+        yield head & ~END, reader.take(length - 4)
+        if head & END:
+            _check(reader.at - start == total, "OPT_LENGTH tells where the chain ends")
+            return
+    raise Malformed("more than 16 options")
+
+
+def decode_packet(data: bytes) -> Packet:
+    """Read one PGM packet.
+
+    Raises:
+        Malformed: it breaks a rule, or is of a kind that Heliograph does not send.
+    """
+    reader = _Reader(data)
+    source_port, destination_port = reader.number(2), reader.number(2)
+    kind_number, flags, checksum = reader.number(1), reader.number(1), reader.number(2)
+    gsi, tsdu_length = reader.take(6), reader.number(2)
+    _check(kind_number in TYPES, f"packet type {kind_number:#x}")
+    kind = TYPES[kind_number]
+    _check(checksum != 0 and ones_sum(data) == 0xFFFF, "checksum")
+    if kind in UPSTREAM:
+        source_port, destination_port = destination_port, source_port
+    values: dict[str, int] = {}
+    addresses: tuple[ipaddress.IPv4Address | ipaddress.IPv6Address, ...] = ()
+    if kind != "SPMR":
+        values["sequence"] = reader.number(4)
+    if kind in ("SPM", "ODATA", "RDATA"):
+        values["trail"] = reader.number(4)
+    if kind == "SPM":
+        values["lead"] = reader.number(4)
+        addresses = (_address(reader),)
+    if kind in ("NAK", "NCF"):
+        addresses = (_address(reader), _address(reader))
+    nak_list: tuple[int, ...] = ()
+    fragment, is_fin, network = None, False, False
+    _check(flags & ~0x03 == 0, f"flags {flags:#x}")
+    for option, body in _options(reader) if flags & 0x01 else ():
+        if option == OPT_FRAGMENT:
+            _check(len(body) == 12 and kind in ("ODATA", "RDATA"), "OPT_FRAGMENT")
+            fragment = struct.unpack(">III", body)
+        elif option == OPT_NAK_LIST:
+            _check(kind in ("NAK", "NCF") and 1 <= len(body) // 4 <= 62 and len(body) % 4 == 0, "OPT_NAK_LIST")
+            nak_list = struct.unpack(f">{len(body) // 4}I", body)
+            network = True
+        else:
+            _check(option == OPT_FIN and not body and kind == "SPM", f"option {option:#x} on {kind}")
+            is_fin = True
+    _check(bool(flags & 0x02) == network, "the network-significant flag goes with the NAK list")
+    _check(reader.left == tsdu_length, "TSDU length")
+    _check(kind in ("ODATA", "RDATA") or tsdu_length == 0, "only data has a TSDU")
+    return Packet(
+        kind, (gsi, source_port), destination_port, addresses=addresses, nak_list=nak_list, fragment=fragment,
+        is_fin=is_fin, tsdu=reader.take(tsdu_length), **values,
+    )  # fmt: skip
+
+
+def _skip_extensions(reader: _Reader, end: int) -> None:
+    while reader.at < end:
+        kind, words = reader.number(1), reader.number(1)
+        _check(words >= 1 and not kind & 0x80, f"extension {kind:#x} of {words} words")
+        reader.take(words * 4 - 2)
+    _check(reader.at == end, "extensions end where they should")
+
+
+def _message(reader: _Reader, number: int) -> Message:
+    head = reader.number(2)
+    if not head & 0x8000:
+        return Message(number, reader.take(head))
+    length = reader.number(4)
+    _skip_extensions(reader, reader.at + (head & 0x7FFF) * 4)
+    return Message(number, reader.take(length))
+
+
+def _topic(reader: _Reader) -> Topic:
+    topic_id, next_message, length = reader.number(8), reader.number(8), reader.number(2)
+    _check(1 <= length <= 255, f"a topic name of {length} bytes")
+    return Topic(topic_id, next_message, reader.take(length).decode())
+
+
+def decode_batch(data: bytes) -> Batch:
+    """Read a whole batch.
+
+    Raises:
+        Malformed: it breaks a rule of the page.
+    """
+    reader = _Reader(data)
+    _check(reader.take(2) == b"\x48\x01", "magic and version")
+    kind, flags, header = reader.number(1), reader.number(1), reader.number(2)
+    count, topic_id, first = reader.number(2), reader.number(8), reader.number(8)
+    submit_ns, closed_after_ns, reserved = reader.number(8), reader.number(4), reader.number(4)
+    _check(kind in (1, 2) and header >= 40 and header % 4 == 0 and count >= 1 and reserved == 0, "batch header")
+    _skip_extensions(reader, header)
+    messages: tuple[Message, ...] = ()
+    topics: tuple[Topic, ...] = ()
+    if kind == 1:
+        _check(flags == 0, "flags of MESSAGES")
+        messages = tuple(_message(reader, first + i) for i in range(count))
+    else:
+        _check(topic_id == 0 and flags & ~1 == 0, "head of TOPICS")
+        topics = tuple(_topic(reader) for _ in range(count))
+    _check(reader.left == 0, f"{reader.left} bytes left over")
+    return Batch(
+        "MESSAGES" if kind == 1 else "TOPICS", bool(flags & 1), topic_id, first, submit_ns, closed_after_ns,
+        messages, topics,
+    )  # fmt: skip

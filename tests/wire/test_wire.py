@@ -1,0 +1,151 @@
+"""What the engine sends is what the documents say, read by a decoder that knows nothing but the documents."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import pytest
+
+from tests.wire.capture import Capture, record, write_pcap
+from tests.wire.decoder import Batch, Malformed, Packet, decode_batch, decode_packet, fnv1a
+
+
+@pytest.fixture(scope="module")
+def capture(tmp_path_factory: pytest.TempPathFactory) -> Capture:
+    return record(tmp_path_factory.mktemp("wire"))
+
+
+@pytest.fixture(scope="module")
+def packets(capture: Capture) -> list[Packet]:
+    return [decode_packet(data) for _, data in capture.packets]
+
+
+@pytest.fixture(scope="module")
+def batches(packets: list[Packet]) -> list[Batch]:
+    """All batches of the stream in order, fragments put together."""
+    by_sequence = {p.sequence: p for p in packets if p.kind == "ODATA"}
+    found: list[Batch] = []
+    whole = b""
+    for sequence in sorted(by_sequence):
+        packet = by_sequence[sequence]
+        if packet.fragment is None:
+            found.append(decode_batch(packet.tsdu))
+            continue
+        first, offset, length = packet.fragment
+        assert offset == len(whole)
+        assert first <= sequence
+        whole += packet.tsdu
+        if len(whole) == length:
+            found.append(decode_batch(whole))
+            whole = b""
+    assert whole == b""
+    return found
+
+
+def test_every_kind_of_packet_was_seen(packets: list[Packet]) -> None:
+    seen = Counter(packet.kind for packet in packets)
+    assert set(seen) == {"SPM", "ODATA", "RDATA", "NAK", "NCF", "SPMR"}
+    assert any(packet.nak_list for packet in packets if packet.kind == "NAK")
+    assert any(packet.is_fin for packet in packets)
+    assert any(address.version == 6 for packet in packets for address in packet.addresses)
+
+
+def test_packets_go_the_way_their_kind_says(capture: Capture, packets: list[Packet]) -> None:
+    for (way, _), packet in zip(capture.packets, packets, strict=True):
+        assert (way == "up") == (packet.kind in ("NAK", "SPMR"))
+        assert packet.endpoint_port == 7500
+        assert packet.session[1] in (40001, 40006)
+
+
+def test_a_stream_opens_with_three_spms_of_an_empty_window(packets: list[Packet]) -> None:
+    assert [p.kind for p in packets[:4]] == ["SPM", "SPM", "SPM", "ODATA"]
+    assert all(p.trail == (p.lead + 1) & 0xFFFFFFFF for p in packets[:3])
+    assert [p.sequence for p in packets[:3]] == [0, 1, 2]
+
+
+def test_every_message_is_on_the_wire_once_with_its_number_and_bytes(capture: Capture, batches: list[Batch]) -> None:
+    names = {fnv1a(topic.name.encode()): topic.name for batch in batches for topic in batch.topics}
+    seen = {
+        (names[batch.topic_id], message.number): message.body
+        for batch in batches
+        if batch.kind == "MESSAGES"
+        for message in batch.messages
+    }
+    assert sorted(seen) == sorted((topic, number) for topic, number, _ in capture.sent)
+    for topic, number, length in capture.sent:
+        assert seen[topic, number] == bytes((number + i) & 0xFF for i in range(length))
+
+
+def test_numbers_are_consecutive_and_stamps_sensible(batches: list[Batch]) -> None:
+    expected: dict[int, int] = defaultdict(int)
+    for batch in batches:
+        if batch.kind == "MESSAGES":
+            assert batch.first_message == expected[batch.topic_id]
+            expected[batch.topic_id] += len(batch.messages)
+            assert batch.closed_after_ns == 1000
+            assert batch.submit_ns > 0
+
+
+def test_topics_are_announced_before_their_first_message_and_at_their_end(batches: list[Batch]) -> None:
+    known: dict[int, int] = {}
+    sent: dict[int, int] = defaultdict(int)
+    closed: dict[str, int] = {}
+    for batch in batches:
+        for topic in batch.topics:
+            assert topic.topic_id == fnv1a(topic.name.encode())
+            assert topic.next_message == sent[topic.topic_id]
+            known[topic.topic_id] = topic.next_message
+            if batch.is_closing:
+                closed[topic.name] = topic.next_message
+        if batch.kind == "MESSAGES":
+            assert batch.topic_id in known
+            sent[batch.topic_id] += len(batch.messages)
+    assert closed == {"prices": 201, "orders ä": 40}
+
+
+def test_a_repair_is_the_original_but_for_type_trail_and_checksum(capture: Capture, packets: list[Packet]) -> None:
+    original = {p.sequence: data for (_, data), p in zip(capture.packets, packets, strict=True) if p.kind == "ODATA"}
+    repairs = [(p, data) for (_, data), p in zip(capture.packets, packets, strict=True) if p.kind == "RDATA"]
+    assert repairs
+    for packet, data in repairs:
+        assert data[16:20] + data[24:] == original[packet.sequence][16:20] + original[packet.sequence][24:]
+
+
+def test_an_ncf_is_its_nak_turned_around(packets: list[Packet]) -> None:
+    asked = {(p.sequence, p.nak_list, p.addresses) for p in packets if p.kind == "NAK"}
+    confirmed = [p for p in packets if p.kind == "NCF" and p.addresses[0].version == 4]
+    assert confirmed
+    assert all((p.sequence, p.nak_list, p.addresses) in asked for p in confirmed)
+
+
+def test_the_decoder_refuses_what_is_broken(capture: Capture) -> None:
+    data = next(data for _, data in capture.packets if data[4] == 4)
+    for broken in (data[:-1], data + b"\0", bytes([*data[:40], data[40] ^ 1, *data[41:]])):
+        with pytest.raises(Malformed):
+            decode_packet(broken)
+
+
+def test_tshark_finds_nothing_malformed_and_no_bad_checksum(
+    capture: Capture, packets: list[Packet], tmp_path: Path
+) -> None:
+    tshark = shutil.which("tshark")
+    if tshark is None:
+        pytest.skip("tshark is not installed")
+    file = tmp_path / "wire.pcap"
+    write_pcap(file, capture.packets)
+    command = [tshark, "-r", str(file), "-d", "udp.port==7500,pgm", "-d", "udp.port==40001,pgm"]
+
+    def run(*more: str) -> list[str]:
+        return subprocess.run([*command, *more], check=True, capture_output=True, text=True).stdout.splitlines()
+
+    assert run("-Y", "_ws.malformed || pgm.bad_checksum") == []
+    seen = Counter(run("-Y", "pgm", "-T", "fields", "-e", "pgm.hdr.type"))
+    expected = Counter(packet.kind for packet in packets)
+    del expected["SPMR"]  # tshark does not dissect it
+    numbers = {0x00: "SPM", 0x04: "ODATA", 0x05: "RDATA", 0x08: "NAK", 0x0A: "NCF", 0x0C: "SPMR"}
+    counted = Counter({numbers[int(text, 0)]: count for text, count in seen.items()})
+    del counted["SPMR"]
+    assert counted == expected
