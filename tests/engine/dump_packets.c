@@ -1,10 +1,12 @@
-/* Prints what a source and a receiver send each other, one packet a line, for the independent decoder in tests/wire:
+/* Prints what a source and a receiver send each other, one packet a line, for the independent
+ * decoder in tests/wire:
  *
  *     down HEX     from the source to the group
  *     up HEX       from the receiver to the source
  *     sent TOPIC NUMBER LENGTH     a message that the application sent
  *
- * The run has messages of all sizes, loss both ways, a receiver that comes late, and an orderly end. */
+ * The run has messages of all sizes, loss both ways, a receiver that comes late, and an orderly
+ * end. */
 #include <inttypes.h>
 
 #include "wire/pgm.h"

@@ -1,5 +1,5 @@
-/* A source and receivers together, one behaviour of RFC 3208 or of the wire's page at a time, and the attacks they
- * must stand. */
+/* A source and receivers together, one behaviour of RFC 3208 or of the wire's page at a time, and
+ * the attacks they must stand. */
 #include <stdbool.h>
 
 #include "base/hash.h"
@@ -230,7 +230,8 @@ static void heartbeats_slow_down_when_the_source_is_silent(void) {
     world_run(&w, 10 * HELIO_SECOND);
     const uint64_t late = helio_cell(&source_counts()->heartbeats_sent) - early;
     CHECK(early >= 8 && early <= 14);
-    /* The ambient one each half second, a heartbeat each second; the one announcement starts it anew. */
+    /* The ambient one each half second, a heartbeat each second; the one announcement starts it
+     * anew. */
     CHECK(late >= 20 && late <= 45);
     end();
 }
@@ -455,6 +456,16 @@ static void an_spm_with_a_huge_lead_makes_no_more_than_a_window_of_holes(void) {
     end();
 }
 
+static void a_trail_far_ahead_is_one_loss_and_no_long_walk(void) {
+    begin();
+    send(5);
+    for (uint32_t i = 1; i <= 200; i++) /* two thousand million packets, and none of them there */
+        forge_spm(1000 + i, 10000000 * i, 10000000 * i + 5, false, "10.0.0.1:40001");
+    CHECK_EQUAL(helio_cell(&counts()->rx_streams), 1);
+    CHECK_EQUAL(in.messages, 5);
+    end();
+}
+
 static void an_old_or_impossible_spm_changes_nothing(void) {
     begin();
     send(5);
@@ -630,6 +641,7 @@ int main(void) {
     RUN(sequence_numbers_wrap);
     RUN(packets_of_a_stream_from_another_address_are_refused);
     RUN(an_spm_with_a_huge_lead_makes_no_more_than_a_window_of_holes);
+    RUN(a_trail_far_ahead_is_one_loss_and_no_long_walk);
     RUN(an_old_or_impossible_spm_changes_nothing);
     RUN(no_more_streams_than_allowed_are_followed);
     RUN(naks_for_anything_at_all_do_not_amplify);

@@ -1,4 +1,5 @@
-/* A small world for tests: sources and receivers on a simulated network, with statistics in private memory. */
+/* A small world for tests: sources and receivers on a simulated network, with statistics in private
+ * memory. */
 #ifndef HELIO_TESTS_WORLD_H
 #define HELIO_TESTS_WORLD_H
 

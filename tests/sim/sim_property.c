@@ -1,10 +1,12 @@
-/* The promise of the transport, held against a thousand networks: every message is delivered once, in order and whole,
- * or reported lost once; the books balance when all is quiet; memory stays bounded.
+/* The promise of the transport, held against a thousand networks: every message is delivered once,
+ * in order and whole, or reported lost once; the books balance when all is quiet; memory stays
+ * bounded.
  *
  *     sim_property [--seeds N] [--first N]
  *
- * Each seed makes a network (loss, bursts, reorder, doubles, types of packets that vanish for a while), sources, topics,
- * receivers with sinks that are sometimes full, and messages of 0 to 100 KB.  A failure prints its seed. */
+ * Each seed makes a network (loss, bursts, reorder, doubles, types of packets that vanish for a
+ * while), sources, topics, receivers with sinks that are sometimes full, and messages of 0 to 100
+ * KB.  A failure prints its seed. */
 #include <stdbool.h>
 
 #include "base/hash.h"

@@ -1,5 +1,5 @@
-/* Texts of addresses are read and written here by hand: the system's functions come with socket headers, and those stay
- * in core/io. */
+/* Texts of addresses are read and written here by hand: the system's functions come with socket
+ * headers, and those stay in core/io. */
 #include "base/address.h"
 
 #include <stdio.h>

@@ -29,7 +29,8 @@ bool helio_address_is_unspecified(const helio_address *address);
 const char *helio_address_format(const helio_address *address, char text[HELIO_ADDRESS_TEXT]);
 /* Writes "ip" alone and returns `text`. */
 const char *helio_address_format_ip(const helio_address *address, char text[HELIO_ADDRESS_TEXT]);
-/* Reads "ip", "ip:port", "[ip6]" or "[ip6]:port"; a port not given is 0.  Returns 0 or HELIO_ERR_ADDRESS. */
+/* Reads "ip", "ip:port", "[ip6]" or "[ip6]:port"; a port not given is 0.  Returns 0 or
+ * HELIO_ERR_ADDRESS. */
 int helio_address_parse(const char *text, helio_address *out);
 
 #endif

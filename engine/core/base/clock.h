@@ -9,7 +9,8 @@
 #define HELIO_MILLISECOND INT64_C(1000000)
 #define HELIO_SECOND INT64_C(1000000000)
 
-/* One moment on two clocks.  Timers run on `now_ns`; stamps that people or other hosts see are `wall_ns`. */
+/* One moment on two clocks.  Timers run on `now_ns`; stamps that people or other hosts see are
+ * `wall_ns`. */
 typedef struct helio_clock {
     int64_t now_ns;  /* monotonic, any origin, never goes back */
     int64_t wall_ns; /* since 1970 */

@@ -1,14 +1,15 @@
 /* Circular 32-bit sequence numbers of the wire, and the 64-bit ones used inside.
  *
- * On the wire a is before b iff (int32)(a - b) < 0.  Inside, every number is widened once, next to a number known to be
- * near it, and from then on compared as a plain integer. */
+ * On the wire a is before b iff (int32)(a - b) < 0.  Inside, every number is widened once, next to
+ * a number known to be near it, and from then on compared as a plain integer. */
 #ifndef HELIO_BASE_SEQUENCE_H
 #define HELIO_BASE_SEQUENCE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Inside numbers start here, so that widening a number from before the start never goes below zero. */
+/* Inside numbers start here, so that widening a number from before the start never goes below zero.
+ */
 #define HELIO_SEQUENCE_BASE (UINT64_C(1) << 32)
 
 static inline bool helio_sequence_before(uint32_t a, uint32_t b) {

@@ -1,4 +1,5 @@
-/* Transport session identifier: which stream a packet belongs to.  6 bytes chosen by the source, and its port. */
+/* Transport session identifier: which stream a packet belongs to.  6 bytes chosen by the source,
+ * and its port. */
 #ifndef HELIO_BASE_TSI_H
 #define HELIO_BASE_TSI_H
 

@@ -1,8 +1,9 @@
 /* A network in memory with a clock of its own: the same run for the same seed.
  *
- * Nodes have an address, may join groups, and stand behind a link that loses, delays, reorders and doubles what comes in.
- * Machines (a transmit stream, a receive endpoint) are attached as handlers and send through outlets; they cannot tell it from
- * a real network.  Virtual time jumps from event to event, so an hour of loss takes a moment. */
+ * Nodes have an address, may join groups, and stand behind a link that loses, delays, reorders and
+ * doubles what comes in. Machines (a transmit stream, a receive endpoint) are attached as handlers
+ * and send through outlets; they cannot tell it from a real network.  Virtual time jumps from event
+ * to event, so an hour of loss takes a moment. */
 #ifndef HELIO_IO_SIM_H
 #define HELIO_IO_SIM_H
 
@@ -22,7 +23,8 @@ typedef struct helio_sim_node helio_sim_node;
 typedef struct helio_sim_link {
     double loss;      /* share lost at random */
     double duplicate; /* share that comes twice */
-    /* Bursts (Gilbert-Elliott): per packet the chance to fall into the bad state and out of it, and the share lost there. */
+    /* Bursts (Gilbert-Elliott): per packet the chance to fall into the bad state and out of it, and
+     * the share lost there. */
     double burst_begin;
     double burst_end;
     double burst_loss;
@@ -33,7 +35,8 @@ typedef struct helio_sim_link {
     void *context; /* of drops */
 } helio_sim_link;
 
-/* What is attached to a node.  next_deadline_ns may be in the past (poll is called as soon as possible) or HELIO_NEVER. */
+/* What is attached to a node.  next_deadline_ns may be in the past (poll is called as soon as
+ * possible) or HELIO_NEVER. */
 typedef struct helio_sim_handler {
     void *context;
     void (*on_packet)(void *context, const void *packet, size_t length, const helio_address *from,
@@ -50,7 +53,8 @@ typedef struct helio_sim_counts {
     uint64_t nowhere; /* sent to an address without a node */
 } helio_sim_counts;
 
-/* NULL when there is no memory; release it with helio_sim_destroy, which does not touch what is attached. */
+/* NULL when there is no memory; release it with helio_sim_destroy, which does not touch what is
+ * attached. */
 helio_sim *helio_sim_create(uint64_t seed);
 void helio_sim_destroy(helio_sim *sim);
 

@@ -109,8 +109,8 @@ static void leave(helio_nak *nak, helio_nak_entry *entry) {
     nak->outstanding--;
 }
 
-/* Uniform over the interval, which keeps the latency of a few receivers low.  Sequences that begin to back off at the same
- * moment get one draw, so that they share a NAK. */
+/* Uniform over the interval, which keeps the latency of a few receivers low.  Sequences that begin
+ * to back off at the same moment get one draw, so that they share a NAK. */
 static int64_t draw_backoff(helio_nak *nak) {
     return (int64_t)helio_random_below(&nak->random, (uint64_t)nak->config.backoff_ns + 1);
 }

@@ -5,13 +5,15 @@
  *   WAIT_NCF   asked; repeat_ns, doubling up to 50 ms, for the confirmation
  *   WAIT_DATA  confirmed; data_ns, doubling up to 100 ms, for the repair
  *
- * A timer that runs out in WAIT_NCF or WAIT_DATA leads back to BACK_OFF until the retries are used up; a foreign NAK leads
- * from BACK_OFF to WAIT_NCF (as in the RFC's drawing; its prose differs).  Besides, each sequence has a deadline, so that
- * confirmations of other receivers' requests cannot keep it waiting for ever.
+ * A timer that runs out in WAIT_NCF or WAIT_DATA leads back to BACK_OFF until the retries are used
+ * up; a foreign NAK leads from BACK_OFF to WAIT_NCF (as in the RFC's drawing; its prose differs).
+ * Besides, each sequence has a deadline, so that confirmations of other receivers' requests cannot
+ * keep it waiting for ever.
  *
- * Sequences leave GRACE in order, through a ring; the other timers are in a heap.  The caller says which sequences are
- * missing and which have come; the machine says which to ask for and which are lost.  All memory is taken by init and
- * bounded by the receive window.  It knows nothing of packets, sockets, threads or clocks. */
+ * Sequences leave GRACE in order, through a ring; the other timers are in a heap.  The caller says
+ * which sequences are missing and which have come; the machine says which to ask for and which are
+ * lost.  All memory is taken by init and bounded by the receive window.  It knows nothing of
+ * packets, sockets, threads or clocks. */
 #ifndef HELIO_REPAIR_NAK_H
 #define HELIO_REPAIR_NAK_H
 
@@ -99,8 +101,8 @@ bool helio_nak_on_ncf(helio_nak *nak, uint64_t sequence, int64_t now_ns);
 /* Another receiver's NAK was heard.  True when this spared us ours. */
 bool helio_nak_on_foreign_nak(helio_nak *nak, uint64_t sequence, int64_t now_ns);
 
-/* Takes what is due, at most one NAK packet's worth of asks and some losses; call it again until it returns false.
- * `can_ask` false: where to send NAKs is not known yet, so asks are put off. */
+/* Takes what is due, at most one NAK packet's worth of asks and some losses; call it again until it
+ * returns false. `can_ask` false: where to send NAKs is not known yet, so asks are put off. */
 bool helio_nak_poll(helio_nak *nak, bool can_ask, int64_t now_ns, helio_nak_round *round);
 /* HELIO_NEVER when nothing is missing. */
 int64_t helio_nak_next_deadline_ns(const helio_nak *nak);

@@ -87,7 +87,8 @@ uint32_t helio_peers_meet(helio_peers *peers, const helio_address *address, heli
         return HELIO_PEER_NONE;
     *peer = (helio_peer){.address = *address, .heard_ns = clock.now_ns};
     if (open_object(peers, peer, clock) || helio_map_put(&peers->by_address, key, peer)) {
-        /* Without memory it stays uncounted; its place, when in the middle, is the next to be replaced. */
+        /* Without memory it stays uncounted; its place, when in the middle, is the next to be
+         * replaced. */
         helio_stats_close_object(peers->stats, &peer->object, clock.wall_ns);
         *peer = (helio_peer){.heard_ns = INT64_MIN / 2};
         return HELIO_PEER_NONE;

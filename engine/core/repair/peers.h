@@ -1,8 +1,8 @@
 /* The receivers that have asked a stream for repairs, each with statistics of its own (scope peer).
  *
- * A receiver is known by the address its NAKs come from.  The number is bounded: when there is no room, the one heard
- * longest ago gives way if it has been silent for a minute, else the newcomer goes uncounted, so that forged
- * addresses cannot push out real receivers. */
+ * A receiver is known by the address its NAKs come from.  The number is bounded: when there is no
+ * room, the one heard longest ago gives way if it has been silent for a minute, else the newcomer
+ * goes uncounted, so that forged addresses cannot push out real receivers. */
 #ifndef HELIO_REPAIR_PEERS_H
 #define HELIO_REPAIR_PEERS_H
 
@@ -35,7 +35,8 @@ typedef struct helio_peers {
 int helio_peers_init(helio_peers *peers, uint32_t capacity, helio_stats *stats,
                      const char *instance, const char *stream);
 void helio_peers_fini(helio_peers *peers, helio_clock clock);
-/* The index of the peer with this address, made known when it is new; HELIO_PEER_NONE when there is no room. */
+/* The index of the peer with this address, made known when it is new; HELIO_PEER_NONE when there is
+ * no room. */
 uint32_t helio_peers_meet(helio_peers *peers, const helio_address *address, helio_clock clock);
 /* Its statistics; NULL for HELIO_PEER_NONE. */
 helio_peer_stats *helio_peers_stats(helio_peers *peers, uint32_t index);

@@ -1,8 +1,9 @@
 /* Answering requests for repair: the source's half.
  *
- * A NAK is confirmed at once (NCF), whatever it asks for.  What the history has is queued, each packet at most once, unless its
- * repair left less than linger_ns ago: then it crosses the request.  A request seen again within linger_ns is not confirmed
- * again, so that a storm of NAKs does not become a storm of NCFs.
+ * A NAK is confirmed at once (NCF), whatever it asks for.  What the history has is queued, each
+ * packet at most once, unless its repair left less than linger_ns ago: then it crosses the request.
+ * A request seen again within linger_ns is not confirmed again, so that a storm of NAKs does not
+ * become a storm of NCFs.
  *
  * The queue is bounded by the window.  It knows nothing of sockets, threads or clocks. */
 #ifndef HELIO_REPAIR_REPAIRER_H
@@ -44,7 +45,8 @@ void helio_repairer_fini(helio_repairer *repairer, helio_clock clock);
 /* Takes in a valid NAK.  True when it is to be confirmed; *naks: sequences it asked for. */
 bool helio_repairer_on_nak(helio_repairer *repairer, const helio_pgm_packet *nak,
                            const helio_address *from, helio_clock clock, size_t *naks);
-/* The next packet to repair, taken from the queue; false when there is none.  It is counted as sent. */
+/* The next packet to repair, taken from the queue; false when there is none.  It is counted as
+ * sent. */
 bool helio_repairer_next(helio_repairer *repairer, helio_clock clock, uint64_t *sequence);
 
 static inline bool helio_repairer_has_work(const helio_repairer *repairer) {

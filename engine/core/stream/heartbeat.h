@@ -1,7 +1,8 @@
 /* When a source says where it is (SPM): RFC 3208 5.1.4 to 5.1.6.
  *
- * Two timers, independent of each other.  The ambient one always runs.  The heartbeat starts anew at its shortest
- * interval with every data packet and doubles, when it runs out, up to its longest. */
+ * Two timers, independent of each other.  The ambient one always runs.  The heartbeat starts anew
+ * at its shortest interval with every data packet and doubles, when it runs out, up to its longest.
+ */
 #ifndef HELIO_STREAM_HEARTBEAT_H
 #define HELIO_STREAM_HEARTBEAT_H
 

@@ -1,13 +1,14 @@
-/* An endpoint being received: finds the stream of each datagram, follows at most `max_streams` of them, and hands the
- * messages of the topics subscribed to their sinks.
+/* An endpoint being received: finds the stream of each datagram, follows at most `max_streams` of
+ * them, and hands the messages of the topics subscribed to their sinks.
  *
- * A stream is met by its first SPM or data and joined there: what was sent before is not asked for, except that a stream met
- * with an empty window is complete from its first packet.  Each stream is pinned to the address it was met at; packets
- * with its TSI from elsewhere are refused (event stream_conflict).  A stream silent for the expiry time is dropped.
+ * A stream is met by its first SPM or data and joined there: what was sent before is not asked for,
+ * except that a stream met with an empty window is complete from its first packet.  Each stream is
+ * pinned to the address it was met at; packets with its TSI from elsewhere are refused (event
+ * stream_conflict).  A stream silent for the expiry time is dropped.
  *
- * A packet that is next in order is delivered from the caller's buffer without a copy; others wait in the stream's window.
- * When a sink has no room the stream holds on: its window fills, what does not fit is dropped (overflows) and asked for
- * again when there is room.
+ * A packet that is next in order is delivered from the caller's buffer without a copy; others wait
+ * in the stream's window. When a sink has no room the stream holds on: its window fills, what does
+ * not fit is dropped (overflows) and asked for again when there is room.
  *
  * One thread uses it.  It knows nothing of sockets, threads or clocks.  Times are ns. */
 #ifndef HELIO_STREAM_RX_ENDPOINT_H
@@ -30,9 +31,8 @@ typedef struct helio_subscription helio_subscription;
 typedef struct helio_rx_endpoint_config {
     const char *instance; /* label of the statistics; copied, as all texts here */
     const char *endpoint; /* label */
-    helio_address
-        group; /* group and port, or for unicast this receiver's own: group NLA of NAKs, and the port
-                                       that peers of other make want feedback on */
+    helio_address group;  /* group and port, or for unicast this receiver's own: group NLA of NAKs,
+                             and the port  that peers of other make want feedback on */
     helio_address feedback_address; /* of the socket feedback leaves from; a label */
     uint32_t max_packet_bytes;      /* largest PGM packet accepted: mtu - 28; 548 to 65507 */
     uint32_t window_packets;        /* per stream; rounded up to a power of two, at least 16 */
@@ -49,31 +49,32 @@ typedef struct helio_rx_endpoint_config {
     uint64_t seed; /* of the random back-off; different in each instance */
 } helio_rx_endpoint_config;
 
-/* Creates an endpoint; release it with helio_rx_endpoint_destroy.  The outlet is always given an address to send to (the
- * source's).  `instance` gets the instance-wide counts, rx_streams, receivers and memory_used included.
- * Errors: NOMEM, OPTION. */
+/* Creates an endpoint; release it with helio_rx_endpoint_destroy.  The outlet is always given an
+ * address to send to (the source's).  `instance` gets the instance-wide counts, rx_streams,
+ * receivers and memory_used included. Errors: NOMEM, OPTION. */
 int helio_rx_endpoint_create(const helio_rx_endpoint_config *config, helio_outlet outlet,
                              helio_stats *stats, helio_instance_stats *instance,
                              helio_rx_endpoint **out);
 /* Ends every stream and subscription (sinks hear on_stream_end).  Accepts NULL. */
 void helio_rx_endpoint_destroy(helio_rx_endpoint *endpoint, helio_clock clock);
 
-/* Delivers a topic to a sink from now on, from streams already known too.  Several subscriptions may want one topic.
- * Errors: TOPIC (empty or longer than 255 bytes), NOMEM. */
+/* Delivers a topic to a sink from now on, from streams already known too.  Several subscriptions
+ * may want one topic. Errors: TOPIC (empty or longer than 255 bytes), NOMEM. */
 int helio_rx_endpoint_subscribe(helio_rx_endpoint *endpoint, const char *topic,
                                 const helio_sink *sink, helio_clock clock,
                                 helio_subscription **out);
 void helio_rx_endpoint_unsubscribe(helio_rx_endpoint *endpoint, helio_subscription *subscription,
                                    helio_clock clock);
 
-/* A datagram came.  `receive_ns` is the wall clock time it was read.  The memory is the caller's again on return. */
+/* A datagram came.  `receive_ns` is the wall clock time it was read.  The memory is the caller's
+ * again on return. */
 void helio_rx_endpoint_on_packet(helio_rx_endpoint *endpoint, const void *packet, size_t length,
                                  const helio_address *from, int64_t receive_ns, helio_clock clock);
-/* Sends NAKs and SPMRs that are due, offers held messages to sinks that had no room, drops silent streams.  Returns how much
- * work was done, 0 for none. */
+/* Sends NAKs and SPMRs that are due, offers held messages to sinks that had no room, drops silent
+ * streams.  Returns how much work was done, 0 for none. */
 int helio_rx_endpoint_poll(helio_rx_endpoint *endpoint, helio_clock clock);
-/* When poll has something to do, HELIO_NEVER for nothing.  A stream waiting for room in a sink has no deadline: poll it
- * (is_blocked) when the sink has room. */
+/* When poll has something to do, HELIO_NEVER for nothing.  A stream waiting for room in a sink has
+ * no deadline: poll it (is_blocked) when the sink has room. */
 int64_t helio_rx_endpoint_next_deadline_ns(const helio_rx_endpoint *endpoint);
 /* Some stream holds messages a sink had no room for. */
 bool helio_rx_endpoint_is_blocked(const helio_rx_endpoint *endpoint);

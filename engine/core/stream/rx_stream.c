@@ -7,6 +7,7 @@
 
 #include "base/bits.h"
 #include "base/sequence.h"
+#include "stream/rx_passing.h"
 
 enum {
     LABELS_BYTES = 464,
@@ -16,7 +17,6 @@ enum {
 
 #define SPMR_DELAY_NS (2 * HELIO_MILLISECOND)
 #define SPMR_INTERVAL_MAX_NS HELIO_SECOND
-#define EVENT_INTERVAL_NS (60 * HELIO_SECOND)
 #define WINDOW_LIMIT UINT32_C(0x7FFFFFFF)
 #define NO_WINDOW_LEAD UINT32_C(0x80000000)
 
@@ -115,14 +115,9 @@ int helio_rx_stream_create(helio_rx_shared *shared, const helio_pgm_packet *pack
     return 0;
 }
 
-static void set_blocked(helio_rx_stream *stream, bool is_blocked) {
-    stream->shared->blocked_streams += (uint32_t)is_blocked - (uint32_t)stream->is_blocked;
-    stream->is_blocked = is_blocked;
-}
-
 void helio_rx_stream_destroy(helio_rx_stream *stream, helio_clock clock) {
     helio_rx_shared *shared = stream->shared;
-    set_blocked(stream, false);
+    helio_rx_set_blocked(stream, false);
     helio_delivery_fini(&stream->delivery, clock);
     helio_count(&shared->instance->rx_streams, (uint64_t)-1);
     helio_count(&shared->instance->memory_used, (uint64_t) - (int64_t)memory_of(stream));
@@ -132,204 +127,7 @@ void helio_rx_stream_destroy(helio_rx_stream *stream, helio_clock clock) {
     free(stream);
 }
 
-/* ---- passing on ---- */
-
-void helio_rx_foreign_event(helio_rx_shared *shared, const helio_address *from, const char *what,
-                            helio_clock clock) {
-    if (clock.now_ns < shared->foreign_event_after_ns)
-        return;
-    shared->foreign_event_after_ns = clock.now_ns + EVENT_INTERVAL_NS;
-    char text[HELIO_ADDRESS_TEXT];
-    helio_stats_event(shared->stats, clock.wall_ns, HELIO_EVENT_FOREIGN_TRAFFIC,
-                      HELIO_STATS_NO_SLOT, NULL, "%s from %s on %s", what,
-                      helio_address_format(from, text), shared->config.endpoint);
-}
-
-static void set_window_cells(helio_rx_stream *stream) {
-    helio_rx_stream_stats *stats = stats_of(stream);
-    helio_set(&stats->held_packets, stream->rxw.held);
-    helio_set(&stats->window_trail, stream->rxw.trail);
-    helio_set(&stats->window_lead, stream->rxw.known);
-    helio_set(&stats->outstanding_naks, stream->nak.outstanding);
-}
-
-/* Offers the packet at trail to the topics.  False: a sink has no room. */
-static bool pass(helio_rx_stream *stream, uint64_t sequence, const helio_rxw_packet *packet,
-                 helio_clock clock) {
-    helio_rx_shared *shared = stream->shared;
-    helio_rx_stream_stats *stats = stats_of(stream);
-    const helio_delivery_result result =
-        helio_delivery_pass(&stream->delivery, sequence, packet, clock);
-    if (result == HELIO_DELIVERY_FULL) {
-        set_blocked(stream, true);
-        return false;
-    }
-    if (stream->is_blocked)
-        set_blocked(stream, false);
-    helio_count(&stats->packets_delivered, 1);
-    if (result == HELIO_DELIVERY_FILTERED) {
-        helio_count(&stats->packets_filtered, 1);
-        helio_set(&stats->messages_filtered, stream->delivery.messages_filtered);
-    } else if (result == HELIO_DELIVERY_FOREIGN) {
-        helio_count(&shared->instance->foreign_packets, 1);
-        helio_rx_foreign_event(shared, &stream->source, "another program's data", clock);
-    } else if (result == HELIO_DELIVERY_DAMAGED) {
-        helio_pgm_count_refusal(shared->instance, HELIO_PGM_BAD_PAYLOAD);
-        helio_rx_foreign_event(shared, &stream->source, "a damaged batch", clock);
-    }
-    return true;
-}
-
-/* Neighbouring packets lost for one cause, to be reported as one range. */
-typedef struct lost_run {
-    uint64_t first;
-    uint64_t count;
-    helio_rxw_cause cause;
-} lost_run;
-
-static void report_lost(helio_rx_stream *stream, lost_run *run, helio_clock clock) {
-    if (run->count == 0)
-        return;
-    helio_rx_stream_stats *stats = stats_of(stream);
-    _Atomic uint64_t *const cells[] = {
-        [HELIO_LOST_WINDOW_ADVANCED] = &stats->packets_lost_window_advanced,
-        [HELIO_LOST_NCF_RETRIES] = &stats->packets_lost_ncf_retries,
-        [HELIO_LOST_DATA_RETRIES] = &stats->packets_lost_data_retries,
-        [HELIO_LOST_DEADLINE] = &stats->packets_lost_deadline,
-        [HELIO_LOST_OVERFLOW] = &stats->packets_lost_overflow,
-        [HELIO_LOST_RESET] = &stats->packets_lost_reset,
-    };
-    static const char *const names[] = {
-        [HELIO_LOST_WINDOW_ADVANCED] = "window_advanced",
-        [HELIO_LOST_NCF_RETRIES] = "ncf_retries",
-        [HELIO_LOST_DATA_RETRIES] = "data_retries",
-        [HELIO_LOST_DEADLINE] = "deadline",
-        [HELIO_LOST_OVERFLOW] = "overflow",
-        [HELIO_LOST_RESET] = "reset",
-    };
-    helio_count(cells[run->cause], run->count);
-    const uint64_t args[4] = {run->first, run->count, run->cause};
-    helio_stats_event(stream->shared->stats, clock.wall_ns, HELIO_EVENT_PACKETS_LOST,
-                      stream->object.slot, args, "%" PRIu64 " packets lost from %" PRIu64 ": %s",
-                      run->count, run->first, names[run->cause]);
-    helio_delivery_on_packets_lost(&stream->delivery, clock);
-    run->count = 0;
-}
-
-static void add_lost(helio_rx_stream *stream, lost_run *run, uint64_t first, uint64_t count,
-                     helio_rxw_cause cause, helio_clock clock) {
-    if (run->count > 0 && run->cause != cause)
-        report_lost(stream, run, clock);
-    if (run->count == 0)
-        *run = (lost_run){.first = first, .cause = cause};
-    run->count += count;
-}
-
-/* Packets up to `sequence` exist: asks for those in the window that are missing. */
-static void extend(helio_rx_stream *stream, uint64_t sequence, int64_t now_ns) {
-    helio_rxw *rxw = &stream->rxw;
-    const uint64_t first = rxw->lead + 1;
-    helio_rxw_extend(rxw, sequence);
-    if (rxw->lead < first)
-        return;
-    const uint64_t wanted = rxw->source_trail > first ? rxw->source_trail : first;
-    if (wanted <= rxw->lead)
-        helio_nak_miss(&stream->nak, wanted, rxw->lead - wanted + 1, now_ns);
-    helio_count(&stats_of(stream)->gaps_detected, rxw->lead - first + 1);
-}
-
-/* Passes on all that is next in order. */
-static void drain(helio_rx_stream *stream, helio_clock clock) {
-    helio_rxw *rxw = &stream->rxw;
-    lost_run run = {0};
-    bool is_stuck = false;
-    while (!is_stuck) {
-        if (helio_rxw_is_empty(rxw) && rxw->source_trail > rxw->trail) {
-            const uint64_t count = rxw->source_trail - rxw->trail;
-            helio_count(&stats_of(stream)->gaps_detected, count);
-            add_lost(stream, &run, rxw->trail, count, HELIO_LOST_WINDOW_ADVANCED, clock);
-            helio_rxw_skip(rxw, rxw->source_trail);
-        }
-        if (rxw->known > rxw->lead)
-            extend(stream, rxw->known, clock.now_ns);
-        if (helio_rxw_is_empty(rxw))
-            break;
-        const helio_rxw_slot *slot = helio_rxw_slot_of(rxw, rxw->trail);
-        switch ((helio_rxw_state)slot->state) {
-        case HELIO_RXW_LOST:
-            add_lost(stream, &run, rxw->trail, 1, (helio_rxw_cause)slot->cause, clock);
-            helio_rxw_pop(rxw);
-            break;
-        case HELIO_RXW_HELD:
-            report_lost(stream, &run, clock);
-            is_stuck = !pass(stream, rxw->trail, &slot->packet, clock);
-            if (!is_stuck)
-                helio_rxw_pop(rxw);
-            break;
-        case HELIO_RXW_WAITING:
-        case HELIO_RXW_EMPTY:
-            is_stuck = true;
-        }
-    }
-    report_lost(stream, &run, clock);
-    if (stream->newest < rxw->trail - 1)
-        stream->newest = rxw->trail - 1;
-}
-
 /* ---- data ---- */
-
-static void lost_to_source(void *context, uint64_t sequence) {
-    helio_rx_stream *stream = context;
-    helio_nak_remove(&stream->nak, sequence);
-}
-
-/* The source tells its trail: what it no longer has is lost. */
-static void advance_source(helio_rx_stream *stream, uint64_t trail, helio_clock clock) {
-    if (trail <= stream->rxw.source_trail)
-        return;
-    const bool is_ahead = trail > stream->rxw.trail;
-    helio_rxw_advance_source(&stream->rxw, trail, lost_to_source, stream);
-    if (is_ahead)
-        drain(stream, clock);
-}
-
-/* A packet that was missing has come. */
-static void find(helio_rx_stream *stream, uint64_t sequence, helio_rxw_packet *packet) {
-    const helio_nak_found found = helio_nak_remove(&stream->nak, sequence);
-    if (!found.was_asked_for)
-        return;
-    packet->recovered = true;
-    helio_count(&stats_of(stream)->packets_recovered, 1);
-    helio_record(stream->object.histogram[HELIO_RX_STREAM_RECOVERY_TIME],
-                 packet->arrival_ns - found.seen_ns, 1);
-}
-
-/* Holds a packet that cannot be passed on now. */
-static void hold(helio_rx_stream *stream, uint64_t sequence, const helio_rxw_packet *packet,
-                 int64_t now_ns) {
-    helio_rxw *rxw = &stream->rxw;
-    if (helio_rxw_look(rxw, sequence) == HELIO_RXW_OPENED_GAP)
-        extend(stream, sequence - 1, now_ns);
-    if (helio_rxw_insert(rxw, sequence, packet) == HELIO_RXW_OVERFLOW)
-        helio_count(&stats_of(stream)->overflows, 1);
-}
-
-static void take(helio_rx_stream *stream, uint64_t sequence, helio_rxw_packet *packet,
-                 helio_clock clock) {
-    helio_rxw *rxw = &stream->rxw;
-    if (stream->nak.outstanding > 0)
-        find(stream, sequence, packet);
-    if (sequence != rxw->trail || stream->is_blocked) {
-        hold(stream, sequence, packet, clock.now_ns);
-        return;
-    }
-    if (pass(stream, sequence, packet, clock))
-        helio_rxw_pass(rxw);
-    else
-        hold(stream, sequence, packet, clock.now_ns);
-    if (!stream->is_blocked && (rxw->known > rxw->lead || !helio_rxw_is_empty(rxw)))
-        drain(stream, clock);
-}
 
 static void on_data(helio_rx_stream *stream, const helio_pgm_packet *packet, size_t bytes,
                     int64_t receive_ns, helio_clock clock) {
@@ -341,7 +139,7 @@ static void on_data(helio_rx_stream *stream, const helio_pgm_packet *packet, siz
         return;
     }
     const uint64_t sequence = helio_sequence_widen(packet->sequence, stream->rxw.known);
-    advance_source(stream, helio_sequence_widen(packet->trail, sequence), clock);
+    helio_rx_advance_source(stream, helio_sequence_widen(packet->trail, sequence), clock);
     const bool is_newest = sequence > stream->newest;
     if (helio_rxw_look(&stream->rxw, sequence) == HELIO_RXW_DUPLICATE) {
         helio_count(&stats->duplicates, 1);
@@ -360,27 +158,15 @@ static void on_data(helio_rx_stream *stream, const helio_pgm_packet *packet, siz
         held.fragment = packet->fragment;
     if (is_newest)
         stream->newest = sequence;
-    take(stream, sequence, &held, clock);
+    helio_rx_take(stream, sequence, &held, clock);
     if (is_newest && stream->nak.outstanding > 0)
         helio_nak_on_newest(&stream->nak, sequence, clock.now_ns);
 }
 
 /* ---- SPM, NCF, NAK ---- */
 
-/* Everything missing is given up. */
-static void give_up(helio_rx_stream *stream, helio_rxw_cause cause, helio_clock clock) {
-    helio_rxw *rxw = &stream->rxw;
-    for (uint64_t sequence = rxw->trail; sequence <= rxw->lead; sequence++) {
-        if (helio_rxw_slot_of(rxw, sequence)->state == HELIO_RXW_WAITING) {
-            helio_nak_remove(&stream->nak, sequence);
-            helio_rxw_lose(rxw, sequence, cause);
-        }
-    }
-    if (!stream->is_blocked)
-        drain(stream, clock);
-}
-
-/* Where NAKs go (docs/wire.md 1): the path NLA; the port is the stream's own when the SPM came from it. */
+/* Where NAKs go (docs/wire.md 1): the path NLA; the port is the stream's own when the SPM came from
+ * it. */
 static void learn_feedback(helio_rx_stream *stream, const helio_pgm_packet *spm,
                            const helio_address *from) {
     const bool is_usable = spm->path.family == from->family &&
@@ -395,12 +181,12 @@ static void learn_window(helio_rx_stream *stream, const helio_pgm_packet *spm, h
     helio_rxw *rxw = &stream->rxw;
     uint64_t lead = helio_sequence_widen(spm->lead, rxw->known);
     const uint64_t window = spm_window(spm);
-    advance_source(stream, lead + 1 - window, clock);
+    helio_rx_advance_source(stream, lead + 1 - window, clock);
     const uint64_t shown = stream->newest > rxw->trail ? stream->newest : rxw->trail;
     if (lead > shown + rxw->mask)
         lead = shown + rxw->mask; /* beyond that, data has to show it */
     if (lead > rxw->known)
-        extend(stream, lead, clock.now_ns);
+        helio_rx_extend(stream, lead, clock.now_ns);
     if (spm->options & HELIO_PGM_HAS_FIN) {
         stream->has_end = true;
         if (lead > stream->end)
@@ -422,7 +208,7 @@ static void on_spm(helio_rx_stream *stream, const helio_pgm_packet *spm, const h
     if (spm->options & HELIO_PGM_HAS_RST) {
         stream->has_end = true;
         stream->end = stream->rxw.lead;
-        give_up(stream, HELIO_LOST_RESET, clock);
+        helio_rx_give_up(stream, HELIO_LOST_RESET, clock);
     }
 }
 
@@ -466,7 +252,7 @@ void helio_rx_stream_on_packet(helio_rx_stream *stream, const helio_pgm_packet *
     }
     helio_stats_begin(stats);
     helio_set(&stats->last_activity, (uint64_t)clock.wall_ns);
-    set_window_cells(stream);
+    helio_rx_show_window(stream);
     helio_stats_end(stats);
 }
 
@@ -521,7 +307,7 @@ static void send_spmr(helio_rx_stream *stream, helio_clock clock) {
 int helio_rx_stream_poll(helio_rx_stream *stream, helio_clock clock) {
     int work = 0;
     if (stream->is_blocked) {
-        drain(stream, clock);
+        helio_rx_drain(stream, clock);
         work += !stream->is_blocked;
     }
     if (!stream->has_spm && clock.now_ns >= stream->spmr_due_ns) {
@@ -542,15 +328,15 @@ int helio_rx_stream_poll(helio_rx_stream *stream, helio_clock clock) {
         work++;
     }
     if (has_losses && !stream->is_blocked)
-        drain(stream, clock);
+        helio_rx_drain(stream, clock);
     if (work > 0) {
         helio_rx_stream_stats *stats = stats_of(stream);
         helio_stats_begin(stats);
-        set_window_cells(stream);
+        helio_rx_show_window(stream);
         helio_stats_end(stats);
     }
     if (clock.now_ns - stream->heard_ns >= stream->shared->config.stream_expiry_ns)
-        give_up(stream, HELIO_LOST_DEADLINE, clock);
+        helio_rx_give_up(stream, HELIO_LOST_DEADLINE, clock);
     return work;
 }
 

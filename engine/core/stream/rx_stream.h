@@ -1,11 +1,12 @@
-/* One stream being received: PGM's receiver for one TSI.  It joins the receive window, the asking for what is
- * missing and the delivery.
+/* One stream being received: PGM's receiver for one TSI.  It joins the receive window, the asking
+ * for what is missing and the delivery.
  *
- * The stream begins at its first packet: after the lead of an SPM, or at the first original data.  It ends when its source said
- * so (FIN, RST) and everything held is passed on, or when it has been silent for the expiry time.
+ * The stream begins at its first packet: after the lead of an SPM, or at the first original data.
+ * It ends when its source said so (FIN, RST) and everything held is passed on, or when it has been
+ * silent for the expiry time.
  *
- * No NAK is sent before the first SPM, which says where NAKs go; a stream met by its data asks for an SPM (SPMR).  An SPM's
- * lead is believed for at most one window beyond what data has shown. */
+ * No NAK is sent before the first SPM, which says where NAKs go; a stream met by its data asks for
+ * an SPM (SPMR).  An SPM's lead is believed for at most one window beyond what data has shown. */
 #ifndef HELIO_STREAM_RX_STREAM_H
 #define HELIO_STREAM_RX_STREAM_H
 
@@ -70,7 +71,8 @@ int helio_rx_stream_create(helio_rx_shared *shared, const helio_pgm_packet *pack
                            const helio_address *from, helio_clock clock, helio_rx_stream **out);
 void helio_rx_stream_destroy(helio_rx_stream *stream, helio_clock clock);
 
-/* A packet of this stream's TSI that goes downstream, or a NAK of another receiver, `bytes` long. */
+/* A packet of this stream's TSI that goes downstream, or a NAK of another receiver, `bytes` long.
+ */
 void helio_rx_stream_on_packet(helio_rx_stream *stream, const helio_pgm_packet *packet,
                                size_t bytes, const helio_address *from, int64_t receive_ns,
                                helio_clock clock);

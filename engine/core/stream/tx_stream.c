@@ -32,8 +32,8 @@ struct helio_tx_topic {
     helio_topic_position position;
     helio_stats_object object;
     helio_tx_topic *next;
-    uint32_t
-        users; /* add_topic less remove_topic; 0: ended, kept so that its numbers go on if it comes back */
+    uint32_t users; /* add_topic less remove_topic; 0: ended, kept so that its numbers go on if it
+                       comes back */
     uint16_t name_bytes;
     char name[HELIO_TSDU_TOPIC_NAME_MAX + 1];
 };
@@ -61,7 +61,7 @@ struct helio_tx_stream {
     bool has_opened;
     bool is_closed;
     bool has_finished; /* poll saw the end of the linger time: nothing is due any more */
-    bool has_news; /* data was sent since the last announcement */
+    bool has_news;     /* data was sent since the last announcement */
     uint32_t data_since_repair;
     int64_t announce_due_ns;
     int64_t answer_after_ns; /* no SPMR is answered before */

@@ -1,10 +1,12 @@
-/* A stream being sent: PGM's source.  It numbers packets, keeps them for repair, answers NAKs and SPMRs and sends SPMs.
+/* A stream being sent: PGM's source.  It numbers packets, keeps them for repair, answers NAKs and
+ * SPMRs and sends SPMs.
  *
- * Messages are appended to the open packet, which is closed when it is full, when the topic changes, or by flush; there is no
- * batching delay.  NCFs leave at once, SPMs before data, and while data flows repairs get at least a third of the packets.
+ * Messages are appended to the open packet, which is closed when it is full, when the topic
+ * changes, or by flush; there is no batching delay.  NCFs leave at once, SPMs before data, and
+ * while data flows repairs get at least a third of the packets.
  *
- * It opens with three SPMs of an empty window, so that receivers already there miss nothing.  After the last topic was removed
- * and close was called it goes on answering for the linger time.
+ * It opens with three SPMs of an empty window, so that receivers already there miss nothing.  After
+ * the last topic was removed and close was called it goes on answering for the linger time.
  *
  * One thread uses it.  It knows nothing of sockets, threads or clocks.  Times are ns. */
 #ifndef HELIO_STREAM_TX_STREAM_H
@@ -45,17 +47,18 @@ typedef struct helio_tx_stream_config {
     int64_t repair_linger_ns;
 } helio_tx_stream_config;
 
-/* Creates a stream and opens its statistics object (scope tx_stream); release it with helio_tx_stream_destroy.
- * `instance` gets the instance-wide counts, tx_streams, transmitters and memory_used included.  Errors: NOMEM, OPTION. */
+/* Creates a stream and opens its statistics object (scope tx_stream); release it with
+ * helio_tx_stream_destroy. `instance` gets the instance-wide counts, tx_streams, transmitters and
+ * memory_used included.  Errors: NOMEM, OPTION. */
 int helio_tx_stream_create(const helio_tx_stream_config *config, helio_outlet outlet,
                            helio_stats *stats, helio_instance_stats *instance, helio_clock clock,
                            helio_tx_stream **out);
 /* Frees everything at once, topics included; says nothing to receivers.  Accepts NULL. */
 void helio_tx_stream_destroy(helio_tx_stream *stream, helio_clock clock);
 
-/* Opens a topic, announces it and opens its statistics object (scope transmitter).  A name that is open already gives the
- * same topic again, to be removed as often.  Errors: TOPIC (empty, longer than 255 bytes, or its identifier is
- * another topic's), NOMEM, CLOSED. */
+/* Opens a topic, announces it and opens its statistics object (scope transmitter).  A name that is
+ * open already gives the same topic again, to be removed as often.  Errors: TOPIC (empty, longer
+ * than 255 bytes, or its identifier is another topic's), NOMEM, CLOSED. */
 int helio_tx_stream_add_topic(helio_tx_stream *stream, const char *name, helio_clock clock,
                               helio_tx_topic **out);
 /* Sends what is open, tells receivers the topic's end and total, and frees the topic. */
@@ -63,8 +66,8 @@ void helio_tx_stream_remove_topic(helio_tx_stream *stream, helio_tx_topic *topic
                                   helio_clock clock);
 bool helio_tx_stream_has_topics(const helio_tx_stream *stream);
 
-/* Puts one message into packets and sends those that are full.  `submit_ns` is wall clock.  The data is copied.
- * Errors: SIZE, CLOSED. */
+/* Puts one message into packets and sends those that are full.  `submit_ns` is wall clock.  The
+ * data is copied. Errors: SIZE, CLOSED. */
 int helio_tx_stream_append(helio_tx_stream *stream, helio_tx_topic *topic, const void *data,
                            size_t length, int64_t submit_ns, helio_clock clock);
 /* Sends the open packet, if any.  Call it when there is nothing more to append. */
@@ -73,7 +76,8 @@ void helio_tx_stream_flush(helio_tx_stream *stream, helio_clock clock);
 /* A datagram came to the stream's socket (NAK, SPMR; anything else is counted and refused). */
 void helio_tx_stream_on_packet(helio_tx_stream *stream, const void *packet, size_t length,
                                const helio_address *from, helio_clock clock);
-/* Sends repairs (a bounded number), SPMs and announcements that are due.  Returns how many packets were sent. */
+/* Sends repairs (a bounded number), SPMs and announcements that are due.  Returns how many packets
+ * were sent. */
 int helio_tx_stream_poll(helio_tx_stream *stream, helio_clock clock);
 /* When poll has something to do: 0 when it has now, HELIO_NEVER when nothing is to come. */
 int64_t helio_tx_stream_next_deadline_ns(const helio_tx_stream *stream);

@@ -45,7 +45,8 @@ void helio_batcher_flush(helio_batcher *batcher, helio_clock clock) {
     helio_record(topic->batch_latency, clock.wall_ns - batcher->submit_ns, 1);
 }
 
-/* Copies the batch's bytes from `offset` on, of which head_bytes are in `head` and the rest in `data`. */
+/* Copies the batch's bytes from `offset` on, of which head_bytes are in `head` and the rest in
+ * `data`. */
 static void copy_part(uint8_t *to, const uint8_t *head, size_t head_bytes, const uint8_t *data,
                       size_t offset, size_t bytes) {
     if (offset < head_bytes) {

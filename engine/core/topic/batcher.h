@@ -1,10 +1,11 @@
 /* Packing messages into packets.
  *
- * Messages of one topic collect in the open packet, in place.  It is closed when the next message does not fit or is of
- * another topic, or by flush.  A message that does not fit a packet of its own is sent at once as a batch of one message in
- * fragments (OPT_FRAGMENT), consecutive packets.
+ * Messages of one topic collect in the open packet, in place.  It is closed when the next message
+ * does not fit or is of another topic, or by flush.  A message that does not fit a packet of its
+ * own is sent at once as a batch of one message in fragments (OPT_FRAGMENT), consecutive packets.
  *
- * The batcher knows packets only through its door, and no sequence numbers, sockets, threads or clocks. */
+ * The batcher knows packets only through its door, and no sequence numbers, sockets, threads or
+ * clocks. */
 #ifndef HELIO_TOPIC_BATCHER_H
 #define HELIO_TOPIC_BATCHER_H
 
@@ -20,11 +21,13 @@
 /* Where packets come from and go. */
 typedef struct helio_packet_door {
     void *context;
-    /* Memory for the TSDU of the next packet, at least the batcher's tsdu_bytes (less HELIO_PGM_FRAGMENT_HEADER -
-     * HELIO_PGM_DATA_HEADER for a fragment).  Stays valid until close. */
+    /* Memory for the TSDU of the next packet, at least the batcher's tsdu_bytes (less
+     * HELIO_PGM_FRAGMENT_HEADER - HELIO_PGM_DATA_HEADER for a fragment).  Stays valid until close.
+     */
     uint8_t *(*open)(void *context, bool is_fragment);
-    /* The packet is complete: `bytes` of TSDU.  `fragment` NULL: a whole batch; else its `first` is to be set to the
-     * sequence of this packet when its offset is 0, and is handed unchanged to the rest. */
+    /* The packet is complete: `bytes` of TSDU.  `fragment` NULL: a whole batch; else its `first` is
+     * to be set to the sequence of this packet when its offset is 0, and is handed unchanged to the
+     * rest. */
     void (*close)(void *context, size_t bytes, helio_pgm_fragment *fragment, helio_clock clock);
 } helio_packet_door;
 

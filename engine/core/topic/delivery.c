@@ -248,7 +248,8 @@ static helio_delivery_result deliver_messages(helio_delivery *delivery,
                                               bool is_again, helio_clock clock) {
     batch_reader reader = {batch + header->header_bytes, batch + bytes, header->first_message,
                            header->count};
-    /* A batch of one chunk is found damaged before anything of it is delivered; a larger one is looked through first. */
+    /* A batch of one chunk is found damaged before anything of it is delivered; a larger one is
+     * looked through first. */
     if (reader.left > CHUNK && !is_whole(reader))
         return HELIO_DELIVERY_DAMAGED;
     const helio_message form = {

@@ -1,12 +1,16 @@
-/* From one stream's packets, in order, to messages: reassembly, choice of topic, numbering, hand-over to sinks.
+/* From one stream's packets, in order, to messages: reassembly, choice of topic, numbering,
+ * hand-over to sinks.
  *
- * Each topic subscribed to expects a number.  A batch that starts later than expected is a loss, told once with its range
- * before the batch is delivered; a TOPICS entry that is ahead of what is expected is a loss too.  The first number seen of
- * a topic is where it is joined, unless the stream is complete from its first packet: then 0 is expected.
+ * Each topic subscribed to expects a number.  A batch that starts later than expected is a loss,
+ * told once with its range before the batch is delivered; a TOPICS entry that is ahead of what is
+ * expected is a loss too.  The first number seen of a topic is where it is joined, unless the
+ * stream is complete from its first packet: then 0 is expected.
  *
- * A packet whose messages a sink does not take whole is to be offered again; nothing of it is delivered twice.
+ * A packet whose messages a sink does not take whole is to be offered again; nothing of it is
+ * delivered twice.
  *
- * Invariant: next_message = messages_before_join + messages_delivered + messages_lost, in every receiver's record. */
+ * Invariant: next_message = messages_before_join + messages_delivered + messages_lost, in every
+ * receiver's record. */
 #ifndef HELIO_TOPIC_DELIVERY_H
 #define HELIO_TOPIC_DELIVERY_H
 

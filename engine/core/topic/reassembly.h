@@ -1,8 +1,8 @@
-/* Putting a fragmented batch together.  Fragments come in stream order, so there is one batch at a time and the next piece
- * is the only one that fits; anything else ends it.
+/* Putting a fragmented batch together.  Fragments come in stream order, so there is one batch at a
+ * time and the next piece is the only one that fits; anything else ends it.
  *
- * A batch's declared length is checked against the largest message, but memory grows only with the data that has
- * come.  The buffer is kept for the next batch. */
+ * A batch's declared length is checked against the largest message, but memory grows only with the
+ * data that has come.  The buffer is kept for the next batch. */
 #ifndef HELIO_TOPIC_REASSEMBLY_H
 #define HELIO_TOPIC_REASSEMBLY_H
 
@@ -16,7 +16,8 @@ typedef enum helio_reassembly_result {
     HELIO_REASSEMBLY_MORE,     /* taken; more to come */
     HELIO_REASSEMBLY_COMPLETE, /* taken; data and bytes are the batch until the next call */
     HELIO_REASSEMBLY_STRAY, /* does not continue anything: its beginning was never seen, or lost */
-    HELIO_REASSEMBLY_DAMAGED, /* contradicts what came before, is too long, or memory could not be had */
+    HELIO_REASSEMBLY_DAMAGED, /* contradicts what came before, is too long, or memory could not be
+                                 had */
 } helio_reassembly_result;
 
 typedef struct helio_reassembly {

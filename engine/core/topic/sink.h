@@ -1,5 +1,5 @@
-/* Where a subscription's messages go.  All calls come from the engine's one thread, within helio_rx_endpoint_on_packet,
- * _poll, _unsubscribe or _destroy, and must not call the endpoint. */
+/* Where a subscription's messages go.  All calls come from the engine's one thread, within
+ * helio_rx_endpoint_on_packet, _poll, _unsubscribe or _destroy, and must not call the endpoint. */
 #ifndef HELIO_TOPIC_SINK_H
 #define HELIO_TOPIC_SINK_H
 
@@ -13,17 +13,19 @@
 
 typedef struct helio_sink {
     void *context;
-    /* A stream was met: `stream` counts 0, 1, ... within the subscription and is what messages and losses carry.  `object` is the
-     * statistics object (scope receiver) of this topic from this stream; it stays open until on_stream_end returns.  The
-     * protocol counts messages, bytes, losses, next_message, total_latency and order_latency there; the queue's cells and
+    /* A stream was met: `stream` counts 0, 1, ... within the subscription and is what messages and
+     * losses carry.  `object` is the statistics object (scope receiver) of this topic from this
+     * stream; it stays open until on_stream_end returns.  The protocol counts messages, bytes,
+     * losses, next_message, total_latency and order_latency there; the queue's cells and
      * callback_time are for whoever queues and calls.  May be NULL. */
     void (*on_stream)(void *context, uint32_t stream, const helio_tsi *tsi,
                       helio_stats_object *object);
-    /* The stream ended (closed, silent, unsubscribed).  Its number is not used again.  May be NULL. */
+    /* The stream ended (closed, silent, unsubscribed).  Its number is not used again.  May be NULL.
+     */
     void (*on_stream_end)(void *context, uint32_t stream);
-    /* Messages of one packet, in order.  Their data is valid during the call only.  Returns how many were taken, from the
-     * front; fewer than `count` means "no room": the stream then holds everything from the first message not taken and
-     * offers it again at the next poll. */
+    /* Messages of one packet, in order.  Their data is valid during the call only.  Returns how
+     * many were taken, from the front; fewer than `count` means "no room": the stream then holds
+     * everything from the first message not taken and offers it again at the next poll. */
     size_t (*on_messages)(void *context, const helio_message *messages, size_t count);
     /* Messages lost for good, in order with on_messages.  May be NULL. */
     void (*on_loss)(void *context, const helio_loss *loss);

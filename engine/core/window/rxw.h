@@ -1,11 +1,13 @@
-/* Receive window: packets of one stream, from the oldest not yet passed on (trail) to the newest tracked (lead).
- * A slot is EMPTY, WAITING (missing), HELD or LOST.
+/* Receive window: packets of one stream, from the oldest not yet passed on (trail) to the newest
+ * tracked (lead). A slot is EMPTY, WAITING (missing), HELD or LOST.
  *
- * Packets newer than the window has room for are known by number only (`known`); they become WAITING when trail
- * moves and makes room.  Packets below `source_trail`, which the source no longer has, become LOST instead.
+ * Packets newer than the window has room for are known by number only (`known`); they become
+ * WAITING when trail moves and makes room.  Packets below `source_trail`, which the source no
+ * longer has, become LOST instead.
  *
- * Invariants: trail <= lead + 1; lead - trail < capacity; lead <= known; slots outside [trail, lead] are EMPTY.
- * All memory is taken by init.  It knows nothing of sockets, threads or clocks; callers pass times. */
+ * Invariants: trail <= lead + 1; lead - trail < capacity; lead <= known; slots outside [trail,
+ * lead] are EMPTY. All memory is taken by init.  It knows nothing of sockets, threads or clocks;
+ * callers pass times. */
 #ifndef HELIO_WINDOW_RXW_H
 #define HELIO_WINDOW_RXW_H
 
@@ -70,7 +72,8 @@ typedef struct helio_rxw {
     uint64_t held;         /* slots HELD */
 } helio_rxw;
 
-/* capacity: a power of two.  next: number of the first packet wanted.  0 or NOMEM; free with helio_rxw_fini. */
+/* capacity: a power of two.  next: number of the first packet wanted.  0 or NOMEM; free with
+ * helio_rxw_fini. */
 int helio_rxw_init(helio_rxw *rxw, size_t capacity, size_t tsdu_bytes, uint64_t next);
 void helio_rxw_fini(helio_rxw *rxw);
 size_t helio_rxw_memory(const helio_rxw *rxw);
@@ -85,7 +88,8 @@ static inline helio_rxw_slot *helio_rxw_slot_of(const helio_rxw *rxw, uint64_t s
     return &rxw->slots[sequence & rxw->mask];
 }
 
-/* Copies a packet in.  OPENED_GAP: the caller finds the gap between the lead it knew and `sequence`. */
+/* Copies a packet in.  OPENED_GAP: the caller finds the gap between the lead it knew and
+ * `sequence`. */
 helio_rxw_result helio_rxw_insert(helio_rxw *rxw, uint64_t sequence,
                                   const helio_rxw_packet *packet);
 /* What insert would say, without inserting. */
@@ -94,8 +98,8 @@ helio_rxw_result helio_rxw_look(const helio_rxw *rxw, uint64_t sequence);
 void helio_rxw_extend(helio_rxw *rxw, uint64_t sequence);
 /* A WAITING packet will not come. */
 void helio_rxw_lose(helio_rxw *rxw, uint64_t sequence, helio_rxw_cause cause);
-/* The source has nothing before `sequence` any more: WAITING packets before it become LOST.  `lost`, which may be NULL, is
- * told each.  Cost: the slots between trail and the new source trail. */
+/* The source has nothing before `sequence` any more: WAITING packets before it become LOST. `lost`,
+ * which may be NULL, is told each.  Cost: the slots between trail and the new source trail. */
 void helio_rxw_advance_source(helio_rxw *rxw, uint64_t sequence,
                               void (*lost)(void *context, uint64_t sequence), void *context);
 /* Trail moves by one: its packet was passed on, or its loss reported. */

@@ -1,7 +1,9 @@
-/* Transmit window: the packets of one stream kept for repair, from the oldest (trail) to the newest sent (lead).
+/* Transmit window: the packets of one stream kept for repair, from the oldest (trail) to the newest
+ * sent (lead).
  *
- * Packets are built in place: `open` gives the memory of the packet after lead, `commit` makes it lead.  When the ring
- * is full, opening a packet drops the oldest, so the window holds at most capacity - 1 packets beside the open one.
+ * Packets are built in place: `open` gives the memory of the packet after lead, `commit` makes it
+ * lead.  When the ring is full, opening a packet drops the oldest, so the window holds at most
+ * capacity - 1 packets beside the open one.
  *
  * Invariants: trail <= lead + 1; lead - trail + 1 < capacity while a packet is open.
  * All memory is taken by init.  It knows nothing of sockets, threads or clocks. */
@@ -34,7 +36,8 @@ typedef struct helio_txw {
     uint64_t bytes; /* of the packets from trail to lead */
 } helio_txw;
 
-/* capacity: a power of two.  first: number of the first packet.  0 or NOMEM; free with helio_txw_fini. */
+/* capacity: a power of two.  first: number of the first packet.  0 or NOMEM; free with
+ * helio_txw_fini. */
 int helio_txw_init(helio_txw *txw, size_t capacity, size_t packet_bytes, uint64_t first);
 void helio_txw_fini(helio_txw *txw);
 /* Bytes of memory held. */
@@ -62,7 +65,8 @@ static inline uint64_t helio_txw_lifetime(const helio_txw *txw, uint64_t sequenc
     return sequence + txw->mask - txw->lead;
 }
 
-/* Memory for the packet after lead; drops the oldest packet when there is no room.  Opening twice gives the same memory. */
+/* Memory for the packet after lead; drops the oldest packet when there is no room.  Opening twice
+ * gives the same memory. */
 uint8_t *helio_txw_open(helio_txw *txw);
 /* The open packet is complete. */
 void helio_txw_commit(helio_txw *txw, size_t length, uint32_t payload_sum);

@@ -1,7 +1,8 @@
 /* The Internet checksum (16-bit one's complement sum) in parts.
  *
- * A partial sum is kept folded to 32 bits in the machine's byte order: the sum of swapped words is the
- * swapped sum, so bytes are swapped nowhere.  Parts can be added when each but the last has an even length. */
+ * A partial sum is kept folded to 32 bits in the machine's byte order: the sum of swapped words is
+ * the swapped sum, so bytes are swapped nowhere.  Parts can be added when each but the last has an
+ * even length. */
 #ifndef HELIO_WIRE_CHECKSUM_H
 #define HELIO_WIRE_CHECKSUM_H
 

@@ -1,4 +1,5 @@
-/* Decoding of PGM packets.  Layouts: RFC 3208 section 8 and 9; the flag bits are those all implementations use. */
+/* Decoding of PGM packets.  Layouts: RFC 3208 section 8 and 9; the flag bits are those all
+ * implementations use. */
 #include "wire/pgm.h"
 
 #include <string.h>

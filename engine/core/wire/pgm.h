@@ -1,7 +1,8 @@
-/* PGM packets (RFC 3208): decoding everything that may come, encoding what a source and a receiver send.
+/* PGM packets (RFC 3208): decoding everything that may come, encoding what a source and a receiver
+ * send.
  *
- * Decoding trusts nothing: each length is checked before the bytes behind it are read, and a packet that breaks a rule
- * is refused with the rule's name.  What is decoded points into the packet. */
+ * Decoding trusts nothing: each length is checked before the bytes behind it are read, and a packet
+ * that breaks a rule is refused with the rule's name.  What is decoded points into the packet. */
 #ifndef HELIO_WIRE_PGM_H
 #define HELIO_WIRE_PGM_H
 
@@ -75,11 +76,13 @@ typedef struct helio_pgm_packet {
     uint32_t list[HELIO_PGM_NAK_LIST_MAX]; /* HAS_NAK_LIST: the sequences after the first */
 } helio_pgm_packet;
 
-/* Reads a datagram.  Fields that the packet's type or options do not give are undefined, but for options and
- * list_count.  The checksum is verified unless it is 0 on a packet that may go without. */
+/* Reads a datagram.  Fields that the packet's type or options do not give are undefined, but for
+ * options and list_count.  The checksum is verified unless it is 0 on a packet that may go without.
+ */
 helio_pgm_refusal helio_pgm_decode(const void *datagram, size_t length, helio_pgm_packet *out);
 
-/* ---- encoding: `out` must have room for HELIO_PGM_CONTROL_MAX; returns the packet's length ---- */
+/* ---- encoding: `out` must have room for HELIO_PGM_CONTROL_MAX; returns the packet's length ----
+ */
 
 /* Which stream, and the endpoint's port. */
 typedef struct helio_pgm_session {
@@ -96,18 +99,21 @@ typedef struct helio_pgm_spm {
 
 size_t helio_pgm_encode_spm(void *out, const helio_pgm_session *session, const helio_pgm_spm *spm,
                             const helio_address *path);
-/* type: NAK, NNAK or NCF.  sequences: 1 to 63, oldest first, no duplicates.  `source` and `group` are of one family. */
+/* type: NAK, NNAK or NCF.  sequences: 1 to 63, oldest first, no duplicates.  `source` and `group`
+ * are of one family. */
 size_t helio_pgm_encode_nak(void *out, const helio_pgm_session *session, uint8_t type,
                             const uint32_t *sequences, size_t count, const helio_address *source,
                             const helio_address *group);
 size_t helio_pgm_encode_spmr(void *out, const helio_pgm_session *session);
 
-/* Writes the header of a data packet in front of `tsdu_bytes` that are in place at HELIO_PGM_DATA_HEADER, or with a
- * fragment at HELIO_PGM_FRAGMENT_HEADER, of `packet`.  `payload_sum` is their partial checksum.  Returns the packet's length. */
+/* Writes the header of a data packet in front of `tsdu_bytes` that are in place at
+ * HELIO_PGM_DATA_HEADER, or with a fragment at HELIO_PGM_FRAGMENT_HEADER, of `packet`.
+ * `payload_sum` is their partial checksum.  Returns the packet's length. */
 size_t helio_pgm_encode_data(void *packet, const helio_pgm_session *session, uint32_t sequence,
                              uint32_t trail, const helio_pgm_fragment *fragment, size_t tsdu_bytes,
                              uint32_t payload_sum);
-/* Turns an encoded data packet into its repair, or renews a repair: type, trail and checksum change. */
+/* Turns an encoded data packet into its repair, or renews a repair: type, trail and checksum
+ * change. */
 void helio_pgm_make_repair(void *packet, uint32_t trail, uint32_t payload_sum);
 
 #endif

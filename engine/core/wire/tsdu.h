@@ -32,7 +32,8 @@ typedef struct helio_tsdu_header {
     uint32_t closed_after_ns;
 } helio_tsdu_header;
 
-/* Reads the head of a batch.  `bytes` may be less than the whole batch (a first fragment) but not less than the header. */
+/* Reads the head of a batch.  `bytes` may be less than the whole batch (a first fragment) but not
+ * less than the header. */
 helio_tsdu_result helio_tsdu_decode(const uint8_t *tsdu, size_t bytes, helio_tsdu_header *out);
 
 typedef struct helio_tsdu_message {
@@ -40,7 +41,8 @@ typedef struct helio_tsdu_message {
     size_t bytes;
 } helio_tsdu_message;
 
-/* Reads the message at *at and moves on.  False when it would pass `end` or must be understood and is not. */
+/* Reads the message at *at and moves on.  False when it would pass `end` or must be understood and
+ * is not. */
 bool helio_tsdu_next_message(const uint8_t **at, const uint8_t *end, helio_tsdu_message *out);
 
 typedef struct helio_tsdu_topic {
@@ -50,12 +52,14 @@ typedef struct helio_tsdu_topic {
     size_t name_bytes;
 } helio_tsdu_topic;
 
-/* Reads the TOPICS entry at *at and moves on.  False when it would pass `end` or its name is empty. */
+/* Reads the TOPICS entry at *at and moves on.  False when it would pass `end` or its name is empty.
+ */
 bool helio_tsdu_next_topic(const uint8_t **at, const uint8_t *end, helio_tsdu_topic *out);
 
 /* ---- encoding ---- */
 
-/* Writes the HELIO_TSDU_HEADER bytes of a batch's head; header_bytes of `header` is not looked at. */
+/* Writes the HELIO_TSDU_HEADER bytes of a batch's head; header_bytes of `header` is not looked at.
+ */
 void helio_tsdu_encode(uint8_t *out, const helio_tsdu_header *header);
 
 static inline size_t helio_tsdu_message_header_bytes(size_t body_bytes) {

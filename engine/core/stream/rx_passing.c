@@ -1,0 +1,220 @@
+#include "stream/rx_passing.h"
+
+#include <inttypes.h>
+
+#define EVENT_INTERVAL_NS (60 * HELIO_SECOND)
+
+static helio_rx_stream_stats *stats_of(const helio_rx_stream *stream) {
+    return stream->object.record;
+}
+
+void helio_rx_set_blocked(helio_rx_stream *stream, bool is_blocked) {
+    stream->shared->blocked_streams += (uint32_t)is_blocked - (uint32_t)stream->is_blocked;
+    stream->is_blocked = is_blocked;
+}
+
+void helio_rx_foreign_event(helio_rx_shared *shared, const helio_address *from, const char *what,
+                            helio_clock clock) {
+    if (clock.now_ns < shared->foreign_event_after_ns)
+        return;
+    shared->foreign_event_after_ns = clock.now_ns + EVENT_INTERVAL_NS;
+    char text[HELIO_ADDRESS_TEXT];
+    helio_stats_event(shared->stats, clock.wall_ns, HELIO_EVENT_FOREIGN_TRAFFIC,
+                      HELIO_STATS_NO_SLOT, NULL, "%s from %s on %s", what,
+                      helio_address_format(from, text), shared->config.endpoint);
+}
+
+void helio_rx_show_window(helio_rx_stream *stream) {
+    helio_rx_stream_stats *stats = stats_of(stream);
+    helio_set(&stats->held_packets, stream->rxw.held);
+    helio_set(&stats->window_trail, stream->rxw.trail);
+    helio_set(&stats->window_lead, stream->rxw.known);
+    helio_set(&stats->outstanding_naks, stream->nak.outstanding);
+}
+
+/* Offers the packet at trail to the topics.  False: a sink has no room. */
+static bool pass(helio_rx_stream *stream, uint64_t sequence, const helio_rxw_packet *packet,
+                 helio_clock clock) {
+    helio_rx_shared *shared = stream->shared;
+    helio_rx_stream_stats *stats = stats_of(stream);
+    const helio_delivery_result result =
+        helio_delivery_pass(&stream->delivery, sequence, packet, clock);
+    if (result == HELIO_DELIVERY_FULL) {
+        helio_rx_set_blocked(stream, true);
+        return false;
+    }
+    if (stream->is_blocked)
+        helio_rx_set_blocked(stream, false);
+    helio_count(&stats->packets_delivered, 1);
+    if (result == HELIO_DELIVERY_FILTERED) {
+        helio_count(&stats->packets_filtered, 1);
+        helio_set(&stats->messages_filtered, stream->delivery.messages_filtered);
+    } else if (result == HELIO_DELIVERY_FOREIGN) {
+        helio_count(&shared->instance->foreign_packets, 1);
+        helio_rx_foreign_event(shared, &stream->source, "another program's data", clock);
+    } else if (result == HELIO_DELIVERY_DAMAGED) {
+        helio_pgm_count_refusal(shared->instance, HELIO_PGM_BAD_PAYLOAD);
+        helio_rx_foreign_event(shared, &stream->source, "a damaged batch", clock);
+    }
+    return true;
+}
+
+/* Neighbouring packets lost for one cause, to be reported as one range. */
+typedef struct lost_run {
+    uint64_t first;
+    uint64_t count;
+    helio_rxw_cause cause;
+} lost_run;
+
+static void report_lost(helio_rx_stream *stream, lost_run *run, helio_clock clock) {
+    if (run->count == 0)
+        return;
+    helio_rx_stream_stats *stats = stats_of(stream);
+    _Atomic uint64_t *const cells[] = {
+        [HELIO_LOST_WINDOW_ADVANCED] = &stats->packets_lost_window_advanced,
+        [HELIO_LOST_NCF_RETRIES] = &stats->packets_lost_ncf_retries,
+        [HELIO_LOST_DATA_RETRIES] = &stats->packets_lost_data_retries,
+        [HELIO_LOST_DEADLINE] = &stats->packets_lost_deadline,
+        [HELIO_LOST_OVERFLOW] = &stats->packets_lost_overflow,
+        [HELIO_LOST_RESET] = &stats->packets_lost_reset,
+    };
+    static const char *const names[] = {
+        [HELIO_LOST_WINDOW_ADVANCED] = "window_advanced",
+        [HELIO_LOST_NCF_RETRIES] = "ncf_retries",
+        [HELIO_LOST_DATA_RETRIES] = "data_retries",
+        [HELIO_LOST_DEADLINE] = "deadline",
+        [HELIO_LOST_OVERFLOW] = "overflow",
+        [HELIO_LOST_RESET] = "reset",
+    };
+    helio_count(cells[run->cause], run->count);
+    const uint64_t args[4] = {run->first, run->count, run->cause};
+    helio_stats_event(stream->shared->stats, clock.wall_ns, HELIO_EVENT_PACKETS_LOST,
+                      stream->object.slot, args, "%" PRIu64 " packets lost from %" PRIu64 ": %s",
+                      run->count, run->first, names[run->cause]);
+    helio_delivery_on_packets_lost(&stream->delivery, clock);
+    run->count = 0;
+}
+
+static void add_lost(helio_rx_stream *stream, lost_run *run, uint64_t first, uint64_t count,
+                     helio_rxw_cause cause, helio_clock clock) {
+    if (run->count > 0 && run->cause != cause)
+        report_lost(stream, run, clock);
+    if (run->count == 0)
+        *run = (lost_run){.first = first, .cause = cause};
+    run->count += count;
+}
+
+void helio_rx_extend(helio_rx_stream *stream, uint64_t sequence, int64_t now_ns) {
+    helio_rxw *rxw = &stream->rxw;
+    const uint64_t first = rxw->lead + 1;
+    helio_rxw_extend(rxw, sequence);
+    if (rxw->lead < first)
+        return;
+    const uint64_t wanted = rxw->source_trail > first ? rxw->source_trail : first;
+    if (wanted <= rxw->lead)
+        helio_nak_miss(&stream->nak, wanted, rxw->lead - wanted + 1, now_ns);
+    helio_count(&stats_of(stream)->gaps_detected, rxw->lead - first + 1);
+}
+
+void helio_rx_drain(helio_rx_stream *stream, helio_clock clock) {
+    helio_rxw *rxw = &stream->rxw;
+    lost_run run = {0};
+    bool is_stuck = false;
+    while (!is_stuck) {
+        if (helio_rxw_is_empty(rxw) && rxw->source_trail > rxw->trail) {
+            const uint64_t count = rxw->source_trail - rxw->trail;
+            helio_count(&stats_of(stream)->gaps_detected, count);
+            add_lost(stream, &run, rxw->trail, count, HELIO_LOST_WINDOW_ADVANCED, clock);
+            helio_rxw_skip(rxw, rxw->source_trail);
+        }
+        /* What the source has dropped is skipped at once when the window is empty, not walked
+         * through. */
+        if (rxw->known > rxw->lead && rxw->lead + 1 >= rxw->source_trail)
+            helio_rx_extend(stream, rxw->known, clock.now_ns);
+        if (helio_rxw_is_empty(rxw))
+            break;
+        const helio_rxw_slot *slot = helio_rxw_slot_of(rxw, rxw->trail);
+        switch ((helio_rxw_state)slot->state) {
+        case HELIO_RXW_LOST:
+            add_lost(stream, &run, rxw->trail, 1, (helio_rxw_cause)slot->cause, clock);
+            helio_rxw_pop(rxw);
+            break;
+        case HELIO_RXW_HELD:
+            report_lost(stream, &run, clock);
+            is_stuck = !pass(stream, rxw->trail, &slot->packet, clock);
+            if (!is_stuck)
+                helio_rxw_pop(rxw);
+            break;
+        case HELIO_RXW_WAITING:
+        case HELIO_RXW_EMPTY:
+            is_stuck = true;
+        }
+    }
+    report_lost(stream, &run, clock);
+    if (stream->newest < rxw->trail - 1)
+        stream->newest = rxw->trail - 1;
+}
+
+static void lost_to_source(void *context, uint64_t sequence) {
+    helio_rx_stream *stream = context;
+    helio_nak_remove(&stream->nak, sequence);
+}
+
+void helio_rx_advance_source(helio_rx_stream *stream, uint64_t trail, helio_clock clock) {
+    if (trail <= stream->rxw.source_trail)
+        return;
+    const bool is_ahead = trail > stream->rxw.trail;
+    helio_rxw_advance_source(&stream->rxw, trail, lost_to_source, stream);
+    if (is_ahead)
+        helio_rx_drain(stream, clock);
+}
+
+/* A packet that was missing has come. */
+static void find(helio_rx_stream *stream, uint64_t sequence, helio_rxw_packet *packet) {
+    const helio_nak_found found = helio_nak_remove(&stream->nak, sequence);
+    if (!found.was_asked_for)
+        return;
+    packet->recovered = true;
+    helio_count(&stats_of(stream)->packets_recovered, 1);
+    helio_record(stream->object.histogram[HELIO_RX_STREAM_RECOVERY_TIME],
+                 packet->arrival_ns - found.seen_ns, 1);
+}
+
+/* Holds a packet that cannot be passed on now. */
+static void hold(helio_rx_stream *stream, uint64_t sequence, const helio_rxw_packet *packet,
+                 int64_t now_ns) {
+    helio_rxw *rxw = &stream->rxw;
+    if (helio_rxw_look(rxw, sequence) == HELIO_RXW_OPENED_GAP)
+        helio_rx_extend(stream, sequence - 1, now_ns);
+    if (helio_rxw_insert(rxw, sequence, packet) == HELIO_RXW_OVERFLOW)
+        helio_count(&stats_of(stream)->overflows, 1);
+}
+
+void helio_rx_take(helio_rx_stream *stream, uint64_t sequence, helio_rxw_packet *packet,
+                   helio_clock clock) {
+    helio_rxw *rxw = &stream->rxw;
+    if (stream->nak.outstanding > 0)
+        find(stream, sequence, packet);
+    if (sequence != rxw->trail || stream->is_blocked) {
+        hold(stream, sequence, packet, clock.now_ns);
+        return;
+    }
+    if (pass(stream, sequence, packet, clock))
+        helio_rxw_pass(rxw);
+    else
+        hold(stream, sequence, packet, clock.now_ns);
+    if (!stream->is_blocked && (rxw->known > rxw->lead || !helio_rxw_is_empty(rxw)))
+        helio_rx_drain(stream, clock);
+}
+
+void helio_rx_give_up(helio_rx_stream *stream, helio_rxw_cause cause, helio_clock clock) {
+    helio_rxw *rxw = &stream->rxw;
+    for (uint64_t sequence = rxw->trail; sequence <= rxw->lead; sequence++) {
+        if (helio_rxw_slot_of(rxw, sequence)->state == HELIO_RXW_WAITING) {
+            helio_nak_remove(&stream->nak, sequence);
+            helio_rxw_lose(rxw, sequence, cause);
+        }
+    }
+    if (!stream->is_blocked)
+        helio_rx_drain(stream, clock);
+}

@@ -1,0 +1,26 @@
+/* A received stream's packets on their way through the window: held until they are next, passed on
+ * to the topics, or reported lost.  The inner half of rx_stream.h, which decides what packets mean;
+ * nothing else calls it. */
+#ifndef HELIO_STREAM_RX_PASSING_H
+#define HELIO_STREAM_RX_PASSING_H
+
+#include "stream/rx_stream.h"
+
+/* Takes a data packet, not a duplicate: passes it on when it is next, else holds it, and asks for
+ * what is missing. */
+void helio_rx_take(helio_rx_stream *stream, uint64_t sequence, helio_rxw_packet *packet,
+                   helio_clock clock);
+/* Packets up to `sequence` exist: asks for those in the window that are missing. */
+void helio_rx_extend(helio_rx_stream *stream, uint64_t sequence, int64_t now_ns);
+/* The source tells its trail: what it no longer has is lost. */
+void helio_rx_advance_source(helio_rx_stream *stream, uint64_t trail, helio_clock clock);
+/* Everything missing is given up. */
+void helio_rx_give_up(helio_rx_stream *stream, helio_rxw_cause cause, helio_clock clock);
+/* Passes on all that is next in order, until a packet is missing or a sink has no room. */
+void helio_rx_drain(helio_rx_stream *stream, helio_clock clock);
+/* Whether the stream waits for room in a sink. */
+void helio_rx_set_blocked(helio_rx_stream *stream, bool is_blocked);
+/* Writes the window's state into the statistics. */
+void helio_rx_show_window(helio_rx_stream *stream);
+
+#endif
