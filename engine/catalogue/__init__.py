@@ -215,8 +215,7 @@ def options() -> Mapping[str, Option]:
 def errors() -> Mapping[str, Error]:
     """Every error by name."""
     return {
-        name: Error(name, row["value"], row["python"], row["help"])
-        for name, row in _table("errors")["error"].items()
+        name: Error(name, row["value"], row["python"], row["help"]) for name, row in _table("errors")["error"].items()
     }
 
 

@@ -152,9 +152,7 @@ def protocol_header() -> str:
     for dotted, value in catalogue.protocol().items():
         protocol, group, name = dotted.split(".")
         infix = {"packet_type": "TYPE_", "size": "", "kind": "KIND_"}.get(group, f"{group.upper()}_")
-        groups.setdefault(f"{protocol} {group}", []).append(
-            f"    HELIO_{protocol.upper()}_{infix}{name} = {value:#x},"
-        )
+        groups.setdefault(f"{protocol} {group}", []).append(f"    HELIO_{protocol.upper()}_{infix}{name} = {value:#x},")
     for title, rows in groups.items():
         out += [f"enum {{ /* {title.replace('_', ' ')} */", *rows, "};", ""]
     return "\n".join(out)

@@ -100,6 +100,20 @@ def test_latency_histograms_hold_every_message(engine: Instance) -> None:
     assert transmitter.histograms["batch_latency"].total > 0
 
 
+def test_a_message_submitted_while_the_engine_is_at_work_takes_no_negative_time() -> None:
+    with (
+        Instance(name="busy", mode="thread", idle="spin", segment_bytes=8 << 20, level=2) as engine,
+        engine.transmitter(_endpoint(7), "PRICES", linger=0.0) as transmitter,
+    ):
+        for _ in range(50_000):
+            transmitter.send(bytes(100))
+        transmitter.flush(timeout=30)
+        (record,) = _read(engine).of("transmitter", topic="PRICES")
+    batches = record.histograms["batch_latency"]
+    assert batches.total > 0
+    assert batches.negative == 0
+
+
 def test_objects_that_went_keep_their_last_values(engine: Instance) -> None:
     _exchange(engine, _endpoint(2), "PRICES", MESSAGES)
     seen = _read(engine)

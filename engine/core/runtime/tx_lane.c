@@ -196,6 +196,9 @@ static int drain(helio_tx_lane *lane, helio_transmitter *transmitter, size_t bud
     size_t bytes = 0;
     int count = 0;
     while (bytes < budget && helio_submit_queue_peek(queue, &message)) {
+        if (message.submit_ns > clock.wall_ns) { /* submitted after this cycle began */
+            clock = helio_clock_read(&lane->base.instance->clock);
+        }
         helio_tx_stream_append(lane->stream, transmitter->topic, message.data, message.length,
                                message.submit_ns, clock);
         bytes += message.length + MESSAGE_COST;
@@ -255,7 +258,7 @@ int helio_tx_lane_work(helio_tx_lane *lane, helio_clock clock) {
     lane->open = lane->open || drained;
     const bool whole = lane->open && (!helio_tx_lane_has_work(lane) || someone_waits(lane));
     if (whole) {
-        helio_tx_stream_flush(lane->stream, clock);
+        helio_tx_stream_flush(lane->stream, helio_clock_read(&lane->base.instance->clock));
         lane->open = false;
     }
     const int done = drained + poll_stream(lane, clock);

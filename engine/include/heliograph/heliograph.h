@@ -48,19 +48,22 @@ typedef struct helio_buffer {
 typedef struct helio_message {
     const void *data;
     size_t length;
-    uint64_t number;     /* of the message within its topic and stream; a jump is a loss already told as an event */
-    int64_t submit_ns;   /* when the source submitted the oldest message of its packet, wall clock since 1970 */
-    int64_t receive_ns;  /* when its packet was read, wall clock since 1970 */
-    uint32_t stream;     /* number of the stream within the receiver: 0, 1, ... in order of first packet */
-    uint32_t flags;      /* HELIO_MESSAGE_* */
+    uint64_t
+        number; /* of the message within its topic and stream; a jump is a loss already told as an event */
+    int64_t
+        submit_ns; /* when the source submitted the oldest message of its packet, wall clock since 1970 */
+    int64_t receive_ns; /* when its packet was read, wall clock since 1970 */
+    uint32_t
+        stream; /* number of the stream within the receiver: 0, 1, ... in order of first packet */
+    uint32_t flags; /* HELIO_MESSAGE_* */
 } helio_message;
 
 enum { HELIO_MESSAGE_RECOVERED = 1 /* its packet had been missing */ };
 
 /* A loss that cannot be mended, told once per range and in stream order. */
 typedef struct helio_loss {
-    uint64_t first;      /* number of the first message lost */
-    uint64_t count;      /* messages */
+    uint64_t first; /* number of the first message lost */
+    uint64_t count; /* messages */
     uint32_t stream;
 } helio_loss;
 
@@ -93,18 +96,22 @@ HELIO_API const char *helio_instance_name(const helio_instance *instance);
 HELIO_API const char *helio_instance_segment(const helio_instance *instance);
 
 /* Errors: ENDPOINT, OPTION, TOPIC, ADDRESS, PERMISSION, SYSTEM, NOMEM. */
-HELIO_API int helio_transmitter_create(helio_instance *instance, const char *endpoint, const char *topic,
-                                       const char *options, helio_transmitter **out);
+HELIO_API int helio_transmitter_create(helio_instance *instance, const char *endpoint,
+                                       const char *topic, const char *options,
+                                       helio_transmitter **out);
 /* Submits one message; it is copied.  Never blocks: WOULD_BLOCK when the submit queue is full.  Errors: SIZE, CLOSED. */
-HELIO_API int helio_transmitter_send(helio_transmitter *transmitter, const void *data, size_t length);
+HELIO_API int helio_transmitter_send(helio_transmitter *transmitter, const void *data,
+                                     size_t length);
 /* Submits messages in order until one does not fit and tells in *accepted how many were taken.
  * Returns 0 when all were, else the reason for the first that was not.  In mode `poll` the messages share packets. */
-HELIO_API int helio_transmitter_send_many(helio_transmitter *transmitter, const helio_buffer *messages, size_t count,
+HELIO_API int helio_transmitter_send_many(helio_transmitter *transmitter,
+                                          const helio_buffer *messages, size_t count,
                                           size_t *accepted);
 /* Waits until everything submitted has been handed to the network, at most timeout_ns.  Errors: TIMEOUT. */
 HELIO_API int helio_transmitter_flush(helio_transmitter *transmitter, int64_t timeout_ns);
 /* Waits until send can take a message of `length` bytes, at most timeout_ns.  Errors: TIMEOUT, SIZE, CLOSED. */
-HELIO_API int helio_transmitter_wait(helio_transmitter *transmitter, size_t length, int64_t timeout_ns);
+HELIO_API int helio_transmitter_wait(helio_transmitter *transmitter, size_t length,
+                                     int64_t timeout_ns);
 /* Identity of the stream it sends on, as "gsi:port" in hex and decimal. */
 HELIO_API const char *helio_transmitter_stream(const helio_transmitter *transmitter);
 /* Flushes, tells receivers the topic's end, and answers requests for repair for the linger time in the background (mode `thread`) or
@@ -113,11 +120,13 @@ HELIO_API void helio_transmitter_destroy(helio_transmitter *transmitter);
 
 /* listener NULL: messages wait in the receive queue for helio_receiver_receive.
  * Errors: ENDPOINT, OPTION, TOPIC, ADDRESS, PERMISSION, SYSTEM, NOMEM. */
-HELIO_API int helio_receiver_create(helio_instance *instance, const char *endpoint, const char *topic, const char *options,
+HELIO_API int helio_receiver_create(helio_instance *instance, const char *endpoint,
+                                    const char *topic, const char *options,
                                     const helio_listener *listener, helio_receiver **out);
 /* Takes up to `limit` messages and releases those of the call before.  Waits for the first at most timeout_ns (0: not at all).
  * Returns how many (0: none came in time) or CLOSED, STATE. */
-HELIO_API int helio_receiver_receive(helio_receiver *receiver, helio_message *messages, size_t limit, int64_t timeout_ns);
+HELIO_API int helio_receiver_receive(helio_receiver *receiver, helio_message *messages,
+                                     size_t limit, int64_t timeout_ns);
 /* Takes one loss report, oldest first; returns 1, or 0 when there is none.  For receivers without a listener. */
 HELIO_API int helio_receiver_loss(helio_receiver *receiver, helio_loss *loss);
 /* Identity of stream number `stream` as "gsi:port"; NULL when there is none of that number. */
