@@ -310,6 +310,35 @@ static void a_topic_that_ends_and_comes_back_goes_on_with_its_numbers(void) {
     end();
 }
 
+static void let_the_world_turn(void *context) {
+    helio_sim_wake(context);
+    world_run(&w, 5 * MS);
+}
+
+static void a_message_longer_than_the_history_arrives_through_loss(void) {
+    enum { LENGTH = 1 << 20, HISTORY = 256 };
+    static uint8_t data[LENGTH]; /* some 740 packets */
+    begin_receiver(world_receiver_config(100));
+    helio_tx_stream_config config = world_source_config(1);
+    config.window_packets = HISTORY;
+    config.announce_interval_ns = MS; /* due again and again while the message is being cut */
+    config.breathe = let_the_world_turn;
+    begin_source(config);
+    world_run(&w, 100 * US);
+    helio_sim_set_link(receiver.node, &(helio_sim_link){.loss = 0.05});
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQUAL(helio_tx_stream_append(source.stream, topic, data, LENGTH,
+                                           world_now(&w).wall_ns, world_now(&w)),
+                    0);
+        helio_sim_wake(source.node);
+        world_run(&w, 50 * MS);
+    }
+    CHECK_EQUAL(in.messages, 3);
+    CHECK_EQUAL(in.lost, 0);
+    CHECK(helio_cell(&counts()->naks_sent) > 0);
+    end();
+}
+
 static void names_of_topics_are_checked(void) {
     begin();
     helio_tx_topic *same;
@@ -634,6 +663,7 @@ int main(void) {
     RUN(messages_lost_at_the_very_end_are_reported);
     RUN(a_silent_stream_is_dropped_and_can_come_back);
     RUN(a_topic_that_ends_and_comes_back_goes_on_with_its_numbers);
+    RUN(a_message_longer_than_the_history_arrives_through_loss);
     RUN(names_of_topics_are_checked);
     RUN(what_the_source_no_longer_has_is_lost_as_one_range);
     RUN(a_packet_that_never_comes_is_given_up_at_its_deadline);

@@ -56,6 +56,23 @@ static int send_packet(void *context, const helio_address *to, const void *packe
     return lane->base.channel->driver->send(lane->base.channel, to, packet, length, stable);
 }
 
+/* Repairs, heartbeats, announcements. */
+static int poll_stream(helio_tx_lane *lane, helio_clock clock) {
+    return clock.now_ns >= helio_tx_stream_next_deadline_ns(lane->stream)
+               ? helio_tx_stream_poll(lane->stream, clock)
+               : 0;
+}
+
+/* A large message is being cut: what it sent goes out, and those who missed some are heard. */
+static void breathe(void *context) {
+    helio_tx_lane *lane = context;
+    flush_channel(lane);
+    const helio_clock clock = helio_clock_read(&lane->base.instance->clock);
+    helio_tx_lane_receive(lane, clock);
+    poll_stream(lane, clock);
+    helio_tx_lane_make_way(lane, clock);
+}
+
 /* ---- life ---- */
 
 static int open_stream(helio_tx_lane *lane, helio_clock clock) {
@@ -63,6 +80,7 @@ static int open_stream(helio_tx_lane *lane, helio_clock clock) {
     const helio_options *options = &lane->base.options;
     const helio_channel *channel = lane->base.channel;
     helio_tx_stream_config config = {
+        .breathe = breathe,
         .instance = instance->name,
         .endpoint = lane->base.endpoint.label,
         .tsi.port = channel->local.port,
@@ -244,13 +262,6 @@ static bool someone_waits(const helio_tx_lane *lane) {
         }
     }
     return false;
-}
-
-/* Repairs, heartbeats, announcements. */
-static int poll_stream(helio_tx_lane *lane, helio_clock clock) {
-    return clock.now_ns >= helio_tx_stream_next_deadline_ns(lane->stream)
-               ? helio_tx_stream_poll(lane->stream, clock)
-               : 0;
 }
 
 int helio_tx_lane_work(helio_tx_lane *lane, helio_clock clock) {

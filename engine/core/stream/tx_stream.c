@@ -26,6 +26,7 @@ enum {
     POLL_REPAIRS = 32,   /* most repairs sent by one poll */
     DATA_PER_REPAIR = 2, /* while both wait: two data packets, one repair */
     ANNOUNCE_CHUNK = 32, /* entries gathered at once */
+    BREATH = 64,         /* fragments of a message sent in one go */
 };
 
 struct helio_tx_topic {
@@ -62,6 +63,7 @@ struct helio_tx_stream {
     bool is_closed;
     bool has_finished; /* poll saw the end of the linger time: nothing is due any more */
     bool has_news;     /* data was sent since the last announcement */
+    bool is_cutting; /* within append: fragments are neighbours, so nothing else may be numbered */
     uint32_t data_since_repair;
     int64_t announce_due_ns;
     int64_t answer_after_ns; /* no SPMR is answered before */
@@ -169,6 +171,9 @@ static void close_packet(void *context, size_t bytes, helio_pgm_fragment *fragme
         stream->data_since_repair = 0;
         send_repair(stream, clock);
     }
+    if (fragment && stream->config.breathe &&
+        ((uint32_t)sequence - fragment->first) % BREATH == BREATH - 1)
+        stream->config.breathe(stream->outlet.context);
 }
 
 /* ---- create, destroy ---- */
@@ -384,7 +389,9 @@ int helio_tx_stream_append(helio_tx_stream *stream, helio_tx_topic *topic, const
         return HELIO_ERR_SIZE;
     if (stream->is_closed)
         return HELIO_ERR_CLOSED;
+    stream->is_cutting = true;
     helio_batcher_append(&stream->batcher, &topic->position, data, length, submit_ns, clock);
+    stream->is_cutting = false;
     return 0;
 }
 
@@ -453,13 +460,17 @@ void helio_tx_stream_on_packet(helio_tx_stream *stream, const void *datagram, si
 
 /* ---- time ---- */
 
+static bool announces(const helio_tx_stream *stream) {
+    return stream->has_news && !stream->is_closed && !stream->is_cutting;
+}
+
 int helio_tx_stream_poll(helio_tx_stream *stream, helio_clock clock) {
     if (helio_tx_stream_is_finished(stream, clock) && !helio_repairer_has_work(&stream->repairer))
         stream->has_finished = true;
     if (stream->has_finished)
         return 0;
     int sent = open_stream(stream);
-    if (stream->has_news && !stream->is_closed && clock.now_ns >= stream->announce_due_ns) {
+    if (announces(stream) && clock.now_ns >= stream->announce_due_ns) {
         announce_all(stream, clock);
         sent++;
     }
@@ -478,7 +489,7 @@ int64_t helio_tx_stream_next_deadline_ns(const helio_tx_stream *stream) {
     if (!stream->has_opened || helio_repairer_has_work(&stream->repairer))
         return 0;
     int64_t deadline_ns = helio_heartbeat_next_deadline_ns(&stream->heartbeat);
-    if (stream->has_news && !stream->is_closed && stream->announce_due_ns < deadline_ns)
+    if (announces(stream) && stream->announce_due_ns < deadline_ns)
         deadline_ns = stream->announce_due_ns;
     if (stream->is_closed && stream->finish_ns < deadline_ns)
         deadline_ns = stream->finish_ns;

@@ -26,6 +26,11 @@ typedef struct helio_tx_stream helio_tx_stream;
 typedef struct helio_tx_topic helio_tx_topic;
 
 typedef struct helio_tx_stream_config {
+    /* Called within append, with the outlet's context, now and then while a large message is cut
+     * into packets: the moment to hand over packets and to let requests for repair in
+     * (on_packet, poll), so that the message's own end does not push its beginning out of the
+     * history.  May be NULL. */
+    void (*breathe)(void *context);
     const char *instance;      /* label of the statistics; copied, as all texts here */
     const char *endpoint;      /* label */
     helio_tsi tsi;             /* port: the UDP port of the stream's own socket */
