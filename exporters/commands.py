@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from heliograph.exporters import EXPORTERS, Exporter, available, load
+from heliograph.monitor.commands.common import interval, positive
 from heliograph.monitor.errors import UserError
 
 __all__ = ["command"]
@@ -46,7 +47,7 @@ def command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     )
     parser.add_argument("names", metavar="NAME", nargs="+", help=f"exporters to run: {', '.join(available())}")
     parser.add_argument("--segments", type=Path, metavar="DIR", help="folder of the stats segments")
-    parser.add_argument("--interval", type=_seconds, default=1.0, metavar="S", help="seconds between snapshots (1)")
+    parser.add_argument("--interval", type=interval, default=1.0, metavar="S", help="seconds between snapshots (1)")
     parser.add_argument(
         "--set",
         action="append",
@@ -59,8 +60,8 @@ def command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     prometheus.add_argument("--once", action="store_true", help="write the metrics once, as text, and end")
     prometheus.add_argument("--out", type=Path, metavar="FILE", help="with --once: write here, not to standard output")
     both = parser.add_argument_group("prometheus and pushgateway")
-    both.add_argument("--max-series", type=_count, metavar="N", help="most series of statistics (20000)")
-    both.add_argument("--window", type=_seconds, metavar="S", help="least window of the percentiles, seconds (15)")
+    both.add_argument("--max-series", type=positive, metavar="N", help="most series of statistics (20000)")
+    both.add_argument("--window", type=interval, metavar="S", help="least window of the percentiles, seconds (15)")
     push = parser.add_argument_group("pushgateway")
     push.add_argument("--gateway", metavar="URL", help="address of the Pushgateway")
     push.add_argument("--job", help="job to push as (heliograph)")
@@ -70,25 +71,9 @@ def command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     )
     parser.add_argument_group("hdrlog").add_argument("--file", type=Path, metavar="FILE", help="the log file")
     history = parser.add_argument_group("spool and hdrlog")
-    history.add_argument("--record", type=_seconds, metavar="S", help="length of the recorded intervals, seconds (10)")
+    history.add_argument("--record", type=interval, metavar="S", help="length of the recorded intervals, seconds (10)")
     history.add_argument("--backlog", action="store_true", help="record also what was counted before the exporter came")
     parser.set_defaults(run=run)
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = -1.0
-    if not 0.05 <= seconds <= 3600:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds from 0.05 to 3600")
-    return seconds
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or not int(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1")
-    return int(text)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -11,7 +11,7 @@ from heliograph.monitor.errors import UserError
 from heliograph.monitor.model import Snapshot
 from heliograph.monitor.sampler import segment_folder
 
-__all__ = ["Subparsers", "add_command", "add_instance_option", "folder_of", "interval", "only"]
+__all__ = ["Subparsers", "add_command", "add_instance_option", "folder_of", "interval", "only", "positive"]
 
 Subparsers = argparse._SubParsersAction
 
