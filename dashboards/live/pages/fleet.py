@@ -219,7 +219,7 @@ def _tiles(view: View) -> list[html.Div]:
     return [
         _tile("In trouble", f"{len(bad)}", f"of {receiving} receivers", "bad" if "bad" in tones else "".join(tones)),
         _tile("Sent", numbers.rate(sent), "msg/s"),
-        _tile("Delivered", numbers.rate(delivered), "msg/s, all receivers"),
+        _tile("Delivered", numbers.rate(delivered), "msg/s, total"),
         _tile("Repair requests", numbers.rate(naks), "NAKs/s"),
         _tile("Lost for good", numbers.count(lost), f"packets, {numbers.seconds(span)}", "bad" if lost else ""),
         _tile("Latency p50", numbers.latency(tail.get("p50")), "all"),
