@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from heliograph.exporters import EXPORTERS, Exporter, available, load
-from heliograph.monitor.commands.common import interval, positive
+from heliograph.monitor.commands.arguments import interval, positive
 from heliograph.monitor.errors import UserError
 
 __all__ = ["command"]

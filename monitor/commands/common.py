@@ -11,7 +11,7 @@ from heliograph.monitor.errors import UserError
 from heliograph.monitor.model import Snapshot
 from heliograph.monitor.sampler import segment_folder
 
-__all__ = ["Subparsers", "add_command", "add_instance_option", "folder_of", "interval", "only", "positive"]
+__all__ = ["Subparsers", "add_command", "add_instance_option", "folder_of", "only"]
 
 Subparsers = argparse._SubParsersAction
 
@@ -51,24 +51,6 @@ def folder_of(arguments: argparse.Namespace) -> Path:
     if named is not None and not named.is_dir():
         raise UserError(f"there is no folder {named}")
     return segment_folder(named)
-
-
-def interval(text: str) -> float:
-    """Type of an option in seconds, 0.05 to 3600."""
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = -1.0
-    if not 0.05 <= seconds <= 3600:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds from 0.05 to 3600")
-    return seconds
-
-
-def positive(text: str) -> int:
-    """Type of an option that counts, 1 or more."""
-    if not text.isdigit() or not int(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1")
-    return int(text)
 
 
 def only(snapshot: Snapshot, pattern: str | None) -> Snapshot:

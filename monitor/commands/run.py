@@ -10,7 +10,8 @@ import time
 from collections.abc import Callable, Sequence
 
 from heliograph.monitor import modules
-from heliograph.monitor.commands.common import Subparsers, add_command, folder_of, interval
+from heliograph.monitor.commands.arguments import interval
+from heliograph.monitor.commands.common import Subparsers, add_command, folder_of
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.modules import ModuleHost, ModuleStats
 from heliograph.monitor.sampler import Sampler

@@ -20,15 +20,8 @@ from typing import Self
 
 from heliograph.monitor import fleet
 from heliograph.monitor.behaviour import Behaviour
-from heliograph.monitor.commands.common import (
-    Subparsers,
-    add_command,
-    add_instance_option,
-    folder_of,
-    interval,
-    only,
-    positive,
-)
+from heliograph.monitor.commands.arguments import interval, positive
+from heliograph.monitor.commands.common import Subparsers, add_command, add_instance_option, folder_of, only
 from heliograph.monitor.model import Health, Snapshot
 from heliograph.monitor.sampler import Sampler
 from heliograph.monitor.text import (

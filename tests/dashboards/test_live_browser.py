@@ -113,7 +113,8 @@ def addresses(driver: Any) -> set[str]:
     """Every address the page has asked for."""
     messages = [json.loads(entry["message"])["message"] for entry in driver.get_log("performance")]
     sent = [item["params"]["request"]["url"] for item in messages if item["method"] == "Network.requestWillBeSent"]
-    return {url for url in sent if not url.startswith(("data:", "about:", "chrome:", "devtools:", "blob:"))}
+    browsers_own = ("data:", "about:", "chrome:", "chrome-untrusted:", "devtools:", "blob:")
+    return {url for url in sent if not url.startswith(browsers_own)}
 
 
 def test_the_page_lives_pauses_and_knows_when_it_is_alone(running: Running, driver: Any) -> None:
