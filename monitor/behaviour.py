@@ -33,6 +33,11 @@ class Behaviour(StrEnum):
     STALLED = "stalled"  # messages wait and it delivers none
     STOPPED = "stopped"  # closed, dead, or without a heartbeat
 
+    @property
+    def words(self) -> str:
+        """As people read it."""
+        return self.replace("_", " ")
+
 
 @dataclass(frozen=True, slots=True)
 class Evidence:

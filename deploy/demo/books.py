@@ -126,7 +126,7 @@ class Books:
         self._before = now
         sent = sum({(row.stream, row.topic): row.sent_per_s or 0.0 for row in rows}.values())
         worst = [row for row in worst_instances(rows) if row.badness > 0][:2]
-        troubles = "; ".join(f"{row.instance} is {row.behaviour} ({row.reason})" for row in worst)
+        troubles = "; ".join(f"{row.instance} is {row.behaviour.words} ({row.reason})" for row in worst)
         return f"{sent:,.0f} messages/s to {len({row.instance for row in rows})} receivers; {troubles or 'all healthy'}"
 
     def drained(self, sent: Mapping[str, int], names: Sequence[str]) -> bool:

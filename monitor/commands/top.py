@@ -86,7 +86,7 @@ def _receiver_lines(rows: Sequence[fleet.ReceiverRow], width: int | None) -> lis
         (
             row.instance,
             row.topic,
-            row.behaviour.replace("_", " "),
+            row.behaviour.words,
             rate_text(row.delivered_per_s),
             count_text(row.lag_messages),
             percent_text(row.queue_fill),
