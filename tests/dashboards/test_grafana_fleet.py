@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
-import shutil
 import socket
 import subprocess
 import sys
 import time
-import urllib.parse
-import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +17,7 @@ from heliograph.dashboards.grafana.fleet import UID, dashboard, text
 from heliograph.dashboards.words import BEHAVIOUR, HEALTH
 from heliograph.exporters.families import describe
 from tests.fleet import sample_fleet
+from tests.prometheus import serve
 
 FILE = Path(__file__).resolve().parents[2] / "deploy/grafana/heliograph-fleet.json"
 BOARD = dashboard()
@@ -121,33 +118,17 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def get(url: str) -> Any:
-    with urllib.request.urlopen(url, timeout=10) as answer:
-        return json.load(answer)
-
-
-def wait_for(ready: Callable[[], bool], seconds: float, what: str) -> None:
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        try:
-            if ready():
-                return
-        except OSError:
-            pass
-        time.sleep(0.1)
-    pytest.fail(f"{what} within {seconds} s")
+Asked = Callable[[str], list[dict[str, Any]]]
+"""Answers to a query, all at one moment."""
 
 
 @pytest.fixture(scope="module")
-def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A real Prometheus that has scraped the real exporter over the sample fleet for some moments: where to ask it."""
-    program = shutil.which("prometheus")
-    if program is None:
-        pytest.skip("prometheus is not installed")
+def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asked]:
+    """A real Prometheus that has scraped the real exporter over the sample fleet for some moments."""
     folder = tmp_path_factory.mktemp("prometheus")
     segments = folder / "segments"
     sample_fleet(segments, 0)
-    exporter_port, port = free_port(), free_port()
+    exporter_port = free_port()
     config = folder / "prometheus.yml"
     config.write_text(
         "global: {scrape_interval: 1s, scrape_timeout: 1s}\n"
@@ -155,35 +136,29 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     )
     export = [sys.executable, "-m", "heliograph.monitor.cli", "export", "prometheus"]
     export += ["--segments", str(segments), "--interval", "0.2", "--listen", f"127.0.0.1:{exporter_port}"]
-    scrape = [program, f"--config.file={config}", f"--storage.tsdb.path={folder / 'data'}"]
-    scrape += [f"--web.listen-address=127.0.0.1:{port}", "--log.level=error"]
-    url = f"http://127.0.0.1:{port}"
-    query = f"{url}/api/v1/query?query=" + urllib.parse.quote("heliograph_node_up")
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    with subprocess.Popen(export, **quiet) as exporter, subprocess.Popen(scrape, **quiet) as server:
+    with serve(config, folder / "data") as server, subprocess.Popen(export, **quiet) as exporter:
         try:
-            wait_for(lambda: bool(get(query)["data"]["result"]), 60, "the exporter was not scraped")
+            server.wait_until("heliograph_node_up")
             for step in range(1, 4 * MOMENTS):  # more often than moments pass: heartbeats must stay fresh
                 sample_fleet(segments, step // 4)
                 time.sleep(0.3)
-            yield f"{url}/api/v1/query?time={time.time():.3f}&query="
+            moment = f"{time.time():.3f}"
+            yield lambda expr: server.get("query", query=expr, time=moment)["result"]
         finally:
-            server.terminate()
             exporter.terminate()
 
 
 @pytest.mark.parametrize(("title", "expr"), TARGETS)
-def test_every_query_answers_on_a_real_prometheus(prometheus: str, title: str, expr: str) -> None:
+def test_every_query_answers_on_a_real_prometheus(prometheus: Asked, title: str, expr: str) -> None:
     for variable, value in (("$node", ".+"), ("$topic", ".+"), ("$receiver", ".+"), ("$__rate_interval", "30s")):
         expr = expr.replace(variable, value)
-    answer = get(prometheus + urllib.parse.quote(expr))
-    assert answer["status"] == "success"
-    assert answer["data"]["result"], f"{title}: nothing for {expr}"
+    assert prometheus(expr), f"{title}: nothing for {expr}"
 
 
-def test_the_slow_receiver_is_called_slow_and_a_good_one_is_not(prometheus: str) -> None:
+def test_the_slow_receiver_is_called_slow_and_a_good_one_is_not(prometheus: Asked) -> None:
     expr = dict(TARGETS[::-1])["Receivers, worst first"].replace("$topic", ".+").replace("$receiver", ".+")
-    found = get(prometheus + urllib.parse.quote(expr))["data"]["result"]
+    found = prometheus(expr)
     by_node = {row["metric"]["node"]: float(row["value"][1]) for row in found}
     ranks = {word.text: word.rank for word in BEHAVIOUR.values()}
     assert by_node["slow"] == ranks["falling behind"]

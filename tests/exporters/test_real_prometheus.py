@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import shutil
-import subprocess
-import threading
-import time
-import urllib.parse
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -20,47 +13,13 @@ from heliograph.engine.catalogue import names
 from heliograph.exporters.prometheus import PrometheusExporter
 from heliograph.monitor.sampler import Sampler
 from tests.fleet import sample_fleet
+from tests.prometheus import Server, serve
 
 CONFIGURATION = Path(__file__).resolve().parents[2] / "deploy/prometheus"
-DEADLINE = 60.0
-
-
-class Server:
-    """A running Prometheus."""
-
-    def __init__(self, url: str) -> None:
-        self._url = url
-
-    def get(self, path: str, **parameters: str) -> Any:
-        question = f"{self._url}/api/v1/{path}?{urllib.parse.urlencode(parameters)}"
-        with urllib.request.urlopen(question, timeout=10) as answer:
-            return json.load(answer)["data"]
-
-    def query(self, expression: str) -> dict[tuple[str, ...], float]:
-        """Values by the labels `node` and `topic`, as far as there are any."""
-        rows = self.get("query", query=expression)["result"]
-        return {
-            tuple(row["metric"][key] for key in ("node", "topic") if key in row["metric"]): float(row["value"][1])
-            for row in rows
-        }
-
-    def wait_until(self, expression: str) -> None:
-        until = time.monotonic() + DEADLINE
-        while time.monotonic() < until:
-            try:
-                if self.query(expression):
-                    return
-            except OSError:
-                pass  # not listening yet
-            time.sleep(0.1)
-        pytest.fail(f"Prometheus has no answer to {expression} after {DEADLINE:g} s")
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    program = shutil.which("prometheus")
-    if program is None:
-        pytest.skip("prometheus is not installed")
     place = tmp_path_factory.mktemp("prometheus")
     segments = place / "segments"
     sample_fleet(segments)
@@ -78,40 +37,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     )
     text = text.replace("evaluation_interval: 15s", "evaluation_interval: 500ms")
     (place / "prometheus.yml").write_text(text)
-    process = subprocess.Popen(
-        [
-            program,
-            f"--config.file={place / 'prometheus.yml'}",
-            f"--storage.tsdb.path={place / 'data'}",
-            "--web.listen-address=127.0.0.1:0",
-            "--log.format=json",
-        ],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
     try:
-        found = Server(_address(process))
-        found.wait_until("heliograph_node_up")
-        yield found
+        with serve(place / "prometheus.yml", place / "data") as found:
+            found.wait_until("heliograph_node_up")
+            yield found
     finally:
-        process.terminate()
-        process.wait(timeout=30)
         exporter.close()
-
-
-def _address(process: subprocess.Popen[str]) -> str:
-    """Where it listens, from its log, since it chose the port; the rest of the log is read and dropped."""
-    assert process.stderr is not None
-    address = None
-    for line in process.stderr:
-        entry = json.loads(line)
-        if entry.get("msg") == "Listening on":
-            address = entry["address"]
-            break
-    assert address, "Prometheus ended without listening"
-    threading.Thread(target=lambda: [None for _ in process.stderr or ()], daemon=True).start()
-    return f"http://{address}"
 
 
 def test_the_exporter_is_scraped_without_an_error(server: Server) -> None:

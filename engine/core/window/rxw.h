@@ -78,9 +78,6 @@ int helio_rxw_init(helio_rxw *rxw, size_t capacity, size_t tsdu_bytes, uint64_t 
 void helio_rxw_fini(helio_rxw *rxw);
 size_t helio_rxw_memory(const helio_rxw *rxw);
 
-static inline uint64_t helio_rxw_capacity(const helio_rxw *rxw) {
-    return rxw->mask + 1;
-}
 static inline bool helio_rxw_is_empty(const helio_rxw *rxw) {
     return rxw->trail > rxw->lead;
 }
