@@ -10,6 +10,7 @@
 #include <inttypes.h>
 
 #include "wire/pgm.h"
+#include "stream/tx_topics.h"
 #include "world.h"
 
 static void print_packet(const char *way, const void *packet, size_t length) {
@@ -47,7 +48,7 @@ static void send(world_source *source, helio_tx_topic *topic, uint64_t number, s
     if (helio_tx_stream_append(source->stream, topic, data, length, clock.wall_ns - 1000, clock) !=
         0)
         abort();
-    printf("sent %s %" PRIu64 " %zu\n", helio_tx_topic_name(topic), number, length);
+    printf("sent %s %" PRIu64 " %zu\n", topic->name, number, length);
 }
 
 static void print_ip6_packets(void) {

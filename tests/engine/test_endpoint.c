@@ -48,9 +48,28 @@ static void too_many_hosts_are_refused(void) {
     refused(text, HELIO_ERR_ENDPOINT, "more than 64");
 }
 
-static void schemes_to_come_say_so(void) {
-    refused("rum://127.0.0.1:1", HELIO_ERR_ENDPOINT, "rum:// is not yet in this version");
-    refused("shm://a", HELIO_ERR_ENDPOINT, "not yet in this version");
+static void a_ring_has_a_name(void) {
+    CHECK_EQUAL(helio_endpoint_parse("shm://prices.fx-1?mtu=9000", &endpoint), 0);
+    CHECK_EQUAL(endpoint.scheme, HELIO_SCHEME_SHM);
+    CHECK(strcmp(endpoint.name, "prices.fx-1") == 0);
+    CHECK(strcmp(endpoint.query, "mtu=9000") == 0);
+    CHECK_EQUAL(helio_endpoint_parse("inproc://a", &endpoint), 0);
+    CHECK_EQUAL(endpoint.scheme, HELIO_SCHEME_INPROC);
+    refused("shm://", HELIO_ERR_ENDPOINT, "the name has 1 to 63");
+    refused("shm://../etc", HELIO_ERR_ENDPOINT, "endpoints are");
+    refused("shm://.hidden", HELIO_ERR_ENDPOINT, "the name has 1 to 63");
+    refused("inproc://a b", HELIO_ERR_ENDPOINT, "the name has 1 to 63");
+}
+
+static void tcp_takes_hosts(void) {
+    CHECK_EQUAL(helio_endpoint_parse("rum://127.0.0.1:7501,127.0.0.2:7501", &endpoint), 0);
+    CHECK_EQUAL(endpoint.scheme, HELIO_SCHEME_RUM);
+    CHECK_EQUAL(endpoint.addresses_count, 2);
+    is_at(1, "127.0.0.2:7501");
+    refused("rum://239.1.1.1:7501", HELIO_ERR_ENDPOINT, "wants hosts");
+}
+
+static void unknown_schemes_are_refused(void) {
     refused("rmm://[ff02::1]:7500", HELIO_ERR_ENDPOINT, "IPv6 is not yet in this version");
     refused("http://x", HELIO_ERR_ENDPOINT, "endpoints are rmm://GROUP:PORT");
     refused("", HELIO_ERR_ENDPOINT, "endpoints are rmm://GROUP:PORT");
@@ -79,7 +98,9 @@ int main(void) {
     RUN(a_group_has_a_port_and_options);
     RUN(unicast_has_any_number_of_hosts);
     RUN(too_many_hosts_are_refused);
-    RUN(schemes_to_come_say_so);
+    RUN(a_ring_has_a_name);
+    RUN(tcp_takes_hosts);
+    RUN(unknown_schemes_are_refused);
     RUN(broken_addresses_are_refused);
     RUN(groups_and_hosts_are_not_mixed_up);
     return check_result();

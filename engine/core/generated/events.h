@@ -21,6 +21,10 @@ typedef enum helio_event_id {
     HELIO_EVENT_STREAM_CONFLICT = 14,
     HELIO_EVENT_SOCKET_BUFFER_SMALL = 15,
     HELIO_EVENT_TOPIC_CONFLICT = 16,
+    HELIO_EVENT_CONNECTION_OPENED = 17,
+    HELIO_EVENT_CONNECTION_LOST = 18,
+    HELIO_EVENT_PEER_CRASHED = 19,
+    HELIO_EVENT_TRANSPORT_FALLBACK = 20,
 } helio_event_id;
 
 /* X(NAME, name, id, SEVERITY, arguments joined by ',', help) */
@@ -40,6 +44,10 @@ typedef enum helio_event_id {
     X(FOREIGN_TRAFFIC, foreign_traffic, 13, WARNING, "", "Another program's PGM traffic or malformed datagrams arrive on this endpoint.") \
     X(STREAM_CONFLICT, stream_conflict, 14, ERROR, "", "One stream identity is used from two addresses.") \
     X(SOCKET_BUFFER_SMALL, socket_buffer_small, 15, WARNING, "wanted_bytes,got_bytes", "The kernel gave a smaller socket buffer than was asked for.") \
-    X(TOPIC_CONFLICT, topic_conflict, 16, ERROR, "", "Two topic names share one topic identifier on a stream.")
+    X(TOPIC_CONFLICT, topic_conflict, 16, ERROR, "", "Two topic names share one topic identifier on a stream.") \
+    X(CONNECTION_OPENED, connection_opened, 17, INFO, "", "A connection to the other side stands, or a reader or writer of a ring came.") \
+    X(CONNECTION_LOST, connection_lost, 18, WARNING, "", "A connection ended or broke; a stream goes on when it is back, as far as the history reaches.") \
+    X(PEER_CRASHED, peer_crashed, 19, ERROR, "", "The process on the other side of a ring is gone without having said goodbye.") \
+    X(TRANSPORT_FALLBACK, transport_fallback, 20, INFO, "", "Something faster could not be had; the text says what, why, and what is used instead.")
 
 #endif

@@ -53,6 +53,12 @@ typedef enum helio_scope {
     X(send_would_block, COUNTER, "", 0, "send_would_block", "", "", "Sends refused because the submit queue was full.") \
     X(send_errors, COUNTER, "packets", 0, "send_errors", "", "", "Packets the driver could not send.") \
     X(socket_drops, COUNTER, "packets", 0, "socket_drops", "", "", "Datagrams the kernel dropped because a socket's receive buffer was full.") \
+    X(connections, GAUGE, "", 0, "connections", "", "", "Connections standing (TCP), readers and writers present (shared memory).") \
+    X(connects, COUNTER, "", 0, "connects", "", "", "Connections opened, reconnects included.") \
+    X(disconnects, COUNTER, "", 0, "disconnects", "", "", "Connections that ended or broke.") \
+    X(ring_overruns, COUNTER, "packets", 0, "ring_overruns", "", "", "Packets of shared memory rings overwritten before they were read.") \
+    X(backlog_bytes, GAUGE, "bytes", 1, "backlog_bytes", "", "", "Bytes waiting in the engine for a connection to take them.") \
+    X(kernel_backlog_bytes, GAUGE, "bytes", 1, "kernel_backlog_bytes", "", "", "Bytes the kernel has taken for connections and the other side has not acknowledged.") \
     X(memory_used, GAUGE, "bytes", 0, "memory_used", "", "", "Memory held by windows, queues and buffers.") \
     X(tx_streams, GAUGE, "", 0, "tx_streams", "", "", "Streams being sent.") \
     X(rx_streams, GAUGE, "", 0, "rx_streams", "", "", "Streams being received.") \
@@ -92,6 +98,12 @@ typedef struct helio_instance_stats {
     _Atomic uint64_t send_would_block;
     _Atomic uint64_t send_errors;
     _Atomic uint64_t socket_drops;
+    _Atomic uint64_t connections;
+    _Atomic uint64_t connects;
+    _Atomic uint64_t disconnects;
+    _Atomic uint64_t ring_overruns;
+    _Atomic uint64_t backlog_bytes;
+    _Atomic uint64_t kernel_backlog_bytes;
     _Atomic uint64_t memory_used;
     _Atomic uint64_t tx_streams;
     _Atomic uint64_t rx_streams;

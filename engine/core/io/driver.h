@@ -1,7 +1,6 @@
 /* The seam between the protocol and a network.  A driver is a small table of functions (udp.c is
- * one); a channel is what it opens: for a transmit stream the one socket that sends its packets and
- * hears its requests, for a receive endpoint the socket of the data and the one that sends
- * feedback.
+ * one); a channel is what it opens: what a transmit stream sends its packets through and hears its
+ * requests from, or what a receive endpoint reads data from and sends feedback through.
  *
  * All calls come from the engine's thread and none blocks longer than a few milliseconds.  Mishaps
  * on the way are counted in the channel's counters; the runtime carries them to the statistics. */
@@ -18,12 +17,21 @@ enum {
     HELIO_CHANNEL_DESTINATIONS_MAX = 64, /* of one unicast stream */
     HELIO_CHANNEL_BATCH = 64,            /* packets sent or received by one system call */
     HELIO_CHANNEL_FDS_MAX = 2,
+    HELIO_CHANNEL_NAME_MAX = 63,
 };
 
 typedef enum helio_channel_role {
     HELIO_CHANNEL_TRANSMIT,
     HELIO_CHANNEL_RECEIVE
 } helio_channel_role;
+
+/* What may happen to a channel with connections or peers. */
+typedef enum helio_channel_event {
+    HELIO_CHANNEL_CONNECTED,    /* the other side is there (again) */
+    HELIO_CHANNEL_DISCONNECTED, /* it said goodbye, or the connection broke */
+    HELIO_CHANNEL_PEER_CRASHED, /* its process is gone and had not said goodbye */
+    HELIO_CHANNEL_FELL_BACK,    /* something faster could not be had */
+} helio_channel_event;
 
 typedef struct helio_channel_config {
     helio_channel_role role;
@@ -37,7 +45,14 @@ typedef struct helio_channel_config {
     size_t socket_buffer; /* bytes asked of the kernel */
     bool kernel_stamps;   /* receiving: ask the kernel when it took each datagram in */
     double inject_loss;   /* receiving: share of the datagrams thrown away */
-    uint64_t seed;        /* of inject_loss */
+    uint64_t seed;        /* of inject_loss, and of numbers the driver draws */
+    char name[HELIO_CHANNEL_NAME_MAX + 1]; /* shm, inproc */
+    size_t ring_packets;                   /* shm, inproc: a power of two */
+    /* Told what happens, within a call of the driver; `peer` may be NULL, `why` is for people.  The
+     * channel must not be used in it. */
+    void (*tell)(void *context, helio_channel_event event, const helio_address *peer,
+                 const char *why);
+    void *context; /* of tell */
 } helio_channel_config;
 
 /* Totals since the channel was opened. */
@@ -48,6 +63,12 @@ typedef struct helio_channel_counters {
     int send_errno;                            /* of the last of them */
     uint64_t socket_drops; /* datagrams the kernel dropped because the receive buffer was full */
     size_t buffer_bytes;   /* receive buffer got */
+    uint64_t connects, disconnects;
+    uint64_t overruns; /* packets the writer of a ring took back before they were read */
+    /* gauges */
+    uint64_t connections;          /* standing now; rings: readers, or the writer */
+    uint64_t backlog_bytes;        /* waiting in the driver for a connection to take them */
+    uint64_t kernel_backlog_bytes; /* taken by the kernel and not yet by the other side */
 } helio_channel_counters;
 
 /* A datagram read.  `data` is valid until the next receive on the channel. */
@@ -68,6 +89,12 @@ typedef struct helio_channel {
 
 typedef struct helio_driver {
     const char *name;
+    /* Packets go over connections: whole and in order while one stands, and what a receiver says
+     * goes back to the address its data came from.  `local` is then an address the driver made up
+     * for the stream, the same as long as the channel lives. */
+    bool is_connected;
+    /* Packets cannot be damaged on the way: they go without checksum. */
+    bool is_memory;
 
     /* Opens a channel.  Returns 0 or HELIO_ERR_ADDRESS, _PERMISSION, _SYSTEM, _NOMEM with
      * helio_error_text set. */
@@ -88,9 +115,29 @@ typedef struct helio_driver {
 
     /* Flushes and closes.  Accepts NULL. */
     void (*close)(helio_channel *channel);
+
+    /* ---- what follows may be NULL ---- */
+
+    /* Packets for all destinations that send takes now without throwing any away; 0: new data is
+     * to wait.  NULL: always room. */
+    size_t (*room)(helio_channel *channel);
+
+    /* Looks after connections and peers and brings gauges up to date.  Called about every
+     * millisecond while the engine is awake, at least every 50 ms while it sleeps. */
+    void (*tend)(helio_channel *channel, int64_t now_ns);
+
+    /* The engine is about to sleep on the fds: from now on news makes one of them readable.  False:
+     * there is news already.  NULL: the fds always tell. */
+    bool (*before_sleep)(helio_channel *channel);
+    void (*after_sleep)(helio_channel *channel);
 } helio_driver;
 
-/* UDP over IPv4, multicast and unicast. */
+/* UDP, multicast and unicast. */
 extern const helio_driver helio_driver_udp;
+/* TCP: RUM. */
+extern const helio_driver helio_driver_tcp;
+/* Rings in memory shared by processes, and by the threads of one process. */
+extern const helio_driver helio_driver_shm;
+extern const helio_driver helio_driver_inproc;
 
 #endif

@@ -5,12 +5,28 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "io/udp_socket.h"
 
 enum { HOST_BYTES_MAX = 255 };
 
-static const char usage[] = "endpoints are rmm://GROUP:PORT or "
-                            "rmm+unicast://HOST:PORT[,HOST:PORT...], with ?option=value&... behind";
+static const char usage[] =
+    "endpoints are rmm://GROUP:PORT, rmm+unicast://HOST:PORT[,HOST:PORT...], "
+    "rum://HOST:PORT[,HOST:PORT...], shm://NAME or inproc://NAME, with ?option=value&... behind";
+
+static const struct scheme {
+    const char *start;
+    helio_scheme scheme;
+    bool is_named; /* leads to a name, not to addresses */
+    const helio_driver *driver;
+} schemes[] = {
+    {"rmm://", HELIO_SCHEME_RMM, false, &helio_driver_udp},
+    {"rmm+unicast://", HELIO_SCHEME_RMM_UNICAST, false, &helio_driver_udp},
+    {"rum://", HELIO_SCHEME_RUM, false, &helio_driver_tcp},
+    {"shm://", HELIO_SCHEME_SHM, true, &helio_driver_shm},
+    {"inproc://", HELIO_SCHEME_INPROC, true, &helio_driver_inproc},
+};
+enum { SCHEMES = sizeof schemes / sizeof schemes[0] };
 
 static int fail(const char *text, const char *why) {
     return helio_fail(HELIO_ERR_ENDPOINT, "endpoint %.200s: %s", text, why);
@@ -18,20 +34,6 @@ static int fail(const char *text, const char *why) {
 
 static bool starts_with(const char *text, const char *start) {
     return strncmp(text, start, strlen(start)) == 0;
-}
-
-/* Schemes the design has and this version has not. */
-static int fail_scheme(const char *text) {
-    static const char *const later[] = {"rum://", "shm://", "inproc://", "sim://"};
-    for (size_t i = 0; i < sizeof later / sizeof later[0]; i++) {
-        if (starts_with(text, later[i])) {
-            return helio_fail(
-                HELIO_ERR_ENDPOINT,
-                "endpoint %.200s: %s is not yet in this version; use rmm:// or rmm+unicast://",
-                text, later[i]);
-        }
-    }
-    return fail(text, usage);
 }
 
 /* A decimal number from 1 to 65535 that takes the whole text; 0 for anything else. */
@@ -90,30 +92,15 @@ static int read_address(const char *text, const char *part, size_t length, helio
                           "host use rmm+unicast://");
     }
     if (!out->multicast && helio_address_is_multicast(address)) {
-        return fail(text, "rmm+unicast:// wants hosts; for a multicast group use rmm://");
+        return fail(text, "this wants hosts; for a multicast group use rmm://");
     }
     address->port = port;
     out->addresses_count++;
     return 0;
 }
 
-int helio_endpoint_parse(const char *text, helio_endpoint *out) {
-    memset(out, 0, sizeof *out);
-    if (!text) {
-        return fail("(none)", usage);
-    }
-    const bool unicast = starts_with(text, "rmm+unicast://");
-    out->multicast = starts_with(text, "rmm://");
-    if (!unicast && !out->multicast) {
-        return fail_scheme(text);
-    }
-    const char *at = strstr(text, "://") + 3;
-    const char *end = at + strcspn(at, "?");
-    out->query = *end ? end + 1 : end;
-    snprintf(out->label, sizeof out->label, "%.*s", (int)(end - text), text);
-    if (memchr(at, '/', (size_t)(end - at))) {
-        return fail(text, usage);
-    }
+/* HOST:PORT, one or more. */
+static int read_addresses(const char *text, const char *at, helio_endpoint *out) {
     do {
         const size_t length = strcspn(at, ",?");
         const int error = read_address(text, at, length, out);
@@ -122,14 +109,65 @@ int helio_endpoint_parse(const char *text, helio_endpoint *out) {
         }
         at += length;
     } while (*at++ == ',');
-    if (out->multicast && out->addresses_count > 1) {
-        return fail(text, "rmm:// takes one group");
+    return out->multicast && out->addresses_count > 1 ? fail(text, "rmm:// takes one group") : 0;
+}
+
+static bool is_fit_for_name(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '_' || c == '.';
+}
+
+/* The name of a ring, which is part of a file's name. */
+static int read_name(const char *text, const char *at, size_t length, helio_endpoint *out) {
+    bool is_fit = length > 0 && length <= HELIO_CHANNEL_NAME_MAX && at[0] != '.';
+    for (size_t i = 0; is_fit && i < length; i++) {
+        is_fit = is_fit_for_name(at[i]);
     }
+    if (!is_fit) {
+        return fail(text, "the name has 1 to 63 letters, digits, '-', '_' and '.', and does not "
+                          "begin with '.'");
+    }
+    memcpy(out->name, at, length);
+    out->addresses[0] =
+        (helio_address){.family = 4,
+                        .port = (uint16_t)(1 + helio_hash_fnv1a(at, length) % UINT16_MAX),
+                        .ip = {127, 0, 0, 1}};
+    out->addresses_count = 1;
     return 0;
 }
 
+int helio_endpoint_parse(const char *text, helio_endpoint *out) {
+    memset(out, 0, sizeof *out);
+    if (!text) {
+        return fail("(none)", usage);
+    }
+    const struct scheme *scheme = schemes;
+    while (scheme < schemes + SCHEMES && !starts_with(text, scheme->start)) {
+        scheme++;
+    }
+    if (scheme == schemes + SCHEMES) {
+        return fail(text, usage);
+    }
+    out->scheme = scheme->scheme;
+    out->multicast = scheme->scheme == HELIO_SCHEME_RMM;
+    const char *at = text + strlen(scheme->start);
+    const char *end = at + strcspn(at, "?");
+    out->query = *end ? end + 1 : end;
+    snprintf(out->label, sizeof out->label, "%.*s", (int)(end - text), text);
+    if (memchr(at, '/', (size_t)(end - at))) {
+        return fail(text, usage);
+    }
+    return scheme->is_named ? read_name(text, at, (size_t)(end - at), out)
+                            : read_addresses(text, at, out);
+}
+
+const helio_driver *helio_endpoint_driver(const helio_endpoint *endpoint) {
+    return schemes[endpoint->scheme].driver;
+}
+
 bool helio_endpoint_equal(const helio_endpoint *a, const helio_endpoint *b) {
-    if (a->multicast != b->multicast || a->addresses_count != b->addresses_count) {
+    if (a->scheme != b->scheme || a->addresses_count != b->addresses_count ||
+        strcmp(a->name, b->name) != 0) {
         return false;
     }
     for (size_t i = 0; i < a->addresses_count; i++) {

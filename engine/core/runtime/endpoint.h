@@ -1,7 +1,10 @@
 /* Endpoints: where messages go and come from, as one text.
  *
  *   rmm://GROUP:PORT?option=value&...                  UDP multicast
- *   rmm+unicast://HOST:PORT[,HOST:PORT...]?...         UDP unicast */
+ *   rmm+unicast://HOST:PORT[,HOST:PORT...]?...         UDP unicast
+ *   rum://HOST:PORT[,HOST:PORT...]?...                 TCP; the receiver listens, transmitters connect
+ *   shm://NAME?...                                     shared memory of one host
+ *   inproc://NAME?...                                  memory of one process */
 #ifndef HELIO_RUNTIME_ENDPOINT_H
 #define HELIO_RUNTIME_ENDPOINT_H
 
@@ -11,19 +14,32 @@
 #include "base/address.h"
 #include "io/driver.h"
 
+typedef enum helio_scheme {
+    HELIO_SCHEME_RMM,
+    HELIO_SCHEME_RMM_UNICAST,
+    HELIO_SCHEME_RUM,
+    HELIO_SCHEME_SHM,
+    HELIO_SCHEME_INPROC,
+} helio_scheme;
+
 typedef struct helio_endpoint {
+    helio_scheme scheme;
     bool multicast;
-    helio_address addresses[HELIO_CHANNEL_DESTINATIONS_MAX]; /* the group, or the hosts */
+    /* The group, or the hosts.  shm and inproc: one made up from the name, for labels. */
+    helio_address addresses[HELIO_CHANNEL_DESTINATIONS_MAX];
     size_t addresses_count;
-    char label[256];   /* without the query; cut when there are many hosts */
-    const char *query; /* within the text parsed; "" for none */
+    char name[HELIO_CHANNEL_NAME_MAX + 1]; /* shm, inproc */
+    char label[256];                       /* without the query; cut when there are many hosts */
+    const char *query;                     /* within the text parsed; "" for none */
 } helio_endpoint;
 
 /* Reads an endpoint; names of hosts are looked up.  Returns 0, HELIO_ERR_ENDPOINT (the sentence
  * says what is wrong with it) or HELIO_ERR_ADDRESS (a host is not known). */
 int helio_endpoint_parse(const char *text, helio_endpoint *out);
 
-/* Whether they lead to the same addresses. */
+const helio_driver *helio_endpoint_driver(const helio_endpoint *endpoint);
+
+/* Whether they lead to the same place. */
 bool helio_endpoint_equal(const helio_endpoint *a, const helio_endpoint *b);
 
 #endif

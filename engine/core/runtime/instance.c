@@ -201,7 +201,6 @@ static int open_instance(helio_instance *instance, const char *options) {
         return error;
     }
     instance->mode = (int)helio_options_integer(&instance->options, HELIO_OPTION_ID_MODE);
-    instance->driver = &helio_driver_udp;
     error = open_stats(instance);
     if (error) {
         return error;

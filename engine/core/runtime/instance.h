@@ -28,7 +28,6 @@ struct helio_instance {
     char name[HELIO_STATS_NAME_BYTES];
     int mode; /* HELIO_MODE_* */
     helio_options options;
-    const helio_driver *driver;
     uint8_t gsi[HELIO_GSI_BYTES];
     helio_random random;
 

@@ -21,6 +21,23 @@ static int read_interface(const helio_options *options, helio_address *out) {
     return 0;
 }
 
+/* What the channel tells becomes an event. */
+static void on_event(void *context, helio_channel_event event, const helio_address *peer,
+                     const char *why) {
+    static const helio_event_id ids[] = {
+        [HELIO_CHANNEL_CONNECTED] = HELIO_EVENT_CONNECTION_OPENED,
+        [HELIO_CHANNEL_DISCONNECTED] = HELIO_EVENT_CONNECTION_LOST,
+        [HELIO_CHANNEL_PEER_CRASHED] = HELIO_EVENT_PEER_CRASHED,
+        [HELIO_CHANNEL_FELL_BACK] = HELIO_EVENT_TRANSPORT_FALLBACK,
+    };
+    helio_lane *lane = context;
+    lane->connected |= event == HELIO_CHANNEL_CONNECTED;
+    char text[HELIO_ADDRESS_TEXT] = "";
+    helio_stats_event(lane->instance->stats, helio_wall_ns(), ids[event],
+                      lane->instance->object.slot, NULL, "%s%s%s: %s", lane->endpoint.label,
+                      peer ? ", " : "", peer ? helio_address_format(peer, text) : "", why);
+}
+
 static int open_channel(helio_lane *lane, helio_channel_role role) {
     const helio_endpoint *endpoint = &lane->endpoint;
     const helio_options *options = &lane->options;
@@ -35,10 +52,14 @@ static int open_channel(helio_lane *lane, helio_channel_role role) {
         .kernel_stamps = receive && helio_stats_level(lane->instance->stats) >= 3,
         .inject_loss = receive ? helio_options_float(options, HELIO_OPTION_ID_INJECT_LOSS) : 0,
         .seed = helio_random_next(&lane->instance->random),
+        .ring_packets = (size_t)helio_options_integer(options, HELIO_OPTION_ID_RING_PACKETS),
+        .tell = on_event,
+        .context = lane,
     };
+    memcpy(config.name, endpoint->name, sizeof config.name);
     memcpy(config.destinations, endpoint->addresses, sizeof endpoint->addresses);
     const int error = read_interface(options, &config.interface);
-    return error ? error : lane->instance->driver->open(&config, &lane->channel);
+    return error ? error : helio_endpoint_driver(endpoint)->open(&config, &lane->channel);
 }
 
 static int watch(helio_lane *lane) {
@@ -77,11 +98,31 @@ int helio_lane_open(helio_lane *lane, helio_instance *instance, helio_channel_ro
     return 0;
 }
 
+/* Adds what changed since the last time; gauges are sums over the lanes, so they may fall. */
+static void count_changes(helio_lane *lane) {
+    const helio_channel_counters *now = &lane->channel->counters;
+    const helio_channel_counters *then = &lane->counted;
+    helio_instance_stats *counts = lane->instance->counts;
+    helio_count(&counts->send_errors, now->send_errors - then->send_errors);
+    helio_count(&counts->socket_drops, now->socket_drops - then->socket_drops);
+    helio_count(&counts->connects, now->connects - then->connects);
+    helio_count(&counts->disconnects, now->disconnects - then->disconnects);
+    helio_count(&counts->ring_overruns, now->overruns - then->overruns);
+    helio_count(&counts->connections, now->connections - then->connections);
+    helio_count(&counts->backlog_bytes, now->backlog_bytes - then->backlog_bytes);
+    helio_count(&counts->kernel_backlog_bytes,
+                now->kernel_backlog_bytes - then->kernel_backlog_bytes);
+    lane->counted = *now;
+}
+
 void helio_lane_close(helio_lane *lane) {
     if (lane->channel) {
         for (int i = 0; i < HELIO_CHANNEL_FDS_MAX && lane->channel->fds[i] >= 0; i++) {
             helio_idle_unwatch(&lane->instance->idle, lane->channel->fds[i]);
         }
+        lane->channel->counters.connections = 0;
+        lane->channel->counters.backlog_bytes = lane->channel->counters.kernel_backlog_bytes = 0;
+        count_changes(lane);
         lane->channel->driver->close(lane->channel);
         lane->channel = NULL;
     }
@@ -109,12 +150,12 @@ static void tell_drops(helio_lane *lane, helio_clock clock, uint64_t drops) {
                       lane->endpoint.label, (unsigned long long)drops);
 }
 
-void helio_lane_tell(helio_lane *lane, helio_clock clock) {
+void helio_lane_tend(helio_lane *lane, helio_clock clock) {
     const helio_channel_counters *now = &lane->channel->counters;
-    helio_instance_stats *counts = lane->instance->counts;
-    helio_count(&counts->send_errors, now->send_errors - lane->counted.send_errors);
-    helio_count(&counts->socket_drops, now->socket_drops - lane->counted.socket_drops);
-    lane->counted = *now;
+    if (lane->channel->driver->tend) {
+        lane->channel->driver->tend(lane->channel, clock.now_ns);
+    }
+    count_changes(lane);
 
     const uint64_t errors = now->send_errors - lane->told.send_errors;
     const uint64_t drops = now->socket_drops - lane->told.socket_drops;
@@ -129,4 +170,15 @@ void helio_lane_tell(helio_lane *lane, helio_clock clock) {
     }
     lane->told = *now;
     lane->next_event_ns = clock.now_ns + HELIO_SECOND;
+}
+
+bool helio_lane_before_sleep(helio_lane *lane) {
+    const helio_driver *driver = lane->channel->driver;
+    return !driver->before_sleep || driver->before_sleep(lane->channel);
+}
+
+void helio_lane_after_sleep(helio_lane *lane) {
+    if (lane->channel->driver->after_sleep) {
+        lane->channel->driver->after_sleep(lane->channel);
+    }
 }

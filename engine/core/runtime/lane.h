@@ -12,6 +12,7 @@ typedef struct helio_lane {
     helio_options options;
     helio_channel *channel;
     bool queued;                    /* packets wait in the channel for a flush */
+    bool connected;                 /* a connection came to stand since this was last looked at */
     helio_channel_counters counted; /* what the statistics have */
     helio_channel_counters told;    /* what events have said */
     int64_t next_event_ns; /* monotonic; mishaps come in swarms and are told of once a second */
@@ -26,8 +27,13 @@ void helio_lane_close(helio_lane *lane);
 bool helio_lane_serves(const helio_lane *lane, const helio_endpoint *endpoint,
                        const helio_options *options, unsigned on, helio_option_id except);
 
-/* Carries mishaps of the channel to the statistics. */
-void helio_lane_tell(helio_lane *lane, helio_clock clock);
+/* Lets the channel look after itself and carries its mishaps to the statistics. */
+void helio_lane_tend(helio_lane *lane, helio_clock clock);
+
+/* Before and after a sleep on the channel's sockets; before says false when there is news already.
+ */
+bool helio_lane_before_sleep(helio_lane *lane);
+void helio_lane_after_sleep(helio_lane *lane);
 
 /* Largest PGM packet of the option mtu. */
 uint32_t helio_lane_packet_bytes(const helio_options *options);

@@ -106,6 +106,26 @@ static bool has_work(helio_instance *instance) {
     return false;
 }
 
+static bool may_sleep(helio_instance *instance) {
+    bool quiet = !has_work(instance);
+    for (helio_tx_lane *lane = instance->tx_lanes; lane; lane = lane->next) {
+        quiet &= helio_lane_before_sleep(&lane->base);
+    }
+    for (helio_rx_lane *lane = instance->rx_lanes; lane; lane = lane->next) {
+        quiet &= helio_lane_before_sleep(&lane->base);
+    }
+    return quiet;
+}
+
+static void wake_lanes(helio_instance *instance) {
+    for (helio_tx_lane *lane = instance->tx_lanes; lane; lane = lane->next) {
+        helio_lane_after_sleep(&lane->base);
+    }
+    for (helio_rx_lane *lane = instance->rx_lanes; lane; lane = lane->next) {
+        helio_lane_after_sleep(&lane->base);
+    }
+}
+
 void helio_loop_sleep(helio_instance *instance, int64_t deadline_ns) {
     const int64_t now_ns = helio_monotonic_ns();
     const int64_t until_ns = earlier(deadline_ns, next_deadline(instance, now_ns));
@@ -116,11 +136,12 @@ void helio_loop_sleep(helio_instance *instance, int64_t deadline_ns) {
         0; /* before it falls asleep it has told all, and it tells all when it wakes */
     do_chores(instance, helio_clock_read(&instance->clock));
     helio_idle_prepare(&instance->idle);
-    if (has_work(instance)) {
+    if (may_sleep(instance)) {
+        helio_idle_sleep(&instance->idle, now_ns, until_ns);
+    } else {
         helio_idle_cancel(&instance->idle);
-        return;
     }
-    helio_idle_sleep(&instance->idle, now_ns, until_ns);
+    wake_lanes(instance);
     instance->chores_due_ns = 0;
 }
 

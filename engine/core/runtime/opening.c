@@ -2,6 +2,19 @@
 
 #include "base/error.h"
 
+enum { LARGE_MTU = 8192, LARGE_WINDOW = 4096 };
+
+/* Where no network limits packets, larger ones cost less per message; fewer of them are kept. */
+static void set_defaults(helio_opening *opening) {
+    if (opening->endpoint.scheme == HELIO_SCHEME_RMM ||
+        opening->endpoint.scheme == HELIO_SCHEME_RMM_UNICAST) {
+        return;
+    }
+    helio_options_default(&opening->options, HELIO_OPTION_ID_MTU, LARGE_MTU);
+    helio_options_default(&opening->options, HELIO_OPTION_ID_SEND_WINDOW, LARGE_WINDOW);
+    helio_options_default(&opening->options, HELIO_OPTION_ID_RECEIVE_WINDOW, LARGE_WINDOW);
+}
+
 int helio_opening_init(helio_opening *opening, const char *endpoint, const char *topic,
                        const char *options, unsigned on, unsigned other) {
     if (!topic || !topic[0]) {
@@ -22,6 +35,8 @@ int helio_opening_init(helio_opening *opening, const char *endpoint, const char 
     }
     if (error) {
         helio_opening_fini(opening);
+    } else {
+        set_defaults(opening);
     }
     return error;
 }

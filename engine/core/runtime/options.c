@@ -259,6 +259,12 @@ void helio_options_fini(helio_options *options) {
 
 /* ---- use ---- */
 
+void helio_options_default(helio_options *options, helio_option_id id, double value) {
+    if (!options->value[id].given) {
+        options->value[id].number = value;
+    }
+}
+
 int64_t helio_options_integer(const helio_options *options, helio_option_id id) {
     return (int64_t)options->value[id].number;
 }

@@ -28,6 +28,9 @@ void helio_options_fini(helio_options *options);
  * HELIO_ERR_OPTION (the sentence names the option, its range and the value) or HELIO_ERR_NOMEM. */
 int helio_options_read(helio_options *options, const char *text, unsigned on, unsigned ignored);
 
+/* Another default than the catalogue's for an option that was not given. */
+void helio_options_default(helio_options *options, helio_option_id id, double value);
+
 int64_t helio_options_integer(const helio_options *options, helio_option_id id);
 double helio_options_float(const helio_options *options, helio_option_id id);
 const char *helio_options_string(const helio_options *options, helio_option_id id);

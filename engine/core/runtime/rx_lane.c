@@ -45,6 +45,7 @@ static int open_endpoint(helio_rx_lane *lane) {
         .nak_retries = (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_NAK_RETRIES),
         .nak_deadline_ns = helio_options_ns(options, HELIO_OPTION_ID_NAK_DEADLINE),
         .stream_expiry_ns = helio_options_ns(options, HELIO_OPTION_ID_STREAM_EXPIRY),
+        .is_connected = channel->driver->is_connected,
         .seed = helio_random_next(&instance->random),
     };
     const helio_outlet outlet = {.context = lane, .send = send_feedback};
@@ -100,7 +101,7 @@ void helio_rx_lane_release(helio_rx_lane *lane, helio_clock clock) {
     *at = lane->next;
     helio_rx_endpoint_destroy(lane->endpoint, clock);
     flush_channel(lane);
-    helio_lane_tell(&lane->base, clock);
+    helio_lane_tend(&lane->base, clock);
     helio_lane_close(&lane->base);
     free(lane);
 }
@@ -149,7 +150,7 @@ void helio_rx_lane_refresh(helio_rx_lane *lane, helio_clock clock) {
     for (helio_receiver *r = lane->receivers; r; r = r->next) {
         helio_receiver_refresh(r);
     }
-    helio_lane_tell(&lane->base, clock);
+    helio_lane_tend(&lane->base, clock);
 }
 
 bool helio_rx_lane_is_queueing(const helio_rx_lane *lane) {

@@ -174,6 +174,18 @@ static int push_all(helio_transmitter *transmitter, const helio_buffer *messages
     return error;
 }
 
+/* Mode poll: what waits is handed over; true when the channel takes more now. */
+static bool make_room(helio_tx_lane *lane) {
+    helio_tx_lane_flush(lane, helio_clock_read(&lane->base.instance->clock));
+    return helio_tx_lane_has_room(lane);
+}
+
+static int fail_full(const helio_transmitter *transmitter) {
+    helio_count(&transmitter->instance->counts->send_would_block, 1);
+    return helio_fail_plain(HELIO_ERR_WOULD_BLOCK,
+                            "the connection takes no more now; poll the instance and try again");
+}
+
 static int append_all(helio_transmitter *transmitter, const helio_buffer *messages, size_t count,
                       size_t *accepted) {
     helio_instance *instance = transmitter->instance;
@@ -185,6 +197,10 @@ static int append_all(helio_transmitter *transmitter, const helio_buffer *messag
     for (; done < count; done++) {
         if (messages[done].length > transmitter->max_message_bytes) {
             error = fail_size(transmitter, messages[done].length);
+            break;
+        }
+        if (!helio_tx_lane_has_room(lane) && !make_room(lane)) {
+            error = fail_full(transmitter);
             break;
         }
         error = helio_tx_stream_append(lane->stream, transmitter->topic, messages[done].data,
@@ -265,19 +281,32 @@ int helio_transmitter_flush(helio_transmitter *transmitter, int64_t timeout_ns) 
     return 0;
 }
 
+/* There is no queue to be full, but the channel may be. */
+static int wait_polled(helio_transmitter *transmitter, int64_t deadline_ns) {
+    while (!helio_tx_lane_has_room(transmitter->lane)) {
+        if (helio_monotonic_ns() >= deadline_ns) {
+            return helio_fail_plain(HELIO_ERR_TIMEOUT, "the connection took no more in time");
+        }
+        if (!helio_loop_once(transmitter->instance)) {
+            helio_loop_rest(transmitter->instance, deadline_ns);
+        }
+    }
+    return 0;
+}
+
 int helio_transmitter_wait(helio_transmitter *transmitter, size_t length, int64_t timeout_ns) {
     if (length > transmitter->max_message_bytes) {
         return fail_size(transmitter, length);
     }
     helio_instance *instance = transmitter->instance;
-    if (instance->mode == HELIO_MODE_POLL) {
-        return 0; /* there is no queue to be full */
-    }
     if (helio_instance_is_engine(instance)) {
         return fail_from_listener();
     }
-    helio_submit_queue *queue = &transmitter->queue;
     const int64_t deadline_ns = helio_deadline_after(timeout_ns);
+    if (instance->mode == HELIO_MODE_POLL) {
+        return wait_polled(transmitter, deadline_ns);
+    }
+    helio_submit_queue *queue = &transmitter->queue;
     while (!helio_submit_queue_has_room(queue, length)) {
         const uint32_t seen = helio_signal_prepare(&queue->progress);
         if (helio_submit_queue_has_room(queue, length)) {

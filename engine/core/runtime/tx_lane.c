@@ -16,6 +16,7 @@ enum {
         64, /* about as many of one transmitter, so that requests for repair get their turn */
     REPAIRS_AHEAD = 32, /* with more repairs waiting than this, new data waits for them */
     MESSAGE_COST = 8,   /* bytes a message takes in a packet beside its own */
+    ROOM_MIN = 4,       /* packets a channel must take for new data to go on */
 };
 
 /* ---- packets out ---- */
@@ -63,6 +64,18 @@ static int poll_stream(helio_tx_lane *lane, helio_clock clock) {
                : 0;
 }
 
+/* A connection is full: what it took goes on its way, for a moment. */
+static void wait_for_room(helio_tx_lane *lane) {
+    const int64_t until_ns = helio_monotonic_ns() + HOLD_NS;
+    for (int64_t now_ns = 0; !helio_tx_lane_has_room(lane) && now_ns < until_ns;) {
+        const helio_clock clock = helio_clock_read(&lane->base.instance->clock);
+        now_ns = clock.now_ns;
+        helio_tx_lane_receive(lane, clock);
+        lane->base.channel->driver->flush(lane->base.channel);
+        helio_lane_tend(&lane->base, clock);
+    }
+}
+
 /* A large message is being cut: what it sent goes out, and those who missed some are heard. */
 static void breathe(void *context) {
     helio_tx_lane *lane = context;
@@ -71,6 +84,7 @@ static void breathe(void *context) {
     helio_tx_lane_receive(lane, clock);
     poll_stream(lane, clock);
     helio_tx_lane_make_way(lane, clock);
+    wait_for_room(lane);
 }
 
 /* ---- life ---- */
@@ -157,7 +171,7 @@ void helio_tx_lane_destroy(helio_tx_lane *lane, helio_clock clock) {
     }
     *at = lane->next;
     flush_channel(lane);
-    helio_lane_tell(&lane->base, clock);
+    helio_lane_tend(&lane->base, clock);
     helio_tx_stream_destroy(lane->stream, clock);
     helio_lane_close(&lane->base);
     free(lane);
@@ -264,10 +278,26 @@ static bool someone_waits(const helio_tx_lane *lane) {
     return false;
 }
 
+bool helio_tx_lane_has_room(helio_tx_lane *lane) {
+    helio_channel *channel = lane->base.channel;
+    return !channel->driver->room || channel->driver->room(channel) >= ROOM_MIN;
+}
+
+/* A connection stands anew: the other side is told at once where the stream is. */
+static void greet(helio_tx_lane *lane) {
+    if (lane->base.connected) {
+        lane->base.connected = false;
+        helio_tx_stream_greet(lane->stream);
+    }
+}
+
 int helio_tx_lane_work(helio_tx_lane *lane, helio_clock clock) {
-    const int drained = is_pressed(lane, clock) ? 0 : drain_all(lane, clock);
+    greet(lane);
+    const bool takes = helio_tx_lane_has_room(lane) && !is_pressed(lane, clock);
+    const int drained = takes ? drain_all(lane, clock) : 0;
     lane->open = lane->open || drained;
-    const bool whole = lane->open && (!helio_tx_lane_has_work(lane) || someone_waits(lane));
+    const bool whole =
+        lane->open && (!takes || !helio_tx_lane_has_work(lane) || someone_waits(lane));
     if (whole) {
         helio_tx_stream_flush(lane->stream, helio_clock_read(&lane->base.instance->clock));
         lane->open = false;
@@ -309,7 +339,7 @@ void helio_tx_lane_refresh(helio_tx_lane *lane, helio_clock clock) {
         helio_count(&lane->base.instance->counts->send_would_block, refused - t->refused_counted);
         t->refused_counted = refused;
     }
-    helio_lane_tell(&lane->base, clock);
+    helio_lane_tend(&lane->base, clock);
 }
 
 bool helio_tx_lane_has_work(const helio_tx_lane *lane) {

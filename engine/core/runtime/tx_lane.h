@@ -36,6 +36,8 @@ void helio_tx_lane_destroy(helio_tx_lane *lane, helio_clock clock);
 int helio_tx_lane_receive(helio_tx_lane *lane, helio_clock clock);
 /* Drains submit queues, does what is due, hands packets to the network. */
 int helio_tx_lane_work(helio_tx_lane *lane, helio_clock clock);
+/* Whether the channel takes new data now. */
+bool helio_tx_lane_has_room(helio_tx_lane *lane);
 /* Mode poll: sends repairs that new data should wait for. */
 void helio_tx_lane_make_way(helio_tx_lane *lane, helio_clock clock);
 /* Mode poll: closes the open packet and hands it to the network. */

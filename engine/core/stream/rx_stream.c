@@ -169,6 +169,10 @@ static void on_data(helio_rx_stream *stream, const helio_pgm_packet *packet, siz
  * it. */
 static void learn_feedback(helio_rx_stream *stream, const helio_pgm_packet *spm,
                            const helio_address *from) {
+    if (stream->shared->config.is_connected) {
+        stream->feedback = *from;
+        return;
+    }
     const bool is_usable = spm->path.family == from->family &&
                            !helio_address_is_unspecified(&spm->path) &&
                            !helio_address_is_multicast(&spm->path);
@@ -296,7 +300,7 @@ static void send_spmr(helio_rx_stream *stream, helio_clock clock) {
     const helio_pgm_session session = session_of(stream);
     const size_t length = helio_pgm_encode_spmr(packet, &session);
     helio_address to = stream->source;
-    if (to.port != stream->tsi.port)
+    if (to.port != stream->tsi.port && !stream->shared->config.is_connected)
         to.port = stream->shared->config.group.port;
     send_feedback(stream, &to, packet, length);
     stream->spmr_due_ns = clock.now_ns + stream->spmr_interval_ns;

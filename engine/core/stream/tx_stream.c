@@ -6,11 +6,10 @@
 #include <heliograph/errors.h>
 
 #include "base/bits.h"
-#include "base/hash.h"
-#include "base/map.h"
 #include "base/sequence.h"
 #include "repair/repairer.h"
 #include "stream/heartbeat.h"
+#include "stream/tx_topics.h"
 #include "topic/batcher.h"
 #include "window/txw.h"
 #include "wire/checksum.h"
@@ -25,18 +24,7 @@ enum {
     OPENING_SPMS = 3,
     POLL_REPAIRS = 32,   /* most repairs sent by one poll */
     DATA_PER_REPAIR = 2, /* while both wait: two data packets, one repair */
-    ANNOUNCE_CHUNK = 32, /* entries gathered at once */
     BREATH = 64,         /* fragments of a message sent in one go */
-};
-
-struct helio_tx_topic {
-    helio_topic_position position;
-    helio_stats_object object;
-    helio_tx_topic *next;
-    uint32_t users; /* add_topic less remove_topic; 0: ended, kept so that its numbers go on if it
-                       comes back */
-    uint16_t name_bytes;
-    char name[HELIO_TSDU_TOPIC_NAME_MAX + 1];
 };
 
 struct helio_tx_stream {
@@ -54,9 +42,7 @@ struct helio_tx_stream {
     helio_repairer repairer;
     helio_batcher batcher;
     helio_heartbeat heartbeat;
-    helio_map topics_by_id;
-    helio_tx_topic *topics;
-    uint32_t open_topics;
+    helio_tx_topics topics;
 
     uint32_t spm_sequence;
     bool has_opened;
@@ -205,7 +191,7 @@ static int init_parts(helio_tx_stream *stream, helio_clock clock) {
     capacity = helio_round_up_power_of_two(capacity);
     int error = open_object(stream, clock);
     if (!error)
-        error = helio_map_init(&stream->topics_by_id, 8);
+        error = helio_tx_topics_init(&stream->topics);
     if (!error)
         error = helio_txw_init(&stream->txw, capacity, config->max_packet_bytes,
                                helio_sequence_start(config->first_sequence));
@@ -234,10 +220,18 @@ int helio_tx_stream_create(const helio_tx_stream_config *config, helio_outlet ou
     stream->outlet = outlet;
     stream->stats = stats;
     stream->instance = instance;
+    stream->topics = (helio_tx_topics){
+        .batcher = &stream->batcher,
+        .stats = stats,
+        .instance = instance,
+        .tsi = &stream->config.tsi,
+    };
     stream->session = (helio_pgm_session){config->tsi, config->destination_port};
     stream->is_group = helio_address_is_multicast(&config->group);
     stream->instance_name = strdup(config->instance ? config->instance : "");
     stream->endpoint = strdup(config->endpoint ? config->endpoint : "");
+    stream->topics.instance_name = stream->instance_name;
+    stream->topics.endpoint = stream->endpoint;
     const int error =
         stream->instance_name && stream->endpoint ? init_parts(stream, clock) : HELIO_ERR_NOMEM;
     helio_count(&instance->tx_streams, 1);
@@ -261,18 +255,11 @@ void helio_tx_stream_destroy(helio_tx_stream *stream, helio_clock clock) {
     if (!stream)
         return;
     helio_count(&stream->instance->tx_streams, (uint64_t)-1);
-    helio_count(&stream->instance->transmitters, (uint64_t) - (int64_t)stream->open_topics);
     helio_count(&stream->instance->memory_used,
                 (uint64_t) - (int64_t)helio_txw_memory(&stream->txw));
-    while (stream->topics) {
-        helio_tx_topic *topic = stream->topics;
-        stream->topics = topic->next;
-        helio_stats_close_object(stream->stats, &topic->object, clock.wall_ns);
-        free(topic);
-    }
+    helio_tx_topics_fini(&stream->topics, clock);
     if (stream->repairer.queue)
         helio_repairer_fini(&stream->repairer, clock);
-    helio_map_fini(&stream->topics_by_id);
     helio_txw_fini(&stream->txw);
     helio_stats_close_object(stream->stats, &stream->object, clock.wall_ns);
     free(stream->instance_name);
@@ -282,101 +269,19 @@ void helio_tx_stream_destroy(helio_tx_stream *stream, helio_clock clock) {
 
 /* ---- topics ---- */
 
-static helio_tsdu_topic entry_of(const helio_tx_topic *topic) {
-    return (helio_tsdu_topic){
-        .topic_id = topic->position.id,
-        .next_message = topic->position.next_message,
-        .name = topic->name,
-        .name_bytes = topic->name_bytes,
-    };
-}
-
-/* Opens the statistics of a topic that is new or has come back. */
-static int open_topic(helio_tx_stream *stream, helio_tx_topic *topic, helio_clock clock) {
-    char labels[LABELS_BYTES] = "", tsi[HELIO_TSI_TEXT];
-    helio_stats_label(labels, sizeof labels, "instance", stream->instance_name);
-    helio_stats_label(labels, sizeof labels, "topic", topic->name);
-    helio_stats_label(labels, sizeof labels, "stream", helio_tsi_format(&stream->config.tsi, tsi));
-    helio_stats_label(labels, sizeof labels, "endpoint", stream->endpoint);
-    const int error = helio_stats_open_object(stream->stats, HELIO_SCOPE_TRANSMITTER, labels,
-                                              clock.wall_ns, &topic->object);
-    if (error)
-        return error;
-    topic->position.stats = topic->object.record;
-    topic->position.batch_latency = topic->object.histogram[HELIO_TRANSMITTER_BATCH_LATENCY];
-    helio_set(&topic->position.stats->next_message, topic->position.next_message);
-    stream->open_topics++;
-    helio_count(&stream->instance->transmitters, 1);
-    const helio_tsdu_topic entry = entry_of(topic);
-    helio_batcher_announce(&stream->batcher, &entry, 1, 0, clock);
-    return 0;
-}
-
 int helio_tx_stream_add_topic(helio_tx_stream *stream, const char *name, helio_clock clock,
                               helio_tx_topic **out) {
-    const size_t length = strlen(name);
-    if (stream->is_closed)
-        return HELIO_ERR_CLOSED;
-    if (length == 0 || length > HELIO_TSDU_TOPIC_NAME_MAX)
-        return HELIO_ERR_TOPIC;
-    const uint64_t id = helio_hash_fnv1a(name, length);
-    helio_tx_topic *topic = helio_map_get(&stream->topics_by_id, id);
-    if (topic && strcmp(topic->name, name) != 0)
-        return HELIO_ERR_TOPIC;
-    if (!topic) {
-        topic = calloc(1, sizeof *topic);
-        if (!topic || helio_map_put(&stream->topics_by_id, id, topic)) {
-            free(topic);
-            return HELIO_ERR_NOMEM;
-        }
-        topic->position.id = id;
-        topic->name_bytes = (uint16_t)length;
-        memcpy(topic->name, name, length);
-        topic->next = stream->topics;
-        stream->topics = topic;
-    }
-    if (topic->users == 0) {
-        const int error = open_topic(stream, topic, clock);
-        if (error)
-            return error;
-    }
-    topic->users++;
-    *out = topic;
-    return 0;
+    return stream->is_closed ? HELIO_ERR_CLOSED
+                             : helio_tx_topics_add(&stream->topics, name, clock, out);
 }
 
 void helio_tx_stream_remove_topic(helio_tx_stream *stream, helio_tx_topic *topic,
                                   helio_clock clock) {
-    if (--topic->users > 0)
-        return;
-    helio_batcher_flush(&stream->batcher, clock);
-    const helio_tsdu_topic entry = entry_of(topic);
-    helio_batcher_announce(&stream->batcher, &entry, 1, HELIO_TSDU_FLAG_CLOSING, clock);
-    helio_stats_close_object(stream->stats, &topic->object, clock.wall_ns);
-    topic->object = (helio_stats_object){0};
-    topic->position.stats = NULL;
-    stream->open_topics--;
-    helio_count(&stream->instance->transmitters, (uint64_t)-1);
-}
-
-bool helio_tx_stream_has_topics(const helio_tx_stream *stream) {
-    return stream->open_topics > 0;
+    helio_tx_topics_remove(&stream->topics, topic, clock);
 }
 
 static void announce_all(helio_tx_stream *stream, helio_clock clock) {
-    helio_tsdu_topic entries[ANNOUNCE_CHUNK];
-    size_t count = 0;
-    helio_batcher_flush(&stream->batcher, clock); /* the entries are to include what is open */
-    for (const helio_tx_topic *topic = stream->topics; topic; topic = topic->next) {
-        if (topic->users == 0)
-            continue;
-        entries[count++] = entry_of(topic);
-        if (count == ANNOUNCE_CHUNK) {
-            helio_batcher_announce(&stream->batcher, entries, count, 0, clock);
-            count = 0;
-        }
-    }
-    helio_batcher_announce(&stream->batcher, entries, count, 0, clock);
+    helio_tx_topics_announce(&stream->topics, clock);
     stream->has_news = false; /* an announcement alone is no news */
     stream->announce_due_ns = clock.now_ns + stream->config.announce_interval_ns;
 }
@@ -428,6 +333,11 @@ static void on_nak(helio_tx_stream *stream, const helio_pgm_packet *nak, const h
         confirm(stream, nak);
     helio_count(&stream->instance->nak_packets_received, 1);
     helio_count(&stream->instance->naks_received, naks);
+}
+
+void helio_tx_stream_greet(helio_tx_stream *stream) {
+    if (!stream->has_finished && open_stream(stream) == 0)
+        send_spm(stream);
 }
 
 static void on_spmr(helio_tx_stream *stream, helio_clock clock) {
@@ -500,12 +410,7 @@ void helio_tx_stream_close(helio_tx_stream *stream, helio_clock clock) {
     if (stream->is_closed)
         return;
     open_stream(stream);
-    for (helio_tx_topic *topic = stream->topics; topic; topic = topic->next) {
-        if (topic->users > 0) {
-            topic->users = 1;
-            helio_tx_stream_remove_topic(stream, topic, clock);
-        }
-    }
+    helio_tx_topics_end(&stream->topics, clock);
     stream->is_closed = true;
     stream->finish_ns = clock.now_ns + stream->config.linger_ns;
     send_spm(stream);
@@ -528,8 +433,4 @@ helio_stats_object *helio_tx_stream_object(helio_tx_stream *stream) {
 
 helio_stats_object *helio_tx_topic_object(helio_tx_topic *topic) {
     return &topic->object;
-}
-
-const char *helio_tx_topic_name(const helio_tx_topic *topic) {
-    return topic->name;
 }

@@ -69,7 +69,9 @@ int helio_tx_stream_add_topic(helio_tx_stream *stream, const char *name, helio_c
 /* Sends what is open, tells receivers the topic's end and total, and frees the topic. */
 void helio_tx_stream_remove_topic(helio_tx_stream *stream, helio_tx_topic *topic,
                                   helio_clock clock);
-bool helio_tx_stream_has_topics(const helio_tx_stream *stream);
+
+/* Tells at once where the stream is (SPM): somebody has come who cannot know. */
+void helio_tx_stream_greet(helio_tx_stream *stream);
 
 /* Puts one message into packets and sends those that are full.  `submit_ns` is wall clock.  The
  * data is copied. Errors: SIZE, CLOSED. */
@@ -97,6 +99,5 @@ const helio_tsi *helio_tx_stream_tsi(const helio_tx_stream *stream);
 helio_stats_object *helio_tx_stream_object(helio_tx_stream *stream);
 /* Scope transmitter.  The protocol counts everything there but queue_bytes and send_latency. */
 helio_stats_object *helio_tx_topic_object(helio_tx_topic *topic);
-const char *helio_tx_topic_name(const helio_tx_topic *topic);
 
 #endif
