@@ -1,17 +1,32 @@
-/* The clocks, read here and nowhere else.  The wall clock of an engine is its monotonic clock plus
- * an offset that is looked up again every millisecond, so a moment costs one reading. */
+/* The clocks, read here and nowhere else.
+ *
+ * An engine looks at the time with every packet, so a look must cost next to nothing.  Where the
+ * kernel itself keeps time by the processor's time stamp counter (clock source "tsc": constant rate,
+ * the same on all cores), an engine reads the counter and counts on from an anchor: a moment at
+ * which it asked the kernel for both clocks, at most a millisecond ago.  The rate comes from the
+ * anchors themselves.  Elsewhere every look asks the kernel.
+ *
+ * Its monotonic clock never goes back.  It strays from the kernel's by what the rate is off within
+ * a millisecond, some nanoseconds. */
 #ifndef HELIO_RUNTIME_CLOCK_SOURCE_H
 #define HELIO_RUNTIME_CLOCK_SOURCE_H
 
+#include <stdbool.h>
 #include <time.h>
 
 #include "base/clock.h"
 
-#define HELIO_CLOCK_REFRESH_NS HELIO_MILLISECOND
-
 typedef struct helio_clock_source {
-    int64_t offset_ns;  /* wall - monotonic */
-    int64_t refresh_ns; /* monotonic; when the offset is to be looked up again */
+    int64_t anchor_ns;     /* monotonic */
+    uint64_t anchor_ticks; /* the counter then */
+    uint64_t life_ticks;   /* how long the anchor is good for; 0: ask the kernel every time */
+    uint64_t ns_per_tick;  /* scaled by 2^32 */
+    int64_t offset_ns;     /* wall - monotonic */
+    int64_t wall_due_ns;   /* monotonic; when the offset is to be looked up again */
+    /* The first anchor: the rate is measured from there. */
+    int64_t first_ns;
+    uint64_t first_ticks;
+    bool has_counter;
 } helio_clock_source;
 
 static inline int64_t helio_read_clock(clockid_t id) {
@@ -28,13 +43,27 @@ static inline int64_t helio_wall_ns(void) {
     return helio_read_clock(CLOCK_REALTIME);
 }
 
+/* The processor's time stamp counter; 0 where there is none to be trusted. */
+static inline uint64_t helio_ticks(void) {
+#if defined(__x86_64__)
+    return __builtin_ia32_rdtsc();
+#else
+    return 0;
+#endif
+}
+
+/* Finds out whether the counter can be used. */
+void helio_clock_source_init(helio_clock_source *source);
+/* Asks the kernel: the slow half of helio_clock_read. */
+helio_clock helio_clock_anchor(helio_clock_source *source);
+
 /* One moment on both clocks. */
 static inline helio_clock helio_clock_read(helio_clock_source *source) {
-    const int64_t now_ns = helio_monotonic_ns();
-    if (now_ns >= source->refresh_ns) {
-        source->offset_ns = helio_wall_ns() - now_ns;
-        source->refresh_ns = now_ns + HELIO_CLOCK_REFRESH_NS;
+    const uint64_t passed = helio_ticks() - source->anchor_ticks;
+    if (passed >= source->life_ticks) { /* also when the counter was set back */
+        return helio_clock_anchor(source);
     }
+    const int64_t now_ns = source->anchor_ns + (int64_t)(passed * source->ns_per_tick >> 32);
     return (helio_clock){.now_ns = now_ns, .wall_ns = now_ns + source->offset_ns};
 }
 

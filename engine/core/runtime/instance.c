@@ -183,6 +183,7 @@ static void destroy(helio_instance *instance) {
 }
 
 static int open_instance(helio_instance *instance, const char *options) {
+    helio_clock_source_init(&instance->clock);
     int error = helio_options_init(&instance->options);
     if (!error) {
         error = helio_options_read(&instance->options, options, HELIO_ON_INSTANCE, 0);

@@ -34,9 +34,8 @@ static void close_finished(helio_instance *instance, helio_clock clock) {
     }
 }
 
-static int transmit(helio_instance *instance) {
+static int transmit(helio_instance *instance, helio_clock clock) {
     int done = 0;
-    const helio_clock clock = helio_clock_read(&instance->clock);
     for (helio_tx_lane *lane = instance->tx_lanes; lane; lane = lane->next) {
         done += helio_tx_lane_receive(lane, clock);
         done += helio_tx_lane_work(lane, clock);
@@ -47,12 +46,20 @@ static int transmit(helio_instance *instance) {
 
 int helio_loop_once(helio_instance *instance) {
     instance->polling = true;
-    int done = helio_commands_run(instance, helio_clock_read(&instance->clock));
-    for (helio_rx_lane *lane = instance->rx_lanes; lane; lane = lane->next) {
-        done += helio_rx_lane_work(lane);
+    int done = 0;
+    if (helio_commands_pending(&instance->commands)) {
+        done = helio_commands_run(instance, helio_clock_read(&instance->clock));
     }
-    done += transmit(instance);
-    const helio_clock clock = helio_clock_read(&instance->clock);
+    /* One reading of the clock serves a cycle in which nothing happens. */
+    helio_clock clock = helio_clock_read(&instance->clock);
+    for (helio_rx_lane *lane = instance->rx_lanes; lane; lane = lane->next) {
+        const int received = helio_rx_lane_work(lane, clock);
+        if (received) {
+            clock = helio_clock_read(&instance->clock);
+            done += received;
+        }
+    }
+    done += transmit(instance, clock);
     if (clock.now_ns >= instance->chores_due_ns) {
         do_chores(instance, clock);
         close_finished(instance, clock);
@@ -61,12 +68,11 @@ int helio_loop_once(helio_instance *instance) {
     return done;
 }
 
-void helio_loop_transmit(helio_instance *instance) {
-    const helio_clock clock = helio_clock_read(&instance->clock);
+void helio_loop_transmit(helio_instance *instance, helio_clock clock) {
     if (clock.now_ns < instance->transmit_due_ns) {
         return;
     }
-    transmit(instance);
+    transmit(instance, clock);
     if (clock.now_ns >= instance->chores_due_ns) {
         do_chores(instance, clock);
     }

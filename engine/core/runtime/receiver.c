@@ -160,11 +160,15 @@ static size_t receive_polled(helio_receiver *receiver, helio_message *messages, 
     helio_instance *instance = receiver->instance;
     size_t taken = take(receiver, messages, limit);
     if (taken) {
-        if (helio_monotonic_ns() >= instance->transmit_due_ns) {
+        if (helio_clock_read(&instance->clock).now_ns >= instance->transmit_due_ns) {
             helio_loop_once(
                 instance); /* a queue that never runs empty must not keep the engine waiting */
         }
         return taken;
+    }
+    if (timeout_ns <= 0) {
+        helio_loop_once(instance);
+        return take(receiver, messages, limit);
     }
     helio_idle_reset(&instance->idle);
     const int64_t deadline_ns = helio_deadline_after(timeout_ns);

@@ -113,11 +113,15 @@ static size_t receive_batch(helio_rx_lane *lane) {
     helio_channel *channel = lane->base.channel;
     helio_datagram *datagrams = instance->datagrams;
     const size_t count = channel->driver->receive(channel, datagrams, HELIO_CHANNEL_BATCH);
-    const int64_t receive_ns = count ? helio_clock_read(&instance->clock).wall_ns : 0;
+    if (!count) {
+        return 0;
+    }
+    helio_clock clock = helio_clock_read(&instance->clock);
+    const int64_t receive_ns = clock.wall_ns;
     for (size_t i = 0; i < count; i++) {
-        /* Listeners take their time: each packet's clock is its own, the time it was read is the
-         * batch's. */
-        const helio_clock clock = helio_clock_read(&instance->clock);
+        if (i > 0) { /* listeners take their time */
+            clock = helio_clock_read(&instance->clock);
+        }
         helio_rx_endpoint_on_packet(lane->endpoint, datagrams[i].data, datagrams[i].length,
                                     &datagrams[i].source, receive_ns, clock);
     }
@@ -135,9 +139,11 @@ static int receive(helio_rx_lane *lane) {
     return (int)total;
 }
 
-int helio_rx_lane_work(helio_rx_lane *lane) {
+int helio_rx_lane_work(helio_rx_lane *lane, helio_clock clock) {
     int done = receive(lane);
-    const helio_clock clock = helio_clock_read(&lane->base.instance->clock);
+    if (done) {
+        clock = helio_clock_read(&lane->base.instance->clock);
+    }
     if (clock.now_ns >= helio_rx_endpoint_next_deadline_ns(lane->endpoint) ||
         helio_rx_lane_can_resume(lane)) {
         done += helio_rx_endpoint_poll(lane->endpoint, clock);

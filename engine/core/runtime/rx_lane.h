@@ -21,7 +21,7 @@ int helio_rx_lane_acquire(helio_instance *instance, const helio_endpoint *endpoi
 void helio_rx_lane_release(helio_rx_lane *lane, helio_clock clock);
 
 /* Reads what came, asks for what is missing, delivers. */
-int helio_rx_lane_work(helio_rx_lane *lane);
+int helio_rx_lane_work(helio_rx_lane *lane, helio_clock clock);
 /* Sets the gauges of its queues and carries mishaps of the channel to the statistics. */
 void helio_rx_lane_refresh(helio_rx_lane *lane, helio_clock clock);
 

@@ -212,7 +212,7 @@ static int append_all(helio_transmitter *transmitter, const helio_buffer *messag
     transmitter->unflushed = done > 0;
     helio_tx_lane_flush(lane, clock);
     if (!instance->polling) {
-        helio_loop_transmit(instance);
+        helio_loop_transmit(instance, clock);
     }
     *accepted = done;
     return error;

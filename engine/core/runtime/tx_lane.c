@@ -6,8 +6,11 @@
 #include "runtime/memory.h"
 #include "runtime/transmitter.h"
 
-#define FEEDBACK_INTERVAL_NS \
-    (10 * HELIO_MICROSECOND) /* requests for repair are looked for this often */
+/* Requests for repair are looked for this often where a look is a system call: seldom while there
+ * were none for a while. */
+#define FEEDBACK_INTERVAL_NS (5 * HELIO_MICROSECOND)
+#define FEEDBACK_QUIET_INTERVAL_NS (30 * HELIO_MICROSECOND)
+#define FEEDBACK_QUIET_NS (10 * HELIO_MILLISECOND)
 
 #define HOLD_NS (5 * HELIO_MILLISECOND) /* longest time repairs keep new data waiting */
 
@@ -183,6 +186,17 @@ bool helio_tx_lane_is_finished(const helio_tx_lane *lane, helio_clock clock) {
 
 /* ---- work ---- */
 
+/* When to look for feedback again. */
+static void plan_read(helio_tx_lane *lane, size_t count, int64_t now_ns) {
+    if (count || lane->base.channel->driver->is_memory) {
+        lane->heard_ns = count ? now_ns : lane->heard_ns;
+        lane->read_due_ns = 0;
+        return;
+    }
+    const bool is_quiet = now_ns - lane->heard_ns > FEEDBACK_QUIET_NS;
+    lane->read_due_ns = now_ns + (is_quiet ? FEEDBACK_QUIET_INTERVAL_NS : FEEDBACK_INTERVAL_NS);
+}
+
 int helio_tx_lane_receive(helio_tx_lane *lane, helio_clock clock) {
     if (clock.now_ns < lane->read_due_ns) {
         return 0;
@@ -194,7 +208,7 @@ int helio_tx_lane_receive(helio_tx_lane *lane, helio_clock clock) {
         helio_tx_stream_on_packet(lane->stream, datagrams[i].data, datagrams[i].length,
                                   &datagrams[i].source, clock);
     }
-    lane->read_due_ns = count ? 0 : clock.now_ns + FEEDBACK_INTERVAL_NS;
+    plan_read(lane, count, clock.now_ns);
     return (int)count;
 }
 

@@ -19,6 +19,7 @@ struct helio_tx_lane {
     size_t debt_bytes;       /* sent beyond the share of the cycles so far */
     int64_t held_since_ns;   /* monotonic: new data has been waiting for repairs; 0: it is not */
     int64_t read_due_ns;     /* monotonic: when to look for feedback again */
+    int64_t heard_ns;        /* monotonic: when there was some */
     bool closing;            /* lingering: no transmitter is left */
 };
 

@@ -1,0 +1,61 @@
+/* The engine's clock: never back, and the kernel's time. */
+#include "check.h"
+
+#include <stdlib.h>
+
+#include "runtime/clock_source.h"
+
+static helio_clock_source source;
+
+static void it_never_goes_back_and_stays_with_the_kernels(void) {
+    helio_clock_source_init(&source);
+    int64_t last_ns = 0, worst_ns = 0;
+    const int64_t end_ns = helio_monotonic_ns() + 60 * HELIO_MILLISECOND;
+    for (int64_t kernel_ns = 0; kernel_ns < end_ns;) {
+        kernel_ns = helio_monotonic_ns();
+        const int64_t now_ns = helio_clock_read(&source).now_ns;
+        const int64_t after_ns = helio_monotonic_ns();
+        CHECK(now_ns >= last_ns);
+        last_ns = now_ns;
+        /* Read between two readings of the kernel's; beyond them it is off. */
+        const int64_t early_ns = kernel_ns - now_ns, late_ns = now_ns - after_ns;
+        const int64_t off_ns = early_ns > late_ns ? early_ns : late_ns;
+        worst_ns = off_ns > worst_ns ? off_ns : worst_ns;
+    }
+    CHECK(worst_ns < 100 * HELIO_MICROSECOND);
+}
+
+static void the_wall_clock_is_the_kernels(void) {
+    helio_clock_source_init(&source);
+    const int64_t before_ns = helio_wall_ns();
+    const int64_t wall_ns = helio_clock_read(&source).wall_ns;
+    CHECK(wall_ns >= before_ns - HELIO_MILLISECOND);
+    CHECK(wall_ns <= helio_wall_ns() + HELIO_MILLISECOND);
+}
+
+/* A counter whose rate is wrong, as after a move to another machine, leads back to the kernel. */
+static void a_counter_that_jumps_is_not_believed(void) {
+    helio_clock_source_init(&source);
+    const int64_t end_ns = helio_monotonic_ns() + 30 * HELIO_MILLISECOND;
+    while (helio_clock_read(&source).now_ns < end_ns) {
+    }
+    if (!source.has_counter) {
+        return; /* every look asks the kernel here */
+    }
+    CHECK(source.life_ticks > 0);
+    source.anchor_ticks -= UINT64_C(1) << 40; /* the counter is far ahead */
+    int64_t kernel_ns = helio_monotonic_ns();
+    int64_t now_ns = helio_clock_read(&source).now_ns;
+    CHECK(llabs(now_ns - kernel_ns) < 10 * HELIO_MILLISECOND);
+    source.anchor_ticks += UINT64_C(1) << 40; /* and far behind */
+    kernel_ns = helio_monotonic_ns();
+    now_ns = helio_clock_read(&source).now_ns;
+    CHECK(llabs(now_ns - kernel_ns) < 10 * HELIO_MILLISECOND);
+}
+
+int main(void) {
+    RUN(it_never_goes_back_and_stays_with_the_kernels);
+    RUN(the_wall_clock_is_the_kernels);
+    RUN(a_counter_that_jumps_is_not_believed);
+    return check_result();
+}
