@@ -9,8 +9,8 @@
  * end. */
 #include <inttypes.h>
 
-#include "wire/pgm.h"
 #include "stream/tx_topics.h"
+#include "wire/pgm.h"
 #include "world.h"
 
 static void print_packet(const char *way, const void *packet, size_t length) {

@@ -61,7 +61,7 @@ static void on_end(void *context, uint32_t stream) {
 
 static helio_subscription *subscribe(journal *j, const char *topic) {
     *j = (journal){.room = 1000000};
-    const helio_sink sink = {j, on_stream, on_end, on_messages, on_loss};
+    const helio_sink sink = {j, on_stream, on_end, on_messages, on_loss, NULL};
     helio_subscription *subscription;
     CHECK_EQUAL(helio_subscriptions_add(&shared, topic, &sink, &subscription), 0);
     return subscription;

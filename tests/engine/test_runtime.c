@@ -124,6 +124,36 @@ static void lost_packets_are_recovered_in_mode_poll(void) {
     send_and_receive("poll", group(3), "inject_loss=0.1", 20000, 100);
 }
 
+/* In mode poll messages are shown where the driver put them; they must stay there. */
+static void what_was_received_stays_until_the_next_receive(void) {
+    enum { COUNT = 300, LENGTH = 100, LIMIT = 7 };
+    helio_instance *instance = instance_of("poll", "");
+    helio_receiver *receiver = receiver_of(instance, group(7), "A", "inject_loss=0.05", NULL);
+    helio_transmitter *transmitter = transmitter_of(instance, group(7), "A");
+    static uint8_t bodies[COUNT][LENGTH];
+    helio_buffer buffers[COUNT];
+    uint64_t sent = 0;
+    uint64_t next = 0;
+    helio_message messages[LIMIT];
+    while (next < 20 * COUNT) {
+        for (int i = 0; sent < 20 * COUNT && sent - next < COUNT && i < COUNT; i++, sent++) {
+            memcpy(bodies[i], &sent, sizeof sent);
+            buffers[i] = (helio_buffer){bodies[i], LENGTH};
+            CHECK_EQUAL(helio_transmitter_send_many(transmitter, &buffers[i], 1, NULL), 0);
+        }
+        const int count = helio_receiver_receive(receiver, messages, LIMIT, 5LL * SECOND);
+        CHECK(count > 0 && count <= LIMIT);
+        for (int i = 0; i < 3; i++) { /* new packets arrive meanwhile */
+            CHECK(helio_instance_poll(instance) >= 0);
+        }
+        for (int i = 0; i < count; i++, next++) {
+            CHECK_EQUAL(messages[i].number, next);
+            CHECK(memcmp(messages[i].data, &next, sizeof next) == 0);
+        }
+    }
+    helio_instance_destroy(instance);
+}
+
 static void long_messages_are_cut_and_put_together_again(void) {
     send_and_receive("thread", group(4), "inject_loss=0.02", 200, 100000);
 }
@@ -367,6 +397,7 @@ int main(void) {
     RUN(messages_cross_a_group_in_mode_poll);
     RUN(lost_packets_are_recovered_in_mode_thread);
     RUN(lost_packets_are_recovered_in_mode_poll);
+    RUN(what_was_received_stays_until_the_next_receive);
     RUN(long_messages_are_cut_and_put_together_again);
     RUN(a_message_longer_than_both_queues_arrives);
     RUN(messages_cross_unicast);

@@ -84,6 +84,7 @@ void helio_receiver_detach(helio_receiver *receiver, helio_clock clock) {
         at = &(*at)->next;
     }
     *at = receiver->next;
+    lane->is_lent &= receiver->lent == 0;
     helio_rx_lane_release(lane, clock);
 }
 
@@ -155,9 +156,24 @@ static size_t receive_threaded(helio_receiver *receiver, helio_message *messages
     return take(receiver, messages, limit);
 }
 
+/* One cycle whose messages go straight to the caller as far as they can; those that had to be
+ * queued come next time, or now when there were no others. */
+static size_t cycle(helio_receiver *receiver, helio_message *messages, size_t limit, int *done) {
+    const bool is_alone = !receiver->next && receiver->lane->receivers == receiver;
+    receiver->lend_to = is_alone ? messages : NULL;
+    receiver->lend_limit = limit;
+    receiver->lent = 0;
+    *done = helio_loop_once(receiver->instance);
+    receiver->lend_to = NULL;
+    return receiver->lent ? receiver->lent : take(receiver, messages, limit);
+}
+
 static size_t receive_polled(helio_receiver *receiver, helio_message *messages, size_t limit,
                              int64_t timeout_ns) {
     helio_instance *instance = receiver->instance;
+    int done = 0;
+    receiver->lane->is_lent &= receiver->lent == 0; /* what was lent comes back */
+    receiver->lent = 0;
     size_t taken = take(receiver, messages, limit);
     if (taken) {
         if (helio_clock_read(&instance->clock).now_ns >= instance->transmit_due_ns) {
@@ -167,14 +183,12 @@ static size_t receive_polled(helio_receiver *receiver, helio_message *messages, 
         return taken;
     }
     if (timeout_ns <= 0) {
-        helio_loop_once(instance);
-        return take(receiver, messages, limit);
+        return cycle(receiver, messages, limit, &done);
     }
     helio_idle_reset(&instance->idle);
     const int64_t deadline_ns = helio_deadline_after(timeout_ns);
     for (;;) {
-        const int done = helio_loop_once(instance);
-        taken = take(receiver, messages, limit);
+        taken = cycle(receiver, messages, limit, &done);
         if (taken || helio_monotonic_ns() >= deadline_ns) {
             return taken;
         }

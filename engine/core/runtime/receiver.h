@@ -28,6 +28,10 @@ struct helio_receiver {
     helio_receiver *next; /* of the lane */
     /* Wall clock; a queue that is full and drained in turns is told of once a second. */
     int64_t full_told_ns;
+    /* Mode poll: where the messages of a receive in progress go straight, without the queue. */
+    helio_message *lend_to;
+    size_t lend_limit;
+    size_t lent;
     bool full_told; /* that it is full: then also that it has drained */
 
     /* Of what follows, for readers on other threads; only the engine writes `met`. */

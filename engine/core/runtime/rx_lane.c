@@ -45,6 +45,8 @@ static int open_endpoint(helio_rx_lane *lane) {
         .nak_retries = (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_NAK_RETRIES),
         .nak_deadline_ns = helio_options_ns(options, HELIO_OPTION_ID_NAK_DEADLINE),
         .stream_expiry_ns = helio_options_ns(options, HELIO_OPTION_ID_STREAM_EXPIRY),
+        .data_lasts = true,
+        .has_checksums = !channel->driver->is_memory,
         .is_connected = channel->driver->is_connected,
         .seed = helio_random_next(&instance->random),
     };
@@ -132,7 +134,7 @@ static size_t receive_batch(helio_rx_lane *lane) {
 static int receive(helio_rx_lane *lane) {
     size_t total = 0;
     size_t count = HELIO_CHANNEL_BATCH;
-    for (int i = 0; i < BATCHES_PER_CYCLE && count == HELIO_CHANNEL_BATCH; i++) {
+    for (int i = 0; i < BATCHES_PER_CYCLE && count == HELIO_CHANNEL_BATCH && !lane->is_lent; i++) {
         count = receive_batch(lane);
         total += count;
     }

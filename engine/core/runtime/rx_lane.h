@@ -11,6 +11,7 @@ struct helio_rx_lane {
     helio_rx_lane *next;
     helio_rx_endpoint *endpoint;
     helio_receiver *receivers;
+    bool is_lent; /* a receiver's caller looks into the channel's datagrams: nothing is read */
 };
 
 /* The lane of the instance that serves this endpoint with these options, or a new one; takes over

@@ -3,6 +3,7 @@
 #include "runtime/sink.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "runtime/memory.h"
 
@@ -105,6 +106,7 @@ static uint64_t waiting_bytes(const helio_met_stream *met) {
 static size_t enqueue(helio_receiver *receiver, helio_met_stream *met,
                       const helio_message *messages, size_t count) {
     helio_receive_queue *queue = &receiver->queue;
+    receiver->lend_limit = 0; /* order: what comes later must not overtake these */
     if (helio_receive_queue_is_full(queue)) {
         if (!helio_receive_queue_is_half_empty(queue)) {
             return 0;
@@ -123,6 +125,33 @@ static size_t enqueue(helio_receiver *receiver, helio_met_stream *met,
         helio_signal_notify(&queue->news);
     }
     return taken;
+}
+
+/* The caller of a receive in progress is shown the messages where they are.  What it has no place
+ * for, and all that comes after, waits in the queue. */
+static size_t lend(helio_receiver *receiver, const helio_message *messages, size_t count) {
+    const size_t place = receiver->lend_limit - receiver->lent;
+    const size_t taken = count < place ? count : place;
+    memcpy(receiver->lend_to + receiver->lent, messages, taken * sizeof *messages);
+    receiver->lent += taken;
+    receiver->lane->is_lent = true;
+    return taken;
+}
+
+static size_t on_lasting_messages(void *context, const helio_message *messages, size_t count) {
+    helio_receiver *receiver = context;
+    helio_met_stream *met = met_stream(receiver, messages->stream);
+    if (!met) {
+        return 0; /* there was no memory for the stream */
+    }
+    if (receiver->has_listener) {
+        return call_listener(receiver, met, messages, count);
+    }
+    size_t taken = 0;
+    if (receiver->lend_to && receiver->lent < receiver->lend_limit) {
+        taken = lend(receiver, messages, count);
+    }
+    return taken < count ? taken + enqueue(receiver, met, messages + taken, count - taken) : taken;
 }
 
 static size_t on_messages(void *context, const helio_message *messages, size_t count) {
@@ -166,5 +195,6 @@ helio_sink helio_receiver_sink(helio_receiver *receiver) {
         .on_stream_end = on_stream_end,
         .on_messages = on_messages,
         .on_loss = on_loss,
+        .on_lasting_messages = on_lasting_messages,
     };
 }

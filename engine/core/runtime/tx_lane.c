@@ -19,7 +19,6 @@ enum {
         64, /* about as many of one transmitter, so that requests for repair get their turn */
     REPAIRS_AHEAD = 32, /* with more repairs waiting than this, new data waits for them */
     MESSAGE_COST = 8,   /* bytes a message takes in a packet beside its own */
-    ROOM_MIN = 4,       /* packets a channel must take for new data to go on */
 };
 
 /* ---- packets out ---- */
@@ -57,6 +56,7 @@ static int send_packet(void *context, const helio_address *to, const void *packe
         flush_channel(lane);
     }
     lane->packets_queued += copies;
+    lane->room -= lane->room > 0;
     return lane->base.channel->driver->send(lane->base.channel, to, packet, length, stable);
 }
 
@@ -108,6 +108,7 @@ static int open_stream(helio_tx_lane *lane, helio_clock clock) {
         .window_packets = (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_SEND_WINDOW),
         .max_message_bytes =
             (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_MAX_MESSAGE_BYTES),
+        .has_checksums = !channel->driver->is_memory,
         .linger_ns = helio_options_ns(options, HELIO_OPTION_ID_LINGER),
         .heartbeat_min_ns = helio_options_ns(options, HELIO_OPTION_ID_HEARTBEAT_MIN),
         .heartbeat_max_ns = helio_options_ns(options, HELIO_OPTION_ID_HEARTBEAT_MAX),
@@ -292,9 +293,10 @@ static bool someone_waits(const helio_tx_lane *lane) {
     return false;
 }
 
-bool helio_tx_lane_has_room(helio_tx_lane *lane) {
+bool helio_tx_lane_look_for_room(helio_tx_lane *lane) {
     helio_channel *channel = lane->base.channel;
-    return !channel->driver->room || channel->driver->room(channel) >= ROOM_MIN;
+    lane->room = channel->driver->room ? channel->driver->room(channel) : SIZE_MAX;
+    return lane->room >= HELIO_TX_LANE_ROOM_MIN;
 }
 
 /* A connection stands anew: the other side is told at once where the stream is. */

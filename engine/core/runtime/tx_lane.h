@@ -9,12 +9,15 @@
 #include "runtime/lane.h"
 #include "stream/tx_stream.h"
 
+enum { HELIO_TX_LANE_ROOM_MIN = 4 }; /* packets a channel must take for new data to go on */
+
 struct helio_tx_lane {
     helio_lane base;
     helio_tx_lane *next;
     helio_tx_stream *stream;
     helio_transmitter *transmitters;
     unsigned packets_queued; /* in the channel, once per destination */
+    size_t room;             /* packets the channel takes, as it said last and less those since */
     bool open;               /* messages were appended and the open packet may hold some */
     size_t debt_bytes;       /* sent beyond the share of the cycles so far */
     int64_t held_since_ns;   /* monotonic: new data has been waiting for repairs; 0: it is not */
@@ -38,7 +41,10 @@ int helio_tx_lane_receive(helio_tx_lane *lane, helio_clock clock);
 /* Drains submit queues, does what is due, hands packets to the network. */
 int helio_tx_lane_work(helio_tx_lane *lane, helio_clock clock);
 /* Whether the channel takes new data now. */
-bool helio_tx_lane_has_room(helio_tx_lane *lane);
+bool helio_tx_lane_look_for_room(helio_tx_lane *lane);
+static inline bool helio_tx_lane_has_room(helio_tx_lane *lane) {
+    return lane->room >= HELIO_TX_LANE_ROOM_MIN || helio_tx_lane_look_for_room(lane);
+}
 /* Mode poll: sends repairs that new data should wait for. */
 void helio_tx_lane_make_way(helio_tx_lane *lane, helio_clock clock);
 /* Mode poll: closes the open packet and hands it to the network. */

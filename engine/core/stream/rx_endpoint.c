@@ -244,7 +244,9 @@ void helio_rx_endpoint_on_packet(helio_rx_endpoint *endpoint, const void *datagr
     helio_pgm_packet packet;
     helio_pgm_refusal refusal = HELIO_PGM_BAD_SIZE;
     if (length <= endpoint->shared.config.max_packet_bytes)
-        refusal = helio_pgm_decode(datagram, length, &packet);
+        refusal = endpoint->shared.config.has_checksums
+                      ? helio_pgm_decode(datagram, length, &packet)
+                      : helio_pgm_decode_unsummed(datagram, length, &packet);
     if (refusal) {
         refuse(endpoint, refusal, from, clock);
         return;

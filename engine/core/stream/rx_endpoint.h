@@ -46,8 +46,10 @@ typedef struct helio_rx_endpoint_config {
     uint32_t nak_retries;
     int64_t nak_deadline_ns;
     int64_t stream_expiry_ns;
-    bool is_connected; /* feedback goes back to where a stream's last SPM came from */
-    uint64_t seed;     /* of the random back-off; different in each instance */
+    bool data_lasts;    /* the caller keeps a datagram's memory beyond on_packet, see sink.h */
+    bool has_checksums; /* false: data without a checksum is accepted */
+    bool is_connected;  /* feedback goes back to where a stream's last SPM came from */
+    uint64_t seed;      /* of the random back-off; different in each instance */
 } helio_rx_endpoint_config;
 
 /* Creates an endpoint; release it with helio_rx_endpoint_destroy.  The outlet is always given an

@@ -151,6 +151,7 @@ static void on_data(helio_rx_stream *stream, const helio_pgm_packet *packet, siz
         .tsdu = packet->tsdu,
         .bytes = packet->tsdu_bytes,
         .is_fragment = packet->options & HELIO_PGM_HAS_FRAGMENT,
+        .lasts = stream->shared->config.data_lasts,
         .receive_ns = receive_ns,
         .arrival_ns = clock.now_ns,
     };

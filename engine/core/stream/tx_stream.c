@@ -135,6 +135,13 @@ static void count_data(helio_tx_stream *stream, size_t length) {
     helio_stats_end(stats);
 }
 
+static uint32_t sum_of(const helio_tx_stream *stream, const uint8_t *payload, size_t bytes) {
+    if (!stream->config.has_checksums)
+        return HELIO_PGM_NO_SUM;
+    const uint32_t sum = helio_checksum_part(payload, bytes);
+    return sum == HELIO_PGM_NO_SUM ? 0 : sum; /* the same in one's complement */
+}
+
 static void close_packet(void *context, size_t bytes, helio_pgm_fragment *fragment,
                          helio_clock clock) {
     helio_tx_stream *stream = context;
@@ -144,7 +151,7 @@ static void close_packet(void *context, size_t bytes, helio_pgm_fragment *fragme
     if (fragment && fragment->offset == 0)
         fragment->first = (uint32_t)sequence;
     const size_t header = fragment ? HELIO_PGM_FRAGMENT_HEADER : HELIO_PGM_DATA_HEADER;
-    const uint32_t sum = helio_checksum_part(packet + header, bytes);
+    const uint32_t sum = sum_of(stream, packet + header, bytes);
     const size_t length = helio_pgm_encode_data(packet, &stream->session, (uint32_t)sequence,
                                                 (uint32_t)txw->trail, fragment, bytes, sum);
     helio_txw_commit(txw, length, sum);

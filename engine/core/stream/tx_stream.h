@@ -44,6 +44,7 @@ typedef struct helio_tx_stream_config {
     uint32_t window_packets;    /* history; rounded up to a power of two, at least 16 */
     uint32_t max_message_bytes; /* at most 2^30 */
     uint32_t max_peers;         /* most receivers with statistics of their own; 0: 1024 */
+    bool has_checksums;         /* false: the way cannot damage packets, data goes without */
     int64_t linger_ns;
     int64_t heartbeat_min_ns;
     int64_t heartbeat_max_ns;

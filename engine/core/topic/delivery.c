@@ -198,7 +198,9 @@ static bool offer(helio_delivery *delivery, helio_delivery_topic *topic, helio_m
     for (size_t i = 0; i < count; i++)
         messages[i].stream = topic->stream;
     const helio_sink *sink = &topic->subscription->sink;
-    const size_t taken = sink->on_messages(sink->context, messages, count);
+    const bool lasts = packet->lasts && !packet->is_fragment && sink->on_lasting_messages;
+    const size_t taken = lasts ? sink->on_lasting_messages(sink->context, messages, count)
+                               : sink->on_messages(sink->context, messages, count);
     if (taken > 0) {
         topic->expected += taken;
         count_delivered(delivery, topic, messages, taken, packet, clock);

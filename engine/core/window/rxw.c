@@ -73,6 +73,7 @@ helio_rxw_result helio_rxw_insert(helio_rxw *rxw, uint64_t sequence,
     memcpy(tsdu, packet->tsdu, packet->bytes);
     slot->packet = *packet;
     slot->packet.tsdu = tsdu;
+    slot->packet.lasts = false;
     slot->state = HELIO_RXW_HELD;
     rxw->held++;
     return result;

@@ -48,7 +48,8 @@ typedef struct helio_rxw_packet {
     const uint8_t *tsdu;
     uint32_t bytes;
     bool is_fragment;
-    bool recovered;              /* it had been missing and was asked for */
+    bool recovered; /* it had been missing and was asked for */
+    bool lasts; /* tsdu stays where it is for longer than the call; false for those in the window */
     helio_pgm_fragment fragment; /* when is_fragment */
     int64_t receive_ns;          /* wall clock */
     int64_t arrival_ns;          /* monotonic */

@@ -243,7 +243,8 @@ static helio_pgm_refusal read_rest(cursor *c, size_t tsdu_bytes, helio_pgm_packe
     return HELIO_PGM_ACCEPTED;
 }
 
-helio_pgm_refusal helio_pgm_decode(const void *datagram, size_t length, helio_pgm_packet *out) {
+static helio_pgm_refusal decode(const void *datagram, size_t length, bool has_sum,
+                                helio_pgm_packet *out) {
     const uint8_t *packet = datagram;
     if (length < HELIO_PGM_HEADER)
         return HELIO_PGM_BAD_SIZE;
@@ -258,7 +259,7 @@ helio_pgm_refusal helio_pgm_decode(const void *datagram, size_t length, helio_pg
     uint16_t checksum;
     memcpy(&checksum, packet + 6, sizeof checksum);
     if (checksum ? helio_checksum_fold(helio_checksum_part(packet, length)) != 0xFFFF
-                 : is_data(type))
+                 : has_sum && is_data(type))
         return HELIO_PGM_BAD_CHECKSUM;
 
     const bool upstream = is_upstream(type);
@@ -272,6 +273,15 @@ helio_pgm_refusal helio_pgm_decode(const void *datagram, size_t length, helio_pg
     read_type_header(packet + HELIO_PGM_HEADER, out);
     cursor c = {packet + HELIO_PGM_HEADER + header, packet + length};
     return read_rest(&c, helio_get16(packet + 14), out);
+}
+
+helio_pgm_refusal helio_pgm_decode(const void *datagram, size_t length, helio_pgm_packet *out) {
+    return decode(datagram, length, true, out);
+}
+
+helio_pgm_refusal helio_pgm_decode_unsummed(const void *datagram, size_t length,
+                                            helio_pgm_packet *out) {
+    return decode(datagram, length, false, out);
 }
 
 void helio_pgm_count_refusal(helio_instance_stats *instance, helio_pgm_refusal refusal) {

@@ -80,6 +80,9 @@ typedef struct helio_pgm_packet {
  * options and list_count.  The checksum is verified unless it is 0 on a packet that may go without.
  */
 helio_pgm_refusal helio_pgm_decode(const void *datagram, size_t length, helio_pgm_packet *out);
+/* The same for packets from memory, where also data may go without a checksum. */
+helio_pgm_refusal helio_pgm_decode_unsummed(const void *datagram, size_t length,
+                                            helio_pgm_packet *out);
 
 /* ---- encoding: `out` must have room for HELIO_PGM_CONTROL_MAX; returns the packet's length ----
  */
@@ -108,7 +111,9 @@ size_t helio_pgm_encode_spmr(void *out, const helio_pgm_session *session);
 
 /* Writes the header of a data packet in front of `tsdu_bytes` that are in place at
  * HELIO_PGM_DATA_HEADER, or with a fragment at HELIO_PGM_FRAGMENT_HEADER, of `packet`.
- * `payload_sum` is their partial checksum.  Returns the packet's length. */
+ * `payload_sum` is their partial checksum; HELIO_PGM_NO_SUM: the packet goes without a checksum.
+ * Returns the packet's length. */
+#define HELIO_PGM_NO_SUM UINT32_MAX
 size_t helio_pgm_encode_data(void *packet, const helio_pgm_session *session, uint32_t sequence,
                              uint32_t trail, const helio_pgm_fragment *fragment, size_t tsdu_bytes,
                              uint32_t payload_sum);

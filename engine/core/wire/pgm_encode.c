@@ -99,6 +99,12 @@ size_t helio_pgm_encode_spmr(void *out, const helio_pgm_session *session) {
     return seal(packet, packet + HELIO_PGM_HEADER);
 }
 
+/* The field is 0 before. */
+static void put_data_checksum(uint8_t *packet, size_t header, uint32_t payload_sum) {
+    if (payload_sum != HELIO_PGM_NO_SUM)
+        put_checksum(packet, helio_checksum_add(helio_checksum_part(packet, header), payload_sum));
+}
+
 size_t helio_pgm_encode_data(void *out, const helio_pgm_session *session, uint32_t sequence,
                              uint32_t trail, const helio_pgm_fragment *fragment, size_t tsdu_bytes,
                              uint32_t payload_sum) {
@@ -117,7 +123,7 @@ size_t helio_pgm_encode_data(void *out, const helio_pgm_session *session, uint32
         helio_put32(at + 12, fragment->length);
         header = HELIO_PGM_FRAGMENT_HEADER;
     }
-    put_checksum(packet, helio_checksum_add(helio_checksum_part(packet, header), payload_sum));
+    put_data_checksum(packet, header, payload_sum);
     return header + tsdu_bytes;
 }
 
@@ -128,5 +134,5 @@ void helio_pgm_make_repair(void *out, uint32_t trail, uint32_t payload_sum) {
     packet[AT_TYPE] = HELIO_PGM_TYPE_RDATA;
     helio_put32(packet + AT_TRAIL, trail);
     helio_put16(packet + AT_CHECKSUM, 0);
-    put_checksum(packet, helio_checksum_add(helio_checksum_part(packet, header), payload_sum));
+    put_data_checksum(packet, header, payload_sum);
 }
