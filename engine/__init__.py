@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from heliograph.engine.batch import Batch
     from heliograph.engine.errors import (
         ClosedError,
         EndpointError,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from heliograph.engine.transmitter import Transmitter
 
 __all__ = [
+    "Batch",
     "ClosedError",
     "EndpointError",
     "Error",
@@ -51,6 +53,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Batch": "batch",
     "Instance": "instance",
     "Loss": "message",
     "Message": "message",

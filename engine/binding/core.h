@@ -170,6 +170,26 @@ void core_finalize(PyObject *self, core_gate *gate, int (*end)(PyObject *self));
 extern PyTypeObject core_transmitter_type;
 extern PyTypeObject core_receiver_type;
 
+/* -- transmitter: core_transmitter.c --------------------------------------------------------- */
+
+typedef struct core_transmitter {
+    core_child child;
+    helio_transmitter *handle;
+    PyObject *stream;
+} core_transmitter;
+
+/* What to do about a message that was not taken.  Returns 0 to try again, or -1 with an
+ * exception. */
+int core_transmitter_refused(core_transmitter *self, int result, size_t length, int64_t timeout_ns,
+                             int64_t *deadline);
+
+/* -- many messages in one buffer: core_packed.c ---------------------------------------------- */
+
+PyObject *core_receiver_receive_packed(PyObject *self, PyObject *const *args, Py_ssize_t count,
+                                       PyObject *keywords);
+PyObject *core_transmitter_send_packed(PyObject *self, PyObject *const *args, Py_ssize_t count,
+                                       PyObject *keywords);
+
 /* -- receiver: core_receiver.c, core_listener.c --------------------------------------------- */
 
 #define CORE_STREAM_NAMES 16
@@ -186,6 +206,15 @@ typedef struct core_receiver {
     uint64_t callback_errors;
 } core_receiver;
 
+enum { CORE_RECEIVER_CLOSED = -2 };
+
+/* Sees to it that there are messages in the slots.  Returns how many, 0 when none came in time,
+ * CORE_RECEIVER_CLOSED, or -1 with an exception. */
+Py_ssize_t core_receiver_fetch(core_receiver *self, size_t limit, int64_t timeout_ns);
+/* The arguments `timeout` and `limit`; the caller sets *limit to its default.  0, or -1 with an
+ * exception. */
+int core_receive_arguments(const char *function, PyObject *const *args, Py_ssize_t count,
+                           PyObject *keywords, int64_t *timeout_ns, Py_ssize_t *limit);
 /* A new reference to the identity of a stream. */
 PyObject *core_receiver_stream_name(core_receiver *self, uint32_t number);
 void core_listener_on_messages(void *context, const helio_message *messages, size_t count);

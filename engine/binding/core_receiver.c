@@ -107,17 +107,13 @@ static int receiver_reserve(core_receiver *self, size_t limit) {
     return 0;
 }
 
-enum { CLOSED = -2 };
-
-/* Sees to it that there are messages in the slots.  Returns how many, 0 when none came in time,
- * CLOSED, or -1 with an exception.  The first look keeps the GIL: when messages are there,
- * nothing waits. */
-static Py_ssize_t receiver_fetch(core_receiver *self, size_t limit, int64_t timeout_ns) {
+/* The first look keeps the GIL: when messages are there, nothing waits. */
+Py_ssize_t core_receiver_fetch(core_receiver *self, size_t limit, int64_t timeout_ns) {
     core_gate *gate = &self->child.gate;
     int64_t deadline = 0, slice = 0;
     for (;;) {
         if (gate->state != CORE_OPEN)
-            return CLOSED;
+            return CORE_RECEIVER_CLOSED;
         if (self->position < self->held)
             return (Py_ssize_t)(self->held - self->position);
         if (gate->inside > 0) {
@@ -172,28 +168,35 @@ static PyObject *to_bytes(core_receiver *self, const helio_message *message) {
     return PyBytes_FromStringAndSize(message->data, (Py_ssize_t)message->length);
 }
 
-static PyObject *receiver_list(core_receiver *self, const char *function, PyObject *const *args,
-                               Py_ssize_t count, PyObject *keywords, convert convert) {
+int core_receive_arguments(const char *function, PyObject *const *args, Py_ssize_t count,
+                           PyObject *keywords, int64_t *timeout_ns, Py_ssize_t *limit) {
     static const char *const names[] = {"timeout", "limit"};
     PyObject *values[2];
+    if (core_arguments(function, args, count, keywords, names, 2, 0, values) < 0 ||
+        core_timeout(values[0], timeout_ns) < 0)
+        return -1;
+    if (values[1] == NULL)
+        return 0;
+    *limit = PyNumber_AsSsize_t(values[1], PyExc_OverflowError);
+    if (*limit == -1 && PyErr_Occurred())
+        return -1;
+    if (*limit < 1 || *limit > MOST_AT_ONCE) {
+        PyErr_Format(PyExc_ValueError, "limit must be 1 to %d messages, not %zd", MOST_AT_ONCE,
+                     *limit);
+        return -1;
+    }
+    return 0;
+}
+
+static PyObject *receiver_list(core_receiver *self, const char *function, PyObject *const *args,
+                               Py_ssize_t count, PyObject *keywords, convert convert) {
     int64_t timeout_ns;
     Py_ssize_t limit = DEFAULT_LIMIT;
-    if (core_arguments(function, args, count, keywords, names, 2, 0, values) < 0 ||
-        core_timeout(values[0], &timeout_ns) < 0)
+    if (core_receive_arguments(function, args, count, keywords, &timeout_ns, &limit) < 0)
         return NULL;
-    if (values[1] != NULL) {
-        limit = PyNumber_AsSsize_t(values[1], PyExc_OverflowError);
-        if (limit == -1 && PyErr_Occurred())
-            return NULL;
-        if (limit < 1 || limit > MOST_AT_ONCE) {
-            PyErr_Format(PyExc_ValueError, "limit must be 1 to %d messages, not %zd", MOST_AT_ONCE,
-                         limit);
-            return NULL;
-        }
-    }
     for (;;) {
-        Py_ssize_t available = receiver_fetch(self, (size_t)limit, timeout_ns);
-        if (available == CLOSED)
+        Py_ssize_t available = core_receiver_fetch(self, (size_t)limit, timeout_ns);
+        if (available == CORE_RECEIVER_CLOSED)
             return core_raise_text(HELIO_ERR_CLOSED, "the receiver is closed");
         if (available < 0)
             return NULL;
@@ -239,8 +242,8 @@ static PyObject *receiver_iter(PyObject *op) {
 
 static PyObject *receiver_next(PyObject *op) {
     core_receiver *self = (core_receiver *)op;
-    if (receiver_fetch(self, DEFAULT_LIMIT, HELIO_FOREVER) < 0)
-        return NULL; /* CLOSED sets no exception: the end of the loop */
+    if (core_receiver_fetch(self, DEFAULT_LIMIT, HELIO_FOREVER) < 0)
+        return NULL; /* closed sets no exception: the end of the loop */
     PyObject *message = to_message(self, &self->slots[self->position]);
     if (message != NULL)
         self->position++;
@@ -329,6 +332,12 @@ static PyMethodDef receiver_methods[] = {
      METH_FASTCALL | METH_KEYWORDS,
      "receive_bytes($self, /, timeout=None, limit=256)\n--\n\n"
      "As receive, but the list holds plain bytes: the quickest way to take many small messages."},
+    {"receive_packed", (PyCFunction)(void (*)(void))core_receiver_receive_packed,
+     METH_FASTCALL | METH_KEYWORDS,
+     "receive_packed($self, /, timeout=None, limit=4096)\n--\n\n"
+     "As receive, but all at once: (data, index), the messages' bytes back to back and one "
+     "record\n"
+     "for each (docs of heliograph.engine.batch)."},
     {"losses", receiver_losses, METH_NOARGS,
      "losses($self, /)\n--\n\n"
      "Take the reports of losses since the last call, oldest first, as (first, count, stream)."},

@@ -7,12 +7,6 @@
 
 #define CHUNK 256 /* messages given to the library at once; their table lives on the stack */
 
-typedef struct core_transmitter {
-    core_child child;
-    helio_transmitter *handle;
-    PyObject *stream;
-} core_transmitter;
-
 static void transmitter_destroy(core_child *child) {
     helio_transmitter_destroy(((core_transmitter *)child)->handle);
 }
@@ -79,10 +73,8 @@ static int transmitter_wait(core_transmitter *self, size_t length, int64_t deadl
     }
 }
 
-/* What to do about a message that was not taken.  Returns 0 to try again, or -1 with an
- * exception. */
-static int transmitter_refused(core_transmitter *self, int result, size_t length,
-                               int64_t timeout_ns, int64_t *deadline) {
+int core_transmitter_refused(core_transmitter *self, int result, size_t length, int64_t timeout_ns,
+                             int64_t *deadline) {
     if (result != HELIO_ERR_WOULD_BLOCK || timeout_ns == 0 ||
         core_in_callback(self->child.instance)) {
         core_raise(result);
@@ -106,7 +98,7 @@ static int transmitter_send_buffer(core_transmitter *self, const void *data, siz
             return -1;
         if (result == 0)
             return 0;
-        if (transmitter_refused(self, result, length, timeout_ns, &deadline) < 0)
+        if (core_transmitter_refused(self, result, length, timeout_ns, &deadline) < 0)
             return -1;
     }
 }
@@ -203,7 +195,7 @@ static int transmitter_send_all(core_transmitter *self, PyObject *messages, int6
         chunk_release(chunk);
         if (!core_leave(&self->child.gate))
             return -1;
-        if (result < 0 && transmitter_refused(self, result, length, timeout_ns, &deadline) < 0)
+        if (result < 0 && core_transmitter_refused(self, result, length, timeout_ns, &deadline) < 0)
             return -1;
     }
     return 0;
@@ -302,6 +294,15 @@ static PyMethodDef transmitter_methods[] = {
      "`timeout` is for all of them together, in seconds, as in send.\n\n"
      "Raises:\n    The errors of send; their attribute `accepted` tells how many messages had been "
      "taken."},
+    {"send_packed", (PyCFunction)(void (*)(void))core_transmitter_send_packed,
+     METH_FASTCALL | METH_KEYWORDS,
+     "send_packed($self, /, data, size=None, offsets=None, timeout=None)\n--\n\n"
+     "Submit the messages that lie back to back in one bytes-like object; returns how many.\n\n"
+     "Each has `size` bytes, or begins where `offsets` says: whole numbers of 64 bits (a numpy "
+     "array,\n"
+     "array('Q')), one more than there are messages, never falling, the last at most len(data).\n\n"
+     "Raises:\n    The errors of send_many.\n"
+     "    ValueError: the data is no multiple of `size`, or the offsets do not fit."},
     {"flush", (PyCFunction)(void (*)(void))transmitter_flush, METH_FASTCALL | METH_KEYWORDS,
      "flush($self, /, timeout=None)\n--\n\n"
      "Wait until everything submitted has been handed to the network, at most `timeout` "
