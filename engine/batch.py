@@ -36,17 +36,17 @@ _RECORD_BYTES = 48
 class Batch(Sequence[memoryview]):
     """Messages received together. A sequence of views into `data`; nothing is copied or made until it is asked for."""
 
-    __slots__ = ("__dict__", "_view", "data", "index")
+    __slots__ = ("__dict__", "_view", "data", "records")
 
-    def __init__(self, data: bytes, index: bytes) -> None:
+    def __init__(self, data: bytes, records: bytes) -> None:
         self.data = data
         """The messages' bytes, back to back."""
-        self.index = index
+        self.records = records
         """One record of `FIELDS` for each message."""
         self._view = memoryview(data)
 
     def __len__(self) -> int:
-        return len(self.index) // _RECORD_BYTES
+        return len(self.records) // _RECORD_BYTES
 
     @cached_property
     def table(self) -> npt.NDArray[np.void]:
@@ -57,7 +57,7 @@ class Batch(Sequence[memoryview]):
         """
         import numpy as np  # only those who ask for arrays wait for it
 
-        return np.frombuffer(self.index, dtype=FIELDS)
+        return np.frombuffer(self.records, dtype=np.dtype(FIELDS))
 
     @cached_property
     def _offsets(self) -> list[int]:

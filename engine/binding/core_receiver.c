@@ -335,7 +335,7 @@ static PyMethodDef receiver_methods[] = {
     {"receive_packed", (PyCFunction)(void (*)(void))core_receiver_receive_packed,
      METH_FASTCALL | METH_KEYWORDS,
      "receive_packed($self, /, timeout=None, limit=4096)\n--\n\n"
-     "As receive, but all at once: (data, index), the messages' bytes back to back and one "
+     "As receive, but all at once: (data, records), the messages' bytes back to back and one "
      "record\n"
      "for each (docs of heliograph.engine.batch)."},
     {"losses", receiver_losses, METH_NOARGS,
