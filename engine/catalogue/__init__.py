@@ -1,4 +1,4 @@
-"""The one list of names: statistics, events, options, errors and constants of the wire.
+"""The one list of names: statistics, events, options, profiles, errors and constants of the wire.
 
 The tables are TOML files in this folder.  This package reads them and imports nothing else of Heliograph, so every room
 may use it.  `names` derives every other spelling; `generate` writes the C headers and the reference pages.
@@ -19,6 +19,7 @@ __all__ = [
     "Error",
     "Event",
     "Option",
+    "Profile",
     "Scope",
     "Split",
     "Statistic",
@@ -26,6 +27,7 @@ __all__ = [
     "errors",
     "events",
     "options",
+    "profiles",
     "protocol",
     "scopes",
 ]
@@ -131,6 +133,16 @@ class Option:
 
 
 @dataclass(frozen=True, slots=True)
+class Profile:
+    """A named preset of options' defaults."""
+
+    name: str
+    help: str
+    values: Mapping[str, str | int | float | bool]
+    """Default by option; the others keep theirs."""
+
+
+@dataclass(frozen=True, slots=True)
 class Error:
     """An error code of the C interface and the Python class that carries it."""
 
@@ -208,6 +220,15 @@ def options() -> Mapping[str, Option]:
             high=row.get("high"),
         )
         for name, row in _table("options")["option"].items()
+    }
+
+
+@cache
+def profiles() -> Mapping[str, Profile]:
+    """Every profile by name, in the order of the choices of the option `profile`."""
+    return {
+        name: Profile(name, row["help"], {key: value for key, value in row.items() if key != "help"})
+        for name, row in _table("profiles")["profile"].items()
     }
 
 

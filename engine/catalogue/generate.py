@@ -128,7 +128,7 @@ def options_header() -> str:
     for row in rows:
         if row.type == "choice":
             out.append(f"enum {{ /* choices of {row.name} */")
-            out += [f"    HELIO_{row.name.upper()}_{choice.upper()}," for choice in row.choices]
+            out += [f"    HELIO_{row.name.upper()}_{choice.upper().replace('-', '_')}," for choice in row.choices]
             out += ["};", ""]
     out.append("/* X(NAME, name, TYPE, on, low, high, default as text, choices joined by ',', help) */")
     out.append(
@@ -143,6 +143,26 @@ def options_header() -> str:
         )
     )
     return "\n".join(out)
+
+
+def _number(option: catalogue.Option, value: object) -> float:
+    """The value of an option that is no text, as the engine keeps it."""
+    if option.type == "choice":
+        return float(option.choices.index(str(value)))
+    if isinstance(value, bool | int | float) and option.type != "string":
+        return float(value)
+    raise ValueError(f"option {option.name} cannot be {value!r} in a profile")
+
+
+def profiles_header() -> str:
+    """The list X(PROFILE, OPTION, value): what each profile changes."""
+    options = catalogue.options()
+    rows = [
+        f"X({profile.name.upper().replace('-', '_')}, {name.upper()}, {_number(options[name], value)!r})"
+        for profile in catalogue.profiles().values()
+        for name, value in profile.values.items()
+    ]
+    return "/* X(PROFILE, OPTION, value of the option as a number) */\n" + _list_macro("HELIO_PROFILES(X)", rows)
 
 
 def protocol_header() -> str:
@@ -236,6 +256,23 @@ def options_page() -> str:
     )
 
 
+def profiles_page() -> str:
+    """Reference of the profiles: one column for each, one row for each option that any of them changes."""
+    profiles = list(catalogue.profiles().values())
+    changed = [o for o in catalogue.options().values() if any(o.name in p.values for p in profiles)]
+
+    def cell(profile: catalogue.Profile, option: catalogue.Option) -> str:
+        if option.name in profile.values:
+            return f"**{profile.values[option.name]}**"
+        return str(option.default)
+
+    head = "# Profiles\n\n" + "".join(f"- `{p.name}`: {p.help}\n" for p in profiles) + "\n"
+    return head + _md_table(
+        ("option", "unit", *(p.name for p in profiles)),
+        ((f"`{o.name}`", o.unit or "", *(cell(p, o) for p in profiles)) for o in changed),
+    )
+
+
 def errors_page() -> str:
     """Reference of the errors."""
     return "# Errors\n\n" + _md_table(
@@ -255,6 +292,7 @@ HEADERS: Mapping[str, tuple[str, Callable[[], str]]] = {
     "core/generated/statistics.h": ("statistics", statistics_header),
     "core/generated/events.h": ("events", events_header),
     "core/generated/options.h": ("options", options_header),
+    "core/generated/profiles.h": ("profiles", profiles_header),
     "core/generated/protocol.h": ("protocol", protocol_header),
     "include/heliograph/errors.h": ("errors", errors_header),
 }
@@ -263,6 +301,7 @@ PAGES: Mapping[str, tuple[str, Callable[[], str]]] = {
     "docs/derived.md": ("derived", derived_page),
     "docs/events.md": ("events", events_page),
     "docs/options.md": ("options", options_page),
+    "docs/profiles.md": ("profiles", profiles_page),
     "docs/errors.md": ("errors", errors_page),
     "docs/protocol.md": ("protocol", protocol_page),
 }

@@ -77,3 +77,22 @@ def test_the_reference_explains_every_name(page: str) -> None:
     }[page]
     missing = [name for name in names if not re.search(rf"\b{name}\b", text)]
     assert not missing
+
+
+def test_profiles_are_the_choices_of_their_option() -> None:
+    assert list(catalogue.profiles()) == list(catalogue.options()["profile"].choices)
+
+
+@pytest.mark.parametrize(
+    ("profile", "option"),
+    [(p, o) for p in catalogue.profiles().values() for o in p.values],
+    ids=lambda x: str(getattr(x, "name", x)),
+)
+def test_a_profile_sets_what_the_option_takes(profile: catalogue.Profile, option: str) -> None:
+    row, value = catalogue.options()[option], profile.values[option]
+    if row.choices:
+        assert value in row.choices
+    else:
+        assert isinstance(value, bool | int | float)
+        assert row.low is None or row.high is None or row.low <= value <= row.high
+    assert value != row.default, "it says nothing"

@@ -94,6 +94,19 @@ static void broken_texts_are_refused(void) {
     refused(HELIO_ON_INSTANCE, text, "too long");
 }
 
+static void a_profile_changes_defaults_and_nothing_given(void) {
+    const unsigned on = HELIO_ON_TRANSMITTER;
+    CHECK_EQUAL(read_for(on, "profile=wan&heartbeat_min=0.25"), 0);
+    helio_options_apply_profile(&options, on);
+    CHECK_EQUAL(helio_options_ns(&options, HELIO_OPTION_ID_HEARTBEAT_MIN), 250000000);
+    CHECK_EQUAL(helio_options_integer(&options, HELIO_OPTION_ID_TTL), 32);
+    CHECK_EQUAL(helio_options_ns(&options, HELIO_OPTION_ID_NAK_REPEAT), 2000000); /* receivers' */
+    CHECK_EQUAL(read_for(on, "profile=standard"), 0);
+    helio_options_apply_profile(&options, on);
+    CHECK_EQUAL(helio_options_integer(&options, HELIO_OPTION_ID_TTL), 1);
+    refused(on, "profile=lan", "option profile is one of standard,lan-latency");
+}
+
 static void options_are_compared_but_for_one(void) {
     helio_options other;
     CHECK_EQUAL(helio_options_init(&other), 0);
@@ -122,6 +135,7 @@ int main(void) {
     RUN(a_misspelt_name_is_answered_with_the_near_one);
     RUN(an_option_of_another_object_is_refused_unless_ignored);
     RUN(broken_texts_are_refused);
+    RUN(a_profile_changes_defaults_and_nothing_given);
     RUN(options_are_compared_but_for_one);
     helio_options_fini(&options);
     return check_result();

@@ -17,6 +17,7 @@ typedef enum helio_option_id {
     HELIO_OPTION_ID_SEGMENT_DIR,
     HELIO_OPTION_ID_SEGMENT_BYTES,
     HELIO_OPTION_ID_LEVEL,
+    HELIO_OPTION_ID_PROFILE,
     HELIO_OPTION_ID_INTERFACE,
     HELIO_OPTION_ID_TTL,
     HELIO_OPTION_ID_MTU,
@@ -63,6 +64,14 @@ enum { /* choices of stats */
     HELIO_STATS_MEMORY,
 };
 
+enum { /* choices of profile */
+    HELIO_PROFILE_STANDARD,
+    HELIO_PROFILE_LAN_LATENCY,
+    HELIO_PROFILE_LAN_THROUGHPUT,
+    HELIO_PROFILE_WAN,
+    HELIO_PROFILE_MANY_RECEIVERS,
+};
+
 /* X(NAME, name, TYPE, on, low, high, default as text, choices joined by ',', help) */
 #define HELIO_OPTIONS(X) \
     X(NAME, name, STRING, HELIO_ON_INSTANCE, 0.0, 0.0, "", "", "Name of the instance; default: the program's name and process id.") \
@@ -73,6 +82,7 @@ enum { /* choices of stats */
     X(SEGMENT_DIR, segment_dir, STRING, HELIO_ON_INSTANCE, 0.0, 0.0, "", "", "Folder of the stats segments; default: $HELIOGRAPH_SEGMENT_DIR or /dev/shm/heliograph.") \
     X(SEGMENT_BYTES, segment_bytes, INTEGER, HELIO_ON_INSTANCE, 1048576.0, 4294967296.0, "67108864", "", "Size of the stats segment; pages never written cost no memory.") \
     X(LEVEL, level, INTEGER, HELIO_ON_INSTANCE, 0.0, 3.0, "2", "", "Level of detail of the statistics.") \
+    X(PROFILE, profile, CHOICE, HELIO_ON_INSTANCE | HELIO_ON_TRANSMITTER | HELIO_ON_RECEIVER, 0.0, 0.0, "standard", "standard,lan-latency,lan-throughput,wan,many-receivers", "Preset that changes the defaults of other options, see profiles.md.") \
     X(INTERFACE, interface, STRING, HELIO_ON_TRANSMITTER | HELIO_ON_RECEIVER, 0.0, 0.0, "", "", "IPv4 address of the network interface for multicast.") \
     X(TTL, ttl, INTEGER, HELIO_ON_TRANSMITTER, 0.0, 255.0, "1", "", "Time to live of multicast packets.") \
     X(MTU, mtu, INTEGER, HELIO_ON_TRANSMITTER | HELIO_ON_RECEIVER, 576.0, 65535.0, "1500", "", "Largest IP packet, headers included.") \

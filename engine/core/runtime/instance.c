@@ -189,6 +189,7 @@ static int open_instance(helio_instance *instance, const char *options) {
         error = helio_options_read(&instance->options, options, HELIO_ON_INSTANCE, 0);
     }
     if (!error) {
+        helio_options_apply_profile(&instance->options, HELIO_ON_INSTANCE);
         error = set_name(instance);
     }
     if (!error) {

@@ -37,6 +37,7 @@ int helio_opening_init(helio_opening *opening, const char *endpoint, const char 
         helio_opening_fini(opening);
     } else {
         set_defaults(opening);
+        helio_options_apply_profile(&opening->options, on);
     }
     return error;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "generated/profiles.h"
 
 enum {
     VALUE_BYTES_MAX = 4096, /* a path is the longest thing anyone has reason to write */
@@ -262,6 +263,24 @@ void helio_options_fini(helio_options *options) {
 void helio_options_default(helio_options *options, helio_option_id id, double value) {
     if (!options->value[id].given) {
         options->value[id].number = value;
+    }
+}
+
+void helio_options_apply_profile(helio_options *options, unsigned on) {
+    static const struct {
+        int profile;
+        helio_option_id option;
+        double value;
+    } changes[] = {
+#define X(PROFILE, OPTION, value) {HELIO_PROFILE_##PROFILE, HELIO_OPTION_ID_##OPTION, value},
+        HELIO_PROFILES(X)
+#undef X
+    };
+    const int64_t profile = helio_options_integer(options, HELIO_OPTION_ID_PROFILE);
+    for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
+        if (changes[i].profile == profile && (rows[changes[i].option].on & on)) {
+            helio_options_default(options, changes[i].option, changes[i].value);
+        }
     }
 }
 

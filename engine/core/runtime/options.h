@@ -28,6 +28,8 @@ void helio_options_fini(helio_options *options);
  * HELIO_ERR_OPTION (the sentence names the option, its range and the value) or HELIO_ERR_NOMEM. */
 int helio_options_read(helio_options *options, const char *text, unsigned on, unsigned ignored);
 
+/* The defaults of the option `profile`, for options of `on` that were not given. */
+void helio_options_apply_profile(helio_options *options, unsigned on);
 /* Another default than the catalogue's for an option that was not given. */
 void helio_options_default(helio_options *options, helio_option_id id, double value);
 
