@@ -1,0 +1,31 @@
+from typing import Any
+
+from typing_extensions import Buffer
+
+BOARD_BYTES: int
+STAMP_BYTES: int
+
+def send(
+    instance_options: str,
+    endpoint: str,
+    topic: str,
+    options: str,
+    size: int,
+    rate: float,
+    seconds: float,
+    warmup: float,
+    spin: bool,
+    board: Buffer,
+) -> dict[str, Any]: ...
+def receive(
+    instance_options: str,
+    endpoint: str,
+    topic: str,
+    options: str,
+    size: int,
+    rate: float,
+    seconds: float,
+    warmup: float,
+    spin: bool,
+    board: Buffer,
+) -> dict[str, Any]: ...

@@ -1,0 +1,518 @@
+"""``heliograph bench``: what the transport does on this machine, measured honestly.
+
+Two processes, a sender and a receiver, talk over one transport. Latency is open loop: every message has a moment it is
+meant to leave at, fixed before the run, and its latency counts from that moment, so that a stall counts for every
+message it delays. Beside every rate stand the losses, the tail and the maximum. Figures of a loopback are not figures
+of a network.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import mmap
+import os
+import signal
+import socket
+import struct
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
+from typing import Any, TypeAlias
+
+__all__ = ["Result", "Run", "command", "measure"]
+
+Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+
+_PERCENTILES = ("min", "p50", "p90", "p99", "p99.9", "p99.99", "max")
+_NOT_YET = 2**64 - 1
+_GRACE_SECONDS = 30.0
+"""How long beyond the run the two processes may take before they are given up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One measurement.
+
+    rate: messages per second, 0 for as many as go. seconds: of sending; warmup: of these, not measured. loss: share of
+    the packets the receiver throws away before it looks at them, 0 to 1.
+    """
+
+    transport: str
+    size: int
+    rate: float
+    seconds: float
+    warmup: float
+    mode: str
+    loss: float = 0.0
+    endpoint: str = ""
+    level: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a `Run` came to. Latencies are in ns."""
+
+    transport: str
+    size: int
+    mode: str
+    offered_rate: float
+    """Messages per second asked for, 0: as many as go."""
+    sent: int
+    received: int
+    unrecoverable: int
+    """Messages known to be lost for good."""
+    recovered: int
+    """Messages whose packet had been missing."""
+    messages_per_second: float
+    """At the receiver, after the warm-up."""
+    megabytes_per_second: float
+    latest_ns: int
+    """Most that the sender left behind a message's moment."""
+    latency_ns: dict[str, float]
+    jitter_ns: float
+    """p99.9 - p50."""
+    seconds: float
+    warmup_seconds: float
+
+
+# ---- endpoints ----
+
+
+def _free_port(kind: socket.SocketKind) -> int:
+    with socket.socket(socket.AF_INET, kind) as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+_ENDPOINTS: dict[str, Callable[[], str]] = {
+    "rmm": lambda: f"rmm://239.192.77.200:{_free_port(socket.SOCK_DGRAM)}?interface=127.0.0.1&ttl=0",
+    "rmm+unicast": lambda: f"rmm+unicast://127.0.0.1:{_free_port(socket.SOCK_DGRAM)}",
+    "rum": lambda: f"rum://127.0.0.1:{_free_port(socket.SOCK_STREAM)}",
+    "shm": lambda: f"shm://bench-{os.getpid()}",
+}
+_MODES = {
+    "spin": "mode=poll&idle=spin",
+    "thread": "mode=thread&idle=backoff",
+    "block": "mode=thread&idle=block",
+}
+
+
+# ---- two processes ----
+
+
+def _pin(core: int) -> None:
+    """Bind this process to one of its cores, when there are two to choose from."""
+    cores = sorted(os.sched_getaffinity(0))
+    if len(cores) >= 2:
+        os.sched_setaffinity(0, {cores[core]})
+
+
+def _child(work: Callable[[], dict[str, Any]], out: int) -> int:
+    """Fork a process that does the work and writes its result as JSON to `out`; returns its id."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    child = os.fork()
+    if child:
+        return child
+    try:
+        answer = work()
+    except KeyboardInterrupt:
+        os._exit(130)
+    except BaseException as error:
+        answer = {"error": f"{type(error).__name__}: {error}"}
+    with os.fdopen(out, "w") as pipe:
+        json.dump(answer, pipe)
+    os._exit(0)
+
+
+def _stop(children: list[int]) -> None:
+    for child in children:
+        with contextlib.suppress(ProcessLookupError, ChildProcessError):
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+
+
+def _wait(children: list[int], board: mmap.mmap, seconds: float, tell: Callable[[float], None]) -> None:
+    """Wait until both have ended; one that fails ends the other."""
+    begin = time.monotonic()
+    left = set(children)
+    while left:
+        for child in list(left):
+            done, status = os.waitpid(child, os.WNOHANG)
+            if done:
+                left.discard(child)
+                children.remove(child)
+                if status != 0:
+                    _stop(children)
+                    raise (
+                        KeyboardInterrupt
+                        if os.waitstatus_to_exitcode(status) == 130
+                        else RuntimeError(f"a measuring process ended with status {os.waitstatus_to_exitcode(status)}")
+                    )
+        spent = time.monotonic() - begin
+        tell(spent)
+        if spent > seconds + _GRACE_SECONDS:
+            _stop(children)
+            raise RuntimeError("the measuring processes did not end in time")
+        time.sleep(0.02)
+
+
+def _both(
+    send: Callable[[mmap.mmap], dict[str, Any]],
+    receive: Callable[[mmap.mmap], dict[str, Any]],
+    seconds: float,
+    tell: Callable[[float], None],
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Run a sender and a receiver side by side; their answers."""
+    board = mmap.mmap(-1, mmap.PAGESIZE)
+    board[:24] = struct.pack("=QQQ", 0, _NOT_YET, 0)
+    pipes = [os.pipe(), os.pipe()]
+    children: list[int] = []
+    try:
+        for core, work in enumerate((send, receive)):
+
+            def run(core: int = core, work: Callable[[mmap.mmap], dict[str, Any]] = work) -> dict[str, Any]:
+                _pin(core)
+                try:
+                    return work(board)
+                except BaseException:
+                    board[16:24] = struct.pack("=Q", 1)  # the other need not wait
+                    raise
+
+            children.append(_child(run, pipes[core][1]))
+        for _, writing in pipes:
+            os.close(writing)
+        _wait(children, board, seconds, tell)
+    finally:
+        _stop(children)
+    answers = []
+    for reading, _ in pipes:
+        with os.fdopen(reading) as pipe:
+            answers.append(json.loads(pipe.read() or '{"error": "no answer"}'))
+    errors = [answer["error"] for answer in answers if "error" in answer]
+    if errors:
+        raise RuntimeError("; ".join(errors))
+    return answers[0], answers[1]
+
+
+def measure(run: Run, tell: Callable[[float], None] = lambda spent: None) -> Result:
+    """Measure once.
+
+    Args:
+        run: what.
+        tell: called now and then with the seconds spent.
+
+    Raises:
+        RuntimeError: the transport could not be opened, or one side failed; the text says why.
+    """
+    endpoint = run.endpoint or _ENDPOINTS[run.transport]()
+    instance = f"{_MODES[run.mode]}&level={run.level}&profile=lan-throughput"
+    profile = "profile=lan-throughput" if run.rate == 0 else ""
+    lossy = f"inject_loss={run.loss}" if run.loss > 0 else ""
+
+    def arguments(options: str, board: mmap.mmap) -> dict[str, Any]:
+        return {
+            "instance_options": instance,
+            "endpoint": endpoint,
+            "topic": "BENCH",
+            "options": options,
+            "size": run.size,
+            "rate": run.rate,
+            "seconds": run.seconds,
+            "warmup": run.warmup,
+            "spin": run.mode == "spin",
+            "board": board,
+        }
+
+    def send(board: mmap.mmap) -> dict[str, Any]:
+        from heliograph.engine import _bench
+
+        return _bench.send(**arguments(profile, board))
+
+    def receive(board: mmap.mmap) -> dict[str, Any]:
+        from heliograph.engine import _bench
+
+        return _bench.receive(**arguments("&".join(filter(None, (profile, lossy))), board))
+
+    sent, came = _both(send, receive, run.seconds, tell)
+    rate = came["measured"] / came["seconds"] if came["seconds"] > 0 else 0.0
+    latency = came["latency_ns"]
+    return Result(
+        transport=run.transport,
+        size=run.size,
+        mode=run.mode,
+        offered_rate=run.rate,
+        sent=sent["sent"],
+        received=came["received"],
+        unrecoverable=came["lost"] + max(0, sent["sent"] - came["received"] - came["lost"]),
+        recovered=came["recovered"],
+        messages_per_second=rate,
+        megabytes_per_second=rate * run.size / 1e6,
+        latest_ns=sent["latest_ns"],
+        latency_ns=latency,
+        jitter_ns=latency["p99.9"] - latency["p50"],
+        seconds=sent["seconds"],
+        warmup_seconds=run.warmup,
+    )
+
+
+# ---- Python ----
+
+
+def _python_send(way: str, endpoint: str, size: int, seconds: float, board: mmap.mmap) -> dict[str, Any]:
+    from heliograph.engine import Instance
+
+    body = bytes(size)
+    many = [body] * 256
+    packed = bytes(size * 1024)
+    while board[:8] == bytes(8):
+        time.sleep(0.001)
+    with (
+        Instance(mode="poll", idle="spin", level=0, stats="memory") as instance,
+        instance.transmitter(endpoint, "BENCH", profile="lan-throughput") as transmitter,
+    ):
+        ready = time.monotonic() + 0.2
+        while time.monotonic() < ready:
+            instance.poll()
+        sent, begin = 0, time.monotonic()
+        end = begin + seconds
+        if way == "one":
+            send = transmitter.send
+            while time.monotonic() < end:
+                for _ in range(256):
+                    send(body)
+                sent += 256
+        elif way == "list":
+            while time.monotonic() < end:
+                sent += transmitter.send_many(many)
+        else:
+            while time.monotonic() < end:
+                sent += transmitter.send_packed(packed, size=size)
+        spent = time.monotonic() - begin
+        board[8:16] = struct.pack("=Q", sent)
+        while board[16:24] == bytes(8):
+            instance.poll()
+    return {"sent": sent, "seconds": spent}
+
+
+def _python_receive(way: str, endpoint: str, board: mmap.mmap) -> dict[str, Any]:
+    from heliograph.engine import Instance
+
+    with (
+        Instance(mode="poll", idle="spin", level=0, stats="memory") as instance,
+        instance.receiver(endpoint, "BENCH", profile="lan-throughput") as receiver,
+    ):
+        board[:8] = struct.pack("=Q", 1)
+        take: dict[str, Callable[[], int]] = {
+            "one": lambda: sum(1 for _ in receiver.receive(timeout=0)),
+            "list": lambda: len(receiver.receive_bytes(timeout=0, limit=4096)),
+            "batch": lambda: len(receiver.receive_batch(timeout=0, limit=4096)),
+        }
+        count, received, lost = take[way], 0, 0
+        first = last = news = time.monotonic()
+        while True:
+            for _ in range(64):
+                got = count()
+                if got:
+                    first = time.monotonic() if received == 0 else first
+                    received += got
+                    news = 0.0
+            last = time.monotonic()
+            news = news or last
+            lost += sum(loss.count for loss in receiver.losses())
+            total = struct.unpack("=Q", board[8:16])[0]
+            if total != _NOT_YET and (received + lost >= total or last - news > 3):
+                break
+        board[16:24] = struct.pack("=Q", 1)
+    return {"received": received, "lost": lost, "seconds": last - first}
+
+
+def _measure_python(run: Run, way: str, tell: Callable[[float], None]) -> dict[str, Any]:
+    endpoint = run.endpoint or _ENDPOINTS[run.transport]()
+    sent, came = _both(
+        lambda board: _python_send(way, endpoint, run.size, run.seconds, board),
+        lambda board: _python_receive(way, endpoint, board),
+        run.seconds,
+        tell,
+    )
+    return {
+        "transport": run.transport,
+        "way": way,
+        "size": run.size,
+        "sent": sent["sent"],
+        "received": came["received"],
+        "unrecoverable": max(came["lost"], sent["sent"] - came["received"]),
+        "messages_per_second": came["received"] / came["seconds"] if came["seconds"] > 0 else 0.0,
+        "sender_ns_per_message": sent["seconds"] * 1e9 / sent["sent"] if sent["sent"] else 0.0,
+    }
+
+
+# ---- the command ----
+
+_DESCRIPTION = """Measure the transport on this machine, over the loopback or shared memory.
+
+  latency     messages at a fixed rate, each timed from the moment it was meant to leave
+  throughput  as many messages as go (or --rate), with losses and latencies beside
+  loss        throughput without and with a share of the packets thrown away: what repairs cost
+  python      messages per second through the Python interface: one by one, in lists, in batches
+
+A loopback is no network: compare these figures with others of the same machine only."""
+
+_EPILOG = """example:
+  heliograph bench latency --transport rmm --size 64 1024 --rate 20000
+  heliograph bench throughput --transport shm --size 64 --seconds 3 --json"""
+
+
+def command(subparsers: Subparsers) -> None:
+    """Add ``heliograph bench``."""
+    parser = subparsers.add_parser(
+        "bench",
+        help="measure latency, throughput, loss and the Python interface",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("what", choices=["latency", "throughput", "loss", "python"], help="see above")
+    parser.add_argument(
+        "--transport", choices=list(_ENDPOINTS), default="rmm", help="what carries the messages (default: rmm)"
+    )
+    parser.add_argument("--endpoint", default="", metavar="URL", help="an endpoint of your own; both ends use it")
+    parser.add_argument(
+        "--size", type=_size, nargs="+", default=[64], metavar="BYTES", help="of a message (default: 64)"
+    )
+    parser.add_argument(
+        "--rate", type=_rate, default=None, metavar="N", help="messages per second (default: latency 10000, else all)"
+    )
+    parser.add_argument(
+        "--mode",
+        choices=list(_MODES),
+        default="spin",
+        help="spin: both programs run the engine and never sleep; thread: the engine's own thread; block: it sleeps "
+        "when idle (default: spin)",
+    )
+    parser.add_argument("--seconds", type=_seconds, default=3.0, metavar="S", help="of sending (default: 3)")
+    parser.add_argument(
+        "--loss", type=_share, default=0.01, metavar="SHARE", help="loss: packets thrown away (default: 0.01)"
+    )
+    parser.add_argument("--level", type=int, choices=range(4), default=0, help="level of detail of the statistics")
+    parser.add_argument("--json", action="store_true", help="as JSON: an object, or a list when there are several rows")
+    parser.set_defaults(run=_run)
+
+
+def _number(text: str, low: float, high: float, what: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = float("nan")
+    if not low <= value <= high:
+        raise argparse.ArgumentTypeError(f'"{text}" is not {what} from {low:g} to {high:g}')
+    return value
+
+
+def _size(text: str) -> int:
+    value = _number(text, 16, 1 << 24, "a whole number of bytes")
+    if value != int(value):
+        raise argparse.ArgumentTypeError(f'"{text}" is not a whole number')
+    return int(value)
+
+
+def _rate(text: str) -> float:
+    return _number(text, 1, 1e8, "a number of messages per second")
+
+
+def _seconds(text: str) -> float:
+    return _number(text, 0.1, 86400, "a number of seconds")
+
+
+def _share(text: str) -> float:
+    return _number(text, 0.0001, 0.9, "a share")
+
+
+def _progress(what: str, seconds: float) -> Callable[[float], None]:
+    """Tell on a terminal how far a run is."""
+    if not sys.stderr.isatty():
+        return lambda spent: None
+
+    def tell(spent: float) -> None:
+        done = min(1.0, spent / seconds)
+        bar = "#" * round(30 * done)
+        print(
+            f"\r{what} [{bar:<30}] {min(spent, seconds):.1f} of {seconds:.1f} s ", end="", file=sys.stderr, flush=True
+        )
+
+    return tell
+
+
+def _clear() -> None:
+    if sys.stderr.isatty():
+        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+def _runs(arguments: argparse.Namespace) -> Iterator[Run]:
+    rate = arguments.rate if arguments.rate is not None else (10000.0 if arguments.what == "latency" else 0.0)
+    for size in arguments.size:
+        run = Run(
+            transport=arguments.transport,
+            size=size,
+            rate=rate,
+            seconds=arguments.seconds,
+            warmup=arguments.seconds * 0.1,
+            mode=arguments.mode,
+            endpoint=arguments.endpoint,
+            level=arguments.level,
+        )
+        yield run
+        if arguments.what == "loss":
+            yield replace(run, loss=arguments.loss)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    rows: list[dict[str, Any]] = []
+    try:
+        if arguments.what == "python":
+            for run in _runs(arguments):
+                for way in ("one", "list", "batch"):
+                    rows.append(_measure_python(run, way, _progress(f"python {way}", run.seconds)))
+        else:
+            for run in _runs(arguments):
+                name = f"{arguments.what} {run.transport} {run.size} B"
+                rows.append({**asdict(measure(run, _progress(name, run.seconds))), "loss": run.loss})
+    except RuntimeError as error:
+        _clear()
+        print(f"heliograph: bench {arguments.what}: {error}", file=sys.stderr)
+        return 1
+    _clear()
+    if arguments.what == "loss":
+        for clean, lossy in zip(rows[::2], rows[1::2], strict=True):
+            lossy["goodput_ratio"] = lossy["messages_per_second"] / (clean["messages_per_second"] or 1.0)
+    if arguments.json:
+        print(json.dumps(rows[0] if len(rows) == 1 else rows, indent=1))
+    else:
+        (_print_python if arguments.what == "python" else _print)(rows)
+    return 0
+
+
+def _print(rows: list[dict[str, Any]]) -> None:
+    head = f"{'transport':<12} {'bytes':>7} {'loss':>6} {'messages/s':>12} {'MB/s':>9} {'lost':>6} {'repaired':>9}"
+    print(head + "".join(f" {name:>9}" for name in _PERCENTILES) + "  (latency in us)")
+    for row in rows:
+        print(
+            f"{row['transport']:<12} {row['size']:>7} {row['loss']:>6.2%} {row['messages_per_second']:>12,.0f} "
+            f"{row['megabytes_per_second']:>9,.1f} {row['unrecoverable']:>6} {row['recovered']:>9,}"
+            + "".join(f" {row['latency_ns'][name] / 1000:>9,.1f}" for name in _PERCENTILES)
+        )
+        if "goodput_ratio" in row:
+            print(f"{'':<12} goodput with loss / without: {row['goodput_ratio']:.2f}")
+
+
+def _print_python(rows: list[dict[str, Any]]) -> None:
+    print(f"{'transport':<12} {'way':<6} {'bytes':>7} {'messages/s':>12} {'lost':>6} {'sender ns/message':>18}")
+    for row in rows:
+        print(
+            f"{row['transport']:<12} {row['way']:<6} {row['size']:>7} {row['messages_per_second']:>12,.0f} "
+            f"{row['unrecoverable']:>6} {row['sender_ns_per_message']:>18,.0f}"
+        )
