@@ -31,12 +31,24 @@ demo: bootstrap ## the whole house on this machine, until Ctrl-C (DEMO_SECONDS=3
 	@exec $(PY) deploy/demo/demo.py
 
 .PHONY: test
-test: bootstrap test-c test-py ## every test: C (release and sanitizers), then Python
+test: bootstrap test-c test-fuzz test-py ## every test: C (release and sanitizers), fuzzing for a moment, then Python
 
 .PHONY: test-c
 test-c: ## the C tests, release build and address+undefined sanitizer build
 	@sh $(BOOTSTRAP)/ctest.sh build/release
 	@sh $(BOOTSTRAP)/ctest.sh build/asan address,undefined
+
+.PHONY: test-fuzz
+test-fuzz: bootstrap ## each fuzz target for 10 seconds
+	@sh $(BOOTSTRAP)/fuzz.sh 10
+
+.PHONY: test-tsan
+test-tsan: ## the C tests under the thread sanitizer
+	@sh $(BOOTSTRAP)/ctest.sh build/tsan thread
+
+.PHONY: fuzz
+fuzz: bootstrap ## each fuzz target for FUZZ_SECONDS (60); TARGETS="fuzz_pgm" chooses
+	@sh $(BOOTSTRAP)/fuzz.sh $(or $(FUZZ_SECONDS),60) $(TARGETS)
 
 .PHONY: test-py
 test-py: bootstrap ## the Python tests (PYTEST="-k name" chooses)

@@ -1,9 +1,5 @@
 /* Fuzz target for libFuzzer: a datagram, any bytes, at an endpoint and at a stream that are in the middle of things.
  *
- *     clang -std=c11 -g -O1 -D_GNU_SOURCE -fsanitize=fuzzer,address,undefined -Iengine/core -Iengine/include \
- *         -Itests/engine tests/fuzz/fuzz_pgm.c $(ls engine/core/{base,stats,wire,window,repair,topic,stream}/[a-z]*.c \
- *         engine/core/io/sim.c | grep -v hdr_codec) -lm -o fuzz_pgm
- *
  * The input is a sequence of datagrams, each behind its length in two bytes.  Checksums are put right, so that the fuzzer need
  * not find them; a bit of the length says to leave one wrong. */
 #include "wire/checksum.h"
@@ -54,8 +50,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     world_init(&w, 1, 0);
     world_add_receiver(&w, &receiver, &rx);
     if (helio_rx_endpoint_subscribe(receiver.endpoint, "t",
-                                    &(helio_sink){&sum, NULL, NULL, take_some, NULL}, world_now(&w),
-                                    &subscription) != 0)
+                                    &(helio_sink){.context = &sum, .on_messages = take_some},
+                                    world_now(&w), &subscription) != 0)
         abort();
     world_add_source(&w, &source, &tx);
     if (helio_tx_stream_add_topic(source.stream, "t", world_now(&w), &topic) != 0)

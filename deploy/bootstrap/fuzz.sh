@@ -1,0 +1,63 @@
+#!/bin/sh
+# Builds the fuzz targets with clang and lets each run for some seconds on hostile input, two at a time.
+#
+#   fuzz.sh SECONDS [TARGET...]      fuzz.sh 60 fuzz_pgm
+#
+# What a target finds is left in build/fuzz/found, what it learnt in build/fuzz/corpus for the next time.
+set -eu
+
+seconds=$1
+shift
+here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
+cd "$here/../.."
+tree=build/fuzz
+
+if ! command -v clang >/dev/null 2>&1; then
+    if [ -n "${HELIOGRAPH_STRICT:-}" ]; then
+        echo 'fuzz: no clang here; see deploy/debian-packages.txt' >&2
+        exit 1
+    fi
+    echo 'fuzz: skipped, there is no clang here (deploy/debian-packages.txt)'
+    exit 0
+fi
+
+mkdir -p "$tree"
+generator='Unix Makefiles'
+if command -v ninja >/dev/null 2>&1; then generator=Ninja; fi
+if ! { cmake -S engine -B "$tree" -G "$generator" -DCMAKE_C_COMPILER=clang -DHELIO_FUZZ=ON \
+    -DHELIO_SANITIZE=address,undefined && cmake --build "$tree" --parallel "${JOBS:-$(nproc)}"; } >"$tree/build.log" 2>&1; then
+    cat "$tree/build.log" >&2
+    exit 1
+fi
+.venv/bin/python tests/fuzz/seeds.py "$tree/seeds"
+
+[ $# -gt 0 ] || set -- $(cd "$tree" && for file in fuzz_*; do [ -x "$file" ] && [ -f "$file" ] && echo "$file"; done)
+mkdir -p "$tree/found"
+one() {
+    target=$1
+    mkdir -p "$tree/corpus/$target" "$tree/seeds/$target"
+    if "$tree/$target" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -max_len=16384 -print_final_stats=1 \
+        -artifact_prefix="$tree/found/$target-" "$tree/corpus/$target" "$tree/seeds/$target" >"$tree/$target.log" 2>&1; then
+        printf 'fuzz: %-16s %s s, %s inputs, nothing found\n' "$target" "$seconds" \
+            "$(sed -n 's/^stat::number_of_executed_units: *//p' "$tree/$target.log")"
+    else
+        printf 'fuzz: %-16s FAILED\n' "$target"
+        tail -60 "$tree/$target.log"
+        return 1
+    fi
+}
+
+bad=0
+while [ $# -gt 0 ]; do
+    first=$1
+    shift
+    one "$first" &
+    job=$!
+    if [ $# -gt 0 ]; then
+        second=$1
+        shift
+        one "$second" || bad=1
+    fi
+    wait "$job" || bad=1
+done
+exit "$bad"
