@@ -22,6 +22,7 @@ typedef enum helio_option_id {
     HELIO_OPTION_ID_TTL,
     HELIO_OPTION_ID_MTU,
     HELIO_OPTION_ID_SOCKET_BUFFER,
+    HELIO_OPTION_ID_UPSTREAM,
     HELIO_OPTION_ID_INJECT_LOSS,
     HELIO_OPTION_ID_RING_PACKETS,
     HELIO_OPTION_ID_SEND_WINDOW,
@@ -87,6 +88,7 @@ enum { /* choices of profile */
     X(TTL, ttl, INTEGER, HELIO_ON_TRANSMITTER, 0.0, 255.0, "1", "", "Time to live of multicast packets.") \
     X(MTU, mtu, INTEGER, HELIO_ON_TRANSMITTER | HELIO_ON_RECEIVER, 576.0, 65535.0, "1500", "", "Largest IP packet, headers included.") \
     X(SOCKET_BUFFER, socket_buffer, INTEGER, HELIO_ON_TRANSMITTER | HELIO_ON_RECEIVER, 4096.0, 1073741824.0, "4194304", "", "Kernel socket buffer asked for.") \
+    X(UPSTREAM, upstream, BOOLEAN, HELIO_ON_TRANSMITTER, 0.0, 0.0, "false", "", "Listen on the endpoint's port of the own address too: where receivers of other PGM programs send what they ask for. One stream of a host can.") \
     X(INJECT_LOSS, inject_loss, FLOAT, HELIO_ON_RECEIVER, 0.0, 1.0, "0.0", "", "Share of the received packets thrown away before the engine sees them; for trials of a lossy network only.") \
     X(RING_PACKETS, ring_packets, INTEGER, HELIO_ON_TRANSMITTER | HELIO_ON_RECEIVER, 64.0, 1048576.0, "2048", "", "Packets a shared memory ring holds; rounded up to a power of two. Whoever comes first makes the ring.") \
     X(SEND_WINDOW, send_window, INTEGER, HELIO_ON_TRANSMITTER, 16.0, 4194304.0, "16384", "", "Packets kept for repair; rounded up to a power of two.") \

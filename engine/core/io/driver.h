@@ -43,6 +43,7 @@ typedef struct helio_channel_config {
     int ttl;
     size_t packet_bytes;  /* largest UDP payload */
     size_t socket_buffer; /* bytes asked of the kernel */
+    bool upstream;        /* transmitting: listen on the destinations' port as well */
     bool kernel_stamps;   /* receiving: ask the kernel when it took each datagram in */
     double inject_loss;   /* receiving: share of the datagrams thrown away */
     uint64_t seed;        /* of inject_loss, and of numbers the driver draws */

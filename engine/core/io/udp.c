@@ -16,8 +16,9 @@
 #include "io/udp_socket.h"
 
 enum {
-    DATA,     /* transmit: the only socket */
-    FEEDBACK, /* receive: where NAKs leave; hardly anything comes there */
+    DATA,         /* transmit: the stream's own socket */
+    FEEDBACK,     /* receive: where NAKs leave; hardly anything comes there */
+    UPSTREAM = 1, /* transmit: the encapsulation port, with the option only */
 };
 enum {
     SEND_WAIT_MS = 2,
@@ -37,6 +38,7 @@ typedef struct udp_channel {
     helio_channel base;
     helio_channel_config config;
     struct sockaddr_in destinations[HELIO_CHANNEL_DESTINATIONS_MAX];
+    int out_fd;          /* what packets leave from */
     size_t buffer_bytes; /* of one packet */
     helio_random random;
     unsigned receives;
@@ -73,14 +75,17 @@ static int open_sockets(udp_channel *udp) {
     }
     base->fds[DATA] = first;
     base->counters.buffer_bytes = helio_udp_set_receive_buffer(first, config->socket_buffer);
-    if (transmit) {
+    udp->out_fd = first;
+    if (transmit && !config->upstream) {
         return 0;
     }
-    const int second = helio_udp_open_feedback(config, &base->bound, &base->local);
+    const int second = transmit ? helio_udp_open_upstream(config, &base->local)
+                                : helio_udp_open_feedback(config, &base->bound, &base->local);
     if (second < 0) {
         return second;
     }
-    base->fds[FEEDBACK] = second;
+    base->fds[1] = second;
+    udp->out_fd = transmit ? first : second;
     return 0;
 }
 
@@ -167,7 +172,7 @@ static bool is_passing(int error) {
 
 static void udp_flush(helio_channel *channel) {
     udp_channel *udp = udp_of(channel);
-    const int fd = channel->fds[FEEDBACK] >= 0 ? channel->fds[FEEDBACK] : channel->fds[DATA];
+    const int fd = udp->out_fd;
     size_t next = 0;
     int waits = 0;
     while (next < udp->queued) {
@@ -282,8 +287,9 @@ static size_t receive_from(udp_channel *udp, int fd, helio_datagram *datagrams, 
 static size_t udp_receive(helio_channel *channel, helio_datagram *datagrams, size_t limit) {
     udp_channel *udp = udp_of(channel);
     size_t got = 0;
-    if (channel->fds[FEEDBACK] >= 0 && udp->receives++ % FEEDBACK_EVERY == 0) {
-        got = receive_from(udp, channel->fds[FEEDBACK], datagrams, limit);
+    const bool seldom = udp->config.role == HELIO_CHANNEL_RECEIVE;
+    if (channel->fds[1] >= 0 && udp->receives++ % (seldom ? FEEDBACK_EVERY : 2) == 0) {
+        got = receive_from(udp, channel->fds[1], datagrams, limit);
     }
     return got ? got : receive_from(udp, channel->fds[DATA], datagrams, limit);
 }

@@ -188,6 +188,30 @@ int helio_udp_open_transmit(const helio_channel_config *config, helio_address *l
     return socket;
 }
 
+int helio_udp_open_upstream(const helio_channel_config *config, const helio_address *local) {
+    helio_address at = *local;
+    at.port = config->destinations[0].port;
+    const int socket = open_socket();
+    if (socket < 0) {
+        return socket;
+    }
+    /* Receivers of the group on this machine have the port as well, on other addresses or any. */
+    set_option(socket, SOL_SOCKET, SO_REUSEADDR, 1);
+    if (bind_to(socket, &at) < 0) {
+        char text[HELIO_ADDRESS_TEXT];
+        const int error =
+            errno == EADDRINUSE
+                ? helio_fail(HELIO_ERR_ADDRESS,
+                             "upstream: %s is taken by another program; what receivers of other "
+                             "PGM programs ask for cannot be heard there",
+                             helio_address_format(&at, text))
+                : fail_bind(&at);
+        return give_up(socket, error);
+    }
+    helio_udp_set_receive_buffer(socket, config->socket_buffer);
+    return socket;
+}
+
 static int join(int socket, const helio_channel_config *config) {
     const struct sockaddr_in group = helio_udp_sockaddr(&config->destinations[0]);
     const struct sockaddr_in interface = helio_udp_sockaddr(&config->interface);

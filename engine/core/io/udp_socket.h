@@ -14,6 +14,11 @@ helio_address helio_udp_address(const struct sockaddr_in *address);
  * *local is what others see of it.  Returns the descriptor or a negative HELIO_ERR_*. */
 int helio_udp_open_transmit(const helio_channel_config *config, helio_address *local);
 
+/* Opens the socket where receivers of other PGM programs are heard: they send to the encapsulation
+ * port of the source's address `local`, never to the port of its stream.  Returns the descriptor or
+ * a negative HELIO_ERR_*. */
+int helio_udp_open_upstream(const helio_channel_config *config, const helio_address *local);
+
 /* Opens the socket data comes to: bound to the group, or to the first of the destinations that can
  * be bound, which goes to *bound.  Returns the descriptor or a negative HELIO_ERR_*. */
 int helio_udp_open_data(const helio_channel_config *config, helio_address *bound);

@@ -49,6 +49,7 @@ static int open_channel(helio_lane *lane, helio_channel_role role) {
         .ttl = (int)helio_options_integer(options, HELIO_OPTION_ID_TTL),
         .packet_bytes = helio_lane_packet_bytes(options),
         .socket_buffer = (size_t)helio_options_integer(options, HELIO_OPTION_ID_SOCKET_BUFFER),
+        .upstream = helio_options_integer(options, HELIO_OPTION_ID_UPSTREAM),
         .kernel_stamps = receive && helio_stats_level(lane->instance->stats) >= 3,
         .inject_loss = receive ? helio_options_float(options, HELIO_OPTION_ID_INJECT_LOSS) : 0,
         .seed = helio_random_next(&lane->instance->random),
