@@ -117,7 +117,10 @@ static int udp_open(const helio_channel_config *config, helio_channel **out) {
     udp->base.driver = &helio_driver_udp;
     udp->base.fds[DATA] = udp->base.fds[ASIDE] = -1;
     udp->config = *config;
-    error = open_data(udp);
+    error = helio_udp_choose_interface(&udp->config);
+    if (!error) {
+        error = open_data(udp);
+    }
     if (!error) {
         error = open_aside(udp);
     }

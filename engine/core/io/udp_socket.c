@@ -84,11 +84,16 @@ static int fail_bind(const helio_address *address) {
     }
 }
 
-static int fail_route(const helio_address *destination) {
+static int fail_route(const helio_channel_config *config) {
     char text[HELIO_ADDRESS_TEXT];
-    helio_address_format_ip(destination, text);
-    if (!helio_address_is_multicast(destination)) {
+    helio_address_format_ip(&config->destinations[0], text);
+    if (!config->multicast) {
         return helio_fail(HELIO_ERR_ADDRESS, "no way to %s: %s", text, strerror(errno));
+    }
+    if (config->interface_index) {
+        return helio_fail(HELIO_ERR_ADDRESS,
+                          "no multicast route to group %s on the network interface named (%s)",
+                          text, strerror(errno));
     }
     return helio_fail(HELIO_ERR_ADDRESS,
                       "no multicast route to group %s (%s); name the network interface by its "
@@ -164,15 +169,32 @@ static int source_towards(const helio_channel_config *config, helio_address *out
     if (probe < 0) {
         return probe;
     }
-    const helio_address *destination = &config->destinations[0];
-    const helio_udp_name to = helio_udp_name_of(destination, config->interface_index);
+    const helio_udp_name to = helio_udp_name_of(&config->destinations[0], config->interface_index);
+    if (config->interface_index) {
+        set_option(probe, IPPROTO_IPV6, IPV6_MULTICAST_IF, (int)config->interface_index);
+    }
     if (connect(probe, &to.any, helio_udp_name_bytes(&to)) < 0) {
-        return give_up(probe, fail_route(destination));
+        return give_up(probe, fail_route(config));
     }
     *out = name_of(probe);
     out->port = 0;
     close(probe);
     return 0;
+}
+
+int helio_udp_choose_interface(helio_channel_config *config) {
+    const bool is_given = !helio_address_is_unspecified(&config->interface);
+    if (!config->multicast || (is_given && family_of(config) == 4)) {
+        return 0;
+    }
+    helio_address source;
+    const int error = source_towards(config, &source);
+    if (error || is_given) {
+        return error;
+    }
+    char text[HELIO_ADDRESS_TEXT];
+    return helio_udp_find_interface(helio_address_format_ip(&source, text), source.family,
+                                    &config->interface, &config->interface_index);
 }
 
 size_t helio_udp_set_receive_buffer(int socket, size_t bytes) {
@@ -218,9 +240,8 @@ static int prepare_multicast_send(int socket, const helio_channel_config *config
 
 int helio_udp_open_transmit(const helio_channel_config *config, helio_address *local) {
     helio_address from = config->interface;
-    int error = 0;
-    if (helio_address_is_unspecified(&from)) {
-        error = source_towards(config, &from);
+    if (helio_address_is_unspecified(&from)) { /* unicast */
+        const int error = source_towards(config, &from);
         if (error) {
             return error;
         }
@@ -238,7 +259,7 @@ int helio_udp_open_transmit(const helio_channel_config *config, helio_address *l
         return give_up(socket, fail_bind(&from));
     }
     if (config->multicast) {
-        error = prepare_multicast_send(socket, config, &from);
+        const int error = prepare_multicast_send(socket, config, &from);
         if (error) {
             return give_up(socket, error);
         }
@@ -350,12 +371,6 @@ int helio_udp_open_data(const helio_channel_config *config, helio_address *bound
 int helio_udp_open_feedback(const helio_channel_config *config, const helio_address *bound,
                             helio_address *local) {
     helio_address from = config->multicast ? config->interface : *bound;
-    if (helio_address_is_unspecified(&from) && config->multicast) {
-        const int error = source_towards(config, &from);
-        if (error) {
-            return error;
-        }
-    }
     from.family = family_of(config);
     from.port = 0;
     const int socket = open_socket(config);
