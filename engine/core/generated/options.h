@@ -13,6 +13,8 @@ typedef enum helio_option_id {
     HELIO_OPTION_ID_MODE,
     HELIO_OPTION_ID_IDLE,
     HELIO_OPTION_ID_CPU,
+    HELIO_OPTION_ID_PRIORITY,
+    HELIO_OPTION_ID_LOCK_MEMORY,
     HELIO_OPTION_ID_STATS,
     HELIO_OPTION_ID_SEGMENT_DIR,
     HELIO_OPTION_ID_SEGMENT_BYTES,
@@ -98,6 +100,8 @@ enum { /* choices of encapsulation */
     X(MODE, mode, CHOICE, HELIO_ON_INSTANCE, 0.0, 0.0, "thread", "thread,poll", "thread: the engine runs on its own thread; poll: the caller runs it.") \
     X(IDLE, idle, CHOICE, HELIO_ON_INSTANCE, 0.0, 0.0, "backoff", "spin,yield,backoff,block", "What the engine thread does when there is nothing to do.") \
     X(CPU, cpu, INTEGER, HELIO_ON_INSTANCE, -1.0, 4095.0, "-1", "", "Core the engine thread is bound to; -1: any.") \
+    X(PRIORITY, priority, INTEGER, HELIO_ON_INSTANCE, 0.0, 99.0, "0", "", "Real-time priority (SCHED_FIFO) of the engine thread, which needs CAP_SYS_NICE or RLIMIT_RTPRIO; 0: an ordinary thread.") \
+    X(LOCK_MEMORY, lock_memory, BOOLEAN, HELIO_ON_INSTANCE, 0.0, 0.0, "false", "", "Lock the process's memory: pages once touched are never swapped out, from then on until the process ends.") \
     X(STATS, stats, CHOICE, HELIO_ON_INSTANCE, 0.0, 0.0, "segment", "segment,memory", "segment: count into shared memory for monitors; memory: count privately.") \
     X(SEGMENT_DIR, segment_dir, STRING, HELIO_ON_INSTANCE, 0.0, 0.0, "", "", "Folder of the stats segments; default: $HELIOGRAPH_SEGMENT_DIR or /dev/shm/heliograph.") \
     X(SEGMENT_BYTES, segment_bytes, INTEGER, HELIO_ON_INSTANCE, 1048576.0, 4294967296.0, "67108864", "", "Size of the stats segment; pages never written cost no memory.") \
