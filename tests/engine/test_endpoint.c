@@ -69,8 +69,32 @@ static void tcp_takes_hosts(void) {
     refused("rum://239.1.1.1:7501", HELIO_ERR_ENDPOINT, "wants hosts");
 }
 
+static void ip6_addresses_stand_in_brackets(void) {
+    CHECK_EQUAL(helio_endpoint_parse("rmm://[ff15::1]:7500?interface=::1", &endpoint), 0);
+    CHECK(endpoint.multicast);
+    is_at(0, "[ff15::1]:7500");
+    CHECK(strcmp(endpoint.label, "rmm://[ff15::1]:7500") == 0);
+    CHECK_EQUAL(helio_endpoint_parse("rmm+unicast://[::1]:1,[2001:db8::2]:99", &endpoint), 0);
+    CHECK(!endpoint.multicast);
+    is_at(0, "[::1]:1");
+    is_at(1, "[2001:db8::2]:99");
+    refused("rmm://[ff15::1:7500", HELIO_ERR_ENDPOINT, "endpoints are");
+    refused("rmm://[ff15::1]", HELIO_ERR_ENDPOINT, "endpoints are");
+    refused("rmm://[ff15::1]7500", HELIO_ERR_ENDPOINT, "endpoints are");
+    refused("rmm://[ff15::1]x:7500", HELIO_ERR_ENDPOINT, "endpoints are");
+    refused("rmm://[ff15::1]:0", HELIO_ERR_ENDPOINT, "from 1 to 65535");
+    refused("rmm://[ff15::z]:7500", HELIO_ERR_ENDPOINT, "not an IPv4 or [IPv6] address");
+    refused("rmm+unicast://[::g]:7500", HELIO_ERR_ENDPOINT, "in brackets is not an IPv6 address");
+    refused("rmm://[::1]:7500", HELIO_ERR_ENDPOINT, "use rmm+unicast://");
+    refused("rmm+unicast://[ff15::1]:7500", HELIO_ERR_ENDPOINT, "use rmm://");
+}
+
+static void families_are_not_mixed(void) {
+    refused("rmm+unicast://127.0.0.1:1,[::1]:1", HELIO_ERR_ENDPOINT, "cannot be mixed");
+    refused("rmm+unicast://[::1]:1,127.0.0.1:1", HELIO_ERR_ENDPOINT, "cannot be mixed");
+}
+
 static void unknown_schemes_are_refused(void) {
-    refused("rmm://[ff02::1]:7500", HELIO_ERR_ENDPOINT, "IPv6 is not yet in this version");
     refused("http://x", HELIO_ERR_ENDPOINT, "endpoints are rmm://GROUP:PORT");
     refused("", HELIO_ERR_ENDPOINT, "endpoints are rmm://GROUP:PORT");
     refused(NULL, HELIO_ERR_ENDPOINT, "endpoints are rmm://GROUP:PORT");
@@ -83,7 +107,7 @@ static void broken_addresses_are_refused(void) {
     refused("rmm://239.192.1.2:65536", HELIO_ERR_ENDPOINT, "from 1 to 65535");
     refused("rmm://239.192.1.2:7x", HELIO_ERR_ENDPOINT, "from 1 to 65535");
     refused("rmm://239.192.1.2:", HELIO_ERR_ENDPOINT, "from 1 to 65535");
-    refused("rmm://239.192.1:7500", HELIO_ERR_ENDPOINT, "not an IPv4 address");
+    refused("rmm://239.192.1:7500", HELIO_ERR_ENDPOINT, "not an IPv4 or [IPv6] address");
     refused("rmm://239.192.1.2:7500/path", HELIO_ERR_ENDPOINT, "endpoints are");
     refused("rmm://239.192.1.2:7500,239.192.1.3:7500", HELIO_ERR_ENDPOINT, "one group");
     refused("rmm+unicast://127.0.0.1:1,", HELIO_ERR_ENDPOINT, "endpoints are");
@@ -100,6 +124,8 @@ int main(void) {
     RUN(too_many_hosts_are_refused);
     RUN(a_ring_has_a_name);
     RUN(tcp_takes_hosts);
+    RUN(ip6_addresses_stand_in_brackets);
+    RUN(families_are_not_mixed);
     RUN(unknown_schemes_are_refused);
     RUN(broken_addresses_are_refused);
     RUN(groups_and_hosts_are_not_mixed_up);

@@ -338,8 +338,8 @@ static void refusals_have_a_code_and_a_sentence(void) {
             "1 to 255 bytes");
     refused(helio_transmitter_create(instance, group(12), "A", "ttl=-1", &transmitter),
             HELIO_ERR_OPTION, "ttl");
-    refused(helio_receiver_create(instance, group(12), "A", "interface=eth0", NULL, &receiver),
-            HELIO_ERR_OPTION, "eth0");
+    refused(helio_receiver_create(instance, group(12), "A", "interface=nosuch0", NULL, &receiver),
+            HELIO_ERR_OPTION, "nosuch0");
     char endpoint[64];
     snprintf(endpoint, sizeof endpoint, "rmm+unicast://127.0.0.1:%u", port(12));
     receiver = receiver_of(instance, endpoint, "A", NULL, NULL);

@@ -70,6 +70,7 @@ def test_the_instance_describes_itself(engine: Instance) -> None:
     assert instance.labels["instance"] == "decoded engine"
     assert instance.labels["pid"] == str(os.getpid())
     assert (instance.labels["mode"], instance.labels["idle"], instance.labels["cpu"]) == ("poll", "backoff", "-1")
+    assert (instance.labels["priority"], instance.labels["lock_memory"]) == ("0", "false")
 
 
 def test_every_message_is_counted_at_both_ends(engine: Instance) -> None:

@@ -10,7 +10,7 @@
 enum {
     /* A driver that keeps pointers to stable packets must have handed all of them to the system by
      * the time it is given this many packets more (it may flush by itself at any moment). */
-    HELIO_OUTLET_HOLD = 64
+    HELIO_OUTLET_HOLD = 128
 };
 
 typedef struct helio_outlet {

@@ -13,6 +13,8 @@ typedef enum helio_option_id {
     HELIO_OPTION_ID_MODE,
     HELIO_OPTION_ID_IDLE,
     HELIO_OPTION_ID_CPU,
+    HELIO_OPTION_ID_PRIORITY,
+    HELIO_OPTION_ID_LOCK_MEMORY,
     HELIO_OPTION_ID_STATS,
     HELIO_OPTION_ID_SEGMENT_DIR,
     HELIO_OPTION_ID_SEGMENT_BYTES,
@@ -22,6 +24,11 @@ typedef enum helio_option_id {
     HELIO_OPTION_ID_TTL,
     HELIO_OPTION_ID_MTU,
     HELIO_OPTION_ID_SOCKET_BUFFER,
+    HELIO_OPTION_ID_GSO,
+    HELIO_OPTION_ID_GRO,
+    HELIO_OPTION_ID_ENCAPSULATION,
+    HELIO_OPTION_ID_ROUTER_ALERT,
+    HELIO_OPTION_ID_UPSTREAM,
     HELIO_OPTION_ID_INJECT_LOSS,
     HELIO_OPTION_ID_RING_PACKETS,
     HELIO_OPTION_ID_SEND_WINDOW,
@@ -72,21 +79,43 @@ enum { /* choices of profile */
     HELIO_PROFILE_MANY_RECEIVERS,
 };
 
+enum { /* choices of gso */
+    HELIO_GSO_AUTO,
+    HELIO_GSO_OFF,
+};
+
+enum { /* choices of gro */
+    HELIO_GRO_AUTO,
+    HELIO_GRO_OFF,
+};
+
+enum { /* choices of encapsulation */
+    HELIO_ENCAPSULATION_UDP,
+    HELIO_ENCAPSULATION_IP,
+};
+
 /* X(NAME, name, TYPE, on, low, high, default as text, choices joined by ',', help) */
 #define HELIO_OPTIONS(X) \
     X(NAME, name, STRING, HELIO_ON_INSTANCE, 0.0, 0.0, "", "", "Name of the instance; default: the program's name and process id.") \
     X(MODE, mode, CHOICE, HELIO_ON_INSTANCE, 0.0, 0.0, "thread", "thread,poll", "thread: the engine runs on its own thread; poll: the caller runs it.") \
     X(IDLE, idle, CHOICE, HELIO_ON_INSTANCE, 0.0, 0.0, "backoff", "spin,yield,backoff,block", "What the engine thread does when there is nothing to do.") \
     X(CPU, cpu, INTEGER, HELIO_ON_INSTANCE, -1.0, 4095.0, "-1", "", "Core the engine thread is bound to; -1: any.") \
+    X(PRIORITY, priority, INTEGER, HELIO_ON_INSTANCE, 0.0, 99.0, "0", "", "Real-time priority (SCHED_FIFO) of the engine thread, which needs CAP_SYS_NICE or RLIMIT_RTPRIO; 0: an ordinary thread.") \
+    X(LOCK_MEMORY, lock_memory, BOOLEAN, HELIO_ON_INSTANCE, 0.0, 0.0, "false", "", "Lock the process's memory: pages once touched are never swapped out, from then on until the process ends.") \
     X(STATS, stats, CHOICE, HELIO_ON_INSTANCE, 0.0, 0.0, "segment", "segment,memory", "segment: count into shared memory for monitors; memory: count privately.") \
     X(SEGMENT_DIR, segment_dir, STRING, HELIO_ON_INSTANCE, 0.0, 0.0, "", "", "Folder of the stats segments; default: $HELIOGRAPH_SEGMENT_DIR or /dev/shm/heliograph.") \
     X(SEGMENT_BYTES, segment_bytes, INTEGER, HELIO_ON_INSTANCE, 1048576.0, 4294967296.0, "67108864", "", "Size of the stats segment; pages never written cost no memory.") \
     X(LEVEL, level, INTEGER, HELIO_ON_INSTANCE, 0.0, 3.0, "2", "", "Level of detail of the statistics.") \
     X(PROFILE, profile, CHOICE, HELIO_ON_INSTANCE | HELIO_ON_TRANSMITTER | HELIO_ON_RECEIVER, 0.0, 0.0, "standard", "standard,lan-latency,lan-throughput,wan,many-receivers", "Preset that changes the defaults of other options, see profiles.md.") \
-    X(INTERFACE, interface, STRING, HELIO_ON_TRANSMITTER | HELIO_ON_RECEIVER, 0.0, 0.0, "", "", "IPv4 address of the network interface for multicast.") \
+    X(INTERFACE, interface, STRING, HELIO_ON_TRANSMITTER | HELIO_ON_RECEIVER, 0.0, 0.0, "", "", "Address or name of the network interface for multicast.") \
     X(TTL, ttl, INTEGER, HELIO_ON_TRANSMITTER, 0.0, 255.0, "1", "", "Time to live of multicast packets.") \
     X(MTU, mtu, INTEGER, HELIO_ON_TRANSMITTER | HELIO_ON_RECEIVER, 576.0, 65535.0, "1500", "", "Largest IP packet, headers included.") \
     X(SOCKET_BUFFER, socket_buffer, INTEGER, HELIO_ON_TRANSMITTER | HELIO_ON_RECEIVER, 4096.0, 1073741824.0, "4194304", "", "Kernel socket buffer asked for.") \
+    X(GSO, gso, CHOICE, HELIO_ON_TRANSMITTER, 0.0, 0.0, "auto", "auto,off", "UDP segmentation offload: equal packets are given to the kernel as one; auto: where the kernel and the network card can.") \
+    X(GRO, gro, CHOICE, HELIO_ON_RECEIVER, 0.0, 0.0, "auto", "auto,off", "UDP receive offload: the kernel may give several packets as one; auto: where it can.") \
+    X(ENCAPSULATION, encapsulation, CHOICE, HELIO_ON_TRANSMITTER | HELIO_ON_RECEIVER, 0.0, 0.0, "udp", "udp,ip", "What carries the packets: udp, or ip: protocol 113 without UDP, which needs CAP_NET_RAW.") \
+    X(ROUTER_ALERT, router_alert, BOOLEAN, HELIO_ON_TRANSMITTER, 0.0, 0.0, "false", "", "With encapsulation=ip: SPM, NCF and RDATA carry IPv4's Router Alert, for network elements on the way.") \
+    X(UPSTREAM, upstream, BOOLEAN, HELIO_ON_TRANSMITTER, 0.0, 0.0, "false", "", "Listen on the endpoint's port of the own address too: where receivers of other PGM programs send what they ask for. One stream of a host can.") \
     X(INJECT_LOSS, inject_loss, FLOAT, HELIO_ON_RECEIVER, 0.0, 1.0, "0.0", "", "Share of the received packets thrown away before the engine sees them; for trials of a lossy network only.") \
     X(RING_PACKETS, ring_packets, INTEGER, HELIO_ON_TRANSMITTER | HELIO_ON_RECEIVER, 64.0, 1048576.0, "2048", "", "Packets a shared memory ring holds; rounded up to a power of two. Whoever comes first makes the ring.") \
     X(SEND_WINDOW, send_window, INTEGER, HELIO_ON_TRANSMITTER, 16.0, 4194304.0, "16384", "", "Packets kept for repair; rounded up to a power of two.") \

@@ -16,7 +16,7 @@ typedef enum helio_scope {
 
 /* X(SCOPE, scope, id, labels joined by ',', info joined by ',', help) */
 #define HELIO_SCOPES(X) \
-    X(INSTANCE, instance, 1, "instance", "version,host,pid,mode,idle,cpu", "One engine in one process.") \
+    X(INSTANCE, instance, 1, "instance", "version,host,pid,mode,idle,cpu,priority,lock_memory", "One engine in one process.") \
     X(TX_STREAM, tx_stream, 2, "instance,stream", "endpoint,address", "One numbered packet sequence being sent (a PGM transport session).") \
     X(TRANSMITTER, transmitter, 3, "instance,topic,stream", "endpoint", "One topic being sent on a stream.") \
     X(PEER, peer, 4, "instance,stream,peer", "", "One receiver as the transmitter's stream sees it.") \
@@ -254,6 +254,7 @@ enum { /* indexes of a peer's histograms */
     X(window_trail, GAUGE, "sequences", 0, "window_trail", "", "", "Oldest sequence number not yet passed on (64-bit, widened).") \
     X(window_lead, GAUGE, "sequences", 0, "window_lead", "", "", "Newest sequence number known to exist (64-bit, widened).") \
     X(last_activity, GAUGE, "nanoseconds", 0, "last_activity", "", "", "Wall clock time of the last packet of this stream, since 1970.") \
+    X(socket_latency, HISTOGRAM, "nanoseconds", 3, "socket_latency", "", "", "Kernel took the packet in until it was read.") \
     X(recovery_time, HISTOGRAM, "nanoseconds", 1, "recovery_time", "", "", "Packet seen missing until it came.")
 
 /* One numbered packet sequence being received (a PGM transport session). One writer; `guard` is odd while a group of cells changes. */
@@ -286,10 +287,12 @@ typedef struct helio_rx_stream_stats {
     _Atomic uint64_t window_trail;
     _Atomic uint64_t window_lead;
     _Atomic uint64_t last_activity;
+    _Atomic uint64_t socket_latency;
     _Atomic uint64_t recovery_time;
 } helio_rx_stream_stats;
 
 enum { /* indexes of a rx_stream's histograms */
+    HELIO_RX_STREAM_SOCKET_LATENCY,
     HELIO_RX_STREAM_RECOVERY_TIME,
     HELIO_RX_STREAM_HISTOGRAMS
 };

@@ -15,7 +15,7 @@
 
 enum {
     HELIO_CHANNEL_DESTINATIONS_MAX = 64, /* of one unicast stream */
-    HELIO_CHANNEL_BATCH = 64,            /* packets sent or received by one system call */
+    HELIO_CHANNEL_BATCH = 128,           /* packets sent by one flush, received by one call */
     HELIO_CHANNEL_FDS_MAX = 2,
     HELIO_CHANNEL_NAME_MAX = 63,
 };
@@ -39,10 +39,16 @@ typedef struct helio_channel_config {
     helio_address destinations
         [HELIO_CHANNEL_DESTINATIONS_MAX]; /* the group, or the hosts; receiving: the one bound */
     size_t destinations_count;
-    helio_address interface; /* port 0; address 0: the one the system chooses */
+    helio_address interface;  /* port 0; address 0: the one the system chooses */
+    uint32_t interface_index; /* IPv6: its number; 0: the one the system chooses */
     int ttl;
     size_t packet_bytes;  /* largest UDP payload */
     size_t socket_buffer; /* bytes asked of the kernel */
+    bool raw;             /* udp: IP protocol 113 in the place of UDP */
+    bool router_alert;    /* raw: packets that routers on the way are to look at say so */
+    bool gso;             /* transmitting: equal packets are given to the kernel as one */
+    bool gro;             /* receiving: the kernel may give several packets as one */
+    bool upstream;        /* transmitting: listen on the destinations' port as well */
     bool kernel_stamps;   /* receiving: ask the kernel when it took each datagram in */
     double inject_loss;   /* receiving: share of the datagrams thrown away */
     uint64_t seed;        /* of inject_loss, and of numbers the driver draws */
@@ -84,6 +90,8 @@ typedef struct helio_channel {
     helio_address local; /* what the other side sees; transmit: its port is the stream's */
     helio_address bound; /* receiving: the destination that is ours */
     int fds[HELIO_CHANNEL_FDS_MAX]; /* to be watched for reading, -1 past the last */
+    bool
+        has_more; /* the last receive left off where more may wait, though it gave less than asked */
     helio_channel_counters counters;
 } helio_channel;
 

@@ -1,23 +1,59 @@
 #include "io/udp_socket.h"
 
 #include <errno.h>
-#include <netdb.h>
+#include <linux/sock_diag.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/error.h"
+#include "io/udp_raw.h"
 
-struct sockaddr_in helio_udp_sockaddr(const helio_address *address) {
-    struct sockaddr_in out = {.sin_family = AF_INET, .sin_port = htons(address->port)};
-    memcpy(&out.sin_addr, address->ip, sizeof out.sin_addr);
+/* ---- addresses ---- */
+
+static bool is_of_one_link(const uint8_t ip[16]) {
+    return (ip[0] == 0xFE && (ip[1] & 0xC0) == 0x80) || /* fe80::/10 */
+           (ip[0] == 0xFF && (ip[1] & 0x0F) <= 2);      /* groups of an interface or a link */
+}
+
+helio_udp_name helio_udp_name_of(const helio_address *address, uint32_t interface) {
+    helio_udp_name out = {.v6 = {0}};
+    if (address->family == 6) {
+        out.v6.sin6_family = AF_INET6;
+        out.v6.sin6_port = htons(address->port);
+        out.v6.sin6_scope_id = is_of_one_link(address->ip) ? interface : 0;
+        memcpy(&out.v6.sin6_addr, address->ip, sizeof out.v6.sin6_addr);
+    } else {
+        out.v4.sin_family = AF_INET;
+        out.v4.sin_port = htons(address->port);
+        memcpy(&out.v4.sin_addr, address->ip, sizeof out.v4.sin_addr);
+    }
     return out;
 }
 
-helio_address helio_udp_address(const struct sockaddr_in *address) {
-    helio_address out = {.family = 4, .port = ntohs(address->sin_port)};
-    memcpy(out.ip, &address->sin_addr, sizeof address->sin_addr);
+socklen_t helio_udp_name_bytes(const helio_udp_name *name) {
+    return name->any.sa_family == AF_INET6 ? sizeof name->v6 : sizeof name->v4;
+}
+
+helio_address helio_udp_address(const helio_udp_name *name) {
+    helio_address out = {.family = 4};
+    if (name->any.sa_family == AF_INET6) {
+        out.family = 6;
+        out.port = ntohs(name->v6.sin6_port);
+        memcpy(out.ip, &name->v6.sin6_addr, sizeof name->v6.sin6_addr);
+    } else {
+        out.port = ntohs(name->v4.sin_port);
+        memcpy(out.ip, &name->v4.sin_addr, sizeof name->v4.sin_addr);
+    }
     return out;
+}
+
+helio_udp_name helio_udp_destination(const helio_channel_config *config,
+                                     const helio_address *address) {
+    helio_address to = *address;
+    if (config->raw) {
+        to.port = 0;
+    }
+    return helio_udp_name_of(&to, config->interface_index);
 }
 
 /* ---- refusals ---- */
@@ -48,11 +84,16 @@ static int fail_bind(const helio_address *address) {
     }
 }
 
-static int fail_route(const helio_address *destination) {
+static int fail_route(const helio_channel_config *config) {
     char text[HELIO_ADDRESS_TEXT];
-    helio_address_format_ip(destination, text);
-    if (!helio_address_is_multicast(destination)) {
+    helio_address_format_ip(&config->destinations[0], text);
+    if (!config->multicast) {
         return helio_fail(HELIO_ERR_ADDRESS, "no way to %s: %s", text, strerror(errno));
+    }
+    if (config->interface_index) {
+        return helio_fail(HELIO_ERR_ADDRESS,
+                          "no multicast route to group %s on the network interface named (%s)",
+                          text, strerror(errno));
     }
     return helio_fail(HELIO_ERR_ADDRESS,
                       "no multicast route to group %s (%s); name the network interface by its "
@@ -86,8 +127,13 @@ static int give_up(int socket, int error) {
 
 /* ---- steps ---- */
 
-static int open_socket(void) {
-    const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+static uint8_t family_of(const helio_channel_config *config) {
+    return config->destinations[0].family;
+}
+
+static int open_datagrams(uint8_t family) {
+    const int fd =
+        socket(family == 6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     return fd < 0 ? fail_system("open a UDP socket") : fd;
 }
 
@@ -95,34 +141,60 @@ static int set_option(int socket, int level, int name, int value) {
     return setsockopt(socket, level, name, &value, sizeof value);
 }
 
-static int bind_to(int socket, const helio_address *address) {
-    const struct sockaddr_in at = helio_udp_sockaddr(address);
-    return bind(socket, (const struct sockaddr *)&at, sizeof at);
+static int open_socket(const helio_channel_config *config) {
+    const uint8_t family = family_of(config);
+    const int fd = config->raw ? helio_udp_raw_open(family) : open_datagrams(family);
+    if (fd >= 0 && family == 6) {
+        set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+    }
+    return fd;
+}
+
+static int bind_to(int socket, const helio_channel_config *config, const helio_address *address) {
+    const helio_udp_name at = helio_udp_destination(config, address);
+    return bind(socket, &at.any, helio_udp_name_bytes(&at));
 }
 
 static helio_address name_of(int socket) {
-    struct sockaddr_in at = {0};
+    helio_udp_name at = {.v6 = {0}};
     socklen_t length = sizeof at;
-    getsockname(socket, (struct sockaddr *)&at, &length);
+    getsockname(socket, &at.any, &length);
     return helio_udp_address(&at);
 }
 
 /* The address the kernel would send from: that of a socket connected to the destination.  Nothing
  * is sent. */
 static int source_towards(const helio_channel_config *config, helio_address *out) {
-    const int probe = open_socket();
+    const int probe = open_datagrams(family_of(config));
     if (probe < 0) {
         return probe;
     }
-    const helio_address *destination = &config->destinations[0];
-    const struct sockaddr_in to = helio_udp_sockaddr(destination);
-    if (connect(probe, (const struct sockaddr *)&to, sizeof to) < 0) {
-        return give_up(probe, fail_route(destination));
+    const helio_udp_name to = helio_udp_name_of(&config->destinations[0], config->interface_index);
+    if (config->interface_index) {
+        set_option(probe, IPPROTO_IPV6, IPV6_MULTICAST_IF, (int)config->interface_index);
+    }
+    if (connect(probe, &to.any, helio_udp_name_bytes(&to)) < 0) {
+        return give_up(probe, fail_route(config));
     }
     *out = name_of(probe);
     out->port = 0;
     close(probe);
     return 0;
+}
+
+int helio_udp_choose_interface(helio_channel_config *config) {
+    const bool is_given = !helio_address_is_unspecified(&config->interface);
+    if (!config->multicast || (is_given && family_of(config) == 4)) {
+        return 0;
+    }
+    helio_address source;
+    const int error = source_towards(config, &source);
+    if (error || is_given) {
+        return error;
+    }
+    char text[HELIO_ADDRESS_TEXT];
+    return helio_udp_find_interface(helio_address_format_ip(&source, text), source.family,
+                                    &config->interface, &config->interface_index);
 }
 
 size_t helio_udp_set_receive_buffer(int socket, size_t bytes) {
@@ -138,17 +210,29 @@ size_t helio_udp_set_receive_buffer(int socket, size_t bytes) {
     return (size_t)got / 2;
 }
 
-/* ---- the three sockets ---- */
+uint32_t helio_udp_drops(int socket) {
+    uint32_t info[SK_MEMINFO_VARS] = {0};
+    socklen_t length = sizeof info;
+    getsockopt(socket, SOL_SOCKET, SO_MEMINFO, info, &length);
+    return info[SK_MEMINFO_DROPS];
+}
+
+/* ---- the sockets ---- */
 
 static int prepare_multicast_send(int socket, const helio_channel_config *config,
                                   const helio_address *from) {
-    const struct sockaddr_in interface = helio_udp_sockaddr(from);
-    if (setsockopt(socket, IPPROTO_IP, IP_MULTICAST_IF, &interface.sin_addr,
-                   sizeof interface.sin_addr) < 0) {
+    const helio_udp_name interface = helio_udp_name_of(from, 0);
+    const bool six = from->family == 6;
+    const int error =
+        six ? set_option(socket, IPPROTO_IPV6, IPV6_MULTICAST_IF, (int)config->interface_index)
+            : setsockopt(socket, IPPROTO_IP, IP_MULTICAST_IF, &interface.v4.sin_addr,
+                         sizeof interface.v4.sin_addr);
+    if (error < 0) {
         return fail_membership(config);
     }
-    if (set_option(socket, IPPROTO_IP, IP_MULTICAST_TTL, config->ttl) < 0 ||
-        set_option(socket, IPPROTO_IP, IP_MULTICAST_LOOP, 1) < 0) {
+    const int level = six ? IPPROTO_IPV6 : IPPROTO_IP;
+    if (set_option(socket, level, six ? IPV6_MULTICAST_HOPS : IP_MULTICAST_TTL, config->ttl) < 0 ||
+        set_option(socket, level, six ? IPV6_MULTICAST_LOOP : IP_MULTICAST_LOOP, 1) < 0) {
         return fail_system("prepare a socket for multicast");
     }
     return 0;
@@ -156,48 +240,86 @@ static int prepare_multicast_send(int socket, const helio_channel_config *config
 
 int helio_udp_open_transmit(const helio_channel_config *config, helio_address *local) {
     helio_address from = config->interface;
-    int error = 0;
-    if (helio_address_is_unspecified(&from)) {
-        error = source_towards(config, &from);
+    if (helio_address_is_unspecified(&from)) { /* unicast */
+        const int error = source_towards(config, &from);
         if (error) {
             return error;
         }
     }
-    const int socket = open_socket();
+    const int socket = open_socket(config);
     if (socket < 0) {
         return socket;
     }
     from.port = 0;
     /* A unicast stream may have destinations behind several interfaces: the kernel chooses for
      * each. */
-    const helio_address any = {.family = 4};
+    const helio_address any = {.family = family_of(config)};
     const bool bound = config->multicast || !helio_address_is_unspecified(&config->interface);
-    if (bind_to(socket, bound ? &from : &any) < 0) {
+    if (bind_to(socket, config, bound ? &from : &any) < 0) {
         return give_up(socket, fail_bind(&from));
     }
     if (config->multicast) {
-        error = prepare_multicast_send(socket, config, &from);
+        const int error = prepare_multicast_send(socket, config, &from);
         if (error) {
             return give_up(socket, error);
         }
     }
     set_option(socket, SOL_SOCKET, SO_SNDBUF, (int)config->socket_buffer);
-    set_option(socket, SOL_SOCKET, SO_RXQ_OVFL, 1);
     *local = from;
-    local->port = name_of(socket).port;
+    local->port = config->raw ? helio_udp_raw_port(config->seed) : name_of(socket).port;
+    if (config->raw) {
+        helio_udp_raw_filter(socket, config, local->port);
+    }
     return socket;
 }
 
+int helio_udp_open_upstream(const helio_channel_config *config, const helio_address *local) {
+    helio_address at = *local;
+    at.port = config->destinations[0].port;
+    const int socket = open_socket(config);
+    if (socket < 0) {
+        return socket;
+    }
+    /* Receivers of the group on this machine have the port as well, on other addresses or any. */
+    set_option(socket, SOL_SOCKET, SO_REUSEADDR, 1);
+    if (bind_to(socket, config, &at) < 0) {
+        char text[HELIO_ADDRESS_TEXT];
+        const int error =
+            errno == EADDRINUSE
+                ? helio_fail(HELIO_ERR_ADDRESS,
+                             "upstream: %s is taken by another program; what receivers of other "
+                             "PGM programs ask for cannot be heard there",
+                             helio_address_format(&at, text))
+                : fail_bind(&at);
+        return give_up(socket, error);
+    }
+    helio_udp_set_receive_buffer(socket, config->socket_buffer);
+    return socket;
+}
+
+static int join4(int socket, const helio_channel_config *config) {
+    const helio_udp_name group = helio_udp_name_of(&config->destinations[0], 0);
+    const helio_udp_name interface = helio_udp_name_of(&config->interface, 0);
+    const struct ip_mreqn membership = {.imr_multiaddr = group.v4.sin_addr,
+                                        .imr_address = interface.v4.sin_addr};
+    return setsockopt(socket, IPPROTO_IP, IP_ADD_MEMBERSHIP, &membership, sizeof membership);
+}
+
+static int join6(int socket, const helio_channel_config *config) {
+    const helio_udp_name group = helio_udp_name_of(&config->destinations[0], 0);
+    const struct ipv6_mreq membership = {.ipv6mr_multiaddr = group.v6.sin6_addr,
+                                         .ipv6mr_interface = config->interface_index};
+    return setsockopt(socket, IPPROTO_IPV6, IPV6_JOIN_GROUP, &membership, sizeof membership);
+}
+
 static int join(int socket, const helio_channel_config *config) {
-    const struct sockaddr_in group = helio_udp_sockaddr(&config->destinations[0]);
-    const struct sockaddr_in interface = helio_udp_sockaddr(&config->interface);
-    const struct ip_mreqn membership = {.imr_multiaddr = group.sin_addr,
-                                        .imr_address = interface.sin_addr};
-    if (setsockopt(socket, IPPROTO_IP, IP_ADD_MEMBERSHIP, &membership, sizeof membership) < 0) {
+    const bool six = family_of(config) == 6;
+    if ((six ? join6 : join4)(socket, config) < 0) {
         return fail_membership(config);
     }
     /* Only what this socket joined, not what others on the machine did. */
-    set_option(socket, IPPROTO_IP, IP_MULTICAST_ALL, 0);
+    set_option(socket, six ? IPPROTO_IPV6 : IPPROTO_IP, six ? IPV6_MULTICAST_ALL : IP_MULTICAST_ALL,
+               0);
     return 0;
 }
 
@@ -205,7 +327,7 @@ static int join(int socket, const helio_channel_config *config) {
 static int bind_first(int socket, const helio_channel_config *config, helio_address *bound) {
     int in_use = -1;
     for (size_t i = 0; i < config->destinations_count; i++) {
-        if (bind_to(socket, &config->destinations[i]) == 0) {
+        if (bind_to(socket, config, &config->destinations[i]) == 0) {
             *bound = config->destinations[i];
             return 0;
         }
@@ -221,7 +343,7 @@ static int bind_first(int socket, const helio_channel_config *config, helio_addr
 }
 
 int helio_udp_open_data(const helio_channel_config *config, helio_address *bound) {
-    const int socket = open_socket();
+    const int socket = open_socket(config);
     if (socket < 0) {
         return socket;
     }
@@ -237,7 +359,9 @@ int helio_udp_open_data(const helio_channel_config *config, helio_address *bound
     if (error) {
         return give_up(socket, error);
     }
-    set_option(socket, SOL_SOCKET, SO_RXQ_OVFL, 1);
+    if (config->raw) {
+        helio_udp_raw_filter(socket, config, bound->port);
+    }
     if (config->kernel_stamps) {
         set_option(socket, SOL_SOCKET, SO_TIMESTAMPNS, 1);
     }
@@ -247,33 +371,20 @@ int helio_udp_open_data(const helio_channel_config *config, helio_address *bound
 int helio_udp_open_feedback(const helio_channel_config *config, const helio_address *bound,
                             helio_address *local) {
     helio_address from = config->multicast ? config->interface : *bound;
-    if (helio_address_is_unspecified(&from) && config->multicast) {
-        const int error = source_towards(config, &from);
-        if (error) {
-            return error;
-        }
-    }
-    from.family = 4;
+    from.family = family_of(config);
     from.port = 0;
-    const int socket = open_socket();
+    const int socket = open_socket(config);
     if (socket < 0) {
         return socket;
     }
-    if (bind_to(socket, &from) < 0) {
+    if (bind_to(socket, config, &from) < 0) {
         return give_up(socket, fail_bind(&from));
     }
-    *local = name_of(socket);
-    return socket;
-}
-
-int helio_udp_resolve(const char *host, helio_address *out) {
-    const struct addrinfo hints = {.ai_family = AF_INET, .ai_socktype = SOCK_DGRAM};
-    struct addrinfo *found = NULL;
-    const int error = getaddrinfo(host, NULL, &hints, &found);
-    if (error) {
-        return helio_fail(HELIO_ERR_ADDRESS, "host %s is not known: %s", host, gai_strerror(error));
+    if (config->raw) {
+        helio_udp_raw_send_only(socket);
+        *local = from;
+    } else {
+        *local = name_of(socket);
     }
-    *out = helio_udp_address((const struct sockaddr_in *)(const void *)found->ai_addr);
-    freeaddrinfo(found);
-    return 0;
+    return socket;
 }

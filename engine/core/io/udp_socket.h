@@ -1,18 +1,43 @@
-/* Sockets of the UDP driver: opened and prepared here, used in udp.c.  Every refusal becomes a
- * sentence that says what to do. */
+/* Sockets of the UDP driver: opened and prepared here, used in udp_in.c and udp_out.c.  Both
+ * families, and raw IP in the place of UDP (udp_raw.h).  Every refusal becomes a sentence that says
+ * what to do. */
 #ifndef HELIO_IO_UDP_SOCKET_H
 #define HELIO_IO_UDP_SOCKET_H
 
 #include <netinet/in.h>
+#include <stdint.h>
+#include <sys/socket.h>
 
 #include "io/driver.h"
 
-struct sockaddr_in helio_udp_sockaddr(const helio_address *address);
-helio_address helio_udp_address(const struct sockaddr_in *address);
+/* An address as the kernel takes it. */
+typedef union helio_udp_name {
+    struct sockaddr any;
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+} helio_udp_name;
+
+/* `interface`: its index, for IPv6 addresses that mean something on one link only. */
+helio_udp_name helio_udp_name_of(const helio_address *address, uint32_t interface);
+socklen_t helio_udp_name_bytes(const helio_udp_name *name);
+helio_address helio_udp_address(const helio_udp_name *name);
+
+/* Where the channel's packets for `address` go. */
+helio_udp_name helio_udp_destination(const helio_channel_config *config,
+                                     const helio_address *address);
+
+/* Multicast: fills in the interface the system would choose when none is named, and makes sure there
+ * is a way to the group where naming one is not enough (IPv6).  0 or HELIO_ERR_ADDRESS. */
+int helio_udp_choose_interface(helio_channel_config *config);
 
 /* Opens the socket of a transmit stream, bound to the interface and a port of the kernel's choice;
  * *local is what others see of it.  Returns the descriptor or a negative HELIO_ERR_*. */
 int helio_udp_open_transmit(const helio_channel_config *config, helio_address *local);
+
+/* Opens the socket where receivers of other PGM programs are heard: they send to the encapsulation
+ * port of the source's address `local`, never to the port of its stream.  Returns the descriptor or
+ * a negative HELIO_ERR_*. */
+int helio_udp_open_upstream(const helio_channel_config *config, const helio_address *local);
 
 /* Opens the socket data comes to: bound to the group, or to the first of the destinations that can
  * be bound, which goes to *bound.  Returns the descriptor or a negative HELIO_ERR_*. */
@@ -26,7 +51,15 @@ int helio_udp_open_feedback(const helio_channel_config *config, const helio_addr
 /* Asks for a receive buffer and returns the bytes got. */
 size_t helio_udp_set_receive_buffer(int socket, size_t bytes);
 
-/* IPv4 address of a host given by name or number; port 0.  Returns 0 or HELIO_ERR_ADDRESS. */
-int helio_udp_resolve(const char *host, helio_address *out);
+/* Datagrams the kernel has dropped because the socket's buffer was full, a counter that wraps. */
+uint32_t helio_udp_drops(int socket);
+
+/* Address of a host given by name or number, of `family` (4, 6; 0: either, IPv4 first); port 0.
+ * Returns 0 or HELIO_ERR_ADDRESS. */
+int helio_udp_resolve(const char *host, uint8_t family, helio_address *out);
+
+/* A network interface of this machine by address or by name, as an address of `family` and an
+ * index; "": whatever the system chooses.  Returns 0, HELIO_ERR_OPTION or HELIO_ERR_ADDRESS. */
+int helio_udp_find_interface(const char *text, uint8_t family, helio_address *out, uint32_t *index);
 
 #endif

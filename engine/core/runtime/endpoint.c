@@ -51,21 +51,43 @@ static uint16_t read_port(const char *text, size_t length) {
     return port <= UINT16_MAX ? (uint16_t)port : 0;
 }
 
-static int read_host(const char *text, const char *host, bool multicast, helio_address *out) {
-    if (helio_address_parse(host, out) == 0) {
-        return 0;
+/* A host or group by number, IPv6 in brackets, or a host by name, which is looked up in the family
+ * of the hosts before it. */
+static int read_host(const char *text, const char *host, helio_endpoint *out, helio_address *to) {
+    if (helio_address_parse(host, to) < 0) {
+        const uint8_t family = out->addresses_count ? out->addresses[0].family : 0;
+        if (out->multicast || host[0] == '[') {
+            return fail(text, out->multicast ? "the group is not an IPv4 or [IPv6] address"
+                                             : "the address in brackets is not an IPv6 address");
+        }
+        return helio_udp_resolve(host, family, to);
     }
-    return multicast ? fail(text, "the group is not an IPv4 address")
-                     : helio_udp_resolve(host, out);
+    return 0;
+}
+
+/* Whether the address may be one of the endpoint's. */
+static int check_address(const char *text, const helio_address *address,
+                         const helio_endpoint *endpoint) {
+    if (endpoint->multicast && !helio_address_is_multicast(address)) {
+        return fail(text, "rmm:// wants a multicast group (224.0.0.0 to 239.255.255.255, or "
+                          "[ff00::] and above); for a host use rmm+unicast://");
+    }
+    if (!endpoint->multicast && helio_address_is_multicast(address)) {
+        return fail(text, "this wants hosts; for a multicast group use rmm://");
+    }
+    if (endpoint->addresses_count && endpoint->addresses[0].family != address->family) {
+        return fail(text, "IPv4 and IPv6 hosts cannot be mixed");
+    }
+    return 0;
 }
 
 /* One HOST:PORT. */
 static int read_address(const char *text, const char *part, size_t length, helio_endpoint *out) {
-    if (part[0] == '[') {
-        return fail(text, "IPv6 is not yet in this version");
-    }
-    const char *colon = memchr(part, ':', length);
-    if (!colon || colon == part) {
+    const char *bracket = part[0] == '[' ? memchr(part, ']', length) : NULL;
+    const size_t skipped = bracket ? (size_t)(bracket - part) : 0;
+    const char *colon = memchr(part + skipped, ':', length - skipped);
+    if (!colon || colon == part || (bracket && colon != bracket + 1) ||
+        (part[0] == '[' && !bracket)) {
         return fail(text, usage);
     }
     const size_t host_length = (size_t)(colon - part);
@@ -83,16 +105,12 @@ static int read_address(const char *text, const char *part, size_t length, helio
     memcpy(host, part, host_length);
     host[host_length] = 0;
     helio_address *address = &out->addresses[out->addresses_count];
-    const int error = read_host(text, host, out->multicast, address);
+    int error = read_host(text, host, out, address);
+    if (!error) {
+        error = check_address(text, address, out);
+    }
     if (error) {
         return error;
-    }
-    if (out->multicast && !helio_address_is_multicast(address)) {
-        return fail(text, "rmm:// wants a multicast group (224.0.0.0 to 239.255.255.255); for a "
-                          "host use rmm+unicast://");
-    }
-    if (!out->multicast && helio_address_is_multicast(address)) {
-        return fail(text, "this wants hosts; for a multicast group use rmm://");
     }
     address->port = port;
     out->addresses_count++;

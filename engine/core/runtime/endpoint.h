@@ -4,7 +4,9 @@
  *   rmm+unicast://HOST:PORT[,HOST:PORT...]?...         UDP unicast
  *   rum://HOST:PORT[,HOST:PORT...]?...                 TCP; the receiver listens, transmitters connect
  *   shm://NAME?...                                     shared memory of one host
- *   inproc://NAME?...                                  memory of one process */
+ *   inproc://NAME?...                                  memory of one process
+ *
+ * IPv6 addresses stand in brackets: rmm://[ff15::1]:7500.  All of one endpoint are of one family. */
 #ifndef HELIO_RUNTIME_ENDPOINT_H
 #define HELIO_RUNTIME_ENDPOINT_H
 

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <unistd.h>
@@ -90,6 +91,12 @@ static void describe(const helio_instance *instance, char *labels, size_t size) 
     snprintf(number, sizeof number, "%lld",
              (long long)helio_options_integer(&instance->options, HELIO_OPTION_ID_CPU));
     helio_stats_label(labels, size, "cpu", number);
+    snprintf(number, sizeof number, "%lld",
+             (long long)helio_options_integer(&instance->options, HELIO_OPTION_ID_PRIORITY));
+    helio_stats_label(labels, size, "priority", number);
+    helio_stats_label(
+        labels, size, "lock_memory",
+        helio_options_integer(&instance->options, HELIO_OPTION_ID_LOCK_MEMORY) ? "true" : "false");
 }
 
 static int open_stats(helio_instance *instance) {
@@ -141,20 +148,34 @@ static int fail_cpu(int64_t cpu) {
                       (long long)cpu, sysconf(_SC_NPROCESSORS_ONLN));
 }
 
+static void set_cpu(pthread_attr_t *attributes, int64_t cpu) {
+    cpu_set_t cores;
+    CPU_ZERO(&cores);
+    if (cpu >= 0) {
+        CPU_SET((int)cpu, &cores);
+        pthread_attr_setaffinity_np(attributes, sizeof cores, &cores);
+    }
+}
+
+static void set_priority(pthread_attr_t *attributes, int64_t priority) {
+    const struct sched_param parameters = {.sched_priority = (int)priority};
+    if (priority > 0) {
+        pthread_attr_setinheritsched(attributes, PTHREAD_EXPLICIT_SCHED);
+        pthread_attr_setschedpolicy(attributes, SCHED_FIFO);
+        pthread_attr_setschedparam(attributes, &parameters);
+    }
+}
+
 static int start_thread(helio_instance *instance) {
+    const int64_t cpu = helio_options_integer(&instance->options, HELIO_OPTION_ID_CPU);
+    const int64_t priority = helio_options_integer(&instance->options, HELIO_OPTION_ID_PRIORITY);
+    if (cpu >= CPU_SETSIZE) {
+        return fail_cpu(cpu);
+    }
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
-    const int64_t cpu = helio_options_integer(&instance->options, HELIO_OPTION_ID_CPU);
-    if (cpu >= 0) {
-        cpu_set_t cores;
-        CPU_ZERO(&cores);
-        if (cpu >= CPU_SETSIZE) {
-            pthread_attr_destroy(&attributes);
-            return fail_cpu(cpu);
-        }
-        CPU_SET((int)cpu, &cores);
-        pthread_attr_setaffinity_np(&attributes, sizeof cores, &cores);
-    }
+    set_cpu(&attributes, cpu);
+    set_priority(&attributes, priority);
     sigset_t all, before; /* signals are for the program's own threads */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -164,9 +185,29 @@ static int start_thread(helio_instance *instance) {
     if (error == EINVAL && cpu >= 0) {
         return fail_cpu(cpu);
     }
+    if (error == EPERM && priority > 0) {
+        return helio_fail(HELIO_ERR_PERMISSION,
+                          "priority=%lld needs the capability CAP_SYS_NICE or a limit "
+                          "(RLIMIT_RTPRIO) of at least that; this process has neither",
+                          (long long)priority);
+    }
     return error ? helio_fail(HELIO_ERR_SYSTEM, "cannot start the engine's thread: %s",
                               strerror(error))
                  : 0;
+}
+
+/* ---- memory ---- */
+
+/* Of the whole process; sparse memory stays so until it is touched. */
+static int lock_memory(void) {
+    if (mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT) == 0) {
+        return 0;
+    }
+    return errno == EPERM || errno == ENOMEM
+               ? helio_fail(HELIO_ERR_PERMISSION,
+                            "lock_memory needs the capability CAP_IPC_LOCK or a limit "
+                            "(RLIMIT_MEMLOCK) above what the process uses")
+               : helio_fail(HELIO_ERR_SYSTEM, "cannot lock the memory: %s", strerror(errno));
 }
 
 /* ---- life ---- */
@@ -203,6 +244,17 @@ static int open_instance(helio_instance *instance, const char *options) {
         return error;
     }
     instance->mode = (int)helio_options_integer(&instance->options, HELIO_OPTION_ID_MODE);
+    if (instance->mode == HELIO_MODE_POLL &&
+        helio_options_integer(&instance->options, HELIO_OPTION_ID_PRIORITY) > 0) {
+        return helio_fail(HELIO_ERR_OPTION, "option priority is of the engine's thread, and an "
+                                            "instance of mode=poll has none");
+    }
+    if (helio_options_integer(&instance->options, HELIO_OPTION_ID_LOCK_MEMORY)) {
+        error = lock_memory();
+        if (error) {
+            return error;
+        }
+    }
     error = open_stats(instance);
     if (error) {
         return error;

@@ -3,22 +3,20 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "io/udp_socket.h"
 
-enum { IP_AND_UDP_BYTES = 28 };
+enum { IP4_BYTES = 20, IP6_BYTES = 40, UDP_BYTES = 8, ROUTER_ALERT_BYTES = 4 };
 
-uint32_t helio_lane_packet_bytes(const helio_options *options) {
-    return (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_MTU) - IP_AND_UDP_BYTES;
+static bool is_raw(const helio_options *options) {
+    return helio_options_integer(options, HELIO_OPTION_ID_ENCAPSULATION) == HELIO_ENCAPSULATION_IP;
 }
 
-static int read_interface(const helio_options *options, helio_address *out) {
-    const char *text = helio_options_string(options, HELIO_OPTION_ID_INTERFACE);
-    *out = (helio_address){.family = 4};
-    if (text[0] && (helio_address_parse(text, out) < 0 || out->family != 4 || out->port)) {
-        return helio_fail(HELIO_ERR_OPTION,
-                          "option interface is an IPv4 address of this machine, not \"%.64s\"",
-                          text);
-    }
-    return 0;
+uint32_t helio_lane_packet_bytes(const helio_lane *lane) {
+    const helio_options *options = &lane->options;
+    const uint32_t ip = lane->endpoint.addresses[0].family == 6 ? IP6_BYTES : IP4_BYTES;
+    /* A repair is as long as its packet and may have to carry Router Alert. */
+    const uint32_t above = is_raw(options) ? ROUTER_ALERT_BYTES : UDP_BYTES;
+    return (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_MTU) - ip - above;
 }
 
 /* What the channel tells becomes an event. */
@@ -43,12 +41,17 @@ static int open_channel(helio_lane *lane, helio_channel_role role) {
     const helio_options *options = &lane->options;
     const bool receive = role == HELIO_CHANNEL_RECEIVE;
     helio_channel_config config = {
+        .raw = is_raw(options),
+        .router_alert = helio_options_integer(options, HELIO_OPTION_ID_ROUTER_ALERT),
+        .gso = helio_options_integer(options, HELIO_OPTION_ID_GSO) == HELIO_GSO_AUTO,
+        .gro = helio_options_integer(options, HELIO_OPTION_ID_GRO) == HELIO_GRO_AUTO,
         .role = role,
         .multicast = endpoint->multicast,
         .destinations_count = endpoint->addresses_count,
         .ttl = (int)helio_options_integer(options, HELIO_OPTION_ID_TTL),
-        .packet_bytes = helio_lane_packet_bytes(options),
+        .packet_bytes = helio_lane_packet_bytes(lane),
         .socket_buffer = (size_t)helio_options_integer(options, HELIO_OPTION_ID_SOCKET_BUFFER),
+        .upstream = helio_options_integer(options, HELIO_OPTION_ID_UPSTREAM),
         .kernel_stamps = receive && helio_stats_level(lane->instance->stats) >= 3,
         .inject_loss = receive ? helio_options_float(options, HELIO_OPTION_ID_INJECT_LOSS) : 0,
         .seed = helio_random_next(&lane->instance->random),
@@ -58,7 +61,9 @@ static int open_channel(helio_lane *lane, helio_channel_role role) {
     };
     memcpy(config.name, endpoint->name, sizeof config.name);
     memcpy(config.destinations, endpoint->addresses, sizeof endpoint->addresses);
-    const int error = read_interface(options, &config.interface);
+    const int error = helio_udp_find_interface(
+        helio_options_string(options, HELIO_OPTION_ID_INTERFACE), config.destinations[0].family,
+        &config.interface, &config.interface_index);
     return error ? error : helio_endpoint_driver(endpoint)->open(&config, &lane->channel);
 }
 

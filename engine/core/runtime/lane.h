@@ -35,7 +35,7 @@ void helio_lane_tend(helio_lane *lane, helio_clock clock);
 bool helio_lane_before_sleep(helio_lane *lane);
 void helio_lane_after_sleep(helio_lane *lane);
 
-/* Largest PGM packet of the option mtu. */
-uint32_t helio_lane_packet_bytes(const helio_options *options);
+/* Largest PGM packet that fits the option mtu with the headers of its family and encapsulation. */
+uint32_t helio_lane_packet_bytes(const helio_lane *lane);
 
 #endif

@@ -31,7 +31,7 @@ static int open_endpoint(helio_rx_lane *lane) {
         .endpoint = lane->base.endpoint.label,
         .group = channel->bound,
         .feedback_address = channel->local,
-        .max_packet_bytes = helio_lane_packet_bytes(options),
+        .max_packet_bytes = helio_lane_packet_bytes(&lane->base),
         .window_packets = (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_RECEIVE_WINDOW),
         .max_message_bytes =
             (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_MAX_MESSAGE_BYTES),
@@ -124,6 +124,9 @@ static size_t receive_batch(helio_rx_lane *lane) {
         if (i > 0) { /* listeners take their time */
             clock = helio_clock_read(&instance->clock);
         }
+        if (datagrams[i].kernel_ns) {
+            helio_rx_endpoint_stamp(lane->endpoint, datagrams[i].kernel_ns);
+        }
         helio_rx_endpoint_on_packet(lane->endpoint, datagrams[i].data, datagrams[i].length,
                                     &datagrams[i].source, receive_ns, clock);
     }
@@ -133,9 +136,10 @@ static size_t receive_batch(helio_rx_lane *lane) {
 /* Reads until the socket is empty, or for so long that others must get their turn. */
 static int receive(helio_rx_lane *lane) {
     size_t total = 0;
-    size_t count = HELIO_CHANNEL_BATCH;
-    for (int i = 0; i < BATCHES_PER_CYCLE && count == HELIO_CHANNEL_BATCH && !lane->is_lent; i++) {
-        count = receive_batch(lane);
+    bool has_more = true;
+    for (int i = 0; i < BATCHES_PER_CYCLE && has_more && !lane->is_lent; i++) {
+        const size_t count = receive_batch(lane);
+        has_more = count == HELIO_CHANNEL_BATCH || lane->base.channel->has_more;
         total += count;
     }
     return (int)total;

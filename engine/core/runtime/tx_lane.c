@@ -104,7 +104,7 @@ static int open_stream(helio_tx_lane *lane, helio_clock clock) {
         .destination_port = lane->base.endpoint.addresses[0].port,
         .address = channel->local,
         .group = lane->base.endpoint.addresses[0],
-        .max_packet_bytes = helio_lane_packet_bytes(options),
+        .max_packet_bytes = helio_lane_packet_bytes(&lane->base),
         .window_packets = (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_SEND_WINDOW),
         .max_message_bytes =
             (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_MAX_MESSAGE_BYTES),
@@ -263,7 +263,7 @@ static int drain(helio_tx_lane *lane, helio_transmitter *transmitter, size_t bud
 /* Takes messages off the queues.  What one cycle sends beyond its share (a message is never cut
  * short) is made good by the next ones, so that what the network brings meanwhile is read. */
 static int drain_all(helio_tx_lane *lane, helio_clock clock) {
-    const size_t budget = PACKETS_PER_CYCLE * (size_t)helio_lane_packet_bytes(&lane->base.options);
+    const size_t budget = PACKETS_PER_CYCLE * (size_t)helio_lane_packet_bytes(&lane->base);
     int drained = 0;
     lane->debt_bytes -= budget < lane->debt_bytes ? budget : lane->debt_bytes;
     if (lane->debt_bytes < budget) {

@@ -34,6 +34,7 @@ struct helio_rx_endpoint {
     helio_rx_stream *last; /* the stream of the packet before; most packets come in runs */
     uint32_t count;
     int64_t deadline_ns; /* no stream has anything to do before, unless it is blocked */
+    int64_t kernel_ns;   /* of the packet that comes next; 0: not known */
     ended_stream ended[ENDED_KEPT];
     uint32_t ended_next;
 };
@@ -236,6 +237,19 @@ static bool is_downstream(const helio_pgm_packet *packet) {
     }
 }
 
+void helio_rx_endpoint_stamp(helio_rx_endpoint *endpoint, int64_t kernel_ns) {
+    endpoint->kernel_ns = kernel_ns;
+}
+
+/* The clock may have been set in between: a wait below zero says nothing. */
+static void record_wait(helio_rx_endpoint *endpoint, const helio_rx_stream *stream,
+                        int64_t receive_ns) {
+    const int64_t waited_ns = receive_ns - endpoint->kernel_ns;
+    if (endpoint->kernel_ns && waited_ns >= 0)
+        helio_record(stream->object.histogram[HELIO_RX_STREAM_SOCKET_LATENCY], waited_ns, 1);
+    endpoint->kernel_ns = 0;
+}
+
 void helio_rx_endpoint_on_packet(helio_rx_endpoint *endpoint, const void *datagram, size_t length,
                                  const helio_address *from, int64_t receive_ns, helio_clock clock) {
     helio_instance_stats *instance = endpoint->shared.instance;
@@ -270,6 +284,7 @@ void helio_rx_endpoint_on_packet(helio_rx_endpoint *endpoint, const void *datagr
         helio_count(&instance->foreign_packets, 1); /* repair data of a kind not used here */
         return;
     }
+    record_wait(endpoint, stream, receive_ns);
     helio_rx_stream_on_packet(stream, &packet, length, from, receive_ns, clock);
     if (stream->nak.outstanding > 0)
         set_deadline(endpoint, stream);

@@ -69,6 +69,8 @@ int helio_rx_endpoint_subscribe(helio_rx_endpoint *endpoint, const char *topic,
 void helio_rx_endpoint_unsubscribe(helio_rx_endpoint *endpoint, helio_subscription *subscription,
                                    helio_clock clock);
 
+/* When the kernel took in the datagram that comes next, wall clock; for statistics. */
+void helio_rx_endpoint_stamp(helio_rx_endpoint *endpoint, int64_t kernel_ns);
 /* A datagram came.  `receive_ns` is the wall clock time it was read.  The memory is the caller's
  * again on return. */
 void helio_rx_endpoint_on_packet(helio_rx_endpoint *endpoint, const void *packet, size_t length,

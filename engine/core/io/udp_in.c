@@ -1,0 +1,188 @@
+#include "io/udp_in.h"
+
+#include <errno.h>
+#include <linux/udp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "io/udp_raw.h"
+
+enum {
+    GROWTH = 8,           /* of what is asked for, as long as calls come back full */
+    JOINED_SLOTS = 8,     /* asked for at most when each may hold dozens of packets */
+    JOINED_BYTES = 65536, /* of one message of joined datagrams */
+    STAGGER = 1536,       /* so that slots do not all begin in the same set of the cache */
+    IP4_HEADER_MAX = 60,
+};
+
+/* ---- life ---- */
+
+static bool start_gro(const helio_channel_config *config, int socket) {
+    const int on = 1;
+    if (!config->gro || config->raw || config->role != HELIO_CHANNEL_RECEIVE) {
+        return false;
+    }
+    if (setsockopt(socket, IPPROTO_UDP, UDP_GRO, &on, sizeof on) == 0) {
+        return true;
+    }
+    char why[128];
+    snprintf(why, sizeof why, "packets are read one by one, without UDP receive offload: %s",
+             strerror(errno));
+    if (config->tell) {
+        config->tell(config->context, HELIO_CHANNEL_FELL_BACK, NULL, why);
+    }
+    return false;
+}
+
+int helio_udp_in_init(helio_udp_in *in, int data) {
+    const helio_channel_config *config = in->config;
+    helio_random_init(&in->random, config->seed);
+    in->has_gro = start_gro(config, data);
+    in->has_control = in->has_gro || config->kernel_stamps;
+    /* One byte more than is allowed, so that one too long is seen to be.  Memory never written
+     * costs nothing. */
+    in->slot_bytes =
+        in->has_gro ? JOINED_BYTES : config->packet_bytes + 1 + (config->raw ? IP4_HEADER_MAX : 0);
+    const size_t stride = in->slot_bytes + (in->has_gro ? STAGGER : 0);
+    in->memory = malloc(HELIO_UDP_SLOTS * stride);
+    if (!in->memory) {
+        return helio_fail(HELIO_ERR_NOMEM, "no memory for the packets of a socket");
+    }
+    for (size_t i = 0; i < HELIO_UDP_SLOTS; i++) {
+        in->parts[i] = (struct iovec){in->memory + i * stride, in->slot_bytes};
+        in->messages[i].msg_hdr =
+            (struct msghdr){.msg_name = &in->from[i], .msg_iov = &in->parts[i], .msg_iovlen = 1};
+    }
+    return 0;
+}
+
+void helio_udp_in_fini(helio_udp_in *in) {
+    free(in->memory);
+}
+
+/* ---- the system call ---- */
+
+static void prepare(helio_udp_in *in, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        struct msghdr *header = &in->messages[i].msg_hdr;
+        header->msg_namelen = sizeof in->from[i];
+        if (in->has_control) {
+            header->msg_control = &in->control[i];
+            header->msg_controllen = sizeof in->control[i];
+        }
+    }
+}
+
+static int read_one(helio_udp_in *in, int fd) {
+    struct msghdr *header = &in->messages[0].msg_hdr;
+    const ssize_t length = in->has_control
+                               ? recvmsg(fd, header, MSG_DONTWAIT)
+                               : recvfrom(fd, in->parts[0].iov_base, in->slot_bytes, MSG_DONTWAIT,
+                                          &in->from[0].any, &header->msg_namelen);
+    if (length < 0) {
+        return -1;
+    }
+    in->messages[0].msg_len = (unsigned)length;
+    return 1;
+}
+
+bool helio_udp_in_read(helio_udp_in *in, helio_udp_source *source) {
+    const size_t ask = source->ask ? source->ask : 1;
+    prepare(in, ask);
+    const int got = ask == 1
+                        ? read_one(in, source->fd)
+                        : recvmmsg(source->fd, in->messages, (unsigned)ask, MSG_DONTWAIT, NULL);
+    in->port = source->port;
+    in->next = in->offset = 0;
+    in->count = got > 0 ? (size_t)got : 0;
+    if (in->count < ask) {
+        source->ask = in->count > 1 ? ask : 1;
+        return false;
+    }
+    const size_t most = in->sees_joined ? JOINED_SLOTS : HELIO_UDP_SLOTS;
+    source->ask = ask * GROWTH < most ? ask * GROWTH : most;
+    return ask > 1;
+}
+
+/* ---- what was read ---- */
+
+/* Reads what came with a message; returns the length of the datagrams joined in it, 0: it is
+ * one. */
+static size_t read_control(struct msghdr *header, int64_t *kernel_ns) {
+    size_t segment = 0;
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(header); c; c = CMSG_NXTHDR(header, c)) {
+        if (c->cmsg_level == IPPROTO_UDP && c->cmsg_type == UDP_GRO &&
+            c->cmsg_len >= CMSG_LEN(sizeof(int))) {
+            int bytes;
+            memcpy(&bytes, CMSG_DATA(c), sizeof bytes);
+            segment = bytes > 0 ? (size_t)bytes : 0;
+        } else if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SO_TIMESTAMPNS &&
+                   c->cmsg_len >= CMSG_LEN(sizeof(struct timespec))) {
+            struct timespec stamp;
+            memcpy(&stamp, CMSG_DATA(c), sizeof stamp);
+            *kernel_ns = (int64_t)stamp.tv_sec * 1000000000 + stamp.tv_nsec;
+        }
+    }
+    return segment;
+}
+
+/* Whether the packet is to be given out. */
+static bool passes(helio_udp_in *in, helio_datagram *packet) {
+    if (in->config->raw && !helio_udp_raw_strip(in->config, in->port, packet)) {
+        return false;
+    }
+    if (in->config->inject_loss > 0 && helio_random_unit(&in->random) < in->config->inject_loss) {
+        return false;
+    }
+    if (packet->length > in->config->packet_bytes) {
+        packet->length = in->config->packet_bytes + 1;
+    }
+    in->counters->packets_received++;
+    in->counters->bytes_received += packet->length;
+    return true;
+}
+
+/* Gives out the datagrams of one slot, from `offset` on. */
+static size_t take_slot(helio_udp_in *in, helio_datagram *datagrams, size_t limit) {
+    struct mmsghdr *message = &in->messages[in->next];
+    const size_t length = message->msg_len;
+    helio_datagram piece = {.source = helio_udp_address(&in->from[in->next])};
+    size_t segment = 0;
+    size_t kept = 0;
+    if (in->has_control && message->msg_hdr.msg_controllen) {
+        segment = read_control(&message->msg_hdr, &piece.kernel_ns);
+        in->sees_joined = segment > 0;
+    }
+    if (!segment || segment > length) {
+        segment = length;
+    }
+    const uint8_t *data = in->parts[in->next].iov_base;
+    do {
+        piece.data = data + in->offset;
+        piece.length = length - in->offset < segment ? length - in->offset : segment;
+        in->offset += piece.length;
+        datagrams[kept] = piece;
+        kept += passes(in, &datagrams[kept]);
+    } while (in->offset < length && kept < limit);
+    if (in->offset == length) {
+        in->next++;
+        in->offset = 0;
+    }
+    return kept;
+}
+
+size_t helio_udp_in_take(helio_udp_in *in, helio_datagram *datagrams, size_t limit) {
+    size_t kept = 0;
+    while (in->next < in->count && kept < limit) {
+        kept += take_slot(in, datagrams + kept, limit - kept);
+    }
+    return kept;
+}
+
+void helio_udp_in_count_drops(helio_udp_in *in, helio_udp_source *source) {
+    const uint32_t dropped = helio_udp_drops(source->fd);
+    in->counters->socket_drops += dropped - source->dropped; /* the kernel's counter wraps */
+    source->dropped = dropped;
+}
