@@ -24,6 +24,7 @@ enum {
     OPENING_SPMS = 3,
     POLL_REPAIRS = 32,   /* most repairs sent by one poll */
     DATA_PER_REPAIR = 2, /* while both wait: two data packets, one repair */
+    POLL_AGED = 1024,    /* most packets dropped for their age by one poll */
     BREATH = 64,         /* fragments of a message sent in one go */
 };
 
@@ -84,10 +85,6 @@ static void send_spm(helio_tx_stream *stream) {
     send_packet(stream, packet, length, false);
 }
 
-static bool is_stable(const helio_tx_stream *stream, uint64_t sequence) {
-    return helio_txw_lifetime(&stream->txw, sequence) >= HELIO_OUTLET_HOLD;
-}
-
 static bool send_repair(helio_tx_stream *stream, helio_clock clock) {
     uint64_t sequence;
     if (!helio_repairer_next(&stream->repairer, clock, &sequence))
@@ -97,7 +94,7 @@ static bool send_repair(helio_tx_stream *stream, helio_clock clock) {
     helio_pgm_make_repair(packet, (uint32_t)stream->txw.trail, slot->payload_sum);
     helio_count(&stream->instance->retransmits_sent, 1);
     helio_count(&stream->instance->retransmit_bytes, slot->length);
-    send_packet(stream, packet, slot->length, is_stable(stream, sequence));
+    send_packet(stream, packet, slot->length, true);
     return true;
 }
 
@@ -120,18 +117,22 @@ static uint8_t *open_packet(void *context, bool is_fragment) {
            (is_fragment ? HELIO_PGM_FRAGMENT_HEADER : HELIO_PGM_DATA_HEADER);
 }
 
-static void count_data(helio_tx_stream *stream, size_t length) {
+static void show_history(const helio_tx_stream *stream, helio_tx_stream_stats *stats) {
     const helio_txw *txw = &stream->txw;
-    helio_tx_stream_stats *stats = stats_of(stream);
     const uint64_t first = helio_sequence_start(stream->config.first_sequence);
-    helio_stats_begin(stats);
-    helio_count(&stats->packets_sent, 1);
-    helio_count(&stats->bytes_sent, length);
     helio_set(&stats->history_packets, helio_txw_count(txw));
     helio_set(&stats->history_bytes, txw->bytes);
     helio_set(&stats->history_trimmed, txw->trail - first);
     helio_set(&stats->window_trail, txw->trail);
     helio_set(&stats->window_lead, txw->lead);
+}
+
+static void count_data(helio_tx_stream *stream, size_t length) {
+    helio_tx_stream_stats *stats = stats_of(stream);
+    helio_stats_begin(stats);
+    helio_count(&stats->packets_sent, 1);
+    helio_count(&stats->bytes_sent, length);
+    show_history(stream, stats);
     helio_stats_end(stats);
 }
 
@@ -147,18 +148,18 @@ static void close_packet(void *context, size_t bytes, helio_pgm_fragment *fragme
     helio_tx_stream *stream = context;
     helio_txw *txw = &stream->txw;
     const uint64_t sequence = txw->lead + 1;
-    uint8_t *packet = helio_txw_packet(txw, sequence);
+    uint8_t *packet = helio_txw_opened(txw);
     if (fragment && fragment->offset == 0)
         fragment->first = (uint32_t)sequence;
     const size_t header = fragment ? HELIO_PGM_FRAGMENT_HEADER : HELIO_PGM_DATA_HEADER;
     const uint32_t sum = sum_of(stream, packet + header, bytes);
     const size_t length = helio_pgm_encode_data(packet, &stream->session, (uint32_t)sequence,
                                                 (uint32_t)txw->trail, fragment, bytes, sum);
-    helio_txw_commit(txw, length, sum);
+    helio_txw_commit(txw, length, sum, clock.now_ns);
     count_data(stream, length);
     helio_heartbeat_restart(&stream->heartbeat, clock.now_ns);
     stream->has_news = true;
-    send_packet(stream, packet, length, is_stable(stream, sequence));
+    send_packet(stream, packet, length, true);
     if (helio_repairer_has_work(&stream->repairer) &&
         ++stream->data_since_repair >= DATA_PER_REPAIR) {
         stream->data_since_repair = 0;
@@ -199,9 +200,15 @@ static int init_parts(helio_tx_stream *stream, helio_clock clock) {
     int error = open_object(stream, clock);
     if (!error)
         error = helio_tx_topics_init(&stream->topics);
+    const helio_txw_config history = {
+        .packets = capacity,
+        .packet_bytes = config->max_packet_bytes,
+        .bytes = config->history_bytes,
+        .age_ns = config->history_ns,
+        .first = helio_sequence_start(config->first_sequence),
+    };
     if (!error)
-        error = helio_txw_init(&stream->txw, capacity, config->max_packet_bytes,
-                               helio_sequence_start(config->first_sequence));
+        error = helio_txw_init(&stream->txw, &history);
     if (error)
         return error;
     char tsi[HELIO_TSI_TEXT];
@@ -381,11 +388,23 @@ static bool announces(const helio_tx_stream *stream) {
     return stream->has_news && !stream->is_closed && !stream->is_cutting;
 }
 
+/* Packets grow too old also while nothing is sent. */
+static void expire(helio_tx_stream *stream, int64_t now_ns) {
+    const uint64_t trail = stream->txw.trail;
+    helio_txw_expire(&stream->txw, now_ns, POLL_AGED);
+    if (stream->txw.trail != trail) {
+        helio_stats_begin(stats_of(stream));
+        show_history(stream, stats_of(stream));
+        helio_stats_end(stats_of(stream));
+    }
+}
+
 int helio_tx_stream_poll(helio_tx_stream *stream, helio_clock clock) {
     if (helio_tx_stream_is_finished(stream, clock) && !helio_repairer_has_work(&stream->repairer))
         stream->has_finished = true;
     if (stream->has_finished)
         return 0;
+    expire(stream, clock.now_ns);
     int sent = open_stream(stream);
     if (announces(stream) && clock.now_ns >= stream->announce_due_ns) {
         announce_all(stream, clock);

@@ -42,6 +42,8 @@ typedef struct helio_tx_stream_config {
     uint32_t first_sequence;    /* number of the first data packet; usually 0 */
     uint32_t max_packet_bytes;  /* largest PGM packet: mtu - 28; 548 to 65507 */
     uint32_t window_packets;    /* history; rounded up to a power of two, at least 16 */
+    uint64_t history_bytes;     /* most bytes of packets kept; 0: whatever window_packets take */
+    int64_t history_ns;         /* longest time a packet is kept; 0: no limit */
     uint32_t max_message_bytes; /* at most 2^30 */
     uint32_t max_peers;         /* most receivers with statistics of their own; 0: 1024 */
     bool has_checksums;         /* false: the way cannot damage packets, data goes without */
