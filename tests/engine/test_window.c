@@ -99,6 +99,7 @@ typedef struct trial {
     trial_packet *sent; /* by sequence */
     uint64_t trail, lead, packets, bytes, taken;
     int64_t now_ns, age_ns;
+    bool is_long; /* all packets are nearly as long as can be */
 } trial;
 
 static uint8_t byte_of(uint64_t sequence, size_t place) {
@@ -164,9 +165,10 @@ static void send_trial_packet(trial *t) {
         txw->floor = t->lead + 1 - helio_random_below(&t->random, 4);
         return;
     }
-    const bool is_short = helio_random_below(&t->random, 4) > 0;
-    const uint32_t length =
-        1 + (uint32_t)helio_random_below(&t->random, is_short ? 200 : TRIAL_LONGEST);
+    const uint64_t range =
+        !t->is_long && helio_random_below(&t->random, 4) > 0 ? 200 : TRIAL_LONGEST;
+    const uint64_t least = t->is_long ? TRIAL_LONGEST - 500 : 0;
+    const uint32_t length = (uint32_t)(least + 1 + helio_random_below(&t->random, range - least));
     const uint64_t sequence = ++t->lead;
     for (size_t i = 0; i < length; i++)
         memory[i] = byte_of(sequence, i);
@@ -194,6 +196,7 @@ static void try_window(uint64_t seed) {
     t.sent = calloc(TRIAL_PACKETS + 1, sizeof *t.sent);
     t.bytes = seed % 3 ? 200000 + helio_random_below(&t.random, 1000000) : 0;
     t.age_ns = seed % 2 ? 3000 : 0;
+    t.is_long = seed % 4 < 2;
     const helio_txw_config config = {TRIAL_CAPACITY, TRIAL_LONGEST, t.bytes, t.age_ns, 1};
     CHECK_EQUAL(helio_txw_init(&t.txw, &config), 0);
     t.bytes = t.txw.limit_bytes;
