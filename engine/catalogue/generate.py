@@ -110,6 +110,11 @@ def events_header() -> str:
     return "\n".join(out)
 
 
+def _default_text(row: catalogue.Option) -> str:
+    """A default as a person would write it."""
+    return str(row.default).lower() if row.type == "boolean" else str(row.default)
+
+
 def options_header() -> str:
     """The list X(NAME, name, TYPE, on, low, high, default as text, choices joined by ',', help)."""
     rows = catalogue.options().values()
@@ -136,7 +141,7 @@ def options_header() -> str:
             "HELIO_OPTIONS(X)",
             [
                 f"X({row.name.upper()}, {row.name}, {row.type.upper()}, {' | '.join(bits[o] for o in row.on)}, "
-                f"{float(row.low or 0)!r}, {float(row.high or 0)!r}, {_c_string(str(row.default))}, "
+                f"{float(row.low or 0)!r}, {float(row.high or 0)!r}, {_c_string(_default_text(row))}, "
                 f"{_c_string(','.join(row.choices))}, {_c_string(row.help)})"
                 for row in rows
             ],

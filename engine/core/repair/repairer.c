@@ -35,6 +35,7 @@ static bool is_recent(int64_t then_ns, int64_t now_ns, int64_t linger_ns) {
 static void ask(helio_repairer *repairer, uint64_t sequence, uint32_t asker, helio_clock clock) {
     helio_tx_stream_stats *stats = repairer->stats;
     helio_txw *txw = repairer->txw;
+    repairer->late_requests += sequence < txw->trail + helio_txw_count(txw) / 4;
     if (sequence > txw->lead) {
         helio_count(&stats->naks_answered_not_sent_yet, 1);
         return;

@@ -27,6 +27,7 @@ typedef struct helio_repairer {
     uint64_t first;
     uint64_t end;
     int64_t linger_ns;
+    uint64_t late_requests; /* for packets no longer there or in the oldest quarter of the window */
 } helio_repairer;
 
 typedef struct helio_repairer_config {

@@ -18,7 +18,8 @@ enum {
     PACKETS_PER_CYCLE =
         64, /* about as many of one transmitter, so that requests for repair get their turn */
     REPAIRS_AHEAD = 32, /* with more repairs waiting than this, new data waits for them */
-    MESSAGE_COST = 8,   /* bytes a message takes in a packet beside its own */
+    HISTORY_PACKETS_MIN = 16,
+    MESSAGE_COST = 8, /* bytes a message takes in a packet beside its own */
 };
 
 /* ---- packets out ---- */
@@ -92,6 +93,29 @@ static void breathe(void *context) {
 
 /* ---- life ---- */
 
+static int check_history(const helio_tx_lane *lane) {
+    const helio_options *options = &lane->base.options;
+    const int64_t bytes = helio_options_integer(options, HELIO_OPTION_ID_HISTORY_BYTES);
+    const int64_t least = HISTORY_PACKETS_MIN * helio_options_integer(options, HELIO_OPTION_ID_MTU);
+    if (bytes == 0 || bytes >= least) {
+        return 0;
+    }
+    return helio_fail(HELIO_ERR_OPTION,
+                      "option history_bytes is 0 or at least %d times mtu, here %lld; %lld is "
+                      "too small",
+                      HISTORY_PACKETS_MIN, (long long)least, (long long)bytes);
+}
+
+static int fail_budget(const helio_tx_lane *lane) {
+    const helio_history_budget *budget = &lane->base.instance->history;
+    return helio_fail(HELIO_ERR_OPTION,
+                      "option history_limit_bytes: of %llu bytes for all histories of the instance "
+                      "%llu are taken; the rest is too little for this stream (history=dynamic, "
+                      "history_bytes and send_window make it smaller)",
+                      (unsigned long long)budget->limit_bytes,
+                      (unsigned long long)budget->used_bytes);
+}
+
 static int open_stream(helio_tx_lane *lane, helio_clock clock) {
     helio_instance *instance = lane->base.instance;
     const helio_options *options = &lane->base.options;
@@ -118,8 +142,15 @@ static int open_stream(helio_tx_lane *lane, helio_clock clock) {
     };
     memcpy(config.tsi.gsi, instance->gsi, sizeof config.tsi.gsi);
     const helio_outlet outlet = {.context = lane, .send = send_packet};
-    return helio_tx_stream_create(&config, outlet, instance->stats, instance->counts, clock,
-                                  &lane->stream);
+    int error = check_history(lane);
+    if (!error) {
+        error = helio_tx_stream_create(&config, outlet, instance->stats, instance->counts, clock,
+                                       &lane->stream);
+        if (error == HELIO_ERR_OPTION) {
+            error = fail_budget(lane);
+        }
+    }
+    return error;
 }
 
 static int open_lane(helio_instance *instance, const helio_endpoint *endpoint,
@@ -355,6 +386,8 @@ void helio_tx_lane_refresh(helio_tx_lane *lane, helio_clock clock) {
         helio_count(&lane->base.instance->counts->send_would_block, refused - t->refused_counted);
         t->refused_counted = refused;
     }
+    flush_channel(lane);
+    helio_tx_stream_tend(lane->stream, clock);
     helio_lane_tend(&lane->base, clock);
 }
 

@@ -2,7 +2,8 @@
  * them, and hands the messages of the topics subscribed to their sinks.
  *
  * A stream is met by its first SPM or data and joined there: what was sent before is not asked for,
- * except that a stream met with an empty window is complete from its first packet.  Each stream is
+ * unless `join_history` says so and the source offers it (OPT_JOIN).  A stream met with an empty
+ * window is complete from its first packet.  Each stream is
  * pinned to the address it was met at; packets with its TSI from elsewhere are refused (event
  * stream_conflict).  A stream silent for the expiry time is dropped.
  *
@@ -48,6 +49,7 @@ typedef struct helio_rx_endpoint_config {
     int64_t stream_expiry_ns;
     bool data_lasts;    /* the caller keeps a datagram's memory beyond on_packet, see sink.h */
     bool has_checksums; /* false: data without a checksum is accepted */
+    bool join_history;  /* a stream begins with the oldest packet its source offers */
     bool is_connected;  /* feedback goes back to where a stream's last SPM came from */
     uint64_t seed;      /* of the random back-off; different in each instance */
 } helio_rx_endpoint_config;

@@ -1,5 +1,6 @@
 #include "stream/tx_stream.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +10,7 @@
 #include "base/sequence.h"
 #include "repair/repairer.h"
 #include "stream/heartbeat.h"
+#include "stream/tx_history.h"
 #include "stream/tx_topics.h"
 #include "topic/batcher.h"
 #include "window/txw.h"
@@ -40,7 +42,9 @@ struct helio_tx_stream {
     bool is_group; /* the group is multicast, so NLAs of NAKs are checked */
 
     helio_txw txw;
+    size_t memory; /* of it, as counted */
     helio_repairer repairer;
+    helio_tx_history history;
     helio_batcher batcher;
     helio_heartbeat heartbeat;
     helio_tx_topics topics;
@@ -77,6 +81,8 @@ static void send_spm(helio_tx_stream *stream) {
         .trail = (uint32_t)stream->txw.trail,
         .lead = (uint32_t)stream->txw.lead,
         .fin = stream->is_closed,
+        .offers_history = stream->config.late_join,
+        .join = (uint32_t)helio_tx_history_offer(&stream->history),
     };
     const size_t length =
         helio_pgm_encode_spm(packet, &stream->session, &spm, &stream->config.address);
@@ -219,7 +225,24 @@ static int init_parts(helio_tx_stream *stream, helio_clock clock) {
         .max_peers = config->max_peers ? config->max_peers : PEERS_DEFAULT,
         .linger_ns = config->repair_linger_ns,
     };
-    return helio_repairer_init(&stream->repairer, &repairer, &stream->txw, stats_of(stream));
+    error = helio_repairer_init(&stream->repairer, &repairer, &stream->txw, stats_of(stream));
+    if (!error)
+        error = helio_tx_history_init(&stream->history, &stream->txw, &stream->repairer,
+                                      config->budget, config->history_dynamic, clock.now_ns);
+    return error;
+}
+
+/* The history has other limits. */
+static void show_limits(helio_tx_stream *stream) {
+    helio_tx_stream_stats *stats = stats_of(stream);
+    const size_t memory = helio_txw_memory(&stream->txw);
+    helio_count(&stream->instance->memory_used, (uint64_t)memory - (uint64_t)stream->memory);
+    stream->memory = memory;
+    helio_stats_begin(stats);
+    helio_set(&stats->history_limit_packets, stream->txw.limit_packets);
+    helio_set(&stats->history_limit_bytes, stream->txw.limit_bytes);
+    show_history(stream, stats);
+    helio_stats_end(stats);
 }
 
 int helio_tx_stream_create(const helio_tx_stream_config *config, helio_outlet outlet,
@@ -249,11 +272,11 @@ int helio_tx_stream_create(const helio_tx_stream_config *config, helio_outlet ou
     const int error =
         stream->instance_name && stream->endpoint ? init_parts(stream, clock) : HELIO_ERR_NOMEM;
     helio_count(&instance->tx_streams, 1);
-    helio_count(&instance->memory_used, helio_txw_memory(&stream->txw));
     if (error) {
         helio_tx_stream_destroy(stream, clock);
         return error;
     }
+    show_limits(stream);
     const helio_packet_door door = {stream, open_packet, close_packet};
     helio_batcher_init(&stream->batcher, door, config->max_packet_bytes - HELIO_PGM_DATA_HEADER,
                        instance);
@@ -269,8 +292,8 @@ void helio_tx_stream_destroy(helio_tx_stream *stream, helio_clock clock) {
     if (!stream)
         return;
     helio_count(&stream->instance->tx_streams, (uint64_t)-1);
-    helio_count(&stream->instance->memory_used,
-                (uint64_t) - (int64_t)helio_txw_memory(&stream->txw));
+    helio_count(&stream->instance->memory_used, -(uint64_t)stream->memory);
+    helio_tx_history_fini(&stream->history);
     helio_tx_topics_fini(&stream->topics, clock);
     if (stream->repairer.queue)
         helio_repairer_fini(&stream->repairer, clock);
@@ -417,6 +440,18 @@ int helio_tx_stream_poll(helio_tx_stream *stream, helio_clock clock) {
     for (int i = 0; i < POLL_REPAIRS && send_repair(stream, clock); i++)
         sent++;
     return sent;
+}
+
+void helio_tx_stream_tend(helio_tx_stream *stream, helio_clock clock) {
+    const uint64_t before = stream->txw.limit_bytes;
+    if (!helio_tx_history_tend(&stream->history, clock.now_ns))
+        return;
+    show_limits(stream);
+    const uint64_t args[4] = {stream->txw.limit_packets, stream->txw.limit_bytes};
+    helio_stats_event(stream->stats, clock.wall_ns, HELIO_EVENT_HISTORY_RESIZED,
+                      stream->object.slot, args,
+                      "the history %s to %" PRIu64 " packets and %" PRIu64 " bytes",
+                      stream->txw.limit_bytes < before ? "shrank" : "grew", args[0], args[1]);
 }
 
 int64_t helio_tx_stream_next_deadline_ns(const helio_tx_stream *stream) {
