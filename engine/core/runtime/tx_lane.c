@@ -81,14 +81,17 @@ static void wait_for_room(helio_tx_lane *lane) {
 }
 
 /* A large message is being cut: what it sent goes out, and those who missed some are heard. */
-static void breathe(void *context) {
+static void breathe(void *context, int64_t not_before_ns) {
     helio_tx_lane *lane = context;
-    flush_channel(lane);
-    const helio_clock clock = helio_clock_read(&lane->base.instance->clock);
-    helio_tx_lane_receive(lane, clock);
-    poll_stream(lane, clock);
-    helio_tx_lane_make_way(lane, clock);
-    wait_for_room(lane);
+    helio_clock clock;
+    do {
+        flush_channel(lane);
+        clock = helio_clock_read(&lane->base.instance->clock);
+        helio_tx_lane_receive(lane, clock);
+        poll_stream(lane, clock);
+        helio_tx_lane_make_way(lane, clock);
+        wait_for_room(lane);
+    } while (clock.now_ns < not_before_ns);
 }
 
 /* ---- life ---- */
@@ -132,6 +135,12 @@ static int open_stream(helio_tx_lane *lane, helio_clock clock) {
         .window_packets = (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_SEND_WINDOW),
         .max_message_bytes =
             (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_MAX_MESSAGE_BYTES),
+        .history_bytes = (uint64_t)helio_options_integer(options, HELIO_OPTION_ID_HISTORY_BYTES),
+        .history_ns = helio_options_ns(options, HELIO_OPTION_ID_HISTORY_TIME),
+        .history_dynamic =
+            helio_options_integer(options, HELIO_OPTION_ID_HISTORY) == HELIO_HISTORY_DYNAMIC,
+        .budget = &instance->history,
+        .late_join = helio_options_integer(options, HELIO_OPTION_ID_LATE_JOIN),
         .has_checksums = !channel->driver->is_memory,
         .linger_ns = helio_options_ns(options, HELIO_OPTION_ID_LINGER),
         .heartbeat_min_ns = helio_options_ns(options, HELIO_OPTION_ID_HEARTBEAT_MIN),
@@ -244,15 +253,11 @@ int helio_tx_lane_receive(helio_tx_lane *lane, helio_clock clock) {
     return (int)count;
 }
 
-static const helio_tx_stream_stats *stream_record(const helio_tx_lane *lane) {
-    return helio_tx_stream_object(lane->stream)->record;
-}
-
 /* Whether new data should wait.  A source that outruns its receivers would otherwise push what they
  * miss out of its history; so many repairs waiting slow it down to what they take in.  Not for
  * ever: one that keeps crying must not stop the stream. */
 static bool is_pressed(helio_tx_lane *lane, helio_clock clock) {
-    if (helio_cell(&stream_record(lane)->repair_queue) <= REPAIRS_AHEAD) {
+    if (helio_tx_stream_pressing(lane->stream) <= REPAIRS_AHEAD) {
         lane->held_since_ns = 0;
         return false;
     }

@@ -30,6 +30,9 @@ enum {
     BREATH = 64,         /* fragments of a message sent in one go */
 };
 
+/* Time that the packets of a full history take at least, when one long message fills it. */
+#define HISTORY_SPAN_NS (200 * HELIO_MILLISECOND)
+
 struct helio_tx_stream {
     helio_tx_stream_config config;
     helio_outlet outlet;
@@ -56,6 +59,7 @@ struct helio_tx_stream {
     bool has_news;     /* data was sent since the last announcement */
     bool is_cutting; /* within append: fragments are neighbours, so nothing else may be numbered */
     uint32_t data_since_repair;
+    int64_t cutting_since_ns; /* the long message being cut was begun */
     int64_t announce_due_ns;
     int64_t answer_after_ns; /* no SPMR is answered before */
     int64_t finish_ns;
@@ -149,6 +153,25 @@ static uint32_t sum_of(const helio_tx_stream *stream, const uint8_t *payload, si
     return sum == HELIO_PGM_NO_SUM ? 0 : sum; /* the same in one's complement */
 }
 
+/* Packet number `place` of a message in fragments was sent. */
+static void breathe(helio_tx_stream *stream, const helio_pgm_fragment *fragment, uint32_t place,
+                    helio_clock clock) {
+    if (place == 0)
+        stream->cutting_since_ns = clock.now_ns;
+    if (!stream->config.breathe || place % BREATH != BREATH - 1)
+        return;
+    const helio_txw *txw = &stream->txw;
+    const uint64_t history = txw->limit_bytes < txw->limit_packets * stream->config.max_packet_bytes
+                                 ? txw->limit_bytes / stream->config.max_packet_bytes
+                                 : txw->limit_packets;
+    const uint64_t message = fragment->length / stream->config.max_packet_bytes;
+    const int64_t not_before_ns =
+        message < history / 2
+            ? 0
+            : stream->cutting_since_ns + (int64_t)(place * HISTORY_SPAN_NS / (int64_t)history);
+    stream->config.breathe(stream->outlet.context, not_before_ns);
+}
+
 static void close_packet(void *context, size_t bytes, helio_pgm_fragment *fragment,
                          helio_clock clock) {
     helio_tx_stream *stream = context;
@@ -171,9 +194,8 @@ static void close_packet(void *context, size_t bytes, helio_pgm_fragment *fragme
         stream->data_since_repair = 0;
         send_repair(stream, clock);
     }
-    if (fragment && stream->config.breathe &&
-        ((uint32_t)sequence - fragment->first) % BREATH == BREATH - 1)
-        stream->config.breathe(stream->outlet.context);
+    if (fragment)
+        breathe(stream, fragment, (uint32_t)sequence - fragment->first, clock);
 }
 
 /* ---- create, destroy ---- */
@@ -440,6 +462,10 @@ int helio_tx_stream_poll(helio_tx_stream *stream, helio_clock clock) {
     for (int i = 0; i < POLL_REPAIRS && send_repair(stream, clock); i++)
         sent++;
     return sent;
+}
+
+uint64_t helio_tx_stream_pressing(const helio_tx_stream *stream) {
+    return stream->repairer.pressing;
 }
 
 void helio_tx_stream_tend(helio_tx_stream *stream, helio_clock clock) {

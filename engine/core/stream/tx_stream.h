@@ -35,8 +35,10 @@ typedef struct helio_tx_stream_config {
     /* Called within append, with the outlet's context, now and then while a large message is cut
      * into packets: the moment to hand over packets and to let requests for repair in
      * (on_packet, poll), so that the message's own end does not push its beginning out of the
-     * history.  May be NULL. */
-    void (*breathe)(void *context);
+     * history.  A message as long as half the history is not to go on before `not_before_ns`
+     * (monotonic): a receiver that is away for a moment must find it in the history.  May be
+     * NULL. */
+    void (*breathe)(void *context, int64_t not_before_ns);
     const char *instance;      /* label of the statistics; copied, as all texts here */
     const char *endpoint;      /* label */
     helio_tsi tsi;             /* port: the UDP port of the stream's own socket */
@@ -101,6 +103,8 @@ int helio_tx_stream_poll(helio_tx_stream *stream, helio_clock clock);
 /* Grows or shrinks a dynamic history when it is time to.  No driver may keep pointers to packets:
  * call it now and then, after a flush. */
 void helio_tx_stream_tend(helio_tx_stream *stream, helio_clock clock);
+/* Repairs that wait and that new data should wait for. */
+uint64_t helio_tx_stream_pressing(const helio_tx_stream *stream);
 /* When poll has something to do: 0 when it has now, HELIO_NEVER when nothing is to come. */
 int64_t helio_tx_stream_next_deadline_ns(const helio_tx_stream *stream);
 
