@@ -1,5 +1,6 @@
 /* The history: receivers that come late, limits that move, and what is gone for good. */
 #include "pair.h"
+#include "stream/replay.h"
 
 enum { LATE = 200 }; /* numbers of nodes from here on */
 
@@ -280,6 +281,163 @@ static void packets_leave_by_bytes(void) {
     end();
 }
 
+/* ---- replay ---- */
+
+typedef struct replayed {
+    uint64_t next, messages, lost, room;
+    uint32_t streams, ended;
+} replayed;
+
+static void on_replay_stream(void *context, uint32_t stream, const helio_tsi *tsi,
+                             helio_stats_object *object) {
+    (void)tsi;
+    CHECK_EQUAL(stream, 0);
+    CHECK(object->record);
+    ((replayed *)context)->streams++;
+}
+
+static void on_replay_end(void *context, uint32_t stream) {
+    (void)stream;
+    ((replayed *)context)->ended++;
+}
+
+static size_t on_replayed(void *context, const helio_message *messages, size_t count) {
+    replayed *got = context;
+    const size_t taken = count < got->room ? count : (size_t)got->room;
+    for (size_t i = 0; i < taken; i++)
+        CHECK_EQUAL(messages[i].number, got->next++);
+    got->messages += taken;
+    got->room -= taken;
+    return taken;
+}
+
+static void on_replay_loss(void *context, const helio_loss *loss) {
+    replayed *got = context;
+    CHECK_EQUAL(loss->first, got->next);
+    got->next += loss->count;
+    got->lost += loss->count;
+}
+
+static helio_replay *replay(replayed *got, uint64_t first, uint64_t last) {
+    *got = (replayed){.next = first, .room = UINT64_MAX};
+    const helio_sink sink = {.context = got,
+                             .on_stream = on_replay_stream,
+                             .on_stream_end = on_replay_end,
+                             .on_messages = on_replayed,
+                             .on_loss = on_replay_loss};
+    const helio_tsi tsi = world_source_config(1).tsi;
+    helio_replay *out = NULL;
+    CHECK_EQUAL(helio_rx_endpoint_replay(receiver.endpoint, &tsi, "t", first, last, &sink,
+                                         world_now(&w), &out),
+                0);
+    helio_sim_wake(receiver.node);
+    return out;
+}
+
+/* `got` heard of the range once, in order, of so many messages as lost; the end was told. */
+static void check_replayed(const replayed *got, uint64_t last, uint64_t messages, uint64_t lost) {
+    CHECK_EQUAL(got->messages, messages);
+    CHECK_EQUAL(got->lost, lost);
+    CHECK_EQUAL(got->next, last + 1);
+    CHECK_EQUAL(got->streams, 1);
+    CHECK_EQUAL(got->ended, 1);
+}
+
+static void a_replay_gives_exactly_its_range_and_asks_for_little_more(void) {
+    begin_offering(8192);
+    send(6000);
+    replayed got;
+    helio_replay *one = replay(&got, 3100, 3199);
+    world_run(&w, 100 * MS);
+    check_replayed(&got, 3199, 100, 0);
+    CHECK(helio_cell(&source_counts()->repair_packets) < 500);
+    helio_rx_endpoint_end_replay(receiver.endpoint, one, world_now(&w));
+    CHECK_EQUAL(in.messages, 6000); /* the receiver itself noticed nothing */
+    CHECK_EQUAL(helio_cell(&in.stats->messages_delivered), 6000);
+    CHECK_EQUAL(helio_cell(&in.stats->next_message), 6000);
+    end();
+}
+
+static void a_replay_finds_its_range_among_other_topics_and_through_loss(void) {
+    begin_offering(8192);
+    helio_tx_topic *other;
+    CHECK_EQUAL(helio_tx_stream_add_topic(source.stream, "other", world_now(&w), &other), 0);
+    static uint8_t large[20000];
+    for (int i = 0; i < 1000; i++) {
+        for (int k = 0; k < 3; k++) {
+            helio_tx_stream_append(source.stream, other, "x", 1, 0, world_now(&w));
+            helio_tx_stream_flush(source.stream, world_now(&w));
+        }
+        helio_tx_stream_append(source.stream, topic, large, i % 50 ? 40 : sizeof large, 0,
+                               world_now(&w));
+        helio_tx_stream_flush(source.stream, world_now(&w));
+        world_run(&w, 20 * US);
+    }
+    helio_sim_set_link(receiver.node, &(helio_sim_link){.loss = 0.1, .delay_ns = 200 * US});
+    replayed got[3];
+    helio_replay *all[] = {replay(&got[0], 0, 0), replay(&got[1], 500, 650),
+                           replay(&got[2], 999, 999)};
+    world_run(&w, 3000 * MS);
+    check_replayed(&got[0], 0, 1, 0);
+    check_replayed(&got[1], 650, 151, 0);
+    check_replayed(&got[2], 999, 1, 0);
+    CHECK(helio_cell(&source_counts()->repair_packets) < 3000);
+    for (int i = 0; i < 3; i++)
+        helio_rx_endpoint_end_replay(receiver.endpoint, all[i], world_now(&w));
+    end();
+}
+
+static void what_the_history_has_not_is_told_as_lost(void) {
+    begin_offering(1024);
+    send(3000);
+    replayed gone, cut, ahead;
+    helio_replay *all[] = {replay(&gone, 100, 199), replay(&cut, 1900, 2099),
+                           replay(&ahead, 2990, 3009)};
+    world_run(&w, 3000 * MS);
+    check_replayed(&gone, 199, 0, 100);
+    const uint64_t oldest = helio_cell(&source_counts()->history_trimmed) - 1; /* one announced */
+    CHECK(oldest > 1900 && oldest < 2099);
+    CHECK_EQUAL(cut.messages + cut.lost, 200);
+    CHECK(cut.messages >= 2100 - oldest - 3 && cut.messages <= 2100 - oldest + 3);
+    check_replayed(&ahead, 3009, 10, 10);
+    for (int i = 0; i < 3; i++)
+        helio_rx_endpoint_end_replay(receiver.endpoint, all[i], world_now(&w));
+    end();
+}
+
+static void a_replay_waits_for_room_while_the_receiver_goes_on(void) {
+    begin_offering(4096);
+    send(2000);
+    replayed got;
+    helio_replay *one = replay(&got, 1000, 1999);
+    got.room = 100;
+    world_run(&w, 20 * MS);
+    CHECK_EQUAL(got.messages, 100);
+    send(500);
+    CHECK_EQUAL(in.messages, 2500);
+    got.room = UINT64_MAX;
+    world_run(&w, 1000 * MS);
+    check_replayed(&got, 1999, 1000, 0);
+    helio_rx_endpoint_end_replay(receiver.endpoint, one, world_now(&w));
+    end();
+}
+
+static void a_replay_ends_with_its_stream(void) {
+    begin_offering(4096);
+    send(2000);
+    replayed got;
+    replay(&got, 1000, 1999);
+    helio_sim_set_link(receiver.node, &(helio_sim_link){.loss = 1.0});
+    world_run(&w, 12 * HELIO_SECOND);
+    check_replayed(&got, 1999, 0, 1000);
+    const helio_tsi tsi = world_source_config(1).tsi;
+    helio_replay *none;
+    CHECK_EQUAL(helio_rx_endpoint_replay(receiver.endpoint, &tsi, "t", 0, 1, &(helio_sink){0},
+                                         world_now(&w), &none),
+                HELIO_ERR_STATE);
+    end(); /* the endpoint ends what replays are left */
+}
+
 /* ---- dynamic ---- */
 
 static void tend(void) {
@@ -367,6 +525,11 @@ int main(void) {
     RUN(who_was_there_does_not_feel_somebody_catching_up);
     RUN(what_left_the_history_is_answered_as_too_late);
     RUN(what_the_trail_has_passed_is_lost_at_the_receiver);
+    RUN(a_replay_gives_exactly_its_range_and_asks_for_little_more);
+    RUN(a_replay_finds_its_range_among_other_topics_and_through_loss);
+    RUN(what_the_history_has_not_is_told_as_lost);
+    RUN(a_replay_waits_for_room_while_the_receiver_goes_on);
+    RUN(a_replay_ends_with_its_stream);
     RUN(packets_leave_by_age_while_nothing_is_sent);
     RUN(packets_leave_by_bytes);
     RUN(a_dynamic_history_grows_in_need_and_shrinks_in_peace);

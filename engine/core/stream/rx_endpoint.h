@@ -28,6 +28,7 @@
 
 typedef struct helio_rx_endpoint helio_rx_endpoint;
 typedef struct helio_subscription helio_subscription;
+typedef struct helio_replay helio_replay;
 
 typedef struct helio_rx_endpoint_config {
     const char *instance; /* label of the statistics; copied, as all texts here */
@@ -70,6 +71,15 @@ int helio_rx_endpoint_subscribe(helio_rx_endpoint *endpoint, const char *topic,
                                 helio_subscription **out);
 void helio_rx_endpoint_unsubscribe(helio_rx_endpoint *endpoint, helio_subscription *subscription,
                                    helio_clock clock);
+
+/* Messages `first` to `last` of a topic of a stream that is being followed are asked for again and
+ * go to the sink (stream/replay.h); it is to be ended in any case.  Errors: STATE (no such stream,
+ * or it has not said where it is yet), TOPIC, NOMEM. */
+int helio_rx_endpoint_replay(helio_rx_endpoint *endpoint, const helio_tsi *tsi, const char *topic,
+                             uint64_t first, uint64_t last, const helio_sink *sink,
+                             helio_clock clock, helio_replay **out);
+void helio_rx_endpoint_end_replay(helio_rx_endpoint *endpoint, helio_replay *replay,
+                                  helio_clock clock);
 
 /* A datagram came.  `receive_ns` is the wall clock time it was read.  The memory is the caller's
  * again on return. */

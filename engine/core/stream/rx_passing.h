@@ -1,6 +1,6 @@
 /* A received stream's packets on their way through the window: held until they are next, passed on
  * to the topics, or reported lost.  The inner half of rx_stream.h, which decides what packets mean;
- * nothing else calls it. */
+ * beside it only replays call it. */
 #ifndef HELIO_STREAM_RX_PASSING_H
 #define HELIO_STREAM_RX_PASSING_H
 

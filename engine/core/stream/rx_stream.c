@@ -148,6 +148,12 @@ void helio_rx_stream_destroy(helio_rx_stream *stream, helio_clock clock) {
 
 /* ---- data ---- */
 
+static void tell_trail(helio_rx_stream *stream, uint64_t trail, helio_clock clock) {
+    if (trail > stream->told_trail)
+        stream->told_trail = trail;
+    helio_rx_advance_source(stream, trail, clock);
+}
+
 static void on_data(helio_rx_stream *stream, const helio_pgm_packet *packet, size_t bytes,
                     int64_t receive_ns, helio_clock clock) {
     helio_rx_stream_stats *stats = stats_of(stream);
@@ -158,7 +164,7 @@ static void on_data(helio_rx_stream *stream, const helio_pgm_packet *packet, siz
         return;
     }
     const uint64_t sequence = helio_sequence_widen(packet->sequence, stream->rxw.known);
-    helio_rx_advance_source(stream, helio_sequence_widen(packet->trail, sequence), clock);
+    tell_trail(stream, helio_sequence_widen(packet->trail, sequence), clock);
     const bool is_newest = sequence > stream->newest;
     if (helio_rxw_look(&stream->rxw, sequence) == HELIO_RXW_DUPLICATE) {
         helio_count(&stats->duplicates, 1);
@@ -205,7 +211,7 @@ static void learn_window(helio_rx_stream *stream, const helio_pgm_packet *spm, h
     helio_rxw *rxw = &stream->rxw;
     const uint64_t lead = helio_sequence_widen(spm->lead, rxw->known);
     const uint64_t window = spm_window(spm);
-    helio_rx_advance_source(stream, lead + 1 - window, clock);
+    tell_trail(stream, lead + 1 - window, clock);
     if (lead > stream->told_lead)
         stream->told_lead = lead;
     helio_rx_believe(stream, clock.now_ns);

@@ -63,6 +63,7 @@ typedef struct helio_rx_stream {
     bool is_waiting; /* for an SPM to say where to begin, until begin_by_ns */
     bool is_pacing;  /* what is missing from ask_from on has not been asked for yet */
     uint64_t ask_from;
+    uint64_t told_trail; /* the oldest sequence the source has, as far as it has told */
     uint64_t told_lead;  /* the newest sequence an SPM told of */
     int64_t quickest_ns; /* shortest time from asking for a packet to having it; 0: none yet */
     int64_t begin_by_ns;
