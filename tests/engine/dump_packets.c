@@ -60,7 +60,7 @@ static void print_ip6_packets(void) {
     for (uint32_t i = 0; i < 63; i++)
         sequences[i] = 0xFFFFFFE0u + i;
     print_packet("down", packet,
-                 helio_pgm_encode_spm(packet, &session, &(helio_pgm_spm){1, 2, 9, true}, &source));
+                 helio_pgm_encode_spm(packet, &session, &(helio_pgm_spm){1, 2, 9, true, true, 3}, &source));
     print_packet(
         "up", packet,
         helio_pgm_encode_nak(packet, &session, HELIO_PGM_TYPE_NAK, sequences, 63, &source, &group));

@@ -15,7 +15,7 @@ static void forge_spm(uint32_t sequence, uint32_t trail, uint32_t lead, bool fin
     const helio_pgm_session session = {*tsi(), 7500};
     const helio_address address = world_address(from);
     const size_t length = helio_pgm_encode_spm(
-        packet, &session, &(helio_pgm_spm){sequence, trail, lead, fin}, &address);
+        packet, &session, &(helio_pgm_spm){sequence, trail, lead, fin, false, 0}, &address);
     helio_rx_endpoint_on_packet(receiver.endpoint, packet, length, &address, 0, world_now(&w));
     helio_sim_wake(receiver.node);
 }
@@ -80,8 +80,8 @@ static void no_more_streams_than_allowed_are_followed(void) {
         helio_pgm_session session = {*tsi(), 7500};
         memcpy(session.tsi.gsi, &i, sizeof i);
         const helio_address from = world_address("10.0.0.66:1");
-        const size_t length =
-            helio_pgm_encode_spm(packet, &session, &(helio_pgm_spm){0, 0, ~0u, false}, &from);
+        const size_t length = helio_pgm_encode_spm(
+            packet, &session, &(helio_pgm_spm){0, 0, ~0u, false, false, 0}, &from);
         helio_rx_endpoint_on_packet(receiver.endpoint, packet, length, &from, 0, world_now(&w));
     }
     CHECK_EQUAL(helio_cell(&counts()->rx_streams), 8);
@@ -138,9 +138,9 @@ static void feedback_goes_to_the_stream_or_to_the_endpoint_for_peers_of_other_ma
     const helio_pgm_session session = {{{9, 9, 9, 9, 9, 9}, 57307}, 7500};
     const helio_address from = world_address("10.0.0.77:3333"); /* not the data-source port */
     const size_t length =
-        helio_pgm_encode_spm(packet, &session, &(helio_pgm_spm){1, 0, ~0u, false}, &from);
+        helio_pgm_encode_spm(packet, &session, &(helio_pgm_spm){1, 0, ~0u, false, false, 0}, &from);
     helio_rx_endpoint_on_packet(receiver.endpoint, packet, length, &from, 0, world_now(&w));
-    helio_pgm_encode_spm(packet, &session, &(helio_pgm_spm){2, 0, 3, false}, &from);
+    helio_pgm_encode_spm(packet, &session, &(helio_pgm_spm){2, 0, 3, false, false, 0}, &from);
     helio_rx_endpoint_on_packet(receiver.endpoint, packet, length, &from, 0, world_now(&w));
     helio_sim_wake(receiver.node);
     const helio_sim_counts before = *helio_sim_counts_of(w.sim);
@@ -166,8 +166,8 @@ static void a_hundred_thousand_mutated_datagrams_are_counted_and_survived(void) 
         uint8_t *tsdu = packet + HELIO_PGM_DATA_HEADER;
         switch (helio_random_below(&random, 4)) {
         case 0:
-            length = helio_pgm_encode_spm(packet, &session,
-                                          &(helio_pgm_spm){(uint32_t)i, 0, 30, false}, &from);
+            length = helio_pgm_encode_spm(
+                packet, &session, &(helio_pgm_spm){(uint32_t)i, 0, 30, false, false, 0}, &from);
             break;
         case 1:
             length = helio_pgm_encode_nak(packet, &session, HELIO_PGM_TYPE_NCF,

@@ -98,7 +98,8 @@ static size_t encode_data(uint8_t *out, const helio_pgm_packet *packet) {
 static size_t encode(uint8_t *out, const helio_pgm_packet *packet) {
     const helio_pgm_session session = {packet->tsi, packet->destination_port};
     const helio_pgm_spm spm = {packet->sequence, packet->trail, packet->lead,
-                               packet->options & HELIO_PGM_HAS_FIN};
+                               packet->options & HELIO_PGM_HAS_FIN,
+                               packet->options & HELIO_PGM_HAS_JOIN, packet->join};
     uint32_t sequences[1 + HELIO_PGM_NAK_LIST_MAX] = {packet->sequence};
     switch (packet->type) {
     case HELIO_PGM_TYPE_SPM:
@@ -181,7 +182,7 @@ static void addresses_of_ip_version_6_survive_both_ways(void) {
     CHECK(helio_address_same_ip(&packet.source, &source));
     CHECK(helio_address_same_ip(&packet.group, &group));
     CHECK_EQUAL(packet.list_count, 2);
-    length = helio_pgm_encode_spm(out, &built, &(helio_pgm_spm){1, 2, 3, false}, &source);
+    length = helio_pgm_encode_spm(out, &built, &(helio_pgm_spm){1, 2, 3, false, false, 0}, &source);
     CHECK_EQUAL(length, 16 + 32);
     CHECK_EQUAL(helio_pgm_decode(out, length, &packet), HELIO_PGM_ACCEPTED);
     CHECK(helio_address_same_ip(&packet.path, &source));

@@ -25,10 +25,10 @@ static void begin(uint32_t max_peers) {
     const helio_stats_config config = {.name = "test", .bytes = 1 << 20, .wall_ns = 1};
     memset(&counts, 0, sizeof counts);
     CHECK_EQUAL(helio_stats_create(&config, &stats), 0);
-    CHECK_EQUAL(helio_txw_init(&txw, 16, 64, 1000), 0);
+    CHECK_EQUAL(helio_txw_init(&txw, &(helio_txw_config){16, 64, 0, 0, 1000}), 0);
     for (int i = 0; i < 20; i++) { /* 1000 to 1019; 1004 is the oldest left */
         helio_txw_open(&txw);
-        helio_txw_commit(&txw, 50, 0);
+        helio_txw_commit(&txw, 50, 0, 0);
     }
     const helio_repairer_config r = {stats, "test", "s", max_peers, 100 * US};
     CHECK_EQUAL(helio_repairer_init(&repairer, &r, &txw, &counts), 0);
@@ -98,7 +98,7 @@ static void a_packet_trimmed_while_it_waits_is_too_late(void) {
     begin(4);
     ask(1004, 2, 1, 0);
     helio_txw_open(&txw); /* 1004 leaves */
-    helio_txw_commit(&txw, 50, 0);
+    helio_txw_commit(&txw, 50, 0, 0);
     uint64_t sequence;
     CHECK(helio_repairer_next(&repairer, at(0), &sequence));
     CHECK_EQUAL(sequence, 1005);

@@ -171,7 +171,8 @@ static void a_topic_that_ends_and_comes_back_goes_on_with_its_numbers(void) {
     end();
 }
 
-static void let_the_world_turn(void *context) {
+static void let_the_world_turn(void *context, int64_t not_before_ns) {
+    (void)not_before_ns;
     helio_sim_wake(context);
     world_run(&w, 5 * MS);
 }

@@ -1,4 +1,6 @@
 /* The two windows. */
+#include "base/outlet.h"
+#include "base/random.h"
 #include "check.h"
 #include "window/rxw.h"
 #include "window/txw.h"
@@ -7,13 +9,13 @@
 
 static void send_one(helio_txw *txw, uint8_t mark) {
     helio_txw_open(txw)[0] = mark;
-    helio_txw_commit(txw, 100, mark);
+    helio_txw_commit(txw, 100, mark, 0);
 }
 
 static void sent_packets_can_be_found_until_they_leave(void) {
     helio_txw txw;
     const uint64_t first = 1000;
-    CHECK_EQUAL(helio_txw_init(&txw, 16, 1472, first), 0);
+    CHECK_EQUAL(helio_txw_init(&txw, &(helio_txw_config){16, 1472, 0, 0, first}), 0);
     CHECK_EQUAL(helio_txw_count(&txw), 0);
     CHECK(!helio_txw_has(&txw, first));
     for (uint8_t i = 0; i < 40; i++) {
@@ -35,19 +37,209 @@ static void sent_packets_can_be_found_until_they_leave(void) {
     helio_txw_fini(&txw);
 }
 
-static void the_lifetime_of_a_packet_is_what_can_be_sent_before_it_is_overwritten(void) {
+static void packets_grow_old_only_with_a_limit(void) {
     helio_txw txw;
-    CHECK_EQUAL(helio_txw_init(&txw, 16, 64, 0x100000000), 0);
+    CHECK_EQUAL(helio_txw_init(&txw, &(helio_txw_config){64, 1472, 0, 1000, 0x100000000}), 0);
+    for (int64_t i = 0; i < 50; i++) {
+        helio_txw_open(&txw);
+        helio_txw_commit(&txw, 100, 0, 100 * i);
+    }
+    CHECK_EQUAL(helio_txw_count(&txw), 11); /* 1000 ns at 100 ns each, the edge included */
+    helio_txw_expire(&txw, 1000000, 4);
+    CHECK_EQUAL(helio_txw_count(&txw), 7);
+    txw.floor = txw.lead;
+    helio_txw_expire(&txw, 1000000, 100);
+    CHECK_EQUAL(helio_txw_count(&txw), 1);
+    helio_txw_fini(&txw);
+}
+
+static void a_history_of_short_packets_touches_little_memory(void) {
+    helio_txw txw;
+    enum { PACKETS = 1024, LONGEST = 65507 };
+    CHECK_EQUAL(helio_txw_init(&txw, &(helio_txw_config){PACKETS, LONGEST, 0, 0, 0}), 0);
+    for (int i = 0; i < 20 * PACKETS; i++)
+        send_one(&txw, 1);
+    CHECK_EQUAL(helio_txw_count(&txw), PACKETS);
+    CHECK((txw.chunks_count - txw.fresh_count) * txw.chunk_bytes < PACKETS * LONGEST / 10);
+    helio_txw_fini(&txw);
+}
+
+static void nothing_from_the_floor_on_is_dropped(void) {
+    helio_txw txw;
+    CHECK_EQUAL(helio_txw_init(&txw, &(helio_txw_config){16, 1472, 0, 0, 1000}), 0);
     for (uint8_t i = 0; i < 20; i++)
         send_one(&txw, i);
-    CHECK_EQUAL(helio_txw_lifetime(&txw, txw.lead), 15);
-    uint64_t watched = txw.trail + 3;
-    const uint64_t lifetime = helio_txw_lifetime(&txw, watched);
-    for (uint64_t i = 0; i < lifetime; i++)
+    txw.floor = 1010;
+    while (helio_txw_has_room(&txw))
         send_one(&txw, 0xFF);
-    CHECK(helio_txw_packet(&txw, watched)[0] != 0xFF);
-    send_one(&txw, 0xFF);
-    CHECK_EQUAL(helio_txw_packet(&txw, watched)[0], 0xFF);
+    CHECK_EQUAL(txw.trail, 1010);
+    CHECK_EQUAL(txw.lead, 1025);
+    CHECK(!helio_txw_open(&txw));
+    CHECK_EQUAL(txw.trail, 1010);
+    helio_txw_set_limits(&txw, 4, 4 * 1472);
+    CHECK_EQUAL(txw.trail, 1010);
+    txw.floor = 1011;
+    CHECK(!helio_txw_open(&txw)); /* the lower limits want more */
+    txw.floor = 1023;
+    CHECK(helio_txw_has_room(&txw) && helio_txw_open(&txw));
+    CHECK_EQUAL(txw.trail, 1023);
+    helio_txw_fini(&txw);
+}
+
+/* A window beside the simplest thing that could be one: every packet ever sent, kept for ever. */
+enum { TRIAL_PACKETS = 20000, TRIAL_CAPACITY = 256, TRIAL_LONGEST = 9000 };
+typedef struct trial_packet {
+    uint32_t length;
+    int64_t sent_ns;
+    uint8_t *memory;
+} trial_packet;
+typedef struct trial {
+    helio_txw txw;
+    helio_random random;
+    trial_packet *sent; /* by sequence */
+    uint64_t trail, lead, packets, bytes, taken;
+    int64_t now_ns, age_ns;
+    bool is_long; /* all packets are nearly as long as can be */
+} trial;
+
+static uint8_t byte_of(uint64_t sequence, size_t place) {
+    return (uint8_t)(sequence * 31 + place * 7);
+}
+
+static bool is_whole(const trial *t, uint64_t sequence) {
+    const uint32_t length = t->sent[sequence].length;
+    const uint8_t *memory = t->sent[sequence].memory;
+    return memory[0] == byte_of(sequence, 0) &&
+           memory[length / 2] == byte_of(sequence, length / 2) &&
+           memory[length - 1] == byte_of(sequence, length - 1);
+}
+
+static uint64_t rounded(uint64_t length) {
+    return (length + 15) / 16 * 16;
+}
+
+static void model_drop(trial *t) {
+    t->taken -= rounded(t->sent[t->trail++].length);
+}
+
+static bool model_is_full(const trial *t) {
+    return t->lead + 1 - t->trail >= t->packets || t->taken + rounded(TRIAL_LONGEST) > t->bytes;
+}
+
+static bool model_open(trial *t, uint64_t floor) {
+    while (model_is_full(t)) {
+        if (t->trail > t->lead || t->trail >= floor)
+            return false;
+        model_drop(t);
+    }
+    return true;
+}
+
+static void model_age(trial *t, uint64_t floor, int count) {
+    for (; t->age_ns && count > 0 && t->trail <= t->lead && t->trail < floor &&
+           t->sent[t->trail].sent_ns < t->now_ns - t->age_ns;
+         count--)
+        model_drop(t);
+}
+
+static void check_against_model(trial *t) {
+    CHECK_EQUAL(t->txw.trail, t->trail);
+    CHECK_EQUAL(t->txw.lead, t->lead);
+    CHECK_EQUAL(t->txw.taken_bytes, t->taken);
+    /* A driver may still point at packets that left the window. */
+    const uint64_t held = t->lead > HELIO_OUTLET_HOLD ? t->lead - HELIO_OUTLET_HOLD : 1;
+    const uint64_t oldest = t->trail < held ? t->trail : held;
+    for (int i = 0; i < 4 && oldest <= t->lead; i++)
+        CHECK(is_whole(t, oldest + helio_random_below(&t->random, t->lead + 1 - oldest)));
+    if (t->trail <= t->lead)
+        CHECK(is_whole(t, t->trail) && is_whole(t, t->lead));
+}
+
+static void send_trial_packet(trial *t) {
+    helio_txw *txw = &t->txw;
+    const bool has_room = model_open(t, txw->floor);
+    CHECK_EQUAL(helio_txw_has_room(txw), has_room);
+    uint8_t *memory = helio_txw_open(txw);
+    CHECK_EQUAL(memory != NULL, has_room);
+    if (!memory) {
+        txw->floor = t->lead + 1 - helio_random_below(&t->random, 4);
+        return;
+    }
+    const uint64_t range =
+        !t->is_long && helio_random_below(&t->random, 4) > 0 ? 200 : TRIAL_LONGEST;
+    const uint64_t least = t->is_long ? TRIAL_LONGEST - 500 : 0;
+    const uint32_t length = (uint32_t)(least + 1 + helio_random_below(&t->random, range - least));
+    const uint64_t sequence = ++t->lead;
+    for (size_t i = 0; i < length; i++)
+        memory[i] = byte_of(sequence, i);
+    t->sent[sequence] = (trial_packet){.length = length, .sent_ns = t->now_ns, .memory = memory};
+    t->taken += rounded(length);
+    CHECK(helio_txw_opened(txw) == memory);
+    helio_txw_commit(txw, length, 0, t->now_ns);
+    CHECK(helio_txw_packet(txw, sequence) == memory);
+    model_age(t, txw->floor, 4);
+}
+
+static void change_trial_limits(trial *t) {
+    t->packets = 1 + helio_random_below(&t->random, TRIAL_CAPACITY);
+    t->bytes = 4 * rounded(TRIAL_LONGEST) + helio_random_below(&t->random, 1 << 20);
+    if (t->bytes > t->txw.max_bytes)
+        t->bytes = t->txw.max_bytes;
+    helio_txw_set_limits(&t->txw, t->packets, t->bytes);
+    while (model_is_full(t) && t->trail <= t->lead && t->trail < t->txw.floor)
+        model_drop(t);
+}
+
+static void try_window(uint64_t seed) {
+    trial t = {.lead = 0, .trail = 1, .packets = TRIAL_CAPACITY, .now_ns = 1};
+    helio_random_init(&t.random, seed);
+    t.sent = calloc(TRIAL_PACKETS + 1, sizeof *t.sent);
+    t.bytes = seed % 3 ? 200000 + helio_random_below(&t.random, 1000000) : 0;
+    t.age_ns = seed % 2 ? 3000 : 0;
+    t.is_long = seed % 4 < 2;
+    const helio_txw_config config = {TRIAL_CAPACITY, TRIAL_LONGEST, t.bytes, t.age_ns, 1};
+    CHECK_EQUAL(helio_txw_init(&t.txw, &config), 0);
+    t.bytes = t.txw.limit_bytes;
+    while (t.lead < TRIAL_PACKETS) {
+        const uint64_t what = helio_random_below(&t.random, 1000);
+        t.now_ns += (int64_t)helio_random_below(&t.random, what == 0 ? 10000 : 50);
+        if (what < 2) {
+            change_trial_limits(&t);
+        } else if (what < 4) {
+            t.txw.floor = what == 2 ? HELIO_TXW_NO_FLOOR : t.lead;
+        } else if (what < 6) {
+            helio_txw_expire(&t.txw, t.now_ns, 50);
+            model_age(&t, t.txw.floor, 50);
+        } else {
+            send_trial_packet(&t);
+        }
+        check_against_model(&t);
+    }
+    helio_txw_fini(&t.txw);
+    free(t.sent);
+}
+
+static void a_window_does_what_a_list_of_all_packets_would(void) {
+    for (uint64_t seed = 1; seed <= 12; seed++)
+        try_window(seed);
+}
+
+static void memory_given_back_is_used_again(void) {
+    helio_txw txw;
+    CHECK_EQUAL(helio_txw_init(&txw, &(helio_txw_config){256, 9000, 0, 0, 1}), 0);
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < 1000; i++) {
+            memset(helio_txw_open(&txw), i, 9000);
+            helio_txw_commit(&txw, 9000, 0, 0);
+        }
+        const size_t filled = txw.chunks_count - txw.fresh_count;
+        helio_txw_set_limits(&txw, 16, 16 * 9008);
+        helio_txw_release(&txw);
+        CHECK(txw.chunks_count - txw.fresh_count < filled / 4);
+        for (uint64_t s = txw.trail; s <= txw.lead; s++)
+            CHECK_EQUAL(helio_txw_packet(&txw, s)[8999], (s - 1) % 1000 & 0xFF);
+        helio_txw_set_limits(&txw, 256, UINT64_MAX);
+    }
     helio_txw_fini(&txw);
 }
 
@@ -167,7 +359,11 @@ static void a_packet_passed_on_at_once_leaves_no_trace(void) {
 
 int main(void) {
     RUN(sent_packets_can_be_found_until_they_leave);
-    RUN(the_lifetime_of_a_packet_is_what_can_be_sent_before_it_is_overwritten);
+    RUN(packets_grow_old_only_with_a_limit);
+    RUN(a_history_of_short_packets_touches_little_memory);
+    RUN(nothing_from_the_floor_on_is_dropped);
+    RUN(a_window_does_what_a_list_of_all_packets_would);
+    RUN(memory_given_back_is_used_again);
     RUN(packets_in_order_are_appended);
     RUN(a_late_packet_fills_its_gap_once);
     RUN(what_does_not_fit_is_known_and_wanted_when_there_is_room);

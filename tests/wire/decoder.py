@@ -15,7 +15,7 @@ __all__ = ["Batch", "Malformed", "Message", "Packet", "Topic", "decode_batch", "
 
 TYPES = {0x00: "SPM", 0x04: "ODATA", 0x05: "RDATA", 0x08: "NAK", 0x0A: "NCF", 0x0C: "SPMR"}
 UPSTREAM = {"NAK", "SPMR"}
-OPT_LENGTH, OPT_FRAGMENT, OPT_NAK_LIST, OPT_FIN = 0x00, 0x01, 0x02, 0x0E
+OPT_LENGTH, OPT_FRAGMENT, OPT_NAK_LIST, OPT_JOIN, OPT_FIN = 0x00, 0x01, 0x02, 0x03, 0x0E
 END = 0x80
 
 
@@ -39,6 +39,8 @@ class Packet:
     fragment: tuple[int, int, int] | None = None
     """First sequence, offset, length of the whole."""
     is_fin: bool = False
+    join: int | None = None
+    """The oldest sequence that receivers may ask for that come late."""
     tsdu: bytes = field(default=b"", repr=False)
 
 
@@ -174,6 +176,9 @@ def decode_packet(data: bytes) -> Packet:
             _check(kind in ("NAK", "NCF") and 1 <= len(body) // 4 <= 62 and len(body) % 4 == 0, "OPT_NAK_LIST")
             nak_list = struct.unpack(f">{len(body) // 4}I", body)
             network = True
+        elif option == OPT_JOIN:
+            _check(len(body) == 4 and kind == "SPM", "OPT_JOIN")
+            values["join"] = int.from_bytes(body, "big")
         else:
             _check(option == OPT_FIN and not body and kind == "SPM", f"option {option:#x} on {kind}")
             is_fin = True

@@ -50,6 +50,7 @@ def test_every_kind_of_packet_was_seen(packets: list[Packet]) -> None:
     assert set(seen) == {"SPM", "ODATA", "RDATA", "NAK", "NCF", "SPMR"}
     assert any(packet.nak_list for packet in packets if packet.kind == "NAK")
     assert any(packet.is_fin for packet in packets)
+    assert any(packet.join == 3 for packet in packets)
     assert any(address.version == 6 for packet in packets for address in packet.addresses)
 
 

@@ -25,6 +25,7 @@ typedef enum helio_event_id {
     HELIO_EVENT_CONNECTION_LOST = 18,
     HELIO_EVENT_PEER_CRASHED = 19,
     HELIO_EVENT_TRANSPORT_FALLBACK = 20,
+    HELIO_EVENT_HISTORY_RESIZED = 30,
 } helio_event_id;
 
 /* X(NAME, name, id, SEVERITY, arguments joined by ',', help) */
@@ -48,6 +49,7 @@ typedef enum helio_event_id {
     X(CONNECTION_OPENED, connection_opened, 17, INFO, "", "A connection to the other side stands, or a reader or writer of a ring came.") \
     X(CONNECTION_LOST, connection_lost, 18, WARNING, "", "A connection ended or broke; a stream goes on when it is back, as far as the history reaches.") \
     X(PEER_CRASHED, peer_crashed, 19, ERROR, "", "The process on the other side of a ring is gone without having said goodbye.") \
-    X(TRANSPORT_FALLBACK, transport_fallback, 20, INFO, "", "Something faster could not be had; the text says what, why, and what is used instead.")
+    X(TRANSPORT_FALLBACK, transport_fallback, 20, INFO, "", "Something faster could not be had; the text says what, why, and what is used instead.") \
+    X(HISTORY_RESIZED, history_resized, 30, INFO, "limit_packets,limit_bytes", "A dynamic history has other limits: more because repairs were asked for near its end, fewer after a quiet time.")
 
 #endif

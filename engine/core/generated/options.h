@@ -19,6 +19,7 @@ typedef enum helio_option_id {
     HELIO_OPTION_ID_SEGMENT_DIR,
     HELIO_OPTION_ID_SEGMENT_BYTES,
     HELIO_OPTION_ID_LEVEL,
+    HELIO_OPTION_ID_HISTORY_LIMIT_BYTES,
     HELIO_OPTION_ID_PROFILE,
     HELIO_OPTION_ID_INTERFACE,
     HELIO_OPTION_ID_TTL,
@@ -32,6 +33,10 @@ typedef enum helio_option_id {
     HELIO_OPTION_ID_INJECT_LOSS,
     HELIO_OPTION_ID_RING_PACKETS,
     HELIO_OPTION_ID_SEND_WINDOW,
+    HELIO_OPTION_ID_HISTORY,
+    HELIO_OPTION_ID_HISTORY_BYTES,
+    HELIO_OPTION_ID_HISTORY_TIME,
+    HELIO_OPTION_ID_LATE_JOIN,
     HELIO_OPTION_ID_SUBMIT_QUEUE,
     HELIO_OPTION_ID_MAX_MESSAGE_BYTES,
     HELIO_OPTION_ID_LINGER,
@@ -41,6 +46,7 @@ typedef enum helio_option_id {
     HELIO_OPTION_ID_ANNOUNCE_INTERVAL,
     HELIO_OPTION_ID_REPAIR_LINGER,
     HELIO_OPTION_ID_RECEIVE_WINDOW,
+    HELIO_OPTION_ID_JOIN,
     HELIO_OPTION_ID_RECEIVE_QUEUE,
     HELIO_OPTION_ID_REORDER_PACKETS,
     HELIO_OPTION_ID_REORDER_TIME,
@@ -94,6 +100,17 @@ enum { /* choices of encapsulation */
     HELIO_ENCAPSULATION_IP,
 };
 
+enum { /* choices of history */
+    HELIO_HISTORY_STATIC,
+    HELIO_HISTORY_DYNAMIC,
+};
+
+enum { /* choices of join */
+    HELIO_JOIN_AUTO,
+    HELIO_JOIN_LIVE,
+    HELIO_JOIN_HISTORY,
+};
+
 /* X(NAME, name, TYPE, on, low, high, default as text, choices joined by ',', help) */
 #define HELIO_OPTIONS(X) \
     X(NAME, name, STRING, HELIO_ON_INSTANCE, 0.0, 0.0, "", "", "Name of the instance; default: the program's name and process id.") \
@@ -106,6 +123,7 @@ enum { /* choices of encapsulation */
     X(SEGMENT_DIR, segment_dir, STRING, HELIO_ON_INSTANCE, 0.0, 0.0, "", "", "Folder of the stats segments; default: $HELIOGRAPH_SEGMENT_DIR or /dev/shm/heliograph.") \
     X(SEGMENT_BYTES, segment_bytes, INTEGER, HELIO_ON_INSTANCE, 1048576.0, 4294967296.0, "67108864", "", "Size of the stats segment; pages never written cost no memory.") \
     X(LEVEL, level, INTEGER, HELIO_ON_INSTANCE, 0.0, 3.0, "2", "", "Level of detail of the statistics.") \
+    X(HISTORY_LIMIT_BYTES, history_limit_bytes, INTEGER, HELIO_ON_INSTANCE, 0.0, 1099511627776.0, "0", "", "Most bytes the histories of all streams may have as their limits together; 0: no limit.") \
     X(PROFILE, profile, CHOICE, HELIO_ON_INSTANCE | HELIO_ON_TRANSMITTER | HELIO_ON_RECEIVER, 0.0, 0.0, "standard", "standard,lan-latency,lan-throughput,wan,many-receivers", "Preset that changes the defaults of other options, see profiles.md.") \
     X(INTERFACE, interface, STRING, HELIO_ON_TRANSMITTER | HELIO_ON_RECEIVER, 0.0, 0.0, "", "", "Address or name of the network interface for multicast.") \
     X(TTL, ttl, INTEGER, HELIO_ON_TRANSMITTER, 0.0, 255.0, "1", "", "Time to live of multicast packets.") \
@@ -119,6 +137,10 @@ enum { /* choices of encapsulation */
     X(INJECT_LOSS, inject_loss, FLOAT, HELIO_ON_RECEIVER, 0.0, 1.0, "0.0", "", "Share of the received packets thrown away before the engine sees them; for trials of a lossy network only.") \
     X(RING_PACKETS, ring_packets, INTEGER, HELIO_ON_TRANSMITTER | HELIO_ON_RECEIVER, 64.0, 1048576.0, "2048", "", "Packets a shared memory ring holds; rounded up to a power of two. Whoever comes first makes the ring.") \
     X(SEND_WINDOW, send_window, INTEGER, HELIO_ON_TRANSMITTER, 16.0, 4194304.0, "16384", "", "Packets kept for repair; rounded up to a power of two.") \
+    X(HISTORY, history, CHOICE, HELIO_ON_TRANSMITTER, 0.0, 0.0, "static", "static,dynamic", "static: the history has its limits from the start; dynamic: it begins with a sixteenth of them, grows while repairs are asked for near its end, and shrinks when they are not.") \
+    X(HISTORY_BYTES, history_bytes, INTEGER, HELIO_ON_TRANSMITTER, 0.0, 1099511627776.0, "0", "", "Most bytes of packets kept for repair, at least 16 packets of the largest; 0: what send_window packets take.") \
+    X(HISTORY_TIME, history_time, FLOAT, HELIO_ON_TRANSMITTER, 0.0, 1000000.0, "0.0", "", "Packets older than this are not kept for repair; 0: no limit.") \
+    X(LATE_JOIN, late_join, BOOLEAN, HELIO_ON_TRANSMITTER, 0.0, 0.0, "true", "", "Offers receivers that come late all the history has (OPT_JOIN).") \
     X(SUBMIT_QUEUE, submit_queue, INTEGER, HELIO_ON_TRANSMITTER, 65536.0, 1073741824.0, "4194304", "", "Size of the queue between the application and the engine thread; rounded up to a power of two.") \
     X(MAX_MESSAGE_BYTES, max_message_bytes, INTEGER, HELIO_ON_TRANSMITTER | HELIO_ON_RECEIVER, 1.0, 1073741824.0, "67108864", "", "Largest message.") \
     X(LINGER, linger, FLOAT, HELIO_ON_TRANSMITTER, 0.0, 3600.0, "1.0", "", "How long a closed transmitter goes on answering requests for repair.") \
@@ -128,6 +150,7 @@ enum { /* choices of encapsulation */
     X(ANNOUNCE_INTERVAL, announce_interval, FLOAT, HELIO_ON_TRANSMITTER, 0.01, 300.0, "1.0", "", "Interval at which a stream names its topics and their positions.") \
     X(REPAIR_LINGER, repair_linger, FLOAT, HELIO_ON_TRANSMITTER, 0.0, 10.0, "0.0001", "", "Requests for a packet repaired less than this ago are ignored.") \
     X(RECEIVE_WINDOW, receive_window, INTEGER, HELIO_ON_RECEIVER, 16.0, 4194304.0, "16384", "", "Packets held while an older one is missing or the queue is full; rounded up to a power of two.") \
+    X(JOIN, join, CHOICE, HELIO_ON_RECEIVER, 0.0, 0.0, "auto", "auto,live,history", "Where a stream begins that was there before: live: with what comes next; history: with the oldest packet its source offers; auto: history on rum://, else live.") \
     X(RECEIVE_QUEUE, receive_queue, INTEGER, HELIO_ON_RECEIVER, 65536.0, 1073741824.0, "8388608", "", "Size of the queue between the engine and the application; rounded up to a power of two.") \
     X(REORDER_PACKETS, reorder_packets, INTEGER, HELIO_ON_RECEIVER, 0.0, 64.0, "2", "", "Newer packets after which a missing one counts as lost.") \
     X(REORDER_TIME, reorder_time, FLOAT, HELIO_ON_RECEIVER, 0.0, 10.0, "2e-05", "", "Time after which a missing packet counts as lost.") \

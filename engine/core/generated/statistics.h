@@ -135,6 +135,8 @@ enum { /* indexes of a instance's histograms */
     X(heartbeat_requests_received, COUNTER, "packets", 0, "heartbeat_requests_received", "", "", "Requests for a source path message (SPMR) received.") \
     X(history_packets, GAUGE, "packets", 0, "history_packets", "", "", "Packets kept for repair.") \
     X(history_bytes, GAUGE, "bytes", 0, "history_bytes", "", "", "Bytes kept for repair.") \
+    X(history_limit_packets, GAUGE, "packets", 0, "history_limit_packets", "", "", "Most packets the history keeps for repair now.") \
+    X(history_limit_bytes, GAUGE, "bytes", 0, "history_limit_bytes", "", "", "Most bytes the history keeps for repair now.") \
     X(history_trimmed, COUNTER, "packets", 0, "history_trimmed", "", "", "Packets that left the history to make room.") \
     X(window_trail, GAUGE, "sequences", 0, "window_trail", "", "", "Oldest sequence number that can be repaired (64-bit, widened).") \
     X(window_lead, GAUGE, "sequences", 0, "window_lead", "", "", "Newest sequence number sent (64-bit, widened).") \
@@ -160,6 +162,8 @@ typedef struct helio_tx_stream_stats {
     _Atomic uint64_t heartbeat_requests_received;
     _Atomic uint64_t history_packets;
     _Atomic uint64_t history_bytes;
+    _Atomic uint64_t history_limit_packets;
+    _Atomic uint64_t history_limit_bytes;
     _Atomic uint64_t history_trimmed;
     _Atomic uint64_t window_trail;
     _Atomic uint64_t window_lead;

@@ -31,10 +31,17 @@ static bool is_recent(int64_t then_ns, int64_t now_ns, int64_t linger_ns) {
     return now_ns - then_ns < linger_ns;
 }
 
+static bool is_pressing(const helio_txw *txw, uint64_t sequence) {
+    const uint64_t count = helio_txw_count(txw);
+    const bool is_leaving = count == txw->limit_packets && sequence - txw->trail < count / 8;
+    return is_leaving || txw->lead - sequence < txw->limit_packets / 2;
+}
+
 /* Decides what becomes of one sequence asked for. */
 static void ask(helio_repairer *repairer, uint64_t sequence, uint32_t asker, helio_clock clock) {
     helio_tx_stream_stats *stats = repairer->stats;
     helio_txw *txw = repairer->txw;
+    repairer->late_requests += sequence < txw->trail + helio_txw_count(txw) / 4;
     if (sequence > txw->lead) {
         helio_count(&stats->naks_answered_not_sent_yet, 1);
         return;
@@ -57,8 +64,10 @@ static void ask(helio_repairer *repairer, uint64_t sequence, uint32_t asker, hel
         helio_count(&stats->naks_answered_queued_already, 1);
     } else {
         slot->queued = true;
+        const bool presses = is_pressing(txw, sequence);
+        repairer->pressing += presses;
         slot->asker = asker;
-        repairer->queue[repairer->end++ & txw->mask] = sequence;
+        repairer->queue[repairer->end++ & txw->mask] = 2 * sequence + presses;
     }
 }
 
@@ -120,7 +129,9 @@ static void count_repair(helio_repairer *repairer, helio_txw_slot *slot) {
 
 bool helio_repairer_next(helio_repairer *repairer, helio_clock clock, uint64_t *sequence) {
     while (repairer->first != repairer->end) {
-        *sequence = repairer->queue[repairer->first++ & repairer->txw->mask];
+        const uint64_t entry = repairer->queue[repairer->first++ & repairer->txw->mask];
+        *sequence = entry / 2;
+        repairer->pressing -= entry % 2;
         if (!helio_txw_has(repairer->txw, *sequence)) { /* trimmed while it waited */
             helio_count(&repairer->stats->naks_answered_too_late, 1);
             continue;

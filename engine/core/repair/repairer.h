@@ -5,6 +5,10 @@
  * A request seen again within linger_ns is not confirmed again, so that a storm of NAKs does not
  * become a storm of NCFs.
  *
+ * Repairs of packets sent long ago, half a window or more, are for receivers that come late: they
+ * are not pressing, new data need not wait for them - unless it is about to push them out of a full
+ * window.
+ *
  * The queue is bounded by the window.  It knows nothing of sockets, threads or clocks. */
 #ifndef HELIO_REPAIR_REPAIRER_H
 #define HELIO_REPAIR_REPAIRER_H
@@ -23,10 +27,12 @@ typedef struct helio_repairer {
     helio_txw *txw;
     helio_tx_stream_stats *stats;
     helio_peers peers;
-    uint64_t *queue; /* ring of sequences, by place & txw->mask */
+    uint64_t *queue; /* ring of 2 * sequence + is_pressing, by place & txw->mask */
     uint64_t first;
     uint64_t end;
     int64_t linger_ns;
+    uint64_t pressing;      /* of those that wait, not for packets sent long ago */
+    uint64_t late_requests; /* for packets no longer there or in the oldest quarter of the window */
 } helio_repairer;
 
 typedef struct helio_repairer_config {

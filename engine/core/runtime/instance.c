@@ -255,6 +255,8 @@ static int open_instance(helio_instance *instance, const char *options) {
             return error;
         }
     }
+    instance->history.limit_bytes =
+        (uint64_t)helio_options_integer(&instance->options, HELIO_OPTION_ID_HISTORY_LIMIT_BYTES);
     error = open_stats(instance);
     if (error) {
         return error;

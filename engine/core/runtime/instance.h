@@ -20,6 +20,7 @@
 #include "runtime/idle.h"
 #include "runtime/options.h"
 #include "stats/stats.h"
+#include "stream/tx_stream.h"
 
 typedef struct helio_tx_lane helio_tx_lane;
 typedef struct helio_rx_lane helio_rx_lane;
@@ -41,6 +42,7 @@ struct helio_instance {
     pthread_t thread; /* mode thread */
     bool polling;     /* mode poll: within the duty cycle, so calls from listeners can be told */
 
+    helio_history_budget history; /* of the streams being sent */
     helio_tx_lane *tx_lanes;
     helio_rx_lane *rx_lanes;
     helio_datagram datagrams[HELIO_CHANNEL_BATCH];

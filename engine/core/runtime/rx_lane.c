@@ -22,6 +22,12 @@ static void flush_channel(helio_rx_lane *lane) {
 
 /* ---- life ---- */
 
+static bool joins_history(const helio_rx_lane *lane) {
+    const int64_t join = helio_options_integer(&lane->base.options, HELIO_OPTION_ID_JOIN);
+    return join == HELIO_JOIN_HISTORY ||
+           (join == HELIO_JOIN_AUTO && lane->base.endpoint.scheme == HELIO_SCHEME_RUM);
+}
+
 static int open_endpoint(helio_rx_lane *lane) {
     helio_instance *instance = lane->base.instance;
     const helio_options *options = &lane->base.options;
@@ -47,6 +53,7 @@ static int open_endpoint(helio_rx_lane *lane) {
         .stream_expiry_ns = helio_options_ns(options, HELIO_OPTION_ID_STREAM_EXPIRY),
         .data_lasts = true,
         .has_checksums = !channel->driver->is_memory,
+        .join_history = joins_history(lane),
         .is_connected = channel->driver->is_connected,
         .seed = helio_random_next(&instance->random),
     };

@@ -18,7 +18,8 @@ enum {
     PACKETS_PER_CYCLE =
         64, /* about as many of one transmitter, so that requests for repair get their turn */
     REPAIRS_AHEAD = 32, /* with more repairs waiting than this, new data waits for them */
-    MESSAGE_COST = 8,   /* bytes a message takes in a packet beside its own */
+    HISTORY_PACKETS_MIN = 16,
+    MESSAGE_COST = 8, /* bytes a message takes in a packet beside its own */
 };
 
 /* ---- packets out ---- */
@@ -80,17 +81,43 @@ static void wait_for_room(helio_tx_lane *lane) {
 }
 
 /* A large message is being cut: what it sent goes out, and those who missed some are heard. */
-static void breathe(void *context) {
+static void breathe(void *context, int64_t not_before_ns) {
     helio_tx_lane *lane = context;
-    flush_channel(lane);
-    const helio_clock clock = helio_clock_read(&lane->base.instance->clock);
-    helio_tx_lane_receive(lane, clock);
-    poll_stream(lane, clock);
-    helio_tx_lane_make_way(lane, clock);
-    wait_for_room(lane);
+    helio_clock clock;
+    do {
+        flush_channel(lane);
+        clock = helio_clock_read(&lane->base.instance->clock);
+        helio_tx_lane_receive(lane, clock);
+        poll_stream(lane, clock);
+        helio_tx_lane_make_way(lane, clock);
+        wait_for_room(lane);
+    } while (clock.now_ns < not_before_ns);
 }
 
 /* ---- life ---- */
+
+static int check_history(const helio_tx_lane *lane) {
+    const helio_options *options = &lane->base.options;
+    const int64_t bytes = helio_options_integer(options, HELIO_OPTION_ID_HISTORY_BYTES);
+    const int64_t least = HISTORY_PACKETS_MIN * helio_options_integer(options, HELIO_OPTION_ID_MTU);
+    if (bytes == 0 || bytes >= least) {
+        return 0;
+    }
+    return helio_fail(HELIO_ERR_OPTION,
+                      "option history_bytes is 0 or at least %d times mtu, here %lld; %lld is "
+                      "too small",
+                      HISTORY_PACKETS_MIN, (long long)least, (long long)bytes);
+}
+
+static int fail_budget(const helio_tx_lane *lane) {
+    const helio_history_budget *budget = &lane->base.instance->history;
+    return helio_fail(HELIO_ERR_OPTION,
+                      "option history_limit_bytes: of %llu bytes for all histories of the instance "
+                      "%llu are taken; the rest is too little for this stream (history=dynamic, "
+                      "history_bytes and send_window make it smaller)",
+                      (unsigned long long)budget->limit_bytes,
+                      (unsigned long long)budget->used_bytes);
+}
 
 static int open_stream(helio_tx_lane *lane, helio_clock clock) {
     helio_instance *instance = lane->base.instance;
@@ -108,6 +135,12 @@ static int open_stream(helio_tx_lane *lane, helio_clock clock) {
         .window_packets = (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_SEND_WINDOW),
         .max_message_bytes =
             (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_MAX_MESSAGE_BYTES),
+        .history_bytes = (uint64_t)helio_options_integer(options, HELIO_OPTION_ID_HISTORY_BYTES),
+        .history_ns = helio_options_ns(options, HELIO_OPTION_ID_HISTORY_TIME),
+        .history_dynamic =
+            helio_options_integer(options, HELIO_OPTION_ID_HISTORY) == HELIO_HISTORY_DYNAMIC,
+        .budget = &instance->history,
+        .late_join = helio_options_integer(options, HELIO_OPTION_ID_LATE_JOIN),
         .has_checksums = !channel->driver->is_memory,
         .linger_ns = helio_options_ns(options, HELIO_OPTION_ID_LINGER),
         .heartbeat_min_ns = helio_options_ns(options, HELIO_OPTION_ID_HEARTBEAT_MIN),
@@ -118,8 +151,15 @@ static int open_stream(helio_tx_lane *lane, helio_clock clock) {
     };
     memcpy(config.tsi.gsi, instance->gsi, sizeof config.tsi.gsi);
     const helio_outlet outlet = {.context = lane, .send = send_packet};
-    return helio_tx_stream_create(&config, outlet, instance->stats, instance->counts, clock,
-                                  &lane->stream);
+    int error = check_history(lane);
+    if (!error) {
+        error = helio_tx_stream_create(&config, outlet, instance->stats, instance->counts, clock,
+                                       &lane->stream);
+        if (error == HELIO_ERR_OPTION) {
+            error = fail_budget(lane);
+        }
+    }
+    return error;
 }
 
 static int open_lane(helio_instance *instance, const helio_endpoint *endpoint,
@@ -213,15 +253,11 @@ int helio_tx_lane_receive(helio_tx_lane *lane, helio_clock clock) {
     return (int)count;
 }
 
-static const helio_tx_stream_stats *stream_record(const helio_tx_lane *lane) {
-    return helio_tx_stream_object(lane->stream)->record;
-}
-
 /* Whether new data should wait.  A source that outruns its receivers would otherwise push what they
  * miss out of its history; so many repairs waiting slow it down to what they take in.  Not for
  * ever: one that keeps crying must not stop the stream. */
 static bool is_pressed(helio_tx_lane *lane, helio_clock clock) {
-    if (helio_cell(&stream_record(lane)->repair_queue) <= REPAIRS_AHEAD) {
+    if (helio_tx_stream_pressing(lane->stream) <= REPAIRS_AHEAD) {
         lane->held_since_ns = 0;
         return false;
     }
@@ -355,6 +391,8 @@ void helio_tx_lane_refresh(helio_tx_lane *lane, helio_clock clock) {
         helio_count(&lane->base.instance->counts->send_would_block, refused - t->refused_counted);
         t->refused_counted = refused;
     }
+    flush_channel(lane);
+    helio_tx_stream_tend(lane->stream, clock);
     helio_lane_tend(&lane->base, clock);
 }
 

@@ -7,6 +7,7 @@
 #include <heliograph/errors.h>
 
 #include "base/map.h"
+#include "stream/replay.h"
 #include "stream/rx_stream.h"
 #include "wire/pgm.h"
 
@@ -31,6 +32,7 @@ struct helio_rx_endpoint {
     char *endpoint;
     helio_map by_tsi;
     helio_rx_stream *streams;
+    helio_replay *replays;
     helio_rx_stream *last; /* the stream of the packet before; most packets come in runs */
     uint32_t count;
     int64_t deadline_ns; /* no stream has anything to do before, unless it is blocked */
@@ -81,6 +83,8 @@ int helio_rx_endpoint_create(const helio_rx_endpoint_config *config, helio_outle
 void helio_rx_endpoint_destroy(helio_rx_endpoint *endpoint, helio_clock clock) {
     if (!endpoint)
         return;
+    while (endpoint->replays)
+        helio_rx_endpoint_end_replay(endpoint, endpoint->replays, clock);
     while (endpoint->streams) {
         helio_rx_stream *stream = endpoint->streams;
         endpoint->streams = stream->next;
@@ -194,6 +198,10 @@ static void end_stream(helio_rx_endpoint *endpoint, helio_rx_stream **link,
                           stream->object.slot, (const uint64_t[4]){silent_ns},
                           "stream %s was silent for %" PRIu64 " ms", tsi, silent_ns / 1000000);
     }
+    for (helio_replay *r = endpoint->replays; r; r = *helio_replay_link(r)) {
+        if (helio_tsi_equal(helio_replay_tsi(r), &stream->tsi))
+            helio_replay_give_up(r, clock);
+    }
     *link = stream->next;
     helio_map_remove(&endpoint->by_tsi, key);
     if (endpoint->last == stream)
@@ -250,6 +258,49 @@ static void record_wait(helio_rx_endpoint *endpoint, const helio_rx_stream *stre
     endpoint->kernel_ns = 0;
 }
 
+/* ---- replays ---- */
+
+int helio_rx_endpoint_replay(helio_rx_endpoint *endpoint, const helio_tsi *tsi, const char *topic,
+                             uint64_t first, uint64_t last, const helio_sink *sink,
+                             helio_clock clock, helio_replay **out) {
+    const helio_rx_stream *stream = find_stream(endpoint, tsi);
+    if (!stream || !stream->has_spm)
+        return HELIO_ERR_STATE;
+    const helio_replay_config config = {topic, first, last, *sink};
+    const int error = helio_replay_create(stream, &config, clock, out);
+    if (!error) {
+        *helio_replay_link(*out) = endpoint->replays;
+        endpoint->replays = *out;
+        endpoint->deadline_ns = clock.now_ns;
+    }
+    return error;
+}
+
+void helio_rx_endpoint_end_replay(helio_rx_endpoint *endpoint, helio_replay *replay,
+                                  helio_clock clock) {
+    helio_replay **link = &endpoint->replays;
+    while (*link != replay)
+        link = helio_replay_link(*link);
+    *link = *helio_replay_link(replay);
+    helio_replay_destroy(replay, clock);
+}
+
+static void set_replay_deadline(helio_rx_endpoint *endpoint, const helio_replay *replay) {
+    const int64_t deadline_ns = helio_replay_next_deadline_ns(replay);
+    if (deadline_ns < endpoint->deadline_ns)
+        endpoint->deadline_ns = deadline_ns;
+}
+
+static void show_replays(helio_rx_endpoint *endpoint, const helio_pgm_packet *packet, size_t bytes,
+                         int64_t receive_ns, helio_clock clock) {
+    for (helio_replay *r = endpoint->replays; r; r = *helio_replay_link(r)) {
+        if (helio_tsi_equal(helio_replay_tsi(r), &packet->tsi)) {
+            helio_replay_on_packet(r, packet, bytes, receive_ns, clock);
+            set_replay_deadline(endpoint, r);
+        }
+    }
+}
+
 void helio_rx_endpoint_on_packet(helio_rx_endpoint *endpoint, const void *datagram, size_t length,
                                  const helio_address *from, int64_t receive_ns, helio_clock clock) {
     helio_instance_stats *instance = endpoint->shared.instance;
@@ -286,6 +337,8 @@ void helio_rx_endpoint_on_packet(helio_rx_endpoint *endpoint, const void *datagr
     }
     record_wait(endpoint, stream, receive_ns);
     helio_rx_stream_on_packet(stream, &packet, length, from, receive_ns, clock);
+    if (endpoint->replays)
+        show_replays(endpoint, &packet, length, receive_ns, clock);
     if (stream->nak.outstanding > 0)
         set_deadline(endpoint, stream);
     else if (stream->has_end)
@@ -295,7 +348,7 @@ void helio_rx_endpoint_on_packet(helio_rx_endpoint *endpoint, const void *datagr
 /* ---- time ---- */
 
 int helio_rx_endpoint_poll(helio_rx_endpoint *endpoint, helio_clock clock) {
-    if (clock.now_ns < endpoint->deadline_ns && endpoint->shared.blocked_streams == 0)
+    if (clock.now_ns < endpoint->deadline_ns && !helio_rx_endpoint_is_blocked(endpoint))
         return 0;
     int work = 0;
     endpoint->deadline_ns = HELIO_NEVER;
@@ -312,6 +365,10 @@ int helio_rx_endpoint_poll(helio_rx_endpoint *endpoint, helio_clock clock) {
             work++;
         }
     }
+    for (helio_replay *r = endpoint->replays; r; r = *helio_replay_link(r)) {
+        work += helio_replay_poll(r, clock);
+        set_replay_deadline(endpoint, r);
+    }
     return work;
 }
 
@@ -320,5 +377,9 @@ int64_t helio_rx_endpoint_next_deadline_ns(const helio_rx_endpoint *endpoint) {
 }
 
 bool helio_rx_endpoint_is_blocked(const helio_rx_endpoint *endpoint) {
+    for (helio_replay *r = endpoint->replays; r; r = *helio_replay_link(r)) {
+        if (helio_replay_is_blocked(r))
+            return true;
+    }
     return endpoint->shared.blocked_streams > 0;
 }

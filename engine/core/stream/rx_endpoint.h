@@ -2,7 +2,8 @@
  * them, and hands the messages of the topics subscribed to their sinks.
  *
  * A stream is met by its first SPM or data and joined there: what was sent before is not asked for,
- * except that a stream met with an empty window is complete from its first packet.  Each stream is
+ * unless `join_history` says so and the source offers it (OPT_JOIN).  A stream met with an empty
+ * window is complete from its first packet.  Each stream is
  * pinned to the address it was met at; packets with its TSI from elsewhere are refused (event
  * stream_conflict).  A stream silent for the expiry time is dropped.
  *
@@ -27,6 +28,7 @@
 
 typedef struct helio_rx_endpoint helio_rx_endpoint;
 typedef struct helio_subscription helio_subscription;
+typedef struct helio_replay helio_replay;
 
 typedef struct helio_rx_endpoint_config {
     const char *instance; /* label of the statistics; copied, as all texts here */
@@ -48,6 +50,7 @@ typedef struct helio_rx_endpoint_config {
     int64_t stream_expiry_ns;
     bool data_lasts;    /* the caller keeps a datagram's memory beyond on_packet, see sink.h */
     bool has_checksums; /* false: data without a checksum is accepted */
+    bool join_history;  /* a stream begins with the oldest packet its source offers */
     bool is_connected;  /* feedback goes back to where a stream's last SPM came from */
     uint64_t seed;      /* of the random back-off; different in each instance */
 } helio_rx_endpoint_config;
@@ -71,6 +74,16 @@ void helio_rx_endpoint_unsubscribe(helio_rx_endpoint *endpoint, helio_subscripti
 
 /* When the kernel took in the datagram that comes next, wall clock; for statistics. */
 void helio_rx_endpoint_stamp(helio_rx_endpoint *endpoint, int64_t kernel_ns);
+
+/* Messages `first` to `last` of a topic of a stream that is being followed are asked for again and
+ * go to the sink (stream/replay.h); it is to be ended in any case.  Errors: STATE (no such stream,
+ * or it has not said where it is yet), TOPIC, NOMEM. */
+int helio_rx_endpoint_replay(helio_rx_endpoint *endpoint, const helio_tsi *tsi, const char *topic,
+                             uint64_t first, uint64_t last, const helio_sink *sink,
+                             helio_clock clock, helio_replay **out);
+void helio_rx_endpoint_end_replay(helio_rx_endpoint *endpoint, helio_replay *replay,
+                                  helio_clock clock);
+
 /* A datagram came.  `receive_ns` is the wall clock time it was read.  The memory is the caller's
  * again on return. */
 void helio_rx_endpoint_on_packet(helio_rx_endpoint *endpoint, const void *packet, size_t length,

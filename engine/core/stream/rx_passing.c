@@ -4,6 +4,11 @@
 
 #define EVENT_INTERVAL_NS (60 * HELIO_SECOND)
 
+/* Packets asked for at once while catching up: few enough that a source does not hold back new data
+ * for them, more where the way is long. */
+enum { PACE_MIN = 24, PACE_MAX = 1024 };
+#define PACE_NS (200 * HELIO_MICROSECOND) /* time a repair takes that PACE_MIN is made for */
+
 static helio_rx_stream_stats *stats_of(const helio_rx_stream *stream) {
     return stream->object.record;
 }
@@ -110,14 +115,49 @@ void helio_rx_extend(helio_rx_stream *stream, uint64_t sequence, int64_t now_ns)
     helio_rxw_extend(rxw, sequence);
     if (rxw->lead < first)
         return;
+    if (stream->is_pacing) {
+        helio_count(&stats_of(stream)->gaps_detected, rxw->lead - first + 1);
+        return;
+    }
     const uint64_t wanted = rxw->source_trail > first ? rxw->source_trail : first;
     if (wanted <= rxw->lead)
         helio_nak_miss(&stream->nak, wanted, rxw->lead - wanted + 1, now_ns);
     helio_count(&stats_of(stream)->gaps_detected, rxw->lead - first + 1);
 }
 
+static uint64_t pace_of(const helio_rx_stream *stream) {
+    const uint64_t pace = PACE_MIN * (uint64_t)(stream->quickest_ns / PACE_NS);
+    return pace < PACE_MIN ? PACE_MIN : pace > PACE_MAX ? PACE_MAX : pace;
+}
+
+void helio_rx_pace(helio_rx_stream *stream, int64_t now_ns) {
+    const helio_rxw *rxw = &stream->rxw;
+    if (!stream->is_pacing || stream->is_waiting)
+        return;
+    if (stream->ask_from < rxw->trail)
+        stream->ask_from = rxw->trail;
+    const uint64_t pace = pace_of(stream);
+    for (; stream->ask_from <= rxw->lead && stream->nak.outstanding < pace; stream->ask_from++) {
+        if (helio_rxw_slot_of(rxw, stream->ask_from)->state == HELIO_RXW_WAITING)
+            helio_nak_miss(&stream->nak, stream->ask_from, 1, now_ns);
+    }
+    stream->is_pacing =
+        stream->ask_from <= rxw->lead || rxw->known > rxw->lead || stream->told_lead > rxw->known;
+}
+
+void helio_rx_believe(helio_rx_stream *stream, int64_t now_ns) {
+    const helio_rxw *rxw = &stream->rxw;
+    const uint64_t shown = stream->newest > rxw->trail ? stream->newest : rxw->trail;
+    const uint64_t limit = shown + rxw->mask; /* beyond that, data has to show it */
+    const uint64_t lead = stream->told_lead < limit ? stream->told_lead : limit;
+    if (lead > rxw->known)
+        helio_rx_extend(stream, lead, now_ns);
+}
+
 void helio_rx_drain(helio_rx_stream *stream, helio_clock clock) {
     helio_rxw *rxw = &stream->rxw;
+    if (stream->is_waiting)
+        return;
     lost_run run = {0};
     bool is_stuck = false;
     while (!is_stuck) {
@@ -174,10 +214,12 @@ static void find(helio_rx_stream *stream, uint64_t sequence, helio_rxw_packet *p
     const helio_nak_found found = helio_nak_remove(&stream->nak, sequence);
     if (!found.was_asked_for)
         return;
+    const int64_t took_ns = packet->arrival_ns - found.seen_ns;
+    if (stream->quickest_ns == 0 || took_ns < stream->quickest_ns)
+        stream->quickest_ns = took_ns;
     packet->recovered = true;
     helio_count(&stats_of(stream)->packets_recovered, 1);
-    helio_record(stream->object.histogram[HELIO_RX_STREAM_RECOVERY_TIME],
-                 packet->arrival_ns - found.seen_ns, 1);
+    helio_record(stream->object.histogram[HELIO_RX_STREAM_RECOVERY_TIME], took_ns, 1);
 }
 
 /* Holds a packet that cannot be passed on now. */
@@ -195,7 +237,7 @@ void helio_rx_take(helio_rx_stream *stream, uint64_t sequence, helio_rxw_packet 
     helio_rxw *rxw = &stream->rxw;
     if (stream->nak.outstanding > 0)
         find(stream, sequence, packet);
-    if (sequence != rxw->trail || stream->is_blocked) {
+    if (sequence != rxw->trail || stream->is_blocked || stream->is_waiting) {
         hold(stream, sequence, packet, clock.now_ns);
         return;
     }

@@ -1,6 +1,6 @@
 /* A received stream's packets on their way through the window: held until they are next, passed on
  * to the topics, or reported lost.  The inner half of rx_stream.h, which decides what packets mean;
- * nothing else calls it. */
+ * beside it only replays call it. */
 #ifndef HELIO_STREAM_RX_PASSING_H
 #define HELIO_STREAM_RX_PASSING_H
 
@@ -12,6 +12,11 @@ void helio_rx_take(helio_rx_stream *stream, uint64_t sequence, helio_rxw_packet 
                    helio_clock clock);
 /* Packets up to `sequence` exist: asks for those in the window that are missing. */
 void helio_rx_extend(helio_rx_stream *stream, uint64_t sequence, int64_t now_ns);
+/* Asks for more of what is missing, when it is asked for piece by piece. */
+void helio_rx_pace(helio_rx_stream *stream, int64_t now_ns);
+/* SPMs have told of newer packets than the window knows: it knows of them now, up to one window
+ * beyond what data has shown. */
+void helio_rx_believe(helio_rx_stream *stream, int64_t now_ns);
 /* The source tells its trail: what it no longer has is lost. */
 void helio_rx_advance_source(helio_rx_stream *stream, uint64_t trail, helio_clock clock);
 /* Everything missing is given up. */

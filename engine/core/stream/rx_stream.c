@@ -17,6 +17,7 @@ enum {
 
 #define SPMR_DELAY_NS (2 * HELIO_MILLISECOND)
 #define SPMR_INTERVAL_MAX_NS HELIO_SECOND
+#define BEGIN_WAIT_NS (100 * HELIO_MILLISECOND) /* for an SPM to say where history begins */
 #define WINDOW_LIMIT UINT32_C(0x7FFFFFFF)
 #define NO_WINDOW_LEAD UINT32_C(0x80000000)
 
@@ -34,6 +35,18 @@ static uint32_t spm_window(const helio_pgm_packet *spm) {
 static bool has_window(const helio_pgm_packet *spm) {
     return !(spm->options & HELIO_PGM_HAS_NBR_UNREACH) && spm_window(spm) <= WINDOW_LIMIT &&
            !(spm->trail == 0 && spm->lead == NO_WINDOW_LEAD);
+}
+
+/* The oldest packet that may be asked for: what an SPM offers to those who come late, else what
+ * comes next. */
+static uint64_t offered_from(const helio_pgm_packet *spm) {
+    const uint64_t lead = helio_sequence_start(spm->lead);
+    if (!(spm->options & HELIO_PGM_HAS_JOIN) || !has_window(spm))
+        return lead + 1;
+    const uint64_t trail = lead + 1 - spm_window(spm);
+    const uint64_t join = helio_sequence_widen(spm->join, lead);
+    const uint64_t first = join > trail ? join : trail;
+    return first <= lead ? first : lead + 1;
 }
 
 static int open_object(helio_rx_stream *stream, const helio_address *from, helio_clock clock) {
@@ -84,9 +97,15 @@ int helio_rx_stream_create(helio_rx_shared *shared, const helio_pgm_packet *pack
     if (!stream)
         return HELIO_ERR_NOMEM;
     const bool is_spm = packet->type == HELIO_PGM_TYPE_SPM;
-    const uint64_t first =
-        is_spm ? helio_sequence_start(packet->lead) + 1 : helio_sequence_start(packet->sequence);
+    const bool wants_history = shared->config.join_history;
+    const uint64_t first = !is_spm         ? helio_sequence_start(packet->sequence)
+                           : wants_history ? offered_from(packet)
+                                           : helio_sequence_start(packet->lead) + 1;
     stream->shared = shared;
+    stream->is_pacing = wants_history;
+    stream->is_waiting = wants_history && !is_spm;
+    stream->ask_from = first;
+    stream->begin_by_ns = clock.now_ns + BEGIN_WAIT_NS;
     stream->tsi = packet->tsi;
     stream->source = *from;
     stream->newest = first - 1;
@@ -129,6 +148,12 @@ void helio_rx_stream_destroy(helio_rx_stream *stream, helio_clock clock) {
 
 /* ---- data ---- */
 
+static void tell_trail(helio_rx_stream *stream, uint64_t trail, helio_clock clock) {
+    if (trail > stream->told_trail)
+        stream->told_trail = trail;
+    helio_rx_advance_source(stream, trail, clock);
+}
+
 static void on_data(helio_rx_stream *stream, const helio_pgm_packet *packet, size_t bytes,
                     int64_t receive_ns, helio_clock clock) {
     helio_rx_stream_stats *stats = stats_of(stream);
@@ -139,7 +164,7 @@ static void on_data(helio_rx_stream *stream, const helio_pgm_packet *packet, siz
         return;
     }
     const uint64_t sequence = helio_sequence_widen(packet->sequence, stream->rxw.known);
-    helio_rx_advance_source(stream, helio_sequence_widen(packet->trail, sequence), clock);
+    tell_trail(stream, helio_sequence_widen(packet->trail, sequence), clock);
     const bool is_newest = sequence > stream->newest;
     if (helio_rxw_look(&stream->rxw, sequence) == HELIO_RXW_DUPLICATE) {
         helio_count(&stats->duplicates, 1);
@@ -184,19 +209,33 @@ static void learn_feedback(helio_rx_stream *stream, const helio_pgm_packet *spm,
 
 static void learn_window(helio_rx_stream *stream, const helio_pgm_packet *spm, helio_clock clock) {
     helio_rxw *rxw = &stream->rxw;
-    uint64_t lead = helio_sequence_widen(spm->lead, rxw->known);
+    const uint64_t lead = helio_sequence_widen(spm->lead, rxw->known);
     const uint64_t window = spm_window(spm);
-    helio_rx_advance_source(stream, lead + 1 - window, clock);
-    const uint64_t shown = stream->newest > rxw->trail ? stream->newest : rxw->trail;
-    if (lead > shown + rxw->mask)
-        lead = shown + rxw->mask; /* beyond that, data has to show it */
-    if (lead > rxw->known)
-        helio_rx_extend(stream, lead, clock.now_ns);
+    tell_trail(stream, lead + 1 - window, clock);
+    if (lead > stream->told_lead)
+        stream->told_lead = lead;
+    helio_rx_believe(stream, clock.now_ns);
     if (spm->options & HELIO_PGM_HAS_FIN) {
         stream->has_end = true;
         if (lead > stream->end)
             stream->end = lead;
     }
+}
+
+/* The stream that data was met of begins: where an SPM says, or with that data when none came. */
+static void begin_with(helio_rx_stream *stream, const helio_pgm_packet *spm, helio_clock clock) {
+    helio_rxw *rxw = &stream->rxw;
+    stream->is_waiting = false;
+    if (spm) {
+        const uint64_t lead = helio_sequence_widen(spm->lead, rxw->known);
+        const uint64_t first = lead - (helio_sequence_start(spm->lead) - offered_from(spm));
+        if (first < rxw->trail) {
+            helio_count(&stats_of(stream)->gaps_detected, rxw->trail - first);
+            helio_rxw_go_back(rxw, first);
+            stream->ask_from = first;
+        }
+    }
+    helio_rx_drain(stream, clock);
 }
 
 static void on_spm(helio_rx_stream *stream, const helio_pgm_packet *spm, const helio_address *from,
@@ -208,6 +247,8 @@ static void on_spm(helio_rx_stream *stream, const helio_pgm_packet *spm, const h
     stream->has_spm = true;
     stream->spm_sequence = spm->sequence;
     learn_feedback(stream, spm, from);
+    if (stream->is_waiting)
+        begin_with(stream, spm, clock);
     if (has_window(spm))
         learn_window(stream, spm, clock);
     if (spm->options & HELIO_PGM_HAS_RST) {
@@ -254,6 +295,10 @@ void helio_rx_stream_on_packet(helio_rx_stream *stream, const helio_pgm_packet *
         break;
     default: /* POLL: none of ours sends it, and answers are for congestion control */
         break;
+    }
+    if (stream->is_pacing) {
+        helio_rx_believe(stream, clock.now_ns);
+        helio_rx_pace(stream, clock.now_ns);
     }
     helio_stats_begin(stats);
     helio_set(&stats->last_activity, (uint64_t)clock.wall_ns);
@@ -319,6 +364,14 @@ int helio_rx_stream_poll(helio_rx_stream *stream, helio_clock clock) {
         send_spmr(stream, clock);
         work++;
     }
+    if (stream->is_waiting && clock.now_ns >= stream->begin_by_ns) {
+        begin_with(stream, NULL, clock);
+        work++;
+    }
+    if (stream->is_pacing) {
+        helio_rx_believe(stream, clock.now_ns);
+        helio_rx_pace(stream, clock.now_ns);
+    }
     helio_nak_round round;
     const bool can_ask = stream->feedback.family != 0;
     bool has_losses = false;
@@ -334,6 +387,8 @@ int helio_rx_stream_poll(helio_rx_stream *stream, helio_clock clock) {
     }
     if (has_losses && !stream->is_blocked)
         helio_rx_drain(stream, clock);
+    if (has_losses)
+        helio_rx_pace(stream, clock.now_ns);
     if (work > 0) {
         helio_rx_stream_stats *stats = stats_of(stream);
         helio_stats_begin(stats);
@@ -349,6 +404,8 @@ int64_t helio_rx_stream_next_deadline_ns(const helio_rx_stream *stream) {
     int64_t deadline_ns = helio_nak_next_deadline_ns(&stream->nak);
     if (!stream->has_spm && stream->spmr_due_ns < deadline_ns)
         deadline_ns = stream->spmr_due_ns;
+    if (stream->is_waiting && stream->begin_by_ns < deadline_ns)
+        deadline_ns = stream->begin_by_ns;
     const int64_t expiry_ns = stream->heard_ns + stream->shared->config.stream_expiry_ns;
     /* A stream that waits for room outlives its expiry; it has no deadline then. */
     if (!stream->is_blocked && expiry_ns < deadline_ns)

@@ -2,6 +2,10 @@
  * for what is missing and the delivery.
  *
  * The stream begins at its first packet: after the lead of an SPM, or at the first original data.
+ * When history is wanted it begins with the oldest packet the first SPM offers (OPT_JOIN); data met
+ * before that SPM is held for a while.  What such a beginning leaves to be asked for is asked for
+ * piece by piece, oldest first, so that neither the source nor this receiver's own socket is
+ * flooded and the newest data has its way.
  * It ends when its source said so (FIN, RST) and everything held is passed on, or when it has been
  * silent for the expiry time.
  *
@@ -56,8 +60,15 @@ typedef struct helio_rx_stream {
     uint32_t spm_sequence; /* of the newest SPM */
     bool has_spm;
     bool is_blocked; /* a sink has no room */
-    bool has_end;    /* FIN or RST */
-    uint64_t end;    /* the last sequence there is */
+    bool is_waiting; /* for an SPM to say where to begin, until begin_by_ns */
+    bool is_pacing;  /* what is missing from ask_from on has not been asked for yet */
+    uint64_t ask_from;
+    uint64_t told_trail; /* the oldest sequence the source has, as far as it has told */
+    uint64_t told_lead;  /* the newest sequence an SPM told of */
+    int64_t quickest_ns; /* shortest time from asking for a packet to having it; 0: none yet */
+    int64_t begin_by_ns;
+    bool has_end; /* FIN or RST */
+    uint64_t end; /* the last sequence there is */
     int64_t heard_ns;
     int64_t spmr_due_ns;
     int64_t spmr_interval_ns;

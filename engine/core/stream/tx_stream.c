@@ -1,5 +1,6 @@
 #include "stream/tx_stream.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +10,7 @@
 #include "base/sequence.h"
 #include "repair/repairer.h"
 #include "stream/heartbeat.h"
+#include "stream/tx_history.h"
 #include "stream/tx_topics.h"
 #include "topic/batcher.h"
 #include "window/txw.h"
@@ -24,8 +26,12 @@ enum {
     OPENING_SPMS = 3,
     POLL_REPAIRS = 32,   /* most repairs sent by one poll */
     DATA_PER_REPAIR = 2, /* while both wait: two data packets, one repair */
+    POLL_AGED = 1024,    /* most packets dropped for their age by one poll */
     BREATH = 64,         /* fragments of a message sent in one go */
 };
+
+/* Time that the packets of a full history take at least, when one long message fills it. */
+#define HISTORY_SPAN_NS (200 * HELIO_MILLISECOND)
 
 struct helio_tx_stream {
     helio_tx_stream_config config;
@@ -39,7 +45,9 @@ struct helio_tx_stream {
     bool is_group; /* the group is multicast, so NLAs of NAKs are checked */
 
     helio_txw txw;
+    size_t memory; /* of it, as counted */
     helio_repairer repairer;
+    helio_tx_history history;
     helio_batcher batcher;
     helio_heartbeat heartbeat;
     helio_tx_topics topics;
@@ -51,6 +59,7 @@ struct helio_tx_stream {
     bool has_news;     /* data was sent since the last announcement */
     bool is_cutting; /* within append: fragments are neighbours, so nothing else may be numbered */
     uint32_t data_since_repair;
+    int64_t cutting_since_ns; /* the long message being cut was begun */
     int64_t announce_due_ns;
     int64_t answer_after_ns; /* no SPMR is answered before */
     int64_t finish_ns;
@@ -76,16 +85,14 @@ static void send_spm(helio_tx_stream *stream) {
         .trail = (uint32_t)stream->txw.trail,
         .lead = (uint32_t)stream->txw.lead,
         .fin = stream->is_closed,
+        .offers_history = stream->config.late_join,
+        .join = (uint32_t)helio_tx_history_offer(&stream->history),
     };
     const size_t length =
         helio_pgm_encode_spm(packet, &stream->session, &spm, &stream->config.address);
     helio_count(&stats_of(stream)->heartbeats_sent, 1);
     helio_count(&stream->instance->heartbeats_sent, 1);
     send_packet(stream, packet, length, false);
-}
-
-static bool is_stable(const helio_tx_stream *stream, uint64_t sequence) {
-    return helio_txw_lifetime(&stream->txw, sequence) >= HELIO_OUTLET_HOLD;
 }
 
 static bool send_repair(helio_tx_stream *stream, helio_clock clock) {
@@ -97,7 +104,7 @@ static bool send_repair(helio_tx_stream *stream, helio_clock clock) {
     helio_pgm_make_repair(packet, (uint32_t)stream->txw.trail, slot->payload_sum);
     helio_count(&stream->instance->retransmits_sent, 1);
     helio_count(&stream->instance->retransmit_bytes, slot->length);
-    send_packet(stream, packet, slot->length, is_stable(stream, sequence));
+    send_packet(stream, packet, slot->length, true);
     return true;
 }
 
@@ -120,18 +127,22 @@ static uint8_t *open_packet(void *context, bool is_fragment) {
            (is_fragment ? HELIO_PGM_FRAGMENT_HEADER : HELIO_PGM_DATA_HEADER);
 }
 
-static void count_data(helio_tx_stream *stream, size_t length) {
+static void show_history(const helio_tx_stream *stream, helio_tx_stream_stats *stats) {
     const helio_txw *txw = &stream->txw;
-    helio_tx_stream_stats *stats = stats_of(stream);
     const uint64_t first = helio_sequence_start(stream->config.first_sequence);
-    helio_stats_begin(stats);
-    helio_count(&stats->packets_sent, 1);
-    helio_count(&stats->bytes_sent, length);
     helio_set(&stats->history_packets, helio_txw_count(txw));
     helio_set(&stats->history_bytes, txw->bytes);
     helio_set(&stats->history_trimmed, txw->trail - first);
     helio_set(&stats->window_trail, txw->trail);
     helio_set(&stats->window_lead, txw->lead);
+}
+
+static void count_data(helio_tx_stream *stream, size_t length) {
+    helio_tx_stream_stats *stats = stats_of(stream);
+    helio_stats_begin(stats);
+    helio_count(&stats->packets_sent, 1);
+    helio_count(&stats->bytes_sent, length);
+    show_history(stream, stats);
     helio_stats_end(stats);
 }
 
@@ -142,31 +153,49 @@ static uint32_t sum_of(const helio_tx_stream *stream, const uint8_t *payload, si
     return sum == HELIO_PGM_NO_SUM ? 0 : sum; /* the same in one's complement */
 }
 
+/* Packet number `place` of a message in fragments was sent. */
+static void breathe(helio_tx_stream *stream, const helio_pgm_fragment *fragment, uint32_t place,
+                    helio_clock clock) {
+    if (place == 0)
+        stream->cutting_since_ns = clock.now_ns;
+    if (!stream->config.breathe || place % BREATH != BREATH - 1)
+        return;
+    const helio_txw *txw = &stream->txw;
+    const uint64_t history = txw->limit_bytes < txw->limit_packets * stream->config.max_packet_bytes
+                                 ? txw->limit_bytes / stream->config.max_packet_bytes
+                                 : txw->limit_packets;
+    const uint64_t message = fragment->length / stream->config.max_packet_bytes;
+    const int64_t not_before_ns =
+        message < history / 2
+            ? 0
+            : stream->cutting_since_ns + (int64_t)(place * HISTORY_SPAN_NS / (int64_t)history);
+    stream->config.breathe(stream->outlet.context, not_before_ns);
+}
+
 static void close_packet(void *context, size_t bytes, helio_pgm_fragment *fragment,
                          helio_clock clock) {
     helio_tx_stream *stream = context;
     helio_txw *txw = &stream->txw;
     const uint64_t sequence = txw->lead + 1;
-    uint8_t *packet = helio_txw_packet(txw, sequence);
+    uint8_t *packet = helio_txw_opened(txw);
     if (fragment && fragment->offset == 0)
         fragment->first = (uint32_t)sequence;
     const size_t header = fragment ? HELIO_PGM_FRAGMENT_HEADER : HELIO_PGM_DATA_HEADER;
     const uint32_t sum = sum_of(stream, packet + header, bytes);
     const size_t length = helio_pgm_encode_data(packet, &stream->session, (uint32_t)sequence,
                                                 (uint32_t)txw->trail, fragment, bytes, sum);
-    helio_txw_commit(txw, length, sum);
+    helio_txw_commit(txw, length, sum, clock.now_ns);
     count_data(stream, length);
     helio_heartbeat_restart(&stream->heartbeat, clock.now_ns);
     stream->has_news = true;
-    send_packet(stream, packet, length, is_stable(stream, sequence));
+    send_packet(stream, packet, length, true);
     if (helio_repairer_has_work(&stream->repairer) &&
         ++stream->data_since_repair >= DATA_PER_REPAIR) {
         stream->data_since_repair = 0;
         send_repair(stream, clock);
     }
-    if (fragment && stream->config.breathe &&
-        ((uint32_t)sequence - fragment->first) % BREATH == BREATH - 1)
-        stream->config.breathe(stream->outlet.context);
+    if (fragment)
+        breathe(stream, fragment, (uint32_t)sequence - fragment->first, clock);
 }
 
 /* ---- create, destroy ---- */
@@ -199,9 +228,15 @@ static int init_parts(helio_tx_stream *stream, helio_clock clock) {
     int error = open_object(stream, clock);
     if (!error)
         error = helio_tx_topics_init(&stream->topics);
+    const helio_txw_config history = {
+        .packets = capacity,
+        .packet_bytes = config->max_packet_bytes,
+        .bytes = config->history_bytes,
+        .age_ns = config->history_ns,
+        .first = helio_sequence_start(config->first_sequence),
+    };
     if (!error)
-        error = helio_txw_init(&stream->txw, capacity, config->max_packet_bytes,
-                               helio_sequence_start(config->first_sequence));
+        error = helio_txw_init(&stream->txw, &history);
     if (error)
         return error;
     char tsi[HELIO_TSI_TEXT];
@@ -212,7 +247,24 @@ static int init_parts(helio_tx_stream *stream, helio_clock clock) {
         .max_peers = config->max_peers ? config->max_peers : PEERS_DEFAULT,
         .linger_ns = config->repair_linger_ns,
     };
-    return helio_repairer_init(&stream->repairer, &repairer, &stream->txw, stats_of(stream));
+    error = helio_repairer_init(&stream->repairer, &repairer, &stream->txw, stats_of(stream));
+    if (!error)
+        error = helio_tx_history_init(&stream->history, &stream->txw, &stream->repairer,
+                                      config->budget, config->history_dynamic, clock.now_ns);
+    return error;
+}
+
+/* The history has other limits. */
+static void show_limits(helio_tx_stream *stream) {
+    helio_tx_stream_stats *stats = stats_of(stream);
+    const size_t memory = helio_txw_memory(&stream->txw);
+    helio_count(&stream->instance->memory_used, (uint64_t)memory - (uint64_t)stream->memory);
+    stream->memory = memory;
+    helio_stats_begin(stats);
+    helio_set(&stats->history_limit_packets, stream->txw.limit_packets);
+    helio_set(&stats->history_limit_bytes, stream->txw.limit_bytes);
+    show_history(stream, stats);
+    helio_stats_end(stats);
 }
 
 int helio_tx_stream_create(const helio_tx_stream_config *config, helio_outlet outlet,
@@ -242,11 +294,11 @@ int helio_tx_stream_create(const helio_tx_stream_config *config, helio_outlet ou
     const int error =
         stream->instance_name && stream->endpoint ? init_parts(stream, clock) : HELIO_ERR_NOMEM;
     helio_count(&instance->tx_streams, 1);
-    helio_count(&instance->memory_used, helio_txw_memory(&stream->txw));
     if (error) {
         helio_tx_stream_destroy(stream, clock);
         return error;
     }
+    show_limits(stream);
     const helio_packet_door door = {stream, open_packet, close_packet};
     helio_batcher_init(&stream->batcher, door, config->max_packet_bytes - HELIO_PGM_DATA_HEADER,
                        instance);
@@ -262,8 +314,8 @@ void helio_tx_stream_destroy(helio_tx_stream *stream, helio_clock clock) {
     if (!stream)
         return;
     helio_count(&stream->instance->tx_streams, (uint64_t)-1);
-    helio_count(&stream->instance->memory_used,
-                (uint64_t) - (int64_t)helio_txw_memory(&stream->txw));
+    helio_count(&stream->instance->memory_used, -(uint64_t)stream->memory);
+    helio_tx_history_fini(&stream->history);
     helio_tx_topics_fini(&stream->topics, clock);
     if (stream->repairer.queue)
         helio_repairer_fini(&stream->repairer, clock);
@@ -381,11 +433,23 @@ static bool announces(const helio_tx_stream *stream) {
     return stream->has_news && !stream->is_closed && !stream->is_cutting;
 }
 
+/* Packets grow too old also while nothing is sent. */
+static void expire(helio_tx_stream *stream, int64_t now_ns) {
+    const uint64_t trail = stream->txw.trail;
+    helio_txw_expire(&stream->txw, now_ns, POLL_AGED);
+    if (stream->txw.trail != trail) {
+        helio_stats_begin(stats_of(stream));
+        show_history(stream, stats_of(stream));
+        helio_stats_end(stats_of(stream));
+    }
+}
+
 int helio_tx_stream_poll(helio_tx_stream *stream, helio_clock clock) {
     if (helio_tx_stream_is_finished(stream, clock) && !helio_repairer_has_work(&stream->repairer))
         stream->has_finished = true;
     if (stream->has_finished)
         return 0;
+    expire(stream, clock.now_ns);
     int sent = open_stream(stream);
     if (announces(stream) && clock.now_ns >= stream->announce_due_ns) {
         announce_all(stream, clock);
@@ -398,6 +462,22 @@ int helio_tx_stream_poll(helio_tx_stream *stream, helio_clock clock) {
     for (int i = 0; i < POLL_REPAIRS && send_repair(stream, clock); i++)
         sent++;
     return sent;
+}
+
+uint64_t helio_tx_stream_pressing(const helio_tx_stream *stream) {
+    return stream->repairer.pressing;
+}
+
+void helio_tx_stream_tend(helio_tx_stream *stream, helio_clock clock) {
+    const uint64_t before = stream->txw.limit_bytes;
+    if (!helio_tx_history_tend(&stream->history, clock.now_ns))
+        return;
+    show_limits(stream);
+    const uint64_t args[4] = {stream->txw.limit_packets, stream->txw.limit_bytes};
+    helio_stats_event(stream->stats, clock.wall_ns, HELIO_EVENT_HISTORY_RESIZED,
+                      stream->object.slot, args,
+                      "the history %s to %" PRIu64 " packets and %" PRIu64 " bytes",
+                      stream->txw.limit_bytes < before ? "shrank" : "grew", args[0], args[1]);
 }
 
 int64_t helio_tx_stream_next_deadline_ns(const helio_tx_stream *stream) {

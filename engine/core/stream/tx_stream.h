@@ -25,12 +25,20 @@
 typedef struct helio_tx_stream helio_tx_stream;
 typedef struct helio_tx_topic helio_tx_topic;
 
+/* What the histories of an instance's streams may take together. */
+typedef struct helio_history_budget {
+    uint64_t limit_bytes; /* 0: no limit */
+    uint64_t used_bytes;  /* sum of the limits of all histories */
+} helio_history_budget;
+
 typedef struct helio_tx_stream_config {
     /* Called within append, with the outlet's context, now and then while a large message is cut
      * into packets: the moment to hand over packets and to let requests for repair in
      * (on_packet, poll), so that the message's own end does not push its beginning out of the
-     * history.  May be NULL. */
-    void (*breathe)(void *context);
+     * history.  A message as long as half the history is not to go on before `not_before_ns`
+     * (monotonic): a receiver that is away for a moment must find it in the history.  May be
+     * NULL. */
+    void (*breathe)(void *context, int64_t not_before_ns);
     const char *instance;      /* label of the statistics; copied, as all texts here */
     const char *endpoint;      /* label */
     helio_tsi tsi;             /* port: the UDP port of the stream's own socket */
@@ -39,12 +47,17 @@ typedef struct helio_tx_stream_config {
     helio_address
         group; /* group, or for unicast the first destination: group NLA.  NLAs of NAKs are checked
                                    against `address` and `group` only when `group` is multicast */
-    uint32_t first_sequence;    /* number of the first data packet; usually 0 */
-    uint32_t max_packet_bytes;  /* largest PGM packet: mtu - 28; 548 to 65507 */
-    uint32_t window_packets;    /* history; rounded up to a power of two, at least 16 */
-    uint32_t max_message_bytes; /* at most 2^30 */
-    uint32_t max_peers;         /* most receivers with statistics of their own; 0: 1024 */
-    bool has_checksums;         /* false: the way cannot damage packets, data goes without */
+    uint32_t first_sequence;      /* number of the first data packet; usually 0 */
+    uint32_t max_packet_bytes;    /* largest PGM packet: mtu - 28; 548 to 65507 */
+    uint32_t window_packets;      /* history; rounded up to a power of two, at least 16 */
+    uint64_t history_bytes;       /* most bytes of packets kept; 0: whatever window_packets take */
+    int64_t history_ns;           /* longest time a packet is kept; 0: no limit */
+    bool history_dynamic;         /* tx_history.h */
+    helio_history_budget *budget; /* of the instance; may be NULL */
+    bool late_join;               /* SPMs offer the history to receivers that come late */
+    uint32_t max_message_bytes;   /* at most 2^30 */
+    uint32_t max_peers;           /* most receivers with statistics of their own; 0: 1024 */
+    bool has_checksums;           /* false: the way cannot damage packets, data goes without */
     int64_t linger_ns;
     int64_t heartbeat_min_ns;
     int64_t heartbeat_max_ns;
@@ -55,7 +68,7 @@ typedef struct helio_tx_stream_config {
 
 /* Creates a stream and opens its statistics object (scope tx_stream); release it with
  * helio_tx_stream_destroy. `instance` gets the instance-wide counts, tx_streams, transmitters and
- * memory_used included.  Errors: NOMEM, OPTION. */
+ * memory_used included.  Errors: NOMEM, OPTION (also when the budget has too little left). */
 int helio_tx_stream_create(const helio_tx_stream_config *config, helio_outlet outlet,
                            helio_stats *stats, helio_instance_stats *instance, helio_clock clock,
                            helio_tx_stream **out);
@@ -87,6 +100,11 @@ void helio_tx_stream_on_packet(helio_tx_stream *stream, const void *packet, size
 /* Sends repairs (a bounded number), SPMs and announcements that are due.  Returns how many packets
  * were sent. */
 int helio_tx_stream_poll(helio_tx_stream *stream, helio_clock clock);
+/* Grows or shrinks a dynamic history when it is time to.  No driver may keep pointers to packets:
+ * call it now and then, after a flush. */
+void helio_tx_stream_tend(helio_tx_stream *stream, helio_clock clock);
+/* Repairs that wait and that new data should wait for. */
+uint64_t helio_tx_stream_pressing(const helio_tx_stream *stream);
 /* When poll has something to do: 0 when it has now, HELIO_NEVER when nothing is to come. */
 int64_t helio_tx_stream_next_deadline_ns(const helio_tx_stream *stream);
 

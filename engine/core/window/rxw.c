@@ -142,3 +142,19 @@ void helio_rxw_skip(helio_rxw *rxw, uint64_t sequence) {
     if (rxw->known < rxw->lead)
         rxw->known = rxw->lead;
 }
+
+void helio_rxw_go_back(helio_rxw *rxw, uint64_t sequence) {
+    assert(sequence < rxw->trail);
+    const uint64_t last_room = sequence + rxw->mask;
+    for (; rxw->lead > last_room && rxw->lead >= rxw->trail; rxw->lead--) {
+        helio_rxw_slot *slot = helio_rxw_slot_of(rxw, rxw->lead);
+        rxw->held -= slot->state == HELIO_RXW_HELD;
+        slot->state = HELIO_RXW_EMPTY;
+    }
+    if (rxw->lead > last_room)
+        rxw->lead = last_room; /* there was nothing but the trail before it */
+    const uint64_t last = rxw->trail - 1 < rxw->lead ? rxw->trail - 1 : rxw->lead;
+    for (uint64_t i = sequence; i <= last; i++)
+        helio_rxw_slot_of(rxw, i)->state = HELIO_RXW_WAITING;
+    rxw->trail = rxw->source_trail = sequence;
+}

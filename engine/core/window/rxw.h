@@ -104,6 +104,9 @@ void helio_rxw_advance_source(helio_rxw *rxw, uint64_t sequence,
 void helio_rxw_pop(helio_rxw *rxw);
 /* The packet at trail, not in the window, was passed on without being inserted. */
 void helio_rxw_pass(helio_rxw *rxw);
+/* The stream begins earlier than thought, at `sequence` before trail: what lies between is WAITING.
+ * Packets held that there is then no room for are forgotten, and known only. */
+void helio_rxw_go_back(helio_rxw *rxw, uint64_t sequence);
 /* Empties a window that has no slots in use and goes on at `sequence`, which is after trail. */
 void helio_rxw_skip(helio_rxw *rxw, uint64_t sequence);
 

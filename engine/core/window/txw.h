@@ -1,12 +1,22 @@
 /* Transmit window: the packets of one stream kept for repair, from the oldest (trail) to the newest
  * sent (lead).
  *
- * Packets are built in place: `open` gives the memory of the packet after lead, `commit` makes it
- * lead.  When the ring is full, opening a packet drops the oldest, so the window holds at most
- * capacity - 1 packets beside the open one.
+ * What is known of a packet is in a ring of slots; the packets themselves, of any length, lie one
+ * behind the other in chunks of one arena, so a window of short packets touches little memory
+ * however long packets may be.  Packets are built in place: `open` gives room for a whole one after
+ * lead, `commit` makes it lead and keeps what was used.
  *
- * Invariants: trail <= lead + 1; lead - trail + 1 < capacity while a packet is open.
- * All memory is taken by init.  It knows nothing of sockets, threads or clocks. */
+ * Three limits drop the oldest packets: how many, how many bytes, and how old.  None of them drops
+ * packets from `floor` on; when that leaves no room, `open` gives none.  The first two can be
+ * changed up to those of init; memory that lower limits leave unused can be given back (release).
+ *
+ * A driver may keep pointers to packets (base/outlet.h): a chunk is filled again only after
+ * HELIO_OUTLET_HOLD packets were committed since the last of its packets was dropped.  There are so
+ * many chunks that one always can be.
+ *
+ * Invariants: trail <= lead + 1; the limits hold for the packets from trail to lead and an open
+ * one, unless the floor forbids; chunks are left and taken in the order they were filled.  All
+ * memory is taken by init.  It knows nothing of sockets, threads or clocks; callers pass times. */
 #ifndef HELIO_WINDOW_TXW_H
 #define HELIO_WINDOW_TXW_H
 
@@ -14,33 +24,70 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define HELIO_TXW_NO_FLOOR UINT64_MAX
+
 typedef struct helio_txw_slot {
+    uint8_t *packet;
+    int64_t sent_ns;      /* when it was committed */
     uint32_t length;      /* of the packet */
     uint32_t payload_sum; /* partial checksum of its TSDU */
-    bool queued;          /* waits for its repair */
-    uint32_t asker;       /* who asked first for the repair that waits */
     int64_t repaired_ns;  /* when its last repair was sent; meaningful when repairs > 0 */
     int64_t
         confirmed_ns; /* when a request for it was last confirmed; meaningful when confirms > 0 */
     uint32_t repairs;
     uint32_t confirms;
+    uint32_t asker; /* who asked first for the repair that waits */
+    bool queued;    /* waits for its repair */
 } helio_txw_slot;
 
+/* A chunk that was filled at least once. */
+typedef struct helio_txw_chunk {
+    uint8_t *memory;
+    uint64_t first;   /* sequence of its first packet */
+    uint64_t left_at; /* lead when its last packet was dropped */
+} helio_txw_chunk;
+
+typedef struct helio_txw_config {
+    size_t packets;      /* most packets; a power of two */
+    size_t packet_bytes; /* of the longest packet */
+    size_t bytes;        /* most bytes, each packet counted up to the next multiple of 16; at least
+                            4 packets of the longest.  0: no limit beside the number */
+    int64_t age_ns;      /* 0: no limit */
+    uint64_t first;      /* number of the first packet */
+} helio_txw_config;
+
 typedef struct helio_txw {
-    uint8_t *packets; /* capacity * stride bytes */
     helio_txw_slot *slots;
-    uint64_t mask; /* capacity - 1 */
-    size_t stride;
+    uint64_t mask; /* slots - 1 */
     uint64_t trail;
     uint64_t lead;
-    uint64_t bytes; /* of the packets from trail to lead */
+    uint64_t floor;       /* packets from here on are not dropped */
+    uint64_t bytes;       /* of the packets from trail to lead */
+    uint64_t taken_bytes; /* the same with what lies between them: what the limit is about */
+    uint64_t limit_packets;
+    uint64_t limit_bytes;
+    int64_t age_ns;
+    size_t packet_bytes;
+
+    uint8_t *at;  /* where the next packet goes */
+    uint8_t *end; /* of its chunk */
+    uint8_t *arena;
+    size_t chunk_bytes;
+    size_t chunks_count;
+    helio_txw_chunk *chunks; /* ring, by place & chunks_mask, in the order they were filled */
+    uint64_t chunks_mask;
+    uint64_t free_first;   /* place of the oldest chunk that holds no packet any more */
+    uint64_t filled_first; /* place of the oldest that does */
+    uint64_t filled_end;   /* after the chunk being filled */
+    uint8_t **fresh;       /* chunks never filled, or given back */
+    size_t fresh_count;
+    uint64_t max_bytes; /* limit_bytes of init */
 } helio_txw;
 
-/* capacity: a power of two.  first: number of the first packet.  0 or NOMEM; free with
- * helio_txw_fini. */
-int helio_txw_init(helio_txw *txw, size_t capacity, size_t packet_bytes, uint64_t first);
+/* 0 or NOMEM; free with helio_txw_fini. */
+int helio_txw_init(helio_txw *txw, const helio_txw_config *config);
 void helio_txw_fini(helio_txw *txw);
-/* Bytes of memory held. */
+/* Bytes of memory that window and arena take when filled to the limits of now. */
 size_t helio_txw_memory(const helio_txw *txw);
 
 static inline uint64_t helio_txw_count(const helio_txw *txw) {
@@ -53,22 +100,35 @@ static inline uint64_t helio_txw_capacity(const helio_txw *txw) {
 static inline bool helio_txw_has(const helio_txw *txw, uint64_t sequence) {
     return sequence >= txw->trail && sequence <= txw->lead;
 }
-/* Of a packet the window has, or of the open one. */
-static inline uint8_t *helio_txw_packet(const helio_txw *txw, uint64_t sequence) {
-    return txw->packets + (sequence & txw->mask) * txw->stride;
-}
 static inline helio_txw_slot *helio_txw_slot_of(const helio_txw *txw, uint64_t sequence) {
     return &txw->slots[sequence & txw->mask];
 }
-/* Packets that can be committed before the memory of this one is used again. */
-static inline uint64_t helio_txw_lifetime(const helio_txw *txw, uint64_t sequence) {
-    return sequence + txw->mask - txw->lead;
+/* Of a packet the window has. */
+static inline uint8_t *helio_txw_packet(const helio_txw *txw, uint64_t sequence) {
+    return helio_txw_slot_of(txw, sequence)->packet;
 }
 
-/* Memory for the packet after lead; drops the oldest packet when there is no room.  Opening twice
- * gives the same memory. */
+/* Memory for the packet after lead, packet_bytes of it, aligned to 16; drops the oldest packets as
+ * the limits want.  NULL when that would drop packets from the floor on.  Opening twice gives the
+ * same memory. */
 uint8_t *helio_txw_open(helio_txw *txw);
+/* The memory open gave, until commit. */
+static inline uint8_t *helio_txw_opened(const helio_txw *txw) {
+    return txw->at;
+}
+/* Whether open would give memory. */
+bool helio_txw_has_room(const helio_txw *txw);
 /* The open packet is complete. */
-void helio_txw_commit(helio_txw *txw, size_t length, uint32_t payload_sum);
+void helio_txw_commit(helio_txw *txw, size_t length, uint32_t payload_sum, int64_t now_ns);
+
+/* Drops packets that are too old, at most `count` of them. */
+void helio_txw_expire(helio_txw *txw, int64_t now_ns, size_t count);
+
+/* Other limits, at least 1 packet and 4 packets of the longest, at most those of init.  Drops what
+ * they leave no room for. */
+void helio_txw_set_limits(helio_txw *txw, uint64_t packets, uint64_t bytes);
+/* Gives the memory of chunks without packets back to the system.  No driver may keep pointers:
+ * after a flush. */
+void helio_txw_release(helio_txw *txw);
 
 #endif

@@ -98,6 +98,8 @@ typedef struct helio_pgm_spm {
     uint32_t trail;
     uint32_t lead;
     bool fin;
+    bool offers_history; /* OPT_JOIN: receivers that come late may ask for packets from `join` on */
+    uint32_t join;
 } helio_pgm_spm;
 
 size_t helio_pgm_encode_spm(void *out, const helio_pgm_session *session, const helio_pgm_spm *spm,

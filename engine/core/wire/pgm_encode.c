@@ -9,6 +9,8 @@
 /* Offsets within the common header. */
 enum { AT_TYPE = 4, AT_FLAGS = 5, AT_CHECKSUM = 6, AT_GSI = 8, AT_TSDU_LENGTH = 14, AT_TRAIL = 20 };
 
+enum { JOIN_BYTES = 8 };
+
 static void put_header(uint8_t *out, const helio_pgm_session *session, uint8_t type,
                        bool upstream) {
     helio_put16(out, upstream ? session->destination_port : session->tsi.port);
@@ -38,7 +40,7 @@ static uint8_t *put_options_length(uint8_t *at, size_t options_bytes) {
 }
 
 static void put_option(uint8_t *at, uint8_t option, size_t bytes) {
-    at[0] = option | HELIO_PGM_OPTION_END; /* never more than one is sent */
+    at[0] = option | HELIO_PGM_OPTION_END; /* one that others follow has it taken off again */
     at[1] = (uint8_t)bytes;
     at[2] = 0;
     at[3] = 0;
@@ -63,9 +65,18 @@ size_t helio_pgm_encode_spm(void *out, const helio_pgm_session *session, const h
     helio_put32(packet + 20, spm->trail);
     helio_put32(packet + 24, spm->lead);
     uint8_t *at = put_address(packet + 28, path);
-    if (spm->fin) {
+    if (spm->fin || spm->offers_history) {
         packet[AT_FLAGS] = HELIO_PGM_FLAG_OPTIONS;
-        at = put_options_length(at, 4);
+        at = put_options_length(at, (spm->offers_history ? JOIN_BYTES : 0) + (spm->fin ? 4 : 0));
+    }
+    if (spm->offers_history) {
+        put_option(at, HELIO_PGM_OPTION_JOIN, JOIN_BYTES);
+        helio_put32(at + 4, spm->join);
+        if (spm->fin)
+            at[0] &= (uint8_t)~HELIO_PGM_OPTION_END;
+        at += JOIN_BYTES;
+    }
+    if (spm->fin) {
         put_option(at, HELIO_PGM_OPTION_FIN, 4);
         at += 4;
     }
