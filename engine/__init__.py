@@ -29,7 +29,7 @@ if TYPE_CHECKING:
         WouldBlock,
     )
     from heliograph.engine.instance import Instance
-    from heliograph.engine.message import Loss, Message
+    from heliograph.engine.message import Loss, Message, Replay
     from heliograph.engine.receiver import Receiver
     from heliograph.engine.transmitter import Transmitter
 
@@ -44,6 +44,7 @@ __all__ = [
     "MessageSizeError",
     "OptionError",
     "Receiver",
+    "Replay",
     "ResourceError",
     "SystemCallError",
     "TimeoutExpired",
@@ -58,6 +59,7 @@ _HOMES = {
     "Loss": "message",
     "Message": "message",
     "Receiver": "receiver",
+    "Replay": "message",
     "Transmitter": "transmitter",
 }
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from heliograph.engine._core import Message
 
-__all__ = ["Loss", "Message"]
+__all__ = ["Loss", "Message", "Replay"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,3 +24,18 @@ class Loss:
     def last(self) -> int:
         """Number of the last message lost."""
         return self.first + self.count - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """What `Receiver.replay` brought: every number of the range is in one of the two."""
+
+    messages: list[Message]
+    """In order; each says `recovered`."""
+    losses: list[Loss]
+    """Ranges the source's history does not have any more, or not yet."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether the whole range is there."""
+        return not self.losses

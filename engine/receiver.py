@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import time
 from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeAlias
 
 from heliograph.engine import _core
 from heliograph.engine.batch import Batch
-from heliograph.engine.message import Loss, Message
+from heliograph.engine.errors import ClosedError, TimeoutExpired
+from heliograph.engine.message import Loss, Message, Replay
 from heliograph.engine.options import OptionValue, encode
 
 if TYPE_CHECKING:
@@ -65,6 +68,43 @@ class Receiver(_core.Receiver):
             UsageError: another thread is receiving with it, or it is called within a callback of its instance.
         """
         return [Loss(*loss) for loss in super().losses()]
+
+    def replay(  # type: ignore[override]  # the thin coat hands out a receiver of the range
+        self, first: int, last: int, *, stream: str | int = 0, timeout: float = 5.0
+    ) -> Replay:
+        """Get messages again that the source still has in its history, whether this receiver had them or not.
+
+        The receiver goes on undisturbed, and nothing of a replay counts in its statistics. The source is asked as for
+        lost packets, so a replay costs it repairs, which all receivers of a multicast group see (and drop).
+
+        Args:
+            first: number of the first message wanted, from 0.
+            last: number of the last one; at least `first`.
+            stream: `Message.stream`, or the number of a stream in the order this receiver met them.
+            timeout: seconds for all of it.
+
+        Returns:
+            The messages of the range, in order, and what of it the history does not have any more, or not yet.
+
+        Raises:
+            OptionError: `first` is more than `last`.
+            TimeoutExpired: not all of it came in time.
+            ClosedError: the receiver is closed.
+            UsageError: the stream is not followed now, or this is called within a callback of the instance.
+        """
+        end = time.monotonic() + timeout
+        messages: list[Message] = []
+        with contextlib.closing(super().replay(first, last, stream)) as replay:
+            while True:
+                left = end - time.monotonic()
+                try:
+                    some = replay.receive(timeout=max(left, 0.0), limit=4096)
+                except ClosedError:
+                    losses = [Loss(*loss) for loss in replay.losses()]
+                    return Replay(messages, losses)
+                if not some and left <= 0:
+                    raise TimeoutExpired(f"{len(messages)} messages from {first} to {last} came within {timeout:g} s")
+                messages += some
 
     def __enter__(self) -> Self:
         return self

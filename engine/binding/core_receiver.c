@@ -287,6 +287,72 @@ static PyObject *receiver_losses(PyObject *op, PyObject *ignored) {
     return NULL;
 }
 
+/* The number of a stream given by number or by identity, the newest of that name.  False with an
+ * exception. */
+static bool stream_number(core_receiver *self, PyObject *stream, uint32_t *out) {
+    if (PyLong_Check(stream)) {
+        const unsigned long number = PyLong_AsUnsignedLong(stream);
+        if (number == (unsigned long)-1 && PyErr_Occurred())
+            return false;
+        *out = number < UINT32_MAX ? (uint32_t)number : UINT32_MAX;
+        return true;
+    }
+    const char *wanted = PyUnicode_AsUTF8(stream);
+    if (wanted == NULL)
+        return false;
+    bool found = false;
+    const char *name;
+    for (uint32_t i = 0; (name = helio_receiver_stream(self->handle, i)) != NULL; i++) {
+        if (strcmp(name, wanted) == 0) {
+            *out = i;
+            found = true;
+        }
+    }
+    if (!found)
+        core_raise_text(HELIO_ERR_STATE, "the receiver has met no stream of that name");
+    return found;
+}
+
+static PyObject *receiver_replay(PyObject *op, PyObject *args) {
+    core_receiver *live = (core_receiver *)op;
+    unsigned long long first, last;
+    PyObject *stream;
+    if (!PyArg_ParseTuple(args, "KKO:replay", &first, &last, &stream))
+        return NULL;
+    core_receiver *self = (core_receiver *)core_receiver_type.tp_alloc(&core_receiver_type, 0);
+    if (self == NULL)
+        return NULL;
+    core_child *child = &self->child;
+    child->gate.instance = child->instance =
+        (core_instance *)Py_NewRef((PyObject *)live->child.instance);
+    child->gate.what = "replay";
+    child->destroy = receiver_destroy;
+    child->endpoint = Py_NewRef(live->child.endpoint);
+    child->topic = Py_NewRef(live->child.topic);
+    uint32_t number;
+    if (!core_enter(&live->child.gate, CORE_WORK))
+        goto failed;
+    int result = -1;
+    const bool is_known = stream_number(live, stream, &number);
+    if (is_known) {
+        PyThreadState *python = PyEval_SaveThread();
+        result = helio_receiver_replay(live->handle, number, first, last, &self->handle);
+        PyEval_RestoreThread(python);
+        if (result == 0)
+            core_child_opened(child, false);
+    }
+    if (!core_leave(&live->child.gate) || !is_known)
+        goto failed;
+    if (result < 0) {
+        core_raise(result);
+        goto failed;
+    }
+    return (PyObject *)self;
+failed:
+    Py_DECREF(self);
+    return NULL;
+}
+
 static int receiver_traverse(PyObject *op, visitproc visit, void *arg) {
     core_receiver *self = (core_receiver *)op;
     Py_VISIT(self->child.instance);
@@ -341,6 +407,10 @@ static PyMethodDef receiver_methods[] = {
     {"losses", receiver_losses, METH_NOARGS,
      "losses($self, /)\n--\n\n"
      "Take the reports of losses since the last call, oldest first, as (first, count, stream)."},
+    {"replay", receiver_replay, METH_VARARGS,
+     "replay($self, first, last, stream, /)\n--\n\n"
+     "Ask for messages `first` to `last` of a stream (its number or name) again; a receiver that "
+     "gets just these and is then closed by its source."},
     {"close", core_child_close, METH_NOARGS,
      "close($self, /)\n--\n\n"
      "Stop receiving and let go; again does nothing. Ends a loop over the receiver in another "

@@ -416,6 +416,8 @@ static void a_replay_waits_for_room_while_the_receiver_goes_on(void) {
     send(500);
     CHECK_EQUAL(in.messages, 2500);
     got.room = UINT64_MAX;
+    helio_rx_endpoint_poll(receiver.endpoint, world_now(&w));
+    helio_sim_wake(receiver.node);
     world_run(&w, 1000 * MS);
     check_replayed(&got, 1999, 1000, 0);
     helio_rx_endpoint_end_replay(receiver.endpoint, one, world_now(&w));

@@ -7,6 +7,7 @@
 #include "runtime/memory.h"
 #include "runtime/opening.h"
 #include "runtime/sink.h"
+#include "topic/subscriptions.h"
 
 /* ---- life ---- */
 
@@ -78,7 +79,11 @@ int helio_receiver_create(helio_instance *instance, const char *endpoint, const 
 void helio_receiver_detach(helio_receiver *receiver, helio_clock clock) {
     helio_rx_lane *lane = receiver->lane;
     helio_count(&receiver->instance->counts->memory_used, -(uint64_t)receiver->queue.ring.capacity);
-    helio_rx_endpoint_unsubscribe(lane->endpoint, receiver->subscription, clock);
+    if (receiver->is_replay) {
+        helio_rx_endpoint_end_replay(lane->endpoint, receiver->replay, clock);
+    } else {
+        helio_rx_endpoint_unsubscribe(lane->endpoint, receiver->subscription, clock);
+    }
     helio_receiver **at = &lane->receivers;
     while (*at != receiver) {
         at = &(*at)->next;
@@ -118,6 +123,78 @@ void helio_receiver_destroy(helio_receiver *receiver) {
     }
 }
 
+/* ---- replay ---- */
+
+typedef struct replay_opening {
+    helio_receiver *live, *replay;
+    uint32_t stream;
+    uint64_t first, last;
+} replay_opening;
+
+static int fail_replay(int error, uint32_t stream) {
+    return error == HELIO_ERR_STATE
+               ? helio_fail(
+                     error,
+                     "stream %u is not followed now, so nothing of it can be asked for again",
+                     stream)
+               : helio_fail(error, "no memory for a replay");
+}
+
+static bool attach_replay(helio_instance *instance, helio_command *command, helio_clock clock) {
+    const replay_opening *opening = command->context;
+    helio_receiver *live = opening->live;
+    helio_receiver *receiver = opening->replay;
+    helio_rx_lane *lane = live->lane;
+    const helio_met_stream *met =
+        opening->stream < live->met_count ? live->met[opening->stream] : NULL;
+    receiver->lane = lane; /* the sink may be called before the replay stands */
+    const helio_sink sink = helio_receiver_sink(receiver);
+    const int error = met ? helio_rx_endpoint_replay(lane->endpoint, &met->tsi,
+                                                     live->subscription->name, opening->first,
+                                                     opening->last, &sink, clock, &receiver->replay)
+                          : HELIO_ERR_STATE;
+    command->result = error ? fail_replay(error, opening->stream) : 0;
+    if (!error) {
+        receiver->next = lane->receivers;
+        lane->receivers = receiver;
+        helio_count(&instance->counts->memory_used, receiver->queue.ring.capacity);
+    }
+    return true;
+}
+
+int helio_receiver_replay(helio_receiver *live, uint32_t stream, uint64_t first, uint64_t last,
+                          helio_receiver **out) {
+    if (first > last) {
+        return helio_fail(HELIO_ERR_OPTION,
+                          "a replay's first message is at most its last, %llu; %llu is not",
+                          (unsigned long long)last, (unsigned long long)first);
+    }
+    if (live->is_replay) {
+        return helio_fail_plain(HELIO_ERR_STATE, "a replay cannot be replayed");
+    }
+    helio_receiver *receiver = helio_allocate(sizeof *receiver);
+    if (!receiver) {
+        return helio_fail(HELIO_ERR_NOMEM, "no memory for a replay");
+    }
+    receiver->instance = live->instance;
+    receiver->is_replay = true;
+    pthread_mutex_init(&receiver->lock, NULL);
+    int error = helio_receive_queue_init(
+        &receiver->queue,
+        (size_t)helio_options_integer(&live->lane->base.options, HELIO_OPTION_ID_RECEIVE_QUEUE));
+    if (!error) {
+        replay_opening opening = {live, receiver, stream, first, last};
+        helio_command command = {.run = attach_replay, .context = &opening};
+        error = helio_command_execute(live->instance, &command);
+    }
+    if (error) {
+        helio_receiver_free(receiver);
+        return error;
+    }
+    *out = receiver;
+    return 0;
+}
+
 /* ---- receive ---- */
 
 static size_t take(helio_receiver *receiver, helio_message *messages, size_t limit) {
@@ -129,11 +206,16 @@ static size_t take(helio_receiver *receiver, helio_message *messages, size_t lim
     return taken;
 }
 
+static bool is_over(const helio_receiver *receiver) {
+    return atomic_load_explicit(&receiver->is_over, memory_order_acquire);
+}
+
 /* Sleeps until there is something in the queue; false when the deadline passed first. */
-static bool sleep_for_news(helio_receive_queue *queue, int64_t deadline_ns) {
+static bool sleep_for_news(helio_receiver *receiver, int64_t deadline_ns) {
+    helio_receive_queue *queue = &receiver->queue;
     while (helio_receive_queue_is_empty(queue)) {
         const uint32_t seen = helio_signal_prepare(&queue->news);
-        if (!helio_receive_queue_is_empty(queue)) {
+        if (!helio_receive_queue_is_empty(queue) || is_over(receiver)) {
             helio_signal_cancel(&queue->news);
             return true;
         }
@@ -149,8 +231,7 @@ static bool sleep_for_news(helio_receive_queue *queue, int64_t deadline_ns) {
 static size_t receive_threaded(helio_receiver *receiver, helio_message *messages, size_t limit,
                                int64_t timeout_ns) {
     const size_t taken = take(receiver, messages, limit);
-    if (taken || timeout_ns <= 0 ||
-        !sleep_for_news(&receiver->queue, helio_deadline_after(timeout_ns))) {
+    if (taken || timeout_ns <= 0 || !sleep_for_news(receiver, helio_deadline_after(timeout_ns))) {
         return taken;
     }
     return take(receiver, messages, limit);
@@ -189,7 +270,7 @@ static size_t receive_polled(helio_receiver *receiver, helio_message *messages, 
     const int64_t deadline_ns = helio_deadline_after(timeout_ns);
     for (;;) {
         taken = cycle(receiver, messages, limit, &done);
-        if (taken || helio_monotonic_ns() >= deadline_ns) {
+        if (taken || is_over(receiver) || helio_monotonic_ns() >= deadline_ns) {
             return taken;
         }
         if (done) {
@@ -213,9 +294,11 @@ int helio_receiver_receive(helio_receiver *receiver, helio_message *messages, si
     if (limit > INT32_MAX) {
         limit = INT32_MAX;
     }
-    return (int)(instance->mode == HELIO_MODE_THREAD
-                     ? receive_threaded(receiver, messages, limit, timeout_ns)
-                     : receive_polled(receiver, messages, limit, timeout_ns));
+    const bool was_over = is_over(receiver); /* then all of it is in the queue */
+    const size_t taken = instance->mode == HELIO_MODE_THREAD
+                             ? receive_threaded(receiver, messages, limit, timeout_ns)
+                             : receive_polled(receiver, messages, limit, timeout_ns);
+    return taken == 0 && limit > 0 && was_over ? HELIO_ERR_CLOSED : (int)taken;
 }
 
 int helio_receiver_loss(helio_receiver *receiver, helio_loss *loss) {

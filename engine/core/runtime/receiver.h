@@ -15,6 +15,7 @@
 typedef struct helio_met_stream {
     helio_passage passage;
     helio_stats_object *object; /* NULL when the stream has ended */
+    helio_tsi tsi;
     char text[HELIO_TSI_TEXT];
 } helio_met_stream;
 
@@ -25,6 +26,7 @@ struct helio_receiver {
     helio_subscription *subscription;
     helio_listener listener;
     bool has_listener;
+    bool is_replay;
     helio_receiver *next; /* of the lane */
     /* Wall clock; a queue that is full and drained in turns is told of once a second. */
     int64_t full_told_ns;
@@ -37,6 +39,8 @@ struct helio_receiver {
     /* Of what follows, for readers on other threads; only the engine writes `met`. */
     pthread_mutex_t lock;
     helio_losses losses;
+    helio_replay *replay; /* engine: of a receiver that gets one; its messages are the range's */
+    _Atomic bool is_over; /* a replay's range is complete, and in the queue */
     helio_met_stream **met;
     size_t met_count, met_capacity;
 };

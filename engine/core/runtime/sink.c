@@ -37,6 +37,7 @@ static void on_stream(void *context, uint32_t stream, const helio_tsi *tsi,
     }
     if (met && stream < receiver->met_count) {
         met->object = object;
+        met->tsi = *tsi;
         helio_tsi_format(tsi, met->text);
         receiver->met[stream] = met;
         helio_set(&record_of(met)->queue_limit_bytes, receiver->queue.ring.capacity);
@@ -56,6 +57,10 @@ static void on_stream_end(void *context, uint32_t stream) {
     if (met) {
         helio_receiver_refresh(receiver);
         met->object = NULL;
+    }
+    if (receiver->is_replay) {
+        atomic_store_explicit(&receiver->is_over, true, memory_order_release);
+        helio_signal_notify(&receiver->queue.news);
     }
 }
 

@@ -131,6 +131,13 @@ HELIO_API int helio_receiver_receive(helio_receiver *receiver, helio_message *me
 HELIO_API int helio_receiver_loss(helio_receiver *receiver, helio_loss *loss);
 /* Identity of stream number `stream` as "gsi:port"; NULL when there is none of that number. */
 HELIO_API const char *helio_receiver_stream(const helio_receiver *receiver, uint32_t stream);
+/* Asks the source of stream number `stream` again for messages `first` to `last` of the receiver's topic, out of the
+ * source's history; the receiver itself goes on undisturbed.  The new receiver gets exactly these messages, as far as the
+ * history has them, in order (flag RECOVERED); what it has not, any more or yet, comes as losses.  When the range is
+ * complete, helio_receiver_receive of the new receiver returns CLOSED.  Destroy it like any receiver.
+ * Errors: OPTION (first > last), STATE (no such stream, or it has ended; a replay; within a listener), NOMEM. */
+HELIO_API int helio_receiver_replay(helio_receiver *receiver, uint32_t stream, uint64_t first,
+                                    uint64_t last, helio_receiver **out);
 /* Accepts NULL. */
 HELIO_API void helio_receiver_destroy(helio_receiver *receiver);
 
