@@ -255,7 +255,14 @@ def options_page() -> str:
     return "# Options\n\n" + _md_table(
         ("option", "of", "type", "range", "default", "meaning"),
         (
-            (f"`{o.name}`", ", ".join(o.on), o.type, bounds(o), f"`{o.default}`" if o.default != "" else "", o.help)
+            (
+                f"`{o.name}`",
+                ", ".join(o.on),
+                o.type,
+                bounds(o),
+                f"`{_default_text(o)}`" if o.default != "" else "",
+                o.help,
+            )
             for o in catalogue.options().values()
         ),
     )

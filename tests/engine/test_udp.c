@@ -2,8 +2,10 @@
  * do. */
 #include "check.h"
 
+#include <netinet/in.h>
 #include <poll.h>
 #include <sched.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -111,6 +113,34 @@ static void upstream_hears_what_is_sent_to_the_encapsulation_port(void) {
     CHECK(helio_address_equal(&datagrams[0].source, &tx->local));
     udp->close(tx);
     udp->close(rx);
+}
+
+/* A socket as receivers of other PGM programs have it: on the port at every address, shared. */
+static int foreign_receiver(uint16_t at_port) {
+    const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    const struct sockaddr_in any = {.sin_family = AF_INET, .sin_port = htons(at_port)};
+    const int on = 1;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    CHECK_EQUAL(bind(fd, (const struct sockaddr *)&any, sizeof any), 0);
+    return fd;
+}
+
+static void refused(const helio_channel_config *config, int error, const char *sentence_part);
+
+static void upstream_shares_its_port_with_foreign_receivers_and_no_other_stream(void) {
+    for (int foreign_first = 0; foreign_first <= 1; foreign_first++) {
+        const uint16_t at = port(14 + foreign_first);
+        helio_channel_config config = config_of(HELIO_CHANNEL_TRANSMIT, "239.192.33.1", at);
+        config.upstream = true;
+        int foreign = foreign_first ? foreign_receiver(at) : -1;
+        helio_channel *tx = open_channel(&config);
+        if (!foreign_first) {
+            refused(&config, HELIO_ERR_ADDRESS, "is taken by another program");
+            foreign = foreign_receiver(at);
+        }
+        close(foreign);
+        udp->close(tx);
+    }
 }
 
 static void unicast_goes_to_every_destination(void) {
@@ -305,6 +335,7 @@ static void a_missing_multicast_route_names_the_option(void) {
 int main(void) {
     RUN(a_group_hears_the_stream_and_the_stream_hears_feedback);
     RUN(upstream_hears_what_is_sent_to_the_encapsulation_port);
+    RUN(upstream_shares_its_port_with_foreign_receivers_and_no_other_stream);
     RUN(unicast_goes_to_every_destination);
     RUN(the_first_destination_that_is_free_is_bound);
     RUN(injected_loss_is_repeatable_and_about_as_asked);

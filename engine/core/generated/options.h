@@ -133,7 +133,7 @@ enum { /* choices of join */
     X(GRO, gro, CHOICE, HELIO_ON_RECEIVER, 0.0, 0.0, "auto", "auto,off", "UDP receive offload: the kernel may give several packets as one; auto: where it can.") \
     X(ENCAPSULATION, encapsulation, CHOICE, HELIO_ON_TRANSMITTER | HELIO_ON_RECEIVER, 0.0, 0.0, "udp", "udp,ip", "What carries the packets: udp, or ip: protocol 113 without UDP, which needs CAP_NET_RAW.") \
     X(ROUTER_ALERT, router_alert, BOOLEAN, HELIO_ON_TRANSMITTER, 0.0, 0.0, "false", "", "With encapsulation=ip: SPM, NCF and RDATA carry IPv4's Router Alert, for network elements on the way.") \
-    X(UPSTREAM, upstream, BOOLEAN, HELIO_ON_TRANSMITTER, 0.0, 0.0, "false", "", "Listen on the endpoint's port of the own address too: where receivers of other PGM programs send what they ask for. One stream of a host can.") \
+    X(UPSTREAM, upstream, BOOLEAN, HELIO_ON_TRANSMITTER, 0.0, 0.0, "false", "", "Listen on the endpoint's port of the own address too: where receivers of other PGM programs send what they ask for. One stream of an address and port can.") \
     X(INJECT_LOSS, inject_loss, FLOAT, HELIO_ON_RECEIVER, 0.0, 1.0, "0.0", "", "Share of the received packets thrown away before the engine sees them; for trials of a lossy network only.") \
     X(RING_PACKETS, ring_packets, INTEGER, HELIO_ON_TRANSMITTER | HELIO_ON_RECEIVER, 64.0, 1048576.0, "2048", "", "Packets a shared memory ring holds; rounded up to a power of two. Whoever comes first makes the ring.") \
     X(SEND_WINDOW, send_window, INTEGER, HELIO_ON_TRANSMITTER, 16.0, 4194304.0, "16384", "", "Packets kept for repair; rounded up to a power of two.") \

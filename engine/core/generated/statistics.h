@@ -52,7 +52,7 @@ typedef enum helio_scope {
     X(unknown_session_packets, COUNTER, "packets", 0, "unknown_session_packets", "", "", "Valid packets that belong to no stream of this instance.") \
     X(send_would_block, COUNTER, "", 0, "send_would_block", "", "", "Sends refused because the submit queue was full.") \
     X(send_errors, COUNTER, "packets", 0, "send_errors", "", "", "Packets the driver could not send.") \
-    X(socket_drops, COUNTER, "packets", 0, "socket_drops", "", "", "Datagrams the kernel dropped because a socket's receive buffer was full.") \
+    X(socket_drops, COUNTER, "packets", 0, "socket_drops", "", "", "Datagrams the kernel dropped because a socket's receive buffer was full; several it had joined (option gro) count as one.") \
     X(connections, GAUGE, "", 0, "connections", "", "", "Connections standing (TCP), readers and writers present (shared memory).") \
     X(connects, COUNTER, "", 0, "connects", "", "", "Connections opened, reconnects included.") \
     X(disconnects, COUNTER, "", 0, "disconnects", "", "", "Connections that ended or broke.") \

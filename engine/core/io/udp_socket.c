@@ -273,6 +273,33 @@ int helio_udp_open_transmit(const helio_channel_config *config, helio_address *l
     return socket;
 }
 
+/* Whether some socket has the port at every address of this machine: then an address of the loopback
+ * that nobody would name is taken too.  IPv4 only. */
+static bool is_bound_everywhere(const helio_channel_config *config, uint16_t port) {
+    const helio_address unlikely = {.family = 4, .port = port, .ip = {127, 113, 94, 4}};
+    const int probe = family_of(config) == 4 ? open_datagrams(4) : -1;
+    const bool is_taken =
+        probe >= 0 && bind_to(probe, config, &unlikely) < 0 && errno == EADDRINUSE;
+    if (probe >= 0) {
+        close(probe);
+    }
+    return is_taken;
+}
+
+/* Receivers of other programs may have the port too, on the group or on any address, so it is shared
+ * with those that share.  One that has this very address would get what is meant for us, or lose it
+ * to us: that is refused. */
+static int bind_shared(int socket, const helio_channel_config *config, const helio_address *at) {
+    int bound = bind_to(socket, config, at);
+    const bool is_shared =
+        bound < 0 && errno == EADDRINUSE && is_bound_everywhere(config, at->port);
+    set_option(socket, SOL_SOCKET, SO_REUSEADDR, 1);
+    if (is_shared) {
+        bound = bind_to(socket, config, at);
+    }
+    return bound;
+}
+
 int helio_udp_open_upstream(const helio_channel_config *config, const helio_address *local) {
     helio_address at = *local;
     at.port = config->destinations[0].port;
@@ -280,9 +307,7 @@ int helio_udp_open_upstream(const helio_channel_config *config, const helio_addr
     if (socket < 0) {
         return socket;
     }
-    /* Receivers of the group on this machine have the port as well, on other addresses or any. */
-    set_option(socket, SOL_SOCKET, SO_REUSEADDR, 1);
-    if (bind_to(socket, config, &at) < 0) {
+    if (bind_shared(socket, config, &at) < 0) {
         char text[HELIO_ADDRESS_TEXT];
         const int error =
             errno == EADDRINUSE

@@ -16,7 +16,8 @@
 
 enum {
     PACKETS_PER_CYCLE =
-        64, /* about as many of one transmitter, so that requests for repair get their turn */
+        90, /* about as many of one transmitter, so that requests for repair get their turn; two
+             * messages of segmentation offload, filled */
     REPAIRS_AHEAD = 32, /* with more repairs waiting than this, new data waits for them */
     HISTORY_PACKETS_MIN = 16,
     MESSAGE_COST = 8, /* bytes a message takes in a packet beside its own */
