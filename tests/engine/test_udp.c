@@ -2,8 +2,10 @@
  * do. */
 #include "check.h"
 
+#include <netinet/in.h>
 #include <poll.h>
 #include <sched.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -111,6 +113,27 @@ static void upstream_hears_what_is_sent_to_the_encapsulation_port(void) {
     CHECK(helio_address_equal(&datagrams[0].source, &tx->local));
     udp->close(tx);
     udp->close(rx);
+}
+
+static void a_receiver_speaks_to_its_group_one_hop_away_at_most(void) {
+    helio_channel_config there = config_of(HELIO_CHANNEL_RECEIVE, "239.192.33.2", port(12));
+    helio_channel *first = open_channel(&there);
+    helio_channel *second = open_channel(&there);
+    CHECK_EQUAL(udp->send(first, &there.destinations[0], "spmr", 4, false), 0);
+    udp->flush(first);
+    helio_datagram datagrams[4];
+    CHECK_EQUAL(receive_all(second, datagrams, 4), 1);
+    CHECK_EQUAL(datagrams[0].length, 4);
+    CHECK(helio_address_equal(&datagrams[0].source, &first->local));
+    there.ttl = 200;
+    helio_channel *third = open_channel(&there);
+    int ttl = 0;
+    socklen_t size = sizeof ttl;
+    CHECK_EQUAL(getsockopt(third->fds[1], IPPROTO_IP, IP_MULTICAST_TTL, &ttl, &size), 0);
+    CHECK_EQUAL(ttl, 1);
+    udp->close(first);
+    udp->close(second);
+    udp->close(third);
 }
 
 static void unicast_goes_to_every_destination(void) {
@@ -305,6 +328,7 @@ static void a_missing_multicast_route_names_the_option(void) {
 int main(void) {
     RUN(a_group_hears_the_stream_and_the_stream_hears_feedback);
     RUN(upstream_hears_what_is_sent_to_the_encapsulation_port);
+    RUN(a_receiver_speaks_to_its_group_one_hop_away_at_most);
     RUN(unicast_goes_to_every_destination);
     RUN(the_first_destination_that_is_free_is_bound);
     RUN(injected_loss_is_repeatable_and_about_as_asked);
