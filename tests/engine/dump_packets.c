@@ -3,6 +3,7 @@
  *
  *     down HEX     from the source to the group
  *     up HEX       from the receiver to the source
+ *     made down|up HEX   a packet the engine can make, whether or not it was needed in the run
  *     sent TOPIC NUMBER LENGTH     a message that the application sent
  *
  * The run has messages of all sizes, loss both ways, a receiver that comes late, and an orderly
@@ -10,6 +11,7 @@
 #include <inttypes.h>
 
 #include "stream/tx_topics.h"
+#include "wire/checksum.h"
 #include "wire/pgm.h"
 #include "world.h"
 
@@ -51,22 +53,52 @@ static void send(world_source *source, helio_tx_topic *topic, uint64_t number, s
     printf("sent %s %" PRIu64 " %zu\n", topic->name, number, length);
 }
 
-static void print_ip6_packets(void) {
+/* Every type of packet with every set of options it is sent with, for one family of addresses. */
+static void print_all_packets(const helio_address *source, const helio_address *group) {
     uint8_t packet[HELIO_PGM_CONTROL_MAX];
     const helio_pgm_session session = {{{0xA1, 0xB2, 0xC3, 0xD4, 0xE5, 6}, 40006}, 7500};
-    const helio_address source = world_address("[fe80::1]"),
-                        group = world_address("[ff3e::8000:1]");
     uint32_t sequences[63];
     for (uint32_t i = 0; i < 63; i++)
         sequences[i] = 0xFFFFFFE0u + i;
-    print_packet("down", packet,
-                 helio_pgm_encode_spm(packet, &session, &(helio_pgm_spm){1, 2, 9, true, true, 3}, &source));
-    print_packet(
-        "up", packet,
-        helio_pgm_encode_nak(packet, &session, HELIO_PGM_TYPE_NAK, sequences, 63, &source, &group));
-    print_packet(
-        "down", packet,
-        helio_pgm_encode_nak(packet, &session, HELIO_PGM_TYPE_NCF, sequences, 1, &source, &group));
+    for (uint32_t i = 0; i < 16; i++) {
+        const helio_pgm_spm spm = {.sequence = i,
+                                   .trail = 2,
+                                   .lead = 9,
+                                   .fin = i & 1,
+                                   .rst = i >> 1 & 1,
+                                   .backoff_us = i >> 2 & 1 ? 400 : 0,
+                                   .offers_history = i >> 3 & 1,
+                                   .join = 3};
+        print_packet("made down", packet, helio_pgm_encode_spm(packet, &session, &spm, source));
+    }
+    const helio_pgm_report report = {HELIO_PGM_REPORT_RECEIVER, 9, 0, 0, 656, *source};
+    for (size_t i = 0; i < 4; i++) {
+        const size_t count = i & 1 ? 63 : 1;
+        print_packet("made up", packet,
+                     helio_pgm_encode_nak_with(packet, &session, HELIO_PGM_TYPE_NAK, sequences,
+                                               count, source, group, 0, i >> 1 ? &report : NULL));
+        print_packet("made down", packet,
+                     helio_pgm_encode_nak_with(packet, &session, HELIO_PGM_TYPE_NCF, sequences,
+                                               count, source, group, i >> 1 ? 800 : 0, NULL));
+        print_packet("made up", packet,
+                     helio_pgm_encode_nak(packet, &session, HELIO_PGM_TYPE_NNAK, sequences, count,
+                                          source, group));
+    }
+    const helio_pgm_poll poll = {1, HELIO_PGM_POLL_GENERAL, 50000, 0xDEADBEEF, 0xFF};
+    print_packet("made down", packet, helio_pgm_encode_poll(packet, &session, 7, &poll, source));
+    print_packet("made up", packet, helio_pgm_encode_polr(packet, &session, 7, 1));
+    print_packet("made up", packet, helio_pgm_encode_spmr(packet, &session));
+    const helio_pgm_fragment fragment = {3, 1000, 2000};
+    for (int i = 0; i < 2; i++) {
+        const size_t header = i ? HELIO_PGM_FRAGMENT_HEADER : HELIO_PGM_DATA_HEADER;
+        memset(packet + header, 0x5A, 33);
+        const uint32_t sum = helio_checksum_part(packet + header, 33);
+        const size_t length =
+            helio_pgm_encode_data(packet, &session, 5, 2, i ? &fragment : NULL, 33, sum);
+        print_packet("made down", packet, length);
+        helio_pgm_make_repair(packet, 3, sum);
+        print_packet("made down", packet, length);
+    }
 }
 
 int main(void) {
@@ -104,7 +136,11 @@ int main(void) {
     helio_tx_stream_close(source.stream, world_now(&w));
     helio_sim_wake(source.node);
     world_run(&w, HELIO_SECOND);
-    print_ip6_packets();
+    const helio_address source4 = world_address("10.0.0.1"), group4 = world_address("239.192.7.7");
+    const helio_address source6 = world_address("[fe80::1]");
+    const helio_address group6 = world_address("[ff3e::8000:1]");
+    print_all_packets(&source4, &group4);
+    print_all_packets(&source6, &group6);
     world_end_source(&source);
     world_end_receiver(&receiver);
     world_fini(&w);

@@ -15,7 +15,7 @@ static void forge_spm(uint32_t sequence, uint32_t trail, uint32_t lead, bool fin
     const helio_pgm_session session = {*tsi(), 7500};
     const helio_address address = world_address(from);
     const size_t length = helio_pgm_encode_spm(
-        packet, &session, &(helio_pgm_spm){sequence, trail, lead, fin, false, 0}, &address);
+        packet, &session, &(helio_pgm_spm){sequence, trail, lead, .fin = fin}, &address);
     helio_rx_endpoint_on_packet(receiver.endpoint, packet, length, &address, 0, world_now(&w));
     helio_sim_wake(receiver.node);
 }
@@ -81,7 +81,7 @@ static void no_more_streams_than_allowed_are_followed(void) {
         memcpy(session.tsi.gsi, &i, sizeof i);
         const helio_address from = world_address("10.0.0.66:1");
         const size_t length = helio_pgm_encode_spm(
-            packet, &session, &(helio_pgm_spm){0, 0, ~0u, false, false, 0}, &from);
+            packet, &session, &(helio_pgm_spm){0, 0, ~0u, .fin = false}, &from);
         helio_rx_endpoint_on_packet(receiver.endpoint, packet, length, &from, 0, world_now(&w));
     }
     CHECK_EQUAL(helio_cell(&counts()->rx_streams), 8);
@@ -115,6 +115,179 @@ static void naks_for_anything_at_all_do_not_amplify(void) {
     end();
 }
 
+static void a_nak_asks_for_at_most_a_list_of_repairs(void) {
+    begin();
+    send(500);
+    world_run(&w, MS);
+    const helio_sim_counts before = *helio_sim_counts_of(w.sim);
+    helio_pgm_session session = {*tsi(), 7500};
+    uint32_t sequences[63];
+    for (uint32_t i = 0; i < 63; i++)
+        sequences[i] = i;
+    uint8_t packet[HELIO_PGM_CONTROL_MAX];
+    const helio_address address = world_host(1, 0), group = world_address(WORLD_GROUP);
+    const helio_address from = world_host(66, 1);
+    const size_t length =
+        helio_pgm_encode_nak(packet, &session, HELIO_PGM_TYPE_NAK, sequences, 63, &address, &group);
+    for (int i = 0; i < 1000; i++) /* a storm of it, all within the linger time */
+        helio_tx_stream_on_packet(source.stream, packet, length, &from, world_now(&w));
+    helio_sim_wake(source.node);
+    world_run(&w, 50 * US);
+    /* one confirmation each, as it has a list, and 63 repairs for all of them together */
+    CHECK_EQUAL(helio_cell(&source_counts()->repair_packets), 63);
+    CHECK(helio_sim_counts_of(w.sim)->sent - before.sent <= 1000 + 63);
+    end();
+}
+
+/* ---- forged advice, confirmations and questions ---- */
+
+/* Hands the receiver a packet of the stream, from its source or from elsewhere. */
+static void give(const uint8_t *packet, size_t length, const char *from) {
+    const helio_address address = world_address(from);
+    helio_rx_endpoint_on_packet(receiver.endpoint, packet, length, &address, 0, world_now(&w));
+    helio_sim_wake(receiver.node);
+}
+
+/* How long a repair takes after advice to hold NAKs back for so long. */
+static int64_t repair_after_advice(uint32_t advised_us) {
+    helio_rx_endpoint_config config = world_receiver_config(100);
+    config.nak_backoff_ns = -1;
+    begin_receiver(config);
+    begin_source(world_source_config(1));
+    send(5);
+    uint8_t packet[HELIO_PGM_CONTROL_MAX];
+    const helio_pgm_session session = {*tsi(), 7500};
+    const helio_address address = world_address("10.0.0.1:40001");
+    const helio_pgm_spm spm = {.sequence = 1000, .lead = 5, .backoff_us = advised_us};
+    give(packet, helio_pgm_encode_spm(packet, &session, &spm, &address), "10.0.0.1:40001");
+    drop(receiver.node, ODATA, 1);
+    send(3);
+    const int64_t start_ns = world_now(&w).now_ns;
+    while (in.messages < 8 && world_now(&w).now_ns < start_ns + HELIO_SECOND)
+        world_run(&w, 10 * US);
+    const int64_t taken_ns = world_now(&w).now_ns - start_ns;
+    CHECK_EQUAL(in.messages, 8);
+    end();
+    return taken_ns;
+}
+
+static void advice_to_wait_for_an_hour_does_not_stall(void) {
+    CHECK(repair_after_advice(0xFFFFFFFF) <= 51 * MS);
+    CHECK(repair_after_advice(10000) <= 11 * MS);
+}
+
+static void advice_not_to_wait_does_not_make_everybody_ask_at_once(void) {
+    enum { RECEIVERS = 100 };
+    static world_receiver others[RECEIVERS];
+    begin();
+    for (unsigned i = 0; i < RECEIVERS; i++) {
+        helio_rx_endpoint_config config = world_receiver_config(200 + i);
+        config.nak_backoff_ns = -1;
+        config.group_size = RECEIVERS;
+        world_add_receiver(&w, &others[i], &config);
+        helio_sim_set_link(others[i].node, &(helio_sim_link){.delay_ns = 25 * US, .drops = drops});
+    }
+    helio_sim_set_link(source.node, &(helio_sim_link){.delay_ns = 25 * US});
+    send(5);
+    world_run(&w, MS);
+    uint8_t packet[HELIO_PGM_CONTROL_MAX];
+    const helio_pgm_session session = {*tsi(), 7500};
+    const helio_address address = world_address("10.0.0.1:40001");
+    const helio_pgm_spm spm = {.sequence = 1000, .lead = 5, .backoff_us = 1};
+    const size_t length = helio_pgm_encode_spm(packet, &session, &spm, &address);
+    for (unsigned i = 0; i < RECEIVERS; i++)
+        helio_rx_endpoint_on_packet(others[i].endpoint, packet, length, &address, 0, world_now(&w));
+    drop_types = ODATA;
+    drop_count = RECEIVERS;
+    send(5);
+    world_run(&w, 20 * MS);
+    const uint64_t naks = helio_cell(&source_counts()->nak_packets_received);
+    CHECK(naks >= 1 && naks <= 10);
+    for (unsigned i = 0; i < RECEIVERS; i++)
+        world_end_receiver(&others[i]);
+    end();
+}
+
+static void forged_confirmations_delay_a_repair_but_cannot_deny_it(void) {
+    begin();
+    send(5);
+    drop(receiver.node, ODATA, 1);
+    send(3);
+    uint8_t packet[HELIO_PGM_CONTROL_MAX];
+    const helio_pgm_session session = {*tsi(), 7500};
+    const helio_address address = world_host(1, 0), group = world_address(WORLD_GROUP);
+    const uint32_t sequence = (uint32_t)helio_cell(&source_counts()->window_lead) - 2;
+    const size_t length =
+        helio_pgm_encode_nak(packet, &session, HELIO_PGM_TYPE_NCF, &sequence, 1, &address, &group);
+    drop(receiver.node, RDATA, 1); /* the request made before the flood had its answer lost */
+    for (int i = 0; i < 3000 && in.messages < 8; i++) {
+        give(packet, length, "10.0.0.1:40001");
+        world_run(&w, 500 * US);
+    }
+    CHECK(in.next >= 8); /* repaired, or told lost at its deadline */
+    give(packet, length, "10.0.0.66:40001");
+    CHECK_EQUAL(helio_cell(&counts()->invalid_packets_address), 1);
+    end();
+}
+
+static void a_flood_of_polls_to_everybody_is_answered_now_and_then(void) {
+    begin();
+    send(1);
+    uint8_t packet[HELIO_PGM_CONTROL_MAX];
+    const helio_pgm_session session = {*tsi(), 7500};
+    const helio_address address = world_address("10.0.0.1:40001");
+    const uint64_t before = helio_cell(&counts()->packets_sent);
+    for (uint32_t i = 1; i <= 10000; i++) { /* 100 ms */
+        const size_t length =
+            helio_pgm_encode_poll(packet, &session, i, &(helio_pgm_poll){.mask = 0}, &address);
+        give(packet, length, "10.0.0.1:40001");
+        world_run(&w, 10 * US);
+    }
+    CHECK(helio_cell(&counts()->packets_sent) - before <= 12);
+    end();
+}
+
+static void an_end_or_reset_from_another_address_ends_nothing(void) {
+    begin();
+    send(5);
+    forge_spm(2000, 0, 5, true, "10.0.0.66:40001");
+    uint8_t packet[HELIO_PGM_CONTROL_MAX];
+    const helio_pgm_session session = {*tsi(), 7500};
+    const helio_address address = world_address("10.0.0.66:40001");
+    const helio_pgm_spm spm = {.sequence = 2001, .lead = 5, .rst = true};
+    give(packet, helio_pgm_encode_spm(packet, &session, &spm, &address), "10.0.0.66:40001");
+    world_run(&w, 10 * MS);
+    send(5);
+    CHECK_EQUAL(in.messages, 10);
+    CHECK_EQUAL(in.ended, 0);
+    CHECK_EQUAL(helio_cell(&counts()->invalid_packets_address), 2);
+    end();
+}
+
+static void of_two_sources_with_one_identity_the_first_is_followed(void) {
+    begin();
+    send(5);
+    static world_source impostor;
+    helio_tx_stream_config config = world_source_config(1); /* the same identity */
+    config.address = world_host(2, 0);
+    world_add_source(&w, &impostor, &config);
+    helio_tx_topic *other;
+    CHECK_EQUAL(helio_tx_stream_add_topic(impostor.stream, "t", world_now(&w), &other), 0);
+    for (int i = 0; i < 50; i++) {
+        helio_tx_stream_append(impostor.stream, other, "false", 5, 0, world_now(&w));
+        helio_tx_stream_flush(impostor.stream, world_now(&w));
+        helio_sim_wake(impostor.node);
+        send(1);
+    }
+    world_run(&w, 10 * MS);
+    CHECK_EQUAL(in.messages, 55);
+    CHECK_EQUAL(in.lost, 0);
+    CHECK_EQUAL(in.streams, 1);
+    CHECK(helio_cell(&counts()->invalid_packets_address) >= 50);
+    world_end_source(&impostor);
+    end();
+}
+
 static void foreign_data_on_the_group_is_counted_apart(void) {
     begin();
     uint8_t packet[100] = {0};
@@ -138,9 +311,9 @@ static void feedback_goes_to_the_stream_or_to_the_endpoint_for_peers_of_other_ma
     const helio_pgm_session session = {{{9, 9, 9, 9, 9, 9}, 57307}, 7500};
     const helio_address from = world_address("10.0.0.77:3333"); /* not the data-source port */
     const size_t length =
-        helio_pgm_encode_spm(packet, &session, &(helio_pgm_spm){1, 0, ~0u, false, false, 0}, &from);
+        helio_pgm_encode_spm(packet, &session, &(helio_pgm_spm){1, 0, ~0u, .fin = false}, &from);
     helio_rx_endpoint_on_packet(receiver.endpoint, packet, length, &from, 0, world_now(&w));
-    helio_pgm_encode_spm(packet, &session, &(helio_pgm_spm){2, 0, 3, false, false, 0}, &from);
+    helio_pgm_encode_spm(packet, &session, &(helio_pgm_spm){2, 0, 3, .fin = false}, &from);
     helio_rx_endpoint_on_packet(receiver.endpoint, packet, length, &from, 0, world_now(&w));
     helio_sim_wake(receiver.node);
     const helio_sim_counts before = *helio_sim_counts_of(w.sim);
@@ -167,7 +340,7 @@ static void a_hundred_thousand_mutated_datagrams_are_counted_and_survived(void) 
         switch (helio_random_below(&random, 4)) {
         case 0:
             length = helio_pgm_encode_spm(
-                packet, &session, &(helio_pgm_spm){(uint32_t)i, 0, 30, false, false, 0}, &from);
+                packet, &session, &(helio_pgm_spm){(uint32_t)i, 0, 30, .fin = false}, &from);
             break;
         case 1:
             length = helio_pgm_encode_nak(packet, &session, HELIO_PGM_TYPE_NCF,
@@ -220,6 +393,13 @@ int main(void) {
     RUN(an_old_or_impossible_spm_changes_nothing);
     RUN(no_more_streams_than_allowed_are_followed);
     RUN(naks_for_anything_at_all_do_not_amplify);
+    RUN(a_nak_asks_for_at_most_a_list_of_repairs);
+    RUN(advice_to_wait_for_an_hour_does_not_stall);
+    RUN(advice_not_to_wait_does_not_make_everybody_ask_at_once);
+    RUN(forged_confirmations_delay_a_repair_but_cannot_deny_it);
+    RUN(a_flood_of_polls_to_everybody_is_answered_now_and_then);
+    RUN(an_end_or_reset_from_another_address_ends_nothing);
+    RUN(of_two_sources_with_one_identity_the_first_is_followed);
     RUN(foreign_data_on_the_group_is_counted_apart);
     RUN(feedback_goes_to_the_stream_or_to_the_endpoint_for_peers_of_other_make);
     RUN(a_hundred_thousand_mutated_datagrams_are_counted_and_survived);

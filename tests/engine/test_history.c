@@ -463,8 +463,8 @@ static void a_dynamic_history_grows_in_need_and_shrinks_in_peace(void) {
     send(200);
     tend();
     CHECK_EQUAL(limit_packets(), 64); /* full, but nobody asked */
-    helio_sim_set_link(receiver.node, &(helio_sim_link){.delay_ns = 2 * MS, .loss = 0.05});
-    for (int i = 0; i < 200; i++) { /* requests come 200 packets late */
+    helio_sim_set_link(receiver.node, &(helio_sim_link){.delay_ns = 5 * MS, .loss = 0.05});
+    for (int i = 0; i < 200; i++) { /* requests come 500 packets late */
         send(20);
         tend();
     }

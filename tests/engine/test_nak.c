@@ -170,6 +170,100 @@ static void a_confirmed_request_waits_for_the_data_and_then_asks_again(void) {
     helio_nak_fini(&nak);
 }
 
+/* The time from a request to the next one for the same packet, when it is never confirmed, or
+ * confirmed and never repaired. */
+static int64_t patience_ns(uint64_t sequence, int64_t now_ns, bool is_confirmed) {
+    helio_nak_miss(&nak, sequence, 1, now_ns);
+    helio_nak_on_newest(&nak, sequence + 5, now_ns);
+    const int64_t asked_ns = next_due();
+    if (is_confirmed)
+        helio_nak_on_ncf(&nak, sequence, asked_ns);
+    const int64_t again_ns = next_due();
+    helio_nak_remove(&nak, sequence);
+    return again_ns - asked_ns;
+}
+
+/* A request answered after these times. */
+static int64_t answered(uint64_t sequence, int64_t now_ns, int64_t ncf_ns, int64_t data_ns) {
+    helio_nak_miss(&nak, sequence, 1, now_ns);
+    helio_nak_on_newest(&nak, sequence + 5, now_ns);
+    now_ns = next_due();
+    helio_nak_on_ncf(&nak, sequence, now_ns + ncf_ns);
+    now_ns += ncf_ns + data_ns;
+    while (helio_nak_poll(&nak, true, now_ns, &due)) {
+    }
+    CHECK(helio_nak_on_data(&nak, sequence, now_ns).was_asked_for);
+    return now_ns;
+}
+
+static void waits_that_were_not_given_follow_what_the_source_takes(void) {
+    helio_nak_config c = config();
+    c.backoff_ns = -1;
+    c.is_alone = true;
+    c.repeat_ns = c.data_ns = 0;
+    begin_with(c);
+    CHECK_EQUAL(patience_ns(S, 0, false), 2 * MS); /* nothing known */
+    CHECK_EQUAL(patience_ns(S + 10, 100 * MS, true), 5 * MS);
+    int64_t now_ns = 200 * MS;
+    for (uint64_t i = 0; i < 50; i++)
+        now_ns = answered(S + 20 + i, now_ns + MS, 20 * US, 30 * US);
+    CHECK_EQUAL(patience_ns(S + 100, now_ns, false), 200 * US);
+    CHECK_EQUAL(patience_ns(S + 110, now_ns + 100 * MS, true), 500 * US);
+    now_ns += 200 * MS;
+    for (uint64_t i = 0; i < 80; i++) /* now it is far away */
+        now_ns = answered(S + 120 + i, now_ns + MS, 150 * US, 2 * MS);
+    const int64_t repeat_ns = patience_ns(S + 210, now_ns, false);
+    CHECK(repeat_ns >= 550 * US && repeat_ns <= 650 * US);
+    CHECK(patience_ns(S + 220, now_ns + 100 * MS, true) >= 2 * MS);
+    helio_nak_fini(&nak);
+}
+
+static void a_source_slow_to_repair_is_asked_once_when_that_is_known(void) {
+    helio_nak_config c = config();
+    c.backoff_ns = -1;
+    c.is_alone = true;
+    c.repeat_ns = c.data_ns = 0;
+    c.retries = 64;
+    begin_with(c);
+    int64_t now_ns = 0;
+    uint64_t asked = 0;
+    for (uint64_t i = 0; i < 10; i++) {
+        helio_nak_miss(&nak, S + i, 1, now_ns);
+        helio_nak_on_newest(&nak, S + i + 5, now_ns);
+        const int64_t arrives_ns = now_ns + 60 * MS; /* after the first request, always */
+        asked = 0;
+        for (;;) {
+            const int64_t due_ns = helio_nak_next_deadline_ns(&nak);
+            if (due_ns >= arrives_ns)
+                break;
+            helio_nak_poll(&nak, true, due_ns, &due);
+            asked += due.ask_count;
+            if (due.ask_count)
+                helio_nak_on_ncf(&nak, S + i, due_ns + 20 * US);
+        }
+        helio_nak_on_data(&nak, S + i, arrives_ns);
+        now_ns = arrives_ns + MS;
+    }
+    CHECK_EQUAL(asked, 1);
+    helio_nak_fini(&nak);
+}
+
+static void who_never_asks_gives_up_when_grace_is_over(void) {
+    helio_nak_config c = config();
+    c.never_asks = true;
+    begin_with(c);
+    helio_nak_miss(&nak, S, 3, 0);
+    CHECK(!helio_nak_on_ncf(&nak, S, 1)); /* what others ask for does not matter */
+    CHECK_EQUAL(helio_nak_state_of(&nak, S), HELIO_NAK_GRACE);
+    helio_nak_on_newest(&nak, S + 3, 5);
+    CHECK(helio_nak_poll(&nak, true, 5, &due));
+    CHECK_EQUAL(due.ask_count, 0);
+    CHECK_EQUAL(due.loss_count, 2);
+    CHECK_EQUAL(due.losses[0].cause, HELIO_LOST_NOT_REQUESTED);
+    CHECK_EQUAL(nak.outstanding, 1);
+    helio_nak_fini(&nak);
+}
+
 static void anothers_confirmed_request_spares_ours(void) {
     begin();
     helio_nak_miss(&nak, S, 2, 0);
@@ -287,6 +381,9 @@ int main(void) {
     RUN(without_a_confirmation_it_asks_again_ever_later_and_gives_up);
     RUN(the_intervals_do_not_grow_beyond_their_limits);
     RUN(a_confirmed_request_waits_for_the_data_and_then_asks_again);
+    RUN(waits_that_were_not_given_follow_what_the_source_takes);
+    RUN(a_source_slow_to_repair_is_asked_once_when_that_is_known);
+    RUN(who_never_asks_gives_up_when_grace_is_over);
     RUN(anothers_confirmed_request_spares_ours);
     RUN(anothers_request_heard_delays_ours);
     RUN(confirmations_without_end_do_not_keep_it_waiting_beyond_its_deadline);

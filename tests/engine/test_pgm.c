@@ -97,9 +97,15 @@ static size_t encode_data(uint8_t *out, const helio_pgm_packet *packet) {
 
 static size_t encode(uint8_t *out, const helio_pgm_packet *packet) {
     const helio_pgm_session session = {packet->tsi, packet->destination_port};
-    const helio_pgm_spm spm = {packet->sequence, packet->trail, packet->lead,
-                               packet->options & HELIO_PGM_HAS_FIN,
-                               packet->options & HELIO_PGM_HAS_JOIN, packet->join};
+    const helio_pgm_spm spm = {
+        .sequence = packet->sequence,
+        .trail = packet->trail,
+        .lead = packet->lead,
+        .fin = packet->options & HELIO_PGM_HAS_FIN,
+        .offers_history = packet->options & HELIO_PGM_HAS_JOIN,
+        .join = packet->join,
+        .backoff_us = packet->options & HELIO_PGM_HAS_NAK_BO_IVL ? packet->backoff.interval_us : 0,
+    };
     uint32_t sequences[1 + HELIO_PGM_NAK_LIST_MAX] = {packet->sequence};
     switch (packet->type) {
     case HELIO_PGM_TYPE_SPM:
@@ -108,10 +114,15 @@ static size_t encode(uint8_t *out, const helio_pgm_packet *packet) {
         return encode_data(out, packet);
     case HELIO_PGM_TYPE_SPMR:
         return helio_pgm_encode_spmr(out, &session);
+    case HELIO_PGM_TYPE_POLL:
+        return helio_pgm_encode_poll(out, &session, packet->sequence, &packet->poll, &packet->path);
+    case HELIO_PGM_TYPE_POLR:
+        return helio_pgm_encode_polr(out, &session, packet->sequence, packet->poll.round);
     default:
         memcpy(sequences + 1, packet->list, packet->list_count * sizeof packet->list[0]);
-        return helio_pgm_encode_nak(out, &session, packet->type, sequences, 1 + packet->list_count,
-                                    &packet->source, &packet->group);
+        return helio_pgm_encode_nak_with(
+            out, &session, packet->type, sequences, 1 + packet->list_count, &packet->source,
+            &packet->group, 0, packet->options & HELIO_PGM_HAS_CR ? &packet->report : NULL);
     }
 }
 
@@ -127,7 +138,7 @@ static void golden_packets_are_encoded_byte_for_byte(void) {
             CHECK_FAIL("%s is encoded differently", v->name);
         exact++;
     }
-    CHECK_EQUAL(exact, 11);
+    CHECK_EQUAL(exact, 15);
 }
 
 static void golden_packets_are_understood(void) {
@@ -166,6 +177,33 @@ static void golden_packets_are_understood(void) {
     CHECK_EQUAL(packet.options, HELIO_PGM_HAS_RST);
     packet = decoded("spm_join");
     CHECK_EQUAL(packet.join, 100);
+    packet = decoded("spm_nak_bo_ivl");
+    CHECK_EQUAL(packet.options, HELIO_PGM_HAS_NAK_BO_IVL);
+    CHECK_EQUAL(packet.backoff.interval_us, 500);
+    CHECK_EQUAL(packet.backoff.poll_sequence, 0);
+    packet = decoded("spm_crqst");
+    CHECK_EQUAL(packet.options, HELIO_PGM_HAS_CRQST);
+    CHECK_EQUAL(packet.report.fields, HELIO_PGM_REPORT_RECEIVER);
+    packet = decoded("spm_parity_prm");
+    CHECK_EQUAL(packet.options, HELIO_PGM_HAS_PARITY_PRM);
+    packet = decoded("odata_syn");
+    CHECK_EQUAL(packet.options, HELIO_PGM_HAS_SYN);
+    packet = decoded("nak_cr");
+    CHECK_EQUAL(packet.options, HELIO_PGM_HAS_CR);
+    CHECK_EQUAL(packet.report.fields, HELIO_PGM_REPORT_RECEIVER);
+    CHECK_EQUAL(packet.report.reference, 0xa3);
+    CHECK_EQUAL(packet.report.receiver_loss, 656); /* 1 % */
+    const helio_address reporter = ip("10.0.0.9");
+    CHECK(helio_address_same_ip(&packet.report.receiver, &reporter));
+    packet = decoded("poll");
+    CHECK_EQUAL(packet.sequence, 1);
+    CHECK_EQUAL(packet.poll.round, 0);
+    CHECK_EQUAL(packet.poll.subtype, HELIO_PGM_POLL_GENERAL);
+    CHECK_EQUAL(packet.poll.backoff_us, 1000);
+    CHECK_EQUAL(packet.poll.random, 0xdeadbeef);
+    CHECK_EQUAL(packet.poll.mask, 3);
+    packet = decoded("polr");
+    CHECK_EQUAL(packet.sequence, 1);
     packet = decoded("nak_parity");
     CHECK_EQUAL(packet.flags, HELIO_PGM_FLAG_PARITY);
 }
@@ -182,7 +220,7 @@ static void addresses_of_ip_version_6_survive_both_ways(void) {
     CHECK(helio_address_same_ip(&packet.source, &source));
     CHECK(helio_address_same_ip(&packet.group, &group));
     CHECK_EQUAL(packet.list_count, 2);
-    length = helio_pgm_encode_spm(out, &built, &(helio_pgm_spm){1, 2, 3, false, false, 0}, &source);
+    length = helio_pgm_encode_spm(out, &built, &(helio_pgm_spm){1, 2, 3, .fin = false}, &source);
     CHECK_EQUAL(length, 16 + 32);
     CHECK_EQUAL(helio_pgm_decode(out, length, &packet), HELIO_PGM_ACCEPTED);
     CHECK(helio_address_same_ip(&packet.path, &source));
@@ -197,7 +235,7 @@ static void a_full_nak_list_fits(void) {
     helio_pgm_packet packet;
     const size_t length =
         helio_pgm_encode_nak(out, &built, HELIO_PGM_TYPE_NAK, sequences, 63, &source, &group);
-    CHECK_EQUAL(length, HELIO_PGM_CONTROL_MAX);
+    CHECK_EQUAL(length, 16 + 44 + 4 + 252);
     CHECK_EQUAL(helio_pgm_decode(out, length, &packet), HELIO_PGM_ACCEPTED);
     CHECK_EQUAL(packet.list_count, HELIO_PGM_NAK_LIST_MAX);
     CHECK_BYTES(packet.list, sequences + 1, sizeof packet.list);
@@ -333,6 +371,54 @@ static void at_most_sixteen_options_are_accepted(void) {
     CHECK_EQUAL(with_options(0x60, 1), HELIO_PGM_ACCEPTED); /* unknown: skipped */
 }
 
+static void options_where_they_have_no_business_are_refused(void) {
+    const size_t at = 40; /* the option of an SPM */
+    CHECK_EQUAL(changed("spm_parity_prm", at + 7, "\x03", 1), HELIO_PGM_BAD_OPTIONS);
+    CHECK_EQUAL(changed("spm_parity_prm", at + 7, "\x00", 1), HELIO_PGM_BAD_OPTIONS);
+    CHECK_EQUAL(changed("spm_nak_bo_ivl", at + 1, "\x08", 1), HELIO_PGM_BAD_OPTIONS);
+    /* a range from 0 to 500 us is one; the other way round it is none */
+    CHECK_EQUAL(changed("spm_nak_bo_ivl", at, "\x85", 1), HELIO_PGM_ACCEPTED);
+    CHECK_EQUAL(changed("spm_nak_bo_ivl", at, "\x85\x0c\0\0\0\0\0\1\0\0\0\2", 12),
+                HELIO_PGM_BAD_OPTIONS);
+    CHECK_EQUAL(changed("spm_join", at, "\x89", 1), HELIO_PGM_BAD_OPTIONS); /* a group of parity */
+    CHECK_EQUAL(changed("odata_syn", 28, "\x8f", 1), HELIO_PGM_BAD_OPTIONS); /* a reset by data */
+    CHECK_EQUAL(changed("odata_syn", 28, "\x91", 1), HELIO_PGM_BAD_OPTIONS); /* a CRQST by data */
+    CHECK_EQUAL(changed("nak_cr", at + 17, "\x03", 1), HELIO_PGM_BAD_OPTIONS); /* its family */
+    CHECK_EQUAL(changed("nak_cr", at + 17, "\x02", 1), HELIO_PGM_BAD_OPTIONS); /* and length */
+}
+
+static void what_a_source_says_of_itself_survives_both_ways(void) {
+    for (int family = 4; family <= 6; family += 2) {
+        const helio_address path = ip(family == 4 ? "10.0.0.1" : "[fe80::1]");
+        const helio_address group = ip(family == 4 ? "239.192.0.1" : "[ff3e::1]");
+        uint8_t out[HELIO_PGM_CONTROL_MAX];
+        helio_pgm_packet packet;
+        const helio_pgm_spm spm = {.sequence = 1, .lead = 5, .rst = true, .backoff_us = 800};
+        size_t length = helio_pgm_encode_spm(out, &built, &spm, &path);
+        CHECK_EQUAL(helio_pgm_decode(out, length, &packet), HELIO_PGM_ACCEPTED);
+        CHECK_EQUAL(packet.options, HELIO_PGM_HAS_RST | HELIO_PGM_HAS_NAK_BO_IVL);
+        CHECK_EQUAL(packet.flags, HELIO_PGM_FLAG_OPTIONS | HELIO_PGM_FLAG_NETWORK);
+        CHECK_EQUAL(packet.backoff.interval_us, 800);
+        const helio_pgm_report report = {.fields = HELIO_PGM_REPORT_ALL, .receiver = path};
+        uint32_t sequences[63];
+        for (uint32_t i = 0; i < 63; i++)
+            sequences[i] = i;
+        length = helio_pgm_encode_nak_with(out, &built, HELIO_PGM_TYPE_NAK, sequences, 63, &path,
+                                           &group, 0, &report);
+        CHECK(length <= HELIO_PGM_CONTROL_MAX);
+        CHECK_EQUAL(helio_pgm_decode(out, length, &packet), HELIO_PGM_ACCEPTED);
+        CHECK_EQUAL(packet.list_count, 62);
+        CHECK_EQUAL(packet.report.fields, HELIO_PGM_REPORT_ALL);
+        CHECK(helio_address_same_ip(&packet.report.receiver, &path));
+        const helio_pgm_poll poll = {1, HELIO_PGM_POLL_DLR, 2, 3, 4};
+        length = helio_pgm_encode_poll(out, &built, 9, &poll, &path);
+        CHECK_EQUAL(helio_pgm_decode(out, length, &packet), HELIO_PGM_ACCEPTED);
+        CHECK_EQUAL(packet.poll.subtype, HELIO_PGM_POLL_DLR);
+        CHECK_EQUAL(packet.poll.mask, 4);
+        CHECK(helio_address_same_ip(&packet.path, &path));
+    }
+}
+
 static void a_nak_list_must_ascend_and_hold_1_to_62(void) {
     const helio_address source = ip("10.0.0.1"), group = ip("239.192.0.1");
     uint32_t sequences[63];
@@ -438,6 +524,8 @@ int main(void) {
     RUN(a_wrong_address_family_is_refused);
     RUN(a_broken_chain_of_options_is_refused);
     RUN(at_most_sixteen_options_are_accepted);
+    RUN(options_where_they_have_no_business_are_refused);
+    RUN(what_a_source_says_of_itself_survives_both_ways);
     RUN(a_nak_list_must_ascend_and_hold_1_to_62);
     RUN(an_impossible_fragment_is_refused);
     RUN(no_bytes_whatever_break_the_decoder);

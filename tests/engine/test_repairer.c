@@ -30,7 +30,7 @@ static void begin(uint32_t max_peers) {
         helio_txw_open(&txw);
         helio_txw_commit(&txw, 50, 0, 0);
     }
-    const helio_repairer_config r = {stats, "test", "s", max_peers, 100 * US};
+    const helio_repairer_config r = {stats, "test", "s", max_peers, 100 * US, false};
     CHECK_EQUAL(helio_repairer_init(&repairer, &r, &txw, &counts), 0);
 }
 
@@ -47,7 +47,7 @@ static bool ask(uint32_t first, uint32_t count, int from, int64_t now_ns) {
         nak.list[i - 1] = first + i;
     const helio_address address = peer(from);
     size_t naks;
-    const bool confirm = helio_repairer_on_nak(&repairer, &nak, &address, at(now_ns), &naks);
+    const bool confirm = helio_repairer_on_nak(&repairer, &nak, &address, 1, at(now_ns), &naks);
     CHECK_EQUAL(naks, count);
     return confirm;
 }

@@ -54,12 +54,13 @@ static void the_loss_of_the_first_packets_is_found_because_the_stream_opened_emp
 
 static void a_stream_met_by_its_data_asks_for_an_spm_and_only_then_for_repairs(void) {
     begin_receiver(world_receiver_config(100));
-    drop(receiver.node, SPM, 3); /* the opening ones */
+    drop(receiver.node, SPM, 1000);
     begin_source(world_source_config(1));
     send(2);
-    drop(receiver.node, ODATA, 1);
-    send(4);
-    drop(receiver.node, SPM, 1000);
+    helio_sim_set_partition(receiver.node, 1);
+    send(1);
+    helio_sim_set_partition(receiver.node, 0);
+    send(3);
     world_run(&w, 1 * MS);
     CHECK_EQUAL(helio_cell(&counts()->nak_packets_sent), 0);
     drop(receiver.node, SPM, 0);

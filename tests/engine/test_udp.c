@@ -143,6 +143,27 @@ static void upstream_shares_its_port_with_foreign_receivers_and_no_other_stream(
     }
 }
 
+static void a_receiver_speaks_to_its_group_one_hop_away_at_most(void) {
+    helio_channel_config there = config_of(HELIO_CHANNEL_RECEIVE, "239.192.33.2", port(12));
+    helio_channel *first = open_channel(&there);
+    helio_channel *second = open_channel(&there);
+    CHECK_EQUAL(udp->send(first, &there.destinations[0], "spmr", 4, false), 0);
+    udp->flush(first);
+    helio_datagram datagrams[4];
+    CHECK_EQUAL(receive_all(second, datagrams, 4), 1);
+    CHECK_EQUAL(datagrams[0].length, 4);
+    CHECK(helio_address_equal(&datagrams[0].source, &first->local));
+    there.ttl = 200;
+    helio_channel *third = open_channel(&there);
+    int ttl = 0;
+    socklen_t size = sizeof ttl;
+    CHECK_EQUAL(getsockopt(third->fds[1], IPPROTO_IP, IP_MULTICAST_TTL, &ttl, &size), 0);
+    CHECK_EQUAL(ttl, 1);
+    udp->close(first);
+    udp->close(second);
+    udp->close(third);
+}
+
 static void unicast_goes_to_every_destination(void) {
     const helio_channel_config a = config_of(HELIO_CHANNEL_RECEIVE, "127.0.0.1", port(1));
     const helio_channel_config b = config_of(HELIO_CHANNEL_RECEIVE, "127.0.0.1", port(2));
@@ -336,14 +357,17 @@ int main(void) {
     RUN(a_group_hears_the_stream_and_the_stream_hears_feedback);
     RUN(upstream_hears_what_is_sent_to_the_encapsulation_port);
     RUN(upstream_shares_its_port_with_foreign_receivers_and_no_other_stream);
-    RUN(unicast_goes_to_every_destination);
-    RUN(the_first_destination_that_is_free_is_bound);
-    RUN(injected_loss_is_repeatable_and_about_as_asked);
-    RUN(a_packet_too_long_is_refused_and_counted);
-    RUN(datagrams_longer_than_allowed_are_seen_to_be);
-    RUN(datagrams_the_kernel_drops_are_counted);
-    RUN(the_kernels_stamp_comes_when_asked_for);
-    RUN(refusals_say_what_to_do);
-    RUN(a_missing_multicast_route_names_the_option);
-    return check_result();
+}
+
+RUN(a_receiver_speaks_to_its_group_one_hop_away_at_most);
+RUN(unicast_goes_to_every_destination);
+RUN(the_first_destination_that_is_free_is_bound);
+RUN(injected_loss_is_repeatable_and_about_as_asked);
+RUN(a_packet_too_long_is_refused_and_counted);
+RUN(datagrams_longer_than_allowed_are_seen_to_be);
+RUN(datagrams_the_kernel_drops_are_counted);
+RUN(the_kernels_stamp_comes_when_asked_for);
+RUN(refusals_say_what_to_do);
+RUN(a_missing_multicast_route_names_the_option);
+return check_result();
 }

@@ -155,6 +155,7 @@ static inline helio_rx_endpoint_config world_receiver_config(unsigned number) {
         .nak_data_ns = 5 * HELIO_MILLISECOND,
         .nak_retries = 64,
         .nak_deadline_ns = HELIO_SECOND,
+        .spmr_delay_ns = 2 * HELIO_MILLISECOND,
         .stream_expiry_ns = 10 * HELIO_SECOND,
         .seed = number,
     };

@@ -245,6 +245,8 @@ static void add_source(trial *t, unsigned i) {
     config.window_packets = t->is_gentle ? 32768 : 16u << pick(t, 8);
     config.first_sequence = starts[pick(t, 4)];
     config.max_packet_bytes = chance(t, 0.2) ? 548 : 1472;
+    config.first_spm_sequence = starts[pick(t, 4)];
+    config.poll_interval_ns = chance(t, 0.2) ? 10 * HELIO_MILLISECOND : 0;
     config.announce_interval_ns = 20 * HELIO_MILLISECOND;
     config.linger_ns = (t->is_gentle ? 3000 : 500) * HELIO_MILLISECOND;
     world_add_source(&t->world, &t->source[i], &config);
@@ -267,7 +269,11 @@ static void add_receiver(trial *t, unsigned i) {
         config.nak_retries = 1000;
     }
     config.reorder_packets = (uint32_t)pick(t, 4);
-    config.nak_backoff_ns = (int64_t)pick(t, 300) * HELIO_MICROSECOND;
+    config.nak_backoff_ns = chance(t, 0.5) ? -1 : (int64_t)pick(t, 300) * HELIO_MICROSECOND;
+    if (chance(t, 0.5))
+        config.nak_repeat_ns = config.nak_data_ns = 0;
+    config.group_size = chance(t, 0.2) ? 100 : 0;
+    config.never_asks = !t->is_gentle && chance(t, 0.1);
     config.seed = helio_random_next(&t->random);
     world_add_receiver(&t->world, &t->receiver[i], &config);
     const helio_sim_link link = make_link(t);

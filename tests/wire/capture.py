@@ -27,6 +27,8 @@ class Capture:
     """Way ("down" to the group, "up" to the source) and bytes."""
     sent: tuple[tuple[str, int, int], ...]
     """Topic, number and length of each message."""
+    made: tuple[tuple[str, bytes], ...]
+    """Way and bytes of packets outside the run: every type, family of addresses and set of options."""
 
 
 def record(folder: Path) -> Capture:
@@ -43,8 +45,9 @@ def record(folder: Path) -> Capture:
     lines = subprocess.run([program], check=True, capture_output=True, text=True).stdout.splitlines()
     words = [line.split(" ") for line in lines]
     return Capture(
-        tuple((way, bytes.fromhex(data)) for way, data in (w for w in words if w[0] != "sent")),
+        tuple((way, bytes.fromhex(data)) for way, data in (w for w in words if w[0] in ("down", "up"))),
         tuple((" ".join(w[1:-2]), int(w[-2]), int(w[-1])) for w in words if w[0] == "sent"),
+        tuple((way, bytes.fromhex(data)) for _, way, data in (w for w in words if w[0] == "made")),
     )
 
 

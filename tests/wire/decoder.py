@@ -10,12 +10,18 @@ import ipaddress
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 __all__ = ["Batch", "Malformed", "Message", "Packet", "Topic", "decode_batch", "decode_packet", "fnv1a", "ones_sum"]
 
-TYPES = {0x00: "SPM", 0x04: "ODATA", 0x05: "RDATA", 0x08: "NAK", 0x0A: "NCF", 0x0C: "SPMR"}
-UPSTREAM = {"NAK", "SPMR"}
-OPT_LENGTH, OPT_FRAGMENT, OPT_NAK_LIST, OPT_JOIN, OPT_FIN = 0x00, 0x01, 0x02, 0x03, 0x0E
+TYPES = {
+    0x00: "SPM", 0x01: "POLL", 0x02: "POLR", 0x04: "ODATA", 0x05: "RDATA", 0x08: "NAK", 0x09: "NNAK", 0x0A: "NCF",
+    0x0C: "SPMR",
+}  # fmt: skip
+UPSTREAM = {"NAK", "NNAK", "SPMR", "POLR"}
+OPT_LENGTH, OPT_FRAGMENT, OPT_NAK_LIST, OPT_JOIN, OPT_NAK_BO_IVL = 0x00, 0x01, 0x02, 0x03, 0x04
+OPT_FIN, OPT_RST, OPT_CR = 0x0E, 0x0F, 0x10
+NETWORK_SIGNIFICANT = {OPT_NAK_LIST, OPT_NAK_BO_IVL, OPT_CR}
 END = 0x80
 
 
@@ -41,6 +47,14 @@ class Packet:
     is_fin: bool = False
     join: int | None = None
     """The oldest sequence that receivers may ask for that come late."""
+    is_reset: bool = False
+    """OPT_RST: given up, and requests will not be answered."""
+    backoff_us: int | None = None
+    """NAK_BO_IVL."""
+    report: tuple[int, int, int] | None = None
+    """OPT_CR: the fields given, the reference sequence, the receiver's loss in 65535ths."""
+    poll: tuple[int, ...] = ()
+    """POLL: round, subtype, BO_IVL, RAND, MASK; POLR: round."""
     tsdu: bytes = field(default=b"", repr=False)
 
 
@@ -123,20 +137,53 @@ def _address(reader: _Reader) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
     return ipaddress.IPv4Address(reader.take(4)) if family == 1 else ipaddress.IPv6Address(reader.take(16))
 
 
-def _options(reader: _Reader) -> Iterator[tuple[int, bytes]]:
-    """Type and body of each option after OPT_LENGTH."""
+def _options(reader: _Reader) -> Iterator[tuple[int, int, bytes]]:
+    """Type, flags (its last byte of head) and body of each option after OPT_LENGTH."""
     start = reader.at
     _check(reader.take(2) == b"\x00\x04", "the chain begins with OPT_LENGTH")
     total = reader.number(2)
     for _ in range(16):
         head, length = reader.number(1), reader.number(1)
         _check(length >= 4, f"an option of {length} bytes")
-        _check(reader.number(2) == 0, "option flags and reserved bits are 0")
-        yield head & ~END, reader.take(length - 4)
+        _check(reader.number(1) == 0, "reserved bits, F and OPX are 0")
+        yield head & ~END, reader.number(1), reader.take(length - 4)
         if head & END:
             _check(reader.at - start == total, "OPT_LENGTH tells where the chain ends")
             return
     raise Malformed("more than 16 options")
+
+
+def _report(flags: int, body: bytes) -> tuple[int, int, int]:
+    """OPT_CR of a receiver: it gives what was asked for and leaves the fields of network elements 0."""
+    reader = _Reader(body)
+    reference, link, path, loss, reserved = (reader.number(size) for size in (4, 2, 2, 2, 2))
+    _check(flags & ~0x07 == 0 and link == path == reserved == 0, "OPT_CR")
+    _address(reader)
+    _check(reader.left == 0, "OPT_CR ends with the receiver's address")
+    return flags, reference, loss
+
+
+def _meaning(kind: str, option: int, bits: int, body: bytes) -> dict[str, Any]:
+    """What one option says, as fields of a packet."""
+    if option == OPT_FRAGMENT:
+        _check(len(body) == 12 and kind in ("ODATA", "RDATA"), "OPT_FRAGMENT")
+        return {"fragment": struct.unpack(">III", body)}
+    if option == OPT_NAK_LIST:
+        _check(kind in ("NAK", "NNAK", "NCF"), "OPT_NAK_LIST")
+        _check(1 <= len(body) // 4 <= 62 and len(body) % 4 == 0, "length of OPT_NAK_LIST")
+        return {"nak_list": struct.unpack(f">{len(body) // 4}I", body)}
+    if option == OPT_NAK_BO_IVL:
+        _check(len(body) == 8 and kind in ("SPM", "NCF") and body[4:] == bytes(4), "OPT_NAK_BO_IVL")
+        return {"backoff_us": int.from_bytes(body[:4], "big")}
+    if option == OPT_JOIN:
+        _check(len(body) == 4 and kind == "SPM", "OPT_JOIN")
+        return {"join": int.from_bytes(body, "big")}
+    if option == OPT_CR:
+        _check(kind == "NAK", "OPT_CR")
+        return {"report": _report(bits, body)}
+    _check(not body and kind == "SPM" and option in (OPT_FIN, OPT_RST), f"option {option:#x} on {kind}")
+    _check(option == OPT_FIN or bits == 0x40, "OPT_RST says that nothing is repaired")
+    return {"is_fin": True} if option == OPT_FIN else {"is_reset": True}
 
 
 def decode_packet(data: bytes) -> Packet:
@@ -163,31 +210,30 @@ def decode_packet(data: bytes) -> Packet:
     if kind == "SPM":
         values["lead"] = reader.number(4)
         addresses = (_address(reader),)
-    if kind in ("NAK", "NCF"):
+    if kind in ("NAK", "NNAK", "NCF"):
         addresses = (_address(reader), _address(reader))
-    nak_list: tuple[int, ...] = ()
-    fragment, is_fin, network = None, False, False
+    poll: tuple[int, ...] = ()
+    if kind == "POLL":
+        head = (reader.number(2), reader.number(2))
+        addresses = (_address(reader),)
+        poll = (*head, reader.number(4), reader.number(4), reader.number(4))
+    if kind == "POLR":
+        poll = (reader.number(2),)
+        _check(reader.number(2) == 0, "POLR's reserved field")
+    found: dict[str, Any] = {}
+    network: list[bool] = []
     _check(flags & ~0x03 == 0, f"flags {flags:#x}")
-    for option, body in _options(reader) if flags & 0x01 else ():
-        if option == OPT_FRAGMENT:
-            _check(len(body) == 12 and kind in ("ODATA", "RDATA"), "OPT_FRAGMENT")
-            fragment = struct.unpack(">III", body)
-        elif option == OPT_NAK_LIST:
-            _check(kind in ("NAK", "NCF") and 1 <= len(body) // 4 <= 62 and len(body) % 4 == 0, "OPT_NAK_LIST")
-            nak_list = struct.unpack(f">{len(body) // 4}I", body)
-            network = True
-        elif option == OPT_JOIN:
-            _check(len(body) == 4 and kind == "SPM", "OPT_JOIN")
-            values["join"] = int.from_bytes(body, "big")
-        else:
-            _check(option == OPT_FIN and not body and kind == "SPM", f"option {option:#x} on {kind}")
-            is_fin = True
-    _check(bool(flags & 0x02) == network, "the network-significant flag goes with the NAK list")
+    for option, bits, body in _options(reader) if flags & 0x01 else ():
+        network.append(option in NETWORK_SIGNIFICANT)
+        _check(bits == 0 or option in (OPT_RST, OPT_CR), f"flags {bits:#x} of option {option:#x}")
+        found |= _meaning(kind, option, bits, body)
+    _check(network == sorted(network, reverse=True), "options of consequence to the network come first")
+    _check(bool(flags & 0x02) == any(network), "the network-significant flag goes with the options")
     _check(reader.left == tsdu_length, "TSDU length")
     _check(kind in ("ODATA", "RDATA") or tsdu_length == 0, "only data has a TSDU")
     return Packet(
-        kind, (gsi, source_port), destination_port, addresses=addresses, nak_list=nak_list, fragment=fragment,
-        is_fin=is_fin, tsdu=reader.take(tsdu_length), **values,
+        kind, (gsi, source_port), destination_port, addresses=addresses, poll=poll, tsdu=reader.take(tsdu_length),
+        **found, **values,
     )  # fmt: skip
 
 

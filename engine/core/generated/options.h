@@ -44,15 +44,20 @@ typedef enum helio_option_id {
     HELIO_OPTION_ID_HEARTBEAT_MAX,
     HELIO_OPTION_ID_AMBIENT_INTERVAL,
     HELIO_OPTION_ID_ANNOUNCE_INTERVAL,
+    HELIO_OPTION_ID_POLL_INTERVAL,
     HELIO_OPTION_ID_REPAIR_LINGER,
     HELIO_OPTION_ID_RECEIVE_WINDOW,
     HELIO_OPTION_ID_JOIN,
     HELIO_OPTION_ID_RECEIVE_QUEUE,
     HELIO_OPTION_ID_REORDER_PACKETS,
     HELIO_OPTION_ID_REORDER_TIME,
+    HELIO_OPTION_ID_NAK,
+    HELIO_OPTION_ID_ORDER,
+    HELIO_OPTION_ID_GROUP_SIZE,
     HELIO_OPTION_ID_NAK_BACKOFF,
     HELIO_OPTION_ID_NAK_REPEAT,
     HELIO_OPTION_ID_NAK_DATA,
+    HELIO_OPTION_ID_SPMR_DELAY,
     HELIO_OPTION_ID_NAK_RETRIES,
     HELIO_OPTION_ID_NAK_DEADLINE,
     HELIO_OPTION_ID_STREAM_EXPIRY,
@@ -111,6 +116,16 @@ enum { /* choices of join */
     HELIO_JOIN_HISTORY,
 };
 
+enum { /* choices of nak */
+    HELIO_NAK_ON,
+    HELIO_NAK_OFF,
+};
+
+enum { /* choices of order */
+    HELIO_ORDER_STREAM,
+    HELIO_ORDER_ARRIVAL,
+};
+
 /* X(NAME, name, TYPE, on, low, high, default as text, choices joined by ',', help) */
 #define HELIO_OPTIONS(X) \
     X(NAME, name, STRING, HELIO_ON_INSTANCE, 0.0, 0.0, "", "", "Name of the instance; default: the program's name and process id.") \
@@ -148,15 +163,20 @@ enum { /* choices of join */
     X(HEARTBEAT_MAX, heartbeat_max, FLOAT, HELIO_ON_TRANSMITTER, 0.001, 300.0, "1.0", "", "Longest interval between heartbeats; each silent one doubles the interval up to this.") \
     X(AMBIENT_INTERVAL, ambient_interval, FLOAT, HELIO_ON_TRANSMITTER, 0.001, 300.0, "0.5", "", "Interval of the ambient SPM, sent also while data flows.") \
     X(ANNOUNCE_INTERVAL, announce_interval, FLOAT, HELIO_ON_TRANSMITTER, 0.01, 300.0, "1.0", "", "Interval at which a stream names its topics and their positions.") \
+    X(POLL_INTERVAL, poll_interval, FLOAT, HELIO_ON_TRANSMITTER, 0.0, 3600.0, "0.0", "", "How often receivers are polled to estimate how many they are; 0: never.") \
     X(REPAIR_LINGER, repair_linger, FLOAT, HELIO_ON_TRANSMITTER, 0.0, 10.0, "0.0001", "", "Requests for a packet repaired less than this ago are ignored.") \
     X(RECEIVE_WINDOW, receive_window, INTEGER, HELIO_ON_RECEIVER, 16.0, 4194304.0, "16384", "", "Packets held while an older one is missing or the queue is full; rounded up to a power of two.") \
     X(JOIN, join, CHOICE, HELIO_ON_RECEIVER, 0.0, 0.0, "auto", "auto,live,history", "Where a stream begins that was there before: live: with what comes next; history: with the oldest packet its source offers; auto: history on rum://, else live.") \
     X(RECEIVE_QUEUE, receive_queue, INTEGER, HELIO_ON_RECEIVER, 65536.0, 1073741824.0, "8388608", "", "Size of the queue between the engine and the application; rounded up to a power of two.") \
     X(REORDER_PACKETS, reorder_packets, INTEGER, HELIO_ON_RECEIVER, 0.0, 64.0, "2", "", "Newer packets after which a missing one counts as lost.") \
     X(REORDER_TIME, reorder_time, FLOAT, HELIO_ON_RECEIVER, 0.0, 10.0, "2e-05", "", "Time after which a missing packet counts as lost.") \
-    X(NAK_BACKOFF, nak_backoff, FLOAT, HELIO_ON_RECEIVER, 0.0, 60.0, "0.0001", "", "NAK_BO_IVL: a NAK waits a random time of at most this.") \
-    X(NAK_REPEAT, nak_repeat, FLOAT, HELIO_ON_RECEIVER, 1e-05, 60.0, "0.002", "", "NAK_RPT_IVL: wait for the confirmation before asking again; doubles up to 50 ms.") \
-    X(NAK_DATA, nak_data, FLOAT, HELIO_ON_RECEIVER, 1e-05, 60.0, "0.005", "", "NAK_RDATA_IVL: wait for the repair before asking again; doubles up to 100 ms.") \
+    X(NAK, nak, CHOICE, HELIO_ON_RECEIVER, 0.0, 0.0, "on", "on,off", "off: this receiver never asks for repairs; what is missing is counted as lost (not_requested).") \
+    X(ORDER, order, CHOICE, HELIO_ON_RECEIVER, 0.0, 0.0, "stream", "stream,arrival", "arrival: messages of whole packets are delivered as they come, each once; messages carry their number.") \
+    X(GROUP_SIZE, group_size, INTEGER, HELIO_ON_RECEIVER, 0.0, 10000000.0, "0", "", "Receivers believed to be in the group, for the back-off of requests; 0: not known, found by the source's advice.") \
+    X(NAK_BACKOFF, nak_backoff, FLOAT, HELIO_ON_RECEIVER, 0.0, 60.0, "0.0001", "", "NAK_BO_IVL: a NAK waits a random time of at most this. Unless given it is adapted, at most to 50 ms; unicast does not wait.") \
+    X(NAK_REPEAT, nak_repeat, FLOAT, HELIO_ON_RECEIVER, 1e-05, 60.0, "0.002", "", "NAK_RPT_IVL: wait for the confirmation before asking again; doubles up to 50 ms. Unless given it follows the round trips measured.") \
+    X(NAK_DATA, nak_data, FLOAT, HELIO_ON_RECEIVER, 1e-05, 60.0, "0.005", "", "NAK_RDATA_IVL: wait for the repair before asking again; doubles up to 100 ms. Unless given it follows the repair times measured.") \
+    X(SPMR_DELAY, spmr_delay, FLOAT, HELIO_ON_RECEIVER, 0.0, 10.0, "0.002", "", "A stream met by its data is asked for its state (SPMR) after a random time of at most this, unless another receiver asks first.") \
     X(NAK_RETRIES, nak_retries, INTEGER, HELIO_ON_RECEIVER, 0.0, 65535.0, "64", "", "NAK_NCF_RETRIES and NAK_DATA_RETRIES.") \
     X(NAK_DEADLINE, nak_deadline, FLOAT, HELIO_ON_RECEIVER, 0.001, 3600.0, "1.0", "", "A packet missing longer than this is given up.") \
     X(STREAM_EXPIRY, stream_expiry, FLOAT, HELIO_ON_RECEIVER, 0.01, 3600.0, "10.0", "", "A stream silent longer than this is dropped.") \

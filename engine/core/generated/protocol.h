@@ -45,6 +45,22 @@ enum { /* pgm option */
     HELIO_PGM_OPTION_INVALID = 0x7f,
 };
 
+enum { /* pgm report */
+    HELIO_PGM_REPORT_RECEIVER = 0x1,
+    HELIO_PGM_REPORT_PATH = 0x2,
+    HELIO_PGM_REPORT_LINK = 0x4,
+    HELIO_PGM_REPORT_ALL = 0x7,
+};
+
+enum { /* pgm rst */
+    HELIO_PGM_RST_NO_REPAIRS = 0x40,
+};
+
+enum { /* pgm poll */
+    HELIO_PGM_POLL_GENERAL = 0x0,
+    HELIO_PGM_POLL_DLR = 0x1,
+};
+
 enum { /* pgm size */
     HELIO_PGM_HEADER = 0x10,
     HELIO_PGM_DATA_HEADER = 0x18,

@@ -132,6 +132,11 @@ enum { /* indexes of a instance's histograms */
     X(naks_answered_not_sent_yet, COUNTER, "sequences", 0, "naks_answered", "outcome", "not_sent_yet", "Sequence numbers asked for, by what became of the request.") \
     X(nak_confirmations_sent, COUNTER, "packets", 0, "nak_confirmations_sent", "", "", "NAK confirmations (NCF) sent.") \
     X(heartbeats_sent, COUNTER, "packets", 0, "heartbeats_sent", "", "", "Source path messages (SPM) sent.") \
+    X(nnaks_received, COUNTER, "packets", 0, "nnaks_received", "", "", "Null NAKs (NNAK) received: a repairer on the way repaired.") \
+    X(poll_responses_received, COUNTER, "packets", 0, "poll_responses_received", "", "", "Answers (POLR) to polls received.") \
+    X(population, GAUGE, "", 0, "population", "", "", "Receivers there are, estimated by polling; 0 when nobody is polled.") \
+    X(destinations, GAUGE, "", 0, "destinations", "", "", "Where the stream sends to: 1 for a group, else the number of hosts.") \
+    X(nak_backoff_advised, GAUGE, "nanoseconds", 0, "nak_backoff_advised", "", "", "How long receivers are advised to hold requests back; 0: no advice.") \
     X(heartbeat_requests_received, COUNTER, "packets", 0, "heartbeat_requests_received", "", "", "Requests for a source path message (SPMR) received.") \
     X(history_packets, GAUGE, "packets", 0, "history_packets", "", "", "Packets kept for repair.") \
     X(history_bytes, GAUGE, "bytes", 0, "history_bytes", "", "", "Bytes kept for repair.") \
@@ -159,6 +164,11 @@ typedef struct helio_tx_stream_stats {
     _Atomic uint64_t naks_answered_not_sent_yet;
     _Atomic uint64_t nak_confirmations_sent;
     _Atomic uint64_t heartbeats_sent;
+    _Atomic uint64_t nnaks_received;
+    _Atomic uint64_t poll_responses_received;
+    _Atomic uint64_t population;
+    _Atomic uint64_t destinations;
+    _Atomic uint64_t nak_backoff_advised;
     _Atomic uint64_t heartbeat_requests_received;
     _Atomic uint64_t history_packets;
     _Atomic uint64_t history_bytes;
@@ -241,6 +251,7 @@ enum { /* indexes of a peer's histograms */
     X(packets_lost_deadline, COUNTER, "packets", 0, "packets_lost", "reason", "deadline", "Packets given up for good, by cause.") \
     X(packets_lost_overflow, COUNTER, "packets", 0, "packets_lost", "reason", "overflow", "Packets given up for good, by cause.") \
     X(packets_lost_reset, COUNTER, "packets", 0, "packets_lost", "reason", "reset", "Packets given up for good, by cause.") \
+    X(packets_lost_not_requested, COUNTER, "packets", 0, "packets_lost", "reason", "not_requested", "Packets given up for good, by cause.") \
     X(gaps_detected, COUNTER, "packets", 0, "gaps_detected", "", "", "Packets first seen missing.") \
     X(out_of_order, COUNTER, "packets", 0, "out_of_order", "", "", "Original data packets that arrived after a newer one.") \
     X(duplicates, COUNTER, "packets", 0, "duplicates", "", "", "Data packets received again.") \
@@ -251,6 +262,10 @@ enum { /* indexes of a peer's histograms */
     X(naks_suppressed, COUNTER, "sequences", 0, "naks_suppressed", "", "", "Requests not sent because another receiver had asked.") \
     X(nak_confirmations_received, COUNTER, "packets", 0, "nak_confirmations_received", "", "", "NAK confirmations (NCF) received.") \
     X(heartbeats_received, COUNTER, "packets", 0, "heartbeats_received", "", "", "Source path messages (SPM) received.") \
+    X(polls_received, COUNTER, "packets", 0, "polls_received", "", "", "Polls received: questions how many receivers there are.") \
+    X(poll_responses_sent, COUNTER, "packets", 0, "poll_responses_sent", "", "", "Answers (POLR) to polls sent.") \
+    X(congestion_reports_sent, COUNTER, "packets", 0, "congestion_reports_sent", "", "", "NAK packets that carried a congestion report, which the source had asked for.") \
+    X(nak_backoff, GAUGE, "nanoseconds", 0, "nak_backoff", "", "", "Longest time a request is held back, as adapted when the last one was sent.") \
     X(packets_filtered, COUNTER, "packets", 0, "packets_filtered", "", "", "Packets of topics nobody here wants, dropped before their messages were read.") \
     X(messages_filtered, COUNTER, "messages", 0, "messages_filtered", "", "", "Messages in the packets filtered.") \
     X(outstanding_naks, GAUGE, "sequences", 0, "outstanding_naks", "", "", "Packets missing now and being asked for.") \
@@ -274,6 +289,7 @@ typedef struct helio_rx_stream_stats {
     _Atomic uint64_t packets_lost_deadline;
     _Atomic uint64_t packets_lost_overflow;
     _Atomic uint64_t packets_lost_reset;
+    _Atomic uint64_t packets_lost_not_requested;
     _Atomic uint64_t gaps_detected;
     _Atomic uint64_t out_of_order;
     _Atomic uint64_t duplicates;
@@ -284,6 +300,10 @@ typedef struct helio_rx_stream_stats {
     _Atomic uint64_t naks_suppressed;
     _Atomic uint64_t nak_confirmations_received;
     _Atomic uint64_t heartbeats_received;
+    _Atomic uint64_t polls_received;
+    _Atomic uint64_t poll_responses_sent;
+    _Atomic uint64_t congestion_reports_sent;
+    _Atomic uint64_t nak_backoff;
     _Atomic uint64_t packets_filtered;
     _Atomic uint64_t messages_filtered;
     _Atomic uint64_t outstanding_naks;

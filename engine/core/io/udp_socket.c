@@ -405,6 +405,14 @@ int helio_udp_open_feedback(const helio_channel_config *config, const helio_addr
     if (bind_to(socket, config, &from) < 0) {
         return give_up(socket, fail_bind(&from));
     }
+    if (config->multicast) { /* requests for an SPM go to the neighbours first, never farther */
+        helio_channel_config nearby = *config;
+        nearby.ttl = config->ttl < 1 ? config->ttl : 1;
+        const int error = prepare_multicast_send(socket, &nearby, &from);
+        if (error) {
+            return give_up(socket, error);
+        }
+    }
     if (config->raw) {
         helio_udp_raw_send_only(socket);
         *local = from;

@@ -43,8 +43,8 @@ int helio_udp_open_upstream(const helio_channel_config *config, const helio_addr
  * be bound, which goes to *bound.  Returns the descriptor or a negative HELIO_ERR_*. */
 int helio_udp_open_data(const helio_channel_config *config, helio_address *bound);
 
-/* Opens the socket feedback leaves from; *local is what the source sees of it.  Returns the
- * descriptor or a negative HELIO_ERR_*. */
+/* Opens the socket feedback leaves from; *local is what the source sees of it.  What it sends to a
+ * group goes one hop at most.  Returns the descriptor or a negative HELIO_ERR_*. */
 int helio_udp_open_feedback(const helio_channel_config *config, const helio_address *bound,
                             helio_address *local);
 

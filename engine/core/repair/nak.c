@@ -9,10 +9,17 @@
 
 #define REPEAT_MAX_NS (50 * HELIO_MILLISECOND)
 #define DATA_MAX_NS (100 * HELIO_MILLISECOND)
+/* Not given: the least, and before anything was measured. */
+#define REPEAT_MIN_NS (200 * HELIO_MICROSECOND)
+#define REPEAT_START_NS (2 * HELIO_MILLISECOND)
+#define DATA_MIN_NS (500 * HELIO_MICROSECOND)
+#define DATA_START_NS (5 * HELIO_MILLISECOND)
 
 int helio_nak_init(helio_nak *nak, size_t capacity, const helio_nak_config *config, uint64_t seed) {
     *nak = (helio_nak){.config = *config, .mask = capacity - 1};
     helio_random_init(&nak->random, seed);
+    const helio_backoff_config backoff = {config->backoff_ns, config->group_size, config->is_alone};
+    helio_backoff_init(&nak->backoff, &backoff);
     nak->entries = calloc(capacity, sizeof *nak->entries);
     nak->heap = calloc(capacity, sizeof *nak->heap);
     nak->grace = calloc(capacity, sizeof *nak->grace);
@@ -109,10 +116,9 @@ static void leave(helio_nak *nak, helio_nak_entry *entry) {
     nak->outstanding--;
 }
 
-/* Uniform over the interval, which keeps the latency of a few receivers low.  Sequences that begin
- * to back off at the same moment get one draw, so that they share a NAK. */
+/* Sequences that begin to back off at the same moment get one draw, so that they share a NAK. */
 static int64_t draw_backoff(helio_nak *nak) {
-    return (int64_t)helio_random_below(&nak->random, (uint64_t)nak->config.backoff_ns + 1);
+    return nak->config.never_asks ? 0 : helio_backoff_draw(&nak->backoff, &nak->random);
 }
 
 /* base * 2^times, at most `limit` unless base is more. */
@@ -122,12 +128,55 @@ static int64_t grown(int64_t base_ns, uint32_t times, int64_t limit_ns) {
     return base_ns;
 }
 
+static int64_t at_least(int64_t value, int64_t least) {
+    return value > least ? value : least;
+}
+
+static int64_t at_most(int64_t value, int64_t most) {
+    return value < most ? value : most;
+}
+
+/* NAK_RPT_IVL as it is now. */
+static int64_t repeat_base_ns(const helio_nak *nak) {
+    if (nak->config.repeat_ns > 0)
+        return nak->config.repeat_ns;
+    const int64_t usual_ns = nak->confirming.mean_ns
+                                 ? at_least(4 * nak->confirming.mean_ns, REPEAT_MIN_NS)
+                                 : REPEAT_START_NS;
+    return at_most(at_least(usual_ns, nak->confirming.held_ns), REPEAT_MAX_NS);
+}
+
+/* NAK_RDATA_IVL as it is now: some sources are slow to repair what they confirm at once. */
+static int64_t data_base_ns(const helio_nak *nak) {
+    const helio_nak_time *time = &nak->repairing;
+    if (nak->config.data_ns > 0)
+        return nak->config.data_ns;
+    const int64_t usual_ns = time->mean_ns
+                                 ? at_least(time->mean_ns + 4 * time->deviation_ns,
+                                            at_least(8 * nak->confirming.mean_ns, DATA_MIN_NS))
+                                 : DATA_START_NS;
+    return at_most(at_least(usual_ns, time->held_ns), DATA_MAX_NS);
+}
+
 static int64_t repeat_ns(const helio_nak *nak, const helio_nak_entry *entry) {
-    return grown(nak->config.repeat_ns, entry->ncf_retries, REPEAT_MAX_NS);
+    return grown(repeat_base_ns(nak), entry->ncf_retries, REPEAT_MAX_NS);
 }
 
 static int64_t data_ns(const helio_nak *nak, const helio_nak_entry *entry) {
-    return grown(nak->config.data_ns, entry->data_retries, DATA_MAX_NS);
+    return grown(data_base_ns(nak), entry->data_retries, DATA_MAX_NS);
+}
+
+static void measure(helio_nak_time *time, int64_t seen_ns) {
+    seen_ns = at_least(at_most(seen_ns, DATA_MAX_NS), 1);
+    time->held_ns = 0;
+    if (!time->mean_ns) {
+        time->mean_ns = seen_ns;
+        time->deviation_ns = seen_ns / 2;
+        return;
+    }
+    const int64_t off_ns = seen_ns - time->mean_ns;
+    time->deviation_ns += ((off_ns < 0 ? -off_ns : off_ns) - time->deviation_ns) / 4;
+    time->mean_ns = at_least(time->mean_ns + off_ns / 8, 1);
 }
 
 /* ---- GRACE ---- */
@@ -201,11 +250,31 @@ helio_nak_found helio_nak_remove(helio_nak *nak, uint64_t sequence) {
     return found;
 }
 
+helio_nak_found helio_nak_on_data(helio_nak *nak, uint64_t sequence, int64_t now_ns) {
+    const helio_nak_entry *entry = entry_of(nak, sequence);
+    if (helio_nak_state_of(nak, sequence) != HELIO_NAK_NONE && entry->confirmed_ns) {
+        if (entry->data_retries == 0)
+            measure(&nak->repairing, now_ns - entry->confirmed_ns);
+        else
+            nak->repairing.held_ns = data_ns(nak, entry);
+    }
+    return helio_nak_remove(nak, sequence);
+}
+
 bool helio_nak_on_ncf(helio_nak *nak, uint64_t sequence, int64_t now_ns) {
     helio_nak_entry *entry = entry_of(nak, sequence);
     const helio_nak_state state = helio_nak_state_of(nak, sequence);
-    if (state == HELIO_NAK_NONE)
+    if (state == HELIO_NAK_NONE || nak->config.never_asks)
         return false;
+    if (state == HELIO_NAK_WAIT_NCF && entry->asked) {
+        if (entry->ncf_retries == 0 && entry->data_retries == 0) {
+            measure(&nak->confirming, now_ns - entry->asked_ns);
+            helio_backoff_set_round_trip(&nak->backoff, nak->confirming.mean_ns);
+        } else {
+            nak->confirming.held_ns = repeat_ns(nak, entry);
+        }
+    }
+    entry->confirmed_ns = now_ns;
     enter(nak, entry, HELIO_NAK_WAIT_DATA, now_ns + data_ns(nak, entry));
     return state == HELIO_NAK_GRACE || state == HELIO_NAK_BACK_OFF;
 }
@@ -213,7 +282,7 @@ bool helio_nak_on_ncf(helio_nak *nak, uint64_t sequence, int64_t now_ns) {
 bool helio_nak_on_foreign_nak(helio_nak *nak, uint64_t sequence, int64_t now_ns) {
     helio_nak_entry *entry = entry_of(nak, sequence);
     const helio_nak_state state = helio_nak_state_of(nak, sequence);
-    if (state == HELIO_NAK_NONE)
+    if (state == HELIO_NAK_NONE || nak->config.never_asks)
         return false;
     if (state == HELIO_NAK_WAIT_DATA)
         enter(nak, entry, HELIO_NAK_WAIT_DATA, now_ns + data_ns(nak, entry));
@@ -240,6 +309,7 @@ static void round_ask(helio_nak *nak, helio_nak_entry *entry, int64_t now_ns,
         round->asks[place] = round->asks[place - 1];
     round->asks[place] = entry->sequence;
     round->retried += entry->asked;
+    entry->asked_ns = now_ns;
     entry->asked = true;
     enter(nak, entry, HELIO_NAK_WAIT_NCF, now_ns + repeat_ns(nak, entry));
 }
@@ -253,10 +323,12 @@ static void fire(helio_nak *nak, helio_nak_entry *entry, bool can_ask, int64_t b
     }
     switch ((helio_nak_state)entry->state) {
     case HELIO_NAK_BACK_OFF:
-        if (can_ask)
+        if (nak->config.never_asks)
+            round_lose(nak, entry, HELIO_LOST_NOT_REQUESTED, round);
+        else if (can_ask)
             round_ask(nak, entry, now_ns, round);
         else
-            enter(nak, entry, HELIO_NAK_BACK_OFF, now_ns + nak->config.repeat_ns);
+            enter(nak, entry, HELIO_NAK_BACK_OFF, now_ns + repeat_base_ns(nak));
         break;
     case HELIO_NAK_WAIT_NCF:
         if (entry->ncf_retries++ >= nak->config.retries)

@@ -1,9 +1,12 @@
 /* Asking for missing packets: the receiver's machine of RFC 3208 6.3, one per missing sequence.
  *
  *   GRACE      may only be late; until `reorder_packets` newer ones came or reorder_ns passed
- *   BACK_OFF   a random time of at most backoff_ns, in which another receiver's NAK may spare ours
+ *   BACK_OFF   a random time (backoff.h), in which another receiver's NAK may spare ours
  *   WAIT_NCF   asked; repeat_ns, doubling up to 50 ms, for the confirmation
  *   WAIT_DATA  confirmed; data_ns, doubling up to 100 ms, for the repair
+ *
+ * repeat_ns and data_ns, unless given, follow what the source takes to confirm and to repair.  A
+ * receiver that never asks gives a sequence up when its GRACE is over.
  *
  * A timer that runs out in WAIT_NCF or WAIT_DATA leads back to BACK_OFF until the retries are used
  * up; a foreign NAK leads from BACK_OFF to WAIT_NCF (as in the RFC's drawing; its prose differs).
@@ -22,6 +25,7 @@
 #include <stdint.h>
 
 #include "base/random.h"
+#include "repair/backoff.h"
 #include "window/rxw.h"
 
 typedef enum helio_nak_state {
@@ -35,26 +39,42 @@ typedef enum helio_nak_state {
 typedef struct helio_nak_config {
     uint32_t reorder_packets;
     int64_t reorder_ns;
-    int64_t backoff_ns;
-    int64_t repeat_ns;
-    int64_t data_ns;
+    int64_t backoff_ns; /* NAK_BO_IVL; below 0: found by measuring */
+    int64_t repeat_ns;  /* NAK_RPT_IVL; 0: found by measuring */
+    int64_t data_ns;    /* NAK_RDATA_IVL; 0: found by measuring */
     uint32_t retries;
     int64_t deadline_ns;
+    uint32_t group_size; /* receivers believed to be there; 0: not known */
+    bool is_alone;       /* none but this one hears the source: nothing is held back */
+    bool never_asks;
 } helio_nak_config;
 
 typedef struct helio_nak_entry {
     uint64_t sequence;
     int64_t seen_ns; /* when it was seen missing */
     int64_t due_ns;
-    uint32_t place; /* in the heap; not used in GRACE */
+    int64_t asked_ns;     /* last NAK for it; meaningful when asked */
+    int64_t confirmed_ns; /* last NCF for it; 0: none yet */
+    uint32_t place;       /* in the heap; not used in GRACE */
     uint16_t ncf_retries;
     uint16_t data_retries;
     uint8_t state; /* helio_nak_state */
     bool asked;    /* a NAK was sent for it */
 } helio_nak_entry;
 
+/* A smoothed time and how far single ones are from it.  What was asked for again says nothing about
+ * it (Karn's rule), but the wait that was long enough is kept until something does. */
+typedef struct helio_nak_time {
+    int64_t mean_ns; /* 0: not measured */
+    int64_t deviation_ns;
+    int64_t held_ns; /* 0: none */
+} helio_nak_time;
+
 typedef struct helio_nak {
     helio_nak_config config;
+    helio_backoff backoff;
+    helio_nak_time confirming; /* NAK to confirmation */
+    helio_nak_time repairing;  /* confirmation to repair */
     helio_random random;
     helio_nak_entry *entries; /* by sequence & mask */
     uint32_t *heap;           /* indexes of entries, earliest due first */
@@ -96,6 +116,8 @@ void helio_nak_miss(helio_nak *nak, uint64_t first, uint64_t count, int64_t now_
 void helio_nak_on_newest(helio_nak *nak, uint64_t newest, int64_t now_ns);
 /* A sequence has come, or is of no interest any more. */
 helio_nak_found helio_nak_remove(helio_nak *nak, uint64_t sequence);
+/* The same, and how long its repair took is learnt. */
+helio_nak_found helio_nak_on_data(helio_nak *nak, uint64_t sequence, int64_t now_ns);
 /* The source confirmed a request.  True when this spared us ours. */
 bool helio_nak_on_ncf(helio_nak *nak, uint64_t sequence, int64_t now_ns);
 /* Another receiver's NAK was heard.  True when this spared us ours. */

@@ -9,6 +9,10 @@
  * are not pressing, new data need not wait for them - unless it is about to push them out of a full
  * window.
  *
+ * Where packets go to several hosts one by one (fan-out), a repair and a confirmation go to those
+ * who asked only: a bit for each destination is kept per packet.  In a group everybody hears
+ * everything, and how often several ask for one packet makes the advice how long to hold NAKs back.
+ *
  * The queue is bounded by the window.  It knows nothing of sockets, threads or clocks. */
 #ifndef HELIO_REPAIR_REPAIRER_H
 #define HELIO_REPAIR_REPAIRER_H
@@ -18,10 +22,18 @@
 #include <stdint.h>
 
 #include "base/clock.h"
+#include "repair/advice.h"
 #include "repair/peers.h"
 #include "stats/stats.h"
 #include "window/txw.h"
 #include "wire/pgm.h"
+
+/* Fan-out: bits of the destinations that a packet's ... */
+typedef struct helio_repair_fan {
+    uint64_t waiting;   /* ... repair is to go to; meaningful while it is queued */
+    uint64_t served;    /* ... last repairs went to; meaningful when it was repaired */
+    uint64_t confirmed; /* ... last confirmations went to; meaningful when it was confirmed */
+} helio_repair_fan;
 
 typedef struct helio_repairer {
     helio_txw *txw;
@@ -33,6 +45,8 @@ typedef struct helio_repairer {
     int64_t linger_ns;
     uint64_t pressing;      /* of those that wait, not for packets sent long ago */
     uint64_t late_requests; /* for packets no longer there or in the oldest quarter of the window */
+    helio_repair_fan *fan; /* by sequence & txw->mask; NULL: all hear everything */
+    helio_advice advice;
 } helio_repairer;
 
 typedef struct helio_repairer_config {
@@ -41,6 +55,7 @@ typedef struct helio_repairer_config {
     const char *stream;
     uint32_t max_peers;
     int64_t linger_ns;
+    bool fans_out;
 } helio_repairer_config;
 
 /* txw and stats are the stream's and outlive it.  0 or NOMEM; free with helio_repairer_fini. */
@@ -48,12 +63,20 @@ int helio_repairer_init(helio_repairer *repairer, const helio_repairer_config *c
                         helio_txw *txw, helio_tx_stream_stats *stats);
 void helio_repairer_fini(helio_repairer *repairer, helio_clock clock);
 
-/* Takes in a valid NAK.  True when it is to be confirmed; *naks: sequences it asked for. */
+/* Takes in a valid NAK; `destinations`: bits of those it comes from, of interest for fan-out only.
+ * True when it is to be confirmed; *naks: sequences it asked for. */
 bool helio_repairer_on_nak(helio_repairer *repairer, const helio_pgm_packet *nak,
-                           const helio_address *from, helio_clock clock, size_t *naks);
+                           const helio_address *from, uint64_t destinations, helio_clock clock,
+                           size_t *naks);
 /* The next packet to repair, taken from the queue; false when there is none.  It is counted as
  * sent. */
 bool helio_repairer_next(helio_repairer *repairer, helio_clock clock, uint64_t *sequence);
+
+/* Fan-out: bits of the destinations the repair just taken is for. */
+static inline uint64_t helio_repairer_destinations(const helio_repairer *repairer,
+                                                   uint64_t sequence) {
+    return repairer->fan[sequence & repairer->txw->mask].waiting;
+}
 
 static inline bool helio_repairer_has_work(const helio_repairer *repairer) {
     return repairer->first != repairer->end;

@@ -28,6 +28,11 @@ static bool joins_history(const helio_rx_lane *lane) {
            (join == HELIO_JOIN_AUTO && lane->base.endpoint.scheme == HELIO_SCHEME_RUM);
 }
 
+/* A time that is found by measuring unless it was given. */
+static int64_t given_ns(const helio_options *options, helio_option_id id, int64_t otherwise) {
+    return options->value[id].given ? helio_options_ns(options, id) : otherwise;
+}
+
 static int open_endpoint(helio_rx_lane *lane) {
     helio_instance *instance = lane->base.instance;
     const helio_options *options = &lane->base.options;
@@ -45,11 +50,15 @@ static int open_endpoint(helio_rx_lane *lane) {
         .reorder_packets =
             (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_REORDER_PACKETS),
         .reorder_ns = helio_options_ns(options, HELIO_OPTION_ID_REORDER_TIME),
-        .nak_backoff_ns = helio_options_ns(options, HELIO_OPTION_ID_NAK_BACKOFF),
-        .nak_repeat_ns = helio_options_ns(options, HELIO_OPTION_ID_NAK_REPEAT),
-        .nak_data_ns = helio_options_ns(options, HELIO_OPTION_ID_NAK_DATA),
+        .nak_backoff_ns = given_ns(options, HELIO_OPTION_ID_NAK_BACKOFF, -1),
+        .nak_repeat_ns = given_ns(options, HELIO_OPTION_ID_NAK_REPEAT, 0),
+        .nak_data_ns = given_ns(options, HELIO_OPTION_ID_NAK_DATA, 0),
         .nak_retries = (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_NAK_RETRIES),
         .nak_deadline_ns = helio_options_ns(options, HELIO_OPTION_ID_NAK_DEADLINE),
+        .group_size = (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_GROUP_SIZE),
+        .never_asks = helio_options_integer(options, HELIO_OPTION_ID_NAK) == HELIO_NAK_OFF,
+        .in_arrival_order = helio_options_integer(options, HELIO_OPTION_ID_ORDER) == HELIO_ORDER_ARRIVAL,
+        .spmr_delay_ns = helio_options_ns(options, HELIO_OPTION_ID_SPMR_DELAY),
         .stream_expiry_ns = helio_options_ns(options, HELIO_OPTION_ID_STREAM_EXPIRY),
         .data_lasts = true,
         .has_checksums = !channel->driver->is_memory,

@@ -148,8 +148,14 @@ static int open_stream(helio_tx_lane *lane, helio_clock clock) {
         .heartbeat_max_ns = helio_options_ns(options, HELIO_OPTION_ID_HEARTBEAT_MAX),
         .ambient_interval_ns = helio_options_ns(options, HELIO_OPTION_ID_AMBIENT_INTERVAL),
         .announce_interval_ns = helio_options_ns(options, HELIO_OPTION_ID_ANNOUNCE_INTERVAL),
+        .poll_interval_ns = helio_options_ns(options, HELIO_OPTION_ID_POLL_INTERVAL),
+        .seed = helio_random_next(&instance->random),
         .repair_linger_ns = helio_options_ns(options, HELIO_OPTION_ID_REPAIR_LINGER),
     };
+    if (!channel->driver->is_connected) { /* where each host is heard on its own */
+        config.destinations = lane->base.endpoint.addresses;
+        config.destinations_count = (uint32_t)lane->base.endpoint.addresses_count;
+    }
     memcpy(config.tsi.gsi, instance->gsi, sizeof config.tsi.gsi);
     const helio_outlet outlet = {.context = lane, .send = send_packet};
     int error = check_history(lane);
@@ -215,6 +221,11 @@ void helio_tx_lane_destroy(helio_tx_lane *lane, helio_clock clock) {
         at = &(*at)->next;
     }
     *at = lane->next;
+    /* Whoever still misses something is told that nobody will answer. */
+    if (!helio_tx_stream_is_finished(lane->stream, clock) ||
+        helio_options_ns(&lane->base.options, HELIO_OPTION_ID_LINGER) == 0) {
+        helio_tx_stream_abort(lane->stream);
+    }
     flush_channel(lane);
     helio_lane_tend(&lane->base, clock);
     helio_tx_stream_destroy(lane->stream, clock);

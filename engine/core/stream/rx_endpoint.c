@@ -46,7 +46,7 @@ int helio_rx_endpoint_create(const helio_rx_endpoint_config *config, helio_outle
                              helio_rx_endpoint **out) {
     if (config->max_packet_bytes < PACKET_MIN || config->max_packet_bytes > PACKET_MAX ||
         config->window_packets > (UINT32_C(1) << 30) || config->max_streams == 0 ||
-        config->nak_repeat_ns <= 0 || config->nak_data_ns <= 0)
+        config->nak_repeat_ns < 0 || config->nak_data_ns < 0)
         return HELIO_ERR_OPTION;
     helio_rx_endpoint *endpoint = calloc(1, sizeof *endpoint);
     if (!endpoint)
@@ -75,7 +75,9 @@ int helio_rx_endpoint_create(const helio_rx_endpoint_config *config, helio_outle
         .endpoint = endpoint->endpoint,
         .max_message_bytes = config->max_message_bytes,
     };
+    shared->is_group = helio_address_is_multicast(&config->group) && !config->is_connected;
     helio_random_init(&shared->random, config->seed);
+    shared->node = (uint32_t)helio_random_next(&shared->random);
     *out = endpoint;
     return 0;
 }
@@ -328,8 +330,10 @@ void helio_rx_endpoint_on_packet(helio_rx_endpoint *endpoint, const void *datagr
             tell_conflict(endpoint, stream, from, clock);
             return;
         }
-    } else if (packet.type != HELIO_PGM_TYPE_NAK) {
-        return; /* another receiver's SPMR, POLR or ACK */
+    } else if (helio_address_equal(from, &endpoint->shared.config.feedback_address)) {
+        return; /* our own, come back */
+    } else if (packet.type != HELIO_PGM_TYPE_NAK && packet.type != HELIO_PGM_TYPE_SPMR) {
+        return; /* another receiver's POLR or ACK */
     }
     if ((packet.flags & HELIO_PGM_FLAG_PARITY) && packet.tsdu_bytes > 0) {
         helio_count(&instance->foreign_packets, 1); /* repair data of a kind not used here */
@@ -339,7 +343,7 @@ void helio_rx_endpoint_on_packet(helio_rx_endpoint *endpoint, const void *datagr
     helio_rx_stream_on_packet(stream, &packet, length, from, receive_ns, clock);
     if (endpoint->replays)
         show_replays(endpoint, &packet, length, receive_ns, clock);
-    if (stream->nak.outstanding > 0)
+    if (stream->nak.outstanding > 0 || stream->polled.due_ns != HELIO_NEVER)
         set_deadline(endpoint, stream);
     else if (stream->has_end)
         endpoint->deadline_ns = clock.now_ns; /* it may be over */

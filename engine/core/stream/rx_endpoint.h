@@ -11,6 +11,9 @@
  * in the stream's window. When a sink has no room the stream holds on: its window fills, what does
  * not fit is dropped (overflows) and asked for again when there is room.
  *
+ * In a group an SPM is asked for (SPMR) of the other receivers first: to the group, which is one hop
+ * away at most, so that of many who come late few ask; then of the source.
+ *
  * One thread uses it.  It knows nothing of sockets, threads or clocks.  Times are ns. */
 #ifndef HELIO_STREAM_RX_ENDPOINT_H
 #define HELIO_STREAM_RX_ENDPOINT_H
@@ -42,11 +45,15 @@ typedef struct helio_rx_endpoint_config {
     uint32_t max_streams;
     uint32_t reorder_packets;
     int64_t reorder_ns;
-    int64_t nak_backoff_ns;
-    int64_t nak_repeat_ns;
-    int64_t nak_data_ns;
+    int64_t nak_backoff_ns; /* below 0: found by measuring */
+    int64_t nak_repeat_ns;  /* 0: found by measuring */
+    int64_t nak_data_ns;    /* 0: found by measuring */
     uint32_t nak_retries;
     int64_t nak_deadline_ns;
+    uint32_t group_size; /* receivers believed to be in the group; 0: not known */
+    bool never_asks;     /* sends no NAK; what is missing is lost when it is no longer only late */
+    bool in_arrival_order; /* whole packets are handed over as they come */
+    int64_t spmr_delay_ns; /* an SPM is asked for after a random time up to this */
     int64_t stream_expiry_ns;
     bool data_lasts;    /* the caller keeps a datagram's memory beyond on_packet, see sink.h */
     bool has_checksums; /* false: data without a checksum is accepted */

@@ -82,6 +82,7 @@ static void report_lost(helio_rx_stream *stream, lost_run *run, helio_clock cloc
         [HELIO_LOST_DEADLINE] = &stats->packets_lost_deadline,
         [HELIO_LOST_OVERFLOW] = &stats->packets_lost_overflow,
         [HELIO_LOST_RESET] = &stats->packets_lost_reset,
+        [HELIO_LOST_NOT_REQUESTED] = &stats->packets_lost_not_requested,
     };
     static const char *const names[] = {
         [HELIO_LOST_WINDOW_ADVANCED] = "window_advanced",
@@ -90,6 +91,7 @@ static void report_lost(helio_rx_stream *stream, lost_run *run, helio_clock cloc
         [HELIO_LOST_DEADLINE] = "deadline",
         [HELIO_LOST_OVERFLOW] = "overflow",
         [HELIO_LOST_RESET] = "reset",
+        [HELIO_LOST_NOT_REQUESTED] = "not_requested",
     };
     helio_count(cells[run->cause], run->count);
     const uint64_t args[4] = {run->first, run->count, run->cause};
@@ -211,7 +213,7 @@ void helio_rx_advance_source(helio_rx_stream *stream, uint64_t trail, helio_cloc
 
 /* A packet that was missing has come. */
 static void find(helio_rx_stream *stream, uint64_t sequence, helio_rxw_packet *packet) {
-    const helio_nak_found found = helio_nak_remove(&stream->nak, sequence);
+    const helio_nak_found found = helio_nak_on_data(&stream->nak, sequence, packet->arrival_ns);
     if (!found.was_asked_for)
         return;
     const int64_t took_ns = packet->arrival_ns - found.seen_ns;
@@ -224,12 +226,14 @@ static void find(helio_rx_stream *stream, uint64_t sequence, helio_rxw_packet *p
 
 /* Holds a packet that cannot be passed on now. */
 static void hold(helio_rx_stream *stream, uint64_t sequence, const helio_rxw_packet *packet,
-                 int64_t now_ns) {
+                 helio_clock clock) {
     helio_rxw *rxw = &stream->rxw;
     if (helio_rxw_look(rxw, sequence) == HELIO_RXW_OPENED_GAP)
-        helio_rx_extend(stream, sequence - 1, now_ns);
+        helio_rx_extend(stream, sequence - 1, clock.now_ns);
     if (helio_rxw_insert(rxw, sequence, packet) == HELIO_RXW_OVERFLOW)
         helio_count(&stats_of(stream)->overflows, 1);
+    else if (stream->shared->config.in_arrival_order && !stream->is_blocked)
+        helio_delivery_ahead(&stream->delivery, packet, clock);
 }
 
 void helio_rx_take(helio_rx_stream *stream, uint64_t sequence, helio_rxw_packet *packet,
@@ -238,13 +242,13 @@ void helio_rx_take(helio_rx_stream *stream, uint64_t sequence, helio_rxw_packet 
     if (stream->nak.outstanding > 0)
         find(stream, sequence, packet);
     if (sequence != rxw->trail || stream->is_blocked || stream->is_waiting) {
-        hold(stream, sequence, packet, clock.now_ns);
+        hold(stream, sequence, packet, clock);
         return;
     }
     if (pass(stream, sequence, packet, clock))
         helio_rxw_pass(rxw);
     else
-        hold(stream, sequence, packet, clock.now_ns);
+        hold(stream, sequence, packet, clock);
     if (!stream->is_blocked && (rxw->known > rxw->lead || !helio_rxw_is_empty(rxw)))
         helio_rx_drain(stream, clock);
 }

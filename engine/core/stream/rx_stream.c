@@ -13,9 +13,13 @@ enum {
     LABELS_BYTES = 464,
     WINDOW_MIN = 16,
     POLL_ROUNDS = 16, /* most NAK packets sent by one poll */
+    SPMRS_HEEDED = 3, /* SPMRs of others that put off ours: nobody can do so for ever */
+    LOSS_SHIFT = 8,   /* a packet counts 1/256 in the share of packets missed */
+    LOSS_RUN_MAX = 2048,
 };
 
-#define SPMR_DELAY_NS (2 * HELIO_MILLISECOND)
+#define LOSS_ALL (UINT32_C(1) << 24)
+#define SPMR_INTERVAL_NS (2 * HELIO_MILLISECOND)
 #define SPMR_INTERVAL_MAX_NS HELIO_SECOND
 #define BEGIN_WAIT_NS (100 * HELIO_MILLISECOND) /* for an SPM to say where history begins */
 #define WINDOW_LIMIT UINT32_C(0x7FFFFFFF)
@@ -79,6 +83,9 @@ static int init_parts(helio_rx_stream *stream, uint64_t first, bool is_complete)
         .data_ns = config->nak_data_ns,
         .retries = config->nak_retries,
         .deadline_ns = config->nak_deadline_ns,
+        .group_size = config->group_size,
+        .is_alone = !stream->shared->is_group,
+        .never_asks = config->never_asks,
     };
     int error = helio_rxw_init(&stream->rxw, capacity,
                                config->max_packet_bytes - HELIO_PGM_DATA_HEADER, first);
@@ -110,9 +117,10 @@ int helio_rx_stream_create(helio_rx_shared *shared, const helio_pgm_packet *pack
     stream->source = *from;
     stream->newest = first - 1;
     stream->heard_ns = clock.now_ns;
-    stream->spmr_interval_ns = SPMR_DELAY_NS;
-    stream->spmr_due_ns =
-        clock.now_ns + (int64_t)helio_random_below(&shared->random, SPMR_DELAY_NS);
+    const uint64_t delay_ns = (uint64_t)shared->config.spmr_delay_ns;
+    stream->spmr_interval_ns = SPMR_INTERVAL_NS;
+    stream->spmr_due_ns = clock.now_ns + (int64_t)helio_random_below(&shared->random, delay_ns + 1);
+    helio_polled_init(&stream->polled, shared->node);
     int error = init_parts(stream, first, is_spm && spm_window(packet) == 0);
     if (!error)
         error = open_object(stream, from, clock);
@@ -154,6 +162,13 @@ static void tell_trail(helio_rx_stream *stream, uint64_t trail, helio_clock cloc
     helio_rx_advance_source(stream, trail, clock);
 }
 
+/* A packet came after `missed` that did not. */
+static void measure_loss(helio_rx_stream *stream, uint64_t missed) {
+    for (uint64_t i = 0; i < missed && i < LOSS_RUN_MAX; i++)
+        stream->loss += (LOSS_ALL - stream->loss) >> LOSS_SHIFT;
+    stream->loss -= stream->loss >> LOSS_SHIFT;
+}
+
 static void on_data(helio_rx_stream *stream, const helio_pgm_packet *packet, size_t bytes,
                     int64_t receive_ns, helio_clock clock) {
     helio_rx_stream_stats *stats = stats_of(stream);
@@ -182,8 +197,10 @@ static void on_data(helio_rx_stream *stream, const helio_pgm_packet *packet, siz
     };
     if (held.is_fragment)
         held.fragment = packet->fragment;
-    if (is_newest)
+    if (is_newest) {
+        measure_loss(stream, sequence - stream->newest - 1);
         stream->newest = sequence;
+    }
     helio_rx_take(stream, sequence, &held, clock);
     if (is_newest && stream->nak.outstanding > 0)
         helio_nak_on_newest(&stream->nak, sequence, clock.now_ns);
@@ -191,20 +208,31 @@ static void on_data(helio_rx_stream *stream, const helio_pgm_packet *packet, siz
 
 /* ---- SPM, NCF, NAK ---- */
 
-/* Where NAKs go (docs/wire.md 1): the path NLA; the port is the stream's own when the SPM came from
- * it. */
-static void learn_feedback(helio_rx_stream *stream, const helio_pgm_packet *spm,
-                           const helio_address *from) {
-    if (stream->shared->config.is_connected) {
-        stream->feedback = *from;
+/* Where to answer a packet that tells its path NLA (docs/wire.md 1): there; the port is the stream's
+ * own when the packet came from it. */
+static helio_address answer_to(const helio_rx_stream *stream, const helio_address *path,
+                               const helio_address *from) {
+    if (stream->shared->config.is_connected)
+        return *from;
+    const bool is_usable = path->family == from->family && !helio_address_is_unspecified(path) &&
+                           !helio_address_is_multicast(path);
+    helio_address to = is_usable ? *path : *from;
+    to.port = from->port == stream->tsi.port ? stream->tsi.port : stream->shared->config.group.port;
+    return to;
+}
+
+/* How long the source wants NAKs held back (15.2.2).  An interval found by a poll older than the
+ * newest one heard is out of date. */
+static void learn_backoff(helio_rx_stream *stream, const helio_pgm_packet *packet) {
+    const helio_pgm_backoff *told = &packet->backoff;
+    if (packet->options & HELIO_PGM_HAS_NAK_BO_RNG)
+        helio_backoff_limit(&stream->nak.backoff, told->min_us * HELIO_MICROSECOND,
+                            told->max_us * HELIO_MICROSECOND);
+    if (!(packet->options & HELIO_PGM_HAS_NAK_BO_IVL))
         return;
-    }
-    const bool is_usable = spm->path.family == from->family &&
-                           !helio_address_is_unspecified(&spm->path) &&
-                           !helio_address_is_multicast(&spm->path);
-    stream->feedback = is_usable ? spm->path : *from;
-    stream->feedback.port =
-        from->port == stream->tsi.port ? stream->tsi.port : stream->shared->config.group.port;
+    if (told->poll_sequence == 0 || !stream->polled.has_heard ||
+        !helio_sequence_before(told->poll_sequence, stream->polled.sequence))
+        helio_backoff_advise(&stream->nak.backoff, told->interval_us * HELIO_MICROSECOND);
 }
 
 static void learn_window(helio_rx_stream *stream, const helio_pgm_packet *spm, helio_clock clock) {
@@ -246,7 +274,12 @@ static void on_spm(helio_rx_stream *stream, const helio_pgm_packet *spm, const h
         return;
     stream->has_spm = true;
     stream->spm_sequence = spm->sequence;
-    learn_feedback(stream, spm, from);
+    /* Without a way to its parent the receiver is silent until an SPM says that there is one. */
+    stream->is_unreachable = spm->options & HELIO_PGM_HAS_NBR_UNREACH;
+    if (!stream->is_unreachable)
+        stream->feedback = answer_to(stream, &spm->path, from);
+    stream->report_fields = spm->options & HELIO_PGM_HAS_CRQST ? spm->report.fields : 0;
+    learn_backoff(stream, spm);
     if (stream->is_waiting)
         begin_with(stream, spm, clock);
     if (has_window(spm))
@@ -256,6 +289,25 @@ static void on_spm(helio_rx_stream *stream, const helio_pgm_packet *spm, const h
         stream->end = stream->rxw.lead;
         helio_rx_give_up(stream, HELIO_LOST_RESET, clock);
     }
+}
+
+static void on_poll(helio_rx_stream *stream, const helio_pgm_packet *poll,
+                    const helio_address *from, int64_t now_ns) {
+    helio_count(&stats_of(stream)->polls_received, 1);
+    learn_backoff(stream, poll);
+    helio_polled_on_poll(&stream->polled, poll->sequence, &poll->poll, &stream->shared->random,
+                         now_ns);
+    stream->poll_answer_to = answer_to(stream, &poll->path, from);
+}
+
+/* Another receiver asks for an SPM: all will hear it. */
+static void on_spmr(helio_rx_stream *stream, int64_t now_ns) {
+    if (stream->has_spm || stream->spmrs_heard >= SPMRS_HEEDED)
+        return;
+    stream->spmrs_heard++;
+    const uint64_t delay_ns = (uint64_t)stream->shared->config.spmr_delay_ns;
+    stream->spmr_due_ns = now_ns + stream->spmr_interval_ns +
+                          (int64_t)helio_random_below(&stream->shared->random, delay_ns + 1);
 }
 
 typedef bool on_request(helio_nak *nak, uint64_t sequence, int64_t now_ns);
@@ -276,7 +328,7 @@ void helio_rx_stream_on_packet(helio_rx_stream *stream, const helio_pgm_packet *
                                size_t bytes, const helio_address *from, int64_t receive_ns,
                                helio_clock clock) {
     helio_rx_stream_stats *stats = stats_of(stream);
-    if (packet->type != HELIO_PGM_TYPE_NAK)
+    if (packet->type != HELIO_PGM_TYPE_NAK && packet->type != HELIO_PGM_TYPE_SPMR)
         stream->heard_ns = clock.now_ns;
     switch (packet->type) {
     case HELIO_PGM_TYPE_ODATA:
@@ -288,12 +340,19 @@ void helio_rx_stream_on_packet(helio_rx_stream *stream, const helio_pgm_packet *
         break;
     case HELIO_PGM_TYPE_NCF:
         helio_count(&stats->nak_confirmations_received, 1);
+        learn_backoff(stream, packet);
         on_requests(stream, packet, helio_nak_on_ncf, clock.now_ns);
         break;
     case HELIO_PGM_TYPE_NAK:
         on_requests(stream, packet, helio_nak_on_foreign_nak, clock.now_ns);
         break;
-    default: /* POLL: none of ours sends it, and answers are for congestion control */
+    case HELIO_PGM_TYPE_POLL:
+        on_poll(stream, packet, from, clock.now_ns);
+        break;
+    case HELIO_PGM_TYPE_SPMR:
+        on_spmr(stream, clock.now_ns);
+        break;
+    default:
         break;
     }
     if (stream->is_pacing) {
@@ -326,25 +385,37 @@ static void send_nak(helio_rx_stream *stream, const helio_nak_round *round) {
         sequences[i] = (uint32_t)round->asks[i];
     uint8_t packet[HELIO_PGM_CONTROL_MAX];
     const helio_pgm_session session = session_of(stream);
-    const size_t length =
-        helio_pgm_encode_nak(packet, &session, HELIO_PGM_TYPE_NAK, sequences, round->ask_count,
-                             &stream->source, &stream->shared->config.group);
+    const helio_rx_endpoint_config *config = &stream->shared->config;
+    const helio_pgm_report report = {
+        .fields = stream->report_fields,
+        .reference = (uint32_t)stream->newest,
+        .receiver_loss = (uint16_t)(((uint64_t)stream->loss * UINT16_MAX) / LOSS_ALL),
+        .receiver = config->feedback_address,
+    };
+    const size_t length = helio_pgm_encode_nak_with(
+        packet, &session, HELIO_PGM_TYPE_NAK, sequences, round->ask_count, &stream->source,
+        &config->group, 0, report.fields ? &report : NULL);
     helio_rx_stream_stats *stats = stats_of(stream);
     helio_stats_begin(stats);
     helio_count(&stats->nak_packets_sent, 1);
     helio_count(&stats->naks_sent, round->ask_count);
     helio_count(&stats->naks_retried, round->retried);
+    helio_count(&stats->congestion_reports_sent, report.fields != 0);
+    helio_set(&stats->nak_backoff, (uint64_t)stream->nak.backoff.interval_ns);
     helio_stats_end(stats);
     helio_count(&stream->shared->instance->nak_packets_sent, 1);
     helio_count(&stream->shared->instance->naks_sent, round->ask_count);
     send_feedback(stream, &stream->feedback, packet, length);
 }
 
-/* Asks a source whose data came first to say where it is. */
+/* Asks a source whose data came first to say where it is; the others in the group are told first,
+ * so that they need not. */
 static void send_spmr(helio_rx_stream *stream, helio_clock clock) {
     uint8_t packet[HELIO_PGM_CONTROL_MAX];
     const helio_pgm_session session = session_of(stream);
     const size_t length = helio_pgm_encode_spmr(packet, &session);
+    if (stream->shared->is_group)
+        send_feedback(stream, &stream->shared->config.group, packet, length);
     helio_address to = stream->source;
     if (to.port != stream->tsi.port && !stream->shared->config.is_connected)
         to.port = stream->shared->config.group.port;
@@ -352,6 +423,15 @@ static void send_spmr(helio_rx_stream *stream, helio_clock clock) {
     stream->spmr_due_ns = clock.now_ns + stream->spmr_interval_ns;
     if (stream->spmr_interval_ns < SPMR_INTERVAL_MAX_NS)
         stream->spmr_interval_ns *= 2;
+}
+
+static void send_polr(helio_rx_stream *stream) {
+    uint8_t packet[HELIO_PGM_CONTROL_MAX];
+    const helio_pgm_session session = session_of(stream);
+    const size_t length =
+        helio_pgm_encode_polr(packet, &session, stream->polled.sequence, stream->polled.round);
+    helio_count(&stats_of(stream)->poll_responses_sent, 1);
+    send_feedback(stream, &stream->poll_answer_to, packet, length);
 }
 
 int helio_rx_stream_poll(helio_rx_stream *stream, helio_clock clock) {
@@ -372,8 +452,12 @@ int helio_rx_stream_poll(helio_rx_stream *stream, helio_clock clock) {
         helio_rx_believe(stream, clock.now_ns);
         helio_rx_pace(stream, clock.now_ns);
     }
+    if (helio_polled_answer(&stream->polled, clock.now_ns)) {
+        send_polr(stream);
+        work++;
+    }
     helio_nak_round round;
-    const bool can_ask = stream->feedback.family != 0;
+    const bool can_ask = stream->feedback.family != 0 && !stream->is_unreachable;
     bool has_losses = false;
     for (int i = 0; i < POLL_ROUNDS && stream->nak.outstanding > 0 &&
                     helio_nak_poll(&stream->nak, can_ask, clock.now_ns, &round);
@@ -406,6 +490,8 @@ int64_t helio_rx_stream_next_deadline_ns(const helio_rx_stream *stream) {
         deadline_ns = stream->spmr_due_ns;
     if (stream->is_waiting && stream->begin_by_ns < deadline_ns)
         deadline_ns = stream->begin_by_ns;
+    if (stream->polled.due_ns < deadline_ns)
+        deadline_ns = stream->polled.due_ns;
     const int64_t expiry_ns = stream->heard_ns + stream->shared->config.stream_expiry_ns;
     /* A stream that waits for room outlives its expiry; it has no deadline then. */
     if (!stream->is_blocked && expiry_ns < deadline_ns)

@@ -23,6 +23,7 @@
 #include "base/random.h"
 #include "repair/nak.h"
 #include "stats/stats.h"
+#include "stream/polling.h"
 #include "stream/rx_endpoint.h"
 #include "topic/delivery.h"
 #include "topic/subscriptions.h"
@@ -37,6 +38,8 @@ typedef struct helio_rx_shared {
     helio_instance_stats *instance;
     helio_subscriptions subscriptions;
     helio_random random;
+    uint32_t node; /* this endpoint's number in polls */
+    bool is_group; /* others hear the same source */
     uint32_t blocked_streams;
     int64_t foreign_event_after_ns; /* foreign traffic is an event once a minute */
 } helio_rx_shared;
@@ -59,9 +62,10 @@ typedef struct helio_rx_stream {
     uint64_t newest;       /* newest data received */
     uint32_t spm_sequence; /* of the newest SPM */
     bool has_spm;
-    bool is_blocked; /* a sink has no room */
-    bool is_waiting; /* for an SPM to say where to begin, until begin_by_ns */
-    bool is_pacing;  /* what is missing from ask_from on has not been asked for yet */
+    bool is_unreachable; /* the source said so of itself (NBR_UNREACH): nothing to ask */
+    bool is_blocked;     /* a sink has no room */
+    bool is_waiting;     /* for an SPM to say where to begin, until begin_by_ns */
+    bool is_pacing;      /* what is missing from ask_from on has not been asked for yet */
     uint64_t ask_from;
     uint64_t told_trail; /* the oldest sequence the source has, as far as it has told */
     uint64_t told_lead;  /* the newest sequence an SPM told of */
@@ -72,6 +76,11 @@ typedef struct helio_rx_stream {
     int64_t heard_ns;
     int64_t spmr_due_ns;
     int64_t spmr_interval_ns;
+    uint32_t spmrs_heard; /* of others; each puts off ours */
+    helio_polled polled;  /* questions of the source */
+    helio_address poll_answer_to;
+    uint8_t report_fields; /* HELIO_PGM_REPORT_*: NAKs are to carry a report with these */
+    uint32_t loss;         /* share of packets missed, smoothed, in 2^24ths */
     int64_t conflict_event_after_ns;
     struct helio_rx_stream *next; /* of the endpoint */
 } helio_rx_stream;
@@ -82,8 +91,8 @@ int helio_rx_stream_create(helio_rx_shared *shared, const helio_pgm_packet *pack
                            const helio_address *from, helio_clock clock, helio_rx_stream **out);
 void helio_rx_stream_destroy(helio_rx_stream *stream, helio_clock clock);
 
-/* A packet of this stream's TSI that goes downstream, or a NAK of another receiver, `bytes` long.
- */
+/* A packet of this stream's TSI that goes downstream, or a NAK or SPMR of another receiver, `bytes`
+ * long. */
 void helio_rx_stream_on_packet(helio_rx_stream *stream, const helio_pgm_packet *packet,
                                size_t bytes, const helio_address *from, int64_t receive_ns,
                                helio_clock clock);

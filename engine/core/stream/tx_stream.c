@@ -10,6 +10,7 @@
 #include "base/sequence.h"
 #include "repair/repairer.h"
 #include "stream/heartbeat.h"
+#include "stream/polling.h"
 #include "stream/tx_history.h"
 #include "stream/tx_topics.h"
 #include "topic/batcher.h"
@@ -24,6 +25,8 @@ enum {
     WINDOW_MIN = 16,
     PEERS_DEFAULT = 1024,
     OPENING_SPMS = 3,
+    ABORT_SPMS = 3, /* one may be lost, and nobody asks again */
+    DESTINATIONS_MAX = 64,
     POLL_REPAIRS = 32,   /* most repairs sent by one poll */
     DATA_PER_REPAIR = 2, /* while both wait: two data packets, one repair */
     POLL_AGED = 1024,    /* most packets dropped for their age by one poll */
@@ -43,6 +46,8 @@ struct helio_tx_stream {
     char *endpoint;
     helio_pgm_session session;
     bool is_group; /* the group is multicast, so NLAs of NAKs are checked */
+    helio_address destinations[DESTINATIONS_MAX]; /* fan-out */
+    uint32_t destinations_count;                  /* fan-out; else 0 */
 
     helio_txw txw;
     size_t memory; /* of it, as counted */
@@ -50,11 +55,13 @@ struct helio_tx_stream {
     helio_tx_history history;
     helio_batcher batcher;
     helio_heartbeat heartbeat;
+    helio_polling polling;
     helio_tx_topics topics;
 
     uint32_t spm_sequence;
     bool has_opened;
     bool is_closed;
+    bool is_aborted;
     bool has_finished; /* poll saw the end of the linger time: nothing is due any more */
     bool has_news;     /* data was sent since the last announcement */
     bool is_cutting; /* within append: fragments are neighbours, so nothing else may be numbered */
@@ -71,11 +78,36 @@ static helio_tx_stream_stats *stats_of(helio_tx_stream *stream) {
 
 /* ---- sending ---- */
 
-static void send_packet(helio_tx_stream *stream, const void *packet, size_t length,
-                        bool is_stable) {
+static void send_to(helio_tx_stream *stream, const helio_address *to, const void *packet,
+                    size_t length, bool is_stable) {
     helio_count(&stream->instance->packets_sent, 1);
     helio_count(&stream->instance->packet_bytes_sent, length);
-    stream->outlet.send(stream->outlet.context, NULL, packet, length, is_stable);
+    stream->outlet.send(stream->outlet.context, to, packet, length, is_stable);
+}
+
+static void send_packet(helio_tx_stream *stream, const void *packet, size_t length,
+                        bool is_stable) {
+    send_to(stream, NULL, packet, length, is_stable);
+}
+
+/* Sends to these destinations of a fan-out; without one, to all there are. */
+static void send_to_askers(helio_tx_stream *stream, uint64_t destinations, const void *packet,
+                           size_t length, bool is_stable) {
+    if (stream->destinations_count == 0) {
+        send_packet(stream, packet, length, is_stable);
+        return;
+    }
+    for (uint32_t i = 0; i < stream->destinations_count; i++) {
+        if (destinations >> i & 1)
+            send_to(stream, &stream->destinations[i], packet, length, is_stable);
+    }
+}
+
+/* What receivers are advised to hold NAKs back for; where nobody hears another's there is nothing
+ * to hold back. */
+static uint32_t advised_us(const helio_tx_stream *stream) {
+    return stream->is_group ? (uint32_t)(stream->repairer.advice.interval_ns / HELIO_MICROSECOND)
+                            : 0;
 }
 
 static void send_spm(helio_tx_stream *stream) {
@@ -84,8 +116,10 @@ static void send_spm(helio_tx_stream *stream) {
         .sequence = stream->spm_sequence++,
         .trail = (uint32_t)stream->txw.trail,
         .lead = (uint32_t)stream->txw.lead,
-        .fin = stream->is_closed,
-        .offers_history = stream->config.late_join,
+        .fin = stream->is_closed && !stream->is_aborted,
+        .rst = stream->is_aborted,
+        .backoff_us = advised_us(stream),
+        .offers_history = stream->config.late_join && !stream->is_aborted,
         .join = (uint32_t)helio_tx_history_offer(&stream->history),
     };
     const size_t length =
@@ -104,7 +138,9 @@ static bool send_repair(helio_tx_stream *stream, helio_clock clock) {
     helio_pgm_make_repair(packet, (uint32_t)stream->txw.trail, slot->payload_sum);
     helio_count(&stream->instance->retransmits_sent, 1);
     helio_count(&stream->instance->retransmit_bytes, slot->length);
-    send_packet(stream, packet, slot->length, true);
+    const uint64_t askers =
+        stream->destinations_count ? helio_repairer_destinations(&stream->repairer, sequence) : 0;
+    send_to_askers(stream, askers, packet, slot->length, true);
     return true;
 }
 
@@ -217,8 +253,8 @@ static bool is_valid(const helio_tx_stream_config *config) {
            config->window_packets <= (UINT32_C(1) << 30) &&
            config->address.family == config->group.family &&
            (config->address.family == 4 || config->address.family == 6) &&
-           config->heartbeat_min_ns > 0 && config->ambient_interval_ns > 0 &&
-           config->announce_interval_ns > 0;
+           config->destinations_count <= DESTINATIONS_MAX && config->heartbeat_min_ns > 0 &&
+           config->ambient_interval_ns > 0 && config->announce_interval_ns > 0;
 }
 
 static int init_parts(helio_tx_stream *stream, helio_clock clock) {
@@ -246,6 +282,7 @@ static int init_parts(helio_tx_stream *stream, helio_clock clock) {
         .stream = helio_tsi_format(&config->tsi, tsi),
         .max_peers = config->max_peers ? config->max_peers : PEERS_DEFAULT,
         .linger_ns = config->repair_linger_ns,
+        .fans_out = stream->destinations_count > 0,
     };
     error = helio_repairer_init(&stream->repairer, &repairer, &stream->txw, stats_of(stream));
     if (!error)
@@ -287,6 +324,12 @@ int helio_tx_stream_create(const helio_tx_stream_config *config, helio_outlet ou
     };
     stream->session = (helio_pgm_session){config->tsi, config->destination_port};
     stream->is_group = helio_address_is_multicast(&config->group);
+    if (config->destinations_count > 1) {
+        stream->destinations_count = config->destinations_count;
+        memcpy(stream->destinations, config->destinations,
+               config->destinations_count * sizeof stream->destinations[0]);
+    }
+    stream->config.destinations = stream->destinations;
     stream->instance_name = strdup(config->instance ? config->instance : "");
     stream->endpoint = strdup(config->endpoint ? config->endpoint : "");
     stream->topics.instance_name = stream->instance_name;
@@ -304,8 +347,12 @@ int helio_tx_stream_create(const helio_tx_stream_config *config, helio_outlet ou
                        instance);
     helio_heartbeat_init(&stream->heartbeat, config->heartbeat_min_ns, config->heartbeat_max_ns,
                          config->ambient_interval_ns, clock.now_ns);
+    helio_polling_init(&stream->polling, config->poll_interval_ns, config->seed, clock.now_ns);
+    helio_set(&stats_of(stream)->destinations,
+              stream->destinations_count ? stream->destinations_count : 1);
     stream->announce_due_ns = clock.now_ns + config->announce_interval_ns;
     stream->answer_after_ns = clock.now_ns;
+    stream->spm_sequence = config->first_spm_sequence;
     *out = stream;
     return 0;
 }
@@ -365,21 +412,42 @@ void helio_tx_stream_flush(helio_tx_stream *stream, helio_clock clock) {
 
 /* ---- what receivers say ---- */
 
-static void confirm(helio_tx_stream *stream, const helio_pgm_packet *nak) {
+/* Fan-out: bits of the destinations a NAK comes from.  It tells the destination as its receiver
+ * knows it: group NLA and data-destination port; another implementation may tell the first host, so
+ * the address it comes from counts too.  Nobody found: it may be anyone. */
+static uint64_t askers_of(const helio_tx_stream *stream, const helio_pgm_packet *nak,
+                          const helio_address *from) {
+    uint64_t told = 0, seen = 0;
+    for (uint32_t i = 0; i < stream->destinations_count; i++) {
+        const helio_address *at = &stream->destinations[i];
+        if (helio_address_same_ip(at, &nak->group) && at->port == nak->destination_port)
+            told |= UINT64_C(1) << i;
+        if (helio_address_same_ip(at, from))
+            seen |= UINT64_C(1) << i;
+    }
+    return told ? told : seen ? seen : UINT64_MAX;
+}
+
+static void confirm(helio_tx_stream *stream, const helio_pgm_packet *nak, uint64_t askers) {
     uint32_t sequences[1 + HELIO_PGM_NAK_LIST_MAX] = {nak->sequence};
     memcpy(sequences + 1, nak->list, nak->list_count * sizeof nak->list[0]);
     uint8_t packet[HELIO_PGM_CONTROL_MAX];
-    const size_t length =
-        helio_pgm_encode_nak(packet, &stream->session, HELIO_PGM_TYPE_NCF, sequences,
-                             1 + nak->list_count, &nak->source, &nak->group);
+    const size_t length = helio_pgm_encode_nak_with(packet, &stream->session, HELIO_PGM_TYPE_NCF,
+                                                    sequences, 1 + nak->list_count, &nak->source,
+                                                    &nak->group, advised_us(stream), NULL);
     helio_count(&stats_of(stream)->nak_confirmations_sent, 1);
-    send_packet(stream, packet, length, false);
+    send_to_askers(stream, askers, packet, length, false);
+}
+
+/* The NLAs of a NAK or NNAK are those of this stream. */
+static bool is_addressed_to(const helio_tx_stream *stream, const helio_pgm_packet *nak) {
+    return !stream->is_group || (helio_address_same_ip(&nak->source, &stream->config.address) &&
+                                 helio_address_same_ip(&nak->group, &stream->config.group));
 }
 
 static void on_nak(helio_tx_stream *stream, const helio_pgm_packet *nak, const helio_address *from,
                    helio_clock clock) {
-    if (stream->is_group && (!helio_address_same_ip(&nak->source, &stream->config.address) ||
-                             !helio_address_same_ip(&nak->group, &stream->config.group))) {
+    if (!is_addressed_to(stream, nak)) {
         helio_pgm_count_refusal(stream->instance, HELIO_PGM_BAD_ADDRESS);
         return;
     }
@@ -387,11 +455,34 @@ static void on_nak(helio_tx_stream *stream, const helio_pgm_packet *nak, const h
         helio_pgm_count_refusal(stream->instance, HELIO_PGM_BAD_OPTIONS);
         return;
     }
+    const uint64_t askers = askers_of(stream, nak, from);
     size_t naks;
-    if (helio_repairer_on_nak(&stream->repairer, nak, from, clock, &naks))
-        confirm(stream, nak);
+    if (helio_repairer_on_nak(&stream->repairer, nak, from, askers, clock, &naks))
+        confirm(stream, nak, askers);
+    helio_set(&stats_of(stream)->nak_backoff_advised,
+              (uint64_t)advised_us(stream) * HELIO_MICROSECOND);
     helio_count(&stream->instance->nak_packets_received, 1);
     helio_count(&stream->instance->naks_received, naks);
+}
+
+/* A repairer on the way tells what it repaired itself: of interest to who counts, no more. */
+static void on_nnak(helio_tx_stream *stream, const helio_pgm_packet *nnak) {
+    if (is_addressed_to(stream, nnak))
+        helio_count(&stats_of(stream)->nnaks_received, 1);
+    else
+        helio_pgm_count_refusal(stream->instance, HELIO_PGM_BAD_ADDRESS);
+}
+
+static void on_polr(helio_tx_stream *stream, const helio_pgm_packet *polr) {
+    if (helio_polling_on_answer(&stream->polling, polr->sequence, polr->poll.round))
+        helio_count(&stats_of(stream)->poll_responses_received, 1);
+}
+
+static void send_poll(helio_tx_stream *stream, const helio_pgm_poll *question) {
+    uint8_t packet[HELIO_PGM_CONTROL_MAX];
+    const size_t length = helio_pgm_encode_poll(packet, &stream->session, stream->polling.sequence,
+                                                question, &stream->config.address);
+    send_packet(stream, packet, length, false);
 }
 
 void helio_tx_stream_greet(helio_tx_stream *stream) {
@@ -423,6 +514,10 @@ void helio_tx_stream_on_packet(helio_tx_stream *stream, const void *datagram, si
         on_nak(stream, &packet, from, clock);
     else if (is_mine && packet.type == HELIO_PGM_TYPE_SPMR)
         on_spmr(stream, clock);
+    else if (is_mine && packet.type == HELIO_PGM_TYPE_NNAK)
+        on_nnak(stream, &packet);
+    else if (is_mine && packet.type == HELIO_PGM_TYPE_POLR)
+        on_polr(stream, &packet);
     else
         helio_count(&stream->instance->unknown_session_packets, 1);
 }
@@ -459,6 +554,13 @@ int helio_tx_stream_poll(helio_tx_stream *stream, helio_clock clock) {
         send_spm(stream);
         sent++;
     }
+    helio_pgm_poll question;
+    uint64_t population;
+    if (helio_polling_ask(&stream->polling, clock.now_ns, &question, &population)) {
+        helio_set(&stats_of(stream)->population, population);
+        send_poll(stream, &question);
+        sent++;
+    }
     for (int i = 0; i < POLL_REPAIRS && send_repair(stream, clock); i++)
         sent++;
     return sent;
@@ -488,6 +590,8 @@ int64_t helio_tx_stream_next_deadline_ns(const helio_tx_stream *stream) {
     int64_t deadline_ns = helio_heartbeat_next_deadline_ns(&stream->heartbeat);
     if (announces(stream) && stream->announce_due_ns < deadline_ns)
         deadline_ns = stream->announce_due_ns;
+    if (stream->polling.due_ns < deadline_ns)
+        deadline_ns = stream->polling.due_ns;
     if (stream->is_closed && stream->finish_ns < deadline_ns)
         deadline_ns = stream->finish_ns;
     return deadline_ns;
@@ -502,6 +606,15 @@ void helio_tx_stream_close(helio_tx_stream *stream, helio_clock clock) {
     stream->finish_ns = clock.now_ns + stream->config.linger_ns;
     send_spm(stream);
     helio_heartbeat_restart(&stream->heartbeat, clock.now_ns);
+}
+
+void helio_tx_stream_abort(helio_tx_stream *stream) {
+    if (stream->is_aborted || !stream->has_opened)
+        return;
+    stream->is_aborted = stream->is_closed = stream->has_finished = true;
+    stream->finish_ns = INT64_MIN;
+    for (int i = 0; i < ABORT_SPMS; i++)
+        send_spm(stream);
 }
 
 bool helio_tx_stream_is_finished(const helio_tx_stream *stream, helio_clock clock) {

@@ -5,6 +5,10 @@
  * changes, or by flush; there is no batching delay.  NCFs leave at once, SPMs before data, and
  * while data flows repairs get at least a third of the packets.
  *
+ * A stream to several hosts (fan-out) sends data and SPMs to each of them, repairs and NCFs to those
+ * that asked.  In a group it advises receivers how long to hold NAKs back (NAK_BO_IVL in SPMs and
+ * NCFs) once they ask for one packet too often, and may ask from time to time how many they are.
+ *
  * It opens with three SPMs of an empty window, so that receivers already there miss nothing.  After
  * the last topic was removed and close was called it goes on answering for the linger time.
  *
@@ -47,9 +51,12 @@ typedef struct helio_tx_stream_config {
     helio_address
         group; /* group, or for unicast the first destination: group NLA.  NLAs of NAKs are checked
                                    against `address` and `group` only when `group` is multicast */
-    uint32_t first_sequence;      /* number of the first data packet; usually 0 */
-    uint32_t max_packet_bytes;    /* largest PGM packet: mtu - 28; 548 to 65507 */
-    uint32_t window_packets;      /* history; rounded up to a power of two, at least 16 */
+    const helio_address *destinations; /* fan-out: the hosts, ports included; copied */
+    uint32_t destinations_count;       /* fan-out: 2 to 64; else 0 or 1 */
+    uint32_t first_sequence;           /* number of the first data packet; usually 0 */
+    uint32_t first_spm_sequence;       /* number of the first SPM; usually 0 */
+    uint32_t max_packet_bytes;         /* largest PGM packet: mtu - 28; 548 to 65507 */
+    uint32_t window_packets;           /* history; rounded up to a power of two, at least 16 */
     uint64_t history_bytes;       /* most bytes of packets kept; 0: whatever window_packets take */
     int64_t history_ns;           /* longest time a packet is kept; 0: no limit */
     bool history_dynamic;         /* tx_history.h */
@@ -64,6 +71,8 @@ typedef struct helio_tx_stream_config {
     int64_t ambient_interval_ns;
     int64_t announce_interval_ns;
     int64_t repair_linger_ns;
+    int64_t poll_interval_ns; /* receivers are counted this often; 0: never */
+    uint64_t seed;            /* of the polls' random numbers */
 } helio_tx_stream_config;
 
 /* Creates a stream and opens its statistics object (scope tx_stream); release it with
@@ -94,7 +103,8 @@ int helio_tx_stream_append(helio_tx_stream *stream, helio_tx_topic *topic, const
 /* Sends the open packet, if any.  Call it when there is nothing more to append. */
 void helio_tx_stream_flush(helio_tx_stream *stream, helio_clock clock);
 
-/* A datagram came to the stream's socket (NAK, SPMR; anything else is counted and refused). */
+/* A datagram came to the stream's socket (NAK, NNAK, SPMR, POLR; anything else is counted and
+ * refused). */
 void helio_tx_stream_on_packet(helio_tx_stream *stream, const void *packet, size_t length,
                                const helio_address *from, helio_clock clock);
 /* Sends repairs (a bounded number), SPMs and announcements that are due.  Returns how many packets
@@ -110,6 +120,9 @@ int64_t helio_tx_stream_next_deadline_ns(const helio_tx_stream *stream);
 
 /* Removes the topics left, says FIN and starts to linger.  Nothing can be appended afterwards. */
 void helio_tx_stream_close(helio_tx_stream *stream, helio_clock clock);
+/* Tells receivers that nothing more comes and nothing will be repaired (RST), and finishes at once:
+ * for a stream that is taken down before its time.  Nothing when it has said so or never opened. */
+void helio_tx_stream_abort(helio_tx_stream *stream);
 /* The linger time is over (and the stream can be destroyed without harm to anybody). */
 bool helio_tx_stream_is_finished(const helio_tx_stream *stream, helio_clock clock);
 

@@ -6,6 +6,8 @@
 
 #include <heliograph/errors.h>
 
+#include "topic/ahead.h"
+
 enum {
     CHUNK = 128, /* messages handed over at once */
     LABELS_BYTES = 464,
@@ -22,6 +24,7 @@ struct helio_delivery_topic {
     bool has_conflict;          /* told already */
     uint32_t stream;
     helio_stats_object object;
+    helio_ahead ahead; /* messages handed over before their turn */
 };
 
 int helio_delivery_init(helio_delivery *delivery, helio_subscriptions *shared, const helio_tsi *tsi,
@@ -119,8 +122,8 @@ static bool meet(helio_delivery *delivery, helio_delivery_topic *topic, helio_cl
 }
 
 /* Messages from the one expected up to `number` will not come. */
-static void lose_up_to(helio_delivery *delivery, helio_delivery_topic *topic, uint64_t number,
-                       helio_clock clock) {
+static void lose_run(helio_delivery *delivery, helio_delivery_topic *topic, uint64_t number,
+                     helio_clock clock) {
     const uint64_t first = topic->expected, count = number - first;
     helio_receiver_stats *stats = stats_of(topic);
     topic->expected = number;
@@ -137,6 +140,25 @@ static void lose_up_to(helio_delivery *delivery, helio_delivery_topic *topic, ui
     if (sink->on_loss)
         sink->on_loss(sink->context,
                       &(helio_loss){.first = first, .count = count, .stream = topic->stream});
+}
+
+/* Messages that were handed over before their turn have it now. */
+static void pass_ahead(helio_delivery_topic *topic, uint64_t number) {
+    topic->expected = number;
+    helio_set(&stats_of(topic)->next_message, number);
+}
+
+static void lose_up_to(helio_delivery *delivery, helio_delivery_topic *topic, uint64_t number,
+                       helio_clock clock) {
+    while (topic->expected < number) {
+        const uint64_t run = helio_ahead_run(&topic->ahead, topic->expected);
+        const uint64_t end = run < number ? run : number;
+        if (helio_ahead_has(&topic->ahead, topic->expected))
+            pass_ahead(topic, end);
+        else
+            lose_run(delivery, topic, end, clock);
+    }
+    helio_ahead_trim(&topic->ahead, number);
 }
 
 /* The stream says that `number` is the topic's next.  False: there is no memory for it. */
@@ -186,15 +208,10 @@ static void count_delivered(helio_delivery *delivery, helio_delivery_topic *topi
                  clock.now_ns - packet->arrival_ns, count);
 }
 
-/* Offers one topic those messages it has not had.  False: its sink has no room for all. */
-static bool offer(helio_delivery *delivery, helio_delivery_topic *topic, helio_message *messages,
-                  size_t count, const helio_rxw_packet *packet, helio_clock clock) {
-    const uint64_t first = messages[0].number;
-    if (first + count <= topic->expected)
-        return true;
-    const size_t skip = topic->expected > first ? (size_t)(topic->expected - first) : 0;
-    messages += skip;
-    count -= skip;
+/* Gives the sink messages of one topic; returns how many it took. */
+static size_t hand_over(helio_delivery *delivery, helio_delivery_topic *topic,
+                        helio_message *messages, size_t count, bool in_turn,
+                        const helio_rxw_packet *packet, helio_clock clock) {
     for (size_t i = 0; i < count; i++)
         messages[i].stream = topic->stream;
     const helio_sink *sink = &topic->subscription->sink;
@@ -202,10 +219,37 @@ static bool offer(helio_delivery *delivery, helio_delivery_topic *topic, helio_m
     const size_t taken = lasts ? sink->on_lasting_messages(sink->context, messages, count)
                                : sink->on_messages(sink->context, messages, count);
     if (taken > 0) {
-        topic->expected += taken;
+        if (in_turn)
+            topic->expected += taken;
+        else
+            helio_ahead_add(&topic->ahead, messages[0].number, taken);
         count_delivered(delivery, topic, messages, taken, packet, clock);
     }
-    return taken >= count;
+    return taken;
+}
+
+/* Offers one topic those messages it has not had.  False: its sink has no room for all. */
+static bool offer(helio_delivery *delivery, helio_delivery_topic *topic, helio_message *messages,
+                  size_t count, const helio_rxw_packet *packet, helio_clock clock) {
+    const uint64_t first = messages[0].number, end = first + count;
+    while (topic->expected < end) {
+        uint64_t stop = end;
+        if (topic->ahead.count > 0) {
+            const uint64_t run = helio_ahead_run(&topic->ahead, topic->expected);
+            stop = run < end ? run : end;
+            if (helio_ahead_has(&topic->ahead, topic->expected)) {
+                pass_ahead(topic, stop);
+                continue;
+            }
+        }
+        const size_t wanted = (size_t)(stop - topic->expected);
+        if (hand_over(delivery, topic, messages + (topic->expected - first), wanted, true, packet,
+                      clock) < wanted)
+            return false;
+    }
+    if (topic->ahead.count > 0)
+        helio_ahead_trim(&topic->ahead, topic->expected);
+    return true;
 }
 
 /* A batch being read. */
@@ -243,6 +287,15 @@ static bool is_whole(batch_reader reader) {
     return reader.at == reader.end;
 }
 
+/* What all messages of a batch have in common. */
+static helio_message form_of(const helio_tsdu_header *header, const helio_rxw_packet *packet) {
+    return (helio_message){
+        .submit_ns = header->submit_ns,
+        .receive_ns = packet->receive_ns,
+        .flags = packet->recovered ? HELIO_MESSAGE_RECOVERED : 0,
+    };
+}
+
 static helio_delivery_result deliver_messages(helio_delivery *delivery,
                                               helio_delivery_topic *topics,
                                               const helio_tsdu_header *header, const uint8_t *batch,
@@ -254,11 +307,7 @@ static helio_delivery_result deliver_messages(helio_delivery *delivery,
      * looked through first. */
     if (reader.left > CHUNK && !is_whole(reader))
         return HELIO_DELIVERY_DAMAGED;
-    const helio_message form = {
-        .submit_ns = header->submit_ns,
-        .receive_ns = packet->receive_ns,
-        .flags = packet->recovered ? HELIO_MESSAGE_RECOVERED : 0,
-    };
+    const helio_message form = form_of(header, packet);
     helio_message messages[CHUNK];
     bool is_first = true;
     while (reader.left > 0) {
@@ -281,6 +330,40 @@ static helio_delivery_result deliver_messages(helio_delivery *delivery,
         is_first = false;
     }
     return HELIO_DELIVERY_TAKEN;
+}
+
+/* ---- ahead of their turn ---- */
+
+/* A topic takes messages ahead only where it knows its numbers, and those of a batch in order. */
+static bool takes_ahead(const helio_delivery_topic *topic, const helio_tsdu_header *header,
+                        uint64_t first, size_t count) {
+    return topic->has_joined && first >= topic->expected &&
+           (first == header->first_message || helio_ahead_has(&topic->ahead, first - 1)) &&
+           helio_ahead_fits(&topic->ahead, first, count);
+}
+
+void helio_delivery_ahead(helio_delivery *delivery, const helio_rxw_packet *packet,
+                          helio_clock clock) {
+    helio_tsdu_header header;
+    if (packet->is_fragment ||
+        helio_tsdu_decode(packet->tsdu, packet->bytes, &header) != HELIO_TSDU_OURS ||
+        header.kind != HELIO_TSDU_KIND_MESSAGES)
+        return;
+    helio_delivery_topic *topics = helio_map_get(&delivery->topics, header.topic_id);
+    batch_reader reader = {packet->tsdu + header.header_bytes, packet->tsdu + packet->bytes,
+                           header.first_message, header.count};
+    if (!topics || !is_whole(reader))
+        return; /* what it is will be told in its turn */
+    const helio_message form = form_of(&header, packet);
+    helio_message messages[CHUNK];
+    while (reader.left > 0) {
+        const uint64_t first = reader.number;
+        const size_t count = read_chunk(&reader, &form, messages);
+        for (helio_delivery_topic *topic = topics; topic; topic = topic->next) {
+            if (takes_ahead(topic, &header, first, count))
+                hand_over(delivery, topic, messages, count, false, packet, clock);
+        }
+    }
 }
 
 /* ---- TOPICS ---- */

@@ -9,8 +9,11 @@
  * A packet whose messages a sink does not take whole is to be offered again; nothing of it is
  * delivered twice.
  *
- * Invariant: next_message = messages_before_join + messages_delivered + messages_lost, in every
- * receiver's record. */
+ * With order=arrival the messages of a whole packet can be handed over ahead of their turn; when it
+ * comes, the packet is passed like any other and only what was not handed over is.
+ *
+ * Invariant: next_message = messages_before_join + messages_delivered + messages_lost, less the
+ * messages handed over ahead, in every receiver's record. */
 #ifndef HELIO_TOPIC_DELIVERY_H
 #define HELIO_TOPIC_DELIVERY_H
 
@@ -64,6 +67,9 @@ void helio_delivery_remove(helio_delivery *delivery, helio_subscription *subscri
 /* Passes on the next packet of the stream. */
 helio_delivery_result helio_delivery_pass(helio_delivery *delivery, uint64_t sequence,
                                           const helio_rxw_packet *packet, helio_clock clock);
+/* Hands over what can be of a packet whose turn has not come (order=arrival). */
+void helio_delivery_ahead(helio_delivery *delivery, const helio_rxw_packet *packet,
+                          helio_clock clock);
 /* The next packets of the stream are lost. */
 void helio_delivery_on_packets_lost(helio_delivery *delivery, helio_clock clock);
 

@@ -32,6 +32,7 @@ typedef enum helio_rxw_cause {
     HELIO_LOST_DEADLINE,
     HELIO_LOST_OVERFLOW,
     HELIO_LOST_RESET,
+    HELIO_LOST_NOT_REQUESTED, /* this receiver asks for nothing */
 } helio_rxw_cause;
 
 typedef enum helio_rxw_result {

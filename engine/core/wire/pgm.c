@@ -1,13 +1,13 @@
-/* Decoding of PGM packets.  Layouts: RFC 3208 section 8 and 9; the flag bits are those all
- * implementations use. */
+/* Decoding of PGM packets.  Layouts: RFC 3208 section 8 (options: pgm_options.c); the flag bits are
+ * those all implementations use. */
 #include "wire/pgm.h"
 
 #include <string.h>
 
 #include "base/endian.h"
-#include "base/sequence.h"
 #include "stats/stats.h"
 #include "wire/checksum.h"
+#include "wire/pgm_options.h"
 
 /* What is left to read of a packet. */
 typedef struct cursor {
@@ -83,130 +83,16 @@ static helio_pgm_refusal read_addresses(cursor *c, helio_pgm_packet *out) {
             refusal = HELIO_PGM_BAD_ADDRESS;
     } else if (out->type == HELIO_PGM_TYPE_POLL) {
         refusal = read_address(c, &out->path);
-        if (!refusal) { /* BO_IVL, RAND, MASK */
+        if (!refusal) {
             if (left(c) < 12)
                 return HELIO_PGM_BAD_SIZE;
+            out->poll.backoff_us = helio_get32(c->at);
+            out->poll.random = helio_get32(c->at + 4);
+            out->poll.mask = helio_get32(c->at + 8);
             c->at += 12;
         }
     }
     return refusal;
-}
-
-/* Fixed length of an option that has one, 0 for the others. */
-static size_t option_bytes(uint8_t option) {
-    switch (option) {
-    case HELIO_PGM_OPTION_FRAGMENT:
-        return HELIO_PGM_FRAGMENT_OPTION;
-    case HELIO_PGM_OPTION_JOIN:
-    case HELIO_PGM_OPTION_PARITY_PRM:
-    case HELIO_PGM_OPTION_PARITY_GRP:
-    case HELIO_PGM_OPTION_CURR_TGSIZE:
-        return 8;
-    case HELIO_PGM_OPTION_NAK_BO_IVL:
-    case HELIO_PGM_OPTION_NAK_BO_RNG:
-        return 12;
-    case HELIO_PGM_OPTION_NBR_UNREACH:
-    case HELIO_PGM_OPTION_SYN:
-    case HELIO_PGM_OPTION_FIN:
-    case HELIO_PGM_OPTION_RST:
-    case HELIO_PGM_OPTION_CRQST:
-        return 4;
-    default:
-        return 0;
-    }
-}
-
-static bool read_fragment(const uint8_t *option, helio_pgm_packet *out) {
-    helio_pgm_fragment *fragment = &out->fragment;
-    fragment->first = helio_get32(option + 4);
-    fragment->offset = helio_get32(option + 8);
-    fragment->length = helio_get32(option + 12);
-    return is_data(out->type) && !helio_sequence_before(out->sequence, fragment->first) &&
-           fragment->length != 0 && fragment->offset < fragment->length;
-}
-
-static bool read_nak_list(const uint8_t *option, size_t bytes, helio_pgm_packet *out) {
-    const size_t count = (bytes - 4) / 4;
-    if (!is_nak(out->type) || bytes % 4 != 0 || count == 0 || count > HELIO_PGM_NAK_LIST_MAX)
-        return false;
-    uint32_t before = out->sequence;
-    for (size_t i = 0; i < count; i++) {
-        const uint32_t sequence = helio_get32(option + 4 + 4 * i);
-        if (!helio_sequence_before(before, sequence))
-            return false;
-        out->list[i] = before = sequence;
-    }
-    out->list_count = (uint32_t)count;
-    return true;
-}
-
-/* Reads one option, whose `bytes` are within the chain. */
-static bool read_option(const uint8_t *option, size_t bytes, helio_pgm_packet *out) {
-    const uint8_t type = option[0] & 0x7F;
-    const size_t fixed = option_bytes(type);
-    if (fixed && bytes != fixed)
-        return false;
-    uint32_t bit = HELIO_PGM_HAS_OTHER;
-    bool good = true;
-    switch (type) {
-    case HELIO_PGM_OPTION_LENGTH: /* only the first may be one */
-        return false;
-    case HELIO_PGM_OPTION_FRAGMENT:
-        bit = HELIO_PGM_HAS_FRAGMENT;
-        good = read_fragment(option, out);
-        break;
-    case HELIO_PGM_OPTION_NAK_LIST:
-        bit = HELIO_PGM_HAS_NAK_LIST;
-        good = read_nak_list(option, bytes, out);
-        break;
-    case HELIO_PGM_OPTION_JOIN:
-        bit = HELIO_PGM_HAS_JOIN;
-        out->join = helio_get32(option + 4);
-        break;
-    case HELIO_PGM_OPTION_FIN:
-        bit = HELIO_PGM_HAS_FIN;
-        break;
-    case HELIO_PGM_OPTION_RST:
-        bit = HELIO_PGM_HAS_RST;
-        good = out->type == HELIO_PGM_TYPE_SPM;
-        break;
-    case HELIO_PGM_OPTION_SYN:
-        bit = HELIO_PGM_HAS_SYN;
-        break;
-    case HELIO_PGM_OPTION_NBR_UNREACH:
-        bit = HELIO_PGM_HAS_NBR_UNREACH;
-        break;
-    default:
-        break;
-    }
-    if (bit != HELIO_PGM_HAS_OTHER && (out->options & bit))
-        return false; /* said twice */
-    out->options |= bit;
-    return good;
-}
-
-static helio_pgm_refusal read_options(cursor *c, helio_pgm_packet *out) {
-    if (left(c) < 4 || c->at[0] != HELIO_PGM_OPTION_LENGTH || c->at[1] != 4)
-        return HELIO_PGM_BAD_OPTIONS;
-    const size_t total = helio_get16(c->at + 2);
-    if (total < 8 || total > left(c))
-        return HELIO_PGM_BAD_OPTIONS;
-    cursor chain = {c->at + 4, c->at + total};
-    for (size_t count = 1;; count++) {
-        if (count > HELIO_PGM_OPTIONS_MAX || left(&chain) < 4)
-            return HELIO_PGM_BAD_OPTIONS;
-        const size_t bytes = chain.at[1];
-        if (bytes < 4 || bytes > left(&chain) || !read_option(chain.at, bytes, out))
-            return HELIO_PGM_BAD_OPTIONS;
-        const bool last = chain.at[0] & HELIO_PGM_OPTION_END;
-        chain.at += bytes;
-        if (last)
-            break;
-    }
-    if (left(&chain) != 0)
-        return HELIO_PGM_BAD_OPTIONS;
-    c->at = chain.end;
-    return HELIO_PGM_ACCEPTED;
 }
 
 static void read_type_header(const uint8_t *at, helio_pgm_packet *out) {
@@ -218,7 +104,12 @@ static void read_type_header(const uint8_t *at, helio_pgm_packet *out) {
     case HELIO_PGM_TYPE_RDATA:
         out->trail = helio_get32(at + 4);
         /* fall through */
-    case HELIO_PGM_TYPE_SPMR:
+        break;
+    case HELIO_PGM_TYPE_POLL:
+        out->poll.subtype = helio_get16(at + 6);
+        /* fall through */
+    case HELIO_PGM_TYPE_POLR:
+        out->poll.round = helio_get16(at + 4);
         break;
     default:
         break;
@@ -230,7 +121,7 @@ static void read_type_header(const uint8_t *at, helio_pgm_packet *out) {
 static helio_pgm_refusal read_rest(cursor *c, size_t tsdu_bytes, helio_pgm_packet *out) {
     helio_pgm_refusal refusal = read_addresses(c, out);
     if (!refusal && (out->flags & HELIO_PGM_FLAG_OPTIONS))
-        refusal = read_options(c, out);
+        refusal = helio_pgm_read_options(&c->at, c->end, out);
     if (refusal)
         return refusal;
     if (left(c) != tsdu_bytes || (tsdu_bytes && !is_data(out->type)))

@@ -19,8 +19,8 @@ enum {
     HELIO_PGM_PORT_BYTES = 2,
     /* Header, OPT_LENGTH and OPT_FRAGMENT of a fragment. */
     HELIO_PGM_FRAGMENT_HEADER = HELIO_PGM_DATA_HEADER + 4 + HELIO_PGM_FRAGMENT_OPTION,
-    /* The largest packet without data: a NAK with IPv6 addresses and a full list. */
-    HELIO_PGM_CONTROL_MAX = HELIO_PGM_HEADER + 44 + 4 + 4 + 4 * HELIO_PGM_NAK_LIST_MAX,
+    /* The largest packet without data: a NAK with IPv6 addresses, a full list and a report. */
+    HELIO_PGM_CONTROL_MAX = HELIO_PGM_HEADER + 44 + 4 + 4 + 4 * HELIO_PGM_NAK_LIST_MAX + 36,
 };
 
 /* Why a packet is refused: the values of instance.invalid_packets. */
@@ -48,6 +48,11 @@ enum {
     HELIO_PGM_HAS_JOIN = 1 << 5,
     HELIO_PGM_HAS_NBR_UNREACH = 1 << 6,
     HELIO_PGM_HAS_OTHER = 1 << 7, /* valid, and of no consequence to this engine */
+    HELIO_PGM_HAS_NAK_BO_IVL = 1 << 8,
+    HELIO_PGM_HAS_NAK_BO_RNG = 1 << 9,
+    HELIO_PGM_HAS_CRQST = 1 << 10,
+    HELIO_PGM_HAS_CR = 1 << 11,
+    HELIO_PGM_HAS_PARITY_PRM = 1 << 12,
 };
 
 typedef struct helio_pgm_fragment {
@@ -55,6 +60,34 @@ typedef struct helio_pgm_fragment {
     uint32_t offset; /* of this packet's data within the APDU */
     uint32_t length; /* of the APDU */
 } helio_pgm_fragment;
+
+/* How long NAKs are to be held back. */
+typedef struct helio_pgm_backoff {
+    uint32_t interval_us;   /* HAS_NAK_BO_IVL */
+    uint32_t poll_sequence; /* HAS_NAK_BO_IVL: the poll it was found by; 0: none */
+    uint32_t min_us;        /* HAS_NAK_BO_RNG */
+    uint32_t max_us;        /* HAS_NAK_BO_RNG; not below min_us */
+} helio_pgm_backoff;
+
+/* A congestion report; shares of lost packets are in 65535ths. */
+typedef struct helio_pgm_report {
+    uint8_t fields;         /* HELIO_PGM_REPORT_*, also those HAS_CRQST asks for */
+    uint32_t reference;     /* newest sequence when it was made */
+    uint16_t worst_link;    /* of the network elements on the way */
+    uint16_t worst_path;    /* of the network elements on the way */
+    uint16_t receiver_loss; /* of the receiver */
+    helio_address receiver; /* port 0 */
+} helio_pgm_report;
+
+/* A question to those receivers whose number matches `random` in the bits of `mask`, and the answer
+ * to it (POLR: round only). */
+typedef struct helio_pgm_poll {
+    uint16_t round;
+    uint16_t subtype;
+    uint32_t backoff_us; /* answers come after a random time up to this */
+    uint32_t random;
+    uint32_t mask;
+} helio_pgm_poll;
 
 typedef struct helio_pgm_packet {
     helio_tsi tsi;             /* of the stream, whichever way the packet goes */
@@ -72,6 +105,9 @@ typedef struct helio_pgm_packet {
     helio_address path;                    /* SPM, POLL: port 0 */
     helio_address source;                  /* NAK, NNAK, NCF: port 0 */
     helio_address group;                   /* NAK, NNAK, NCF: port 0 */
+    helio_pgm_poll poll;                   /* POLL, POLR */
+    helio_pgm_backoff backoff;             /* HAS_NAK_BO_IVL, HAS_NAK_BO_RNG */
+    helio_pgm_report report;               /* HAS_CR; HAS_CRQST: the fields asked for */
     uint32_t list_count;                   /* sequences in `list`, at most 62 */
     uint32_t list[HELIO_PGM_NAK_LIST_MAX]; /* HAS_NAK_LIST: the sequences after the first */
 } helio_pgm_packet;
@@ -100,6 +136,8 @@ typedef struct helio_pgm_spm {
     bool fin;
     bool offers_history; /* OPT_JOIN: receivers that come late may ask for packets from `join` on */
     uint32_t join;
+    bool rst;            /* given up, requests will not be answered (OPT_RST with N) */
+    uint32_t backoff_us; /* NAK_BO_IVL; 0: none */
 } helio_pgm_spm;
 
 size_t helio_pgm_encode_spm(void *out, const helio_pgm_session *session, const helio_pgm_spm *spm,
@@ -109,6 +147,16 @@ size_t helio_pgm_encode_spm(void *out, const helio_pgm_session *session, const h
 size_t helio_pgm_encode_nak(void *out, const helio_pgm_session *session, uint8_t type,
                             const uint32_t *sequences, size_t count, const helio_address *source,
                             const helio_address *group);
+/* The same with an NCF's advice how long to hold NAKs back (0: none) and a NAK's report (NULL:
+ * none). */
+size_t helio_pgm_encode_nak_with(void *out, const helio_pgm_session *session, uint8_t type,
+                                 const uint32_t *sequences, size_t count,
+                                 const helio_address *source, const helio_address *group,
+                                 uint32_t backoff_us, const helio_pgm_report *report);
+size_t helio_pgm_encode_poll(void *out, const helio_pgm_session *session, uint32_t sequence,
+                             const helio_pgm_poll *poll, const helio_address *path);
+size_t helio_pgm_encode_polr(void *out, const helio_pgm_session *session, uint32_t sequence,
+                             uint16_t round);
 size_t helio_pgm_encode_spmr(void *out, const helio_pgm_session *session);
 
 /* Writes the header of a data packet in front of `tsdu_bytes` that are in place at

@@ -32,18 +32,57 @@ static uint8_t *put_address(uint8_t *at, const helio_address *address) {
     return at + 4 + bytes;
 }
 
-static uint8_t *put_options_length(uint8_t *at, size_t options_bytes) {
-    at[0] = HELIO_PGM_OPTION_LENGTH;
-    at[1] = 4;
-    helio_put16(at + 2, (uint16_t)(4 + options_bytes));
-    return at + 4;
+/* ---- options: OPT_LENGTH, then those of consequence to the network, then the others ---- */
+
+typedef struct chain {
+    uint8_t *packet;
+    uint8_t *start;
+    uint8_t *last; /* option put last; NULL: none yet */
+    uint8_t *at;
+} chain;
+
+static chain begin_chain(uint8_t *packet, uint8_t *at) {
+    return (chain){.packet = packet, .start = at, .at = at};
 }
 
-static void put_option(uint8_t *at, uint8_t option, size_t bytes) {
-    at[0] = option | HELIO_PGM_OPTION_END; /* one that others follow has it taken off again */
+/* Puts an option's head with room for the rest of it. */
+static uint8_t *put_option(chain *c, uint8_t option, size_t bytes, uint8_t flags) {
+    if (!c->last)
+        c->at += 4;
+    uint8_t *at = c->last = c->at;
+    memset(at, 0, bytes);
+    at[0] = option;
     at[1] = (uint8_t)bytes;
-    at[2] = 0;
-    at[3] = 0;
+    c->packet[AT_FLAGS] |= HELIO_PGM_FLAG_OPTIONS | flags;
+    c->at += bytes;
+    return at;
+}
+
+/* Returns where the packet goes on. */
+static uint8_t *end_chain(chain *c) {
+    if (c->last) {
+        c->last[0] |= HELIO_PGM_OPTION_END;
+        c->start[0] = HELIO_PGM_OPTION_LENGTH;
+        c->start[1] = 4;
+        helio_put16(c->start + 2, (uint16_t)(c->at - c->start));
+    }
+    return c->at;
+}
+
+static void put_backoff(chain *c, uint32_t interval_us) {
+    uint8_t *at = put_option(c, HELIO_PGM_OPTION_NAK_BO_IVL, 12, HELIO_PGM_FLAG_NETWORK);
+    helio_put32(at + 4, interval_us); /* not found by a poll: to be used at once */
+}
+
+static void put_report(chain *c, const helio_pgm_report *report) {
+    const size_t bytes = report->receiver.family == 6 ? 36 : 24;
+    uint8_t *at = put_option(c, HELIO_PGM_OPTION_CR, bytes, HELIO_PGM_FLAG_NETWORK);
+    at[3] = report->fields;
+    helio_put32(at + 4, report->reference);
+    helio_put16(at + 8, report->worst_link);
+    helio_put16(at + 10, report->worst_path);
+    helio_put16(at + 12, report->receiver_loss);
+    put_address(at + 16, &report->receiver);
 }
 
 static void put_checksum(uint8_t *packet, uint32_t part) {
@@ -64,44 +103,68 @@ size_t helio_pgm_encode_spm(void *out, const helio_pgm_session *session, const h
     helio_put32(packet + 16, spm->sequence);
     helio_put32(packet + 20, spm->trail);
     helio_put32(packet + 24, spm->lead);
-    uint8_t *at = put_address(packet + 28, path);
-    if (spm->fin || spm->offers_history) {
-        packet[AT_FLAGS] = HELIO_PGM_FLAG_OPTIONS;
-        at = put_options_length(at, (spm->offers_history ? JOIN_BYTES : 0) + (spm->fin ? 4 : 0));
-    }
-    if (spm->offers_history) {
-        put_option(at, HELIO_PGM_OPTION_JOIN, JOIN_BYTES);
-        helio_put32(at + 4, spm->join);
-        if (spm->fin)
-            at[0] &= (uint8_t)~HELIO_PGM_OPTION_END;
-        at += JOIN_BYTES;
-    }
-    if (spm->fin) {
-        put_option(at, HELIO_PGM_OPTION_FIN, 4);
-        at += 4;
-    }
-    return seal(packet, at);
+    chain options = begin_chain(packet, put_address(packet + 28, path));
+    if (spm->backoff_us)
+        put_backoff(&options, spm->backoff_us);
+    if (spm->offers_history)
+        helio_put32(put_option(&options, HELIO_PGM_OPTION_JOIN, JOIN_BYTES, 0) + 4, spm->join);
+    if (spm->fin)
+        put_option(&options, HELIO_PGM_OPTION_FIN, 4, 0);
+    if (spm->rst)
+        put_option(&options, HELIO_PGM_OPTION_RST, 4, 0)[3] = HELIO_PGM_RST_NO_REPAIRS;
+    return seal(packet, end_chain(&options));
 }
 
 size_t helio_pgm_encode_nak(void *out, const helio_pgm_session *session, uint8_t type,
                             const uint32_t *sequences, size_t count, const helio_address *source,
                             const helio_address *group) {
+    return helio_pgm_encode_nak_with(out, session, type, sequences, count, source, group, 0, NULL);
+}
+
+size_t helio_pgm_encode_nak_with(void *out, const helio_pgm_session *session, uint8_t type,
+                                 const uint32_t *sequences, size_t count,
+                                 const helio_address *source, const helio_address *group,
+                                 uint32_t backoff_us, const helio_pgm_report *report) {
     assert(count >= 1 && count <= 1 + HELIO_PGM_NAK_LIST_MAX);
     uint8_t *packet = out;
     put_header(packet, session, type, type != HELIO_PGM_TYPE_NCF);
     helio_put32(packet + 16, sequences[0]);
     uint8_t *at = put_address(packet + 20, source);
-    at = put_address(at, group);
+    chain options = begin_chain(packet, put_address(at, group));
     if (count > 1) {
-        const size_t bytes = 4 + 4 * (count - 1);
-        packet[AT_FLAGS] = HELIO_PGM_FLAG_OPTIONS | HELIO_PGM_FLAG_NETWORK;
-        at = put_options_length(at, bytes);
-        put_option(at, HELIO_PGM_OPTION_NAK_LIST, bytes);
+        at = put_option(&options, HELIO_PGM_OPTION_NAK_LIST, 4 * count, HELIO_PGM_FLAG_NETWORK);
         for (size_t i = 1; i < count; i++)
             helio_put32(at + 4 * i, sequences[i]);
-        at += bytes;
     }
-    return seal(packet, at);
+    if (backoff_us)
+        put_backoff(&options, backoff_us);
+    if (report)
+        put_report(&options, report);
+    return seal(packet, end_chain(&options));
+}
+
+size_t helio_pgm_encode_poll(void *out, const helio_pgm_session *session, uint32_t sequence,
+                             const helio_pgm_poll *poll, const helio_address *path) {
+    uint8_t *packet = out;
+    put_header(packet, session, HELIO_PGM_TYPE_POLL, false);
+    helio_put32(packet + 16, sequence);
+    helio_put16(packet + 20, poll->round);
+    helio_put16(packet + 22, poll->subtype);
+    uint8_t *at = put_address(packet + 24, path);
+    helio_put32(at, poll->backoff_us);
+    helio_put32(at + 4, poll->random);
+    helio_put32(at + 8, poll->mask);
+    return seal(packet, at + 12);
+}
+
+size_t helio_pgm_encode_polr(void *out, const helio_pgm_session *session, uint32_t sequence,
+                             uint16_t round) {
+    uint8_t *packet = out;
+    put_header(packet, session, HELIO_PGM_TYPE_POLR, true);
+    helio_put32(packet + 16, sequence);
+    helio_put16(packet + 20, round);
+    helio_put16(packet + 22, 0);
+    return seal(packet, packet + 24);
 }
 
 size_t helio_pgm_encode_spmr(void *out, const helio_pgm_session *session) {
@@ -126,12 +189,12 @@ size_t helio_pgm_encode_data(void *out, const helio_pgm_session *session, uint32
     helio_put32(packet + 16, sequence);
     helio_put32(packet + AT_TRAIL, trail);
     if (fragment) {
-        packet[AT_FLAGS] = HELIO_PGM_FLAG_OPTIONS;
-        uint8_t *at = put_options_length(packet + header, HELIO_PGM_FRAGMENT_OPTION);
-        put_option(at, HELIO_PGM_OPTION_FRAGMENT, HELIO_PGM_FRAGMENT_OPTION);
+        chain options = begin_chain(packet, packet + header);
+        uint8_t *at = put_option(&options, HELIO_PGM_OPTION_FRAGMENT, HELIO_PGM_FRAGMENT_OPTION, 0);
         helio_put32(at + 4, fragment->first);
         helio_put32(at + 8, fragment->offset);
         helio_put32(at + 12, fragment->length);
+        end_chain(&options);
         header = HELIO_PGM_FRAGMENT_HEADER;
     }
     put_data_checksum(packet, header, payload_sum);

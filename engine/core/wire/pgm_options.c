@@ -1,0 +1,204 @@
+/* Reading options.  An option said twice, of another length than its own, or where it has no
+ * business makes the whole packet invalid; one that is unknown is skipped by its length. */
+#include "wire/pgm_options.h"
+
+#include <string.h>
+
+#include "base/endian.h"
+#include "base/sequence.h"
+
+enum {
+    CR_BYTES_IPV4 = 24,
+    CR_BYTES_IPV6 = 36,
+    TG_SIZE_MAX = 1 << 16,
+};
+
+static bool is_data(const helio_pgm_packet *packet) {
+    return packet->type == HELIO_PGM_TYPE_ODATA || packet->type == HELIO_PGM_TYPE_RDATA;
+}
+
+static bool is_nak(const helio_pgm_packet *packet) {
+    return packet->type == HELIO_PGM_TYPE_NAK || packet->type == HELIO_PGM_TYPE_NNAK ||
+           packet->type == HELIO_PGM_TYPE_NCF;
+}
+
+/* Fixed length of an option that has one, 0 for the others. */
+static size_t option_bytes(uint8_t option) {
+    switch (option) {
+    case HELIO_PGM_OPTION_FRAGMENT:
+        return HELIO_PGM_FRAGMENT_OPTION;
+    case HELIO_PGM_OPTION_JOIN:
+    case HELIO_PGM_OPTION_PARITY_PRM:
+    case HELIO_PGM_OPTION_PARITY_GRP:
+    case HELIO_PGM_OPTION_CURR_TGSIZE:
+        return 8;
+    case HELIO_PGM_OPTION_NAK_BO_IVL:
+    case HELIO_PGM_OPTION_NAK_BO_RNG:
+        return 12;
+    case HELIO_PGM_OPTION_NBR_UNREACH:
+    case HELIO_PGM_OPTION_SYN:
+    case HELIO_PGM_OPTION_FIN:
+    case HELIO_PGM_OPTION_RST:
+    case HELIO_PGM_OPTION_CRQST:
+        return 4;
+    default:
+        return 0;
+    }
+}
+
+static bool read_fragment(const uint8_t *option, helio_pgm_packet *out) {
+    helio_pgm_fragment *fragment = &out->fragment;
+    fragment->first = helio_get32(option + 4);
+    fragment->offset = helio_get32(option + 8);
+    fragment->length = helio_get32(option + 12);
+    return is_data(out) && !helio_sequence_before(out->sequence, fragment->first) &&
+           fragment->length != 0 && fragment->offset < fragment->length;
+}
+
+static bool read_nak_list(const uint8_t *option, size_t bytes, helio_pgm_packet *out) {
+    const size_t count = (bytes - 4) / 4;
+    if (!is_nak(out) || bytes % 4 != 0 || count == 0 || count > HELIO_PGM_NAK_LIST_MAX)
+        return false;
+    uint32_t before = out->sequence;
+    for (size_t i = 0; i < count; i++) {
+        const uint32_t sequence = helio_get32(option + 4 + 4 * i);
+        if (!helio_sequence_before(before, sequence))
+            return false;
+        out->list[i] = before = sequence;
+    }
+    out->list_count = (uint32_t)count;
+    return true;
+}
+
+static bool read_backoff(const uint8_t *option, helio_pgm_packet *out) {
+    out->backoff.interval_us = helio_get32(option + 4);
+    out->backoff.poll_sequence = helio_get32(option + 8);
+    return out->type == HELIO_PGM_TYPE_SPM || out->type == HELIO_PGM_TYPE_NCF ||
+           out->type == HELIO_PGM_TYPE_POLL;
+}
+
+static bool read_backoff_range(const uint8_t *option, helio_pgm_packet *out) {
+    out->backoff.max_us = helio_get32(option + 4);
+    out->backoff.min_us = helio_get32(option + 8);
+    return out->type == HELIO_PGM_TYPE_SPM && out->backoff.min_us <= out->backoff.max_us;
+}
+
+static bool read_parity(const uint8_t *option, helio_pgm_packet *out) {
+    const uint32_t size = helio_get32(option + 4);
+    return out->type == HELIO_PGM_TYPE_SPM && size >= 1 && size <= TG_SIZE_MAX &&
+           (size & (size - 1)) == 0;
+}
+
+static bool read_report(const uint8_t *option, size_t bytes, helio_pgm_packet *out) {
+    const uint16_t family = bytes >= CR_BYTES_IPV4 ? helio_get16(option + 16) : 0;
+    if (!is_nak(out) || bytes != (family == HELIO_PGM_AFI_IPV6 ? CR_BYTES_IPV6 : CR_BYTES_IPV4) ||
+        (family != HELIO_PGM_AFI_IPV4 && family != HELIO_PGM_AFI_IPV6))
+        return false;
+    helio_pgm_report *report = &out->report;
+    *report = (helio_pgm_report){
+        .fields = option[3] & HELIO_PGM_REPORT_ALL,
+        .reference = helio_get32(option + 4),
+        .worst_link = helio_get16(option + 8),
+        .worst_path = helio_get16(option + 10),
+        .receiver_loss = helio_get16(option + 12),
+        .receiver.family = family == HELIO_PGM_AFI_IPV4 ? 4 : 6,
+    };
+    memcpy(report->receiver.ip, option + 20, bytes - 20);
+    return true;
+}
+
+/* Reads one option, whose `bytes` are within the chain. */
+static bool read_option(const uint8_t *option, size_t bytes, helio_pgm_packet *out) {
+    const uint8_t type = option[0] & 0x7F;
+    const size_t fixed = option_bytes(type);
+    if (fixed && bytes != fixed)
+        return false;
+    uint32_t bit = HELIO_PGM_HAS_OTHER;
+    bool good = true;
+    switch (type) {
+    case HELIO_PGM_OPTION_LENGTH: /* only the first may be one */
+        return false;
+    case HELIO_PGM_OPTION_FRAGMENT:
+        bit = HELIO_PGM_HAS_FRAGMENT;
+        good = read_fragment(option, out);
+        break;
+    case HELIO_PGM_OPTION_NAK_LIST:
+        bit = HELIO_PGM_HAS_NAK_LIST;
+        good = read_nak_list(option, bytes, out);
+        break;
+    case HELIO_PGM_OPTION_JOIN:
+        bit = HELIO_PGM_HAS_JOIN;
+        out->join = helio_get32(option + 4);
+        break;
+    case HELIO_PGM_OPTION_NAK_BO_IVL:
+        bit = HELIO_PGM_HAS_NAK_BO_IVL;
+        good = read_backoff(option, out);
+        break;
+    case HELIO_PGM_OPTION_NAK_BO_RNG:
+        bit = HELIO_PGM_HAS_NAK_BO_RNG;
+        good = read_backoff_range(option, out);
+        break;
+    case HELIO_PGM_OPTION_PARITY_PRM:
+        bit = HELIO_PGM_HAS_PARITY_PRM;
+        good = read_parity(option, out);
+        break;
+    case HELIO_PGM_OPTION_PARITY_GRP:
+        good = is_data(out);
+        break;
+    case HELIO_PGM_OPTION_FIN:
+        bit = HELIO_PGM_HAS_FIN;
+        break;
+    case HELIO_PGM_OPTION_RST:
+        bit = HELIO_PGM_HAS_RST;
+        good = out->type == HELIO_PGM_TYPE_SPM;
+        break;
+    case HELIO_PGM_OPTION_SYN:
+        bit = HELIO_PGM_HAS_SYN;
+        break;
+    case HELIO_PGM_OPTION_NBR_UNREACH:
+        bit = HELIO_PGM_HAS_NBR_UNREACH;
+        break;
+    case HELIO_PGM_OPTION_CRQST:
+        bit = HELIO_PGM_HAS_CRQST;
+        good = out->type == HELIO_PGM_TYPE_SPM;
+        out->report.fields = option[3] & HELIO_PGM_REPORT_ALL;
+        break;
+    case HELIO_PGM_OPTION_CR:
+        bit = HELIO_PGM_HAS_CR;
+        good = read_report(option, bytes, out);
+        break;
+    default:
+        break;
+    }
+    if (bit != HELIO_PGM_HAS_OTHER && (out->options & bit))
+        return false; /* said twice */
+    out->options |= bit;
+    return good;
+}
+
+helio_pgm_refusal helio_pgm_read_options(const uint8_t **at, const uint8_t *end,
+                                         helio_pgm_packet *out) {
+    const uint8_t *option = *at;
+    if (end - option < 4 || option[0] != HELIO_PGM_OPTION_LENGTH || option[1] != 4)
+        return HELIO_PGM_BAD_OPTIONS;
+    const size_t total = helio_get16(option + 2);
+    if (total < 8 || total > (size_t)(end - option))
+        return HELIO_PGM_BAD_OPTIONS;
+    const uint8_t *chain_end = option + total;
+    option += 4;
+    for (size_t count = 1;; count++) {
+        if (count > HELIO_PGM_OPTIONS_MAX || chain_end - option < 4)
+            return HELIO_PGM_BAD_OPTIONS;
+        const size_t bytes = option[1];
+        if (bytes < 4 || bytes > (size_t)(chain_end - option) || !read_option(option, bytes, out))
+            return HELIO_PGM_BAD_OPTIONS;
+        const bool last = option[0] & HELIO_PGM_OPTION_END;
+        option += bytes;
+        if (last)
+            break;
+    }
+    if (option != chain_end)
+        return HELIO_PGM_BAD_OPTIONS;
+    *at = chain_end;
+    return HELIO_PGM_ACCEPTED;
+}
