@@ -126,6 +126,16 @@ def test_a_replay_tells_what_the_history_does_not_have(multicast: str, pair: tup
     assert lost + numbers(half.messages) == list(range(15000, 20000))
 
 
+def test_messages_fetched_before_a_replay_are_whole_after_it(polled: Instance, unicast: str) -> None:
+    receiver = polled.receiver(unicast, TOPIC)
+    transmitter = polled.transmitter(unicast, TOPIC, linger=0.0)
+    send_numbered(transmitter, 0, 200)
+    first = next(receiver)  # it has fetched more than this one
+    assert numbers(receiver.replay(50, 149).messages) == list(range(50, 150))
+    send_numbered(transmitter, 200, 200)
+    assert numbers([first, *collect(receiver, 399)]) == list(range(400))
+
+
 def test_what_cannot_be_replayed_is_refused(multicast: str, pair: tuple[Instance, Instance]) -> None:
     _, sink = pair
     receiver = sink.receiver(multicast, TOPIC)
