@@ -221,6 +221,8 @@ def test_a_dynamic_history_grows_when_somebody_asks_for_its_end(
         assert figures(source, "tx_stream", "history_limit_packets") == 64
         receiver = sink.receiver(multicast, TOPIC, join="history", inject_loss=0.1, nak_deadline=10.0)
 
+        sent = 2000
+
         def grown() -> bool:
             nonlocal sent
             send_numbered(transmitter, sent, 100)
@@ -228,7 +230,6 @@ def test_a_dynamic_history_grows_when_somebody_asks_for_its_end(
             receiver.receive(timeout=0.001)
             return figures(source, "tx_stream", "history_limit_packets") >= 256
 
-        sent = 2000
         assert until(grown, seconds=30.0)
 
 
