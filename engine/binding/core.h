@@ -200,6 +200,7 @@ typedef struct core_receiver {
     helio_message
         *slots; /* [position, held) wait to be taken; valid until the library is asked for more */
     size_t capacity, held, position;
+    void *kept; /* bytes of slots copied because the library was to have its own back */
     PyObject *stream_names[CORE_STREAM_NAMES]; /* by number modulo */
     uint32_t stream_numbers[CORE_STREAM_NAMES];
     PyObject *on_messages, *on_loss;

@@ -313,6 +313,28 @@ static bool stream_number(core_receiver *self, PyObject *stream, uint32_t *out) 
     return found;
 }
 
+/* Copies the bytes of messages that wait in the slots: the library is about to take its own back.
+ */
+static bool keep_slots(core_receiver *self) {
+    size_t bytes = 0;
+    for (size_t i = self->position; i < self->held; i++)
+        bytes += self->slots[i].length;
+    char *kept = PyMem_Malloc(bytes + 1);
+    if (kept == NULL) {
+        PyErr_NoMemory();
+        return false;
+    }
+    char *at = kept;
+    for (size_t i = self->position; i < self->held; i++) {
+        memcpy(at, self->slots[i].data, self->slots[i].length);
+        self->slots[i].data = at;
+        at += self->slots[i].length;
+    }
+    PyMem_Free(self->kept);
+    self->kept = kept;
+    return true;
+}
+
 static PyObject *receiver_replay(PyObject *op, PyObject *args) {
     core_receiver *live = (core_receiver *)op;
     unsigned long long first, last;
@@ -330,10 +352,14 @@ static PyObject *receiver_replay(PyObject *op, PyObject *args) {
     child->endpoint = Py_NewRef(live->child.endpoint);
     child->topic = Py_NewRef(live->child.topic);
     uint32_t number;
+    if (live->child.gate.inside > 0) {
+        core_raise_text(HELIO_ERR_STATE, "another thread is receiving with this receiver");
+        goto failed;
+    }
     if (!core_enter(&live->child.gate, CORE_WORK))
         goto failed;
     int result = -1;
-    const bool is_known = stream_number(live, stream, &number);
+    const bool is_known = stream_number(live, stream, &number) && keep_slots(live);
     if (is_known) {
         PyThreadState *python = PyEval_SaveThread();
         result = helio_receiver_replay(live->handle, number, first, last, &self->handle);
@@ -383,6 +409,7 @@ static void receiver_dealloc(PyObject *op) {
     for (size_t i = 0; i < CORE_STREAM_NAMES; i++)
         Py_CLEAR(self->stream_names[i]);
     PyMem_Free(self->slots);
+    PyMem_Free(self->kept);
     Py_TYPE(op)->tp_free(op);
 }
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
 from heliograph.engine import ClosedError, Instance, Loss, Message, OptionError, Receiver, Transmitter, UsageError
+from heliograph.monitor import Sampler
 
-from .conftest import collect
+from .conftest import collect, until
 
 TOPIC = "PRICES.FX"
 EARLY = 10_000
@@ -37,7 +39,7 @@ def pair() -> Iterator[tuple[Instance, Instance]]:
 
 def test_joining_at_message_10000_gets_all_before_and_then_live(endpoint: str, pair: tuple[Instance, Instance]) -> None:
     source, sink = pair
-    transmitter = source.transmitter(endpoint, TOPIC, linger=1.0)
+    transmitter = source.transmitter(endpoint, TOPIC, linger=0.0)
     send_numbered(transmitter, 0, EARLY)
     receiver = sink.receiver(endpoint, TOPIC, join="history", inject_loss=0.02, nak_deadline=10.0)
     messages: list[Message] = []
@@ -54,7 +56,7 @@ def test_who_does_not_want_history_or_is_not_offered_it_begins_live(
     join: str, late_join: bool, multicast: str, pair: tuple[Instance, Instance]
 ) -> None:
     source, sink = pair
-    transmitter = source.transmitter(multicast, TOPIC, late_join=late_join)
+    transmitter = source.transmitter(multicast, TOPIC, late_join=late_join, linger=0.0)
     send_numbered(transmitter, 0, 500)
     receiver = sink.receiver(multicast, TOPIC, join=join)
     time.sleep(0.02)  # what was sent before has passed
@@ -95,8 +97,8 @@ def test_a_replay_brings_exactly_its_range(mode: str, endpoint: str) -> None:
 def test_a_replay_works_through_loss_and_beside_other_topics(multicast: str, pair: tuple[Instance, Instance]) -> None:
     source, sink = pair
     receiver = sink.receiver(multicast, TOPIC, inject_loss=0.05, nak_deadline=10.0)
-    transmitter = source.transmitter(multicast, TOPIC)
-    other = source.transmitter(multicast, "OTHER")
+    transmitter = source.transmitter(multicast, TOPIC, linger=0.0)
+    other = source.transmitter(multicast, "OTHER", linger=0.0)
     for start in range(0, 3000, 100):
         send_numbered(transmitter, start, 100)
         send_numbered(other, start, 200)
@@ -108,7 +110,7 @@ def test_a_replay_works_through_loss_and_beside_other_topics(multicast: str, pai
 def test_a_replay_tells_what_the_history_does_not_have(multicast: str, pair: tuple[Instance, Instance]) -> None:
     source, sink = pair
     receiver = sink.receiver(multicast, TOPIC)
-    transmitter = source.transmitter(multicast, TOPIC, send_window=256)
+    transmitter = source.transmitter(multicast, TOPIC, send_window=256, linger=0.0)
     for start in range(0, 20000, 100):
         send_numbered(transmitter, start, 100)
     assert len(collect(receiver, 20000)) == 20000
@@ -124,6 +126,16 @@ def test_a_replay_tells_what_the_history_does_not_have(multicast: str, pair: tup
     assert lost
     assert half.messages
     assert lost + numbers(half.messages) == list(range(15000, 20000))
+
+
+def test_messages_fetched_before_a_replay_are_whole_after_it(polled: Instance, unicast: str) -> None:
+    receiver = polled.receiver(unicast, TOPIC)
+    transmitter = polled.transmitter(unicast, TOPIC, linger=0.0)
+    send_numbered(transmitter, 0, 200)
+    first = next(receiver)  # it has fetched more than this one
+    assert numbers(receiver.replay(50, 149).messages) == list(range(50, 150))
+    send_numbered(transmitter, 200, 200)
+    assert numbers([first, *collect(receiver, 399)]) == list(range(400))
 
 
 def test_what_cannot_be_replayed_is_refused(multicast: str, pair: tuple[Instance, Instance]) -> None:
@@ -143,7 +155,7 @@ def test_what_cannot_be_replayed_is_refused(multicast: str, pair: tuple[Instance
 def test_a_slow_reader_of_a_replay_stops_nobody(multicast: str, pair: tuple[Instance, Instance]) -> None:
     source, sink = pair
     receiver = sink.receiver(multicast, TOPIC, receive_queue=65536)
-    transmitter = source.transmitter(multicast, TOPIC)
+    transmitter = source.transmitter(multicast, TOPIC, linger=0.0)
     sent = 0
     got: list[int] = []
     for start in range(0, 3000, 100):
@@ -162,3 +174,117 @@ def test_a_slow_reader_of_a_replay_stops_nobody(multicast: str, pair: tuple[Inst
         replay.receive(timeout=5.0)
     replay.close()
     assert again == list(range(3000))
+
+
+# ---- how much there is ----
+
+
+@pytest.fixture
+def figures(segments: Path) -> Iterator[Callable[[Instance, str, str], int]]:
+    """A value of the only live object of a scope of an instance, as a monitor sees it."""
+    with Sampler(segments) as sampler:
+
+        def figure(instance: Instance, scope: str, cell: str) -> int:
+            states = [state for state in sampler.sample().instances if state.name == instance.name]
+            (found,) = [item for item in states[0].objects if item.scope == scope and item.live]
+            return found.values[cell]
+
+        yield figure
+
+
+def test_the_history_keeps_to_its_bytes(multicast: str, figures: Callable[[Instance, str, str], int]) -> None:
+    with Instance() as source:
+        transmitter = source.transmitter(multicast, TOPIC, history_bytes=100_000, mtu=1500, linger=0.0)
+        send_numbered(transmitter, 0, 5000)
+        assert until(lambda: figures(source, "tx_stream", "history_trimmed") > 0)
+        assert 90_000 < figures(source, "tx_stream", "history_bytes") <= 100_000
+        assert figures(source, "tx_stream", "history_limit_bytes") == 100_000
+        lead, trail = (figures(source, "tx_stream", f"window_{end}") for end in ("lead", "trail"))
+        assert lead - trail + 1 == figures(source, "tx_stream", "history_packets")
+
+
+def test_the_history_keeps_to_its_time(multicast: str, figures: Callable[[Instance, str, str], int]) -> None:
+    with Instance() as source:
+        transmitter = source.transmitter(multicast, TOPIC, history_time=0.2, linger=0.0)
+        send_numbered(transmitter, 0, 5000)
+        most = figures(source, "tx_stream", "window_lead") - figures(source, "tx_stream", "window_trail")
+        assert most > 100
+        assert until(lambda: figures(source, "tx_stream", "history_packets") < 10)
+
+
+def test_a_dynamic_history_grows_when_somebody_asks_for_its_end(
+    multicast: str, figures: Callable[[Instance, str, str], int]
+) -> None:
+    with Instance() as source, Instance() as sink:
+        transmitter = source.transmitter(multicast, TOPIC, history="dynamic", send_window=1024, linger=0.0)
+        send_numbered(transmitter, 0, 2000)
+        assert figures(source, "tx_stream", "history_limit_packets") == 64
+        receiver = sink.receiver(multicast, TOPIC, join="history", inject_loss=0.1, nak_deadline=10.0)
+
+        sent = 2000
+
+        def grown() -> bool:
+            nonlocal sent
+            send_numbered(transmitter, sent, 100)
+            sent += 100
+            receiver.receive(timeout=0.001)
+            return figures(source, "tx_stream", "history_limit_packets") >= 256
+
+        assert until(grown, seconds=30.0)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"history": "growing"}, "history.* is one of static, dynamic, not 'growing'"),
+        ({"history_bytes": 1000}, "option history_bytes is 0 or at least 16 times mtu, here 24000; 1000 is too small"),
+        ({"history_bytes": -1}, "history_bytes.*-1"),
+        ({"history_time": -1.0}, "history_time.*-1"),
+    ],
+)
+def test_histories_that_cannot_be_are_refused(options: dict[str, object], sentence: str, multicast: str) -> None:
+    with Instance() as instance, pytest.raises(OptionError, match=sentence):
+        instance.transmitter(multicast, TOPIC, **options)  # type: ignore[arg-type]
+
+
+def test_a_receive_window_that_cannot_be_is_refused(multicast: str, threaded: Instance) -> None:
+    with pytest.raises(OptionError, match="option receive_bytes is 0 or at least 16 times mtu, here 24000; 20000 is"):
+        threaded.receiver(multicast, TOPIC, receive_bytes=20000)
+    with pytest.raises(OptionError, match=r"join.*yesterday"):
+        threaded.receiver(multicast, TOPIC, join="yesterday")
+    threaded.receiver(multicast, TOPIC, receive_bytes=24000)
+
+
+def test_all_histories_of_an_instance_keep_to_a_limit(multicast: str, unicast: str) -> None:
+    with Instance(history_limit_bytes=200_000) as instance:
+        instance.transmitter(multicast, TOPIC, history_bytes=150_000, linger=0.0)
+        with pytest.raises(OptionError, match=r"option history_limit_bytes: of 200000 bytes.* 150000 are taken"):
+            instance.transmitter(unicast, TOPIC, history_bytes=100_000, linger=0.0)
+        instance.transmitter(unicast, TOPIC, history_bytes=100_000, history="dynamic", linger=0.0)
+
+
+def test_repairs_go_on_while_the_publishing_thread_sleeps(multicast: str, pair: tuple[Instance, Instance]) -> None:
+    source, sink = pair
+    receiver = sink.receiver(multicast, TOPIC, inject_loss=0.3, nak_deadline=10.0)
+    transmitter = source.transmitter(multicast, TOPIC, linger=0.0)
+    send_numbered(transmitter, 0, 3000)
+    # Nothing is called on the source from here on.
+    assert numbers(collect(receiver, 3000)) == list(range(3000))
+
+
+def test_the_books_of_a_late_joiner_balance(
+    multicast: str, pair: tuple[Instance, Instance], figures: Callable[[Instance, str, str], int]
+) -> None:
+    source, sink = pair
+    transmitter = source.transmitter(multicast, TOPIC, send_window=256, linger=0.0)
+    for start in range(0, 5000, 100):
+        send_numbered(transmitter, start, 100)
+    receiver = sink.receiver(multicast, TOPIC, join="history")
+    (first,) = collect(receiver, 1)
+    rest = collect(receiver, 4999 - first.number)
+    assert numbers([first, *rest]) == list(range(first.number, 5000))
+    before, delivered, lost = (
+        figures(sink, "receiver", f"messages_{what}") for what in ("before_join", "delivered", "lost")
+    )
+    assert (before, delivered, lost) == (first.number, 5000 - first.number, 0)
+    assert figures(sink, "receiver", "next_message") == 5000

@@ -357,17 +357,15 @@ int main(void) {
     RUN(a_group_hears_the_stream_and_the_stream_hears_feedback);
     RUN(upstream_hears_what_is_sent_to_the_encapsulation_port);
     RUN(upstream_shares_its_port_with_foreign_receivers_and_no_other_stream);
-}
-
-RUN(a_receiver_speaks_to_its_group_one_hop_away_at_most);
-RUN(unicast_goes_to_every_destination);
-RUN(the_first_destination_that_is_free_is_bound);
-RUN(injected_loss_is_repeatable_and_about_as_asked);
-RUN(a_packet_too_long_is_refused_and_counted);
-RUN(datagrams_longer_than_allowed_are_seen_to_be);
-RUN(datagrams_the_kernel_drops_are_counted);
-RUN(the_kernels_stamp_comes_when_asked_for);
-RUN(refusals_say_what_to_do);
-RUN(a_missing_multicast_route_names_the_option);
-return check_result();
+    RUN(a_receiver_speaks_to_its_group_one_hop_away_at_most);
+    RUN(unicast_goes_to_every_destination);
+    RUN(the_first_destination_that_is_free_is_bound);
+    RUN(injected_loss_is_repeatable_and_about_as_asked);
+    RUN(a_packet_too_long_is_refused_and_counted);
+    RUN(datagrams_longer_than_allowed_are_seen_to_be);
+    RUN(datagrams_the_kernel_drops_are_counted);
+    RUN(the_kernels_stamp_comes_when_asked_for);
+    RUN(refusals_say_what_to_do);
+    RUN(a_missing_multicast_route_names_the_option);
+    return check_result();
 }

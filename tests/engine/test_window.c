@@ -357,6 +357,49 @@ static void a_packet_passed_on_at_once_leaves_no_trace(void) {
     helio_rxw_fini(&rxw);
 }
 
+static void a_window_costs_what_is_held_at_once(void) {
+    enum { CAPACITY = 1024, TSDU = 9000 };
+    static uint8_t data[TSDU];
+    CHECK_EQUAL(helio_rxw_init(&rxw, CAPACITY, TSDU, FIRST), 0);
+    for (uint64_t s = FIRST; s < FIRST + 5 * CAPACITY; s += 4) { /* the first of four comes last */
+        for (uint64_t i = 1; i <= 4; i++) {
+            memset(data, (int)(s + i % 4), sizeof data);
+            const helio_rxw_packet packet = {.tsdu = data, .bytes = TSDU};
+            helio_rxw_insert(&rxw, s + i % 4, &packet);
+        }
+        CHECK_EQUAL(rxw.held, 4);
+        for (uint64_t i = 0; i < 4; i++) {
+            const helio_rxw_packet *held = &helio_rxw_slot_of(&rxw, s + i)->packet;
+            CHECK_EQUAL(held->tsdu[0], (uint8_t)(s + i));
+            CHECK_EQUAL(held->tsdu[TSDU - 1], (uint8_t)(s + i));
+            helio_rxw_pop(&rxw);
+        }
+    }
+    CHECK_EQUAL(rxw.fresh_first, 4);
+    helio_rxw_fini(&rxw);
+}
+
+static void a_stream_may_begin_earlier_than_it_was_met(void) {
+    begin();
+    insert(FIRST);
+    insert(FIRST + 2);
+    helio_rxw_go_back(&rxw, FIRST - 10); /* up to FIRST + 5 there is room */
+    CHECK_EQUAL(rxw.trail, FIRST - 10);
+    CHECK_EQUAL(rxw.lead, FIRST + 2);
+    CHECK_EQUAL(rxw.held, 2);
+    CHECK_EQUAL(helio_rxw_slot_of(&rxw, FIRST - 1)->state, HELIO_RXW_WAITING);
+    CHECK_EQUAL(helio_rxw_slot_of(&rxw, FIRST)->state, HELIO_RXW_HELD);
+    helio_rxw_go_back(&rxw, FIRST - 15); /* now only up to FIRST */
+    CHECK_EQUAL(rxw.lead, FIRST);
+    CHECK_EQUAL(rxw.known, FIRST + 2);
+    CHECK_EQUAL(rxw.held, 1);
+    helio_rxw_go_back(&rxw, FIRST - 1000);
+    CHECK_EQUAL(rxw.lead, FIRST - 1000 + 15);
+    CHECK_EQUAL(rxw.held, 0);
+    CHECK_EQUAL(helio_rxw_slot_of(&rxw, rxw.lead)->state, HELIO_RXW_WAITING);
+    helio_rxw_fini(&rxw);
+}
+
 int main(void) {
     RUN(sent_packets_can_be_found_until_they_leave);
     RUN(packets_grow_old_only_with_a_limit);
@@ -364,6 +407,8 @@ int main(void) {
     RUN(nothing_from_the_floor_on_is_dropped);
     RUN(a_window_does_what_a_list_of_all_packets_would);
     RUN(memory_given_back_is_used_again);
+    RUN(a_window_costs_what_is_held_at_once);
+    RUN(a_stream_may_begin_earlier_than_it_was_met);
     RUN(packets_in_order_are_appended);
     RUN(a_late_packet_fills_its_gap_once);
     RUN(what_does_not_fit_is_known_and_wanted_when_there_is_room);

@@ -48,6 +48,7 @@ typedef enum helio_option_id {
     HELIO_OPTION_ID_REPAIR_LINGER,
     HELIO_OPTION_ID_RECEIVE_WINDOW,
     HELIO_OPTION_ID_JOIN,
+    HELIO_OPTION_ID_RECEIVE_BYTES,
     HELIO_OPTION_ID_RECEIVE_QUEUE,
     HELIO_OPTION_ID_REORDER_PACKETS,
     HELIO_OPTION_ID_REORDER_TIME,
@@ -167,6 +168,7 @@ enum { /* choices of order */
     X(REPAIR_LINGER, repair_linger, FLOAT, HELIO_ON_TRANSMITTER, 0.0, 10.0, "0.0001", "", "Requests for a packet repaired less than this ago are ignored.") \
     X(RECEIVE_WINDOW, receive_window, INTEGER, HELIO_ON_RECEIVER, 16.0, 4194304.0, "16384", "", "Packets held while an older one is missing or the queue is full; rounded up to a power of two.") \
     X(JOIN, join, CHOICE, HELIO_ON_RECEIVER, 0.0, 0.0, "auto", "auto,live,history", "Where a stream begins that was there before: live: with what comes next; history: with the oldest packet its source offers; auto: history on rum://, else live.") \
+    X(RECEIVE_BYTES, receive_bytes, INTEGER, HELIO_ON_RECEIVER, 0.0, 1099511627776.0, "0", "", "Most bytes of packets held, at least 16 packets of the largest; lessens receive_window; 0: no limit beside it.") \
     X(RECEIVE_QUEUE, receive_queue, INTEGER, HELIO_ON_RECEIVER, 65536.0, 1073741824.0, "8388608", "", "Size of the queue between the engine and the application; rounded up to a power of two.") \
     X(REORDER_PACKETS, reorder_packets, INTEGER, HELIO_ON_RECEIVER, 0.0, 64.0, "2", "", "Newer packets after which a missing one counts as lost.") \
     X(REORDER_TIME, reorder_time, FLOAT, HELIO_ON_RECEIVER, 0.0, 10.0, "2e-05", "", "Time after which a missing packet counts as lost.") \

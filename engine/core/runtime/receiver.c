@@ -176,6 +176,10 @@ int helio_receiver_replay(helio_receiver *live, uint32_t stream, uint64_t first,
     if (!receiver) {
         return helio_fail(HELIO_ERR_NOMEM, "no memory for a replay");
     }
+    if (live->instance->mode == HELIO_MODE_POLL) {
+        live->lane->is_lent &= live->lent == 0; /* it comes back, or nothing would be read */
+        live->lent = 0;
+    }
     receiver->instance = live->instance;
     receiver->is_replay = true;
     pthread_mutex_init(&receiver->lock, NULL);

@@ -1,10 +1,11 @@
 #include "runtime/rx_lane.h"
 
+#include "base/bits.h"
 #include "base/error.h"
 #include "runtime/memory.h"
 #include "runtime/sink.h"
 
-enum { BATCHES_PER_CYCLE = 8 };
+enum { BATCHES_PER_CYCLE = 8, WINDOW_PACKETS_MIN = 16 };
 
 static int send_feedback(void *context, const helio_address *to, const void *packet, size_t length,
                          bool stable) {
@@ -33,17 +34,40 @@ static int64_t given_ns(const helio_options *options, helio_option_id id, int64_
     return options->value[id].given ? helio_options_ns(options, id) : otherwise;
 }
 
+/* Packets of the receive window, a power of two that keeps to the limit in bytes; 0: there is an
+ * error. */
+static uint64_t window_packets(const helio_options *options) {
+    const uint64_t window = helio_round_up_power_of_two(
+        (uint64_t)helio_options_integer(options, HELIO_OPTION_ID_RECEIVE_WINDOW));
+    const uint64_t bytes = (uint64_t)helio_options_integer(options, HELIO_OPTION_ID_RECEIVE_BYTES);
+    const uint64_t mtu = (uint64_t)helio_options_integer(options, HELIO_OPTION_ID_MTU);
+    if (bytes > 0 && bytes < WINDOW_PACKETS_MIN * mtu) {
+        helio_fail(
+            HELIO_ERR_OPTION,
+            "option receive_bytes is 0 or at least %d times mtu, here %llu; %llu is too small",
+            WINDOW_PACKETS_MIN, (unsigned long long)(WINDOW_PACKETS_MIN * mtu),
+            (unsigned long long)bytes);
+        return 0;
+    }
+    const uint64_t fitting = bytes > 0 ? helio_round_up_power_of_two(bytes / mtu / 2 + 1) : window;
+    return fitting < window ? fitting : window;
+}
+
 static int open_endpoint(helio_rx_lane *lane) {
     helio_instance *instance = lane->base.instance;
     const helio_options *options = &lane->base.options;
     const helio_channel *channel = lane->base.channel;
+    const uint64_t window = window_packets(options);
+    if (window == 0) {
+        return HELIO_ERR_OPTION;
+    }
     const helio_rx_endpoint_config config = {
         .instance = instance->name,
         .endpoint = lane->base.endpoint.label,
         .group = channel->bound,
         .feedback_address = channel->local,
         .max_packet_bytes = helio_lane_packet_bytes(&lane->base),
-        .window_packets = (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_RECEIVE_WINDOW),
+        .window_packets = (uint32_t)window,
         .max_message_bytes =
             (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_MAX_MESSAGE_BYTES),
         .max_streams = (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_MAX_STREAMS),
@@ -57,7 +81,8 @@ static int open_endpoint(helio_rx_lane *lane) {
         .nak_deadline_ns = helio_options_ns(options, HELIO_OPTION_ID_NAK_DEADLINE),
         .group_size = (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_GROUP_SIZE),
         .never_asks = helio_options_integer(options, HELIO_OPTION_ID_NAK) == HELIO_NAK_OFF,
-        .in_arrival_order = helio_options_integer(options, HELIO_OPTION_ID_ORDER) == HELIO_ORDER_ARRIVAL,
+        .in_arrival_order =
+            helio_options_integer(options, HELIO_OPTION_ID_ORDER) == HELIO_ORDER_ARRIVAL,
         .spmr_delay_ns = helio_options_ns(options, HELIO_OPTION_ID_SPMR_DELAY),
         .stream_expiry_ns = helio_options_ns(options, HELIO_OPTION_ID_STREAM_EXPIRY),
         .data_lasts = true,

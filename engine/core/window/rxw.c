@@ -21,7 +21,8 @@ int helio_rxw_init(helio_rxw *rxw, size_t capacity, size_t tsdu_bytes, uint64_t 
     };
     rxw->data = aligned_alloc(CACHE_LINE, capacity * rxw->stride);
     rxw->slots = calloc(capacity, sizeof *rxw->slots);
-    if (!rxw->data || !rxw->slots) {
+    rxw->free_blocks = calloc(capacity, sizeof *rxw->free_blocks);
+    if (!rxw->data || !rxw->slots || !rxw->free_blocks) {
         helio_rxw_fini(rxw);
         return HELIO_ERR_NOMEM;
     }
@@ -30,13 +31,32 @@ int helio_rxw_init(helio_rxw *rxw, size_t capacity, size_t tsdu_bytes, uint64_t 
 
 void helio_rxw_fini(helio_rxw *rxw) {
     free(rxw->data);
+    free(rxw->free_blocks);
     free(rxw->slots);
     *rxw = (helio_rxw){0};
 }
 
 size_t helio_rxw_memory(const helio_rxw *rxw) {
-    return (rxw->mask + 1) * (rxw->stride + sizeof *rxw->slots);
+    return (rxw->mask + 1) * (rxw->stride + sizeof *rxw->slots + sizeof *rxw->free_blocks);
 }
+
+/* ---- blocks: as many as slots, so one is always to be had ---- */
+
+static uint8_t *take_block(helio_rxw *rxw) {
+    return rxw->free_count > 0 ? rxw->free_blocks[--rxw->free_count]
+                               : rxw->data + rxw->fresh_first++ * rxw->stride;
+}
+
+/* The slot is in use no more. */
+static void empty(helio_rxw *rxw, helio_rxw_slot *slot) {
+    if (slot->state == HELIO_RXW_HELD) {
+        rxw->free_blocks[rxw->free_count++] = slot->block;
+        rxw->held--;
+    }
+    slot->state = HELIO_RXW_EMPTY;
+}
+
+/* ---- the window ---- */
 
 helio_rxw_result helio_rxw_look(const helio_rxw *rxw, uint64_t sequence) {
     if (sequence < rxw->trail)
@@ -69,10 +89,10 @@ helio_rxw_result helio_rxw_insert(helio_rxw *rxw, uint64_t sequence,
         rxw->lead = sequence;
     assert(packet->bytes <= rxw->stride);
     helio_rxw_slot *slot = helio_rxw_slot_of(rxw, sequence);
-    uint8_t *tsdu = rxw->data + (sequence & rxw->mask) * rxw->stride;
-    memcpy(tsdu, packet->tsdu, packet->bytes);
+    slot->block = take_block(rxw);
+    memcpy(slot->block, packet->tsdu, packet->bytes);
     slot->packet = *packet;
-    slot->packet.tsdu = tsdu;
+    slot->packet.tsdu = slot->block;
     slot->packet.lasts = false;
     slot->state = HELIO_RXW_HELD;
     rxw->held++;
@@ -118,15 +138,13 @@ void helio_rxw_advance_source(helio_rxw *rxw, uint64_t sequence,
 
 void helio_rxw_pop(helio_rxw *rxw) {
     assert(rxw->trail <= rxw->lead);
-    helio_rxw_slot *slot = helio_rxw_slot_of(rxw, rxw->trail);
-    rxw->held -= slot->state == HELIO_RXW_HELD;
-    slot->state = HELIO_RXW_EMPTY;
+    empty(rxw, helio_rxw_slot_of(rxw, rxw->trail));
     rxw->trail++;
 }
 
 void helio_rxw_pass(helio_rxw *rxw) {
     if (rxw->trail <= rxw->lead) {
-        helio_rxw_slot_of(rxw, rxw->trail)->state = HELIO_RXW_EMPTY;
+        empty(rxw, helio_rxw_slot_of(rxw, rxw->trail));
     } else {
         rxw->lead = rxw->trail;
         if (rxw->known < rxw->lead)
@@ -147,9 +165,7 @@ void helio_rxw_go_back(helio_rxw *rxw, uint64_t sequence) {
     assert(sequence < rxw->trail);
     const uint64_t last_room = sequence + rxw->mask;
     for (; rxw->lead > last_room && rxw->lead >= rxw->trail; rxw->lead--) {
-        helio_rxw_slot *slot = helio_rxw_slot_of(rxw, rxw->lead);
-        rxw->held -= slot->state == HELIO_RXW_HELD;
-        slot->state = HELIO_RXW_EMPTY;
+        empty(rxw, helio_rxw_slot_of(rxw, rxw->lead));
     }
     if (rxw->lead > last_room)
         rxw->lead = last_room; /* there was nothing but the trail before it */

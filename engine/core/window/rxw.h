@@ -5,6 +5,9 @@
  * WAITING when trail moves and makes room.  Packets below `source_trail`, which the source no
  * longer has, become LOST instead.
  *
+ * A held packet's data is in a block of its own.  Blocks are taken from those used before, so the
+ * window costs the memory of the most packets ever held at once, however large it may be.
+ *
  * Invariants: trail <= lead + 1; lead - trail < capacity; lead <= known; slots outside [trail,
  * lead] are EMPTY. All memory is taken by init.  It knows nothing of sockets, threads or clocks;
  * callers pass times. */
@@ -59,11 +62,15 @@ typedef struct helio_rxw_packet {
 typedef struct helio_rxw_slot {
     uint8_t state;           /* helio_rxw_state */
     uint8_t cause;           /* helio_rxw_cause, of LOST */
+    uint8_t *block;          /* of HELD: where its data is */
     helio_rxw_packet packet; /* of HELD */
 } helio_rxw_slot;
 
 typedef struct helio_rxw {
-    uint8_t *data; /* capacity * stride bytes */
+    uint8_t *data;         /* capacity blocks of stride bytes; those never used cost no memory */
+    uint8_t **free_blocks; /* used before, the last freed first */
+    size_t free_count;
+    size_t fresh_first; /* block never used */
     helio_rxw_slot *slots;
     uint64_t mask; /* capacity - 1 */
     size_t stride;

@@ -135,6 +135,7 @@ HELIO_API const char *helio_receiver_stream(const helio_receiver *receiver, uint
  * source's history; the receiver itself goes on undisturbed.  The new receiver gets exactly these messages, as far as the
  * history has them, in order (flag RECOVERED); what it has not, any more or yet, comes as losses.  When the range is
  * complete, helio_receiver_receive of the new receiver returns CLOSED.  Destroy it like any receiver.
+ * Releases the messages that the last helio_receiver_receive of `receiver` gave.
  * Errors: OPTION (first > last), STATE (no such stream, or it has ended; a replay; within a listener), NOMEM. */
 HELIO_API int helio_receiver_replay(helio_receiver *receiver, uint32_t stream, uint64_t first,
                                     uint64_t last, helio_receiver **out);
