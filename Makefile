@@ -84,7 +84,7 @@ instructions: bootstrap ## instructions per message at each level of detail, by 
 	@$(PY) -m tests.bench.instructions --programs build/release/bench
 
 .PHONY: soak
-soak: bootstrap ## 70 % load for SECONDS=600: nothing may grow; refreshes RESULTS.md
+soak: bootstrap ## 70 % load for SECONDS=600: nothing may grow (a run that long refreshes RESULTS.md)
 	@sh $(BOOTSTRAP)/native.sh build/release
 	@$(PY) -m tests.bench.soak --programs build/release/bench --seconds $(or $(SECONDS),600)
 

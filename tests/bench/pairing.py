@@ -116,7 +116,7 @@ class Record:
     probes: list[float] = field(default_factory=list)
 
     def is_open(self, pairs: int) -> bool:
-        """Whether to go on: pairs are missing, and neither two failures nor twice the attempts say that it is no use."""
+        """Whether to go on: pairs are missing, and neither two failures nor twice the attempts say it is no use."""
         return len(self.pairs) < pairs and self.failures < 2 and self.attempts < 2 * pairs + 2
 
 

@@ -48,6 +48,11 @@ def arguments(description: str, whats: Sequence[str]) -> argparse.ArgumentParser
     return parser
 
 
+def _pin(core: int) -> None:
+    with contextlib.suppress(OSError):  # a machine of one core
+        os.sched_setaffinity(0, {core})
+
+
 class Duel:
     """Two processes and the board between them.
 
@@ -72,7 +77,7 @@ class Duel:
         self.child = os.fork()
         if self.child == 0:
             self._play_child(child)
-        os.sched_setaffinity(0, {0})
+        _pin(0)
         try:
             figures = parent(self)
         except Exception as error:
@@ -90,7 +95,7 @@ class Duel:
         status = 1
         try:
             ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-            os.sched_setaffinity(0, {1})
+            _pin(1)
             child(self)
             status = 0
         except BaseException as error:

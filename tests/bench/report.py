@@ -22,7 +22,10 @@ __all__ = ["RESULTS", "machine", "peers_section", "put_section", "reasons", "tab
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "RESULTS.md"
 WHY = HERE / "why.toml"
-_HEAD = "# Speed, as measured\n\nWritten by `make bench-peers`, `make instructions` and `make soak`; how: [README.md](README.md).\n"
+_HEAD = """# Speed, as measured
+
+Written by `make bench-peers`, `make instructions` and `make soak`; how: [README.md](README.md).
+"""
 
 
 def reasons(path: Path = WHY) -> dict[str, str]:

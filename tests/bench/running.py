@@ -93,8 +93,8 @@ class Runner:
         if process.returncode != 0:
             raise Failure(_first_line(err) or f"{name} ended with status {process.returncode} and said nothing")
         try:
-            figures: Figures = json.loads(out)
-        except ValueError:
+            figures: Figures = json.loads(out.splitlines()[-1])  # libpgm warns before it
+        except (ValueError, IndexError):
             raise Failure(f"{name} printed no JSON but: {_first_line(out)!r}") from None
         return figures
 
