@@ -54,36 +54,27 @@ def _rate(name: str, gate: float, want: float, figure: str = "messages_per_secon
 
 
 def _latencies() -> list[Contest]:
-    kinds = (
+    multicast = ("raw_udp", "latency", "--path", "multicast")
+    kinds: tuple[tuple[str, Command, str, tuple[tuple[str, float, float], ...]], ...] = (
         (
-            _ours("latency", "rmm+unicast"),
+            "rmm+unicast",
             ("raw_udp", "latency"),
-            _percentile("UDP unicast * / raw UDP spin", "p50", 1.12, 1.06),
-            _percentile("UDP unicast * / raw UDP spin", "p99", 1.4, 1.15),
+            "UDP unicast * / raw UDP spin",
+            (("p50", 1.12, 1.06), ("p99", 1.4, 1.15)),
         ),
-        (
-            _ours("latency", "rmm"),
-            ("raw_udp", "latency", "--path", "multicast"),
-            _percentile("multicast * / raw multicast spin", "p50", 1.15, 1.07),
-            _percentile("multicast * / raw multicast spin", "p99", 1.5, 1.2),
-        ),
-        (
-            _ours("latency", "rum"),
-            ("raw_tcp", "latency"),
-            _percentile("TCP * / raw TCP spin", "p50", 1.12, 1.06),
-        ),
-        (
-            _ours("latency", "shm"),
-            ("ring", "latency", "--kind", "slot"),
-            _percentile("shm * / slot ring", "p50", 1.2, 1.05),
-            _percentile("shm * / slot ring", "p99", 2.0, 1.3),
-        ),
+        ("rmm", multicast, "multicast * / raw multicast spin", (("p50", 1.15, 1.07), ("p99", 1.5, 1.2))),
+        ("rum", ("raw_tcp", "latency"), "TCP * / raw TCP spin", (("p50", 1.12, 1.06),)),
+        ("shm", ("ring", "latency", "--kind", "slot"), "shm * / slot ring", (("p50", 1.2, 1.05), ("p99", 2.0, 1.3))),
     )
     return [
-        Contest(size, ours, (reference,), rows)
-        for ours, reference, *rest in kinds
+        Contest(
+            size,
+            _ours("latency", transport),
+            (reference,),
+            tuple(_percentile(name, *figures) for figures in percentiles),
+        )
+        for transport, reference, name, percentiles in kinds
         for size in SIZES
-        for rows in [tuple(rest)]
     ]
 
 
@@ -132,7 +123,7 @@ def _repairs(options: Collection[str]) -> list[Contest]:
     lossless = _ours("throughput", "rmm")
     lossy = (*lossless, "--rx", f"inject_loss={LOSS}")
     if "profile" in options:
-        eager = ("--tx", "profile=lan-latency", "--rx", f"profile=lan-latency&inject_loss={REPAIR_LOSS}")
+        eager: Command = ("--tx", "profile=lan-latency", "--rx", f"profile=lan-latency&inject_loss={REPAIR_LOSS}")
     else:  # one receiver: nobody to leave the asking to
         eager = ("--rx", f"nak_backoff=0&reorder_packets=0&reorder_time=0&inject_loss={REPAIR_LOSS}")
     repair = Row("repair latency p50 / raw round trip", "p50_ns", "round_trip_p50_ns", "lower", 4, 2)

@@ -4,10 +4,13 @@
  *   latency     closed ping-pong; half of each round trip into an HDR histogram
  *   throughput  messages counted where they arrive, by the sender's clock
  *
- * The time begins when the first message has arrived; its first fifth warms up and is not counted.  The parent (core 0) pings or pours, the
- * child (core 1) echoes or counts.  Each message begins with its number, which the echo brings
- * back: an answer that comes after it was given up is not taken for the next one's.  A child that
- * dies stops the parent; a parent that dies takes the child with it; an alarm ends both. */
+ * The time begins when the first message has arrived; its first fifth warms up and is not counted.
+ * Where other programs keep a core for so long that there is nothing to count it goes on a while.
+ *
+ * The parent (core 0) pings or pours, the child (core 1) echoes or counts.  Each message begins
+ * with its number, which the echo brings back: an answer that comes after it was given up is not
+ * taken for the next one's.  A child that dies stops the parent; a parent that dies takes the child
+ * with it; an alarm ends both. */
 #ifndef HELIO_BENCH_DUEL_H
 #define HELIO_BENCH_DUEL_H
 
@@ -201,10 +204,10 @@ DUEL_INLINE void duel_ping(const duel *d, void *channel, duel_send *send, duel_r
     duel_board *board = d->board;
     const int64_t length_ns = (int64_t)(d->seconds * 1e9);
     int64_t warm_ns = INT64_MAX, end_ns = duel_now_ns() + DUEL_START_NS;
-    bool is_begun = false;
+    bool is_begun = false, is_counted = false;
     for (uint64_t number = 1; !board->stop; number++) {
         const int64_t sent_ns = duel_now_ns();
-        if (sent_ns >= end_ns) {
+        if (sent_ns >= end_ns && (is_counted || !is_begun || sent_ns >= end_ns + DUEL_START_NS)) {
             break;
         }
         send(channel, number, d->size);
@@ -229,6 +232,7 @@ DUEL_INLINE void duel_ping(const duel *d, void *channel, duel_send *send, duel_r
             board->lost++;
         } else if (sent_ns > warm_ns) {
             helio_hdr_record(&board->latency, (now_ns - sent_ns) / 2, 1);
+            is_counted = true;
         }
     }
 }
@@ -261,16 +265,18 @@ DUEL_INLINE double duel_pour(const duel *d, void *channel, duel_pour_some *pour)
     const int64_t begin_ns = duel_now_ns(), end_ns = begin_ns + (int64_t)(d->seconds * 1e9),
                   warm_ns = begin_ns + (end_ns - begin_ns) / 5;
     int64_t since_ns = 0, now_ns = begin_ns;
-    uint64_t base = 0;
-    while (now_ns < end_ns && !atomic_load_explicit(&board->stop, memory_order_relaxed)) {
+    uint64_t base = 0, messages = 0;
+    while ((now_ns < end_ns || (!messages && now_ns < end_ns + DUEL_START_NS)) &&
+           !atomic_load_explicit(&board->stop, memory_order_relaxed)) {
         pour(channel);
         now_ns = duel_now_ns();
+        const uint64_t received = atomic_load_explicit(&board->received, memory_order_relaxed);
         if (!since_ns && now_ns >= warm_ns) {
             since_ns = now_ns;
-            base = atomic_load_explicit(&board->received, memory_order_relaxed);
+            base = received;
         }
+        messages = since_ns ? received - base : 0;
     }
-    const uint64_t messages = atomic_load_explicit(&board->received, memory_order_relaxed) - base;
     return now_ns > since_ns && since_ns ? (double)messages * 1e9 / (double)(now_ns - since_ns) : 0;
 }
 

@@ -62,7 +62,7 @@ def count(program: Path, level: int, messages: int = MESSAGES) -> float:
         total = re.search(r"^(?:summary|totals): (\d+)", out.read_text(encoding="utf-8"), re.MULTILINE)
         if total is None or int(total[1]) == 0:
             raise Refused(f"callgrind counted nothing in {program.name}")
-        return int(total[1]) / json.loads(done.stdout)["messages"]
+        return int(total[1]) / float(json.loads(done.stdout)["messages"])
 
 
 def section(counts: Mapping[str, float], facts: Mapping[str, str]) -> str:

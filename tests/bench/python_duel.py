@@ -75,6 +75,7 @@ class Duel:
             child: runs until it is killed.
         """
         self.child = os.fork()
+        signal.alarm(int(1.2 * self.options.seconds) + 20)
         if self.child == 0:
             self._play_child(child)
         _pin(0)
@@ -128,7 +129,7 @@ class Duel:
         warm, end = begin + int(self.options.seconds * 2e8), begin + int(self.options.seconds * 1e9)
         samples: list[int] = []
         at = begin
-        while at < end:
+        while at < end or not samples:
             sent = clock()
             exchange()
             at = clock()
@@ -148,7 +149,7 @@ class Duel:
         begin = at = clock()
         warm, end = begin + int(self.options.seconds * 2e8), begin + int(self.options.seconds * 1e9)
         since = base = 0
-        while at < end:
+        while at < end or (at < end + _START_SECONDS * 1e9 and board.received == base):
             send_some()
             at = clock()
             if not since and at >= warm:

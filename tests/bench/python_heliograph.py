@@ -13,6 +13,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 if __package__ in (None, ""):  # started as a program
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
@@ -38,7 +39,7 @@ def endpoint(options: argparse.Namespace, number: int) -> str:
 
 def instance(options: argparse.Namespace) -> Instance:
     """An engine in the mode asked for, counting at level 0."""
-    mode = options.mode or ("thread" if options.what == "throughput" else "poll")
+    mode: Literal["thread", "poll"] = options.mode or ("thread" if options.what == "throughput" else "poll")
     return Instance(name=f"bench-{os.getpid()}", mode=mode, level=0)
 
 

@@ -149,7 +149,7 @@ def rows(options: set[str]) -> dict[tuple[str, int], Row]:
 
 @pytest.mark.parametrize("options", [set(), {"gso", "gro", "profile"}], ids=["a plain engine", "one that knows more"])
 def test_the_rows_are_the_goals(options: set[str]) -> None:
-    goals = {}
+    goals: dict[tuple[str, int], tuple[float, ...]] = {}
     for line in GOALS.strip().splitlines():
         name, sizes, values = line.split("|")
         goals |= {(name, int(size)): tuple(map(float, values.split())) for size in sizes.split()}
