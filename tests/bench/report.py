@@ -105,6 +105,10 @@ def _range(result: Result) -> str:
     return "-" if result.low is None or result.high is None else f"{result.low:.3f} to {result.high:.3f}"
 
 
+def _fewer(result: Result) -> str:
+    return f" ({result.pairs} pairs only)" if result.why and result.ratio is not None else ""
+
+
 def table(results: Iterable[Result]) -> str:
     """The table as text for a terminal."""
     lines = [
@@ -140,8 +144,8 @@ def peers_section(
     for r in results:
         reached = mark(r)
         lines.append(
-            f"| {r.name} | {r.size} | {_figure(r.ours)} | {_figure(r.reference)} | {_ratio(r)} | {_range(r)} "
-            f"| {_goal(r, r.gate)} | {_goal(r, r.want)} | {f'**{reached}**' if reached == 'MISSED' else reached} |"
+            f"| {r.name} | {r.size} | {_figure(r.ours)} | {_figure(r.reference)} | {_ratio(r)} "
+            f"| {_range(r)}{_fewer(r)} | {_goal(r, r.gate)} | {_goal(r, r.want)} | {f'**{reached}**' if reached == 'MISSED' else reached} |"
         )
     missed = [r for r in results if mark(r) in ("MISSED", "not measured")]
     lines += ["", "### What missed its gate, and why", ""]
