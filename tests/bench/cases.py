@@ -1,7 +1,7 @@
 """What is measured: the rows of the table, what each compares, its gate and what we want.
 
-Options that only some builds of the engine know (segmentation off-load, profiles) are given where the catalogue has
-them, so that the same rows measure an engine without them too.
+Options that only some versions of the engine know (segmentation off-load) are given where the catalogue has them, so
+that the same rows measure an engine without them too.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PYZMQ = str(HERE / "python_zmq.py")
 
 def contests(options: Collection[str]) -> list[Contest]:
     """Every row of the table, for an engine that knows these options of transmitters and receivers."""
-    return [*_latencies(), *_throughputs(options), *_repairs(options), *_pythons(), _counting()]
+    return [*_latencies(), *_throughputs(options), *_repairs(), *_pythons(), _counting()]
 
 
 def quick(options: Collection[str]) -> list[Contest]:
@@ -119,13 +119,11 @@ def _throughputs(options: Collection[str]) -> list[Contest]:
     ]
 
 
-def _repairs(options: Collection[str]) -> list[Contest]:
+def _repairs() -> list[Contest]:
     lossless = _ours("throughput", "rmm")
     lossy = (*lossless, "--rx", f"inject_loss={LOSS}")
-    if "profile" in options:
-        eager: Command = ("--tx", "profile=lan-latency", "--rx", f"profile=lan-latency&inject_loss={REPAIR_LOSS}")
-    else:  # one receiver: nobody to leave the asking to
-        eager = ("--rx", f"nak_backoff=0&reorder_packets=0&reorder_time=0&inject_loss={REPAIR_LOSS}")
+    # One receiver on a path that keeps order: nobody to leave the asking to, nothing to wait for.
+    eager = ("--rx", f"nak_backoff=0&reorder_packets=0&reorder_time=0&inject_loss={REPAIR_LOSS}")
     repair = Row("repair latency p50 / raw round trip", "p50_ns", "round_trip_p50_ns", "lower", 4, 2)
     raw = ("raw_udp", "latency", "--path", "multicast")
     return [

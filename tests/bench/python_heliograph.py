@@ -3,7 +3,8 @@
     python_heliograph.py latency|throughput [--transport rmm|rmm+unicast|rum|shm] [--way call|list|views] [--mode ...]
 
 latency: ping-pong in mode poll, both ends spin, one message per call. throughput, in mode thread: one message per call,
-lists of bytes (send_many, receive_bytes), or lists out and views in. --mode asks for the other one.
+lists of bytes (send_many, receive_bytes), or many in one buffer (send_packed, receive_batch and its rows). --mode asks
+for the other one.
 """
 
 from __future__ import annotations
@@ -88,10 +89,12 @@ def pour(duel: Duel) -> dict[str, float]:
     options, payload = duel.options, duel.payload
     with instance(options) as engine, engine.transmitter(endpoint(options, 0), "BENCH", linger=0.0) as transmitter:
         duel.wait_ready()
-        if options.way != "call":
+        if options.way == "list":
             messages = [payload] * _LIST
-            send_many = transmitter.send_many
-            return duel.pour(lambda: send_many(messages))
+            return duel.pour(lambda: transmitter.send_many(messages))
+        if options.way == "views":
+            packed, size = payload * _LIST, len(payload)
+            return duel.pour(lambda: transmitter.send_packed(packed, size))
         send = transmitter.send
 
         def send_some() -> None:
@@ -124,10 +127,16 @@ def _taker(receiver: Receiver, way: str) -> Callable[[], int]:
             return _CALLS
 
         return take_calls
-    receive = receiver.receive_bytes if way == "list" else getattr(receiver, "receive_views", None)
-    if receive is None:
-        raise NotImplementedError("the binding has no receive_views")
-    return lambda: len(receive(0.01, _TAKE))
+    if way == "list":
+        return lambda: len(receiver.receive_bytes(0.01, _TAKE))
+
+    def take_batch() -> int:
+        batch = receiver.receive_batch(0.01)
+        if len(batch) > 0:
+            batch.matrix("u1")[:, 0].any()  # each message is looked at
+        return len(batch)
+
+    return take_batch
 
 
 def main() -> int:

@@ -145,7 +145,8 @@ def peers_section(
         reached = mark(r)
         lines.append(
             f"| {r.name} | {r.size} | {_figure(r.ours)} | {_figure(r.reference)} | {_ratio(r)} "
-            f"| {_range(r)}{_fewer(r)} | {_goal(r, r.gate)} | {_goal(r, r.want)} | {f'**{reached}**' if reached == 'MISSED' else reached} |"
+            f"| {_range(r)}{_fewer(r)} | {_goal(r, r.gate)} | {_goal(r, r.want)} "
+            f"| {f'**{reached}**' if reached == 'MISSED' else reached} |"
         )
     missed = [r for r in results if mark(r) in ("MISSED", "not measured")]
     lines += ["", "### What missed its gate, and why", ""]
