@@ -82,6 +82,7 @@ class Result:
         pairs: how many pairs it stands on.
         dropped: pairs thrown away because the cores were moved.
         why: what went wrong, "" when nothing did.
+        lost: messages our runs lost for good.
     """
 
     name: str
@@ -97,6 +98,7 @@ class Result:
     pairs: int = 0
     dropped: int = 0
     why: str = ""
+    lost: int = 0
 
     def reaches(self, goal: float) -> bool:
         """Whether the ratio is as good as `goal`."""
@@ -201,6 +203,7 @@ def _result(record: Record, row: Row, wanted: int) -> Result:
         pairs,
         record.dropped,
         why,
+        round(sum(ours.get("lost", 0) for pair in record.pairs for ours, _ in pair.neighbours)),
     )
 
 

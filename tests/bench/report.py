@@ -105,8 +105,19 @@ def _range(result: Result) -> str:
     return "-" if result.low is None or result.high is None else f"{result.low:.3f} to {result.high:.3f}"
 
 
-def _fewer(result: Result) -> str:
-    return f" ({result.pairs} pairs only)" if result.why and result.ratio is not None else ""
+def _lost(result: Result) -> str:
+    return f"{result.lost:,} messages lost for good" if result.lost else ""
+
+
+def _notes(result: Result) -> str:
+    notes = "; ".join(note for note in (result.why, _lost(result)) if note)
+    return f"  ({notes})" if notes else ""
+
+
+def _caveats(result: Result) -> str:
+    fewer = f"{result.pairs} pairs only" if result.why and result.ratio is not None else ""
+    caveats = ", ".join(caveat for caveat in (fewer, _lost(result)) if caveat)
+    return f" ({caveats})" if caveats else ""
 
 
 def table(results: Iterable[Result]) -> str:
@@ -117,7 +128,7 @@ def table(results: Iterable[Result]) -> str:
     for r in results:
         lines.append(
             f"{r.name:<44} {r.size:>5} {_figure(r.ours):>13} {_figure(r.reference):>13} {_ratio(r):>8} "
-            f"{_goal(r, r.gate):>8} {_goal(r, r.want):>8}  {mark(r):<12} {_range(r)}{f'  ({r.why})' if r.why else ''}"
+            f"{_goal(r, r.gate):>8} {_goal(r, r.want):>8}  {mark(r):<12} {_range(r)}{_notes(r)}"
         )
     return "\n".join(lines)
 
@@ -145,7 +156,7 @@ def peers_section(
         reached = mark(r)
         lines.append(
             f"| {r.name} | {r.size} | {_figure(r.ours)} | {_figure(r.reference)} | {_ratio(r)} "
-            f"| {_range(r)}{_fewer(r)} | {_goal(r, r.gate)} | {_goal(r, r.want)} "
+            f"| {_range(r)}{_caveats(r)} | {_goal(r, r.gate)} | {_goal(r, r.want)} "
             f"| {f'**{reached}**' if reached == 'MISSED' else reached} |"
         )
     missed = [r for r in results if mark(r) in ("MISSED", "not measured")]

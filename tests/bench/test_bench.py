@@ -5,6 +5,7 @@ No figure decides here: only that there are figures.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import shutil
@@ -280,6 +281,11 @@ def test_the_report_marks_what_missed_and_says_why() -> None:
     assert "good" not in missed
     assert "fair" not in missed
     assert body.count("**MISSED**") == 2
+    lossy = dataclasses.replace(lines[0], lost=12345, why="1 of 5 pairs: interrupted")
+    assert "1.000 to 1.000 (5 pairs only, 12,345 messages lost for good)" in report.peers_section(
+        [lossy], {}, [], "", {}
+    )
+    assert "12,345 messages lost" in report.table([lossy])
     text = report.table(lines)
     assert [mark in text for mark in ("want", "gate", "MISSED", "not measured", "no cable")] == [True] * 5
 

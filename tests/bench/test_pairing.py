@@ -129,6 +129,12 @@ def test_a_program_without_the_figure_is_told() -> None:
     assert "p99_ns" in result.why
 
 
+def test_what_our_runs_lost_is_told() -> None:
+    record = Record(contest())
+    take_pair(record, lambda command: {"p50_ns": 1.0, "lost": 3.0 if command == ("ours",) else 100.0}, lambda: 100.0)
+    assert results(record, 1)[0].lost == 6
+
+
 def test_an_interrupted_row_keeps_what_it_has() -> None:
     bench, record = Bench({"ours": [11, 11], "theirs": [10, 10]}), Record(contest())
     bench.take(record)
