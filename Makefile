@@ -13,10 +13,11 @@ PY := .venv/bin/python
 BOOTSTRAP := deploy/bootstrap
 JOBS ?= $(shell nproc)
 PYTEST ?=
+BENCH = $(if $(SECONDS),--seconds $(SECONDS)) $(if $(ROWS),--rows '$(ROWS)')
 
 .PHONY: help
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{ printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{ printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: bootstrap
 bootstrap:
@@ -68,9 +69,24 @@ fmt: ## format Python and C, write the generated files
 	@sh $(BOOTSTRAP)/format.sh
 
 .PHONY: bench
-bench: bootstrap ## speed against bare sockets, as ratios of neighbouring runs
+bench: bootstrap ## speed against bare sockets, the rows that tell most, as ratios of neighbouring runs
 	@sh $(BOOTSTRAP)/native.sh build/release
-	@$(PY) tests/bench/run.py --binary build/release/transport
+	@$(PY) -m tests.bench.run --programs build/release/bench --quick --pairs $(or $(PAIRS),3) $(BENCH)
+
+.PHONY: bench-peers
+bench-peers: bootstrap ## every row, libzmq and pyzmq too; refreshes tests/bench/RESULTS.md (PAIRS=5 SECONDS=0.7 ROWS=words)
+	@sh $(BOOTSTRAP)/native.sh build/release
+	@$(PY) -m tests.bench.run --programs build/release/bench --pairs $(or $(PAIRS),5) $(BENCH)
+
+.PHONY: instructions
+instructions: bootstrap ## instructions per message at each level of detail, by callgrind; refreshes RESULTS.md
+	@sh $(BOOTSTRAP)/native.sh build/release
+	@$(PY) -m tests.bench.instructions --programs build/release/bench
+
+.PHONY: soak
+soak: bootstrap ## 70 % load for SECONDS=600: nothing may grow (a run that long refreshes RESULTS.md)
+	@sh $(BOOTSTRAP)/native.sh build/release
+	@$(PY) -m tests.bench.soak --programs build/release/bench --seconds $(or $(SECONDS),600)
 
 .PHONY: clean
 clean: ## remove all that was made

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds the C library and its tests without Python.
+# Builds the C library, its tests and (without sanitizers) the benchmark programs, without Python.
 #
 #   native.sh TREE [SANITIZERS]      native.sh build/asan address,undefined
 #
@@ -20,8 +20,12 @@ done
 generator='Unix Makefiles'
 if command -v ninja >/dev/null 2>&1; then generator=Ninja; fi
 
+# Speed is measured without sanitizers.
+bench=ON
+if [ -n "$sanitizers" ]; then bench=OFF; fi
+
 mkdir -p "$tree"
-if ! { cmake -S engine -B "$tree" -G "$generator" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DHELIO_TESTS=ON \
+if ! { cmake -S engine -B "$tree" -G "$generator" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DHELIO_TESTS=ON -DHELIO_BENCH=$bench \
     -DHELIO_SANITIZE="$sanitizers" && cmake --build "$tree" --parallel "${JOBS:-$(nproc)}"; } >"$tree/build.log" 2>&1; then
     cat "$tree/build.log" >&2
     exit 1

@@ -1,120 +1,112 @@
-"""Compare the transport with the bare sockets under it, as ratios.
+"""Measure the transport against what is under it and beside it, as ratios of neighbouring runs.
 
-The machine under a virtual machine moves 2-4x between minutes, so absolute figures of different minutes cannot be
-compared.  Each round runs A, B, B, A back to back (A Heliograph, B raw sockets) and gives two ratios of neighbours; the
-table shows their median and range.
+    python -m tests.bench.run --programs build/release/bench            every row: `make bench-peers`
+    python -m tests.bench.run --programs build/release/bench --quick    some: `make bench`
 
-    python tests/bench/run.py --binary build/release/transport [--pairs 5] [--seconds 1]
+Every round visits every row once, so a change of the machine hits all alike, and Ctrl-C leaves the rounds that were
+done. Exit code: 0 when every row was measured, 1 when one could not be, 130 after Ctrl-C. Gates decide nothing here:
+the table marks what missed them.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import json
-import statistics
-import subprocess
 import sys
+import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
+from tests.bench import cases, report
+from tests.bench.pairing import Contest, Record, Result, results, take_pair
+from tests.bench.running import Runner
 
-@dataclass(frozen=True, slots=True)
-class Case:
-    """One figure to compare, and which way is better."""
-
-    name: str
-    what: str
-    figure: str
-    size: int
-    better: str
+TOP = Path(__file__).resolve().parents[2]
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
-    """A case's figures: medians of both sides and the paired ratios."""
+def engine_options() -> set[str]:
+    """Options of transmitters and receivers that the engine knows."""
+    from heliograph.engine import catalogue
 
-    name: str
-    size: int
-    ours: float
-    reference: float
-    ratio: float
-    low: float
-    high: float
-    better: str
+    return {name for name, option in catalogue.options().items() if {"transmitter", "receiver"} & set(option.on)}
 
 
-CASES = [
-    Case(f"multicast {label}", what, figure, size, better)
-    for size in (64, 1024)
-    for label, what, figure, better in (
-        ("p50 latency / raw", "latency", "p50_ns", "lower"),
-        ("p99 latency / raw", "latency", "p99_ns", "lower"),
-        ("messages/s / raw packed sendmmsg", "throughput", "messages_per_second", "higher"),
-    )
-]
+def chosen(contests: Sequence[Contest], rows: str) -> list[Contest]:
+    """The contests with a row whose name has one of the words, separated by commas; all when there are none."""
+    words = [word.strip().lower() for word in rows.split(",") if word.strip()]
+    return [c for c in contests if not words or any(word in row.name.lower() for row in c.rows for word in words)]
 
 
-def measure(binary: Path, what: str, transport: str, size: int, seconds: float) -> dict[str, float]:
-    """Run the program once; raises CalledProcessError when it fails."""
-    command = [str(binary), what, transport, "--size", str(size), "--seconds", str(seconds)]
-    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=seconds + 30)
-    result: dict[str, float] = json.loads(done.stdout)
-    return result
+def measure(records: Sequence[Record], runner: Runner, pairs: int) -> bool:
+    """Round after round until every record has its pairs or is given up. False when interrupted."""
+    started, number = time.monotonic(), 0
+    try:
+        while any(record.is_open(pairs) for record in records):
+            number += 1
+            for place, record in enumerate(records, 1):
+                if record.is_open(pairs):
+                    contest = record.contest
+                    told = f"round {number}, {place} of {len(records)}: {contest.rows[0].name}, {contest.size} B"
+                    _tell(f"{time.monotonic() - started:4.0f} s  {told}")
+                    take_pair(record, functools.partial(runner.measure, size=contest.size), runner.probe)
+    except KeyboardInterrupt:
+        _tell("interrupted: what was measured so far\n")
+        return False
+    _tell(f"{time.monotonic() - started:.0f} s\n")
+    return True
 
 
-def compare(binary: Path, what: str, size: int, pairs: int, seconds: float) -> list[tuple[dict[str, float], ...]]:
-    """Pairs of (ours, ours, raw, raw) figures, each measured A, B, B, A."""
-    rounds = []
-    for number in range(pairs):
-        print(f"\r{what} {size} B: pair {number + 1} of {pairs}   ", end="", file=sys.stderr, flush=True)
-        a1, b1, b2, a2 = (
-            measure(binary, what, transport, size, seconds) for transport in ("heliograph", "raw", "raw", "heliograph")
-        )
-        rounds.append((a1, a2, b1, b2))
-    return rounds
+def _tell(text: str) -> None:
+    if sys.stderr.isatty():
+        print(f"\r{text:<100}", end="", file=sys.stderr, flush=True)
+    elif text.endswith("\n"):
+        print(text, end="", file=sys.stderr, flush=True)
 
 
-def result(case: Case, rounds: Sequence[tuple[dict[str, float], ...]]) -> Result:
-    """Median of the paired ratios of one figure."""
-    ours = [a[case.figure] for a1, a2, _, _ in rounds for a in (a1, a2)]
-    raw = [b[case.figure] for _, _, b1, b2 in rounds for b in (b1, b2)]
-    ratios = [a / b for a, b in zip(ours, raw, strict=True)]
-    return Result(
-        case.name,
-        case.size,
-        statistics.median(ours),
-        statistics.median(raw),
-        round(statistics.median(ratios), 3),
-        round(min(ratios), 3),
-        round(max(ratios), 3),
-        case.better,
-    )
+def write(rows: Sequence[Result], path: Path) -> None:
+    """The rows as JSON."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n", encoding="utf-8")
 
 
 def main() -> int:
-    """Measure every case, print the table, write the JSON."""
+    """Measure, print the table, write JSON, refresh RESULTS.md after a whole run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--binary", type=Path, required=True, help="the built tests/bench/transport program")
-    parser.add_argument("--pairs", type=int, default=5, help="A,B,B,A rounds per case (default 5)")
-    parser.add_argument("--seconds", type=float, default=1.0, help="length of each run (default 1)")
-    parser.add_argument("--out", type=Path, default=Path("build/bench/transport.json"))
+    parser.add_argument("--programs", type=Path, required=True, help="folder of the built programs")
+    parser.add_argument("--quick", action="store_true", help="only the rows that tell most")
+    parser.add_argument("--rows", default="", help="only rows with one of these words, separated by commas")
+    parser.add_argument("--pairs", type=int, default=5, help="pairs of each row (default 5)")
+    parser.add_argument("--seconds", type=float, default=0.7, help="length of each run (default 0.7)")
+    parser.add_argument("--out", type=Path, default=TOP / "build/bench/peers.json")
+    parser.add_argument("--results", type=Path, default=report.RESULTS, help="the file refreshed after a whole run")
     args = parser.parse_args()
-    results = []
-    for what, size in dict.fromkeys((case.what, case.size) for case in CASES):
-        rounds = compare(args.binary, what, size, args.pairs, args.seconds)
-        results += [result(case, rounds) for case in CASES if (case.what, case.size) == (what, size)]
-    print(file=sys.stderr)
-    print(f"{'what':<48} {'size':>5} {'ours':>14} {'raw':>14} {'ratio':>7}  range")
-    for row in results:
-        print(
-            f"{row.name:<48} {row.size:>5} {row.ours:>14,.0f} {row.reference:>14,.0f} {row.ratio:>7}  "
-            f"{row.low} to {row.high} ({row.better} is better)"
-        )
-    args.out.parent.mkdir(parents=True, exist_ok=True)
-    args.out.write_text(json.dumps([asdict(row) for row in results], indent=1) + "\n")
+    if args.pairs < 1 or args.seconds < 0.1:
+        parser.error("--pairs takes 1 or more, --seconds 0.1 or more")
+    options = engine_options()
+    contests = chosen(cases.quick(options) if args.quick else cases.contests(options), args.rows)
+    if not contests:
+        parser.error(f'no row has "{args.rows}" in its name')
+    records = [Record(contest) for contest in contests]
+    with Runner(args.programs, args.seconds) as runner:
+        is_whole = measure(records, runner, args.pairs)
+    rows = [row for record in records for row in results(record, args.pairs)]
+    print(report.table(rows))
+    write(rows, args.out)
     print(f"written to {args.out}")
-    return 0
+    if is_whole and not args.quick and not args.rows:
+        settings = f"{args.pairs} pairs of each row, {args.seconds:g} s each run, statistics at level 0 in a segment."
+        probes = [probe for record in records for probe in record.probes]
+        settings += f" {sum(record.dropped for record in records)} pairs were dropped because the host moved the cores."
+        body = report.peers_section(rows, report.machine(), probes, settings, report.reasons())
+        report.put_section("peers", body, args.results)
+        print(f"refreshed {args.results}")
+    else:
+        print("not a whole run: RESULTS.md stays as it is")
+    if not is_whole:
+        return 130
+    return 0 if all(row.ratio is not None for row in rows) else 1
 
 
 if __name__ == "__main__":

@@ -94,7 +94,8 @@ static void init_block(helio_stats *stats, helio_scope scope, uint8_t *block, si
         helio_hdr_init(histogram);
         object->histogram[i] = histogram;
         if (offset) {
-            helio_set((_Atomic uint64_t *)(block + shape->histogram[i].cell), offset + at);
+            atomic_store_explicit((_Atomic uint64_t *)(block + shape->histogram[i].cell),
+                                  offset + at, memory_order_relaxed);
         }
         at += sizeof *histogram;
     }
@@ -120,12 +121,13 @@ int helio_stats_open_object(helio_stats *stats, helio_scope scope, const char *l
     }
     helio_segment_object *entry = &stats->objects[out->slot];
     atomic_store_explicit(&entry->state, HELIO_OBJECT_EMPTY, memory_order_relaxed);
-    helio_count(&entry->generation, 1);
+    atomic_store_explicit(&entry->generation, helio_cell(&entry->generation) + 1,
+                          memory_order_relaxed);
     atomic_thread_fence(
         memory_order_release); /* a reader of the slot's past sees that it is over */
     init_block(stats, scope, stats->memory + entry->record_offset, entry->record_offset, out);
     entry->created_ns = (uint64_t)wall_ns;
-    helio_set(&entry->closed_ns, 0);
+    atomic_store_explicit(&entry->closed_ns, 0, memory_order_relaxed);
     strncpy(entry->labels, labels, sizeof entry->labels - 1);
     entry->labels[sizeof entry->labels - 1] = 0;
     atomic_store_explicit(&entry->state, HELIO_OBJECT_LIVE, memory_order_release);
@@ -150,7 +152,7 @@ void helio_stats_close_object(helio_stats *stats, helio_stats_object *object, in
         free(object->record);
     } else {
         helio_segment_object *entry = &stats->objects[object->slot];
-        helio_set(&entry->closed_ns, (uint64_t)wall_ns);
+        atomic_store_explicit(&entry->closed_ns, (uint64_t)wall_ns, memory_order_relaxed);
         atomic_store_explicit(&entry->state, HELIO_OBJECT_GONE, memory_order_release);
         put_gone(stats, object->scope, object->slot);
     }

@@ -250,7 +250,7 @@ int helio_stats_create(const helio_stats_config *config, helio_stats **out) {
     }
     stats->file = -1;
     stats->size = align_up(config->bytes, 4096);
-    stats->level = config->level;
+    stats->level = HELIO_STATS_COUNTING ? config->level : 0;
     for (int scope = 0; scope < HELIO_SCOPES_END; scope++) {
         stats->gone[scope].first = stats->gone[scope].last = HELIO_STATS_NO_SLOT;
     }

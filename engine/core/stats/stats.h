@@ -86,19 +86,33 @@ void helio_stats_event(helio_stats *stats, int64_t wall_ns, helio_event_id event
  * Returns false when it was cut. */
 bool helio_stats_label(char *text, size_t size, const char *key, const char *value);
 
-/* ---- counting: relaxed, one writer ---- */
+/* ---- counting: relaxed, one writer ----
+ *
+ * Compiled with HELIO_NO_STATS nothing is counted: what counting costs is measured against such a
+ * build.  The segment, its objects and events are then still there, its records are zero and no
+ * level of detail is on.  So nothing may decide by a cell; what the protocol needs it keeps itself. */
+
+#ifdef HELIO_NO_STATS
+enum { HELIO_STATS_COUNTING = 0 };
+#else
+enum { HELIO_STATS_COUNTING = 1 };
+#endif
 
 static inline void helio_count(_Atomic uint64_t *cell, uint64_t by) {
-    atomic_store_explicit(cell, atomic_load_explicit(cell, memory_order_relaxed) + by,
-                          memory_order_relaxed);
+    if (HELIO_STATS_COUNTING) {
+        atomic_store_explicit(cell, atomic_load_explicit(cell, memory_order_relaxed) + by,
+                              memory_order_relaxed);
+    }
 }
 
 static inline void helio_set(_Atomic uint64_t *cell, uint64_t value) {
-    atomic_store_explicit(cell, value, memory_order_relaxed);
+    if (HELIO_STATS_COUNTING) {
+        atomic_store_explicit(cell, value, memory_order_relaxed);
+    }
 }
 
 static inline void helio_peak(_Atomic uint64_t *cell, uint64_t value) {
-    if (value > atomic_load_explicit(cell, memory_order_relaxed)) {
+    if (HELIO_STATS_COUNTING && value > atomic_load_explicit(cell, memory_order_relaxed)) {
         helio_set(cell, value);
     }
 }
@@ -109,21 +123,25 @@ static inline uint64_t helio_cell(const _Atomic uint64_t *cell) {
 
 /* Counts into a histogram that may be off. */
 static inline void helio_record(helio_hdr *histogram, int64_t value_ns, uint64_t count) {
-    if (histogram) {
+    if (HELIO_STATS_COUNTING && histogram) {
         helio_hdr_record(histogram, value_ns, count);
     }
 }
 
 /* The record's guard, its first cell, is odd between these two (docs/segment.md 3). */
 static inline void helio_stats_begin(void *record) {
-    _Atomic uint64_t *guard = record;
-    helio_set(guard, helio_cell(guard) + 1);
-    atomic_thread_fence(memory_order_release);
+    if (HELIO_STATS_COUNTING) {
+        _Atomic uint64_t *guard = record;
+        helio_set(guard, helio_cell(guard) + 1);
+        atomic_thread_fence(memory_order_release);
+    }
 }
 
 static inline void helio_stats_end(void *record) {
-    _Atomic uint64_t *guard = record;
-    atomic_store_explicit(guard, helio_cell(guard) + 1, memory_order_release);
+    if (HELIO_STATS_COUNTING) {
+        _Atomic uint64_t *guard = record;
+        atomic_store_explicit(guard, helio_cell(guard) + 1, memory_order_release);
+    }
 }
 
 #endif
