@@ -9,6 +9,7 @@ import subprocess
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -92,7 +93,7 @@ def tells(instance: Instance, event: str) -> bool:
 
 
 @pytest.mark.parametrize("mode", ["thread", "poll"])
-def test_messages_pass_in_order_in_both_modes(memory: str, mode: str) -> None:
+def test_messages_pass_in_order_in_both_modes(memory: str, mode: Literal["thread", "poll"]) -> None:
     with (
         Instance(mode=mode) as instance,
         instance.receiver(memory, TOPIC) as receiver,
@@ -105,7 +106,7 @@ def test_messages_pass_in_order_in_both_modes(memory: str, mode: str) -> None:
 
 
 @pytest.mark.parametrize("idle", ["block", "backoff", "spin"])
-def test_two_engines_wake_each_other(memory: str, idle: str) -> None:
+def test_two_engines_wake_each_other(memory: str, idle: Literal["block", "backoff", "spin"]) -> None:
     with Instance(idle=idle) as here, Instance(idle=idle) as there:
         receiver = there.receiver(memory, TOPIC)
         transmitter = here.transmitter(memory, TOPIC)
@@ -116,7 +117,7 @@ def test_two_engines_wake_each_other(memory: str, idle: str) -> None:
 
 
 @pytest.mark.parametrize("mode", ["thread", "poll"])
-def test_a_message_of_64_mib_arrives_whole(memory: str, mode: str) -> None:
+def test_a_message_of_64_mib_arrives_whole(memory: str, mode: Literal["thread", "poll"]) -> None:
     body = os.urandom(1 << 20) * 64
     with Instance() as here, Instance(mode=mode) as there:
         receiver = there.receiver(memory, TOPIC, receive_queue=1 << 28)
@@ -135,7 +136,9 @@ def test_three_writers_reach_three_readers_each_a_process(script: Script, rings:
     for reader in readers:
         assert reader.stdout is not None
         seen: Counter[str] = Counter()
-        for text in iter(lambda stream=reader.stdout: stream.readline().strip(), "done"):
+        for text in reader.stdout:
+            if text == "done\n":
+                break
             who, number = text.split()
             assert int(number) == seen[who]
             seen[who] += 1
