@@ -32,6 +32,8 @@ typedef enum helio_option_id {
     HELIO_OPTION_ID_UPSTREAM,
     HELIO_OPTION_ID_INJECT_LOSS,
     HELIO_OPTION_ID_RING_PACKETS,
+    HELIO_OPTION_ID_RING_WAIT,
+    HELIO_OPTION_ID_HUGE_PAGES,
     HELIO_OPTION_ID_SEND_WINDOW,
     HELIO_OPTION_ID_HISTORY,
     HELIO_OPTION_ID_HISTORY_BYTES,
@@ -151,7 +153,9 @@ enum { /* choices of order */
     X(ROUTER_ALERT, router_alert, BOOLEAN, HELIO_ON_TRANSMITTER, 0.0, 0.0, "false", "", "With encapsulation=ip: SPM, NCF and RDATA carry IPv4's Router Alert, for network elements on the way.") \
     X(UPSTREAM, upstream, BOOLEAN, HELIO_ON_TRANSMITTER, 0.0, 0.0, "false", "", "Listen on the endpoint's port of the own address too: where receivers of other PGM programs send what they ask for. One stream of an address and port can.") \
     X(INJECT_LOSS, inject_loss, FLOAT, HELIO_ON_RECEIVER, 0.0, 1.0, "0.0", "", "Share of the received packets thrown away before the engine sees them; for trials of a lossy network only.") \
-    X(RING_PACKETS, ring_packets, INTEGER, HELIO_ON_TRANSMITTER | HELIO_ON_RECEIVER, 64.0, 1048576.0, "2048", "", "Packets a shared memory ring holds; rounded up to a power of two. Whoever comes first makes the ring.") \
+    X(RING_PACKETS, ring_packets, INTEGER, HELIO_ON_TRANSMITTER, 64.0, 1048576.0, "2048", "", "Packets the ring of a stream in shared memory holds; rounded up to a power of two.") \
+    X(RING_WAIT, ring_wait, BOOLEAN, HELIO_ON_TRANSMITTER, 0.0, 0.0, "false", "", "The slowest living reader of the ring stops the stream; false: one that is too slow loses its place and asks for repairs.") \
+    X(HUGE_PAGES, huge_pages, BOOLEAN, HELIO_ON_TRANSMITTER, 0.0, 0.0, "false", "", "The ring lies in huge pages if the system has any for it; an event tells when not.") \
     X(SEND_WINDOW, send_window, INTEGER, HELIO_ON_TRANSMITTER, 16.0, 4194304.0, "16384", "", "Packets kept for repair; rounded up to a power of two.") \
     X(HISTORY, history, CHOICE, HELIO_ON_TRANSMITTER, 0.0, 0.0, "static", "static,dynamic", "static: the history has its limits from the start; dynamic: it begins with a sixteenth of them, grows while repairs are asked for near its end, and shrinks when they are not.") \
     X(HISTORY_BYTES, history_bytes, INTEGER, HELIO_ON_TRANSMITTER, 0.0, 1099511627776.0, "0", "", "Most bytes of packets kept for repair, at least 16 packets of the largest; 0: what send_window packets take.") \

@@ -53,7 +53,9 @@ typedef struct helio_channel_config {
     double inject_loss;   /* receiving: share of the datagrams thrown away */
     uint64_t seed;        /* of inject_loss, and of numbers the driver draws */
     char name[HELIO_CHANNEL_NAME_MAX + 1]; /* shm, inproc */
-    size_t ring_packets;                   /* shm, inproc: a power of two */
+    size_t ring_packets;                   /* shm, inproc: rounded up to a power of two */
+    bool ring_wait;                        /* transmitting: the slowest reader stops the writer */
+    bool huge_pages;                       /* transmitting: the ring is to lie in huge pages */
     /* Told what happens, within a call of the driver; `peer` may be NULL, `why` is for people.  The
      * channel must not be used in it. */
     void (*tell)(void *context, helio_channel_event event, const helio_address *peer,
@@ -92,6 +94,7 @@ typedef struct helio_channel {
     int fds[HELIO_CHANNEL_FDS_MAX]; /* to be watched for reading, -1 past the last */
     bool
         has_more; /* the last receive left off where more may wait, though it gave less than asked */
+    bool waits; /* receiving: what is not read makes the source wait, and is not lost */
     helio_channel_counters counters;
 } helio_channel;
 

@@ -56,6 +56,8 @@ static int open_channel(helio_lane *lane, helio_channel_role role) {
         .inject_loss = receive ? helio_options_float(options, HELIO_OPTION_ID_INJECT_LOSS) : 0,
         .seed = helio_random_next(&lane->instance->random),
         .ring_packets = (size_t)helio_options_integer(options, HELIO_OPTION_ID_RING_PACKETS),
+        .ring_wait = helio_options_integer(options, HELIO_OPTION_ID_RING_WAIT) != 0,
+        .huge_pages = helio_options_integer(options, HELIO_OPTION_ID_HUGE_PAGES) != 0,
         .tell = on_event,
         .context = lane,
     };

@@ -174,11 +174,17 @@ static size_t receive_batch(helio_rx_lane *lane) {
     return count;
 }
 
-/* Reads until the socket is empty, or for so long that others must get their turn. */
+/* Some receiver has no room, and what is not read makes the source wait. */
+static bool is_held_back(const helio_rx_lane *lane) {
+    return lane->base.channel->waits && helio_rx_endpoint_is_blocked(lane->endpoint);
+}
+
+/* Reads until the channel is empty, or for so long that others must get their turn. */
 static int receive(helio_rx_lane *lane) {
     size_t total = 0;
     bool has_more = true;
-    for (int i = 0; i < BATCHES_PER_CYCLE && has_more && !lane->is_lent; i++) {
+    for (int i = 0; i < BATCHES_PER_CYCLE && has_more && !lane->is_lent && !is_held_back(lane);
+         i++) {
         const size_t count = receive_batch(lane);
         has_more = count == HELIO_CHANNEL_BATCH || lane->base.channel->has_more;
         total += count;

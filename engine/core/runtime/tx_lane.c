@@ -12,7 +12,8 @@
 #define FEEDBACK_QUIET_INTERVAL_NS (30 * HELIO_MICROSECOND)
 #define FEEDBACK_QUIET_NS (10 * HELIO_MILLISECOND)
 
-#define HOLD_NS (5 * HELIO_MILLISECOND) /* longest time repairs keep new data waiting */
+#define HOLD_NS (5 * HELIO_MILLISECOND)        /* longest time repairs keep new data waiting */
+#define RING_WAIT_NS (200 * HELIO_MILLISECOND) /* the same for a reader asked to be waited for */
 
 enum {
     PACKETS_PER_CYCLE =
@@ -71,7 +72,9 @@ static int poll_stream(helio_tx_lane *lane, helio_clock clock) {
 
 /* A connection is full: what it took goes on its way, for a moment. */
 static void wait_for_room(helio_tx_lane *lane) {
-    const int64_t until_ns = helio_monotonic_ns() + HOLD_NS;
+    const bool is_asked_to =
+        helio_options_integer(&lane->base.options, HELIO_OPTION_ID_RING_WAIT) != 0;
+    const int64_t until_ns = helio_monotonic_ns() + (is_asked_to ? RING_WAIT_NS : HOLD_NS);
     for (int64_t now_ns = 0; !helio_tx_lane_has_room(lane) && now_ns < until_ns;) {
         const helio_clock clock = helio_clock_read(&lane->base.instance->clock);
         now_ns = clock.now_ns;
@@ -290,7 +293,8 @@ static int drain(helio_tx_lane *lane, helio_transmitter *transmitter, size_t bud
     helio_submitted message;
     size_t bytes = 0;
     int count = 0;
-    while (bytes < budget && helio_submit_queue_peek(queue, &message)) {
+    while (bytes < budget && helio_tx_lane_has_room(lane) &&
+           helio_submit_queue_peek(queue, &message)) {
         if (message.submit_ns > clock.wall_ns) { /* submitted after this cycle began */
             clock = helio_clock_read(&lane->base.instance->clock);
         }

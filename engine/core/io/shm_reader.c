@@ -1,0 +1,200 @@
+#include "io/shm_reader.h"
+
+enum { TRIES = 8 }; /* of one take, against a writer that keeps coming round */
+
+static uint64_t load(const _Atomic uint64_t *word) {
+    return atomic_load_explicit(word, memory_order_acquire);
+}
+
+static uint64_t bit_of(const helio_shm_reader *reader) {
+    return UINT64_C(1) << reader->place;
+}
+
+static helio_shm_reader_place *place_of(const helio_shm_reader *reader) {
+    return &reader->ring->readers[reader->place];
+}
+
+/* ---- join, leave ---- */
+
+static bool claim_place(helio_shm_reader *reader, uint32_t pid) {
+    for (uint32_t i = 0; i < HELIO_SHM_READERS; i++) {
+        uint64_t expected = HELIO_SHM_FREE;
+        const uint64_t claim = (uint64_t)pid << 8 | HELIO_SHM_CLAIMED;
+        if (atomic_compare_exchange_strong_explicit(&reader->ring->readers[i].claim, &expected,
+                                                    claim, memory_order_acq_rel,
+                                                    memory_order_relaxed)) {
+            reader->place = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A ring that was there before: from now on.  A younger one: from its beginning, or as far back as
+ * is safe. */
+static uint64_t first_position(const helio_shm_reader *reader, int64_t since_ns) {
+    const uint64_t head = load(&reader->ring->head);
+    if (reader->ring->geometry.created_ns < (uint64_t)since_ns) {
+        return head;
+    }
+    const uint64_t slots = reader->mask + 1;
+    const uint64_t back = slots - slots / 8;
+    return head > back ? head - back : 0;
+}
+
+/* Tells the writer that its list of readers changed; true when it sleeps. */
+static bool tell_change(helio_shm_ring *ring) {
+    atomic_fetch_add_explicit(&ring->bells.changes, 1, memory_order_seq_cst);
+    return atomic_load_explicit(&ring->writer_sleeps, memory_order_seq_cst) != 0;
+}
+
+helio_shm_joined helio_shm_reader_join(helio_shm_reader *reader, void *mapping, size_t bytes,
+                                       const helio_shm_reader_config *config, bool *wake) {
+    helio_shm_shape shape;
+    *wake = false;
+    if (!helio_shm_check(mapping, bytes, &shape)) {
+        return HELIO_SHM_DAMAGED;
+    }
+    *reader = (helio_shm_reader){
+        .ring = mapping,
+        .slots = (uint8_t *)mapping + shape.slots_offset,
+        .feedback = (uint8_t *)mapping + shape.feedback_offset,
+        .mask = shape.slots - 1,
+        .stride = shape.stride,
+        .packet_bytes = shape.packet_bytes,
+        .waits = ((const helio_shm_ring *)mapping)->geometry.waits != 0,
+    };
+    if (!claim_place(reader, config->process.pid)) {
+        return HELIO_SHM_FULL;
+    }
+    helio_shm_reader_place *place = place_of(reader);
+    place->start = config->process.start;
+    place->bell = config->bell;
+    place->port = config->port;
+    reader->position = first_position(reader, config->since_ns);
+    helio_shm_reader_show(reader);
+    atomic_store_explicit(&place->claim, (uint64_t)config->process.pid << 8 | HELIO_SHM_READING,
+                          memory_order_release);
+    atomic_fetch_or_explicit(&reader->ring->bells.present, bit_of(reader), memory_order_release);
+    *wake = tell_change(reader->ring);
+    return HELIO_SHM_JOINED;
+}
+
+void helio_shm_reader_leave(helio_shm_reader *reader, bool *wake) {
+    helio_shm_reader_rise(reader);
+    atomic_fetch_and_explicit(&reader->ring->bells.present, ~bit_of(reader), memory_order_release);
+    const uint64_t claim = load(&place_of(reader)->claim);
+    atomic_store_explicit(&place_of(reader)->claim, (claim & ~UINT64_C(0xFF)) | HELIO_SHM_LEAVING,
+                          memory_order_release);
+    *wake = tell_change(reader->ring);
+}
+
+bool helio_shm_reader_is_closed(const helio_shm_reader *reader) {
+    return load(&reader->ring->writer.state) == HELIO_SHM_CLOSED;
+}
+
+helio_process helio_shm_reader_writer(const helio_shm_reader *reader) {
+    const helio_shm_writer_life *writer = &reader->ring->writer;
+    return (helio_process){(uint32_t)writer->pid, writer->start};
+}
+
+/* ---- packets ---- */
+
+/* The writer has come round: passes over what it took back, and a little more, so as not to be
+ * under its feet again at once.  False: no writer leads there. */
+static bool recover(helio_shm_reader *reader, uint64_t sequence) {
+    const uint64_t slots = reader->mask + 1;
+    uint64_t end = sequence; /* packets there surely are */
+    const uint64_t head = load(&reader->ring->head);
+    if ((int64_t)(head - end) > 0) {
+        end = head;
+    }
+    const uint64_t next = end - slots + slots / 8;
+    if (((sequence - 1 - reader->position) & reader->mask) != 0 ||
+        (int64_t)(next - reader->position) <= 0) {
+        return false;
+    }
+    reader->overruns += next - reader->position;
+    reader->position = next;
+    return true;
+}
+
+helio_shm_taken helio_shm_reader_take(helio_shm_reader *reader, uint8_t *to, size_t room,
+                                      size_t *length) {
+    for (int tries = 0; tries < TRIES; tries++) {
+        const helio_shm_slot *slot =
+            helio_shm_slot_of(reader->slots, reader->stride, reader->mask, reader->position);
+        const uint64_t sequence = atomic_load_explicit(&slot->sequence, memory_order_acquire);
+        const int64_t ahead = (int64_t)(sequence - reader->position - 1);
+        if (ahead < 0) {
+            return HELIO_SHM_NOTHING;
+        }
+        if (ahead > 0) {
+            if (!recover(reader, sequence)) {
+                return HELIO_SHM_NONSENSE;
+            }
+            continue;
+        }
+        const size_t bytes = atomic_load_explicit(&slot->length, memory_order_relaxed);
+        if (bytes <= room && bytes <= reader->packet_bytes) {
+            helio_shm_copy_out(to, slot->data, bytes);
+        }
+        atomic_thread_fence(memory_order_acquire); /* the copy before the second look */
+        if (atomic_load_explicit(&slot->sequence, memory_order_relaxed) != sequence) {
+            if (!helio_shm_reader_has_news(reader)) {
+                return HELIO_SHM_NOTHING; /* the writer is at it; the next look tells of what */
+            }
+            continue;
+        }
+        if (bytes > reader->packet_bytes) {
+            return HELIO_SHM_NONSENSE;
+        }
+        if (bytes > room) {
+            return HELIO_SHM_TOO_SMALL;
+        }
+        *length = bytes;
+        reader->position++;
+        return HELIO_SHM_TAKEN;
+    }
+    return HELIO_SHM_NOTHING;
+}
+
+/* ---- feedback ---- */
+
+bool helio_shm_reader_say(helio_shm_reader *reader, const void *packet, size_t length, bool *wake) {
+    helio_shm_reader_place *place = place_of(reader);
+    helio_shm_bells *bells = &reader->ring->bells;
+    const uint64_t said = atomic_load_explicit(&place->said, memory_order_relaxed);
+    *wake = false;
+    if (length > HELIO_SHM_FEEDBACK_BYTES ||
+        said - load(&place->heard) >= HELIO_SHM_FEEDBACK_SLOTS) {
+        return false;
+    }
+    helio_shm_slot *slot = helio_shm_feedback_slot(reader->feedback, reader->place, said);
+    atomic_store_explicit(&slot->length, (uint32_t)length, memory_order_relaxed);
+    helio_shm_copy_in(slot->data, packet, length);
+    atomic_store_explicit(&place->said, said + 1, memory_order_release);
+    atomic_fetch_or_explicit(&bells->feedback, bit_of(reader), memory_order_seq_cst);
+    *wake = atomic_load_explicit(&reader->ring->writer_sleeps, memory_order_seq_cst) != 0;
+    return true;
+}
+
+/* ---- sleep ---- */
+
+bool helio_shm_reader_sleep(helio_shm_reader *reader) {
+    helio_shm_bells *bells = &reader->ring->bells;
+    if (!atomic_load_explicit(&bells->sleepers, memory_order_relaxed)) {
+        atomic_store_explicit(&bells->sleepers, 1, memory_order_seq_cst);
+        return false;
+    }
+    atomic_fetch_or_explicit(&bells->asleep, bit_of(reader), memory_order_seq_cst);
+    atomic_thread_fence(memory_order_seq_cst);
+    return !helio_shm_reader_has_news(reader) && !helio_shm_reader_is_closed(reader);
+}
+
+void helio_shm_reader_rise(helio_shm_reader *reader) {
+    _Atomic uint64_t *asleep = &reader->ring->bells.asleep;
+    if (atomic_load_explicit(asleep, memory_order_relaxed) & bit_of(reader)) {
+        atomic_fetch_and_explicit(asleep, ~bit_of(reader), memory_order_relaxed);
+    }
+}

@@ -1,0 +1,80 @@
+/* The reading side of a ring (shm_ring.h): takes packets out, notices those it was too slow for, and
+ * says things back.  All of it belongs to one thread. */
+#ifndef HELIO_IO_SHM_READER_H
+#define HELIO_IO_SHM_READER_H
+
+#include "io/process.h"
+#include "io/shm_ring.h"
+
+typedef struct helio_shm_reader {
+    helio_shm_ring *ring;
+    uint8_t *slots;
+    uint8_t *feedback;
+    uint64_t mask;
+    size_t stride;
+    uint32_t packet_bytes;
+    uint32_t place;
+    bool waits;        /* the writer waits for it */
+    uint64_t position; /* the next packet */
+    uint64_t overruns; /* packets passed over, ever */
+} helio_shm_reader;
+
+typedef struct helio_shm_reader_config {
+    helio_process process;
+    uint64_t bell; /* id of what wakes it */
+    uint16_t port;
+    int64_t since_ns; /* a ring made later than this is read from its beginning; monotonic */
+} helio_shm_reader_config;
+
+typedef enum helio_shm_joined {
+    HELIO_SHM_JOINED,
+    HELIO_SHM_DAMAGED, /* not a ring, or not one of this version */
+    HELIO_SHM_FULL,    /* all places are taken */
+} helio_shm_joined;
+
+/* Takes a place at the ring in a mapping of `bytes`; *wake: the writer sleeps. */
+helio_shm_joined helio_shm_reader_join(helio_shm_reader *reader, void *mapping, size_t bytes,
+                                       const helio_shm_reader_config *config, bool *wake);
+
+typedef enum helio_shm_taken {
+    HELIO_SHM_TAKEN,
+    HELIO_SHM_NOTHING,
+    HELIO_SHM_TOO_SMALL, /* `room` is less than the next packet */
+    HELIO_SHM_NONSENSE,  /* what lies there was not written by a writer: read no more of it */
+} helio_shm_taken;
+
+/* Copies the next packet to `to`. */
+helio_shm_taken helio_shm_reader_take(helio_shm_reader *reader, uint8_t *to, size_t room,
+                                      size_t *length);
+
+/* Shows the writer how far this one is; after a run of takes. */
+static inline void helio_shm_reader_show(helio_shm_reader *reader) {
+    atomic_store_explicit(&reader->ring->readers[reader->place].position, reader->position,
+                          memory_order_release);
+}
+
+/* The next packet lies there, or the reader was overrun. */
+static inline bool helio_shm_reader_has_news(const helio_shm_reader *reader) {
+    const helio_shm_slot *slot =
+        helio_shm_slot_of(reader->slots, reader->stride, reader->mask, reader->position);
+    const uint64_t sequence = atomic_load_explicit(&slot->sequence, memory_order_acquire);
+    return (int64_t)(sequence - reader->position) > 0;
+}
+
+/* Says something to the writer; false: it is too long, or the writer does not keep up.
+ * *wake: it sleeps. */
+bool helio_shm_reader_say(helio_shm_reader *reader, const void *packet, size_t length, bool *wake);
+
+/* The writer is to wake this one from now on; false: there is news already, or this is the first
+ * time and the writer must first learn that it has to look. */
+bool helio_shm_reader_sleep(helio_shm_reader *reader);
+void helio_shm_reader_rise(helio_shm_reader *reader);
+
+/* The writer has said goodbye, so what lies in the ring is all there will be. */
+bool helio_shm_reader_is_closed(const helio_shm_reader *reader);
+helio_process helio_shm_reader_writer(const helio_shm_reader *reader);
+
+/* Says goodbye; *wake: the writer sleeps.  The mapping may be released. */
+void helio_shm_reader_leave(helio_shm_reader *reader, bool *wake);
+
+#endif

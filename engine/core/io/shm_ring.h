@@ -1,0 +1,183 @@
+/* The layout of a ring in shared memory; docs/ring.md describes it for other programs.
+ *
+ * One writer, many readers.  A packet's number p, counted from 0, is also its place: slot p modulo
+ * the number of slots.  Each slot begins with a sequence word: p + 1 when packet p lies in it
+ * whole, 0 while the writer is at it.  Head and data of a small packet share a cache line, so a
+ * reader that waits on the word gets the data with it; nothing else moves between the two cores.
+ *
+ * Readers register so that they can be woken, missed when their process dies, and heard: each has a
+ * small ring of its own back to the writer for what receivers say.  Words on one cache line have
+ * one writer, but for the bells, which readers set with atomic operations when something is rare
+ * anyway.
+ *
+ * Nothing in the mapping is trusted: the geometry is read once and checked, indexes are masked,
+ * lengths compared with the slot before anything is copied. */
+#ifndef HELIO_IO_SHM_RING_H
+#define HELIO_IO_SHM_RING_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#define HELIO_SHM_MAGIC UINT64_C(0x474E49524F494C48) /* "HLIORING" in memory, little-endian */
+
+enum {
+    HELIO_SHM_VERSION = 1,
+    HELIO_SHM_BYTE_ORDER = 0x01020304,
+    HELIO_SHM_READERS = 64,
+    HELIO_SHM_FEEDBACK_SLOTS = 32, /* per reader */
+    HELIO_SHM_FEEDBACK_BYTES = 512 - 16,
+    HELIO_SHM_SLOTS_MIN = 64,
+    HELIO_SHM_SLOTS_MAX = 1 << 20,
+    HELIO_SHM_PACKET_MAX = 65535,
+    HELIO_SHM_LINE = 64,
+    HELIO_SHM_PAGE = 4096,
+};
+
+/* The writer's life. */
+enum {
+    HELIO_SHM_OPEN = 1,
+    HELIO_SHM_CLOSED = 2, /* it said goodbye; what lies in the slots may still be read */
+};
+
+/* A reader's place, the low byte of its claim; the rest is the process id. */
+enum {
+    HELIO_SHM_FREE = 0,
+    HELIO_SHM_CLAIMED = 1, /* being filled in */
+    HELIO_SHM_READING = 2,
+    HELIO_SHM_LEAVING = 3, /* said goodbye; the writer frees the place */
+};
+
+/* Written before the ring can be seen, never after. */
+typedef struct helio_shm_geometry {
+    uint64_t magic;
+    uint32_t version;
+    uint32_t byte_order; /* HELIO_SHM_BYTE_ORDER */
+    uint64_t bytes;      /* of the whole mapping */
+    uint32_t slots;      /* a power of two */
+    uint32_t packet_bytes;
+    uint32_t readers;
+    uint32_t feedback_slots;
+    uint32_t feedback_bytes;
+    uint32_t waits;      /* the slowest reader stops the writer */
+    uint64_t created_ns; /* monotonic clock of the machine */
+    uint64_t id;         /* random; also in the name */
+} helio_shm_geometry;
+
+/* Written by the writer. */
+typedef struct helio_shm_writer_life {
+    uint64_t pid;
+    uint64_t start;
+    uint64_t port; /* 127.0.0.1 with this port is the stream's address */
+    _Atomic uint64_t state;
+    _Atomic uint64_t heartbeat_ns; /* monotonic; for people */
+    uint64_t reserved[3];
+} helio_shm_writer_life;
+
+/* Written by readers, read by the writer once per batch.  Bits: places of readers. */
+typedef struct helio_shm_bells {
+    _Atomic uint64_t present;  /* they read */
+    _Atomic uint64_t asleep;   /* they want to be woken */
+    _Atomic uint64_t feedback; /* they said something */
+    _Atomic uint64_t changes;  /* counts arrivals and goodbyes */
+    _Atomic uint64_t
+        sleepers; /* not 0: some reader sleeps now and then, so the writer must fence */
+    uint64_t reserved[3];
+} helio_shm_bells;
+
+typedef struct helio_shm_reader_place {
+    _Alignas(64) _Atomic uint64_t claim; /* pid << 8 | state */
+    uint64_t start;
+    uint64_t bell;                          /* id of what wakes it */
+    uint64_t port;                          /* of its address */
+    _Alignas(64) _Atomic uint64_t position; /* next packet it reads; written by the reader */
+    _Alignas(64) _Atomic uint64_t said;     /* feedback packets ever; written by the reader */
+    _Alignas(64) _Atomic uint64_t heard; /* those the writer is done with; written by the writer */
+} helio_shm_reader_place;
+
+typedef struct helio_shm_ring {
+    _Alignas(64) helio_shm_geometry geometry;
+    _Alignas(64) helio_shm_writer_life writer;
+    _Alignas(64) _Atomic uint64_t head; /* packets ever; written by the writer, once per batch */
+    _Alignas(64) helio_shm_bells bells;
+    _Alignas(64) _Atomic uint64_t writer_sleeps; /* written by the writer */
+    _Alignas(64) uint64_t reserved[24];
+    helio_shm_reader_place readers[HELIO_SHM_READERS];
+} helio_shm_ring;
+
+/* Of packets and of feedback. */
+typedef struct helio_shm_slot {
+    _Atomic uint64_t sequence;
+    _Atomic uint32_t length;
+    uint32_t reserved;
+    uint8_t data[];
+} helio_shm_slot;
+
+_Static_assert(sizeof(_Atomic uint64_t) == 8, "atomic words are plain words");
+_Static_assert(offsetof(helio_shm_ring, writer) == 64, "one line for what never changes");
+_Static_assert(offsetof(helio_shm_ring, head) == 128, "a line of the writer's");
+_Static_assert(offsetof(helio_shm_ring, bells) == 192, "a line of the readers'");
+_Static_assert(offsetof(helio_shm_ring, writer_sleeps) == 256, "a line of the writer's");
+_Static_assert(offsetof(helio_shm_ring, readers) == 512, "places begin on a line");
+_Static_assert(sizeof(helio_shm_reader_place) == 256, "four lines: no two share one");
+_Static_assert(offsetof(helio_shm_reader_place, position) == 64, "the reader's");
+_Static_assert(offsetof(helio_shm_reader_place, said) == 128, "the reader's");
+_Static_assert(offsetof(helio_shm_reader_place, heard) == 192, "the writer's");
+_Static_assert(offsetof(helio_shm_slot, data) == 16, "48 bytes of data beside the sequence");
+
+/* Where things are, worked out from two checked numbers and never read again. */
+typedef struct helio_shm_shape {
+    uint32_t slots;
+    uint32_t packet_bytes;
+    size_t stride; /* of slots */
+    size_t feedback_offset;
+    size_t slots_offset;
+    size_t bytes;
+} helio_shm_shape;
+
+helio_shm_shape helio_shm_shape_of(uint32_t slots, uint32_t packet_bytes);
+
+/* Reads and checks the geometry of a mapping of `bytes`; false: it is not a ring of this version,
+ * or damaged. */
+bool helio_shm_check(const void *mapping, size_t bytes, helio_shm_shape *out);
+
+static inline helio_shm_slot *helio_shm_slot_of(uint8_t *slots, size_t stride, uint64_t mask,
+                                                uint64_t position) {
+    return (helio_shm_slot *)(void *)(slots + (size_t)(position & mask) * stride);
+}
+
+/* A reader's feedback slot. */
+static inline helio_shm_slot *helio_shm_feedback_slot(uint8_t *feedback, unsigned reader,
+                                                      uint64_t position) {
+    const size_t index = (size_t)reader * HELIO_SHM_FEEDBACK_SLOTS +
+                         (size_t)(position & (HELIO_SHM_FEEDBACK_SLOTS - 1));
+    return (helio_shm_slot *)(void *)(feedback +
+                                      index * (sizeof(helio_shm_slot) + HELIO_SHM_FEEDBACK_BYTES));
+}
+
+/* Copies between private memory and a slot.  The other side may write at the same moment; what was
+ * read then is thrown away after a look at the sequence word.  The thread sanitizer is shown that
+ * this is meant. */
+#ifdef __SANITIZE_THREAD__
+static inline void helio_shm_copy_in(uint8_t *slot, const uint8_t *from, size_t length) {
+    for (size_t i = 0; i < length; i++) {
+        __atomic_store_n(&slot[i], from[i], __ATOMIC_RELAXED);
+    }
+}
+static inline void helio_shm_copy_out(uint8_t *to, const uint8_t *slot, size_t length) {
+    for (size_t i = 0; i < length; i++) {
+        to[i] = __atomic_load_n(&slot[i], __ATOMIC_RELAXED);
+    }
+}
+#else
+static inline void helio_shm_copy_in(uint8_t *slot, const void *from, size_t length) {
+    memcpy(slot, from, length);
+}
+static inline void helio_shm_copy_out(void *to, const uint8_t *slot, size_t length) {
+    memcpy(to, slot, length);
+}
+#endif
+
+#endif

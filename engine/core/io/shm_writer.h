@@ -1,0 +1,81 @@
+/* The writing side of a ring (shm_ring.h): puts packets in, hears what readers say, sees them come,
+ * go and die.  All of it belongs to one thread. */
+#ifndef HELIO_IO_SHM_WRITER_H
+#define HELIO_IO_SHM_WRITER_H
+
+#include "base/address.h"
+#include "io/process.h"
+#include "io/shm_ring.h"
+
+typedef struct helio_shm_writer {
+    helio_shm_ring *ring;
+    uint8_t *slots;
+    uint8_t *feedback;
+    uint64_t mask;
+    size_t stride;
+    uint32_t packet_bytes;
+    bool waits;
+    uint64_t tail;  /* packets ever */
+    uint64_t limit; /* waits: the slowest reader allows packets before this one */
+    uint64_t present_seen;
+    uint64_t changes_seen;
+    uint64_t known; /* places whose readers were told of */
+} helio_shm_writer;
+
+typedef struct helio_shm_writer_config {
+    helio_shm_shape shape;
+    helio_process process;
+    uint64_t id;
+    uint16_t port;
+    bool waits;
+    int64_t now_ns; /* monotonic */
+} helio_shm_writer_config;
+
+/* Makes a ring of zeroed memory of shape.bytes. */
+void helio_shm_writer_init(helio_shm_writer *writer, void *memory,
+                           const helio_shm_writer_config *config);
+
+/* Puts a packet in, at once visible.  False: it is too long, or the slowest reader has not made
+ * room. */
+bool helio_shm_writer_put(helio_shm_writer *writer, const void *packet, size_t length);
+
+/* After a run of packets: readers that sleep and are to be woken now, one bit each. */
+uint64_t helio_shm_writer_flush(helio_shm_writer *writer);
+
+/* Packets that can be put without any being refused; SIZE_MAX when readers are not waited for. */
+size_t helio_shm_writer_room(helio_shm_writer *writer);
+
+/* The next packet of feedback, copied to `to` (HELIO_SHM_FEEDBACK_BYTES); false: there is none. */
+bool helio_shm_writer_hear(helio_shm_writer *writer, uint8_t *to, size_t *length,
+                           helio_address *from);
+
+/* There is feedback, or readers came or went. */
+bool helio_shm_writer_has_news(const helio_shm_writer *writer);
+
+typedef enum helio_shm_reader_event {
+    HELIO_SHM_READER_CAME,
+    HELIO_SHM_READER_LEFT,
+    HELIO_SHM_READER_DIED,
+} helio_shm_reader_event;
+
+typedef struct helio_shm_reader_news {
+    unsigned place;
+    uint32_t pid;
+    helio_address address;
+    helio_shm_reader_event event;
+} helio_shm_reader_news;
+
+/* Who came, left or, when `is_alive` is given, died since the last time; room for
+ * HELIO_SHM_READERS.  Places of those gone are free again.  Cheap when nothing changed. */
+size_t helio_shm_writer_look(helio_shm_writer *writer,
+                             bool (*is_alive)(const helio_process *process),
+                             helio_shm_reader_news *news);
+
+/* What wakes the reader of a place. */
+void helio_shm_writer_bell_of(const helio_shm_writer *writer, unsigned place, uint64_t *id,
+                              helio_process *process);
+
+/* Says goodbye. */
+void helio_shm_writer_close(helio_shm_writer *writer);
+
+#endif
