@@ -92,7 +92,7 @@ _ENDPOINTS: dict[str, Callable[[], str]] = {
     "rmm": lambda: f"rmm://239.192.77.200:{_free_port(socket.SOCK_DGRAM)}?interface=127.0.0.1&ttl=0",
     "rmm+unicast": lambda: f"rmm+unicast://127.0.0.1:{_free_port(socket.SOCK_DGRAM)}",
     "rum": lambda: f"rum://127.0.0.1:{_free_port(socket.SOCK_STREAM)}",
-    "shm": lambda: f"shm://bench-{os.getpid()}",
+    "shm": lambda: f"shm://bench-{os.getpid()}?ring_wait=true",
 }
 _MODES = {
     "spin": "mode=poll&idle=spin",

@@ -22,7 +22,7 @@ def bench(*arguments: str) -> Any:
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize("transport", ["rmm", "rmm+unicast"])
+@pytest.mark.parametrize("transport", ["rmm", "rmm+unicast", "shm"])
 def test_throughput_tells_rate_losses_and_percentiles(transport: str) -> None:
     row = bench("throughput", "--transport", transport, "--size", "64", "--seconds", "0.5")
     assert row["sent"] == row["received"] + row["unrecoverable"] > 0

@@ -45,7 +45,7 @@ static void write_endpoint(const duel *d, int number, char *text, size_t size) {
         snprintf(text, size, "rmm://239.192.%d.%d:%d?interface=127.0.0.1", port >> 8 & 255,
                  port & 255, port);
     } else if (strcmp(transport, "shm") == 0) {
-        snprintf(text, size, "shm://bench-%d", port);
+        snprintf(text, size, "shm://bench-%d?ring_wait=true", port);
     } else {
         snprintf(text, size, "%s://127.0.0.1:%d", transport, port);
     }
