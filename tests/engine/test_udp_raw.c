@@ -40,12 +40,17 @@ static void make_packet(uint8_t packet[PGM_BYTES], uint8_t type, uint16_t from, 
 
 /* ---- lengths and sessions ---- */
 
-static bool strip(helio_channel_role role, const uint8_t *data, size_t length, size_t *stripped) {
-    const helio_channel_config config = config_of(role, "239.192.33.1", PORT);
+static bool strip_at(const char *ip, helio_channel_role role, const uint8_t *data, size_t length,
+                     size_t *stripped) {
+    const helio_channel_config config = config_of(role, ip, PORT);
     helio_datagram packet = {.data = data, .length = length};
     const bool accepted = helio_udp_raw_strip(&config, PORT, &packet);
     *stripped = (size_t)(packet.data - data);
     return accepted;
+}
+
+static bool strip(helio_channel_role role, const uint8_t *data, size_t length, size_t *stripped) {
+    return strip_at("239.192.33.1", role, data, length, stripped);
 }
 
 static void headers_of_impossible_lengths_are_refused(void) {
@@ -91,6 +96,15 @@ static void a_packet_is_of_the_session_whose_ports_it_has(void) {
         make_packet(datagram + 20, rows[i].type, rows[i].from, rows[i].to);
         CHECK_EQUAL(strip(rows[i].role, datagram, sizeof datagram, &stripped), rows[i].accepted);
     }
+}
+
+static void a_receiver_of_unicast_does_not_take_its_own_requests_for_anothers(void) {
+    uint8_t datagram[20 + PGM_BYTES] = {0x45};
+    size_t stripped;
+    make_packet(datagram + 20, HELIO_PGM_TYPE_NAK, PORT, 1);
+    CHECK(!strip_at("127.0.0.1", HELIO_CHANNEL_RECEIVE, datagram, sizeof datagram, &stripped));
+    make_packet(datagram + 20, HELIO_PGM_TYPE_NCF, 1, PORT);
+    CHECK(strip_at("127.0.0.1", HELIO_CHANNEL_RECEIVE, datagram, sizeof datagram, &stripped));
 }
 
 static void what_does_not_go_together_is_refused(void) {
@@ -204,6 +218,7 @@ static void packets_routers_are_to_see_carry_router_alert(void) {
 int main(void) {
     RUN(headers_of_impossible_lengths_are_refused);
     RUN(a_packet_is_of_the_session_whose_ports_it_has);
+    RUN(a_receiver_of_unicast_does_not_take_its_own_requests_for_anothers);
     RUN(what_does_not_go_together_is_refused);
     RUN(sessions_do_not_hear_each_other);
     RUN(packets_routers_are_to_see_carry_router_alert);

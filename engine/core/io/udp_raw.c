@@ -48,9 +48,10 @@ static void attach(int socket, struct sock_filter *program, size_t length) {
 
 void helio_udp_raw_filter(int socket, const helio_channel_config *config, uint16_t port) {
     /* IPv4 sockets see the packet from its IP header on, IPv6 sockets from PGM on.  What goes
-     * upstream has the session's ports swapped: a receiver hears other receivers' requests. */
+     * upstream has the session's ports swapped: a receiver hears other receivers' requests, where
+     * they go to the group. */
     const bool six = config->destinations[0].family == 6;
-    const bool both = config->role == HELIO_CHANNEL_RECEIVE;
+    const bool both = config->role == HELIO_CHANNEL_RECEIVE && config->multicast;
     struct sock_filter program[] = {
         six ? (struct sock_filter)BPF_STMT(BPF_LDX | BPF_IMM, 0)
             : (struct sock_filter)BPF_STMT(BPF_LDX | BPF_B | BPF_MSH, 0),
@@ -87,6 +88,9 @@ static bool is_of_session(const helio_channel_config *config, uint16_t port, con
     const bool upstream = goes_upstream(pgm[PGM_TYPE]);
     if (config->role == HELIO_CHANNEL_TRANSMIT) {
         return upstream && helio_get16(pgm + PGM_DESTINATION_PORT) == port;
+    }
+    if (upstream && !config->multicast) {
+        return false; /* what receivers of this host, perhaps we, have sent to a source of it */
     }
     return helio_get16(pgm + (upstream ? PGM_SOURCE_PORT : PGM_DESTINATION_PORT)) == port;
 }
