@@ -94,7 +94,7 @@ typedef struct helio_channel {
     int fds[HELIO_CHANNEL_FDS_MAX]; /* to be watched for reading, -1 past the last */
     bool
         has_more; /* the last receive left off where more may wait, though it gave less than asked */
-    bool waits; /* receiving: what is not read makes the source wait, and is not lost */
+    bool waits;   /* receiving: what is not read makes the source wait, and is not lost */
     helio_channel_counters counters;
 } helio_channel;
 

@@ -69,6 +69,8 @@ static int open_halves(udp_channel *udp) {
     udp->in.config = udp->out.config = &udp->config;
     udp->in.counters = udp->out.counters = &udp->base.counters;
     udp->out.fd = base->fds[is_transmit(udp) ? DATA : ASIDE];
+    udp->out.connected =
+        is_transmit(udp) ? helio_udp_open_connected(&udp->config, base->fds[DATA]) : -1;
     const int error = helio_udp_in_init(&udp->in, base->fds[DATA]);
     return error ? error : helio_udp_out_init(&udp->out);
 }
@@ -83,6 +85,9 @@ static void udp_close(helio_channel *channel) {
         if (channel->fds[i] >= 0) {
             close(channel->fds[i]);
         }
+    }
+    if (udp->out.connected >= 0) {
+        close(udp->out.connected);
     }
     helio_udp_in_fini(&udp->in);
     helio_udp_out_fini(&udp->out);
@@ -116,6 +121,7 @@ static int udp_open(const helio_channel_config *config, helio_channel **out) {
     }
     udp->base.driver = &helio_driver_udp;
     udp->base.fds[DATA] = udp->base.fds[ASIDE] = -1;
+    udp->out.connected = -1;
     udp->config = *config;
     error = helio_udp_choose_interface(&udp->config);
     if (!error) {

@@ -14,6 +14,7 @@
 enum {
     SEND_WAIT_MS = 2,
     SEND_WAITS_MAX = 5,
+    REFUSALS_MAX = 16,         /* in a row; each is news of a packet sent before */
     SEGMENTS_MAX = 64,         /* of one message, by the oldest kernels that know GSO */
     MESSAGE_BYTES_MAX = 65507, /* what fits in one IPv4 datagram */
 };
@@ -123,32 +124,54 @@ static void count_refused(helio_udp_out *out, const struct msghdr *message, int 
     out->counters->send_errno = error;
 }
 
+/* Messages without a name go to the only destination, others where it says; neighbours that go the
+ * same way. */
+static size_t same_way(const struct mmsghdr *messages, size_t count) {
+    const bool is_named = messages->msg_hdr.msg_name;
+    size_t n = 1;
+    while (n < count && !messages[n].msg_hdr.msg_name == !is_named) {
+        n++;
+    }
+    return n;
+}
+
+static int call(const helio_udp_out *out, struct mmsghdr *messages, size_t count) {
+    const struct msghdr *first = &messages->msg_hdr;
+    const int fd = first->msg_name ? out->fd : out->connected;
+    count = same_way(messages, count);
+    if (count > 1 || first->msg_control) {
+        return sendmmsg(fd, messages, (unsigned)count, MSG_DONTWAIT);
+    }
+    const ssize_t sent = sendto(fd, first->msg_iov->iov_base, first->msg_iov->iov_len, MSG_DONTWAIT,
+                                first->msg_name, first->msg_namelen);
+    return sent < 0 ? -1 : 1;
+}
+
+/* Returns how many messages the kernel took; 0 or less: see errno.  That nobody listens is said of
+ * an earlier packet, and the one at hand was not sent: it is sent again. */
+static int send_some(const helio_udp_out *out, struct mmsghdr *messages, size_t count) {
+    int sent = call(out, messages, count);
+    for (int i = 0; sent < 0 && errno == ECONNREFUSED && i < REFUSALS_MAX; i++) {
+        sent = call(out, messages, count);
+    }
+    return sent;
+}
+
 /* The packets of one message, each by itself. */
 static void send_split(helio_udp_out *out, const struct msghdr *message, int *waits) {
     for (size_t i = 0; i < message->msg_iovlen;) {
-        struct msghdr single = {.msg_name = message->msg_name,
-                                .msg_namelen = message->msg_namelen,
-                                .msg_iov = &message->msg_iov[i],
-                                .msg_iovlen = 1};
-        if (sendmsg(out->fd, &single, MSG_DONTWAIT) >= 0) {
-            count_sent(out, &single);
+        struct mmsghdr single = {.msg_hdr = {.msg_name = message->msg_name,
+                                             .msg_namelen = message->msg_namelen,
+                                             .msg_iov = &message->msg_iov[i],
+                                             .msg_iovlen = 1}};
+        if (send_some(out, &single, 1) > 0) {
+            count_sent(out, &single.msg_hdr);
             i++;
         } else if (!is_passing(errno) || !wait_for_room(out->fd, waits)) {
-            count_refused(out, &single, errno);
+            count_refused(out, &single.msg_hdr, errno);
             i++;
         }
     }
-}
-
-/* Returns how many messages the kernel took; 0 or less: see errno. */
-static int send_some(helio_udp_out *out, struct mmsghdr *messages, size_t count) {
-    const struct msghdr *first = &messages->msg_hdr;
-    if (count > 1 || first->msg_control) {
-        return sendmmsg(out->fd, messages, (unsigned)count, MSG_DONTWAIT);
-    }
-    const ssize_t sent = sendto(out->fd, first->msg_iov->iov_base, first->msg_iov->iov_len,
-                                MSG_DONTWAIT, first->msg_name, first->msg_namelen);
-    return sent < 0 ? -1 : 1;
 }
 
 static void send_messages(helio_udp_out *out, size_t count) {
@@ -219,7 +242,7 @@ static void make_message(helio_udp_out *out, size_t at, size_t first, size_t cou
     struct msghdr *message = &out->messages[at].msg_hdr;
     struct iovec *parts = &out->parts[first];
     *message = (struct msghdr){.msg_name = to,
-                               .msg_namelen = helio_udp_name_bytes(to),
+                               .msg_namelen = to ? helio_udp_name_bytes(to) : 0,
                                .msg_iov = parts,
                                .msg_iovlen = count};
     if (count > 1) {
@@ -229,6 +252,14 @@ static void make_message(helio_udp_out *out, size_t at, size_t first, size_t cou
         add_control(message, &out->control[at], IPPROTO_IP, IP_RETOPTS, router_alert,
                     sizeof router_alert);
     }
+}
+
+/* Where a packet goes; NULL: to the only destination, over the socket connected to it. */
+static helio_udp_name *name_of(helio_udp_out *out, size_t packet, size_t destination) {
+    if (!out->is_for_all[packet]) {
+        return &out->to[packet];
+    }
+    return out->connected >= 0 ? NULL : &out->destinations[destination];
 }
 
 /* Each destination gets all its packets in a row, so that runs stay whole. */
@@ -244,8 +275,7 @@ void helio_udp_out_flush(helio_udp_out *out) {
                 send_messages(out, count);
                 count = 0;
             }
-            make_message(out, count++, i, n,
-                         out->is_for_all[i] ? &out->destinations[d] : &out->to[i]);
+            make_message(out, count++, i, n, name_of(out, i, d));
         }
     }
     send_messages(out, count);

@@ -27,6 +27,7 @@ typedef struct helio_udp_out {
     const helio_channel_config *config;
     helio_channel_counters *counters;
     int fd;
+    int connected; /* a socket for what goes to the only destination; -1: there is none */
     bool has_gso;
     size_t destinations_count;
     helio_udp_name destinations[HELIO_CHANNEL_DESTINATIONS_MAX];
@@ -42,7 +43,7 @@ typedef struct helio_udp_out {
     helio_udp_control_out control[HELIO_CHANNEL_BATCH];
 } helio_udp_out;
 
-/* `out` is all zeros but for config, counters and fd, which must outlive it.  0 or NOMEM; release
+/* `out` is all zeros but for config, counters, fd and connected, which must outlive it.  0 or NOMEM; release
  * with helio_udp_out_fini. */
 int helio_udp_out_init(helio_udp_out *out);
 void helio_udp_out_fini(helio_udp_out *out);

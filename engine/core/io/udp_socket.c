@@ -273,6 +273,32 @@ int helio_udp_open_transmit(const helio_channel_config *config, helio_address *l
     return socket;
 }
 
+int helio_udp_open_connected(const helio_channel_config *config, int socket) {
+    if (config->raw || config->destinations_count != 1) {
+        return -1;
+    }
+    const helio_udp_name destination = helio_udp_destination(config, &config->destinations[0]);
+    const helio_address here = name_of(socket);
+    const int fd = open_socket(config);
+    if (fd < 0) {
+        return -1;
+    }
+    /* Two sockets share the port for as long as it takes to connect one, and with nobody else. */
+    set_option(socket, SOL_SOCKET, SO_REUSEADDR, 1);
+    set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1);
+    const bool ok = bind_to(fd, config, &here) == 0 &&
+                    (!config->multicast || prepare_multicast_send(fd, config, &here) == 0) &&
+                    connect(fd, &destination.any, helio_udp_name_bytes(&destination)) == 0;
+    set_option(socket, SOL_SOCKET, SO_REUSEADDR, 0);
+    set_option(fd, SOL_SOCKET, SO_REUSEADDR, 0);
+    if (!ok) {
+        close(fd);
+        return -1;
+    }
+    set_option(fd, SOL_SOCKET, SO_SNDBUF, (int)config->socket_buffer);
+    return fd;
+}
+
 /* Whether some socket has the port at every address of this machine: then an address of the loopback
  * that nobody would name is taken too.  IPv4 only. */
 static bool is_bound_everywhere(const helio_channel_config *config, uint16_t port) {

@@ -34,6 +34,10 @@ int helio_udp_choose_interface(helio_channel_config *config);
  * *local is what others see of it.  Returns the descriptor or a negative HELIO_ERR_*. */
 int helio_udp_open_transmit(const helio_channel_config *config, helio_address *local);
 
+/* Opens a second socket of the same address and port, connected to the only destination: the kernel
+ * then looks up the way once, and not for each packet.  What others send to the port goes to the
+ * first, `socket`.  Returns the descriptor, or -1 when it cannot be had. */
+int helio_udp_open_connected(const helio_channel_config *config, int socket);
 /* Opens the socket where receivers of other PGM programs are heard: they send to the encapsulation
  * port of the source's address `local`, never to the port of its stream.  Returns the descriptor or
  * a negative HELIO_ERR_*. */
