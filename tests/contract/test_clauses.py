@@ -1,4 +1,4 @@
-"""The page of clauses of RFC 3208 keeps its word: every test it names exists, and no clause goes without one or a reason."""
+"""The page of clauses of RFC 3208 keeps its word: its tests exist, and no clause goes without one or a reason."""
 
 from __future__ import annotations
 

@@ -380,7 +380,7 @@ static void options_where_they_have_no_business_are_refused(void) {
     CHECK_EQUAL(changed("spm_nak_bo_ivl", at, "\x85", 1), HELIO_PGM_ACCEPTED);
     CHECK_EQUAL(changed("spm_nak_bo_ivl", at, "\x85\x0c\0\0\0\0\0\1\0\0\0\2", 12),
                 HELIO_PGM_BAD_OPTIONS);
-    CHECK_EQUAL(changed("spm_join", at, "\x89", 1), HELIO_PGM_BAD_OPTIONS); /* a group of parity */
+    CHECK_EQUAL(changed("spm_join", at, "\x89", 1), HELIO_PGM_BAD_OPTIONS);  /* a group of parity */
     CHECK_EQUAL(changed("odata_syn", 28, "\x8f", 1), HELIO_PGM_BAD_OPTIONS); /* a reset by data */
     CHECK_EQUAL(changed("odata_syn", 28, "\x91", 1), HELIO_PGM_BAD_OPTIONS); /* a CRQST by data */
     CHECK_EQUAL(changed("nak_cr", at + 17, "\x03", 1), HELIO_PGM_BAD_OPTIONS); /* its family */

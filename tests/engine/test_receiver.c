@@ -336,9 +336,9 @@ static void begin_in_arrival_order(helio_rx_endpoint_config config) {
                              .on_messages = on_any,
                              .on_loss = on_any_loss};
     helio_subscription *subscription;
-    CHECK_EQUAL(helio_rx_endpoint_subscribe(receiver.endpoint, "t", &sink, world_now(&w),
-                                            &subscription),
-                0);
+    CHECK_EQUAL(
+        helio_rx_endpoint_subscribe(receiver.endpoint, "t", &sink, world_now(&w), &subscription),
+        0);
     begin_source(world_source_config(1));
     world_run(&w, MS);
 }
@@ -410,9 +410,8 @@ static void in_arrival_order_everything_comes_once_whatever_the_network_does(voi
         CHECK_EQUAL(in.messages + in.lost, 300);
         for (int i = 0; i < 300; i++)
             CHECK_EQUAL(times_seen[i], 1);
-        CHECK_EQUAL(helio_cell(&in.stats->messages_delivered) +
-                        helio_cell(&in.stats->messages_lost),
-                    300);
+        CHECK_EQUAL(
+            helio_cell(&in.stats->messages_delivered) + helio_cell(&in.stats->messages_lost), 300);
         end();
     }
 }

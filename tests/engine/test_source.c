@@ -46,9 +46,9 @@ static void begin_hosts(void) {
         config.group = config.feedback_address = hosts[i];
         config.nak_backoff_ns = -1;
         world_add_receiver(&w, &receivers[i], &config);
-        helio_sim_set_link(receivers[i].node, &(helio_sim_link){.loss = loss,
-                                                                .drops = count_repairs,
-                                                                .context = &receivers[i]});
+        helio_sim_set_link(
+            receivers[i].node,
+            &(helio_sim_link){.loss = loss, .drops = count_repairs, .context = &receivers[i]});
         subscribe(&receivers[i], &boxes[i]);
     }
     helio_tx_stream_config config = world_source_config(1);

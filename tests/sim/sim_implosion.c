@@ -50,10 +50,10 @@ static double naks_of_one_loss(const helio_backoff *backoff, uint32_t receivers,
 
 static void the_draws_keep_feedback_to_what_the_model_says(void) {
     static const expectation table[] = {
-        {10, MS, 1, 1.5},         {10, MS, 10, 1.3},         {100, MS, 1, 6.0},
-        {100, MS, 100, 1.35},     {1000, MS, 1, 51},         {1000, MS, 1000, 1.65},
+        {10, MS, 1, 1.5},         {10, MS, 10, 1.3},          {100, MS, 1, 6.0},
+        {100, MS, 100, 1.35},     {1000, MS, 1, 51},          {1000, MS, 1000, 1.65},
         {1000, 10 * MS, 1, 6.0},  {1000, 10 * MS, 1000, 1.1}, {10000, MS, 1, 500},
-        {10000, MS, 10000, 1.85}, {10000, 50 * MS, 1, 11},   {10000, 50 * MS, 10000, 1.0},
+        {10000, MS, 10000, 1.85}, {10000, 50 * MS, 1, 11},    {10000, 50 * MS, 10000, 1.0},
     };
     helio_random random;
     helio_random_init(&random, 7);
@@ -82,9 +82,9 @@ typedef struct kind {
     uint32_t group_size;
 } kind;
 
-static const kind even = {50 * MS, 0};       /* as given */
-static const kind sized = {-1, RECEIVERS};   /* adaptive, told how many they are */
-static const kind not_told = {-1, 0};        /* adaptive, not told */
+static const kind even = {50 * MS, 0};     /* as given */
+static const kind sized = {-1, RECEIVERS}; /* adaptive, told how many they are */
+static const kind not_told = {-1, 0};      /* adaptive, not told */
 
 static world w;
 static world_source source;

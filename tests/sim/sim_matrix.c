@@ -33,9 +33,8 @@ typedef struct loss_kind {
 } loss_kind;
 
 static const loss_kind losses[] = {
-    {"no loss", 0, 0, 0, 0},         {"0.1 % loss", 0.001, 0, 0, 0}, {"1 % loss", 0.01, 0, 0, 0},
-    {"5 % loss", 0.05, 0, 0, 0},     {"20 % loss", 0.2, 0, 0, 0},
-    {"bursts", 0.001, 0.01, 0.2, 1},
+    {"no loss", 0, 0, 0, 0},     {"0.1 % loss", 0.001, 0, 0, 0}, {"1 % loss", 0.01, 0, 0, 0},
+    {"5 % loss", 0.05, 0, 0, 0}, {"20 % loss", 0.2, 0, 0, 0},    {"bursts", 0.001, 0.01, 0.2, 1},
 };
 
 typedef struct order_kind {
@@ -267,9 +266,8 @@ static bool holds(size_t index, uint64_t seed) {
 }
 
 int main(int argc, char **argv) {
-    const uint64_t first = argc == 3 && strcmp(argv[1], "--seed") == 0
-                               ? strtoull(argv[2], NULL, 10)
-                               : 1;
+    const uint64_t first =
+        argc == 3 && strcmp(argv[1], "--seed") == 0 ? strtoull(argv[2], NULL, 10) : 1;
     size_t cells = 0, failures = 0;
     for (size_t i = 0; i < CELLS; i += STRIDE, cells++)
         failures += !holds(i, first + i);

@@ -99,7 +99,7 @@ def fnv1a(data: bytes) -> int:
 
 def ones_sum(data: bytes) -> int:
     """The 16-bit one's complement sum; 0xFFFF over a packet whose checksum is right."""
-    words = struct.unpack(f">{(len(data) + 1) // 2}H", data + b"\0" * (len(data) % 2))
+    words: tuple[int, ...] = struct.unpack(f">{(len(data) + 1) // 2}H", data + b"\0" * (len(data) % 2))
     total = sum(words)
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
@@ -201,7 +201,7 @@ def decode_packet(data: bytes) -> Packet:
     _check(checksum != 0 and ones_sum(data) == 0xFFFF, "checksum")
     if kind in UPSTREAM:
         source_port, destination_port = destination_port, source_port
-    values: dict[str, int] = {}
+    values: dict[str, Any] = {}
     addresses: tuple[ipaddress.IPv4Address | ipaddress.IPv6Address, ...] = ()
     if kind != "SPMR":
         values["sequence"] = reader.number(4)

@@ -45,7 +45,7 @@ typedef struct helio_repairer {
     int64_t linger_ns;
     uint64_t pressing;      /* of those that wait, not for packets sent long ago */
     uint64_t late_requests; /* for packets no longer there or in the oldest quarter of the window */
-    helio_repair_fan *fan; /* by sequence & txw->mask; NULL: all hear everything */
+    helio_repair_fan *fan;  /* by sequence & txw->mask; NULL: all hear everything */
     helio_advice advice;
 } helio_repairer;
 
