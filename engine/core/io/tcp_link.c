@@ -82,6 +82,10 @@ int helio_tcp_link_join(helio_tcp_pool *pool, const helio_tcp_link *wanted, heli
         link->next = pool->links;
         pool->links = link;
     }
+    if (link->legs) {
+        helio_tcp_link_read(link); /* whether it still stands */
+    }
+    link->retry_ns = 0; /* a new stream does not wait for the next try */
     helio_tcp_leg **end = &link->legs;
     while (*end) {
         end = &(*end)->next;
@@ -89,6 +93,7 @@ int helio_tcp_link_join(helio_tcp_pool *pool, const helio_tcp_link *wanted, heli
     *end = leg;
     leg->link = link;
     leg->next = NULL;
+    leg->has_stood = helio_tcp_link_standing(link);
     helio_tcp_leg_watch(leg);
     return 0;
 }
@@ -151,7 +156,10 @@ static void tell(const helio_tcp_link *link, helio_channel_event event, const ch
 }
 
 static void on_standing(helio_tcp_link *link) {
-    link->is_standing = link->has_stood = true;
+    link->is_standing = true;
+    for (helio_tcp_leg *leg = link->legs; leg; leg = leg->next) {
+        leg->has_stood = true;
+    }
     link->interval_ns = 0;
     link->refusal_told_ns = 0;
     link->legs->counters->connects++;

@@ -18,6 +18,7 @@ typedef struct helio_tcp_pool helio_tcp_pool;
 typedef struct helio_tcp_leg {
     helio_tcp_link *link;
     struct helio_tcp_leg *next; /* of the link; the first accounts for it */
+    bool has_stood;             /* the link, at some time since it was joined */
     uint16_t port;              /* of the channel's stream */
     int epoll;                  /* watches the connection for the channel */
     uint32_t watched;           /* what for */
@@ -38,7 +39,6 @@ struct helio_tcp_link {
 
     helio_tcp_connection *connection; /* NULL between tries */
     bool is_standing;
-    bool has_stood; /* at some time */
     helio_random random;
     int64_t retry_ns; /* 0: at once */
     int64_t interval_ns;
@@ -51,6 +51,12 @@ helio_tcp_pool *helio_tcp_pool_acquire(helio_tcp_pool **slot);
 void helio_tcp_pool_release(helio_tcp_pool *pool);
 /* No stream of the pool has the port. */
 bool helio_tcp_pool_is_free(const helio_tcp_pool *pool, uint16_t port);
+
+/* The connection, when packets can be sent on it now; else NULL. */
+static inline helio_tcp_connection *helio_tcp_link_standing(const helio_tcp_link *link) {
+    return link->is_standing && link->connection->state == HELIO_TCP_STANDING ? link->connection
+                                                                              : NULL;
+}
 
 /* Joins a leg to the link like `wanted` (to, interface, limits, socket_buffer, random), or to a new
  * one.  0 or NOMEM. */

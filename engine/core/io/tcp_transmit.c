@@ -47,7 +47,7 @@ static tcp_transmit *transmit_of(helio_channel *channel) {
 }
 
 static helio_tcp_connection *standing(const helio_tcp_leg *leg) {
-    return leg->link->is_standing ? leg->link->connection : NULL;
+    return helio_tcp_link_standing(leg->link);
 }
 
 /* The channel answers for the connection in the statistics. */
@@ -271,7 +271,7 @@ static size_t transmit_receive(helio_channel *channel, helio_datagram *datagrams
 static void wait_for_first(tcp_transmit *tcp, int64_t now) {
     bool all = true;
     for (size_t i = 0; i < tcp->config.destinations_count; i++) {
-        all &= tcp->legs[i].link->has_stood;
+        all &= tcp->legs[i].has_stood;
     }
     tcp->is_waiting = !all && now < tcp->wait_until_ns;
 }
