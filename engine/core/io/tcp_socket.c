@@ -34,10 +34,12 @@ static int bind_to(int socket, const helio_address *address) {
     return bind(socket, (const struct sockaddr *)&at, sizeof at);
 }
 
-/* Small packets leave at once.  The kernel finds out by itself how large its receive buffer is best;
+/* Small packets leave at once.  What comes is acknowledged with what goes or a little later, not by
+ * a packet of its own within the very call that reads it.  The kernel finds out by itself how large its receive buffer is best;
  * what it may hold back for sending is bounded, for that is latency. */
 static void prepare(int socket, size_t socket_buffer) {
     set_option(socket, IPPROTO_TCP, TCP_NODELAY, 1);
+    set_option(socket, IPPROTO_TCP, TCP_QUICKACK, 0);
     set_option(socket, SOL_SOCKET, SO_SNDBUF, (int)socket_buffer);
 }
 
