@@ -56,7 +56,7 @@ bool helio_tcp_pool_is_free(const helio_tcp_pool *pool, uint16_t port) {
 static bool is_alike(const helio_tcp_link *a, const helio_tcp_link *b) {
     return helio_address_equal(&a->to, &b->to) &&
            helio_address_equal(&a->interface, &b->interface) &&
-           a->socket_buffer == b->socket_buffer &&
+           a->interface_index == b->interface_index && a->socket_buffer == b->socket_buffer &&
            a->limits.packet_bytes == b->limits.packet_bytes &&
            a->limits.backlog_bytes == b->limits.backlog_bytes &&
            a->limits.timeout_ns == b->limits.timeout_ns;
@@ -206,7 +206,8 @@ static void on_broken(helio_tcp_link *link, int64_t now_ns) {
 }
 
 static void connect_anew(helio_tcp_link *link, int64_t now_ns) {
-    const int fd = helio_tcp_connect(&link->to, &link->interface, link->socket_buffer);
+    const int fd =
+        helio_tcp_connect(&link->to, &link->interface, link->interface_index, link->socket_buffer);
     if (fd >= 0) {
         link->connection = helio_tcp_connection_create(fd, &link->to, &link->limits);
     }

@@ -34,6 +34,7 @@ struct helio_tcp_link {
     helio_tcp_pool *pool;
     helio_tcp_leg *legs;
     helio_address to, interface;
+    uint32_t interface_index;
     helio_tcp_limits limits;
     size_t socket_buffer;
 
@@ -58,7 +59,7 @@ static inline helio_tcp_connection *helio_tcp_link_standing(const helio_tcp_link
                                                                               : NULL;
 }
 
-/* Joins a leg to the link like `wanted` (to, interface, limits, socket_buffer, random), or to a new
+/* Joins a leg to the link like `wanted` (to, interface and its index, limits, socket_buffer, random), or to a new
  * one.  0 or NOMEM. */
 int helio_tcp_link_join(helio_tcp_pool *pool, const helio_tcp_link *wanted, helio_tcp_leg *leg);
 /* The last leg to go closes the link. */

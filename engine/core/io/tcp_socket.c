@@ -25,13 +25,12 @@ static int give_up(int socket) {
     return -1;
 }
 
-static int open_socket(void) {
-    return socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+static int open_socket(const helio_udp_name *name) {
+    return socket(name->any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 }
 
-static int bind_to(int socket, const helio_address *address) {
-    const struct sockaddr_in at = helio_udp_sockaddr(address);
-    return bind(socket, (const struct sockaddr *)&at, sizeof at);
+static int bind_to(int socket, const helio_udp_name *name) {
+    return bind(socket, &name->any, helio_udp_name_bytes(name));
 }
 
 /* Small packets leave at once.  What comes is acknowledged with what goes or a little later, not by
@@ -66,19 +65,20 @@ static int fail_listen(const helio_address *address) {
 }
 
 /* Of two programs that bound a port only one can listen, so the address is free when both succeed. */
-static int try_listen(const helio_address *address) {
-    const int fd = open_socket();
+static int try_listen(const helio_address *address, uint32_t interface) {
+    const helio_udp_name name = helio_udp_name_of(address, interface);
+    const int fd = open_socket(&name);
     if (fd < 0) {
         return -1;
     }
     set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1); /* connections of a receiver before may linger */
-    return bind_to(fd, address) < 0 || listen(fd, WAITING_CONNECTIONS) < 0 ? give_up(fd) : fd;
+    return bind_to(fd, &name) < 0 || listen(fd, WAITING_CONNECTIONS) < 0 ? give_up(fd) : fd;
 }
 
 int helio_tcp_listen(const helio_channel_config *config, helio_address *bound) {
     const helio_address *in_use = NULL;
     for (size_t i = 0; i < config->destinations_count; i++) {
-        const int fd = try_listen(&config->destinations[i]);
+        const int fd = try_listen(&config->destinations[i], config->interface_index);
         if (fd >= 0) {
             *bound = config->destinations[i];
             return fd;
@@ -94,10 +94,9 @@ int helio_tcp_listen(const helio_channel_config *config, helio_address *bound) {
 }
 
 int helio_tcp_accept(int listener, size_t socket_buffer, helio_address *peer) {
-    struct sockaddr_in from = {0};
+    helio_udp_name from = {.v6 = {0}};
     socklen_t length = sizeof from;
-    const int fd =
-        accept4(listener, (struct sockaddr *)&from, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    const int fd = accept4(listener, &from.any, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd >= 0) {
         *peer = helio_udp_address(&from);
         prepare(fd, socket_buffer);
@@ -108,19 +107,21 @@ int helio_tcp_accept(int listener, size_t socket_buffer, helio_address *peer) {
 /* ---- connecting ---- */
 
 int helio_tcp_connect(const helio_address *to, const helio_address *interface,
-                      size_t socket_buffer) {
-    const int fd = open_socket();
+                      uint32_t interface_index, size_t socket_buffer) {
+    const helio_udp_name name = helio_udp_name_of(to, interface_index);
+    const int fd = open_socket(&name);
     if (fd < 0) {
         return -1;
     }
     prepare(fd, socket_buffer);
     helio_address from = *interface;
     from.port = 0;
-    if (!helio_address_is_unspecified(&from) && bind_to(fd, &from) < 0) {
+    const helio_udp_name from_name = helio_udp_name_of(&from, interface_index);
+    if (!helio_address_is_unspecified(&from) && from.family == to->family &&
+        bind_to(fd, &from_name) < 0) {
         return give_up(fd);
     }
-    const struct sockaddr_in at = helio_udp_sockaddr(to);
-    const int result = connect(fd, (const struct sockaddr *)&at, sizeof at);
+    const int result = connect(fd, &name.any, helio_udp_name_bytes(&name));
     return result < 0 && errno != EINPROGRESS ? give_up(fd) : fd;
 }
 
@@ -129,14 +130,16 @@ size_t helio_tcp_unacknowledged(int socket) {
     return ioctl(socket, SIOCOUTQ, &bytes) == 0 && bytes > 0 ? (size_t)bytes : 0;
 }
 
-helio_address helio_tcp_seen_from(const helio_address *destination) {
-    helio_address out = {.family = 4, .ip = {127, 0, 0, 1}};
-    const struct sockaddr_in to = helio_udp_sockaddr(destination);
-    const int probe = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0); /* nothing is sent */
-    struct sockaddr_in at = {0};
+helio_address helio_tcp_seen_from(const helio_address *destination, uint32_t interface_index) {
+    helio_address out = {.family = destination->family};
+    out.ip[destination->family == 6 ? 15 : 3] = 1;
+    out.ip[0] = destination->family == 6 ? 0 : 127;
+    const helio_udp_name to = helio_udp_name_of(destination, interface_index);
+    const int probe = socket(to.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0); /* sends nothing */
+    helio_udp_name at = {.v6 = {0}};
     socklen_t length = sizeof at;
-    if (probe >= 0 && connect(probe, (const struct sockaddr *)&to, sizeof to) == 0 &&
-        getsockname(probe, (struct sockaddr *)&at, &length) == 0) {
+    if (probe >= 0 && connect(probe, &to.any, helio_udp_name_bytes(&to)) == 0 &&
+        getsockname(probe, &at.any, &length) == 0) {
         out = helio_udp_address(&at);
         out.port = 0;
     }

@@ -15,13 +15,13 @@ int helio_tcp_accept(int listener, size_t socket_buffer, helio_address *peer);
 /* Begins to connect, from `interface` unless that is no address.  Returns the descriptor, or -1
  * with errno. */
 int helio_tcp_connect(const helio_address *to, const helio_address *interface,
-                      size_t socket_buffer);
+                      uint32_t interface_index, size_t socket_buffer);
 
 /* Bytes the kernel has taken and the other side has not acknowledged. */
 size_t helio_tcp_unacknowledged(int socket);
 
 /* The address this host is seen from at `destination`, port 0; the loopback when there is no way
  * there now. */
-helio_address helio_tcp_seen_from(const helio_address *destination);
+helio_address helio_tcp_seen_from(const helio_address *destination, uint32_t interface_index);
 
 #endif

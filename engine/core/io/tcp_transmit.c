@@ -117,6 +117,7 @@ static int join_links(tcp_transmit *tcp) {
     const helio_channel_config *config = &tcp->config;
     helio_tcp_link wanted = {
         .interface = config->interface,
+        .interface_index = config->interface_index,
         .socket_buffer = config->socket_buffer,
         .limits = {.role = HELIO_RUM_ROLE_TRANSMIT,
                    .packet_bytes = config->packet_bytes,
@@ -162,7 +163,7 @@ static int set_up(tcp_transmit *tcp) {
         return helio_fail(HELIO_ERR_NOMEM, "no memory for a connection");
     }
     tcp->base.local = helio_address_is_unspecified(&config->interface)
-                          ? helio_tcp_seen_from(&config->destinations[0])
+                          ? helio_tcp_seen_from(&config->destinations[0], config->interface_index)
                           : config->interface;
     tcp->is_waiting = config->connect_wait_ns > 0;
     tcp->wait_until_ns = now_ns() + config->connect_wait_ns;
