@@ -265,7 +265,7 @@ static void every_byte_arrives_in_order_whatever_the_kernel_takes_at_once(void) 
 static void frames_may_come_byte_by_byte(void) {
     helio_channel *rx = listen_at(2);
     const int fd = raw_client(2);
-    uint8_t bytes[HELIO_FRAME_HELLO_BYTES + 64];
+    uint8_t bytes[HELIO_FRAME_HELLO_BYTES + 64] = {0};
     const helio_hello hello = hello_of(HELIO_RUM_ROLE_TRANSMIT);
     helio_hello_encode(bytes, &hello);
     size_t length = HELIO_FRAME_HELLO_BYTES;
@@ -274,14 +274,17 @@ static void frames_may_come_byte_by_byte(void) {
     length += HELIO_RUM_HEAD + 5;
     length += frame_of(bytes + length, "two", 3);
     char got[16] = "";
+    helio_datagram datagram;
     for (size_t i = 0; i < length; i++) {
         say(fd, bytes + i, 1);
         step(rx);
-        helio_datagram datagram;
         if (receive(rx, &datagram, 1)) {
             CHECK_EQUAL(datagram.length, 3);
             strncat(got, (const char *)datagram.data, 3);
         }
+    }
+    while (strlen(got) < 6 && receive_some(rx, &datagram, 1)) { /* the kernel may be behind */
+        strncat(got, (const char *)datagram.data, 3);
     }
     CHECK(strcmp(got, "onetwo") == 0);
     close(fd);
@@ -593,10 +596,10 @@ static void tries_become_rarer(void) {
     for (int i = 0; i < 10000; i++) { /* ten seconds */
         now_ns += HELIO_MILLISECOND;
         tx->driver->tend(tx, now_ns);
-        const int fd = accept4(server, NULL, NULL, SOCK_NONBLOCK);
-        if (fd >= 0) {
+        struct pollfd ready = {server, POLLIN, 0};
+        if (poll(&ready, 1, 0) == 1) {
             tries++;
-            close(fd);
+            close(accept(server, NULL, NULL));
         }
     }
     CHECK(tries >= 14 && tries <= 22); /* 10, 20, ... 640 ms, then every second, a fifth less */
