@@ -1,6 +1,7 @@
 """RUM, reliable unicast over TCP: nothing is lost while a connection stands, and after a break what can be resumed is.
 
-Connections are broken by a small proxy between transmitter and receiver.
+Connections are broken by a small proxy between transmitter and receiver. Where requests are counted, receivers join live:
+one that joins the history asks once for what was announced before its connection.
 """
 
 from __future__ import annotations
@@ -148,7 +149,7 @@ def proxy(rum: str) -> Iterator[Proxy]:
 def test_messages_arrive_in_order(rum: str, instance: Instance, idle: str) -> None:
     count = 100_000
     with Instance(mode="thread", idle=idle) as source:  # type: ignore[arg-type]
-        receiver = instance.receiver(rum, TOPIC)
+        receiver = instance.receiver(rum, TOPIC, join="live")
         transmitter = source.transmitter(rum, TOPIC, linger=0.0)
         messages: list[Message] = []
         for start in range(0, count, 1000):
@@ -195,7 +196,7 @@ def test_without_a_receiver_the_wait_ends(rum: str, instance: Instance) -> None:
 def test_a_large_message_arrives_whole(rum: str, instance: Instance) -> None:
     large = random.Random(7).randbytes(64 << 20)
     with Instance() as sink:
-        receiver = sink.receiver(rum, TOPIC)
+        receiver = sink.receiver(rum, TOPIC, join="live")
         transmitter = instance.transmitter(rum, TOPIC, linger=0.0)
         for data in (b"before", large, b"after"):
             transmitter.send(data)
@@ -265,7 +266,7 @@ def exchange(transmitter: Transmitter, receiver: Receiver, first: int, count: in
 
 def test_a_stream_resumes_after_its_connection_broke(rum: str, proxy: Proxy) -> None:
     with Instance(idle="block") as sink, Instance(idle="block") as source:
-        receiver = sink.receiver(rum, TOPIC)
+        receiver = sink.receiver(rum, TOPIC, join="live")
         transmitter = source.transmitter(proxy.endpoint, TOPIC, linger=1.0)
         assert len(exchange(transmitter, receiver, 0, 100)) == 100
         assert total(sink, "instance", "naks_sent") == 0
@@ -356,7 +357,7 @@ def test_a_half_open_connection_is_found_and_replaced(rum: str, proxy: Proxy) ->
 @pytest.mark.parametrize("mode", ["thread", "poll"])
 def test_a_slow_receiver_makes_the_transmitter_wait(rum: str, mode: str) -> None:
     with Instance() as sink, Instance(mode=mode) as source:  # type: ignore[arg-type]
-        receiver = sink.receiver(rum, TOPIC, receive_queue=65536)
+        receiver = sink.receiver(rum, TOPIC, join="live", receive_queue=65536)
         transmitter = source.transmitter(
             rum, TOPIC, submit_queue=65536, send_backlog=65536, socket_buffer=65536, linger=0.0
         )
@@ -384,7 +385,9 @@ def test_a_slow_receiver_makes_the_transmitter_wait(rum: str, mode: str) -> None
 
 def test_a_receiver_may_be_slow_for_longer_than_its_timeouts(rum: str) -> None:
     with Instance() as sink, Instance() as source:
-        receiver = sink.receiver(rum, TOPIC, receive_queue=65536, connection_timeout=0.2, stream_expiry=0.2)
+        receiver = sink.receiver(
+            rum, TOPIC, join="live", receive_queue=65536, connection_timeout=0.2, stream_expiry=0.2
+        )
         transmitter = source.transmitter(rum, TOPIC, connection_timeout=0.2, linger=0.0)
         sent = [b"%d" % number + b"." * 1000 for number in range(2000)]
         transmitter.send_many(sent)
@@ -480,3 +483,12 @@ def test_options_outside_their_range_are_refused(
 ) -> None:
     with pytest.raises(OptionError, match=option):
         make(threaded, rum, TOPIC, **{option: value})
+
+
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="this machine has no IPv6")
+def test_hosts_may_have_ipv6_addresses(instance: Instance) -> None:
+    endpoint = f"rum://[::1]:{free_port()}"
+    receiver = instance.receiver(endpoint, TOPIC)
+    transmitter = instance.transmitter(endpoint, TOPIC, linger=0.0)
+    transmitter.send_many([b"one", b"two"])
+    assert [message.data for message in collect(receiver, 2)] == [b"one", b"two"]
