@@ -1,7 +1,7 @@
 """RUM, reliable unicast over TCP: nothing is lost while a connection stands, and after a break what can be resumed is.
 
-Connections are broken by a small proxy between transmitter and receiver. Where requests are counted, receivers join live:
-one that joins the history asks once for what was announced before its connection.
+Connections are broken by a small proxy between transmitter and receiver. Where requests are counted, receivers join
+live: one that joins the history asks once for what was announced before its connection.
 """
 
 from __future__ import annotations
