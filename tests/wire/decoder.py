@@ -12,7 +12,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Batch", "Malformed", "Message", "Packet", "Topic", "decode_batch", "decode_packet", "fnv1a", "ones_sum"]
+__all__ = [
+    "Batch",
+    "Hello",
+    "Malformed",
+    "Message",
+    "Packet",
+    "Topic",
+    "decode_batch",
+    "decode_frames",
+    "decode_hello",
+    "decode_packet",
+    "fnv1a",
+    "ones_sum",
+]
 
 TYPES = {
     0x00: "SPM", 0x01: "POLL", 0x02: "POLR", 0x04: "ODATA", 0x05: "RDATA", 0x08: "NAK", 0x09: "NNAK", 0x0A: "NCF",
@@ -23,6 +36,7 @@ OPT_LENGTH, OPT_FRAGMENT, OPT_NAK_LIST, OPT_JOIN, OPT_NAK_BO_IVL = 0x00, 0x01, 0
 OPT_FIN, OPT_RST, OPT_CR = 0x0E, 0x0F, 0x10
 NETWORK_SIGNIFICANT = {OPT_NAK_LIST, OPT_NAK_BO_IVL, OPT_CR}
 END = 0x80
+FRAMES = {0x81: "HELLO", 0x82: "PACKET", 0x03: "ALIVE"}
 
 
 class Malformed(ValueError):
@@ -87,6 +101,42 @@ class Batch:
     closed_after_ns: int
     messages: tuple[Message, ...] = ()
     topics: tuple[Topic, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """What each side of a TCP connection says first."""
+
+    version: int
+    role: str
+    longest_packet: int
+    timeout_ms: int
+
+
+def decode_frames(data: bytes) -> tuple[list[tuple[str, bytes]], bytes]:
+    """Kind and body of the whole frames at the start of what came over a TCP connection, and the bytes left over."""
+    frames = []
+    while len(data) >= 4:
+        kind, reserved, length = struct.unpack_from(">BBH", data)
+        if kind not in FRAMES or reserved:
+            raise Malformed(f"a frame of kind {kind:#x}")
+        if len(data) < 4 + length:
+            break
+        if kind == 0x03 and length:
+            raise Malformed("ALIVE has no body")
+        frames.append((FRAMES[kind], data[4 : 4 + length]))
+        data = data[4 + length :]
+    return frames, data
+
+
+def decode_hello(body: bytes) -> Hello:
+    """The body of a HELLO frame."""
+    if len(body) != 16:
+        raise Malformed(f"a HELLO of {len(body)} bytes")
+    magic, version, role, reserved, longest, timeout = struct.unpack(">4sBBHII", body)
+    if magic != b"HRUM" or reserved or role not in (1, 2):
+        raise Malformed("not a HELLO")
+    return Hello(version, {1: "transmitter", 2: "receiver"}[role], longest, timeout)
 
 
 def fnv1a(data: bytes) -> int:

@@ -34,6 +34,9 @@ typedef enum helio_option_id {
     HELIO_OPTION_ID_RING_PACKETS,
     HELIO_OPTION_ID_RING_WAIT,
     HELIO_OPTION_ID_HUGE_PAGES,
+    HELIO_OPTION_ID_CONNECTION_TIMEOUT,
+    HELIO_OPTION_ID_CONNECT_WAIT,
+    HELIO_OPTION_ID_SEND_BACKLOG,
     HELIO_OPTION_ID_SEND_WINDOW,
     HELIO_OPTION_ID_HISTORY,
     HELIO_OPTION_ID_HISTORY_BYTES,
@@ -156,6 +159,9 @@ enum { /* choices of order */
     X(RING_PACKETS, ring_packets, INTEGER, HELIO_ON_TRANSMITTER, 64.0, 1048576.0, "2048", "", "Packets the ring of a stream in shared memory holds; rounded up to a power of two.") \
     X(RING_WAIT, ring_wait, BOOLEAN, HELIO_ON_TRANSMITTER, 0.0, 0.0, "false", "", "The slowest living reader of the ring stops the stream; false: one that is too slow loses its place and asks for repairs.") \
     X(HUGE_PAGES, huge_pages, BOOLEAN, HELIO_ON_TRANSMITTER, 0.0, 0.0, "false", "", "The ring lies in huge pages if the system has any for it; an event tells when not.") \
+    X(CONNECTION_TIMEOUT, connection_timeout, FLOAT, HELIO_ON_TRANSMITTER | HELIO_ON_RECEIVER, 0.1, 3600.0, "10.0", "", "A connection (rum) on which nothing was heard for this long is broken off and made anew.") \
+    X(CONNECT_WAIT, connect_wait, FLOAT, HELIO_ON_TRANSMITTER, 0.0, 3600.0, "1.0", "", "How long the first messages wait, at most, for the connections (rum) to stand; later ones never do.") \
+    X(SEND_BACKLOG, send_backlog, INTEGER, HELIO_ON_TRANSMITTER, 65536.0, 1073741824.0, "4194304", "", "Bytes that may wait for a connection (rum) beyond what the kernel takes before new messages wait.") \
     X(SEND_WINDOW, send_window, INTEGER, HELIO_ON_TRANSMITTER, 16.0, 4194304.0, "16384", "", "Packets kept for repair; rounded up to a power of two.") \
     X(HISTORY, history, CHOICE, HELIO_ON_TRANSMITTER, 0.0, 0.0, "static", "static,dynamic", "static: the history has its limits from the start; dynamic: it begins with a sixteenth of them, grows while repairs are asked for near its end, and shrinks when they are not.") \
     X(HISTORY_BYTES, history_bytes, INTEGER, HELIO_ON_TRANSMITTER, 0.0, 1099511627776.0, "0", "", "Most bytes of packets kept for repair, at least 16 packets of the largest; 0: what send_window packets take.") \

@@ -98,4 +98,22 @@ enum { /* tsdu extension */
     HELIO_TSDU_EXTENSION_PROPERTIES = 0x5,
 };
 
+enum { /* rum size */
+    HELIO_RUM_HEAD = 0x4,
+    HELIO_RUM_HELLO = 0x10,
+    HELIO_RUM_MAGIC = 0x4852554d,
+    HELIO_RUM_VERSION = 0x1,
+};
+
+enum { /* rum kind */
+    HELIO_RUM_KIND_HELLO = 0x81,
+    HELIO_RUM_KIND_PACKET = 0x82,
+    HELIO_RUM_KIND_ALIVE = 0x3,
+};
+
+enum { /* rum role */
+    HELIO_RUM_ROLE_TRANSMIT = 0x1,
+    HELIO_RUM_ROLE_RECEIVE = 0x2,
+};
+
 #endif

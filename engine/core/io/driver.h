@@ -31,7 +31,11 @@ typedef enum helio_channel_event {
     HELIO_CHANNEL_DISCONNECTED, /* it said goodbye, or the connection broke */
     HELIO_CHANNEL_PEER_CRASHED, /* its process is gone and had not said goodbye */
     HELIO_CHANNEL_FELL_BACK,    /* something faster could not be had */
+    HELIO_CHANNEL_REFUSED,      /* who is there is none of ours, or does not fit */
 } helio_channel_event;
+
+/* Connections that the transmit channels of one thread share. */
+struct helio_tcp_pool;
 
 typedef struct helio_channel_config {
     helio_channel_role role;
@@ -56,6 +60,14 @@ typedef struct helio_channel_config {
     size_t ring_packets;                   /* shm, inproc: rounded up to a power of two */
     bool ring_wait;                        /* transmitting: the slowest reader stops the writer */
     bool huge_pages;                       /* transmitting: the ring is to lie in huge pages */
+    /* tcp: */
+    int64_t timeout_ns;      /* a connection silent for as long is broken off */
+    int64_t connect_wait_ns; /* transmit: no room for as long, until all connections stood once */
+    size_t backlog_bytes;    /* transmit: with more waiting in a connection there is no room */
+    size_t backlog_limit;    /* transmit: what waits beyond this is left out, a send error */
+    /* transmit: where channels of the owner's thread find connections to share; first and last of
+     * them make and free the pool.  NULL: the channel shares none. */
+    struct helio_tcp_pool **pool;
     /* Told what happens, within a call of the driver; `peer` may be NULL, `why` is for people.  The
      * channel must not be used in it. */
     void (*tell)(void *context, helio_channel_event event, const helio_address *peer,
@@ -121,7 +133,8 @@ typedef struct helio_driver {
     /* Hands all that is queued to the network. */
     void (*flush)(helio_channel *channel);
 
-    /* Reads up to `limit` datagrams; returns how many. */
+    /* Reads up to `limit` datagrams; returns how many.  Limit 0, to a driver with connections: the
+     * reader takes nothing now, so the other side must wait, and what it sends ends no sleep. */
     size_t (*receive)(helio_channel *channel, helio_datagram *datagrams, size_t limit);
 
     /* Flushes and closes.  Accepts NULL. */

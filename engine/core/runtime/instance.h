@@ -43,6 +43,7 @@ struct helio_instance {
     bool polling;     /* mode poll: within the duty cycle, so calls from listeners can be told */
 
     helio_history_budget history; /* of the streams being sent */
+    struct helio_tcp_pool *connections; /* that its transmit lanes share */
     helio_tx_lane *tx_lanes;
     helio_rx_lane *rx_lanes;
     helio_datagram datagrams[HELIO_CHANNEL_BATCH];

@@ -27,6 +27,7 @@ static void on_event(void *context, helio_channel_event event, const helio_addre
         [HELIO_CHANNEL_DISCONNECTED] = HELIO_EVENT_CONNECTION_LOST,
         [HELIO_CHANNEL_PEER_CRASHED] = HELIO_EVENT_PEER_CRASHED,
         [HELIO_CHANNEL_FELL_BACK] = HELIO_EVENT_TRANSPORT_FALLBACK,
+        [HELIO_CHANNEL_REFUSED] = HELIO_EVENT_FOREIGN_TRAFFIC,
     };
     helio_lane *lane = context;
     lane->connected |= event == HELIO_CHANNEL_CONNECTED;
@@ -58,9 +59,17 @@ static int open_channel(helio_lane *lane, helio_channel_role role) {
         .ring_packets = (size_t)helio_options_integer(options, HELIO_OPTION_ID_RING_PACKETS),
         .ring_wait = helio_options_integer(options, HELIO_OPTION_ID_RING_WAIT) != 0,
         .huge_pages = helio_options_integer(options, HELIO_OPTION_ID_HUGE_PAGES) != 0,
+        .timeout_ns = helio_options_ns(options, HELIO_OPTION_ID_CONNECTION_TIMEOUT),
+        .connect_wait_ns = helio_options_ns(options, HELIO_OPTION_ID_CONNECT_WAIT),
+        .backlog_bytes = (size_t)helio_options_integer(options, HELIO_OPTION_ID_SEND_BACKLOG),
+        .pool = &lane->instance->connections,
         .tell = on_event,
         .context = lane,
     };
+    /* A message of any length may be on its way to a connection when it becomes too much. */
+    config.backlog_limit =
+        config.backlog_bytes +
+        2 * (size_t)helio_options_integer(options, HELIO_OPTION_ID_MAX_MESSAGE_BYTES);
     memcpy(config.name, endpoint->name, sizeof config.name);
     memcpy(config.destinations, endpoint->addresses, sizeof endpoint->addresses);
     const int error = helio_udp_find_interface(

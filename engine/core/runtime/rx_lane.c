@@ -181,6 +181,11 @@ static bool is_held_back(const helio_rx_lane *lane) {
 
 /* Reads until the channel is empty, or for so long that others must get their turn. */
 static int receive(helio_rx_lane *lane) {
+    helio_channel *channel = lane->base.channel;
+    if (is_held_back(lane) && !channel->driver->is_memory) {
+        channel->driver->receive(channel, NULL, 0); /* nor is the sleep to be disturbed */
+        return 0;
+    }
     size_t total = 0;
     bool has_more = true;
     for (int i = 0; i < BATCHES_PER_CYCLE && has_more && !lane->is_lent && !is_held_back(lane);

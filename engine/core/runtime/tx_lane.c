@@ -14,6 +14,7 @@
 
 #define HOLD_NS (5 * HELIO_MILLISECOND)        /* longest time repairs keep new data waiting */
 #define RING_WAIT_NS (200 * HELIO_MILLISECOND) /* the same for a reader asked to be waited for */
+#define WAIT_AGAIN_NS (50 * HELIO_MILLISECOND) /* after a wait for room was in vain */
 
 enum {
     PACKETS_PER_CYCLE =
@@ -70,17 +71,25 @@ static int poll_stream(helio_tx_lane *lane, helio_clock clock) {
                : 0;
 }
 
-/* A connection is full: what it took goes on its way, for a moment. */
+/* A connection is full: what it took goes on its way, for a moment.  When that was of no use (its
+ * reader may be this very engine), the rest of the message goes on without. */
 static void wait_for_room(helio_tx_lane *lane) {
+    helio_clock clock = helio_clock_read(&lane->base.instance->clock);
+    if (clock.now_ns < lane->wait_after_ns) {
+        return;
+    }
     const bool is_asked_to =
         helio_options_integer(&lane->base.options, HELIO_OPTION_ID_RING_WAIT) != 0;
-    const int64_t until_ns = helio_monotonic_ns() + (is_asked_to ? RING_WAIT_NS : HOLD_NS);
-    for (int64_t now_ns = 0; !helio_tx_lane_has_room(lane) && now_ns < until_ns;) {
-        const helio_clock clock = helio_clock_read(&lane->base.instance->clock);
-        now_ns = clock.now_ns;
+    const int64_t until_ns = clock.now_ns + (is_asked_to ? RING_WAIT_NS : HOLD_NS);
+    while (!helio_tx_lane_has_room(lane)) {
+        if (clock.now_ns >= until_ns) {
+            lane->wait_after_ns = is_asked_to ? 0 : clock.now_ns + WAIT_AGAIN_NS;
+            return;
+        }
         helio_tx_lane_receive(lane, clock);
         lane->base.channel->driver->flush(lane->base.channel);
         helio_lane_tend(&lane->base, clock);
+        clock = helio_clock_read(&lane->base.instance->clock);
     }
 }
 
@@ -215,6 +224,8 @@ void helio_tx_lane_release(helio_tx_lane *lane, helio_clock clock) {
         helio_tx_stream_close(lane->stream, clock);
         flush_channel(lane);
         lane->closing = true;
+        lane->drain_until_ns = clock.now_ns + helio_options_ns(&lane->base.options,
+                                                               HELIO_OPTION_ID_CONNECTION_TIMEOUT);
     }
 }
 
@@ -236,8 +247,16 @@ void helio_tx_lane_destroy(helio_tx_lane *lane, helio_clock clock) {
     free(lane);
 }
 
+/* What a connection has been given, it is given the time to take. */
+static bool is_draining(const helio_tx_lane *lane, int64_t now_ns) {
+    const helio_channel_counters *counters = &lane->base.channel->counters;
+    return counters->backlog_bytes + counters->kernel_backlog_bytes > 0 &&
+           now_ns < lane->drain_until_ns;
+}
+
 bool helio_tx_lane_is_finished(const helio_tx_lane *lane, helio_clock clock) {
-    return lane->closing && helio_tx_stream_is_finished(lane->stream, clock);
+    return lane->closing && helio_tx_stream_is_finished(lane->stream, clock) &&
+           !is_draining(lane, clock.now_ns);
 }
 
 /* ---- work ---- */
@@ -258,7 +277,8 @@ int helio_tx_lane_receive(helio_tx_lane *lane, helio_clock clock) {
         return 0;
     }
     helio_channel *channel = lane->base.channel;
-    helio_datagram *datagrams = lane->base.instance->datagrams;
+    helio_datagram
+        datagrams[HELIO_CHANNEL_BATCH]; /* the instance's may be in use: a listener sends */
     const size_t count = channel->driver->receive(channel, datagrams, HELIO_CHANNEL_BATCH);
     for (size_t i = 0; i < count; i++) {
         helio_tx_stream_on_packet(lane->stream, datagrams[i].data, datagrams[i].length,
@@ -379,6 +399,7 @@ int helio_tx_lane_work(helio_tx_lane *lane, helio_clock clock) {
 }
 
 void helio_tx_lane_make_way(helio_tx_lane *lane, helio_clock clock) {
+    greet(lane);
     while (is_pressed(lane, clock)) {
         poll_stream(lane, clock);
         flush_channel(lane);

@@ -23,6 +23,8 @@ struct helio_tx_lane {
     int64_t held_since_ns;   /* monotonic: new data has been waiting for repairs; 0: it is not */
     int64_t read_due_ns;     /* monotonic: when to look for feedback again */
     int64_t heard_ns;        /* monotonic: when there was some */
+    int64_t wait_after_ns;   /* monotonic: no waiting for room before */
+    int64_t drain_until_ns;  /* monotonic: closing, how long connections may take for the rest */
     bool closing;            /* lingering: no transmitter is left */
 };
 

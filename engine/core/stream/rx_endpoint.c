@@ -355,10 +355,15 @@ int helio_rx_endpoint_poll(helio_rx_endpoint *endpoint, helio_clock clock) {
     if (clock.now_ns < endpoint->deadline_ns && !helio_rx_endpoint_is_blocked(endpoint))
         return 0;
     int work = 0;
+    /* Nothing was read from connections meanwhile, so nobody was silent. */
+    const bool was_held_back =
+        endpoint->shared.config.is_connected && endpoint->shared.blocked_streams > 0;
     endpoint->deadline_ns = HELIO_NEVER;
     helio_rx_stream **link = &endpoint->streams;
     while (*link) {
         helio_rx_stream *stream = *link;
+        if (was_held_back)
+            stream->heard_ns = clock.now_ns;
         work += helio_rx_stream_poll(stream, clock);
         const helio_rx_stream_state state = helio_rx_stream_state_of(stream, clock);
         if (state == HELIO_RX_STREAM_OPEN) {

@@ -202,3 +202,11 @@ void helio_pgm_count_refusal(helio_instance_stats *instance, helio_pgm_refusal r
         break;
     }
 }
+
+bool helio_pgm_peek_port(const uint8_t *packet, size_t length, uint16_t *port) {
+    if (length < HELIO_PGM_HEADER) {
+        return false;
+    }
+    *port = helio_get16(packet + (is_upstream(packet[4]) ? HELIO_PGM_PORT_BYTES : 0));
+    return true;
+}

@@ -120,6 +120,10 @@ helio_pgm_refusal helio_pgm_decode(const void *datagram, size_t length, helio_pg
 helio_pgm_refusal helio_pgm_decode_unsummed(const void *datagram, size_t length,
                                             helio_pgm_packet *out);
 
+/* The data-source port of a packet, which tells the streams of one source apart; nothing else of it
+ * is looked at. False: it is too short to have one. */
+bool helio_pgm_peek_port(const uint8_t *packet, size_t length, uint16_t *port);
+
 /* ---- encoding: `out` must have room for HELIO_PGM_CONTROL_MAX; returns the packet's length ----
  */
 

@@ -1,0 +1,422 @@
+#include "io/tcp_connection.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+#define GREETING_NS (5 * HELIO_SECOND) /* a hello takes no longer */
+#define ALIVE_MIN_NS (20 * HELIO_MILLISECOND)
+
+enum {
+    HELLO_LONGEST = 256,     /* of any version */
+    COPIES_BYTES = 64 << 10, /* of one flush; and room for one packet of any length */
+    BACKLOG_FIRST = 64 << 10,
+    BACKLOG_KEPT = 1 << 20, /* a larger one is given back when it is empty */
+    LAST_READS = 64,        /* at most so many before the socket is closed */
+    ALIVE_SHARE = 4,        /* something is said four times within the timeout */
+};
+
+static __attribute__((format(printf, 2, 3))) void break_off(helio_tcp_connection *c,
+                                                            const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(c->why, sizeof c->why, format, arguments);
+    va_end(arguments);
+    c->is_stranger = c->state == HELIO_TCP_GREETING && c->is_stranger;
+    c->state = HELIO_TCP_BROKEN;
+}
+
+/* The other side is not what it should be. */
+#define REFUSE(c, ...) ((c)->is_stranger = true, break_off((c), __VA_ARGS__))
+
+/* ---- writing ---- */
+
+/* The connection cannot be written to; whoever reads it will find out why. */
+static void become_mute(helio_tcp_connection *c) {
+    c->is_mute = true;
+    c->queued = 0;
+    c->queued_bytes = c->copied_bytes = 0;
+    c->backlog_start = c->backlog_end = 0;
+}
+
+static bool is_passing(int error) {
+    return error == EAGAIN || error == EINTR || error == ENOBUFS || error == ENOMEM;
+}
+
+static void shrink_backlog(helio_tcp_connection *c) {
+    c->backlog_start = c->backlog_end = 0;
+    if (c->backlog_bytes > BACKLOG_KEPT) {
+        free(c->backlog);
+        c->backlog = NULL;
+        c->backlog_bytes = 0;
+    }
+}
+
+static void push_backlog(helio_tcp_connection *c) {
+    while (helio_tcp_backlog(c) > 0) {
+        const ssize_t sent = send(c->fd, c->backlog + c->backlog_start, helio_tcp_backlog(c),
+                                  MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (sent < 0) {
+            if (!is_passing(errno)) {
+                become_mute(c);
+            }
+            return;
+        }
+        c->spoke = true;
+        c->backlog_start += (size_t)sent;
+    }
+    shrink_backlog(c);
+}
+
+/* Makes room for `bytes` behind the backlog. */
+static bool make_room(helio_tcp_connection *c, size_t bytes) {
+    if (c->backlog_bytes - c->backlog_end >= bytes) {
+        return true;
+    }
+    const size_t held = helio_tcp_backlog(c);
+    if (c->backlog_bytes >= 2 * (held + bytes)) { /* so that moving costs less than it saves */
+        memmove(c->backlog, c->backlog + c->backlog_start, held);
+        c->backlog_start = 0;
+        c->backlog_end = held;
+        return true;
+    }
+    size_t capacity = c->backlog_bytes ? c->backlog_bytes : BACKLOG_FIRST;
+    while (capacity < 2 * (held + bytes)) {
+        capacity *= 2;
+    }
+    uint8_t *larger = malloc(capacity);
+    if (!larger) {
+        return false;
+    }
+    if (held > 0) {
+        memcpy(larger, c->backlog + c->backlog_start, held);
+    }
+    free(c->backlog);
+    c->backlog = larger;
+    c->backlog_bytes = capacity;
+    c->backlog_start = 0;
+    c->backlog_end = held;
+    return true;
+}
+
+static void keep(helio_tcp_connection *c, const void *bytes, size_t length) {
+    memcpy(c->backlog + c->backlog_end, bytes, length);
+    c->backlog_end += length;
+}
+
+/* Copies frame `i` of the queue, but for its first `skip` bytes, behind the backlog. */
+static void keep_frame(helio_tcp_connection *c, unsigned i, size_t skip) {
+    const struct iovec *part = &c->parts[2 * (size_t)i];
+    const size_t length = part[0].iov_len + part[1].iov_len - skip;
+    const bool has_room = helio_tcp_backlog(c) + length <= c->limits.backlog_bytes;
+    if ((!has_room && skip == 0) || !make_room(c, length)) {
+        c->left_out++;
+        if (skip > 0) { /* half a frame was sent, and there is no memory for the other half */
+            become_mute(c);
+            break_off(c, "no memory for what the connection does not take");
+        }
+        return;
+    }
+    const size_t of_head = skip < part[0].iov_len ? skip : part[0].iov_len;
+    keep(c, (const uint8_t *)part[0].iov_base + of_head, part[0].iov_len - of_head);
+    keep(c, (const uint8_t *)part[1].iov_base + (skip - of_head),
+         part[1].iov_len - (skip - of_head));
+}
+
+/* What the kernel did not take of the queue, `sent` bytes of which are gone. */
+static void keep_rest(helio_tcp_connection *c, size_t sent) {
+    for (unsigned i = 0; i < c->queued; i++) {
+        const size_t length = c->parts[2 * i].iov_len + c->parts[2 * i + 1].iov_len;
+        if (sent >= length) {
+            sent -= length;
+            continue;
+        }
+        keep_frame(c, i, sent);
+        sent = 0;
+    }
+}
+
+void helio_tcp_flush(helio_tcp_connection *c) {
+    if (helio_tcp_backlog(c) > 0) {
+        push_backlog(c);
+    }
+    if (c->queued == 0) {
+        return;
+    }
+    size_t sent = 0;
+    if (helio_tcp_backlog(c) == 0 && !c->is_mute) {
+        const struct msghdr message = {.msg_iov = c->parts, .msg_iovlen = 2 * (size_t)c->queued};
+        const ssize_t result = sendmsg(c->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (result >= 0) {
+            sent = (size_t)result;
+            c->spoke = true;
+        } else if (!is_passing(errno)) {
+            become_mute(c);
+        }
+    }
+    if (sent < c->queued_bytes && !c->is_mute) {
+        keep_rest(c, sent);
+    }
+    c->queued = 0;
+    c->queued_bytes = c->copied_bytes = 0;
+}
+
+/* Adds a frame whose body stays where it is until the flush. */
+static void add(helio_tcp_connection *c, uint8_t kind, const void *body, size_t length) {
+    const unsigned i = c->queued++;
+    helio_frame_head(c->heads[i], kind, length);
+    c->parts[2 * i] = (struct iovec){c->heads[i], HELIO_RUM_HEAD};
+    c->parts[2 * i + 1] = (struct iovec){(void *)(uintptr_t)body, length};
+    c->queued_bytes += HELIO_RUM_HEAD + length;
+}
+
+void helio_tcp_queue(helio_tcp_connection *c, const void *packet, size_t length, bool stable) {
+    if (c->is_mute) {
+        return;
+    }
+    const bool fits = stable || c->copied_bytes + length <= COPIES_BYTES + c->limits.packet_bytes;
+    if (c->queued == HELIO_TCP_QUEUE || !fits) {
+        helio_tcp_flush(c);
+        if (c->is_mute) {
+            return;
+        }
+    }
+    if (!stable) {
+        uint8_t *copy = c->copies + c->copied_bytes;
+        memcpy(copy, packet, length);
+        c->copied_bytes += length;
+        packet = copy;
+    }
+    add(c, HELIO_RUM_KIND_PACKET, packet, length);
+}
+
+/* ---- reading ---- */
+
+static void on_hello(helio_tcp_connection *c, const helio_frame *frame) {
+    helio_hello hello;
+    if (!helio_hello_decode(frame, &hello)) {
+        REFUSE(c, "it does not speak this protocol");
+    } else if (hello.version != HELIO_RUM_VERSION) {
+        REFUSE(c, "it speaks version %u of the protocol, this is version %u", hello.version,
+               HELIO_RUM_VERSION);
+    } else if (hello.role == c->limits.role) {
+        REFUSE(c, "it is a %s as well",
+               hello.role == HELIO_RUM_ROLE_TRANSMIT ? "transmitter" : "receiver");
+    } else if (hello.role == HELIO_RUM_ROLE_TRANSMIT
+                   ? hello.max_packet_bytes > c->limits.packet_bytes
+                   : hello.max_packet_bytes < c->limits.packet_bytes) {
+        REFUSE(c, "its packets have up to %u bytes, here up to %zu; give both sides the same mtu",
+               hello.max_packet_bytes, c->limits.packet_bytes);
+    } else {
+        const int64_t timeout_ns = hello.timeout_ms * HELIO_MILLISECOND;
+        const int64_t shorter_ns =
+            timeout_ns < c->limits.timeout_ns ? timeout_ns : c->limits.timeout_ns;
+        c->alive_ns =
+            shorter_ns / ALIVE_SHARE > ALIVE_MIN_NS ? shorter_ns / ALIVE_SHARE : ALIVE_MIN_NS;
+        c->state = HELIO_TCP_STANDING;
+    }
+}
+
+/* Reads the next frame of the buffer; false when there is none, or none any more. */
+static bool next_frame(helio_tcp_connection *c, helio_frame *frame) {
+    const bool greets = c->state == HELIO_TCP_GREETING;
+    if (greets && c->end > c->start && c->buffer[c->start] != HELIO_RUM_KIND_HELLO) {
+        REFUSE(c, "it does not speak this protocol");
+        return false;
+    }
+    switch (helio_frame_decode(c->buffer + c->start, c->end - c->start,
+                               greets ? HELLO_LONGEST : c->limits.packet_bytes, frame)) {
+    case HELIO_FRAME_WHOLE:
+        c->start += HELIO_RUM_HEAD + frame->length;
+        c->heard = true;
+        return true;
+    case HELIO_FRAME_PARTIAL:
+        return false;
+    case HELIO_FRAME_TOO_LONG:
+        REFUSE(c, "it sent a frame longer than %zu bytes", c->limits.packet_bytes);
+        return false;
+    case HELIO_FRAME_UNKNOWN:
+        break;
+    }
+    REFUSE(c, "it sent a frame of a kind that is not known");
+    return false;
+}
+
+/* Hands out what is in the buffer. */
+static size_t take(helio_tcp_connection *c, helio_datagram *out, size_t limit) {
+    size_t count = 0;
+    helio_frame frame;
+    while (count < limit && c->state != HELIO_TCP_BROKEN && next_frame(c, &frame)) {
+        if (frame.kind == HELIO_RUM_KIND_PACKET) {
+            out[count++] =
+                (helio_datagram){.data = frame.body, .length = frame.length, .source = c->peer};
+        } else if (frame.kind == HELIO_RUM_KIND_HELLO) {
+            if (c->state == HELIO_TCP_STANDING) {
+                break_off(c, "it said hello twice");
+            } else {
+                on_hello(c, &frame);
+            }
+        }
+    }
+    return count;
+}
+
+/* Reads once; false when nothing came. */
+static bool fill(helio_tcp_connection *c) {
+    if (c->start == c->end) {
+        c->start = c->end = 0;
+    } else if (c->buffer_bytes - c->end < c->limits.read_bytes) {
+        memmove(c->buffer, c->buffer + c->start, c->end - c->start);
+        c->end -= c->start;
+        c->start = 0;
+    }
+    const ssize_t got = recv(c->fd, c->buffer + c->end, c->buffer_bytes - c->end, MSG_DONTWAIT);
+    if (got > 0) {
+        c->end += (size_t)got;
+        return true;
+    }
+    if (got == 0) {
+        break_off(c, c->start == c->end ? "the other side closed it"
+                                        : "the other side closed it in the middle of a packet");
+    } else if (!is_passing(errno)) {
+        break_off(c, "%s", strerror(errno));
+    }
+    return false;
+}
+
+size_t helio_tcp_read(helio_tcp_connection *c, helio_datagram *out, size_t limit) {
+    size_t count = take(c, out, limit);
+    if (count == 0 && c->state != HELIO_TCP_BROKEN && fill(c)) {
+        count = take(c, out, limit);
+    }
+    return count;
+}
+
+bool helio_tcp_has_frame(const helio_tcp_connection *c) {
+    helio_frame frame;
+    return c->state != HELIO_TCP_BROKEN &&
+           helio_frame_decode(c->buffer + c->start, c->end - c->start, c->limits.packet_bytes,
+                              &frame) != HELIO_FRAME_PARTIAL;
+}
+
+/* ---- time ---- */
+
+/* When the engine itself was away for a while, that was not the other side's silence. */
+static void forgive_absence(helio_tcp_connection *c, int64_t now_ns) {
+    const int64_t away_ns = now_ns - c->tended_ns;
+    if (away_ns > c->limits.timeout_ns / ALIVE_SHARE) {
+        c->heard_ns += away_ns;
+    }
+    c->tended_ns = now_ns;
+}
+
+static void stay_alive(helio_tcp_connection *c, int64_t now_ns) {
+    if (c->spoke || helio_tcp_backlog(c) > 0) {
+        c->spoke = false;
+        c->spoke_ns = now_ns;
+    } else if (now_ns - c->spoke_ns >= c->alive_ns && !c->is_mute && c->queued < HELIO_TCP_QUEUE) {
+        add(c, HELIO_RUM_KIND_ALIVE, "", 0);
+        c->spoke_ns = now_ns;
+    }
+}
+
+void helio_tcp_tend(helio_tcp_connection *c, int64_t now_ns) {
+    if (!c->born_ns) {
+        c->born_ns = c->heard_ns = c->spoke_ns = c->tended_ns = now_ns;
+    }
+    forgive_absence(c, now_ns);
+    if (c->heard || c->is_paused) {
+        c->heard = false;
+        c->heard_ns = now_ns;
+    }
+    const int64_t timeout_ns = c->limits.timeout_ns;
+    if (c->state == HELIO_TCP_STANDING) {
+        stay_alive(c, now_ns);
+        if (now_ns - c->heard_ns >= timeout_ns) {
+            break_off(c, "nothing was heard for %.3g seconds%s", (double)timeout_ns * 1e-9,
+                      c->start == c->end ? "" : ", since it stopped in the middle of a packet");
+        }
+    } else if (c->state == HELIO_TCP_GREETING && !c->is_paused &&
+               now_ns - c->born_ns >= (timeout_ns < GREETING_NS ? timeout_ns : GREETING_NS)) {
+        if (helio_tcp_backlog(c) > 0) {
+            break_off(c, "no answer");
+        } else {
+            REFUSE(c, "it did not say hello");
+        }
+    }
+    helio_tcp_flush(c);
+}
+
+uint32_t helio_tcp_interest(const helio_tcp_connection *c) {
+    return (c->is_paused ? 0 : EPOLLIN) | (helio_tcp_backlog(c) > 0 ? EPOLLOUT : 0);
+}
+
+/* ---- life ---- */
+
+static void say_hello(helio_tcp_connection *c) {
+    const helio_hello hello = {
+        .version = HELIO_RUM_VERSION,
+        .role = c->limits.role,
+        .max_packet_bytes = (uint32_t)c->limits.packet_bytes,
+        .timeout_ms = (uint32_t)(c->limits.timeout_ns / HELIO_MILLISECOND),
+    };
+    helio_hello_encode(c->backlog, &hello);
+    c->backlog_end = HELIO_FRAME_HELLO_BYTES;
+    push_backlog(c);
+}
+
+helio_tcp_connection *helio_tcp_connection_create(int fd, const helio_address *peer,
+                                                  const helio_tcp_limits *limits) {
+    helio_tcp_connection *c = calloc(1, sizeof *c);
+    if (!c) {
+        close(fd);
+        return NULL;
+    }
+    c->fd = fd;
+    c->peer = *peer;
+    c->limits = *limits;
+    c->buffer_bytes = limits->read_bytes + HELIO_RUM_HEAD + limits->packet_bytes;
+    c->buffer = malloc(c->buffer_bytes);
+    c->copies = malloc(COPIES_BYTES + limits->packet_bytes);
+    c->backlog = malloc(BACKLOG_FIRST);
+    c->backlog_bytes = BACKLOG_FIRST;
+    if (!c->buffer || !c->copies || !c->backlog) {
+        helio_tcp_connection_destroy(c);
+        return NULL;
+    }
+    say_hello(c);
+    return c;
+}
+
+/* Unread bytes would make the kernel reset the connection and throw away what it has yet to
+ * deliver. */
+static void read_the_last(helio_tcp_connection *c) {
+    for (int i = 0; i < LAST_READS && c->buffer; i++) {
+        if (recv(c->fd, c->buffer, c->buffer_bytes, MSG_DONTWAIT) <= 0) {
+            return;
+        }
+    }
+}
+
+void helio_tcp_connection_destroy(helio_tcp_connection *c) {
+    if (!c) {
+        return;
+    }
+    if (c->state == HELIO_TCP_STANDING) {
+        helio_tcp_flush(c);
+        read_the_last(c);
+    }
+    shutdown(c->fd, SHUT_RDWR); /* also for copies of the descriptor in forked children */
+    close(c->fd);
+    free(c->buffer);
+    free(c->copies);
+    free(c->backlog);
+    free(c);
+}

@@ -1,0 +1,98 @@
+/* One TCP connection, of either end: frames in, frames out (wire/frame.h).
+ *
+ * Reading: the kernel's bytes go into one buffer and packets are handed out where they lie there.
+ * Writing: packets queue, a flush hands all of them to the kernel at once, and what the kernel does
+ * not take is copied to a backlog that goes first from then on.  A frame of which the first byte
+ * has been sent is always sent to its end; beyond the backlog's limit whole frames are left out.
+ *
+ * It begins in GREETING: hello was sent, and nothing but the other side's hello is accepted.  It
+ * becomes STANDING by that, and BROKEN for good by anything wrong; `why` then is a sentence.  It
+ * never closes its socket before destroy.
+ *
+ * Nothing here blocks.  Time is told to it by tend; a connection on which no whole frame came for
+ * its timeout breaks, whatever the kernel believes of it. */
+#ifndef HELIO_IO_TCP_CONNECTION_H
+#define HELIO_IO_TCP_CONNECTION_H
+
+#include <sys/uio.h>
+
+#include "io/driver.h"
+#include "wire/frame.h"
+
+enum {
+    HELIO_TCP_QUEUE = HELIO_CHANNEL_BATCH, /* packets */
+    HELIO_TCP_WHY = 120,
+};
+
+typedef enum helio_tcp_state {
+    HELIO_TCP_GREETING,
+    HELIO_TCP_STANDING,
+    HELIO_TCP_BROKEN,
+} helio_tcp_state;
+
+typedef struct helio_tcp_limits {
+    uint8_t role;         /* HELIO_RUM_ROLE_* of this end */
+    size_t packet_bytes;  /* largest PGM packet */
+    size_t read_bytes;    /* wanted of one read */
+    size_t backlog_bytes; /* hard limit */
+    int64_t timeout_ns;
+} helio_tcp_limits;
+
+typedef struct helio_tcp_connection {
+    int fd;
+    helio_tcp_state state;
+    bool is_stranger; /* BROKEN: and it never was one of ours */
+    bool is_mute;     /* nothing can be written any more; there may be something to read */
+    bool is_paused;   /* nothing is read, so silence says nothing */
+    helio_address peer;
+    helio_tcp_limits limits;
+    char why[HELIO_TCP_WHY];
+    uint64_t left_out; /* packets that found no room in the backlog */
+
+    uint8_t *buffer;
+    size_t buffer_bytes, start, end; /* what was read and not handed out */
+
+    unsigned queued;     /* packets */
+    size_t queued_bytes; /* frames */
+    size_t copied_bytes;
+    uint8_t heads[HELIO_TCP_QUEUE][HELIO_RUM_HEAD];
+    struct iovec parts[2 * HELIO_TCP_QUEUE]; /* a head and a body each */
+    uint8_t *copies;                         /* of packets that are not stable */
+
+    uint8_t *backlog;
+    size_t backlog_bytes, backlog_start, backlog_end;
+
+    int64_t born_ns, heard_ns, spoke_ns, tended_ns; /* monotonic; 0 before the first tend */
+    int64_t alive_ns;                               /* after so much silence something is said */
+    bool heard, spoke;                              /* since the last tend */
+} helio_tcp_connection;
+
+/* Takes over a socket that is connected or connecting, also when it fails, and says hello.  NULL:
+ * no memory. */
+helio_tcp_connection *helio_tcp_connection_create(int fd, const helio_address *peer,
+                                                  const helio_tcp_limits *limits);
+/* Closes the socket; what the kernel has taken it still delivers.  Accepts NULL. */
+void helio_tcp_connection_destroy(helio_tcp_connection *connection);
+
+/* Hands out up to `limit` packets: those read before, else those of one read.  They are valid until
+ * the next call. */
+size_t helio_tcp_read(helio_tcp_connection *connection, helio_datagram *out, size_t limit);
+/* There are frames to hand out without a read. */
+bool helio_tcp_has_frame(const helio_tcp_connection *connection);
+
+/* Queues a packet of at most the limit's length; a stable one must stay as it is until the flush. */
+void helio_tcp_queue(helio_tcp_connection *connection, const void *packet, size_t length,
+                     bool stable);
+void helio_tcp_flush(helio_tcp_connection *connection);
+
+static inline size_t helio_tcp_backlog(const helio_tcp_connection *connection) {
+    return connection->backlog_end - connection->backlog_start;
+}
+
+/* Looks at the clock: says that it is alive, and breaks when the other side is not. */
+void helio_tcp_tend(helio_tcp_connection *connection, int64_t now_ns);
+
+/* What an epoll instance is to wait for; 0: nothing. */
+uint32_t helio_tcp_interest(const helio_tcp_connection *connection);
+
+#endif

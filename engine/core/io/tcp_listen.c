@@ -1,0 +1,400 @@
+/* The receiving end of RUM: a listening socket and the connections accepted from it.
+ *
+ * Connections are read in turn, a fair share each.  When the reader takes nothing, nothing is read:
+ * TCP makes the other side wait. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/random.h"
+#include "io/tcp.h"
+#include "io/tcp_connection.h"
+#include "io/tcp_socket.h"
+
+#define REFUSAL_EVERY_NS HELIO_SECOND
+#define NO_ACCEPT_NS (100 * HELIO_MILLISECOND) /* when there are no descriptors left */
+
+enum {
+    CONNECTIONS_MAX = 1024,
+    ACCEPTS = 16,            /* at most, of one look */
+    READ_BYTES = 128 << 10,  /* fits the second level cache */
+    BACKLOG_BYTES = 1 << 20, /* of feedback: who does not read it is better left alone */
+    SHARE_MIN = 8,           /* packets of a connection's turn */
+    READY = 64,
+};
+
+typedef struct tcp_peer {
+    struct tcp_peer *next; /* of those that are gone */
+    helio_tcp_connection *connection;
+    uint32_t watched; /* what the epoll instance waits for */
+    bool is_standing; /* and told of */
+} tcp_peer;
+
+typedef struct tcp_listen {
+    helio_channel base;
+    helio_channel_config config;
+    helio_tcp_limits limits;
+    int listener;
+    bool is_watched; /* the listener */
+    int64_t accept_after_ns;
+    int64_t refusal_after_ns;
+    bool is_paused;
+    helio_random random;
+    tcp_peer *peers[CONNECTIONS_MAX]; /* [0..count), in no order */
+    size_t count;
+    size_t turn;    /* who is read first next */
+    tcp_peer *gone; /* packets handed out may still lie in their buffers */
+} tcp_listen;
+
+static tcp_listen *listen_of(helio_channel *channel) {
+    return (tcp_listen *)channel;
+}
+
+static void tell(const tcp_listen *tcp, helio_channel_event event, const helio_address *peer,
+                 const char *why) {
+    if (tcp->config.tell) {
+        tcp->config.tell(tcp->config.context, event, peer, why);
+    }
+}
+
+/* ---- connections come and go ---- */
+
+static void watch(const tcp_listen *tcp, tcp_peer *peer) {
+    const uint32_t wanted = helio_tcp_interest(peer->connection);
+    if (wanted == peer->watched) {
+        return;
+    }
+    struct epoll_event event = {.events = wanted, .data.ptr = peer};
+    const int operation = !peer->watched ? EPOLL_CTL_ADD : wanted ? EPOLL_CTL_MOD : EPOLL_CTL_DEL;
+    if (epoll_ctl(tcp->base.fds[0], operation, peer->connection->fd, &event) == 0) {
+        peer->watched = wanted;
+    }
+}
+
+static void watch_listener(tcp_listen *tcp, bool wanted) {
+    struct epoll_event event = {.events = EPOLLIN};
+    if (wanted != tcp->is_watched &&
+        epoll_ctl(tcp->base.fds[0], wanted ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, tcp->listener,
+                  &event) == 0) {
+        tcp->is_watched = wanted;
+    }
+}
+
+static void destroy_gone(tcp_listen *tcp) {
+    while (tcp->gone) {
+        tcp_peer *peer = tcp->gone;
+        tcp->gone = peer->next;
+        helio_tcp_connection_destroy(peer->connection);
+        free(peer);
+    }
+}
+
+/* Takes out peers[i]. */
+static void remove_peer(tcp_listen *tcp, size_t i) {
+    tcp_peer *peer = tcp->peers[i];
+    if (peer->watched) {
+        epoll_ctl(tcp->base.fds[0], EPOLL_CTL_DEL, peer->connection->fd, NULL);
+    }
+    tcp->peers[i] = tcp->peers[--tcp->count];
+    peer->next = tcp->gone;
+    tcp->gone = peer;
+}
+
+static void add_peer(tcp_listen *tcp, int fd, const helio_address *from) {
+    tcp_peer *peer = calloc(1, sizeof *peer);
+    if (!peer) {
+        close(fd);
+        return;
+    }
+    peer->connection = helio_tcp_connection_create(fd, from, &tcp->limits);
+    if (!peer->connection) {
+        free(peer);
+        return;
+    }
+    watch(tcp, peer);
+    tcp->peers[tcp->count++] = peer;
+}
+
+/* Takes in who has come.  When it cannot, those who come wait in the kernel, and so does the look
+ * at them. */
+static void accept_all(tcp_listen *tcp, int64_t now_ns) {
+    if (now_ns < tcp->accept_after_ns) {
+        return;
+    }
+    for (int i = 0; i < ACCEPTS && tcp->count < CONNECTIONS_MAX; i++) {
+        helio_address from;
+        const int fd = helio_tcp_accept(tcp->listener, tcp->config.socket_buffer, &from);
+        if (fd < 0) {
+            const bool is_short =
+                errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
+            tcp->accept_after_ns = is_short ? now_ns + NO_ACCEPT_NS : 0;
+            break;
+        }
+        add_peer(tcp, fd, &from);
+    }
+    watch_listener(tcp, tcp->count < CONNECTIONS_MAX && now_ns >= tcp->accept_after_ns);
+}
+
+static void tell_end(tcp_listen *tcp, const tcp_peer *peer, int64_t now_ns) {
+    const helio_tcp_connection *connection = peer->connection;
+    if (peer->is_standing) {
+        tcp->base.counters.disconnects++;
+        tell(tcp, HELIO_CHANNEL_DISCONNECTED, &connection->peer, connection->why);
+    } else if (connection->is_stranger && now_ns >= tcp->refusal_after_ns) {
+        tcp->refusal_after_ns = now_ns + REFUSAL_EVERY_NS;
+        tell(tcp, HELIO_CHANNEL_REFUSED, &connection->peer, connection->why);
+    }
+}
+
+/* ---- open, close ---- */
+
+static void listen_close(helio_channel *channel) {
+    if (!channel) {
+        return;
+    }
+    tcp_listen *tcp = listen_of(channel);
+    while (tcp->count > 0) {
+        remove_peer(tcp, tcp->count - 1);
+    }
+    destroy_gone(tcp);
+    if (tcp->listener >= 0) {
+        watch_listener(tcp, false);
+        close(tcp->listener);
+    }
+    if (channel->fds[0] >= 0) {
+        close(channel->fds[0]);
+    }
+    free(tcp);
+}
+
+static int set_up(tcp_listen *tcp) {
+    tcp->base.fds[0] = epoll_create1(EPOLL_CLOEXEC);
+    if (tcp->base.fds[0] < 0) {
+        return helio_fail(HELIO_ERR_SYSTEM, "cannot create an epoll instance: %s", strerror(errno));
+    }
+    tcp->listener = helio_tcp_listen(&tcp->config, &tcp->base.bound);
+    if (tcp->listener < 0) {
+        return tcp->listener;
+    }
+    tcp->base.local = tcp->base.bound;
+    watch_listener(tcp, true);
+    return 0;
+}
+
+/* ---- send ---- */
+
+static helio_tcp_connection *find(const tcp_listen *tcp, const helio_address *to) {
+    for (size_t i = 0; i < tcp->count; i++) {
+        helio_tcp_connection *connection = tcp->peers[i]->connection;
+        if (connection->state == HELIO_TCP_STANDING && helio_address_equal(&connection->peer, to)) {
+            return connection;
+        }
+    }
+    return NULL;
+}
+
+static int listen_send(helio_channel *channel, const helio_address *to, const void *packet,
+                       size_t length, bool stable) {
+    tcp_listen *tcp = listen_of(channel);
+    if (length > tcp->config.packet_bytes) {
+        channel->counters.send_errors++;
+        channel->counters.send_errno = EMSGSIZE;
+        return HELIO_ERR_SYSTEM;
+    }
+    helio_tcp_connection *connection = to ? find(tcp, to) : NULL;
+    if (connection) { /* else it broke, and the next one will hear it */
+        helio_tcp_queue(connection, packet, length, stable);
+        channel->counters.packets_sent++;
+        channel->counters.bytes_sent += length;
+    }
+    return 0;
+}
+
+static void listen_flush(helio_channel *channel) {
+    const tcp_listen *tcp = listen_of(channel);
+    for (size_t i = 0; i < tcp->count; i++) {
+        if (tcp->peers[i]->connection->queued > 0) {
+            helio_tcp_flush(tcp->peers[i]->connection);
+        }
+    }
+}
+
+/* ---- receive ---- */
+
+static bool is_thrown_away(tcp_listen *tcp) {
+    return tcp->config.inject_loss > 0 && helio_random_unit(&tcp->random) < tcp->config.inject_loss;
+}
+
+static size_t read_peer(tcp_listen *tcp, tcp_peer *peer, helio_datagram *datagrams, size_t limit) {
+    helio_tcp_connection *connection = peer->connection;
+    connection->is_paused = false;
+    const size_t count = helio_tcp_read(connection, datagrams, limit);
+    if (connection->state == HELIO_TCP_STANDING && !peer->is_standing) {
+        peer->is_standing = true;
+        tcp->base.counters.connects++;
+        tell(tcp, HELIO_CHANNEL_CONNECTED, &connection->peer, "connected");
+    }
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (!is_thrown_away(tcp)) {
+            tcp->base.counters.bytes_received += datagrams[i].length;
+            datagrams[kept++] = datagrams[i];
+        }
+    }
+    tcp->base.counters.packets_received += kept;
+    return kept;
+}
+
+static size_t share_of(size_t limit, size_t readers) {
+    const size_t share = limit / readers;
+    return share > SHARE_MIN ? share : SHARE_MIN;
+}
+
+static size_t smaller(size_t a, size_t b) {
+    return a < b ? a : b;
+}
+
+/* One after the other from the one whose turn it is. */
+static size_t read_in_turn(tcp_listen *tcp, helio_datagram *datagrams, size_t limit) {
+    const size_t share = share_of(limit, tcp->count);
+    size_t total = 0;
+    for (size_t i = 0; i < tcp->count && total < limit; i++) {
+        if (tcp->turn >= tcp->count) {
+            tcp->turn = 0;
+        }
+        tcp_peer *peer = tcp->peers[tcp->turn++];
+        total += read_peer(tcp, peer, datagrams + total, smaller(share, limit - total));
+    }
+    return total;
+}
+
+/* Those that have something; the kernel lists them in turn. */
+static size_t read_ready(tcp_listen *tcp, helio_datagram *datagrams, size_t limit) {
+    size_t total = 0;
+    struct epoll_event ready[READY];
+    const int count = epoll_wait(tcp->base.fds[0], ready, READY, 0);
+    const size_t share = share_of(limit, count > 0 ? (size_t)count : 1);
+    for (int i = 0; i < count && total < limit; i++) {
+        tcp_peer *peer = ready[i].data.ptr; /* NULL: the listener, which tend sees to */
+        if (peer && !helio_tcp_has_frame(peer->connection)) {
+            total += read_peer(tcp, peer, datagrams + total, smaller(share, limit - total));
+        }
+    }
+    return total;
+}
+
+/* What a share had left in a buffer is no news to the kernel. */
+static size_t read_left(tcp_listen *tcp, helio_datagram *datagrams, size_t limit) {
+    size_t total = 0;
+    const size_t share = share_of(limit, tcp->count);
+    for (size_t i = 0; i < tcp->count && total < limit; i++) {
+        if (tcp->turn >= tcp->count) {
+            tcp->turn = 0;
+        }
+        tcp_peer *peer = tcp->peers[tcp->turn++];
+        if (helio_tcp_has_frame(peer->connection)) {
+            total += read_peer(tcp, peer, datagrams + total, smaller(share, limit - total));
+        }
+    }
+    return total;
+}
+
+static void pause_reading(tcp_listen *tcp) {
+    for (size_t i = 0; i < tcp->count; i++) {
+        tcp->peers[i]->connection->is_paused = true;
+    }
+}
+
+static size_t listen_receive(helio_channel *channel, helio_datagram *datagrams, size_t limit) {
+    tcp_listen *tcp = listen_of(channel);
+    tcp->is_paused = limit == 0;
+    if (tcp->is_paused) {
+        pause_reading(tcp);
+        return 0;
+    }
+    if (tcp->gone) {
+        destroy_gone(tcp);
+    }
+    if (tcp->count == 0) {
+        return 0;
+    }
+    if (tcp->count <= HELIO_TCP_FEW) {
+        return read_in_turn(tcp, datagrams, limit);
+    }
+    const size_t left = read_left(tcp, datagrams, limit);
+    return left ? left : read_ready(tcp, datagrams, limit);
+}
+
+/* ---- time ---- */
+
+static void listen_tend(helio_channel *channel, int64_t now_ns) {
+    tcp_listen *tcp = listen_of(channel);
+    helio_channel_counters *counters = &channel->counters;
+    accept_all(tcp, now_ns);
+    counters->connections = counters->backlog_bytes = 0;
+    for (size_t i = 0; i < tcp->count;) {
+        tcp_peer *peer = tcp->peers[i];
+        helio_tcp_tend(peer->connection, now_ns);
+        if (peer->connection->state == HELIO_TCP_BROKEN) {
+            tell_end(tcp, peer, now_ns);
+            remove_peer(tcp, i);
+            continue;
+        }
+        watch(tcp, peer);
+        counters->connections += peer->is_standing;
+        counters->backlog_bytes += helio_tcp_backlog(peer->connection);
+        i++;
+    }
+}
+
+static bool listen_before_sleep(helio_channel *channel) {
+    tcp_listen *tcp = listen_of(channel);
+    bool is_quiet = true;
+    for (size_t i = 0; i < tcp->count; i++) {
+        tcp_peer *peer = tcp->peers[i];
+        watch(tcp, peer);
+        is_quiet &= tcp->is_paused || !helio_tcp_has_frame(peer->connection);
+    }
+    return is_quiet;
+}
+
+static const helio_driver listen_driver = {
+    .name = "tcp",
+    .is_connected = true,
+    .open = helio_tcp_listen_open,
+    .send = listen_send,
+    .flush = listen_flush,
+    .receive = listen_receive,
+    .close = listen_close,
+    .tend = listen_tend,
+    .before_sleep = listen_before_sleep,
+};
+
+int helio_tcp_listen_open(const helio_channel_config *config, helio_channel **out) {
+    tcp_listen *tcp = calloc(1, sizeof *tcp);
+    if (!tcp) {
+        return helio_fail(HELIO_ERR_NOMEM, "no memory for a listening socket");
+    }
+    tcp->base.driver = &listen_driver;
+    tcp->base.fds[0] = tcp->base.fds[1] = tcp->listener = -1;
+    tcp->config = *config;
+    tcp->limits = (helio_tcp_limits){.role = HELIO_RUM_ROLE_RECEIVE,
+                                     .packet_bytes = config->packet_bytes,
+                                     .read_bytes = READ_BYTES,
+                                     .backlog_bytes = BACKLOG_BYTES,
+                                     .timeout_ns = config->timeout_ns};
+    helio_random_init(&tcp->random, config->seed);
+    const int error = set_up(tcp);
+    if (error) {
+        listen_close(&tcp->base);
+        return error;
+    }
+    tcp->base.waits = true;
+    tcp->base.counters.buffer_bytes = config->socket_buffer; /* TCP finds its own */
+    *out = &tcp->base;
+    return 0;
+}
