@@ -45,7 +45,7 @@ typedef struct helio_repairer {
     int64_t linger_ns;
     uint64_t pressing;      /* of those that wait, not for packets sent long ago */
     uint64_t late_requests; /* for packets no longer there or in the oldest quarter of the window */
-    helio_repair_fan *fan; /* by sequence & txw->mask; NULL: all hear everything */
+    helio_repair_fan *fan;  /* by sequence & txw->mask; NULL: all hear everything */
     helio_advice advice;
 } helio_repairer;
 
@@ -62,6 +62,10 @@ typedef struct helio_repairer_config {
 int helio_repairer_init(helio_repairer *repairer, const helio_repairer_config *config,
                         helio_txw *txw, helio_tx_stream_stats *stats);
 void helio_repairer_fini(helio_repairer *repairer, helio_clock clock);
+
+/* Statistics of the receiver at an address, made known when it is new; NULL when there is no room. */
+helio_peer_stats *helio_repairer_peer(helio_repairer *repairer, const helio_address *address,
+                                      helio_clock clock);
 
 /* Takes in a valid NAK; `destinations`: bits of those it comes from, of interest for fan-out only.
  * True when it is to be confirmed; *naks: sequences it asked for. */
