@@ -32,12 +32,15 @@ void helio_batcher_flush(helio_batcher *batcher, helio_clock clock) {
     helio_tsdu_encode(batcher->tsdu,
                       &(helio_tsdu_header){
                           .kind = HELIO_TSDU_KIND_MESSAGES,
+                          .flags = batcher->flags,
                           .count = (uint16_t)batcher->count,
                           .topic_id = topic->id,
                           .first_message = topic->next_message,
                           .submit_ns = batcher->submit_ns,
                           .closed_after_ns = closed_after(batcher->submit_ns, clock.wall_ns),
                       });
+    batcher->closing = topic;
+    batcher->closing_first = topic->next_message;
     topic->next_message += batcher->count;
     batcher->tsdu = NULL;
     batcher->door.close(batcher->door.context, batcher->used, NULL, clock);
@@ -65,6 +68,7 @@ static void send_fragments(helio_batcher *batcher, helio_topic_position *topic, 
     uint8_t head[HELIO_TSDU_HEADER + HELIO_TSDU_EXTENDED_HEADER];
     helio_tsdu_encode(head, &(helio_tsdu_header){
                                 .kind = HELIO_TSDU_KIND_MESSAGES,
+                                .flags = batcher->flags,
                                 .count = 1,
                                 .topic_id = topic->id,
                                 .first_message = topic->next_message,
@@ -77,6 +81,8 @@ static void send_fragments(helio_batcher *batcher, helio_topic_position *topic, 
     const size_t part_max =
         batcher->tsdu_bytes - (HELIO_PGM_FRAGMENT_HEADER - HELIO_PGM_DATA_HEADER);
     helio_pgm_fragment fragment = {.length = (uint32_t)total};
+    batcher->closing = topic;
+    batcher->closing_first = topic->next_message;
     uint64_t packets = 0;
     for (size_t offset = 0; offset < total; packets++) {
         const size_t part = total - offset < part_max ? total - offset : part_max;
@@ -139,6 +145,7 @@ void helio_batcher_announce(helio_batcher *batcher, const helio_tsdu_topic *topi
                                     .count = entries,
                                     .submit_ns = clock.wall_ns,
                                 });
+        batcher->closing = NULL;
         batcher->door.close(batcher->door.context, used, NULL, clock);
     }
 }
