@@ -23,7 +23,7 @@ from heliograph.engine import (
 )
 from heliograph.monitor.segment import Segment
 
-from .conftest import collect, until
+from .conftest import collect, free_port, until
 
 TOPIC = "ORDERS"
 SMALL = {"send_window": 32, "linger": 0.05}
@@ -240,6 +240,29 @@ def test_wait_ack_loses_nothing_through_a_small_history(mode: str, endpoint: str
         assert numbers == list(range(total))
         assert receiver.losses() == []
         assert cell(source, "tx_stream", "ack_blocks") > 0
+        assert cell(source, "tx_stream", "history_unacked_dropped") == 0
+
+
+@pytest.mark.parametrize("scheme", ["rum://127.0.0.1:{port}", "shm://acks-{port}", "inproc://acks-{port}"])
+def test_wait_ack_holds_on_other_ways_than_udp(scheme: str) -> None:
+    total = 1000
+    endpoint = scheme.format(port=free_port())
+    with Instance() as sink, Instance() as source:
+        receiver = sink.receiver(endpoint, TOPIC, ack="app")
+        transmitter = source.transmitter(endpoint, TOPIC, acks=1, **SMALL)
+        numbers: list[int] = []
+
+        def take() -> None:
+            while len(numbers) < total and (messages := receiver.receive(timeout=20.0)):
+                numbers.extend(message.number for message in messages)
+                receiver.acknowledge(messages[-1])
+
+        taker = threading.Thread(target=take)
+        taker.start()
+        transmitter.send_many([FULL] * total, timeout=60.0)
+        transmitter.wait_acked(timeout=60.0)
+        taker.join(60.0)
+        assert numbers == list(range(total))
         assert cell(source, "tx_stream", "history_unacked_dropped") == 0
 
 
