@@ -281,6 +281,39 @@ static void packets_leave_by_bytes(void) {
     end();
 }
 
+/* ---- messages longer than the history ---- */
+
+static void wait_until(void *context, int64_t not_before_ns) {
+    helio_sim_wake(context);
+    const int64_t left_ns = not_before_ns - world_now(&w).now_ns;
+    world_run(&w, left_ns > 0 ? left_ns : 1 * US);
+}
+
+static bool is_away(void *context, const void *packet, size_t length, int64_t now_ns) {
+    (void)context, (void)packet, (void)length;
+    return now_ns > 300 * MS && now_ns < 600 * MS;
+}
+
+static void who_is_away_for_a_moment_finds_a_long_message_in_the_history(void) {
+    enum { LENGTH = 1 << 20, HISTORY = 256 };
+    static uint8_t data[LENGTH]; /* some 740 packets */
+    helio_tx_stream_config config = offering(HISTORY);
+    config.breathe = wait_until;
+    begin_receiver(world_receiver_config(100));
+    begin_source(config);
+    world_run(&w, 100 * US);
+    helio_sim_set_link(receiver.node, &(helio_sim_link){.drops = is_away});
+    CHECK_EQUAL(helio_tx_stream_append(source.stream, topic, data, LENGTH, world_now(&w).wall_ns,
+                                       world_now(&w)),
+                0);
+    helio_sim_wake(source.node);
+    world_run(&w, 100 * MS);
+    CHECK_EQUAL(in.messages, 1);
+    CHECK_EQUAL(in.lost, 0);
+    CHECK(helio_cell(&source_counts()->repair_packets) > HISTORY / 4);
+    end();
+}
+
 /* ---- replay ---- */
 
 typedef struct replayed {
@@ -527,6 +560,7 @@ int main(void) {
     RUN(who_was_there_does_not_feel_somebody_catching_up);
     RUN(what_left_the_history_is_answered_as_too_late);
     RUN(what_the_trail_has_passed_is_lost_at_the_receiver);
+    RUN(who_is_away_for_a_moment_finds_a_long_message_in_the_history);
     RUN(a_replay_gives_exactly_its_range_and_asks_for_little_more);
     RUN(a_replay_finds_its_range_among_other_topics_and_through_loss);
     RUN(what_the_history_has_not_is_told_as_lost);

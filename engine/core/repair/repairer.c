@@ -6,9 +6,12 @@
 
 #include "base/sequence.h"
 
+enum { LEAVING_PART = 16 }; /* of a full window leaves next */
+
 int helio_repairer_init(helio_repairer *repairer, const helio_repairer_config *config,
                         helio_txw *txw, helio_tx_stream_stats *stats) {
-    *repairer = (helio_repairer){.txw = txw, .stats = stats, .linger_ns = config->linger_ns};
+    *repairer = (helio_repairer){
+        .txw = txw, .stats = stats, .linger_ns = config->linger_ns, .behind_ns = INT64_MIN / 2};
     repairer->queue = calloc(helio_txw_capacity(txw), sizeof *repairer->queue);
     if (config->fans_out)
         repairer->fan = calloc(helio_txw_capacity(txw), sizeof *repairer->fan);
@@ -39,10 +42,14 @@ static bool is_recent(int64_t then_ns, int64_t now_ns, int64_t linger_ns) {
     return now_ns - then_ns < linger_ns;
 }
 
-static bool is_pressing(const helio_txw *txw, uint64_t sequence) {
+/* New data is about to push it out of a full window. */
+static bool is_leaving(const helio_txw *txw, uint64_t sequence) {
     const uint64_t count = helio_txw_count(txw);
-    const bool is_leaving = count == txw->limit_packets && sequence - txw->trail < count / 8;
-    return is_leaving || txw->lead - sequence < txw->limit_packets / 2;
+    return count + 1 >= txw->limit_packets && sequence - txw->trail < count / LEAVING_PART;
+}
+
+static bool is_pressing(const helio_txw *txw, uint64_t sequence) {
+    return is_leaving(txw, sequence) || txw->lead - sequence < txw->limit_packets / 2;
 }
 
 static helio_repair_fan *fan_of(const helio_repairer *repairer, uint64_t sequence) {
@@ -71,6 +78,8 @@ static void ask(helio_repairer *repairer, uint64_t sequence, uint32_t asker, uin
         helio_count(&stats->naks_answered_too_late, 1);
         return;
     }
+    if (txw->lead - sequence > txw->limit_packets / 4)
+        repairer->behind_ns = clock.now_ns;
     helio_txw_slot *slot = helio_txw_slot_of(txw, sequence);
     helio_repair_fan *fan = fan_of(repairer, sequence);
     if (slot->queued) {

@@ -43,7 +43,8 @@ typedef struct helio_repairer {
     uint64_t first;
     uint64_t end;
     int64_t linger_ns;
-    uint64_t pressing;      /* of those that wait, not for packets sent long ago */
+    uint64_t pressing; /* of those that wait, not for packets sent long ago */
+    int64_t behind_ns; /* when a packet was asked for last that was a quarter of a window back */
     uint64_t late_requests; /* for packets no longer there or in the oldest quarter of the window */
     helio_repair_fan *fan;  /* by sequence & txw->mask; NULL: all hear everything */
     helio_advice advice;

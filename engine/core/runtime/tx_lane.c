@@ -16,6 +16,11 @@
 #define RING_WAIT_NS (200 * HELIO_MILLISECOND) /* the same for a reader asked to be waited for */
 #define WAIT_AGAIN_NS (50 * HELIO_MILLISECOND) /* after a wait for room was in vain */
 
+/* The same within a message as long as half the history, when somebody is behind; and how long it
+ * goes on without regard for such a one when that has not helped. */
+#define HOLD_LONG_NS (200 * HELIO_MILLISECOND)
+#define FREE_NS (20 * HELIO_MILLISECOND)
+
 enum {
     PACKETS_PER_CYCLE =
         90, /* about as many of one transmitter, so that requests for repair get their turn; two
@@ -94,6 +99,24 @@ static void wait_for_room(helio_tx_lane *lane) {
     }
 }
 
+/* A long message is being cut, and somebody asks for what was sent a good while ago: what comes next
+ * would push it out of the history. */
+static bool must_wait(helio_tx_lane *lane, int64_t now_ns) {
+    if (now_ns < lane->free_until_ns || !helio_tx_stream_is_outrunning(lane->stream, now_ns)) {
+        lane->waits_since_ns = 0;
+        return false;
+    }
+    if (!lane->waits_since_ns) {
+        lane->waits_since_ns = now_ns;
+    }
+    if (now_ns - lane->waits_since_ns < HOLD_LONG_NS) {
+        return true;
+    }
+    lane->waits_since_ns = 0;
+    lane->free_until_ns = now_ns + FREE_NS;
+    return false;
+}
+
 /* A large message is being cut: what it sent goes out, and those who missed some are heard. */
 static void breathe(void *context, int64_t not_before_ns) {
     helio_tx_lane *lane = context;
@@ -105,7 +128,7 @@ static void breathe(void *context, int64_t not_before_ns) {
         poll_stream(lane, clock);
         helio_tx_lane_make_way(lane, clock);
         wait_for_room(lane);
-    } while (clock.now_ns < not_before_ns);
+    } while (clock.now_ns < not_before_ns || (not_before_ns && must_wait(lane, clock.now_ns)));
 }
 
 /* ---- acknowledgements ---- */

@@ -20,6 +20,8 @@ struct helio_tx_lane {
     size_t room;             /* packets the channel takes, as it said last and less those since */
     bool open;               /* messages were appended and the open packet may hold some */
     size_t debt_bytes;       /* sent beyond the share of the cycles so far */
+    int64_t waits_since_ns;  /* monotonic: a long message waits for one behind; 0: it does not */
+    int64_t free_until_ns;   /* monotonic: it does not before */
     int64_t held_since_ns;   /* monotonic: new data has been waiting for repairs; 0: it is not */
     int64_t read_due_ns;     /* monotonic: when to look for feedback again */
     int64_t heard_ns;        /* monotonic: when there was some */

@@ -159,13 +159,10 @@ int helio_replay_create(const helio_rx_stream *stream, const helio_replay_config
     helio_random_init(&replay->shared.random, (uint64_t)clock.now_ns ^ shared->config.seed);
     int error = open_records(replay, clock);
     if (!error) {
-        replay->shared.subscriptions = (helio_subscriptions){
-            .stats = replay->shared.stats,
-            .instance = replay->shared.instance,
-            .instance_name = shared->config.instance,
-            .endpoint = shared->config.endpoint,
-            .max_message_bytes = shared->config.max_message_bytes,
-        };
+        replay->shared.subscriptions = shared->subscriptions;
+        replay->shared.subscriptions.first = NULL;
+        replay->shared.subscriptions.stats = replay->shared.stats;
+        replay->shared.subscriptions.instance = replay->shared.instance;
         const helio_sink sink = {.context = replay, .on_messages = on_messages};
         helio_subscription *subscription;
         error = helio_subscriptions_add(&replay->shared.subscriptions, config->topic, &sink,

@@ -35,7 +35,8 @@ enum {
 };
 
 /* Time that the packets of a full history take at least, when one long message fills it. */
-#define HISTORY_SPAN_NS (200 * HELIO_MILLISECOND)
+#define HISTORY_SPAN_NS (500 * HELIO_MILLISECOND)
+#define OUTRUN_NS (20 * HELIO_MILLISECOND) /* in which who is behind asks again */
 
 struct helio_tx_stream {
     helio_tx_stream_config config;
@@ -636,6 +637,10 @@ int helio_tx_stream_poll(helio_tx_stream *stream, helio_clock clock) {
 
 uint64_t helio_tx_stream_pressing(const helio_tx_stream *stream) {
     return stream->repairer.pressing;
+}
+
+bool helio_tx_stream_is_outrunning(const helio_tx_stream *stream, int64_t now_ns) {
+    return now_ns - stream->repairer.behind_ns < OUTRUN_NS;
 }
 
 void helio_tx_stream_tend(helio_tx_stream *stream, helio_clock clock) {

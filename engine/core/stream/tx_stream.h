@@ -143,6 +143,9 @@ int helio_tx_stream_poll(helio_tx_stream *stream, helio_clock clock);
 void helio_tx_stream_tend(helio_tx_stream *stream, helio_clock clock);
 /* Repairs that wait and that new data should wait for. */
 uint64_t helio_tx_stream_pressing(const helio_tx_stream *stream);
+/* A moment ago a packet was asked for that was sent a quarter of a full history ago: somebody is
+ * behind. */
+bool helio_tx_stream_is_outrunning(const helio_tx_stream *stream, int64_t now_ns);
 /* When poll has something to do: 0 when it has now, HELIO_NEVER when nothing is to come. */
 int64_t helio_tx_stream_next_deadline_ns(const helio_tx_stream *stream);
 
