@@ -71,7 +71,7 @@ static void begin(void) {
     const helio_stats_config config = {.name = "test", .bytes = 1 << 22, .level = 2, .wall_ns = 1};
     CHECK_EQUAL(helio_stats_create(&config, &stats), 0);
     CHECK_EQUAL(helio_stats_open_object(stats, HELIO_SCOPE_INSTANCE, "", 1, &instance), 0);
-    shared = (helio_subscriptions){NULL, stats, instance.record, "test", "rmm://x", 100000};
+    shared = (helio_subscriptions){NULL, stats, instance.record, "test", "rmm://x", 100000, false};
     sequence = 100;
 }
 
@@ -138,7 +138,7 @@ static helio_delivery_result pass_fragments(const char *topic, uint64_t number, 
                                                     : 20;
         sequence++;
         if (skip & 1) {
-            helio_delivery_on_packets_lost(&delivery, now);
+            helio_delivery_on_packets_lost(&delivery, sequence, 1, now);
         } else {
             const helio_rxw_packet packet = {.tsdu = tsdu + offset,
                                              .bytes = part,

@@ -327,6 +327,7 @@ enum { /* indexes of a rx_stream's histograms */
     X(bytes_delivered, COUNTER, "bytes", 0, "bytes_delivered", "", "", "Payload bytes delivered to the application.") \
     X(messages_recovered, COUNTER, "messages", 0, "messages_recovered", "", "", "Delivered messages whose packet had been missing.") \
     X(messages_lost, COUNTER, "messages", 0, "messages_lost", "", "", "Messages known never to be delivered (their packets were given up, or the message was damaged).") \
+    X(fragments_joined, COUNTER, "messages", 0, "fragments_joined", "", "", "Numbers used up by the further packets of messages that came in several (payload raw only, where numbers are those of packets).") \
     X(messages_before_join, GAUGE, "messages", 0, "messages_before_join", "", "", "Messages the topic carried before this receiver joined.") \
     X(next_message, GAUGE, "messages", 0, "next_message", "", "", "Number of the next message expected.") \
     X(queue_messages, GAUGE, "messages", 0, "queue_messages", "", "", "Messages waiting in the receive queue.") \
@@ -346,6 +347,7 @@ typedef struct helio_receiver_stats {
     _Atomic uint64_t bytes_delivered;
     _Atomic uint64_t messages_recovered;
     _Atomic uint64_t messages_lost;
+    _Atomic uint64_t fragments_joined;
     _Atomic uint64_t messages_before_join;
     _Atomic uint64_t next_message;
     _Atomic uint64_t queue_messages;

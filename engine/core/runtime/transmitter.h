@@ -11,6 +11,7 @@ struct helio_transmitter {
     helio_tx_lane *lane;
     helio_tx_topic *topic;
     size_t max_message_bytes;
+    bool is_raw; /* no message may be empty */
     char stream[HELIO_TSI_TEXT];
 
     helio_transmitter *next; /* of the lane */

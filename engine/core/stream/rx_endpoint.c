@@ -74,6 +74,7 @@ int helio_rx_endpoint_create(const helio_rx_endpoint_config *config, helio_outle
         .instance_name = endpoint->instance_name,
         .endpoint = endpoint->endpoint,
         .max_message_bytes = config->max_message_bytes,
+        .is_raw = config->is_raw,
     };
     shared->is_group = helio_address_is_multicast(&config->group) && !config->is_connected;
     helio_random_init(&shared->random, config->seed);

@@ -4,6 +4,9 @@
  * does not fit or is of another topic, or by flush.  A message that does not fit a packet of its
  * own is sent at once as a batch of one message in fragments (OPT_FRAGMENT), consecutive packets.
  *
+ * With is_raw there are no batches: each message alone is a packet's TSDU, at once, or an APDU in
+ * fragments, and a topic's numbers count packets (docs/wire.md 6).  Messages must not be empty then.
+ *
  * The batcher knows packets only through its door, and no sequence numbers, sockets, threads or
  * clocks. */
 #ifndef HELIO_TOPIC_BATCHER_H
@@ -43,6 +46,7 @@ typedef struct helio_batcher {
     helio_packet_door door;
     helio_instance_stats *instance;
     size_t tsdu_bytes; /* of a packet without options */
+    bool is_raw;
     /* the open packet */
     uint8_t *tsdu; /* NULL: none is open */
     helio_topic_position *topic;

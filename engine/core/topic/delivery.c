@@ -11,6 +11,7 @@
 enum {
     CHUNK = 128, /* messages handed over at once */
     LABELS_BYTES = 464,
+    RAW_ID = 0, /* the topic of all packets of a raw endpoint */
 };
 
 /* A topic as one subscription gets it from this stream. */
@@ -66,14 +67,19 @@ void helio_delivery_fini(helio_delivery *delivery, helio_clock clock) {
     helio_reassembly_fini(&delivery->reassembly);
 }
 
+static uint64_t key_of(const helio_delivery *delivery, const helio_subscription *subscription) {
+    return delivery->shared->is_raw ? RAW_ID : subscription->id;
+}
+
 int helio_delivery_add(helio_delivery *delivery, helio_subscription *subscription) {
     helio_delivery_topic *topic = calloc(1, sizeof *topic);
     if (!topic)
         return HELIO_ERR_NOMEM;
     topic->subscription = subscription;
     topic->is_complete = delivery->is_complete;
-    topic->next = helio_map_get(&delivery->topics, subscription->id);
-    const int error = helio_map_put(&delivery->topics, subscription->id, topic);
+    const uint64_t key = key_of(delivery, subscription);
+    topic->next = helio_map_get(&delivery->topics, key);
+    const int error = helio_map_put(&delivery->topics, key, topic);
     if (error)
         free(topic);
     return error;
@@ -81,7 +87,8 @@ int helio_delivery_add(helio_delivery *delivery, helio_subscription *subscriptio
 
 void helio_delivery_remove(helio_delivery *delivery, helio_subscription *subscription,
                            helio_clock clock) {
-    helio_delivery_topic *head = helio_map_get(&delivery->topics, subscription->id);
+    const uint64_t key = key_of(delivery, subscription);
+    helio_delivery_topic *head = helio_map_get(&delivery->topics, key);
     helio_delivery_topic **link = &head;
     while (*link && (*link)->subscription != subscription)
         link = &(*link)->next;
@@ -90,10 +97,9 @@ void helio_delivery_remove(helio_delivery *delivery, helio_subscription *subscri
         return;
     *link = topic->next;
     if (head)
-        helio_map_put(&delivery->topics, subscription->id,
-                      head); /* the key is there: cannot fail */
+        helio_map_put(&delivery->topics, key, head); /* the key is there: cannot fail */
     else
-        helio_map_remove(&delivery->topics, subscription->id);
+        helio_map_remove(&delivery->topics, key);
     end_topic(delivery, topic, clock);
 }
 
@@ -168,7 +174,7 @@ static bool reach(helio_delivery *delivery, helio_delivery_topic *topic, uint64_
         return false;
     if (!topic->has_joined) {
         topic->has_joined = true;
-        topic->expected = topic->is_complete ? 0 : number;
+        topic->expected = topic->is_complete && !delivery->shared->is_raw ? 0 : number;
         helio_receiver_stats *stats = stats_of(topic);
         helio_stats_begin(stats);
         helio_set(&stats->messages_before_join, topic->expected);
@@ -182,8 +188,9 @@ static bool reach(helio_delivery *delivery, helio_delivery_topic *topic, uint64_
 
 /* ---- batches of messages ---- */
 
+/* joined: numbers these messages used up beside their own. */
 static void count_delivered(helio_delivery *delivery, helio_delivery_topic *topic,
-                            const helio_message *messages, size_t count,
+                            const helio_message *messages, size_t count, uint64_t joined,
                             const helio_rxw_packet *packet, helio_clock clock) {
     helio_receiver_stats *stats = stats_of(topic);
     uint64_t bytes = 0;
@@ -192,6 +199,7 @@ static void count_delivered(helio_delivery *delivery, helio_delivery_topic *topi
     helio_stats_begin(stats);
     helio_count(&stats->messages_delivered, count);
     helio_count(&stats->bytes_delivered, bytes);
+    helio_count(&stats->fragments_joined, joined);
     if (packet->recovered)
         helio_count(&stats->messages_recovered, count);
     helio_set(&stats->next_message, topic->expected);
@@ -202,7 +210,7 @@ static void count_delivered(helio_delivery *delivery, helio_delivery_topic *topi
     const int64_t total_ns = clock.wall_ns - messages[0].submit_ns;
     if (total_ns < 0)
         helio_count(&stats->latency_invalid_samples, count);
-    else
+    else if (messages[0].submit_ns != 0) /* bare messages carry no stamp */
         helio_record(topic->object.histogram[HELIO_RECEIVER_TOTAL_LATENCY], total_ns, count);
     helio_record(topic->object.histogram[HELIO_RECEIVER_ORDER_LATENCY],
                  clock.now_ns - packet->arrival_ns, count);
@@ -223,7 +231,7 @@ static size_t hand_over(helio_delivery *delivery, helio_delivery_topic *topic,
             topic->expected += taken;
         else
             helio_ahead_add(&topic->ahead, messages[0].number, taken);
-        count_delivered(delivery, topic, messages, taken, packet, clock);
+        count_delivered(delivery, topic, messages, taken, 0, packet, clock);
     }
     return taken;
 }
@@ -401,6 +409,94 @@ static helio_delivery_result take_topics(helio_delivery *delivery, const helio_t
     return HELIO_DELIVERY_TAKEN;
 }
 
+/* ---- raw ---- */
+
+/* The first packet of the stream has the number it has on the wire. */
+static uint64_t raw_number(helio_delivery *delivery, uint64_t sequence) {
+    if (delivery->raw_base == 0)
+        delivery->raw_base = sequence - (uint32_t)sequence;
+    return sequence - delivery->raw_base;
+}
+
+/* A bare message, whose packets are those from `number` on. */
+static helio_delivery_result deliver_raw(helio_delivery *delivery, uint64_t number,
+                                         uint64_t packets, const uint8_t *data, size_t bytes,
+                                         const helio_rxw_packet *packet, helio_clock clock) {
+    helio_delivery_topic *topic = helio_map_get(&delivery->topics, RAW_ID);
+    if (!topic) {
+        delivery->messages_filtered++;
+        return HELIO_DELIVERY_FILTERED;
+    }
+    helio_message message = {
+        .data = data,
+        .length = bytes,
+        .number = number,
+        .receive_ns = packet->receive_ns,
+        .flags = packet->recovered ? HELIO_MESSAGE_RECOVERED : 0,
+    };
+    bool is_full = false;
+    for (; topic; topic = topic->next) {
+        if (!reach(delivery, topic, number, clock))
+            return HELIO_DELIVERY_FULL;
+        if (topic->expected > number)
+            continue; /* it has had it */
+        const helio_sink *sink = &topic->subscription->sink;
+        message.stream = topic->stream;
+        if (sink->on_messages(sink->context, &message, 1) == 0) {
+            is_full = true;
+            continue;
+        }
+        topic->expected = number + packets;
+        count_delivered(delivery, topic, &message, 1, packets - 1, packet, clock);
+    }
+    return is_full ? HELIO_DELIVERY_FULL : HELIO_DELIVERY_TAKEN;
+}
+
+static helio_delivery_result pass_raw_fragment(helio_delivery *delivery, uint64_t sequence,
+                                               const helio_rxw_packet *packet, helio_clock clock) {
+    helio_reassembly *reassembly = &delivery->reassembly;
+    if (delivery->ready_sequence != sequence) {
+        if (packet->fragment.offset == 0) {
+            if (packet->fragment.first != (uint32_t)sequence)
+                return HELIO_DELIVERY_DAMAGED;
+            delivery->apdu_number = raw_number(delivery, sequence);
+        }
+        switch (helio_reassembly_add(reassembly, &packet->fragment, packet->tsdu, packet->bytes)) {
+        case HELIO_REASSEMBLY_MORE:
+        case HELIO_REASSEMBLY_STRAY:
+            return HELIO_DELIVERY_TAKEN;
+        case HELIO_REASSEMBLY_DAMAGED:
+            return HELIO_DELIVERY_DAMAGED;
+        case HELIO_REASSEMBLY_COMPLETE:
+            break;
+        }
+        delivery->ready_sequence = sequence;
+    }
+    const uint64_t packets = raw_number(delivery, sequence) + 1 - delivery->apdu_number;
+    return deliver_raw(delivery, delivery->apdu_number, packets, reassembly->data,
+                       reassembly->bytes, packet, clock);
+}
+
+static helio_delivery_result pass_raw(helio_delivery *delivery, uint64_t sequence,
+                                      const helio_rxw_packet *packet, helio_clock clock) {
+    if (packet->is_fragment)
+        return pass_raw_fragment(delivery, sequence, packet, clock);
+    helio_reassembly_abort(&delivery->reassembly);
+    return deliver_raw(delivery, raw_number(delivery, sequence), 1, packet->tsdu, packet->bytes,
+                       packet, clock);
+}
+
+/* Numbers are packets', so what is lost is known at once. */
+static void lose_raw(helio_delivery *delivery, uint64_t sequence, uint64_t count,
+                     helio_clock clock) {
+    helio_reassembly_abort(&delivery->reassembly);
+    helio_delivery_topic *topic = helio_map_get(&delivery->topics, RAW_ID);
+    for (; topic; topic = topic->next) {
+        if (reach(delivery, topic, raw_number(delivery, sequence), clock))
+            reach(delivery, topic, raw_number(delivery, sequence + count), clock);
+    }
+}
+
 /* ---- packets ---- */
 
 static helio_delivery_result deliver_batch(helio_delivery *delivery,
@@ -478,7 +574,9 @@ helio_delivery_result helio_delivery_pass(helio_delivery *delivery, uint64_t seq
     const bool is_again = delivery->full_sequence == sequence;
     helio_delivery_result result;
     delivery->is_complete = false;
-    if (packet->is_fragment) {
+    if (delivery->shared->is_raw) {
+        result = pass_raw(delivery, sequence, packet, clock);
+    } else if (packet->is_fragment) {
         result = pass_fragment(delivery, sequence, packet, is_again, clock);
     } else {
         helio_reassembly_abort(&delivery->reassembly);
@@ -492,8 +590,13 @@ helio_delivery_result helio_delivery_pass(helio_delivery *delivery, uint64_t seq
     return result;
 }
 
-void helio_delivery_on_packets_lost(helio_delivery *delivery, helio_clock clock) {
+void helio_delivery_on_packets_lost(helio_delivery *delivery, uint64_t sequence, uint64_t count,
+                                    helio_clock clock) {
     delivery->is_complete = false;
+    if (delivery->shared->is_raw) {
+        lose_raw(delivery, sequence, count, clock);
+        return;
+    }
     helio_reassembly *reassembly = &delivery->reassembly;
     if (!reassembly->is_open)
         return;

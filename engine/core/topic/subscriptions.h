@@ -2,6 +2,7 @@
 #ifndef HELIO_TOPIC_SUBSCRIPTIONS_H
 #define HELIO_TOPIC_SUBSCRIPTIONS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/clock.h"
@@ -24,6 +25,7 @@ typedef struct helio_subscriptions {
     const char *instance_name; /* labels; owned by the endpoint */
     const char *endpoint;
     uint32_t max_message_bytes;
+    bool is_raw; /* packets are bare messages: each subscription gets them all */
 } helio_subscriptions;
 
 /* Errors: TOPIC (empty or too long), NOMEM. */
