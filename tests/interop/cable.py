@@ -67,14 +67,14 @@ class Cable:
 
     def lose(self, end: End, share: float) -> None:
         """From now on a random share (0 to 1) of the UDP datagrams that arrive at the end is lost; 0: none."""
-        per_mille = round(share * 1000)
+        chance = "" if share == 1 else f"numgen random mod 1000 < {round(share * 1000)}"
         rules = (
             "table netdev loss\n"
             "delete table netdev loss\n"
             "table netdev loss {\n"
             "  chain ingress {\n"
             f'    type filter hook ingress device "{end}" priority 0; policy accept;\n'
-            f"    meta l4proto udp numgen random mod 1000 < {per_mille} counter drop\n"
+            f"    meta l4proto udp {chance} counter drop\n"
             "  }\n"
             "}\n"
         )

@@ -3,9 +3,10 @@
  *   openpgm_peer send INTERFACE GROUP PORT     frames of standard input become messages
  *   openpgm_peer recv INTERFACE GROUP PORT     messages become frames of standard output
  *
- * Standard output begins with a frame of length READY and no bytes.  A frame is u32 length, u32 tag, the bytes; integers as the machine has them.  Outward the tag is
+ * A frame is u32 length, u32 tag, the bytes; integers as the machine has them.  Outward the tag is
  * the data-source port of the message's stream; length LOST: the stream was reset because packets
- * could not be had.  A sender answers requests for repair until its input ends, then says FIN. */
+ * could not be had.  Standard output begins with a frame READY.  A sender answers requests for
+ * repair until its input ends, then says FIN. */
 #include <errno.h>
 #include <poll.h>
 #include <stdbool.h>
@@ -17,7 +18,15 @@
 
 #include <pgm/pgm.h>
 
-enum { READY = 0x7FFFFFFE, LOST = 0x7FFFFFFF, MESSAGE_MAX = 65535, TURN_MS = 1 };
+enum {
+    READY = 0x7FFFFFFE,
+    LOST = 0x7FFFFFFF,
+    MESSAGE_MAX = 65535,
+    TURN_MS = 1,
+    FRAGMENT = 1400,
+    FRAGMENTS_MAX = 16,
+    HEADER = 16 + 8 + 4 + 16 /* of a fragment */
+};
 
 typedef struct frame {
     uint32_t length;
@@ -41,7 +50,7 @@ static void set_sender(pgm_sock_t *sock) {
                               pgm_msecs(160), pgm_msecs(320), pgm_msecs(640)};
     set(sock, PGM_SEND_ONLY, 1);
     set(sock, PGM_TXW_SQNS, 20000);
-    set(sock, PGM_TXW_MAX_RTE, 20000000);
+    set(sock, PGM_TXW_MAX_RTE, 100000000); /* a ms of it must hold the largest message */
     set(sock, PGM_AMBIENT_SPM, pgm_secs(1));
     pgm_setsockopt(sock, IPPROTO_PGM, PGM_HEARTBEAT_SPM, heartbeats, sizeof heartbeats);
 }
@@ -126,19 +135,45 @@ static bool read_all(pgm_sock_t *sock, void *data, size_t bytes) {
     return true;
 }
 
+/* Waits before a message that the rate does not let through is tried again. */
+static bool is_sent(int status) {
+    if (status == PGM_IO_STATUS_ERROR)
+        fail("send", NULL);
+    if (status != PGM_IO_STATUS_NORMAL)
+        usleep(500);
+    return status == PGM_IO_STATUS_NORMAL;
+}
+
+/* A message in fragments is cut here: pgm_send, as built for Debian on x86-64, stumbles over the
+ * alignment of its own copy when it cuts. */
+static void send_fragments(pgm_sock_t *sock, const char *data, size_t length) {
+    struct pgm_sk_buff_t *parts[FRAGMENTS_MAX];
+    unsigned count = 0;
+    size_t written;
+    for (size_t offset = 0; offset < length && count < FRAGMENTS_MAX; count++) {
+        const size_t left = length - offset;
+        const uint16_t part = (uint16_t)(left < FRAGMENT ? left : FRAGMENT);
+        parts[count] = pgm_alloc_skb(1500);
+        pgm_skb_reserve(parts[count], HEADER);
+        memcpy(pgm_skb_put(parts[count], part), data + offset, part);
+        offset += part;
+    }
+    while (!is_sent(pgm_send_skbv(sock, parts, count, TRUE, &written)))
+        ;
+}
+
 static void send_all(pgm_sock_t *sock) {
     static char data[MESSAGE_MAX];
     frame head;
     while (read_all(sock, &head, sizeof head)) {
         size_t written;
-        int status;
         if (head.length > sizeof data || !read_all(sock, data, head.length))
             return;
-        while ((status = pgm_send(sock, data, head.length, &written)) != PGM_IO_STATUS_NORMAL) {
-            if (status == PGM_IO_STATUS_ERROR)
-                fail("send", NULL);
-            usleep(500);
-        }
+        if (head.length > FRAGMENT)
+            send_fragments(sock, data, head.length);
+        else
+            while (!is_sent(pgm_send(sock, data, head.length, &written)))
+                ;
     }
 }
 

@@ -3,8 +3,8 @@
  *   zmq_peer send INTERFACE GROUP PORT     frames of standard input become messages (PUB)
  *   zmq_peer recv INTERFACE GROUP PORT     messages become frames of standard output (SUB)
  *
- * Standard output begins with a frame of length READY and no bytes.  A frame is u32 length, u32 tag (0), the bytes; integers as the machine has them.  A sender stays
- * until its input ends. */
+ * A frame is u32 length, u32 tag (0), the bytes; integers as the machine has them.  Standard output
+ * begins with a frame READY.  A sender stays until its input ends. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
