@@ -16,7 +16,7 @@ from heliograph.monitor.sampler import Sampler
 from tests.interop.cable import ADDRESSES, Cable, lay
 from tests.interop.peers import GROUP, PORT, Peer, compile_peer
 
-ENDPOINT = f"rmm://{GROUP}:{PORT}?interface={ADDRESSES['near']}&payload=raw&upstream=true"
+ENDPOINT = f"rmm://{GROUP}:{PORT}?interface={ADDRESSES['near']}&payload=raw&upstream=true&linger=0.1"
 PORTION = 20
 """Messages sent in one go: a socket of the other program has a small buffer."""
 
@@ -67,6 +67,31 @@ def near(cable: Cable) -> Iterator[Instance]:
     """An instance of ours at the near end."""
     with cable.enter("near"), Instance(name="near") as instance:
         yield instance
+
+
+LOSSES = pytest.mark.parametrize("loss", [0.0, 0.01, 0.1], ids=["no loss", "1 % loss", "10 % loss"])
+
+
+def lose_everywhere(cable: Cable, loss: float) -> None:
+    """Lose a share of what arrives, at both ends."""
+    cable.lose("near", loss)
+    cable.lose("far", loss)
+
+
+def assert_nothing_odd() -> None:
+    """No error was logged, nothing was refused or lost for good, and the receivers' books balance."""
+    snapshot = look()
+    assert [event for event in events(snapshot) if event.severity == "error"] == []
+    for instance in objects(snapshot, "instance"):
+        values = instance.values
+        assert {name: values[name] for name in values if name.startswith("invalid_packets") and values[name]} == {}
+        assert values["foreign_packets"] == values["send_errors"] == 0
+    for receiver in objects(snapshot, "receiver"):
+        values = receiver.values
+        assert values["messages_lost"] == 0
+        assert values["next_message"] == (
+            values["messages_before_join"] + values["messages_delivered"] + values["fragments_joined"]
+        )
 
 
 def make(count: int, seed: int, longest: int = 1400) -> list[bytes]:

@@ -266,6 +266,7 @@ enum { /* indexes of a peer's histograms */
     X(poll_responses_sent, COUNTER, "packets", 0, "poll_responses_sent", "", "", "Answers (POLR) to polls sent.") \
     X(congestion_reports_sent, COUNTER, "packets", 0, "congestion_reports_sent", "", "", "NAK packets that carried a congestion report, which the source had asked for.") \
     X(nak_backoff, GAUGE, "nanoseconds", 0, "nak_backoff", "", "", "Longest time a request is held back, as adapted when the last one was sent.") \
+    X(heartbeat_requests_sent, COUNTER, "packets", 0, "heartbeat_requests_sent", "", "", "Requests for a source path message (SPMR) sent.") \
     X(packets_filtered, COUNTER, "packets", 0, "packets_filtered", "", "", "Packets of topics nobody here wants, dropped before their messages were read.") \
     X(messages_filtered, COUNTER, "messages", 0, "messages_filtered", "", "", "Messages in the packets filtered.") \
     X(outstanding_naks, GAUGE, "sequences", 0, "outstanding_naks", "", "", "Packets missing now and being asked for.") \
@@ -304,6 +305,7 @@ typedef struct helio_rx_stream_stats {
     _Atomic uint64_t poll_responses_sent;
     _Atomic uint64_t congestion_reports_sent;
     _Atomic uint64_t nak_backoff;
+    _Atomic uint64_t heartbeat_requests_sent;
     _Atomic uint64_t packets_filtered;
     _Atomic uint64_t messages_filtered;
     _Atomic uint64_t outstanding_naks;
