@@ -27,7 +27,23 @@ class Capture:
     def __init__(self, cable: Cable, file: Path) -> None:
         if shutil.which("tcpdump") is None:
             pytest.skip("tcpdump is not installed")
-        command = ["tcpdump", "-i", "near", "-n", "-s", "0", "-B", "65536", "-U", "-Z", "root", "-w", str(file), "udp"]
+        command = [
+            "tcpdump",
+            "-i",
+            "near",
+            "-n",
+            "-s",
+            "0",
+            "-B",
+            "65536",
+            "-U",
+            "--immediate-mode",
+            "-Z",
+            "root",
+            "-w",
+            str(file),
+            "udp",
+        ]
         self._process = subprocess.Popen([*cable.at("near"), *command], stderr=subprocess.PIPE, text=True)
         assert self._process.stderr is not None
         assert "listening on near" in self._process.stderr.readline()
