@@ -50,7 +50,10 @@ static void subscribe_raw(int i, const char *name) {
     static int numbers[2] = {0, 1};
     memset(&got[i], 0, sizeof got[i]);
     got[i].room = UINT64_MAX;
-    const helio_sink sink = {&numbers[i], got_stream, NULL, got_messages, got_loss};
+    const helio_sink sink = {.context = &numbers[i],
+                             .on_stream = got_stream,
+                             .on_messages = got_messages,
+                             .on_loss = got_loss};
     helio_subscription *subscription;
     CHECK_EQUAL(
         helio_rx_endpoint_subscribe(receiver.endpoint, name, &sink, world_now(&w), &subscription),

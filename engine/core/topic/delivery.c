@@ -216,16 +216,22 @@ static void count_delivered(helio_delivery *delivery, helio_delivery_topic *topi
                  clock.now_ns - packet->arrival_ns, count);
 }
 
-/* Gives the sink messages of one topic; returns how many it took. */
-static size_t hand_over(helio_delivery *delivery, helio_delivery_topic *topic,
-                        helio_message *messages, size_t count, bool in_turn,
-                        const helio_rxw_packet *packet, helio_clock clock) {
+/* Gives messages of a packet to the topic's sink; returns how many it took. */
+static size_t give(const helio_delivery_topic *topic, helio_message *messages, size_t count,
+                   const helio_rxw_packet *packet) {
     for (size_t i = 0; i < count; i++)
         messages[i].stream = topic->stream;
     const helio_sink *sink = &topic->subscription->sink;
     const bool lasts = packet->lasts && !packet->is_fragment && sink->on_lasting_messages;
-    const size_t taken = lasts ? sink->on_lasting_messages(sink->context, messages, count)
-                               : sink->on_messages(sink->context, messages, count);
+    return lasts ? sink->on_lasting_messages(sink->context, messages, count)
+                 : sink->on_messages(sink->context, messages, count);
+}
+
+/* Gives messages of a batch and keeps account of them; returns how many were taken. */
+static size_t hand_over(helio_delivery *delivery, helio_delivery_topic *topic,
+                        helio_message *messages, size_t count, bool in_turn,
+                        const helio_rxw_packet *packet, helio_clock clock) {
+    const size_t taken = give(topic, messages, count, packet);
     if (taken > 0) {
         if (in_turn)
             topic->expected += taken;
@@ -353,7 +359,7 @@ static bool takes_ahead(const helio_delivery_topic *topic, const helio_tsdu_head
 void helio_delivery_ahead(helio_delivery *delivery, const helio_rxw_packet *packet,
                           helio_clock clock) {
     helio_tsdu_header header;
-    if (packet->is_fragment ||
+    if (delivery->shared->is_raw || packet->is_fragment ||
         helio_tsdu_decode(packet->tsdu, packet->bytes, &header) != HELIO_TSDU_OURS ||
         header.kind != HELIO_TSDU_KIND_MESSAGES)
         return;
@@ -440,9 +446,7 @@ static helio_delivery_result deliver_raw(helio_delivery *delivery, uint64_t numb
             return HELIO_DELIVERY_FULL;
         if (topic->expected > number)
             continue; /* it has had it */
-        const helio_sink *sink = &topic->subscription->sink;
-        message.stream = topic->stream;
-        if (sink->on_messages(sink->context, &message, 1) == 0) {
+        if (give(topic, &message, 1, packet) == 0) {
             is_full = true;
             continue;
         }
