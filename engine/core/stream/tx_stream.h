@@ -54,7 +54,7 @@ typedef struct helio_tx_stream_config {
     const helio_address *destinations; /* fan-out: the hosts, ports included; copied */
     uint32_t destinations_count;       /* fan-out: 2 to 64; else 0 or 1 */
     uint32_t first_sequence;           /* number of the first data packet; usually 0 */
-    bool is_raw; /* messages go bare (docs/wire.md 6): one topic, no announcements, none empty */
+    bool is_raw; /* messages go bare (docs/wire.md 7): one topic, no announcements, none empty */
     uint32_t first_spm_sequence;  /* number of the first SPM; usually 0 */
     uint32_t max_packet_bytes;    /* largest PGM packet: mtu - 28; 548 to 65507 */
     uint32_t window_packets;      /* history; rounded up to a power of two, at least 16 */

@@ -5,7 +5,7 @@
  * own is sent at once as a batch of one message in fragments (OPT_FRAGMENT), consecutive packets.
  *
  * With is_raw there are no batches: each message alone is a packet's TSDU, at once, or an APDU in
- * fragments, and a topic's numbers count packets (docs/wire.md 6).  Messages must not be empty then.
+ * fragments, and a topic's numbers count packets (docs/wire.md 7).  Messages must not be empty then.
  *
  * The batcher knows packets only through its door, and no sequence numbers, sockets, threads or
  * clocks. */

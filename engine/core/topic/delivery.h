@@ -6,7 +6,7 @@
  * expected is a loss too.  The first number seen of a topic is where it is joined, unless the
  * stream is complete from its first packet: then 0 is expected.
  *
- * On a raw endpoint (docs/wire.md 6) a packet, or an APDU of several, is itself the message, and
+ * On a raw endpoint (docs/wire.md 7) a packet, or an APDU of several, is itself the message, and
  * every subscription gets it.  Numbers are then those of packets: a message has that of its first,
  * and where packets were lost each one counts.
  *
