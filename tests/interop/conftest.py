@@ -16,7 +16,8 @@ from heliograph.monitor.sampler import Sampler
 from tests.interop.cable import ADDRESSES, Cable, lay
 from tests.interop.peers import GROUP, PORT, Peer, compile_peer
 
-ENDPOINT = f"rmm://{GROUP}:{PORT}?interface={ADDRESSES['near']}&payload=raw&upstream=true&linger=0.1"
+ENDPOINT = f"rmm://{GROUP}:{PORT}?interface={ADDRESSES['near']}&payload=raw&upstream=true&linger=0.1&gso=off"
+"""Without gso, so that packets are lost one by one: this cable would carry many as one."""
 PORTION = 20
 """Messages sent in one go: a socket of the other program has a small buffer."""
 
