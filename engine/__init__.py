@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from heliograph.engine.batch import Batch
     from heliograph.engine.errors import (
+        AckersError,
         ClosedError,
         EndpointError,
         Error,
@@ -29,11 +30,13 @@ if TYPE_CHECKING:
         WouldBlock,
     )
     from heliograph.engine.instance import Instance
-    from heliograph.engine.message import Loss, Message, Replay
+    from heliograph.engine.message import Ack, Loss, Message, Replay
     from heliograph.engine.receiver import Receiver
     from heliograph.engine.transmitter import Transmitter
 
 __all__ = [
+    "Ack",
+    "AckersError",
     "Batch",
     "ClosedError",
     "EndpointError",
@@ -54,6 +57,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Ack": "message",
     "Batch": "batch",
     "Instance": "instance",
     "Loss": "message",

@@ -11,6 +11,7 @@ from functools import cache
 from heliograph.engine import catalogue
 
 __all__ = [
+    "AckersError",
     "ClosedError",
     "EndpointError",
     "Error",
@@ -52,6 +53,10 @@ class TimeoutExpired(Error, TimeoutError):
 
 class ClosedError(Error):
     """The instance, transmitter or receiver has been closed."""
+
+
+class AckersError(Error):
+    """Fewer receivers acknowledge than the option ``acks`` wants, and ``acks_missing`` says fail."""
 
 
 class MessageSizeError(Error):

@@ -9,7 +9,7 @@ from typing import Literal, Self
 from heliograph.engine import _core
 from heliograph.engine.options import OptionValue, encode
 from heliograph.engine.receiver import OnLoss, OnMessages, Receiver
-from heliograph.engine.transmitter import Transmitter
+from heliograph.engine.transmitter import OnAck, Transmitter
 
 __all__ = ["Instance"]
 
@@ -48,13 +48,17 @@ class Instance(_core.Instance):
         """
         return super().__new__(cls, encode("instance", {"name": name, "mode": mode, "idle": idle, **options}))
 
-    def transmitter(self, endpoint: str, topic: str, **options: OptionValue) -> Transmitter:
+    def transmitter(
+        self, endpoint: str, topic: str, *, on_ack: OnAck | None = None, **options: OptionValue
+    ) -> Transmitter:
         """A transmitter of a topic.
 
         Args:
             endpoint: where to send: ``rmm://GROUP:PORT?interface=IP`` or ``rmm+unicast://HOST:PORT``. Options may be
                 given as query parameters; the keywords win.
             topic: 1 to 255 bytes of UTF-8.
+            on_ack: called with each `Ack`, on the engine's thread or within `poll`, when a receiver has acknowledged
+                more; what `receiver` says of callbacks holds for it.
             options: see docs/options.md.
 
         Raises:
@@ -64,7 +68,7 @@ class Instance(_core.Instance):
             ClosedError: the instance is closed.
             UsageError: called within a callback of this instance.
         """
-        return Transmitter(self, endpoint, topic, **options)
+        return Transmitter(self, endpoint, topic, on_ack=on_ack, **options)
 
     def receiver(
         self,

@@ -1,12 +1,29 @@
-"""What comes out of a receiver: messages, and reports of those that are lost for good."""
+"""What comes out of a receiver: messages and reports of loss for good; and what goes back: acknowledgements."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from heliograph.engine._core import Message
 
-__all__ = ["Loss", "Message", "Replay"]
+__all__ = ["Ack", "Loss", "Message", "Replay"]
+
+
+@dataclass(frozen=True, slots=True)
+class Ack:
+    """How far a receiver has acknowledged a topic; taken from `Transmitter.acks`."""
+
+    number: int
+    """Of the newest message acknowledged, and with it all before it since the receiver joined."""
+    receiver: str
+    """Who: 16 hex digits, the same again when it is started anew under the same name."""
+    name: str
+    """Of the receiver's instance."""
+    address: str
+    """Where its acknowledgements come from."""
+    kind: Literal["transport", "application"]
+    """Whether it is in the receiver's memory, or acknowledged by its application."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,6 +60,26 @@ class Receiver(_core.Receiver):
         """
         return Batch(*self.receive_packed(timeout, limit))
 
+    def acknowledge(self, message: Message | int, stream: str | None = None) -> None:
+        """Acknowledge a message and all before it; with ``ack="app"`` transmitters may wait for this.
+
+        May be called from any thread (mode ``thread``) and within callbacks. It only takes note: the engine tells the
+        source within the option ``ack_interval``, sooner when the source asks.
+
+        Args:
+            message: the message, or its number.
+            stream: identity of the stream when a number is given; not needed while there is only one.
+
+        Raises:
+            UsageError: the option ``ack`` is not ``app``.
+            ValueError: the receiver has met no such stream, or several and none was named.
+            ClosedError: the receiver is closed.
+        """
+        if isinstance(message, int):
+            self.acknowledge_number(message, stream)
+        else:
+            self.acknowledge_number(message.number, message.stream)
+
     def losses(self) -> list[Loss]:  # type: ignore[override]  # the thin coat hands out tuples
         """Take the reports of losses since the last call, oldest first.
 

@@ -176,6 +176,8 @@ typedef struct core_transmitter {
     core_child child;
     helio_transmitter *handle;
     PyObject *stream;
+    PyObject *on_ack;
+    uint64_t callback_errors;
 } core_transmitter;
 
 /* What to do about a message that was not taken.  Returns 0 to try again, or -1 with an
@@ -205,6 +207,7 @@ typedef struct core_receiver {
     uint32_t stream_numbers[CORE_STREAM_NAMES];
     PyObject *on_messages, *on_loss;
     uint64_t callback_errors;
+    uint32_t acked_stream; /* number of the stream acknowledged last */
 } core_receiver;
 
 enum { CORE_RECEIVER_CLOSED = -2 };
@@ -220,6 +223,9 @@ int core_receive_arguments(const char *function, PyObject *const *args, Py_ssize
 PyObject *core_receiver_stream_name(core_receiver *self, uint32_t number);
 void core_listener_on_messages(void *context, const helio_message *messages, size_t count);
 void core_listener_on_loss(void *context, const helio_loss *loss);
+/* Calls a callback with an argument, which it takes over; NULL: making it failed.  What comes out of
+ * it is counted in *errors. */
+void core_call(core_instance *instance, uint64_t *errors, PyObject *callback, PyObject *argument);
 
 /* -- message: core_message.c ---------------------------------------------------------------- */
 

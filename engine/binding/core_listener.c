@@ -6,14 +6,13 @@
  * same stack; the engine's own thread has nobody below. */
 #include "core.h"
 
-static void callback_failed(core_receiver *self, PyObject *callback) {
-    core_instance *instance = self->child.instance;
+static void callback_failed(core_instance *instance, uint64_t *errors, PyObject *callback) {
     if (instance->polled && instance->stop_type == NULL &&
         !PyErr_ExceptionMatches(PyExc_Exception)) {
         PyErr_Fetch(&instance->stop_type, &instance->stop_value, &instance->stop_trace);
         return;
     }
-    self->callback_errors++;
+    ++*errors;
     PyErr_WriteUnraisable(callback);
 }
 
@@ -32,10 +31,10 @@ static PyObject *batch(core_receiver *self, const helio_message *messages, size_
     return list;
 }
 
-static void call(core_receiver *self, PyObject *callback, PyObject *argument) {
+void core_call(core_instance *instance, uint64_t *errors, PyObject *callback, PyObject *argument) {
     PyObject *result = argument != NULL ? PyObject_CallOneArg(callback, argument) : NULL;
     if (result == NULL)
-        callback_failed(self, callback);
+        callback_failed(instance, errors, callback);
     Py_XDECREF(result);
     Py_XDECREF(argument);
 }
@@ -45,7 +44,8 @@ void core_listener_on_messages(void *context, const helio_message *messages, siz
     core_frame frame;
     if (!core_frame_begin(&frame, self->child.instance))
         return;
-    call(self, self->on_messages, batch(self, messages, count));
+    core_call(self->child.instance, &self->callback_errors, self->on_messages,
+              batch(self, messages, count));
     core_frame_end(&frame);
 }
 
@@ -59,6 +59,6 @@ void core_listener_on_loss(void *context, const helio_loss *loss) {
     if (stream != NULL)
         argument = Py_BuildValue("KKN", (unsigned long long)loss->first,
                                  (unsigned long long)loss->count, stream);
-    call(self, self->on_loss, argument);
+    core_call(self->child.instance, &self->callback_errors, self->on_loss, argument);
     core_frame_end(&frame);
 }

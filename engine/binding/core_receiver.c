@@ -287,6 +287,56 @@ static PyObject *receiver_losses(PyObject *op, PyObject *ignored) {
     return NULL;
 }
 
+/* The stream's number within the receiver: of this name, or of the only one there is; NO_STREAM with
+ * an exception. */
+#define NO_STREAM UINT32_MAX
+static uint32_t receiver_stream_number(core_receiver *self, PyObject *name) {
+    if (name == NULL || name == Py_None) {
+        if (helio_receiver_stream(self->handle, 1) != NULL) {
+            PyErr_SetString(PyExc_ValueError,
+                            "the receiver has met several streams; say which one");
+            return NO_STREAM;
+        }
+        return 0;
+    }
+    const char *wanted = PyUnicode_AsUTF8(name);
+    if (wanted == NULL)
+        return NO_STREAM;
+    const char *text = helio_receiver_stream(self->handle, self->acked_stream);
+    if (text != NULL && strcmp(text, wanted) == 0)
+        return self->acked_stream;
+    for (uint32_t number = 0;; number++) {
+        text = helio_receiver_stream(self->handle, number);
+        if (text == NULL) {
+            PyErr_Format(PyExc_ValueError, "the receiver has met no stream %R", name);
+            return NO_STREAM;
+        }
+        if (strcmp(text, wanted) == 0)
+            return self->acked_stream = number;
+    }
+}
+
+static PyObject *receiver_acknowledge_number(PyObject *op, PyObject *const *args, Py_ssize_t count,
+                                             PyObject *keywords) {
+    static const char *const names[] = {"number", "stream"};
+    core_receiver *self = (core_receiver *)op;
+    PyObject *values[2];
+    if (core_arguments("acknowledge_number", args, count, keywords, names, 2, 1, values) < 0)
+        return NULL;
+    unsigned long long number = PyLong_AsUnsignedLongLong(values[0]);
+    if (number == (unsigned long long)-1 && PyErr_Occurred())
+        return NULL;
+    if (!core_enter(&self->child.gate, CORE_SEND))
+        return NULL;
+    uint32_t stream = receiver_stream_number(self, values[1]);
+    int result = stream != NO_STREAM ? helio_receiver_ack(self->handle, stream, number) : 0;
+    if (!core_leave(&self->child.gate) || stream == NO_STREAM)
+        return NULL;
+    if (result < 0)
+        return core_raise(result);
+    Py_RETURN_NONE;
+}
+
 /* The number of a stream given by number or by identity, the newest of that name.  False with an
  * exception. */
 static bool stream_number(core_receiver *self, PyObject *stream, uint32_t *out) {
@@ -434,6 +484,10 @@ static PyMethodDef receiver_methods[] = {
     {"losses", receiver_losses, METH_NOARGS,
      "losses($self, /)\n--\n\n"
      "Take the reports of losses since the last call, oldest first, as (first, count, stream)."},
+    {"acknowledge_number", (PyCFunction)(void (*)(void))receiver_acknowledge_number,
+     METH_FASTCALL | METH_KEYWORDS,
+     "acknowledge_number($self, /, number, stream=None)\n--\n\n"
+     "Acknowledge the messages of a stream up to and including this number."},
     {"replay", receiver_replay, METH_VARARGS,
      "replay($self, first, last, stream, /)\n--\n\n"
      "Ask for messages `first` to `last` of a stream (its number or name) again; a receiver that "

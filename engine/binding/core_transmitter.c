@@ -3,21 +3,33 @@
  * make room is the one that runs the callback. */
 #include "core.h"
 
+#include <stdio.h>
 #include <structmember.h>
 
+#define ACKS_AT_ONCE 64
+#define MOST_ACKERS 1024
 #define CHUNK 256 /* messages given to the library at once; their table lives on the stack */
 
 static void transmitter_destroy(core_child *child) {
     helio_transmitter_destroy(((core_transmitter *)child)->handle);
 }
 
+static void transmitter_on_ack(void *context, const helio_ack *ack);
+
 static PyObject *transmitter_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
-    static char *names[] = {"instance", "endpoint", "topic", "options", NULL};
+    static char *names[] = {"instance", "endpoint", "topic", "options", "on_ack", NULL};
     core_instance *instance;
     const char *endpoint, *topic, *options = NULL;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O!ss|z:Transmitter", names,
-                                     &core_instance_type, &instance, &endpoint, &topic, &options))
+    PyObject *on_ack = Py_None;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O!ss|zO:Transmitter", names,
+                                     &core_instance_type, &instance, &endpoint, &topic, &options,
+                                     &on_ack))
         return NULL;
+    bool listens = on_ack != Py_None;
+    if (listens && !PyCallable_Check(on_ack)) {
+        PyErr_Format(PyExc_TypeError, "on_ack must be callable, not %R", on_ack);
+        return NULL;
+    }
     core_close_waiting();
     core_transmitter *self = (core_transmitter *)type->tp_alloc(type, 0);
     if (self == NULL)
@@ -28,14 +40,17 @@ static PyObject *transmitter_new(PyTypeObject *type, PyObject *args, PyObject *k
     child->destroy = transmitter_destroy;
     child->endpoint = PyUnicode_FromString(endpoint);
     child->topic = PyUnicode_FromString(topic);
+    self->on_ack = listens ? Py_NewRef(on_ack) : NULL;
     if (child->endpoint == NULL || child->topic == NULL || !core_enter(&instance->gate, CORE_WORK))
         goto failed;
     PyThreadState *python = PyEval_SaveThread();
     int result =
         helio_transmitter_create(instance->handle, endpoint, topic, options, &self->handle);
+    if (result == 0 && listens) /* refused within callbacks only, and this is none */
+        (void)helio_transmitter_on_ack(self->handle, transmitter_on_ack, self);
     PyEval_RestoreThread(python);
     if (result == 0)
-        core_child_opened(child, false);
+        core_child_opened(child, listens);
     if (!core_leave(&instance->gate))
         goto failed;
     if (result < 0) {
@@ -260,8 +275,108 @@ static PyObject *transmitter_flush(PyObject *op, PyObject *const *args, Py_ssize
     }
 }
 
+static PyObject *transmitter_wait_acked(PyObject *op, PyObject *const *args, Py_ssize_t count,
+                                        PyObject *keywords) {
+    static const char *const names[] = {"receivers", "timeout"};
+    core_transmitter *self = (core_transmitter *)op;
+    PyObject *values[2];
+    int64_t timeout_ns;
+    if (core_arguments("wait_acked", args, count, keywords, names, 2, 0, values) < 0 ||
+        core_timeout(values[1], &timeout_ns) < 0)
+        return NULL;
+    Py_ssize_t receivers = 1;
+    if (values[0] != NULL) {
+        receivers = PyNumber_AsSsize_t(values[0], PyExc_OverflowError);
+        if (receivers == -1 && PyErr_Occurred())
+            return NULL;
+        if (receivers < 0 || receivers > MOST_ACKERS) {
+            PyErr_Format(PyExc_ValueError, "receivers must be 0 to %d, not %zd", MOST_ACKERS,
+                         receivers);
+            return NULL;
+        }
+    }
+    int64_t deadline = core_deadline(timeout_ns);
+    for (;;) {
+        if (!core_enter(&self->child.gate, CORE_WORK))
+            return NULL;
+        int64_t slice = core_slice(deadline);
+        PyThreadState *python = PyEval_SaveThread();
+        int result = helio_transmitter_wait_acked(self->handle, (uint32_t)receivers, slice);
+        PyEval_RestoreThread(python);
+        if (!core_leave(&self->child.gate))
+            return NULL;
+        if (result == 0)
+            Py_RETURN_NONE;
+        if (result != HELIO_ERR_TIMEOUT || slice == 0)
+            return core_raise(result);
+        if (PyErr_CheckSignals() < 0)
+            return NULL;
+    }
+}
+
+static PyObject *ack_tuple(const helio_ack *ack) {
+    char receiver[17];
+    snprintf(receiver, sizeof receiver, "%016llx", (unsigned long long)ack->receiver);
+    PyObject *name = PyUnicode_DecodeUTF8(ack->name, (Py_ssize_t)strlen(ack->name), "replace");
+    if (name == NULL)
+        return NULL;
+    return Py_BuildValue("KsNss", (unsigned long long)ack->number, receiver, name, ack->address,
+                         ack->kind == HELIO_ACKED_APPLICATION ? "application" : "transport");
+}
+
+static void transmitter_on_ack(void *context, const helio_ack *ack) {
+    core_transmitter *self = context;
+    core_frame frame;
+    if (!core_frame_begin(&frame, self->child.instance))
+        return;
+    core_call(self->child.instance, &self->callback_errors, self->on_ack, ack_tuple(ack));
+    core_frame_end(&frame);
+}
+
+static PyObject *transmitter_acks(PyObject *op, PyObject *ignored) {
+    (void)ignored;
+    core_transmitter *self = (core_transmitter *)op;
+    PyObject *list = PyList_New(0);
+    int taken = list != NULL ? ACKS_AT_ONCE : -1;
+    while (taken == ACKS_AT_ONCE) {
+        helio_ack acks[ACKS_AT_ONCE];
+        if (!core_enter(&self->child.gate, CORE_SEND))
+            goto failed;
+        /* The first call asks the engine, whose thread may want the GIL for a callback. */
+        PyThreadState *python = PyEval_SaveThread();
+        taken = helio_transmitter_acks(self->handle, acks, ACKS_AT_ONCE);
+        PyEval_RestoreThread(python);
+        if (!core_leave(&self->child.gate))
+            goto failed;
+        if (taken < 0) {
+            core_raise(taken);
+            goto failed;
+        }
+        for (int i = 0; i < taken; i++) {
+            PyObject *ack = ack_tuple(&acks[i]);
+            int appended = ack != NULL ? PyList_Append(list, ack) : -1;
+            Py_XDECREF(ack);
+            if (appended < 0)
+                goto failed;
+        }
+    }
+    return list;
+failed:
+    Py_XDECREF(list);
+    return NULL;
+}
+
 static int transmitter_traverse(PyObject *op, visitproc visit, void *arg) {
-    Py_VISIT(((core_transmitter *)op)->child.instance);
+    core_transmitter *self = (core_transmitter *)op;
+    Py_VISIT(self->child.instance);
+    Py_VISIT(self->on_ack);
+    return 0;
+}
+
+static int transmitter_clear(PyObject *op) {
+    core_transmitter *self = (core_transmitter *)op;
+    if (self->child.gate.state == CORE_CLOSED) /* else the engine still calls it */
+        Py_CLEAR(self->on_ack);
     return 0;
 }
 
@@ -274,6 +389,7 @@ static void transmitter_dealloc(PyObject *op) {
     Py_CLEAR(self->child.endpoint);
     Py_CLEAR(self->child.topic);
     Py_CLEAR(self->stream);
+    Py_CLEAR(self->on_ack);
     Py_TYPE(op)->tp_free(op);
 }
 
@@ -286,7 +402,10 @@ static PyMethodDef transmitter_methods[] = {
      "0: not at all, nor within a callback).\n\n"
      "Raises:\n    WouldBlock: the queue is full and waiting was not allowed.\n"
      "    TimeoutExpired: there was no room in time.\n"
-     "    MessageSizeError: larger than the option max_message_bytes.\n"
+     "    MessageSizeError: larger than the option max_message_bytes, or with acks than the "
+     "history.\n"
+     "    AckersError: fewer receivers acknowledge than the option acks wants, and acks_missing is "
+     "\"fail\".\n"
      "    ClosedError: the transmitter is closed."},
     {"send_many", (PyCFunction)(void (*)(void))transmitter_send_many, METH_FASTCALL | METH_KEYWORDS,
      "send_many($self, /, messages, timeout=None)\n--\n\n"
@@ -309,6 +428,24 @@ static PyMethodDef transmitter_methods[] = {
      "seconds.\n\n"
      "Raises:\n    TimeoutExpired: it took longer.\n    ClosedError: the transmitter is closed.\n"
      "    UsageError: within a callback of the same instance."},
+    {"wait_acked", (PyCFunction)(void (*)(void))transmitter_wait_acked,
+     METH_FASTCALL | METH_KEYWORDS,
+     "wait_acked($self, /, receivers=1, timeout=None)\n--\n\n"
+     "Wait until so many receivers have acknowledged everything submitted, at most `timeout` "
+     "seconds.\n\n"
+     "A receiver acknowledges when its option ack is \"auto\" or \"app\"; one that joined late "
+     "stands "
+     "for\n"
+     "what came after.\n\n"
+     "Raises:\n    TimeoutExpired: it took longer.\n"
+     "    AckersError: fewer receivers acknowledge than the option acks wants, and acks_missing is "
+     "\"fail\".\n"
+     "    ClosedError: the transmitter is closed.\n"
+     "    UsageError: within a callback of the same instance."},
+    {"acks", transmitter_acks, METH_NOARGS,
+     "acks($self, /)\n--\n\n"
+     "Take what receivers have acknowledged since the last call, the newest of each, as\n"
+     "(number, receiver, name, address, kind).  The first call tells of all."},
     {"close", core_child_close, METH_NOARGS,
      "close($self, /)\n--\n\n"
      "Send what was submitted, tell receivers the end of the topic, and let go; again does "
@@ -329,6 +466,8 @@ static PyMemberDef transmitter_members[] = {
      "The topic it sends."},
     {"stream", T_OBJECT_EX, offsetof(core_transmitter, stream), READONLY,
      "Identity of the stream it sends on."},
+    {"callback_errors", T_ULONGLONG, offsetof(core_transmitter, callback_errors), READONLY,
+     "Exceptions that came out of the callback; each was shown by sys.unraisablehook."},
     {NULL, 0, 0, 0, NULL},
 };
 
@@ -340,13 +479,15 @@ static PyGetSetDef transmitter_properties[] = {
 PyTypeObject core_transmitter_type = {
     .ob_base = {PyObject_HEAD_INIT(NULL) 0},
     .tp_name = "heliograph.engine._core.Transmitter",
-    .tp_doc = "Transmitter(instance, endpoint, topic, options=None)\n--\n\nSends one topic.",
+    .tp_doc =
+        "Transmitter(instance, endpoint, topic, options=None, on_ack=None)\n--\n\nSends one topic.",
     .tp_basicsize = sizeof(core_transmitter),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
     .tp_new = transmitter_new,
     .tp_dealloc = transmitter_dealloc,
     .tp_finalize = core_child_finalize,
     .tp_traverse = transmitter_traverse,
+    .tp_clear = transmitter_clear,
     .tp_methods = transmitter_methods,
     .tp_members = transmitter_members,
     .tp_getset = transmitter_properties,

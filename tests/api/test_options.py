@@ -57,7 +57,7 @@ def test_a_mistake_is_told_with_what_would_be_right(owner: Owner, name: str, val
 
 
 def test_a_name_like_nothing_known_gets_the_list() -> None:
-    with pytest.raises(OptionError, match="there are: cpu, .*idle, level, .*mode"):
+    with pytest.raises(OptionError, match=r"there are: cpu, .*idle, level, .*mode"):
         encode("instance", {"zzzzzz": 1})
 
 

@@ -6,8 +6,8 @@
  *     made down|up HEX   a packet the engine can make, whether or not it was needed in the run
  *     sent TOPIC NUMBER LENGTH     a message that the application sent
  *
- * The run has messages of all sizes, loss both ways, a receiver that comes late, and an orderly
- * end. */
+ * The run has messages of all sizes, loss both ways, acknowledgements, a receiver that comes late, and
+ * an orderly end. */
 #include <inttypes.h>
 
 #include "stream/tx_topics.h"
@@ -107,14 +107,20 @@ int main(void) {
     world_receiver receiver;
     helio_tx_topic *prices, *orders;
     helio_subscription *subscription;
-    const helio_tx_stream_config tx = world_source_config(1);
-    const helio_rx_endpoint_config rx = world_receiver_config(100);
+    helio_tx_stream_config tx = world_source_config(1);
+    helio_rx_endpoint_config rx = world_receiver_config(100);
+    tx.acks = 1;
+    tx.acker_expiry_ns = 5 * HELIO_SECOND;
+    rx.receiver = 0x5EED;
+    rx.ack_packets = 64;
+    rx.ack_interval_ns = HELIO_MILLISECOND;
     world_init(&w, 5, 0);
     world_add_receiver(&w, &receiver, &rx);
     helio_sim_set_link(receiver.node, &(helio_sim_link){.delay_ns = 20000, .drops = tap_down});
-    if (helio_rx_endpoint_subscribe(receiver.endpoint, "prices",
-                                    &(helio_sink){.on_messages = take_all}, world_now(&w),
-                                    &subscription) != 0)
+    if (helio_rx_endpoint_subscribe(
+            receiver.endpoint, "prices",
+            &(helio_sink){.on_messages = take_all, .ack = HELIO_SINK_ACK_AUTO}, world_now(&w),
+            &subscription) != 0)
         return 2;
     world_add_source(&w, &source, &tx);
     helio_sim_set_link(source.node, &(helio_sim_link){.delay_ns = 20000, .drops = tap_up});

@@ -66,7 +66,7 @@ static inbox in;
 
 static inline void subscribe(world_receiver *to, inbox *box) {
     *box = (inbox){.room = UINT64_MAX};
-    const helio_sink sink = {box, on_stream, on_end, on_messages, on_loss, NULL};
+    const helio_sink sink = {box, on_stream, on_end, on_messages, .on_loss = on_loss};
     helio_subscription *subscription;
     CHECK_EQUAL(helio_rx_endpoint_subscribe(to->endpoint, "t", &sink, world_now(&w), &subscription),
                 0);

@@ -61,7 +61,7 @@ static void on_end(void *context, uint32_t stream) {
 
 static helio_subscription *subscribe(journal *j, const char *topic) {
     *j = (journal){.room = 1000000};
-    const helio_sink sink = {j, on_stream, on_end, on_messages, on_loss, NULL};
+    const helio_sink sink = {j, on_stream, on_end, on_messages, .on_loss = on_loss};
     helio_subscription *subscription;
     CHECK_EQUAL(helio_subscriptions_add(&shared, topic, &sink, &subscription), 0);
     return subscription;
@@ -71,7 +71,12 @@ static void begin(void) {
     const helio_stats_config config = {.name = "test", .bytes = 1 << 22, .level = 2, .wall_ns = 1};
     CHECK_EQUAL(helio_stats_create(&config, &stats), 0);
     CHECK_EQUAL(helio_stats_open_object(stats, HELIO_SCOPE_INSTANCE, "", 1, &instance), 0);
-    shared = (helio_subscriptions){NULL, stats, instance.record, "test", "rmm://x", 100000, false};
+    shared = (helio_subscriptions){.stats = stats,
+                                   .instance = instance.record,
+                                   .instance_name = "test",
+                                   .endpoint = "rmm://x",
+                                   .max_message_bytes = 100000,
+                                   .window_packets = 16};
     sequence = 100;
 }
 

@@ -285,7 +285,7 @@ static void add_receiver(trial *t, unsigned i) {
             continue; /* a topic this one does not want */
         r->is_on = true;
         r->refuses = chance(t, 0.3) ? 0.05 : 0;
-        const helio_sink sink = {r, on_stream, on_stream_end, on_messages, on_loss, NULL};
+        const helio_sink sink = {r, on_stream, on_stream_end, on_messages, .on_loss = on_loss};
         CHECK_EQUAL(helio_rx_endpoint_subscribe(t->receiver[i].endpoint, topic_name(k), &sink,
                                                 world_now(&t->world), &r->subscription),
                     0);

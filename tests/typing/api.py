@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import assert_type
 
-from heliograph.engine import Error, Instance, Loss, Message, Receiver, Transmitter, WouldBlock
+from heliograph.engine import Ack, Error, Instance, Loss, Message, Receiver, Transmitter, WouldBlock
 
 
 def uses_everything(endpoint: str) -> Iterator[bytes]:
@@ -23,16 +23,20 @@ def uses_everything(endpoint: str) -> Iterator[bytes]:
         transmitter.send(memoryview(b"bytes"), None)
         assert_type(transmitter.send_many([b"a", b"b"], timeout=1.0), int)
         assert_type(transmitter.stream, str)
+        transmitter.wait_acked(2, timeout=1.0)
+        assert_type(transmitter.acks(), list[Ack])
 
         with instance.receiver(endpoint, "T", nak_backoff=0.001) as receiver:
             assert_type(receiver, Receiver)
             assert_type(receiver.receive(timeout=1.0, limit=16), list[Message])
             assert_type(receiver.receive_bytes(timeout=0), list[bytes])
             assert_type(receiver.losses(), list[Loss])
+            receiver.acknowledge(7, "0a1b2c3d4e5f:30001")
             for message in receiver:
                 assert_type(message, Message)
                 assert_type(message.recovered, bool)
                 transmitter.send(message)
+                receiver.acknowledge(message)
                 yield bytes(message)
 
         instance.receiver(endpoint, "T", on_messages=handle, on_loss=lambda loss: print(loss.last))

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 __all__ = [
+    "Acknowledge",
     "Batch",
     "Hello",
     "Malformed",
@@ -29,11 +30,11 @@ __all__ = [
 
 TYPES = {
     0x00: "SPM", 0x01: "POLL", 0x02: "POLR", 0x04: "ODATA", 0x05: "RDATA", 0x08: "NAK", 0x09: "NNAK", 0x0A: "NCF",
-    0x0C: "SPMR",
+    0x0C: "SPMR", 0x0D: "ACK",
 }  # fmt: skip
-UPSTREAM = {"NAK", "NNAK", "SPMR", "POLR"}
+UPSTREAM = {"NAK", "NNAK", "SPMR", "POLR", "ACK"}
 OPT_LENGTH, OPT_FRAGMENT, OPT_NAK_LIST, OPT_JOIN, OPT_NAK_BO_IVL = 0x00, 0x01, 0x02, 0x03, 0x04
-OPT_FIN, OPT_RST, OPT_CR = 0x0E, 0x0F, 0x10
+OPT_FIN, OPT_RST, OPT_CR, OPT_ACKNOWLEDGE, OPT_AWAIT = 0x0E, 0x0F, 0x10, 0x60, 0x61
 NETWORK_SIGNIFICANT = {OPT_NAK_LIST, OPT_NAK_BO_IVL, OPT_CR}
 END = 0x80
 FRAMES = {0x81: "HELLO", 0x82: "PACKET", 0x03: "ALIVE"}
@@ -41,6 +42,19 @@ FRAMES = {0x81: "HELLO", 0x82: "PACKET", 0x03: "ALIVE"}
 
 class Malformed(ValueError):
     """The bytes break a rule of the RFC or of the wire's page."""
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledge:
+    """Who acknowledges what: the private option of an ACK."""
+
+    kind: str
+    is_leaving: bool
+    receiver: int
+    incarnation: int
+    first: int
+    position: int
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +83,10 @@ class Packet:
     """OPT_CR: the fields given, the reference sequence, the receiver's loss in 65535ths."""
     poll: tuple[int, ...] = ()
     """POLL: round, subtype, BO_IVL, RAND, MASK; POLR: round."""
+    bitmap: int = 0
+    acknowledge: Acknowledge | None = None
+    awaited: int | None = None
+    """The oldest packet the source waits for acknowledgements of."""
     tsdu: bytes = field(default=b"", repr=False)
 
 
@@ -95,6 +113,7 @@ class Batch:
 
     kind: str
     is_closing: bool
+    asks: bool
     topic_id: int
     first_message: int
     submit_ns: int
@@ -203,6 +222,19 @@ def _options(reader: _Reader) -> Iterator[tuple[int, int, bytes]]:
     raise Malformed("more than 16 options")
 
 
+def _acknowledge(body: bytes) -> Acknowledge:
+    reader = _Reader(body)
+    kind, flags, reserved = reader.number(1), reader.number(1), reader.number(2)
+    _check(kind in (1, 2) and flags & ~1 == 0 and reserved == 0, "kind and flags of an acknowledgement")
+    receiver, incarnation = reader.number(8), reader.number(8)
+    first, position = reader.number(4), reader.number(4)
+    _check((position + 1 - first) & 0xFFFFFFFF < 0x80000000, "an acknowledgement begins before its end")
+    _check(reader.left <= 47, "the name has at most 47 bytes")
+    name = reader.take(reader.left).decode()
+    way = "transport" if kind == 1 else "application"
+    return Acknowledge(way, bool(flags & 1), receiver, incarnation, first, position, name)
+
+
 def _report(flags: int, body: bytes) -> tuple[int, int, int]:
     """OPT_CR of a receiver: it gives what was asked for and leaves the fields of network elements 0."""
     reader = _Reader(body)
@@ -231,6 +263,12 @@ def _meaning(kind: str, option: int, bits: int, body: bytes) -> dict[str, Any]:
     if option == OPT_CR:
         _check(kind == "NAK", "OPT_CR")
         return {"report": _report(bits, body)}
+    if option == OPT_ACKNOWLEDGE:
+        _check(kind == "ACK", "OPT_ACKNOWLEDGE")
+        return {"acknowledge": _acknowledge(body)}
+    if option == OPT_AWAIT:
+        _check(len(body) == 4 and kind == "SPM", "OPT_AWAIT")
+        return {"awaited": int.from_bytes(body, "big")}
     _check(not body and kind == "SPM" and option in (OPT_FIN, OPT_RST), f"option {option:#x} on {kind}")
     _check(option == OPT_FIN or bits == 0x40, "OPT_RST says that nothing is repaired")
     return {"is_fin": True} if option == OPT_FIN else {"is_reset": True}
@@ -257,6 +295,8 @@ def decode_packet(data: bytes) -> Packet:
         values["sequence"] = reader.number(4)
     if kind in ("SPM", "ODATA", "RDATA"):
         values["trail"] = reader.number(4)
+    if kind == "ACK":
+        values["bitmap"] = reader.number(4)
     if kind == "SPM":
         values["lead"] = reader.number(4)
         addresses = (_address(reader),)
@@ -277,6 +317,11 @@ def decode_packet(data: bytes) -> Packet:
         network.append(option in NETWORK_SIGNIFICANT)
         _check(bits == 0 or option in (OPT_RST, OPT_CR), f"flags {bits:#x} of option {option:#x}")
         found |= _meaning(kind, option, bits, body)
+    acknowledge = found.get("acknowledge")
+    _check((kind == "ACK") == (acknowledge is not None), "an ACK says who acknowledges what")
+    if acknowledge is not None:
+        unread = (values["sequence"] - acknowledge.position) & 0xFFFFFFFF
+        _check(unread < 0x80000000, "nothing is acknowledged that was not received")
     _check(network == sorted(network, reverse=True), "options of consequence to the network come first")
     _check(bool(flags & 0x02) == any(network), "the network-significant flag goes with the options")
     _check(reader.left == tsdu_length, "TSDU length")
@@ -326,13 +371,13 @@ def decode_batch(data: bytes) -> Batch:
     messages: tuple[Message, ...] = ()
     topics: tuple[Topic, ...] = ()
     if kind == 1:
-        _check(flags == 0, "flags of MESSAGES")
+        _check(flags & ~2 == 0, "flags of MESSAGES")
         messages = tuple(_message(reader, first + i) for i in range(count))
     else:
         _check(topic_id == 0 and flags & ~1 == 0, "head of TOPICS")
         topics = tuple(_topic(reader) for _ in range(count))
     _check(reader.left == 0, f"{reader.left} bytes left over")
     return Batch(
-        "MESSAGES" if kind == 1 else "TOPICS", bool(flags & 1), topic_id, first, submit_ns, closed_after_ns,
-        messages, topics,
+        "MESSAGES" if kind == 1 else "TOPICS", bool(flags & 1), bool(flags & 2), topic_id, first, submit_ns,
+        closed_after_ns, messages, topics,
     )  # fmt: skip

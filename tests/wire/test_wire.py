@@ -48,14 +48,14 @@ def batches(packets: list[Packet]) -> list[Batch]:
 
 def test_every_kind_of_packet_was_seen(packets: list[Packet]) -> None:
     seen = Counter(packet.kind for packet in packets)
-    assert set(seen) == {"SPM", "ODATA", "RDATA", "NAK", "NCF", "SPMR"}
+    assert set(seen) == {"SPM", "ODATA", "RDATA", "NAK", "NCF", "SPMR", "ACK"}
     assert any(packet.nak_list for packet in packets if packet.kind == "NAK")
     assert any(packet.is_fin for packet in packets)
 
 
 def test_packets_go_the_way_their_kind_says(capture: Capture, packets: list[Packet]) -> None:
     for (way, _), packet in zip(capture.packets, packets, strict=True):
-        assert (way == "up") == (packet.kind in ("NAK", "SPMR"))
+        assert (way == "up") == (packet.kind in ("NAK", "SPMR", "ACK"))
         assert packet.endpoint_port == 7500
         assert packet.session[1] == 40001
 
@@ -119,6 +119,38 @@ def test_an_ncf_is_its_nak_turned_around(packets: list[Packet]) -> None:
     confirmed = [p for p in packets if p.kind == "NCF"]
     assert confirmed
     assert all((p.sequence, p.nak_list, p.addresses) in asked for p in confirmed)
+
+
+def test_acknowledgements_name_their_stream_receiver_and_range(packets: list[Packet]) -> None:
+    said = [p for p in packets if p.kind == "ACK"]
+    told = [p.acknowledge for p in said if p.acknowledge is not None]
+    assert {(a.receiver, a.name, a.kind) for a in told} == {(0x5EED, "receiver", "transport")}
+    assert len({a.incarnation for a in told}) == 1
+    assert {p.session for p in said} == {p.session for p in packets if p.kind == "ODATA"}
+    ends = [(a.position + 1) & 0xFFFFFFFF for a in told]  # position is first - 1 when nothing is acknowledged yet
+    assert ends == sorted(ends)
+    assert {a.first for a in told} == {0}  # it came late, and began with what the source waited for
+    assert told[-1].is_leaving
+    assert told[-1].position == max(p.sequence for p in packets if p.kind == "ODATA")
+    for packet, ack in zip(said, told, strict=True):
+        # Bit i of the bitmap is RX_MAX - i: all that is acknowledged is there, the first missing one is not.
+        if ack.position == 0xFFFFFFFF:
+            continue
+        for i in range(min(32, packet.sequence - ack.first + 1)):
+            if packet.sequence - i <= ack.position:
+                assert packet.bitmap >> i & 1
+        gap = packet.sequence - ack.position - 1
+        assert not 0 <= gap < 32 or not packet.bitmap >> gap & 1
+
+
+def test_the_source_asks_at_the_end_of_bursts_and_tells_what_it_waits_for(
+    packets: list[Packet], batches: list[Batch]
+) -> None:
+    assert 0 < sum(batch.asks for batch in batches) < len(batches)
+    joins = [p.awaited for p in packets if p.kind == "SPM" and not p.is_fin]
+    known = [join for join in joins if join is not None]
+    assert len(known) == len(joins)
+    assert known == sorted(known)
 
 
 def test_every_packet_there_is_follows_the_documents(capture: Capture) -> None:

@@ -26,6 +26,10 @@ typedef enum helio_event_id {
     HELIO_EVENT_PEER_CRASHED = 19,
     HELIO_EVENT_TRANSPORT_FALLBACK = 20,
     HELIO_EVENT_HISTORY_RESIZED = 30,
+    HELIO_EVENT_ACKER_JOINED = 60,
+    HELIO_EVENT_ACKER_LEFT = 61,
+    HELIO_EVENT_ACKS_MISSING = 62,
+    HELIO_EVENT_ACKS_DEGRADED = 63,
 } helio_event_id;
 
 /* X(NAME, name, id, SEVERITY, arguments joined by ',', help) */
@@ -37,7 +41,7 @@ typedef enum helio_event_id {
     X(STREAM_SILENT, stream_silent, 5, WARNING, "silent_ns", "Nothing was heard from a stream for the expiry time; it was dropped.") \
     X(PACKETS_LOST, packets_lost, 6, ERROR, "first_sequence,packets,reason", "Packets are unrecoverable. Reported once per range, in stream order.") \
     X(MESSAGES_LOST, messages_lost, 7, ERROR, "first_message,messages", "Messages of a topic are unrecoverable. Reported once per range, in stream order.") \
-    X(PEER_SEEN, peer_seen, 8, INFO, "", "A receiver asked a stream for repairs for the first time.") \
+    X(PEER_SEEN, peer_seen, 8, INFO, "", "A receiver spoke to a stream for the first time: it asked for a repair or acknowledged.") \
     X(RECEIVE_QUEUE_FULL, receive_queue_full, 9, WARNING, "queue_bytes", "The application does not keep up: its receive queue is full and delivery waits.") \
     X(RECEIVE_QUEUE_DRAINED, receive_queue_drained, 10, INFO, "queue_bytes", "A full receive queue fell below half and delivery goes on.") \
     X(SOCKET_DROPS, socket_drops, 11, WARNING, "packets", "The kernel dropped datagrams because a socket's receive buffer was full.") \
@@ -50,6 +54,10 @@ typedef enum helio_event_id {
     X(CONNECTION_LOST, connection_lost, 18, WARNING, "", "A connection ended or broke; a stream goes on when it is back, as far as the history reaches.") \
     X(PEER_CRASHED, peer_crashed, 19, ERROR, "", "The process on the other side of a ring is gone without having said goodbye.") \
     X(TRANSPORT_FALLBACK, transport_fallback, 20, INFO, "", "Something faster could not be had; the text says what, why, and what is used instead.") \
-    X(HISTORY_RESIZED, history_resized, 30, INFO, "limit_packets,limit_bytes", "A dynamic history has other limits: more because repairs were asked for near its end, fewer after a quiet time.")
+    X(HISTORY_RESIZED, history_resized, 30, INFO, "limit_packets,limit_bytes", "A dynamic history has other limits: more because repairs were asked for near its end, fewer after a quiet time.") \
+    X(ACKER_JOINED, acker_joined, 60, INFO, "receiver,first_sequence,ackers", "A receiver began to acknowledge a stream, or began anew after a restart.") \
+    X(ACKER_LEFT, acker_left, 61, WARNING, "receiver,acked_sequence,ackers", "A receiver acknowledges no more: it said so, or was silent for the expiry time.") \
+    X(ACKS_MISSING, acks_missing, 62, WARNING, "ackers,wanted,packets_unacked", "Fewer receivers acknowledge than must, or they do not keep up and the history is full; the text names who is behind.") \
+    X(ACKS_DEGRADED, acks_degraded, 63, WARNING, "needed,wanted,packets_unacked", "How many acknowledgements a packet needs has changed with the receivers there are (acks_missing=degrade), or packets were let go without them at close.")
 
 #endif

@@ -53,6 +53,13 @@ typedef enum helio_option_id {
     HELIO_OPTION_ID_ANNOUNCE_INTERVAL,
     HELIO_OPTION_ID_POLL_INTERVAL,
     HELIO_OPTION_ID_REPAIR_LINGER,
+    HELIO_OPTION_ID_ACKS,
+    HELIO_OPTION_ID_ACKS_MISSING,
+    HELIO_OPTION_ID_ACKS_WARN,
+    HELIO_OPTION_ID_ACKER_EXPIRY,
+    HELIO_OPTION_ID_ACK,
+    HELIO_OPTION_ID_ACK_PACKETS,
+    HELIO_OPTION_ID_ACK_INTERVAL,
     HELIO_OPTION_ID_RECEIVE_WINDOW,
     HELIO_OPTION_ID_JOIN,
     HELIO_OPTION_ID_RECEIVE_BYTES,
@@ -123,6 +130,18 @@ enum { /* choices of history */
     HELIO_HISTORY_DYNAMIC,
 };
 
+enum { /* choices of acks_missing */
+    HELIO_ACKS_MISSING_BLOCK,
+    HELIO_ACKS_MISSING_DEGRADE,
+    HELIO_ACKS_MISSING_FAIL,
+};
+
+enum { /* choices of ack */
+    HELIO_ACK_NONE,
+    HELIO_ACK_AUTO,
+    HELIO_ACK_APP,
+};
+
 enum { /* choices of join */
     HELIO_JOIN_AUTO,
     HELIO_JOIN_LIVE,
@@ -185,6 +204,13 @@ enum { /* choices of order */
     X(ANNOUNCE_INTERVAL, announce_interval, FLOAT, HELIO_ON_TRANSMITTER, 0.01, 300.0, "1.0", "", "Interval at which a stream names its topics and their positions.") \
     X(POLL_INTERVAL, poll_interval, FLOAT, HELIO_ON_TRANSMITTER, 0.0, 3600.0, "0.0", "", "How often receivers are polled to estimate how many they are; 0: never.") \
     X(REPAIR_LINGER, repair_linger, FLOAT, HELIO_ON_TRANSMITTER, 0.0, 10.0, "0.0001", "", "Requests for a packet repaired less than this ago are ignored.") \
+    X(ACKS, acks, INTEGER, HELIO_ON_TRANSMITTER, 0.0, 1024.0, "0", "", "Distinct receivers that must have acknowledged a packet before it leaves the history; 0: packets leave when there is no room (NAK mode).") \
+    X(ACKS_MISSING, acks_missing, CHOICE, HELIO_ON_TRANSMITTER, 0.0, 0.0, "block", "block,degrade,fail", "While fewer than `acks` receivers acknowledge: wait for more, do with those there are, or refuse to send.") \
+    X(ACKS_WARN, acks_warn, FLOAT, HELIO_ON_TRANSMITTER, 0.0, 3600.0, "1.0", "", "An event tells of missing receivers, or of acknowledgements missing from a full history, after this.") \
+    X(ACKER_EXPIRY, acker_expiry, FLOAT, HELIO_ON_TRANSMITTER, 0.01, 3600.0, "5.0", "", "A receiver whose acknowledgements have not been heard for this long counts no more; longer than ambient_interval.") \
+    X(ACK, ack, CHOICE, HELIO_ON_RECEIVER, 0.0, 0.0, "none", "none,auto,app", "Acknowledge nothing, what was delivered, or what the application acknowledges.") \
+    X(ACK_PACKETS, ack_packets, INTEGER, HELIO_ON_RECEIVER, 1.0, 65536.0, "64", "", "Acknowledge at least once in so many packets.") \
+    X(ACK_INTERVAL, ack_interval, FLOAT, HELIO_ON_RECEIVER, 0.0, 10.0, "0.001", "", "Longest time progress waits to be acknowledged.") \
     X(RECEIVE_WINDOW, receive_window, INTEGER, HELIO_ON_RECEIVER, 16.0, 4194304.0, "16384", "", "Packets held while an older one is missing or the queue is full; rounded up to a power of two.") \
     X(JOIN, join, CHOICE, HELIO_ON_RECEIVER, 0.0, 0.0, "auto", "auto,live,history", "Where a stream begins that was there before: live: with what comes next; history: with the oldest packet its source offers; auto: history on rum://, else live.") \
     X(RECEIVE_BYTES, receive_bytes, INTEGER, HELIO_ON_RECEIVER, 0.0, 1099511627776.0, "0", "", "Most bytes of packets held, at least 16 packets of the largest; lessens receive_window; 0: no limit beside it.") \

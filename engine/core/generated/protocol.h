@@ -42,6 +42,8 @@ enum { /* pgm option */
     HELIO_PGM_OPTION_CRQST = 0x11,
     HELIO_PGM_OPTION_PGMCC_DATA = 0x12,
     HELIO_PGM_OPTION_PGMCC_FEEDBACK = 0x13,
+    HELIO_PGM_OPTION_ACKNOWLEDGE = 0x60,
+    HELIO_PGM_OPTION_AWAIT = 0x61,
     HELIO_PGM_OPTION_INVALID = 0x7f,
 };
 
@@ -66,10 +68,19 @@ enum { /* pgm size */
     HELIO_PGM_DATA_HEADER = 0x18,
     HELIO_PGM_OPTION_END = 0x80,
     HELIO_PGM_FRAGMENT_OPTION = 0x10,
+    HELIO_PGM_AWAIT_OPTION = 0x8,
+    HELIO_PGM_ACKNOWLEDGE_OPTION = 0x20,
+    HELIO_PGM_ACKNOWLEDGE_NAME_MAX = 0x2f,
     HELIO_PGM_OPTIONS_MAX = 0x10,
     HELIO_PGM_NAK_LIST_MAX = 0x3e,
     HELIO_PGM_AFI_IPV4 = 0x1,
     HELIO_PGM_AFI_IPV6 = 0x2,
+};
+
+enum { /* pgm ack */
+    HELIO_PGM_ACK_TRANSPORT = 0x1,
+    HELIO_PGM_ACK_APPLICATION = 0x2,
+    HELIO_PGM_ACK_LEAVING = 0x1,
 };
 
 enum { /* tsdu size */
@@ -88,6 +99,7 @@ enum { /* tsdu kind */
 
 enum { /* tsdu flag */
     HELIO_TSDU_FLAG_CLOSING = 0x1,
+    HELIO_TSDU_FLAG_ASK = 0x2,
 };
 
 enum { /* tsdu extension */

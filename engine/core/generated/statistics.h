@@ -146,7 +146,14 @@ enum { /* indexes of a instance's histograms */
     X(window_trail, GAUGE, "sequences", 0, "window_trail", "", "", "Oldest sequence number that can be repaired (64-bit, widened).") \
     X(window_lead, GAUGE, "sequences", 0, "window_lead", "", "", "Newest sequence number sent (64-bit, widened).") \
     X(repair_queue, GAUGE, "packets", 0, "repair_queue", "", "", "Repairs waiting to be sent.") \
-    X(peers, GAUGE, "", 0, "peers", "", "", "Receivers that have asked for repairs.")
+    X(peers, GAUGE, "", 0, "peers", "", "", "Receivers that have asked for repairs or acknowledged.") \
+    X(ackers, GAUGE, "", 0, "ackers", "", "", "Receivers that acknowledge.") \
+    X(acks_received, COUNTER, "packets", 0, "acks_received", "", "", "Acknowledgements (ACK) received.") \
+    X(acks_refused, COUNTER, "packets", 0, "acks_refused", "", "", "Acknowledgements that were impossible, of an earlier life of their receiver, or found no room.") \
+    X(history_unacked, GAUGE, "packets", 0, "history_unacked", "", "", "Packets of the history that wait for the acknowledgements they need.") \
+    X(history_unacked_dropped, COUNTER, "packets", 0, "history_unacked_dropped", "", "", "Packets that left the history without the acknowledgements they needed: at close, or because the receivers for them were gone (acks_missing=degrade).") \
+    X(ack_blocks, COUNTER, "", 0, "ack_blocks", "", "", "Times sending stopped because the history was full of packets not acknowledged.") \
+    X(ack_blocked_time, COUNTER, "nanoseconds", 0, "ack_blocked_time", "", "", "Time sending stood still because the history was full of packets not acknowledged.")
 
 /* One numbered packet sequence being sent (a PGM transport session). One writer; `guard` is odd while a group of cells changes. */
 typedef struct helio_tx_stream_stats {
@@ -179,6 +186,13 @@ typedef struct helio_tx_stream_stats {
     _Atomic uint64_t window_lead;
     _Atomic uint64_t repair_queue;
     _Atomic uint64_t peers;
+    _Atomic uint64_t ackers;
+    _Atomic uint64_t acks_received;
+    _Atomic uint64_t acks_refused;
+    _Atomic uint64_t history_unacked;
+    _Atomic uint64_t history_unacked_dropped;
+    _Atomic uint64_t ack_blocks;
+    _Atomic uint64_t ack_blocked_time;
 } helio_tx_stream_stats;
 
 enum { /* indexes of a tx_stream's histograms */
@@ -222,7 +236,10 @@ enum { /* indexes of a transmitter's histograms */
     X(repairs_caused, COUNTER, "packets", 0, "repairs_caused", "", "", "Repair packets first asked for by this receiver.") \
     X(repair_bytes_caused, COUNTER, "bytes", 0, "repair_bytes_caused", "", "", "Bytes of the repair packets first asked for by this receiver.") \
     X(naks_too_late, COUNTER, "sequences", 0, "naks_too_late", "", "", "Sequence numbers asked for after they had left the history.") \
-    X(last_heard, GAUGE, "nanoseconds", 0, "last_heard", "", "", "Wall clock time of its last NAK, since 1970.")
+    X(acks_received, COUNTER, "packets", 0, "acks_received", "", "", "Acknowledgements received from this receiver.") \
+    X(acked_position, GAUGE, "sequences", 0, "acked_position", "", "", "Newest sequence number this receiver has acknowledged, with all before it (64-bit, widened).") \
+    X(ack_lag, GAUGE, "packets", 0, "ack_lag", "", "", "Packets sent that this receiver had not acknowledged when it was last heard.") \
+    X(last_heard, GAUGE, "nanoseconds", 0, "last_heard", "", "", "Wall clock time of its last NAK or acknowledgement, since 1970.")
 
 /* One receiver as the transmitter's stream sees it. One writer; `guard` is odd while a group of cells changes. */
 typedef struct helio_peer_stats {
@@ -232,6 +249,9 @@ typedef struct helio_peer_stats {
     _Atomic uint64_t repairs_caused;
     _Atomic uint64_t repair_bytes_caused;
     _Atomic uint64_t naks_too_late;
+    _Atomic uint64_t acks_received;
+    _Atomic uint64_t acked_position;
+    _Atomic uint64_t ack_lag;
     _Atomic uint64_t last_heard;
 } helio_peer_stats;
 
@@ -267,6 +287,8 @@ enum { /* indexes of a peer's histograms */
     X(congestion_reports_sent, COUNTER, "packets", 0, "congestion_reports_sent", "", "", "NAK packets that carried a congestion report, which the source had asked for.") \
     X(nak_backoff, GAUGE, "nanoseconds", 0, "nak_backoff", "", "", "Longest time a request is held back, as adapted when the last one was sent.") \
     X(heartbeat_requests_sent, COUNTER, "packets", 0, "heartbeat_requests_sent", "", "", "Requests for a source path message (SPMR) sent.") \
+    X(acks_sent, COUNTER, "packets", 0, "acks_sent", "", "", "Acknowledgements (ACK) sent.") \
+    X(acked_position, GAUGE, "sequences", 0, "acked_position", "", "", "Newest sequence number acknowledged, with all before it (64-bit, widened).") \
     X(packets_filtered, COUNTER, "packets", 0, "packets_filtered", "", "", "Packets of topics nobody here wants, dropped before their messages were read.") \
     X(messages_filtered, COUNTER, "messages", 0, "messages_filtered", "", "", "Messages in the packets filtered.") \
     X(outstanding_naks, GAUGE, "sequences", 0, "outstanding_naks", "", "", "Packets missing now and being asked for.") \
@@ -306,6 +328,8 @@ typedef struct helio_rx_stream_stats {
     _Atomic uint64_t congestion_reports_sent;
     _Atomic uint64_t nak_backoff;
     _Atomic uint64_t heartbeat_requests_sent;
+    _Atomic uint64_t acks_sent;
+    _Atomic uint64_t acked_position;
     _Atomic uint64_t packets_filtered;
     _Atomic uint64_t messages_filtered;
     _Atomic uint64_t outstanding_naks;

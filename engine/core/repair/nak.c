@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 
+#define INSIST_NS (365 * 24 * 3600 * HELIO_SECOND)
 #define REPEAT_MAX_NS (50 * HELIO_MILLISECOND)
 #define DATA_MAX_NS (100 * HELIO_MILLISECOND)
 /* Not given: the least, and before anything was measured. */
@@ -35,6 +36,11 @@ void helio_nak_fini(helio_nak *nak) {
     free(nak->heap);
     free(nak->grace);
     *nak = (helio_nak){0};
+}
+
+void helio_nak_insist(helio_nak *nak) {
+    nak->config.retries = UINT32_MAX;
+    nak->config.deadline_ns = INSIST_NS;
 }
 
 size_t helio_nak_memory(const helio_nak *nak) {

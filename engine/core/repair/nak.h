@@ -110,6 +110,10 @@ int helio_nak_init(helio_nak *nak, size_t capacity, const helio_nak_config *conf
 void helio_nak_fini(helio_nak *nak);
 size_t helio_nak_memory(const helio_nak *nak);
 
+/* From now on nothing is given up for want of an answer: the source has it, and will not let it go.
+ */
+void helio_nak_insist(helio_nak *nak);
+
 /* These sequences, newer than all missed before, are missing. */
 void helio_nak_miss(helio_nak *nak, uint64_t first, uint64_t count, int64_t now_ns);
 /* The newest sequence received; ends the grace of those `reorder_packets` older. */

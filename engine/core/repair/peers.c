@@ -67,7 +67,7 @@ static int open_object(helio_peers *peers, helio_peer *peer, helio_clock clock) 
                                               &peer->object);
     if (!error)
         helio_stats_event(peers->stats, clock.wall_ns, HELIO_EVENT_PEER_SEEN, peer->object.slot,
-                          NULL, "%s asks for repairs", text);
+                          NULL, "%s gives feedback", text);
     return error;
 }
 

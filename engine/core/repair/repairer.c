@@ -114,6 +114,13 @@ static bool is_confirmed(helio_repairer *repairer, uint64_t first, uint64_t dest
     return false;
 }
 
+helio_peer_stats *helio_repairer_peer(helio_repairer *repairer, const helio_address *address,
+                                      helio_clock clock) {
+    const uint32_t peer = helio_peers_meet(&repairer->peers, address, clock);
+    helio_set(&repairer->stats->peers, repairer->peers.count);
+    return helio_peers_stats(&repairer->peers, peer);
+}
+
 bool helio_repairer_on_nak(helio_repairer *repairer, const helio_pgm_packet *nak,
                            const helio_address *from, uint64_t destinations, helio_clock clock,
                            size_t *naks) {

@@ -60,6 +60,9 @@ int helio_loop_once(helio_instance *instance) {
         }
     }
     done += transmit(instance, clock);
+    for (helio_tx_lane *lane = instance->tx_lanes; lane; lane = lane->next) {
+        helio_tx_lane_tell_acks(lane);
+    }
     if (clock.now_ns >= instance->chores_due_ns) {
         do_chores(instance, clock);
         close_finished(instance, clock);
@@ -105,7 +108,7 @@ static bool has_work(helio_instance *instance) {
         }
     }
     for (const helio_rx_lane *lane = instance->rx_lanes; lane; lane = lane->next) {
-        if (helio_rx_lane_can_resume(lane)) {
+        if (helio_rx_lane_can_resume(lane) || helio_rx_lane_has_acks(lane)) {
             return true;
         }
     }

@@ -266,6 +266,10 @@ void helio_options_default(helio_options *options, helio_option_id id, double va
     }
 }
 
+void helio_options_set(helio_options *options, helio_option_id id, double value) {
+    options->value[id].number = value;
+}
+
 void helio_options_apply_profile(helio_options *options, unsigned on) {
     static const struct {
         int profile;

@@ -33,6 +33,9 @@ void helio_options_apply_profile(helio_options *options, unsigned on);
 /* Another default than the catalogue's for an option that was not given. */
 void helio_options_default(helio_options *options, helio_option_id id, double value);
 
+/* Another number or choice in place of what was read. */
+void helio_options_set(helio_options *options, helio_option_id id, double value);
+
 int64_t helio_options_integer(const helio_options *options, helio_option_id id);
 double helio_options_float(const helio_options *options, helio_option_id id);
 const char *helio_options_string(const helio_options *options, helio_option_id id);

@@ -1,5 +1,6 @@
 #include "runtime/receiver.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "base/error.h"
@@ -25,6 +26,7 @@ static bool attach(helio_instance *instance, helio_command *command, helio_clock
     if (command->result < 0) {
         return true;
     }
+    lane->acked_by_app |= receiver->ack == HELIO_ACK_APP;
     receiver->lane = lane; /* the sink may be called before subscribe returns */
     const helio_sink sink = helio_receiver_sink(receiver);
     command->result = helio_rx_endpoint_subscribe(lane->endpoint, opening->common.topic, &sink,
@@ -52,6 +54,9 @@ int helio_receiver_create(helio_instance *instance, const char *endpoint, const 
     if (receiver) {
         receiver->instance = instance;
         receiver->has_listener = listener != NULL;
+        receiver->ack = (int)helio_options_integer(&opening.common.options, HELIO_OPTION_ID_ACK);
+        /* Receivers share a lane however their messages are acknowledged. */
+        helio_options_set(&opening.common.options, HELIO_OPTION_ID_ACK, HELIO_ACK_NONE);
         receiver->listener = listener ? *listener : (helio_listener){0};
         pthread_mutex_init(&receiver->lock, NULL);
         error = listener ? 0
@@ -316,6 +321,30 @@ int helio_receiver_loss(helio_receiver *receiver, helio_loss *loss) {
     const bool found = helio_losses_pop(&receiver->losses, loss);
     pthread_mutex_unlock(&receiver->lock);
     return found;
+}
+
+int helio_receiver_ack(helio_receiver *receiver, uint32_t stream, uint64_t number) {
+    if (receiver->ack != HELIO_ACK_APP) {
+        return helio_fail_plain(HELIO_ERR_STATE,
+                                "only a receiver of ack=app is told what is acknowledged");
+    }
+    pthread_mutex_lock(&receiver->lock);
+    helio_met_stream *met = stream < receiver->met_count ? receiver->met[stream] : NULL;
+    const bool is_news = met && number >= helio_cell(&met->acknowledged);
+    if (is_news) {
+        atomic_store_explicit(&met->acknowledged, number + (number < UINT64_MAX),
+                              memory_order_relaxed);
+    }
+    pthread_mutex_unlock(&receiver->lock);
+    if (!met) {
+        return helio_fail(HELIO_ERR_STATE, "the receiver has met no stream number %" PRIu32,
+                          stream);
+    }
+    if (is_news) {
+        atomic_store_explicit(&receiver->has_acks, true, memory_order_release);
+        helio_idle_wake(&receiver->instance->idle);
+    }
+    return 0;
 }
 
 const char *helio_receiver_stream(const helio_receiver *receiver, uint32_t stream) {

@@ -17,6 +17,8 @@ typedef struct helio_met_stream {
     helio_stats_object *object; /* NULL when the stream has ended */
     helio_tsi tsi;
     char text[HELIO_TSI_TEXT];
+    _Atomic uint64_t acknowledged; /* messages before this number are, says the application */
+    uint64_t acknowledged_told;    /* the same, as the engine knows */
 } helio_met_stream;
 
 struct helio_receiver {
@@ -27,7 +29,9 @@ struct helio_receiver {
     helio_listener listener;
     bool has_listener;
     bool is_replay;
-    helio_receiver *next; /* of the lane */
+    int ack;               /* HELIO_ACK_* */
+    _Atomic bool has_acks; /* the application has acknowledged something */
+    helio_receiver *next;  /* of the lane */
     /* Wall clock; a queue that is full and drained in turns is told of once a second. */
     int64_t full_told_ns;
     /* Mode poll: where the messages of a receive in progress go straight, without the queue. */

@@ -1,7 +1,12 @@
 #include "runtime/rx_lane.h"
 
+#include <limits.h>
+#include <stdio.h>
+#include <unistd.h>
+
 #include "base/bits.h"
 #include "base/error.h"
+#include "base/hash.h"
 #include "runtime/memory.h"
 #include "runtime/sink.h"
 
@@ -22,6 +27,21 @@ static void flush_channel(helio_rx_lane *lane) {
 }
 
 /* ---- life ---- */
+
+/* Who acknowledges: the same when the program is started anew under the same name.  Lanes of one
+ * endpoint with different options are told apart by the order they were opened in. */
+static uint64_t identity_of(const helio_rx_lane *lane) {
+    const helio_instance *instance = lane->base.instance;
+    char host[HOST_NAME_MAX + 1] = "", text[1024];
+    unsigned number = 0;
+    for (const helio_rx_lane *other = instance->rx_lanes; other; other = other->next) {
+        number += helio_endpoint_equal(&other->base.endpoint, &lane->base.endpoint);
+    }
+    gethostname(host, sizeof host - 1);
+    const int length = snprintf(text, sizeof text, "%s\n%s\n%s\n%u", host, instance->name,
+                                lane->base.endpoint.label, number);
+    return helio_hash_fnv1a(text, (size_t)length < sizeof text ? (size_t)length : sizeof text - 1);
+}
 
 static bool joins_history(const helio_rx_lane *lane) {
     const int64_t join = helio_options_integer(&lane->base.options, HELIO_OPTION_ID_JOIN);
@@ -86,6 +106,9 @@ static int open_endpoint(helio_rx_lane *lane) {
             helio_options_integer(options, HELIO_OPTION_ID_ORDER) == HELIO_ORDER_ARRIVAL,
         .spmr_delay_ns = helio_options_ns(options, HELIO_OPTION_ID_SPMR_DELAY),
         .stream_expiry_ns = helio_options_ns(options, HELIO_OPTION_ID_STREAM_EXPIRY),
+        .ack_packets = (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_ACK_PACKETS),
+        .ack_interval_ns = helio_options_ns(options, HELIO_OPTION_ID_ACK_INTERVAL),
+        .receiver = identity_of(lane),
         .data_lasts = true,
         .has_checksums = !channel->driver->is_memory,
         .join_history = joins_history(lane),
@@ -198,10 +221,30 @@ static int receive(helio_rx_lane *lane) {
     return (int)total;
 }
 
+static void pass_acks(helio_rx_lane *lane, helio_clock clock) {
+    for (helio_receiver *r = lane->receivers; r; r = r->next) {
+        if (helio_receiver_has_acks(r)) {
+            helio_receiver_pass_acks(r, clock);
+        }
+    }
+}
+
+bool helio_rx_lane_has_acks(const helio_rx_lane *lane) {
+    for (const helio_receiver *r = lane->receivers; r && lane->acked_by_app; r = r->next) {
+        if (helio_receiver_has_acks(r)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 int helio_rx_lane_work(helio_rx_lane *lane, helio_clock clock) {
     int done = receive(lane);
     if (done) {
         clock = helio_clock_read(&lane->base.instance->clock);
+    }
+    if (lane->acked_by_app) {
+        pass_acks(lane, clock);
     }
     if (clock.now_ns >= helio_rx_endpoint_next_deadline_ns(lane->endpoint) ||
         helio_rx_lane_can_resume(lane)) {

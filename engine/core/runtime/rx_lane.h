@@ -11,7 +11,8 @@ struct helio_rx_lane {
     helio_rx_lane *next;
     helio_rx_endpoint *endpoint;
     helio_receiver *receivers;
-    bool is_lent; /* a receiver's caller looks into the channel's datagrams: nothing is read */
+    bool acked_by_app; /* some receiver was opened with ack=app */
+    bool is_lent;      /* a receiver's caller looks into the channel's datagrams: nothing is read */
 };
 
 /* The lane of the instance that serves this endpoint with these options, or a new one; takes over
@@ -30,5 +31,8 @@ void helio_rx_lane_refresh(helio_rx_lane *lane, helio_clock clock);
 bool helio_rx_lane_is_queueing(const helio_rx_lane *lane);
 /* Delivery had stopped for want of room and may go on. */
 bool helio_rx_lane_can_resume(const helio_rx_lane *lane);
+
+/* The application has acknowledged something that was not passed on yet. */
+bool helio_rx_lane_has_acks(const helio_rx_lane *lane);
 
 #endif

@@ -193,6 +193,24 @@ void helio_receiver_refresh(helio_receiver *receiver) {
     }
 }
 
+bool helio_receiver_has_acks(const helio_receiver *receiver) {
+    return atomic_load_explicit(&receiver->has_acks, memory_order_relaxed);
+}
+
+void helio_receiver_pass_acks(helio_receiver *receiver, helio_clock clock) {
+    atomic_store_explicit(&receiver->has_acks, false, memory_order_relaxed);
+    atomic_thread_fence(memory_order_seq_cst); /* what is told from here on raises it again */
+    for (size_t i = 0; i < receiver->met_count; i++) {
+        helio_met_stream *met = receiver->met[i];
+        const uint64_t next = met ? helio_cell(&met->acknowledged) : 0;
+        if (met && met->object && next > met->acknowledged_told) {
+            met->acknowledged_told = next;
+            helio_rx_endpoint_acknowledge(receiver->lane->endpoint, receiver->subscription,
+                                          (uint32_t)i, next, clock);
+        }
+    }
+}
+
 helio_sink helio_receiver_sink(helio_receiver *receiver) {
     return (helio_sink){
         .context = receiver,
@@ -201,5 +219,8 @@ helio_sink helio_receiver_sink(helio_receiver *receiver) {
         .on_messages = on_messages,
         .on_loss = on_loss,
         .on_lasting_messages = on_lasting_messages,
+        .ack = receiver->ack == HELIO_ACK_APP    ? HELIO_SINK_ACK_APP
+               : receiver->ack == HELIO_ACK_AUTO ? HELIO_SINK_ACK_AUTO
+                                                 : HELIO_SINK_ACK_NONE,
     };
 }

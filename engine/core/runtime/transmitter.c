@@ -32,6 +32,10 @@ static bool attach(helio_instance *instance, helio_command *command, helio_clock
         return true;
     }
     transmitter->lane = lane;
+    const size_t longest = helio_tx_stream_longest(lane->stream);
+    if (longest < transmitter->max_message_bytes) {
+        transmitter->max_message_bytes = longest;
+    }
     transmitter->next = lane->transmitters;
     lane->transmitters = transmitter;
     helio_tsi_format(helio_tx_stream_tsi(lane->stream), transmitter->stream);
@@ -60,6 +64,7 @@ int helio_transmitter_create(helio_instance *instance, const char *endpoint, con
         transmitter->instance = instance;
         transmitter->is_raw = helio_options_integer(&opening.common.options,
                                                     HELIO_OPTION_ID_PAYLOAD) == HELIO_PAYLOAD_RAW;
+        helio_acked_init(&transmitter->acked);
         transmitter->max_message_bytes = (size_t)helio_options_integer(
             &opening.common.options, HELIO_OPTION_ID_MAX_MESSAGE_BYTES);
         opening.transmitter = transmitter;
@@ -75,9 +80,26 @@ int helio_transmitter_create(helio_instance *instance, const char *endpoint, con
     return 0;
 }
 
+/* What is left in the queue of a transmitter that goes waits for acknowledgements for the linger
+ * time; then it is sent without. */
+static void give_up_acks(helio_transmitter *transmitter, helio_clock clock) {
+    helio_tx_lane *lane = transmitter->lane;
+    if (!lane->stuck) {
+        return;
+    }
+    if (!transmitter->stuck_ns) {
+        transmitter->stuck_ns = clock.now_ns;
+    }
+    if (clock.now_ns - transmitter->stuck_ns >=
+        helio_options_ns(&lane->base.options, HELIO_OPTION_ID_LINGER)) {
+        helio_tx_stream_release(lane->stream, clock);
+    }
+}
+
 bool helio_transmitter_detach(helio_transmitter *transmitter, helio_clock clock) {
     helio_tx_lane *lane = transmitter->lane;
     if (transmitter->queue.ring.memory && helio_ring_used(&transmitter->queue.ring)) {
+        give_up_acks(transmitter, clock);
         return false;
     }
     helio_tx_lane_flush(lane, clock);
@@ -103,6 +125,7 @@ static bool detach(helio_instance *instance, helio_command *command, helio_clock
 void helio_transmitter_free(helio_transmitter *transmitter) {
     if (transmitter) {
         helio_submit_queue_fini(&transmitter->queue);
+        helio_acked_fini(&transmitter->acked);
         free(transmitter);
     }
 }
@@ -159,12 +182,24 @@ static int fail_size(const helio_transmitter *transmitter, size_t length) {
                       length, transmitter->max_message_bytes);
 }
 
+static bool is_refusing(const helio_transmitter *transmitter) {
+    return atomic_load_explicit(&transmitter->lane->refusing, memory_order_acquire);
+}
+
+static int fail_ackers(void) {
+    return helio_fail_plain(HELIO_ERR_ACKERS, "fewer receivers acknowledge than option acks wants");
+}
+
 static int push_all(helio_transmitter *transmitter, const helio_buffer *messages, size_t count,
                     size_t *accepted) {
     helio_submit_queue *queue = &transmitter->queue;
     const int64_t submit_ns = helio_wall_ns();
     int error = 0;
     size_t done = 0;
+    if (is_refusing(transmitter)) {
+        *accepted = 0;
+        return fail_ackers();
+    }
     helio_submit_queue_lock(queue);
     for (; done < count; done++) {
         if (!is_fit(transmitter, messages[done].length)) {
@@ -186,15 +221,16 @@ static int push_all(helio_transmitter *transmitter, const helio_buffer *messages
 }
 
 /* Mode poll: what waits is handed over; true when the channel takes more now. */
-static bool make_room(helio_tx_lane *lane) {
+static bool make_room(helio_tx_lane *lane, size_t length) {
     helio_tx_lane_flush(lane, helio_clock_read(&lane->base.instance->clock));
-    return helio_tx_lane_has_room(lane);
+    return helio_tx_lane_takes(lane, length);
 }
 
 static int fail_full(const helio_transmitter *transmitter) {
     helio_count(&transmitter->instance->counts->send_would_block, 1);
     return helio_fail_plain(HELIO_ERR_WOULD_BLOCK,
-                            "the connection takes no more now; poll the instance and try again");
+                            "the connection takes no more now, or the history waits for "
+                            "acknowledgements; poll the instance and try again");
 }
 
 static int append_all(helio_transmitter *transmitter, const helio_buffer *messages, size_t count,
@@ -210,7 +246,13 @@ static int append_all(helio_transmitter *transmitter, const helio_buffer *messag
             error = fail_size(transmitter, messages[done].length);
             break;
         }
-        if (!helio_tx_lane_has_room(lane) && !make_room(lane)) {
+        if (is_refusing(transmitter)) {
+            error = fail_ackers();
+            break;
+        }
+        if ((!helio_tx_lane_has_room(lane) ||
+             !helio_tx_stream_has_room(lane->stream, messages[done].length, clock)) &&
+            !make_room(lane, messages[done].length)) {
             error = fail_full(transmitter);
             break;
         }
@@ -292,11 +334,13 @@ int helio_transmitter_flush(helio_transmitter *transmitter, int64_t timeout_ns) 
     return 0;
 }
 
-/* There is no queue to be full, but the channel may be. */
-static int wait_polled(helio_transmitter *transmitter, int64_t deadline_ns) {
-    while (!helio_tx_lane_has_room(transmitter->lane)) {
+/* There is no queue to be full, but the channel or the history may be. */
+static int wait_polled(helio_transmitter *transmitter, size_t length, int64_t deadline_ns) {
+    while (!helio_tx_lane_takes(transmitter->lane, length)) {
         if (helio_monotonic_ns() >= deadline_ns) {
-            return helio_fail_plain(HELIO_ERR_TIMEOUT, "the connection took no more in time");
+            return helio_fail_plain(HELIO_ERR_TIMEOUT,
+                                    "the connection took no more in time, or the history waits "
+                                    "for acknowledgements");
         }
         if (!helio_loop_once(transmitter->instance)) {
             helio_loop_rest(transmitter->instance, deadline_ns);
@@ -315,7 +359,7 @@ int helio_transmitter_wait(helio_transmitter *transmitter, size_t length, int64_
     }
     const int64_t deadline_ns = helio_deadline_after(timeout_ns);
     if (instance->mode == HELIO_MODE_POLL) {
-        return wait_polled(transmitter, deadline_ns);
+        return wait_polled(transmitter, length, deadline_ns);
     }
     helio_submit_queue *queue = &transmitter->queue;
     while (!helio_submit_queue_has_room(queue, length)) {
@@ -329,4 +373,108 @@ int helio_transmitter_wait(helio_transmitter *transmitter, size_t length, int64_
         }
     }
     return 0;
+}
+
+/* ---- acknowledgements ---- */
+
+static int fail_unacked(void) {
+    return helio_fail_plain(HELIO_ERR_TIMEOUT,
+                            "not everything was acknowledged by so many receivers in time");
+}
+
+static int wait_acked_polled(helio_transmitter *transmitter, uint32_t receivers,
+                             int64_t deadline_ns) {
+    const helio_tx_stream *stream = transmitter->lane->stream;
+    const uint64_t sequence = helio_tx_stream_newest(transmitter->topic);
+    while (sequence && helio_tx_stream_acked_by(stream, sequence) < receivers) {
+        if (is_refusing(transmitter)) {
+            return fail_ackers();
+        }
+        if (helio_monotonic_ns() >= deadline_ns) {
+            return fail_unacked();
+        }
+        if (!helio_loop_once(transmitter->instance)) {
+            helio_loop_rest(transmitter->instance, deadline_ns);
+        }
+    }
+    return 0;
+}
+
+int helio_transmitter_wait_acked(helio_transmitter *transmitter, uint32_t receivers,
+                                 int64_t timeout_ns) {
+    helio_instance *instance = transmitter->instance;
+    if (helio_instance_is_engine(instance)) {
+        return fail_from_listener();
+    }
+    const int64_t deadline_ns = helio_deadline_after(timeout_ns);
+    if (instance->mode == HELIO_MODE_POLL) {
+        return wait_acked_polled(transmitter, receivers, deadline_ns);
+    }
+    helio_acked *acked = &transmitter->acked;
+    helio_ack_wait wait = {
+        .queued = helio_ring_tail(&transmitter->queue.ring),
+        .receivers = receivers,
+    };
+    helio_acked_begin_wait(acked, &wait);
+    helio_idle_wake(&instance->idle);
+    int error = 0;
+    while (!error && !helio_acked_is_done(acked, &wait)) {
+        const uint32_t seen = helio_signal_prepare(&acked->progress);
+        if (helio_acked_is_done(acked, &wait)) {
+            helio_signal_cancel(&acked->progress);
+            break;
+        }
+        if (is_refusing(transmitter) || helio_monotonic_ns() >= deadline_ns) {
+            helio_signal_cancel(&acked->progress);
+            error = is_refusing(transmitter) ? fail_ackers() : fail_unacked();
+        } else {
+            helio_signal_wait(&acked->progress, seen, deadline_ns);
+        }
+    }
+    helio_acked_end_wait(acked, &wait);
+    return error;
+}
+
+static bool note_all(helio_instance *instance, helio_command *command, helio_clock clock) {
+    (void)instance, (void)clock;
+    helio_transmitter *transmitter = command->context;
+    atomic_store_explicit(&transmitter->acked.is_wanted, true, memory_order_relaxed);
+    helio_tx_lane_note_all(transmitter->lane, transmitter);
+    return true;
+}
+
+typedef struct ack_listener {
+    helio_transmitter *transmitter;
+    void (*on_ack)(void *context, const helio_ack *ack);
+    void *context;
+} ack_listener;
+
+static bool set_listener(helio_instance *instance, helio_command *command, helio_clock clock) {
+    const ack_listener *listener = command->context;
+    helio_transmitter *transmitter = listener->transmitter;
+    transmitter->on_ack = listener->on_ack;
+    transmitter->on_ack_context = listener->context;
+    command->context = transmitter;
+    return note_all(instance, command, clock);
+}
+
+int helio_transmitter_on_ack(helio_transmitter *transmitter,
+                             void (*on_ack)(void *context, const helio_ack *ack), void *context) {
+    ack_listener listener = {transmitter, on_ack, context};
+    helio_command command = {.run = set_listener, .context = &listener};
+    return helio_command_execute(transmitter->instance, &command);
+}
+
+int helio_transmitter_acks(helio_transmitter *transmitter, helio_ack *acks, size_t limit) {
+    helio_acked *acked = &transmitter->acked;
+    if (!atomic_load_explicit(&acked->is_wanted, memory_order_relaxed)) {
+        helio_command command = {.run = note_all, .context = transmitter};
+        const bool is_engine = helio_instance_is_engine(transmitter->instance);
+        const int error = is_engine ? !note_all(transmitter->instance, &command, (helio_clock){0})
+                                    : helio_command_execute(transmitter->instance, &command);
+        if (error) {
+            return error;
+        }
+    }
+    return (int)helio_acked_take(acked, acks, limit < INT32_MAX ? limit : INT32_MAX);
 }

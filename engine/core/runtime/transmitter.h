@@ -2,6 +2,7 @@
 #ifndef HELIO_RUNTIME_TRANSMITTER_H
 #define HELIO_RUNTIME_TRANSMITTER_H
 
+#include "runtime/acked.h"
 #include "runtime/submit_queue.h"
 #include "runtime/tx_lane.h"
 
@@ -12,6 +13,10 @@ struct helio_transmitter {
     helio_tx_topic *topic;
     size_t max_message_bytes;
     bool is_raw; /* no message may be empty */
+    helio_acked acked;
+    void (*on_ack)(void *context, const helio_ack *ack); /* may be NULL */
+    void *on_ack_context;
+    int64_t stuck_ns; /* it is being destroyed and has waited for acknowledgements since; 0: no */
     char stream[HELIO_TSI_TEXT];
 
     helio_transmitter *next; /* of the lane */

@@ -21,6 +21,7 @@ enum {
         90, /* about as many of one transmitter, so that requests for repair get their turn; two
              * messages of segmentation offload, filled */
     REPAIRS_AHEAD = 32, /* with more repairs waiting than this, new data waits for them */
+    ACKS_TOLD = 16,     /* to a listener in one cycle */
     HISTORY_PACKETS_MIN = 16,
     MESSAGE_COST = 8, /* bytes a message takes in a packet beside its own */
 };
@@ -107,6 +108,86 @@ static void breathe(void *context, int64_t not_before_ns) {
     } while (clock.now_ns < not_before_ns);
 }
 
+/* ---- acknowledgements ---- */
+
+static void note(helio_tx_lane *lane, helio_transmitter *transmitter, const helio_acker *acker) {
+    uint64_t number;
+    if (helio_tx_stream_acked_message(lane->stream, transmitter->topic, acker, &number)) {
+        helio_acked_note(&transmitter->acked, acker, number);
+    }
+}
+
+void helio_tx_lane_note_all(helio_tx_lane *lane, helio_transmitter *transmitter) {
+    const helio_acker *acker;
+    for (uint32_t i = 0; (acker = helio_tx_stream_acker(lane->stream, i)) != NULL; i++) {
+        note(lane, transmitter, acker);
+    }
+}
+
+void helio_tx_lane_tell_acks(helio_tx_lane *lane) {
+    helio_ack acks[ACKS_TOLD];
+    for (helio_transmitter *t = lane->transmitters; t; t = t->next) {
+        if (!t->on_ack || !t->acked.has_new) {
+            continue;
+        }
+        const size_t count = helio_acked_take(&t->acked, acks, ACKS_TOLD);
+        t->acked.has_new = count == ACKS_TOLD;
+        for (size_t i = 0; i < count; i++) {
+            t->on_ack(t->on_ack_context, &acks[i]);
+        }
+    }
+}
+
+/* Ends the waits for what was acknowledged by now. */
+static void serve_waits(helio_tx_lane *lane, helio_transmitter *transmitter) {
+    helio_acked *acked = &transmitter->acked;
+    if (!helio_acked_is_waited_for(acked)) {
+        return;
+    }
+    const uint64_t handed_over =
+        atomic_load_explicit(&transmitter->queue.handed_over, memory_order_relaxed);
+    bool is_news = false;
+    pthread_mutex_lock(&acked->lock);
+    atomic_store_explicit(&acked->has_new_wait, false, memory_order_relaxed);
+    for (helio_ack_wait *wait = acked->waits; wait; wait = wait->next) {
+        if (!wait->is_sent && handed_over >= wait->queued) {
+            wait->is_sent = true;
+            wait->sequence = helio_tx_stream_newest(transmitter->topic);
+        }
+        if (wait->is_sent && !wait->is_done &&
+            (!wait->sequence ||
+             helio_tx_stream_acked_by(lane->stream, wait->sequence) >= wait->receivers)) {
+            wait->is_done = is_news = true;
+        }
+    }
+    pthread_mutex_unlock(&acked->lock);
+    if (is_news) {
+        helio_signal_notify(&acked->progress);
+    }
+}
+
+static void on_ack(void *context, const helio_acker *acker) {
+    helio_tx_lane *lane = context;
+    for (helio_transmitter *t = lane->transmitters; t; t = t->next) {
+        if (atomic_load_explicit(&t->acked.is_wanted, memory_order_relaxed)) {
+            note(lane, t, acker);
+        }
+        serve_waits(lane, t);
+    }
+}
+
+/* Lets senders know, and those that wait, when too few receivers acknowledge, or again enough. */
+static void tell_refusing(helio_tx_lane *lane) {
+    const bool is_refusing = helio_tx_stream_is_refusing(lane->stream);
+    if (is_refusing == atomic_load_explicit(&lane->refusing, memory_order_relaxed)) {
+        return;
+    }
+    atomic_store_explicit(&lane->refusing, is_refusing, memory_order_release);
+    for (helio_transmitter *t = lane->transmitters; t; t = t->next) {
+        helio_signal_notify(&t->acked.progress);
+    }
+}
+
 /* ---- life ---- */
 
 static int check_history(const helio_tx_lane *lane) {
@@ -138,6 +219,7 @@ static int open_stream(helio_tx_lane *lane, helio_clock clock) {
     const helio_channel *channel = lane->base.channel;
     helio_tx_stream_config config = {
         .breathe = breathe,
+        .on_ack = on_ack,
         .instance = instance->name,
         .endpoint = lane->base.endpoint.label,
         .tsi.port = channel->local.port,
@@ -157,6 +239,10 @@ static int open_stream(helio_tx_lane *lane, helio_clock clock) {
         .budget = &instance->history,
         .late_join = helio_options_integer(options, HELIO_OPTION_ID_LATE_JOIN),
         .has_checksums = !channel->driver->is_memory,
+        .acks = (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_ACKS),
+        .acks_missing = (int)helio_options_integer(options, HELIO_OPTION_ID_ACKS_MISSING),
+        .acks_warn_ns = helio_options_ns(options, HELIO_OPTION_ID_ACKS_WARN),
+        .acker_expiry_ns = helio_options_ns(options, HELIO_OPTION_ID_ACKER_EXPIRY),
         .linger_ns = helio_options_ns(options, HELIO_OPTION_ID_LINGER),
         .heartbeat_min_ns = helio_options_ns(options, HELIO_OPTION_ID_HEARTBEAT_MIN),
         .heartbeat_max_ns = helio_options_ns(options, HELIO_OPTION_ID_HEARTBEAT_MAX),
@@ -166,6 +252,13 @@ static int open_stream(helio_tx_lane *lane, helio_clock clock) {
         .seed = helio_random_next(&instance->random),
         .repair_linger_ns = helio_options_ns(options, HELIO_OPTION_ID_REPAIR_LINGER),
     };
+    if (config.acker_expiry_ns <= config.ambient_interval_ns) {
+        return helio_fail(HELIO_ERR_OPTION,
+                          "option acker_expiry must be longer than ambient_interval (%g seconds), "
+                          "the longest silence of a receiver that acknowledges, not %g",
+                          helio_options_float(options, HELIO_OPTION_ID_AMBIENT_INTERVAL),
+                          helio_options_float(options, HELIO_OPTION_ID_ACKER_EXPIRY));
+    }
     if (!channel->driver->is_connected) { /* where each host is heard on its own */
         config.destinations = lane->base.endpoint.addresses;
         config.destinations_count = (uint32_t)lane->base.endpoint.addresses_count;
@@ -179,6 +272,9 @@ static int open_stream(helio_tx_lane *lane, helio_clock clock) {
         if (error == HELIO_ERR_OPTION) {
             error = fail_budget(lane);
         }
+    }
+    if (!error) {
+        tell_refusing(lane);
     }
     return error;
 }
@@ -320,6 +416,10 @@ static int drain(helio_tx_lane *lane, helio_transmitter *transmitter, size_t bud
         if (message.submit_ns > clock.wall_ns) { /* submitted after this cycle began */
             clock = helio_clock_read(&lane->base.instance->clock);
         }
+        if (!helio_tx_stream_has_room(lane->stream, message.length, clock)) {
+            lane->stuck = true;
+            break;
+        }
         helio_tx_stream_append(lane->stream, transmitter->topic, message.data, message.length,
                                message.submit_ns, clock);
         bytes += message.length + MESSAGE_COST;
@@ -354,13 +454,15 @@ static void hand_over(helio_tx_lane *lane) {
         if (t->unflushed) {
             t->unflushed = false;
             helio_submit_queue_hand_over(&t->queue);
+            serve_waits(lane, t);
         }
     }
 }
 
 static bool someone_waits(const helio_tx_lane *lane) {
     for (const helio_transmitter *t = lane->transmitters; t; t = t->next) {
-        if (atomic_load_explicit(&t->queue.progress.sleepers, memory_order_relaxed)) {
+        if (atomic_load_explicit(&t->queue.progress.sleepers, memory_order_relaxed) ||
+            helio_acked_is_waited_for(&t->acked)) {
             return true;
         }
     }
@@ -373,6 +475,12 @@ bool helio_tx_lane_look_for_room(helio_tx_lane *lane) {
     return lane->room >= HELIO_TX_LANE_ROOM_MIN;
 }
 
+bool helio_tx_lane_takes(helio_tx_lane *lane, size_t length) {
+    return helio_tx_lane_has_room(lane) &&
+           helio_tx_stream_has_room(lane->stream, length,
+                                    helio_clock_read(&lane->base.instance->clock));
+}
+
 /* A connection stands anew: the other side is told at once where the stream is. */
 static void greet(helio_tx_lane *lane) {
     if (lane->base.connected) {
@@ -383,6 +491,8 @@ static void greet(helio_tx_lane *lane) {
 
 int helio_tx_lane_work(helio_tx_lane *lane, helio_clock clock) {
     greet(lane);
+    tell_refusing(lane);
+    lane->stuck = false;
     const bool takes = helio_tx_lane_has_room(lane) && !is_pressed(lane, clock);
     const int drained = takes ? drain_all(lane, clock) : 0;
     lane->open = lane->open || drained;
@@ -396,6 +506,9 @@ int helio_tx_lane_work(helio_tx_lane *lane, helio_clock clock) {
     flush_channel(lane);
     if (whole) {
         hand_over(lane);
+    }
+    for (helio_transmitter *t = lane->transmitters; t; t = t->next) {
+        serve_waits(lane, t); /* new ones may wait for what was acknowledged long ago */
     }
     return done;
 }
@@ -437,7 +550,9 @@ void helio_tx_lane_refresh(helio_tx_lane *lane, helio_clock clock) {
 
 bool helio_tx_lane_has_work(const helio_tx_lane *lane) {
     for (const helio_transmitter *t = lane->transmitters; t; t = t->next) {
-        if (t->queue.ring.memory && helio_ring_used(&t->queue.ring)) {
+        const bool can_send = !lane->stuck; /* else not until an acknowledgement comes */
+        if (helio_acked_has_new_wait(&t->acked) ||
+            (can_send && t->queue.ring.memory && helio_ring_used(&t->queue.ring))) {
             return true;
         }
     }

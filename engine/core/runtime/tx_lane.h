@@ -26,6 +26,8 @@ struct helio_tx_lane {
     int64_t wait_after_ns;   /* monotonic: no waiting for room before */
     int64_t drain_until_ns;  /* monotonic: closing, how long connections may take for the rest */
     bool closing;            /* lingering: no transmitter is left */
+    bool stuck;              /* messages wait: the history is full and not acknowledged */
+    _Atomic bool refusing;   /* too few receivers acknowledge: sends are to fail */
 };
 
 /* The lane of the instance that serves this endpoint with these options, or a new one; takes over
@@ -47,6 +49,8 @@ bool helio_tx_lane_look_for_room(helio_tx_lane *lane);
 static inline bool helio_tx_lane_has_room(helio_tx_lane *lane) {
     return lane->room >= HELIO_TX_LANE_ROOM_MIN || helio_tx_lane_look_for_room(lane);
 }
+/* Whether stream and channel take a message of this length now. */
+bool helio_tx_lane_takes(helio_tx_lane *lane, size_t length);
 /* Mode poll: sends repairs that new data should wait for. */
 void helio_tx_lane_make_way(helio_tx_lane *lane, helio_clock clock);
 /* Mode poll: closes the open packet and hands it to the network. */
@@ -55,7 +59,13 @@ void helio_tx_lane_flush(helio_tx_lane *lane, helio_clock clock);
 /* Sets the gauges of its queues and carries mishaps of the channel to the statistics. */
 void helio_tx_lane_refresh(helio_tx_lane *lane, helio_clock clock);
 
-/* Some submit queue has messages. */
+/* Notes for the transmitter what all receivers have acknowledged. */
+void helio_tx_lane_note_all(helio_tx_lane *lane, helio_transmitter *transmitter);
+
+/* Tells listeners of acknowledgements what is new; they may send. */
+void helio_tx_lane_tell_acks(helio_tx_lane *lane);
+
+/* Some submit queue has messages that can be sent, or somebody waits for something new. */
 bool helio_tx_lane_has_work(const helio_tx_lane *lane);
 bool helio_tx_lane_is_finished(const helio_tx_lane *lane, helio_clock clock);
 

@@ -6,6 +6,7 @@
 
 #include <heliograph/errors.h>
 
+#include "base/bits.h"
 #include "base/map.h"
 #include "stream/replay.h"
 #include "stream/rx_stream.h"
@@ -14,6 +15,7 @@
 enum {
     PACKET_MIN = 548,
     PACKET_MAX = 65507,
+    WINDOW_MIN = 16,
     ENDED_KEPT =
         64, /* streams that ended, remembered so that their last packets do not open them anew */
 };
@@ -75,6 +77,8 @@ int helio_rx_endpoint_create(const helio_rx_endpoint_config *config, helio_outle
         .endpoint = endpoint->endpoint,
         .max_message_bytes = config->max_message_bytes,
         .is_raw = config->is_raw,
+        .window_packets = (uint32_t)helio_round_up_power_of_two(
+            config->window_packets < WINDOW_MIN ? WINDOW_MIN : config->window_packets),
     };
     shared->is_group = helio_address_is_multicast(&config->group) && !config->is_connected;
     helio_random_init(&shared->random, config->seed);
@@ -104,6 +108,32 @@ void helio_rx_endpoint_destroy(helio_rx_endpoint *endpoint, helio_clock clock) {
 
 /* ---- subscriptions ---- */
 
+static void set_deadline(helio_rx_endpoint *endpoint, const helio_rx_stream *stream) {
+    const int64_t deadline_ns = helio_rx_stream_next_deadline_ns(stream);
+    if (deadline_ns < endpoint->deadline_ns)
+        endpoint->deadline_ns = deadline_ns;
+}
+
+/* A subscription came or went, which may begin, end or change the acknowledging. */
+static void set_acking(helio_rx_endpoint *endpoint, helio_clock clock) {
+    for (helio_rx_stream *stream = endpoint->streams; stream; stream = stream->next) {
+        helio_rx_stream_set_acking(stream, clock);
+        set_deadline(endpoint, stream);
+    }
+}
+
+void helio_rx_endpoint_acknowledge(helio_rx_endpoint *endpoint,
+                                   const helio_subscription *subscription, uint32_t number,
+                                   uint64_t next, helio_clock clock) {
+    helio_rx_stream *stream = endpoint->streams;
+    while (stream && !helio_delivery_acknowledge(&stream->delivery, subscription, number, next))
+        stream = stream->next;
+    if (stream) {
+        helio_rx_advance_acks(stream, clock);
+        set_deadline(endpoint, stream);
+    }
+}
+
 int helio_rx_endpoint_subscribe(helio_rx_endpoint *endpoint, const char *topic,
                                 const helio_sink *sink, helio_clock clock,
                                 helio_subscription **out) {
@@ -114,6 +144,7 @@ int helio_rx_endpoint_subscribe(helio_rx_endpoint *endpoint, const char *topic,
         return error;
     for (helio_rx_stream *stream = endpoint->streams; stream && !error; stream = stream->next)
         error = helio_delivery_add(&stream->delivery, subscription);
+    set_acking(endpoint, clock);
     if (error)
         helio_rx_endpoint_unsubscribe(endpoint, subscription, clock);
     else
@@ -126,6 +157,7 @@ void helio_rx_endpoint_unsubscribe(helio_rx_endpoint *endpoint, helio_subscripti
     for (helio_rx_stream *stream = endpoint->streams; stream; stream = stream->next)
         helio_delivery_remove(&stream->delivery, subscription, clock);
     helio_subscriptions_remove(&endpoint->shared.subscriptions, subscription);
+    set_acking(endpoint, clock);
 }
 
 /* ---- streams ---- */
@@ -136,12 +168,6 @@ static bool has_ended(const helio_rx_endpoint *endpoint, uint64_t key, int64_t n
             return true;
     }
     return false;
-}
-
-static void set_deadline(helio_rx_endpoint *endpoint, const helio_rx_stream *stream) {
-    const int64_t deadline_ns = helio_rx_stream_next_deadline_ns(stream);
-    if (deadline_ns < endpoint->deadline_ns)
-        endpoint->deadline_ns = deadline_ns;
 }
 
 /* Opens the stream of a packet that belongs to none; NULL when it is not to be followed. */
@@ -344,7 +370,7 @@ void helio_rx_endpoint_on_packet(helio_rx_endpoint *endpoint, const void *datagr
     helio_rx_stream_on_packet(stream, &packet, length, from, receive_ns, clock);
     if (endpoint->replays)
         show_replays(endpoint, &packet, length, receive_ns, clock);
-    if (stream->nak.outstanding > 0 || stream->polled.due_ns != HELIO_NEVER)
+    if (stream->nak.outstanding > 0 || stream->acks.is_on || stream->polled.due_ns != HELIO_NEVER)
         set_deadline(endpoint, stream);
     else if (stream->has_end)
         endpoint->deadline_ns = clock.now_ns; /* it may be over */

@@ -7,6 +7,9 @@
  * pinned to the address it was met at; packets with its TSI from elsewhere are refused (event
  * stream_conflict).  A stream silent for the expiry time is dropped.
  *
+ * A receiver that acknowledges (helio_sink.ack) begins with the oldest packet its source waits for,
+ * else like others; it gives up only what its source no longer has.
+ *
  * A packet that is next in order is delivered from the caller's buffer without a copy; others wait
  * in the stream's window. When a sink has no room the stream holds on: its window fills, what does
  * not fit is dropped (overflows) and asked for again when there is room.
@@ -58,9 +61,12 @@ typedef struct helio_rx_endpoint_config {
     int64_t stream_expiry_ns;
     bool data_lasts;    /* the caller keeps a datagram's memory beyond on_packet, see sink.h */
     bool has_checksums; /* false: data without a checksum is accepted */
-    bool join_history;  /* a stream begins with the oldest packet its source offers */
-    bool is_connected;  /* feedback goes back to where a stream's last SPM came from */
-    uint64_t seed;      /* of the random back-off; different in each instance */
+    uint32_t ack_packets;
+    int64_t ack_interval_ns;
+    uint64_t receiver; /* who acknowledges: the same in each life of this receiver */
+    bool join_history; /* a stream begins with the oldest packet its source offers */
+    bool is_connected; /* feedback goes back to where a stream's last SPM came from */
+    uint64_t seed;     /* of the random back-off; different in each instance */
 } helio_rx_endpoint_config;
 
 /* Creates an endpoint; release it with helio_rx_endpoint_destroy.  The outlet is always given an
@@ -80,6 +86,11 @@ int helio_rx_endpoint_subscribe(helio_rx_endpoint *endpoint, const char *topic,
 void helio_rx_endpoint_unsubscribe(helio_rx_endpoint *endpoint, helio_subscription *subscription,
                                    helio_clock clock);
 
+/* The application has acknowledged the messages of stream number `stream` of a subscription (ack:
+ * HELIO_SINK_ACK_APP) before number `next`; not within a call of the sink. */
+void helio_rx_endpoint_acknowledge(helio_rx_endpoint *endpoint,
+                                   const helio_subscription *subscription, uint32_t stream,
+                                   uint64_t next, helio_clock clock);
 /* When the kernel took in the datagram that comes next, wall clock; for statistics. */
 void helio_rx_endpoint_stamp(helio_rx_endpoint *endpoint, int64_t kernel_ns);
 

@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <heliograph/errors.h>
 
@@ -22,11 +23,108 @@ enum {
 #define SPMR_INTERVAL_NS (2 * HELIO_MILLISECOND)
 #define SPMR_INTERVAL_MAX_NS HELIO_SECOND
 #define BEGIN_WAIT_NS (100 * HELIO_MILLISECOND) /* for an SPM to say where history begins */
+/* A receiver never claims more than this, so that its numbers can be told apart. */
+#define CLAIM_MAX (UINT64_C(1) << 30)
 #define WINDOW_LIMIT UINT32_C(0x7FFFFFFF)
 #define NO_WINDOW_LEAD UINT32_C(0x80000000)
 
 static helio_rx_stream_stats *stats_of(const helio_rx_stream *stream) {
     return stream->object.record;
+}
+
+/* ---- feedback ---- */
+
+static void send_feedback(helio_rx_stream *stream, const helio_address *to, const void *packet,
+                          size_t length) {
+    const helio_rx_shared *shared = stream->shared;
+    helio_count(&shared->instance->packets_sent, 1);
+    helio_count(&shared->instance->packet_bytes_sent, length);
+    shared->outlet.send(shared->outlet.context, to, packet, length, false);
+}
+
+static helio_pgm_session session_of(const helio_rx_stream *stream) {
+    return (helio_pgm_session){stream->tsi, stream->shared->config.group.port};
+}
+
+/* ---- acknowledging ---- */
+
+/* Only sources of our own make know what to do with it; they hear at their own port. */
+static bool can_acknowledge(const helio_rx_stream *stream) {
+    return stream->acks.is_on && stream->feedback.family != 0 &&
+           (stream->shared->config.is_connected || stream->feedback.port == stream->tsi.port);
+}
+
+/* Which of the newest 32 packets are there. */
+static uint32_t bitmap_of(const helio_rx_stream *stream) {
+    const helio_rxw *rxw = &stream->rxw;
+    uint32_t bitmap = 0;
+    for (uint32_t i = 0; i < 32; i++) {
+        const uint64_t sequence = stream->newest - i;
+        const bool is_held = sequence >= rxw->trail && sequence <= rxw->lead &&
+                             helio_rxw_slot_of(rxw, sequence)->state == HELIO_RXW_HELD;
+        if (is_held || (sequence < rxw->trail && sequence >= stream->acks.first))
+            bitmap |= UINT32_C(1) << i;
+    }
+    return bitmap;
+}
+
+static void send_ack(helio_rx_stream *stream, uint8_t flags) {
+    helio_rx_acks *acks = &stream->acks;
+    const helio_rx_shared *shared = stream->shared;
+    const bool is_old = acks->position - acks->first >= CLAIM_MAX && acks->position >= acks->first;
+    const helio_pgm_acknowledge acknowledge = {
+        .kind = shared->subscriptions.acked_by_app ? HELIO_PGM_ACK_APPLICATION
+                                                   : HELIO_PGM_ACK_TRANSPORT,
+        .flags = flags,
+        .receiver = shared->config.receiver,
+        .incarnation = acks->incarnation,
+        .first = (uint32_t)(is_old ? acks->position - CLAIM_MAX : acks->first),
+        .position = (uint32_t)acks->position,
+        .name = shared->config.instance,
+        .name_bytes = strlen(shared->config.instance),
+    };
+    uint8_t packet[HELIO_PGM_CONTROL_MAX];
+    const helio_pgm_session session = session_of(stream);
+    const size_t length = helio_pgm_encode_ack(packet, &session, (uint32_t)stream->newest,
+                                               bitmap_of(stream), &acknowledge);
+    helio_rx_acks_sent(acks);
+    helio_rx_stream_stats *stats = stats_of(stream);
+    helio_stats_begin(stats);
+    helio_count(&stats->acks_sent, 1);
+    helio_set(&stats->acked_position, acks->position);
+    helio_stats_end(stats);
+    send_feedback(stream, &stream->feedback, packet, length);
+}
+
+void helio_rx_advance_acks(helio_rx_stream *stream, helio_clock clock) {
+    helio_rx_acks *acks = &stream->acks;
+    if (!acks->is_on)
+        return;
+    uint64_t position = stream->rxw.trail - 1;
+    const uint64_t oldest = helio_delivery_oldest_unacked(&stream->delivery);
+    if (oldest <= position)
+        position = oldest - 1;
+    helio_rx_acks_advance(acks, position, clock.now_ns);
+    helio_rx_acks_ask(acks, stream->delivery.asked, clock.now_ns);
+}
+
+/* The source is not to wait for this receiver any longer. */
+static void stop_acking(helio_rx_stream *stream, helio_clock clock) {
+    if (!stream->acks.is_on)
+        return;
+    helio_rx_advance_acks(stream, clock);
+    if (can_acknowledge(stream))
+        send_ack(stream, HELIO_PGM_ACK_LEAVING);
+    helio_rx_acks_end(&stream->acks);
+}
+
+void helio_rx_stream_set_acking(helio_rx_stream *stream, helio_clock clock) {
+    if (!helio_rx_is_acking(stream->shared)) {
+        stop_acking(stream, clock);
+    } else if (!stream->acks.is_on) {
+        helio_nak_insist(&stream->nak);
+        helio_rx_acks_begin(&stream->acks, stream->rxw.trail, (uint64_t)clock.wall_ns);
+    }
 }
 
 /* ---- create, destroy ---- */
@@ -51,6 +149,19 @@ static uint64_t offered_from(const helio_pgm_packet *spm) {
     const uint64_t join = helio_sequence_widen(spm->join, lead);
     const uint64_t first = join > trail ? join : trail;
     return first <= lead ? first : lead + 1;
+}
+
+/* Where a receiver begins that wants more than what comes next: one that acknowledges, with the oldest
+ * packet the source waits for. */
+static uint64_t begins_at(const helio_rx_shared *shared, const helio_pgm_packet *spm) {
+    const uint64_t next = helio_sequence_start(spm->lead) + 1;
+    uint64_t first = shared->config.join_history ? offered_from(spm) : next;
+    if (helio_rx_is_acking(shared) && (spm->options & HELIO_PGM_HAS_AWAIT) && has_window(spm)) {
+        const uint64_t awaited = helio_sequence_widen(spm->awaited, next);
+        if (awaited < first && next - awaited <= spm_window(spm))
+            first = awaited;
+    }
+    return first;
 }
 
 static int open_object(helio_rx_stream *stream, const helio_address *from, helio_clock clock) {
@@ -104,9 +215,10 @@ int helio_rx_stream_create(helio_rx_shared *shared, const helio_pgm_packet *pack
     if (!stream)
         return HELIO_ERR_NOMEM;
     const bool is_spm = packet->type == HELIO_PGM_TYPE_SPM;
-    const bool wants_history = shared->config.join_history;
+    const bool is_acking = helio_rx_is_acking(shared);
+    const bool wants_history = shared->config.join_history || is_acking;
     const uint64_t first = !is_spm         ? helio_sequence_start(packet->sequence)
-                           : wants_history ? offered_from(packet)
+                           : wants_history ? begins_at(shared, packet)
                                            : helio_sequence_start(packet->lead) + 1;
     stream->shared = shared;
     stream->is_pacing = wants_history;
@@ -138,12 +250,16 @@ int helio_rx_stream_create(helio_rx_shared *shared, const helio_pgm_packet *pack
     helio_stats_event(shared->stats, clock.wall_ns, HELIO_EVENT_STREAM_OPENED, stream->object.slot,
                       args, "stream %s of %s from packet %" PRIu64,
                       helio_tsi_format(&stream->tsi, tsi), helio_address_format(from, text), first);
+    helio_rx_acks_init(&stream->acks, shared->config.ack_packets, shared->config.ack_interval_ns,
+                       helio_random_next(&shared->random));
+    helio_rx_stream_set_acking(stream, clock);
     *out = stream;
     return 0;
 }
 
 void helio_rx_stream_destroy(helio_rx_stream *stream, helio_clock clock) {
     helio_rx_shared *shared = stream->shared;
+    stop_acking(stream, clock);
     helio_rx_set_blocked(stream, false);
     helio_delivery_fini(&stream->delivery, clock);
     helio_count(&shared->instance->rx_streams, (uint64_t)-1);
@@ -256,13 +372,16 @@ static void begin_with(helio_rx_stream *stream, const helio_pgm_packet *spm, hel
     stream->is_waiting = false;
     if (spm) {
         const uint64_t lead = helio_sequence_widen(spm->lead, rxw->known);
-        const uint64_t first = lead - (helio_sequence_start(spm->lead) - offered_from(spm));
+        const uint64_t first =
+            lead - (helio_sequence_start(spm->lead) - begins_at(stream->shared, spm));
         if (first < rxw->trail) {
             helio_count(&stats_of(stream)->gaps_detected, rxw->trail - first);
             helio_rxw_go_back(rxw, first);
             stream->ask_from = first;
         }
     }
+    if (stream->acks.is_on)
+        helio_rx_acks_begin(&stream->acks, rxw->trail, stream->acks.incarnation);
     helio_rx_drain(stream, clock);
 }
 
@@ -280,6 +399,7 @@ static void on_spm(helio_rx_stream *stream, const helio_pgm_packet *spm, const h
         stream->feedback = answer_to(stream, &spm->path, from);
     stream->report_fields = spm->options & HELIO_PGM_HAS_CRQST ? spm->report.fields : 0;
     learn_backoff(stream, spm);
+    helio_rx_acks_repeat(&stream->acks, clock.now_ns);
     if (stream->is_waiting)
         begin_with(stream, spm, clock);
     if (has_window(spm))
@@ -359,6 +479,7 @@ void helio_rx_stream_on_packet(helio_rx_stream *stream, const helio_pgm_packet *
         helio_rx_believe(stream, clock.now_ns);
         helio_rx_pace(stream, clock.now_ns);
     }
+    helio_rx_advance_acks(stream, clock);
     helio_stats_begin(stats);
     helio_set(&stats->last_activity, (uint64_t)clock.wall_ns);
     helio_rx_show_window(stream);
@@ -366,18 +487,6 @@ void helio_rx_stream_on_packet(helio_rx_stream *stream, const helio_pgm_packet *
 }
 
 /* ---- time ---- */
-
-static void send_feedback(helio_rx_stream *stream, const helio_address *to, const void *packet,
-                          size_t length) {
-    const helio_rx_shared *shared = stream->shared;
-    helio_count(&shared->instance->packets_sent, 1);
-    helio_count(&shared->instance->packet_bytes_sent, length);
-    shared->outlet.send(shared->outlet.context, to, packet, length, false);
-}
-
-static helio_pgm_session session_of(const helio_rx_stream *stream) {
-    return (helio_pgm_session){stream->tsi, stream->shared->config.group.port};
-}
 
 static void send_nak(helio_rx_stream *stream, const helio_nak_round *round) {
     uint32_t sequences[1 + HELIO_PGM_NAK_LIST_MAX];
@@ -445,6 +554,10 @@ int helio_rx_stream_poll(helio_rx_stream *stream, helio_clock clock) {
         send_spmr(stream, clock);
         work++;
     }
+    if (clock.now_ns >= helio_rx_acks_next_deadline_ns(&stream->acks) && can_acknowledge(stream)) {
+        send_ack(stream, 0);
+        work++;
+    }
     if (stream->is_waiting && clock.now_ns >= stream->begin_by_ns) {
         begin_with(stream, NULL, clock);
         work++;
@@ -475,6 +588,7 @@ int helio_rx_stream_poll(helio_rx_stream *stream, helio_clock clock) {
     if (has_losses)
         helio_rx_pace(stream, clock.now_ns);
     if (work > 0) {
+        helio_rx_advance_acks(stream, clock);
         helio_rx_stream_stats *stats = stats_of(stream);
         helio_stats_begin(stats);
         helio_rx_show_window(stream);
@@ -489,6 +603,8 @@ int64_t helio_rx_stream_next_deadline_ns(const helio_rx_stream *stream) {
     int64_t deadline_ns = helio_nak_next_deadline_ns(&stream->nak);
     if (!stream->has_spm && stream->spmr_due_ns < deadline_ns)
         deadline_ns = stream->spmr_due_ns;
+    if (can_acknowledge(stream) && stream->acks.due_ns < deadline_ns)
+        deadline_ns = stream->acks.due_ns;
     if (stream->is_waiting && stream->begin_by_ns < deadline_ns)
         deadline_ns = stream->begin_by_ns;
     if (stream->polled.due_ns < deadline_ns)

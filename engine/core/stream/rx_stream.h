@@ -24,6 +24,7 @@
 #include "repair/nak.h"
 #include "stats/stats.h"
 #include "stream/polling.h"
+#include "stream/rx_acks.h"
 #include "stream/rx_endpoint.h"
 #include "topic/delivery.h"
 #include "topic/subscriptions.h"
@@ -59,6 +60,7 @@ typedef struct helio_rx_stream {
     helio_rxw rxw;
     helio_nak nak;
     helio_delivery delivery;
+    helio_rx_acks acks;
     uint64_t newest;       /* newest data received */
     uint32_t spm_sequence; /* of the newest SPM */
     bool has_spm;
@@ -96,10 +98,19 @@ void helio_rx_stream_destroy(helio_rx_stream *stream, helio_clock clock);
 void helio_rx_stream_on_packet(helio_rx_stream *stream, const helio_pgm_packet *packet,
                                size_t bytes, const helio_address *from, int64_t receive_ns,
                                helio_clock clock);
+/* Begins or ends to acknowledge, as the subscriptions there are want. */
+void helio_rx_stream_set_acking(helio_rx_stream *stream, helio_clock clock);
+/* More may have been passed on, or acknowledged by the application. */
+void helio_rx_advance_acks(helio_rx_stream *stream, helio_clock clock);
 /* Returns how much was done. */
 int helio_rx_stream_poll(helio_rx_stream *stream, helio_clock clock);
 int64_t helio_rx_stream_next_deadline_ns(const helio_rx_stream *stream);
 helio_rx_stream_state helio_rx_stream_state_of(const helio_rx_stream *stream, helio_clock clock);
+
+/* Some subscription's messages are acknowledged. */
+static inline bool helio_rx_is_acking(const helio_rx_shared *shared) {
+    return shared->subscriptions.acked_by_auto > 0 || shared->subscriptions.acked_by_app > 0;
+}
 
 /* Says that foreign traffic arrives, at most once a minute. */
 void helio_rx_foreign_event(helio_rx_shared *shared, const helio_address *from, const char *what,

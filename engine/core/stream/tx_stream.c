@@ -11,6 +11,7 @@
 #include "repair/repairer.h"
 #include "stream/heartbeat.h"
 #include "stream/polling.h"
+#include "stream/tx_acks.h"
 #include "stream/tx_history.h"
 #include "stream/tx_topics.h"
 #include "topic/batcher.h"
@@ -50,6 +51,7 @@ struct helio_tx_stream {
     uint32_t destinations_count;                  /* fan-out; else 0 */
 
     helio_txw txw;
+    helio_tx_acks acks;
     size_t memory; /* of it, as counted */
     helio_repairer repairer;
     helio_tx_history history;
@@ -66,6 +68,7 @@ struct helio_tx_stream {
     bool has_news;     /* data was sent since the last announcement */
     bool is_cutting; /* within append: fragments are neighbours, so nothing else may be numbered */
     uint32_t data_since_repair;
+    helio_clock clock;        /* of the last poll, for what happens where none is given */
     int64_t cutting_since_ns; /* the long message being cut was begun */
     int64_t announce_due_ns;
     int64_t answer_after_ns; /* no SPMR is answered before */
@@ -121,6 +124,8 @@ static void send_spm(helio_tx_stream *stream) {
         .backoff_us = advised_us(stream),
         .offers_history = stream->config.late_join && !stream->is_aborted,
         .join = (uint32_t)helio_tx_history_offer(&stream->history),
+        .awaits_acks = stream->config.acks > 0 && !stream->is_closed,
+        .awaited = (uint32_t)(stream->acks.stable + 1),
     };
     const size_t length =
         helio_pgm_encode_spm(packet, &stream->session, &spm, &stream->config.address);
@@ -159,8 +164,12 @@ static int open_stream(helio_tx_stream *stream) {
 static uint8_t *open_packet(void *context, bool is_fragment) {
     helio_tx_stream *stream = context;
     open_stream(stream);
-    return helio_txw_open(&stream->txw) +
-           (is_fragment ? HELIO_PGM_FRAGMENT_HEADER : HELIO_PGM_DATA_HEADER);
+    uint8_t *packet = helio_txw_open(&stream->txw);
+    while (!packet) { /* has_room keeps messages away; the end of a topic cannot be kept away */
+        helio_tx_acks_let_go(&stream->acks, stream->acks.stable + 1, stream->clock);
+        packet = helio_txw_open(&stream->txw);
+    }
+    return packet + (is_fragment ? HELIO_PGM_FRAGMENT_HEADER : HELIO_PGM_DATA_HEADER);
 }
 
 static void show_history(const helio_tx_stream *stream, helio_tx_stream_stats *stats) {
@@ -221,6 +230,8 @@ static void close_packet(void *context, size_t bytes, helio_pgm_fragment *fragme
     const size_t length = helio_pgm_encode_data(packet, &stream->session, (uint32_t)sequence,
                                                 (uint32_t)txw->trail, fragment, bytes, sum);
     helio_txw_commit(txw, length, sum, clock.now_ns);
+    helio_tx_acks_on_sent(&stream->acks, (helio_tx_topic *)stream->batcher.closing,
+                          stream->batcher.closing_first);
     count_data(stream, length);
     helio_heartbeat_restart(&stream->heartbeat, clock.now_ns);
     stream->has_news = !stream->config.is_raw;
@@ -275,6 +286,18 @@ static int init_parts(helio_tx_stream *stream, helio_clock clock) {
         error = helio_txw_init(&stream->txw, &history);
     if (error)
         return error;
+    const helio_tx_acks_config acks = {
+        .wanted = config->acks,
+        .missing = config->acks_missing,
+        .warn_ns = config->acks_warn_ns,
+        .expiry_ns = config->acker_expiry_ns,
+        .stats = stream->stats,
+        .object = &stream->object,
+        .label = stream->endpoint,
+    };
+    error = helio_tx_acks_init(&stream->acks, &acks, &stream->txw);
+    if (error)
+        return error;
     char tsi[HELIO_TSI_TEXT];
     const helio_repairer_config repairer = {
         .stats = stream->stats,
@@ -294,7 +317,7 @@ static int init_parts(helio_tx_stream *stream, helio_clock clock) {
 /* The history has other limits. */
 static void show_limits(helio_tx_stream *stream) {
     helio_tx_stream_stats *stats = stats_of(stream);
-    const size_t memory = helio_txw_memory(&stream->txw);
+    const size_t memory = helio_txw_memory(&stream->txw) + helio_tx_acks_memory(&stream->acks);
     helio_count(&stream->instance->memory_used, (uint64_t)memory - (uint64_t)stream->memory);
     stream->memory = memory;
     helio_stats_begin(stats);
@@ -313,6 +336,7 @@ int helio_tx_stream_create(const helio_tx_stream_config *config, helio_outlet ou
     if (!stream)
         return HELIO_ERR_NOMEM;
     stream->config = *config;
+    stream->clock = clock;
     stream->outlet = outlet;
     stream->stats = stats;
     stream->instance = instance;
@@ -369,6 +393,7 @@ void helio_tx_stream_destroy(helio_tx_stream *stream, helio_clock clock) {
     helio_tx_topics_fini(&stream->topics, clock);
     if (stream->repairer.queue)
         helio_repairer_fini(&stream->repairer, clock);
+    helio_tx_acks_fini(&stream->acks);
     helio_txw_fini(&stream->txw);
     helio_stats_close_object(stream->stats, &stream->object, clock.wall_ns);
     free(stream->instance_name);
@@ -397,20 +422,35 @@ static void announce_all(helio_tx_stream *stream, helio_clock clock) {
 
 /* ---- messages ---- */
 
+/* The next batch asks receivers to acknowledge it at once, if it is time to ask. */
+static void ask(helio_tx_stream *stream, helio_clock clock) {
+    if (helio_tx_acks_should_ask(&stream->acks, clock.now_ns)) {
+        stream->batcher.flags = HELIO_TSDU_FLAG_ASK;
+        helio_tx_acks_on_asked(&stream->acks, clock.now_ns);
+    }
+}
+
 int helio_tx_stream_append(helio_tx_stream *stream, helio_tx_topic *topic, const void *data,
                            size_t length, int64_t submit_ns, helio_clock clock) {
     if (length > stream->config.max_message_bytes || (stream->config.is_raw && length == 0))
         return HELIO_ERR_SIZE;
     if (stream->is_closed)
         return HELIO_ERR_CLOSED;
+    if (length > stream->batcher.tsdu_bytes) /* it is a burst of its own */
+        ask(stream, clock);
     stream->is_cutting = true;
     helio_batcher_append(&stream->batcher, &topic->position, data, length, submit_ns, clock);
     stream->is_cutting = false;
+    stream->batcher.flags = 0;
     return 0;
 }
 
 void helio_tx_stream_flush(helio_tx_stream *stream, helio_clock clock) {
+    if (!stream->batcher.tsdu)
+        return;
+    ask(stream, clock);
     helio_batcher_flush(&stream->batcher, clock);
+    stream->batcher.flags = 0;
 }
 
 /* ---- what receivers say ---- */
@@ -502,6 +542,28 @@ static void on_spmr(helio_tx_stream *stream, helio_clock clock) {
     send_spm(stream);
 }
 
+static void count_ack(helio_tx_stream *stream, const helio_acker *heard, const helio_address *from,
+                      helio_clock clock) {
+    helio_peer_stats *peer = helio_repairer_peer(&stream->repairer, from, clock);
+    if (!peer)
+        return;
+    helio_stats_begin(peer);
+    helio_count(&peer->acks_received, 1);
+    helio_set(&peer->acked_position, heard->position);
+    helio_set(&peer->ack_lag, stream->txw.lead - heard->position);
+    helio_set(&peer->last_heard, (uint64_t)clock.wall_ns);
+    helio_stats_end(peer);
+}
+
+static void on_ack(helio_tx_stream *stream, const helio_pgm_packet *ack, const helio_address *from,
+                   helio_clock clock) {
+    helio_acker heard;
+    if (helio_tx_acks_on_ack(&stream->acks, ack, from, clock, &heard) && stream->config.on_ack)
+        stream->config.on_ack(stream->outlet.context, &heard);
+    if (heard.position <= stream->txw.lead)
+        count_ack(stream, &heard, from, clock);
+}
+
 void helio_tx_stream_on_packet(helio_tx_stream *stream, const void *datagram, size_t length,
                                const helio_address *from, helio_clock clock) {
     helio_count(&stream->instance->packets_received, 1);
@@ -515,6 +577,9 @@ void helio_tx_stream_on_packet(helio_tx_stream *stream, const void *datagram, si
     const bool is_mine = helio_tsi_equal(&packet.tsi, &stream->config.tsi) && !stream->has_finished;
     if (is_mine && packet.type == HELIO_PGM_TYPE_NAK)
         on_nak(stream, &packet, from, clock);
+    else if (is_mine && packet.type == HELIO_PGM_TYPE_ACK &&
+             (packet.options & HELIO_PGM_HAS_ACKNOWLEDGE))
+        on_ack(stream, &packet, from, clock);
     else if (is_mine && packet.type == HELIO_PGM_TYPE_SPMR)
         on_spmr(stream, clock);
     else if (is_mine && packet.type == HELIO_PGM_TYPE_NNAK)
@@ -547,9 +612,12 @@ int helio_tx_stream_poll(helio_tx_stream *stream, helio_clock clock) {
         stream->has_finished = true;
     if (stream->has_finished)
         return 0;
+    stream->clock = clock;
     expire(stream, clock.now_ns);
+    helio_tx_acks_poll(&stream->acks, clock);
     int sent = open_stream(stream);
-    if (announces(stream) && clock.now_ns >= stream->announce_due_ns) {
+    if (announces(stream) && clock.now_ns >= stream->announce_due_ns &&
+        helio_txw_has_room(&stream->txw)) {
         announce_all(stream, clock);
         sent++;
     }
@@ -591,7 +659,11 @@ int64_t helio_tx_stream_next_deadline_ns(const helio_tx_stream *stream) {
     if (!stream->has_opened || helio_repairer_has_work(&stream->repairer))
         return 0;
     int64_t deadline_ns = helio_heartbeat_next_deadline_ns(&stream->heartbeat);
-    if (announces(stream) && stream->announce_due_ns < deadline_ns)
+    const int64_t acks_ns = helio_tx_acks_next_deadline_ns(&stream->acks);
+    if (acks_ns < deadline_ns)
+        deadline_ns = acks_ns;
+    if (announces(stream) && stream->announce_due_ns < deadline_ns &&
+        helio_txw_has_room(&stream->txw))
         deadline_ns = stream->announce_due_ns;
     if (stream->polling.due_ns < deadline_ns)
         deadline_ns = stream->polling.due_ns;
@@ -622,6 +694,57 @@ void helio_tx_stream_abort(helio_tx_stream *stream) {
 
 bool helio_tx_stream_is_finished(const helio_tx_stream *stream, helio_clock clock) {
     return stream->is_closed && clock.now_ns >= stream->finish_ns;
+}
+
+/* ---- acknowledgements ---- */
+
+/* Packets that a message takes, the one that may be open included. */
+static uint64_t packets_of(const helio_tx_stream *stream, size_t length) {
+    const size_t head = HELIO_TSDU_HEADER + helio_tsdu_message_header_bytes(length);
+    const size_t whole = stream->batcher.tsdu_bytes;
+    const size_t part = whole - (HELIO_PGM_FRAGMENT_HEADER - HELIO_PGM_DATA_HEADER);
+    const uint64_t own = head + length <= whole ? 1 : (head + length + part - 1) / part;
+    return own + (stream->batcher.tsdu != NULL);
+}
+
+bool helio_tx_stream_has_room(helio_tx_stream *stream, size_t length, helio_clock clock) {
+    return helio_tx_acks_has_room(&stream->acks, packets_of(stream, length), clock);
+}
+
+size_t helio_tx_stream_longest(const helio_tx_stream *stream) {
+    if (stream->config.acks == 0)
+        return stream->config.max_message_bytes;
+    const size_t part =
+        stream->batcher.tsdu_bytes - (HELIO_PGM_FRAGMENT_HEADER - HELIO_PGM_DATA_HEADER);
+    const uint64_t packets = helio_tx_acks_capacity(&stream->acks) - 1; /* another may be open */
+    const uint64_t bytes = packets * part - HELIO_TSDU_HEADER - HELIO_TSDU_EXTENDED_HEADER;
+    return bytes < stream->config.max_message_bytes ? bytes : stream->config.max_message_bytes;
+}
+
+bool helio_tx_stream_is_refusing(const helio_tx_stream *stream) {
+    return helio_tx_acks_is_refusing(&stream->acks);
+}
+
+void helio_tx_stream_release(helio_tx_stream *stream, helio_clock clock) {
+    helio_tx_acks_let_go(&stream->acks, stream->txw.lead, clock);
+}
+
+uint64_t helio_tx_stream_newest(const helio_tx_topic *topic) {
+    return topic->newest;
+}
+
+uint32_t helio_tx_stream_acked_by(const helio_tx_stream *stream, uint64_t sequence) {
+    return helio_acks_count(&stream->acks.registry, sequence);
+}
+
+bool helio_tx_stream_acked_message(const helio_tx_stream *stream, const helio_tx_topic *topic,
+                                   const helio_acker *acker, uint64_t *number) {
+    return helio_tx_acks_message(&stream->acks, topic, acker, number);
+}
+
+const helio_acker *helio_tx_stream_acker(const helio_tx_stream *stream, uint32_t i) {
+    const helio_acks *registry = &stream->acks.registry;
+    return i < registry->count ? helio_acks_at(registry, i) : NULL;
 }
 
 /* ---- looking ---- */

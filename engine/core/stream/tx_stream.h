@@ -24,6 +24,7 @@
 #include "base/clock.h"
 #include "base/outlet.h"
 #include "base/tsi.h"
+#include "repair/acks.h"
 #include "stats/stats.h"
 
 typedef struct helio_tx_stream helio_tx_stream;
@@ -43,6 +44,9 @@ typedef struct helio_tx_stream_config {
      * (monotonic): a receiver that is away for a moment must find it in the history.  May be
      * NULL. */
     void (*breathe)(void *context, int64_t not_before_ns);
+    /* A receiver has acknowledged more, or for the first time; within on_packet, with the outlet's
+     * context.  May be NULL. */
+    void (*on_ack)(void *context, const helio_acker *acker);
     const char *instance;      /* label of the statistics; copied, as all texts here */
     const char *endpoint;      /* label */
     helio_tsi tsi;             /* port: the UDP port of the stream's own socket */
@@ -64,8 +68,12 @@ typedef struct helio_tx_stream_config {
     helio_history_budget *budget; /* of the instance; may be NULL */
     bool late_join;               /* SPMs offer the history to receivers that come late */
     uint32_t max_message_bytes;   /* at most 2^30 */
-    uint32_t max_peers;           /* most receivers with statistics of their own; 0: 1024 */
-    bool has_checksums;           /* false: the way cannot damage packets, data goes without */
+    uint32_t acks;    /* receivers that must acknowledge a packet before it leaves the history */
+    int acks_missing; /* HELIO_ACKS_MISSING_* */
+    int64_t acks_warn_ns;
+    int64_t acker_expiry_ns; /* longer than ambient_interval_ns when acks > 0 */
+    uint32_t max_peers;      /* most receivers with statistics of their own; 0: 1024 */
+    bool has_checksums;      /* false: the way cannot damage packets, data goes without */
     int64_t linger_ns;
     int64_t heartbeat_min_ns;
     int64_t heartbeat_max_ns;
@@ -97,6 +105,26 @@ void helio_tx_stream_remove_topic(helio_tx_stream *stream, helio_tx_topic *topic
 /* Tells at once where the stream is (SPM): somebody has come who cannot know. */
 void helio_tx_stream_greet(helio_tx_stream *stream);
 
+/* Whether the history takes a message of this length; when packets must be acknowledged and are not,
+ * it may not, and what is appended all the same pushes out what is not acknowledged. */
+bool helio_tx_stream_has_room(helio_tx_stream *stream, size_t length, helio_clock clock);
+/* The longest message it takes without doing so. */
+size_t helio_tx_stream_longest(const helio_tx_stream *stream);
+/* Fewer receivers acknowledge than must, and messages are to be refused (acks_missing). */
+bool helio_tx_stream_is_refusing(const helio_tx_stream *stream);
+/* Lets go what is not acknowledged; it is counted and told of. */
+void helio_tx_stream_release(helio_tx_stream *stream, helio_clock clock);
+/* The newest packet with messages of the topic that was sent; 0: none. */
+uint64_t helio_tx_stream_newest(const helio_tx_topic *topic);
+/* How many receivers have acknowledged a packet, and all before it since they joined. */
+uint32_t helio_tx_stream_acked_by(const helio_tx_stream *stream, uint64_t sequence);
+/* Number of the topic's newest message that this receiver has acknowledged.  False: none, or not known
+ * any more. */
+bool helio_tx_stream_acked_message(const helio_tx_stream *stream, const helio_tx_topic *topic,
+                                   const helio_acker *acker, uint64_t *number);
+/* The i-th of those who acknowledge; NULL: there are no more. */
+const helio_acker *helio_tx_stream_acker(const helio_tx_stream *stream, uint32_t i);
+
 /* Puts one message into packets and sends those that are full.  `submit_ns` is wall clock.  The
  * data is copied. Errors: SIZE (too long, or raw and empty), CLOSED. */
 int helio_tx_stream_append(helio_tx_stream *stream, helio_tx_topic *topic, const void *data,
@@ -104,7 +132,7 @@ int helio_tx_stream_append(helio_tx_stream *stream, helio_tx_topic *topic, const
 /* Sends the open packet, if any.  Call it when there is nothing more to append. */
 void helio_tx_stream_flush(helio_tx_stream *stream, helio_clock clock);
 
-/* A datagram came to the stream's socket (NAK, NNAK, SPMR, POLR; anything else is counted and
+/* A datagram came to the stream's socket (NAK, ACK, NNAK, SPMR, POLR; anything else is counted and
  * refused). */
 void helio_tx_stream_on_packet(helio_tx_stream *stream, const void *packet, size_t length,
                                const helio_address *from, helio_clock clock);

@@ -16,7 +16,8 @@ struct helio_tx_topic {
     helio_topic_position position;
     helio_stats_object object;
     helio_tx_topic *next;
-    uint32_t users; /* add less remove; 0: ended */
+    uint64_t newest; /* packet with messages of it; 0: none */
+    uint32_t users;  /* add less remove; 0: ended */
     uint16_t name_bytes;
     char name[HELIO_TSDU_TOPIC_NAME_MAX + 1];
 };

@@ -32,12 +32,15 @@ void helio_batcher_flush(helio_batcher *batcher, helio_clock clock) {
     helio_tsdu_encode(batcher->tsdu,
                       &(helio_tsdu_header){
                           .kind = HELIO_TSDU_KIND_MESSAGES,
+                          .flags = batcher->flags,
                           .count = (uint16_t)batcher->count,
                           .topic_id = topic->id,
                           .first_message = topic->next_message,
                           .submit_ns = batcher->submit_ns,
                           .closed_after_ns = closed_after(batcher->submit_ns, clock.wall_ns),
                       });
+    batcher->closing = topic;
+    batcher->closing_first = topic->next_message;
     topic->next_message += batcher->count;
     batcher->tsdu = NULL;
     batcher->door.close(batcher->door.context, batcher->used, NULL, clock);
@@ -84,6 +87,7 @@ static void send_large(helio_batcher *batcher, helio_topic_position *topic, cons
     uint8_t head[HELIO_TSDU_HEADER + HELIO_TSDU_EXTENDED_HEADER];
     helio_tsdu_encode(head, &(helio_tsdu_header){
                                 .kind = HELIO_TSDU_KIND_MESSAGES,
+                                .flags = batcher->flags,
                                 .count = 1,
                                 .topic_id = topic->id,
                                 .first_message = topic->next_message,
@@ -92,6 +96,8 @@ static void send_large(helio_batcher *batcher, helio_topic_position *topic, cons
                             });
     const size_t head_bytes =
         HELIO_TSDU_HEADER + helio_tsdu_encode_message_header(head + HELIO_TSDU_HEADER, length);
+    batcher->closing = topic;
+    batcher->closing_first = topic->next_message;
     const uint64_t packets = send_fragments(batcher, head, head_bytes, data, length, clock);
     topic->next_message++;
     count_messages(batcher, topic, 1, length, packets);
@@ -102,6 +108,8 @@ static void send_large(helio_batcher *batcher, helio_topic_position *topic, cons
 static void send_raw(helio_batcher *batcher, helio_topic_position *topic, const uint8_t *data,
                      size_t length, int64_t submit_ns, helio_clock clock) {
     uint64_t packets = 1;
+    batcher->closing = topic;
+    batcher->closing_first = topic->next_message;
     if (length <= batcher->tsdu_bytes) {
         memcpy(batcher->door.open(batcher->door.context, false), data, length);
         batcher->door.close(batcher->door.context, length, NULL, clock);
@@ -165,6 +173,7 @@ void helio_batcher_announce(helio_batcher *batcher, const helio_tsdu_topic *topi
                                     .count = entries,
                                     .submit_ns = clock.wall_ns,
                                 });
+        batcher->closing = NULL;
         batcher->door.close(batcher->door.context, used, NULL, clock);
     }
 }

@@ -47,6 +47,10 @@ typedef struct helio_batcher {
     helio_instance_stats *instance;
     size_t tsdu_bytes; /* of a packet without options */
     bool is_raw;
+    uint8_t flags; /* HELIO_TSDU_FLAG_* of the batches of messages closed from now on */
+    /* of the packet given to close: its topic (NULL: none), messages before it are in others */
+    helio_topic_position *closing;
+    uint64_t closing_first;
     /* the open packet */
     uint8_t *tsdu; /* NULL: none is open */
     helio_topic_position *topic;

@@ -25,7 +25,9 @@ struct helio_delivery_topic {
     bool has_conflict;          /* told already */
     uint32_t stream;
     helio_stats_object object;
-    helio_ahead ahead; /* messages handed over before their turn */
+    helio_ahead ahead;     /* messages handed over before their turn */
+    helio_unacked unacked; /* acknowledged by the application */
+    helio_delivery_topic *next_acked;
 };
 
 int helio_delivery_init(helio_delivery *delivery, helio_subscriptions *shared, const helio_tsi *tsi,
@@ -46,11 +48,27 @@ static helio_receiver_stats *stats_of(helio_delivery_topic *topic) {
     return topic->object.record;
 }
 
+static bool is_acked_by_app(const helio_delivery_topic *topic) {
+    return topic->subscription->sink.ack == HELIO_SINK_ACK_APP;
+}
+
+/* Takes a topic out of the list of those the application acknowledges. */
+static void forget_unacked(helio_delivery *delivery, helio_delivery_topic *topic) {
+    if (!is_acked_by_app(topic))
+        return;
+    helio_delivery_topic **link = &delivery->acked_by_app;
+    while (*link != topic)
+        link = &(*link)->next_acked;
+    *link = topic->next_acked;
+    helio_unacked_fini(&topic->unacked);
+}
+
 static void end_topic(helio_delivery *delivery, helio_delivery_topic *topic, helio_clock clock) {
     const helio_sink *sink = &topic->subscription->sink;
     if (topic->is_met && sink->on_stream_end)
         sink->on_stream_end(sink->context, topic->stream);
     helio_stats_close_object(delivery->shared->stats, &topic->object, clock.wall_ns);
+    forget_unacked(delivery, topic);
     free(topic);
 }
 
@@ -79,9 +97,18 @@ int helio_delivery_add(helio_delivery *delivery, helio_subscription *subscriptio
     topic->is_complete = delivery->is_complete;
     const uint64_t key = key_of(delivery, subscription);
     topic->next = helio_map_get(&delivery->topics, key);
-    const int error = helio_map_put(&delivery->topics, key, topic);
-    if (error)
+    int error = is_acked_by_app(topic)
+                    ? helio_unacked_init(&topic->unacked, delivery->shared->window_packets)
+                    : 0;
+    if (!error)
+        error = helio_map_put(&delivery->topics, key, topic);
+    if (error) {
+        helio_unacked_fini(&topic->unacked);
         free(topic);
+    } else if (is_acked_by_app(topic)) {
+        topic->next_acked = delivery->acked_by_app;
+        delivery->acked_by_app = topic;
+    }
     return error;
 }
 
@@ -243,8 +270,9 @@ static size_t hand_over(helio_delivery *delivery, helio_delivery_topic *topic,
 }
 
 /* Offers one topic those messages it has not had.  False: its sink has no room for all. */
-static bool offer(helio_delivery *delivery, helio_delivery_topic *topic, helio_message *messages,
-                  size_t count, const helio_rxw_packet *packet, helio_clock clock) {
+static bool offer_in_turn(helio_delivery *delivery, helio_delivery_topic *topic,
+                          helio_message *messages, size_t count, const helio_rxw_packet *packet,
+                          helio_clock clock) {
     const uint64_t first = messages[0].number, end = first + count;
     while (topic->expected < end) {
         uint64_t stop = end;
@@ -264,6 +292,15 @@ static bool offer(helio_delivery *delivery, helio_delivery_topic *topic, helio_m
     if (topic->ahead.count > 0)
         helio_ahead_trim(&topic->ahead, topic->expected);
     return true;
+}
+
+static bool offer(helio_delivery *delivery, helio_delivery_topic *topic, helio_message *messages,
+                  size_t count, const helio_rxw_packet *packet, helio_clock clock) {
+    const uint64_t before = topic->expected;
+    const bool is_whole = offer_in_turn(delivery, topic, messages, count, packet, clock);
+    if (topic->unacked.batches && topic->expected > before)
+        helio_unacked_add(&topic->unacked, delivery->first_sequence, topic->expected);
+    return is_whole;
 }
 
 /* A batch being read. */
@@ -451,6 +488,8 @@ static helio_delivery_result deliver_raw(helio_delivery *delivery, uint64_t numb
             continue;
         }
         topic->expected = number + packets;
+        if (topic->unacked.batches)
+            helio_unacked_add(&topic->unacked, delivery->first_sequence, topic->expected);
         count_delivered(delivery, topic, &message, 1, packets - 1, packet, clock);
     }
     return is_full ? HELIO_DELIVERY_FULL : HELIO_DELIVERY_TAKEN;
@@ -503,12 +542,14 @@ static void lose_raw(helio_delivery *delivery, uint64_t sequence, uint64_t count
 
 /* ---- packets ---- */
 
-static helio_delivery_result deliver_batch(helio_delivery *delivery,
+static helio_delivery_result deliver_batch(helio_delivery *delivery, uint64_t sequence,
                                            const helio_tsdu_header *header, const uint8_t *batch,
                                            size_t bytes, const helio_rxw_packet *packet,
                                            bool is_again, helio_clock clock) {
     if (header->kind == HELIO_TSDU_KIND_TOPICS)
         return take_topics(delivery, header, batch, bytes, clock);
+    if (header->flags & HELIO_TSDU_FLAG_ASK)
+        delivery->asked = sequence;
     helio_delivery_topic *topics = helio_map_get(&delivery->topics, header->topic_id);
     if (!topics) {
         delivery->messages_filtered += header->count;
@@ -569,8 +610,8 @@ static helio_delivery_result pass_fragment(helio_delivery *delivery, uint64_t se
         }
         delivery->ready_sequence = sequence;
     }
-    return deliver_batch(delivery, &delivery->open_batch, reassembly->data, reassembly->bytes,
-                         packet, is_again, clock);
+    return deliver_batch(delivery, sequence, &delivery->open_batch, reassembly->data,
+                         reassembly->bytes, packet, is_again, clock);
 }
 
 helio_delivery_result helio_delivery_pass(helio_delivery *delivery, uint64_t sequence,
@@ -578,6 +619,9 @@ helio_delivery_result helio_delivery_pass(helio_delivery *delivery, uint64_t seq
     const bool is_again = delivery->full_sequence == sequence;
     helio_delivery_result result;
     delivery->is_complete = false;
+    delivery->first_sequence = sequence;
+    if (packet->is_fragment)
+        delivery->first_sequence -= (uint32_t)sequence - packet->fragment.first;
     if (delivery->shared->is_raw) {
         result = pass_raw(delivery, sequence, packet, clock);
     } else if (packet->is_fragment) {
@@ -586,7 +630,7 @@ helio_delivery_result helio_delivery_pass(helio_delivery *delivery, uint64_t seq
         helio_reassembly_abort(&delivery->reassembly);
         helio_tsdu_header header;
         const helio_tsdu_result head = helio_tsdu_decode(packet->tsdu, packet->bytes, &header);
-        result = head == HELIO_TSDU_OURS ? deliver_batch(delivery, &header, packet->tsdu,
+        result = head == HELIO_TSDU_OURS ? deliver_batch(delivery, sequence, &header, packet->tsdu,
                                                          packet->bytes, packet, is_again, clock)
                                          : not_ours(head);
     }
@@ -611,4 +655,29 @@ void helio_delivery_on_packets_lost(helio_delivery *delivery, uint64_t sequence,
     helio_delivery_topic *topic = helio_map_get(&delivery->topics, header->topic_id);
     for (; topic; topic = topic->next)
         reach(delivery, topic, header->first_message + header->count, clock);
+}
+
+/* ---- acknowledging ---- */
+
+bool helio_delivery_acknowledge(helio_delivery *delivery, const helio_subscription *subscription,
+                                uint32_t stream, uint64_t next) {
+    helio_delivery_topic *topic = delivery->acked_by_app;
+    for (; topic; topic = topic->next_acked) {
+        if (topic->subscription == subscription && topic->is_met && topic->stream == stream) {
+            helio_unacked_acknowledge(&topic->unacked, next);
+            return true;
+        }
+    }
+    return false;
+}
+
+uint64_t helio_delivery_oldest_unacked(const helio_delivery *delivery) {
+    uint64_t oldest = HELIO_UNACKED_NONE;
+    const helio_delivery_topic *topic = delivery->acked_by_app;
+    for (; topic; topic = topic->next_acked) {
+        const uint64_t sequence = helio_unacked_oldest(&topic->unacked);
+        if (sequence < oldest)
+            oldest = sequence;
+    }
+    return oldest;
 }

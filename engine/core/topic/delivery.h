@@ -13,6 +13,9 @@
  * A packet whose messages a sink does not take whole is to be offered again; nothing of it is
  * delivered twice.
  *
+ * Messages of a sink that acknowledges itself (HELIO_SINK_ACK_APP) are remembered until they are
+ * acknowledged.
+ *
  * With order=arrival the messages of a whole packet can be handed over ahead of their turn; when it
  * comes, the packet is passed like any other and only what was not handed over is.
  *
@@ -29,6 +32,7 @@
 #include "base/tsi.h"
 #include "topic/reassembly.h"
 #include "topic/subscriptions.h"
+#include "topic/unacked.h"
 #include "window/rxw.h"
 #include "wire/tsdu.h"
 
@@ -52,10 +56,13 @@ typedef struct helio_delivery {
     uint64_t full_sequence;       /* the packet not taken whole; 0: none */
     uint32_t skipped_first;       /* fragments of the APDU that starts here are of no interest */
     bool is_skipping;
-    uint64_t raw_base;    /* raw: the sequence that has number 0; 0: nothing came yet */
-    uint64_t apdu_number; /* raw: of the APDU being put together */
-    bool is_complete;     /* the stream is known from its first packet and none was passed yet */
-    uint64_t messages_filtered; /* by the packets passed so far; the stream counts them */
+    uint64_t raw_base;       /* raw: the sequence that has number 0; 0: nothing came yet */
+    uint64_t apdu_number;    /* raw: of the APDU being put together */
+    bool is_complete;        /* the stream is known from its first packet and none was passed yet */
+    uint64_t first_sequence; /* of the packets of the batch being passed */
+    uint64_t asked; /* newest packet with which the source asked to be acknowledged; 0: none */
+    helio_delivery_topic *acked_by_app; /* list of the topics that are */
+    uint64_t messages_filtered;         /* by the packets passed so far; the stream counts them */
 } helio_delivery;
 
 /* is_complete: the stream was met before its first packet.  Knows all subscriptions there are.
@@ -79,5 +86,12 @@ void helio_delivery_ahead(helio_delivery *delivery, const helio_rxw_packet *pack
 /* The next `count` packets of the stream, from `sequence` on, are lost. */
 void helio_delivery_on_packets_lost(helio_delivery *delivery, uint64_t sequence, uint64_t count,
                                     helio_clock clock);
+
+/* The application has acknowledged the messages before `next` of stream number `stream` of a
+ * subscription.  False: that is not this stream. */
+bool helio_delivery_acknowledge(helio_delivery *delivery, const helio_subscription *subscription,
+                                uint32_t stream, uint64_t next);
+/* Oldest packet with a message that waits for the application; HELIO_UNACKED_NONE for none. */
+uint64_t helio_delivery_oldest_unacked(const helio_delivery *delivery);
 
 #endif

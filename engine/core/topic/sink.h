@@ -11,6 +11,13 @@
 #include "base/tsi.h"
 #include "stats/stats.h"
 
+/* How what a sink was given is acknowledged to the stream's source. */
+typedef enum helio_sink_ack {
+    HELIO_SINK_ACK_NONE,
+    HELIO_SINK_ACK_AUTO, /* when the sink has taken it */
+    HELIO_SINK_ACK_APP,  /* when the application says so: helio_rx_endpoint_acknowledge */
+} helio_sink_ack;
+
 typedef struct helio_sink {
     void *context;
     /* A stream was met: `stream` counts 0, 1, ... within the subscription and is what messages and
@@ -32,6 +39,7 @@ typedef struct helio_sink {
     /* As on_messages, for messages whose data stays where it is until the endpoint is given the next
      * datagram's memory (helio_rx_endpoint_config.data_lasts).  NULL: on_messages gets them. */
     size_t (*on_lasting_messages)(void *context, const helio_message *messages, size_t count);
+    helio_sink_ack ack;
 } helio_sink;
 
 #endif

@@ -7,6 +7,13 @@
 
 #include "base/hash.h"
 
+static void count_acking(helio_subscriptions *subscriptions, const helio_sink *sink, uint32_t by) {
+    if (sink->ack == HELIO_SINK_ACK_AUTO)
+        subscriptions->acked_by_auto += by;
+    else if (sink->ack == HELIO_SINK_ACK_APP)
+        subscriptions->acked_by_app += by;
+}
+
 int helio_subscriptions_add(helio_subscriptions *subscriptions, const char *topic,
                             const helio_sink *sink, helio_subscription **out) {
     const size_t length = strlen(topic);
@@ -20,6 +27,7 @@ int helio_subscriptions_add(helio_subscriptions *subscriptions, const char *topi
     subscription->sink = *sink;
     subscription->next = subscriptions->first;
     subscriptions->first = subscription;
+    count_acking(subscriptions, sink, 1);
     helio_count(&subscriptions->instance->receivers, 1);
     *out = subscription;
     return 0;
@@ -31,6 +39,7 @@ void helio_subscriptions_remove(helio_subscriptions *subscriptions,
     while (*link != subscription)
         link = &(*link)->next;
     *link = subscription->next;
+    count_acking(subscriptions, &subscription->sink, UINT32_MAX); /* one less */
     free(subscription);
     helio_count(&subscriptions->instance->receivers, (uint64_t)-1);
 }

@@ -113,14 +113,14 @@ size_t helio_txw_memory(const helio_txw *txw) {
 
 /* ---- limits ---- */
 
-static size_t taken(const helio_txw_slot *slot) {
+size_t helio_txw_taken(const helio_txw_slot *slot) {
     return helio_round_up(slot->length, ALIGNMENT);
 }
 
 static void drop_oldest(helio_txw *txw) {
     const helio_txw_slot *slot = helio_txw_slot_of(txw, txw->trail);
     txw->bytes -= slot->length;
-    txw->taken_bytes -= taken(slot);
+    txw->taken_bytes -= helio_txw_taken(slot);
     txw->trail++;
     leave_chunks(txw);
 }
@@ -142,7 +142,7 @@ bool helio_txw_has_room(const helio_txw *txw) {
          trail++, count--) {
         if (trail > txw->lead || trail >= txw->floor)
             return false;
-        bytes -= taken(helio_txw_slot_of(txw, trail));
+        bytes -= helio_txw_taken(helio_txw_slot_of(txw, trail));
     }
     return true;
 }
@@ -193,8 +193,8 @@ void helio_txw_commit(helio_txw *txw, size_t length, uint32_t payload_sum, int64
         .length = (uint32_t)length,
         .payload_sum = payload_sum,
     };
-    txw->at += taken(slot);
+    txw->at += helio_txw_taken(slot);
     txw->bytes += length;
-    txw->taken_bytes += taken(slot);
+    txw->taken_bytes += helio_txw_taken(slot);
     helio_txw_expire(txw, now_ns, AGED_PER_COMMIT);
 }

@@ -121,6 +121,9 @@ bool helio_txw_has_room(const helio_txw *txw);
 /* The open packet is complete. */
 void helio_txw_commit(helio_txw *txw, size_t length, uint32_t payload_sum, int64_t now_ns);
 
+/* What a packet counts in the limit of bytes. */
+size_t helio_txw_taken(const helio_txw_slot *slot);
+
 /* Drops packets that are too old, at most `count` of them. */
 void helio_txw_expire(helio_txw *txw, int64_t now_ns, size_t count);
 

@@ -111,6 +111,9 @@ static void read_type_header(const uint8_t *at, helio_pgm_packet *out) {
     case HELIO_PGM_TYPE_POLR:
         out->poll.round = helio_get16(at + 4);
         break;
+    case HELIO_PGM_TYPE_ACK:
+        out->bitmap = helio_get32(at + 4);
+        break;
     default:
         break;
     }

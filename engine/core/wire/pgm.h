@@ -53,6 +53,8 @@ enum {
     HELIO_PGM_HAS_CRQST = 1 << 10,
     HELIO_PGM_HAS_CR = 1 << 11,
     HELIO_PGM_HAS_PARITY_PRM = 1 << 12,
+    HELIO_PGM_HAS_ACKNOWLEDGE = 1 << 13,
+    HELIO_PGM_HAS_AWAIT = 1 << 14,
 };
 
 typedef struct helio_pgm_fragment {
@@ -60,6 +62,18 @@ typedef struct helio_pgm_fragment {
     uint32_t offset; /* of this packet's data within the APDU */
     uint32_t length; /* of the APDU */
 } helio_pgm_fragment;
+
+/* Who acknowledges what (docs/wire.md 1.1): the private option of an ACK. */
+typedef struct helio_pgm_acknowledge {
+    uint8_t kind;         /* HELIO_PGM_ACK_TRANSPORT or _APPLICATION */
+    uint8_t flags;        /* HELIO_PGM_ACK_LEAVING */
+    uint64_t receiver;    /* the same in each of its lives */
+    uint64_t incarnation; /* greater in a later life */
+    uint32_t first;       /* where it joined */
+    uint32_t position;    /* newest sequence acknowledged, with all from `first`; first - 1: none */
+    const char *name;     /* for people; not NUL-terminated */
+    size_t name_bytes;    /* at most HELIO_PGM_ACKNOWLEDGE_NAME_MAX */
+} helio_pgm_acknowledge;
 
 /* How long NAKs are to be held back. */
 typedef struct helio_pgm_backoff {
@@ -95,20 +109,23 @@ typedef struct helio_pgm_packet {
     uint8_t type;              /* HELIO_PGM_TYPE_* */
     uint8_t flags;             /* HELIO_PGM_FLAG_* */
     uint32_t options;          /* HELIO_PGM_HAS_* */
-    uint32_t sequence;         /* SPM_SQN, data SQN, first NAK SQN, POLL_SQN */
+    uint32_t sequence;         /* SPM_SQN, data SQN, first NAK SQN, POLL_SQN, RX_MAX of an ACK */
     uint32_t trail;            /* SPM and data */
     uint32_t lead;             /* SPM */
     const uint8_t *tsdu;       /* data */
     uint32_t tsdu_bytes;
-    uint32_t join;                         /* HAS_JOIN: minimum sequence */
-    helio_pgm_fragment fragment;           /* HAS_FRAGMENT */
-    helio_address path;                    /* SPM, POLL: port 0 */
-    helio_address source;                  /* NAK, NNAK, NCF: port 0 */
-    helio_address group;                   /* NAK, NNAK, NCF: port 0 */
-    helio_pgm_poll poll;                   /* POLL, POLR */
-    helio_pgm_backoff backoff;             /* HAS_NAK_BO_IVL, HAS_NAK_BO_RNG */
-    helio_pgm_report report;               /* HAS_CR; HAS_CRQST: the fields asked for */
-    uint32_t list_count;                   /* sequences in `list`, at most 62 */
+    uint32_t join;                     /* HAS_JOIN: minimum sequence */
+    helio_pgm_fragment fragment;       /* HAS_FRAGMENT */
+    helio_address path;                /* SPM, POLL: port 0 */
+    helio_address source;              /* NAK, NNAK, NCF: port 0 */
+    helio_address group;               /* NAK, NNAK, NCF: port 0 */
+    uint32_t bitmap;                   /* ACK: bit i is set when RX_MAX - i was received */
+    helio_pgm_acknowledge acknowledge; /* HAS_ACKNOWLEDGE */
+    uint32_t awaited;          /* HAS_AWAIT: oldest packet that needs more acknowledgements */
+    helio_pgm_poll poll;       /* POLL, POLR */
+    helio_pgm_backoff backoff; /* HAS_NAK_BO_IVL, HAS_NAK_BO_RNG */
+    helio_pgm_report report;   /* HAS_CR; HAS_CRQST: the fields asked for */
+    uint32_t list_count;       /* sequences in `list`, at most 62 */
     uint32_t list[HELIO_PGM_NAK_LIST_MAX]; /* HAS_NAK_LIST: the sequences after the first */
 } helio_pgm_packet;
 
@@ -142,6 +159,8 @@ typedef struct helio_pgm_spm {
     uint32_t join;
     bool rst;            /* given up, requests will not be answered (OPT_RST with N) */
     uint32_t backoff_us; /* NAK_BO_IVL; 0: none */
+    bool awaits_acks;    /* receivers that acknowledge are to begin with `awaited` */
+    uint32_t awaited;
 } helio_pgm_spm;
 
 size_t helio_pgm_encode_spm(void *out, const helio_pgm_session *session, const helio_pgm_spm *spm,
@@ -162,6 +181,9 @@ size_t helio_pgm_encode_poll(void *out, const helio_pgm_session *session, uint32
 size_t helio_pgm_encode_polr(void *out, const helio_pgm_session *session, uint32_t sequence,
                              uint16_t round);
 size_t helio_pgm_encode_spmr(void *out, const helio_pgm_session *session);
+/* A name longer than fits is cut. */
+size_t helio_pgm_encode_ack(void *out, const helio_pgm_session *session, uint32_t rx_max,
+                            uint32_t bitmap, const helio_pgm_acknowledge *acknowledge);
 
 /* Writes the header of a data packet in front of `tsdu_bytes` that are in place at
  * HELIO_PGM_DATA_HEADER, or with a fragment at HELIO_PGM_FRAGMENT_HEADER, of `packet`.

@@ -108,6 +108,9 @@ size_t helio_pgm_encode_spm(void *out, const helio_pgm_session *session, const h
         put_backoff(&options, spm->backoff_us);
     if (spm->offers_history)
         helio_put32(put_option(&options, HELIO_PGM_OPTION_JOIN, JOIN_BYTES, 0) + 4, spm->join);
+    if (spm->awaits_acks)
+        helio_put32(put_option(&options, HELIO_PGM_OPTION_AWAIT, HELIO_PGM_AWAIT_OPTION, 0) + 4,
+                    spm->awaited);
     if (spm->fin)
         put_option(&options, HELIO_PGM_OPTION_FIN, 4, 0);
     if (spm->rst)
@@ -171,6 +174,29 @@ size_t helio_pgm_encode_spmr(void *out, const helio_pgm_session *session) {
     uint8_t *packet = out;
     put_header(packet, session, HELIO_PGM_TYPE_SPMR, true);
     return seal(packet, packet + HELIO_PGM_HEADER);
+}
+
+size_t helio_pgm_encode_ack(void *out, const helio_pgm_session *session, uint32_t rx_max,
+                            uint32_t bitmap, const helio_pgm_acknowledge *acknowledge) {
+    uint8_t *packet = out;
+    const size_t name_bytes = acknowledge->name_bytes < HELIO_PGM_ACKNOWLEDGE_NAME_MAX
+                                  ? acknowledge->name_bytes
+                                  : HELIO_PGM_ACKNOWLEDGE_NAME_MAX;
+    put_header(packet, session, HELIO_PGM_TYPE_ACK, true);
+    helio_put32(packet + 16, rx_max);
+    helio_put32(packet + 20, bitmap);
+    chain options = begin_chain(packet, packet + 24);
+    uint8_t *at = put_option(&options, HELIO_PGM_OPTION_ACKNOWLEDGE,
+                             HELIO_PGM_ACKNOWLEDGE_OPTION + name_bytes, 0);
+    at[4] = acknowledge->kind;
+    at[5] = acknowledge->flags;
+    helio_put64(at + 8, acknowledge->receiver);
+    helio_put64(at + 16, acknowledge->incarnation);
+    helio_put32(at + 24, acknowledge->first);
+    helio_put32(at + 28, acknowledge->position);
+    if (name_bytes > 0)
+        memcpy(at + HELIO_PGM_ACKNOWLEDGE_OPTION, acknowledge->name, name_bytes);
+    return seal(packet, end_chain(&options));
 }
 
 /* The field is 0 before. */

@@ -103,6 +103,27 @@ static bool read_report(const uint8_t *option, size_t bytes, helio_pgm_packet *o
     return true;
 }
 
+static bool read_acknowledge(const uint8_t *option, size_t bytes, helio_pgm_packet *out) {
+    helio_pgm_acknowledge *acknowledge = &out->acknowledge;
+    if (bytes < HELIO_PGM_ACKNOWLEDGE_OPTION ||
+        bytes > HELIO_PGM_ACKNOWLEDGE_OPTION + HELIO_PGM_ACKNOWLEDGE_NAME_MAX)
+        return false;
+    *acknowledge = (helio_pgm_acknowledge){
+        .kind = option[4],
+        .flags = option[5],
+        .receiver = helio_get64(option + 8),
+        .incarnation = helio_get64(option + 16),
+        .first = helio_get32(option + 24),
+        .position = helio_get32(option + 28),
+        .name = (const char *)option + HELIO_PGM_ACKNOWLEDGE_OPTION,
+        .name_bytes = bytes - HELIO_PGM_ACKNOWLEDGE_OPTION,
+    };
+    return (acknowledge->kind == HELIO_PGM_ACK_TRANSPORT ||
+            acknowledge->kind == HELIO_PGM_ACK_APPLICATION) &&
+           !helio_sequence_before(acknowledge->position + 1, acknowledge->first) &&
+           !helio_sequence_before(out->sequence, acknowledge->position);
+}
+
 /* Reads one option, whose `bytes` are within the chain. */
 static bool read_option(const uint8_t *option, size_t bytes, helio_pgm_packet *out) {
     const uint8_t type = option[0] & 0x7F;
@@ -153,6 +174,19 @@ static bool read_option(const uint8_t *option, size_t bytes, helio_pgm_packet *o
         break;
     case HELIO_PGM_OPTION_NBR_UNREACH:
         bit = HELIO_PGM_HAS_NBR_UNREACH;
+        break;
+    /* Private ones: on other packets they are somebody else's. */
+    case HELIO_PGM_OPTION_ACKNOWLEDGE:
+        if (out->type == HELIO_PGM_TYPE_ACK) {
+            bit = HELIO_PGM_HAS_ACKNOWLEDGE;
+            good = read_acknowledge(option, bytes, out);
+        }
+        break;
+    case HELIO_PGM_OPTION_AWAIT:
+        if (out->type == HELIO_PGM_TYPE_SPM && bytes == HELIO_PGM_AWAIT_OPTION) {
+            bit = HELIO_PGM_HAS_AWAIT;
+            out->awaited = helio_get32(option + 4);
+        }
         break;
     case HELIO_PGM_OPTION_CRQST:
         bit = HELIO_PGM_HAS_CRQST;

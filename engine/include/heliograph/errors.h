@@ -17,6 +17,7 @@ typedef enum helio_error {
     HELIO_ERR_PERMISSION = -11, /* The operating system refused for want of permission. */
     HELIO_ERR_TOPIC = -12, /* The topic name is empty, too long, or clashes with another. */
     HELIO_ERR_SEGMENT = -13, /* The stats segment could not be created. */
+    HELIO_ERR_ACKERS = -20, /* Fewer receivers acknowledge than the option acks wants, and acks_missing says fail. */
 } helio_error;
 
 /* X(NAME, value, help) */
@@ -33,6 +34,7 @@ typedef enum helio_error {
     X(SYSTEM, -10, "A system call failed; the text says which and why.") \
     X(PERMISSION, -11, "The operating system refused for want of permission.") \
     X(TOPIC, -12, "The topic name is empty, too long, or clashes with another.") \
-    X(SEGMENT, -13, "The stats segment could not be created.")
+    X(SEGMENT, -13, "The stats segment could not be created.") \
+    X(ACKERS, -20, "Fewer receivers acknowledge than the option acks wants, and acks_missing says fail.")
 
 #endif

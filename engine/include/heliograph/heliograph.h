@@ -68,6 +68,22 @@ typedef struct helio_loss {
     uint32_t stream;
 } helio_loss;
 
+/* What a receiver has acknowledged of a topic.  A receiver acknowledges what was delivered to it (option ack=auto), or what its
+ * application acknowledges (ack=app). */
+typedef struct helio_ack {
+    uint64_t
+        number; /* of the newest message acknowledged; so are all before it, since the receiver joined */
+    uint64_t receiver; /* who: the same again when it was started anew under the same name */
+    uint32_t kind;     /* HELIO_ACKED_* */
+    char name[48];     /* of the receiver's instance */
+    char address[56];  /* where its acknowledgements come from */
+} helio_ack;
+
+enum {
+    HELIO_ACKED_TRANSPORT = 1,  /* it is in the receiver's memory */
+    HELIO_ACKED_APPLICATION = 2 /* its application has acknowledged it */
+};
+
 /* Called on the engine's thread (mode `thread`) or within helio_instance_poll (mode `poll`); must not block and must not call the
  * receiver or destroy anything.  on_loss may be NULL. */
 typedef struct helio_listener {
@@ -100,7 +116,8 @@ HELIO_API const char *helio_instance_segment(const helio_instance *instance);
 HELIO_API int helio_transmitter_create(helio_instance *instance, const char *endpoint,
                                        const char *topic, const char *options,
                                        helio_transmitter **out);
-/* Submits one message; it is copied.  Never blocks: WOULD_BLOCK when the submit queue is full.  Errors: SIZE, CLOSED. */
+/* Submits one message; it is copied.  Never blocks: WOULD_BLOCK when the submit queue is full (mode `poll`: the connection, or
+ * the history of packets to be acknowledged).  Errors: SIZE, CLOSED, ACKERS. */
 HELIO_API int helio_transmitter_send(helio_transmitter *transmitter, const void *data,
                                      size_t length);
 /* Submits messages in order until one does not fit and tells in *accepted how many were taken.
@@ -113,6 +130,18 @@ HELIO_API int helio_transmitter_flush(helio_transmitter *transmitter, int64_t ti
 /* Waits until send can take a message of `length` bytes, at most timeout_ns.  Errors: TIMEOUT, SIZE, CLOSED. */
 HELIO_API int helio_transmitter_wait(helio_transmitter *transmitter, size_t length,
                                      int64_t timeout_ns);
+/* Waits until so many receivers have acknowledged everything submitted (those that joined later: what came after), at most
+ * timeout_ns.  Errors: TIMEOUT, ACKERS, STATE. */
+HELIO_API int helio_transmitter_wait_acked(helio_transmitter *transmitter, uint32_t receivers,
+                                           int64_t timeout_ns);
+/* Takes what receivers have acknowledged since the call before, at most one entry for each receiver: its newest.  Returns how
+ * many.  The first call tells where all of them are. */
+HELIO_API int helio_transmitter_acks(helio_transmitter *transmitter, helio_ack *acks, size_t limit);
+/* From now on acknowledgements are told to on_ack as they come (NULL: no more), and helio_transmitter_acks has none.  First it
+ * tells where all receivers are.  Called like a listener's functions.  Errors: STATE (from a listener). */
+HELIO_API int helio_transmitter_on_ack(helio_transmitter *transmitter,
+                                       void (*on_ack)(void *context, const helio_ack *ack),
+                                       void *context);
 /* Identity of the stream it sends on, as "gsi:port" in hex and decimal. */
 HELIO_API const char *helio_transmitter_stream(const helio_transmitter *transmitter);
 /* Flushes, tells receivers the topic's end, and answers requests for repair for the linger time in the background (mode `thread`) or
@@ -130,6 +159,9 @@ HELIO_API int helio_receiver_receive(helio_receiver *receiver, helio_message *me
                                      size_t limit, int64_t timeout_ns);
 /* Takes one loss report, oldest first; returns 1, or 0 when there is none.  For receivers without a listener. */
 HELIO_API int helio_receiver_loss(helio_receiver *receiver, helio_loss *loss);
+/* Acknowledges the messages of stream number `stream` up to and including `number`.  For receivers of ack=app, from any thread
+ * (mode `thread`) and from a listener too.  Errors: STATE. */
+HELIO_API int helio_receiver_ack(helio_receiver *receiver, uint32_t stream, uint64_t number);
 /* Identity of stream number `stream` as "gsi:port"; NULL when there is none of that number. */
 HELIO_API const char *helio_receiver_stream(const helio_receiver *receiver, uint32_t stream);
 /* Asks the source of stream number `stream` again for messages `first` to `last` of the receiver's topic, out of the

@@ -1,0 +1,696 @@
+/* Feedback modes ACK, App-ACK, Wait-ACK and Wait-N-ACK, first the counting, then source and receivers
+ * on a simulated network. */
+#include "pair.h"
+
+#include <heliograph/errors.h>
+
+#include "base/random.h"
+#include "generated/options.h"
+#include "repair/acks.h"
+#include "stats/segment.h"
+#include "stream/rx_acks.h"
+#include "topic/unacked.h"
+
+/* ---- the registry ---- */
+
+static helio_acks acks;
+
+static helio_acker heard(uint64_t receiver, uint64_t incarnation, uint64_t first, uint64_t position,
+                         int64_t now_ns) {
+    return (helio_acker){
+        .receiver = receiver,
+        .incarnation = incarnation,
+        .first = first,
+        .position = position,
+        .heard_ns = now_ns,
+        .kind = HELIO_PGM_ACK_TRANSPORT,
+    };
+}
+
+static helio_acks_result hear(uint64_t receiver, uint64_t incarnation, uint64_t first,
+                              uint64_t position) {
+    const helio_acker what = heard(receiver, incarnation, first, position, 0);
+    helio_acker *acker;
+    return helio_acks_hear(&acks, &what, &acker);
+}
+
+static void wait_n_ack_counts_distinct_receivers_and_only_progress(void) {
+    helio_acks_init(&acks, HELIO_ACKERS_MAX, HELIO_SECOND);
+    CHECK_EQUAL(helio_acks_stable(&acks, 1, 99), 99);
+    CHECK_EQUAL(hear(1, 1, 100, 110), HELIO_ACKS_JOINED);
+    CHECK_EQUAL(hear(1, 1, 100, 120), HELIO_ACKS_PROGRESS);
+    CHECK_EQUAL(hear(1, 1, 100, 115), HELIO_ACKS_REPEATED);
+    CHECK_EQUAL(helio_acks_stable(&acks, 1, 99), 120);
+    CHECK_EQUAL(helio_acks_stable(&acks, 2, 99), 99); /* twice by one is once */
+    CHECK_EQUAL(hear(2, 1, 100, 105), HELIO_ACKS_JOINED);
+    CHECK_EQUAL(helio_acks_stable(&acks, 2, 99), 105);
+    CHECK_EQUAL(helio_acks_count(&acks, 105), 2);
+    CHECK_EQUAL(helio_acks_count(&acks, 106), 1);
+    helio_acks_fini(&acks);
+}
+
+static void a_new_life_counts_from_where_it_joined_and_an_old_one_no_more(void) {
+    helio_acks_init(&acks, HELIO_ACKERS_MAX, HELIO_SECOND);
+    hear(1, 5, 100, 120);
+    CHECK_EQUAL(hear(1, 6, 150, 160), HELIO_ACKS_RESTARTED);
+    CHECK_EQUAL(helio_acks_stable(&acks, 1, 99), 99); /* what is before 150 it never had */
+    CHECK_EQUAL(helio_acks_stable(&acks, 1, 149), 160);
+    CHECK_EQUAL(hear(1, 5, 100, 170), HELIO_ACKS_STALE);
+    CHECK_EQUAL(helio_acks_stable(&acks, 1, 149), 160);
+    CHECK_EQUAL(acks.count, 1);
+    helio_acks_fini(&acks);
+}
+
+static void those_that_joined_late_take_over_where_others_stop(void) {
+    helio_acks_init(&acks, HELIO_ACKERS_MAX, HELIO_SECOND);
+    hear(1, 1, 100, 150);
+    hear(2, 1, 130, 200);
+    CHECK_EQUAL(helio_acks_stable(&acks, 1, 99), 200);
+    CHECK_EQUAL(helio_acks_stable(&acks, 2, 99), 99);
+    CHECK_EQUAL(helio_acks_stable(&acks, 2, 129), 150);
+    helio_acks_fini(&acks);
+}
+
+static void silent_receivers_expire_and_a_full_registry_refuses(void) {
+    helio_acks_init(&acks, 20, HELIO_SECOND);
+    helio_acker *acker;
+    for (uint64_t i = 0; i < 20; i++) {
+        const helio_acker what = heard(i, 1, 1, 10 + i, (int64_t)i * MS);
+        CHECK_EQUAL(helio_acks_hear(&acks, &what, &acker), HELIO_ACKS_JOINED);
+    }
+    CHECK_EQUAL(hear(99, 1, 1, 1000), HELIO_ACKS_FULL);
+    const helio_acker again = heard(0, 1, 1, 10, 500 * MS);
+    helio_acks_hear(&acks, &again, &acker);
+    CHECK(helio_acks_expired(&acks, 900 * MS) == NULL);
+    int expired = 0;
+    while ((acker = helio_acks_expired(&acks, HELIO_SECOND + 9 * MS)) != NULL) {
+        CHECK(acker->receiver >= 1 && acker->receiver <= 9);
+        helio_acks_remove(&acks, acker);
+        expired++;
+    }
+    CHECK_EQUAL(expired, 9);
+    CHECK_EQUAL(acks.expiry_due_ns, HELIO_SECOND + 10 * MS);
+    CHECK_EQUAL(acks.count, 11);
+    CHECK(helio_acks_find(&acks, 0) && !helio_acks_find(&acks, 5));
+    CHECK_EQUAL(hear(99, 1, 1, 1000), HELIO_ACKS_JOINED);
+    helio_acks_fini(&acks);
+}
+
+enum { TRIAL_RECEIVERS = 40, TRIAL_STEPS = 400, TRIAL_PACKETS = 64 };
+
+/* How many of the trial's receivers have each packet, counted the slow way. */
+static uint64_t slow_stable(const helio_acker *all, uint32_t receivers, uint64_t after) {
+    for (;; after++) {
+        uint32_t have = 0;
+        for (int i = 0; i < TRIAL_RECEIVERS; i++)
+            have += all[i].is_used && all[i].first <= after + 1 && all[i].position > after;
+        if (have < receivers)
+            return after;
+    }
+}
+
+static void the_order_statistic_is_that_of_counting_each_packet(void) {
+    helio_random random;
+    for (uint64_t seed = 1; seed <= 200; seed++) {
+        helio_random_init(&random, seed);
+        helio_acks_init(&acks, HELIO_ACKERS_MAX, HELIO_SECOND);
+        helio_acker all[TRIAL_RECEIVERS] = {0};
+        for (int step = 0; step < TRIAL_STEPS; step++) {
+            const uint64_t who = helio_random_below(&random, TRIAL_RECEIVERS);
+            helio_acker *acker, *mine = &all[who];
+            if (mine->is_used && helio_random_below(&random, 20) == 0) {
+                helio_acks_remove(&acks, helio_acks_find(&acks, who));
+                mine->is_used = false;
+                continue;
+            }
+            if (!mine->is_used || helio_random_below(&random, 20) == 0) {
+                const uint64_t first = 1 + helio_random_below(&random, TRIAL_PACKETS);
+                *mine = heard(who, mine->incarnation + 1, first, first - 1, 0);
+                mine->is_used = true;
+            }
+            const uint64_t said = mine->first - 1 + helio_random_below(&random, TRIAL_PACKETS);
+            if (said > mine->position)
+                mine->position = said;
+            helio_acker what = *mine;
+            what.position = said;
+            CHECK(helio_acks_hear(&acks, &what, &acker) <= HELIO_ACKS_REPEATED);
+            const uint32_t receivers = 1 + (uint32_t)helio_random_below(&random, 6);
+            const uint64_t after = helio_random_below(&random, TRIAL_PACKETS);
+            if (helio_acks_stable(&acks, receivers, after) != slow_stable(all, receivers, after))
+                CHECK_FAIL("seed %" PRIu64 ", step %d", seed, step);
+        }
+        helio_acks_fini(&acks);
+    }
+}
+
+/* ---- when to acknowledge ---- */
+
+static helio_rx_acks when;
+
+static void progress_is_told_after_so_many_packets_or_so_much_time(void) {
+    helio_rx_acks_init(&when, 64, MS, 1);
+    helio_rx_acks_begin(&when, 100, 1);
+    CHECK_EQUAL(helio_rx_acks_next_deadline_ns(&when), 0); /* that it is there */
+    helio_rx_acks_sent(&when);
+    CHECK_EQUAL(helio_rx_acks_next_deadline_ns(&when), HELIO_NEVER);
+    helio_rx_acks_advance(&when, 100, 5 * MS);
+    const int64_t due_ns = helio_rx_acks_next_deadline_ns(&when);
+    CHECK(due_ns >= 5 * MS && due_ns <= 6 * MS);
+    helio_rx_acks_advance(&when, 162, 5 * MS);
+    CHECK_EQUAL(helio_rx_acks_next_deadline_ns(&when), due_ns);
+    helio_rx_acks_advance(&when, 163, 5 * MS);
+    CHECK_EQUAL(helio_rx_acks_next_deadline_ns(&when), 5 * MS);
+    helio_rx_acks_sent(&when);
+    helio_rx_acks_repeat(&when, 9 * MS);
+    CHECK(helio_rx_acks_next_deadline_ns(&when) <= 10 * MS);
+}
+
+static void what_the_source_asks_for_is_told_at_once_but_not_before_it_can_be(void) {
+    helio_rx_acks_init(&when, 64, HELIO_SECOND, 1);
+    helio_rx_acks_begin(&when, 100, 1);
+    helio_rx_acks_sent(&when);
+    helio_rx_acks_ask(&when, 110, MS);
+    helio_rx_acks_advance(&when, 109, 2 * MS);
+    CHECK(helio_rx_acks_next_deadline_ns(&when) > 2 * MS);
+    helio_rx_acks_advance(&when, 110, 3 * MS);
+    CHECK_EQUAL(helio_rx_acks_next_deadline_ns(&when), 3 * MS);
+    helio_rx_acks_sent(&when);
+    helio_rx_acks_advance(&when, 111, 4 * MS);
+    CHECK(helio_rx_acks_next_deadline_ns(&when) > 4 * MS);
+}
+
+static void the_application_acknowledges_whole_batches_in_order(void) {
+    helio_unacked unacked;
+    CHECK_EQUAL(helio_unacked_init(&unacked, 4), 0);
+    CHECK_EQUAL(helio_unacked_oldest(&unacked), HELIO_UNACKED_NONE);
+    helio_unacked_add(&unacked, 10, 3);
+    helio_unacked_add(&unacked, 12, 6);
+    helio_unacked_add(&unacked, 12, 8); /* the rest of a batch that came in two parts */
+    helio_unacked_acknowledge(&unacked, 7);
+    CHECK_EQUAL(helio_unacked_oldest(&unacked), 12);
+    for (uint64_t i = 0; i < 10; i++) /* more than there is room for */
+        helio_unacked_add(&unacked, 20 + i, 20 + i);
+    helio_unacked_acknowledge(&unacked, 8);
+    CHECK_EQUAL(helio_unacked_oldest(&unacked), 20);
+    helio_unacked_acknowledge(&unacked, 28);
+    CHECK_EQUAL(helio_unacked_oldest(&unacked), 22); /* the newest stands for all that followed */
+    helio_unacked_acknowledge(&unacked, 29);
+    CHECK_EQUAL(helio_unacked_oldest(&unacked), HELIO_UNACKED_NONE);
+    helio_unacked_add(&unacked, 40, 29); /* handed over and acknowledged before its turn */
+    CHECK_EQUAL(helio_unacked_oldest(&unacked), HELIO_UNACKED_NONE);
+    helio_unacked_fini(&unacked);
+}
+
+/* ---- source and receivers ---- */
+
+enum { RECEIVERS = 3, HISTORY = 32 };
+
+static world_receiver listeners[RECEIVERS];
+static inbox inboxes[RECEIVERS];
+static helio_subscription *subscriptions[RECEIVERS];
+static int noted;
+static helio_acker noted_last;
+
+static void on_ack(void *context, const helio_acker *acker) {
+    (void)context;
+    noted++;
+    noted_last = *acker;
+}
+
+static helio_rx_endpoint_config acking_receiver(unsigned i) {
+    helio_rx_endpoint_config config = world_receiver_config(100 + i);
+    static const char *const names[] = {"anna", "bert", "carl"};
+    config.instance = names[i];
+    config.receiver = 1000 + i;
+    config.ack_packets = 64;
+    config.ack_interval_ns = MS;
+    return config;
+}
+
+static void add_listener(unsigned i, helio_sink_ack mode) {
+    const helio_rx_endpoint_config config = acking_receiver(i);
+    world_add_receiver(&w, &listeners[i], &config);
+    inboxes[i] = (inbox){.room = UINT64_MAX};
+    const helio_sink sink = {.context = &inboxes[i],
+                             .on_stream = on_stream,
+                             .on_stream_end = on_end,
+                             .on_messages = on_messages,
+                             .on_loss = on_loss,
+                             .ack = mode};
+    CHECK_EQUAL(helio_rx_endpoint_subscribe(listeners[i].endpoint, "t", &sink, world_now(&w),
+                                            &subscriptions[i]),
+                0);
+}
+
+static helio_tx_stream_config waiting_source(uint32_t receivers, int missing) {
+    helio_tx_stream_config config = world_source_config(1);
+    config.window_packets = HISTORY;
+    config.acks = receivers;
+    config.acks_missing = missing;
+    config.acks_warn_ns = HELIO_SECOND;
+    config.acker_expiry_ns = 5 * HELIO_SECOND;
+    config.on_ack = on_ack;
+    return config;
+}
+
+static void begin_acked(uint32_t receivers, int missing, unsigned count, helio_sink_ack mode) {
+    noted = 0;
+    world_init(&w, 7, 1);
+    for (unsigned i = 0; i < count; i++)
+        add_listener(i, mode);
+    begin_source(waiting_source(receivers, missing));
+    world_run(&w, 5 * MS);
+}
+
+static void end_acked(void) {
+    for (unsigned i = 0; i < RECEIVERS; i++) {
+        if (listeners[i].endpoint)
+            world_end_receiver(&listeners[i]);
+    }
+    world_end_source(&source);
+    world_fini(&w);
+}
+
+/* How many there were, and the text of the last. */
+static const char *event_text;
+
+static uint64_t events_of(helio_event_id event) {
+    uint64_t count = 0;
+    for (uint64_t i = 0; i < w.stats->header->events_written; i++) {
+        if (w.stats->events[i].event == event) {
+            event_text = w.stats->events[i].text;
+            count++;
+        }
+    }
+    return count;
+}
+
+static bool has_room(void) {
+    return helio_tx_stream_has_room(source.stream, 5, world_now(&w));
+}
+
+/* Sends as many as go, at most `count`; returns how many. */
+static int send_while_room(int count) {
+    int sent = 0;
+    while (sent < count && has_room()) {
+        send(1);
+        sent++;
+    }
+    return sent;
+}
+
+static void silence(unsigned i, bool is_silent) {
+    helio_sim_set_partition(listeners[i].node, is_silent ? 1 : 0);
+}
+
+static void wait_2_ack_of_3_holds_until_the_second_and_releases_before_the_third(void) {
+    begin_acked(2, HELIO_ACKS_MISSING_BLOCK, 3, HELIO_SINK_ACK_AUTO);
+    CHECK_EQUAL(helio_cell(&source_counts()->ackers), 3);
+    send(1);
+    world_run(&w, 5 * MS);
+    CHECK_EQUAL(helio_cell(&source_counts()->history_unacked), 0);
+    silence(1, true);
+    silence(2, true);
+    send(10); /* one receiver has them */
+    world_run(&w, 50 * MS);
+    CHECK_EQUAL(inboxes[0].messages, 11);
+    CHECK_EQUAL(helio_cell(&source_counts()->history_unacked), 10);
+    silence(1, false); /* the second */
+    world_run(&w, 100 * MS);
+    CHECK_EQUAL(inboxes[1].messages, 11);
+    CHECK_EQUAL(inboxes[2].messages, 1);
+    CHECK_EQUAL(helio_cell(&source_counts()->history_unacked), 0);
+    CHECK_EQUAL(send_while_room(10 * HISTORY), 10 * HISTORY); /* the third is not waited for */
+    CHECK_EQUAL(helio_cell(&source_counts()->ack_blocks), 0);
+    end_acked();
+}
+
+static void wait_ack_stops_sending_when_the_history_is_full_and_drops_nothing(void) {
+    begin_acked(1, HELIO_ACKS_MISSING_BLOCK, 1, HELIO_SINK_ACK_AUTO);
+    send(5);
+    world_run(&w, 5 * MS);
+    silence(0, true);
+    const uint64_t trail = helio_cell(&source_counts()->window_lead) + 1;
+    const int sent = send_while_room(10 * HISTORY);
+    CHECK(sent > HISTORY / 2 && sent < HISTORY);
+    CHECK(!has_room());
+    CHECK_EQUAL(helio_cell(&source_counts()->ack_blocks), 1);
+    world_run(&w, 2 * HELIO_SECOND);
+    CHECK(!has_room());
+    CHECK_EQUAL(events_of(HELIO_EVENT_ACKS_MISSING), 1);
+    CHECK(strstr(event_text, "behind: anna (10.0.0.100:50000) by"));
+    CHECK(helio_cell(&source_counts()->window_trail) <= trail);
+    CHECK(helio_cell(&source_counts()->ack_blocked_time) >= (uint64_t)HELIO_SECOND);
+    silence(0, false);
+    world_run(&w, 2 * HELIO_SECOND);
+    CHECK(has_room());
+    CHECK_EQUAL(inboxes[0].messages, 5 + sent);
+    CHECK_EQUAL(inboxes[0].lost, 0);
+    CHECK_EQUAL(helio_cell(&source_counts()->history_unacked_dropped), 0);
+    end_acked();
+}
+
+static void nak_mode_never_stops_and_drops_the_oldest(void) {
+    begin_acked(0, HELIO_ACKS_MISSING_BLOCK, 1, HELIO_SINK_ACK_NONE);
+    CHECK_EQUAL(helio_cell(&source_counts()->ackers), 0);
+    silence(0, true);
+    CHECK_EQUAL(send_while_room(10 * HISTORY), 10 * HISTORY);
+    CHECK(helio_cell(&source_counts()->history_trimmed) >= 9 * HISTORY);
+    silence(0, false);
+    send(1);
+    world_run(&w, 100 * MS);
+    CHECK(inboxes[0].lost >= 9 * HISTORY - 1);
+    end_acked();
+}
+
+static void ack_mode_tells_of_receivers_without_holding_anything(void) {
+    begin_acked(0, HELIO_ACKS_MISSING_BLOCK, 1, HELIO_SINK_ACK_AUTO);
+    send(100);
+    world_run(&w, 5 * MS);
+    CHECK_EQUAL(helio_cell(&source_counts()->ackers), 1);
+    CHECK_EQUAL(noted_last.receiver, 1000);
+    CHECK(strcmp(noted_last.name, "anna") == 0);
+    CHECK_EQUAL(noted_last.kind, HELIO_PGM_ACK_TRANSPORT);
+    CHECK_EQUAL(noted_last.position, helio_tx_stream_newest(topic));
+    uint64_t number;
+    CHECK(helio_tx_stream_acked_message(source.stream, topic, &noted_last, &number));
+    CHECK_EQUAL(number, 99);
+    noted_last.position -= 30;
+    CHECK(helio_tx_stream_acked_message(source.stream, topic, &noted_last, &number));
+    CHECK_EQUAL(number, 69);
+    CHECK_EQUAL(helio_tx_stream_acked_by(source.stream, helio_tx_stream_newest(topic)), 1);
+    CHECK_EQUAL(helio_cell(&source_counts()->history_unacked), 0);
+    end_acked();
+}
+
+static void app_ack_follows_the_application_and_not_the_delivery(void) {
+    begin_acked(1, HELIO_ACKS_MISSING_BLOCK, 1, HELIO_SINK_ACK_APP);
+    send(10);
+    world_run(&w, 50 * MS);
+    CHECK_EQUAL(inboxes[0].messages, 10);
+    CHECK_EQUAL(helio_cell(&source_counts()->history_unacked), 10);
+    helio_rx_endpoint_acknowledge(listeners[0].endpoint, subscriptions[0], 0, 4, world_now(&w));
+    helio_sim_wake(listeners[0].node);
+    world_run(&w, 5 * MS);
+    CHECK_EQUAL(helio_cell(&source_counts()->history_unacked), 6);
+    CHECK_EQUAL(noted_last.kind, HELIO_PGM_ACK_APPLICATION);
+    const int sent = send_while_room(10 * HISTORY);
+    CHECK(sent < HISTORY);
+    helio_rx_endpoint_acknowledge(listeners[0].endpoint, subscriptions[0], 0, 1000, world_now(&w));
+    helio_sim_wake(listeners[0].node);
+    world_run(&w, 5 * MS);
+    CHECK_EQUAL(helio_cell(&source_counts()->history_unacked), 0);
+    end_acked();
+}
+
+static void one_receiver_by_application_holds_what_another_has_acknowledged(void) {
+    world_init(&w, 7, 1);
+    add_listener(0, HELIO_SINK_ACK_AUTO);
+    add_listener(1, HELIO_SINK_ACK_APP);
+    begin_source(waiting_source(2, HELIO_ACKS_MISSING_BLOCK));
+    world_run(&w, 5 * MS);
+    send(10);
+    world_run(&w, 50 * MS);
+    CHECK_EQUAL(helio_cell(&source_counts()->history_unacked), 10);
+    helio_rx_endpoint_acknowledge(listeners[1].endpoint, subscriptions[1], 0, 10, world_now(&w));
+    helio_sim_wake(listeners[1].node);
+    world_run(&w, 5 * MS);
+    CHECK_EQUAL(helio_cell(&source_counts()->history_unacked), 0);
+    end_acked();
+}
+
+static void both_ways_of_one_endpoint_follow_the_slower(void) {
+    begin_acked(1, HELIO_ACKS_MISSING_BLOCK, 1, HELIO_SINK_ACK_APP);
+    inbox other = {.room = UINT64_MAX};
+    const helio_sink sink = {.context = &other,
+                             .on_stream = on_stream,
+                             .on_messages = on_messages,
+                             .ack = HELIO_SINK_ACK_AUTO};
+    helio_subscription *second;
+    helio_rx_endpoint_subscribe(listeners[0].endpoint, "t", &sink, world_now(&w), &second);
+    send(10);
+    world_run(&w, 50 * MS);
+    CHECK_EQUAL(other.messages, 10);
+    CHECK_EQUAL(helio_cell(&source_counts()->history_unacked), 10);
+    helio_rx_endpoint_unsubscribe(listeners[0].endpoint, subscriptions[0], world_now(&w));
+    helio_sim_wake(listeners[0].node);
+    send(1);
+    world_run(&w, 5 * MS);
+    CHECK_EQUAL(helio_cell(&source_counts()->history_unacked), 0);
+    end_acked();
+}
+
+static void a_burst_is_acknowledged_at_once_when_it_ends(void) {
+    world_init(&w, 7, 1);
+    helio_rx_endpoint_config config = acking_receiver(0);
+    config.ack_packets = 65536;
+    config.ack_interval_ns = 10 * HELIO_SECOND;
+    world_add_receiver(&w, &listeners[0], &config);
+    inboxes[0] = (inbox){.room = UINT64_MAX};
+    const helio_sink sink = {.context = &inboxes[0],
+                             .on_stream = on_stream,
+                             .on_messages = on_messages,
+                             .ack = HELIO_SINK_ACK_AUTO};
+    helio_rx_endpoint_subscribe(listeners[0].endpoint, "t", &sink, world_now(&w),
+                                &subscriptions[0]);
+    begin_source(waiting_source(1, HELIO_ACKS_MISSING_BLOCK));
+    world_run(&w, MS);
+    for (int i = 0; i < 5; i++) {
+        send(1);
+        world_run(&w, 300 * US); /* before the first heartbeat */
+        CHECK_EQUAL(helio_cell(&source_counts()->history_unacked), 0);
+    }
+    end_acked();
+}
+
+static void lost_acknowledgements_heal(void) {
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        begin_acked(1, HELIO_ACKS_MISSING_BLOCK, 1, HELIO_SINK_ACK_AUTO);
+        helio_sim_set_link(source.node, &(helio_sim_link){.loss = 0.5});
+        helio_sim_set_link(listeners[0].node, &(helio_sim_link){.loss = 0.2});
+        int sent = 0;
+        for (int i = 0; i < 2000 && sent < 1000; i++) {
+            sent += send_while_room(1000 - sent);
+            world_run(&w, 10 * MS);
+        }
+        CHECK_EQUAL(sent, 1000);
+        world_run(&w, 5 * HELIO_SECOND);
+        CHECK_EQUAL(inboxes[0].messages, 1000);
+        CHECK_EQUAL(inboxes[0].lost, 0);
+        CHECK_EQUAL(helio_cell(&source_counts()->history_unacked), 0);
+        end_acked();
+    }
+}
+
+static void a_receiver_that_acknowledges_does_not_give_up_what_the_source_holds(void) {
+    begin_acked(1, HELIO_ACKS_MISSING_BLOCK, 1, HELIO_SINK_ACK_AUTO);
+    send(5);
+    drop(listeners[0].node, ODATA, 1);
+    send(1);
+    drop(listeners[0].node, RDATA, 1000000);
+    send(5);
+    world_run(&w, 4 * HELIO_SECOND); /* its nak_deadline is one */
+    CHECK_EQUAL(inboxes[0].messages, 5);
+    CHECK_EQUAL(inboxes[0].lost, 0);
+    drop(listeners[0].node, RDATA, 0);
+    world_run(&w, HELIO_SECOND);
+    CHECK_EQUAL(inboxes[0].messages, 11);
+    end_acked();
+}
+
+static void a_receiver_that_comes_late_gets_what_waits_for_it(void) {
+    begin_acked(1, HELIO_ACKS_MISSING_BLOCK, 0, HELIO_SINK_ACK_AUTO);
+    const int sent = send_while_room(10 * HISTORY);
+    CHECK(sent > HISTORY / 2 && sent < HISTORY);
+    add_listener(0, HELIO_SINK_ACK_AUTO);
+    world_run(&w, 2 * HELIO_SECOND);
+    CHECK_EQUAL(inboxes[0].messages, sent);
+    CHECK_EQUAL(inboxes[0].lost, 0);
+    CHECK(has_room());
+    end_acked();
+}
+
+static void a_receiver_that_comes_by_data_begins_with_what_waits_for_it_too(void) {
+    begin_acked(1, HELIO_ACKS_MISSING_BLOCK, 0, HELIO_SINK_ACK_AUTO);
+    send(5);
+    add_listener(0, HELIO_SINK_ACK_AUTO);
+    drop(listeners[0].node, SPM, 1);
+    send(3);
+    drop(listeners[0].node, SPM, 0);
+    world_run(&w, 2 * HELIO_SECOND);
+    CHECK_EQUAL(inboxes[0].messages, 8);
+    CHECK_EQUAL(inboxes[0].lost, 0);
+    CHECK_EQUAL(helio_cell(&source_counts()->history_unacked), 0);
+    end_acked();
+}
+
+static void a_receiver_that_goes_says_so_and_one_that_dies_expires(void) {
+    begin_acked(2, HELIO_ACKS_MISSING_BLOCK, 3, HELIO_SINK_ACK_AUTO);
+    world_end_receiver(&listeners[0]);
+    world_run(&w, MS);
+    CHECK_EQUAL(helio_cell(&source_counts()->ackers), 2);
+    CHECK_EQUAL(events_of(HELIO_EVENT_ACKER_LEFT), 1);
+    silence(1, true);
+    world_run(&w, 6 * HELIO_SECOND);
+    CHECK_EQUAL(helio_cell(&source_counts()->ackers), 1);
+    CHECK_EQUAL(events_of(HELIO_EVENT_ACKER_LEFT), 2);
+    send(3);
+    world_run(&w, 10 * MS);
+    CHECK(helio_cell(&source_counts()->history_unacked) >= 3);
+    silence(1, false);
+    world_run(&w, 2 * HELIO_SECOND);
+    CHECK_EQUAL(helio_cell(&source_counts()->ackers), 2);
+    CHECK_EQUAL(helio_cell(&source_counts()->history_unacked), 0);
+    end_acked();
+}
+
+static void block_warns_once_of_receivers_that_are_not_there(void) {
+    begin_acked(2, HELIO_ACKS_MISSING_BLOCK, 1, HELIO_SINK_ACK_AUTO);
+    send(3);
+    world_run(&w, 900 * MS);
+    CHECK_EQUAL(events_of(HELIO_EVENT_ACKS_MISSING), 0);
+    world_run(&w, 200 * MS);
+    CHECK_EQUAL(events_of(HELIO_EVENT_ACKS_MISSING), 1);
+    CHECK(strstr(event_text, "1 of 2 receivers acknowledge"));
+    world_run(&w, 5 * HELIO_SECOND);
+    CHECK_EQUAL(events_of(HELIO_EVENT_ACKS_MISSING), 1);
+    CHECK(helio_cell(&source_counts()->history_unacked) > 0);
+    end_acked();
+}
+
+static void degrade_takes_what_there_is_and_tells_each_change(void) {
+    begin_acked(2, HELIO_ACKS_MISSING_DEGRADE, 2, HELIO_SINK_ACK_AUTO);
+    const uint64_t before = events_of(HELIO_EVENT_ACKS_DEGRADED);
+    silence(1, true);
+    send_while_room(10 * HISTORY);
+    CHECK(!has_room()); /* it still counts */
+    world_run(&w, 6 * HELIO_SECOND);
+    CHECK_EQUAL(events_of(HELIO_EVENT_ACKS_DEGRADED), before + 1);
+    CHECK_EQUAL(send_while_room(10 * HISTORY), 10 * HISTORY);
+    CHECK(helio_cell(&source_counts()->history_unacked_dropped) > 0);
+    silence(0, true);
+    world_run(&w, 6 * HELIO_SECOND);
+    CHECK_EQUAL(events_of(HELIO_EVENT_ACKS_DEGRADED), before + 2);
+    CHECK_EQUAL(send_while_room(10 * HISTORY), 10 * HISTORY); /* to nobody */
+    silence(0, false);
+    silence(1, false);
+    world_run(&w, 2 * HELIO_SECOND);
+    CHECK_EQUAL(events_of(HELIO_EVENT_ACKS_DEGRADED), before + 4);
+    end_acked();
+}
+
+static void fail_refuses_until_there_are_enough(void) {
+    begin_acked(1, HELIO_ACKS_MISSING_FAIL, 0, HELIO_SINK_ACK_AUTO);
+    CHECK(helio_tx_stream_is_refusing(source.stream));
+    add_listener(0, HELIO_SINK_ACK_AUTO);
+    world_run(&w, HELIO_SECOND);
+    CHECK(!helio_tx_stream_is_refusing(source.stream));
+    silence(0, true);
+    world_run(&w, 6 * HELIO_SECOND);
+    CHECK(helio_tx_stream_is_refusing(source.stream));
+    end_acked();
+}
+
+static void the_end_of_a_topic_is_told_even_when_nothing_is_acknowledged(void) {
+    begin_acked(1, HELIO_ACKS_MISSING_BLOCK, 1, HELIO_SINK_ACK_AUTO);
+    silence(0, true);
+    send_while_room(10 * HISTORY);
+    for (int i = 0; i < 10; i++) { /* more announcements than are kept in reserve */
+        helio_tx_topic *other;
+        char name[8];
+        snprintf(name, sizeof name, "u%d", i);
+        CHECK_EQUAL(helio_tx_stream_add_topic(source.stream, name, world_now(&w), &other), 0);
+        helio_tx_stream_remove_topic(source.stream, other, world_now(&w));
+    }
+    helio_tx_stream_close(source.stream, world_now(&w));
+    CHECK(helio_cell(&source_counts()->history_unacked_dropped) > 0);
+    CHECK_EQUAL(events_of(HELIO_EVENT_ACKS_DEGRADED), 1);
+    end_acked();
+}
+
+static void a_large_message_waits_for_room_for_all_of_it(void) {
+    static uint8_t data[100000];
+    begin_acked(1, HELIO_ACKS_MISSING_BLOCK, 1, HELIO_SINK_ACK_AUTO);
+    const size_t longest = helio_tx_stream_longest(source.stream);
+    CHECK(longest > 25 * 1400 && longest < HISTORY * 1448);
+    CHECK(helio_tx_stream_has_room(source.stream, longest, world_now(&w)));
+    for (int i = 0; i < 20; i++) {
+        CHECK_EQUAL(helio_tx_stream_append(source.stream, topic, data, longest,
+                                           world_now(&w).wall_ns, world_now(&w)),
+                    0);
+        CHECK(!helio_tx_stream_has_room(source.stream, longest, world_now(&w)));
+        helio_sim_wake(source.node);
+        world_run(&w, 20 * MS);
+        CHECK(helio_tx_stream_has_room(source.stream, longest, world_now(&w)));
+    }
+    CHECK_EQUAL(inboxes[0].messages, 20);
+    CHECK_EQUAL(helio_cell(&source_counts()->history_unacked_dropped), 0);
+    end_acked();
+}
+
+/* ---- what nobody honest would say ---- */
+
+static void forge(uint32_t rx_max, uint64_t incarnation, uint32_t first, uint32_t position,
+                  uint8_t flags) {
+    uint8_t packet[HELIO_PGM_CONTROL_MAX];
+    const helio_pgm_session session = {*helio_tx_stream_tsi(source.stream), 7500};
+    const helio_pgm_acknowledge said = {
+        .kind = HELIO_PGM_ACK_TRANSPORT,
+        .flags = flags,
+        .receiver = 77,
+        .incarnation = incarnation,
+        .first = first,
+        .position = position,
+        .name = "mallory\n",
+        .name_bytes = 8,
+    };
+    const size_t length = helio_pgm_encode_ack(packet, &session, rx_max, 0, &said);
+    const helio_address from = world_host(66, 6666);
+    helio_tx_stream_on_packet(source.stream, packet, length, &from, world_now(&w));
+}
+
+static void impossible_acknowledgements_release_nothing(void) {
+    begin_acked(1, HELIO_ACKS_MISSING_BLOCK, 0, HELIO_SINK_ACK_AUTO);
+    send(10);
+    const uint64_t unacked = helio_cell(&source_counts()->history_unacked);
+    forge(1000, 1, 0, 1000, 0); /* never sent */
+    CHECK_EQUAL(helio_cell(&source_counts()->acks_refused), 1);
+    forge(8, 1, 9, 7, 0); /* begins after its end */
+    forge(5, 1, 0, 7, 0); /* more than it received */
+    CHECK_EQUAL(helio_cell(&world_counts(&source.instance)->invalid_packets_options), 2);
+    forge(5, 1, 0, 5, HELIO_PGM_ACK_LEAVING); /* goes without having come */
+    CHECK_EQUAL(helio_cell(&source_counts()->ackers), 0);
+    CHECK_EQUAL(helio_cell(&source_counts()->history_unacked), unacked);
+    end_acked();
+}
+
+int main(void) {
+    RUN(wait_n_ack_counts_distinct_receivers_and_only_progress);
+    RUN(a_new_life_counts_from_where_it_joined_and_an_old_one_no_more);
+    RUN(those_that_joined_late_take_over_where_others_stop);
+    RUN(silent_receivers_expire_and_a_full_registry_refuses);
+    RUN(the_order_statistic_is_that_of_counting_each_packet);
+    RUN(progress_is_told_after_so_many_packets_or_so_much_time);
+    RUN(what_the_source_asks_for_is_told_at_once_but_not_before_it_can_be);
+    RUN(the_application_acknowledges_whole_batches_in_order);
+    RUN(wait_2_ack_of_3_holds_until_the_second_and_releases_before_the_third);
+    RUN(wait_ack_stops_sending_when_the_history_is_full_and_drops_nothing);
+    RUN(nak_mode_never_stops_and_drops_the_oldest);
+    RUN(ack_mode_tells_of_receivers_without_holding_anything);
+    RUN(app_ack_follows_the_application_and_not_the_delivery);
+    RUN(one_receiver_by_application_holds_what_another_has_acknowledged);
+    RUN(both_ways_of_one_endpoint_follow_the_slower);
+    RUN(a_burst_is_acknowledged_at_once_when_it_ends);
+    RUN(lost_acknowledgements_heal);
+    RUN(a_receiver_that_acknowledges_does_not_give_up_what_the_source_holds);
+    RUN(a_receiver_that_comes_late_gets_what_waits_for_it);
+    RUN(a_receiver_that_comes_by_data_begins_with_what_waits_for_it_too);
+    RUN(a_receiver_that_goes_says_so_and_one_that_dies_expires);
+    RUN(block_warns_once_of_receivers_that_are_not_there);
+    RUN(degrade_takes_what_there_is_and_tells_each_change);
+    RUN(fail_refuses_until_there_are_enough);
+    RUN(the_end_of_a_topic_is_told_even_when_nothing_is_acknowledged);
+    RUN(a_large_message_waits_for_room_for_all_of_it);
+    RUN(impossible_acknowledgements_release_nothing);
+    return check_result();
+}
