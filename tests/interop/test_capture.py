@@ -94,7 +94,7 @@ def test_a_capture_of_a_lossy_run_holds_exactly_what_the_statistics_say(cable: C
         # Heartbeats so seldom that the receiver meets data first and asks where the stream is (SPMR). Without gso:
         # a capture sees what the kernel is given, which would be many packets in one.
         transmitter = source.transmitter(
-            endpoint, "t", gso="off", linger=0.3, heartbeat_min=0.1, ambient_interval=10.0, announce_interval=10.0
+            endpoint, "t", gso="off", linger=0.3, heartbeat_min=0.1, ambient_interval=4.0, announce_interval=10.0
         )
         transmitter.send_many(messages[:10])
         transmitter.flush()
