@@ -158,7 +158,7 @@ def _balance(interval: _Interval, owner: InstanceState, item: ObjectState) -> Ba
         recovered=_value(item, "messages_recovered"),
         lost=lost,
         in_flight=sent - expected if sent is not None else None,
-        residual=expected - before_join - delivered - lost,
+        residual=expected - before_join - delivered - _value(item, "fragments_joined") - lost,
     )
 
 

@@ -97,9 +97,12 @@ static PyMemberDef message_members[] = {
     {"stream", T_OBJECT_EX, offsetof(core_message, stream), READONLY,
      "Identity of the stream it came on, the `stream` of its transmitter."},
     {"number", T_ULONGLONG, offsetof(core_message, number), READONLY,
-     "Number of the message within its topic and stream, from 0. A jump is a loss."},
+     "Number of the message within its topic and stream, from 0. A jump is a loss. With "
+     "payload=\"raw\" that of its packet; a message in several packets takes as many numbers."},
     {"submit_ns", T_LONGLONG, offsetof(core_message, submit_ns), READONLY,
-     "When the source submitted the oldest message of its packet: ns since 1970, wall clock."},
+     "When the source submitted the oldest message of its packet: ns since 1970, wall clock. 0 "
+     "with "
+     "payload=\"raw\": it is not told."},
     {"receive_ns", T_LONGLONG, offsetof(core_message, receive_ns), READONLY,
      "When its packet was read: ns since 1970, wall clock."},
     {"recovered", T_BOOL, offsetof(core_message, recovered), READONLY,

@@ -143,7 +143,7 @@ static helio_delivery_result pass_fragments(const char *topic, uint64_t number, 
                                                     : 20;
         sequence++;
         if (skip & 1) {
-            helio_delivery_on_packets_lost(&delivery, now);
+            helio_delivery_on_packets_lost(&delivery, sequence, 1, now);
         } else {
             const helio_rxw_packet packet = {.tsdu = tsdu + offset,
                                              .bytes = part,

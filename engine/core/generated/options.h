@@ -31,6 +31,7 @@ typedef enum helio_option_id {
     HELIO_OPTION_ID_ROUTER_ALERT,
     HELIO_OPTION_ID_UPSTREAM,
     HELIO_OPTION_ID_INJECT_LOSS,
+    HELIO_OPTION_ID_PAYLOAD,
     HELIO_OPTION_ID_RING_PACKETS,
     HELIO_OPTION_ID_RING_WAIT,
     HELIO_OPTION_ID_HUGE_PAGES,
@@ -42,6 +43,7 @@ typedef enum helio_option_id {
     HELIO_OPTION_ID_HISTORY_BYTES,
     HELIO_OPTION_ID_HISTORY_TIME,
     HELIO_OPTION_ID_LATE_JOIN,
+    HELIO_OPTION_ID_FIRST_SEQUENCE,
     HELIO_OPTION_ID_SUBMIT_QUEUE,
     HELIO_OPTION_ID_MAX_MESSAGE_BYTES,
     HELIO_OPTION_ID_LINGER,
@@ -118,6 +120,11 @@ enum { /* choices of encapsulation */
     HELIO_ENCAPSULATION_IP,
 };
 
+enum { /* choices of payload */
+    HELIO_PAYLOAD_HELIOGRAPH,
+    HELIO_PAYLOAD_RAW,
+};
+
 enum { /* choices of history */
     HELIO_HISTORY_STATIC,
     HELIO_HISTORY_DYNAMIC,
@@ -175,6 +182,7 @@ enum { /* choices of order */
     X(ROUTER_ALERT, router_alert, BOOLEAN, HELIO_ON_TRANSMITTER, 0.0, 0.0, "false", "", "With encapsulation=ip: SPM, NCF and RDATA carry IPv4's Router Alert, for network elements on the way.") \
     X(UPSTREAM, upstream, BOOLEAN, HELIO_ON_TRANSMITTER, 0.0, 0.0, "false", "", "Listen on the endpoint's port of the own address too: where receivers of other PGM programs send what they ask for. One stream of an address and port can.") \
     X(INJECT_LOSS, inject_loss, FLOAT, HELIO_ON_RECEIVER, 0.0, 1.0, "0.0", "", "Share of the received packets thrown away before the engine sees them; for trials of a lossy network only.") \
+    X(PAYLOAD, payload, CHOICE, HELIO_ON_TRANSMITTER | HELIO_ON_RECEIVER, 0.0, 0.0, "heliograph", "heliograph,raw", "heliograph: batches of numbered messages of named topics; raw: each message alone is the packet's application data, as other PGM programs send and expect it.") \
     X(RING_PACKETS, ring_packets, INTEGER, HELIO_ON_TRANSMITTER, 64.0, 1048576.0, "2048", "", "Packets the ring of a stream in shared memory holds; rounded up to a power of two.") \
     X(RING_WAIT, ring_wait, BOOLEAN, HELIO_ON_TRANSMITTER, 0.0, 0.0, "false", "", "The slowest living reader of the ring stops the stream; false: one that is too slow loses its place and asks for repairs.") \
     X(HUGE_PAGES, huge_pages, BOOLEAN, HELIO_ON_TRANSMITTER, 0.0, 0.0, "false", "", "The ring lies in huge pages if the system has any for it; an event tells when not.") \
@@ -186,6 +194,7 @@ enum { /* choices of order */
     X(HISTORY_BYTES, history_bytes, INTEGER, HELIO_ON_TRANSMITTER, 0.0, 1099511627776.0, "0", "", "Most bytes of packets kept for repair, at least 16 packets of the largest; 0: what send_window packets take.") \
     X(HISTORY_TIME, history_time, FLOAT, HELIO_ON_TRANSMITTER, 0.0, 1000000.0, "0.0", "", "Packets older than this are not kept for repair; 0: no limit.") \
     X(LATE_JOIN, late_join, BOOLEAN, HELIO_ON_TRANSMITTER, 0.0, 0.0, "true", "", "Offers receivers that come late all the history has (OPT_JOIN).") \
+    X(FIRST_SEQUENCE, first_sequence, INTEGER, HELIO_ON_TRANSMITTER, 0.0, 4294967295.0, "0", "", "Sequence number of a stream's first packet; a high one is for trials of the wrap to 0.") \
     X(SUBMIT_QUEUE, submit_queue, INTEGER, HELIO_ON_TRANSMITTER, 65536.0, 1073741824.0, "4194304", "", "Size of the queue between the application and the engine thread; rounded up to a power of two.") \
     X(MAX_MESSAGE_BYTES, max_message_bytes, INTEGER, HELIO_ON_TRANSMITTER | HELIO_ON_RECEIVER, 1.0, 1073741824.0, "67108864", "", "Largest message.") \
     X(LINGER, linger, FLOAT, HELIO_ON_TRANSMITTER, 0.0, 3600.0, "1.0", "", "How long a closed transmitter goes on answering requests for repair.") \

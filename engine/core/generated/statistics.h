@@ -286,6 +286,7 @@ enum { /* indexes of a peer's histograms */
     X(poll_responses_sent, COUNTER, "packets", 0, "poll_responses_sent", "", "", "Answers (POLR) to polls sent.") \
     X(congestion_reports_sent, COUNTER, "packets", 0, "congestion_reports_sent", "", "", "NAK packets that carried a congestion report, which the source had asked for.") \
     X(nak_backoff, GAUGE, "nanoseconds", 0, "nak_backoff", "", "", "Longest time a request is held back, as adapted when the last one was sent.") \
+    X(heartbeat_requests_sent, COUNTER, "packets", 0, "heartbeat_requests_sent", "", "", "Requests for a source path message (SPMR) sent.") \
     X(acks_sent, COUNTER, "packets", 0, "acks_sent", "", "", "Acknowledgements (ACK) sent.") \
     X(acked_position, GAUGE, "sequences", 0, "acked_position", "", "", "Newest sequence number acknowledged, with all before it (64-bit, widened).") \
     X(packets_filtered, COUNTER, "packets", 0, "packets_filtered", "", "", "Packets of topics nobody here wants, dropped before their messages were read.") \
@@ -326,6 +327,7 @@ typedef struct helio_rx_stream_stats {
     _Atomic uint64_t poll_responses_sent;
     _Atomic uint64_t congestion_reports_sent;
     _Atomic uint64_t nak_backoff;
+    _Atomic uint64_t heartbeat_requests_sent;
     _Atomic uint64_t acks_sent;
     _Atomic uint64_t acked_position;
     _Atomic uint64_t packets_filtered;
@@ -351,6 +353,7 @@ enum { /* indexes of a rx_stream's histograms */
     X(bytes_delivered, COUNTER, "bytes", 0, "bytes_delivered", "", "", "Payload bytes delivered to the application.") \
     X(messages_recovered, COUNTER, "messages", 0, "messages_recovered", "", "", "Delivered messages whose packet had been missing.") \
     X(messages_lost, COUNTER, "messages", 0, "messages_lost", "", "", "Messages known never to be delivered (their packets were given up, or the message was damaged).") \
+    X(fragments_joined, COUNTER, "messages", 0, "fragments_joined", "", "", "Numbers used up by the further packets of messages that came in several (payload raw only, where numbers are those of packets).") \
     X(messages_before_join, GAUGE, "messages", 0, "messages_before_join", "", "", "Messages the topic carried before this receiver joined.") \
     X(next_message, GAUGE, "messages", 0, "next_message", "", "", "Number of the next message expected.") \
     X(queue_messages, GAUGE, "messages", 0, "queue_messages", "", "", "Messages waiting in the receive queue.") \
@@ -370,6 +373,7 @@ typedef struct helio_receiver_stats {
     _Atomic uint64_t bytes_delivered;
     _Atomic uint64_t messages_recovered;
     _Atomic uint64_t messages_lost;
+    _Atomic uint64_t fragments_joined;
     _Atomic uint64_t messages_before_join;
     _Atomic uint64_t next_message;
     _Atomic uint64_t queue_messages;

@@ -177,6 +177,12 @@ int helio_receiver_replay(helio_receiver *live, uint32_t stream, uint64_t first,
     if (live->is_replay) {
         return helio_fail_plain(HELIO_ERR_STATE, "a replay cannot be replayed");
     }
+    if (helio_options_integer(&live->lane->base.options, HELIO_OPTION_ID_PAYLOAD) ==
+        HELIO_PAYLOAD_RAW) {
+        return helio_fail_plain(HELIO_ERR_STATE,
+                                "with payload=raw nothing can be replayed: packets do not tell the "
+                                "numbers of messages a replay searches by");
+    }
     helio_receiver *receiver = helio_allocate(sizeof *receiver);
     if (!receiver) {
         return helio_fail(HELIO_ERR_NOMEM, "no memory for a replay");

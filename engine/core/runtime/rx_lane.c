@@ -90,6 +90,7 @@ static int open_endpoint(helio_rx_lane *lane) {
         .window_packets = (uint32_t)window,
         .max_message_bytes =
             (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_MAX_MESSAGE_BYTES),
+        .is_raw = helio_options_integer(options, HELIO_OPTION_ID_PAYLOAD) == HELIO_PAYLOAD_RAW,
         .max_streams = (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_MAX_STREAMS),
         .reorder_packets =
             (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_REORDER_PACKETS),

@@ -62,6 +62,8 @@ int helio_transmitter_create(helio_instance *instance, const char *endpoint, con
     }
     if (!error) {
         transmitter->instance = instance;
+        transmitter->is_raw = helio_options_integer(&opening.common.options,
+                                                    HELIO_OPTION_ID_PAYLOAD) == HELIO_PAYLOAD_RAW;
         helio_acked_init(&transmitter->acked);
         transmitter->max_message_bytes = (size_t)helio_options_integer(
             &opening.common.options, HELIO_OPTION_ID_MAX_MESSAGE_BYTES);
@@ -166,7 +168,16 @@ const char *helio_transmitter_stream(const helio_transmitter *transmitter) {
 
 /* ---- send ---- */
 
+static bool is_fit(const helio_transmitter *transmitter, size_t length) {
+    return length <= transmitter->max_message_bytes && !(transmitter->is_raw && length == 0);
+}
+
 static int fail_size(const helio_transmitter *transmitter, size_t length) {
+    if (length == 0) {
+        return helio_fail_plain(HELIO_ERR_SIZE,
+                                "with payload=raw a message must not be empty: a packet without "
+                                "data makes other PGM programs fail");
+    }
     return helio_fail(HELIO_ERR_SIZE, "a message of %zu bytes is longer than max_message_bytes=%zu",
                       length, transmitter->max_message_bytes);
 }
@@ -191,7 +202,7 @@ static int push_all(helio_transmitter *transmitter, const helio_buffer *messages
     }
     helio_submit_queue_lock(queue);
     for (; done < count; done++) {
-        if (messages[done].length > transmitter->max_message_bytes) {
+        if (!is_fit(transmitter, messages[done].length)) {
             error = fail_size(transmitter, messages[done].length);
             break;
         }
@@ -231,7 +242,7 @@ static int append_all(helio_transmitter *transmitter, const helio_buffer *messag
     int error = 0;
     size_t done = 0;
     for (; done < count; done++) {
-        if (messages[done].length > transmitter->max_message_bytes) {
+        if (!is_fit(transmitter, messages[done].length)) {
             error = fail_size(transmitter, messages[done].length);
             break;
         }
@@ -339,7 +350,7 @@ static int wait_polled(helio_transmitter *transmitter, size_t length, int64_t de
 }
 
 int helio_transmitter_wait(helio_transmitter *transmitter, size_t length, int64_t timeout_ns) {
-    if (length > transmitter->max_message_bytes) {
+    if (!is_fit(transmitter, length)) {
         return fail_size(transmitter, length);
     }
     helio_instance *instance = transmitter->instance;

@@ -12,6 +12,7 @@ struct helio_transmitter {
     helio_tx_lane *lane;
     helio_tx_topic *topic;
     size_t max_message_bytes;
+    bool is_raw; /* no message may be empty */
     helio_acked acked;
     void (*on_ack)(void *context, const helio_ack *ack); /* may be NULL */
     void *on_ack_context;

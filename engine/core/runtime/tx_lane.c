@@ -249,6 +249,8 @@ static int open_stream(helio_tx_lane *lane, helio_clock clock) {
         .destination_port = lane->base.endpoint.addresses[0].port,
         .address = channel->local,
         .group = lane->base.endpoint.addresses[0],
+        .first_sequence = (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_FIRST_SEQUENCE),
+        .is_raw = helio_options_integer(options, HELIO_OPTION_ID_PAYLOAD) == HELIO_PAYLOAD_RAW,
         .max_packet_bytes = helio_lane_packet_bytes(&lane->base),
         .window_packets = (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_SEND_WINDOW),
         .max_message_bytes =

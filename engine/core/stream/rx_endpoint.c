@@ -76,6 +76,7 @@ int helio_rx_endpoint_create(const helio_rx_endpoint_config *config, helio_outle
         .instance_name = endpoint->instance_name,
         .endpoint = endpoint->endpoint,
         .max_message_bytes = config->max_message_bytes,
+        .is_raw = config->is_raw,
         .window_packets = (uint32_t)helio_round_up_power_of_two(
             config->window_packets < WINDOW_MIN ? WINDOW_MIN : config->window_packets),
     };

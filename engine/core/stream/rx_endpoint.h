@@ -45,6 +45,7 @@ typedef struct helio_rx_endpoint_config {
     uint32_t max_packet_bytes;      /* largest PGM packet accepted: mtu - 28; 548 to 65507 */
     uint32_t window_packets;        /* per stream; rounded up to a power of two, at least 16 */
     uint32_t max_message_bytes;     /* at most 2^30 */
+    bool is_raw; /* packets are bare messages (docs/wire.md 7): a subscription gets them all */
     uint32_t max_streams;
     uint32_t reorder_packets;
     int64_t reorder_ns;

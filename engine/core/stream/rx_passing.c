@@ -98,7 +98,7 @@ static void report_lost(helio_rx_stream *stream, lost_run *run, helio_clock cloc
     helio_stats_event(stream->shared->stats, clock.wall_ns, HELIO_EVENT_PACKETS_LOST,
                       stream->object.slot, args, "%" PRIu64 " packets lost from %" PRIu64 ": %s",
                       run->count, run->first, names[run->cause]);
-    helio_delivery_on_packets_lost(&stream->delivery, clock);
+    helio_delivery_on_packets_lost(&stream->delivery, run->first, run->count, clock);
     run->count = 0;
 }
 

@@ -528,6 +528,7 @@ static void send_spmr(helio_rx_stream *stream, helio_clock clock) {
     helio_address to = stream->source;
     if (to.port != stream->tsi.port && !stream->shared->config.is_connected)
         to.port = stream->shared->config.group.port;
+    helio_count(&stats_of(stream)->heartbeat_requests_sent, 1 + stream->shared->is_group);
     send_feedback(stream, &to, packet, length);
     stream->spmr_due_ns = clock.now_ns + stream->spmr_interval_ns;
     if (stream->spmr_interval_ns < SPMR_INTERVAL_MAX_NS)

@@ -235,7 +235,7 @@ static void close_packet(void *context, size_t bytes, helio_pgm_fragment *fragme
                           stream->batcher.closing_first);
     count_data(stream, length);
     helio_heartbeat_restart(&stream->heartbeat, clock.now_ns);
-    stream->has_news = true;
+    stream->has_news = !stream->config.is_raw;
     send_packet(stream, packet, length, true);
     if (helio_repairer_has_work(&stream->repairer) &&
         ++stream->data_since_repair >= DATA_PER_REPAIR) {
@@ -346,6 +346,8 @@ int helio_tx_stream_create(const helio_tx_stream_config *config, helio_outlet ou
         .stats = stats,
         .instance = instance,
         .tsi = &stream->config.tsi,
+        .first_number = config->first_sequence,
+        .is_raw = config->is_raw,
     };
     stream->session = (helio_pgm_session){config->tsi, config->destination_port};
     stream->is_group = helio_address_is_multicast(&config->group);
@@ -370,6 +372,7 @@ int helio_tx_stream_create(const helio_tx_stream_config *config, helio_outlet ou
     const helio_packet_door door = {stream, open_packet, close_packet};
     helio_batcher_init(&stream->batcher, door, config->max_packet_bytes - HELIO_PGM_DATA_HEADER,
                        instance);
+    stream->batcher.is_raw = config->is_raw;
     helio_heartbeat_init(&stream->heartbeat, config->heartbeat_min_ns, config->heartbeat_max_ns,
                          config->ambient_interval_ns, clock.now_ns);
     helio_polling_init(&stream->polling, config->poll_interval_ns, config->seed, clock.now_ns);
@@ -430,7 +433,7 @@ static void ask(helio_tx_stream *stream, helio_clock clock) {
 
 int helio_tx_stream_append(helio_tx_stream *stream, helio_tx_topic *topic, const void *data,
                            size_t length, int64_t submit_ns, helio_clock clock) {
-    if (length > stream->config.max_message_bytes)
+    if (length > stream->config.max_message_bytes || (stream->config.is_raw && length == 0))
         return HELIO_ERR_SIZE;
     if (stream->is_closed)
         return HELIO_ERR_CLOSED;

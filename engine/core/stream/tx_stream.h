@@ -58,9 +58,10 @@ typedef struct helio_tx_stream_config {
     const helio_address *destinations; /* fan-out: the hosts, ports included; copied */
     uint32_t destinations_count;       /* fan-out: 2 to 64; else 0 or 1 */
     uint32_t first_sequence;           /* number of the first data packet; usually 0 */
-    uint32_t first_spm_sequence;       /* number of the first SPM; usually 0 */
-    uint32_t max_packet_bytes;         /* largest PGM packet: mtu - 28; 548 to 65507 */
-    uint32_t window_packets;           /* history; rounded up to a power of two, at least 16 */
+    bool is_raw; /* messages go bare (docs/wire.md 7): one topic, no announcements, none empty */
+    uint32_t first_spm_sequence;  /* number of the first SPM; usually 0 */
+    uint32_t max_packet_bytes;    /* largest PGM packet: mtu - 28; 548 to 65507 */
+    uint32_t window_packets;      /* history; rounded up to a power of two, at least 16 */
     uint64_t history_bytes;       /* most bytes of packets kept; 0: whatever window_packets take */
     int64_t history_ns;           /* longest time a packet is kept; 0: no limit */
     bool history_dynamic;         /* tx_history.h */
@@ -94,7 +95,7 @@ void helio_tx_stream_destroy(helio_tx_stream *stream, helio_clock clock);
 
 /* Opens a topic, announces it and opens its statistics object (scope transmitter).  A name that is
  * open already gives the same topic again, to be removed as often.  Errors: TOPIC (empty, longer
- * than 255 bytes, or its identifier is another topic's), NOMEM, CLOSED. */
+ * than 255 bytes, or its identifier is another topic's; raw: another one is open), NOMEM, CLOSED. */
 int helio_tx_stream_add_topic(helio_tx_stream *stream, const char *name, helio_clock clock,
                               helio_tx_topic **out);
 /* Sends what is open, tells receivers the topic's end and total, and frees the topic. */
@@ -125,7 +126,7 @@ bool helio_tx_stream_acked_message(const helio_tx_stream *stream, const helio_tx
 const helio_acker *helio_tx_stream_acker(const helio_tx_stream *stream, uint32_t i);
 
 /* Puts one message into packets and sends those that are full.  `submit_ns` is wall clock.  The
- * data is copied. Errors: SIZE, CLOSED. */
+ * data is copied. Errors: SIZE (too long, or raw and empty), CLOSED. */
 int helio_tx_stream_append(helio_tx_stream *stream, helio_tx_topic *topic, const void *data,
                            size_t length, int64_t submit_ns, helio_clock clock);
 /* Sends the open packet, if any.  Call it when there is nothing more to append. */

@@ -5,6 +5,7 @@
 
 #include <heliograph/errors.h>
 
+#include "base/error.h"
 #include "base/hash.h"
 
 enum {
@@ -25,6 +26,13 @@ void helio_tx_topics_fini(helio_tx_topics *topics, helio_clock clock) {
         free(topic);
     }
     helio_map_fini(&topics->by_id);
+}
+
+/* Tells receivers where these topics stand; a raw stream has no words for it. */
+static void tell(helio_tx_topics *topics, const helio_tsdu_topic *entries, size_t count,
+                 uint8_t flags, helio_clock clock) {
+    if (!topics->is_raw)
+        helio_batcher_announce(topics->batcher, entries, count, flags, clock);
 }
 
 static helio_tsdu_topic entry_of(const helio_tx_topic *topic) {
@@ -53,7 +61,7 @@ static int open_topic(helio_tx_topics *topics, helio_tx_topic *topic, helio_cloc
     topics->open++;
     helio_count(&topics->instance->transmitters, 1);
     const helio_tsdu_topic entry = entry_of(topic);
-    helio_batcher_announce(topics->batcher, &entry, 1, 0, clock);
+    tell(topics, &entry, 1, 0, clock);
     return 0;
 }
 
@@ -64,6 +72,11 @@ int helio_tx_topics_add(helio_tx_topics *topics, const char *name, helio_clock c
         return HELIO_ERR_TOPIC;
     const uint64_t id = helio_hash_fnv1a(name, length);
     helio_tx_topic *topic = helio_map_get(&topics->by_id, id);
+    if (topics->is_raw && topics->first && !topic)
+        return helio_fail(HELIO_ERR_TOPIC,
+                          "with payload=raw an endpoint has one topic, and it is %s here; "
+                          "%s needs an endpoint of its own",
+                          topics->first->name, name);
     if (topic && strcmp(topic->name, name) != 0)
         return HELIO_ERR_TOPIC;
     if (!topic) {
@@ -73,6 +86,7 @@ int helio_tx_topics_add(helio_tx_topics *topics, const char *name, helio_clock c
             return HELIO_ERR_NOMEM;
         }
         topic->position.id = id;
+        topic->position.next_message = topics->is_raw ? topics->first_number : 0;
         topic->name_bytes = (uint16_t)length;
         memcpy(topic->name, name, length);
         topic->next = topics->first;
@@ -93,7 +107,7 @@ void helio_tx_topics_remove(helio_tx_topics *topics, helio_tx_topic *topic, heli
         return;
     helio_batcher_flush(topics->batcher, clock);
     const helio_tsdu_topic entry = entry_of(topic);
-    helio_batcher_announce(topics->batcher, &entry, 1, HELIO_TSDU_FLAG_CLOSING, clock);
+    tell(topics, &entry, 1, HELIO_TSDU_FLAG_CLOSING, clock);
     helio_stats_close_object(topics->stats, &topic->object, clock.wall_ns);
     topic->object = (helio_stats_object){0};
     topic->position.stats = NULL;
@@ -119,9 +133,9 @@ void helio_tx_topics_announce(helio_tx_topics *topics, helio_clock clock) {
             continue;
         entries[count++] = entry_of(topic);
         if (count == ANNOUNCE_CHUNK) {
-            helio_batcher_announce(topics->batcher, entries, count, 0, clock);
+            tell(topics, entries, count, 0, clock);
             count = 0;
         }
     }
-    helio_batcher_announce(topics->batcher, entries, count, 0, clock);
+    tell(topics, entries, count, 0, clock);
 }

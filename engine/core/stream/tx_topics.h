@@ -1,7 +1,10 @@
 /* The topics of a stream being sent: who they are, where their numbers stand, and telling receivers
  * (TOPICS batches).
  *
- * A topic that ended is kept, without statistics, so that its numbers go on if it comes back. */
+ * A topic that ended is kept, without statistics, so that its numbers go on if it comes back.
+ *
+ * A raw stream has one topic, known on this side only: nothing is told, and its numbers are those
+ * of the packets. */
 #ifndef HELIO_STREAM_TX_TOPICS_H
 #define HELIO_STREAM_TX_TOPICS_H
 
@@ -26,6 +29,8 @@ typedef struct helio_tx_topics {
     const char *instance_name;
     const char *endpoint;
     const helio_tsi *tsi;
+    uint64_t first_number; /* raw: of the stream's first packet */
+    bool is_raw;
     helio_map by_id;
     helio_tx_topic *first;
     uint32_t open;

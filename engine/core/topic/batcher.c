@@ -63,8 +63,27 @@ static void copy_part(uint8_t *to, const uint8_t *head, size_t head_bytes, const
         memcpy(to, data + (offset - head_bytes), bytes);
 }
 
-static void send_fragments(helio_batcher *batcher, helio_topic_position *topic, const uint8_t *data,
-                           size_t length, int64_t submit_ns, helio_clock clock) {
+/* Sends head and data as one APDU in as many packets as it takes; returns how many. */
+static uint64_t send_fragments(helio_batcher *batcher, const uint8_t *head, size_t head_bytes,
+                               const uint8_t *data, size_t length, helio_clock clock) {
+    const size_t total = head_bytes + length;
+    const size_t part_max =
+        batcher->tsdu_bytes - (HELIO_PGM_FRAGMENT_HEADER - HELIO_PGM_DATA_HEADER);
+    helio_pgm_fragment fragment = {.length = (uint32_t)total};
+    uint64_t packets = 0;
+    for (size_t offset = 0; offset < total; packets++) {
+        const size_t part = total - offset < part_max ? total - offset : part_max;
+        uint8_t *tsdu = batcher->door.open(batcher->door.context, true);
+        copy_part(tsdu, head, head_bytes, data, offset, part);
+        fragment.offset = (uint32_t)offset;
+        batcher->door.close(batcher->door.context, part, &fragment, clock);
+        offset += part;
+    }
+    return packets;
+}
+
+static void send_large(helio_batcher *batcher, helio_topic_position *topic, const uint8_t *data,
+                       size_t length, int64_t submit_ns, helio_clock clock) {
     uint8_t head[HELIO_TSDU_HEADER + HELIO_TSDU_EXTENDED_HEADER];
     helio_tsdu_encode(head, &(helio_tsdu_header){
                                 .kind = HELIO_TSDU_KIND_MESSAGES,
@@ -77,29 +96,38 @@ static void send_fragments(helio_batcher *batcher, helio_topic_position *topic, 
                             });
     const size_t head_bytes =
         HELIO_TSDU_HEADER + helio_tsdu_encode_message_header(head + HELIO_TSDU_HEADER, length);
-    const size_t total = head_bytes + length;
-    const size_t part_max =
-        batcher->tsdu_bytes - (HELIO_PGM_FRAGMENT_HEADER - HELIO_PGM_DATA_HEADER);
-    helio_pgm_fragment fragment = {.length = (uint32_t)total};
     batcher->closing = topic;
     batcher->closing_first = topic->next_message;
-    uint64_t packets = 0;
-    for (size_t offset = 0; offset < total; packets++) {
-        const size_t part = total - offset < part_max ? total - offset : part_max;
-        uint8_t *tsdu = batcher->door.open(batcher->door.context, true);
-        copy_part(tsdu, head, head_bytes, data, offset, part);
-        fragment.offset = (uint32_t)offset;
-        batcher->door.close(batcher->door.context, part, &fragment, clock);
-        offset += part;
-    }
+    const uint64_t packets = send_fragments(batcher, head, head_bytes, data, length, clock);
     topic->next_message++;
     count_messages(batcher, topic, 1, length, packets);
     helio_count(&topic->stats->fragmented_messages, 1);
     helio_record(topic->batch_latency, clock.wall_ns - submit_ns, packets);
 }
 
+static void send_raw(helio_batcher *batcher, helio_topic_position *topic, const uint8_t *data,
+                     size_t length, int64_t submit_ns, helio_clock clock) {
+    uint64_t packets = 1;
+    batcher->closing = topic;
+    batcher->closing_first = topic->next_message;
+    if (length <= batcher->tsdu_bytes) {
+        memcpy(batcher->door.open(batcher->door.context, false), data, length);
+        batcher->door.close(batcher->door.context, length, NULL, clock);
+    } else {
+        packets = send_fragments(batcher, NULL, 0, data, length, clock);
+        helio_count(&topic->stats->fragmented_messages, 1);
+    }
+    topic->next_message += packets;
+    count_messages(batcher, topic, 1, length, packets);
+    helio_record(topic->batch_latency, clock.wall_ns - submit_ns, packets);
+}
+
 void helio_batcher_append(helio_batcher *batcher, helio_topic_position *topic, const void *data,
                           size_t length, int64_t submit_ns, helio_clock clock) {
+    if (batcher->is_raw) {
+        send_raw(batcher, topic, data, length, submit_ns, clock);
+        return;
+    }
     const size_t header = helio_tsdu_message_header_bytes(length);
     const size_t needed = header + length;
     if (batcher->tsdu && (batcher->topic != topic || needed > batcher->tsdu_bytes - batcher->used ||
@@ -107,7 +135,7 @@ void helio_batcher_append(helio_batcher *batcher, helio_topic_position *topic, c
         helio_batcher_flush(batcher, clock);
     if (!batcher->tsdu) {
         if (needed > batcher->tsdu_bytes - HELIO_TSDU_HEADER) {
-            send_fragments(batcher, topic, data, length, submit_ns, clock);
+            send_large(batcher, topic, data, length, submit_ns, clock);
             return;
         }
         batcher->tsdu = batcher->door.open(batcher->door.context, false);

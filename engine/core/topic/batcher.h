@@ -4,6 +4,9 @@
  * does not fit or is of another topic, or by flush.  A message that does not fit a packet of its
  * own is sent at once as a batch of one message in fragments (OPT_FRAGMENT), consecutive packets.
  *
+ * With is_raw there are no batches: each message alone is a packet's TSDU, at once, or an APDU in
+ * fragments, and a topic's numbers count packets (docs/wire.md 7).  Messages must not be empty then.
+ *
  * The batcher knows packets only through its door, and no sequence numbers, sockets, threads or
  * clocks. */
 #ifndef HELIO_TOPIC_BATCHER_H
@@ -43,7 +46,8 @@ typedef struct helio_batcher {
     helio_packet_door door;
     helio_instance_stats *instance;
     size_t tsdu_bytes; /* of a packet without options */
-    uint8_t flags;     /* HELIO_TSDU_FLAG_* of the batches of messages closed from now on */
+    bool is_raw;
+    uint8_t flags; /* HELIO_TSDU_FLAG_* of the batches of messages closed from now on */
     /* of the packet given to close: its topic (NULL: none), messages before it are in others */
     helio_topic_position *closing;
     uint64_t closing_first;

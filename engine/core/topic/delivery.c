@@ -11,6 +11,7 @@
 enum {
     CHUNK = 128, /* messages handed over at once */
     LABELS_BYTES = 464,
+    RAW_ID = 0, /* the topic of all packets of a raw endpoint */
 };
 
 /* A topic as one subscription gets it from this stream. */
@@ -84,18 +85,23 @@ void helio_delivery_fini(helio_delivery *delivery, helio_clock clock) {
     helio_reassembly_fini(&delivery->reassembly);
 }
 
+static uint64_t key_of(const helio_delivery *delivery, const helio_subscription *subscription) {
+    return delivery->shared->is_raw ? RAW_ID : subscription->id;
+}
+
 int helio_delivery_add(helio_delivery *delivery, helio_subscription *subscription) {
     helio_delivery_topic *topic = calloc(1, sizeof *topic);
     if (!topic)
         return HELIO_ERR_NOMEM;
     topic->subscription = subscription;
     topic->is_complete = delivery->is_complete;
-    topic->next = helio_map_get(&delivery->topics, subscription->id);
+    const uint64_t key = key_of(delivery, subscription);
+    topic->next = helio_map_get(&delivery->topics, key);
     int error = is_acked_by_app(topic)
                     ? helio_unacked_init(&topic->unacked, delivery->shared->window_packets)
                     : 0;
     if (!error)
-        error = helio_map_put(&delivery->topics, subscription->id, topic);
+        error = helio_map_put(&delivery->topics, key, topic);
     if (error) {
         helio_unacked_fini(&topic->unacked);
         free(topic);
@@ -108,7 +114,8 @@ int helio_delivery_add(helio_delivery *delivery, helio_subscription *subscriptio
 
 void helio_delivery_remove(helio_delivery *delivery, helio_subscription *subscription,
                            helio_clock clock) {
-    helio_delivery_topic *head = helio_map_get(&delivery->topics, subscription->id);
+    const uint64_t key = key_of(delivery, subscription);
+    helio_delivery_topic *head = helio_map_get(&delivery->topics, key);
     helio_delivery_topic **link = &head;
     while (*link && (*link)->subscription != subscription)
         link = &(*link)->next;
@@ -117,10 +124,9 @@ void helio_delivery_remove(helio_delivery *delivery, helio_subscription *subscri
         return;
     *link = topic->next;
     if (head)
-        helio_map_put(&delivery->topics, subscription->id,
-                      head); /* the key is there: cannot fail */
+        helio_map_put(&delivery->topics, key, head); /* the key is there: cannot fail */
     else
-        helio_map_remove(&delivery->topics, subscription->id);
+        helio_map_remove(&delivery->topics, key);
     end_topic(delivery, topic, clock);
 }
 
@@ -195,7 +201,7 @@ static bool reach(helio_delivery *delivery, helio_delivery_topic *topic, uint64_
         return false;
     if (!topic->has_joined) {
         topic->has_joined = true;
-        topic->expected = topic->is_complete ? 0 : number;
+        topic->expected = topic->is_complete && !delivery->shared->is_raw ? 0 : number;
         helio_receiver_stats *stats = stats_of(topic);
         helio_stats_begin(stats);
         helio_set(&stats->messages_before_join, topic->expected);
@@ -209,8 +215,9 @@ static bool reach(helio_delivery *delivery, helio_delivery_topic *topic, uint64_
 
 /* ---- batches of messages ---- */
 
+/* joined: numbers these messages used up beside their own. */
 static void count_delivered(helio_delivery *delivery, helio_delivery_topic *topic,
-                            const helio_message *messages, size_t count,
+                            const helio_message *messages, size_t count, uint64_t joined,
                             const helio_rxw_packet *packet, helio_clock clock) {
     helio_receiver_stats *stats = stats_of(topic);
     uint64_t bytes = 0;
@@ -219,6 +226,7 @@ static void count_delivered(helio_delivery *delivery, helio_delivery_topic *topi
     helio_stats_begin(stats);
     helio_count(&stats->messages_delivered, count);
     helio_count(&stats->bytes_delivered, bytes);
+    helio_count(&stats->fragments_joined, joined);
     if (packet->recovered)
         helio_count(&stats->messages_recovered, count);
     helio_set(&stats->next_message, topic->expected);
@@ -229,28 +237,34 @@ static void count_delivered(helio_delivery *delivery, helio_delivery_topic *topi
     const int64_t total_ns = clock.wall_ns - messages[0].submit_ns;
     if (total_ns < 0)
         helio_count(&stats->latency_invalid_samples, count);
-    else
+    else if (messages[0].submit_ns != 0) /* bare messages carry no stamp */
         helio_record(topic->object.histogram[HELIO_RECEIVER_TOTAL_LATENCY], total_ns, count);
     helio_record(topic->object.histogram[HELIO_RECEIVER_ORDER_LATENCY],
                  clock.now_ns - packet->arrival_ns, count);
 }
 
-/* Gives the sink messages of one topic; returns how many it took. */
-static size_t hand_over(helio_delivery *delivery, helio_delivery_topic *topic,
-                        helio_message *messages, size_t count, bool in_turn,
-                        const helio_rxw_packet *packet, helio_clock clock) {
+/* Gives messages of a packet to the topic's sink; returns how many it took. */
+static size_t give(const helio_delivery_topic *topic, helio_message *messages, size_t count,
+                   const helio_rxw_packet *packet) {
     for (size_t i = 0; i < count; i++)
         messages[i].stream = topic->stream;
     const helio_sink *sink = &topic->subscription->sink;
     const bool lasts = packet->lasts && !packet->is_fragment && sink->on_lasting_messages;
-    const size_t taken = lasts ? sink->on_lasting_messages(sink->context, messages, count)
-                               : sink->on_messages(sink->context, messages, count);
+    return lasts ? sink->on_lasting_messages(sink->context, messages, count)
+                 : sink->on_messages(sink->context, messages, count);
+}
+
+/* Gives messages of a batch and keeps account of them; returns how many were taken. */
+static size_t hand_over(helio_delivery *delivery, helio_delivery_topic *topic,
+                        helio_message *messages, size_t count, bool in_turn,
+                        const helio_rxw_packet *packet, helio_clock clock) {
+    const size_t taken = give(topic, messages, count, packet);
     if (taken > 0) {
         if (in_turn)
             topic->expected += taken;
         else
             helio_ahead_add(&topic->ahead, messages[0].number, taken);
-        count_delivered(delivery, topic, messages, taken, packet, clock);
+        count_delivered(delivery, topic, messages, taken, 0, packet, clock);
     }
     return taken;
 }
@@ -382,7 +396,7 @@ static bool takes_ahead(const helio_delivery_topic *topic, const helio_tsdu_head
 void helio_delivery_ahead(helio_delivery *delivery, const helio_rxw_packet *packet,
                           helio_clock clock) {
     helio_tsdu_header header;
-    if (packet->is_fragment ||
+    if (delivery->shared->is_raw || packet->is_fragment ||
         helio_tsdu_decode(packet->tsdu, packet->bytes, &header) != HELIO_TSDU_OURS ||
         header.kind != HELIO_TSDU_KIND_MESSAGES)
         return;
@@ -436,6 +450,94 @@ static helio_delivery_result take_topics(helio_delivery *delivery, const helio_t
     while (at < end && helio_tsdu_next_topic(&at, end, &entry))
         take_entry(delivery, &entry, clock);
     return HELIO_DELIVERY_TAKEN;
+}
+
+/* ---- raw ---- */
+
+/* The first packet of the stream has the number it has on the wire. */
+static uint64_t raw_number(helio_delivery *delivery, uint64_t sequence) {
+    if (delivery->raw_base == 0)
+        delivery->raw_base = sequence - (uint32_t)sequence;
+    return sequence - delivery->raw_base;
+}
+
+/* A bare message, whose packets are those from `number` on. */
+static helio_delivery_result deliver_raw(helio_delivery *delivery, uint64_t number,
+                                         uint64_t packets, const uint8_t *data, size_t bytes,
+                                         const helio_rxw_packet *packet, helio_clock clock) {
+    helio_delivery_topic *topic = helio_map_get(&delivery->topics, RAW_ID);
+    if (!topic) {
+        delivery->messages_filtered++;
+        return HELIO_DELIVERY_FILTERED;
+    }
+    helio_message message = {
+        .data = data,
+        .length = bytes,
+        .number = number,
+        .receive_ns = packet->receive_ns,
+        .flags = packet->recovered ? HELIO_MESSAGE_RECOVERED : 0,
+    };
+    bool is_full = false;
+    for (; topic; topic = topic->next) {
+        if (!reach(delivery, topic, number, clock))
+            return HELIO_DELIVERY_FULL;
+        if (topic->expected > number)
+            continue; /* it has had it */
+        if (give(topic, &message, 1, packet) == 0) {
+            is_full = true;
+            continue;
+        }
+        topic->expected = number + packets;
+        if (topic->unacked.batches)
+            helio_unacked_add(&topic->unacked, delivery->first_sequence, topic->expected);
+        count_delivered(delivery, topic, &message, 1, packets - 1, packet, clock);
+    }
+    return is_full ? HELIO_DELIVERY_FULL : HELIO_DELIVERY_TAKEN;
+}
+
+static helio_delivery_result pass_raw_fragment(helio_delivery *delivery, uint64_t sequence,
+                                               const helio_rxw_packet *packet, helio_clock clock) {
+    helio_reassembly *reassembly = &delivery->reassembly;
+    if (delivery->ready_sequence != sequence) {
+        if (packet->fragment.offset == 0) {
+            if (packet->fragment.first != (uint32_t)sequence)
+                return HELIO_DELIVERY_DAMAGED;
+            delivery->apdu_number = raw_number(delivery, sequence);
+        }
+        switch (helio_reassembly_add(reassembly, &packet->fragment, packet->tsdu, packet->bytes)) {
+        case HELIO_REASSEMBLY_MORE:
+        case HELIO_REASSEMBLY_STRAY:
+            return HELIO_DELIVERY_TAKEN;
+        case HELIO_REASSEMBLY_DAMAGED:
+            return HELIO_DELIVERY_DAMAGED;
+        case HELIO_REASSEMBLY_COMPLETE:
+            break;
+        }
+        delivery->ready_sequence = sequence;
+    }
+    const uint64_t packets = raw_number(delivery, sequence) + 1 - delivery->apdu_number;
+    return deliver_raw(delivery, delivery->apdu_number, packets, reassembly->data,
+                       reassembly->bytes, packet, clock);
+}
+
+static helio_delivery_result pass_raw(helio_delivery *delivery, uint64_t sequence,
+                                      const helio_rxw_packet *packet, helio_clock clock) {
+    if (packet->is_fragment)
+        return pass_raw_fragment(delivery, sequence, packet, clock);
+    helio_reassembly_abort(&delivery->reassembly);
+    return deliver_raw(delivery, raw_number(delivery, sequence), 1, packet->tsdu, packet->bytes,
+                       packet, clock);
+}
+
+/* Numbers are packets', so what is lost is known at once. */
+static void lose_raw(helio_delivery *delivery, uint64_t sequence, uint64_t count,
+                     helio_clock clock) {
+    helio_reassembly_abort(&delivery->reassembly);
+    helio_delivery_topic *topic = helio_map_get(&delivery->topics, RAW_ID);
+    for (; topic; topic = topic->next) {
+        if (reach(delivery, topic, raw_number(delivery, sequence), clock))
+            reach(delivery, topic, raw_number(delivery, sequence + count), clock);
+    }
 }
 
 /* ---- packets ---- */
@@ -518,8 +620,11 @@ helio_delivery_result helio_delivery_pass(helio_delivery *delivery, uint64_t seq
     helio_delivery_result result;
     delivery->is_complete = false;
     delivery->first_sequence = sequence;
-    if (packet->is_fragment) {
+    if (packet->is_fragment)
         delivery->first_sequence -= (uint32_t)sequence - packet->fragment.first;
+    if (delivery->shared->is_raw) {
+        result = pass_raw(delivery, sequence, packet, clock);
+    } else if (packet->is_fragment) {
         result = pass_fragment(delivery, sequence, packet, is_again, clock);
     } else {
         helio_reassembly_abort(&delivery->reassembly);
@@ -533,8 +638,13 @@ helio_delivery_result helio_delivery_pass(helio_delivery *delivery, uint64_t seq
     return result;
 }
 
-void helio_delivery_on_packets_lost(helio_delivery *delivery, helio_clock clock) {
+void helio_delivery_on_packets_lost(helio_delivery *delivery, uint64_t sequence, uint64_t count,
+                                    helio_clock clock) {
     delivery->is_complete = false;
+    if (delivery->shared->is_raw) {
+        lose_raw(delivery, sequence, count, clock);
+        return;
+    }
     helio_reassembly *reassembly = &delivery->reassembly;
     if (!reassembly->is_open)
         return;

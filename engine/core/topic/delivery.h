@@ -6,6 +6,10 @@
  * expected is a loss too.  The first number seen of a topic is where it is joined, unless the
  * stream is complete from its first packet: then 0 is expected.
  *
+ * On a raw endpoint (docs/wire.md 7) a packet, or an APDU of several, is itself the message, and
+ * every subscription gets it.  Numbers are then those of packets: a message has that of its first,
+ * and where packets were lost each one counts.
+ *
  * A packet whose messages a sink does not take whole is to be offered again; nothing of it is
  * delivered twice.
  *
@@ -15,8 +19,8 @@
  * With order=arrival the messages of a whole packet can be handed over ahead of their turn; when it
  * comes, the packet is passed like any other and only what was not handed over is.
  *
- * Invariant: next_message = messages_before_join + messages_delivered + messages_lost, less the
- * messages handed over ahead, in every receiver's record. */
+ * Invariant: next_message = messages_before_join + messages_delivered + fragments_joined +
+ * messages_lost, less the messages handed over ahead, in every receiver's record. */
 #ifndef HELIO_TOPIC_DELIVERY_H
 #define HELIO_TOPIC_DELIVERY_H
 
@@ -52,6 +56,8 @@ typedef struct helio_delivery {
     uint64_t full_sequence;       /* the packet not taken whole; 0: none */
     uint32_t skipped_first;       /* fragments of the APDU that starts here are of no interest */
     bool is_skipping;
+    uint64_t raw_base;       /* raw: the sequence that has number 0; 0: nothing came yet */
+    uint64_t apdu_number;    /* raw: of the APDU being put together */
     bool is_complete;        /* the stream is known from its first packet and none was passed yet */
     uint64_t first_sequence; /* of the packets of the batch being passed */
     uint64_t asked; /* newest packet with which the source asked to be acknowledged; 0: none */
@@ -77,8 +83,9 @@ helio_delivery_result helio_delivery_pass(helio_delivery *delivery, uint64_t seq
 /* Hands over what can be of a packet whose turn has not come (order=arrival). */
 void helio_delivery_ahead(helio_delivery *delivery, const helio_rxw_packet *packet,
                           helio_clock clock);
-/* The next packets of the stream are lost. */
-void helio_delivery_on_packets_lost(helio_delivery *delivery, helio_clock clock);
+/* The next `count` packets of the stream, from `sequence` on, are lost. */
+void helio_delivery_on_packets_lost(helio_delivery *delivery, uint64_t sequence, uint64_t count,
+                                    helio_clock clock);
 
 /* The application has acknowledged the messages before `next` of stream number `stream` of a
  * subscription.  False: that is not this stream. */

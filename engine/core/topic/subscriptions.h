@@ -2,6 +2,7 @@
 #ifndef HELIO_TOPIC_SUBSCRIPTIONS_H
 #define HELIO_TOPIC_SUBSCRIPTIONS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/clock.h"
@@ -24,6 +25,7 @@ typedef struct helio_subscriptions {
     const char *instance_name; /* labels; owned by the endpoint */
     const char *endpoint;
     uint32_t max_message_bytes;
+    bool is_raw;             /* packets are bare messages: each subscription gets them all */
     uint32_t window_packets; /* most batches of a topic that wait to be acknowledged one by one */
     uint32_t acked_by_auto;  /* subscriptions whose messages are acknowledged when delivered */
     uint32_t acked_by_app;   /* and when the application says so */

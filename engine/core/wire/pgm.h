@@ -165,7 +165,7 @@ typedef struct helio_pgm_spm {
 
 size_t helio_pgm_encode_spm(void *out, const helio_pgm_session *session, const helio_pgm_spm *spm,
                             const helio_address *path);
-/* type: NAK, NNAK or NCF.  sequences: 1 to 63, oldest first, no duplicates.  `source` and `group`
+/* type: NAK, NNAK or NCF.  sequences: 1 to 63, what we ask for oldest first.  `source` and `group`
  * are of one family. */
 size_t helio_pgm_encode_nak(void *out, const helio_pgm_session *session, uint8_t type,
                             const uint32_t *sequences, size_t count, const helio_address *source,

@@ -59,13 +59,9 @@ static bool read_nak_list(const uint8_t *option, size_t bytes, helio_pgm_packet 
     const size_t count = (bytes - 4) / 4;
     if (!is_nak(out) || bytes % 4 != 0 || count == 0 || count > HELIO_PGM_NAK_LIST_MAX)
         return false;
-    uint32_t before = out->sequence;
-    for (size_t i = 0; i < count; i++) {
-        const uint32_t sequence = helio_get32(option + 4 + 4 * i);
-        if (!helio_sequence_before(before, sequence))
-            return false;
-        out->list[i] = before = sequence;
-    }
+    /* In any order: OpenPGM puts what it asks for again behind what is new. */
+    for (size_t i = 0; i < count; i++)
+        out->list[i] = helio_get32(option + 4 + 4 * i);
     out->list_count = (uint32_t)count;
     return true;
 }

@@ -49,9 +49,10 @@ typedef struct helio_message {
     const void *data;
     size_t length;
     uint64_t
-        number; /* of the message within its topic and stream; a jump is a loss already told as an event */
+        number; /* of the message within its topic and stream; a jump is a loss already told as an event.  With payload=raw
+                   that of its packet; a message in several packets takes as many numbers */
     int64_t
-        submit_ns; /* when the source submitted the oldest message of its packet, wall clock since 1970 */
+        submit_ns; /* when the source submitted the oldest message of its packet, wall clock since 1970; 0 with payload=raw: it is not told */
     int64_t receive_ns; /* when its packet was read, wall clock since 1970 */
     uint32_t
         stream; /* number of the stream within the receiver: 0, 1, ... in order of first packet */
