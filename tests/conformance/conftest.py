@@ -140,7 +140,7 @@ def join(transport: Transport, mode: str) -> Iterator[Join]:
         receiver: dict[str, object] | list[dict[str, object]] | None = None,
     ) -> Pair:
         to, at = transport.make(fan)
-        instances = [Instance(mode=mode, stats="memory", idle="yield") for _ in range(fan + 1)]  # type: ignore[arg-type]
+        instances = [Instance(mode=mode, stats="memory") for _ in range(fan + 1)]  # type: ignore[arg-type]
         opened.extend(instances)
         options = receiver if isinstance(receiver, list) else [receiver or {}] * fan
         receivers = [

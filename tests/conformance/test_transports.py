@@ -57,7 +57,7 @@ def test_a_receiver_gets_its_topic_only(join: Join) -> None:
 def test_any_host_may_send_and_receive(transport: Transport, mode: str) -> None:
     """n:m: three peers, each both, all at one endpoint."""
     endpoint = transport.make(1)[0]
-    peers = [Instance(mode=mode, stats="memory", idle="yield") for _ in range(3)]  # type: ignore[arg-type]
+    peers = [Instance(mode=mode, stats="memory") for _ in range(3)]  # type: ignore[arg-type]
     try:
         receivers = [peer.receiver(endpoint, "T") for peer in peers]
         transmitters = [peer.transmitter(endpoint, "T", linger=0.2) for peer in peers]
@@ -150,7 +150,7 @@ def test_a_new_source_is_a_new_stream(join: Join, mode: str) -> None:
     (old,) = pair.receive(1)
     endpoint = pair.transmitter.endpoint
     pair.instances[0].close()
-    pair.instances[0] = Instance(mode=mode, stats="memory", idle="yield")  # type: ignore[arg-type]
+    pair.instances[0] = Instance(mode=mode, stats="memory")  # type: ignore[arg-type]
     try:
         pair.transmitter = pair.instances[0].transmitter(endpoint, "T", linger=0.2)
         settle(pair, 0.3)
