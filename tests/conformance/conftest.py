@@ -147,7 +147,7 @@ def join(transport: Transport, mode: str) -> Iterator[Join]:
             instance.receiver(endpoint, topic, **mine)  # type: ignore[arg-type]
             for instance, endpoint, mine in zip(instances[1:], at, options, strict=True)
         ]
-        sender = instances[0].transmitter(to, topic, **{"linger": 0.2, **(transmitter or {})})  # type: ignore[arg-type]
+        sender = instances[0].transmitter(to, topic, **{"linger": 0.02, **(transmitter or {})})  # type: ignore[arg-type]
         pair = Pair(instances, sender, receivers)
         settle(pair)
         return pair
