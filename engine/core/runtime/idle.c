@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <sched.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -18,6 +19,11 @@ static int fail(const char *what) {
     return helio_fail(HELIO_ERR_SYSTEM, "cannot %s: %s", what, strerror(errno));
 }
 
+static int tell_kernel(helio_idle *idle, int fd) {
+    struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
+    return epoll_ctl(idle->epoll, EPOLL_CTL_ADD, fd, &event) < 0 ? fail("watch a socket") : 0;
+}
+
 int helio_idle_open(helio_idle *idle, int strategy) {
     *idle = (helio_idle){.strategy = strategy, .epoll = -1, .event = -1};
     idle->epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -30,7 +36,7 @@ int helio_idle_open(helio_idle *idle, int strategy) {
         helio_idle_close(idle);
         return error;
     }
-    const int error = helio_idle_watch(idle, idle->event);
+    const int error = tell_kernel(idle, idle->event);
     if (error) {
         helio_idle_close(idle);
     }
@@ -44,16 +50,52 @@ void helio_idle_close(helio_idle *idle) {
     if (idle->epoll >= 0) {
         close(idle->epoll);
     }
-    idle->event = idle->epoll = -1;
+    free(idle->watched);
+    *idle = (helio_idle){.epoll = -1, .event = -1};
+}
+
+static bool make_place(helio_idle *idle) {
+    if (idle->watched_count < idle->watched_capacity) {
+        return true;
+    }
+    const size_t capacity = idle->watched_capacity ? idle->watched_capacity * 2 : 8;
+    int *watched = realloc(idle->watched, capacity * sizeof *watched);
+    if (!watched) {
+        return false;
+    }
+    idle->watched = watched;
+    idle->watched_capacity = capacity;
+    return true;
 }
 
 int helio_idle_watch(helio_idle *idle, int fd) {
-    struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
-    return epoll_ctl(idle->epoll, EPOLL_CTL_ADD, fd, &event) < 0 ? fail("watch a socket") : 0;
+    if (!make_place(idle)) {
+        return helio_fail(HELIO_ERR_NOMEM, "no memory to watch a socket");
+    }
+    const int error = idle->has_slept ? tell_kernel(idle, fd) : 0;
+    if (!error) {
+        idle->watched[idle->watched_count++] = fd;
+    }
+    return error;
 }
 
 void helio_idle_unwatch(helio_idle *idle, int fd) {
-    epoll_ctl(idle->epoll, EPOLL_CTL_DEL, fd, NULL);
+    if (idle->has_slept) {
+        epoll_ctl(idle->epoll, EPOLL_CTL_DEL, fd, NULL);
+    }
+    for (size_t i = 0; i < idle->watched_count; i++) {
+        if (idle->watched[i] == fd) {
+            idle->watched[i] = idle->watched[--idle->watched_count];
+            return;
+        }
+    }
+}
+
+static void fall_asleep_first(helio_idle *idle) {
+    idle->has_slept = true;
+    for (size_t i = 0; i < idle->watched_count; i++) {
+        tell_kernel(idle, idle->watched[i]);
+    }
 }
 
 bool helio_idle_should_sleep(helio_idle *idle, int64_t now_ns) {
@@ -93,6 +135,9 @@ void helio_idle_cancel(helio_idle *idle) {
 }
 
 void helio_idle_sleep(helio_idle *idle, int64_t now_ns, int64_t deadline_ns) {
+    if (!idle->has_slept) {
+        fall_asleep_first(idle);
+    }
     const int64_t left = deadline_ns > now_ns ? deadline_ns - now_ns : 0;
     const struct timespec timeout = {.tv_sec = (time_t)(left / HELIO_SECOND),
                                      .tv_nsec = (long)(left % HELIO_SECOND)};

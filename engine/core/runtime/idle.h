@@ -11,12 +11,18 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 typedef struct helio_idle {
     int strategy; /* HELIO_IDLE_* */
     int epoll;
     int event; /* written by wakers */
+    /* Sockets to watch.  The kernel is told of them before the first sleep: whoever spins spares the
+     * senders its telling of every packet. */
+    int *watched;
+    size_t watched_count, watched_capacity;
+    bool has_slept;
     int64_t idle_since_ns;
     _Atomic uint32_t sleeping;
 } helio_idle;
@@ -25,7 +31,7 @@ typedef struct helio_idle {
 int helio_idle_open(helio_idle *idle, int strategy);
 void helio_idle_close(helio_idle *idle);
 
-/* Sockets whose readability ends a sleep.  Returns 0 or HELIO_ERR_SYSTEM. */
+/* Sockets whose readability ends a sleep.  Returns 0, HELIO_ERR_SYSTEM or HELIO_ERR_NOMEM. */
 int helio_idle_watch(helio_idle *idle, int fd);
 void helio_idle_unwatch(helio_idle *idle, int fd);
 

@@ -7,7 +7,8 @@
 #define CHORES_NS HELIO_MILLISECOND
 #define BUSY_CHORES_NS \
     (10 * HELIO_MILLISECOND) /* asleep with messages in some queue: its gauges must not grow old */
-#define TRANSMIT_NS (20 * HELIO_MICROSECOND)
+/* Mode poll, where messages leave within send: how often feedback and timers are looked after. */
+#define TRANSMIT_NS (5 * HELIO_MICROSECOND)
 
 static int64_t earlier(int64_t a, int64_t b) {
     return a < b ? a : b;
@@ -39,9 +40,14 @@ static int transmit(helio_instance *instance, helio_clock clock) {
     for (helio_tx_lane *lane = instance->tx_lanes; lane; lane = lane->next) {
         done += helio_tx_lane_receive(lane, clock);
         done += helio_tx_lane_work(lane, clock);
+        helio_tx_lane_tell_acks(lane);
     }
-    instance->transmit_due_ns = clock.now_ns + TRANSMIT_NS;
+    instance->transmit_due_ns = done ? 0 : clock.now_ns + TRANSMIT_NS;
     return done;
+}
+
+static bool is_time_to_transmit(const helio_instance *instance, int64_t now_ns) {
+    return instance->mode == HELIO_MODE_THREAD || now_ns >= instance->transmit_due_ns;
 }
 
 int helio_loop_once(helio_instance *instance) {
@@ -59,9 +65,8 @@ int helio_loop_once(helio_instance *instance) {
             done += received;
         }
     }
-    done += transmit(instance, clock);
-    for (helio_tx_lane *lane = instance->tx_lanes; lane; lane = lane->next) {
-        helio_tx_lane_tell_acks(lane);
+    if (is_time_to_transmit(instance, clock.now_ns)) {
+        done += transmit(instance, clock);
     }
     if (clock.now_ns >= instance->chores_due_ns) {
         do_chores(instance, clock);

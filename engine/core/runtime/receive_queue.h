@@ -46,6 +46,14 @@ void helio_receive_queue_resume(helio_receive_queue *queue);
 /* Application: gives back the messages of the call before and takes up to `limit` new ones. */
 size_t helio_receive_queue_take(helio_receive_queue *queue, helio_message *messages, size_t limit);
 bool helio_receive_queue_is_empty(helio_receive_queue *queue);
+/* There is nothing to take and nothing to give back, as far as is known without a look at another
+ * core's work. */
+static inline bool helio_receive_queue_is_idle(const helio_receive_queue *queue) {
+    const helio_ring *ring = &queue->ring;
+    return atomic_load_explicit(&ring->tail, memory_order_relaxed) == ring->next &&
+           atomic_load_explicit(&ring->released, memory_order_relaxed) == ring->next &&
+           !queue->given;
+}
 
 /* Bytes in use, as any thread sees it. */
 size_t helio_receive_queue_bytes(const helio_receive_queue *queue);

@@ -214,6 +214,9 @@ int helio_receiver_replay(helio_receiver *live, uint32_t stream, uint64_t first,
 
 static size_t take(helio_receiver *receiver, helio_message *messages, size_t limit) {
     helio_receive_queue *queue = &receiver->queue;
+    if (helio_receive_queue_is_idle(queue)) {
+        return 0;
+    }
     const size_t taken = helio_receive_queue_take(queue, messages, limit);
     if (helio_receive_queue_is_full(queue) && helio_receive_queue_is_half_empty(queue)) {
         helio_idle_wake(&receiver->instance->idle);

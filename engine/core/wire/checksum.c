@@ -20,10 +20,18 @@ uint32_t helio_checksum_part(const void *data, size_t length) {
         low1 += (uint32_t)word[3];
         high1 += word[3] >> 32;
     }
-    for (; length >= 4; at += 4, length -= 4) {
+    for (; length >= 8; at += 8, length -= 8) {
+        uint64_t word;
+        memcpy(&word, at, sizeof word);
+        low0 += (uint32_t)word;
+        high0 += word >> 32;
+    }
+    if (length >= 4) {
         uint32_t word;
         memcpy(&word, at, sizeof word);
         low0 += word;
+        at += 4;
+        length -= 4;
     }
     uint32_t last = 0; /* up to 3 bytes, padded with zeros */
     memcpy(&last, at, length);
