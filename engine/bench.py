@@ -49,6 +49,8 @@ class Run:
     loss: float = 0.0
     endpoint: str = ""
     level: int = 0
+    feedback: str = "ack"
+    """At full rate, ack: acknowledgements hold the sender, which would outrun the receiver; nak: nothing does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,7 @@ class Result:
     transport: str
     size: int
     mode: str
+    feedback: str
     offered_rate: float
     """Messages per second asked for, 0: as many as go."""
     sent: int
@@ -199,6 +202,10 @@ def _both(
     return answers[0], answers[1]
 
 
+def _joined(*options: str) -> str:
+    return "&".join(filter(None, options))
+
+
 def measure(run: Run, tell: Callable[[float], None] = lambda spent: None) -> Result:
     """Measure once.
 
@@ -211,7 +218,9 @@ def measure(run: Run, tell: Callable[[float], None] = lambda spent: None) -> Res
     """
     endpoint = run.endpoint or _ENDPOINTS[run.transport]()
     instance = f"{_MODES[run.mode]}&level={run.level}&profile=lan-throughput"
-    profile = "profile=lan-throughput" if run.rate == 0 else ""
+    poured = run.rate == 0
+    profile = "profile=lan-throughput" if poured else ""
+    holds = poured and run.feedback == "ack"
     lossy = f"inject_loss={run.loss}" if run.loss > 0 else ""
 
     def arguments(options: str, board: mmap.mmap) -> dict[str, Any]:
@@ -231,12 +240,12 @@ def measure(run: Run, tell: Callable[[float], None] = lambda spent: None) -> Res
     def send(board: mmap.mmap) -> dict[str, Any]:
         from heliograph.engine import _bench
 
-        return _bench.send(**arguments(profile, board))
+        return _bench.send(**arguments(_joined(profile, "acks=1&send_window=2048" if holds else ""), board))
 
     def receive(board: mmap.mmap) -> dict[str, Any]:
         from heliograph.engine import _bench
 
-        return _bench.receive(**arguments("&".join(filter(None, (profile, lossy))), board))
+        return _bench.receive(**arguments(_joined(profile, "ack=auto" if holds else "", lossy), board))
 
     sent, came = _both(send, receive, run.seconds, tell)
     rate = came["measured"] / came["seconds"] if came["seconds"] > 0 else 0.0
@@ -245,6 +254,7 @@ def measure(run: Run, tell: Callable[[float], None] = lambda spent: None) -> Res
         transport=run.transport,
         size=run.size,
         mode=run.mode,
+        feedback=run.feedback,
         offered_rate=run.rate,
         sent=sent["sent"],
         received=came["received"],
@@ -273,7 +283,7 @@ def _python_send(way: str, endpoint: str, size: int, seconds: float, board: mmap
         time.sleep(0.001)
     with (
         Instance(mode="poll", idle="spin", level=0, stats="memory") as instance,
-        instance.transmitter(endpoint, "BENCH", profile="lan-throughput") as transmitter,
+        instance.transmitter(endpoint, "BENCH", profile="lan-throughput", acks=1, send_window=2048) as transmitter,
     ):
         ready = time.monotonic() + 0.2
         while time.monotonic() < ready:
@@ -304,7 +314,7 @@ def _python_receive(way: str, endpoint: str, board: mmap.mmap) -> dict[str, Any]
 
     with (
         Instance(mode="poll", idle="spin", level=0, stats="memory") as instance,
-        instance.receiver(endpoint, "BENCH", profile="lan-throughput") as receiver,
+        instance.receiver(endpoint, "BENCH", profile="lan-throughput", ack="auto") as receiver,
     ):
         board[:8] = struct.pack("=Q", 1)
         take: dict[str, Callable[[], int]] = {
@@ -398,6 +408,13 @@ def command(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--loss", type=_share, default=0.01, metavar="SHARE", help="loss: packets thrown away (default: 0.01)"
     )
+    parser.add_argument(
+        "--feedback",
+        choices=["ack", "nak"],
+        default="ack",
+        help="at full rate, ack: the receiver's acknowledgements hold the sender; nak: nothing does, and what the "
+        "receiver cannot take is repaired or lost (default: ack)",
+    )
     parser.add_argument("--level", type=int, choices=range(4), default=0, help="level of detail of the statistics")
     parser.add_argument("--json", action="store_true", help="as JSON: an object, or a list when there are several rows")
     parser.set_defaults(run=_run)
@@ -464,6 +481,7 @@ def _runs(arguments: argparse.Namespace) -> Iterator[Run]:
             mode=arguments.mode,
             endpoint=arguments.endpoint,
             level=arguments.level,
+            feedback=arguments.feedback,
         )
         yield run
         if arguments.what == "loss":

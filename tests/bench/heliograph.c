@@ -57,9 +57,17 @@ static const char *join(char *text, size_t size, const char *ours, const char *g
     return text;
 }
 
+/* Throughput over UDP is measured in the mode Wait-ACK: the receiver's acknowledgements hold the source,
+ * which would otherwise outrun it and spend both on repairs.  `--feedback nak` leaves them out. */
+static const char *feedback(const duel *d, const char *options) {
+    const bool is_udp = strncmp(duel_option(d, "--transport", "rmm"), "rmm", 3) == 0;
+    const bool holds = strcmp(duel_option(d, "--feedback", "ack"), "ack") == 0;
+    return is_udp && holds && strcmp(d->what, "throughput") == 0 ? options : "";
+}
+
 static void *open_end(const duel *d) {
     static end e;
-    char options[512], text[128];
+    char options[512], text2[768], text[128];
     const bool is_child = d->child == 0, is_latency = strcmp(d->what, "latency") == 0;
     e.is_polled = strcmp(duel_option(d, "--mode", "poll"), "poll") == 0;
     e.size = d->size;
@@ -78,17 +86,21 @@ static void *open_end(const duel *d) {
         write_endpoint(d, is_child ? 0 : 1, text, sizeof text);
         if (helio_receiver_create(
                 e.instance, text, "BENCH",
-                join(options, sizeof options, "max_streams=8", duel_option(d, "--rx", "")), NULL,
-                &e.receiver) != 0) {
+                join(text2, sizeof text2,
+                     join(options, sizeof options, "max_streams=8", feedback(d, "ack=auto")),
+                     duel_option(d, "--rx", "")),
+                NULL, &e.receiver) != 0) {
             fail("receiver");
         }
     }
     if (is_latency || !is_child) {
         write_endpoint(d, is_child ? 1 : 0, text, sizeof text);
-        if (helio_transmitter_create(
-                e.instance, text, "BENCH",
-                join(options, sizeof options, "linger=0", duel_option(d, "--tx", "")),
-                &e.transmitter) != 0) {
+        if (helio_transmitter_create(e.instance, text, "BENCH",
+                                     join(text2, sizeof text2,
+                                          join(options, sizeof options, "linger=0",
+                                               feedback(d, "acks=1&send_window=2048")),
+                                          duel_option(d, "--tx", "")),
+                                     &e.transmitter) != 0) {
             fail("transmitter");
         }
     }

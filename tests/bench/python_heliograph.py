@@ -87,7 +87,10 @@ def echo(duel: Duel) -> None:
 def pour(duel: Duel) -> dict[str, float]:
     """The parent of throughput."""
     options, payload = duel.options, duel.payload
-    with instance(options) as engine, engine.transmitter(endpoint(options, 0), "BENCH", linger=0.0) as transmitter:
+    with (
+        instance(options) as engine,
+        engine.transmitter(endpoint(options, 0), "BENCH", linger=0.0, acks=1, send_window=2048) as transmitter,
+    ):
         duel.wait_ready()
         if options.way == "list":
             messages = [payload] * _LIST
@@ -107,7 +110,7 @@ def pour(duel: Duel) -> dict[str, float]:
 def count(duel: Duel) -> None:
     """The child of throughput."""
     options, board = duel.options, duel.board
-    with instance(options) as engine, engine.receiver(endpoint(options, 0), "BENCH") as receiver:
+    with instance(options) as engine, engine.receiver(endpoint(options, 0), "BENCH", ack="auto") as receiver:
         take = _taker(receiver, options.way)
         board.ready = 1
         while True:
