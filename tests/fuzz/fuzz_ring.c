@@ -31,7 +31,9 @@ static void use(helio_shm_writer *writer, helio_shm_reader *reader) {
     helio_address from;
     size_t length;
     bool wake;
-    for (int i = 0; i < READS && helio_shm_reader_take(reader, packet, sizeof packet, &length) == HELIO_SHM_TAKEN; i++) {
+    for (int i = 0; i < READS && helio_shm_reader_take(reader, packet, sizeof packet, &length) ==
+                                     HELIO_SHM_TAKEN;
+         i++) {
         if (length > sizeof packet)
             abort();
     }
