@@ -52,6 +52,9 @@ int helio_udp_open_data(const helio_channel_config *config, helio_address *bound
 int helio_udp_open_feedback(const helio_channel_config *config, const helio_address *bound,
                             helio_address *local);
 
+/* Says why the address could not be bound, or listened at, by errno.  Returns the error. */
+int helio_udp_fail_bind(const helio_address *address);
+
 /* Asks for a receive buffer and returns the bytes got. */
 size_t helio_udp_set_receive_buffer(int socket, size_t bytes);
 

@@ -42,7 +42,7 @@ struct helio_instance {
     pthread_t thread; /* mode thread */
     bool polling;     /* mode poll: within the duty cycle, so calls from listeners can be told */
 
-    helio_history_budget history; /* of the streams being sent */
+    helio_history_budget history;       /* of the streams being sent */
     struct helio_tcp_pool *connections; /* that its transmit lanes share */
     helio_tx_lane *tx_lanes;
     helio_rx_lane *rx_lanes;

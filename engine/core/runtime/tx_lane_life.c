@@ -5,20 +5,20 @@
 #include "base/error.h"
 #include "runtime/memory.h"
 #include "runtime/tx_lane_parts.h"
-
-enum { HISTORY_PACKETS_MIN = 16 };
+#include "window/size.h"
 
 static int check_history(const helio_tx_lane *lane) {
     const helio_options *options = &lane->base.options;
     const int64_t bytes = helio_options_integer(options, HELIO_OPTION_ID_HISTORY_BYTES);
-    const int64_t least = HISTORY_PACKETS_MIN * helio_options_integer(options, HELIO_OPTION_ID_MTU);
+    const int64_t least =
+        HELIO_WINDOW_PACKETS_MIN * helio_options_integer(options, HELIO_OPTION_ID_MTU);
     if (bytes == 0 || bytes >= least) {
         return 0;
     }
     return helio_fail(HELIO_ERR_OPTION,
                       "option history_bytes is 0 or at least %d times mtu, here %lld; %lld is "
                       "too small",
-                      HISTORY_PACKETS_MIN, (long long)least, (long long)bytes);
+                      HELIO_WINDOW_PACKETS_MIN, (long long)least, (long long)bytes);
 }
 
 static int fail_budget(const helio_tx_lane *lane) {

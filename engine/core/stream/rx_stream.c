@@ -6,15 +6,13 @@
 
 #include <heliograph/errors.h>
 
-#include "base/bits.h"
 #include "base/sequence.h"
 #include "stream/rx_control.h"
 #include "stream/rx_feedback.h"
 #include "stream/rx_passing.h"
+#include "window/size.h"
 
 enum {
-    LABELS_BYTES = 464,
-    WINDOW_MIN = 16,
     POLL_ROUNDS = 16, /* most NAK packets sent by one poll */
     LOSS_SHIFT = 8,   /* a packet counts 1/256 in the share of packets missed */
     LOSS_RUN_MAX = 2048,
@@ -26,7 +24,7 @@ enum {
 
 static int open_object(helio_rx_stream *stream, const helio_address *from, helio_clock clock) {
     const helio_rx_shared *shared = stream->shared;
-    char labels[LABELS_BYTES] = "", text[HELIO_ADDRESS_TEXT], tsi[HELIO_TSI_TEXT];
+    char labels[HELIO_STATS_LABELS_BYTES] = "", text[HELIO_ADDRESS_TEXT], tsi[HELIO_TSI_TEXT];
     helio_stats_label(labels, sizeof labels, "instance", shared->config.instance);
     helio_stats_label(labels, sizeof labels, "stream", helio_tsi_format(&stream->tsi, tsi));
     helio_stats_label(labels, sizeof labels, "endpoint", shared->config.endpoint);
@@ -43,9 +41,7 @@ static size_t memory_of(const helio_rx_stream *stream) {
 
 static int init_parts(helio_rx_stream *stream, uint64_t first, bool is_complete) {
     const helio_rx_endpoint_config *config = &stream->shared->config;
-    const uint32_t wanted =
-        config->window_packets < WINDOW_MIN ? WINDOW_MIN : config->window_packets;
-    const uint64_t capacity = helio_round_up_power_of_two(wanted);
+    const uint64_t capacity = helio_window_packets(config->window_packets);
     const helio_nak_config nak = {
         .reorder_packets = config->reorder_packets,
         .reorder_ns = config->reorder_ns,

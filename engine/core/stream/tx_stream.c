@@ -6,16 +6,12 @@
 
 #include <heliograph/errors.h>
 
-#include "base/bits.h"
 #include "base/sequence.h"
 #include "stream/tx_parts.h"
+#include "window/size.h"
 #include "wire/checksum.h"
 
 enum {
-    LABELS_BYTES = 464,
-    PACKET_MIN = 548,
-    PACKET_MAX = 65507,
-    WINDOW_MIN = 16,
     PEERS_DEFAULT = 1024,
     POLL_REPAIRS = 32,   /* most repairs sent by one poll */
     DATA_PER_REPAIR = 2, /* while both wait: two data packets, one repair */
@@ -132,7 +128,7 @@ static void close_packet(void *context, size_t bytes, helio_pgm_fragment *fragme
 /* ---- create, destroy ---- */
 
 static int open_object(helio_tx_stream *stream, helio_clock clock) {
-    char labels[LABELS_BYTES] = "", text[HELIO_ADDRESS_TEXT], tsi[HELIO_TSI_TEXT];
+    char labels[HELIO_STATS_LABELS_BYTES] = "", text[HELIO_ADDRESS_TEXT], tsi[HELIO_TSI_TEXT];
     helio_stats_label(labels, sizeof labels, "instance", stream->instance_name);
     helio_stats_label(labels, sizeof labels, "stream", helio_tsi_format(&stream->config.tsi, tsi));
     helio_stats_label(labels, sizeof labels, "endpoint", stream->endpoint);
@@ -144,7 +140,8 @@ static int open_object(helio_tx_stream *stream, helio_clock clock) {
 }
 
 static bool is_valid(const helio_tx_stream_config *config) {
-    return config->max_packet_bytes >= PACKET_MIN && config->max_packet_bytes <= PACKET_MAX &&
+    return config->max_packet_bytes >= HELIO_PGM_PACKET_MIN &&
+           config->max_packet_bytes <= HELIO_PGM_PACKET_MAX &&
            config->window_packets <= (UINT32_C(1) << 30) &&
            config->address.family == config->group.family &&
            (config->address.family == 4 || config->address.family == 6) &&
@@ -155,13 +152,11 @@ static bool is_valid(const helio_tx_stream_config *config) {
 
 static int init_parts(helio_tx_stream *stream, helio_clock clock) {
     const helio_tx_stream_config *config = &stream->config;
-    uint64_t capacity = config->window_packets < WINDOW_MIN ? WINDOW_MIN : config->window_packets;
-    capacity = helio_round_up_power_of_two(capacity);
     int error = open_object(stream, clock);
     if (!error)
         error = helio_tx_topics_init(&stream->topics);
     const helio_txw_config history = {
-        .packets = capacity,
+        .packets = helio_window_packets(config->window_packets),
         .packet_bytes = config->max_packet_bytes,
         .bytes = config->history_bytes,
         .age_ns = config->history_ns,

@@ -8,10 +8,7 @@
 
 #include "topic/delivery_topic.h"
 
-enum {
-    CHUNK = 128, /* messages handed over at once */
-    LABELS_BYTES = 464,
-};
+enum { CHUNK = 128 }; /* messages handed over at once */
 
 int helio_delivery_init(helio_delivery *delivery, helio_subscriptions *shared, const helio_tsi *tsi,
                         bool is_complete) {
@@ -117,7 +114,7 @@ static bool meet(helio_delivery *delivery, helio_delivery_topic *topic, helio_cl
         return true;
     helio_subscription *subscription = topic->subscription;
     const helio_subscriptions *shared = delivery->shared;
-    char labels[LABELS_BYTES] = "", stream[HELIO_TSI_TEXT];
+    char labels[HELIO_STATS_LABELS_BYTES] = "", stream[HELIO_TSI_TEXT];
     helio_stats_label(labels, sizeof labels, "instance", shared->instance_name);
     helio_stats_label(labels, sizeof labels, "topic", subscription->name);
     helio_stats_label(labels, sizeof labels, "stream", helio_tsi_format(&delivery->tsi, stream));
