@@ -11,12 +11,12 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/random.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/bits.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "io/kernel_clock.h"
 #include "io/shm_channel.h"
 
 #define LOOK_NS (100 * HELIO_MILLISECOND)   /* between two looks at who lives */
@@ -29,12 +29,6 @@ _Static_assert((int)AREA_BYTES >= HELIO_CHANNEL_BATCH * HELIO_SHM_FEEDBACK_BYTES
 
 static helio_shm_channel *shm_of(helio_channel *channel) {
     return (helio_shm_channel *)channel;
-}
-
-static int64_t monotonic_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * HELIO_SECOND + now.tv_nsec;
 }
 
 /* ---- transmit: life ---- */
@@ -156,7 +150,7 @@ static int open_channel(const helio_channel_config *config, const helio_driver *
     shm->tell = config->tell;
     shm->context = config->context;
     shm->inject_loss = config->inject_loss;
-    shm->opened_ns = monotonic_ns();
+    shm->opened_ns = helio_monotonic_ns();
     helio_random_init(&shm->random, config->seed);
     const int error = open_parts(shm, config, kind);
     if (error) {
@@ -216,9 +210,9 @@ static bool put_patiently(helio_shm_channel *shm, const void *packet, size_t len
         return false;
     }
     helio_shm_wake_readers(shm, helio_shm_writer_flush(&shm->writer));
-    const int64_t until_ns = monotonic_ns() + PATIENCE_NS;
+    const int64_t until_ns = helio_monotonic_ns() + PATIENCE_NS;
     while (!helio_shm_writer_put(&shm->writer, packet, length)) {
-        if (monotonic_ns() >= until_ns) {
+        if (helio_monotonic_ns() >= until_ns) {
             shm->has_waited = true;
             return false;
         }
