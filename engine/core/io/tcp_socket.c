@@ -33,8 +33,8 @@ static int bind_to(int socket, const helio_udp_name *name) {
 }
 
 /* Small packets leave at once.  What comes is acknowledged with what goes or a little later, not by
- * a packet of its own within the very call that reads it.  The kernel finds out by itself how large its receive buffer is best;
- * what it may hold back for sending is bounded, for that is latency. */
+ * a packet of its own within the very call that reads it.  The kernel finds out by itself how large
+ * its receive buffer is best; what it may hold back for sending is bounded, for that is latency. */
 static void prepare(int socket, size_t socket_buffer) {
     set_option(socket, IPPROTO_TCP, TCP_NODELAY, 1);
     set_option(socket, IPPROTO_TCP, TCP_QUICKACK, 0);

@@ -1,6 +1,6 @@
 /* Sockets of the UDP driver: opened and prepared here, used in udp_in.c and udp_out.c.  Both
  * families, and raw IP in the place of UDP (udp_raw.h).  Every refusal becomes a sentence that says
- * what to do. */
+ * what to do.  Names, addresses and refusals serve TCP too (tcp_socket.c). */
 #ifndef HELIO_IO_UDP_SOCKET_H
 #define HELIO_IO_UDP_SOCKET_H
 
