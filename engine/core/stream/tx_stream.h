@@ -60,7 +60,7 @@ typedef struct helio_tx_stream_config {
     uint32_t first_sequence;           /* number of the first data packet; usually 0 */
     bool is_raw; /* messages go bare (docs/wire.md 7): one topic, no announcements, none empty */
     uint32_t first_spm_sequence;  /* number of the first SPM; usually 0 */
-    uint32_t max_packet_bytes;    /* largest PGM packet: mtu - 28; 548 to 65507 */
+    uint32_t max_packet_bytes;    /* largest PGM packet: mtu less what is below; 548 to 65507 */
     uint32_t window_packets;      /* history; rounded up to a power of two, at least 16 */
     uint64_t history_bytes;       /* most bytes of packets kept; 0: whatever window_packets take */
     int64_t history_ns;           /* longest time a packet is kept; 0: no limit */
