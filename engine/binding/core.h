@@ -180,6 +180,11 @@ typedef struct core_transmitter {
     uint64_t callback_errors;
 } core_transmitter;
 
+/* A wait of the library's, for at most `slice_ns`. */
+typedef int core_waiting(core_transmitter *self, size_t argument, int64_t slice_ns);
+/* Waits in slices until the deadline.  Returns 0, or -1 with an exception. */
+int core_transmitter_wait(core_transmitter *self, core_waiting *wait, size_t argument,
+                          int64_t deadline);
 /* What to do about a message that was not taken.  Returns 0 to try again, or -1 with an
  * exception. */
 int core_transmitter_refused(core_transmitter *self, int result, size_t length, int64_t timeout_ns,
@@ -221,11 +226,27 @@ int core_receive_arguments(const char *function, PyObject *const *args, Py_ssize
                            PyObject *keywords, int64_t *timeout_ns, Py_ssize_t *limit);
 /* A new reference to the identity of a stream. */
 PyObject *core_receiver_stream_name(core_receiver *self, uint32_t number);
+/* Destroys the handle; what core_child.destroy of a receiver is. */
+void core_receiver_destroy(core_child *child);
 void core_listener_on_messages(void *context, const helio_message *messages, size_t count);
 void core_listener_on_loss(void *context, const helio_loss *loss);
 /* Calls a callback with an argument, which it takes over; NULL: making it failed.  What comes out of
  * it is counted in *errors. */
 void core_call(core_instance *instance, uint64_t *errors, PyObject *callback, PyObject *argument);
+
+/* -- acknowledgements: core_acks.c ---------------------------------------------------------- */
+
+PyObject *core_transmitter_wait_acked(PyObject *self, PyObject *const *args, Py_ssize_t count,
+                                      PyObject *keywords);
+PyObject *core_transmitter_acks(PyObject *self, PyObject *ignored);
+/* The library's listener; `context` is the transmitter. */
+void core_transmitter_on_ack(void *context, const helio_ack *ack);
+PyObject *core_receiver_acknowledge_number(PyObject *self, PyObject *const *args, Py_ssize_t count,
+                                           PyObject *keywords);
+
+/* -- replay: core_replay.c ------------------------------------------------------------------ */
+
+PyObject *core_receiver_replay(PyObject *self, PyObject *args);
 
 /* -- message: core_message.c ---------------------------------------------------------------- */
 

@@ -10,7 +10,7 @@
 #define DEFAULT_LIMIT 256
 #define MOST_AT_ONCE 65536
 
-static void receiver_destroy(core_child *child) {
+void core_receiver_destroy(core_child *child) {
     helio_receiver_destroy(((core_receiver *)child)->handle);
 }
 
@@ -43,7 +43,7 @@ static PyObject *receiver_new(PyTypeObject *type, PyObject *args, PyObject *keyw
     core_child *child = &self->child;
     child->gate.instance = child->instance = (core_instance *)Py_NewRef((PyObject *)instance);
     child->gate.what = "receiver";
-    child->destroy = receiver_destroy;
+    child->destroy = core_receiver_destroy;
     child->endpoint = PyUnicode_FromString(endpoint);
     child->topic = PyUnicode_FromString(topic);
     if (child->endpoint == NULL || child->topic == NULL ||
@@ -287,148 +287,6 @@ static PyObject *receiver_losses(PyObject *op, PyObject *ignored) {
     return NULL;
 }
 
-/* The stream's number within the receiver: of this name, or of the only one there is; NO_STREAM with
- * an exception. */
-#define NO_STREAM UINT32_MAX
-static uint32_t receiver_stream_number(core_receiver *self, PyObject *name) {
-    if (name == NULL || name == Py_None) {
-        if (helio_receiver_stream(self->handle, 1) != NULL) {
-            PyErr_SetString(PyExc_ValueError,
-                            "the receiver has met several streams; say which one");
-            return NO_STREAM;
-        }
-        return 0;
-    }
-    const char *wanted = PyUnicode_AsUTF8(name);
-    if (wanted == NULL)
-        return NO_STREAM;
-    const char *text = helio_receiver_stream(self->handle, self->acked_stream);
-    if (text != NULL && strcmp(text, wanted) == 0)
-        return self->acked_stream;
-    for (uint32_t number = 0;; number++) {
-        text = helio_receiver_stream(self->handle, number);
-        if (text == NULL) {
-            PyErr_Format(PyExc_ValueError, "the receiver has met no stream %R", name);
-            return NO_STREAM;
-        }
-        if (strcmp(text, wanted) == 0)
-            return self->acked_stream = number;
-    }
-}
-
-static PyObject *receiver_acknowledge_number(PyObject *op, PyObject *const *args, Py_ssize_t count,
-                                             PyObject *keywords) {
-    static const char *const names[] = {"number", "stream"};
-    core_receiver *self = (core_receiver *)op;
-    PyObject *values[2];
-    if (core_arguments("acknowledge_number", args, count, keywords, names, 2, 1, values) < 0)
-        return NULL;
-    unsigned long long number = PyLong_AsUnsignedLongLong(values[0]);
-    if (number == (unsigned long long)-1 && PyErr_Occurred())
-        return NULL;
-    if (!core_enter(&self->child.gate, CORE_SEND))
-        return NULL;
-    uint32_t stream = receiver_stream_number(self, values[1]);
-    int result = stream != NO_STREAM ? helio_receiver_ack(self->handle, stream, number) : 0;
-    if (!core_leave(&self->child.gate) || stream == NO_STREAM)
-        return NULL;
-    if (result < 0)
-        return core_raise(result);
-    Py_RETURN_NONE;
-}
-
-/* The number of a stream given by number or by identity, the newest of that name.  False with an
- * exception. */
-static bool stream_number(core_receiver *self, PyObject *stream, uint32_t *out) {
-    if (PyLong_Check(stream)) {
-        const unsigned long number = PyLong_AsUnsignedLong(stream);
-        if (number == (unsigned long)-1 && PyErr_Occurred())
-            return false;
-        *out = number < UINT32_MAX ? (uint32_t)number : UINT32_MAX;
-        return true;
-    }
-    const char *wanted = PyUnicode_AsUTF8(stream);
-    if (wanted == NULL)
-        return false;
-    bool found = false;
-    const char *name;
-    for (uint32_t i = 0; (name = helio_receiver_stream(self->handle, i)) != NULL; i++) {
-        if (strcmp(name, wanted) == 0) {
-            *out = i;
-            found = true;
-        }
-    }
-    if (!found)
-        core_raise_text(HELIO_ERR_STATE, "the receiver has met no stream of that name");
-    return found;
-}
-
-/* Copies the bytes of messages that wait in the slots: the library is about to take its own back.
- */
-static bool keep_slots(core_receiver *self) {
-    size_t bytes = 0;
-    for (size_t i = self->position; i < self->held; i++)
-        bytes += self->slots[i].length;
-    char *kept = PyMem_Malloc(bytes + 1);
-    if (kept == NULL) {
-        PyErr_NoMemory();
-        return false;
-    }
-    char *at = kept;
-    for (size_t i = self->position; i < self->held; i++) {
-        memcpy(at, self->slots[i].data, self->slots[i].length);
-        self->slots[i].data = at;
-        at += self->slots[i].length;
-    }
-    PyMem_Free(self->kept);
-    self->kept = kept;
-    return true;
-}
-
-static PyObject *receiver_replay(PyObject *op, PyObject *args) {
-    core_receiver *live = (core_receiver *)op;
-    unsigned long long first, last;
-    PyObject *stream;
-    if (!PyArg_ParseTuple(args, "KKO:replay", &first, &last, &stream))
-        return NULL;
-    core_receiver *self = (core_receiver *)core_receiver_type.tp_alloc(&core_receiver_type, 0);
-    if (self == NULL)
-        return NULL;
-    core_child *child = &self->child;
-    child->gate.instance = child->instance =
-        (core_instance *)Py_NewRef((PyObject *)live->child.instance);
-    child->gate.what = "replay";
-    child->destroy = receiver_destroy;
-    child->endpoint = Py_NewRef(live->child.endpoint);
-    child->topic = Py_NewRef(live->child.topic);
-    uint32_t number;
-    if (live->child.gate.inside > 0) {
-        core_raise_text(HELIO_ERR_STATE, "another thread is receiving with this receiver");
-        goto failed;
-    }
-    if (!core_enter(&live->child.gate, CORE_WORK))
-        goto failed;
-    int result = -1;
-    const bool is_known = stream_number(live, stream, &number) && keep_slots(live);
-    if (is_known) {
-        PyThreadState *python = PyEval_SaveThread();
-        result = helio_receiver_replay(live->handle, number, first, last, &self->handle);
-        PyEval_RestoreThread(python);
-        if (result == 0)
-            core_child_opened(child, false);
-    }
-    if (!core_leave(&live->child.gate) || !is_known)
-        goto failed;
-    if (result < 0) {
-        core_raise(result);
-        goto failed;
-    }
-    return (PyObject *)self;
-failed:
-    Py_DECREF(self);
-    return NULL;
-}
-
 static int receiver_traverse(PyObject *op, visitproc visit, void *arg) {
     core_receiver *self = (core_receiver *)op;
     Py_VISIT(self->child.instance);
@@ -484,11 +342,11 @@ static PyMethodDef receiver_methods[] = {
     {"losses", receiver_losses, METH_NOARGS,
      "losses($self, /)\n--\n\n"
      "Take the reports of losses since the last call, oldest first, as (first, count, stream)."},
-    {"acknowledge_number", (PyCFunction)(void (*)(void))receiver_acknowledge_number,
+    {"acknowledge_number", (PyCFunction)(void (*)(void))core_receiver_acknowledge_number,
      METH_FASTCALL | METH_KEYWORDS,
      "acknowledge_number($self, /, number, stream=None)\n--\n\n"
      "Acknowledge the messages of a stream up to and including this number."},
-    {"replay", receiver_replay, METH_VARARGS,
+    {"replay", core_receiver_replay, METH_VARARGS,
      "replay($self, first, last, stream, /)\n--\n\n"
      "Ask for messages `first` to `last` of a stream (its number or name) again; a receiver that "
      "gets just these and is then closed by its source."},

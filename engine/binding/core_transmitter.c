@@ -3,18 +3,13 @@
  * make room is the one that runs the callback. */
 #include "core.h"
 
-#include <stdio.h>
 #include <structmember.h>
 
-#define ACKS_AT_ONCE 64
-#define MOST_ACKERS 1024
 #define CHUNK 256 /* messages given to the library at once; their table lives on the stack */
 
 static void transmitter_destroy(core_child *child) {
     helio_transmitter_destroy(((core_transmitter *)child)->handle);
 }
-
-static void transmitter_on_ack(void *context, const helio_ack *ack);
 
 static PyObject *transmitter_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
     static char *names[] = {"instance", "endpoint", "topic", "options", "on_ack", NULL};
@@ -47,7 +42,7 @@ static PyObject *transmitter_new(PyTypeObject *type, PyObject *args, PyObject *k
     int result =
         helio_transmitter_create(instance->handle, endpoint, topic, options, &self->handle);
     if (result == 0 && listens) /* refused within callbacks only, and this is none */
-        (void)helio_transmitter_on_ack(self->handle, transmitter_on_ack, self);
+        (void)helio_transmitter_on_ack(self->handle, core_transmitter_on_ack, self);
     PyEval_RestoreThread(python);
     if (result == 0)
         core_child_opened(child, listens);
@@ -66,14 +61,14 @@ failed:
     return NULL;
 }
 
-/* Waits for room for `length` bytes.  Returns 0, or -1 with an exception. */
-static int transmitter_wait(core_transmitter *self, size_t length, int64_t deadline) {
+int core_transmitter_wait(core_transmitter *self, core_waiting *wait, size_t argument,
+                          int64_t deadline) {
     for (;;) {
         if (!core_enter(&self->child.gate, CORE_WORK))
             return -1;
         int64_t slice = core_slice(deadline);
         PyThreadState *python = PyEval_SaveThread();
-        int result = helio_transmitter_wait(self->handle, length, slice);
+        int result = wait(self, argument, slice);
         PyEval_RestoreThread(python);
         if (!core_leave(&self->child.gate))
             return -1;
@@ -88,6 +83,10 @@ static int transmitter_wait(core_transmitter *self, size_t length, int64_t deadl
     }
 }
 
+static int wait_for_room(core_transmitter *self, size_t length, int64_t slice_ns) {
+    return helio_transmitter_wait(self->handle, length, slice_ns);
+}
+
 int core_transmitter_refused(core_transmitter *self, int result, size_t length, int64_t timeout_ns,
                              int64_t *deadline) {
     if (result != HELIO_ERR_WOULD_BLOCK || timeout_ns == 0 ||
@@ -97,7 +96,7 @@ int core_transmitter_refused(core_transmitter *self, int result, size_t length, 
     }
     if (*deadline == 0)
         *deadline = core_deadline(timeout_ns);
-    return transmitter_wait(self, length, *deadline);
+    return core_transmitter_wait(self, wait_for_room, length, *deadline);
 }
 
 static int transmitter_send_buffer(core_transmitter *self, const void *data, size_t length,
@@ -247,6 +246,11 @@ static PyObject *transmitter_send_many(PyObject *op, PyObject *const *args, Py_s
     return PyLong_FromSize_t(sent);
 }
 
+static int wait_flushed(core_transmitter *self, size_t unused, int64_t slice_ns) {
+    (void)unused;
+    return helio_transmitter_flush(self->handle, slice_ns);
+}
+
 static PyObject *transmitter_flush(PyObject *op, PyObject *const *args, Py_ssize_t count,
                                    PyObject *keywords) {
     static const char *const names[] = {"timeout"};
@@ -256,114 +260,9 @@ static PyObject *transmitter_flush(PyObject *op, PyObject *const *args, Py_ssize
     if (core_arguments("flush", args, count, keywords, names, 1, 0, &timeout) < 0 ||
         core_timeout(timeout, &timeout_ns) < 0)
         return NULL;
-    int64_t deadline = core_deadline(timeout_ns);
-    for (;;) {
-        if (!core_enter(&self->child.gate, CORE_WORK))
-            return NULL;
-        int64_t slice = core_slice(deadline);
-        PyThreadState *python = PyEval_SaveThread();
-        int result = helio_transmitter_flush(self->handle, slice);
-        PyEval_RestoreThread(python);
-        if (!core_leave(&self->child.gate))
-            return NULL;
-        if (result == 0)
-            Py_RETURN_NONE;
-        if (result != HELIO_ERR_TIMEOUT || slice == 0)
-            return core_raise(result);
-        if (PyErr_CheckSignals() < 0)
-            return NULL;
-    }
-}
-
-static PyObject *transmitter_wait_acked(PyObject *op, PyObject *const *args, Py_ssize_t count,
-                                        PyObject *keywords) {
-    static const char *const names[] = {"receivers", "timeout"};
-    core_transmitter *self = (core_transmitter *)op;
-    PyObject *values[2];
-    int64_t timeout_ns;
-    if (core_arguments("wait_acked", args, count, keywords, names, 2, 0, values) < 0 ||
-        core_timeout(values[1], &timeout_ns) < 0)
+    if (core_transmitter_wait(self, wait_flushed, 0, core_deadline(timeout_ns)) < 0)
         return NULL;
-    Py_ssize_t receivers = 1;
-    if (values[0] != NULL) {
-        receivers = PyNumber_AsSsize_t(values[0], PyExc_OverflowError);
-        if (receivers == -1 && PyErr_Occurred())
-            return NULL;
-        if (receivers < 0 || receivers > MOST_ACKERS) {
-            PyErr_Format(PyExc_ValueError, "receivers must be 0 to %d, not %zd", MOST_ACKERS,
-                         receivers);
-            return NULL;
-        }
-    }
-    int64_t deadline = core_deadline(timeout_ns);
-    for (;;) {
-        if (!core_enter(&self->child.gate, CORE_WORK))
-            return NULL;
-        int64_t slice = core_slice(deadline);
-        PyThreadState *python = PyEval_SaveThread();
-        int result = helio_transmitter_wait_acked(self->handle, (uint32_t)receivers, slice);
-        PyEval_RestoreThread(python);
-        if (!core_leave(&self->child.gate))
-            return NULL;
-        if (result == 0)
-            Py_RETURN_NONE;
-        if (result != HELIO_ERR_TIMEOUT || slice == 0)
-            return core_raise(result);
-        if (PyErr_CheckSignals() < 0)
-            return NULL;
-    }
-}
-
-static PyObject *ack_tuple(const helio_ack *ack) {
-    char receiver[17];
-    snprintf(receiver, sizeof receiver, "%016llx", (unsigned long long)ack->receiver);
-    PyObject *name = PyUnicode_DecodeUTF8(ack->name, (Py_ssize_t)strlen(ack->name), "replace");
-    if (name == NULL)
-        return NULL;
-    return Py_BuildValue("KsNss", (unsigned long long)ack->number, receiver, name, ack->address,
-                         ack->kind == HELIO_ACKED_APPLICATION ? "application" : "transport");
-}
-
-static void transmitter_on_ack(void *context, const helio_ack *ack) {
-    core_transmitter *self = context;
-    core_frame frame;
-    if (!core_frame_begin(&frame, self->child.instance))
-        return;
-    core_call(self->child.instance, &self->callback_errors, self->on_ack, ack_tuple(ack));
-    core_frame_end(&frame);
-}
-
-static PyObject *transmitter_acks(PyObject *op, PyObject *ignored) {
-    (void)ignored;
-    core_transmitter *self = (core_transmitter *)op;
-    PyObject *list = PyList_New(0);
-    int taken = list != NULL ? ACKS_AT_ONCE : -1;
-    while (taken == ACKS_AT_ONCE) {
-        helio_ack acks[ACKS_AT_ONCE];
-        if (!core_enter(&self->child.gate, CORE_SEND))
-            goto failed;
-        /* The first call asks the engine, whose thread may want the GIL for a callback. */
-        PyThreadState *python = PyEval_SaveThread();
-        taken = helio_transmitter_acks(self->handle, acks, ACKS_AT_ONCE);
-        PyEval_RestoreThread(python);
-        if (!core_leave(&self->child.gate))
-            goto failed;
-        if (taken < 0) {
-            core_raise(taken);
-            goto failed;
-        }
-        for (int i = 0; i < taken; i++) {
-            PyObject *ack = ack_tuple(&acks[i]);
-            int appended = ack != NULL ? PyList_Append(list, ack) : -1;
-            Py_XDECREF(ack);
-            if (appended < 0)
-                goto failed;
-        }
-    }
-    return list;
-failed:
-    Py_XDECREF(list);
-    return NULL;
+    Py_RETURN_NONE;
 }
 
 static int transmitter_traverse(PyObject *op, visitproc visit, void *arg) {
@@ -428,7 +327,7 @@ static PyMethodDef transmitter_methods[] = {
      "seconds.\n\n"
      "Raises:\n    TimeoutExpired: it took longer.\n    ClosedError: the transmitter is closed.\n"
      "    UsageError: within a callback of the same instance."},
-    {"wait_acked", (PyCFunction)(void (*)(void))transmitter_wait_acked,
+    {"wait_acked", (PyCFunction)(void (*)(void))core_transmitter_wait_acked,
      METH_FASTCALL | METH_KEYWORDS,
      "wait_acked($self, /, receivers=1, timeout=None)\n--\n\n"
      "Wait until so many receivers have acknowledged everything submitted, at most `timeout` "
@@ -442,7 +341,7 @@ static PyMethodDef transmitter_methods[] = {
      "\"fail\".\n"
      "    ClosedError: the transmitter is closed.\n"
      "    UsageError: within a callback of the same instance."},
-    {"acks", transmitter_acks, METH_NOARGS,
+    {"acks", core_transmitter_acks, METH_NOARGS,
      "acks($self, /)\n--\n\n"
      "Take what receivers have acknowledged since the last call, the newest of each, as\n"
      "(number, receiver, name, address, kind).  The first call tells of all."},

@@ -257,9 +257,10 @@ def test_a_receive_window_that_cannot_be_is_refused(multicast: str, threaded: In
 
 def test_all_histories_of_an_instance_keep_to_a_limit(multicast: str, unicast: str) -> None:
     with Instance(history_limit_bytes=200_000) as instance:
-        instance.transmitter(multicast, TOPIC, history_bytes=150_000, linger=0.0)
+        kept = instance.transmitter(multicast, TOPIC, history_bytes=150_000, linger=0.0)
         with pytest.raises(OptionError, match=r"option history_limit_bytes: of 200000 bytes.* 150000 are taken"):
             instance.transmitter(unicast, TOPIC, history_bytes=100_000, linger=0.0)
+        assert not kept.closed
         instance.transmitter(unicast, TOPIC, history_bytes=100_000, history="dynamic", linger=0.0)
 
 

@@ -98,12 +98,18 @@ static void silent_receivers_expire_and_a_full_registry_refuses(void) {
 
 enum { TRIAL_RECEIVERS = 40, TRIAL_STEPS = 400, TRIAL_PACKETS = 64 };
 
+typedef struct trial {
+    helio_acker all[TRIAL_RECEIVERS];
+    bool is_there[TRIAL_RECEIVERS];
+} trial;
+
 /* How many of the trial's receivers have each packet, counted the slow way. */
-static uint64_t slow_stable(const helio_acker *all, uint32_t receivers, uint64_t after) {
+static uint64_t slow_stable(const trial *trial, uint32_t receivers, uint64_t after) {
+    const helio_acker *all = trial->all;
     for (;; after++) {
         uint32_t have = 0;
         for (int i = 0; i < TRIAL_RECEIVERS; i++)
-            have += all[i].is_used && all[i].first <= after + 1 && all[i].position > after;
+            have += trial->is_there[i] && all[i].first <= after + 1 && all[i].position > after;
         if (have < receivers)
             return after;
     }
@@ -114,19 +120,19 @@ static void the_order_statistic_is_that_of_counting_each_packet(void) {
     for (uint64_t seed = 1; seed <= 200; seed++) {
         helio_random_init(&random, seed);
         helio_acks_init(&acks, HELIO_ACKERS_MAX, HELIO_SECOND);
-        helio_acker all[TRIAL_RECEIVERS] = {0};
+        trial trial = {0};
         for (int step = 0; step < TRIAL_STEPS; step++) {
             const uint64_t who = helio_random_below(&random, TRIAL_RECEIVERS);
-            helio_acker *acker, *mine = &all[who];
-            if (mine->is_used && helio_random_below(&random, 20) == 0) {
+            helio_acker *acker, *mine = &trial.all[who];
+            if (trial.is_there[who] && helio_random_below(&random, 20) == 0) {
                 helio_acks_remove(&acks, helio_acks_find(&acks, who));
-                mine->is_used = false;
+                trial.is_there[who] = false;
                 continue;
             }
-            if (!mine->is_used || helio_random_below(&random, 20) == 0) {
+            if (!trial.is_there[who] || helio_random_below(&random, 20) == 0) {
                 const uint64_t first = 1 + helio_random_below(&random, TRIAL_PACKETS);
                 *mine = heard(who, mine->incarnation + 1, first, first - 1, 0);
-                mine->is_used = true;
+                trial.is_there[who] = true;
             }
             const uint64_t said = mine->first - 1 + helio_random_below(&random, TRIAL_PACKETS);
             if (said > mine->position)
@@ -136,7 +142,7 @@ static void the_order_statistic_is_that_of_counting_each_packet(void) {
             CHECK(helio_acks_hear(&acks, &what, &acker) <= HELIO_ACKS_REPEATED);
             const uint32_t receivers = 1 + (uint32_t)helio_random_below(&random, 6);
             const uint64_t after = helio_random_below(&random, TRIAL_PACKETS);
-            if (helio_acks_stable(&acks, receivers, after) != slow_stable(all, receivers, after))
+            if (helio_acks_stable(&acks, receivers, after) != slow_stable(&trial, receivers, after))
                 CHECK_FAIL("seed %" PRIu64 ", step %d", seed, step);
         }
         helio_acks_fini(&acks);

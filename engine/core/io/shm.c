@@ -9,129 +9,31 @@
  *
  * While both sides are awake no system call is made but by tend, every LOOK_NS, to see who lives. */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/bits.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/random.h"
-#include "io/driver.h"
-#include "io/shm_place.h"
-#include "io/shm_reader.h"
-#include "io/shm_writer.h"
+#include "io/kernel_clock.h"
+#include "io/shm_channel.h"
 
 #define LOOK_NS (100 * HELIO_MILLISECOND)   /* between two looks at who lives */
 #define PATIENCE_NS (5 * HELIO_MILLISECOND) /* of a packet for the slowest reader */
 
-enum {
-    RINGS_MAX = 256,         /* a receive channel reads */
-    AREA_BYTES = 128 * 1024, /* of packets copied out by one receive */
-    WHY = 96,
-};
+enum { AREA_BYTES = 128 * 1024 }; /* of packets copied out by one receive */
 _Static_assert((int)AREA_BYTES > (int)HELIO_SHM_PACKET_MAX, "any packet fits an empty area");
 _Static_assert((int)AREA_BYTES >= HELIO_CHANNEL_BATCH * HELIO_SHM_FEEDBACK_BYTES,
                "a batch of feedback fits");
 
-/* A bell of somebody else's, looked up when first needed. */
-typedef struct other_bell {
-    uint64_t id; /* 0: none */
-    int fd;
-} other_bell;
-
-/* A ring being read. */
-typedef struct joined_ring {
-    helio_shm_reader reader;
-    helio_shm_mapping mapping;
-    helio_shm_key key;
-    helio_address address; /* the writer's */
-    other_bell bell;       /* the writer's */
-    uint64_t overruns_counted;
-    bool has_died;
-    bool is_damaged;
-} joined_ring;
-
-typedef struct shm_channel {
-    helio_channel base;
-    helio_channel_role role;
-    void (*tell)(void *context, helio_channel_event event, const helio_address *peer,
-                 const char *why);
-    void *context;
-    double inject_loss;
-    helio_random random;
-    helio_shm_place *place;
-    uint8_t *area;
-    int64_t look_due_ns;
-
-    /* Transmit. */
-    helio_shm_writer writer;
-    helio_shm_mapping mapping;
-    other_bell bells[HELIO_SHM_READERS];
-    bool has_waited; /* in vain, since the last packet that found room */
-
-    /* Receive. */
-    joined_ring *rings[RINGS_MAX];
-    size_t rings_count;
-    size_t first; /* ring the next receive begins with */
-    uint64_t generation_seen;
-    uint64_t refused_id; /* the ring last told of that could not be joined */
-    bool has_refused;    /* it is to be tried again */
-    int64_t opened_ns;
-} shm_channel;
-
-static shm_channel *shm_of(helio_channel *channel) {
-    return (shm_channel *)channel;
-}
-
-static int64_t monotonic_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * HELIO_SECOND + now.tv_nsec;
-}
-
-static void tell(shm_channel *shm, helio_channel_event event, const helio_address *peer,
-                 const char *why) {
-    if (shm->tell) {
-        shm->tell(shm->context, event, peer, why);
-    }
-}
-
-/* ---- bells ---- */
-
-static void forget_bell(other_bell *bell) {
-    if (bell->id) {
-        close(bell->fd);
-        bell->id = 0;
-    }
-}
-
-static void ring_bell(shm_channel *shm, other_bell *bell, const helio_shm_key *key) {
-    if (bell->id != key->id) {
-        forget_bell(bell);
-        const int fd = shm->place->kind->find_bell(shm->place, key);
-        if (fd < 0) {
-            return; /* it wakes by itself before long */
-        }
-        *bell = (other_bell){key->id, fd};
-    }
-    helio_shm_bell_ring(bell->fd);
-}
-
-static void wake_readers(shm_channel *shm, uint64_t asleep) {
-    for (; asleep; asleep &= asleep - 1) {
-        const unsigned place = (unsigned)__builtin_ctzll(asleep);
-        helio_shm_key key;
-        helio_shm_writer_bell_of(&shm->writer, place, &key.id, &key.process);
-        ring_bell(shm, &shm->bells[place], &key);
-    }
+static helio_shm_channel *shm_of(helio_channel *channel) {
+    return (helio_shm_channel *)channel;
 }
 
 /* ---- transmit: life ---- */
 
-static int make_ring(shm_channel *shm, const helio_channel_config *config) {
+static int make_ring(helio_shm_channel *shm, const helio_channel_config *config) {
     const size_t slots = (size_t)helio_round_up_power_of_two(config->ring_packets);
     if (slots > HELIO_SHM_SLOTS_MAX || config->packet_bytes > HELIO_SHM_PACKET_MAX) {
         return helio_fail(HELIO_ERR_SYSTEM, "a ring of %zu packets of %zu bytes is too large",
@@ -155,124 +57,25 @@ static int make_ring(shm_channel *shm, const helio_channel_config *config) {
         return error;
     }
     if (why) {
-        tell(shm, HELIO_CHANNEL_FELL_BACK, NULL, why);
+        helio_shm_tell(shm, HELIO_CHANNEL_FELL_BACK, NULL, why);
     }
     helio_shm_writer_init(&shm->writer, shm->mapping.memory, &ring);
     return kind->publish(shm->place);
 }
 
-static void close_ring(shm_channel *shm) {
+static void close_ring(helio_shm_channel *shm) {
     if (!shm->mapping.memory) {
         return;
     }
     if (shm->writer.ring) {
         helio_shm_writer_close(&shm->writer);
-        wake_readers(shm, helio_shm_writer_flush(&shm->writer));
+        helio_shm_wake_readers(shm, helio_shm_writer_flush(&shm->writer));
         shm->place->kind->withdraw(shm->place);
     }
     for (size_t i = 0; i < HELIO_SHM_READERS; i++) {
-        forget_bell(&shm->bells[i]);
+        helio_shm_forget_bell(&shm->bells[i]);
     }
     shm->place->kind->unmap(&shm->mapping);
-}
-
-/* ---- receive: joining and leaving rings ---- */
-
-static void drop_ring(shm_channel *shm, size_t index) {
-    joined_ring *ring = shm->rings[index];
-    bool wake;
-    helio_shm_reader_leave(&ring->reader, &wake);
-    if (wake) {
-        ring_bell(shm, &ring->bell, &ring->key);
-    }
-    forget_bell(&ring->bell);
-    shm->place->kind->unmap(&ring->mapping);
-    free(ring);
-    shm->rings[index] = shm->rings[--shm->rings_count];
-    shm->base.counters.connections = shm->rings_count;
-}
-
-static bool has_joined(const shm_channel *shm, uint64_t id) {
-    for (size_t i = 0; i < shm->rings_count; i++) {
-        if (shm->rings[i]->key.id == id) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static helio_shm_joined take_place(shm_channel *shm, joined_ring *ring) {
-    const helio_shm_reader_config config = {
-        .process = shm->place->key.process,
-        .bell = shm->place->key.id,
-        .port = shm->base.local.port,
-        .since_ns = shm->opened_ns,
-    };
-    bool wake;
-    const helio_shm_joined joined = helio_shm_reader_join(&ring->reader, ring->mapping.memory,
-                                                          ring->mapping.bytes, &config, &wake);
-    if (wake) {
-        ring_bell(shm, &ring->bell, &ring->key);
-    }
-    return joined;
-}
-
-static void refuse(shm_channel *shm, const joined_ring *ring, helio_shm_joined joined) {
-    shm->has_refused |= joined == HELIO_SHM_FULL;
-    if (shm->refused_id != ring->key.id) {
-        shm->refused_id = ring->key.id;
-        tell(shm, HELIO_CHANNEL_DISCONNECTED, NULL,
-             joined == HELIO_SHM_FULL ? "a ring has all the readers it can have, 64"
-                                      : "a ring is damaged or of another version");
-    }
-}
-
-/* A ring under the name of the channel. */
-static void join(void *context, const helio_shm_key *key) {
-    shm_channel *shm = context;
-    const helio_shm_place_kind *kind = shm->place->kind;
-    if (has_joined(shm, key->id) || shm->rings_count == RINGS_MAX) {
-        return;
-    }
-    if (!kind->is_alive(&key->process)) {
-        kind->clear(shm->place, key);
-        return;
-    }
-    joined_ring *ring = calloc(1, sizeof *ring);
-    if (!ring || !kind->map(shm->place, key, &ring->mapping)) {
-        free(ring);
-        return;
-    }
-    ring->key = *key;
-    const helio_shm_joined joined = take_place(shm, ring);
-    if (joined != HELIO_SHM_JOINED) {
-        refuse(shm, ring, joined);
-        forget_bell(&ring->bell);
-        kind->unmap(&ring->mapping);
-        free(ring);
-        return;
-    }
-    ring->address = (helio_address){
-        .family = 4, .port = (uint16_t)ring->reader.ring->writer.port, .ip = {127, 0, 0, 1}};
-    shm->rings[shm->rings_count++] = ring;
-    shm->base.waits |= ring->reader.waits;
-    shm->base.counters.connections = shm->rings_count;
-    shm->base.counters.connects++;
-    char why[WHY];
-    snprintf(why, sizeof why, "reads the ring of process %u", (unsigned)key->process.pid);
-    tell(shm, HELIO_CHANNEL_CONNECTED, &ring->address, why);
-}
-
-/* Looks for new rings when any came or went; true when some were joined. */
-static bool find_rings(shm_channel *shm) {
-    const uint64_t generation = atomic_load_explicit(shm->place->generation, memory_order_acquire);
-    const uint64_t connects = shm->base.counters.connects;
-    if (generation != shm->generation_seen) {
-        shm->generation_seen = generation;
-        shm->has_refused = false;
-        shm->place->kind->list(shm->place, join, shm);
-    }
-    return shm->base.counters.connects != connects;
 }
 
 /* ---- open, close ---- */
@@ -281,12 +84,12 @@ static void shm_close(helio_channel *channel) {
     if (!channel) {
         return;
     }
-    shm_channel *shm = shm_of(channel);
+    helio_shm_channel *shm = shm_of(channel);
     if (shm->role == HELIO_CHANNEL_TRANSMIT) {
         close_ring(shm);
     }
     while (shm->rings_count) {
-        drop_ring(shm, shm->rings_count - 1);
+        helio_shm_drop_ring(shm, shm->rings_count - 1);
     }
     if (shm->place) {
         shm->place->kind->close(shm->place);
@@ -306,7 +109,7 @@ static helio_address next_address(uint64_t seed) {
         .family = 4, .port = (uint16_t)(1 + number % UINT16_MAX), .ip = {127, 0, 0, 1}};
 }
 
-static int open_parts(shm_channel *shm, const helio_channel_config *config,
+static int open_parts(helio_shm_channel *shm, const helio_channel_config *config,
                       const helio_shm_place_kind *kind) {
     uint64_t id = 0;
     shm->area = malloc(AREA_BYTES);
@@ -328,13 +131,13 @@ static int open_parts(shm_channel *shm, const helio_channel_config *config,
     }
     shm->generation_seen =
         atomic_load_explicit(shm->place->generation, memory_order_acquire) - 1; /* never looked */
-    find_rings(shm);
+    helio_shm_find_rings(shm);
     return 0;
 }
 
 static int open_channel(const helio_channel_config *config, const helio_driver *driver,
                         const helio_shm_place_kind *kind, helio_channel **out) {
-    shm_channel *shm = calloc(1, sizeof *shm);
+    helio_shm_channel *shm = calloc(1, sizeof *shm);
     if (!shm) {
         return helio_fail(HELIO_ERR_NOMEM, "no memory for a ring");
     }
@@ -347,7 +150,7 @@ static int open_channel(const helio_channel_config *config, const helio_driver *
     shm->tell = config->tell;
     shm->context = config->context;
     shm->inject_loss = config->inject_loss;
-    shm->opened_ns = monotonic_ns();
+    shm->opened_ns = helio_monotonic_ns();
     helio_random_init(&shm->random, config->seed);
     const int error = open_parts(shm, config, kind);
     if (error) {
@@ -381,10 +184,10 @@ static void count_sent(helio_channel *channel, size_t length) {
 
 /* Ports are drawn by each process, so two writers may have the same; the stream's identity in the
  * packet tells them apart. */
-static int say(shm_channel *shm, const helio_address *to, const void *packet, size_t length) {
+static int say(helio_shm_channel *shm, const helio_address *to, const void *packet, size_t length) {
     int result = 0;
     for (size_t i = 0; to && i < shm->rings_count; i++) {
-        joined_ring *ring = shm->rings[i];
+        helio_shm_joined_ring *ring = shm->rings[i];
         bool wake;
         if (ring->address.port != to->port) {
             continue;
@@ -395,21 +198,21 @@ static int say(shm_channel *shm, const helio_address *to, const void *packet, si
         }
         count_sent(&shm->base, length);
         if (wake) {
-            ring_bell(shm, &ring->bell, &ring->key);
+            helio_shm_ring_bell(shm, &ring->bell, &ring->key);
         }
     }
     return result;
 }
 
 /* Tries for a moment, but not for every packet, when a reader has stopped. */
-static bool put_patiently(shm_channel *shm, const void *packet, size_t length) {
+static bool put_patiently(helio_shm_channel *shm, const void *packet, size_t length) {
     if (!shm->writer.waits || shm->has_waited || length > shm->writer.packet_bytes) {
         return false;
     }
-    wake_readers(shm, helio_shm_writer_flush(&shm->writer));
-    const int64_t until_ns = monotonic_ns() + PATIENCE_NS;
+    helio_shm_wake_readers(shm, helio_shm_writer_flush(&shm->writer));
+    const int64_t until_ns = helio_monotonic_ns() + PATIENCE_NS;
     while (!helio_shm_writer_put(&shm->writer, packet, length)) {
-        if (monotonic_ns() >= until_ns) {
+        if (helio_monotonic_ns() >= until_ns) {
             shm->has_waited = true;
             return false;
         }
@@ -420,7 +223,7 @@ static bool put_patiently(shm_channel *shm, const void *packet, size_t length) {
 static int shm_send(helio_channel *channel, const helio_address *to, const void *packet,
                     size_t length, bool stable) {
     (void)stable; /* it is copied at once */
-    shm_channel *shm = shm_of(channel);
+    helio_shm_channel *shm = shm_of(channel);
     if (shm->role == HELIO_CHANNEL_RECEIVE) {
         return say(shm, to, packet, length);
     }
@@ -434,17 +237,17 @@ static int shm_send(helio_channel *channel, const helio_address *to, const void 
 }
 
 static void shm_flush(helio_channel *channel) {
-    shm_channel *shm = shm_of(channel);
+    helio_shm_channel *shm = shm_of(channel);
     if (shm->role == HELIO_CHANNEL_TRANSMIT) {
         const uint64_t asleep = helio_shm_writer_flush(&shm->writer);
         if (asleep) {
-            wake_readers(shm, asleep);
+            helio_shm_wake_readers(shm, asleep);
         }
     }
 }
 
 static size_t shm_room(helio_channel *channel) {
-    shm_channel *shm = shm_of(channel);
+    helio_shm_channel *shm = shm_of(channel);
     return shm->role == HELIO_CHANNEL_TRANSMIT ? helio_shm_writer_room(&shm->writer) : SIZE_MAX;
 }
 
@@ -455,7 +258,7 @@ static void count_received(helio_channel *channel, size_t length) {
     channel->counters.bytes_received += length;
 }
 
-static size_t hear(shm_channel *shm, helio_datagram *datagrams, size_t limit) {
+static size_t hear(helio_shm_channel *shm, helio_datagram *datagrams, size_t limit) {
     size_t got = 0;
     while (got < limit) {
         uint8_t *to = shm->area + got * HELIO_SHM_FEEDBACK_BYTES;
@@ -470,7 +273,7 @@ static size_t hear(shm_channel *shm, helio_datagram *datagrams, size_t limit) {
     return got;
 }
 
-static bool is_thrown_away(shm_channel *shm) {
+static bool is_thrown_away(helio_shm_channel *shm) {
     return shm->inject_loss > 0 && helio_random_unit(&shm->random) < shm->inject_loss;
 }
 
@@ -483,7 +286,7 @@ typedef struct batch {
 } batch;
 
 /* Takes what one ring has; false when the batch is full. */
-static bool take(shm_channel *shm, joined_ring *ring, batch *batch) {
+static bool take(helio_shm_channel *shm, helio_shm_joined_ring *ring, batch *batch) {
     helio_shm_taken taken = HELIO_SHM_TAKEN;
     const uint64_t before = ring->reader.position;
     while (batch->count < batch->limit) {
@@ -515,11 +318,11 @@ static bool take(shm_channel *shm, joined_ring *ring, batch *batch) {
 }
 
 /* Takes what the rings have, each in its turn. */
-static size_t take_all(shm_channel *shm, helio_datagram *datagrams, size_t limit) {
+static size_t take_all(helio_shm_channel *shm, helio_datagram *datagrams, size_t limit) {
     batch batch = {.datagrams = datagrams, .limit = limit};
     size_t index = shm->first < shm->rings_count ? shm->first : 0;
     for (size_t left = shm->rings_count; left; left--) {
-        joined_ring *ring = shm->rings[index];
+        helio_shm_joined_ring *ring = shm->rings[index];
         index = index + 1 < shm->rings_count ? index + 1 : 0;
         if (!ring->is_damaged && !take(shm, ring, &batch)) {
             break;
@@ -530,102 +333,36 @@ static size_t take_all(shm_channel *shm, helio_datagram *datagrams, size_t limit
 }
 
 static size_t shm_receive(helio_channel *channel, helio_datagram *datagrams, size_t limit) {
-    shm_channel *shm = shm_of(channel);
+    helio_shm_channel *shm = shm_of(channel);
     limit = limit < HELIO_CHANNEL_BATCH ? limit : HELIO_CHANNEL_BATCH;
     if (shm->role == HELIO_CHANNEL_TRANSMIT) {
         return hear(shm, datagrams, limit);
     }
     size_t count = take_all(shm, datagrams, limit);
-    if (count == 0 && find_rings(shm)) {
+    if (count == 0 && helio_shm_find_rings(shm)) {
         count = take_all(shm, datagrams, limit);
     }
     channel->has_more = count > 0; /* to look again costs next to nothing */
     return count;
 }
 
-/* ---- who comes, goes and dies ---- */
-
-static void tend_transmit(shm_channel *shm, int64_t now_ns, bool look) {
-    static const struct {
-        helio_channel_event event;
-        const char *how;
-    } words[] = {
-        [HELIO_SHM_READER_CAME] = {HELIO_CHANNEL_CONNECTED, "reads the ring"},
-        [HELIO_SHM_READER_LEFT] = {HELIO_CHANNEL_DISCONNECTED, "reads the ring no more"},
-        [HELIO_SHM_READER_DIED] = {HELIO_CHANNEL_PEER_CRASHED, "is gone without a goodbye"},
-    };
-    helio_shm_reader_news news[HELIO_SHM_READERS];
-    helio_channel_counters *counters = &shm->base.counters;
-    atomic_store_explicit(&shm->writer.ring->writer.heartbeat_ns, (uint64_t)now_ns,
-                          memory_order_relaxed);
-    const size_t count =
-        helio_shm_writer_look(&shm->writer, look ? shm->place->kind->is_alive : NULL, news);
-    for (size_t i = 0; i < count; i++) {
-        char why[WHY];
-        snprintf(why, sizeof why, "process %u %s", (unsigned)news[i].pid, words[news[i].event].how);
-        if (news[i].event == HELIO_SHM_READER_CAME) {
-            counters->connects++;
-        } else {
-            counters->disconnects++;
-            forget_bell(&shm->bells[news[i].place]);
-        }
-        tell(shm, words[news[i].event].event, &news[i].address, why);
-    }
-    counters->connections = (uint64_t)__builtin_popcountll(shm->writer.known);
-}
-
-/* Leaves the ring of a writer that is gone, once all it wrote is read. */
-static void end_ring(shm_channel *shm, size_t index, helio_channel_event event, const char *how) {
-    const helio_address address = shm->rings[index]->address;
-    const helio_shm_key key = shm->rings[index]->key;
-    char why[WHY];
-    snprintf(why, sizeof why, "process %u %s", (unsigned)key.process.pid, how);
-    drop_ring(shm, index);
-    if (event == HELIO_CHANNEL_PEER_CRASHED) {
-        shm->place->kind->clear(shm->place, &key);
-    }
-    shm->base.counters.disconnects++;
-    tell(shm, event, &address, why);
-}
-
-static void tend_receive(shm_channel *shm, bool look) {
-    if (look && shm->has_refused) {
-        shm->generation_seen--; /* perhaps there is a place now */
-    }
-    find_rings(shm);
-    for (size_t i = shm->rings_count; i-- > 0;) {
-        joined_ring *ring = shm->rings[i];
-        if (look && !ring->has_died) {
-            ring->has_died = !shm->place->kind->is_alive(&ring->key.process);
-        }
-        const bool is_closed = helio_shm_reader_is_closed(&ring->reader);
-        if (ring->is_damaged) {
-            end_ring(shm, i, HELIO_CHANNEL_DISCONNECTED, "has a damaged ring");
-        } else if (is_closed && !helio_shm_reader_has_news(&ring->reader)) {
-            end_ring(shm, i, HELIO_CHANNEL_DISCONNECTED, "closed its ring");
-        } else if (ring->has_died && !helio_shm_reader_has_news(&ring->reader)) {
-            end_ring(shm, i, HELIO_CHANNEL_PEER_CRASHED, "is gone without a goodbye");
-        }
-    }
-}
-
 static void shm_tend(helio_channel *channel, int64_t now_ns) {
-    shm_channel *shm = shm_of(channel);
+    helio_shm_channel *shm = shm_of(channel);
     const bool look = now_ns >= shm->look_due_ns;
     if (look) {
         shm->look_due_ns = now_ns + LOOK_NS;
     }
     if (shm->role == HELIO_CHANNEL_TRANSMIT) {
-        tend_transmit(shm, now_ns, look);
+        helio_shm_tend_transmit(shm, now_ns, look);
     } else {
-        tend_receive(shm, look);
+        helio_shm_tend_receive(shm, look);
     }
 }
 
 /* ---- sleep ---- */
 
 static bool shm_before_sleep(helio_channel *channel) {
-    shm_channel *shm = shm_of(channel);
+    helio_shm_channel *shm = shm_of(channel);
     if (shm->role == HELIO_CHANNEL_TRANSMIT) {
         atomic_store_explicit(&shm->writer.ring->writer_sleeps, 1, memory_order_seq_cst);
         atomic_thread_fence(memory_order_seq_cst);
@@ -640,7 +377,7 @@ static bool shm_before_sleep(helio_channel *channel) {
 }
 
 static void shm_after_sleep(helio_channel *channel) {
-    shm_channel *shm = shm_of(channel);
+    helio_shm_channel *shm = shm_of(channel);
     if (shm->role == HELIO_CHANNEL_TRANSMIT) {
         atomic_store_explicit(&shm->writer.ring->writer_sleeps, 0, memory_order_relaxed);
     }
@@ -650,32 +387,14 @@ static void shm_after_sleep(helio_channel *channel) {
     helio_shm_bell_silence(shm->place->bell);
 }
 
-const helio_driver helio_driver_shm = {
-    .name = "shm",
-    .is_connected = true,
-    .is_memory = true,
-    .open = open_shm,
-    .send = shm_send,
-    .flush = shm_flush,
-    .receive = shm_receive,
-    .close = shm_close,
-    .room = shm_room,
-    .tend = shm_tend,
-    .before_sleep = shm_before_sleep,
-    .after_sleep = shm_after_sleep,
-};
+/* The two drivers differ by how a channel is opened. */
+#define DRIVER(label, open_one)                                                           \
+    {                                                                                     \
+        .name = label, .is_connected = true, .is_memory = true, .open = open_one,         \
+        .send = shm_send, .flush = shm_flush, .receive = shm_receive, .close = shm_close, \
+        .room = shm_room, .tend = shm_tend, .before_sleep = shm_before_sleep,             \
+        .after_sleep = shm_after_sleep,                                                   \
+    }
 
-const helio_driver helio_driver_inproc = {
-    .name = "inproc",
-    .is_connected = true,
-    .is_memory = true,
-    .open = open_inproc,
-    .send = shm_send,
-    .flush = shm_flush,
-    .receive = shm_receive,
-    .close = shm_close,
-    .room = shm_room,
-    .tend = shm_tend,
-    .before_sleep = shm_before_sleep,
-    .after_sleep = shm_after_sleep,
-};
+const helio_driver helio_driver_shm = DRIVER("shm", open_shm);
+const helio_driver helio_driver_inproc = DRIVER("inproc", open_inproc);

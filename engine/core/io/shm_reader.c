@@ -93,11 +93,6 @@ bool helio_shm_reader_is_closed(const helio_shm_reader *reader) {
     return load(&reader->ring->writer.state) == HELIO_SHM_CLOSED;
 }
 
-helio_process helio_shm_reader_writer(const helio_shm_reader *reader) {
-    const helio_shm_writer_life *writer = &reader->ring->writer;
-    return (helio_process){(uint32_t)writer->pid, writer->start};
-}
-
 /* ---- packets ---- */
 
 /* The writer has come round: passes over what it took back, and a little more, so as not to be

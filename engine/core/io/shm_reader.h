@@ -72,7 +72,6 @@ void helio_shm_reader_rise(helio_shm_reader *reader);
 
 /* The writer has said goodbye, so what lies in the ring is all there will be. */
 bool helio_shm_reader_is_closed(const helio_shm_reader *reader);
-helio_process helio_shm_reader_writer(const helio_shm_reader *reader);
 
 /* Says goodbye; *wake: the writer sleeps.  The mapping may be released. */
 void helio_shm_reader_leave(helio_shm_reader *reader, bool *wake);

@@ -289,7 +289,3 @@ void helio_sim_run_until(helio_sim *sim, int64_t now_ns) {
 const helio_sim_counts *helio_sim_counts_of(const helio_sim *sim) {
     return &sim->counts;
 }
-
-helio_random *helio_sim_random(helio_sim *sim) {
-    return &sim->random;
-}

@@ -77,6 +77,5 @@ void helio_sim_run_until(helio_sim *sim, int64_t now_ns);
 void helio_sim_wake(helio_sim_node *node);
 
 const helio_sim_counts *helio_sim_counts_of(const helio_sim *sim);
-helio_random *helio_sim_random(helio_sim *sim);
 
 #endif

@@ -59,8 +59,8 @@ static inline helio_tcp_connection *helio_tcp_link_standing(const helio_tcp_link
                                                                               : NULL;
 }
 
-/* Joins a leg to the link like `wanted` (to, interface and its index, limits, socket_buffer, random), or to a new
- * one.  0 or NOMEM. */
+/* Joins a leg to the link like `wanted` (to, interface and its index, limits, socket_buffer,
+ * random), or to a new one.  0 or NOMEM. */
 int helio_tcp_link_join(helio_tcp_pool *pool, const helio_tcp_link *wanted, helio_tcp_leg *leg);
 /* The last leg to go closes the link. */
 void helio_tcp_link_leave(helio_tcp_leg *leg);

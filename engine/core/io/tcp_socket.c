@@ -9,7 +9,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/error.h"
 #include "io/udp_socket.h"
 
 enum { WAITING_CONNECTIONS = 128 };
@@ -34,8 +33,8 @@ static int bind_to(int socket, const helio_udp_name *name) {
 }
 
 /* Small packets leave at once.  What comes is acknowledged with what goes or a little later, not by
- * a packet of its own within the very call that reads it.  The kernel finds out by itself how large its receive buffer is best;
- * what it may hold back for sending is bounded, for that is latency. */
+ * a packet of its own within the very call that reads it.  The kernel finds out by itself how large
+ * its receive buffer is best; what it may hold back for sending is bounded, for that is latency. */
 static void prepare(int socket, size_t socket_buffer) {
     set_option(socket, IPPROTO_TCP, TCP_NODELAY, 1);
     set_option(socket, IPPROTO_TCP, TCP_QUICKACK, 0);
@@ -43,26 +42,6 @@ static void prepare(int socket, size_t socket_buffer) {
 }
 
 /* ---- listening ---- */
-
-static int fail_listen(const helio_address *address) {
-    char text[HELIO_ADDRESS_TEXT];
-    switch (errno) {
-    case EADDRINUSE:
-        return helio_fail(HELIO_ERR_ADDRESS,
-                          "%s is in use by another program or by a receiver with other options; "
-                          "choose another port",
-                          helio_address_format(address, text));
-    case EADDRNOTAVAIL:
-        return helio_fail(HELIO_ERR_ADDRESS, "%s is not an address of this machine",
-                          helio_address_format_ip(address, text));
-    case EACCES:
-        return helio_fail(HELIO_ERR_PERMISSION, "not allowed to bind %s; choose a port above 1023",
-                          helio_address_format(address, text));
-    default:
-        return helio_fail(HELIO_ERR_ADDRESS, "cannot listen on %s: %s",
-                          helio_address_format(address, text), strerror(errno));
-    }
-}
 
 /* Of two programs that bound a port only one can listen, so the address is free when both succeed. */
 static int try_listen(const helio_address *address, uint32_t interface) {
@@ -90,7 +69,7 @@ int helio_tcp_listen(const helio_channel_config *config, helio_address *bound) {
     if (in_use) {
         errno = EADDRINUSE;
     }
-    return fail_listen(in_use ? in_use : &config->destinations[0]);
+    return helio_udp_fail_bind(in_use ? in_use : &config->destinations[0]);
 }
 
 int helio_tcp_accept(int listener, size_t socket_buffer, helio_address *peer) {

@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "io/kernel_clock.h"
 #include "io/tcp.h"
 #include "io/tcp_link.h"
 #include "io/tcp_socket.h"
@@ -144,12 +144,6 @@ static int join_links(tcp_transmit *tcp) {
     return 0;
 }
 
-static int64_t now_ns(void) {
-    struct timespec at;
-    clock_gettime(CLOCK_MONOTONIC, &at);
-    return (int64_t)at.tv_sec * HELIO_SECOND + at.tv_nsec;
-}
-
 static int set_up(tcp_transmit *tcp) {
     const helio_channel_config *config = &tcp->config;
     tcp->base.fds[0] = epoll_create1(EPOLL_CLOEXEC);
@@ -166,7 +160,7 @@ static int set_up(tcp_transmit *tcp) {
                           ? helio_tcp_seen_from(&config->destinations[0], config->interface_index)
                           : config->interface;
     tcp->is_waiting = config->connect_wait_ns > 0;
-    tcp->wait_until_ns = now_ns() + config->connect_wait_ns;
+    tcp->wait_until_ns = helio_monotonic_ns() + config->connect_wait_ns;
     return join_links(tcp);
 }
 

@@ -64,7 +64,7 @@ static int fail_system(const char *what) {
                       strerror(errno));
 }
 
-static int fail_bind(const helio_address *address) {
+int helio_udp_fail_bind(const helio_address *address) {
     char text[HELIO_ADDRESS_TEXT];
     switch (errno) {
     case EADDRINUSE:
@@ -256,7 +256,7 @@ int helio_udp_open_transmit(const helio_channel_config *config, helio_address *l
     const helio_address any = {.family = family_of(config)};
     const bool bound = config->multicast || !helio_address_is_unspecified(&config->interface);
     if (bind_to(socket, config, bound ? &from : &any) < 0) {
-        return give_up(socket, fail_bind(&from));
+        return give_up(socket, helio_udp_fail_bind(&from));
     }
     if (config->multicast) {
         const int error = prepare_multicast_send(socket, config, &from);
@@ -341,7 +341,7 @@ int helio_udp_open_upstream(const helio_channel_config *config, const helio_addr
                              "upstream: %s is taken by another program; what receivers of other "
                              "PGM programs ask for cannot be heard there",
                              helio_address_format(&at, text))
-                : fail_bind(&at);
+                : helio_udp_fail_bind(&at);
         return give_up(socket, error);
     }
     helio_udp_set_receive_buffer(socket, config->socket_buffer);
@@ -388,9 +388,9 @@ static int bind_first(int socket, const helio_channel_config *config, helio_addr
     }
     if (in_use >= 0) {
         errno = EADDRINUSE;
-        return fail_bind(&config->destinations[in_use]);
+        return helio_udp_fail_bind(&config->destinations[in_use]);
     }
-    return fail_bind(&config->destinations[0]);
+    return helio_udp_fail_bind(&config->destinations[0]);
 }
 
 int helio_udp_open_data(const helio_channel_config *config, helio_address *bound) {
@@ -429,7 +429,7 @@ int helio_udp_open_feedback(const helio_channel_config *config, const helio_addr
         return socket;
     }
     if (bind_to(socket, config, &from) < 0) {
-        return give_up(socket, fail_bind(&from));
+        return give_up(socket, helio_udp_fail_bind(&from));
     }
     if (config->multicast) { /* requests for an SPM go to the neighbours first, never farther */
         helio_channel_config nearby = *config;

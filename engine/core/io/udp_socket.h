@@ -1,6 +1,6 @@
 /* Sockets of the UDP driver: opened and prepared here, used in udp_in.c and udp_out.c.  Both
  * families, and raw IP in the place of UDP (udp_raw.h).  Every refusal becomes a sentence that says
- * what to do. */
+ * what to do.  Names, addresses and refusals serve TCP too (tcp_socket.c). */
 #ifndef HELIO_IO_UDP_SOCKET_H
 #define HELIO_IO_UDP_SOCKET_H
 
@@ -51,6 +51,9 @@ int helio_udp_open_data(const helio_channel_config *config, helio_address *bound
  * group goes one hop at most.  Returns the descriptor or a negative HELIO_ERR_*. */
 int helio_udp_open_feedback(const helio_channel_config *config, const helio_address *bound,
                             helio_address *local);
+
+/* Says why the address could not be bound, or listened at, by errno.  Returns the error. */
+int helio_udp_fail_bind(const helio_address *address);
 
 /* Asks for a receive buffer and returns the bytes got. */
 size_t helio_udp_set_receive_buffer(int socket, size_t bytes);

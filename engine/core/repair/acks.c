@@ -83,7 +83,6 @@ static helio_acker *add(helio_acks *acks, const helio_acker *heard) {
     if (helio_map_put(&acks->by_receiver, heard->receiver, mark_of(place)))
         return NULL;
     acks->ackers[place] = *heard;
-    acks->ackers[place].is_used = true;
     acks->order[acks->count++] = place;
     sort_in(acks, acks->count - 1);
     const int64_t due_ns = heard->heard_ns + acks->expiry_ns;
@@ -119,7 +118,6 @@ helio_acks_result helio_acks_hear(helio_acks *acks, const helio_acker *heard, he
     if (heard->incarnation > acker->incarnation) {
         result = HELIO_ACKS_RESTARTED;
         *acker = *heard;
-        acker->is_used = true;
     } else {
         acker->heard_ns = heard->heard_ns;
         acker->kind = heard->kind;

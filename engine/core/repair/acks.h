@@ -33,7 +33,6 @@ typedef struct helio_acker {
     int64_t heard_ns;
     helio_address address; /* where its newest progress came from */
     uint8_t kind;          /* HELIO_PGM_ACK_TRANSPORT or _APPLICATION */
-    bool is_used;
     char name[HELIO_PGM_ACKNOWLEDGE_NAME_MAX + 1];
 } helio_acker;
 
@@ -63,8 +62,8 @@ typedef enum helio_acks_result {
 void helio_acks_init(helio_acks *acks, uint32_t limit, int64_t expiry_ns);
 void helio_acks_fini(helio_acks *acks);
 
-/* Takes in what `heard` says of a receiver; is_used is not looked at.  first <= position + 1.
- * Stores the acker, NULL when STALE or FULL. */
+/* Takes in what `heard` says of a receiver.  first <= position + 1.  Stores the acker, NULL when
+ * STALE or FULL. */
 helio_acks_result helio_acks_hear(helio_acks *acks, const helio_acker *heard, helio_acker **out);
 /* The acker with this id, or NULL. */
 helio_acker *helio_acks_find(const helio_acks *acks, uint64_t receiver);

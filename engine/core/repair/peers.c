@@ -9,21 +9,20 @@
 
 #define SILENT_NS (60 * HELIO_SECOND)
 
-enum { LABELS_BYTES = 464 }; /* what an object entry of the segment holds */
 
 int helio_peers_init(helio_peers *peers, uint32_t capacity, helio_stats *stats,
                      const char *instance, const char *stream) {
     *peers = (helio_peers){.capacity = capacity, .stats = stats};
     peers->peers = calloc(capacity, sizeof *peers->peers);
-    peers->labels = calloc(1, LABELS_BYTES);
+    peers->labels = calloc(1, HELIO_STATS_LABELS_BYTES);
     if (!peers->peers || !peers->labels || helio_map_init(&peers->by_address, capacity)) {
         free(peers->peers);
         free(peers->labels);
         *peers = (helio_peers){0};
         return HELIO_ERR_NOMEM;
     }
-    helio_stats_label(peers->labels, LABELS_BYTES, "instance", instance);
-    helio_stats_label(peers->labels, LABELS_BYTES, "stream", stream);
+    helio_stats_label(peers->labels, HELIO_STATS_LABELS_BYTES, "instance", instance);
+    helio_stats_label(peers->labels, HELIO_STATS_LABELS_BYTES, "stream", stream);
     return 0;
 }
 
@@ -59,7 +58,7 @@ static helio_peer *replace_oldest(helio_peers *peers, helio_clock clock) {
 }
 
 static int open_object(helio_peers *peers, helio_peer *peer, helio_clock clock) {
-    char labels[LABELS_BYTES], text[HELIO_ADDRESS_TEXT];
+    char labels[HELIO_STATS_LABELS_BYTES], text[HELIO_ADDRESS_TEXT];
     memcpy(labels, peers->labels, sizeof labels);
     helio_address_format(&peer->address, text);
     helio_stats_label(labels, sizeof labels, "peer", text);

@@ -1,7 +1,8 @@
-/* The receivers a stream has heard (a request for repair, an acknowledgement), each with statistics of its own (scope peer).
+/* The receivers a stream has heard (a request for repair, an acknowledgement), each with statistics
+ * of its own (scope peer).
  *
- * A receiver is known by the address its feedback comes from.  The number is bounded: when there is no
- * room, the one heard longest ago gives way if it has been silent for a minute, else the newcomer
+ * A receiver is known by the address its feedback comes from.  The number is bounded: when there is
+ * no room, the one heard longest ago gives way if it has been silent for a minute, else the newcomer
  * goes uncounted, so that forged addresses cannot push out real receivers. */
 #ifndef HELIO_REPAIR_PEERS_H
 #define HELIO_REPAIR_PEERS_H

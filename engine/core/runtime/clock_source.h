@@ -1,6 +1,6 @@
-/* The clocks, read here and nowhere else.
+/* The clocks of an engine.
  *
- * An engine looks at the time with every packet, so a look must cost next to nothing.  Where the
+ * It looks at the time with every packet, so a look must cost next to nothing.  Where the
  * kernel itself keeps time by the processor's time stamp counter (clock source "tsc": constant rate,
  * the same on all cores), an engine reads the counter and counts on from an anchor: a moment at
  * which it asked the kernel for both clocks, at most a millisecond ago.  The rate comes from the
@@ -12,9 +12,9 @@
 #define HELIO_RUNTIME_CLOCK_SOURCE_H
 
 #include <stdbool.h>
-#include <time.h>
 
 #include "base/clock.h"
+#include "io/kernel_clock.h"
 
 typedef struct helio_clock_source {
     int64_t anchor_ns;     /* monotonic */
@@ -28,20 +28,6 @@ typedef struct helio_clock_source {
     uint64_t first_ticks;
     bool has_counter;
 } helio_clock_source;
-
-static inline int64_t helio_read_clock(clockid_t id) {
-    struct timespec at;
-    clock_gettime(id, &at);
-    return (int64_t)at.tv_sec * HELIO_SECOND + at.tv_nsec;
-}
-
-static inline int64_t helio_monotonic_ns(void) {
-    return helio_read_clock(CLOCK_MONOTONIC);
-}
-
-static inline int64_t helio_wall_ns(void) {
-    return helio_read_clock(CLOCK_REALTIME);
-}
 
 /* The processor's time stamp counter; 0 where there is none to be trusted. */
 static inline uint64_t helio_ticks(void) {

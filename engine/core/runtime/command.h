@@ -1,5 +1,5 @@
 /* Work that must be done by the engine's thread on behalf of another: creating and destroying
- * transmitters and receivers. */
+ * transmitters, receivers and replays, listening to acknowledgements. */
 #ifndef HELIO_RUNTIME_COMMAND_H
 #define HELIO_RUNTIME_COMMAND_H
 

@@ -11,7 +11,6 @@ typedef struct helio_lane {
     helio_endpoint endpoint;
     helio_options options;
     helio_channel *channel;
-    bool queued;                    /* packets wait in the channel for a flush */
     bool connected;                 /* a connection came to stand since this was last looked at */
     helio_channel_counters counted; /* what the statistics have */
     helio_channel_counters told;    /* what events have said */

@@ -1,5 +1,5 @@
-/* A topic being received: the application's end of a receive lane.  Messages go to the listener, on
- * the engine's thread, or to the receive queue. */
+/* A topic being received, or a part of it replayed: the application's end of a receive lane.
+ * Messages go to the listener, on the engine's thread, or to the receive queue. */
 #ifndef HELIO_RUNTIME_RECEIVER_H
 #define HELIO_RUNTIME_RECEIVER_H
 

@@ -9,19 +9,20 @@
 #include "base/hash.h"
 #include "runtime/memory.h"
 #include "runtime/sink.h"
+#include "window/size.h"
 
-enum { BATCHES_PER_CYCLE = 8, WINDOW_PACKETS_MIN = 16 };
+enum { BATCHES_PER_CYCLE = 8 };
 
 static int send_feedback(void *context, const helio_address *to, const void *packet, size_t length,
                          bool stable) {
     helio_rx_lane *lane = context;
-    lane->base.queued = true;
+    lane->is_queued = true;
     return lane->base.channel->driver->send(lane->base.channel, to, packet, length, stable);
 }
 
 static void flush_channel(helio_rx_lane *lane) {
-    if (lane->base.queued) {
-        lane->base.queued = false;
+    if (lane->is_queued) {
+        lane->is_queued = false;
         lane->base.channel->driver->flush(lane->base.channel);
     }
 }
@@ -61,11 +62,11 @@ static uint64_t window_packets(const helio_options *options) {
         (uint64_t)helio_options_integer(options, HELIO_OPTION_ID_RECEIVE_WINDOW));
     const uint64_t bytes = (uint64_t)helio_options_integer(options, HELIO_OPTION_ID_RECEIVE_BYTES);
     const uint64_t mtu = (uint64_t)helio_options_integer(options, HELIO_OPTION_ID_MTU);
-    if (bytes > 0 && bytes < WINDOW_PACKETS_MIN * mtu) {
+    if (bytes > 0 && bytes < HELIO_WINDOW_PACKETS_MIN * mtu) {
         helio_fail(
             HELIO_ERR_OPTION,
             "option receive_bytes is 0 or at least %d times mtu, here %llu; %llu is too small",
-            WINDOW_PACKETS_MIN, (unsigned long long)(WINDOW_PACKETS_MIN * mtu),
+            HELIO_WINDOW_PACKETS_MIN, (unsigned long long)(HELIO_WINDOW_PACKETS_MIN * mtu),
             (unsigned long long)bytes);
         return 0;
     }

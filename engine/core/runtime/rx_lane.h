@@ -11,6 +11,7 @@ struct helio_rx_lane {
     helio_rx_lane *next;
     helio_rx_endpoint *endpoint;
     helio_receiver *receivers;
+    bool is_queued;    /* feedback waits in the channel for a flush */
     bool acked_by_app; /* some receiver was opened with ack=app */
     bool is_lent;      /* a receiver's caller looks into the channel's datagrams: nothing is read */
 };

@@ -1,7 +1,9 @@
-/* Latency histogram in HdrHistogram's own layout (Gil Tene): the counts array of a histogram of 3 significant digits
- * from 1 ns to 60 s.  It lives in memory its owner gives it (the stats segment, a merge buffer); see docs/segment.md 4.
+/* Latency histogram in HdrHistogram's own layout (Gil Tene): the counts array of a histogram of 3
+ * significant digits from 1 ns to 60 s.  It lives in memory its owner gives it (the stats segment, a
+ * merge buffer); see docs/segment.md 4.
  *
- * One writer; counts only grow, so any number of readers can take differences without stopping it. */
+ * One writer; counts only grow, so any number of readers can take differences without stopping
+ * it. */
 #ifndef HELIO_STATS_HDR_H
 #define HELIO_STATS_HDR_H
 

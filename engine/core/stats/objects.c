@@ -6,20 +6,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bits.h"
 #include "base/error.h"
 #include "stats/segment.h"
 
 #define KEEP_GONE_NS INT64_C(60000000000)
 
-static size_t align_up(size_t offset, size_t step) {
-    return (offset + step - 1) / step * step;
-}
-
 /* Bytes of a record with those of its histograms that are on; each histogram begins at a multiple
  * of 64. */
 static size_t block_bytes(const helio_stats *stats, helio_scope scope) {
     const helio_scope_shape *shape = &stats->shapes[scope];
-    size_t bytes = align_up(shape->record_bytes, 64);
+    size_t bytes = helio_round_up(shape->record_bytes, 64);
     for (size_t i = 0; i < shape->histograms; i++) {
         bytes += shape->histogram[i].level <= stats->level ? sizeof(helio_hdr) : 0;
     }
@@ -49,7 +46,7 @@ static void put_gone(helio_stats *stats, helio_scope scope, uint32_t slot) {
  * system is full. */
 static uint32_t take_fresh(helio_stats *stats, helio_scope scope) {
     const uint64_t used = helio_cell(&stats->header->objects_used);
-    const size_t offset = align_up(stats->arena_used, 64);
+    const size_t offset = helio_round_up(stats->arena_used, 64);
     const size_t bytes = block_bytes(stats, scope);
     if (used >= stats->header->object_capacity || offset > stats->size ||
         bytes > stats->size - offset || !helio_segment_reserve(stats, offset, bytes)) {
@@ -85,7 +82,7 @@ static void init_block(helio_stats *stats, helio_scope scope, uint8_t *block, si
     const helio_scope_shape *shape = &stats->shapes[scope];
     memset(block, 0, block_bytes(stats, scope));
     object->record = block;
-    size_t at = align_up(shape->record_bytes, 64);
+    size_t at = helio_round_up(shape->record_bytes, 64);
     for (size_t i = 0; i < shape->histograms; i++) {
         if (shape->histogram[i].level > stats->level) {
             continue;
@@ -102,7 +99,7 @@ static void init_block(helio_stats *stats, helio_scope scope, uint8_t *block, si
 }
 
 static int open_private(helio_stats *stats, helio_scope scope, helio_stats_object *object) {
-    uint8_t *block = aligned_alloc(64, align_up(block_bytes(stats, scope), 64));
+    uint8_t *block = aligned_alloc(64, helio_round_up(block_bytes(stats, scope), 64));
     if (!block) {
         return helio_fail(HELIO_ERR_NOMEM, "no memory for the statistics of an object");
     }

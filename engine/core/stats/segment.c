@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/bits.h"
 #include "base/error.h"
 #include "stats/segment.h"
 
@@ -26,10 +27,6 @@ enum {
     EVENTS_MIN = 64,
     EVENTS_MAX = 4096,
 };
-
-static size_t align_up(size_t offset, size_t step) {
-    return (offset + step - 1) / step * step;
-}
 
 static size_t bounded(size_t value, size_t low, size_t high) {
     return value < low ? low : value > high ? high : value;
@@ -199,7 +196,7 @@ static int lay_out(helio_stats *stats, const helio_stats_config *config) {
     const size_t events =
         power_of_two_below(bounded(stats->size / MEMORY_PER_OBJECT, EVENTS_MIN, EVENTS_MAX));
     const size_t directory_offset = sizeof(helio_segment_header);
-    const size_t objects_offset = align_up(directory_offset + directory_bytes, 64);
+    const size_t objects_offset = helio_round_up(directory_offset + directory_bytes, 64);
     const size_t events_offset = objects_offset + objects * sizeof(helio_segment_object);
     stats->arena_used = events_offset + events * sizeof(helio_segment_event);
 
@@ -249,7 +246,7 @@ int helio_stats_create(const helio_stats_config *config, helio_stats **out) {
         return helio_fail(HELIO_ERR_NOMEM, "no memory for the statistics");
     }
     stats->file = -1;
-    stats->size = align_up(config->bytes, 4096);
+    stats->size = helio_round_up(config->bytes, 4096);
     stats->level = HELIO_STATS_COUNTING ? config->level : 0;
     for (int scope = 0; scope < HELIO_SCOPES_END; scope++) {
         stats->gone[scope].first = stats->gone[scope].last = HELIO_STATS_NO_SLOT;

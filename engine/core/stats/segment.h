@@ -14,7 +14,6 @@
 enum {
     HELIO_SEGMENT_VERSION = 1,
     HELIO_SEGMENT_BYTE_ORDER = 0x01020304,
-    HELIO_SEGMENT_LABELS_BYTES = 464,
     HELIO_SEGMENT_TEXT_BYTES = 192,
     HELIO_SCOPES_END = HELIO_SCOPE_RECEIVER + 1,
 };
@@ -66,7 +65,7 @@ typedef struct helio_segment_object {
     uint64_t record_bytes;
     uint64_t created_ns;
     _Atomic uint64_t closed_ns;
-    char labels[HELIO_SEGMENT_LABELS_BYTES];
+    char labels[HELIO_STATS_LABELS_BYTES];
 } helio_segment_object;
 
 typedef struct helio_segment_event {

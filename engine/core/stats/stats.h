@@ -65,6 +65,8 @@ int helio_stats_level(const helio_stats *stats);
 /* Says that the engine lives.  To be called at least every 100 ms. */
 void helio_stats_heartbeat(helio_stats *stats, int64_t wall_ns);
 
+enum { HELIO_STATS_LABELS_BYTES = 464 }; /* most that an object's labels take, its end included */
+
 /* Opens an object.  `labels` are lines "key=value\n": the scope's labels first, then its info
  * (helio_stats_label writes them).  When the segment is full the object is kept in private memory
  * and objects_refused counts it. Returns 0 or HELIO_ERR_NOMEM. */

@@ -6,19 +6,14 @@
 
 #include <heliograph/errors.h>
 
-#include "base/bits.h"
 #include "base/map.h"
 #include "stream/replay.h"
 #include "stream/rx_stream.h"
+#include "window/size.h"
 #include "wire/pgm.h"
 
-enum {
-    PACKET_MIN = 548,
-    PACKET_MAX = 65507,
-    WINDOW_MIN = 16,
-    ENDED_KEPT =
-        64, /* streams that ended, remembered so that their last packets do not open them anew */
-};
+/* Streams that ended, remembered so that their last packets do not open them anew. */
+enum { ENDED_KEPT = 64 };
 
 #define ENDED_NS (10 * HELIO_SECOND)
 #define CONFLICT_EVENT_NS (10 * HELIO_SECOND)
@@ -46,7 +41,8 @@ struct helio_rx_endpoint {
 int helio_rx_endpoint_create(const helio_rx_endpoint_config *config, helio_outlet outlet,
                              helio_stats *stats, helio_instance_stats *instance,
                              helio_rx_endpoint **out) {
-    if (config->max_packet_bytes < PACKET_MIN || config->max_packet_bytes > PACKET_MAX ||
+    if (config->max_packet_bytes < HELIO_PGM_PACKET_MIN ||
+        config->max_packet_bytes > HELIO_PGM_PACKET_MAX ||
         config->window_packets > (UINT32_C(1) << 30) || config->max_streams == 0 ||
         config->nak_repeat_ns < 0 || config->nak_data_ns < 0)
         return HELIO_ERR_OPTION;
@@ -77,8 +73,7 @@ int helio_rx_endpoint_create(const helio_rx_endpoint_config *config, helio_outle
         .endpoint = endpoint->endpoint,
         .max_message_bytes = config->max_message_bytes,
         .is_raw = config->is_raw,
-        .window_packets = (uint32_t)helio_round_up_power_of_two(
-            config->window_packets < WINDOW_MIN ? WINDOW_MIN : config->window_packets),
+        .window_packets = (uint32_t)helio_window_packets(config->window_packets),
     };
     shared->is_group = helio_address_is_multicast(&config->group) && !config->is_connected;
     helio_random_init(&shared->random, config->seed);

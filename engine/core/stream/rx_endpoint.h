@@ -3,9 +3,9 @@
  *
  * A stream is met by its first SPM or data and joined there: what was sent before is not asked for,
  * unless `join_history` says so and the source offers it (OPT_JOIN).  A stream met with an empty
- * window is complete from its first packet.  Each stream is
- * pinned to the address it was met at; packets with its TSI from elsewhere are refused (event
- * stream_conflict).  A stream silent for the expiry time is dropped.
+ * window is complete from its first packet.  Each stream is pinned to the address it was met at;
+ * packets with its TSI from elsewhere are refused (event stream_conflict).  A stream silent for the
+ * expiry time is dropped.
  *
  * A receiver that acknowledges (helio_sink.ack) begins with the oldest packet its source waits for,
  * else like others; it gives up only what its source no longer has.
@@ -42,7 +42,7 @@ typedef struct helio_rx_endpoint_config {
     helio_address group;  /* group and port, or for unicast this receiver's own: group NLA of NAKs,
                              and the port  that peers of other make want feedback on */
     helio_address feedback_address; /* of the socket feedback leaves from; a label */
-    uint32_t max_packet_bytes;      /* largest PGM packet accepted: mtu - 28; 548 to 65507 */
+    uint32_t max_packet_bytes;      /* largest accepted: mtu less what is below; 548 to 65507 */
     uint32_t window_packets;        /* per stream; rounded up to a power of two, at least 16 */
     uint32_t max_message_bytes;     /* at most 2^30 */
     bool is_raw; /* packets are bare messages (docs/wire.md 7): a subscription gets them all */

@@ -9,10 +9,6 @@
 enum { PACE_MIN = 24, PACE_MAX = 1024 };
 #define PACE_NS (200 * HELIO_MICROSECOND) /* time a repair takes that PACE_MIN is made for */
 
-static helio_rx_stream_stats *stats_of(const helio_rx_stream *stream) {
-    return stream->object.record;
-}
-
 void helio_rx_set_blocked(helio_rx_stream *stream, bool is_blocked) {
     stream->shared->blocked_streams += (uint32_t)is_blocked - (uint32_t)stream->is_blocked;
     stream->is_blocked = is_blocked;
@@ -30,7 +26,7 @@ void helio_rx_foreign_event(helio_rx_shared *shared, const helio_address *from, 
 }
 
 void helio_rx_show_window(helio_rx_stream *stream) {
-    helio_rx_stream_stats *stats = stats_of(stream);
+    helio_rx_stream_stats *stats = helio_rx_stats(stream);
     helio_set(&stats->held_packets, stream->rxw.held);
     helio_set(&stats->window_trail, stream->rxw.trail);
     helio_set(&stats->window_lead, stream->rxw.known);
@@ -41,7 +37,7 @@ void helio_rx_show_window(helio_rx_stream *stream) {
 static bool pass(helio_rx_stream *stream, uint64_t sequence, const helio_rxw_packet *packet,
                  helio_clock clock) {
     helio_rx_shared *shared = stream->shared;
-    helio_rx_stream_stats *stats = stats_of(stream);
+    helio_rx_stream_stats *stats = helio_rx_stats(stream);
     const helio_delivery_result result =
         helio_delivery_pass(&stream->delivery, sequence, packet, clock);
     if (result == HELIO_DELIVERY_FULL) {
@@ -74,7 +70,7 @@ typedef struct lost_run {
 static void report_lost(helio_rx_stream *stream, lost_run *run, helio_clock clock) {
     if (run->count == 0)
         return;
-    helio_rx_stream_stats *stats = stats_of(stream);
+    helio_rx_stream_stats *stats = helio_rx_stats(stream);
     _Atomic uint64_t *const cells[] = {
         [HELIO_LOST_WINDOW_ADVANCED] = &stats->packets_lost_window_advanced,
         [HELIO_LOST_NCF_RETRIES] = &stats->packets_lost_ncf_retries,
@@ -118,13 +114,13 @@ void helio_rx_extend(helio_rx_stream *stream, uint64_t sequence, int64_t now_ns)
     if (rxw->lead < first)
         return;
     if (stream->is_pacing) {
-        helio_count(&stats_of(stream)->gaps_detected, rxw->lead - first + 1);
+        helio_count(&helio_rx_stats(stream)->gaps_detected, rxw->lead - first + 1);
         return;
     }
     const uint64_t wanted = rxw->source_trail > first ? rxw->source_trail : first;
     if (wanted <= rxw->lead)
         helio_nak_miss(&stream->nak, wanted, rxw->lead - wanted + 1, now_ns);
-    helio_count(&stats_of(stream)->gaps_detected, rxw->lead - first + 1);
+    helio_count(&helio_rx_stats(stream)->gaps_detected, rxw->lead - first + 1);
 }
 
 static uint64_t pace_of(const helio_rx_stream *stream) {
@@ -165,7 +161,7 @@ void helio_rx_drain(helio_rx_stream *stream, helio_clock clock) {
     while (!is_stuck) {
         if (helio_rxw_is_empty(rxw) && rxw->source_trail > rxw->trail) {
             const uint64_t count = rxw->source_trail - rxw->trail;
-            helio_count(&stats_of(stream)->gaps_detected, count);
+            helio_count(&helio_rx_stats(stream)->gaps_detected, count);
             add_lost(stream, &run, rxw->trail, count, HELIO_LOST_WINDOW_ADVANCED, clock);
             helio_rxw_skip(rxw, rxw->source_trail);
         }
@@ -220,7 +216,7 @@ static void find(helio_rx_stream *stream, uint64_t sequence, helio_rxw_packet *p
     if (stream->quickest_ns == 0 || took_ns < stream->quickest_ns)
         stream->quickest_ns = took_ns;
     packet->recovered = true;
-    helio_count(&stats_of(stream)->packets_recovered, 1);
+    helio_count(&helio_rx_stats(stream)->packets_recovered, 1);
     helio_record(stream->object.histogram[HELIO_RX_STREAM_RECOVERY_TIME], took_ns, 1);
 }
 
@@ -231,7 +227,7 @@ static void hold(helio_rx_stream *stream, uint64_t sequence, const helio_rxw_pac
     if (helio_rxw_look(rxw, sequence) == HELIO_RXW_OPENED_GAP)
         helio_rx_extend(stream, sequence - 1, clock.now_ns);
     if (helio_rxw_insert(rxw, sequence, packet) == HELIO_RXW_OVERFLOW)
-        helio_count(&stats_of(stream)->overflows, 1);
+        helio_count(&helio_rx_stats(stream)->overflows, 1);
     else if (stream->shared->config.in_arrival_order && !stream->is_blocked)
         helio_delivery_ahead(&stream->delivery, packet, clock);
 }

@@ -1,6 +1,6 @@
 /* A received stream's packets on their way through the window: held until they are next, passed on
  * to the topics, or reported lost.  The inner half of rx_stream.h, which decides what packets mean;
- * beside it only replays call it. */
+ * beside it and rx_control.c only replays call it. */
 #ifndef HELIO_STREAM_RX_PASSING_H
 #define HELIO_STREAM_RX_PASSING_H
 
@@ -17,8 +17,16 @@ void helio_rx_pace(helio_rx_stream *stream, int64_t now_ns);
 /* SPMs have told of newer packets than the window knows: it knows of them now, up to one window
  * beyond what data has shown. */
 void helio_rx_believe(helio_rx_stream *stream, int64_t now_ns);
-/* The source tells its trail: what it no longer has is lost. */
+/* What the source has before `trail` no more is lost. */
 void helio_rx_advance_source(helio_rx_stream *stream, uint64_t trail, helio_clock clock);
+/* The source tells its trail. */
+static inline void helio_rx_learn_trail(helio_rx_stream *stream, uint64_t trail,
+                                        helio_clock clock) {
+    if (trail > stream->told_trail)
+        stream->told_trail = trail;
+    helio_rx_advance_source(stream, trail, clock);
+}
+
 /* Everything missing is given up. */
 void helio_rx_give_up(helio_rx_stream *stream, helio_rxw_cause cause, helio_clock clock);
 /* Passes on all that is next in order, until a packet is missing or a sink has no room. */

@@ -31,6 +31,8 @@
 #include "window/rxw.h"
 #include "wire/pgm.h"
 
+#define HELIO_RX_LOSS_ALL (UINT32_C(1) << 24)
+
 /* What the streams of one endpoint share; the endpoint owns it. */
 typedef struct helio_rx_shared {
     helio_rx_endpoint_config config;
@@ -82,7 +84,7 @@ typedef struct helio_rx_stream {
     helio_polled polled;  /* questions of the source */
     helio_address poll_answer_to;
     uint8_t report_fields; /* HELIO_PGM_REPORT_*: NAKs are to carry a report with these */
-    uint32_t loss;         /* share of packets missed, smoothed, in 2^24ths */
+    uint32_t loss;         /* share of packets missed, smoothed, of HELIO_RX_LOSS_ALL */
     int64_t conflict_event_after_ns;
     struct helio_rx_stream *next; /* of the endpoint */
 } helio_rx_stream;
@@ -106,6 +108,10 @@ void helio_rx_advance_acks(helio_rx_stream *stream, helio_clock clock);
 int helio_rx_stream_poll(helio_rx_stream *stream, helio_clock clock);
 int64_t helio_rx_stream_next_deadline_ns(const helio_rx_stream *stream);
 helio_rx_stream_state helio_rx_stream_state_of(const helio_rx_stream *stream, helio_clock clock);
+
+static inline helio_rx_stream_stats *helio_rx_stats(const helio_rx_stream *stream) {
+    return stream->object.record;
+}
 
 /* Some subscription's messages are acknowledged. */
 static inline bool helio_rx_is_acking(const helio_rx_shared *shared) {

@@ -6,28 +6,13 @@
 
 #include <heliograph/errors.h>
 
-#include "base/bits.h"
 #include "base/sequence.h"
-#include "repair/repairer.h"
-#include "stream/heartbeat.h"
-#include "stream/polling.h"
-#include "stream/tx_acks.h"
-#include "stream/tx_history.h"
-#include "stream/tx_topics.h"
-#include "topic/batcher.h"
-#include "window/txw.h"
+#include "stream/tx_parts.h"
+#include "window/size.h"
 #include "wire/checksum.h"
-#include "wire/pgm.h"
 
 enum {
-    LABELS_BYTES = 464,
-    PACKET_MIN = 548,
-    PACKET_MAX = 65507,
-    WINDOW_MIN = 16,
     PEERS_DEFAULT = 1024,
-    OPENING_SPMS = 3,
-    ABORT_SPMS = 3, /* one may be lost, and nobody asks again */
-    DESTINATIONS_MAX = 64,
     POLL_REPAIRS = 32,   /* most repairs sent by one poll */
     DATA_PER_REPAIR = 2, /* while both wait: two data packets, one repair */
     POLL_AGED = 1024,    /* most packets dropped for their age by one poll */
@@ -37,103 +22,6 @@ enum {
 /* Time that the packets of a full history take at least, when one long message fills it. */
 #define HISTORY_SPAN_NS (500 * HELIO_MILLISECOND)
 #define OUTRUN_NS (20 * HELIO_MILLISECOND) /* in which who is behind asks again */
-
-struct helio_tx_stream {
-    helio_tx_stream_config config;
-    helio_outlet outlet;
-    helio_stats *stats;
-    helio_instance_stats *instance;
-    helio_stats_object object;
-    char *instance_name;
-    char *endpoint;
-    helio_pgm_session session;
-    bool is_group; /* the group is multicast, so NLAs of NAKs are checked */
-    helio_address destinations[DESTINATIONS_MAX]; /* fan-out */
-    uint32_t destinations_count;                  /* fan-out; else 0 */
-
-    helio_txw txw;
-    helio_tx_acks acks;
-    size_t memory; /* of it, as counted */
-    helio_repairer repairer;
-    helio_tx_history history;
-    helio_batcher batcher;
-    helio_heartbeat heartbeat;
-    helio_polling polling;
-    helio_tx_topics topics;
-
-    uint32_t spm_sequence;
-    bool has_opened;
-    bool is_closed;
-    bool is_aborted;
-    bool has_finished; /* poll saw the end of the linger time: nothing is due any more */
-    bool has_news;     /* data was sent since the last announcement */
-    bool is_cutting; /* within append: fragments are neighbours, so nothing else may be numbered */
-    uint32_t data_since_repair;
-    helio_clock clock;        /* of the last poll, for what happens where none is given */
-    int64_t cutting_since_ns; /* the long message being cut was begun */
-    int64_t announce_due_ns;
-    int64_t answer_after_ns; /* no SPMR is answered before */
-    int64_t finish_ns;
-};
-
-static helio_tx_stream_stats *stats_of(helio_tx_stream *stream) {
-    return stream->object.record;
-}
-
-/* ---- sending ---- */
-
-static void send_to(helio_tx_stream *stream, const helio_address *to, const void *packet,
-                    size_t length, bool is_stable) {
-    helio_count(&stream->instance->packets_sent, 1);
-    helio_count(&stream->instance->packet_bytes_sent, length);
-    stream->outlet.send(stream->outlet.context, to, packet, length, is_stable);
-}
-
-static void send_packet(helio_tx_stream *stream, const void *packet, size_t length,
-                        bool is_stable) {
-    send_to(stream, NULL, packet, length, is_stable);
-}
-
-/* Sends to these destinations of a fan-out; without one, to all there are. */
-static void send_to_askers(helio_tx_stream *stream, uint64_t destinations, const void *packet,
-                           size_t length, bool is_stable) {
-    if (stream->destinations_count == 0) {
-        send_packet(stream, packet, length, is_stable);
-        return;
-    }
-    for (uint32_t i = 0; i < stream->destinations_count; i++) {
-        if (destinations >> i & 1)
-            send_to(stream, &stream->destinations[i], packet, length, is_stable);
-    }
-}
-
-/* What receivers are advised to hold NAKs back for; where nobody hears another's there is nothing
- * to hold back. */
-static uint32_t advised_us(const helio_tx_stream *stream) {
-    return stream->is_group ? (uint32_t)(stream->repairer.advice.interval_ns / HELIO_MICROSECOND)
-                            : 0;
-}
-
-static void send_spm(helio_tx_stream *stream) {
-    uint8_t packet[HELIO_PGM_CONTROL_MAX];
-    const helio_pgm_spm spm = {
-        .sequence = stream->spm_sequence++,
-        .trail = (uint32_t)stream->txw.trail,
-        .lead = (uint32_t)stream->txw.lead,
-        .fin = stream->is_closed && !stream->is_aborted,
-        .rst = stream->is_aborted,
-        .backoff_us = advised_us(stream),
-        .offers_history = stream->config.late_join && !stream->is_aborted,
-        .join = (uint32_t)helio_tx_history_offer(&stream->history),
-        .awaits_acks = stream->config.acks > 0 && !stream->is_closed,
-        .awaited = (uint32_t)(stream->acks.stable + 1),
-    };
-    const size_t length =
-        helio_pgm_encode_spm(packet, &stream->session, &spm, &stream->config.address);
-    helio_count(&stats_of(stream)->heartbeats_sent, 1);
-    helio_count(&stream->instance->heartbeats_sent, 1);
-    send_packet(stream, packet, length, false);
-}
 
 static bool send_repair(helio_tx_stream *stream, helio_clock clock) {
     uint64_t sequence;
@@ -146,25 +34,16 @@ static bool send_repair(helio_tx_stream *stream, helio_clock clock) {
     helio_count(&stream->instance->retransmit_bytes, slot->length);
     const uint64_t askers =
         stream->destinations_count ? helio_repairer_destinations(&stream->repairer, sequence) : 0;
-    send_to_askers(stream, askers, packet, slot->length, true);
+    helio_tx_send_to_askers(stream, askers, packet, slot->length, true);
     return true;
-}
-
-/* SPMs before the first data: receivers that are there learn where the stream begins. */
-static int open_stream(helio_tx_stream *stream) {
-    if (stream->has_opened)
-        return 0;
-    stream->has_opened = true;
-    for (int i = 0; i < OPENING_SPMS; i++)
-        send_spm(stream);
-    return OPENING_SPMS;
 }
 
 /* ---- the batcher's door ---- */
 
 static uint8_t *open_packet(void *context, bool is_fragment) {
     helio_tx_stream *stream = context;
-    open_stream(stream);
+    if (!stream->has_opened)
+        helio_tx_open(stream);
     uint8_t *packet = helio_txw_open(&stream->txw);
     while (!packet) { /* has_room keeps messages away; the end of a topic cannot be kept away */
         helio_tx_acks_let_go(&stream->acks, stream->acks.stable + 1, stream->clock);
@@ -184,7 +63,7 @@ static void show_history(const helio_tx_stream *stream, helio_tx_stream_stats *s
 }
 
 static void count_data(helio_tx_stream *stream, size_t length) {
-    helio_tx_stream_stats *stats = stats_of(stream);
+    helio_tx_stream_stats *stats = helio_tx_stats(stream);
     helio_stats_begin(stats);
     helio_count(&stats->packets_sent, 1);
     helio_count(&stats->bytes_sent, length);
@@ -236,7 +115,7 @@ static void close_packet(void *context, size_t bytes, helio_pgm_fragment *fragme
     count_data(stream, length);
     helio_heartbeat_restart(&stream->heartbeat, clock.now_ns);
     stream->has_news = !stream->config.is_raw;
-    send_packet(stream, packet, length, true);
+    helio_tx_send(stream, packet, length, true);
     if (helio_repairer_has_work(&stream->repairer) &&
         ++stream->data_since_repair >= DATA_PER_REPAIR) {
         stream->data_since_repair = 0;
@@ -249,7 +128,7 @@ static void close_packet(void *context, size_t bytes, helio_pgm_fragment *fragme
 /* ---- create, destroy ---- */
 
 static int open_object(helio_tx_stream *stream, helio_clock clock) {
-    char labels[LABELS_BYTES] = "", text[HELIO_ADDRESS_TEXT], tsi[HELIO_TSI_TEXT];
+    char labels[HELIO_STATS_LABELS_BYTES] = "", text[HELIO_ADDRESS_TEXT], tsi[HELIO_TSI_TEXT];
     helio_stats_label(labels, sizeof labels, "instance", stream->instance_name);
     helio_stats_label(labels, sizeof labels, "stream", helio_tsi_format(&stream->config.tsi, tsi));
     helio_stats_label(labels, sizeof labels, "endpoint", stream->endpoint);
@@ -261,23 +140,23 @@ static int open_object(helio_tx_stream *stream, helio_clock clock) {
 }
 
 static bool is_valid(const helio_tx_stream_config *config) {
-    return config->max_packet_bytes >= PACKET_MIN && config->max_packet_bytes <= PACKET_MAX &&
+    return config->max_packet_bytes >= HELIO_PGM_PACKET_MIN &&
+           config->max_packet_bytes <= HELIO_PGM_PACKET_MAX &&
            config->window_packets <= (UINT32_C(1) << 30) &&
            config->address.family == config->group.family &&
            (config->address.family == 4 || config->address.family == 6) &&
-           config->destinations_count <= DESTINATIONS_MAX && config->heartbeat_min_ns > 0 &&
-           config->ambient_interval_ns > 0 && config->announce_interval_ns > 0;
+           config->destinations_count <= HELIO_TX_DESTINATIONS_MAX &&
+           config->heartbeat_min_ns > 0 && config->ambient_interval_ns > 0 &&
+           config->announce_interval_ns > 0;
 }
 
 static int init_parts(helio_tx_stream *stream, helio_clock clock) {
     const helio_tx_stream_config *config = &stream->config;
-    uint64_t capacity = config->window_packets < WINDOW_MIN ? WINDOW_MIN : config->window_packets;
-    capacity = helio_round_up_power_of_two(capacity);
     int error = open_object(stream, clock);
     if (!error)
         error = helio_tx_topics_init(&stream->topics);
     const helio_txw_config history = {
-        .packets = capacity,
+        .packets = helio_window_packets(config->window_packets),
         .packet_bytes = config->max_packet_bytes,
         .bytes = config->history_bytes,
         .age_ns = config->history_ns,
@@ -308,7 +187,7 @@ static int init_parts(helio_tx_stream *stream, helio_clock clock) {
         .linger_ns = config->repair_linger_ns,
         .fans_out = stream->destinations_count > 0,
     };
-    error = helio_repairer_init(&stream->repairer, &repairer, &stream->txw, stats_of(stream));
+    error = helio_repairer_init(&stream->repairer, &repairer, &stream->txw, helio_tx_stats(stream));
     if (!error)
         error = helio_tx_history_init(&stream->history, &stream->txw, &stream->repairer,
                                       config->budget, config->history_dynamic, clock.now_ns);
@@ -317,7 +196,7 @@ static int init_parts(helio_tx_stream *stream, helio_clock clock) {
 
 /* The history has other limits. */
 static void show_limits(helio_tx_stream *stream) {
-    helio_tx_stream_stats *stats = stats_of(stream);
+    helio_tx_stream_stats *stats = helio_tx_stats(stream);
     const size_t memory = helio_txw_memory(&stream->txw) + helio_tx_acks_memory(&stream->acks);
     helio_count(&stream->instance->memory_used, (uint64_t)memory - (uint64_t)stream->memory);
     stream->memory = memory;
@@ -376,7 +255,7 @@ int helio_tx_stream_create(const helio_tx_stream_config *config, helio_outlet ou
     helio_heartbeat_init(&stream->heartbeat, config->heartbeat_min_ns, config->heartbeat_max_ns,
                          config->ambient_interval_ns, clock.now_ns);
     helio_polling_init(&stream->polling, config->poll_interval_ns, config->seed, clock.now_ns);
-    helio_set(&stats_of(stream)->destinations,
+    helio_set(&helio_tx_stats(stream)->destinations,
               stream->destinations_count ? stream->destinations_count : 1);
     stream->announce_due_ns = clock.now_ns + config->announce_interval_ns;
     stream->answer_after_ns = clock.now_ns;
@@ -415,12 +294,6 @@ void helio_tx_stream_remove_topic(helio_tx_stream *stream, helio_tx_topic *topic
     helio_tx_topics_remove(&stream->topics, topic, clock);
 }
 
-static void announce_all(helio_tx_stream *stream, helio_clock clock) {
-    helio_tx_topics_announce(&stream->topics, clock);
-    stream->has_news = false; /* an announcement alone is no news */
-    stream->announce_due_ns = clock.now_ns + stream->config.announce_interval_ns;
-}
-
 /* ---- messages ---- */
 
 /* The next batch asks receivers to acknowledge it at once, if it is time to ask. */
@@ -454,157 +327,16 @@ void helio_tx_stream_flush(helio_tx_stream *stream, helio_clock clock) {
     stream->batcher.flags = 0;
 }
 
-/* ---- what receivers say ---- */
-
-/* Fan-out: bits of the destinations a NAK comes from.  It tells the destination as its receiver
- * knows it: group NLA and data-destination port; another implementation may tell the first host, so
- * the address it comes from counts too.  Nobody found: it may be anyone. */
-static uint64_t askers_of(const helio_tx_stream *stream, const helio_pgm_packet *nak,
-                          const helio_address *from) {
-    uint64_t told = 0, seen = 0;
-    for (uint32_t i = 0; i < stream->destinations_count; i++) {
-        const helio_address *at = &stream->destinations[i];
-        if (helio_address_same_ip(at, &nak->group) && at->port == nak->destination_port)
-            told |= UINT64_C(1) << i;
-        if (helio_address_same_ip(at, from))
-            seen |= UINT64_C(1) << i;
-    }
-    return told ? told : seen ? seen : UINT64_MAX;
-}
-
-static void confirm(helio_tx_stream *stream, const helio_pgm_packet *nak, uint64_t askers) {
-    uint32_t sequences[1 + HELIO_PGM_NAK_LIST_MAX] = {nak->sequence};
-    memcpy(sequences + 1, nak->list, nak->list_count * sizeof nak->list[0]);
-    uint8_t packet[HELIO_PGM_CONTROL_MAX];
-    const size_t length = helio_pgm_encode_nak_with(packet, &stream->session, HELIO_PGM_TYPE_NCF,
-                                                    sequences, 1 + nak->list_count, &nak->source,
-                                                    &nak->group, advised_us(stream), NULL);
-    helio_count(&stats_of(stream)->nak_confirmations_sent, 1);
-    send_to_askers(stream, askers, packet, length, false);
-}
-
-/* The NLAs of a NAK or NNAK are those of this stream. */
-static bool is_addressed_to(const helio_tx_stream *stream, const helio_pgm_packet *nak) {
-    return !stream->is_group || (helio_address_same_ip(&nak->source, &stream->config.address) &&
-                                 helio_address_same_ip(&nak->group, &stream->config.group));
-}
-
-static void on_nak(helio_tx_stream *stream, const helio_pgm_packet *nak, const helio_address *from,
-                   helio_clock clock) {
-    if (!is_addressed_to(stream, nak)) {
-        helio_pgm_count_refusal(stream->instance, HELIO_PGM_BAD_ADDRESS);
-        return;
-    }
-    if (nak->flags & HELIO_PGM_FLAG_PARITY) { /* none was offered */
-        helio_pgm_count_refusal(stream->instance, HELIO_PGM_BAD_OPTIONS);
-        return;
-    }
-    const uint64_t askers = askers_of(stream, nak, from);
-    size_t naks;
-    if (helio_repairer_on_nak(&stream->repairer, nak, from, askers, clock, &naks))
-        confirm(stream, nak, askers);
-    helio_set(&stats_of(stream)->nak_backoff_advised,
-              (uint64_t)advised_us(stream) * HELIO_MICROSECOND);
-    helio_count(&stream->instance->nak_packets_received, 1);
-    helio_count(&stream->instance->naks_received, naks);
-}
-
-/* A repairer on the way tells what it repaired itself: of interest to who counts, no more. */
-static void on_nnak(helio_tx_stream *stream, const helio_pgm_packet *nnak) {
-    if (is_addressed_to(stream, nnak))
-        helio_count(&stats_of(stream)->nnaks_received, 1);
-    else
-        helio_pgm_count_refusal(stream->instance, HELIO_PGM_BAD_ADDRESS);
-}
-
-static void on_polr(helio_tx_stream *stream, const helio_pgm_packet *polr) {
-    if (helio_polling_on_answer(&stream->polling, polr->sequence, polr->poll.round))
-        helio_count(&stats_of(stream)->poll_responses_received, 1);
-}
-
-static void send_poll(helio_tx_stream *stream, const helio_pgm_poll *question) {
-    uint8_t packet[HELIO_PGM_CONTROL_MAX];
-    const size_t length = helio_pgm_encode_poll(packet, &stream->session, stream->polling.sequence,
-                                                question, &stream->config.address);
-    send_packet(stream, packet, length, false);
-}
-
-void helio_tx_stream_greet(helio_tx_stream *stream) {
-    if (!stream->has_finished && open_stream(stream) == 0)
-        send_spm(stream);
-}
-
-static void on_spmr(helio_tx_stream *stream, helio_clock clock) {
-    helio_count(&stats_of(stream)->heartbeat_requests_received, 1);
-    if (clock.now_ns < stream->answer_after_ns)
-        return;
-    stream->answer_after_ns = clock.now_ns + stream->config.heartbeat_min_ns;
-    open_stream(stream);
-    send_spm(stream);
-}
-
-static void count_ack(helio_tx_stream *stream, const helio_acker *heard, const helio_address *from,
-                      helio_clock clock) {
-    helio_peer_stats *peer = helio_repairer_peer(&stream->repairer, from, clock);
-    if (!peer)
-        return;
-    helio_stats_begin(peer);
-    helio_count(&peer->acks_received, 1);
-    helio_set(&peer->acked_position, heard->position);
-    helio_set(&peer->ack_lag, stream->txw.lead - heard->position);
-    helio_set(&peer->last_heard, (uint64_t)clock.wall_ns);
-    helio_stats_end(peer);
-}
-
-static void on_ack(helio_tx_stream *stream, const helio_pgm_packet *ack, const helio_address *from,
-                   helio_clock clock) {
-    helio_acker heard;
-    if (helio_tx_acks_on_ack(&stream->acks, ack, from, clock, &heard) && stream->config.on_ack)
-        stream->config.on_ack(stream->outlet.context, &heard);
-    if (heard.position <= stream->txw.lead)
-        count_ack(stream, &heard, from, clock);
-}
-
-void helio_tx_stream_on_packet(helio_tx_stream *stream, const void *datagram, size_t length,
-                               const helio_address *from, helio_clock clock) {
-    helio_count(&stream->instance->packets_received, 1);
-    helio_count(&stream->instance->packet_bytes_received, length);
-    helio_pgm_packet packet;
-    const helio_pgm_refusal refusal = helio_pgm_decode(datagram, length, &packet);
-    if (refusal) {
-        helio_pgm_count_refusal(stream->instance, refusal);
-        return;
-    }
-    const bool is_mine = helio_tsi_equal(&packet.tsi, &stream->config.tsi) && !stream->has_finished;
-    if (is_mine && packet.type == HELIO_PGM_TYPE_NAK)
-        on_nak(stream, &packet, from, clock);
-    else if (is_mine && packet.type == HELIO_PGM_TYPE_ACK &&
-             (packet.options & HELIO_PGM_HAS_ACKNOWLEDGE))
-        on_ack(stream, &packet, from, clock);
-    else if (is_mine && packet.type == HELIO_PGM_TYPE_SPMR)
-        on_spmr(stream, clock);
-    else if (is_mine && packet.type == HELIO_PGM_TYPE_NNAK)
-        on_nnak(stream, &packet);
-    else if (is_mine && packet.type == HELIO_PGM_TYPE_POLR)
-        on_polr(stream, &packet);
-    else
-        helio_count(&stream->instance->unknown_session_packets, 1);
-}
-
 /* ---- time ---- */
-
-static bool announces(const helio_tx_stream *stream) {
-    return stream->has_news && !stream->is_closed && !stream->is_cutting;
-}
 
 /* Packets grow too old also while nothing is sent. */
 static void expire(helio_tx_stream *stream, int64_t now_ns) {
     const uint64_t trail = stream->txw.trail;
     helio_txw_expire(&stream->txw, now_ns, POLL_AGED);
     if (stream->txw.trail != trail) {
-        helio_stats_begin(stats_of(stream));
-        show_history(stream, stats_of(stream));
-        helio_stats_end(stats_of(stream));
+        helio_stats_begin(helio_tx_stats(stream));
+        show_history(stream, helio_tx_stats(stream));
+        helio_stats_end(helio_tx_stats(stream));
     }
 }
 
@@ -616,23 +348,8 @@ int helio_tx_stream_poll(helio_tx_stream *stream, helio_clock clock) {
     stream->clock = clock;
     expire(stream, clock.now_ns);
     helio_tx_acks_poll(&stream->acks, clock);
-    int sent = open_stream(stream);
-    if (announces(stream) && clock.now_ns >= stream->announce_due_ns &&
-        helio_txw_has_room(&stream->txw)) {
-        announce_all(stream, clock);
-        sent++;
-    }
-    if (helio_heartbeat_poll(&stream->heartbeat, clock.now_ns)) {
-        send_spm(stream);
-        sent++;
-    }
-    helio_pgm_poll question;
-    uint64_t population;
-    if (helio_polling_ask(&stream->polling, clock.now_ns, &question, &population)) {
-        helio_set(&stats_of(stream)->population, population);
-        send_poll(stream, &question);
-        sent++;
-    }
+    int sent = helio_tx_open(stream);
+    sent += helio_tx_tell(stream, clock);
     for (int i = 0; i < POLL_REPAIRS && send_repair(stream, clock); i++)
         sent++;
     return sent;
@@ -667,7 +384,7 @@ int64_t helio_tx_stream_next_deadline_ns(const helio_tx_stream *stream) {
     const int64_t acks_ns = helio_tx_acks_next_deadline_ns(&stream->acks);
     if (acks_ns < deadline_ns)
         deadline_ns = acks_ns;
-    if (announces(stream) && stream->announce_due_ns < deadline_ns &&
+    if (helio_tx_announces(stream) && stream->announce_due_ns < deadline_ns &&
         helio_txw_has_room(&stream->txw))
         deadline_ns = stream->announce_due_ns;
     if (stream->polling.due_ns < deadline_ns)
@@ -675,26 +392,6 @@ int64_t helio_tx_stream_next_deadline_ns(const helio_tx_stream *stream) {
     if (stream->is_closed && stream->finish_ns < deadline_ns)
         deadline_ns = stream->finish_ns;
     return deadline_ns;
-}
-
-void helio_tx_stream_close(helio_tx_stream *stream, helio_clock clock) {
-    if (stream->is_closed)
-        return;
-    open_stream(stream);
-    helio_tx_topics_end(&stream->topics, clock);
-    stream->is_closed = true;
-    stream->finish_ns = clock.now_ns + stream->config.linger_ns;
-    send_spm(stream);
-    helio_heartbeat_restart(&stream->heartbeat, clock.now_ns);
-}
-
-void helio_tx_stream_abort(helio_tx_stream *stream) {
-    if (stream->is_aborted || !stream->has_opened)
-        return;
-    stream->is_aborted = stream->is_closed = stream->has_finished = true;
-    stream->finish_ns = INT64_MIN;
-    for (int i = 0; i < ABORT_SPMS; i++)
-        send_spm(stream);
 }
 
 bool helio_tx_stream_is_finished(const helio_tx_stream *stream, helio_clock clock) {
@@ -736,20 +433,6 @@ void helio_tx_stream_release(helio_tx_stream *stream, helio_clock clock) {
 
 uint64_t helio_tx_stream_newest(const helio_tx_topic *topic) {
     return topic->newest;
-}
-
-uint32_t helio_tx_stream_acked_by(const helio_tx_stream *stream, uint64_t sequence) {
-    return helio_acks_count(&stream->acks.registry, sequence);
-}
-
-bool helio_tx_stream_acked_message(const helio_tx_stream *stream, const helio_tx_topic *topic,
-                                   const helio_acker *acker, uint64_t *number) {
-    return helio_tx_acks_message(&stream->acks, topic, acker, number);
-}
-
-const helio_acker *helio_tx_stream_acker(const helio_tx_stream *stream, uint32_t i) {
-    const helio_acks *registry = &stream->acks.registry;
-    return i < registry->count ? helio_acks_at(registry, i) : NULL;
 }
 
 /* ---- looking ---- */

@@ -1,5 +1,5 @@
-/* A stream being sent: PGM's source.  It numbers packets, keeps them for repair, answers NAKs and
- * SPMRs and sends SPMs.
+/* A stream being sent: PGM's source.  It numbers packets, keeps them for repair (tx_history.h),
+ * answers NAKs and SPMRs, takes note of acknowledgements (tx_acks.h) and sends SPMs.
  *
  * Messages are appended to the open packet, which is closed when it is full, when the topic
  * changes, or by flush; there is no batching delay.  NCFs leave at once, SPMs before data, and
@@ -52,15 +52,15 @@ typedef struct helio_tx_stream_config {
     helio_tsi tsi;             /* port: the UDP port of the stream's own socket */
     uint16_t destination_port; /* port of the endpoint */
     helio_address address;     /* this source's unicast IP: path NLA of SPMs, source NLA of NAKs */
-    helio_address
-        group; /* group, or for unicast the first destination: group NLA.  NLAs of NAKs are checked
-                                   against `address` and `group` only when `group` is multicast */
+    /* Group, or for unicast the first destination: group NLA.  NLAs of NAKs are checked against
+     * `address` and `group` only when `group` is multicast. */
+    helio_address group;
     const helio_address *destinations; /* fan-out: the hosts, ports included; copied */
     uint32_t destinations_count;       /* fan-out: 2 to 64; else 0 or 1 */
     uint32_t first_sequence;           /* number of the first data packet; usually 0 */
     bool is_raw; /* messages go bare (docs/wire.md 7): one topic, no announcements, none empty */
     uint32_t first_spm_sequence;  /* number of the first SPM; usually 0 */
-    uint32_t max_packet_bytes;    /* largest PGM packet: mtu - 28; 548 to 65507 */
+    uint32_t max_packet_bytes;    /* largest PGM packet: mtu less what is below; 548 to 65507 */
     uint32_t window_packets;      /* history; rounded up to a power of two, at least 16 */
     uint64_t history_bytes;       /* most bytes of packets kept; 0: whatever window_packets take */
     int64_t history_ns;           /* longest time a packet is kept; 0: no limit */

@@ -8,10 +8,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 
-enum {
-    LABELS_BYTES = 464,
-    ANNOUNCE_CHUNK = 32, /* entries gathered at once */
-};
+enum { ANNOUNCE_CHUNK = 32 }; /* entries gathered at once */
 
 int helio_tx_topics_init(helio_tx_topics *topics) {
     return helio_map_init(&topics->by_id, 8);
@@ -46,7 +43,7 @@ static helio_tsdu_topic entry_of(const helio_tx_topic *topic) {
 
 /* Opens the statistics of a topic that is new or has come back. */
 static int open_topic(helio_tx_topics *topics, helio_tx_topic *topic, helio_clock clock) {
-    char labels[LABELS_BYTES] = "", tsi[HELIO_TSI_TEXT];
+    char labels[HELIO_STATS_LABELS_BYTES] = "", tsi[HELIO_TSI_TEXT];
     helio_stats_label(labels, sizeof labels, "instance", topics->instance_name);
     helio_stats_label(labels, sizeof labels, "topic", topic->name);
     helio_stats_label(labels, sizeof labels, "stream", helio_tsi_format(topics->tsi, tsi));

@@ -6,29 +6,9 @@
 
 #include <heliograph/errors.h>
 
-#include "topic/ahead.h"
+#include "topic/delivery_topic.h"
 
-enum {
-    CHUNK = 128, /* messages handed over at once */
-    LABELS_BYTES = 464,
-    RAW_ID = 0, /* the topic of all packets of a raw endpoint */
-};
-
-/* A topic as one subscription gets it from this stream. */
-struct helio_delivery_topic {
-    helio_subscription *subscription;
-    helio_delivery_topic *next; /* another subscription to the same topic */
-    uint64_t expected;          /* number of the next message */
-    bool has_joined;            /* expected is known */
-    bool is_complete;           /* wanted since before the stream's first packet */
-    bool is_met;                /* the sink knows the stream, the object is open */
-    bool has_conflict;          /* told already */
-    uint32_t stream;
-    helio_stats_object object;
-    helio_ahead ahead;     /* messages handed over before their turn */
-    helio_unacked unacked; /* acknowledged by the application */
-    helio_delivery_topic *next_acked;
-};
+enum { CHUNK = 128 }; /* messages handed over at once */
 
 int helio_delivery_init(helio_delivery *delivery, helio_subscriptions *shared, const helio_tsi *tsi,
                         bool is_complete) {
@@ -42,10 +22,6 @@ int helio_delivery_init(helio_delivery *delivery, helio_subscriptions *shared, c
     if (error)
         helio_delivery_fini(delivery, (helio_clock){0});
     return error;
-}
-
-static helio_receiver_stats *stats_of(helio_delivery_topic *topic) {
-    return topic->object.record;
 }
 
 static bool is_acked_by_app(const helio_delivery_topic *topic) {
@@ -86,7 +62,7 @@ void helio_delivery_fini(helio_delivery *delivery, helio_clock clock) {
 }
 
 static uint64_t key_of(const helio_delivery *delivery, const helio_subscription *subscription) {
-    return delivery->shared->is_raw ? RAW_ID : subscription->id;
+    return delivery->shared->is_raw ? HELIO_DELIVERY_RAW_ID : subscription->id;
 }
 
 int helio_delivery_add(helio_delivery *delivery, helio_subscription *subscription) {
@@ -138,7 +114,7 @@ static bool meet(helio_delivery *delivery, helio_delivery_topic *topic, helio_cl
         return true;
     helio_subscription *subscription = topic->subscription;
     const helio_subscriptions *shared = delivery->shared;
-    char labels[LABELS_BYTES] = "", stream[HELIO_TSI_TEXT];
+    char labels[HELIO_STATS_LABELS_BYTES] = "", stream[HELIO_TSI_TEXT];
     helio_stats_label(labels, sizeof labels, "instance", shared->instance_name);
     helio_stats_label(labels, sizeof labels, "topic", subscription->name);
     helio_stats_label(labels, sizeof labels, "stream", helio_tsi_format(&delivery->tsi, stream));
@@ -158,7 +134,7 @@ static bool meet(helio_delivery *delivery, helio_delivery_topic *topic, helio_cl
 static void lose_run(helio_delivery *delivery, helio_delivery_topic *topic, uint64_t number,
                      helio_clock clock) {
     const uint64_t first = topic->expected, count = number - first;
-    helio_receiver_stats *stats = stats_of(topic);
+    helio_receiver_stats *stats = helio_delivery_stats(topic);
     topic->expected = number;
     helio_stats_begin(stats);
     helio_count(&stats->messages_lost, count);
@@ -178,7 +154,7 @@ static void lose_run(helio_delivery *delivery, helio_delivery_topic *topic, uint
 /* Messages that were handed over before their turn have it now. */
 static void pass_ahead(helio_delivery_topic *topic, uint64_t number) {
     topic->expected = number;
-    helio_set(&stats_of(topic)->next_message, number);
+    helio_set(&helio_delivery_stats(topic)->next_message, number);
 }
 
 static void lose_up_to(helio_delivery *delivery, helio_delivery_topic *topic, uint64_t number,
@@ -194,15 +170,14 @@ static void lose_up_to(helio_delivery *delivery, helio_delivery_topic *topic, ui
     helio_ahead_trim(&topic->ahead, number);
 }
 
-/* The stream says that `number` is the topic's next.  False: there is no memory for it. */
-static bool reach(helio_delivery *delivery, helio_delivery_topic *topic, uint64_t number,
-                  helio_clock clock) {
+bool helio_delivery_reach(helio_delivery *delivery, helio_delivery_topic *topic, uint64_t number,
+                          helio_clock clock) {
     if (!meet(delivery, topic, clock))
         return false;
     if (!topic->has_joined) {
         topic->has_joined = true;
         topic->expected = topic->is_complete && !delivery->shared->is_raw ? 0 : number;
-        helio_receiver_stats *stats = stats_of(topic);
+        helio_receiver_stats *stats = helio_delivery_stats(topic);
         helio_stats_begin(stats);
         helio_set(&stats->messages_before_join, topic->expected);
         helio_set(&stats->next_message, topic->expected);
@@ -215,11 +190,10 @@ static bool reach(helio_delivery *delivery, helio_delivery_topic *topic, uint64_
 
 /* ---- batches of messages ---- */
 
-/* joined: numbers these messages used up beside their own. */
-static void count_delivered(helio_delivery *delivery, helio_delivery_topic *topic,
-                            const helio_message *messages, size_t count, uint64_t joined,
-                            const helio_rxw_packet *packet, helio_clock clock) {
-    helio_receiver_stats *stats = stats_of(topic);
+void helio_delivery_count(helio_delivery *delivery, helio_delivery_topic *topic,
+                          const helio_message *messages, size_t count, uint64_t joined,
+                          const helio_rxw_packet *packet, helio_clock clock) {
+    helio_receiver_stats *stats = helio_delivery_stats(topic);
     uint64_t bytes = 0;
     for (size_t i = 0; i < count; i++)
         bytes += messages[i].length;
@@ -243,9 +217,8 @@ static void count_delivered(helio_delivery *delivery, helio_delivery_topic *topi
                  clock.now_ns - packet->arrival_ns, count);
 }
 
-/* Gives messages of a packet to the topic's sink; returns how many it took. */
-static size_t give(const helio_delivery_topic *topic, helio_message *messages, size_t count,
-                   const helio_rxw_packet *packet) {
+size_t helio_delivery_give(const helio_delivery_topic *topic, helio_message *messages, size_t count,
+                           const helio_rxw_packet *packet) {
     for (size_t i = 0; i < count; i++)
         messages[i].stream = topic->stream;
     const helio_sink *sink = &topic->subscription->sink;
@@ -258,13 +231,13 @@ static size_t give(const helio_delivery_topic *topic, helio_message *messages, s
 static size_t hand_over(helio_delivery *delivery, helio_delivery_topic *topic,
                         helio_message *messages, size_t count, bool in_turn,
                         const helio_rxw_packet *packet, helio_clock clock) {
-    const size_t taken = give(topic, messages, count, packet);
+    const size_t taken = helio_delivery_give(topic, messages, count, packet);
     if (taken > 0) {
         if (in_turn)
             topic->expected += taken;
         else
             helio_ahead_add(&topic->ahead, messages[0].number, taken);
-        count_delivered(delivery, topic, messages, taken, 0, packet, clock);
+        helio_delivery_count(delivery, topic, messages, taken, 0, packet, clock);
     }
     return taken;
 }
@@ -371,7 +344,7 @@ static helio_delivery_result deliver_messages(helio_delivery *delivery,
                 /* Numbers never go back, but for a packet offered again. */
                 if (!is_again && topic->has_joined && header->first_message < topic->expected)
                     return HELIO_DELIVERY_DAMAGED;
-                if (!reach(delivery, topic, header->first_message, clock))
+                if (!helio_delivery_reach(delivery, topic, header->first_message, clock))
                     return HELIO_DELIVERY_FULL;
             }
             is_full |= !offer(delivery, topic, messages, count, packet, clock);
@@ -425,7 +398,7 @@ static void take_entry(helio_delivery *delivery, const helio_tsdu_topic *entry, 
         const char *name = topic->subscription->name;
         if (strlen(name) == entry->name_bytes &&
             memcmp(name, entry->name, entry->name_bytes) == 0) {
-            reach(delivery, topic, entry->next_message, clock);
+            helio_delivery_reach(delivery, topic, entry->next_message, clock);
         } else if (!topic->has_conflict) {
             topic->has_conflict = true;
             helio_stats_event(delivery->shared->stats, clock.wall_ns, HELIO_EVENT_TOPIC_CONFLICT,
@@ -450,94 +423,6 @@ static helio_delivery_result take_topics(helio_delivery *delivery, const helio_t
     while (at < end && helio_tsdu_next_topic(&at, end, &entry))
         take_entry(delivery, &entry, clock);
     return HELIO_DELIVERY_TAKEN;
-}
-
-/* ---- raw ---- */
-
-/* The first packet of the stream has the number it has on the wire. */
-static uint64_t raw_number(helio_delivery *delivery, uint64_t sequence) {
-    if (delivery->raw_base == 0)
-        delivery->raw_base = sequence - (uint32_t)sequence;
-    return sequence - delivery->raw_base;
-}
-
-/* A bare message, whose packets are those from `number` on. */
-static helio_delivery_result deliver_raw(helio_delivery *delivery, uint64_t number,
-                                         uint64_t packets, const uint8_t *data, size_t bytes,
-                                         const helio_rxw_packet *packet, helio_clock clock) {
-    helio_delivery_topic *topic = helio_map_get(&delivery->topics, RAW_ID);
-    if (!topic) {
-        delivery->messages_filtered++;
-        return HELIO_DELIVERY_FILTERED;
-    }
-    helio_message message = {
-        .data = data,
-        .length = bytes,
-        .number = number,
-        .receive_ns = packet->receive_ns,
-        .flags = packet->recovered ? HELIO_MESSAGE_RECOVERED : 0,
-    };
-    bool is_full = false;
-    for (; topic; topic = topic->next) {
-        if (!reach(delivery, topic, number, clock))
-            return HELIO_DELIVERY_FULL;
-        if (topic->expected > number)
-            continue; /* it has had it */
-        if (give(topic, &message, 1, packet) == 0) {
-            is_full = true;
-            continue;
-        }
-        topic->expected = number + packets;
-        if (topic->unacked.batches)
-            helio_unacked_add(&topic->unacked, delivery->first_sequence, topic->expected);
-        count_delivered(delivery, topic, &message, 1, packets - 1, packet, clock);
-    }
-    return is_full ? HELIO_DELIVERY_FULL : HELIO_DELIVERY_TAKEN;
-}
-
-static helio_delivery_result pass_raw_fragment(helio_delivery *delivery, uint64_t sequence,
-                                               const helio_rxw_packet *packet, helio_clock clock) {
-    helio_reassembly *reassembly = &delivery->reassembly;
-    if (delivery->ready_sequence != sequence) {
-        if (packet->fragment.offset == 0) {
-            if (packet->fragment.first != (uint32_t)sequence)
-                return HELIO_DELIVERY_DAMAGED;
-            delivery->apdu_number = raw_number(delivery, sequence);
-        }
-        switch (helio_reassembly_add(reassembly, &packet->fragment, packet->tsdu, packet->bytes)) {
-        case HELIO_REASSEMBLY_MORE:
-        case HELIO_REASSEMBLY_STRAY:
-            return HELIO_DELIVERY_TAKEN;
-        case HELIO_REASSEMBLY_DAMAGED:
-            return HELIO_DELIVERY_DAMAGED;
-        case HELIO_REASSEMBLY_COMPLETE:
-            break;
-        }
-        delivery->ready_sequence = sequence;
-    }
-    const uint64_t packets = raw_number(delivery, sequence) + 1 - delivery->apdu_number;
-    return deliver_raw(delivery, delivery->apdu_number, packets, reassembly->data,
-                       reassembly->bytes, packet, clock);
-}
-
-static helio_delivery_result pass_raw(helio_delivery *delivery, uint64_t sequence,
-                                      const helio_rxw_packet *packet, helio_clock clock) {
-    if (packet->is_fragment)
-        return pass_raw_fragment(delivery, sequence, packet, clock);
-    helio_reassembly_abort(&delivery->reassembly);
-    return deliver_raw(delivery, raw_number(delivery, sequence), 1, packet->tsdu, packet->bytes,
-                       packet, clock);
-}
-
-/* Numbers are packets', so what is lost is known at once. */
-static void lose_raw(helio_delivery *delivery, uint64_t sequence, uint64_t count,
-                     helio_clock clock) {
-    helio_reassembly_abort(&delivery->reassembly);
-    helio_delivery_topic *topic = helio_map_get(&delivery->topics, RAW_ID);
-    for (; topic; topic = topic->next) {
-        if (reach(delivery, topic, raw_number(delivery, sequence), clock))
-            reach(delivery, topic, raw_number(delivery, sequence + count), clock);
-    }
 }
 
 /* ---- packets ---- */
@@ -587,6 +472,22 @@ static helio_delivery_result begin_batch(helio_delivery *delivery, uint64_t sequ
     return HELIO_DELIVERY_TAKEN;
 }
 
+helio_delivery_result helio_delivery_put_together(helio_delivery *delivery, uint64_t sequence,
+                                                  const helio_rxw_packet *packet) {
+    switch (helio_reassembly_add(&delivery->reassembly, &packet->fragment, packet->tsdu,
+                                 packet->bytes)) {
+    case HELIO_REASSEMBLY_DAMAGED:
+        return HELIO_DELIVERY_DAMAGED;
+    case HELIO_REASSEMBLY_COMPLETE:
+        delivery->ready_sequence = sequence;
+        break;
+    case HELIO_REASSEMBLY_MORE:
+    case HELIO_REASSEMBLY_STRAY:
+        break;
+    }
+    return HELIO_DELIVERY_TAKEN;
+}
+
 static helio_delivery_result pass_fragment(helio_delivery *delivery, uint64_t sequence,
                                            const helio_rxw_packet *packet, bool is_again,
                                            helio_clock clock) {
@@ -599,16 +500,10 @@ static helio_delivery_result pass_fragment(helio_delivery *delivery, uint64_t se
         } else if (delivery->is_skipping && delivery->skipped_first == packet->fragment.first) {
             return HELIO_DELIVERY_FILTERED;
         }
-        switch (helio_reassembly_add(reassembly, &packet->fragment, packet->tsdu, packet->bytes)) {
-        case HELIO_REASSEMBLY_MORE:
-        case HELIO_REASSEMBLY_STRAY:
-            return HELIO_DELIVERY_TAKEN;
-        case HELIO_REASSEMBLY_DAMAGED:
-            return HELIO_DELIVERY_DAMAGED;
-        case HELIO_REASSEMBLY_COMPLETE:
-            break;
-        }
-        delivery->ready_sequence = sequence;
+        const helio_delivery_result result =
+            helio_delivery_put_together(delivery, sequence, packet);
+        if (delivery->ready_sequence != sequence)
+            return result;
     }
     return deliver_batch(delivery, sequence, &delivery->open_batch, reassembly->data,
                          reassembly->bytes, packet, is_again, clock);
@@ -623,7 +518,7 @@ helio_delivery_result helio_delivery_pass(helio_delivery *delivery, uint64_t seq
     if (packet->is_fragment)
         delivery->first_sequence -= (uint32_t)sequence - packet->fragment.first;
     if (delivery->shared->is_raw) {
-        result = pass_raw(delivery, sequence, packet, clock);
+        result = helio_delivery_pass_raw(delivery, sequence, packet, clock);
     } else if (packet->is_fragment) {
         result = pass_fragment(delivery, sequence, packet, is_again, clock);
     } else {
@@ -642,7 +537,7 @@ void helio_delivery_on_packets_lost(helio_delivery *delivery, uint64_t sequence,
                                     helio_clock clock) {
     delivery->is_complete = false;
     if (delivery->shared->is_raw) {
-        lose_raw(delivery, sequence, count, clock);
+        helio_delivery_lose_raw(delivery, sequence, count, clock);
         return;
     }
     helio_reassembly *reassembly = &delivery->reassembly;
@@ -654,7 +549,7 @@ void helio_delivery_on_packets_lost(helio_delivery *delivery, uint64_t sequence,
         return;
     helio_delivery_topic *topic = helio_map_get(&delivery->topics, header->topic_id);
     for (; topic; topic = topic->next)
-        reach(delivery, topic, header->first_message + header->count, clock);
+        helio_delivery_reach(delivery, topic, header->first_message + header->count, clock);
 }
 
 /* ---- acknowledging ---- */

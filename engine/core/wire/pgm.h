@@ -17,6 +17,10 @@
 
 enum {
     HELIO_PGM_PORT_BYTES = 2,
+    /* What an endpoint may set as its largest packet: the least any path carries, and the most one
+     * datagram holds. */
+    HELIO_PGM_PACKET_MIN = 548,
+    HELIO_PGM_PACKET_MAX = 65507,
     /* Header, OPT_LENGTH and OPT_FRAGMENT of a fragment. */
     HELIO_PGM_FRAGMENT_HEADER = HELIO_PGM_DATA_HEADER + 4 + HELIO_PGM_FRAGMENT_OPTION,
     /* The largest packet without data: a NAK with IPv6 addresses, a full list and a report. */

@@ -1,0 +1,176 @@
+/* A transmit lane's life: options become a stream, a lane is shared by what can share it, lingers
+ * and goes. */
+#include <string.h>
+
+#include "base/error.h"
+#include "runtime/memory.h"
+#include "runtime/tx_lane_parts.h"
+#include "window/size.h"
+
+static int check_history(const helio_tx_lane *lane) {
+    const helio_options *options = &lane->base.options;
+    const int64_t bytes = helio_options_integer(options, HELIO_OPTION_ID_HISTORY_BYTES);
+    const int64_t least =
+        HELIO_WINDOW_PACKETS_MIN * helio_options_integer(options, HELIO_OPTION_ID_MTU);
+    if (bytes == 0 || bytes >= least) {
+        return 0;
+    }
+    return helio_fail(HELIO_ERR_OPTION,
+                      "option history_bytes is 0 or at least %d times mtu, here %lld; %lld is "
+                      "too small",
+                      HELIO_WINDOW_PACKETS_MIN, (long long)least, (long long)bytes);
+}
+
+static int fail_budget(const helio_tx_lane *lane) {
+    const helio_history_budget *budget = &lane->base.instance->history;
+    return helio_fail(HELIO_ERR_OPTION,
+                      "option history_limit_bytes: of %llu bytes for all histories of the instance "
+                      "%llu are taken; the rest is too little for this stream (history=dynamic, "
+                      "history_bytes and send_window make it smaller)",
+                      (unsigned long long)budget->limit_bytes,
+                      (unsigned long long)budget->used_bytes);
+}
+
+static int open_stream(helio_tx_lane *lane, helio_clock clock) {
+    helio_instance *instance = lane->base.instance;
+    const helio_options *options = &lane->base.options;
+    const helio_channel *channel = lane->base.channel;
+    helio_tx_stream_config config = {
+        .breathe = helio_tx_lane_breathe,
+        .on_ack = helio_tx_lane_on_ack,
+        .instance = instance->name,
+        .endpoint = lane->base.endpoint.label,
+        .tsi.port = channel->local.port,
+        .destination_port = lane->base.endpoint.addresses[0].port,
+        .address = channel->local,
+        .group = lane->base.endpoint.addresses[0],
+        .first_sequence = (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_FIRST_SEQUENCE),
+        .is_raw = helio_options_integer(options, HELIO_OPTION_ID_PAYLOAD) == HELIO_PAYLOAD_RAW,
+        .max_packet_bytes = helio_lane_packet_bytes(&lane->base),
+        .window_packets = (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_SEND_WINDOW),
+        .max_message_bytes =
+            (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_MAX_MESSAGE_BYTES),
+        .history_bytes = (uint64_t)helio_options_integer(options, HELIO_OPTION_ID_HISTORY_BYTES),
+        .history_ns = helio_options_ns(options, HELIO_OPTION_ID_HISTORY_TIME),
+        .history_dynamic =
+            helio_options_integer(options, HELIO_OPTION_ID_HISTORY) == HELIO_HISTORY_DYNAMIC,
+        .budget = &instance->history,
+        .late_join = helio_options_integer(options, HELIO_OPTION_ID_LATE_JOIN),
+        .has_checksums = !channel->driver->is_memory,
+        .acks = (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_ACKS),
+        .acks_missing = (int)helio_options_integer(options, HELIO_OPTION_ID_ACKS_MISSING),
+        .acks_warn_ns = helio_options_ns(options, HELIO_OPTION_ID_ACKS_WARN),
+        .acker_expiry_ns = helio_options_ns(options, HELIO_OPTION_ID_ACKER_EXPIRY),
+        .linger_ns = helio_options_ns(options, HELIO_OPTION_ID_LINGER),
+        .heartbeat_min_ns = helio_options_ns(options, HELIO_OPTION_ID_HEARTBEAT_MIN),
+        .heartbeat_max_ns = helio_options_ns(options, HELIO_OPTION_ID_HEARTBEAT_MAX),
+        .ambient_interval_ns = helio_options_ns(options, HELIO_OPTION_ID_AMBIENT_INTERVAL),
+        .announce_interval_ns = helio_options_ns(options, HELIO_OPTION_ID_ANNOUNCE_INTERVAL),
+        .poll_interval_ns = helio_options_ns(options, HELIO_OPTION_ID_POLL_INTERVAL),
+        .seed = helio_random_next(&instance->random),
+        .repair_linger_ns = helio_options_ns(options, HELIO_OPTION_ID_REPAIR_LINGER),
+    };
+    if (config.acker_expiry_ns <= config.ambient_interval_ns) {
+        return helio_fail(HELIO_ERR_OPTION,
+                          "option acker_expiry must be longer than ambient_interval (%g seconds), "
+                          "the longest silence of a receiver that acknowledges, not %g",
+                          helio_options_float(options, HELIO_OPTION_ID_AMBIENT_INTERVAL),
+                          helio_options_float(options, HELIO_OPTION_ID_ACKER_EXPIRY));
+    }
+    if (!channel->driver->is_connected) { /* where each host is heard on its own */
+        config.destinations = lane->base.endpoint.addresses;
+        config.destinations_count = (uint32_t)lane->base.endpoint.addresses_count;
+    }
+    memcpy(config.tsi.gsi, instance->gsi, sizeof config.tsi.gsi);
+    const helio_outlet outlet = {.context = lane, .send = helio_tx_lane_send};
+    int error = check_history(lane);
+    if (!error) {
+        error = helio_tx_stream_create(&config, outlet, instance->stats, instance->counts, clock,
+                                       &lane->stream);
+        if (error == HELIO_ERR_OPTION) {
+            error = fail_budget(lane);
+        }
+    }
+    if (!error) {
+        helio_tx_lane_tell_refusing(lane);
+    }
+    return error;
+}
+
+static int open_lane(helio_instance *instance, const helio_endpoint *endpoint,
+                     helio_options *options, helio_clock clock, helio_tx_lane **out) {
+    helio_tx_lane *lane = helio_allocate(sizeof *lane);
+    if (!lane) {
+        return helio_fail(HELIO_ERR_NOMEM, "no memory for a stream");
+    }
+    int error =
+        helio_lane_open(&lane->base, instance, HELIO_CHANNEL_TRANSMIT, endpoint, options, clock);
+    if (!error) {
+        error = open_stream(lane, clock);
+        if (error) {
+            helio_lane_close(&lane->base);
+        }
+    }
+    if (error) {
+        free(lane);
+        return error;
+    }
+    lane->next = instance->tx_lanes;
+    instance->tx_lanes = lane;
+    *out = lane;
+    return 0;
+}
+
+int helio_tx_lane_acquire(helio_instance *instance, const helio_endpoint *endpoint,
+                          helio_options *options, helio_clock clock, helio_tx_lane **out) {
+    for (helio_tx_lane *lane = instance->tx_lanes; lane; lane = lane->next) {
+        if (!lane->closing &&
+            helio_lane_serves(&lane->base, endpoint, options, HELIO_ON_TRANSMITTER,
+                              HELIO_OPTION_ID_SUBMIT_QUEUE)) {
+            helio_options_fini(options);
+            *out = lane;
+            return 0;
+        }
+    }
+    return open_lane(instance, endpoint, options, clock, out);
+}
+
+void helio_tx_lane_release(helio_tx_lane *lane, helio_clock clock) {
+    if (!lane->transmitters && !lane->closing) {
+        helio_tx_stream_close(lane->stream, clock);
+        helio_tx_lane_flush_channel(lane);
+        lane->closing = true;
+        lane->drain_until_ns = clock.now_ns + helio_options_ns(&lane->base.options,
+                                                               HELIO_OPTION_ID_CONNECTION_TIMEOUT);
+    }
+}
+
+void helio_tx_lane_destroy(helio_tx_lane *lane, helio_clock clock) {
+    helio_tx_lane **at = &lane->base.instance->tx_lanes;
+    while (*at != lane) {
+        at = &(*at)->next;
+    }
+    *at = lane->next;
+    /* Whoever still misses something is told that nobody will answer. */
+    if (!helio_tx_stream_is_finished(lane->stream, clock) ||
+        helio_options_ns(&lane->base.options, HELIO_OPTION_ID_LINGER) == 0) {
+        helio_tx_stream_abort(lane->stream);
+    }
+    helio_tx_lane_flush_channel(lane);
+    helio_lane_tend(&lane->base, clock);
+    helio_tx_stream_destroy(lane->stream, clock);
+    helio_lane_close(&lane->base);
+    free(lane);
+}
+
+/* What a connection has been given, it is given the time to take. */
+static bool is_draining(const helio_tx_lane *lane, int64_t now_ns) {
+    const helio_channel_counters *counters = &lane->base.channel->counters;
+    return counters->backlog_bytes + counters->kernel_backlog_bytes > 0 &&
+           now_ns < lane->drain_until_ns;
+}
+
+bool helio_tx_lane_is_finished(const helio_tx_lane *lane, helio_clock clock) {
+    return lane->closing && helio_tx_stream_is_finished(lane->stream, clock) &&
+           !is_draining(lane, clock.now_ns);
+}

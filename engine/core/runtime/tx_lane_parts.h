@@ -1,0 +1,33 @@
+/* What the files of a transmit lane share.  Only tx_lane.c (its work), tx_lane_life.c and
+ * tx_lane_acks.c include it; everybody else has tx_lane.h. */
+#ifndef HELIO_RUNTIME_TX_LANE_PARTS_H
+#define HELIO_RUNTIME_TX_LANE_PARTS_H
+
+#include "runtime/transmitter.h"
+#include "runtime/tx_lane.h"
+
+/* ---- tx_lane.c ---- */
+
+/* Hands what is queued in the channel to the network. */
+void helio_tx_lane_flush_channel(helio_tx_lane *lane);
+/* The stream's outlet; `context` is the lane. */
+int helio_tx_lane_send(void *context, const helio_address *to, const void *packet, size_t length,
+                       bool stable);
+/* A large message is being cut: what it sent goes out, and those who missed some are heard. */
+void helio_tx_lane_breathe(void *context, int64_t not_before_ns);
+
+/* ---- tx_lane_acks.c ---- */
+
+/* A receiver has acknowledged more; `context` is the lane. */
+void helio_tx_lane_on_ack(void *context, const helio_acker *acker);
+/* Ends the waits for what was acknowledged by now. */
+void helio_tx_lane_end_waits(helio_tx_lane *lane, helio_transmitter *transmitter);
+static inline void helio_tx_lane_serve_waits(helio_tx_lane *lane, helio_transmitter *transmitter) {
+    if (helio_acked_is_waited_for(&transmitter->acked)) {
+        helio_tx_lane_end_waits(lane, transmitter);
+    }
+}
+/* Lets senders know, and those that wait, when too few receivers acknowledge, or again enough. */
+void helio_tx_lane_tell_refusing(helio_tx_lane *lane);
+
+#endif

@@ -1,0 +1,150 @@
+/* What receivers say to the source: NAKs and the NCFs that answer them, ACKs, requests for an SPM,
+ * answers to polls.  All of it comes from the network and is checked here before anything acts on it. */
+#include <string.h>
+
+#include "stream/tx_parts.h"
+
+/* ---- NAK, NNAK ---- */
+
+/* Fan-out: bits of the destinations a NAK comes from.  It tells the destination as its receiver
+ * knows it: group NLA and data-destination port; another implementation may tell the first host, so
+ * the address it comes from counts too.  Nobody found: it may be anyone. */
+static uint64_t askers_of(const helio_tx_stream *stream, const helio_pgm_packet *nak,
+                          const helio_address *from) {
+    uint64_t told = 0, seen = 0;
+    for (uint32_t i = 0; i < stream->destinations_count; i++) {
+        const helio_address *at = &stream->destinations[i];
+        if (helio_address_same_ip(at, &nak->group) && at->port == nak->destination_port)
+            told |= UINT64_C(1) << i;
+        if (helio_address_same_ip(at, from))
+            seen |= UINT64_C(1) << i;
+    }
+    return told ? told : seen ? seen : UINT64_MAX;
+}
+
+static void confirm(helio_tx_stream *stream, const helio_pgm_packet *nak, uint64_t askers) {
+    uint32_t sequences[1 + HELIO_PGM_NAK_LIST_MAX] = {nak->sequence};
+    memcpy(sequences + 1, nak->list, nak->list_count * sizeof nak->list[0]);
+    uint8_t packet[HELIO_PGM_CONTROL_MAX];
+    const size_t length = helio_pgm_encode_nak_with(packet, &stream->session, HELIO_PGM_TYPE_NCF,
+                                                    sequences, 1 + nak->list_count, &nak->source,
+                                                    &nak->group, helio_tx_advised_us(stream), NULL);
+    helio_count(&helio_tx_stats(stream)->nak_confirmations_sent, 1);
+    helio_tx_send_to_askers(stream, askers, packet, length, false);
+}
+
+/* The NLAs of a NAK or NNAK are those of this stream. */
+static bool is_addressed_to(const helio_tx_stream *stream, const helio_pgm_packet *nak) {
+    return !stream->is_group || (helio_address_same_ip(&nak->source, &stream->config.address) &&
+                                 helio_address_same_ip(&nak->group, &stream->config.group));
+}
+
+static void on_nak(helio_tx_stream *stream, const helio_pgm_packet *nak, const helio_address *from,
+                   helio_clock clock) {
+    if (!is_addressed_to(stream, nak)) {
+        helio_pgm_count_refusal(stream->instance, HELIO_PGM_BAD_ADDRESS);
+        return;
+    }
+    if (nak->flags & HELIO_PGM_FLAG_PARITY) { /* none was offered */
+        helio_pgm_count_refusal(stream->instance, HELIO_PGM_BAD_OPTIONS);
+        return;
+    }
+    const uint64_t askers = askers_of(stream, nak, from);
+    size_t naks;
+    if (helio_repairer_on_nak(&stream->repairer, nak, from, askers, clock, &naks))
+        confirm(stream, nak, askers);
+    helio_set(&helio_tx_stats(stream)->nak_backoff_advised,
+              (uint64_t)helio_tx_advised_us(stream) * HELIO_MICROSECOND);
+    helio_count(&stream->instance->nak_packets_received, 1);
+    helio_count(&stream->instance->naks_received, naks);
+}
+
+/* A repairer on the way tells what it repaired itself: of interest to who counts, no more. */
+static void on_nnak(helio_tx_stream *stream, const helio_pgm_packet *nnak) {
+    if (is_addressed_to(stream, nnak))
+        helio_count(&helio_tx_stats(stream)->nnaks_received, 1);
+    else
+        helio_pgm_count_refusal(stream->instance, HELIO_PGM_BAD_ADDRESS);
+}
+
+/* ---- POLR, SPMR ---- */
+
+static void on_polr(helio_tx_stream *stream, const helio_pgm_packet *polr) {
+    if (helio_polling_on_answer(&stream->polling, polr->sequence, polr->poll.round))
+        helio_count(&helio_tx_stats(stream)->poll_responses_received, 1);
+}
+
+static void on_spmr(helio_tx_stream *stream, helio_clock clock) {
+    helio_count(&helio_tx_stats(stream)->heartbeat_requests_received, 1);
+    if (clock.now_ns < stream->answer_after_ns)
+        return;
+    stream->answer_after_ns = clock.now_ns + stream->config.heartbeat_min_ns;
+    helio_tx_open(stream);
+    helio_tx_send_spm(stream);
+}
+
+/* ---- ACK ---- */
+
+static void count_ack(helio_tx_stream *stream, const helio_acker *heard, const helio_address *from,
+                      helio_clock clock) {
+    helio_peer_stats *peer = helio_repairer_peer(&stream->repairer, from, clock);
+    if (!peer)
+        return;
+    helio_stats_begin(peer);
+    helio_count(&peer->acks_received, 1);
+    helio_set(&peer->acked_position, heard->position);
+    helio_set(&peer->ack_lag, stream->txw.lead - heard->position);
+    helio_set(&peer->last_heard, (uint64_t)clock.wall_ns);
+    helio_stats_end(peer);
+}
+
+static void on_ack(helio_tx_stream *stream, const helio_pgm_packet *ack, const helio_address *from,
+                   helio_clock clock) {
+    helio_acker heard;
+    if (helio_tx_acks_on_ack(&stream->acks, ack, from, clock, &heard) && stream->config.on_ack)
+        stream->config.on_ack(stream->outlet.context, &heard);
+    if (heard.position <= stream->txw.lead)
+        count_ack(stream, &heard, from, clock);
+}
+
+uint32_t helio_tx_stream_acked_by(const helio_tx_stream *stream, uint64_t sequence) {
+    return helio_acks_count(&stream->acks.registry, sequence);
+}
+
+bool helio_tx_stream_acked_message(const helio_tx_stream *stream, const helio_tx_topic *topic,
+                                   const helio_acker *acker, uint64_t *number) {
+    return helio_tx_acks_message(&stream->acks, topic, acker, number);
+}
+
+const helio_acker *helio_tx_stream_acker(const helio_tx_stream *stream, uint32_t i) {
+    const helio_acks *registry = &stream->acks.registry;
+    return i < registry->count ? helio_acks_at(registry, i) : NULL;
+}
+
+/* ---- which is it? ---- */
+
+void helio_tx_stream_on_packet(helio_tx_stream *stream, const void *datagram, size_t length,
+                               const helio_address *from, helio_clock clock) {
+    helio_count(&stream->instance->packets_received, 1);
+    helio_count(&stream->instance->packet_bytes_received, length);
+    helio_pgm_packet packet;
+    const helio_pgm_refusal refusal = helio_pgm_decode(datagram, length, &packet);
+    if (refusal) {
+        helio_pgm_count_refusal(stream->instance, refusal);
+        return;
+    }
+    const bool is_mine = helio_tsi_equal(&packet.tsi, &stream->config.tsi) && !stream->has_finished;
+    if (is_mine && packet.type == HELIO_PGM_TYPE_NAK)
+        on_nak(stream, &packet, from, clock);
+    else if (is_mine && packet.type == HELIO_PGM_TYPE_ACK &&
+             (packet.options & HELIO_PGM_HAS_ACKNOWLEDGE))
+        on_ack(stream, &packet, from, clock);
+    else if (is_mine && packet.type == HELIO_PGM_TYPE_SPMR)
+        on_spmr(stream, clock);
+    else if (is_mine && packet.type == HELIO_PGM_TYPE_NNAK)
+        on_nnak(stream, &packet);
+    else if (is_mine && packet.type == HELIO_PGM_TYPE_POLR)
+        on_polr(stream, &packet);
+    else
+        helio_count(&stream->instance->unknown_session_packets, 1);
+}

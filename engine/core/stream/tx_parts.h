@@ -1,0 +1,108 @@
+/* The state of a stream being sent and what its files share.  Only tx_stream.c (life, the way of
+ * data and repairs, time), tx_control.c (what the source says of itself) and tx_feedback.c (what
+ * receivers say) include it; everybody else has tx_stream.h. */
+#ifndef HELIO_STREAM_TX_PARTS_H
+#define HELIO_STREAM_TX_PARTS_H
+
+#include "repair/repairer.h"
+#include "stream/heartbeat.h"
+#include "stream/polling.h"
+#include "stream/tx_acks.h"
+#include "stream/tx_history.h"
+#include "stream/tx_stream.h"
+#include "stream/tx_topics.h"
+#include "topic/batcher.h"
+#include "window/txw.h"
+#include "wire/pgm.h"
+
+enum { HELIO_TX_DESTINATIONS_MAX = 64 };
+
+struct helio_tx_stream {
+    helio_tx_stream_config config;
+    helio_outlet outlet;
+    helio_stats *stats;
+    helio_instance_stats *instance;
+    helio_stats_object object;
+    char *instance_name;
+    char *endpoint;
+    helio_pgm_session session;
+    bool is_group; /* the group is multicast, so NLAs of NAKs are checked */
+    helio_address destinations[HELIO_TX_DESTINATIONS_MAX]; /* fan-out */
+    uint32_t destinations_count;                           /* fan-out; else 0 */
+
+    helio_txw txw;
+    helio_tx_acks acks;
+    size_t memory; /* of it, as counted */
+    helio_repairer repairer;
+    helio_tx_history history;
+    helio_batcher batcher;
+    helio_heartbeat heartbeat;
+    helio_polling polling;
+    helio_tx_topics topics;
+
+    uint32_t spm_sequence;
+    bool has_opened;
+    bool is_closed;
+    bool is_aborted;
+    bool has_finished; /* poll saw the end of the linger time: nothing is due any more */
+    bool has_news;     /* data was sent since the last announcement */
+    bool is_cutting; /* within append: fragments are neighbours, so nothing else may be numbered */
+    uint32_t data_since_repair;
+    helio_clock clock;        /* of the last poll, for what happens where none is given */
+    int64_t cutting_since_ns; /* the long message being cut was begun */
+    int64_t announce_due_ns;
+    int64_t answer_after_ns; /* no SPMR is answered before */
+    int64_t finish_ns;
+};
+
+static inline helio_tx_stream_stats *helio_tx_stats(helio_tx_stream *stream) {
+    return stream->object.record;
+}
+
+static inline void helio_tx_send_to(helio_tx_stream *stream, const helio_address *to,
+                                    const void *packet, size_t length, bool is_stable) {
+    helio_count(&stream->instance->packets_sent, 1);
+    helio_count(&stream->instance->packet_bytes_sent, length);
+    stream->outlet.send(stream->outlet.context, to, packet, length, is_stable);
+}
+
+static inline void helio_tx_send(helio_tx_stream *stream, const void *packet, size_t length,
+                                 bool is_stable) {
+    helio_tx_send_to(stream, NULL, packet, length, is_stable);
+}
+
+/* Sends to these destinations of a fan-out; without one, to all there are. */
+static inline void helio_tx_send_to_askers(helio_tx_stream *stream, uint64_t destinations,
+                                           const void *packet, size_t length, bool is_stable) {
+    if (stream->destinations_count == 0) {
+        helio_tx_send(stream, packet, length, is_stable);
+        return;
+    }
+    for (uint32_t i = 0; i < stream->destinations_count; i++) {
+        if (destinations >> i & 1)
+            helio_tx_send_to(stream, &stream->destinations[i], packet, length, is_stable);
+    }
+}
+
+/* What receivers are advised to hold NAKs back for; where nobody hears another's there is nothing
+ * to hold back. */
+static inline uint32_t helio_tx_advised_us(const helio_tx_stream *stream) {
+    return stream->is_group ? (uint32_t)(stream->repairer.advice.interval_ns / HELIO_MICROSECOND)
+                            : 0;
+}
+
+static inline bool helio_tx_announces(const helio_tx_stream *stream) {
+    return stream->has_news && !stream->is_closed && !stream->is_cutting;
+}
+
+/* ---- tx_control.c ---- */
+
+/* Says where the stream is. */
+void helio_tx_send_spm(helio_tx_stream *stream);
+/* SPMs before the first data: receivers that are there learn where the stream begins.  Returns how
+ * many; 0 when it has opened already. */
+int helio_tx_open(helio_tx_stream *stream);
+/* Sends the announcement, the heartbeat and the poll that are due.  Returns how many. */
+int helio_tx_tell(helio_tx_stream *stream, helio_clock clock);
+
+#endif

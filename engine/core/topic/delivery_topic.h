@@ -1,0 +1,57 @@
+/* A topic as one subscription gets it from one stream, and what the ways to deliver share.  Only
+ * delivery.c (batches) and delivery_raw.c (bare payloads) include it; everybody else has
+ * delivery.h. */
+#ifndef HELIO_TOPIC_DELIVERY_TOPIC_H
+#define HELIO_TOPIC_DELIVERY_TOPIC_H
+
+#include "topic/ahead.h"
+#include "topic/delivery.h"
+
+enum { HELIO_DELIVERY_RAW_ID = 0 }; /* the topic of all packets of a raw endpoint */
+
+struct helio_delivery_topic {
+    helio_subscription *subscription;
+    helio_delivery_topic *next; /* another subscription to the same topic */
+    uint64_t expected;          /* number of the next message */
+    bool has_joined;            /* expected is known */
+    bool is_complete;           /* wanted since before the stream's first packet */
+    bool is_met;                /* the sink knows the stream, the object is open */
+    bool has_conflict;          /* told already */
+    uint32_t stream;
+    helio_stats_object object;
+    helio_ahead ahead;     /* messages handed over before their turn */
+    helio_unacked unacked; /* acknowledged by the application */
+    helio_delivery_topic *next_acked;
+};
+
+static inline helio_receiver_stats *helio_delivery_stats(helio_delivery_topic *topic) {
+    return topic->object.record;
+}
+
+/* ---- delivery.c ---- */
+
+/* The stream says that `number` is the topic's next.  False: there is no memory for it. */
+bool helio_delivery_reach(helio_delivery *delivery, helio_delivery_topic *topic, uint64_t number,
+                          helio_clock clock);
+/* Gives messages of a packet to the topic's sink; returns how many it took. */
+size_t helio_delivery_give(const helio_delivery_topic *topic, helio_message *messages, size_t count,
+                           const helio_rxw_packet *packet);
+/* Counts messages of a packet that were taken.  joined: numbers they used up beside their own. */
+void helio_delivery_count(helio_delivery *delivery, helio_delivery_topic *topic,
+                          const helio_message *messages, size_t count, uint64_t joined,
+                          const helio_rxw_packet *packet, helio_clock clock);
+/* Adds a fragment; the APDU is whole when ready_sequence is `sequence` afterwards.  TAKEN or
+ * DAMAGED. */
+helio_delivery_result helio_delivery_put_together(helio_delivery *delivery, uint64_t sequence,
+                                                  const helio_rxw_packet *packet);
+
+/* ---- delivery_raw.c ---- */
+
+/* As helio_delivery_pass. */
+helio_delivery_result helio_delivery_pass_raw(helio_delivery *delivery, uint64_t sequence,
+                                              const helio_rxw_packet *packet, helio_clock clock);
+/* As helio_delivery_on_packets_lost.  Numbers are packets', so what is lost is known at once. */
+void helio_delivery_lose_raw(helio_delivery *delivery, uint64_t sequence, uint64_t count,
+                             helio_clock clock);
+
+#endif
