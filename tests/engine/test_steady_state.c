@@ -6,9 +6,9 @@
  * the engine: in mode thread that is every thread but this one, in mode poll it is this one, whose
  * application does not allocate either.  What the application's side does is counted apart: its lock
  * of the submit queue, which keeps its own threads from each other, shows that counting works. */
-#include "check.h"
-
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+
+#include <stdio.h>
 
 int main(void) {
     printf("sanitizers have a malloc of their own: nothing to count here\n");
@@ -16,6 +16,8 @@ int main(void) {
 }
 
 #else
+
+#include "check.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -270,11 +272,11 @@ static void to_a_group_in_mode_poll(void) {
 }
 
 static void through_loss_in_mode_thread(void) {
-    nothing_is_allocated_or_locked("thread", endpoint(HOST, 2), "inject_loss=0.01");
+    nothing_is_allocated_or_locked("thread", endpoint(HOST, 2), "inject_loss=0.01&nak_deadline=30");
 }
 
 static void through_loss_in_mode_poll(void) {
-    nothing_is_allocated_or_locked("poll", endpoint(HOST, 3), "inject_loss=0.01");
+    nothing_is_allocated_or_locked("poll", endpoint(HOST, 3), "inject_loss=0.01&nak_deadline=30");
 }
 
 static void in_shared_memory_in_mode_thread(void) {
@@ -289,6 +291,14 @@ static void within_the_process_in_mode_thread(void) {
     nothing_is_allocated_or_locked("thread", endpoint("inproc://steady-%d", 6), NULL);
 }
 
+static void over_a_connection_in_mode_thread(void) {
+    nothing_is_allocated_or_locked("thread", endpoint("rum://127.0.0.1:%d", 7), NULL);
+}
+
+static void over_a_connection_in_mode_poll(void) {
+    nothing_is_allocated_or_locked("poll", endpoint("rum://127.0.0.1:%d", 8), NULL);
+}
+
 int main(void) {
     caller = APPLICATION;
     RUN(counting_counts);
@@ -299,6 +309,8 @@ int main(void) {
     RUN(in_shared_memory_in_mode_thread);
     RUN(in_shared_memory_in_mode_poll);
     RUN(within_the_process_in_mode_thread);
+    RUN(over_a_connection_in_mode_thread);
+    RUN(over_a_connection_in_mode_poll);
     return check_result();
 }
 
