@@ -68,10 +68,10 @@ def test_packets_of_other_topics_are_dropped_and_counted_exactly(instance: Insta
         assert values(instance, "receiver")["messages_delivered"] == 100
 
 
-def groups_joined(family: str = "igmp") -> set[str]:
-    """The groups this host is in, by the kernel's table: IPv4 addresses, which it writes as numbers of the host's order."""
+def groups_joined() -> set[str]:
+    """The groups this host is in, by the kernel's table, which writes addresses as numbers in the order of the host."""
     joined = set()
-    for line in Path(f"/proc/net/{family}").read_text().splitlines():
+    for line in Path("/proc/net/igmp").read_text().splitlines():
         words = line.split()
         if line.startswith("\t") and len(words[0]) == 8:
             joined.add(socket.inet_ntoa(int(words[0], 16).to_bytes(4, sys.byteorder)))
@@ -90,7 +90,8 @@ def test_joining_and_leaving_are_the_kernels(instance: Instance, multicast: str)
             transmitter.send(b"heard")
             assert len(collect(receiver, 1)) == 1
         assert group not in groups_joined()
-        with instance.receiver(f"rmm+unicast://127.0.0.1:{free_port()}", "T"):  # so that the engine still reads something
+        elsewhere = f"rmm+unicast://127.0.0.1:{free_port()}"
+        with instance.receiver(elsewhere, "T"):  # the engine still reads
             before = values(instance, "instance")["packets_received"]
             for _ in range(50):
                 transmitter.send(b"not heard")
@@ -124,7 +125,8 @@ with Instance(name="sink", mode="poll") as sink, Instance(name="source", mode="p
         streams = {item.labels["stream"]: item.values for _, item in sampler.sample().of("tx_stream")}
     sent = {name: streams[t.stream]["packets_sent"] + streams[t.stream]["heartbeats_sent"]
             for name, t in (("here", mine), ("there", other))}
-    print(sent["here"], sent["there"], state["sink"]["packets_received"], kernel("InDatagrams"), state["sink"]["packets_sent"])
+    sink = state["sink"]
+    print(sent["here"], sent["there"], sink["packets_received"], kernel("InDatagrams"), sink["packets_sent"])
 """
 
 
@@ -135,8 +137,9 @@ def test_packets_of_another_group_never_reach_the_process() -> None:
     if subprocess.run(["unshare", "--net", "true"], capture_output=True, check=False).returncode != 0:
         pytest.skip("network namespaces are not permitted")
     endpoints = [f"rmm://239.192.77.{last}:7500?interface=127.0.0.1" for last in (1, 2)]
+    program = [sys.executable, "-c", GROUPS, *endpoints]
     run = subprocess.run(
-        ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh", sys.executable, "-c", GROUPS, *endpoints],
+        ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh", *program],
         capture_output=True,
         text=True,
         timeout=60,

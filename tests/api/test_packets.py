@@ -1,4 +1,4 @@
-"""How messages become packets: full ones under load, one at once when there is nothing else, and never longer than asked for."""
+"""How messages become packets: full under load, at once when there is nothing else, and never longer than asked for."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class Tap:
 
     def data_lengths(self) -> list[int]:
         """Lengths of the data packets that came."""
-        lengths = []
+        lengths: list[int] = []
         while True:
             try:
                 packet = self.socket.recv(65536)
@@ -111,7 +111,7 @@ def test_packets_are_as_long_as_the_load_and_the_network_allow(tap: Tap, mtu: in
     headers, step = PACKET_HEADER + BATCH_HEADER, MESSAGE_HEADER + len(body)
     room = mtu - UDP_HEADERS
     with Instance(mode="poll") as source:
-        transmitter = source.transmitter(tap.endpoint, TOPIC, mtu=mtu, gso=gso, announce_interval=300.0, linger=0.0)  # type: ignore[arg-type]
+        transmitter = source.transmitter(tap.endpoint, TOPIC, mtu=mtu, gso=gso, announce_interval=300.0, linger=0.0)
         tap.data_lengths()  # the topic's name
         for count in (1, 2, 5):
             transmitter.send_many([body] * count)

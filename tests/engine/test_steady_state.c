@@ -33,7 +33,6 @@ int main(void) {
 #include <heliograph/heliograph.h>
 
 enum { MESSAGES = 1000000, WARM_UP = 200000, AT_ONCE = 64, AHEAD = 4096 };
-#define SECOND INT64_C(1000000000)
 
 /* ---- counting ---- */
 
