@@ -159,6 +159,14 @@ static void long_messages_are_cut_and_put_together_again(void) {
     send_and_receive("thread", group(4), "inject_loss=0.02&nak_deadline=30", 200, 100000);
 }
 
+/* Its packets are many times what sockets and history hold: they are read while it is being cut. */
+static void an_instance_reads_while_it_sends_a_long_message(void) {
+    char endpoint[128];
+    snprintf(endpoint, sizeof endpoint, "%s&send_window=1024&socket_buffer=65536", group(14));
+    send_and_receive("thread", endpoint, "inject_loss=0.02&nak_deadline=30", 1, 4000000);
+    send_and_receive("poll", endpoint, "inject_loss=0.02&nak_deadline=30", 1, 4000000);
+}
+
 static void a_message_longer_than_both_queues_arrives(void) {
     char endpoint[96];
     snprintf(endpoint, sizeof endpoint, "%s&submit_queue=65536&receive_queue=65536", group(5));
@@ -401,6 +409,7 @@ int main(void) {
     RUN(lost_packets_are_recovered_in_mode_poll);
     RUN(what_was_received_stays_until_the_next_receive);
     RUN(long_messages_are_cut_and_put_together_again);
+    RUN(an_instance_reads_while_it_sends_a_long_message);
     RUN(a_message_longer_than_both_queues_arrives);
     RUN(messages_cross_unicast);
     RUN(the_engine_sleeps_and_wakes_in_idle_block);

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "runtime/memory.h"
+#include "runtime/rx_lane.h"
 #include "runtime/transmitter.h"
 
 /* Requests for repair are looked for this often where a look is a system call: seldom while there
@@ -117,7 +118,8 @@ static bool must_wait(helio_tx_lane *lane, int64_t now_ns) {
     return false;
 }
 
-/* A large message is being cut: what it sent goes out, and those who missed some are heard. */
+/* A large message is being cut: what it sent goes out, those who missed some are heard, and what
+ * others send is read. */
 static void breathe(void *context, int64_t not_before_ns) {
     helio_tx_lane *lane = context;
     helio_clock clock;
@@ -127,6 +129,7 @@ static void breathe(void *context, int64_t not_before_ns) {
         helio_tx_lane_receive(lane, clock);
         poll_stream(lane, clock);
         helio_tx_lane_make_way(lane, clock);
+        helio_rx_lanes_work_amid_send(lane->base.instance, clock);
         wait_for_room(lane);
     } while (clock.now_ns < not_before_ns || (not_before_ns && must_wait(lane, clock.now_ns)));
 }
