@@ -26,8 +26,9 @@ enum {
     PACKETS_PER_CYCLE =
         90, /* about as many of one transmitter, so that requests for repair get their turn; two
              * messages of segmentation offload, filled */
-    REPAIRS_AHEAD = 32, /* with more repairs waiting than this, new data waits for them */
-    ACKS_TOLD = 16,     /* to a listener in one cycle */
+    REPAIRS_AHEAD = 32,   /* with more repairs waiting than this, new data waits for them */
+    EXPIRY_INTERVALS = 3, /* ambient intervals a receiver that acknowledges may be silent */
+    ACKS_TOLD = 16,       /* to a listener in one cycle */
     HISTORY_PACKETS_MIN = 16,
     MESSAGE_COST = 8, /* bytes a message takes in a packet beside its own */
 };
@@ -278,6 +279,11 @@ static int open_stream(helio_tx_lane *lane, helio_clock clock) {
         .seed = helio_random_next(&instance->random),
         .repair_linger_ns = helio_options_ns(options, HELIO_OPTION_ID_REPAIR_LINGER),
     };
+    const int64_t expiry_least_ns = EXPIRY_INTERVALS * config.ambient_interval_ns;
+    if (!options->value[HELIO_OPTION_ID_ACKER_EXPIRY].given &&
+        config.acker_expiry_ns < expiry_least_ns) {
+        config.acker_expiry_ns = expiry_least_ns;
+    }
     if (config.acker_expiry_ns <= config.ambient_interval_ns) {
         return helio_fail(HELIO_ERR_OPTION,
                           "option acker_expiry must be longer than ambient_interval (%g seconds), "
