@@ -167,7 +167,7 @@ def test_messages_arrive_in_order(rum: str, instance: Instance, idle: str) -> No
 
 def connections() -> list[socket.socket]:
     """Copies of this process's descriptors that are connected TCP sockets."""
-    found = []
+    found: list[socket.socket] = []
     for name in [int(name) for name in os.listdir("/proc/self/fd")]:
         with contextlib.suppress(OSError):  # closed meanwhile, no socket, not connected
             if os.readlink(f"/proc/self/fd/{name}").startswith("socket:") and name not in map(
