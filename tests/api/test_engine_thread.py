@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from heliograph.engine import Instance, OptionError, SystemCallError
+from tests.segment.decoder import decode
 
 from .conftest import until
 
@@ -32,6 +33,13 @@ def policy_of(task: Path) -> tuple[int, int]:
     """Scheduling policy and real-time priority: fields 41 and 40 of stat, counted behind the name in brackets."""
     fields = (task / "stat").read_text().rpartition(")")[2].split()
     return int(fields[41 - 3]), int(fields[40 - 3])
+
+
+def info_of(instance: Instance) -> dict[str, str]:
+    """What the instance says of itself in its segment."""
+    assert instance.segment is not None
+    (found,) = decode(instance.segment.read_bytes()).of("instance")
+    return dict(found.labels)
 
 
 def may_be_real_time() -> bool:
@@ -60,14 +68,16 @@ def unprivileged(program: str) -> subprocess.CompletedProcess[str]:
 
 def test_the_thread_runs_on_the_core_asked_for() -> None:
     core = max(os.sched_getaffinity(0))
-    with Instance(name="on-core", cpu=core):
+    with Instance(name="on-core", cpu=core) as instance:
         status = (thread_of("on-core") / "status").read_text()
+        assert info_of(instance)["cpu"] == str(core)
     assert re.search(r"^Cpus_allowed_list:\s*(\S+)$", status, re.MULTILINE)[1] == str(core)  # type: ignore[index]
 
 
 @pytest.mark.skipif(not may_be_real_time(), reason="real-time priority is not permitted")
 def test_the_thread_has_the_priority_asked_for() -> None:
-    with Instance(name="urgent", priority=7), Instance(name="common"):
+    with Instance(name="urgent", priority=7) as urgent, Instance(name="common") as common:
+        assert (info_of(urgent)["priority"], info_of(common)["priority"]) == ("7", "0")
         assert policy_of(thread_of("urgent")) == (os.SCHED_FIFO, 7)
         assert policy_of(thread_of("common")) == (os.SCHED_OTHER, 0)
 

@@ -29,6 +29,18 @@ def test_lost_packets_are_recovered_in_order(mode: str, endpoint: str) -> None:
         assert receiver.losses() == []
 
 
+def test_the_longest_message_arrives_through_loss(multicast: str) -> None:
+    """64 MiB, nearly three times what the source keeps for repair."""
+    body = b"".join(number.to_bytes(8, "big") for number in range(1 << 23))
+    with Instance() as source, Instance() as sink:
+        receiver = sink.receiver(multicast, TOPIC, inject_loss=0.02, nak_deadline=60.0)
+        transmitter = source.transmitter(multicast, TOPIC, linger=0.0)
+        transmitter.send(body)
+        (message,) = collect(receiver, 1, seconds=60.0)
+        assert message.data == body
+        assert receiver.losses() == []
+
+
 def test_what_is_gone_is_told_once_and_the_books_balance(multicast: str) -> None:
     total = 4000
     with Instance() as source, Instance() as sink:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
+from contextlib import ExitStack
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from heliograph.engine import Instance, Message, catalogue
 
-from .conftest import collect
+from .conftest import collect, until
 
 TOPIC = "PRICES.FX"
 
@@ -51,6 +54,23 @@ def test_any_bytes_arrive_as_they_are(instance: Instance, multicast: str, data: 
     receiver = instance.receiver(multicast, TOPIC)
     instance.transmitter(multicast, TOPIC, linger=0.0).send(data)
     assert [message.data for message in collect(receiver, 1)] == [data]
+
+
+def test_any_list_of_anything_arrives_as_it_is(multicast: str) -> None:
+    """Empty ones, zeros, and lengths around those at which the form of a message or packet changes."""
+    edges = st.sampled_from([0, 1, 7, 8, 1405, 1406, 1407, 1408, 1409, 32767, 32768]).map(lambda n: b"\0" * n)
+    messages = st.lists(st.binary(max_size=3000) | edges, max_size=20)
+    with Instance(mode="poll", stats="memory") as instance:
+        receiver = instance.receiver(multicast, TOPIC)
+        transmitter = instance.transmitter(multicast, TOPIC, linger=0.0)
+
+        @settings(max_examples=100, deadline=None, database=None, derandomize=True)
+        @given(messages)
+        def round_trip(sent: list[bytes]) -> None:
+            transmitter.send_many(sent)
+            assert [message.data for message in collect(receiver, len(sent))] == sent
+
+        round_trip()
 
 
 def test_a_large_message_is_put_together_again(instance: Instance, endpoint: str) -> None:
@@ -152,3 +172,31 @@ def test_two_sources_of_a_topic_are_two_streams(multicast: str) -> None:
         for transmitter in transmitters:
             numbers = [message.number for message in messages if message.stream == transmitter.stream]
             assert numbers == list(range(50))
+
+
+@pytest.mark.parametrize("mode", ["thread", "poll"])
+def test_eight_peers_all_send_and_receive_one_topic(mode: str, multicast: str) -> None:
+    peers, turns = 8, 50
+    with ExitStack() as open_ones:
+        instances = [
+            open_ones.enter_context(Instance(mode=mode, stats="memory"))  # type: ignore[arg-type]
+            for _ in range(peers)
+        ]
+        receivers = [instance.receiver(multicast, TOPIC, nak_deadline=10.0) for instance in instances]
+        transmitters = [instance.transmitter(multicast, TOPIC, linger=0.0) for instance in instances]
+        for turn in range(turns):
+            for number, transmitter in enumerate(transmitters):
+                transmitter.send(b"%d.%d" % (number, turn))
+                instances[number].polled and instances[number].poll()
+        inboxes: list[list[Message]] = [[] for _ in receivers]
+
+        def all_came() -> bool:
+            for inbox, receiver in zip(inboxes, receivers, strict=True):
+                inbox += receiver.receive(timeout=0)
+            return all(len(inbox) == peers * turns for inbox in inboxes)
+
+        assert until(all_came, seconds=20.0)
+        for inbox in inboxes:
+            for number, transmitter in enumerate(transmitters):
+                of_peer = [message.data for message in inbox if message.stream == transmitter.stream]
+                assert of_peer == [b"%d.%d" % (number, turn) for turn in range(turns)]

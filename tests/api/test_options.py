@@ -9,6 +9,8 @@ import pytest
 from heliograph.engine import EndpointError, Instance, OptionError, ResourceError, catalogue
 from heliograph.engine.options import OptionValue, Owner, encode, parse
 
+from .conftest import collect
+
 
 def test_options_are_joined_and_escaped() -> None:
     options: dict[str, OptionValue] = {"name": "a b&c=d/ü%", "level": 3, "segment_dir": Path("/tmp/x y")}
@@ -92,6 +94,15 @@ def test_the_engine_understands_every_option_as_it_is_written(multicast: str) ->
         instance.receiver(multicast, "T", **defaults["receiver"]),  # type: ignore[arg-type]
     ):
         assert instance.name
+
+
+@pytest.mark.parametrize("profile", catalogue.profiles())
+def test_every_profile_opens_both_ends(multicast: str, profile: str) -> None:
+    with Instance(profile=profile, stats="memory") as instance:
+        receiver = instance.receiver(multicast, "T", profile=profile)
+        transmitter = instance.transmitter(multicast, "T", profile=profile, linger=0.0)
+        transmitter.send(b"x")
+        assert len(collect(receiver, 1)) == 1
 
 
 @pytest.mark.parametrize("option", catalogue.options().values(), ids=lambda option: option.name)

@@ -7,6 +7,7 @@ live: one that joins the history asks once for what was announced before its con
 from __future__ import annotations
 
 import contextlib
+import os
 import random
 import socket
 import threading
@@ -162,6 +163,34 @@ def test_messages_arrive_in_order(rum: str, instance: Instance, idle: str) -> No
         assert total(instance, "instance", "naks_sent") == 0
         assert total(source, "instance", "retransmits_sent") == 0
         assert receiver.losses() == []
+
+
+def connections() -> list[socket.socket]:
+    """Copies of this process's descriptors that are connected TCP sockets."""
+    found: list[socket.socket] = []
+    for name in [int(name) for name in os.listdir("/proc/self/fd")]:
+        with contextlib.suppress(OSError):  # closed meanwhile, no socket, not connected
+            if os.readlink(f"/proc/self/fd/{name}").startswith("socket:") and name not in map(
+                socket.socket.fileno, found
+            ):
+                copy = socket.socket(fileno=os.dup(name))
+                if copy.type == socket.SOCK_STREAM and copy.family == socket.AF_INET and copy.getpeername():
+                    found.append(copy)
+    return found
+
+
+def test_no_end_of_a_connection_waits_to_fill_a_segment(rum: str, instance: Instance) -> None:
+    """Nagle's algorithm is off at both ends, so it cannot meet a delayed acknowledgement."""
+    receiver = instance.receiver(rum, TOPIC)
+    transmitter = instance.transmitter(rum, TOPIC, linger=0.0)
+    for number in range(100):
+        transmitter.send(b"%d" % number)
+        assert [message.number for message in collect(receiver, 1)] == [number]
+    ends = connections()
+    assert len(ends) == 2
+    assert [end.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) for end in ends] == [1, 1]
+    for end in ends:
+        end.close()
 
 
 def test_one_engine_may_be_both_ends(rum: str, instance: Instance) -> None:

@@ -61,6 +61,23 @@ def test_an_option_is_used_somewhere(option: catalogue.Option) -> None:
     assert index in WORDS, f"nothing in engine/core reads {index}"
 
 
+def _tests_words() -> frozenset[str]:
+    """Every identifier of the tests of the engine and its interface; helpers and this file left out."""
+    files = [path for room in ("api", "conformance", "engine") for path in (TOP / "tests" / room).glob("test_*.*")]
+    return frozenset(word for path in files for word in re.findall(r"\w+", path.read_text(encoding="utf-8")))
+
+
+TESTS_WORDS = _tests_words()
+
+
+@pytest.mark.parametrize("option", catalogue.options().values(), ids=lambda option: option.name)
+def test_an_option_has_a_test(option: catalogue.Option) -> None:
+    """Some test sets it, by its name or by the field of the machine's configuration that carries it."""
+    name = option.name
+    fields = {name, f"{name}_ns", f"{name}_packets", f"{name}_bytes", f"{name.removesuffix('_time')}_ns"}
+    assert fields & TESTS_WORDS, f"no test sets {name}"
+
+
 @pytest.mark.parametrize("error", catalogue.errors().values(), ids=lambda error: error.name)
 def test_an_error_is_returned_somewhere(error: catalogue.Error) -> None:
     assert f"HELIO_ERR_{error.name}" in WORDS, f"nothing in engine/core returns HELIO_ERR_{error.name}"

@@ -117,18 +117,19 @@ static void messages_cross_a_group_in_mode_poll(void) {
 }
 
 static void lost_packets_are_recovered_in_mode_thread(void) {
-    send_and_receive("thread", group(2), "inject_loss=0.1", 20000, 100);
+    send_and_receive("thread", group(2), "inject_loss=0.1&nak_deadline=30", 20000, 100);
 }
 
 static void lost_packets_are_recovered_in_mode_poll(void) {
-    send_and_receive("poll", group(3), "inject_loss=0.1", 20000, 100);
+    send_and_receive("poll", group(3), "inject_loss=0.1&nak_deadline=30", 20000, 100);
 }
 
 /* In mode poll messages are shown where the driver put them; they must stay there. */
 static void what_was_received_stays_until_the_next_receive(void) {
     enum { COUNT = 300, LENGTH = 100, LIMIT = 7 };
     helio_instance *instance = instance_of("poll", "");
-    helio_receiver *receiver = receiver_of(instance, group(7), "A", "inject_loss=0.05", NULL);
+    helio_receiver *receiver =
+        receiver_of(instance, group(7), "A", "inject_loss=0.05&nak_deadline=30", NULL);
     helio_transmitter *transmitter = transmitter_of(instance, group(7), "A");
     static uint8_t bodies[COUNT][LENGTH];
     helio_buffer buffers[COUNT];
@@ -155,7 +156,15 @@ static void what_was_received_stays_until_the_next_receive(void) {
 }
 
 static void long_messages_are_cut_and_put_together_again(void) {
-    send_and_receive("thread", group(4), "inject_loss=0.02", 200, 100000);
+    send_and_receive("thread", group(4), "inject_loss=0.02&nak_deadline=30", 200, 100000);
+}
+
+/* Its packets are many times what sockets and history hold: they are read while it is being cut. */
+static void an_instance_reads_while_it_sends_a_long_message(void) {
+    char endpoint[128];
+    snprintf(endpoint, sizeof endpoint, "%s&send_window=1024&socket_buffer=65536", group(14));
+    send_and_receive("thread", endpoint, "inject_loss=0.02&nak_deadline=30", 1, 4000000);
+    send_and_receive("poll", endpoint, "inject_loss=0.02&nak_deadline=30", 1, 4000000);
 }
 
 static void a_message_longer_than_both_queues_arrives(void) {
@@ -167,7 +176,7 @@ static void a_message_longer_than_both_queues_arrives(void) {
 static void messages_cross_unicast(void) {
     char endpoint[96];
     snprintf(endpoint, sizeof endpoint, "rmm+unicast://127.0.0.1:%u", port(6));
-    send_and_receive("thread", endpoint, "inject_loss=0.05", 5000, 100);
+    send_and_receive("thread", endpoint, "inject_loss=0.05&nak_deadline=30", 5000, 100);
     send_and_receive("poll", endpoint, NULL, 5000, 100);
 }
 
@@ -359,7 +368,8 @@ static void refusals_have_a_code_and_a_sentence(void) {
 static void a_lossy_transfer_can_be_abandoned_at_any_moment(const char *mode) {
     for (int messages = 0; messages < 3000; messages = messages * 3 + 1) {
         helio_instance *instance = instance_of(mode, "");
-        helio_receiver *receiver = receiver_of(instance, group(13), "A", "inject_loss=0.3", NULL);
+        helio_receiver *receiver =
+            receiver_of(instance, group(13), "A", "inject_loss=0.3&nak_deadline=30", NULL);
         helio_transmitter *transmitter = transmitter_of(instance, group(13), "A");
         for (int i = 0; i < messages; i++) {
             CHECK_EQUAL(helio_transmitter_send(transmitter, "x", 1), 0);
@@ -399,6 +409,7 @@ int main(void) {
     RUN(lost_packets_are_recovered_in_mode_poll);
     RUN(what_was_received_stays_until_the_next_receive);
     RUN(long_messages_are_cut_and_put_together_again);
+    RUN(an_instance_reads_while_it_sends_a_long_message);
     RUN(a_message_longer_than_both_queues_arrives);
     RUN(messages_cross_unicast);
     RUN(the_engine_sleeps_and_wakes_in_idle_block);

@@ -44,6 +44,58 @@ def histogram() -> bytes:
     return base64.b64decode(recorded.encode())
 
 
+# engine/docs/ring.md: where the words of a ring are, and the slots of the ring that fuzz_ring makes.
+RING_WORDS = {
+    "magic": 0, "version": 8, "bytes": 16, "slots": 24, "readers": 32, "feedback": 40, "writer": 64, "port": 80,
+    "state": 88, "head": 128, "present": 192, "asleep": 200, "said-bell": 208, "changes": 216, "sleepers": 224,
+    "writer-sleeps": 256, "claim": 512, "bell": 528, "position": 576, "said": 640, "heard": 704,
+}  # fmt: skip
+RING_SLOTS, RING_STRIDE = 20480 + 64 * 32 * 512, 384
+RING_VALUES = [0, 1, 64, (1 << 32) - 1, (1 << 63) - 1, (1 << 64) - 1]
+
+
+def ring_change(offset: int, value: int, anywhere: bool = False) -> bytes:
+    """One change of fuzz_ring: odd offsets lead to the header."""
+    return struct.pack("<IQ", offset << 1 | (not anywhere), value)
+
+
+def ring_changes() -> Iterator[tuple[str, bytes]]:
+    """A ring left as it is, each word of its header changed before the reader comes and while it reads, and slots."""
+    nothing = ring_change(120, 0)  # reserved
+    yield "as-it-is", nothing * 8
+    for name, offset in RING_WORDS.items():
+        for number, value in enumerate(RING_VALUES):
+            yield f"{name}-{number}", ring_change(offset, value) + nothing
+            yield f"{name}-{number}-later", nothing * 2 + ring_change(offset, value) + nothing
+    for number, value in enumerate(RING_VALUES):
+        for part, at in (("sequence", 0), ("length", 8)):
+            slots = [ring_change(RING_SLOTS + slot * RING_STRIDE + at, value, anywhere=True) for slot in range(40)]
+            yield f"slots-{part}-{number}", b"".join(slots) + nothing * 40
+            yield f"slots-{part}-{number}-later", nothing * 40 + b"".join(slots)
+
+
+def frame(kind: int, body: bytes = b"") -> bytes:
+    """A frame of a TCP connection."""
+    return struct.pack(">BBH", kind, 0, len(body)) + body
+
+
+def portions(data: bytes, size: int) -> bytes:
+    """Bytes as fuzz_tcp takes them: cut, each piece behind its length."""
+    pieces = [data[at : at + size] for at in range(0, len(data), size)]
+    return b"".join(bytes([len(piece)]) + piece for piece in pieces)
+
+
+def connections(packets: list[tuple[str, bytes]]) -> Iterator[tuple[str, bytes]]:
+    """What comes over a connection of either role: a hello, packets, signs of life; in large and small portions."""
+    stream = b"".join(frame(0x82, packet) for _, packet in packets if len(packet) <= 600) + frame(0x03)
+    for role in (1, 2):
+        hello = frame(0x81, struct.pack(">4sBBHII", b"HRUM", 1, role, 0, 600, 1000))
+        for size in (255, 7, 1):
+            for first in range(4):
+                yield f"role-{role}-by-{size}-{first}", bytes([first]) + portions(hello + stream, size)
+                yield f"greeted-{role}-by-{size}-{first}", bytes([first]) + portions(stream, size)
+
+
 def seeds() -> Iterator[tuple[str, str, bytes]]:
     """Target, name and input of each seed."""
     packets = list(golden_packets())
@@ -53,6 +105,10 @@ def seeds() -> Iterator[tuple[str, str, bytes]]:
     for number, endpoint in enumerate(ENDPOINTS):
         yield "fuzz_options", f"endpoint-{number}", endpoint.encode()
     yield "fuzz_hdr", "compressed", histogram()
+    for name, changes in ring_changes():
+        yield "fuzz_ring", name, changes
+    for name, bytes_in in connections(packets):
+        yield "fuzz_tcp", name, bytes_in
 
 
 def main() -> None:

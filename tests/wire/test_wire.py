@@ -79,6 +79,20 @@ def test_every_message_is_on_the_wire_once_with_its_number_and_bytes(capture: Ca
         assert seen[topic, number] == bytes((number + i) & 0xFF for i in range(length))
 
 
+def test_headers_take_the_bytes_the_documents_say(capture: Capture, packets: list[Packet]) -> None:
+    """A data packet has 24 bytes of PGM and 40 of batch; a message has 2."""
+    seen = 0
+    for (_, data), packet in zip(capture.packets, packets, strict=True):
+        if packet.kind not in ("ODATA", "RDATA") or packet.fragment:
+            continue
+        assert len(data) == 24 + len(packet.tsdu)
+        batch = decode_batch(packet.tsdu)
+        if batch.kind == "MESSAGES":
+            assert len(data) == 24 + 40 + sum(2 + len(message.body) for message in batch.messages)
+            seen += len(batch.messages)
+    assert seen > 100
+
+
 def test_numbers_are_consecutive_and_stamps_sensible(batches: list[Batch]) -> None:
     expected: dict[int, int] = defaultdict(int)
     for batch in batches:

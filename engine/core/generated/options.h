@@ -207,7 +207,7 @@ enum { /* choices of order */
     X(ACKS, acks, INTEGER, HELIO_ON_TRANSMITTER, 0.0, 1024.0, "0", "", "Distinct receivers that must have acknowledged a packet before it leaves the history; 0: packets leave when there is no room (NAK mode).") \
     X(ACKS_MISSING, acks_missing, CHOICE, HELIO_ON_TRANSMITTER, 0.0, 0.0, "block", "block,degrade,fail", "While fewer than `acks` receivers acknowledge: wait for more, do with those there are, or refuse to send.") \
     X(ACKS_WARN, acks_warn, FLOAT, HELIO_ON_TRANSMITTER, 0.0, 3600.0, "1.0", "", "An event tells of missing receivers, or of acknowledgements missing from a full history, after this.") \
-    X(ACKER_EXPIRY, acker_expiry, FLOAT, HELIO_ON_TRANSMITTER, 0.01, 3600.0, "5.0", "", "A receiver whose acknowledgements have not been heard for this long counts no more; longer than ambient_interval.") \
+    X(ACKER_EXPIRY, acker_expiry, FLOAT, HELIO_ON_TRANSMITTER, 0.01, 3600.0, "5.0", "", "A receiver whose acknowledgements have not been heard for this long counts no more; longer than ambient_interval. Unless given, at least three times that.") \
     X(ACK, ack, CHOICE, HELIO_ON_RECEIVER, 0.0, 0.0, "none", "none,auto,app", "Acknowledge nothing, what was delivered, or what the application acknowledges.") \
     X(ACK_PACKETS, ack_packets, INTEGER, HELIO_ON_RECEIVER, 1.0, 65536.0, "64", "", "Acknowledge at least once in so many packets.") \
     X(ACK_INTERVAL, ack_interval, FLOAT, HELIO_ON_RECEIVER, 0.0, 10.0, "0.001", "", "Longest time progress waits to be acknowledged.") \

@@ -20,6 +20,9 @@ typedef struct helio_passage {
     _Atomic uint64_t taken_bytes;
 } helio_passage;
 
+_Static_assert(offsetof(helio_passage, taken_messages) == 64, "a line for each side");
+_Static_assert(sizeof(helio_passage) == 128, "and nothing else in it");
+
 typedef struct helio_receive_queue {
     helio_ring ring;
     _Atomic uint64_t outside_bytes; /* of long messages, those given out included */
@@ -27,6 +30,10 @@ typedef struct helio_receive_queue {
     helio_signal news;
     struct helio_long_message *given; /* long messages given out and not yet given back */
 } helio_receive_queue;
+
+_Static_assert(offsetof(helio_receive_queue, ring) == 0 &&
+                   offsetof(helio_receive_queue, outside_bytes) % 64 == 0,
+               "what is written seldom lies apart from the ring");
 
 /* Returns 0 or HELIO_ERR_NOMEM. */
 int helio_receive_queue_init(helio_receive_queue *queue, size_t bytes);

@@ -27,6 +27,11 @@ typedef struct helio_ring {
     uint64_t tail_seen; /* the consumer's copy of `tail` */
 } helio_ring;
 
+/* What one side writes never shares a cache line with what the other writes. */
+_Static_assert(offsetof(helio_ring, tail) == 64, "a line of what never changes");
+_Static_assert(offsetof(helio_ring, released) == 128, "a line of the producer's");
+_Static_assert(sizeof(helio_ring) == 192, "a line of the consumer's, to its end");
+
 /* Returns 0 or HELIO_ERR_NOMEM.  `capacity` is rounded up to a power of two. */
 int helio_ring_init(helio_ring *ring, size_t capacity);
 void helio_ring_fini(helio_ring *ring);

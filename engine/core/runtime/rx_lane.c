@@ -255,6 +255,27 @@ int helio_rx_lane_work(helio_rx_lane *lane, helio_clock clock) {
     return done;
 }
 
+static bool has_listener(const helio_rx_lane *lane) {
+    for (const helio_receiver *r = lane->receivers; r; r = r->next) {
+        if (r->has_listener) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void helio_rx_lanes_work_amid_send(helio_instance *instance, helio_clock clock) {
+    const bool is_polled = instance->mode == HELIO_MODE_POLL;
+    if (is_polled && instance->polling) {
+        return; /* a listener sends: some lane is at work already */
+    }
+    for (helio_rx_lane *lane = instance->rx_lanes; lane; lane = lane->next) {
+        if (!is_polled || !has_listener(lane)) {
+            helio_rx_lane_work(lane, clock);
+        }
+    }
+}
+
 void helio_rx_lane_refresh(helio_rx_lane *lane, helio_clock clock) {
     for (helio_receiver *r = lane->receivers; r; r = r->next) {
         helio_receiver_refresh(r);

@@ -25,6 +25,9 @@ void helio_rx_lane_release(helio_rx_lane *lane, helio_clock clock);
 
 /* Reads what came, asks for what is missing, delivers. */
 int helio_rx_lane_work(helio_rx_lane *lane, helio_clock clock);
+/* Works all lanes while one long message is being sent, so that nothing is missed meanwhile.  In mode
+ * poll only those without a listener, which might send into the midst of that message. */
+void helio_rx_lanes_work_amid_send(helio_instance *instance, helio_clock clock);
 /* Sets the gauges of its queues and carries mishaps of the channel to the statistics. */
 void helio_rx_lane_refresh(helio_rx_lane *lane, helio_clock clock);
 

@@ -26,6 +26,17 @@ typedef struct helio_submit_queue {
     helio_signal progress; /* room was made, or more was handed over */
 } helio_submit_queue;
 
+_Static_assert(offsetof(helio_submit_queue, producers) % 64 == 0,
+               "the lock is no line of the ring");
+_Static_assert(offsetof(helio_submit_queue, producers) + sizeof(pthread_mutex_t) <=
+                   offsetof(helio_submit_queue, refused),
+               "the producers' lines end before the counts");
+_Static_assert(offsetof(helio_submit_queue, refused) % 64 == 0, "a line of the producers'");
+_Static_assert(offsetof(helio_submit_queue, handed_over) % 64 == 0, "a line of the consumer's");
+_Static_assert(offsetof(helio_submit_queue, handed_over) - offsetof(helio_submit_queue, refused) ==
+                   64,
+               "of the consumer's only");
+
 /* Returns 0 or HELIO_ERR_NOMEM. */
 int helio_submit_queue_init(helio_submit_queue *queue, size_t bytes);
 void helio_submit_queue_fini(helio_submit_queue *queue);

@@ -1,5 +1,6 @@
 #include "runtime/tx_lane.h"
 
+#include "runtime/rx_lane.h"
 #include "runtime/tx_lane_parts.h"
 
 /* Requests for repair are looked for this often where a look is a system call: seldom while there
@@ -119,6 +120,7 @@ void helio_tx_lane_breathe(void *context, int64_t not_before_ns) {
         helio_tx_lane_receive(lane, clock);
         poll_stream(lane, clock);
         helio_tx_lane_make_way(lane, clock);
+        helio_rx_lanes_work_amid_send(lane->base.instance, clock);
         wait_for_room(lane);
     } while (clock.now_ns < not_before_ns || (not_before_ns && must_wait(lane, clock.now_ns)));
 }

@@ -7,6 +7,8 @@
 #include "runtime/tx_lane_parts.h"
 #include "window/size.h"
 
+enum { EXPIRY_INTERVALS = 3 }; /* ambient intervals a receiver that acknowledges may be silent */
+
 static int check_history(const helio_tx_lane *lane) {
     const helio_options *options = &lane->base.options;
     const int64_t bytes = helio_options_integer(options, HELIO_OPTION_ID_HISTORY_BYTES);
@@ -70,6 +72,11 @@ static int open_stream(helio_tx_lane *lane, helio_clock clock) {
         .seed = helio_random_next(&instance->random),
         .repair_linger_ns = helio_options_ns(options, HELIO_OPTION_ID_REPAIR_LINGER),
     };
+    const int64_t expiry_least_ns = EXPIRY_INTERVALS * config.ambient_interval_ns;
+    if (!options->value[HELIO_OPTION_ID_ACKER_EXPIRY].given &&
+        config.acker_expiry_ns < expiry_least_ns) {
+        config.acker_expiry_ns = expiry_least_ns;
+    }
     if (config.acker_expiry_ns <= config.ambient_interval_ns) {
         return helio_fail(HELIO_ERR_OPTION,
                           "option acker_expiry must be longer than ambient_interval (%g seconds), "

@@ -13,7 +13,8 @@ void helio_tx_lane_flush_channel(helio_tx_lane *lane);
 /* The stream's outlet; `context` is the lane. */
 int helio_tx_lane_send(void *context, const helio_address *to, const void *packet, size_t length,
                        bool stable);
-/* A large message is being cut: what it sent goes out, and those who missed some are heard. */
+/* A large message is being cut: what it sent goes out, those who missed some are heard, and what
+ * others send is read. */
 void helio_tx_lane_breathe(void *context, int64_t not_before_ns);
 
 /* ---- tx_lane_acks.c ---- */
