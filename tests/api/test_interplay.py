@@ -1,13 +1,17 @@
-"""Where features meet: acknowledging with replays and endings, receivers that go while others are full, ends in a jam."""
+"""Where features meet: acknowledging with replays and endings, receivers that go while others are full, jams."""
 
 from __future__ import annotations
 
+import os
+import threading
+import time
+
 import pytest
 
-from heliograph.engine import Instance
+from heliograph.engine import Instance, Transmitter, WouldBlock
 from heliograph.monitor.segment import Segment
 
-from .conftest import collect, until
+from .conftest import collect, free_port, until
 
 TOPIC = "ORDERS"
 
@@ -69,3 +73,53 @@ def test_a_full_receiver_that_is_closed_holds_nobody_back(mode: str, unicast: st
         full.close()
         taken += collect(other, 400 - len(taken), seconds=5.0)
         assert [message.number for message in taken] == list(range(400))
+
+
+# ---- jams ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(params=["rum", "inproc", "shm"])
+def jam(request: pytest.FixtureRequest) -> str:
+    """An endpoint of each kind that makes the transmitter wait for a receiver that does not read."""
+    if request.param == "rum":
+        return f"rum://127.0.0.1:{free_port()}?send_backlog=65536"
+    return f"{request.param}://jam-{os.getpid()}-{free_port()}?ring_wait=true&ring_packets=64"
+
+
+def fill(transmitter: Transmitter) -> None:
+    """Sends until everything on the way is full, and stays so."""
+    end = time.monotonic() + 20.0
+    quiet = time.monotonic() + 0.3
+    while time.monotonic() < min(end, quiet):
+        try:
+            transmitter.send(b"x" * 4000, timeout=0)
+            quiet = time.monotonic() + 0.3
+        except WouldBlock:
+            time.sleep(0.01)
+
+
+def test_a_transmitter_in_a_jam_can_be_closed(jam: str) -> None:
+    with Instance() as sink, Instance() as source:
+        receiver = sink.receiver(jam, TOPIC, receive_queue=65536)
+        transmitter = source.transmitter(jam, TOPIC, linger=0.1, submit_queue=65536, connection_timeout=0.5)
+        fill(transmitter)
+        closing = threading.Thread(target=transmitter.close, daemon=True)
+        closing.start()
+        closing.join(5.0)
+        is_stuck = closing.is_alive()
+        while closing.is_alive():
+            receiver.receive(timeout=0.1)
+        assert not is_stuck
+
+
+def test_an_engine_in_a_jam_sleeps(jam: str) -> None:
+    with Instance() as sink, Instance(idle="block") as source:
+        receiver = sink.receiver(jam, TOPIC, receive_queue=65536)
+        transmitter = source.transmitter(jam, TOPIC, linger=0.1, submit_queue=65536)
+        fill(transmitter)
+        before = time.process_time()
+        time.sleep(0.5)
+        spent = time.process_time() - before
+        while len(receiver.receive(timeout=0.5)):
+            pass
+        assert spent < 0.25  # of half a second; one that looks all the time spends all of it
