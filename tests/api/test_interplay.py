@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
@@ -123,3 +124,36 @@ def test_an_engine_in_a_jam_sleeps(jam: str) -> None:
         while len(receiver.receive(timeout=0.5)):
             pass
         assert spent < 0.25  # of half a second; one that looks all the time spends all of it
+
+
+def test_all_of_many_connections_go_on_after_a_jam() -> None:
+    rum = f"rum://127.0.0.1:{free_port()}"
+    with Instance() as sink, contextlib.ExitStack() as sources:
+        receiver = sink.receiver(rum, TOPIC, receive_queue=65536)
+        for _ in range(6):
+            source = sources.enter_context(Instance())
+            transmitter = source.transmitter(rum, TOPIC)
+            for _ in range(100):
+                transmitter.send(b"x" * 4000)
+            transmitter.flush()
+        time.sleep(0.2)  # the receiver is full, and nothing is read
+        for _ in range(100):
+            transmitter.send(b"x" * 4000)
+        received = collect(receiver, 700)
+        assert len(received) == 700
+
+
+@pytest.mark.parametrize("scheme", ["rum", "inproc"])
+def test_a_full_receiver_can_have_something_replayed(scheme: str) -> None:
+    endpoint = {"rum": f"rum://127.0.0.1:{free_port()}", "inproc": "inproc://again?ring_wait=true&ring_packets=256"}
+    with Instance() as sink, Instance() as source:
+        receiver = sink.receiver(endpoint[scheme], TOPIC, receive_queue=65536)
+        transmitter = source.transmitter(endpoint[scheme], TOPIC, linger=0.1)
+        for _ in range(100):
+            transmitter.send(b"x" * 100)
+        collect(receiver, 100)
+        for _ in range(400):
+            transmitter.send(b"x" * 1000)
+        transmitter.flush()
+        assert [message.number for message in receiver.replay(10, 50).messages] == list(range(10, 51))
+        assert [message.number for message in collect(receiver, 400)] == list(range(100, 500))

@@ -201,7 +201,8 @@ static size_t receive_batch(helio_rx_lane *lane) {
 
 /* Some receiver has no room, and what is not read makes the source wait. */
 static bool is_held_back(const helio_rx_lane *lane) {
-    return lane->base.channel->waits && helio_rx_endpoint_is_blocked(lane->endpoint);
+    return lane->base.channel->waits && helio_rx_endpoint_is_blocked(lane->endpoint) &&
+           !helio_rx_endpoint_must_hear(lane->endpoint, HELIO_CHANNEL_BATCH);
 }
 
 /* Reads until the channel is empty, or for so long that others must get their turn. */

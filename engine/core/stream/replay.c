@@ -61,6 +61,10 @@ bool helio_replay_is_blocked(const helio_replay *replay) {
     return replay->shared.blocked_streams > 0;
 }
 
+bool helio_replay_is_waiting(const helio_replay *replay) {
+    return !replay->has_ended && !helio_replay_is_blocked(replay);
+}
+
 /* ---- what the sink hears ---- */
 
 static void end(helio_replay *replay) {

@@ -423,3 +423,12 @@ bool helio_rx_endpoint_is_blocked(const helio_rx_endpoint *endpoint) {
     }
     return endpoint->shared.blocked_streams > 0;
 }
+
+bool helio_rx_endpoint_must_hear(const helio_rx_endpoint *endpoint, uint64_t packets) {
+    bool is_wanted = false;
+    for (helio_replay *r = endpoint->replays; r; r = *helio_replay_link(r))
+        is_wanted |= helio_replay_is_waiting(r);
+    for (const helio_rx_stream *s = endpoint->streams; s && is_wanted; s = s->next)
+        is_wanted = !s->is_blocked || s->rxw.trail + s->rxw.mask >= s->rxw.lead + packets;
+    return is_wanted;
+}
