@@ -6,6 +6,7 @@ import contextlib
 import os
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -157,3 +158,34 @@ def test_a_full_receiver_can_have_something_replayed(scheme: str) -> None:
         transmitter.flush()
         assert [message.number for message in receiver.replay(10, 50).messages] == list(range(10, 51))
         assert [message.number for message in collect(receiver, 400)] == list(range(100, 500))
+
+
+# ---- what is left over -----------------------------------------------------------------------------
+
+
+def held() -> tuple[int, int, list[str]]:
+    """Descriptors, threads and ring files of this process."""
+    rings = Path(os.environ.get("HELIOGRAPH_RING_DIR") or f"/dev/shm/heliograph-rings-{os.geteuid()}")
+    own = f".{os.getpid():08x}."
+    files = [file.name for file in rings.iterdir() if own in file.name] if rings.is_dir() else []
+    return len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task")), files
+
+
+@pytest.mark.parametrize("scheme", ["rum", "shm", "inproc", "rmm+unicast"])
+def test_coming_and_going_leaves_nothing_behind(scheme: str) -> None:
+    is_ring = scheme in ("shm", "inproc")
+    endpoint = f"{scheme}://left-over?ring_packets=64" if is_ring else f"{scheme}://127.0.0.1:{free_port()}"
+    with Instance() as sink, Instance(mode="poll") as source:
+
+        def come_and_go() -> None:
+            with (
+                sink.receiver(endpoint, TOPIC),
+                source.transmitter(endpoint, TOPIC, linger=0.0, send_window=64) as transmitter,
+            ):
+                transmitter.send(b"x", timeout=2.0)
+
+        come_and_go()
+        before = held()
+        for _ in range(40):
+            come_and_go()
+        assert until(lambda: held() == before)
