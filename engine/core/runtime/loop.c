@@ -129,7 +129,7 @@ static bool may_sleep(helio_instance *instance) {
         quiet &= helio_lane_before_sleep(&lane->base);
     }
     for (helio_rx_lane *lane = instance->rx_lanes; lane; lane = lane->next) {
-        quiet &= helio_lane_before_sleep(&lane->base);
+        quiet &= helio_rx_lane_before_sleep(lane);
     }
     return quiet;
 }

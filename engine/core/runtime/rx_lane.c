@@ -263,6 +263,12 @@ void helio_rx_lane_refresh(helio_rx_lane *lane, helio_clock clock) {
     helio_lane_tend(&lane->base, clock);
 }
 
+bool helio_rx_lane_before_sleep(helio_rx_lane *lane) {
+    /* A ring does not know that it is not being read. */
+    return (lane->base.channel->driver->is_memory && is_held_back(lane)) ||
+           helio_lane_before_sleep(&lane->base);
+}
+
 bool helio_rx_lane_is_queueing(const helio_rx_lane *lane) {
     for (const helio_receiver *r = lane->receivers; r; r = r->next) {
         if (!r->has_listener && helio_receive_queue_bytes(&r->queue)) {

@@ -12,7 +12,7 @@
 enum { HELIO_TX_LANE_ROOM_MIN = 4 }; /* packets a channel must take for new data to go on */
 
 /* Nobody tells when there is room in a ring again: how often to look while messages wait for it. */
-#define HELIO_TX_LANE_LOOK_NS (200 * HELIO_MICROSECOND)
+#define HELIO_TX_LANE_LOOK_NS (500 * HELIO_MICROSECOND)
 
 struct helio_tx_lane {
     helio_lane base;
