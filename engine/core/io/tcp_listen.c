@@ -304,17 +304,29 @@ static size_t read_left(tcp_listen *tcp, helio_datagram *datagrams, size_t limit
 }
 
 static void pause_reading(tcp_listen *tcp) {
+    tcp->is_paused = true;
     for (size_t i = 0; i < tcp->count; i++) {
         tcp->peers[i]->connection->is_paused = true;
     }
 }
 
+/* What waits in the kernel is to be told of again. */
+static void resume_reading(tcp_listen *tcp) {
+    tcp->is_paused = false;
+    for (size_t i = 0; i < tcp->count; i++) {
+        tcp->peers[i]->connection->is_paused = false;
+        watch(tcp, tcp->peers[i]);
+    }
+}
+
 static size_t listen_receive(helio_channel *channel, helio_datagram *datagrams, size_t limit) {
     tcp_listen *tcp = listen_of(channel);
-    tcp->is_paused = limit == 0;
-    if (tcp->is_paused) {
+    if (limit == 0) {
         pause_reading(tcp);
         return 0;
+    }
+    if (tcp->is_paused) {
+        resume_reading(tcp);
     }
     if (tcp->gone) {
         destroy_gone(tcp);

@@ -92,6 +92,9 @@ static int64_t next_deadline(const helio_instance *instance, int64_t now_ns) {
     int64_t deadline = now_ns + HEARTBEAT_NS;
     for (const helio_tx_lane *lane = instance->tx_lanes; lane; lane = lane->next) {
         deadline = earlier(deadline, helio_tx_stream_next_deadline_ns(lane->stream));
+        if (helio_tx_lane_waits_for_room(lane)) {
+            deadline = earlier(deadline, now_ns + HELIO_TX_LANE_LOOK_NS);
+        }
     }
     for (const helio_rx_lane *lane = instance->rx_lanes; lane; lane = lane->next) {
         deadline = earlier(deadline, helio_rx_endpoint_next_deadline_ns(lane->endpoint));
@@ -126,7 +129,7 @@ static bool may_sleep(helio_instance *instance) {
         quiet &= helio_lane_before_sleep(&lane->base);
     }
     for (helio_rx_lane *lane = instance->rx_lanes; lane; lane = lane->next) {
-        quiet &= helio_lane_before_sleep(&lane->base);
+        quiet &= helio_rx_lane_before_sleep(lane);
     }
     return quiet;
 }

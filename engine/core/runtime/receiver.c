@@ -87,6 +87,9 @@ void helio_receiver_detach(helio_receiver *receiver, helio_clock clock) {
     if (receiver->is_replay) {
         helio_rx_endpoint_end_replay(lane->endpoint, receiver->replay, clock);
     } else {
+        if (helio_receiver_has_acks(receiver)) {
+            helio_receiver_pass_acks(receiver, clock);
+        }
         helio_rx_endpoint_unsubscribe(lane->endpoint, receiver->subscription, clock);
     }
     helio_receiver **at = &lane->receivers;

@@ -201,7 +201,8 @@ static size_t receive_batch(helio_rx_lane *lane) {
 
 /* Some receiver has no room, and what is not read makes the source wait. */
 static bool is_held_back(const helio_rx_lane *lane) {
-    return lane->base.channel->waits && helio_rx_endpoint_is_blocked(lane->endpoint);
+    return lane->base.channel->waits && helio_rx_endpoint_is_blocked(lane->endpoint) &&
+           !helio_rx_endpoint_must_hear(lane->endpoint, HELIO_CHANNEL_BATCH);
 }
 
 /* Reads until the channel is empty, or for so long that others must get their turn. */
@@ -281,6 +282,12 @@ void helio_rx_lane_refresh(helio_rx_lane *lane, helio_clock clock) {
         helio_receiver_refresh(r);
     }
     helio_lane_tend(&lane->base, clock);
+}
+
+bool helio_rx_lane_before_sleep(helio_rx_lane *lane) {
+    /* A ring does not know that it is not being read. */
+    return (lane->base.channel->driver->is_memory && is_held_back(lane)) ||
+           helio_lane_before_sleep(&lane->base);
 }
 
 bool helio_rx_lane_is_queueing(const helio_rx_lane *lane) {

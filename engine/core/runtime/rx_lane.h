@@ -31,6 +31,9 @@ void helio_rx_lanes_work_amid_send(helio_instance *instance, helio_clock clock);
 /* Sets the gauges of its queues and carries mishaps of the channel to the statistics. */
 void helio_rx_lane_refresh(helio_rx_lane *lane, helio_clock clock);
 
+/* From now on news ends a sleep; false: there is some already.  What a full receiver holds back is
+ * none. */
+bool helio_rx_lane_before_sleep(helio_rx_lane *lane);
 /* Messages wait in the queue of some receiver. */
 bool helio_rx_lane_is_queueing(const helio_rx_lane *lane);
 /* Delivery had stopped for want of room and may go on. */

@@ -80,8 +80,28 @@ int helio_transmitter_create(helio_instance *instance, const char *endpoint, con
     return 0;
 }
 
-/* What is left in the queue of a transmitter that goes waits for acknowledgements for the linger
- * time; then it is sent without. */
+static int64_t longer(int64_t a, int64_t b) {
+    return a > b ? a : b;
+}
+
+/* What is left in the queue of a transmitter that goes has found no room in the channel: whoever
+ * makes it wait has stopped, and is waited for as long as for one that is silent. */
+static void give_up_room(helio_transmitter *transmitter, helio_clock clock) {
+    helio_tx_lane *lane = transmitter->lane;
+    const helio_options *options = &lane->base.options;
+    const uint64_t used = helio_ring_used(&transmitter->queue.ring);
+    if (!transmitter->jammed_ns || used < transmitter->jammed_bytes) {
+        transmitter->jammed_ns = clock.now_ns;
+        transmitter->jammed_bytes = used;
+    }
+    const int64_t patience_ns =
+        longer(helio_options_ns(options, HELIO_OPTION_ID_LINGER),
+               longer(helio_options_ns(options, HELIO_OPTION_ID_CONNECTION_TIMEOUT),
+                      helio_options_ns(options, HELIO_OPTION_ID_CONNECT_WAIT)));
+    lane->is_heedless |= clock.now_ns - transmitter->jammed_ns >= patience_ns;
+}
+
+/* The same for acknowledgements, for the linger time; then it is sent without. */
 static void give_up_acks(helio_transmitter *transmitter, helio_clock clock) {
     helio_tx_lane *lane = transmitter->lane;
     if (!lane->stuck) {
@@ -100,8 +120,10 @@ bool helio_transmitter_detach(helio_transmitter *transmitter, helio_clock clock)
     helio_tx_lane *lane = transmitter->lane;
     if (transmitter->queue.ring.memory && helio_ring_used(&transmitter->queue.ring)) {
         give_up_acks(transmitter, clock);
+        give_up_room(transmitter, clock);
         return false;
     }
+    lane->is_heedless = false;
     helio_tx_lane_flush(lane, clock);
     helio_tx_lane_refresh(lane, clock);
     helio_count(&transmitter->instance->counts->memory_used,
@@ -343,7 +365,8 @@ static int wait_polled(helio_transmitter *transmitter, size_t length, int64_t de
                                     "for acknowledgements");
         }
         if (!helio_loop_once(transmitter->instance)) {
-            helio_loop_rest(transmitter->instance, deadline_ns);
+            const int64_t look_ns = helio_deadline_after(HELIO_TX_LANE_LOOK_NS);
+            helio_loop_rest(transmitter->instance, look_ns < deadline_ns ? look_ns : deadline_ns);
         }
     }
     return 0;

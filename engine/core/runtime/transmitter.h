@@ -16,7 +16,9 @@ struct helio_transmitter {
     helio_acked acked;
     void (*on_ack)(void *context, const helio_ack *ack); /* may be NULL */
     void *on_ack_context;
-    int64_t stuck_ns; /* it is being destroyed and has waited for acknowledgements since; 0: no */
+    int64_t stuck_ns;  /* it is being destroyed and has waited for acknowledgements since; 0: no */
+    int64_t jammed_ns; /* the same for room in the channel, */
+    uint64_t jammed_bytes; /* with so many bytes in the queue */
     char stream[HELIO_TSI_TEXT];
 
     helio_transmitter *next; /* of the lane */

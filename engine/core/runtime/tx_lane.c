@@ -239,7 +239,8 @@ static bool someone_waits(const helio_tx_lane *lane) {
 
 bool helio_tx_lane_look_for_room(helio_tx_lane *lane) {
     helio_channel *channel = lane->base.channel;
-    lane->room = channel->driver->room ? channel->driver->room(channel) : SIZE_MAX;
+    lane->room =
+        channel->driver->room && !lane->is_heedless ? channel->driver->room(channel) : SIZE_MAX;
     return lane->room >= HELIO_TX_LANE_ROOM_MIN;
 }
 
@@ -261,7 +262,8 @@ int helio_tx_lane_work(helio_tx_lane *lane, helio_clock clock) {
     greet(lane);
     helio_tx_lane_tell_refusing(lane);
     lane->stuck = false;
-    const bool takes = helio_tx_lane_has_room(lane) && !is_pressed(lane, clock);
+    lane->is_jammed = !helio_tx_lane_has_room(lane);
+    const bool takes = !lane->is_jammed && !is_pressed(lane, clock);
     const int drained = takes ? drain_all(lane, clock) : 0;
     lane->open = lane->open || drained;
     const bool whole =
@@ -317,11 +319,24 @@ void helio_tx_lane_refresh(helio_tx_lane *lane, helio_clock clock) {
     helio_lane_tend(&lane->base, clock);
 }
 
+static bool has_messages(const helio_transmitter *transmitter) {
+    return transmitter->queue.ring.memory && helio_ring_used(&transmitter->queue.ring);
+}
+
 bool helio_tx_lane_has_work(const helio_tx_lane *lane) {
+    /* Else not until an acknowledgement comes, or room is made. */
+    const bool can_send = !lane->stuck && !lane->is_jammed;
     for (const helio_transmitter *t = lane->transmitters; t; t = t->next) {
-        const bool can_send = !lane->stuck; /* else not until an acknowledgement comes */
-        if (helio_acked_has_new_wait(&t->acked) ||
-            (can_send && t->queue.ring.memory && helio_ring_used(&t->queue.ring))) {
+        if (helio_acked_has_new_wait(&t->acked) || (can_send && has_messages(t))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool helio_tx_lane_waits_for_room(const helio_tx_lane *lane) {
+    for (const helio_transmitter *t = lane->transmitters; t && lane->is_jammed; t = t->next) {
+        if (has_messages(t)) {
             return true;
         }
     }

@@ -11,6 +11,9 @@
 
 enum { HELIO_TX_LANE_ROOM_MIN = 4 }; /* packets a channel must take for new data to go on */
 
+/* Nobody tells when there is room in a ring again: how often to look while messages wait for it. */
+#define HELIO_TX_LANE_LOOK_NS (500 * HELIO_MICROSECOND)
+
 struct helio_tx_lane {
     helio_lane base;
     helio_tx_lane *next;
@@ -29,6 +32,8 @@ struct helio_tx_lane {
     int64_t drain_until_ns;  /* monotonic: closing, how long connections may take for the rest */
     bool closing;            /* lingering: no transmitter is left */
     bool stuck;              /* messages wait: the history is full and not acknowledged */
+    bool is_jammed;          /* the channel had no room when it was looked at last */
+    bool is_heedless;        /* the rest is sent, room or not: who would make it has stopped */
     _Atomic bool refusing;   /* too few receivers acknowledge: sends are to fail */
 };
 
@@ -69,6 +74,8 @@ void helio_tx_lane_tell_acks(helio_tx_lane *lane);
 
 /* Some submit queue has messages that can be sent, or somebody waits for something new. */
 bool helio_tx_lane_has_work(const helio_tx_lane *lane);
+/* Some have messages that wait for room in the channel. */
+bool helio_tx_lane_waits_for_room(const helio_tx_lane *lane);
 bool helio_tx_lane_is_finished(const helio_tx_lane *lane, helio_clock clock);
 
 #endif

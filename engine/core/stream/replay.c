@@ -61,6 +61,10 @@ bool helio_replay_is_blocked(const helio_replay *replay) {
     return replay->shared.blocked_streams > 0;
 }
 
+bool helio_replay_is_waiting(const helio_replay *replay) {
+    return !replay->has_ended && !helio_replay_is_blocked(replay);
+}
+
 /* ---- what the sink hears ---- */
 
 static void end(helio_replay *replay) {
@@ -161,6 +165,8 @@ int helio_replay_create(const helio_rx_stream *stream, const helio_replay_config
     if (!error) {
         replay->shared.subscriptions = shared->subscriptions;
         replay->shared.subscriptions.first = NULL;
+        /* The receiver acknowledges; a second voice of its name would contradict it. */
+        replay->shared.subscriptions.acked_by_auto = replay->shared.subscriptions.acked_by_app = 0;
         replay->shared.subscriptions.stats = replay->shared.stats;
         replay->shared.subscriptions.instance = replay->shared.instance;
         const helio_sink sink = {.context = replay, .on_messages = on_messages};

@@ -39,6 +39,8 @@ int helio_replay_poll(helio_replay *replay, helio_clock clock);
 int64_t helio_replay_next_deadline_ns(const helio_replay *replay);
 
 const helio_tsi *helio_replay_tsi(const helio_replay *replay);
+/* It needs more of the stream's packets. */
+bool helio_replay_is_waiting(const helio_replay *replay);
 /* Its sink has no room. */
 bool helio_replay_is_blocked(const helio_replay *replay);
 

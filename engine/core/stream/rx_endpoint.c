@@ -8,6 +8,7 @@
 
 #include "base/map.h"
 #include "stream/replay.h"
+#include "stream/rx_feedback.h"
 #include "stream/rx_stream.h"
 #include "window/size.h"
 #include "wire/pgm.h"
@@ -149,8 +150,16 @@ int helio_rx_endpoint_subscribe(helio_rx_endpoint *endpoint, const char *topic,
 
 void helio_rx_endpoint_unsubscribe(helio_rx_endpoint *endpoint, helio_subscription *subscription,
                                    helio_clock clock) {
-    for (helio_rx_stream *stream = endpoint->streams; stream; stream = stream->next)
+    const bool ends_acking =
+        helio_subscriptions_are_acked_by(&endpoint->shared.subscriptions, subscription);
+    for (helio_rx_stream *stream = endpoint->streams; stream; stream = stream->next) {
+        /* The goodbye claims no more than was acknowledged, so it is said before that is forgotten. */
+        if (ends_acking)
+            helio_rx_stop_acking(stream, clock);
         helio_delivery_remove(&stream->delivery, subscription, clock);
+        if (stream->is_blocked) /* perhaps it was this one that had no room */
+            endpoint->deadline_ns = clock.now_ns;
+    }
     helio_subscriptions_remove(&endpoint->shared.subscriptions, subscription);
     set_acking(endpoint, clock);
 }
@@ -413,4 +422,13 @@ bool helio_rx_endpoint_is_blocked(const helio_rx_endpoint *endpoint) {
             return true;
     }
     return endpoint->shared.blocked_streams > 0;
+}
+
+bool helio_rx_endpoint_must_hear(const helio_rx_endpoint *endpoint, uint64_t packets) {
+    bool is_wanted = false;
+    for (helio_replay *r = endpoint->replays; r; r = *helio_replay_link(r))
+        is_wanted |= helio_replay_is_waiting(r);
+    for (const helio_rx_stream *s = endpoint->streams; s && is_wanted; s = s->next)
+        is_wanted = !s->is_blocked || s->rxw.trail + s->rxw.mask >= s->rxw.lead + packets;
+    return is_wanted;
 }

@@ -115,5 +115,7 @@ int helio_rx_endpoint_poll(helio_rx_endpoint *endpoint, helio_clock clock);
 int64_t helio_rx_endpoint_next_deadline_ns(const helio_rx_endpoint *endpoint);
 /* Some stream holds messages a sink had no room for. */
 bool helio_rx_endpoint_is_blocked(const helio_rx_endpoint *endpoint);
+/* All the same a replay waits for packets, and whatever else so many bring can be held meanwhile. */
+bool helio_rx_endpoint_must_hear(const helio_rx_endpoint *endpoint, uint64_t packets);
 
 #endif

@@ -38,4 +38,11 @@ int helio_subscriptions_add(helio_subscriptions *subscriptions, const char *topi
 void helio_subscriptions_remove(helio_subscriptions *subscriptions,
                                 helio_subscription *subscription);
 
+/* It alone has the streams acknowledged. */
+static inline bool helio_subscriptions_are_acked_by(const helio_subscriptions *subscriptions,
+                                                    const helio_subscription *subscription) {
+    return subscription->sink.ack != HELIO_SINK_ACK_NONE &&
+           subscriptions->acked_by_auto + subscriptions->acked_by_app == 1;
+}
+
 #endif

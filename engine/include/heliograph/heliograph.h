@@ -145,7 +145,9 @@ HELIO_API int helio_transmitter_on_ack(helio_transmitter *transmitter,
 /* Identity of the stream it sends on, as "gsi:port" in hex and decimal. */
 HELIO_API const char *helio_transmitter_stream(const helio_transmitter *transmitter);
 /* Flushes, tells receivers the topic's end, and answers requests for repair for the linger time in the background (mode `thread`) or
- * before it returns (mode `poll`), when it was the stream's last transmitter.  Accepts NULL. */
+ * before it returns (mode `poll`), when it was the stream's last transmitter.  Where a full connection or ring makes no room for as
+ * long as connection_timeout (or linger, connect_wait, if longer), what is queued is sent without regard for it: who reads again
+ * within the linger time can have it repaired.  Accepts NULL. */
 HELIO_API void helio_transmitter_destroy(helio_transmitter *transmitter);
 
 /* listener NULL: messages wait in the receive queue for helio_receiver_receive.
