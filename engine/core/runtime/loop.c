@@ -50,27 +50,39 @@ static bool is_time_to_transmit(const helio_instance *instance, int64_t now_ns) 
     return instance->mode == HELIO_MODE_THREAD || now_ns >= instance->transmit_due_ns;
 }
 
+/* The sending half of a cycle, and the chores. */
+static int look_after(helio_instance *instance, helio_clock clock) {
+    const int done = is_time_to_transmit(instance, clock.now_ns) ? transmit(instance, clock) : 0;
+    if (clock.now_ns >= instance->chores_due_ns) {
+        do_chores(instance, clock);
+        close_finished(instance, clock);
+    }
+    return done;
+}
+
 int helio_loop_once(helio_instance *instance) {
+    const bool is_polled = instance->mode == HELIO_MODE_POLL;
     instance->polling = true;
     int done = 0;
     if (helio_commands_pending(&instance->commands)) {
         done = helio_commands_run(instance, helio_clock_read(&instance->clock));
     }
-    /* One reading of the clock serves a cycle in which nothing happens. */
+    /* One reading of the clock serves a cycle in which nothing happens.  Mode poll: whoever waits
+     * for a message has it as soon as it is read.  Mode thread: what listeners send leaves in this
+     * cycle. */
     helio_clock clock = helio_clock_read(&instance->clock);
+    if (is_polled) {
+        done += look_after(instance, clock);
+    }
     for (helio_rx_lane *lane = instance->rx_lanes; lane; lane = lane->next) {
         const int received = helio_rx_lane_work(lane, clock);
-        if (received) {
+        if (received && !is_polled) {
             clock = helio_clock_read(&instance->clock);
-            done += received;
         }
+        done += received;
     }
-    if (is_time_to_transmit(instance, clock.now_ns)) {
-        done += transmit(instance, clock);
-    }
-    if (clock.now_ns >= instance->chores_due_ns) {
-        do_chores(instance, clock);
-        close_finished(instance, clock);
+    if (!is_polled) {
+        done += look_after(instance, clock);
     }
     instance->polling = false;
     return done;
