@@ -258,6 +258,19 @@ static size_t receive_threaded(helio_receiver *receiver, helio_message *messages
     return take(receiver, messages, limit);
 }
 
+/* What the caller has no place for is copied into the queue: then fewer packets are read next time,
+ * and more when there was place left. */
+static void adapt_lending(helio_receiver *receiver, size_t limit) {
+    helio_rx_lane *lane = receiver->lane;
+    const bool was_too_much = receiver->lend_limit == 0;
+    if (was_too_much && lane->lend_packets > 1) {
+        lane->lend_packets /= 2;
+    } else if (!was_too_much && lane->read_all && 2 * receiver->lent <= limit &&
+               lane->lend_packets < HELIO_CHANNEL_BATCH) {
+        lane->lend_packets *= 2;
+    }
+}
+
 /* One cycle whose messages go straight to the caller as far as they can; those that had to be
  * queued come next time, or now when there were no others. */
 static size_t cycle(helio_receiver *receiver, helio_message *messages, size_t limit, int *done) {
@@ -267,6 +280,9 @@ static size_t cycle(helio_receiver *receiver, helio_message *messages, size_t li
     receiver->lent = 0;
     *done = helio_loop_once(receiver->instance);
     receiver->lend_to = NULL;
+    if (receiver->lent) {
+        adapt_lending(receiver, limit);
+    }
     return receiver->lent ? receiver->lent : take(receiver, messages, limit);
 }
 

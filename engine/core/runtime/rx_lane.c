@@ -11,7 +11,10 @@
 #include "runtime/sink.h"
 #include "window/size.h"
 
-enum { BATCHES_PER_CYCLE = 8 };
+enum {
+    BATCHES_PER_CYCLE = 8,
+    LEND_PACKETS = 8, /* to begin with */
+};
 
 static int send_feedback(void *context, const helio_address *to, const void *packet, size_t length,
                          bool stable) {
@@ -139,6 +142,7 @@ static int open_lane(helio_instance *instance, const helio_endpoint *endpoint,
         free(lane);
         return error;
     }
+    lane->lend_packets = LEND_PACKETS;
     lane->next = instance->rx_lanes;
     instance->rx_lanes = lane;
     *out = lane;
@@ -176,11 +180,17 @@ void helio_rx_lane_release(helio_rx_lane *lane, helio_clock clock) {
 
 /* ---- work ---- */
 
+static bool is_lending(const helio_rx_lane *lane) {
+    return lane->receivers && lane->receivers->lend_to;
+}
+
 static size_t receive_batch(helio_rx_lane *lane) {
     helio_instance *instance = lane->base.instance;
     helio_channel *channel = lane->base.channel;
     helio_datagram *datagrams = instance->datagrams;
-    const size_t count = channel->driver->receive(channel, datagrams, HELIO_CHANNEL_BATCH);
+    const size_t limit = is_lending(lane) ? lane->lend_packets : HELIO_CHANNEL_BATCH;
+    const size_t count = channel->driver->receive(channel, datagrams, limit);
+    lane->read_all = count == limit;
     if (!count) {
         return 0;
     }

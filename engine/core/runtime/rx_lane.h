@@ -13,7 +13,11 @@ struct helio_rx_lane {
     helio_receiver *receivers;
     bool is_queued;    /* feedback waits in the channel for a flush */
     bool acked_by_app; /* some receiver was opened with ack=app */
-    bool is_lent;      /* a receiver's caller looks into the channel's datagrams: nothing is read */
+    /* Packets read at once when their messages are lent: about as many as the caller has place for;
+     * and whether there were so many last time. */
+    size_t lend_packets;
+    bool read_all;
+    bool is_lent; /* a receiver's caller looks into the channel's datagrams: nothing is read */
 };
 
 /* The lane of the instance that serves this endpoint with these options, or a new one; takes over
