@@ -106,7 +106,10 @@ def _range(result: Result) -> str:
 
 
 def _lost(result: Result) -> str:
-    return f"{result.lost:,} messages lost for good" if result.lost else ""
+    if not result.lost:
+        return ""
+    # Of latencies it is pings without an answer: the other core was taken away for longer than that.
+    return f"{result.lost:,} " + ("pings given up after 50 ms" if result.better == "lower" else "messages lost for good")
 
 
 def _notes(result: Result) -> str:
