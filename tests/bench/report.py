@@ -109,7 +109,9 @@ def _lost(result: Result) -> str:
     if not result.lost:
         return ""
     # Of latencies it is pings without an answer: the other core was taken away for longer than that.
-    return f"{result.lost:,} " + ("pings given up after 50 ms" if result.better == "lower" else "messages lost for good")
+    return f"{result.lost:,} " + (
+        "pings given up after 50 ms" if result.better == "lower" else "messages lost for good"
+    )
 
 
 def _notes(result: Result) -> str:

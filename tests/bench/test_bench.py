@@ -282,7 +282,7 @@ def test_the_report_marks_what_missed_and_says_why() -> None:
     assert "fair" not in missed
     assert body.count("**MISSED**") == 2
     lossy = dataclasses.replace(lines[0], lost=12345, why="1 of 5 pairs: interrupted")
-    assert "1.000 to 1.000 (5 pairs only, 12,345 messages lost for good)" in report.peers_section(
+    assert "1.000 to 1.000 (5 pairs only, 12,345 pings given up after 50 ms)" in report.peers_section(
         [lossy], {}, [], "", {}
     )
     assert "12,345 messages lost" in report.table([lossy])

@@ -9,7 +9,6 @@
 
 #define SILENT_NS (60 * HELIO_SECOND)
 
-
 int helio_peers_init(helio_peers *peers, uint32_t capacity, helio_stats *stats,
                      const char *instance, const char *stream) {
     *peers = (helio_peers){.capacity = capacity, .stats = stats};
