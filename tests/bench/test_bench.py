@@ -285,7 +285,7 @@ def test_the_report_marks_what_missed_and_says_why() -> None:
     assert "1.000 to 1.000 (5 pairs only, 12,345 pings given up after 50 ms)" in report.peers_section(
         [lossy], {}, [], "", {}
     )
-    assert "12,345 messages lost" in report.table([lossy])
+    assert "12,345 pings given up" in report.table([lossy])
     text = report.table(lines)
     assert [mark in text for mark in ("want", "gate", "MISSED", "not measured", "no cable")] == [True] * 5
 
