@@ -5,6 +5,7 @@ from typing_extensions import Buffer
 BOARD_BYTES: int
 STAMP_BYTES: int
 
+def rank(total: int, share: float, /) -> int: ...
 def send(
     instance_options: str,
     endpoint: str,

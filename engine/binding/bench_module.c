@@ -345,8 +345,17 @@ static bool receive_all(const bench *b, receiving *r) {
     }
 }
 
+/* Which of `total` values in ascending order is the percentile: 1 to total, rounded up, with a little
+ * leniency for shares that are not exact; large totals leave no room for it beside them. */
+static uint64_t rank_of(uint64_t total, double share) {
+    const double exact = share * (double)total;
+    uint64_t rank = (uint64_t)exact;
+    rank += exact - (double)rank > 1e-6;
+    return rank < 1 ? 1 : rank > total ? total : rank;
+}
+
 static int64_t percentile(const helio_hdr *hdr, uint64_t total, double share) {
-    const uint64_t rank = (uint64_t)(share * (double)total + 1 - 1e-9);
+    const uint64_t rank = rank_of(total, share);
     uint64_t seen = 0;
     for (uint32_t i = 0; i < HELIO_HDR_CELLS; i++) {
         seen += hdr->counts[i];
@@ -412,7 +421,19 @@ static PyObject *bench_receive(PyObject *module, PyObject *args, PyObject *keywo
     return finish(&b, result);
 }
 
+static PyObject *bench_rank(PyObject *module, PyObject *args) {
+    (void)module;
+    unsigned long long total;
+    double share;
+    if (!PyArg_ParseTuple(args, "Kd", &total, &share))
+        return NULL;
+    return PyLong_FromUnsignedLongLong(rank_of(total, share));
+}
+
 static PyMethodDef methods[] = {
+    {"rank", bench_rank, METH_VARARGS,
+     "rank(total, share, /)\n--\n\n"
+     "Which of `total` values in ascending order is the percentile: 1 to total."},
     {"send", (PyCFunction)(void (*)(void))bench_send, METH_VARARGS | METH_KEYWORDS,
      "send(instance_options, endpoint, topic, options, size, rate, seconds, warmup, spin, "
      "board)\n--\n\n"

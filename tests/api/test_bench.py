@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from heliograph.engine import _bench
 from heliograph.engine.bench import Run, measure
 
 COMMAND = [sys.executable, "-m", "heliograph.monitor.cli", "bench"]
@@ -93,3 +94,11 @@ def test_ctrl_c_ends_both_processes() -> None:
 def test_messages_not_received_count_as_unrecoverable() -> None:
     result = measure(Run("rmm", 64, 0.0, 0.3, 0.03, "spin"))
     assert result.sent == result.received + result.unrecoverable
+
+
+@pytest.mark.parametrize(
+    ("total", "share", "rank"),
+    [(1, 0.0, 1), (1, 1.0, 1), (10, 0.5, 5), (10, 0.51, 6), (1000, 0.999, 999), (19_857_408, 1.0, 19_857_408)],
+)
+def test_a_percentile_is_one_of_the_values(total: int, share: float, rank: int) -> None:
+    assert _bench.rank(total, share) == rank
