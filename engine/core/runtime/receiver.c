@@ -10,6 +10,8 @@
 #include "runtime/sink.h"
 #include "topic/subscriptions.h"
 
+enum { TAKE_IN_CYCLES = 64 };
+
 /* ---- life ---- */
 
 typedef struct receiver_opening {
@@ -170,6 +172,12 @@ static bool attach_replay(helio_instance *instance, helio_command *command, heli
     return true;
 }
 
+/* Mode poll: what has arrived is known before it is asked for again. */
+static void take_in(helio_instance *instance) {
+    for (int i = 0; i < TAKE_IN_CYCLES && helio_loop_once(instance); i++) {
+    }
+}
+
 int helio_receiver_replay(helio_receiver *live, uint32_t stream, uint64_t first, uint64_t last,
                           helio_receiver **out) {
     if (first > last) {
@@ -193,6 +201,9 @@ int helio_receiver_replay(helio_receiver *live, uint32_t stream, uint64_t first,
     if (live->instance->mode == HELIO_MODE_POLL) {
         live->lane->is_lent &= live->lent == 0; /* it comes back, or nothing would be read */
         live->lent = 0;
+        if (!live->instance->polling) {
+            take_in(live->instance);
+        }
     }
     receiver->instance = live->instance;
     receiver->is_replay = true;
