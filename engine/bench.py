@@ -139,15 +139,13 @@ def _stop(children: list[int]) -> None:
             os.waitpid(child, 0)
 
 
-def _wait(children: list[int], board: mmap.mmap, seconds: float, tell: Callable[[float], None]) -> None:
-    """Wait until both have ended; one that fails ends the other."""
+def _wait(children: list[int], seconds: float, tell: Callable[[float], None]) -> None:
+    """Wait until all have ended, and take them out of the list; one that fails ends the others."""
     begin = time.monotonic()
-    left = set(children)
-    while left:
-        for child in list(left):
+    while children:
+        for child in list(children):
             done, status = os.waitpid(child, os.WNOHANG)
             if done:
-                left.discard(child)
                 children.remove(child)
                 if status != 0:
                     _stop(children)
@@ -189,7 +187,7 @@ def _both(
             children.append(_child(run, pipes[core][1]))
         for _, writing in pipes:
             os.close(writing)
-        _wait(children, board, seconds, tell)
+        _wait(children, seconds, tell)
     finally:
         _stop(children)
     answers = []
@@ -258,7 +256,7 @@ def measure(run: Run, tell: Callable[[float], None] = lambda spent: None) -> Res
         offered_rate=run.rate,
         sent=sent["sent"],
         received=came["received"],
-        unrecoverable=came["lost"] + max(0, sent["sent"] - came["received"] - came["lost"]),
+        unrecoverable=max(came["lost"], sent["sent"] - came["received"]),
         recovered=came["recovered"],
         messages_per_second=rate,
         megabytes_per_second=rate * run.size / 1e6,
