@@ -143,8 +143,8 @@ static size_t lend(helio_receiver *receiver, const helio_message *messages, size
     return taken;
 }
 
-static size_t on_lasting_messages(void *context, const helio_message *messages, size_t count) {
-    helio_receiver *receiver = context;
+static size_t deliver(helio_receiver *receiver, const helio_message *messages, size_t count,
+                      bool lasts) {
     helio_met_stream *met = met_stream(receiver, messages->stream);
     if (!met) {
         return 0; /* there was no memory for the stream */
@@ -153,20 +153,18 @@ static size_t on_lasting_messages(void *context, const helio_message *messages, 
         return call_listener(receiver, met, messages, count);
     }
     size_t taken = 0;
-    if (receiver->lend_to && receiver->lent < receiver->lend_limit) {
+    if (lasts && receiver->lend_to && receiver->lent < receiver->lend_limit) {
         taken = lend(receiver, messages, count);
     }
     return taken < count ? taken + enqueue(receiver, met, messages + taken, count - taken) : taken;
 }
 
 static size_t on_messages(void *context, const helio_message *messages, size_t count) {
-    helio_receiver *receiver = context;
-    helio_met_stream *met = met_stream(receiver, messages->stream);
-    if (!met) {
-        return 0; /* there was no memory for the stream */
-    }
-    return receiver->has_listener ? call_listener(receiver, met, messages, count)
-                                  : enqueue(receiver, met, messages, count);
+    return deliver(context, messages, count, false);
+}
+
+static size_t on_lasting_messages(void *context, const helio_message *messages, size_t count) {
+    return deliver(context, messages, count, true);
 }
 
 static void on_loss(void *context, const helio_loss *loss) {
