@@ -1,0 +1,64 @@
+/* How fast a stream may send: one of several policies, chosen by name, changeable while it runs.
+ *
+ * A policy is a table of functions over a state of its own.  At the end of each control interval it
+ * sees the interval and the receivers and says how many bytes per second may leave and up to which
+ * packet.  It never sees a message, a socket or a clock.  The stream carries the decision to its
+ * token bucket (mode enforce), or only tells of it (observe, advise): a policy that is watched
+ * decides as if it acted.
+ *
+ * A new policy: a file rate_<name>.c and a line in HELIO_RATE_POLICIES. */
+#ifndef HELIO_POLICY_RATE_H
+#define HELIO_POLICY_RATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "policy/interval.h"
+
+#define HELIO_RATE_NO_SEQUENCE UINT64_MAX
+#define HELIO_RATE_NO_PLACE UINT32_MAX
+
+typedef struct helio_rate_config {
+    uint64_t rate;      /* bytes per second: the fixed rate, or the ceiling; 0: none */
+    uint64_t rate_min;  /* the floor */
+    double loss_high;   /* share of packets lost above which the rate falls */
+    double loss_low;    /* below which it rises; loss_high is at least 4 times that */
+    int who;            /* HELIO_RATE_RECEIVERS_*: whose loss counts */
+    double quantile;    /* RATE_RECEIVERS_QUANTILE: that of the receivers' losses */
+    int64_t silence_ns; /* a receiver that reports and is silent for this long counts as a loss */
+    uint32_t packet_bytes; /* of the longest packet */
+} helio_rate_config;
+
+typedef enum helio_rate_state {
+    HELIO_RATE_HOLD,
+    HELIO_RATE_DECREASE,
+    HELIO_RATE_INCREASE
+} helio_rate_state;
+
+typedef struct helio_rate_decision {
+    uint64_t rate;       /* bytes per second; 0: no limit */
+    uint64_t send_limit; /* newest sequence that may be sent; HELIO_RATE_NO_SEQUENCE: any */
+    helio_rate_state state;
+    uint32_t worst;  /* place of the receiver that decided; HELIO_RATE_NO_PLACE: none */
+    double signal;   /* what was compared with the thresholds: a share of packets lost */
+    const char *why; /* a few words for people; a literal */
+} helio_rate_decision;
+
+typedef struct helio_rate_policy {
+    const char *name;
+    size_t state_bytes;
+    /* `rate`: in force until now, 0 for none. */
+    void (*init)(void *state, const helio_rate_config *config, uint64_t rate, int64_t now_ns);
+    /* Called once per interval; costs less than 1 us per receiver.  `out` holds the decision before
+     * and is changed where something changes. */
+    void (*decide)(void *state, const helio_interval *interval, const helio_receiver_view *views,
+                   helio_rate_decision *out);
+} helio_rate_policy;
+
+/* The policy of this name; NULL: there is none. */
+const helio_rate_policy *helio_rate_policy_named(const char *name);
+/* The i-th; NULL: there are no more. */
+const helio_rate_policy *helio_rate_policy_at(size_t i);
+
+#endif
