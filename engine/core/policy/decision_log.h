@@ -1,0 +1,70 @@
+/* The decision log of one stream: everything its policies saw and everything they decided, in order,
+ * so that each decision can be made again (decision_reader.h) by the same policies or by others.
+ *
+ * A log is a block of memory, a file that the caller has mapped or not, with a header and records
+ * behind it.  A record is a kind, a length and numbers as variable-length integers; the numbers of
+ * an interval and of a view are differences to the one before, so a quiet receiver takes some 20 bytes.
+ * Layout: docs/decisions.md.
+ *
+ * What is written is never changed: `used` in the header grows when a record is complete, so a
+ * reader of a crashed engine's log finds whole records only.  When the memory is used up nothing
+ * more is written and the log says so (is_full): a log with a hole could not be replayed.  No
+ * allocation after init, no system call.  It knows no clock. */
+#ifndef HELIO_POLICY_DECISION_LOG_H
+#define HELIO_POLICY_DECISION_LOG_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "policy/interval.h"
+
+enum {
+    HELIO_DECISION_LOG_HEADER = 128,
+    HELIO_DECISION_LOG_MIN = 4096, /* bytes of the smallest log */
+    HELIO_DECISION_NUMBERS_MAX = 32,
+    HELIO_DECISION_TEXT_MAX = 4096,
+};
+
+/* Kinds of records.  The numbers of a kind may become more; a reader takes missing ones for 0. */
+typedef enum helio_decision_kind {
+    /* what the policies see */
+    HELIO_DECISION_CONFIG = 1,   /* text: options as "name=value&..." */
+    HELIO_DECISION_RECEIVER = 2, /* place; text: "name address" */
+    HELIO_DECISION_VIEW = 3,     /* a receiver's view, if it has news; differences */
+    HELIO_DECISION_INTERVAL = 4, /* the end of an interval, after its views; differences */
+    HELIO_DECISION_COMMAND = 5,  /* by hand; text: the command */
+    /* what they decide, after the interval */
+    HELIO_DECISION_RATE = 16, /* rate, send limit, state, worst, signal; text: why */
+    HELIO_DECISION_CONSUMER = 17,
+    HELIO_DECISION_STORM = 18,
+} helio_decision_kind;
+
+typedef struct helio_decision_log {
+    uint8_t *memory;
+    size_t capacity;
+    size_t used;
+    bool is_full;
+    helio_interval interval;    /* the last one written */
+    helio_receiver_view *views; /* the last ones written, by place */
+    uint32_t places;
+} helio_decision_log;
+
+/* Begins a log in `memory`, of at least HELIO_DECISION_LOG_MIN bytes, aligned to 8, which outlives
+ * it.  `stream`: its TSI as text.  `places`: receivers there may be.  0, OPTION (too small) or NOMEM; free
+ * with helio_decision_log_fini, which leaves the memory alone. */
+int helio_decision_log_init(helio_decision_log *log, void *memory, size_t capacity,
+                            const char *instance, const char *stream, int64_t wall_ns,
+                            uint32_t places);
+void helio_decision_log_fini(helio_decision_log *log);
+
+/* The views with news first, then the interval they belong to. */
+void helio_decision_log_view(helio_decision_log *log, const helio_receiver_view *view);
+void helio_decision_log_interval(helio_decision_log *log, const helio_interval *interval);
+/* Any other record: up to HELIO_DECISION_NUMBERS_MAX numbers and a text, which may be NULL and is cut at
+ * HELIO_DECISION_TEXT_MAX. */
+void helio_decision_log_record(helio_decision_log *log, helio_decision_kind kind,
+                               const uint64_t *numbers, size_t count, const char *text);
+
+#endif
