@@ -12,19 +12,22 @@
 #define STEP_NS HELIO_MICROSECOND            /* a node is not polled twice within this */
 
 /* A packet on its way, to one node or several. */
-typedef struct parcel {
+typedef struct helio_sim_parcel {
     uint32_t users;
     uint32_t length;
     helio_address from;
     uint8_t data[];
 } parcel;
 
-/* Something that happens to a node: a packet comes, or, without one, its time has come. */
+/* Something that happens: to a node, as a packet comes or, without one, as its time has come; or a
+ * packet leaves a pipe; or one that has left a pipe a while ago goes on. */
 typedef struct event {
     int64_t time_ns;
     uint64_t order; /* events of one moment happen in the order they were made */
     helio_sim_node *node;
     parcel *parcel;
+    helio_sim_pipe *pipe; /* NULL: to a node */
+    helio_sim_passage *passage;
 } event;
 
 struct helio_sim_node {
@@ -34,6 +37,8 @@ struct helio_sim_node {
     helio_address destination;
     helio_sim_handler handler;
     helio_sim_link link;
+    helio_sim_pipe *uplink;
+    helio_sim_pipe *downlink;
     bool is_in_burst;
     uint32_t partition;
     int64_t wake_ns; /* of the event that counts; HELIO_NEVER: none is under way */
@@ -45,6 +50,7 @@ struct helio_sim {
     helio_random random;
     int64_t now_ns;
     helio_sim_node *nodes;
+    helio_sim_pipe *pipes;
     helio_map by_address; /* of node */
     helio_map by_group;   /* first node of the group */
     event *heap;
@@ -60,7 +66,8 @@ static bool is_earlier(const event *a, const event *b) {
     return a->time_ns != b->time_ns ? a->time_ns < b->time_ns : a->order < b->order;
 }
 
-static void push(helio_sim *sim, int64_t time_ns, helio_sim_node *node, parcel *parcel) {
+static void push(helio_sim *sim, event made) {
+    made.order = sim->order++;
     if (sim->count == sim->capacity) {
         sim->capacity = sim->capacity ? 2 * sim->capacity : 256;
         event *heap = realloc(sim->heap, sim->capacity * sizeof *heap);
@@ -68,7 +75,6 @@ static void push(helio_sim *sim, int64_t time_ns, helio_sim_node *node, parcel *
             abort(); /* a trial without memory proves nothing */
         sim->heap = heap;
     }
-    const event made = {time_ns, sim->order++, node, parcel};
     size_t i = sim->count++;
     for (; i > 0 && is_earlier(&made, &sim->heap[(i - 1) / 2]); i = (i - 1) / 2)
         sim->heap[i] = sim->heap[(i - 1) / 2];
@@ -99,6 +105,15 @@ static void release(parcel *parcel) {
         free(parcel);
 }
 
+/* It does not happen. */
+static void forget(event what) {
+    if (what.parcel)
+        release(what.parcel);
+    if (what.passage)
+        release(what.passage->parcel);
+    free(what.passage);
+}
+
 /* ---- create, destroy ---- */
 
 helio_sim *helio_sim_create(uint64_t seed) {
@@ -114,10 +129,15 @@ helio_sim *helio_sim_create(uint64_t seed) {
 void helio_sim_destroy(helio_sim *sim) {
     if (!sim)
         return;
-    while (sim->count > 0) {
-        parcel *parcel = pop(sim).parcel;
-        if (parcel)
-            release(parcel);
+    while (sim->count > 0)
+        forget(pop(sim));
+    while (sim->pipes) {
+        helio_sim_pipe *pipe = sim->pipes;
+        sim->pipes = pipe->next;
+        while (pipe->count > 0)
+            release(helio_sim_pipe_pop(pipe, sim->now_ns).parcel);
+        helio_sim_pipe_fini(pipe);
+        free(pipe);
     }
     while (sim->nodes) {
         helio_sim_node *node = sim->nodes;
@@ -184,7 +204,8 @@ static bool is_lost(helio_sim_node *node, const parcel *parcel) {
            (link->drops && link->drops(link->context, parcel->data, parcel->length, sim->now_ns));
 }
 
-static void deliver(helio_sim_node *node, parcel *parcel) {
+/* The packet is at the node's own link. */
+static void arrive(helio_sim_node *node, parcel *parcel) {
     helio_sim *sim = node->sim;
     if (is_lost(node, parcel)) {
         sim->counts.lost++;
@@ -196,9 +217,108 @@ static void deliver(helio_sim_node *node, parcel *parcel) {
         const int64_t jitter_ns =
             (int64_t)helio_random_below(&sim->random, (uint64_t)node->link.jitter_ns + 1);
         parcel->users++;
-        push(sim, sim->now_ns + node->link.delay_ns + jitter_ns, node, parcel);
+        push(sim, (event){.time_ns = sim->now_ns + node->link.delay_ns + jitter_ns,
+                          .node = node,
+                          .parcel = parcel});
     }
 }
+
+/* ---- pipes ---- */
+
+/* The event of the packet that leaves next; one planned before does not count any more. */
+static void plan(helio_sim *sim, helio_sim_pipe *pipe) {
+    if (pipe->due_ns != HELIO_NEVER)
+        push(sim, (event){.time_ns = pipe->due_ns, .pipe = pipe});
+}
+
+static void enter(helio_sim *sim, helio_sim_pipe *pipe, const helio_sim_passage *passage) {
+    const int64_t due_ns = pipe->due_ns;
+    if (!helio_sim_pipe_push(pipe, passage, passage->parcel->length, sim->now_ns))
+        return;
+    passage->parcel->users++;
+    if (pipe->due_ns != due_ns)
+        plan(sim, pipe);
+}
+
+static void deliver(helio_sim_node *node, parcel *parcel) {
+    if (node->downlink)
+        enter(node->sim, node->downlink, &(helio_sim_passage){.parcel = parcel, .to = node});
+    else
+        arrive(node, parcel);
+}
+
+static void fan_out(helio_sim_node *from, const helio_address *destination, parcel *parcel) {
+    helio_sim *sim = from->sim;
+    if (helio_address_is_multicast(destination)) {
+        helio_sim_node *node = helio_map_get(&sim->by_group, key_of(destination));
+        for (; node; node = node->next_in_group) {
+            if (node != from && node->partition == from->partition)
+                deliver(node, parcel);
+        }
+        return;
+    }
+    helio_sim_node *node = helio_map_get(&sim->by_address, key_of(destination));
+    if (node && node->partition == from->partition)
+        deliver(node, parcel);
+    else
+        sim->counts.nowhere++;
+}
+
+static void go_on(const helio_sim_passage *passage) {
+    if (passage->to)
+        arrive(passage->to, passage->parcel);
+    else
+        fan_out(passage->from, &passage->destination, passage->parcel);
+    release(passage->parcel);
+}
+
+static void leave(helio_sim *sim, helio_sim_pipe *pipe) {
+    const helio_sim_passage passage = helio_sim_pipe_pop(pipe, sim->now_ns);
+    plan(sim, pipe);
+    if (happens(sim, pipe->config.loss)) {
+        pipe->counts.lost_packets++;
+        release(passage.parcel);
+        return;
+    }
+    if (pipe->config.delay_ns == 0) {
+        go_on(&passage);
+        return;
+    }
+    helio_sim_passage *later = malloc(sizeof *later);
+    if (!later)
+        abort();
+    *later = passage;
+    push(sim,
+         (event){.time_ns = sim->now_ns + pipe->config.delay_ns, .pipe = pipe, .passage = later});
+}
+
+helio_sim_pipe *helio_sim_add_pipe(helio_sim *sim, const helio_sim_pipe_config *config) {
+    helio_sim_pipe *pipe = malloc(sizeof *pipe);
+    if (!pipe)
+        return NULL;
+    helio_sim_pipe_init(pipe, config);
+    pipe->next = sim->pipes;
+    sim->pipes = pipe;
+    return pipe;
+}
+
+void helio_sim_change_pipe(helio_sim *sim, helio_sim_pipe *pipe, uint64_t rate,
+                           uint64_t queue_bytes) {
+    const int64_t due_ns = pipe->due_ns;
+    helio_sim_pipe_change(pipe, rate, queue_bytes, sim->now_ns);
+    if (pipe->due_ns != due_ns)
+        plan(sim, pipe);
+}
+
+void helio_sim_set_uplink(helio_sim_node *node, helio_sim_pipe *pipe) {
+    node->uplink = pipe;
+}
+
+void helio_sim_set_downlink(helio_sim_node *node, helio_sim_pipe *pipe) {
+    node->downlink = pipe;
+}
+
+/* ---- the outlet ---- */
 
 static int send_parcel(void *context, const helio_address *to, const void *packet, size_t length,
                        bool stable) {
@@ -214,19 +334,11 @@ static int send_parcel(void *context, const helio_address *to, const void *packe
     parcel->from = from->address;
     memcpy(parcel->data, packet, length);
     sim->counts.sent++;
-    if (helio_address_is_multicast(destination)) {
-        helio_sim_node *node = helio_map_get(&sim->by_group, key_of(destination));
-        for (; node; node = node->next_in_group) {
-            if (node != from && node->partition == from->partition)
-                deliver(node, parcel);
-        }
-    } else {
-        helio_sim_node *node = helio_map_get(&sim->by_address, key_of(destination));
-        if (node && node->partition == from->partition)
-            deliver(node, parcel);
-        else
-            sim->counts.nowhere++;
-    }
+    if (from->uplink)
+        enter(sim, from->uplink,
+              &(helio_sim_passage){.parcel = parcel, .from = from, .destination = *destination});
+    else
+        fan_out(from, destination, parcel);
     release(parcel);
     return 0;
 }
@@ -253,11 +365,20 @@ void helio_sim_wake(helio_sim_node *node) {
     const int64_t wake_ns = deadline_ns > soonest_ns ? deadline_ns : soonest_ns;
     if (wake_ns < node->wake_ns) {
         node->wake_ns = wake_ns;
-        push(sim, wake_ns, node, NULL);
+        push(sim, (event){.time_ns = wake_ns, .node = node});
     }
 }
 
-static void happen(helio_sim *sim, event what) {
+static void happen_to_pipe(helio_sim *sim, event what) {
+    if (what.passage) {
+        go_on(what.passage);
+        free(what.passage);
+    } else if (what.time_ns == what.pipe->due_ns) {
+        leave(sim, what.pipe);
+    }
+}
+
+static void happen_to_node(helio_sim *sim, event what) {
     helio_sim_node *node = what.node;
     const helio_clock clock = helio_sim_now(sim);
     if (what.parcel) {
@@ -279,7 +400,10 @@ void helio_sim_run_until(helio_sim *sim, int64_t now_ns) {
     while (sim->count > 0 && sim->heap[0].time_ns <= now_ns) {
         const event what = pop(sim);
         sim->now_ns = what.time_ns;
-        happen(sim, what);
+        if (what.pipe)
+            happen_to_pipe(sim, what);
+        else
+            happen_to_node(sim, what);
     }
     sim->now_ns = now_ns;
 }

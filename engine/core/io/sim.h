@@ -3,7 +3,11 @@
  * Nodes have an address, may join groups, and stand behind a link that loses, delays, reorders and
  * doubles what comes in. Machines (a transmit stream, a receive endpoint) are attached as handlers
  * and send through outlets; they cannot tell it from a real network.  Virtual time jumps from event
- * to event, so an hour of loss takes a moment. */
+ * to event, so an hour of loss takes a moment.
+ *
+ * Packets are there at once unless a pipe (io/sim_pipe.h) is in the way: what several nodes send may
+ * pass one they share before it fans out to the group, and what comes into a node may pass one of its
+ * own.  The way back has no pipe unless it is given one, and the delay of its own link. */
 #ifndef HELIO_IO_SIM_H
 #define HELIO_IO_SIM_H
 
@@ -15,6 +19,7 @@
 #include "base/clock.h"
 #include "base/outlet.h"
 #include "base/random.h"
+#include "io/sim_pipe.h"
 
 typedef struct helio_sim helio_sim;
 typedef struct helio_sim_node helio_sim_node;
@@ -66,6 +71,17 @@ void helio_sim_join(helio_sim_node *node, const helio_address *group);
 void helio_sim_set_link(helio_sim_node *node, const helio_sim_link *link);
 /* Nodes hear only nodes of their own partition; all begin in 0. */
 void helio_sim_set_partition(helio_sim_node *node, uint32_t partition);
+
+/* NULL when there is no memory.  The pipe lives as long as the simulation. */
+helio_sim_pipe *helio_sim_add_pipe(helio_sim *sim, const helio_sim_pipe_config *config);
+/* Gives it another rate and queue from now on. */
+void helio_sim_change_pipe(helio_sim *sim, helio_sim_pipe *pipe, uint64_t rate,
+                           uint64_t queue_bytes);
+/* All that the node sends goes through the pipe, once whatever the number of receivers; NULL: through
+ * none. */
+void helio_sim_set_uplink(helio_sim_node *node, helio_sim_pipe *pipe);
+/* All that comes to the node goes through the pipe before its link; NULL: through none. */
+void helio_sim_set_downlink(helio_sim_node *node, helio_sim_pipe *pipe);
 
 /* An outlet that sends from the node; `destination` is where packets for NULL go. */
 helio_outlet helio_sim_outlet(helio_sim_node *node, const helio_address *destination);
