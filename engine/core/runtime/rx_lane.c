@@ -77,20 +77,12 @@ static uint64_t window_packets(const helio_options *options) {
     return fitting < window ? fitting : window;
 }
 
-static int open_endpoint(helio_rx_lane *lane) {
-    helio_instance *instance = lane->base.instance;
-    const helio_options *options = &lane->base.options;
-    const helio_channel *channel = lane->base.channel;
+int helio_rx_lane_config(const helio_options *options, helio_rx_endpoint_config *out) {
     const uint64_t window = window_packets(options);
     if (window == 0) {
         return HELIO_ERR_OPTION;
     }
-    const helio_rx_endpoint_config config = {
-        .instance = instance->name,
-        .endpoint = lane->base.endpoint.label,
-        .group = channel->bound,
-        .feedback_address = channel->local,
-        .max_packet_bytes = helio_lane_packet_bytes(&lane->base),
+    *out = (helio_rx_endpoint_config){
         .window_packets = (uint32_t)window,
         .max_message_bytes =
             (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_MAX_MESSAGE_BYTES),
@@ -112,13 +104,29 @@ static int open_endpoint(helio_rx_lane *lane) {
         .stream_expiry_ns = helio_options_ns(options, HELIO_OPTION_ID_STREAM_EXPIRY),
         .ack_packets = (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_ACK_PACKETS),
         .ack_interval_ns = helio_options_ns(options, HELIO_OPTION_ID_ACK_INTERVAL),
-        .receiver = identity_of(lane),
-        .data_lasts = true,
-        .has_checksums = !channel->driver->is_memory,
-        .join_history = joins_history(lane),
-        .is_connected = channel->driver->is_connected,
-        .seed = helio_random_next(&instance->random),
     };
+    return 0;
+}
+
+static int open_endpoint(helio_rx_lane *lane) {
+    helio_instance *instance = lane->base.instance;
+    const helio_channel *channel = lane->base.channel;
+    helio_rx_endpoint_config config;
+    const int error = helio_rx_lane_config(&lane->base.options, &config);
+    if (error) {
+        return error;
+    }
+    config.instance = instance->name;
+    config.endpoint = lane->base.endpoint.label;
+    config.group = channel->bound;
+    config.feedback_address = channel->local;
+    config.max_packet_bytes = helio_lane_packet_bytes(&lane->base);
+    config.receiver = identity_of(lane);
+    config.data_lasts = true;
+    config.has_checksums = !channel->driver->is_memory;
+    config.join_history = joins_history(lane);
+    config.is_connected = channel->driver->is_connected;
+    config.seed = helio_random_next(&instance->random);
     const helio_outlet outlet = {.context = lane, .send = send_feedback};
     return helio_rx_endpoint_create(&config, outlet, instance->stats, instance->counts,
                                     &lane->endpoint);

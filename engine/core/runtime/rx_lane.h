@@ -27,6 +27,10 @@ int helio_rx_lane_acquire(helio_instance *instance, const helio_endpoint *endpoi
 /* Closes it, unless receivers are left. */
 void helio_rx_lane_release(helio_rx_lane *lane, helio_clock clock);
 
+/* An endpoint as options want it: all that does not depend on where it is and who has it.  0, or
+ * HELIO_ERR_OPTION for options that contradict each other. */
+int helio_rx_lane_config(const helio_options *options, helio_rx_endpoint_config *out);
+
 /* Reads what came, asks for what is missing, delivers. */
 int helio_rx_lane_work(helio_rx_lane *lane, helio_clock clock);
 /* Works all lanes while one long message is being sent, so that nothing is missed meanwhile.  In mode

@@ -47,6 +47,9 @@ void helio_tx_lane_release(helio_tx_lane *lane, helio_clock clock);
 /* Closes it at once. */
 void helio_tx_lane_destroy(helio_tx_lane *lane, helio_clock clock);
 
+/* A stream as options want it: all that does not depend on where it is sent and by whom. */
+helio_tx_stream_config helio_tx_lane_config(const helio_options *options);
+
 /* Reads feedback when it is time to. */
 int helio_tx_lane_receive(helio_tx_lane *lane, helio_clock clock);
 /* Drains submit queues, does what is due, hands packets to the network. */

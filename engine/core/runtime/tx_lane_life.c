@@ -33,22 +33,10 @@ static int fail_budget(const helio_tx_lane *lane) {
                       (unsigned long long)budget->used_bytes);
 }
 
-static int open_stream(helio_tx_lane *lane, helio_clock clock) {
-    helio_instance *instance = lane->base.instance;
-    const helio_options *options = &lane->base.options;
-    const helio_channel *channel = lane->base.channel;
+helio_tx_stream_config helio_tx_lane_config(const helio_options *options) {
     helio_tx_stream_config config = {
-        .breathe = helio_tx_lane_breathe,
-        .on_ack = helio_tx_lane_on_ack,
-        .instance = instance->name,
-        .endpoint = lane->base.endpoint.label,
-        .tsi.port = channel->local.port,
-        .destination_port = lane->base.endpoint.addresses[0].port,
-        .address = channel->local,
-        .group = lane->base.endpoint.addresses[0],
         .first_sequence = (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_FIRST_SEQUENCE),
         .is_raw = helio_options_integer(options, HELIO_OPTION_ID_PAYLOAD) == HELIO_PAYLOAD_RAW,
-        .max_packet_bytes = helio_lane_packet_bytes(&lane->base),
         .window_packets = (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_SEND_WINDOW),
         .max_message_bytes =
             (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_MAX_MESSAGE_BYTES),
@@ -56,9 +44,7 @@ static int open_stream(helio_tx_lane *lane, helio_clock clock) {
         .history_ns = helio_options_ns(options, HELIO_OPTION_ID_HISTORY_TIME),
         .history_dynamic =
             helio_options_integer(options, HELIO_OPTION_ID_HISTORY) == HELIO_HISTORY_DYNAMIC,
-        .budget = &instance->history,
         .late_join = helio_options_integer(options, HELIO_OPTION_ID_LATE_JOIN),
-        .has_checksums = !channel->driver->is_memory,
         .acks = (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_ACKS),
         .acks_missing = (int)helio_options_integer(options, HELIO_OPTION_ID_ACKS_MISSING),
         .acks_warn_ns = helio_options_ns(options, HELIO_OPTION_ID_ACKS_WARN),
@@ -69,7 +55,6 @@ static int open_stream(helio_tx_lane *lane, helio_clock clock) {
         .ambient_interval_ns = helio_options_ns(options, HELIO_OPTION_ID_AMBIENT_INTERVAL),
         .announce_interval_ns = helio_options_ns(options, HELIO_OPTION_ID_ANNOUNCE_INTERVAL),
         .poll_interval_ns = helio_options_ns(options, HELIO_OPTION_ID_POLL_INTERVAL),
-        .seed = helio_random_next(&instance->random),
         .repair_linger_ns = helio_options_ns(options, HELIO_OPTION_ID_REPAIR_LINGER),
     };
     const int64_t expiry_least_ns = EXPIRY_INTERVALS * config.ambient_interval_ns;
@@ -77,6 +62,26 @@ static int open_stream(helio_tx_lane *lane, helio_clock clock) {
         config.acker_expiry_ns < expiry_least_ns) {
         config.acker_expiry_ns = expiry_least_ns;
     }
+    return config;
+}
+
+static int open_stream(helio_tx_lane *lane, helio_clock clock) {
+    helio_instance *instance = lane->base.instance;
+    const helio_options *options = &lane->base.options;
+    const helio_channel *channel = lane->base.channel;
+    helio_tx_stream_config config = helio_tx_lane_config(options);
+    config.breathe = helio_tx_lane_breathe;
+    config.on_ack = helio_tx_lane_on_ack;
+    config.instance = instance->name;
+    config.endpoint = lane->base.endpoint.label;
+    config.tsi.port = channel->local.port;
+    config.destination_port = lane->base.endpoint.addresses[0].port;
+    config.address = channel->local;
+    config.group = lane->base.endpoint.addresses[0];
+    config.max_packet_bytes = helio_lane_packet_bytes(&lane->base);
+    config.budget = &instance->history;
+    config.has_checksums = !channel->driver->is_memory;
+    config.seed = helio_random_next(&instance->random);
     if (config.acker_expiry_ns <= config.ambient_interval_ns) {
         return helio_fail(HELIO_ERR_OPTION,
                           "option acker_expiry must be longer than ambient_interval (%g seconds), "
