@@ -18,6 +18,8 @@ LAYOUT_VERSION = 1
 HEADER_BYTES = 256
 OBJECT_BYTES = 512
 EVENT_BYTES = 256
+COMMAND_HEAD_BYTES = 64
+COMMAND_BYTES = 1024
 
 WRITING, RUNNING, CLOSED = 0, 1, 2
 
@@ -26,6 +28,7 @@ _FILE_LIMIT = 1 << 34
 _DIRECTORY_LIMIT = 4 << 20
 _OBJECTS_LIMIT = 1 << 16
 _EVENTS_LIMIT = 1 << 20
+_COMMANDS_LIMIT = 1 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,10 @@ class Header:
     directory_version: int
     name: str
     product: str
+    commands_offset: int = 0
+    """0: the engine takes no commands."""
+    command_capacity: int = 0
+    command_bytes: int = 0
 
 
 def text_of(data: bytes) -> str:
@@ -83,6 +90,7 @@ def parse_header(data: bytes, order: str, file_bytes: int) -> Header:
     fields = struct.unpack_from(f"{order}QQQQQQQQQQIIQQIIQQ", data, 16)
     size, state, pid, incarnation, started, heartbeat, mode, directory, directory_bytes = fields[:9]
     objects, capacity, object_bytes, used, events, event_capacity, event_bytes, written, version = fields[9:]
+    commands, command_capacity, command_bytes = struct.unpack_from(f"{order}QII", data, 224)
     header = Header(
         size=size,
         state=state,
@@ -104,6 +112,9 @@ def parse_header(data: bytes, order: str, file_bytes: int) -> Header:
         directory_version=version,
         name=text_of(data[144:192]),
         product=text_of(data[192:224]),
+        commands_offset=commands,
+        command_capacity=command_capacity,
+        command_bytes=command_bytes,
     )
     if state not in (WRITING, RUNNING, CLOSED):
         raise SegmentError(f"its state is {state}")
@@ -128,3 +139,9 @@ def _check(header: Header, file_bytes: int) -> None:
     if header.event_bytes < EVENT_BYTES or not 0 < capacity <= _EVENTS_LIMIT or capacity & (capacity - 1):
         raise SegmentError(f"it claims {capacity} events of {header.event_bytes} bytes")
     check_place(header.size, header.events_offset, capacity * header.event_bytes, "its ring of events")
+    if header.commands_offset:
+        capacity, entry_bytes = header.command_capacity, header.command_bytes
+        if entry_bytes < COMMAND_BYTES or entry_bytes % 8 or not 0 < capacity <= _COMMANDS_LIMIT:
+            raise SegmentError(f"it claims {capacity} commands of {entry_bytes} bytes")
+        ring_bytes = COMMAND_HEAD_BYTES + capacity * entry_bytes
+        check_place(header.size, header.commands_offset, ring_bytes, "its ring of commands")

@@ -194,6 +194,158 @@ static void levels_decide_which_histograms_are_on(void) {
     helio_stats_destroy(stats);
 }
 
+static helio_clock at(int64_t seconds) {
+    return (helio_clock){.now_ns = seconds * SECOND_NS, .wall_ns = (1000 + seconds) * SECOND_NS};
+}
+
+static void a_raised_level_gives_live_objects_what_they_lack_one_by_one(void) {
+    helio_stats *stats = open_stats("alpha", folder, 8 << 20, 1);
+    CHECK(stats);
+    reader r = map_file(helio_stats_path(stats));
+    helio_stats_object receiver, other, later;
+    helio_stats_open_object(stats, HELIO_SCOPE_RECEIVER, "topic=A\n", 0, &receiver);
+    helio_stats_open_object(stats, HELIO_SCOPE_RECEIVER, "topic=B\n", 0, &other);
+    const _Atomic uint64_t *cell = &((helio_receiver_stats *)receiver.record)->total_latency;
+    CHECK_EQUAL(helio_stats_set_level(stats, 2, HELIO_NEVER, at(1)), 0);
+    CHECK_EQUAL(helio_stats_level(stats), 2);
+    CHECK_EQUAL(*cell, 0);
+    int rounds = 1;
+    for (; helio_stats_tend(stats, at(1)); rounds++) {
+        CHECK(rounds < 20);
+    }
+    CHECK(rounds > 2);
+    CHECK(receiver.histogram[HELIO_RECEIVER_TOTAL_LATENCY]);
+    CHECK(other.histogram[HELIO_RECEIVER_TOTAL_LATENCY]);
+    CHECK(*cell % 64 == 0 && *cell + sizeof(helio_hdr) <= r.size);
+    helio_record(receiver.histogram[HELIO_RECEIVER_TOTAL_LATENCY], 1000, 3);
+    const helio_hdr *seen = (const helio_hdr *)(r.memory + *cell);
+    CHECK_EQUAL(seen->magic, HELIO_HDR_MAGIC);
+    CHECK_EQUAL(seen->counts[helio_hdr_index(1000)], 3);
+    helio_stats_open_object(stats, HELIO_SCOPE_RECEIVER, "topic=C\n", 0, &later);
+    CHECK(later.histogram[HELIO_RECEIVER_TOTAL_LATENCY]);
+    helio_stats_close_object(stats, &other, 0); /* from the middle of those that live */
+    CHECK_EQUAL(helio_stats_set_level(stats, 3, HELIO_NEVER, at(1)), 0);
+    helio_stats_close_object(stats, &later, 0); /* while it waits for more */
+    while (helio_stats_tend(stats, at(1))) {
+    }
+    CHECK(receiver.histogram[HELIO_RECEIVER_ORDER_LATENCY]);
+    helio_stats_close_object(stats, &receiver, 0);
+    helio_stats_destroy(stats);
+    munmap((void *)(uintptr_t)r.memory, r.size);
+}
+
+static void a_lowered_level_stops_counting_and_keeps_what_was_counted(void) {
+    const char *const folders[] = {folder, NULL};
+    for (size_t i = 0; i < 2; i++) {
+        helio_stats *stats = open_stats("alpha", folders[i], 8 << 20, 2);
+        CHECK(stats);
+        helio_stats_object receiver;
+        helio_stats_open_object(stats, HELIO_SCOPE_RECEIVER, "topic=A\n", 0, &receiver);
+        helio_hdr *histogram = receiver.histogram[HELIO_RECEIVER_TOTAL_LATENCY];
+        helio_record(histogram, 1000, 3);
+        helio_stats_set_level(stats, 0, HELIO_NEVER, at(1));
+        CHECK(!receiver.histogram[HELIO_RECEIVER_TOTAL_LATENCY]);
+        const uint64_t cell = ((helio_receiver_stats *)receiver.record)->total_latency;
+        CHECK(!folders[i] || cell > 0);
+        helio_record(receiver.histogram[HELIO_RECEIVER_TOTAL_LATENCY], 1000, 5);
+        helio_stats_set_level(stats, 2, HELIO_NEVER, at(1));
+        while (helio_stats_tend(stats, at(1))) {
+        }
+        CHECK(receiver.histogram[HELIO_RECEIVER_TOTAL_LATENCY] == histogram);
+        CHECK_EQUAL(((helio_receiver_stats *)receiver.record)->total_latency, cell);
+        helio_record(histogram, 1000, 1);
+        CHECK_EQUAL(histogram->counts[helio_hdr_index(1000)], 4);
+        helio_stats_close_object(stats, &receiver, 0);
+        helio_stats_destroy(stats);
+    }
+}
+
+static void a_level_for_a_time_reverts_by_itself_and_tells_both(void) {
+    helio_stats *stats = open_stats("alpha", NULL, 8 << 20, 1);
+    CHECK(stats);
+    helio_stats_object instance;
+    helio_stats_open_object(stats, HELIO_SCOPE_INSTANCE, "", 0, &instance);
+    const helio_instance_stats *counts = instance.record;
+    CHECK_EQUAL(counts->detail_level, 1);
+    helio_stats_set_level(stats, 3, at(11).now_ns, at(1));
+    helio_stats_tend(stats, at(10));
+    CHECK_EQUAL(helio_stats_level(stats), 3);
+    CHECK_EQUAL(counts->detail_level, 3);
+    helio_stats_tend(stats, at(11));
+    CHECK_EQUAL(helio_stats_level(stats), 1);
+    CHECK_EQUAL(counts->detail_level, 1);
+    helio_stats_tend(stats, at(12));
+    CHECK_EQUAL(stats->header->events_written, 2);
+    CHECK_EQUAL(stats->events[0].event, HELIO_EVENT_LEVEL_CHANGED);
+    CHECK_EQUAL(stats->events[0].arguments[0], 3);
+    CHECK_EQUAL(stats->events[0].arguments[1], 1);
+    CHECK_EQUAL(stats->events[0].arguments[2], 10 * SECOND_NS);
+    CHECK_EQUAL(stats->events[1].event, HELIO_EVENT_LEVEL_REVERTED);
+    CHECK_EQUAL(stats->events[1].arguments[0], 1);
+    CHECK_EQUAL(helio_stats_set_level(stats, 4, HELIO_NEVER, at(12)), HELIO_ERR_OPTION);
+    CHECK_EQUAL(helio_stats_set_level(stats, -1, HELIO_NEVER, at(12)), HELIO_ERR_OPTION);
+    CHECK_EQUAL(helio_stats_level(stats), 1);
+    helio_stats_close_object(stats, &instance, 0);
+    helio_stats_destroy(stats);
+}
+
+static void a_slot_used_again_at_another_level_has_clean_histograms_of_its_own(void) {
+    helio_stats *stats = open_stats("alpha", folder, 8 << 20, 3);
+    CHECK(stats);
+    helio_stats_object first, second, neighbour;
+    helio_stats_open_object(stats, HELIO_SCOPE_RECEIVER, "topic=A\n", 0, &first);
+    helio_record(first.histogram[HELIO_RECEIVER_ORDER_LATENCY], 1000, 7);
+    helio_stats_set_level(stats, 1, HELIO_NEVER, at(1));
+    const uint32_t slot = first.slot;
+    helio_stats_close_object(stats, &first, 0);
+    helio_stats_open_object(stats, HELIO_SCOPE_RECEIVER, "topic=B\n", 61 * SECOND_NS, &second);
+    CHECK_EQUAL(second.slot, slot);
+    const helio_receiver_stats *cells = second.record;
+    CHECK_EQUAL(cells->order_latency, 0);
+    helio_stats_open_object(stats, HELIO_SCOPE_RECEIVER, "topic=C\n", 61 * SECOND_NS, &neighbour);
+    helio_stats_set_level(stats, 3, HELIO_NEVER, at(1));
+    while (helio_stats_tend(stats, at(1))) {
+    }
+    CHECK(cells->order_latency > 0);
+    const helio_hdr *histogram = second.histogram[HELIO_RECEIVER_ORDER_LATENCY];
+    CHECK_EQUAL(histogram->counts[helio_hdr_index(1000)], 0);
+    CHECK_EQUAL(histogram->sum, 0);
+    CHECK(neighbour.histogram[HELIO_RECEIVER_ORDER_LATENCY] != histogram);
+    helio_stats_close_object(stats, &second, 0);
+    helio_stats_close_object(stats, &neighbour, 0);
+    helio_stats_destroy(stats);
+}
+
+static void histograms_without_room_are_counted_and_asked_for_once(void) {
+    helio_stats *stats = open_stats("alpha", folder, 1 << 20, 1);
+    CHECK(stats);
+    helio_stats_object instance, objects[4];
+    helio_stats_open_object(stats, HELIO_SCOPE_INSTANCE, "", 0, &instance);
+    const helio_instance_stats *counts = instance.record;
+    for (int i = 0; i < 4; i++) {
+        helio_stats_open_object(stats, HELIO_SCOPE_RECEIVER, "topic=A\n", 0, &objects[i]);
+        CHECK(objects[i].slot != HELIO_STATS_NO_SLOT);
+    }
+    helio_stats_set_level(stats, 3, HELIO_NEVER, at(1));
+    int rounds = 0;
+    while (helio_stats_tend(stats, at(1))) {
+        CHECK(++rounds < 50);
+    }
+    uint64_t missing = 0;
+    for (int i = 0; i < 4; i++) {
+        for (size_t h = 0; h < stats->shapes[HELIO_SCOPE_RECEIVER].histograms; h++) {
+            missing += !objects[i].histogram[h];
+        }
+    }
+    CHECK(missing > 0);
+    CHECK_EQUAL(counts->histograms_refused, missing);
+    for (int i = 0; i < 4; i++) {
+        helio_stats_close_object(stats, &objects[i], 0);
+    }
+    helio_stats_close_object(stats, &instance, 0);
+    helio_stats_destroy(stats);
+}
+
 static void objects_without_room_are_kept_privately_and_counted(void) {
     helio_stats *stats = open_stats("alpha", folder, 1 << 20, 2);
     CHECK(stats);
@@ -278,6 +430,11 @@ int main(void) {
     RUN(an_object_is_live_then_gone_with_its_last_values);
     RUN(a_slot_is_used_again_after_a_minute_as_another_generation);
     RUN(levels_decide_which_histograms_are_on);
+    RUN(a_raised_level_gives_live_objects_what_they_lack_one_by_one);
+    RUN(a_lowered_level_stops_counting_and_keeps_what_was_counted);
+    RUN(a_level_for_a_time_reverts_by_itself_and_tells_both);
+    RUN(a_slot_used_again_at_another_level_has_clean_histograms_of_its_own);
+    RUN(histograms_without_room_are_counted_and_asked_for_once);
     RUN(objects_without_room_are_kept_privately_and_counted);
     RUN(the_newest_events_are_kept);
     RUN(long_event_texts_end_between_characters);

@@ -14,7 +14,7 @@ from typing import Any
 
 __all__ = ["Damaged", "Decoded", "Event", "Histogram", "Object", "Scope", "Statistic", "decode"]
 
-HEADER = struct.Struct("<8sIIQQQQQQQQQQIIQQIIQQ48s32s32s")
+HEADER = struct.Struct("<8sIIQQQQQQQQQQIIQQIIQQ48s32sQII16s")
 OBJECT = struct.Struct("<IIQQQQQ464s")
 EVENT = struct.Struct("<QQIIII4Q192s")
 HISTOGRAM = struct.Struct("<IIQQIIQQQQ")
@@ -265,20 +265,23 @@ def decode(data: bytes) -> Decoded:
     magic, order, version, size, state, pid, incarnation, started, heartbeat, mode = fields[:10]
     directory_at, directory_bytes, objects_at, capacity, object_bytes, used = fields[10:16]
     events_at, event_capacity, event_bytes, written, directory_version = fields[16:21]
-    name, product, reserved = fields[21:]
+    name, product, commands_at, command_capacity, command_bytes, reserved = fields[21:]
     _require(magic == b"HELIOSEG", "1: magic")
     _require(order == 0x01020304, "1: byte order")
     _require(version == 1, "1: layout version")
     _require(size == len(data), "1: size")
     _require(directory_version == 1, "1: directory version")
     _require((object_bytes, event_bytes) == (512, 256), "1: entry sizes")
-    _require(reserved == bytes(32), "1: reserved is not 0")
+    _require(reserved == bytes(16), "1: reserved is not 0")
     _require(used <= capacity, "1: more objects used than there are")
-    for offset in (directory_at, objects_at, events_at):
+    for offset in (directory_at, objects_at, events_at, commands_at):
         _require(offset % 8 == 0, "1: a structure does not begin at a multiple of 8")
     file.check(directory_at, directory_bytes, "1: the directory")
     file.check(objects_at, capacity * object_bytes, "1: the table of objects")
     file.check(events_at, event_capacity * event_bytes, "1: the ring of events")
+    if commands_at:
+        _require(command_bytes == 1024 and command_capacity > 0, "8: the size of the ring of commands")
+        file.check(commands_at, 64 + command_capacity * command_bytes, "8: the ring of commands")
     scopes, kinds = _directory(data[directory_at : directory_at + directory_bytes].decode())
     return Decoded(
         STATES[state],

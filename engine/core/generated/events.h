@@ -30,6 +30,11 @@ typedef enum helio_event_id {
     HELIO_EVENT_ACKER_LEFT = 61,
     HELIO_EVENT_ACKS_MISSING = 62,
     HELIO_EVENT_ACKS_DEGRADED = 63,
+    HELIO_EVENT_COMMAND = 110,
+    HELIO_EVENT_COMMAND_REFUSED = 111,
+    HELIO_EVENT_EVENTS_SUPPRESSED = 112,
+    HELIO_EVENT_LEVEL_CHANGED = 113,
+    HELIO_EVENT_LEVEL_REVERTED = 114,
 } helio_event_id;
 
 /* X(NAME, name, id, SEVERITY, arguments joined by ',', help) */
@@ -58,6 +63,11 @@ typedef enum helio_event_id {
     X(ACKER_JOINED, acker_joined, 60, INFO, "receiver,first_sequence,ackers", "A receiver began to acknowledge a stream, or began anew after a restart.") \
     X(ACKER_LEFT, acker_left, 61, WARNING, "receiver,acked_sequence,ackers", "A receiver acknowledges no more: it said so, or was silent for the expiry time.") \
     X(ACKS_MISSING, acks_missing, 62, WARNING, "ackers,wanted,packets_unacked", "Fewer receivers acknowledge than must, or they do not keep up and the history is full; the text names who is behind.") \
-    X(ACKS_DEGRADED, acks_degraded, 63, WARNING, "needed,wanted,packets_unacked", "How many acknowledgements a packet needs has changed with the receivers there are (acks_missing=degrade), or packets were let go without them at close.")
+    X(ACKS_DEGRADED, acks_degraded, 63, WARNING, "needed,wanted,packets_unacked", "How many acknowledgements a packet needs has changed with the receivers there are (acks_missing=degrade), or packets were let go without them at close.") \
+    X(COMMAND, command, 110, INFO, "uid,pid,ticket", "A command given through the segment (heliograph ctl) was carried out; the text has the command, as given, and the answer.") \
+    X(COMMAND_REFUSED, command_refused, 111, WARNING, "uid,pid,ticket,error", "A command given through the segment was refused; the text has the command, as given, and the reason.") \
+    X(EVENTS_SUPPRESSED, events_suppressed, 112, WARNING, "event,events,span_ns", "So many events of one kind were not told: there were more than event_rate and event_burst allow. Statistics have counted all of what they were about.") \
+    X(LEVEL_CHANGED, level_changed, 113, INFO, "level,before,for_ns", "The level of detail of the statistics was changed while the engine runs; for_ns 0: for good.") \
+    X(LEVEL_REVERTED, level_reverted, 114, INFO, "level,before", "The time of another level of detail is over.")
 
 #endif

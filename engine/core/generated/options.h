@@ -19,6 +19,8 @@ typedef enum helio_option_id {
     HELIO_OPTION_ID_SEGMENT_DIR,
     HELIO_OPTION_ID_SEGMENT_BYTES,
     HELIO_OPTION_ID_LEVEL,
+    HELIO_OPTION_ID_EVENT_RATE,
+    HELIO_OPTION_ID_EVENT_BURST,
     HELIO_OPTION_ID_HISTORY_LIMIT_BYTES,
     HELIO_OPTION_ID_PROFILE,
     HELIO_OPTION_ID_INTERFACE,
@@ -170,6 +172,8 @@ enum { /* choices of order */
     X(SEGMENT_DIR, segment_dir, STRING, HELIO_ON_INSTANCE, 0.0, 0.0, "", "", "Folder of the stats segments; default: $HELIOGRAPH_SEGMENT_DIR or /dev/shm/heliograph.") \
     X(SEGMENT_BYTES, segment_bytes, INTEGER, HELIO_ON_INSTANCE, 1048576.0, 4294967296.0, "67108864", "", "Size of the stats segment; pages never written cost no memory.") \
     X(LEVEL, level, INTEGER, HELIO_ON_INSTANCE, 0.0, 3.0, "2", "", "Level of detail of the statistics.") \
+    X(EVENT_RATE, event_rate, INTEGER, HELIO_ON_INSTANCE, 0.0, 1000000.0, "100", "", "Most events of one kind told in a second; how many were held back is told afterwards; 0: no limit.") \
+    X(EVENT_BURST, event_burst, INTEGER, HELIO_ON_INSTANCE, 1.0, 1000000.0, "200", "", "Most events of one kind told at once, above event_rate.") \
     X(HISTORY_LIMIT_BYTES, history_limit_bytes, INTEGER, HELIO_ON_INSTANCE, 0.0, 1099511627776.0, "0", "", "Most bytes the histories of all streams may have as their limits together; 0: no limit.") \
     X(PROFILE, profile, CHOICE, HELIO_ON_INSTANCE | HELIO_ON_TRANSMITTER | HELIO_ON_RECEIVER, 0.0, 0.0, "standard", "standard,lan-latency,lan-throughput,wan,many-receivers", "Preset that changes the defaults of other options, see profiles.md.") \
     X(INTERFACE, interface, STRING, HELIO_ON_TRANSMITTER | HELIO_ON_RECEIVER, 0.0, 0.0, "", "", "Address or name of the network interface for multicast.") \

@@ -65,7 +65,12 @@ typedef enum helio_scope {
     X(transmitters, GAUGE, "", 0, "transmitters", "", "", "Topics being sent.") \
     X(receivers, GAUGE, "", 0, "receivers", "", "", "Topic receivers open.") \
     X(events_emitted, COUNTER, "", 0, "events_emitted", "", "", "Events written to the event ring.") \
-    X(objects_refused, COUNTER, "", 0, "objects_refused", "", "", "Statistics objects that found no room in the segment.")
+    X(events_suppressed, COUNTER, "", 0, "events_suppressed", "", "", "Events not written because there were too many of their kind; events_suppressed events tell how many of which.") \
+    X(commands_served, COUNTER, "", 0, "commands_served", "", "", "Commands given through the segment that were carried out.") \
+    X(commands_refused, COUNTER, "", 0, "commands_refused", "", "", "Commands given through the segment that were refused.") \
+    X(detail_level, GAUGE, "", 0, "detail_level", "", "", "Level of detail of the statistics in force.") \
+    X(objects_refused, COUNTER, "", 0, "objects_refused", "", "", "Statistics objects that found no room in the segment.") \
+    X(histograms_refused, COUNTER, "", 0, "histograms_refused", "", "", "Histograms that found no room in the segment when the level of detail rose.")
 
 /* One engine in one process. One writer; `guard` is odd while a group of cells changes. */
 typedef struct helio_instance_stats {
@@ -110,7 +115,12 @@ typedef struct helio_instance_stats {
     _Atomic uint64_t transmitters;
     _Atomic uint64_t receivers;
     _Atomic uint64_t events_emitted;
+    _Atomic uint64_t events_suppressed;
+    _Atomic uint64_t commands_served;
+    _Atomic uint64_t commands_refused;
+    _Atomic uint64_t detail_level;
     _Atomic uint64_t objects_refused;
+    _Atomic uint64_t histograms_refused;
 } helio_instance_stats;
 
 enum { /* indexes of a instance's histograms */

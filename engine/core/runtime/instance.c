@@ -111,6 +111,8 @@ static int open_stats(helio_instance *instance) {
         .mode = instance->mode,
         .incarnation = helio_random_next(&instance->random),
         .wall_ns = helio_wall_ns(),
+        .event_rate = (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_EVENT_RATE),
+        .event_burst = (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_EVENT_BURST),
     };
     int error = helio_stats_create(&config, &instance->stats);
     if (error) {
@@ -214,6 +216,7 @@ static int lock_memory(void) {
 
 static void destroy(helio_instance *instance) {
     if (instance->stats) {
+        helio_stats_tell_held(instance->stats, helio_wall_ns());
         helio_stats_close_object(instance->stats, &instance->object, helio_wall_ns());
     }
     helio_stats_destroy(instance->stats);

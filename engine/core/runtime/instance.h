@@ -48,6 +48,7 @@ struct helio_instance {
     helio_rx_lane *rx_lanes;
     helio_datagram datagrams[HELIO_CHANNEL_BATCH];
     int64_t chores_due_ns;   /* monotonic: gauges of queues */
+    bool stats_wait;         /* the statistics want the next chores soon */
     int64_t transmit_due_ns; /* mode poll: when a send looks after feedback and timers again */
     bool stopping;           /* no more than lingering lanes is left */
 };

@@ -1,5 +1,6 @@
 #include "runtime/loop.h"
 
+#include "runtime/control.h"
 #include "runtime/rx_lane.h"
 #include "runtime/tx_lane.h"
 
@@ -18,6 +19,8 @@ static int64_t earlier(int64_t a, int64_t b) {
 static void do_chores(helio_instance *instance, helio_clock clock) {
     instance->chores_due_ns = clock.now_ns + CHORES_NS;
     helio_stats_heartbeat(instance->stats, clock.wall_ns);
+    helio_control_serve(instance, clock);
+    instance->stats_wait = helio_stats_tend(instance->stats, clock);
     for (helio_tx_lane *lane = instance->tx_lanes; lane; lane = lane->next) {
         helio_tx_lane_refresh(lane, clock);
     }
@@ -101,7 +104,7 @@ void helio_loop_transmit(helio_instance *instance, helio_clock clock) {
 /* ---- idleness ---- */
 
 static int64_t next_deadline(const helio_instance *instance, int64_t now_ns) {
-    int64_t deadline = now_ns + HEARTBEAT_NS;
+    int64_t deadline = now_ns + (instance->stats_wait ? CHORES_NS : HEARTBEAT_NS);
     for (const helio_tx_lane *lane = instance->tx_lanes; lane; lane = lane->next) {
         deadline = earlier(deadline, helio_tx_stream_next_deadline_ns(lane->stream));
         if (helio_tx_lane_waits_for_room(lane)) {

@@ -1,4 +1,4 @@
-/* The ring of events (docs/segment.md 5). */
+/* The ring of events (docs/segment.md 5), and what is told of those held back. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,8 +16,25 @@ static helio_severity severity_of(helio_event_id event) {
     return HELIO_ERROR;
 }
 
+static const char *name_of(helio_event_id event) {
+    switch (event) {
+#define X(NAME, name, id, SEVERITY, arguments, help) \
+    case HELIO_EVENT_##NAME:                         \
+        return #name;
+        HELIO_EVENTS(X)
+#undef X
+    }
+    return "";
+}
+
 void helio_stats_event(helio_stats *stats, int64_t wall_ns, helio_event_id event, uint32_t slot,
                        const uint64_t args[4], const char *format, ...) {
+    if (!helio_event_limit_admit(&stats->limit, event, wall_ns)) {
+        if (stats->instance) {
+            helio_count(&stats->instance->events_suppressed, 1);
+        }
+        return;
+    }
     const uint64_t number = helio_cell(&stats->header->events_written);
     helio_segment_event *entry = &stats->events[number & (stats->header->event_capacity - 1)];
     atomic_store_explicit(&entry->number, 0, memory_order_relaxed);
@@ -48,4 +65,25 @@ void helio_stats_event(helio_stats *stats, int64_t wall_ns, helio_event_id event
     if (stats->instance) {
         helio_count(&stats->instance->events_emitted, 1);
     }
+}
+
+static void tell_held(helio_stats *stats, bool all, int64_t wall_ns) {
+    helio_events_held held;
+    while (helio_event_limit_take(&stats->limit, all, wall_ns, &held)) {
+        helio_stats_event(stats, wall_ns, HELIO_EVENT_EVENTS_SUPPRESSED, HELIO_STATS_NO_SLOT,
+                          (const uint64_t[4]){held.event, held.count, (uint64_t)held.span_ns},
+                          "%llu of %s held back in %.3f s: more than %u a second",
+                          (unsigned long long)held.count, name_of(held.event),
+                          (double)held.span_ns / 1e9, stats->limit.rate);
+    }
+}
+
+void helio_events_tend(helio_stats *stats, int64_t wall_ns) {
+    if (stats->limit.kinds_held > 0) {
+        tell_held(stats, false, wall_ns);
+    }
+}
+
+void helio_stats_tell_held(helio_stats *stats, int64_t wall_ns) {
+    tell_held(stats, true, wall_ns);
 }

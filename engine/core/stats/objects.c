@@ -1,8 +1,8 @@
-/* Slots, records and histograms of the segment's objects (docs/segment.md 3 and 4).
+/* Slots and records of the segment's objects (docs/segment.md 3).
  *
  * A slot is used again when its object is gone; the oldest of the same scope first, and not before
  * readers had a minute to see its last values unless there is no other room.  A slot keeps its
- * block, so the memory of a scope is that of its most numerous moment. */
+ * memory, so that of a scope is that of its most numerous moment. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,17 +11,6 @@
 #include "stats/segment.h"
 
 #define KEEP_GONE_NS INT64_C(60000000000)
-
-/* Bytes of a record with those of its histograms that are on; each histogram begins at a multiple
- * of 64. */
-static size_t block_bytes(const helio_stats *stats, helio_scope scope) {
-    const helio_scope_shape *shape = &stats->shapes[scope];
-    size_t bytes = helio_round_up(shape->record_bytes, 64);
-    for (size_t i = 0; i < shape->histograms; i++) {
-        bytes += shape->histogram[i].level <= stats->level ? sizeof(helio_hdr) : 0;
-    }
-    return bytes;
-}
 
 static uint32_t take_gone(helio_stats *stats, helio_scope scope) {
     const uint32_t slot = stats->gone[scope].first;
@@ -42,17 +31,19 @@ static void put_gone(helio_stats *stats, helio_scope scope, uint32_t slot) {
     stats->gone[scope].last = slot;
 }
 
-/* A slot never used, with a block from the arena; HELIO_STATS_NO_SLOT when table, arena or file
- * system is full. */
-static uint32_t take_fresh(helio_stats *stats, helio_scope scope) {
+/* A slot never used, with memory of the arena for its record and, from *spare on, the histograms it
+ * begins with; HELIO_STATS_NO_SLOT when table, arena or file system is full. */
+static uint32_t take_fresh(helio_stats *stats, helio_scope scope, size_t *spare) {
     const uint64_t used = helio_cell(&stats->header->objects_used);
-    const size_t offset = helio_round_up(stats->arena_used, 64);
-    const size_t bytes = block_bytes(stats, scope);
-    if (used >= stats->header->object_capacity || offset > stats->size ||
-        bytes > stats->size - offset || !helio_segment_reserve(stats, offset, bytes)) {
+    const size_t record_bytes = helio_round_up(stats->shapes[scope].record_bytes, 64);
+    const size_t offset =
+        used < stats->header->object_capacity
+            ? helio_segment_take(stats, record_bytes + helio_histograms_bytes(stats, scope))
+            : 0;
+    if (!offset) {
         return HELIO_STATS_NO_SLOT;
     }
-    stats->arena_used = offset + bytes;
+    *spare = offset + record_bytes;
     helio_segment_object *entry = &stats->objects[used];
     entry->scope = scope;
     entry->record_offset = offset;
@@ -60,7 +51,7 @@ static uint32_t take_fresh(helio_stats *stats, helio_scope scope) {
     return (uint32_t)used;
 }
 
-static uint32_t take_slot(helio_stats *stats, helio_scope scope, int64_t wall_ns) {
+static uint32_t take_slot(helio_stats *stats, helio_scope scope, int64_t wall_ns, size_t *spare) {
     const uint32_t oldest = stats->gone[scope].first;
     if (oldest != HELIO_STATS_NO_SLOT) {
         const int64_t closed_ns = (int64_t)helio_cell(&stats->objects[oldest].closed_ns);
@@ -68,42 +59,19 @@ static uint32_t take_slot(helio_stats *stats, helio_scope scope, int64_t wall_ns
             return take_gone(stats, scope);
         }
     }
-    const uint32_t fresh = take_fresh(stats, scope);
+    const uint32_t fresh = take_fresh(stats, scope, spare);
     if (fresh == HELIO_STATS_NO_SLOT && oldest != HELIO_STATS_NO_SLOT) {
         return take_gone(stats, scope);
     }
     return fresh;
 }
 
-/* Writes an empty record and its histograms into a block; `offset` is the block's, or 0 when no
- * reader will see it. */
-static void init_block(helio_stats *stats, helio_scope scope, uint8_t *block, size_t offset,
-                       helio_stats_object *object) {
-    const helio_scope_shape *shape = &stats->shapes[scope];
-    memset(block, 0, block_bytes(stats, scope));
-    object->record = block;
-    size_t at = helio_round_up(shape->record_bytes, 64);
-    for (size_t i = 0; i < shape->histograms; i++) {
-        if (shape->histogram[i].level > stats->level) {
-            continue;
-        }
-        helio_hdr *histogram = (helio_hdr *)(block + at);
-        helio_hdr_init(histogram);
-        object->histogram[i] = histogram;
-        if (offset) {
-            atomic_store_explicit((_Atomic uint64_t *)(block + shape->histogram[i].cell),
-                                  offset + at, memory_order_relaxed);
-        }
-        at += sizeof *histogram;
-    }
-}
-
 static int open_private(helio_stats *stats, helio_scope scope, helio_stats_object *object) {
-    uint8_t *block = aligned_alloc(64, helio_round_up(block_bytes(stats, scope), 64));
-    if (!block) {
+    object->record = calloc(1, stats->shapes[scope].record_bytes);
+    if (!object->record) {
         return helio_fail(HELIO_ERR_NOMEM, "no memory for the statistics of an object");
     }
-    init_block(stats, scope, block, 0, object);
+    helio_histograms_attach(stats, object, 0);
     if (stats->instance) {
         helio_count(&stats->instance->objects_refused, 1);
     }
@@ -112,7 +80,8 @@ static int open_private(helio_stats *stats, helio_scope scope, helio_stats_objec
 
 int helio_stats_open_object(helio_stats *stats, helio_scope scope, const char *labels,
                             int64_t wall_ns, helio_stats_object *out) {
-    *out = (helio_stats_object){.slot = take_slot(stats, scope, wall_ns), .scope = scope};
+    size_t spare = 0;
+    *out = (helio_stats_object){.slot = take_slot(stats, scope, wall_ns, &spare), .scope = scope};
     if (out->slot == HELIO_STATS_NO_SLOT) {
         return open_private(stats, scope, out);
     }
@@ -122,7 +91,9 @@ int helio_stats_open_object(helio_stats *stats, helio_scope scope, const char *l
                           memory_order_relaxed);
     atomic_thread_fence(
         memory_order_release); /* a reader of the slot's past sees that it is over */
-    init_block(stats, scope, stats->memory + entry->record_offset, entry->record_offset, out);
+    out->record = stats->memory + entry->record_offset;
+    memset(out->record, 0, stats->shapes[scope].record_bytes);
+    helio_histograms_attach(stats, out, spare);
     entry->created_ns = (uint64_t)wall_ns;
     atomic_store_explicit(&entry->closed_ns, 0, memory_order_relaxed);
     strncpy(entry->labels, labels, sizeof entry->labels - 1);
@@ -134,6 +105,7 @@ int helio_stats_open_object(helio_stats *stats, helio_scope scope, const char *l
     }
     if (scope == HELIO_SCOPE_INSTANCE) {
         stats->instance = out->record;
+        helio_set(&stats->instance->detail_level, (uint64_t)stats->level);
     }
     return 0;
 }
@@ -145,6 +117,7 @@ void helio_stats_close_object(helio_stats *stats, helio_stats_object *object, in
     if (object->record == stats->instance) {
         stats->instance = NULL;
     }
+    helio_histograms_detach(stats, object);
     if (object->slot == HELIO_STATS_NO_SLOT) {
         free(object->record);
     } else {

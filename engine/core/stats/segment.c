@@ -159,6 +159,16 @@ bool helio_segment_reserve(helio_stats *stats, size_t offset, size_t length) {
     return errno == EOPNOTSUPP && posix_fallocate(stats->file, (off_t)offset, (off_t)length) == 0;
 }
 
+size_t helio_segment_take(helio_stats *stats, size_t bytes) {
+    const size_t offset = helio_round_up(stats->arena_used, 64);
+    if (offset > stats->size || bytes > stats->size - offset ||
+        !helio_segment_reserve(stats, offset, bytes)) {
+        return 0;
+    }
+    stats->arena_used = offset + bytes;
+    return offset;
+}
+
 /* ---- the memory ---- */
 
 static int map_memory(helio_stats *stats) {
@@ -198,10 +208,12 @@ static int lay_out(helio_stats *stats, const helio_stats_config *config) {
     const size_t directory_offset = sizeof(helio_segment_header);
     const size_t objects_offset = helio_round_up(directory_offset + directory_bytes, 64);
     const size_t events_offset = objects_offset + objects * sizeof(helio_segment_object);
-    stats->arena_used = events_offset + events * sizeof(helio_segment_event);
+    const size_t commands_offset = events_offset + events * sizeof(helio_segment_event);
+    stats->arena_used = commands_offset + sizeof(helio_control_ring);
 
     stats->next_gone = calloc(objects, sizeof *stats->next_gone);
-    if (!stats->next_gone) {
+    stats->histograms = calloc(objects, sizeof *stats->histograms);
+    if (!stats->next_gone || !stats->histograms) {
         free(directory);
         return helio_fail(HELIO_ERR_NOMEM, "no memory for the table of statistics");
     }
@@ -233,6 +245,12 @@ static int lay_out(helio_stats *stats, const helio_stats_config *config) {
     header->event_capacity = (uint32_t)events;
     header->event_entry_bytes = sizeof(helio_segment_event);
     header->directory_version = 1;
+    if (stats->file >= 0) { /* who has no file cannot be given commands */
+        stats->control = (helio_control_ring *)(stats->memory + commands_offset);
+        header->commands_offset = commands_offset;
+        header->command_capacity = HELIO_CONTROL_SLOTS;
+        header->command_entry_bytes = sizeof(helio_control_slot);
+    }
     copy_text(header->name, sizeof header->name, config->name);
     copy_text(header->product_version, sizeof header->product_version, HELIO_VERSION);
     return 0;
@@ -247,7 +265,10 @@ int helio_stats_create(const helio_stats_config *config, helio_stats **out) {
     }
     stats->file = -1;
     stats->size = helio_round_up(config->bytes, 4096);
-    stats->level = HELIO_STATS_COUNTING ? config->level : 0;
+    stats->level = stats->level_at_start = HELIO_STATS_COUNTING ? config->level : 0;
+    stats->level_until_ns = HELIO_NEVER;
+    helio_event_limit_init(&stats->limit, config->event_rate,
+                           config->event_burst > 0 ? config->event_burst : 1, config->wall_ns);
     for (int scope = 0; scope < HELIO_SCOPES_END; scope++) {
         stats->gone[scope].first = stats->gone[scope].last = HELIO_STATS_NO_SLOT;
     }
@@ -287,6 +308,7 @@ void helio_stats_destroy(helio_stats *stats) {
     }
     free(stats->path);
     free(stats->next_gone);
+    free(stats->histograms);
     free(stats);
 }
 
@@ -294,8 +316,8 @@ const char *helio_stats_path(const helio_stats *stats) {
     return stats->path ? stats->path : "";
 }
 
-int helio_stats_level(const helio_stats *stats) {
-    return stats->level;
+helio_control_ring *helio_stats_control(helio_stats *stats) {
+    return stats->control;
 }
 
 void helio_stats_heartbeat(helio_stats *stats, int64_t wall_ns) {

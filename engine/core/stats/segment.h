@@ -1,14 +1,17 @@
 /* The segment's layout (docs/segment.md) and what the files of this folder share: segment.c maps it
  * and keeps its header, directory.c writes the text that describes it, objects.c hands out slots
- * and records, events.c writes the ring.
+ * and records, histograms.c their histograms as the level of detail wants them, events.c writes the
+ * ring of events and control_ring.c reads the ring of commands.
  *
- * Memory of a segment, in this order: header, directory, table of objects, ring of events, arena.
- * The arena is given out block by block and never taken back; a block (one record and its
- * histograms) stays with its slot.  Each block is reserved in the file before it is touched, so a
+ * Memory of a segment, in this order: header, directory, table of objects, ring of events, ring of
+ * commands, arena.  The arena is given out piece by piece and never taken back; a record and the
+ * histograms it ever had stay with their slot.  Each piece is reserved in the file before it is touched, so a
  * full file system is refused and never a SIGBUS. */
 #ifndef HELIO_STATS_SEGMENT_H
 #define HELIO_STATS_SEGMENT_H
 
+#include "stats/control_ring.h"
+#include "stats/event_limit.h"
 #include "stats/stats.h"
 
 enum {
@@ -54,7 +57,10 @@ typedef struct helio_segment_header {
     uint64_t directory_version;
     char name[HELIO_STATS_NAME_BYTES];
     char product_version[32];
-    uint8_t reserved[32];
+    uint64_t commands_offset; /* 0: nobody can give commands */
+    uint32_t command_capacity;
+    uint32_t command_entry_bytes;
+    uint8_t reserved[16];
 } helio_segment_header;
 
 typedef struct helio_segment_object {
@@ -98,19 +104,29 @@ struct helio_stats {
     uint8_t *memory; /* header first */
     size_t size;
     size_t arena_used; /* offset of the first byte never given out */
-    int level;
-    int file; /* -1: private memory */
+    int level;         /* of detail, in force */
+    int file;          /* -1: private memory */
     char *path;
     helio_segment_header *header;
     helio_segment_object *objects;
     helio_segment_event *events;
+    helio_control_ring *control; /* NULL: private memory */
     helio_instance_stats
         *instance; /* counts events and refusals; NULL until its object is opened */
     struct {
         uint32_t first, last; /* slots that are gone, oldest first; HELIO_STATS_NO_SLOT: none */
     } gone[HELIO_SCOPES_END];
     uint32_t *next_gone; /* by slot */
+    /* By slot: where its histograms are; 0: it never had this one. */
+    uint64_t (*histograms)[HELIO_STATS_HISTOGRAMS_MAX];
     helio_scope_shape shapes[HELIO_SCOPES_END];
+    helio_event_limit limit;
+
+    /* The level of detail (histograms.c). */
+    int level_at_start;
+    int64_t level_until_ns;       /* monotonic; HELIO_NEVER: for good */
+    helio_stats_object *live;     /* objects of scopes that have histograms */
+    helio_stats_object *unopened; /* of these, the next to be given those that are missing */
 };
 
 /* Fills in what the catalogue says of each scope. */
@@ -123,5 +139,24 @@ char *helio_directory_text(size_t *length);
 /* Makes bytes [offset, offset + length) safe to write.  Returns false when the file system has no
  * room. */
 bool helio_segment_reserve(helio_stats *stats, size_t offset, size_t length);
+
+/* So many bytes of the arena, at a multiple of 64; 0: there is no room. */
+size_t helio_segment_take(helio_stats *stats, size_t bytes);
+
+/* ---- events.c ---- */
+
+/* Tells of events held back, where it is time to. */
+void helio_events_tend(helio_stats *stats, int64_t wall_ns);
+
+/* ---- histograms.c ---- */
+
+/* Bytes of the histograms of an object that is opened now. */
+size_t helio_histograms_bytes(const helio_stats *stats, helio_scope scope);
+/* The object is live and has its record: it gets the histograms of the level in force, and those of
+ * a higher one when that comes.  `spare`: offset of fresh memory of helio_histograms_bytes for a
+ * slot that is used for the first time, else 0. */
+void helio_histograms_attach(helio_stats *stats, helio_stats_object *object, size_t spare);
+/* The object's end. */
+void helio_histograms_detach(helio_stats *stats, helio_stats_object *object);
 
 #endif

@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/clock.h"
 #include "generated/events.h"
 #include "generated/statistics.h"
 #include "stats/hdr.h"
@@ -31,12 +32,14 @@ typedef struct helio_stats helio_stats;
 
 /* One object.  `record` is the generated struct of its scope (helio_receiver_stats, ...) and never
  * NULL once opened; histogram[HELIO_RECEIVER_TOTAL_LATENCY] and so on are NULL while their level of
- * detail is off. */
+ * detail is off, which may change while the object lives.  It must not be moved once opened. */
 typedef struct helio_stats_object {
     void *record;
     helio_hdr *histogram[HELIO_STATS_HISTOGRAMS_MAX];
     uint32_t slot;
     helio_scope scope;
+    helio_hdr *kept[HELIO_STATS_HISTOGRAMS_MAX]; /* what it has, counting or not */
+    struct helio_stats_object *previous, *next;  /* of those that have histograms */
 } helio_stats_object;
 
 typedef struct helio_stats_config {
@@ -47,6 +50,8 @@ typedef struct helio_stats_config {
     int mode;             /* HELIO_MODE_THREAD or HELIO_MODE_POLL */
     uint64_t incarnation; /* random */
     int64_t wall_ns;      /* now */
+    uint32_t event_rate;  /* most events per second of one kind; 0: no limit */
+    uint32_t event_burst; /* most at once */
 } helio_stats_config;
 
 /* Creates the segment in state "running"; release it with helio_stats_destroy. Returns 0,
@@ -61,6 +66,22 @@ const char *helio_stats_path(const helio_stats *stats);
 
 /* Level of detail that is on. */
 int helio_stats_level(const helio_stats *stats);
+
+/* Sets it until a moment (monotonic; HELIO_NEVER: for good), after which it is again what it was at
+ * the start.  A higher level gives live objects the histograms they lack, one per call of
+ * helio_stats_tend; a lower one stops histograms, whose counts stay readable and go on when the level
+ * comes back.  Returns 0, OPTION (no such level) or STATE (a build that counts nothing). */
+int helio_stats_set_level(helio_stats *stats, int level, int64_t until_ns, helio_clock clock);
+
+/* Does what is due: opens a histogram, ends a level, tells of events held back.  To be called now and
+ * then.  Returns whether it wants to be called again soon. */
+bool helio_stats_tend(helio_stats *stats, helio_clock clock);
+
+/* Tells of all events held back: the end is near. */
+void helio_stats_tell_held(helio_stats *stats, int64_t wall_ns);
+
+/* Where commands come in (stats/control_ring.h); NULL: private memory, so nowhere. */
+struct helio_control_ring *helio_stats_control(helio_stats *stats);
 
 /* Says that the engine lives.  To be called at least every 100 ms. */
 void helio_stats_heartbeat(helio_stats *stats, int64_t wall_ns);
@@ -77,8 +98,9 @@ int helio_stats_open_object(helio_stats *stats, helio_scope scope, const char *l
  * must not be touched afterwards.  Accepts an object that was never opened (all zero). */
 void helio_stats_close_object(helio_stats *stats, helio_stats_object *object, int64_t wall_ns);
 
-/* Writes an event.  `slot` is that of the object it is about or HELIO_STATS_NO_SLOT; `args` may be
- * NULL. */
+/* Writes an event, or counts it as held back when there were too many of its kind of late
+ * (stats/event_limit.h).  `slot` is that of the object it is about or HELIO_STATS_NO_SLOT; `args` may
+ * be NULL. */
 void helio_stats_event(helio_stats *stats, int64_t wall_ns, helio_event_id event, uint32_t slot,
                        const uint64_t args[4], const char *format, ...)
     __attribute__((format(printf, 6, 7)));

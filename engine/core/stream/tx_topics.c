@@ -53,7 +53,7 @@ static int open_topic(helio_tx_topics *topics, helio_tx_topic *topic, helio_cloc
     if (error)
         return error;
     topic->position.stats = topic->object.record;
-    topic->position.batch_latency = topic->object.histogram[HELIO_TRANSMITTER_BATCH_LATENCY];
+    topic->position.batch_latency = &topic->object.histogram[HELIO_TRANSMITTER_BATCH_LATENCY];
     helio_set(&topic->position.stats->next_message, topic->position.next_message);
     topics->open++;
     helio_count(&topics->instance->transmitters, 1);

@@ -25,6 +25,12 @@ static void count_messages(helio_batcher *batcher, helio_topic_position *topic, 
     helio_count(&batcher->instance->bytes_sent, bytes);
 }
 
+static void record_latency(const helio_topic_position *topic, int64_t latency_ns, uint64_t count) {
+    if (topic->batch_latency) {
+        helio_record(*topic->batch_latency, latency_ns, count);
+    }
+}
+
 void helio_batcher_flush(helio_batcher *batcher, helio_clock clock) {
     if (!batcher->tsdu)
         return;
@@ -45,7 +51,7 @@ void helio_batcher_flush(helio_batcher *batcher, helio_clock clock) {
     batcher->tsdu = NULL;
     batcher->door.close(batcher->door.context, batcher->used, NULL, clock);
     count_messages(batcher, topic, batcher->count, batcher->body_bytes, 1);
-    helio_record(topic->batch_latency, clock.wall_ns - batcher->submit_ns, 1);
+    record_latency(topic, clock.wall_ns - batcher->submit_ns, 1);
 }
 
 /* Copies the batch's bytes from `offset` on, of which head_bytes are in `head` and the rest in
@@ -102,7 +108,7 @@ static void send_large(helio_batcher *batcher, helio_topic_position *topic, cons
     topic->next_message++;
     count_messages(batcher, topic, 1, length, packets);
     helio_count(&topic->stats->fragmented_messages, 1);
-    helio_record(topic->batch_latency, clock.wall_ns - submit_ns, packets);
+    record_latency(topic, clock.wall_ns - submit_ns, packets);
 }
 
 static void send_raw(helio_batcher *batcher, helio_topic_position *topic, const uint8_t *data,
@@ -119,7 +125,7 @@ static void send_raw(helio_batcher *batcher, helio_topic_position *topic, const 
     }
     topic->next_message += packets;
     count_messages(batcher, topic, 1, length, packets);
-    helio_record(topic->batch_latency, clock.wall_ns - submit_ns, packets);
+    record_latency(topic, clock.wall_ns - submit_ns, packets);
 }
 
 void helio_batcher_append(helio_batcher *batcher, helio_topic_position *topic, const void *data,

@@ -39,7 +39,8 @@ typedef struct helio_topic_position {
     uint64_t id;
     uint64_t next_message;
     helio_transmitter_stats *stats;
-    helio_hdr *batch_latency; /* may be NULL */
+    /* Where the histogram is while its level of detail is on; may be NULL. */
+    helio_hdr *const *batch_latency;
 } helio_topic_position;
 
 typedef struct helio_batcher {

@@ -1,0 +1,104 @@
+#include "runtime/control.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "runtime/control_text.h"
+#include "stats/control_ring.h"
+
+enum {
+    SENTENCE_BYTES = 512,
+    QUOTE_BYTES = 100, /* of the command, in the event */
+};
+
+/* Each carries out one verb and writes what was done; returns 0 or HELIO_ERR_*, with its sentence
+ * noted (helio_fail). */
+typedef int (*control_function)(helio_instance *instance, const helio_control_request *request,
+                                helio_clock clock, char *done);
+
+static int do_ping(helio_instance *instance, const helio_control_request *request,
+                   helio_clock clock, char *done) {
+    (void)request;
+    (void)clock;
+    snprintf(done, SENTENCE_BYTES, "%s %s listens", instance->name, HELIO_VERSION);
+    return 0;
+}
+
+static int do_level(helio_instance *instance, const helio_control_request *request,
+                    helio_clock clock, char *done) {
+    if (request->has & HELIO_CONTROL_WHERE) {
+        return helio_fail(HELIO_ERR_OPTION,
+                          "the level of detail is of the whole instance: leave stream and topic "
+                          "out");
+    }
+    const int before = helio_stats_level(instance->stats);
+    const int error = helio_stats_set_level(instance->stats, request->level,
+                                            clock.now_ns + request->for_ns, clock);
+    snprintf(done, SENTENCE_BYTES, "the level of detail is %d for %.9g s, it was %d",
+             request->level, (double)request->for_ns / 1e9, before);
+    return error;
+}
+
+static const control_function functions[HELIO_CONTROL_VERBS_COUNT] = {
+    [HELIO_CONTROL_VERB_PING] = do_ping,
+    [HELIO_CONTROL_VERB_LEVEL] = do_level,
+};
+
+/* Of a command that is no text nothing is quoted. */
+static const char *quote(const helio_control_copy *command, char out[QUOTE_BYTES]) {
+    if (!command->is_whole || !helio_control_is_text(command->text, command->text_bytes)) {
+        return "(not a text)";
+    }
+    if (command->text_bytes < QUOTE_BYTES) {
+        return command->text;
+    }
+    size_t length = QUOTE_BYTES - sizeof "...";
+    while (((unsigned char)command->text[length] & 0xC0) == 0x80) {
+        length--;
+    }
+    snprintf(out, QUOTE_BYTES, "%.*s...", (int)length, command->text);
+    return out;
+}
+
+static void audit(helio_instance *instance, const helio_control_copy *command, int code,
+                  const char *sentence, helio_clock clock) {
+    char quoted[QUOTE_BYTES];
+    const helio_event_id event = code == 0 ? HELIO_EVENT_COMMAND : HELIO_EVENT_COMMAND_REFUSED;
+    helio_count(
+        code == 0 ? &instance->counts->commands_served : &instance->counts->commands_refused, 1);
+    helio_stats_event(
+        instance->stats, clock.wall_ns, event, instance->object.slot,
+        (const uint64_t[4]){command->uid, command->pid, command->ticket, (uint64_t)(int64_t)code},
+        "%s: %s", quote(command, quoted), sentence);
+}
+
+static int carry_out(helio_instance *instance, const helio_control_copy *command, helio_clock clock,
+                     char *done) {
+    if (!command->is_whole) {
+        return helio_fail(HELIO_ERR_OPTION,
+                          "the command is damaged: its length or its check is wrong");
+    }
+    if (command->deadline_ns < clock.wall_ns) {
+        return helio_fail(HELIO_ERR_TIMEOUT, "the command came too late: nobody waits for it any "
+                                             "more; it was not carried out");
+    }
+    helio_control_request request;
+    const int error = helio_control_parse(command->text, command->text_bytes, &request);
+    return error ? error : functions[request.verb](instance, &request, clock, done);
+}
+
+void helio_control_serve(helio_instance *instance, helio_clock clock) {
+    helio_control_ring *ring = helio_stats_control(instance->stats);
+    if (!ring || !helio_control_rung(ring)) {
+        return;
+    }
+    helio_control_copy command;
+    for (int i = 0; i < HELIO_CONTROL_SLOTS && helio_control_take(ring, &command); i++) {
+        char done[SENTENCE_BYTES] = "";
+        const int code = carry_out(instance, &command, clock, done);
+        const char *sentence = code == 0 ? done : helio_error_sentence();
+        audit(instance, &command, code, sentence, clock);
+        helio_control_answer(&command, code, sentence);
+    }
+}

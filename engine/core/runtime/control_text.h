@@ -1,0 +1,81 @@
+/* The words of a command (docs/segment.md 8): `verb key=value key=value`, one blank between them.
+ *
+ * A value is text with every byte that is a blank, a '%' or no printable character written as
+ * %XX.  Numbers are decimal: a rate in whole bytes per second, a time in seconds with at most 9
+ * places.  The text comes from another process: it is UTF-8 without control characters or it is
+ * refused, and a verb or key that is not known is named, with those that are.
+ *
+ * A new verb is a line of HELIO_CONTROL_VERBS and a function in control.c. */
+#ifndef HELIO_RUNTIME_CONTROL_TEXT_H
+#define HELIO_RUNTIME_CONTROL_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { HELIO_CONTROL_VALUE_BYTES = 256 };
+
+#define HELIO_CONTROL_RATE_MAX UINT64_C(1000000000000)     /* bytes per second */
+#define HELIO_CONTROL_FOR_MAX_NS INT64_C(2592000000000000) /* 30 days */
+
+/* What a key's value is. */
+typedef enum helio_control_kind {
+    HELIO_CONTROL_TEXT,
+    HELIO_CONTROL_RATE,
+    HELIO_CONTROL_TIME,
+    HELIO_CONTROL_LEVEL,
+} helio_control_kind;
+
+/* X(NAME, name, kind) */
+#define HELIO_CONTROL_KEYS(X)   \
+    X(STREAM, stream, TEXT)     \
+    X(TOPIC, topic, TEXT)       \
+    X(RECEIVER, receiver, TEXT) \
+    X(WHY, why, TEXT)           \
+    X(POLICY, policy, TEXT)     \
+    X(RATE, rate, RATE)         \
+    X(FOR, for, TIME)           \
+    X(LEVEL, level, LEVEL)
+
+typedef enum helio_control_key {
+#define X(NAME, name, kind) HELIO_CONTROL_KEY_##NAME,
+    HELIO_CONTROL_KEYS(X)
+#undef X
+        HELIO_CONTROL_KEYS_COUNT
+} helio_control_key;
+
+enum {
+#define X(NAME, name, kind) HELIO_CONTROL_HAS_##NAME = 1 << HELIO_CONTROL_KEY_##NAME,
+    HELIO_CONTROL_KEYS(X)
+#undef X
+        HELIO_CONTROL_WHERE = HELIO_CONTROL_HAS_STREAM | HELIO_CONTROL_HAS_TOPIC,
+};
+
+/* X(NAME, word, keys it must have, keys it may have) */
+#define HELIO_CONTROL_VERBS(X) \
+    X(PING, "ping", 0, 0)      \
+    X(LEVEL, "level", HELIO_CONTROL_HAS_LEVEL | HELIO_CONTROL_HAS_FOR, HELIO_CONTROL_WHERE)
+
+typedef enum helio_control_verb {
+#define X(NAME, word, must, may) HELIO_CONTROL_VERB_##NAME,
+    HELIO_CONTROL_VERBS(X)
+#undef X
+        HELIO_CONTROL_VERBS_COUNT
+} helio_control_verb;
+
+typedef struct helio_control_request {
+    helio_control_verb verb;
+    unsigned has; /* HELIO_CONTROL_HAS_* */
+    uint64_t rate;
+    int64_t for_ns;
+    int level;
+    char text[HELIO_CONTROL_KEYS_COUNT][HELIO_CONTROL_VALUE_BYTES]; /* "" where there is none */
+} helio_control_request;
+
+/* Reads `length` bytes that a NUL follows.  Returns 0 or HELIO_ERR_OPTION. */
+int helio_control_parse(const char *text, size_t length, helio_control_request *out);
+
+/* Whether it is UTF-8 without control characters. */
+bool helio_control_is_text(const char *bytes, size_t length);
+
+#endif

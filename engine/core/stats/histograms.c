@@ -1,0 +1,174 @@
+/* The histograms of objects, as the level of detail wants them (docs/segment.md 4).
+ *
+ * An object has a histogram from the first moment its level was on; `kept` has it from then to the
+ * object's end, `histogram` only while the level is on, which is what counting looks at.  The cell of
+ * the record leads readers to it as long as it is kept: what was counted stays readable.  The
+ * memory belongs to the slot, so an object that comes later finds it there, and clears it.
+ *
+ * Raising the level gives live objects what they lack, one histogram at a time: each is a system
+ * call (helio_segment_reserve), and the engine has packets to send. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bits.h"
+#include "base/error.h"
+#include "stats/segment.h"
+
+size_t helio_histograms_bytes(const helio_stats *stats, helio_scope scope) {
+    const helio_scope_shape *shape = &stats->shapes[scope];
+    size_t bytes = 0;
+    for (size_t i = 0; i < shape->histograms; i++) {
+        bytes += shape->histogram[i].level <= stats->level ? sizeof(helio_hdr) : 0;
+    }
+    return bytes;
+}
+
+/* Memory for a histogram of an object in private memory. */
+static helio_hdr *allocate(void) {
+    helio_hdr *histogram = aligned_alloc(64, helio_round_up(sizeof *histogram, 64));
+    if (histogram) {
+        memset(histogram, 0, sizeof *histogram);
+    }
+    return histogram;
+}
+
+/* The slot's memory for histogram i, empty: what it had before, the spare, or more of the arena.
+ * NULL: there is no room. */
+static helio_hdr *find_room(helio_stats *stats, uint32_t slot, size_t i, size_t *spare) {
+    uint64_t *place = &stats->histograms[slot][i];
+    if (*place) { /* of an object before this one */
+        memset(stats->memory + *place, 0, sizeof(helio_hdr));
+    } else if (*spare) {
+        *place = *spare;
+        *spare += sizeof(helio_hdr);
+    } else {
+        *place = helio_segment_take(stats, sizeof(helio_hdr));
+    }
+    return *place ? (helio_hdr *)(stats->memory + *place) : NULL;
+}
+
+/* Gives the object histogram i, which it lacks; counted when there is no room. */
+static void give(helio_stats *stats, helio_stats_object *object, size_t i, size_t *spare) {
+    const bool is_private = object->slot == HELIO_STATS_NO_SLOT;
+    helio_hdr *histogram = is_private ? allocate() : find_room(stats, object->slot, i, spare);
+    if (!histogram) {
+        if (stats->instance) {
+            helio_count(&stats->instance->histograms_refused, 1);
+        }
+        return;
+    }
+    helio_hdr_init(histogram);
+    object->kept[i] = object->histogram[i] = histogram;
+    if (!is_private) {
+        uint8_t *cell = (uint8_t *)object->record + stats->shapes[object->scope].histogram[i].cell;
+        atomic_store_explicit((_Atomic uint64_t *)cell, stats->histograms[object->slot][i],
+                              memory_order_release);
+    }
+}
+
+static bool is_on(const helio_stats *stats, const helio_stats_object *object, size_t i) {
+    return stats->shapes[object->scope].histogram[i].level <= stats->level;
+}
+
+void helio_histograms_attach(helio_stats *stats, helio_stats_object *object, size_t spare) {
+    const size_t count = stats->shapes[object->scope].histograms;
+    for (size_t i = 0; i < count; i++) {
+        if (is_on(stats, object, i)) {
+            give(stats, object, i, &spare);
+        }
+    }
+    if (count > 0) {
+        object->next = stats->live;
+        if (object->next) {
+            object->next->previous = object;
+        }
+        stats->live = object;
+    }
+}
+
+void helio_histograms_detach(helio_stats *stats, helio_stats_object *object) {
+    if (stats->shapes[object->scope].histograms == 0) {
+        return;
+    }
+    if (stats->unopened == object) {
+        stats->unopened = object->next;
+    }
+    if (object->next) {
+        object->next->previous = object->previous;
+    }
+    *(object->previous ? &object->previous->next : &stats->live) = object->next;
+    for (size_t i = 0; object->slot == HELIO_STATS_NO_SLOT && i < HELIO_STATS_HISTOGRAMS_MAX; i++) {
+        free(object->kept[i]);
+    }
+}
+
+/* ---- the level ---- */
+
+int helio_stats_level(const helio_stats *stats) {
+    return stats->level;
+}
+
+/* Histograms stop and go on at once; those that are missing come one by one. */
+static void apply_level(helio_stats *stats, int level, int64_t until_ns) {
+    stats->level = level;
+    stats->level_until_ns = until_ns;
+    for (helio_stats_object *object = stats->live; object; object = object->next) {
+        for (size_t i = 0; i < stats->shapes[object->scope].histograms; i++) {
+            object->histogram[i] = is_on(stats, object, i) ? object->kept[i] : NULL;
+        }
+    }
+    stats->unopened = stats->live;
+    if (stats->instance) {
+        helio_set(&stats->instance->detail_level, (uint64_t)level);
+    }
+}
+
+/* Gives one histogram that is missing. */
+static void open_one(helio_stats *stats) {
+    for (; stats->unopened; stats->unopened = stats->unopened->next) {
+        helio_stats_object *object = stats->unopened;
+        const size_t count = stats->shapes[object->scope].histograms;
+        for (size_t i = 0; i < count; i++) {
+            size_t spare = 0;
+            if (!is_on(stats, object, i) || object->kept[i]) {
+                continue;
+            }
+            give(stats, object, i, &spare);
+            if (!object->kept[i]) {
+                continue; /* without room: not asked for again until the level changes */
+            }
+            return;
+        }
+    }
+}
+
+int helio_stats_set_level(helio_stats *stats, int level, int64_t until_ns, helio_clock clock) {
+    if (!HELIO_STATS_COUNTING) {
+        return helio_fail(HELIO_ERR_STATE, "this build counts nothing, at any level of detail");
+    }
+    if (level < 0 || level > 3) {
+        return helio_fail(HELIO_ERR_OPTION, "the level of detail is 0 to 3, not %d", level);
+    }
+    const int before = stats->level;
+    apply_level(stats, level, until_ns);
+    const int64_t for_ns = until_ns == HELIO_NEVER ? 0 : until_ns - clock.now_ns;
+    helio_stats_event(stats, clock.wall_ns, HELIO_EVENT_LEVEL_CHANGED, HELIO_STATS_NO_SLOT,
+                      (const uint64_t[4]){(uint64_t)level, (uint64_t)before, (uint64_t)for_ns},
+                      "the level of detail is %d, it was %d", level, before);
+    return 0;
+}
+
+bool helio_stats_tend(helio_stats *stats, helio_clock clock) {
+    helio_events_tend(stats, clock.wall_ns);
+    if (clock.now_ns >= stats->level_until_ns) {
+        const int before = stats->level, level = stats->level_at_start;
+        apply_level(stats, level, HELIO_NEVER);
+        helio_stats_event(stats, clock.wall_ns, HELIO_EVENT_LEVEL_REVERTED, HELIO_STATS_NO_SLOT,
+                          (const uint64_t[4]){(uint64_t)level, (uint64_t)before},
+                          "the level of detail is %d again, it was %d", level, before);
+    }
+    if (stats->unopened) {
+        open_one(stats);
+    }
+    return stats->unopened != NULL;
+}

@@ -1,0 +1,212 @@
+"""``heliograph ctl``: tells a running engine what to do, and shows the receivers it knows."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from heliograph.monitor.commands.common import Subparsers, add_command, folder_of
+from heliograph.monitor.control import CommandRing, NoAnswer, command_text
+from heliograph.monitor.errors import UserError
+from heliograph.monitor.model import Health, InstanceState
+from heliograph.monitor.sampler import SUFFIX, Sampler
+from heliograph.monitor.text import printable
+
+__all__ = ["choose", "command", "duration", "rate"]
+
+REFUSED, NO_ANSWER = 1, 3
+
+_ABOUT = """\
+Tell a running instance what to do. Only the user the instance runs as can (and root), and each
+command is told as an event, with who gave it, also when it is refused.
+
+Exit codes: 0 done, 1 refused by the instance, 2 cannot be given (no such instance, not yours),
+3 no answer in time (the command was taken back: it is not carried out later).
+"""
+
+
+def duration(text: str) -> str:
+    """Type of an option in time: 30, 1.5s, 200ms, 5m, 2h; gives seconds as the engine reads them.
+
+    Raises:
+        argparse.ArgumentTypeError: It is none, or not from 1 ms to 30 days.
+    """
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)?", text)
+    scale = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+    seconds = float(found[1]) * scale[found[2] or "s"] if found else 0.0
+    if not 0.001 <= seconds <= 30 * 86400:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time from 1ms to 30d, such as 30, 1.5s, 200ms, 5m, 2h")
+    return f"{seconds:.6f}".rstrip("0").rstrip(".")
+
+
+def rate(text: str) -> str:
+    """Type of a rate: bytes per second with k, M or G, in powers of 1000; gives whole bytes per second.
+
+    Raises:
+        argparse.ArgumentTypeError: It is none, or above 1000 G.
+    """
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([kKMG]?)(?:B(?:/s)?)?", text)
+    scale = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9}
+    bytes_per_s = round(float(found[1]) * scale[found[2]]) if found else -1
+    if not 0 <= bytes_per_s <= 10**12:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a rate in bytes per second, such as 250k, 10M, 1.2G or 0")
+    return str(bytes_per_s)
+
+
+def _timeout(text: str) -> float:
+    return float(duration(text))
+
+
+@dataclass(frozen=True, slots=True)
+class _Verb:
+    """One verb of the engine: its words on the command line and their names in the command."""
+
+    name: str
+    help: str
+    example: str
+    arguments: Callable[[argparse.ArgumentParser], None]
+    where: bool = False
+    """It is for streams, which --stream and --topic choose."""
+
+
+def _nothing(_: argparse.ArgumentParser) -> None:
+    pass
+
+
+def _level(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "level", metavar="N", choices=("0", "1", "2", "3"), help="0 to 3: off, buffers, latency, stages"
+    )
+    _add_for(parser, required=True)
+
+
+def _add_for(parser: argparse.ArgumentParser, required: bool) -> None:
+    parser.add_argument(
+        "--for", dest="for", metavar="TIME", type=duration, required=required, default=argparse.SUPPRESS,
+        help="how long: 30, 1.5s, 200ms, 5m, 2h; then it ends by itself",
+    )  # fmt: skip
+
+
+_VERBS = (
+    _Verb("ping", "ask whether it listens", "heliograph ctl ping --instance feed", _nothing),
+    _Verb(
+        "level",
+        "change the level of detail of the statistics for a time",
+        "heliograph ctl level 3 --for 60s --instance feed",
+        _level,
+    ),
+)
+
+
+def _common(parser: argparse.ArgumentParser, top: bool) -> None:
+    """Options that may stand before or behind the verb."""
+
+    def add(*names: str, default: Any, **how: Any) -> None:
+        parser.add_argument(*names, default=default if top else argparse.SUPPRESS, **how)
+
+    add("--instance", metavar="WHICH", default=None, help="name or pattern, process id, or path of the segment")
+    add("--timeout", metavar="TIME", type=_timeout, default=2.0, help="longest wait for the answer (default: 2 s)")
+    add("--json", action="store_true", default=False, help="one JSON object, also when it is refused")
+    if not top:
+        parser.add_argument("--segments", metavar="DIR", type=Path, default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+
+
+def command(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
+    """Add ``ctl``."""
+    examples = "\n  ".join(["heliograph ctl receivers", *(verb.example for verb in _VERBS)])
+    parser = add_command(subparsers, "ctl", "tell a running instance what to do", _ABOUT, examples)
+    _common(parser, top=True)
+    verbs = parser.add_subparsers(title="what to do", metavar="VERB", dest="verb", required=True)
+    receivers = verbs.add_parser("receivers", help="list the receivers the transmitters know; changes nothing")
+    _common(receivers, top=False)
+    for verb in _VERBS:
+        one = verbs.add_parser(
+            verb.name, help=verb.help, description=verb.help, epilog=f"example:\n  {verb.example}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )  # fmt: skip
+        verb.arguments(one)
+        if verb.where:
+            one.add_argument("--stream", metavar="TSI", default=argparse.SUPPRESS, help="only this stream")
+            one.add_argument(
+                "--topic",
+                metavar="PATTERN",
+                default=argparse.SUPPRESS,
+                help="only streams with such a topic: 'PRICES.*'",
+            )
+        _common(one, top=False)
+    parser.set_defaults(run=run)
+
+
+def choose(instances: tuple[InstanceState, ...], which: str | None) -> Path:
+    """The segment of the one instance that is meant.
+
+    Args:
+        instances: Those there are.
+        which: A name or shell pattern, a process id or the path of a segment; None: the only one that runs.
+
+    Raises:
+        UserError: None is meant, or several.
+    """
+    if which is not None and (which.endswith(SUFFIX) or "/" in which):
+        return Path(which)
+    running = [item for item in instances if item.health in (Health.LIVE, Health.STALE)]
+    if which is None:
+        found = running
+    elif which.isdigit() and not any(item.name == which for item in running):
+        found = [item for item in running if item.pid == int(which)]
+    else:
+        found = [item for item in running if item.name == which]
+        found = found or [item for item in running if fnmatchcase(item.name, which)]
+    if len(found) == 1:
+        return Path(found[0].path)
+    shown = ", ".join(sorted(f"{printable(item.name)} ({item.pid})" for item in found or running))
+    if not running:
+        raise UserError("no instance is running here")
+    if not found:
+        raise UserError(f"no instance is called {which!r}; there are: {shown}")
+    raise UserError(f"which one? name it with --instance: {shown}")
+
+
+def _values(arguments: argparse.Namespace) -> Mapping[str, object]:
+    """What goes into the command: what was given of the keys the engine knows."""
+    keys = ("receiver", "rate", "policy", "level", "for", "stream", "topic", "why")
+    given = vars(arguments)
+    return {key: given[key] for key in keys if given.get(key) is not None}
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Give one command and print the answer."""
+    with Sampler(folder_of(arguments)) as sampler:
+        snapshot = sampler.sample(histograms=False)
+    path = choose(snapshot.instances, arguments.instance)
+    text = command_text(arguments.verb, _values(arguments))
+    try:
+        with CommandRing(path) as ring:
+            name = ring.header.name
+            answer = ring.give(text, arguments.timeout)
+    except NoAnswer as error:
+        if not arguments.json:
+            print(f"heliograph: {printable(str(error))}", file=sys.stderr)
+        else:
+            _print_json(str(path), text, None, "NO_ANSWER", str(error))
+        return NO_ANSWER
+    if arguments.json:
+        _print_json(name, text, answer.code, answer.error, answer.text)
+    elif answer.code == 0:
+        print(printable(answer.text))
+    else:
+        print(f"heliograph: {printable(name)} refused: {printable(answer.text)}", file=sys.stderr)
+    return REFUSED if answer.code else 0
+
+
+def _print_json(instance: str, text: str, code: int | None, error: str | None, answer: str) -> None:
+    fields = {"instance": instance, "command": text, "code": code, "error": error, "answer": answer}
+    json.dump(fields, sys.stdout, ensure_ascii=False)
+    sys.stdout.write("\n")

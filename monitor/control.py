@@ -1,0 +1,362 @@
+"""Gives commands to a running engine through the ring in its segment (engine/docs/segment.md, section 8).
+
+Only who may write the segment's file can: its owner, and root. A client takes a slot by compare-and-exchange of its
+first word, writes the command, hands it over and waits for the answer; the engine looks once in a millisecond (asleep:
+in 50). Everything has an end: a client that waits in vain takes its command back, so that it is not carried out later,
+and a slot whose client died is taken over by the next one.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import stat
+import struct
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from pwd import getpwuid
+from typing import Self
+from urllib.parse import quote
+
+from heliograph.engine import catalogue
+from heliograph.monitor.directory import SegmentError
+from heliograph.monitor.errors import UserError
+from heliograph.monitor.header import CLOSED, COMMAND_HEAD_BYTES, HEADER_BYTES, LAYOUT_VERSION, Header, parse_header
+from heliograph.monitor.health import judge
+from heliograph.monitor.model import Health
+
+__all__ = ["Answer", "CommandRing", "NoAnswer", "command_text"]
+
+TEXT_BYTES = 448
+
+_FREE, _CLAIMED, _SUBMITTED, _RUNNING, _DONE = range(5)
+_PHASE_BITS, _PID_BITS = 3, 22
+_TICKETS = 1 << (64 - _PHASE_BITS - _PID_BITS)
+
+# Within a slot.
+_STARTED, _CHECK, _TEXT, _CODE, _ANSWER = 8, 32, 48, 496, 504
+_ANSWER_BYTES = 504
+
+_STUCK_NS = 1_000_000_000
+"""A slot whose client has not written its command for so long, or has not fetched the answer so long after its
+deadline, is anybody's."""
+
+_LOOK_SECONDS = (0.0002, 0.005)
+"""First and longest pause between two looks for the answer."""
+
+
+class NoAnswer(UserError):
+    """The engine did not take the command in time; the command was taken back and is not carried out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What an engine says to a command."""
+
+    code: int
+    """0, or an error of the catalogue."""
+    text: str
+
+    @property
+    def error(self) -> str | None:
+        """Name of the error; None when the command was carried out."""
+        if self.code == 0:
+            return None
+        return next((e.name for e in catalogue.errors().values() if e.value == self.code), str(self.code))
+
+
+def command_text(verb: str, values: Mapping[str, object]) -> str:
+    """A command as the ring carries it: ``verb key=value ...``, values quoted with %XX.
+
+    Raises:
+        UserError: It is longer than a slot.
+    """
+    words = [verb, *(f"{key}={quote(str(value), safe=_PLAIN)}" for key, value in values.items())]
+    text = " ".join(words)
+    if len(text.encode()) > TEXT_BYTES:
+        raise UserError(f"the command is too long: it takes {len(text.encode())} bytes of {TEXT_BYTES}; say it shorter")
+    return text
+
+
+_PLAIN = "!\"#$&'()*+,/:;<=>?@[\\]^`{|}"
+
+
+def _check(ticket: int, text: bytes) -> int:
+    """FNV-1a of the ticket and the text."""
+    value = 0xCBF29CE484222325
+    for byte in struct.pack("<Q", ticket) + text:
+        value = (value ^ byte) * 0x100000001B3 & 0xFFFF_FFFF_FFFF_FFFF
+    return value
+
+
+def _start_ticks(pid: int) -> int | None:
+    """When a process started, in ticks since boot; None when it is gone."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            fields = file.read().rpartition(b")")[2].split()
+    except OSError:
+        return None
+    return None if len(fields) < 20 or fields[0] in (b"Z", b"X") else int(fields[19])
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """The first word of a slot."""
+
+    word: int
+
+    @classmethod
+    def of(cls, ticket: int, pid: int, phase: int) -> _State:
+        return cls(ticket % _TICKETS << (_PHASE_BITS + _PID_BITS) | pid % (1 << _PID_BITS) << _PHASE_BITS | phase)
+
+    @property
+    def phase(self) -> int:
+        return self.word & ((1 << _PHASE_BITS) - 1)
+
+    @property
+    def pid(self) -> int:
+        return self.word >> _PHASE_BITS & ((1 << _PID_BITS) - 1)
+
+    @property
+    def ticket(self) -> int:
+        return self.word >> (_PHASE_BITS + _PID_BITS)
+
+    def then(self, phase: int) -> _State:
+        return _State.of(self.ticket, self.pid if phase != _FREE else 0, phase)
+
+
+class CommandRing:
+    """The command ring of one running engine. A context manager; for one thread at a time."""
+
+    def __init__(self, path: Path, clock: Callable[[], int] = time.time_ns) -> None:
+        """Open the ring.
+
+        Args:
+            path: The segment's file.
+            clock: Wall clock, ns since 1970.
+
+        Raises:
+            UserError: The segment belongs to another user, is of an engine that takes no commands, or cannot be read.
+        """
+        # Only who gives commands needs it; what only reads segments works without.
+        from heliograph.monitor import _atomic
+
+        self._words = _atomic
+        self.path = path
+        self._clock = clock
+        self._seen: dict[int, tuple[int, int]] = {}
+        self._file = _open(path)
+        try:
+            self.header = self._read_header()
+            self._map = self._map_ring()
+        except BaseException:
+            os.close(self._file)
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file. Harmless when closed."""
+        if self._file >= 0:
+            self._map.close()
+            os.close(self._file)
+            self._file = -1
+
+    def _read_header(self) -> Header:
+        data = os.pread(self._file, HEADER_BYTES, 0)
+        native = struct.pack("=I", 0x01020304)
+        if len(data) < HEADER_BYTES or data[:8] != b"HELIOSEG" or data[8:12] != native:
+            raise SegmentError(f"{self.path} is not a stats segment of this machine")
+        (version,) = struct.unpack_from("=I", data, 12)
+        if version != LAYOUT_VERSION:
+            raise SegmentError(
+                f"{self.path} has layout version {version}; this Heliograph speaks version {LAYOUT_VERSION}"
+            )
+        try:
+            return parse_header(data, "<" if sys.byteorder == "little" else ">", os.fstat(self._file).st_size)
+        except SegmentError as error:
+            raise SegmentError(f"{self.path} is damaged: {error}") from None
+
+    def _map_ring(self) -> mmap.mmap:
+        header = self.header
+        if not header.commands_offset:
+            raise UserError(f"{header.name} takes no commands: its Heliograph is {header.product or 'an older one'}")
+        start = header.commands_offset - header.commands_offset % mmap.ALLOCATIONGRANULARITY
+        self._base = header.commands_offset - start
+        size = self._base + COMMAND_HEAD_BYTES + header.command_capacity * header.command_bytes
+        return mmap.mmap(self._file, size, offset=start)
+
+    # Slots
+
+    def _slot(self, number: int) -> int:
+        return self._base + COMMAND_HEAD_BYTES + number * self.header.command_bytes
+
+    def _state(self, at: int) -> _State:
+        return _State(self._words.load(self._map, at))
+
+    def _change(self, at: int, old: _State, new: _State) -> bool:
+        return self._words.compare_exchange(self._map, at, old.word, new.word)
+
+    def _is_abandoned(self, at: int, state: _State) -> bool:
+        """Whether a slot's client is gone, or as good as gone."""
+        if state.phase == _FREE:
+            return True
+        if state.phase > _DONE:
+            return True  # no engine and no client writes that
+        now_ns = self._clock()
+        if state.phase == _CLAIMED:
+            # Nothing but the word is certain yet: the rest may still be of the client before.
+            word, since_ns = self._seen.get(at, (0, 0))
+            if word != state.word:
+                self._seen[at] = state.word, now_ns
+                since_ns = now_ns
+            return _start_ticks(state.pid) is None or abs(now_ns - since_ns) > _STUCK_NS
+        ticks, _, deadline_ns = struct.unpack_from("=QQQ", self._map, at + _STARTED)
+        if state.phase == _DONE and _start_ticks(state.pid) != ticks:
+            return True
+        return bool(now_ns > deadline_ns + _STUCK_NS)
+
+    def _claim(self) -> tuple[int, _State] | None:
+        """A slot that is ours now; None when each has a client that lives."""
+        for number in range(self.header.command_capacity):
+            at = self._slot(number)
+            state = self._state(at)
+            if self._is_abandoned(at, state):
+                mine = _State.of(state.ticket + 1, os.getpid(), _CLAIMED)
+                if self._change(at, state, mine):
+                    return at, mine
+        return None
+
+    def _submit(self, at: int, mine: _State, text: bytes, deadline_ns: int) -> bool:
+        """Write a command into a slot that is ours and hand it over; False when the slot was taken from us."""
+        ticks = _start_ticks(os.getpid()) or 0
+        struct.pack_into(
+            "=QQQQII", self._map, at + _STARTED,
+            ticks, self._clock(), deadline_ns, _check(mine.ticket, text), os.getuid(), len(text),
+        )  # fmt: skip
+        self._map[at + _TEXT : at + _TEXT + len(text)] = text
+        if not self._change(at, mine, mine.then(_SUBMITTED)):
+            return False
+        self._words.add(self._map, self._base, 1)
+        return True
+
+    # Commands
+
+    def give(self, text: str, timeout: float = 2.0) -> Answer:
+        """Give a command and wait for the answer.
+
+        Args:
+            text: The command, see `command_text`.
+            timeout: Seconds to wait, for a free slot and for the answer together.
+
+        Raises:
+            NoAnswer: The engine did not take it in time, or has ended; it is not carried out.
+            UserError: The command is too long, or the answer was lost.
+        """
+        data = text.encode()
+        if len(data) > TEXT_BYTES:
+            raise UserError(f"the command is too long: it takes {len(data)} bytes of {TEXT_BYTES}; say it shorter")
+        end = time.monotonic() + timeout
+        while True:
+            claimed = self._claim()
+            deadline_ns = self._clock() + max(0, int((end - time.monotonic()) * 1e9))
+            if claimed and self._submit(*claimed, data, deadline_ns):
+                at, mine = claimed
+                return self._await(at, mine, end)
+            self._expect_life()
+            if time.monotonic() >= end:
+                raise NoAnswer(
+                    f"{self.header.name} has {self.header.command_capacity} other commands waiting; "
+                    f"this one found no place in {timeout:g} s and was not given"
+                )
+            time.sleep(_LOOK_SECONDS[1])
+
+    def _await(self, at: int, mine: _State, end: float) -> Answer:
+        pause, longest = _LOOK_SECONDS
+        withdrawn = False
+        while True:
+            state = self._state(at)
+            if state == mine.then(_DONE):
+                return self._fetch(at, state)
+            if state.ticket != mine.ticket or state.pid != mine.pid:
+                raise UserError(
+                    f"the answer of {self.header.name} was lost: another client took the slot; "
+                    "'heliograph events' tells whether the command was carried out"
+                )
+            if not withdrawn and (time.monotonic() >= end or self._is_over()):
+                # The engine may have taken it at this very moment: then its answer comes at once.
+                if self._change(at, mine.then(_SUBMITTED), mine.then(_FREE)):
+                    self._expect_life()
+                    raise NoAnswer(self._why_no_answer())
+                withdrawn = True
+                end = time.monotonic() + 1.0
+            elif withdrawn and time.monotonic() >= end:
+                raise NoAnswer(f"{self.header.name} took the command and stopped while it carried it out")
+            time.sleep(pause)
+            pause = min(pause * 2, longest)
+
+    def _fetch(self, at: int, state: _State) -> Answer:
+        code, size = struct.unpack_from("=iI", self._map, at + _CODE)
+        text = bytes(self._map[at + _ANSWER : at + _ANSWER + min(size, _ANSWER_BYTES)]).decode("utf-8", "replace")
+        if not self._change(at, state, state.then(_FREE)):
+            raise UserError(f"the answer of {self.header.name} was lost: another client took the slot")
+        return Answer(code, text)
+
+    # The engine
+
+    def _is_over(self) -> bool:
+        return self._read_header().state == CLOSED
+
+    def _expect_life(self) -> None:
+        header = self._read_header()
+        if header.state == CLOSED:
+            raise NoAnswer(f"{header.name} has shut down; the command was not carried out")
+        verdict = judge(header, self._clock())
+        if verdict.health is Health.DEAD:
+            raise NoAnswer(f"{header.name} is dead ({verdict.reason}); 'heliograph clean' removes what it left")
+
+    def _why_no_answer(self) -> str:
+        header = self._read_header()
+        verdict = judge(header, self._clock())
+        why = f"{header.name} did not take the command ({verdict.reason})"
+        if header.polled:
+            why += "; it is an instance of mode=poll and listens only while its program polls or sends"
+        return f"{why}; the command was taken back and is not carried out"
+
+
+def _open(path: Path) -> int:
+    try:
+        file = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except PermissionError:
+        raise UserError(_not_yours(path)) from None
+    except OSError as error:
+        raise UserError(f"{path} cannot be opened: {error.strerror}") from None
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        os.close(file)
+        raise SegmentError(f"{path} is not a regular file")
+    return file
+
+
+def _user(uid: int) -> str:
+    try:
+        return getpwuid(uid).pw_name
+    except KeyError:
+        return f"uid {uid}"
+
+
+def _not_yours(path: Path) -> str:
+    try:
+        owner = _user(path.stat().st_uid)
+    except OSError:
+        return f"{path} may not be written by you ({_user(os.getuid())})"
+    return (
+        f"{path} belongs to {owner}, and only its owner may command that engine; you are {_user(os.getuid())}: "
+        f"run as {owner}, such as 'sudo -u {owner} heliograph ctl ...'"
+    )
