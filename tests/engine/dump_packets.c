@@ -60,7 +60,7 @@ static void print_all_packets(const helio_address *source, const helio_address *
     uint32_t sequences[63];
     for (uint32_t i = 0; i < 63; i++)
         sequences[i] = 0xFFFFFFE0u + i;
-    for (uint32_t i = 0; i < 16; i++) {
+    for (uint32_t i = 0; i < 32; i++) {
         const helio_pgm_spm spm = {.sequence = i,
                                    .trail = 2,
                                    .lead = 9,
@@ -68,22 +68,30 @@ static void print_all_packets(const helio_address *source, const helio_address *
                                    .rst = i >> 1 & 1,
                                    .backoff_us = i >> 2 & 1 ? 400 : 0,
                                    .offers_history = i >> 3 & 1,
-                                   .join = 3};
+                                   .join = 3,
+                                   .takes_reports = i >> 4 & 1,
+                                   .reporting = {100000, 77}};
         print_packet("made down", packet, helio_pgm_encode_spm(packet, &session, &spm, source));
     }
     const helio_pgm_report report = {HELIO_PGM_REPORT_RECEIVER, 9, 0, 0, 656, *source};
-    for (size_t i = 0; i < 4; i++) {
+    const helio_pgm_told told = {
+        HELIO_PGM_TOLD_TAGGED, 32768, 0x5EED, 5, 1000, 20, 3, 9, 512, 77, 1500, "desk 1", 6};
+    for (size_t i = 0; i < 8; i++) {
         const size_t count = i & 1 ? 63 : 1;
         print_packet("made up", packet,
                      helio_pgm_encode_nak_with(packet, &session, HELIO_PGM_TYPE_NAK, sequences,
-                                               count, source, group, 0, i >> 1 ? &report : NULL));
+                                               count, source, group, 0, i >> 1 & 1 ? &report : NULL,
+                                               i >> 2 ? &told : NULL));
         print_packet("made down", packet,
                      helio_pgm_encode_nak_with(packet, &session, HELIO_PGM_TYPE_NCF, sequences,
-                                               count, source, group, i >> 1 ? 800 : 0, NULL));
+                                               count, source, group, i >> 1 & 1 ? 800 : 0, NULL,
+                                               NULL));
         print_packet("made up", packet,
                      helio_pgm_encode_nak(packet, &session, HELIO_PGM_TYPE_NNAK, sequences, count,
                                           source, group));
     }
+    print_packet("made up", packet,
+                 helio_pgm_encode_ack(packet, &session, 9, 0xFFFFFFFF, NULL, &told));
     const helio_pgm_poll poll = {1, HELIO_PGM_POLL_GENERAL, 50000, 0xDEADBEEF, 0xFF};
     print_packet("made down", packet, helio_pgm_encode_poll(packet, &session, 7, &poll, source));
     print_packet("made up", packet, helio_pgm_encode_polr(packet, &session, 7, 1));
@@ -110,6 +118,7 @@ int main(void) {
     helio_tx_stream_config tx = world_source_config(1);
     helio_rx_endpoint_config rx = world_receiver_config(100);
     tx.acks = 1;
+    tx.report_interval_ns = 20 * HELIO_MILLISECOND;
     tx.acker_expiry_ns = 5 * HELIO_SECOND;
     rx.receiver = 0x5EED;
     rx.ack_packets = 64;

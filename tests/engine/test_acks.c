@@ -650,7 +650,7 @@ static void forge(uint32_t rx_max, uint64_t incarnation, uint32_t first, uint32_
         .name = "mallory\n",
         .name_bytes = 8,
     };
-    const size_t length = helio_pgm_encode_ack(packet, &session, rx_max, 0, &said);
+    const size_t length = helio_pgm_encode_ack(packet, &session, rx_max, 0, &said, NULL);
     const helio_address from = world_host(66, 6666);
     helio_tx_stream_on_packet(source.stream, packet, length, &from, world_now(&w));
 }

@@ -53,6 +53,9 @@ static void a_later_value_wins_and_empty_pairs_are_skipped(void) {
 
 static void a_refusal_names_option_range_and_value(void) {
     refused(HELIO_ON_TRANSMITTER, "ttl=256", "option ttl is from 0 to 255; 256 is outside");
+    refused(HELIO_ON_TRANSMITTER, "report_interval=601", "option report_interval is from 0 to 600");
+    refused(HELIO_ON_TRANSMITTER, "report_rate=0", "option report_rate is from 1 to 1000000");
+    refused(HELIO_ON_RECEIVER, "tagged=perhaps", "option tagged");
     refused(HELIO_ON_TRANSMITTER, "ttl=many",
             "option ttl is a whole number from 0 to 255, not \"many\"");
     refused(HELIO_ON_TRANSMITTER, "ttl=1.5", "whole number");

@@ -105,6 +105,8 @@ static size_t encode(uint8_t *out, const helio_pgm_packet *packet) {
         .offers_history = packet->options & HELIO_PGM_HAS_JOIN,
         .join = packet->join,
         .backoff_us = packet->options & HELIO_PGM_HAS_NAK_BO_IVL ? packet->backoff.interval_us : 0,
+        .takes_reports = packet->options & HELIO_PGM_HAS_REPORTING,
+        .reporting = packet->reporting,
     };
     uint32_t sequences[1 + HELIO_PGM_NAK_LIST_MAX] = {packet->sequence};
     switch (packet->type) {
@@ -118,11 +120,17 @@ static size_t encode(uint8_t *out, const helio_pgm_packet *packet) {
         return helio_pgm_encode_poll(out, &session, packet->sequence, &packet->poll, &packet->path);
     case HELIO_PGM_TYPE_POLR:
         return helio_pgm_encode_polr(out, &session, packet->sequence, packet->poll.round);
+    case HELIO_PGM_TYPE_ACK:
+        return helio_pgm_encode_ack(
+            out, &session, packet->sequence, packet->bitmap,
+            packet->options & HELIO_PGM_HAS_ACKNOWLEDGE ? &packet->acknowledge : NULL,
+            packet->options & HELIO_PGM_HAS_REPORT ? &packet->told : NULL);
     default:
         memcpy(sequences + 1, packet->list, packet->list_count * sizeof packet->list[0]);
         return helio_pgm_encode_nak_with(
             out, &session, packet->type, sequences, 1 + packet->list_count, &packet->source,
-            &packet->group, 0, packet->options & HELIO_PGM_HAS_CR ? &packet->report : NULL);
+            &packet->group, 0, packet->options & HELIO_PGM_HAS_CR ? &packet->report : NULL,
+            packet->options & HELIO_PGM_HAS_REPORT ? &packet->told : NULL);
     }
 }
 
@@ -138,11 +146,11 @@ static void golden_packets_are_encoded_byte_for_byte(void) {
             CHECK_FAIL("%s is encoded differently", v->name);
         exact++;
     }
-    CHECK_EQUAL(exact, 15);
+    CHECK_EQUAL(exact, 19);
 }
 
 static void golden_packets_are_understood(void) {
-    CHECK_EQUAL(vector_count, 23);
+    CHECK_EQUAL(vector_count, 27);
     for (size_t i = 0; i < vector_count; i++) {
         const helio_pgm_packet packet = decoded(vectors[i].name);
         const bool is_captured = memcmp(packet.tsi.gsi, captured.tsi.gsi, HELIO_GSI_BYTES) == 0;
@@ -257,6 +265,48 @@ static void a_repair_is_the_same_packet_with_type_and_trail_changed(void) {
             CHECK_BYTES(repair.tsdu, packet.tsdu, packet.tsdu_bytes);
         }
     }
+}
+
+static void what_a_receiver_tells_of_itself_is_read(void) {
+    const helio_pgm_packet packet = decoded("nak_report");
+    const helio_pgm_told *told = &packet.told;
+    CHECK_EQUAL(packet.options, HELIO_PGM_HAS_REPORT);
+    CHECK_EQUAL(told->flags, HELIO_PGM_TOLD_TAGGED);
+    CHECK_EQUAL(told->buffer_fill, 0x8000);
+    CHECK_EQUAL(told->receiver, 0x5EED);
+    CHECK_EQUAL(told->incarnation, 0x1122334455667788);
+    CHECK_EQUAL(told->received, 1000);
+    CHECK_EQUAL(told->lost, 20);
+    CHECK_EQUAL(told->unrecoverable, 3);
+    CHECK_EQUAL(told->position, 0xA1);
+    CHECK_EQUAL(told->window, 512);
+    CHECK_EQUAL(told->stamp, 123456);
+    CHECK_EQUAL(told->hold_us, 789);
+    CHECK_EQUAL(told->name_bytes, 6);
+    CHECK_BYTES(told->name, "desk 1", 6);
+    CHECK_EQUAL(decoded("ack_report").options, HELIO_PGM_HAS_REPORT);
+    CHECK_EQUAL(decoded("ack_and_report").options,
+                HELIO_PGM_HAS_REPORT | HELIO_PGM_HAS_ACKNOWLEDGE);
+    const helio_pgm_packet spm = decoded("spm_reporting");
+    CHECK_EQUAL(spm.options, HELIO_PGM_HAS_REPORTING);
+    CHECK_EQUAL(spm.reporting.interval_us, 100000);
+    CHECK_EQUAL(spm.reporting.stamp, 123456);
+}
+
+static void the_longest_request_with_both_reports_fits(void) {
+    const helio_address source = ip("[fe80::1]"), group = ip("[ff3e::1]");
+    const helio_pgm_report report = {.fields = HELIO_PGM_REPORT_ALL, .receiver = source};
+    char name[80];
+    memset(name, 'n', sizeof name);
+    const helio_pgm_told told = {.receiver = 1, .name = name, .name_bytes = sizeof name};
+    uint32_t sequences[63] = {0};
+    uint8_t out[HELIO_PGM_CONTROL_MAX];
+    helio_pgm_packet packet;
+    const size_t length = helio_pgm_encode_nak_with(out, &built, HELIO_PGM_TYPE_NAK, sequences, 63,
+                                                    &source, &group, 0, &report, &told);
+    CHECK_EQUAL(length, HELIO_PGM_CONTROL_MAX);
+    CHECK_EQUAL(helio_pgm_decode(out, length, &packet), HELIO_PGM_ACCEPTED);
+    CHECK_EQUAL(packet.told.name_bytes, HELIO_PGM_REPORT_NAME_MAX);
 }
 
 /* ---- refusals ---- */
@@ -387,6 +437,31 @@ static void options_where_they_have_no_business_are_refused(void) {
     CHECK_EQUAL(changed("nak_cr", at + 17, "\x02", 1), HELIO_PGM_BAD_OPTIONS); /* and length */
 }
 
+static void reports_of_a_wrong_length_or_place_are_refused(void) {
+    const size_t at = 40; /* of the report in a NAK */
+    CHECK_EQUAL(golden("nak_report")->bytes[at], HELIO_PGM_OPTION_REPORT | HELIO_PGM_OPTION_END);
+    for (int bytes = 4; bytes < 256; bytes++) { /* its own length says something else */
+        vector v = *golden("nak_report");
+        const size_t longer = bytes > 58 ? (size_t)bytes - 58 : 0;
+        memset(v.bytes + v.length, 'x', longer);
+        v.bytes[at + 1] = (uint8_t)bytes;
+        v.bytes[at - 2] = (uint8_t)((4 + bytes) >> 8);
+        v.bytes[at - 1] = (uint8_t)(4 + bytes);
+        const helio_pgm_refusal refusal = refusal_of(v.bytes, at + (size_t)bytes);
+        CHECK_EQUAL(refusal,
+                    bytes >= 52 && bytes <= 99 ? HELIO_PGM_ACCEPTED : HELIO_PGM_BAD_OPTIONS);
+    }
+    CHECK_EQUAL(changed("spm_reporting", 41, "\x08", 1), HELIO_PGM_BAD_OPTIONS);
+    /* nothing was passed on that is newer than the newest received */
+    CHECK_EQUAL(changed("ack_report", 16, "\0\0\0\xa1", 4), HELIO_PGM_ACCEPTED);
+    CHECK_EQUAL(changed("ack_report", 16, "\0\0\0\xa0", 4), HELIO_PGM_BAD_OPTIONS);
+    CHECK_EQUAL(changed("ack_report", 4, "\x0b", 1), HELIO_PGM_BAD_TYPE);
+    /* on other packets the numbers are somebody else's options */
+    vector v = *golden("spm_reporting");
+    v.bytes[40] = HELIO_PGM_OPTION_REPORT | HELIO_PGM_OPTION_END;
+    CHECK_EQUAL(refusal_of(v.bytes, v.length), HELIO_PGM_ACCEPTED);
+}
+
 static void what_a_source_says_of_itself_survives_both_ways(void) {
     for (int family = 4; family <= 6; family += 2) {
         const helio_address path = ip(family == 4 ? "10.0.0.1" : "[fe80::1]");
@@ -404,7 +479,7 @@ static void what_a_source_says_of_itself_survives_both_ways(void) {
         for (uint32_t i = 0; i < 63; i++)
             sequences[i] = i;
         length = helio_pgm_encode_nak_with(out, &built, HELIO_PGM_TYPE_NAK, sequences, 63, &path,
-                                           &group, 0, &report);
+                                           &group, 0, &report, NULL);
         CHECK(length <= HELIO_PGM_CONTROL_MAX);
         CHECK_EQUAL(helio_pgm_decode(out, length, &packet), HELIO_PGM_ACCEPTED);
         CHECK_EQUAL(packet.list_count, 62);
@@ -517,6 +592,8 @@ int main(void) {
     RUN(addresses_of_ip_version_6_survive_both_ways);
     RUN(a_full_nak_list_fits);
     RUN(a_repair_is_the_same_packet_with_type_and_trail_changed);
+    RUN(what_a_receiver_tells_of_itself_is_read);
+    RUN(the_longest_request_with_both_reports_fits);
     RUN(every_truncation_is_refused);
     RUN(a_wrong_size_is_refused);
     RUN(a_wrong_version_or_type_is_refused);
@@ -525,6 +602,7 @@ int main(void) {
     RUN(a_broken_chain_of_options_is_refused);
     RUN(at_most_sixteen_options_are_accepted);
     RUN(options_where_they_have_no_business_are_refused);
+    RUN(reports_of_a_wrong_length_or_place_are_refused);
     RUN(what_a_source_says_of_itself_survives_both_ways);
     RUN(a_nak_list_holds_1_to_62_in_any_order);
     RUN(an_impossible_fragment_is_refused);

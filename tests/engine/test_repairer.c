@@ -47,7 +47,9 @@ static bool ask(uint32_t first, uint32_t count, int from, int64_t now_ns) {
         nak.list[i - 1] = first + i;
     const helio_address address = peer(from);
     size_t naks;
-    const bool confirm = helio_repairer_on_nak(&repairer, &nak, &address, 1, at(now_ns), &naks);
+    const bool confirm = helio_repairer_on_nak(
+        &repairer, &nak, helio_peers_meet(&repairer.peers, &address, at(now_ns)), 1, at(now_ns),
+        &naks);
     CHECK_EQUAL(naks, count);
     return confirm;
 }

@@ -19,6 +19,7 @@ __all__ = [
     "Malformed",
     "Message",
     "Packet",
+    "Report",
     "Topic",
     "decode_batch",
     "decode_frames",
@@ -35,6 +36,7 @@ TYPES = {
 UPSTREAM = {"NAK", "NNAK", "SPMR", "POLR", "ACK"}
 OPT_LENGTH, OPT_FRAGMENT, OPT_NAK_LIST, OPT_JOIN, OPT_NAK_BO_IVL = 0x00, 0x01, 0x02, 0x03, 0x04
 OPT_FIN, OPT_RST, OPT_CR, OPT_ACKNOWLEDGE, OPT_AWAIT = 0x0E, 0x0F, 0x10, 0x60, 0x61
+OPT_REPORT, OPT_REPORTING = 0x62, 0x63
 NETWORK_SIGNIFICANT = {OPT_NAK_LIST, OPT_NAK_BO_IVL, OPT_CR}
 END = 0x80
 FRAMES = {0x81: "HELLO", 0x82: "PACKET", 0x03: "ALIVE"}
@@ -54,6 +56,26 @@ class Acknowledge:
     incarnation: int
     first: int
     position: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a receiver tells of itself: a private option of NAKs and ACKs."""
+
+    is_leaving: bool
+    is_tagged: bool
+    is_obeying: bool
+    buffer_fill: int
+    receiver: int
+    incarnation: int
+    received: int
+    lost: int
+    unrecoverable: int
+    position: int
+    window: int
+    echo: tuple[int, int] | None
+    """The stamp told back and how long it lay, in microseconds."""
     name: str
 
 
@@ -87,6 +109,9 @@ class Packet:
     acknowledge: Acknowledge | None = None
     awaited: int | None = None
     """The oldest packet the source waits for acknowledgements of."""
+    told: Report | None = None
+    reporting: tuple[int, int] | None = None
+    """How often receivers are to report, in microseconds, and the stamp they tell back."""
     tsdu: bytes = field(default=b"", repr=False)
 
 
@@ -245,6 +270,22 @@ def _report(flags: int, body: bytes) -> tuple[int, int, int]:
     return flags, reference, loss
 
 
+def _told(body: bytes) -> Report:
+    reader = _Reader(body)
+    flags, reserved, fill = reader.number(1), reader.number(1), reader.number(2)
+    _check(flags & ~7 == 0 and reserved == 0, "flags of a report")
+    receiver, incarnation = reader.number(8), reader.number(8)
+    received, lost, unrecoverable, position, window = (reader.number(4) for _ in range(5))
+    stamp, hold = reader.number(4), reader.number(4)
+    _check(receiver != 0, "a report is somebody's")
+    _check((lost - unrecoverable) & 0xFFFFFFFF < 0x80000000, "what is given up was missed")
+    _check(reader.left <= 47, "the name has at most 47 bytes")
+    return Report(
+        bool(flags & 1), bool(flags & 2), bool(flags & 4), fill, receiver, incarnation, received, lost, unrecoverable,
+        position, window, None if hold == 0xFFFFFFFF else (stamp, hold), reader.take(reader.left).decode(),
+    )  # fmt: skip
+
+
 def _meaning(kind: str, option: int, bits: int, body: bytes) -> dict[str, Any]:
     """What one option says, as fields of a packet."""
     if option == OPT_FRAGMENT:
@@ -269,6 +310,12 @@ def _meaning(kind: str, option: int, bits: int, body: bytes) -> dict[str, Any]:
     if option == OPT_AWAIT:
         _check(len(body) == 4 and kind == "SPM", "OPT_AWAIT")
         return {"awaited": int.from_bytes(body, "big")}
+    if option == OPT_REPORT:
+        _check(kind in ("NAK", "ACK"), "a report's packet")
+        return {"told": _told(body)}
+    if option == OPT_REPORTING:
+        _check(len(body) == 8 and kind == "SPM", "how often to report")
+        return {"reporting": struct.unpack(">II", body)}
     _check(not body and kind == "SPM" and option in (OPT_FIN, OPT_RST), f"option {option:#x} on {kind}")
     _check(option == OPT_FIN or bits == 0x40, "OPT_RST says that nothing is repaired")
     return {"is_fin": True} if option == OPT_FIN else {"is_reset": True}
@@ -318,7 +365,10 @@ def decode_packet(data: bytes) -> Packet:
         _check(bits == 0 or option in (OPT_RST, OPT_CR), f"flags {bits:#x} of option {option:#x}")
         found |= _meaning(kind, option, bits, body)
     acknowledge = found.get("acknowledge")
-    _check((kind == "ACK") == (acknowledge is not None), "an ACK says who acknowledges what")
+    told = found.get("told")
+    _check(kind != "ACK" or acknowledge is not None or told is not None, "an ACK says who acknowledges or reports")
+    if kind == "ACK" and told is not None:
+        _check((values["sequence"] - told.position) & 0xFFFFFFFF < 0x80000000, "nothing is passed on before it came")
     if acknowledge is not None:
         unread = (values["sequence"] - acknowledge.position) & 0xFFFFFFFF
         _check(unread < 0x80000000, "nothing is acknowledged that was not received")

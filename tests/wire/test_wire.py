@@ -146,7 +146,8 @@ def test_acknowledgements_name_their_stream_receiver_and_range(packets: list[Pac
     assert {a.first for a in told} == {0}  # it came late, and began with what the source waited for
     assert told[-1].is_leaving
     assert told[-1].position == max(p.sequence for p in packets if p.kind == "ODATA")
-    for packet, ack in zip(said, told, strict=True):
+    acknowledging = [p for p in said if p.acknowledge is not None]
+    for packet, ack in zip(acknowledging, told, strict=True):
         # Bit i of the bitmap is RX_MAX - i: all that is acknowledged is there, the first missing one is not.
         if ack.position == 0xFFFFFFFF:
             continue
@@ -155,6 +156,28 @@ def test_acknowledgements_name_their_stream_receiver_and_range(packets: list[Pac
                 assert packet.bitmap >> i & 1
         gap = packet.sequence - ack.position - 1
         assert not 0 <= gap < 32 or not packet.bitmap >> gap & 1
+
+
+def test_reports_ride_on_what_the_receiver_sends_and_come_alone_when_it_is_silent(packets: list[Packet]) -> None:
+    asked = [p.reporting for p in packets if p.kind == "SPM"]
+    assert {interval for interval, _ in filter(None, asked)} == {20_000}
+    assert all(asked)
+    feedback = [p for p in packets if p.kind in ("NAK", "ACK")]
+    told = [p.told for p in feedback if p.told is not None]
+    assert len(told) == len(feedback)
+    assert any(p.kind == "ACK" and p.acknowledge is None for p in feedback)
+    assert {(t.receiver, t.is_tagged, t.is_obeying) for t in told} == {(0x5EED, False, False)}
+    assert len({t.incarnation for t in told}) == 1
+    assert {t.name for t in told} == {"receiver", ""}
+    assert told[0].name == "receiver"
+    for count in ("received", "lost", "unrecoverable"):
+        values = [getattr(t, count) for t in told]
+        assert values == sorted(values)
+    assert told[-1].received == max(p.sequence for p in packets if p.kind == "ODATA") + 1
+    assert told[-1].lost > 0
+    stamps = {stamp for _, stamp in filter(None, asked)}
+    assert all(t.echo[0] in stamps for t in told if t.echo)
+    assert any(t.echo for t in told)
 
 
 def test_the_source_asks_at_the_end_of_bursts_and_tells_what_it_waits_for(
@@ -174,10 +197,10 @@ def test_every_packet_there_is_follows_the_documents(capture: Capture) -> None:
     for family in (4, 6):
         of = [p for p in packets if {a.version for a in p.addresses} == {family}]
         assert {p.kind for p in of} == {"SPM", "POLL", "NAK", "NNAK", "NCF"}
-        spms = {(p.is_fin, p.is_reset, p.backoff_us, p.join) for p in of if p.kind == "SPM"}
-        assert spms == set(product((False, True), (False, True), (None, 400), (None, 3)))
-        naks = {(len(p.nak_list), p.report) for p in of if p.kind == "NAK"}
-        assert naks == set(product((0, 62), (None, (1, 9, 656))))
+        spms = {(p.is_fin, p.is_reset, p.backoff_us, p.join, p.reporting) for p in of if p.kind == "SPM"}
+        assert spms == set(product((False, True), (False, True), (None, 400), (None, 3), (None, (100000, 77))))
+        naks = {(len(p.nak_list), p.report, p.told and p.told.name) for p in of if p.kind == "NAK"}
+        assert naks == set(product((0, 62), (None, (1, 9, 656)), (None, "desk 1")))
         assert {(len(p.nak_list), p.backoff_us) for p in of if p.kind == "NCF"} == set(product((0, 62), (None, 800)))
         assert {p.poll for p in of if p.kind == "POLL"} == {(1, 0, 50000, 0xDEADBEEF, 0xFF)}
     assert {p.poll for p in packets if p.kind == "POLR"} == {(1,)}

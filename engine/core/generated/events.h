@@ -30,6 +30,9 @@ typedef enum helio_event_id {
     HELIO_EVENT_ACKER_LEFT = 61,
     HELIO_EVENT_ACKS_MISSING = 62,
     HELIO_EVENT_ACKS_DEGRADED = 63,
+    HELIO_EVENT_RECEIVER_CONFLICT = 80,
+    HELIO_EVENT_RECEIVER_RESTARTED = 81,
+    HELIO_EVENT_RECEIVER_LEFT = 82,
     HELIO_EVENT_COMMAND = 110,
     HELIO_EVENT_COMMAND_REFUSED = 111,
     HELIO_EVENT_EVENTS_SUPPRESSED = 112,
@@ -64,6 +67,9 @@ typedef enum helio_event_id {
     X(ACKER_LEFT, acker_left, 61, WARNING, "receiver,acked_sequence,ackers", "A receiver acknowledges no more: it said so, or was silent for the expiry time.") \
     X(ACKS_MISSING, acks_missing, 62, WARNING, "ackers,wanted,packets_unacked", "Fewer receivers acknowledge than must, or they do not keep up and the history is full; the text names who is behind.") \
     X(ACKS_DEGRADED, acks_degraded, 63, WARNING, "needed,wanted,packets_unacked", "How many acknowledgements a packet needs has changed with the receivers there are (acks_missing=degrade), or packets were let go without them at close.") \
+    X(RECEIVER_CONFLICT, receiver_conflict, 80, WARNING, "receiver,incarnation,position", "A report in the name of a receiver came from another address than its own and was refused: forged, two receivers with one name, or a receiver that moved without a goodbye.") \
+    X(RECEIVER_RESTARTED, receiver_restarted, 81, INFO, "receiver,incarnation,position", "A receiver that reports has begun a new life; what it tells counts anew.") \
+    X(RECEIVER_LEFT, receiver_left, 82, INFO, "receiver,incarnation,position", "A receiver that reports said goodbye.") \
     X(COMMAND, command, 110, INFO, "uid,pid,ticket", "A command given through the segment (heliograph ctl) was carried out; the text has the command, as given, and the answer.") \
     X(COMMAND_REFUSED, command_refused, 111, WARNING, "uid,pid,ticket,error", "A command given through the segment was refused; the text has the command, as given, and the reason.") \
     X(EVENTS_SUPPRESSED, events_suppressed, 112, WARNING, "event,events,span_ns", "So many events of one kind were not told: there were more than event_rate and event_burst allow. Statistics have counted all of what they were about.") \

@@ -55,6 +55,8 @@ typedef enum helio_option_id {
     HELIO_OPTION_ID_ANNOUNCE_INTERVAL,
     HELIO_OPTION_ID_POLL_INTERVAL,
     HELIO_OPTION_ID_REPAIR_LINGER,
+    HELIO_OPTION_ID_REPORT_INTERVAL,
+    HELIO_OPTION_ID_REPORT_RATE,
     HELIO_OPTION_ID_ACKS,
     HELIO_OPTION_ID_ACKS_MISSING,
     HELIO_OPTION_ID_ACKS_WARN,
@@ -62,6 +64,7 @@ typedef enum helio_option_id {
     HELIO_OPTION_ID_ACK,
     HELIO_OPTION_ID_ACK_PACKETS,
     HELIO_OPTION_ID_ACK_INTERVAL,
+    HELIO_OPTION_ID_TAGGED,
     HELIO_OPTION_ID_RECEIVE_WINDOW,
     HELIO_OPTION_ID_JOIN,
     HELIO_OPTION_ID_RECEIVE_BYTES,
@@ -208,6 +211,8 @@ enum { /* choices of order */
     X(ANNOUNCE_INTERVAL, announce_interval, FLOAT, HELIO_ON_TRANSMITTER, 0.01, 300.0, "1.0", "", "Interval at which a stream names its topics and their positions.") \
     X(POLL_INTERVAL, poll_interval, FLOAT, HELIO_ON_TRANSMITTER, 0.0, 3600.0, "0.0", "", "How often receivers are polled to estimate how many they are; 0: never.") \
     X(REPAIR_LINGER, repair_linger, FLOAT, HELIO_ON_TRANSMITTER, 0.0, 10.0, "0.0001", "", "Requests for a packet repaired less than this ago are ignored.") \
+    X(REPORT_INTERVAL, report_interval, FLOAT, HELIO_ON_TRANSMITTER, 0.0, 600.0, "0.1", "", "Receivers report how they fare at least this often while there is news, less often when they are many (report_rate); 0: only together with requests and acknowledgements.") \
+    X(REPORT_RATE, report_rate, INTEGER, HELIO_ON_TRANSMITTER, 1.0, 1000000.0, "1000", "", "Most reports per second of all receivers together.") \
     X(ACKS, acks, INTEGER, HELIO_ON_TRANSMITTER, 0.0, 1024.0, "0", "", "Distinct receivers that must have acknowledged a packet before it leaves the history; 0: packets leave when there is no room (NAK mode).") \
     X(ACKS_MISSING, acks_missing, CHOICE, HELIO_ON_TRANSMITTER, 0.0, 0.0, "block", "block,degrade,fail", "While fewer than `acks` receivers acknowledge: wait for more, do with those there are, or refuse to send.") \
     X(ACKS_WARN, acks_warn, FLOAT, HELIO_ON_TRANSMITTER, 0.0, 3600.0, "1.0", "", "An event tells of missing receivers, or of acknowledgements missing from a full history, after this.") \
@@ -215,6 +220,7 @@ enum { /* choices of order */
     X(ACK, ack, CHOICE, HELIO_ON_RECEIVER, 0.0, 0.0, "none", "none,auto,app", "Acknowledge nothing, what was delivered, or what the application acknowledges.") \
     X(ACK_PACKETS, ack_packets, INTEGER, HELIO_ON_RECEIVER, 1.0, 65536.0, "64", "", "Acknowledge at least once in so many packets.") \
     X(ACK_INTERVAL, ack_interval, FLOAT, HELIO_ON_RECEIVER, 0.0, 10.0, "0.001", "", "Longest time progress waits to be acknowledged.") \
+    X(TAGGED, tagged, BOOLEAN, HELIO_ON_RECEIVER, 0.0, 0.0, "false", "", "This receiver is one of those that set the pace where a transmitter follows tagged receivers.") \
     X(RECEIVE_WINDOW, receive_window, INTEGER, HELIO_ON_RECEIVER, 16.0, 4194304.0, "16384", "", "Packets held while an older one is missing or the queue is full; rounded up to a power of two.") \
     X(JOIN, join, CHOICE, HELIO_ON_RECEIVER, 0.0, 0.0, "auto", "auto,live,history", "Where a stream begins that was there before: live: with what comes next; history: with the oldest packet its source offers; auto: history on rum://, else live.") \
     X(RECEIVE_BYTES, receive_bytes, INTEGER, HELIO_ON_RECEIVER, 0.0, 1099511627776.0, "0", "", "Most bytes of packets held, at least 16 packets of the largest; lessens receive_window; 0: no limit beside it.") \

@@ -19,7 +19,7 @@ typedef enum helio_scope {
     X(INSTANCE, instance, 1, "instance", "version,host,pid,mode,idle,cpu,priority,lock_memory", "One engine in one process.") \
     X(TX_STREAM, tx_stream, 2, "instance,stream", "endpoint,address", "One numbered packet sequence being sent (a PGM transport session).") \
     X(TRANSMITTER, transmitter, 3, "instance,topic,stream", "endpoint", "One topic being sent on a stream.") \
-    X(PEER, peer, 4, "instance,stream,peer", "", "One receiver as the transmitter's stream sees it.") \
+    X(PEER, peer, 4, "instance,stream,peer", "name,receiver", "One receiver as the transmitter's stream sees it.") \
     X(RX_STREAM, rx_stream, 5, "instance,stream", "endpoint,source,feedback_address", "One numbered packet sequence being received (a PGM transport session).") \
     X(RECEIVER, receiver, 6, "instance,topic,stream", "endpoint", "One topic being received from one stream.")
 
@@ -157,6 +157,13 @@ enum { /* indexes of a instance's histograms */
     X(window_lead, GAUGE, "sequences", 0, "window_lead", "", "", "Newest sequence number sent (64-bit, widened).") \
     X(repair_queue, GAUGE, "packets", 0, "repair_queue", "", "", "Repairs waiting to be sent.") \
     X(peers, GAUGE, "", 0, "peers", "", "", "Receivers that have asked for repairs or acknowledged.") \
+    X(reports_received, COUNTER, "packets", 0, "reports_received", "", "", "Reports that receivers send of themselves received, with NAKs and ACKs or alone.") \
+    X(reports_refused_elsewhere, COUNTER, "packets", 0, "reports_refused", "reason", "elsewhere", "Reports refused: of a receiver known at another address, impossible, overtaken by a newer one, or beyond the receivers there is room for.") \
+    X(reports_refused_impossible, COUNTER, "packets", 0, "reports_refused", "reason", "impossible", "Reports refused: of a receiver known at another address, impossible, overtaken by a newer one, or beyond the receivers there is room for.") \
+    X(reports_refused_stale, COUNTER, "packets", 0, "reports_refused", "reason", "stale", "Reports refused: of a receiver known at another address, impossible, overtaken by a newer one, or beyond the receivers there is room for.") \
+    X(reports_refused_no_room, COUNTER, "packets", 0, "reports_refused", "reason", "no_room", "Reports refused: of a receiver known at another address, impossible, overtaken by a newer one, or beyond the receivers there is room for.") \
+    X(report_interval, GAUGE, "nanoseconds", 0, "report_interval", "", "", "How often receivers are asked to report now; 0: only with NAKs and ACKs.") \
+    X(receivers_reporting, GAUGE, "", 0, "receivers_reporting", "", "", "Receivers that report and have been heard of late.") \
     X(ackers, GAUGE, "", 0, "ackers", "", "", "Receivers that acknowledge.") \
     X(acks_received, COUNTER, "packets", 0, "acks_received", "", "", "Acknowledgements (ACK) received.") \
     X(acks_refused, COUNTER, "packets", 0, "acks_refused", "", "", "Acknowledgements that were impossible, of an earlier life of their receiver, or found no room.") \
@@ -196,6 +203,13 @@ typedef struct helio_tx_stream_stats {
     _Atomic uint64_t window_lead;
     _Atomic uint64_t repair_queue;
     _Atomic uint64_t peers;
+    _Atomic uint64_t reports_received;
+    _Atomic uint64_t reports_refused_elsewhere;
+    _Atomic uint64_t reports_refused_impossible;
+    _Atomic uint64_t reports_refused_stale;
+    _Atomic uint64_t reports_refused_no_room;
+    _Atomic uint64_t report_interval;
+    _Atomic uint64_t receivers_reporting;
     _Atomic uint64_t ackers;
     _Atomic uint64_t acks_received;
     _Atomic uint64_t acks_refused;
@@ -243,19 +257,32 @@ enum { /* indexes of a transmitter's histograms */
 #define HELIO_STATS_PEER(X) \
     X(nak_packets_received, COUNTER, "packets", 0, "nak_packets_received", "", "", "NAK packets received from this receiver.") \
     X(naks_received, COUNTER, "sequences", 0, "naks_received", "", "", "Sequence numbers this receiver asked for.") \
+    X(naks_repeated, COUNTER, "sequences", 0, "naks_repeated", "", "", "Of these, asked for again; the rest are packets it missed.") \
     X(repairs_caused, COUNTER, "packets", 0, "repairs_caused", "", "", "Repair packets first asked for by this receiver.") \
     X(repair_bytes_caused, COUNTER, "bytes", 0, "repair_bytes_caused", "", "", "Bytes of the repair packets first asked for by this receiver.") \
     X(naks_too_late, COUNTER, "sequences", 0, "naks_too_late", "", "", "Sequence numbers asked for after they had left the history.") \
     X(acks_received, COUNTER, "packets", 0, "acks_received", "", "", "Acknowledgements received from this receiver.") \
     X(acked_position, GAUGE, "sequences", 0, "acked_position", "", "", "Newest sequence number this receiver has acknowledged, with all before it (64-bit, widened).") \
     X(ack_lag, GAUGE, "packets", 0, "ack_lag", "", "", "Packets sent that this receiver had not acknowledged when it was last heard.") \
-    X(last_heard, GAUGE, "nanoseconds", 0, "last_heard", "", "", "Wall clock time of its last NAK or acknowledgement, since 1970.")
+    X(last_heard, GAUGE, "nanoseconds", 0, "last_heard", "", "", "Wall clock time of its last NAK, acknowledgement or report, since 1970.") \
+    X(reports_received, COUNTER, "packets", 0, "reports_received", "", "", "Reports of this receiver taken in; the cells below are what it told.") \
+    X(packets_received, COUNTER, "packets", 0, "packets_received", "", "", "Data packets it has received, each once.") \
+    X(packets_lost, COUNTER, "packets", 0, "packets_lost", "", "", "Data packets it first saw missing, whether or not they came later.") \
+    X(packets_unrecoverable, COUNTER, "packets", 0, "packets_unrecoverable", "", "", "Of these, given up for good.") \
+    X(loss, GAUGE, "", 0, "loss", "", "", "Share of the packets it missed at first, by its last reports, in millionths.") \
+    X(buffer_fill, GAUGE, "", 0, "buffer_fill", "", "", "How full its buffers are, the fuller of receive window and receive queue, in millionths.") \
+    X(position, GAUGE, "sequences", 0, "position", "", "", "Newest sequence number it has passed on in order (64-bit, widened).") \
+    X(lag, GAUGE, "packets", 0, "lag", "", "", "Packets sent that it had not passed on when it last reported.") \
+    X(window, GAUGE, "packets", 0, "window", "", "", "Packets beyond its position it has room for.") \
+    X(round_trip, GAUGE, "nanoseconds", 0, "round_trip", "", "", "Time from here to the receiver and back, smoothed; 0: not known.") \
+    X(state, GAUGE, "", 0, "state", "", "", "What this stream makes of the receiver; 0: nothing is wrong with it.")
 
 /* One receiver as the transmitter's stream sees it. One writer; `guard` is odd while a group of cells changes. */
 typedef struct helio_peer_stats {
     _Atomic uint64_t guard;
     _Atomic uint64_t nak_packets_received;
     _Atomic uint64_t naks_received;
+    _Atomic uint64_t naks_repeated;
     _Atomic uint64_t repairs_caused;
     _Atomic uint64_t repair_bytes_caused;
     _Atomic uint64_t naks_too_late;
@@ -263,6 +290,17 @@ typedef struct helio_peer_stats {
     _Atomic uint64_t acked_position;
     _Atomic uint64_t ack_lag;
     _Atomic uint64_t last_heard;
+    _Atomic uint64_t reports_received;
+    _Atomic uint64_t packets_received;
+    _Atomic uint64_t packets_lost;
+    _Atomic uint64_t packets_unrecoverable;
+    _Atomic uint64_t loss;
+    _Atomic uint64_t buffer_fill;
+    _Atomic uint64_t position;
+    _Atomic uint64_t lag;
+    _Atomic uint64_t window;
+    _Atomic uint64_t round_trip;
+    _Atomic uint64_t state;
 } helio_peer_stats;
 
 enum { /* indexes of a peer's histograms */
@@ -301,6 +339,7 @@ enum { /* indexes of a peer's histograms */
     X(acked_position, GAUGE, "sequences", 0, "acked_position", "", "", "Newest sequence number acknowledged, with all before it (64-bit, widened).") \
     X(packets_filtered, COUNTER, "packets", 0, "packets_filtered", "", "", "Packets of topics nobody here wants, dropped before their messages were read.") \
     X(messages_filtered, COUNTER, "messages", 0, "messages_filtered", "", "", "Messages in the packets filtered.") \
+    X(reports_sent, COUNTER, "packets", 0, "reports_sent", "", "", "Reports of itself sent to the source, with a NAK or an ACK or alone.") \
     X(outstanding_naks, GAUGE, "sequences", 0, "outstanding_naks", "", "", "Packets missing now and being asked for.") \
     X(held_packets, GAUGE, "packets", 0, "held_packets", "", "", "Packets received and waiting for an older one or for room in the receive queue.") \
     X(window_trail, GAUGE, "sequences", 0, "window_trail", "", "", "Oldest sequence number not yet passed on (64-bit, widened).") \
@@ -342,6 +381,7 @@ typedef struct helio_rx_stream_stats {
     _Atomic uint64_t acked_position;
     _Atomic uint64_t packets_filtered;
     _Atomic uint64_t messages_filtered;
+    _Atomic uint64_t reports_sent;
     _Atomic uint64_t outstanding_naks;
     _Atomic uint64_t held_packets;
     _Atomic uint64_t window_trail;

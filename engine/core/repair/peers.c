@@ -1,23 +1,34 @@
 #include "repair/peers.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <heliograph/errors.h>
 
 #include "base/hash.h"
+#include "repair/peer_reports.h"
 
 #define SILENT_NS (60 * HELIO_SECOND)
+#define MISSING_NS (250 * HELIO_MILLISECOND) /* who misses a packet asks again within this */
+#define EVENT_INTERVAL_NS (10 * HELIO_SECOND)
+#define REBIND_NS HELIO_SECOND /* until the stream says otherwise */
 
 int helio_peers_init(helio_peers *peers, uint32_t capacity, helio_stats *stats,
                      const char *instance, const char *stream) {
-    *peers = (helio_peers){.capacity = capacity, .stats = stats};
+    *peers = (helio_peers){.capacity = capacity,
+                           .stats = stats,
+                           .silence_ns = REBIND_NS,
+                           .full_until_ns = INT64_MIN,
+                           .event_after_ns = INT64_MIN};
     peers->peers = calloc(capacity, sizeof *peers->peers);
+    peers->views = calloc(capacity, sizeof *peers->views);
     peers->labels = calloc(1, HELIO_STATS_LABELS_BYTES);
-    if (!peers->peers || !peers->labels || helio_map_init(&peers->by_address, capacity)) {
-        free(peers->peers);
-        free(peers->labels);
-        *peers = (helio_peers){0};
+    if (!peers->peers || !peers->views || !peers->labels ||
+        helio_map_init(&peers->by_address, capacity) ||
+        helio_map_init(&peers->by_receiver, capacity)) {
+        helio_peers_fini(peers, (helio_clock){0});
         return HELIO_ERR_NOMEM;
     }
     helio_stats_label(peers->labels, HELIO_STATS_LABELS_BYTES, "instance", instance);
@@ -29,72 +40,355 @@ void helio_peers_fini(helio_peers *peers, helio_clock clock) {
     for (uint32_t i = 0; i < peers->count; i++)
         helio_stats_close_object(peers->stats, &peers->peers[i].object, clock.wall_ns);
     helio_map_fini(&peers->by_address);
+    helio_map_fini(&peers->by_receiver);
     free(peers->peers);
+    free(peers->views);
     free(peers->labels);
     *peers = (helio_peers){0};
 }
 
+/* ---- looking ---- */
+
 static uint64_t key_of(const helio_address *address) {
-    return helio_hash_fnv1a(address, sizeof *address);
+    const uint64_t key = helio_hash_fnv1a(address, sizeof *address);
+    return key ? key : 1; /* 0 is nobody's id */
 }
 
-/* Frees the place of the peer heard longest ago; NULL when even that one is too lively. */
-static helio_peer *replace_oldest(helio_peers *peers, helio_clock clock) {
-    if (clock.now_ns < peers->full_until_ns)
-        return NULL;
-    helio_peer *oldest = &peers->peers[0];
-    for (uint32_t i = 1; i < peers->count; i++) {
-        if (peers->peers[i].heard_ns < oldest->heard_ns)
-            oldest = &peers->peers[i];
-    }
-    if (clock.now_ns - oldest->heard_ns < SILENT_NS) {
-        peers->full_until_ns = oldest->heard_ns + SILENT_NS;
-        return NULL;
-    }
-    helio_map_remove(&peers->by_address, key_of(&oldest->address));
-    helio_stats_close_object(peers->stats, &oldest->object, clock.wall_ns);
-    return oldest;
+static bool is_present(const helio_peers *peers, uint32_t place) {
+    return place < peers->count && (peers->views[place].flags & HELIO_VIEW_PRESENT);
 }
 
-static int open_object(helio_peers *peers, helio_peer *peer, helio_clock clock) {
-    char labels[HELIO_STATS_LABELS_BYTES], text[HELIO_ADDRESS_TEXT];
+static uint32_t place_of(const helio_peers *peers, const helio_peer *peer) {
+    return (uint32_t)(peer - peers->peers);
+}
+
+uint32_t helio_peers_find(const helio_peers *peers, uint64_t receiver) {
+    const helio_peer *peer = helio_map_get(&peers->by_receiver, receiver);
+    return peer ? place_of(peers, peer) : HELIO_PEER_NONE;
+}
+
+helio_peer_stats *helio_peers_stats(helio_peers *peers, uint32_t place) {
+    return is_present(peers, place) ? peers->peers[place].object.record : NULL;
+}
+
+helio_receiver_view *helio_peers_view(helio_peers *peers, uint32_t place) {
+    return is_present(peers, place) ? &peers->views[place] : NULL;
+}
+
+double helio_peers_loss(const helio_peers *peers, uint32_t place) {
+    const helio_peer *peer = &peers->peers[place];
+    return peer->recent_expected > 0 ? peer->recent_lost / peer->recent_expected : 0;
+}
+
+/* ---- statistics ---- */
+
+/* The first receiver of an address is labelled with it, another one there also with its id. */
+static void label_of(const helio_peers *peers, uint32_t place, char text[96]) {
+    const helio_peer *peer = &peers->peers[place];
+    char address[HELIO_ADDRESS_TEXT];
+    helio_address_format(&peer->address, address);
+    if (helio_map_get(&peers->by_address, key_of(&peer->address)) == peer)
+        snprintf(text, 96, "%s", address);
+    else
+        snprintf(text, 96, "%s#%016" PRIx64, address, peers->views[place].receiver);
+}
+
+static int open_object(helio_peers *peers, uint32_t place, helio_clock clock) {
+    helio_peer *peer = &peers->peers[place];
+    char labels[HELIO_STATS_LABELS_BYTES], text[96];
     memcpy(labels, peers->labels, sizeof labels);
-    helio_address_format(&peer->address, text);
+    label_of(peers, place, text);
     helio_stats_label(labels, sizeof labels, "peer", text);
-    const int error = helio_stats_open_object(peers->stats, HELIO_SCOPE_PEER, labels, clock.wall_ns,
-                                              &peer->object);
-    if (!error)
-        helio_stats_event(peers->stats, clock.wall_ns, HELIO_EVENT_PEER_SEEN, peer->object.slot,
-                          NULL, "%s gives feedback", text);
-    return error;
+    helio_stats_label(labels, sizeof labels, "name", peer->name);
+    snprintf(text, sizeof text, "%016" PRIx64, peers->views[place].receiver);
+    helio_stats_label(labels, sizeof labels, "receiver", text);
+    return helio_stats_open_object(peers->stats, HELIO_SCOPE_PEER, labels, clock.wall_ns,
+                                   &peer->object);
+}
+
+/* Its labels have changed: an object that says so takes the old one's place, and its counts. */
+static void reopen_object(helio_peers *peers, uint32_t place, helio_clock clock) {
+    helio_peer *peer = &peers->peers[place];
+    helio_stats_object before = peer->object;
+    peer->object = (helio_stats_object){0};
+    if (open_object(peers, place, clock)) {
+        peer->object = before; /* without memory it keeps the labels it has */
+        return;
+    }
+    const helio_peer_stats *from = before.record;
+    helio_peer_stats *to = peer->object.record;
+    helio_stats_begin(to);
+#define X(cell, ...) helio_set(&to->cell, helio_cell(&from->cell));
+    HELIO_STATS_PEER(X)
+#undef X
+    helio_stats_end(to);
+    helio_stats_close_object(peers->stats, &before, clock.wall_ns);
+}
+
+/* ---- coming and going ---- */
+
+static void remove_peer(helio_peers *peers, uint32_t place, helio_clock clock) {
+    helio_peer *peer = &peers->peers[place];
+    if (helio_map_get(&peers->by_address, key_of(&peer->address)) == peer)
+        helio_map_remove(&peers->by_address, key_of(&peer->address));
+    if (helio_map_get(&peers->by_receiver, peers->views[place].receiver) == peer)
+        helio_map_remove(&peers->by_receiver, peers->views[place].receiver);
+    helio_stats_close_object(peers->stats, &peer->object, clock.wall_ns);
+    *peer = (helio_peer){0};
+    peers->views[place] = (helio_receiver_view){.place = place};
+    peers->vacant++;
+}
+
+/* Who is kept from being heard stays known: coming back must not set it free. */
+static bool is_leaver(const helio_receiver_view *view) {
+    return (view->flags & HELIO_VIEW_LEFT) &&
+           !(view->flags & (HELIO_VIEW_SUSPENDED | HELIO_VIEW_EXPELLED));
+}
+
+/* Frees a place; false when all are too lively. */
+static bool make_room(helio_peers *peers, helio_clock clock) {
+    if (clock.now_ns < peers->full_until_ns)
+        return false;
+    uint32_t oldest = 0;
+    for (uint32_t i = 0; i < peers->count; i++) {
+        const helio_receiver_view *view = &peers->views[i], *best = &peers->views[oldest];
+        if (is_leaver(view) != is_leaver(best) ? is_leaver(view) : view->heard_ns < best->heard_ns)
+            oldest = i;
+    }
+    const helio_receiver_view *view = &peers->views[oldest];
+    if (!is_leaver(view) && clock.now_ns - view->heard_ns < SILENT_NS) {
+        peers->full_until_ns = clock.now_ns + HELIO_SECOND;
+        return false;
+    }
+    remove_peer(peers, oldest, clock);
+    return true;
+}
+
+static uint32_t take_place(helio_peers *peers, helio_clock clock) {
+    if (peers->vacant == 0 && peers->count < peers->capacity) {
+        peers->vacant++;
+        return peers->count++;
+    }
+    if (peers->vacant == 0 && !make_room(peers, clock))
+        return HELIO_PEER_NONE;
+    uint32_t place = 0;
+    while (peers->views[place].flags & HELIO_VIEW_PRESENT)
+        place++;
+    return place;
+}
+
+static uint32_t add_peer(helio_peers *peers, const helio_address *address, uint64_t receiver,
+                         helio_clock clock) {
+    const uint32_t place = take_place(peers, clock);
+    if (place == HELIO_PEER_NONE)
+        return place;
+    helio_peer *peer = &peers->peers[place];
+    *peer = (helio_peer){.address = *address};
+    peers->views[place] = (helio_receiver_view){
+        .receiver = receiver,
+        .flags = HELIO_VIEW_PRESENT | (peers->are_pinned ? HELIO_VIEW_PINNED : 0),
+        .place = place,
+        .heard_ns = clock.now_ns,
+    };
+    peers->vacant--;
+    const bool is_first = !helio_map_get(&peers->by_address, key_of(address));
+    if ((is_first && helio_map_put(&peers->by_address, key_of(address), peer)) ||
+        helio_map_put(&peers->by_receiver, receiver, peer) || open_object(peers, place, clock)) {
+        remove_peer(peers, place, clock); /* without memory it goes uncounted */
+        return HELIO_PEER_NONE;
+    }
+    char text[96];
+    label_of(peers, place, text);
+    helio_stats_event(peers->stats, clock.wall_ns, HELIO_EVENT_PEER_SEEN, peer->object.slot, NULL,
+                      "%s gives feedback", text);
+    return place;
 }
 
 uint32_t helio_peers_meet(helio_peers *peers, const helio_address *address, helio_clock clock) {
     const uint64_t key = key_of(address);
-    helio_peer *peer = helio_map_get(&peers->by_address, key);
-    if (peer) {
-        /* Two addresses of one hash: only the first is counted. */
-        if (!helio_address_equal(&peer->address, address))
-            return HELIO_PEER_NONE;
-        peer->heard_ns = clock.now_ns;
-        return (uint32_t)(peer - peers->peers);
-    }
-    const bool is_full = peers->count == peers->capacity;
-    peer = is_full ? replace_oldest(peers, clock) : &peers->peers[peers->count];
-    if (!peer)
+    const helio_peer *peer = helio_map_get(&peers->by_address, key);
+    if (!peer) /* unless the hash is another receiver's id */
+        return helio_map_get(&peers->by_receiver, key) ? HELIO_PEER_NONE
+                                                       : add_peer(peers, address, key, clock);
+    /* Two addresses of one hash: only the first is counted. */
+    if (!helio_address_equal(&peer->address, address))
         return HELIO_PEER_NONE;
-    *peer = (helio_peer){.address = *address, .heard_ns = clock.now_ns};
-    if (open_object(peers, peer, clock) || helio_map_put(&peers->by_address, key, peer)) {
-        /* Without memory it stays uncounted; its place, when in the middle, is the next to be
-         * replaced. */
-        helio_stats_close_object(peers->stats, &peer->object, clock.wall_ns);
-        *peer = (helio_peer){.heard_ns = INT64_MIN / 2};
-        return HELIO_PEER_NONE;
-    }
-    peers->count += !is_full;
-    return (uint32_t)(peer - peers->peers);
+    helio_receiver_view *view = &peers->views[place_of(peers, peer)];
+    view->heard_ns = clock.now_ns;
+    view->flags |= HELIO_VIEW_NEWS;
+    return place_of(peers, peer);
 }
 
-helio_peer_stats *helio_peers_stats(helio_peers *peers, uint32_t index) {
-    return index == HELIO_PEER_NONE ? NULL : peers->peers[index].object.record;
+/* ---- who reports ---- */
+
+static void tell(helio_peers *peers, helio_event_id event, uint32_t place, const char *what,
+                 const helio_address *other, helio_clock clock) {
+    const helio_peer *peer = &peers->peers[place];
+    const helio_receiver_view *view = &peers->views[place];
+    char text[96], at[HELIO_ADDRESS_TEXT] = "";
+    label_of(peers, place, text);
+    if (other)
+        helio_address_format(other, at);
+    helio_stats_event(peers->stats, clock.wall_ns, event, peer->object.slot,
+                      (const uint64_t[4]){view->receiver, view->incarnation, view->position},
+                      "receiver %s (%s) %s%s", peer->name, text, what, at);
+}
+
+/* The counts made for an address go to the receiver that now speaks from there. */
+static void fold(helio_peers *peers, uint32_t from, uint32_t into, helio_clock clock) {
+    const helio_receiver_view *lost = &peers->views[from];
+    helio_receiver_view *kept = &peers->views[into];
+    kept->naks += lost->naks;
+    kept->naks_again += lost->naks_again;
+    kept->naks_late += lost->naks_late;
+    kept->naks_shed += lost->naks_shed;
+    kept->repairs += lost->repairs;
+    kept->repair_bytes += lost->repair_bytes;
+    const helio_peer_stats *cells = peers->peers[from].object.record;
+    helio_peer_stats *to = peers->peers[into].object.record;
+    helio_stats_begin(to);
+    helio_count(&to->nak_packets_received, helio_cell(&cells->nak_packets_received));
+    helio_count(&to->naks_received, helio_cell(&cells->naks_received));
+    helio_count(&to->naks_repeated, helio_cell(&cells->naks_repeated));
+    helio_count(&to->naks_too_late, helio_cell(&cells->naks_too_late));
+    helio_count(&to->repairs_caused, helio_cell(&cells->repairs_caused));
+    helio_count(&to->repair_bytes_caused, helio_cell(&cells->repair_bytes_caused));
+    helio_stats_end(to);
+    remove_peer(peers, from, clock);
+}
+
+/* The receiver has moved. */
+static void rebind(helio_peers *peers, uint32_t place, const helio_address *address,
+                   helio_clock clock) {
+    helio_peer *peer = &peers->peers[place];
+    if (helio_map_get(&peers->by_address, key_of(&peer->address)) == peer)
+        helio_map_remove(&peers->by_address, key_of(&peer->address));
+    peer->address = *address;
+    const helio_peer *there = helio_map_get(&peers->by_address, key_of(address));
+    if (there && !(peers->views[place_of(peers, there)].flags & HELIO_VIEW_REPORTS))
+        fold(peers, place_of(peers, there), place, clock);
+    if (!helio_map_get(&peers->by_address, key_of(address)))
+        helio_map_put(&peers->by_address, key_of(address), peer); /* without memory: by id only */
+    reopen_object(peers, place, clock);
+}
+
+/* One met by its address says who it is. */
+static bool name_peer(helio_peers *peers, uint32_t place, uint64_t receiver) {
+    helio_receiver_view *view = &peers->views[place];
+    if (helio_map_put(&peers->by_receiver, receiver, &peers->peers[place]))
+        return false;
+    if (view->receiver != receiver)
+        helio_map_remove(&peers->by_receiver, view->receiver);
+    view->receiver = receiver;
+    return true;
+}
+
+/* The receiver a report is of; HELIO_PEER_NONE: it is not to be had, for `*why`. */
+static uint32_t reporter(helio_peers *peers, const helio_pgm_told *told, const helio_address *from,
+                         helio_clock clock, helio_report_result *why) {
+    uint32_t place = helio_peers_find(peers, told->receiver);
+    *why = HELIO_REPORT_NO_ROOM;
+    if (place == HELIO_PEER_NONE) {
+        const helio_peer *here = helio_map_get(&peers->by_address, key_of(from));
+        if (!here || (peers->views[place_of(peers, here)].flags & HELIO_VIEW_REPORTS))
+            return add_peer(peers, from, told->receiver, clock);
+        if (!helio_address_equal(&here->address, from) ||
+            !name_peer(peers, place_of(peers, here), told->receiver))
+            return HELIO_PEER_NONE;
+        return place_of(peers, here);
+    }
+    const helio_receiver_view *view = &peers->views[place];
+    if (helio_address_equal(&peers->peers[place].address, from))
+        return place;
+    if (!(view->flags & HELIO_VIEW_LEFT) && clock.now_ns - view->heard_ns < peers->silence_ns) {
+        *why = HELIO_REPORT_ELSEWHERE;
+        if (clock.now_ns >= peers->event_after_ns) {
+            peers->event_after_ns = clock.now_ns + EVENT_INTERVAL_NS;
+            tell(peers, HELIO_EVENT_RECEIVER_CONFLICT, place, "is also spoken for from ", from,
+                 clock);
+        }
+        return HELIO_PEER_NONE;
+    }
+    if (told->incarnation < view->incarnation) {
+        *why = HELIO_REPORT_STALE;
+        return HELIO_PEER_NONE;
+    }
+    rebind(peers, place, from, clock);
+    return place;
+}
+
+/* One name a life: who speaks in many names would have its object opened again and again. */
+static bool learn_name(helio_peer *peer, const helio_pgm_told *told, bool is_same_life) {
+    char name[sizeof peer->name] = "";
+    for (size_t i = 0; i < told->name_bytes; i++) /* it goes into texts and labels */
+        name[i] = told->name[i] < ' ' && told->name[i] >= 0 ? '?' : told->name[i];
+    if (told->name_bytes == 0 || (is_same_life && peer->name[0]) || strcmp(name, peer->name) == 0)
+        return false;
+    memcpy(peer->name, name, sizeof name);
+    return true;
+}
+
+helio_report_result helio_peers_hear(helio_peers *peers, const helio_pgm_told *told,
+                                     const helio_address *from, const helio_report_context *context,
+                                     helio_clock clock, uint32_t *place) {
+    helio_report_result result;
+    *place = reporter(peers, told, from, clock, &result);
+    if (*place == HELIO_PEER_NONE)
+        return result;
+    helio_receiver_view *view = &peers->views[*place];
+    helio_peer *peer = &peers->peers[*place];
+    const bool was_known = view->flags & HELIO_VIEW_REPORTS;
+    const bool was_there = was_known && !(view->flags & HELIO_VIEW_LEFT);
+    const uint64_t incarnation = view->incarnation;
+    result = helio_peer_take_report(peer, view, told, context);
+    if (result != HELIO_REPORT_TAKEN)
+        return result;
+    view->heard_ns = clock.now_ns;
+    if (learn_name(peer, told, view->incarnation == incarnation) || !was_known)
+        reopen_object(peers, *place, clock);
+    if (was_known && view->incarnation != incarnation)
+        tell(peers, HELIO_EVENT_RECEIVER_RESTARTED, *place, "has begun anew", NULL, clock);
+    if (was_there && (view->flags & HELIO_VIEW_LEFT))
+        tell(peers, HELIO_EVENT_RECEIVER_LEFT, *place, "has left", NULL, clock);
+    helio_peer_show_report(peer, view, context->lead, clock);
+    return result;
+}
+
+/* ---- what they ask for ---- */
+
+bool helio_peers_ask(helio_peers *peers, uint32_t place, uint64_t sequence, int64_t now_ns) {
+    helio_receiver_view *view = helio_peers_view(peers, place);
+    if (!view)
+        return true;
+    helio_peer *peer = &peers->peers[place];
+    const bool is_first = helio_asked_note(&peer->asked, sequence);
+    view->naks += is_first;
+    view->naks_again += !is_first;
+    if (sequence > view->position && (view->missing == 0 || sequence <= view->missing)) {
+        view->missing = sequence;
+        peer->missing_ns = now_ns;
+    }
+    return is_first;
+}
+
+void helio_peers_reach(helio_peers *peers, uint32_t place, uint64_t position) {
+    helio_receiver_view *view = helio_peers_view(peers, place);
+    if (!view || position <= view->position)
+        return;
+    view->position = position;
+    if (view->missing <= position)
+        view->missing = helio_asked_after(&peers->peers[place].asked, position);
+}
+
+uint32_t helio_peers_tend(helio_peers *peers, int64_t now_ns) {
+    uint32_t reporting = 0;
+    for (uint32_t i = 0; i < peers->count; i++) {
+        helio_receiver_view *view = &peers->views[i];
+        const bool reports = view->flags & HELIO_VIEW_REPORTS;
+        reporting += reports && !(view->flags & HELIO_VIEW_LEFT) &&
+                     now_ns - view->heard_ns < 4 * peers->silence_ns;
+        if (view->missing && !reports && now_ns - peers->peers[i].missing_ns > MISSING_NS)
+            view->missing = 0;
+    }
+    return reporting;
 }

@@ -1,45 +1,112 @@
-/* The receivers a stream has heard (a request for repair, an acknowledgement), each with statistics
- * of its own (scope peer).
+/* The receivers a stream has heard (a request for repair, an acknowledgement, a report): what is
+ * known of each (receiver_view.h), and statistics of its own (scope peer).
  *
- * A receiver is known by the address its feedback comes from.  The number is bounded: when there is
- * no room, the one heard longest ago gives way if it has been silent for a minute, else the newcomer
- * goes uncounted, so that forged addresses cannot push out real receivers. */
+ * A receiver is known by the id it reports, else by the address its feedback comes from; learning
+ * the id of one met by its address makes the two one.  Several receivers may speak from one address.
+ * Who reports is bound to its address: a report in its name from elsewhere is refused until the
+ * address has been silent for long enough, so that nobody else can speak for it.
+ *
+ * The number is bounded: when there is no room, one that said goodbye gives way, else the one heard
+ * longest ago if it has been silent for a minute, else the newcomer goes uncounted, so that forged
+ * addresses cannot push out real receivers.
+ *
+ * It decides by the views, never by statistics.  It knows nothing of packets on their way, sockets,
+ * threads or clocks. */
 #ifndef HELIO_REPAIR_PEERS_H
 #define HELIO_REPAIR_PEERS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/address.h"
 #include "base/clock.h"
 #include "base/map.h"
+#include "repair/asked.h"
+#include "repair/receiver_view.h"
 #include "stats/stats.h"
+#include "wire/pgm.h"
 
 #define HELIO_PEER_NONE UINT32_MAX
 
+/* What is kept of a receiver beside its view. */
 typedef struct helio_peer {
     helio_address address;
     helio_stats_object object;
-    int64_t heard_ns;
+    helio_asked asked;
+    char name[HELIO_PGM_REPORT_NAME_MAX + 1]; /* "": not known */
+    int64_t missing_ns; /* when it last asked for the packet in `missing`, or an older one */
+    double recent_lost; /* packets of the last reports, the older the less */
+    double recent_expected;
 } helio_peer;
 
 typedef struct helio_peers {
-    helio_peer *peers;
-    uint32_t count;
+    helio_peer *peers;          /* by place */
+    helio_receiver_view *views; /* by place */
+    uint32_t count;             /* places in use or used before */
     uint32_t capacity;
+    uint32_t vacant; /* of these, not PRESENT */
     helio_map by_address;
+    helio_map by_receiver;
     helio_stats *stats;
-    char *labels;          /* "instance=...\nstream=...\n" */
-    int64_t full_until_ns; /* no use looking for one to replace before */
+    char *labels;           /* "instance=...\nstream=...\n" */
+    bool are_pinned;        /* nobody can speak in another's name here */
+    int64_t silence_ns;     /* an address silent for this long no longer binds its receiver */
+    int64_t full_until_ns;  /* no use looking for one to replace before */
+    int64_t event_after_ns; /* conflicts are told of now and then */
 } helio_peers;
 
 /* instance and stream: labels, copied.  0 or NOMEM; free with helio_peers_fini. */
 int helio_peers_init(helio_peers *peers, uint32_t capacity, helio_stats *stats,
                      const char *instance, const char *stream);
 void helio_peers_fini(helio_peers *peers, helio_clock clock);
-/* The index of the peer with this address, made known when it is new; HELIO_PEER_NONE when there is
- * no room. */
+
+/* The table: places that are not PRESENT are empty. */
+static inline helio_receiver_view *helio_peers_views(helio_peers *peers, uint32_t *places) {
+    *places = peers->count;
+    return peers->views;
+}
+/* The place of the receiver with this id (HELIO_PEER_NONE: it is not known), which without reports
+ * is a hash of its address. */
+uint32_t helio_peers_find(const helio_peers *peers, uint64_t receiver);
+
+/* Who it is that gives feedback from an address without saying so, made known when it is new;
+ * HELIO_PEER_NONE when there is no room. */
 uint32_t helio_peers_meet(helio_peers *peers, const helio_address *address, helio_clock clock);
-/* Its statistics; NULL for HELIO_PEER_NONE. */
-helio_peer_stats *helio_peers_stats(helio_peers *peers, uint32_t index);
+
+typedef enum helio_report_result {
+    HELIO_REPORT_TAKEN,
+    HELIO_REPORT_ELSEWHERE,  /* its receiver is known at another address: maybe forged */
+    HELIO_REPORT_IMPOSSIBLE, /* no receiver of this stream can say so */
+    HELIO_REPORT_STALE,      /* of an earlier life, or overtaken by a newer one */
+    HELIO_REPORT_NO_ROOM,
+} helio_report_result;
+
+/* The stream when a report comes. */
+typedef struct helio_report_context {
+    uint64_t start; /* number of the first packet */
+    uint64_t lead;
+    uint32_t now_us; /* what a stamp would say now */
+} helio_report_context;
+
+/* Takes in what a receiver (its id is not 0) tells of itself.  Stores its place, also when the
+ * report is not taken but its receiver is known there. */
+helio_report_result helio_peers_hear(helio_peers *peers, const helio_pgm_told *told,
+                                     const helio_address *from, const helio_report_context *context,
+                                     helio_clock clock, uint32_t *place);
+
+/* A receiver asks for a packet.  True when it had not before. */
+bool helio_peers_ask(helio_peers *peers, uint32_t place, uint64_t sequence, int64_t now_ns);
+/* An acknowledgement tells how far it is. */
+void helio_peers_reach(helio_peers *peers, uint32_t place, uint64_t position);
+/* Now and then: forgets what receivers that do not report asked for and no longer ask for. Returns
+ * how many receivers report and have been heard within the silence time. */
+uint32_t helio_peers_tend(helio_peers *peers, int64_t now_ns);
+
+/* Its statistics; NULL for HELIO_PEER_NONE and empty places. */
+helio_peer_stats *helio_peers_stats(helio_peers *peers, uint32_t place);
+/* NULL for the same. */
+helio_receiver_view *helio_peers_view(helio_peers *peers, uint32_t place);
+/* Share of the packets lost lately, 0 to 1. */
+double helio_peers_loss(const helio_peers *peers, uint32_t place);
 
 #endif

@@ -71,10 +71,14 @@ static void ask(helio_repairer *repairer, uint64_t sequence, uint32_t asker, uin
         helio_count(&stats->naks_answered_not_sent_yet, 1);
         return;
     }
+    helio_peer_stats *peer = helio_peers_stats(&repairer->peers, asker);
+    if (!helio_peers_ask(&repairer->peers, asker, sequence, clock.now_ns))
+        helio_count(&peer->naks_repeated, 1);
     if (sequence < txw->trail) {
-        helio_peer_stats *peer = helio_peers_stats(&repairer->peers, asker);
-        if (peer)
+        if (peer) {
+            helio_peers_view(&repairer->peers, asker)->naks_late++;
             helio_count(&peer->naks_too_late, 1);
+        }
         helio_count(&stats->naks_answered_too_late, 1);
         return;
     }
@@ -123,19 +127,10 @@ static bool is_confirmed(helio_repairer *repairer, uint64_t first, uint64_t dest
     return false;
 }
 
-helio_peer_stats *helio_repairer_peer(helio_repairer *repairer, const helio_address *address,
-                                      helio_clock clock) {
-    const uint32_t peer = helio_peers_meet(&repairer->peers, address, clock);
-    helio_set(&repairer->stats->peers, repairer->peers.count);
-    return helio_peers_stats(&repairer->peers, peer);
-}
-
-bool helio_repairer_on_nak(helio_repairer *repairer, const helio_pgm_packet *nak,
-                           const helio_address *from, uint64_t destinations, helio_clock clock,
-                           size_t *naks) {
+bool helio_repairer_on_nak(helio_repairer *repairer, const helio_pgm_packet *nak, uint32_t asker,
+                           uint64_t destinations, helio_clock clock, size_t *naks) {
     helio_tx_stream_stats *stats = repairer->stats;
     const uint64_t first = helio_sequence_widen(nak->sequence, repairer->txw->lead);
-    const uint32_t asker = helio_peers_meet(&repairer->peers, from, clock);
     helio_peer_stats *peer = helio_peers_stats(&repairer->peers, asker);
     const size_t count = 1 + nak->list_count;
     *naks = count;
@@ -143,7 +138,7 @@ bool helio_repairer_on_nak(helio_repairer *repairer, const helio_pgm_packet *nak
     helio_stats_begin(stats);
     helio_count(&stats->nak_packets_received, 1);
     helio_count(&stats->naks_received, count);
-    helio_set(&stats->peers, repairer->peers.count);
+    helio_set(&stats->peers, repairer->peers.count - repairer->peers.vacant);
     ask(repairer, first, asker, destinations, clock);
     for (size_t i = 0; i < nak->list_count; i++)
         ask(repairer, helio_sequence_widen(nak->list[i], first), asker, destinations, clock);
@@ -170,6 +165,9 @@ static void count_repair(helio_repairer *repairer, helio_txw_slot *slot) {
     helio_stats_end(stats);
     helio_peer_stats *peer = helio_peers_stats(&repairer->peers, slot->asker);
     if (peer) {
+        helio_receiver_view *view = helio_peers_view(&repairer->peers, slot->asker);
+        view->repairs++;
+        view->repair_bytes += slot->length;
         helio_count(&peer->repairs_caused, 1);
         helio_count(&peer->repair_bytes_caused, slot->length);
     }

@@ -64,15 +64,11 @@ int helio_repairer_init(helio_repairer *repairer, const helio_repairer_config *c
                         helio_txw *txw, helio_tx_stream_stats *stats);
 void helio_repairer_fini(helio_repairer *repairer, helio_clock clock);
 
-/* Statistics of the receiver at an address, made known when it is new; NULL when there is no room. */
-helio_peer_stats *helio_repairer_peer(helio_repairer *repairer, const helio_address *address,
-                                      helio_clock clock);
-
-/* Takes in a valid NAK; `destinations`: bits of those it comes from, of interest for fan-out only.
- * True when it is to be confirmed; *naks: sequences it asked for. */
-bool helio_repairer_on_nak(helio_repairer *repairer, const helio_pgm_packet *nak,
-                           const helio_address *from, uint64_t destinations, helio_clock clock,
-                           size_t *naks);
+/* Takes in a valid NAK; `asker`: place of the receiver, HELIO_PEER_NONE for one not counted;
+ * `destinations`: bits of those it comes from, of interest for fan-out only.  True when it is to be
+ * confirmed; *naks: sequences it asked for. */
+bool helio_repairer_on_nak(helio_repairer *repairer, const helio_pgm_packet *nak, uint32_t asker,
+                           uint64_t destinations, helio_clock clock, size_t *naks);
 /* The next packet to repair, taken from the queue; false when there is none.  It is counted as
  * sent. */
 bool helio_repairer_next(helio_repairer *repairer, helio_clock clock, uint64_t *sequence);

@@ -180,6 +180,15 @@ static void on_loss(void *context, const helio_loss *loss) {
     pthread_mutex_unlock(&receiver->lock);
 }
 
+static void read_gauge(void *context, helio_sink_gauge *out) {
+    const helio_receive_queue *queue = &((const helio_receiver *)context)->queue;
+    *out = (helio_sink_gauge){
+        .used_bytes = helio_receive_queue_bytes(queue),
+        .limit_bytes = queue->ring.capacity,
+        .given_bytes = helio_ring_tail(&queue->ring),
+    };
+}
+
 void helio_receiver_refresh(helio_receiver *receiver) {
     for (size_t i = 0; i < receiver->met_count; i++) {
         const helio_met_stream *met = receiver->met[i];
@@ -220,5 +229,6 @@ helio_sink helio_receiver_sink(helio_receiver *receiver) {
         .ack = receiver->ack == HELIO_ACK_APP    ? HELIO_SINK_ACK_APP
                : receiver->ack == HELIO_ACK_AUTO ? HELIO_SINK_ACK_AUTO
                                                  : HELIO_SINK_ACK_NONE,
+        .read_gauge = receiver->has_listener ? NULL : read_gauge,
     };
 }

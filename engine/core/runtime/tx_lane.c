@@ -251,15 +251,15 @@ bool helio_tx_lane_takes(helio_tx_lane *lane, size_t length) {
 }
 
 /* A connection stands anew: the other side is told at once where the stream is. */
-static void greet(helio_tx_lane *lane) {
+static void greet(helio_tx_lane *lane, helio_clock clock) {
     if (lane->base.connected) {
         lane->base.connected = false;
-        helio_tx_stream_greet(lane->stream);
+        helio_tx_stream_greet(lane->stream, clock);
     }
 }
 
 int helio_tx_lane_work(helio_tx_lane *lane, helio_clock clock) {
-    greet(lane);
+    greet(lane, clock);
     helio_tx_lane_tell_refusing(lane);
     lane->stuck = false;
     lane->is_jammed = !helio_tx_lane_has_room(lane);
@@ -285,7 +285,7 @@ int helio_tx_lane_work(helio_tx_lane *lane, helio_clock clock) {
 }
 
 void helio_tx_lane_make_way(helio_tx_lane *lane, helio_clock clock) {
-    greet(lane);
+    greet(lane, clock);
     while (is_pressed(lane, clock)) {
         poll_stream(lane, clock);
         helio_tx_lane_flush_channel(lane);

@@ -1,6 +1,7 @@
 #include "stream/rx_control.h"
 
 #include "base/sequence.h"
+#include "stream/rx_feedback.h"
 #include "stream/rx_passing.h"
 
 enum { SPMRS_HEEDED = 3 }; /* SPMRs of others that put off ours: nobody can do so for ever */
@@ -93,7 +94,7 @@ void helio_rx_begin_with(helio_rx_stream *stream, const helio_pgm_packet *spm, h
         if (first < rxw->trail) {
             helio_count(&helio_rx_stats(stream)->gaps_detected, rxw->trail - first);
             helio_rxw_go_back(rxw, first);
-            stream->ask_from = first;
+            stream->ask_from = stream->first = first;
         }
     }
     if (stream->acks.is_on)
@@ -116,6 +117,10 @@ static void on_spm(helio_rx_stream *stream, const helio_pgm_packet *spm, const h
     stream->report_fields = spm->options & HELIO_PGM_HAS_CRQST ? spm->report.fields : 0;
     learn_backoff(stream, spm);
     helio_rx_acks_repeat(&stream->acks, clock.now_ns);
+    helio_rx_reports_on_spm(&stream->reports,
+                            spm->options & HELIO_PGM_HAS_REPORTING ? &spm->reporting : NULL,
+                            clock.now_ns);
+    helio_rx_watch_buffers(stream, clock.now_ns);
     if (stream->is_waiting)
         helio_rx_begin_with(stream, spm, clock);
     if (has_window(spm))

@@ -63,7 +63,8 @@ typedef struct helio_rx_endpoint_config {
     bool has_checksums; /* false: data without a checksum is accepted */
     uint32_t ack_packets;
     int64_t ack_interval_ns;
-    uint64_t receiver; /* who acknowledges: the same in each life of this receiver */
+    uint64_t receiver; /* who acknowledges and reports: the same in each life; 0: nobody */
+    bool is_tagged;    /* reports say that this receiver is one of those that set the pace */
     bool join_history; /* a stream begins with the oldest packet its source offers */
     bool is_connected; /* feedback goes back to where a stream's last SPM came from */
     uint64_t seed;     /* of the random back-off; different in each instance */

@@ -18,6 +18,75 @@ static helio_pgm_session session_of(const helio_rx_stream *stream) {
     return (helio_pgm_session){stream->tsi, stream->shared->config.group.port};
 }
 
+/* ---- reports ---- */
+
+static uint64_t packets_in(uint64_t bytes, uint64_t bytes_per_packet) {
+    const uint64_t packets = bytes / (bytes_per_packet ? bytes_per_packet : 1);
+    return packets < UINT32_MAX ? packets : UINT32_MAX;
+}
+
+/* How full the buffers are, and how many packets more they take. */
+static void gauge_buffers(const helio_rx_stream *stream, helio_pgm_told *told) {
+    const helio_rxw *rxw = &stream->rxw;
+    const uint64_t capacity = rxw->mask + 1, passed = rxw->trail - stream->first;
+    double fill = (double)(rxw->lead + 1 - rxw->trail) / (double)capacity;
+    uint64_t room = capacity;
+    helio_sink_gauge sink;
+    if (helio_delivery_gauge(&stream->delivery, &sink) && sink.limit_bytes > 0) {
+        const double queue_fill = (double)sink.used_bytes / (double)sink.limit_bytes;
+        fill = queue_fill > fill ? queue_fill : fill;
+        const uint64_t per_packet = passed > 0 && sink.given_bytes > passed
+                                        ? sink.given_bytes / passed
+                                        : stream->shared->config.max_packet_bytes;
+        if (sink.used_bytes < sink.limit_bytes)
+            room += packets_in(sink.limit_bytes - sink.used_bytes, per_packet);
+    }
+    if (stream->is_blocked)
+        fill = 1;
+    told->buffer_fill = (uint16_t)(fill < 1 ? fill * UINT16_MAX : UINT16_MAX);
+    told->window = (uint32_t)(room < UINT32_MAX ? room : UINT32_MAX);
+}
+
+void helio_rx_watch_buffers(helio_rx_stream *stream, int64_t now_ns) {
+    helio_pgm_told told;
+    gauge_buffers(stream, &told);
+    helio_rx_reports_on_fill(&stream->reports, told.buffer_fill, now_ns);
+}
+
+/* What there is to tell, but for what helio_rx_reports adds. */
+static helio_pgm_told condition_of(const helio_rx_stream *stream) {
+    const helio_rxw *rxw = &stream->rxw;
+    helio_pgm_told told = {
+        .flags = stream->told_flags,
+        .receiver = stream->shared->config.receiver,
+        .incarnation = stream->incarnation,
+        /* what was passed on and what is held; of what was passed, the lost never came */
+        .received = (uint32_t)(rxw->trail - stream->first - stream->given_up + rxw->held),
+        .lost = (uint32_t)stream->missed,
+        .unrecoverable = (uint32_t)stream->given_up,
+        .position = (uint32_t)(rxw->trail - 1),
+    };
+    gauge_buffers(stream, &told);
+    return told;
+}
+
+/* The report for a packet about to be sent; NULL: the source wants none. */
+static const helio_pgm_told *make_report(const helio_rx_stream *stream, helio_pgm_told *told,
+                                         int64_t now_ns) {
+    if (!helio_rx_can_report(stream))
+        return NULL;
+    *told = condition_of(stream);
+    helio_rx_reports_fill_in(&stream->reports, stream->shared->config.instance, told, now_ns);
+    return told;
+}
+
+static void report_sent(helio_rx_stream *stream, const helio_pgm_told *told, int64_t now_ns) {
+    if (!told)
+        return;
+    helio_rx_reports_on_sent(&stream->reports, told, now_ns);
+    helio_count(&helio_rx_stats(stream)->reports_sent, 1);
+}
+
 /* ---- ACK ---- */
 
 /* Which of the newest 32 packets are there. */
@@ -34,7 +103,7 @@ static uint32_t bitmap_of(const helio_rx_stream *stream) {
     return bitmap;
 }
 
-void helio_rx_send_ack(helio_rx_stream *stream, uint8_t flags) {
+void helio_rx_send_ack(helio_rx_stream *stream, uint8_t flags, int64_t now_ns) {
     helio_rx_acks *acks = &stream->acks;
     const helio_rx_shared *shared = stream->shared;
     const bool is_old = acks->position - acks->first >= CLAIM_MAX && acks->position >= acks->first;
@@ -50,10 +119,13 @@ void helio_rx_send_ack(helio_rx_stream *stream, uint8_t flags) {
         .name_bytes = strlen(shared->config.instance),
     };
     uint8_t packet[HELIO_PGM_CONTROL_MAX];
+    helio_pgm_told told;
+    const helio_pgm_told *report = make_report(stream, &told, now_ns);
     const helio_pgm_session session = session_of(stream);
     const size_t length = helio_pgm_encode_ack(packet, &session, (uint32_t)stream->newest,
-                                               bitmap_of(stream), &acknowledge);
+                                               bitmap_of(stream), &acknowledge, report);
     helio_rx_acks_sent(acks);
+    report_sent(stream, report, now_ns);
     helio_rx_stream_stats *stats = helio_rx_stats(stream);
     helio_stats_begin(stats);
     helio_count(&stats->acks_sent, 1);
@@ -67,7 +139,7 @@ void helio_rx_stop_acking(helio_rx_stream *stream, helio_clock clock) {
         return;
     helio_rx_advance_acks(stream, clock);
     if (helio_rx_can_acknowledge(stream))
-        helio_rx_send_ack(stream, HELIO_PGM_ACK_LEAVING);
+        helio_rx_send_ack(stream, HELIO_PGM_ACK_LEAVING, clock.now_ns);
     helio_rx_acks_end(&stream->acks);
 }
 
@@ -80,9 +152,43 @@ void helio_rx_stream_set_acking(helio_rx_stream *stream, helio_clock clock) {
     }
 }
 
+/* An ACK that acknowledges nothing, for its report. */
+static void send_report(helio_rx_stream *stream, uint8_t flags, int64_t now_ns) {
+    helio_pgm_told told;
+    if (!make_report(stream, &told, now_ns))
+        return;
+    told.flags |= flags;
+    uint8_t packet[HELIO_PGM_CONTROL_MAX];
+    const helio_pgm_session session = session_of(stream);
+    const size_t length = helio_pgm_encode_ack(packet, &session, (uint32_t)stream->newest,
+                                               bitmap_of(stream), NULL, &told);
+    report_sent(stream, &told, now_ns);
+    send_feedback(stream, &stream->feedback, packet, length);
+}
+
+int helio_rx_report_when_due(helio_rx_stream *stream, int64_t now_ns) {
+    if (stream->is_blocked)
+        helio_rx_watch_buffers(stream, now_ns);
+    if (now_ns < helio_rx_reports_next_deadline_ns(&stream->reports) ||
+        !helio_rx_can_report(stream))
+        return 0;
+    const helio_pgm_told now = condition_of(stream);
+    if (!helio_rx_reports_poll(&stream->reports, &now, now_ns))
+        return 0;
+    send_report(stream, 0, now_ns);
+    return 1;
+}
+
+void helio_rx_say_goodbye(helio_rx_stream *stream, helio_clock clock) {
+    const bool is_silent =
+        clock.now_ns - stream->heard_ns >= stream->shared->config.stream_expiry_ns;
+    if (stream->reports.count > 0 && !stream->has_end && !is_silent)
+        send_report(stream, HELIO_PGM_TOLD_LEAVING, clock.now_ns);
+}
+
 /* ---- NAK, SPMR, POLR ---- */
 
-void helio_rx_send_nak(helio_rx_stream *stream, const helio_nak_round *round) {
+void helio_rx_send_nak(helio_rx_stream *stream, const helio_nak_round *round, int64_t now_ns) {
     uint32_t sequences[1 + HELIO_PGM_NAK_LIST_MAX];
     for (size_t i = 0; i < round->ask_count; i++)
         sequences[i] = (uint32_t)round->asks[i];
@@ -95,9 +201,12 @@ void helio_rx_send_nak(helio_rx_stream *stream, const helio_nak_round *round) {
         .receiver_loss = (uint16_t)(((uint64_t)stream->loss * UINT16_MAX) / HELIO_RX_LOSS_ALL),
         .receiver = config->feedback_address,
     };
+    helio_pgm_told now;
+    const helio_pgm_told *told = make_report(stream, &now, now_ns);
     const size_t length = helio_pgm_encode_nak_with(
         packet, &session, HELIO_PGM_TYPE_NAK, sequences, round->ask_count, &stream->source,
-        &config->group, 0, report.fields ? &report : NULL);
+        &config->group, 0, report.fields ? &report : NULL, told);
+    report_sent(stream, told, now_ns);
     helio_rx_stream_stats *stats = helio_rx_stats(stream);
     helio_stats_begin(stats);
     helio_count(&stats->nak_packets_sent, 1);

@@ -90,6 +90,11 @@ static void report_lost(helio_rx_stream *stream, lost_run *run, helio_clock cloc
         [HELIO_LOST_NOT_REQUESTED] = "not_requested",
     };
     helio_count(cells[run->cause], run->count);
+    stream->given_up += run->count;
+    if (run->first <= stream->joined) { /* what was caught up with is lost all the same */
+        const uint64_t past = stream->joined - run->first + 1;
+        stream->missed += past < run->count ? past : run->count;
+    }
     const uint64_t args[4] = {run->first, run->count, run->cause};
     helio_stats_event(stream->shared->stats, clock.wall_ns, HELIO_EVENT_PACKETS_LOST,
                       stream->object.slot, args, "%" PRIu64 " packets lost from %" PRIu64 ": %s",
@@ -107,20 +112,26 @@ static void add_lost(helio_rx_stream *stream, lost_run *run, uint64_t first, uin
     run->count += count;
 }
 
+/* Packets from `first` on are seen missing. */
+static void count_gap(helio_rx_stream *stream, uint64_t first, uint64_t count) {
+    helio_count(&helio_rx_stats(stream)->gaps_detected, count);
+    const uint64_t end = first + count;
+    if (end > stream->joined + 1)
+        stream->missed += first > stream->joined ? count : end - stream->joined - 1;
+}
+
 void helio_rx_extend(helio_rx_stream *stream, uint64_t sequence, int64_t now_ns) {
     helio_rxw *rxw = &stream->rxw;
     const uint64_t first = rxw->lead + 1;
     helio_rxw_extend(rxw, sequence);
     if (rxw->lead < first)
         return;
-    if (stream->is_pacing) {
-        helio_count(&helio_rx_stats(stream)->gaps_detected, rxw->lead - first + 1);
+    count_gap(stream, first, rxw->lead - first + 1);
+    if (stream->is_pacing)
         return;
-    }
     const uint64_t wanted = rxw->source_trail > first ? rxw->source_trail : first;
     if (wanted <= rxw->lead)
         helio_nak_miss(&stream->nak, wanted, rxw->lead - wanted + 1, now_ns);
-    helio_count(&helio_rx_stats(stream)->gaps_detected, rxw->lead - first + 1);
 }
 
 static uint64_t pace_of(const helio_rx_stream *stream) {
@@ -161,7 +172,7 @@ void helio_rx_drain(helio_rx_stream *stream, helio_clock clock) {
     while (!is_stuck) {
         if (helio_rxw_is_empty(rxw) && rxw->source_trail > rxw->trail) {
             const uint64_t count = rxw->source_trail - rxw->trail;
-            helio_count(&helio_rx_stats(stream)->gaps_detected, count);
+            count_gap(stream, rxw->trail, count);
             add_lost(stream, &run, rxw->trail, count, HELIO_LOST_WINDOW_ADVANCED, clock);
             helio_rxw_skip(rxw, rxw->source_trail);
         }

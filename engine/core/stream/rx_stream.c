@@ -79,7 +79,10 @@ int helio_rx_stream_create(helio_rx_shared *shared, const helio_pgm_packet *pack
     stream->shared = shared;
     stream->is_pacing = wants_history;
     stream->is_waiting = wants_history && !is_spm;
-    stream->ask_from = first;
+    stream->ask_from = stream->first = first;
+    stream->joined = is_spm ? helio_sequence_start(packet->lead) : first - 1;
+    stream->incarnation = (uint64_t)clock.wall_ns;
+    stream->told_flags = shared->config.is_tagged ? HELIO_PGM_TOLD_TAGGED : 0;
     stream->begin_by_ns = clock.now_ns + BEGIN_WAIT_NS;
     stream->tsi = packet->tsi;
     stream->source = *from;
@@ -108,6 +111,7 @@ int helio_rx_stream_create(helio_rx_shared *shared, const helio_pgm_packet *pack
                       helio_tsi_format(&stream->tsi, tsi), helio_address_format(from, text), first);
     helio_rx_acks_init(&stream->acks, shared->config.ack_packets, shared->config.ack_interval_ns,
                        helio_random_next(&shared->random));
+    helio_rx_reports_init(&stream->reports, helio_random_next(&shared->random));
     helio_rx_stream_set_acking(stream, clock);
     *out = stream;
     return 0;
@@ -116,6 +120,7 @@ int helio_rx_stream_create(helio_rx_shared *shared, const helio_pgm_packet *pack
 void helio_rx_stream_destroy(helio_rx_stream *stream, helio_clock clock) {
     helio_rx_shared *shared = stream->shared;
     helio_rx_stop_acking(stream, clock);
+    helio_rx_say_goodbye(stream, clock);
     helio_rx_set_blocked(stream, false);
     helio_delivery_fini(&stream->delivery, clock);
     helio_count(&shared->instance->rx_streams, (uint64_t)-1);
@@ -224,9 +229,10 @@ int helio_rx_stream_poll(helio_rx_stream *stream, helio_clock clock) {
     }
     if (clock.now_ns >= helio_rx_acks_next_deadline_ns(&stream->acks) &&
         helio_rx_can_acknowledge(stream)) {
-        helio_rx_send_ack(stream, 0);
+        helio_rx_send_ack(stream, 0, clock.now_ns);
         work++;
     }
+    work += helio_rx_report_when_due(stream, clock.now_ns);
     if (stream->is_waiting && clock.now_ns >= stream->begin_by_ns) {
         helio_rx_begin_with(stream, NULL, clock);
         work++;
@@ -246,7 +252,7 @@ int helio_rx_stream_poll(helio_rx_stream *stream, helio_clock clock) {
                     helio_nak_poll(&stream->nak, can_ask, clock.now_ns, &round);
          i++) {
         if (round.ask_count > 0)
-            helio_rx_send_nak(stream, &round);
+            helio_rx_send_nak(stream, &round, clock.now_ns);
         for (size_t k = 0; k < round.loss_count; k++)
             helio_rxw_lose(&stream->rxw, round.losses[k].sequence, round.losses[k].cause);
         has_losses |= round.loss_count > 0;
@@ -274,6 +280,8 @@ int64_t helio_rx_stream_next_deadline_ns(const helio_rx_stream *stream) {
         deadline_ns = stream->spmr_due_ns;
     if (helio_rx_can_acknowledge(stream) && stream->acks.due_ns < deadline_ns)
         deadline_ns = stream->acks.due_ns;
+    if (helio_rx_can_report(stream) && stream->reports.due_ns < deadline_ns)
+        deadline_ns = stream->reports.due_ns;
     if (stream->is_waiting && stream->begin_by_ns < deadline_ns)
         deadline_ns = stream->begin_by_ns;
     if (stream->polled.due_ns < deadline_ns)

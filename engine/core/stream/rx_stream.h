@@ -26,6 +26,7 @@
 #include "stream/polling.h"
 #include "stream/rx_acks.h"
 #include "stream/rx_endpoint.h"
+#include "stream/rx_reports.h"
 #include "topic/delivery.h"
 #include "topic/subscriptions.h"
 #include "window/rxw.h"
@@ -63,7 +64,14 @@ typedef struct helio_rx_stream {
     helio_nak nak;
     helio_delivery delivery;
     helio_rx_acks acks;
+    helio_rx_reports reports;
     uint64_t newest;       /* newest data received */
+    uint64_t first;        /* where it began */
+    uint64_t joined;       /* packets up to here were sent before: they are caught up with */
+    uint64_t missed;       /* packets first seen missing, those caught up with not among them */
+    uint64_t given_up;     /* packets lost for good */
+    uint64_t incarnation;  /* greater in a later life of this receiver */
+    uint8_t told_flags;    /* HELIO_PGM_TOLD_*, of its reports */
     uint32_t spm_sequence; /* of the newest SPM */
     bool has_spm;
     bool is_unreachable; /* the source said so of itself (NBR_UNREACH): nothing to ask */

@@ -7,7 +7,7 @@ enum {
     ABORT_SPMS = 3, /* one may be lost, and nobody asks again */
 };
 
-void helio_tx_send_spm(helio_tx_stream *stream) {
+void helio_tx_send_spm(helio_tx_stream *stream, int64_t now_ns) {
     uint8_t packet[HELIO_PGM_CONTROL_MAX];
     const helio_pgm_spm spm = {
         .sequence = stream->spm_sequence++,
@@ -20,6 +20,9 @@ void helio_tx_send_spm(helio_tx_stream *stream) {
         .join = (uint32_t)helio_tx_history_offer(&stream->history),
         .awaits_acks = stream->config.acks > 0 && !stream->is_closed,
         .awaited = (uint32_t)(stream->acks.stable + 1),
+        .takes_reports = true,
+        .reporting.interval_us = (uint32_t)(stream->reports.interval_ns / HELIO_MICROSECOND),
+        .reporting.stamp = now_ns ? helio_tx_stamp(now_ns) : 0,
     };
     const size_t length =
         helio_pgm_encode_spm(packet, &stream->session, &spm, &stream->config.address);
@@ -28,18 +31,18 @@ void helio_tx_send_spm(helio_tx_stream *stream) {
     helio_tx_send(stream, packet, length, false);
 }
 
-int helio_tx_open(helio_tx_stream *stream) {
+int helio_tx_open(helio_tx_stream *stream, int64_t now_ns) {
     if (stream->has_opened)
         return 0;
     stream->has_opened = true;
     for (int i = 0; i < OPENING_SPMS; i++)
-        helio_tx_send_spm(stream);
+        helio_tx_send_spm(stream, now_ns);
     return OPENING_SPMS;
 }
 
-void helio_tx_stream_greet(helio_tx_stream *stream) {
-    if (!stream->has_finished && helio_tx_open(stream) == 0)
-        helio_tx_send_spm(stream);
+void helio_tx_stream_greet(helio_tx_stream *stream, helio_clock clock) {
+    if (!stream->has_finished && helio_tx_open(stream, clock.now_ns) == 0)
+        helio_tx_send_spm(stream, clock.now_ns);
 }
 
 static void announce_all(helio_tx_stream *stream, helio_clock clock) {
@@ -63,7 +66,7 @@ int helio_tx_tell(helio_tx_stream *stream, helio_clock clock) {
         sent++;
     }
     if (helio_heartbeat_poll(&stream->heartbeat, clock.now_ns)) {
-        helio_tx_send_spm(stream);
+        helio_tx_send_spm(stream, clock.now_ns);
         sent++;
     }
     helio_pgm_poll question;
@@ -81,11 +84,11 @@ int helio_tx_tell(helio_tx_stream *stream, helio_clock clock) {
 void helio_tx_stream_close(helio_tx_stream *stream, helio_clock clock) {
     if (stream->is_closed)
         return;
-    helio_tx_open(stream);
+    helio_tx_open(stream, clock.now_ns);
     helio_tx_topics_end(&stream->topics, clock);
     stream->is_closed = true;
     stream->finish_ns = clock.now_ns + stream->config.linger_ns;
-    helio_tx_send_spm(stream);
+    helio_tx_send_spm(stream, clock.now_ns);
     helio_heartbeat_restart(&stream->heartbeat, clock.now_ns);
 }
 
@@ -95,5 +98,5 @@ void helio_tx_stream_abort(helio_tx_stream *stream) {
     stream->is_aborted = stream->is_closed = stream->has_finished = true;
     stream->finish_ns = INT64_MIN;
     for (int i = 0; i < ABORT_SPMS; i++)
-        helio_tx_send_spm(stream);
+        helio_tx_send_spm(stream, 0);
 }

@@ -2,7 +2,91 @@
  * answers to polls.  All of it comes from the network and is checked here before anything acts on it. */
 #include <string.h>
 
+#include "base/sequence.h"
 #include "stream/tx_parts.h"
+
+/* ---- who it is, and what it reports ---- */
+
+#define TEND_PEERS_NS (100 * HELIO_MILLISECOND)
+
+static void count_report(helio_tx_stream *stream, helio_report_result result) {
+    helio_tx_stream_stats *stats = helio_tx_stats(stream);
+    helio_count(&stats->reports_received, 1);
+    switch (result) {
+    case HELIO_REPORT_TAKEN:
+        break;
+    case HELIO_REPORT_ELSEWHERE:
+        helio_count(&stats->reports_refused_elsewhere, 1);
+        break;
+    case HELIO_REPORT_IMPOSSIBLE:
+        helio_count(&stats->reports_refused_impossible, 1);
+        break;
+    case HELIO_REPORT_STALE:
+        helio_count(&stats->reports_refused_stale, 1);
+        break;
+    case HELIO_REPORT_NO_ROOM:
+        helio_count(&stats->reports_refused_no_room, 1);
+        break;
+    }
+}
+
+/* The place of the receiver that a packet comes from, once its report is taken in.  Who reports for
+ * another counts as whoever is at its address. */
+static uint32_t identify(helio_tx_stream *stream, const helio_pgm_packet *packet,
+                         const helio_address *from, helio_clock clock) {
+    helio_peers *peers = &stream->repairer.peers;
+    uint32_t place = HELIO_PEER_NONE;
+    if ((packet->options & HELIO_PGM_HAS_REPORT) && packet->told.receiver != 0) {
+        const helio_report_context context = {
+            .start = helio_sequence_start(stream->config.first_sequence),
+            .lead = stream->txw.lead,
+            .now_us = helio_tx_stamp(clock.now_ns),
+        };
+        count_report(stream, helio_peers_hear(peers, &packet->told, from, &context, clock, &place));
+    }
+    if (place == HELIO_PEER_NONE)
+        place = helio_peers_meet(peers, from, clock);
+    helio_receiver_view *view = helio_peers_view(peers, place);
+    if (view) {
+        view->heard_ns = clock.now_ns;
+        view->flags |= HELIO_VIEW_NEWS;
+    }
+    helio_set(&helio_tx_stats(stream)->peers, peers->count - peers->vacant);
+    return place;
+}
+
+/* A report came alone: when there are too many, receivers are to hear of it at once. */
+static void limit_reports(helio_tx_stream *stream, uint32_t place, helio_clock clock) {
+    const helio_receiver_view *view = helio_peers_view(&stream->repairer.peers, place);
+    const int64_t round_trip_ns = view ? view->round_trip_ns : 0;
+    if (helio_tx_reports_on_report(&stream->reports, round_trip_ns, clock.now_ns)) {
+        stream->repairer.peers.silence_ns = helio_tx_reports_silence_ns(&stream->reports);
+        helio_tx_send_spm(stream, clock.now_ns);
+    }
+}
+
+void helio_tx_tend_reports(helio_tx_stream *stream, int64_t now_ns) {
+    helio_tx_reports_poll(&stream->reports, stream->txw.lead, now_ns);
+    if (now_ns < stream->tend_peers_ns)
+        return;
+    stream->tend_peers_ns = now_ns + TEND_PEERS_NS;
+    stream->repairer.peers.silence_ns = helio_tx_reports_silence_ns(&stream->reports);
+    helio_tx_stream_stats *stats = helio_tx_stats(stream);
+    helio_set(&stats->receivers_reporting, helio_peers_tend(&stream->repairer.peers, now_ns));
+    helio_set(&stats->report_interval, (uint64_t)stream->reports.interval_ns);
+}
+
+helio_receiver_view *helio_tx_stream_views(helio_tx_stream *stream, uint32_t *places) {
+    return helio_peers_views(&stream->repairer.peers, places);
+}
+
+const helio_address *helio_tx_stream_receiver(helio_tx_stream *stream, uint32_t place,
+                                              const char **name, double *loss) {
+    const helio_peer *peer = &stream->repairer.peers.peers[place];
+    *name = peer->name;
+    *loss = helio_peers_loss(&stream->repairer.peers, place);
+    return &peer->address;
+}
 
 /* ---- NAK, NNAK ---- */
 
@@ -26,9 +110,9 @@ static void confirm(helio_tx_stream *stream, const helio_pgm_packet *nak, uint64
     uint32_t sequences[1 + HELIO_PGM_NAK_LIST_MAX] = {nak->sequence};
     memcpy(sequences + 1, nak->list, nak->list_count * sizeof nak->list[0]);
     uint8_t packet[HELIO_PGM_CONTROL_MAX];
-    const size_t length = helio_pgm_encode_nak_with(packet, &stream->session, HELIO_PGM_TYPE_NCF,
-                                                    sequences, 1 + nak->list_count, &nak->source,
-                                                    &nak->group, helio_tx_advised_us(stream), NULL);
+    const size_t length = helio_pgm_encode_nak_with(
+        packet, &stream->session, HELIO_PGM_TYPE_NCF, sequences, 1 + nak->list_count, &nak->source,
+        &nak->group, helio_tx_advised_us(stream), NULL, NULL);
     helio_count(&helio_tx_stats(stream)->nak_confirmations_sent, 1);
     helio_tx_send_to_askers(stream, askers, packet, length, false);
 }
@@ -51,7 +135,8 @@ static void on_nak(helio_tx_stream *stream, const helio_pgm_packet *nak, const h
     }
     const uint64_t askers = askers_of(stream, nak, from);
     size_t naks;
-    if (helio_repairer_on_nak(&stream->repairer, nak, from, askers, clock, &naks))
+    const uint32_t asker = identify(stream, nak, from, clock);
+    if (helio_repairer_on_nak(&stream->repairer, nak, asker, askers, clock, &naks))
         confirm(stream, nak, askers);
     helio_set(&helio_tx_stats(stream)->nak_backoff_advised,
               (uint64_t)helio_tx_advised_us(stream) * HELIO_MICROSECOND);
@@ -79,15 +164,16 @@ static void on_spmr(helio_tx_stream *stream, helio_clock clock) {
     if (clock.now_ns < stream->answer_after_ns)
         return;
     stream->answer_after_ns = clock.now_ns + stream->config.heartbeat_min_ns;
-    helio_tx_open(stream);
-    helio_tx_send_spm(stream);
+    helio_tx_open(stream, clock.now_ns);
+    helio_tx_send_spm(stream, clock.now_ns);
 }
 
 /* ---- ACK ---- */
 
-static void count_ack(helio_tx_stream *stream, const helio_acker *heard, const helio_address *from,
+static void count_ack(helio_tx_stream *stream, uint32_t place, const helio_acker *heard,
                       helio_clock clock) {
-    helio_peer_stats *peer = helio_repairer_peer(&stream->repairer, from, clock);
+    helio_peers_reach(&stream->repairer.peers, place, heard->position);
+    helio_peer_stats *peer = helio_peers_stats(&stream->repairer.peers, place);
     if (!peer)
         return;
     helio_stats_begin(peer);
@@ -98,13 +184,19 @@ static void count_ack(helio_tx_stream *stream, const helio_acker *heard, const h
     helio_stats_end(peer);
 }
 
+/* With an acknowledgement, a report, or both. */
 static void on_ack(helio_tx_stream *stream, const helio_pgm_packet *ack, const helio_address *from,
                    helio_clock clock) {
+    const uint32_t place = identify(stream, ack, from, clock);
+    if (!(ack->options & HELIO_PGM_HAS_ACKNOWLEDGE)) {
+        limit_reports(stream, place, clock);
+        return;
+    }
     helio_acker heard;
     if (helio_tx_acks_on_ack(&stream->acks, ack, from, clock, &heard) && stream->config.on_ack)
         stream->config.on_ack(stream->outlet.context, &heard);
     if (heard.position <= stream->txw.lead)
-        count_ack(stream, &heard, from, clock);
+        count_ack(stream, place, &heard, clock);
 }
 
 uint32_t helio_tx_stream_acked_by(const helio_tx_stream *stream, uint64_t sequence) {
@@ -137,7 +229,7 @@ void helio_tx_stream_on_packet(helio_tx_stream *stream, const void *datagram, si
     if (is_mine && packet.type == HELIO_PGM_TYPE_NAK)
         on_nak(stream, &packet, from, clock);
     else if (is_mine && packet.type == HELIO_PGM_TYPE_ACK &&
-             (packet.options & HELIO_PGM_HAS_ACKNOWLEDGE))
+             (packet.options & (HELIO_PGM_HAS_ACKNOWLEDGE | HELIO_PGM_HAS_REPORT)))
         on_ack(stream, &packet, from, clock);
     else if (is_mine && packet.type == HELIO_PGM_TYPE_SPMR)
         on_spmr(stream, clock);

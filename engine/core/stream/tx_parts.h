@@ -9,6 +9,7 @@
 #include "stream/polling.h"
 #include "stream/tx_acks.h"
 #include "stream/tx_history.h"
+#include "stream/tx_reports.h"
 #include "stream/tx_stream.h"
 #include "stream/tx_topics.h"
 #include "topic/batcher.h"
@@ -38,6 +39,7 @@ struct helio_tx_stream {
     helio_batcher batcher;
     helio_heartbeat heartbeat;
     helio_polling polling;
+    helio_tx_reports reports;
     helio_tx_topics topics;
 
     uint32_t spm_sequence;
@@ -51,6 +53,7 @@ struct helio_tx_stream {
     helio_clock clock;        /* of the last poll, for what happens where none is given */
     int64_t cutting_since_ns; /* the long message being cut was begun */
     int64_t announce_due_ns;
+    int64_t tend_peers_ns;   /* when to look after what is known of receivers */
     int64_t answer_after_ns; /* no SPMR is answered before */
     int64_t finish_ns;
 };
@@ -91,18 +94,29 @@ static inline uint32_t helio_tx_advised_us(const helio_tx_stream *stream) {
                             : 0;
 }
 
+/* What SPMs carry for round trips; never 0, which says that there is none. */
+static inline uint32_t helio_tx_stamp(int64_t now_ns) {
+    const uint32_t stamp = (uint32_t)(now_ns / HELIO_MICROSECOND);
+    return stamp ? stamp : 1;
+}
+
 static inline bool helio_tx_announces(const helio_tx_stream *stream) {
     return stream->has_news && !stream->is_closed && !stream->is_cutting;
 }
 
 /* ---- tx_control.c ---- */
 
-/* Says where the stream is. */
-void helio_tx_send_spm(helio_tx_stream *stream);
+/* Says where the stream is.  `now_ns` is told back by receivers, for round trips; 0: not known. */
+void helio_tx_send_spm(helio_tx_stream *stream, int64_t now_ns);
 /* SPMs before the first data: receivers that are there learn where the stream begins.  Returns how
  * many; 0 when it has opened already. */
-int helio_tx_open(helio_tx_stream *stream);
+int helio_tx_open(helio_tx_stream *stream, int64_t now_ns);
 /* Sends the announcement, the heartbeat and the poll that are due.  Returns how many. */
 int helio_tx_tell(helio_tx_stream *stream, helio_clock clock);
+
+/* ---- tx_feedback.c ---- */
+
+/* Looks after what is known of receivers, and how often they are to report. */
+void helio_tx_tend_reports(helio_tx_stream *stream, int64_t now_ns);
 
 #endif

@@ -13,6 +13,7 @@
 
 enum {
     PEERS_DEFAULT = 1024,
+    REPORT_RATE_DEFAULT = 1000,
     POLL_REPAIRS = 32,   /* most repairs sent by one poll */
     DATA_PER_REPAIR = 2, /* while both wait: two data packets, one repair */
     POLL_AGED = 1024,    /* most packets dropped for their age by one poll */
@@ -43,7 +44,7 @@ static bool send_repair(helio_tx_stream *stream, helio_clock clock) {
 static uint8_t *open_packet(void *context, bool is_fragment) {
     helio_tx_stream *stream = context;
     if (!stream->has_opened)
-        helio_tx_open(stream);
+        helio_tx_open(stream, 0);
     uint8_t *packet = helio_txw_open(&stream->txw);
     while (!packet) { /* has_room keeps messages away; the end of a topic cannot be kept away */
         helio_tx_acks_let_go(&stream->acks, stream->acks.stable + 1, stream->clock);
@@ -259,6 +260,10 @@ int helio_tx_stream_create(const helio_tx_stream_config *config, helio_outlet ou
               stream->destinations_count ? stream->destinations_count : 1);
     stream->announce_due_ns = clock.now_ns + config->announce_interval_ns;
     stream->answer_after_ns = clock.now_ns;
+    stream->repairer.peers.are_pinned = config->is_connected;
+    helio_tx_reports_init(&stream->reports, config->report_interval_ns,
+                          config->report_rate ? config->report_rate : REPORT_RATE_DEFAULT,
+                          clock.now_ns);
     stream->spm_sequence = config->first_spm_sequence;
     *out = stream;
     return 0;
@@ -348,7 +353,8 @@ int helio_tx_stream_poll(helio_tx_stream *stream, helio_clock clock) {
     stream->clock = clock;
     expire(stream, clock.now_ns);
     helio_tx_acks_poll(&stream->acks, clock);
-    int sent = helio_tx_open(stream);
+    int sent = helio_tx_open(stream, clock.now_ns);
+    helio_tx_tend_reports(stream, clock.now_ns);
     sent += helio_tx_tell(stream, clock);
     for (int i = 0; i < POLL_REPAIRS && send_repair(stream, clock); i++)
         sent++;
@@ -389,6 +395,8 @@ int64_t helio_tx_stream_next_deadline_ns(const helio_tx_stream *stream) {
         deadline_ns = stream->announce_due_ns;
     if (stream->polling.due_ns < deadline_ns)
         deadline_ns = stream->polling.due_ns;
+    if (stream->reports.look_ns < deadline_ns)
+        deadline_ns = stream->reports.look_ns;
     if (stream->is_closed && stream->finish_ns < deadline_ns)
         deadline_ns = stream->finish_ns;
     return deadline_ns;

@@ -25,6 +25,7 @@
 #include "base/outlet.h"
 #include "base/tsi.h"
 #include "repair/acks.h"
+#include "repair/receiver_view.h"
 #include "stats/stats.h"
 
 typedef struct helio_tx_stream helio_tx_stream;
@@ -72,8 +73,12 @@ typedef struct helio_tx_stream_config {
     int acks_missing; /* HELIO_ACKS_MISSING_* */
     int64_t acks_warn_ns;
     int64_t acker_expiry_ns; /* longer than ambient_interval_ns when acks > 0 */
-    uint32_t max_peers;      /* most receivers with statistics of their own; 0: 1024 */
-    bool has_checksums;      /* false: the way cannot damage packets, data goes without */
+    uint32_t max_peers;      /* most receivers known one by one; 0: 1024 */
+    bool is_connected;       /* each receiver has a connection, or memory: none can be forged */
+    int64_t
+        report_interval_ns; /* receivers report at least this often; 0: with NAKs and ACKs only */
+    uint32_t report_rate;   /* most reports per second of all of them; 0: 1000 */
+    bool has_checksums;     /* false: the way cannot damage packets, data goes without */
     int64_t linger_ns;
     int64_t heartbeat_min_ns;
     int64_t heartbeat_max_ns;
@@ -103,7 +108,7 @@ void helio_tx_stream_remove_topic(helio_tx_stream *stream, helio_tx_topic *topic
                                   helio_clock clock);
 
 /* Tells at once where the stream is (SPM): somebody has come who cannot know. */
-void helio_tx_stream_greet(helio_tx_stream *stream);
+void helio_tx_stream_greet(helio_tx_stream *stream, helio_clock clock);
 
 /* Whether the history takes a message of this length; when packets must be acknowledged and are not,
  * it may not, and what is appended all the same pushes out what is not acknowledged. */
@@ -114,6 +119,12 @@ size_t helio_tx_stream_longest(const helio_tx_stream *stream);
 bool helio_tx_stream_is_refusing(const helio_tx_stream *stream);
 /* Lets go what is not acknowledged; it is counted and told of. */
 void helio_tx_stream_release(helio_tx_stream *stream, helio_clock clock);
+/* What is known of its receivers: `*places` views, of which some may not be PRESENT. */
+helio_receiver_view *helio_tx_stream_views(helio_tx_stream *stream, uint32_t *places);
+/* The address and name of the receiver at a place that is PRESENT, and the share of packets it lost
+ * lately. */
+const helio_address *helio_tx_stream_receiver(helio_tx_stream *stream, uint32_t place,
+                                              const char **name, double *loss);
 /* The newest packet with messages of the topic that was sent; 0: none. */
 uint64_t helio_tx_stream_newest(const helio_tx_topic *topic);
 /* How many receivers have acknowledged a packet, and all before it since they joined. */

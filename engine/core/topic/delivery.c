@@ -61,6 +61,29 @@ void helio_delivery_fini(helio_delivery *delivery, helio_clock clock) {
     helio_reassembly_fini(&delivery->reassembly);
 }
 
+static bool is_fuller(const helio_sink_gauge *a, const helio_sink_gauge *b) {
+    return (double)a->used_bytes * (double)b->limit_bytes >
+           (double)b->used_bytes * (double)a->limit_bytes;
+}
+
+bool helio_delivery_gauge(const helio_delivery *delivery, helio_sink_gauge *out) {
+    bool has_any = false;
+    for (size_t i = 0; i < delivery->topics.capacity; i++) {
+        const helio_delivery_topic *topic = delivery->topics.entries[i].value;
+        for (; topic; topic = topic->next) {
+            const helio_sink *sink = &topic->subscription->sink;
+            helio_sink_gauge gauge;
+            if (!topic->is_met || !sink->read_gauge)
+                continue;
+            sink->read_gauge(sink->context, &gauge);
+            if (!has_any || is_fuller(&gauge, out))
+                *out = gauge;
+            has_any = true;
+        }
+    }
+    return has_any;
+}
+
 static uint64_t key_of(const helio_delivery *delivery, const helio_subscription *subscription) {
     return delivery->shared->is_raw ? HELIO_DELIVERY_RAW_ID : subscription->id;
 }

@@ -94,4 +94,7 @@ bool helio_delivery_acknowledge(helio_delivery *delivery, const helio_subscripti
 /* Oldest packet with a message that waits for the application; HELIO_UNACKED_NONE for none. */
 uint64_t helio_delivery_oldest_unacked(const helio_delivery *delivery);
 
+/* How full the fullest sink is that gets messages of this stream; false: none of them keeps any. */
+bool helio_delivery_gauge(const helio_delivery *delivery, helio_sink_gauge *out);
+
 #endif

@@ -18,6 +18,13 @@ typedef enum helio_sink_ack {
     HELIO_SINK_ACK_APP,  /* when the application says so: helio_rx_endpoint_acknowledge */
 } helio_sink_ack;
 
+/* How much a sink holds that is not consumed yet. */
+typedef struct helio_sink_gauge {
+    uint64_t used_bytes;
+    uint64_t limit_bytes;
+    uint64_t given_bytes; /* all it ever took in, counted as `used` is */
+} helio_sink_gauge;
+
 typedef struct helio_sink {
     void *context;
     /* A stream was met: `stream` counts 0, 1, ... within the subscription and is what messages and
@@ -40,6 +47,8 @@ typedef struct helio_sink {
      * datagram's memory (helio_rx_endpoint_config.data_lasts).  NULL: on_messages gets them. */
     size_t (*on_lasting_messages)(void *context, const helio_message *messages, size_t count);
     helio_sink_ack ack;
+    /* Reads the gauge, now and then.  NULL: the sink keeps nothing. */
+    void (*read_gauge)(void *context, helio_sink_gauge *out);
 } helio_sink;
 
 #endif

@@ -23,8 +23,9 @@ enum {
     HELIO_PGM_PACKET_MAX = 65507,
     /* Header, OPT_LENGTH and OPT_FRAGMENT of a fragment. */
     HELIO_PGM_FRAGMENT_HEADER = HELIO_PGM_DATA_HEADER + 4 + HELIO_PGM_FRAGMENT_OPTION,
-    /* The largest packet without data: a NAK with IPv6 addresses, a full list and a report. */
-    HELIO_PGM_CONTROL_MAX = HELIO_PGM_HEADER + 44 + 4 + 4 + 4 * HELIO_PGM_NAK_LIST_MAX + 36,
+    /* The largest packet without data: a NAK with IPv6 addresses, a full list and both reports. */
+    HELIO_PGM_CONTROL_MAX = HELIO_PGM_HEADER + 44 + 4 + 4 + 4 * HELIO_PGM_NAK_LIST_MAX + 36 +
+                            HELIO_PGM_REPORT_OPTION + HELIO_PGM_REPORT_NAME_MAX,
 };
 
 /* Why a packet is refused: the values of instance.invalid_packets. */
@@ -59,6 +60,8 @@ enum {
     HELIO_PGM_HAS_PARITY_PRM = 1 << 12,
     HELIO_PGM_HAS_ACKNOWLEDGE = 1 << 13,
     HELIO_PGM_HAS_AWAIT = 1 << 14,
+    HELIO_PGM_HAS_REPORT = 1 << 15,
+    HELIO_PGM_HAS_REPORTING = 1 << 16,
 };
 
 typedef struct helio_pgm_fragment {
@@ -78,6 +81,30 @@ typedef struct helio_pgm_acknowledge {
     const char *name;     /* for people; not NUL-terminated */
     size_t name_bytes;    /* at most HELIO_PGM_ACKNOWLEDGE_NAME_MAX */
 } helio_pgm_acknowledge;
+
+/* What a receiver tells of itself (docs/wire.md 1.2): the private option of NAKs and ACKs.  Counts are
+ * circular. */
+typedef struct helio_pgm_told {
+    uint8_t flags;          /* HELIO_PGM_TOLD_* */
+    uint16_t buffer_fill;   /* how full its buffers are, in 65535ths */
+    uint64_t receiver;      /* the same in each of its lives */
+    uint64_t incarnation;   /* greater in a later life */
+    uint32_t received;      /* data packets, each once */
+    uint32_t lost;          /* data packets first seen missing, whether or not they came later */
+    uint32_t unrecoverable; /* of these, given up for good */
+    uint32_t position;      /* newest sequence passed on in order */
+    uint32_t window;        /* packets beyond `position` it has room for */
+    uint32_t stamp;         /* of the newest SPM with one; meaningful with a hold time */
+    uint32_t hold_us;       /* since then; HELIO_PGM_TOLD_NO_ECHO: none was heard */
+    const char *name;       /* for people; not NUL-terminated */
+    size_t name_bytes;      /* at most HELIO_PGM_REPORT_NAME_MAX; 0: not told this time */
+} helio_pgm_told;
+
+/* How often receivers are to report: the private option of SPMs. */
+typedef struct helio_pgm_reporting {
+    uint32_t interval_us; /* 0: only together with what is sent anyway */
+    uint32_t stamp;       /* to be told back; 0: none */
+} helio_pgm_reporting;
 
 /* How long NAKs are to be held back. */
 typedef struct helio_pgm_backoff {
@@ -125,6 +152,8 @@ typedef struct helio_pgm_packet {
     helio_address group;               /* NAK, NNAK, NCF: port 0 */
     uint32_t bitmap;                   /* ACK: bit i is set when RX_MAX - i was received */
     helio_pgm_acknowledge acknowledge; /* HAS_ACKNOWLEDGE */
+    helio_pgm_told told;               /* HAS_REPORT */
+    helio_pgm_reporting reporting;     /* HAS_REPORTING */
     uint32_t awaited;          /* HAS_AWAIT: oldest packet that needs more acknowledgements */
     helio_pgm_poll poll;       /* POLL, POLR */
     helio_pgm_backoff backoff; /* HAS_NAK_BO_IVL, HAS_NAK_BO_RNG */
@@ -165,6 +194,8 @@ typedef struct helio_pgm_spm {
     uint32_t backoff_us; /* NAK_BO_IVL; 0: none */
     bool awaits_acks;    /* receivers that acknowledge are to begin with `awaited` */
     uint32_t awaited;
+    bool takes_reports; /* receivers may tell of themselves, as `reporting` says */
+    helio_pgm_reporting reporting;
 } helio_pgm_spm;
 
 size_t helio_pgm_encode_spm(void *out, const helio_pgm_session *session, const helio_pgm_spm *spm,
@@ -174,20 +205,22 @@ size_t helio_pgm_encode_spm(void *out, const helio_pgm_session *session, const h
 size_t helio_pgm_encode_nak(void *out, const helio_pgm_session *session, uint8_t type,
                             const uint32_t *sequences, size_t count, const helio_address *source,
                             const helio_address *group);
-/* The same with an NCF's advice how long to hold NAKs back (0: none) and a NAK's report (NULL:
- * none). */
+/* The same with an NCF's advice how long to hold NAKs back (0: none), and a NAK's congestion report
+ * and what its receiver tells of itself (NULL: none). */
 size_t helio_pgm_encode_nak_with(void *out, const helio_pgm_session *session, uint8_t type,
                                  const uint32_t *sequences, size_t count,
                                  const helio_address *source, const helio_address *group,
-                                 uint32_t backoff_us, const helio_pgm_report *report);
+                                 uint32_t backoff_us, const helio_pgm_report *report,
+                                 const helio_pgm_told *told);
 size_t helio_pgm_encode_poll(void *out, const helio_pgm_session *session, uint32_t sequence,
                              const helio_pgm_poll *poll, const helio_address *path);
 size_t helio_pgm_encode_polr(void *out, const helio_pgm_session *session, uint32_t sequence,
                              uint16_t round);
 size_t helio_pgm_encode_spmr(void *out, const helio_pgm_session *session);
-/* A name longer than fits is cut. */
+/* NULL: nothing is acknowledged, or nothing told.  Names longer than fit are cut. */
 size_t helio_pgm_encode_ack(void *out, const helio_pgm_session *session, uint32_t rx_max,
-                            uint32_t bitmap, const helio_pgm_acknowledge *acknowledge);
+                            uint32_t bitmap, const helio_pgm_acknowledge *acknowledge,
+                            const helio_pgm_told *told);
 
 /* Writes the header of a data packet in front of `tsdu_bytes` that are in place at
  * HELIO_PGM_DATA_HEADER, or with a fragment at HELIO_PGM_FRAGMENT_HEADER, of `packet`.

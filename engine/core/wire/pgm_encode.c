@@ -85,6 +85,51 @@ static void put_report(chain *c, const helio_pgm_report *report) {
     put_address(at + 16, &report->receiver);
 }
 
+static void put_name(uint8_t *at, const char *name, size_t bytes) {
+    if (bytes > 0)
+        memcpy(at, name, bytes);
+}
+
+static size_t fitting(size_t name_bytes, size_t limit) {
+    return name_bytes < limit ? name_bytes : limit;
+}
+
+static void put_acknowledge(chain *c, const helio_pgm_acknowledge *acknowledge) {
+    const size_t name_bytes = fitting(acknowledge->name_bytes, HELIO_PGM_ACKNOWLEDGE_NAME_MAX);
+    uint8_t *at =
+        put_option(c, HELIO_PGM_OPTION_ACKNOWLEDGE, HELIO_PGM_ACKNOWLEDGE_OPTION + name_bytes, 0);
+    at[4] = acknowledge->kind;
+    at[5] = acknowledge->flags;
+    helio_put64(at + 8, acknowledge->receiver);
+    helio_put64(at + 16, acknowledge->incarnation);
+    helio_put32(at + 24, acknowledge->first);
+    helio_put32(at + 28, acknowledge->position);
+    put_name(at + HELIO_PGM_ACKNOWLEDGE_OPTION, acknowledge->name, name_bytes);
+}
+
+static void put_told(chain *c, const helio_pgm_told *told) {
+    const size_t name_bytes = fitting(told->name_bytes, HELIO_PGM_REPORT_NAME_MAX);
+    uint8_t *at = put_option(c, HELIO_PGM_OPTION_REPORT, HELIO_PGM_REPORT_OPTION + name_bytes, 0);
+    at[4] = told->flags;
+    helio_put16(at + 6, told->buffer_fill);
+    helio_put64(at + 8, told->receiver);
+    helio_put64(at + 16, told->incarnation);
+    helio_put32(at + 24, told->received);
+    helio_put32(at + 28, told->lost);
+    helio_put32(at + 32, told->unrecoverable);
+    helio_put32(at + 36, told->position);
+    helio_put32(at + 40, told->window);
+    helio_put32(at + 44, told->stamp);
+    helio_put32(at + 48, told->hold_us);
+    put_name(at + HELIO_PGM_REPORT_OPTION, told->name, name_bytes);
+}
+
+static void put_reporting(chain *c, const helio_pgm_reporting *reporting) {
+    uint8_t *at = put_option(c, HELIO_PGM_OPTION_REPORTING, HELIO_PGM_REPORTING_OPTION, 0);
+    helio_put32(at + 4, reporting->interval_us);
+    helio_put32(at + 8, reporting->stamp);
+}
+
 static void put_checksum(uint8_t *packet, uint32_t part) {
     const uint16_t checksum = helio_checksum_finish(part);
     memcpy(packet + AT_CHECKSUM, &checksum, sizeof checksum);
@@ -111,6 +156,8 @@ size_t helio_pgm_encode_spm(void *out, const helio_pgm_session *session, const h
     if (spm->awaits_acks)
         helio_put32(put_option(&options, HELIO_PGM_OPTION_AWAIT, HELIO_PGM_AWAIT_OPTION, 0) + 4,
                     spm->awaited);
+    if (spm->takes_reports)
+        put_reporting(&options, &spm->reporting);
     if (spm->fin)
         put_option(&options, HELIO_PGM_OPTION_FIN, 4, 0);
     if (spm->rst)
@@ -121,13 +168,15 @@ size_t helio_pgm_encode_spm(void *out, const helio_pgm_session *session, const h
 size_t helio_pgm_encode_nak(void *out, const helio_pgm_session *session, uint8_t type,
                             const uint32_t *sequences, size_t count, const helio_address *source,
                             const helio_address *group) {
-    return helio_pgm_encode_nak_with(out, session, type, sequences, count, source, group, 0, NULL);
+    return helio_pgm_encode_nak_with(out, session, type, sequences, count, source, group, 0, NULL,
+                                     NULL);
 }
 
 size_t helio_pgm_encode_nak_with(void *out, const helio_pgm_session *session, uint8_t type,
                                  const uint32_t *sequences, size_t count,
                                  const helio_address *source, const helio_address *group,
-                                 uint32_t backoff_us, const helio_pgm_report *report) {
+                                 uint32_t backoff_us, const helio_pgm_report *report,
+                                 const helio_pgm_told *told) {
     assert(count >= 1 && count <= 1 + HELIO_PGM_NAK_LIST_MAX);
     uint8_t *packet = out;
     put_header(packet, session, type, type != HELIO_PGM_TYPE_NCF);
@@ -143,6 +192,8 @@ size_t helio_pgm_encode_nak_with(void *out, const helio_pgm_session *session, ui
         put_backoff(&options, backoff_us);
     if (report)
         put_report(&options, report);
+    if (told)
+        put_told(&options, told);
     return seal(packet, end_chain(&options));
 }
 
@@ -177,25 +228,17 @@ size_t helio_pgm_encode_spmr(void *out, const helio_pgm_session *session) {
 }
 
 size_t helio_pgm_encode_ack(void *out, const helio_pgm_session *session, uint32_t rx_max,
-                            uint32_t bitmap, const helio_pgm_acknowledge *acknowledge) {
+                            uint32_t bitmap, const helio_pgm_acknowledge *acknowledge,
+                            const helio_pgm_told *told) {
     uint8_t *packet = out;
-    const size_t name_bytes = acknowledge->name_bytes < HELIO_PGM_ACKNOWLEDGE_NAME_MAX
-                                  ? acknowledge->name_bytes
-                                  : HELIO_PGM_ACKNOWLEDGE_NAME_MAX;
     put_header(packet, session, HELIO_PGM_TYPE_ACK, true);
     helio_put32(packet + 16, rx_max);
     helio_put32(packet + 20, bitmap);
     chain options = begin_chain(packet, packet + 24);
-    uint8_t *at = put_option(&options, HELIO_PGM_OPTION_ACKNOWLEDGE,
-                             HELIO_PGM_ACKNOWLEDGE_OPTION + name_bytes, 0);
-    at[4] = acknowledge->kind;
-    at[5] = acknowledge->flags;
-    helio_put64(at + 8, acknowledge->receiver);
-    helio_put64(at + 16, acknowledge->incarnation);
-    helio_put32(at + 24, acknowledge->first);
-    helio_put32(at + 28, acknowledge->position);
-    if (name_bytes > 0)
-        memcpy(at + HELIO_PGM_ACKNOWLEDGE_OPTION, acknowledge->name, name_bytes);
+    if (acknowledge)
+        put_acknowledge(&options, acknowledge);
+    if (told)
+        put_told(&options, told);
     return seal(packet, end_chain(&options));
 }
 

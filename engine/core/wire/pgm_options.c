@@ -124,6 +124,37 @@ static bool read_acknowledge(const uint8_t *option, size_t bytes, helio_pgm_pack
            !helio_sequence_before(out->sequence, acknowledge->position);
 }
 
+static bool read_told(const uint8_t *option, size_t bytes, helio_pgm_packet *out) {
+    helio_pgm_told *told = &out->told;
+    if (bytes < HELIO_PGM_REPORT_OPTION ||
+        bytes > HELIO_PGM_REPORT_OPTION + HELIO_PGM_REPORT_NAME_MAX)
+        return false;
+    *told = (helio_pgm_told){
+        .flags = option[4],
+        .buffer_fill = helio_get16(option + 6),
+        .receiver = helio_get64(option + 8),
+        .incarnation = helio_get64(option + 16),
+        .received = helio_get32(option + 24),
+        .lost = helio_get32(option + 28),
+        .unrecoverable = helio_get32(option + 32),
+        .position = helio_get32(option + 36),
+        .window = helio_get32(option + 40),
+        .stamp = helio_get32(option + 44),
+        .hold_us = helio_get32(option + 48),
+        .name = (const char *)option + HELIO_PGM_REPORT_OPTION,
+        .name_bytes = bytes - HELIO_PGM_REPORT_OPTION,
+    };
+    return out->type != HELIO_PGM_TYPE_ACK || !helio_sequence_before(out->sequence, told->position);
+}
+
+static bool read_reporting(const uint8_t *option, size_t bytes, helio_pgm_packet *out) {
+    if (bytes != HELIO_PGM_REPORTING_OPTION)
+        return false;
+    out->reporting.interval_us = helio_get32(option + 4);
+    out->reporting.stamp = helio_get32(option + 8);
+    return true;
+}
+
 /* Reads one option, whose `bytes` are within the chain. */
 static bool read_option(const uint8_t *option, size_t bytes, helio_pgm_packet *out) {
     const uint8_t type = option[0] & 0x7F;
@@ -186,6 +217,18 @@ static bool read_option(const uint8_t *option, size_t bytes, helio_pgm_packet *o
         if (out->type == HELIO_PGM_TYPE_SPM && bytes == HELIO_PGM_AWAIT_OPTION) {
             bit = HELIO_PGM_HAS_AWAIT;
             out->awaited = helio_get32(option + 4);
+        }
+        break;
+    case HELIO_PGM_OPTION_REPORT:
+        if (out->type == HELIO_PGM_TYPE_NAK || out->type == HELIO_PGM_TYPE_ACK) {
+            bit = HELIO_PGM_HAS_REPORT;
+            good = read_told(option, bytes, out);
+        }
+        break;
+    case HELIO_PGM_OPTION_REPORTING:
+        if (out->type == HELIO_PGM_TYPE_SPM) {
+            bit = HELIO_PGM_HAS_REPORTING;
+            good = read_reporting(option, bytes, out);
         }
         break;
     case HELIO_PGM_OPTION_CRQST:

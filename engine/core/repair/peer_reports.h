@@ -1,0 +1,16 @@
+/* What a receiver's report changes in what is known of it.  Only peers.c includes this. */
+#ifndef HELIO_REPAIR_PEER_REPORTS_H
+#define HELIO_REPAIR_PEER_REPORTS_H
+
+#include "repair/peers.h"
+
+/* Takes in a report of the receiver the view is of, checked against what it said before and what the
+ * stream has sent; nothing changes unless it is TAKEN. */
+helio_report_result helio_peer_take_report(helio_peer *peer, helio_receiver_view *view,
+                                           const helio_pgm_told *told,
+                                           const helio_report_context *context);
+/* Writes what it told into the statistics. */
+void helio_peer_show_report(helio_peer *peer, const helio_receiver_view *view, uint64_t lead,
+                            helio_clock clock);
+
+#endif

@@ -1,0 +1,65 @@
+/* When a receiver tells its source of itself, and what (docs/adr/0012-reports.md).
+ *
+ * A report rides on every NAK and ACK.  A packet of its own is sent when none of these has carried
+ * one for a random time of half an interval to a whole one, the interval being what the source's
+ * SPMs ask for; so none is silent for longer, and receivers do not speak all at once.  The first is
+ * drawn over the whole interval from the distribution of back-off for a large group (backoff.h): of
+ * however many receivers, few speak early, so that the source hears that they are many, and asks for
+ * a longer interval, before most of them have spoken.  Who hears of a longer interval draws again.
+ *
+ * While there is nothing new - no packet came or was missed, and the buffers are about as full -
+ * HELIO_RX_REPORTS_REST intervals pass between two.  When the buffers become fuller or emptier than
+ * half or four fifths, the next report comes sooner, but not sooner than half an interval after
+ * the last.
+ *
+ * It knows nothing of packets, sockets, threads or clocks. */
+#ifndef HELIO_STREAM_RX_REPORTS_H
+#define HELIO_STREAM_RX_REPORTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "base/random.h"
+#include "wire/pgm.h"
+
+enum {
+    HELIO_RX_REPORTS_REST = 10,  /* intervals between reports that say nothing new */
+    HELIO_RX_REPORTS_NAMED = 16, /* of so many one says the name, and the first few do */
+};
+
+typedef struct helio_rx_reports {
+    helio_random random;
+    bool is_on;          /* the source understands them */
+    int64_t interval_ns; /* 0: only with what is sent anyway */
+    int64_t due_ns;      /* when to see whether one is to be sent; HELIO_NEVER: none is */
+    int64_t told_ns;     /* when the last one was sent; meaningful when `count` > 0 */
+    int64_t stamp_ns;    /* when the source's newest stamp came */
+    uint32_t stamp;      /* 0: none came */
+    uint32_t count;      /* sent */
+    helio_pgm_told told; /* what the last one said */
+} helio_rx_reports;
+
+void helio_rx_reports_init(helio_rx_reports *reports, uint64_t seed);
+
+/* An SPM came; NULL: it did not ask for reports. */
+void helio_rx_reports_on_spm(helio_rx_reports *reports, const helio_pgm_reporting *asked,
+                             int64_t now_ns);
+/* The buffers are so full (65535ths): the next report is hastened if that is news. */
+void helio_rx_reports_on_fill(helio_rx_reports *reports, uint16_t fill, int64_t now_ns);
+
+static inline int64_t helio_rx_reports_next_deadline_ns(const helio_rx_reports *reports) {
+    return reports->due_ns;
+}
+/* At the deadline: whether `now` is worth a packet of its own.  When not, the deadline moves on. */
+bool helio_rx_reports_poll(helio_rx_reports *reports, const helio_pgm_told *now, int64_t now_ns);
+
+/* Adds to a report about to be sent what is this machine's: the source's stamp, and the name if it
+ * is its turn. */
+void helio_rx_reports_fill_in(const helio_rx_reports *reports, const char *name,
+                              helio_pgm_told *told, int64_t now_ns);
+/* A report was sent, alone or not. */
+void helio_rx_reports_on_sent(helio_rx_reports *reports, const helio_pgm_told *told,
+                              int64_t now_ns);
+
+#endif

@@ -1,0 +1,360 @@
+/* What a stream knows of its receivers: who they are, what they told, what they asked for. */
+#include "check.h"
+#include "repair/peers.h"
+
+#define MS HELIO_MILLISECOND
+enum { FIRST = 1000 };
+
+static helio_stats *stats;
+static helio_peers peers;
+static helio_report_context stream;
+
+static helio_address host(int number) {
+    char text[32];
+    helio_address address;
+    snprintf(text, sizeof text, "10.0.%d.%d:%d", number >> 8, number & 255, 1000);
+    CHECK_EQUAL(helio_address_parse(text, &address), 0);
+    return address;
+}
+
+static helio_clock at(int64_t ns) {
+    return (helio_clock){ns, 1000000 + ns};
+}
+
+static void begin(uint32_t capacity) {
+    const helio_stats_config config = {.name = "test", .bytes = 1 << 20, .wall_ns = 1};
+    CHECK_EQUAL(helio_stats_create(&config, &stats), 0);
+    CHECK_EQUAL(helio_peers_init(&peers, capacity, stats, "test", "s"), 0);
+    stream = (helio_report_context){.start = FIRST, .lead = FIRST + 999};
+}
+
+static void end(void) {
+    helio_peers_fini(&peers, at(0));
+    helio_stats_destroy(stats);
+}
+
+/* A report that a receiver may make that has missed `lost` of the first `position` packets. */
+static helio_pgm_told report(uint64_t receiver, uint32_t position, uint32_t lost) {
+    return (helio_pgm_told){
+        .receiver = receiver,
+        .incarnation = 7,
+        .received = position,
+        .lost = lost,
+        .position = FIRST - 1 + position,
+        .window = 64,
+        .hold_us = HELIO_PGM_TOLD_NO_ECHO,
+        .name = "desk",
+        .name_bytes = 4,
+    };
+}
+
+static helio_report_result hear(const helio_pgm_told *told, int from, int64_t now_ns,
+                                uint32_t *place) {
+    const helio_address address = host(from);
+    return helio_peers_hear(&peers, told, &address, &stream, at(now_ns), place);
+}
+
+static uint32_t meet(int from, int64_t now_ns) {
+    const helio_address address = host(from);
+    return helio_peers_meet(&peers, &address, at(now_ns));
+}
+
+static uint32_t present(void) {
+    uint32_t places, count = 0;
+    const helio_receiver_view *views = helio_peers_views(&peers, &places);
+    for (uint32_t i = 0; i < places; i++) {
+        CHECK(!(views[i].flags & HELIO_VIEW_PRESENT) || views[i].place == i);
+        count += (views[i].flags & HELIO_VIEW_PRESENT) != 0;
+    }
+    return count;
+}
+
+/* ---- who ---- */
+
+static void a_receiver_met_by_its_address_and_then_by_its_id_is_one(void) {
+    begin(4);
+    uint32_t place;
+    const uint32_t met = meet(1, 0);
+    CHECK(helio_peers_ask(&peers, met, FIRST + 5, 0));
+    CHECK(!(helio_peers_view(&peers, met)->flags & HELIO_VIEW_REPORTS));
+    const uint64_t hash = helio_peers_view(&peers, met)->receiver;
+    CHECK_EQUAL(helio_peers_find(&peers, hash), met);
+    const helio_pgm_told told = report(77, 100, 3);
+    CHECK_EQUAL(hear(&told, 1, 1, &place), HELIO_REPORT_TAKEN);
+    CHECK_EQUAL(place, met);
+    CHECK_EQUAL(present(), 1);
+    const helio_receiver_view *view = helio_peers_view(&peers, place);
+    CHECK_EQUAL(view->receiver, 77);
+    CHECK_EQUAL(view->naks, 1);
+    CHECK_EQUAL(view->flags, HELIO_VIEW_PRESENT | HELIO_VIEW_NEWS | HELIO_VIEW_REPORTS);
+    CHECK_EQUAL(helio_peers_find(&peers, 77), met);
+    CHECK_EQUAL(helio_peers_find(&peers, hash), HELIO_PEER_NONE);
+    CHECK_EQUAL(meet(1, 2), met);
+    CHECK(strcmp(peers.peers[met].name, "desk") == 0);
+    end();
+}
+
+static void two_receivers_behind_one_address_are_two(void) {
+    begin(4);
+    uint32_t a, b, again;
+    const helio_pgm_told first = report(77, 100, 3), second = report(78, 90, 0);
+    CHECK_EQUAL(hear(&first, 1, 0, &a), HELIO_REPORT_TAKEN);
+    CHECK_EQUAL(hear(&second, 1, 0, &b), HELIO_REPORT_TAKEN);
+    CHECK(a != b);
+    CHECK_EQUAL(hear(&first, 1, 1, &again), HELIO_REPORT_TAKEN);
+    CHECK_EQUAL(again, a);
+    CHECK_EQUAL(helio_peers_view(&peers, b)->position, FIRST + 89);
+    CHECK_EQUAL(meet(1, 2), a); /* who does not say is the first */
+    end();
+}
+
+static void a_later_life_counts_anew_and_an_earlier_one_is_refused(void) {
+    begin(4);
+    uint32_t place;
+    helio_pgm_told told = report(77, 500, 50);
+    CHECK_EQUAL(hear(&told, 1, 0, &place), HELIO_REPORT_TAKEN);
+    helio_peers_ask(&peers, place, FIRST + 600, 0);
+    told = report(77, 10, 1);
+    told.incarnation = 8;
+    CHECK_EQUAL(hear(&told, 1, 1, &place), HELIO_REPORT_TAKEN);
+    const helio_receiver_view *view = helio_peers_view(&peers, place);
+    CHECK_EQUAL(view->received, 10);
+    CHECK_EQUAL(view->lost, 1);
+    CHECK_EQUAL(view->naks, 0);
+    CHECK_EQUAL(view->position, FIRST + 9);
+    CHECK(helio_peers_ask(&peers, place, FIRST + 600, 1));
+    told.incarnation = 7;
+    CHECK_EQUAL(hear(&told, 1, 2, &place), HELIO_REPORT_STALE);
+    CHECK_EQUAL(view->incarnation, 8);
+#ifndef HELIO_NO_STATS
+    const helio_peer_stats *cells = helio_peers_stats(&peers, place);
+    CHECK_EQUAL(helio_cell(&cells->packets_received), 510); /* a counter goes on */
+    CHECK_EQUAL(helio_cell(&cells->packets_lost), 51);
+#endif
+    end();
+}
+
+/* ---- forgery ---- */
+
+static void a_report_from_elsewhere_is_refused_while_the_receiver_lives(void) {
+    begin(4);
+    uint32_t place, other;
+    helio_pgm_told told = report(77, 100, 3), forged = report(77, 100, 100);
+    forged.incarnation = 9;
+    CHECK_EQUAL(hear(&told, 1, 0, &place), HELIO_REPORT_TAKEN);
+    CHECK_EQUAL(hear(&forged, 2, HELIO_SECOND - 1, &other), HELIO_REPORT_ELSEWHERE);
+    CHECK_EQUAL(other, HELIO_PEER_NONE);
+    CHECK_EQUAL(helio_peers_view(&peers, place)->lost, 3);
+    told.position++;
+    told.received++;
+    CHECK_EQUAL(hear(&told, 1, HELIO_SECOND, &place), HELIO_REPORT_TAKEN);
+    CHECK_EQUAL(hear(&forged, 2, 2 * HELIO_SECOND - 1, &other), HELIO_REPORT_ELSEWHERE);
+    /* it is silent: it may have moved, and what was counted for the new address is its own */
+    const uint32_t unnamed = meet(2, 2 * HELIO_SECOND);
+    helio_peers_ask(&peers, unnamed, FIRST + 200, 0);
+    CHECK_EQUAL(present(), 2);
+    CHECK_EQUAL(hear(&forged, 2, 2 * HELIO_SECOND, &other), HELIO_REPORT_TAKEN);
+    CHECK_EQUAL(other, place);
+    CHECK_EQUAL(present(), 1);
+    CHECK_EQUAL(meet(2, 2 * HELIO_SECOND), place);
+    end();
+}
+
+static void who_said_goodbye_may_come_back_from_elsewhere_at_once(void) {
+    begin(4);
+    uint32_t place, again;
+    helio_pgm_told told = report(77, 100, 3);
+    told.flags = HELIO_PGM_TOLD_LEAVING;
+    CHECK_EQUAL(hear(&told, 1, 0, &place), HELIO_REPORT_TAKEN);
+    CHECK(helio_peers_view(&peers, place)->flags & HELIO_VIEW_LEFT);
+    told = report(77, 2, 0);
+    told.incarnation = 8;
+    CHECK_EQUAL(hear(&told, 2, 1, &again), HELIO_REPORT_TAKEN);
+    CHECK_EQUAL(again, place);
+    CHECK(!(helio_peers_view(&peers, place)->flags & HELIO_VIEW_LEFT));
+    end();
+}
+
+static void impossible_numbers_change_nothing(void) {
+    begin(4);
+    uint32_t place;
+    const helio_pgm_told good = report(77, 500, 10);
+    CHECK_EQUAL(hear(&good, 1, 0, &place), HELIO_REPORT_TAKEN);
+    const helio_receiver_view before = *helio_peers_view(&peers, place);
+    helio_pgm_told bad = good;
+    bad.position = FIRST + 1000; /* not sent yet */
+    CHECK_EQUAL(hear(&bad, 1, 1, &place), HELIO_REPORT_IMPOSSIBLE);
+    bad = good;
+    bad.received = 1001; /* more than were sent */
+    CHECK_EQUAL(hear(&bad, 1, 1, &place), HELIO_REPORT_IMPOSSIBLE);
+    bad = good;
+    bad.lost = 1001;
+    CHECK_EQUAL(hear(&bad, 1, 1, &place), HELIO_REPORT_IMPOSSIBLE);
+    bad = good;
+    bad.unrecoverable = 11; /* more than it missed */
+    CHECK_EQUAL(hear(&bad, 1, 1, &place), HELIO_REPORT_IMPOSSIBLE);
+    bad = good;
+    bad.received = 499; /* fewer than before */
+    CHECK_EQUAL(hear(&bad, 1, 1, &place), HELIO_REPORT_STALE);
+    bad = good;
+    bad.lost = 9;
+    CHECK_EQUAL(hear(&bad, 1, 1, &place), HELIO_REPORT_STALE);
+    bad = good;
+    bad.position--;
+    CHECK_EQUAL(hear(&bad, 1, 1, &place), HELIO_REPORT_STALE);
+    CHECK_EQUAL(place, before.place);
+    CHECK_BYTES(helio_peers_view(&peers, place), &before, sizeof before);
+    bad = report(78, 500, 0);
+    bad.position = FIRST - 2; /* before the first packet */
+    CHECK_EQUAL(hear(&bad, 2, 1, &place), HELIO_REPORT_IMPOSSIBLE);
+    end();
+}
+
+static void a_full_table_keeps_those_it_has(void) {
+    begin(2);
+    uint32_t place;
+    helio_pgm_told told = report(1, 100, 0);
+    CHECK_EQUAL(hear(&told, 1, 0, &place), HELIO_REPORT_TAKEN);
+    const uint32_t quiet = meet(2, 0);
+    for (int i = 0; i < 1000; i++) { /* a storm of invented ones */
+        const helio_pgm_told invented = report(1000 + (uint64_t)i, 100, 100);
+        CHECK_EQUAL(hear(&invented, 10 + i, i, &place), HELIO_REPORT_NO_ROOM);
+        CHECK_EQUAL(meet(10 + i, i), HELIO_PEER_NONE);
+    }
+    CHECK_EQUAL(helio_peers_find(&peers, 1), 0);
+    told.received++;
+    CHECK_EQUAL(hear(&told, 1, 50 * HELIO_SECOND, &place), HELIO_REPORT_TAKEN);
+    told = report(3, 100, 0);
+    CHECK_EQUAL(hear(&told, 3, 60 * HELIO_SECOND, &place), HELIO_REPORT_TAKEN);
+    CHECK_EQUAL(place, quiet); /* silent for a minute */
+    told = report(1, 102, 0);
+    told.flags = HELIO_PGM_TOLD_LEAVING;
+    CHECK_EQUAL(hear(&told, 1, 61 * HELIO_SECOND, &place), HELIO_REPORT_TAKEN);
+    told = report(4, 100, 0);
+    CHECK_EQUAL(hear(&told, 4, 62 * HELIO_SECOND, &place), HELIO_REPORT_TAKEN);
+    CHECK_EQUAL(place, 0); /* it had left */
+    CHECK_EQUAL(helio_peers_find(&peers, 1), HELIO_PEER_NONE);
+    end();
+}
+
+/* ---- what ---- */
+
+static void counts_and_numbers_go_on_over_their_wraps(void) {
+    begin(4);
+    uint32_t place;
+    stream.start = UINT64_C(0x1FFFFFFF0);
+    stream.lead = stream.start + 99;
+    helio_pgm_told told = report(77, 0, 0);
+    told.received = 20;
+    told.position = (uint32_t)(stream.start + 19);
+    CHECK_EQUAL(hear(&told, 1, 0, &place), HELIO_REPORT_TAKEN);
+    CHECK_EQUAL(helio_peers_view(&peers, place)->position, stream.start + 19);
+    helio_receiver_view *view = helio_peers_view(&peers, place);
+    view->received = UINT64_C(0x2FFFFFFFF);
+    stream.lead = UINT64_C(0x500000000);
+    told.received = 4;
+    told.position = 0;
+    CHECK_EQUAL(hear(&told, 1, 1, &place), HELIO_REPORT_TAKEN);
+    CHECK_EQUAL(view->received, UINT64_C(0x300000004));
+    CHECK_EQUAL(view->position, UINT64_C(0x500000000));
+    end();
+}
+
+static void the_round_trip_is_what_the_stamp_took_less_its_stay(void) {
+    begin(4);
+    uint32_t place;
+    helio_pgm_told told = report(77, 100, 0);
+    CHECK_EQUAL(hear(&told, 1, 0, &place), HELIO_REPORT_TAKEN);
+    const helio_receiver_view *view = helio_peers_view(&peers, place);
+    CHECK_EQUAL(view->round_trip_ns, 0);
+    told.stamp = UINT32_MAX - 99; /* over the wrap */
+    told.hold_us = 1000;
+    stream.now_us = 1100;
+    CHECK_EQUAL(hear(&told, 1, 1, &place), HELIO_REPORT_TAKEN);
+    CHECK_EQUAL(view->round_trip_ns, 200 * HELIO_MICROSECOND);
+    stream.now_us += 80;
+    CHECK_EQUAL(hear(&told, 1, 2, &place), HELIO_REPORT_TAKEN);
+    CHECK_EQUAL(view->round_trip_ns, 210 * HELIO_MICROSECOND);
+    told.hold_us = 5000; /* longer than it was away: nonsense */
+    CHECK_EQUAL(hear(&told, 1, 3, &place), HELIO_REPORT_TAKEN);
+    CHECK_EQUAL(view->round_trip_ns, 210 * HELIO_MICROSECOND);
+    end();
+}
+
+static void loss_is_that_of_the_last_reports(void) {
+    begin(4);
+    uint32_t place;
+    stream.lead = FIRST + 99999;
+    helio_pgm_told told = report(77, 1000, 100);
+    CHECK_EQUAL(hear(&told, 1, 0, &place), HELIO_REPORT_TAKEN);
+    CHECK(helio_peers_loss(&peers, place) == 0.1);
+    for (uint32_t i = 2; i <= 60; i++) {
+        told = report(77, 1000 * i, 100 + i);
+        CHECK_EQUAL(hear(&told, 1, i, &place), HELIO_REPORT_TAKEN);
+    }
+    CHECK(helio_peers_loss(&peers, place) > 0.00099 && helio_peers_loss(&peers, place) < 0.0012);
+    end();
+}
+
+static void requests_are_told_from_repeated_ones(void) {
+    begin(4);
+    const uint32_t place = meet(1, 0), other = meet(2, 0);
+    CHECK(helio_peers_ask(&peers, place, FIRST + 5, 0));
+    CHECK(helio_peers_ask(&peers, place, FIRST + 9, 0));
+    CHECK(helio_peers_ask(&peers, place, FIRST + 7, 0));
+    CHECK(!helio_peers_ask(&peers, place, FIRST + 7, 0));
+    CHECK(helio_peers_ask(&peers, other, FIRST + 7, 0));
+    CHECK(helio_peers_ask(&peers, place, FIRST + 9 + 4095, 0));
+    CHECK(!helio_peers_ask(&peers, place, FIRST + 9, 0));
+    CHECK(!helio_peers_ask(&peers, place, FIRST + 5, 0)); /* out of its memory: as before */
+    CHECK(helio_peers_ask(&peers, place, FIRST + 50000, 0));
+    CHECK(helio_peers_ask(&peers, place, FIRST + 50000 - 4095, 0));
+    const helio_receiver_view *view = helio_peers_view(&peers, place);
+    CHECK_EQUAL(view->naks, 6);
+    CHECK_EQUAL(view->naks_again, 3);
+    CHECK_EQUAL(helio_peers_view(&peers, other)->naks, 1);
+    end();
+}
+
+static void the_oldest_packet_asked_for_is_known_until_it_is_passed_on(void) {
+    begin(4);
+    uint32_t place;
+    helio_pgm_told told = report(77, 100, 5);
+    CHECK_EQUAL(hear(&told, 1, 0, &place), HELIO_REPORT_TAKEN);
+    const helio_receiver_view *view = helio_peers_view(&peers, place);
+    helio_peers_ask(&peers, place, FIRST + 300, 0);
+    helio_peers_ask(&peers, place, FIRST + 150, 0);
+    helio_peers_ask(&peers, place, FIRST + 500, 0);
+    CHECK_EQUAL(view->missing, FIRST + 150);
+    told = report(77, 200, 5);
+    CHECK_EQUAL(hear(&told, 1, 1, &place), HELIO_REPORT_TAKEN);
+    CHECK_EQUAL(view->missing, FIRST + 300);
+    helio_peers_reach(&peers, place, FIRST + 400);
+    CHECK_EQUAL(view->missing, FIRST + 500);
+    helio_peers_reach(&peers, place, FIRST + 500);
+    CHECK_EQUAL(view->missing, 0);
+    /* who does not report is believed to have what it no longer asks for */
+    const uint32_t silent = meet(2, 0);
+    helio_peers_ask(&peers, silent, FIRST + 150, 0);
+    CHECK_EQUAL(helio_peers_tend(&peers, 250 * MS), 1);
+    CHECK_EQUAL(helio_peers_view(&peers, silent)->missing, FIRST + 150);
+    helio_peers_tend(&peers, 251 * MS);
+    CHECK_EQUAL(helio_peers_view(&peers, silent)->missing, 0);
+    end();
+}
+
+int main(void) {
+    RUN(a_receiver_met_by_its_address_and_then_by_its_id_is_one);
+    RUN(two_receivers_behind_one_address_are_two);
+    RUN(a_later_life_counts_anew_and_an_earlier_one_is_refused);
+    RUN(a_report_from_elsewhere_is_refused_while_the_receiver_lives);
+    RUN(who_said_goodbye_may_come_back_from_elsewhere_at_once);
+    RUN(impossible_numbers_change_nothing);
+    RUN(a_full_table_keeps_those_it_has);
+    RUN(counts_and_numbers_go_on_over_their_wraps);
+    RUN(the_round_trip_is_what_the_stamp_took_less_its_stay);
+    RUN(loss_is_that_of_the_last_reports);
+    RUN(requests_are_told_from_repeated_ones);
+    RUN(the_oldest_packet_asked_for_is_known_until_it_is_passed_on);
+    return check_result();
+}
