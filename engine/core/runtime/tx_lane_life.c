@@ -49,7 +49,6 @@ helio_tx_stream_config helio_tx_lane_config(const helio_options *options) {
         .acks_missing = (int)helio_options_integer(options, HELIO_OPTION_ID_ACKS_MISSING),
         .acks_warn_ns = helio_options_ns(options, HELIO_OPTION_ID_ACKS_WARN),
         .acker_expiry_ns = helio_options_ns(options, HELIO_OPTION_ID_ACKER_EXPIRY),
-        .is_connected = channel->driver->is_connected,
         .report_interval_ns = helio_options_ns(options, HELIO_OPTION_ID_REPORT_INTERVAL),
         .report_rate = (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_REPORT_RATE),
         .linger_ns = helio_options_ns(options, HELIO_OPTION_ID_LINGER),
@@ -84,6 +83,7 @@ static int open_stream(helio_tx_lane *lane, helio_clock clock) {
     config.max_packet_bytes = helio_lane_packet_bytes(&lane->base);
     config.budget = &instance->history;
     config.has_checksums = !channel->driver->is_memory;
+    config.is_connected = channel->driver->is_connected;
     config.seed = helio_random_next(&instance->random);
     if (config.acker_expiry_ns <= config.ambient_interval_ns) {
         return helio_fail(HELIO_ERR_OPTION,
