@@ -1,0 +1,86 @@
+/* NAK storms: recovery that has become the overload, and a brake for it.
+ *
+ * Loss after a burst is mended by repairs, and is then over.  It is a storm when it is not over
+ * although what the application offers is back to normal: requests and repairs themselves keep the
+ * network full, so repairs are lost or late and asked for again.  Four things together show it, in
+ * every slice of 50 ms (one may be missing) for the storm time:
+ *
+ *   - the offered load is no more than usual (an average over some seconds, which bursts
+ *     hardly enter),
+ *   - requests and repairs are a large part of all there is to send,
+ *   - most of what is asked for was asked for before,
+ *   - neither the repairs that wait nor the requests become fewer: there is no progress.
+ *
+ * Steady loss with repairs that work has few repeats, a late receiver asks for everything once, and
+ * a burst being mended makes progress; none of them is a storm.
+ *
+ * The brake is a cut-off: nobody asks for anything for a short time that ends by itself.  When the
+ * storm is still there a little later, the next one is twice as long, up to 5 s.  It is over when
+ * it was not seen for twice the storm time.
+ *
+ * A pure function of the intervals and of how often was asked again. */
+#ifndef HELIO_POLICY_STORM_H
+#define HELIO_POLICY_STORM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "policy/interval.h"
+
+enum {
+    HELIO_STORM_SLICES = 64,         /* most slices of a storm time */
+    HELIO_STORM_PROGRESS_SLICES = 4, /* in which progress is to be seen */
+};
+#define HELIO_STORM_SLICE_NS (50 * HELIO_MILLISECOND)
+#define HELIO_STORM_CUT_OFF_MAX_NS (5 * HELIO_SECOND)
+
+typedef struct helio_storm_config {
+    int64_t storm_ns;   /* it is one after this long; at least 3 slices */
+    int64_t cut_off_ns; /* the first cut-off */
+    bool enforces;      /* cut-offs happen */
+} helio_storm_config;
+
+typedef struct helio_storm_slice {
+    uint64_t waiting; /* repairs, at its end */
+    uint64_t naks;
+} helio_storm_slice;
+
+typedef struct helio_storm {
+    helio_storm_config config;
+    bool has_begun;
+    /* the slice under way */
+    int64_t opened_ns;
+    uint64_t naks, again, repairs, packets, offered;
+    uint64_t slice;                                       /* its number */
+    helio_storm_slice ended[HELIO_STORM_PROGRESS_SLICES]; /* the last, a ring */
+    /* the usual load */
+    double usual;      /* offered bytes per second */
+    int64_t learnt_ns; /* it was learnt for so long */
+    /* what is seen */
+    uint64_t seen;      /* a bit for each slice, the newest the lowest: it looked like a storm */
+    uint32_t slices;    /* since the last cut-off was over, or the beginning */
+    bool is_active;     /* there is a storm */
+    int64_t since_ns;   /* it was first seen */
+    int64_t last_ns;    /* it was last seen */
+    int64_t cut_off_ns; /* of the last cut-off; 0: none in this storm */
+    int64_t quiet_until_ns; /* what is seen before then is the cut-off's doing */
+} helio_storm;
+
+typedef struct helio_storm_decision {
+    bool began;         /* there is a storm now */
+    bool ended;         /* it is over */
+    int64_t cut_off_ns; /* nobody is to ask for so long; 0: nothing is to be done */
+    int64_t lasted_ns;  /* since it was first seen */
+    /* the evidence: of the last slice */
+    double repeats; /* share of what was asked for that was asked for again */
+    double share;   /* of requests and repairs in all packets */
+    double load;    /* offered load in relation to the usual */
+} helio_storm_decision;
+
+void helio_storm_init(helio_storm *storm, const helio_storm_config *config);
+
+/* `again`: sequences asked for again within the interval, all receivers together. */
+helio_storm_decision helio_storm_decide(helio_storm *storm, const helio_interval *interval,
+                                        uint64_t again);
+
+#endif

@@ -1,0 +1,100 @@
+/* One receiver as the slow-consumer engine watches it: what it said and what was counted becomes
+ * symptoms, window by window.
+ *
+ * A window lasts at least a third of the dwell time, until 200 packets were seen (or five times as
+ * long, on a stream with few), and until the receiver was heard when it is one that reports.  Each
+ * stands for itself: nothing is smoothed over windows, so a burst spoils the one or two it falls
+ * into and no more, and three bad ones in a row are three independent pieces of evidence.
+ *
+ * The class says how it behaves, not how bad it is: a receiver far behind that catches up is
+ * RECOVERING, one that stands still while data flows is STALLED however little it is behind.  It
+ * changes when two windows agree.
+ *
+ * A pure function of what it is given. */
+#ifndef HELIO_POLICY_WATCH_H
+#define HELIO_POLICY_WATCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "policy/forecast.h"
+#include "policy/interval.h"
+
+typedef enum helio_symptom {
+    HELIO_SYMPTOM_NONE,
+    HELIO_SYMPTOM_LOSS,   /* share of its packets it missed at first */
+    HELIO_SYMPTOM_NAKS,   /* packets it asked for first, per second */
+    HELIO_SYMPTOM_LAG,    /* packets it is behind, as a share of the history */
+    HELIO_SYMPTOM_BUFFER, /* how full its buffers are */
+    HELIO_SYMPTOM_SILENCE /* it reports, and was not heard while data flowed */
+} helio_symptom;
+
+enum { HELIO_SYMPTOMS = HELIO_SYMPTOM_SILENCE + 1 };
+
+typedef enum helio_consumer_class {
+    HELIO_CONSUMER_UNKNOWN,    /* no window is over yet */
+    HELIO_CONSUMER_OK,         /* it keeps up */
+    HELIO_CONSUMER_FALLING,    /* it is behind and does not catch up */
+    HELIO_CONSUMER_STALLED,    /* it stands still while data flows, and is heard */
+    HELIO_CONSUMER_STOPPED,    /* it is silent while data flows, or has left */
+    HELIO_CONSUMER_RECOVERING, /* it is behind and catches up */
+} helio_consumer_class;
+
+/* What a window showed. */
+typedef struct helio_symptoms {
+    double value[HELIO_SYMPTOMS]; /* by helio_symptom; NONE is not used */
+    double loss_least;            /* of the loss: what chance alone does not explain */
+    double repeats;               /* share of what it asked for that it had asked for before */
+    double late;                  /* packets it asked for that had left the history */
+    int64_t length_ns;            /* of the window */
+    int64_t until_ns;             /* its end; 0: there was none yet */
+    bool has_position;            /* lag and speed are told by the receiver */
+    bool asked;                   /* for repairs */
+    helio_speed speed;            /* of late, over some windows */
+    int64_t forecast_ns;          /* until what it needs leaves the history; HELIO_NEVER */
+} helio_symptoms;
+
+typedef struct helio_watch {
+    uint64_t receiver; /* whom it is about; another one in its place begins anew */
+    uint64_t incarnation;
+    bool is_begun;
+    /* cumulative counts as last seen */
+    uint64_t received, lost, naks, naks_again, naks_late;
+    /* the window under way */
+    int64_t opened_ns;
+    uint64_t window_received, window_lost, window_naks, window_again, window_late, window_sent;
+    bool has_news;
+    bool is_sighted;
+    helio_sighting sighting; /* the last one */
+    /* between windows */
+    int64_t silent_ns; /* data flowed for this long since it was heard */
+    int64_t news_ns;   /* when it was heard last */
+    int64_t period_ns; /* smoothed time between two times it was heard; 0: not known */
+    helio_track track;
+    helio_consumer_class seen; /* by the last window alone */
+    helio_consumer_class class;
+    helio_symptoms symptoms; /* of the last window */
+} helio_watch;
+
+typedef struct helio_watch_config {
+    int64_t window_ns; /* least length */
+    double lag;        /* share of the history that is too much */
+    double buffer;     /* the same of its buffers */
+} helio_watch_config;
+
+/* What is the same for all receivers in an interval. */
+typedef struct helio_watch_scene {
+    const helio_interval *interval;
+    uint64_t lead_before;     /* newest packet sent, at the end of the interval before */
+    uint64_t history_packets; /* that the history keeps as things are */
+} helio_watch_scene;
+
+/* Takes in an interval.  True when a window is over: `symptoms` and `class` are those of it. */
+bool helio_watch_feed(helio_watch *watch, const helio_watch_config *config,
+                      const helio_watch_scene *scene, const helio_receiver_view *view);
+
+/* The name of a class or symptom, for people. */
+const char *helio_consumer_class_name(helio_consumer_class class);
+const char *helio_symptom_name(helio_symptom symptom);
+
+#endif
