@@ -1,0 +1,242 @@
+/* A TCP flow beside us: NewReno (RFC 5681, 6582) with the timeout of RFC 6298, on whole segments.  It
+ * always has something to send, and its receiver acknowledges every segment. */
+#include <stdlib.h>
+#include <string.h>
+
+#include <heliograph/errors.h>
+
+#include "trial/parts.h"
+
+enum {
+    SEGMENT_BYTES = 1448,
+    HEADER_BYTES = 52, /* IP and TCP with timestamps */
+    DUPLICATE_ACKS = 3,
+    INITIAL_WINDOW = 10,
+    HELD_MAX = 1 << 16, /* segments the receiver keeps behind a hole */
+};
+
+#define RTO_MIN_NS (200 * HELIO_MILLISECOND)
+#define RTO_MAX_NS (60 * HELIO_SECOND)
+
+typedef struct segment {
+    uint64_t number; /* data: of the segment; acknowledgement: the next one wanted */
+    int64_t sent_ns; /* echoed */
+    bool is_ack;
+} segment;
+
+struct helio_trial_tcp {
+    helio_trial *trial;
+    helio_trial_tcp_config config;
+    helio_sim_node *sender;
+    helio_sim_node *receiver;
+    helio_outlet data;
+    helio_outlet acks;
+    /* the sender */
+    uint64_t unacked; /* first segment not acknowledged */
+    uint64_t next;    /* to be sent */
+    uint64_t sent_to; /* beyond the last that was ever sent */
+    double window;    /* segments */
+    double threshold;
+    unsigned duplicates;
+    bool is_recovering;
+    uint64_t recover; /* recovery is over when this is acknowledged */
+    double smoothed_ns;
+    double variance_ns;
+    int64_t timeout_ns;
+    int64_t due_ns; /* of the timer; HELIO_NEVER: it is off */
+    uint64_t retransmits;
+    uint64_t timeouts;
+    /* the receiver */
+    uint64_t wanted;
+    uint8_t held[HELD_MAX / 8]; /* a bit for each segment behind */
+};
+
+/* ---- the sender ---- */
+
+static void send_segment(helio_trial_tcp *tcp, uint64_t number, int64_t now_ns) {
+    uint8_t packet[HEADER_BYTES + SEGMENT_BYTES] = {0};
+    const segment head = {.number = number, .sent_ns = now_ns};
+    memcpy(packet, &head, sizeof head);
+    if (number < tcp->sent_to)
+        tcp->retransmits++;
+    else
+        tcp->sent_to = number + 1;
+    if (tcp->due_ns == HELIO_NEVER)
+        tcp->due_ns = now_ns + tcp->timeout_ns;
+    tcp->data.send(tcp->data.context, NULL, packet, sizeof packet, false);
+}
+
+static bool is_running(const helio_trial_tcp *tcp, int64_t now_ns) {
+    return now_ns >= tcp->config.start_ns && now_ns < tcp->config.stop_ns;
+}
+
+static void fill_window(helio_trial_tcp *tcp, int64_t now_ns) {
+    while (is_running(tcp, now_ns) && (double)(tcp->next - tcp->unacked) < tcp->window &&
+           tcp->next - tcp->unacked < HELD_MAX)
+        send_segment(tcp, tcp->next++, now_ns);
+}
+
+static void measure(helio_trial_tcp *tcp, int64_t round_trip_ns) {
+    const double sample = (double)round_trip_ns;
+    if (tcp->smoothed_ns == 0) {
+        tcp->smoothed_ns = sample;
+        tcp->variance_ns = sample / 2;
+    } else {
+        const double off = sample - tcp->smoothed_ns;
+        tcp->variance_ns += ((off < 0 ? -off : off) - tcp->variance_ns) / 4;
+        tcp->smoothed_ns += off / 8;
+    }
+    tcp->timeout_ns = (int64_t)(tcp->smoothed_ns + 4 * tcp->variance_ns);
+    if (tcp->timeout_ns < RTO_MIN_NS)
+        tcp->timeout_ns = RTO_MIN_NS;
+}
+
+static double halved(const helio_trial_tcp *tcp) {
+    const double half = (double)(tcp->next - tcp->unacked) / 2;
+    return half > 2 ? half : 2;
+}
+
+static void on_new_ack(helio_trial_tcp *tcp, uint64_t wanted, int64_t now_ns) {
+    const uint64_t fresh = wanted - tcp->unacked;
+    tcp->unacked = wanted;
+    if (tcp->next < wanted)
+        tcp->next = wanted;
+    tcp->duplicates = 0;
+    tcp->due_ns = tcp->unacked < tcp->sent_to ? now_ns + tcp->timeout_ns : HELIO_NEVER;
+    if (tcp->is_recovering && wanted < tcp->recover) { /* another one was lost */
+        send_segment(tcp, wanted, now_ns);
+        tcp->window -= (double)fresh;
+        tcp->window = tcp->window < 1 ? 2 : tcp->window + 1;
+    } else if (tcp->is_recovering) {
+        tcp->is_recovering = false;
+        tcp->window = tcp->threshold;
+    } else if (tcp->window < tcp->threshold) {
+        tcp->window += 1;
+    } else {
+        tcp->window += 1 / tcp->window;
+    }
+}
+
+static void on_duplicate_ack(helio_trial_tcp *tcp, int64_t now_ns) {
+    if (tcp->is_recovering) {
+        tcp->window += 1;
+        return;
+    }
+    if (++tcp->duplicates != DUPLICATE_ACKS || tcp->unacked < tcp->recover)
+        return;
+    tcp->is_recovering = true;
+    tcp->recover = tcp->next;
+    tcp->threshold = halved(tcp);
+    tcp->window = tcp->threshold + DUPLICATE_ACKS;
+    send_segment(tcp, tcp->unacked, now_ns);
+}
+
+static void on_ack(void *context, const void *packet, size_t length, const helio_address *from,
+                   helio_clock clock) {
+    (void)length, (void)from;
+    helio_trial_tcp *tcp = context;
+    segment ack;
+    memcpy(&ack, packet, sizeof ack);
+    measure(tcp, clock.now_ns - ack.sent_ns);
+    if (ack.number > tcp->unacked)
+        on_new_ack(tcp, ack.number, clock.now_ns);
+    else if (ack.number == tcp->unacked && tcp->next > tcp->unacked)
+        on_duplicate_ack(tcp, clock.now_ns);
+    fill_window(tcp, clock.now_ns);
+}
+
+static void on_timeout(helio_trial_tcp *tcp, int64_t now_ns) {
+    tcp->timeouts++;
+    tcp->threshold = halved(tcp);
+    tcp->window = 1;
+    tcp->duplicates = 0;
+    tcp->is_recovering = false;
+    tcp->recover = tcp->sent_to;
+    tcp->next = tcp->unacked; /* all behind is sent anew */
+    tcp->timeout_ns = 2 * tcp->timeout_ns < RTO_MAX_NS ? 2 * tcp->timeout_ns : RTO_MAX_NS;
+    tcp->due_ns = HELIO_NEVER;
+    fill_window(tcp, now_ns);
+}
+
+static void poll_sender(void *context, helio_clock clock) {
+    helio_trial_tcp *tcp = context;
+    if (clock.now_ns >= tcp->due_ns)
+        on_timeout(tcp, clock.now_ns);
+    else
+        fill_window(tcp, clock.now_ns);
+}
+
+static int64_t sender_deadline_ns(void *context) {
+    const helio_trial_tcp *tcp = context;
+    return tcp->sent_to == 0 ? tcp->config.start_ns : tcp->due_ns;
+}
+
+/* ---- the receiver ---- */
+
+static bool is_held(const helio_trial_tcp *tcp, uint64_t number) {
+    return tcp->held[number % HELD_MAX / 8] >> (number % 8) & 1;
+}
+
+static void on_data(void *context, const void *packet, size_t length, const helio_address *from,
+                    helio_clock clock) {
+    (void)length, (void)from, (void)clock;
+    helio_trial_tcp *tcp = context;
+    segment data;
+    memcpy(&data, packet, sizeof data);
+    if (data.number >= tcp->wanted && data.number < tcp->wanted + HELD_MAX)
+        tcp->held[data.number % HELD_MAX / 8] |= (uint8_t)(1 << data.number % 8);
+    while (is_held(tcp, tcp->wanted)) {
+        tcp->held[tcp->wanted % HELD_MAX / 8] &= (uint8_t) ~(1 << tcp->wanted % 8);
+        tcp->wanted++;
+    }
+    const segment ack = {.number = tcp->wanted, .sent_ns = data.sent_ns, .is_ack = true};
+    tcp->acks.send(tcp->acks.context, NULL, &ack, sizeof ack, false);
+}
+
+/* ---- life ---- */
+
+int helio_trial_tcp_create(helio_trial *trial, const helio_trial_tcp_config *config,
+                           helio_trial_tcp **out) {
+    helio_trial_tcp *tcp = calloc(1, sizeof *tcp);
+    if (!tcp)
+        return HELIO_ERR_NOMEM;
+    tcp->trial = trial;
+    tcp->config = *config;
+    tcp->window = INITIAL_WINDOW;
+    tcp->threshold = HELD_MAX;
+    tcp->timeout_ns = HELIO_SECOND;
+    tcp->due_ns = HELIO_NEVER;
+    const unsigned number = 2 * (unsigned)trial->tcps_count;
+    const helio_address here = helio_trial_address(3, number, 6000);
+    const helio_address there = helio_trial_address(3, number + 1, 6000);
+    tcp->sender = helio_sim_add_node(trial->sim, &here);
+    tcp->receiver = helio_sim_add_node(trial->sim, &there);
+    if (!tcp->sender || !tcp->receiver) {
+        free(tcp);
+        return HELIO_ERR_NOMEM;
+    }
+    tcp->data = helio_sim_outlet(tcp->sender, &there);
+    tcp->acks = helio_sim_outlet(tcp->receiver, &here);
+    helio_sim_set_link(tcp->sender, &(helio_sim_link){.delay_ns = config->feedback_ns});
+    helio_sim_set_link(tcp->receiver, &(helio_sim_link){.delay_ns = config->delay_ns});
+    if (config->pipe != HELIO_TRIAL_NONE)
+        helio_sim_set_uplink(tcp->sender, trial->pipes[config->pipe]);
+    helio_sim_attach(tcp->receiver, &(helio_sim_handler){.context = tcp, .on_packet = on_data});
+    helio_sim_attach(tcp->sender,
+                     &(helio_sim_handler){tcp, on_ack, poll_sender, sender_deadline_ns});
+    *out = tcp;
+    return 0;
+}
+
+void helio_trial_tcp_destroy(helio_trial_tcp *tcp) {
+    free(tcp);
+}
+
+helio_trial_tcp_state helio_trial_tcp_look(const helio_trial_tcp *tcp) {
+    return (helio_trial_tcp_state){
+        .acked_bytes = (double)tcp->unacked * (SEGMENT_BYTES + HEADER_BYTES),
+        .window_bytes = tcp->window * SEGMENT_BYTES,
+        .retransmits = (double)tcp->retransmits,
+        .timeouts = (double)tcp->timeouts,
+    };
+}
