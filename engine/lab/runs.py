@@ -1,0 +1,167 @@
+"""Many seeds of a scenario, side by side, and the verdicts.
+
+Each run is a process's own work: it makes the curves, takes the measures and sends back numbers and what is drawn.
+"""
+
+from __future__ import annotations
+
+import math
+import multiprocessing
+import os
+import signal
+from array import array
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from heliograph.engine.lab.charts import Chart, charts
+from heliograph.engine.lab.curves import Event, run
+from heliograph.engine.lab.measures import MEASURES, measure, passes
+from heliograph.engine.lab.scenario import Criterion, Scenario
+
+__all__ = ["Outcome", "Trials", "Verdict", "cores", "run_scenarios"]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one run of all variants came to."""
+
+    seed: int
+    values: tuple[float, ...]
+    """Of the scenario's criteria."""
+    drawn: Mapping[str, list[Chart]]
+    """Charts by variant."""
+    events: Mapping[str, list[Event]]
+    """What was told, by variant; of the first seed only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A criterion and what came out, in the worst of the seeds."""
+
+    name: str
+    scenario: str
+    value: float
+    unit: str
+    bound: float | None
+    better: str
+    passed: bool
+    seeds: int
+    worst_seed: int
+    median: float
+
+    def as_json(self) -> dict[str, Any]:
+        """As the command prints it; a value that never came about is null."""
+        return {
+            "name": self.name,
+            "scenario": self.scenario,
+            "value": _number(self.value),
+            "unit": self.unit,
+            "bound": self.bound,
+            "wanted": "reported" if self.bound is None else ("at most" if self.better == "less" else "at least"),
+            "verdict": "pass" if self.passed else "fail",
+            "seeds": self.seeds,
+            "worst_seed": self.worst_seed,
+            "median": _number(self.median),
+        }
+
+
+def _number(value: float) -> float | None:
+    return float(f"{value:.6g}") if math.isfinite(value) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Trials:
+    """All runs of a scenario."""
+
+    scenario: Scenario
+    outcomes: tuple[Outcome, ...]
+    """By seed."""
+
+    @property
+    def verdicts(self) -> list[Verdict]:
+        """One of each criterion."""
+        return [self._verdict(i, criterion) for i, criterion in enumerate(self.scenario.criteria)]
+
+    def _verdict(self, i: int, criterion: Criterion) -> Verdict:
+        known = MEASURES[criterion.measure]
+        values = [(outcome.values[i], outcome.seed) for outcome in self.outcomes]
+        value, seed = (max if known.better == "less" else min)(values, key=lambda pair: pair[0])
+        return Verdict(
+            criterion.name,
+            self.scenario.name,
+            value,
+            known.unit,
+            criterion.bound,
+            known.better,
+            passes(criterion.measure, value, criterion.bound),
+            len(values),
+            seed,
+            median(one for one, _ in values),
+        )
+
+    def band(self, variant: str, chart: int, series: int) -> tuple[array[float], array[float]]:
+        """The curve that a tenth of the runs are below in each interval, and the one that a tenth are above."""
+        rows = [outcome.drawn[variant][chart].series[series].values for outcome in self.outcomes]
+        ordered = [sorted(values) for values in zip(*rows, strict=True)]
+        tenth = (len(rows) - 1) // 10
+        return array("f", (row[tenth] for row in ordered)), array("f", (row[-1 - tenth] for row in ordered))
+
+
+def _outcome(task: tuple[Scenario, int]) -> Outcome:
+    scenario, seed = task
+    runs = {variant: run(plan, seed) for variant, plan in scenario.plans.items()}
+    return Outcome(
+        seed,
+        tuple(measure(criterion.measure, runs, criterion.values) for criterion in scenario.criteria),
+        {variant: charts(curves) for variant, curves in runs.items()},
+        {variant: list(curves.events) for variant, curves in runs.items()} if seed == 1 else {},
+    )
+
+
+def cores() -> int:
+    """Processors this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+@contextmanager
+def _workers(jobs: int) -> Iterator[Callable[[list[tuple[Scenario, int]]], Iterator[Outcome]]]:
+    if jobs == 1:
+        yield lambda tasks: map(_outcome, tasks)
+        return
+    # Ctrl-C is the parent's to hear: it ends them all.
+    pool = multiprocessing.get_context("spawn").Pool(jobs, signal.signal, (signal.SIGINT, signal.SIG_IGN))
+    try:
+        yield lambda tasks: pool.imap_unordered(_outcome, tasks)
+        pool.close()
+    finally:
+        pool.terminate()
+        pool.join()
+
+
+def run_scenarios(
+    scenarios: Sequence[Scenario], seeds: int, jobs: int, tell: Callable[[int, int], None] = lambda done, of: None
+) -> Iterator[Trials]:
+    """Run scenarios with the seeds 1 to `seeds` (a scenario may want several runs for each).
+
+    Args:
+        scenarios: what to run.
+        seeds: how many, at least 1.
+        jobs: processes to run them in; 1: this one.
+        tell: is told how many runs are done, and of how many.
+
+    Yields:
+        the runs of each scenario, as soon as they are done.
+    """
+    total = sum(seeds * scenario.repeat for scenario in scenarios)
+    done = 0
+    with _workers(jobs) as work:
+        for scenario in scenarios:
+            outcomes = []
+            for outcome in work([(scenario, seed) for seed in range(1, seeds * scenario.repeat + 1)]):
+                outcomes.append(outcome)
+                done += 1
+                tell(done, total)
+            yield Trials(scenario, tuple(sorted(outcomes, key=lambda one: one.seed)))
