@@ -80,7 +80,7 @@ def _plan_marks(trials: Trials, plan: Plan) -> Iterator[Mark]:
             plan.pipes if turn.knob == "pipe" else plan.sources if turn.knob == "offered" else plan.receivers
         )
         thing, what = things[turn.which].name, "rate" if turn.knob == "pipe" else turn.knob
-        words = f"{thing}: all leave" if what == "leave" else f"{thing}: {what} becomes {turn.value:,g}"
+        words = f"{thing}: all leave" if what == "leave" else f"{thing}: {what} becomes {turn.value:,.10g}"
         yield Mark(turn.at, "plan", words)
 
 

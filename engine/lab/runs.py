@@ -131,8 +131,12 @@ def _workers(jobs: int) -> Iterator[Callable[[list[tuple[Scenario, int]]], Itera
     if jobs == 1:
         yield lambda tasks: map(_outcome, tasks)
         return
-    # Ctrl-C is the parent's to hear: it ends them all.
-    pool = multiprocessing.get_context("spawn").Pool(jobs, signal.signal, (signal.SIGINT, signal.SIG_IGN))
+    # Ctrl-C is this process's to hear, from the workers' first moment on: it ends them all.
+    heard = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        pool = multiprocessing.get_context("spawn").Pool(jobs)
+    finally:
+        signal.signal(signal.SIGINT, heard)
     try:
         yield lambda tasks: pool.imap_unordered(_outcome, tasks)
         pool.close()
