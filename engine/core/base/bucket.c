@@ -31,7 +31,10 @@ void helio_bucket_init(helio_bucket *bucket, uint64_t rate, uint64_t depth, int6
 void helio_bucket_set_rate(helio_bucket *bucket, uint64_t rate, uint64_t depth, int64_t now_ns) {
     if (bucket->rate)
         fill(bucket, now_ns);
-    bucket->filled_ns = now_ns;
+    else
+        bucket->credit_nanos = 0;
+    if (now_ns > bucket->filled_ns)
+        bucket->filled_ns = now_ns;
     bucket->rate = rate;
     bucket->depth_nanos = (int64_t)depth * NANOS;
     if (bucket->credit_nanos > bucket->depth_nanos)
@@ -43,6 +46,13 @@ uint64_t helio_bucket_credit(helio_bucket *bucket, int64_t now_ns) {
         return UINT64_MAX;
     fill(bucket, now_ns);
     return bucket->credit_nanos < 0 ? 0 : (uint64_t)(bucket->credit_nanos / NANOS) + 1;
+}
+
+bool helio_bucket_has(helio_bucket *bucket, int64_t bytes, int64_t now_ns) {
+    if (!bucket->rate)
+        return true;
+    fill(bucket, now_ns);
+    return bucket->credit_nanos >= bytes * NANOS;
 }
 
 void helio_bucket_charge(helio_bucket *bucket, uint64_t bytes) {

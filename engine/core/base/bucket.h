@@ -21,12 +21,15 @@ typedef struct helio_bucket {
 
 /* Full; `depth` in bytes, at most 2^32. */
 void helio_bucket_init(helio_bucket *bucket, uint64_t rate, uint64_t depth, int64_t now_ns);
+/* What was owed without a limit is paid: the first rate after none begins with a credit of 0. */
 void helio_bucket_set_rate(helio_bucket *bucket, uint64_t rate, uint64_t depth, int64_t now_ns);
 
 /* Bytes that may leave now; 0: none (something may leave with a credit of 0 or more, so at least 1
  * then).  UINT64_MAX without a limit. */
 uint64_t helio_bucket_credit(helio_bucket *bucket, int64_t now_ns);
-/* So many bytes left. */
+/* Whether the credit is at least so many bytes, which may be below zero: as little debt as that. */
+bool helio_bucket_has(helio_bucket *bucket, int64_t bytes, int64_t now_ns);
+/* So many bytes left, at most 2^32. */
 void helio_bucket_charge(helio_bucket *bucket, uint64_t bytes);
 /* When something may leave: 0 when it may now, as of the last look or charge. */
 int64_t helio_bucket_ready_ns(const helio_bucket *bucket);

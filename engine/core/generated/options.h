@@ -21,6 +21,7 @@ typedef enum helio_option_id {
     HELIO_OPTION_ID_LEVEL,
     HELIO_OPTION_ID_EVENT_RATE,
     HELIO_OPTION_ID_EVENT_BURST,
+    HELIO_OPTION_ID_RATE,
     HELIO_OPTION_ID_HISTORY_LIMIT_BYTES,
     HELIO_OPTION_ID_PROFILE,
     HELIO_OPTION_ID_INTERFACE,
@@ -57,6 +58,11 @@ typedef enum helio_option_id {
     HELIO_OPTION_ID_REPAIR_LINGER,
     HELIO_OPTION_ID_REPORT_INTERVAL,
     HELIO_OPTION_ID_REPORT_RATE,
+    HELIO_OPTION_ID_RATE_POLICY,
+    HELIO_OPTION_ID_RATE_MIN,
+    HELIO_OPTION_ID_RATE_BURST,
+    HELIO_OPTION_ID_RATE_COUNTS,
+    HELIO_OPTION_ID_REPAIR_SHARE,
     HELIO_OPTION_ID_ACKS,
     HELIO_OPTION_ID_ACKS_MISSING,
     HELIO_OPTION_ID_ACKS_WARN,
@@ -135,6 +141,17 @@ enum { /* choices of history */
     HELIO_HISTORY_DYNAMIC,
 };
 
+enum { /* choices of rate_policy */
+    HELIO_RATE_POLICY_NONE,
+    HELIO_RATE_POLICY_STATIC,
+    HELIO_RATE_POLICY_DYNAMIC,
+};
+
+enum { /* choices of rate_counts */
+    HELIO_RATE_COUNTS_WIRE,
+    HELIO_RATE_COUNTS_PAYLOAD,
+};
+
 enum { /* choices of acks_missing */
     HELIO_ACKS_MISSING_BLOCK,
     HELIO_ACKS_MISSING_DEGRADE,
@@ -177,6 +194,7 @@ enum { /* choices of order */
     X(LEVEL, level, INTEGER, HELIO_ON_INSTANCE, 0.0, 3.0, "2", "", "Level of detail of the statistics.") \
     X(EVENT_RATE, event_rate, INTEGER, HELIO_ON_INSTANCE, 0.0, 1000000.0, "100", "", "Most events of one kind told in a second; how many were held back is told afterwards; 0: no limit.") \
     X(EVENT_BURST, event_burst, INTEGER, HELIO_ON_INSTANCE, 1.0, 1000000.0, "200", "", "Most events of one kind told at once, above event_rate.") \
+    X(RATE, rate, INTEGER, HELIO_ON_INSTANCE | HELIO_ON_TRANSMITTER, 0.0, 100000000000.0, "0", "", "Bytes per second that leave at most, 0: no limit, else at least 10000. Of a stream with rate_policy; of an instance: all its streams together, which share it fairly.") \
     X(HISTORY_LIMIT_BYTES, history_limit_bytes, INTEGER, HELIO_ON_INSTANCE, 0.0, 1099511627776.0, "0", "", "Most bytes the histories of all streams may have as their limits together; 0: no limit.") \
     X(PROFILE, profile, CHOICE, HELIO_ON_INSTANCE | HELIO_ON_TRANSMITTER | HELIO_ON_RECEIVER, 0.0, 0.0, "standard", "standard,lan-latency,lan-throughput,wan,many-receivers", "Preset that changes the defaults of other options, see profiles.md.") \
     X(INTERFACE, interface, STRING, HELIO_ON_TRANSMITTER | HELIO_ON_RECEIVER, 0.0, 0.0, "", "", "Address or name of the network interface for multicast.") \
@@ -213,6 +231,11 @@ enum { /* choices of order */
     X(REPAIR_LINGER, repair_linger, FLOAT, HELIO_ON_TRANSMITTER, 0.0, 10.0, "0.0001", "", "Requests for a packet repaired less than this ago are ignored.") \
     X(REPORT_INTERVAL, report_interval, FLOAT, HELIO_ON_TRANSMITTER, 0.0, 600.0, "0.1", "", "Receivers report how they fare at least this often while there is news, less often when they are many (report_rate); 0: only together with requests and acknowledgements.") \
     X(REPORT_RATE, report_rate, INTEGER, HELIO_ON_TRANSMITTER, 1.0, 1000000.0, "1000", "", "Most reports per second of all receivers together.") \
+    X(RATE_POLICY, rate_policy, CHOICE, HELIO_ON_TRANSMITTER, 0.0, 0.0, "none", "none,static,dynamic", "How fast the stream may send. none: as fast as it can; static: at `rate`; dynamic: at most at `rate`, and slower while receivers lose packets. static when only a rate is given.") \
+    X(RATE_MIN, rate_min, INTEGER, HELIO_ON_TRANSMITTER, 0.0, 100000000000.0, "0", "", "Bytes per second below which rate_policy=dynamic does not slow down; 0: a hundredth of the rate.") \
+    X(RATE_BURST, rate_burst, INTEGER, HELIO_ON_TRANSMITTER, 0.0, 1073741824.0, "0", "", "Bytes that may leave at once beyond the rate, at least twice mtu; 0: what leaves in a millisecond, or twice the largest packet if that is more.") \
+    X(RATE_COUNTS, rate_counts, CHOICE, HELIO_ON_TRANSMITTER, 0.0, 0.0, "wire", "wire,payload", "What of a packet counts towards the rate. wire: all of it and 66 bytes (86 with IPv6) of UDP, IP and Ethernet below; payload: what PGM's header of 24 bytes is followed by.") \
+    X(REPAIR_SHARE, repair_share, FLOAT, HELIO_ON_TRANSMITTER, 0.01, 1.0, "0.25", "", "Share of the rate that repairs may take; what they do not need is data's. Without a rate they have no limit.") \
     X(ACKS, acks, INTEGER, HELIO_ON_TRANSMITTER, 0.0, 1024.0, "0", "", "Distinct receivers that must have acknowledged a packet before it leaves the history; 0: packets leave when there is no room (NAK mode).") \
     X(ACKS_MISSING, acks_missing, CHOICE, HELIO_ON_TRANSMITTER, 0.0, 0.0, "block", "block,degrade,fail", "While fewer than `acks` receivers acknowledge: wait for more, do with those there are, or refuse to send.") \
     X(ACKS_WARN, acks_warn, FLOAT, HELIO_ON_TRANSMITTER, 0.0, 3600.0, "1.0", "", "An event tells of missing receivers, or of acknowledgements missing from a full history, after this.") \

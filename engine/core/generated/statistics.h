@@ -141,6 +141,7 @@ enum { /* indexes of a instance's histograms */
     X(naks_answered_too_late, COUNTER, "sequences", 0, "naks_answered", "outcome", "too_late", "Sequence numbers asked for, by what became of the request.") \
     X(naks_answered_not_sent_yet, COUNTER, "sequences", 0, "naks_answered", "outcome", "not_sent_yet", "Sequence numbers asked for, by what became of the request.") \
     X(nak_confirmations_sent, COUNTER, "packets", 0, "nak_confirmations_sent", "", "", "NAK confirmations (NCF) sent.") \
+    X(nak_confirmations_withheld, COUNTER, "packets", 0, "nak_confirmations_withheld", "", "", "NAK confirmations left out, as they would have passed the rate; who asked asks again.") \
     X(heartbeats_sent, COUNTER, "packets", 0, "heartbeats_sent", "", "", "Source path messages (SPM) sent.") \
     X(nnaks_received, COUNTER, "packets", 0, "nnaks_received", "", "", "Null NAKs (NNAK) received: a repairer on the way repaired.") \
     X(poll_responses_received, COUNTER, "packets", 0, "poll_responses_received", "", "", "Answers (POLR) to polls received.") \
@@ -170,6 +171,11 @@ enum { /* indexes of a instance's histograms */
     X(history_unacked, GAUGE, "packets", 0, "history_unacked", "", "", "Packets of the history that wait for the acknowledgements they need.") \
     X(history_unacked_dropped, COUNTER, "packets", 0, "history_unacked_dropped", "", "", "Packets that left the history without the acknowledgements they needed: at close, or because the receivers for them were gone (acks_missing=degrade).") \
     X(ack_blocks, COUNTER, "", 0, "ack_blocks", "", "", "Times sending stopped because the history was full of packets not acknowledged.") \
+    X(rate_limit, GAUGE, "bytes", 0, "rate_limit", "", "", "Bytes per second the stream may send at most; 0: no limit of its own.") \
+    X(rate_limited, COUNTER, "", 0, "rate_limited", "", "", "Times data had to wait for the rate, for repairs that go first, or for the send limit.") \
+    X(rate_limited_time, COUNTER, "nanoseconds", 0, "rate_limited_time", "", "", "Time data waited for them.") \
+    X(repairs_deferred, COUNTER, "", 0, "repairs_deferred", "", "", "Times repairs had to wait for their share of the rate.") \
+    X(pace_latency, HISTOGRAM, "nanoseconds", 3, "pace_latency", "", "", "Each time data had to wait for the rate: until it went on.") \
     X(ack_blocked_time, COUNTER, "nanoseconds", 0, "ack_blocked_time", "", "", "Time sending stood still because the history was full of packets not acknowledged.")
 
 /* One numbered packet sequence being sent (a PGM transport session). One writer; `guard` is odd while a group of cells changes. */
@@ -187,6 +193,7 @@ typedef struct helio_tx_stream_stats {
     _Atomic uint64_t naks_answered_too_late;
     _Atomic uint64_t naks_answered_not_sent_yet;
     _Atomic uint64_t nak_confirmations_sent;
+    _Atomic uint64_t nak_confirmations_withheld;
     _Atomic uint64_t heartbeats_sent;
     _Atomic uint64_t nnaks_received;
     _Atomic uint64_t poll_responses_received;
@@ -216,10 +223,16 @@ typedef struct helio_tx_stream_stats {
     _Atomic uint64_t history_unacked;
     _Atomic uint64_t history_unacked_dropped;
     _Atomic uint64_t ack_blocks;
+    _Atomic uint64_t rate_limit;
+    _Atomic uint64_t rate_limited;
+    _Atomic uint64_t rate_limited_time;
+    _Atomic uint64_t repairs_deferred;
+    _Atomic uint64_t pace_latency;
     _Atomic uint64_t ack_blocked_time;
 } helio_tx_stream_stats;
 
 enum { /* indexes of a tx_stream's histograms */
+    HELIO_TX_STREAM_PACE_LATENCY,
     HELIO_TX_STREAM_HISTOGRAMS
 };
 

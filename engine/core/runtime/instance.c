@@ -17,6 +17,7 @@
 #include "runtime/memory.h"
 #include "runtime/receiver.h"
 #include "runtime/transmitter.h"
+#include "runtime/tx_lane.h"
 
 #define DEFAULT_FOLDER "/dev/shm/heliograph"
 
@@ -214,6 +215,16 @@ static int lock_memory(void) {
 
 /* ---- life ---- */
 
+static int set_rate(helio_instance *instance) {
+    const int64_t rate = helio_options_integer(&instance->options, HELIO_OPTION_ID_RATE);
+    const int error = helio_tx_lane_check_rate(rate);
+    if (!error) {
+        helio_tx_share_init(&instance->rate, (uint64_t)rate,
+                            helio_clock_read(&instance->clock).now_ns);
+    }
+    return error;
+}
+
 static void destroy(helio_instance *instance) {
     if (instance->stats) {
         helio_stats_tell_held(instance->stats, helio_wall_ns());
@@ -260,7 +271,10 @@ static int open_instance(helio_instance *instance, const char *options) {
     }
     instance->history.limit_bytes =
         (uint64_t)helio_options_integer(&instance->options, HELIO_OPTION_ID_HISTORY_LIMIT_BYTES);
-    error = open_stats(instance);
+    error = set_rate(instance);
+    if (!error) {
+        error = open_stats(instance);
+    }
     if (error) {
         return error;
     }

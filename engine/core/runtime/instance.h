@@ -43,6 +43,8 @@ struct helio_instance {
     bool polling;     /* mode poll: within the duty cycle, so calls from listeners can be told */
 
     helio_history_budget history;       /* of the streams being sent */
+    helio_tx_share rate;                /* the same: of all of them together */
+    unsigned waits_within;              /* long messages that wait for their next packet */
     struct helio_tcp_pool *connections; /* that its transmit lanes share */
     helio_tx_lane *tx_lanes;
     helio_rx_lane *rx_lanes;

@@ -110,6 +110,7 @@ static int64_t next_deadline(const helio_instance *instance, int64_t now_ns) {
         if (helio_tx_lane_waits_for_room(lane)) {
             deadline = earlier(deadline, now_ns + HELIO_TX_LANE_LOOK_NS);
         }
+        deadline = earlier(deadline, helio_tx_lane_ready_ns(lane));
     }
     for (const helio_rx_lane *lane = instance->rx_lanes; lane; lane = lane->next) {
         deadline = earlier(deadline, helio_rx_endpoint_next_deadline_ns(lane->endpoint));

@@ -4,8 +4,13 @@
 
 enum { LARGE_MTU = 8192, LARGE_WINDOW = 4096 };
 
-/* Where no network limits packets, larger ones cost less per message; fewer of them are kept. */
+/* Where no network limits packets, larger ones cost less per message; fewer of them are kept.  Who
+ * gives a rate and no policy means that rate. */
 static void set_defaults(helio_opening *opening) {
+    if (helio_options_integer(&opening->options, HELIO_OPTION_ID_RATE) > 0) {
+        helio_options_default(&opening->options, HELIO_OPTION_ID_RATE_POLICY,
+                              HELIO_RATE_POLICY_STATIC);
+    }
     if (opening->endpoint.scheme == HELIO_SCHEME_RMM ||
         opening->endpoint.scheme == HELIO_SCHEME_RMM_UNICAST) {
         return;

@@ -243,16 +243,25 @@ static int push_all(helio_transmitter *transmitter, const helio_buffer *messages
 }
 
 /* Mode poll: what waits is handed over; true when the channel takes more now. */
-static bool make_room(helio_tx_lane *lane, size_t length) {
+static bool make_room(const helio_transmitter *transmitter, size_t length) {
+    helio_tx_lane *lane = transmitter->lane;
     helio_tx_lane_flush(lane, helio_clock_read(&lane->base.instance->clock));
-    return helio_tx_lane_takes(lane, length);
+    return helio_tx_lane_takes(lane, transmitter->topic, length);
 }
 
 static int fail_full(const helio_transmitter *transmitter) {
+    const helio_tx_lane *lane = transmitter->lane;
     helio_count(&transmitter->instance->counts->send_would_block, 1);
+    const int64_t ready_ns = helio_tx_stream_ready_ns(lane->stream);
+    const int64_t wait_ns = ready_ns - helio_monotonic_ns();
+    if (helio_tx_stream_is_paced(lane->stream) && ready_ns != HELIO_NEVER && wait_ns > 0) {
+        return helio_fail(HELIO_ERR_WOULD_BLOCK, "rate limited; in %lld us",
+                          (long long)(wait_ns + HELIO_MICROSECOND - 1) / HELIO_MICROSECOND);
+    }
     return helio_fail_plain(HELIO_ERR_WOULD_BLOCK,
-                            "the connection takes no more now, or the history waits for "
-                            "acknowledgements; poll the instance and try again");
+                            "the connection takes no more now, the history waits for "
+                            "acknowledgements, or others have their turn within the rate; poll "
+                            "the instance and try again");
 }
 
 static int append_all(helio_transmitter *transmitter, const helio_buffer *messages, size_t count,
@@ -261,6 +270,7 @@ static int append_all(helio_transmitter *transmitter, const helio_buffer *messag
     helio_tx_lane *lane = transmitter->lane;
     const helio_clock clock = helio_clock_read(&instance->clock);
     helio_tx_lane_make_way(lane, clock);
+    const bool has_pace = helio_tx_stream_is_paced(lane->stream);
     int error = 0;
     size_t done = 0;
     for (; done < count; done++) {
@@ -273,8 +283,10 @@ static int append_all(helio_transmitter *transmitter, const helio_buffer *messag
             break;
         }
         if ((!helio_tx_lane_has_room(lane) ||
-             !helio_tx_stream_has_room(lane->stream, messages[done].length, clock)) &&
-            !make_room(lane, messages[done].length)) {
+             !helio_tx_stream_has_room(lane->stream, messages[done].length, clock) ||
+             (has_pace && !helio_tx_stream_may_append(lane->stream, transmitter->topic,
+                                                      messages[done].length, clock))) &&
+            !make_room(transmitter, messages[done].length)) {
             error = fail_full(transmitter);
             break;
         }
@@ -358,14 +370,19 @@ int helio_transmitter_flush(helio_transmitter *transmitter, int64_t timeout_ns) 
 
 /* There is no queue to be full, but the channel or the history may be. */
 static int wait_polled(helio_transmitter *transmitter, size_t length, int64_t deadline_ns) {
-    while (!helio_tx_lane_takes(transmitter->lane, length)) {
+    helio_tx_lane *lane = transmitter->lane;
+    while (!helio_tx_lane_takes(lane, transmitter->topic, length)) {
         if (helio_monotonic_ns() >= deadline_ns) {
             return helio_fail_plain(HELIO_ERR_TIMEOUT,
-                                    "the connection took no more in time, or the history waits "
-                                    "for acknowledgements");
+                                    "the connection took no more in time, the history waits for "
+                                    "acknowledgements, or the rate did not allow it");
         }
         if (!helio_loop_once(transmitter->instance)) {
-            const int64_t look_ns = helio_deadline_after(HELIO_TX_LANE_LOOK_NS);
+            int64_t look_ns = helio_deadline_after(HELIO_TX_LANE_LOOK_NS);
+            const int64_t ready_ns = helio_tx_stream_ready_ns(lane->stream);
+            if (ready_ns > helio_monotonic_ns() && helio_tx_lane_has_room(lane)) {
+                look_ns = ready_ns;
+            }
             helio_loop_rest(transmitter->instance, look_ns < deadline_ns ? look_ns : deadline_ns);
         }
     }

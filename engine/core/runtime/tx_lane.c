@@ -64,8 +64,7 @@ int helio_tx_lane_send(void *context, const helio_address *to, const void *packe
     return lane->base.channel->driver->send(lane->base.channel, to, packet, length, stable);
 }
 
-/* Repairs, heartbeats, announcements. */
-static int poll_stream(helio_tx_lane *lane, helio_clock clock) {
+int helio_tx_lane_poll_stream(helio_tx_lane *lane, helio_clock clock) {
     return clock.now_ns >= helio_tx_stream_next_deadline_ns(lane->stream)
                ? helio_tx_stream_poll(lane->stream, clock)
                : 0;
@@ -118,7 +117,7 @@ void helio_tx_lane_breathe(void *context, int64_t not_before_ns) {
         helio_tx_lane_flush_channel(lane);
         clock = helio_clock_read(&lane->base.instance->clock);
         helio_tx_lane_receive(lane, clock);
-        poll_stream(lane, clock);
+        helio_tx_lane_poll_stream(lane, clock);
         helio_tx_lane_make_way(lane, clock);
         helio_rx_lanes_work_amid_send(lane->base.instance, clock);
         wait_for_room(lane);
@@ -172,17 +171,30 @@ static bool is_pressed(helio_tx_lane *lane, helio_clock clock) {
     return false;
 }
 
+/* With a rate: whether the message must wait for it.  While some message's own end waits, no other
+ * long one is begun. */
+static bool is_held(helio_tx_lane *lane, const helio_transmitter *transmitter, size_t length,
+                    helio_clock clock) {
+    const bool may_wait_within = length > helio_lane_packet_bytes(&lane->base);
+    lane->is_paced = (may_wait_within && lane->base.instance->waits_within) ||
+                     !helio_tx_stream_may_append(lane->stream, transmitter->topic, length, clock);
+    return lane->is_paced;
+}
+
 /* Puts a bounded number of the transmitter's messages into packets. */
-static int drain(helio_tx_lane *lane, helio_transmitter *transmitter, size_t budget,
-                 helio_clock clock) {
+static inline int drain(helio_tx_lane *lane, helio_transmitter *transmitter, size_t budget,
+                        const bool has_pace, helio_clock clock) {
     helio_submit_queue *queue = &transmitter->queue;
     helio_submitted message;
     size_t bytes = 0;
     int count = 0;
     while (bytes < budget && helio_tx_lane_has_room(lane) &&
            helio_submit_queue_peek(queue, &message)) {
-        if (message.submit_ns > clock.wall_ns) { /* submitted after this cycle began */
+        if (has_pace || message.submit_ns > clock.wall_ns) { /* submitted after this cycle began */
             clock = helio_clock_read(&lane->base.instance->clock);
+        }
+        if (has_pace && is_held(lane, transmitter, message.length, clock)) {
+            break;
         }
         if (!helio_tx_stream_has_room(lane->stream, message.length, clock)) {
             lane->stuck = true;
@@ -202,16 +214,42 @@ static int drain(helio_tx_lane *lane, helio_transmitter *transmitter, size_t bud
     return count;
 }
 
+/* With a rate: what credit there is goes to the transmitters in turn. */
+static int drain_in_turn(helio_tx_lane *lane, size_t budget, helio_clock clock) {
+    int drained = 0;
+    for (helio_transmitter *t = lane->transmitters; t && !lane->is_paced; t = t->next) {
+        drained += t->queue.ring.memory ? drain(lane, t, budget, true, clock) : 0;
+    }
+    helio_transmitter *first = lane->transmitters;
+    if (lane->is_paced && first->next) {
+        helio_transmitter **end = &lane->transmitters;
+        while (*end) {
+            end = &(*end)->next;
+        }
+        *end = first;
+        lane->transmitters = first->next;
+        first->next = NULL;
+    }
+    if (!lane->is_paced && !helio_tx_lane_has_work(lane)) {
+        helio_tx_stream_rest(lane->stream, clock);
+    }
+    return drained;
+}
+
 /* Takes messages off the queues.  What one cycle sends beyond its share (a message is never cut
  * short) is made good by the next ones, so that what the network brings meanwhile is read. */
 static int drain_all(helio_tx_lane *lane, helio_clock clock) {
     const size_t budget = PACKETS_PER_CYCLE * (size_t)helio_lane_packet_bytes(&lane->base);
     int drained = 0;
     lane->debt_bytes -= budget < lane->debt_bytes ? budget : lane->debt_bytes;
-    if (lane->debt_bytes < budget) {
-        for (helio_transmitter *t = lane->transmitters; t; t = t->next) {
-            drained += t->queue.ring.memory ? drain(lane, t, budget, clock) : 0;
-        }
+    if (lane->debt_bytes >= budget) {
+        return 0;
+    }
+    if (helio_tx_stream_is_paced(lane->stream) || lane->base.instance->waits_within) {
+        return drain_in_turn(lane, budget, clock);
+    }
+    for (helio_transmitter *t = lane->transmitters; t; t = t->next) {
+        drained += t->queue.ring.memory ? drain(lane, t, budget, false, clock) : 0;
     }
     return drained;
 }
@@ -244,10 +282,11 @@ bool helio_tx_lane_look_for_room(helio_tx_lane *lane) {
     return lane->room >= HELIO_TX_LANE_ROOM_MIN;
 }
 
-bool helio_tx_lane_takes(helio_tx_lane *lane, size_t length) {
-    return helio_tx_lane_has_room(lane) &&
-           helio_tx_stream_has_room(lane->stream, length,
-                                    helio_clock_read(&lane->base.instance->clock));
+bool helio_tx_lane_takes(helio_tx_lane *lane, const helio_tx_topic *topic, size_t length) {
+    const helio_clock clock = helio_clock_read(&lane->base.instance->clock);
+    return helio_tx_lane_has_room(lane) && helio_tx_stream_has_room(lane->stream, length, clock) &&
+           (!helio_tx_stream_is_paced(lane->stream) ||
+            helio_tx_stream_may_append(lane->stream, topic, length, clock));
 }
 
 /* A connection stands anew: the other side is told at once where the stream is. */
@@ -261,7 +300,7 @@ static void greet(helio_tx_lane *lane, helio_clock clock) {
 int helio_tx_lane_work(helio_tx_lane *lane, helio_clock clock) {
     greet(lane, clock);
     helio_tx_lane_tell_refusing(lane);
-    lane->stuck = false;
+    lane->stuck = lane->is_paced = false;
     lane->is_jammed = !helio_tx_lane_has_room(lane);
     const bool takes = !lane->is_jammed && !is_pressed(lane, clock);
     const int drained = takes ? drain_all(lane, clock) : 0;
@@ -272,7 +311,7 @@ int helio_tx_lane_work(helio_tx_lane *lane, helio_clock clock) {
         helio_tx_stream_flush(lane->stream, helio_clock_read(&lane->base.instance->clock));
         lane->open = false;
     }
-    const int done = drained + poll_stream(lane, clock);
+    const int done = drained + helio_tx_lane_poll_stream(lane, clock);
     helio_tx_lane_flush_channel(lane);
     if (whole) {
         hand_over(lane);
@@ -287,7 +326,7 @@ int helio_tx_lane_work(helio_tx_lane *lane, helio_clock clock) {
 void helio_tx_lane_make_way(helio_tx_lane *lane, helio_clock clock) {
     greet(lane, clock);
     while (is_pressed(lane, clock)) {
-        poll_stream(lane, clock);
+        helio_tx_lane_poll_stream(lane, clock);
         helio_tx_lane_flush_channel(lane);
         clock = helio_clock_read(&lane->base.instance->clock);
     }
@@ -324,8 +363,8 @@ static bool has_messages(const helio_transmitter *transmitter) {
 }
 
 bool helio_tx_lane_has_work(const helio_tx_lane *lane) {
-    /* Else not until an acknowledgement comes, or room is made. */
-    const bool can_send = !lane->stuck && !lane->is_jammed;
+    /* Else not until an acknowledgement comes, room is made, or the rate allows more. */
+    const bool can_send = !lane->stuck && !lane->is_jammed && !lane->is_paced;
     for (const helio_transmitter *t = lane->transmitters; t; t = t->next) {
         if (helio_acked_has_new_wait(&t->acked) || (can_send && has_messages(t))) {
             return true;
@@ -341,4 +380,8 @@ bool helio_tx_lane_waits_for_room(const helio_tx_lane *lane) {
         }
     }
     return false;
+}
+
+int64_t helio_tx_lane_ready_ns(const helio_tx_lane *lane) {
+    return lane->is_paced ? helio_tx_stream_ready_ns(lane->stream) : HELIO_NEVER;
 }

@@ -33,6 +33,9 @@ struct helio_tx_lane {
     bool closing;            /* lingering: no transmitter is left */
     bool stuck;              /* messages wait: the history is full and not acknowledged */
     bool is_jammed;          /* the channel had no room when it was looked at last */
+    bool is_paced;           /* messages wait for the rate, or were held back by it */
+    bool is_waiting;         /* within a long message, for its next packet */
+    int64_t chores_due_ns;   /* monotonic: of an engine that waits there */
     bool is_heedless;        /* the rest is sent, room or not: who would make it has stopped */
     _Atomic bool refusing;   /* too few receivers acknowledge: sends are to fail */
 };
@@ -41,6 +44,8 @@ struct helio_tx_lane {
  * `options`. Errors: as opening a channel, and OPTION, NOMEM of the stream. */
 int helio_tx_lane_acquire(helio_instance *instance, const helio_endpoint *endpoint,
                           helio_options *options, helio_clock clock, helio_tx_lane **out);
+/* Refuses a rate below what the stream's own control packets take.  0 or OPTION. */
+int helio_tx_lane_check_rate(int64_t rate);
 /* The lane's last transmitter has gone: it says so to receivers and lingers.  Nothing while
  * transmitters are left. */
 void helio_tx_lane_release(helio_tx_lane *lane, helio_clock clock);
@@ -60,7 +65,7 @@ static inline bool helio_tx_lane_has_room(helio_tx_lane *lane) {
     return lane->room >= HELIO_TX_LANE_ROOM_MIN || helio_tx_lane_look_for_room(lane);
 }
 /* Whether stream and channel take a message of this length now. */
-bool helio_tx_lane_takes(helio_tx_lane *lane, size_t length);
+bool helio_tx_lane_takes(helio_tx_lane *lane, const helio_tx_topic *topic, size_t length);
 /* Mode poll: sends repairs that new data should wait for. */
 void helio_tx_lane_make_way(helio_tx_lane *lane, helio_clock clock);
 /* Mode poll: closes the open packet and hands it to the network. */
@@ -79,6 +84,8 @@ void helio_tx_lane_tell_acks(helio_tx_lane *lane);
 bool helio_tx_lane_has_work(const helio_tx_lane *lane);
 /* Some have messages that wait for room in the channel. */
 bool helio_tx_lane_waits_for_room(const helio_tx_lane *lane);
+/* When those that wait for the rate go on; HELIO_NEVER when none do. */
+int64_t helio_tx_lane_ready_ns(const helio_tx_lane *lane);
 bool helio_tx_lane_is_finished(const helio_tx_lane *lane, helio_clock clock);
 
 #endif

@@ -7,7 +7,9 @@
 #include "runtime/tx_lane_parts.h"
 #include "window/size.h"
 
-enum { EXPIRY_INTERVALS = 3 }; /* ambient intervals a receiver that acknowledges may be silent */
+enum {
+    EXPIRY_INTERVALS = 3, /* ambient intervals a receiver that acknowledges may be silent */
+};
 
 static int check_history(const helio_tx_lane *lane) {
     const helio_options *options = &lane->base.options;
@@ -57,6 +59,7 @@ helio_tx_stream_config helio_tx_lane_config(const helio_options *options) {
         .ambient_interval_ns = helio_options_ns(options, HELIO_OPTION_ID_AMBIENT_INTERVAL),
         .announce_interval_ns = helio_options_ns(options, HELIO_OPTION_ID_ANNOUNCE_INTERVAL),
         .poll_interval_ns = helio_options_ns(options, HELIO_OPTION_ID_POLL_INTERVAL),
+        .pace = helio_tx_lane_pace(options),
         .repair_linger_ns = helio_options_ns(options, HELIO_OPTION_ID_REPAIR_LINGER),
     };
     const int64_t expiry_least_ns = EXPIRY_INTERVALS * config.ambient_interval_ns;
@@ -73,6 +76,7 @@ static int open_stream(helio_tx_lane *lane, helio_clock clock) {
     const helio_channel *channel = lane->base.channel;
     helio_tx_stream_config config = helio_tx_lane_config(options);
     config.breathe = helio_tx_lane_breathe;
+    config.wait = helio_tx_lane_wait;
     config.on_ack = helio_tx_lane_on_ack;
     config.instance = instance->name;
     config.endpoint = lane->base.endpoint.label;
@@ -85,6 +89,7 @@ static int open_stream(helio_tx_lane *lane, helio_clock clock) {
     config.has_checksums = !channel->driver->is_memory;
     config.is_connected = channel->driver->is_connected;
     config.seed = helio_random_next(&instance->random);
+    helio_tx_lane_place_pace(lane, &config.pace);
     if (config.acker_expiry_ns <= config.ambient_interval_ns) {
         return helio_fail(HELIO_ERR_OPTION,
                           "option acker_expiry must be longer than ambient_interval (%g seconds), "
@@ -99,6 +104,9 @@ static int open_stream(helio_tx_lane *lane, helio_clock clock) {
     memcpy(config.tsi.gsi, instance->gsi, sizeof config.tsi.gsi);
     const helio_outlet outlet = {.context = lane, .send = helio_tx_lane_send};
     int error = check_history(lane);
+    if (!error) {
+        error = helio_tx_lane_check_pace(options);
+    }
     if (!error) {
         error = helio_tx_stream_create(&config, outlet, instance->stats, instance->counts, clock,
                                        &lane->stream);

@@ -1,5 +1,5 @@
-/* What the files of a transmit lane share.  Only tx_lane.c (its work), tx_lane_life.c and
- * tx_lane_acks.c include it; everybody else has tx_lane.h. */
+/* What the files of a transmit lane share.  Only tx_lane.c (its work) and tx_lane_life.c,
+ * _acks.c and _pace.c include it; everybody else has tx_lane.h. */
 #ifndef HELIO_RUNTIME_TX_LANE_PARTS_H
 #define HELIO_RUNTIME_TX_LANE_PARTS_H
 
@@ -16,6 +16,20 @@ int helio_tx_lane_send(void *context, const helio_address *to, const void *packe
 /* A large message is being cut: what it sent goes out, those who missed some are heard, and what
  * others send is read. */
 void helio_tx_lane_breathe(void *context, int64_t not_before_ns);
+
+/* Repairs, heartbeats, announcements, if it is time. */
+int helio_tx_lane_poll_stream(helio_tx_lane *lane, helio_clock clock);
+
+/* ---- tx_lane_pace.c ---- */
+
+/* Refuses what contradicts itself.  0 or OPTION. */
+int helio_tx_lane_check_pace(const helio_options *options);
+/* What options say of a stream's rate; the rest of it depends on where the lane is. */
+helio_tx_pace_config helio_tx_lane_pace(const helio_options *options);
+void helio_tx_lane_place_pace(helio_tx_lane *lane, helio_tx_pace_config *pace);
+
+/* The next packet of a large message waits: the engine goes on without it. */
+helio_clock helio_tx_lane_wait(void *context, int64_t until_ns);
 
 /* ---- tx_lane_acks.c ---- */
 

@@ -4,7 +4,8 @@
 
 enum {
     OPENING_SPMS = 3,
-    ABORT_SPMS = 3, /* one may be lost, and nobody asks again */
+    ABORT_SPMS = 3,  /* one may be lost, and nobody asks again */
+    SPM_BYTES = 128, /* no heartbeat is longer */
 };
 
 void helio_tx_send_spm(helio_tx_stream *stream, int64_t now_ns) {
@@ -60,12 +61,13 @@ static void send_poll(helio_tx_stream *stream, const helio_pgm_poll *question) {
 
 int helio_tx_tell(helio_tx_stream *stream, helio_clock clock) {
     int sent = 0;
-    if (helio_tx_announces(stream) && clock.now_ns >= stream->announce_due_ns &&
-        helio_txw_has_room(&stream->txw)) {
+    if (helio_tx_announcement_is_due(stream, clock.now_ns) &&
+        helio_tx_pace_has_credit(&stream->pace, clock.now_ns)) {
         announce_all(stream, clock);
         sent++;
     }
-    if (helio_heartbeat_poll(&stream->heartbeat, clock.now_ns)) {
+    if (helio_heartbeat_poll(&stream->heartbeat, clock.now_ns) &&
+        helio_tx_pace_takes_control(&stream->pace, SPM_BYTES, clock.now_ns)) {
         helio_tx_send_spm(stream, clock.now_ns);
         sent++;
     }

@@ -106,13 +106,18 @@ static uint64_t askers_of(const helio_tx_stream *stream, const helio_pgm_packet 
     return told ? told : seen ? seen : UINT64_MAX;
 }
 
-static void confirm(helio_tx_stream *stream, const helio_pgm_packet *nak, uint64_t askers) {
+static void confirm(helio_tx_stream *stream, const helio_pgm_packet *nak, uint64_t askers,
+                    helio_clock clock) {
     uint32_t sequences[1 + HELIO_PGM_NAK_LIST_MAX] = {nak->sequence};
     memcpy(sequences + 1, nak->list, nak->list_count * sizeof nak->list[0]);
     uint8_t packet[HELIO_PGM_CONTROL_MAX];
     const size_t length = helio_pgm_encode_nak_with(
         packet, &stream->session, HELIO_PGM_TYPE_NCF, sequences, 1 + nak->list_count, &nak->source,
         &nak->group, helio_tx_advised_us(stream), NULL, NULL);
+    if (!helio_tx_pace_takes_control(&stream->pace, length, clock.now_ns)) {
+        helio_count(&helio_tx_stats(stream)->nak_confirmations_withheld, 1);
+        return;
+    }
     helio_count(&helio_tx_stats(stream)->nak_confirmations_sent, 1);
     helio_tx_send_to_askers(stream, askers, packet, length, false);
 }
@@ -137,7 +142,7 @@ static void on_nak(helio_tx_stream *stream, const helio_pgm_packet *nak, const h
     size_t naks;
     const uint32_t asker = identify(stream, nak, from, clock);
     if (helio_repairer_on_nak(&stream->repairer, nak, asker, askers, clock, &naks))
-        confirm(stream, nak, askers);
+        confirm(stream, nak, askers, clock);
     helio_set(&helio_tx_stats(stream)->nak_backoff_advised,
               (uint64_t)helio_tx_advised_us(stream) * HELIO_MICROSECOND);
     helio_count(&stream->instance->nak_packets_received, 1);
@@ -161,7 +166,8 @@ static void on_polr(helio_tx_stream *stream, const helio_pgm_packet *polr) {
 
 static void on_spmr(helio_tx_stream *stream, helio_clock clock) {
     helio_count(&helio_tx_stats(stream)->heartbeat_requests_received, 1);
-    if (clock.now_ns < stream->answer_after_ns)
+    if (clock.now_ns < stream->answer_after_ns ||
+        !helio_tx_pace_takes_control(&stream->pace, 0, clock.now_ns))
         return;
     stream->answer_after_ns = clock.now_ns + stream->config.heartbeat_min_ns;
     helio_tx_open(stream, clock.now_ns);

@@ -9,6 +9,7 @@
 #include "stream/polling.h"
 #include "stream/tx_acks.h"
 #include "stream/tx_history.h"
+#include "stream/tx_pace.h"
 #include "stream/tx_reports.h"
 #include "stream/tx_stream.h"
 #include "stream/tx_topics.h"
@@ -34,6 +35,7 @@ struct helio_tx_stream {
     helio_txw txw;
     helio_tx_acks acks;
     size_t memory; /* of it, as counted */
+    helio_tx_pace pace;
     helio_repairer repairer;
     helio_tx_history history;
     helio_batcher batcher;
@@ -50,7 +52,7 @@ struct helio_tx_stream {
     bool has_news;     /* data was sent since the last announcement */
     bool is_cutting; /* within append: fragments are neighbours, so nothing else may be numbered */
     uint32_t data_since_repair;
-    helio_clock clock;        /* of the last poll, for what happens where none is given */
+    helio_clock clock;        /* of the last poll, or wait: for what happens where none is given */
     int64_t cutting_since_ns; /* the long message being cut was begun */
     int64_t announce_due_ns;
     int64_t tend_peers_ns;   /* when to look after what is known of receivers */
@@ -66,6 +68,8 @@ static inline void helio_tx_send_to(helio_tx_stream *stream, const helio_address
                                     const void *packet, size_t length, bool is_stable) {
     helio_count(&stream->instance->packets_sent, 1);
     helio_count(&stream->instance->packet_bytes_sent, length);
+    if (stream->pace.is_on)
+        helio_tx_pace_charge(&stream->pace, length, to ? 1 : stream->pace.config.copies);
     stream->outlet.send(stream->outlet.context, to, packet, length, is_stable);
 }
 
@@ -102,6 +106,12 @@ static inline uint32_t helio_tx_stamp(int64_t now_ns) {
 
 static inline bool helio_tx_announces(const helio_tx_stream *stream) {
     return stream->has_news && !stream->is_closed && !stream->is_cutting;
+}
+
+/* The announcement is due and can be numbered; it may still have to wait for the rate. */
+static inline bool helio_tx_announcement_is_due(const helio_tx_stream *stream, int64_t now_ns) {
+    return helio_tx_announces(stream) && now_ns >= stream->announce_due_ns &&
+           helio_txw_has_room(&stream->txw);
 }
 
 /* ---- tx_control.c ---- */

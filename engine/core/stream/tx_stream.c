@@ -23,11 +23,15 @@ enum {
 /* Time that the packets of a full history take at least, when one long message fills it. */
 #define HISTORY_SPAN_NS (500 * HELIO_MILLISECOND)
 #define OUTRUN_NS (20 * HELIO_MILLISECOND) /* in which who is behind asks again */
+#define LIMIT_WAIT_NS HELIO_SECOND
 
 static bool send_repair(helio_tx_stream *stream, helio_clock clock) {
     uint64_t sequence;
-    if (!helio_repairer_next(&stream->repairer, clock, &sequence))
+    if (!helio_repairer_has_work(&stream->repairer) ||
+        !helio_tx_pace_takes_repair(&stream->pace, clock.now_ns) ||
+        !helio_repairer_next(&stream->repairer, clock, &sequence))
         return false;
+    const uint64_t charged = stream->pace.charged;
     const helio_txw_slot *slot = helio_txw_slot_of(&stream->txw, sequence);
     uint8_t *packet = helio_txw_packet(&stream->txw, sequence);
     helio_pgm_make_repair(packet, (uint32_t)stream->txw.trail, slot->payload_sum);
@@ -36,6 +40,7 @@ static bool send_repair(helio_tx_stream *stream, helio_clock clock) {
     const uint64_t askers =
         stream->destinations_count ? helio_repairer_destinations(&stream->repairer, sequence) : 0;
     helio_tx_send_to_askers(stream, askers, packet, slot->length, true);
+    helio_tx_pace_charge_repair(&stream->pace, stream->pace.charged - charged);
     return true;
 }
 
@@ -50,6 +55,8 @@ static uint8_t *open_packet(void *context, bool is_fragment) {
         helio_tx_acks_let_go(&stream->acks, stream->acks.stable + 1, stream->clock);
         packet = helio_txw_open(&stream->txw);
     }
+    if (stream->pace.is_on)
+        helio_tx_pace_on_open(&stream->pace);
     return packet + (is_fragment ? HELIO_PGM_FRAGMENT_HEADER : HELIO_PGM_DATA_HEADER);
 }
 
@@ -98,9 +105,41 @@ static void breathe(helio_tx_stream *stream, const helio_pgm_fragment *fragment,
     stream->config.breathe(stream->outlet.context, not_before_ns);
 }
 
+/* Something waits that goes before data and could leave. */
+static bool is_behind(const helio_tx_stream *stream, int64_t now_ns) {
+    return (helio_repairer_has_work(&stream->repairer) &&
+            helio_tx_pace_repair_ready_ns(&stream->pace) <= now_ns) ||
+           helio_tx_announcement_is_due(stream, now_ns);
+}
+
+static bool takes_data(helio_tx_stream *stream, uint64_t sequence, helio_clock clock) {
+    if (helio_tx_pace_takes_data(&stream->pace, sequence, is_behind(stream, clock.now_ns),
+                                 clock.now_ns))
+        return true;
+    const int64_t ready_ns = helio_tx_pace_ready_ns(&stream->pace);
+    if (ready_ns != HELIO_NEVER)
+        helio_heartbeat_hold(&stream->heartbeat, ready_ns > clock.now_ns ? ready_ns : clock.now_ns);
+    return false;
+}
+
+/* The next packet of the message waits for the rate; for receivers (the send limit) it does so for a
+ * while only, as an engine must not stand still for one that has gone. */
+static void wait_within(helio_tx_stream *stream, helio_clock clock) {
+    const int64_t since_ns = clock.now_ns;
+    while (!takes_data(stream, stream->txw.lead + 1, clock)) {
+        if (stream->pace.wait == HELIO_TX_WAIT_LIMIT && clock.now_ns - since_ns > LIMIT_WAIT_NS)
+            return;
+        const int64_t ready_ns = helio_tx_pace_ready_ns(&stream->pace);
+        clock = stream->config.wait(stream->outlet.context, ready_ns);
+        stream->clock = clock;
+    }
+}
+
 static void close_packet(void *context, size_t bytes, helio_pgm_fragment *fragment,
                          helio_clock clock) {
     helio_tx_stream *stream = context;
+    if (stream->is_cutting && stream->clock.now_ns > clock.now_ns) /* it has waited */
+        clock = stream->clock;
     helio_txw *txw = &stream->txw;
     const uint64_t sequence = txw->lead + 1;
     uint8_t *packet = helio_txw_opened(txw);
@@ -116,14 +155,19 @@ static void close_packet(void *context, size_t bytes, helio_pgm_fragment *fragme
     count_data(stream, length);
     helio_heartbeat_restart(&stream->heartbeat, clock.now_ns);
     stream->has_news = !stream->config.is_raw;
+    if (stream->pace.is_open)
+        helio_tx_pace_on_close(&stream->pace);
     helio_tx_send(stream, packet, length, true);
     if (helio_repairer_has_work(&stream->repairer) &&
         ++stream->data_since_repair >= DATA_PER_REPAIR) {
         stream->data_since_repair = 0;
         send_repair(stream, clock);
     }
-    if (fragment)
-        breathe(stream, fragment, (uint32_t)sequence - fragment->first, clock);
+    if (!fragment)
+        return;
+    breathe(stream, fragment, (uint32_t)sequence - fragment->first, clock);
+    if (stream->pace.is_on && stream->config.wait && fragment->offset + bytes < fragment->length)
+        wait_within(stream, clock);
 }
 
 /* ---- create, destroy ---- */
@@ -167,6 +211,9 @@ static int init_parts(helio_tx_stream *stream, helio_clock clock) {
         error = helio_txw_init(&stream->txw, &history);
     if (error)
         return error;
+    helio_tx_pace_init(&stream->pace, &config->pace, config->max_packet_bytes,
+                       helio_tx_stats(stream),
+                       stream->object.histogram[HELIO_TX_STREAM_PACE_LATENCY], clock.now_ns);
     const helio_tx_acks_config acks = {
         .wanted = config->acks,
         .missing = config->acks_missing,
@@ -275,6 +322,7 @@ void helio_tx_stream_destroy(helio_tx_stream *stream, helio_clock clock) {
     helio_count(&stream->instance->tx_streams, (uint64_t)-1);
     helio_count(&stream->instance->memory_used, -(uint64_t)stream->memory);
     helio_tx_history_fini(&stream->history);
+    helio_tx_pace_fini(&stream->pace);
     helio_tx_topics_fini(&stream->topics, clock);
     if (stream->repairer.queue)
         helio_repairer_fini(&stream->repairer, clock);
@@ -362,7 +410,7 @@ int helio_tx_stream_poll(helio_tx_stream *stream, helio_clock clock) {
 }
 
 uint64_t helio_tx_stream_pressing(const helio_tx_stream *stream) {
-    return stream->repairer.pressing;
+    return stream->pace.is_on ? 0 : stream->repairer.pressing;
 }
 
 bool helio_tx_stream_is_outrunning(const helio_tx_stream *stream, int64_t now_ns) {
@@ -384,15 +432,24 @@ void helio_tx_stream_tend(helio_tx_stream *stream, helio_clock clock) {
 int64_t helio_tx_stream_next_deadline_ns(const helio_tx_stream *stream) {
     if (stream->has_finished)
         return HELIO_NEVER;
-    if (!stream->has_opened || helio_repairer_has_work(&stream->repairer))
+    if (!stream->has_opened)
         return 0;
     int64_t deadline_ns = helio_heartbeat_next_deadline_ns(&stream->heartbeat);
+    if (helio_repairer_has_work(&stream->repairer)) {
+        const int64_t repair_ns = helio_tx_pace_repair_ready_ns(&stream->pace);
+        if (repair_ns < deadline_ns)
+            deadline_ns = repair_ns;
+    }
     const int64_t acks_ns = helio_tx_acks_next_deadline_ns(&stream->acks);
     if (acks_ns < deadline_ns)
         deadline_ns = acks_ns;
-    if (helio_tx_announces(stream) && stream->announce_due_ns < deadline_ns &&
-        helio_txw_has_room(&stream->txw))
-        deadline_ns = stream->announce_due_ns;
+    if (helio_tx_announces(stream) && helio_txw_has_room(&stream->txw)) {
+        const int64_t ready_ns = helio_tx_pace_credit_ns(&stream->pace);
+        const int64_t announce_ns =
+            stream->announce_due_ns > ready_ns ? stream->announce_due_ns : ready_ns;
+        if (announce_ns < deadline_ns)
+            deadline_ns = announce_ns;
+    }
     if (stream->polling.due_ns < deadline_ns)
         deadline_ns = stream->polling.due_ns;
     if (stream->reports.look_ns < deadline_ns)
@@ -441,6 +498,36 @@ void helio_tx_stream_release(helio_tx_stream *stream, helio_clock clock) {
 
 uint64_t helio_tx_stream_newest(const helio_tx_topic *topic) {
     return topic->newest;
+}
+
+/* ---- rate ---- */
+
+bool helio_tx_stream_is_paced(const helio_tx_stream *stream) {
+    return stream->pace.is_on;
+}
+
+bool helio_tx_stream_may_append(helio_tx_stream *stream, const helio_tx_topic *topic, size_t length,
+                                helio_clock clock) {
+    if (helio_batcher_joins(&stream->batcher, &topic->position, length))
+        return true;
+    const uint64_t sequence = stream->txw.lead + 1 + (stream->batcher.tsdu != NULL);
+    return takes_data(stream, sequence, clock);
+}
+
+int64_t helio_tx_stream_ready_ns(const helio_tx_stream *stream) {
+    return helio_tx_pace_ready_ns(&stream->pace);
+}
+
+void helio_tx_stream_rest(helio_tx_stream *stream, helio_clock clock) {
+    helio_tx_pace_rest(&stream->pace, clock.now_ns);
+}
+
+void helio_tx_stream_set_rate(helio_tx_stream *stream, uint64_t bytes_per_s, helio_clock clock) {
+    helio_tx_pace_set_rate(&stream->pace, bytes_per_s, clock.now_ns);
+}
+
+helio_tx_pace *helio_tx_stream_pace(helio_tx_stream *stream) {
+    return &stream->pace;
 }
 
 /* ---- looking ---- */

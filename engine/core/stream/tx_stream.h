@@ -3,7 +3,8 @@
  *
  * Messages are appended to the open packet, which is closed when it is full, when the topic
  * changes, or by flush; there is no batching delay.  NCFs leave at once, SPMs before data, and
- * while data flows repairs get at least a third of the packets.
+ * while data flows repairs get at least a third of the packets.  With a rate (tx_pace.h) messages
+ * and repairs wait for it, repairs within their share.
  *
  * A stream to several hosts (fan-out) sends data and SPMs to each of them, repairs and NCFs to those
  * that asked.  In a group it advises receivers how long to hold NAKs back (NAK_BO_IVL in SPMs and
@@ -27,6 +28,7 @@
 #include "repair/acks.h"
 #include "repair/receiver_view.h"
 #include "stats/stats.h"
+#include "stream/tx_pace.h"
 
 typedef struct helio_tx_stream helio_tx_stream;
 typedef struct helio_tx_topic helio_tx_topic;
@@ -45,6 +47,11 @@ typedef struct helio_tx_stream_config {
      * (monotonic): a receiver that is away for a moment must find it in the history.  May be
      * NULL. */
     void (*breathe)(void *context, int64_t not_before_ns);
+    /* Called within append, with the outlet's context, when the next packet of a large message must
+     * wait: the moment to hand over packets, to let requests for repair in and to poll, until
+     * `until_ns` (monotonic; HELIO_NEVER: until something comes in) or a little longer or shorter.
+     * Returns the time then.  NULL: nothing waits within append. */
+    helio_clock (*wait)(void *context, int64_t until_ns);
     /* A receiver has acknowledged more, or for the first time; within on_packet, with the outlet's
      * context.  May be NULL. */
     void (*on_ack)(void *context, const helio_acker *acker);
@@ -87,6 +94,7 @@ typedef struct helio_tx_stream_config {
     int64_t repair_linger_ns;
     int64_t poll_interval_ns; /* receivers are counted this often; 0: never */
     uint64_t seed;            /* of the polls' random numbers */
+    helio_tx_pace_config pace;
 } helio_tx_stream_config;
 
 /* Creates a stream and opens its statistics object (scope tx_stream); release it with
@@ -136,6 +144,20 @@ bool helio_tx_stream_acked_message(const helio_tx_stream *stream, const helio_tx
 /* The i-th of those who acknowledge; NULL: there are no more. */
 const helio_acker *helio_tx_stream_acker(const helio_tx_stream *stream, uint32_t i);
 
+/* Whether a message may be appended now as far as the rate goes; one that joins the open packet
+ * always may.  What is appended all the same leaves and is owed. */
+bool helio_tx_stream_may_append(helio_tx_stream *stream, const helio_tx_topic *topic, size_t length,
+                                helio_clock clock);
+/* There is a limit, so that the question above makes sense. */
+bool helio_tx_stream_is_paced(const helio_tx_stream *stream);
+/* When to ask again: the past when at once, HELIO_NEVER when something must come in first. */
+int64_t helio_tx_stream_ready_ns(const helio_tx_stream *stream);
+/* Nothing waits to be appended. */
+void helio_tx_stream_rest(helio_tx_stream *stream, helio_clock clock);
+/* Bytes per second from now on; 0: no limit. */
+void helio_tx_stream_set_rate(helio_tx_stream *stream, uint64_t bytes_per_s, helio_clock clock);
+helio_tx_pace *helio_tx_stream_pace(helio_tx_stream *stream);
+
 /* Puts one message into packets and sends those that are full.  `submit_ns` is wall clock.  The
  * data is copied. Errors: SIZE (too long, or raw and empty), CLOSED. */
 int helio_tx_stream_append(helio_tx_stream *stream, helio_tx_topic *topic, const void *data,
@@ -153,7 +175,7 @@ int helio_tx_stream_poll(helio_tx_stream *stream, helio_clock clock);
 /* Grows or shrinks a dynamic history when it is time to.  No driver may keep pointers to packets:
  * call it now and then, after a flush. */
 void helio_tx_stream_tend(helio_tx_stream *stream, helio_clock clock);
-/* Repairs that wait and that new data should wait for. */
+/* Repairs that wait and that new data should wait for; none with a rate, whose budgets see to it. */
 uint64_t helio_tx_stream_pressing(const helio_tx_stream *stream);
 /* A moment ago a packet was asked for that was sent a quarter of a full history ago: somebody is
  * behind. */

@@ -128,6 +128,14 @@ static void send_raw(helio_batcher *batcher, helio_topic_position *topic, const 
     record_latency(topic, clock.wall_ns - submit_ns, packets);
 }
 
+bool helio_batcher_joins(const helio_batcher *batcher, const helio_topic_position *topic,
+                         size_t length) {
+    return batcher->tsdu && batcher->topic == topic &&
+           helio_tsdu_message_header_bytes(length) + length <=
+               batcher->tsdu_bytes - batcher->used &&
+           batcher->count < HELIO_TSDU_COUNT_MAX;
+}
+
 void helio_batcher_append(helio_batcher *batcher, helio_topic_position *topic, const void *data,
                           size_t length, int64_t submit_ns, helio_clock clock) {
     if (batcher->is_raw) {
@@ -136,8 +144,7 @@ void helio_batcher_append(helio_batcher *batcher, helio_topic_position *topic, c
     }
     const size_t header = helio_tsdu_message_header_bytes(length);
     const size_t needed = header + length;
-    if (batcher->tsdu && (batcher->topic != topic || needed > batcher->tsdu_bytes - batcher->used ||
-                          batcher->count == HELIO_TSDU_COUNT_MAX))
+    if (batcher->tsdu && !helio_batcher_joins(batcher, topic, length))
         helio_batcher_flush(batcher, clock);
     if (!batcher->tsdu) {
         if (needed > batcher->tsdu_bytes - HELIO_TSDU_HEADER) {

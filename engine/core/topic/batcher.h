@@ -66,6 +66,9 @@ void helio_batcher_init(helio_batcher *batcher, helio_packet_door door, size_t t
 /* Puts in one message, at most 2^30 bytes. */
 void helio_batcher_append(helio_batcher *batcher, helio_topic_position *topic, const void *data,
                           size_t length, int64_t submit_ns, helio_clock clock);
+/* Whether a message would join the open packet. */
+bool helio_batcher_joins(const helio_batcher *batcher, const helio_topic_position *topic,
+                         size_t length);
 /* Closes the open packet, if any. */
 void helio_batcher_flush(helio_batcher *batcher, helio_clock clock);
 /* Sends a TOPICS batch of these entries (after what is open), in as many packets as it takes. */

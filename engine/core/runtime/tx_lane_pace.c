@@ -1,0 +1,132 @@
+/* A transmit lane and the rate: what the options say of it, and the time a long message spends
+ * waiting for its next packet. */
+#include "base/error.h"
+#include "runtime/rx_lane.h"
+#include "runtime/tx_lane_parts.h"
+#include "wire/pgm.h"
+
+enum {
+    RATE_MIN = 10000,
+    BELOW_BYTES = 28 + 38, /* IPv4 and UDP; Ethernet: header, checksum, preamble and gap */
+    ETHERNET_BYTES = 38,
+};
+
+#define NAP_NS HELIO_MILLISECOND           /* longest look away: rings tell no sleeper of news */
+#define CHORES_NS (50 * HELIO_MILLISECOND) /* monitors take an engine silent for longer for stuck */
+
+/* ---- rate ---- */
+
+int helio_tx_lane_check_rate(int64_t rate) {
+    if (rate == 0 || rate >= RATE_MIN) {
+        return 0;
+    }
+    return helio_fail(HELIO_ERR_OPTION,
+                      "option rate is 0 or at least %d bytes per second, as heartbeats take some; "
+                      "%lld is too small",
+                      RATE_MIN, (long long)rate);
+}
+
+int helio_tx_lane_check_pace(const helio_options *options) {
+    const int64_t policy = helio_options_integer(options, HELIO_OPTION_ID_RATE_POLICY);
+    const int64_t rate = helio_options_integer(options, HELIO_OPTION_ID_RATE);
+    const int64_t least = helio_options_integer(options, HELIO_OPTION_ID_RATE_MIN);
+    const int64_t burst = helio_options_integer(options, HELIO_OPTION_ID_RATE_BURST);
+    const int64_t mtu = helio_options_integer(options, HELIO_OPTION_ID_MTU);
+    if (policy == HELIO_RATE_POLICY_STATIC && rate == 0) {
+        return helio_fail_plain(HELIO_ERR_OPTION,
+                                "option rate_policy=static needs a rate, and rate is 0");
+    }
+    if (policy == HELIO_RATE_POLICY_NONE && rate > 0) {
+        return helio_fail(HELIO_ERR_OPTION,
+                          "option rate=%lld contradicts rate_policy=none: say static or dynamic",
+                          (long long)rate);
+    }
+    if (rate > 0 && least > rate) {
+        return helio_fail(HELIO_ERR_OPTION, "option rate_min=%lld is above rate=%lld",
+                          (long long)least, (long long)rate);
+    }
+    if (burst > 0 && burst < 2 * mtu) {
+        return helio_fail(HELIO_ERR_OPTION,
+                          "option rate_burst is 0 or at least twice mtu=%lld; %lld is too small",
+                          (long long)mtu, (long long)burst);
+    }
+    return helio_tx_lane_check_rate(rate);
+}
+
+helio_tx_pace_config helio_tx_lane_pace(const helio_options *options) {
+    const bool counts_payload =
+        helio_options_integer(options, HELIO_OPTION_ID_RATE_COUNTS) == HELIO_RATE_COUNTS_PAYLOAD;
+    return (helio_tx_pace_config){
+        .rate = (uint64_t)helio_options_integer(options, HELIO_OPTION_ID_RATE),
+        .burst = (uint64_t)helio_options_integer(options, HELIO_OPTION_ID_RATE_BURST),
+        .repair_share = helio_options_float(options, HELIO_OPTION_ID_REPAIR_SHARE),
+        .overhead = counts_payload ? -HELIO_PGM_DATA_HEADER : BELOW_BYTES,
+    };
+}
+
+void helio_tx_lane_place_pace(helio_tx_lane *lane, helio_tx_pace_config *pace) {
+    const int64_t mtu = helio_options_integer(&lane->base.options, HELIO_OPTION_ID_MTU);
+    if (pace->overhead > 0) { /* of this family and encapsulation */
+        pace->overhead =
+            (int32_t)mtu - (int32_t)helio_lane_packet_bytes(&lane->base) + ETHERNET_BYTES;
+    }
+    pace->copies = (uint32_t)lane->base.endpoint.addresses_count;
+    pace->share = &lane->base.instance->rate;
+}
+
+/* ---- waiting ---- */
+
+/* What the rest of the engine has to send does not wait for this message. */
+static void work_others(helio_instance *instance, helio_clock clock) {
+    for (helio_tx_lane *lane = instance->tx_lanes; lane; lane = lane->next) {
+        if (!lane->is_waiting) {
+            helio_tx_lane_receive(lane, clock);
+            helio_tx_lane_work(lane, clock);
+        }
+    }
+}
+
+static void do_chores(helio_tx_lane *lane, helio_clock clock) {
+    helio_instance *instance = lane->base.instance;
+    if (clock.now_ns < lane->chores_due_ns) {
+        return;
+    }
+    lane->chores_due_ns = clock.now_ns + CHORES_NS;
+    helio_stats_heartbeat(instance->stats, clock.wall_ns);
+    for (helio_rx_lane *rx = instance->rx_lanes; rx; rx = rx->next) {
+        helio_rx_lane_refresh(rx, clock);
+    }
+}
+
+static void nap(helio_instance *instance, int64_t until_ns) {
+    const int64_t now_ns = helio_monotonic_ns();
+    const int64_t latest_ns = now_ns + NAP_NS;
+    if (until_ns > now_ns && helio_idle_should_sleep(&instance->idle, now_ns)) {
+        helio_idle_sleep(&instance->idle, now_ns, until_ns < latest_ns ? until_ns : latest_ns);
+    }
+}
+
+helio_clock helio_tx_lane_wait(void *context, int64_t until_ns) {
+    helio_tx_lane *lane = context;
+    helio_instance *instance = lane->base.instance;
+    helio_tx_lane_flush_channel(lane);
+    lane->is_waiting = true;
+    instance->waits_within++;
+    helio_clock clock = helio_clock_read(&instance->clock);
+    const int64_t latest_ns = clock.now_ns + NAP_NS; /* then the stream looks again */
+    do {
+        nap(instance, until_ns < latest_ns ? until_ns : latest_ns);
+        clock = helio_clock_read(&instance->clock);
+        helio_tx_lane_receive(lane, clock);
+        helio_tx_lane_poll_stream(lane, clock);
+        helio_tx_lane_flush_channel(lane);
+        helio_lane_tend(&lane->base, clock);
+        work_others(instance, clock);
+        helio_rx_lanes_work_amid_send(instance, clock);
+        do_chores(lane, clock);
+    } while (clock.now_ns < until_ns && clock.now_ns < latest_ns);
+    helio_idle_reset(&instance->idle);
+    instance->waits_within--;
+    lane->is_waiting = false;
+    return clock;
+}
