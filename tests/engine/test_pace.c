@@ -482,6 +482,15 @@ static void what_one_stream_leaves_of_the_instances_rate_the_others_have(void) {
     end_all(false);
 }
 
+static void no_poll(void *context, helio_clock clock) {
+    (void)context, (void)clock;
+}
+
+static int64_t no_deadline(void *context) {
+    (void)context;
+    return HELIO_NEVER;
+}
+
 /* Whoever has the turn and does not use it must not stop the others. */
 static void a_stream_that_lost_interest_is_not_waited_for(void) {
     world_init(&w, 1, 1);
@@ -492,7 +501,8 @@ static void a_stream_that_lost_interest_is_not_waited_for(void) {
     CHECK(bytes_of(silent, ODATA, 0) > 100000);
     silent->left = 0; /* without a word */
     const int64_t begin_ns = world_now(&w).now_ns;
-    helio_sim_attach(silent->node, &(helio_sim_handler){silent, flow_on_packet, NULL, NULL});
+    helio_sim_attach(silent->node,
+                     &(helio_sim_handler){silent, flow_on_packet, no_poll, no_deadline});
     for (int64_t now_ns = begin_ns; now_ns < begin_ns + HELIO_SECOND; now_ns += 10 * US) {
         world_run(&w, 10 * US);
         flow_poll(f, world_now(&w)); /* its deadline says at once, as it is not its turn */
