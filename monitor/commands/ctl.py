@@ -7,15 +7,16 @@ import json
 import re
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from heliograph.monitor.commands.common import Subparsers, add_command, folder_of
+from heliograph.monitor.commands.common import Subparsers, add_command, folder_of, only
+from heliograph.monitor.commands.receivers import receiver_lines, receivers_of
 from heliograph.monitor.control import CommandRing, NoAnswer, command_text
 from heliograph.monitor.errors import UserError
-from heliograph.monitor.model import Health, InstanceState
+from heliograph.monitor.model import Health, InstanceState, Snapshot
 from heliograph.monitor.sampler import SUFFIX, Sampler
 from heliograph.monitor.text import printable
 
@@ -66,14 +67,22 @@ def _timeout(text: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Verb:
-    """One verb of the engine: its words on the command line and their names in the command."""
+    """One verb of the engine."""
 
     name: str
     help: str
     example: str
     arguments: Callable[[argparse.ArgumentParser], None]
-    where: bool = False
+    """Adds what it takes; the names are the keys of the command."""
+    where: bool = True
     """It is for streams, which --stream and --topic choose."""
+
+
+def _for(parser: argparse.ArgumentParser, required: bool) -> None:
+    parser.add_argument(
+        "--for", dest="for", metavar="TIME", type=duration, required=required, default=None,
+        help="how long: 30, 1.5s, 200ms, 5m, 2h; then it ends by itself",
+    )  # fmt: skip
 
 
 def _nothing(_: argparse.ArgumentParser) -> None:
@@ -81,26 +90,18 @@ def _nothing(_: argparse.ArgumentParser) -> None:
 
 
 def _level(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "level", metavar="N", choices=("0", "1", "2", "3"), help="0 to 3: off, buffers, latency, stages"
-    )
-    _add_for(parser, required=True)
-
-
-def _add_for(parser: argparse.ArgumentParser, required: bool) -> None:
-    parser.add_argument(
-        "--for", dest="for", metavar="TIME", type=duration, required=required, default=argparse.SUPPRESS,
-        help="how long: 30, 1.5s, 200ms, 5m, 2h; then it ends by itself",
-    )  # fmt: skip
+    parser.add_argument("level", metavar="N", choices=("0", "1", "2", "3"), help="0 to 3: off to every stage")
+    _for(parser, required=True)
 
 
 _VERBS = (
-    _Verb("ping", "ask whether it listens", "heliograph ctl ping --instance feed", _nothing),
+    _Verb("ping", "ask whether it listens", "heliograph ctl ping --instance feed", _nothing, where=False),
     _Verb(
         "level",
         "change the level of detail of the statistics for a time",
         "heliograph ctl level 3 --for 60s --instance feed",
         _level,
+        where=False,
     ),
 )
 
@@ -124,7 +125,7 @@ def command(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
     parser = add_command(subparsers, "ctl", "tell a running instance what to do", _ABOUT, examples)
     _common(parser, top=True)
     verbs = parser.add_subparsers(title="what to do", metavar="VERB", dest="verb", required=True)
-    receivers = verbs.add_parser("receivers", help="list the receivers the transmitters know; changes nothing")
+    receivers = verbs.add_parser("receivers", help="list the receivers that streams know; changes nothing")
     _common(receivers, top=False)
     for verb in _VERBS:
         one = verbs.add_parser(
@@ -133,7 +134,7 @@ def command(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
         )  # fmt: skip
         verb.arguments(one)
         if verb.where:
-            one.add_argument("--stream", metavar="TSI", default=argparse.SUPPRESS, help="only this stream")
+            one.add_argument("--stream", metavar="TSI", help="only this stream (GSI:PORT)")
             one.add_argument(
                 "--topic",
                 metavar="PATTERN",
@@ -174,9 +175,20 @@ def choose(instances: tuple[InstanceState, ...], which: str | None) -> Path:
     raise UserError(f"which one? name it with --instance: {shown}")
 
 
+def _receivers(snapshot: Snapshot, arguments: argparse.Namespace) -> int:
+    running = tuple(item for item in snapshot.instances if item.health in (Health.LIVE, Health.STALE))
+    found = receivers_of(only(replace(snapshot, instances=running), arguments.instance))
+    if arguments.json:
+        for item in found:
+            print(json.dumps(asdict(item), ensure_ascii=False))
+        return 0
+    print("\n".join(receiver_lines(found)))
+    return 0
+
+
 def _values(arguments: argparse.Namespace) -> Mapping[str, object]:
     """What goes into the command: what was given of the keys the engine knows."""
-    keys = ("receiver", "rate", "policy", "level", "for", "stream", "topic", "why")
+    keys = ("receiver", "rate", "policy", "level", "for", "off", "stream", "topic", "why")
     given = vars(arguments)
     return {key: given[key] for key in keys if given.get(key) is not None}
 
@@ -185,6 +197,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Give one command and print the answer."""
     with Sampler(folder_of(arguments)) as sampler:
         snapshot = sampler.sample(histograms=False)
+    if arguments.verb == "receivers":
+        return _receivers(snapshot, arguments)
     path = choose(snapshot.instances, arguments.instance)
     text = command_text(arguments.verb, _values(arguments))
     try:

@@ -24,6 +24,17 @@ ENDPOINTS = [
 ]
 
 
+COMMANDS = [
+    "ping",
+    "level level=3 for=60",
+    "set-rate rate=10000000 topic=PRICES.*",
+    "set-policy policy=dynamic stream=0a1b2c3d4e5f:30001",
+    "suspend receiver=slow-1 for=30.5 why=10%20%25%20%C3%BCber",
+    "expel receiver=10.1.2.3:41000",
+    "cutoff off=yes",
+]
+
+
 def golden_packets() -> Iterator[tuple[str, bytes]]:
     """The packets of golden/pgm.txt: kind, name, hex in words, and +N for N zero bytes."""
     for line in (TESTS / "golden/pgm.txt").read_text().splitlines():
@@ -96,6 +107,20 @@ def connections(packets: list[tuple[str, bytes]]) -> Iterator[tuple[str, bytes]]
                 yield f"greeted-{role}-by-{size}-{first}", bytes([first]) + portions(stream, size)
 
 
+def commands() -> Iterator[tuple[str, bytes]]:
+    """Commands as they are written, and in slots of a ring."""
+    slots = b""
+    for number, text in enumerate(COMMANDS):
+        data = text.encode()
+        yield f"words-{number}", data
+        check = 0xCBF29CE484222325
+        for byte in struct.pack("<Q", number) + data:
+            check = (check ^ byte) * 0x100000001B3 % (1 << 64)
+        state = number << 25 | 4711 << 3 | 2
+        slots += struct.pack("<QQQQQII", state, 1, number, 1 << 62, check, 0, len(data)) + data.ljust(976, b"\0")
+    yield "slots", slots
+
+
 def seeds() -> Iterator[tuple[str, str, bytes]]:
     """Target, name and input of each seed."""
     packets = list(golden_packets())
@@ -104,6 +129,8 @@ def seeds() -> Iterator[tuple[str, str, bytes]]:
     yield "fuzz_pgm", "all", b"".join(struct.pack(">H", len(packet)) + packet for _, packet in packets)
     for number, endpoint in enumerate(ENDPOINTS):
         yield "fuzz_options", f"endpoint-{number}", endpoint.encode()
+    for name, command in commands():
+        yield "fuzz_control", name, command
     yield "fuzz_hdr", "compressed", histogram()
     for name, changes in ring_changes():
         yield "fuzz_ring", name, changes

@@ -4,46 +4,10 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "runtime/control_text.h"
+#include "runtime/control_verbs.h"
 #include "stats/control_ring.h"
 
-enum {
-    SENTENCE_BYTES = 512,
-    QUOTE_BYTES = 100, /* of the command, in the event */
-};
-
-/* Each carries out one verb and writes what was done; returns 0 or HELIO_ERR_*, with its sentence
- * noted (helio_fail). */
-typedef int (*control_function)(helio_instance *instance, const helio_control_request *request,
-                                helio_clock clock, char *done);
-
-static int do_ping(helio_instance *instance, const helio_control_request *request,
-                   helio_clock clock, char *done) {
-    (void)request;
-    (void)clock;
-    snprintf(done, SENTENCE_BYTES, "%s %s listens", instance->name, HELIO_VERSION);
-    return 0;
-}
-
-static int do_level(helio_instance *instance, const helio_control_request *request,
-                    helio_clock clock, char *done) {
-    if (request->has & HELIO_CONTROL_WHERE) {
-        return helio_fail(HELIO_ERR_OPTION,
-                          "the level of detail is of the whole instance: leave stream and topic "
-                          "out");
-    }
-    const int before = helio_stats_level(instance->stats);
-    const int error = helio_stats_set_level(instance->stats, request->level,
-                                            clock.now_ns + request->for_ns, clock);
-    snprintf(done, SENTENCE_BYTES, "the level of detail is %d for %.9g s, it was %d",
-             request->level, (double)request->for_ns / 1e9, before);
-    return error;
-}
-
-static const control_function functions[HELIO_CONTROL_VERBS_COUNT] = {
-    [HELIO_CONTROL_VERB_PING] = do_ping,
-    [HELIO_CONTROL_VERB_LEVEL] = do_level,
-};
+enum { QUOTE_BYTES = 100 }; /* of the command, in the event */
 
 /* Of a command that is no text nothing is quoted. */
 static const char *quote(const helio_control_copy *command, char out[QUOTE_BYTES]) {
@@ -85,7 +49,7 @@ static int carry_out(helio_instance *instance, const helio_control_copy *command
     }
     helio_control_request request;
     const int error = helio_control_parse(command->text, command->text_bytes, &request);
-    return error ? error : functions[request.verb](instance, &request, clock, done);
+    return error ? error : helio_control_do(instance, &request, clock, done);
 }
 
 void helio_control_serve(helio_instance *instance, helio_clock clock) {
@@ -95,7 +59,7 @@ void helio_control_serve(helio_instance *instance, helio_clock clock) {
     }
     helio_control_copy command;
     for (int i = 0; i < HELIO_CONTROL_SLOTS && helio_control_take(ring, &command); i++) {
-        char done[SENTENCE_BYTES] = "";
+        char done[HELIO_CONTROL_SENTENCE_BYTES] = "";
         const int code = carry_out(instance, &command, clock, done);
         const char *sentence = code == 0 ? done : helio_error_sentence();
         audit(instance, &command, code, sentence, clock);

@@ -22,12 +22,16 @@ typedef struct verb_shape {
 } verb_shape;
 
 static const verb_shape verbs[] = {
-#define X(NAME, word, must, may) {word, must, may},
+#define X(NAME, name, word, must, may) {word, must, may},
     HELIO_CONTROL_VERBS(X)
 #undef X
 };
 
 /* ---- text ---- */
+
+static bool is_word(const char *word, size_t length, const char *name) {
+    return strlen(name) == length && memcmp(word, name, length) == 0;
+}
 
 /* Bytes of the character at `bytes`; 0: it is none, or one that moves a cursor. */
 static size_t character(const uint8_t *bytes, size_t left) {
@@ -161,6 +165,10 @@ static int read_value(helio_control_key key, const char *value, size_t length,
         }
         out->level = (int)level;
         return 0;
+    case HELIO_CONTROL_FLAG:
+        return is_word(value, length, "yes")
+                   ? 0
+                   : helio_fail(HELIO_ERR_OPTION, "%s is yes or left out", name);
     case HELIO_CONTROL_TEXT:
         break;
     }
@@ -171,10 +179,6 @@ static int read_value(helio_control_key key, const char *value, size_t length,
 }
 
 /* ---- words ---- */
-
-static bool is_word(const char *word, size_t length, const char *name) {
-    return strlen(name) == length && memcmp(word, name, length) == 0;
-}
 
 /* Of the verbs, or (mask not 0) of the keys in the mask, as "a, b, c". */
 static void list_names(unsigned mask, char *out, size_t size) {

@@ -5,7 +5,7 @@
  * places.  The text comes from another process: it is UTF-8 without control characters or it is
  * refused, and a verb or key that is not known is named, with those that are.
  *
- * A new verb is a line of HELIO_CONTROL_VERBS and a function in control.c. */
+ * A new verb is a line of HELIO_CONTROL_VERBS and a function in control_verbs.c. */
 #ifndef HELIO_RUNTIME_CONTROL_TEXT_H
 #define HELIO_RUNTIME_CONTROL_TEXT_H
 
@@ -24,6 +24,7 @@ typedef enum helio_control_kind {
     HELIO_CONTROL_RATE,
     HELIO_CONTROL_TIME,
     HELIO_CONTROL_LEVEL,
+    HELIO_CONTROL_FLAG, /* yes */
 } helio_control_kind;
 
 /* X(NAME, name, kind) */
@@ -35,6 +36,7 @@ typedef enum helio_control_kind {
     X(POLICY, policy, TEXT)     \
     X(RATE, rate, RATE)         \
     X(FOR, for, TIME)           \
+    X(OFF, off, FLAG)           \
     X(LEVEL, level, LEVEL)
 
 typedef enum helio_control_key {
@@ -51,13 +53,13 @@ enum {
         HELIO_CONTROL_WHERE = HELIO_CONTROL_HAS_STREAM | HELIO_CONTROL_HAS_TOPIC,
 };
 
-/* X(NAME, word, keys it must have, keys it may have) */
-#define HELIO_CONTROL_VERBS(X) \
-    X(PING, "ping", 0, 0)      \
-    X(LEVEL, "level", HELIO_CONTROL_HAS_LEVEL | HELIO_CONTROL_HAS_FOR, HELIO_CONTROL_WHERE)
+/* X(NAME, name, word, keys it must have, keys it may have) */
+#define HELIO_CONTROL_VERBS(X)  \
+    X(PING, ping, "ping", 0, 0) \
+    X(LEVEL, level, "level", HELIO_CONTROL_HAS_LEVEL | HELIO_CONTROL_HAS_FOR, HELIO_CONTROL_WHERE)
 
 typedef enum helio_control_verb {
-#define X(NAME, word, must, may) HELIO_CONTROL_VERB_##NAME,
+#define X(NAME, name, word, must, may) HELIO_CONTROL_VERB_##NAME,
     HELIO_CONTROL_VERBS(X)
 #undef X
         HELIO_CONTROL_VERBS_COUNT

@@ -1,6 +1,6 @@
 /* The state of a stream being sent and what its files share.  Only tx_stream.c (life, the way of
- * data and repairs, time), tx_control.c (what the source says of itself) and tx_feedback.c (what
- * receivers say) include it; everybody else has tx_stream.h. */
+ * data and repairs, time), tx_control.c (what the source says of itself), tx_feedback.c (what
+ * receivers say) and tx_choice.c (what people call them) include it; everybody else has tx_stream.h. */
 #ifndef HELIO_STREAM_TX_PARTS_H
 #define HELIO_STREAM_TX_PARTS_H
 

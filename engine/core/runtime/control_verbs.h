@@ -1,0 +1,15 @@
+/* What each verb of a command does (control_text.h), on the engine's thread. */
+#ifndef HELIO_RUNTIME_CONTROL_VERBS_H
+#define HELIO_RUNTIME_CONTROL_VERBS_H
+
+#include "runtime/control_text.h"
+#include "runtime/instance.h"
+
+enum { HELIO_CONTROL_SENTENCE_BYTES = 512 };
+
+/* Carries out a request and writes what was done.  Returns 0, OPTION (nobody is meant, or more than
+ * one) or STATE, and notes the sentence. */
+int helio_control_do(helio_instance *instance, const helio_control_request *request,
+                     helio_clock clock, char done[HELIO_CONTROL_SENTENCE_BYTES]);
+
+#endif
