@@ -6,7 +6,7 @@
  * token bucket (mode enforce), or only tells of it (observe, advise): a policy that is watched
  * decides as if it acted.
  *
- * A new policy: a file rate_<name>.c and a line in HELIO_RATE_POLICIES. */
+ * A new policy: a file rate_<name>.c, and a line here and in rate.c. */
 #ifndef HELIO_POLICY_RATE_H
 #define HELIO_POLICY_RATE_H
 
@@ -19,6 +19,12 @@
 #define HELIO_RATE_NO_SEQUENCE UINT64_MAX
 #define HELIO_RATE_NO_PLACE UINT32_MAX
 
+enum helio_rate_receivers { /* whose loss counts */
+                            HELIO_RATE_RECEIVERS_WORST,
+                            HELIO_RATE_RECEIVERS_QUANTILE,
+                            HELIO_RATE_RECEIVERS_TAGGED,
+};
+
 typedef struct helio_rate_config {
     uint64_t rate;      /* bytes per second: the fixed rate, or the ceiling; 0: none */
     uint64_t rate_min;  /* the floor */
@@ -28,6 +34,7 @@ typedef struct helio_rate_config {
     double quantile;    /* RATE_RECEIVERS_QUANTILE: that of the receivers' losses */
     int64_t silence_ns; /* a receiver that reports and is silent for this long counts as a loss */
     uint32_t packet_bytes; /* of the longest packet */
+    uint32_t places;       /* in the table of views, taken or not */
 } helio_rate_config;
 
 typedef enum helio_rate_state {
@@ -47,7 +54,8 @@ typedef struct helio_rate_decision {
 
 typedef struct helio_rate_policy {
     const char *name;
-    size_t state_bytes;
+    size_t state_bytes;    /* 0 at first, aligned as by malloc */
+    size_t receiver_bytes; /* of it more for each place in the table of views */
     /* `rate`: in force until now, 0 for none. */
     void (*init)(void *state, const helio_rate_config *config, uint64_t rate, int64_t now_ns);
     /* Called once per interval; costs less than 1 us per receiver.  `out` holds the decision before
@@ -55,6 +63,10 @@ typedef struct helio_rate_policy {
     void (*decide)(void *state, const helio_interval *interval, const helio_receiver_view *views,
                    helio_rate_decision *out);
 } helio_rate_policy;
+
+extern const helio_rate_policy helio_rate_none;    /* no limit */
+extern const helio_rate_policy helio_rate_static;  /* the configured rate */
+extern const helio_rate_policy helio_rate_dynamic; /* follows what the receivers lose */
 
 /* The policy of this name; NULL: there is none. */
 const helio_rate_policy *helio_rate_policy_named(const char *name);

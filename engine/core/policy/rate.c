@@ -1,0 +1,64 @@
+/* The policies there are, and the two that decide nothing. */
+#include "policy/rate.h"
+
+#include <string.h>
+
+typedef struct fixed {
+    uint64_t rate;
+} fixed;
+
+static void init_none(void *state, const helio_rate_config *config, uint64_t rate, int64_t now_ns) {
+    (void)config, (void)rate, (void)now_ns;
+    ((fixed *)state)->rate = 0;
+}
+
+static void init_static(void *state, const helio_rate_config *config, uint64_t rate,
+                        int64_t now_ns) {
+    (void)rate, (void)now_ns;
+    ((fixed *)state)->rate = config->rate;
+}
+
+static void decide_fixed(void *state, const helio_interval *interval,
+                         const helio_receiver_view *views, helio_rate_decision *out) {
+    (void)interval, (void)views;
+    *out = (helio_rate_decision){
+        .rate = ((const fixed *)state)->rate,
+        .send_limit = HELIO_RATE_NO_SEQUENCE,
+        .state = HELIO_RATE_HOLD,
+        .worst = HELIO_RATE_NO_PLACE,
+        .why = "",
+    };
+}
+
+const helio_rate_policy helio_rate_none = {
+    .name = "none",
+    .state_bytes = sizeof(fixed),
+    .init = init_none,
+    .decide = decide_fixed,
+};
+
+const helio_rate_policy helio_rate_static = {
+    .name = "static",
+    .state_bytes = sizeof(fixed),
+    .init = init_static,
+    .decide = decide_fixed,
+};
+
+static const helio_rate_policy *const policies[] = {
+    &helio_rate_none,
+    &helio_rate_static,
+    &helio_rate_dynamic,
+};
+
+const helio_rate_policy *helio_rate_policy_at(size_t i) {
+    return i < sizeof policies / sizeof policies[0] ? policies[i] : NULL;
+}
+
+const helio_rate_policy *helio_rate_policy_named(const char *name) {
+    const helio_rate_policy *policy = NULL;
+    for (size_t i = 0; (policy = helio_rate_policy_at(i)); i++) {
+        if (strcmp(policy->name, name) == 0)
+            return policy;
+    }
+    return NULL;
+}
