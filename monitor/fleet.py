@@ -37,6 +37,9 @@ __all__ = [
 ]
 
 
+_TRIM_CAUSES = ("count", "bytes", "age", "conflated", "priority")
+
+
 class _View:
     """A snapshot, indexed for joining."""
 
@@ -145,6 +148,7 @@ def _balance(interval: _Interval, owner: InstanceState, item: ObjectState) -> Ba
     sender = interval.sender(stream, topic)
     expected = _value(item, "next_message")
     delivered, lost = _value(item, "messages_delivered"), _value(item, "messages_lost")
+    trimmed = sum(_value(item, f"messages_trimmed_{cause}") for cause in _TRIM_CAUSES)
     before_join = _value(item, "messages_before_join")
     sent = max(_value(sender[1], "next_message"), expected) if sender else None
     return Balance(
@@ -154,8 +158,9 @@ def _balance(interval: _Interval, owner: InstanceState, item: ObjectState) -> Ba
         transmitter=sender[0].name if sender else None,
         sent=sent,
         before_join=before_join,
-        delivered=delivered,
+        delivered=delivered - trimmed,
         recovered=_value(item, "messages_recovered"),
+        trimmed=trimmed,
         lost=lost,
         in_flight=sent - expected if sent is not None else None,
         residual=expected - before_join - delivered - _value(item, "fragments_joined") - lost,

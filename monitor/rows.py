@@ -15,7 +15,10 @@ __all__ = ["Balance", "InstanceRow", "ReceiverRow", "TransmitterRow"]
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """The books of one receiver since it joined, in messages: sent = before join + delivered + lost + in flight."""
+    """The books of one receiver since it joined, in messages.
+
+    sent = before join + delivered + trimmed + lost + in flight.
+    """
 
     instance: str
     topic: str
@@ -25,8 +28,11 @@ class Balance:
     sent: int | None
     before_join: int
     delivered: int
+    """Taken by the application, or waiting for it."""
     recovered: int
-    """Of those delivered."""
+    """Of those delivered or trimmed."""
+    trimmed: int
+    """They came, and the receive queue gave them up before the application took them."""
     lost: int
     in_flight: int | None
     """Sent, not yet passed by the receiver."""

@@ -35,6 +35,7 @@ _GAPS = {"alpha": 0, "bravo": 1, "slow": 6, "lossy": 42}
 _NAKS = {"alpha": 0, "bravo": 1, "slow": 6, "lossy": 47}
 _SLOW_SHARE = 0.6
 _SLOW_LOST = 20  # messages per topic, lost within the second between the moments
+_TRIMMED = 30  # messages per topic, of those the slow one's engine delivered
 _PORTS = {"alpha": 41001, "bravo": 41002, "slow": 41003, "lossy": 41004}
 
 _LATENCY = {"alpha": 18_000, "bravo": 19_000, "slow": 240_000, "lossy": 21_000}
@@ -153,6 +154,7 @@ def _receiving(name: str, seconds: int, now_ns: int) -> list[SegmentObject]:
                     "bytes_delivered": delivered * MESSAGE_BYTES,
                     "messages_recovered": delivered * _GAPS[name] // PACKETS_PER_SECOND,
                     "messages_lost": lost,
+                    "messages_trimmed_age": _TRIMMED if slow else 0,
                     "messages_before_join": BEFORE_JOIN,
                     "next_message": expected,
                     "queue_messages": queue // MESSAGE_BYTES,

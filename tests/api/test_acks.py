@@ -58,7 +58,7 @@ def test_nak_mode_discards_the_oldest_and_counts_and_never_blocks(multicast: str
             return received + lost >= 2000
 
         assert until(accounted)
-        assert cell(source, "tx_stream", "history_trimmed") > 1000
+        assert cell(source, "tx_stream", "history_trimmed_packets") > 1000
         assert cell(source, "tx_stream", "ack_blocks") == 0
         assert cell(source, "tx_stream", "ackers") == 0
         assert transmitter.acks() == []

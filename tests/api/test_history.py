@@ -196,7 +196,7 @@ def test_the_history_keeps_to_its_bytes(multicast: str, figures: Callable[[Insta
     with Instance() as source:
         transmitter = source.transmitter(multicast, TOPIC, history_bytes=100_000, mtu=1500, linger=0.0)
         send_numbered(transmitter, 0, 5000)
-        assert until(lambda: figures(source, "tx_stream", "history_trimmed") > 0)
+        assert until(lambda: figures(source, "tx_stream", "history_trimmed_bytes") > 0)
         assert 90_000 < figures(source, "tx_stream", "history_bytes") <= 100_000
         assert figures(source, "tx_stream", "history_limit_bytes") == 100_000
         lead, trail = (figures(source, "tx_stream", f"window_{end}") for end in ("lead", "trail"))

@@ -361,7 +361,7 @@ static void nak_mode_never_stops_and_drops_the_oldest(void) {
     CHECK_EQUAL(helio_cell(&source_counts()->ackers), 0);
     silence(0, true);
     CHECK_EQUAL(send_while_room(10 * HISTORY), 10 * HISTORY);
-    CHECK(helio_cell(&source_counts()->history_trimmed) >= 9 * HISTORY);
+    CHECK(helio_cell(&source_counts()->history_trimmed_packets) >= 9 * HISTORY);
     silence(0, false);
     send(1);
     world_run(&w, 100 * MS);

@@ -401,7 +401,7 @@ static void fragments_that_contradict_each_other_are_damaged(void) {
 static void a_declared_length_takes_no_memory_before_its_data(void) {
     helio_reassembly reassembly;
     static uint8_t data[1000];
-    helio_reassembly_init(&reassembly, 1 << 30);
+    helio_reassembly_init(&reassembly, 1 << 30, NULL);
     CHECK_EQUAL(helio_reassembly_add(&reassembly, &(helio_pgm_fragment){1, 0, 1 << 30}, data, 1000),
                 HELIO_REASSEMBLY_MORE);
     CHECK(reassembly.capacity <= 65536);

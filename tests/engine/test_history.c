@@ -428,7 +428,8 @@ static void what_the_history_has_not_is_told_as_lost(void) {
                            replay(&ahead, 2990, 3009)};
     world_run(&w, 3000 * MS);
     check_replayed(&gone, 199, 0, 100);
-    const uint64_t oldest = helio_cell(&source_counts()->history_trimmed) - 1; /* one announced */
+    const uint64_t oldest =
+        helio_cell(&source_counts()->history_trimmed_packets) - 1; /* one announced */
     CHECK(oldest > 1900 && oldest < 2099);
     CHECK_EQUAL(cut.messages + cut.lost, 200);
     CHECK(cut.messages >= 2100 - oldest - 3 && cut.messages <= 2100 - oldest + 3);

@@ -192,10 +192,10 @@ static void a_full_receive_queue_waits_until_it_is_half_empty(void) {
         count++;
     }
     CHECK(helio_receive_queue_is_full(&queue));
-    CHECK(!helio_receive_queue_is_half_empty(&queue));
+    CHECK(!helio_receive_queue_is_low(&queue));
     helio_message messages[8];
     uint64_t next = 0;
-    while (!helio_receive_queue_is_half_empty(&queue)) {
+    while (!helio_receive_queue_is_low(&queue)) {
         const size_t taken = helio_receive_queue_take(&queue, messages, 8);
         CHECK(taken > 0);
         for (size_t i = 0; i < taken; i++) {

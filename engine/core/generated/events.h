@@ -38,6 +38,13 @@ typedef enum helio_event_id {
     HELIO_EVENT_EVENTS_SUPPRESSED = 112,
     HELIO_EVENT_LEVEL_CHANGED = 113,
     HELIO_EVENT_LEVEL_REVERTED = 114,
+    HELIO_EVENT_MESSAGES_DROPPED = 100,
+    HELIO_EVENT_MESSAGES_TRIMMED = 101,
+    HELIO_EVENT_QUEUE_ALERT_ON = 102,
+    HELIO_EVENT_QUEUE_ALERT_OFF = 103,
+    HELIO_EVENT_MEMORY_ALERT_ON = 104,
+    HELIO_EVENT_MEMORY_ALERT_OFF = 105,
+    HELIO_EVENT_MEMORY_REFUSED = 106,
 } helio_event_id;
 
 /* X(NAME, name, id, SEVERITY, arguments joined by ',', help) */
@@ -74,6 +81,13 @@ typedef enum helio_event_id {
     X(COMMAND_REFUSED, command_refused, 111, WARNING, "uid,pid,ticket,error", "A command given through the segment was refused; the text has the command, as given, and the reason.") \
     X(EVENTS_SUPPRESSED, events_suppressed, 112, WARNING, "event,events,span_ns", "So many events of one kind were not told: there were more than event_rate and event_burst allow. Statistics have counted all of what they were about.") \
     X(LEVEL_CHANGED, level_changed, 113, INFO, "level,before,for_ns", "The level of detail of the statistics was changed while the engine runs; for_ns 0: for good.") \
-    X(LEVEL_REVERTED, level_reverted, 114, INFO, "level,before", "The time of another level of detail is over.")
+    X(LEVEL_REVERTED, level_reverted, 114, INFO, "level,before", "The time of another level of detail is over.") \
+    X(MESSAGES_DROPPED, messages_dropped, 100, WARNING, "messages,messages_in_all", "Messages were dropped from a submit queue (option overflow, queue_age); told at most once a second, with all since the last time.") \
+    X(MESSAGES_TRIMMED, messages_trimmed, 101, WARNING, "messages,messages_in_all", "Messages were trimmed from a receive queue (options receive_overflow, receive_age); told at most once a second, with all since the last time.") \
+    X(QUEUE_ALERT_ON, queue_alert_on, 102, WARNING, "fill_ppm,queue_bytes", "A queue has reached its high mark (queue_high).") \
+    X(QUEUE_ALERT_OFF, queue_alert_off, 103, INFO, "fill_ppm,queue_bytes", "A queue is back at its low mark (queue_low) or under it.") \
+    X(MEMORY_ALERT_ON, memory_alert_on, 104, WARNING, "used_bytes,limit_bytes", "The instance's memory has reached its high mark (memory_high).") \
+    X(MEMORY_ALERT_OFF, memory_alert_off, 105, INFO, "used_bytes,limit_bytes", "The instance's memory is back at its low mark (memory_low) or under it.") \
+    X(MEMORY_REFUSED, memory_refused, 106, ERROR, "wanted_bytes,used_bytes,limit_bytes,times", "Something could not be had, or grow, because of memory_limit; told at most once a second.")
 
 #endif

@@ -22,6 +22,9 @@ typedef enum helio_option_id {
     HELIO_OPTION_ID_EVENT_RATE,
     HELIO_OPTION_ID_EVENT_BURST,
     HELIO_OPTION_ID_RATE,
+    HELIO_OPTION_ID_MEMORY_LIMIT,
+    HELIO_OPTION_ID_MEMORY_HIGH,
+    HELIO_OPTION_ID_MEMORY_LOW,
     HELIO_OPTION_ID_HISTORY_LIMIT_BYTES,
     HELIO_OPTION_ID_PROFILE,
     HELIO_OPTION_ID_INTERFACE,
@@ -48,6 +51,15 @@ typedef enum helio_option_id {
     HELIO_OPTION_ID_LATE_JOIN,
     HELIO_OPTION_ID_FIRST_SEQUENCE,
     HELIO_OPTION_ID_SUBMIT_QUEUE,
+    HELIO_OPTION_ID_OVERFLOW,
+    HELIO_OPTION_ID_QUEUE_MESSAGES,
+    HELIO_OPTION_ID_QUEUE_AGE,
+    HELIO_OPTION_ID_LOW_WATER,
+    HELIO_OPTION_ID_KEY_OFFSET,
+    HELIO_OPTION_ID_KEY_BYTES,
+    HELIO_OPTION_ID_PRIORITY_OFFSET,
+    HELIO_OPTION_ID_QUEUE_HIGH,
+    HELIO_OPTION_ID_QUEUE_LOW,
     HELIO_OPTION_ID_MAX_MESSAGE_BYTES,
     HELIO_OPTION_ID_LINGER,
     HELIO_OPTION_ID_HEARTBEAT_MIN,
@@ -75,6 +87,10 @@ typedef enum helio_option_id {
     HELIO_OPTION_ID_JOIN,
     HELIO_OPTION_ID_RECEIVE_BYTES,
     HELIO_OPTION_ID_RECEIVE_QUEUE,
+    HELIO_OPTION_ID_RECEIVE_OVERFLOW,
+    HELIO_OPTION_ID_RECEIVE_MESSAGES,
+    HELIO_OPTION_ID_RECEIVE_AGE,
+    HELIO_OPTION_ID_RECEIVE_LOW_WATER,
     HELIO_OPTION_ID_REORDER_PACKETS,
     HELIO_OPTION_ID_REORDER_TIME,
     HELIO_OPTION_ID_NAK,
@@ -141,6 +157,15 @@ enum { /* choices of history */
     HELIO_HISTORY_DYNAMIC,
 };
 
+enum { /* choices of overflow */
+    HELIO_OVERFLOW_BLOCK,
+    HELIO_OVERFLOW_REFUSE,
+    HELIO_OVERFLOW_DROP_NEWEST,
+    HELIO_OVERFLOW_DROP_OLDEST,
+    HELIO_OVERFLOW_CONFLATE,
+    HELIO_OVERFLOW_PRIORITY,
+};
+
 enum { /* choices of rate_policy */
     HELIO_RATE_POLICY_NONE,
     HELIO_RATE_POLICY_STATIC,
@@ -170,6 +195,14 @@ enum { /* choices of join */
     HELIO_JOIN_HISTORY,
 };
 
+enum { /* choices of receive_overflow */
+    HELIO_RECEIVE_OVERFLOW_BLOCK,
+    HELIO_RECEIVE_OVERFLOW_DROP_NEWEST,
+    HELIO_RECEIVE_OVERFLOW_DROP_OLDEST,
+    HELIO_RECEIVE_OVERFLOW_CONFLATE,
+    HELIO_RECEIVE_OVERFLOW_PRIORITY,
+};
+
 enum { /* choices of nak */
     HELIO_NAK_ON,
     HELIO_NAK_OFF,
@@ -195,6 +228,9 @@ enum { /* choices of order */
     X(EVENT_RATE, event_rate, INTEGER, HELIO_ON_INSTANCE, 0.0, 1000000.0, "100", "", "Most events of one kind told in a second; how many were held back is told afterwards; 0: no limit.") \
     X(EVENT_BURST, event_burst, INTEGER, HELIO_ON_INSTANCE, 1.0, 1000000.0, "200", "", "Most events of one kind told at once, above event_rate.") \
     X(RATE, rate, INTEGER, HELIO_ON_INSTANCE | HELIO_ON_TRANSMITTER, 0.0, 100000000000.0, "0", "", "Bytes per second that leave at most, 0: no limit, else at least 10000. Of a stream with rate_policy; of an instance: all its streams together, which share it fairly.") \
+    X(MEMORY_LIMIT, memory_limit, INTEGER, HELIO_ON_INSTANCE, 0.0, 1099511627776.0, "0", "", "Most bytes the instance's windows, histories, queues and buffers may take together; what would exceed it is refused or goes without; 0: no limit.") \
+    X(MEMORY_HIGH, memory_high, FLOAT, HELIO_ON_INSTANCE, 0.0, 1.0, "0.85", "", "Share of memory_limit from which on an event alerts; 0: none does.") \
+    X(MEMORY_LOW, memory_low, FLOAT, HELIO_ON_INSTANCE, 0.0, 1.0, "0.7", "", "Share of memory_limit at or under which the alert ends; at most memory_high.") \
     X(HISTORY_LIMIT_BYTES, history_limit_bytes, INTEGER, HELIO_ON_INSTANCE, 0.0, 1099511627776.0, "0", "", "Most bytes the histories of all streams may have as their limits together; 0: no limit.") \
     X(PROFILE, profile, CHOICE, HELIO_ON_INSTANCE | HELIO_ON_TRANSMITTER | HELIO_ON_RECEIVER, 0.0, 0.0, "standard", "standard,lan-latency,lan-throughput,wan,many-receivers", "Preset that changes the defaults of other options, see profiles.md.") \
     X(INTERFACE, interface, STRING, HELIO_ON_TRANSMITTER | HELIO_ON_RECEIVER, 0.0, 0.0, "", "", "Address or name of the network interface for multicast.") \
@@ -220,7 +256,16 @@ enum { /* choices of order */
     X(HISTORY_TIME, history_time, FLOAT, HELIO_ON_TRANSMITTER, 0.0, 1000000.0, "0.0", "", "Packets older than this are not kept for repair; 0: no limit.") \
     X(LATE_JOIN, late_join, BOOLEAN, HELIO_ON_TRANSMITTER, 0.0, 0.0, "true", "", "Offers receivers that come late all the history has (OPT_JOIN).") \
     X(FIRST_SEQUENCE, first_sequence, INTEGER, HELIO_ON_TRANSMITTER, 0.0, 4294967295.0, "0", "", "Sequence number of a stream's first packet; a high one is for trials of the wrap to 0.") \
-    X(SUBMIT_QUEUE, submit_queue, INTEGER, HELIO_ON_TRANSMITTER, 65536.0, 1073741824.0, "4194304", "", "Size of the queue between the application and the engine thread; rounded up to a power of two.") \
+    X(SUBMIT_QUEUE, submit_queue, INTEGER, HELIO_ON_TRANSMITTER, 65536.0, 1073741824.0, "4194304", "", "Size of the queue between the application and the engine thread; rounded up to a power of two unless messages are counted or dropped.") \
+    X(OVERFLOW, overflow, CHOICE, HELIO_ON_TRANSMITTER, 0.0, 0.0, "block", "block,refuse,drop_newest,drop_oldest,conflate,priority", "What happens to a message that finds the submit queue full: the sender waits (or is told it would have to), is refused at once, or the send succeeds and a message is dropped and counted: this one, the oldest, an older one of the same key (also when there is room; without one, the oldest), or the oldest of the lowest priority.") \
+    X(QUEUE_MESSAGES, queue_messages, INTEGER, HELIO_ON_TRANSMITTER, 0.0, 16777216.0, "0", "", "Most messages in the submit queue; 0: as many as its bytes hold.") \
+    X(QUEUE_AGE, queue_age, FLOAT, HELIO_ON_TRANSMITTER, 0.0, 1000000.0, "0.0", "", "Messages that have waited longer in the submit queue are dropped, if overflow drops; 0: none are.") \
+    X(LOW_WATER, low_water, FLOAT, HELIO_ON_TRANSMITTER, 0.0, 1.0, "1.0", "", "A full submit queue takes nothing more until this share of it or less is in use; 1: as soon as there is room.") \
+    X(KEY_OFFSET, key_offset, INTEGER, HELIO_ON_TRANSMITTER | HELIO_ON_RECEIVER, 0.0, 1073741824.0, "0", "", "Where in a message its key begins, for overflow=conflate and receive_overflow=conflate.") \
+    X(KEY_BYTES, key_bytes, INTEGER, HELIO_ON_TRANSMITTER | HELIO_ON_RECEIVER, 0.0, 255.0, "0", "", "Length of a message's key; a message too short for it has none and is never conflated.") \
+    X(PRIORITY_OFFSET, priority_offset, INTEGER, HELIO_ON_TRANSMITTER | HELIO_ON_RECEIVER, -1.0, 1073741824.0, "-1", "", "Where in a message the byte of its priority is, higher is more important; a message too short for it has the lowest; -1: messages have none.") \
+    X(QUEUE_HIGH, queue_high, FLOAT, HELIO_ON_TRANSMITTER | HELIO_ON_RECEIVER, 0.0, 1.0, "0.0", "", "Share of the queue (of bytes or messages, whichever is more) from which on an event alerts; 0: none does.") \
+    X(QUEUE_LOW, queue_low, FLOAT, HELIO_ON_TRANSMITTER | HELIO_ON_RECEIVER, 0.0, 1.0, "0.0", "", "Share of the queue at or under which the alert ends, at most queue_high; 0: half of queue_high.") \
     X(MAX_MESSAGE_BYTES, max_message_bytes, INTEGER, HELIO_ON_TRANSMITTER | HELIO_ON_RECEIVER, 1.0, 1073741824.0, "67108864", "", "Largest message.") \
     X(LINGER, linger, FLOAT, HELIO_ON_TRANSMITTER, 0.0, 3600.0, "1.0", "", "How long a closed transmitter goes on answering requests for repair.") \
     X(HEARTBEAT_MIN, heartbeat_min, FLOAT, HELIO_ON_TRANSMITTER, 5e-05, 10.0, "0.0005", "", "First heartbeat (SPM) after data; bounds the time to find the loss of the last packet.") \
@@ -247,7 +292,11 @@ enum { /* choices of order */
     X(RECEIVE_WINDOW, receive_window, INTEGER, HELIO_ON_RECEIVER, 16.0, 4194304.0, "16384", "", "Packets held while an older one is missing or the queue is full; rounded up to a power of two.") \
     X(JOIN, join, CHOICE, HELIO_ON_RECEIVER, 0.0, 0.0, "auto", "auto,live,history", "Where a stream begins that was there before: live: with what comes next; history: with the oldest packet its source offers; auto: history on rum://, else live.") \
     X(RECEIVE_BYTES, receive_bytes, INTEGER, HELIO_ON_RECEIVER, 0.0, 1099511627776.0, "0", "", "Most bytes of packets held, at least 16 packets of the largest; lessens receive_window; 0: no limit beside it.") \
-    X(RECEIVE_QUEUE, receive_queue, INTEGER, HELIO_ON_RECEIVER, 65536.0, 1073741824.0, "8388608", "", "Size of the queue between the engine and the application; rounded up to a power of two.") \
+    X(RECEIVE_QUEUE, receive_queue, INTEGER, HELIO_ON_RECEIVER, 65536.0, 1073741824.0, "8388608", "", "Size of the queue between the engine and the application; rounded up to a power of two unless messages are counted, dropped or too old.") \
+    X(RECEIVE_OVERFLOW, receive_overflow, CHOICE, HELIO_ON_RECEIVER, 0.0, 0.0, "block", "block,drop_newest,drop_oldest,conflate,priority", "What happens when the receive queue is full: delivery waits, or messages are trimmed and counted: the new one, the oldest, an older one of the same key (also when there is room; without one, the oldest), or the oldest of the lowest priority.") \
+    X(RECEIVE_MESSAGES, receive_messages, INTEGER, HELIO_ON_RECEIVER, 0.0, 16777216.0, "0", "", "Most messages in the receive queue; 0: as many as its bytes hold.") \
+    X(RECEIVE_AGE, receive_age, FLOAT, HELIO_ON_RECEIVER, 0.0, 1000000.0, "0.0", "", "Messages that have waited longer in the receive queue are trimmed; 0: none are.") \
+    X(RECEIVE_LOW_WATER, receive_low_water, FLOAT, HELIO_ON_RECEIVER, 0.0, 1.0, "0.5", "", "Delivery that waits because the receive queue is full goes on when this share of it or less is in use.") \
     X(REORDER_PACKETS, reorder_packets, INTEGER, HELIO_ON_RECEIVER, 0.0, 64.0, "2", "", "Newer packets after which a missing one counts as lost.") \
     X(REORDER_TIME, reorder_time, FLOAT, HELIO_ON_RECEIVER, 0.0, 10.0, "2e-05", "", "Time after which a missing packet counts as lost.") \
     X(NAK, nak, CHOICE, HELIO_ON_RECEIVER, 0.0, 0.0, "on", "on,off", "off: this receiver never asks for repairs; what is missing is counted as lost (not_requested).") \

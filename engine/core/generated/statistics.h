@@ -60,6 +60,8 @@ typedef enum helio_scope {
     X(backlog_bytes, GAUGE, "bytes", 1, "backlog_bytes", "", "", "Bytes waiting in the engine for a connection to take them.") \
     X(kernel_backlog_bytes, GAUGE, "bytes", 1, "kernel_backlog_bytes", "", "", "Bytes the kernel has taken for connections and the other side has not acknowledged.") \
     X(memory_used, GAUGE, "bytes", 0, "memory_used", "", "", "Memory held by windows, queues and buffers.") \
+    X(memory_limit, GAUGE, "bytes", 0, "memory_limit", "", "", "Most memory they may hold (option memory_limit); 0: no limit.") \
+    X(memory_refusals, COUNTER, "", 0, "memory_refusals", "", "", "Times something could not be had, or grow, because of the memory limit.") \
     X(tx_streams, GAUGE, "", 0, "tx_streams", "", "", "Streams being sent.") \
     X(rx_streams, GAUGE, "", 0, "rx_streams", "", "", "Streams being received.") \
     X(transmitters, GAUGE, "", 0, "transmitters", "", "", "Topics being sent.") \
@@ -110,6 +112,8 @@ typedef struct helio_instance_stats {
     _Atomic uint64_t backlog_bytes;
     _Atomic uint64_t kernel_backlog_bytes;
     _Atomic uint64_t memory_used;
+    _Atomic uint64_t memory_limit;
+    _Atomic uint64_t memory_refusals;
     _Atomic uint64_t tx_streams;
     _Atomic uint64_t rx_streams;
     _Atomic uint64_t transmitters;
@@ -153,7 +157,9 @@ enum { /* indexes of a instance's histograms */
     X(history_bytes, GAUGE, "bytes", 0, "history_bytes", "", "", "Bytes kept for repair.") \
     X(history_limit_packets, GAUGE, "packets", 0, "history_limit_packets", "", "", "Most packets the history keeps for repair now.") \
     X(history_limit_bytes, GAUGE, "bytes", 0, "history_limit_bytes", "", "", "Most bytes the history keeps for repair now.") \
-    X(history_trimmed, COUNTER, "packets", 0, "history_trimmed", "", "", "Packets that left the history to make room.") \
+    X(history_trimmed_packets, COUNTER, "packets", 0, "history_trimmed", "cause", "packets", "Packets that left the history, by what made them go: their number, their bytes, or their age.") \
+    X(history_trimmed_bytes, COUNTER, "packets", 0, "history_trimmed", "cause", "bytes", "Packets that left the history, by what made them go: their number, their bytes, or their age.") \
+    X(history_trimmed_age, COUNTER, "packets", 0, "history_trimmed", "cause", "age", "Packets that left the history, by what made them go: their number, their bytes, or their age.") \
     X(window_trail, GAUGE, "sequences", 0, "window_trail", "", "", "Oldest sequence number that can be repaired (64-bit, widened).") \
     X(window_lead, GAUGE, "sequences", 0, "window_lead", "", "", "Newest sequence number sent (64-bit, widened).") \
     X(repair_queue, GAUGE, "packets", 0, "repair_queue", "", "", "Repairs waiting to be sent.") \
@@ -205,7 +211,9 @@ typedef struct helio_tx_stream_stats {
     _Atomic uint64_t history_bytes;
     _Atomic uint64_t history_limit_packets;
     _Atomic uint64_t history_limit_bytes;
-    _Atomic uint64_t history_trimmed;
+    _Atomic uint64_t history_trimmed_packets;
+    _Atomic uint64_t history_trimmed_bytes;
+    _Atomic uint64_t history_trimmed_age;
     _Atomic uint64_t window_trail;
     _Atomic uint64_t window_lead;
     _Atomic uint64_t repair_queue;
@@ -244,6 +252,13 @@ enum { /* indexes of a tx_stream's histograms */
     X(fragmented_messages, COUNTER, "messages", 0, "fragmented_messages", "", "", "Messages too large for one packet, sent in fragments.") \
     X(next_message, GAUGE, "messages", 0, "next_message", "", "", "Number the next message will carry (the first message is number 0).") \
     X(queue_bytes, GAUGE, "bytes", 0, "queue_bytes", "", "", "Bytes waiting in the submit queue.") \
+    X(queue_messages, GAUGE, "messages", 0, "queue_messages", "", "", "Messages waiting in the submit queue, where they are counted or dropped (queue_messages, overflow); else 0.") \
+    X(messages_dropped_newest, COUNTER, "messages", 0, "messages_dropped", "cause", "newest", "Messages dropped from the submit queue, never sent and never numbered, by cause.") \
+    X(messages_dropped_oldest, COUNTER, "messages", 0, "messages_dropped", "cause", "oldest", "Messages dropped from the submit queue, never sent and never numbered, by cause.") \
+    X(messages_dropped_conflated, COUNTER, "messages", 0, "messages_dropped", "cause", "conflated", "Messages dropped from the submit queue, never sent and never numbered, by cause.") \
+    X(messages_dropped_priority, COUNTER, "messages", 0, "messages_dropped", "cause", "priority", "Messages dropped from the submit queue, never sent and never numbered, by cause.") \
+    X(messages_dropped_age, COUNTER, "messages", 0, "messages_dropped", "cause", "age", "Messages dropped from the submit queue, never sent and never numbered, by cause.") \
+    X(messages_dropped_memory, COUNTER, "messages", 0, "messages_dropped", "cause", "memory", "Messages dropped from the submit queue, never sent and never numbered, by cause.") \
     X(batch_latency, HISTOGRAM, "nanoseconds", 2, "batch_latency", "", "", "Submit of a packet's oldest message until the packet is closed.") \
     X(send_latency, HISTOGRAM, "nanoseconds", 2, "send_latency", "", "", "Duration of the driver call that sent the packets.")
 
@@ -256,6 +271,13 @@ typedef struct helio_transmitter_stats {
     _Atomic uint64_t fragmented_messages;
     _Atomic uint64_t next_message;
     _Atomic uint64_t queue_bytes;
+    _Atomic uint64_t queue_messages;
+    _Atomic uint64_t messages_dropped_newest;
+    _Atomic uint64_t messages_dropped_oldest;
+    _Atomic uint64_t messages_dropped_conflated;
+    _Atomic uint64_t messages_dropped_priority;
+    _Atomic uint64_t messages_dropped_age;
+    _Atomic uint64_t messages_dropped_memory;
     _Atomic uint64_t batch_latency;
     _Atomic uint64_t send_latency;
 } helio_transmitter_stats;
@@ -412,7 +434,7 @@ enum { /* indexes of a rx_stream's histograms */
 
 /* X(cell, KIND, unit, level, statistic, label, value, help) */
 #define HELIO_STATS_RECEIVER(X) \
-    X(messages_delivered, COUNTER, "messages", 0, "messages_delivered", "", "", "Messages delivered to the application.") \
+    X(messages_delivered, COUNTER, "messages", 0, "messages_delivered", "", "", "Messages delivered to the application or its receive queue, those trimmed there included.") \
     X(bytes_delivered, COUNTER, "bytes", 0, "bytes_delivered", "", "", "Payload bytes delivered to the application.") \
     X(messages_recovered, COUNTER, "messages", 0, "messages_recovered", "", "", "Delivered messages whose packet had been missing.") \
     X(messages_lost, COUNTER, "messages", 0, "messages_lost", "", "", "Messages known never to be delivered (their packets were given up, or the message was damaged).") \
@@ -421,6 +443,12 @@ enum { /* indexes of a rx_stream's histograms */
     X(next_message, GAUGE, "messages", 0, "next_message", "", "", "Number of the next message expected.") \
     X(queue_messages, GAUGE, "messages", 0, "queue_messages", "", "", "Messages waiting in the receive queue.") \
     X(queue_bytes, GAUGE, "bytes", 0, "queue_bytes", "", "", "Bytes waiting in the receive queue.") \
+    X(queue_age, GAUGE, "nanoseconds", 0, "queue_age", "", "", "Age of the oldest message in the receive queue, one just handed out included; 0 when no message of the stream waits.") \
+    X(messages_trimmed_count, COUNTER, "messages", 0, "messages_trimmed", "cause", "count", "Messages delivered to the receive queue and trimmed before the application took them, by cause.") \
+    X(messages_trimmed_bytes, COUNTER, "messages", 0, "messages_trimmed", "cause", "bytes", "Messages delivered to the receive queue and trimmed before the application took them, by cause.") \
+    X(messages_trimmed_age, COUNTER, "messages", 0, "messages_trimmed", "cause", "age", "Messages delivered to the receive queue and trimmed before the application took them, by cause.") \
+    X(messages_trimmed_conflated, COUNTER, "messages", 0, "messages_trimmed", "cause", "conflated", "Messages delivered to the receive queue and trimmed before the application took them, by cause.") \
+    X(messages_trimmed_priority, COUNTER, "messages", 0, "messages_trimmed", "cause", "priority", "Messages delivered to the receive queue and trimmed before the application took them, by cause.") \
     X(queue_peak_bytes, PEAK, "bytes", 0, "queue_peak_bytes", "", "", "Most bytes that ever waited in the receive queue.") \
     X(queue_limit_bytes, GAUGE, "bytes", 0, "queue_limit_bytes", "", "", "Size of the receive queue.") \
     X(queue_full, COUNTER, "", 0, "queue_full", "", "", "Times delivery stopped because the receive queue was full.") \
@@ -441,6 +469,12 @@ typedef struct helio_receiver_stats {
     _Atomic uint64_t next_message;
     _Atomic uint64_t queue_messages;
     _Atomic uint64_t queue_bytes;
+    _Atomic uint64_t queue_age;
+    _Atomic uint64_t messages_trimmed_count;
+    _Atomic uint64_t messages_trimmed_bytes;
+    _Atomic uint64_t messages_trimmed_age;
+    _Atomic uint64_t messages_trimmed_conflated;
+    _Atomic uint64_t messages_trimmed_priority;
     _Atomic uint64_t queue_peak_bytes;
     _Atomic uint64_t queue_limit_bytes;
     _Atomic uint64_t queue_full;

@@ -124,6 +124,9 @@ static int open_stats(helio_instance *instance) {
     error = helio_stats_open_object(instance->stats, HELIO_SCOPE_INSTANCE, labels, config.wall_ns,
                                     &instance->object);
     instance->counts = instance->object.record;
+    if (!error) {
+        helio_set(&instance->counts->memory_limit, instance->memory.account.limit_bytes);
+    }
     return error;
 }
 
@@ -246,6 +249,9 @@ static int open_instance(helio_instance *instance, const char *options) {
     if (!error) {
         helio_options_apply_profile(&instance->options, HELIO_ON_INSTANCE);
         error = set_name(instance);
+    }
+    if (!error) {
+        error = helio_limit_init(instance);
     }
     if (!error) {
         error = draw_random(instance);

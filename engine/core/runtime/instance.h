@@ -18,6 +18,7 @@
 #include "runtime/clock_source.h"
 #include "runtime/command.h"
 #include "runtime/idle.h"
+#include "runtime/limit.h"
 #include "runtime/options.h"
 #include "stats/stats.h"
 #include "stream/tx_stream.h"
@@ -42,6 +43,7 @@ struct helio_instance {
     pthread_t thread; /* mode thread */
     bool polling;     /* mode poll: within the duty cycle, so calls from listeners can be told */
 
+    helio_limit memory;                 /* of all that holds some */
     helio_history_budget history;       /* of the streams being sent */
     helio_tx_share rate;                /* the same: of all of them together */
     unsigned waits_within;              /* long messages that wait for their next packet */

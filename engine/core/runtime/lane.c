@@ -146,9 +146,9 @@ void helio_lane_close(helio_lane *lane) {
 }
 
 bool helio_lane_serves(const helio_lane *lane, const helio_endpoint *endpoint,
-                       const helio_options *options, unsigned on, helio_option_id except) {
+                       const helio_options *options, unsigned on) {
     return helio_endpoint_equal(&lane->endpoint, endpoint) &&
-           helio_options_equal(&lane->options, options, on, except);
+           helio_options_share(&lane->options, options, on);
 }
 
 static void tell_errors(helio_lane *lane, helio_clock clock, uint64_t errors) {

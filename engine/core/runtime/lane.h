@@ -24,7 +24,7 @@ void helio_lane_close(helio_lane *lane);
 
 /* Whether it serves the endpoint with these options (those of `on` but `except`). */
 bool helio_lane_serves(const helio_lane *lane, const helio_endpoint *endpoint,
-                       const helio_options *options, unsigned on, helio_option_id except);
+                       const helio_options *options, unsigned on);
 
 /* Lets the channel look after itself and carries its mishaps to the statistics. */
 void helio_lane_tend(helio_lane *lane, helio_clock clock);

@@ -27,6 +27,7 @@ static void do_chores(helio_instance *instance, helio_clock clock) {
     for (helio_rx_lane *lane = instance->rx_lanes; lane; lane = lane->next) {
         helio_rx_lane_refresh(lane, clock);
     }
+    helio_limit_tend(instance, clock);
 }
 
 static void close_finished(helio_instance *instance, helio_clock clock) {

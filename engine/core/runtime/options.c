@@ -304,10 +304,33 @@ int64_t helio_options_ns(const helio_options *options, helio_option_id id) {
     return (int64_t)(options->value[id].number * 1e9 + 0.5);
 }
 
-bool helio_options_equal(const helio_options *a, const helio_options *b, unsigned on,
-                         helio_option_id except) {
+/* What is a single transmitter's or receiver's, not its lane's. */
+static bool is_own(int id) {
+    switch (id) {
+    case HELIO_OPTION_ID_SUBMIT_QUEUE:
+    case HELIO_OPTION_ID_OVERFLOW:
+    case HELIO_OPTION_ID_QUEUE_MESSAGES:
+    case HELIO_OPTION_ID_QUEUE_AGE:
+    case HELIO_OPTION_ID_LOW_WATER:
+    case HELIO_OPTION_ID_RECEIVE_QUEUE:
+    case HELIO_OPTION_ID_RECEIVE_OVERFLOW:
+    case HELIO_OPTION_ID_RECEIVE_MESSAGES:
+    case HELIO_OPTION_ID_RECEIVE_AGE:
+    case HELIO_OPTION_ID_RECEIVE_LOW_WATER:
+    case HELIO_OPTION_ID_KEY_OFFSET:
+    case HELIO_OPTION_ID_KEY_BYTES:
+    case HELIO_OPTION_ID_PRIORITY_OFFSET:
+    case HELIO_OPTION_ID_QUEUE_HIGH:
+    case HELIO_OPTION_ID_QUEUE_LOW:
+        return true;
+    default:
+        return false;
+    }
+}
+
+bool helio_options_share(const helio_options *a, const helio_options *b, unsigned on) {
     for (int i = 0; i < HELIO_OPTIONS_COUNT; i++) {
-        if (!(rows[i].on & on) || i == (int)except) {
+        if (!(rows[i].on & on) || is_own(i)) {
             continue;
         }
         const char *left = a->value[i].text ? a->value[i].text : "";

@@ -42,8 +42,8 @@ const char *helio_options_string(const helio_options *options, helio_option_id i
 /* An option in seconds as ns. */
 int64_t helio_options_ns(const helio_options *options, helio_option_id id);
 
-/* Whether all options of `on` but `except` have the same values. */
-bool helio_options_equal(const helio_options *a, const helio_options *b, unsigned on,
-                         helio_option_id except);
+/* Whether two of `on` can share a lane: all options but those of a queue of their own have the same
+ * values. */
+bool helio_options_share(const helio_options *a, const helio_options *b, unsigned on);
 
 #endif

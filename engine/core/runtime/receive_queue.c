@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/clock_source.h"
+
 typedef struct helio_long_message {
     struct helio_long_message *next;
     size_t length;
@@ -20,9 +22,65 @@ static size_t footprint(size_t length) {
     return sizeof(queued_message) + length;
 }
 
+/* What goes with a message in a kept queue. */
+typedef struct kept_head {
+    helio_message message;
+    helio_passage *passage;
+} kept_head;
+_Static_assert(sizeof(kept_head) % 8 == 0, "heads are multiples of 8");
+
+static const double LOW_WATER = 0.5; /* unless told otherwise */
+
 int helio_receive_queue_init(helio_receive_queue *queue, size_t bytes) {
     memset(queue, 0, sizeof *queue);
+    queue->low_water = LOW_WATER;
     return helio_ring_init(&queue->ring, bytes);
+}
+
+/* Under the lock. */
+static void on_drop(void *context, void *head, size_t length, helio_kept_cause cause,
+                    bool by_count) {
+    static const int causes[HELIO_DROPPED_CAUSES] = {
+        [HELIO_DROPPED_NEWEST] = HELIO_TRIMMED_BYTES,
+        [HELIO_DROPPED_OLDEST] = HELIO_TRIMMED_BYTES,
+        [HELIO_DROPPED_CONFLATED] = HELIO_TRIMMED_CONFLATED,
+        [HELIO_DROPPED_PRIORITY] = HELIO_TRIMMED_PRIORITY,
+        [HELIO_DROPPED_AGE] = HELIO_TRIMMED_AGE,
+        [HELIO_DROPPED_MEMORY] = HELIO_TRIMMED_BYTES,
+    };
+    const helio_receive_queue *queue = context;
+    helio_passage *passage = ((kept_head *)head)->passage;
+    const int trimmed = causes[cause];
+    passage->trimmed_messages++;
+    passage->trimmed_bytes += footprint(length);
+    if (queue->on_trim) {
+        queue->on_trim(passage,
+                       trimmed == HELIO_TRIMMED_BYTES && by_count ? HELIO_TRIMMED_COUNT : trimmed);
+    }
+}
+
+int helio_receive_queue_init_kept(helio_receive_queue *queue, const helio_kept_config *config) {
+    helio_kept_config all = *config;
+    memset(queue, 0, sizeof *queue);
+    queue->low_water = LOW_WATER;
+    queue->most_messages = config->messages;
+    queue->ring.capacity = config->bytes; /* of its memory there is none */
+    all.head_bytes = sizeof(kept_head);
+    all.on_drop = on_drop;
+    all.context = queue;
+    const int error = helio_kept_queue_create(&all, &queue->kept);
+    if (!error) {
+        pthread_mutex_init(&queue->lock, NULL);
+    }
+    return error;
+}
+
+void helio_receive_queue_lock(helio_receive_queue *queue) {
+    pthread_mutex_lock(&queue->lock);
+}
+
+void helio_receive_queue_unlock(helio_receive_queue *queue) {
+    pthread_mutex_unlock(&queue->lock);
 }
 
 static void give_back(helio_receive_queue *queue) {
@@ -31,17 +89,26 @@ static void give_back(helio_receive_queue *queue) {
         helio_long_message *message = queue->given;
         queue->given = message->next;
         atomic_fetch_sub_explicit(&queue->outside_bytes, message->length, memory_order_release);
+        helio_account_give(queue->account, message->length);
         free(message);
     }
 }
 
 void helio_receive_queue_fini(helio_receive_queue *queue) {
+    if (queue->kept) {
+        helio_kept_queue_destroy(queue->kept);
+        queue->kept = NULL;
+        pthread_mutex_destroy(&queue->lock);
+    }
     if (!queue->ring.memory) {
         return;
     }
     give_back(queue);
     for (queued_message *left; (left = helio_ring_next(&queue->ring));) {
-        free(left->outside);
+        if (left->outside) {
+            helio_account_give(queue->account, left->outside->length);
+            free(left->outside);
+        }
     }
     helio_ring_fini(&queue->ring);
 }
@@ -54,8 +121,12 @@ static queued_message *reserve_long(helio_receive_queue *queue, const helio_mess
         return NULL;
     }
     queued_message *record = helio_ring_reserve(&queue->ring, sizeof *record);
-    helio_long_message *copy = record ? malloc(sizeof *copy + message->length) : NULL;
+    if (!record || !helio_account_take(queue->account, message->length)) {
+        return NULL;
+    }
+    helio_long_message *copy = malloc(sizeof *copy + message->length);
     if (!copy) {
+        helio_account_give(queue->account, message->length);
         return NULL;
     }
     copy->length = message->length;
@@ -92,8 +163,55 @@ bool helio_receive_queue_push(helio_receive_queue *queue, const helio_message *m
     return true;
 }
 
-bool helio_receive_queue_is_half_empty(const helio_receive_queue *queue) {
-    return helio_receive_queue_bytes(queue) <= queue->ring.capacity / 2;
+bool helio_receive_queue_push_kept(helio_receive_queue *queue, const helio_message *message,
+                                   helio_passage *passage, int64_t now_ns) {
+    const kept_head head = {*message, passage};
+    /* First, for the queue may trim it at once. */
+    passage->pushed_messages++;
+    passage->pushed_bytes += footprint(message->length);
+    if (helio_kept_queue_push(queue->kept, &head, message->data, message->length, now_ns) == 0) {
+        queue->kept_bytes += helio_kept_queue_cost(queue->kept, message->length);
+        return true;
+    }
+    passage->pushed_messages--;
+    passage->pushed_bytes -= footprint(message->length);
+    atomic_store_explicit(&queue->full, true, memory_order_seq_cst);
+    return false;
+}
+
+uint64_t helio_receive_queue_given(const helio_receive_queue *queue) {
+    return queue->kept ? queue->kept_bytes : helio_ring_tail(&queue->ring);
+}
+
+/* Share of the bound in use. */
+static double filled(const helio_receive_queue *queue) {
+    const double bytes = (double)helio_receive_queue_bytes(queue) / (double)queue->ring.capacity;
+    const double messages =
+        queue->most_messages == 0
+            ? 0
+            : (double)helio_kept_queue_messages(queue->kept) / (double)queue->most_messages;
+    return bytes > messages ? bytes : messages;
+}
+
+uint64_t helio_receive_queue_fill(const helio_receive_queue *queue) {
+    return (uint64_t)(1e6 * filled(queue));
+}
+
+bool helio_receive_queue_is_low(const helio_receive_queue *queue) {
+    return filled(queue) <= queue->low_water;
+}
+
+int64_t helio_receive_queue_age_ns(helio_receive_queue *queue, int64_t now_ns, int64_t wall_ns) {
+    int64_t age_ns = 0;
+    if (queue->kept) {
+        helio_receive_queue_lock(queue);
+        age_ns = now_ns - helio_kept_queue_oldest_ns(queue->kept, now_ns);
+        helio_receive_queue_unlock(queue);
+    } else {
+        const queued_message *oldest = helio_ring_oldest(&queue->ring);
+        age_ns = oldest ? wall_ns - oldest->message.receive_ns : 0;
+    }
+    return age_ns > 0 ? age_ns : 0;
 }
 
 void helio_receive_queue_resume(helio_receive_queue *queue) {
@@ -101,6 +219,9 @@ void helio_receive_queue_resume(helio_receive_queue *queue) {
 }
 
 size_t helio_receive_queue_bytes(const helio_receive_queue *queue) {
+    if (queue->kept) {
+        return (size_t)helio_kept_queue_bytes(queue->kept);
+    }
     return helio_ring_used(&queue->ring) +
            (size_t)atomic_load_explicit(&queue->outside_bytes, memory_order_acquire);
 }
@@ -112,7 +233,28 @@ static void add(_Atomic uint64_t *cell, uint64_t by) {
                           memory_order_release);
 }
 
+static size_t take_kept(helio_receive_queue *queue, helio_message *messages, size_t limit) {
+    size_t taken = 0;
+    helio_kept_message kept;
+    helio_receive_queue_lock(queue);
+    helio_kept_queue_expire(queue->kept, helio_monotonic_ns());
+    helio_kept_queue_give_back(queue->kept);
+    while (taken < limit && helio_kept_queue_take(queue->kept, &kept)) {
+        const kept_head *head = kept.head;
+        helio_message *message = &messages[taken++];
+        *message = head->message;
+        message->data = kept.data;
+        add(&head->passage->taken_messages, 1);
+        add(&head->passage->taken_bytes, footprint(kept.length));
+    }
+    helio_receive_queue_unlock(queue);
+    return taken;
+}
+
 size_t helio_receive_queue_take(helio_receive_queue *queue, helio_message *messages, size_t limit) {
+    if (queue->kept) {
+        return take_kept(queue, messages, limit);
+    }
     give_back(queue);
     size_t taken = 0;
     queued_message *record;
@@ -131,5 +273,6 @@ size_t helio_receive_queue_take(helio_receive_queue *queue, helio_message *messa
 }
 
 bool helio_receive_queue_is_empty(helio_receive_queue *queue) {
-    return helio_ring_peek(&queue->ring) == NULL;
+    return queue->kept ? helio_kept_queue_messages(queue->kept) == 0
+                       : helio_ring_peek(&queue->ring) == NULL;
 }

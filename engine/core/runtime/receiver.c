@@ -19,13 +19,44 @@ typedef struct receiver_opening {
     helio_receiver *receiver;
 } receiver_opening;
 
+/* Of its ring; a kept queue keeps account of itself. */
+static uint64_t memory_of(const helio_receiver *receiver) {
+    return receiver->queue.ring.memory ? receiver->queue.ring.capacity : 0;
+}
+
+/* Errors: OPTION, NOMEM. */
+static int open_queue(helio_receiver *receiver, const helio_options *options) {
+    helio_instance *instance = receiver->instance;
+    helio_keeping keeping;
+    int error = helio_keeping_read(&keeping, options, HELIO_ON_RECEIVER);
+    if (error || receiver->has_listener) {
+        return error;
+    }
+    keeping.config.account = &instance->memory.account;
+    if (!keeping.is_needed) {
+        error = helio_receive_queue_init(&receiver->queue, keeping.config.bytes);
+    } else if (helio_receive_queue_init_kept(&receiver->queue, &keeping.config)) {
+        error = helio_limit_fail(instance, "a receive queue", keeping.config.bytes);
+    }
+    receiver->queue.account = &instance->memory.account;
+    receiver->queue.low_water = keeping.low_water;
+    receiver->queue.on_trim = helio_receiver_on_trim;
+    receiver->mark = keeping.mark;
+    return error;
+}
+
 static bool attach(helio_instance *instance, helio_command *command, helio_clock clock) {
     receiver_opening *opening = command->context;
     helio_receiver *receiver = opening->receiver;
     helio_rx_lane *lane = NULL;
+    command->result = helio_limit_take(instance, "a receive queue", memory_of(receiver));
+    if (command->result < 0) {
+        return true;
+    }
     command->result = helio_rx_lane_acquire(instance, &opening->common.endpoint,
                                             &opening->common.options, clock, &lane);
     if (command->result < 0) {
+        helio_limit_give(instance, memory_of(receiver));
         return true;
     }
     lane->acked_by_app |= receiver->ack == HELIO_ACK_APP;
@@ -35,11 +66,11 @@ static bool attach(helio_instance *instance, helio_command *command, helio_clock
                                                   clock, &receiver->subscription);
     if (command->result < 0) {
         helio_rx_lane_release(lane, clock);
+        helio_limit_give(instance, memory_of(receiver));
         return true;
     }
     receiver->next = lane->receivers;
     lane->receivers = receiver;
-    helio_count(&instance->counts->memory_used, receiver->queue.ring.capacity);
     return true;
 }
 
@@ -61,11 +92,7 @@ int helio_receiver_create(helio_instance *instance, const char *endpoint, const 
         helio_options_set(&opening.common.options, HELIO_OPTION_ID_ACK, HELIO_ACK_NONE);
         receiver->listener = listener ? *listener : (helio_listener){0};
         pthread_mutex_init(&receiver->lock, NULL);
-        error = listener ? 0
-                         : helio_receive_queue_init(
-                               &receiver->queue,
-                               (size_t)helio_options_integer(&opening.common.options,
-                                                             HELIO_OPTION_ID_RECEIVE_QUEUE));
+        error = open_queue(receiver, &opening.common.options);
     } else {
         error = helio_fail(HELIO_ERR_NOMEM, "no memory for a receiver");
     }
@@ -85,7 +112,8 @@ int helio_receiver_create(helio_instance *instance, const char *endpoint, const 
 
 void helio_receiver_detach(helio_receiver *receiver, helio_clock clock) {
     helio_rx_lane *lane = receiver->lane;
-    helio_count(&receiver->instance->counts->memory_used, -(uint64_t)receiver->queue.ring.capacity);
+    helio_receiver_settle(receiver, clock);
+    helio_limit_give(receiver->instance, memory_of(receiver));
     if (receiver->is_replay) {
         helio_rx_endpoint_end_replay(lane->endpoint, receiver->replay, clock);
     } else {
@@ -159,15 +187,21 @@ static bool attach_replay(helio_instance *instance, helio_command *command, heli
         opening->stream < live->met_count ? live->met[opening->stream] : NULL;
     receiver->lane = lane; /* the sink may be called before the replay stands */
     const helio_sink sink = helio_receiver_sink(receiver);
+    const int limited = helio_limit_take(instance, "a receive queue", memory_of(receiver));
+    if (limited) {
+        command->result = limited;
+        return true;
+    }
     const int error = met ? helio_rx_endpoint_replay(lane->endpoint, &met->tsi,
                                                      live->subscription->name, opening->first,
                                                      opening->last, &sink, clock, &receiver->replay)
                           : HELIO_ERR_STATE;
     command->result = error ? fail_replay(error, opening->stream) : 0;
-    if (!error) {
+    if (error) {
+        helio_limit_give(instance, memory_of(receiver));
+    } else {
         receiver->next = lane->receivers;
         lane->receivers = receiver;
-        helio_count(&instance->counts->memory_used, receiver->queue.ring.capacity);
     }
     return true;
 }
@@ -211,6 +245,7 @@ int helio_receiver_replay(helio_receiver *live, uint32_t stream, uint64_t first,
     int error = helio_receive_queue_init(
         &receiver->queue,
         (size_t)helio_options_integer(&live->lane->base.options, HELIO_OPTION_ID_RECEIVE_QUEUE));
+    receiver->queue.account = &live->instance->memory.account;
     if (!error) {
         replay_opening opening = {live, receiver, stream, first, last};
         helio_command command = {.run = attach_replay, .context = &opening};
@@ -232,7 +267,7 @@ static size_t take(helio_receiver *receiver, helio_message *messages, size_t lim
         return 0;
     }
     const size_t taken = helio_receive_queue_take(queue, messages, limit);
-    if (helio_receive_queue_is_full(queue) && helio_receive_queue_is_half_empty(queue)) {
+    if (helio_receive_queue_is_full(queue) && helio_receive_queue_is_low(queue)) {
         helio_idle_wake(&receiver->instance->idle);
     }
     return taken;

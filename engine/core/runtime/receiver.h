@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include "base/tsi.h"
+#include "runtime/keeping.h"
 #include "runtime/losses.h"
 #include "runtime/receive_queue.h"
 #include "runtime/rx_lane.h"
@@ -19,7 +20,12 @@ typedef struct helio_met_stream {
     char text[HELIO_TSI_TEXT];
     _Atomic uint64_t acknowledged; /* messages before this number are, says the application */
     uint64_t acknowledged_told;    /* the same, as the engine knows */
+    /* Trimmed of its messages, under the queue's lock, and as counted. */
+    uint64_t trimmed[HELIO_TRIMMED_CAUSES];
+    uint64_t trimmed_counted[HELIO_TRIMMED_CAUSES];
 } helio_met_stream;
+
+_Static_assert(offsetof(helio_met_stream, passage) == 0, "a passage is its stream's");
 
 struct helio_receiver {
     helio_receive_queue queue; /* without memory when there is a listener */
@@ -38,7 +44,10 @@ struct helio_receiver {
     helio_message *lend_to;
     size_t lend_limit;
     size_t lent;
-    bool full_told; /* that it is full: then also that it has drained */
+    helio_mark mark;
+    uint64_t trimmed_told;
+    int64_t trimmed_told_ns; /* wall clock */
+    bool full_told;          /* that it is full: then also that it has drained */
 
     /* Of what follows, for readers on other threads; only the engine writes `met`. */
     pthread_mutex_t lock;

@@ -70,6 +70,19 @@ void *helio_ring_peek(helio_ring *ring) {
     }
 }
 
+void *helio_ring_oldest(helio_ring *ring) {
+    uint64_t position = atomic_load_explicit(&ring->released, memory_order_acquire);
+    const uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
+    while (position != tail) {
+        record_head *head = at(ring, position);
+        if (!head->padding) {
+            return head + 1;
+        }
+        position += head->bytes;
+    }
+    return NULL;
+}
+
 void *helio_ring_next(helio_ring *ring) {
     void *record = helio_ring_peek(ring);
     if (record) {

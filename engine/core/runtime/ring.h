@@ -50,6 +50,9 @@ void helio_ring_commit(helio_ring *ring);
 void *helio_ring_next(helio_ring *ring);
 /* Consumer: the record that helio_ring_next would give, without moving on. */
 void *helio_ring_peek(helio_ring *ring);
+/* Producer: the oldest record not given back; NULL when there is none.  It stays, for nobody else
+ * writes. */
+void *helio_ring_oldest(helio_ring *ring);
 /* Consumer: gives back all records looked at so far. */
 void helio_ring_release(helio_ring *ring);
 

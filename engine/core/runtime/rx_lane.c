@@ -128,6 +128,7 @@ static int open_endpoint(helio_rx_lane *lane) {
     config.join_history = joins_history(lane);
     config.is_connected = channel->driver->is_connected;
     config.seed = helio_random_next(&instance->random);
+    config.account = &instance->memory.account;
     const helio_outlet outlet = {.context = lane, .send = send_feedback};
     return helio_rx_endpoint_create(&config, outlet, instance->stats, instance->counts,
                                     &lane->endpoint);
@@ -161,8 +162,7 @@ static int open_lane(helio_instance *instance, const helio_endpoint *endpoint,
 int helio_rx_lane_acquire(helio_instance *instance, const helio_endpoint *endpoint,
                           helio_options *options, helio_clock clock, helio_rx_lane **out) {
     for (helio_rx_lane *lane = instance->rx_lanes; lane; lane = lane->next) {
-        if (helio_lane_serves(&lane->base, endpoint, options, HELIO_ON_RECEIVER,
-                              HELIO_OPTION_ID_RECEIVE_QUEUE)) {
+        if (helio_lane_serves(&lane->base, endpoint, options, HELIO_ON_RECEIVER)) {
             helio_options_fini(options);
             *out = lane;
             return 0;
@@ -298,7 +298,7 @@ void helio_rx_lanes_work_amid_send(helio_instance *instance, helio_clock clock) 
 
 void helio_rx_lane_refresh(helio_rx_lane *lane, helio_clock clock) {
     for (helio_receiver *r = lane->receivers; r; r = r->next) {
-        helio_receiver_refresh(r);
+        helio_receiver_refresh(r, clock);
     }
     helio_lane_tend(&lane->base, clock);
 }
@@ -324,7 +324,7 @@ bool helio_rx_lane_can_resume(const helio_rx_lane *lane) {
     }
     for (const helio_receiver *r = lane->receivers; r; r = r->next) {
         if (!r->has_listener && helio_receive_queue_is_full(&r->queue) &&
-            helio_receive_queue_is_half_empty(&r->queue)) {
+            helio_receive_queue_is_low(&r->queue)) {
             return true;
         }
     }

@@ -55,7 +55,7 @@ static void on_stream_end(void *context, uint32_t stream) {
     helio_receiver *receiver = context;
     helio_met_stream *met = met_stream(receiver, stream);
     if (met) {
-        helio_receiver_refresh(receiver);
+        helio_receiver_refresh(receiver, (helio_clock){helio_monotonic_ns(), helio_wall_ns()});
         met->object = NULL;
     }
     if (receiver->is_replay) {
@@ -105,7 +105,34 @@ static void on_drained(helio_receiver *receiver, const helio_met_stream *met) {
 }
 
 static uint64_t waiting_bytes(const helio_met_stream *met) {
-    return met->passage.pushed_bytes - helio_cell(&met->passage.taken_bytes);
+    return met->passage.pushed_bytes - met->passage.trimmed_bytes -
+           helio_cell(&met->passage.taken_bytes);
+}
+
+static size_t push_kept(helio_receiver *receiver, helio_met_stream *met,
+                        const helio_message *messages, size_t count) {
+    helio_receive_queue *queue = &receiver->queue;
+    const int64_t now_ns = helio_monotonic_ns();
+    size_t taken = 0;
+    helio_receive_queue_lock(queue);
+    while (taken < count &&
+           helio_receive_queue_push_kept(queue, &messages[taken], &met->passage, now_ns)) {
+        taken++;
+    }
+    helio_peak(&record_of(met)->queue_peak_bytes, waiting_bytes(met));
+    helio_receive_queue_unlock(queue);
+    return taken;
+}
+
+static size_t push_all(helio_receiver *receiver, helio_met_stream *met,
+                       const helio_message *messages, size_t count) {
+    size_t taken = 0;
+    while (taken < count &&
+           helio_receive_queue_push(&receiver->queue, &messages[taken], &met->passage)) {
+        taken++;
+    }
+    helio_peak(&record_of(met)->queue_peak_bytes, waiting_bytes(met));
+    return taken;
 }
 
 static size_t enqueue(helio_receiver *receiver, helio_met_stream *met,
@@ -113,18 +140,18 @@ static size_t enqueue(helio_receiver *receiver, helio_met_stream *met,
     helio_receive_queue *queue = &receiver->queue;
     receiver->lend_limit = 0; /* order: what comes later must not overtake these */
     if (helio_receive_queue_is_full(queue)) {
-        if (!helio_receive_queue_is_half_empty(queue)) {
+        if (!helio_receive_queue_is_low(queue)) {
             return 0;
         }
         on_drained(receiver, met);
     }
-    size_t taken = 0;
-    while (taken < count && helio_receive_queue_push(queue, &messages[taken], &met->passage)) {
-        taken++;
-    }
-    helio_peak(&record_of(met)->queue_peak_bytes, waiting_bytes(met));
+    const size_t taken = queue->kept ? push_kept(receiver, met, messages, count)
+                                     : push_all(receiver, met, messages, count);
     if (taken < count) {
         on_full(receiver, met);
+    }
+    if (receiver->mark.high > 0) {
+        helio_receiver_watch(receiver, helio_wall_ns());
     }
     if (taken) {
         helio_signal_notify(&queue->news);
@@ -185,19 +212,8 @@ static void read_gauge(void *context, helio_sink_gauge *out) {
     *out = (helio_sink_gauge){
         .used_bytes = helio_receive_queue_bytes(queue),
         .limit_bytes = queue->ring.capacity,
-        .given_bytes = helio_ring_tail(&queue->ring),
+        .given_bytes = helio_receive_queue_given(queue),
     };
-}
-
-void helio_receiver_refresh(helio_receiver *receiver) {
-    for (size_t i = 0; i < receiver->met_count; i++) {
-        const helio_met_stream *met = receiver->met[i];
-        if (met && met->object) {
-            helio_set(&record_of(met)->queue_messages,
-                      met->passage.pushed_messages - helio_cell(&met->passage.taken_messages));
-            helio_set(&record_of(met)->queue_bytes, waiting_bytes(met));
-        }
-    }
 }
 
 bool helio_receiver_has_acks(const helio_receiver *receiver) {

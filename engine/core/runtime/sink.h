@@ -7,8 +7,15 @@
 
 helio_sink helio_receiver_sink(helio_receiver *receiver);
 
-/* Sets the gauges of the receiver's queue. */
-void helio_receiver_refresh(helio_receiver *receiver);
+/* Sets the gauges of the receiver's queue, trims what is too old, and tells what was trimmed and how
+ * full it is. */
+void helio_receiver_refresh(helio_receiver *receiver, helio_clock clock);
+/* The last time: all that was trimmed is told. */
+void helio_receiver_settle(helio_receiver *receiver, helio_clock clock);
+/* Tells when the queue crosses its marks. */
+void helio_receiver_watch(helio_receiver *receiver, int64_t wall_ns);
+/* A message of the stream is trimmed; under the queue's lock. */
+void helio_receiver_on_trim(helio_passage *passage, int cause);
 
 /* The application has acknowledged something that the endpoint does not know of yet. */
 bool helio_receiver_has_acks(const helio_receiver *receiver);

@@ -13,6 +13,7 @@ typedef struct submit_record {
 
 int helio_submit_queue_init(helio_submit_queue *queue, size_t bytes) {
     memset(queue, 0, sizeof *queue);
+    queue->low_water = 1;
     const int error = helio_ring_init(&queue->ring, bytes);
     if (!error) {
         pthread_mutex_init(&queue->producers, NULL);
@@ -20,7 +21,27 @@ int helio_submit_queue_init(helio_submit_queue *queue, size_t bytes) {
     return error;
 }
 
+int helio_submit_queue_init_kept(helio_submit_queue *queue, const helio_kept_config *config) {
+    helio_kept_config all = *config;
+    memset(queue, 0, sizeof *queue);
+    queue->low_water = 1;
+    queue->most_messages = config->messages;
+    queue->ring.capacity = config->bytes; /* of its memory there is none */
+    all.head_bytes = sizeof(int64_t);
+    const int error = helio_kept_queue_create(&all, &queue->kept);
+    if (error) {
+        return helio_fail(error, "no memory for a queue of %zu bytes", config->bytes);
+    }
+    pthread_mutex_init(&queue->producers, NULL);
+    return 0;
+}
+
 void helio_submit_queue_fini(helio_submit_queue *queue) {
+    if (queue->kept) {
+        helio_kept_queue_destroy(queue->kept);
+        queue->kept = NULL;
+        pthread_mutex_destroy(&queue->producers);
+    }
     if (!queue->ring.memory) {
         return;
     }
@@ -50,7 +71,7 @@ static bool has_room_outside(const helio_submit_queue *queue, size_t length) {
     return outside == 0 || outside + length <= queue->ring.capacity;
 }
 
-static int refuse(helio_submit_queue *queue) {
+int helio_submit_queue_refuse(helio_submit_queue *queue) {
     atomic_fetch_add_explicit(&queue->refused, 1, memory_order_relaxed);
     return HELIO_ERR_WOULD_BLOCK;
 }
@@ -58,14 +79,18 @@ static int refuse(helio_submit_queue *queue) {
 static int push_long(helio_submit_queue *queue, const void *data, size_t length,
                      int64_t submit_ns) {
     if (!has_room_outside(queue, length)) {
-        return refuse(queue);
+        return helio_submit_queue_refuse(queue);
     }
     submit_record *record = helio_ring_reserve(&queue->ring, sizeof *record);
     if (!record) {
-        return refuse(queue);
+        return helio_submit_queue_refuse(queue);
+    }
+    if (!helio_account_take(queue->account, length)) {
+        return helio_submit_queue_refuse(queue);
     }
     void *copy = malloc(length);
     if (!copy) {
+        helio_account_give(queue->account, length);
         return helio_fail(HELIO_ERR_NOMEM, "no memory for a message of %zu bytes", length);
     }
     memcpy(copy, data, length);
@@ -82,7 +107,7 @@ int helio_submit_queue_push(helio_submit_queue *queue, const void *data, size_t 
     }
     submit_record *record = helio_ring_reserve(&queue->ring, sizeof *record + length);
     if (!record) {
-        return refuse(queue);
+        return helio_submit_queue_refuse(queue);
     }
     *record = (submit_record){submit_ns, length, NULL};
     if (length) {
@@ -92,15 +117,70 @@ int helio_submit_queue_push(helio_submit_queue *queue, const void *data, size_t 
     return 0;
 }
 
+int helio_submit_queue_push_kept(helio_submit_queue *queue, const void *data, size_t length,
+                                 int64_t submit_ns, int64_t now_ns) {
+    const int error = helio_kept_queue_push(queue->kept, &submit_ns, data, length, now_ns);
+    if (error == HELIO_ERR_NOMEM) {
+        return helio_fail(error, "no memory for a message of %zu bytes", length);
+    }
+    if (queue->most_messages > 0 &&
+        helio_kept_queue_messages(queue->kept) >= queue->most_messages) {
+        helio_submit_queue_close(queue);
+    }
+    return error ? helio_submit_queue_refuse(queue) : 0;
+}
+
+/* ---- the bound ---- */
+
+/* Share of the bound in use. */
+static double filled(const helio_submit_queue *queue) {
+    const double bytes = (double)helio_submit_queue_bytes(queue) / (double)queue->ring.capacity;
+    const double messages =
+        queue->most_messages == 0
+            ? 0
+            : (double)helio_kept_queue_messages(queue->kept) / (double)queue->most_messages;
+    return bytes > messages ? bytes : messages;
+}
+
+uint64_t helio_submit_queue_fill(const helio_submit_queue *queue) {
+    return (uint64_t)(1e6 * filled(queue));
+}
+
+bool helio_submit_queue_admits(helio_submit_queue *queue) {
+    queue->is_closed = queue->is_closed && filled(queue) > queue->low_water;
+    return !queue->is_closed;
+}
+
+void helio_submit_queue_close(helio_submit_queue *queue) {
+    queue->is_closed = queue->low_water < 1;
+}
+
+bool helio_submit_queue_would_fit(helio_submit_queue *queue, size_t length) {
+    if (!helio_submit_queue_admits(queue)) {
+        return false;
+    }
+    if (queue->kept) {
+        return helio_kept_queue_has_room(queue->kept, length);
+    }
+    const bool outside = is_long(queue, length);
+    return (!outside ||
+            (has_room_outside(queue, length) && helio_account_left(queue->account) >= length)) &&
+           helio_ring_reserve(&queue->ring, sizeof(submit_record) + (outside ? 0 : length));
+    /* reserved and not committed: nothing happened */
+}
+
 bool helio_submit_queue_has_room(helio_submit_queue *queue, size_t length) {
     helio_submit_queue_lock(queue);
-    const bool outside = is_long(queue, length);
-    const bool room =
-        (!outside || has_room_outside(queue, length)) &&
-        helio_ring_reserve(&queue->ring, sizeof(submit_record) + (outside ? 0 : length));
-    helio_submit_queue_unlock(queue); /* reserved and not committed: nothing happened */
+    const bool room = helio_submit_queue_would_fit(queue, length);
+    helio_submit_queue_unlock(queue);
     return room;
 }
+
+uint64_t helio_submit_queue_position(const helio_submit_queue *queue) {
+    return queue->kept ? helio_kept_queue_next_place(queue->kept) : helio_ring_tail(&queue->ring);
+}
+
+/* ---- the consumer ---- */
 
 bool helio_submit_queue_peek(helio_submit_queue *queue, helio_submitted *out) {
     const submit_record *record = helio_ring_peek(&queue->ring);
@@ -116,21 +196,47 @@ void helio_submit_queue_drop(helio_submit_queue *queue) {
     const submit_record *record = helio_ring_next(&queue->ring);
     if (record->outside) {
         free(record->outside);
+        helio_account_give(queue->account, record->length);
         atomic_fetch_sub_explicit(&queue->outside_bytes, record->length, memory_order_release);
     }
 }
 
 void helio_submit_queue_release(helio_submit_queue *queue) {
-    helio_ring_release(&queue->ring);
+    if (!queue->kept) {
+        helio_ring_release(&queue->ring);
+    }
     helio_signal_notify(&queue->progress);
 }
 
 void helio_submit_queue_hand_over(helio_submit_queue *queue) {
-    atomic_store_explicit(&queue->handed_over, queue->ring.next, memory_order_release);
+    uint64_t position = queue->ring.next;
+    if (queue->kept) {
+        helio_submit_queue_lock(queue);
+        position = helio_kept_queue_first_place(queue->kept);
+        helio_submit_queue_unlock(queue);
+    }
+    atomic_store_explicit(&queue->handed_over, position, memory_order_release);
     helio_signal_notify(&queue->progress);
 }
 
+bool helio_submit_queue_take(helio_submit_queue *queue, helio_submitted *out) {
+    helio_kept_message message;
+    helio_kept_queue_give_back(queue->kept);
+    if (!helio_kept_queue_take(queue->kept, &message)) {
+        return false;
+    }
+    *out = (helio_submitted){message.data, message.length, *(const int64_t *)message.head};
+    return true;
+}
+
+void helio_submit_queue_expire(helio_submit_queue *queue, int64_t now_ns) {
+    helio_kept_queue_expire(queue->kept, now_ns);
+}
+
 size_t helio_submit_queue_bytes(const helio_submit_queue *queue) {
+    if (queue->kept) {
+        return (size_t)helio_kept_queue_bytes(queue->kept);
+    }
     return helio_ring_used(&queue->ring) +
            (size_t)atomic_load_explicit(&queue->outside_bytes, memory_order_relaxed);
 }

@@ -6,6 +6,7 @@
 #include "runtime/loop.h"
 #include "runtime/memory.h"
 #include "runtime/opening.h"
+#include "runtime/transmitter_parts.h"
 
 /* ---- life ---- */
 
@@ -14,18 +15,30 @@ typedef struct transmitter_opening {
     helio_transmitter *transmitter;
 } transmitter_opening;
 
+/* Of its ring; a kept queue keeps account of itself. */
+static uint64_t memory_of(const helio_transmitter *transmitter) {
+    return transmitter->queue.ring.memory ? transmitter->queue.ring.capacity : 0;
+}
+
 static bool attach(helio_instance *instance, helio_command *command, helio_clock clock) {
     transmitter_opening *opening = command->context;
     helio_transmitter *transmitter = opening->transmitter;
     helio_tx_lane *lane = NULL;
+    const uint64_t memory = memory_of(transmitter);
+    command->result = helio_limit_take(instance, "a submit queue", memory);
+    if (command->result < 0) {
+        return true;
+    }
     command->result = helio_tx_lane_acquire(instance, &opening->common.endpoint,
                                             &opening->common.options, clock, &lane);
     if (command->result < 0) {
+        helio_limit_give(instance, memory);
         return true;
     }
     command->result =
         helio_tx_stream_add_topic(lane->stream, opening->common.topic, clock, &transmitter->topic);
     if (command->result < 0) {
+        helio_limit_give(instance, memory);
         if (!lane->transmitters) {
             helio_tx_lane_destroy(lane, clock);
         }
@@ -39,7 +52,6 @@ static bool attach(helio_instance *instance, helio_command *command, helio_clock
     transmitter->next = lane->transmitters;
     lane->transmitters = transmitter;
     helio_tsi_format(helio_tx_stream_tsi(lane->stream), transmitter->stream);
-    helio_count(&instance->counts->memory_used, transmitter->queue.ring.capacity);
     helio_tx_lane_flush(lane, clock);
     return true;
 }
@@ -55,13 +67,11 @@ int helio_transmitter_create(helio_instance *instance, const char *endpoint, con
     helio_transmitter *transmitter = helio_allocate(sizeof *transmitter);
     if (!transmitter) {
         error = helio_fail(HELIO_ERR_NOMEM, "no memory for a transmitter");
-    } else if (instance->mode == HELIO_MODE_THREAD) {
-        error = helio_submit_queue_init(
-            &transmitter->queue,
-            (size_t)helio_options_integer(&opening.common.options, HELIO_OPTION_ID_SUBMIT_QUEUE));
+    } else {
+        transmitter->instance = instance;
+        error = helio_transmitter_open_queue(transmitter, &opening.common.options);
     }
     if (!error) {
-        transmitter->instance = instance;
         transmitter->is_raw = helio_options_integer(&opening.common.options,
                                                     HELIO_OPTION_ID_PAYLOAD) == HELIO_PAYLOAD_RAW;
         helio_acked_init(&transmitter->acked);
@@ -89,7 +99,7 @@ static int64_t longer(int64_t a, int64_t b) {
 static void give_up_room(helio_transmitter *transmitter, helio_clock clock) {
     helio_tx_lane *lane = transmitter->lane;
     const helio_options *options = &lane->base.options;
-    const uint64_t used = helio_ring_used(&transmitter->queue.ring);
+    const uint64_t used = helio_submit_queue_bytes(&transmitter->queue);
     if (!transmitter->jammed_ns || used < transmitter->jammed_bytes) {
         transmitter->jammed_ns = clock.now_ns;
         transmitter->jammed_bytes = used;
@@ -118,7 +128,7 @@ static void give_up_acks(helio_transmitter *transmitter, helio_clock clock) {
 
 bool helio_transmitter_detach(helio_transmitter *transmitter, helio_clock clock) {
     helio_tx_lane *lane = transmitter->lane;
-    if (transmitter->queue.ring.memory && helio_ring_used(&transmitter->queue.ring)) {
+    if (helio_submit_queue_has_messages(&transmitter->queue)) {
         give_up_acks(transmitter, clock);
         give_up_room(transmitter, clock);
         return false;
@@ -126,8 +136,8 @@ bool helio_transmitter_detach(helio_transmitter *transmitter, helio_clock clock)
     lane->is_heedless = false;
     helio_tx_lane_flush(lane, clock);
     helio_tx_lane_refresh(lane, clock);
-    helio_count(&transmitter->instance->counts->memory_used,
-                -(uint64_t)transmitter->queue.ring.capacity);
+    helio_transmitter_refresh(transmitter, true, clock);
+    helio_limit_give(transmitter->instance, memory_of(transmitter));
     helio_transmitter **at = &lane->transmitters;
     while (*at != transmitter) {
         at = &(*at)->next;
@@ -188,13 +198,13 @@ const char *helio_transmitter_stream(const helio_transmitter *transmitter) {
     return transmitter->stream;
 }
 
-/* ---- send ---- */
+/* ---- what all ways to send have in common ---- */
 
-static bool is_fit(const helio_transmitter *transmitter, size_t length) {
+bool helio_transmitter_is_fit(const helio_transmitter *transmitter, size_t length) {
     return length <= transmitter->max_message_bytes && !(transmitter->is_raw && length == 0);
 }
 
-static int fail_size(const helio_transmitter *transmitter, size_t length) {
+int helio_transmitter_fail_size(const helio_transmitter *transmitter, size_t length) {
     if (length == 0) {
         return helio_fail_plain(HELIO_ERR_SIZE,
                                 "with payload=raw a message must not be empty: a packet without "
@@ -204,28 +214,44 @@ static int fail_size(const helio_transmitter *transmitter, size_t length) {
                       length, transmitter->max_message_bytes);
 }
 
-static bool is_refusing(const helio_transmitter *transmitter) {
+bool helio_transmitter_is_refusing(const helio_transmitter *transmitter) {
     return atomic_load_explicit(&transmitter->lane->refusing, memory_order_acquire);
 }
 
-static int fail_ackers(void) {
+int helio_transmitter_fail_ackers(void) {
     return helio_fail_plain(HELIO_ERR_ACKERS, "fewer receivers acknowledge than option acks wants");
 }
 
-static int push_all(helio_transmitter *transmitter, const helio_buffer *messages, size_t count,
-                    size_t *accepted) {
+/* Mode poll: what was put into packets goes on its way. */
+void helio_transmitter_finish(helio_transmitter *transmitter, bool is_new, helio_clock clock) {
+    helio_instance *instance = transmitter->instance;
+    transmitter->unflushed = is_new;
+    helio_tx_lane_flush(transmitter->lane, clock);
+    if (!instance->polling) {
+        helio_loop_transmit(instance, clock);
+    }
+}
+
+/* ---- send ---- */
+
+static inline int push_all(helio_transmitter *transmitter, const helio_buffer *messages,
+                           size_t count, bool in_turn, size_t *accepted) {
     helio_submit_queue *queue = &transmitter->queue;
     const int64_t submit_ns = helio_wall_ns();
     int error = 0;
     size_t done = 0;
-    if (is_refusing(transmitter)) {
+    if (helio_transmitter_is_refusing(transmitter)) {
         *accepted = 0;
-        return fail_ackers();
+        return helio_transmitter_fail_ackers();
     }
     helio_submit_queue_lock(queue);
+    if (in_turn && !helio_transmitter_may_push(transmitter)) {
+        count = 0;
+        error = helio_submit_queue_refuse(queue);
+    }
     for (; done < count; done++) {
-        if (!is_fit(transmitter, messages[done].length)) {
-            error = fail_size(transmitter, messages[done].length);
+        if (!helio_transmitter_is_fit(transmitter, messages[done].length)) {
+            error = helio_transmitter_fail_size(transmitter, messages[done].length);
             break;
         }
         error =
@@ -233,6 +259,9 @@ static int push_all(helio_transmitter *transmitter, const helio_buffer *messages
         if (error) {
             break;
         }
+    }
+    if (in_turn && error == HELIO_ERR_WOULD_BLOCK) {
+        helio_submit_queue_close(queue);
     }
     helio_submit_queue_unlock(queue);
     if (done) {
@@ -266,20 +295,19 @@ static int fail_full(const helio_transmitter *transmitter) {
 
 static int append_all(helio_transmitter *transmitter, const helio_buffer *messages, size_t count,
                       size_t *accepted) {
-    helio_instance *instance = transmitter->instance;
     helio_tx_lane *lane = transmitter->lane;
-    const helio_clock clock = helio_clock_read(&instance->clock);
+    const helio_clock clock = helio_clock_read(&transmitter->instance->clock);
     helio_tx_lane_make_way(lane, clock);
     const bool has_pace = helio_tx_stream_is_paced(lane->stream);
     int error = 0;
     size_t done = 0;
     for (; done < count; done++) {
-        if (!is_fit(transmitter, messages[done].length)) {
-            error = fail_size(transmitter, messages[done].length);
+        if (!helio_transmitter_is_fit(transmitter, messages[done].length)) {
+            error = helio_transmitter_fail_size(transmitter, messages[done].length);
             break;
         }
-        if (is_refusing(transmitter)) {
-            error = fail_ackers();
+        if (helio_transmitter_is_refusing(transmitter)) {
+            error = helio_transmitter_fail_ackers();
             break;
         }
         if ((!helio_tx_lane_has_room(lane) ||
@@ -296,11 +324,7 @@ static int append_all(helio_transmitter *transmitter, const helio_buffer *messag
             break;
         }
     }
-    transmitter->unflushed = done > 0;
-    helio_tx_lane_flush(lane, clock);
-    if (!instance->polling) {
-        helio_loop_transmit(instance, clock);
-    }
+    helio_transmitter_finish(transmitter, done > 0, clock);
     *accepted = done;
     return error;
 }
@@ -308,9 +332,24 @@ static int append_all(helio_transmitter *transmitter, const helio_buffer *messag
 int helio_transmitter_send_many(helio_transmitter *transmitter, const helio_buffer *messages,
                                 size_t count, size_t *accepted) {
     size_t taken = 0;
-    const bool queued = transmitter->instance->mode == HELIO_MODE_THREAD;
-    const int error = queued ? push_all(transmitter, messages, count, &taken)
-                             : append_all(transmitter, messages, count, &taken);
+    int error = 0;
+    switch (atomic_load_explicit(&transmitter->way, memory_order_relaxed)) {
+    case HELIO_WAY_QUEUE:
+        error = push_all(transmitter, messages, count, false, &taken);
+        break;
+    case HELIO_WAY_IN_TURN:
+        error = push_all(transmitter, messages, count, true, &taken);
+        break;
+    case HELIO_WAY_KEPT:
+        error = helio_transmitter_push_kept(transmitter, messages, count, &taken);
+        break;
+    case HELIO_WAY_DIRECT:
+        error = append_all(transmitter, messages, count, &taken);
+        break;
+    case HELIO_WAY_DIRECT_KEPT:
+        error = helio_transmitter_append_kept(transmitter, messages, count, &taken);
+        break;
+    }
     if (accepted) {
         *accepted = taken;
     }
@@ -320,201 +359,4 @@ int helio_transmitter_send_many(helio_transmitter *transmitter, const helio_buff
 int helio_transmitter_send(helio_transmitter *transmitter, const void *data, size_t length) {
     const helio_buffer message = {data, length};
     return helio_transmitter_send_many(transmitter, &message, 1, NULL);
-}
-
-/* ---- wait ---- */
-
-static bool is_handed_over(const helio_submit_queue *queue, uint64_t target) {
-    return atomic_load_explicit(&queue->handed_over, memory_order_acquire) >= target;
-}
-
-/* Sleeps until the queue has made progress; false when the deadline has passed. */
-static bool sleep_for_progress(helio_submit_queue *queue, uint32_t seen, int64_t deadline_ns) {
-    if (helio_monotonic_ns() >= deadline_ns) {
-        helio_signal_cancel(&queue->progress);
-        return false;
-    }
-    helio_signal_wait(&queue->progress, seen, deadline_ns);
-    return true;
-}
-
-static int fail_from_listener(void) {
-    return helio_fail_plain(HELIO_ERR_STATE,
-                            "a listener must not wait for the engine: it is the engine");
-}
-
-int helio_transmitter_flush(helio_transmitter *transmitter, int64_t timeout_ns) {
-    helio_instance *instance = transmitter->instance;
-    if (instance->mode == HELIO_MODE_POLL) {
-        return 0; /* send hands over at once */
-    }
-    if (helio_instance_is_engine(instance)) {
-        return fail_from_listener();
-    }
-    helio_submit_queue *queue = &transmitter->queue;
-    const uint64_t target = helio_ring_tail(&queue->ring);
-    const int64_t deadline_ns = helio_deadline_after(timeout_ns);
-    while (!is_handed_over(queue, target)) {
-        const uint32_t seen = helio_signal_prepare(&queue->progress);
-        if (is_handed_over(queue, target)) {
-            helio_signal_cancel(&queue->progress);
-            break;
-        }
-        if (!sleep_for_progress(queue, seen, deadline_ns)) {
-            return helio_fail_plain(HELIO_ERR_TIMEOUT,
-                                    "not all messages were handed to the network in time");
-        }
-    }
-    return 0;
-}
-
-/* There is no queue to be full, but the channel or the history may be. */
-static int wait_polled(helio_transmitter *transmitter, size_t length, int64_t deadline_ns) {
-    helio_tx_lane *lane = transmitter->lane;
-    while (!helio_tx_lane_takes(lane, transmitter->topic, length)) {
-        if (helio_monotonic_ns() >= deadline_ns) {
-            return helio_fail_plain(HELIO_ERR_TIMEOUT,
-                                    "the connection took no more in time, the history waits for "
-                                    "acknowledgements, or the rate did not allow it");
-        }
-        if (!helio_loop_once(transmitter->instance)) {
-            int64_t look_ns = helio_deadline_after(HELIO_TX_LANE_LOOK_NS);
-            const int64_t ready_ns = helio_tx_stream_ready_ns(lane->stream);
-            if (ready_ns > helio_monotonic_ns() && helio_tx_lane_has_room(lane)) {
-                look_ns = ready_ns;
-            }
-            helio_loop_rest(transmitter->instance, look_ns < deadline_ns ? look_ns : deadline_ns);
-        }
-    }
-    return 0;
-}
-
-int helio_transmitter_wait(helio_transmitter *transmitter, size_t length, int64_t timeout_ns) {
-    if (!is_fit(transmitter, length)) {
-        return fail_size(transmitter, length);
-    }
-    helio_instance *instance = transmitter->instance;
-    if (helio_instance_is_engine(instance)) {
-        return fail_from_listener();
-    }
-    const int64_t deadline_ns = helio_deadline_after(timeout_ns);
-    if (instance->mode == HELIO_MODE_POLL) {
-        return wait_polled(transmitter, length, deadline_ns);
-    }
-    helio_submit_queue *queue = &transmitter->queue;
-    while (!helio_submit_queue_has_room(queue, length)) {
-        const uint32_t seen = helio_signal_prepare(&queue->progress);
-        if (helio_submit_queue_has_room(queue, length)) {
-            helio_signal_cancel(&queue->progress);
-            break;
-        }
-        if (!sleep_for_progress(queue, seen, deadline_ns)) {
-            return helio_fail_plain(HELIO_ERR_TIMEOUT, "the submit queue had no room in time");
-        }
-    }
-    return 0;
-}
-
-/* ---- acknowledgements ---- */
-
-static int fail_unacked(void) {
-    return helio_fail_plain(HELIO_ERR_TIMEOUT,
-                            "not everything was acknowledged by so many receivers in time");
-}
-
-static int wait_acked_polled(helio_transmitter *transmitter, uint32_t receivers,
-                             int64_t deadline_ns) {
-    const helio_tx_stream *stream = transmitter->lane->stream;
-    const uint64_t sequence = helio_tx_stream_newest(transmitter->topic);
-    while (sequence && helio_tx_stream_acked_by(stream, sequence) < receivers) {
-        if (is_refusing(transmitter)) {
-            return fail_ackers();
-        }
-        if (helio_monotonic_ns() >= deadline_ns) {
-            return fail_unacked();
-        }
-        if (!helio_loop_once(transmitter->instance)) {
-            helio_loop_rest(transmitter->instance, deadline_ns);
-        }
-    }
-    return 0;
-}
-
-int helio_transmitter_wait_acked(helio_transmitter *transmitter, uint32_t receivers,
-                                 int64_t timeout_ns) {
-    helio_instance *instance = transmitter->instance;
-    if (helio_instance_is_engine(instance)) {
-        return fail_from_listener();
-    }
-    const int64_t deadline_ns = helio_deadline_after(timeout_ns);
-    if (instance->mode == HELIO_MODE_POLL) {
-        return wait_acked_polled(transmitter, receivers, deadline_ns);
-    }
-    helio_acked *acked = &transmitter->acked;
-    helio_ack_wait wait = {
-        .queued = helio_ring_tail(&transmitter->queue.ring),
-        .receivers = receivers,
-    };
-    helio_acked_begin_wait(acked, &wait);
-    helio_idle_wake(&instance->idle);
-    int error = 0;
-    while (!error && !helio_acked_is_done(acked, &wait)) {
-        const uint32_t seen = helio_signal_prepare(&acked->progress);
-        if (helio_acked_is_done(acked, &wait)) {
-            helio_signal_cancel(&acked->progress);
-            break;
-        }
-        if (is_refusing(transmitter) || helio_monotonic_ns() >= deadline_ns) {
-            helio_signal_cancel(&acked->progress);
-            error = is_refusing(transmitter) ? fail_ackers() : fail_unacked();
-        } else {
-            helio_signal_wait(&acked->progress, seen, deadline_ns);
-        }
-    }
-    helio_acked_end_wait(acked, &wait);
-    return error;
-}
-
-static bool note_all(helio_instance *instance, helio_command *command, helio_clock clock) {
-    (void)instance, (void)clock;
-    helio_transmitter *transmitter = command->context;
-    atomic_store_explicit(&transmitter->acked.is_wanted, true, memory_order_relaxed);
-    helio_tx_lane_note_all(transmitter->lane, transmitter);
-    return true;
-}
-
-typedef struct ack_listener {
-    helio_transmitter *transmitter;
-    void (*on_ack)(void *context, const helio_ack *ack);
-    void *context;
-} ack_listener;
-
-static bool set_listener(helio_instance *instance, helio_command *command, helio_clock clock) {
-    const ack_listener *listener = command->context;
-    helio_transmitter *transmitter = listener->transmitter;
-    transmitter->on_ack = listener->on_ack;
-    transmitter->on_ack_context = listener->context;
-    command->context = transmitter;
-    return note_all(instance, command, clock);
-}
-
-int helio_transmitter_on_ack(helio_transmitter *transmitter,
-                             void (*on_ack)(void *context, const helio_ack *ack), void *context) {
-    ack_listener listener = {transmitter, on_ack, context};
-    helio_command command = {.run = set_listener, .context = &listener};
-    return helio_command_execute(transmitter->instance, &command);
-}
-
-int helio_transmitter_acks(helio_transmitter *transmitter, helio_ack *acks, size_t limit) {
-    helio_acked *acked = &transmitter->acked;
-    if (!atomic_load_explicit(&acked->is_wanted, memory_order_relaxed)) {
-        helio_command command = {.run = note_all, .context = transmitter};
-        const bool is_engine = helio_instance_is_engine(transmitter->instance);
-        const int error = is_engine ? !note_all(transmitter->instance, &command, (helio_clock){0})
-                                    : helio_command_execute(transmitter->instance, &command);
-        if (error) {
-            return error;
-        }
-    }
-    return (int)helio_acked_take(acked, acks, limit < INT32_MAX ? limit : INT32_MAX);
 }

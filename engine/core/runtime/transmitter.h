@@ -3,11 +3,21 @@
 #define HELIO_RUNTIME_TRANSMITTER_H
 
 #include "runtime/acked.h"
+#include "runtime/keeping.h"
 #include "runtime/submit_queue.h"
 #include "runtime/tx_lane.h"
 
+/* What becomes of a message sent. */
+enum {
+    HELIO_WAY_QUEUE,       /* into the ring */
+    HELIO_WAY_IN_TURN,     /* the same, where others wait for room or a low water is to be kept */
+    HELIO_WAY_KEPT,        /* into a kept queue */
+    HELIO_WAY_DIRECT,      /* mode poll: into a packet at once */
+    HELIO_WAY_DIRECT_KEPT, /* the same, or into a kept queue when the lane takes no more */
+};
+
 struct helio_transmitter {
-    helio_submit_queue queue; /* mode thread; without memory in mode poll */
+    helio_submit_queue queue; /* without memory when all goes into packets at once */
     helio_instance *instance;
     helio_tx_lane *lane;
     helio_tx_topic *topic;
@@ -24,10 +34,23 @@ struct helio_transmitter {
     helio_transmitter *next; /* of the lane */
     bool unflushed;          /* its messages are in packets not yet handed to the network */
     uint64_t refused_counted;
+
+    _Atomic int way;  /* HELIO_WAY_* */
+    bool never_waits; /* for room: it is refused at once */
+    bool drops;       /* so there always is room */
+    helio_mark mark;
+    /* What was dropped of the queue, under its lock, as counted, and in all as told. */
+    uint64_t dropped[HELIO_DROPPED_CAUSES];
+    uint64_t dropped_counted[HELIO_DROPPED_CAUSES];
+    uint64_t dropped_told;
+    int64_t dropped_told_ns; /* wall clock */
 };
 
 /* Engine: takes the transmitter out of its lane once its queue is empty; false: not yet. */
 bool helio_transmitter_detach(helio_transmitter *transmitter, helio_clock clock);
+/* Engine, now and then: sets what is counted and tells what its queue has dropped, `is_last`: all of
+ * it, and how full it is. */
+void helio_transmitter_refresh(helio_transmitter *transmitter, bool is_last, helio_clock clock);
 /* Frees a transmitter that was detached. */
 void helio_transmitter_free(helio_transmitter *transmitter);
 

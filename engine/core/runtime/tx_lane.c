@@ -214,21 +214,77 @@ static inline int drain(helio_tx_lane *lane, helio_transmitter *transmitter, siz
     return count;
 }
 
+/* Takes the message at the front of a kept queue, if there is one and it need not wait. */
+static bool take_kept(helio_tx_lane *lane, const helio_transmitter *transmitter,
+                      helio_submit_queue *queue, helio_submitted *message, bool has_pace,
+                      helio_clock clock) {
+    size_t length;
+    helio_submit_queue_lock(queue);
+    helio_submit_queue_expire(queue, clock.now_ns);
+    bool is_taken = helio_kept_queue_front(queue->kept, &length) &&
+                    !(has_pace && is_held(lane, transmitter, length, clock));
+    if (is_taken && !helio_tx_stream_has_room(lane->stream, length, clock)) {
+        lane->stuck = true;
+        is_taken = false;
+    }
+    is_taken = is_taken && helio_submit_queue_take(queue, message);
+    helio_submit_queue_unlock(queue);
+    return is_taken;
+}
+
+/* As drain, of a kept queue. */
+static int drain_kept(helio_tx_lane *lane, helio_transmitter *transmitter, size_t budget,
+                      bool has_pace, helio_clock clock) {
+    helio_submitted message;
+    size_t bytes = 0;
+    int count = 0;
+    while (bytes < budget && helio_tx_lane_has_room(lane) &&
+           take_kept(lane, transmitter, &transmitter->queue, &message, has_pace, clock)) {
+        helio_tx_stream_append(lane->stream, transmitter->topic, message.data, message.length,
+                               message.submit_ns, clock);
+        bytes += message.length + MESSAGE_COST;
+        count++;
+        clock = helio_clock_read(&lane->base.instance->clock);
+    }
+    if (count) {
+        transmitter->unflushed = true;
+        helio_submit_queue_release(&transmitter->queue);
+    }
+    lane->debt_bytes += bytes;
+    return count;
+}
+
+bool helio_tx_lane_drain_kept(helio_tx_lane *lane, helio_transmitter *transmitter,
+                              helio_clock clock) {
+    return drain_kept(lane, transmitter, SIZE_MAX, helio_tx_stream_is_paced(lane->stream), clock) >
+           0;
+}
+
+/* Whoever was first is last now. */
+static void rotate(helio_tx_lane *lane) {
+    helio_transmitter *first = lane->transmitters;
+    if (!first || !first->next) {
+        return;
+    }
+    helio_transmitter **end = &lane->transmitters;
+    while (*end) {
+        end = &(*end)->next;
+    }
+    *end = first;
+    lane->transmitters = first->next;
+    first->next = NULL;
+}
+
 /* With a rate: what credit there is goes to the transmitters in turn. */
 static int drain_in_turn(helio_tx_lane *lane, size_t budget, helio_clock clock) {
     int drained = 0;
     for (helio_transmitter *t = lane->transmitters; t && !lane->is_paced; t = t->next) {
-        drained += t->queue.ring.memory ? drain(lane, t, budget, true, clock) : 0;
+        drained += t->queue.ring.memory ? drain(lane, t, budget, true, clock)
+                   : t->queue.kept      ? drain_kept(lane, t, budget, true, clock)
+                                        : 0;
     }
-    helio_transmitter *first = lane->transmitters;
-    if (lane->is_paced && first->next) {
-        helio_transmitter **end = &lane->transmitters;
-        while (*end) {
-            end = &(*end)->next;
-        }
-        *end = first;
-        lane->transmitters = first->next;
-        first->next = NULL;
+    if (lane->is_paced) {
+        rotate(lane);
     }
     if (!lane->is_paced && !helio_tx_lane_has_work(lane)) {
         helio_tx_stream_rest(lane->stream, clock);
@@ -249,7 +305,12 @@ static int drain_all(helio_tx_lane *lane, helio_clock clock) {
         return drain_in_turn(lane, budget, clock);
     }
     for (helio_transmitter *t = lane->transmitters; t; t = t->next) {
-        drained += t->queue.ring.memory ? drain(lane, t, budget, false, clock) : 0;
+        drained += t->queue.ring.memory ? drain(lane, t, budget, false, clock)
+                   : t->queue.kept      ? drain_kept(lane, t, budget, false, clock)
+                                        : 0;
+    }
+    if (lane->stuck) { /* what room there is next goes to another one first */
+        rotate(lane);
     }
     return drained;
 }
@@ -346,12 +407,17 @@ void helio_tx_lane_refresh(helio_tx_lane *lane, helio_clock clock) {
     /* Transmitters of one topic share its record. */
     for (const helio_transmitter *t = lane->transmitters; t; t = t->next) {
         helio_set(&record_of(t)->queue_bytes, 0);
+        helio_set(&record_of(t)->queue_messages, 0);
     }
     for (helio_transmitter *t = lane->transmitters; t; t = t->next) {
         const uint64_t refused = atomic_load_explicit(&t->queue.refused, memory_order_relaxed);
         helio_count(&record_of(t)->queue_bytes, helio_submit_queue_bytes(&t->queue));
         helio_count(&lane->base.instance->counts->send_would_block, refused - t->refused_counted);
         t->refused_counted = refused;
+        if (t->queue.kept) {
+            helio_count(&record_of(t)->queue_messages, helio_kept_queue_messages(t->queue.kept));
+        }
+        helio_transmitter_refresh(t, false, clock);
     }
     helio_tx_lane_flush_channel(lane);
     helio_tx_stream_tend(lane->stream, clock);
@@ -359,7 +425,7 @@ void helio_tx_lane_refresh(helio_tx_lane *lane, helio_clock clock) {
 }
 
 static bool has_messages(const helio_transmitter *transmitter) {
-    return transmitter->queue.ring.memory && helio_ring_used(&transmitter->queue.ring);
+    return helio_submit_queue_has_messages(&transmitter->queue);
 }
 
 bool helio_tx_lane_has_work(const helio_tx_lane *lane) {

@@ -66,6 +66,10 @@ static inline bool helio_tx_lane_has_room(helio_tx_lane *lane) {
 }
 /* Whether stream and channel take a message of this length now. */
 bool helio_tx_lane_takes(helio_tx_lane *lane, const helio_tx_topic *topic, size_t length);
+/* Puts what waits in a kept queue into packets, as far as stream and channel take it; whether there
+ * was any. */
+bool helio_tx_lane_drain_kept(helio_tx_lane *lane, helio_transmitter *transmitter,
+                              helio_clock clock);
 /* Mode poll: sends repairs that new data should wait for. */
 void helio_tx_lane_make_way(helio_tx_lane *lane, helio_clock clock);
 /* Mode poll: closes the open packet and hands it to the network. */

@@ -86,6 +86,7 @@ static int open_stream(helio_tx_lane *lane, helio_clock clock) {
     config.group = lane->base.endpoint.addresses[0];
     config.max_packet_bytes = helio_lane_packet_bytes(&lane->base);
     config.budget = &instance->history;
+    config.account = &instance->memory.account;
     config.has_checksums = !channel->driver->is_memory;
     config.is_connected = channel->driver->is_connected;
     config.seed = helio_random_next(&instance->random);
@@ -112,6 +113,10 @@ static int open_stream(helio_tx_lane *lane, helio_clock clock) {
                                        &lane->stream);
         if (error == HELIO_ERR_OPTION) {
             error = fail_budget(lane);
+        } else if (error == HELIO_ERR_NOMEM && helio_account_left(config.account) < UINT64_MAX) {
+            error = helio_limit_fail(
+                instance, "a history (send_window and history_bytes make it smaller)",
+                atomic_load_explicit(&config.account->refused_bytes, memory_order_relaxed));
         }
     }
     if (!error) {
@@ -148,8 +153,7 @@ int helio_tx_lane_acquire(helio_instance *instance, const helio_endpoint *endpoi
                           helio_options *options, helio_clock clock, helio_tx_lane **out) {
     for (helio_tx_lane *lane = instance->tx_lanes; lane; lane = lane->next) {
         if (!lane->closing &&
-            helio_lane_serves(&lane->base, endpoint, options, HELIO_ON_TRANSMITTER,
-                              HELIO_OPTION_ID_SUBMIT_QUEUE)) {
+            helio_lane_serves(&lane->base, endpoint, options, HELIO_ON_TRANSMITTER)) {
             helio_options_fini(options);
             *out = lane;
             return 0;

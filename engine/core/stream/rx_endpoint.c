@@ -17,6 +17,7 @@
 enum { ENDED_KEPT = 64 };
 
 #define ENDED_NS (10 * HELIO_SECOND)
+#define CREATE_AGAIN_NS (100 * HELIO_MILLISECOND) /* after there was no memory for a stream */
 #define CONFLICT_EVENT_NS (10 * HELIO_SECOND)
 
 typedef struct ended_stream {
@@ -33,8 +34,9 @@ struct helio_rx_endpoint {
     helio_replay *replays;
     helio_rx_stream *last; /* the stream of the packet before; most packets come in runs */
     uint32_t count;
-    int64_t deadline_ns; /* no stream has anything to do before, unless it is blocked */
-    int64_t kernel_ns;   /* of the packet that comes next; 0: not known */
+    int64_t deadline_ns;     /* no stream has anything to do before, unless it is blocked */
+    int64_t create_after_ns; /* no stream is made before: there was no memory */
+    int64_t kernel_ns;       /* of the packet that comes next; 0: not known */
     ended_stream ended[ENDED_KEPT];
     uint32_t ended_next;
 };
@@ -73,6 +75,7 @@ int helio_rx_endpoint_create(const helio_rx_endpoint_config *config, helio_outle
         .instance_name = endpoint->instance_name,
         .endpoint = endpoint->endpoint,
         .max_message_bytes = config->max_message_bytes,
+        .account = config->account,
         .is_raw = config->is_raw,
         .window_packets = (uint32_t)helio_window_packets(config->window_packets),
     };
@@ -188,8 +191,12 @@ static helio_rx_stream *meet_stream(helio_rx_endpoint *endpoint, const helio_pgm
         has_ended(endpoint, key, clock.now_ns))
         return NULL;
     helio_rx_stream *stream;
-    if (helio_rx_stream_create(&endpoint->shared, packet, from, clock, &stream))
+    if (clock.now_ns < endpoint->create_after_ns)
         return NULL;
+    if (helio_rx_stream_create(&endpoint->shared, packet, from, clock, &stream)) {
+        endpoint->create_after_ns = clock.now_ns + CREATE_AGAIN_NS;
+        return NULL;
+    }
     if (helio_map_put(&endpoint->by_tsi, key, stream)) {
         helio_rx_stream_destroy(stream, clock);
         return NULL;

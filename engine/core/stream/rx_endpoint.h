@@ -25,6 +25,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/account.h"
 #include "base/address.h"
 #include "base/clock.h"
 #include "base/outlet.h"
@@ -45,6 +46,7 @@ typedef struct helio_rx_endpoint_config {
     uint32_t max_packet_bytes;      /* largest accepted: mtu less what is below; 548 to 65507 */
     uint32_t window_packets;        /* per stream; rounded up to a power of two, at least 16 */
     uint32_t max_message_bytes;     /* at most 2^30 */
+    helio_account *account;         /* of the instance's memory; may be NULL */
     bool is_raw; /* packets are bare messages (docs/wire.md 7): a subscription gets them all */
     uint32_t max_streams;
     uint32_t reorder_packets;

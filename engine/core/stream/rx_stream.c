@@ -93,8 +93,10 @@ int helio_rx_stream_create(helio_rx_shared *shared, const helio_pgm_packet *pack
     stream->spmr_due_ns = clock.now_ns + (int64_t)helio_random_below(&shared->random, delay_ns + 1);
     helio_polled_init(&stream->polled, shared->node);
     int error = init_parts(stream, first, is_spm && helio_rx_spm_window(packet) == 0);
-    if (!error)
-        error = open_object(stream, from, clock);
+    if (!error && !helio_account_take(shared->config.account, memory_of(stream)))
+        error = HELIO_ERR_NOMEM;
+    else if (!error && (error = open_object(stream, from, clock)) != 0)
+        helio_account_give(shared->config.account, memory_of(stream));
     if (error) {
         helio_delivery_fini(&stream->delivery, clock);
         helio_nak_fini(&stream->nak);
@@ -125,6 +127,7 @@ void helio_rx_stream_destroy(helio_rx_stream *stream, helio_clock clock) {
     helio_delivery_fini(&stream->delivery, clock);
     helio_count(&shared->instance->rx_streams, (uint64_t)-1);
     helio_count(&shared->instance->memory_used, (uint64_t) - (int64_t)memory_of(stream));
+    helio_account_give(shared->config.account, memory_of(stream));
     helio_nak_fini(&stream->nak);
     helio_rxw_fini(&stream->rxw);
     helio_stats_close_object(shared->stats, &stream->object, clock.wall_ns);

@@ -82,7 +82,9 @@ uint64_t helio_tx_history_offer(const helio_tx_history *history) {
 
 static bool grow(helio_tx_history *history) {
     helio_txw *txw = history->txw;
-    const uint64_t left = budget_left(history->budget);
+    /* Chunks take somewhat more than the packets in them. */
+    const uint64_t memory = helio_account_left(history->account);
+    const uint64_t left = smaller(budget_left(history->budget), memory - memory / PART);
     const uint64_t packets = smaller(2 * txw->limit_packets, history->max_packets);
     uint64_t bytes = smaller(2 * txw->limit_bytes, history->max_bytes);
     if (bytes - txw->limit_bytes > left)

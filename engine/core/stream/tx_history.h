@@ -3,7 +3,7 @@
  * A dynamic history begins with a sixteenth of its limits.  It is in need when repairs are asked
  * for that it no longer has or that are in its oldest quarter, or when its floor
  * (acknowledgements) leaves no room; then its limits double, up to the options' and to what the
- * instance's budget has left.  After a quiet time they halve again, down to where they began, and
+ * instance's budget and memory have left.  After a quiet time they halve again, down to where they began, and
  * the memory goes back to the system.  All that happens in `tend`, never while packets are sent.
  *
  * A budget is the sum of the limits (in bytes) of all histories of an instance. */
@@ -22,6 +22,7 @@ typedef struct helio_tx_history {
     helio_txw *txw;
     const helio_repairer *repairer;
     helio_history_budget *budget; /* may be NULL */
+    helio_account *account;       /* growing keeps to it; may be NULL */
     bool is_dynamic;
     uint64_t first_packets, first_bytes; /* where a dynamic one begins */
     uint64_t max_packets, max_bytes;

@@ -65,7 +65,10 @@ static void show_history(const helio_tx_stream *stream, helio_tx_stream_stats *s
     const uint64_t first = helio_sequence_start(stream->config.first_sequence);
     helio_set(&stats->history_packets, helio_txw_count(txw));
     helio_set(&stats->history_bytes, txw->bytes);
-    helio_set(&stats->history_trimmed, txw->trail - first);
+    helio_set(&stats->history_trimmed_packets,
+              txw->trail - first - txw->trimmed_for_bytes - txw->trimmed_for_age);
+    helio_set(&stats->history_trimmed_bytes, txw->trimmed_for_bytes);
+    helio_set(&stats->history_trimmed_age, txw->trimmed_for_age);
     helio_set(&stats->window_trail, txw->trail);
     helio_set(&stats->window_lead, txw->lead);
 }
@@ -184,6 +187,10 @@ static int open_object(helio_tx_stream *stream, helio_clock clock) {
                                    &stream->object);
 }
 
+static size_t memory_of(const helio_tx_stream *stream) {
+    return helio_txw_memory(&stream->txw) + helio_tx_acks_memory(&stream->acks);
+}
+
 static bool is_valid(const helio_tx_stream_config *config) {
     return config->max_packet_bytes >= HELIO_PGM_PACKET_MIN &&
            config->max_packet_bytes <= HELIO_PGM_PACKET_MAX &&
@@ -239,14 +246,23 @@ static int init_parts(helio_tx_stream *stream, helio_clock clock) {
     if (!error)
         error = helio_tx_history_init(&stream->history, &stream->txw, &stream->repairer,
                                       config->budget, config->history_dynamic, clock.now_ns);
-    return error;
+    if (error)
+        return error;
+    stream->history.account = config->account;
+    const uint64_t memory = memory_of(stream);
+    if (!helio_account_take(config->account, memory))
+        return HELIO_ERR_NOMEM;
+    stream->memory = memory;
+    helio_count(&stream->instance->memory_used, memory);
+    return 0;
 }
 
 /* The history has other limits. */
 static void show_limits(helio_tx_stream *stream) {
     helio_tx_stream_stats *stats = helio_tx_stats(stream);
-    const size_t memory = helio_txw_memory(&stream->txw) + helio_tx_acks_memory(&stream->acks);
+    const size_t memory = memory_of(stream);
     helio_count(&stream->instance->memory_used, (uint64_t)memory - (uint64_t)stream->memory);
+    helio_account_charge(stream->config.account, (uint64_t)memory - (uint64_t)stream->memory);
     stream->memory = memory;
     helio_stats_begin(stats);
     helio_set(&stats->history_limit_packets, stream->txw.limit_packets);
@@ -321,6 +337,7 @@ void helio_tx_stream_destroy(helio_tx_stream *stream, helio_clock clock) {
         return;
     helio_count(&stream->instance->tx_streams, (uint64_t)-1);
     helio_count(&stream->instance->memory_used, -(uint64_t)stream->memory);
+    helio_account_give(stream->config.account, stream->memory);
     helio_tx_history_fini(&stream->history);
     helio_tx_pace_fini(&stream->pace);
     helio_tx_topics_fini(&stream->topics, clock);

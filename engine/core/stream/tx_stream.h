@@ -21,6 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/account.h"
 #include "base/address.h"
 #include "base/clock.h"
 #include "base/outlet.h"
@@ -74,6 +75,7 @@ typedef struct helio_tx_stream_config {
     int64_t history_ns;           /* longest time a packet is kept; 0: no limit */
     bool history_dynamic;         /* tx_history.h */
     helio_history_budget *budget; /* of the instance; may be NULL */
+    helio_account *account;       /* of the instance's memory; may be NULL */
     bool late_join;               /* SPMs offer the history to receivers that come late */
     uint32_t max_message_bytes;   /* at most 2^30 */
     uint32_t acks;    /* receivers that must acknowledge a packet before it leaves the history */
@@ -99,7 +101,7 @@ typedef struct helio_tx_stream_config {
 
 /* Creates a stream and opens its statistics object (scope tx_stream); release it with
  * helio_tx_stream_destroy. `instance` gets the instance-wide counts, tx_streams, transmitters and
- * memory_used included.  Errors: NOMEM, OPTION (also when the budget has too little left). */
+ * memory_used included.  Errors: NOMEM (also when the account has too little left), OPTION (the same of the budget). */
 int helio_tx_stream_create(const helio_tx_stream_config *config, helio_outlet outlet,
                            helio_stats *stats, helio_instance_stats *instance, helio_clock clock,
                            helio_tx_stream **out);

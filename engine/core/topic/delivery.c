@@ -16,7 +16,8 @@ int helio_delivery_init(helio_delivery *delivery, helio_subscriptions *shared, c
     int error = helio_map_init(&delivery->topics, 8);
     if (error)
         return error;
-    helio_reassembly_init(&delivery->reassembly, (size_t)shared->max_message_bytes + UINT16_MAX);
+    helio_reassembly_init(&delivery->reassembly, (size_t)shared->max_message_bytes + UINT16_MAX,
+                          shared->account);
     for (helio_subscription *s = shared->first; s && !error; s = s->next)
         error = helio_delivery_add(delivery, s);
     if (error)

@@ -5,11 +5,12 @@
 
 enum { FIRST_CAPACITY = 64 * 1024 };
 
-void helio_reassembly_init(helio_reassembly *reassembly, size_t limit) {
-    *reassembly = (helio_reassembly){.limit = limit};
+void helio_reassembly_init(helio_reassembly *reassembly, size_t limit, helio_account *account) {
+    *reassembly = (helio_reassembly){.limit = limit, .account = account};
 }
 
 void helio_reassembly_fini(helio_reassembly *reassembly) {
+    helio_account_give(reassembly->account, reassembly->capacity);
     free(reassembly->data);
     *reassembly = (helio_reassembly){0};
 }
@@ -28,9 +29,13 @@ static bool reserve(helio_reassembly *reassembly, size_t bytes) {
         capacity = reassembly->total;
     if (capacity < needed)
         capacity = needed;
-    uint8_t *data = realloc(reassembly->data, capacity);
-    if (!data)
+    if (!helio_account_take(reassembly->account, capacity - reassembly->capacity))
         return false;
+    uint8_t *data = realloc(reassembly->data, capacity);
+    if (!data) {
+        helio_account_give(reassembly->account, capacity - reassembly->capacity);
+        return false;
+    }
     reassembly->data = data;
     reassembly->capacity = capacity;
     return true;

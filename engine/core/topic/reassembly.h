@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/account.h"
 #include "wire/pgm.h"
 
 typedef enum helio_reassembly_result {
@@ -23,14 +24,15 @@ typedef enum helio_reassembly_result {
 typedef struct helio_reassembly {
     uint8_t *data;
     size_t capacity;
-    size_t bytes;   /* so far */
-    size_t limit;   /* of a batch */
-    uint32_t first; /* sequence of the first fragment */
-    uint32_t total; /* bytes of the whole */
+    size_t bytes;           /* so far */
+    size_t limit;           /* of a batch */
+    helio_account *account; /* of its memory; may be NULL */
+    uint32_t first;         /* sequence of the first fragment */
+    uint32_t total;         /* bytes of the whole */
     bool is_open;
 } helio_reassembly;
 
-void helio_reassembly_init(helio_reassembly *reassembly, size_t limit);
+void helio_reassembly_init(helio_reassembly *reassembly, size_t limit, helio_account *account);
 void helio_reassembly_fini(helio_reassembly *reassembly);
 helio_reassembly_result helio_reassembly_add(helio_reassembly *reassembly,
                                              const helio_pgm_fragment *fragment,

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/account.h"
 #include "base/clock.h"
 #include "generated/protocol.h"
 #include "stats/stats.h"
@@ -25,6 +26,7 @@ typedef struct helio_subscriptions {
     const char *instance_name; /* labels; owned by the endpoint */
     const char *endpoint;
     uint32_t max_message_bytes;
+    helio_account *account;  /* of the instance's memory; may be NULL */
     bool is_raw;             /* packets are bare messages: each subscription gets them all */
     uint32_t window_packets; /* most batches of a topic that wait to be acknowledged one by one */
     uint32_t acked_by_auto;  /* subscriptions whose messages are acknowledged when delivered */

@@ -125,6 +125,12 @@ static void drop_oldest(helio_txw *txw) {
     leave_chunks(txw);
 }
 
+/* There is no room for one packet more. */
+static void drop_for_room(helio_txw *txw) {
+    txw->trimmed_for_bytes += helio_txw_count(txw) < txw->limit_packets;
+    drop_oldest(txw);
+}
+
 static bool can_drop(const helio_txw *txw) {
     return txw->trail <= txw->lead && txw->trail < txw->floor;
 }
@@ -152,15 +158,17 @@ void helio_txw_expire(helio_txw *txw, int64_t now_ns, size_t count) {
         return;
     const int64_t oldest_ns = now_ns - txw->age_ns;
     for (; count > 0 && can_drop(txw) && helio_txw_slot_of(txw, txw->trail)->sent_ns < oldest_ns;
-         count--)
+         count--) {
+        txw->trimmed_for_age++;
         drop_oldest(txw);
+    }
 }
 
 void helio_txw_set_limits(helio_txw *txw, uint64_t packets, uint64_t bytes) {
     txw->limit_packets = packets <= txw->mask ? packets : txw->mask + 1;
     txw->limit_bytes = bytes < txw->max_bytes ? bytes : txw->max_bytes;
     while (is_full(txw) && can_drop(txw))
-        drop_oldest(txw);
+        drop_for_room(txw);
 }
 
 void helio_txw_release(helio_txw *txw) {
@@ -177,7 +185,7 @@ uint8_t *helio_txw_open(helio_txw *txw) {
     while (is_full(txw)) {
         if (!can_drop(txw))
             return NULL;
-        drop_oldest(txw);
+        drop_for_room(txw);
     }
     if ((size_t)(txw->end - txw->at) < txw->packet_bytes)
         take_chunk(txw);

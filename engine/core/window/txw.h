@@ -67,6 +67,8 @@ typedef struct helio_txw {
     uint64_t limit_packets;
     uint64_t limit_bytes;
     int64_t age_ns;
+    uint64_t trimmed_for_bytes; /* packets dropped because of the limit of bytes alone */
+    uint64_t trimmed_for_age;   /* because they were too old */
     size_t packet_bytes;
 
     uint8_t *at;  /* where the next packet goes */

@@ -1,0 +1,30 @@
+/* The limit of an instance's memory: options become an account that all who hold memory share, and
+ * what happens to it is told. */
+#ifndef HELIO_RUNTIME_LIMIT_H
+#define HELIO_RUNTIME_LIMIT_H
+
+#include "base/account.h"
+#include "base/clock.h"
+#include "base/mark.h"
+
+typedef struct helio_instance helio_instance;
+
+typedef struct helio_limit {
+    helio_account account;
+    helio_mark mark; /* bytes */
+    uint64_t refusals_counted, refusals_told;
+    int64_t told_ns; /* wall clock */
+} helio_limit;
+
+/* Reads the options.  Returns 0 or HELIO_ERR_OPTION: the low mark is above the high one. */
+int helio_limit_init(helio_instance *instance);
+/* Something of so many bytes could not be had: the limit's numbers as the sentence, if there is
+ * one.  Returns HELIO_ERR_NOMEM. */
+int helio_limit_fail(const helio_instance *instance, const char *what, uint64_t bytes);
+/* Engine: takes memory for something being opened.  Returns 0 or fails as above. */
+int helio_limit_take(helio_instance *instance, const char *what, uint64_t bytes);
+void helio_limit_give(helio_instance *instance, uint64_t bytes);
+/* Engine, now and then: sets the gauges, tells of marks crossed and of refusals. */
+void helio_limit_tend(helio_instance *instance, helio_clock clock);
+
+#endif

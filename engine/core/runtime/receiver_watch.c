@@ -1,0 +1,130 @@
+/* What is known of a receiver's queue: its gauges, what it trimmed, how full it is. */
+#include <inttypes.h>
+
+#include "runtime/sink.h"
+
+static helio_receiver_stats *record_of(const helio_met_stream *met) {
+    return met->object->record;
+}
+
+void helio_receiver_on_trim(helio_passage *passage, int cause) {
+    helio_met_stream *met = (helio_met_stream *)(void *)passage; /* its first member */
+    met->trimmed[cause]++;
+}
+
+/* The slot events are about: that of a stream, while there is one. */
+static uint32_t slot_of(const helio_receiver *receiver) {
+    for (size_t i = 0; i < receiver->met_count; i++) {
+        const helio_met_stream *met = receiver->met[i];
+        if (met && met->object) {
+            return met->object->slot;
+        }
+    }
+    return receiver->instance->object.slot;
+}
+
+/* ---- gauges ---- */
+
+/* Under the lock of a kept queue. */
+static void show(const helio_met_stream *met, int64_t age_ns) {
+    helio_receiver_stats *stats = record_of(met);
+    const helio_passage *passage = &met->passage;
+    const uint64_t waiting =
+        passage->pushed_messages - passage->trimmed_messages - helio_cell(&passage->taken_messages);
+    helio_set(&stats->queue_messages, waiting);
+    helio_set(&stats->queue_bytes,
+              passage->pushed_bytes - passage->trimmed_bytes - helio_cell(&passage->taken_bytes));
+    helio_set(&stats->queue_age, waiting ? (uint64_t)age_ns : 0);
+}
+
+static void count_trims(helio_met_stream *met) {
+    uint64_t news[HELIO_TRIMMED_CAUSES];
+    for (int i = 0; i < HELIO_TRIMMED_CAUSES; i++) {
+        news[i] = met->trimmed[i] - met->trimmed_counted[i];
+        met->trimmed_counted[i] = met->trimmed[i];
+    }
+    helio_receiver_stats *stats = record_of(met);
+    helio_count(&stats->messages_trimmed_count, news[HELIO_TRIMMED_COUNT]);
+    helio_count(&stats->messages_trimmed_bytes, news[HELIO_TRIMMED_BYTES]);
+    helio_count(&stats->messages_trimmed_age, news[HELIO_TRIMMED_AGE]);
+    helio_count(&stats->messages_trimmed_conflated, news[HELIO_TRIMMED_CONFLATED]);
+    helio_count(&stats->messages_trimmed_priority, news[HELIO_TRIMMED_PRIORITY]);
+}
+
+/* ---- events ---- */
+
+static void tell_mark(const helio_receiver *receiver, uint64_t fill, int64_t wall_ns) {
+    const bool is_above = receiver->mark.is_above;
+    const uint64_t args[4] = {fill, helio_receive_queue_bytes(&receiver->queue)};
+    helio_stats_event(receiver->instance->stats, wall_ns,
+                      is_above ? HELIO_EVENT_QUEUE_ALERT_ON : HELIO_EVENT_QUEUE_ALERT_OFF,
+                      slot_of(receiver), args, "%s: the receive queue is %s, %.0f %%",
+                      receiver->lane->base.endpoint.label,
+                      is_above ? "filling up" : "no longer full", (double)fill / 1e4);
+}
+
+void helio_receiver_watch(helio_receiver *receiver, int64_t wall_ns) {
+    if (receiver->mark.high == 0) {
+        return;
+    }
+    const uint64_t fill = helio_receive_queue_fill(&receiver->queue);
+    if (helio_mark_cross(&receiver->mark, fill)) {
+        tell_mark(receiver, fill, wall_ns);
+    }
+}
+
+static void tell_trims(helio_receiver *receiver, const uint64_t *trimmed, uint64_t total,
+                       int64_t wall_ns) {
+    const uint64_t args[4] = {total - receiver->trimmed_told, total};
+    receiver->trimmed_told = total;
+    receiver->trimmed_told_ns = wall_ns;
+    helio_stats_event(
+        receiver->instance->stats, wall_ns, HELIO_EVENT_MESSAGES_TRIMMED, slot_of(receiver), args,
+        "%s: %" PRIu64 " messages trimmed from the receive queue (in all: count %" PRIu64
+        ", bytes %" PRIu64 ", age %" PRIu64 ", conflated %" PRIu64 ", priority %" PRIu64 ")",
+        receiver->lane->base.endpoint.label, args[0], trimmed[HELIO_TRIMMED_COUNT],
+        trimmed[HELIO_TRIMMED_BYTES], trimmed[HELIO_TRIMMED_AGE], trimmed[HELIO_TRIMMED_CONFLATED],
+        trimmed[HELIO_TRIMMED_PRIORITY]);
+}
+
+/* ---- all of it ---- */
+
+static void refresh(helio_receiver *receiver, bool is_last, helio_clock clock) {
+    helio_receive_queue *queue = &receiver->queue;
+    uint64_t trimmed[HELIO_TRIMMED_CAUSES] = {0}, total = 0;
+    if (receiver->has_listener) {
+        return;
+    }
+    helio_receiver_watch(receiver, clock.wall_ns);
+    const int64_t age_ns = helio_receive_queue_age_ns(queue, clock.now_ns, clock.wall_ns);
+    if (queue->kept) {
+        helio_receive_queue_lock(queue);
+        helio_kept_queue_expire(queue->kept, clock.now_ns);
+    }
+    for (size_t i = 0; i < receiver->met_count; i++) {
+        helio_met_stream *met = receiver->met[i];
+        if (met && met->object) {
+            show(met, age_ns);
+            count_trims(met);
+        }
+        for (int cause = 0; met && cause < HELIO_TRIMMED_CAUSES; cause++) {
+            trimmed[cause] += met->trimmed[cause];
+            total += met->trimmed[cause];
+        }
+    }
+    if (queue->kept) {
+        helio_receive_queue_unlock(queue);
+    }
+    if (total != receiver->trimmed_told &&
+        (is_last || clock.wall_ns - receiver->trimmed_told_ns >= HELIO_SECOND)) {
+        tell_trims(receiver, trimmed, total, clock.wall_ns);
+    }
+}
+
+void helio_receiver_refresh(helio_receiver *receiver, helio_clock clock) {
+    refresh(receiver, false, clock);
+}
+
+void helio_receiver_settle(helio_receiver *receiver, helio_clock clock) {
+    refresh(receiver, true, clock);
+}

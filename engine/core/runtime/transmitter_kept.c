@@ -1,0 +1,209 @@
+/* Sending where the queue is bound by a number of messages or drops some: by a kept queue. */
+#include <inttypes.h>
+
+#include "base/error.h"
+#include "runtime/clock_source.h"
+#include "runtime/transmitter_parts.h"
+
+/* ---- the queue ---- */
+
+/* Under the queue's lock. */
+static void on_drop(void *context, void *head, size_t length, helio_kept_cause cause,
+                    bool by_count) {
+    (void)head, (void)length, (void)by_count;
+    helio_transmitter *transmitter = context;
+    transmitter->dropped[cause]++;
+}
+
+static int open_kept(helio_transmitter *transmitter, helio_keeping *keeping) {
+    helio_instance *instance = transmitter->instance;
+    keeping->config.account = &instance->memory.account;
+    keeping->config.on_drop = on_drop;
+    keeping->config.context = transmitter;
+    const int error = helio_submit_queue_init_kept(&transmitter->queue, &keeping->config);
+    return error ? helio_limit_fail(instance, "a submit queue", keeping->config.bytes) : 0;
+}
+
+int helio_transmitter_open_queue(helio_transmitter *transmitter, const helio_options *options) {
+    helio_keeping keeping;
+    const bool is_threaded = transmitter->instance->mode == HELIO_MODE_THREAD;
+    int error = helio_keeping_read(&keeping, options, HELIO_ON_TRANSMITTER);
+    if (error) {
+        return error;
+    }
+    transmitter->mark = keeping.mark;
+    transmitter->never_waits = keeping.never_waits;
+    transmitter->drops = helio_kept_drops(keeping.config.policy);
+    int way = HELIO_WAY_DIRECT;
+    if (transmitter->drops || (is_threaded && keeping.is_needed)) {
+        error = open_kept(transmitter, &keeping);
+        way = is_threaded ? HELIO_WAY_KEPT : HELIO_WAY_DIRECT_KEPT;
+    } else if (is_threaded) {
+        error = helio_submit_queue_init(&transmitter->queue, keeping.config.bytes);
+        way = keeping.low_water < 1 ? HELIO_WAY_IN_TURN : HELIO_WAY_QUEUE;
+    }
+    transmitter->queue.low_water = keeping.low_water;
+    transmitter->queue.account = &transmitter->instance->memory.account;
+    atomic_store_explicit(&transmitter->way, way, memory_order_relaxed);
+    return error;
+}
+
+/* ---- send ---- */
+
+bool helio_transmitter_may_push(helio_transmitter *transmitter) {
+    helio_submit_queue *queue = &transmitter->queue;
+    return helio_turns_may_try(&queue->turns) && helio_submit_queue_admits(queue);
+}
+
+int helio_transmitter_push_kept(helio_transmitter *transmitter, const helio_buffer *messages,
+                                size_t count, size_t *accepted) {
+    helio_submit_queue *queue = &transmitter->queue;
+    const int64_t submit_ns = helio_wall_ns(), now_ns = helio_monotonic_ns();
+    size_t done = 0;
+    *accepted = 0;
+    if (helio_transmitter_is_refusing(transmitter)) {
+        return helio_transmitter_fail_ackers();
+    }
+    int error = 0;
+    helio_submit_queue_lock(queue);
+    const bool may_push = transmitter->drops || helio_turns_may_try(&queue->turns);
+    for (; done < count; done++) {
+        const helio_buffer *message = &messages[done];
+        if (!helio_transmitter_is_fit(transmitter, message->length)) {
+            error = helio_transmitter_fail_size(transmitter, message->length);
+        } else if (!may_push || !helio_submit_queue_admits(queue)) {
+            error = helio_submit_queue_refuse(queue);
+        } else {
+            error = helio_submit_queue_push_kept(queue, message->data, message->length, submit_ns,
+                                                 now_ns);
+        }
+        if (error) {
+            break;
+        }
+    }
+    if (error == HELIO_ERR_WOULD_BLOCK && may_push) {
+        helio_submit_queue_close(queue);
+    }
+    helio_submit_queue_unlock(queue);
+    if (done) {
+        helio_idle_wake(&transmitter->instance->idle);
+    }
+    *accepted = done;
+    return error;
+}
+
+/* Puts it into a packet when nothing waits before it and the lane takes it, else into the queue. */
+static int append_or_keep(helio_transmitter *transmitter, const helio_buffer *message,
+                          helio_clock clock, bool *has_appended) {
+    helio_submit_queue *queue = &transmitter->queue;
+    if (!helio_submit_queue_has_messages(queue) &&
+        helio_tx_lane_takes(transmitter->lane, transmitter->topic, message->length)) {
+        *has_appended = true;
+        return helio_tx_stream_append(transmitter->lane->stream, transmitter->topic, message->data,
+                                      message->length, clock.wall_ns, clock);
+    }
+    return helio_submit_queue_push_kept(queue, message->data, message->length, clock.wall_ns,
+                                        clock.now_ns);
+}
+
+int helio_transmitter_append_kept(helio_transmitter *transmitter, const helio_buffer *messages,
+                                  size_t count, size_t *accepted) {
+    helio_tx_lane *lane = transmitter->lane;
+    const helio_clock clock = helio_clock_read(&transmitter->instance->clock);
+    helio_tx_lane_make_way(lane, clock);
+    bool has_appended = helio_tx_lane_drain_kept(lane, transmitter, clock);
+    int error = 0;
+    size_t done = 0;
+    for (; done < count; done++) {
+        if (!helio_transmitter_is_fit(transmitter, messages[done].length)) {
+            error = helio_transmitter_fail_size(transmitter, messages[done].length);
+        } else if (helio_transmitter_is_refusing(transmitter)) {
+            error = helio_transmitter_fail_ackers();
+        } else {
+            error = append_or_keep(transmitter, &messages[done], clock, &has_appended);
+        }
+        if (error) {
+            break;
+        }
+    }
+    helio_transmitter_finish(transmitter, has_appended, clock);
+    *accepted = done;
+    return error;
+}
+
+/* ---- what was dropped ---- */
+
+static const char *name_of(const helio_transmitter *transmitter) {
+    return transmitter->lane->base.endpoint.label;
+}
+
+static void tell_drops(helio_transmitter *transmitter, uint64_t total, int64_t wall_ns) {
+    const uint64_t *dropped = transmitter->dropped_counted;
+    const uint64_t args[4] = {total - transmitter->dropped_told, total};
+    transmitter->dropped_told = total;
+    transmitter->dropped_told_ns = wall_ns;
+    helio_stats_event(
+        transmitter->instance->stats, wall_ns, HELIO_EVENT_MESSAGES_DROPPED,
+        helio_tx_topic_object(transmitter->topic)->slot, args,
+        "%s: %" PRIu64 " messages dropped from the submit queue (in all: newest %" PRIu64
+        ", oldest %" PRIu64 ", conflated %" PRIu64 ", priority %" PRIu64 ", age %" PRIu64
+        ", memory %" PRIu64 ")",
+        name_of(transmitter), args[0], dropped[HELIO_DROPPED_NEWEST], dropped[HELIO_DROPPED_OLDEST],
+        dropped[HELIO_DROPPED_CONFLATED], dropped[HELIO_DROPPED_PRIORITY],
+        dropped[HELIO_DROPPED_AGE], dropped[HELIO_DROPPED_MEMORY]);
+}
+
+static void count_drops(helio_transmitter *transmitter, bool is_last, int64_t wall_ns) {
+    helio_transmitter_stats *stats = helio_tx_topic_object(transmitter->topic)->record;
+    uint64_t news[HELIO_DROPPED_CAUSES], total = 0;
+    helio_submit_queue_lock(&transmitter->queue);
+    for (int i = 0; i < HELIO_DROPPED_CAUSES; i++) {
+        news[i] = transmitter->dropped[i] - transmitter->dropped_counted[i];
+        transmitter->dropped_counted[i] = transmitter->dropped[i];
+        total += transmitter->dropped[i];
+    }
+    helio_submit_queue_unlock(&transmitter->queue);
+    helio_count(&stats->messages_dropped_newest, news[HELIO_DROPPED_NEWEST]);
+    helio_count(&stats->messages_dropped_oldest, news[HELIO_DROPPED_OLDEST]);
+    helio_count(&stats->messages_dropped_conflated, news[HELIO_DROPPED_CONFLATED]);
+    helio_count(&stats->messages_dropped_priority, news[HELIO_DROPPED_PRIORITY]);
+    helio_count(&stats->messages_dropped_age, news[HELIO_DROPPED_AGE]);
+    helio_count(&stats->messages_dropped_memory, news[HELIO_DROPPED_MEMORY]);
+    if (total != transmitter->dropped_told &&
+        (is_last || wall_ns - transmitter->dropped_told_ns >= HELIO_SECOND)) {
+        tell_drops(transmitter, total, wall_ns);
+    }
+}
+
+/* ---- how full it is ---- */
+
+static void tell_mark(const helio_transmitter *transmitter, uint64_t fill, int64_t wall_ns) {
+    const bool is_above = transmitter->mark.is_above;
+    const uint64_t args[4] = {fill, helio_submit_queue_bytes(&transmitter->queue)};
+    helio_stats_event(transmitter->instance->stats, wall_ns,
+                      is_above ? HELIO_EVENT_QUEUE_ALERT_ON : HELIO_EVENT_QUEUE_ALERT_OFF,
+                      helio_tx_topic_object(transmitter->topic)->slot, args,
+                      "%s: the submit queue is %s, %.0f %%", name_of(transmitter),
+                      is_above ? "filling up" : "no longer full", (double)fill / 1e4);
+}
+
+void helio_transmitter_refresh(helio_transmitter *transmitter, bool is_last, helio_clock clock) {
+    helio_submit_queue *queue = &transmitter->queue;
+    if (!helio_submit_queue_is_open(queue)) {
+        return;
+    }
+    const uint64_t fill = transmitter->mark.high ? helio_submit_queue_fill(queue) : 0;
+    if (helio_mark_cross(&transmitter->mark, fill)) {
+        tell_mark(transmitter, fill, clock.wall_ns);
+    }
+    if (!queue->kept) {
+        return;
+    }
+    helio_submit_queue_lock(queue);
+    helio_submit_queue_expire(queue, clock.now_ns);
+    helio_submit_queue_unlock(queue);
+    count_drops(transmitter, is_last, clock.wall_ns);
+    if (!transmitter->unflushed) { /* what is gone was sent long ago, or dropped */
+        helio_submit_queue_hand_over(queue);
+    }
+}
