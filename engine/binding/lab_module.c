@@ -41,10 +41,11 @@ static double seconds_of(int64_t ns) {
 /* ---- life ---- */
 
 static PyObject *trial_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
-    static char *names[] = {"seed", "interval", NULL};
+    static char *names[] = {"seed", "interval", "watches", NULL};
     unsigned long long seed;
     double interval;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "Kd", names, &seed, &interval))
+    int watches = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "Kd|p", names, &seed, &interval, &watches))
         return NULL;
     if (!(interval >= 1e-6 && interval <= 3600)) {
         PyErr_SetString(PyExc_ValueError, "an interval takes 1e-6 to 3600 seconds");
@@ -53,7 +54,7 @@ static PyObject *trial_new(PyTypeObject *type, PyObject *args, PyObject *keyword
     trial_object *self = (trial_object *)type->tp_alloc(type, 0);
     if (self == NULL)
         return NULL;
-    self->trial = helio_trial_create(seed, ns_of(interval));
+    self->trial = helio_trial_create(seed, ns_of(interval), watches);
     if (self->trial == NULL) {
         Py_DECREF(self);
         return PyErr_NoMemory();
@@ -233,12 +234,15 @@ static PyObject *run(PyObject *self, PyObject *args) {
         if (PyErr_CheckSignals() != 0)
             return NULL;
     }
-    size_t rows;
+    size_t rows, sights;
     const double *values = helio_trial_rows(trial, &rows);
     const size_t bytes = rows * helio_trial_columns(trial) * sizeof *values;
-    return Py_BuildValue("(NNNN)", columns_of(trial),
-                         PyBytes_FromStringAndSize((const char *)values, (Py_ssize_t)bytes),
-                         events_of(trial), receivers_of(trial));
+    const helio_trial_sight *seen = helio_trial_sights(trial, &sights);
+    return Py_BuildValue(
+        "(NNNNN)", columns_of(trial),
+        PyBytes_FromStringAndSize((const char *)values, (Py_ssize_t)bytes), events_of(trial),
+        receivers_of(trial),
+        PyBytes_FromStringAndSize((const char *)seen, (Py_ssize_t)(sights * sizeof *seen)));
 }
 
 /* ---- the module ---- */
@@ -252,7 +256,7 @@ static PyMethodDef trial_methods[] = {
     {"add_tcp", KEYWORDS(add_tcp), "Add a TCP flow; its number."},
     {"plan", plan, METH_VARARGS, "Turn a knob at a moment: at, knob, number, value, second."},
     {"run", run, METH_VARARGS,
-     "Run for so many seconds: names of columns, rows of doubles, events, receivers."},
+     "Run for so many seconds: names of columns, rows of doubles, events, receivers, sights."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -6,11 +6,12 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from heliograph.engine import _lab, catalogue
 from heliograph.engine.lab.scenario import Plan
 
-__all__ = ["Curves", "Event", "Receiver", "run"]
+__all__ = ["Curves", "Event", "Receiver", "Sight", "run"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,29 @@ class Receiver:
     first_lost: float
 
 
+class Sight(NamedTuple):
+    """What a source knew of a receiver at the end of an interval; counts are since it knows of it."""
+
+    at: float
+    """Seconds."""
+    source: float
+    receiver: float
+    """Number of the receiver, from 1."""
+    flags: float
+    received: float
+    lost: float
+    unrecoverable: float
+    naks: float
+    naks_again: float
+    repairs: float
+    position: float
+    buffer_fill: float
+    round_trip: float
+    """Seconds, 0: not known."""
+    loss: float
+    """Share of packets lost lately."""
+
+
 class Curves:
     """What one run gave.
 
@@ -45,13 +69,20 @@ class Curves:
     """
 
     def __init__(
-        self, plan: Plan, names: Sequence[str], rows: bytes, events: Sequence[Event], receivers: Sequence[Receiver]
+        self,
+        plan: Plan,
+        names: Sequence[str],
+        rows: bytes,
+        events: Sequence[Event],
+        receivers: Sequence[Receiver],
+        sights: bytes,
     ) -> None:
         self.plan = plan
         self.events = events
         self.receivers = receivers
         self._place = {name: i for i, name in enumerate(names)}
         self._values = array("d", rows)
+        self._sights = array("d", sights)
 
     @property
     def names(self) -> list[str]:
@@ -87,6 +118,17 @@ class Curves:
         """A column's last value."""
         return self._values[len(self._values) - len(self._place) + self._place[name]]
 
+    @cached_property
+    def sights(self) -> list[Sight]:
+        """What sources knew of receivers, in the order of time; empty unless the plan watches."""
+        width = len(Sight._fields)
+        values = self._sights
+        return [Sight(*values[i : i + width]) for i in range(0, len(values), width)]
+
+    def group_of(self, receiver: float) -> int:
+        """The group a receiver is of, by its number."""
+        return self.receivers[int(receiver) - 1].group
+
     def index(self, at: float) -> int:
         """The first row at or after a moment, in seconds."""
         return min(len(self.time), max(0, round(at / self.plan.interval + 0.49) - 1))
@@ -94,7 +136,7 @@ class Curves:
 
 def run(plan: Plan, seed: int) -> Curves:
     """Run a plan with a seed; the same plan and seed give the same curves."""
-    trial = _lab.Trial(seed, plan.interval)
+    trial = _lab.Trial(seed, plan.interval, plan.watches)
     places = {pipe.name: i for i, pipe in enumerate(plan.pipes)} | {"": -1}
     for pipe in plan.pipes:
         trial.add_pipe(pipe.rate, pipe.queue, pipe.overhead, pipe.loss, pipe.delay)
@@ -129,7 +171,7 @@ def run(plan: Plan, seed: int) -> Curves:
         trial.add_tcp(places[tcp.pipe], tcp.start, tcp.stop, tcp.delay, tcp.feedback_delay)
     for turn in plan.turns:
         trial.plan(turn.at, turn.knob, turn.which, turn.value, turn.second)
-    names, rows, events, receivers = trial.run(plan.duration)
+    names, rows, events, receivers, sights = trial.run(plan.duration)
     known = {event.id: event.name for event in catalogue.events().values()}
     return Curves(
         plan,
@@ -140,4 +182,5 @@ def run(plan: Plan, seed: int) -> Curves:
             for at, number, source, arguments, text in events
         ],
         [Receiver(*receiver) for receiver in receivers],
+        sights,
     )

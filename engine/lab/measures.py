@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from statistics import fmean, pstdev
 from typing import Literal
 
@@ -263,6 +264,34 @@ def _lost_messages(runs: Runs) -> float:
 def _lost_messages_of(runs: Runs, group: float) -> float:
     """Messages lost for good by the receivers of a group."""
     return float(sum(one.lost for curves in runs.values() for one in curves.receivers if one.group == int(group)))
+
+
+def _ranked_first(curves: Curves, group: int) -> Iterator[tuple[float, bool]]:
+    """Each moment of which there are sights, and whether the receiver with most loss lately is of the group."""
+    for at, sights in groupby(curves.sights, key=lambda sight: sight.at):
+        worst = max(sights, key=lambda sight: sight.loss)
+        yield at, worst.loss > 0 and curves.group_of(worst.receiver) == group
+
+
+@_measure("report intervals", "less", "group", "at", report=0.1)
+def _ranked_first_after(runs: Runs, group: float, at: float, report: float) -> float:
+    """Report intervals until the source ranks a receiver of the group first by loss, for good."""
+    first = math.inf
+    for moment, is_first in _ranked_first(_only(runs), int(group)):
+        if moment >= at:
+            first = min(first, moment) if is_first else math.inf
+    return (first - at) / report
+
+
+@_measure("share", "less", "group")
+def _attribution_error(runs: Runs, group: float) -> float:
+    """Share of all losses, requests and repairs that sources put down to receivers of other groups."""
+    curves = _only(runs)
+    last = {(sight.source, sight.receiver): sight for sight in curves.sights}
+    blame = {True: 0.0, False: 0.0}
+    for sight in last.values():
+        blame[curves.group_of(sight.receiver) == int(group)] += sight.lost + sight.naks + sight.repairs
+    return blame[False] / (blame[True] + blame[False]) if blame[True] else math.inf
 
 
 # ---- what is told ----

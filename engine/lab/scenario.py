@@ -115,6 +115,8 @@ class Plan:
     duration: float
     interval: float
     """Seconds of one sample, which is the control interval too."""
+    watches: bool
+    """What sources know of each receiver is kept."""
     pipes: tuple[Pipe, ...]
     sources: tuple[Source, ...]
     receivers: tuple[Receivers, ...]
@@ -339,7 +341,7 @@ def _tcp(table: _Table, name: str, pipes: Sequence[str]) -> Tcp:
     return tcp
 
 
-_PLAN_KEYS = ("duration", "interval", "pipe", "source", "receivers", "tcp")
+_PLAN_KEYS = ("duration", "interval", "watches", "pipe", "source", "receivers", "tcp")
 
 
 def _plan(file: str, values: Mapping[str, object]) -> Plan:
@@ -358,6 +360,7 @@ def _plan(file: str, values: Mapping[str, object]) -> Plan:
     return Plan(
         duration,
         interval,
+        table.flag("watches", False),
         tuple(_pipe(one, name, i, turns) for i, (one, name) in enumerate(zip(pipes, pipe_names, strict=True))),
         tuple(
             _source(one, name, i, pipe_names, turns)

@@ -23,7 +23,7 @@ static const helio_trial_group_config group = {
     .count = 3, .delay_ns = MS, .drain = -1, .queue_bytes = 100000};
 
 static void begin(uint64_t seed) {
-    trial = helio_trial_create(seed, 10 * MS);
+    trial = helio_trial_create(seed, 10 * MS, true);
     CHECK(trial != NULL);
 }
 
@@ -71,6 +71,27 @@ static void a_loss_is_asked_for_and_repaired(void) {
     CHECK(value("group0.gaps_detected") > 200 && value("group0.gaps_detected") < 400);
     CHECK(value("source0.repair_packets") > 100);
     CHECK_EQUAL(value("group0.lost"), 0);
+    end();
+}
+
+static void what_the_source_knows_of_each_receiver_is_kept(void) {
+    begin(10);
+    helio_trial_group_config lossy = group;
+    lossy.count = 1;
+    lossy.loss = 0.1;
+    helio_trial_add_source(trial, &source);
+    helio_trial_add_group(trial, &group);
+    helio_trial_add_group(trial, &lossy);
+    CHECK_EQUAL(helio_trial_run(trial, HELIO_SECOND), 0);
+    size_t count;
+    const helio_trial_sight *sights = helio_trial_sights(trial, &count);
+    CHECK(count > 4);
+    for (size_t i = count - 4; i < count; i++) { /* at the end */
+        CHECK(sights[i].at_s == 1);
+        CHECK(sights[i].received > 700);
+        CHECK((sights[i].lost > 50) == (sights[i].receiver == 4));
+        CHECK(sights[i].round_trip_s > 0.0019 && sights[i].round_trip_s < 0.004);
+    }
     end();
 }
 
@@ -219,6 +240,7 @@ static void what_cannot_be_is_refused(void) {
 int main(void) {
     RUN(what_is_offered_is_delivered_to_each);
     RUN(a_loss_is_asked_for_and_repaired);
+    RUN(what_the_source_knows_of_each_receiver_is_kept);
     RUN(a_slow_application_fills_its_queue_and_no_more);
     RUN(an_application_that_quickens_is_caught_up);
     RUN(receivers_come_and_go);

@@ -42,7 +42,8 @@ typedef struct helio_trial_receiver {
     helio_rx_endpoint *endpoint; /* NULL: not there yet, or gone */
     uint64_t queued;             /* messages for the application */
     uint64_t queued_bytes;
-    int64_t next_ns; /* when the application takes the next; HELIO_NEVER */
+    uint64_t given_bytes; /* all it ever took in */
+    int64_t next_ns;      /* when the application takes the next; HELIO_NEVER */
     uint64_t delivered;
     uint64_t lost;
     int64_t first_lost_ns;
@@ -85,6 +86,9 @@ typedef struct helio_trial_samples {
     double *rows;
     size_t count;
     size_t capacity; /* rows */
+    helio_trial_sight *sights;
+    size_t sights_count;
+    size_t sights_capacity;
     helio_trial_event *events;
     size_t events_count;
     uint64_t missed;
@@ -96,6 +100,7 @@ struct helio_trial {
     uint64_t seed;
     helio_random random; /* seeds of those that are added */
     int64_t interval_ns;
+    bool watches;
     helio_sim *sim;
     bool has_begun;
     int64_t next_sample_ns;

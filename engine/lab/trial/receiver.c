@@ -44,6 +44,7 @@ static size_t on_messages(void *context, const helio_message *messages, size_t c
                 break;
             receiver->queued++;
             receiver->queued_bytes += bytes;
+            receiver->given_bytes += bytes;
         } else {
             group->taken_messages++;
         }
@@ -54,6 +55,15 @@ static size_t on_messages(void *context, const helio_message *messages, size_t c
     if (receiver->next_ns == HELIO_NEVER)
         plan(receiver, clock.now_ns);
     return taken;
+}
+
+static void read_gauge(void *context, helio_sink_gauge *out) {
+    const helio_trial_receiver *receiver = context;
+    *out = (helio_sink_gauge){
+        .used_bytes = receiver->queued_bytes,
+        .limit_bytes = receiver->group->config.queue_bytes,
+        .given_bytes = receiver->given_bytes,
+    };
 }
 
 static void on_loss(void *context, const helio_loss *loss) {
@@ -108,7 +118,10 @@ static int open_endpoint(helio_trial_receiver *receiver) {
     error = helio_rx_endpoint_create(&config, outlet, group->stats, group->instance.record,
                                      &receiver->endpoint);
     helio_subscription *subscription;
-    const helio_sink sink = {.context = receiver, .on_messages = on_messages, .on_loss = on_loss};
+    const helio_sink sink = {.context = receiver,
+                             .on_messages = on_messages,
+                             .on_loss = on_loss,
+                             .read_gauge = group->config.drain >= 0 ? read_gauge : NULL};
     return error ? error
                  : helio_rx_endpoint_subscribe(receiver->endpoint, HELIO_TRIAL_TOPIC, &sink, clock,
                                                &subscription);

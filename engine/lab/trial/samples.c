@@ -167,6 +167,60 @@ static void read_events(helio_trial *trial, const helio_stats *stats, uint64_t *
     }
 }
 
+/* ---- sights ---- */
+
+static helio_trial_sight *next_sight(helio_trial_samples *samples) {
+    if (samples->sights_count == samples->sights_capacity) {
+        const size_t capacity =
+            samples->sights_capacity ? 2 * samples->sights_capacity : ROWS_BEGIN;
+        helio_trial_sight *sights = realloc(samples->sights, capacity * sizeof *sights);
+        if (!sights)
+            return NULL;
+        samples->sights = sights;
+        samples->sights_capacity = capacity;
+    }
+    return &samples->sights[samples->sights_count++];
+}
+
+static int see(helio_trial *trial, int source) {
+    helio_tx_stream *stream = trial->sources[source]->stream;
+    uint32_t places;
+    const helio_receiver_view *views = helio_tx_stream_views(stream, &places);
+    for (uint32_t place = 0; place < places; place++) {
+        const helio_receiver_view *view = &views[place];
+        if (!(view->flags & HELIO_VIEW_PRESENT))
+            continue;
+        helio_trial_sight *sight = next_sight(&trial->samples);
+        if (!sight)
+            return HELIO_ERR_NOMEM;
+        const char *name;
+        double loss;
+        helio_tx_stream_receiver(stream, place, &name, &loss);
+        *sight = (helio_trial_sight){
+            .at_s = (double)helio_trial_now(trial).now_ns / 1e9,
+            .source = source,
+            .receiver = (double)view->receiver,
+            .flags = view->flags,
+            .received = (double)view->received,
+            .lost = (double)view->lost,
+            .unrecoverable = (double)view->unrecoverable,
+            .naks = (double)view->naks,
+            .naks_again = (double)view->naks_again,
+            .repairs = (double)view->repairs,
+            .position = (double)view->position,
+            .buffer_fill = view->buffer_fill / 65535.0,
+            .round_trip_s = (double)view->round_trip_ns / 1e9,
+            .loss = loss,
+        };
+    }
+    return 0;
+}
+
+const helio_trial_sight *helio_trial_sights(const helio_trial *trial, size_t *count) {
+    *count = trial->samples.sights_count;
+    return trial->samples.sights;
+}
+
 /* ---- rows ---- */
 
 static double *next_row(helio_trial_samples *samples) {
@@ -191,6 +245,10 @@ int helio_trial_sample(helio_trial *trial) {
         read_events(trial, trial->sources[i]->stats, &samples->read_sources[i], i);
     for (int i = 0; i < trial->groups_count; i++)
         read_events(trial, trial->groups[i]->stats, &samples->read_groups[i], HELIO_TRIAL_NONE);
+    for (int i = 0; i < trial->sources_count && trial->watches; i++) {
+        if (see(trial, i))
+            return HELIO_ERR_NOMEM;
+    }
     return 0;
 }
 
@@ -198,6 +256,7 @@ void helio_trial_samples_fini(helio_trial_samples *samples) {
     free(samples->names);
     free(samples->rows);
     free(samples->events);
+    free(samples->sights);
 }
 
 size_t helio_trial_columns(const helio_trial *trial) {

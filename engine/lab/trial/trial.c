@@ -33,13 +33,14 @@ int helio_trial_open_stats(helio_trial *trial, size_t bytes, helio_stats **stats
 
 /* ---- life ---- */
 
-helio_trial *helio_trial_create(uint64_t seed, int64_t interval_ns) {
+helio_trial *helio_trial_create(uint64_t seed, int64_t interval_ns, bool watches) {
     helio_trial *trial = calloc(1, sizeof *trial);
     if (!trial)
         return NULL;
     trial->seed = seed;
     helio_random_init(&trial->random, seed * SEED_MIX + 1);
     trial->interval_ns = interval_ns;
+    trial->watches = watches;
     trial->next_sample_ns = interval_ns;
     trial->sim = helio_sim_create(helio_random_next(&trial->random));
     if (!trial->sim) {

@@ -70,8 +70,8 @@ typedef enum helio_trial_knob {
     HELIO_TRIAL_LEAVE,   /* all of a group go */
 } helio_trial_knob;
 
-/* NULL when there is no memory. */
-helio_trial *helio_trial_create(uint64_t seed, int64_t interval_ns);
+/* `watches`: what the sources know of each receiver is kept too.  NULL when there is no memory. */
+helio_trial *helio_trial_create(uint64_t seed, int64_t interval_ns, bool watches);
 void helio_trial_destroy(helio_trial *trial);
 
 /* These return the new one's number, or a negative HELIO_ERR_* (helio_error_text). */
@@ -92,6 +92,26 @@ size_t helio_trial_columns(const helio_trial *trial);
 const char *helio_trial_column(const helio_trial *trial, size_t i);
 /* Row after row. */
 const double *helio_trial_rows(const helio_trial *trial, size_t *rows);
+
+/* What a source knew of a receiver at the end of an interval (repair/receiver_view.h). */
+typedef struct helio_trial_sight {
+    double at_s;
+    double source;
+    double receiver;
+    double flags;
+    double received;
+    double lost;
+    double unrecoverable;
+    double naks;
+    double naks_again;
+    double repairs;
+    double position;
+    double buffer_fill; /* 0 to 1 */
+    double round_trip_s;
+    double loss; /* share of packets lost lately */
+} helio_trial_sight;
+
+const helio_trial_sight *helio_trial_sights(const helio_trial *trial, size_t *count);
 
 typedef struct helio_trial_event {
     int64_t at_ns;
