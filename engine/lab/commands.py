@@ -50,7 +50,11 @@ def _add_run(actions: Subparsers) -> None:
         "code 1 when a criterion fails.",
     )
     run.add_argument(
-        "scenarios", nargs="+", metavar="SCENARIO", help="names of `heliograph lab list`, files.toml, or all"
+        "scenarios",
+        nargs="+",
+        metavar="SCENARIO",
+        help="names of `heliograph lab list`, files.toml, all (those on the simulated network) or real (those on real "
+        "sockets, which need root)",
     )
     run.add_argument("--seeds", type=_natural, default=10, metavar="N", help="seeds 1 to N (default: 10)")
     run.add_argument("--jobs", type=_natural, metavar="N", help="processes (default: one a core)")
@@ -68,8 +72,15 @@ def _natural(text: str) -> int:
 def _scenarios(names: list[str]) -> list[Scenario]:
     from heliograph.engine.lab.scenario import load, shipped
 
-    wanted = [one for name in names for one in (shipped() if name == "all" else [name])]
-    return [load(name) for name in dict.fromkeys(wanted)]
+    known = {name: load(name) for name in shipped()} if {"all", "real"} & set(names) else {}
+    networks = {"all": "simulated", "real": "namespaces"}
+    wanted: dict[str, Scenario] = {}
+    for name in names:
+        if name in networks:
+            wanted |= {one.name: one for one in known.values() if one.network == networks[name]}
+        else:
+            wanted[name] = load(name)
+    return list(wanted.values())
 
 
 def _told(error: Exception) -> int:
@@ -108,7 +119,7 @@ def _run(arguments: argparse.Namespace) -> int:
             if not arguments.json:
                 progress.end()
                 _print(trials)
-    except (ScenarioError, OSError) as error:
+    except (ScenarioError, RuntimeError, OSError) as error:
         return _told(error)
     finally:
         progress.end()

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
+from heliograph.engine.lab import curves, namespaces
 from heliograph.engine.lab.charts import Chart, charts
-from heliograph.engine.lab.curves import Event, run
+from heliograph.engine.lab.curves import Event
 from heliograph.engine.lab.measures import MEASURES, measure, passes
 from heliograph.engine.lab.scenario import Criterion, Scenario
 
@@ -112,12 +113,15 @@ class Trials:
 
 def _outcome(task: tuple[Scenario, int]) -> Outcome:
     scenario, seed = task
-    runs = {variant: run(plan, seed) for variant, plan in scenario.plans.items()}
+    is_real = scenario.network == "namespaces"
+    runs = {
+        variant: namespaces.run(plan) if is_real else curves.run(plan, seed) for variant, plan in scenario.plans.items()
+    }
     return Outcome(
         seed,
         tuple(measure(criterion.measure, runs, criterion.values) for criterion in scenario.criteria),
-        {variant: charts(curves) for variant, curves in runs.items()},
-        {variant: list(curves.events) for variant, curves in runs.items()} if seed == 1 else {},
+        {variant: charts(one) for variant, one in runs.items()},
+        {variant: list(one.events) for variant, one in runs.items()} if seed == 1 else {},
     )
 
 
@@ -145,10 +149,16 @@ def _workers(jobs: int) -> Iterator[Callable[[list[tuple[Scenario, int]]], Itera
         pool.join()
 
 
+def _count(scenario: Scenario, seeds: int) -> int:
+    return 1 if scenario.network == "namespaces" else seeds * scenario.repeat
+
+
 def run_scenarios(
     scenarios: Sequence[Scenario], seeds: int, jobs: int, tell: Callable[[int, int], None] = lambda done, of: None
 ) -> Iterator[Trials]:
-    """Run scenarios with the seeds 1 to `seeds` (a scenario may want several runs for each).
+    """Run scenarios with the seeds 1 to `seeds`.
+
+    A scenario may want several runs for each seed. One on real sockets runs once, in this process.
 
     Args:
         scenarios: what to run.
@@ -158,13 +168,17 @@ def run_scenarios(
 
     Yields:
         the runs of each scenario, as soon as they are done.
+
+    Raises:
+        RuntimeError: the host does not let a scenario on real sockets run.
     """
-    total = sum(seeds * scenario.repeat for scenario in scenarios)
+    total = sum(_count(scenario, seeds) for scenario in scenarios)
     done = 0
-    with _workers(jobs) as work:
+    with _workers(jobs if any(scenario.network == "simulated" for scenario in scenarios) else 1) as work:
         for scenario in scenarios:
             outcomes = []
-            for outcome in work([(scenario, seed) for seed in range(1, seeds * scenario.repeat + 1)]):
+            tasks = [(scenario, seed) for seed in range(1, _count(scenario, seeds) + 1)]
+            for outcome in map(_outcome, tasks) if scenario.network == "namespaces" else work(tasks):
                 outcomes.append(outcome)
                 done += 1
                 tell(done, total)

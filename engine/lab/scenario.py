@@ -459,6 +459,11 @@ def parse(text: str, file: str, name: str) -> Scenario:
         marks=tuple(marks),
     )
     table.end(("title", "shows", "repeat", "network", "criterion", "variant", "mark", *_PLAN_KEYS))
+    if scenario.network == "namespaces":
+        from heliograph.engine.lab import namespaces  # it knows scenarios
+
+        for plan in scenario.plans.values():
+            namespaces.check(file, plan)
     if not scenario.criteria:
         raise ScenarioError(f"{file}: there is at least one [[criterion]]")
     return scenario
