@@ -290,7 +290,7 @@ def _objects(folder: str) -> list[tuple[str, str, _Values]]:
     The segments are those of this very version, so their records have the catalogue's order.
     """
     scopes = {scope.id: scope for scope in catalogue.scopes().values()}
-    found = []
+    found: list[tuple[str, str, _Values]] = []
     for path in Path(folder).glob("*.helio"):
         with contextlib.suppress(OSError, ValueError), path.open("rb") as file:
             data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
