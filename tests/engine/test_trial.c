@@ -122,6 +122,25 @@ static void an_application_that_quickens_is_caught_up(void) {
     end();
 }
 
+static void a_rate_is_kept_and_the_rest_refused(void) {
+    begin(14);
+    const helio_sim_pipe_config pipe = {
+        .rate = 2000000, .queue_bytes = 20000, .overhead_bytes = 66};
+    helio_trial_add_pipe(trial, &pipe);
+    helio_trial_source_config paced = source;
+    paced.pipe = 0;
+    paced.options = "rate=500000&rate_policy=static";
+    helio_trial_add_source(trial, &paced);
+    helio_trial_add_group(trial, &group);
+    CHECK_EQUAL(helio_trial_run(trial, 2 * HELIO_SECOND), 0);
+    CHECK(value("pipe0.bytes") > 0.98 * 2 * 500000 && value("pipe0.bytes") < 1.01 * 2 * 500000);
+    CHECK_EQUAL(value("source0.rate_limit"), 500000);
+    CHECK_EQUAL(value("source0.queued"), 100000);
+    CHECK(value("source0.refused") > 500000);
+    CHECK_EQUAL(value("group0.lost"), 0);
+    end();
+}
+
 static void receivers_come_and_go(void) {
     begin(5);
     helio_trial_group_config late = group;
@@ -243,6 +262,7 @@ int main(void) {
     RUN(what_the_source_knows_of_each_receiver_is_kept);
     RUN(a_slow_application_fills_its_queue_and_no_more);
     RUN(an_application_that_quickens_is_caught_up);
+    RUN(a_rate_is_kept_and_the_rest_refused);
     RUN(receivers_come_and_go);
     RUN(tcp_alone_fills_its_bottleneck_without_timeouts);
     RUN(two_tcp_flows_share_fairly);

@@ -44,17 +44,23 @@ void helio_trial_source_offer(helio_trial_source *source, double offered) {
 
 /* ---- the stream ---- */
 
+static bool may_send(helio_trial_source *source, helio_clock clock) {
+    const uint32_t bytes = source->config.message_bytes;
+    return helio_tx_stream_may_append(source->stream, source->topic, bytes, clock) &&
+           helio_tx_stream_has_room(source->stream, bytes, clock);
+}
+
 /* Sends what waits and may leave now. */
 static void drain(helio_trial_source *source, helio_clock clock) {
-    for (int i = 0; i < BURST && source->queued > 0; i++) {
-        if (!helio_tx_stream_has_room(source->stream, source->config.message_bytes, clock))
-            break;
+    for (int i = 0; i < BURST && source->queued > 0 && may_send(source, clock); i++) {
         helio_tx_stream_append(source->stream, source->topic, body, source->config.message_bytes,
                                clock.wall_ns, clock);
         source->queued--;
         source->sent_messages++;
     }
     helio_tx_stream_flush(source->stream, clock);
+    if (source->queued == 0)
+        helio_tx_stream_rest(source->stream, clock);
 }
 
 static void on_packet(void *context, const void *packet, size_t length, const helio_address *from,
@@ -74,8 +80,12 @@ static void poll(void *context, helio_clock clock) {
 static int64_t next_deadline_ns(void *context) {
     const helio_trial_source *source = context;
     const int64_t stream_ns = helio_tx_stream_next_deadline_ns(source->stream);
-    const int64_t send_ns = source->queued > 0 ? 0 : source->next_ns;
-    return stream_ns < send_ns ? stream_ns : send_ns;
+    int64_t own_ns = source->next_ns;
+    if (source->queued > 0) {
+        const int64_t ready_ns = helio_tx_stream_ready_ns(source->stream);
+        own_ns = ready_ns < own_ns ? ready_ns : own_ns;
+    }
+    return stream_ns < own_ns ? stream_ns : own_ns;
 }
 
 /* ---- life ---- */
