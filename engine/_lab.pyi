@@ -3,6 +3,8 @@ Event = tuple[float, int, int, tuple[int, int, int, int], str]
 Receiver = tuple[int, int, int, int, float]
 """Group, who, messages delivered, messages lost, when the first was lost (infinity: none)."""
 
+def decision_costs(receivers: int, intervals: int, /) -> dict[str, float]: ...
+
 class Trial:
     def __new__(cls, seed: int, interval: float, watches: bool = ...) -> Trial: ...
     def add_pipe(

@@ -10,6 +10,7 @@
 #include <heliograph/heliograph.h>
 
 #include "base/clock.h"
+#include "lab_cost.h"
 #include "trial/trial.h"
 
 #define SLICE_NS (100 * HELIO_MILLISECOND) /* of virtual time between looks for Ctrl-C */
@@ -275,6 +276,35 @@ static PyType_Spec trial_spec = {
     .slots = trial_slots,
 };
 
+static PyObject *decision_costs(PyObject *module, PyObject *args) {
+    (void)module;
+    enum { MOST = 16 };
+    unsigned receivers;
+    int intervals;
+    if (!PyArg_ParseTuple(args, "Ii", &receivers, &intervals))
+        return NULL;
+    if (receivers < 1 || receivers > 100000 || intervals < 1) {
+        PyErr_SetString(PyExc_ValueError, "1 to 100000 receivers, and some intervals");
+        return NULL;
+    }
+    lab_cost_row rows[MOST];
+    const size_t count = lab_cost(receivers, intervals, rows, MOST);
+    PyObject *costs = count > 0 ? PyDict_New() : PyErr_NoMemory();
+    for (size_t i = 0; costs != NULL && i < count; i++) {
+        PyObject *ns = PyFloat_FromDouble(rows[i].ns);
+        if (ns == NULL || PyDict_SetItemString(costs, rows[i].what, ns) < 0)
+            Py_CLEAR(costs);
+        Py_XDECREF(ns);
+    }
+    return costs;
+}
+
+static PyMethodDef functions[] = {
+    {"decision_costs", decision_costs, METH_VARARGS,
+     "ns that each decider takes for a receiver, with so many receivers, in so many intervals."},
+    {NULL, NULL, 0, NULL},
+};
+
 static int exec(PyObject *module) {
     PyObject *type = PyType_FromSpec(&trial_spec);
     if (type == NULL)
@@ -290,6 +320,7 @@ static PyModuleDef module = {
     PyModuleDef_HEAD_INIT,
     .m_name = "heliograph.engine._lab",
     .m_doc = "Trials of heliograph lab.",
+    .m_methods = functions,
     .m_slots = slots,
 };
 

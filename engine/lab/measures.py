@@ -13,6 +13,7 @@ from itertools import groupby
 from statistics import fmean, pstdev
 from typing import Literal
 
+from heliograph.engine import _lab
 from heliograph.engine.lab.curves import Curves, Event
 
 __all__ = ["MEASURES", "Measure", "check", "measure", "passes"]
@@ -303,7 +304,26 @@ def _told_after(runs: Runs, event: str, at: float) -> float:
     return min((one.at - at for one in _told(_only(runs), event, at)), default=math.inf)
 
 
+@_measure("seconds", "more", "event", "group")
+def _lead(runs: Runs, event: str, group: float) -> float:
+    """Seconds from the first telling of an event about receivers of a group until their first message is lost."""
+    curves = _only(runs)
+    lost = min((one.first_lost for one in curves.receivers if one.group == int(group)), default=math.inf)
+    told = min(
+        (one.at for one in _told(curves, event) if curves.group_of(one.arguments[0]) == int(group)), default=math.inf
+    )
+    return lost - told if lost < math.inf else -math.inf
+
+
 @_measure("events", "less", "event", begin=0.0)
 def _told_times(runs: Runs, event: str, begin: float) -> float:
     """How often an event is told, all variants together."""
     return float(sum(len(_told(curves, event, begin)) for curves in runs.values()))
+
+
+@_measure("ns per receiver", "less", receivers=1000, intervals=300)
+def _decision_cost(runs: Runs, receivers: float, intervals: float) -> float:
+    """What all decisions of a control interval cost for one receiver: the dearest rate policy, and the rest."""
+    costs = _lab.decision_costs(int(receivers), int(intervals))
+    rest = sum(costs.pop(what) for what in ("slow consumers", "storms"))
+    return max(costs.values()) + rest

@@ -18,6 +18,7 @@ typedef struct helio_trial_source {
     helio_trial_source_config config;
     helio_options options;
     helio_sim_node *node;
+    helio_outlet outlet;
     helio_stats *stats; /* of its own: an engine in a process */
     helio_stats_object instance;
     helio_tx_stream *stream;

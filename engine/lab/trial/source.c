@@ -63,6 +63,13 @@ static void drain(helio_trial_source *source, helio_clock clock) {
         helio_tx_stream_rest(source->stream, clock);
 }
 
+/* The stream's outlet; its context is the source, which the stream asks things too. */
+static int send(void *context, const helio_address *to, const void *packet, size_t length,
+                bool stable) {
+    const helio_trial_source *source = context;
+    return source->outlet.send(source->outlet.context, to, packet, length, stable);
+}
+
 static void on_packet(void *context, const void *packet, size_t length, const helio_address *from,
                       helio_clock clock) {
     helio_trial_source *source = context;
@@ -105,7 +112,8 @@ static int open_stream(helio_trial_source *source) {
         (uint32_t)helio_options_integer(&source->options, HELIO_OPTION_ID_MTU) - IP_AND_UDP_BYTES;
     config.has_checksums = false; /* this network damages nothing */
     config.seed = helio_random_next(&trial->random);
-    const helio_outlet outlet = helio_sim_outlet(source->node, &config.group);
+    source->outlet = helio_sim_outlet(source->node, &config.group);
+    const helio_outlet outlet = {source, send};
     const int error = helio_tx_stream_create(&config, outlet, source->stats,
                                              source->instance.record, clock, &source->stream);
     if (error == HELIO_ERR_OPTION)

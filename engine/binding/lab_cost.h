@@ -1,0 +1,16 @@
+/* The cost of decisions, measured.  Only the module _lab includes it. */
+#ifndef HELIO_BINDING_LAB_COST_H
+#define HELIO_BINDING_LAB_COST_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct lab_cost_row {
+    const char *what; /* a rate policy, or what else decides */
+    double ns;        /* per receiver and control interval, in the best of the intervals */
+} lab_cost_row;
+
+/* Returns how many rows, at most `most`; 0: no memory. */
+size_t lab_cost(uint32_t receivers, int intervals, lab_cost_row *rows, size_t most);
+
+#endif
