@@ -7,7 +7,7 @@
 
 typedef struct lab_cost_row {
     const char *what; /* a rate policy, or what else decides */
-    double ns;        /* per receiver and control interval, in the best of the intervals */
+    double ns;        /* per receiver and control interval, on average */
 } lab_cost_row;
 
 /* Returns how many rows, at most `most`; 0: no memory. */
