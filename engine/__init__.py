@@ -30,13 +30,14 @@ if TYPE_CHECKING:
         WouldBlock,
     )
     from heliograph.engine.instance import Instance
-    from heliograph.engine.message import Ack, Loss, Message, Replay
+    from heliograph.engine.message import Ack, Action, Loss, Message, Notice, Reason, Replay
     from heliograph.engine.receiver import Receiver
     from heliograph.engine.transmitter import Transmitter
 
 __all__ = [
     "Ack",
     "AckersError",
+    "Action",
     "Batch",
     "ClosedError",
     "EndpointError",
@@ -45,7 +46,9 @@ __all__ = [
     "Loss",
     "Message",
     "MessageSizeError",
+    "Notice",
     "OptionError",
+    "Reason",
     "Receiver",
     "Replay",
     "ResourceError",
@@ -58,10 +61,13 @@ __all__ = [
 
 _HOMES = {
     "Ack": "message",
+    "Action": "message",
     "Batch": "batch",
     "Instance": "instance",
     "Loss": "message",
     "Message": "message",
+    "Notice": "message",
+    "Reason": "message",
     "Receiver": "receiver",
     "Replay": "message",
     "Transmitter": "transmitter",

@@ -1,13 +1,51 @@
-"""What comes out of a receiver: messages and reports of loss for good; and what goes back: acknowledgements."""
+"""What comes out of a receiver: messages, reports of loss for good, notices of its sources; and what goes back:
+acknowledgements."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Literal
 
 from heliograph.engine._core import Message
 
-__all__ = ["Ack", "Loss", "Message", "Replay"]
+__all__ = ["Ack", "Action", "Loss", "Message", "Notice", "Reason", "Replay"]
+
+
+class Action(StrEnum):
+    """What a source does to a receiver that is slow, or to all of its receivers."""
+
+    NOTIFY = "notify"
+    """It is warned."""
+    SHED = "shed"
+    """Less is repaired for it."""
+    SUSPEND_NAKS = "suspend_naks"
+    """Nothing is repaired for it, and it asks for nothing."""
+    SUSPEND = "suspend"
+    """The same, and nobody waits for it."""
+    RESUME = "resume"
+    """One of these, or a cut-off, is over."""
+    EXPEL = "expel"
+    """It does not follow the stream any more."""
+    READMIT = "readmit"
+    """It does again."""
+    CUT_OFF = "cut_off"
+    """No receiver of the stream asks for anything."""
+
+
+class Reason(StrEnum):
+    """Why a source did something to a receiver."""
+
+    NONE = "none"
+    """The text says it."""
+    LOSS = "loss"
+    NAKS = "naks"
+    """It asks for too much."""
+    LAG = "lag"
+    BUFFER = "buffer"
+    """Its buffers are full."""
+    STORM = "storm"
+    """Too many ask for too much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +79,24 @@ class Loss:
     def last(self) -> int:
         """Number of the last message lost."""
         return self.first + self.count - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """What a stream's source did to this receiver, or to all; taken from `Receiver.notices`."""
+
+    action: Action
+    reason: Reason
+    by_hand: bool
+    """A person decided, and not the source by itself."""
+    seconds: float
+    """How long it is to last; 0: it is something that happened."""
+    text: str
+    """Why, for people."""
+    stream: str | None
+    """Identity of the stream, as in `Message.stream`; None: one that had nothing for this receiver yet."""
+    wall_ns: int
+    """When it was heard, ns since 1970."""
 
 
 @dataclass(frozen=True, slots=True)

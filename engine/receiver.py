@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 from heliograph.engine import _core
 from heliograph.engine.batch import Batch
 from heliograph.engine.errors import ClosedError, TimeoutExpired
-from heliograph.engine.message import Loss, Message, Replay
+from heliograph.engine.message import Action, Loss, Message, Notice, Reason, Replay
 from heliograph.engine.options import OptionValue, encode
 
 if TYPE_CHECKING:
@@ -21,6 +21,16 @@ __all__ = ["OnLoss", "OnMessages", "Receiver"]
 
 OnMessages: TypeAlias = Callable[[list[Message]], object]
 OnLoss: TypeAlias = Callable[[Loss], object]
+
+_ACTIONS = list(Action)
+_REASONS = list(Reason)
+
+
+def _notice(
+    action: int, reason: int, by_hand: bool, seconds: float, text: str, stream: str | None, wall_ns: int
+) -> Notice:
+    why = _REASONS[reason] if reason < len(_REASONS) else Reason.NONE  # a later version may know more
+    return Notice(_ACTIONS[action - 1], why, by_hand, seconds, text, stream, wall_ns)
 
 
 class Receiver(_core.Receiver):
@@ -88,6 +98,17 @@ class Receiver(_core.Receiver):
             UsageError: another thread is receiving with it, or it is called within a callback of its instance.
         """
         return [Loss(*loss) for loss in super().losses()]
+
+    def notices(self) -> list[Notice]:  # type: ignore[override]  # the thin coat hands out tuples
+        """Take what sources have told this receiver since the last call, oldest first; the newest 256 are kept.
+
+        A source that finds a receiver slow may warn it, repair less or nothing for it, or expel it, and says why. The
+        receiver obeys by itself; the application may lessen its load, or tell somebody.
+
+        Raises:
+            ClosedError: the receiver is closed.
+        """
+        return [_notice(*notice) for notice in super().notices()]
 
     def replay(  # type: ignore[override]  # the thin coat hands out a receiver of the range
         self, first: int, last: int, *, stream: str | int = 0, timeout: float = 5.0

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 
 from heliograph.engine import _core
-from heliograph.engine.message import Ack
+from heliograph.engine.message import Ack, Action
 from heliograph.engine.options import OptionValue, encode
 
 if TYPE_CHECKING:
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 __all__ = ["OnAck", "Transmitter"]
 
 OnAck: TypeAlias = Callable[[Ack], object]
+
+_NUMBERS = {action: number for number, action in enumerate(Action, start=1)}
 
 
 class Transmitter(_core.Transmitter):
@@ -43,6 +45,68 @@ class Transmitter(_core.Transmitter):
             ClosedError: the transmitter is closed.
         """
         return [Ack(*ack) for ack in super().acks()]
+
+    def notify(self, receiver: str | Ack, why: str = "") -> None:
+        """Warn a receiver of the stream; nothing else changes for it.
+
+        Args:
+            receiver: who: an `Ack` of it, or its 16 hex digits.
+            why: told to it and in an event; up to 40 bytes go out.
+
+        Raises:
+            UsageError: the stream knows no such receiver, or this is called within a callback of the instance.
+            ClosedError: the transmitter is closed.
+        """
+        self._do(receiver, Action.NOTIFY, 0.0, why)
+
+    def shed(self, receiver: str | Ack, seconds: float = 0.0, why: str = "") -> None:
+        """Repair for a receiver no more than the option ``shed_limit``; else as `suspend`."""
+        self._do(receiver, Action.SHED, seconds, why)
+
+    def suspend(self, receiver: str | Ack, seconds: float = 0.0, why: str = "", *, naks_only: bool = False) -> None:
+        """Repair nothing for a receiver and do not wait for it; it is told, and asks for nothing.
+
+        What it misses meanwhile is lost to it when its `nak_deadline` has passed.
+
+        Args:
+            receiver: who: an `Ack` of it, or its 16 hex digits.
+            seconds: how long; 0: until `resume`.
+            why: told to it and in an event; up to 40 bytes go out.
+            naks_only: its acknowledgements are waited for all the same.
+
+        Raises:
+            UsageError: the stream knows no such receiver, it is expelled, or this is called within a callback.
+            ClosedError: the transmitter is closed.
+            ValueError: the seconds are below 0.
+        """
+        self._do(receiver, Action.SUSPEND_NAKS if naks_only else Action.SUSPEND, seconds, why)
+
+    def resume(self, receiver: str | Ack, why: str = "") -> None:
+        """End `shed` or `suspend`.
+
+        Raises:
+            UsageError: there is nothing to end, or as `suspend`.
+        """
+        self._do(receiver, Action.RESUME, 0.0, why)
+
+    def expel(self, receiver: str | Ack, seconds: float = 0.0, why: str = "") -> None:
+        """Do not hear a receiver any more; it is told, and does not follow the stream, nor does a later life of it.
+
+        Args and errors as `suspend`; 0 seconds: until `readmit`.
+        """
+        self._do(receiver, Action.EXPEL, seconds, why)
+
+    def readmit(self, receiver: str | Ack, why: str = "") -> None:
+        """End `expel`: the receiver follows the stream again, from what is sent then.
+
+        Raises:
+            UsageError: it is not expelled, or as `suspend`.
+        """
+        self._do(receiver, Action.READMIT, 0.0, why)
+
+    def _do(self, receiver: str | Ack, action: Action, seconds: float, why: str) -> None:
+        who = receiver.receiver if isinstance(receiver, Ack) else receiver
+        self.act(int(who, 16), _NUMBERS[action], seconds, why)
 
     def __enter__(self) -> Self:
         return self

@@ -244,6 +244,12 @@ void core_transmitter_on_ack(void *context, const helio_ack *ack);
 PyObject *core_receiver_acknowledge_number(PyObject *self, PyObject *const *args, Py_ssize_t count,
                                            PyObject *keywords);
 
+/* -- notices: core_notices.c ----------------------------------------------------------------- */
+
+PyObject *core_transmitter_act(PyObject *self, PyObject *args);
+PyObject *core_transmitter_cut_off(PyObject *self, PyObject *args, PyObject *keywords);
+PyObject *core_receiver_notices(PyObject *self, PyObject *ignored);
+
 /* -- replay: core_replay.c ------------------------------------------------------------------ */
 
 PyObject *core_receiver_replay(PyObject *self, PyObject *args);

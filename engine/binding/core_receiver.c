@@ -342,6 +342,10 @@ static PyMethodDef receiver_methods[] = {
     {"losses", receiver_losses, METH_NOARGS,
      "losses($self, /)\n--\n\n"
      "Take the reports of losses since the last call, oldest first, as (first, count, stream)."},
+    {"notices", core_receiver_notices, METH_NOARGS,
+     "notices($self, /)\n--\n\n"
+     "Take the notices of sources since the last call, oldest first, as (action, reason, by_hand, "
+     "seconds, text, stream, wall_ns)."},
     {"acknowledge_number", (PyCFunction)(void (*)(void))core_receiver_acknowledge_number,
      METH_FASTCALL | METH_KEYWORDS,
      "acknowledge_number($self, /, number, stream=None)\n--\n\n"

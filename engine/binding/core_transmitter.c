@@ -345,6 +345,18 @@ static PyMethodDef transmitter_methods[] = {
      "acks($self, /)\n--\n\n"
      "Take what receivers have acknowledged since the last call, the newest of each, as\n"
      "(number, receiver, name, address, kind).  The first call tells of all."},
+    {"act", core_transmitter_act, METH_VARARGS,
+     "act($self, receiver, action, seconds, why, /)\n--\n\n"
+     "Do something to a receiver of the stream, by hand, and tell it."},
+    {"cut_off", (PyCFunction)(void (*)(void))core_transmitter_cut_off, METH_VARARGS | METH_KEYWORDS,
+     "cut_off($self, /, seconds, why='')\n--\n\n"
+     "Have no receiver of the stream ask for repairs, and make none, for so many seconds.\n\n"
+     "What is missing meanwhile is asked for afterwards, as far as the history still has it.\n\n"
+     "Args:\n    seconds: how long, at most 3600; 0: from now on they may ask again.\n"
+     "    why: told to the receivers; up to 40 bytes go out.\n\n"
+     "Raises:\n    ClosedError: the transmitter is closed.\n"
+     "    UsageError: within a callback of the same instance.\n"
+     "    ValueError: the seconds are below 0."},
     {"close", core_child_close, METH_NOARGS,
      "close($self, /)\n--\n\n"
      "Send what was submitted, tell receivers the end of the topic, and let go; again does "

@@ -73,6 +73,26 @@ static void print_all_packets(const helio_address *source, const helio_address *
                                    .reporting = {100000, 77}};
         print_packet("made down", packet, helio_pgm_encode_spm(packet, &session, &spm, source));
     }
+    const helio_pgm_notice notices[] = {
+        {HELIO_PGM_NOTICE_SUSPEND, HELIO_PGM_REASON_LOSS, 7, 5000, 0x5EED, 0, "loss 12 %", 9},
+        {HELIO_PGM_NOTICE_NOTIFY, HELIO_PGM_REASON_LAG | HELIO_PGM_REASON_BY_HAND, 8, 0, 0x5EED, 3,
+         "a text of which only the first part fits the option", 51},
+        {HELIO_PGM_NOTICE_CUT_OFF, HELIO_PGM_REASON_STORM, 9, HELIO_PGM_NOTICE_TIME_MAX, 0, 0, "",
+         0}};
+    for (uint32_t i = 1; i <= 3; i++) {
+        const helio_pgm_spm spm = {.sequence = 16 + i,
+                                   .trail = 2,
+                                   .lead = 9,
+                                   .fin = true,
+                                   .backoff_us = 400,
+                                   .offers_history = true,
+                                   .join = 3,
+                                   .awaits_acks = true,
+                                   .awaited = 4,
+                                   .notices = notices,
+                                   .notices_count = i};
+        print_packet("made down", packet, helio_pgm_encode_spm(packet, &session, &spm, source));
+    }
     const helio_pgm_report report = {HELIO_PGM_REPORT_RECEIVER, 9, 0, 0, 656, *source};
     const helio_pgm_told told = {
         HELIO_PGM_TOLD_TAGGED, 32768, 0x5EED, 5, 1000, 20, 3, 9, 512, 77, 1500, "desk 1", 6};

@@ -8,6 +8,8 @@ static helio_stats *stats;
 static helio_tx_stream_stats counts;
 static helio_txw txw;
 static helio_repairer repairer;
+static helio_limits limits; /* of the next repairer */
+static size_t shed;         /* of the last NAK */
 
 static helio_address peer(int number) {
     char text[32];
@@ -30,7 +32,14 @@ static void begin(uint32_t max_peers) {
         helio_txw_open(&txw);
         helio_txw_commit(&txw, 50, 0, 0);
     }
-    const helio_repairer_config r = {stats, "test", "s", max_peers, 100 * US, false};
+    const helio_repairer_config r = {
+        .stats = stats,
+        .instance = "test",
+        .stream = "s",
+        .max_peers = max_peers,
+        .linger_ns = 100 * US,
+        .limits = limits,
+    };
     CHECK_EQUAL(helio_repairer_init(&repairer, &r, &txw, &counts), 0);
 }
 
@@ -46,12 +55,13 @@ static bool ask(uint32_t first, uint32_t count, int from, int64_t now_ns) {
     for (uint32_t i = 1; i < count; i++)
         nak.list[i - 1] = first + i;
     const helio_address address = peer(from);
-    size_t naks;
-    const bool confirm = helio_repairer_on_nak(
-        &repairer, &nak, helio_peers_meet(&repairer.peers, &address, at(now_ns)), 1, at(now_ns),
-        &naks);
-    CHECK_EQUAL(naks, count);
-    return confirm;
+    helio_repair_answer answer;
+    helio_repairer_on_nak(&repairer, &nak,
+                          helio_peers_meet(&repairer.peers, &address, at(now_ns)), 1, at(now_ns),
+                          &answer);
+    CHECK_EQUAL(answer.naks, count);
+    shed = answer.shed_count;
+    return answer.confirmed_count > 0;
 }
 
 static void what_is_asked_for_is_repaired_once_in_order(void) {

@@ -6,7 +6,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import assert_type
 
-from heliograph.engine import Ack, Error, Instance, Loss, Message, Receiver, Transmitter, WouldBlock
+from heliograph.engine import (
+    Ack,
+    Action,
+    Error,
+    Instance,
+    Loss,
+    Message,
+    Notice,
+    Receiver,
+    Transmitter,
+    WouldBlock,
+)
 
 
 def uses_everything(endpoint: str) -> Iterator[bytes]:
@@ -25,12 +36,18 @@ def uses_everything(endpoint: str) -> Iterator[bytes]:
         assert_type(transmitter.stream, str)
         transmitter.wait_acked(2, timeout=1.0)
         assert_type(transmitter.acks(), list[Ack])
+        transmitter.suspend(transmitter.acks()[0], 5.0, "lag", naks_only=True)
+        transmitter.expel("00000000deadbeef", why="by hand")
+        transmitter.cut_off(1.0)
 
         with instance.receiver(endpoint, "T", nak_backoff=0.001) as receiver:
             assert_type(receiver, Receiver)
             assert_type(receiver.receive(timeout=1.0, limit=16), list[Message])
             assert_type(receiver.receive_bytes(timeout=0), list[bytes])
             assert_type(receiver.losses(), list[Loss])
+            for notice in receiver.notices():
+                assert_type(notice, Notice)
+                assert_type(notice.action, Action)
             receiver.acknowledge(7, "0a1b2c3d4e5f:30001")
             for message in receiver:
                 assert_type(message, Message)

@@ -40,7 +40,11 @@ def record(folder: Path) -> Capture:
     sources = [path for room in ROOMS for path in sorted((core / room).glob("*.c")) if path.stem != "hdr_codec"]
     program = folder / "dump_packets"
     command = [compiler, "-std=c11", "-O0", "-D_GNU_SOURCE", f"-I{core}", f"-I{ROOT / 'engine' / 'include'}"]
-    command += [str(ROOT / "tests" / "engine" / "dump_packets.c"), str(core / "io" / "sim.c"), *map(str, sources)]
+    command += [
+        str(ROOT / "tests" / "engine" / "dump_packets.c"),
+        *map(str, sorted((core / "io").glob("sim*.c"))),
+        *map(str, sources),
+    ]
     subprocess.run([*command, "-lm", "-o", str(program)], check=True)
     lines = subprocess.run([program], check=True, capture_output=True, text=True).stdout.splitlines()
     words = [line.split(" ") for line in lines]

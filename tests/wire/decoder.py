@@ -18,6 +18,7 @@ __all__ = [
     "Hello",
     "Malformed",
     "Message",
+    "Notice",
     "Packet",
     "Report",
     "Topic",
@@ -37,6 +38,9 @@ UPSTREAM = {"NAK", "NNAK", "SPMR", "POLR", "ACK"}
 OPT_LENGTH, OPT_FRAGMENT, OPT_NAK_LIST, OPT_JOIN, OPT_NAK_BO_IVL = 0x00, 0x01, 0x02, 0x03, 0x04
 OPT_FIN, OPT_RST, OPT_CR, OPT_ACKNOWLEDGE, OPT_AWAIT = 0x0E, 0x0F, 0x10, 0x60, 0x61
 OPT_REPORT, OPT_REPORTING = 0x62, 0x63
+OPT_NOTICE = 0x64
+ACTIONS = ("notify", "shed", "suspend_naks", "suspend", "resume", "expel", "readmit", "cut_off")
+REASONS = ("none", "loss", "naks", "lag", "buffer", "storm")
 NETWORK_SIGNIFICANT = {OPT_NAK_LIST, OPT_NAK_BO_IVL, OPT_CR}
 END = 0x80
 FRAMES = {0x81: "HELLO", 0x82: "PACKET", 0x03: "ALIVE"}
@@ -80,6 +84,20 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True)
+class Notice:
+    """What the source did to a receiver, or to all, and why: a private option of an SPM."""
+
+    action: str
+    reason: str
+    by_hand: bool
+    serial: int
+    duration_ms: int
+    receiver: int
+    incarnation: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Packet:
     """A PGM packet of a kind that Heliograph sends."""
 
@@ -112,6 +130,7 @@ class Packet:
     told: Report | None = None
     reporting: tuple[int, int] | None = None
     """How often receivers are to report, in microseconds, and the stamp they tell back."""
+    notices: tuple[Notice, ...] = ()
     tsdu: bytes = field(default=b"", repr=False)
 
 
@@ -260,6 +279,23 @@ def _acknowledge(body: bytes) -> Acknowledge:
     return Acknowledge(way, bool(flags & 1), receiver, incarnation, first, position, name)
 
 
+def _notice(body: bytes) -> Notice:
+    reader = _Reader(body)
+    action, reason, reserved = reader.number(1), reader.number(1), reader.number(2)
+    _check(1 <= action <= len(ACTIONS) and reason & 0x7F < len(REASONS) and reserved == 0, "action and reason")
+    serial, duration_ms = reader.number(4), reader.number(4)
+    receiver, incarnation = reader.number(8), reader.number(8)
+    name = ACTIONS[action - 1]
+    _check(duration_ms <= 3_600_000, "a notice lasts an hour at most")
+    _check(bool(duration_ms) == (name not in ("notify", "resume", "readmit")), "what lasts tells how long")
+    _check(receiver != 0 or name in ("cut_off", "resume"), "only a cut-off is for all")
+    _check(receiver == 0 or name != "cut_off", "a cut-off is for all")
+    _check(reader.left <= 40, "the text has at most 40 bytes")
+    text = reader.take(reader.left).decode()
+    by_hand = bool(reason & 0x80)
+    return Notice(name, REASONS[reason & 0x7F], by_hand, serial, duration_ms, receiver, incarnation, text)
+
+
 def _report(flags: int, body: bytes) -> tuple[int, int, int]:
     """OPT_CR of a receiver: it gives what was asked for and leaves the fields of network elements 0."""
     reader = _Reader(body)
@@ -316,6 +352,9 @@ def _meaning(kind: str, option: int, bits: int, body: bytes) -> dict[str, Any]:
     if option == OPT_REPORTING:
         _check(len(body) == 8 and kind == "SPM", "how often to report")
         return {"reporting": struct.unpack(">II", body)}
+    if option == OPT_NOTICE:
+        _check(kind == "SPM", "OPT_NOTICE")
+        return {"notices": (_notice(body),)}
     _check(not body and kind == "SPM" and option in (OPT_FIN, OPT_RST), f"option {option:#x} on {kind}")
     _check(option == OPT_FIN or bits == 0x40, "OPT_RST says that nothing is repaired")
     return {"is_fin": True} if option == OPT_FIN else {"is_reset": True}
@@ -363,7 +402,10 @@ def decode_packet(data: bytes) -> Packet:
     for option, bits, body in _options(reader) if flags & 0x01 else ():
         network.append(option in NETWORK_SIGNIFICANT)
         _check(bits == 0 or option in (OPT_RST, OPT_CR), f"flags {bits:#x} of option {option:#x}")
-        found |= _meaning(kind, option, bits, body)
+        meaning = _meaning(kind, option, bits, body)
+        meaning["notices"] = found.get("notices", ()) + meaning.get("notices", ())
+        found |= meaning
+    _check(len(found.get("notices", ())) <= 3, "at most three notices")
     acknowledge = found.get("acknowledge")
     told = found.get("told")
     _check(kind != "ACK" or acknowledge is not None or told is not None, "an ACK says who acknowledges or reports")

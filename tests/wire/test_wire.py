@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.wire.capture import Capture, record, write_pcap
-from tests.wire.decoder import TYPES, UPSTREAM, Batch, Malformed, Packet, decode_batch, decode_packet, fnv1a
+from tests.wire.decoder import TYPES, UPSTREAM, Batch, Malformed, Notice, Packet, decode_batch, decode_packet, fnv1a
 
 
 @pytest.fixture(scope="module")
@@ -199,6 +199,13 @@ def test_every_packet_there_is_follows_the_documents(capture: Capture) -> None:
         assert {p.kind for p in of} == {"SPM", "POLL", "NAK", "NNAK", "NCF"}
         spms = {(p.is_fin, p.is_reset, p.backoff_us, p.join, p.reporting) for p in of if p.kind == "SPM"}
         assert spms == set(product((False, True), (False, True), (None, 400), (None, 3), (None, (100000, 77))))
+        notices = {len(p.notices): p.notices for p in of if p.kind == "SPM"}
+        assert set(notices) == {0, 1, 2, 3}
+        assert notices[3] == (
+            Notice("suspend", "loss", False, 7, 5000, 0x5EED, 0, "loss 12 %"),
+            Notice("notify", "lag", True, 8, 0, 0x5EED, 3, "a text of which only the first part fits"),
+            Notice("cut_off", "storm", False, 9, 3_600_000, 0, 0, ""),
+        )
         naks = {(len(p.nak_list), p.report, p.told and p.told.name) for p in of if p.kind == "NAK"}
         assert naks == set(product((0, 62), (None, (1, 9, 656)), (None, "desk 1")))
         assert {(len(p.nak_list), p.backoff_us) for p in of if p.kind == "NCF"} == set(product((0, 62), (None, 800)))

@@ -25,6 +25,12 @@ typedef enum helio_event_id {
     HELIO_EVENT_CONNECTION_LOST = 18,
     HELIO_EVENT_PEER_CRASHED = 19,
     HELIO_EVENT_TRANSPORT_FALLBACK = 20,
+    HELIO_EVENT_WARNED = 69,
+    HELIO_EVENT_RECEIVER_TREATED = 85,
+    HELIO_EVENT_NAK_LIMIT = 86,
+    HELIO_EVENT_SUSPENDED = 87,
+    HELIO_EVENT_RESUMED = 88,
+    HELIO_EVENT_EXPELLED = 89,
     HELIO_EVENT_HISTORY_RESIZED = 30,
     HELIO_EVENT_ACKER_JOINED = 60,
     HELIO_EVENT_ACKER_LEFT = 61,
@@ -69,6 +75,12 @@ typedef enum helio_event_id {
     X(CONNECTION_LOST, connection_lost, 18, WARNING, "", "A connection ended or broke; a stream goes on when it is back, as far as the history reaches.") \
     X(PEER_CRASHED, peer_crashed, 19, ERROR, "", "The process on the other side of a ring is gone without having said goodbye.") \
     X(TRANSPORT_FALLBACK, transport_fallback, 20, INFO, "", "Something faster could not be had; the text says what, why, and what is used instead.") \
+    X(WARNED, warned, 69, WARNING, "action,reason,duration_ms", "At a receiver: its source warns it, or repairs less for it; the text says why.") \
+    X(RECEIVER_TREATED, receiver_treated, 85, WARNING, "action,receiver,duration_ms,by_hand", "At a source: it warned, shed, suspended, resumed, expelled or readmitted a receiver, or cut off the requests of all, or such a thing is over by itself; the text says to whom and why.") \
+    X(NAK_LIMIT, nak_limit, 86, WARNING, "receiver,window,naks_shed,acks_shed", "At a source: requests for repair or acknowledgements of a receiver were over its limit and not heeded. At most once a second for each receiver; the window is in ns.") \
+    X(SUSPENDED, suspended, 87, WARNING, "action,reason,duration_ms", "At a receiver: as its source told it, it asks for no repairs until this is over; the text says why.") \
+    X(RESUMED, resumed, 88, INFO, "action", "At a receiver: it asks for repairs again, or follows a stream again it had been expelled from.") \
+    X(EXPELLED, expelled, 89, ERROR, "action,reason,duration_ms", "At a receiver: its source has expelled it, and it does not follow the stream any more; the text says why.") \
     X(HISTORY_RESIZED, history_resized, 30, INFO, "limit_packets,limit_bytes", "A dynamic history has other limits: more because repairs were asked for near its end, fewer after a quiet time.") \
     X(ACKER_JOINED, acker_joined, 60, INFO, "receiver,first_sequence,ackers", "A receiver began to acknowledge a stream, or began anew after a restart.") \
     X(ACKER_LEFT, acker_left, 61, WARNING, "receiver,acked_sequence,ackers", "A receiver acknowledges no more: it said so, or was silent for the expiry time.") \

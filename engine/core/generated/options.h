@@ -79,6 +79,10 @@ typedef enum helio_option_id {
     HELIO_OPTION_ID_ACKS_MISSING,
     HELIO_OPTION_ID_ACKS_WARN,
     HELIO_OPTION_ID_ACKER_EXPIRY,
+    HELIO_OPTION_ID_NAK_LIMIT,
+    HELIO_OPTION_ID_ACK_LIMIT,
+    HELIO_OPTION_ID_REPAIR_LIMIT,
+    HELIO_OPTION_ID_SHED_LIMIT,
     HELIO_OPTION_ID_ACK,
     HELIO_OPTION_ID_ACK_PACKETS,
     HELIO_OPTION_ID_ACK_INTERVAL,
@@ -285,6 +289,10 @@ enum { /* choices of order */
     X(ACKS_MISSING, acks_missing, CHOICE, HELIO_ON_TRANSMITTER, 0.0, 0.0, "block", "block,degrade,fail", "While fewer than `acks` receivers acknowledge: wait for more, do with those there are, or refuse to send.") \
     X(ACKS_WARN, acks_warn, FLOAT, HELIO_ON_TRANSMITTER, 0.0, 3600.0, "1.0", "", "An event tells of missing receivers, or of acknowledgements missing from a full history, after this.") \
     X(ACKER_EXPIRY, acker_expiry, FLOAT, HELIO_ON_TRANSMITTER, 0.01, 3600.0, "5.0", "", "A receiver whose acknowledgements have not been heard for this long counts no more; longer than ambient_interval. Unless given, at least three times that.") \
+    X(NAK_LIMIT, nak_limit, INTEGER, HELIO_ON_TRANSMITTER, 0.0, 1000000000.0, "0", "", "Most packets one receiver may ask for in a second; the requests beyond are confirmed and not repaired. 0: no limit.") \
+    X(ACK_LIMIT, ack_limit, INTEGER, HELIO_ON_TRANSMITTER, 0.0, 1000000000.0, "0", "", "Most acknowledgements of one receiver in a second that are heeded. 0: no limit.") \
+    X(REPAIR_LIMIT, repair_limit, INTEGER, HELIO_ON_TRANSMITTER, 0.0, 1099511627776.0, "0", "", "Most bytes of repairs in a second that one receiver may cause; the requests beyond are confirmed and not repaired. 0: no limit.") \
+    X(SHED_LIMIT, shed_limit, INTEGER, HELIO_ON_TRANSMITTER, 1.0, 1099511627776.0, "65536", "", "The same for a receiver whose repairs are shed as it is slow; at most repair_limit.") \
     X(ACK, ack, CHOICE, HELIO_ON_RECEIVER, 0.0, 0.0, "none", "none,auto,app", "Acknowledge nothing, what was delivered, or what the application acknowledges.") \
     X(ACK_PACKETS, ack_packets, INTEGER, HELIO_ON_RECEIVER, 1.0, 65536.0, "64", "", "Acknowledge at least once in so many packets.") \
     X(ACK_INTERVAL, ack_interval, FLOAT, HELIO_ON_RECEIVER, 0.0, 10.0, "0.001", "", "Longest time progress waits to be acknowledged.") \

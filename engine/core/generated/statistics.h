@@ -144,6 +144,7 @@ enum { /* indexes of a instance's histograms */
     X(naks_answered_ignored_recent, COUNTER, "sequences", 0, "naks_answered", "outcome", "ignored_recent", "Sequence numbers asked for, by what became of the request.") \
     X(naks_answered_too_late, COUNTER, "sequences", 0, "naks_answered", "outcome", "too_late", "Sequence numbers asked for, by what became of the request.") \
     X(naks_answered_not_sent_yet, COUNTER, "sequences", 0, "naks_answered", "outcome", "not_sent_yet", "Sequence numbers asked for, by what became of the request.") \
+    X(naks_answered_shed, COUNTER, "sequences", 0, "naks_answered", "outcome", "shed", "Sequence numbers asked for, by what became of the request.") \
     X(nak_confirmations_sent, COUNTER, "packets", 0, "nak_confirmations_sent", "", "", "NAK confirmations (NCF) sent.") \
     X(nak_confirmations_withheld, COUNTER, "packets", 0, "nak_confirmations_withheld", "", "", "NAK confirmations left out, as they would have passed the rate; who asked asks again.") \
     X(heartbeats_sent, COUNTER, "packets", 0, "heartbeats_sent", "", "", "Source path messages (SPM) sent.") \
@@ -173,6 +174,10 @@ enum { /* indexes of a instance's histograms */
     X(receivers_reporting, GAUGE, "", 0, "receivers_reporting", "", "", "Receivers that report and have been heard of late.") \
     X(ackers, GAUGE, "", 0, "ackers", "", "", "Receivers that acknowledge.") \
     X(acks_received, COUNTER, "packets", 0, "acks_received", "", "", "Acknowledgements (ACK) received.") \
+    X(acks_shed, COUNTER, "packets", 0, "acks_shed", "", "", "Acknowledgements not heeded: more than ack_limit of one receiver.") \
+    X(feedback_expelled, COUNTER, "packets", 0, "feedback_expelled", "", "", "Packets of receivers that this source has expelled, not heeded.") \
+    X(receivers_treated, GAUGE, "", 0, "receivers_treated", "", "", "Receivers this source sheds, has suspended or has expelled.") \
+    X(notices_sent, COUNTER, "", 0, "notices_sent", "", "", "Notices to receivers sent, repeats included.") \
     X(acks_refused, COUNTER, "packets", 0, "acks_refused", "", "", "Acknowledgements that were impossible, of an earlier life of their receiver, or found no room.") \
     X(history_unacked, GAUGE, "packets", 0, "history_unacked", "", "", "Packets of the history that wait for the acknowledgements they need.") \
     X(history_unacked_dropped, COUNTER, "packets", 0, "history_unacked_dropped", "", "", "Packets that left the history without the acknowledgements they needed: at close, or because the receivers for them were gone (acks_missing=degrade).") \
@@ -198,6 +203,7 @@ typedef struct helio_tx_stream_stats {
     _Atomic uint64_t naks_answered_ignored_recent;
     _Atomic uint64_t naks_answered_too_late;
     _Atomic uint64_t naks_answered_not_sent_yet;
+    _Atomic uint64_t naks_answered_shed;
     _Atomic uint64_t nak_confirmations_sent;
     _Atomic uint64_t nak_confirmations_withheld;
     _Atomic uint64_t heartbeats_sent;
@@ -227,6 +233,10 @@ typedef struct helio_tx_stream_stats {
     _Atomic uint64_t receivers_reporting;
     _Atomic uint64_t ackers;
     _Atomic uint64_t acks_received;
+    _Atomic uint64_t acks_shed;
+    _Atomic uint64_t feedback_expelled;
+    _Atomic uint64_t receivers_treated;
+    _Atomic uint64_t notices_sent;
     _Atomic uint64_t acks_refused;
     _Atomic uint64_t history_unacked;
     _Atomic uint64_t history_unacked_dropped;
@@ -297,6 +307,9 @@ enum { /* indexes of a transmitter's histograms */
     X(repair_bytes_caused, COUNTER, "bytes", 0, "repair_bytes_caused", "", "", "Bytes of the repair packets first asked for by this receiver.") \
     X(naks_too_late, COUNTER, "sequences", 0, "naks_too_late", "", "", "Sequence numbers asked for after they had left the history.") \
     X(acks_received, COUNTER, "packets", 0, "acks_received", "", "", "Acknowledgements received from this receiver.") \
+    X(naks_shed, COUNTER, "sequences", 0, "naks_shed", "", "", "Sequence numbers it asked for that were not repaired: over its limit, or it is suspended.") \
+    X(acks_shed, COUNTER, "packets", 0, "acks_shed", "", "", "Acknowledgements not heeded: more than ack_limit.") \
+    X(treatment, GAUGE, "", 0, "treatment", "", "", "What is done to it: 0 nothing, 2 its repairs are shed, 3 its NAKs are suspended, 4 it is suspended, 6 it is expelled.") \
     X(acked_position, GAUGE, "sequences", 0, "acked_position", "", "", "Newest sequence number this receiver has acknowledged, with all before it (64-bit, widened).") \
     X(ack_lag, GAUGE, "packets", 0, "ack_lag", "", "", "Packets sent that this receiver had not acknowledged when it was last heard.") \
     X(last_heard, GAUGE, "nanoseconds", 0, "last_heard", "", "", "Wall clock time of its last NAK, acknowledgement or report, since 1970.") \
@@ -322,6 +335,9 @@ typedef struct helio_peer_stats {
     _Atomic uint64_t repair_bytes_caused;
     _Atomic uint64_t naks_too_late;
     _Atomic uint64_t acks_received;
+    _Atomic uint64_t naks_shed;
+    _Atomic uint64_t acks_shed;
+    _Atomic uint64_t treatment;
     _Atomic uint64_t acked_position;
     _Atomic uint64_t ack_lag;
     _Atomic uint64_t last_heard;
@@ -355,6 +371,7 @@ enum { /* indexes of a peer's histograms */
     X(packets_lost_overflow, COUNTER, "packets", 0, "packets_lost", "reason", "overflow", "Packets given up for good, by cause.") \
     X(packets_lost_reset, COUNTER, "packets", 0, "packets_lost", "reason", "reset", "Packets given up for good, by cause.") \
     X(packets_lost_not_requested, COUNTER, "packets", 0, "packets_lost", "reason", "not_requested", "Packets given up for good, by cause.") \
+    X(packets_lost_suspended, COUNTER, "packets", 0, "packets_lost", "reason", "suspended", "Packets given up for good, by cause.") \
     X(gaps_detected, COUNTER, "packets", 0, "gaps_detected", "", "", "Packets first seen missing.") \
     X(out_of_order, COUNTER, "packets", 0, "out_of_order", "", "", "Original data packets that arrived after a newer one.") \
     X(duplicates, COUNTER, "packets", 0, "duplicates", "", "", "Data packets received again.") \
@@ -365,6 +382,8 @@ enum { /* indexes of a peer's histograms */
     X(naks_suppressed, COUNTER, "sequences", 0, "naks_suppressed", "", "", "Requests not sent because another receiver had asked.") \
     X(nak_confirmations_received, COUNTER, "packets", 0, "nak_confirmations_received", "", "", "NAK confirmations (NCF) received.") \
     X(heartbeats_received, COUNTER, "packets", 0, "heartbeats_received", "", "", "Source path messages (SPM) received.") \
+    X(notices_received, COUNTER, "", 0, "notices_received", "", "", "Notices of the source heeded: what it did to this receiver or to all.") \
+    X(suspended, GAUGE, "", 0, "suspended", "", "", "1 while this receiver asks for nothing, as its source told it.") \
     X(polls_received, COUNTER, "packets", 0, "polls_received", "", "", "Polls received: questions how many receivers there are.") \
     X(poll_responses_sent, COUNTER, "packets", 0, "poll_responses_sent", "", "", "Answers (POLR) to polls sent.") \
     X(congestion_reports_sent, COUNTER, "packets", 0, "congestion_reports_sent", "", "", "NAK packets that carried a congestion report, which the source had asked for.") \
@@ -397,6 +416,7 @@ typedef struct helio_rx_stream_stats {
     _Atomic uint64_t packets_lost_overflow;
     _Atomic uint64_t packets_lost_reset;
     _Atomic uint64_t packets_lost_not_requested;
+    _Atomic uint64_t packets_lost_suspended;
     _Atomic uint64_t gaps_detected;
     _Atomic uint64_t out_of_order;
     _Atomic uint64_t duplicates;
@@ -407,6 +427,8 @@ typedef struct helio_rx_stream_stats {
     _Atomic uint64_t naks_suppressed;
     _Atomic uint64_t nak_confirmations_received;
     _Atomic uint64_t heartbeats_received;
+    _Atomic uint64_t notices_received;
+    _Atomic uint64_t suspended;
     _Atomic uint64_t polls_received;
     _Atomic uint64_t poll_responses_sent;
     _Atomic uint64_t congestion_reports_sent;

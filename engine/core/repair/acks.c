@@ -84,6 +84,7 @@ static helio_acker *add(helio_acks *acks, const helio_acker *heard) {
         return NULL;
     acks->ackers[place] = *heard;
     acks->order[acks->count++] = place;
+    acks->out += heard->is_out;
     sort_in(acks, acks->count - 1);
     const int64_t due_ns = heard->heard_ns + acks->expiry_ns;
     if (due_ns < acks->expiry_due_ns)
@@ -98,6 +99,7 @@ void helio_acks_remove(helio_acks *acks, helio_acker *acker) {
     memmove(&acks->order[rank], &acks->order[rank + 1],
             (acks->count - rank - 1) * sizeof *acks->order);
     acks->count--;
+    acks->out -= acker->is_out;
     acks->free[acks->capacity - acks->count - 1] = place;
     *acker = (helio_acker){0};
 }
@@ -117,7 +119,9 @@ helio_acks_result helio_acks_hear(helio_acks *acks, const helio_acker *heard, he
     helio_acks_result result = HELIO_ACKS_REPEATED;
     if (heard->incarnation > acker->incarnation) {
         result = HELIO_ACKS_RESTARTED;
+        const bool is_out = acker->is_out;
         *acker = *heard;
+        acker->is_out = is_out;
     } else {
         acker->heard_ns = heard->heard_ns;
         acker->kind = heard->kind;
@@ -129,6 +133,11 @@ helio_acks_result helio_acks_hear(helio_acks *acks, const helio_acker *heard, he
     }
     sort_in(acks, rank_of(acks, (uint32_t)(acker - acks->ackers)));
     return result;
+}
+
+void helio_acks_set_out(helio_acks *acks, helio_acker *acker, bool is_out) {
+    acks->out += (uint32_t)is_out - (uint32_t)acker->is_out;
+    acker->is_out = is_out;
 }
 
 helio_acker *helio_acks_expired(helio_acks *acks, int64_t now_ns) {
@@ -156,7 +165,7 @@ static uint64_t reached_by(const helio_acks *acks, uint32_t receivers, uint64_t 
         const helio_acker *acker = helio_acks_at(acks, i);
         if (acker->position <= after)
             break;
-        if (acker->first <= after + 1 && ++found == receivers)
+        if (!acker->is_out && acker->first <= after + 1 && ++found == receivers)
             return acker->position;
     }
     return after;
@@ -178,7 +187,7 @@ uint32_t helio_acks_count(const helio_acks *acks, uint64_t sequence) {
         const helio_acker *acker = helio_acks_at(acks, i);
         if (acker->position < sequence)
             break;
-        count += acker->first <= sequence;
+        count += !acker->is_out && acker->first <= sequence;
     }
     return count;
 }

@@ -33,6 +33,7 @@ typedef struct helio_acker {
     int64_t heard_ns;
     helio_address address; /* where its newest progress came from */
     uint8_t kind;          /* HELIO_PGM_ACK_TRANSPORT or _APPLICATION */
+    bool is_out;           /* suspended by the source: what it acknowledges does not count */
     char name[HELIO_PGM_ACKNOWLEDGE_NAME_MAX + 1];
 } helio_acker;
 
@@ -41,6 +42,7 @@ typedef struct helio_acks {
     uint32_t *order;     /* places of the `count` ackers, largest position first */
     uint32_t *free;      /* the other places */
     uint32_t count;
+    uint32_t out;      /* of these, not counted */
     uint32_t capacity; /* grows up to `limit` */
     uint32_t limit;
     helio_map by_receiver;
@@ -69,6 +71,12 @@ helio_acks_result helio_acks_hear(helio_acks *acks, const helio_acker *heard, he
 helio_acker *helio_acks_find(const helio_acks *acks, uint64_t receiver);
 /* Takes an acker out. */
 void helio_acks_remove(helio_acks *acks, helio_acker *acker);
+/* Whether it counts. */
+void helio_acks_set_out(helio_acks *acks, helio_acker *acker, bool is_out);
+/* Ackers that count. */
+static inline uint32_t helio_acks_live(const helio_acks *acks) {
+    return acks->count - acks->out;
+}
 /* An acker not heard for the expiry time, to be taken out by the caller; NULL when there is none.
  */
 helio_acker *helio_acks_expired(helio_acks *acks, int64_t now_ns);

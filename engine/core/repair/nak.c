@@ -101,11 +101,28 @@ static void heap_remove(helio_nak *nak, uint32_t place) {
     }
 }
 
+/* ---- deadlines ---- */
+
+static bool is_held(const helio_nak *nak, int64_t now_ns) {
+    return now_ns < nak->held_until_ns;
+}
+
+/* Time excused up to `until_ns`, which is not before the span that began last. */
+static int64_t excused_up_to(const helio_nak *nak, int64_t until_ns) {
+    const int64_t end_ns = until_ns < nak->excused_until_ns ? until_ns : nak->excused_until_ns;
+    return nak->excused_ns + (end_ns - nak->excused_from_ns);
+}
+
+static int64_t deadline_of(const helio_nak *nak, const helio_nak_entry *entry) {
+    return entry->seen_ns + nak->config.deadline_ns + excused_up_to(nak, nak->excused_until_ns) -
+           entry->excused_ns;
+}
+
 /* ---- states ---- */
 
 static void enter(helio_nak *nak, helio_nak_entry *entry, helio_nak_state state, int64_t due_ns) {
     const bool is_new = !is_in_heap(entry);
-    const int64_t deadline_ns = entry->seen_ns + nak->config.deadline_ns;
+    const int64_t deadline_ns = deadline_of(nak, entry);
     entry->state = (uint8_t)state;
     entry->due_ns = due_ns < deadline_ns ? due_ns : deadline_ns;
     if (is_new) {
@@ -206,6 +223,7 @@ void helio_nak_miss(helio_nak *nak, uint64_t first, uint64_t count, int64_t now_
             .sequence = sequence,
             .seen_ns = now_ns,
             .due_ns = now_ns + nak->config.reorder_ns,
+            .excused_ns = excused_up_to(nak, now_ns),
             .state = HELIO_NAK_GRACE,
         };
         grace_oldest(
@@ -297,6 +315,35 @@ bool helio_nak_on_foreign_nak(helio_nak *nak, uint64_t sequence, int64_t now_ns)
     return state == HELIO_NAK_GRACE || state == HELIO_NAK_BACK_OFF;
 }
 
+/* ---- not being allowed to ask ---- */
+
+/* What backs off until later than `due_ns` does so until then. */
+static void hasten(helio_nak *nak, int64_t due_ns) {
+    const uint32_t count = nak->heap_count;
+    nak->heap_count = 0;
+    for (uint32_t place = 0; place < count; place++) {
+        const uint32_t index = nak->heap[place];
+        helio_nak_entry *entry = &nak->entries[index];
+        if (entry->state == HELIO_NAK_BACK_OFF && entry->due_ns > due_ns)
+            entry->due_ns = due_ns;
+        heap_set(nak, nak->heap_count++, index);
+        heap_settle(nak, entry->place);
+    }
+}
+
+void helio_nak_hold(helio_nak *nak, int64_t until_ns, int64_t now_ns) {
+    const bool is_sooner = until_ns < nak->held_until_ns && is_held(nak, now_ns);
+    nak->held_until_ns = until_ns;
+    if (is_sooner)
+        hasten(nak, (until_ns > now_ns ? until_ns : now_ns) + draw_backoff(nak));
+}
+
+void helio_nak_excuse(helio_nak *nak, int64_t until_ns, int64_t now_ns) {
+    nak->excused_ns = excused_up_to(nak, now_ns);
+    nak->excused_from_ns = now_ns;
+    nak->excused_until_ns = until_ns > now_ns ? until_ns : now_ns;
+}
+
 /* ---- poll ---- */
 
 static void round_lose(helio_nak *nak, helio_nak_entry *entry, helio_rxw_cause cause,
@@ -323,8 +370,13 @@ static void round_ask(helio_nak *nak, helio_nak_entry *entry, int64_t now_ns,
 /* The entry's time has come. */
 static void fire(helio_nak *nak, helio_nak_entry *entry, bool can_ask, int64_t backoff_due_ns,
                  int64_t now_ns, helio_nak_round *round) {
-    if (now_ns - entry->seen_ns >= nak->config.deadline_ns) {
-        round_lose(nak, entry, HELIO_LOST_DEADLINE, round);
+    if (now_ns >= deadline_of(nak, entry)) {
+        round_lose(nak, entry, is_held(nak, now_ns) ? HELIO_LOST_SUSPENDED : HELIO_LOST_DEADLINE,
+                   round);
+        return;
+    }
+    if (is_held(nak, now_ns) && !nak->config.never_asks) {
+        enter(nak, entry, HELIO_NAK_BACK_OFF, nak->held_until_ns + backoff_due_ns - now_ns);
         return;
     }
     switch ((helio_nak_state)entry->state) {

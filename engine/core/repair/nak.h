@@ -10,6 +10,9 @@
  *
  * A timer that runs out in WAIT_NCF or WAIT_DATA leads back to BACK_OFF until the retries are used
  * up; a foreign NAK leads from BACK_OFF to WAIT_NCF (as in the RFC's drawing; its prose differs).
+ * While it is held (the source will not repair for now) nothing is asked for; what is missing backs off
+ * until then, and the deadlines go on, unless the time is excused (nobody may ask).
+ *
  * Besides, each sequence has a deadline, so that confirmations of other receivers' requests cannot
  * keep it waiting for ever.
  *
@@ -55,6 +58,7 @@ typedef struct helio_nak_entry {
     int64_t due_ns;
     int64_t asked_ns;     /* last NAK for it; meaningful when asked */
     int64_t confirmed_ns; /* last NCF for it; 0: none yet */
+    int64_t excused_ns;   /* time excused in all when it was seen missing */
     uint32_t place;       /* in the heap; not used in GRACE */
     uint16_t ncf_retries;
     uint16_t data_retries;
@@ -83,7 +87,11 @@ typedef struct helio_nak {
     uint64_t grace_first;
     uint64_t grace_end;
     uint64_t mask;
-    uint64_t outstanding; /* sequences in any state */
+    uint64_t outstanding;    /* sequences in any state */
+    int64_t held_until_ns;   /* nothing is asked for before */
+    int64_t excused_ns;      /* time excused in all, but for the span that began last */
+    int64_t excused_from_ns; /* that span */
+    int64_t excused_until_ns;
 } helio_nak;
 
 /* What became of a sequence that has come. */
@@ -113,6 +121,12 @@ size_t helio_nak_memory(const helio_nak *nak);
 /* From now on nothing is given up for want of an answer: the source has it, and will not let it go.
  */
 void helio_nak_insist(helio_nak *nak);
+
+/* Nothing is asked for before `until_ns`; now or earlier: it may be at once. */
+void helio_nak_hold(helio_nak *nak, int64_t until_ns, int64_t now_ns);
+/* The time from now until `until_ns` does not count against deadlines; now or earlier: from now on it
+ * does. */
+void helio_nak_excuse(helio_nak *nak, int64_t until_ns, int64_t now_ns);
 
 /* These sequences, newer than all missed before, are missing. */
 void helio_nak_miss(helio_nak *nak, uint64_t first, uint64_t count, int64_t now_ns);

@@ -67,6 +67,12 @@ uint32_t helio_peers_find(const helio_peers *peers, uint64_t receiver) {
     return peer ? place_of(peers, peer) : HELIO_PEER_NONE;
 }
 
+uint32_t helio_peers_at(const helio_peers *peers, const helio_address *address) {
+    const helio_peer *peer = helio_map_get(&peers->by_address, key_of(address));
+    return peer && helio_address_equal(&peer->address, address) ? place_of(peers, peer)
+                                                                : HELIO_PEER_NONE;
+}
+
 helio_peer_stats *helio_peers_stats(helio_peers *peers, uint32_t place) {
     return is_present(peers, place) ? peers->peers[place].object.record : NULL;
 }
@@ -140,9 +146,12 @@ static void remove_peer(helio_peers *peers, uint32_t place, helio_clock clock) {
 }
 
 /* Who is kept from being heard stays known: coming back must not set it free. */
+static bool is_kept(const helio_receiver_view *view) {
+    return view->flags & (HELIO_VIEW_SUSPENDED | HELIO_VIEW_EXPELLED);
+}
+
 static bool is_leaver(const helio_receiver_view *view) {
-    return (view->flags & HELIO_VIEW_LEFT) &&
-           !(view->flags & (HELIO_VIEW_SUSPENDED | HELIO_VIEW_EXPELLED));
+    return (view->flags & HELIO_VIEW_LEFT) && !is_kept(view);
 }
 
 /* Frees a place; false when all are too lively. */
@@ -150,13 +159,15 @@ static bool make_room(helio_peers *peers, helio_clock clock) {
     if (clock.now_ns < peers->full_until_ns)
         return false;
     uint32_t oldest = 0;
-    for (uint32_t i = 0; i < peers->count; i++) {
+    for (uint32_t i = 1; i < peers->count; i++) {
         const helio_receiver_view *view = &peers->views[i], *best = &peers->views[oldest];
-        if (is_leaver(view) != is_leaver(best) ? is_leaver(view) : view->heard_ns < best->heard_ns)
+        if (is_kept(view) != is_kept(best)       ? is_kept(best)
+            : is_leaver(view) != is_leaver(best) ? is_leaver(view)
+                                                 : view->heard_ns < best->heard_ns)
             oldest = i;
     }
     const helio_receiver_view *view = &peers->views[oldest];
-    if (!is_leaver(view) && clock.now_ns - view->heard_ns < SILENT_NS) {
+    if (is_kept(view) || (!is_leaver(view) && clock.now_ns - view->heard_ns < SILENT_NS)) {
         peers->full_until_ns = clock.now_ns + HELIO_SECOND;
         return false;
     }
@@ -183,7 +194,7 @@ static uint32_t add_peer(helio_peers *peers, const helio_address *address, uint6
     if (place == HELIO_PEER_NONE)
         return place;
     helio_peer *peer = &peers->peers[place];
-    *peer = (helio_peer){.address = *address};
+    *peer = (helio_peer){.address = *address, .born = ++peers->births};
     peers->views[place] = (helio_receiver_view){
         .receiver = receiver,
         .flags = HELIO_VIEW_PRESENT | (peers->are_pinned ? HELIO_VIEW_PINNED : 0),

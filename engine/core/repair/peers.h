@@ -37,6 +37,7 @@ typedef struct helio_peer {
     int64_t missing_ns; /* when it last asked for the packet in `missing`, or an older one */
     double recent_lost; /* packets of the last reports, the older the less */
     double recent_expected;
+    uint32_t born; /* number of its coming, for whoever keeps something by place */
 } helio_peer;
 
 typedef struct helio_peers {
@@ -45,6 +46,7 @@ typedef struct helio_peers {
     uint32_t count;             /* places in use or used before */
     uint32_t capacity;
     uint32_t vacant; /* of these, not PRESENT */
+    uint32_t births;
     helio_map by_address;
     helio_map by_receiver;
     helio_stats *stats;
@@ -68,6 +70,10 @@ static inline helio_receiver_view *helio_peers_views(helio_peers *peers, uint32_
 /* The place of the receiver with this id (HELIO_PEER_NONE: it is not known), which without reports
  * is a hash of its address. */
 uint32_t helio_peers_find(const helio_peers *peers, uint64_t receiver);
+
+/* The place of the receiver that is known at an address, the first of several; HELIO_PEER_NONE: none
+ * is. */
+uint32_t helio_peers_at(const helio_peers *peers, const helio_address *address);
 
 /* Who it is that gives feedback from an address without saying so, made known when it is new;
  * HELIO_PEER_NONE when there is no room. */

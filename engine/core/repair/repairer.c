@@ -6,36 +6,40 @@
 
 #include "base/sequence.h"
 
-enum { LEAVING_PART = 16 }; /* of a full window leaves next */
+enum {
+    LEAVING_PART = 16, /* of a full window leaves next */
+    MUCH_LONGER = 4,   /* a line than another */
+};
 
 int helio_repairer_init(helio_repairer *repairer, const helio_repairer_config *config,
                         helio_txw *txw, helio_tx_stream_stats *stats) {
     *repairer = (helio_repairer){
         .txw = txw, .stats = stats, .linger_ns = config->linger_ns, .behind_ns = INT64_MIN / 2};
-    repairer->queue = calloc(helio_txw_capacity(txw), sizeof *repairer->queue);
+    const size_t capacity = helio_txw_capacity(txw);
+    repairer->entries = calloc(capacity, sizeof *repairer->entries);
     if (config->fans_out)
-        repairer->fan = calloc(helio_txw_capacity(txw), sizeof *repairer->fan);
-    if (!repairer->queue || (config->fans_out && !repairer->fan)) {
-        free(repairer->queue);
-        free(repairer->fan);
-        repairer->queue = NULL;
-        return HELIO_ERR_NOMEM;
-    }
-    const int error = helio_peers_init(&repairer->peers, config->max_peers, config->stats,
-                                       config->instance, config->stream);
-    if (error) {
-        free(repairer->queue);
-        free(repairer->fan);
-        repairer->queue = NULL;
-    }
+        repairer->fan = calloc(capacity, sizeof *repairer->fan);
+    int error = repairer->entries && (repairer->fan || !config->fans_out) ? 0 : HELIO_ERR_NOMEM;
+    if (!error)
+        error = helio_queue_init(&repairer->queue, (uint32_t)capacity, config->max_peers + 1);
+    if (!error)
+        error = helio_allowances_init(&repairer->allowances, config->max_peers, &config->limits);
+    if (!error)
+        error = helio_peers_init(&repairer->peers, config->max_peers, config->stats,
+                                 config->instance, config->stream);
+    if (error)
+        helio_repairer_fini(repairer, (helio_clock){0});
     return error;
 }
 
 void helio_repairer_fini(helio_repairer *repairer, helio_clock clock) {
     helio_peers_fini(&repairer->peers, clock);
-    free(repairer->queue);
+    helio_allowances_fini(&repairer->allowances);
+    helio_queue_fini(&repairer->queue);
+    free(repairer->entries);
     free(repairer->fan);
-    repairer->queue = NULL;
+    repairer->entries = NULL;
+    repairer->fan = NULL;
 }
 
 static bool is_recent(int64_t then_ns, int64_t now_ns, int64_t linger_ns) {
@@ -61,52 +65,118 @@ static bool was_served(const helio_repair_fan *fan, uint64_t destinations) {
     return !fan || (destinations & ~fan->served) == 0;
 }
 
-/* Decides what becomes of one sequence asked for. */
-static void ask(helio_repairer *repairer, uint64_t sequence, uint32_t asker, uint64_t destinations,
-                helio_clock clock) {
+/* ---- lines ---- */
+
+static uint32_t line_of(const helio_repairer *repairer, uint32_t asker) {
+    return asker == HELIO_PEER_NONE ? repairer->peers.capacity : asker;
+}
+
+/* The packet waits in the line of whoever asked first; in a much shorter one it goes sooner. */
+static void hasten(helio_repairer *repairer, uint64_t sequence, helio_txw_slot *slot,
+                   uint32_t asker, helio_allowance *allowance) {
+    const helio_queue *queue = &repairer->queue;
+    const uint32_t from = line_of(repairer, slot->asker), to = line_of(repairer, asker);
+    if (helio_queue_waiting(queue, from) <= MUCH_LONGER * (helio_queue_waiting(queue, to) + 1))
+        return;
+    helio_queue_move(&repairer->queue, repairer->entries[sequence & repairer->txw->mask], from, to);
+    helio_allowance_charge(allowance, slot->length);
+    slot->asker = asker;
+}
+
+/* False: the queue is full. */
+static bool enqueue(helio_repairer *repairer, uint64_t sequence, helio_txw_slot *slot,
+                    uint32_t asker, helio_allowance *allowance) {
+    const bool presses = is_pressing(repairer->txw, sequence);
+    const uint32_t entry =
+        helio_queue_push(&repairer->queue, line_of(repairer, asker), 2 * sequence + presses);
+    if (entry == HELIO_QUEUE_NONE)
+        return false;
+    helio_allowance_charge(allowance, slot->length);
+    repairer->entries[sequence & repairer->txw->mask] = entry;
+    repairer->pressing += presses;
+    slot->queued = true;
+    slot->asker = asker;
+    return true;
+}
+
+/* ---- requests ---- */
+
+/* Who asks, and for what. */
+typedef struct request {
+    uint32_t asker;
+    helio_allowance *allowance;
+    uint64_t destinations;
+    helio_clock clock;
+} request;
+
+static void note_request(helio_repairer *repairer, uint64_t sequence, const request *who) {
+    helio_peer_stats *peer = helio_peers_stats(&repairer->peers, who->asker);
+    const bool is_first =
+        helio_peers_ask(&repairer->peers, who->asker, sequence, who->clock.now_ns);
+    if (peer && !is_first)
+        helio_count(&peer->naks_repeated, 1);
+}
+
+static void count_too_late(helio_repairer *repairer, uint32_t asker) {
+    helio_peer_stats *peer = helio_peers_stats(&repairer->peers, asker);
+    if (peer) {
+        helio_peers_view(&repairer->peers, asker)->naks_late++;
+        helio_count(&peer->naks_too_late, 1);
+    }
+    helio_count(&repairer->stats->naks_answered_too_late, 1);
+}
+
+static void count_shed(helio_repairer *repairer, uint32_t asker) {
+    helio_peer_stats *peer = helio_peers_stats(&repairer->peers, asker);
+    if (peer) {
+        helio_peers_view(&repairer->peers, asker)->naks_shed++;
+        helio_count(&peer->naks_shed, 1);
+    }
+    helio_count(&repairer->stats->naks_answered_shed, 1);
+}
+
+/* Decides what becomes of one sequence asked for.  False: it is shed. */
+static bool ask(helio_repairer *repairer, uint64_t sequence, const request *who) {
     helio_tx_stream_stats *stats = repairer->stats;
     helio_txw *txw = repairer->txw;
+    const int64_t now_ns = who->clock.now_ns;
     repairer->late_requests += sequence < txw->trail + helio_txw_count(txw) / 4;
     if (sequence > txw->lead) {
         helio_count(&stats->naks_answered_not_sent_yet, 1);
-        return;
+        return true;
     }
-    helio_peer_stats *peer = helio_peers_stats(&repairer->peers, asker);
-    if (!helio_peers_ask(&repairer->peers, asker, sequence, clock.now_ns))
-        helio_count(&peer->naks_repeated, 1);
+    note_request(repairer, sequence, who);
     if (sequence < txw->trail) {
-        if (peer) {
-            helio_peers_view(&repairer->peers, asker)->naks_late++;
-            helio_count(&peer->naks_too_late, 1);
-        }
-        helio_count(&stats->naks_answered_too_late, 1);
-        return;
+        count_too_late(repairer, who->asker);
+        return true;
+    }
+    if (!helio_allowance_grants_nak(&repairer->allowances, who->allowance, now_ns)) {
+        count_shed(repairer, who->asker);
+        return false;
     }
     if (txw->lead - sequence > txw->limit_packets / 4)
-        repairer->behind_ns = clock.now_ns;
+        repairer->behind_ns = now_ns;
     helio_txw_slot *slot = helio_txw_slot_of(txw, sequence);
     helio_repair_fan *fan = fan_of(repairer, sequence);
     if (slot->queued) {
         if (fan)
-            fan->waiting |= destinations;
+            fan->waiting |= who->destinations;
+        if (slot->asker != who->asker)
+            hasten(repairer, sequence, slot, who->asker, who->allowance);
         helio_advice_on_duplicate(&repairer->advice, sequence);
         helio_count(&stats->naks_answered_queued_already, 1);
-    } else if (slot->repairs > 0 && was_served(fan, destinations) &&
-               is_recent(slot->repaired_ns, clock.now_ns, repairer->linger_ns)) {
+    } else if (slot->repairs > 0 && was_served(fan, who->destinations) &&
+               is_recent(slot->repaired_ns, now_ns, repairer->linger_ns)) {
         helio_advice_on_duplicate(&repairer->advice, sequence);
         helio_count(&stats->naks_answered_ignored_recent, 1);
-    } else if (repairer->end - repairer->first > txw->mask) {
+    } else if (enqueue(repairer, sequence, slot, who->asker, who->allowance)) {
+        if (fan)
+            fan->waiting = who->destinations;
+    } else {
         /* Full of packets trimmed since: as good as queued, the next request will find room. */
         helio_count(&stats->naks_answered_queued_already, 1);
-    } else {
-        slot->queued = true;
-        const bool presses = is_pressing(txw, sequence);
-        repairer->pressing += presses;
-        slot->asker = asker;
-        if (fan)
-            fan->waiting = destinations;
-        repairer->queue[repairer->end++ & txw->mask] = 2 * sequence + presses;
     }
+    return true;
 }
 
 /* A request of theirs for the same first sequence was confirmed a moment ago. */
@@ -127,22 +197,45 @@ static bool is_confirmed(helio_repairer *repairer, uint64_t first, uint64_t dest
     return false;
 }
 
-bool helio_repairer_on_nak(helio_repairer *repairer, const helio_pgm_packet *nak, uint32_t asker,
-                           uint64_t destinations, helio_clock clock, size_t *naks) {
+helio_allowance *helio_repairer_allowance(helio_repairer *repairer, uint32_t place,
+                                          int64_t now_ns) {
+    const helio_peers *peers = &repairer->peers;
+    const uint64_t key = place < peers->count ? peers->peers[place].born : 0;
+    return helio_allowances_of(&repairer->allowances, place, key, now_ns);
+}
+
+/* Asks for a sequence, and notes how it is to be answered. */
+static void answer_one(helio_repairer *repairer, uint64_t sequence, const request *who,
+                       helio_repair_answer *answer) {
+    if (ask(repairer, sequence, who))
+        answer->confirmed[answer->confirmed_count++] = (uint32_t)sequence;
+    else
+        answer->shed[answer->shed_count++] = (uint32_t)sequence;
+}
+
+void helio_repairer_on_nak(helio_repairer *repairer, const helio_pgm_packet *nak, uint32_t asker,
+                           uint64_t destinations, helio_clock clock, helio_repair_answer *answer) {
     helio_tx_stream_stats *stats = repairer->stats;
     const uint64_t first = helio_sequence_widen(nak->sequence, repairer->txw->lead);
+    const request who = {
+        .asker = asker,
+        .allowance = helio_repairer_allowance(repairer, asker, clock.now_ns),
+        .destinations = destinations,
+        .clock = clock,
+    };
     helio_peer_stats *peer = helio_peers_stats(&repairer->peers, asker);
     const size_t count = 1 + nak->list_count;
-    *naks = count;
+    answer->naks = count;
+    answer->confirmed_count = answer->shed_count = 0;
 
     helio_stats_begin(stats);
     helio_count(&stats->nak_packets_received, 1);
     helio_count(&stats->naks_received, count);
     helio_set(&stats->peers, repairer->peers.count - repairer->peers.vacant);
-    ask(repairer, first, asker, destinations, clock);
+    answer_one(repairer, first, &who, answer);
     for (size_t i = 0; i < nak->list_count; i++)
-        ask(repairer, helio_sequence_widen(nak->list[i], first), asker, destinations, clock);
-    helio_set(&stats->repair_queue, repairer->end - repairer->first);
+        answer_one(repairer, helio_sequence_widen(nak->list[i], first), &who, answer);
+    helio_set(&stats->repair_queue, repairer->queue.count);
     helio_stats_end(stats);
 
     if (peer) {
@@ -152,7 +245,9 @@ bool helio_repairer_on_nak(helio_repairer *repairer, const helio_pgm_packet *nak
         helio_set(&peer->last_heard, (uint64_t)clock.wall_ns);
         helio_stats_end(peer);
     }
-    return nak->list_count > 0 || !is_confirmed(repairer, first, destinations, clock.now_ns);
+    if (count == 1 && answer->confirmed_count == 1 &&
+        is_confirmed(repairer, first, destinations, clock.now_ns))
+        answer->confirmed_count = 0;
 }
 
 static void count_repair(helio_repairer *repairer, helio_txw_slot *slot) {
@@ -161,7 +256,7 @@ static void count_repair(helio_repairer *repairer, helio_txw_slot *slot) {
     helio_count(&stats->naks_answered_repaired, 1);
     helio_count(&stats->repair_packets, 1);
     helio_count(&stats->repair_bytes, slot->length);
-    helio_set(&stats->repair_queue, repairer->end - repairer->first);
+    helio_set(&stats->repair_queue, repairer->queue.count);
     helio_stats_end(stats);
     helio_peer_stats *peer = helio_peers_stats(&repairer->peers, slot->asker);
     if (peer) {
@@ -174,8 +269,8 @@ static void count_repair(helio_repairer *repairer, helio_txw_slot *slot) {
 }
 
 bool helio_repairer_next(helio_repairer *repairer, helio_clock clock, uint64_t *sequence) {
-    while (repairer->first != repairer->end) {
-        const uint64_t entry = repairer->queue[repairer->first++ & repairer->txw->mask];
+    uint64_t entry;
+    while (helio_queue_pop(&repairer->queue, &entry)) {
         *sequence = entry / 2;
         repairer->pressing -= entry % 2;
         if (!helio_txw_has(repairer->txw, *sequence)) { /* trimmed while it waited */

@@ -13,6 +13,11 @@
  * who asked only: a bit for each destination is kept per packet.  In a group everybody hears
  * everything, and how often several ask for one packet makes the advice how long to hold NAKs back.
  *
+ * What a receiver asks for is repaired in its name: as far as it is allowed (allowance.h), and in
+ * turn with the others (queue.h).  What it is not allowed is confirmed to it alone, for whoever
+ * else hears a confirmation waits for the repair.  A packet that waits in a long line goes over to
+ * a much shorter one when that one's receiver asks for it too.
+ *
  * The queue is bounded by the window.  It knows nothing of sockets, threads or clocks. */
 #ifndef HELIO_REPAIR_REPAIRER_H
 #define HELIO_REPAIR_REPAIRER_H
@@ -23,7 +28,9 @@
 
 #include "base/clock.h"
 #include "repair/advice.h"
+#include "repair/allowance.h"
 #include "repair/peers.h"
+#include "repair/queue.h"
 #include "stats/stats.h"
 #include "window/txw.h"
 #include "wire/pgm.h"
@@ -39,9 +46,9 @@ typedef struct helio_repairer {
     helio_txw *txw;
     helio_tx_stream_stats *stats;
     helio_peers peers;
-    uint64_t *queue; /* ring of 2 * sequence + is_pressing, by place & txw->mask */
-    uint64_t first;
-    uint64_t end;
+    helio_allowances allowances;
+    helio_queue queue; /* of 2 * sequence + is_pressing; a line for each place of peers, and one */
+    uint32_t *entries; /* in the queue, of a slot that is queued; by sequence & txw->mask */
     int64_t linger_ns;
     uint64_t pressing; /* of those that wait, not for packets sent long ago */
     int64_t behind_ns; /* when a packet was asked for last that was a quarter of a window back */
@@ -57,18 +64,30 @@ typedef struct helio_repairer_config {
     uint32_t max_peers;
     int64_t linger_ns;
     bool fans_out;
+    helio_limits limits;
 } helio_repairer_config;
+
+/* What a NAK is answered. */
+typedef struct helio_repair_answer {
+    size_t naks;                                    /* sequences it asked for */
+    uint32_t confirmed[1 + HELIO_PGM_NAK_LIST_MAX]; /* to all; none when they were a moment ago */
+    size_t confirmed_count;
+    uint32_t shed[1 + HELIO_PGM_NAK_LIST_MAX]; /* to the asker alone: it is not repaired */
+    size_t shed_count;
+} helio_repair_answer;
 
 /* txw and stats are the stream's and outlive it.  0 or NOMEM; free with helio_repairer_fini. */
 int helio_repairer_init(helio_repairer *repairer, const helio_repairer_config *config,
                         helio_txw *txw, helio_tx_stream_stats *stats);
 void helio_repairer_fini(helio_repairer *repairer, helio_clock clock);
 
+/* The allowance of the receiver at a place; HELIO_PEER_NONE: of those not counted. */
+helio_allowance *helio_repairer_allowance(helio_repairer *repairer, uint32_t place, int64_t now_ns);
+
 /* Takes in a valid NAK; `asker`: place of the receiver, HELIO_PEER_NONE for one not counted;
- * `destinations`: bits of those it comes from, of interest for fan-out only.  True when it is to be
- * confirmed; *naks: sequences it asked for. */
-bool helio_repairer_on_nak(helio_repairer *repairer, const helio_pgm_packet *nak, uint32_t asker,
-                           uint64_t destinations, helio_clock clock, size_t *naks);
+ * `destinations`: bits of those it comes from, of interest for fan-out only. */
+void helio_repairer_on_nak(helio_repairer *repairer, const helio_pgm_packet *nak, uint32_t asker,
+                           uint64_t destinations, helio_clock clock, helio_repair_answer *answer);
 /* The next packet to repair, taken from the queue; false when there is none.  It is counted as
  * sent. */
 bool helio_repairer_next(helio_repairer *repairer, helio_clock clock, uint64_t *sequence);
@@ -80,7 +99,7 @@ static inline uint64_t helio_repairer_destinations(const helio_repairer *repaire
 }
 
 static inline bool helio_repairer_has_work(const helio_repairer *repairer) {
-    return repairer->first != repairer->end;
+    return repairer->queue.count > 0;
 }
 
 #endif

@@ -143,6 +143,7 @@ void helio_receiver_free(helio_receiver *receiver) {
     }
     helio_receive_queue_fini(&receiver->queue);
     helio_losses_fini(&receiver->losses);
+    helio_notices_fini(&receiver->notices);
     for (size_t i = 0; i < receiver->met_count; i++) {
         free(receiver->met[i]);
     }
@@ -387,6 +388,13 @@ int helio_receiver_receive(helio_receiver *receiver, helio_message *messages, si
 int helio_receiver_loss(helio_receiver *receiver, helio_loss *loss) {
     pthread_mutex_lock(&receiver->lock);
     const bool found = helio_losses_pop(&receiver->losses, loss);
+    pthread_mutex_unlock(&receiver->lock);
+    return found;
+}
+
+int helio_receiver_notice(helio_receiver *receiver, helio_notice *notice) {
+    pthread_mutex_lock(&receiver->lock);
+    const bool found = helio_notices_pop(&receiver->notices, notice);
     pthread_mutex_unlock(&receiver->lock);
     return found;
 }

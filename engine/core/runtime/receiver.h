@@ -8,6 +8,7 @@
 #include "base/tsi.h"
 #include "runtime/keeping.h"
 #include "runtime/losses.h"
+#include "runtime/notices.h"
 #include "runtime/receive_queue.h"
 #include "runtime/rx_lane.h"
 
@@ -52,6 +53,7 @@ struct helio_receiver {
     /* Of what follows, for readers on other threads; only the engine writes `met`. */
     pthread_mutex_t lock;
     helio_losses losses;
+    helio_notices notices;
     helio_replay *replay; /* engine: of a receiver that gets one; its messages are the range's */
     _Atomic bool is_over; /* a replay's range is complete, and in the queue */
     helio_met_stream **met;

@@ -216,6 +216,13 @@ static void read_gauge(void *context, helio_sink_gauge *out) {
     };
 }
 
+static void on_notice(void *context, const helio_notice *notice) {
+    helio_receiver *receiver = context;
+    pthread_mutex_lock(&receiver->lock);
+    helio_notices_push(&receiver->notices, notice);
+    pthread_mutex_unlock(&receiver->lock);
+}
+
 bool helio_receiver_has_acks(const helio_receiver *receiver) {
     return atomic_load_explicit(&receiver->has_acks, memory_order_relaxed);
 }
@@ -241,6 +248,7 @@ helio_sink helio_receiver_sink(helio_receiver *receiver) {
         .on_stream_end = on_stream_end,
         .on_messages = on_messages,
         .on_loss = on_loss,
+        .on_notice = on_notice,
         .on_lasting_messages = on_lasting_messages,
         .ack = receiver->ack == HELIO_ACK_APP    ? HELIO_SINK_ACK_APP
                : receiver->ack == HELIO_ACK_AUTO ? HELIO_SINK_ACK_AUTO

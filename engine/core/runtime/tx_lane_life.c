@@ -25,6 +25,20 @@ static int check_history(const helio_tx_lane *lane) {
                       HELIO_WINDOW_PACKETS_MIN, (long long)least, (long long)bytes);
 }
 
+/* Who is shed must not be repaired more than who is not. */
+static int check_limits(const helio_tx_lane *lane) {
+    const helio_options *options = &lane->base.options;
+    const int64_t usual = helio_options_integer(options, HELIO_OPTION_ID_REPAIR_LIMIT);
+    const int64_t shed = helio_options_integer(options, HELIO_OPTION_ID_SHED_LIMIT);
+    if (usual == 0 || shed <= usual || !options->value[HELIO_OPTION_ID_SHED_LIMIT].given) {
+        return 0;
+    }
+    return helio_fail(HELIO_ERR_OPTION,
+                      "option shed_limit is at most repair_limit=%lld, as it is for receivers that "
+                      "are repaired less; %lld is more",
+                      (long long)usual, (long long)shed);
+}
+
 static int fail_budget(const helio_tx_lane *lane) {
     const helio_history_budget *budget = &lane->base.instance->history;
     return helio_fail(HELIO_ERR_OPTION,
@@ -61,6 +75,12 @@ helio_tx_stream_config helio_tx_lane_config(const helio_options *options) {
         .poll_interval_ns = helio_options_ns(options, HELIO_OPTION_ID_POLL_INTERVAL),
         .pace = helio_tx_lane_pace(options),
         .repair_linger_ns = helio_options_ns(options, HELIO_OPTION_ID_REPAIR_LINGER),
+        .limits = {.naks = (uint64_t)helio_options_integer(options, HELIO_OPTION_ID_NAK_LIMIT),
+                   .acks = (uint64_t)helio_options_integer(options, HELIO_OPTION_ID_ACK_LIMIT),
+                   .repair_bytes =
+                       (uint64_t)helio_options_integer(options, HELIO_OPTION_ID_REPAIR_LIMIT),
+                   .shed_bytes =
+                       (uint64_t)helio_options_integer(options, HELIO_OPTION_ID_SHED_LIMIT)},
     };
     const int64_t expiry_least_ns = EXPIRY_INTERVALS * config.ambient_interval_ns;
     if (!options->value[HELIO_OPTION_ID_ACKER_EXPIRY].given &&
@@ -107,6 +127,9 @@ static int open_stream(helio_tx_lane *lane, helio_clock clock) {
     int error = check_history(lane);
     if (!error) {
         error = helio_tx_lane_check_pace(options);
+    }
+    if (!error) {
+        error = check_limits(lane);
     }
     if (!error) {
         error = helio_tx_stream_create(&config, outlet, instance->stats, instance->counts, clock,

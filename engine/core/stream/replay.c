@@ -34,7 +34,8 @@ struct helio_replay {
     uint64_t probes[PROBES]; /* asked for and not come; 0: come */
     size_t probes_count, probes_left;
     int rounds, tries;
-    int64_t try_until_ns; /* HELIO_NEVER: not searching any more */
+    int64_t try_until_ns;  /* HELIO_NEVER: not searching any more */
+    int64_t held_until_ns; /* nothing is asked for before */
 
     /* Of the stream being received. */
     helio_outlet outlet;
@@ -260,13 +261,14 @@ static void fetch(helio_replay *replay, helio_clock clock) {
         .join = (uint32_t)replay->low,
         .path = replay->feedback,
     };
-    if (replay->low > replay->high ||
-        helio_rx_stream_create(&replay->shared, &spm, &replay->source, clock, &replay->stream)) {
+    if (replay->low > replay->high || helio_rx_stream_create(&replay->shared, &spm, &replay->source,
+                                                             false, clock, &replay->stream)) {
         helio_replay_give_up(replay, clock);
         return;
     }
     helio_rx_stream_on_packet(replay->stream, &spm, 0, &replay->source, clock.wall_ns, clock);
     replay->stream->feedback = replay->feedback;
+    helio_replay_hold(replay, replay->held_until_ns, clock.now_ns);
 }
 
 /* Asks for packets spread over the part that may hold the range. */
@@ -354,6 +356,17 @@ void helio_replay_on_packet(helio_replay *replay, const helio_pgm_packet *packet
     look_for_the_end(replay);
 }
 
+void helio_replay_hold(helio_replay *replay, int64_t until_ns, int64_t now_ns) {
+    if (!replay->stream && replay->try_until_ns == replay->held_until_ns &&
+        until_ns < replay->held_until_ns)
+        replay->try_until_ns = now_ns;
+    replay->held_until_ns = until_ns;
+    if (replay->stream) {
+        helio_nak_hold(&replay->stream->nak, until_ns, now_ns);
+        helio_nak_excuse(&replay->stream->nak, until_ns, now_ns);
+    }
+}
+
 void helio_replay_give_up(helio_replay *replay, helio_clock clock) {
     if (replay->has_ended)
         return;
@@ -370,6 +383,8 @@ int helio_replay_poll(helio_replay *replay, helio_clock clock) {
     if (replay->has_ended)
         return 0;
     int work = 0;
+    if (!replay->stream && replay->try_until_ns < replay->held_until_ns)
+        replay->try_until_ns = replay->held_until_ns;
     if (!replay->stream && clock.now_ns >= replay->try_until_ns) {
         search_on(replay, clock);
         work = 1;

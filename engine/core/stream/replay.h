@@ -35,6 +35,8 @@ void helio_replay_on_packet(helio_replay *replay, const helio_pgm_packet *packet
                             int64_t receive_ns, helio_clock clock);
 /* The stream has ended: what is left is lost. */
 void helio_replay_give_up(helio_replay *replay, helio_clock clock);
+/* Its receiver may ask for nothing before `until_ns`; 0: it may. */
+void helio_replay_hold(helio_replay *replay, int64_t until_ns, int64_t now_ns);
 int helio_replay_poll(helio_replay *replay, helio_clock clock);
 int64_t helio_replay_next_deadline_ns(const helio_replay *replay);
 

@@ -125,6 +125,8 @@ static void on_spm(helio_rx_stream *stream, const helio_pgm_packet *spm, const h
         helio_rx_begin_with(stream, spm, clock);
     if (has_window(spm))
         learn_window(stream, spm, clock);
+    if (spm->notices_count > 0)
+        helio_rx_on_notices(stream, spm, clock);
     if (spm->options & HELIO_PGM_HAS_RST) {
         stream->has_end = true;
         stream->end = stream->rxw.lead;

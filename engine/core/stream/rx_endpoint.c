@@ -16,6 +16,9 @@
 /* Streams that ended, remembered so that their last packets do not open them anew. */
 enum { ENDED_KEPT = 64 };
 
+/* Streams this receiver is expelled from; of more the oldest is forgotten until it is told again. */
+enum { EXPELLED_KEPT = 16 };
+
 #define ENDED_NS (10 * HELIO_SECOND)
 #define CREATE_AGAIN_NS (100 * HELIO_MILLISECOND) /* after there was no memory for a stream */
 #define CONFLICT_EVENT_NS (10 * HELIO_SECOND)
@@ -24,6 +27,12 @@ typedef struct ended_stream {
     uint64_t key;
     int64_t until_ns;
 } ended_stream;
+
+typedef struct expelled_stream {
+    uint64_t key; /* 0: none */
+    helio_address source;
+    int64_t until_ns;
+} expelled_stream;
 
 struct helio_rx_endpoint {
     helio_rx_shared shared;
@@ -39,6 +48,8 @@ struct helio_rx_endpoint {
     int64_t kernel_ns;       /* of the packet that comes next; 0: not known */
     ended_stream ended[ENDED_KEPT];
     uint32_t ended_next;
+    expelled_stream expelled[EXPELLED_KEPT];
+    uint32_t expelled_next;
 };
 
 int helio_rx_endpoint_create(const helio_rx_endpoint_config *config, helio_outlet outlet,
@@ -177,6 +188,33 @@ static bool has_ended(const helio_rx_endpoint *endpoint, uint64_t key, int64_t n
     return false;
 }
 
+static expelled_stream *expelled_from(helio_rx_endpoint *endpoint, uint64_t key) {
+    for (size_t i = 0; i < EXPELLED_KEPT; i++) {
+        if (endpoint->expelled[i].key == key)
+            return &endpoint->expelled[i];
+    }
+    return NULL;
+}
+
+/* Whether the receiver may follow the stream of this packet; *was_expelled: it might not before.
+ * Only the source itself can tell. */
+static bool is_admitted(helio_rx_endpoint *endpoint, uint64_t key, const helio_pgm_packet *packet,
+                        const helio_address *from, int64_t now_ns, bool *was_expelled) {
+    expelled_stream *expelled = expelled_from(endpoint, key);
+    *was_expelled = expelled != NULL;
+    if (!expelled)
+        return true;
+    int64_t until_ns;
+    const int told = helio_address_same_ip(&expelled->source, from)
+                         ? helio_rx_expelled_by(&endpoint->shared, packet, now_ns, &until_ns)
+                         : 0;
+    if (told > 0)
+        expelled->until_ns = until_ns;
+    if (told < 0 || now_ns >= expelled->until_ns)
+        *expelled = (expelled_stream){0};
+    return expelled->key == 0;
+}
+
 /* Opens the stream of a packet that belongs to none; NULL when it is not to be followed. */
 static helio_rx_stream *meet_stream(helio_rx_endpoint *endpoint, const helio_pgm_packet *packet,
                                     const helio_address *from, helio_clock clock) {
@@ -190,13 +228,17 @@ static helio_rx_stream *meet_stream(helio_rx_endpoint *endpoint, const helio_pgm
     if (endpoint->count >= endpoint->shared.config.max_streams ||
         has_ended(endpoint, key, clock.now_ns))
         return NULL;
-    helio_rx_stream *stream;
-    if (clock.now_ns < endpoint->create_after_ns)
+    bool was_expelled;
+    if (clock.now_ns < endpoint->create_after_ns ||
+        !is_admitted(endpoint, key, packet, from, clock.now_ns, &was_expelled))
         return NULL;
-    if (helio_rx_stream_create(&endpoint->shared, packet, from, clock, &stream)) {
+    helio_rx_stream *stream;
+    if (helio_rx_stream_create(&endpoint->shared, packet, from, was_expelled, clock, &stream)) {
         endpoint->create_after_ns = clock.now_ns + CREATE_AGAIN_NS;
         return NULL;
     }
+    if (was_expelled)
+        helio_rx_tell_readmitted(stream, clock);
     if (helio_map_put(&endpoint->by_tsi, key, stream)) {
         helio_rx_stream_destroy(stream, clock);
         return NULL;
@@ -232,6 +274,9 @@ static void end_stream(helio_rx_endpoint *endpoint, helio_rx_stream **link,
                           stream->end);
         endpoint->ended[endpoint->ended_next++ % ENDED_KEPT] =
             (ended_stream){key, clock.now_ns + ENDED_NS};
+    } else if (state == HELIO_RX_STREAM_EXPELLED) {
+        endpoint->expelled[endpoint->expelled_next++ % EXPELLED_KEPT] =
+            (expelled_stream){key, stream->source, stream->notices.expelled_until_ns};
     } else {
         const uint64_t silent_ns = (uint64_t)(clock.now_ns - stream->heard_ns);
         helio_stats_event(shared->stats, clock.wall_ns, HELIO_EVENT_STREAM_SILENT,
@@ -309,6 +354,7 @@ int helio_rx_endpoint_replay(helio_rx_endpoint *endpoint, const helio_tsi *tsi, 
     const helio_replay_config config = {topic, first, last, *sink};
     const int error = helio_replay_create(stream, &config, clock, out);
     if (!error) {
+        helio_replay_hold(*out, helio_rx_held_until(&stream->notices), clock.now_ns);
         *helio_replay_link(*out) = endpoint->replays;
         endpoint->replays = *out;
         endpoint->deadline_ns = clock.now_ns;
@@ -331,11 +377,14 @@ static void set_replay_deadline(helio_rx_endpoint *endpoint, const helio_replay 
         endpoint->deadline_ns = deadline_ns;
 }
 
-static void show_replays(helio_rx_endpoint *endpoint, const helio_pgm_packet *packet, size_t bytes,
-                         int64_t receive_ns, helio_clock clock) {
+static void show_replays(helio_rx_endpoint *endpoint, const helio_rx_stream *stream,
+                         const helio_pgm_packet *packet, size_t bytes, int64_t receive_ns,
+                         helio_clock clock) {
     for (helio_replay *r = endpoint->replays; r; r = *helio_replay_link(r)) {
         if (helio_tsi_equal(helio_replay_tsi(r), &packet->tsi)) {
             helio_replay_on_packet(r, packet, bytes, receive_ns, clock);
+            if (packet->type == HELIO_PGM_TYPE_SPM)
+                helio_replay_hold(r, helio_rx_held_until(&stream->notices), clock.now_ns);
             set_replay_deadline(endpoint, r);
         }
     }
@@ -380,7 +429,7 @@ void helio_rx_endpoint_on_packet(helio_rx_endpoint *endpoint, const void *datagr
     record_wait(endpoint, stream, receive_ns);
     helio_rx_stream_on_packet(stream, &packet, length, from, receive_ns, clock);
     if (endpoint->replays)
-        show_replays(endpoint, &packet, length, receive_ns, clock);
+        show_replays(endpoint, stream, &packet, length, receive_ns, clock);
     if (stream->nak.outstanding > 0 || stream->acks.is_on || stream->polled.due_ns != HELIO_NEVER ||
         packet.type == HELIO_PGM_TYPE_SPM)
         set_deadline(endpoint, stream);

@@ -79,6 +79,7 @@ static void report_lost(helio_rx_stream *stream, lost_run *run, helio_clock cloc
         [HELIO_LOST_OVERFLOW] = &stats->packets_lost_overflow,
         [HELIO_LOST_RESET] = &stats->packets_lost_reset,
         [HELIO_LOST_NOT_REQUESTED] = &stats->packets_lost_not_requested,
+        [HELIO_LOST_SUSPENDED] = &stats->packets_lost_suspended,
     };
     static const char *const names[] = {
         [HELIO_LOST_WINDOW_ADVANCED] = "window_advanced",
@@ -88,6 +89,7 @@ static void report_lost(helio_rx_stream *stream, lost_run *run, helio_clock cloc
         [HELIO_LOST_OVERFLOW] = "overflow",
         [HELIO_LOST_RESET] = "reset",
         [HELIO_LOST_NOT_REQUESTED] = "not_requested",
+        [HELIO_LOST_SUSPENDED] = "suspended",
     };
     helio_count(cells[run->cause], run->count);
     stream->given_up += run->count;

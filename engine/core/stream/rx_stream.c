@@ -66,13 +66,14 @@ static int init_parts(helio_rx_stream *stream, uint64_t first, bool is_complete)
 }
 
 int helio_rx_stream_create(helio_rx_shared *shared, const helio_pgm_packet *packet,
-                           const helio_address *from, helio_clock clock, helio_rx_stream **out) {
+                           const helio_address *from, bool from_live, helio_clock clock,
+                           helio_rx_stream **out) {
     helio_rx_stream *stream = calloc(1, sizeof *stream);
     if (!stream)
         return HELIO_ERR_NOMEM;
     const bool is_spm = packet->type == HELIO_PGM_TYPE_SPM;
     const bool is_acking = helio_rx_is_acking(shared);
-    const bool wants_history = shared->config.join_history || is_acking;
+    const bool wants_history = (shared->config.join_history || is_acking) && !from_live;
     const uint64_t first = !is_spm         ? helio_sequence_start(packet->sequence)
                            : wants_history ? helio_rx_begins_at(shared, packet)
                                            : helio_sequence_start(packet->lead) + 1;
@@ -186,6 +187,8 @@ void helio_rx_stream_on_packet(helio_rx_stream *stream, const helio_pgm_packet *
     helio_rx_stream_stats *stats = helio_rx_stats(stream);
     if (packet->type != HELIO_PGM_TYPE_NAK && packet->type != HELIO_PGM_TYPE_SPMR)
         stream->heard_ns = clock.now_ns;
+    if (stream->notices.expelled_until_ns && packet->type != HELIO_PGM_TYPE_SPM)
+        return; /* it only waits for what is held to be passed on */
     switch (packet->type) {
     case HELIO_PGM_TYPE_ODATA:
     case HELIO_PGM_TYPE_RDATA:
@@ -244,6 +247,14 @@ int helio_rx_stream_poll(helio_rx_stream *stream, helio_clock clock) {
         helio_rx_believe(stream, clock.now_ns);
         helio_rx_pace(stream, clock.now_ns);
     }
+    if (clock.now_ns >= helio_rx_notices_next_deadline_ns(&stream->notices)) {
+        helio_rx_notices_poll(stream, clock);
+        work++;
+    }
+    if (stream->notices.expelled_until_ns && !helio_rxw_is_empty(&stream->rxw)) {
+        helio_rx_give_up(stream, HELIO_LOST_SUSPENDED, clock);
+        work++;
+    }
     if (helio_polled_answer(&stream->polled, clock.now_ns)) {
         helio_rx_send_polr(stream);
         work++;
@@ -287,6 +298,11 @@ int64_t helio_rx_stream_next_deadline_ns(const helio_rx_stream *stream) {
         deadline_ns = stream->reports.due_ns;
     if (stream->is_waiting && stream->begin_by_ns < deadline_ns)
         deadline_ns = stream->begin_by_ns;
+    const int64_t notices_ns = helio_rx_notices_next_deadline_ns(&stream->notices);
+    if (notices_ns < deadline_ns)
+        deadline_ns = notices_ns;
+    if (stream->notices.expelled_until_ns && !stream->is_blocked)
+        deadline_ns = 0;
     if (stream->polled.due_ns < deadline_ns)
         deadline_ns = stream->polled.due_ns;
     const int64_t expiry_ns = stream->heard_ns + stream->shared->config.stream_expiry_ns;
@@ -300,6 +316,8 @@ helio_rx_stream_state helio_rx_stream_state_of(const helio_rx_stream *stream, he
     const helio_rxw *rxw = &stream->rxw;
     if (stream->is_blocked || !helio_rxw_is_empty(rxw))
         return HELIO_RX_STREAM_OPEN;
+    if (stream->notices.expelled_until_ns)
+        return HELIO_RX_STREAM_EXPELLED;
     if (stream->has_end && rxw->trail > stream->end)
         return HELIO_RX_STREAM_CLOSED;
     return clock.now_ns - stream->heard_ns >= stream->shared->config.stream_expiry_ns

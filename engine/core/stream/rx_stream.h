@@ -6,8 +6,8 @@
  * before that SPM is held for a while.  What such a beginning leaves to be asked for is asked for
  * piece by piece, oldest first, so that neither the source nor this receiver's own socket is
  * flooded and the newest data has its way.
- * It ends when its source said so (FIN, RST) and everything held is passed on, or when it has been
- * silent for the expiry time.
+ * It ends when its source said so (FIN, RST, or that this receiver is expelled) and everything held is
+ * passed on, or when it has been silent for the expiry time.
  *
  * No NAK is sent before the first SPM, which says where NAKs go; a stream met by its data asks for
  * an SPM (SPMR).  An SPM's lead is believed for at most one window beyond what data has shown. */
@@ -27,6 +27,7 @@
 #include "stream/rx_acks.h"
 #include "stream/rx_endpoint.h"
 #include "stream/rx_reports.h"
+#include "stream/rx_notices.h"
 #include "topic/delivery.h"
 #include "topic/subscriptions.h"
 #include "window/rxw.h"
@@ -50,8 +51,9 @@ typedef struct helio_rx_shared {
 
 typedef enum helio_rx_stream_state {
     HELIO_RX_STREAM_OPEN,
-    HELIO_RX_STREAM_CLOSED, /* its source ended it and all is passed on */
-    HELIO_RX_STREAM_SILENT, /* nothing heard for the expiry time */
+    HELIO_RX_STREAM_CLOSED,   /* its source ended it and all is passed on */
+    HELIO_RX_STREAM_SILENT,   /* nothing heard for the expiry time */
+    HELIO_RX_STREAM_EXPELLED, /* its source does not hear this receiver any more */
 } helio_rx_stream_state;
 
 typedef struct helio_rx_stream {
@@ -65,6 +67,7 @@ typedef struct helio_rx_stream {
     helio_delivery delivery;
     helio_rx_acks acks;
     helio_rx_reports reports;
+    helio_rx_notices notices;
     uint64_t newest;       /* newest data received */
     uint64_t first;        /* where it began */
     uint64_t joined;       /* packets up to here were sent before: they are caught up with */
@@ -98,9 +101,10 @@ typedef struct helio_rx_stream {
 } helio_rx_stream;
 
 /* Meets a stream by `packet`, an SPM or ODATA from `from`, which is then to be given to on_packet.
- * 0 or NOMEM; release it with helio_rx_stream_destroy. */
+ * `from_live`: it begins with what comes next, whatever the configuration says.  0 or NOMEM; release it with helio_rx_stream_destroy. */
 int helio_rx_stream_create(helio_rx_shared *shared, const helio_pgm_packet *packet,
-                           const helio_address *from, helio_clock clock, helio_rx_stream **out);
+                           const helio_address *from, bool from_live, helio_clock clock,
+                           helio_rx_stream **out);
 void helio_rx_stream_destroy(helio_rx_stream *stream, helio_clock clock);
 
 /* A packet of this stream's TSI that goes downstream, or a NAK or SPMR of another receiver, `bytes`

@@ -107,7 +107,7 @@ static void tell(helio_tx_acks *acks, helio_event_id event, uint64_t first, cons
 
 /* Ackers came or went. */
 static void set_needed(helio_tx_acks *acks, helio_clock clock) {
-    const uint32_t wanted = acks->config.wanted, live = acks->registry.count;
+    const uint32_t wanted = acks->config.wanted, live = helio_acks_live(&acks->registry);
     if (acks->config.missing != HELIO_ACKS_MISSING_DEGRADE)
         return;
     const uint32_t needed = live < wanted ? live : wanted;
@@ -143,7 +143,7 @@ static void part(helio_tx_acks *acks, helio_acker *acker, const char *why, helio
 
 /* What an ACK says, in numbers of ours; false: impossible. */
 static bool read_ack(const helio_tx_acks *acks, const helio_pgm_packet *ack,
-                     const helio_address *from, int64_t now_ns, helio_acker *heard) {
+                     const helio_address *from, bool is_out, int64_t now_ns, helio_acker *heard) {
     const helio_pgm_acknowledge *said = &ack->acknowledge;
     *heard = (helio_acker){
         .receiver = said->receiver,
@@ -152,6 +152,7 @@ static bool read_ack(const helio_tx_acks *acks, const helio_pgm_packet *ack,
         .heard_ns = now_ns,
         .address = *from,
         .kind = said->kind,
+        .is_out = is_out,
     };
     heard->first = helio_sequence_widen(said->first, heard->position);
     for (size_t i = 0; i < said->name_bytes; i++) /* it goes into texts and labels */
@@ -160,13 +161,14 @@ static bool read_ack(const helio_tx_acks *acks, const helio_pgm_packet *ack,
 }
 
 bool helio_tx_acks_on_ack(helio_tx_acks *acks, const helio_pgm_packet *ack,
-                          const helio_address *from, helio_clock clock, helio_acker *heard) {
+                          const helio_address *from, bool is_out, helio_clock clock,
+                          helio_acker *heard) {
     helio_acker *acker;
     helio_tx_stream_stats *stats = stats_of(acks);
     helio_count(&stats->acks_received, 1);
     const bool is_leaving = ack->acknowledge.flags & HELIO_PGM_ACK_LEAVING;
     const helio_acker *known = helio_acks_find(&acks->registry, ack->acknowledge.receiver);
-    if (!read_ack(acks, ack, from, clock.now_ns, heard)) {
+    if (!read_ack(acks, ack, from, is_out, clock.now_ns, heard)) {
         helio_count(&stats->acks_refused, 1);
         return false;
     }
@@ -197,6 +199,26 @@ bool helio_tx_acks_on_ack(helio_tx_acks *acks, const helio_pgm_packet *ack,
     show(acks);
     helio_stats_end(stats);
     return result != HELIO_ACKS_REPEATED;
+}
+
+void helio_tx_acks_leave_out(helio_tx_acks *acks, uint64_t receiver, bool is_out,
+                             helio_clock clock) {
+    helio_acker *acker = helio_acks_find(&acks->registry, receiver);
+    if (!acker || acker->is_out == is_out)
+        return;
+    helio_acks_set_out(&acks->registry, acker, is_out);
+    set_needed(acks, clock);
+    find_stable(acks);
+    show(acks);
+}
+
+void helio_tx_acks_expel(helio_tx_acks *acks, uint64_t receiver, helio_clock clock) {
+    helio_acker *acker = helio_acks_find(&acks->registry, receiver);
+    if (!acker)
+        return;
+    part(acks, acker, "was expelled", clock);
+    find_stable(acks);
+    show(acks);
 }
 
 /* ---- sending ---- */
@@ -281,7 +303,7 @@ void helio_tx_acks_on_asked(helio_tx_acks *acks, int64_t now_ns) {
 /* Something the sender waits for is missing: receivers, or acknowledgements to go on. */
 static bool is_short(const helio_tx_acks *acks) {
     return acks->config.wanted > 0 &&
-           ((acks->registry.count < acks->needed && acks->stable < acks->txw->lead) ||
+           ((helio_acks_live(&acks->registry) < acks->needed && acks->stable < acks->txw->lead) ||
             acks->blocked_ns);
 }
 

@@ -61,10 +61,16 @@ int helio_tx_acks_init(helio_tx_acks *acks, const helio_tx_acks_config *config, 
 void helio_tx_acks_fini(helio_tx_acks *acks);
 size_t helio_tx_acks_memory(const helio_tx_acks *acks);
 
-/* An ACK with HAS_ACKNOWLEDGE came.  True when a receiver made progress; *heard: who, and how far.
+/* An ACK with HAS_ACKNOWLEDGE came; `is_out`: of one that is suspended.  True when a receiver made progress; *heard: who, and how far.
  */
 bool helio_tx_acks_on_ack(helio_tx_acks *acks, const helio_pgm_packet *ack,
-                          const helio_address *from, helio_clock clock, helio_acker *heard);
+                          const helio_address *from, bool is_out, helio_clock clock,
+                          helio_acker *heard);
+/* A receiver is suspended, and does not count, or does again. */
+void helio_tx_acks_leave_out(helio_tx_acks *acks, uint64_t receiver, bool is_out,
+                             helio_clock clock);
+/* A receiver is expelled: it acknowledges no more. */
+void helio_tx_acks_expel(helio_tx_acks *acks, uint64_t receiver, helio_clock clock);
 /* The packet at lead was committed; `topic` NULL for one that carries no messages. */
 void helio_tx_acks_on_sent(helio_tx_acks *acks, helio_tx_topic *topic, uint64_t first_message);
 
@@ -79,7 +85,7 @@ void helio_tx_acks_let_go(helio_tx_acks *acks, uint64_t sequence, helio_clock cl
 
 /* Fewer receivers than wanted acknowledge, and messages are to be refused. */
 static inline bool helio_tx_acks_is_refusing(const helio_tx_acks *acks) {
-    return acks->registry.count < acks->config.wanted &&
+    return helio_acks_live(&acks->registry) < acks->config.wanted &&
            acks->config.missing == HELIO_ACKS_MISSING_FAIL;
 }
 /* Whether the packet that ends a burst now should carry the question. */

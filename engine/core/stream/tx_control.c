@@ -5,11 +5,15 @@
 enum {
     OPENING_SPMS = 3,
     ABORT_SPMS = 3,  /* one may be lost, and nobody asks again */
-    SPM_BYTES = 128, /* no heartbeat is longer */
+    SPM_BYTES = 128, /* no heartbeat is longer without notices */
+    NOTICE_SPMS = 8, /* with notices, in one go */
 };
 
 void helio_tx_send_spm(helio_tx_stream *stream, int64_t now_ns) {
     uint8_t packet[HELIO_PGM_CONTROL_MAX];
+    helio_pgm_notice notices[HELIO_PGM_NOTICES_MAX];
+    const uint32_t notices_count =
+        helio_tx_notices_take(&stream->notices, notices, now_ns ? now_ns : stream->clock.now_ns);
     const helio_pgm_spm spm = {
         .sequence = stream->spm_sequence++,
         .trail = (uint32_t)stream->txw.trail,
@@ -24,12 +28,22 @@ void helio_tx_send_spm(helio_tx_stream *stream, int64_t now_ns) {
         .takes_reports = true,
         .reporting.interval_us = (uint32_t)(stream->reports.interval_ns / HELIO_MICROSECOND),
         .reporting.stamp = now_ns ? helio_tx_stamp(now_ns) : 0,
+        .notices = notices,
+        .notices_count = notices_count,
     };
     const size_t length =
         helio_pgm_encode_spm(packet, &stream->session, &spm, &stream->config.address);
     helio_count(&helio_tx_stats(stream)->heartbeats_sent, 1);
+    helio_count(&helio_tx_stats(stream)->notices_sent, notices_count);
     helio_count(&stream->instance->heartbeats_sent, 1);
     helio_tx_send(stream, packet, length, false);
+}
+
+/* The next SPM is no longer than this. */
+static size_t spm_bytes(const helio_tx_stream *stream) {
+    const uint32_t waiting = stream->notices.count;
+    const uint32_t notices = waiting < HELIO_PGM_NOTICES_MAX ? waiting : HELIO_PGM_NOTICES_MAX;
+    return SPM_BYTES + notices * (HELIO_PGM_NOTICE_OPTION + HELIO_PGM_NOTICE_TEXT_MAX);
 }
 
 int helio_tx_open(helio_tx_stream *stream, int64_t now_ns) {
@@ -67,7 +81,13 @@ int helio_tx_tell(helio_tx_stream *stream, helio_clock clock) {
         sent++;
     }
     if (helio_heartbeat_poll(&stream->heartbeat, clock.now_ns) &&
-        helio_tx_pace_takes_control(&stream->pace, SPM_BYTES, clock.now_ns)) {
+        helio_tx_pace_takes_control(&stream->pace, spm_bytes(stream), clock.now_ns)) {
+        helio_tx_send_spm(stream, clock.now_ns);
+        sent++;
+    }
+    for (int i = 0; i < NOTICE_SPMS && clock.now_ns >= stream->notices.due_ns &&
+                    helio_tx_pace_takes_control(&stream->pace, spm_bytes(stream), clock.now_ns);
+         i++) {
         helio_tx_send_spm(stream, clock.now_ns);
         sent++;
     }

@@ -106,20 +106,24 @@ static uint64_t askers_of(const helio_tx_stream *stream, const helio_pgm_packet 
     return told ? told : seen ? seen : UINT64_MAX;
 }
 
-static void confirm(helio_tx_stream *stream, const helio_pgm_packet *nak, uint64_t askers,
-                    helio_clock clock) {
-    uint32_t sequences[1 + HELIO_PGM_NAK_LIST_MAX] = {nak->sequence};
-    memcpy(sequences + 1, nak->list, nak->list_count * sizeof nak->list[0]);
+/* Confirms these sequences of a NAK: to all that hear confirmations, or to the asker `alone`. */
+static void confirm(helio_tx_stream *stream, const helio_pgm_packet *nak, const uint32_t *sequences,
+                    size_t count, uint64_t askers, const helio_address *alone, helio_clock clock) {
+    if (count == 0)
+        return;
     uint8_t packet[HELIO_PGM_CONTROL_MAX];
-    const size_t length = helio_pgm_encode_nak_with(
-        packet, &stream->session, HELIO_PGM_TYPE_NCF, sequences, 1 + nak->list_count, &nak->source,
-        &nak->group, helio_tx_advised_us(stream), NULL, NULL);
+    const size_t length = helio_pgm_encode_nak_with(packet, &stream->session, HELIO_PGM_TYPE_NCF,
+                                                    sequences, count, &nak->source, &nak->group,
+                                                    helio_tx_advised_us(stream), NULL, NULL);
     if (!helio_tx_pace_takes_control(&stream->pace, length, clock.now_ns)) {
         helio_count(&helio_tx_stats(stream)->nak_confirmations_withheld, 1);
         return;
     }
     helio_count(&helio_tx_stats(stream)->nak_confirmations_sent, 1);
-    helio_tx_send_to_askers(stream, askers, packet, length, false);
+    if (alone && stream->is_group)
+        helio_tx_send_to(stream, alone, packet, length, false);
+    else
+        helio_tx_send_to_askers(stream, askers, packet, length, false);
 }
 
 /* The NLAs of a NAK or NNAK are those of this stream. */
@@ -139,14 +143,15 @@ static void on_nak(helio_tx_stream *stream, const helio_pgm_packet *nak, const h
         return;
     }
     const uint64_t askers = askers_of(stream, nak, from);
-    size_t naks;
     const uint32_t asker = identify(stream, nak, from, clock);
-    if (helio_repairer_on_nak(&stream->repairer, nak, asker, askers, clock, &naks))
-        confirm(stream, nak, askers, clock);
+    helio_repair_answer answer;
+    helio_repairer_on_nak(&stream->repairer, nak, asker, askers, clock, &answer);
+    confirm(stream, nak, answer.confirmed, answer.confirmed_count, askers, NULL, clock);
+    confirm(stream, nak, answer.shed, answer.shed_count, askers, from, clock);
     helio_set(&helio_tx_stats(stream)->nak_backoff_advised,
               (uint64_t)helio_tx_advised_us(stream) * HELIO_MICROSECOND);
     helio_count(&stream->instance->nak_packets_received, 1);
-    helio_count(&stream->instance->naks_received, naks);
+    helio_count(&stream->instance->naks_received, answer.naks);
 }
 
 /* A repairer on the way tells what it repaired itself: of interest to who counts, no more. */
@@ -190,6 +195,23 @@ static void count_ack(helio_tx_stream *stream, uint32_t place, const helio_acker
     helio_stats_end(peer);
 }
 
+/* Whether an acknowledgement is within its receiver's limit; *is_out: it does not count. */
+static bool is_granted(helio_tx_stream *stream, uint32_t place, helio_clock clock, bool *is_out) {
+    helio_repairer *repairer = &stream->repairer;
+    *is_out = false;
+    if (repairer->allowances.limits.acks == 0 && repairer->allowances.treated == 0)
+        return true;
+    helio_allowance *allowance = helio_repairer_allowance(repairer, place, clock.now_ns);
+    *is_out = helio_action_leaves_out((helio_action)allowance->action);
+    if (helio_allowance_grants_ack(&repairer->allowances, allowance, clock.now_ns))
+        return true;
+    helio_count(&helio_tx_stats(stream)->acks_shed, 1);
+    helio_peer_stats *peer = helio_peers_stats(&repairer->peers, place);
+    if (peer)
+        helio_count(&peer->acks_shed, 1);
+    return false;
+}
+
 /* With an acknowledgement, a report, or both. */
 static void on_ack(helio_tx_stream *stream, const helio_pgm_packet *ack, const helio_address *from,
                    helio_clock clock) {
@@ -199,7 +221,11 @@ static void on_ack(helio_tx_stream *stream, const helio_pgm_packet *ack, const h
         return;
     }
     helio_acker heard;
-    if (helio_tx_acks_on_ack(&stream->acks, ack, from, clock, &heard) && stream->config.on_ack)
+    bool is_out;
+    if (!is_granted(stream, place, clock, &is_out))
+        return;
+    if (helio_tx_acks_on_ack(&stream->acks, ack, from, is_out, clock, &heard) &&
+        stream->config.on_ack)
         stream->config.on_ack(stream->outlet.context, &heard);
     if (heard.position <= stream->txw.lead)
         count_ack(stream, place, &heard, clock);
@@ -232,7 +258,10 @@ void helio_tx_stream_on_packet(helio_tx_stream *stream, const void *datagram, si
         return;
     }
     const bool is_mine = helio_tsi_equal(&packet.tsi, &stream->config.tsi) && !stream->has_finished;
-    if (is_mine && packet.type == HELIO_PGM_TYPE_NAK)
+    if (is_mine && stream->repairer.allowances.expelled > 0 &&
+        helio_tx_is_expelled(stream, &packet, from))
+        helio_count(&helio_tx_stats(stream)->feedback_expelled, 1);
+    else if (is_mine && packet.type == HELIO_PGM_TYPE_NAK)
         on_nak(stream, &packet, from, clock);
     else if (is_mine && packet.type == HELIO_PGM_TYPE_ACK &&
              (packet.options & (HELIO_PGM_HAS_ACKNOWLEDGE | HELIO_PGM_HAS_REPORT)))

@@ -1,6 +1,7 @@
 /* The state of a stream being sent and what its files share.  Only tx_stream.c (life, the way of
  * data and repairs, time), tx_control.c (what the source says of itself), tx_feedback.c (what
- * receivers say) and tx_choice.c (what people call them) include it; everybody else has tx_stream.h. */
+ * receivers say), tx_choice.c (what people call them) and tx_act.c (what is done to them) include it;
+ * everybody else has tx_stream.h. */
 #ifndef HELIO_STREAM_TX_PARTS_H
 #define HELIO_STREAM_TX_PARTS_H
 
@@ -9,6 +10,7 @@
 #include "stream/polling.h"
 #include "stream/tx_acks.h"
 #include "stream/tx_history.h"
+#include "stream/tx_notices.h"
 #include "stream/tx_pace.h"
 #include "stream/tx_reports.h"
 #include "stream/tx_stream.h"
@@ -42,6 +44,7 @@ struct helio_tx_stream {
     helio_heartbeat heartbeat;
     helio_polling polling;
     helio_tx_reports reports;
+    helio_tx_notices notices;
     helio_tx_topics topics;
 
     uint32_t spm_sequence;
@@ -121,12 +124,22 @@ void helio_tx_send_spm(helio_tx_stream *stream, int64_t now_ns);
 /* SPMs before the first data: receivers that are there learn where the stream begins.  Returns how
  * many; 0 when it has opened already. */
 int helio_tx_open(helio_tx_stream *stream, int64_t now_ns);
-/* Sends the announcement, the heartbeat and the poll that are due.  Returns how many. */
+/* Sends the announcement, the heartbeat, the notices and the poll that are due.  Returns how many. */
 int helio_tx_tell(helio_tx_stream *stream, helio_clock clock);
 
 /* ---- tx_feedback.c ---- */
 
 /* Looks after what is known of receivers, and how often they are to report. */
 void helio_tx_tend_reports(helio_tx_stream *stream, int64_t now_ns);
+
+/* ---- tx_act.c ---- */
+
+/* Ends what is over of what was done to receivers, and tells what was refused. */
+void helio_tx_end_actions(helio_tx_stream *stream, helio_clock clock);
+/* When there is something to end. */
+int64_t helio_tx_actions_deadline_ns(const helio_tx_stream *stream);
+/* A packet is of a receiver that is expelled. */
+bool helio_tx_is_expelled(const helio_tx_stream *stream, const helio_pgm_packet *packet,
+                          const helio_address *from);
 
 #endif

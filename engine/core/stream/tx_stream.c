@@ -241,6 +241,7 @@ static int init_parts(helio_tx_stream *stream, helio_clock clock) {
         .max_peers = config->max_peers ? config->max_peers : PEERS_DEFAULT,
         .linger_ns = config->repair_linger_ns,
         .fans_out = stream->destinations_count > 0,
+        .limits = config->limits,
     };
     error = helio_repairer_init(&stream->repairer, &repairer, &stream->txw, helio_tx_stats(stream));
     if (!error)
@@ -292,6 +293,7 @@ int helio_tx_stream_create(const helio_tx_stream_config *config, helio_outlet ou
         .first_number = config->first_sequence,
         .is_raw = config->is_raw,
     };
+    helio_tx_notices_init(&stream->notices);
     stream->session = (helio_pgm_session){config->tsi, config->destination_port};
     stream->is_group = helio_address_is_multicast(&config->group);
     if (config->destinations_count > 1) {
@@ -341,7 +343,8 @@ void helio_tx_stream_destroy(helio_tx_stream *stream, helio_clock clock) {
     helio_tx_history_fini(&stream->history);
     helio_tx_pace_fini(&stream->pace);
     helio_tx_topics_fini(&stream->topics, clock);
-    if (stream->repairer.queue)
+    helio_tx_notices_fini(&stream->notices);
+    if (stream->repairer.entries)
         helio_repairer_fini(&stream->repairer, clock);
     helio_tx_acks_fini(&stream->acks);
     helio_txw_fini(&stream->txw);
@@ -418,6 +421,8 @@ int helio_tx_stream_poll(helio_tx_stream *stream, helio_clock clock) {
     stream->clock = clock;
     expire(stream, clock.now_ns);
     helio_tx_acks_poll(&stream->acks, clock);
+    if (clock.now_ns >= helio_tx_actions_deadline_ns(stream))
+        helio_tx_end_actions(stream, clock);
     int sent = helio_tx_open(stream, clock.now_ns);
     helio_tx_tend_reports(stream, clock.now_ns);
     sent += helio_tx_tell(stream, clock);
@@ -460,13 +465,20 @@ int64_t helio_tx_stream_next_deadline_ns(const helio_tx_stream *stream) {
     const int64_t acks_ns = helio_tx_acks_next_deadline_ns(&stream->acks);
     if (acks_ns < deadline_ns)
         deadline_ns = acks_ns;
+    const int64_t credit_ns = helio_tx_pace_credit_ns(&stream->pace);
     if (helio_tx_announces(stream) && helio_txw_has_room(&stream->txw)) {
-        const int64_t ready_ns = helio_tx_pace_credit_ns(&stream->pace);
         const int64_t announce_ns =
-            stream->announce_due_ns > ready_ns ? stream->announce_due_ns : ready_ns;
+            stream->announce_due_ns > credit_ns ? stream->announce_due_ns : credit_ns;
         if (announce_ns < deadline_ns)
             deadline_ns = announce_ns;
     }
+    const int64_t notice_ns =
+        stream->notices.due_ns > credit_ns ? stream->notices.due_ns : credit_ns;
+    if (notice_ns < deadline_ns)
+        deadline_ns = notice_ns;
+    const int64_t actions_ns = helio_tx_actions_deadline_ns(stream);
+    if (actions_ns < deadline_ns)
+        deadline_ns = actions_ns;
     if (stream->polling.due_ns < deadline_ns)
         deadline_ns = stream->polling.due_ns;
     if (stream->reports.look_ns < deadline_ns)

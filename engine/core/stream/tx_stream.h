@@ -27,6 +27,8 @@
 #include "base/outlet.h"
 #include "base/tsi.h"
 #include "repair/acks.h"
+#include "repair/action.h"
+#include "repair/allowance.h"
 #include "repair/receiver_view.h"
 #include "stats/stats.h"
 #include "stream/tx_pace.h"
@@ -95,6 +97,7 @@ typedef struct helio_tx_stream_config {
     int64_t announce_interval_ns;
     int64_t repair_linger_ns;
     int64_t poll_interval_ns; /* receivers are counted this often; 0: never */
+    helio_limits limits;      /* of each receiver */
     uint64_t seed;            /* of the polls' random numbers */
     helio_tx_pace_config pace;
 } helio_tx_stream_config;
@@ -159,6 +162,19 @@ void helio_tx_stream_rest(helio_tx_stream *stream, helio_clock clock);
 /* Bytes per second from now on; 0: no limit. */
 void helio_tx_stream_set_rate(helio_tx_stream *stream, uint64_t bytes_per_s, helio_clock clock);
 helio_tx_pace *helio_tx_stream_pace(helio_tx_stream *stream);
+/* The place of the receiver with this id in the table of receivers; UINT32_MAX: none. */
+uint32_t helio_tx_stream_find(const helio_tx_stream *stream, uint64_t receiver);
+/* Does something to the receiver at a place of the table of receivers, or ends it, tells it what and
+ * why, and counts.  duration_ns: how long what stands is to stand; 0: until it is undone.  `why`
+ * begins with loss, naks, lag, buffer or storm when it is one of these; of its text 40 bytes go out.
+ * Errors: STATE (nobody there, an expelled receiver is to be suspended, or nothing is there to be
+ * undone). */
+int helio_tx_stream_act(helio_tx_stream *stream, uint32_t place, helio_action action,
+                        int64_t duration_ns, const char *why, bool by_hand, helio_clock clock);
+/* Nobody is to ask for repairs, and nothing is repaired, for so long, at most an hour; 0: it is
+ * over. */
+void helio_tx_stream_cut_off(helio_tx_stream *stream, int64_t duration_ns, const char *why,
+                             bool by_hand, helio_clock clock);
 
 /* Puts one message into packets and sends those that are full.  `submit_ns` is wall clock.  The
  * data is copied. Errors: SIZE (too long, or raw and empty), CLOSED. */

@@ -576,6 +576,19 @@ void helio_delivery_on_packets_lost(helio_delivery *delivery, uint64_t sequence,
         helio_delivery_reach(delivery, topic, header->first_message + header->count, clock);
 }
 
+void helio_delivery_on_notice(helio_delivery *delivery, helio_notice *notice, bool to_all) {
+    for (size_t i = 0; i < delivery->topics.capacity; i++) {
+        helio_delivery_topic *topic = delivery->topics.entries[i].value;
+        for (; topic; topic = topic->next) {
+            const helio_sink *sink = &topic->subscription->sink;
+            if (!sink->on_notice || !(topic->is_met || to_all))
+                continue;
+            notice->stream = topic->is_met ? topic->stream : HELIO_NO_STREAM;
+            sink->on_notice(sink->context, notice);
+        }
+    }
+}
+
 /* ---- acknowledging ---- */
 
 bool helio_delivery_acknowledge(helio_delivery *delivery, const helio_subscription *subscription,

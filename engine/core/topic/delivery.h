@@ -87,6 +87,10 @@ void helio_delivery_ahead(helio_delivery *delivery, const helio_rxw_packet *pack
 void helio_delivery_on_packets_lost(helio_delivery *delivery, uint64_t sequence, uint64_t count,
                                     helio_clock clock);
 
+/* Tells the sinks of the topics the stream is known to have of a notice of its source; with
+ * `to_all` those that it has had nothing for yet too. */
+void helio_delivery_on_notice(helio_delivery *delivery, helio_notice *notice, bool to_all);
+
 /* The application has acknowledged the messages before `next` of stream number `stream` of a
  * subscription.  False: that is not this stream. */
 bool helio_delivery_acknowledge(helio_delivery *delivery, const helio_subscription *subscription,

@@ -43,6 +43,8 @@ typedef struct helio_sink {
     size_t (*on_messages)(void *context, const helio_message *messages, size_t count);
     /* Messages lost for good, in order with on_messages.  May be NULL. */
     void (*on_loss)(void *context, const helio_loss *loss);
+    /* The stream's source did something to this receiver.  May be NULL. */
+    void (*on_notice)(void *context, const helio_notice *notice);
     /* As on_messages, for messages whose data stays where it is until the endpoint is given the next
      * datagram's memory (helio_rx_endpoint_config.data_lasts).  NULL: on_messages gets them. */
     size_t (*on_lasting_messages)(void *context, const helio_message *messages, size_t count);

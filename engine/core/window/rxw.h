@@ -36,6 +36,7 @@ typedef enum helio_rxw_cause {
     HELIO_LOST_OVERFLOW,
     HELIO_LOST_RESET,
     HELIO_LOST_NOT_REQUESTED, /* this receiver asks for nothing */
+    HELIO_LOST_SUSPENDED,     /* its source would not have it ask */
 } helio_rxw_cause;
 
 typedef enum helio_rxw_result {

@@ -62,6 +62,7 @@ enum {
     HELIO_PGM_HAS_AWAIT = 1 << 14,
     HELIO_PGM_HAS_REPORT = 1 << 15,
     HELIO_PGM_HAS_REPORTING = 1 << 16,
+    HELIO_PGM_HAS_NOTICE = 1 << 17,
 };
 
 typedef struct helio_pgm_fragment {
@@ -105,6 +106,17 @@ typedef struct helio_pgm_reporting {
     uint32_t interval_us; /* 0: only together with what is sent anyway */
     uint32_t stamp;       /* to be told back; 0: none */
 } helio_pgm_reporting;
+/* What a source did to a receiver, and why (docs/wire.md 1.3). */
+typedef struct helio_pgm_notice {
+    uint8_t action; /* HELIO_PGM_NOTICE_*; a later version may know more */
+    uint8_t reason; /* HELIO_PGM_REASON_*, BY_HAND included */
+    uint32_t serial;
+    uint32_t duration_ms; /* how much longer; at most HELIO_PGM_NOTICE_TIME_MAX when sent */
+    uint64_t receiver;    /* 0: everybody */
+    uint64_t incarnation; /* 0: any */
+    const char *text;     /* for people; not NUL-terminated */
+    size_t text_bytes;    /* at most HELIO_PGM_NOTICE_TEXT_MAX */
+} helio_pgm_notice;
 
 /* How long NAKs are to be held back. */
 typedef struct helio_pgm_backoff {
@@ -158,7 +170,9 @@ typedef struct helio_pgm_packet {
     helio_pgm_poll poll;       /* POLL, POLR */
     helio_pgm_backoff backoff; /* HAS_NAK_BO_IVL, HAS_NAK_BO_RNG */
     helio_pgm_report report;   /* HAS_CR; HAS_CRQST: the fields asked for */
-    uint32_t list_count;       /* sequences in `list`, at most 62 */
+    uint32_t notices_count;    /* HAS_NOTICE */
+    helio_pgm_notice notices[HELIO_PGM_NOTICES_MAX];
+    uint32_t list_count;                   /* sequences in `list`, at most 62 */
     uint32_t list[HELIO_PGM_NAK_LIST_MAX]; /* HAS_NAK_LIST: the sequences after the first */
 } helio_pgm_packet;
 
@@ -196,6 +210,8 @@ typedef struct helio_pgm_spm {
     uint32_t awaited;
     bool takes_reports; /* receivers may tell of themselves, as `reporting` says */
     helio_pgm_reporting reporting;
+    const helio_pgm_notice *notices;
+    uint32_t notices_count; /* at most HELIO_PGM_NOTICES_MAX */
 } helio_pgm_spm;
 
 size_t helio_pgm_encode_spm(void *out, const helio_pgm_session *session, const helio_pgm_spm *spm,

@@ -130,6 +130,18 @@ static void put_reporting(chain *c, const helio_pgm_reporting *reporting) {
     helio_put32(at + 8, reporting->stamp);
 }
 
+static void put_notice(chain *c, const helio_pgm_notice *notice) {
+    const size_t text_bytes = fitting(notice->text_bytes, HELIO_PGM_NOTICE_TEXT_MAX);
+    uint8_t *at = put_option(c, HELIO_PGM_OPTION_NOTICE, HELIO_PGM_NOTICE_OPTION + text_bytes, 0);
+    at[4] = notice->action;
+    at[5] = notice->reason;
+    helio_put32(at + 8, notice->serial);
+    helio_put32(at + 12, notice->duration_ms);
+    helio_put64(at + 16, notice->receiver);
+    helio_put64(at + 24, notice->incarnation);
+    put_name(at + HELIO_PGM_NOTICE_OPTION, notice->text, text_bytes);
+}
+
 static void put_checksum(uint8_t *packet, uint32_t part) {
     const uint16_t checksum = helio_checksum_finish(part);
     memcpy(packet + AT_CHECKSUM, &checksum, sizeof checksum);
@@ -158,6 +170,8 @@ size_t helio_pgm_encode_spm(void *out, const helio_pgm_session *session, const h
                     spm->awaited);
     if (spm->takes_reports)
         put_reporting(&options, &spm->reporting);
+    for (uint32_t i = 0; i < spm->notices_count; i++)
+        put_notice(&options, &spm->notices[i]);
     if (spm->fin)
         put_option(&options, HELIO_PGM_OPTION_FIN, 4, 0);
     if (spm->rst)

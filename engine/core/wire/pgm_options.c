@@ -155,6 +155,23 @@ static bool read_reporting(const uint8_t *option, size_t bytes, helio_pgm_packet
     return true;
 }
 
+/* There may be several. */
+static bool read_notice(const uint8_t *option, size_t bytes, helio_pgm_packet *out) {
+    if (out->notices_count == HELIO_PGM_NOTICES_MAX)
+        return false;
+    out->notices[out->notices_count++] = (helio_pgm_notice){
+        .action = option[4],
+        .reason = option[5],
+        .serial = helio_get32(option + 8),
+        .duration_ms = helio_get32(option + 12),
+        .receiver = helio_get64(option + 16),
+        .incarnation = helio_get64(option + 24),
+        .text = (const char *)option + HELIO_PGM_NOTICE_OPTION,
+        .text_bytes = bytes - HELIO_PGM_NOTICE_OPTION,
+    };
+    return true;
+}
+
 /* Reads one option, whose `bytes` are within the chain. */
 static bool read_option(const uint8_t *option, size_t bytes, helio_pgm_packet *out) {
     const uint8_t type = option[0] & 0x7F;
@@ -231,6 +248,13 @@ static bool read_option(const uint8_t *option, size_t bytes, helio_pgm_packet *o
             good = read_reporting(option, bytes, out);
         }
         break;
+    case HELIO_PGM_OPTION_NOTICE:
+        if (out->type == HELIO_PGM_TYPE_SPM && bytes >= HELIO_PGM_NOTICE_OPTION &&
+            bytes <= HELIO_PGM_NOTICE_OPTION + HELIO_PGM_NOTICE_TEXT_MAX) {
+            bit = HELIO_PGM_HAS_NOTICE;
+            good = read_notice(option, bytes, out);
+        }
+        break;
     case HELIO_PGM_OPTION_CRQST:
         bit = HELIO_PGM_HAS_CRQST;
         good = out->type == HELIO_PGM_TYPE_SPM;
@@ -243,7 +267,8 @@ static bool read_option(const uint8_t *option, size_t bytes, helio_pgm_packet *o
     default:
         break;
     }
-    if (bit != HELIO_PGM_HAS_OTHER && (out->options & bit))
+    const uint32_t repeatable = HELIO_PGM_HAS_OTHER | HELIO_PGM_HAS_NOTICE;
+    if (out->options & bit & ~repeatable)
         return false; /* said twice */
     out->options |= bit;
     return good;

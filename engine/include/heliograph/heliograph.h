@@ -84,6 +84,38 @@ enum {
     HELIO_ACKED_APPLICATION = 2 /* its application has acknowledged it */
 };
 
+/* What a stream's source does to a receiver that is slow, or to all of its receivers. */
+enum {
+    HELIO_NOTICE_NOTIFY = 1,       /* it is warned */
+    HELIO_NOTICE_SHED = 2,         /* less is repaired for it */
+    HELIO_NOTICE_SUSPEND_NAKS = 3, /* nothing is, and it asks for nothing */
+    HELIO_NOTICE_SUSPEND = 4,      /* the same, and it is not waited for */
+    HELIO_NOTICE_RESUME = 5,       /* one of 2 to 4, or 8, is over */
+    HELIO_NOTICE_EXPEL = 6,        /* it does not follow the stream any more */
+    HELIO_NOTICE_READMIT = 7,      /* it does again */
+    HELIO_NOTICE_CUT_OFF = 8       /* no receiver of the stream asks for anything */
+};
+enum {
+    HELIO_REASON_NONE = 0,
+    HELIO_REASON_LOSS = 1,   /* slow: it loses too much */
+    HELIO_REASON_NAKS = 2,   /* slow: it asks for too much */
+    HELIO_REASON_LAG = 3,    /* slow: it is too far behind */
+    HELIO_REASON_BUFFER = 4, /* slow: its buffers are full */
+    HELIO_REASON_STORM = 5   /* too many ask for too much */
+};
+#define HELIO_NO_STREAM UINT32_MAX
+
+/* Told to a receiver by the source of a stream. */
+typedef struct helio_notice {
+    uint32_t stream;     /* HELIO_NO_STREAM: one that had nothing for this receiver yet */
+    uint32_t action;     /* HELIO_NOTICE_* */
+    uint32_t reason;     /* HELIO_REASON_* */
+    uint32_t by_hand;    /* 1: a person decided, 0: the source by itself */
+    int64_t duration_ns; /* how long it is to last; 0: it is something that happened */
+    int64_t wall_ns;     /* when it was heard, since 1970 */
+    char text[48];       /* why, for people */
+} helio_notice;
+
 /* Called on the engine's thread (mode `thread`) or within helio_instance_poll (mode `poll`); must not block and must not call the
  * receiver or destroy anything.  on_loss may be NULL. */
 typedef struct helio_listener {
@@ -142,6 +174,15 @@ HELIO_API int helio_transmitter_acks(helio_transmitter *transmitter, helio_ack *
 HELIO_API int helio_transmitter_on_ack(helio_transmitter *transmitter,
                                        void (*on_ack)(void *context, const helio_ack *ack),
                                        void *context);
+/* Does something to a receiver of the stream, or ends it, by hand, and tells it: action HELIO_NOTICE_* but CUT_OFF; receiver: as
+ * in helio_ack or in an event; duration_ns: how long, 0: until it is undone.  All transmitters of the stream are concerned.
+ * Errors: OPTION (no such action), STATE (no such receiver, nothing there to be undone, or it is expelled; from a listener). */
+HELIO_API int helio_transmitter_act(helio_transmitter *transmitter, uint64_t receiver, int action,
+                                    int64_t duration_ns, const char *why);
+/* All receivers of the stream are to ask for no repairs, and none are made, for duration_ns, at most an hour; 0: from now on they
+ * may again.  Errors: STATE (from a listener). */
+HELIO_API int helio_transmitter_cut_off(helio_transmitter *transmitter, int64_t duration_ns,
+                                        const char *why);
 /* Identity of the stream it sends on, as "gsi:port" in hex and decimal. */
 HELIO_API const char *helio_transmitter_stream(const helio_transmitter *transmitter);
 /* Flushes, tells receivers the topic's end, and answers requests for repair for the linger time in the background (mode `thread`) or
@@ -161,6 +202,9 @@ HELIO_API int helio_receiver_receive(helio_receiver *receiver, helio_message *me
                                      size_t limit, int64_t timeout_ns);
 /* Takes one loss report, oldest first; returns 1, or 0 when there is none.  For receivers without a listener. */
 HELIO_API int helio_receiver_loss(helio_receiver *receiver, helio_loss *loss);
+/* Takes one notice of a source, oldest first; returns 1, or 0 when there is none.  Any receiver, with a listener too; the
+ * newest 256 are kept. */
+HELIO_API int helio_receiver_notice(helio_receiver *receiver, helio_notice *notice);
 /* Acknowledges the messages of stream number `stream` up to and including `number`.  For receivers of ack=app, from any thread
  * (mode `thread`) and from a listener too.  Errors: STATE. */
 HELIO_API int helio_receiver_ack(helio_receiver *receiver, uint32_t stream, uint64_t number);
