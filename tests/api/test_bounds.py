@@ -103,7 +103,14 @@ SURVIVORS = {
 def test_exactly_these_survive_at_the_transmitter(instance: Instance, multicast: str, overflow: str) -> None:
     survivors, dropped = SURVIVORS[overflow]
     transmitter = held(
-        instance, multicast, overflow=overflow, queue_messages=3, key_offset=0, key_bytes=1, priority_offset=1
+        instance,
+        multicast,
+        overflow=overflow,
+        queue_messages=3,
+        low_water=0.5,  # of no consequence where all is taken
+        key_offset=0,
+        key_bytes=1,
+        priority_offset=1,
     )
     for word in SENT.split():
         transmitter.send(word.encode(), timeout=0)

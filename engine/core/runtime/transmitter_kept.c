@@ -42,7 +42,7 @@ int helio_transmitter_open_queue(helio_transmitter *transmitter, const helio_opt
         error = helio_submit_queue_init(&transmitter->queue, keeping.config.bytes);
         way = keeping.low_water < 1 ? HELIO_WAY_IN_TURN : HELIO_WAY_QUEUE;
     }
-    transmitter->queue.low_water = keeping.low_water;
+    transmitter->queue.low_water = transmitter->drops ? 1 : keeping.low_water;
     transmitter->queue.account = &transmitter->instance->memory.account;
     atomic_store_explicit(&transmitter->way, way, memory_order_relaxed);
     return error;
