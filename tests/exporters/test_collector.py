@@ -151,7 +151,7 @@ def test_the_series_are_counted_and_the_cap_tells_what_it_folded() -> None:
     whole, capped = SnapshotCollector(), SnapshotCollector(max_series=600)
     for collector in (whole, capped):
         collector.update(at(1, instance("alpha", *topics)))
-    assert value(whole, "heliograph_exporter_series") == 1050
+    assert value(whole, "heliograph_exporter_series") == 1350
     assert samples(whole, "heliograph_exporter_series_folded") == []
     assert value(capped, "heliograph_exporter_series_limit") == 600
     assert value(capped, "heliograph_exporter_series_folded", scope="receiver") > 0
