@@ -85,8 +85,46 @@ def _for(parser: argparse.ArgumentParser, required: bool) -> None:
     )  # fmt: skip
 
 
+def _why(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--why", metavar="TEXT", help="what the receiver and the events are told (40 bytes go out)")
+
+
+def _receiver(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "receiver", metavar="RECEIVER", help="its name, its id, or its address (heliograph ctl receivers)"
+    )
+
+
 def _nothing(_: argparse.ArgumentParser) -> None:
     pass
+
+
+def _rate(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("rate", metavar="RATE", type=rate, help="bytes per second: 250k, 10M, 1.2G; 0: no limit")
+
+
+def _suspend(parser: argparse.ArgumentParser) -> None:
+    _receiver(parser)
+    _for(parser, required=True)
+    _why(parser)
+
+
+def _undo(parser: argparse.ArgumentParser) -> None:
+    _receiver(parser)
+    _why(parser)
+
+
+def _expel(parser: argparse.ArgumentParser) -> None:
+    _receiver(parser)
+    _for(parser, required=False)
+    _why(parser)
+
+
+def _cutoff(parser: argparse.ArgumentParser) -> None:
+    either = parser.add_mutually_exclusive_group(required=True)
+    either.add_argument("--for", dest="for", metavar="TIME", type=duration, help="how long: 5, 500ms, 1m")
+    either.add_argument("--off", action="store_const", const="yes", help="end it now")
+    _why(parser)
 
 
 def _level(parser: argparse.ArgumentParser) -> None:
@@ -96,6 +134,27 @@ def _level(parser: argparse.ArgumentParser) -> None:
 
 _VERBS = (
     _Verb("ping", "ask whether it listens", "heliograph ctl ping --instance feed", _nothing, where=False),
+    _Verb("set-rate", "limit how fast streams send", "heliograph ctl set-rate 10M --topic 'PRICES.*'", _rate),
+    _Verb(
+        "suspend",
+        "stop repairing and waiting for a receiver, for a time; it is told why",
+        "heliograph ctl suspend slow-1 --for 30s --why 'backup runs there'",
+        _suspend,
+    ),
+    _Verb("resume", "end a suspension now", "heliograph ctl resume slow-1", _undo),
+    _Verb(
+        "expel",
+        "hear a receiver no more, for a time or until it is readmitted; it is told why",
+        "heliograph ctl expel 10.1.2.3:41000 --for 10m --why 'unknown host'",
+        _expel,
+    ),
+    _Verb("readmit", "hear an expelled receiver again", "heliograph ctl readmit 10.1.2.3:41000", _undo),
+    _Verb(
+        "cutoff",
+        "stop all repairs of a stream for a time: the brake against a storm of requests",
+        "heliograph ctl cutoff --for 2s",
+        _cutoff,
+    ),
     _Verb(
         "level",
         "change the level of detail of the statistics for a time",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -20,9 +21,11 @@ from heliograph.engine import Instance
 from heliograph.monitor import _atomic
 from heliograph.monitor.cli import main
 from heliograph.monitor.commands import ctl
+from heliograph.monitor.commands.receivers import ReceiverOfStream, receivers_of
 from heliograph.monitor.control import Answer, CommandRing, NoAnswer, command_text
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.model import Event
+from heliograph.monitor.sampler import Sampler
 from heliograph.monitor.segment import Segment
 from tests.segments import SegmentObject, write_segment
 
@@ -416,6 +419,104 @@ def test_a_time_that_is_none_is_refused(text: str) -> None:
 def test_a_rate_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(ctl.argparse.ArgumentTypeError):
         ctl.rate(text)
+
+
+# What the verbs do
+
+
+@pytest.fixture
+def stream() -> Iterator[tuple[Path, Instance]]:
+    """A source and two receivers of one stream, each in an instance of its own; both are known to the source."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.bind(("127.0.0.1", 0))
+        endpoint = f"rmm://239.192.44.7:{probe.getsockname()[1]}?interface=127.0.0.1&ttl=0"
+    with (
+        Instance(name="feed", segment_bytes=SMALL) as source,
+        Instance(name="slow-1", segment_bytes=SMALL) as slow,
+        Instance(name="fast-1", segment_bytes=SMALL) as fast,
+        slow.receiver(endpoint, "PRICES.A"),
+        fast.receiver(endpoint, "PRICES.A"),
+        source.transmitter(endpoint, "PRICES.A", linger=0.0) as transmitter,
+    ):
+        assert source.segment is not None
+        deadline = time.monotonic() + 30
+        while len(_known(source.segment)) < 2:
+            assert time.monotonic() < deadline, "the receivers were never heard"
+            transmitter.send(b"tick")
+            time.sleep(0.02)
+        yield source.segment, source
+
+
+def _known(path: Path) -> dict[str, ReceiverOfStream]:
+    """The receivers the source knows, by name."""
+    with Sampler(path.parent) as sampler:
+        return {item.name: item for item in receivers_of(sampler.sample(histograms=False)) if item.name}
+
+
+def _ctl(*words: str) -> str:
+    """Give a command on the command line that must succeed; the answer."""
+    done = subprocess.run(
+        [sys.executable, "-m", "heliograph.monitor.cli", "ctl", "--instance", "feed", "--json", *words],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    fields = json.loads(done.stdout)
+    assert (done.returncode == 0) == (fields["code"] == 0), done.stderr
+    return str(fields["answer"])
+
+
+def test_a_receiver_is_suspended_resumed_expelled_and_readmitted_by_hand(stream: tuple[Path, Instance]) -> None:
+    path, _ = stream
+    slow = _known(path)["slow-1"]
+    assert _ctl("suspend", "slow-1", "--for", "60s", "--why", "backup runs there").startswith("slow-1 (")
+    assert _known(path)["slow-1"].treatment == "suspended"
+    assert _known(path)["fast-1"].treatment == ""
+    assert "is resumed on 1 stream" in _ctl("resume", slow.receiver)
+    assert _known(path)["slow-1"].treatment == ""
+    assert "is expelled for 600 s on 1 stream" in _ctl("expel", slow.address, "--for", "10m")
+    assert _known(path)["slow-1"].treatment == "expelled"
+    assert "is expelled: readmit it first" in _ctl("suspend", "slow-1", "--for", "1s")
+    assert "is readmitted on 1 stream" in _ctl("readmit", "slow-1", "--topic", "PRICES.*")
+    assert _known(path)["slow-1"].treatment == ""
+    assert "is not expelled" in _ctl("readmit", "slow-1")
+    told = [event.text for event in events_of(path, "command")]
+    assert told[0].startswith(f"suspend receiver=slow-1 for=60 why=backup%20runs%20there: slow-1 ({slow.receiver}")
+
+
+def test_a_receiver_that_is_not_known_or_not_the_only_one_is_refused_with_those_known(
+    stream: tuple[Path, Instance],
+) -> None:
+    path, _ = stream
+    answer = _ctl("suspend", "nobody", "--for", "1s")
+    assert answer.startswith("no receiver is called nobody; known are: ")
+    assert "slow-1 (" in answer
+    assert "fast-1 (" in answer
+    answer = _ctl("expel", "127.0.0.1")
+    assert answer.startswith("several receivers are called 127.0.0.1; name one by its id or address: ")
+    assert "no stream is called so; there are: " in _ctl("expel", "slow-1", "--topic", "ORDERS.*")
+    assert "no stream is called so" in _ctl("expel", "slow-1", "--stream", "000000000000:1")
+    assert {item.treatment for item in _known(path).values()} == {""}
+
+
+def test_a_rate_is_set_and_lifted_and_repairs_are_cut_off_by_hand(stream: tuple[Path, Instance]) -> None:
+    path, _ = stream
+    assert _ctl("set-rate", "1M", "--topic", "PRICES.?") == "1 stream: at most 1000000 bytes per second"
+    assert _ctl("set-rate", "0") == "1 stream: no limit on the rate"
+    assert _ctl("cutoff", "--for", "500ms", "--why", "storm") == "1 stream: nobody is repaired for 0.5 s"
+    assert _ctl("cutoff", "--off") == "1 stream: the cut-off is over"
+    assert give(path, "cutoff").text == "cutoff needs either for=SECONDS or off=yes"
+    assert give(path, "cutoff for=1 off=yes").text == "cutoff needs either for=SECONDS or off=yes"
+    assert give(path, "cutoff off=no").text == "off is yes or left out"
+    assert "rate is a whole number of bytes per second" in give(path, "set-rate rate=1.5").text
+    assert "rate is a whole number" in give(path, "set-rate rate=1000000000001").text
+
+
+def test_an_instance_that_sends_nothing_says_so() -> None:
+    with engine() as path:
+        for text in ("set-rate rate=5000", "cutoff for=1", "resume receiver=a"):
+            assert give(path, text).text == "feed sends nothing"
 
 
 def _peers(folder: Path) -> None:

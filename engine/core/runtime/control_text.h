@@ -53,9 +53,20 @@ enum {
         HELIO_CONTROL_WHERE = HELIO_CONTROL_HAS_STREAM | HELIO_CONTROL_HAS_TOPIC,
 };
 
+#define HELIO_CONTROL_WHOM HELIO_CONTROL_HAS_RECEIVER
+#define HELIO_CONTROL_SAYING (HELIO_CONTROL_WHERE | HELIO_CONTROL_HAS_WHY)
+
 /* X(NAME, name, word, keys it must have, keys it may have) */
-#define HELIO_CONTROL_VERBS(X)  \
-    X(PING, ping, "ping", 0, 0) \
+#define HELIO_CONTROL_VERBS(X)                                                                 \
+    X(PING, ping, "ping", 0, 0)                                                                \
+    X(SET_RATE, set_rate, "set-rate", HELIO_CONTROL_HAS_RATE, HELIO_CONTROL_WHERE)             \
+    X(SUSPEND, suspend, "suspend", HELIO_CONTROL_WHOM | HELIO_CONTROL_HAS_FOR,                 \
+      HELIO_CONTROL_SAYING)                                                                    \
+    X(RESUME, resume, "resume", HELIO_CONTROL_WHOM, HELIO_CONTROL_SAYING)                      \
+    X(EXPEL, expel, "expel", HELIO_CONTROL_WHOM, HELIO_CONTROL_SAYING | HELIO_CONTROL_HAS_FOR) \
+    X(READMIT, readmit, "readmit", HELIO_CONTROL_WHOM, HELIO_CONTROL_SAYING)                   \
+    X(CUTOFF, cutoff, "cutoff", 0,                                                             \
+      HELIO_CONTROL_SAYING | HELIO_CONTROL_HAS_FOR | HELIO_CONTROL_HAS_OFF)                    \
     X(LEVEL, level, "level", HELIO_CONTROL_HAS_LEVEL | HELIO_CONTROL_HAS_FOR, HELIO_CONTROL_WHERE)
 
 typedef enum helio_control_verb {

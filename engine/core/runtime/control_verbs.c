@@ -4,8 +4,37 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "repair/action.h"
+#include "runtime/tx_lane.h"
+#include "stream/tx_choice.h"
+
+enum { LIST_BYTES = 400 };
 
 /* ---- words ---- */
+
+typedef struct list {
+    char text[LIST_BYTES];
+    size_t used;
+    bool is_cut;
+} list;
+
+/* Appends to "a, b, c", as long as there is room. */
+static void put(list *to, const char *word) {
+    static const char more[] = ", ...";
+    char item[HELIO_TX_RECEIVER_TEXT + 2];
+    const size_t bytes = (size_t)snprintf(item, sizeof item, "%s%s", to->used ? ", " : "", word);
+    if (to->is_cut) {
+        return;
+    }
+    to->is_cut = bytes + sizeof more > sizeof to->text - to->used;
+    memcpy(to->text + to->used, to->is_cut ? more : item, to->is_cut ? sizeof more : bytes + 1);
+    to->used += bytes;
+}
+
+static const char *streams_text(unsigned count, char text[32]) {
+    snprintf(text, 32, "%u stream%s", count, count == 1 ? "" : "s");
+    return text;
+}
 
 /* " for 30 s", or "" without a time. */
 static const char *for_text(const helio_control_request *request, char text[32]) {
@@ -16,6 +45,87 @@ static const char *for_text(const helio_control_request *request, char text[32])
     return text;
 }
 
+static const char *why_of(const helio_control_request *request) {
+    const char *why = request->text[HELIO_CONTROL_KEY_WHY];
+    return why[0] ? why : "by hand";
+}
+
+/* ---- streams ---- */
+
+/* The next lane from this one on whose stream is meant; NULL: there are no more. */
+static helio_tx_lane *meant(helio_tx_lane *lane, const helio_control_request *request) {
+    while (lane && (lane->closing || !helio_tx_stream_is_called(
+                                         lane->stream, request->text[HELIO_CONTROL_KEY_STREAM],
+                                         request->text[HELIO_CONTROL_KEY_TOPIC]))) {
+        lane = lane->next;
+    }
+    return lane;
+}
+
+static int fail_no_stream(const helio_instance *instance) {
+    list known = {0};
+    for (const helio_tx_lane *lane = instance->tx_lanes; lane; lane = lane->next) {
+        char tsi[HELIO_TSI_TEXT];
+        if (!lane->closing) {
+            put(&known, helio_tsi_format(helio_tx_stream_tsi(lane->stream), tsi));
+        }
+    }
+    return known.used
+               ? helio_fail(HELIO_ERR_OPTION, "no stream is called so; there are: %s", known.text)
+               : helio_fail(HELIO_ERR_OPTION, "%s sends nothing", instance->name);
+}
+
+/* ---- receivers ---- */
+
+/* Those on the streams that are meant; `word` NULL: all. */
+static void list_receivers(helio_instance *instance, const helio_control_request *request,
+                           const char *word, list *out) {
+    for (helio_tx_lane *lane = meant(instance->tx_lanes, request); lane;
+         lane = meant(lane->next, request)) {
+        uint32_t place = 0;
+        while (!out->is_cut &&
+               (place = word ? helio_tx_stream_receiver_called(lane->stream, word, place)
+                             : helio_tx_stream_receiver_from(lane->stream, place)) != UINT32_MAX) {
+            char text[HELIO_TX_RECEIVER_TEXT];
+            put(out, helio_tx_stream_describe(lane->stream, place++, text));
+        }
+    }
+}
+
+/* Whether exactly one receiver is called so on the streams that know any: several streams may have
+ * the same one, but who is meant on one of them must be certain. */
+static int check_receiver(helio_instance *instance, const helio_control_request *request) {
+    const char *word = request->text[HELIO_CONTROL_KEY_RECEIVER];
+    list found = {0};
+    unsigned count = 0;
+    for (helio_tx_lane *lane = meant(instance->tx_lanes, request); lane;
+         lane = meant(lane->next, request)) {
+        const uint32_t place = helio_tx_stream_receiver_called(lane->stream, word, 0);
+        if (place == UINT32_MAX) {
+            continue;
+        }
+        count++;
+        if (helio_tx_stream_receiver_called(lane->stream, word, place + 1) != UINT32_MAX) {
+            list_receivers(instance, request, word, &found);
+            return helio_fail(HELIO_ERR_OPTION,
+                              "several receivers are called %.60s; name one by "
+                              "its id or address: %s",
+                              word, found.text);
+        }
+    }
+    if (count > 0) {
+        return 0;
+    }
+    if (!meant(instance->tx_lanes, request)) {
+        return fail_no_stream(instance);
+    }
+    list_receivers(instance, request, NULL, &found);
+    return found.used ? helio_fail(HELIO_ERR_OPTION, "no receiver is called %.60s; known are: %s",
+                                   word, found.text)
+                      : helio_fail(HELIO_ERR_OPTION,
+                                   "no receiver is called %.60s; none is known yet", word);
+}
+
 /* ---- verbs: each writes what was done, or notes why not ---- */
 
 static int do_ping(helio_instance *instance, const helio_control_request *request,
@@ -23,6 +133,103 @@ static int do_ping(helio_instance *instance, const helio_control_request *reques
     (void)request;
     (void)clock;
     snprintf(done, HELIO_CONTROL_SENTENCE_BYTES, "%s %s listens", instance->name, HELIO_VERSION);
+    return 0;
+}
+
+static int do_set_rate(helio_instance *instance, const helio_control_request *request,
+                       helio_clock clock, char *done) {
+    char streams[32];
+    unsigned count = 0;
+    for (helio_tx_lane *lane = meant(instance->tx_lanes, request); lane;
+         lane = meant(lane->next, request)) {
+        helio_tx_stream_set_rate(lane->stream, request->rate, clock);
+        count++;
+    }
+    if (count == 0) {
+        return fail_no_stream(instance);
+    }
+    if (request->rate == 0) {
+        snprintf(done, HELIO_CONTROL_SENTENCE_BYTES, "%s: no limit on the rate",
+                 streams_text(count, streams));
+    } else {
+        snprintf(done, HELIO_CONTROL_SENTENCE_BYTES, "%s: at most %llu bytes per second",
+                 streams_text(count, streams), (unsigned long long)request->rate);
+    }
+    return 0;
+}
+
+/* Does something to the receiver, on each stream that knows it. */
+static int act(helio_instance *instance, const helio_control_request *request, helio_action action,
+               const char *words, const char *unfit, helio_clock clock, char *done) {
+    int error = check_receiver(instance, request);
+    if (error) {
+        return error;
+    }
+    const char *word = request->text[HELIO_CONTROL_KEY_RECEIVER];
+    char who[HELIO_TX_RECEIVER_TEXT] = "", streams[32], time[32];
+    unsigned count = 0;
+    for (helio_tx_lane *lane = meant(instance->tx_lanes, request); lane;
+         lane = meant(lane->next, request)) {
+        const uint32_t place = helio_tx_stream_receiver_called(lane->stream, word, 0);
+        if (place == UINT32_MAX) {
+            continue;
+        }
+        helio_tx_stream_describe(lane->stream, place, who);
+        const int failed = helio_tx_stream_act(lane->stream, place, action, request->for_ns,
+                                               why_of(request), true, clock);
+        error = failed ? failed : error;
+        count += !failed;
+    }
+    if (count == 0) {
+        return helio_fail(error, "%s %s", who, unfit);
+    }
+    snprintf(done, HELIO_CONTROL_SENTENCE_BYTES, "%s is %s%s on %s", who, words,
+             for_text(request, time), streams_text(count, streams));
+    return 0;
+}
+
+static int do_suspend(helio_instance *instance, const helio_control_request *request,
+                      helio_clock clock, char *done) {
+    return act(instance, request, HELIO_ACTION_SUSPEND, "suspended",
+               "is expelled: readmit it first", clock, done);
+}
+
+static int do_resume(helio_instance *instance, const helio_control_request *request,
+                     helio_clock clock, char *done) {
+    return act(instance, request, HELIO_ACTION_RESUME, "resumed", "is not suspended", clock, done);
+}
+
+static int do_expel(helio_instance *instance, const helio_control_request *request,
+                    helio_clock clock, char *done) {
+    return act(instance, request, HELIO_ACTION_EXPEL, "expelled", "cannot be expelled", clock,
+               done);
+}
+
+static int do_readmit(helio_instance *instance, const helio_control_request *request,
+                      helio_clock clock, char *done) {
+    return act(instance, request, HELIO_ACTION_READMIT, "readmitted", "is not expelled", clock,
+               done);
+}
+
+static int do_cutoff(helio_instance *instance, const helio_control_request *request,
+                     helio_clock clock, char *done) {
+    const bool begins = request->has & HELIO_CONTROL_HAS_FOR;
+    if (begins == !!(request->has & HELIO_CONTROL_HAS_OFF)) {
+        return helio_fail(HELIO_ERR_OPTION, "cutoff needs either for=SECONDS or off=yes");
+    }
+    char streams[32], time[32];
+    unsigned count = 0;
+    for (helio_tx_lane *lane = meant(instance->tx_lanes, request); lane;
+         lane = meant(lane->next, request)) {
+        helio_tx_stream_cut_off(lane->stream, request->for_ns, why_of(request), true, clock);
+        count++;
+    }
+    if (count == 0) {
+        return fail_no_stream(instance);
+    }
+    snprintf(done, HELIO_CONTROL_SENTENCE_BYTES,
+             begins ? "%s: nobody is repaired%s" : "%s: the cut-off is over%s",
+             streams_text(count, streams), for_text(request, time));
     return 0;
 }
 
