@@ -17,6 +17,8 @@ typedef struct member {
     world_receiver receiver;
     helio_subscription *subscription;
     uint64_t messages, lost, next;
+    uint64_t recovered;
+    double recovery_ns; /* from sending to having it, of all recovered together */
     uint32_t streams, ended;
     uint32_t notices_count;
     helio_notice notices[FLEET_NOTICES];
@@ -31,6 +33,7 @@ static world_source source;
 static helio_tx_topic *topic;
 static member fleet[FLEET_MAX];
 static unsigned fleet_count;
+static helio_sink_ack fleet_ack = HELIO_SINK_ACK_AUTO; /* how members acknowledge */
 
 static inline uint64_t id_of(unsigned i) {
     return 0xF000 + i;
@@ -55,6 +58,10 @@ static inline size_t member_on_messages(void *context, const helio_message *mess
     for (size_t i = 0; i < count; i++) {
         CHECK(m->next == 0 || messages[i].number == m->next);
         m->next = messages[i].number + 1;
+        if (messages[i].flags & HELIO_MESSAGE_RECOVERED) {
+            m->recovered++;
+            m->recovery_ns += (double)(messages[i].receive_ns - messages[i].submit_ns);
+        }
     }
     m->messages += count;
     return count;
@@ -104,7 +111,7 @@ static inline void fleet_add(unsigned i, const helio_rx_endpoint_config *config)
                              .on_messages = member_on_messages,
                              .on_loss = member_on_loss,
                              .on_notice = member_on_notice,
-                             .ack = HELIO_SINK_ACK_AUTO};
+                             .ack = fleet_ack};
     CHECK_EQUAL(helio_rx_endpoint_subscribe(m->receiver.endpoint, "t", &sink, world_now(&w),
                                             &m->subscription),
                 0);

@@ -373,6 +373,96 @@ static void the_machine_follows_any_order_of_events(void) {
     helio_nak_fini(&nak);
 }
 
+static void while_held_nothing_is_asked_for_and_what_is_missing_is_lost_in_time(void) {
+    begin();
+    helio_nak_hold(&nak, 10 * HELIO_SECOND, 0);
+    helio_nak_miss(&nak, S, 2, 0);
+    CHECK_EQUAL(next_due(), HELIO_SECOND);
+    CHECK_EQUAL(due.ask_count, 0);
+    CHECK_EQUAL(due.loss_count, 2);
+    CHECK_EQUAL(due.losses[0].cause, HELIO_LOST_SUSPENDED);
+    helio_nak_fini(&nak);
+}
+
+static void what_is_left_when_the_hold_ends_is_asked_for_after_a_random_time(void) {
+    begin();
+    helio_nak_hold(&nak, 500 * MS, 0);
+    helio_nak_miss(&nak, S, 1, 0);
+    const int64_t asked_ns = next_due();
+    CHECK(asked_ns >= 500 * MS);
+    CHECK(asked_ns <= 501 * MS);
+    CHECK_EQUAL(due.ask_count, 1);
+    CHECK_EQUAL(due.retried, 0);
+    helio_nak_fini(&nak);
+}
+
+static void a_hold_ended_early_lets_all_be_asked_for(void) {
+    begin();
+    helio_nak_miss(&nak, S, 1, 0);
+    CHECK(next_due() < MS); /* asked already, and waiting for its confirmation */
+    helio_nak_hold(&nak, 900 * MS, MS);
+    helio_nak_miss(&nak, S + 1, 3, MS);
+    for (int64_t now_ns = MS; now_ns < 300 * MS; now_ns += MS)
+        CHECK(!helio_nak_poll(&nak, true, now_ns, &due));
+    helio_nak_hold(&nak, 0, 300 * MS);
+    const int64_t asked_ns = next_due();
+    CHECK(asked_ns >= 300 * MS);
+    CHECK(asked_ns <= 301 * MS);
+    CHECK_EQUAL(due.ask_count, 4);
+    for (size_t i = 0; i < 4; i++)
+        CHECK_EQUAL(due.asks[i], S + i);
+    helio_nak_fini(&nak);
+}
+
+static void excused_time_does_not_count_against_deadlines(void) {
+    helio_nak_config c = config();
+    c.retries = 10000; /* only time ends it */
+    begin_with(c);
+    helio_nak_miss(&nak, S, 1, 0); /* before, within and after: 0.4 s, 5 s, 0.6 s */
+    helio_nak_on_ncf(&nak, S, 0);
+    helio_nak_excuse(&nak, 5400 * MS, 400 * MS);
+    helio_nak_hold(&nak, 5400 * MS, 400 * MS);
+    for (int64_t now_ns = 400 * MS; now_ns < 5400 * MS; now_ns += 10 * MS) {
+        helio_nak_poll(&nak, true, now_ns, &due);
+        CHECK_EQUAL(due.ask_count + due.loss_count, 0);
+    }
+    helio_nak_miss(&nak, S + 1, 1, 5000 * MS); /* within: 0.4 s of it */
+    int64_t lost_ns[2] = {0, 0};
+    for (int i = 0; i < 10000 && !(lost_ns[0] && lost_ns[1]); i++) {
+        const int64_t now_ns = next();
+        for (size_t k = 0; k < due.ask_count; k++)
+            helio_nak_on_ncf(&nak, due.asks[k], now_ns); /* confirmed, but never repaired */
+        for (size_t k = 0; k < due.loss_count; k++)
+            lost_ns[due.losses[k].sequence - S] = now_ns;
+    }
+    CHECK_EQUAL(lost_ns[0], 6000 * MS);
+    CHECK_EQUAL(lost_ns[1], 6400 * MS);
+    helio_nak_fini(&nak);
+}
+
+static void an_excuse_ended_early_counts_only_as_far_as_it_went(void) {
+    helio_nak_config c = config();
+    c.retries = 10000; /* only time ends it */
+    begin_with(c);
+    helio_nak_excuse(&nak, 100 * HELIO_SECOND, 0);
+    helio_nak_hold(&nak, 100 * HELIO_SECOND, 0);
+    helio_nak_miss(&nak, S, 1, 0);
+    helio_nak_poll(&nak, true, MS, &due);
+    helio_nak_excuse(&nak, 0, 2 * HELIO_SECOND);
+    helio_nak_hold(&nak, 0, 2 * HELIO_SECOND);
+    int64_t lost_ns = 0;
+    for (int i = 0; i < 10000 && !lost_ns; i++) {
+        const int64_t now_ns = next();
+        for (size_t k = 0; k < due.ask_count; k++)
+            helio_nak_on_ncf(&nak, due.asks[k], now_ns);
+        if (due.loss_count > 0)
+            lost_ns = now_ns;
+    }
+    CHECK(lost_ns >= 3 * HELIO_SECOND);
+    CHECK(lost_ns <= 3 * HELIO_SECOND + 200 * MS);
+    helio_nak_fini(&nak);
+}
+
 int main(void) {
     RUN(a_packet_only_late_is_not_asked_for);
     RUN(grace_ends_after_newer_packets_or_time);
@@ -389,5 +479,10 @@ int main(void) {
     RUN(confirmations_without_end_do_not_keep_it_waiting_beyond_its_deadline);
     RUN(nothing_is_asked_for_before_it_is_known_where_to_ask);
     RUN(the_machine_follows_any_order_of_events);
+    RUN(while_held_nothing_is_asked_for_and_what_is_missing_is_lost_in_time);
+    RUN(what_is_left_when_the_hold_ends_is_asked_for_after_a_random_time);
+    RUN(a_hold_ended_early_lets_all_be_asked_for);
+    RUN(excused_time_does_not_count_against_deadlines);
+    RUN(an_excuse_ended_early_counts_only_as_far_as_it_went);
     return check_result();
 }

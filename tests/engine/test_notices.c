@@ -1,5 +1,6 @@
 /* What a source does to its receivers, what it tells them, and that they obey. */
 #include "fleet.h"
+#include "window/rxw.h"
 
 enum {
     SPM = 1 << HELIO_PGM_TYPE_SPM,
@@ -146,6 +147,45 @@ static void a_packet_that_another_misses_too_is_repaired(void) {
     CHECK_EQUAL(naks_of(0), 0);
     CHECK_EQUAL(fleet[0].messages, 12); /* by the repairs the other asked for */
     CHECK_EQUAL(fleet[1].messages, 12);
+    fleet_end();
+}
+
+static void what_a_suspended_receiver_misses_is_lost_for_that_cause_when_its_time_has_come(void) {
+    fleet_ack = HELIO_SINK_ACK_NONE; /* it is known by its reports alone */
+    fleet_begin(2);
+    fleet_ack = HELIO_SINK_ACK_AUTO;
+    fleet[0].lose_every = 4;
+    fleet_send(8, 20 * MS);
+    fleet_run(HELIO_SECOND); /* it has reported by now */
+    const uint64_t before = fleet[0].messages;
+    CHECK_EQUAL(before, 12);
+    CHECK_EQUAL(fleet_act(0, HELIO_ACTION_SUSPEND, 10 * HELIO_SECOND, "loss"), 0);
+    fleet_run(MS);
+    CHECK_EQUAL(told(0).action, HELIO_NOTICE_SUSPEND);
+    const uint64_t naks = naks_of(0);
+    fleet_send(8, MS);
+    fleet_run(900 * MS);
+    CHECK_EQUAL(fleet[0].lost, 0); /* nak_deadline is a second */
+    fleet_run(300 * MS);
+    CHECK_EQUAL(naks_of(0), naks);
+    CHECK_EQUAL(fleet[0].lost, 2);
+    CHECK_EQUAL(fleet[0].messages, before + 6);
+    CHECK(events_of(HELIO_EVENT_PACKETS_LOST) > 0);
+    CHECK_EQUAL(event_told->arguments[2], HELIO_LOST_SUSPENDED);
+    CHECK_EQUAL(fleet[1].messages, before + 8);
+    fleet_end();
+}
+
+static void what_stands_is_seen_in_the_view(void) {
+    fleet_begin(1);
+    fleet_act(0, HELIO_ACTION_SUSPEND, HELIO_SECOND, "loss");
+    const helio_receiver_view *view = &source.stream->repairer.peers.views[place_of(0)];
+    CHECK_EQUAL(view->flags & HELIO_VIEW_SUSPENDED, HELIO_VIEW_SUSPENDED);
+    CHECK_EQUAL(view->flags & HELIO_VIEW_EXPELLED, 0);
+    fleet_run(1100 * MS);
+    CHECK_EQUAL(view->flags & HELIO_VIEW_SUSPENDED, 0);
+    fleet_act(0, HELIO_ACTION_EXPEL, HELIO_SECOND, "loss");
+    CHECK_EQUAL(view->flags & HELIO_VIEW_EXPELLED, HELIO_VIEW_EXPELLED);
     fleet_end();
 }
 
@@ -426,6 +466,70 @@ static void nothing_is_believed_for_longer_than_an_hour(void) {
     fleet_end();
 }
 
+/* ---- hostile bytes ---- */
+
+/* Decodes a copy of exactly this length, so that a sanitizer sees what is read beyond it. */
+static helio_pgm_refusal decode(const uint8_t *bytes, size_t length, helio_pgm_packet *out) {
+    uint8_t *copy = malloc(length ? length : 1);
+    memcpy(copy, bytes, length);
+    const helio_pgm_refusal refusal = helio_pgm_decode(copy, length, out);
+    for (uint32_t i = 0; !refusal && i < out->notices_count; i++) {
+        CHECK(out->notices[i].text_bytes <= HELIO_PGM_NOTICE_TEXT_MAX);
+        CHECK(out->notices[i].text + out->notices[i].text_bytes <= (const char *)copy + length);
+    }
+    free(copy);
+    return refusal;
+}
+
+static void every_cut_and_every_length_of_a_notice_is_survived(void) {
+    const helio_pgm_session session = {{{1, 2, 3, 4, 5, 6}, 40001}, 7500};
+    const helio_address path = world_host(1, 0);
+    const helio_pgm_notice notices[] = {{4, 1, 7, 5000, 0xF000, 0, "loss 12 %", 9},
+                                        {1, 3, 8, 0, 0xF001, 3, "", 0},
+                                        {8, 5, 9, 100, 0, 0, "storm", 5}};
+    const helio_pgm_spm spm = {.trail = 1, .lead = 9, .notices = notices, .notices_count = 3};
+    uint8_t packet[HELIO_PGM_CONTROL_MAX];
+    const size_t length = helio_pgm_encode_spm(packet, &session, &spm, &path);
+    helio_pgm_packet out;
+    CHECK_EQUAL(decode(packet, length, &out), HELIO_PGM_ACCEPTED);
+    CHECK_EQUAL(out.notices_count, 3);
+    CHECK_EQUAL(out.options, HELIO_PGM_HAS_NOTICE);
+    packet[6] = packet[7] = 0; /* no checksum: only the bytes are to blame */
+    const size_t chain = HELIO_PGM_HEADER + 20, first = chain + 4;
+    for (size_t cut = 0; cut < length; cut++) {
+        CHECK(decode(packet, cut, &out) != HELIO_PGM_ACCEPTED);
+        if (cut < first)
+            continue;
+        uint8_t shorter[HELIO_PGM_CONTROL_MAX];
+        memcpy(shorter, packet, cut);
+        shorter[chain + 2] = (uint8_t)((cut - chain) >> 8);
+        shorter[chain + 3] = (uint8_t)(cut - chain);
+        CHECK(decode(shorter, cut, &out) != HELIO_PGM_ACCEPTED);
+    }
+    for (int bytes = 0; bytes < 256; bytes++) {
+        uint8_t other[HELIO_PGM_CONTROL_MAX];
+        memcpy(other, packet, length);
+        other[first + 1] = (uint8_t)bytes;
+        const helio_pgm_refusal refusal = decode(other, length, &out);
+        if (bytes == HELIO_PGM_NOTICE_OPTION + 9)
+            CHECK_EQUAL(refusal, HELIO_PGM_ACCEPTED);
+        else /* one or two of the others may be where it says that it ends */
+            CHECK(refusal != HELIO_PGM_ACCEPTED || out.notices_count < 3);
+    }
+}
+
+static void more_notices_than_may_be_are_refused(void) {
+    const helio_pgm_session session = {{{1, 2, 3, 4, 5, 6}, 40001}, 7500};
+    const helio_address path = world_host(1, 0);
+    const helio_pgm_notice notice = {4, 1, 7, 5000, 0xF000, 0, "", 0};
+    const helio_pgm_notice four[] = {notice, notice, notice, notice};
+    const helio_pgm_spm spm = {.trail = 1, .lead = 9, .notices = four, .notices_count = 4};
+    uint8_t packet[HELIO_PGM_CONTROL_MAX];
+    const size_t length = helio_pgm_encode_spm(packet, &session, &spm, &path);
+    helio_pgm_packet out;
+    CHECK_EQUAL(decode(packet, length, &out), HELIO_PGM_BAD_OPTIONS);
+}
+
 int main(void) {
     RUN(a_warning_is_told_once_and_changes_nothing);
     RUN(a_suspended_receiver_asks_for_nothing_until_its_time_is_over);
@@ -435,6 +539,8 @@ int main(void) {
     RUN(what_is_undone_before_it_was_heard_leaves_no_trace);
     RUN(a_suspended_receiver_that_asks_all_the_same_gets_a_confirmation_and_no_repair);
     RUN(a_packet_that_another_misses_too_is_repaired);
+    RUN(what_a_suspended_receiver_misses_is_lost_for_that_cause_when_its_time_has_come);
+    RUN(what_stands_is_seen_in_the_view);
     RUN(an_expelled_receiver_goes_and_comes_back_when_readmitted);
     RUN(an_expulsion_ends_by_itself);
     RUN(a_later_life_of_an_expelled_receiver_is_expelled_too);
@@ -448,5 +554,7 @@ int main(void) {
     RUN(nobody_at_a_place_is_refused);
     RUN(a_notice_from_elsewhere_or_out_of_order_is_not_believed);
     RUN(nothing_is_believed_for_longer_than_an_hour);
+    RUN(every_cut_and_every_length_of_a_notice_is_survived);
+    RUN(more_notices_than_may_be_are_refused);
     return check_result();
 }
