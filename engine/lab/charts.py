@@ -43,9 +43,8 @@ def _rates(curves: Curves) -> Iterator[Series]:
     for i, pipe in enumerate(plan.pipes):
         yield _series(f"{pipe.name}: its rate", curves.column(f"pipe{i}.rate"), "limit")
     for i, source in enumerate(plan.sources):
-        limits = curves.column(f"source{i}.rate_limit") if curves.has(f"source{i}.rate_limit") else []
-        if any(limits):
-            yield _series(f"{source.name}: rate in force", limits)
+        if "rate=" in (source.options or ""):
+            yield _series(f"{source.name}: rate in force", curves.column(f"source{i}.rate_limit"))
         sent = curves.per_second(f"source{i}.bytes_sent")
         again = curves.per_second(f"source{i}.repair_bytes")
         yield _series(f"{source.name}: sent", map(sum, zip(sent, again, strict=True)), "thin")
@@ -59,7 +58,8 @@ def _losses(curves: Curves) -> Iterator[Series]:
     for i, group in enumerate(plan.receivers):
         missed = curves.per_second(f"group{i}.gaps_detected")
         shares = [
-            100 * lost / (group.count * packets) if packets else 0.0 for lost, packets in zip(missed, sent, strict=True)
+            min(100.0, 100 * lost / (group.count * packets)) if packets else 0.0  # what is missed may be older
+            for lost, packets in zip(missed, sent, strict=True)
         ]
         yield _series(f"{group.name}: missed at first", shares)
 
@@ -95,8 +95,7 @@ def _deliveries(curves: Curves) -> Iterator[Series]:
         each = curves.per_second(f"group{i}.delivered")
         yield _series(f"{group.name}: delivered, each", (rate / group.count for rate in each))
         lost = curves.per_second(f"group{i}.lost")
-        if any(lost):
-            yield _series(f"{group.name}: lost for good, each", (rate / group.count for rate in lost), "thin")
+        yield _series(f"{group.name}: lost for good, each", (rate / group.count for rate in lost), "thin")
 
 
 def charts(curves: Curves) -> list[Chart]:

@@ -35,6 +35,8 @@ class Measure:
     work: Callable[..., float]
 
 
+_TEXTS = ("event",)
+"""Values that are texts; all others are numbers."""
 MEASURES: dict[str, Measure] = {}
 """Every measure by name."""
 
@@ -63,7 +65,7 @@ def check(name: str, values: Mapping[str, float | str]) -> None:
     for key, value in values.items():
         if key not in allowed:
             raise ValueError(f'measure "{name}" has no value "{key}"; it has: {", ".join(allowed) or "none"}')
-        if isinstance(known.may.get(key, 0.0), str) != isinstance(value, str):
+        if (key in _TEXTS) != isinstance(value, str):
             raise ValueError(f'{key} of measure "{name}" is a {"text" if isinstance(value, int | float) else "number"}')
     for key in known.needs:
         if key not in values:
@@ -102,20 +104,18 @@ def _rate(curves: Curves, source: float) -> list[float]:
     return curves.column(f"source{int(source)}.rate_limit")
 
 
-def _loss(curves: Curves) -> list[float]:
-    """Share of packets first seen missing in each interval, by the group of receivers that misses most."""
-    shares: list[float] = [0.0] * len(curves.time)
-    for group, receivers in enumerate(curves.plan.receivers):
-        sent = [sum(rates) for rates in zip(*_sent(curves), strict=True)]
-        missed = curves.per_second(f"group{group}.gaps_detected")
-        for i, (lost, packets) in enumerate(zip(missed, sent, strict=True)):
-            shares[i] = max(shares[i], lost / (receivers.count * packets) if packets else 0.0)
-    return shares
+def _loss(curves: Curves, first: int, end: int) -> float:
+    """Share of packets first seen missing in rows `first` to `end`, by the group of receivers that misses most."""
+    sent = sum(_grown(curves, f"source{i}.packets_sent", first, end) for i in range(len(curves.plan.sources)))
+    return max(
+        _grown(curves, f"group{i}.gaps_detected", first, end) / (group.count * sent) if sent else 0.0
+        for i, group in enumerate(curves.plan.receivers)
+    )
 
 
-def _sent(curves: Curves) -> Iterator[list[float]]:
-    for source in range(len(curves.plan.sources)):
-        yield curves.per_second(f"source{source}.packets_sent")
+def _grown(curves: Curves, name: str, first: int, end: int) -> float:
+    values = curves.column(name)
+    return values[end - 1] - (values[first - 1] if first else 0.0)
 
 
 def _stretches(values: Sequence[float], apart: int) -> int:
@@ -162,10 +162,10 @@ def _overshoots(runs: Runs, at: float, pipe: float, intervals: float, apart: flo
 def _loss_gone_intervals(runs: Runs, at: float, below: float, span: float) -> float:
     """Intervals from a step until the loss, over the next `span` intervals, is below a threshold."""
     curves = _only(runs)
-    loss = _loss(curves)
-    for i in range(curves.index(at), len(loss) - int(span) + 1):
-        if fmean(loss[i : i + int(span)]) <= below:
-            return float(i - curves.index(at))
+    begin = curves.index(at)
+    for i in range(begin, len(curves.time) - int(span) + 1):
+        if _loss(curves, i, i + int(span)) <= below:
+            return float(i - begin)
     return math.inf
 
 
@@ -198,9 +198,9 @@ def _utilisation(runs: Runs, begin: float, end: float, pipe: float) -> float:
 
 @_measure("share of packets", "less", "begin", end=0.0)
 def _loss_share(runs: Runs, begin: float, end: float) -> float:
-    """Share of packets missed at first, on average over time, by the receivers that miss most."""
+    """Share of packets missed at first, by the receivers that miss most."""
     curves = _only(runs)
-    return fmean(_part(curves, _loss(curves), begin, end))
+    return _loss(curves, curves.index(begin), curves.index(end) if end else len(curves.time))
 
 
 @_measure("share of the rate", "less", "begin", end=0.0, source=0)

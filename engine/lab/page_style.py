@@ -46,7 +46,8 @@ tr:last-child td { border-bottom: 0; }
 .f3 { fill: var(--c3); } .f4 { fill: var(--c4); } .f5 { fill: var(--c5); }
 .mark line { stroke: var(--soft); stroke-width: 1; opacity: .3; }
 .mark.plan line { stroke-dasharray: 2 3; opacity: .8; }
-.mark.decision line { stroke: var(--mark); } .mark path { fill: var(--mark); } .mark circle { fill: var(--soft); }
+.mark.decision line { stroke: var(--mark); opacity: .12; }
+.mark path { fill: var(--mark); } .mark circle { fill: var(--soft); }
 .mark:hover line { opacity: 1; }
 .here { stroke: var(--ink); stroke-width: 1; opacity: .5; pointer-events: none; }
 .tip { position: absolute; pointer-events: none; background: var(--card); border: 1px solid var(--rule);

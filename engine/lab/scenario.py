@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any, Literal
 
-from heliograph.engine import options
+from heliograph.engine import catalogue, options
 from heliograph.engine.errors import OptionError
 
 __all__ = [
@@ -221,10 +221,12 @@ class _Table:
             more = f"; there are: {', '.join(known)}" if known else ""
             raise ScenarioError(f'{self.file}: unknown key "{self.key(wrong)}"{more}')
 
-    def options(self, owner: options.Owner) -> str | None:
+    def options(self, owner: options.Owner, more: Mapping[str, float] | None = None) -> str | None:
+        """The options, and `more` where these are not given."""
         values = self.left.pop("options", {})
         if not isinstance(values, dict):
             raise self.wrong("options", "a table of options", values)
+        values = {**(more or {}), **values}
         try:
             return options.encode(owner, values)
         except OptionError as error:
@@ -277,7 +279,7 @@ def _way(table: _Table, pipes: Sequence[str]) -> str:
     return table.choice("pipe", ["", *pipes], pipes[0] if pipes else "")
 
 
-def _source(table: _Table, name: str, number: int, pipes: Sequence[str], turns: list[Turn]) -> Source:
+def _source(table: _Table, name: str, number: int, pipes: Sequence[str], turns: list[Turn], interval: float) -> Source:
     source = Source(
         name,
         pipe=_way(table, pipes),
@@ -288,7 +290,9 @@ def _source(table: _Table, name: str, number: int, pipes: Sequence[str], turns: 
         start=table.number("start", *_SECONDS, default=0.1),
         feedback_delay=table.number("feedback_delay", *_SECONDS, default=0.001),
         feedback_loss=table.number("feedback_loss", 0, 1, 0.0),
-        options=table.options("transmitter"),
+        options=table.options(
+            "transmitter", {"control_interval": interval} if "control_interval" in catalogue.options() else {}
+        ),
     )
     turns += _turns(table, {"offered": ("offered", 0, 1e12)}, number)
     table.end(
@@ -363,7 +367,7 @@ def _plan(file: str, values: Mapping[str, object]) -> Plan:
         table.flag("watches", False),
         tuple(_pipe(one, name, i, turns) for i, (one, name) in enumerate(zip(pipes, pipe_names, strict=True))),
         tuple(
-            _source(one, name, i, pipe_names, turns)
+            _source(one, name, i, pipe_names, turns, interval)
             for i, (one, name) in enumerate(zip(sources, source_names, strict=True))
         ),
         tuple(
@@ -409,7 +413,7 @@ def _plans(file: str, values: Mapping[str, Any], variants: Mapping[str, Any]) ->
 # ---- the file ----
 
 
-def _criterion(table: _Table, check: Callable[[str, Mapping[str, float | str]], None]) -> Criterion:
+def _criterion(table: _Table, check: Callable[[str, Mapping[str, float | str]], None], duration: float) -> Criterion:
     name, measure = table.text("name"), table.text("measure")
     bound = table.left.pop("bound", None)
     if bound is not None and (isinstance(bound, bool) or not isinstance(bound, int | float)):
@@ -422,6 +426,9 @@ def _criterion(table: _Table, check: Callable[[str, Mapping[str, float | str]], 
         check(measure, values)
     except ValueError as error:
         raise ScenarioError(f"{table.file}: {table.path}: {error}") from None
+    for key in ("at", "begin", "end"):
+        if float(values.get(key, 0.0)) > duration:
+            raise table.wrong(key, f"a moment of the run, which takes {duration:g} seconds", values[key])
     return Criterion(name, measure, None if bound is None else float(bound), values)
 
 
@@ -448,14 +455,16 @@ def parse(text: str, file: str, name: str) -> Scenario:
         marks.append((mark.number("at", *_SECONDS), mark.text("text")))
         mark.end(("at", "text"))
     network = table.choice("network", ["simulated", "namespaces"], "simulated")
+    plans = _plans(file, values, table.left.pop("variant", {}))
+    shortest = min(plan.duration for plan in plans.values())
     scenario = Scenario(
         name=name,
         title=table.text("title"),
         shows=table.text("shows"),
         repeat=table.whole("repeat", 1, 1000, 1),
         network="namespaces" if network == "namespaces" else "simulated",
-        plans=_plans(file, values, table.left.pop("variant", {})),
-        criteria=tuple(_criterion(one, check) for one in table.tables("criterion")),
+        plans=plans,
+        criteria=tuple(_criterion(one, check, shortest) for one in table.tables("criterion")),
         marks=tuple(marks),
     )
     table.end(("title", "shows", "repeat", "network", "criterion", "variant", "mark", *_PLAN_KEYS))

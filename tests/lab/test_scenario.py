@@ -64,6 +64,7 @@ def test_variants_change_values_by_their_path(small: str) -> None:
         ("begin = 0.5", "", 'criterion[0]: measure "utilisation" needs the value "begin"'),
         ("begin = 0.5", "begin = 0.5\nfrom = 1", 'criterion[0]: measure "utilisation" has no value "from"'),
         ("begin = 0.5", 'begin = "now"', 'criterion[0]: begin of measure "utilisation" is a number'),
+        ("begin = 0.5", "begin = 2.5", "criterion[0].begin is a moment of the run, which takes 2 seconds, not 2.5"),
         ("bound = 0.1", "bound = true", "criterion[0].bound is a number, not True"),
         ("[[mark]]", "[mark]", "mark is a list of tables"),
         ("title =", "title", "small.toml: "),
