@@ -26,7 +26,7 @@ typedef struct crowd_receiver {
     int64_t lost_ns;      /* when the first of them was lost; 0: none was */
     int report_steps;     /* reports every so many intervals; 0: never */
     bool is_silent;       /* it says nothing at all */
-    bool skips;           /* suspended: what it missed it does not want any more */
+    bool skips;           /* suspended: what does not fit it does not want any more */
 } crowd_receiver;
 
 typedef struct crowd {
@@ -95,8 +95,8 @@ static inline void crowd_take(crowd *c, uint32_t i, uint64_t sent) {
         next = c->sent;
     receiver->position = next;
     const double needs = next + 1 + receiver->window;
-    if (receiver->skips && next < c->sent - receiver->window / 8) {
-        receiver->position = c->sent;
+    if (receiver->skips && next < c->sent - receiver->window) { /* full: what comes is dropped */
+        receiver->position = c->sent - receiver->window;
     } else if (needs < (double)interval->trail) {
         if (receiver->lost_ns == 0)
             receiver->lost_ns = interval->now_ns;
@@ -124,7 +124,7 @@ static inline void crowd_take(crowd *c, uint32_t i, uint64_t sent) {
     }
     if (!(view->flags & HELIO_VIEW_REPORTS))
         return;
-    view->received += sent - lost;
+    view->received += is_suspended ? sent - lost : sent;
     view->lost += lost;
     if (!reports)
         return;

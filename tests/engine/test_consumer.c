@@ -1,4 +1,6 @@
 /* Who is slow, what is done about it, and who is left alone: the engine over a model of receivers. */
+#include <time.h>
+
 #include "check.h"
 #include "crowd.h"
 #include "policy/consumer.h"
@@ -242,7 +244,7 @@ static void a_stalled_receiver_is_called_so_and_a_silent_one_stopped(void) {
     c.receivers[1].drain = 0;
     c.receivers[2].drain = 2500;
     c.receivers[3].is_silent = true;
-    run(&c, &engine, &r, 3 * HELIO_SECOND);
+    run(&c, &engine, &r, 4 * HELIO_SECOND);
     CHECK_EQUAL(engine.consumers[0].watch.class, HELIO_CONSUMER_OK);
     CHECK_EQUAL(engine.consumers[1].watch.class, HELIO_CONSUMER_STALLED);
     CHECK_EQUAL(engine.consumers[2].watch.class, HELIO_CONSUMER_FALLING);
@@ -254,6 +256,25 @@ static void a_stalled_receiver_is_called_so_and_a_silent_one_stopped(void) {
     c.views[0].flags |= HELIO_VIEW_LEFT;
     run(&c, &engine, &r, 20 * MS);
     CHECK_EQUAL(engine.consumers[0].watch.class, HELIO_CONSUMER_STOPPED);
+    helio_consumers_fini(&engine);
+}
+
+static void a_receiver_that_stops_its_source_is_stalled(void) {
+    const helio_consumers_config config = made(HELIO_SLOW_SUSPEND);
+    helio_consumers engine = begin(&config);
+    crowd c;
+    record r = {0};
+    crowd_init(&c, 1, 5, 10000);
+    run(&c, &engine, &r, HELIO_SECOND);
+    c.receivers[1].drain = 0;
+    run(&c, &engine, &r, 1300 * MS);
+    c.rate = 0; /* the history is full of what is not acknowledged, and messages wait */
+    c.interval.queue_bytes = 1 << 20;
+    run(&c, &engine, &r, 4 * HELIO_SECOND);
+    CHECK_EQUAL(engine.consumers[1].watch.class, HELIO_CONSUMER_STALLED);
+    CHECK_EQUAL(engine.consumers[2].watch.class, HELIO_CONSUMER_OK);
+    CHECK(r.of[1][HELIO_SLOW_SUSPEND] >= 1);
+    CHECK_EQUAL(isolations(&r), r.of[1][HELIO_SLOW_SUSPEND]);
     helio_consumers_fini(&engine);
 }
 
@@ -300,6 +321,474 @@ static void a_receiver_that_sends_no_reports_is_known_by_its_requests(void) {
     helio_consumers_fini(&engine);
 }
 
+/* ---- what is done, and when it is over ---- */
+
+static void trouble(crowd *c, uint32_t who) {
+    c->receivers[who].drain = 3000;
+}
+
+static void who_is_suspended_is_readmitted_as_soon_as_it_is_well(void) {
+    helio_consumers_config config = made(HELIO_SLOW_SUSPEND);
+    config.suspend_ns = 30 * HELIO_SECOND;
+    helio_consumers engine = begin(&config);
+    crowd c;
+    record r = {0};
+    crowd_init(&c, 1, 6, 10000);
+    run(&c, &engine, &r, HELIO_SECOND);
+    trouble(&c, 2);
+    run(&c, &engine, &r, 4 * HELIO_SECOND);
+    CHECK_EQUAL(r.of[2][HELIO_SLOW_NOTIFY], 1);
+    CHECK_EQUAL(r.of[2][HELIO_SLOW_SUSPEND], 1);
+    CHECK_EQUAL(r.of[2][HELIO_SLOW_RESUME], 0);
+    CHECK_EQUAL(r.last[HELIO_SLOW_SUSPEND].duration_ns, 30 * HELIO_SECOND);
+    c.receivers[2].drain = 1e9;
+    const int64_t well_ns = c.interval.now_ns;
+    run(&c, &engine, &r, 2 * HELIO_SECOND);
+    CHECK_EQUAL(r.of[2][HELIO_SLOW_RESUME], 1);
+    CHECK_BYTES(r.last[HELIO_SLOW_RESUME].why, "it is well again", 16);
+    CHECK(r.first_ns[HELIO_SLOW_RESUME] - well_ns >= 200 * MS); /* three windows */
+    CHECK(r.first_ns[HELIO_SLOW_NOTIFY] < r.first_ns[HELIO_SLOW_SUSPEND]);
+    CHECK_EQUAL(isolations(&r), 1);
+    run(&c, &engine, &r, 5 * HELIO_SECOND);
+    CHECK_EQUAL(r.count[HELIO_SLOW_NOTIFY], 1);
+    helio_consumers_fini(&engine);
+}
+
+static void a_suspension_ends_when_its_time_is_over(void) {
+    const helio_consumers_config config = made(HELIO_SLOW_SUSPEND);
+    helio_consumers engine = begin(&config);
+    crowd c;
+    record r = {0};
+    crowd_init(&c, 1, 6, 10000);
+    for (uint32_t i = 0; i < 6; i++)
+        c.receivers[i].loss = 0.002;
+    run(&c, &engine, &r, HELIO_SECOND);
+    c.receivers[4].loss = 0.3;
+    run(&c, &engine, &r, 3200 * MS);
+    CHECK_EQUAL(r.of[4][HELIO_SLOW_SUSPEND], 1);
+    CHECK_EQUAL(r.of[4][HELIO_SLOW_SHED], 1); /* it asks, so milder things were tried first */
+    CHECK_EQUAL(r.of[4][HELIO_SLOW_SUSPEND_NAKS], 1);
+    CHECK_EQUAL(r.of[4][HELIO_SLOW_RESUME], 0);
+    run(&c, &engine, &r, 500 * MS);
+    CHECK_EQUAL(r.of[4][HELIO_SLOW_RESUME], 1);
+    CHECK_EQUAL(r.first_ns[HELIO_SLOW_RESUME] - r.first_ns[HELIO_SLOW_SUSPEND], 2 * HELIO_SECOND);
+    helio_consumers_fini(&engine);
+}
+
+static void one_that_is_suspended_again_and_again_is_expelled_and_comes_back(void) {
+    helio_consumers_config config = made(HELIO_SLOW_EXPEL);
+    helio_consumers engine = begin(&config);
+    crowd c;
+    record r = {0};
+    crowd_init(&c, 1, 6, 10000);
+    run(&c, &engine, &r, HELIO_SECOND);
+    trouble(&c, 2);
+    run(&c, &engine, &r, 20 * HELIO_SECOND);
+    const int64_t after_ns = r.first_ns[HELIO_SLOW_EXPEL] - r.first_ns[HELIO_SLOW_SUSPEND];
+    CHECK(after_ns > 6 * HELIO_SECOND && after_ns < 12 * HELIO_SECOND); /* three suspensions */
+    CHECK_EQUAL(r.of[2][HELIO_SLOW_EXPEL], 1);
+    CHECK_EQUAL(r.last[HELIO_SLOW_EXPEL].duration_ns, 5 * HELIO_SECOND);
+    CHECK_EQUAL(r.of[2][HELIO_SLOW_READMIT], 1);
+    CHECK(r.of[2][HELIO_SLOW_SUSPEND] > 3); /* it had to be suspended anew */
+    CHECK_EQUAL(isolations(&r), r.of[2][HELIO_SLOW_SUSPEND] + 1);
+    helio_consumers_fini(&engine);
+}
+
+static void suspensions_of_more_than_an_hour_ago_do_not_expel(void) {
+    helio_consumers_config config = made(HELIO_SLOW_EXPEL);
+    config.suspend_ns = 1300 * HELIO_SECOND; /* three of them never lie within an hour */
+    helio_consumers engine = begin(&config);
+    crowd c;
+    record r = {0};
+    crowd_init(&c, 1, 3, 10000);
+    run(&c, &engine, &r, HELIO_SECOND);
+    trouble(&c, 2);
+    run(&c, &engine, &r, 6000 * HELIO_SECOND);
+    CHECK_EQUAL(r.of[2][HELIO_SLOW_SUSPEND], 5);
+    CHECK_EQUAL(r.count[HELIO_SLOW_EXPEL], 0);
+    helio_consumers_fini(&engine);
+}
+
+static void nobody_is_expelled_on_what_others_could_have_said(void) {
+    const helio_consumers_config config = made(HELIO_SLOW_EXPEL);
+    helio_consumers engine = begin(&config);
+    crowd c;
+    record r = {0};
+    crowd_init(&c, 1, 6, 10000);
+    for (uint32_t i = 0; i < 6; i++)
+        c.views[i].flags &= ~(uint32_t)HELIO_VIEW_PINNED;
+    run(&c, &engine, &r, HELIO_SECOND);
+    trouble(&c, 2);
+    run(&c, &engine, &r, 25 * HELIO_SECOND);
+    CHECK_EQUAL(r.count[HELIO_SLOW_EXPEL], 0);
+    CHECK(r.of[2][HELIO_SLOW_SUSPEND] > 3);
+    CHECK(r.of[2][HELIO_SLOW_SPARE] >= 1); /* which says that a person can */
+    helio_consumers_fini(&engine);
+}
+
+static void no_more_than_the_share_is_isolated_at_once(void) {
+    for (uint32_t count = 2; count <= 40; count += 19) {
+        const helio_consumers_config config = made(HELIO_SLOW_EXPEL);
+        helio_consumers engine = begin(&config);
+        crowd c;
+        record r = {0};
+        crowd_init(&c, 1, count, 10000);
+        run(&c, &engine, &r, HELIO_SECOND);
+        const uint32_t most = count < 20 ? 1 : count / 10;
+        for (uint32_t bad = 0; bad < count && bad < 2 * most; bad++) { /* one by one */
+            c.receivers[bad].drain = 0;
+            for (int i = 0; i < 15; i++) {
+                run(&c, &engine, &r, 100 * MS);
+                uint32_t isolated = 0;
+                for (uint32_t j = 0; j < count; j++)
+                    isolated +=
+                        (c.views[j].flags & (HELIO_VIEW_SUSPENDED | HELIO_VIEW_EXPELLED)) != 0;
+                CHECK(isolated <= most);
+            }
+        }
+        CHECK(r.count[HELIO_SLOW_SUSPEND] >= most);
+        CHECK(r.count[HELIO_SLOW_SPARE] > 0);
+        helio_consumers_fini(&engine);
+    }
+}
+
+static void who_is_alone_is_warned_and_no_more(void) {
+    const helio_consumers_config config = made(HELIO_SLOW_EXPEL);
+    helio_consumers engine = begin(&config);
+    crowd c;
+    record r = {0};
+    crowd_init(&c, 1, 1, 10000);
+    run(&c, &engine, &r, HELIO_SECOND);
+    c.receivers[0].drain = 0;
+    run(&c, &engine, &r, 5 * HELIO_SECOND);
+    CHECK_EQUAL(r.count[HELIO_SLOW_NOTIFY], 1);
+    CHECK_EQUAL(r.count[HELIO_SLOW_SPARE], 1);
+    CHECK_EQUAL(isolations(&r), 0);
+    helio_consumers_fini(&engine);
+}
+
+static void many_that_worsen_together_are_told_of_once_and_spared(void) {
+    const helio_consumers_config config = made(HELIO_SLOW_SUSPEND);
+    helio_consumers engine = begin(&config);
+    crowd c;
+    record r = {0};
+    crowd_init(&c, 1, 30, 10000);
+    run(&c, &engine, &r, HELIO_SECOND);
+    for (uint32_t i = 0; i < 12; i++) /* behind one switch */
+        c.receivers[i].loss = 0.2;
+    run(&c, &engine, &r, 1500 * MS);
+    CHECK_EQUAL(r.count[HELIO_SLOW_GROUP], 1);
+    CHECK_EQUAL(r.count[HELIO_SLOW_NOTIFY] + isolations(&r), 0);
+    for (uint32_t i = 0; i < 12; i++)
+        c.receivers[i].loss = 0;
+    run(&c, &engine, &r, 5 * HELIO_SECOND);
+    CHECK(!engine.is_troubled);
+    CHECK_EQUAL(r.count[HELIO_SLOW_NOTIFY] + isolations(&r), 0);
+    c.receivers[5].loss = 0.2; /* and then one of them alone */
+    run(&c, &engine, &r, 2 * HELIO_SECOND);
+    CHECK_EQUAL(r.of[5][HELIO_SLOW_SUSPEND], 1);
+    helio_consumers_fini(&engine);
+}
+
+static void one_that_stalls_in_a_bad_network_is_found_all_the_same(void) {
+    const helio_consumers_config config = made(HELIO_SLOW_SUSPEND);
+    helio_consumers engine = begin(&config);
+    crowd c;
+    record r = {0};
+    crowd_init(&c, 1, 10, 10000);
+    for (uint32_t i = 0; i < 10; i++)
+        c.receivers[i].loss = 0.2;
+    run(&c, &engine, &r, 2 * HELIO_SECOND);
+    CHECK_EQUAL(r.count[HELIO_SLOW_GROUP], 1);
+    c.receivers[3].drain = 0;
+    run(&c, &engine, &r, 3 * HELIO_SECOND);
+    CHECK_EQUAL(r.of[3][HELIO_SLOW_NOTIFY], 1);
+    CHECK(r.of[3][HELIO_SLOW_SUSPEND] >= 1);
+    CHECK_EQUAL(r.count[HELIO_SLOW_NOTIFY], 1);
+    CHECK_EQUAL(r.count[HELIO_SLOW_SUSPEND], r.of[3][HELIO_SLOW_SUSPEND]);
+    helio_consumers_fini(&engine);
+}
+
+static void what_people_did_by_hand_is_left_alone(void) {
+    const helio_consumers_config config = made(HELIO_SLOW_EXPEL);
+    helio_consumers engine = begin(&config);
+    crowd c;
+    record r = {0};
+    crowd_init(&c, 1, 6, 10000);
+    run(&c, &engine, &r, HELIO_SECOND);
+    c.views[3].flags |= HELIO_VIEW_SUSPENDED;
+    c.receivers[3].loss = 0.5;
+    run(&c, &engine, &r, 5 * HELIO_SECOND);
+    CHECK_EQUAL(r.of[3][HELIO_SLOW_RESUME] + isolations(&r), 0);
+    trouble(&c, 1);
+    run(&c, &engine, &r, 5 * HELIO_SECOND);
+    CHECK_EQUAL(isolations(&r), 0); /* the one that may be is isolated already */
+    c.views[3].flags &= ~(uint32_t)HELIO_VIEW_SUSPENDED;
+    c.receivers[3].loss = 0;
+    run(&c, &engine, &r, HELIO_SECOND);
+    CHECK_EQUAL(engine.consumers[1].isolation, HELIO_ISOLATION_SUSPENDED);
+    c.views[1].flags &= ~(uint32_t)HELIO_VIEW_SUSPENDED; /* let go by hand */
+    c.receivers[1] = c.receivers[0];
+    const uint32_t resumed = r.of[1][HELIO_SLOW_RESUME];
+    run(&c, &engine, &r, 20 * MS);
+    CHECK_EQUAL(engine.consumers[1].isolation, HELIO_ISOLATION_NONE);
+    CHECK_EQUAL(r.of[1][HELIO_SLOW_RESUME], resumed);
+    helio_consumers_fini(&engine);
+}
+
+static void who_only_watches_decides_as_if_it_acted(void) {
+    helio_consumers_config config = made(HELIO_SLOW_SUSPEND);
+    config.enforces = false;
+    helio_consumers engine = begin(&config);
+    crowd c;
+    record r = {0};
+    crowd_init(&c, 1, 6, 10000);
+    run(&c, &engine, &r, HELIO_SECOND);
+    trouble(&c, 2);
+    run(&c, &engine, &r, 10 * HELIO_SECOND);
+    CHECK(r.of[2][HELIO_SLOW_SUSPEND] >= 2);
+    CHECK(r.of[2][HELIO_SLOW_RESUME] >= 2);
+    CHECK_EQUAL(c.views[2].flags & HELIO_VIEW_SUSPENDED, 0);
+    helio_consumers_fini(&engine);
+}
+
+static void a_receiver_that_starts_anew_begins_with_a_clean_slate(void) {
+    const helio_consumers_config config = made(HELIO_SLOW_SUSPEND);
+    helio_consumers engine = begin(&config);
+    crowd c;
+    record r = {0};
+    crowd_init(&c, 1, 6, 10000);
+    run(&c, &engine, &r, HELIO_SECOND);
+    trouble(&c, 2);
+    run(&c, &engine, &r, 2000 * MS);
+    CHECK_EQUAL(r.of[2][HELIO_SLOW_NOTIFY], 1);
+    c.views[2].flags &= ~(uint32_t)HELIO_VIEW_SUSPENDED;
+    c.views[2].incarnation++;
+    c.views[2].received = c.views[2].lost = 0;
+    c.receivers[2] = c.receivers[0];
+    run(&c, &engine, &r, 10 * MS);
+    CHECK_EQUAL(engine.consumers[2].rung, HELIO_SLOW_NONE);
+    CHECK_EQUAL(engine.consumers[2].watch.class, HELIO_CONSUMER_UNKNOWN);
+    c.views[2].flags = 0; /* it is forgotten */
+    run(&c, &engine, &r, 10 * MS);
+    CHECK(!engine.consumers[2].watch.is_begun);
+    helio_consumers_fini(&engine);
+}
+
+/* ---- to wait or to exclude ---- */
+
+static void coordinated_consumers_are_all_slowed_and_none_is_isolated(void) {
+    helio_consumers_config config = made(HELIO_SLOW_PACE);
+    config.waits = true;
+    helio_consumers engine = begin(&config);
+    crowd c;
+    record r = {0};
+    crowd_init(&c, 1, 6, 10000);
+    run(&c, &engine, &r, HELIO_SECOND);
+    c.receivers[2].drain = 7000;
+    run(&c, &engine, &r, 30 * HELIO_SECOND);
+    CHECK_EQUAL(r.of[2][HELIO_SLOW_NOTIFY], r.count[HELIO_SLOW_NOTIFY]);
+    CHECK(r.of[2][HELIO_SLOW_PACE] >= 1);
+    CHECK_EQUAL(isolations(&r), 0);
+    CHECK(r.last[HELIO_SLOW_PACE].rate < 7000 * CROWD_PACKET_BYTES);
+    CHECK(r.last[HELIO_SLOW_PACE].rate > 4000 * CROWD_PACKET_BYTES);
+    CHECK_EQUAL(c.receivers[2].unrecovered, 0);
+    c.receivers[2].drain = 1e9;
+    run(&c, &engine, &r, 10 * HELIO_SECOND);
+    CHECK_EQUAL(engine.ceiling, 0); /* full speed again */
+    helio_consumers_fini(&engine);
+}
+
+static void who_waiting_does_not_help_is_isolated_after_all(void) {
+    helio_consumers_config config = made(HELIO_SLOW_SUSPEND);
+    config.waits = true;
+    helio_consumers engine = begin(&config);
+    crowd c;
+    record r = {0};
+    crowd_init(&c, 1, 6, 10000);
+    run(&c, &engine, &r, HELIO_SECOND);
+    c.receivers[2].drain = 0;
+    run(&c, &engine, &r, 8 * HELIO_SECOND);
+    CHECK(r.of[2][HELIO_SLOW_PACE] >= 1);
+    CHECK(r.of[2][HELIO_SLOW_SUSPEND] >= 1);
+    CHECK(r.first_ns[HELIO_SLOW_SUSPEND] - r.first_ns[HELIO_SLOW_PACE] >= 1200 * MS);
+    helio_consumers_fini(&engine);
+}
+
+static void uncoordinated_consumers_never_slow_the_others(void) {
+    const helio_consumers_config config = made(HELIO_SLOW_EXPEL);
+    helio_consumers engine = begin(&config);
+    crowd c;
+    record r = {0};
+    crowd_init(&c, 1, 6, 10000);
+    run(&c, &engine, &r, HELIO_SECOND);
+    trouble(&c, 2);
+    for (int i = 0; i < 100; i++) {
+        run(&c, &engine, &r, 100 * MS);
+        CHECK_EQUAL(engine.ceiling, 0);
+    }
+    CHECK_EQUAL(r.count[HELIO_SLOW_PACE], 0);
+    CHECK(r.of[2][HELIO_SLOW_SUSPEND] > 0);
+    helio_consumers_fini(&engine);
+}
+
+/* ---- a loss in sight ---- */
+
+/* The drain of one falls, or the source speeds up, until something is lost for good. */
+static void a_loss_is_told_of_its_lead_ahead(void) {
+    double earliest = 0, latest = 1e9;
+    for (uint64_t seed = 1; seed <= 100; seed++) {
+        const helio_consumers_config config = made(HELIO_SLOW_NOTIFY);
+        helio_consumers engine = begin(&config);
+        crowd c;
+        record r = {0};
+        helio_random random;
+        helio_random_init(&random, seed);
+        const double rate = 1500 + 2500 * helio_random_unit(&random);
+        crowd_init(&c, seed, 4, rate);
+        for (uint32_t i = 0; i < 4; i++) {
+            c.receivers[i].drain = 1.2 * rate;
+            c.receivers[i].report_steps = 1 + (int)(seed % 8);
+            c.receivers[i].loss = seed % 3 ? 0 : 0.01;
+        }
+        run(&c, &engine, &r, 2 * HELIO_SECOND);
+        const double ramp = (1 + 6 * helio_random_unit(&random)) * 100; /* steps */
+        const double end = seed % 4 ? 0.6 * helio_random_unit(&random) : 0.85;
+        for (int i = 0; i < 20000 && c.receivers[1].lost_ns == 0; i++) {
+            const double part = i < ramp ? i / ramp : 1;
+            if (seed % 2)
+                c.receivers[1].drain = rate * (1.2 * (1 - part) + end * part);
+            else
+                c.rate = rate * (1 + (1.2 / (end > 0.4 ? end : 0.4) - 1) * part);
+            for (uint32_t j = 0; j < 4; j++) {
+                if (j != 1)
+                    c.receivers[j].drain = 1.2 * c.rate;
+            }
+            run(&c, &engine, &r, CROWD_STEP_NS);
+        }
+        CHECK(c.receivers[1].lost_ns != 0);
+        CHECK_EQUAL(r.of[1][HELIO_SLOW_FORECAST], 1);
+        CHECK_EQUAL(r.count[HELIO_SLOW_FORECAST], 1);
+        const double lead =
+            (double)(c.receivers[1].lost_ns - r.first_ns[HELIO_SLOW_FORECAST]) / HELIO_SECOND;
+        if (lead < 1 || lead > 5)
+            fprintf(stderr, "seed %" PRIu64 ": told %.2f s ahead\n", seed, lead);
+        earliest = lead > earliest ? lead : earliest;
+        latest = lead < latest ? lead : latest;
+        helio_consumers_fini(&engine);
+    }
+    printf("      told %.2f to %.2f s ahead of the loss\n", latest, earliest);
+    CHECK(latest >= 1);
+    CHECK(earliest <= 5);
+}
+
+static void no_loss_is_told_of_that_does_not_come(void) {
+    uint32_t wrong = 0;
+    for (uint64_t seed = 1; seed <= 100; seed++) {
+        const helio_consumers_config config = made(HELIO_SLOW_NOTIFY);
+        helio_consumers engine = begin(&config);
+        crowd c;
+        record r = {0};
+        helio_random random;
+        helio_random_init(&random, seed);
+        crowd_init(&c, seed, 4, 4000);
+        for (uint32_t i = 0; i < 4; i++)
+            c.receivers[i].loss = 0.05 * helio_random_unit(&random);
+        run(&c, &engine, &r, HELIO_SECOND);
+        for (int dip = 0; dip < 5;
+             dip++) { /* pauses of at most half a second, then it catches up */
+            c.receivers[1].drain = helio_random_unit(&random) * 2000;
+            run(&c, &engine, &r, (int64_t)helio_random_below(&random, 500) * MS);
+            c.receivers[1].drain = 8000;
+            run(&c, &engine, &r, 2 * HELIO_SECOND);
+        }
+        wrong += r.count[HELIO_SLOW_FORECAST];
+        CHECK_EQUAL(c.receivers[1].lost_ns, 0);
+        helio_consumers_fini(&engine);
+    }
+    CHECK_EQUAL(wrong, 0);
+}
+
+/* ---- whatever comes ---- */
+
+/* Random networks and receivers that change at random: rules that always hold, and the same inputs
+ * give the same decisions. */
+static void the_rules_hold_whatever_comes(void) {
+    for (uint64_t seed = 1; seed <= RUNS / 5; seed++) {
+        helio_random random;
+        helio_random_init(&random, seed);
+        helio_consumers_config config =
+            made(HELIO_SLOW_NOTIFY + (helio_slow_step)helio_random_below(&random, 6));
+        config.waits = config.highest >= HELIO_SLOW_PACE && helio_random_below(&random, 2);
+        config.naks = helio_random_below(&random, 2) ? 500 : 0;
+        config.dwell_ns = (int64_t)(30 + helio_random_below(&random, 600)) * MS;
+        config.suspend_ns = (int64_t)helio_random_below(&random, 3000) * MS;
+        config.expel_ns = HELIO_SECOND;
+        helio_consumers engine = begin(&config), again = begin(&config);
+        crowd c;
+        const uint32_t count = 1 + (uint32_t)helio_random_below(&random, 30);
+        crowd_init(&c, seed, count, 1000 + (double)helio_random_below(&random, 30000));
+        for (int step = 0; step < 2000; step++) {
+            if (helio_random_below(&random, 20) == 0) {
+                crowd_receiver *receiver = &c.receivers[helio_random_below(&random, count)];
+                receiver->loss = helio_random_below(&random, 3) ? 0 : helio_random_unit(&random);
+                receiver->drain = helio_random_below(&random, 3) ? 1e9 : 3000;
+                receiver->is_silent = helio_random_below(&random, 10) == 0;
+                receiver->report_steps = (int)helio_random_below(&random, 30);
+            }
+            if (helio_random_below(&random, 200) == 0) {
+                helio_receiver_view *view = &c.views[helio_random_below(&random, count)];
+                view->flags ^= 1u << helio_random_below(&random, 8);
+                view->incarnation += helio_random_below(&random, 2);
+                view->receiver += helio_random_below(&random, 2) << 32;
+            }
+            crowd_step(&c);
+            helio_consumers_decide(&engine, &c.interval, c.views);
+            helio_consumers_decide(&again, &c.interval, c.views);
+            CHECK_EQUAL(engine.decisions_count, again.decisions_count);
+            CHECK_BYTES(engine.decisions, again.decisions,
+                        engine.decisions_count * sizeof *engine.decisions);
+            for (uint32_t i = 0; i < engine.decisions_count; i++) {
+                const helio_slow_decision *decision = &engine.decisions[i];
+                if (decision->step <= HELIO_SLOW_EXPEL) {
+                    CHECK(decision->step <= config.highest);
+                    CHECK(decision->step != HELIO_SLOW_PACE || config.waits);
+                    CHECK(decision->step != HELIO_SLOW_EXPEL ||
+                          (c.views[decision->place].flags & HELIO_VIEW_PINNED));
+                    CHECK(decision->lasted_ns >= config.dwell_ns);
+                    CHECK(decision->symptom != HELIO_SYMPTOM_SILENCE ||
+                          decision->step == HELIO_SLOW_NOTIFY);
+                    CHECK(count >= 2 || decision->step <= HELIO_SLOW_PACE);
+                }
+                carry_out(&c, decision);
+            }
+        }
+        helio_consumers_fini(&engine);
+        helio_consumers_fini(&again);
+    }
+}
+
+static void what_it_costs_is_printed(void) {
+    const helio_consumers_config config = made(HELIO_SLOW_EXPEL);
+    helio_consumers engine = begin(&config);
+    static crowd c;
+    crowd_init(&c, 1, CROWD_MAX, 20000);
+    for (uint32_t i = 0; i < CROWD_MAX; i++)
+        c.receivers[i].loss = i % 4 ? 0.01 : 0.2;
+    int64_t spent_ns = 0;
+    for (int i = 0; i < 2000; i++) {
+        crowd_step(&c);
+        struct timespec before, after;
+        clock_gettime(CLOCK_MONOTONIC, &before);
+        helio_consumers_decide(&engine, &c.interval, c.views);
+        clock_gettime(CLOCK_MONOTONIC, &after);
+        spent_ns += (after.tv_sec - before.tv_sec) * HELIO_SECOND + after.tv_nsec - before.tv_nsec;
+    }
+    printf("      %.0f ns per receiver and interval\n", (double)spent_ns / 2000 / CROWD_MAX);
+    CHECK(spent_ns > 0);
+    helio_consumers_fini(&engine);
+}
+
 int main(void) {
     RUN(a_median_is_the_one_that_sorting_finds);
     RUN(receivers_that_keep_up_are_left_alone);
@@ -308,7 +797,27 @@ int main(void) {
     RUN(a_receiver_that_comes_late_and_catches_up_is_recovering);
     RUN(one_bad_among_fifty_is_acted_on_and_nobody_else);
     RUN(a_stalled_receiver_is_called_so_and_a_silent_one_stopped);
+    RUN(a_receiver_that_stops_its_source_is_stalled);
     RUN(silence_is_told_of_and_never_punished);
     RUN(a_receiver_that_sends_no_reports_is_known_by_its_requests);
+    RUN(who_is_suspended_is_readmitted_as_soon_as_it_is_well);
+    RUN(a_suspension_ends_when_its_time_is_over);
+    RUN(one_that_is_suspended_again_and_again_is_expelled_and_comes_back);
+    RUN(suspensions_of_more_than_an_hour_ago_do_not_expel);
+    RUN(nobody_is_expelled_on_what_others_could_have_said);
+    RUN(no_more_than_the_share_is_isolated_at_once);
+    RUN(who_is_alone_is_warned_and_no_more);
+    RUN(many_that_worsen_together_are_told_of_once_and_spared);
+    RUN(one_that_stalls_in_a_bad_network_is_found_all_the_same);
+    RUN(what_people_did_by_hand_is_left_alone);
+    RUN(who_only_watches_decides_as_if_it_acted);
+    RUN(a_receiver_that_starts_anew_begins_with_a_clean_slate);
+    RUN(coordinated_consumers_are_all_slowed_and_none_is_isolated);
+    RUN(who_waiting_does_not_help_is_isolated_after_all);
+    RUN(uncoordinated_consumers_never_slow_the_others);
+    RUN(a_loss_is_told_of_its_lead_ahead);
+    RUN(no_loss_is_told_of_that_does_not_come);
+    RUN(the_rules_hold_whatever_comes);
+    RUN(what_it_costs_is_printed);
     return check_result();
 }

@@ -51,6 +51,16 @@ typedef enum helio_event_id {
     HELIO_EVENT_MEMORY_ALERT_ON = 104,
     HELIO_EVENT_MEMORY_ALERT_OFF = 105,
     HELIO_EVENT_MEMORY_REFUSED = 106,
+    HELIO_EVENT_CONSUMER_SLOW = 90,
+    HELIO_EVENT_CONSUMER_PACED = 91,
+    HELIO_EVENT_CONSUMER_SUSPENDED = 92,
+    HELIO_EVENT_CONSUMER_EXPELLED = 93,
+    HELIO_EVENT_CONSUMER_READMITTED = 94,
+    HELIO_EVENT_CONSUMER_FORECAST = 95,
+    HELIO_EVENT_CONSUMER_SPARED = 96,
+    HELIO_EVENT_CONSUMER_ADVICE = 97,
+    HELIO_EVENT_STORM_DETECTED = 98,
+    HELIO_EVENT_STORM_ENDED = 99,
 } helio_event_id;
 
 /* X(NAME, name, id, SEVERITY, arguments joined by ',', help) */
@@ -100,6 +110,16 @@ typedef enum helio_event_id {
     X(QUEUE_ALERT_OFF, queue_alert_off, 103, INFO, "fill_ppm,queue_bytes", "A queue is back at its low mark (queue_low) or under it.") \
     X(MEMORY_ALERT_ON, memory_alert_on, 104, WARNING, "used_bytes,limit_bytes", "The instance's memory has reached its high mark (memory_high).") \
     X(MEMORY_ALERT_OFF, memory_alert_off, 105, INFO, "used_bytes,limit_bytes", "The instance's memory is back at its low mark (memory_low) or under it.") \
-    X(MEMORY_REFUSED, memory_refused, 106, ERROR, "wanted_bytes,used_bytes,limit_bytes,times", "Something could not be had, or grow, because of memory_limit; told at most once a second.")
+    X(MEMORY_REFUSED, memory_refused, 106, ERROR, "wanted_bytes,used_bytes,limit_bytes,times", "Something could not be had, or grow, because of memory_limit; told at most once a second.") \
+    X(CONSUMER_SLOW, consumer_slow, 90, WARNING, "receiver,symptom,value_millionths,threshold_millionths", "A receiver is slow: a symptom is over its threshold for the dwell time, and clearly worse than the other receivers'. Symptoms: 1 loss, 2 naks, 3 lag, 4 buffer, 5 silence.") \
+    X(CONSUMER_PACED, consumer_paced, 91, WARNING, "receiver,bytes_per_second,symptom,value_millionths", "The stream goes slower so that a slow receiver can follow (slow_wait).") \
+    X(CONSUMER_SUSPENDED, consumer_suspended, 92, WARNING, "receiver,action,value_millionths,duration_ms", "A slow receiver's repairs are shed (action 3), its NAKs suspended (4), or it is suspended (5).") \
+    X(CONSUMER_EXPELLED, consumer_expelled, 93, ERROR, "receiver,symptom,value_millionths,duration_ms", "A slow receiver that was suspended again and again is expelled.") \
+    X(CONSUMER_READMITTED, consumer_readmitted, 94, INFO, "receiver,action,lasted_ms", "A receiver is no longer slow (action 7), suspended (8) or expelled (9); the text says why.") \
+    X(CONSUMER_FORECAST, consumer_forecast, 95, WARNING, "receiver,forecast_ms,lag_millionths", "A receiver falls behind, and as things go what it needs leaves the history soon.") \
+    X(CONSUMER_SPARED, consumer_spared, 96, WARNING, "receiver,symptom,value_millionths", "A slow receiver is not isolated, or many receivers came into trouble together (receiver 0), which is the network's fault rather than theirs; the text says why.") \
+    X(CONSUMER_ADVICE, consumer_advice, 97, WARNING, "receiver,action,value_millionths,duration_ms", "What would be done about a slow receiver, or would be over, if slow_mode were enforce. Actions: 2 pace, 3 shed, 4 suspend NAKs, 5 suspend, 6 expel, 8 resume, 9 readmit.") \
+    X(STORM_DETECTED, storm_detected, 98, ERROR, "repeats_millionths,share_millionths,load_millionths,cutoff_ms", "Recovery is the overload: requests and repairs fill the network though the load is normal, and make no progress. The share of requests made before, the share of recovery in all packets, the load in relation to the usual.") \
+    X(STORM_ENDED, storm_ended, 99, INFO, "lasted_ms,cutoffs", "A NAK storm is over.")
 
 #endif

@@ -83,6 +83,22 @@ typedef enum helio_option_id {
     HELIO_OPTION_ID_ACK_LIMIT,
     HELIO_OPTION_ID_REPAIR_LIMIT,
     HELIO_OPTION_ID_SHED_LIMIT,
+    HELIO_OPTION_ID_SLOW_MODE,
+    HELIO_OPTION_ID_SLOW_ACTION,
+    HELIO_OPTION_ID_SLOW_WAIT,
+    HELIO_OPTION_ID_SLOW_LOSS,
+    HELIO_OPTION_ID_SLOW_NAKS,
+    HELIO_OPTION_ID_SLOW_LAG,
+    HELIO_OPTION_ID_SLOW_BUFFER,
+    HELIO_OPTION_ID_SLOW_DWELL,
+    HELIO_OPTION_ID_SLOW_LEAD,
+    HELIO_OPTION_ID_SUSPEND_TIME,
+    HELIO_OPTION_ID_EXPEL_AFTER,
+    HELIO_OPTION_ID_EXPEL_TIME,
+    HELIO_OPTION_ID_EXPEL_SHARE,
+    HELIO_OPTION_ID_STORM_MODE,
+    HELIO_OPTION_ID_STORM_TIME,
+    HELIO_OPTION_ID_CUTOFF_TIME,
     HELIO_OPTION_ID_ACK,
     HELIO_OPTION_ID_ACK_PACKETS,
     HELIO_OPTION_ID_ACK_INTERVAL,
@@ -185,6 +201,27 @@ enum { /* choices of acks_missing */
     HELIO_ACKS_MISSING_BLOCK,
     HELIO_ACKS_MISSING_DEGRADE,
     HELIO_ACKS_MISSING_FAIL,
+};
+
+enum { /* choices of slow_mode */
+    HELIO_SLOW_MODE_OBSERVE,
+    HELIO_SLOW_MODE_ADVISE,
+    HELIO_SLOW_MODE_ENFORCE,
+};
+
+enum { /* choices of slow_action */
+    HELIO_SLOW_ACTION_NOTIFY,
+    HELIO_SLOW_ACTION_PACE,
+    HELIO_SLOW_ACTION_SHED,
+    HELIO_SLOW_ACTION_SUSPEND_NAKS,
+    HELIO_SLOW_ACTION_SUSPEND,
+    HELIO_SLOW_ACTION_EXPEL,
+};
+
+enum { /* choices of storm_mode */
+    HELIO_STORM_MODE_OBSERVE,
+    HELIO_STORM_MODE_ADVISE,
+    HELIO_STORM_MODE_ENFORCE,
 };
 
 enum { /* choices of ack */
@@ -293,6 +330,22 @@ enum { /* choices of order */
     X(ACK_LIMIT, ack_limit, INTEGER, HELIO_ON_TRANSMITTER, 0.0, 1000000000.0, "0", "", "Most acknowledgements of one receiver in a second that are heeded. 0: no limit.") \
     X(REPAIR_LIMIT, repair_limit, INTEGER, HELIO_ON_TRANSMITTER, 0.0, 1099511627776.0, "0", "", "Most bytes of repairs in a second that one receiver may cause; the requests beyond are confirmed and not repaired. 0: no limit.") \
     X(SHED_LIMIT, shed_limit, INTEGER, HELIO_ON_TRANSMITTER, 1.0, 1099511627776.0, "65536", "", "The same for a receiver whose repairs are shed as it is slow; at most repair_limit.") \
+    X(SLOW_MODE, slow_mode, CHOICE, HELIO_ON_TRANSMITTER, 0.0, 0.0, "observe", "observe,advise,enforce", "Slow consumers: only count what would be done about them, tell of it too, or do it.") \
+    X(SLOW_ACTION, slow_action, CHOICE, HELIO_ON_TRANSMITTER, 0.0, 0.0, "suspend", "notify,pace,shed,suspend-naks,suspend,expel", "The most that is done about a slow consumer; milder things are tried first, one in a dwell time.") \
+    X(SLOW_WAIT, slow_wait, BOOLEAN, HELIO_ON_TRANSMITTER, 0.0, 0.0, "false", "", "Coordinated consumers: the stream goes as slow as the slow one takes it before, or with slow_action=pace instead of, isolating it. false: nobody waits for it.") \
+    X(SLOW_LOSS, slow_loss, FLOAT, HELIO_ON_TRANSMITTER, 0.0, 1.0, "0.05", "", "Share of its packets a receiver may lose before it counts as slow; out of trouble below half of this, as with all these thresholds. 0: loss never counts.") \
+    X(SLOW_NAKS, slow_naks, FLOAT, HELIO_ON_TRANSMITTER, 0.0, 1000000000.0, "0.0", "", "Packets a receiver may ask for in a second before it counts as slow; 0: any.") \
+    X(SLOW_LAG, slow_lag, FLOAT, HELIO_ON_TRANSMITTER, 0.0, 1.0, "0.75", "", "Share of the history a receiver may be behind, and not be catching up, before it counts as slow; 0: any.") \
+    X(SLOW_BUFFER, slow_buffer, FLOAT, HELIO_ON_TRANSMITTER, 0.0, 1.0, "0.95", "", "How full the buffers of a receiver may be before it counts as slow; 0: as full as they may.") \
+    X(SLOW_DWELL, slow_dwell, FLOAT, HELIO_ON_TRANSMITTER, 0.03, 3600.0, "0.3", "", "Trouble lasts at least so long before anything is done, and again before the next harder thing is.") \
+    X(SLOW_LEAD, slow_lead, FLOAT, HELIO_ON_TRANSMITTER, 0.0, 3600.0, "1.0", "", "How long before a receiver's data leaves the history, as things go, it is told of.") \
+    X(SUSPEND_TIME, suspend_time, FLOAT, HELIO_ON_TRANSMITTER, 0.1, 3600.0, "2.0", "", "A slow consumer is suspended at most this long, less when it is well again.") \
+    X(EXPEL_AFTER, expel_after, INTEGER, HELIO_ON_TRANSMITTER, 1.0, 8.0, "3", "", "With slow_action=expel: who was suspended so often within an hour is expelled, if nobody else can speak in its name.") \
+    X(EXPEL_TIME, expel_time, FLOAT, HELIO_ON_TRANSMITTER, 0.1, 86400.0, "60.0", "", "A slow consumer is expelled for this long.") \
+    X(EXPEL_SHARE, expel_share, FLOAT, HELIO_ON_TRANSMITTER, 0.0, 1.0, "0.1", "", "Share of the receivers that may be suspended and expelled at once; of several one always may.") \
+    X(STORM_MODE, storm_mode, CHOICE, HELIO_ON_TRANSMITTER, 0.0, 0.0, "observe", "observe,advise,enforce", "NAK storms: only count them, tell of them too, or also stop all requests for a while.") \
+    X(STORM_TIME, storm_time, FLOAT, HELIO_ON_TRANSMITTER, 0.15, 3.0, "0.5", "", "Recovery without progress is a storm when it goes on for this long after the load is normal.") \
+    X(CUTOFF_TIME, cutoff_time, FLOAT, HELIO_ON_TRANSMITTER, 0.01, 5.0, "0.2", "", "How long a storm's first cut-off of requests lasts; each that is needed after it lasts twice as long, up to 5 s.") \
     X(ACK, ack, CHOICE, HELIO_ON_RECEIVER, 0.0, 0.0, "none", "none,auto,app", "Acknowledge nothing, what was delivered, or what the application acknowledges.") \
     X(ACK_PACKETS, ack_packets, INTEGER, HELIO_ON_RECEIVER, 1.0, 65536.0, "64", "", "Acknowledge at least once in so many packets.") \
     X(ACK_INTERVAL, ack_interval, FLOAT, HELIO_ON_RECEIVER, 0.0, 10.0, "0.001", "", "Longest time progress waits to be acknowledged.") \

@@ -187,7 +187,38 @@ enum { /* indexes of a instance's histograms */
     X(rate_limited_time, COUNTER, "nanoseconds", 0, "rate_limited_time", "", "", "Time data waited for them.") \
     X(repairs_deferred, COUNTER, "", 0, "repairs_deferred", "", "", "Times repairs had to wait for their share of the rate.") \
     X(pace_latency, HISTOGRAM, "nanoseconds", 3, "pace_latency", "", "", "Each time data had to wait for the rate: until it went on.") \
-    X(ack_blocked_time, COUNTER, "nanoseconds", 0, "ack_blocked_time", "", "", "Time sending stood still because the history was full of packets not acknowledged.")
+    X(ack_blocked_time, COUNTER, "nanoseconds", 0, "ack_blocked_time", "", "", "Time sending stood still because the history was full of packets not acknowledged.") \
+    X(slow_decisions_notify, COUNTER, "", 0, "slow_decisions", "decision", "notify", "Decisions about slow consumers, by what was decided: something to do, something that is over, or something to tell.") \
+    X(slow_decisions_pace, COUNTER, "", 0, "slow_decisions", "decision", "pace", "Decisions about slow consumers, by what was decided: something to do, something that is over, or something to tell.") \
+    X(slow_decisions_shed, COUNTER, "", 0, "slow_decisions", "decision", "shed", "Decisions about slow consumers, by what was decided: something to do, something that is over, or something to tell.") \
+    X(slow_decisions_suspend_naks, COUNTER, "", 0, "slow_decisions", "decision", "suspend_naks", "Decisions about slow consumers, by what was decided: something to do, something that is over, or something to tell.") \
+    X(slow_decisions_suspend, COUNTER, "", 0, "slow_decisions", "decision", "suspend", "Decisions about slow consumers, by what was decided: something to do, something that is over, or something to tell.") \
+    X(slow_decisions_expel, COUNTER, "", 0, "slow_decisions", "decision", "expel", "Decisions about slow consumers, by what was decided: something to do, something that is over, or something to tell.") \
+    X(slow_decisions_recover, COUNTER, "", 0, "slow_decisions", "decision", "recover", "Decisions about slow consumers, by what was decided: something to do, something that is over, or something to tell.") \
+    X(slow_decisions_resume, COUNTER, "", 0, "slow_decisions", "decision", "resume", "Decisions about slow consumers, by what was decided: something to do, something that is over, or something to tell.") \
+    X(slow_decisions_readmit, COUNTER, "", 0, "slow_decisions", "decision", "readmit", "Decisions about slow consumers, by what was decided: something to do, something that is over, or something to tell.") \
+    X(slow_decisions_forecast, COUNTER, "", 0, "slow_decisions", "decision", "forecast", "Decisions about slow consumers, by what was decided: something to do, something that is over, or something to tell.") \
+    X(slow_decisions_spare, COUNTER, "", 0, "slow_decisions", "decision", "spare", "Decisions about slow consumers, by what was decided: something to do, something that is over, or something to tell.") \
+    X(slow_decisions_network, COUNTER, "", 0, "slow_decisions", "decision", "network", "Decisions about slow consumers, by what was decided: something to do, something that is over, or something to tell.") \
+    X(slow_actions_notify, COUNTER, "", 0, "slow_actions", "decision", "notify", "Of these, carried out (slow_mode=enforce) or told of (advise).") \
+    X(slow_actions_pace, COUNTER, "", 0, "slow_actions", "decision", "pace", "Of these, carried out (slow_mode=enforce) or told of (advise).") \
+    X(slow_actions_shed, COUNTER, "", 0, "slow_actions", "decision", "shed", "Of these, carried out (slow_mode=enforce) or told of (advise).") \
+    X(slow_actions_suspend_naks, COUNTER, "", 0, "slow_actions", "decision", "suspend_naks", "Of these, carried out (slow_mode=enforce) or told of (advise).") \
+    X(slow_actions_suspend, COUNTER, "", 0, "slow_actions", "decision", "suspend", "Of these, carried out (slow_mode=enforce) or told of (advise).") \
+    X(slow_actions_expel, COUNTER, "", 0, "slow_actions", "decision", "expel", "Of these, carried out (slow_mode=enforce) or told of (advise).") \
+    X(slow_actions_recover, COUNTER, "", 0, "slow_actions", "decision", "recover", "Of these, carried out (slow_mode=enforce) or told of (advise).") \
+    X(slow_actions_resume, COUNTER, "", 0, "slow_actions", "decision", "resume", "Of these, carried out (slow_mode=enforce) or told of (advise).") \
+    X(slow_actions_readmit, COUNTER, "", 0, "slow_actions", "decision", "readmit", "Of these, carried out (slow_mode=enforce) or told of (advise).") \
+    X(slow_actions_forecast, COUNTER, "", 0, "slow_actions", "decision", "forecast", "Of these, carried out (slow_mode=enforce) or told of (advise).") \
+    X(slow_actions_spare, COUNTER, "", 0, "slow_actions", "decision", "spare", "Of these, carried out (slow_mode=enforce) or told of (advise).") \
+    X(slow_actions_network, COUNTER, "", 0, "slow_actions", "decision", "network", "Of these, carried out (slow_mode=enforce) or told of (advise).") \
+    X(consumers_in_trouble, GAUGE, "", 0, "consumers_in_trouble", "", "", "Receivers with a symptom over its threshold.") \
+    X(consumers_isolated, GAUGE, "", 0, "consumers_isolated", "", "", "Receivers suspended or expelled, by hand or not; with slow_mode other than enforce also those that would be.") \
+    X(consumer_ceiling, GAUGE, "bytes", 0, "consumer_ceiling", "", "", "Bytes per second the stream goes no faster than, as a slow receiver is waited for; 0: no such thing.") \
+    X(storms, COUNTER, "", 0, "storms", "", "", "NAK storms detected.") \
+    X(storm_active, GAUGE, "", 0, "storm_active", "", "", "1 while there is one.") \
+    X(cutoffs, COUNTER, "", 0, "cutoffs", "", "", "Cut-offs of all requests that a storm called for; made with storm_mode=enforce.") \
+    X(cutoff_time, COUNTER, "nanoseconds", 0, "cutoff_time", "", "", "How long these were to last, all together.")
 
 /* One numbered packet sequence being sent (a PGM transport session). One writer; `guard` is odd while a group of cells changes. */
 typedef struct helio_tx_stream_stats {
@@ -247,6 +278,37 @@ typedef struct helio_tx_stream_stats {
     _Atomic uint64_t repairs_deferred;
     _Atomic uint64_t pace_latency;
     _Atomic uint64_t ack_blocked_time;
+    _Atomic uint64_t slow_decisions_notify;
+    _Atomic uint64_t slow_decisions_pace;
+    _Atomic uint64_t slow_decisions_shed;
+    _Atomic uint64_t slow_decisions_suspend_naks;
+    _Atomic uint64_t slow_decisions_suspend;
+    _Atomic uint64_t slow_decisions_expel;
+    _Atomic uint64_t slow_decisions_recover;
+    _Atomic uint64_t slow_decisions_resume;
+    _Atomic uint64_t slow_decisions_readmit;
+    _Atomic uint64_t slow_decisions_forecast;
+    _Atomic uint64_t slow_decisions_spare;
+    _Atomic uint64_t slow_decisions_network;
+    _Atomic uint64_t slow_actions_notify;
+    _Atomic uint64_t slow_actions_pace;
+    _Atomic uint64_t slow_actions_shed;
+    _Atomic uint64_t slow_actions_suspend_naks;
+    _Atomic uint64_t slow_actions_suspend;
+    _Atomic uint64_t slow_actions_expel;
+    _Atomic uint64_t slow_actions_recover;
+    _Atomic uint64_t slow_actions_resume;
+    _Atomic uint64_t slow_actions_readmit;
+    _Atomic uint64_t slow_actions_forecast;
+    _Atomic uint64_t slow_actions_spare;
+    _Atomic uint64_t slow_actions_network;
+    _Atomic uint64_t consumers_in_trouble;
+    _Atomic uint64_t consumers_isolated;
+    _Atomic uint64_t consumer_ceiling;
+    _Atomic uint64_t storms;
+    _Atomic uint64_t storm_active;
+    _Atomic uint64_t cutoffs;
+    _Atomic uint64_t cutoff_time;
 } helio_tx_stream_stats;
 
 enum { /* indexes of a tx_stream's histograms */
@@ -323,7 +385,10 @@ enum { /* indexes of a transmitter's histograms */
     X(lag, GAUGE, "packets", 0, "lag", "", "", "Packets sent that it had not passed on when it last reported.") \
     X(window, GAUGE, "packets", 0, "window", "", "", "Packets beyond its position it has room for.") \
     X(round_trip, GAUGE, "nanoseconds", 0, "round_trip", "", "", "Time from here to the receiver and back, smoothed; 0: not known.") \
-    X(state, GAUGE, "", 0, "state", "", "", "What this stream makes of the receiver; 0: nothing is wrong with it.")
+    X(state, GAUGE, "", 0, "state", "", "", "How it behaves: 0 not known yet, 1 it keeps up, 2 it falls behind, 3 it stands still, 4 it is silent or has left, 5 it catches up.") \
+    X(forecast, GAUGE, "nanoseconds", 0, "forecast", "", "", "Time until what it needs leaves the history, as things go; 0: it will not.") \
+    X(slow_since, GAUGE, "nanoseconds", 0, "slow_since", "", "", "Wall clock time since when a symptom is over its threshold; 0: none is.") \
+    X(suspensions, COUNTER, "", 0, "suspensions", "", "", "Times it was suspended for being slow, or would have been.")
 
 /* One receiver as the transmitter's stream sees it. One writer; `guard` is odd while a group of cells changes. */
 typedef struct helio_peer_stats {
@@ -352,6 +417,9 @@ typedef struct helio_peer_stats {
     _Atomic uint64_t window;
     _Atomic uint64_t round_trip;
     _Atomic uint64_t state;
+    _Atomic uint64_t forecast;
+    _Atomic uint64_t slow_since;
+    _Atomic uint64_t suspensions;
 } helio_peer_stats;
 
 enum { /* indexes of a peer's histograms */

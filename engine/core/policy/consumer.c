@@ -10,12 +10,13 @@ enum {
     LEAVE_WINDOWS = 10,
     SHARED_DWELLS = 8,   /* for who came into trouble with many */
     PATIENT_DWELLS = 4,  /* that pacing is given to help */
+    KEEPS_UP_PART = 20,  /* of the source's speed, slower is as fast */
     NEAR_WINDOWS = 2,    /* with a loss in sight, to be told of */
     DECISIONS_PLACE = 3, /* most decisions about one receiver in an interval */
 };
 
 #define HOUR_NS (3600 * HELIO_SECOND)
-#define FORECAST_MARGIN 1.5
+#define FORECAST_MARGIN 2   /* a trend is not a promise */
 #define FORECAST_BEHIND 0.1 /* of the history: closer than that, it is not told */
 
 const char *helio_slow_step_name(helio_slow_step step) {
@@ -81,16 +82,28 @@ static bool is_above(const helio_consumers *engine, const helio_consumer *consum
     return threshold > 0 && value_of(&consumer->watch.symptoms, symptom) >= threshold;
 }
 
-static bool is_below(const helio_consumers *engine, const helio_consumer *consumer) {
-    const helio_consumer_class class = consumer->watch.class;
-    if (class != HELIO_CONSUMER_OK && class != HELIO_CONSUMER_RECOVERING)
-        return false;
+static bool are_all_low(const helio_consumers *engine, const helio_consumer *consumer) {
     for (helio_symptom symptom = HELIO_SYMPTOM_LOSS; symptom <= HELIO_SYMPTOM_BUFFER; symptom++) {
         const double threshold = threshold_of(engine, symptom);
         if (threshold > 0 && consumer->watch.symptoms.value[symptom] > threshold / 2)
             return false;
     }
     return true;
+}
+
+static bool is_below(const helio_consumers *engine, const helio_consumer *consumer) {
+    const helio_consumer_class class = consumer->watch.class;
+    return (class == HELIO_CONSUMER_OK || class == HELIO_CONSUMER_RECOVERING) &&
+           are_all_low(engine, consumer);
+}
+
+/* Good enough for a suspension to end.  Who asks for nothing stands still at each packet it misses
+ * until it gives that up, so what counts is how far it comes in the long run. */
+static bool is_well(const helio_consumers *engine, const helio_consumer *consumer) {
+    const helio_symptoms *symptoms = &consumer->watch.symptoms;
+    return symptoms->has_position && consumer->watch.class != HELIO_CONSUMER_STOPPED &&
+           symptoms->speed.growth <= symptoms->speed.source / KEEPS_UP_PART &&
+           are_all_low(engine, consumer);
 }
 
 static bool is_apart(const helio_consumers *engine, const helio_consumer *consumer,
@@ -131,12 +144,18 @@ static void judge(helio_consumers *engine, helio_consumer *consumer, int64_t now
     } else {
         consumer->above = 0;
         consumer->since_ns = 0;
+    }
+    if (apart) {
+        if (consumer->apart_ns == 0)
+            consumer->apart_ns = now_ns - consumer->watch.symptoms.length_ns;
+        consumer->apart++;
+    } else {
+        consumer->apart = 0;
+        consumer->apart_ns = 0;
         consumer->is_shared = false;
     }
-    consumer->apart = apart ? consumer->apart + 1 : 0;
-    const bool below = is_below(engine, consumer);
-    consumer->below = below ? consumer->below + 1 : 0;
-    consumer->well = below && consumer->watch.symptoms.has_position ? consumer->well + 1 : 0;
+    consumer->below = is_below(engine, consumer) ? consumer->below + 1 : 0;
+    consumer->well = is_well(engine, consumer) ? consumer->well + 1 : 0;
 }
 
 /* ---- the ladder ---- */
@@ -157,7 +176,7 @@ static void come_free(helio_consumer *consumer) {
     consumer->rung = HELIO_SLOW_NONE;
     consumer->isolation = HELIO_ISOLATION_NONE;
     consumer->above = consumer->apart = consumer->below = consumer->well = 0;
-    consumer->since_ns = 0;
+    consumer->since_ns = consumer->apart_ns = 0;
     consumer->is_shared = consumer->was_spared = false;
 }
 
@@ -272,7 +291,8 @@ static void climb(helio_consumers *engine, helio_consumer *consumer,
     /* What stands at it at the top is said again before it is over. */
     const bool stands =
         consumer->rung == HELIO_SLOW_SHED || consumer->rung == HELIO_SLOW_SUSPEND_NAKS;
-    if (stands && consumer->rung == top && consumer->apart > 0 &&
+    if (stands && consumer->rung == top && applies(engine, consumer, top) &&
+        consumer->apart >= HELIO_CONSUMER_DWELL_WINDOWS &&
         now_ns - consumer->acted_ns >= engine->config.suspend_ns)
         take(engine, consumer, view, place, consumer->rung, now_ns);
 }
@@ -310,8 +330,10 @@ static void release(helio_consumers *engine, helio_consumer *consumer, uint32_t 
     decision->lasted_ns = now_ns - consumer->acted_ns;
     decision->why = why;
     come_free(consumer);
-    if (was_expelled)
+    if (was_expelled) {
+        consumer->suspensions = 0;
         consumer->watch.is_begun = false;
+    }
 }
 
 /* It is isolated: is that over? */
@@ -372,6 +394,7 @@ static bool take_in(helio_consumers *engine, const helio_watch_scene *scene,
                     const helio_receiver_view *views, uint32_t places) {
     bool any = false;
     engine->known = engine->isolated = 0;
+    engine->again = 0;
     for (uint32_t place = 0; place < places; place++) {
         helio_consumer *consumer = &engine->consumers[place];
         const helio_receiver_view *view = &views[place];
@@ -386,6 +409,7 @@ static bool take_in(helio_consumers *engine, const helio_watch_scene *scene,
         else if (consumer->watch.is_begun && consumer->watch.incarnation != view->incarnation)
             come_free(consumer);
         consumer->has_closed = helio_watch_feed(&consumer->watch, &engine->watch, scene, view);
+        engine->again += consumer->watch.again;
         if (!is_present(view)) {
             come_free(consumer);
             continue;
@@ -420,12 +444,14 @@ void helio_consumers_decide(helio_consumers *engine, const helio_interval *inter
     engine->decisions_count = 0;
     if (!engine->has_begun) {
         engine->has_begun = true;
+        engine->before_ns = now_ns - interval->length_ns;
         engine->lead_before = interval->lead;
         engine->trail_before = interval->trail;
     }
     const helio_watch_scene scene = {
         .interval = interval,
         .lead_before = engine->lead_before,
+        .before_ns = engine->before_ns,
         .history_packets = history_of(engine, interval),
     };
     helio_consumers_follow_rate(engine, interval);
@@ -441,6 +467,7 @@ void helio_consumers_decide(helio_consumers *engine, const helio_interval *inter
             decide_one(engine, &views[place], place, now_ns);
     }
     helio_consumers_pace(engine, interval, places);
+    engine->before_ns = now_ns;
     engine->lead_before = interval->lead;
     engine->trail_before = interval->trail;
 }

@@ -101,7 +101,8 @@ typedef struct helio_consumer {
     uint32_t well;    /* ... good enough for a suspension to end */
     uint32_t near;    /* ... with a loss in sight */
     int64_t since_ns; /* over a threshold since; 0: it is not */
-    bool is_shared;   /* it came into trouble with many */
+    int64_t apart_ns; /* and clearly worse than the others since; 0: it is not */
+    bool is_shared;   /* it became so together with many */
     bool has_closed;  /* a window ended in this interval */
     bool was_told;    /* FORECAST */
     bool was_spared;
@@ -122,6 +123,7 @@ typedef struct helio_consumers {
     helio_slow_decision *decisions; /* of the last interval, in order */
     uint32_t decisions_count;
     bool has_begun;
+    int64_t before_ns; /* end of the interval before */
     uint64_t lead_before;
     uint64_t trail_before;
     int64_t trail_moved_ns; /* when the end of the history moved last; 0: never */
@@ -132,6 +134,7 @@ typedef struct helio_consumers {
     bool is_troubled;  /* these are many */
     int64_t calm_ns;   /* since when they are few again */
     helio_group group;
+    uint64_t again; /* sequences asked for again in this interval, all together */
     /* pacing */
     uint64_t ceiling;     /* bytes per second that PACE wants not to be passed; 0: none */
     uint64_t rate_before; /* bytes per second, when pacing began */

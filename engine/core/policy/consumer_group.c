@@ -29,8 +29,8 @@ static bool are_many(const helio_consumers *engine, uint32_t count) {
 }
 
 static bool is_recent(const helio_consumer *consumer, int64_t now_ns, int64_t together_ns) {
-    return consumer->since_ns != 0 && consumer->isolation == HELIO_ISOLATION_NONE &&
-           now_ns - consumer->since_ns <= together_ns;
+    return consumer->apart_ns != 0 && consumer->isolation == HELIO_ISOLATION_NONE &&
+           now_ns - consumer->apart_ns <= together_ns;
 }
 
 void helio_consumers_find_shared(helio_consumers *engine, const helio_interval *interval,
@@ -40,7 +40,8 @@ void helio_consumers_find_shared(helio_consumers *engine, const helio_interval *
     engine->troubled = 0;
     for (uint32_t place = 0; place < places; place++) {
         recent += is_recent(&engine->consumers[place], now_ns, together_ns);
-        engine->troubled += is_recent(&engine->consumers[place], now_ns, INT64_MAX);
+        engine->troubled += engine->consumers[place].since_ns != 0 &&
+                            engine->consumers[place].isolation == HELIO_ISOLATION_NONE;
     }
     for (uint32_t place = 0; are_many(engine, recent) && place < places; place++) {
         helio_consumer *consumer = &engine->consumers[place];

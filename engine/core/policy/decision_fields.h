@@ -17,7 +17,7 @@
     X(receivers)                                                                     \
     X(packets_sent)                                                                  \
     X(bytes_sent) X(repair_packets) X(repair_bytes) X(naks) X(offered_bytes) X(rate) \
-        X(queue_bytes) X(lead) X(trail) X(history_packets) X(repairs_waiting)
+        X(queue_bytes) X(lead) X(trail) X(history_packets) X(repairs_waiting) X(silence_ns)
 
 /* Without the place, which comes first. */
 #define HELIO_DECISION_VIEW_FIELDS(X)                                                           \

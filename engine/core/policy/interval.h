@@ -34,6 +34,7 @@ typedef struct helio_interval {
     uint64_t trail;           /* oldest sequence kept for repair, widened */
     uint64_t history_packets; /* most packets the history keeps */
     uint64_t repairs_waiting;
+    int64_t silence_ns; /* who reports is heard within this time; 0: not known */
 } helio_interval;
 
 #endif

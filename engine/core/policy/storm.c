@@ -106,7 +106,7 @@ static void conclude(helio_storm *storm, int64_t now_ns, int64_t length_ns,
 }
 
 static void open_next_slice(helio_storm *storm, const helio_interval *interval) {
-    storm->opened_ns = interval->now_ns;
+    storm->length_ns = 0;
     storm->ended[storm->slice++ % HELIO_STORM_PROGRESS_SLICES] =
         (helio_storm_slice){interval->repairs_waiting, storm->naks};
     storm->naks = storm->again = storm->repairs = storm->packets = storm->offered = 0;
@@ -115,16 +115,13 @@ static void open_next_slice(helio_storm *storm, const helio_interval *interval) 
 helio_storm_decision helio_storm_decide(helio_storm *storm, const helio_interval *interval,
                                         uint64_t again) {
     helio_storm_decision decision = {0};
-    if (!storm->has_begun) {
-        storm->has_begun = true;
-        storm->opened_ns = interval->now_ns - interval->length_ns;
-    }
     storm->naks += interval->naks;
     storm->again += again;
     storm->repairs += interval->repair_packets;
     storm->packets += interval->packets_sent;
     storm->offered += interval->offered_bytes;
-    const int64_t length_ns = interval->now_ns - storm->opened_ns;
+    storm->length_ns += interval->length_ns;
+    const int64_t length_ns = storm->length_ns;
     if (length_ns < HELIO_STORM_SLICE_NS)
         return decision;
     const double load = (double)storm->offered * (double)HELIO_SECOND / (double)length_ns;

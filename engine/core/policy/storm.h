@@ -47,9 +47,8 @@ typedef struct helio_storm_slice {
 
 typedef struct helio_storm {
     helio_storm_config config;
-    bool has_begun;
     /* the slice under way */
-    int64_t opened_ns;
+    int64_t length_ns; /* of its intervals */
     uint64_t naks, again, repairs, packets, offered;
     uint64_t slice;                                       /* its number */
     helio_storm_slice ended[HELIO_STORM_PROGRESS_SLICES]; /* the last, a ring */

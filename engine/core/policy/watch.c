@@ -14,7 +14,7 @@ enum {
 
 #define CHANCE 2.0 /* standard deviations that chance may explain */
 #define BEHIND 0.1 /* share of the history from which on it is worth saying */
-#define SILENT_LEAST_NS HELIO_SECOND
+#define SILENT_LEAST_NS (3 * HELIO_SECOND)
 
 const char *helio_consumer_class_name(helio_consumer_class class) {
     static const char *const names[] = {"unknown", "ok",      "falling behind",
@@ -23,7 +23,7 @@ const char *helio_consumer_class_name(helio_consumer_class class) {
 }
 
 const char *helio_symptom_name(helio_symptom symptom) {
-    static const char *const names[] = {"nothing", "loss", "requests", "lag", "buffer", "silence"};
+    static const char *const names[] = {"nothing", "loss", "naks", "lag", "buffer", "silence"};
     return names[symptom];
 }
 
@@ -34,6 +34,7 @@ static void begin(helio_watch *watch, const helio_receiver_view *view, int64_t n
         .is_begun = true,
         .received = view->received,
         .lost = view->lost,
+        .unrecoverable = view->unrecoverable,
         .naks = view->naks,
         .naks_again = view->naks_again,
         .naks_late = view->naks_late,
@@ -49,24 +50,29 @@ static uint64_t since(uint64_t now, uint64_t *before) {
     return by;
 }
 
-static void count(helio_watch *watch, const helio_interval *interval,
+static uint64_t sent_in(const helio_watch_scene *scene) {
+    return scene->interval->lead - scene->lead_before;
+}
+
+static void count(helio_watch *watch, const helio_watch_scene *scene,
                   const helio_receiver_view *view) {
-    watch->window_received += since(view->received, &watch->received);
+    watch->again = since(view->naks_again, &watch->naks_again);
+    watch->window_came +=
+        since(view->received, &watch->received) + since(view->unrecoverable, &watch->unrecoverable);
     watch->window_lost += since(view->lost, &watch->lost);
     watch->window_naks += since(view->naks, &watch->naks);
-    watch->window_again += since(view->naks_again, &watch->naks_again);
+    watch->window_again += watch->again;
     watch->window_late += since(view->naks_late, &watch->naks_late);
-    watch->window_sent += interval->packets_sent;
+    watch->window_sent += sent_in(scene);
 }
 
 /* The newest packet when it was heard, which may be a while before the end of the interval. */
 static uint64_t lead_at(const helio_watch_scene *scene, int64_t at_ns) {
-    const helio_interval *interval = scene->interval;
-    const int64_t ago_ns = interval->now_ns - at_ns;
-    if (interval->length_ns <= 0 || ago_ns >= interval->length_ns)
+    const int64_t now_ns = scene->interval->now_ns;
+    if (at_ns <= scene->before_ns || scene->before_ns >= now_ns)
         return scene->lead_before;
-    const double sent = (double)(interval->lead - scene->lead_before);
-    return interval->lead - (uint64_t)(sent * (double)ago_ns / (double)interval->length_ns);
+    const double part = (double)(now_ns - at_ns) / (double)(now_ns - scene->before_ns);
+    return scene->interval->lead - (uint64_t)(part * (double)sent_in(scene));
 }
 
 static void note_news(helio_watch *watch, const helio_watch_scene *scene) {
@@ -83,11 +89,10 @@ static void note_news(helio_watch *watch, const helio_watch_scene *scene) {
 /* It spoke: where is it? */
 static void sight(helio_watch *watch, const helio_watch_scene *scene,
                   const helio_receiver_view *view) {
-    const helio_interval *interval = scene->interval;
-    const int64_t from_ns = interval->now_ns - interval->length_ns;
-    int64_t at_ns = view->heard_ns < interval->now_ns ? view->heard_ns : interval->now_ns;
-    if (at_ns < from_ns)
-        at_ns = from_ns;
+    const int64_t now_ns = scene->interval->now_ns;
+    int64_t at_ns = view->heard_ns < now_ns ? view->heard_ns : now_ns;
+    if (at_ns < scene->before_ns)
+        at_ns = scene->before_ns;
     const uint64_t lead = lead_at(scene, at_ns);
     /* What it has room for it holds, or will be given, unless it asked for it. */
     uint64_t needs = view->position + 1 + view->window;
@@ -109,6 +114,11 @@ static void hear(helio_watch *watch, const helio_watch_scene *scene,
         sight(watch, scene, view);
 }
 
+/* Packets it should have got, as it tells; those missed and repaired came too. */
+static uint64_t expected(const helio_watch *watch) {
+    return watch->window_came > watch->window_lost ? watch->window_came : watch->window_lost;
+}
+
 static bool is_over(const helio_watch *watch, const helio_watch_config *config,
                     const helio_receiver_view *view, int64_t now_ns) {
     const int64_t age_ns = now_ns - watch->opened_ns;
@@ -117,16 +127,19 @@ static bool is_over(const helio_watch *watch, const helio_watch_config *config,
     const bool reports = view->flags & HELIO_VIEW_REPORTS;
     if (reports && !watch->has_news)
         return false;
-    const uint64_t seen =
-        reports ? watch->window_received + watch->window_lost : watch->window_sent;
+    const uint64_t seen = reports ? expected(watch) : watch->window_sent;
     return seen >= EVIDENCE_PACKETS || age_ns >= EVIDENCE_WINDOWS * config->window_ns;
 }
 
-static bool is_silent(const helio_watch *watch, const helio_receiver_view *view) {
+/* For longer than it ever was, and than its source asked it to be at most. */
+static bool is_silent(const helio_watch *watch, const helio_interval *interval,
+                      const helio_receiver_view *view) {
     if (!(view->flags & HELIO_VIEW_REPORTS))
         return false;
-    const int64_t usual_ns = SILENT_PERIODS * watch->period_ns;
-    return watch->silent_ns > (usual_ns > SILENT_LEAST_NS ? usual_ns : SILENT_LEAST_NS);
+    int64_t most_ns = SILENT_PERIODS * watch->period_ns;
+    if (most_ns < interval->silence_ns)
+        most_ns = interval->silence_ns;
+    return watch->silent_ns > (most_ns > SILENT_LEAST_NS ? most_ns : SILENT_LEAST_NS);
 }
 
 static double share(uint64_t part, uint64_t rest) {
@@ -151,25 +164,21 @@ static void measure(helio_watch *watch, const helio_watch_scene *scene,
     const int64_t now_ns = scene->interval->now_ns;
     const int64_t length_ns = now_ns - watch->opened_ns;
     const uint64_t lost = reports ? watch->window_lost : watch->window_naks;
-    const uint64_t came = reports ? watch->window_received
-                          : watch->window_sent > watch->window_naks
-                              ? watch->window_sent - watch->window_naks
-                              : 0;
+    const uint64_t sent = watch->window_sent > lost ? watch->window_sent : lost;
+    const uint64_t all = reports ? expected(watch) : sent;
     const double chance = CHANCE * sqrt((double)lost);
     helio_symptoms *symptoms = &watch->symptoms;
     *symptoms = (helio_symptoms){
         .value =
             {
-                [HELIO_SYMPTOM_LOSS] = share(lost, came),
+                [HELIO_SYMPTOM_LOSS] = share(lost, all - lost),
                 [HELIO_SYMPTOM_NAKS] =
                     (double)watch->window_naks * (double)HELIO_SECOND / (double)length_ns,
                 [HELIO_SYMPTOM_LAG] = lag_of(watch, scene, view),
                 [HELIO_SYMPTOM_BUFFER] = (double)view->buffer_fill / 65535,
                 [HELIO_SYMPTOM_SILENCE] = (double)watch->silent_ns / (double)HELIO_SECOND,
             },
-        .loss_least = lost + came && (double)lost > chance
-                          ? ((double)lost - chance) / (double)(lost + came)
-                          : 0,
+        .loss_least = (double)lost > chance ? ((double)lost - chance) / (double)all : 0,
         .repeats = share(watch->window_again, watch->window_naks),
         .late = (double)watch->window_late,
         .length_ns = length_ns,
@@ -195,10 +204,8 @@ static helio_consumer_class behaviour(const helio_watch *watch, const helio_watc
                                                                    : HELIO_CONSUMER_OK;
     const helio_sighting *last = helio_track_last(&watch->track);
     const uint64_t behind = last->lead - last->position;
-    if (went == 0 && sent > 0 && behind > STILL_PACKETS && behind >= sent)
-        return HELIO_CONSUMER_STALLED;
-    if (went == 0 && sent == 0 && behind > STILL_PACKETS) /* nothing can be told */
-        return watch->class;
+    if (went == 0 && behind > STILL_PACKETS && behind >= sent)
+        return sent > 0 || watch->is_waited_for ? HELIO_CONSUMER_STALLED : watch->class;
     const bool was_behind = watch->class == HELIO_CONSUMER_FALLING ||
                             watch->class == HELIO_CONSUMER_STALLED ||
                             watch->class == HELIO_CONSUMER_RECOVERING;
@@ -220,14 +227,15 @@ static void classify(helio_watch *watch, helio_consumer_class seen) {
 
 static void open_window(helio_watch *watch, int64_t now_ns) {
     watch->opened_ns = now_ns;
-    watch->window_received = watch->window_lost = watch->window_sent = 0;
+    watch->window_came = watch->window_lost = watch->window_sent = 0;
     watch->window_naks = watch->window_again = watch->window_late = 0;
-    watch->has_news = watch->is_sighted = false;
+    watch->has_news = watch->is_sighted = watch->is_waited_for = false;
 }
 
 bool helio_watch_feed(helio_watch *watch, const helio_watch_config *config,
                       const helio_watch_scene *scene, const helio_receiver_view *view) {
     const helio_interval *interval = scene->interval;
+    watch->again = 0;
     if (!watch->is_begun || view->receiver != watch->receiver ||
         view->incarnation != watch->incarnation) {
         begin(watch, view, interval->now_ns);
@@ -238,12 +246,14 @@ bool helio_watch_feed(helio_watch *watch, const helio_watch_config *config,
         watch->symptoms.forecast_ns = HELIO_NEVER;
         return false;
     }
-    count(watch, interval, view);
+    count(watch, scene, view);
+    const bool flows = sent_in(scene) > 0 || interval->queue_bytes > 0;
+    watch->is_waited_for |= flows;
     if (view->flags & HELIO_VIEW_NEWS)
         hear(watch, scene, view);
-    else if (interval->packets_sent > 0)
-        watch->silent_ns += interval->length_ns;
-    const bool silent = is_silent(watch, view);
+    else if (flows)
+        watch->silent_ns += interval->now_ns - scene->before_ns;
+    const bool silent = is_silent(watch, interval, view);
     const bool is_old = interval->now_ns - watch->opened_ns >= config->window_ns;
     if (!(silent && is_old) && !is_over(watch, config, view, interval->now_ns))
         return false;

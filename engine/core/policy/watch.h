@@ -59,12 +59,14 @@ typedef struct helio_watch {
     uint64_t incarnation;
     bool is_begun;
     /* cumulative counts as last seen */
-    uint64_t received, lost, naks, naks_again, naks_late;
+    uint64_t received, lost, unrecoverable, naks, naks_again, naks_late;
     /* the window under way */
     int64_t opened_ns;
-    uint64_t window_received, window_lost, window_naks, window_again, window_late, window_sent;
+    uint64_t window_came, window_lost, window_naks, window_again, window_late, window_sent;
+    uint64_t again; /* asked for again in the last interval */
     bool has_news;
     bool is_sighted;
+    bool is_waited_for;      /* data flowed, or waited to */
     helio_sighting sighting; /* the last one */
     /* between windows */
     int64_t silent_ns; /* data flowed for this long since it was heard */
@@ -85,7 +87,9 @@ typedef struct helio_watch_config {
 /* What is the same for all receivers in an interval. */
 typedef struct helio_watch_scene {
     const helio_interval *interval;
-    uint64_t lead_before;     /* newest packet sent, at the end of the interval before */
+    /* The end of the interval before; between the two may be a time when nothing was decided. */
+    uint64_t lead_before;
+    int64_t before_ns;
     uint64_t history_packets; /* that the history keeps as things are */
 } helio_watch_scene;
 

@@ -81,6 +81,7 @@ helio_tx_stream_config helio_tx_lane_config(const helio_options *options) {
                        (uint64_t)helio_options_integer(options, HELIO_OPTION_ID_REPAIR_LIMIT),
                    .shed_bytes =
                        (uint64_t)helio_options_integer(options, HELIO_OPTION_ID_SHED_LIMIT)},
+        .slow = helio_tx_lane_slow(options),
     };
     const int64_t expiry_least_ns = EXPIRY_INTERVALS * config.ambient_interval_ns;
     if (!options->value[HELIO_OPTION_ID_ACKER_EXPIRY].given &&
@@ -130,6 +131,9 @@ static int open_stream(helio_tx_lane *lane, helio_clock clock) {
     }
     if (!error) {
         error = check_limits(lane);
+    }
+    if (!error) {
+        error = helio_tx_lane_check_slow(options);
     }
     if (!error) {
         error = helio_tx_stream_create(&config, outlet, instance->stats, instance->counts, clock,

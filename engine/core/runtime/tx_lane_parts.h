@@ -1,5 +1,5 @@
 /* What the files of a transmit lane share.  Only tx_lane.c (its work) and tx_lane_life.c,
- * _acks.c and _pace.c include it; everybody else has tx_lane.h. */
+ * _acks.c, _pace.c and _slow.c include it; everybody else has tx_lane.h. */
 #ifndef HELIO_RUNTIME_TX_LANE_PARTS_H
 #define HELIO_RUNTIME_TX_LANE_PARTS_H
 
@@ -30,6 +30,13 @@ void helio_tx_lane_place_pace(helio_tx_lane *lane, helio_tx_pace_config *pace);
 
 /* The next packet of a large message waits: the engine goes on without it. */
 helio_clock helio_tx_lane_wait(void *context, int64_t until_ns);
+
+/* ---- tx_lane_slow.c ---- */
+
+/* What a stream does about slow consumers and NAK storms. */
+helio_tx_slow_config helio_tx_lane_slow(const helio_options *options);
+/* 0, or OPTION: some of it contradicts itself. */
+int helio_tx_lane_check_slow(const helio_options *options);
 
 /* ---- tx_lane_acks.c ---- */
 

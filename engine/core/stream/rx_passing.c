@@ -233,6 +233,20 @@ static void find(helio_rx_stream *stream, uint64_t sequence, helio_rxw_packet *p
     helio_record(stream->object.histogram[HELIO_RX_STREAM_RECOVERY_TIME], took_ns, 1);
 }
 
+/* A packet beyond the window, and this receiver is suspended: what it misses would come only if it
+ * asked.  It lets go of that and goes on with what comes, instead of falling as far behind as the
+ * history reaches. */
+static void catch_up(helio_rx_stream *stream, uint64_t sequence, helio_clock clock) {
+    const helio_rxw *rxw = &stream->rxw;
+    uint64_t trail = rxw->trail - 1;
+    while (helio_rxw_look(rxw, sequence) == HELIO_RXW_OVERFLOW && rxw->trail > trail &&
+           !stream->is_blocked) {
+        trail = rxw->trail;
+        helio_rx_extend(stream, sequence - 1, clock.now_ns);
+        helio_rx_give_up(stream, HELIO_LOST_SUSPENDED, clock);
+    }
+}
+
 /* Holds a packet that cannot be passed on now. */
 static void hold(helio_rx_stream *stream, uint64_t sequence, const helio_rxw_packet *packet,
                  helio_clock clock) {
@@ -250,6 +264,8 @@ void helio_rx_take(helio_rx_stream *stream, uint64_t sequence, helio_rxw_packet 
     helio_rxw *rxw = &stream->rxw;
     if (stream->nak.outstanding > 0)
         find(stream, sequence, packet);
+    if (stream->notices.suspended_until_ns && !stream->is_waiting)
+        catch_up(stream, sequence, clock);
     if (sequence != rxw->trail || stream->is_blocked || stream->is_waiting) {
         hold(stream, sequence, packet, clock);
         return;

@@ -13,6 +13,7 @@
 #include "stream/tx_notices.h"
 #include "stream/tx_pace.h"
 #include "stream/tx_reports.h"
+#include "stream/tx_slow.h"
 #include "stream/tx_stream.h"
 #include "stream/tx_topics.h"
 #include "topic/batcher.h"
@@ -45,6 +46,7 @@ struct helio_tx_stream {
     helio_polling polling;
     helio_tx_reports reports;
     helio_tx_notices notices;
+    helio_tx_slow slow;
     helio_tx_topics topics;
 
     uint32_t spm_sequence;

@@ -245,6 +245,8 @@ static int init_parts(helio_tx_stream *stream, helio_clock clock) {
     };
     error = helio_repairer_init(&stream->repairer, &repairer, &stream->txw, helio_tx_stats(stream));
     if (!error)
+        error = helio_tx_slow_init(&stream->slow, &config->slow, repairer.max_peers);
+    if (!error)
         error = helio_tx_history_init(&stream->history, &stream->txw, &stream->repairer,
                                       config->budget, config->history_dynamic, clock.now_ns);
     if (error)
@@ -346,6 +348,7 @@ void helio_tx_stream_destroy(helio_tx_stream *stream, helio_clock clock) {
     helio_tx_notices_fini(&stream->notices);
     if (stream->repairer.entries)
         helio_repairer_fini(&stream->repairer, clock);
+    helio_tx_slow_fini(&stream->slow);
     helio_tx_acks_fini(&stream->acks);
     helio_txw_fini(&stream->txw);
     helio_stats_close_object(stream->stats, &stream->object, clock.wall_ns);

@@ -32,6 +32,7 @@
 #include "repair/receiver_view.h"
 #include "stats/stats.h"
 #include "stream/tx_pace.h"
+#include "stream/tx_slow.h"
 
 typedef struct helio_tx_stream helio_tx_stream;
 typedef struct helio_tx_topic helio_tx_topic;
@@ -100,6 +101,7 @@ typedef struct helio_tx_stream_config {
     helio_limits limits;      /* of each receiver */
     uint64_t seed;            /* of the polls' random numbers */
     helio_tx_pace_config pace;
+    helio_tx_slow_config slow;
 } helio_tx_stream_config;
 
 /* Creates a stream and opens its statistics object (scope tx_stream); release it with
