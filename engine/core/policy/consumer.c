@@ -10,7 +10,6 @@ enum {
     LEAVE_WINDOWS = 10,
     SHARED_DWELLS = 8,   /* for who came into trouble with many */
     PATIENT_DWELLS = 4,  /* that pacing is given to help */
-    KEEPS_UP_PART = 20,  /* of the source's speed, slower is as fast */
     NEAR_WINDOWS = 2,    /* with a loss in sight, to be told of */
     DECISIONS_PLACE = 3, /* most decisions about one receiver in an interval */
 };
@@ -98,12 +97,10 @@ static bool is_below(const helio_consumers *engine, const helio_consumer *consum
 }
 
 /* Good enough for a suspension to end.  Who asks for nothing stands still at each packet it misses
- * until it gives that up, so what counts is how far it comes in the long run. */
+ * until it gives that up, so how it behaves says little; but it has emptied its buffers. */
 static bool is_well(const helio_consumers *engine, const helio_consumer *consumer) {
-    const helio_symptoms *symptoms = &consumer->watch.symptoms;
-    return symptoms->has_position && consumer->watch.class != HELIO_CONSUMER_STOPPED &&
-           symptoms->speed.growth <= symptoms->speed.source / KEEPS_UP_PART &&
-           are_all_low(engine, consumer);
+    return consumer->watch.symptoms.has_position &&
+           consumer->watch.class != HELIO_CONSUMER_STOPPED && are_all_low(engine, consumer);
 }
 
 static bool is_apart(const helio_consumers *engine, const helio_consumer *consumer,
