@@ -6,7 +6,7 @@
 
 /* Packets asked for at once while catching up: few enough that a source does not hold back new data
  * for them, more where the way is long. */
-enum { PACE_MIN = 24, PACE_MAX = 1024 };
+enum { PACE_MIN = 24, PACE_MAX = 1024, SUSPENDED_PART = 4 };
 #define PACE_NS (200 * HELIO_MICROSECOND) /* time a repair takes that PACE_MIN is made for */
 
 void helio_rx_set_blocked(helio_rx_stream *stream, bool is_blocked) {
@@ -233,14 +233,14 @@ static void find(helio_rx_stream *stream, uint64_t sequence, helio_rxw_packet *p
     helio_record(stream->object.histogram[HELIO_RX_STREAM_RECOVERY_TIME], took_ns, 1);
 }
 
-/* A packet beyond the window, and this receiver is suspended: what it misses would come only if it
- * asked.  It lets go of that and goes on with what comes, instead of falling as far behind as the
- * history reaches. */
+/* This receiver is suspended: what it misses comes only if others ask for it.  When a quarter of the
+ * window waits for that it lets go of what is missing and goes on with what comes, instead of falling
+ * as far behind as the history reaches. */
 static void catch_up(helio_rx_stream *stream, uint64_t sequence, helio_clock clock) {
     const helio_rxw *rxw = &stream->rxw;
     uint64_t trail = rxw->trail - 1;
-    while (helio_rxw_look(rxw, sequence) == HELIO_RXW_OVERFLOW && rxw->trail > trail &&
-           !stream->is_blocked) {
+    while (sequence > rxw->trail && sequence - rxw->trail > rxw->mask / SUSPENDED_PART &&
+           rxw->trail > trail && !stream->is_blocked) {
         trail = rxw->trail;
         helio_rx_extend(stream, sequence - 1, clock.now_ns);
         helio_rx_give_up(stream, HELIO_LOST_SUSPENDED, clock);
