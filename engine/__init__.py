@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from heliograph.engine.instance import Instance
     from heliograph.engine.message import Ack, Action, Loss, Message, Notice, Reason, Replay
     from heliograph.engine.receiver import Receiver
+    from heliograph.engine.receiver_view import ReceiverView
     from heliograph.engine.transmitter import Transmitter
 
 __all__ = [
@@ -50,6 +51,7 @@ __all__ = [
     "OptionError",
     "Reason",
     "Receiver",
+    "ReceiverView",
     "Replay",
     "ResourceError",
     "SystemCallError",
@@ -69,6 +71,7 @@ _HOMES = {
     "Notice": "message",
     "Reason": "message",
     "Receiver": "receiver",
+    "ReceiverView": "receiver_view",
     "Replay": "message",
     "Transmitter": "transmitter",
 }

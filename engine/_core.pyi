@@ -8,6 +8,29 @@ from heliograph.engine.instance import Instance as _PythonInstance
 _Notice: TypeAlias = tuple[int, int, bool, float, str, str | None, int]
 _Ack: TypeAlias = tuple[int, str, str, str, Literal["transport", "application"]]
 
+_ReceiverView: TypeAlias = tuple[
+    str,
+    str,
+    str,
+    int,
+    float | None,
+    int | None,
+    int | None,
+    int | None,
+    int | None,
+    float | None,
+    int | None,
+    float,
+    int,
+    int,
+    int,
+    int,
+    Literal["ok", "suspended", "expelled", "left"],
+    int,
+    bool,
+    bool,
+]
+
 def version() -> str: ...
 def library() -> str: ...
 
@@ -60,6 +83,7 @@ class Transmitter:
     def acks(self) -> list[_Ack]: ...
     def act(self, receiver: int, action: int, seconds: float, why: str, /) -> None: ...
     def cut_off(self, seconds: float, why: str = "") -> None: ...
+    def receivers(self) -> list[_ReceiverView]: ...
     def close(self) -> None: ...
 
 class Receiver:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 from heliograph.engine import _core
 from heliograph.engine.message import Ack, Action
 from heliograph.engine.options import OptionValue, encode
+from heliograph.engine.receiver_view import ReceiverView
 
 if TYPE_CHECKING:
     from heliograph.engine.instance import Instance
@@ -46,11 +47,11 @@ class Transmitter(_core.Transmitter):
         """
         return [Ack(*ack) for ack in super().acks()]
 
-    def notify(self, receiver: str | Ack, why: str = "") -> None:
+    def notify(self, receiver: str | Ack | ReceiverView, why: str = "") -> None:
         """Warn a receiver of the stream; nothing else changes for it.
 
         Args:
-            receiver: who: an `Ack` of it, or its 16 hex digits.
+            receiver: who: a `ReceiverView` or an `Ack` of it, or its 16 hex digits.
             why: told to it and in an event; up to 40 bytes go out.
 
         Raises:
@@ -59,17 +60,17 @@ class Transmitter(_core.Transmitter):
         """
         self._do(receiver, Action.NOTIFY, 0.0, why)
 
-    def shed(self, receiver: str | Ack, seconds: float = 0.0, why: str = "") -> None:
+    def shed(self, receiver: str | Ack | ReceiverView, seconds: float = 0.0, why: str = "") -> None:
         """Repair for a receiver no more than the option ``shed_limit``; else as `suspend`."""
         self._do(receiver, Action.SHED, seconds, why)
 
-    def suspend(self, receiver: str | Ack, seconds: float = 0.0, why: str = "", *, naks_only: bool = False) -> None:
+    def suspend(self, receiver: str | Ack | ReceiverView, seconds: float = 0.0, why: str = "", *, naks_only: bool = False) -> None:
         """Repair nothing for a receiver and do not wait for it; it is told, and asks for nothing.
 
         What it misses meanwhile is lost to it when its `nak_deadline` has passed.
 
         Args:
-            receiver: who: an `Ack` of it, or its 16 hex digits.
+            receiver: who: a `ReceiverView` or an `Ack` of it, or its 16 hex digits.
             seconds: how long; 0: until `resume`.
             why: told to it and in an event; up to 40 bytes go out.
             naks_only: its acknowledgements are waited for all the same.
@@ -81,7 +82,7 @@ class Transmitter(_core.Transmitter):
         """
         self._do(receiver, Action.SUSPEND_NAKS if naks_only else Action.SUSPEND, seconds, why)
 
-    def resume(self, receiver: str | Ack, why: str = "") -> None:
+    def resume(self, receiver: str | Ack | ReceiverView, why: str = "") -> None:
         """End `shed` or `suspend`.
 
         Raises:
@@ -89,14 +90,14 @@ class Transmitter(_core.Transmitter):
         """
         self._do(receiver, Action.RESUME, 0.0, why)
 
-    def expel(self, receiver: str | Ack, seconds: float = 0.0, why: str = "") -> None:
+    def expel(self, receiver: str | Ack | ReceiverView, seconds: float = 0.0, why: str = "") -> None:
         """Do not hear a receiver any more; it is told, and does not follow the stream, nor does a later life of it.
 
         Args and errors as `suspend`; 0 seconds: until `readmit`.
         """
         self._do(receiver, Action.EXPEL, seconds, why)
 
-    def readmit(self, receiver: str | Ack, why: str = "") -> None:
+    def readmit(self, receiver: str | Ack | ReceiverView, why: str = "") -> None:
         """End `expel`: the receiver follows the stream again, from what is sent then.
 
         Raises:
@@ -104,9 +105,21 @@ class Transmitter(_core.Transmitter):
         """
         self._do(receiver, Action.READMIT, 0.0, why)
 
-    def _do(self, receiver: str | Ack, action: Action, seconds: float, why: str) -> None:
-        who = receiver.receiver if isinstance(receiver, Ack) else receiver
+    def _do(self, receiver: str | Ack | ReceiverView, action: Action, seconds: float, why: str) -> None:
+        who = receiver if isinstance(receiver, str) else receiver.receiver
         self.act(int(who, 16), _NUMBERS[action], seconds, why)
+
+    def receivers(self) -> list[ReceiverView]:  # type: ignore[override]  # the thin coat hands out tuples
+        """What is known of the receivers of the stream this transmitter sends on, in no order.
+
+        It is a look at one moment: losses, lag and buffers as each receiver told last, at most `report_interval`
+        seconds ago while there is news, later when they are many; requests and repairs as counted here. At most 1,024
+        receivers are known one by one.
+
+        Raises:
+            ClosedError: the transmitter is closed.
+        """
+        return [ReceiverView(*view) for view in super().receivers()]
 
     def __enter__(self) -> Self:
         return self

@@ -239,6 +239,7 @@ void core_call(core_instance *instance, uint64_t *errors, PyObject *callback, Py
 PyObject *core_transmitter_wait_acked(PyObject *self, PyObject *const *args, Py_ssize_t count,
                                       PyObject *keywords);
 PyObject *core_transmitter_acks(PyObject *self, PyObject *ignored);
+PyObject *core_transmitter_receivers(PyObject *self, PyObject *ignored);
 /* The library's listener; `context` is the transmitter. */
 void core_transmitter_on_ack(void *context, const helio_ack *ack);
 PyObject *core_receiver_acknowledge_number(PyObject *self, PyObject *const *args, Py_ssize_t count,

@@ -357,6 +357,9 @@ static PyMethodDef transmitter_methods[] = {
      "Raises:\n    ClosedError: the transmitter is closed.\n"
      "    UsageError: within a callback of the same instance.\n"
      "    ValueError: the seconds are below 0."},
+    {"receivers", core_transmitter_receivers, METH_NOARGS,
+     "receivers($self, /)\n--\n\n"
+     "What is known of the receivers of its stream, as tuples of the fields of ReceiverView."},
     {"close", core_child_close, METH_NOARGS,
      "close($self, /)\n--\n\n"
      "Send what was submitted, tell receivers the end of the topic, and let go; again does "

@@ -130,7 +130,10 @@ Join = Callable[..., Pair]
 
 @pytest.fixture
 def join(transport: Transport, mode: str) -> Iterator[Join]:
-    """Makes a `Pair`: ``join(fan=2, receiver={...}, transmitter={...})``; each receiver may have options of its own."""
+    """Makes a `Pair`: ``join(fan=2, receiver={...}, transmitter={...})``; each receiver may have options of its own.
+
+    `names` are those of the receivers' instances.
+    """
     opened: list[Instance] = []
 
     def make(
@@ -138,9 +141,11 @@ def join(transport: Transport, mode: str) -> Iterator[Join]:
         topic: str = "T",
         transmitter: dict[str, object] | None = None,
         receiver: dict[str, object] | list[dict[str, object]] | None = None,
+        names: list[str] | None = None,
     ) -> Pair:
         to, at = transport.make(fan)
-        instances = [Instance(mode=mode, stats="memory") for _ in range(fan + 1)]  # type: ignore[arg-type]
+        called: list[dict[str, object]] = [{"name": name} for name in ["sender", *names]] if names else [{}] * (fan + 1)
+        instances = [Instance(mode=mode, stats="memory", **own) for own in called]  # type: ignore[arg-type]
         opened.extend(instances)
         options = receiver if isinstance(receiver, list) else [receiver or {}] * fan
         receivers = [

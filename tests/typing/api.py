@@ -15,6 +15,7 @@ from heliograph.engine import (
     Message,
     Notice,
     Receiver,
+    ReceiverView,
     Transmitter,
     WouldBlock,
 )
@@ -37,8 +38,11 @@ def uses_everything(endpoint: str) -> Iterator[bytes]:
         transmitter.wait_acked(2, timeout=1.0)
         assert_type(transmitter.acks(), list[Ack])
         transmitter.suspend(transmitter.acks()[0], 5.0, "lag", naks_only=True)
+        transmitter.suspend(transmitter.receivers()[0])
         transmitter.expel("00000000deadbeef", why="by hand")
         transmitter.cut_off(1.0)
+        assert_type(transmitter.receivers(), list[ReceiverView])
+        assert_type(transmitter.receivers()[0].loss, float | None)
 
         with instance.receiver(endpoint, "T", nak_backoff=0.001) as receiver:
             assert_type(receiver, Receiver)

@@ -564,6 +564,10 @@ helio_tx_pace *helio_tx_stream_pace(helio_tx_stream *stream) {
 
 /* ---- looking ---- */
 
+uint64_t helio_tx_stream_lead(const helio_tx_stream *stream) {
+    return stream->txw.lead;
+}
+
 const helio_tsi *helio_tx_stream_tsi(const helio_tx_stream *stream) {
     return &stream->config.tsi;
 }

@@ -134,6 +134,8 @@ size_t helio_tx_stream_longest(const helio_tx_stream *stream);
 bool helio_tx_stream_is_refusing(const helio_tx_stream *stream);
 /* Lets go what is not acknowledged; it is counted and told of. */
 void helio_tx_stream_release(helio_tx_stream *stream, helio_clock clock);
+/* The newest packet sent. */
+uint64_t helio_tx_stream_lead(const helio_tx_stream *stream);
 /* What is known of its receivers: `*places` views, of which some may not be PRESENT. */
 helio_receiver_view *helio_tx_stream_views(helio_tx_stream *stream, uint32_t *places);
 /* The address and name of the receiver at a place that is PRESENT, and the share of packets it lost

@@ -116,6 +116,40 @@ typedef struct helio_notice {
     char text[48];       /* why, for people */
 } helio_notice;
 
+/* One receiver of a transmitter's stream as its source sees it.  What only a report tells is 0 for a receiver that sends none
+ * (another PGM program): it is known by its address. */
+typedef struct helio_receiver_info {
+    uint64_t
+        receiver; /* who: the same again when it was started anew under the same name; without reports a hash of its address */
+    uint64_t incarnation;      /* which life of it: greater in a later one; 0 without reports */
+    uint64_t packets_received; /* told: data packets, each once, in this life */
+    uint64_t
+        packets_lost; /* told: data packets first seen missing, whether or not they came later */
+    uint64_t packets_unrecoverable; /* told: of these, given up for good */
+    uint64_t lag;                   /* packets sent that it had not passed on when it last told */
+    uint64_t naks;                  /* packets it asked for, each once */
+    uint64_t naks_again;            /* requests for packets it had asked for before */
+    uint64_t repairs;               /* packets repaired because it asked first */
+    uint64_t repair_bytes;          /* the same in bytes */
+    double loss;                    /* share of packets missed, by the last reports: 0 to 1 */
+    double buffer_fill;    /* told: the fuller of its receive window and receive queue: 0 to 1 */
+    int64_t round_trip_ns; /* smoothed; 0: not known */
+    int64_t heard_ns;      /* when it was heard last, since 1970 */
+    uint32_t window;       /* told: packets beyond those passed on that it had room for */
+    uint32_t state;        /* HELIO_RECEIVER_* */
+    uint32_t reports;      /* 1: it sends reports */
+    uint32_t tagged;       /* 1: it says that it is one of those that set the pace */
+    char name[48];         /* of the receiver's instance; "" until it has told it */
+    char address[56];      /* where its feedback comes from */
+} helio_receiver_info;
+
+enum {
+    HELIO_RECEIVER_OK = 0,
+    HELIO_RECEIVER_SUSPENDED = 1, /* not repaired, not waited for */
+    HELIO_RECEIVER_EXPELLED = 2,  /* not heard */
+    HELIO_RECEIVER_LEFT = 3       /* it said goodbye */
+};
+
 /* Called on the engine's thread (mode `thread`) or within helio_instance_poll (mode `poll`); must not block and must not call the
  * receiver or destroy anything.  on_loss may be NULL. */
 typedef struct helio_listener {
@@ -183,6 +217,11 @@ HELIO_API int helio_transmitter_act(helio_transmitter *transmitter, uint64_t rec
  * may again.  Errors: STATE (from a listener). */
 HELIO_API int helio_transmitter_cut_off(helio_transmitter *transmitter, int64_t duration_ns,
                                         const char *why);
+
+/* Copies what is known of the receivers of its stream, at most `limit`.  Returns how many there are.  From any thread in mode
+ * `thread`. */
+HELIO_API int helio_transmitter_receivers(helio_transmitter *transmitter,
+                                          helio_receiver_info *receivers, size_t limit);
 /* Identity of the stream it sends on, as "gsi:port" in hex and decimal. */
 HELIO_API const char *helio_transmitter_stream(const helio_transmitter *transmitter);
 /* Flushes, tells receivers the topic's end, and answers requests for repair for the linger time in the background (mode `thread`) or

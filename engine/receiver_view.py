@@ -1,0 +1,59 @@
+"""What a transmitter knows of the receivers of its stream."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = ["ReceiverView"]
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiverView:
+    """One receiver as the transmitter sees it; taken from `Transmitter.receivers`.
+
+    A receiver reports how it fares at least once in `report_interval` seconds while there is news. One that sends no
+    reports (another PGM program) is known by its address: what only a report tells is None then.
+    """
+
+    receiver: str
+    """Who: 16 hex digits, the same again when it is started anew under the same name; without reports made from its
+    address."""
+    name: str
+    """Of the receiver's instance; empty until it has told it."""
+    address: str
+    """Where its feedback comes from."""
+    incarnation: int
+    """Which life of it: greater in a later one; 0 without reports."""
+    loss: float | None
+    """Share of the packets that it missed at first, by its last reports: 0 to 1."""
+    packets_received: int | None
+    """Data packets it has had in this life, each once."""
+    packets_lost: int | None
+    """Of these and the ones given up, those it first saw missing."""
+    packets_unrecoverable: int | None
+    """Of those missed, the ones given up for good."""
+    lag: int | None
+    """Packets sent by now that it had not passed on when it last told."""
+    buffer_fill: float | None
+    """How full its buffers are, the fuller of receive window and receive queue: 0 to 1."""
+    window: int | None
+    """Packets that it had room for beyond those it had passed on."""
+    round_trip: float
+    """Seconds from here to the receiver and back, smoothed; 0: not known."""
+    naks: int
+    """Packets it asked for, each once."""
+    naks_again: int
+    """Requests for packets that it had asked for before."""
+    repairs: int
+    """Packets repaired because it asked first."""
+    repair_bytes: int
+    """Bytes of these, headers included."""
+    state: Literal["ok", "suspended", "expelled", "left"]
+    """What this stream makes of it; left: it said goodbye."""
+    heard_ns: int
+    """When it was heard last: nanoseconds since 1970."""
+    reports: bool
+    """Whether it sends reports."""
+    tagged: bool
+    """Whether it says that it is one of those that set the pace (option `tagged`)."""
