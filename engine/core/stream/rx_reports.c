@@ -34,14 +34,25 @@ static int64_t first_after(helio_rx_reports *reports, int64_t now_ns) {
     return now_ns + helio_backoff_draw(&spread, &reports->random);
 }
 
+/* Whose first report is due hears of a longer interval. */
+static int64_t put_off_first(helio_rx_reports *reports, int64_t before_ns, int64_t now_ns) {
+    if (reports->is_even && reports->due_ns > now_ns)
+        return now_ns + (int64_t)((double)(reports->due_ns - now_ns) *
+                                  (double)reports->interval_ns / (double)before_ns);
+    reports->is_even = true;
+    return draw(reports, now_ns, 0, reports->interval_ns);
+}
+
 static void set_interval(helio_rx_reports *reports, int64_t interval_ns, int64_t now_ns) {
-    const bool is_longer = interval_ns > reports->interval_ns;
+    const int64_t before_ns = reports->interval_ns;
     reports->interval_ns = interval_ns;
     if (interval_ns == 0) {
         reports->due_ns = HELIO_NEVER;
-    } else if (reports->count == 0 && (is_longer || reports->due_ns == HELIO_NEVER)) {
+    } else if (reports->count == 0 && reports->due_ns == HELIO_NEVER) {
         reports->due_ns = first_after(reports, now_ns);
-    } else if (is_longer || reports->due_ns == HELIO_NEVER) {
+    } else if (reports->count == 0 && interval_ns > before_ns) {
+        reports->due_ns = put_off_first(reports, before_ns, now_ns);
+    } else if (interval_ns > before_ns || reports->due_ns == HELIO_NEVER) {
         const int64_t due_ns = next_after(reports, reports->told_ns);
         reports->due_ns = due_ns > now_ns ? due_ns : draw(reports, now_ns, 0, interval_ns);
     } else if (now_ns + interval_ns < reports->due_ns) {

@@ -5,7 +5,9 @@
  * SPMs ask for; so none is silent for longer, and receivers do not speak all at once.  The first is
  * drawn over the whole interval from the distribution of back-off for a large group (backoff.h): of
  * however many receivers, few speak early, so that the source hears that they are many, and asks for
- * a longer interval, before most of them have spoken.  Who hears of a longer interval draws again.
+ * a longer interval, before most of them have spoken.  Who hears of a longer interval before its
+ * first report draws again, evenly over the whole of it; when it becomes still longer, what was left to
+ * wait becomes longer in the same measure, so that none waits for ever.
  *
  * While there is nothing new - no packet came or was missed, and the buffers are about as full -
  * HELIO_RX_REPORTS_REST intervals pass between two.  When the buffers become fuller or emptier than
@@ -37,6 +39,7 @@ typedef struct helio_rx_reports {
     int64_t stamp_ns;    /* when the source's newest stamp came */
     uint32_t stamp;      /* 0: none came */
     uint32_t count;      /* sent */
+    bool is_even;        /* the first one was drawn evenly */
     helio_pgm_told told; /* what the last one said */
 } helio_rx_reports;
 

@@ -217,7 +217,8 @@ static void on_ack(helio_tx_stream *stream, const helio_pgm_packet *ack, const h
                    helio_clock clock) {
     const uint32_t place = identify(stream, ack, from, clock);
     if (!(ack->options & HELIO_PGM_HAS_ACKNOWLEDGE)) {
-        limit_reports(stream, place, clock);
+        if (!(ack->told.flags & HELIO_PGM_TOLD_LEAVING)) /* no interval makes goodbyes fewer */
+            limit_reports(stream, place, clock);
         return;
     }
     helio_acker heard;

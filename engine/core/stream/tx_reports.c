@@ -2,7 +2,14 @@
 
 #include "stream/rx_reports.h"
 
-enum { BURST_PART = 10, BURST_MIN = 8, FEW_PART = 4 };
+enum {
+    BURST_PART = 10,
+    BURST_MIN = 8,
+    FEW_PART = 4,
+    FRESH_PART = 4,
+    LONGER_MIN = 2,
+    LONGER_MAX = 8
+};
 
 #define INTERVAL_MAX_NS (600 * HELIO_SECOND)
 #define SETTLE_MIN_NS (2 * HELIO_MILLISECOND)
@@ -18,16 +25,40 @@ void helio_tx_reports_init(helio_tx_reports *reports, int64_t least_ns, uint32_t
         .interval_ns = least_ns,
         .rate = rate ? rate : 1,
         .settled_ns = now_ns,
+        .rush_ns = now_ns,
         .look_ns = HELIO_NEVER,
     };
     helio_bucket_init(&reports->bucket, reports->rate, burst_of(reports->rate), now_ns);
 }
 
 static void begin_to_look(helio_tx_reports *reports, int64_t now_ns) {
+    const uint64_t burst = burst_of(reports->rate);
+    helio_bucket_init(&reports->bucket, reports->rate, burst, now_ns);
+    helio_bucket_charge(&reports->bucket, burst - burst / FRESH_PART);
     reports->look_ns =
         reports->interval_ns > reports->least_ns ? now_ns + reports->interval_ns : HELIO_NEVER;
     reports->came = reports->came_before = 0;
     reports->has_sent = false;
+}
+
+/* How many times as many as the rate have come since the bucket was full. */
+static int64_t overload(const helio_tx_reports *reports, int64_t now_ns) {
+    const int64_t took_ns = now_ns - reports->rush_ns + 1;
+    const double times =
+        (double)reports->rush * (double)HELIO_SECOND / (double)took_ns / (double)reports->rate;
+    return times < LONGER_MIN ? LONGER_MIN : times > LONGER_MAX ? LONGER_MAX : (int64_t)times;
+}
+
+static bool pay(helio_tx_reports *reports, int64_t now_ns) {
+    const uint64_t credit = helio_bucket_credit(&reports->bucket, now_ns);
+    if (credit >= burst_of(reports->rate)) {
+        reports->rush_ns = now_ns;
+        reports->rush = 0;
+    }
+    reports->rush++;
+    if (credit > 0)
+        helio_bucket_charge(&reports->bucket, 1);
+    return credit > 0;
 }
 
 bool helio_tx_reports_on_report(helio_tx_reports *reports, int64_t round_trip_ns, int64_t now_ns) {
@@ -36,16 +67,12 @@ bool helio_tx_reports_on_report(helio_tx_reports *reports, int64_t round_trip_ns
         reports->round_trip_ns = round_trip_ns;
     else if (round_trip_ns > 0)
         reports->round_trip_ns -= (reports->round_trip_ns - round_trip_ns) / 8;
-    const bool is_paid = helio_bucket_credit(&reports->bucket, now_ns) > 0;
-    if (is_paid)
-        helio_bucket_charge(&reports->bucket, 1);
-    if (is_paid || reports->interval_ns == 0 || reports->interval_ns >= INTERVAL_MAX_NS ||
-        now_ns < reports->settled_ns)
+    if (pay(reports, now_ns) || reports->interval_ns == 0 ||
+        reports->interval_ns >= INTERVAL_MAX_NS || now_ns < reports->settled_ns)
         return false;
-    reports->interval_ns =
-        2 * reports->interval_ns < INTERVAL_MAX_NS ? 2 * reports->interval_ns : INTERVAL_MAX_NS;
+    const int64_t longer_ns = overload(reports, now_ns) * reports->interval_ns;
+    reports->interval_ns = longer_ns < INTERVAL_MAX_NS ? longer_ns : INTERVAL_MAX_NS;
     reports->settled_ns = now_ns + 2 * reports->round_trip_ns + SETTLE_MIN_NS;
-    reports->lengthened++;
     begin_to_look(reports, now_ns);
     return true;
 }

@@ -2,9 +2,10 @@
  * says, unless they are so many that all together would send more reports than `rate` per second.
  *
  * Reports that come alone are charged to a bucket of a tenth of a second's worth.  When it is
- * empty the interval asked for doubles, at once; then a round trip passes until that can have an
- * effect.  When less than a quarter of the rate comes, while data flows, the interval halves, at
- * most once in two intervals.  So between a half and a whole of a doubling nothing changes.
+ * empty the interval asked for becomes longer, at once, by as many times as too many came since it was
+ * full or the interval changed, two to eight, and the bucket a quarter full, for a measure of what
+ * that does; some round trips pass before it is looked at again.  When less than a quarter of the
+ * rate comes, while data flows, the interval halves, at most once in two intervals.  In between nothing changes.
  *
  * It knows nothing of packets, sockets, threads or clocks. */
 #ifndef HELIO_STREAM_TX_REPORTS_H
@@ -23,12 +24,13 @@ typedef struct helio_tx_reports {
     helio_bucket bucket; /* a report is a byte */
     int64_t round_trip_ns;
     int64_t settled_ns; /* no longer interval before */
+    int64_t rush_ns;    /* the bucket was full last, or the interval changed */
+    uint64_t rush;      /* reports since then */
     int64_t look_ns;    /* when to see whether it can be shorter; HELIO_NEVER: it is shortest */
     uint64_t came;      /* since the last look */
     uint64_t came_before;
     uint64_t lead; /* of the stream at the last look */
     bool has_sent; /* data, between the last two looks */
-    uint64_t lengthened;
 } helio_tx_reports;
 
 void helio_tx_reports_init(helio_tx_reports *reports, int64_t least_ns, uint32_t rate,
