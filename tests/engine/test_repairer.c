@@ -56,9 +56,8 @@ static bool ask(uint32_t first, uint32_t count, int from, int64_t now_ns) {
         nak.list[i - 1] = first + i;
     const helio_address address = peer(from);
     helio_repair_answer answer;
-    helio_repairer_on_nak(&repairer, &nak,
-                          helio_peers_meet(&repairer.peers, &address, at(now_ns)), 1, at(now_ns),
-                          &answer);
+    helio_repairer_on_nak(&repairer, &nak, helio_peers_meet(&repairer.peers, &address, at(now_ns)),
+                          1, at(now_ns), &answer);
     CHECK_EQUAL(answer.naks, count);
     shed = answer.shed_count;
     return answer.confirmed_count > 0;
