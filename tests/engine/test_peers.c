@@ -108,6 +108,17 @@ static void two_receivers_behind_one_address_are_two(void) {
     end();
 }
 
+static void who_says_its_name_at_once_has_one_object_from_the_start(void) {
+    begin(4);
+    uint32_t a, b;
+    const helio_pgm_told first = report(77, 100, 3), second = report(78, 90, 0);
+    CHECK_EQUAL(hear(&first, 1, 0, &a), HELIO_REPORT_TAKEN);
+    CHECK_EQUAL(hear(&second, 2, 0, &b), HELIO_REPORT_TAKEN);
+    CHECK_EQUAL(peers.peers[b].object.slot, peers.peers[a].object.slot + 1);
+    CHECK(strcmp(peers.peers[a].name, "desk") == 0);
+    end();
+}
+
 static void a_later_life_counts_anew_and_an_earlier_one_is_refused(void) {
     begin(4);
     uint32_t place;
@@ -346,6 +357,7 @@ static void the_oldest_packet_asked_for_is_known_until_it_is_passed_on(void) {
 int main(void) {
     RUN(a_receiver_met_by_its_address_and_then_by_its_id_is_one);
     RUN(two_receivers_behind_one_address_are_two);
+    RUN(who_says_its_name_at_once_has_one_object_from_the_start);
     RUN(a_later_life_counts_anew_and_an_earlier_one_is_refused);
     RUN(a_report_from_elsewhere_is_refused_while_the_receiver_lives);
     RUN(who_said_goodbye_may_come_back_from_elsewhere_at_once);

@@ -134,6 +134,7 @@ def test_requests_for_repair_are_counted_where_they_leave_and_where_they_arrive(
     assert stream.values["naks_sent"] >= stream.values["gaps_detected"] > 0
     assert stream.values["naks_sent"] >= source.values["naks_received"] >= peer.values["naks_received"] > 0
     assert peer.labels["peer"] == stream.labels["feedback_address"]
+    assert peer.labels["name"] == "decoded engine"
     assert receiver.values["messages_recovered"] > 0
     assert stream.histograms["recovery_time"].total == stream.values["packets_recovered"]
 

@@ -131,6 +131,17 @@ static void reopen_object(helio_peers *peers, uint32_t place, helio_clock clock)
     helio_stats_close_object(peers->stats, &before, clock.wall_ns);
 }
 
+/* One name a life: who speaks in many names would have its object opened again and again. */
+static bool learn_name(helio_peer *peer, const helio_pgm_told *told, bool is_same_life) {
+    char name[sizeof peer->name] = "";
+    for (size_t i = 0; i < told->name_bytes; i++) /* it goes into texts and labels */
+        name[i] = told->name[i] < ' ' && told->name[i] >= 0 ? '?' : told->name[i];
+    if (told->name_bytes == 0 || (is_same_life && peer->name[0]) || strcmp(name, peer->name) == 0)
+        return false;
+    memcpy(peer->name, name, sizeof name);
+    return true;
+}
+
 /* ---- coming and going ---- */
 
 static void remove_peer(helio_peers *peers, uint32_t place, helio_clock clock) {
@@ -188,8 +199,9 @@ static uint32_t take_place(helio_peers *peers, helio_clock clock) {
     return place;
 }
 
+/* `told`: what it says of itself, if it does, so that its object has its name from the start. */
 static uint32_t add_peer(helio_peers *peers, const helio_address *address, uint64_t receiver,
-                         helio_clock clock) {
+                         const helio_pgm_told *told, helio_clock clock) {
     const uint32_t place = take_place(peers, clock);
     if (place == HELIO_PEER_NONE)
         return place;
@@ -202,6 +214,8 @@ static uint32_t add_peer(helio_peers *peers, const helio_address *address, uint6
         .heard_ns = clock.now_ns,
     };
     peers->vacant--;
+    if (told)
+        learn_name(peer, told, false);
     const bool is_first = !helio_map_get(&peers->by_address, key_of(address));
     if ((is_first && helio_map_put(&peers->by_address, key_of(address), peer)) ||
         helio_map_put(&peers->by_receiver, receiver, peer) || open_object(peers, place, clock)) {
@@ -220,7 +234,7 @@ uint32_t helio_peers_meet(helio_peers *peers, const helio_address *address, heli
     const helio_peer *peer = helio_map_get(&peers->by_address, key);
     if (!peer) /* unless the hash is another receiver's id */
         return helio_map_get(&peers->by_receiver, key) ? HELIO_PEER_NONE
-                                                       : add_peer(peers, address, key, clock);
+                                                       : add_peer(peers, address, key, NULL, clock);
     /* Two addresses of one hash: only the first is counted. */
     if (!helio_address_equal(&peer->address, address))
         return HELIO_PEER_NONE;
@@ -302,7 +316,7 @@ static uint32_t reporter(helio_peers *peers, const helio_pgm_told *told, const h
     if (place == HELIO_PEER_NONE) {
         const helio_peer *here = helio_map_get(&peers->by_address, key_of(from));
         if (!here || (peers->views[place_of(peers, here)].flags & HELIO_VIEW_REPORTS))
-            return add_peer(peers, from, told->receiver, clock);
+            return add_peer(peers, from, told->receiver, told, clock);
         if (!helio_address_equal(&here->address, from) ||
             !name_peer(peers, place_of(peers, here), told->receiver))
             return HELIO_PEER_NONE;
@@ -328,26 +342,17 @@ static uint32_t reporter(helio_peers *peers, const helio_pgm_told *told, const h
     return place;
 }
 
-/* One name a life: who speaks in many names would have its object opened again and again. */
-static bool learn_name(helio_peer *peer, const helio_pgm_told *told, bool is_same_life) {
-    char name[sizeof peer->name] = "";
-    for (size_t i = 0; i < told->name_bytes; i++) /* it goes into texts and labels */
-        name[i] = told->name[i] < ' ' && told->name[i] >= 0 ? '?' : told->name[i];
-    if (told->name_bytes == 0 || (is_same_life && peer->name[0]) || strcmp(name, peer->name) == 0)
-        return false;
-    memcpy(peer->name, name, sizeof name);
-    return true;
-}
-
 helio_report_result helio_peers_hear(helio_peers *peers, const helio_pgm_told *told,
                                      const helio_address *from, const helio_report_context *context,
                                      helio_clock clock, uint32_t *place) {
     helio_report_result result;
+    const uint64_t births = peers->births;
     *place = reporter(peers, told, from, clock, &result);
     if (*place == HELIO_PEER_NONE)
         return result;
     helio_receiver_view *view = &peers->views[*place];
     helio_peer *peer = &peers->peers[*place];
+    const bool is_new = peers->births != births;
     const bool was_known = view->flags & HELIO_VIEW_REPORTS;
     const bool was_there = was_known && !(view->flags & HELIO_VIEW_LEFT);
     const uint64_t incarnation = view->incarnation;
@@ -355,7 +360,7 @@ helio_report_result helio_peers_hear(helio_peers *peers, const helio_pgm_told *t
     if (result != HELIO_REPORT_TAKEN)
         return result;
     view->heard_ns = clock.now_ns;
-    if (learn_name(peer, told, view->incarnation == incarnation) || !was_known)
+    if (!is_new && (learn_name(peer, told, view->incarnation == incarnation) || !was_known))
         reopen_object(peers, *place, clock);
     if (was_known && view->incarnation != incarnation)
         tell(peers, HELIO_EVENT_RECEIVER_RESTARTED, *place, "has begun anew", NULL, clock);
