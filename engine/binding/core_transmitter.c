@@ -385,7 +385,30 @@ static PyMemberDef transmitter_members[] = {
     {NULL, 0, 0, 0, NULL},
 };
 
+static PyObject *transmitter_get_rate(PyObject *op, void *unused) {
+    (void)unused;
+    core_transmitter *self = (core_transmitter *)op;
+    if (!core_enter(&self->child.gate, CORE_SEND))
+        return NULL;
+    uint64_t rate = helio_transmitter_rate(self->handle);
+    return core_leave(&self->child.gate) ? PyLong_FromUnsignedLongLong(rate) : NULL;
+}
+
+static PyObject *transmitter_get_congested(PyObject *op, void *unused) {
+    (void)unused;
+    core_transmitter *self = (core_transmitter *)op;
+    if (!core_enter(&self->child.gate, CORE_SEND))
+        return NULL;
+    int congested = helio_transmitter_congested(self->handle);
+    return core_leave(&self->child.gate) ? PyBool_FromLong(congested) : NULL;
+}
+
 static PyGetSetDef transmitter_properties[] = {
+    {"rate", transmitter_get_rate, NULL,
+     "Bytes per second its stream may send now; 0: no limit of its own.", NULL},
+    {"congested", transmitter_get_congested, NULL,
+     "True while messages of its stream have waited for longer than the option congestion_time.",
+     NULL},
     {"closed", core_child_get_closed, NULL, "True once close has been called.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };

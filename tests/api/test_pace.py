@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from heliograph.engine import Instance, OptionError, Transmitter, WouldBlock
+from heliograph.engine import ClosedError, Instance, OptionError, Transmitter, WouldBlock
+from heliograph.monitor.segment import Segment
 
 from .conftest import collect, free_port, until
 
@@ -162,3 +163,61 @@ def test_what_contradicts_itself_is_refused(polled: Instance, unicast: str, opti
 def test_an_instances_rate_is_checked_too() -> None:
     with pytest.raises(OptionError, match=r"rate is 0 or at least 10000"):
         Instance(rate=1)
+
+
+def events(instance: Instance, name: str) -> list[str]:
+    """Texts of the events of a name."""
+    assert instance.segment is not None
+    with Segment(instance.segment) as segment:
+        return [event.text for event in segment.events().events if event.name == name]
+
+
+def test_an_overload_is_told_once_when_it_begins_and_once_when_it_is_over(threaded: Instance, unicast: str) -> None:
+    transmitter = threaded.transmitter(unicast, TOPIC, rate=1_000_000, congestion_time=0.05, linger=0.0)
+    assert transmitter.rate == 1_000_000
+    assert not transmitter.congested
+    transmitter.send_many([b"x" * 1000] * 300)  # a third of a second
+    assert until(lambda: transmitter.congested)
+    (text,) = events(threaded, "congestion_on")
+    assert "waited for the rate" in text
+    assert "bytes are queued, the rate is 1000000 bytes/s" in text
+    assert not events(threaded, "congestion_off")
+    transmitter.flush(10)
+    assert until(lambda: not transmitter.congested)
+    assert len(events(threaded, "congestion_on")) == 1
+    assert len(events(threaded, "congestion_off")) == 1
+
+
+def test_a_short_overload_is_not_told(threaded: Instance, unicast: str) -> None:
+    transmitter = threaded.transmitter(unicast, TOPIC, rate=1_000_000, congestion_time=5.0, linger=0.0)
+    transmitter.send_many([b"x" * 1000] * 100)
+    transmitter.flush(10)
+    assert not transmitter.congested
+    assert not events(threaded, "congestion_on")
+
+
+def test_polled_what_the_application_is_refused_for_long_is_congestion_too(polled: Instance, unicast: str) -> None:
+    transmitter = polled.transmitter(unicast, TOPIC, rate=50_000, congestion_time=0.02, linger=0.0)
+    for _ in range(1000):
+        transmitter.send(b"x" * 1000, timeout=1)
+        if transmitter.congested:
+            break
+    assert "the rate" in events(polled, "congestion_on")[0]
+    assert until(lambda: not transmitter.congested, polled)
+
+
+def test_acknowledgements_that_do_not_come_are_congestion(threaded: Instance, unicast: str) -> None:
+    transmitter = threaded.transmitter(unicast, TOPIC, acks=1, send_window=16, congestion_time=0.05, linger=0.0)
+    assert transmitter.rate == 0
+    transmitter.send_many([b"x" * 1000] * 100)
+    assert until(lambda: transmitter.congested)
+    assert "acknowledgements" in events(threaded, "congestion_on")[0]
+
+
+def test_a_closed_transmitter_has_no_rate(polled: Instance, unicast: str) -> None:
+    transmitter = polled.transmitter(unicast, TOPIC, linger=0.0)
+    transmitter.close()
+    with pytest.raises(ClosedError):
+        _ = transmitter.rate
+    with pytest.raises(ClosedError):
+        _ = transmitter.congested

@@ -36,6 +36,8 @@ typedef enum helio_event_id {
     HELIO_EVENT_ACKER_LEFT = 61,
     HELIO_EVENT_ACKS_MISSING = 62,
     HELIO_EVENT_ACKS_DEGRADED = 63,
+    HELIO_EVENT_CONGESTION_ON = 70,
+    HELIO_EVENT_CONGESTION_OFF = 71,
     HELIO_EVENT_RECEIVER_CONFLICT = 80,
     HELIO_EVENT_RECEIVER_RESTARTED = 81,
     HELIO_EVENT_RECEIVER_LEFT = 82,
@@ -96,6 +98,8 @@ typedef enum helio_event_id {
     X(ACKER_LEFT, acker_left, 61, WARNING, "receiver,acked_sequence,ackers", "A receiver acknowledges no more: it said so, or was silent for the expiry time.") \
     X(ACKS_MISSING, acks_missing, 62, WARNING, "ackers,wanted,packets_unacked", "Fewer receivers acknowledge than must, or they do not keep up and the history is full; the text names who is behind.") \
     X(ACKS_DEGRADED, acks_degraded, 63, WARNING, "needed,wanted,packets_unacked", "How many acknowledgements a packet needs has changed with the receivers there are (acks_missing=degrade), or packets were let go without them at close.") \
+    X(CONGESTION_ON, congestion_on, 70, WARNING, "waited_ns,queue_bytes,rate", "Messages have waited for longer than congestion_time; the text says for what.") \
+    X(CONGESTION_OFF, congestion_off, 71, INFO, "lasted_ns,queue_bytes,rate", "Nothing has waited for as long: the congestion is over.") \
     X(RECEIVER_CONFLICT, receiver_conflict, 80, WARNING, "receiver,incarnation,position", "A report in the name of a receiver came from another address than its own and was refused: forged, two receivers with one name, or a receiver that moved without a goodbye.") \
     X(RECEIVER_RESTARTED, receiver_restarted, 81, INFO, "receiver,incarnation,position", "A receiver that reports has begun a new life; what it tells counts anew.") \
     X(RECEIVER_LEFT, receiver_left, 82, INFO, "receiver,incarnation,position", "A receiver that reports said goodbye.") \

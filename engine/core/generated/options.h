@@ -74,6 +74,7 @@ typedef enum helio_option_id {
     HELIO_OPTION_ID_RATE_MIN,
     HELIO_OPTION_ID_RATE_BURST,
     HELIO_OPTION_ID_RATE_COUNTS,
+    HELIO_OPTION_ID_CONGESTION_TIME,
     HELIO_OPTION_ID_REPAIR_SHARE,
     HELIO_OPTION_ID_ACKS,
     HELIO_OPTION_ID_ACKS_MISSING,
@@ -321,6 +322,7 @@ enum { /* choices of order */
     X(RATE_MIN, rate_min, INTEGER, HELIO_ON_TRANSMITTER, 0.0, 100000000000.0, "0", "", "Bytes per second below which rate_policy=dynamic does not slow down; 0: a hundredth of the rate.") \
     X(RATE_BURST, rate_burst, INTEGER, HELIO_ON_TRANSMITTER, 0.0, 1073741824.0, "0", "", "Bytes that may leave at once beyond the rate, at least twice mtu; 0: what leaves in a millisecond, or twice the largest packet if that is more.") \
     X(RATE_COUNTS, rate_counts, CHOICE, HELIO_ON_TRANSMITTER, 0.0, 0.0, "wire", "wire,payload", "What of a packet counts towards the rate. wire: all of it and 66 bytes (86 with IPv6) of UDP, IP and Ethernet below; payload: what PGM's header of 24 bytes is followed by.") \
+    X(CONGESTION_TIME, congestion_time, FLOAT, HELIO_ON_TRANSMITTER, 0.001, 3600.0, "0.05", "", "Messages that wait this long for the rate, for receivers or for room make the stream congested, which an event tells; when none has waited for as long it is over.") \
     X(REPAIR_SHARE, repair_share, FLOAT, HELIO_ON_TRANSMITTER, 0.01, 1.0, "0.25", "", "Share of the rate that repairs may take; what they do not need is data's. Without a rate they have no limit.") \
     X(ACKS, acks, INTEGER, HELIO_ON_TRANSMITTER, 0.0, 1024.0, "0", "", "Distinct receivers that must have acknowledged a packet before it leaves the history; 0: packets leave when there is no room (NAK mode).") \
     X(ACKS_MISSING, acks_missing, CHOICE, HELIO_ON_TRANSMITTER, 0.0, 0.0, "block", "block,degrade,fail", "While fewer than `acks` receivers acknowledge: wait for more, do with those there are, or refuse to send.") \

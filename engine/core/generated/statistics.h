@@ -185,6 +185,8 @@ enum { /* indexes of a instance's histograms */
     X(rate_limit, GAUGE, "bytes", 0, "rate_limit", "", "", "Bytes per second the stream may send at most; 0: no limit of its own.") \
     X(rate_limited, COUNTER, "", 0, "rate_limited", "", "", "Times data had to wait for the rate, for repairs that go first, or for the send limit.") \
     X(rate_limited_time, COUNTER, "nanoseconds", 0, "rate_limited_time", "", "", "Time data waited for them.") \
+    X(congested, GAUGE, "", 0, "congested", "", "", "1 while messages wait for the rate, for receivers or for room, and have for longer than congestion_time.") \
+    X(congestions, COUNTER, "", 0, "congestions", "", "", "Times that began.") \
     X(repairs_deferred, COUNTER, "", 0, "repairs_deferred", "", "", "Times repairs had to wait for their share of the rate.") \
     X(pace_latency, HISTOGRAM, "nanoseconds", 3, "pace_latency", "", "", "Each time data had to wait for the rate: until it went on.") \
     X(ack_blocked_time, COUNTER, "nanoseconds", 0, "ack_blocked_time", "", "", "Time sending stood still because the history was full of packets not acknowledged.") \
@@ -275,6 +277,8 @@ typedef struct helio_tx_stream_stats {
     _Atomic uint64_t rate_limit;
     _Atomic uint64_t rate_limited;
     _Atomic uint64_t rate_limited_time;
+    _Atomic uint64_t congested;
+    _Atomic uint64_t congestions;
     _Atomic uint64_t repairs_deferred;
     _Atomic uint64_t pace_latency;
     _Atomic uint64_t ack_blocked_time;

@@ -112,6 +112,7 @@ static int64_t next_deadline(const helio_instance *instance, int64_t now_ns) {
             deadline = earlier(deadline, now_ns + HELIO_TX_LANE_LOOK_NS);
         }
         deadline = earlier(deadline, helio_tx_lane_ready_ns(lane));
+        deadline = earlier(deadline, helio_congestion_next_deadline_ns(&lane->congestion));
     }
     for (const helio_rx_lane *lane = instance->rx_lanes; lane; lane = lane->next) {
         deadline = earlier(deadline, helio_rx_endpoint_next_deadline_ns(lane->endpoint));

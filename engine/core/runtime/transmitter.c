@@ -194,6 +194,14 @@ void helio_transmitter_destroy(helio_transmitter *transmitter) {
     }
 }
 
+uint64_t helio_transmitter_rate(const helio_transmitter *transmitter) {
+    return atomic_load_explicit(&transmitter->lane->rate, memory_order_relaxed);
+}
+
+int helio_transmitter_congested(const helio_transmitter *transmitter) {
+    return atomic_load_explicit(&transmitter->lane->congested, memory_order_relaxed);
+}
+
 const char *helio_transmitter_stream(const helio_transmitter *transmitter) {
     return transmitter->stream;
 }
@@ -279,7 +287,8 @@ static bool make_room(const helio_transmitter *transmitter, size_t length) {
 }
 
 static int fail_full(const helio_transmitter *transmitter) {
-    const helio_tx_lane *lane = transmitter->lane;
+    helio_tx_lane *lane = transmitter->lane;
+    helio_tx_lane_note_refused(lane, helio_clock_read(&lane->base.instance->clock).now_ns);
     helio_count(&transmitter->instance->counts->send_would_block, 1);
     const int64_t ready_ns = helio_tx_stream_ready_ns(lane->stream);
     const int64_t wait_ns = ready_ns - helio_monotonic_ns();

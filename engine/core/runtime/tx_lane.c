@@ -377,6 +377,13 @@ int helio_tx_lane_work(helio_tx_lane *lane, helio_clock clock) {
     if (whole) {
         hand_over(lane);
     }
+    if (lane->is_paced || lane->stuck || lane->is_jammed) {
+        if (helio_tx_lane_has_messages(lane)) {
+            helio_congestion_note(&lane->congestion, clock.now_ns);
+        }
+    } else if (whole && takes) {
+        helio_congestion_rest(&lane->congestion);
+    }
     for (helio_transmitter *t = lane->transmitters; t; t = t->next) {
         helio_tx_lane_serve_waits(lane,
                                   t); /* new ones may wait for what was acknowledged long ago */
@@ -421,6 +428,7 @@ void helio_tx_lane_refresh(helio_tx_lane *lane, helio_clock clock) {
     }
     helio_tx_lane_flush_channel(lane);
     helio_tx_stream_tend(lane->stream, clock);
+    helio_tx_lane_tell_congestion(lane, clock);
     helio_lane_tend(&lane->base, clock);
 }
 
@@ -439,13 +447,17 @@ bool helio_tx_lane_has_work(const helio_tx_lane *lane) {
     return false;
 }
 
-bool helio_tx_lane_waits_for_room(const helio_tx_lane *lane) {
-    for (const helio_transmitter *t = lane->transmitters; t && lane->is_jammed; t = t->next) {
+bool helio_tx_lane_has_messages(const helio_tx_lane *lane) {
+    for (const helio_transmitter *t = lane->transmitters; t; t = t->next) {
         if (has_messages(t)) {
             return true;
         }
     }
     return false;
+}
+
+bool helio_tx_lane_waits_for_room(const helio_tx_lane *lane) {
+    return lane->is_jammed && helio_tx_lane_has_messages(lane);
 }
 
 int64_t helio_tx_lane_ready_ns(const helio_tx_lane *lane) {

@@ -6,6 +6,7 @@
 #ifndef HELIO_RUNTIME_TX_LANE_H
 #define HELIO_RUNTIME_TX_LANE_H
 
+#include "runtime/congestion.h"
 #include "runtime/lane.h"
 #include "stream/tx_stream.h"
 
@@ -38,6 +39,9 @@ struct helio_tx_lane {
     int64_t chores_due_ns;   /* monotonic: of an engine that waits there */
     bool is_heedless;        /* the rest is sent, room or not: who would make it has stopped */
     _Atomic bool refusing;   /* too few receivers acknowledge: sends are to fail */
+    helio_congestion congestion;
+    _Atomic bool congested; /* the same, for senders */
+    _Atomic uint64_t rate;  /* bytes per second in force, for senders */
 };
 
 /* The lane of the instance that serves this endpoint with these options, or a new one; takes over
@@ -86,6 +90,8 @@ void helio_tx_lane_tell_acks(helio_tx_lane *lane);
 
 /* Some submit queue has messages that can be sent, or somebody waits for something new. */
 bool helio_tx_lane_has_work(const helio_tx_lane *lane);
+/* Mode poll: a message was refused and waits with the application. */
+void helio_tx_lane_note_refused(helio_tx_lane *lane, int64_t now_ns);
 /* Some have messages that wait for room in the channel. */
 bool helio_tx_lane_waits_for_room(const helio_tx_lane *lane);
 /* When those that wait for the rate go on; HELIO_NEVER when none do. */

@@ -170,6 +170,9 @@ static int open_lane(helio_instance *instance, const helio_endpoint *endpoint,
         free(lane);
         return error;
     }
+    lane->congestion.limit_ns =
+        helio_options_ns(&lane->base.options, HELIO_OPTION_ID_CONGESTION_TIME);
+    helio_tx_lane_tell_congestion(lane, clock);
     lane->next = instance->tx_lanes;
     instance->tx_lanes = lane;
     *out = lane;

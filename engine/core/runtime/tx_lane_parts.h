@@ -20,6 +20,9 @@ void helio_tx_lane_breathe(void *context, int64_t not_before_ns);
 /* Repairs, heartbeats, announcements, if it is time. */
 int helio_tx_lane_poll_stream(helio_tx_lane *lane, helio_clock clock);
 
+/* Some transmitter has messages in its queue. */
+bool helio_tx_lane_has_messages(const helio_tx_lane *lane);
+
 /* ---- tx_lane_pace.c ---- */
 
 /* Refuses what contradicts itself.  0 or OPTION. */
@@ -28,6 +31,8 @@ int helio_tx_lane_check_pace(const helio_options *options);
 helio_tx_pace_config helio_tx_lane_pace(const helio_options *options);
 void helio_tx_lane_place_pace(helio_tx_lane *lane, helio_tx_pace_config *pace);
 
+/* What was held back is noted; begins and ends of congestion are told, and senders learn the rate. */
+void helio_tx_lane_tell_congestion(helio_tx_lane *lane, helio_clock clock);
 /* The next packet of a large message waits: the engine goes on without it. */
 helio_clock helio_tx_lane_wait(void *context, int64_t until_ns);
 

@@ -20,10 +20,21 @@ static void set_repairs(helio_tx_pace *pace, int64_t now_ns) {
     helio_bucket_set_rate(&pace->repairs, rate > 0 && rate < 1 ? 1 : (uint64_t)rate, depth, now_ns);
 }
 
+static void end_wait(helio_tx_pace *pace, int64_t now_ns) {
+    if (pace->wait == HELIO_TX_WAIT_NONE)
+        return;
+    const int64_t waited_ns = now_ns - pace->waits_since_ns;
+    pace->wait = HELIO_TX_WAIT_NONE;
+    helio_count(&pace->stats->rate_limited_time, (uint64_t)waited_ns);
+    helio_record(pace->latency, waited_ns, 1);
+}
+
 static void note_limits(helio_tx_pace *pace, int64_t now_ns) {
     set_repairs(pace, now_ns);
     pace->is_on =
         helio_tx_limit_is_on(&pace->limit) || is_shared(pace) || pace->send_limit != UINT64_MAX;
+    if (!pace->is_on)
+        end_wait(pace, now_ns);
     helio_set(&pace->stats->rate_limit, pace->limit.bucket.rate);
 }
 
@@ -76,15 +87,6 @@ static helio_tx_wait look(helio_tx_pace *pace, uint64_t sequence, bool is_behind
     if (is_shared(pace) && !helio_tx_share_takes(pace->config.share, &pace->place, now_ns))
         return HELIO_TX_WAIT_INSTANCE;
     return HELIO_TX_WAIT_NONE;
-}
-
-static void end_wait(helio_tx_pace *pace, int64_t now_ns) {
-    if (pace->wait == HELIO_TX_WAIT_NONE)
-        return;
-    const int64_t waited_ns = now_ns - pace->waits_since_ns;
-    pace->wait = HELIO_TX_WAIT_NONE;
-    helio_count(&pace->stats->rate_limited_time, (uint64_t)waited_ns);
-    helio_record(pace->latency, waited_ns, 1);
 }
 
 static void begin_wait(helio_tx_pace *pace, helio_tx_wait wait, int64_t now_ns) {

@@ -222,6 +222,11 @@ HELIO_API int helio_transmitter_cut_off(helio_transmitter *transmitter, int64_t 
  * `thread`. */
 HELIO_API int helio_transmitter_receivers(helio_transmitter *transmitter,
                                           helio_receiver_info *receivers, size_t limit);
+/* Bytes per second its stream may send now; 0: no limit of its own.  At most some milliseconds old. */
+HELIO_API uint64_t helio_transmitter_rate(const helio_transmitter *transmitter);
+/* 1 while messages of its stream have waited for the rate, for receivers or for room for longer than
+ * the option congestion_time; else 0. */
+HELIO_API int helio_transmitter_congested(const helio_transmitter *transmitter);
 /* Identity of the stream it sends on, as "gsi:port" in hex and decimal. */
 HELIO_API const char *helio_transmitter_stream(const helio_transmitter *transmitter);
 /* Flushes, tells receivers the topic's end, and answers requests for repair for the linger time in the background (mode `thread`) or

@@ -1,0 +1,64 @@
+/* Whether a stream is congested: something has kept messages waiting - the rate, receivers, a full
+ * channel - for longer than a time without their queues having been empty in between.  It is over
+ * when nothing has waited for the same time, so a stream on the verge does not flicker.
+ *
+ * Whoever sees messages wait says so, as often as it sees it, and whoever sees none.  It knows no
+ * clock, and tells nobody. */
+#ifndef HELIO_RUNTIME_CONGESTION_H
+#define HELIO_RUNTIME_CONGESTION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+
+typedef struct helio_congestion {
+    int64_t limit_ns; /* that long is too long */
+    int64_t since_ns; /* messages have waited since; 0: none do */
+    int64_t seen_ns;  /* they were last seen to */
+    bool is_on;
+} helio_congestion;
+
+typedef enum helio_congestion_change {
+    HELIO_CONGESTION_SAME,
+    HELIO_CONGESTION_BEGINS,
+    HELIO_CONGESTION_ENDS
+} helio_congestion_change;
+
+/* Messages wait. */
+static inline void helio_congestion_note(helio_congestion *congestion, int64_t now_ns) {
+    congestion->since_ns = congestion->since_ns ? congestion->since_ns : now_ns;
+    congestion->seen_ns = now_ns;
+}
+
+/* None do: what waited has left. */
+static inline void helio_congestion_rest(helio_congestion *congestion) {
+    if (!congestion->is_on) {
+        congestion->since_ns = 0;
+    }
+}
+
+static inline helio_congestion_change helio_congestion_look(helio_congestion *congestion,
+                                                            int64_t now_ns) {
+    if (congestion->since_ns && now_ns - congestion->seen_ns >= congestion->limit_ns) {
+        const bool was_on = congestion->is_on;
+        congestion->since_ns = 0;
+        congestion->is_on = false;
+        return was_on ? HELIO_CONGESTION_ENDS : HELIO_CONGESTION_SAME;
+    }
+    if (!congestion->is_on && congestion->since_ns &&
+        congestion->seen_ns - congestion->since_ns >= congestion->limit_ns) {
+        congestion->is_on = true;
+        return HELIO_CONGESTION_BEGINS;
+    }
+    return HELIO_CONGESTION_SAME;
+}
+
+/* When to look again. */
+static inline int64_t helio_congestion_next_deadline_ns(const helio_congestion *congestion) {
+    return !congestion->since_ns ? HELIO_NEVER
+           : congestion->is_on   ? congestion->seen_ns + congestion->limit_ns
+                                 : congestion->since_ns + congestion->limit_ns;
+}
+
+#endif
