@@ -302,12 +302,9 @@ static int fail_full(const helio_transmitter *transmitter) {
                             "the instance and try again");
 }
 
-static int append_all(helio_transmitter *transmitter, const helio_buffer *messages, size_t count,
-                      size_t *accepted) {
+static int append_some(helio_transmitter *transmitter, const helio_buffer *messages, size_t count,
+                       helio_clock clock, size_t *accepted) {
     helio_tx_lane *lane = transmitter->lane;
-    const helio_clock clock = helio_clock_read(&transmitter->instance->clock);
-    helio_tx_lane_make_way(lane, clock);
-    const bool has_pace = helio_tx_stream_is_paced(lane->stream);
     int error = 0;
     size_t done = 0;
     for (; done < count; done++) {
@@ -320,9 +317,7 @@ static int append_all(helio_transmitter *transmitter, const helio_buffer *messag
             break;
         }
         if ((!helio_tx_lane_has_room(lane) ||
-             !helio_tx_stream_has_room(lane->stream, messages[done].length, clock) ||
-             (has_pace && !helio_tx_stream_may_append(lane->stream, transmitter->topic,
-                                                      messages[done].length, clock))) &&
+             !helio_tx_stream_has_room(lane->stream, messages[done].length, clock)) &&
             !make_room(transmitter, messages[done].length)) {
             error = fail_full(transmitter);
             break;
@@ -333,8 +328,42 @@ static int append_all(helio_transmitter *transmitter, const helio_buffer *messag
             break;
         }
     }
-    helio_transmitter_finish(transmitter, done > 0, clock);
     *accepted = done;
+    return error;
+}
+
+/* With a rate: one by one, each at its own time, as a long one may have waited. */
+static int append_paced(helio_transmitter *transmitter, const helio_buffer *messages, size_t count,
+                        size_t *accepted) {
+    helio_tx_lane *lane = transmitter->lane;
+    int error = 0;
+    size_t done = 0;
+    while (!error && done < count) {
+        const helio_clock clock = helio_clock_read(&lane->base.instance->clock);
+        const size_t length = messages[done].length;
+        size_t one = 0;
+        if (helio_transmitter_is_fit(transmitter, length) &&
+            !helio_tx_stream_may_append(lane->stream, transmitter->topic, length, clock) &&
+            !make_room(transmitter, length)) {
+            error = fail_full(transmitter);
+        } else {
+            error = append_some(transmitter, &messages[done], 1, clock, &one);
+        }
+        done += one;
+    }
+    *accepted = done;
+    return error;
+}
+
+static int append_all(helio_transmitter *transmitter, const helio_buffer *messages, size_t count,
+                      size_t *accepted) {
+    helio_tx_lane *lane = transmitter->lane;
+    const helio_clock clock = helio_clock_read(&transmitter->instance->clock);
+    helio_tx_lane_make_way(lane, clock);
+    const int error = helio_tx_stream_is_paced(lane->stream)
+                          ? append_paced(transmitter, messages, count, accepted)
+                          : append_some(transmitter, messages, count, clock, accepted);
+    helio_transmitter_finish(transmitter, *accepted > 0, clock);
     return error;
 }
 
