@@ -20,6 +20,8 @@ class Instance(_core.Instance):
     In mode ``thread`` (the default) it runs on its own thread. In mode ``poll`` you run it: call `poll`, and `wait`
     when there is nothing to do, all from one thread; sending and receiving then work the engine too.
 
+    With the option ``rate`` (bytes per second) all its streams together send no more than that; they share it fairly.
+
     At the end of the program, open instances are closed. A forked child finds its copies closed.
     """
 

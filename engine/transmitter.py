@@ -25,6 +25,11 @@ class Transmitter(_core.Transmitter):
     """Sends one topic. Made by `Instance.transmitter`; closed by `close`, by a ``with`` block, or with its instance.
 
     Transmitters of one instance on the same endpoint share a stream. In mode ``thread`` any thread may use it.
+
+    By default a stream sends as fast as it can. With the option ``rate`` (bytes per second) it sends no more than that:
+    messages wait in the submit queue, where `send` waits for room; in mode ``poll`` `send` itself waits, or raises
+    `WouldBlock`. Closing waits until what was submitted has left. `rate` tells the limit in force, `congested` whether
+    messages have waited for longer than the option ``congestion_time``.
     """
 
     __slots__ = ("__weakref__",)

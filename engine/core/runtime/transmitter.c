@@ -111,10 +111,12 @@ static void give_up_room(helio_transmitter *transmitter, helio_clock clock) {
     lane->is_heedless |= clock.now_ns - transmitter->jammed_ns >= patience_ns;
 }
 
-/* The same for acknowledgements, for the linger time; then it is sent without. */
+/* The same for receivers - acknowledgements, the send limit - for the linger time; then it is sent
+ * without.  The rate alone is no reason: what waits for it leaves in time. */
 static void give_up_acks(helio_transmitter *transmitter, helio_clock clock) {
     helio_tx_lane *lane = transmitter->lane;
-    if (!lane->stuck) {
+    helio_tx_pace *pace = helio_tx_stream_pace(lane->stream);
+    if (!lane->stuck && pace->wait != HELIO_TX_WAIT_LIMIT) {
         return;
     }
     if (!transmitter->stuck_ns) {
@@ -123,6 +125,7 @@ static void give_up_acks(helio_transmitter *transmitter, helio_clock clock) {
     if (clock.now_ns - transmitter->stuck_ns >=
         helio_options_ns(&lane->base.options, HELIO_OPTION_ID_LINGER)) {
         helio_tx_stream_release(lane->stream, clock);
+        helio_tx_pace_set_send_limit(pace, UINT64_MAX);
     }
 }
 
