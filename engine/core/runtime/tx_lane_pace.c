@@ -101,7 +101,7 @@ static const char *reason_of(const helio_tx_lane *lane) {
 static uint64_t queued_bytes(const helio_tx_lane *lane) {
     uint64_t bytes = 0;
     for (const helio_transmitter *t = lane->transmitters; t; t = t->next) {
-        bytes += t->queue.ring.memory ? helio_submit_queue_bytes(&t->queue) : 0;
+        bytes += helio_submit_queue_is_open(&t->queue) ? helio_submit_queue_bytes(&t->queue) : 0;
     }
     return bytes;
 }
