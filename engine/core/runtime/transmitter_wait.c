@@ -61,7 +61,7 @@ int helio_transmitter_flush(helio_transmitter *transmitter, int64_t timeout_ns) 
 }
 
 /* There is no queue to be full, but the channel or the history may be. */
-static int wait_polled(helio_transmitter *transmitter, size_t length, int64_t deadline_ns) {
+static int wait_for_lane(helio_transmitter *transmitter, size_t length, int64_t deadline_ns) {
     helio_tx_lane *lane = transmitter->lane;
     while (!helio_tx_lane_takes(lane, transmitter->topic, length)) {
         if (helio_monotonic_ns() >= deadline_ns) {
@@ -79,6 +79,14 @@ static int wait_polled(helio_transmitter *transmitter, size_t length, int64_t de
         }
     }
     return 0;
+}
+
+static int wait_polled(helio_transmitter *transmitter, size_t length, int64_t deadline_ns) {
+    helio_tx_lane *lane = transmitter->lane;
+    lane->awaited_by++;
+    const int error = wait_for_lane(transmitter, length, deadline_ns);
+    lane->awaited_by--;
+    return error;
 }
 
 /* Watches the queue when it is first of those who wait, else its news; true when it is first and

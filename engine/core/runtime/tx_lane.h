@@ -39,6 +39,7 @@ struct helio_tx_lane {
     int64_t chores_due_ns;   /* monotonic: of an engine that waits there */
     bool is_heedless;        /* the rest is sent, room or not: who would make it has stopped */
     _Atomic bool refusing;   /* too few receivers acknowledge: sends are to fail */
+    unsigned awaited_by;     /* mode poll: calls that wait to send */
     helio_congestion congestion;
     _Atomic bool congested; /* the same, for senders */
     _Atomic uint64_t rate;  /* bytes per second in force, for senders */

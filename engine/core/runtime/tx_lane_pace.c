@@ -131,7 +131,8 @@ static void tell_change(helio_tx_lane *lane, helio_clock clock, int64_t began_ns
 
 void helio_tx_lane_tell_congestion(helio_tx_lane *lane, helio_clock clock) {
     helio_congestion *congestion = &lane->congestion;
-    if ((lane->is_paced || lane->stuck || lane->is_jammed) && helio_tx_lane_has_messages(lane)) {
+    if (lane->awaited_by ||
+        ((lane->is_paced || lane->stuck || lane->is_jammed) && helio_tx_lane_has_messages(lane))) {
         helio_congestion_note(congestion, clock.now_ns); /* asleep nobody else says so */
     }
     const int64_t began_ns = congestion->since_ns;
