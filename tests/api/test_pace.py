@@ -120,9 +120,17 @@ def test_topics_of_a_stream_take_turns(threaded: Instance, unicast: str) -> None
     receivers = [threaded.receiver(unicast, topic) for topic in topics]
     transmitters = [threaded.transmitter(unicast, topic, rate=200_000, linger=0.0) for topic in topics]
     for transmitter in transmitters:
-        transmitter.send_many([b"x" * 1000] * 60)  # together a second
-    time.sleep(0.5)
-    seen = [len(receiver.receive(timeout=0, limit=1000)) for receiver in receivers]
+        transmitter.send_many([b"x" * 1000] * 200)  # together three seconds
+    seen = [0, 0, 0]
+
+    def has_received(count: int) -> bool:
+        for i, receiver in enumerate(receivers):
+            seen[i] += len(receiver.receive(timeout=0, limit=1000))
+        return sum(seen) >= count
+
+    has_received(0)
+    seen = [0, 0, 0]  # what came before the last topic had anything to send is nobody's turn
+    assert until(lambda: has_received(90))
     assert min(seen) > 0.5 * max(seen)
 
 
