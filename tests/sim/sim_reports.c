@@ -210,6 +210,37 @@ static void requests_are_attributed_without_an_error(void) {
     end(FEW);
 }
 
+/* Receivers of another make tell nothing of themselves: each is an address that asks. */
+static void receivers_that_send_no_reports_are_known_by_their_requests(void) {
+    world_init(&w, 12, 0);
+    const helio_sim_link link = {.delay_ns = DELAY_NS, .loss = 0.02};
+    for (uint32_t i = 0; i < FEW; i++) {
+        helio_rx_endpoint_config config = world_receiver_config(1000 + i); /* its id is 0 */
+        world_add_receiver(&w, &receivers[i], &config);
+        helio_sim_set_link(receivers[i].node, &link);
+    }
+    helio_tx_stream_config config = world_source_config(1);
+    config.report_interval_ns = INTERVAL_NS;
+    world_add_source(&w, &source, &config);
+    CHECK_EQUAL(helio_tx_stream_add_topic(source.stream, "t", world_now(&w), &topic), 0);
+    send_for(500 * MS, 100 * US);
+    world_run(&w, HELIO_SECOND);
+    CHECK_EQUAL(helio_cell(&counts()->reports_received), 0);
+    uint32_t places, asking = 0;
+    uint64_t naks = 0;
+    const helio_receiver_view *views = helio_tx_stream_views(source.stream, &places);
+    for (uint32_t i = 0; i < places; i++) {
+        CHECK_EQUAL(views[i].flags & (HELIO_VIEW_PRESENT | HELIO_VIEW_REPORTS), HELIO_VIEW_PRESENT);
+        CHECK_EQUAL(views[i].lost + views[i].received + views[i].position, 0);
+        CHECK_EQUAL(views[i].missing, 0); /* nothing is asked for any more */
+        asking += views[i].naks > 0;
+        naks += views[i].naks + views[i].naks_again;
+    }
+    CHECK_EQUAL(asking, FEW);
+    CHECK_EQUAL(naks, helio_cell(&counts()->naks_received));
+    end(FEW);
+}
+
 static void round_trips_are_measured_for_each(void) {
     begin(FEW, 1000, &(helio_sim_link){.delay_ns = DELAY_NS});
     helio_sim_set_link(receivers[BAD].node, &(helio_sim_link){.delay_ns = 5 * MS});
@@ -329,6 +360,7 @@ static void forged_reports_change_nothing_and_are_counted(void) {
 int main(void) {
     RUN(one_bad_receiver_among_fifty_is_first_within_an_interval);
     RUN(requests_are_attributed_without_an_error);
+    RUN(receivers_that_send_no_reports_are_known_by_their_requests);
     RUN(round_trips_are_measured_for_each);
     RUN(an_idle_group_is_quiet);
     RUN(ten_thousand_receivers_do_not_flood_the_source);

@@ -19,7 +19,7 @@ static uint64_t burst_of(uint32_t rate) {
 }
 
 void helio_tx_reports_init(helio_tx_reports *reports, int64_t least_ns, uint32_t rate,
-                           int64_t now_ns) {
+                           uint64_t lead, int64_t now_ns) {
     *reports = (helio_tx_reports){
         .least_ns = least_ns,
         .interval_ns = least_ns,
@@ -27,6 +27,7 @@ void helio_tx_reports_init(helio_tx_reports *reports, int64_t least_ns, uint32_t
         .settled_ns = now_ns,
         .rush_ns = now_ns,
         .look_ns = HELIO_NEVER,
+        .lead = lead,
     };
     helio_bucket_init(&reports->bucket, reports->rate, burst_of(reports->rate), now_ns);
 }

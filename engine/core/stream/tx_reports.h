@@ -33,8 +33,9 @@ typedef struct helio_tx_reports {
     bool has_sent; /* data, between the last two looks */
 } helio_tx_reports;
 
+/* `lead`: of the stream. */
 void helio_tx_reports_init(helio_tx_reports *reports, int64_t least_ns, uint32_t rate,
-                           int64_t now_ns);
+                           uint64_t lead, int64_t now_ns);
 /* A report came alone; `round_trip_ns`: of its receiver, 0: not known.  True when receivers are to
  * hear of a longer interval at once. */
 bool helio_tx_reports_on_report(helio_tx_reports *reports, int64_t round_trip_ns, int64_t now_ns);

@@ -330,7 +330,7 @@ int helio_tx_stream_create(const helio_tx_stream_config *config, helio_outlet ou
     stream->repairer.peers.are_pinned = config->is_connected;
     helio_tx_reports_init(&stream->reports, config->report_interval_ns,
                           config->report_rate ? config->report_rate : REPORT_RATE_DEFAULT,
-                          clock.now_ns);
+                          stream->txw.lead, clock.now_ns);
     stream->spm_sequence = config->first_spm_sequence;
     *out = stream;
     return 0;
