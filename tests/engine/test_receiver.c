@@ -416,6 +416,17 @@ static void in_arrival_order_everything_comes_once_whatever_the_network_does(voi
     }
 }
 
+static void the_end_of_a_stream_is_seen_at_once(void) {
+    begin();
+    send(3);
+    helio_tx_stream_close(source.stream, world_now(&w));
+    helio_sim_wake(source.node);
+    world_run(&w, MS);
+    CHECK_EQUAL(in.messages, 3);
+    CHECK_EQUAL(in.ended, 1);
+    end();
+}
+
 int main(void) {
     RUN(a_poll_is_answered_once_after_a_random_time);
     RUN(the_source_counts_its_receivers);
@@ -429,5 +440,6 @@ int main(void) {
     RUN(in_arrival_order_a_message_does_not_wait_for_an_older_one);
     RUN(in_arrival_order_a_loss_is_told_when_it_is_given_up);
     RUN(in_arrival_order_everything_comes_once_whatever_the_network_does);
+    RUN(the_end_of_a_stream_is_seen_at_once);
     return check_result();
 }

@@ -430,11 +430,12 @@ void helio_rx_endpoint_on_packet(helio_rx_endpoint *endpoint, const void *datagr
     helio_rx_stream_on_packet(stream, &packet, length, from, receive_ns, clock);
     if (endpoint->replays)
         show_replays(endpoint, stream, &packet, length, receive_ns, clock);
-    if (stream->nak.outstanding > 0 || stream->acks.is_on || stream->polled.due_ns != HELIO_NEVER ||
-        packet.type == HELIO_PGM_TYPE_SPM)
+    if (stream->nak.outstanding > 0 || stream->acks.is_on || stream->polled.due_ns != HELIO_NEVER)
         set_deadline(endpoint, stream);
     else if (stream->has_end)
         endpoint->deadline_ns = clock.now_ns; /* it may be over */
+    else if (packet.type == HELIO_PGM_TYPE_SPM)
+        set_deadline(endpoint, stream); /* of reports */
 }
 
 /* ---- time ---- */
