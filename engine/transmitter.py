@@ -69,7 +69,9 @@ class Transmitter(_core.Transmitter):
         """Repair for a receiver no more than the option ``shed_limit``; else as `suspend`."""
         self._do(receiver, Action.SHED, seconds, why)
 
-    def suspend(self, receiver: str | Ack | ReceiverView, seconds: float = 0.0, why: str = "", *, naks_only: bool = False) -> None:
+    def suspend(
+        self, receiver: str | Ack | ReceiverView, seconds: float = 0.0, why: str = "", *, naks_only: bool = False
+    ) -> None:
         """Repair nothing for a receiver and do not wait for it; it is told, and asks for nothing.
 
         What it misses meanwhile is lost to it when its `nak_deadline` has passed.

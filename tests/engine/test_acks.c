@@ -603,7 +603,7 @@ static void the_end_of_a_topic_is_told_even_when_nothing_is_acknowledged(void) {
     send_while_room(10 * HISTORY);
     for (int i = 0; i < 10; i++) { /* more announcements than are kept in reserve */
         helio_tx_topic *other;
-        char name[8];
+        char name[16];
         snprintf(name, sizeof name, "u%d", i);
         CHECK_EQUAL(helio_tx_stream_add_topic(source.stream, name, world_now(&w), &other), 0);
         helio_tx_stream_remove_topic(source.stream, other, world_now(&w));

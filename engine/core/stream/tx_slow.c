@@ -254,8 +254,8 @@ static void show(helio_tx_stream *stream, const helio_interval *interval, helio_
     helio_set(&stats->consumers_in_trouble, consumers->troubled);
     helio_set(&stats->consumers_isolated, consumers->isolated);
     helio_set(&stats->consumer_ceiling, helio_tx_slow_ceiling(&stream->slow));
-    for (uint32_t place = 0;
-         place < interval->receivers && place < consumers->config.capacity; place++) {
+    for (uint32_t place = 0; place < interval->receivers && place < consumers->config.capacity;
+         place++) {
         const helio_consumer *consumer = &consumers->consumers[place];
         helio_peer_stats *peer = helio_peers_stats(&stream->repairer.peers, place);
         if (!peer)
