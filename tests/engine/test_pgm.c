@@ -10,7 +10,7 @@
 typedef struct vector {
     bool is_exact;
     char name[40];
-    uint8_t bytes[256];
+    uint8_t bytes[512]; /* longer than any golden packet: some are made longer */
     size_t length;
 } vector;
 
