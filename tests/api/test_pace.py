@@ -156,6 +156,7 @@ CONTRADICTIONS: list[tuple[dict[str, Any], str]] = [
     ({"rate_policy": "static"}, r"rate_policy=static needs a rate, and rate is 0"),
     ({"rate_policy": "none", "rate": 50000}, r"rate=50000 contradicts rate_policy=none"),
     ({"rate": 50000, "rate_min": 60000}, r"rate_min=60000 is above rate=50000"),
+    ({"loss_high": 0.01, "loss_low": 0.005}, r"loss_high=0.01 must be at least 4 times loss_low=0.005"),
     ({"rate": 9999}, r"rate is 0 or at least 10000 bytes per second.*9999"),
     ({"rate": 50000, "rate_burst": 2999}, r"rate_burst is 0 or at least twice mtu=1500; 2999"),
     ({"rate": 50000, "repair_share": 0.0}, r"repair_share"),

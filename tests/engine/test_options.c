@@ -56,6 +56,14 @@ static void a_refusal_names_option_range_and_value(void) {
     refused(HELIO_ON_TRANSMITTER, "report_interval=601", "option report_interval is from 0 to 600");
     refused(HELIO_ON_TRANSMITTER, "report_rate=0", "option report_rate is from 1 to 1000000");
     refused(HELIO_ON_RECEIVER, "tagged=perhaps", "option tagged");
+    refused(HELIO_ON_TRANSMITTER, "rate_mode=ask", "one of enforce,advise,observe");
+    refused(HELIO_ON_TRANSMITTER, "loss_high=1.5", "option loss_high is from 1e-05 to 1");
+    refused(HELIO_ON_TRANSMITTER, "loss_low=-1", "option loss_low is from 0 to 1");
+    refused(HELIO_ON_TRANSMITTER, "rate_receivers=best", "one of worst,quantile,tagged");
+    refused(HELIO_ON_TRANSMITTER, "rate_quantile=2", "option rate_quantile is from 0 to 1");
+    refused(HELIO_ON_TRANSMITTER, "rate_silence=-1", "option rate_silence is from 0 to 3600");
+    refused(HELIO_ON_TRANSMITTER, "rate_escalate=4000", "option rate_escalate is from 0 to 3600");
+    refused(HELIO_ON_TRANSMITTER, "control_interval=0", "option control_interval is from 0.001");
     refused(HELIO_ON_TRANSMITTER, "ttl=many",
             "option ttl is a whole number from 0 to 255, not \"many\"");
     refused(HELIO_ON_TRANSMITTER, "ttl=1.5", "whole number");

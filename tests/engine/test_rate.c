@@ -319,6 +319,7 @@ static helio_rate_state step(void) {
     b.interval.length_ns = 10 * HELIO_MILLISECOND;
     b.interval.flags = HELIO_INTERVAL_LIMITED;
     b.interval.receivers = PLACES;
+    b.interval.rate = b.decision.rate;
     b.interval.packets_sent = SENT;
     b.interval.bytes_sent = SENT * MODEL_PACKET;
     b.interval.lead += SENT;
@@ -441,6 +442,19 @@ static void the_rate_stays_between_floor_and_ceiling(void) {
     free(b.state);
 }
 
+static void a_rate_that_is_not_in_force_is_judged_by_what_was_sent(void) {
+    begin(HELIO_RATE_RECEIVERS_WORST, 100000000);
+    b.config.rate_min = 1000;
+    helio_rate_dynamic.init(b.state, &b.config, 100000000, 0);
+    for (int i = 0; i < 100; i++) { /* nobody obeys: 70 MB/s leave, and a fifth is lost */
+        report_all(SENT / 5);
+        b.decision.rate = 0;
+        step();
+    }
+    CHECK(b.decision.rate > 40000000 && b.decision.rate < 60000000);
+    free(b.state);
+}
+
 static void a_new_life_of_a_receiver_begins_anew(void) {
     begin(HELIO_RATE_RECEIVERS_WORST, 100000000);
     report(5, 0);
@@ -520,6 +534,7 @@ int main(void) {
     RUN(what_was_lost_before_a_fall_does_not_count_again);
     RUN(a_silent_receiver_counts_as_a_loss_until_it_is_taken_to_be_gone);
     RUN(the_rate_stays_between_floor_and_ceiling);
+    RUN(a_rate_that_is_not_in_force_is_judged_by_what_was_sent);
     RUN(a_new_life_of_a_receiver_begins_anew);
     RUN(policies_are_found_by_name);
     RUN(fixed_policies_keep_what_is_configured);

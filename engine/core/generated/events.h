@@ -38,6 +38,9 @@ typedef enum helio_event_id {
     HELIO_EVENT_ACKS_DEGRADED = 63,
     HELIO_EVENT_CONGESTION_ON = 70,
     HELIO_EVENT_CONGESTION_OFF = 71,
+    HELIO_EVENT_RATE_CHANGED = 75,
+    HELIO_EVENT_RATE_FLOOR = 76,
+    HELIO_EVENT_RATE_POLICY_CHANGED = 77,
     HELIO_EVENT_RECEIVER_CONFLICT = 80,
     HELIO_EVENT_RECEIVER_RESTARTED = 81,
     HELIO_EVENT_RECEIVER_LEFT = 82,
@@ -100,6 +103,9 @@ typedef enum helio_event_id {
     X(ACKS_DEGRADED, acks_degraded, 63, WARNING, "needed,wanted,packets_unacked", "How many acknowledgements a packet needs has changed with the receivers there are (acks_missing=degrade), or packets were let go without them at close.") \
     X(CONGESTION_ON, congestion_on, 70, WARNING, "waited_ns,queue_bytes,rate", "Messages have waited for longer than congestion_time; the text says for what.") \
     X(CONGESTION_OFF, congestion_off, 71, INFO, "lasted_ns,queue_bytes,rate", "Nothing has waited for as long: the congestion is over.") \
+    X(RATE_CHANGED, rate_changed, 75, INFO, "from,to,loss_millionths,place", "The rate policy changed the rate, in bytes per second, or would have (rate_mode=advise). The text names the receiver that decided and why; its place is 4294967295 when there is none. A rise is told of in steps of a tenth.") \
+    X(RATE_FLOOR, rate_floor, 76, WARNING, "rate,loss_millionths,place,lasted_ns", "The rate is at its floor (rate_min) and receivers still lose too much, for rate_escalate by now: lowering the rate does not help them.") \
+    X(RATE_POLICY_CHANGED, rate_policy_changed, 77, INFO, "rate", "The stream has another rate policy; the rate is the one in force, in bytes per second, 0 for none.") \
     X(RECEIVER_CONFLICT, receiver_conflict, 80, WARNING, "receiver,incarnation,position", "A report in the name of a receiver came from another address than its own and was refused: forged, two receivers with one name, or a receiver that moved without a goodbye.") \
     X(RECEIVER_RESTARTED, receiver_restarted, 81, INFO, "receiver,incarnation,position", "A receiver that reports has begun a new life; what it tells counts anew.") \
     X(RECEIVER_LEFT, receiver_left, 82, INFO, "receiver,incarnation,position", "A receiver that reports said goodbye.") \

@@ -76,6 +76,14 @@ typedef enum helio_option_id {
     HELIO_OPTION_ID_RATE_COUNTS,
     HELIO_OPTION_ID_CONGESTION_TIME,
     HELIO_OPTION_ID_REPAIR_SHARE,
+    HELIO_OPTION_ID_RATE_MODE,
+    HELIO_OPTION_ID_LOSS_HIGH,
+    HELIO_OPTION_ID_LOSS_LOW,
+    HELIO_OPTION_ID_RATE_RECEIVERS,
+    HELIO_OPTION_ID_RATE_QUANTILE,
+    HELIO_OPTION_ID_RATE_SILENCE,
+    HELIO_OPTION_ID_RATE_ESCALATE,
+    HELIO_OPTION_ID_CONTROL_INTERVAL,
     HELIO_OPTION_ID_ACKS,
     HELIO_OPTION_ID_ACKS_MISSING,
     HELIO_OPTION_ID_ACKS_WARN,
@@ -196,6 +204,18 @@ enum { /* choices of rate_policy */
 enum { /* choices of rate_counts */
     HELIO_RATE_COUNTS_WIRE,
     HELIO_RATE_COUNTS_PAYLOAD,
+};
+
+enum { /* choices of rate_mode */
+    HELIO_RATE_MODE_ENFORCE,
+    HELIO_RATE_MODE_ADVISE,
+    HELIO_RATE_MODE_OBSERVE,
+};
+
+enum { /* choices of rate_receivers */
+    HELIO_RATE_RECEIVERS_WORST,
+    HELIO_RATE_RECEIVERS_QUANTILE,
+    HELIO_RATE_RECEIVERS_TAGGED,
 };
 
 enum { /* choices of acks_missing */
@@ -324,6 +344,14 @@ enum { /* choices of order */
     X(RATE_COUNTS, rate_counts, CHOICE, HELIO_ON_TRANSMITTER, 0.0, 0.0, "wire", "wire,payload", "What of a packet counts towards the rate. wire: all of it and 66 bytes (86 with IPv6) of UDP, IP and Ethernet below; payload: what PGM's header of 24 bytes is followed by.") \
     X(CONGESTION_TIME, congestion_time, FLOAT, HELIO_ON_TRANSMITTER, 0.001, 3600.0, "0.05", "", "Messages that wait this long for the rate, for receivers or for room make the stream congested, which an event tells; when none has waited for as long it is over.") \
     X(REPAIR_SHARE, repair_share, FLOAT, HELIO_ON_TRANSMITTER, 0.01, 1.0, "0.25", "", "Share of the rate that repairs may take; what they do not need is data's. Without a rate they have no limit.") \
+    X(RATE_MODE, rate_mode, CHOICE, HELIO_ON_TRANSMITTER, 0.0, 0.0, "enforce", "enforce,advise,observe", "What becomes of what rate_policy=dynamic decides. enforce: the rate is set; advise: only events tell of it; observe: only statistics.") \
+    X(LOSS_HIGH, loss_high, FLOAT, HELIO_ON_TRANSMITTER, 1e-05, 1.0, "0.01", "", "Share of packets lost above which rate_policy=dynamic lowers the rate; at least four times loss_low.") \
+    X(LOSS_LOW, loss_low, FLOAT, HELIO_ON_TRANSMITTER, 0.0, 1.0, "0.001", "", "Share of packets lost below which it raises the rate again.") \
+    X(RATE_RECEIVERS, rate_receivers, CHOICE, HELIO_ON_TRANSMITTER, 0.0, 0.0, "worst", "worst,quantile,tagged", "Whose loss counts: that of the receiver that loses most; of the one at rate_quantile, so that those above it are not waited for; or of the worst one of those tagged.") \
+    X(RATE_QUANTILE, rate_quantile, FLOAT, HELIO_ON_TRANSMITTER, 0.0, 1.0, "0.95", "", "With rate_receivers=quantile: the share of the receivers whose loss is to stay below loss_high.") \
+    X(RATE_SILENCE, rate_silence, FLOAT, HELIO_ON_TRANSMITTER, 0.0, 3600.0, "0.0", "", "A receiver that reports and is not heard for this long while data is sent counts as a loss, three times at most; 0: for longer than its reports ever take, at least a second.") \
+    X(RATE_ESCALATE, rate_escalate, FLOAT, HELIO_ON_TRANSMITTER, 0.0, 3600.0, "1.0", "", "How long receivers may lose too much while the rate is at its floor before an event tells of it; 0: never.") \
+    X(CONTROL_INTERVAL, control_interval, FLOAT, HELIO_ON_TRANSMITTER, 0.001, 10.0, "0.01", "", "How often it is decided about rate and receivers while something happens; several times the round trip is best.") \
     X(ACKS, acks, INTEGER, HELIO_ON_TRANSMITTER, 0.0, 1024.0, "0", "", "Distinct receivers that must have acknowledged a packet before it leaves the history; 0: packets leave when there is no room (NAK mode).") \
     X(ACKS_MISSING, acks_missing, CHOICE, HELIO_ON_TRANSMITTER, 0.0, 0.0, "block", "block,degrade,fail", "While fewer than `acks` receivers acknowledge: wait for more, do with those there are, or refuse to send.") \
     X(ACKS_WARN, acks_warn, FLOAT, HELIO_ON_TRANSMITTER, 0.0, 3600.0, "1.0", "", "An event tells of missing receivers, or of acknowledgements missing from a full history, after this.") \

@@ -187,6 +187,12 @@ enum { /* indexes of a instance's histograms */
     X(rate_limited_time, COUNTER, "nanoseconds", 0, "rate_limited_time", "", "", "Time data waited for them.") \
     X(congested, GAUGE, "", 0, "congested", "", "", "1 while messages wait for the rate, for receivers or for room, and have for longer than congestion_time.") \
     X(congestions, COUNTER, "", 0, "congestions", "", "", "Times that began.") \
+    X(rate_decided, GAUGE, "bytes", 0, "rate_decided", "", "", "Bytes per second the rate policy decided on, whether it is in force (rate_mode) or not; 0: no limit.") \
+    X(rate_loss, GAUGE, "", 0, "rate_loss", "", "", "Loss the rate policy decides by, in millionths: what the receiver that counts loses at least.") \
+    X(rate_state, GAUGE, "", 0, "rate_state", "", "", "What the rate policy did last: 0 it left the rate alone, 1 it lowered it, 2 it raised it.") \
+    X(rate_decreases, COUNTER, "", 0, "rate_decreases", "", "", "Times the rate policy lowered the rate.") \
+    X(rate_increases, COUNTER, "", 0, "rate_increases", "", "", "Times the rate policy raised the rate.") \
+    X(control_intervals, COUNTER, "", 0, "control_intervals", "", "", "Control intervals in which something happened.") \
     X(repairs_deferred, COUNTER, "", 0, "repairs_deferred", "", "", "Times repairs had to wait for their share of the rate.") \
     X(pace_latency, HISTOGRAM, "nanoseconds", 3, "pace_latency", "", "", "Each time data had to wait for the rate: until it went on.") \
     X(ack_blocked_time, COUNTER, "nanoseconds", 0, "ack_blocked_time", "", "", "Time sending stood still because the history was full of packets not acknowledged.") \
@@ -279,6 +285,12 @@ typedef struct helio_tx_stream_stats {
     _Atomic uint64_t rate_limited_time;
     _Atomic uint64_t congested;
     _Atomic uint64_t congestions;
+    _Atomic uint64_t rate_decided;
+    _Atomic uint64_t rate_loss;
+    _Atomic uint64_t rate_state;
+    _Atomic uint64_t rate_decreases;
+    _Atomic uint64_t rate_increases;
+    _Atomic uint64_t control_intervals;
     _Atomic uint64_t repairs_deferred;
     _Atomic uint64_t pace_latency;
     _Atomic uint64_t ack_blocked_time;

@@ -32,6 +32,7 @@ static void decide_fixed(void *state, const helio_interval *interval,
 
 const helio_rate_policy helio_rate_none = {
     .name = "none",
+    .is_fixed = true,
     .state_bytes = sizeof(fixed),
     .init = init_none,
     .decide = decide_fixed,
@@ -39,11 +40,13 @@ const helio_rate_policy helio_rate_none = {
 
 const helio_rate_policy helio_rate_static = {
     .name = "static",
+    .is_fixed = true,
     .state_bytes = sizeof(fixed),
     .init = init_static,
     .decide = decide_fixed,
 };
 
+/* In the order of the option rate_policy. */
 static const helio_rate_policy *const policies[] = {
     &helio_rate_none,
     &helio_rate_static,

@@ -14,16 +14,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "generated/options.h"
 #include "policy/interval.h"
 
 #define HELIO_RATE_NO_SEQUENCE UINT64_MAX
 #define HELIO_RATE_NO_PLACE UINT32_MAX
-
-enum helio_rate_receivers { /* whose loss counts */
-                            HELIO_RATE_RECEIVERS_WORST,
-                            HELIO_RATE_RECEIVERS_QUANTILE,
-                            HELIO_RATE_RECEIVERS_TAGGED,
-};
 
 typedef struct helio_rate_config {
     uint64_t rate;      /* bytes per second: the fixed rate, or the ceiling; 0: none */
@@ -32,7 +27,8 @@ typedef struct helio_rate_config {
     double loss_low;    /* below which it rises; loss_high is at least 4 times that */
     int who;            /* HELIO_RATE_RECEIVERS_*: whose loss counts */
     double quantile;    /* RATE_RECEIVERS_QUANTILE: that of the receivers' losses */
-    int64_t silence_ns; /* a receiver that reports and is silent for this long counts as a loss */
+    int64_t silence_ns; /* a receiver that reports and is silent for this long counts as a loss; 0:
+                           for as long as the interval says */
     uint32_t packet_bytes; /* of the longest packet */
     uint32_t places;       /* in the table of views, taken or not */
 } helio_rate_config;
@@ -54,6 +50,7 @@ typedef struct helio_rate_decision {
 
 typedef struct helio_rate_policy {
     const char *name;
+    bool is_fixed;         /* decides the same always */
     size_t state_bytes;    /* 0 at first, aligned as by malloc */
     size_t receiver_bytes; /* of it more for each place in the table of views */
     /* `rate`: in force until now, 0 for none. */

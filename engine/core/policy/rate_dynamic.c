@@ -9,15 +9,21 @@
  * quantile, or the worst one of those tagged.
  *
  * After a fall nothing counts that happened before it: each receiver begins anew with the first
- * report that has all packets sent until then behind it, or when these had time enough to be heard
- * of.  So a long feedback delay never makes one loss count twice.
+ * report that has all packets sent until then behind it, or when a round trip is over, by far if
+ * nobody knows how long it is.  So a long feedback delay never makes one loss count twice.
  *
  * Steps up are packets per interval, not shares of the rate: of two senders on one path both gain
  * the same and the faster one gives up more at each fall, which makes them equal.  Who reaches less
  * at a fall than at the one before, step by step, shares the path with a slower one that grows: he
  * falls deeper.  The steps grow with the square of the time since the last loss, so that a path
- * become wider is filled soon at any rate; but within the hundred packets it takes to learn that a
- * step was too much, they never add up to more than a fifth.
+ * become wider is filled soon at any rate, and begin anew where it was too much the last time.
+ * Within the hundred packets it takes to learn that a step was too much, they never add up to more
+ * than a fifth.
+ *
+ * So that the loss stays below loss_high in the long run, whatever a single step costs, there is a
+ * budget: every packet sent adds a share to it, every one lost is taken from it, and while it is
+ * overdrawn the rate does not rise beyond what got through at the last fall; but for one who gains,
+ * fall by fall: he is the slower one on a shared path.
  *
  * A rate that is not used says nothing: it grows only while data waits for it, or while half of it
  * is used.  ADR 0011 has the reasons and the figures. */
@@ -30,15 +36,17 @@
 #define YIELD 0.8            /* of that, for who gives way to a slower one */
 #define YIELD_BELOW 0.97     /* of what was reached at the fall before: he does */
 #define YIELD_MOST_LOSS 0.15 /* with more the path has changed, and nobody is to be given way to */
-#define MOST_CUT 0.25        /* a fall leaves at least this share */
-#define SILENT_CUT 0.5       /* a fall for silence: nobody knows how much was lost */
-#define NEAR_CEILING 0.92    /* of what got through: up to there it rises fast */
-#define FAST_STEP 0.1        /* share of the rate by which it does */
-#define BLIND_GROWTH 0.2     /* most growth within EVIDENCE_PACKETS */
+#define GAINING 1.03      /* times what was reached at the fall before: a slower one that grows */
+#define MOST_CUT 0.25     /* a fall leaves at least this share */
+#define SILENT_CUT 0.75   /* a fall for silence: nobody knows how much was lost */
+#define NEAR_CEILING 0.92 /* of what got through: up to there it rises fast */
+#define FAST_STEP 0.1     /* share of the rate by which it does */
+#define BLIND_GROWTH 0.2  /* most growth within EVIDENCE_PACKETS */
 #define EVIDENCE_PACKETS 100 /* of which loss.c makes a judgement */
 #define FIRST_STEP 0.6       /* packets per interval, more in each */
 #define STEP_GROWTH 150.0    /* times the step grows by the square of the rises over this */
-#define UNUSED_MULTIPLE 2.0  /* a rate nobody waits for grows up to this times what is sent */
+#define BUDGET 0.8 /* of loss_high: share of the packets that may be lost in the long run */
+#define UNUSED_MULTIPLE 2.0 /* a rate nobody waits for grows up to this times what is sent */
 
 enum {
     FREEZE_INTERVALS = 2,   /* at least, between two falls */
@@ -49,6 +57,8 @@ enum {
     STALE_INTERVALS = 64,   /* old evidence that nothing was added to says nothing any more */
     SILENCES_MAX = 3,       /* of one receiver: it has gone, until it is heard again */
     YIELD_RISES = 4,        /* fewer: the last fall was not enough */
+    BUDGET_CREDIT = 40,     /* intervals' worth of the budget that can be saved, */
+    BUDGET_DEBT = 30,       /* and owed */
     SENT_MEMORY = 8,        /* intervals over which what is sent is smoothed */
 };
 
@@ -59,6 +69,7 @@ typedef struct receiver {
     uint32_t stale; /* intervals with data and without news of it */
     uint64_t seen;  /* cumulative counts that are taken into account */
     uint64_t lost;
+    uint64_t lost_before; /* of these, when its counts began */
     helio_loss loss;
     helio_loss_bound bound;
     int64_t silent_ns; /* while data was sent */
@@ -69,14 +80,18 @@ typedef struct receiver {
 typedef struct dynamic {
     helio_rate_config config;
     double rate;        /* bytes per second; 0: no limit yet */
-    double ceiling;     /* what got through at the last fall; 0: none yet */
+    double ceiling;     /* up to near there it rises fast; 0: none yet */
+    double passed;      /* what got through at the last fall; 0: none yet */
     double reached;     /* before the last fall; 0: none yet */
+    bool is_gaining;    /* it was more than at the fall before */
     double sent;        /* bytes per second really sent, smoothed */
     uint32_t unlimited; /* intervals since data waited for the rate */
     uint32_t era;       /* begins with each fall */
     uint64_t lead;      /* newest packet sent before it */
     int64_t thaw_ns;    /* no change before */
     int64_t settled_ns; /* whatever is heard from here on belongs to the era */
+    uint32_t fell_for;  /* place of the receiver that the last fall was for */
+    double budget;      /* packets that may still be lost; below 0: too many were */
     uint32_t counted;   /* receivers that counted last */
     double z;           /* for so many */
     uint32_t clean;     /* intervals with loss below loss_low */
@@ -91,6 +106,7 @@ typedef struct hearing {
     uint32_t worst;        /* its place */
     uint32_t silent;       /* place of one that has fallen silent */
     uint32_t counted;
+    bool is_early;         /* somebody tells of packets sent before the last fall */
     int64_t round_trip_ns; /* the longest */
 } hearing;
 
@@ -107,11 +123,11 @@ static bool counts(const dynamic *state, const helio_receiver_view *view) {
     return (view->flags & HELIO_VIEW_PRESENT) && !(view->flags & out) && is_chosen;
 }
 
-/* What it tells has all of the era before behind it. */
+/* What it tells now has all of the era before behind it: because it has passed all that on, or as
+ * there was time enough for a round trip. */
 static bool is_of_era(const dynamic *state, const helio_receiver_view *view, int64_t now_ns) {
-    if (now_ns >= state->settled_ns)
-        return true;
-    return view->position ? view->position >= state->lead : now_ns >= state->thaw_ns;
+    return view->position >= state->lead ||
+           now_ns >= (view->round_trip_ns ? state->thaw_ns : state->settled_ns);
 }
 
 static uint64_t lost_of(const helio_receiver_view *view) {
@@ -123,7 +139,7 @@ static void begin(receiver *r, const dynamic *state, const helio_receiver_view *
     r->era = state->era;
     r->stale = 0;
     r->seen = view->received + view->lost;
-    r->lost = lost_of(view);
+    r->lost = r->lost_before = lost_of(view);
 }
 
 /* Takes what is new in the view into account.  A receiver that does not report got all that was
@@ -154,15 +170,17 @@ static bool falls_silent(receiver *r, const dynamic *state, const helio_receiver
     } else if (interval->packets_sent > 0) {
         r->silent_ns += interval->length_ns;
     }
-    if (!reports(view) || state->config.silence_ns == 0 || r->silences == SILENCES_MAX ||
-        r->silent_ns < state->config.silence_ns || interval->now_ns < state->thaw_ns)
+    const int64_t most_ns =
+        state->config.silence_ns ? state->config.silence_ns : interval->silence_ns;
+    if (!reports(view) || most_ns == 0 || r->silences == SILENCES_MAX || r->silent_ns < most_ns ||
+        interval->now_ns < state->thaw_ns)
         return false;
     r->silent_ns = 0;
     r->silences++;
     return true;
 }
 
-static void listen(receiver *r, const dynamic *state, const helio_receiver_view *view,
+static void listen(receiver *r, dynamic *state, const helio_receiver_view *view,
                    const helio_interval *interval) {
     if (r->receiver != view->receiver || r->incarnation != view->incarnation)
         *r = (receiver){.receiver = view->receiver, .incarnation = view->incarnation};
@@ -172,8 +190,11 @@ static void listen(receiver *r, const dynamic *state, const helio_receiver_view 
     }
     r->loss = (helio_loss){0};
     r->bound = (helio_loss_bound){0};
-    if (is_of_era(state, view, interval->now_ns))
-        begin(r, state, view);
+    if (!is_of_era(state, view, interval->now_ns))
+        return;
+    if (r->era != 0 && view->place == state->fell_for) /* lost on the way when the rate fell */
+        state->budget -= (double)(lost_of(view) - r->lost);
+    begin(r, state, view);
 }
 
 /* ---- all of them ---- */
@@ -227,6 +248,7 @@ static hearing hear(dynamic *state, const helio_interval *interval,
             continue;
         receiver *r = &state->receivers[place];
         listen(r, state, view, interval);
+        heard.is_early |= r->era != state->era && (view->flags & HELIO_VIEW_NEWS);
         if (falls_silent(r, state, view, interval))
             heard.silent = place;
         if (r->bound.at_least > highest) {
@@ -260,17 +282,25 @@ static double clamped(const dynamic *state, double rate) {
 
 static void fall(dynamic *state, const helio_interval *interval, const hearing *heard,
                  double share_left, helio_rate_decision *out) {
-    /* A rate that was not used is not what was too much. */
+    /* A rate that was not used, or not in force, is not what was too much. */
+    const bool is_in_force = state->rate > 0 && interval->rate == (uint64_t)state->rate;
     double used = state->rate;
-    if (used == 0 || (state->unlimited >= SENT_MEMORY && state->sent < used))
+    if (!is_in_force || (state->unlimited >= SENT_MEMORY && state->sent < used))
         used = state->sent;
     if (share_left < MOST_CUT)
         share_left = MOST_CUT;
     const bool yields = used < YIELD_BELOW * state->reached && state->rises > YIELD_RISES &&
                         share_left > 1 - YIELD_MOST_LOSS;
+    state->is_gaining = used > GAINING * state->reached;
     state->reached = used;
+    state->passed = used * share_left;
     state->ceiling = used * share_left * (yields ? YIELD : 1);
     state->rate = clamped(state, state->ceiling * MARGIN);
+    if (heard->worst != HELIO_RATE_NO_PLACE) {
+        const receiver *r = &state->receivers[heard->worst];
+        state->budget -= (double)(r->lost - r->lost_before);
+    }
+    state->fell_for = heard->worst;
     state->era++;
     state->lead = interval->lead;
     state->thaw_ns = interval->now_ns + FREEZE_INTERVALS * interval->length_ns +
@@ -297,8 +327,15 @@ static void rise(dynamic *state, const helio_interval *interval, const hearing *
                                                             : near - state->rate;
     const double most =
         state->rate * BLIND_GROWTH * state->rate * seconds / packet / EVIDENCE_PACKETS;
-    const double rate = clamped(state, state->rate + (step < most ? step : most));
+    double rate = state->rate + (step < most ? step : most);
+    if (state->budget < 0 && !state->is_gaining && rate > state->ceiling) {
+        rate = state->rate;
+        state->rises = 0;
+    }
+    rate = clamped(state, rate);
     state->rises += part;
+    if (state->rate < state->passed && rate >= state->passed && !state->is_gaining)
+        state->rises = 0; /* slowly past what was too much before */
     out->state = rate > state->rate ? HELIO_RATE_INCREASE : HELIO_RATE_HOLD;
     state->rate = rate;
 }
@@ -312,7 +349,7 @@ static void move(dynamic *state, const helio_interval *interval, const hearing *
                  helio_rate_decision *out) {
     const helio_rate_config *config = &state->config;
     out->state = HELIO_RATE_HOLD;
-    if (interval->now_ns < state->thaw_ns) {
+    if (interval->now_ns < state->thaw_ns || heard->is_early) {
         out->why = "waiting for what the last fall does";
         return;
     }
@@ -343,6 +380,18 @@ static void move(dynamic *state, const helio_interval *interval, const hearing *
     }
 }
 
+/* Each packet sent adds to what may be lost. */
+static void spend(dynamic *state, const helio_interval *interval) {
+    const double share = BUDGET * state->config.loss_high;
+    const double worth =
+        share * state->sent * (double)interval->length_ns / 1e9 / state->config.packet_bytes;
+    state->budget += share * (double)interval->packets_sent;
+    if (state->budget > BUDGET_CREDIT * worth)
+        state->budget = BUDGET_CREDIT * worth;
+    if (state->budget < -BUDGET_DEBT * worth)
+        state->budget = -BUDGET_DEBT * worth;
+}
+
 static void decide(void *policy, const helio_interval *interval, const helio_receiver_view *views,
                    helio_rate_decision *out) {
     dynamic *state = policy;
@@ -353,6 +402,7 @@ static void decide(void *policy, const helio_interval *interval, const helio_rec
     state->unlimited = interval->flags & HELIO_INTERVAL_LIMITED ? 0
                        : state->unlimited < SENT_MEMORY         ? state->unlimited + 1
                                                                 : SENT_MEMORY;
+    spend(state, interval);
     const hearing heard = hear(state, interval, views);
     out->worst = heard.worst;
     out->signal = heard.loss.at_least;
@@ -371,6 +421,7 @@ static void init(void *policy, const helio_rate_config *config, uint64_t rate, i
         .settled_ns = now_ns,
         .z = helio_loss_z(1),
         .unlimited = SENT_MEMORY,
+        .fell_for = HELIO_RATE_NO_PLACE,
     };
     state->rate = first > 0 ? clamped(state, first) : 0;
 }

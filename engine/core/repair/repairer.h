@@ -101,5 +101,9 @@ static inline uint64_t helio_repairer_destinations(const helio_repairer *repaire
 static inline bool helio_repairer_has_work(const helio_repairer *repairer) {
     return repairer->queue.count > 0;
 }
+/* How many wait. */
+static inline uint64_t helio_repairer_waiting(const helio_repairer *repairer) {
+    return repairer->queue.count;
+}
 
 #endif

@@ -74,6 +74,7 @@ helio_tx_stream_config helio_tx_lane_config(const helio_options *options) {
         .announce_interval_ns = helio_options_ns(options, HELIO_OPTION_ID_ANNOUNCE_INTERVAL),
         .poll_interval_ns = helio_options_ns(options, HELIO_OPTION_ID_POLL_INTERVAL),
         .pace = helio_tx_lane_pace(options),
+        .govern = helio_tx_lane_govern(options),
         .repair_linger_ns = helio_options_ns(options, HELIO_OPTION_ID_REPAIR_LINGER),
         .limits = {.naks = (uint64_t)helio_options_integer(options, HELIO_OPTION_ID_NAK_LIMIT),
                    .acks = (uint64_t)helio_options_integer(options, HELIO_OPTION_ID_ACK_LIMIT),
@@ -99,6 +100,7 @@ static int open_stream(helio_tx_lane *lane, helio_clock clock) {
     config.breathe = helio_tx_lane_breathe;
     config.wait = helio_tx_lane_wait;
     config.on_ack = helio_tx_lane_on_ack;
+    config.queued = helio_tx_lane_queued;
     config.instance = instance->name;
     config.endpoint = lane->base.endpoint.label;
     config.tsi.port = channel->local.port;
@@ -134,6 +136,9 @@ static int open_stream(helio_tx_lane *lane, helio_clock clock) {
     }
     if (!error) {
         error = helio_tx_lane_check_slow(options);
+    }
+    if (!error) {
+        error = helio_tx_lane_check_govern(options);
     }
     if (!error) {
         error = helio_tx_stream_create(&config, outlet, instance->stats, instance->counts, clock,

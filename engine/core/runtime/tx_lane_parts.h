@@ -1,5 +1,5 @@
 /* What the files of a transmit lane share.  Only tx_lane.c (its work) and tx_lane_life.c,
- * _acks.c, _pace.c and _slow.c include it; everybody else has tx_lane.h. */
+ * _acks.c, _pace.c, _govern.c and _slow.c include it; everybody else has tx_lane.h. */
 #ifndef HELIO_RUNTIME_TX_LANE_PARTS_H
 #define HELIO_RUNTIME_TX_LANE_PARTS_H
 
@@ -35,6 +35,15 @@ void helio_tx_lane_place_pace(helio_tx_lane *lane, helio_tx_pace_config *pace);
 void helio_tx_lane_tell_congestion(helio_tx_lane *lane, helio_clock clock);
 /* The next packet of a large message waits: the engine goes on without it. */
 helio_clock helio_tx_lane_wait(void *context, int64_t until_ns);
+
+/* ---- tx_lane_govern.c ---- */
+
+/* Refuses what contradicts itself.  0 or OPTION. */
+int helio_tx_lane_check_govern(const helio_options *options);
+/* What options say of how a stream decides about its rate. */
+helio_tx_govern_config helio_tx_lane_govern(const helio_options *options);
+/* Bytes in the submit queues; `context` is the lane. */
+uint64_t helio_tx_lane_queued(void *context);
 
 /* ---- tx_lane_slow.c ---- */
 

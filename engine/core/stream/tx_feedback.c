@@ -46,6 +46,7 @@ static uint32_t identify(helio_tx_stream *stream, const helio_pgm_packet *packet
     }
     if (place == HELIO_PEER_NONE)
         place = helio_peers_meet(peers, from, clock);
+    stream->traffic.feedback++;
     helio_receiver_view *view = helio_peers_view(peers, place);
     if (view) {
         view->heard_ns = clock.now_ns;
@@ -152,6 +153,7 @@ static void on_nak(helio_tx_stream *stream, const helio_pgm_packet *nak, const h
               (uint64_t)helio_tx_advised_us(stream) * HELIO_MICROSECOND);
     helio_count(&stream->instance->nak_packets_received, 1);
     helio_count(&stream->instance->naks_received, answer.naks);
+    stream->traffic.naks += answer.naks;
 }
 
 /* A repairer on the way tells what it repaired itself: of interest to who counts, no more. */

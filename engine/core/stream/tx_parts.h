@@ -9,6 +9,7 @@
 #include "stream/heartbeat.h"
 #include "stream/polling.h"
 #include "stream/tx_acks.h"
+#include "stream/tx_govern.h"
 #include "stream/tx_history.h"
 #include "stream/tx_notices.h"
 #include "stream/tx_pace.h"
@@ -46,6 +47,8 @@ struct helio_tx_stream {
     helio_polling polling;
     helio_tx_reports reports;
     helio_tx_notices notices;
+    helio_tx_traffic traffic;
+    helio_tx_govern govern;
     helio_tx_slow slow;
     helio_tx_topics topics;
 

@@ -35,6 +35,8 @@ static bool send_repair(helio_tx_stream *stream, helio_clock clock) {
     const helio_txw_slot *slot = helio_txw_slot_of(&stream->txw, sequence);
     uint8_t *packet = helio_txw_packet(&stream->txw, sequence);
     helio_pgm_make_repair(packet, (uint32_t)stream->txw.trail, slot->payload_sum);
+    stream->traffic.repair_packets++;
+    stream->traffic.repair_bytes += slot->length;
     helio_count(&stream->instance->retransmits_sent, 1);
     helio_count(&stream->instance->retransmit_bytes, slot->length);
     const uint64_t askers =
@@ -74,6 +76,8 @@ static void show_history(const helio_tx_stream *stream, helio_tx_stream_stats *s
 }
 
 static void count_data(helio_tx_stream *stream, size_t length) {
+    stream->traffic.packets++;
+    stream->traffic.bytes += length;
     helio_tx_stream_stats *stats = helio_tx_stats(stream);
     helio_stats_begin(stats);
     helio_count(&stats->packets_sent, 1);
@@ -249,6 +253,8 @@ static int init_parts(helio_tx_stream *stream, helio_clock clock) {
     if (!error)
         error = helio_tx_history_init(&stream->history, &stream->txw, &stream->repairer,
                                       config->budget, config->history_dynamic, clock.now_ns);
+    if (!error)
+        error = helio_tx_govern_init(stream, &config->govern, clock);
     if (error)
         return error;
     stream->history.account = config->account;
@@ -343,6 +349,7 @@ void helio_tx_stream_destroy(helio_tx_stream *stream, helio_clock clock) {
     helio_count(&stream->instance->memory_used, -(uint64_t)stream->memory);
     helio_account_give(stream->config.account, stream->memory);
     helio_tx_history_fini(&stream->history);
+    helio_tx_govern_fini(&stream->govern);
     helio_tx_pace_fini(&stream->pace);
     helio_tx_topics_fini(&stream->topics, clock);
     helio_tx_notices_fini(&stream->notices);
@@ -431,6 +438,7 @@ int helio_tx_stream_poll(helio_tx_stream *stream, helio_clock clock) {
     sent += helio_tx_tell(stream, clock);
     for (int i = 0; i < POLL_REPAIRS && send_repair(stream, clock); i++)
         sent++;
+    helio_tx_govern_poll(stream, clock);
     return sent;
 }
 
@@ -482,6 +490,9 @@ int64_t helio_tx_stream_next_deadline_ns(const helio_tx_stream *stream) {
     const int64_t actions_ns = helio_tx_actions_deadline_ns(stream);
     if (actions_ns < deadline_ns)
         deadline_ns = actions_ns;
+    const int64_t govern_ns = helio_tx_govern_next_deadline_ns(stream);
+    if (govern_ns < deadline_ns)
+        deadline_ns = govern_ns;
     if (stream->polling.due_ns < deadline_ns)
         deadline_ns = stream->polling.due_ns;
     if (stream->reports.look_ns < deadline_ns)

@@ -31,6 +31,7 @@
 #include "repair/allowance.h"
 #include "repair/receiver_view.h"
 #include "stats/stats.h"
+#include "stream/tx_govern.h"
 #include "stream/tx_pace.h"
 #include "stream/tx_slow.h"
 
@@ -56,6 +57,8 @@ typedef struct helio_tx_stream_config {
      * `until_ns` (monotonic; HELIO_NEVER: until something comes in) or a little longer or shorter.
      * Returns the time then.  NULL: nothing waits within append. */
     helio_clock (*wait)(void *context, int64_t until_ns);
+    /* Bytes that wait to be appended; called with the outlet's context.  May be NULL. */
+    uint64_t (*queued)(void *context);
     /* A receiver has acknowledged more, or for the first time; within on_packet, with the outlet's
      * context.  May be NULL. */
     void (*on_ack)(void *context, const helio_acker *acker);
@@ -101,6 +104,7 @@ typedef struct helio_tx_stream_config {
     helio_limits limits;      /* of each receiver */
     uint64_t seed;            /* of the polls' random numbers */
     helio_tx_pace_config pace;
+    helio_tx_govern_config govern;
     helio_tx_slow_config slow;
 } helio_tx_stream_config;
 
