@@ -1,0 +1,177 @@
+#include "policy/pgmcc.h"
+
+#include <math.h>
+
+#define SLOW_START 4.0 /* the window doubles per round trip up to here only: the group is many */
+#define ACKER_BIAS 0.75
+#define LEAST_LOSS 1e-5 /* with less the round trip alone tells receivers apart */
+
+/* RFC 6298, with a floor for networks whose round trip is far below a second. */
+#define FIRST_TIMEOUT_NS HELIO_SECOND
+#define LEAST_TIMEOUT_NS (10 * HELIO_MILLISECOND)
+#define MOST_TIMEOUT_NS (60 * HELIO_SECOND)
+
+enum {
+    REORDERED = 3, /* later packets acknowledged, after which a hole is a loss */
+    MAP = 64,      /* packets whose acknowledgement is remembered */
+    TOLD = 32,     /* of these, told by each acknowledgement */
+    FRUITLESS_TIMEOUTS = 2,
+};
+
+void helio_pgmcc_init(helio_pgmcc *pgmcc, uint64_t lead) {
+    *pgmcc = (helio_pgmcc){
+        .window = 1,
+        .acker = HELIO_PGMCC_NOBODY,
+        .newest = lead,
+        .acked = UINT64_MAX, /* what was sent before is not asked about */
+        .lead = lead,
+        .cut_at = lead,
+        .timeout_ns = FIRST_TIMEOUT_NS,
+        .due_ns = HELIO_NEVER,
+    };
+}
+
+void helio_pgmcc_on_sent(helio_pgmcc *pgmcc, uint64_t sequence, int64_t now_ns) {
+    pgmcc->lead = sequence;
+    if (sequence >= helio_pgmcc_send_limit(pgmcc))
+        pgmcc->full_at = sequence;
+    if (pgmcc->due_ns == HELIO_NEVER)
+        pgmcc->due_ns = now_ns + pgmcc->timeout_ns;
+}
+
+/* ---- the acker ---- */
+
+/* 1 / throughput, in round trips per packet and ns; grows with loss and round trip. */
+static double cost_of(double loss, int64_t round_trip_ns) {
+    if (round_trip_ns <= 0)
+        return 0;
+    const double p = loss > LEAST_LOSS ? loss : LEAST_LOSS;
+    return (double)round_trip_ns * (sqrt(2 * p / 3) + 12 * sqrt(3 * p / 8) * p * (1 + 32 * p * p));
+}
+
+static void elect(helio_pgmcc *pgmcc, uint32_t place, double cost) {
+    pgmcc->acker = place;
+    pgmcc->acker_cost = cost;
+    /* What it has of the packets on their way is not known: holes among those are not taken for
+     * losses of its. */
+    pgmcc->cut_at = pgmcc->lead;
+    pgmcc->round_trip_ns = 0;
+}
+
+static bool challenge(helio_pgmcc *pgmcc, const helio_pgmcc_feedback *feedback) {
+    if (pgmcc->acker == HELIO_PGMCC_NOBODY) {
+        elect(pgmcc, feedback->place, cost_of(feedback->loss, feedback->round_trip_ns));
+        return true;
+    }
+    if (feedback->round_trip_ns <= 0)
+        return false;
+    const double cost = cost_of(feedback->loss, feedback->round_trip_ns);
+    if (feedback->place == pgmcc->acker) {
+        pgmcc->acker_cost = cost;
+    } else if (cost * ACKER_BIAS > pgmcc->acker_cost) {
+        elect(pgmcc, feedback->place, cost);
+        return true;
+    }
+    return false;
+}
+
+bool helio_pgmcc_on_gone(helio_pgmcc *pgmcc, uint32_t place) {
+    if (place != pgmcc->acker)
+        return false;
+    pgmcc->acker = HELIO_PGMCC_NOBODY;
+    pgmcc->acker_cost = 0;
+    return true;
+}
+
+/* ---- the window ---- */
+
+/* RFC 6298, section 2. */
+static void measure(helio_pgmcc *pgmcc, int64_t round_trip_ns) {
+    if (pgmcc->round_trip_ns == 0) {
+        pgmcc->round_trip_ns = round_trip_ns;
+        pgmcc->variation_ns = round_trip_ns / 2;
+    } else {
+        const int64_t off_ns = round_trip_ns - pgmcc->round_trip_ns;
+        pgmcc->variation_ns += ((off_ns < 0 ? -off_ns : off_ns) - pgmcc->variation_ns) / 4;
+        pgmcc->round_trip_ns += off_ns / 8;
+    }
+    const int64_t timeout_ns = pgmcc->round_trip_ns + 4 * pgmcc->variation_ns;
+    pgmcc->timeout_ns = timeout_ns < LEAST_TIMEOUT_NS ? LEAST_TIMEOUT_NS : timeout_ns;
+}
+
+/* Takes in the map; returns how many packets are acknowledged for the first time. */
+static int take_in(helio_pgmcc *pgmcc, uint64_t newest, uint32_t bitmap) {
+    uint64_t map = bitmap;
+    if (newest > pgmcc->newest) {
+        const uint64_t ahead = newest - pgmcc->newest;
+        pgmcc->acked = ahead < MAP ? pgmcc->acked << ahead : 0;
+        pgmcc->newest = newest;
+    } else {
+        const uint64_t behind = pgmcc->newest - newest;
+        map = behind < MAP ? map << behind : 0;
+    }
+    const int count = __builtin_popcountll(map & ~pgmcc->acked);
+    pgmcc->acked |= map;
+    return count;
+}
+
+/* A packet sent after the last cut is missing, and three or more after it are there. */
+static bool has_lost(const helio_pgmcc *pgmcc) {
+    for (int i = REORDERED; i < TOLD; i++) {
+        const uint64_t sequence = pgmcc->newest - (uint64_t)i;
+        if (sequence <= pgmcc->cut_at)
+            return false;
+        const uint64_t later = pgmcc->acked & ((UINT64_C(1) << i) - 1);
+        if (!(pgmcc->acked >> i & 1) && __builtin_popcountll(later) >= REORDERED)
+            return true;
+    }
+    return false;
+}
+
+static void grow(helio_pgmcc *pgmcc, double packets) {
+    double quick = SLOW_START - pgmcc->window;
+    quick = quick < 0 ? 0 : quick < packets ? quick : packets;
+    pgmcc->window += quick;
+    pgmcc->window += (packets - quick) / pgmcc->window;
+}
+
+static void cut(helio_pgmcc *pgmcc) {
+    pgmcc->window = pgmcc->window < 2 ? 1 : pgmcc->window / 2;
+    pgmcc->cut_at = pgmcc->lead;
+    pgmcc->cuts++;
+}
+
+bool helio_pgmcc_on_feedback(helio_pgmcc *pgmcc, const helio_pgmcc_feedback *feedback,
+                             int64_t now_ns) {
+    const bool has_changed = challenge(pgmcc, feedback);
+    if (feedback->place != pgmcc->acker || !feedback->is_ack || feedback->newest > pgmcc->lead)
+        return has_changed;
+    if (feedback->round_trip_ns > 0)
+        measure(pgmcc, feedback->round_trip_ns);
+    const bool was_full = pgmcc->newest < pgmcc->full_at;
+    const int packets = take_in(pgmcc, feedback->newest, feedback->bitmap);
+    if (packets == 0)
+        return has_changed;
+    pgmcc->timeouts = 0;
+    pgmcc->due_ns = pgmcc->newest == pgmcc->lead ? HELIO_NEVER : now_ns + pgmcc->timeout_ns;
+    if (has_lost(pgmcc))
+        cut(pgmcc);
+    else if (was_full)
+        grow(pgmcc, packets);
+    return has_changed;
+}
+
+bool helio_pgmcc_poll(helio_pgmcc *pgmcc, int64_t now_ns) {
+    if (now_ns < pgmcc->due_ns)
+        return false;
+    pgmcc->window = 1;
+    pgmcc->cut_at = pgmcc->lead;
+    pgmcc->newest = pgmcc->lead; /* given up: nothing is on its way */
+    pgmcc->acked = UINT64_MAX;
+    pgmcc->timeout_ns =
+        pgmcc->timeout_ns < MOST_TIMEOUT_NS / 2 ? 2 * pgmcc->timeout_ns : MOST_TIMEOUT_NS;
+    pgmcc->due_ns = HELIO_NEVER; /* until something is sent again */
+    if (++pgmcc->timeouts >= FRUITLESS_TIMEOUTS)
+        helio_pgmcc_on_gone(pgmcc, pgmcc->acker);
+    return true;
+}
