@@ -70,7 +70,7 @@ static void print_all_packets(const helio_address *source, const helio_address *
                                    .offers_history = i >> 3 & 1,
                                    .join = 3,
                                    .takes_reports = i >> 4 & 1,
-                                   .reporting = {100000, 77}};
+                                   .reporting = {100000, 77, 1024, 0x5EED}};
         print_packet("made down", packet, helio_pgm_encode_spm(packet, &session, &spm, source));
     }
     const helio_pgm_notice notices[] = {

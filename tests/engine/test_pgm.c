@@ -291,6 +291,8 @@ static void what_a_receiver_tells_of_itself_is_read(void) {
     CHECK_EQUAL(spm.options, HELIO_PGM_HAS_REPORTING);
     CHECK_EQUAL(spm.reporting.interval_us, 100000);
     CHECK_EQUAL(spm.reporting.stamp, 123456);
+    CHECK_EQUAL(spm.reporting.progress, 1024);
+    CHECK_EQUAL(spm.reporting.acker, 0x5EED);
 }
 
 static void the_longest_request_with_both_reports_fits(void) {

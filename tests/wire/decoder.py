@@ -128,8 +128,8 @@ class Packet:
     awaited: int | None = None
     """The oldest packet the source waits for acknowledgements of."""
     told: Report | None = None
-    reporting: tuple[int, int] | None = None
-    """How often receivers are to report, in microseconds, and the stamp they tell back."""
+    reporting: tuple[int, int, int, int] | None = None
+    """When receivers are to report: interval in microseconds, stamp to be told back, progress in packets, acker."""
     notices: tuple[Notice, ...] = ()
     tsdu: bytes = field(default=b"", repr=False)
 
@@ -350,8 +350,8 @@ def _meaning(kind: str, option: int, bits: int, body: bytes) -> dict[str, Any]:
         _check(kind in ("NAK", "ACK"), "a report's packet")
         return {"told": _told(body)}
     if option == OPT_REPORTING:
-        _check(len(body) == 8 and kind == "SPM", "how often to report")
-        return {"reporting": struct.unpack(">II", body)}
+        _check(len(body) == 20 and kind == "SPM", "when to report")
+        return {"reporting": struct.unpack(">IIIQ", body)}
     if option == OPT_NOTICE:
         _check(kind == "SPM", "OPT_NOTICE")
         return {"notices": (_notice(body),)}

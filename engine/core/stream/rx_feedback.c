@@ -166,6 +166,12 @@ static void send_report(helio_rx_stream *stream, uint8_t flags, int64_t now_ns) 
     send_feedback(stream, &stream->feedback, packet, length);
 }
 
+void helio_rx_follow(helio_rx_stream *stream, int64_t now_ns) {
+    if (helio_rx_reports_on_progress(&stream->reports, (uint32_t)stream->newest,
+                                     (uint32_t)(stream->rxw.trail - 1), now_ns))
+        helio_rx_report_when_due(stream, now_ns);
+}
+
 int helio_rx_report_when_due(helio_rx_stream *stream, int64_t now_ns) {
     if (stream->is_blocked)
         helio_rx_watch_buffers(stream, now_ns);

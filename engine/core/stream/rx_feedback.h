@@ -38,6 +38,9 @@ static inline bool helio_rx_can_report(const helio_rx_stream *stream) {
            helio_rx_is_heard(stream);
 }
 
+/* The source wants to hear of each step forward (helio_rx_reports_follows), and there may be one. */
+void helio_rx_follow(helio_rx_stream *stream, int64_t now_ns);
+
 /* How full the buffers are may be worth a report. */
 void helio_rx_watch_buffers(helio_rx_stream *stream, int64_t now_ns);
 /* Sends a report of its own when it is time to.  Returns how many. */

@@ -61,8 +61,10 @@ static void set_interval(helio_rx_reports *reports, int64_t interval_ns, int64_t
 }
 
 void helio_rx_reports_on_spm(helio_rx_reports *reports, const helio_pgm_reporting *asked,
-                             int64_t now_ns) {
+                             uint64_t receiver, int64_t now_ns) {
     reports->is_on = asked != NULL;
+    reports->progress = asked ? asked->progress : 0;
+    reports->is_acker = asked && asked->acker == receiver && receiver != 0;
     const int64_t interval_ns = asked ? asked->interval_us * HELIO_MICROSECOND : 0;
     if (interval_ns != reports->interval_ns)
         set_interval(reports, interval_ns, now_ns);
@@ -70,6 +72,19 @@ void helio_rx_reports_on_spm(helio_rx_reports *reports, const helio_pgm_reportin
         reports->stamp = asked->stamp;
         reports->stamp_ns = now_ns;
     }
+}
+
+bool helio_rx_reports_on_progress(helio_rx_reports *reports, uint32_t newest, uint32_t position,
+                                  int64_t now_ns) {
+    reports->newest = newest;
+    const bool has_moved =
+        reports->progress > 0 && position - reports->told.position >= reports->progress;
+    if (has_moved || (reports->is_acker && newest != reports->newest_acked)) {
+        reports->is_pressing = true;
+        reports->due_ns = now_ns;
+    }
+    return has_moved ||
+           (reports->is_acker && newest - reports->newest_acked >= HELIO_RX_REPORTS_ACKED);
 }
 
 static int class_of(uint16_t fill) {
@@ -96,7 +111,7 @@ static bool is_news(const helio_pgm_told *now, const helio_pgm_told *told) {
 bool helio_rx_reports_poll(helio_rx_reports *reports, const helio_pgm_told *now, int64_t now_ns) {
     if (now_ns < reports->due_ns)
         return false;
-    if (reports->count == 0 || is_news(now, &reports->told) ||
+    if (reports->is_pressing || reports->count == 0 || is_news(now, &reports->told) ||
         now_ns - reports->told_ns >= (HELIO_RX_REPORTS_REST - 1) * reports->interval_ns)
         return true;
     reports->due_ns = next_after(reports, now_ns);
@@ -121,6 +136,8 @@ void helio_rx_reports_on_sent(helio_rx_reports *reports, const helio_pgm_told *t
     reports->told.name = NULL;
     reports->told_ns = now_ns;
     reports->count++;
+    reports->is_pressing = false;
+    reports->newest_acked = reports->newest;
     if (reports->due_ns != HELIO_NEVER)
-        reports->due_ns = next_after(reports, now_ns);
+        reports->due_ns = reports->interval_ns > 0 ? next_after(reports, now_ns) : HELIO_NEVER;
 }

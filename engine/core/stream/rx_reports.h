@@ -14,6 +14,9 @@
  * half or four fifths, the next report comes sooner, but not sooner than half an interval after
  * the last.
  *
+ * A source held back by its receivers' windows hears as soon as they have moved on by so many packets
+ * (progress); one that runs PGMCC has one receiver, the acker, report every packet it gets.
+ *
  * It knows nothing of packets, sockets, threads or clocks. */
 #ifndef HELIO_STREAM_RX_REPORTS_H
 #define HELIO_STREAM_RX_REPORTS_H
@@ -28,6 +31,7 @@
 enum {
     HELIO_RX_REPORTS_REST = 10,  /* intervals between reports that say nothing new */
     HELIO_RX_REPORTS_NAMED = 16, /* of so many one says the name, and the first few do */
+    HELIO_RX_REPORTS_ACKED = 16, /* packets an acker tells of together at most */
 };
 
 typedef struct helio_rx_reports {
@@ -41,13 +45,26 @@ typedef struct helio_rx_reports {
     uint32_t count;      /* sent */
     bool is_even;        /* the first one was drawn evenly */
     helio_pgm_told told; /* what the last one said */
+    uint32_t progress;   /* packets passed on that are worth a report at once; 0: none are */
+    bool is_acker;
+    bool is_pressing;      /* the next is sent whether or not it says anything new */
+    uint32_t newest;       /* packet, as far as it was noted */
+    uint32_t newest_acked; /* the same when the last report was sent */
 } helio_rx_reports;
 
 void helio_rx_reports_init(helio_rx_reports *reports, uint64_t seed);
 
-/* An SPM came; NULL: it did not ask for reports. */
+/* An SPM came; NULL: it did not ask for reports.  `receiver`: who this is. */
 void helio_rx_reports_on_spm(helio_rx_reports *reports, const helio_pgm_reporting *asked,
-                             int64_t now_ns);
+                             uint64_t receiver, int64_t now_ns);
+/* Whether the source wants to hear of each step forward. */
+static inline bool helio_rx_reports_follows(const helio_rx_reports *reports) {
+    return reports->is_acker || reports->progress > 0;
+}
+/* Then: packets came up to `newest`, were passed on up to `position`.  True when a report must not
+ * wait for more of them. */
+bool helio_rx_reports_on_progress(helio_rx_reports *reports, uint32_t newest, uint32_t position,
+                                  int64_t now_ns);
 /* The buffers are so full (65535ths): the next report is hastened if that is news. */
 void helio_rx_reports_on_fill(helio_rx_reports *reports, uint16_t fill, int64_t now_ns);
 

@@ -202,6 +202,8 @@ void helio_rx_stream_on_packet(helio_rx_stream *stream, const helio_pgm_packet *
         helio_rx_believe(stream, clock.now_ns);
         helio_rx_pace(stream, clock.now_ns);
     }
+    if (helio_rx_reports_follows(&stream->reports))
+        helio_rx_follow(stream, clock.now_ns);
     helio_rx_advance_acks(stream, clock);
     helio_stats_begin(stats);
     helio_set(&stats->last_activity, (uint64_t)clock.wall_ns);
@@ -228,6 +230,8 @@ int helio_rx_stream_poll(helio_rx_stream *stream, helio_clock clock) {
     if (stream->is_blocked) {
         helio_rx_drain(stream, clock);
         work += !stream->is_blocked;
+        if (helio_rx_reports_follows(&stream->reports))
+            helio_rx_follow(stream, clock.now_ns);
     }
     if (!stream->has_spm && clock.now_ns >= stream->spmr_due_ns) {
         helio_rx_send_spmr(stream, clock);

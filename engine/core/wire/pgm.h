@@ -101,10 +101,12 @@ typedef struct helio_pgm_told {
     size_t name_bytes;      /* at most HELIO_PGM_REPORT_NAME_MAX; 0: not told this time */
 } helio_pgm_told;
 
-/* How often receivers are to report: the private option of SPMs. */
+/* When receivers are to report: the private option of SPMs. */
 typedef struct helio_pgm_reporting {
     uint32_t interval_us; /* 0: only together with what is sent anyway */
     uint32_t stamp;       /* to be told back; 0: none */
+    uint32_t progress;    /* at once when so many packets more were passed on; 0: not for that */
+    uint64_t acker;       /* this receiver: at once for each packet; 0: nobody */
 } helio_pgm_reporting;
 /* What a source did to a receiver, and why (docs/wire.md 1.3). */
 typedef struct helio_pgm_notice {

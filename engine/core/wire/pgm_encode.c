@@ -128,6 +128,8 @@ static void put_reporting(chain *c, const helio_pgm_reporting *reporting) {
     uint8_t *at = put_option(c, HELIO_PGM_OPTION_REPORTING, HELIO_PGM_REPORTING_OPTION, 0);
     helio_put32(at + 4, reporting->interval_us);
     helio_put32(at + 8, reporting->stamp);
+    helio_put32(at + 12, reporting->progress);
+    helio_put64(at + 16, reporting->acker);
 }
 
 static void put_notice(chain *c, const helio_pgm_notice *notice) {

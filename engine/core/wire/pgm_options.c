@@ -150,8 +150,12 @@ static bool read_told(const uint8_t *option, size_t bytes, helio_pgm_packet *out
 static bool read_reporting(const uint8_t *option, size_t bytes, helio_pgm_packet *out) {
     if (bytes != HELIO_PGM_REPORTING_OPTION)
         return false;
-    out->reporting.interval_us = helio_get32(option + 4);
-    out->reporting.stamp = helio_get32(option + 8);
+    out->reporting = (helio_pgm_reporting){
+        .interval_us = helio_get32(option + 4),
+        .stamp = helio_get32(option + 8),
+        .progress = helio_get32(option + 12),
+        .acker = helio_get64(option + 16),
+    };
     return true;
 }
 
