@@ -175,7 +175,7 @@ def test_reports_ride_on_what_the_receiver_sends_and_come_alone_when_it_is_silen
         assert values == sorted(values)
     assert told[-1].received == max(p.sequence for p in packets if p.kind == "ODATA") + 1
     assert told[-1].lost > 0
-    stamps = {stamp for _, stamp in filter(None, asked)}
+    stamps = {reporting[1] for reporting in filter(None, asked)}
     assert all(t.echo[0] in stamps for t in told if t.echo)
     assert any(t.echo for t in told)
 
