@@ -77,6 +77,9 @@ typedef enum helio_option_id {
     HELIO_OPTION_ID_CONGESTION_TIME,
     HELIO_OPTION_ID_REPAIR_SHARE,
     HELIO_OPTION_ID_RATE_MODE,
+    HELIO_OPTION_ID_FLOW_WINDOW,
+    HELIO_OPTION_ID_WINDOW_RECEIVERS,
+    HELIO_OPTION_ID_WINDOW_SILENCE,
     HELIO_OPTION_ID_LOSS_HIGH,
     HELIO_OPTION_ID_LOSS_LOW,
     HELIO_OPTION_ID_RATE_RECEIVERS,
@@ -199,6 +202,7 @@ enum { /* choices of rate_policy */
     HELIO_RATE_POLICY_NONE,
     HELIO_RATE_POLICY_STATIC,
     HELIO_RATE_POLICY_DYNAMIC,
+    HELIO_RATE_POLICY_PGMCC,
 };
 
 enum { /* choices of rate_counts */
@@ -210,6 +214,13 @@ enum { /* choices of rate_mode */
     HELIO_RATE_MODE_ENFORCE,
     HELIO_RATE_MODE_ADVISE,
     HELIO_RATE_MODE_OBSERVE,
+};
+
+enum { /* choices of flow_window */
+    HELIO_FLOW_WINDOW_NONE,
+    HELIO_FLOW_WINDOW_MAX,
+    HELIO_FLOW_WINDOW_MIN,
+    HELIO_FLOW_WINDOW_TAGGED,
 };
 
 enum { /* choices of rate_receivers */
@@ -338,13 +349,16 @@ enum { /* choices of order */
     X(REPAIR_LINGER, repair_linger, FLOAT, HELIO_ON_TRANSMITTER, 0.0, 10.0, "0.0001", "", "Requests for a packet repaired less than this ago are ignored.") \
     X(REPORT_INTERVAL, report_interval, FLOAT, HELIO_ON_TRANSMITTER, 0.0, 600.0, "0.1", "", "Receivers report how they fare at least this often while there is news, less often when they are many (report_rate); 0: only together with requests and acknowledgements.") \
     X(REPORT_RATE, report_rate, INTEGER, HELIO_ON_TRANSMITTER, 1.0, 1000000.0, "1000", "", "Most reports per second of all receivers together.") \
-    X(RATE_POLICY, rate_policy, CHOICE, HELIO_ON_TRANSMITTER, 0.0, 0.0, "none", "none,static,dynamic", "How fast the stream may send. none: as fast as it can; static: at `rate`; dynamic: at most at `rate`, and slower while receivers lose packets. static when only a rate is given.") \
+    X(RATE_POLICY, rate_policy, CHOICE, HELIO_ON_TRANSMITTER, 0.0, 0.0, "none", "none,static,dynamic,pgmcc", "How fast the stream may send. none: as fast as it can; static: at `rate`; dynamic: at most at `rate`, and slower while receivers lose packets; pgmcc: as TCP would to the worst receiver, at most at `rate`. static when only a rate is given.") \
     X(RATE_MIN, rate_min, INTEGER, HELIO_ON_TRANSMITTER, 0.0, 100000000000.0, "0", "", "Bytes per second below which rate_policy=dynamic does not slow down; 0: a hundredth of the rate.") \
     X(RATE_BURST, rate_burst, INTEGER, HELIO_ON_TRANSMITTER, 0.0, 1073741824.0, "0", "", "Bytes that may leave at once beyond the rate, at least twice mtu; 0: what leaves in a millisecond, or twice the largest packet if that is more.") \
     X(RATE_COUNTS, rate_counts, CHOICE, HELIO_ON_TRANSMITTER, 0.0, 0.0, "wire", "wire,payload", "What of a packet counts towards the rate. wire: all of it and 66 bytes (86 with IPv6) of UDP, IP and Ethernet below; payload: what PGM's header of 24 bytes is followed by.") \
     X(CONGESTION_TIME, congestion_time, FLOAT, HELIO_ON_TRANSMITTER, 0.001, 3600.0, "0.05", "", "Messages that wait this long for the rate, for receivers or for room make the stream congested, which an event tells; when none has waited for as long it is over.") \
     X(REPAIR_SHARE, repair_share, FLOAT, HELIO_ON_TRANSMITTER, 0.01, 1.0, "0.25", "", "Share of the rate that repairs may take; what they do not need is data's. Without a rate they have no limit.") \
     X(RATE_MODE, rate_mode, CHOICE, HELIO_ON_TRANSMITTER, 0.0, 0.0, "enforce", "enforce,advise,observe", "What becomes of what rate_policy=dynamic decides. enforce: the rate is set; advise: only events tell of it; observe: only statistics.") \
+    X(FLOW_WINDOW, flow_window, CHOICE, HELIO_ON_TRANSMITTER, 0.0, 0.0, "none", "none,max,min,tagged", "How far the stream may send ahead of its receivers. none: regardless of them; max: as far as the one with the most room; min: as far as all have room; tagged: as far as all have that are `tagged`.") \
+    X(WINDOW_RECEIVERS, window_receivers, INTEGER, HELIO_ON_TRANSMITTER, 0.0, 65536.0, "0", "", "With flow_window: receivers that must be there before anything is sent.") \
+    X(WINDOW_SILENCE, window_silence, FLOAT, HELIO_ON_TRANSMITTER, 0.01, 3600.0, "5.0", "", "With flow_window: a receiver not heard for this long is not waited for.") \
     X(LOSS_HIGH, loss_high, FLOAT, HELIO_ON_TRANSMITTER, 1e-05, 1.0, "0.01", "", "Share of packets lost above which rate_policy=dynamic lowers the rate; at least four times loss_low.") \
     X(LOSS_LOW, loss_low, FLOAT, HELIO_ON_TRANSMITTER, 0.0, 1.0, "0.001", "", "Share of packets lost below which it raises the rate again.") \
     X(RATE_RECEIVERS, rate_receivers, CHOICE, HELIO_ON_TRANSMITTER, 0.0, 0.0, "worst", "worst,quantile,tagged", "Whose loss counts: that of the receiver that loses most; of the one at rate_quantile, so that those above it are not waited for; or of the worst one of those tagged.") \

@@ -192,6 +192,9 @@ enum { /* indexes of a instance's histograms */
     X(rate_state, GAUGE, "", 0, "rate_state", "", "", "What the rate policy did last: 0 it left the rate alone, 1 it lowered it, 2 it raised it.") \
     X(rate_decreases, COUNTER, "", 0, "rate_decreases", "", "", "Times the rate policy lowered the rate.") \
     X(rate_increases, COUNTER, "", 0, "rate_increases", "", "", "Times the rate policy raised the rate.") \
+    X(send_room, GAUGE, "packets", 0, "send_room", "", "", "Packets that may be sent now as receivers' windows or PGMCC allow; 0 also when neither limits.") \
+    X(pgmcc_window, GAUGE, "packets", 0, "pgmcc_window", "", "", "PGMCC's window; 0 when it does not run.") \
+    X(pgmcc_cuts, COUNTER, "", 0, "pgmcc_cuts", "", "", "Times PGMCC halved its window for a loss.") \
     X(control_intervals, COUNTER, "", 0, "control_intervals", "", "", "Control intervals in which something happened.") \
     X(repairs_deferred, COUNTER, "", 0, "repairs_deferred", "", "", "Times repairs had to wait for their share of the rate.") \
     X(pace_latency, HISTOGRAM, "nanoseconds", 3, "pace_latency", "", "", "Each time data had to wait for the rate: until it went on.") \
@@ -290,6 +293,9 @@ typedef struct helio_tx_stream_stats {
     _Atomic uint64_t rate_state;
     _Atomic uint64_t rate_decreases;
     _Atomic uint64_t rate_increases;
+    _Atomic uint64_t send_room;
+    _Atomic uint64_t pgmcc_window;
+    _Atomic uint64_t pgmcc_cuts;
     _Atomic uint64_t control_intervals;
     _Atomic uint64_t repairs_deferred;
     _Atomic uint64_t pace_latency;

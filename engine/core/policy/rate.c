@@ -1,4 +1,4 @@
-/* The policies there are, and the two that decide nothing. */
+/* The policies there are, and those that decide nothing from interval to interval. */
 #include "policy/rate.h"
 
 #include <string.h>
@@ -46,11 +46,22 @@ const helio_rate_policy helio_rate_static = {
     .decide = decide_fixed,
 };
 
+/* What PGMCC decides, it decides with each acknowledgement (stream/tx_follow.h); a rate is the most
+ * it may take beside. */
+const helio_rate_policy helio_rate_pgmcc = {
+    .name = "pgmcc",
+    .is_fixed = true,
+    .state_bytes = sizeof(fixed),
+    .init = init_static,
+    .decide = decide_fixed,
+};
+
 /* In the order of the option rate_policy. */
 static const helio_rate_policy *const policies[] = {
     &helio_rate_none,
     &helio_rate_static,
     &helio_rate_dynamic,
+    &helio_rate_pgmcc,
 };
 
 const helio_rate_policy *helio_rate_policy_at(size_t i) {

@@ -63,6 +63,7 @@ typedef struct helio_rate_policy {
 
 extern const helio_rate_policy helio_rate_none;    /* no limit */
 extern const helio_rate_policy helio_rate_static;  /* the configured rate */
+extern const helio_rate_policy helio_rate_pgmcc;   /* the configured rate, and PGMCC's window */
 extern const helio_rate_policy helio_rate_dynamic; /* follows what the receivers lose */
 
 /* The policy of this name; NULL: there is none. */

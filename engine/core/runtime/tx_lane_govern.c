@@ -42,6 +42,14 @@ helio_tx_govern_config helio_tx_lane_govern(const helio_options *options) {
     };
 }
 
+helio_tx_follow_config helio_tx_lane_follow(const helio_options *options) {
+    return (helio_tx_follow_config){
+        .window = (int)helio_options_integer(options, HELIO_OPTION_ID_FLOW_WINDOW),
+        .least = (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_WINDOW_RECEIVERS),
+        .silence_ns = helio_options_ns(options, HELIO_OPTION_ID_WINDOW_SILENCE),
+    };
+}
+
 uint64_t helio_tx_lane_queued(void *context) {
     const helio_tx_lane *lane = context;
     uint64_t bytes = 0;

@@ -75,6 +75,7 @@ helio_tx_stream_config helio_tx_lane_config(const helio_options *options) {
         .poll_interval_ns = helio_options_ns(options, HELIO_OPTION_ID_POLL_INTERVAL),
         .pace = helio_tx_lane_pace(options),
         .govern = helio_tx_lane_govern(options),
+        .follow = helio_tx_lane_follow(options),
         .repair_linger_ns = helio_options_ns(options, HELIO_OPTION_ID_REPAIR_LINGER),
         .limits = {.naks = (uint64_t)helio_options_integer(options, HELIO_OPTION_ID_NAK_LIMIT),
                    .acks = (uint64_t)helio_options_integer(options, HELIO_OPTION_ID_ACK_LIMIT),

@@ -42,6 +42,7 @@ helio_clock helio_tx_lane_wait(void *context, int64_t until_ns);
 int helio_tx_lane_check_govern(const helio_options *options);
 /* What options say of how a stream decides about its rate. */
 helio_tx_govern_config helio_tx_lane_govern(const helio_options *options);
+helio_tx_follow_config helio_tx_lane_follow(const helio_options *options);
 /* Bytes in the submit queues; `context` is the lane. */
 uint64_t helio_tx_lane_queued(void *context);
 

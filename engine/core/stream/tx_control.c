@@ -14,6 +14,11 @@ void helio_tx_send_spm(helio_tx_stream *stream, int64_t now_ns) {
     helio_pgm_notice notices[HELIO_PGM_NOTICES_MAX];
     const uint32_t notices_count =
         helio_tx_notices_take(&stream->notices, notices, now_ns ? now_ns : stream->clock.now_ns);
+    helio_pgm_reporting reporting = {
+        .interval_us = (uint32_t)(stream->reports.interval_ns / HELIO_MICROSECOND),
+        .stamp = now_ns ? helio_tx_stamp(now_ns) : 0,
+    };
+    helio_tx_follow_ask(&stream->follow, &reporting);
     const helio_pgm_spm spm = {
         .sequence = stream->spm_sequence++,
         .trail = (uint32_t)stream->txw.trail,
@@ -26,8 +31,7 @@ void helio_tx_send_spm(helio_tx_stream *stream, int64_t now_ns) {
         .awaits_acks = stream->config.acks > 0 && !stream->is_closed,
         .awaited = (uint32_t)(stream->acks.stable + 1),
         .takes_reports = true,
-        .reporting.interval_us = (uint32_t)(stream->reports.interval_ns / HELIO_MICROSECOND),
-        .reporting.stamp = now_ns ? helio_tx_stamp(now_ns) : 0,
+        .reporting = reporting,
         .notices = notices,
         .notices_count = notices_count,
     };

@@ -60,6 +60,8 @@ static uint32_t identify(helio_tx_stream *stream, const helio_pgm_packet *packet
 static void limit_reports(helio_tx_stream *stream, uint32_t place, helio_clock clock) {
     const helio_receiver_view *view = helio_peers_view(&stream->repairer.peers, place);
     const int64_t round_trip_ns = view ? view->round_trip_ns : 0;
+    if (view && helio_tx_follow_has_asked(&stream->follow, view->receiver))
+        return;
     if (helio_tx_reports_on_report(&stream->reports, round_trip_ns, clock.now_ns)) {
         stream->repairer.peers.silence_ns = helio_tx_reports_silence_ns(&stream->reports);
         helio_tx_send_spm(stream, clock.now_ns);
@@ -154,6 +156,7 @@ static void on_nak(helio_tx_stream *stream, const helio_pgm_packet *nak, const h
     helio_count(&stream->instance->nak_packets_received, 1);
     helio_count(&stream->instance->naks_received, answer.naks);
     stream->traffic.naks += answer.naks;
+    helio_tx_follow_on_feedback(stream, asker, nak, clock);
 }
 
 /* A repairer on the way tells what it repaired itself: of interest to who counts, no more. */
@@ -218,6 +221,7 @@ static bool is_granted(helio_tx_stream *stream, uint32_t place, helio_clock cloc
 static void on_ack(helio_tx_stream *stream, const helio_pgm_packet *ack, const helio_address *from,
                    helio_clock clock) {
     const uint32_t place = identify(stream, ack, from, clock);
+    helio_tx_follow_on_feedback(stream, place, ack, clock);
     if (!(ack->options & HELIO_PGM_HAS_ACKNOWLEDGE)) {
         if (!(ack->told.flags & HELIO_PGM_TOLD_LEAVING)) /* no interval makes goodbyes fewer */
             limit_reports(stream, place, clock);

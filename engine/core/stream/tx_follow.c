@@ -15,7 +15,7 @@ static void show(helio_tx_stream *stream) {
     const helio_tx_follow *follow = &stream->follow;
     helio_tx_stream_stats *stats = helio_tx_stats(stream);
     const uint64_t limit = helio_tx_follow_send_limit(follow);
-    helio_set(&stats->send_room, limit == UINT64_MAX         ? 0
+    helio_set(&stats->send_room, limit == UINT64_MAX        ? 0
                                  : limit > stream->txw.lead ? limit - stream->txw.lead
                                                             : 0);
     helio_set(&stats->pgmcc_window, follow->runs_pgmcc ? (uint64_t)follow->pgmcc.window : 0);

@@ -25,7 +25,7 @@
 typedef struct helio_tx_stream helio_tx_stream;
 
 typedef struct helio_tx_follow_config {
-    int window; /* HELIO_FLOW_WINDOW_* */
+    int window;         /* HELIO_FLOW_WINDOW_* */
     uint32_t least;     /* receivers that must be there before data is sent */
     int64_t silence_ns; /* a receiver not heard for this long is not waited for */
 } helio_tx_follow_config;

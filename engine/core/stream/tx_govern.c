@@ -38,15 +38,17 @@ static int take_policy(helio_tx_stream *stream, const helio_rate_policy *policy,
     govern->policy = policy;
     policy->init(state, &config, rate, clock.now_ns);
     govern->decision = (helio_rate_decision){
-        .rate = policy == &helio_rate_none     ? 0
-                : policy == &helio_rate_static ? config.rate
-                                               : rate,
+        .rate = policy == &helio_rate_none ? 0
+                : policy->is_fixed         ? config.rate
+                                           : rate,
         .send_limit = HELIO_RATE_NO_SEQUENCE,
         .worst = HELIO_RATE_NO_PLACE,
         .why = "",
     };
     govern->at_floor_ns = 0;
     govern->is_floor_told = false;
+    helio_tx_follow_set_pgmcc(stream, policy == &helio_rate_pgmcc,
+                              govern->config.mode == HELIO_RATE_MODE_ENFORCE, clock);
     return 0;
 }
 
@@ -92,9 +94,16 @@ static void set(helio_tx_stream *stream, helio_clock clock) {
         govern->rate = rate;
         helio_tx_stream_set_rate(stream, rate, clock);
     }
-    const uint64_t send_limit = govern->config.mode == HELIO_RATE_MODE_ENFORCE
-                                    ? govern->decision.send_limit
-                                    : HELIO_RATE_NO_SEQUENCE;
+    helio_tx_govern_limit(stream);
+}
+
+void helio_tx_govern_limit(helio_tx_stream *stream) {
+    helio_tx_govern *govern = &stream->govern;
+    const uint64_t followed = helio_tx_follow_send_limit(&stream->follow);
+    uint64_t send_limit = govern->config.mode == HELIO_RATE_MODE_ENFORCE
+                              ? govern->decision.send_limit
+                              : HELIO_RATE_NO_SEQUENCE;
+    send_limit = followed < send_limit ? followed : send_limit;
     if (send_limit != govern->send_limit) {
         govern->send_limit = send_limit;
         helio_tx_pace_set_send_limit(&stream->pace, send_limit);
@@ -121,9 +130,10 @@ int helio_tx_stream_set_policy(helio_tx_stream *stream, const char *name, helio_
 
 int helio_tx_stream_set_ceiling(helio_tx_stream *stream, uint64_t rate, helio_clock clock) {
     helio_tx_govern *govern = &stream->govern;
-    const helio_rate_policy *policy = !govern->policy->is_fixed ? govern->policy
-                                      : rate                    ? &helio_rate_static
-                                                                : &helio_rate_none;
+    const bool decides = !govern->policy->is_fixed || govern->policy == &helio_rate_pgmcc;
+    const helio_rate_policy *policy = decides ? govern->policy
+                                      : rate  ? &helio_rate_static
+                                              : &helio_rate_none;
     if (rate > 0 && govern->config.rate.rate_min > rate)
         return HELIO_ERR_OPTION;
     govern->config.rate.rate = rate;

@@ -71,6 +71,9 @@ int helio_tx_stream_set_policy(helio_tx_stream *stream, const char *name, helio_
  * and static become static and none.  OPTION (below rate_min) or NOMEM: nothing changes. */
 int helio_tx_stream_set_ceiling(helio_tx_stream *stream, uint64_t rate, helio_clock clock);
 
+/* How far data may go has changed (stream/tx_follow.h). */
+void helio_tx_govern_limit(helio_tx_stream *stream);
+
 /* Ends the interval when it is time to. */
 void helio_tx_govern_poll(helio_tx_stream *stream, helio_clock clock);
 /* HELIO_NEVER: nothing happens. */

@@ -254,6 +254,8 @@ static int init_parts(helio_tx_stream *stream, helio_clock clock) {
         error = helio_tx_history_init(&stream->history, &stream->txw, &stream->repairer,
                                       config->budget, config->history_dynamic, clock.now_ns);
     if (!error)
+        helio_tx_follow_init(stream, &config->follow, clock);
+    if (!error)
         error = helio_tx_govern_init(stream, &config->govern, clock);
     if (error)
         return error;
@@ -438,6 +440,7 @@ int helio_tx_stream_poll(helio_tx_stream *stream, helio_clock clock) {
     sent += helio_tx_tell(stream, clock);
     for (int i = 0; i < POLL_REPAIRS && send_repair(stream, clock); i++)
         sent++;
+    helio_tx_follow_poll(stream, clock);
     helio_tx_govern_poll(stream, clock);
     return sent;
 }
@@ -490,6 +493,9 @@ int64_t helio_tx_stream_next_deadline_ns(const helio_tx_stream *stream) {
     const int64_t actions_ns = helio_tx_actions_deadline_ns(stream);
     if (actions_ns < deadline_ns)
         deadline_ns = actions_ns;
+    const int64_t follow_ns = helio_tx_follow_next_deadline_ns(&stream->follow);
+    if (follow_ns < deadline_ns)
+        deadline_ns = follow_ns;
     const int64_t govern_ns = helio_tx_govern_next_deadline_ns(stream);
     if (govern_ns < deadline_ns)
         deadline_ns = govern_ns;

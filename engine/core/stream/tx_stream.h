@@ -31,6 +31,7 @@
 #include "repair/allowance.h"
 #include "repair/receiver_view.h"
 #include "stats/stats.h"
+#include "stream/tx_follow.h"
 #include "stream/tx_govern.h"
 #include "stream/tx_pace.h"
 #include "stream/tx_slow.h"
@@ -106,6 +107,7 @@ typedef struct helio_tx_stream_config {
     helio_tx_pace_config pace;
     helio_tx_govern_config govern;
     helio_tx_slow_config slow;
+    helio_tx_follow_config follow;
 } helio_tx_stream_config;
 
 /* Creates a stream and opens its statistics object (scope tx_stream); release it with
