@@ -103,6 +103,14 @@ def _rate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("rate", metavar="RATE", type=rate, help="bytes per second: 250k, 10M, 1.2G; 0: no limit")
 
 
+def _policy(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "policy",
+        metavar="NAME",
+        help="a rate policy (none, static, dynamic, pgmcc) or a window policy (window-none, -max, -min, -tagged)",
+    )
+
+
 def _suspend(parser: argparse.ArgumentParser) -> None:
     _receiver(parser)
     _for(parser, required=True)
@@ -135,6 +143,7 @@ def _level(parser: argparse.ArgumentParser) -> None:
 _VERBS = (
     _Verb("ping", "ask whether it listens", "heliograph ctl ping --instance feed", _nothing, where=False),
     _Verb("set-rate", "limit how fast streams send", "heliograph ctl set-rate 10M --topic 'PRICES.*'", _rate),
+    _Verb("set-policy", "choose what decides on the rate", "heliograph ctl set-policy dynamic", _policy),
     _Verb(
         "suspend",
         "stop repairing and waiting for a receiver, for a time; it is told why",

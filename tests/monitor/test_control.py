@@ -515,6 +515,15 @@ def test_a_rate_is_set_and_lifted_and_repairs_are_cut_off_by_hand(stream: tuple[
     assert "rate is a whole number" in give(path, "set-rate rate=1000000000001").text
 
 
+def test_policies_are_changed_by_name(stream: tuple[Path, Instance]) -> None:
+    path, _ = stream
+    for name in ("static", "dynamic", "pgmcc", "window-min", "window-none", "none"):
+        assert _ctl("set-policy", name) == f"1 stream: the policy is {name}"
+    refusal = _ctl("set-policy", "quick")
+    assert refusal.startswith("there is no policy 'quick'; there are: none, static, dynamic, pgmcc, window-none")
+    assert "set-policy needs policy" in give(path, "set-policy").text
+
+
 def test_an_instance_that_sends_nothing_says_so() -> None:
     with engine() as path:
         for text in ("set-rate rate=5000", "cutoff for=1", "resume receiver=a"):

@@ -60,6 +60,7 @@ enum {
 #define HELIO_CONTROL_VERBS(X)                                                                 \
     X(PING, ping, "ping", 0, 0)                                                                \
     X(SET_RATE, set_rate, "set-rate", HELIO_CONTROL_HAS_RATE, HELIO_CONTROL_WHERE)             \
+    X(SET_POLICY, set_policy, "set-policy", HELIO_CONTROL_HAS_POLICY, HELIO_CONTROL_WHERE)     \
     X(SUSPEND, suspend, "suspend", HELIO_CONTROL_WHOM | HELIO_CONTROL_HAS_FOR,                 \
       HELIO_CONTROL_SAYING)                                                                    \
     X(RESUME, resume, "resume", HELIO_CONTROL_WHOM, HELIO_CONTROL_SAYING)                      \

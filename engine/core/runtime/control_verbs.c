@@ -4,9 +4,11 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "policy/rate.h"
 #include "repair/action.h"
 #include "runtime/tx_lane.h"
 #include "stream/tx_choice.h"
+#include "stream/tx_govern.h"
 
 enum { LIST_BYTES = 400 };
 
@@ -142,7 +144,11 @@ static int do_set_rate(helio_instance *instance, const helio_control_request *re
     unsigned count = 0;
     for (helio_tx_lane *lane = meant(instance->tx_lanes, request); lane;
          lane = meant(lane->next, request)) {
-        helio_tx_stream_set_rate(lane->stream, request->rate, clock);
+        const int error = helio_tx_stream_set_ceiling(lane->stream, request->rate, clock);
+        if (error) {
+            return helio_fail(error, "%llu bytes per second is below rate_min of a stream",
+                              (unsigned long long)request->rate);
+        }
         count++;
     }
     if (count == 0) {
@@ -155,6 +161,54 @@ static int do_set_rate(helio_instance *instance, const helio_control_request *re
         snprintf(done, HELIO_CONTROL_SENTENCE_BYTES, "%s: at most %llu bytes per second",
                  streams_text(count, streams), (unsigned long long)request->rate);
     }
+    return 0;
+}
+
+/* "window-min" and the like, as the option flow_window has them; -1: it is no window policy. */
+static int window_of(const char *policy) {
+    static const char *const names[] = {"window-none", "window-max", "window-min", "window-tagged"};
+    for (int i = 0; i < (int)(sizeof names / sizeof names[0]); i++) {
+        if (strcmp(policy, names[i]) == 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+static int set_policy(helio_tx_stream *stream, const char *policy, helio_clock clock) {
+    const int window = window_of(policy);
+    if (window < 0) {
+        return helio_tx_stream_set_policy(stream, policy, clock);
+    }
+    helio_tx_stream_set_window(stream, window, clock);
+    return 0;
+}
+
+static int do_set_policy(helio_instance *instance, const helio_control_request *request,
+                         helio_clock clock, char *done) {
+    const char *policy = request->text[HELIO_CONTROL_KEY_POLICY];
+    char streams[32];
+    unsigned count = 0;
+    for (helio_tx_lane *lane = meant(instance->tx_lanes, request); lane;
+         lane = meant(lane->next, request)) {
+        const int error = set_policy(lane->stream, policy, clock);
+        if (error) {
+            list known = {0};
+            const helio_rate_policy *other;
+            for (size_t i = 0; (other = helio_rate_policy_at(i)); i++) {
+                put(&known, other->name);
+            }
+            put(&known, "window-none, window-max, window-min, window-tagged");
+            return helio_fail(error, "there is no policy '%.60s'; there are: %s", policy,
+                              known.text);
+        }
+        count++;
+    }
+    if (count == 0) {
+        return fail_no_stream(instance);
+    }
+    snprintf(done, HELIO_CONTROL_SENTENCE_BYTES, "%s: the policy is %.60s",
+             streams_text(count, streams), policy);
     return 0;
 }
 

@@ -16,6 +16,20 @@ int helio_tx_lane_check_govern(const helio_options *options) {
                           "option loss_high=%g must be at least %d times loss_low=%g", high, BAND,
                           low);
     }
+    const int64_t least = helio_options_integer(options, HELIO_OPTION_ID_WINDOW_RECEIVERS);
+    const int64_t window = helio_options_integer(options, HELIO_OPTION_ID_FLOW_WINDOW);
+    if (least > 0 && window == HELIO_FLOW_WINDOW_NONE) {
+        return helio_fail(HELIO_ERR_OPTION,
+                          "option window_receivers=%lld contradicts flow_window=none: say max, min "
+                          "or tagged",
+                          (long long)least);
+    }
+    if (window != HELIO_FLOW_WINDOW_NONE &&
+        helio_options_ns(options, HELIO_OPTION_ID_REPORT_INTERVAL) == 0) {
+        return helio_fail_plain(HELIO_ERR_OPTION,
+                                "option flow_window needs to hear from receivers, and "
+                                "report_interval is 0");
+    }
     return 0;
 }
 
