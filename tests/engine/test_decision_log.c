@@ -85,10 +85,9 @@ static void what_was_written_is_read_back(void) {
         for (uint32_t place = 0; place < PLACES; place++) {
             const bool has_news = i == 0 || any() % 2;
             views[i][place] = has_news ? any_view(place) : views[i - 1][place];
-            if (has_news)
-                helio_decision_log_view(&log_, &views[i][place]);
-            else
+            if (!has_news)
                 views[i][place].flags &= ~(uint32_t)HELIO_VIEW_NEWS;
+            helio_decision_log_view(&log_, &views[i][place]);
         }
         intervals[i] = any_interval();
         helio_decision_log_interval(&log_, &intervals[i]);
@@ -131,6 +130,20 @@ static void a_quiet_receiver_takes_few_bytes(void) {
     view.heard_ns += 100000000;
     helio_decision_log_view(&log_, &view);
     CHECK(log_.used - before <= 32);
+    helio_decision_log_fini(&log_);
+}
+
+static void a_view_without_news_is_written_when_it_has_changed(void) {
+    begin(sizeof memory);
+    helio_receiver_view view = any_view(2);
+    helio_decision_log_view(&log_, &view);
+    const size_t before = log_.used;
+    view.flags &= ~(uint32_t)HELIO_VIEW_NEWS;
+    helio_decision_log_view(&log_, &view);
+    CHECK_EQUAL(log_.used, before);
+    view.flags ^= HELIO_VIEW_SUSPENDED;
+    helio_decision_log_view(&log_, &view);
+    CHECK(log_.used > before);
     helio_decision_log_fini(&log_);
 }
 
@@ -218,6 +231,7 @@ static void a_damaged_log_is_read_up_to_the_damage(void) {
 int main(void) {
     RUN(what_was_written_is_read_back);
     RUN(a_quiet_receiver_takes_few_bytes);
+    RUN(a_view_without_news_is_written_when_it_has_changed);
     RUN(a_full_log_ends_with_a_whole_record_and_says_so);
     RUN(too_long_a_text_is_cut);
     RUN(what_cannot_be_a_log_is_refused);

@@ -102,6 +102,8 @@ void helio_decision_log_view(helio_decision_log *log, const helio_receiver_view 
     uint64_t numbers[HELIO_DECISION_VIEW_NUMBERS], before[HELIO_DECISION_VIEW_NUMBERS];
     helio_decision_get_view(view, numbers);
     helio_decision_get_view(&log->views[view->place], before);
+    if (!(view->flags & HELIO_VIEW_NEWS) && memcmp(numbers, before, sizeof numbers) == 0)
+        return;
     uint8_t body[BODY_MAX];
     size_t length = put_number(body, view->place);
     length += put_differences(body + length, numbers, before, HELIO_DECISION_VIEW_NUMBERS);

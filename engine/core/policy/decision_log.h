@@ -32,7 +32,7 @@ typedef enum helio_decision_kind {
     /* what the policies see */
     HELIO_DECISION_CONFIG = 1,   /* text: options as "name=value&..." */
     HELIO_DECISION_RECEIVER = 2, /* place; text: "name address" */
-    HELIO_DECISION_VIEW = 3,     /* a receiver's view, if it has news; differences */
+    HELIO_DECISION_VIEW = 3,     /* a receiver's view that has news or has changed; differences */
     HELIO_DECISION_INTERVAL = 4, /* the end of an interval, after its views; differences */
     HELIO_DECISION_COMMAND = 5,  /* by hand; text: the command */
     /* what they decide, after the interval */
@@ -59,7 +59,7 @@ int helio_decision_log_init(helio_decision_log *log, void *memory, size_t capaci
                             uint32_t places);
 void helio_decision_log_fini(helio_decision_log *log);
 
-/* The views with news first, then the interval they belong to. */
+/* Each view, then the interval they belong to.  A view is written when it has news or has changed. */
 void helio_decision_log_view(helio_decision_log *log, const helio_receiver_view *view);
 void helio_decision_log_interval(helio_decision_log *log, const helio_interval *interval);
 /* Any other record: up to HELIO_DECISION_NUMBERS_MAX numbers and a text, which may be NULL and is cut at
