@@ -48,7 +48,8 @@ int helio_decision_file_open(helio_decision_file *file, const char *folder, cons
     if (file->file < 0) {
         return fail_at(file, "create");
     }
-    if (ftruncate(file->file, (off_t)bytes) < 0) {
+    errno = posix_fallocate(file->file, 0, (off_t)bytes);
+    if (errno) {
         return fail_at(file, "make room in");
     }
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file->file, 0);

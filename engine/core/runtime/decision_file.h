@@ -1,7 +1,8 @@
 /* The file of a stream's decision log (policy/decision_log.h), mapped: FOLDER/NAME.PID.STREAM.decisions.
  *
- * It has its full size from the start, as a sparse file, so writing a record is writing to memory;
- * when it is closed what was not used is cut off.  A crash leaves the records that were whole. */
+ * It has its full size from the start, allocated (a mapping of a file with holes kills its writer when
+ * the disk is full), so writing a record is writing to memory; when it is closed what was not used is
+ * cut off.  A crash leaves the records that were whole. */
 #ifndef HELIO_RUNTIME_DECISION_FILE_H
 #define HELIO_RUNTIME_DECISION_FILE_H
 
