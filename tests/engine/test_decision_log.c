@@ -151,7 +151,7 @@ static void a_full_log_ends_with_a_whole_record_and_says_so(void) {
     begin(HELIO_DECISION_LOG_MIN);
     int written = 0;
     for (int i = 0; i < 1000; i++) {
-        helio_decision_log_record(&log_, HELIO_DECISION_COMMAND, NULL, 0, "set-rate rate=1000000");
+        helio_decision_log_record(&log_, HELIO_DECISION_POLICY, NULL, 0, "set-rate rate=1000000");
         written += !log_.is_full;
     }
     CHECK(log_.is_full && log_.used <= HELIO_DECISION_LOG_MIN);
@@ -170,7 +170,7 @@ static void too_long_a_text_is_cut(void) {
     static char text[2 * HELIO_DECISION_TEXT_MAX];
     memset(text, 'x', sizeof text - 1);
     begin(sizeof memory);
-    helio_decision_log_record(&log_, HELIO_DECISION_COMMAND, NULL, 0, text);
+    helio_decision_log_record(&log_, HELIO_DECISION_POLICY, NULL, 0, text);
     CHECK_EQUAL(helio_decision_reader_init(&reader, memory, sizeof memory), 0);
     CHECK_EQUAL(next(), 1);
     CHECK_EQUAL(strlen(record.text), HELIO_DECISION_TEXT_MAX);

@@ -32,6 +32,7 @@ typedef enum helio_event_id {
     HELIO_EVENT_RESUMED = 88,
     HELIO_EVENT_EXPELLED = 89,
     HELIO_EVENT_HISTORY_RESIZED = 30,
+    HELIO_EVENT_DECISION_LOG_FULL = 115,
     HELIO_EVENT_ACKER_JOINED = 60,
     HELIO_EVENT_ACKER_LEFT = 61,
     HELIO_EVENT_ACKS_MISSING = 62,
@@ -97,6 +98,7 @@ typedef enum helio_event_id {
     X(RESUMED, resumed, 88, INFO, "action", "At a receiver: it asks for repairs again, or follows a stream again it had been expelled from.") \
     X(EXPELLED, expelled, 89, ERROR, "action,reason,duration_ms", "At a receiver: its source has expelled it, and it does not follow the stream any more; the text says why.") \
     X(HISTORY_RESIZED, history_resized, 30, INFO, "limit_packets,limit_bytes", "A dynamic history has other limits: more because repairs were asked for near its end, fewer after a quiet time.") \
+    X(DECISION_LOG_FULL, decision_log_full, 115, WARNING, "bytes", "A stream's decision log has used up its file; decisions are made on and no longer written down.") \
     X(ACKER_JOINED, acker_joined, 60, INFO, "receiver,first_sequence,ackers", "A receiver began to acknowledge a stream, or began anew after a restart.") \
     X(ACKER_LEFT, acker_left, 61, WARNING, "receiver,acked_sequence,ackers", "A receiver acknowledges no more: it said so, or was silent for the expiry time.") \
     X(ACKS_MISSING, acks_missing, 62, WARNING, "ackers,wanted,packets_unacked", "Fewer receivers acknowledge than must, or they do not keep up and the history is full; the text names who is behind.") \

@@ -26,6 +26,8 @@ typedef enum helio_option_id {
     HELIO_OPTION_ID_MEMORY_HIGH,
     HELIO_OPTION_ID_MEMORY_LOW,
     HELIO_OPTION_ID_HISTORY_LIMIT_BYTES,
+    HELIO_OPTION_ID_DECISION_LOG,
+    HELIO_OPTION_ID_DECISION_LOG_BYTES,
     HELIO_OPTION_ID_PROFILE,
     HELIO_OPTION_ID_INTERFACE,
     HELIO_OPTION_ID_TTL,
@@ -305,6 +307,8 @@ enum { /* choices of order */
     X(MEMORY_HIGH, memory_high, FLOAT, HELIO_ON_INSTANCE, 0.0, 1.0, "0.85", "", "Share of memory_limit from which on an event alerts; 0: none does.") \
     X(MEMORY_LOW, memory_low, FLOAT, HELIO_ON_INSTANCE, 0.0, 1.0, "0.7", "", "Share of memory_limit at or under which the alert ends; at most memory_high.") \
     X(HISTORY_LIMIT_BYTES, history_limit_bytes, INTEGER, HELIO_ON_INSTANCE, 0.0, 1099511627776.0, "0", "", "Most bytes the histories of all streams may have as their limits together; 0: no limit.") \
+    X(DECISION_LOG, decision_log, STRING, HELIO_ON_INSTANCE, 0.0, 0.0, "", "", "Folder for decision logs, one file for each stream that is sent: all that its rate policy and its engine for slow consumers see and decide, for `heliograph lab replay`; default: none.") \
+    X(DECISION_LOG_BYTES, decision_log_bytes, INTEGER, HELIO_ON_INSTANCE, 65536.0, 17179869184.0, "16777216", "", "Size of a decision log; when it is used up an event says so and no more is written.") \
     X(PROFILE, profile, CHOICE, HELIO_ON_INSTANCE | HELIO_ON_TRANSMITTER | HELIO_ON_RECEIVER, 0.0, 0.0, "standard", "standard,lan-latency,lan-throughput,wan,many-receivers", "Preset that changes the defaults of other options, see profiles.md.") \
     X(INTERFACE, interface, STRING, HELIO_ON_TRANSMITTER | HELIO_ON_RECEIVER, 0.0, 0.0, "", "", "Address or name of the network interface for multicast.") \
     X(TTL, ttl, INTEGER, HELIO_ON_TRANSMITTER, 0.0, 255.0, "1", "", "Time to live of multicast packets.") \

@@ -34,7 +34,8 @@ typedef enum helio_decision_kind {
     HELIO_DECISION_RECEIVER = 2, /* place; text: "name address" */
     HELIO_DECISION_VIEW = 3,     /* a receiver's view that has news or has changed; differences */
     HELIO_DECISION_INTERVAL = 4, /* the end of an interval, after its views; differences */
-    HELIO_DECISION_COMMAND = 5,  /* by hand; text: the command */
+    HELIO_DECISION_POLICY =
+        5, /* a rate policy takes over: rate in force, ceiling, now; text: name */
     /* what they decide, after the interval */
     HELIO_DECISION_RATE = 16, /* rate, send limit, state, worst, signal; text: why */
     HELIO_DECISION_CONSUMER = 17,

@@ -158,6 +158,41 @@ static int read_value(const option_row *row, const char *text, double *number, c
     return read_number(row, text, number);
 }
 
+/* The choice with this number, up to the next comma. */
+static const char *choice_at(const option_row *row, int index, size_t *length) {
+    const char *choice = row->choices;
+    for (; index > 0; index--) {
+        choice += strcspn(choice, ",") + 1;
+    }
+    *length = strcspn(choice, ",");
+    return choice;
+}
+
+size_t helio_options_write(const helio_options *options, unsigned on, char *text, size_t size) {
+    size_t used = 0;
+    for (int i = 0; i < HELIO_OPTIONS_COUNT; i++) {
+        const option_row *row = &rows[i];
+        const double number = options->value[i].number;
+        if (!(row->on & on) || row->type == HELIO_OPTION_STRING) {
+            continue;
+        }
+        size_t length = 0;
+        const char *choice =
+            row->type == HELIO_OPTION_CHOICE ? choice_at(row, (int)number, &length) : "";
+        char value[32] = "";
+        if (row->type == HELIO_OPTION_BOOLEAN) {
+            snprintf(value, sizeof value, "%s", number != 0 ? "true" : "false");
+        } else if (row->type != HELIO_OPTION_CHOICE) {
+            snprintf(value, sizeof value, "%.17g", number);
+        }
+        const int written =
+            snprintf(text ? text + smaller(used, size) : NULL, size > used ? size - used : 0,
+                     "%s%s=%.*s%s", used ? "&" : "", row->name, (int)length, choice, value);
+        used += (size_t)written;
+    }
+    return used;
+}
+
 /* ---- the text ---- */
 
 static int hex_digit(char c) {

@@ -36,6 +36,10 @@ void helio_options_default(helio_options *options, helio_option_id id, double va
 /* Another number or choice in place of what was read. */
 void helio_options_set(helio_options *options, helio_option_id id, double value);
 
+/* The options of `on` that are numbers or choices, as helio_options_read takes them.  Returns what
+ * snprintf would. */
+size_t helio_options_write(const helio_options *options, unsigned on, char *text, size_t size);
+
 int64_t helio_options_integer(const helio_options *options, helio_option_id id);
 double helio_options_float(const helio_options *options, helio_option_id id);
 const char *helio_options_string(const helio_options *options, helio_option_id id);

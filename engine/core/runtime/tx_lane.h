@@ -7,6 +7,7 @@
 #define HELIO_RUNTIME_TX_LANE_H
 
 #include "runtime/congestion.h"
+#include "runtime/decision_file.h"
 #include "runtime/lane.h"
 #include "stream/tx_stream.h"
 
@@ -38,6 +39,7 @@ struct helio_tx_lane {
     bool is_waiting;         /* within a long message, for its next packet */
     int64_t chores_due_ns;   /* monotonic: of an engine that waits there */
     bool is_heedless;        /* the rest is sent, room or not: who would make it has stopped */
+    helio_decision_file log; /* of what its policies decide; all zero: there is none */
     _Atomic bool refusing;   /* too few receivers acknowledge: sends are to fail */
     unsigned awaited_by;     /* mode poll: calls that wait to send */
     helio_congestion congestion;

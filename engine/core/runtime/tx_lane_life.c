@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "policy/decision_log.h"
 #include "runtime/memory.h"
 #include "runtime/tx_lane_parts.h"
 #include "window/size.h"
@@ -141,6 +142,10 @@ static int open_stream(helio_tx_lane *lane, helio_clock clock) {
     if (!error) {
         error = helio_tx_lane_check_govern(options);
     }
+    char options_text[HELIO_DECISION_TEXT_MAX + 1];
+    if (!error) {
+        error = helio_tx_lane_open_log(lane, &config.tsi, options_text, &config.log);
+    }
     if (!error) {
         error = helio_tx_stream_create(&config, outlet, instance->stats, instance->counts, clock,
                                        &lane->stream);
@@ -152,7 +157,9 @@ static int open_stream(helio_tx_lane *lane, helio_clock clock) {
                 atomic_load_explicit(&config.account->refused_bytes, memory_order_relaxed));
         }
     }
-    if (!error) {
+    if (error) {
+        helio_decision_file_close(&lane->log, 0);
+    } else {
         helio_tx_lane_tell_refusing(lane);
     }
     return error;
@@ -221,7 +228,9 @@ void helio_tx_lane_destroy(helio_tx_lane *lane, helio_clock clock) {
     }
     helio_tx_lane_flush_channel(lane);
     helio_lane_tend(&lane->base, clock);
+    const size_t log_bytes = helio_tx_stream_log_used(lane->stream);
     helio_tx_stream_destroy(lane->stream, clock);
+    helio_decision_file_close(&lane->log, log_bytes);
     helio_lane_close(&lane->base);
     free(lane);
 }

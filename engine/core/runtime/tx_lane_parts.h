@@ -53,6 +53,14 @@ helio_tx_slow_config helio_tx_lane_slow(const helio_options *options);
 /* 0, or OPTION: some of it contradicts itself. */
 int helio_tx_lane_check_slow(const helio_options *options);
 
+/* ---- tx_lane_log.c ---- */
+
+/* Opens the decision log of the stream with this TSI, if the instance is to have one; `options` takes
+ * HELIO_DECISION_TEXT_MAX + 1 bytes that must last until the stream was created.  0 or SYSTEM,
+ * PERMISSION, NOMEM. */
+int helio_tx_lane_open_log(helio_tx_lane *lane, const helio_tsi *tsi, char *options,
+                           helio_tx_log_config *out);
+
 /* ---- tx_lane_acks.c ---- */
 
 /* A receiver has acknowledged more; `context` is the lane. */

@@ -47,6 +47,7 @@ static int take_policy(helio_tx_stream *stream, const helio_rate_policy *policy,
     };
     govern->at_floor_ns = 0;
     govern->is_floor_told = false;
+    helio_tx_log_policy(stream, policy->name, rate, config.rate, clock.now_ns);
     helio_tx_follow_set_pgmcc(stream, policy == &helio_rate_pgmcc,
                               govern->config.mode == HELIO_RATE_MODE_ENFORCE, clock);
     return 0;

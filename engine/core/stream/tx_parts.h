@@ -12,6 +12,7 @@
 #include "stream/tx_follow.h"
 #include "stream/tx_govern.h"
 #include "stream/tx_history.h"
+#include "stream/tx_log.h"
 #include "stream/tx_notices.h"
 #include "stream/tx_pace.h"
 #include "stream/tx_reports.h"
@@ -50,6 +51,7 @@ struct helio_tx_stream {
     helio_tx_notices notices;
     helio_tx_traffic traffic;
     helio_tx_govern govern;
+    helio_tx_log log;
     helio_tx_slow slow;
     helio_tx_follow follow;
     helio_tx_topics topics;

@@ -256,6 +256,8 @@ static int init_parts(helio_tx_stream *stream, helio_clock clock) {
     if (!error)
         helio_tx_follow_init(stream, &config->follow, clock);
     if (!error)
+        error = helio_tx_log_init(stream, &config->log, clock);
+    if (!error)
         error = helio_tx_govern_init(stream, &config->govern, clock);
     if (error)
         return error;
@@ -352,6 +354,7 @@ void helio_tx_stream_destroy(helio_tx_stream *stream, helio_clock clock) {
     helio_account_give(stream->config.account, stream->memory);
     helio_tx_history_fini(&stream->history);
     helio_tx_govern_fini(&stream->govern);
+    helio_tx_log_fini(&stream->log);
     helio_tx_pace_fini(&stream->pace);
     helio_tx_topics_fini(&stream->topics, clock);
     helio_tx_notices_fini(&stream->notices);
@@ -583,6 +586,10 @@ helio_tx_pace *helio_tx_stream_pace(helio_tx_stream *stream) {
 
 uint64_t helio_tx_stream_lead(const helio_tx_stream *stream) {
     return stream->txw.lead;
+}
+
+size_t helio_tx_stream_log_used(const helio_tx_stream *stream) {
+    return helio_tx_log_used(&stream->log);
 }
 
 const helio_tsi *helio_tx_stream_tsi(const helio_tx_stream *stream) {

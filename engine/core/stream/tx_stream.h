@@ -33,6 +33,7 @@
 #include "stats/stats.h"
 #include "stream/tx_follow.h"
 #include "stream/tx_govern.h"
+#include "stream/tx_log.h"
 #include "stream/tx_pace.h"
 #include "stream/tx_slow.h"
 
@@ -108,6 +109,7 @@ typedef struct helio_tx_stream_config {
     helio_tx_govern_config govern;
     helio_tx_slow_config slow;
     helio_tx_follow_config follow;
+    helio_tx_log_config log;
 } helio_tx_stream_config;
 
 /* Creates a stream and opens its statistics object (scope tx_stream); release it with
@@ -218,6 +220,9 @@ void helio_tx_stream_close(helio_tx_stream *stream, helio_clock clock);
 void helio_tx_stream_abort(helio_tx_stream *stream);
 /* The linger time is over (and the stream can be destroyed without harm to anybody). */
 bool helio_tx_stream_is_finished(const helio_tx_stream *stream, helio_clock clock);
+
+/* Bytes of its decision log; 0: there is none. */
+size_t helio_tx_stream_log_used(const helio_tx_stream *stream);
 
 const helio_tsi *helio_tx_stream_tsi(const helio_tx_stream *stream);
 /* Scope tx_stream. */

@@ -1,0 +1,28 @@
+/* Decisions as numbers: what a decision log has of them, and what a decision made again is compared by
+ * (docs/decisions.md). */
+#ifndef HELIO_POLICY_DECISION_RECORD_H
+#define HELIO_POLICY_DECISION_RECORD_H
+
+#include "policy/consumer.h"
+#include "policy/decision_log.h"
+#include "policy/rate.h"
+#include "policy/storm.h"
+
+enum {
+    HELIO_DECISION_RATE_NUMBERS = 5,
+    HELIO_DECISION_CONSUMER_NUMBERS = 9,
+    HELIO_DECISION_STORM_NUMBERS = 6,
+    HELIO_DECISION_NUMBERS_OF_ONE = 9, /* of any decision, at most */
+};
+
+/* Store so many numbers. */
+void helio_decision_of_rate(const helio_rate_decision *decision, uint64_t *numbers);
+void helio_decision_of_consumer(const helio_slow_decision *decision, uint64_t *numbers);
+void helio_decision_of_storm(const helio_storm_decision *decision, uint64_t *numbers);
+
+/* Something was decided about a storm. */
+static inline bool helio_decision_has_storm(const helio_storm_decision *decision) {
+    return decision->began || decision->ended || decision->cut_off_ns > 0;
+}
+
+#endif

@@ -1,0 +1,23 @@
+/* A transmit lane and the decision log of its stream. */
+#include "policy/decision_log.h"
+#include "runtime/tx_lane_parts.h"
+
+int helio_tx_lane_open_log(helio_tx_lane *lane, const helio_tsi *tsi, char *options,
+                           helio_tx_log_config *out) {
+    const helio_instance *instance = lane->base.instance;
+    const char *folder = helio_options_string(&instance->options, HELIO_OPTION_ID_DECISION_LOG);
+    *out = (helio_tx_log_config){0};
+    if (!folder[0]) {
+        return 0;
+    }
+    char stream[HELIO_TSI_TEXT];
+    const size_t bytes =
+        (size_t)helio_options_integer(&instance->options, HELIO_OPTION_ID_DECISION_LOG_BYTES);
+    const int error = helio_decision_file_open(&lane->log, folder, instance->name,
+                                               helio_tsi_format(tsi, stream), bytes);
+    helio_options_write(&lane->base.options, HELIO_ON_TRANSMITTER, options,
+                        HELIO_DECISION_TEXT_MAX + 1);
+    *out = (helio_tx_log_config){
+        .memory = lane->log.memory, .bytes = lane->log.bytes, .options = options};
+    return error;
+}
