@@ -16,6 +16,14 @@ void helio_decision_of_rate(const helio_rate_decision *decision, uint64_t *numbe
     memcpy(numbers, all, sizeof all);
 }
 
+/* By value: there may be padding. */
+bool helio_decision_is_same_rate(const helio_rate_decision *a, const helio_rate_decision *b) {
+    uint64_t numbers_a[HELIO_DECISION_RATE_NUMBERS], numbers_b[HELIO_DECISION_RATE_NUMBERS];
+    helio_decision_of_rate(a, numbers_a);
+    helio_decision_of_rate(b, numbers_b);
+    return memcmp(numbers_a, numbers_b, sizeof numbers_a) == 0;
+}
+
 void helio_decision_of_consumer(const helio_slow_decision *decision, uint64_t *numbers) {
     const uint64_t all[HELIO_DECISION_CONSUMER_NUMBERS] = {
         decision->place,

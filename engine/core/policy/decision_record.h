@@ -20,6 +20,8 @@ void helio_decision_of_rate(const helio_rate_decision *decision, uint64_t *numbe
 void helio_decision_of_consumer(const helio_slow_decision *decision, uint64_t *numbers);
 void helio_decision_of_storm(const helio_storm_decision *decision, uint64_t *numbers);
 
+bool helio_decision_is_same_rate(const helio_rate_decision *a, const helio_rate_decision *b);
+
 /* Something was decided about a storm. */
 static inline bool helio_decision_has_storm(const helio_storm_decision *decision) {
     return decision->began || decision->ended || decision->cut_off_ns > 0;

@@ -64,6 +64,18 @@ static const helio_rate_policy *const policies[] = {
     &helio_rate_pgmcc,
 };
 
+helio_rate_decision helio_rate_begin(const helio_rate_policy *policy,
+                                     const helio_rate_config *config, uint64_t rate) {
+    return (helio_rate_decision){
+        .rate = policy == &helio_rate_none ? 0
+                : policy->is_fixed         ? config->rate
+                                           : rate,
+        .send_limit = HELIO_RATE_NO_SEQUENCE,
+        .worst = HELIO_RATE_NO_PLACE,
+        .why = "",
+    };
+}
+
 const helio_rate_policy *helio_rate_policy_at(size_t i) {
     return i < sizeof policies / sizeof policies[0] ? policies[i] : NULL;
 }

@@ -66,6 +66,10 @@ extern const helio_rate_policy helio_rate_static;  /* the configured rate */
 extern const helio_rate_policy helio_rate_pgmcc;   /* the configured rate, and PGMCC's window */
 extern const helio_rate_policy helio_rate_dynamic; /* follows what the receivers lose */
 
+/* What is decided before the first interval, at this rate. */
+helio_rate_decision helio_rate_begin(const helio_rate_policy *policy,
+                                     const helio_rate_config *config, uint64_t rate);
+
 /* The policy of this name; NULL: there is none. */
 const helio_rate_policy *helio_rate_policy_named(const char *name);
 /* The i-th; NULL: there are no more. */

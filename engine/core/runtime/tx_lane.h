@@ -61,6 +61,8 @@ void helio_tx_lane_destroy(helio_tx_lane *lane, helio_clock clock);
 
 /* A stream as options want it: all that does not depend on where it is sent and by whom. */
 helio_tx_stream_config helio_tx_lane_config(const helio_options *options);
+/* Refuses options of rate, windows and slow consumers that contradict each other: 0 or OPTION. */
+int helio_tx_lane_check_policies(const helio_options *options);
 
 /* Reads feedback when it is time to. */
 int helio_tx_lane_receive(helio_tx_lane *lane, helio_clock clock);

@@ -94,6 +94,17 @@ helio_tx_stream_config helio_tx_lane_config(const helio_options *options) {
     return config;
 }
 
+int helio_tx_lane_check_policies(const helio_options *options) {
+    int error = helio_tx_lane_check_pace(options);
+    if (!error) {
+        error = helio_tx_lane_check_slow(options);
+    }
+    if (!error) {
+        error = helio_tx_lane_check_govern(options);
+    }
+    return error;
+}
+
 static int open_stream(helio_tx_lane *lane, helio_clock clock) {
     helio_instance *instance = lane->base.instance;
     const helio_options *options = &lane->base.options;
@@ -131,16 +142,10 @@ static int open_stream(helio_tx_lane *lane, helio_clock clock) {
     const helio_outlet outlet = {.context = lane, .send = helio_tx_lane_send};
     int error = check_history(lane);
     if (!error) {
-        error = helio_tx_lane_check_pace(options);
+        error = helio_tx_lane_check_policies(options);
     }
     if (!error) {
         error = check_limits(lane);
-    }
-    if (!error) {
-        error = helio_tx_lane_check_slow(options);
-    }
-    if (!error) {
-        error = helio_tx_lane_check_govern(options);
     }
     char options_text[HELIO_DECISION_TEXT_MAX + 1];
     if (!error) {

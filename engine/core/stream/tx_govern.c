@@ -37,14 +37,7 @@ static int take_policy(helio_tx_stream *stream, const helio_rate_policy *policy,
     govern->state = state;
     govern->policy = policy;
     policy->init(state, &config, rate, clock.now_ns);
-    govern->decision = (helio_rate_decision){
-        .rate = policy == &helio_rate_none ? 0
-                : policy->is_fixed         ? config.rate
-                                           : rate,
-        .send_limit = HELIO_RATE_NO_SEQUENCE,
-        .worst = HELIO_RATE_NO_PLACE,
-        .why = "",
-    };
+    govern->decision = helio_rate_begin(policy, &config, rate);
     govern->at_floor_ns = 0;
     govern->is_floor_told = false;
     helio_tx_log_policy(stream, policy->name, rate, config.rate, clock.now_ns);

@@ -56,14 +56,6 @@ void helio_tx_log_interval(helio_tx_stream *stream, const helio_interval *interv
     helio_decision_log_interval(&stream->log.log, interval);
 }
 
-/* Compares by value: there may be padding. */
-static bool is_same(const helio_rate_decision *a, const helio_rate_decision *b) {
-    uint64_t numbers_a[HELIO_DECISION_RATE_NUMBERS], numbers_b[HELIO_DECISION_RATE_NUMBERS];
-    helio_decision_of_rate(a, numbers_a);
-    helio_decision_of_rate(b, numbers_b);
-    return memcmp(numbers_a, numbers_b, sizeof numbers_a) == 0;
-}
-
 static void tell_full(helio_tx_stream *stream, helio_clock clock) {
     helio_tx_log *log = &stream->log;
     if (!log->log.is_full || log->is_full_told)
@@ -83,7 +75,7 @@ void helio_tx_log_decisions(helio_tx_stream *stream, helio_clock clock) {
         return;
     uint64_t numbers[HELIO_DECISION_NUMBERS_OF_ONE];
     const helio_rate_decision *rate = &stream->govern.decision;
-    if (!is_same(rate, &log->rate)) {
+    if (!helio_decision_is_same_rate(rate, &log->rate)) {
         helio_decision_of_rate(rate, numbers);
         helio_decision_log_record(&log->log, HELIO_DECISION_RATE, numbers,
                                   HELIO_DECISION_RATE_NUMBERS, rate->why);
