@@ -1,9 +1,27 @@
+from typing import TypedDict
+
 Event = tuple[float, int, int, tuple[int, int, int, int], str]
 """When, id, source (-1: a receiver), arguments, text."""
 Receiver = tuple[int, int, int, int, float]
 """Group, who, messages delivered, messages lost, when the first was lost (infinity: none)."""
 
+Decision = tuple[int, int, int, tuple[int, ...] | None, str, tuple[int, ...] | None, str, bool]
+"""Monotonic and wall clock ns of its interval, kind, as recorded (numbers or none, why), as made again, whether both agree."""
+
+class Rerun(TypedDict):
+    instance: str
+    stream: str
+    policy: str
+    begun_ns: int
+    intervals: int
+    recorded: int
+    made: int
+    reproduced: int
+    damaged: bool
+    decisions: list[Decision]
+
 def decision_costs(receivers: int, intervals: int, /) -> dict[str, float]: ...
+def rerun(log: bytes, options: str | None = ..., /) -> Rerun: ...
 
 class Trial:
     def __new__(cls, seed: int, interval: float, watches: bool = ...) -> Trial: ...

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "lab_cost.h"
+#include "lab_rerun.h"
 #include "trial/trial.h"
 
 #define SLICE_NS (100 * HELIO_MILLISECOND) /* of virtual time between looks for Ctrl-C */
@@ -302,6 +303,8 @@ static PyObject *decision_costs(PyObject *module, PyObject *args) {
 static PyMethodDef functions[] = {
     {"decision_costs", decision_costs, METH_VARARGS,
      "ns that each decider takes for a receiver, with so many receivers, in so many intervals."},
+    {"rerun", lab_rerun, METH_VARARGS,
+     "Make the decisions of a log again, with other options over its own if given."},
     {NULL, NULL, 0, NULL},
 };
 

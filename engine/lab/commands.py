@@ -12,6 +12,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from heliograph.engine.lab import replay
+
 if TYPE_CHECKING:
     from heliograph.engine.lab.runs import Trials, Verdict
     from heliograph.engine.lab.scenario import Scenario
@@ -40,6 +42,15 @@ def command(subparsers: Subparsers) -> None:
     show = actions.add_parser("show", help="show a scenario: what is on its network and what must come out")
     show.add_argument("scenario", metavar="SCENARIO", help="a name of `heliograph lab list`, or a file.toml")
     show.set_defaults(run=_show)
+    again = actions.add_parser(
+        "replay",
+        help="make the decisions of a decision log again",
+        description="Give what a decision log recorded (instance option decision_log) to the same policies, or to "
+        "others, and compare their decisions with those recorded. Exit code 1 when one does not come out again.",
+        epilog="example:\n  heliograph lab replay feed.*.decisions\n  heliograph lab replay LOG --set slow_dwell=1",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    replay.add(again)
 
 
 def _add_run(actions: Subparsers) -> None:
