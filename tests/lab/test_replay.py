@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from heliograph.engine import Instance, OptionError
+from heliograph.engine import Instance, OptionError, SystemCallError
 from heliograph.engine.lab.replay import read
 
 ENDPOINT = "rmm+unicast://127.0.0.1:{port}"
@@ -151,7 +151,10 @@ def test_a_full_log_ends_and_says_so(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    with Instance(decision_log=str(tmp_path / "missing")) as instance, pytest.raises(OSError, match="decision_log"):
+    with (
+        Instance(decision_log=str(tmp_path / "missing")) as instance,
+        pytest.raises(SystemCallError, match="decision_log"),
+    ):
         instance.transmitter(ENDPOINT.format(port=_port()), "PRICES")
     with pytest.raises(OptionError, match="decision_log_bytes"):
         Instance(decision_log_bytes=1)

@@ -274,8 +274,10 @@ static void decide(helio_tx_stream *stream, helio_clock clock) {
     helio_receiver_view *views = helio_peers_views(&stream->repairer.peers, &places);
     const helio_interval interval = gather(stream, places, clock);
 
+    helio_tx_log_interval(stream, &interval, views);
     govern->policy->decide(govern->state, &interval, views, &govern->decision);
     helio_tx_slow_decide(stream, &interval, views, clock);
+    helio_tx_log_decisions(stream, clock);
     set(stream, clock);
     show(stream);
     watch_floor(stream, clock);
