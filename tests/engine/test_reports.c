@@ -11,7 +11,7 @@ static helio_pgm_told now;
 
 static void asked(uint32_t interval_ms, uint32_t stamp, int64_t now_ns) {
     const helio_pgm_reporting said = {interval_ms * 1000, stamp};
-    helio_rx_reports_on_spm(&reports, &said, now_ns);
+    helio_rx_reports_on_spm(&reports, &said, 7, now_ns);
 }
 
 static void begin(uint64_t seed) {
@@ -29,7 +29,7 @@ static void send(int64_t now_ns) {
 static void nothing_is_due_before_a_source_asks(void) {
     begin(1);
     CHECK_EQUAL(reports.due_ns, HELIO_NEVER);
-    helio_rx_reports_on_spm(&reports, NULL, 0);
+    helio_rx_reports_on_spm(&reports, NULL, 7, 0);
     CHECK(!reports.is_on);
     CHECK_EQUAL(reports.due_ns, HELIO_NEVER);
     asked(0, 5, 0); /* only with what is sent anyway */
@@ -37,7 +37,7 @@ static void nothing_is_due_before_a_source_asks(void) {
     CHECK_EQUAL(reports.due_ns, HELIO_NEVER);
     asked(100, 5, 0);
     CHECK(reports.due_ns >= 0 && reports.due_ns <= INTERVAL_NS);
-    helio_rx_reports_on_spm(&reports, NULL, 1); /* and it may change its mind */
+    helio_rx_reports_on_spm(&reports, NULL, 7, 1); /* and it may change its mind */
     CHECK(!reports.is_on);
     CHECK_EQUAL(reports.due_ns, HELIO_NEVER);
 }
