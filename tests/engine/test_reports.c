@@ -10,7 +10,7 @@ static helio_rx_reports reports;
 static helio_pgm_told now;
 
 static void asked(uint32_t interval_ms, uint32_t stamp, int64_t now_ns) {
-    const helio_pgm_reporting said = {interval_ms * 1000, stamp};
+    const helio_pgm_reporting said = {.interval_us = interval_ms * 1000, .stamp = stamp};
     helio_rx_reports_on_spm(&reports, &said, 7, now_ns);
 }
 
