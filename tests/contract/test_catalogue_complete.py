@@ -63,7 +63,9 @@ def test_an_option_is_used_somewhere(option: catalogue.Option) -> None:
 
 def _tests_words() -> frozenset[str]:
     """Every identifier of the tests of the engine and its interface; helpers and this file left out."""
-    files = [path for room in ("api", "conformance", "engine", "lab") for path in (TOP / "tests" / room).glob("test_*.*")]
+    files = [
+        path for room in ("api", "conformance", "engine", "lab") for path in (TOP / "tests" / room).glob("test_*.*")
+    ]
     return frozenset(word for path in files for word in re.findall(r"\w+", path.read_text(encoding="utf-8")))
 
 
