@@ -8,31 +8,22 @@
 
 #include "policy/decision_log.h"
 
+/* clang-format lays such lists out anew each time it runs. */
+/* clang-format off */
+
 /* X(field) */
-#define HELIO_DECISION_INTERVAL_FIELDS(X)                                            \
-    X(now_ns)                                                                        \
-    X(wall_ns)                                                                       \
-    X(length_ns)                                                                     \
-    X(flags)                                                                         \
-    X(receivers)                                                                     \
-    X(packets_sent)                                                                  \
-    X(bytes_sent)                                                                    \
-    X(repair_packets)                                                                \
-    X(repair_bytes) X(naks) X(offered_bytes) X(rate) X(queue_bytes) X(lead) X(trail) \
-        X(history_packets) X(repairs_waiting) X(silence_ns)
+#define HELIO_DECISION_INTERVAL_FIELDS(X) \
+    X(now_ns) X(wall_ns) X(length_ns) X(flags) X(receivers) X(packets_sent) X(bytes_sent) \
+    X(repair_packets) X(repair_bytes) X(naks) X(offered_bytes) X(rate) X(queue_bytes) \
+    X(lead) X(trail) X(history_packets) X(repairs_waiting) X(silence_ns)
 
 /* Without the place, which comes first. */
-#define HELIO_DECISION_VIEW_FIELDS(X)                                                         \
-    X(receiver)                                                                               \
-    X(incarnation)                                                                            \
-    X(flags)                                                                                  \
-    X(window)                                                                                 \
-    X(received)                                                                               \
-    X(lost)                                                                                   \
-    X(unrecoverable)                                                                          \
-    X(naks)                                                                                   \
-    X(naks_again) X(naks_late) X(naks_shed) X(repairs) X(repair_bytes) X(position) X(missing) \
-        X(buffer_fill) X(round_trip_ns) X(heard_ns)
+#define HELIO_DECISION_VIEW_FIELDS(X) \
+    X(receiver) X(incarnation) X(flags) X(window) X(received) X(lost) X(unrecoverable) \
+    X(naks) X(naks_again) X(naks_late) X(naks_shed) X(repairs) X(repair_bytes) X(position) \
+    X(missing) X(buffer_fill) X(round_trip_ns) X(heard_ns)
+
+/* clang-format on */
 
 enum {
 #define X(field) +1
