@@ -17,7 +17,7 @@ from heliograph.monitor.fleet import Balance, ReceiverRow, balance, receivers, w
 from heliograph.monitor.model import Snapshot
 from heliograph.monitor.sampler import Sampler
 
-__all__ = ["Books", "Line", "are_balanced", "check_tally", "lines", "table"]
+__all__ = ["Books", "Line", "are_balanced", "check_tally", "lines", "notices", "table"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +102,15 @@ def check_tally(line: Line, tally: Mapping[str, Mapping[str, Any]] | None, say: 
         return True
     say(f"{line.receiver}: the application counted {got}, the books say {expected}")
     return False
+
+
+def notices(tally: Mapping[str, Mapping[str, Any]] | None) -> Mapping[str, int]:
+    """How often an application was told of each action; each topic's receiver is told, so the one that heard most."""
+    heard: dict[str, int] = {}
+    for topic in (tally or {}).values():
+        for action, count in topic["notices"].items():
+            heard[action] = max(count, heard.get(action, 0))
+    return heard
 
 
 class Books:

@@ -2,13 +2,16 @@
 
     make demo                                        until Ctrl-C
     make demo DEMO_SECONDS=30 DEMO_HEADLESS=1        unattended
+    make demo DEMO_SLOW=enforce                      a slow consumer is warned, suspended and readmitted (story.py)
 
 The acts: prepare (folder, ports, network), listen (capture, receivers, watchers), feed, watch, stop the feed, let the
 receivers drain, settle the books while everybody still lives, end everybody, and run the Spark roll-up and report over
-what was recorded. Ctrl-C ends the watching early and the rest follows; a second Ctrl-C gives up at once. Whatever
-happens, no process, segment or namespace stays.
+what was recorded. With DEMO_SLOW=observe, advise or enforce the receiver `slow` gets into trouble while the demo
+watches, and what was done about it is told at the end. Ctrl-C ends the watching early and the rest follows; a second
+Ctrl-C gives up at once. Whatever happens, no process, segment or namespace stays.
 
-The exit code is 0 when every residual is 0, every receiver got everything the books say, and nothing failed.
+The exit code is 0 when every residual is 0, every receiver got everything the books say, the story of the slow consumer
+is complete where one was wanted, and nothing failed.
 """
 
 from __future__ import annotations
@@ -30,10 +33,12 @@ import books
 from children import Child, Children
 from network import Road, free_port, road
 from services import Places, Watchers
+from story import Mode, Story
 
 TOP = Path(__file__).resolve().parents[2]
 GROUP = "239.192.77.1"
 LOSS = 0.02
+HEALTHY = ("alpha", "bravo")
 MARK = ".heliograph-demo"
 """Says that a folder is a demo's own, to be emptied by the next one."""
 STATUS_EVERY = 3.0
@@ -77,6 +82,15 @@ def wanted_seconds() -> float:
     return seconds
 
 
+def wanted_story() -> Mode | None:
+    """What the feed is to do about slow consumers (DEMO_SLOW); None: as little as by default, and no story."""
+    text = os.environ.get("DEMO_SLOW", "")
+    try:
+        return Mode(text) if text else None
+    except ValueError:
+        raise Failure(f"DEMO_SLOW={text} is none of {', '.join(Mode)}") from None
+
+
 @contextlib.contextmanager
 def prepared() -> Iterator[Places]:
     """An empty output folder and a segment folder of the demo's own, which is removed at the end."""
@@ -96,15 +110,15 @@ def prepared() -> Iterator[Places]:
         shutil.rmtree(segments, ignore_errors=True)
 
 
-def start_receivers(children: Children, way: Road, port: int) -> dict[str, Child]:
-    """The four receivers, listening when this returns."""
+def start_receivers(children: Children, way: Road, port: int, mode: Mode | None) -> dict[str, Child]:
+    """The four receivers, listening when this returns; with a story `slow` is told later when to be slow."""
     near, far = (f"rmm://{GROUP}:{port}?interface={address}" for address in (way.near, way.far))
     script = TOP / "deploy/demo/receiver.py"
     loss = [f"--inject-loss={value}" for value in way.options.values()]
     plans: dict[str, tuple[tuple[str, ...], str, list[str]]] = {
         "alpha": ((), near, []),
         "bravo": ((), near, []),
-        "slow": ((), near, ["--pause=0.024", "--receive-queue=65536"]),
+        "slow": ((), near, [f"--pause={0 if mode else 0.024}", "--receive-queue=65536"]),
         "lossy": (way.prefix, far, loss),
     }
     receivers = {
@@ -121,18 +135,21 @@ def start_receivers(children: Children, way: Road, port: int) -> dict[str, Child
     return receivers
 
 
-def start_feed(children: Children, way: Road, port: int) -> tuple[Child, str]:
+def start_feed(children: Children, way: Road, port: int, mode: Mode | None) -> tuple[Child, str]:
     """The feed, sending when this returns, and the UDP port of its stream."""
     endpoint = f"rmm://{GROUP}:{port}?interface={way.near}"
-    feed = children.start("feed", [sys.executable, TOP / "deploy/demo/feed.py", f"--endpoint={endpoint}"], talks=True)
+    command: list[str | Path] = [sys.executable, TOP / "deploy/demo/feed.py", f"--endpoint={endpoint}"]
+    if mode is not None:
+        command.append(f"--slow={mode}")
+    feed = children.start("feed", command, talks=True)
     told = feed.hear(15.0)
     if told is None:
         raise Failure(f"the feed did not start:\n{feed.last_words()}")
     return feed, re.findall(r"\d+", told["stream"])[-1]
 
 
-def watch(children: Children, reader: books.Books, seconds: float, ending: Ending) -> None:
-    """Print a status line now and then until the time is over or the end is asked for."""
+def watch(children: Children, reader: books.Books, seconds: float, ending: Ending, story: Story | None) -> None:
+    """Print a status line now and then until the time is over or the end is asked for; meanwhile the story goes on."""
     until = time.monotonic() + seconds
     due = time.monotonic() + STATUS_EVERY
     while time.monotonic() < until and not ending.asked:
@@ -141,7 +158,11 @@ def watch(children: Children, reader: books.Books, seconds: float, ending: Endin
         if time.monotonic() >= due:
             due += STATUS_EVERY
             say(reader.status())
+        if story is not None:
+            story.step()
         time.sleep(0.1)
+    if story is not None:
+        story.end()
 
 
 def show(way: Road, port: int, prometheus: int | None, exporter: int, live: int, places: Places) -> None:
@@ -172,7 +193,7 @@ def settle(feed: Child, names: tuple[str, ...], reader: books.Books) -> tuple[li
     return lines, books.are_balanced(lines, total, names, say)
 
 
-def run(places: Places, seconds: float, ending: Ending, stack: contextlib.ExitStack) -> bool:
+def run(places: Places, seconds: float, mode: Mode | None, ending: Ending, stack: contextlib.ExitStack) -> bool:
     """All acts in order; whether everything is well."""
     port = free_port(7500, "the feed", say, socket.SOCK_DGRAM)
     exporter_port, live_port, prometheus_port = (
@@ -185,24 +206,31 @@ def run(places: Places, seconds: float, ending: Ending, stack: contextlib.ExitSt
     watchers = Watchers(children, places, say)
 
     capture = watchers.capture(way.device)
-    receivers = start_receivers(children, way, port)
+    receivers = start_receivers(children, way, port, mode)
     export = watchers.exporters(exporter_port)
     live = watchers.live(live_port)
     prometheus = watchers.prometheus(prometheus_port, exporter_port)
-    feed, stream_port = start_feed(children, way, port)
+    feed, stream_port = start_feed(children, way, port, mode)
     show(way, port, prometheus_port if prometheus else None, exporter_port, live_port, places)
 
     with books.Books(places.segments) as reader:
-        watch(children, reader, seconds, ending)
+        story = None
+        if mode is not None:
+            story = stack.enter_context(Story(mode, receivers["slow"], HEALTHY, places.segments, say))
+        watch(children, reader, seconds, ending, story)
         ending.asked = True  # from here on a Ctrl-C gives up
         drawn = watchers.picture(live_port)
         lines, balanced = settle(feed, tuple(receivers), reader)
-    written = watchers.metrics()
+    told = story.verdict() if story is not None else True
+    written = watchers.metrics() and watchers.events()
     # The exporter first: it writes a last interval while everybody still lives.
     children.end(export)
     children.end(*(child for child in (live, prometheus) if child is not None))
     children.end(*receivers.values())
-    counted = [books.check_tally(line, receivers[line.receiver].hear(1.0), say) for line in lines]
+    tallies = {name: child.hear(1.0) for name, child in receivers.items()}
+    counted = [books.check_tally(line, tallies[line.receiver], say) for line in lines]
+    if story is not None:
+        counted.append(story.heard(books.notices(tallies["slow"])))
     children.end(feed)
     if capture is not None:
         children.end(capture)
@@ -212,7 +240,7 @@ def run(places: Places, seconds: float, ending: Ending, stack: contextlib.ExitSt
     for child in fallen:
         say(f"{child.name} ended badly (exit code {child.process.returncode}):\n{child.last_words()}")
     studied = watchers.study()
-    return drawn and balanced and written and all(counted) and not fallen and studied
+    return drawn and balanced and told and written and all(counted) and not fallen and studied
 
 
 def main() -> int:
@@ -221,9 +249,9 @@ def main() -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, ending)
     try:
-        seconds = wanted_seconds()
+        seconds, mode = wanted_seconds(), wanted_story()
         with prepared() as places, contextlib.ExitStack() as stack:
-            good = run(places, seconds, ending, stack)
+            good = run(places, seconds, mode, ending, stack)
             stack.close()
         return 0 if good else 1
     except Failure as failure:

@@ -15,10 +15,11 @@ import select
 import struct
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import count
 
 from heliograph.engine import Instance
+from heliograph.engine.options import OptionValue
 
 TOPICS = {"PRICES.EQUITY": 0.5, "PRICES.FX": 0.3, "PRICES.RATES": 0.15, "PRICES.CREDIT": 0.05}
 """Topics and their share of the messages."""
@@ -28,6 +29,8 @@ BURST_PER_SECOND = 20_000
 BURST_SECONDS = 0.3
 BURST_EVERY = 2.0
 TICK = 0.005
+SLOW_CONSUMERS: Mapping[str, OptionValue] = {"slow_action": "suspend", "slow_dwell": 0.3, "suspend_time": 8.0}
+"""How the feed treats slow consumers with ``--slow``: at worst it suspends them, and the trouble lasts about a second."""
 BOOK_EVERY = 200
 """Every so many messages an equity order book goes out, larger than a packet."""
 
@@ -64,11 +67,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="A bursty market-data-like feed.")
     parser.add_argument("--endpoint", required=True)
     parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--slow", choices=("observe", "advise", "enforce"), help="what is done about slow consumers")
     arguments = parser.parse_args()
     dice = random.Random(arguments.seed)
+    options = {**SLOW_CONSUMERS, "slow_mode": arguments.slow} if arguments.slow else {}
 
     with Instance(name="feed") as instance:
-        transmitters = {topic: instance.transmitter(arguments.endpoint, topic) for topic in TOPICS}
+        transmitters = {topic: instance.transmitter(arguments.endpoint, topic, **options) for topic in TOPICS}
         series = {topic: quotes(topic, dice) for topic in TOPICS}
         sent = dict.fromkeys(TOPICS, 0)
         owed = dict.fromkeys(TOPICS, 0.0)

@@ -153,6 +153,14 @@ class Watchers:
         file = self._places.out / "metrics.prom"
         return self._job("metrics", heliograph("export", "prometheus", "--once", f"--out={file}"))
 
+    def events(self) -> bool:
+        """Write events.txt, what every instance told of, oldest first."""
+        file = self._places.out / "events.txt"
+        if not self._job("events", heliograph("events")):
+            return False
+        shutil.copy(self._places.logs / "events.log", file)
+        return True
+
     def study(self) -> bool:
         """Roll the spool up and write the report, both on Spark; whether that worked (where Java is installed)."""
         if shutil.which("java") is None:
