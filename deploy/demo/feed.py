@@ -29,10 +29,10 @@ BURST_PER_SECOND = 20_000
 BURST_SECONDS = 0.3
 BURST_EVERY = 2.0
 TICK = 0.005
-SLOW_CONSUMERS: Mapping[str, OptionValue] = {"slow_action": "suspend", "slow_dwell": 0.3, "suspend_time": 8.0}
-"""How the feed treats slow consumers with ``--slow``: at worst it suspends them, and the trouble lasts about a second."""
 BOOK_EVERY = 200
 """Every so many messages an equity order book goes out, larger than a packet."""
+SLOW_CONSUMERS: Mapping[str, OptionValue] = {"slow_action": "suspend", "slow_dwell": 0.3, "suspend_time": 8.0}
+"""How the feed treats slow consumers with ``--slow``: after a second or so in trouble it suspends them."""
 
 QUOTE = struct.Struct(">8sQddIIQ")
 
