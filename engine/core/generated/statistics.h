@@ -346,6 +346,7 @@ enum { /* indexes of a tx_stream's histograms */
     X(fragmented_messages, COUNTER, "messages", 0, "fragmented_messages", "", "", "Messages too large for one packet, sent in fragments.") \
     X(next_message, GAUGE, "messages", 0, "next_message", "", "", "Number the next message will carry (the first message is number 0).") \
     X(queue_bytes, GAUGE, "bytes", 0, "queue_bytes", "", "", "Bytes waiting in the submit queue.") \
+    X(queue_limit_bytes, GAUGE, "bytes", 0, "queue_limit_bytes", "", "", "Size of the submit queue.") \
     X(queue_messages, GAUGE, "messages", 0, "queue_messages", "", "", "Messages waiting in the submit queue, where they are counted or dropped (queue_messages, overflow); else 0.") \
     X(messages_dropped_newest, COUNTER, "messages", 0, "messages_dropped", "cause", "newest", "Messages dropped from the submit queue, never sent and never numbered, by cause.") \
     X(messages_dropped_oldest, COUNTER, "messages", 0, "messages_dropped", "cause", "oldest", "Messages dropped from the submit queue, never sent and never numbered, by cause.") \
@@ -365,6 +366,7 @@ typedef struct helio_transmitter_stats {
     _Atomic uint64_t fragmented_messages;
     _Atomic uint64_t next_message;
     _Atomic uint64_t queue_bytes;
+    _Atomic uint64_t queue_limit_bytes;
     _Atomic uint64_t queue_messages;
     _Atomic uint64_t messages_dropped_newest;
     _Atomic uint64_t messages_dropped_oldest;

@@ -414,11 +414,13 @@ void helio_tx_lane_refresh(helio_tx_lane *lane, helio_clock clock) {
     /* Transmitters of one topic share its record. */
     for (const helio_transmitter *t = lane->transmitters; t; t = t->next) {
         helio_set(&record_of(t)->queue_bytes, 0);
+        helio_set(&record_of(t)->queue_limit_bytes, 0);
         helio_set(&record_of(t)->queue_messages, 0);
     }
     for (helio_transmitter *t = lane->transmitters; t; t = t->next) {
         const uint64_t refused = atomic_load_explicit(&t->queue.refused, memory_order_relaxed);
         helio_count(&record_of(t)->queue_bytes, helio_submit_queue_bytes(&t->queue));
+        helio_count(&record_of(t)->queue_limit_bytes, t->queue.ring.capacity);
         helio_count(&lane->base.instance->counts->send_would_block, refused - t->refused_counted);
         t->refused_counted = refused;
         if (t->queue.kept) {
