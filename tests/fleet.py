@@ -38,6 +38,17 @@ _SLOW_LOST = 20  # messages per topic, lost within the second between the moment
 _TRIMMED = 30  # messages per topic, of those the slow one's engine delivered
 _PORTS = {"alpha": 41001, "bravo": 41002, "slow": 41003, "lossy": 41004}
 
+# As their source sees them: class, what is done to it, and shares in millionths.
+_STATES = {"alpha": 1, "bravo": 1, "slow": 2, "lossy": 1}
+_TREATMENTS = {"alpha": 0, "bravo": 0, "slow": 4, "lossy": 0}
+_LOSSES = {"alpha": 0, "bravo": 500, "slow": 3_000, "lossy": 21_000}
+_LAGS = {"alpha": 3, "bravo": 3, "slow": 1_500, "lossy": 12}
+_FILLS = {"alpha": 10_000, "bravo": 10_000, "slow": 1_000_000, "lossy": 20_000}
+_ROUND_TRIP = 180_000
+_FORECAST = 42_000_000_000
+RATE, RATE_DECIDED = 4_000_000, 3_600_000
+"""Bytes per second that the feed's stream is held to, and that its policy has decided on."""
+
 _LATENCY = {"alpha": 18_000, "bravo": 19_000, "slow": 240_000, "lossy": 21_000}
 """Median latency, ns."""
 
@@ -92,7 +103,14 @@ def _feed(seconds: int, now_ns: int) -> list[SegmentObject]:
                 "history_bytes": 16384 * PACKET_BYTES,
                 "window_lead": packets - 1,
                 "window_trail": packets - 16384,
-                "peers": 3,
+                "peers": 4,
+                "rate_limit": RATE,
+                "rate_decided": RATE_DECIDED,
+                "rate_loss": 21_000,
+                "rate_state": 1,
+                "rate_limited_time": 300_000_000 * seconds,
+                "consumers_in_trouble": 1,
+                "consumers_isolated": 1,
             },
         ),
     ]
@@ -112,20 +130,30 @@ def _feed(seconds: int, now_ns: int) -> list[SegmentObject]:
             )
         )
     for name, count in naks.items():
-        if count:
-            objects.append(
-                SegmentObject(
-                    "peer",
-                    {"instance": "feed", "stream": STREAM, "peer": f"127.0.0.1:{_PORTS[name]}"},
-                    values={
-                        "nak_packets_received": count,
-                        "naks_received": count,
-                        "repairs_caused": count,
-                        "repair_bytes_caused": count * PACKET_BYTES,
-                        "last_heard": now_ns,
-                    },
-                )
+        objects.append(
+            SegmentObject(
+                "peer",
+                {"instance": "feed", "stream": STREAM, "peer": f"127.0.0.1:{_PORTS[name]}"},
+                {"name": name, "receiver": f"{_PORTS[name]:016x}"},
+                {
+                    "nak_packets_received": count,
+                    "naks_received": count,
+                    "repairs_caused": count,
+                    "repair_bytes_caused": count * PACKET_BYTES,
+                    "last_heard": now_ns,
+                    "reports_received": 10 * seconds,
+                    "state": _STATES[name],
+                    "treatment": _TREATMENTS[name],
+                    "loss": _LOSSES[name],
+                    "lag": _LAGS[name],
+                    "buffer_fill": _FILLS[name],
+                    "round_trip": _ROUND_TRIP,
+                    "forecast": _FORECAST if name == "slow" else 0,
+                    "slow_since": now_ns - 2_500_000_000 if name == "slow" else 0,
+                    "suspensions": 1 if name == "slow" else 0,
+                },
             )
+        )
     return objects
 
 

@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from heliograph.monitor.commands.common import Subparsers, add_command, folder_of, only
-from heliograph.monitor.commands.receivers import receiver_lines, receivers_of
+from heliograph.monitor.commands.receivers import receiver_lines
 from heliograph.monitor.control import CommandRing, NoAnswer, command_text
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.model import Health, InstanceState, Snapshot
 from heliograph.monitor.sampler import SUFFIX, Sampler
+from heliograph.monitor.sources import receivers_of
 from heliograph.monitor.text import printable
 
 __all__ = ["choose", "command", "duration", "rate"]

@@ -21,12 +21,12 @@ from heliograph.engine import Instance
 from heliograph.monitor import _atomic
 from heliograph.monitor.cli import main
 from heliograph.monitor.commands import ctl
-from heliograph.monitor.commands.receivers import ReceiverOfStream, receivers_of
 from heliograph.monitor.control import Answer, CommandRing, NoAnswer, command_text
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.model import Event
 from heliograph.monitor.sampler import Sampler
 from heliograph.monitor.segment import Segment
+from heliograph.monitor.sources import ReceiverOfStream, receivers_of
 from tests.segments import SegmentObject, write_segment
 
 SMALL = 4 << 20
@@ -556,7 +556,7 @@ def test_receivers_are_listed_with_what_is_known_of_them(segments: Path, capsys:
     _peers(segments)
     assert main(["ctl", "receivers"]) == 0
     head, silent, slow = capsys.readouterr().out.splitlines()
-    assert head.split()[:6] == ["INSTANCE", "STREAM", "RECEIVER", "ID", "ADDRESS", "TREATMENT"]
+    assert head.split()[:7] == ["INSTANCE", "STREAM", "RECEIVER", "ID", "ADDRESS", "CLASS", "TREATMENT"]
     assert silent.split()[2:8] == ["-", "-", "10.1.2.4:41000", "-", "-", "-"]
     for part in ("slow-1", "00000000deadbeef", "10.1.2.3:41000", "2.1 %", "300", "75 %", "250 µs", "17", "ago"):
         assert part in slow

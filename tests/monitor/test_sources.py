@@ -1,0 +1,109 @@
+"""Receivers and streams as sources see them, from the sample fleet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from heliograph.monitor.commands.top import frame
+from heliograph.monitor.model import Snapshot
+from heliograph.monitor.sampler import Sampler
+from heliograph.monitor.sources import Manner, ReceiverOfStream, Treatment, receivers_of, streams
+from tests.fleet import RATE, RATE_DECIDED, STREAM, sample_fleet
+
+NOW_NS = 1_800_000_000_000_000_000
+SECOND = 1_000_000_000
+
+
+@pytest.fixture
+def moments(tmp_path: Path) -> tuple[Snapshot, Snapshot]:
+    """The fleet, and the fleet a second later."""
+    now = [NOW_NS]
+    with Sampler(tmp_path, clock=lambda: now[0], process_start=lambda pid: 0) as sampler:
+        sample_fleet(tmp_path, 0, NOW_NS)
+        before = sampler.sample()
+        sample_fleet(tmp_path, 1, NOW_NS)
+        now[0] += SECOND
+        return before, sampler.sample()
+
+
+def changed(snapshot: Snapshot, scope: str, values: Mapping[str, int]) -> Snapshot:
+    """The snapshot with other values in every object of a scope."""
+    owners = [
+        replace(
+            owner,
+            objects=tuple(
+                replace(item, values={**item.values, **values}) if item.scope == scope else item
+                for item in owner.objects
+            ),
+        )
+        for owner in snapshot.instances
+    ]
+    return replace(snapshot, instances=tuple(owners))
+
+
+def by_name(rows: list[ReceiverOfStream]) -> dict[str, ReceiverOfStream]:
+    return {row.name: row for row in rows}
+
+
+def test_a_receiver_is_what_it_reported_and_what_is_done_to_it(moments: tuple[Snapshot, Snapshot]) -> None:
+    slow = by_name(receivers_of(moments[1], moments[0]))["slow"]
+    assert (slow.instance, slow.stream, slow.called) == ("feed", STREAM, "slow")
+    assert (slow.manner, slow.treatment) == (Manner.FALLING_BEHIND, Treatment.SUSPENDED)
+    assert (slow.loss, slow.lag, slow.buffer_fill) == (0.003, 1500, 1.0)
+    assert (slow.round_trip_ns, slow.forecast_ns, slow.slow_ns) == (180_000, 42 * SECOND, 2_500_000_000)
+    assert slow.naks_per_s == 6.0
+    alpha = by_name(receivers_of(moments[1], moments[0]))["alpha"]
+    assert (alpha.manner, alpha.treatment, alpha.forecast_ns, alpha.slow_ns) == (Manner.OK, Treatment.NONE, 0, 0)
+
+
+def test_rates_need_two_snapshots(moments: tuple[Snapshot, Snapshot]) -> None:
+    assert {row.naks_per_s for row in receivers_of(moments[1])} == {None}
+    assert {row.naks_per_s for row in receivers_of(moments[1], moments[1])} == {None}
+    (row,) = streams(None, moments[1])
+    assert (row.limited_share, row.naks_per_s) == (0.0, 0.0)
+
+
+def test_who_is_isolated_comes_first_then_who_behaves_badly_then_who_loses(moments: tuple[Snapshot, Snapshot]) -> None:
+    rows = sorted(receivers_of(moments[1]), key=lambda row: row.badness, reverse=True)
+    assert [row.name for row in rows] == ["slow", "lossy", "bravo", "alpha"]
+
+
+def test_a_receiver_that_reports_nothing_is_known_by_its_address_alone(moments: tuple[Snapshot, Snapshot]) -> None:
+    quiet = changed(moments[1], "peer", {"reports_received": 0, "state": 0})
+    rows = receivers_of(quiet)
+    assert {(row.loss, row.lag, row.buffer_fill, row.manner) for row in rows} == {(None, None, None, Manner.UNKNOWN)}
+
+
+def test_numbers_of_a_newer_engine_are_not_taken_for_known_ones(moments: tuple[Snapshot, Snapshot]) -> None:
+    newer = changed(moments[1], "peer", {"state": 77, "treatment": 9})
+    assert {(row.manner, row.treatment) for row in receivers_of(newer)} == {(Manner.UNKNOWN, Treatment.OTHER)}
+    (row,) = streams(None, changed(moments[1], "tx_stream", {"rate_state": 9}))
+    assert row.rate_state == "rate_state 9"
+
+
+def test_a_stream_tells_its_rate_what_it_is_decided_by_and_how_long_it_waits(
+    moments: tuple[Snapshot, Snapshot],
+) -> None:
+    (row,) = streams(*moments)
+    assert (row.rate, row.rate_decided, row.rate_state, row.loss) == (RATE, RATE_DECIDED, "lowered", 0.021)
+    assert row.limited_share == pytest.approx(0.3)
+    assert (row.receivers, row.troubled, row.isolated, row.storm) == (4, 1, 1, False)
+    assert row.naks_per_s == 54.0
+    assert row.is_controlled
+
+
+def test_top_shows_streams_and_receivers_as_sources_see_them(moments: tuple[Snapshot, Snapshot]) -> None:
+    lines = frame(*moments)
+    stream = next(line for line in lines if line.startswith("feed") and STREAM in line and "lowered" in line)
+    for wanted in ("3.81 MiB/s", "3.43 MiB/s", "2.1 %", "30 %"):
+        assert wanted in stream
+    head = next(index for index, line in enumerate(lines) if line.startswith("KNOWN TO"))
+    assert lines[head + 1].split()[:5] == ["feed", "slow", "falling", "behind", "suspended"]
+    assert "100 %" in lines[head + 1]
+    assert "42.0 s" in lines[head + 1]
+    assert "NAK STORM" not in "\n".join(lines)
+    assert "NAK STORM" in "\n".join(frame(moments[0], changed(moments[1], "tx_stream", {"storm_active": 1})))
