@@ -105,55 +105,55 @@ def _receiver_lines(rows: Sequence[fleet.ReceiverRow], width: int | None) -> lis
     return list(zip(lines, [None, *(row.behaviour for row in rows)], strict=True))
 
 
-def _source_lines(previous: Snapshot | None, current: Snapshot, width: int | None) -> list[str]:
-    """What sources know and decide: their streams, and the receivers as they see them, the worst first."""
-    lines: list[str] = []
-    if sending := sources.streams(previous, current):
-        head = (
-            "STREAM OF", "STREAM", "RATE", "DECIDED", "LOSS", "STATE", "LIMITED", "KNOWN", "IN TROUBLE", "ISOLATED",
-            "STORM",
-        )  # fmt: skip
-        cells = [
-            (
-                row.instance,
-                row.stream,
-                f"{bytes_text(row.rate)}/s" if row.rate else "no limit",
-                f"{bytes_text(row.rate_decided)}/s" if row.rate_decided else "-",
-                percent_text(row.loss),
-                row.rate_state or "-",
-                percent_text(row.limited_share),
-                count_text(row.receivers),
-                count_text(row.troubled),
-                count_text(row.isolated),
-                "NAK STORM" if row.storm else "-",
-            )
-            for row in sending
-        ]
-        lines += ["", *table(head, cells, left=2, width=width)]
-    if known := sorted(sources.receivers_of(current, previous), key=lambda row: row.badness, reverse=True):
-        head = (
-            "KNOWN TO", "RECEIVER", "CLASS", "TREATMENT", "LOSS", "LAG", "BUFFER", "RTT", "NAK/S", "SHED",
-            "DATA LEFT", "SLOW FOR",
-        )  # fmt: skip
-        cells = [
-            (
-                row.instance,
-                row.called,
-                row.manner,
-                row.treatment or "-",
-                percent_text(row.loss),
-                count_text(row.lag),
-                percent_text(row.buffer_fill),
-                duration_text(row.round_trip_ns or None),
-                rate_text(row.naks_per_s),
-                count_text(row.naks_shed),
-                duration_text(row.forecast_ns or None),
-                duration_text(row.slow_ns or None),
-            )
-            for row in known
-        ]
-        lines += ["", *table(head, cells, left=4, width=width)]
-    return lines
+def _stream_lines(previous: Snapshot | None, current: Snapshot, width: int | None) -> list[str]:
+    """How fast streams may send, and what they do about their receivers."""
+    head = (
+        "STREAM OF", "STREAM", "RATE", "DECIDED", "LOSS", "STATE", "LIMITED", "KNOWN", "IN TROUBLE", "ISOLATED", "STORM",
+    )  # fmt: skip
+    cells = [
+        (
+            row.instance,
+            row.stream,
+            f"{bytes_text(row.rate)}/s" if row.rate else "no limit",
+            f"{bytes_text(row.rate_decided)}/s" if row.rate_decided else "-",
+            percent_text(row.loss),
+            row.rate_state or "-",
+            percent_text(row.limited_share),
+            count_text(row.receivers),
+            count_text(row.troubled),
+            count_text(row.isolated),
+            "NAK STORM" if row.storm else "-",
+        )
+        for row in sources.streams(previous, current)
+    ]
+    return ["", *table(head, cells, left=2, width=width)] if cells else []
+
+
+def _known_lines(previous: Snapshot | None, current: Snapshot, width: int | None) -> list[str]:
+    """Receivers as sources see them, the worst first."""
+    head = (
+        "KNOWN TO", "RECEIVER", "CLASS", "TREATMENT", "LOSS", "LAG", "BUFFER", "RTT", "NAK/S", "SHED", "DATA LEFT",
+        "SLOW FOR",
+    )  # fmt: skip
+    known = sorted(sources.receivers_of(current, previous), key=lambda row: row.badness, reverse=True)
+    cells = [
+        (
+            row.instance,
+            row.called,
+            row.manner,
+            row.treatment or "-",
+            percent_text(row.loss),
+            count_text(row.lag),
+            percent_text(row.buffer_fill),
+            duration_text(row.round_trip_ns or None),
+            rate_text(row.naks_per_s),
+            count_text(row.naks_shed),
+            duration_text(row.forecast_ns or None),
+            duration_text(row.slow_ns or None),
+        )
+        for row in known
+    ]
+    return ["", *table(head, cells, left=4, width=width)] if cells else []
 
 
 def _worst_line(rows: Sequence[fleet.ReceiverRow]) -> str:
@@ -211,7 +211,7 @@ def frame(
     )
     lines += [("", None), *_receiver_lines(rows, width)]
     below = [("", None), *((line, None) for line in senders)] if sending else []
-    below += [(line, None) for line in _source_lines(previous, current, width)]
+    below += [(line, None) for lines_of in (_stream_lines, _known_lines) for line in lines_of(previous, current, width)]
     if height is not None and len(lines) + len(below) > height:
         below = below[: max(0, height - len(lines))]
     lines += below
