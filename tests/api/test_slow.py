@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
 
-from heliograph.engine import Instance, OptionError
+from heliograph.engine import Action, Instance, OptionError
 from heliograph.monitor.segment import Segment
+
+from .conftest import until
 
 POLICIES = {
     "exclude": {"slow_action": "expel", "expel_after": 1, "expel_time": 5.0},
@@ -76,3 +79,51 @@ def test_contradictions_are_refused_with_both_values_named(
     with pytest.raises(OptionError) as caught:
         threaded.transmitter(multicast, "PRICES", **options)
     assert all(word in str(caught.value) for word in named)
+
+
+def story(instance: Instance) -> list[str]:
+    """Names of the events about slow consumers, oldest first."""
+    assert isinstance(instance.segment, Path)
+    with Segment(instance.segment) as segment:
+        return [event.name for event in segment.events().events if event.name.startswith("consumer_")]
+
+
+def test_one_that_does_not_drain_is_warned_suspended_and_readmitted_when_it_does(multicast: str) -> None:
+    """On real sockets: the events tell it in this order, and those that drain lose nothing."""
+    small = {"receive_queue": 65536, "receive_window": 64}
+    with Instance() as source, Instance() as one, Instance() as two, Instance() as slow:
+        drained = [one.receiver(multicast, "PRICES"), two.receiver(multicast, "PRICES")]
+        stuck = slow.receiver(multicast, "PRICES", **small)
+        transmitter = source.transmitter(
+            multicast, "PRICES", slow_mode="enforce", suspend_time=60.0, expel_share=0.5, report_interval=0.05
+        )
+        received = [0, 0]
+        sent = 0
+
+        def flow(*, drain: bool) -> None:
+            nonlocal sent
+            transmitter.send_many([bytes(1000)] * 10)
+            sent += 10
+            for i, receiver in enumerate(drained):
+                received[i] += len(receiver.receive(timeout=0))
+            if drain:
+                stuck.receive(timeout=0)
+            time.sleep(0.002)  # the rate: some thousand packets per second
+
+        def told(name: str, *, drain: bool) -> bool:
+            flow(drain=drain)
+            return name in story(source)
+
+        assert until(lambda: told("consumer_suspended", drain=False), seconds=30.0)
+        assert until(lambda: told("consumer_readmitted", drain=True), seconds=30.0)
+        names = story(source)
+        assert names.index("consumer_slow") < names.index("consumer_suspended") < names.index("consumer_readmitted")
+        assert names.count("consumer_slow") == names.count("consumer_suspended") == 1
+        assert Action.SUSPEND in [notice.action for notice in stuck.notices()]
+
+        def all_received() -> bool:
+            for i, receiver in enumerate(drained):
+                received[i] += len(receiver.receive(timeout=0.01))
+            return received == [sent, sent]
+
+        assert until(all_received)

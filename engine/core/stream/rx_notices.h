@@ -4,7 +4,8 @@
  * when it is heard again only its end is set anew.  Nothing is believed for longer than an hour, and
  * all of it ends by itself.  Only newer SPMs from the stream's own source get this far.
  *
- *   suspended   nothing is asked for; what is missing is lost when its time has come
+ *   suspended   nothing is asked for; what is missing is lost when its time has come, or when a
+ *               quarter of the window waits for it (rx_passing.c): it stays with what is sent now
  *   cut off     the same for all receivers of the stream, and the time does not count
  *   expelled    the stream is not followed any more; the endpoint keeps that (rx_endpoint.c)
  *
