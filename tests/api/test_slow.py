@@ -66,6 +66,7 @@ def test_all_thresholds_and_times_are_options(threaded: Instance, multicast: str
     ("options", "named"),
     [
         ({"slow_wait": True, "slow_action": "notify"}, ["slow_wait", "true", "slow_action", "notify"]),
+        ({"slow_dwell": 0.2, "control_interval": 0.1}, ["slow_dwell", "0.2", "control_interval", "0.1"]),
         ({"slow_action": "pace"}, ["slow_action", "pace", "slow_wait", "false"]),
         (
             {"slow_action": "expel", "expel_time": 1.0, "suspend_time": 2.5},

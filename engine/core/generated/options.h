@@ -385,7 +385,7 @@ enum { /* choices of order */
     X(SLOW_NAKS, slow_naks, FLOAT, HELIO_ON_TRANSMITTER, 0.0, 1000000000.0, "0.0", "", "Packets a receiver may ask for in a second before it counts as slow; 0: any.") \
     X(SLOW_LAG, slow_lag, FLOAT, HELIO_ON_TRANSMITTER, 0.0, 1.0, "0.75", "", "Share of the history a receiver may be behind, and not be catching up, before it counts as slow; 0: any.") \
     X(SLOW_BUFFER, slow_buffer, FLOAT, HELIO_ON_TRANSMITTER, 0.0, 1.0, "0.95", "", "How full the buffers of a receiver may be before it counts as slow; 0: as full as they may.") \
-    X(SLOW_DWELL, slow_dwell, FLOAT, HELIO_ON_TRANSMITTER, 0.03, 3600.0, "0.3", "", "Trouble lasts at least so long before anything is done, and again before the next harder thing is.") \
+    X(SLOW_DWELL, slow_dwell, FLOAT, HELIO_ON_TRANSMITTER, 0.03, 3600.0, "0.3", "", "Trouble lasts at least so long before anything is done, and again before the next harder thing is; at least three times control_interval, and unless given as long as that.") \
     X(SLOW_LEAD, slow_lead, FLOAT, HELIO_ON_TRANSMITTER, 0.0, 3600.0, "1.0", "", "How long before a receiver's data leaves the history, as things go, it is told of.") \
     X(SUSPEND_TIME, suspend_time, FLOAT, HELIO_ON_TRANSMITTER, 0.1, 3600.0, "2.0", "", "A slow consumer is suspended at most this long, less when it is well again.") \
     X(EXPEL_AFTER, expel_after, INTEGER, HELIO_ON_TRANSMITTER, 1.0, 8.0, "3", "", "With slow_action=expel: who was suspended so often within an hour is expelled, if nobody else can speak in its name.") \
