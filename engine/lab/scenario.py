@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any, Literal
 
-from heliograph.engine import catalogue, options
+from heliograph.engine import options
 from heliograph.engine.errors import OptionError
 
 __all__ = [
@@ -290,9 +290,7 @@ def _source(table: _Table, name: str, number: int, pipes: Sequence[str], turns: 
         start=table.number("start", *_SECONDS, default=0.1),
         feedback_delay=table.number("feedback_delay", *_SECONDS, default=0.001),
         feedback_loss=table.number("feedback_loss", 0, 1, 0.0),
-        options=table.options(
-            "transmitter", {"control_interval": interval} if "control_interval" in catalogue.options() else {}
-        ),
+        options=table.options("transmitter", {"control_interval": interval}),
     )
     turns += _turns(table, {"offered": ("offered", 0, 1e12)}, number)
     table.end(

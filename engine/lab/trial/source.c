@@ -70,6 +70,11 @@ static int send(void *context, const helio_address *to, const void *packet, size
     return source->outlet.send(source->outlet.context, to, packet, length, stable);
 }
 
+static uint64_t queued(void *context) {
+    const helio_trial_source *source = context;
+    return source->queued * source->config.message_bytes;
+}
+
 static void on_packet(void *context, const void *packet, size_t length, const helio_address *from,
                       helio_clock clock) {
     helio_trial_source *source = context;
@@ -102,6 +107,7 @@ static int open_stream(helio_trial_source *source) {
     const helio_clock clock = helio_trial_now(trial);
     helio_tx_stream_config config = helio_tx_lane_config(&source->options);
     const uint16_t port = (uint16_t)(40000 + source->number);
+    config.queued = queued;
     config.instance = "lab";
     config.endpoint = "sim://lab";
     config.tsi = (helio_tsi){{0xA1, 0xB2, 0xC3, 0xD4, 0xE5, (uint8_t)source->number}, port};
