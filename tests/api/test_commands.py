@@ -127,7 +127,7 @@ def test_silence_ends_sub_and_fails_when_messages_are_missing(
 
 def test_losses_are_told_on_standard_error(heliograph: Start, multicast: str, segments: Path) -> None:
     options = ("-o", "inject_loss=0.3", "-o", "nak_retries=0", "-o", "nak_deadline=0.02")
-    sub = subscriber(heliograph, segments, multicast, "T", "--timeout", "1", "--format", "quiet", "--stats", *options)
+    sub = subscriber(heliograph, segments, multicast, "T", "--timeout", "5", "--format", "quiet", "--stats", *options)
     pub = heliograph("pub", multicast, "T", "--size", "1000", "--count", "500", "--rate", "5000", "-o", "linger=0.5")
     pub.communicate(timeout=20)
     output, errors = sub.communicate(timeout=20)
