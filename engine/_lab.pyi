@@ -6,7 +6,7 @@ Receiver = tuple[int, int, int, int, float]
 """Group, who, messages delivered, messages lost, when the first was lost (infinity: none)."""
 
 Decision = tuple[int, int, int, tuple[int, ...] | None, str, tuple[int, ...] | None, str, bool]
-"""Monotonic and wall clock ns of its interval, kind, as recorded (numbers or none, why), as made again, whether both agree."""
+"""Monotonic and wall clock ns of its interval, kind, as recorded (numbers or none, why), as made again, both agree."""
 
 class Rerun(TypedDict):
     instance: str

@@ -108,7 +108,8 @@ def _receiver_lines(rows: Sequence[fleet.ReceiverRow], width: int | None) -> lis
 def _stream_lines(previous: Snapshot | None, current: Snapshot, width: int | None) -> list[str]:
     """How fast streams may send, and what they do about their receivers."""
     head = (
-        "STREAM OF", "STREAM", "RATE", "DECIDED", "LOSS", "STATE", "LIMITED", "KNOWN", "IN TROUBLE", "ISOLATED", "STORM",
+        "STREAM OF", "STREAM", "RATE", "DECIDED", "LOSS", "STATE", "LIMITED",
+        "KNOWN", "IN TROUBLE", "ISOLATED", "STORM",
     )  # fmt: skip
     cells = [
         (
