@@ -116,7 +116,7 @@ typedef enum helio_event_id {
     X(EVENTS_SUPPRESSED, events_suppressed, 112, WARNING, "event,events,span_ns", "So many events of one kind were not told: there were more than event_rate and event_burst allow. Statistics have counted all of what they were about.") \
     X(LEVEL_CHANGED, level_changed, 113, INFO, "level,before,for_ns", "The level of detail of the statistics was changed while the engine runs; for_ns 0: for good.") \
     X(LEVEL_REVERTED, level_reverted, 114, INFO, "level,before", "The time of another level of detail is over.") \
-    X(MESSAGES_DROPPED, messages_dropped, 100, WARNING, "messages,messages_in_all", "Messages were dropped from a submit queue (option overflow, queue_age); told at most once a second, with all since the last time.") \
+    X(MESSAGES_DROPPED, messages_dropped, 100, WARNING, "messages,messages_in_all", "Messages were dropped from a submit queue (option overflow, queue_age; a transmitter without credit that was closed); told at most once a second, with all since the last time.") \
     X(MESSAGES_TRIMMED, messages_trimmed, 101, WARNING, "messages,messages_in_all", "Messages were trimmed from a receive queue (options receive_overflow, receive_age); told at most once a second, with all since the last time.") \
     X(QUEUE_ALERT_ON, queue_alert_on, 102, WARNING, "fill_ppm,queue_bytes", "A queue has reached its high mark (queue_high).") \
     X(QUEUE_ALERT_OFF, queue_alert_off, 103, INFO, "fill_ppm,queue_bytes", "A queue is back at its low mark (queue_low) or under it.") \

@@ -57,6 +57,7 @@ typedef enum helio_option_id {
     HELIO_OPTION_ID_QUEUE_MESSAGES,
     HELIO_OPTION_ID_QUEUE_AGE,
     HELIO_OPTION_ID_LOW_WATER,
+    HELIO_OPTION_ID_AWAIT_CREDIT,
     HELIO_OPTION_ID_KEY_OFFSET,
     HELIO_OPTION_ID_KEY_BYTES,
     HELIO_OPTION_ID_PRIORITY_OFFSET,
@@ -116,6 +117,7 @@ typedef enum helio_option_id {
     HELIO_OPTION_ID_ACK,
     HELIO_OPTION_ID_ACK_PACKETS,
     HELIO_OPTION_ID_ACK_INTERVAL,
+    HELIO_OPTION_ID_CREDIT,
     HELIO_OPTION_ID_TAGGED,
     HELIO_OPTION_ID_RECEIVE_WINDOW,
     HELIO_OPTION_ID_JOIN,
@@ -338,6 +340,7 @@ enum { /* choices of order */
     X(QUEUE_MESSAGES, queue_messages, INTEGER, HELIO_ON_TRANSMITTER, 0.0, 16777216.0, "0", "", "Most messages in the submit queue; 0: as many as its bytes hold.") \
     X(QUEUE_AGE, queue_age, FLOAT, HELIO_ON_TRANSMITTER, 0.0, 1000000.0, "0.0", "", "Messages that have waited longer in the submit queue are dropped, if overflow drops; 0: none are.") \
     X(LOW_WATER, low_water, FLOAT, HELIO_ON_TRANSMITTER, 0.0, 1.0, "1.0", "", "A full submit queue takes nothing more until this share of it or less is in use; 1: as soon as there is room.") \
+    X(AWAIT_CREDIT, await_credit, BOOLEAN, HELIO_ON_TRANSMITTER, 0.0, 0.0, "false", "", "Messages leave only as far as receivers have granted credit (option credit), the least of several; the others wait in the submit queue.") \
     X(KEY_OFFSET, key_offset, INTEGER, HELIO_ON_TRANSMITTER | HELIO_ON_RECEIVER, 0.0, 1073741824.0, "0", "", "Where in a message its key begins, for overflow=conflate and receive_overflow=conflate.") \
     X(KEY_BYTES, key_bytes, INTEGER, HELIO_ON_TRANSMITTER | HELIO_ON_RECEIVER, 0.0, 255.0, "0", "", "Length of a message's key; a message too short for it has none and is never conflated.") \
     X(PRIORITY_OFFSET, priority_offset, INTEGER, HELIO_ON_TRANSMITTER | HELIO_ON_RECEIVER, -1.0, 1073741824.0, "-1", "", "Where in a message the byte of its priority is, higher is more important; a message too short for it has the lowest; -1: messages have none.") \
@@ -397,6 +400,7 @@ enum { /* choices of order */
     X(ACK, ack, CHOICE, HELIO_ON_RECEIVER, 0.0, 0.0, "none", "none,auto,app", "Acknowledge nothing, what was delivered, or what the application acknowledges.") \
     X(ACK_PACKETS, ack_packets, INTEGER, HELIO_ON_RECEIVER, 1.0, 65536.0, "64", "", "Acknowledge at least once in so many packets.") \
     X(ACK_INTERVAL, ack_interval, FLOAT, HELIO_ON_RECEIVER, 0.0, 10.0, "0.001", "", "Longest time progress waits to be acknowledged.") \
+    X(CREDIT, credit, INTEGER, HELIO_ON_RECEIVER, 0.0, 2147483648.0, "0", "", "Messages of its topic the receiver lets a source send beyond what its application has taken; heeded by transmitters with await_credit; 0: it grants nothing and holds nobody back.") \
     X(TAGGED, tagged, BOOLEAN, HELIO_ON_RECEIVER, 0.0, 0.0, "false", "", "This receiver is one of those that set the pace where a transmitter follows tagged receivers.") \
     X(RECEIVE_WINDOW, receive_window, INTEGER, HELIO_ON_RECEIVER, 16.0, 4194304.0, "16384", "", "Packets held while an older one is missing or the queue is full; rounded up to a power of two.") \
     X(JOIN, join, CHOICE, HELIO_ON_RECEIVER, 0.0, 0.0, "auto", "auto,live,history", "Where a stream begins that was there before: live: with what comes next; history: with the oldest packet its source offers; auto: history on rum://, else live.") \

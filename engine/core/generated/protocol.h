@@ -47,6 +47,7 @@ enum { /* pgm option */
     HELIO_PGM_OPTION_REPORT = 0x62,
     HELIO_PGM_OPTION_REPORTING = 0x63,
     HELIO_PGM_OPTION_NOTICE = 0x64,
+    HELIO_PGM_OPTION_GRANT = 0x65,
     HELIO_PGM_OPTION_INVALID = 0x7f,
 };
 
@@ -81,6 +82,9 @@ enum { /* pgm size */
     HELIO_PGM_NOTICE_TEXT_MAX = 0x28,
     HELIO_PGM_NOTICES_MAX = 0x3,
     HELIO_PGM_NOTICE_TIME_MAX = 0x36ee80,
+    HELIO_PGM_GRANT_OPTION = 0x4,
+    HELIO_PGM_GRANT_ENTRY = 0x10,
+    HELIO_PGM_GRANTS_MAX = 0x8,
     HELIO_PGM_OPTIONS_MAX = 0x10,
     HELIO_PGM_NAK_LIST_MAX = 0x3e,
     HELIO_PGM_AFI_IPV4 = 0x1,
@@ -98,6 +102,10 @@ enum { /* pgm told */
     HELIO_PGM_TOLD_TAGGED = 0x2,
     HELIO_PGM_TOLD_OBEYING = 0x4,
     HELIO_PGM_TOLD_NO_ECHO = 0xffffffff,
+};
+
+enum { /* pgm reporting */
+    HELIO_PGM_REPORTING_AWAITS_CREDIT = 0x1,
 };
 
 enum { /* pgm notice */

@@ -172,6 +172,11 @@ enum { /* indexes of a instance's histograms */
     X(reports_refused_no_room, COUNTER, "packets", 0, "reports_refused", "reason", "no_room", "Reports refused: of a receiver known at another address, impossible, overtaken by a newer one, or beyond the receivers there is room for.") \
     X(report_interval, GAUGE, "nanoseconds", 0, "report_interval", "", "", "How often receivers are asked to report now; 0: only with NAKs and ACKs.") \
     X(receivers_reporting, GAUGE, "", 0, "receivers_reporting", "", "", "Receivers that report and have been heard of late.") \
+    X(grants_received, COUNTER, "", 0, "grants_received", "", "", "Grants of credit received, one for each topic, those of no avail included.") \
+    X(grants_refused_not_awaited, COUNTER, "", 0, "grants_refused", "reason", "not_awaited", "Grants of no avail: this source awaits none, they are not (surely) of the receiver they name, of a topic it does not send, or for more than can be granted.") \
+    X(grants_refused_unproven, COUNTER, "", 0, "grants_refused", "reason", "unproven", "Grants of no avail: this source awaits none, they are not (surely) of the receiver they name, of a topic it does not send, or for more than can be granted.") \
+    X(grants_refused_topic, COUNTER, "", 0, "grants_refused", "reason", "topic", "Grants of no avail: this source awaits none, they are not (surely) of the receiver they name, of a topic it does not send, or for more than can be granted.") \
+    X(grants_refused_impossible, COUNTER, "", 0, "grants_refused", "reason", "impossible", "Grants of no avail: this source awaits none, they are not (surely) of the receiver they name, of a topic it does not send, or for more than can be granted.") \
     X(ackers, GAUGE, "", 0, "ackers", "", "", "Receivers that acknowledge.") \
     X(acks_received, COUNTER, "packets", 0, "acks_received", "", "", "Acknowledgements (ACK) received.") \
     X(acks_shed, COUNTER, "packets", 0, "acks_shed", "", "", "Acknowledgements not heeded: more than ack_limit of one receiver.") \
@@ -273,6 +278,11 @@ typedef struct helio_tx_stream_stats {
     _Atomic uint64_t reports_refused_no_room;
     _Atomic uint64_t report_interval;
     _Atomic uint64_t receivers_reporting;
+    _Atomic uint64_t grants_received;
+    _Atomic uint64_t grants_refused_not_awaited;
+    _Atomic uint64_t grants_refused_unproven;
+    _Atomic uint64_t grants_refused_topic;
+    _Atomic uint64_t grants_refused_impossible;
     _Atomic uint64_t ackers;
     _Atomic uint64_t acks_received;
     _Atomic uint64_t acks_shed;
@@ -354,6 +364,10 @@ enum { /* indexes of a tx_stream's histograms */
     X(messages_dropped_priority, COUNTER, "messages", 0, "messages_dropped", "cause", "priority", "Messages dropped from the submit queue, never sent and never numbered, by cause.") \
     X(messages_dropped_age, COUNTER, "messages", 0, "messages_dropped", "cause", "age", "Messages dropped from the submit queue, never sent and never numbered, by cause.") \
     X(messages_dropped_memory, COUNTER, "messages", 0, "messages_dropped", "cause", "memory", "Messages dropped from the submit queue, never sent and never numbered, by cause.") \
+    X(messages_dropped_credit, COUNTER, "messages", 0, "messages_dropped", "cause", "credit", "Messages dropped from the submit queue, never sent and never numbered, by cause.") \
+    X(credit_limit, GAUGE, "messages", 0, "credit_limit", "", "", "Number of the first message that receivers have not granted yet (await_credit); 0: none grants anything.") \
+    X(credit_waits, COUNTER, "", 0, "credit_waits", "", "", "Times that messages began to wait for credit.") \
+    X(credit_wait_time, COUNTER, "nanoseconds", 0, "credit_wait_time", "", "", "How long messages have waited for credit, all together.") \
     X(batch_latency, HISTOGRAM, "nanoseconds", 2, "batch_latency", "", "", "Submit of a packet's oldest message until the packet is closed.") \
     X(send_latency, HISTOGRAM, "nanoseconds", 2, "send_latency", "", "", "Duration of the driver call that sent the packets.")
 
@@ -374,6 +388,10 @@ typedef struct helio_transmitter_stats {
     _Atomic uint64_t messages_dropped_priority;
     _Atomic uint64_t messages_dropped_age;
     _Atomic uint64_t messages_dropped_memory;
+    _Atomic uint64_t messages_dropped_credit;
+    _Atomic uint64_t credit_limit;
+    _Atomic uint64_t credit_waits;
+    _Atomic uint64_t credit_wait_time;
     _Atomic uint64_t batch_latency;
     _Atomic uint64_t send_latency;
 } helio_transmitter_stats;
@@ -486,6 +504,7 @@ enum { /* indexes of a peer's histograms */
     X(packets_filtered, COUNTER, "packets", 0, "packets_filtered", "", "", "Packets of topics nobody here wants, dropped before their messages were read.") \
     X(messages_filtered, COUNTER, "messages", 0, "messages_filtered", "", "", "Messages in the packets filtered.") \
     X(reports_sent, COUNTER, "packets", 0, "reports_sent", "", "", "Reports of itself sent to the source, with a NAK or an ACK or alone.") \
+    X(grants_sent, COUNTER, "", 0, "grants_sent", "", "", "Grants of credit sent, one for each topic, repeats included.") \
     X(outstanding_naks, GAUGE, "sequences", 0, "outstanding_naks", "", "", "Packets missing now and being asked for.") \
     X(held_packets, GAUGE, "packets", 0, "held_packets", "", "", "Packets received and waiting for an older one or for room in the receive queue.") \
     X(window_trail, GAUGE, "sequences", 0, "window_trail", "", "", "Oldest sequence number not yet passed on (64-bit, widened).") \
@@ -531,6 +550,7 @@ typedef struct helio_rx_stream_stats {
     _Atomic uint64_t packets_filtered;
     _Atomic uint64_t messages_filtered;
     _Atomic uint64_t reports_sent;
+    _Atomic uint64_t grants_sent;
     _Atomic uint64_t outstanding_naks;
     _Atomic uint64_t held_packets;
     _Atomic uint64_t window_trail;
@@ -555,6 +575,7 @@ enum { /* indexes of a rx_stream's histograms */
     X(fragments_joined, COUNTER, "messages", 0, "fragments_joined", "", "", "Numbers used up by the further packets of messages that came in several (payload raw only, where numbers are those of packets).") \
     X(messages_before_join, GAUGE, "messages", 0, "messages_before_join", "", "", "Messages the topic carried before this receiver joined.") \
     X(next_message, GAUGE, "messages", 0, "next_message", "", "", "Number of the next message expected.") \
+    X(credit_granted, GAUGE, "messages", 0, "credit_granted", "", "", "Number of the first message the source has not been granted yet (option credit).") \
     X(queue_messages, GAUGE, "messages", 0, "queue_messages", "", "", "Messages waiting in the receive queue.") \
     X(queue_bytes, GAUGE, "bytes", 0, "queue_bytes", "", "", "Bytes waiting in the receive queue.") \
     X(queue_age, GAUGE, "nanoseconds", 0, "queue_age", "", "", "Age of the oldest message in the receive queue, one just handed out included; 0 when no message of the stream waits.") \
@@ -581,6 +602,7 @@ typedef struct helio_receiver_stats {
     _Atomic uint64_t fragments_joined;
     _Atomic uint64_t messages_before_join;
     _Atomic uint64_t next_message;
+    _Atomic uint64_t credit_granted;
     _Atomic uint64_t queue_messages;
     _Atomic uint64_t queue_bytes;
     _Atomic uint64_t queue_age;

@@ -48,6 +48,7 @@ typedef enum helio_kept_cause {
     HELIO_DROPPED_PRIORITY,
     HELIO_DROPPED_AGE,
     HELIO_DROPPED_MEMORY, /* the instance has none left for it */
+    HELIO_DROPPED_CREDIT, /* not the queue's: it was closed, and receivers granted no more */
     HELIO_DROPPED_CAUSES
 } helio_kept_cause;
 

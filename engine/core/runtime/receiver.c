@@ -10,7 +10,10 @@
 #include "runtime/sink.h"
 #include "topic/subscriptions.h"
 
-enum { TAKE_IN_CYCLES = 64 };
+enum {
+    TAKE_IN_CYCLES = 64,
+    CREDIT_PART = 4, /* as the protocol grants (topic/delivery_credit.c) */
+};
 
 /* ---- life ---- */
 
@@ -60,6 +63,7 @@ static bool attach(helio_instance *instance, helio_command *command, helio_clock
         return true;
     }
     lane->acked_by_app |= receiver->ack == HELIO_ACK_APP;
+    lane->grants |= receiver->credit > 0;
     receiver->lane = lane; /* the sink may be called before subscribe returns */
     const helio_sink sink = helio_receiver_sink(receiver);
     command->result = helio_rx_endpoint_subscribe(lane->endpoint, opening->common.topic, &sink,
@@ -88,6 +92,8 @@ int helio_receiver_create(helio_instance *instance, const char *endpoint, const 
         receiver->instance = instance;
         receiver->has_listener = listener != NULL;
         receiver->ack = (int)helio_options_integer(&opening.common.options, HELIO_OPTION_ID_ACK);
+        receiver->credit =
+            (uint64_t)helio_options_integer(&opening.common.options, HELIO_OPTION_ID_CREDIT);
         /* Receivers share a lane however their messages are acknowledged. */
         helio_options_set(&opening.common.options, HELIO_OPTION_ID_ACK, HELIO_ACK_NONE);
         receiver->listener = listener ? *listener : (helio_listener){0};
@@ -262,12 +268,33 @@ int helio_receiver_replay(helio_receiver *live, uint32_t stream, uint64_t first,
 
 /* ---- receive ---- */
 
+/* The application gives back what it was given: it is done with these messages.  The engine is told
+ * once a quarter of the credit is used up. */
+static void give_back(helio_receiver *receiver, uint64_t count) {
+    receiver->done_since += count;
+    if (receiver->done_since > 0 && receiver->done_since >= receiver->credit / CREDIT_PART) {
+        receiver->done_since = 0;
+        atomic_store_explicit(&receiver->is_done, true, memory_order_release);
+        helio_idle_wake(&receiver->instance->idle);
+    }
+}
+
+static size_t take_granted(helio_receiver *receiver, helio_message *messages, size_t limit) {
+    const uint64_t before =
+        atomic_exchange_explicit(&receiver->given_out, UINT64_MAX, memory_order_acq_rel);
+    const size_t taken = helio_receive_queue_take(&receiver->queue, messages, limit);
+    atomic_store_explicit(&receiver->given_out, taken, memory_order_release);
+    give_back(receiver, before);
+    return taken;
+}
+
 static size_t take(helio_receiver *receiver, helio_message *messages, size_t limit) {
     helio_receive_queue *queue = &receiver->queue;
     if (helio_receive_queue_is_idle(queue)) {
         return 0;
     }
-    const size_t taken = helio_receive_queue_take(queue, messages, limit);
+    const size_t taken = receiver->credit ? take_granted(receiver, messages, limit)
+                                          : helio_receive_queue_take(queue, messages, limit);
     if (helio_receive_queue_is_full(queue) && helio_receive_queue_is_low(queue)) {
         helio_idle_wake(&receiver->instance->idle);
     }
@@ -338,6 +365,9 @@ static size_t receive_polled(helio_receiver *receiver, helio_message *messages, 
     helio_instance *instance = receiver->instance;
     int done = 0;
     receiver->lane->is_lent &= receiver->lent == 0; /* what was lent comes back */
+    if (receiver->credit && receiver->lent) {
+        give_back(receiver, receiver->lent);
+    }
     receiver->lent = 0;
     size_t taken = take(receiver, messages, limit);
     if (taken) {

@@ -36,7 +36,12 @@ struct helio_receiver {
     helio_listener listener;
     bool has_listener;
     bool is_replay;
-    int ack;               /* HELIO_ACK_* */
+    int ack;              /* HELIO_ACK_* */
+    uint64_t credit;      /* messages a source may send beyond what the application is done with */
+    uint64_t done_since;  /* with so many since the engine was told */
+    _Atomic bool is_done; /* it has been told, and has not looked yet */
+    /* Messages the application was given and did not give back yet; UINT64_MAX while it changes. */
+    _Atomic uint64_t given_out;
     _Atomic bool has_acks; /* the application has acknowledged something */
     helio_receiver *next;  /* of the lane */
     /* Wall clock; a queue that is full and drained in turns is told of once a second. */

@@ -77,9 +77,22 @@ static uint64_t window_packets(const helio_options *options) {
     return fitting < window ? fitting : window;
 }
 
+/* Credit counts messages, and bare ones have no numbers of their own. */
+static int check_credit(const helio_options *options) {
+    const int64_t credit = helio_options_integer(options, HELIO_OPTION_ID_CREDIT);
+    if (credit == 0 ||
+        helio_options_integer(options, HELIO_OPTION_ID_PAYLOAD) != HELIO_PAYLOAD_RAW) {
+        return 0;
+    }
+    return helio_fail(HELIO_ERR_OPTION,
+                      "option credit=%lld contradicts payload=raw: sources of bare messages heed "
+                      "no credit",
+                      (long long)credit);
+}
+
 int helio_rx_lane_config(const helio_options *options, helio_rx_endpoint_config *out) {
     const uint64_t window = window_packets(options);
-    if (window == 0) {
+    if (window == 0 || check_credit(options)) {
         return HELIO_ERR_OPTION;
     }
     *out = (helio_rx_endpoint_config){
@@ -250,9 +263,33 @@ static void pass_acks(helio_rx_lane *lane, helio_clock clock) {
     }
 }
 
+static bool is_done(const helio_receiver *receiver) {
+    return atomic_load_explicit(&receiver->is_done, memory_order_acquire);
+}
+
+/* Applications are done with messages: their sources may send more. */
+static void grant(helio_rx_lane *lane, helio_clock clock) {
+    bool has_news = false;
+    for (helio_receiver *r = lane->receivers; r; r = r->next) {
+        if (is_done(r)) {
+            atomic_store_explicit(&r->is_done, false, memory_order_relaxed);
+            has_news = true;
+        }
+    }
+    if (has_news) {
+        atomic_thread_fence(memory_order_seq_cst); /* what is done from here on raises it again */
+        helio_rx_endpoint_grant(lane->endpoint, clock);
+    }
+}
+
 bool helio_rx_lane_has_acks(const helio_rx_lane *lane) {
     for (const helio_receiver *r = lane->receivers; r && lane->acked_by_app; r = r->next) {
         if (helio_receiver_has_acks(r)) {
+            return true;
+        }
+    }
+    for (const helio_receiver *r = lane->receivers; r && lane->grants; r = r->next) {
+        if (is_done(r)) {
             return true;
         }
     }
@@ -266,6 +303,9 @@ int helio_rx_lane_work(helio_rx_lane *lane, helio_clock clock) {
     }
     if (lane->acked_by_app) {
         pass_acks(lane, clock);
+    }
+    if (lane->grants) {
+        grant(lane, clock);
     }
     if (clock.now_ns >= helio_rx_endpoint_next_deadline_ns(lane->endpoint) ||
         helio_rx_lane_can_resume(lane)) {

@@ -12,6 +12,7 @@ struct helio_rx_lane {
     helio_rx_endpoint *endpoint;
     helio_receiver *receivers;
     bool is_queued;    /* feedback waits in the channel for a flush */
+    bool grants;       /* some receiver was opened with credit */
     bool acked_by_app; /* some receiver was opened with ack=app */
     /* Packets read at once when their messages are lent: about as many as the caller has place for;
      * and whether there were so many last time. */

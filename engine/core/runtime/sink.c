@@ -216,6 +216,27 @@ static void read_gauge(void *context, helio_sink_gauge *out) {
     };
 }
 
+/* Messages of a stream that the application was not given, or did not give back: of those that it
+ * has, all may be the stream's. */
+static uint64_t read_waiting(void *context, uint32_t stream) {
+    helio_receiver *receiver = context;
+    const helio_met_stream *met = met_stream(receiver, stream);
+    const uint64_t given_out = atomic_load_explicit(&receiver->given_out, memory_order_acquire);
+    if (!met || given_out == UINT64_MAX) {
+        return UINT64_MAX;
+    }
+    if (receiver->queue.kept) {
+        helio_receive_queue_lock(&receiver->queue);
+    }
+    const helio_passage *passage = &met->passage;
+    const uint64_t waiting =
+        passage->pushed_messages - passage->trimmed_messages - helio_cell(&passage->taken_messages);
+    if (receiver->queue.kept) {
+        helio_receive_queue_unlock(&receiver->queue);
+    }
+    return waiting + given_out + receiver->lent;
+}
+
 static void on_notice(void *context, const helio_notice *notice) {
     helio_receiver *receiver = context;
     pthread_mutex_lock(&receiver->lock);
@@ -254,5 +275,7 @@ helio_sink helio_receiver_sink(helio_receiver *receiver) {
                : receiver->ack == HELIO_ACK_AUTO ? HELIO_SINK_ACK_AUTO
                                                  : HELIO_SINK_ACK_NONE,
         .read_gauge = receiver->has_listener ? NULL : read_gauge,
+        .credit = receiver->credit,
+        .read_waiting = receiver->has_listener ? NULL : read_waiting,
     };
 }

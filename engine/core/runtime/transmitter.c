@@ -94,8 +94,9 @@ static int64_t longer(int64_t a, int64_t b) {
     return a > b ? a : b;
 }
 
-/* What is left in the queue of a transmitter that goes has found no room in the channel: whoever
- * makes it wait has stopped, and is waited for as long as for one that is silent. */
+/* What is left in the queue of a transmitter that goes has found no room in the channel, or no
+ * credit: whoever makes it wait has stopped, and is waited for as long as for one that is silent.
+ * Then it is sent all the same, room or not, but never without credit. */
 static void give_up_room(helio_transmitter *transmitter, helio_clock clock) {
     helio_tx_lane *lane = transmitter->lane;
     const helio_options *options = &lane->base.options;
@@ -108,7 +109,14 @@ static void give_up_room(helio_transmitter *transmitter, helio_clock clock) {
         longer(helio_options_ns(options, HELIO_OPTION_ID_LINGER),
                longer(helio_options_ns(options, HELIO_OPTION_ID_CONNECTION_TIMEOUT),
                       helio_options_ns(options, HELIO_OPTION_ID_CONNECT_WAIT)));
-    lane->is_heedless |= clock.now_ns - transmitter->jammed_ns >= patience_ns;
+    if (clock.now_ns - transmitter->jammed_ns < patience_ns) {
+        return;
+    }
+    if (helio_tx_lane_credit(lane, transmitter, clock) == 0) {
+        helio_transmitter_drop_rest(transmitter);
+    } else {
+        lane->is_heedless = true;
+    }
 }
 
 /* The same for receivers - acknowledgements, the send limit - for the linger time; then it is sent
@@ -299,6 +307,13 @@ static int fail_full(const helio_transmitter *transmitter) {
         return helio_fail(HELIO_ERR_WOULD_BLOCK, "rate limited; in %lld us",
                           (long long)(wait_ns + HELIO_MICROSECOND - 1) / HELIO_MICROSECOND);
     }
+    if (lane->awaits_credit && helio_tx_stream_credit(transmitter->topic) == 0) {
+        helio_tx_stream_wait_for_credit(lane->stream, transmitter->topic,
+                                        helio_clock_read(&lane->base.instance->clock));
+        return helio_fail_plain(HELIO_ERR_WOULD_BLOCK,
+                                "receivers have granted no more credit (await_credit); poll the "
+                                "instance and try again");
+    }
     return helio_fail_plain(HELIO_ERR_WOULD_BLOCK,
                             "the connection takes no more now, the history waits for "
                             "acknowledgements, or others have their turn within the rate; poll "
@@ -320,6 +335,7 @@ static int append_some(helio_transmitter *transmitter, const helio_buffer *messa
             break;
         }
         if ((!helio_tx_lane_has_room(lane) ||
+             (lane->awaits_credit && helio_tx_stream_credit(transmitter->topic) == 0) ||
              !helio_tx_stream_has_room(lane->stream, messages[done].length, clock)) &&
             !make_room(transmitter, messages[done].length)) {
             error = fail_full(transmitter);

@@ -147,10 +147,10 @@ static void tell_drops(helio_transmitter *transmitter, uint64_t total, int64_t w
         helio_tx_topic_object(transmitter->topic)->slot, args,
         "%s: %" PRIu64 " messages dropped from the submit queue (in all: newest %" PRIu64
         ", oldest %" PRIu64 ", conflated %" PRIu64 ", priority %" PRIu64 ", age %" PRIu64
-        ", memory %" PRIu64 ")",
+        ", memory %" PRIu64 ", credit %" PRIu64 ")",
         name_of(transmitter), args[0], dropped[HELIO_DROPPED_NEWEST], dropped[HELIO_DROPPED_OLDEST],
         dropped[HELIO_DROPPED_CONFLATED], dropped[HELIO_DROPPED_PRIORITY],
-        dropped[HELIO_DROPPED_AGE], dropped[HELIO_DROPPED_MEMORY]);
+        dropped[HELIO_DROPPED_AGE], dropped[HELIO_DROPPED_MEMORY], dropped[HELIO_DROPPED_CREDIT]);
 }
 
 static void count_drops(helio_transmitter *transmitter, bool is_last, int64_t wall_ns) {
@@ -169,10 +169,30 @@ static void count_drops(helio_transmitter *transmitter, bool is_last, int64_t wa
     helio_count(&stats->messages_dropped_priority, news[HELIO_DROPPED_PRIORITY]);
     helio_count(&stats->messages_dropped_age, news[HELIO_DROPPED_AGE]);
     helio_count(&stats->messages_dropped_memory, news[HELIO_DROPPED_MEMORY]);
+    helio_count(&stats->messages_dropped_credit, news[HELIO_DROPPED_CREDIT]);
     if (total != transmitter->dropped_told &&
         (is_last || wall_ns - transmitter->dropped_told_ns >= HELIO_SECOND)) {
         tell_drops(transmitter, total, wall_ns);
     }
+}
+
+void helio_transmitter_drop_rest(helio_transmitter *transmitter) {
+    helio_submit_queue *queue = &transmitter->queue;
+    uint64_t count = 0;
+    helio_submitted message;
+    if (queue->kept) {
+        helio_submit_queue_lock(queue);
+        while (helio_submit_queue_take(queue, &message)) {
+            count++;
+        }
+        helio_submit_queue_unlock(queue);
+    } else {
+        for (; helio_submit_queue_peek(queue, &message); count++) {
+            helio_submit_queue_drop(queue);
+        }
+    }
+    transmitter->dropped[HELIO_DROPPED_CREDIT] += count;
+    helio_submit_queue_release(queue);
 }
 
 /* ---- how full it is ---- */
@@ -197,6 +217,9 @@ void helio_transmitter_refresh(helio_transmitter *transmitter, bool is_last, hel
         tell_mark(transmitter, fill, clock.wall_ns);
     }
     if (!queue->kept) {
+        if (transmitter->dropped[HELIO_DROPPED_CREDIT] > 0) {
+            count_drops(transmitter, is_last, clock.wall_ns);
+        }
         return;
     }
     helio_submit_queue_lock(queue);

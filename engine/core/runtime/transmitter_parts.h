@@ -26,5 +26,7 @@ int helio_transmitter_push_kept(helio_transmitter *transmitter, const helio_buff
                                 size_t count, size_t *accepted);
 int helio_transmitter_append_kept(helio_transmitter *transmitter, const helio_buffer *messages,
                                   size_t count, size_t *accepted);
+/* It is closed, and what its queue still holds cannot be sent: it is dropped and counted. */
+void helio_transmitter_drop_rest(helio_transmitter *transmitter);
 
 #endif

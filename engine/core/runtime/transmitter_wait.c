@@ -67,7 +67,7 @@ static int wait_for_lane(helio_transmitter *transmitter, size_t length, int64_t 
         if (helio_monotonic_ns() >= deadline_ns) {
             return helio_fail_plain(HELIO_ERR_TIMEOUT,
                                     "the connection took no more in time, the history waits for "
-                                    "acknowledgements, or the rate did not allow it");
+                                    "acknowledgements, or the rate or the credit did not allow it");
         }
         if (!helio_loop_once(transmitter->instance)) {
             int64_t look_ns = helio_deadline_after(HELIO_TX_LANE_LOOK_NS);

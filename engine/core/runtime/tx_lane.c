@@ -181,14 +181,36 @@ static bool is_held(helio_tx_lane *lane, const helio_transmitter *transmitter, s
     return lane->is_paced;
 }
 
+static bool has_messages(const helio_transmitter *transmitter) {
+    return helio_submit_queue_has_messages(&transmitter->queue);
+}
+
+uint64_t helio_tx_lane_credit(helio_tx_lane *lane, helio_transmitter *transmitter,
+                              helio_clock clock) {
+    if (!lane->awaits_credit) {
+        return UINT64_MAX;
+    }
+    const uint64_t credit = helio_tx_stream_credit(transmitter->topic);
+    if (credit == 0 && has_messages(transmitter)) {
+        helio_tx_stream_wait_for_credit(lane->stream, transmitter->topic, clock);
+    }
+    return credit;
+}
+
+/* While a long message was sent, receivers may have come that grant less. */
+static uint64_t credit_after(const helio_tx_lane *lane, const helio_transmitter *transmitter,
+                             uint64_t count) {
+    return lane->awaits_credit ? count + helio_tx_stream_credit(transmitter->topic) : UINT64_MAX;
+}
+
 /* Puts a bounded number of the transmitter's messages into packets. */
 static inline int drain(helio_tx_lane *lane, helio_transmitter *transmitter, size_t budget,
                         const bool has_pace, helio_clock clock) {
     helio_submit_queue *queue = &transmitter->queue;
     helio_submitted message;
+    uint64_t most = helio_tx_lane_credit(lane, transmitter, clock), count = 0;
     size_t bytes = 0;
-    int count = 0;
-    while (bytes < budget && helio_tx_lane_has_room(lane) &&
+    while (bytes < budget && count < most && helio_tx_lane_has_room(lane) &&
            helio_submit_queue_peek(queue, &message)) {
         if (has_pace || message.submit_ns > clock.wall_ns) { /* submitted after this cycle began */
             clock = helio_clock_read(&lane->base.instance->clock);
@@ -205,13 +227,16 @@ static inline int drain(helio_tx_lane *lane, helio_transmitter *transmitter, siz
         bytes += message.length + MESSAGE_COST;
         helio_submit_queue_drop(queue);
         count++;
+        if (message.length > helio_lane_packet_bytes(&lane->base)) {
+            most = credit_after(lane, transmitter, count);
+        }
     }
     if (count) {
         transmitter->unflushed = true;
         helio_submit_queue_release(queue);
     }
     lane->debt_bytes += bytes;
-    return count;
+    return (int)count;
 }
 
 /* Takes the message at the front of a kept queue, if there is one and it need not wait. */
@@ -236,14 +261,15 @@ static bool take_kept(helio_tx_lane *lane, const helio_transmitter *transmitter,
 static int drain_kept(helio_tx_lane *lane, helio_transmitter *transmitter, size_t budget,
                       bool has_pace, helio_clock clock) {
     helio_submitted message;
+    uint64_t most = helio_tx_lane_credit(lane, transmitter, clock), count = 0;
     size_t bytes = 0;
-    int count = 0;
-    while (bytes < budget && helio_tx_lane_has_room(lane) &&
+    while (bytes < budget && count < most && helio_tx_lane_has_room(lane) &&
            take_kept(lane, transmitter, &transmitter->queue, &message, has_pace, clock)) {
         helio_tx_stream_append(lane->stream, transmitter->topic, message.data, message.length,
                                message.submit_ns, clock);
         bytes += message.length + MESSAGE_COST;
         count++;
+        most = credit_after(lane, transmitter, count);
         clock = helio_clock_read(&lane->base.instance->clock);
     }
     if (count) {
@@ -251,7 +277,7 @@ static int drain_kept(helio_tx_lane *lane, helio_transmitter *transmitter, size_
         helio_submit_queue_release(&transmitter->queue);
     }
     lane->debt_bytes += bytes;
-    return count;
+    return (int)count;
 }
 
 bool helio_tx_lane_drain_kept(helio_tx_lane *lane, helio_transmitter *transmitter,
@@ -346,6 +372,7 @@ bool helio_tx_lane_look_for_room(helio_tx_lane *lane) {
 bool helio_tx_lane_takes(helio_tx_lane *lane, const helio_tx_topic *topic, size_t length) {
     const helio_clock clock = helio_clock_read(&lane->base.instance->clock);
     return helio_tx_lane_has_room(lane) && helio_tx_stream_has_room(lane->stream, length, clock) &&
+           (!lane->awaits_credit || helio_tx_stream_credit(topic) > 0) &&
            (!helio_tx_stream_is_paced(lane->stream) ||
             helio_tx_stream_may_append(lane->stream, topic, length, clock));
 }
@@ -434,15 +461,17 @@ void helio_tx_lane_refresh(helio_tx_lane *lane, helio_clock clock) {
     helio_lane_tend(&lane->base, clock);
 }
 
-static bool has_messages(const helio_transmitter *transmitter) {
-    return helio_submit_queue_has_messages(&transmitter->queue);
+/* Messages wait, and not for credit. */
+static bool has_messages_to_send(const helio_tx_lane *lane, const helio_transmitter *transmitter) {
+    return has_messages(transmitter) &&
+           (!lane->awaits_credit || helio_tx_stream_credit(transmitter->topic) > 0);
 }
 
 bool helio_tx_lane_has_work(const helio_tx_lane *lane) {
     /* Else not until an acknowledgement comes, room is made, or the rate allows more. */
     const bool can_send = !lane->stuck && !lane->is_jammed && !lane->is_paced;
     for (const helio_transmitter *t = lane->transmitters; t; t = t->next) {
-        if (helio_acked_has_new_wait(&t->acked) || (can_send && has_messages(t))) {
+        if (helio_acked_has_new_wait(&t->acked) || (can_send && has_messages_to_send(lane, t))) {
             return true;
         }
     }
@@ -451,7 +480,7 @@ bool helio_tx_lane_has_work(const helio_tx_lane *lane) {
 
 bool helio_tx_lane_has_messages(const helio_tx_lane *lane) {
     for (const helio_transmitter *t = lane->transmitters; t; t = t->next) {
-        if (has_messages(t)) {
+        if (has_messages_to_send(lane, t)) {
             return true;
         }
     }

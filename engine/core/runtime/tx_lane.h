@@ -36,6 +36,7 @@ struct helio_tx_lane {
     bool stuck;              /* messages wait: the history is full and not acknowledged */
     bool is_jammed;          /* the channel had no room when it was looked at last */
     bool is_paced;           /* messages wait for the rate, or were held back by it */
+    bool awaits_credit;      /* messages leave only as far as receivers have granted */
     bool is_waiting;         /* within a long message, for its next packet */
     int64_t chores_due_ns;   /* monotonic: of an engine that waits there */
     bool is_heedless;        /* the rest is sent, room or not: who would make it has stopped */
@@ -75,6 +76,10 @@ static inline bool helio_tx_lane_has_room(helio_tx_lane *lane) {
 }
 /* Whether stream and channel take a message of this length now. */
 bool helio_tx_lane_takes(helio_tx_lane *lane, const helio_tx_topic *topic, size_t length);
+/* How many of its messages the transmitter may send now as far as credit goes; a transmitter that
+ * may send none and has some is noted to wait. */
+uint64_t helio_tx_lane_credit(helio_tx_lane *lane, helio_transmitter *transmitter,
+                              helio_clock clock);
 /* Puts what waits in a kept queue into packets, as far as stream and channel take it; whether there
  * was any. */
 bool helio_tx_lane_drain_kept(helio_tx_lane *lane, helio_transmitter *transmitter,

@@ -26,6 +26,17 @@ static int check_history(const helio_tx_lane *lane) {
                       HELIO_WINDOW_PACKETS_MIN, (long long)least, (long long)bytes);
 }
 
+/* Credit counts messages, and bare ones have no numbers of their own. */
+static int check_credit(const helio_options *options) {
+    if (!helio_options_integer(options, HELIO_OPTION_ID_AWAIT_CREDIT) ||
+        helio_options_integer(options, HELIO_OPTION_ID_PAYLOAD) != HELIO_PAYLOAD_RAW) {
+        return 0;
+    }
+    return helio_fail_plain(HELIO_ERR_OPTION,
+                            "option await_credit contradicts payload=raw: receivers of bare "
+                            "messages grant nothing");
+}
+
 /* Who is shed must not be repaired more than who is not. */
 static int check_limits(const helio_tx_lane *lane) {
     const helio_options *options = &lane->base.options;
@@ -62,6 +73,7 @@ helio_tx_stream_config helio_tx_lane_config(const helio_options *options) {
         .history_dynamic =
             helio_options_integer(options, HELIO_OPTION_ID_HISTORY) == HELIO_HISTORY_DYNAMIC,
         .late_join = helio_options_integer(options, HELIO_OPTION_ID_LATE_JOIN),
+        .awaits_credit = helio_options_integer(options, HELIO_OPTION_ID_AWAIT_CREDIT),
         .acks = (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_ACKS),
         .acks_missing = (int)helio_options_integer(options, HELIO_OPTION_ID_ACKS_MISSING),
         .acks_warn_ns = helio_options_ns(options, HELIO_OPTION_ID_ACKS_WARN),
@@ -149,6 +161,9 @@ static int open_stream(helio_tx_lane *lane, helio_clock clock) {
     }
     char options_text[HELIO_DECISION_TEXT_MAX + 1];
     if (!error) {
+        error = check_credit(options);
+    }
+    if (!error) {
         error = helio_tx_lane_open_log(lane, &config.tsi, options_text, &config.log);
     }
     if (!error) {
@@ -165,6 +180,7 @@ static int open_stream(helio_tx_lane *lane, helio_clock clock) {
     if (error) {
         helio_decision_file_close(&lane->log, 0);
     } else {
+        lane->awaits_credit = config.awaits_credit;
         helio_tx_lane_tell_refusing(lane);
     }
     return error;

@@ -144,6 +144,14 @@ void helio_rx_endpoint_acknowledge(helio_rx_endpoint *endpoint,
     }
 }
 
+void helio_rx_endpoint_grant(helio_rx_endpoint *endpoint, helio_clock clock) {
+    for (helio_rx_stream *stream = endpoint->streams; stream; stream = stream->next) {
+        stream->delivery.has_credit_news = stream->delivery.granting_count > 0;
+        helio_rx_grant_when_due(stream, clock.now_ns);
+        set_deadline(endpoint, stream);
+    }
+}
+
 int helio_rx_endpoint_subscribe(helio_rx_endpoint *endpoint, const char *topic,
                                 const helio_sink *sink, helio_clock clock,
                                 helio_subscription **out) {
@@ -171,6 +179,8 @@ void helio_rx_endpoint_unsubscribe(helio_rx_endpoint *endpoint, helio_subscripti
         if (ends_acking)
             helio_rx_stop_acking(stream, clock);
         helio_delivery_remove(&stream->delivery, subscription, clock);
+        if (subscription->sink.credit > 0)
+            helio_rx_stop_granting(stream, subscription->id, clock.now_ns);
         if (stream->is_blocked) /* perhaps it was this one that had no room */
             endpoint->deadline_ns = clock.now_ns;
     }
@@ -430,7 +440,8 @@ void helio_rx_endpoint_on_packet(helio_rx_endpoint *endpoint, const void *datagr
     helio_rx_stream_on_packet(stream, &packet, length, from, receive_ns, clock);
     if (endpoint->replays)
         show_replays(endpoint, stream, &packet, length, receive_ns, clock);
-    if (stream->nak.outstanding > 0 || stream->acks.is_on || stream->polled.due_ns != HELIO_NEVER)
+    if (stream->nak.outstanding > 0 || stream->acks.is_on || stream->credit.is_awaited ||
+        stream->polled.due_ns != HELIO_NEVER)
         set_deadline(endpoint, stream);
     else if (stream->has_end)
         endpoint->deadline_ns = clock.now_ns; /* it may be over */

@@ -94,6 +94,9 @@ void helio_rx_endpoint_unsubscribe(helio_rx_endpoint *endpoint, helio_subscripti
 void helio_rx_endpoint_acknowledge(helio_rx_endpoint *endpoint,
                                    const helio_subscription *subscription, uint32_t stream,
                                    uint64_t next, helio_clock clock);
+/* An application is done with more messages of a subscription with credit; not within a call of the
+ * sink. */
+void helio_rx_endpoint_grant(helio_rx_endpoint *endpoint, helio_clock clock);
 /* When the kernel took in the datagram that comes next, wall clock; for statistics. */
 void helio_rx_endpoint_stamp(helio_rx_endpoint *endpoint, int64_t kernel_ns);
 

@@ -89,6 +89,16 @@ static void report_sent(helio_rx_stream *stream, const helio_pgm_told *told, int
 
 /* ---- ACK ---- */
 
+/* What is granted goes with every report that an ACK carries. */
+static uint32_t take_grants(helio_rx_stream *stream, helio_pgm_grant *grants) {
+    if (!helio_rx_is_granting(stream))
+        return 0;
+    const uint32_t count =
+        helio_delivery_grants(&stream->delivery, false, grants, HELIO_PGM_GRANTS_MAX);
+    helio_count(&helio_rx_stats(stream)->grants_sent, count);
+    return count;
+}
+
 /* Which of the newest 32 packets are there. */
 static uint32_t bitmap_of(const helio_rx_stream *stream) {
     const helio_rxw *rxw = &stream->rxw;
@@ -122,8 +132,11 @@ void helio_rx_send_ack(helio_rx_stream *stream, uint8_t flags, int64_t now_ns) {
     helio_pgm_told told;
     const helio_pgm_told *report = make_report(stream, &told, now_ns);
     const helio_pgm_session session = session_of(stream);
-    const size_t length = helio_pgm_encode_ack(packet, &session, (uint32_t)stream->newest,
-                                               bitmap_of(stream), &acknowledge, report);
+    helio_pgm_grant grants[HELIO_PGM_GRANTS_MAX] = {0};
+    const uint32_t grants_count = take_grants(stream, grants);
+    const size_t length =
+        helio_pgm_encode_ack_with(packet, &session, (uint32_t)stream->newest, bitmap_of(stream),
+                                  &acknowledge, report, grants, grants_count);
     helio_rx_acks_sent(acks);
     report_sent(stream, report, now_ns);
     helio_rx_stream_stats *stats = helio_rx_stats(stream);
@@ -152,18 +165,33 @@ void helio_rx_stream_set_acking(helio_rx_stream *stream, helio_clock clock) {
     }
 }
 
-/* An ACK that acknowledges nothing, for its report. */
-static void send_report(helio_rx_stream *stream, uint8_t flags, int64_t now_ns) {
+/* An ACK that acknowledges nothing, for its report and what is granted. */
+static void send_report_with(helio_rx_stream *stream, uint8_t flags, const helio_pgm_grant *grants,
+                             uint32_t grants_count, int64_t now_ns) {
     helio_pgm_told told;
     if (!make_report(stream, &told, now_ns))
         return;
     told.flags |= flags;
     uint8_t packet[HELIO_PGM_CONTROL_MAX];
     const helio_pgm_session session = session_of(stream);
-    const size_t length = helio_pgm_encode_ack(packet, &session, (uint32_t)stream->newest,
-                                               bitmap_of(stream), NULL, &told);
+    const size_t length =
+        helio_pgm_encode_ack_with(packet, &session, (uint32_t)stream->newest, bitmap_of(stream),
+                                  NULL, &told, grants, grants_count);
     report_sent(stream, &told, now_ns);
     send_feedback(stream, &stream->feedback, packet, length);
+}
+
+static void send_report(helio_rx_stream *stream, uint8_t flags, int64_t now_ns) {
+    helio_pgm_grant grants[HELIO_PGM_GRANTS_MAX] = {0};
+    const bool is_leaving = flags & HELIO_PGM_TOLD_LEAVING;
+    const uint32_t count = is_leaving ? 0 : take_grants(stream, grants);
+    send_report_with(stream, flags, grants, count, now_ns);
+}
+
+void helio_rx_send_grants(helio_rx_stream *stream, const helio_pgm_grant *grants, uint32_t count,
+                          int64_t now_ns) {
+    helio_count(&helio_rx_stats(stream)->grants_sent, count);
+    send_report_with(stream, 0, grants, count, now_ns);
 }
 
 void helio_rx_follow(helio_rx_stream *stream, int64_t now_ns) {

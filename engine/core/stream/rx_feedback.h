@@ -46,6 +46,11 @@ void helio_rx_watch_buffers(helio_rx_stream *stream, int64_t now_ns);
 /* Sends a report of its own when it is time to.  Returns how many. */
 int helio_rx_report_when_due(helio_rx_stream *stream, int64_t now_ns);
 
+/* Tells what is granted, at most HELIO_PGM_GRANTS_MAX topics, with a report; the receiver can
+ * report. */
+void helio_rx_send_grants(helio_rx_stream *stream, const helio_pgm_grant *grants, uint32_t count,
+                          int64_t now_ns);
+
 /* The receiver goes while its source stays: who has heard of it is told. */
 void helio_rx_say_goodbye(helio_rx_stream *stream, helio_clock clock);
 

@@ -205,6 +205,8 @@ void helio_rx_stream_on_packet(helio_rx_stream *stream, const helio_pgm_packet *
     if (helio_rx_reports_follows(&stream->reports))
         helio_rx_follow(stream, clock.now_ns);
     helio_rx_advance_acks(stream, clock);
+    if (stream->delivery.has_credit_news)
+        helio_rx_grant_when_due(stream, clock.now_ns);
     helio_stats_begin(stats);
     helio_set(&stats->last_activity, (uint64_t)clock.wall_ns);
     helio_rx_show_window(stream);
@@ -243,6 +245,7 @@ int helio_rx_stream_poll(helio_rx_stream *stream, helio_clock clock) {
         work++;
     }
     work += helio_rx_report_when_due(stream, clock.now_ns);
+    work += helio_rx_grant_when_due(stream, clock.now_ns);
     if (stream->is_waiting && clock.now_ns >= stream->begin_by_ns) {
         helio_rx_begin_with(stream, NULL, clock);
         work++;
@@ -300,6 +303,9 @@ int64_t helio_rx_stream_next_deadline_ns(const helio_rx_stream *stream) {
         deadline_ns = stream->acks.due_ns;
     if (helio_rx_can_report(stream) && stream->reports.due_ns < deadline_ns)
         deadline_ns = stream->reports.due_ns;
+    const int64_t credit_ns = helio_rx_credit_deadline_ns(stream);
+    if (credit_ns < deadline_ns)
+        deadline_ns = credit_ns;
     if (stream->is_waiting && stream->begin_by_ns < deadline_ns)
         deadline_ns = stream->begin_by_ns;
     const int64_t notices_ns = helio_rx_notices_next_deadline_ns(&stream->notices);

@@ -25,6 +25,7 @@
 #include "stats/stats.h"
 #include "stream/polling.h"
 #include "stream/rx_acks.h"
+#include "stream/rx_credit.h"
 #include "stream/rx_endpoint.h"
 #include "stream/rx_notices.h"
 #include "stream/rx_reports.h"
@@ -56,7 +57,7 @@ typedef enum helio_rx_stream_state {
     HELIO_RX_STREAM_EXPELLED, /* its source does not hear this receiver any more */
 } helio_rx_stream_state;
 
-typedef struct helio_rx_stream {
+struct helio_rx_stream {
     helio_rx_shared *shared;
     helio_tsi tsi;
     helio_address source;   /* the IP it was met at; only this one is heard */
@@ -67,6 +68,7 @@ typedef struct helio_rx_stream {
     helio_delivery delivery;
     helio_rx_acks acks;
     helio_rx_reports reports;
+    helio_rx_credit credit;
     helio_rx_notices notices;
     uint64_t newest;       /* newest data received */
     uint64_t first;        /* where it began */
@@ -98,7 +100,7 @@ typedef struct helio_rx_stream {
     uint32_t loss;         /* share of packets missed, smoothed, of HELIO_RX_LOSS_ALL */
     int64_t conflict_event_after_ns;
     struct helio_rx_stream *next; /* of the endpoint */
-} helio_rx_stream;
+};
 
 /* Meets a stream by `packet`, an SPM or ODATA from `from`, which is then to be given to on_packet.
  * `from_live`: it begins with what comes next, whatever the configuration says.  0 or NOMEM; release it with helio_rx_stream_destroy. */

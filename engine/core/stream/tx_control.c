@@ -17,6 +17,7 @@ void helio_tx_send_spm(helio_tx_stream *stream, int64_t now_ns) {
     helio_pgm_reporting reporting = {
         .interval_us = (uint32_t)(stream->reports.interval_ns / HELIO_MICROSECOND),
         .stamp = now_ns ? helio_tx_stamp(now_ns) : 0,
+        .flags = stream->config.awaits_credit ? HELIO_PGM_REPORTING_AWAITS_CREDIT : 0,
     };
     helio_tx_follow_ask(&stream->follow, &reporting);
     const helio_pgm_spm spm = {

@@ -30,19 +30,23 @@ static void count_report(helio_tx_stream *stream, helio_report_result result) {
     }
 }
 
-/* The place of the receiver that a packet comes from, once its report is taken in.  Who reports for
- * another counts as whoever is at its address. */
+/* The place of the receiver that a packet comes from, once its report is taken in (*is_proven).  Who
+ * reports for another counts as whoever is at its address. */
 static uint32_t identify(helio_tx_stream *stream, const helio_pgm_packet *packet,
-                         const helio_address *from, helio_clock clock) {
+                         const helio_address *from, bool *is_proven, helio_clock clock) {
     helio_peers *peers = &stream->repairer.peers;
     uint32_t place = HELIO_PEER_NONE;
+    *is_proven = false;
     if ((packet->options & HELIO_PGM_HAS_REPORT) && packet->told.receiver != 0) {
         const helio_report_context context = {
             .start = helio_sequence_start(stream->config.first_sequence),
             .lead = stream->txw.lead,
             .now_us = helio_tx_stamp(clock.now_ns),
         };
-        count_report(stream, helio_peers_hear(peers, &packet->told, from, &context, clock, &place));
+        const helio_report_result result =
+            helio_peers_hear(peers, &packet->told, from, &context, clock, &place);
+        count_report(stream, result);
+        *is_proven = result == HELIO_REPORT_TAKEN;
     }
     if (place == HELIO_PEER_NONE)
         place = helio_peers_meet(peers, from, clock);
@@ -73,6 +77,7 @@ void helio_tx_tend_reports(helio_tx_stream *stream, int64_t now_ns) {
     if (now_ns < stream->tend_peers_ns)
         return;
     stream->tend_peers_ns = now_ns + TEND_PEERS_NS;
+    helio_tx_tend_credit(stream, now_ns);
     stream->repairer.peers.silence_ns = helio_tx_reports_silence_ns(&stream->reports);
     helio_tx_stream_stats *stats = helio_tx_stats(stream);
     helio_set(&stats->receivers_reporting, helio_peers_tend(&stream->repairer.peers, now_ns));
@@ -146,7 +151,8 @@ static void on_nak(helio_tx_stream *stream, const helio_pgm_packet *nak, const h
         return;
     }
     const uint64_t askers = askers_of(stream, nak, from);
-    const uint32_t asker = identify(stream, nak, from, clock);
+    bool is_proven;
+    const uint32_t asker = identify(stream, nak, from, &is_proven, clock);
     helio_repair_answer answer;
     helio_repairer_on_nak(&stream->repairer, nak, asker, askers, clock, &answer);
     confirm(stream, nak, answer.confirmed, answer.confirmed_count, askers, NULL, clock);
@@ -220,10 +226,16 @@ static bool is_granted(helio_tx_stream *stream, uint32_t place, helio_clock cloc
 /* With an acknowledgement, a report, or both. */
 static void on_ack(helio_tx_stream *stream, const helio_pgm_packet *ack, const helio_address *from,
                    helio_clock clock) {
-    const uint32_t place = identify(stream, ack, from, clock);
+    bool is_proven;
+    const uint32_t place = identify(stream, ack, from, &is_proven, clock);
     helio_tx_follow_on_feedback(stream, place, ack, clock);
+    const bool goes_further = (ack->options & HELIO_PGM_HAS_GRANT) &&
+                              helio_tx_on_grants(stream, ack, place, is_proven, clock);
+    if (is_proven && (ack->told.flags & HELIO_PGM_TOLD_LEAVING))
+        helio_tx_tend_credit(stream, clock.now_ns);
     if (!(ack->options & HELIO_PGM_HAS_ACKNOWLEDGE)) {
-        if (!(ack->told.flags & HELIO_PGM_TOLD_LEAVING)) /* no interval makes goodbyes fewer */
+        /* No interval makes goodbyes fewer, and what makes the source go on is never too much. */
+        if (!(ack->told.flags & HELIO_PGM_TOLD_LEAVING) && !goes_further)
             limit_reports(stream, place, clock);
         return;
     }

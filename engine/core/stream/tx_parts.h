@@ -67,8 +67,10 @@ struct helio_tx_stream {
     helio_clock clock;        /* of the last poll, or wait: for what happens where none is given */
     int64_t cutting_since_ns; /* the long message being cut was begun */
     int64_t announce_due_ns;
-    int64_t tend_peers_ns;   /* when to look after what is known of receivers */
-    int64_t answer_after_ns; /* no SPMR is answered before */
+    int64_t announce_after_ns; /* no announcement is hastened before */
+    uint32_t credit_waits;     /* topics whose messages wait for credit */
+    int64_t tend_peers_ns;     /* when to look after what is known of receivers */
+    int64_t answer_after_ns;   /* no SPMR is answered before */
     int64_t finish_ns;
 };
 

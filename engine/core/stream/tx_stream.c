@@ -502,6 +502,8 @@ int64_t helio_tx_stream_next_deadline_ns(const helio_tx_stream *stream) {
     const int64_t govern_ns = helio_tx_govern_next_deadline_ns(stream);
     if (govern_ns < deadline_ns)
         deadline_ns = govern_ns;
+    if (stream->credit_waits > 0 && stream->tend_peers_ns < deadline_ns)
+        deadline_ns = stream->tend_peers_ns;
     if (stream->polling.due_ns < deadline_ns)
         deadline_ns = stream->polling.due_ns;
     if (stream->reports.look_ns < deadline_ns)

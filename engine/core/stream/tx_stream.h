@@ -75,6 +75,7 @@ typedef struct helio_tx_stream_config {
     const helio_address *destinations; /* fan-out: the hosts, ports included; copied */
     uint32_t destinations_count;       /* fan-out: 2 to 64; else 0 or 1 */
     uint32_t first_sequence;           /* number of the first data packet; usually 0 */
+    bool awaits_credit; /* messages leave only as far as receivers have granted (tx_credit.h) */
     bool is_raw; /* messages go bare (docs/wire.md 7): one topic, no announcements, none empty */
     uint32_t first_spm_sequence;  /* number of the first SPM; usually 0 */
     uint32_t max_packet_bytes;    /* largest PGM packet: mtu less what is below; 548 to 65507 */
@@ -160,6 +161,14 @@ bool helio_tx_stream_acked_message(const helio_tx_stream *stream, const helio_tx
                                    const helio_acker *acker, uint64_t *number);
 /* The i-th of those who acknowledge; NULL: there are no more. */
 const helio_acker *helio_tx_stream_acker(const helio_tx_stream *stream, uint32_t i);
+
+/* The stream's messages wait for credit, so that the two below make sense. */
+bool helio_tx_stream_awaits_credit(const helio_tx_stream *stream);
+/* How many messages of the topic may be appended as far as credit goes. */
+uint64_t helio_tx_stream_credit(const helio_tx_topic *topic);
+/* Messages of the topic wait for more. */
+void helio_tx_stream_wait_for_credit(helio_tx_stream *stream, helio_tx_topic *topic,
+                                     helio_clock clock);
 
 /* Whether a message may be appended now as far as the rate goes; one that joins the open packet
  * always may.  What is appended all the same leaves and is owed. */

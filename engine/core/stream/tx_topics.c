@@ -20,6 +20,7 @@ void helio_tx_topics_fini(helio_tx_topics *topics, helio_clock clock) {
         helio_tx_topic *topic = topics->first;
         topics->first = topic->next;
         helio_stats_close_object(topics->stats, &topic->object, clock.wall_ns);
+        helio_tx_credit_fini(&topic->credit);
         free(topic);
     }
     helio_map_fini(&topics->by_id);
@@ -55,6 +56,7 @@ static int open_topic(helio_tx_topics *topics, helio_tx_topic *topic, helio_cloc
     topic->position.stats = topic->object.record;
     topic->position.batch_latency = &topic->object.histogram[HELIO_TRANSMITTER_BATCH_LATENCY];
     helio_set(&topic->position.stats->next_message, topic->position.next_message);
+    helio_set(&topic->position.stats->credit_limit, topic->credit.limit);
     topics->open++;
     helio_count(&topics->instance->transmitters, 1);
     const helio_tsdu_topic entry = entry_of(topic);

@@ -9,6 +9,7 @@
 #define HELIO_STREAM_TX_TOPICS_H
 
 #include "base/map.h"
+#include "stream/tx_credit.h"
 #include "stream/tx_stream.h"
 #include "topic/batcher.h"
 
@@ -16,6 +17,7 @@ struct helio_tx_topic {
     helio_topic_position position;
     helio_stats_object object;
     helio_tx_topic *next;
+    helio_tx_credit credit;
     uint64_t newest; /* packet with messages of it; 0: none */
     uint32_t users;  /* add less remove; 0: ended */
     uint16_t name_bytes;

@@ -46,6 +46,7 @@ static void end_topic(helio_delivery *delivery, helio_delivery_topic *topic, hel
         sink->on_stream_end(sink->context, topic->stream);
     helio_stats_close_object(delivery->shared->stats, &topic->object, clock.wall_ns);
     forget_unacked(delivery, topic);
+    helio_delivery_end_granting(delivery, topic);
     free(topic);
 }
 
@@ -105,11 +106,14 @@ int helio_delivery_add(helio_delivery *delivery, helio_subscription *subscriptio
     if (error) {
         helio_unacked_fini(&topic->unacked);
         free(topic);
-    } else if (is_acked_by_app(topic)) {
+        return error;
+    }
+    if (is_acked_by_app(topic)) {
         topic->next_acked = delivery->acked_by_app;
         delivery->acked_by_app = topic;
     }
-    return error;
+    helio_delivery_begin_granting(delivery, topic);
+    return 0;
 }
 
 void helio_delivery_remove(helio_delivery *delivery, helio_subscription *subscription,
@@ -160,6 +164,7 @@ static void lose_run(helio_delivery *delivery, helio_delivery_topic *topic, uint
     const uint64_t first = topic->expected, count = number - first;
     helio_receiver_stats *stats = helio_delivery_stats(topic);
     topic->expected = number;
+    delivery->has_credit_news = delivery->granting_count > 0;
     helio_stats_begin(stats);
     helio_count(&stats->messages_lost, count);
     helio_set(&stats->next_message, number);
@@ -200,6 +205,8 @@ bool helio_delivery_reach(helio_delivery *delivery, helio_delivery_topic *topic,
         return false;
     if (!topic->has_joined) {
         topic->has_joined = true;
+        topic->granted = 0; /* whoever was told before may not have known the topic */
+        delivery->has_credit_news = delivery->granting_count > 0;
         topic->expected = topic->is_complete && !delivery->shared->is_raw ? 0 : number;
         helio_receiver_stats *stats = helio_delivery_stats(topic);
         helio_stats_begin(stats);
@@ -297,6 +304,8 @@ static bool offer(helio_delivery *delivery, helio_delivery_topic *topic, helio_m
     const bool is_whole = offer_in_turn(delivery, topic, messages, count, packet, clock);
     if (topic->unacked.batches && topic->expected > before)
         helio_unacked_add(&topic->unacked, delivery->first_sequence, topic->expected);
+    if (topic->expected >= topic->grant_at)
+        delivery->has_credit_news = true;
     return is_whole;
 }
 

@@ -34,6 +34,7 @@
 #include "topic/subscriptions.h"
 #include "topic/unacked.h"
 #include "window/rxw.h"
+#include "wire/pgm.h"
 #include "wire/tsdu.h"
 
 typedef enum helio_delivery_result {
@@ -62,7 +63,11 @@ typedef struct helio_delivery {
     uint64_t first_sequence; /* of the packets of the batch being passed */
     uint64_t asked; /* newest packet with which the source asked to be acknowledged; 0: none */
     helio_delivery_topic *acked_by_app; /* list of the topics that are */
-    uint64_t messages_filtered;         /* by the packets passed so far; the stream counts them */
+    helio_delivery_topic *granting;     /* list of the topics whose source is granted credit */
+    helio_delivery_topic *grant_next;   /* of it: whose turn it is; NULL: the first one's */
+    uint32_t granting_count;
+    bool has_credit_news;       /* it may be time to grant more */
+    uint64_t messages_filtered; /* by the packets passed so far; the stream counts them */
 } helio_delivery;
 
 /* is_complete: the stream was met before its first packet.  Knows all subscriptions there are.
@@ -97,6 +102,16 @@ bool helio_delivery_acknowledge(helio_delivery *delivery, const helio_subscripti
                                 uint32_t stream, uint64_t next);
 /* Oldest packet with a message that waits for the application; HELIO_UNACKED_NONE for none. */
 uint64_t helio_delivery_oldest_unacked(const helio_delivery *delivery);
+
+/* ---- credit (delivery_credit.c) ---- */
+
+/* Writes down what is granted now, at most `limit` topics in turn; they count as told.  only_owed:
+ * those where a quarter of the credit or more was used up since it was told last.  Returns how many.
+ */
+uint32_t helio_delivery_grants(helio_delivery *delivery, bool only_owed, helio_pgm_grant *out,
+                               uint32_t limit);
+/* Some topic with this name grants credit. */
+bool helio_delivery_is_granting(const helio_delivery *delivery, uint64_t topic_id);
 
 /* How full the fullest sink is that gets messages of this stream; false: none of them keeps any. */
 bool helio_delivery_gauge(const helio_delivery *delivery, helio_sink_gauge *out);

@@ -22,6 +22,10 @@ struct helio_delivery_topic {
     helio_ahead ahead;     /* messages handed over before their turn */
     helio_unacked unacked; /* acknowledged by the application */
     helio_delivery_topic *next_acked;
+    uint64_t granted; /* the first message the source may not send yet, as told; 0: nothing was */
+    bool has_granted;
+    uint64_t grant_at; /* a sink that keeps nothing: it may be time to grant more from here on */
+    helio_delivery_topic *next_granting;
 };
 
 static inline helio_receiver_stats *helio_delivery_stats(helio_delivery_topic *topic) {
@@ -44,6 +48,12 @@ void helio_delivery_count(helio_delivery *delivery, helio_delivery_topic *topic,
  * DAMAGED. */
 helio_delivery_result helio_delivery_put_together(helio_delivery *delivery, uint64_t sequence,
                                                   const helio_rxw_packet *packet);
+
+/* ---- delivery_credit.c ---- */
+
+/* A topic comes, or goes. */
+void helio_delivery_begin_granting(helio_delivery *delivery, helio_delivery_topic *topic);
+void helio_delivery_end_granting(helio_delivery *delivery, helio_delivery_topic *topic);
 
 /* ---- delivery_raw.c ---- */
 

@@ -51,6 +51,11 @@ typedef struct helio_sink {
     helio_sink_ack ack;
     /* Reads the gauge, now and then.  NULL: the sink keeps nothing. */
     void (*read_gauge)(void *context, helio_sink_gauge *out);
+    /* Messages the source may send beyond what the application is done with; 0: any number. */
+    uint64_t credit;
+    /* How many messages of a stream the application is not done with.  NULL: it is done with those
+     * that were taken. */
+    uint64_t (*read_waiting)(void *context, uint32_t stream);
 } helio_sink;
 
 #endif

@@ -165,6 +165,7 @@ static helio_pgm_refusal decode(const void *datagram, size_t length, bool has_su
     out->options = 0;
     out->list_count = 0;
     out->notices_count = 0;
+    out->grants_count = 0;
     read_type_header(packet + HELIO_PGM_HEADER, out);
     cursor c = {packet + HELIO_PGM_HEADER + header, packet + length};
     return read_rest(&c, helio_get16(packet + 14), out);

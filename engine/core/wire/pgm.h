@@ -63,6 +63,7 @@ enum {
     HELIO_PGM_HAS_REPORT = 1 << 15,
     HELIO_PGM_HAS_REPORTING = 1 << 16,
     HELIO_PGM_HAS_NOTICE = 1 << 17,
+    HELIO_PGM_HAS_GRANT = 1 << 18,
 };
 
 typedef struct helio_pgm_fragment {
@@ -107,6 +108,7 @@ typedef struct helio_pgm_reporting {
     uint32_t stamp;       /* to be told back; 0: none */
     uint32_t progress;    /* at once when so many packets more were passed on; 0: not for that */
     uint64_t acker;       /* this receiver: at once for each packet; 0: nobody */
+    uint8_t flags;        /* HELIO_PGM_REPORTING_* */
 } helio_pgm_reporting;
 /* What a source did to a receiver, and why (docs/wire.md 1.3). */
 typedef struct helio_pgm_notice {
@@ -119,6 +121,13 @@ typedef struct helio_pgm_notice {
     const char *text;     /* for people; not NUL-terminated */
     size_t text_bytes;    /* at most HELIO_PGM_NOTICE_TEXT_MAX */
 } helio_pgm_notice;
+
+/* How far a receiver lets its source go on with a topic (docs/wire.md 1.4). */
+typedef struct helio_pgm_grant {
+    uint64_t topic; /* identifier */
+    uint64_t limit; /* number of the first message that may not be sent yet */
+} helio_pgm_grant;
+#define HELIO_PGM_GRANT_UNBOUND UINT64_MAX /* the receiver no longer holds the source back */
 
 /* How long NAKs are to be held back. */
 typedef struct helio_pgm_backoff {
@@ -168,6 +177,8 @@ typedef struct helio_pgm_packet {
     helio_pgm_acknowledge acknowledge; /* HAS_ACKNOWLEDGE */
     helio_pgm_told told;               /* HAS_REPORT */
     helio_pgm_reporting reporting;     /* HAS_REPORTING */
+    uint32_t grants_count;             /* HAS_GRANT */
+    helio_pgm_grant grants[HELIO_PGM_GRANTS_MAX];
     uint32_t awaited;          /* HAS_AWAIT: oldest packet that needs more acknowledgements */
     helio_pgm_poll poll;       /* POLL, POLR */
     helio_pgm_backoff backoff; /* HAS_NAK_BO_IVL, HAS_NAK_BO_RNG */
@@ -239,6 +250,11 @@ size_t helio_pgm_encode_spmr(void *out, const helio_pgm_session *session);
 size_t helio_pgm_encode_ack(void *out, const helio_pgm_session *session, uint32_t rx_max,
                             uint32_t bitmap, const helio_pgm_acknowledge *acknowledge,
                             const helio_pgm_told *told);
+/* The same with credit that is granted: at most HELIO_PGM_GRANTS_MAX. */
+size_t helio_pgm_encode_ack_with(void *out, const helio_pgm_session *session, uint32_t rx_max,
+                                 uint32_t bitmap, const helio_pgm_acknowledge *acknowledge,
+                                 const helio_pgm_told *told, const helio_pgm_grant *grants,
+                                 uint32_t grants_count);
 
 /* Writes the header of a data packet in front of `tsdu_bytes` that are in place at
  * HELIO_PGM_DATA_HEADER, or with a fragment at HELIO_PGM_FRAGMENT_HEADER, of `packet`.

@@ -126,6 +126,7 @@ static void put_told(chain *c, const helio_pgm_told *told) {
 
 static void put_reporting(chain *c, const helio_pgm_reporting *reporting) {
     uint8_t *at = put_option(c, HELIO_PGM_OPTION_REPORTING, HELIO_PGM_REPORTING_OPTION, 0);
+    at[3] = reporting->flags;
     helio_put32(at + 4, reporting->interval_us);
     helio_put32(at + 8, reporting->stamp);
     helio_put32(at + 12, reporting->progress);
@@ -142,6 +143,17 @@ static void put_notice(chain *c, const helio_pgm_notice *notice) {
     helio_put64(at + 16, notice->receiver);
     helio_put64(at + 24, notice->incarnation);
     put_name(at + HELIO_PGM_NOTICE_OPTION, notice->text, text_bytes);
+}
+
+static void put_grants(chain *c, const helio_pgm_grant *grants, uint32_t count) {
+    assert(count <= HELIO_PGM_GRANTS_MAX);
+    uint8_t *at = put_option(c, HELIO_PGM_OPTION_GRANT,
+                             HELIO_PGM_GRANT_OPTION + count * HELIO_PGM_GRANT_ENTRY, 0);
+    at += HELIO_PGM_GRANT_OPTION;
+    for (uint32_t i = 0; i < count; i++, at += HELIO_PGM_GRANT_ENTRY) {
+        helio_put64(at, grants[i].topic);
+        helio_put64(at + 8, grants[i].limit);
+    }
 }
 
 static void put_checksum(uint8_t *packet, uint32_t part) {
@@ -246,6 +258,13 @@ size_t helio_pgm_encode_spmr(void *out, const helio_pgm_session *session) {
 size_t helio_pgm_encode_ack(void *out, const helio_pgm_session *session, uint32_t rx_max,
                             uint32_t bitmap, const helio_pgm_acknowledge *acknowledge,
                             const helio_pgm_told *told) {
+    return helio_pgm_encode_ack_with(out, session, rx_max, bitmap, acknowledge, told, NULL, 0);
+}
+
+size_t helio_pgm_encode_ack_with(void *out, const helio_pgm_session *session, uint32_t rx_max,
+                                 uint32_t bitmap, const helio_pgm_acknowledge *acknowledge,
+                                 const helio_pgm_told *told, const helio_pgm_grant *grants,
+                                 uint32_t grants_count) {
     uint8_t *packet = out;
     put_header(packet, session, HELIO_PGM_TYPE_ACK, true);
     helio_put32(packet + 16, rx_max);
@@ -255,6 +274,8 @@ size_t helio_pgm_encode_ack(void *out, const helio_pgm_session *session, uint32_
         put_acknowledge(&options, acknowledge);
     if (told)
         put_told(&options, told);
+    if (grants_count > 0)
+        put_grants(&options, grants, grants_count);
     return seal(packet, end_chain(&options));
 }
 

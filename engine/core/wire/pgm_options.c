@@ -155,6 +155,7 @@ static bool read_reporting(const uint8_t *option, size_t bytes, helio_pgm_packet
         .stamp = helio_get32(option + 8),
         .progress = helio_get32(option + 12),
         .acker = helio_get64(option + 16),
+        .flags = option[3],
     };
     return true;
 }
@@ -173,6 +174,19 @@ static bool read_notice(const uint8_t *option, size_t bytes, helio_pgm_packet *o
         .text = (const char *)option + HELIO_PGM_NOTICE_OPTION,
         .text_bytes = bytes - HELIO_PGM_NOTICE_OPTION,
     };
+    return true;
+}
+
+static bool read_grants(const uint8_t *option, size_t bytes, helio_pgm_packet *out) {
+    const size_t count = (bytes - HELIO_PGM_GRANT_OPTION) / HELIO_PGM_GRANT_ENTRY;
+    if (bytes != HELIO_PGM_GRANT_OPTION + count * HELIO_PGM_GRANT_ENTRY || count == 0 ||
+        count > HELIO_PGM_GRANTS_MAX)
+        return false;
+    out->grants_count = (uint32_t)count;
+    for (size_t i = 0; i < count; i++) {
+        const uint8_t *entry = option + HELIO_PGM_GRANT_OPTION + i * HELIO_PGM_GRANT_ENTRY;
+        out->grants[i] = (helio_pgm_grant){helio_get64(entry), helio_get64(entry + 8)};
+    }
     return true;
 }
 
@@ -257,6 +271,12 @@ static bool read_option(const uint8_t *option, size_t bytes, helio_pgm_packet *o
             bytes <= HELIO_PGM_NOTICE_OPTION + HELIO_PGM_NOTICE_TEXT_MAX) {
             bit = HELIO_PGM_HAS_NOTICE;
             good = read_notice(option, bytes, out);
+        }
+        break;
+    case HELIO_PGM_OPTION_GRANT:
+        if (out->type == HELIO_PGM_TYPE_ACK) {
+            bit = HELIO_PGM_HAS_GRANT;
+            good = read_grants(option, bytes, out);
         }
         break;
     case HELIO_PGM_OPTION_CRQST:
