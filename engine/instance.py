@@ -83,6 +83,12 @@ class Instance(_core.Instance):
     ) -> Receiver:
         """A receiver of a topic.
 
+        With ``credit`` it limits how many messages a transmitter sends beyond those taken, and given back by the next
+        `Receiver.receive`, so that a slow application paces its source instead of filling queues on the way::
+
+            receiver = instance.receiver(endpoint, "JOBS", credit=100)
+            transmitter = elsewhere.transmitter(endpoint, "JOBS", await_credit=True)
+
         Callbacks run on the engine's thread, or within `poll`. They must be quick, and may send but do nothing else
         with this instance. An exception in one is shown by `sys.unraisablehook`, counted, and does no harm.
 

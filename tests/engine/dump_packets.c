@@ -112,6 +112,14 @@ static void print_all_packets(const helio_address *source, const helio_address *
     }
     print_packet("made up", packet,
                  helio_pgm_encode_ack(packet, &session, 9, 0xFFFFFFFF, NULL, &told));
+    const helio_pgm_grant grants[] = {{0xFEEDFACECAFEBEEF, 42}, {7, 0}, {8, UINT64_MAX}};
+    print_packet("made up", packet,
+                 helio_pgm_encode_ack_with(packet, &session, 9, 1, NULL, &told, grants, 3));
+    const helio_pgm_spm awaiting = {.sequence = 7,
+                                    .trail = 1,
+                                    .takes_reports = true,
+                                    .reporting = {.flags = HELIO_PGM_REPORTING_AWAITS_CREDIT}};
+    print_packet("made down", packet, helio_pgm_encode_spm(packet, &session, &awaiting, source));
     const helio_pgm_poll poll = {1, HELIO_PGM_POLL_GENERAL, 50000, 0xDEADBEEF, 0xFF};
     print_packet("made down", packet, helio_pgm_encode_poll(packet, &session, 7, &poll, source));
     print_packet("made up", packet, helio_pgm_encode_polr(packet, &session, 7, 1));

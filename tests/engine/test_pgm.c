@@ -121,10 +121,11 @@ static size_t encode(uint8_t *out, const helio_pgm_packet *packet) {
     case HELIO_PGM_TYPE_POLR:
         return helio_pgm_encode_polr(out, &session, packet->sequence, packet->poll.round);
     case HELIO_PGM_TYPE_ACK:
-        return helio_pgm_encode_ack(
+        return helio_pgm_encode_ack_with(
             out, &session, packet->sequence, packet->bitmap,
             packet->options & HELIO_PGM_HAS_ACKNOWLEDGE ? &packet->acknowledge : NULL,
-            packet->options & HELIO_PGM_HAS_REPORT ? &packet->told : NULL);
+            packet->options & HELIO_PGM_HAS_REPORT ? &packet->told : NULL, packet->grants,
+            packet->grants_count);
     default:
         memcpy(sequences + 1, packet->list, packet->list_count * sizeof packet->list[0]);
         return helio_pgm_encode_nak_with(
@@ -146,11 +147,11 @@ static void golden_packets_are_encoded_byte_for_byte(void) {
             CHECK_FAIL("%s is encoded differently", v->name);
         exact++;
     }
-    CHECK_EQUAL(exact, 19);
+    CHECK_EQUAL(exact, 21);
 }
 
 static void golden_packets_are_understood(void) {
-    CHECK_EQUAL(vector_count, 27);
+    CHECK_EQUAL(vector_count, 29);
     for (size_t i = 0; i < vector_count; i++) {
         const helio_pgm_packet packet = decoded(vectors[i].name);
         const bool is_captured = memcmp(packet.tsi.gsi, captured.tsi.gsi, HELIO_GSI_BYTES) == 0;
@@ -293,6 +294,15 @@ static void what_a_receiver_tells_of_itself_is_read(void) {
     CHECK_EQUAL(spm.reporting.stamp, 123456);
     CHECK_EQUAL(spm.reporting.progress, 1024);
     CHECK_EQUAL(spm.reporting.acker, 0x5EED);
+    CHECK_EQUAL(spm.reporting.flags, 0);
+    CHECK_EQUAL(decoded("spm_awaits_credit").reporting.flags, HELIO_PGM_REPORTING_AWAITS_CREDIT);
+    const helio_pgm_packet ack = decoded("ack_grants");
+    CHECK_EQUAL(ack.options, HELIO_PGM_HAS_REPORT | HELIO_PGM_HAS_GRANT);
+    CHECK_EQUAL(ack.grants_count, 2);
+    CHECK_EQUAL(ack.grants[0].topic, 0xFEEDFACECAFEBEEF);
+    CHECK_EQUAL(ack.grants[0].limit, 42);
+    CHECK_EQUAL(ack.grants[1].topic, 7);
+    CHECK_EQUAL(ack.grants[1].limit, 0);
 }
 
 static void the_longest_request_with_both_reports_fits(void) {
@@ -464,6 +474,26 @@ static void reports_of_a_wrong_length_or_place_are_refused(void) {
     CHECK_EQUAL(refusal_of(spm.bytes, spm.length), HELIO_PGM_ACCEPTED);
 }
 
+static void grants_of_a_wrong_length_or_place_are_refused(void) {
+    const size_t at = 80; /* of the grants, behind the report */
+    CHECK_EQUAL(golden("ack_grants")->bytes[at], HELIO_PGM_OPTION_GRANT | HELIO_PGM_OPTION_END);
+    for (int bytes = 4; bytes < 160; bytes++) { /* its own length says something else */
+        vector v = *golden("ack_grants");
+        const size_t longer = bytes > 36 ? (size_t)bytes - 36 : 0;
+        memset(v.bytes + v.length, 'x', longer);
+        v.bytes[at + 1] = (uint8_t)bytes;
+        v.bytes[27] = (uint8_t)(56 + bytes);
+        v.bytes[26] = (uint8_t)((56 + bytes) >> 8);
+        const bool is_whole = bytes % 16 == 4 && bytes > 4 && bytes <= 4 + 8 * 16;
+        CHECK_EQUAL(refusal_of(v.bytes, at + (size_t)bytes),
+                    is_whole ? HELIO_PGM_ACCEPTED : HELIO_PGM_BAD_OPTIONS);
+    }
+    /* on other packets the number is somebody else's option */
+    vector v = *golden("spm_reporting");
+    v.bytes[40] = HELIO_PGM_OPTION_GRANT | HELIO_PGM_OPTION_END;
+    CHECK_EQUAL(refusal_of(v.bytes, v.length), HELIO_PGM_ACCEPTED);
+}
+
 static void what_a_source_says_of_itself_survives_both_ways(void) {
     for (int family = 4; family <= 6; family += 2) {
         const helio_address path = ip(family == 4 ? "10.0.0.1" : "[fe80::1]");
@@ -605,6 +635,7 @@ int main(void) {
     RUN(at_most_sixteen_options_are_accepted);
     RUN(options_where_they_have_no_business_are_refused);
     RUN(reports_of_a_wrong_length_or_place_are_refused);
+    RUN(grants_of_a_wrong_length_or_place_are_refused);
     RUN(what_a_source_says_of_itself_survives_both_ways);
     RUN(a_nak_list_holds_1_to_62_in_any_order);
     RUN(an_impossible_fragment_is_refused);

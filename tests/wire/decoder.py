@@ -38,7 +38,7 @@ UPSTREAM = {"NAK", "NNAK", "SPMR", "POLR", "ACK"}
 OPT_LENGTH, OPT_FRAGMENT, OPT_NAK_LIST, OPT_JOIN, OPT_NAK_BO_IVL = 0x00, 0x01, 0x02, 0x03, 0x04
 OPT_FIN, OPT_RST, OPT_CR, OPT_ACKNOWLEDGE, OPT_AWAIT = 0x0E, 0x0F, 0x10, 0x60, 0x61
 OPT_REPORT, OPT_REPORTING = 0x62, 0x63
-OPT_NOTICE = 0x64
+OPT_NOTICE, OPT_GRANT = 0x64, 0x65
 ACTIONS = ("notify", "shed", "suspend_naks", "suspend", "resume", "expel", "readmit", "cut_off")
 REASONS = ("none", "loss", "naks", "lag", "buffer", "storm")
 NETWORK_SIGNIFICANT = {OPT_NAK_LIST, OPT_NAK_BO_IVL, OPT_CR}
@@ -130,6 +130,10 @@ class Packet:
     told: Report | None = None
     reporting: tuple[int, int, int, int] | None = None
     """When receivers are to report: interval in microseconds, stamp to be told back, progress in packets, acker."""
+    awaits_credit: bool = False
+    """The source sends nothing of a topic before a receiver has granted it."""
+    grants: tuple[tuple[int, int], ...] = ()
+    """Credit: identifiers of topics, and the first message of each that may not be sent yet."""
     notices: tuple[Notice, ...] = ()
     tsdu: bytes = field(default=b"", repr=False)
 
@@ -350,8 +354,13 @@ def _meaning(kind: str, option: int, bits: int, body: bytes) -> dict[str, Any]:
         _check(kind in ("NAK", "ACK"), "a report's packet")
         return {"told": _told(body)}
     if option == OPT_REPORTING:
-        _check(len(body) == 20 and kind == "SPM", "when to report")
-        return {"reporting": struct.unpack(">IIIQ", body)}
+        _check(len(body) == 20 and kind == "SPM" and bits & ~1 == 0, "when to report")
+        return {"reporting": struct.unpack(">IIIQ", body), "awaits_credit": bool(bits)}
+    if option == OPT_GRANT:
+        _check(kind == "ACK" and len(body) % 16 == 0 and 1 <= len(body) // 16 <= 8, "OPT_GRANT")
+        grants = tuple(struct.iter_unpack(">QQ", body))
+        _check(len({topic for topic, _ in grants}) == len(grants), "a topic is granted once")
+        return {"grants": grants}
     if option == OPT_NOTICE:
         _check(kind == "SPM", "OPT_NOTICE")
         return {"notices": (_notice(body),)}
@@ -401,13 +410,14 @@ def decode_packet(data: bytes) -> Packet:
     _check(flags & ~0x03 == 0, f"flags {flags:#x}")
     for option, bits, body in _options(reader) if flags & 0x01 else ():
         network.append(option in NETWORK_SIGNIFICANT)
-        _check(bits == 0 or option in (OPT_RST, OPT_CR), f"flags {bits:#x} of option {option:#x}")
+        _check(bits == 0 or option in (OPT_RST, OPT_CR, OPT_REPORTING), f"flags {bits:#x} of option {option:#x}")
         meaning = _meaning(kind, option, bits, body)
         meaning["notices"] = found.get("notices", ()) + meaning.get("notices", ())
         found |= meaning
     _check(len(found.get("notices", ())) <= 3, "at most three notices")
     acknowledge = found.get("acknowledge")
     told = found.get("told")
+    _check("grants" not in found or told is not None, "who grants reports")
     _check(kind != "ACK" or acknowledge is not None or told is not None, "an ACK says who acknowledges or reports")
     if kind == "ACK" and told is not None:
         _check((values["sequence"] - told.position) & 0xFFFFFFFF < 0x80000000, "nothing is passed on before it came")

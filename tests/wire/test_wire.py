@@ -197,6 +197,8 @@ def test_every_packet_there_is_follows_the_documents(capture: Capture) -> None:
     for family in (4, 6):
         of = [p for p in packets if {a.version for a in p.addresses} == {family}]
         assert {p.kind for p in of} == {"SPM", "POLL", "NAK", "NNAK", "NCF"}
+        assert [p.reporting for p in of if p.awaits_credit] == [(0, 0, 0, 0)]
+        of = [p for p in of if not p.awaits_credit]
         spms = {(p.is_fin, p.is_reset, p.backoff_us, p.join, p.reporting) for p in of if p.kind == "SPM"}
         assert spms == set(
             product((False, True), (False, True), (None, 400), (None, 3), (None, (100000, 77, 1024, 0x5EED)))
@@ -212,6 +214,8 @@ def test_every_packet_there_is_follows_the_documents(capture: Capture) -> None:
         assert naks == set(product((0, 62), (None, (1, 9, 656)), (None, "desk 1")))
         assert {(len(p.nak_list), p.backoff_us) for p in of if p.kind == "NCF"} == set(product((0, 62), (None, 800)))
         assert {p.poll for p in of if p.kind == "POLL"} == {(1, 0, 50000, 0xDEADBEEF, 0xFF)}
+    granted = ((0xFEEDFACECAFEBEEF, 42), (7, 0), (8, 2**64 - 1))
+    assert {p.grants for p in packets if p.kind == "ACK"} == {(), granted}
     assert {p.poll for p in packets if p.kind == "POLR"} == {(1,)}
     data = {(p.kind, p.fragment) for p in packets if p.kind in ("ODATA", "RDATA")}
     assert data == set(product(("ODATA", "RDATA"), (None, (3, 1000, 2000))))

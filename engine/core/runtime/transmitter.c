@@ -307,7 +307,7 @@ static int fail_full(const helio_transmitter *transmitter) {
         return helio_fail(HELIO_ERR_WOULD_BLOCK, "rate limited; in %lld us",
                           (long long)(wait_ns + HELIO_MICROSECOND - 1) / HELIO_MICROSECOND);
     }
-    if (lane->awaits_credit && helio_tx_stream_credit(transmitter->topic) == 0) {
+    if (lane->awaits_credit && helio_tx_stream_credit(lane->stream, transmitter->topic) == 0) {
         helio_tx_stream_wait_for_credit(lane->stream, transmitter->topic,
                                         helio_clock_read(&lane->base.instance->clock));
         return helio_fail_plain(HELIO_ERR_WOULD_BLOCK,
@@ -335,7 +335,8 @@ static int append_some(helio_transmitter *transmitter, const helio_buffer *messa
             break;
         }
         if ((!helio_tx_lane_has_room(lane) ||
-             (lane->awaits_credit && helio_tx_stream_credit(transmitter->topic) == 0) ||
+             (lane->awaits_credit &&
+              helio_tx_stream_credit(lane->stream, transmitter->topic) == 0) ||
              !helio_tx_stream_has_room(lane->stream, messages[done].length, clock)) &&
             !make_room(transmitter, messages[done].length)) {
             error = fail_full(transmitter);

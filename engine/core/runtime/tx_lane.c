@@ -190,7 +190,7 @@ uint64_t helio_tx_lane_credit(helio_tx_lane *lane, helio_transmitter *transmitte
     if (!lane->awaits_credit) {
         return UINT64_MAX;
     }
-    const uint64_t credit = helio_tx_stream_credit(transmitter->topic);
+    const uint64_t credit = helio_tx_stream_credit(lane->stream, transmitter->topic);
     if (credit == 0 && has_messages(transmitter)) {
         helio_tx_stream_wait_for_credit(lane->stream, transmitter->topic, clock);
     }
@@ -200,7 +200,8 @@ uint64_t helio_tx_lane_credit(helio_tx_lane *lane, helio_transmitter *transmitte
 /* While a long message was sent, receivers may have come that grant less. */
 static uint64_t credit_after(const helio_tx_lane *lane, const helio_transmitter *transmitter,
                              uint64_t count) {
-    return lane->awaits_credit ? count + helio_tx_stream_credit(transmitter->topic) : UINT64_MAX;
+    return lane->awaits_credit ? count + helio_tx_stream_credit(lane->stream, transmitter->topic)
+                               : UINT64_MAX;
 }
 
 /* Puts a bounded number of the transmitter's messages into packets. */
@@ -372,7 +373,7 @@ bool helio_tx_lane_look_for_room(helio_tx_lane *lane) {
 bool helio_tx_lane_takes(helio_tx_lane *lane, const helio_tx_topic *topic, size_t length) {
     const helio_clock clock = helio_clock_read(&lane->base.instance->clock);
     return helio_tx_lane_has_room(lane) && helio_tx_stream_has_room(lane->stream, length, clock) &&
-           (!lane->awaits_credit || helio_tx_stream_credit(topic) > 0) &&
+           (!lane->awaits_credit || helio_tx_stream_credit(lane->stream, topic) > 0) &&
            (!helio_tx_stream_is_paced(lane->stream) ||
             helio_tx_stream_may_append(lane->stream, topic, length, clock));
 }
@@ -464,7 +465,7 @@ void helio_tx_lane_refresh(helio_tx_lane *lane, helio_clock clock) {
 /* Messages wait, and not for credit. */
 static bool has_messages_to_send(const helio_tx_lane *lane, const helio_transmitter *transmitter) {
     return has_messages(transmitter) &&
-           (!lane->awaits_credit || helio_tx_stream_credit(transmitter->topic) > 0);
+           (!lane->awaits_credit || helio_tx_stream_credit(lane->stream, transmitter->topic) > 0);
 }
 
 bool helio_tx_lane_has_work(const helio_tx_lane *lane) {

@@ -87,8 +87,15 @@ bool helio_tx_credit_take(helio_tx_credit *credit, helio_peers *peers, uint32_t 
 
 /* ---- of a stream ---- */
 
-uint64_t helio_tx_stream_credit(const helio_tx_topic *topic) {
-    const uint64_t next = topic->position.next_message;
+/* Number of the topic's next message, those in the open packet counted. */
+static uint64_t next_of(const helio_tx_stream *stream, const helio_tx_topic *topic) {
+    const helio_batcher *batcher = &stream->batcher;
+    const bool is_open = batcher->tsdu && batcher->topic == &topic->position;
+    return topic->position.next_message + (is_open ? batcher->count : 0);
+}
+
+uint64_t helio_tx_stream_credit(const helio_tx_stream *stream, const helio_tx_topic *topic) {
+    const uint64_t next = next_of(stream, topic);
     return topic->credit.limit > next ? topic->credit.limit - next : 0;
 }
 
@@ -124,7 +131,7 @@ static void show(helio_tx_stream *stream, helio_tx_topic *topic, int64_t now_ns)
     if (!topic->credit.is_waiting)
         return;
     count_wait(topic, now_ns);
-    if (helio_tx_stream_credit(topic) > 0 || topic->users == 0) {
+    if (helio_tx_stream_credit(stream, topic) > 0 || topic->users == 0) {
         topic->credit.is_waiting = false;
         stream->credit_waits--;
     }
@@ -158,7 +165,7 @@ static bool take(helio_tx_stream *stream, const helio_pgm_grant *grant, uint32_t
         helio_count(&stats->grants_refused_topic, 1);
         return false;
     }
-    const uint64_t next = topic->position.next_message, before = topic->credit.limit;
+    const uint64_t next = next_of(stream, topic), before = topic->credit.limit;
     if (grant->limit != HELIO_PGM_GRANT_UNBOUND && grant->limit > next + HELIO_TX_CREDIT_MAX) {
         helio_count(&stats->grants_refused_impossible, 1);
         return false;

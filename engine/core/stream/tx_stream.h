@@ -165,7 +165,7 @@ const helio_acker *helio_tx_stream_acker(const helio_tx_stream *stream, uint32_t
 /* The stream's messages wait for credit, so that the two below make sense. */
 bool helio_tx_stream_awaits_credit(const helio_tx_stream *stream);
 /* How many messages of the topic may be appended as far as credit goes. */
-uint64_t helio_tx_stream_credit(const helio_tx_topic *topic);
+uint64_t helio_tx_stream_credit(const helio_tx_stream *stream, const helio_tx_topic *topic);
 /* Messages of the topic wait for more. */
 void helio_tx_stream_wait_for_credit(helio_tx_stream *stream, helio_tx_topic *topic,
                                      helio_clock clock);
