@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ from .conftest import free_port, until
 TOPIC = "ORDERS"
 CREDIT = 8
 COUNT = 100
-IMPATIENT = {"linger": 0, "connection_timeout": 0.1, "connect_wait": 0}
+IMPATIENT: dict[str, Any] = {"linger": 0, "connection_timeout": 0.1, "connect_wait": 0}
 
 
 @pytest.fixture(params=["multicast", "unicast", "rum", "shm"])
@@ -87,14 +88,13 @@ def test_no_more_is_outstanding_than_was_granted(instance: Instance, other: Inst
     assert value(instance, "transmitter", "credit_wait_time") > 0
     assert value(other, "receiver", "messages_lost") == 0
     limit, received = value(instance, "transmitter", "credit_limit"), value(instance, "tx_stream", "grants_received")
-    assert limit >= COUNT and received > 0
+    assert limit >= COUNT
+    assert received > 0
     assert until(lambda: value(other, "receiver", "credit_granted") >= limit, other)
     assert until(lambda: value(other, "rx_stream", "grants_sent") >= received, other)
 
 
-def test_what_comes_late_is_told_where_the_topic_stands(
-    instance: Instance, threaded: Instance, endpoint: str
-) -> None:
+def test_what_comes_late_is_told_where_the_topic_stands(instance: Instance, threaded: Instance, endpoint: str) -> None:
     first = threaded.receiver(endpoint, TOPIC, credit=CREDIT)
     sender = instance.transmitter(endpoint, TOPIC, await_credit=True, **IMPATIENT)
     assert until(lambda: offer(sender, 0, 1), instance)
@@ -138,9 +138,7 @@ def test_nothing_leaves_before_a_grant_and_all_does_without_await_credit(instanc
 
 
 def test_a_full_queue_blocks_a_sender_without_credit(threaded: Instance, unicast: str) -> None:
-    transmitter = threaded.transmitter(
-        unicast, TOPIC, await_credit=True, queue_messages=4, **IMPATIENT
-    )
+    transmitter = threaded.transmitter(unicast, TOPIC, await_credit=True, queue_messages=4, **IMPATIENT)
     for _ in range(4):
         transmitter.send(b"x", timeout=1)
     with pytest.raises(TimeoutExpired):
@@ -149,12 +147,10 @@ def test_a_full_queue_blocks_a_sender_without_credit(threaded: Instance, unicast
 
 @pytest.mark.parametrize("queue", [{}, {"queue_messages": 16}])
 def test_what_was_never_granted_is_dropped_unnumbered_when_its_transmitter_closes(
-    threaded: Instance, unicast: str, queue: dict[str, int]
+    threaded: Instance, unicast: str, queue: dict[str, Any]
 ) -> None:
     keep = threaded.transmitter(unicast, TOPIC, await_credit=True, **IMPATIENT)
-    transmitter = threaded.transmitter(
-        unicast, TOPIC, await_credit=True, **IMPATIENT, **queue
-    )
+    transmitter = threaded.transmitter(unicast, TOPIC, await_credit=True, **IMPATIENT, **queue)
     for _ in range(5):
         transmitter.send(b"x", timeout=1)
     transmitter.close()
