@@ -304,6 +304,7 @@ static void a_receiver_that_falls_silent_holds_nobody_for_long(void) {
     world_run(&w, 10 * MS);
     CHECK_EQUAL(offer(0, 100), CREDIT);
     world_run(&w, MS);
+    helio_rx_endpoint *still = users[1].at.endpoint;
     users[1].at.endpoint = NULL; /* its machine stands still */
     users[1].is_there = false;
     for (int i = 0; i < 3500; i++) {
@@ -316,6 +317,8 @@ static void a_receiver_that_falls_silent_holds_nobody_for_long(void) {
         world_run(&w, MS);
     }
     CHECK_EQUAL(offer(0, 100), CREDIT);
+    users[1].at.endpoint = still;
+    users[1].is_there = true;
     close_world();
 }
 
