@@ -11,8 +11,9 @@ from typing import Literal
 
 from heliograph.monitor.behaviour import Behaviour
 from heliograph.monitor.model import Health
+from heliograph.monitor.sources import Manner, Treatment
 
-__all__ = ["BEHAVIOUR", "CALM", "HEALTH", "Tone", "Word"]
+__all__ = ["BEHAVIOUR", "CALM", "HEALTH", "MANNER", "TREATMENT", "Tone", "Word"]
 
 Tone = Literal["good", "watch", "bad", "idle"]
 
@@ -44,6 +45,26 @@ HEALTH: Mapping[Health, Word] = {
     Health.DAMAGED: Word("damaged", "◆", "bad", 3),
     Health.DEAD: Word("dead", "✕", "bad", 4),
 }
+
+MANNER: Mapping[Manner, Word] = {
+    Manner.UNKNOWN: Word("not known", "○", "idle", 0),
+    Manner.OK: Word("keeps up", "●", "good", 1),
+    Manner.RECOVERING: Word("catching up", "◐", "watch", 5),
+    Manner.FALLING_BEHIND: Word("falling behind", "▲", "bad", 2),
+    Manner.STALLED: Word("stalled", "■", "bad", 3),
+    Manner.STOPPED: Word("silent", "✕", "bad", 4),
+}
+"""A receiver as its source judges it; ranks are the numbers of the statistic."""
+
+TREATMENT: Mapping[Treatment, Word] = {
+    Treatment.NONE: Word("nothing", "·", "good", 0),
+    Treatment.OTHER: Word("treated", "◇", "watch", 1),
+    Treatment.SHED: Word("repaired less", "◑", "watch", 2),
+    Treatment.NAKS_SUSPENDED: Word("not repaired", "◆", "watch", 3),
+    Treatment.SUSPENDED: Word("suspended", "▲", "bad", 4),
+    Treatment.EXPELLED: Word("expelled", "✕", "bad", 6),
+}
+"""What a source does to a receiver; ranks are the numbers of the statistic."""
 
 CALM = frozenset({Behaviour.OK, Behaviour.RECOVERING})
 """What nobody need be called for."""

@@ -81,6 +81,7 @@ def _feed(seconds: int, now_ns: int) -> list[SegmentObject]:
                 "nak_packets_received": asked,
                 "retransmits_sent": asked,
                 "memory_used": 24_000_000,
+                "memory_limit": 100_000_000,
                 "tx_streams": 1,
                 "transmitters": len(TOPICS),
                 "events_emitted": 2,
@@ -125,6 +126,8 @@ def _feed(seconds: int, now_ns: int) -> list[SegmentObject]:
                     "bytes_sent": rate * seconds * MESSAGE_BYTES,
                     "packets_sent": rate * seconds // 5,
                     "next_message": rate * seconds,
+                    "queue_bytes": 0,
+                    "queue_limit_bytes": 4 << 20,
                 },
                 {"batch_latency": _latency(3_000, rate * seconds // 5)},
             )

@@ -50,7 +50,7 @@ def dashboard() -> Json:
         "templating": {"list": variables()},
         "annotations": {"list": []},
         "links": [],
-        "panels": placed([*_wrong(), *_who(), *_flow(), *_repair(), *_latency(), *_nodes()]),
+        "panels": placed([*_wrong(), *_who(), *_flow(), *_repair(), *_control(), *_latency(), *_nodes()]),
     }
 
 
@@ -205,6 +205,125 @@ def _repair() -> list[Panel]:
             unit="short",
             threshold=Threshold(bad=1),
             stack=True,
+        ),
+    ]
+
+
+def _control() -> list[Panel]:
+    return [
+        row("Congestion control"),
+        stat(
+            "Receivers isolated",
+            queries.ISOLATED,
+            description="Receivers that a source has suspended or expelled, by itself or by hand.",
+            healthy="none, or one for seconds. The panels below say which and what for.",
+            threshold=Threshold(1, 2),
+            zero="none",
+            width=12,
+        ),
+        stat(
+            "NAK storms",
+            queries.IN_STORM,
+            description="Streams whose recovery is the overload: requests repeat without progress at normal load.",
+            healthy="none. A burst of requests that is answered is no storm.",
+            threshold=Threshold(bad=1),
+            zero="none",
+            width=12,
+        ),
+        timeseries(
+            "Rate of streams",
+            queries.RATES,
+            description="Bytes per second in force, decided by the rate policy, and sent. A stream without a limit has "
+            "only the last line. Decided and in force differ where rate_mode only advises or observes, and while a "
+            "slow receiver is waited for.",
+            healthy="sent stays below the rate, and the rate is steady or saws gently.",
+            unit="Bps",
+        ),
+        timeseries(
+            "Data waits for the rate",
+            queries.LIMITED,
+            description="Share of the time that data waited for the rate, for repairs that go first, or for the "
+            "send limit.",
+            healthy="near 0. Above a half for minutes more is offered than may leave.",
+            unit="percentunit",
+            threshold=Threshold(0.2, 0.5),
+        ),
+        timeline(
+            "Receivers as their sources see them",
+            queries.MANNERS,
+            words.MANNER,
+            description="How each receiver behaves by what it reports: it keeps up, falls behind, stands still, is "
+            "silent, or catches up.",
+            healthy="keeps up. Catching up after a pause is normal if it ends.",
+        ),
+        timeline(
+            "What is done to receivers",
+            queries.TREATMENTS,
+            words.TREATMENT,
+            description="Repairs shed, NAKs suspended, suspended, expelled; by the source itself or by hand.",
+            healthy="nothing.",
+        ),
+        timeseries(
+            "Until data leaves the history",
+            queries.FORECAST,
+            description="For receivers that fall behind: how long until what they need cannot be repaired any more, as "
+            "things go.",
+            healthy="no line at all. A line that falls is a loss ahead.",
+            unit="s",
+        ),
+        timeseries(
+            "Loss that the rate follows",
+            queries.RATE_LOSS,
+            description="What the receiver that counts loses at least; the rate falls above loss_high and rises below "
+            "loss_low.",
+            healthy="below 1 %.",
+            unit="percentunit",
+            threshold=Threshold(0.001, 0.01),
+        ),
+        timeseries(
+            "NAK storms over time",
+            queries.STORMS,
+            description="1 while there is a storm on the stream.",
+            healthy="0.",
+            unit="short",
+            threshold=Threshold(bad=1),
+            width=8,
+        ),
+        timeseries(
+            "Requests not repaired",
+            queries.SHED,
+            description="Sequence numbers asked for that were not repaired, as the receiver is over its limit or "
+            "treated so.",
+            healthy="none, or seconds of it at the edge of a burst.",
+            unit="cps",
+            threshold=Threshold(watch=1),
+            width=8,
+        ),
+        timeseries(
+            "Events held back",
+            queries.SUPPRESSED,
+            description="Events not told because there were more of their kind than event_rate and event_burst allow. "
+            "Statistics have counted all of what they were about.",
+            healthy="none. A kind of event that comes so often is worth a look.",
+            unit="cps",
+            threshold=Threshold(watch=0.1),
+            width=8,
+        ),
+        timeseries(
+            "Submit queue fill",
+            queries.SUBMIT_FILL,
+            description="How full the queue between the application and the engine is, by topic.",
+            healthy="under 50 %. At 100 % it blocks, refuses or drops, as the topic's overflow says.",
+            unit="percentunit",
+            threshold=Threshold(0.5, 0.8),
+        ),
+        timeseries(
+            "Memory against its limit",
+            queries.MEMORY_SHARE,
+            description="Share of memory_limit in use, for nodes that have one; from memory_high on an event alerts.",
+            healthy="under 85 %. At 100 % histories keep less and new streams are refused.",
+            unit="percentunit",
+            threshold=Threshold(0.7, 0.85),
         ),
     ]
 

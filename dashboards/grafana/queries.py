@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from heliograph.dashboards import words
 from heliograph.engine import catalogue
 from heliograph.engine.catalogue import names
+from heliograph.monitor.sources import Treatment
 
 __all__ = ["DELIVERED", "NODE_UP", "Query"]
 
@@ -148,6 +149,58 @@ RECOVERY = [
         "{{node}}",
     )
 ]
+
+# Congestion control
+
+_STREAM = "sum by (node, stream)"
+RATES = [
+    Query(
+        f"max by (node, stream) ({_stat('tx_stream', 'rate_limit')}{{{_NODES}}} > 0)", "{{node}} {{stream}} in force"
+    ),
+    Query(
+        f"max by (node, stream) ({_stat('tx_stream', 'rate_decided')}{{{_NODES}}} > 0)", "{{node}} {{stream}} decided"
+    ),
+    Query(f"{_STREAM} ({_rate(_stat('tx_stream', 'bytes_sent'), _NODES)})", "{{node}} {{stream}} sent"),
+]
+LIMITED = [Query(f"{_STREAM} ({_rate(_stat('tx_stream', 'rate_limited_time'), _NODES)})", "{{node}} {{stream}}")]
+RATE_LOSS = [
+    Query(f"max by (node, stream) ({_stat('tx_stream', 'rate_loss')}{{{_NODES}}}) / 1e6", "{{node}} {{stream}}")
+]
+
+
+def _peers(name: str) -> str:
+    return f"max by (node, peer) ({_stat('peer', name)}{{{_NODES}}})"
+
+
+MANNERS = [Query(_peers("state"), "{{peer}} to {{node}}")]
+TREATMENTS = [Query(_peers("treatment"), "{{peer}} by {{node}}")]
+STORMS = [Query(f"{_STREAM} ({_stat('tx_stream', 'storm_active')}{{{_NODES}}})", "{{node}} {{stream}}")]
+SHED = [Query(f"sum by (node, peer) ({_rate(_stat('peer', 'naks_shed'), _NODES)})", "{{peer}} by {{node}}")]
+FORECAST = [
+    Query(f"min by (node, peer) ({_stat('peer', 'forecast')}{{{_NODES}}} > 0)", "{{peer}} of {{node}}"),
+]
+ISOLATED = [
+    Query(
+        f"count(max by (node, stream, peer) ({_stat('peer', 'treatment')}{{{_NODES}}})"
+        f" >= {words.TREATMENT[Treatment.SUSPENDED].rank}) or vector(0)"
+    )
+]
+IN_STORM = [Query(f"count({_stat('tx_stream', 'storm_active')}{{{_NODES}}} == 1) or vector(0)")]
+MEMORY_SHARE = [
+    Query(
+        f"max by (node) ({_stat('instance', 'memory_used')}{{{_NODES}}}"
+        f" / ({_stat('instance', 'memory_limit')}{{{_NODES}}} > 0))",
+        "{{node}}",
+    )
+]
+SUBMIT_FILL = [
+    Query(
+        f"max by (node, topic) ({_stat('transmitter', 'queue_bytes')}{{{_TOPIC_SENT}}}"
+        f" / ({_stat('transmitter', 'queue_limit_bytes')}{{{_TOPIC_SENT}}} > 0))",
+        "{{node}} {{topic}}",
+    )
+]
+SUPPRESSED = [Query(f"sum by (node) ({_rate(_stat('instance', 'events_suppressed'), _NODES)})", "{{node}}")]
 
 # The nodes themselves
 

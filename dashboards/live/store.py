@@ -17,6 +17,7 @@ from enum import StrEnum
 from heliograph.dashboards.live.series import Point, point
 from heliograph.monitor.fleet import InstanceRow, ReceiverRow, instances, receivers
 from heliograph.monitor.model import Event, Health, Snapshot
+from heliograph.monitor.sources import ReceiverOfStream, StreamRow, receivers_of, streams
 
 __all__ = ["Service", "Standing", "Store", "View", "standing"]
 
@@ -39,6 +40,10 @@ class View:
     """Oldest first."""
     rows: tuple[ReceiverRow, ...] = ()
     """Receivers, worst first."""
+    known: tuple[ReceiverOfStream, ...] = ()
+    """Receivers as their sources see them, worst first."""
+    streams: tuple[StreamRow, ...] = ()
+    """Streams being sent, by instance."""
     instances: tuple[InstanceRow, ...] = ()
     """By name."""
     heard_ns: int = 0
@@ -158,6 +163,8 @@ class Store:
             time_ns=now.time_ns,
             points=tuple(self._points),
             rows=tuple(receivers(before, now)),
+            known=tuple(sorted(receivers_of(now, before), key=lambda row: row.badness, reverse=True)),
+            streams=tuple(streams(before, now)),
             instances=tuple(instances(before, now)),
             heard_ns=max((instance.heartbeat_ns for instance in now.instances), default=0),
             events=tuple(self._events),

@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 from heliograph.dashboards.grafana.fleet import UID, dashboard, text
-from heliograph.dashboards.words import BEHAVIOUR, HEALTH
+from heliograph.dashboards.words import BEHAVIOUR, HEALTH, MANNER, TREATMENT
 from heliograph.exporters.families import describe
+from heliograph.monitor.sources import Manner, Treatment
 from tests.fleet import sample_fleet
 from tests.prometheus import serve
 
@@ -104,7 +105,12 @@ def test_counters_are_read_as_rates_over_the_interval_grafana_gives(title: str, 
 
 
 def test_states_are_shown_as_words() -> None:
-    for title, table in (("How each receiver keeps up", BEHAVIOUR), ("Health", HEALTH)):
+    for title, table in (
+        ("How each receiver keeps up", BEHAVIOUR),
+        ("Health", HEALTH),
+        ("Receivers as their sources see them", MANNER),
+        ("What is done to receivers", TREATMENT),
+    ):
         (panel,) = [item for item in PANELS if item["title"] == title]
         (mapping,) = panel["fieldConfig"]["defaults"]["mappings"]
         assert {key: item["text"] for key, item in mapping["options"].items()} == {
@@ -163,3 +169,17 @@ def test_the_slow_receiver_is_called_slow_and_a_good_one_is_not(prometheus: Aske
     ranks = {word.text: word.rank for word in BEHAVIOUR.values()}
     assert by_node["slow"] == ranks["falling behind"]
     assert by_node["alpha"] == ranks["keeps up"]
+
+
+def test_a_suspended_receiver_is_counted_and_shown_as_such(prometheus: Asked) -> None:
+    found = {
+        title: prometheus(expr.replace("$node", ".+"))
+        for title, expr in TARGETS
+        if "Receivers" in title or "done" in title
+    }
+    (isolated,) = found["Receivers isolated"]
+    assert isolated["value"][1] == "1"
+    treated = {row["metric"]["peer"]: float(row["value"][1]) for row in found["What is done to receivers"]}
+    assert sorted(treated.values()) == [0, 0, 0, float(TREATMENT[Treatment.SUSPENDED].rank)]
+    seen = [float(row["value"][1]) for row in found["Receivers as their sources see them"]]
+    assert sorted(seen) == [1, 1, 1, float(MANNER[Manner.FALLING_BEHIND].rank)]

@@ -17,9 +17,10 @@ from heliograph.dashboards.live.pages import numbers
 from heliograph.dashboards.live.pages.fleet import PLACES, Choice, parts
 from heliograph.dashboards.live.pages.verdict import verdict
 from heliograph.dashboards.live.store import Store, View, standing
-from heliograph.dashboards.words import BEHAVIOUR, HEALTH
+from heliograph.dashboards.words import BEHAVIOUR, HEALTH, MANNER, TREATMENT
 from heliograph.monitor.behaviour import Behaviour
 from heliograph.monitor.model import Health, Snapshot
+from heliograph.monitor.sources import Manner, Treatment
 from tests.dashboards.views import NOW_NS, SECOND, Fleet
 
 
@@ -116,9 +117,41 @@ def test_the_receivers_stand_worst_first_with_word_shape_and_reason(running: Fle
 def test_every_state_has_a_word_and_a_shape_of_its_own() -> None:
     assert BEHAVIOUR.keys() == set(Behaviour)
     assert HEALTH.keys() == set(Health)
-    for table in (BEHAVIOUR, HEALTH):
+    assert MANNER.keys() == set(Manner)
+    assert TREATMENT.keys() == set(Treatment)
+    for table in (BEHAVIOUR, HEALTH, MANNER, TREATMENT):
         for attribute in ("text", "shape", "rank"):
             assert len({getattr(word, attribute) for word in table.values()}) == len(table)
+
+
+def test_receivers_are_shown_as_their_source_sees_them_the_isolated_one_first(running: Fleet) -> None:
+    shown = text(parts(running.store.view, Choice())["known"])
+    places = [shown.index(f" {name} ") for name in ("slow", "lossy", "bravo", "alpha")]
+    assert places == sorted(places)
+    for wanted in ("▲ falling behind slow", "▲ suspended", "2.1 %", "100 %", "180 µs", "42 s", "2.5 s", "● keeps up"):
+        assert wanted in shown
+
+
+def test_a_stream_shows_its_rate_what_it_is_decided_by_and_how_long_data_waits(running: Fleet) -> None:
+    shown = text(parts(running.store.view, Choice())["streams"])
+    for wanted in ("no storm feed", "3.8 MiB/s", "3.4 MiB/s", "lowered", "2.1 %", "30 %"):
+        assert wanted in shown
+    stormy = tuple(replace(row, storm=True, rate=0) for row in running.store.view.streams)
+    shown = text(parts(replace(running.store.view, streams=stormy), Choice())["streams"])
+    assert "■ NAK storm" in shown
+    assert "no limit" in shown
+
+
+def test_a_receiver_that_reports_nothing_has_no_figures_made_up(running: Fleet) -> None:
+    view = running.store.view
+    silent = tuple(
+        replace(row, name="", loss=None, lag=None, buffer_fill=None, manner=Manner.UNKNOWN, treatment=Treatment.NONE)
+        for row in view.known[:1]
+    )
+    shown = text(parts(replace(view, known=silent), Choice())["known"])
+    assert silent[0].address in shown
+    assert "○ not known" in shown
+    assert shown.count("–") >= 4
 
 
 def test_events_are_newest_first_and_tell_their_text(running: Fleet) -> None:

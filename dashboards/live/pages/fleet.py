@@ -16,7 +16,7 @@ from dash import dcc, html
 from heliograph.dashboards.live.figures.latency import over_time, percentile_spectrum
 from heliograph.dashboards.live.figures.repair import losses, naks
 from heliograph.dashboards.live.figures.throughput import throughput
-from heliograph.dashboards.live.pages import numbers, tables
+from heliograph.dashboards.live.pages import control, numbers, tables
 from heliograph.dashboards.live.pages.parts import card, graph
 from heliograph.dashboards.live.pages.verdict import Verdict, troubled
 from heliograph.dashboards.live.series import EVERYTHING, QUANTILES, Group, Point, merged
@@ -30,6 +30,8 @@ PLACES = (
     "tiles",
     "receivers",
     "topics",
+    "known",
+    "streams",
     "throughput",
     "throughput-twin",
     "naks",
@@ -94,6 +96,8 @@ def parts(view: View, choice: Choice) -> dict[str, Any]:
         "tiles": _tiles(view),
         "receivers": tables.receivers(view),
         "topics": tables.topics(view).children,
+        "known": control.known(view),
+        "streams": control.streams(view),
         "throughput": throughput(points),
         "throughput-twin": _throughput_twin(points),
         "naks": naks(points),
@@ -129,6 +133,12 @@ def layout(view: View, standing: Standing, verdict: Verdict, now_ns: int) -> htm
                 "worst first; over all topics of each",
                 html.Div(found["receivers"], id="receivers"),
                 html.Details(found["topics"], id="topics", className="twin"),
+            ),
+            card(
+                "Congestion control",
+                "receivers as their sources see them, worst first; and how fast each stream may send",
+                html.Div(found["known"], id="known"),
+                html.Div(found["streams"], id="streams"),
             ),
             html.Div(
                 [

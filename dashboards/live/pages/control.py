@@ -1,0 +1,124 @@
+"""Congestion control as tables: each receiver as its source sees it and what is done to it, and each stream's rate."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dash import html
+
+from heliograph.dashboards.live.pages import numbers
+from heliograph.dashboards.live.pages.parts import badge, cell, gauge, table
+from heliograph.dashboards.live.store import View
+from heliograph.dashboards.words import MANNER, TREATMENT, Tone, Word
+from heliograph.monitor.sources import ReceiverOfStream, StreamRow, Treatment
+
+__all__ = ["known", "streams"]
+
+MOST_ROWS = 40
+
+_STORM = Word("NAK storm", "■", "bad", 2)
+_CALM = Word("no storm", "●", "good", 0)
+_KNOWN_HEADS = (
+    ("Class", ""),
+    ("Receiver", ""),
+    ("Source", ""),
+    ("Done to it", ""),
+    ("Loss", "n"),
+    ("Behind", "n"),
+    ("Buffer", ""),
+    ("Round trip", "n"),
+    ("NAKs/s", "n"),
+    ("Not repaired", "n"),
+    ("Data left", "n"),
+    ("Slow for", "n"),
+)
+_STREAM_HEADS = (
+    ("Storm", ""),
+    ("Source", ""),
+    ("Stream", ""),
+    ("Sent", "n"),
+    ("Rate in force", "n"),
+    ("Rate decided", "n"),
+    ("Last step", ""),
+    ("Loss", "n"),
+    ("Data waits", ""),
+    ("Receivers", "n"),
+    ("In trouble", "n"),
+    ("Isolated", "n"),
+)
+
+
+def known(view: View) -> html.Div:
+    """One line per receiver that a source knows, worst first."""
+    shown = view.known[:MOST_ROWS]
+    if not shown:
+        return html.Div(html.P("No source knows a receiver yet.", className="nothing"))
+    body: list[Any] = [table(_KNOWN_HEADS, [_known(row) for row in shown], "Receivers as their sources see them")]
+    if len(view.known) > len(shown):
+        body.append(html.P(f"and {len(view.known) - len(shown)} more that are better off", className="more"))
+    return html.Div(body)
+
+
+def _tone(row: ReceiverOfStream) -> Tone:
+    """That of what is done to it, if anything is, else that of how it behaves."""
+    return TREATMENT[row.treatment].tone if row.treatment else MANNER[row.manner].tone
+
+
+def _known(row: ReceiverOfStream) -> html.Tr:
+    treatment = badge(TREATMENT[row.treatment]) if row.treatment is not Treatment.NONE else numbers.NONE
+    return html.Tr(
+        [
+            html.Td(badge(MANNER[row.manner])),
+            html.Td([html.Strong(row.called), html.Span(f" {row.address}" if row.name else "", className="muted")]),
+            cell(row.instance),
+            cell(treatment),
+            cell(numbers.ratio(row.loss) if row.loss is not None else numbers.NONE, "n"),
+            cell(numbers.count(row.lag) if row.lag is not None else numbers.NONE, "n"),
+            html.Td(gauge(row.buffer_fill) if row.buffer_fill is not None else numbers.NONE),
+            cell(numbers.latency(row.round_trip_ns or None), "n"),
+            cell(numbers.rate(row.naks_per_s), "n"),
+            cell(numbers.count(row.naks_shed), "n loud" if row.naks_shed else "n"),
+            cell(
+                numbers.seconds(row.forecast_ns / 1e9) if row.forecast_ns else numbers.NONE,
+                "n loud" if row.forecast_ns else "n",
+            ),
+            cell(numbers.seconds(row.slow_ns / 1e9) if row.slow_ns else numbers.NONE, "n"),
+        ],
+        className=_tone(row),
+    )
+
+
+def streams(view: View) -> html.Div:
+    """One line per stream being sent."""
+    shown = view.streams[:MOST_ROWS]
+    if not shown:
+        return html.Div(html.P("Nobody sends yet.", className="nothing"))
+    body: list[Any] = [table(_STREAM_HEADS, [_stream(row) for row in shown], "Streams and their rates")]
+    if len(view.streams) > len(shown):
+        body.append(html.P(f"and {len(view.streams) - len(shown)} more", className="more"))
+    return html.Div(body)
+
+
+def _rate(value: int, none: str) -> str:
+    return f"{numbers.size(value)}/s" if value else none
+
+
+def _stream(row: StreamRow) -> html.Tr:
+    word = _STORM if row.storm else _CALM
+    return html.Tr(
+        [
+            html.Td(badge(word)),
+            html.Td(html.Strong(row.instance)),
+            cell(row.stream, "muted"),
+            cell(f"{numbers.size(row.bytes_per_s)}/s", "n"),
+            cell(_rate(row.rate, "no limit"), "n"),
+            cell(_rate(row.rate_decided, numbers.NONE), "n"),
+            cell(row.rate_state or numbers.NONE),
+            cell(numbers.ratio(row.loss), "n"),
+            html.Td(gauge(row.limited_share)),
+            cell(numbers.count(row.receivers), "n"),
+            cell(numbers.count(row.troubled), "n loud" if row.troubled else "n"),
+            cell(numbers.count(row.isolated), "n loud" if row.isolated else "n"),
+        ],
+        className=word.tone,
+    )
