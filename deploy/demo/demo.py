@@ -135,12 +135,13 @@ def start_receivers(children: Children, way: Road, port: int, mode: Mode | None)
     return receivers
 
 
-def start_feed(children: Children, way: Road, port: int, mode: Mode | None) -> tuple[Child, str]:
+def start_feed(children: Children, way: Road, port: int, mode: Mode | None, places: Places) -> tuple[Child, str]:
     """The feed, sending when this returns, and the UDP port of its stream."""
     endpoint = f"rmm://{GROUP}:{port}?interface={way.near}"
     command: list[str | Path] = [sys.executable, TOP / "deploy/demo/feed.py", f"--endpoint={endpoint}"]
     if mode is not None:
-        command.append(f"--slow={mode}")
+        places.decisions.mkdir()
+        command += [f"--slow={mode}", f"--decision-log={places.decisions}"]
     feed = children.start("feed", command, talks=True)
     told = feed.hear(15.0)
     if told is None:
@@ -210,7 +211,7 @@ def run(places: Places, seconds: float, mode: Mode | None, ending: Ending, stack
     export = watchers.exporters(exporter_port)
     live = watchers.live(live_port)
     prometheus = watchers.prometheus(prometheus_port, exporter_port)
-    feed, stream_port = start_feed(children, way, port, mode)
+    feed, stream_port = start_feed(children, way, port, mode, places)
     show(way, port, prometheus_port if prometheus else None, exporter_port, live_port, places)
 
     with books.Books(places.segments) as reader:
@@ -239,8 +240,9 @@ def run(places: Places, seconds: float, mode: Mode | None, ending: Ending, stack
     fallen = children.fallen()
     for child in fallen:
         say(f"{child.name} ended badly (exit code {child.process.returncode}):\n{child.last_words()}")
+    replayed = watchers.replay() if mode is not None else True
     studied = watchers.study()
-    return drawn and balanced and told and written and all(counted) and not fallen and studied
+    return drawn and balanced and told and written and all(counted) and not fallen and replayed and studied
 
 
 def main() -> int:

@@ -68,11 +68,12 @@ def main() -> None:
     parser.add_argument("--endpoint", required=True)
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--slow", choices=("observe", "advise", "enforce"), help="what is done about slow consumers")
+    parser.add_argument("--decision-log", help="folder for what is decided about rates and receivers, and from what")
     arguments = parser.parse_args()
     dice = random.Random(arguments.seed)
     options = {**SLOW_CONSUMERS, "slow_mode": arguments.slow} if arguments.slow else {}
 
-    with Instance(name="feed") as instance:
+    with Instance(name="feed", decision_log=arguments.decision_log) as instance:
         transmitters = {topic: instance.transmitter(arguments.endpoint, topic, **options) for topic in TOPICS}
         series = {topic: quotes(topic, dice) for topic in TOPICS}
         sent = dict.fromkeys(TOPICS, 0)

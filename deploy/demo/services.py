@@ -39,6 +39,11 @@ class Places:
         """Output of every process."""
         return self.out / "logs"
 
+    @property
+    def decisions(self) -> Path:
+        """The feed's decision logs."""
+        return self.out / "decisions"
+
 
 def heliograph(*words: str | Path) -> list[str]:
     """A command line of the installed `heliograph`."""
@@ -159,6 +164,15 @@ class Watchers:
         if not self._job("events", heliograph("events")):
             return False
         shutil.copy(self._places.logs / "events.log", file)
+        return True
+
+    def replay(self) -> bool:
+        """Make every decision of the feed again from its decision log; whether all came out as they were."""
+        logs = sorted(self._places.decisions.iterdir())
+        if not logs or not self._job("replay", heliograph("lab", "replay", *logs)):
+            return False
+        for line in (self._places.logs / "replay.log").read_text(encoding="utf-8").splitlines():
+            self._say(f"replay: {line}")
         return True
 
     def study(self) -> bool:

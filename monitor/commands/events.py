@@ -35,12 +35,17 @@ def command(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
     parser.set_defaults(run=run)
 
 
+def _shown(name: str, value: int) -> str:
+    """A number as the other doors show it: receivers by their id, as ``heliograph ctl receivers`` lists them."""
+    return f"{value:016x}" if name == "receiver" and value else str(value)
+
+
 def event_line(event: Event) -> str:
     """An event as one line for people."""
     moment = datetime.fromtimestamp(event.time_ns // 1_000_000_000)
     stamp = f"{moment:%Y-%m-%d %H:%M:%S}.{event.time_ns % 1_000_000_000 // 1000:06}"
     about = " ".join(value for key, value in event.labels.items() if key != "instance")
-    arguments = " ".join(f"{name}={value}" for name, value in event.arguments.items())
+    arguments = " ".join(f"{name}={_shown(name, value)}" for name, value in event.arguments.items())
     parts = (stamp, f"{event.severity:<7}", event.instance, event.name, about, event.text, arguments)
     return "  ".join(printable(part) for part in parts if part)
 

@@ -75,6 +75,12 @@ def test_the_receiver_is_told_and_says_so(demo: Run) -> None:
     assert re.search(r"slow itself was told: .*suspend \d", demo.text)
 
 
+def test_every_decision_comes_out_again_from_the_log(demo: Run) -> None:
+    (log,) = (demo.out / "decisions").iterdir()
+    assert log.stat().st_size > 10_000
+    assert "demo: replay: " in demo.text
+
+
 def test_nobody_else_waits_for_it(demo: Run) -> None:
     found = re.findall(r"(\w+): p99 .* before, ([\d.]+) ms .*: ratio ([\d.]+), (?:not )?within 1\.2", demo.text)
     assert [name for name, _, _ in found] == ["alpha", "bravo"], demo.text

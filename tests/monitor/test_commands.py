@@ -14,6 +14,7 @@ import sys
 import termios
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -246,6 +247,14 @@ def test_events_as_json_are_one_object_a_line(segments: Path, capsys: pytest.Cap
     found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [event["name"] for event in found] == ["instance_started", "stream_opened", "receive_queue_full"]
     assert found[-1]["arguments"] == {"queue_bytes": 262144}
+
+
+def test_an_event_line_calls_receivers_by_their_id() -> None:
+    arguments = {"receiver": 0xDEADBEEF, "action": 5}
+    event = Event("feed", 1, 0, 1_700_000_000_000_000_000, "consumer_suspended", "warning", {}, arguments, "")
+    assert event_line(event).endswith("receiver=00000000deadbeef action=5")
+    group = replace(event, arguments={"receiver": 0})
+    assert event_line(group).endswith("receiver=0")
 
 
 def test_an_event_line_shows_microseconds() -> None:

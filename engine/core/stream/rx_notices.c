@@ -1,10 +1,14 @@
 #include "stream/rx_notices.h"
 
+#include <stdio.h>
+
 #include "base/sequence.h"
 #include "stream/rx_passing.h"
 #include "stream/rx_stream.h"
 
 #define TIME_MAX_NS (HELIO_PGM_NOTICE_TIME_MAX * HELIO_MILLISECOND)
+
+enum { LASTS_TEXT = 32 };
 
 /* ---- who is meant ---- */
 
@@ -69,13 +73,14 @@ static void tell(helio_rx_stream *stream, const helio_pgm_notice *heard, helio_e
                  const char *what, helio_clock clock) {
     helio_notice notice;
     tell_application(stream, heard->action, heard, clock, &notice);
-    char tsi[HELIO_TSI_TEXT], source[HELIO_ADDRESS_TEXT];
+    char tsi[HELIO_TSI_TEXT], source[HELIO_ADDRESS_TEXT], lasts[LASTS_TEXT] = "";
+    if (notice.duration_ns > 0)
+        snprintf(lasts, sizeof lasts, " for %g s", (double)notice.duration_ns / 1e9);
     helio_stats_event(stream->shared->stats, clock.wall_ns, event, stream->object.slot,
                       (const uint64_t[4]){notice.action, notice.reason, heard->duration_ms},
-                      "stream %s of %s: %s for %g s%s: %s", helio_tsi_format(&stream->tsi, tsi),
-                      helio_address_format_ip(&stream->source, source), what,
-                      (double)notice.duration_ns / 1e9, notice.by_hand ? ", a person decided" : "",
-                      notice.text);
+                      "stream %s of %s: %s%s%s: %s", helio_tsi_format(&stream->tsi, tsi),
+                      helio_address_format_ip(&stream->source, source), what, lasts,
+                      notice.by_hand ? ", a person decided" : "", notice.text);
 }
 
 static void tell_over(helio_rx_stream *stream, uint32_t action, const char *what,

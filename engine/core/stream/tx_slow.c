@@ -70,6 +70,18 @@ static const char *evidence(const helio_slow_decision *decision, char *text) {
     return text;
 }
 
+/* The same when it is over: what there is left of it. */
+static const char *remains(const helio_slow_decision *decision, char *text) {
+    const char *symptom = helio_symptom_name(decision->symptom);
+    if (decision->symptom == HELIO_SYMPTOM_SILENCE)
+        snprintf(text, WHY_TEXT, "silence for %.3g s", decision->value);
+    else if (decision->symptom == HELIO_SYMPTOM_NAKS)
+        snprintf(text, WHY_TEXT, "naks at %.4g/s", decision->value);
+    else
+        snprintf(text, WHY_TEXT, "%s at %.3g %%", symptom, 100 * decision->value);
+    return text;
+}
+
 static const char *in_words(helio_slow_step step) {
     static const char *const words[HELIO_SLOW_STEPS] = {
         [HELIO_SLOW_NOTIFY] = "slow",
@@ -162,7 +174,10 @@ static void tell(helio_tx_stream *stream, const helio_slow_decision *decision, h
     char who[WHO_TEXT], why[WHY_TEXT], rest[WHY_TEXT] = "";
     fill_arguments(decision, event, args);
     who_is(stream, decision->place, who);
-    evidence(decision, why);
+    if (step >= HELIO_SLOW_RECOVER && step <= HELIO_SLOW_READMIT)
+        remains(decision, why);
+    else
+        evidence(decision, why);
     if (step == HELIO_SLOW_FORECAST) {
         helio_stats_event(stream->stats, clock.wall_ns, event, peer->slot, args,
                           "%s: receiver %s is %s, %.3g %% of the history behind; as things go "
