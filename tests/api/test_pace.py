@@ -159,6 +159,7 @@ CONTRADICTIONS: list[tuple[dict[str, Any], str]] = [
     ({"loss_high": 0.01, "loss_low": 0.005}, r"loss_high=0.01 must be at least 4 times loss_low=0.005"),
     ({"rate": 9999}, r"rate is 0 or at least 10000 bytes per second.*9999"),
     ({"rate": 50000, "rate_burst": 2999}, r"rate_burst is 0 or at least twice mtu=1500; 2999"),
+    ({"rate_policy": "pgmcc", "report_interval": 0}, r"rate_policy=pgmcc needs to hear.*report_interval is 0"),
     ({"rate": 50000, "repair_share": 0.0}, r"repair_share"),
 ]
 

@@ -100,15 +100,18 @@ static void those_without_a_place_share_one_allowance(void) {
 static void a_place_given_to_another_begins_anew_with_nothing_standing(void) {
     helio_allowances all;
     CHECK_EQUAL(helio_allowances_init(&all, 2, &(helio_limits){.naks = 10}), 0);
-    helio_allowance *one = helio_allowances_of(&all, 0, 1, 5);
+    helio_allowance *one = helio_allowances_of(&all, 0, 2, 5);
     CHECK_EQUAL(granted(&all, one, 20, 5), 10);
     helio_allowance_set(&all, one, HELIO_ACTION_EXPEL, HELIO_NEVER, 5);
     CHECK_EQUAL(all.treated, 1);
     CHECK_EQUAL(all.expelled, 1);
-    one = helio_allowances_of(&all, 0, 2, 5);
+    one = helio_allowances_of(&all, 0, 3, 5);
     CHECK_EQUAL(all.treated, 0);
     CHECK_EQUAL(all.expelled, 0);
     CHECK_EQUAL(granted(&all, one, 20, 5), 10);
+    helio_allowance_set(&all, one, HELIO_ACTION_SHED, HELIO_NEVER, 5);
+    CHECK_EQUAL(helio_allowances_of(&all, 0, 0, 5)->action,
+                HELIO_ACTION_NONE); /* it is empty now */
     helio_allowances_fini(&all);
 }
 

@@ -274,8 +274,10 @@ static void data_beyond_the_send_limit_waits(void) {
     CHECK_EQUAL(stats_of(f)->window_lead, begin + 10);
     CHECK(helio_tx_stream_ready_ns(f->stream) == HELIO_NEVER);
     CHECK(helio_tx_pace_was_limited(pace));
+    helio_tx_pace_set_send_limit(pace, begin + 5); /* less is no reason to look again */
+    CHECK(helio_tx_stream_ready_ns(f->stream) == HELIO_NEVER);
     helio_tx_pace_set_send_limit(pace, begin + 15);
-    helio_sim_wake(f->node);
+    CHECK(helio_tx_stream_ready_ns(f->stream) <= world_now(&w).now_ns);
     flow_poll(f, world_now(&w));
     CHECK_EQUAL(stats_of(f)->window_lead, begin + 15);
     helio_tx_pace_set_send_limit(pace, UINT64_MAX);
@@ -283,6 +285,27 @@ static void data_beyond_the_send_limit_waits(void) {
     CHECK_EQUAL(f->left, 0);
     CHECK(helio_tx_pace_was_limited(pace));
     CHECK(!helio_tx_pace_was_limited(pace));
+    end_all(true);
+}
+
+static void without_a_rate_a_send_limit_lets_no_requests_stop_the_data(void) {
+    begin_lossy(0);
+    flow *f = add_flow(0, world_source_config(1), 1400, 50);
+    helio_tx_pace_set_send_limit(helio_tx_stream_pace(f->stream), UINT64_MAX - 1);
+    world_run(&w, 10 * MS);
+    CHECK_EQUAL(f->left, 0);
+    uint32_t list[40];
+    for (uint32_t i = 0; i < 40; i++)
+        list[i] = (uint32_t)stats_of(f)->window_lead - 39 + i;
+    uint8_t packet[HELIO_PGM_CONTROL_MAX];
+    const helio_tx_stream_config config = world_source_config(1);
+    const helio_pgm_session session = {*helio_tx_stream_tsi(f->stream), 7500};
+    const helio_address source = world_host(1, 0), from = world_host(9, 50009);
+    const size_t length = helio_pgm_encode_nak_with(packet, &session, HELIO_PGM_TYPE_NAK, list, 40,
+                                                    &source, &config.group, 0, NULL, NULL);
+    helio_tx_stream_on_packet(f->stream, packet, length, &from, world_now(&w));
+    CHECK(helio_tx_stream_may_append(f->stream, f->topic, f->length, world_now(&w)));
+    CHECK(helio_tx_stream_pressing(f->stream) > 0); /* by which its lane holds data for a while */
     end_all(true);
 }
 
@@ -518,6 +541,7 @@ int main(void) {
     RUN(without_a_rate_nothing_waits);
     RUN(a_change_of_rate_keeps_what_is_owed);
     RUN(data_beyond_the_send_limit_waits);
+    RUN(without_a_rate_a_send_limit_lets_no_requests_stop_the_data);
     RUN(a_crying_receiver_gets_the_share_of_repairs_and_no_more);
     RUN(a_flood_of_requests_does_not_break_the_envelope);
     RUN(data_does_not_starve_repairs);

@@ -246,6 +246,38 @@ static void it_shares_a_bottleneck_with_tcp_and_leaves_little_unused(void) {
     printf("      its share: %.2f to %.2f\n", least, most);
 }
 
+static void while_nothing_is_on_its_way_no_timeout_runs(void) {
+    begin();
+    CHECK_EQUAL(helio_pgmcc_next_deadline_ns(&cc), HELIO_NEVER);
+    helio_pgmcc_on_sent(&cc, cc.lead, 0);
+    CHECK_EQUAL(helio_pgmcc_next_deadline_ns(&cc), HELIO_NEVER);
+    send_all(0);
+    ack_all(MS);
+    send_all(MS);
+    ack_all(2 * MS);
+    const double window = cc.window;
+    helio_pgmcc_on_sent(&cc, cc.lead, 3 * MS); /* another receiver reports, nothing was sent */
+    CHECK(!helio_pgmcc_poll(&cc, 3600 * HELIO_SECOND));
+    CHECK(cc.window == window);
+}
+
+static void who_comes_after_long_silence_is_not_made_to_wait_for_the_timeout(void) {
+    begin();
+    int64_t now_ns = 0;
+    for (int i = 0; i < 8; i++) {
+        send_all(now_ns);
+        now_ns = helio_pgmcc_next_deadline_ns(&cc);
+        CHECK(helio_pgmcc_poll(&cc, now_ns));
+    }
+    send_all(now_ns); /* the late one has not had this one */
+    CHECK(helio_pgmcc_next_deadline_ns(&cc) - now_ns > 30 * HELIO_SECOND);
+    const helio_pgmcc_feedback feedback = {.place = 7, .round_trip_ns = MS};
+    CHECK(hear(&feedback, now_ns));
+    CHECK(helio_pgmcc_send_limit(&cc) > cc.lead);
+    send_all(now_ns);
+    CHECK_EQUAL(helio_pgmcc_next_deadline_ns(&cc), now_ns + HELIO_SECOND);
+}
+
 int main(void) {
     RUN(it_begins_with_one_packet_and_whoever_answers_first_becomes_the_acker);
     RUN(the_window_doubles_to_four_and_then_grows_by_one_a_round_trip);
@@ -254,6 +286,8 @@ int main(void) {
     RUN(silence_leaves_one_packet_and_two_silences_the_acker);
     RUN(the_worst_receiver_becomes_the_acker_but_not_one_about_as_bad);
     RUN(an_acknowledgement_of_what_was_never_sent_is_nothing);
+    RUN(while_nothing_is_on_its_way_no_timeout_runs);
+    RUN(who_comes_after_long_silence_is_not_made_to_wait_for_the_timeout);
     RUN(it_shares_a_bottleneck_with_tcp_and_leaves_little_unused);
     return check_result();
 }

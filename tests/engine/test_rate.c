@@ -470,6 +470,23 @@ static void a_new_life_of_a_receiver_begins_anew(void) {
 
 /* ---- the table ---- */
 
+static void a_receiver_forgotten_and_met_again_has_lost_nothing(void) {
+    begin(HELIO_RATE_RECEIVERS_WORST, 100000000);
+    b.views[5].flags &=
+        ~(uint32_t)HELIO_VIEW_REPORTS; /* known by its address, by what it asks for */
+    b.views[5].incarnation = 0;
+    b.views[5].naks = 3;
+    step();
+    report_all(0);
+    step();
+    b.views[5].naks = 0; /* the same address, the same place, counted anew */
+    for (int i = 0; i < 8; i++) {
+        report_all(0);
+        CHECK(step() != HELIO_RATE_DECREASE);
+    }
+    free(b.state);
+}
+
 static void policies_are_found_by_name(void) {
     CHECK(helio_rate_policy_named("none") == &helio_rate_none);
     CHECK(helio_rate_policy_named("static") == &helio_rate_static);
@@ -536,6 +553,7 @@ int main(void) {
     RUN(the_rate_stays_between_floor_and_ceiling);
     RUN(a_rate_that_is_not_in_force_is_judged_by_what_was_sent);
     RUN(a_new_life_of_a_receiver_begins_anew);
+    RUN(a_receiver_forgotten_and_met_again_has_lost_nothing);
     RUN(policies_are_found_by_name);
     RUN(fixed_policies_keep_what_is_configured);
     RUN(what_a_decision_costs);

@@ -42,6 +42,23 @@ static void nothing_is_due_before_a_source_asks(void) {
     CHECK_EQUAL(reports.due_ns, HELIO_NEVER);
 }
 
+static void nobody_can_be_made_to_flood_its_source(void) {
+    begin(1);
+    const helio_pgm_reporting said = {.interval_us = 1, .stamp = 1};
+    helio_rx_reports_on_spm(&reports, &said, 7, 0);
+    int64_t now_ns = 0;
+    int count = 0;
+    while (now_ns < HELIO_SECOND) {
+        now_ns = reports.due_ns;
+        now.received++;
+        if (helio_rx_reports_poll(&reports, &now, now_ns)) {
+            send(now_ns);
+            count++;
+        }
+    }
+    CHECK(count > 500 && count <= 2002);
+}
+
 static void few_of_many_speak_early(void) {
     int early = 0, in_half = 0;
     for (uint64_t seed = 0; seed < 10000; seed++) {
@@ -228,6 +245,7 @@ static void who_asks_for_none_never_lengthens(void) {
 
 int main(void) {
     RUN(nothing_is_due_before_a_source_asks);
+    RUN(nobody_can_be_made_to_flood_its_source);
     RUN(few_of_many_speak_early);
     RUN(reports_are_half_an_interval_to_a_whole_one_apart);
     RUN(what_is_sent_anyway_puts_the_next_one_off);

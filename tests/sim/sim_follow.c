@@ -243,6 +243,38 @@ static void pgmcc_survives_that_its_acker_vanishes(void) {
     end();
 }
 
+/* Nobody reports: as nobody is there, or receivers of another make are. */
+static void pgmcc_holds_nothing_back_for_nobody_and_begins_with_the_first_to_report(void) {
+    world_init(&w, 7, 0);
+    for (unsigned i = 0; i < RECEIVERS; i++)
+        consumers[i] = (consumer){0};
+    begin_source(HELIO_FLOW_WINDOW_NONE, "pgmcc", 5000 * PACKET);
+    helio_tx_stream_set_rate(source.stream, 4000 * PACKET, world_now(&w));
+    world_run(&w, 500 * MS);
+    const uint64_t first = source.stream->txw.lead;
+    CHECK(first - (UINT64_C(1) << 32) < 10);
+    world_run(&w, 2 * HELIO_SECOND);
+    CHECK(source.stream->follow.is_alone);
+    CHECK(source.stream->txw.lead - first > 4000);
+    for (unsigned i = 0; i < RECEIVERS; i++)
+        add_consumer(i, 0, false);
+    world_run(&w, HELIO_SECOND);
+    CHECK(!source.stream->follow.is_alone);
+    CHECK(source.stream->follow.acker >= 100);
+    const uint64_t before = consumers[0].taken;
+    world_run(&w, 2 * HELIO_SECOND);
+    CHECK(consumers[0].taken - before > 5000);
+    for (unsigned i = 0; i < RECEIVERS; i++)
+        helio_sim_set_partition(consumers[i].receiver.node, 1);
+    world_run(&w, 200 * MS);
+    const uint64_t last = source.stream->txw.lead;
+    world_run(&w, 500 * MS);
+    CHECK(source.stream->txw.lead - last < 20); /* silence may be the network's: hardly any */
+    world_run(&w, 3 * HELIO_SECOND);
+    CHECK(source.stream->txw.lead - last > 4000);
+    end();
+}
+
 int main(void) {
     RUN(min_paces_the_source_to_the_slowest_and_nobody_loses);
     RUN(without_a_window_the_slowest_loses_and_the_others_are_not_held_up);
@@ -253,5 +285,6 @@ int main(void) {
     RUN(pgmcc_fills_a_bottleneck_and_nobody_loses_for_good);
     RUN(pgmcc_follows_the_receiver_that_loses_most);
     RUN(pgmcc_survives_that_its_acker_vanishes);
+    RUN(pgmcc_holds_nothing_back_for_nobody_and_begins_with_the_first_to_report);
     return check_result();
 }

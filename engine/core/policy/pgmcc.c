@@ -35,7 +35,7 @@ void helio_pgmcc_on_sent(helio_pgmcc *pgmcc, uint64_t sequence, int64_t now_ns) 
     pgmcc->lead = sequence;
     if (sequence >= helio_pgmcc_send_limit(pgmcc))
         pgmcc->full_at = sequence;
-    if (pgmcc->due_ns == HELIO_NEVER)
+    if (pgmcc->due_ns == HELIO_NEVER && sequence > pgmcc->newest)
         pgmcc->due_ns = now_ns + pgmcc->timeout_ns;
 }
 
@@ -49,7 +49,21 @@ static double cost_of(double loss, int64_t round_trip_ns) {
     return (double)round_trip_ns * (sqrt(2 * p / 3) + 12 * sqrt(3 * p / 8) * p * (1 + 32 * p * p));
 }
 
+/* Nothing is on its way. */
+static void give_up_flight(helio_pgmcc *pgmcc) {
+    pgmcc->newest = pgmcc->lead;
+    pgmcc->acked = UINT64_MAX;
+    pgmcc->due_ns = HELIO_NEVER; /* until something is sent again */
+}
+
 static void elect(helio_pgmcc *pgmcc, uint32_t place, double cost) {
+    /* The first to answer after a silence may have come after the packet that waits for an answer,
+     * and what the timeout has grown to was not its doing. */
+    if (pgmcc->acker == HELIO_PGMCC_NOBODY && pgmcc->timeouts > 0) {
+        give_up_flight(pgmcc);
+        pgmcc->timeouts = 0;
+        pgmcc->timeout_ns = FIRST_TIMEOUT_NS;
+    }
     pgmcc->acker = place;
     pgmcc->acker_cost = cost;
     /* What it has of the packets on their way is not known: holes among those are not taken for
@@ -166,11 +180,9 @@ bool helio_pgmcc_poll(helio_pgmcc *pgmcc, int64_t now_ns) {
         return false;
     pgmcc->window = 1;
     pgmcc->cut_at = pgmcc->lead;
-    pgmcc->newest = pgmcc->lead; /* given up: nothing is on its way */
-    pgmcc->acked = UINT64_MAX;
+    give_up_flight(pgmcc);
     pgmcc->timeout_ns =
         pgmcc->timeout_ns < MOST_TIMEOUT_NS / 2 ? 2 * pgmcc->timeout_ns : MOST_TIMEOUT_NS;
-    pgmcc->due_ns = HELIO_NEVER; /* until something is sent again */
     if (++pgmcc->timeouts >= FRUITLESS_TIMEOUTS)
         helio_pgmcc_on_gone(pgmcc, pgmcc->acker);
     return true;

@@ -48,7 +48,7 @@ helio_allowance *helio_allowances_of(helio_allowances *allowances, uint32_t plac
                                      int64_t now_ns) {
     const bool has_place = place < allowances->places;
     helio_allowance *allowance = &allowances->all[has_place ? place : allowances->places];
-    const uint64_t whose = has_place ? key | 1 : 1; /* 0: nobody's yet */
+    const uint64_t whose = has_place ? key + 1 : 1; /* 0: nobody's yet */
     if (allowance->key != whose)
         begin(allowances, allowance, whose, now_ns);
     return allowance;

@@ -24,8 +24,14 @@ int helio_tx_lane_check_govern(const helio_options *options) {
                           "or tagged",
                           (long long)least);
     }
-    if (window != HELIO_FLOW_WINDOW_NONE &&
-        helio_options_ns(options, HELIO_OPTION_ID_REPORT_INTERVAL) == 0) {
+    const int64_t policy = helio_options_integer(options, HELIO_OPTION_ID_RATE_POLICY);
+    const bool has_reports = helio_options_ns(options, HELIO_OPTION_ID_REPORT_INTERVAL) > 0;
+    if (policy == HELIO_RATE_POLICY_PGMCC && !has_reports) {
+        return helio_fail_plain(HELIO_ERR_OPTION,
+                                "option rate_policy=pgmcc needs to hear from receivers, and "
+                                "report_interval is 0");
+    }
+    if (window != HELIO_FLOW_WINDOW_NONE && !has_reports) {
         return helio_fail_plain(HELIO_ERR_OPTION,
                                 "option flow_window needs to hear from receivers, and "
                                 "report_interval is 0");
@@ -68,7 +74,7 @@ uint64_t helio_tx_lane_queued(void *context) {
     const helio_tx_lane *lane = context;
     uint64_t bytes = 0;
     for (const helio_transmitter *t = lane->transmitters; t; t = t->next) {
-        bytes += t->queue.ring.memory ? helio_submit_queue_bytes(&t->queue) : 0;
+        bytes += helio_submit_queue_is_open(&t->queue) ? helio_submit_queue_bytes(&t->queue) : 0;
     }
     return bytes;
 }

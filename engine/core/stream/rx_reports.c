@@ -12,6 +12,9 @@ enum {
     HASTE_PART = 8, /* news of the buffers comes within this part of an interval */
 };
 
+/* Whatever an SPM asks for, and whoever sent it: a receiver must not be made to flood its source. */
+#define INTERVAL_MIN_NS HELIO_MILLISECOND
+
 #define HOLD_MAX_US (HELIO_PGM_TOLD_NO_ECHO - 1)
 
 void helio_rx_reports_init(helio_rx_reports *reports, uint64_t seed) {
@@ -65,7 +68,9 @@ void helio_rx_reports_on_spm(helio_rx_reports *reports, const helio_pgm_reportin
     reports->is_on = asked != NULL;
     reports->progress = asked ? asked->progress : 0;
     reports->is_acker = asked && asked->acker == receiver && receiver != 0;
-    const int64_t interval_ns = asked ? asked->interval_us * HELIO_MICROSECOND : 0;
+    const int64_t asked_ns = asked ? asked->interval_us * HELIO_MICROSECOND : 0;
+    const int64_t interval_ns =
+        asked_ns > 0 && asked_ns < INTERVAL_MIN_NS ? INTERVAL_MIN_NS : asked_ns;
     if (interval_ns != reports->interval_ns)
         set_interval(reports, interval_ns, now_ns);
     if (asked && asked->stamp) {

@@ -9,6 +9,8 @@
  * first report draws again, evenly over the whole of it; when it becomes still longer, what was left to
  * wait becomes longer in the same measure, so that none waits for ever.
  *
+ * Reports are never asked for more often than once in a millisecond, whatever an SPM says.
+ *
  * While there is nothing new - no packet came or was missed, and the buffers are about as full -
  * HELIO_RX_REPORTS_REST intervals pass between two.  When the buffers become fuller or emptier than
  * half or four fifths, the next report comes sooner, but not sooner than half an interval after

@@ -52,10 +52,24 @@ static int64_t sooner(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
 
+/* Whether anybody is there for PGMCC to follow.  Returns when that, or its timeout, is next to be
+ * looked at. */
+static int64_t look_for_reporters(helio_tx_stream *stream, int64_t now_ns) {
+    helio_tx_follow *follow = &stream->follow;
+    follow->is_alone = false;
+    if (!follow->runs_pgmcc)
+        return HELIO_NEVER;
+    const int64_t timeout_ns = helio_pgmcc_next_deadline_ns(&follow->pgmcc);
+    if (follow->pgmcc.acker != HELIO_PGMCC_NOBODY)
+        return timeout_ns;
+    const int64_t alone_ns = follow->reported_ns + helio_tx_reports_silence_ns(&stream->reports);
+    follow->is_alone = now_ns >= alone_ns;
+    return follow->is_alone ? HELIO_NEVER : sooner(timeout_ns, alone_ns);
+}
+
 static void look(helio_tx_stream *stream, helio_clock clock) {
     helio_tx_follow *follow = &stream->follow;
-    const int64_t timeout_ns =
-        follow->runs_pgmcc ? helio_pgmcc_next_deadline_ns(&follow->pgmcc) : HELIO_NEVER;
+    const int64_t timeout_ns = look_for_reporters(stream, clock.now_ns);
     follow->due_ns = timeout_ns;
     if (follow->config.window == HELIO_FLOW_WINDOW_NONE) {
         follow->limit = (helio_window_limit){HELIO_WINDOW_NO_LIMIT, UINT32_MAX, 0};
@@ -80,7 +94,7 @@ static void settle(helio_tx_stream *stream, helio_clock clock) {
 
 uint64_t helio_tx_follow_send_limit(const helio_tx_follow *follow) {
     const uint64_t window = follow->limit.sequence;
-    if (!follow->runs_pgmcc || !follow->obeys_pgmcc)
+    if (!follow->runs_pgmcc || !follow->obeys_pgmcc || follow->is_alone)
         return window;
     const uint64_t pgmcc = helio_pgmcc_send_limit(&follow->pgmcc);
     return pgmcc < window ? pgmcc : window;
@@ -107,6 +121,9 @@ static void feed(helio_tx_stream *stream, uint32_t place, const helio_pgm_packet
         helio_pgmcc_on_gone(pgmcc, place);
         return;
     }
+    stream->follow.reported_ns = clock.now_ns;
+    if (stream->follow.is_alone) /* what was sent until now is nothing to go by */
+        helio_pgmcc_init(pgmcc, stream->txw.lead);
     const uint64_t newest = helio_sequence_widen(packet->sequence, stream->txw.lead);
     const bool is_ack = packet->type == HELIO_PGM_TYPE_ACK && (packet->bitmap & 1);
     const int64_t measured_ns =
@@ -140,8 +157,10 @@ void helio_tx_stream_set_window(helio_tx_stream *stream, int window, helio_clock
 void helio_tx_follow_set_pgmcc(helio_tx_stream *stream, bool runs, bool obeys, helio_clock clock) {
     helio_tx_follow *follow = &stream->follow;
     follow->obeys_pgmcc = obeys;
-    if (runs && !follow->runs_pgmcc)
+    if (runs && !follow->runs_pgmcc) {
         helio_pgmcc_init(&follow->pgmcc, stream->txw.lead);
+        follow->reported_ns = clock.now_ns;
+    }
     follow->runs_pgmcc = runs;
     settle(stream, clock);
 }
@@ -159,10 +178,14 @@ void helio_tx_follow_poll(helio_tx_stream *stream, helio_clock clock) {
     helio_tx_follow *follow = &stream->follow;
     if (!helio_tx_follow_is_on(follow))
         return;
-    if (follow->runs_pgmcc && stream->txw.lead != follow->pgmcc.lead)
-        helio_pgmcc_on_sent(&follow->pgmcc, stream->txw.lead, clock.now_ns);
-    const bool has_run_out = follow->runs_pgmcc && helio_pgmcc_poll(&follow->pgmcc, clock.now_ns);
-    if (has_run_out || clock.now_ns >= follow->due_ns ||
-        helio_pgmcc_next_deadline_ns(&follow->pgmcc) < follow->due_ns)
+    bool has_changed = false;
+    if (follow->runs_pgmcc && !follow->is_alone) {
+        const int64_t due_ns = helio_pgmcc_next_deadline_ns(&follow->pgmcc);
+        if (stream->txw.lead != follow->pgmcc.lead)
+            helio_pgmcc_on_sent(&follow->pgmcc, stream->txw.lead, clock.now_ns);
+        has_changed = helio_pgmcc_poll(&follow->pgmcc, clock.now_ns) ||
+                      helio_pgmcc_next_deadline_ns(&follow->pgmcc) != due_ns;
+    }
+    if (has_changed || clock.now_ns >= follow->due_ns)
         settle(stream, clock);
 }

@@ -5,6 +5,10 @@
  *   PGMCC     as far as the worst receiver's acknowledgements allow (policy/pgmcc.h), while the rate
  *             policy is pgmcc
  *
+ * PGMCC with nobody who reports holds nothing back: while no acker is elected and for a whole silence
+ * time (tx_reports.h) no receiver has reported, there is only the rate.  Until then it sends a packet
+ * per timeout, so silence is not what a congested network makes of reports.  The first report ends it.
+ *
  * Both together: as far as both allow.  SPMs ask receivers for what this needs: a report whenever
  * they have moved on by a quarter of a window, and one for every packet from PGMCC's acker; an SPM
  * leaves at once when that changes.
@@ -34,7 +38,9 @@ typedef struct helio_tx_follow {
     helio_tx_follow_config config;
     helio_window_limit limit;
     bool runs_pgmcc;
-    bool obeys_pgmcc; /* false: it only shows what it would do */
+    bool obeys_pgmcc;    /* false: it only shows what it would do */
+    bool is_alone;       /* PGMCC: nobody reports */
+    int64_t reported_ns; /* PGMCC: when a receiver that counts reported last, or it began */
     helio_pgmcc pgmcc;
     uint32_t progress; /* asked for; 0: no */
     uint64_t acker;    /* asked for; 0: nobody */

@@ -31,8 +31,7 @@ static void end_wait(helio_tx_pace *pace, int64_t now_ns) {
 
 static void note_limits(helio_tx_pace *pace, int64_t now_ns) {
     set_repairs(pace, now_ns);
-    pace->is_on =
-        helio_tx_limit_is_on(&pace->limit) || is_shared(pace) || pace->send_limit != UINT64_MAX;
+    pace->is_on = helio_tx_pace_has_rate(pace) || pace->send_limit != UINT64_MAX;
     if (!pace->is_on)
         end_wait(pace, now_ns);
     helio_set(&pace->stats->rate_limit, pace->limit.bucket.rate);
@@ -66,11 +65,17 @@ void helio_tx_pace_set_rate(helio_tx_pace *pace, uint64_t rate, int64_t now_ns) 
 }
 
 void helio_tx_pace_set_send_limit(helio_tx_pace *pace, uint64_t sequence) {
+    if (pace->wait == HELIO_TX_WAIT_LIMIT && sequence > pace->send_limit)
+        pace->wait = HELIO_TX_WAIT_RATE; /* of which time tells: data is looked at again at once */
     pace->send_limit = sequence;
-    pace->is_on = helio_tx_limit_is_on(&pace->limit) || is_shared(pace) || sequence != UINT64_MAX;
+    pace->is_on = helio_tx_pace_has_rate(pace) || sequence != UINT64_MAX;
 }
 
 /* ---- may it leave? ---- */
+
+bool helio_tx_pace_has_rate(const helio_tx_pace *pace) {
+    return helio_tx_limit_is_on(&pace->limit) || is_shared(pace);
+}
 
 bool helio_tx_pace_has_credit(helio_tx_pace *pace, int64_t now_ns) {
     return helio_tx_limit_takes(&pace->limit, now_ns) &&

@@ -78,6 +78,9 @@ void helio_tx_pace_set_rate(helio_tx_pace *pace, uint64_t rate, int64_t now_ns);
 /* Data with a greater sequence number waits; UINT64_MAX: none does. */
 void helio_tx_pace_set_send_limit(helio_tx_pace *pace, uint64_t sequence);
 
+/* Whether a rate is in force, not only a send limit. */
+bool helio_tx_pace_has_rate(const helio_tx_pace *pace);
+
 /* Whether the data packet with this number may be begun now.  `is_behind`: something waits that goes
  * first, and could leave. */
 bool helio_tx_pace_takes_data(helio_tx_pace *pace, uint64_t sequence, bool is_behind,

@@ -112,9 +112,10 @@ static void breathe(helio_tx_stream *stream, const helio_pgm_fragment *fragment,
     stream->config.breathe(stream->outlet.context, not_before_ns);
 }
 
-/* Something waits that goes before data and could leave. */
+/* Something waits that goes before data and could leave.  Without a rate nothing bounds what repairs
+ * take, and whoever asks on and on would stop the stream: its lane holds data back, for a while. */
 static bool is_behind(const helio_tx_stream *stream, int64_t now_ns) {
-    return (helio_repairer_has_work(&stream->repairer) &&
+    return (helio_repairer_has_work(&stream->repairer) && helio_tx_pace_has_rate(&stream->pace) &&
             helio_tx_pace_repair_ready_ns(&stream->pace) <= now_ns) ||
            helio_tx_announcement_is_due(stream, now_ns);
 }
@@ -449,7 +450,7 @@ int helio_tx_stream_poll(helio_tx_stream *stream, helio_clock clock) {
 }
 
 uint64_t helio_tx_stream_pressing(const helio_tx_stream *stream) {
-    return stream->pace.is_on ? 0 : stream->repairer.pressing;
+    return helio_tx_pace_has_rate(&stream->pace) ? 0 : stream->repairer.pressing;
 }
 
 bool helio_tx_stream_is_outrunning(const helio_tx_stream *stream, int64_t now_ns) {
@@ -458,6 +459,8 @@ bool helio_tx_stream_is_outrunning(const helio_tx_stream *stream, int64_t now_ns
 
 void helio_tx_stream_tend(helio_tx_stream *stream, helio_clock clock) {
     const uint64_t before = stream->txw.limit_bytes;
+    /* It comes and goes with the level of detail. */
+    stream->pace.latency = stream->object.histogram[HELIO_TX_STREAM_PACE_LATENCY];
     if (!helio_tx_history_tend(&stream->history, clock.now_ns))
         return;
     show_limits(stream);
