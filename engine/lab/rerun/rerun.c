@@ -55,8 +55,11 @@ static helio_rerun_side *add(side_list *list) {
     return side;
 }
 
+/* Cut at the same place on both sides. */
 static void say_why(helio_rerun_side *side, const char *why) {
-    snprintf(side->why, sizeof side->why, "%s", why ? why : "");
+    const size_t length = why ? strnlen(why, sizeof side->why - 1) : 0;
+    memcpy(side->why, why ? why : "", length);
+    side->why[length] = 0;
 }
 
 static int record(rerun *r, const helio_decision_record *from) {
