@@ -407,6 +407,26 @@ static void a_long_message_waits_for_each_of_its_packets(void) {
     end_all(true);
 }
 
+static void a_long_message_waits_for_the_send_limit_a_second_and_not_for_each_packet(void) {
+    begin_lossy(0);
+    helio_tx_stream_config config = paced(10000000);
+    config.wait = let_the_world_turn;
+    flow *f = add_flow(0, config, sizeof payload, 0);
+    world_run(&w, MS);
+    helio_tx_pace *pace = helio_tx_stream_pace(f->stream);
+    helio_tx_pace_set_send_limit(pace, helio_tx_stream_lead(f->stream) + 10);
+    const int64_t begin_ns = world_now(&w).now_ns;
+    CHECK_EQUAL(helio_tx_stream_append(f->stream, f->topic, payload, 100000, world_now(&w).wall_ns,
+                                       world_now(&w)),
+                0);
+    const int64_t took_ns = world_now(&w).now_ns - begin_ns;
+    CHECK(took_ns > HELIO_SECOND);
+    CHECK(took_ns < 11 * HELIO_SECOND / 10);
+    check_envelope(f->packets, f->count, 10000000, burst_of(10000000));
+    CHECK(!helio_tx_stream_may_append(f->stream, f->topic, 1400, world_now(&w)));
+    end_all(true);
+}
+
 /* ---- what counts ---- */
 
 static void with_payload_counted_headers_are_free(void) {
@@ -547,6 +567,7 @@ int main(void) {
     RUN(data_does_not_starve_repairs);
     RUN(what_repairs_do_not_need_is_datas);
     RUN(a_long_message_waits_for_each_of_its_packets);
+    RUN(a_long_message_waits_for_the_send_limit_a_second_and_not_for_each_packet);
     RUN(with_payload_counted_headers_are_free);
     RUN(every_copy_of_a_packet_counts);
     RUN(streams_share_their_instances_rate_whatever_their_packets);

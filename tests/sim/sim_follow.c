@@ -190,6 +190,17 @@ static void the_rule_can_be_changed_while_it_runs(void) {
     end();
 }
 
+static void however_often_it_asks_anew_the_rate_is_kept(void) {
+    begin(HELIO_FLOW_WINDOW_MIN, false);
+    helio_tx_stream_set_rate(source.stream, 100000, world_now(&w));
+    const uint64_t before = counts()->heartbeats_sent;
+    for (int i = 0; i < 1000; i++)
+        helio_tx_stream_set_window(
+            source.stream, i % 2 ? HELIO_FLOW_WINDOW_MIN : HELIO_FLOW_WINDOW_NONE, world_now(&w));
+    CHECK(counts()->heartbeats_sent - before < 100);
+    end();
+}
+
 /* 5,000 packets a second, a round trip of half a millisecond and a queue of twelve. */
 static void begin_pgmcc(double loss) {
     world_init(&w, 6, 0);
@@ -282,6 +293,7 @@ int main(void) {
     RUN(tagged_waits_for_the_slowest_only_when_it_is_tagged);
     RUN(a_receiver_that_falls_silent_is_waited_for_as_long_as_is_said);
     RUN(the_rule_can_be_changed_while_it_runs);
+    RUN(however_often_it_asks_anew_the_rate_is_kept);
     RUN(pgmcc_fills_a_bottleneck_and_nobody_loses_for_good);
     RUN(pgmcc_follows_the_receiver_that_loses_most);
     RUN(pgmcc_survives_that_its_acker_vanishes);

@@ -38,7 +38,10 @@ static void ask(helio_tx_stream *stream, int64_t now_ns) {
         return;
     follow->acker = receiver;
     follow->progress = follow->limit.progress;
-    if (stream->has_opened && !stream->has_finished)
+    /* However often it changes, as it may by forged reports, the rate's envelope holds; heartbeats say
+     * it, too. */
+    if (stream->has_opened && !stream->has_finished &&
+        helio_tx_pace_takes_control(&stream->pace, 0, now_ns))
         helio_tx_send_spm(stream, now_ns);
 }
 

@@ -83,7 +83,7 @@ bool helio_tx_pace_has_credit(helio_tx_pace *pace, int64_t now_ns) {
 }
 
 static helio_tx_wait look(helio_tx_pace *pace, uint64_t sequence, bool is_behind, int64_t now_ns) {
-    if (sequence > pace->send_limit)
+    if (sequence > pace->send_limit && !pace->is_limit_waived)
         return HELIO_TX_WAIT_LIMIT;
     if (!helio_tx_limit_takes(&pace->limit, now_ns))
         return HELIO_TX_WAIT_RATE;

@@ -57,6 +57,7 @@ typedef struct helio_tx_pace {
     helio_bucket repairs;
     helio_tx_place place; /* among the instance's streams */
     uint64_t send_limit;  /* newest sequence that may leave */
+    bool is_limit_waived; /* the rest of a long message goes on without regard for it */
     uint64_t charged;     /* bytes, ever */
     bool is_open;         /* a packet is being filled */
     bool was_limited;

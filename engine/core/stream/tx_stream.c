@@ -131,12 +131,13 @@ static bool takes_data(helio_tx_stream *stream, uint64_t sequence, helio_clock c
 }
 
 /* The next packet of the message waits for the rate; for receivers (the send limit) it does so for a
- * while only, as an engine must not stand still for one that has gone. */
+ * while only, and the rest of the message then goes on without: an engine must not stand still for one
+ * that has gone. */
 static void wait_within(helio_tx_stream *stream, helio_clock clock) {
     const int64_t since_ns = clock.now_ns;
     while (!takes_data(stream, stream->txw.lead + 1, clock)) {
         if (stream->pace.wait == HELIO_TX_WAIT_LIMIT && clock.now_ns - since_ns > LIMIT_WAIT_NS)
-            return;
+            stream->pace.is_limit_waived = true;
         const int64_t ready_ns = helio_tx_pace_ready_ns(&stream->pace);
         clock = stream->config.wait(stream->outlet.context, ready_ns);
         stream->clock = clock;
@@ -403,7 +404,7 @@ int helio_tx_stream_append(helio_tx_stream *stream, helio_tx_topic *topic, const
         ask(stream, clock);
     stream->is_cutting = true;
     helio_batcher_append(&stream->batcher, &topic->position, data, length, submit_ns, clock);
-    stream->is_cutting = false;
+    stream->is_cutting = stream->pace.is_limit_waived = false;
     stream->batcher.flags = 0;
     return 0;
 }
