@@ -356,7 +356,7 @@ def test_monitor_feeds_a_module_and_gives_account(segments: Path, tmp_path: Path
         "--interval",
         "0.05",
     ]
-    done = subprocess.run([*command, "--seconds", "0.3"], capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run([*command, "--seconds", "1"], capture_output=True, text=True, timeout=30, check=False)
     assert done.returncode == 0, done.stderr
     account = done.stderr.splitlines()[-1].split()
     assert account[0] == "log"
