@@ -1,5 +1,7 @@
 #include "stream/tx_pace.h"
 
+enum { BRAKE_BURST_PART = 200 }; /* of a second */
+
 static uint64_t cost_of(const helio_tx_pace *pace, size_t length) {
     const int64_t cost = (int64_t)length + pace->config.overhead;
     return cost > 0 ? (uint64_t)cost : 0;
@@ -117,11 +119,17 @@ bool helio_tx_pace_takes_data(helio_tx_pace *pace, uint64_t sequence, bool is_be
     return wait == HELIO_TX_WAIT_NONE;
 }
 
+void helio_tx_pace_brake_repairs(helio_tx_pace *pace, uint64_t rate, int64_t now_ns) {
+    const uint64_t burst = rate / BRAKE_BURST_PART;
+    helio_bucket_init(&pace->brake, rate, burst, now_ns);
+}
+
 bool helio_tx_pace_takes_repair(helio_tx_pace *pace, int64_t now_ns) {
-    if (!pace->is_on)
+    if (!pace->is_on && !helio_tx_pace_is_braked(pace))
         return true;
-    const bool takes =
-        helio_bucket_has(&pace->repairs, 0, now_ns) && helio_tx_pace_has_credit(pace, now_ns);
+    const bool takes = helio_bucket_has(&pace->brake, 0, now_ns) &&
+                       (!pace->is_on || (helio_bucket_has(&pace->repairs, 0, now_ns) &&
+                                         helio_tx_pace_has_credit(pace, now_ns)));
     if (!takes && !pace->repairs_wait)
         helio_count(&pace->stats->repairs_deferred, 1);
     pace->repairs_wait = !takes;
@@ -154,7 +162,8 @@ int64_t helio_tx_pace_ready_ns(const helio_tx_pace *pace) {
 }
 
 int64_t helio_tx_pace_repair_ready_ns(const helio_tx_pace *pace) {
-    return later(helio_bucket_ready_ns(&pace->repairs), helio_tx_pace_credit_ns(pace));
+    return later(helio_bucket_ready_ns(&pace->brake),
+                 later(helio_bucket_ready_ns(&pace->repairs), helio_tx_pace_credit_ns(pace)));
 }
 
 /* ---- it leaves ---- */

@@ -55,6 +55,7 @@ typedef struct helio_tx_pace {
     bool is_on; /* some limit is in force */
     helio_tx_limit limit;
     helio_bucket repairs;
+    helio_bucket brake;   /* of repairs alone, during a storm of requests; no rate: off */
     helio_tx_place place; /* among the instance's streams */
     uint64_t send_limit;  /* newest sequence that may leave */
     bool is_limit_waived; /* the rest of a long message goes on without regard for it */
@@ -81,6 +82,12 @@ void helio_tx_pace_set_send_limit(helio_tx_pace *pace, uint64_t sequence);
 
 /* Whether a rate is in force, not only a send limit. */
 bool helio_tx_pace_has_rate(const helio_tx_pace *pace);
+
+/* Repairs leave at so many bytes per second at most, whatever else is allowed; 0: that is over. */
+void helio_tx_pace_brake_repairs(helio_tx_pace *pace, uint64_t rate, int64_t now_ns);
+static inline bool helio_tx_pace_is_braked(const helio_tx_pace *pace) {
+    return pace->brake.rate > 0;
+}
 
 /* Whether the data packet with this number may be begun now.  `is_behind`: something waits that goes
  * first, and could leave. */

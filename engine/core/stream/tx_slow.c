@@ -9,6 +9,10 @@
 
 #define MILLION 1e6
 
+/* While there is a storm, repairs take this share of the usual load, a few packets a second at least. */
+#define BRAKE_SHARE 0.25
+enum { BRAKE_PACKETS = 20 };
+
 enum { WHO_TEXT = HELIO_PGM_REPORT_NAME_MAX + HELIO_ADDRESS_TEXT + 8, WHY_TEXT = 96 };
 
 int helio_tx_slow_init(helio_tx_slow *slow, const helio_tx_slow_config *config, uint32_t places) {
@@ -288,6 +292,15 @@ static void show(helio_tx_stream *stream, const helio_interval *interval, helio_
 
 /* ---- storms ---- */
 
+/* After a cut-off everybody asks for everything at once: unless repairs leave slowly, they fill the
+ * network again, and the storm goes on. */
+static void brake_repairs(helio_tx_stream *stream, bool is_on, int64_t now_ns) {
+    const double usual = stream->slow.storm.usual;
+    const uint64_t rate = usual > 0 ? (uint64_t)(usual * BRAKE_SHARE) : 0;
+    const uint64_t least = BRAKE_PACKETS * (uint64_t)stream->config.max_packet_bytes;
+    helio_tx_pace_brake_repairs(&stream->pace, !is_on ? 0 : rate > least ? rate : least, now_ns);
+}
+
 static void decide_storm(helio_tx_stream *stream, const helio_interval *interval,
                          helio_clock clock) {
     helio_tx_slow *slow = &stream->slow;
@@ -318,6 +331,8 @@ static void decide_storm(helio_tx_stream *stream, const helio_interval *interval
         if (mode == HELIO_STORM_MODE_ENFORCE)
             helio_tx_stream_cut_off(stream, decision.cut_off_ns, "storm of requests", false, clock);
     }
+    if (mode == HELIO_STORM_MODE_ENFORCE && (decision.began || decision.ended))
+        brake_repairs(stream, decision.began, clock.now_ns);
     if (decision.ended && tells)
         helio_stats_event(stream->stats, clock.wall_ns, HELIO_EVENT_STORM_ENDED,
                           stream->object.slot,

@@ -43,6 +43,7 @@ static bool send_repair(helio_tx_stream *stream, helio_clock clock) {
         stream->destinations_count ? helio_repairer_destinations(&stream->repairer, sequence) : 0;
     helio_tx_send_to_askers(stream, askers, packet, slot->length, true);
     helio_tx_pace_charge_repair(&stream->pace, stream->pace.charged - charged);
+    helio_bucket_charge(&stream->pace.brake, slot->length);
     return true;
 }
 
@@ -451,7 +452,9 @@ int helio_tx_stream_poll(helio_tx_stream *stream, helio_clock clock) {
 }
 
 uint64_t helio_tx_stream_pressing(const helio_tx_stream *stream) {
-    return helio_tx_pace_has_rate(&stream->pace) ? 0 : stream->repairer.pressing;
+    return helio_tx_pace_has_rate(&stream->pace) || helio_tx_pace_is_braked(&stream->pace)
+               ? 0
+               : stream->repairer.pressing;
 }
 
 bool helio_tx_stream_is_outrunning(const helio_tx_stream *stream, int64_t now_ns) {
