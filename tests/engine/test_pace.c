@@ -554,7 +554,31 @@ static void a_stream_that_lost_interest_is_not_waited_for(void) {
     end_all(false);
 }
 
+static void braked_repairs_leave_at_the_brakes_rate_without_any_other(void) {
+    enum { BRAKE = 100000, REPAIR = 1000 };
+    helio_tx_stream_stats stats = {0};
+    helio_tx_pace pace;
+    helio_tx_pace_init(&pace, &(helio_tx_pace_config){0}, 1472, &stats, NULL, 0);
+    int64_t now_ns = 0;
+    CHECK(helio_tx_pace_takes_repair(&pace, now_ns));
+    helio_tx_pace_brake_repairs(&pace, BRAKE, now_ns);
+    int sent = 0;
+    for (; now_ns < 2 * HELIO_SECOND; now_ns += HELIO_MILLISECOND) {
+        while (helio_tx_pace_takes_repair(&pace, now_ns)) {
+            helio_bucket_charge(&pace.brake, REPAIR);
+            sent++;
+        }
+        CHECK(helio_tx_pace_repair_ready_ns(&pace) > now_ns);
+    }
+    CHECK(sent >= 198 && sent <= 203);
+    CHECK(helio_tx_pace_takes_data(&pace, 1, false, now_ns)); /* data does not wait for it */
+    helio_tx_pace_brake_repairs(&pace, 0, now_ns);
+    CHECK(helio_tx_pace_takes_repair(&pace, now_ns));
+    helio_tx_pace_fini(&pace);
+}
+
 int main(void) {
+    RUN(braked_repairs_leave_at_the_brakes_rate_without_any_other);
     RUN(a_rate_is_kept_within_two_per_cent_and_its_envelope_for_every_pair);
     RUN(a_burst_after_silence_is_the_buckets_depth);
     RUN(a_burst_given_is_the_burst);

@@ -3,7 +3,7 @@
 enum {
     WAITING_FEW = 16,      /* repairs that wait: no queue to speak of */
     WAITING_PROGRESS = 20, /* of those that wait, gone in a few slices, is progress */
-    NAKS_PROGRESS = 5,     /* of the requests, fewer than a few slices ago, is progress */
+    NAKS_PROGRESS = 7,     /* of the requests, fewer than a few slices ago, is progress */
     RECUR_SLICES = 3,      /* after a cut-off, to see that it was not enough */
     PAUSE_PART = 10,       /* of the usual load: the application pauses */
     BURST_PART = 8,        /* a burst counts so much less */
@@ -38,14 +38,22 @@ static void learn(helio_storm *storm, double load, int64_t length_ns) {
     storm->learnt_ns = memory_ns;
 }
 
+/* The slice so many before the one under way, at most PROGRESS_SLICES. */
+static const helio_storm_slice *ended(const helio_storm *storm, uint64_t back) {
+    return &storm->ended[(storm->slice - back) % HELIO_STORM_PROGRESS_SLICES];
+}
+
 /* Whether the slice that ends looks like a storm. */
 static bool looks_like_one(const helio_storm *storm, const helio_interval *interval,
                            int64_t length_ns, const helio_storm_decision *evidence) {
-    const helio_storm_slice *before = &storm->ended[storm->slice % HELIO_STORM_PROGRESS_SLICES];
-    const uint64_t waiting = before->waiting, naks = before->naks;
-    const bool has_progress = (waiting > WAITING_FEW &&
-                               interval->repairs_waiting < waiting - waiting / WAITING_PROGRESS) ||
-                              storm->naks < naks - naks / NAKS_PROGRESS;
+    const uint64_t waiting = ended(storm, HELIO_STORM_PROGRESS_SLICES)->waiting;
+    /* Two slices against two: requests come in bunches. */
+    const uint64_t naks_before = ended(storm, HELIO_STORM_PROGRESS_SLICES)->naks +
+                                 ended(storm, HELIO_STORM_PROGRESS_SLICES - 1)->naks;
+    const bool has_progress =
+        (waiting > WAITING_FEW &&
+         interval->repairs_waiting < waiting - waiting / WAITING_PROGRESS) ||
+        storm->naks + ended(storm, 1)->naks < naks_before - naks_before / NAKS_PROGRESS;
     const double rate = (double)storm->naks * (double)HELIO_SECOND / (double)length_ns;
     return storm->learnt_ns >= LEARN_NS && evidence->load <= LOAD_MOST && rate >= RATE_LEAST &&
            evidence->share >= SHARE_LEAST && evidence->repeats >= REPEATS_LEAST && !has_progress;
