@@ -241,6 +241,9 @@ int helio_rerun(const void *log, size_t size, const char *options,
         if (more == 1)
             error = heed(&r, from);
     }
+    /* A log that is full, or of an engine that crashed, may end before the last interval's decisions. */
+    if (r.made.count > r.recorded.count)
+        r.made.count = r.recorded.count;
     settle(&r);
     if (!error && more == HELIO_ERR_NOMEM)
         error = more;
