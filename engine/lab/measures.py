@@ -281,7 +281,7 @@ def _ranked_first_after(runs: Runs, group: float, at: float, report: float) -> f
     for moment, is_first in _ranked_first(_only(runs), int(group)):
         if moment >= at:
             first = min(first, moment) if is_first else math.inf
-    return (first - at) / report
+    return round((first - at) / report, 6)  # moments are multiples of the interval, but for the last bits of a double
 
 
 @_measure("share", "less", "group")
