@@ -22,8 +22,8 @@
 #include "stats/hdr.h"
 
 enum {
-    HELIO_STATS_HISTOGRAMS_MAX = 4, /* of one object */
-    HELIO_STATS_NAME_BYTES = 48,    /* instance name in the segment, its NUL included */
+    HELIO_STATS_HISTOGRAMS_MAX = 16, /* of one object */
+    HELIO_STATS_NAME_BYTES = 48,     /* instance name in the segment, its NUL included */
 };
 /* An event about the instance; an object in private memory. */
 #define HELIO_STATS_NO_SLOT UINT32_MAX
