@@ -1,0 +1,429 @@
+"""Frames into snapshots.
+
+The decoder keeps the last keyframe and the last frame, either of which the next may be based on. A frame based on one
+it does not have is passed over, and what it waits for is told. What has not changed between two snapshots is the same
+object in both, so a decoded stream costs what changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from heliograph.monitor.latency import layout_of
+from heliograph.monitor.model import Event, Health, InstanceState, ObjectState, Snapshot
+from heliograph.monitor.packing.encoder import HEALTHS
+from heliograph.monitor.packing.frame import Head, Limits, PackingError, Reader, unpack
+from heliograph.monitor.packing.sparse import Form, SparseHistogram, added
+from heliograph.monitor.packing.tables import CellName, Directory, Layout, Shape
+from heliograph.monitor.packing.varints import Numbers, Positions, positions, unzigzag
+
+__all__ = ["Decoder", "DecoderStats"]
+
+_NO_NUMBERS = np.zeros(0, np.uint64)
+_LEAST_EVENT_BYTES = 9
+_LEAST_INSTANCE_BYTES = 5
+_MOST_CELLS = 1 << 12
+"""Of one shape."""
+
+
+@dataclass(frozen=True, slots=True)
+class DecoderStats:
+    """What became of the frames of a stream, or of several when its encoder was started anew."""
+
+    frames: int = 0
+    """Taken: each became a snapshot."""
+    keyframes: int = 0
+    """Of those."""
+    missed: int = 0
+    """Frames between the first heard of an encoder and the last that never came."""
+    unusable: int = 0
+    """Frames that came and are based on one that is not here."""
+    repeated: int = 0
+    """Frames that came again, or late."""
+    restarts: int = 0
+    """Times another encoder took over."""
+
+
+@dataclass(slots=True)
+class _State:
+    """A snapshot and the tables it is told with."""
+
+    number: int = 0
+    texts: list[str] = field(default_factory=list)
+    shapes: list[Shape] = field(default_factory=list)
+    forms: list[Form] = field(default_factory=list)
+    instances: list[InstanceState] = field(default_factory=list)
+    first: list[int] = field(default_factory=lambda: [0])
+    objects: list[ObjectState] = field(default_factory=list)
+    layouts: list[Layout] = field(default_factory=list)
+    row: Numbers = field(default_factory=lambda: _NO_NUMBERS)
+    places: Positions = field(default_factory=lambda: np.zeros(1, np.int64))
+    """Where each object's numbers begin in `row`, and one more: its length."""
+    histograms: list[SparseHistogram] = field(default_factory=list)
+    histogram_places: list[int] = field(default_factory=lambda: [0])
+
+
+class Decoder:
+    """Reads the frames of one stream. For one thread at a time."""
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        """Begin to read; the first snapshot comes with the first keyframe.
+
+        Args:
+            limits: The most to accept; default: those of `Limits`.
+        """
+        self._limits = limits or Limits()
+        self._stream: int | None = None
+        self._newest = 0
+        self._key: _State | None = None
+        self._last: _State | None = None
+        self._waiting = "nothing has been received"
+        self._stats = DecoderStats()
+
+    @property
+    def stats(self) -> DecoderStats:
+        """What became of the frames so far."""
+        return self._stats
+
+    @property
+    def waiting(self) -> str:
+        """What the next snapshot waits for, for people; empty when the last frame gave one."""
+        return self._waiting
+
+    @property
+    def directory(self) -> Directory:
+        """Kind and unit of every cell the stream has named, by scope and cell."""
+        shapes = self._last.shapes if self._last else ()
+        return {(shape.scope, cell.name): (cell.kind, cell.unit) for shape in shapes for cell in shape.cells}
+
+    def feed(self, frame: bytes) -> Snapshot | None:
+        """Take the next frame.
+
+        Returns:
+            Its snapshot; None when it is based on a frame that is not here, or not newer than the last one.
+
+        Raises:
+            PackingError: It is damaged, of another version, or over a limit. What came before stays as it was.
+        """
+        head, body = unpack(frame, self._limits.body_bytes)
+        restarted = self._stream is not None and head.stream != self._stream
+        if not restarted and self._stream is not None and head.number <= self._newest:
+            self._stats = replace(self._stats, repeated=self._stats.repeated + 1)
+            return None
+        base = _State() if not head.base else None if restarted else self._kept(head.base)
+        made = _Read(body, base, self._limits).all(head.number) if base is not None else None
+        self._note(head, restarted, made is not None)
+        if made is None:
+            return None
+        state, snapshot = made
+        if not head.base:
+            self._key = state
+        self._last = state
+        return snapshot
+
+    def _kept(self, number: int) -> _State | None:
+        return next((state for state in (self._last, self._key) if state is not None and state.number == number), None)
+
+    def _note(self, head: Head, restarted: bool, used: bool) -> None:
+        """Keep the account of a frame that is sound."""
+        stats = self._stats
+        if restarted:
+            self._key = self._last = None
+            stats = replace(stats, restarts=stats.restarts + 1)
+        if self._stream is not None:
+            # Of an encoder that took over, all frames were to be had.
+            stats = replace(stats, missed=stats.missed + head.number - (0 if restarted else self._newest) - 1)
+        self._stream, self._newest = head.stream, head.number
+        if used:
+            self._waiting = ""
+            keyframes = stats.keyframes + (not head.base)
+            self._stats = replace(stats, frames=stats.frames + 1, keyframes=keyframes)
+        else:
+            self._waiting = (
+                f"frame {head.number} says what changed since frame {head.base}, which was not received; "
+                "the next keyframe says everything"
+            )
+            self._stats = replace(stats, unusable=stats.unusable + 1)
+
+
+def _damaged(what: str) -> PackingError:
+    return PackingError(f"a snapshot frame is damaged: {what}")
+
+
+class _Read:
+    """Reads the body of one frame."""
+
+    def __init__(self, body: bytes, base: _State, limits: Limits) -> None:
+        self._in = Reader(body)
+        self._base = base
+        self._limits = limits
+        self._now = _State()
+        self._sources: list[int] = []
+        """Object of the base that each object continues; -1: none."""
+        self._following = 0
+        """Objects of the base below this one cannot be continued any more."""
+
+    def all(self, number: int) -> tuple[_State, Snapshot]:
+        """The whole frame."""
+        now = self._now
+        now.number = number
+        time_ns, missed = self._in.uint(), self._in.uint()
+        self._tables()
+        heads = self._instances()
+        self._new_objects()
+        touched = self._rows()
+        touched |= self._changes()
+        self._remake(touched)
+        now.instances = [
+            replace(head, objects=tuple(now.objects[now.first[place] : now.first[place + 1]]))
+            for place, head in enumerate(heads)
+        ]
+        events = tuple(self._events())
+        self._extensions()
+        return now, Snapshot(time_ns, tuple(now.instances), events, missed)
+
+    # Tables
+
+    def _tables(self) -> None:
+        base, now, source, limits = self._base, self._now, self._in, self._limits
+        lengths = source.column().tolist()
+        if len(base.texts) + len(lengths) > limits.strings:
+            raise _damaged(f"it names more than {limits.strings} texts")
+        texts = [source.take(length).decode("utf-8", "replace") for length in lengths]
+        now.texts = base.texts + texts if texts else base.texts
+        shapes = [self._shape() for _ in range(source.count(4, limits.shapes - len(base.shapes)))]
+        now.shapes = base.shapes + shapes if shapes else base.shapes
+        forms = [self._form() for _ in range(source.count(4, limits.shapes))]
+        now.forms = base.forms + forms if forms else base.forms
+
+    def _word(self) -> str:
+        return self._now.texts[self._in.uint(len(self._now.texts))]
+
+    def _shape(self) -> Shape:
+        source = self._in
+        scope = self._word()
+        labels = self._names()
+        info = self._names()
+        cells = tuple(CellName(self._word(), self._word(), self._word()) for _ in range(source.count(3, _MOST_CELLS)))
+        return Shape(scope, labels, info, cells)
+
+    def _names(self) -> tuple[str, ...]:
+        return tuple(self._word() for _ in range(self._in.count(1, self._in.left)))
+
+    def _form(self) -> Form:
+        form = Form(*(self._in.uint() for _ in range(4)))
+        try:
+            expected = layout_of(form.digits, form.lowest, form.highest).cells
+        except ValueError as error:
+            raise _damaged(str(error)) from None
+        if form.cells != expected:
+            raise _damaged(f"a histogram has {form.cells} cells; its parameters make {expected}")
+        return form
+
+    # Instances and objects
+
+    def _instances(self) -> list[InstanceState]:
+        source, base, now = self._in, self._base, self._now
+        heads = []
+        following = 0
+        for _ in range(source.count(_LEAST_INSTANCE_BYTES, self._limits.instances)):
+            place = source.uint(len(base.instances) + 1) - 1
+            if place >= 0:
+                if place < following:
+                    raise _damaged("it continues an instance twice or out of turn")
+                following = place + 1
+                known = base.instances[place]
+                name, path, pid = known.name, known.path, known.pid
+                incarnation, started = known.incarnation, known.started_ns
+            else:
+                name, path = self._word(), self._word()
+                pid, incarnation, started = source.uint(), source.uint(), source.uint()
+            code = source.uint()
+            health = HEALTHS[code] if code < len(HEALTHS) else Health.DAMAGED
+            heartbeat = source.uint()
+            if source.uint(2):
+                reason = source.text()
+            elif place >= 0:
+                reason = base.instances[place].reason
+            else:
+                raise _damaged("a new instance has the reason of an old one")
+            self._runs()
+            now.first.append(len(self._sources))
+            heads.append(InstanceState(name, health, reason, pid, incarnation, started, heartbeat, path))
+        return heads
+
+    def _runs(self) -> None:
+        """Which objects an instance has. Each of the base is continued at most once, in their order, so what a
+        decoder holds grows by new objects only, and those have bytes of their own."""
+        source, base, sources = self._in, self._base, self._sources
+        for _ in range(source.count(2, source.left)):
+            start = source.uint(len(base.objects) + 1) - 1
+            count = source.uint(self._limits.objects - len(sources) + 1)
+            if start < 0:
+                if count > source.left:
+                    raise _damaged(f"it ends before its {count} new objects")
+                sources += [-1] * count
+            else:
+                if start < self._following or start + count > len(base.objects):
+                    raise _damaged("it continues an object twice or out of turn")
+                self._following = start + count
+                sources += range(start, start + count)
+
+    def _new_objects(self) -> None:
+        """The objects themselves, those of the base as they were and new ones without their numbers."""
+        source, base, now, limits = self._in, self._base, self._now, self._limits
+        new = sum(1 for place in self._sources if place < 0)
+        numbers = source.column(new).tolist()
+        if any(number >= len(now.shapes) for number in numbers):
+            raise _damaged("an object has a shape that was never told")
+        shapes = [now.shapes[number] for number in numbers]
+        words = self._words(sum(len(shape.labels) + len(shape.info) for shape in shapes))
+        moments = source.column(2 * new).tolist()
+        layouts: dict[tuple[int, bytes], Layout] = {}
+        own = []
+        cells = 0
+        for number, shape in zip(numbers, shapes, strict=True):
+            bits = source.take((len(shape.cells) + 7) // 8)
+            cells += 1 + int.from_bytes(bits).bit_count()
+            if cells > limits.cells:
+                raise _damaged(f"it has more than {limits.cells} numbers")
+            own.append(layouts.setdefault((number, bits), Layout(shape, number, bits)))
+        forms = source.column(sum(len(layout.histograms) for layout in own)).tolist()
+        if any(number >= len(now.forms) for number in forms):
+            raise _damaged("a histogram has a form that was never told")
+        form = (now.forms[number] for number in forms)
+        fresh = zip(own, _pairs(moments), strict=True)
+        places = [0]
+        for place in self._sources:
+            if place >= 0:
+                layout = base.layouts[place]
+                now.objects.append(base.objects[place])
+                first = base.histogram_places[place]
+                now.histograms += base.histograms[first : base.histogram_places[place + 1]]
+            else:
+                layout, (created, generation) = next(fresh)
+                labels = {name: next(words) for name in layout.shape.labels}
+                info = {name: next(words) for name in layout.shape.info}
+                now.objects.append(
+                    ObjectState(layout.shape.scope, labels, info, {}, created_ns=created, generation=generation)
+                )
+                now.histograms += [SparseHistogram(next(form), *_NO_CELLS) for _ in layout.histograms]
+            now.layouts.append(layout)
+            now.histogram_places.append(len(now.histograms))
+            places.append(places[-1] + 1 + len(layout.cells))
+        if places[-1] > limits.cells or len(now.histograms) > limits.histograms:
+            raise _damaged(f"it has {places[-1]} numbers and {len(now.histograms)} histograms")
+        now.places = np.array(places, np.int64)
+
+    def _words(self, count: int) -> Iterator[str]:
+        texts = self._now.texts
+        numbers = self._in.column(count)
+        if len(numbers) and int(numbers.max()) >= len(texts):
+            raise _damaged("it uses a text that was never told")
+        return (texts[number] for number in numbers.tolist())
+
+    # Rows
+
+    def _rows(self) -> set[int]:
+        """Read what changed in the row of numbers; the objects it touches."""
+        base, now = self._base, self._now
+        size = int(now.places[-1])
+        row = np.zeros(size, np.uint64)
+        sources = self._sources
+        start = 0
+        while start < len(sources):
+            place, end = sources[start], start + 1
+            while end < len(sources) and place >= 0 and sources[end] == place + end - start:
+                end += 1
+            if place >= 0:
+                row[now.places[start] : now.places[end]] = base.row[
+                    base.places[place] : base.places[place + end - start]
+                ]
+            start = end
+        moved = self._positions(size)
+        row[moved] += unzigzag(self._in.column(len(moved)))
+        now.row = row
+        return set(np.unique(np.searchsorted(now.places, moved, "right") - 1).tolist())
+
+    def _positions(self, bound: int) -> Positions:
+        try:
+            return positions(self._in.column(), bound)
+        except ValueError as error:
+            raise _damaged(str(error)) from None
+
+    def _changes(self) -> set[int]:
+        """Read what changed in the histograms; the objects it touches."""
+        source, now = self._in, self._now
+        which = self._positions(len(now.histograms))
+        sums = unzigzag(source.column(3 * len(which))).reshape(-1, 3)
+        lengths = source.column(len(which))
+        cells = source.column()
+        numbers = unzigzag(source.column(len(cells)))
+        if len(lengths) and int(lengths.max()) > len(cells):
+            raise _damaged("a histogram has more cells than there are")
+        ends = np.cumsum(lengths.astype(np.int64)).tolist()
+        if (ends[-1] if ends else 0) != len(cells):
+            raise _damaged("the histograms' cells are not all somebody's")
+        begin = 0
+        for place, end, change in zip(which.tolist(), ends, sums.tolist(), strict=True):
+            old = now.histograms[place]
+            form = Form(old.digits, old.lowest, old.highest, layout_of(old.digits, old.lowest, old.highest).cells)
+            try:
+                moved = positions(cells[begin:end], form.cells)
+            except ValueError as error:
+                raise _damaged(str(error)) from None
+            held = added((old.cells, old.numbers), (moved, numbers[begin:end]))
+            before = (old.above, old.negative, old.total_ns)
+            rest = (value + difference & _WORD for value, difference in zip(before, change, strict=True))
+            now.histograms[place] = SparseHistogram(form, *held, *rest)
+            begin = end
+        owners = np.searchsorted(np.array(now.histogram_places), which, "right") - 1
+        return set(np.unique(owners).tolist())
+
+    def _remake(self, touched: set[int]) -> None:
+        """Make the objects that are new or have changed."""
+        now = self._now
+        touched.update(place for place, source in enumerate(self._sources) if source < 0)
+        for place in touched:
+            item, layout = now.objects[place], now.layouts[place]
+            flags, *values = now.row[now.places[place] : now.places[place + 1]].tolist()
+            first = now.histogram_places[place]
+            histograms = now.histograms[first : now.histogram_places[place + 1]]
+            now.objects[place] = replace(
+                item,
+                values=dict(zip(layout.cells, values, strict=True)),
+                histograms=dict(zip(layout.histograms, histograms, strict=True)),
+                live=bool(flags & 1),
+                torn=bool(flags & 2),
+            )
+
+    # Events
+
+    def _events(self) -> Iterator[Event]:
+        source = self._in
+        for _ in range(source.count(_LEAST_EVENT_BYTES, source.left)):
+            instance, name, severity = self._word(), self._word(), self._word()
+            incarnation, number, time_ns = source.uint(), source.uint(), source.uint()
+            labels = {self._word(): self._word() for _ in range(source.count(2, source.left))}
+            arguments: Mapping[str, int] = {self._word(): source.uint() for _ in range(source.count(2, source.left))}
+            yield Event(instance, incarnation, number, time_ns, name, severity, labels, arguments, source.text())
+
+    def _extensions(self) -> None:
+        """Pass over what a later version adds; it must be the end."""
+        source = self._in
+        for _ in range(source.count(2, source.left)):
+            source.text()
+            source.take(source.count(1, source.left))
+        if source.left:
+            raise _damaged(f"{source.left} bytes follow its end")
+
+
+_WORD = (1 << 64) - 1
+_NO_CELLS = (np.zeros(0, np.int64), _NO_NUMBERS)
+
+
+def _pairs(values: Sequence[int]) -> Iterator[tuple[int, int]]:
+    return zip(values[::2], values[1::2], strict=True)

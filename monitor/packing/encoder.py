@@ -1,0 +1,430 @@
+"""Snapshots into frames: the first whole, then what has changed.
+
+A snapshot is flattened: the numbers of all its objects are one row, their histograms another. A frame says which
+objects are those of its base and which are new, and then where the rows differ. A keyframe is a frame whose base is
+empty, so there is one way to write both.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
+
+import numpy as np
+
+from heliograph.engine import catalogue
+from heliograph.monitor.latency import layout_of
+from heliograph.monitor.model import Event, Health, Histogram, InstanceState, ObjectState, Snapshot
+from heliograph.monitor.packing.frame import Head, PackingError, pack
+from heliograph.monitor.packing.sparse import Cells, Form, changed, sparse_cells
+from heliograph.monitor.packing.tables import HISTOGRAM, CellName, Directory, Layout, Numbering, Shape, bits_of
+from heliograph.monitor.packing.varints import Numbers, encode, gaps, uint, zigzag
+
+__all__ = ["Encoder", "known_cells"]
+
+HEALTHS = (Health.LIVE, Health.STALE, Health.CLOSED, Health.DEAD, Health.DAMAGED)
+
+_Identity = tuple[object, ...]
+_Key = tuple[str, tuple[str, ...], tuple[str, ...], tuple[str, ...], tuple[str, ...]]
+_TABLE_SLACK = 4096
+_EMPTY = np.zeros(0, np.uint64)
+
+
+@cache
+def known_cells() -> Directory:
+    """Kind and unit of every cell of the catalogue."""
+    return {
+        (scope.name, cell.name): (cell.statistic.kind, cell.statistic.unit)
+        for scope in catalogue.scopes().values()
+        for cell in scope.cells
+    }
+
+
+@cache
+def _histograms(scope: str) -> tuple[str, ...]:
+    found = catalogue.scopes().get(scope)
+    return tuple(item.name for item in found.statistics if item.kind == HISTOGRAM) if found else ()
+
+
+@dataclass(slots=True)
+class _Flat:
+    """A snapshot in rows, and the tables that name what is in them."""
+
+    number: int = 0
+    texts: dict[str, int] = field(default_factory=dict)
+    shapes: dict[Shape, int] = field(default_factory=dict)
+    forms: dict[Form, int] = field(default_factory=dict)
+    layouts: dict[_Key, Layout] = field(default_factory=dict)
+    instances: list[_Identity] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
+    first: list[int] = field(default_factory=lambda: [0])
+    """Number of each instance's first object, and one more: the number of objects."""
+    objects: list[_Identity] = field(default_factory=list)
+    places: list[int] = field(default_factory=lambda: [0])
+    """Where each object's numbers begin in `row`, and one more: its length."""
+    row: Numbers = field(default_factory=lambda: _EMPTY)
+    histogram_places: list[int] = field(default_factory=lambda: [0])
+    cells: list[tuple[Cells, Numbers]] = field(default_factory=list)
+    sums: Numbers = field(default_factory=lambda: _EMPTY)
+    """Three for each histogram: above, negative, total."""
+
+
+class Encoder:
+    """Makes the frames of one stream. For one thread at a time."""
+
+    def __init__(
+        self,
+        *,
+        chain: bool = True,
+        keyframe_every: int = 0,
+        compress: bool = True,
+        directory: Directory | None = None,
+        stream: int | None = None,
+    ) -> None:
+        """Begin a stream; its first frame is a keyframe.
+
+        Args:
+            chain: Each frame says what changed since the one before: the smallest, for a way that loses nothing.
+                Otherwise since the last keyframe, so a lost frame costs nothing but itself.
+            keyframe_every: Every how many frames one is a keyframe, for those who come late; 0: only the first.
+            compress: Whether to compress frames where it is worth it.
+            directory: Kind and unit by scope and cell; default: the catalogue's. A relay passes its source's on.
+            stream: What the stream is known by; default: random.
+        """
+        self._chain = chain
+        self._every = keyframe_every
+        self._compress = compress
+        self._directory = directory if directory is not None else known_cells()
+        self.stream = int.from_bytes(os.urandom(8), "little") if stream is None else stream
+        self._base: _Flat | None = None
+        self._number = 0
+        self._since_keyframe = 0
+        self._texts_at_keyframe = 0
+
+    @property
+    def number(self) -> int:
+        """Of the last frame made; 0: none."""
+        return self._number
+
+    def frame(self, snapshot: Snapshot, keyframe: bool = False) -> bytes:
+        """The next frame.
+
+        Args:
+            snapshot: What it says.
+            keyframe: Make it whole even when changes would do.
+
+        Raises:
+            PackingError: A number of the snapshot is not from 0 to 2^64 - 1, or a histogram has other cells than its
+                parameters make. The stream goes on with the next snapshot as if this one had not been.
+        """
+        base = None if keyframe else self._base
+        if base is not None:
+            due = self._every and self._since_keyframe >= self._every
+            swollen = len(base.texts) > 2 * self._texts_at_keyframe + _TABLE_SLACK
+            if due or swollen:
+                base = None
+        writer = _Writer(base or _Flat(), self._directory)
+        try:
+            body = writer.body(snapshot)
+        except (OverflowError, TypeError) as error:
+            raise PackingError(f"the snapshot cannot be packed: {error}") from None
+        self._number += 1
+        if base is None:
+            self._since_keyframe = 0
+            self._texts_at_keyframe = len(writer.texts)
+        self._since_keyframe += 1
+        head = Head(self.stream, self._number, base.number if base else 0)
+        if base is None or self._chain:
+            self._base = writer.flat(self._number)
+        return pack(head, body, self._compress)
+
+
+def _column(values: Numbers) -> bytes:
+    data = encode(values)
+    return uint(len(values)) + uint(len(data)) + data
+
+
+def _numbers(values: Sequence[int]) -> Numbers:
+    return np.array(values, np.uint64) if values else _EMPTY
+
+
+def _u64(value: int) -> bytes:
+    if not 0 <= value < 1 << 64:
+        raise OverflowError(f"{value} is not from 0 to 2^64 - 1")
+    return uint(value)
+
+
+def _text(value: str) -> bytes:
+    data = value.encode("utf-8", "replace")
+    return uint(len(data)) + data
+
+
+class _Writer:
+    """Makes the body of one frame."""
+
+    def __init__(self, base: _Flat, directory: Directory) -> None:
+        self._base = base
+        self._directory = directory
+        self.texts: Numbering[str] = Numbering(base.texts)
+        self._shapes: Numbering[Shape] = Numbering(base.shapes)
+        self._forms: Numbering[Form] = Numbering(base.forms)
+        self._layouts: dict[_Key, Layout] = dict(base.layouts)
+        self._now = _Flat()
+        self._row: list[int] = []
+        self._sums: list[int] = []
+        self._sources: list[int] = []
+        """Object of the base that each object continues; -1: none."""
+        self._new: list[tuple[ObjectState, Layout, tuple[Form, ...]]] = []
+
+    def flat(self, number: int) -> _Flat:
+        """The snapshot as the next frame's base."""
+        now = self._now
+        now.number = number
+        now.texts, now.shapes, now.forms = self.texts.all(), self._shapes.all(), self._forms.all()
+        now.layouts = self._layouts
+        return now
+
+    def body(self, snapshot: Snapshot) -> bytes:
+        """All sections. The tables come first, so they are written last."""
+        instances = self._instances(snapshot.instances)
+        objects = self._new_objects()
+        rows = self._rows() + self._cells()
+        events = self._events(snapshot.events)
+        head = _u64(snapshot.time_ns) + _u64(snapshot.events_missed)
+        shapes = self._new_shapes()  # names texts, so before them
+        return b"".join((head, self._new_texts(), shapes, self._new_forms(), instances, objects, rows, events, b"\0"))
+
+    # Tables
+
+    def _new_texts(self) -> bytes:
+        data = [text.encode("utf-8", "replace") for text in self.texts.new]
+        return _column(_numbers([len(item) for item in data])) + b"".join(data)
+
+    def _new_shapes(self) -> bytes:
+        out = [uint(len(self._shapes.new))]
+        for shape in self._shapes.new:
+            out.append(uint(self.texts[shape.scope]))
+            for names in (shape.labels, shape.info):
+                out.append(uint(len(names)))
+                out += [uint(self.texts[name]) for name in names]
+            out.append(uint(len(shape.cells)))
+            out += [uint(self.texts[word]) for cell in shape.cells for word in cell]
+        return b"".join(out)
+
+    def _new_forms(self) -> bytes:
+        return uint(len(self._forms.new)) + b"".join(uint(value) for form in self._forms.new for value in form)
+
+    # Instances and objects
+
+    def _instances(self, instances: Sequence[InstanceState]) -> bytes:
+        base, now = self._base, self._now
+        where = {identity: place for place, identity in reversed(list(enumerate(base.instances)))}
+        out = [uint(len(instances))]
+        following = 0
+        for instance in instances:
+            identity = (instance.name, instance.path, instance.pid, instance.incarnation, instance.started_ns)
+            place = where.get(identity, -1)
+            known = place >= following
+            if known:
+                following = place + 1
+                out.append(uint(place + 1))
+            else:
+                out.append(b"\0" + uint(self.texts[instance.name]) + uint(self.texts[instance.path]))
+                out += [_u64(instance.pid), _u64(instance.incarnation), _u64(instance.started_ns)]
+            out.append(uint(HEALTHS.index(instance.health)) + _u64(instance.heartbeat_ns))
+            same = known and base.reasons[place] == instance.reason
+            out.append(b"\0" if same else b"\1" + _text(instance.reason))
+            out.append(self._objects(instance.objects, place if known else -1))
+            now.instances.append(identity)
+            now.reasons.append(instance.reason)
+            now.first.append(len(now.objects))
+        return b"".join(out)
+
+    def _objects(self, objects: Sequence[ObjectState], owner: int) -> bytes:
+        """Runs of an instance's objects, each of new ones or of neighbours in the base."""
+        base, now = self._base, self._now
+        following, end = (base.first[owner], base.first[owner + 1]) if owner >= 0 else (0, 0)
+        where: dict[_Identity, int] | None = None
+        runs: list[list[int]] = []
+        for item in objects:
+            layout = self._layout(item)
+            forms = tuple(_form(item.histograms[name]) for name in layout.histograms)
+            identity = (
+                layout.number,
+                layout.bits,
+                forms,
+                *item.labels.values(),
+                *item.info.values(),
+                item.created_ns,
+                item.generation,
+            )
+            source = -1
+            if following < end and base.objects[following] == identity:
+                source = following
+            elif following < end:
+                if where is None:
+                    where = {base.objects[place]: place for place in range(end - 1, following - 1, -1)}
+                found = where.get(identity, -1)
+                source = found if found >= following else -1
+            if source >= 0:
+                following = source + 1
+                if runs and runs[-1][0] and runs[-1][0] - 1 + runs[-1][1] == source:
+                    runs[-1][1] += 1
+                else:
+                    runs.append([source + 1, 1])
+            else:
+                self._new.append((item, layout, forms))
+                if runs and not runs[-1][0]:
+                    runs[-1][1] += 1
+                else:
+                    runs.append([0, 1])
+            self._sources.append(source)
+            now.objects.append(identity)
+            self._take(item, layout)
+        return uint(len(runs)) + b"".join(uint(value) for run in runs for value in run)
+
+    def _take(self, item: ObjectState, layout: Layout) -> None:
+        """Append an object to the rows."""
+        now = self._now
+        self._row.append(item.live | item.torn << 1)
+        values = item.values
+        self._row += [values[name] for name in layout.cells]
+        now.places.append(len(self._row))
+        for name in layout.histograms:
+            histogram = item.histograms[name]
+            now.cells.append(sparse_cells(histogram))
+            self._sums += (histogram.above, histogram.negative, histogram.total_ns)
+        now.histogram_places.append(len(now.cells))
+
+    def _layout(self, item: ObjectState) -> Layout:
+        key = (item.scope, tuple(item.labels), tuple(item.info), tuple(item.values), tuple(item.histograms))
+        known = self._layouts.get(key)
+        if known is None:
+            shape = self._shape(key)
+            bits = bits_of(shape, frozenset(item.values), frozenset(item.histograms))
+            known = self._layouts[key] = Layout(shape, self._shapes[shape], bits)
+        return known
+
+    def _shape(self, key: _Key) -> Shape:
+        """A shape that has a record's cells: one that is known, or a new one with those of the catalogue too."""
+        scope, labels, info, values, histograms = key
+        for shapes in (self._shapes.known, self._shapes.new):
+            for shape in shapes:
+                if shape[:3] == (scope, labels, info):
+                    names = {(cell.name, cell.kind == HISTOGRAM) for cell in shape.cells}
+                    if names.issuperset((name, False) for name in values) and names.issuperset(
+                        (name, True) for name in histograms
+                    ):
+                        return shape
+        cells = []
+        for name in values:
+            kind, unit = self._directory.get((scope, name), ("", ""))
+            cells.append(CellName(name, "" if kind == HISTOGRAM else kind, unit))
+        for name in dict.fromkeys((*histograms, *_histograms(scope))):
+            cells.append(CellName(name, HISTOGRAM, self._directory.get((scope, name), ("", "nanoseconds"))[1]))
+        return Shape(scope, labels, info, tuple(cells))
+
+    def _new_objects(self) -> bytes:
+        texts = self.texts
+        shapes: list[int] = []
+        words: list[int] = []
+        numbers: list[int] = []
+        forms: list[int] = []
+        bits: list[bytes] = []
+        for item, layout, own in self._new:
+            shapes.append(layout.number)
+            words += [texts[word] for word in item.labels.values()]
+            words += [texts[word] for word in item.info.values()]
+            numbers += (item.created_ns, item.generation)
+            bits.append(layout.bits)
+            forms += [self._forms[form] for form in own]
+        columns = (_column(_numbers(values)) for values in (shapes, words, numbers))
+        return b"".join(columns) + b"".join(bits) + _column(_numbers(forms))
+
+    # Rows
+
+    def _aligned(self, before: Numbers, places: Sequence[int], own: Sequence[int], size: int) -> Numbers:
+        """What the base's row has where this one's objects stand; 0 for new ones. `places` and `own` say where each
+        object begins in either."""
+        out = np.zeros(size, np.uint64)
+        sources = self._sources
+        start = 0
+        while start < len(sources):
+            source, end = sources[start], start + 1
+            while end < len(sources) and source >= 0 and sources[end] == source + end - start:
+                end += 1
+            if source >= 0:
+                out[own[start] : own[end]] = before[places[source] : places[source + end - start]]
+            start = end
+        return out
+
+    def _rows(self) -> bytes:
+        base, now = self._base, self._now
+        now.row = _numbers(self._row)
+        differences = now.row - self._aligned(base.row, base.places, now.places, len(now.row))
+        moved = np.flatnonzero(differences)
+        return _column(gaps(moved)) + _column(zigzag(differences[moved]))
+
+    def _cells(self) -> bytes:
+        base, now = self._base, self._now
+        now.sums = _numbers(self._sums)
+        tripled = [3 * place for place in base.histogram_places]
+        own = [3 * place for place in now.histogram_places]
+        sums = now.sums - self._aligned(base.sums, tripled, own, len(now.sums))
+        nothing = (np.zeros(0, np.int64), _EMPTY)
+        touched: list[int] = []
+        lengths: list[int] = []
+        cells: list[Numbers] = []
+        numbers: list[Numbers] = []
+        for place, source in enumerate(self._sources):
+            first = now.histogram_places[place]
+            for offset in range(now.histogram_places[place + 1] - first):
+                current = now.cells[first + offset]
+                before = base.cells[base.histogram_places[source] + offset] if source >= 0 else nothing
+                same = current[0] is before[0] and current[1] is before[1]  # decoded, and passed on
+                change = nothing if same else changed(before, current)
+                if len(change[0]) or sums[3 * (first + offset) : 3 * (first + offset) + 3].any():
+                    touched.append(first + offset)
+                    lengths.append(len(change[0]))
+                    cells.append(gaps(change[0]))
+                    numbers.append(change[1])
+        which = np.array(touched, np.int64)
+        return b"".join(
+            (
+                _column(gaps(which)),
+                _column(zigzag(sums.reshape(-1, 3)[which].reshape(-1))),
+                _column(_numbers(lengths)),
+                _column(np.concatenate(cells) if cells else _EMPTY),
+                _column(zigzag(np.concatenate(numbers)) if numbers else _EMPTY),
+            )
+        )
+
+    # Events
+
+    def _events(self, events: Sequence[Event]) -> bytes:
+        texts = self.texts
+        out = [uint(len(events))]
+        for event in events:
+            out += [uint(texts[word]) for word in (event.instance, event.name, event.severity)]
+            out += [_u64(value) for value in (event.incarnation, event.number, event.time_ns)]
+            out.append(uint(len(event.labels)))
+            out += [uint(texts[word]) for pair in event.labels.items() for word in pair]
+            out.append(uint(len(event.arguments)))
+            for name, value in event.arguments.items():
+                out += [uint(texts[name]), _u64(value)]
+            out.append(_text(event.text))
+        return b"".join(out)
+
+
+def _form(histogram: Histogram) -> Form:
+    try:
+        cells = layout_of(histogram.digits, histogram.lowest, histogram.highest).cells
+    except ValueError as error:
+        raise PackingError(f"the snapshot cannot be packed: {error}") from None
+    if type(histogram) is Histogram and histogram.counts.size != cells:
+        raise PackingError(
+            f"the snapshot cannot be packed: a histogram has {histogram.counts.size} cells; its parameters make {cells}"
+        )
+    return Form(histogram.digits, histogram.lowest, histogram.highest, cells)

@@ -1,0 +1,195 @@
+"""The envelope of a frame, and reading its body without trusting it.
+
+A frame is a head of 40 bytes and a body, plain or compressed. Everything a reader takes is checked against what is
+left before anything is made of it: a frame that lies raises `PackingError` and costs no more than honest bytes of its
+length would. The body may not be more than 32 times its packed bytes, so that a small frame stays small.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from dataclasses import dataclass
+
+from heliograph.monitor.errors import UserError
+from heliograph.monitor.packing import varints
+
+__all__ = ["Head", "Limits", "PackingError", "Reader", "pack", "unpack"]
+
+MAGIC = b"HSNP"
+VERSION = 1
+KEYFRAME = 1
+COMPRESSED = 2
+RATIO = 32
+"""Most bytes of a body for each byte it is packed in."""
+
+_HEAD = struct.Struct("<4sBBHQQQII")
+_WORTH_BYTES = 512
+"""Smaller bodies are not worth compressing."""
+
+
+class PackingError(UserError):
+    """Bytes are no frame that can be read, or a snapshot cannot be made into one; the message says what is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The most a decoder accepts."""
+
+    body_bytes: int = 64 << 20
+    instances: int = 1 << 16
+    objects: int = 1 << 18
+    """In a snapshot."""
+    cells: int = 1 << 24
+    """Numbers of all objects of a snapshot together."""
+    histograms: int = 1 << 20
+    strings: int = 1 << 20
+    """Different texts a stream may have named since its keyframe."""
+    shapes: int = 1 << 12
+    """Different kinds of record."""
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What a frame says of itself."""
+
+    stream: int
+    """Who encodes: random, another for every encoder."""
+    number: int
+    """Of the frame, from 1; each is one more than the one before."""
+    base: int
+    """Number of the frame whose changes it holds; 0 in a keyframe."""
+
+
+def pack(head: Head, body: bytes, compress: bool = True) -> bytes:
+    """A frame."""
+    flags = 0 if head.base else KEYFRAME
+    packed = body
+    if compress and len(body) >= _WORTH_BYTES:
+        smaller = zlib.compress(body, 1)
+        if len(smaller) < len(body) <= RATIO * len(smaller):
+            flags |= COMPRESSED
+            packed = smaller
+    check = zlib.crc32(body)
+    return _HEAD.pack(MAGIC, VERSION, flags, 0, head.stream, head.number, head.base, len(body), check) + packed
+
+
+def unpack(frame: bytes, limit: int) -> tuple[Head, bytes]:
+    """Head and body of a frame.
+
+    Raises:
+        PackingError: It is not a frame, is damaged, of a version not known here, or larger than `limit` bytes.
+    """
+    if len(frame) < _HEAD.size or frame[:4] != MAGIC:
+        raise PackingError(f"{len(frame)} bytes that are no snapshot frame")
+    _, version, flags, _, stream, number, base, size, check = _HEAD.unpack_from(frame)
+    if version != VERSION:
+        raise PackingError(f"a snapshot frame of version {version}; this Heliograph reads version {VERSION}")
+    if not number or bool(flags & KEYFRAME) != (base == 0) or base >= number:
+        raise PackingError(f"a snapshot frame is damaged: number {number} is based on {base}")
+    if size > limit:
+        raise PackingError(f"a snapshot frame of {size} bytes; at most {limit} are taken")
+    packed = memoryview(frame)[_HEAD.size :]
+    if flags & COMPRESSED:
+        if size > RATIO * len(packed):
+            raise PackingError(f"a snapshot frame is damaged: {len(packed)} bytes claim to be {size}")
+        body = _inflate(packed, size)
+    else:
+        body = bytes(packed)
+    if len(body) != size:
+        raise PackingError(f"a snapshot frame is damaged: its body has {len(body)} bytes, not {size}")
+    if zlib.crc32(body) != check:
+        raise PackingError("a snapshot frame is damaged: its check sum is wrong")
+    return Head(stream, number, base), body
+
+
+def _inflate(packed: memoryview, size: int) -> bytes:
+    machine = zlib.decompressobj()
+    try:
+        body = machine.decompress(packed, max(size, 1))
+    except zlib.error as error:
+        raise PackingError(f"a snapshot frame is damaged: {error}") from None
+    if not machine.eof and machine.decompress(machine.unconsumed_tail, 1):
+        raise PackingError(f"a snapshot frame is damaged: its body has more than {size} bytes")
+    if not machine.eof or machine.unused_data:
+        raise PackingError("a snapshot frame is damaged: its packed bytes do not end where its body does")
+    return body
+
+
+class Reader:
+    """Takes a body apart, front to back."""
+
+    __slots__ = ("_at", "_data")
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._at = 0
+
+    @property
+    def left(self) -> int:
+        """Bytes not taken yet."""
+        return len(self._data) - self._at
+
+    def uint(self, bound: int = 1 << 64) -> int:
+        """A varint below `bound`.
+
+        Raises:
+            PackingError: There is none.
+        """
+        data, at = self._data, self._at
+        value = shift = 0
+        while True:
+            if at >= len(data) or shift > 63:
+                raise PackingError(f"a snapshot frame is damaged at byte {self._at}: a number does not end")
+            byte = data[at]
+            at += 1
+            value |= (byte & 127) << shift
+            if byte < 128:
+                break
+            shift += 7
+        if value >= bound:
+            raise PackingError(f"a snapshot frame is damaged at byte {self._at}: {value} is not below {bound}")
+        self._at = at
+        return value
+
+    def count(self, each: int, most: int) -> int:
+        """A number of things of at least `each` bytes, `most` at most.
+
+        Raises:
+            PackingError: They cannot all be there.
+        """
+        value = self.uint()
+        if value > most or value * each > self.left:
+            raise PackingError(f"a snapshot frame is damaged at byte {self._at}: it claims {value} of something")
+        return value
+
+    def take(self, size: int) -> bytes:
+        """The next `size` bytes.
+
+        Raises:
+            PackingError: There are fewer.
+        """
+        if size > self.left:
+            raise PackingError(f"a snapshot frame is damaged: it ends {size - self.left} bytes early")
+        self._at += size
+        return self._data[self._at - size : self._at]
+
+    def text(self) -> str:
+        """A text; what is no UTF-8 in it is replaced."""
+        return self.take(self.count(1, self.left)).decode("utf-8", "replace")
+
+    def column(self, count: int | None = None) -> varints.Numbers:
+        """A column of numbers; `count` of them, when given.
+
+        Raises:
+            PackingError: It is damaged, or has another length.
+        """
+        number, size = self.uint(), self.uint()
+        if count is not None and number != count:
+            raise PackingError(f"a snapshot frame is damaged: a column has {number} numbers, not {count}")
+        if number > size:
+            raise PackingError(f"a snapshot frame is damaged: {size} bytes cannot be {number} numbers")
+        try:
+            return varints.decode(self.take(size), number)
+        except ValueError as error:
+            raise PackingError(f"a snapshot frame is damaged: {error}") from None

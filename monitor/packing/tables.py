@@ -1,0 +1,105 @@
+"""What a stream of frames names once: texts, shapes of records, forms of histograms.
+
+Frames refer to them by number. A frame brings those its base does not have, numbered on from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Generic, NamedTuple, TypeVar
+
+__all__ = ["HISTOGRAM", "CellName", "Directory", "Layout", "Numbering", "Shape", "bits_of", "present"]
+
+HISTOGRAM = "histogram"
+
+Directory = Mapping[tuple[str, str], tuple[str, str]]
+"""Kind and unit by scope and cell."""
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+class CellName(NamedTuple):
+    """One number of a record, or one histogram, as its writer described it."""
+
+    name: str
+    kind: str
+    """counter, gauge, peak, histogram or something of a later version; empty: not known."""
+    unit: str
+
+
+class Shape(NamedTuple):
+    """A kind of record: what its labels, its further description and its cells are called."""
+
+    scope: str
+    labels: tuple[str, ...]
+    info: tuple[str, ...]
+    cells: tuple[CellName, ...]
+
+
+class Numbering(Generic[Key]):
+    """Numbers things in the order they are first met, on top of those already known."""
+
+    __slots__ = ("known", "new")
+
+    def __init__(self, known: dict[Key, int]) -> None:
+        self.known = known
+        self.new: dict[Key, int] = {}
+
+    def __getitem__(self, key: Key) -> int:
+        found = self.known.get(key)
+        if found is None:
+            found = self.new.get(key)
+            if found is None:
+                found = self.new[key] = len(self.known) + len(self.new)
+        return found
+
+    def __len__(self) -> int:
+        return len(self.known) + len(self.new)
+
+    def all(self) -> dict[Key, int]:
+        """Those known before and the new ones; the old dictionary may be the one that is handed on."""
+        if not self.new:
+            return self.known
+        if not self.known:
+            return self.new
+        return {**self.known, **self.new}
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A shape, and which of its cells an object has: a bit each, the first in the lowest bit of the first byte."""
+
+    shape: Shape
+    number: int
+    """Of the shape."""
+    bits: bytes
+
+    @cached_property
+    def cells(self) -> tuple[str, ...]:
+        """Names of the numbers it has, in order."""
+        return tuple(item.name for item in present(self.shape, self.bits) if item.kind != HISTOGRAM)
+
+    @cached_property
+    def histograms(self) -> tuple[str, ...]:
+        """Names of the histograms it has, in order."""
+        return tuple(item.name for item in present(self.shape, self.bits) if item.kind == HISTOGRAM)
+
+
+def present(shape: Shape, bits: bytes) -> Iterator[CellName]:
+    """The cells whose bit is set."""
+    for start, byte in enumerate(bits):
+        if byte:
+            for place, item in enumerate(shape.cells[8 * start : 8 * start + 8]):
+                if byte >> place & 1:
+                    yield item
+
+
+def bits_of(shape: Shape, values: frozenset[str], histograms: frozenset[str]) -> bytes:
+    """The bits of the cells and histograms named."""
+    out = bytearray((len(shape.cells) + 7) // 8)
+    for place, item in enumerate(shape.cells):
+        if item.name in (histograms if item.kind == HISTOGRAM else values):
+            out[place >> 3] |= 1 << (place & 7)
+    return bytes(out)
