@@ -73,7 +73,8 @@ class ObjectState:
     info: Labels
     """What else describes it."""
     values: Mapping[str, int]
-    """Value by cell name (a split statistic has one cell per value of its label)."""
+    """Value by cell name (a split statistic has one cell per value of its label); a cell that does not apply to the
+    object is absent, which is another thing than 0."""
     histograms: Mapping[str, Histogram] = field(default_factory=dict)
     """By statistic name; absent when off."""
     live: bool = True

@@ -45,6 +45,8 @@ HISTOGRAM_HEAD_BYTES = 64
 HISTOGRAM_MAGIC = 0x48445231
 _HISTOGRAM_SHAPE_BYTES = 32
 
+ABSENT = 1 << 63
+"""A cell that does not apply to its object."""
 _EMPTY, _LIVE, _GONE = 0, 1, 2
 _SEVERITIES = ("info", "warning", "error")
 
@@ -282,7 +284,7 @@ class Segment:
             scope=record.layout.name,
             labels=labels,
             info=info,
-            values={name: words[index] for name, index in record.plain},
+            values={name: words[index] for name, index in record.plain if words[index] != ABSENT},
             histograms=taken,
             live=state == _LIVE,
             torn=torn,

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import pytest
 
 pytest_plugins = ["tests.plugins.strict_skips"]
+
+# A shell that runs the tests in the background has them ignore Ctrl-C, and so would the programs they start and stop.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)

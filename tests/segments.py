@@ -18,7 +18,7 @@ with the monitor checks both against the page::
         events=[SegmentEvent("stream_opened", "met a stream", arguments=(1,), slot=1)],
     )
 
-Values that are not given are 0. The result, a `Written`, tells where each structure lies, for tests that damage or move
+Values that are not given are 0; a value of `ABSENT` says that the cell does not apply to the object. The result, a `Written`, tells where each structure lies, for tests that damage or move
 it. Writing a path again with the same description (other values) changes the file in place, as a running engine would,
 so readers that have it open see the change; another description replaces the file, as another engine would.
 """
@@ -35,7 +35,7 @@ from typing import BinaryIO
 
 from heliograph.engine import catalogue
 
-__all__ = ["SegmentEvent", "SegmentObject", "Written", "cell_index", "directory_text", "write_segment"]
+__all__ = ["ABSENT", "SegmentEvent", "SegmentObject", "Written", "cell_index", "directory_text", "write_segment"]
 
 HEADER_BYTES = 256
 OBJECT_BYTES = 512
@@ -44,6 +44,8 @@ HISTOGRAM_HEAD_BYTES = 64
 CELLS = 27648
 HIGHEST = 60_000_000_000
 WHOLE_INSTANCE = 0xFFFF_FFFF
+
+ABSENT = 1 << 63
 
 STATES = {"writing": 0, "running": 1, "closed": 2}
 OBJECT_STATES = {"empty": 0, "live": 1, "gone": 2}

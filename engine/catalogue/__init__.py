@@ -67,6 +67,8 @@ class Statistic:
     level: int
     help: str
     split: Split | None = None
+    only: tuple[str, ...] = ()
+    """Features of which an object must have one for the statistic to apply to it; none: it always does."""
 
     @property
     def cells(self) -> tuple[Cell, ...]:
@@ -167,6 +169,7 @@ def _statistic(scope: str, name: str, row: Mapping[str, Any]) -> Statistic:
         level=row["level"],
         help=row["help"],
         split=Split(split["label"], tuple(split["values"])) if split else None,
+        only=tuple(row.get("only", ())),
     )
 
 

@@ -84,7 +84,22 @@ def statistics_header() -> str:
         out.append(f"enum {{ /* indexes of a {scope.name}'s histograms */")
         out += [f"    HELIO_{macro}_{name.upper()}," for name in histograms]
         out += [f"    HELIO_{macro}_HISTOGRAMS", "};", ""]
-    return "\n".join(out)
+    return "\n".join([*out, *_features()])
+
+
+def _features() -> list[str]:
+    """What an object may have that a statistic depends on, and which cells do."""
+    cells = [(scope, cell) for scope in catalogue.scopes().values() for cell in scope.cells if cell.statistic.only]
+    features = dict.fromkeys(feature for _, cell in cells for feature in cell.statistic.only)
+    out = ["/* What an object may have, without which some of its cells do not apply. */", "enum {"]
+    out += [f"    HELIO_HAS_{name.upper()} = 1 << {bit}," for bit, name in enumerate(features)]
+    out += ["};", "", "/* X(SCOPE, scope, cell, features of which one makes the cell apply) */"]
+    rows = [
+        f"X({scope.name.upper()}, {scope.name}, {cell.name}, "
+        f"{' | '.join(f'HELIO_HAS_{name.upper()}' for name in cell.statistic.only)})"
+        for scope, cell in cells
+    ]
+    return [*out, _list_macro("HELIO_STATS_ONLY(X)", rows)]
 
 
 def events_header() -> str:
@@ -213,7 +228,7 @@ def statistics_page() -> str:
                         s.kind,
                         s.unit or "number",
                         str(s.level),
-                        s.help,
+                        s.help + (f" Only with {' or '.join(s.only)}." if s.only else ""),
                     )
                     for s in scope.statistics
                 ),

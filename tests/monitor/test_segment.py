@@ -17,7 +17,7 @@ from heliograph.engine import catalogue
 from heliograph.monitor.directory import SegmentError, parse_directory
 from heliograph.monitor.segment import Segment
 from tests.fleet import sample_fleet
-from tests.segments import (
+from tests.segments import ABSENT, (
     CELLS,
     HIGHEST,
     SegmentEvent,
@@ -47,7 +47,7 @@ def written(segments: Path) -> Written:
         name="alpha",
         objects=[
             _instance(messages_received=12, invalid_packets_checksum=3),
-            _receiver({"total_latency": {12_000: 4, 900_000: 1}}, messages_delivered=5, next_message=2**63),
+            _receiver({"total_latency": {12_000: 4, 900_000: 1}}, messages_delivered=5, next_message=2**63 - 1),
         ],
         events=[SegmentEvent("stream_opened", "met a stream", (41,), slot=1, time_ns=77)],
     )
@@ -61,7 +61,7 @@ def test_everything_written_is_read_back(written: Written) -> None:
     assert instance.values["invalid_packets_checksum"] == 3
     assert dict(instance.info) == {"version": "0.1.0", "host": "here"}
     assert list(receiver.labels.items()) == list(LABELS.items())
-    assert receiver.values["next_message"] == 2**63
+    assert receiver.values["next_message"] == 2**63 - 1
     assert receiver.live
     assert not receiver.torn
     histogram = receiver.histograms["total_latency"]
@@ -314,7 +314,7 @@ def test_a_header_that_lies_is_refused(written: Written, offset: int, value: int
         (16, 2**64 - 8),  # record offset
         (16, 100),
         (24, 8),  # record bytes
-        (24, 2**63),
+        (24, 2**63 - 1),
     ],
 )
 def test_an_object_that_lies_is_refused(written: Written, offset: int, value: int) -> None:
@@ -447,3 +447,14 @@ def test_values_that_belong_together_stay_together_while_a_writer_runs(written: 
         finally:
             writer.kill()
     assert len(different) == 50
+
+
+def test_a_cell_that_does_not_apply_is_absent_and_not_0(tmp_path: Path) -> None:
+    values = {"messages_received": 12, "backlog_bytes": ABSENT}
+    written = write_segment(
+        tmp_path / "alpha.1.helio", name="alpha", objects=[SegmentObject("instance", {"instance": "alpha"}, values=values)]
+    )
+    with Segment(written.path) as segment:
+        (instance,) = segment.objects()
+    assert "backlog_bytes" not in instance.values
+    assert instance.values["kernel_backlog_bytes"] == 0

@@ -627,4 +627,60 @@ enum { /* indexes of a receiver's histograms */
     HELIO_RECEIVER_HISTOGRAMS
 };
 
+/* What an object may have, without which some of its cells do not apply. */
+enum {
+    HELIO_HAS_UDP = 1 << 0,
+    HELIO_HAS_TCP = 1 << 1,
+    HELIO_HAS_RING = 1 << 2,
+    HELIO_HAS_POLLS = 1 << 3,
+    HELIO_HAS_GROUP = 1 << 4,
+    HELIO_HAS_ACKS = 1 << 5,
+    HELIO_HAS_PGMCC = 1 << 6,
+    HELIO_HAS_COUNTED = 1 << 7,
+    HELIO_HAS_CREDIT = 1 << 8,
+    HELIO_HAS_RAW = 1 << 9,
+    HELIO_HAS_QUEUE = 1 << 10,
+};
+
+/* X(SCOPE, scope, cell, features of which one makes the cell apply) */
+#define HELIO_STATS_ONLY(X) \
+    X(INSTANCE, instance, socket_drops, HELIO_HAS_UDP) \
+    X(INSTANCE, instance, connections, HELIO_HAS_TCP | HELIO_HAS_RING) \
+    X(INSTANCE, instance, connects, HELIO_HAS_TCP | HELIO_HAS_RING) \
+    X(INSTANCE, instance, disconnects, HELIO_HAS_TCP | HELIO_HAS_RING) \
+    X(INSTANCE, instance, ring_overruns, HELIO_HAS_RING) \
+    X(INSTANCE, instance, backlog_bytes, HELIO_HAS_TCP) \
+    X(INSTANCE, instance, kernel_backlog_bytes, HELIO_HAS_TCP) \
+    X(TX_STREAM, tx_stream, poll_responses_received, HELIO_HAS_POLLS) \
+    X(TX_STREAM, tx_stream, population, HELIO_HAS_POLLS) \
+    X(TX_STREAM, tx_stream, nak_backoff_advised, HELIO_HAS_GROUP) \
+    X(TX_STREAM, tx_stream, history_unacked, HELIO_HAS_ACKS) \
+    X(TX_STREAM, tx_stream, history_unacked_dropped, HELIO_HAS_ACKS) \
+    X(TX_STREAM, tx_stream, ack_blocks, HELIO_HAS_ACKS) \
+    X(TX_STREAM, tx_stream, pgmcc_window, HELIO_HAS_PGMCC) \
+    X(TX_STREAM, tx_stream, pgmcc_cuts, HELIO_HAS_PGMCC) \
+    X(TX_STREAM, tx_stream, ack_blocked_time, HELIO_HAS_ACKS) \
+    X(TRANSMITTER, transmitter, queue_messages, HELIO_HAS_COUNTED) \
+    X(TRANSMITTER, transmitter, credit_limit, HELIO_HAS_CREDIT) \
+    X(TRANSMITTER, transmitter, credit_waits, HELIO_HAS_CREDIT) \
+    X(TRANSMITTER, transmitter, credit_wait_time, HELIO_HAS_CREDIT) \
+    X(PEER, peer, acks_received, HELIO_HAS_ACKS) \
+    X(PEER, peer, acked_position, HELIO_HAS_ACKS) \
+    X(PEER, peer, ack_lag, HELIO_HAS_ACKS) \
+    X(RX_STREAM, rx_stream, acks_sent, HELIO_HAS_ACKS) \
+    X(RX_STREAM, rx_stream, acked_position, HELIO_HAS_ACKS) \
+    X(RECEIVER, receiver, fragments_joined, HELIO_HAS_RAW) \
+    X(RECEIVER, receiver, credit_granted, HELIO_HAS_CREDIT) \
+    X(RECEIVER, receiver, queue_messages, HELIO_HAS_QUEUE) \
+    X(RECEIVER, receiver, queue_bytes, HELIO_HAS_QUEUE) \
+    X(RECEIVER, receiver, queue_age, HELIO_HAS_QUEUE) \
+    X(RECEIVER, receiver, messages_trimmed_count, HELIO_HAS_QUEUE) \
+    X(RECEIVER, receiver, messages_trimmed_bytes, HELIO_HAS_QUEUE) \
+    X(RECEIVER, receiver, messages_trimmed_age, HELIO_HAS_QUEUE) \
+    X(RECEIVER, receiver, messages_trimmed_conflated, HELIO_HAS_QUEUE) \
+    X(RECEIVER, receiver, messages_trimmed_priority, HELIO_HAS_QUEUE) \
+    X(RECEIVER, receiver, queue_peak_bytes, HELIO_HAS_QUEUE) \
+    X(RECEIVER, receiver, queue_limit_bytes, HELIO_HAS_QUEUE) \
+    X(RECEIVER, receiver, queue_full, HELIO_HAS_QUEUE)
+
 #endif

@@ -77,6 +77,10 @@ helio_peer_stats *helio_peers_stats(helio_peers *peers, uint32_t place) {
     return is_present(peers, place) ? peers->peers[place].object.record : NULL;
 }
 
+void helio_peers_apply(helio_peers *peers, uint32_t place, unsigned feature) {
+    helio_stats_apply(&peers->peers[place].object, feature);
+}
+
 helio_receiver_view *helio_peers_view(helio_peers *peers, uint32_t place) {
     return is_present(peers, place) ? &peers->views[place] : NULL;
 }

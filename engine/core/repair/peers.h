@@ -110,6 +110,8 @@ uint32_t helio_peers_tend(helio_peers *peers, int64_t now_ns);
 
 /* Its statistics; NULL for HELIO_PEER_NONE and empty places. */
 helio_peer_stats *helio_peers_stats(helio_peers *peers, uint32_t place);
+/* The same place's statistics have this feature from now on (HELIO_HAS_*). */
+void helio_peers_apply(helio_peers *peers, uint32_t place, unsigned feature);
 /* NULL for the same. */
 helio_receiver_view *helio_peers_view(helio_peers *peers, uint32_t place);
 /* Share of the packets lost lately, 0 to 1. */

@@ -88,6 +88,21 @@ static int watch(helio_lane *lane) {
     return 0;
 }
 
+/* What the instance's statistics can say from now on. */
+static unsigned features_of(const helio_endpoint *endpoint) {
+    switch (endpoint->scheme) {
+    case HELIO_SCHEME_RMM:
+    case HELIO_SCHEME_RMM_UNICAST:
+        return HELIO_HAS_UDP;
+    case HELIO_SCHEME_RUM:
+        return HELIO_HAS_TCP;
+    case HELIO_SCHEME_SHM:
+    case HELIO_SCHEME_INPROC:
+        return HELIO_HAS_RING;
+    }
+    return 0;
+}
+
 int helio_lane_open(helio_lane *lane, helio_instance *instance, helio_channel_role role,
                     const helio_endpoint *endpoint, helio_options *options, helio_clock clock) {
     *lane = (helio_lane){.instance = instance, .endpoint = *endpoint, .options = *options};
@@ -101,6 +116,7 @@ int helio_lane_open(helio_lane *lane, helio_instance *instance, helio_channel_ro
         helio_lane_close(lane);
         return error;
     }
+    helio_stats_apply(&instance->object, features_of(endpoint));
     const size_t wanted =
         (size_t)helio_options_integer(&lane->options, HELIO_OPTION_ID_SOCKET_BUFFER);
     const size_t got = lane->channel->counters.buffer_bytes;

@@ -40,7 +40,10 @@ static void on_stream(void *context, uint32_t stream, const helio_tsi *tsi,
         met->tsi = *tsi;
         helio_tsi_format(tsi, met->text);
         receiver->met[stream] = met;
-        helio_set(&record_of(met)->queue_limit_bytes, receiver->queue.ring.capacity);
+        if (!receiver->has_listener) {
+            helio_stats_apply(object, HELIO_HAS_QUEUE);
+            helio_set(&record_of(met)->queue_limit_bytes, receiver->queue.ring.capacity);
+        }
     } else {
         free(met);
     }

@@ -443,7 +443,9 @@ void helio_tx_lane_refresh(helio_tx_lane *lane, helio_clock clock) {
     for (const helio_transmitter *t = lane->transmitters; t; t = t->next) {
         helio_set(&record_of(t)->queue_bytes, 0);
         helio_set(&record_of(t)->queue_limit_bytes, 0);
-        helio_set(&record_of(t)->queue_messages, 0);
+        if (t->queue.kept) {
+            helio_set(&record_of(t)->queue_messages, 0);
+        }
     }
     for (helio_transmitter *t = lane->transmitters; t; t = t->next) {
         const uint64_t refused = atomic_load_explicit(&t->queue.refused, memory_order_relaxed);

@@ -71,6 +71,7 @@ static int open_private(helio_stats *stats, helio_scope scope, helio_stats_objec
     if (!object->record) {
         return helio_fail(HELIO_ERR_NOMEM, "no memory for the statistics of an object");
     }
+    helio_applies_begin(scope, object->record);
     helio_histograms_attach(stats, object, 0);
     if (stats->instance) {
         helio_count(&stats->instance->objects_refused, 1);
@@ -93,6 +94,7 @@ int helio_stats_open_object(helio_stats *stats, helio_scope scope, const char *l
         memory_order_release); /* a reader of the slot's past sees that it is over */
     out->record = stats->memory + entry->record_offset;
     memset(out->record, 0, stats->shapes[scope].record_bytes);
+    helio_applies_begin(scope, out->record);
     helio_histograms_attach(stats, out, spare);
     entry->created_ns = (uint64_t)wall_ns;
     atomic_store_explicit(&entry->closed_ns, 0, memory_order_relaxed);

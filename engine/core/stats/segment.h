@@ -143,6 +143,11 @@ bool helio_segment_reserve(helio_stats *stats, size_t offset, size_t length);
 /* So many bytes of the arena, at a multiple of 64; 0: there is no room. */
 size_t helio_segment_take(helio_stats *stats, size_t bytes);
 
+/* ---- applies.c ---- */
+
+/* Makes the cells absent that depend on a feature. */
+void helio_applies_begin(helio_scope scope, void *record);
+
 /* ---- events.c ---- */
 
 /* Tells of events held back, where it is time to. */

@@ -25,6 +25,8 @@ enum {
     HELIO_STATS_HISTOGRAMS_MAX = 16, /* of one object */
     HELIO_STATS_NAME_BYTES = 48,     /* instance name in the segment, its NUL included */
 };
+/* Value of a cell that does not apply to its object (docs/segment.md 3). */
+#define HELIO_STATS_ABSENT (UINT64_C(1) << 63)
 /* An event about the instance; an object in private memory. */
 #define HELIO_STATS_NO_SLOT UINT32_MAX
 
@@ -97,6 +99,10 @@ int helio_stats_open_object(helio_stats *stats, helio_scope scope, const char *l
 /* Marks the object gone; its last values stay readable until the slot is used again.  The record
  * must not be touched afterwards.  Accepts an object that was never opened (all zero). */
 void helio_stats_close_object(helio_stats *stats, helio_stats_object *object, int64_t wall_ns);
+
+/* Says that the object has these features (HELIO_HAS_*): the cells that apply with them begin at 0.  A
+ * cell that applies with none it has is absent.  For a gauge it is enough to be set. */
+void helio_stats_apply(helio_stats_object *object, unsigned features);
 
 /* Writes an event, or counts it as held back when there were too many of its kind of late
  * (stats/event_limit.h).  `slot` is that of the object it is about or HELIO_STATS_NO_SLOT; `args` may

@@ -27,7 +27,8 @@ static helio_tx_stream_stats *stats_of(const helio_tx_acks *acks) {
 static void show(helio_tx_acks *acks) {
     helio_tx_stream_stats *stats = stats_of(acks);
     helio_set(&stats->ackers, acks->registry.count);
-    helio_set(&stats->history_unacked, acks->config.wanted ? acks->txw->lead - acks->stable : 0);
+    if (acks->config.wanted)
+        helio_set(&stats->history_unacked, acks->txw->lead - acks->stable);
 }
 
 int helio_tx_acks_init(helio_tx_acks *acks, const helio_tx_acks_config *config, helio_txw *txw) {

@@ -157,8 +157,9 @@ static void on_nak(helio_tx_stream *stream, const helio_pgm_packet *nak, const h
     helio_repairer_on_nak(&stream->repairer, nak, asker, askers, clock, &answer);
     confirm(stream, nak, answer.confirmed, answer.confirmed_count, askers, NULL, clock);
     confirm(stream, nak, answer.shed, answer.shed_count, askers, from, clock);
-    helio_set(&helio_tx_stats(stream)->nak_backoff_advised,
-              (uint64_t)helio_tx_advised_us(stream) * HELIO_MICROSECOND);
+    if (stream->is_group)
+        helio_set(&helio_tx_stats(stream)->nak_backoff_advised,
+                  (uint64_t)helio_tx_advised_us(stream) * HELIO_MICROSECOND);
     helio_count(&stream->instance->nak_packets_received, 1);
     helio_count(&stream->instance->naks_received, answer.naks);
     stream->traffic.naks += answer.naks;
@@ -199,6 +200,7 @@ static void count_ack(helio_tx_stream *stream, uint32_t place, const helio_acker
     if (!peer)
         return;
     helio_stats_begin(peer);
+    helio_peers_apply(&stream->repairer.peers, place, HELIO_HAS_ACKS);
     helio_count(&peer->acks_received, 1);
     helio_set(&peer->acked_position, heard->position);
     helio_set(&peer->ack_lag, stream->txw.lead - heard->position);

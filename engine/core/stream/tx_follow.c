@@ -18,8 +18,10 @@ static void show(helio_tx_stream *stream) {
     helio_set(&stats->send_room, limit == UINT64_MAX        ? 0
                                  : limit > stream->txw.lead ? limit - stream->txw.lead
                                                             : 0);
-    helio_set(&stats->pgmcc_window, follow->runs_pgmcc ? (uint64_t)follow->pgmcc.window : 0);
-    helio_set(&stats->pgmcc_cuts, follow->pgmcc.cuts);
+    if (follow->runs_pgmcc || follow->pgmcc.cuts > 0) {
+        helio_set(&stats->pgmcc_window, follow->runs_pgmcc ? (uint64_t)follow->pgmcc.window : 0);
+        helio_set(&stats->pgmcc_cuts, follow->pgmcc.cuts);
+    }
 }
 
 /* ---- what is asked for ---- */

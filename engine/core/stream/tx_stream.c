@@ -190,8 +190,14 @@ static int open_object(helio_tx_stream *stream, helio_clock clock) {
     helio_address address = stream->config.address;
     address.port = stream->config.tsi.port;
     helio_stats_label(labels, sizeof labels, "address", helio_address_format(&address, text));
-    return helio_stats_open_object(stream->stats, HELIO_SCOPE_TX_STREAM, labels, clock.wall_ns,
-                                   &stream->object);
+    const int error = helio_stats_open_object(stream->stats, HELIO_SCOPE_TX_STREAM, labels,
+                                              clock.wall_ns, &stream->object);
+    if (!error)
+        helio_stats_apply(&stream->object,
+                          (stream->config.acks ? HELIO_HAS_ACKS : 0u) |
+                              (stream->config.poll_interval_ns ? HELIO_HAS_POLLS : 0u) |
+                              (stream->is_group ? HELIO_HAS_GROUP : 0u));
+    return error;
 }
 
 static size_t memory_of(const helio_tx_stream *stream) {
@@ -307,6 +313,7 @@ int helio_tx_stream_create(const helio_tx_stream_config *config, helio_outlet ou
         .tsi = &stream->config.tsi,
         .first_number = config->first_sequence,
         .is_raw = config->is_raw,
+        .awaits_credit = config->awaits_credit,
     };
     helio_tx_notices_init(&stream->notices);
     stream->session = (helio_pgm_session){config->tsi, config->destination_port};

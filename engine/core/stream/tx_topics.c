@@ -56,7 +56,10 @@ static int open_topic(helio_tx_topics *topics, helio_tx_topic *topic, helio_cloc
     topic->position.stats = topic->object.record;
     topic->position.batch_latency = &topic->object.histogram[HELIO_TRANSMITTER_BATCH_LATENCY];
     helio_set(&topic->position.stats->next_message, topic->position.next_message);
-    helio_set(&topic->position.stats->credit_limit, topic->credit.limit);
+    if (topics->awaits_credit) {
+        helio_stats_apply(&topic->object, HELIO_HAS_CREDIT);
+        helio_set(&topic->position.stats->credit_limit, topic->credit.limit);
+    }
     topics->open++;
     helio_count(&topics->instance->transmitters, 1);
     const helio_tsdu_topic entry = entry_of(topic);

@@ -33,6 +33,7 @@ typedef struct helio_tx_topics {
     const helio_tsi *tsi;
     uint64_t first_number; /* raw: of the stream's first packet */
     bool is_raw;
+    bool awaits_credit;
     helio_map by_id;
     helio_tx_topic *first;
     uint32_t open;
