@@ -48,7 +48,7 @@ def statistics_header() -> str:
     out = ["#include <stdatomic.h>", "#include <stdint.h>", ""]
     out.append("typedef enum helio_scope {")
     out += [f"    HELIO_SCOPE_{scope.name.upper()} = {scope.id}," for scope in scopes]
-    out += ["} helio_scope;", ""]
+    out += ["} helio_scope;", "", f"enum {{ HELIO_SCOPES_END = {max(scope.id for scope in scopes) + 1} }};", ""]
     out.append("/* X(SCOPE, scope, id, labels joined by ',', info joined by ',', help) */")
     out.append(
         _list_macro(

@@ -142,14 +142,24 @@ static void a_refused_command_is_told_with_the_reason(void) {
     close_scene(&s);
 }
 
-static void a_level_is_changed_for_a_time_and_only_for_the_whole_instance(void) {
+static void a_level_is_changed_for_a_time_of_the_instance_or_by_a_pattern(void) {
     scene s = open_scene("&level=1");
     CHECK_EQUAL(give(&s, "level level=3 for=60"), 0);
     CHECK(answered(&s, "the level of detail is 3 for 60 s, it was 1"));
     CHECK_EQUAL(give(&s, "level level=2"), HELIO_ERR_OPTION);
-    CHECK(answered(&s, "level needs for"));
-    CHECK_EQUAL(give(&s, "level level=2 for=1 topic=A"), HELIO_ERR_OPTION);
-    CHECK(answered(&s, "whole instance"));
+    CHECK(answered(&s, "level needs for how long, as no level stays for good: level=3 for=60"));
+    CHECK_EQUAL(give(&s, "level level=2 for=60 off=yes"), HELIO_ERR_OPTION);
+    CHECK_EQUAL(give(&s, "level topic=A off=yes"), HELIO_ERR_OPTION);
+    CHECK(answered(&s, "no rule is in force"));
+    CHECK_EQUAL(give(&s, "level level=2 for=60 topic=A* stream=* receiver=?"), 0);
+    CHECK(answered(&s, "topic=A* stream=* receiver=?: the level of detail is 2 for 60 s, it was "
+                       "3; nothing fits it now"));
+    CHECK_EQUAL(give(&s, "level topic=A off=yes"), HELIO_ERR_OPTION);
+    CHECK(answered(&s, "there are: topic=A* stream=* receiver=?"));
+    CHECK_EQUAL(give(&s, "level topic=A* stream=* receiver=? off=yes"), 0);
+    CHECK(answered(&s, "the level of detail is 3 again, it was 2"));
+    CHECK_EQUAL(give(&s, "level off=yes"), 0);
+    CHECK(answered(&s, "the level of detail is 1 again, it was 3"));
     CHECK_EQUAL(give(&s, "level level=0 for=0.000000001"), 0);
     run(&s);
     const helio_segment_event *event = last_event(&s);
@@ -294,7 +304,7 @@ static void words_that_are_not_understood_are_named(void) {
         {"PING", "there is no command 'PING'"},
         {"ping now", "ping has no 'now'"},
         {"ping stream=a", "ping has no 'stream'; it has: none"},
-        {"level level=3 for=1 why=a", "level has no 'why'; it has: stream, topic, for, level"},
+        {"level level=3 for=1 why=a", "level has no 'why'; it has: stream, topic, receiver, for, off, level"},
         {"level level for=1", "level needs a value: level=..."},
         {"level level=3 level=3 for=1", "level is given twice"},
         {"level level=4 for=1", "level is 0, 1, 2 or 3"},
@@ -430,7 +440,7 @@ int main(void) {
     snprintf(folder, sizeof folder, "/tmp/helio-test-control-%ld", (long)getpid());
     RUN(a_command_is_carried_out_answered_and_told);
     RUN(a_refused_command_is_told_with_the_reason);
-    RUN(a_level_is_changed_for_a_time_and_only_for_the_whole_instance);
+    RUN(a_level_is_changed_for_a_time_of_the_instance_or_by_a_pattern);
     RUN(a_full_ring_is_emptied_in_the_order_of_submission);
     RUN(what_is_only_claimed_is_never_looked_at);
     RUN(a_command_whose_time_is_over_is_not_carried_out);

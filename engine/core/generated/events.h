@@ -114,8 +114,8 @@ typedef enum helio_event_id {
     X(COMMAND, command, 110, INFO, "uid,pid,ticket", "A command given through the segment (heliograph ctl) was carried out; the text has the command, as given, and the answer.") \
     X(COMMAND_REFUSED, command_refused, 111, WARNING, "uid,pid,ticket,error", "A command given through the segment was refused; the text has the command, as given, and the reason.") \
     X(EVENTS_SUPPRESSED, events_suppressed, 112, WARNING, "event,events,span_ns", "So many events of one kind were not told: there were more than event_rate and event_burst allow. Statistics have counted all of what they were about.") \
-    X(LEVEL_CHANGED, level_changed, 113, INFO, "level,before,for_ns", "The level of detail of the statistics was changed while the engine runs; for_ns 0: for good.") \
-    X(LEVEL_REVERTED, level_reverted, 114, INFO, "level,before", "The time of another level of detail is over.") \
+    X(LEVEL_CHANGED, level_changed, 113, INFO, "level,before,for_ns,objects", "The level of detail of the statistics was changed while the engine runs, of the instance or of the objects a selector fits, which the event is about; for_ns 0: for good.") \
+    X(LEVEL_REVERTED, level_reverted, 114, INFO, "level,before,objects", "The time of another level of detail is over, of the instance or of the objects a selector fits; level is the instance's.") \
     X(MESSAGES_DROPPED, messages_dropped, 100, WARNING, "messages,messages_in_all", "Messages were dropped from a submit queue (option overflow, queue_age; a transmitter without credit that was closed); told at most once a second, with all since the last time.") \
     X(MESSAGES_TRIMMED, messages_trimmed, 101, WARNING, "messages,messages_in_all", "Messages were trimmed from a receive queue (options receive_overflow, receive_age); told at most once a second, with all since the last time.") \
     X(QUEUE_ALERT_ON, queue_alert_on, 102, WARNING, "fill_ppm,queue_bytes", "A queue has reached its high mark (queue_high).") \

@@ -12,7 +12,10 @@ typedef enum helio_scope {
     HELIO_SCOPE_PEER = 4,
     HELIO_SCOPE_RX_STREAM = 5,
     HELIO_SCOPE_RECEIVER = 6,
+    HELIO_SCOPE_DETAIL = 7,
 } helio_scope;
+
+enum { HELIO_SCOPES_END = 8 };
 
 /* X(SCOPE, scope, id, labels joined by ',', info joined by ',', help) */
 #define HELIO_SCOPES(X) \
@@ -21,7 +24,8 @@ typedef enum helio_scope {
     X(TRANSMITTER, transmitter, 3, "instance,topic,stream", "endpoint", "One topic being sent on a stream.") \
     X(PEER, peer, 4, "instance,stream,peer", "name,receiver", "One receiver as the transmitter's stream sees it.") \
     X(RX_STREAM, rx_stream, 5, "instance,stream", "endpoint,source,feedback_address", "One numbered packet sequence being received (a PGM transport session).") \
-    X(RECEIVER, receiver, 6, "instance,topic,stream", "endpoint", "One topic being received from one stream.")
+    X(RECEIVER, receiver, 6, "instance,topic,stream", "endpoint", "One topic being received from one stream.") \
+    X(DETAIL, detail, 7, "instance,selector", "", "A level of detail in force, of the instance or of the objects a selector fits; there is one only while it is.")
 
 /* X(cell, KIND, unit, level, statistic, label, value, help) */
 #define HELIO_STATS_INSTANCE(X) \
@@ -625,6 +629,24 @@ enum { /* indexes of a receiver's histograms */
     HELIO_RECEIVER_ORDER_LATENCY,
     HELIO_RECEIVER_CALLBACK_TIME,
     HELIO_RECEIVER_HISTOGRAMS
+};
+
+/* X(cell, KIND, unit, level, statistic, label, value, help) */
+#define HELIO_STATS_DETAIL(X) \
+    X(level, GAUGE, "", 0, "level", "", "", "The level of detail, 0 to 3.") \
+    X(until, GAUGE, "nanoseconds", 0, "until", "", "", "Wall clock time of its end, since 1970; 0: it has none.") \
+    X(objects, GAUGE, "", 0, "objects", "", "", "Streams, transmitters, receivers and peers whose level it decides.")
+
+/* A level of detail in force, of the instance or of the objects a selector fits; there is one only while it is. One writer; `guard` is odd while a group of cells changes. */
+typedef struct helio_detail_stats {
+    _Atomic uint64_t guard;
+    _Atomic uint64_t level;
+    _Atomic uint64_t until;
+    _Atomic uint64_t objects;
+} helio_detail_stats;
+
+enum { /* indexes of a detail's histograms */
+    HELIO_DETAIL_HISTOGRAMS
 };
 
 /* What an object may have, without which some of its cells do not apply. */

@@ -154,6 +154,10 @@ typedef struct helio_driver {
      * there is news already.  NULL: the fds always tell. */
     bool (*before_sleep)(helio_channel *channel);
     void (*after_sleep)(helio_channel *channel);
+
+    /* Receiving: from now on the kernel is asked when it took each datagram in, or no more.  NULL: it
+     * cannot be asked. */
+    void (*stamp)(helio_channel *channel, bool on);
 } helio_driver;
 
 /* UDP, multicast and unicast. */

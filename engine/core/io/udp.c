@@ -202,6 +202,12 @@ static bool udp_before_sleep(helio_channel *channel) {
     return !helio_udp_in_has_more(&udp_of(channel)->in);
 }
 
+static void udp_stamp(helio_channel *channel, bool on) {
+    udp_channel *udp = udp_of(channel);
+    helio_udp_stamp(channel->fds[DATA], on);
+    helio_udp_in_stamp(&udp->in, on);
+}
+
 const helio_driver helio_driver_udp = {
     .name = "udp",
     .open = udp_open,
@@ -211,4 +217,5 @@ const helio_driver helio_driver_udp = {
     .close = udp_close,
     .tend = udp_tend,
     .before_sleep = udp_before_sleep,
+    .stamp = udp_stamp,
 };

@@ -58,6 +58,14 @@ int helio_udp_in_init(helio_udp_in *in, int data) {
     return 0;
 }
 
+void helio_udp_in_stamp(helio_udp_in *in, bool on) {
+    in->has_control = in->has_gro || on;
+    for (size_t i = 0; i < HELIO_UDP_SLOTS && !in->has_control; i++) {
+        in->messages[i].msg_hdr.msg_control = NULL; /* nothing old is read from it later */
+        in->messages[i].msg_hdr.msg_controllen = 0;
+    }
+}
+
 void helio_udp_in_fini(helio_udp_in *in) {
     free(in->memory);
 }

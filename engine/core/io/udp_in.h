@@ -69,6 +69,9 @@ bool helio_udp_in_read(helio_udp_in *in, helio_udp_source *source);
 /* Gives out up to `limit` of the datagrams read; returns how many. */
 size_t helio_udp_in_take(helio_udp_in *in, helio_datagram *datagrams, size_t limit);
 
+/* The data socket gives kernel stamps from now on, or none. */
+void helio_udp_in_stamp(helio_udp_in *in, bool on);
+
 /* Counts what the kernel has dropped since the last time. */
 void helio_udp_in_count_drops(helio_udp_in *in, helio_udp_source *source);
 

@@ -393,6 +393,10 @@ static int bind_first(int socket, const helio_channel_config *config, helio_addr
     return helio_udp_fail_bind(&config->destinations[0]);
 }
 
+void helio_udp_stamp(int socket, bool on) {
+    set_option(socket, SOL_SOCKET, SO_TIMESTAMPNS, on);
+}
+
 int helio_udp_open_data(const helio_channel_config *config, helio_address *bound) {
     const int socket = open_socket(config);
     if (socket < 0) {
@@ -414,7 +418,7 @@ int helio_udp_open_data(const helio_channel_config *config, helio_address *bound
         helio_udp_raw_filter(socket, config, bound->port);
     }
     if (config->kernel_stamps) {
-        set_option(socket, SOL_SOCKET, SO_TIMESTAMPNS, 1);
+        helio_udp_stamp(socket, true);
     }
     return socket;
 }

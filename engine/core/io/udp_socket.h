@@ -58,6 +58,9 @@ int helio_udp_fail_bind(const helio_address *address);
 /* Asks for a receive buffer and returns the bytes got. */
 size_t helio_udp_set_receive_buffer(int socket, size_t bytes);
 
+/* Asks the kernel when it took each datagram of the socket in, or asks no more. */
+void helio_udp_stamp(int socket, bool on);
+
 /* Datagrams the kernel has dropped because the socket's buffer was full, a counter that wraps. */
 uint32_t helio_udp_drops(int socket);
 

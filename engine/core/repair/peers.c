@@ -119,10 +119,10 @@ static int open_object(helio_peers *peers, uint32_t place, helio_clock clock) {
 /* Its labels have changed: an object that says so takes the old one's place, and its counts. */
 static void reopen_object(helio_peers *peers, uint32_t place, helio_clock clock) {
     helio_peer *peer = &peers->peers[place];
-    helio_stats_object before = peer->object;
-    peer->object = (helio_stats_object){0};
-    if (open_object(peers, place, clock)) {
-        peer->object = before; /* without memory it keeps the labels it has */
+    helio_stats_object before;
+    helio_stats_move_object(peers->stats, &peer->object, &before);
+    if (open_object(peers, place, clock)) { /* without memory it keeps the labels it has */
+        helio_stats_move_object(peers->stats, &before, &peer->object);
         return;
     }
     const helio_peer_stats *from = before.record;

@@ -68,7 +68,9 @@ enum {
     X(READMIT, readmit, "readmit", HELIO_CONTROL_WHOM, HELIO_CONTROL_SAYING)                   \
     X(CUTOFF, cutoff, "cutoff", 0,                                                             \
       HELIO_CONTROL_SAYING | HELIO_CONTROL_HAS_FOR | HELIO_CONTROL_HAS_OFF)                    \
-    X(LEVEL, level, "level", HELIO_CONTROL_HAS_LEVEL | HELIO_CONTROL_HAS_FOR, HELIO_CONTROL_WHERE)
+    X(LEVEL, level, "level", 0,                                                                \
+      HELIO_CONTROL_WHERE | HELIO_CONTROL_HAS_RECEIVER | HELIO_CONTROL_HAS_FOR |               \
+          HELIO_CONTROL_HAS_OFF | HELIO_CONTROL_HAS_LEVEL)
 
 typedef enum helio_control_verb {
 #define X(NAME, name, word, must, may) HELIO_CONTROL_VERB_##NAME,

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "policy/rate.h"
 #include "repair/action.h"
+#include "runtime/detail.h"
 #include "runtime/tx_lane.h"
 #include "stream/tx_choice.h"
 #include "stream/tx_govern.h"
@@ -289,18 +290,7 @@ static int do_cutoff(helio_instance *instance, const helio_control_request *requ
 
 static int do_level(helio_instance *instance, const helio_control_request *request,
                     helio_clock clock, char *done) {
-    if (request->has & HELIO_CONTROL_WHERE) {
-        return helio_fail(HELIO_ERR_OPTION,
-                          "the level of detail is of the whole instance: leave stream and topic "
-                          "out");
-    }
-    const int before = helio_stats_level(instance->stats);
-    char time[32];
-    const int error = helio_stats_set_level(instance->stats, request->level,
-                                            clock.now_ns + request->for_ns, clock);
-    snprintf(done, HELIO_CONTROL_SENTENCE_BYTES, "the level of detail is %d%s, it was %d",
-             request->level, for_text(request, time), before);
-    return error;
+    return helio_detail_do(instance, request, clock, done, HELIO_CONTROL_SENTENCE_BYTES);
 }
 
 int helio_control_do(helio_instance *instance, const helio_control_request *request,

@@ -37,10 +37,24 @@ static void on_event(void *context, helio_channel_event event, const helio_addre
                       peer ? ", " : "", peer ? helio_address_format(peer, text) : "", why);
 }
 
+/* Whether some object of the instance counts how long datagrams wait in the socket. */
+static bool wants_stamps(const helio_lane *lane) {
+    return helio_stats_highest_level(lane->instance->stats) >= 3;
+}
+
+void helio_lane_follow_level(helio_lane *lane) {
+    const bool on = wants_stamps(lane);
+    if (on != lane->is_stamped && lane->channel->driver->stamp) {
+        lane->channel->driver->stamp(lane->channel, on);
+        lane->is_stamped = on;
+    }
+}
+
 static int open_channel(helio_lane *lane, helio_channel_role role) {
     const helio_endpoint *endpoint = &lane->endpoint;
     const helio_options *options = &lane->options;
     const bool receive = role == HELIO_CHANNEL_RECEIVE;
+    lane->is_stamped = receive && wants_stamps(lane);
     helio_channel_config config = {
         .raw = is_raw(options),
         .router_alert = helio_options_integer(options, HELIO_OPTION_ID_ROUTER_ALERT),
@@ -53,7 +67,7 @@ static int open_channel(helio_lane *lane, helio_channel_role role) {
         .packet_bytes = helio_lane_packet_bytes(lane),
         .socket_buffer = (size_t)helio_options_integer(options, HELIO_OPTION_ID_SOCKET_BUFFER),
         .upstream = helio_options_integer(options, HELIO_OPTION_ID_UPSTREAM),
-        .kernel_stamps = receive && helio_stats_level(lane->instance->stats) >= 3,
+        .kernel_stamps = lane->is_stamped,
         .inject_loss = receive ? helio_options_float(options, HELIO_OPTION_ID_INJECT_LOSS) : 0,
         .seed = helio_random_next(&lane->instance->random),
         .ring_packets = (size_t)helio_options_integer(options, HELIO_OPTION_ID_RING_PACKETS),

@@ -11,6 +11,7 @@ typedef struct helio_lane {
     helio_endpoint endpoint;
     helio_options options;
     helio_channel *channel;
+    bool is_stamped;                /* the kernel says when it took each datagram in */
     bool connected;                 /* a connection came to stand since this was last looked at */
     helio_channel_counters counted; /* what the statistics have */
     helio_channel_counters told;    /* what events have said */
@@ -28,6 +29,9 @@ bool helio_lane_serves(const helio_lane *lane, const helio_endpoint *endpoint,
 
 /* Lets the channel look after itself and carries its mishaps to the statistics. */
 void helio_lane_tend(helio_lane *lane, helio_clock clock);
+
+/* Receiving: starts and stops the kernel's stamps, as the level of detail wants them. */
+void helio_lane_follow_level(helio_lane *lane);
 
 /* Before and after a sleep on the channel's sockets; before says false when there is news already.
  */

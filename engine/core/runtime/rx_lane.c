@@ -340,6 +340,7 @@ void helio_rx_lane_refresh(helio_rx_lane *lane, helio_clock clock) {
     for (helio_receiver *r = lane->receivers; r; r = r->next) {
         helio_receiver_refresh(r, clock);
     }
+    helio_lane_follow_level(&lane->base);
     helio_lane_tend(&lane->base, clock);
 }
 

@@ -43,7 +43,7 @@ void helio_tx_lane_flush_channel(helio_tx_lane *lane) {
     }
     lane->packets_queued = 0;
     const helio_driver *driver = lane->base.channel->driver;
-    if (helio_stats_level(lane->base.instance->stats) < 2) {
+    if (helio_stats_highest_level(lane->base.instance->stats) < 2) {
         driver->flush(lane->base.channel);
         return;
     }

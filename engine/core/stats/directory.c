@@ -53,6 +53,9 @@ static const helio_cell_shape rx_stream_cells[] = {HELIO_STATS_RX_STREAM(X)};
 #define RECORD helio_receiver_stats
 static const helio_cell_shape receiver_cells[] = {HELIO_STATS_RECEIVER(X)};
 #undef RECORD
+#define RECORD helio_detail_stats
+static const helio_cell_shape detail_cells[] = {HELIO_STATS_DETAIL(X)};
+#undef RECORD
 #undef X
 
 typedef struct helio_scope_table {

@@ -14,11 +14,11 @@
 #include "base/error.h"
 #include "stats/segment.h"
 
-size_t helio_histograms_bytes(const helio_stats *stats, helio_scope scope) {
+size_t helio_histograms_bytes(const helio_stats *stats, helio_scope scope, int level) {
     const helio_scope_shape *shape = &stats->shapes[scope];
     size_t bytes = 0;
     for (size_t i = 0; i < shape->histograms; i++) {
-        bytes += shape->histogram[i].level <= stats->level ? sizeof(helio_hdr) : 0;
+        bytes += shape->histogram[i].level <= level ? sizeof(helio_hdr) : 0;
     }
     return bytes;
 }
@@ -67,7 +67,7 @@ static void give(helio_stats *stats, helio_stats_object *object, size_t i, size_
 }
 
 static bool is_on(const helio_stats *stats, const helio_stats_object *object, size_t i) {
-    return stats->shapes[object->scope].histogram[i].level <= stats->level;
+    return stats->shapes[object->scope].histogram[i].level <= object->level;
 }
 
 void helio_histograms_attach(helio_stats *stats, helio_stats_object *object, size_t spare) {
@@ -77,19 +77,22 @@ void helio_histograms_attach(helio_stats *stats, helio_stats_object *object, siz
             give(stats, object, i, &spare);
         }
     }
-    if (count > 0) {
-        object->next = stats->live;
-        if (object->next) {
-            object->next->previous = object;
-        }
-        stats->live = object;
+    object->next = stats->live;
+    if (object->next) {
+        object->next->previous = object;
+    }
+    stats->live = object;
+    helio_levels_admit(stats, object);
+}
+
+void helio_histograms_follow(const helio_stats *stats, helio_stats_object *object) {
+    for (size_t i = 0; i < stats->shapes[object->scope].histograms; i++) {
+        object->histogram[i] = is_on(stats, object, i) ? object->kept[i] : NULL;
     }
 }
 
 void helio_histograms_detach(helio_stats *stats, helio_stats_object *object) {
-    if (stats->shapes[object->scope].histograms == 0) {
-        return;
-    }
+    helio_levels_dismiss(stats, object);
     if (stats->unopened == object) {
         stats->unopened = object->next;
     }
@@ -102,26 +105,19 @@ void helio_histograms_detach(helio_stats *stats, helio_stats_object *object) {
     }
 }
 
-/* ---- the level ---- */
-
-int helio_stats_level(const helio_stats *stats) {
-    return stats->level;
-}
-
-/* Histograms stop and go on at once; those that are missing come one by one. */
-static void apply_level(helio_stats *stats, int level, int64_t until_ns) {
-    stats->level = level;
-    stats->level_until_ns = until_ns;
-    for (helio_stats_object *object = stats->live; object; object = object->next) {
-        for (size_t i = 0; i < stats->shapes[object->scope].histograms; i++) {
-            object->histogram[i] = is_on(stats, object, i) ? object->kept[i] : NULL;
+void helio_stats_move_object(helio_stats *stats, helio_stats_object *from, helio_stats_object *to) {
+    *to = *from;
+    if (from->record) {
+        if (to->next) {
+            to->next->previous = to;
         }
+        *(to->previous ? &to->previous->next : &stats->live) = to;
+        stats->unopened = stats->unopened == from ? to : stats->unopened;
     }
-    stats->unopened = stats->live;
-    if (stats->instance) {
-        helio_set(&stats->instance->detail_level, (uint64_t)level);
-    }
+    *from = (helio_stats_object){.slot = HELIO_STATS_NO_SLOT};
 }
+
+/* ---- raising ---- */
 
 /* Gives one histogram that is missing. */
 static void open_one(helio_stats *stats) {
@@ -142,31 +138,9 @@ static void open_one(helio_stats *stats) {
     }
 }
 
-int helio_stats_set_level(helio_stats *stats, int level, int64_t until_ns, helio_clock clock) {
-    if (!HELIO_STATS_COUNTING) {
-        return helio_fail(HELIO_ERR_STATE, "this build counts nothing, at any level of detail");
-    }
-    if (level < 0 || level > 3) {
-        return helio_fail(HELIO_ERR_OPTION, "the level of detail is 0 to 3, not %d", level);
-    }
-    const int before = stats->level;
-    apply_level(stats, level, until_ns);
-    const int64_t for_ns = until_ns == HELIO_NEVER ? 0 : until_ns - clock.now_ns;
-    helio_stats_event(stats, clock.wall_ns, HELIO_EVENT_LEVEL_CHANGED, HELIO_STATS_NO_SLOT,
-                      (const uint64_t[4]){(uint64_t)level, (uint64_t)before, (uint64_t)for_ns},
-                      "the level of detail is %d, it was %d", level, before);
-    return 0;
-}
-
 bool helio_stats_tend(helio_stats *stats, helio_clock clock) {
     helio_events_tend(stats, clock.wall_ns);
-    if (clock.now_ns >= stats->level_until_ns) {
-        const int before = stats->level, level = stats->level_at_start;
-        apply_level(stats, level, HELIO_NEVER);
-        helio_stats_event(stats, clock.wall_ns, HELIO_EVENT_LEVEL_REVERTED, HELIO_STATS_NO_SLOT,
-                          (const uint64_t[4]){(uint64_t)level, (uint64_t)before},
-                          "the level of detail is %d again, it was %d", level, before);
-    }
+    helio_levels_tend(stats, clock);
     if (stats->unopened) {
         open_one(stats);
     }

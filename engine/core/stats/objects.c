@@ -33,12 +33,12 @@ static void put_gone(helio_stats *stats, helio_scope scope, uint32_t slot) {
 
 /* A slot never used, with memory of the arena for its record and, from *spare on, the histograms it
  * begins with; HELIO_STATS_NO_SLOT when table, arena or file system is full. */
-static uint32_t take_fresh(helio_stats *stats, helio_scope scope, size_t *spare) {
+static uint32_t take_fresh(helio_stats *stats, helio_scope scope, int level, size_t *spare) {
     const uint64_t used = helio_cell(&stats->header->objects_used);
     const size_t record_bytes = helio_round_up(stats->shapes[scope].record_bytes, 64);
     const size_t offset =
         used < stats->header->object_capacity
-            ? helio_segment_take(stats, record_bytes + helio_histograms_bytes(stats, scope))
+            ? helio_segment_take(stats, record_bytes + helio_histograms_bytes(stats, scope, level))
             : 0;
     if (!offset) {
         return HELIO_STATS_NO_SLOT;
@@ -51,7 +51,8 @@ static uint32_t take_fresh(helio_stats *stats, helio_scope scope, size_t *spare)
     return (uint32_t)used;
 }
 
-static uint32_t take_slot(helio_stats *stats, helio_scope scope, int64_t wall_ns, size_t *spare) {
+static uint32_t take_slot(helio_stats *stats, helio_scope scope, int level, int64_t wall_ns,
+                          size_t *spare) {
     const uint32_t oldest = stats->gone[scope].first;
     if (oldest != HELIO_STATS_NO_SLOT) {
         const int64_t closed_ns = (int64_t)helio_cell(&stats->objects[oldest].closed_ns);
@@ -59,18 +60,24 @@ static uint32_t take_slot(helio_stats *stats, helio_scope scope, int64_t wall_ns
             return take_gone(stats, scope);
         }
     }
-    const uint32_t fresh = take_fresh(stats, scope, spare);
+    const uint32_t fresh = take_fresh(stats, scope, level, spare);
     if (fresh == HELIO_STATS_NO_SLOT && oldest != HELIO_STATS_NO_SLOT) {
         return take_gone(stats, scope);
     }
     return fresh;
 }
 
-static int open_private(helio_stats *stats, helio_scope scope, helio_stats_object *object) {
-    object->record = calloc(1, stats->shapes[scope].record_bytes);
-    if (!object->record) {
+/* Record and labels in memory of its own. */
+static int open_private(helio_stats *stats, helio_scope scope, const char *labels,
+                        helio_stats_object *object) {
+    const size_t record_bytes = stats->shapes[scope].record_bytes;
+    uint8_t *memory = calloc(1, record_bytes + HELIO_STATS_LABELS_BYTES);
+    if (!memory) {
         return helio_fail(HELIO_ERR_NOMEM, "no memory for the statistics of an object");
     }
+    object->record = memory;
+    object->labels =
+        memcpy(memory + record_bytes, labels, strnlen(labels, HELIO_STATS_LABELS_BYTES - 1));
     helio_applies_begin(scope, object->record);
     helio_histograms_attach(stats, object, 0);
     if (stats->instance) {
@@ -81,10 +88,15 @@ static int open_private(helio_stats *stats, helio_scope scope, helio_stats_objec
 
 int helio_stats_open_object(helio_stats *stats, helio_scope scope, const char *labels,
                             int64_t wall_ns, helio_stats_object *out) {
+    const int rule = helio_levels_find(stats, scope, labels);
+    const int level = stats->rules[rule].level;
     size_t spare = 0;
-    *out = (helio_stats_object){.slot = take_slot(stats, scope, wall_ns, &spare), .scope = scope};
+    *out = (helio_stats_object){.slot = take_slot(stats, scope, level, wall_ns, &spare),
+                                .scope = scope,
+                                .rule = (int8_t)rule,
+                                .level = (int8_t)level};
     if (out->slot == HELIO_STATS_NO_SLOT) {
-        return open_private(stats, scope, out);
+        return open_private(stats, scope, labels, out);
     }
     helio_segment_object *entry = &stats->objects[out->slot];
     atomic_store_explicit(&entry->state, HELIO_OBJECT_EMPTY, memory_order_relaxed);
@@ -93,6 +105,7 @@ int helio_stats_open_object(helio_stats *stats, helio_scope scope, const char *l
     atomic_thread_fence(
         memory_order_release); /* a reader of the slot's past sees that it is over */
     out->record = stats->memory + entry->record_offset;
+    out->labels = entry->labels;
     memset(out->record, 0, stats->shapes[scope].record_bytes);
     helio_applies_begin(scope, out->record);
     helio_histograms_attach(stats, out, spare);
@@ -107,7 +120,7 @@ int helio_stats_open_object(helio_stats *stats, helio_scope scope, const char *l
     }
     if (scope == HELIO_SCOPE_INSTANCE) {
         stats->instance = out->record;
-        helio_set(&stats->instance->detail_level, (uint64_t)stats->level);
+        helio_set(&stats->instance->detail_level, (uint64_t)helio_stats_level(stats));
     }
     return 0;
 }

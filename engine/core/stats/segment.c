@@ -265,8 +265,7 @@ int helio_stats_create(const helio_stats_config *config, helio_stats **out) {
     }
     stats->file = -1;
     stats->size = helio_round_up(config->bytes, 4096);
-    stats->level = stats->level_at_start = HELIO_STATS_COUNTING ? config->level : 0;
-    stats->level_until_ns = HELIO_NEVER;
+    helio_levels_init(stats, HELIO_STATS_COUNTING ? config->level : 0, config->name);
     helio_event_limit_init(&stats->limit, config->event_rate,
                            config->event_burst > 0 ? config->event_burst : 1, config->wall_ns);
     for (int scope = 0; scope < HELIO_SCOPES_END; scope++) {
@@ -297,6 +296,7 @@ void helio_stats_destroy(helio_stats *stats) {
         return;
     }
     if (stats->header) {
+        helio_levels_fini(stats);
         atomic_store_explicit(&stats->header->state, HELIO_SEGMENT_CLOSED, memory_order_release);
     }
     if (stats->file >= 0) {

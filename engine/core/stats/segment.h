@@ -1,7 +1,7 @@
 /* The segment's layout (docs/segment.md) and what the files of this folder share: segment.c maps it
  * and keeps its header, directory.c writes the text that describes it, objects.c hands out slots
- * and records, histograms.c their histograms as the level of detail wants them, events.c writes the
- * ring of events and control_ring.c reads the ring of commands.
+ * and records, histograms.c their histograms as the level of detail wants them, levels.c what that level is,
+ * events.c writes the ring of events and control_ring.c reads the ring of commands.
  *
  * Memory of a segment, in this order: header, directory, table of objects, ring of events, ring of
  * commands, arena.  The arena is given out piece by piece and never taken back; a record and the
@@ -12,13 +12,14 @@
 
 #include "stats/control_ring.h"
 #include "stats/event_limit.h"
+#include "stats/levels.h"
 #include "stats/stats.h"
 
 enum {
     HELIO_SEGMENT_VERSION = 1,
     HELIO_SEGMENT_BYTE_ORDER = 0x01020304,
     HELIO_SEGMENT_TEXT_BYTES = 192,
-    HELIO_SCOPES_END = HELIO_SCOPE_RECEIVER + 1,
+    HELIO_LEVEL_RULES_END = 1 + HELIO_LEVEL_RULES_MAX, /* the first is the instance's */
 };
 
 typedef enum helio_segment_state {
@@ -100,11 +101,20 @@ typedef struct helio_scope_shape {
     } histogram[HELIO_STATS_HISTOGRAMS_MAX];
 } helio_scope_shape;
 
+/* A level in force (levels.c). */
+typedef struct helio_level_rule {
+    char patterns[3][HELIO_LEVEL_PATTERN_BYTES]; /* topic, stream, receiver; "" any */
+    int level;
+    int64_t until_ns;          /* monotonic */
+    uint64_t order;            /* higher is newer; 0: not in force, or the instance's */
+    uint32_t objects;          /* whose level it decides */
+    helio_stats_object object; /* what readers see of it */
+} helio_level_rule;
+
 struct helio_stats {
     uint8_t *memory; /* header first */
     size_t size;
     size_t arena_used; /* offset of the first byte never given out */
-    int level;         /* of detail, in force */
     int file;          /* -1: private memory */
     char *path;
     helio_segment_header *header;
@@ -122,10 +132,15 @@ struct helio_stats {
     helio_scope_shape shapes[HELIO_SCOPES_END];
     helio_event_limit limit;
 
-    /* The level of detail (histograms.c). */
-    int level_at_start;
-    int64_t level_until_ns;       /* monotonic; HELIO_NEVER: for good */
-    helio_stats_object *live;     /* objects of scopes that have histograms */
+    /* The level of detail (levels.c). */
+    char name[HELIO_STATS_NAME_BYTES]; /* of the instance */
+    int level_at_start, highest_level;
+    helio_level_rule rules[HELIO_LEVEL_RULES_END];
+    int rules_in_force; /* without the instance's */
+    uint64_t rules_ever;
+
+    /* Histograms (histograms.c). */
+    helio_stats_object *live;     /* all there are */
     helio_stats_object *unopened; /* of these, the next to be given those that are missing */
 };
 
@@ -153,14 +168,31 @@ void helio_applies_begin(helio_scope scope, void *record);
 /* Tells of events held back, where it is time to. */
 void helio_events_tend(helio_stats *stats, int64_t wall_ns);
 
+/* ---- levels.c ---- */
+
+/* The instance has this level until another is set. */
+void helio_levels_init(helio_stats *stats, int level, const char *name);
+/* The rule that an object of the scope with these labels is under. */
+int helio_levels_find(const helio_stats *stats, helio_scope scope, const char *labels);
+/* An object is under its rule from now on, and no more. */
+void helio_levels_admit(helio_stats *stats, helio_stats_object *object);
+void helio_levels_dismiss(helio_stats *stats, const helio_stats_object *object);
+/* Ends what is over. */
+void helio_levels_tend(helio_stats *stats, helio_clock clock);
+/* Frees what readers see of rules. */
+void helio_levels_fini(helio_stats *stats);
+
 /* ---- histograms.c ---- */
 
-/* Bytes of the histograms of an object that is opened now. */
-size_t helio_histograms_bytes(const helio_stats *stats, helio_scope scope);
-/* The object is live and has its record: it gets the histograms of the level in force, and those of
- * a higher one when that comes.  `spare`: offset of fresh memory of helio_histograms_bytes for a
- * slot that is used for the first time, else 0. */
+/* Bytes of the histograms of an object that is opened at this level. */
+size_t helio_histograms_bytes(const helio_stats *stats, helio_scope scope, int level);
+/* The object is live and has its record: it gets the histograms of its level, and those of a higher
+ * one when that comes.  `spare`: offset of fresh memory of helio_histograms_bytes for a slot that is
+ * used for the first time, else 0. */
 void helio_histograms_attach(helio_stats *stats, helio_stats_object *object, size_t spare);
+/* The object's level has changed: histograms stop and go on at once; those that are missing come
+ * one by one (helio_stats_tend), once stats->unopened leads to the object. */
+void helio_histograms_follow(const helio_stats *stats, helio_stats_object *object);
 /* The object's end. */
 void helio_histograms_detach(helio_stats *stats, helio_stats_object *object);
 

@@ -34,14 +34,18 @@ typedef struct helio_stats helio_stats;
 
 /* One object.  `record` is the generated struct of its scope (helio_receiver_stats, ...) and never
  * NULL once opened; histogram[HELIO_RECEIVER_TOTAL_LATENCY] and so on are NULL while their level of
- * detail is off, which may change while the object lives.  It must not be moved once opened. */
+ * detail is off, which may change while the object lives.  Once opened it is moved with
+ * helio_stats_move_object only. */
 typedef struct helio_stats_object {
     void *record;
     helio_hdr *histogram[HELIO_STATS_HISTOGRAMS_MAX];
     uint32_t slot;
     helio_scope scope;
+    int8_t level;       /* of detail it has now; helio_stats_object_level */
+    int8_t rule;        /* that says so (stats/levels.h) */
+    const char *labels; /* those it was opened with */
     helio_hdr *kept[HELIO_STATS_HISTOGRAMS_MAX]; /* what it has, counting or not */
-    struct helio_stats_object *previous, *next;  /* of those that have histograms */
+    struct helio_stats_object *previous, *next;  /* of all that are open */
 } helio_stats_object;
 
 typedef struct helio_stats_config {
@@ -66,13 +70,22 @@ void helio_stats_destroy(helio_stats *stats);
 /* Path of the segment, "" for private memory. */
 const char *helio_stats_path(const helio_stats *stats);
 
-/* Level of detail that is on. */
+/* Level of detail of the instance: of every object that no rule of stats/levels.h is about. */
 int helio_stats_level(const helio_stats *stats);
 
-/* Sets it until a moment (monotonic; HELIO_NEVER: for good), after which it is again what it was at
- * the start.  A higher level gives live objects the histograms they lack, one per call of
+/* The highest that any object may have now: what nobody has on need not be measured. */
+int helio_stats_highest_level(const helio_stats *stats);
+
+/* Level of detail of one object. */
+static inline int helio_stats_object_level(const helio_stats_object *object) {
+    return object->level;
+}
+
+/* Sets the instance's until a moment (monotonic; HELIO_NEVER: for good), after which it is again what
+ * it was at the start.  A higher level gives live objects the histograms they lack, one per call of
  * helio_stats_tend; a lower one stops histograms, whose counts stay readable and go on when the level
- * comes back.  Returns 0, OPTION (no such level) or STATE (a build that counts nothing). */
+ * comes back.  Returns 0, OPTION (no such level) or STATE (a build that counts nothing).
+ * helio_levels_set does the same for chosen objects. */
 int helio_stats_set_level(helio_stats *stats, int level, int64_t until_ns, helio_clock clock);
 
 /* Does what is due: opens a histogram, ends a level, tells of events held back.  To be called now and
@@ -103,6 +116,9 @@ void helio_stats_close_object(helio_stats *stats, helio_stats_object *object, in
 /* Says that the object has these features (HELIO_HAS_*): the cells that apply with them begin at 0.  A
  * cell that applies with none it has is absent.  For a gauge it is enough to be set. */
 void helio_stats_apply(helio_stats_object *object, unsigned features);
+
+/* Has the open object at `from` live at `to` from now on; `from` is as if never opened. */
+void helio_stats_move_object(helio_stats *stats, helio_stats_object *from, helio_stats_object *to);
 
 /* Writes an event, or counts it as held back when there were too many of its kind of late
  * (stats/event_limit.h).  `slot` is that of the object it is about or HELIO_STATS_NO_SLOT; `args` may

@@ -174,6 +174,25 @@ HELIO_API void helio_instance_destroy(helio_instance *instance);
 HELIO_API int helio_instance_poll(helio_instance *instance);
 /* Waits until a socket is readable or a timer is due, at most timeout_ns.  Mode `poll` only. */
 HELIO_API int helio_instance_wait(helio_instance *instance, int64_t timeout_ns);
+/* Which of an instance's objects are meant: all patterns given (not NULL, not "") must fit, in which `*` stands for any
+ * characters and `?` for one.
+ *   topic     transmitters and receivers of topics called so
+ *   stream    everything of streams called so (GSI:PORT)
+ *   receiver  receivers a transmitter knows, by name, id or address; of the receiving instance itself, by its name or the address
+ *             its requests come from, its streams and receivers
+ * None given: the instance, and with it every object that no such rule is about. */
+typedef struct helio_selector {
+    const char *topic, *stream, *receiver;
+} helio_selector;
+
+/* Sets the level of detail of the statistics, 0 to 3, for a time, at most 30 days: then it is again what it was.  Of several
+ * selectors that fit an object the one set last decides; 16 can be in force.  `selector` NULL: the instance.  Returns how many
+ * objects it fits now, which may be none: those that come later have the level too.
+ * Errors: OPTION, STATE (within a callback; a library that counts nothing). */
+HELIO_API int helio_instance_set_level(helio_instance *instance, int level, int64_t for_ns, const helio_selector *selector);
+/* Ends that early: of exactly this selector, or (NULL) the instance's.  Errors: OPTION (nothing like it is in force), STATE. */
+HELIO_API int helio_instance_reset_level(helio_instance *instance, const helio_selector *selector);
+
 HELIO_API const char *helio_instance_name(const helio_instance *instance);
 /* Path of the stats segment, "" when options said stats=memory. */
 HELIO_API const char *helio_instance_segment(const helio_instance *instance);
