@@ -104,6 +104,54 @@ class Instance(_core.Instance):
         """
         return Receiver(self, endpoint, topic, on_messages=on_messages, on_loss=on_loss, **options)
 
+    def set_level(
+        self,
+        level: int,
+        seconds: float,
+        *,
+        topic: str | None = None,
+        receiver: str | None = None,
+        stream: str | None = None,
+    ) -> int:
+        """Set the level of detail of the statistics for a time; then it is again what it was.
+
+        Without a pattern it is that of the instance; with some, of what all of them fit, and of nothing else, also of
+        what is made later. Of several that fit, the one set last decides; 16 can be in force. Both the change and
+        its end are events, ``level_changed`` and ``level_reverted``::
+
+            instance.set_level(3, seconds=60, topic="PRICES.*")
+
+        Args:
+            level: 0 to 3; `heliograph info` tells what each adds, and its cost here.
+            seconds: for how long, at most 30 days.
+            topic: pattern (``*`` any characters, ``?`` one) of topics sent and received.
+            receiver: pattern of the name, id or address of receivers that transmitters know; in the receiving instance
+                itself, of its name or the address its requests come from.
+            stream: pattern of streams, ``GSI:PORT``, with all that belongs to them.
+
+        Returns:
+            How many objects it fits now: streams, transmitters, receivers, peers.
+
+        Raises:
+            OptionError: the level, the time or a pattern is out of range, or too many are in force.
+            UsageError: within a callback, or the library was built without statistics.
+            ClosedError: the instance is closed.
+        """
+        return super().set_level(level, seconds, topic=topic, receiver=receiver, stream=stream)
+
+    def reset_level(self, *, topic: str | None = None, receiver: str | None = None, stream: str | None = None) -> int:
+        """End early what `set_level` has begun with exactly these patterns (none: the instance's).
+
+        Returns:
+            How many objects it fitted.
+
+        Raises:
+            OptionError: nothing with these patterns is in force.
+            UsageError: within a callback.
+            ClosedError: the instance is closed.
+        """
+        return super().reset_level(topic=topic, receiver=receiver, stream=stream)
+
     @property
     def segment(self) -> Path | None:  # type: ignore[override]  # the thin coat hands out text
         """The stats segment; None when the option ``stats`` is ``memory``."""

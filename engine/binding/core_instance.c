@@ -154,6 +154,43 @@ static PyObject *instance_wait(PyObject *op, PyObject *const *args, Py_ssize_t c
     Py_RETURN_NONE;
 }
 
+/* Has the engine change a level of detail; the result is that of the library. */
+static PyObject *instance_change_level(core_instance *self, int level, double seconds,
+                                       const helio_selector *selector) {
+    if (!core_enter(&self->gate, CORE_WORK))
+        return NULL;
+    /* What no number of ns can be is 0 and refused by the library. */
+    const int64_t for_ns = seconds > 0 && seconds < 9e9 ? (int64_t)(seconds * 1e9) : 0;
+    PyThreadState *python = PyEval_SaveThread();
+    int result = level < 0 ? helio_instance_reset_level(self->handle, selector)
+                           : helio_instance_set_level(self->handle, level, for_ns, selector);
+    PyEval_RestoreThread(python);
+    if (!core_leave(&self->gate))
+        return NULL;
+    return result < 0 ? core_raise(result) : PyLong_FromLong(result);
+}
+
+static PyObject *instance_set_level(PyObject *op, PyObject *args, PyObject *keywords) {
+    static char *names[] = {"level", "seconds", "topic", "receiver", "stream", NULL};
+    helio_selector selector = {NULL, NULL, NULL};
+    unsigned level; /* a negative one wraps, and is as impossible */
+    double seconds;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "Id|$zzz:set_level", names, &level, &seconds,
+                                     &selector.topic, &selector.receiver, &selector.stream))
+        return NULL;
+    return instance_change_level((core_instance *)op, level < 100 ? (int)level : 100, seconds,
+                                 &selector);
+}
+
+static PyObject *instance_reset_level(PyObject *op, PyObject *args, PyObject *keywords) {
+    static char *names[] = {"topic", "receiver", "stream", NULL};
+    helio_selector selector = {NULL, NULL, NULL};
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "|$zzz:reset_level", names, &selector.topic,
+                                     &selector.receiver, &selector.stream))
+        return NULL;
+    return instance_change_level((core_instance *)op, -1, 0, &selector);
+}
+
 void core_instances_finish(void) {
     while (open_instances != NULL) {
         core_instance *self = open_instances;
@@ -248,6 +285,15 @@ static PyMethodDef instance_methods[] = {
      "\"poll\".\n\n"
      "Raises:\n    UsageError: in mode \"thread\", from another thread, or within a callback.\n"
      "    ClosedError: the instance is closed."},
+    {"set_level", (PyCFunction)(void (*)(void))instance_set_level, METH_VARARGS | METH_KEYWORDS,
+     "set_level($self, level, seconds, *, topic=None, receiver=None, stream=None)\n--\n\n"
+     "Set the level of detail of the statistics for a time; returns how many objects it fits "
+     "now."},
+    {"reset_level", (PyCFunction)(void (*)(void))instance_reset_level,
+     METH_VARARGS | METH_KEYWORDS,
+     "reset_level($self, *, topic=None, receiver=None, stream=None)\n--\n\n"
+     "End early what set_level has begun with the same patterns; returns how many objects it "
+     "fitted."},
     {"close", instance_close, METH_NOARGS,
      "close($self, /)\n--\n\n"
      "Close what is still open, stop the engine and remove its segment; again does nothing.\n\n"

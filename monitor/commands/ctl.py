@@ -12,6 +12,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from heliograph.monitor.commands import levels
 from heliograph.monitor.commands.common import Subparsers, add_command, folder_of, only
 from heliograph.monitor.commands.receivers import receiver_lines
 from heliograph.monitor.control import CommandRing, NoAnswer, command_text
@@ -23,7 +24,7 @@ from heliograph.monitor.text import printable
 
 __all__ = ["choose", "command", "duration", "rate"]
 
-REFUSED, NO_ANSWER = 1, 3
+REFUSED, IMPOSSIBLE, NO_ANSWER = 1, 2, 3
 
 _ABOUT = """\
 Tell a running instance what to do. Only the user the instance runs as can (and root), and each
@@ -137,8 +138,7 @@ def _cutoff(parser: argparse.ArgumentParser) -> None:
 
 
 def _level(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("level", metavar="N", choices=("0", "1", "2", "3"), help="0 to 3: off to every stage")
-    _for(parser, required=True)
+    levels.add_arguments(parser, duration)
 
 
 _VERBS = (
@@ -167,8 +167,8 @@ _VERBS = (
     ),
     _Verb(
         "level",
-        "change the level of detail of the statistics for a time",
-        "heliograph ctl level 3 --for 60s --instance feed",
+        "change the level of detail of the statistics for a time, or show it (--list)",
+        "heliograph ctl level 3 --for 60s --topic 'PRICES.*'",
         _level,
         where=False,
     ),
@@ -214,6 +214,23 @@ def command(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
     parser.set_defaults(run=run)
 
 
+def _is_path(which: str) -> bool:
+    return which.endswith(SUFFIX) or "/" in which
+
+
+def _running(instances: tuple[InstanceState, ...]) -> list[InstanceState]:
+    return [item for item in instances if item.health in (Health.LIVE, Health.STALE)]
+
+
+def _matching(instances: tuple[InstanceState, ...], which: str) -> list[InstanceState]:
+    """Those that run and are called so: by name, else by process id, else by a shell pattern."""
+    running = _running(instances)
+    named = [item for item in running if item.name == which]
+    if which.isdigit() and not named:
+        return [item for item in running if item.pid == int(which)]
+    return named or [item for item in running if fnmatchcase(item.name, which)]
+
+
 def choose(instances: tuple[InstanceState, ...], which: str | None) -> Path:
     """The segment of the one instance that is meant.
 
@@ -224,16 +241,10 @@ def choose(instances: tuple[InstanceState, ...], which: str | None) -> Path:
     Raises:
         UserError: None is meant, or several.
     """
-    if which is not None and (which.endswith(SUFFIX) or "/" in which):
+    if which is not None and _is_path(which):
         return Path(which)
-    running = [item for item in instances if item.health in (Health.LIVE, Health.STALE)]
-    if which is None:
-        found = running
-    elif which.isdigit() and not any(item.name == which for item in running):
-        found = [item for item in running if item.pid == int(which)]
-    else:
-        found = [item for item in running if item.name == which]
-        found = found or [item for item in running if fnmatchcase(item.name, which)]
+    running = _running(instances)
+    found = running if which is None else _matching(instances, which)
     if len(found) == 1:
         return Path(found[0].path)
     shown = ", ".join(sorted(f"{printable(item.name)} ({item.pid})" for item in found or running))
@@ -245,7 +256,7 @@ def choose(instances: tuple[InstanceState, ...], which: str | None) -> Path:
 
 
 def _receivers(snapshot: Snapshot, arguments: argparse.Namespace) -> int:
-    running = tuple(item for item in snapshot.instances if item.health in (Health.LIVE, Health.STALE))
+    running = tuple(_running(snapshot.instances))
     found = receivers_of(only(replace(snapshot, instances=running), arguments.instance))
     if arguments.json:
         for item in found:
@@ -257,9 +268,30 @@ def _receivers(snapshot: Snapshot, arguments: argparse.Namespace) -> int:
 
 def _values(arguments: argparse.Namespace) -> Mapping[str, object]:
     """What goes into the command: what was given of the keys the engine knows."""
-    keys = ("receiver", "rate", "policy", "level", "for", "off", "stream", "topic", "why")
+    keys = ("receiver", "rate", "policy", "for", "off", "stream", "topic", "why")
     given = vars(arguments)
     return {key: given[key] for key in keys if given.get(key) is not None}
+
+
+def _level_lines(snapshot: Snapshot, arguments: argparse.Namespace) -> list[str]:
+    which: str | None = arguments.instance
+    if which is None:
+        found = _running(snapshot.instances)
+    elif _is_path(which):
+        found = [item for item in _running(snapshot.instances) if item.path == which]
+    else:
+        found = _matching(snapshot.instances, which)
+    return levels.level_json(found) if arguments.json else levels.level_lines(snapshot, found)
+
+
+def _targets(snapshot: Snapshot, arguments: argparse.Namespace) -> list[Path]:
+    """Segments of the instances that are meant: one, but for `level` maybe more."""
+    which: str | None = arguments.instance
+    if arguments.verb == "level" and not (which is not None and _is_path(which)):
+        found = _running(snapshot.instances) if which is None else _matching(snapshot.instances, which)
+        if found and (which is not None or levels.has_selector(vars(arguments))):
+            return [Path(item.path) for item in found]
+    return [choose(snapshot.instances, which)]
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -268,8 +300,28 @@ def run(arguments: argparse.Namespace) -> int:
         snapshot = sampler.sample(histograms=False)
     if arguments.verb == "receivers":
         return _receivers(snapshot, arguments)
-    path = choose(snapshot.instances, arguments.instance)
-    text = command_text(arguments.verb, _values(arguments))
+    if arguments.verb == "level" and arguments.list:
+        print("\n".join(_level_lines(snapshot, arguments)))
+        return 0
+    values = levels.values(vars(arguments)) if arguments.verb == "level" else _values(arguments)
+    text = command_text(arguments.verb, values)
+    paths = _targets(snapshot, arguments)
+    if len(paths) == 1:
+        return _give(paths[0], text, arguments)
+    return max(_give_one_of_many(path, text, arguments) for path in paths)
+
+
+def _give_one_of_many(path: Path, text: str, arguments: argparse.Namespace) -> int:
+    """One that cannot be commanded keeps no other from it."""
+    try:
+        return _give(path, text, arguments, named=True)
+    except UserError as error:
+        print(f"heliograph: {printable(str(error))}", file=sys.stderr)
+        return IMPOSSIBLE
+
+
+def _give(path: Path, text: str, arguments: argparse.Namespace, named: bool = False) -> int:
+    """Give the command to one instance; returns the exit code."""
     try:
         with CommandRing(path) as ring:
             name = ring.header.name
@@ -283,7 +335,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         _print_json(name, text, answer.code, answer.error, answer.text)
     elif answer.code == 0:
-        print(printable(answer.text))
+        print(printable(f"{name}: {answer.text}" if named else answer.text))
     else:
         print(f"heliograph: {printable(name)} refused: {printable(answer.text)}", file=sys.stderr)
     return REFUSED if answer.code else 0
