@@ -29,6 +29,12 @@ _ReceiverView: TypeAlias = tuple[
     int,
     bool,
     bool,
+    int | None,
+    float | None,
+    float | None,
+    float,
+    float,
+    float,
 ]
 
 def version() -> str: ...

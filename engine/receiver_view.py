@@ -57,3 +57,18 @@ class ReceiverView:
     """Whether it sends reports."""
     tagged: bool
     """Whether it says that it is one of those that set the pace (option `tagged`)."""
+    lag_bytes: int | None
+    """Bytes of these packets that it is behind; at least so many where the oldest have left the history."""
+    lag_time: float | None
+    """Seconds since the oldest packet was sent that it had not passed on when it last told: never more than
+    `report_interval` too long, and at least so long when that packet has left the history."""
+    forecast: float | None
+    """Seconds until what it needs leaves the history, as things go; None: it will not."""
+    blame_time: float
+    """Seconds that data waited for this receiver alone: for its room, acknowledgement or credit, or for a rate that was
+    lowered on its account."""
+    nak_share: float
+    """Share of all the requests for repair that the stream ever had, 0 to 1: these add up to 1, but for receivers that
+    are not known any more."""
+    badness: float
+    """How much trouble it is, of late; 0 is none. Receivers are ordered by it."""

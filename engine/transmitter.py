@@ -117,7 +117,7 @@ class Transmitter(_core.Transmitter):
         self.act(int(who, 16), _NUMBERS[action], seconds, why)
 
     def receivers(self) -> list[ReceiverView]:  # type: ignore[override]  # the thin coat hands out tuples
-        """What is known of the receivers of the stream this transmitter sends on, in no order.
+        """What is known of the receivers of the stream this transmitter sends on, the worst first.
 
         It is a look at one moment: losses, lag and buffers as each receiver told last, at most `report_interval`
         seconds ago while there is news, later when they are many; requests and repairs as counted here. At most 1,024

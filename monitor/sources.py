@@ -11,10 +11,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from heliograph.monitor.model import InstanceState, ObjectState, Snapshot
+from heliograph.monitor.text import duration_text, percent_text
 
 __all__ = ["Manner", "ReceiverOfStream", "StreamRow", "Treatment", "receivers_of", "streams"]
 
 _MILLION = 1e6
+CRYING_SHARE = 0.5
+"""Of all requests lately, from which on it is worth telling who asks for them."""
 
 
 class Manner(StrEnum):
@@ -51,12 +54,6 @@ TREATMENTS: Mapping[int, Treatment] = {
     6: Treatment.EXPELLED,
 }
 _RATE_STATES = ("", "lowered", "raised")
-_BADNESS: Mapping[Manner, int] = {
-    Manner.STALLED: 4,
-    Manner.STOPPED: 3,
-    Manner.FALLING_BEHIND: 2,
-    Manner.RECOVERING: 1,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +74,10 @@ class ReceiverOfStream:
     """Share of the packets it missed at first, by its last reports, 0 to 1; None: it reports nothing."""
     lag: int | None
     """Packets sent that it had not passed on when it last reported."""
+    lag_bytes: int | None
+    """Bytes of these; at least so many where the oldest have left the history."""
+    lag_ns: int | None
+    """How long ago the oldest of these was sent, when it reported; at least so long where it has left the history."""
     buffer_fill: float | None
     """How full its buffers are, 0 to 1."""
     round_trip_ns: int
@@ -84,27 +85,52 @@ class ReceiverOfStream:
     naks: int
     naks_per_s: float | None
     """Over the interval; None without an earlier snapshot that has it."""
+    nak_share: float | None
+    """Of all sequences the stream was ever asked for, 0 to 1; None: nobody asked. Together with those of receivers
+    that are not known (any more) the shares add up to 1."""
+    nak_share_lately: float | None
+    """The same over the interval; None: nobody asked in it, or there is no earlier snapshot that has it."""
     naks_shed: int
     """Sequences it asked for that were not repaired, as it is over its limit or treated so."""
     forecast_ns: int
     """Until what it needs leaves the history, as things go; 0: it will not."""
+    blame_ns: int
+    """Time that data waited for it alone."""
     slow_ns: int
     """For how long a symptom has been over its threshold; 0: none is."""
     suspensions: int
     """Times it was suspended for being slow, or would have been."""
     silent_ns: int
     """Since it was last heard."""
+    badness: float
+    """How much trouble it is of late, as its source ranks it; 0 is best."""
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """What tells it from every other."""
+        return self.instance, self.stream, self.name, self.receiver, self.address
+
+    @property
+    def told(self) -> str:
+        """What is worth telling of it, as a sentence; empty when nothing is."""
+        parts = []
+        if self.treatment:
+            parts.append(str(self.treatment))
+        if self.manner not in (Manner.OK, Manner.UNKNOWN):
+            behind = f", {duration_text(self.lag_ns)} behind" if self.lag_ns else ""
+            parts.append(f"{self.manner}{behind}")
+        if self.forecast_ns:
+            parts.append(f"what it needs leaves the history in {duration_text(self.forecast_ns)}")
+        if (self.nak_share_lately or 0.0) >= CRYING_SHARE:
+            parts.append(f"asks for {percent_text(self.nak_share_lately)} of all repairs")
+        if self.blame_ns:
+            parts.append(f"data waited {duration_text(self.blame_ns)} for it")
+        return "; ".join(parts)
 
     @property
     def called(self) -> str:
         """Its name, or its address."""
         return self.name or self.address
-
-    @property
-    def badness(self) -> tuple[int, int, float]:
-        """Orders receivers: those isolated and those that behave badly first, then by loss."""
-        isolated = self.treatment in (Treatment.EXPELLED, Treatment.SUSPENDED)
-        return 2 * isolated + bool(self.treatment), _BADNESS.get(self.manner, 0), self.loss or 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,11 +174,18 @@ def _number(values: Mapping[str, int], table: tuple[str, ...], cell: str) -> str
     return table[found] if found < len(table) else f"{cell} {found}"
 
 
+def _share(part: float, whole: float) -> float | None:
+    return min(1.0, part / whole) if whole > 0 else None  # the two were read one after the other
+
+
 class _Before:
     """The snapshot before, by object."""
 
     def __init__(self, previous: Snapshot | None, current: Snapshot) -> None:
         self._seconds = (current.time_ns - previous.time_ns) / 1e9 if previous is not None else 0.0
+        self._streams = {
+            (owner.incarnation, item.labels["stream"]): (owner, item) for owner, item in current.of("tx_stream")
+        }
         self._objects = {
             (owner.incarnation, item.key): item
             for owner in (previous.instances if previous is not None and self._seconds > 0 else ())
@@ -167,6 +200,15 @@ class _Before:
             return None
         return max(0, item.values.get(cell, 0) - old.values.get(cell, 0)) / self._seconds
 
+    def shares(self, owner: InstanceState, item: ObjectState, cell: str) -> tuple[float | None, float | None]:
+        """A peer's share of what its stream counted under the same name: ever, and over the interval."""
+        stream = self._streams.get((owner.incarnation, item.labels["stream"]))
+        if stream is None:
+            return None, None
+        ever = _share(item.values.get(cell, 0), stream[1].values.get(cell, 0))
+        part, whole = self.rate(owner, item, cell), self.rate(*stream, cell)
+        return ever, None if part is None or whole is None else _share(part, whole)
+
 
 def receivers_of(current: Snapshot, previous: Snapshot | None = None) -> list[ReceiverOfStream]:
     """Every receiver the streams of a snapshot know, by instance, stream and name."""
@@ -179,6 +221,7 @@ def _receiver(before: _Before, current: Snapshot, owner: InstanceState, item: Ob
     values = item.values
     reports = values.get("reports_received", 0) > 0
     state, since = values.get("state", 0), values.get("slow_since", 0)
+    nak_share, nak_share_lately = before.shares(owner, item, "naks_received")
     return ReceiverOfStream(
         instance=owner.name,
         stream=item.labels["stream"],
@@ -189,15 +232,21 @@ def _receiver(before: _Before, current: Snapshot, owner: InstanceState, item: Ob
         treatment=TREATMENTS.get(values.get("treatment", 0), Treatment.OTHER),
         loss=values.get("loss", 0) / _MILLION if reports else None,
         lag=values.get("lag", 0) if reports else None,
+        lag_bytes=values.get("lag_bytes") if reports else None,
+        lag_ns=values.get("lag_time") if reports else None,
         buffer_fill=values.get("buffer_fill", 0) / _MILLION if reports else None,
         round_trip_ns=values.get("round_trip", 0),
         naks=values.get("naks_received", 0),
         naks_per_s=before.rate(owner, item, "naks_received"),
+        nak_share=nak_share,
+        nak_share_lately=nak_share_lately,
         naks_shed=values.get("naks_shed", 0),
         forecast_ns=values.get("forecast", 0),
+        blame_ns=values.get("blame_time", 0),
         slow_ns=max(0, current.time_ns - since) if since else 0,
         suspensions=values.get("suspensions", 0),
         silent_ns=max(0, current.time_ns - values.get("last_heard", 0)),
+        badness=values.get("badness", 0) / _MILLION,
     )
 
 

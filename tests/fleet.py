@@ -43,6 +43,7 @@ _STATES = {"alpha": 1, "bravo": 1, "slow": 2, "lossy": 1}
 _TREATMENTS = {"alpha": 0, "bravo": 0, "slow": 4, "lossy": 0}
 _LOSSES = {"alpha": 0, "bravo": 500, "slow": 3_000, "lossy": 21_000}
 _LAGS = {"alpha": 3, "bravo": 3, "slow": 1_500, "lossy": 12}
+_BADNESS = {"alpha": 1_000, "bravo": 2_000, "slow": 10_400_000, "lossy": 90_000}
 _FILLS = {"alpha": 10_000, "bravo": 10_000, "slow": 1_000_000, "lossy": 20_000}
 _ROUND_TRIP = 180_000
 _FORECAST = 42_000_000_000
@@ -149,6 +150,10 @@ def _feed(seconds: int, now_ns: int) -> list[SegmentObject]:
                     "treatment": _TREATMENTS[name],
                     "loss": _LOSSES[name],
                     "lag": _LAGS[name],
+                    "lag_bytes": _LAGS[name] * PACKET_BYTES,
+                    "lag_time": _LAGS[name] * 1_000_000_000 // PACKETS_PER_SECOND,
+                    "blame_time": 700_000_000 * seconds if name == "slow" else 0,
+                    "badness": _BADNESS[name],
                     "buffer_fill": _FILLS[name],
                     "round_trip": _ROUND_TRIP,
                     "forecast": _FORECAST if name == "slow" else 0,

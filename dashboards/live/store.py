@@ -18,6 +18,7 @@ from heliograph.dashboards.live.series import Point, point
 from heliograph.monitor.fleet import InstanceRow, ReceiverRow, instances, receivers
 from heliograph.monitor.model import Event, Health, Snapshot
 from heliograph.monitor.sources import ReceiverOfStream, StreamRow, receivers_of, streams
+from heliograph.monitor.worst import worst
 
 __all__ = ["Service", "Standing", "Store", "View", "standing"]
 
@@ -163,7 +164,7 @@ class Store:
             time_ns=now.time_ns,
             points=tuple(self._points),
             rows=tuple(receivers(before, now)),
-            known=tuple(sorted(receivers_of(now, before), key=lambda row: row.badness, reverse=True)),
+            known=tuple(worst(receivers_of(now, before))),
             streams=tuple(streams(before, now)),
             instances=tuple(instances(before, now)),
             heard_ns=max((instance.heartbeat_ns for instance in now.instances), default=0),

@@ -26,6 +26,11 @@ static PyObject *told(const helio_receiver_info *info, PyObject *value) {
     return Py_NewRef(Py_None);
 }
 
+static PyObject *forecast(const helio_receiver_info *info) {
+    return info->forecast_ns ? PyFloat_FromDouble((double)info->forecast_ns / 1e9)
+                             : Py_NewRef(Py_None);
+}
+
 static PyObject *receiver_tuple(const helio_receiver_info *info) {
     char receiver[17];
     snprintf(receiver, sizeof receiver, "%016llx", (unsigned long long)info->receiver);
@@ -33,7 +38,7 @@ static PyObject *receiver_tuple(const helio_receiver_info *info) {
     if (name == NULL)
         return NULL;
     return Py_BuildValue(
-        "sNsKNNNNNNNdKKKKsLNN", receiver, name, info->address,
+        "sNsKNNNNNNNdKKKKsLNNNNNddd", receiver, name, info->address,
         (unsigned long long)info->incarnation, told(info, PyFloat_FromDouble(info->loss)),
         told(info, PyLong_FromUnsignedLongLong(info->packets_received)),
         told(info, PyLong_FromUnsignedLongLong(info->packets_lost)),
@@ -44,7 +49,9 @@ static PyObject *receiver_tuple(const helio_receiver_info *info) {
         (unsigned long long)info->naks, (unsigned long long)info->naks_again,
         (unsigned long long)info->repairs, (unsigned long long)info->repair_bytes,
         state_name(info->state), (long long)info->heard_ns, PyBool_FromLong(info->reports),
-        PyBool_FromLong(info->tagged));
+        PyBool_FromLong(info->tagged), told(info, PyLong_FromUnsignedLongLong(info->lag_bytes)),
+        told(info, PyFloat_FromDouble((double)info->lag_ns / 1e9)), forecast(info),
+        (double)info->blame_ns / 1e9, info->nak_share, info->badness);
 }
 
 /* All there are, in memory of PyMem_Free's; NULL with an exception. */

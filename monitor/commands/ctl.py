@@ -7,20 +7,21 @@ import json
 import re
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 from heliograph.monitor.commands import levels
 from heliograph.monitor.commands.common import Subparsers, add_command, folder_of, only
-from heliograph.monitor.commands.receivers import receiver_lines
+from heliograph.monitor.commands.receivers import listing, running
 from heliograph.monitor.control import CommandRing, NoAnswer, command_text
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.model import Health, InstanceState, Snapshot
 from heliograph.monitor.sampler import SUFFIX, Sampler
 from heliograph.monitor.sources import receivers_of
 from heliograph.monitor.text import printable
+from heliograph.monitor.worst import worst
 
 __all__ = ["choose", "command", "duration", "rate"]
 
@@ -256,13 +257,10 @@ def choose(instances: tuple[InstanceState, ...], which: str | None) -> Path:
 
 
 def _receivers(snapshot: Snapshot, arguments: argparse.Namespace) -> int:
-    running = tuple(_running(snapshot.instances))
-    found = receivers_of(only(replace(snapshot, instances=running), arguments.instance))
-    if arguments.json:
-        for item in found:
-            print(json.dumps(asdict(item), ensure_ascii=False))
-        return 0
-    print("\n".join(receiver_lines(found)))
+    found = worst(receivers_of(only(running(snapshot), arguments.instance)))
+    lines = listing(found, arguments.json)
+    if lines:
+        print("\n".join(lines))
     return 0
 
 

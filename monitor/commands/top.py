@@ -33,6 +33,7 @@ from heliograph.monitor.text import (
     rate_text,
     table,
 )
+from heliograph.monitor.worst import worst
 
 __all__ = ["command", "frame"]
 
@@ -133,10 +134,10 @@ def _stream_lines(previous: Snapshot | None, current: Snapshot, width: int | Non
 def _known_lines(previous: Snapshot | None, current: Snapshot, width: int | None) -> list[str]:
     """Receivers as sources see them, the worst first."""
     head = (
-        "KNOWN TO", "RECEIVER", "CLASS", "TREATMENT", "LOSS", "LAG", "BUFFER", "RTT", "NAK/S", "SHED", "DATA LEFT",
-        "SLOW FOR",
+        "KNOWN TO", "RECEIVER", "CLASS", "TREATMENT", "LOSS", "LAG", "BEHIND", "BUFFER", "RTT", "NAK/S", "OF ALL",
+        "SHED", "DATA LEFT", "WAITED", "SLOW FOR",
     )  # fmt: skip
-    known = sorted(sources.receivers_of(current, previous), key=lambda row: row.badness, reverse=True)
+    known = worst(sources.receivers_of(current, previous))
     cells = [
         (
             row.instance,
@@ -145,11 +146,14 @@ def _known_lines(previous: Snapshot | None, current: Snapshot, width: int | None
             row.treatment or "-",
             percent_text(row.loss),
             count_text(row.lag),
+            duration_text(row.lag_ns),
             percent_text(row.buffer_fill),
             duration_text(row.round_trip_ns or None),
             rate_text(row.naks_per_s),
+            percent_text(row.nak_share_lately),
             count_text(row.naks_shed),
             duration_text(row.forecast_ns or None),
+            duration_text(row.blame_ns or None),
             duration_text(row.slow_ns or None),
         )
         for row in known

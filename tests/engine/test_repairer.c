@@ -1,4 +1,5 @@
 /* Answering requests for repair, and the receivers that make them. */
+#include "base/random.h"
 #include "check.h"
 #include "repair/repairer.h"
 
@@ -147,6 +148,39 @@ static void each_receiver_has_its_own_counts(void) {
     end();
 }
 
+/* What the live peers asked for, and those who are none. */
+static uint64_t attributed(void) {
+    uint64_t sum = helio_cell(&counts.naks_others);
+    for (uint32_t place = 0; place < repairer.peers.count; place++) {
+        const helio_peer_stats *peer = helio_peers_stats(&repairer.peers, place);
+        sum += peer ? helio_cell(&peer->naks_received) : 0;
+    }
+    return sum;
+}
+
+static void every_request_is_attributed_also_of_those_without_a_place_or_gone(void) {
+    begin(4);
+    helio_random random;
+    helio_random_init(&random, 7);
+    uint64_t asked = 0;
+    for (int64_t i = 0; i < 3000; i++) {
+        const uint32_t count = 1 + (uint32_t)helio_random_below(&random, 5);
+        /* Older, newer and unsent packets; seven receivers for four places, who give way. */
+        ask(1000 + (uint32_t)helio_random_below(&random, 22), count,
+            (int)helio_random_below(&random, 7), i * HELIO_SECOND / (i < 1500 ? 100 : 1) * 7);
+        asked += count;
+        CHECK_EQUAL(helio_cell(&counts.naks_received), asked);
+        CHECK_EQUAL(attributed(), asked);
+        double shares = 0;
+        for (uint32_t place = 0; place < repairer.peers.count; place++)
+            shares += helio_peers_asked_share(&repairer.peers, place);
+        const double others = (double)repairer.peers.asked_by_others / (double)asked;
+        CHECK(shares + others > 1 - 1e-9 && shares + others < 1 + 1e-9);
+    }
+    CHECK(helio_cell(&counts.naks_others) > 0);
+    end();
+}
+
 static void forged_addresses_do_not_push_out_receivers_and_the_silent_give_way(void) {
     begin(4);
     for (int i = 0; i < 100; i++)
@@ -168,6 +202,7 @@ int main(void) {
     RUN(a_packet_trimmed_while_it_waits_is_too_late);
     RUN(a_storm_of_one_request_is_confirmed_once_a_while);
     RUN(each_receiver_has_its_own_counts);
+    RUN(every_request_is_attributed_also_of_those_without_a_place_or_gone);
     RUN(forged_addresses_do_not_push_out_receivers_and_the_silent_give_way);
     return check_result();
 }

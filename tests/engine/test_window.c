@@ -37,6 +37,31 @@ static void sent_packets_can_be_found_until_they_leave(void) {
     helio_txw_fini(&txw);
 }
 
+static void who_is_behind_is_so_by_packets_bytes_and_time(void) {
+    helio_txw txw;
+    const uint64_t first = 1000;
+    CHECK_EQUAL(helio_txw_init(&txw, &(helio_txw_config){16, 1472, 0, 0, first}), 0);
+    CHECK_EQUAL(helio_txw_behind_of(&txw, first - 1, 5).packets, 0); /* nothing was sent */
+    uint64_t bytes[41] = {0};
+    for (unsigned i = 0; i < 40; i++) {
+        helio_txw_open(&txw);
+        helio_txw_commit(&txw, 100 + i, 0, 1000 * i);
+        bytes[i + 1] = bytes[i] + 100 + i;
+        for (uint64_t position = first - 1; position <= first + i; position++) {
+            const helio_txw_behind behind = helio_txw_behind_of(&txw, position, 1000 * i + 7);
+            CHECK_EQUAL(behind.packets, first + i - position);
+            /* What has left the history is not counted: at least so much. */
+            const uint64_t oldest =
+                position + 1 > txw.trail ? position + 1 - first : txw.trail - first;
+            CHECK_EQUAL(behind.bytes, bytes[i + 1] - bytes[oldest > i ? i + 1 : oldest]);
+            CHECK_EQUAL(behind.age_ns, oldest > i ? 0 : 1000 * (i - oldest) + 7);
+        }
+    }
+    CHECK_EQUAL(helio_txw_behind_of(&txw, first + 30, 0).age_ns, 0); /* a clock is never behind */
+    CHECK_EQUAL(helio_txw_behind_of(&txw, txw.lead + 5, 0).packets, 0);
+    helio_txw_fini(&txw);
+}
+
 static void packets_grow_old_only_with_a_limit(void) {
     helio_txw txw;
     CHECK_EQUAL(helio_txw_init(&txw, &(helio_txw_config){64, 1472, 0, 1000, 0x100000000}), 0);
@@ -402,6 +427,7 @@ static void a_stream_may_begin_earlier_than_it_was_met(void) {
 
 int main(void) {
     RUN(sent_packets_can_be_found_until_they_leave);
+    RUN(who_is_behind_is_so_by_packets_bytes_and_time);
     RUN(packets_grow_old_only_with_a_limit);
     RUN(a_history_of_short_packets_touches_little_memory);
     RUN(nothing_from_the_floor_on_is_dropped);

@@ -12,7 +12,8 @@ from heliograph.monitor.commands.top import frame
 from heliograph.monitor.model import Snapshot
 from heliograph.monitor.sampler import Sampler
 from heliograph.monitor.sources import Manner, ReceiverOfStream, Treatment, receivers_of, streams
-from tests.fleet import RATE, RATE_DECIDED, STREAM, sample_fleet
+from heliograph.monitor.worst import worst
+from tests.fleet import PACKET_BYTES, PACKETS_PER_SECOND, RATE, RATE_DECIDED, STREAM, sample_fleet
 
 NOW_NS = 1_800_000_000_000_000_000
 SECOND = 1_000_000_000
@@ -60,6 +61,35 @@ def test_a_receiver_is_what_it_reported_and_what_is_done_to_it(moments: tuple[Sn
     assert (alpha.manner, alpha.treatment, alpha.forecast_ns, alpha.slow_ns) == (Manner.OK, Treatment.NONE, 0, 0)
 
 
+def test_lag_is_told_in_packets_bytes_and_time_or_not_at_all(moments: tuple[Snapshot, Snapshot]) -> None:
+    slow = by_name(receivers_of(moments[1]))["slow"]
+    assert (slow.lag, slow.lag_bytes) == (1500, 1500 * PACKET_BYTES)
+    assert slow.lag_ns == 1500 * SECOND // PACKETS_PER_SECOND
+    silent = by_name(receivers_of(changed(moments[1], "peer", {"reports_received": 0})))["slow"]
+    assert (silent.lag, silent.lag_bytes, silent.lag_ns) == (None, None, None)
+
+
+def test_the_shares_of_all_requests_add_up_ever_and_lately(moments: tuple[Snapshot, Snapshot]) -> None:
+    before, now = moments
+    rows = receivers_of(now, before)
+    assert sum(row.nak_share or 0.0 for row in rows) == pytest.approx(1.0)
+    assert sum(row.nak_share_lately or 0.0 for row in rows) == pytest.approx(1.0)
+    crying = max(rows, key=lambda row: row.nak_share_lately or 0.0)
+    assert crying.name == "lossy"
+    assert f"asks for {crying.nak_share_lately or 0:.0%}".replace("%", " %") in crying.told
+    assert {row.nak_share_lately for row in receivers_of(now)} == {None}
+    asked_by_nobody = changed(changed(now, "peer", {"naks_received": 0}), "tx_stream", {"naks_received": 0})
+    assert {row.nak_share for row in receivers_of(asked_by_nobody)} == {None}
+
+
+def test_who_is_in_trouble_is_told_with_what_is_in_sight(moments: tuple[Snapshot, Snapshot]) -> None:
+    rows = by_name(receivers_of(moments[1], moments[0]))
+    assert rows["slow"].told.startswith("suspended; falling behind, ")
+    assert "leaves the history in 42.0 s" in rows["slow"].told
+    assert "data waited" in rows["slow"].told
+    assert rows["alpha"].told == ""
+
+
 def test_rates_need_two_snapshots(moments: tuple[Snapshot, Snapshot]) -> None:
     assert {row.naks_per_s for row in receivers_of(moments[1])} == {None}
     assert {row.naks_per_s for row in receivers_of(moments[1], moments[1])} == {None}
@@ -68,7 +98,7 @@ def test_rates_need_two_snapshots(moments: tuple[Snapshot, Snapshot]) -> None:
 
 
 def test_who_is_isolated_comes_first_then_who_behaves_badly_then_who_loses(moments: tuple[Snapshot, Snapshot]) -> None:
-    rows = sorted(receivers_of(moments[1]), key=lambda row: row.badness, reverse=True)
+    rows = worst(receivers_of(moments[1]))
     assert [row.name for row in rows] == ["slow", "lossy", "bravo", "alpha"]
 
 

@@ -143,6 +143,8 @@ enum { /* indexes of a instance's histograms */
     X(repair_bytes, COUNTER, "bytes", 0, "repair_bytes", "", "", "Bytes of the repair packets, headers included.") \
     X(nak_packets_received, COUNTER, "packets", 0, "nak_packets_received", "", "", "Valid NAK packets received.") \
     X(naks_received, COUNTER, "sequences", 0, "naks_received", "", "", "Sequence numbers asked for.") \
+    X(naks_others, COUNTER, "sequences", 0, "naks_others", "", "", "Of the sequence numbers asked for, those of receivers that are not among the peers: there was no room for them, or they gave way to others. With naks_received of all peers these are naks_received.") \
+    X(blame_time, COUNTER, "nanoseconds", 0, "blame_time", "", "", "Time that data waited for one receiver; the peers' blame_time says for which.") \
     X(naks_answered_repaired, COUNTER, "sequences", 0, "naks_answered", "outcome", "repaired", "Sequence numbers asked for, by what became of the request.") \
     X(naks_answered_queued_already, COUNTER, "sequences", 0, "naks_answered", "outcome", "queued_already", "Sequence numbers asked for, by what became of the request.") \
     X(naks_answered_ignored_recent, COUNTER, "sequences", 0, "naks_answered", "outcome", "ignored_recent", "Sequence numbers asked for, by what became of the request.") \
@@ -249,6 +251,8 @@ typedef struct helio_tx_stream_stats {
     _Atomic uint64_t repair_bytes;
     _Atomic uint64_t nak_packets_received;
     _Atomic uint64_t naks_received;
+    _Atomic uint64_t naks_others;
+    _Atomic uint64_t blame_time;
     _Atomic uint64_t naks_answered_repaired;
     _Atomic uint64_t naks_answered_queued_already;
     _Atomic uint64_t naks_answered_ignored_recent;
@@ -434,7 +438,11 @@ enum { /* indexes of a transmitter's histograms */
     X(state, GAUGE, "", 0, "state", "", "", "How it behaves: 0 not known yet, 1 it keeps up, 2 it falls behind, 3 it stands still, 4 it is silent or has left, 5 it catches up.") \
     X(forecast, GAUGE, "nanoseconds", 0, "forecast", "", "", "Time until what it needs leaves the history, as things go; 0: it will not.") \
     X(slow_since, GAUGE, "nanoseconds", 0, "slow_since", "", "", "Wall clock time since when a symptom is over its threshold; 0: none is.") \
-    X(suspensions, COUNTER, "", 0, "suspensions", "", "", "Times it was suspended for being slow, or would have been.")
+    X(suspensions, COUNTER, "", 0, "suspensions", "", "", "Times it was suspended for being slow, or would have been.") \
+    X(lag_bytes, GAUGE, "bytes", 0, "lag_bytes", "", "", "Bytes of the packets sent that it had not passed on when it last reported; of those that have left the history nothing is known, so it is at least so much.") \
+    X(lag_time, GAUGE, "nanoseconds", 0, "lag_time", "", "", "How long ago the oldest packet was sent that it had not passed on when it last reported, at that time; at least so much when that packet has left the history.") \
+    X(blame_time, COUNTER, "nanoseconds", 0, "blame_time", "", "", "Time that data waited for this receiver alone: for its room (flow_window), its acknowledgement (acks, pgmcc), its credit, or for a rate that was lowered on its account.") \
+    X(badness, GAUGE, "", 0, "badness", "", "", "How much trouble it is, of late, in millionths; orders receivers, the worst first (see the page on slow consumers).")
 
 /* One receiver as the transmitter's stream sees it. One writer; `guard` is odd while a group of cells changes. */
 typedef struct helio_peer_stats {
@@ -466,6 +474,10 @@ typedef struct helio_peer_stats {
     _Atomic uint64_t forecast;
     _Atomic uint64_t slow_since;
     _Atomic uint64_t suspensions;
+    _Atomic uint64_t lag_bytes;
+    _Atomic uint64_t lag_time;
+    _Atomic uint64_t blame_time;
+    _Atomic uint64_t badness;
 } helio_peer_stats;
 
 enum { /* indexes of a peer's histograms */
@@ -509,6 +521,14 @@ enum { /* indexes of a peer's histograms */
     X(messages_filtered, COUNTER, "messages", 0, "messages_filtered", "", "", "Messages in the packets filtered.") \
     X(reports_sent, COUNTER, "packets", 0, "reports_sent", "", "", "Reports of itself sent to the source, with a NAK or an ACK or alone.") \
     X(grants_sent, COUNTER, "", 0, "grants_sent", "", "", "Grants of credit sent, one for each topic, repeats included.") \
+    X(gap_bursts_1, COUNTER, "", 0, "gap_bursts", "length", "1", "Times packets were first seen missing, by how many neighbours were at once.") \
+    X(gap_bursts_2_3, COUNTER, "", 0, "gap_bursts", "length", "2_3", "Times packets were first seen missing, by how many neighbours were at once.") \
+    X(gap_bursts_4_7, COUNTER, "", 0, "gap_bursts", "length", "4_7", "Times packets were first seen missing, by how many neighbours were at once.") \
+    X(gap_bursts_8_15, COUNTER, "", 0, "gap_bursts", "length", "8_15", "Times packets were first seen missing, by how many neighbours were at once.") \
+    X(gap_bursts_16_31, COUNTER, "", 0, "gap_bursts", "length", "16_31", "Times packets were first seen missing, by how many neighbours were at once.") \
+    X(gap_bursts_32_63, COUNTER, "", 0, "gap_bursts", "length", "32_63", "Times packets were first seen missing, by how many neighbours were at once.") \
+    X(gap_bursts_64_127, COUNTER, "", 0, "gap_bursts", "length", "64_127", "Times packets were first seen missing, by how many neighbours were at once.") \
+    X(gap_bursts_128_more, COUNTER, "", 0, "gap_bursts", "length", "128_more", "Times packets were first seen missing, by how many neighbours were at once.") \
     X(outstanding_naks, GAUGE, "sequences", 0, "outstanding_naks", "", "", "Packets missing now and being asked for.") \
     X(held_packets, GAUGE, "packets", 0, "held_packets", "", "", "Packets received and waiting for an older one or for room in the receive queue.") \
     X(window_trail, GAUGE, "sequences", 0, "window_trail", "", "", "Oldest sequence number not yet passed on (64-bit, widened).") \
@@ -555,6 +575,14 @@ typedef struct helio_rx_stream_stats {
     _Atomic uint64_t messages_filtered;
     _Atomic uint64_t reports_sent;
     _Atomic uint64_t grants_sent;
+    _Atomic uint64_t gap_bursts_1;
+    _Atomic uint64_t gap_bursts_2_3;
+    _Atomic uint64_t gap_bursts_4_7;
+    _Atomic uint64_t gap_bursts_8_15;
+    _Atomic uint64_t gap_bursts_16_31;
+    _Atomic uint64_t gap_bursts_32_63;
+    _Atomic uint64_t gap_bursts_64_127;
+    _Atomic uint64_t gap_bursts_128_more;
     _Atomic uint64_t outstanding_naks;
     _Atomic uint64_t held_packets;
     _Atomic uint64_t window_trail;

@@ -16,7 +16,7 @@ static bool counts(const helio_window_config *config, const helio_receiver_view 
 helio_window_limit helio_window_limit_of(const helio_window_config *config,
                                          const helio_receiver_view *views, uint32_t places,
                                          uint64_t lead, int64_t now_ns) {
-    helio_window_limit limit = {HELIO_WINDOW_NO_LIMIT, UINT32_MAX, 0};
+    helio_window_limit limit = {.sequence = HELIO_WINDOW_NO_LIMIT, .place = UINT32_MAX};
     uint32_t count = 0, least_window = UINT32_MAX;
     for (uint32_t place = 0; place < places; place++) {
         const helio_receiver_view *view = &views[place];
@@ -32,7 +32,8 @@ helio_window_limit helio_window_limit_of(const helio_window_config *config,
         if (view->window < least_window)
             least_window = view->window;
     }
-    if (count < config->least)
+    limit.is_short = count < config->least;
+    if (limit.is_short)
         limit.sequence = lead;
     if (count > 0)
         limit.progress = least_window / PROGRESS_PART > 0 ? least_window / PROGRESS_PART : 1;

@@ -13,6 +13,8 @@
 #ifndef HELIO_POLICY_WINDOW_H
 #define HELIO_POLICY_WINDOW_H
 
+#include <stdbool.h>
+
 #include "repair/receiver_view.h"
 
 #define HELIO_WINDOW_NO_LIMIT UINT64_MAX
@@ -32,6 +34,7 @@ typedef struct helio_window_config {
 typedef struct helio_window_limit {
     uint64_t sequence; /* newest that may be sent; HELIO_WINDOW_NO_LIMIT: any */
     uint32_t place;    /* of the receiver that sets it; UINT32_MAX: none */
+    bool is_short;     /* there are fewer receivers than there must be */
     uint32_t
         progress; /* packets after which receivers should tell: a quarter of the least window */
 } helio_window_limit;

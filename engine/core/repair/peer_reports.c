@@ -115,16 +115,21 @@ helio_report_result helio_peer_take_report(helio_peer *peer, helio_receiver_view
     return HELIO_REPORT_TAKEN;
 }
 
-void helio_peer_show_report(helio_peer *peer, const helio_receiver_view *view, uint64_t lead,
-                            helio_clock clock) {
+void helio_peer_show_report(helio_peer *peer, const helio_receiver_view *view,
+                            const helio_report_context *context, helio_clock clock) {
     helio_peer_stats *stats = peer->object.record;
     const double loss = peer->recent_expected > 0 ? peer->recent_lost / peer->recent_expected : 0;
+    peer->told = context->history
+                     ? helio_txw_behind_of(context->history, view->position, clock.now_ns)
+                     : (helio_txw_behind){.packets = context->lead - view->position};
     helio_stats_begin(stats);
     helio_count(&stats->reports_received, 1);
     helio_set(&stats->loss, (uint64_t)(loss * MILLION));
     helio_set(&stats->buffer_fill, (uint64_t)view->buffer_fill * MILLION / UINT16_MAX);
     helio_set(&stats->position, view->position);
-    helio_set(&stats->lag, lead - view->position);
+    helio_set(&stats->lag, peer->told.packets);
+    helio_set(&stats->lag_bytes, peer->told.bytes);
+    helio_set(&stats->lag_time, (uint64_t)peer->told.age_ns);
     helio_set(&stats->window, view->window);
     helio_set(&stats->round_trip, (uint64_t)view->round_trip_ns);
     helio_set(&stats->last_heard, (uint64_t)clock.wall_ns);

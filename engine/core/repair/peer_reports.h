@@ -10,7 +10,7 @@ helio_report_result helio_peer_take_report(helio_peer *peer, helio_receiver_view
                                            const helio_pgm_told *told,
                                            const helio_report_context *context);
 /* Writes what it told into the statistics. */
-void helio_peer_show_report(helio_peer *peer, const helio_receiver_view *view, uint64_t lead,
-                            helio_clock clock);
+void helio_peer_show_report(helio_peer *peer, const helio_receiver_view *view,
+                            const helio_report_context *context, helio_clock clock);
 
 #endif

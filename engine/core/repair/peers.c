@@ -148,8 +148,16 @@ static bool learn_name(helio_peer *peer, const helio_pgm_told *told, bool is_sam
 
 /* ---- coming and going ---- */
 
+static void count_others(helio_peers *peers, uint64_t sequences) {
+    peers->asked_by_others += sequences;
+    if (peers->stream)
+        helio_count(&peers->stream->naks_others, sequences);
+}
+
 static void remove_peer(helio_peers *peers, uint32_t place, helio_clock clock) {
     helio_peer *peer = &peers->peers[place];
+    if (peer->asked_for > 0)
+        count_others(peers, peer->asked_for);
     if (helio_map_get(&peers->by_address, key_of(&peer->address)) == peer)
         helio_map_remove(&peers->by_address, key_of(&peer->address));
     if (helio_map_get(&peers->by_receiver, peers->views[place].receiver) == peer)
@@ -273,6 +281,8 @@ static void fold(helio_peers *peers, uint32_t from, uint32_t into, helio_clock c
     kept->naks_shed += lost->naks_shed;
     kept->repairs += lost->repairs;
     kept->repair_bytes += lost->repair_bytes;
+    peers->peers[into].asked_for += peers->peers[from].asked_for;
+    peers->peers[from].asked_for = 0;
     const helio_peer_stats *cells = peers->peers[from].object.record;
     helio_peer_stats *to = peers->peers[into].object.record;
     helio_stats_begin(to);
@@ -370,11 +380,25 @@ helio_report_result helio_peers_hear(helio_peers *peers, const helio_pgm_told *t
         tell(peers, HELIO_EVENT_RECEIVER_RESTARTED, *place, "has begun anew", NULL, clock);
     if (was_there && (view->flags & HELIO_VIEW_LEFT))
         tell(peers, HELIO_EVENT_RECEIVER_LEFT, *place, "has left", NULL, clock);
-    helio_peer_show_report(peer, view, context->lead, clock);
+    helio_peer_show_report(peer, view, context, clock);
     return result;
 }
 
 /* ---- what they ask for ---- */
+
+void helio_peers_count_asked(helio_peers *peers, uint32_t place, uint64_t sequences) {
+    peers->asked_for += sequences;
+    if (is_present(peers, place)) {
+        peers->peers[place].asked_for += sequences;
+        helio_count(&helio_peers_stats(peers, place)->naks_received, sequences);
+    } else {
+        count_others(peers, sequences);
+    }
+}
+
+double helio_peers_asked_share(const helio_peers *peers, uint32_t place) {
+    return peers->asked_for ? (double)peers->peers[place].asked_for / (double)peers->asked_for : 0;
+}
 
 bool helio_peers_ask(helio_peers *peers, uint32_t place, uint64_t sequence, int64_t now_ns) {
     helio_receiver_view *view = helio_peers_view(peers, place);

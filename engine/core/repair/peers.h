@@ -24,6 +24,7 @@
 #include "repair/asked.h"
 #include "repair/receiver_view.h"
 #include "stats/stats.h"
+#include "window/txw.h"
 #include "wire/pgm.h"
 
 #define HELIO_PEER_NONE UINT32_MAX
@@ -34,6 +35,8 @@ typedef struct helio_peer {
     helio_stats_object object;
     helio_asked asked;
     char name[HELIO_PGM_REPORT_NAME_MAX + 1]; /* "": not known */
+    helio_txw_behind told;                    /* how far it was behind when it last reported */
+    uint64_t asked_for; /* sequences, ever, as its address or its id, in all its lives */
     int64_t missing_ns; /* when it last asked for the packet in `missing`, or an older one */
     double recent_lost; /* packets of the last reports, the older the less */
     double recent_expected;
@@ -50,8 +53,12 @@ typedef struct helio_peers {
     helio_map by_address;
     helio_map by_receiver;
     helio_stats *stats;
-    char *labels;           /* "instance=...\nstream=...\n" */
-    bool are_pinned;        /* nobody can speak in another's name here */
+    uint64_t
+        asked_by_others; /* sequences asked for by receivers that are not, or no longer, here */
+    uint64_t asked_for;  /* by all */
+    helio_tx_stream_stats *stream; /* where these are shown; may be NULL */
+    char *labels;                  /* "instance=...\nstream=...\n" */
+    bool are_pinned;               /* nobody can speak in another's name here */
     int64_t silence_ns;     /* an address silent for this long no longer binds its receiver */
     int64_t full_until_ns;  /* no use looking for one to replace before */
     int64_t event_after_ns; /* conflicts are told of now and then */
@@ -91,7 +98,8 @@ typedef enum helio_report_result {
 typedef struct helio_report_context {
     uint64_t start; /* number of the first packet */
     uint64_t lead;
-    uint32_t now_us; /* what a stamp would say now */
+    const helio_txw *history; /* for how far it is behind in bytes and time; may be NULL */
+    uint32_t now_us;          /* what a stamp would say now */
 } helio_report_context;
 
 /* Takes in what a receiver (its id is not 0) tells of itself.  Stores its place, also when the
@@ -100,6 +108,11 @@ helio_report_result helio_peers_hear(helio_peers *peers, const helio_pgm_told *t
                                      const helio_address *from, const helio_report_context *context,
                                      helio_clock clock, uint32_t *place);
 
+/* So many sequences were asked for, by the receiver at `place` or, HELIO_PEER_NONE, by one that is
+ * not known.  What all asked for is always the sum of what each and what others did. */
+void helio_peers_count_asked(helio_peers *peers, uint32_t place, uint64_t sequences);
+/* The share of all sequences asked for that the receiver at `place` asked for, 0 to 1; of none, 0. */
+double helio_peers_asked_share(const helio_peers *peers, uint32_t place);
 /* A receiver asks for a packet.  True when it had not before. */
 bool helio_peers_ask(helio_peers *peers, uint32_t place, uint64_t sequence, int64_t now_ns);
 /* An acknowledgement tells how far it is. */

@@ -27,6 +27,7 @@ int helio_repairer_init(helio_repairer *repairer, const helio_repairer_config *c
     if (!error)
         error = helio_peers_init(&repairer->peers, config->max_peers, config->stats,
                                  config->instance, config->stream);
+    repairer->peers.stream = stats;
     if (error)
         helio_repairer_fini(repairer, (helio_clock){0});
     return error;
@@ -231,6 +232,7 @@ void helio_repairer_on_nak(helio_repairer *repairer, const helio_pgm_packet *nak
     helio_stats_begin(stats);
     helio_count(&stats->nak_packets_received, 1);
     helio_count(&stats->naks_received, count);
+    helio_peers_count_asked(&repairer->peers, asker, count);
     helio_set(&stats->peers, repairer->peers.count - repairer->peers.vacant);
     answer_one(repairer, first, &who, answer);
     for (size_t i = 0; i < nak->list_count; i++)
@@ -241,7 +243,6 @@ void helio_repairer_on_nak(helio_repairer *repairer, const helio_pgm_packet *nak
     if (peer) {
         helio_stats_begin(peer);
         helio_count(&peer->nak_packets_received, 1);
-        helio_count(&peer->naks_received, count);
         helio_set(&peer->last_heard, (uint64_t)clock.wall_ns);
         helio_stats_end(peer);
     }

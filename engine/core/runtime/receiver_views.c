@@ -1,5 +1,8 @@
-/* A transmitter's receivers, as the application may see them: a copy of what its stream knows. */
+/* A transmitter's receivers, as the application may see them: a copy of what its stream knows, the
+ * worst first.  Who wants few of many gets the worst: on the engine's thread they are kept in a heap
+ * whose root is the least bad, and the caller's thread puts them in order. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -26,7 +29,7 @@ static void describe(helio_tx_stream *stream, const helio_receiver_view *view, h
     const char *name;
     double loss;
     const helio_address *address = helio_tx_stream_receiver(stream, view->place, &name, &loss);
-    const uint64_t lead = helio_tx_stream_lead(stream);
+    const helio_tx_trouble trouble = helio_tx_stream_trouble(stream, view->place, clock.now_ns);
     memset(out, 0, sizeof *out);
     *out = (helio_receiver_info){
         .receiver = view->receiver,
@@ -34,7 +37,13 @@ static void describe(helio_tx_stream *stream, const helio_receiver_view *view, h
         .packets_received = view->received,
         .packets_lost = view->lost,
         .packets_unrecoverable = view->unrecoverable,
-        .lag = view->position && view->position < lead ? lead - view->position : 0,
+        .lag = trouble.behind.packets,
+        .lag_bytes = trouble.behind.bytes,
+        .lag_ns = trouble.behind.age_ns,
+        .forecast_ns = trouble.forecast_ns,
+        .blame_ns = (int64_t)trouble.blame_ns,
+        .nak_share = trouble.nak_share,
+        .badness = trouble.badness,
         .window = view->window,
         .naks = view->naks,
         .naks_again = view->naks_again,
@@ -52,6 +61,43 @@ static void describe(helio_tx_stream *stream, const helio_receiver_view *view, h
     helio_address_format(address, out->address);
 }
 
+/* A total order, so that equals always come in the same one. */
+static bool is_worse(double badness, uint64_t receiver, const helio_receiver_info *than) {
+    return badness != than->badness ? badness > than->badness : receiver < than->receiver;
+}
+
+static bool is_least(const helio_receiver_info *a, const helio_receiver_info *than) {
+    return is_worse(than->badness, than->receiver, a);
+}
+
+static void swap(helio_receiver_info *a, helio_receiver_info *b) {
+    const helio_receiver_info held = *a;
+    *a = *b;
+    *b = held;
+}
+
+static void sift_up(helio_receiver_info *heap, size_t i) {
+    for (size_t parent; i > 0 && is_least(&heap[i], &heap[parent = (i - 1) / 2]); i = parent)
+        swap(&heap[i], &heap[parent]);
+}
+
+static void sift_down(helio_receiver_info *heap, size_t count) {
+    for (size_t i = 0, least;; i = least) {
+        least = i;
+        for (size_t child = 2 * i + 1; child <= 2 * i + 2 && child < count; child++)
+            if (is_least(&heap[child], &heap[least]))
+                least = child;
+        if (least == i)
+            return;
+        swap(&heap[i], &heap[least]);
+    }
+}
+
+static int compare(const void *a, const void *b) {
+    const helio_receiver_info *one = a, *other = b;
+    return is_worse(one->badness, one->receiver, other) ? -1 : 1;
+}
+
 static bool list(helio_instance *instance, helio_command *command, helio_clock clock) {
     (void)instance;
     const listing *wanted = command->context;
@@ -65,6 +111,12 @@ static bool list(helio_instance *instance, helio_command *command, helio_clock c
         }
         if (count < wanted->limit) {
             describe(stream, &views[i], clock, &wanted->out[count]);
+            sift_up(wanted->out, count);
+        } else if (wanted->limit > 0 &&
+                   is_worse(helio_tx_stream_trouble(stream, i, clock.now_ns).badness,
+                            views[i].receiver, &wanted->out[0])) {
+            describe(stream, &views[i], clock, &wanted->out[0]);
+            sift_down(wanted->out, wanted->limit);
         }
         count++;
     }
@@ -77,9 +129,14 @@ int helio_transmitter_receivers(helio_transmitter *transmitter, helio_receiver_i
     listing wanted = {transmitter, receivers, limit};
     helio_command command = {.run = list, .context = &wanted};
     helio_instance *instance = transmitter->instance;
+    int found;
     if (helio_instance_is_engine(instance)) { /* a listener may look */
         list(instance, &command, helio_clock_read(&instance->clock));
-        return command.result;
+        found = command.result;
+    } else {
+        found = helio_command_execute(instance, &command);
     }
-    return helio_command_execute(instance, &command);
+    if (found > 1 && limit > 1)
+        qsort(receivers, (size_t)found < limit ? (size_t)found : limit, sizeof *receivers, compare);
+    return found;
 }

@@ -114,9 +114,22 @@ static void add_lost(helio_rx_stream *stream, lost_run *run, uint64_t first, uin
     run->count += count;
 }
 
+/* Bursts by length: 1, 2 to 3, 4 to 7, ..., 128 and more; the cells follow each other. */
+static unsigned burst_class(uint64_t count) {
+    enum { BURST_CLASSES = 8 };
+    unsigned class = 0;
+    while (count > 1 && class < BURST_CLASSES - 1) {
+        count /= 2;
+        class ++;
+    }
+    return class;
+}
+
 /* Packets from `first` on are seen missing. */
 static void count_gap(helio_rx_stream *stream, uint64_t first, uint64_t count) {
-    helio_count(&helio_rx_stats(stream)->gaps_detected, count);
+    helio_rx_stream_stats *stats = helio_rx_stats(stream);
+    helio_count(&stats->gaps_detected, count);
+    helio_count(&(&stats->gap_bursts_1)[burst_class(count)], 1);
     const uint64_t end = first + count;
     if (end > stream->joined + 1)
         stream->missed += first > stream->joined ? count : end - stream->joined - 1;

@@ -202,6 +202,16 @@ bool helio_tx_acks_on_ack(helio_tx_acks *acks, const helio_pgm_packet *ack,
     return result != HELIO_ACKS_REPEATED;
 }
 
+const helio_acker *helio_tx_acks_awaited(const helio_tx_acks *acks) {
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < acks->registry.count; i++) {
+        const helio_acker *acker = helio_acks_at(&acks->registry, i);
+        if (!acker->is_out && acker->first <= acks->stable + 1 && ++found == acks->needed)
+            return acker;
+    }
+    return NULL;
+}
+
 void helio_tx_acks_leave_out(helio_tx_acks *acks, uint64_t receiver, bool is_out,
                              helio_clock clock) {
     helio_acker *acker = helio_acks_find(&acks->registry, receiver);

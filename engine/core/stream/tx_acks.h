@@ -66,6 +66,9 @@ size_t helio_tx_acks_memory(const helio_tx_acks *acks);
 bool helio_tx_acks_on_ack(helio_tx_acks *acks, const helio_pgm_packet *ack,
                           const helio_address *from, bool is_out, helio_clock clock,
                           helio_acker *heard);
+/* Whose acknowledgement would let packets leave the history: the last of as many as are needed.
+ * NULL: there are not so many. */
+const helio_acker *helio_tx_acks_awaited(const helio_tx_acks *acks);
 /* A receiver is suspended, and does not count, or does again. */
 void helio_tx_acks_leave_out(helio_tx_acks *acks, uint64_t receiver, bool is_out,
                              helio_clock clock);

@@ -49,12 +49,16 @@ static bool counts(const helio_tx_granted *granted, const helio_peers *peers, ui
 void helio_tx_credit_weigh(helio_tx_credit *credit, helio_peers *peers, int64_t now_ns) {
     bool is_granted = false;
     uint64_t least = UINT64_MAX;
+    credit->place = HELIO_PEER_NONE;
     for (uint32_t place = 0; place < credit->capacity; place++) {
         const helio_tx_granted *granted = &credit->granted[place];
         if (!counts(granted, peers, place, now_ns))
             continue;
         is_granted = true;
-        least = granted->limit < least ? granted->limit : least;
+        if (granted->limit < least) {
+            least = granted->limit;
+            credit->place = place;
+        }
     }
     credit->limit = is_granted ? least : 0;
 }

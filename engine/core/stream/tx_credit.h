@@ -30,6 +30,7 @@ typedef struct helio_tx_credit {
     helio_tx_granted *granted; /* by place */
     uint32_t capacity;
     uint64_t limit;         /* the first message that may not be sent; 0: nothing was granted */
+    uint32_t place;         /* of the receiver that granted least; HELIO_PEER_NONE: none did */
     bool is_waiting;        /* messages wait for more */
     int64_t waits_since_ns; /* as far as it is counted */
 } helio_tx_credit;

@@ -41,6 +41,7 @@ static uint32_t identify(helio_tx_stream *stream, const helio_pgm_packet *packet
         const helio_report_context context = {
             .start = helio_sequence_start(stream->config.first_sequence),
             .lead = stream->txw.lead,
+            .history = &stream->txw,
             .now_us = helio_tx_stamp(clock.now_ns),
         };
         const helio_report_result result =
@@ -77,6 +78,7 @@ void helio_tx_tend_reports(helio_tx_stream *stream, int64_t now_ns) {
     if (now_ns < stream->tend_peers_ns)
         return;
     stream->tend_peers_ns = now_ns + TEND_PEERS_NS;
+    helio_tx_blame_tend(stream, now_ns);
     helio_tx_tend_credit(stream, now_ns);
     stream->repairer.peers.silence_ns = helio_tx_reports_silence_ns(&stream->reports);
     helio_tx_stream_stats *stats = helio_tx_stats(stream);
@@ -152,6 +154,7 @@ static void on_nak(helio_tx_stream *stream, const helio_pgm_packet *nak, const h
     }
     const uint64_t askers = askers_of(stream, nak, from);
     bool is_proven;
+    helio_tx_blame_look(stream, clock.now_ns); /* before what it says ends the wait */
     const uint32_t asker = identify(stream, nak, from, &is_proven, clock);
     helio_repair_answer answer;
     helio_repairer_on_nak(&stream->repairer, nak, asker, askers, clock, &answer);
@@ -229,6 +232,7 @@ static bool is_granted(helio_tx_stream *stream, uint32_t place, helio_clock cloc
 static void on_ack(helio_tx_stream *stream, const helio_pgm_packet *ack, const helio_address *from,
                    helio_clock clock) {
     bool is_proven;
+    helio_tx_blame_look(stream, clock.now_ns); /* before what it says ends the wait */
     const uint32_t place = identify(stream, ack, from, &is_proven, clock);
     helio_tx_follow_on_feedback(stream, place, ack, clock);
     const bool goes_further = (ack->options & HELIO_PGM_HAS_GRANT) &&

@@ -77,7 +77,8 @@ static void look(helio_tx_stream *stream, helio_clock clock) {
     const int64_t timeout_ns = look_for_reporters(stream, clock.now_ns);
     follow->due_ns = timeout_ns;
     if (follow->config.window == HELIO_FLOW_WINDOW_NONE) {
-        follow->limit = (helio_window_limit){HELIO_WINDOW_NO_LIMIT, UINT32_MAX, 0};
+        follow->limit =
+            (helio_window_limit){.sequence = HELIO_WINDOW_NO_LIMIT, .place = UINT32_MAX};
         return;
     }
     uint32_t places;

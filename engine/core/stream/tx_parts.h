@@ -9,6 +9,7 @@
 #include "stream/heartbeat.h"
 #include "stream/polling.h"
 #include "stream/tx_acks.h"
+#include "stream/tx_blame.h"
 #include "stream/tx_follow.h"
 #include "stream/tx_govern.h"
 #include "stream/tx_history.h"
@@ -54,6 +55,7 @@ struct helio_tx_stream {
     helio_tx_log log;
     helio_tx_slow slow;
     helio_tx_follow follow;
+    helio_tx_blame blame;
     helio_tx_topics topics;
 
     uint32_t spm_sequence;

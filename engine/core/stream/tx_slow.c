@@ -16,7 +16,7 @@ enum { BRAKE_PACKETS = 20 };
 enum { WHO_TEXT = HELIO_PGM_REPORT_NAME_MAX + HELIO_ADDRESS_TEXT + 8, WHY_TEXT = 96 };
 
 int helio_tx_slow_init(helio_tx_slow *slow, const helio_tx_slow_config *config, uint32_t places) {
-    *slow = (helio_tx_slow){.config = *config};
+    *slow = (helio_tx_slow){.config = *config, .paced = HELIO_PEER_NONE};
     if (config->consumers.dwell_ns == 0)
         return 0;
     slow->config.consumers.capacity = places;
@@ -267,18 +267,27 @@ static void carry_out(helio_tx_stream *stream, const helio_slow_decision *decisi
 
 /* ---- what is seen ---- */
 
+static bool is_further_behind(const helio_consumer *a, const helio_consumer *b) {
+    return a->watch.symptoms.value[HELIO_SYMPTOM_LAG] > b->watch.symptoms.value[HELIO_SYMPTOM_LAG];
+}
+
 static void show(helio_tx_stream *stream, const helio_interval *interval, helio_clock clock) {
     const helio_consumers *consumers = &stream->slow.consumers;
     helio_tx_stream_stats *stats = helio_tx_stats(stream);
     helio_set(&stats->consumers_in_trouble, consumers->troubled);
     helio_set(&stats->consumers_isolated, consumers->isolated);
     helio_set(&stats->consumer_ceiling, helio_tx_slow_ceiling(&stream->slow));
+    stream->slow.paced = HELIO_PEER_NONE;
     for (uint32_t place = 0; place < interval->receivers && place < consumers->config.capacity;
          place++) {
         const helio_consumer *consumer = &consumers->consumers[place];
         helio_peer_stats *peer = helio_peers_stats(&stream->repairer.peers, place);
         if (!peer)
             continue;
+        const uint32_t paced = stream->slow.paced;
+        if (consumer->rung == HELIO_SLOW_PACE &&
+            (paced == HELIO_PEER_NONE || is_further_behind(consumer, &consumers->consumers[paced])))
+            stream->slow.paced = place;
         const int64_t forecast_ns = consumer->watch.symptoms.forecast_ns;
         const bool is_safe = forecast_ns == HELIO_NEVER || !consumer->watch.symptoms.until_ns;
         helio_set(&peer->state, (uint64_t)consumer->watch.class);

@@ -30,7 +30,8 @@ typedef struct helio_tx_slow {
     helio_consumers consumers;
     helio_storm storm;
     helio_storm_decision storm_decision; /* of the last interval */
-    uint32_t cut_offs;                   /* of the storm there is */
+    uint32_t paced;    /* place of the receiver that is waited for; HELIO_PEER_NONE */
+    uint32_t cut_offs; /* of the storm there is */
 } helio_tx_slow;
 
 /* 0 or NOMEM; `places`: most receivers.  Release with helio_tx_slow_fini. */

@@ -123,8 +123,12 @@ static bool is_behind(const helio_tx_stream *stream, int64_t now_ns) {
 
 static bool takes_data(helio_tx_stream *stream, uint64_t sequence, helio_clock clock) {
     if (helio_tx_pace_takes_data(&stream->pace, sequence, is_behind(stream, clock.now_ns),
-                                 clock.now_ns))
+                                 clock.now_ns)) {
+        if (stream->blame.place != HELIO_PEER_NONE)
+            helio_tx_blame_look(stream, clock.now_ns);
         return true;
+    }
+    helio_tx_blame_look(stream, clock.now_ns);
     const int64_t ready_ns = helio_tx_pace_ready_ns(&stream->pace);
     if (ready_ns != HELIO_NEVER)
         helio_heartbeat_hold(&stream->heartbeat, ready_ns > clock.now_ns ? ready_ns : clock.now_ns);
@@ -263,6 +267,8 @@ static int init_parts(helio_tx_stream *stream, helio_clock clock) {
         error = helio_tx_history_init(&stream->history, &stream->txw, &stream->repairer,
                                       config->budget, config->history_dynamic, clock.now_ns);
     if (!error)
+        error = helio_tx_blame_init(&stream->blame, repairer.max_peers, clock.now_ns);
+    if (!error)
         helio_tx_follow_init(stream, &config->follow, clock);
     if (!error)
         error = helio_tx_log_init(stream, &config->log, clock);
@@ -364,6 +370,7 @@ void helio_tx_stream_destroy(helio_tx_stream *stream, helio_clock clock) {
     helio_account_give(stream->config.account, stream->memory);
     helio_tx_history_fini(&stream->history);
     helio_tx_govern_fini(&stream->govern);
+    helio_tx_blame_fini(&stream->blame);
     helio_tx_log_fini(&stream->log);
     helio_tx_pace_fini(&stream->pace);
     helio_tx_topics_fini(&stream->topics, clock);
@@ -445,6 +452,7 @@ int helio_tx_stream_poll(helio_tx_stream *stream, helio_clock clock) {
         return 0;
     stream->clock = clock;
     expire(stream, clock.now_ns);
+    helio_tx_blame_look(stream, clock.now_ns);
     helio_tx_acks_poll(&stream->acks, clock);
     if (clock.now_ns >= helio_tx_actions_deadline_ns(stream))
         helio_tx_end_actions(stream, clock);

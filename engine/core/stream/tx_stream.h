@@ -36,6 +36,7 @@
 #include "stream/tx_log.h"
 #include "stream/tx_pace.h"
 #include "stream/tx_slow.h"
+#include "window/txw.h"
 
 typedef struct helio_tx_stream helio_tx_stream;
 typedef struct helio_tx_topic helio_tx_topic;
@@ -151,6 +152,17 @@ helio_receiver_view *helio_tx_stream_views(helio_tx_stream *stream, uint32_t *pl
  * lately. */
 const helio_address *helio_tx_stream_receiver(helio_tx_stream *stream, uint32_t place,
                                               const char **name, double *loss);
+/* How far the receiver at a place is behind by now, and how much trouble it is. */
+typedef struct helio_tx_trouble {
+    helio_txw_behind behind; /* of what it told to have passed on; 0: that is not known */
+    int64_t forecast_ns;     /* until what it needs leaves the history; 0: it will not */
+    uint64_t blame_ns;       /* time that data waited for it alone */
+    double nak_share;        /* of all that was ever asked for */
+    double badness;          /* policy/badness.h */
+} helio_tx_trouble;
+
+helio_tx_trouble helio_tx_stream_trouble(const helio_tx_stream *stream, uint32_t place,
+                                         int64_t now_ns);
 /* The newest packet with messages of the topic that was sent; 0: none. */
 uint64_t helio_tx_stream_newest(const helio_tx_topic *topic);
 /* How many receivers have acknowledged a packet, and all before it since they joined. */

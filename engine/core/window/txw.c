@@ -198,6 +198,7 @@ void helio_txw_commit(helio_txw *txw, size_t length, uint32_t payload_sum, int64
     *slot = (helio_txw_slot){
         .packet = txw->at,
         .sent_ns = now_ns,
+        .end_bytes = txw->all_bytes += length,
         .length = (uint32_t)length,
         .payload_sum = payload_sum,
     };
@@ -205,4 +206,18 @@ void helio_txw_commit(helio_txw *txw, size_t length, uint32_t payload_sum, int64
     txw->bytes += length;
     txw->taken_bytes += helio_txw_taken(slot);
     helio_txw_expire(txw, now_ns, AGED_PER_COMMIT);
+}
+
+helio_txw_behind helio_txw_behind_of(const helio_txw *txw, uint64_t position, int64_t now_ns) {
+    helio_txw_behind behind = {0};
+    if (position >= txw->lead)
+        return behind;
+    behind.packets = txw->lead - position;
+    const uint64_t oldest = position + 1 > txw->trail ? position + 1 : txw->trail;
+    if (oldest > txw->lead)
+        return behind;
+    const helio_txw_slot *slot = helio_txw_slot_of(txw, oldest);
+    behind.bytes = txw->all_bytes - slot->end_bytes + slot->length;
+    behind.age_ns = now_ns > slot->sent_ns ? now_ns - slot->sent_ns : 0;
+    return behind;
 }

@@ -29,6 +29,7 @@
 typedef struct helio_txw_slot {
     uint8_t *packet;
     int64_t sent_ns;      /* when it was committed */
+    uint64_t end_bytes;   /* of all packets ever committed, up to and with it */
     uint32_t length;      /* of the packet */
     uint32_t payload_sum; /* partial checksum of its TSDU */
     int64_t repaired_ns;  /* when its last repair was sent; meaningful when repairs > 0 */
@@ -63,6 +64,7 @@ typedef struct helio_txw {
     uint64_t lead;
     uint64_t floor;       /* packets from here on are not dropped */
     uint64_t bytes;       /* of the packets from trail to lead */
+    uint64_t all_bytes;   /* of all packets ever committed */
     uint64_t taken_bytes; /* the same with what lies between them: what the limit is about */
     uint64_t limit_packets;
     uint64_t limit_bytes;
@@ -109,6 +111,16 @@ static inline helio_txw_slot *helio_txw_slot_of(const helio_txw *txw, uint64_t s
 static inline uint8_t *helio_txw_packet(const helio_txw *txw, uint64_t sequence) {
     return helio_txw_slot_of(txw, sequence)->packet;
 }
+
+/* How far somebody is behind who has all up to `position`. */
+typedef struct helio_txw_behind {
+    uint64_t packets;
+    uint64_t bytes; /* of those that are in the window: at least so many */
+    int64_t
+        age_ns; /* since the oldest of these was committed: at least so long; 0: there is none */
+} helio_txw_behind;
+
+helio_txw_behind helio_txw_behind_of(const helio_txw *txw, uint64_t position, int64_t now_ns);
 
 /* Memory for the packet after lead, packet_bytes of it, aligned to 16; drops the oldest packets as
  * the limits want.  NULL when that would drop packets from the floor on.  Opening twice gives the

@@ -141,6 +141,13 @@ typedef struct helio_receiver_info {
     uint32_t tagged;       /* 1: it says that it is one of those that set the pace */
     char name[48];         /* of the receiver's instance; "" until it has told it */
     char address[56];      /* where its feedback comes from */
+    uint64_t lag_bytes;    /* of the packets of `lag` the history still has: at least so many */
+    int64_t
+        lag_ns; /* since the oldest of these was sent; 0: it is not behind, or nothing is known */
+    int64_t forecast_ns; /* until what it needs leaves the history, as things go; 0: it will not */
+    int64_t blame_ns;    /* time that data waited for this receiver alone */
+    double nak_share;    /* of all that was ever asked for on the stream: 0 to 1 */
+    double badness;      /* how much trouble it is, of late: 0 is none */
 } helio_receiver_info;
 
 enum {
@@ -237,7 +244,7 @@ HELIO_API int helio_transmitter_act(helio_transmitter *transmitter, uint64_t rec
 HELIO_API int helio_transmitter_cut_off(helio_transmitter *transmitter, int64_t duration_ns,
                                         const char *why);
 
-/* Copies what is known of the receivers of its stream, at most `limit`.  Returns how many there are.  From any thread in mode
+/* Copies what is known of the receivers of its stream, the worst first, at most `limit`.  Returns how many there are.  From any thread in mode
  * `thread`. */
 HELIO_API int helio_transmitter_receivers(helio_transmitter *transmitter,
                                           helio_receiver_info *receivers, size_t limit);
