@@ -67,6 +67,8 @@ typedef enum helio_event_id {
     HELIO_EVENT_CONSUMER_ADVICE = 97,
     HELIO_EVENT_STORM_DETECTED = 98,
     HELIO_EVENT_STORM_ENDED = 99,
+    HELIO_EVENT_FLIGHT_FROZEN = 170,
+    HELIO_EVENT_FLIGHT_FAILED = 171,
 } helio_event_id;
 
 /* X(NAME, name, id, SEVERITY, arguments joined by ',', help) */
@@ -132,6 +134,8 @@ typedef enum helio_event_id {
     X(CONSUMER_SPARED, consumer_spared, 96, WARNING, "receiver,symptom,value_millionths", "A slow receiver is not isolated, or many receivers came into trouble together (receiver 0), which is the network's fault rather than theirs; the text says why.") \
     X(CONSUMER_ADVICE, consumer_advice, 97, WARNING, "receiver,action,value_millionths,duration_ms", "What would be done about a slow receiver, or would be over, if slow_mode were enforce. Actions: 2 pace, 3 shed, 4 suspend NAKs, 5 suspend, 6 expel, 8 resume, 9 readmit.") \
     X(STORM_DETECTED, storm_detected, 98, ERROR, "repeats_millionths,share_millionths,load_millionths,cutoff_ms", "Recovery is the overload: requests and repairs fill the network though the load is normal, and make no progress. The share of requests made before, the share of recovery in all packets, the load in relation to the usual.") \
-    X(STORM_ENDED, storm_ended, 99, INFO, "lasted_ms,cutoffs", "A NAK storm is over.")
+    X(STORM_ENDED, storm_ended, 99, INFO, "lasted_ms,cutoffs", "A NAK storm is over.") \
+    X(FLIGHT_FROZEN, flight_frozen, 170, INFO, "number,bytes,trigger_ns", "A flight recording was kept in a file beside the segment; the text has its name and why. Read it with `heliograph flight`.") \
+    X(FLIGHT_FAILED, flight_failed, 171, WARNING, "", "The flight recorder has no ring, or could not keep a recording; the text says why. The engine goes on without.")
 
 #endif

@@ -28,6 +28,10 @@ typedef enum helio_option_id {
     HELIO_OPTION_ID_HISTORY_LIMIT_BYTES,
     HELIO_OPTION_ID_DECISION_LOG,
     HELIO_OPTION_ID_DECISION_LOG_BYTES,
+    HELIO_OPTION_ID_FLIGHT_BYTES,
+    HELIO_OPTION_ID_FLIGHT_INTERVAL,
+    HELIO_OPTION_ID_FLIGHT_FREEZE,
+    HELIO_OPTION_ID_FLIGHT_KEEP,
     HELIO_OPTION_ID_PROFILE,
     HELIO_OPTION_ID_INTERFACE,
     HELIO_OPTION_ID_TTL,
@@ -311,6 +315,10 @@ enum { /* choices of order */
     X(HISTORY_LIMIT_BYTES, history_limit_bytes, INTEGER, HELIO_ON_INSTANCE, 0.0, 1099511627776.0, "0", "", "Most bytes the histories of all streams may have as their limits together; 0: no limit.") \
     X(DECISION_LOG, decision_log, STRING, HELIO_ON_INSTANCE, 0.0, 0.0, "", "", "Folder for decision logs, one file for each stream that is sent: all that its rate policy and its engine for slow consumers see and decide, for `heliograph lab replay`; default: none.") \
     X(DECISION_LOG_BYTES, decision_log_bytes, INTEGER, HELIO_ON_INSTANCE, 65536.0, 17179869184.0, "16777216", "", "Size of a decision log; when it is used up an event says so and no more is written.") \
+    X(FLIGHT_BYTES, flight_bytes, INTEGER, HELIO_ON_INSTANCE, 0.0, 1073741824.0, "4194304", "", "Size of the flight recorder's ring, a file beside the stats segment: all statistics every flight_interval; at least 262144, or 0: no flight recorder.") \
+    X(FLIGHT_INTERVAL, flight_interval, FLOAT, HELIO_ON_INSTANCE, 0.001, 60.0, "0.01", "", "How often the flight recorder looks at all statistics; less often where that would take more than a fiftieth of a core.") \
+    X(FLIGHT_FREEZE, flight_freeze, STRING, HELIO_ON_INSTANCE, 0.0, 0.0, "error,socket_drops,suspended,consumer_suspended,rate_floor", "", "Events (by name, or all of a severity) at which the flight recording is kept, two seconds later; each kind again only after 10 s without it; none: by hand only.") \
+    X(FLIGHT_KEEP, flight_keep, INTEGER, HELIO_ON_INSTANCE, 0.0, 1000.0, "4", "", "Most flight recordings kept of one instance name, the oldest goes; 0: none is kept.") \
     X(PROFILE, profile, CHOICE, HELIO_ON_INSTANCE | HELIO_ON_TRANSMITTER | HELIO_ON_RECEIVER, 0.0, 0.0, "standard", "standard,lan-latency,lan-throughput,wan,many-receivers", "Preset that changes the defaults of other options, see profiles.md.") \
     X(INTERFACE, interface, STRING, HELIO_ON_TRANSMITTER | HELIO_ON_RECEIVER, 0.0, 0.0, "", "", "Address or name of the network interface for multicast.") \
     X(TTL, ttl, INTEGER, HELIO_ON_TRANSMITTER, 0.0, 255.0, "1", "", "Time to live of multicast packets.") \

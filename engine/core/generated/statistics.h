@@ -76,7 +76,13 @@ enum { HELIO_SCOPES_END = 8 };
     X(commands_refused, COUNTER, "", 0, "commands_refused", "", "", "Commands given through the segment that were refused.") \
     X(detail_level, GAUGE, "", 0, "detail_level", "", "", "Level of detail of the statistics in force.") \
     X(objects_refused, COUNTER, "", 0, "objects_refused", "", "", "Statistics objects that found no room in the segment.") \
-    X(histograms_refused, COUNTER, "", 0, "histograms_refused", "", "", "Histograms that found no room in the segment when the level of detail rose.")
+    X(histograms_refused, COUNTER, "", 0, "histograms_refused", "", "", "Histograms that found no room in the segment when the level of detail rose.") \
+    X(flight_ticks, COUNTER, "", 0, "flight_ticks", "", "", "Ticks of the flight recorder: times it looked at all statistics.") \
+    X(flight_ticks_late, COUNTER, "", 0, "flight_ticks_late", "", "", "Ticks of the flight recorder that did not happen because it came too late.") \
+    X(flight_interval, GAUGE, "nanoseconds", 0, "flight_interval", "", "", "Time between two ticks of the flight recorder as it is: longer than asked for where looking is dear; 0: there is none.") \
+    X(flight_bytes, GAUGE, "bytes", 0, "flight_bytes", "", "", "Bytes of the flight recording in the ring.") \
+    X(flight_freezes, COUNTER, "", 0, "flight_freezes", "", "", "Flight recordings kept.") \
+    X(flight_errors, COUNTER, "", 0, "flight_errors", "", "", "Times the flight recorder could not open its ring, make it larger, or keep a recording.")
 
 /* One engine in one process. One writer; `guard` is odd while a group of cells changes. */
 typedef struct helio_instance_stats {
@@ -129,6 +135,12 @@ typedef struct helio_instance_stats {
     _Atomic uint64_t detail_level;
     _Atomic uint64_t objects_refused;
     _Atomic uint64_t histograms_refused;
+    _Atomic uint64_t flight_ticks;
+    _Atomic uint64_t flight_ticks_late;
+    _Atomic uint64_t flight_interval;
+    _Atomic uint64_t flight_bytes;
+    _Atomic uint64_t flight_freezes;
+    _Atomic uint64_t flight_errors;
 } helio_instance_stats;
 
 enum { /* indexes of a instance's histograms */

@@ -7,6 +7,7 @@
 #include "policy/rate.h"
 #include "repair/action.h"
 #include "runtime/detail.h"
+#include "runtime/flight.h"
 #include "runtime/tx_lane.h"
 #include "stream/tx_choice.h"
 #include "stream/tx_govern.h"
@@ -291,6 +292,15 @@ static int do_cutoff(helio_instance *instance, const helio_control_request *requ
 static int do_level(helio_instance *instance, const helio_control_request *request,
                     helio_clock clock, char *done) {
     return helio_detail_do(instance, request, clock, done, HELIO_CONTROL_SENTENCE_BYTES);
+}
+
+static int do_freeze(helio_instance *instance, const helio_control_request *request,
+                     helio_clock clock, char *done) {
+    (void)clock;
+    const int error = helio_flight_ask(instance->flight, why_of(request));
+    snprintf(done, HELIO_CONTROL_SENTENCE_BYTES,
+             "the flight recording is kept; the event flight_frozen names its file, in about 2 s");
+    return error;
 }
 
 int helio_control_do(helio_instance *instance, const helio_control_request *request,

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "runtime/flight.h"
 #include "runtime/loop.h"
 #include "runtime/memory.h"
 #include "runtime/receiver.h"
@@ -228,7 +229,16 @@ static int set_rate(helio_instance *instance) {
     return error;
 }
 
+/* What the recorder did at the last is told too: nobody else writes any more. */
+static void stop_flight(helio_instance *instance) {
+    helio_flight_stop(instance->flight);
+    helio_flight_tend(instance, helio_wall_ns());
+    helio_flight_free(instance->flight);
+    instance->flight = NULL;
+}
+
 static void destroy(helio_instance *instance) {
+    stop_flight(instance);
     if (instance->stats) {
         helio_stats_tell_held(instance->stats, helio_wall_ns());
         helio_stats_close_object(instance->stats, &instance->object, helio_wall_ns());
@@ -285,6 +295,10 @@ static int open_instance(helio_instance *instance, const char *options) {
         return error;
     }
     tell(instance, HELIO_EVENT_INSTANCE_STARTED, "started");
+    error = helio_flight_start(instance, &instance->flight);
+    if (error) {
+        return error;
+    }
     return instance->mode == HELIO_MODE_THREAD ? start_thread(instance) : 0;
 }
 
@@ -380,6 +394,10 @@ int helio_instance_wait(helio_instance *instance, int64_t timeout_ns) {
 
 const char *helio_instance_name(const helio_instance *instance) {
     return instance->name;
+}
+
+int helio_instance_freeze_flight(helio_instance *instance, const char *why) {
+    return helio_flight_ask(instance->flight, why && why[0] ? why : "by hand");
 }
 
 const char *helio_instance_segment(const helio_instance *instance) {

@@ -25,6 +25,7 @@
 
 typedef struct helio_tx_lane helio_tx_lane;
 typedef struct helio_rx_lane helio_rx_lane;
+typedef struct helio_flight helio_flight;
 
 struct helio_instance {
     char name[HELIO_STATS_NAME_BYTES];
@@ -36,6 +37,8 @@ struct helio_instance {
     helio_stats *stats;
     helio_stats_object object;
     helio_instance_stats *counts; /* its record */
+
+    helio_flight *flight; /* NULL: there is no flight recorder */
 
     helio_clock_source clock;
     helio_idle idle;

@@ -203,6 +203,10 @@ HELIO_API int helio_instance_reset_level(helio_instance *instance, const helio_s
 HELIO_API const char *helio_instance_name(const helio_instance *instance);
 /* Path of the stats segment, "" when options said stats=memory. */
 HELIO_API const char *helio_instance_segment(const helio_instance *instance);
+/* Keeps the flight recording of the last seconds or minutes, with two seconds from now on, in a file of its own, which the event
+ * flight_frozen names (docs/flight.md).  `why` is written into it; NULL: "by hand".  Any thread, any mode.  Errors: STATE (there is no
+ * recorder, or somebody asked a moment ago). */
+HELIO_API int helio_instance_freeze_flight(helio_instance *instance, const char *why);
 
 /* Errors: ENDPOINT, OPTION, TOPIC, ADDRESS, PERMISSION, SYSTEM, NOMEM. */
 HELIO_API int helio_transmitter_create(helio_instance *instance, const char *endpoint,
