@@ -1,0 +1,295 @@
+"""The file of a flight recording as engine/docs/flight.md has it: header, chunks, frames; not their meaning."""
+
+from __future__ import annotations
+
+import os
+import stat
+import struct
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
+
+from heliograph.monitor.directory import Directory, SegmentError, parse_directory
+from heliograph.monitor.errors import UserError
+from heliograph.monitor.header import text_of
+
+__all__ = ["SUFFIX", "Chunk", "Cursor", "FlightError", "FlightFile", "Header", "State", "open_file"]
+
+SUFFIX = ".flight"
+VERSION = 1
+HEADER_BYTES = 512
+CHUNK_HEAD_BYTES = 64
+FRAME_HEAD_BYTES = 8
+
+# Far above any recorder's, small enough that a made-up file cannot keep a reader busy.
+_FILE_LIMIT = 1 << 32
+_DIRECTORY_LIMIT = 4 << 20
+_CHUNKS_LIMIT = 1 << 10
+
+
+class FlightError(UserError):
+    """A flight recording cannot be read; the message names what is wrong."""
+
+
+class State(IntEnum):
+    """What the file is."""
+
+    WRITING = 0
+    RECORDING = 1
+    CLOSED = 2
+    FROZEN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """The fixed part."""
+
+    size: int
+    state: State
+    pid: int
+    incarnation: int
+    started_ns: int
+    interval_ns: int
+    directory_offset: int
+    directory_bytes: int
+    chunks_offset: int
+    chunk_bytes: int
+    chunks: int
+    number: int
+    """Of a kept recording; 0 is the ring."""
+    trigger_ns: int
+    trigger_event: int | None
+    """Number of the event it was kept for; None: by hand, or the ring."""
+    name: str
+    product: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """The frames of one chunk, as bytes."""
+
+    sequence: int
+    data: bytes
+    order: str
+
+    def frames(self) -> Iterator[bytes]:
+        """The payload of each frame, in order.
+
+        Raises:
+            FlightError: A frame does not fit or its check is wrong; those before it were good.
+        """
+        at, end = 0, len(self.data)
+        while at < end:
+            if end - at < FRAME_HEAD_BYTES:
+                raise FlightError(f"chunk {self.sequence} ends within the head of a frame")
+            length, check = struct.unpack_from(f"{self.order}II", self.data, at)
+            at += FRAME_HEAD_BYTES
+            if length > end - at:
+                raise FlightError(f"chunk {self.sequence} ends within a frame of {length} bytes")
+            payload = self.data[at : at + length]
+            if zlib.crc32(payload) != check:
+                raise FlightError(f"the check of a frame in chunk {self.sequence} is wrong")
+            yield payload
+            at += -(-length // 8) * 8
+
+
+class Cursor:
+    """Reads numbers and texts from a payload."""
+
+    __slots__ = ("at", "data")
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.at = 0
+
+    def __bool__(self) -> bool:
+        """Whether there is more."""
+        return self.at < len(self.data)
+
+    def number(self) -> int:
+        """An unsigned number of at most 64 bits.
+
+        Raises:
+            FlightError: It is longer, or the payload ends within it.
+        """
+        data, at = self.data, self.at
+        try:
+            byte = data[at]
+            if byte < 0x80:
+                self.at = at + 1
+                return byte
+            value = byte & 0x7F
+            for shift in range(7, 70, 7):
+                at += 1
+                byte = data[at]
+                value |= (byte & 0x7F) << shift
+                if byte < 0x80:
+                    if value >> 64:
+                        break
+                    self.at = at + 1
+                    return value
+        except IndexError:
+            raise FlightError("a frame ends within a number") from None
+        raise FlightError("a frame has a number of more than 64 bits")
+
+    def difference(self) -> int:
+        """A signed difference."""
+        value = self.number()
+        return -(value >> 1) - 1 if value & 1 else value >> 1
+
+    def text(self) -> str:
+        """A text.
+
+        Raises:
+            FlightError: It is longer than the payload.
+        """
+        length = self.number()
+        if length > len(self.data) - self.at:
+            raise FlightError("a frame ends within a text")
+        start = self.at
+        self.at += length
+        return self.data[start : self.at].decode("utf-8", "replace")
+
+
+@dataclass(frozen=True, slots=True)
+class FlightFile:
+    """All a file has, before it is taken apart."""
+
+    path: Path
+    header: Header
+    directory: Directory
+    chunks: tuple[Chunk, ...]
+    """Oldest first."""
+    damage: tuple[str, ...]
+    """What could not be read, in words."""
+
+
+def _header(data: bytes, order: str, path: Path) -> Header:
+    fields = struct.unpack_from(f"{order}QQQQQQQQQQIIQQ", data, 16)
+    size, state, pid, incarnation, started, interval, directory, directory_bytes = fields[:8]
+    chunks_offset, chunk_bytes, chunks, number, trigger, event = fields[8:]
+    if state > State.FROZEN:
+        raise FlightError(f"{path} is damaged: its state is {state}")
+    if size > _FILE_LIMIT or directory_bytes > _DIRECTORY_LIMIT or not 0 < chunks <= _CHUNKS_LIMIT:
+        raise FlightError(f"{path} is damaged: its header claims what no recorder writes")
+    fits = HEADER_BYTES <= directory <= chunks_offset - directory_bytes and chunks_offset % 8 == 0
+    if not fits or chunk_bytes % 8 or not CHUNK_HEAD_BYTES < chunk_bytes <= size:
+        raise FlightError(f"{path} is damaged: its parts overlap")
+    if chunks_offset + chunks * chunk_bytes > size:
+        raise FlightError(f"{path} is damaged: its chunks are larger than the file it says it is")
+    return Header(
+        size=size,
+        state=State(state),
+        pid=pid,
+        incarnation=incarnation,
+        started_ns=started,
+        interval_ns=interval,
+        directory_offset=directory,
+        directory_bytes=directory_bytes,
+        chunks_offset=chunks_offset,
+        chunk_bytes=chunk_bytes,
+        chunks=chunks,
+        number=number,
+        trigger_ns=trigger,
+        trigger_event=event - 1 if event else None,
+        name=text_of(data[128:176]) or path.name.split(".", 1)[0],
+        product=text_of(data[176:208]),
+        why=text_of(data[208:408]),
+    )
+
+
+class _Reading:
+    """One pass over an open file."""
+
+    def __init__(self, file: int, path: Path) -> None:
+        self.file = file
+        self.path = path
+        found = os.fstat(file)
+        if not stat.S_ISREG(found.st_mode):
+            raise FlightError(f"{path} is not a regular file")
+        self.size = found.st_size
+        self.damage: list[str] = []
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Up to `size` bytes; fewer where the file ends."""
+        try:
+            return os.pread(self.file, size, offset)
+        except OSError as error:
+            raise FlightError(f"{self.path} cannot be read: {error.strerror}") from None
+
+    def order(self) -> str:
+        head = self.read(0, 16)
+        if head[:8] != b"HELIOFLT"[: len(head)] or len(head) < 8:
+            raise FlightError(f"{self.path} is not a flight recording")
+        if len(head) < 16:
+            raise FlightError(f"{self.path} is cut off within its header")
+        order = {b"\x04\x03\x02\x01": "<", b"\x01\x02\x03\x04": ">"}.get(head[8:12])
+        if order is None:
+            raise FlightError(f"{self.path} is damaged: its byte order mark is unknown")
+        (version,) = struct.unpack_from(f"{order}I", head, 12)
+        if version != VERSION:
+            raise FlightError(f"{self.path} has version {version}; this Heliograph reads version {VERSION}")
+        return order
+
+    def header(self, order: str) -> Header:
+        data = self.read(0, HEADER_BYTES)
+        if len(data) < HEADER_BYTES:
+            raise FlightError(f"{self.path} is cut off within its header")
+        header = _header(data, order, self.path)
+        if self.size < header.size:
+            self.damage.append(f"the file is cut off: {self.size} of {header.size} bytes are there")
+        return header
+
+    def directory(self, header: Header) -> Directory:
+        data = self.read(header.directory_offset, header.directory_bytes)
+        if len(data) < header.directory_bytes:
+            raise FlightError(f"{self.path} is cut off within its directory")
+        try:
+            return parse_directory(data.rstrip(b"\0").decode("utf-8", "replace"))
+        except SegmentError as error:
+            raise FlightError(f"{self.path} is damaged: {error}") from None
+
+    def chunk(self, header: Header, order: str, place: int) -> Chunk | None:
+        """A chunk; None: it is empty, or was overwritten while it was read."""
+        offset = header.chunks_offset + place * header.chunk_bytes
+        head = self.read(offset, CHUNK_HEAD_BYTES)
+        if len(head) < CHUNK_HEAD_BYTES:
+            return None
+        sequence, used = struct.unpack_from(f"{order}QQ", head)
+        if sequence == 0:
+            return None
+        if used > header.chunk_bytes - CHUNK_HEAD_BYTES:
+            self.damage.append(f"chunk {sequence} claims {used} bytes")
+            return None
+        data = self.read(offset + CHUNK_HEAD_BYTES, used)
+        if self.read(offset, 8) != head[:8]:
+            return None
+        return Chunk(sequence, data, order)
+
+
+def open_file(path: Path) -> FlightFile:
+    """Read a flight recording, kept or still being recorded.
+
+    Raises:
+        FlightError: It cannot be opened or is none; what is merely damaged is left out and named in `damage`.
+    """
+    try:
+        # A FIFO must not block the reader.
+        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise FlightError(f"{path} cannot be opened: {error.strerror}") from None
+    try:
+        reading = _Reading(file, path)
+        order = reading.order()
+        header = reading.header(order)
+        directory = reading.directory(header)
+        found = [reading.chunk(header, order, place) for place in range(header.chunks)]
+    finally:
+        os.close(file)
+    chunks = {chunk.sequence: chunk for chunk in found if chunk is not None}
+    return FlightFile(
+        path, header, directory, tuple(chunks[sequence] for sequence in sorted(chunks)), tuple(reading.damage)
+    )

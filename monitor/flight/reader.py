@@ -1,0 +1,344 @@
+"""Flight recordings made into what happened: ticks, objects with their cells over time, events, triggers.
+
+Cells are kept as their changes, a position among the ticks and the value from there on, so a recording of an hour in
+which little happened is small. `Track.values` makes a plain series of one.
+
+The file may be being written, cut short, or made up: a chunk is taken up to its first mistake, which is named in
+`Recording.damage`, and what is missing between two chunks is a `Gap`.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from heliograph.monitor.directory import RecordLayout
+from heliograph.monitor.flight.format import Chunk, Cursor, FlightError, FlightFile, Header, open_file
+from heliograph.monitor.model import Event
+
+__all__ = ["Gap", "Recording", "Series", "Track", "Trigger", "read"]
+
+Series = npt.NDArray[np.float64]
+
+_OBJECT, _CHANGED, _GONE, _EVENT, _TRIGGER, _EVENTS_MISSED, _LEFT_OUT = range(1, 8)
+_TORN = 0x80
+_SEVERITIES = ("info", "warning", "error")
+_SLOTS_LIMIT = 1 << 16
+_TIME_LIMIT = 1 << 62
+_WORD = (1 << 64) - 1
+
+
+@dataclass(slots=True)
+class Track:
+    """One object, from its first tick to its last."""
+
+    scope: str
+    labels: Mapping[str, str]
+    info: Mapping[str, str]
+    created_ns: int
+    generation: int
+    first: int
+    """Position of the first tick that has it."""
+    last: int
+    """Position of the last one."""
+    changes: dict[str, tuple[list[int], list[int]]] = field(default_factory=dict)
+    """By cell: positions of ticks, and the value from there on. A cell that is absent is always 0."""
+    torn: list[int] = field(default_factory=list)
+    """Positions of ticks whose cells may not belong together."""
+
+    def values(self, cell: str, ticks: int) -> Series:
+        """The cell at each of `ticks` positions; NaN where the object is not there."""
+        series = np.full(ticks, np.nan)
+        series[self.first : self.last + 1] = 0.0
+        positions, values = self.changes.get(cell, ((), ()))
+        for index, at in enumerate(positions):
+            end = positions[index + 1] if index + 1 < len(positions) else self.last + 1
+            series[at:end] = values[index]
+        return series
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """From here on the recording was being kept."""
+
+    position: int
+    time_ns: int
+    event: int | None
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Ticks that are missing before a position."""
+
+    position: int
+    ticks: int
+    seconds: float
+    why: str
+
+
+@dataclass(slots=True)
+class Recording:
+    """All of one recording."""
+
+    path: Path
+    header: Header
+    layouts: Mapping[int, RecordLayout]
+    numbers: list[int] = field(default_factory=list)
+    """Of the ticks; 0 is the instance's first."""
+    mono_ns: list[int] = field(default_factory=list)
+    wall_ns: list[int] = field(default_factory=list)
+    late_ns: list[int] = field(default_factory=list)
+    planned_ns: list[int] = field(default_factory=list)
+    """Time to the next tick, as planned."""
+    tracks: list[Track] = field(default_factory=list)
+    events: list[tuple[int, Event]] = field(default_factory=list)
+    """With the position of the tick that told them."""
+    events_missed: int = 0
+    triggers: list[Trigger] = field(default_factory=list)
+    gaps: list[Gap] = field(default_factory=list)
+    left_out: int = 0
+    """Most objects that one key had no room for."""
+    damage: list[str] = field(default_factory=list)
+
+    @property
+    def times(self) -> Series:
+        """Seconds of each tick since the first one, on the clock that is never set."""
+        first = self.mono_ns[0] if self.mono_ns else 0
+        return np.array([(now - first) / 1e9 for now in self.mono_ns], dtype=np.float64)
+
+    @property
+    def seconds(self) -> float:
+        """From the first tick to the last."""
+        return (self.mono_ns[-1] - self.mono_ns[0]) / 1e9 if self.mono_ns else 0.0
+
+    def of(self, scope: str) -> Iterator[Track]:
+        """The objects of one scope."""
+        return (track for track in self.tracks if track.scope == scope)
+
+    def position_of(self, wall_ns: int) -> int:
+        """Position of the first tick at or after a moment of the wall clock; that of the last if there is none."""
+        return min(bisect_left(self.wall_ns, wall_ns), len(self.wall_ns) - 1)
+
+    @property
+    def trigger(self) -> Trigger | None:
+        """Why it was kept; of a ring that was frozen several times, the last."""
+        for trigger in reversed(self.triggers):
+            if not self.header.trigger_ns or trigger.time_ns == self.header.trigger_ns:
+                return trigger
+        return self.triggers[-1] if self.triggers else None
+
+
+class _Decoder:
+    """Follows the frames."""
+
+    def __init__(self, file: FlightFile) -> None:
+        self.file = file
+        self.recording = Recording(file.path, file.header, file.directory.scopes, damage=list(file.damage))
+        self.names = {
+            number: {cell.offset // 8: cell.name for cell in layout.cells}
+            for number, layout in file.directory.scopes.items()
+        }
+        self.live: dict[int, tuple[Track, Mapping[int, str], dict[int, int]]] = {}
+        """By slot: the track, names of its cells, and their values now."""
+        self.labels: dict[int, Mapping[str, str]] = {}
+        self.position = -1
+
+    def run(self) -> Recording:
+        for chunk in self.file.chunks:
+            self.chunk(chunk)
+        self.end_all()
+        return self.recording
+
+    def end_all(self) -> None:
+        for track, _, _ in self.live.values():
+            track.last = self.position
+        self.live.clear()
+
+    def chunk(self, chunk: Chunk) -> None:
+        is_first = True
+        try:
+            for payload in chunk.frames():
+                cursor = Cursor(payload)
+                is_key = bool(cursor.number() & 1)
+                if is_first and not is_key:
+                    raise FlightError(f"chunk {chunk.sequence} does not begin with a key")
+                self.tick(cursor, is_key, chunk.sequence)
+                self.items(cursor, self.restart() if is_key else {})
+                is_first = False
+        except FlightError as error:
+            self.recording.damage.append(str(error))
+
+    def restart(self) -> dict[tuple[int, int], Track]:
+        """A key says all there is; returns what there was, by slot and generation, which may go on."""
+        before = {(slot, track.generation): track for slot, (track, _, _) in self.live.items()}
+        for track in before.values():
+            track.last = self.position - 1
+        self.live.clear()
+        return before
+
+    def tick(self, cursor: Cursor, is_key: bool, sequence: int) -> None:
+        """The time of a frame."""
+        out = self.recording
+        number = cursor.number()
+        passed, wall = cursor.number(), cursor.number() if is_key else cursor.difference()
+        late, missed, planned = cursor.number(), cursor.number(), cursor.number()
+        if not is_key and not out.numbers:
+            raise FlightError(f"chunk {sequence} has a tick that follows nothing")
+        mono_ns = passed if is_key else out.mono_ns[-1] + passed
+        wall_ns = wall if is_key else out.wall_ns[-1] + passed + wall
+        if not (0 <= wall_ns < _TIME_LIMIT and mono_ns < _TIME_LIMIT and late < _TIME_LIMIT and planned < _TIME_LIMIT):
+            raise FlightError(f"chunk {sequence} has a tick at a moment that cannot be")
+        if out.numbers and (number <= out.numbers[-1] or mono_ns < out.mono_ns[-1]):
+            raise FlightError(f"chunk {sequence} has ticks out of order")
+        self.position += 1
+        lost = number - out.numbers[-1] - 1 if out.numbers else 0
+        if lost or missed:
+            seconds = (mono_ns - out.mono_ns[-1]) / 1e9 if out.mono_ns else 0.0
+            why = "the recording has lost them" if lost else "the recorder came too late"
+            out.gaps.append(Gap(self.position, lost + missed, seconds, why))
+        out.numbers.append(number)
+        out.mono_ns.append(mono_ns)
+        out.wall_ns.append(wall_ns)
+        out.late_ns.append(late)
+        out.planned_ns.append(planned)
+
+    def items(self, cursor: Cursor, before: Mapping[tuple[int, int], Track]) -> None:
+        events = []
+        while cursor:
+            item = cursor.number()
+            kind = item & ~_TORN
+            if kind == _CHANGED:
+                self.changed(cursor, bool(item & _TORN))
+            elif kind == _OBJECT:
+                self.object(cursor, before, bool(item & _TORN))
+            elif item == _GONE:
+                self.gone(cursor)
+            elif item == _EVENT:
+                events.append(self.event(cursor))
+            elif item == _TRIGGER:
+                cause, time_ns = cursor.number(), cursor.number()
+                trigger = Trigger(self.position, time_ns, cause - 1 if cause else None, cursor.text())
+                self.recording.triggers.append(trigger)
+            elif item == _EVENTS_MISSED:
+                self.recording.events_missed += cursor.number()
+            elif item == _LEFT_OUT:
+                self.recording.left_out = max(self.recording.left_out, cursor.number())
+            else:
+                raise FlightError(f"a frame has an item of kind {item}, which this Heliograph does not know")
+        for event, slot in events:  # an object and an event about it may be of one tick
+            labels = self.labels.get(slot - 1, event.labels)
+            self.recording.events.append((self.position, replace(event, labels=labels)))
+
+    def object(self, cursor: Cursor, before: Mapping[tuple[int, int], Track], torn: bool) -> None:
+        slot, scope, generation, created = (cursor.number() for _ in range(4))
+        text = cursor.text()
+        layout = self.recording.layouts.get(scope)
+        if layout is None or slot >= _SLOTS_LIMIT:
+            raise FlightError(f"a frame has an object of scope {scope} in slot {slot}")
+        if slot in self.live:
+            self.live[slot][0].last = self.position - 1
+        track = before.get((slot, generation))
+        if track is None or track.scope != layout.name:
+            fields = dict(line.partition("=")[::2] for line in text.split("\n") if "=" in line)
+            labels = {key: fields.pop(key, "") for key in layout.labels}
+            track = Track(layout.name, labels, fields, created, generation, self.position, self.position)
+            self.recording.tracks.append(track)
+            known: dict[int, int] = {}
+        else:
+            known = self.values_of(track, scope)
+        names = self.names[scope]
+        values = self.cells(cursor, names, None)
+        self.live[slot] = (track, names, values)
+        self.labels[slot] = track.labels
+        for index, name in names.items():
+            if values.get(index, 0) != known.get(index, 0):
+                self.note(track, name, values.get(index, 0))
+        if torn:
+            track.torn.append(self.position)
+
+    def values_of(self, track: Track, scope: int) -> dict[int, int]:
+        return {index: track.changes[name][1][-1] for index, name in self.names[scope].items() if name in track.changes}
+
+    def note(self, track: Track, name: str, value: int) -> None:
+        positions, values = track.changes.setdefault(name, ([], []))
+        if positions and positions[-1] == self.position:
+            values[-1] = value
+        else:
+            positions.append(self.position)
+            values.append(value)
+
+    def cells(self, cursor: Cursor, names: Mapping[int, str], before: Mapping[int, int] | None) -> dict[int, int]:
+        """The cells of an item; with `before`, of what changed."""
+        found: dict[int, int] = {}
+        index = 0
+        for _ in range(cursor.number()):
+            index += cursor.number()
+            if index not in names:
+                raise FlightError(f"a frame has a cell {index} that its scope does not have")
+            if before is None:
+                found[index] = cursor.number()
+            else:
+                found[index] = (before.get(index, 0) + cursor.difference()) & _WORD
+        return found
+
+    def changed(self, cursor: Cursor, torn: bool) -> None:
+        slot = cursor.number()
+        entry = self.live.get(slot)
+        if entry is None:
+            raise FlightError(f"a frame changes slot {slot}, where nothing is")
+        track, names, values = entry
+        for index, value in self.cells(cursor, names, values).items():
+            values[index] = value
+            self.note(track, names[index], value)
+        if torn:
+            track.torn.append(self.position)
+
+    def gone(self, cursor: Cursor) -> None:
+        slot = cursor.number()
+        entry = self.live.pop(slot, None)
+        if entry is None:
+            raise FlightError(f"a frame says that slot {slot} is gone, where nothing is")
+        entry[0].last = self.position
+
+    def event(self, cursor: Cursor) -> tuple[Event, int]:
+        """An event and the slot, plus 1, of what it is about."""
+        number = cursor.number()
+        time_ns = self.recording.wall_ns[-1] + cursor.difference()
+        kind_id, severity, slot = cursor.number(), cursor.number(), cursor.number()
+        values = [cursor.number() for _ in range(4)]
+        text = cursor.text()
+        kind = self.file.directory.events.get(kind_id)
+        names = kind.arguments if kind else ("argument_1", "argument_2", "argument_3", "argument_4")
+        header = self.file.header
+        event = Event(
+            instance=header.name,
+            incarnation=header.incarnation,
+            number=number,
+            time_ns=time_ns,
+            name=kind.name if kind else f"event_{kind_id}",
+            severity=_SEVERITIES[severity] if severity < len(_SEVERITIES) else f"severity_{severity}",
+            labels={"instance": header.name},
+            arguments=dict(zip(names, values, strict=False)),
+            text=text,
+        )
+        return event, slot
+
+
+def read(path: Path) -> Recording:
+    """Read a recording.
+
+    Raises:
+        FlightError: It is none, or nothing of it can be read.
+    """
+    file = open_file(path)
+    recording = _Decoder(file).run()
+    if not recording.numbers:
+        why = recording.damage[0] if recording.damage else "no tick is complete yet"
+        raise FlightError(f"{path} has nothing to read: {why}")
+    return recording
