@@ -31,6 +31,7 @@ _SEVERITIES = ("info", "warning", "error")
 _SLOTS_LIMIT = 1 << 16
 _TIME_LIMIT = 1 << 62
 _WORD = (1 << 64) - 1
+_ABSENT = 1 << 63
 
 
 @dataclass(slots=True)
@@ -52,13 +53,13 @@ class Track:
     """Positions of ticks whose cells may not belong together."""
 
     def values(self, cell: str, ticks: int) -> Series:
-        """The cell at each of `ticks` positions; NaN where the object is not there."""
+        """The cell at each of `ticks` positions; NaN where the object is not there or the cell does not apply."""
         series = np.full(ticks, np.nan)
         series[self.first : self.last + 1] = 0.0
         positions, values = self.changes.get(cell, ((), ()))
         for index, at in enumerate(positions):
             end = positions[index + 1] if index + 1 < len(positions) else self.last + 1
-            series[at:end] = values[index]
+            series[at:end] = np.nan if values[index] == _ABSENT else values[index]
         return series
 
 

@@ -45,6 +45,16 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
     assert not recording.gaps
 
 
+def test_a_cell_that_does_not_apply_is_absent_until_it_does(tmp_path: Path) -> None:
+    flight = FlightWriter()
+    flight.tick(new={0: FlightObject("instance", {"instance": "feed"}, {"backlog_bytes": 1 << 63})})
+    flight.tick(changed={0: {"backlog_bytes": 0}})
+    recording = read(flight.write(tmp_path / "feed.1.flight"))
+    first, second = of_values(recording, "instance", "backlog_bytes")
+    assert np.isnan(first)
+    assert second == 0
+
+
 def test_objects_come_and_go_and_leave_their_slots_to_others(tmp_path: Path) -> None:
     flight = FlightWriter()
     flight.tick(new={0: INSTANCE})
