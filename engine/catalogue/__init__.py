@@ -18,14 +18,19 @@ __all__ = [
     "Derived",
     "Error",
     "Event",
+    "Identity",
+    "Join",
     "Option",
     "Profile",
     "Scope",
     "Split",
     "Statistic",
+    "Term",
     "derived",
     "errors",
     "events",
+    "identities",
+    "joins",
     "options",
     "profiles",
     "protocol",
@@ -120,6 +125,44 @@ class Derived:
 
 
 @dataclass(frozen=True, slots=True)
+class Term:
+    """One cell of a sum, or a plain number."""
+
+    sign: Literal[1, -1]
+    cell: str
+    """Empty for a plain number."""
+    number: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """A sum over the cells of one object that holds in every snapshot."""
+
+    scope: str
+    name: str
+    unit: str
+    left: tuple[Term, ...]
+    right: tuple[Term, ...]
+    help: str
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """A sum over the cells of both ends of a stream: left less right is in flight."""
+
+    name: str
+    sender: str
+    """Scope of the sender's object, as `receiver` is of the receiver's."""
+    receiver: str
+    unit: str
+    left: tuple[Term, ...]
+    right: tuple[Term, ...]
+    modulo: int
+    """The ends may count from different multiples of it; 0: they do not."""
+    help: str
+
+
+@dataclass(frozen=True, slots=True)
 class Option:
     """A setting of an instance, transmitter or receiver."""
 
@@ -196,6 +239,51 @@ def events() -> Mapping[str, Event]:
         name: Event(name, row["id"], row["severity"], tuple(row["arguments"]), row["help"])
         for name, row in _table("events")["event"].items()
     }
+
+
+def _terms(scope: str, texts: list[str]) -> tuple[Term, ...]:
+    """The terms of one side; a split statistic stands for all its cells."""
+    found: list[Term] = []
+    for text in texts:
+        sign: Literal[1, -1] = -1 if text.startswith("-") else 1
+        name = text.removeprefix("-")
+        if name.isdigit():
+            found.append(Term(sign, "", int(name)))
+            continue
+        cells = [cell.name for row in scopes()[scope].statistics if row.name == name for cell in row.cells]
+        cells = cells or [cell.name for cell in scopes()[scope].cells if cell.name == name]
+        if not cells:
+            raise ValueError(f"scope {scope} has no statistic {name}")
+        found += [Term(sign, cell) for cell in cells]
+    return tuple(found)
+
+
+@cache
+def identities() -> tuple[Identity, ...]:
+    """Every identity, by scope."""
+    return tuple(
+        Identity(scope, name, row["unit"], _terms(scope, row["left"]), _terms(scope, row["right"]), row["help"])
+        for scope, rows in _table("identities")["identity"].items()
+        for name, row in rows.items()
+    )
+
+
+@cache
+def joins() -> tuple[Join, ...]:
+    """Every identity of two ends."""
+    return tuple(
+        Join(
+            name=name,
+            sender=row["sender"],
+            receiver=row["receiver"],
+            unit=row["unit"],
+            left=_terms(row["sender"], row["left"]),
+            right=_terms(row["receiver"], row["right"]),
+            modulo=row["modulo"],
+            help=row["help"],
+        )
+        for name, row in _table("identities")["join"].items()
+    )
 
 
 @cache

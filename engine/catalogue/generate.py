@@ -102,6 +102,38 @@ def _features() -> list[str]:
     return [*out, _list_macro("HELIO_STATS_ONLY(X)", rows)]
 
 
+def _sum(terms: tuple[catalogue.Term, ...], macro: str) -> str:
+    """A side of an identity as a C expression over the cells, in `macro`s."""
+    parts = [f"{'-' if t.sign < 0 else '+'} {f'{macro}({t.cell})' if t.cell else t.number}" for t in terms]
+    return "(" + " ".join(parts).removeprefix("+ ") + ")"
+
+
+def identities_header() -> str:
+    """The lists of sums that hold, as expressions over CELL(name); in joins the sender's are SENT(name)."""
+    out = [
+        "/* What must add up in one object.  X(SCOPE, scope, name, left, right): the sides are sums over CELL(name),",
+        " * which the user defines; they are equal, modulo 2^64. */",
+        _list_macro(
+            "HELIO_IDENTITIES(X)",
+            [
+                f"X({i.scope.upper()}, {i.scope}, {i.name}, {_sum(i.left, 'CELL')}, {_sum(i.right, 'CELL')})"
+                for i in catalogue.identities()
+            ],
+        ),
+        "/* The two ends of a stream.  X(SENDER, sender, RECEIVER, receiver, name, left, right, modulo): left is a sum",
+        " * over SENT(name), right over CELL(name); left less right is in flight.  modulo 0: 2^64. */",
+        _list_macro(
+            "HELIO_JOINS(X)",
+            [
+                f"X({j.sender.upper()}, {j.sender}, {j.receiver.upper()}, {j.receiver}, {j.name}, "
+                f"{_sum(j.left, 'SENT')}, {_sum(j.right, 'CELL')}, {j.modulo})"
+                for j in catalogue.joins()
+            ],
+        ),
+    ]
+    return "\n".join(out)
+
+
 def events_header() -> str:
     """Event numbers and the list X(NAME, name, id, SEVERITY, arguments joined by ',', help)."""
     rows = catalogue.events().values()
@@ -248,6 +280,47 @@ def derived_page() -> str:
     )
 
 
+def _sum_text(terms: tuple[catalogue.Term, ...]) -> str:
+    parts = [f"{'-' if t.sign < 0 else '+'} {f'`{t.cell}`' if t.cell else t.number}" for t in terms]
+    return " ".join(parts).removeprefix("+ ")
+
+
+def identities_page() -> str:
+    """Reference of the books: what must add up."""
+    head = (
+        "# The books\n\nWhat must add up. `heliograph books` checks it in running instances, the monitor in every "
+        "snapshot (`monitor/books.py`), the engine's tests in a thousand simulated networks.\n\n"
+        "## In one object\n\nIn every snapshot, also amid traffic: what an object counts is read as of one instant.\n\n"
+    )
+    within = _md_table(
+        ("scope", "identity", "in", "left", "right", "in words"),
+        (
+            (i.scope, f"`{i.name}`", i.unit, _sum_text(i.left), _sum_text(i.right), i.help)
+            for i in catalogue.identities()
+        ),
+    )
+    between = _md_table(
+        ("identity", "in", "sender", "receiver", "in words"),
+        (
+            (
+                f"`{j.name}`",
+                j.unit,
+                f"{j.sender}: {_sum_text(j.left)}",
+                f"{j.receiver}: {_sum_text(j.right)}",
+                j.help,
+            )
+            for j in catalogue.joins()
+        ),
+    )
+    return (
+        head
+        + within
+        + "\n## Of both ends of a stream\n\nSender less receiver is in flight: never less than 0, and 0 when all is "
+        "quiet. The ends are read one after the other, so a receiver may be ahead of what its sender's record shows.\n\n"
+        + between
+    )
+
+
 def events_page() -> str:
     """Reference of the events."""
     return "# Events\n\n" + _md_table(
@@ -317,6 +390,7 @@ def protocol_page() -> str:
 
 HEADERS: Mapping[str, tuple[str, Callable[[], str]]] = {
     "core/generated/statistics.h": ("statistics", statistics_header),
+    "core/generated/identities.h": ("identities", identities_header),
     "core/generated/events.h": ("events", events_header),
     "core/generated/options.h": ("options", options_header),
     "core/generated/profiles.h": ("profiles", profiles_header),
@@ -325,6 +399,7 @@ HEADERS: Mapping[str, tuple[str, Callable[[], str]]] = {
 }
 PAGES: Mapping[str, tuple[str, Callable[[], str]]] = {
     "docs/statistics.md": ("statistics", statistics_page),
+    "docs/identities.md": ("identities", identities_page),
     "docs/derived.md": ("derived", derived_page),
     "docs/events.md": ("events", events_page),
     "docs/options.md": ("options", options_page),

@@ -226,6 +226,26 @@ static void numbers_go_on_where_sequences_wrap(void) {
     end();
 }
 
+/* It begins before the point where the sequence wraps, and knows no number of the time before. */
+static void one_that_fetches_the_history_counts_on_where_sequences_wrap(void) {
+    helio_tx_stream_config from = raw_source();
+    from.first_sequence = 0xFFFFFFF0;
+    from.late_join = true;
+    helio_rx_endpoint_config to = raw_receiver();
+    to.join_history = true;
+    world_init(&w, 1, 2);
+    begin_source(from);
+    world_run(&w, MS);
+    send_mixed(40);
+    world_add_receiver(&w, &receiver, &to);
+    subscribe_raw(0, "late");
+    world_run(&w, 1000 * MS);
+    CHECK_EQUAL(got[0].messages, 40);
+    CHECK_EQUAL(got[0].next, UINT64_C(0xFFFFFFF0) + 48);
+    check_books(0);
+    end();
+}
+
 static void no_latency_is_made_up_where_no_stamp_is_on_the_wire(void) {
     begin_raw(raw_receiver(), raw_source());
     send_one(10);
@@ -256,6 +276,7 @@ int main(void) {
     RUN(a_late_comer_begins_where_it_joins);
     RUN(every_subscription_gets_everything_and_one_without_room_nothing_twice);
     RUN(numbers_go_on_where_sequences_wrap);
+    RUN(one_that_fetches_the_history_counts_on_where_sequences_wrap);
     RUN(no_latency_is_made_up_where_no_stamp_is_on_the_wire);
     RUN(empty_messages_and_a_second_topic_are_refused);
     return check_result();

@@ -371,6 +371,7 @@ enum { /* indexes of a tx_stream's histograms */
 /* X(cell, KIND, unit, level, statistic, label, value, help) */
 #define HELIO_STATS_TRANSMITTER(X) \
     X(messages_sent, COUNTER, "messages", 0, "messages_sent", "", "", "Messages put into packets.") \
+    X(messages_accepted, COUNTER, "messages", 0, "messages_accepted", "", "", "Messages taken from the application, those that wait and those dropped since included.") \
     X(bytes_sent, COUNTER, "bytes", 0, "bytes_sent", "", "", "Payload bytes of the messages sent.") \
     X(packets_sent, COUNTER, "packets", 0, "packets_sent", "", "", "Data packets (batches and fragments) of this topic.") \
     X(fragmented_messages, COUNTER, "messages", 0, "fragmented_messages", "", "", "Messages too large for one packet, sent in fragments.") \
@@ -378,6 +379,7 @@ enum { /* indexes of a tx_stream's histograms */
     X(queue_bytes, GAUGE, "bytes", 0, "queue_bytes", "", "", "Bytes waiting in the submit queue.") \
     X(queue_limit_bytes, GAUGE, "bytes", 0, "queue_limit_bytes", "", "", "Size of the submit queue.") \
     X(queue_messages, GAUGE, "messages", 0, "queue_messages", "", "", "Messages waiting in the submit queue, where they are counted or dropped (queue_messages, overflow); else 0.") \
+    X(messages_waiting, GAUGE, "messages", 0, "messages_waiting", "", "", "Messages accepted and not yet in a packet that was sent: in the submit queue or in the open packet.") \
     X(messages_dropped_newest, COUNTER, "messages", 0, "messages_dropped", "cause", "newest", "Messages dropped from the submit queue, never sent and never numbered, by cause.") \
     X(messages_dropped_oldest, COUNTER, "messages", 0, "messages_dropped", "cause", "oldest", "Messages dropped from the submit queue, never sent and never numbered, by cause.") \
     X(messages_dropped_conflated, COUNTER, "messages", 0, "messages_dropped", "cause", "conflated", "Messages dropped from the submit queue, never sent and never numbered, by cause.") \
@@ -395,6 +397,7 @@ enum { /* indexes of a tx_stream's histograms */
 typedef struct helio_transmitter_stats {
     _Atomic uint64_t guard;
     _Atomic uint64_t messages_sent;
+    _Atomic uint64_t messages_accepted;
     _Atomic uint64_t bytes_sent;
     _Atomic uint64_t packets_sent;
     _Atomic uint64_t fragmented_messages;
@@ -402,6 +405,7 @@ typedef struct helio_transmitter_stats {
     _Atomic uint64_t queue_bytes;
     _Atomic uint64_t queue_limit_bytes;
     _Atomic uint64_t queue_messages;
+    _Atomic uint64_t messages_waiting;
     _Atomic uint64_t messages_dropped_newest;
     _Atomic uint64_t messages_dropped_oldest;
     _Atomic uint64_t messages_dropped_conflated;
@@ -511,8 +515,11 @@ enum { /* indexes of a peer's histograms */
     X(packets_lost_not_requested, COUNTER, "packets", 0, "packets_lost", "reason", "not_requested", "Packets given up for good, by cause.") \
     X(packets_lost_suspended, COUNTER, "packets", 0, "packets_lost", "reason", "suspended", "Packets given up for good, by cause.") \
     X(gaps_detected, COUNTER, "packets", 0, "gaps_detected", "", "", "Packets first seen missing.") \
+    X(gaps_filled, COUNTER, "packets", 0, "gaps_filled", "", "", "Of these, packets that came before they were asked for: they were late, not missing.") \
     X(out_of_order, COUNTER, "packets", 0, "out_of_order", "", "", "Original data packets that arrived after a newer one.") \
-    X(duplicates, COUNTER, "packets", 0, "duplicates", "", "", "Data packets received again.") \
+    X(duplicates, COUNTER, "packets", 0, "duplicates", "", "", "Data packets received again, or when they had been given up.") \
+    X(packets_before_join, COUNTER, "packets", 0, "packets_before_join", "", "", "Data packets received that are older than where this receiver began.") \
+    X(packets_refused, COUNTER, "packets", 0, "packets_refused", "", "", "Data packets refused because no window is as large as they say.") \
     X(overflows, COUNTER, "packets", 0, "overflows", "", "", "Data packets dropped because the receive window was full.") \
     X(nak_packets_sent, COUNTER, "packets", 0, "nak_packets_sent", "", "", "NAK packets sent.") \
     X(naks_sent, COUNTER, "sequences", 0, "naks_sent", "", "", "Sequence numbers asked for, repeats included.") \
@@ -543,6 +550,8 @@ enum { /* indexes of a peer's histograms */
     X(gap_bursts_128_more, COUNTER, "", 0, "gap_bursts", "length", "128_more", "Times packets were first seen missing, by how many neighbours were at once.") \
     X(outstanding_naks, GAUGE, "sequences", 0, "outstanding_naks", "", "", "Packets missing now and being asked for.") \
     X(held_packets, GAUGE, "packets", 0, "held_packets", "", "", "Packets received and waiting for an older one or for room in the receive queue.") \
+    X(missing_packets, GAUGE, "packets", 0, "missing_packets", "", "", "Packets seen missing and neither received nor told to be lost yet.") \
+    X(window_first, GAUGE, "sequences", 0, "window_first", "", "", "Sequence number this receiver began with (64-bit, widened).") \
     X(window_trail, GAUGE, "sequences", 0, "window_trail", "", "", "Oldest sequence number not yet passed on (64-bit, widened).") \
     X(window_lead, GAUGE, "sequences", 0, "window_lead", "", "", "Newest sequence number known to exist (64-bit, widened).") \
     X(last_activity, GAUGE, "nanoseconds", 0, "last_activity", "", "", "Wall clock time of the last packet of this stream, since 1970.") \
@@ -565,8 +574,11 @@ typedef struct helio_rx_stream_stats {
     _Atomic uint64_t packets_lost_not_requested;
     _Atomic uint64_t packets_lost_suspended;
     _Atomic uint64_t gaps_detected;
+    _Atomic uint64_t gaps_filled;
     _Atomic uint64_t out_of_order;
     _Atomic uint64_t duplicates;
+    _Atomic uint64_t packets_before_join;
+    _Atomic uint64_t packets_refused;
     _Atomic uint64_t overflows;
     _Atomic uint64_t nak_packets_sent;
     _Atomic uint64_t naks_sent;
@@ -597,6 +609,8 @@ typedef struct helio_rx_stream_stats {
     _Atomic uint64_t gap_bursts_128_more;
     _Atomic uint64_t outstanding_naks;
     _Atomic uint64_t held_packets;
+    _Atomic uint64_t missing_packets;
+    _Atomic uint64_t window_first;
     _Atomic uint64_t window_trail;
     _Atomic uint64_t window_lead;
     _Atomic uint64_t last_activity;
@@ -613,12 +627,14 @@ enum { /* indexes of a rx_stream's histograms */
 /* X(cell, KIND, unit, level, statistic, label, value, help) */
 #define HELIO_STATS_RECEIVER(X) \
     X(messages_delivered, COUNTER, "messages", 0, "messages_delivered", "", "", "Messages delivered to the application or its receive queue, those trimmed there included.") \
+    X(messages_taken, COUNTER, "messages", 0, "messages_taken", "", "", "Messages the application has taken from the receive queue, or was called with.") \
     X(bytes_delivered, COUNTER, "bytes", 0, "bytes_delivered", "", "", "Payload bytes delivered to the application.") \
     X(messages_recovered, COUNTER, "messages", 0, "messages_recovered", "", "", "Delivered messages whose packet had been missing.") \
     X(messages_lost, COUNTER, "messages", 0, "messages_lost", "", "", "Messages known never to be delivered (their packets were given up, or the message was damaged).") \
     X(fragments_joined, COUNTER, "messages", 0, "fragments_joined", "", "", "Numbers used up by the further packets of messages that came in several (payload raw only, where numbers are those of packets).") \
     X(messages_before_join, GAUGE, "messages", 0, "messages_before_join", "", "", "Messages the topic carried before this receiver joined.") \
     X(next_message, GAUGE, "messages", 0, "next_message", "", "", "Number of the next message expected.") \
+    X(messages_ahead, GAUGE, "messages", 0, "messages_ahead", "", "", "Messages delivered before their turn and not yet passed by it (order arrival).") \
     X(credit_granted, GAUGE, "messages", 0, "credit_granted", "", "", "Number of the first message the source has not been granted yet (option credit).") \
     X(queue_messages, GAUGE, "messages", 0, "queue_messages", "", "", "Messages waiting in the receive queue.") \
     X(queue_bytes, GAUGE, "bytes", 0, "queue_bytes", "", "", "Bytes waiting in the receive queue.") \
@@ -640,12 +656,14 @@ enum { /* indexes of a rx_stream's histograms */
 typedef struct helio_receiver_stats {
     _Atomic uint64_t guard;
     _Atomic uint64_t messages_delivered;
+    _Atomic uint64_t messages_taken;
     _Atomic uint64_t bytes_delivered;
     _Atomic uint64_t messages_recovered;
     _Atomic uint64_t messages_lost;
     _Atomic uint64_t fragments_joined;
     _Atomic uint64_t messages_before_join;
     _Atomic uint64_t next_message;
+    _Atomic uint64_t messages_ahead;
     _Atomic uint64_t credit_granted;
     _Atomic uint64_t queue_messages;
     _Atomic uint64_t queue_bytes;

@@ -275,7 +275,10 @@ bool helio_repairer_next(helio_repairer *repairer, helio_clock clock, uint64_t *
         *sequence = entry / 2;
         repairer->pressing -= entry % 2;
         if (!helio_txw_has(repairer->txw, *sequence)) { /* trimmed while it waited */
+            helio_stats_begin(repairer->stats);
             helio_count(&repairer->stats->naks_answered_too_late, 1);
+            helio_set(&repairer->stats->repair_queue, repairer->queue.count);
+            helio_stats_end(repairer->stats);
             continue;
         }
         helio_txw_slot *slot = helio_txw_slot_of(repairer->txw, *sequence);
@@ -292,6 +295,5 @@ bool helio_repairer_next(helio_repairer *repairer, helio_clock clock, uint64_t *
         count_repair(repairer, slot);
         return true;
     }
-    helio_set(&repairer->stats->repair_queue, 0);
     return false;
 }

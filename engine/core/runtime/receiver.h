@@ -21,6 +21,7 @@ typedef struct helio_met_stream {
     char text[HELIO_TSI_TEXT];
     _Atomic uint64_t acknowledged; /* messages before this number are, says the application */
     uint64_t acknowledged_told;    /* the same, as the engine knows */
+    uint64_t lent;                 /* messages that went to the application without the queue */
     /* Trimmed of its messages, under the queue's lock, and as counted. */
     uint64_t trimmed[HELIO_TRIMMED_CAUSES];
     uint64_t trimmed_counted[HELIO_TRIMMED_CAUSES];

@@ -25,12 +25,13 @@ static uint32_t slot_of(const helio_receiver *receiver) {
 
 /* ---- gauges ---- */
 
-/* Under the lock of a kept queue. */
+/* What was taken and trimmed since, and what waits: all of one moment, for the books. */
 static void show(const helio_met_stream *met, int64_t age_ns) {
     helio_receiver_stats *stats = record_of(met);
     const helio_passage *passage = &met->passage;
-    const uint64_t waiting =
-        passage->pushed_messages - passage->trimmed_messages - helio_cell(&passage->taken_messages);
+    const uint64_t taken = helio_cell(&passage->taken_messages);
+    const uint64_t waiting = passage->pushed_messages - passage->trimmed_messages - taken;
+    helio_set(&stats->messages_taken, taken + met->lent);
     helio_set(&stats->queue_messages, waiting);
     helio_set(&stats->queue_bytes,
               passage->pushed_bytes - passage->trimmed_bytes - helio_cell(&passage->taken_bytes));
@@ -104,8 +105,10 @@ static void refresh(helio_receiver *receiver, bool is_last, helio_clock clock) {
     for (size_t i = 0; i < receiver->met_count; i++) {
         helio_met_stream *met = receiver->met[i];
         if (met && met->object) {
+            helio_stats_begin(record_of(met));
             show(met, age_ns);
             count_trims(met);
+            helio_stats_end(record_of(met));
         }
         for (int cause = 0; met && cause < HELIO_TRIMMED_CAUSES; cause++) {
             trimmed[cause] += met->trimmed[cause];

@@ -164,11 +164,13 @@ static size_t enqueue(helio_receiver *receiver, helio_met_stream *met,
 
 /* The caller of a receive in progress is shown the messages where they are.  What it has no place
  * for, and all that comes after, waits in the queue. */
-static size_t lend(helio_receiver *receiver, const helio_message *messages, size_t count) {
+static size_t lend(helio_receiver *receiver, helio_met_stream *met, const helio_message *messages,
+                   size_t count) {
     const size_t place = receiver->lend_limit - receiver->lent;
     const size_t taken = count < place ? count : place;
     memcpy(receiver->lend_to + receiver->lent, messages, taken * sizeof *messages);
     receiver->lent += taken;
+    met->lent += taken;
     receiver->lane->is_lent = true;
     return taken;
 }
@@ -184,7 +186,7 @@ static size_t deliver(helio_receiver *receiver, const helio_message *messages, s
     }
     size_t taken = 0;
     if (lasts && receiver->lend_to && receiver->lent < receiver->lend_limit) {
-        taken = lend(receiver, messages, count);
+        taken = lend(receiver, met, messages, count);
     }
     return taken < count ? taken + enqueue(receiver, met, messages + taken, count - taken) : taken;
 }

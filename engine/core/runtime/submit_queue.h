@@ -27,6 +27,7 @@ typedef struct helio_submit_queue {
     pthread_mutex_t producers;
     _Atomic uint64_t outside_bytes;        /* of long messages */
     _Alignas(64) _Atomic uint64_t refused; /* sends that found no room */
+    _Atomic uint64_t accepted;             /* messages taken in, or put into a packet at once */
     _Alignas(64) _Atomic uint64_t
         handed_over;       /* position up to which all has been given to the network */
     helio_signal progress; /* room was made, or more was handed over */
@@ -67,6 +68,11 @@ int helio_submit_queue_push(helio_submit_queue *queue, const void *data, size_t 
                             int64_t submit_ns);
 int helio_submit_queue_push_kept(helio_submit_queue *queue, const void *data, size_t length,
                                  int64_t submit_ns, int64_t now_ns);
+/* The same: counts messages that were taken. */
+static inline void helio_submit_queue_accept(helio_submit_queue *queue, uint64_t count) {
+    const uint64_t before = atomic_load_explicit(&queue->accepted, memory_order_relaxed);
+    atomic_store_explicit(&queue->accepted, before + count, memory_order_relaxed);
+}
 /* The same: counts a send that was refused.  Returns HELIO_ERR_WOULD_BLOCK. */
 int helio_submit_queue_refuse(helio_submit_queue *queue);
 /* The same: whether a queue that was full has drained to its low water. */

@@ -146,8 +146,8 @@ bool helio_transmitter_detach(helio_transmitter *transmitter, helio_clock clock)
     }
     lane->is_heedless = false;
     helio_tx_lane_flush(lane, clock);
-    helio_tx_lane_refresh(lane, clock);
     helio_transmitter_refresh(transmitter, true, clock);
+    helio_tx_lane_refresh(lane, clock);
     helio_limit_give(transmitter->instance, memory_of(transmitter));
     helio_transmitter **at = &lane->transmitters;
     while (*at != transmitter) {
@@ -282,6 +282,7 @@ static inline int push_all(helio_transmitter *transmitter, const helio_buffer *m
     if (in_turn && error == HELIO_ERR_WOULD_BLOCK) {
         helio_submit_queue_close(queue);
     }
+    helio_submit_queue_accept(queue, done);
     helio_submit_queue_unlock(queue);
     if (done) {
         helio_idle_wake(&transmitter->instance->idle);
@@ -347,6 +348,7 @@ static int append_some(helio_transmitter *transmitter, const helio_buffer *messa
         if (error) {
             break;
         }
+        helio_submit_queue_accept(&transmitter->queue, 1);
     }
     *accepted = done;
     return error;

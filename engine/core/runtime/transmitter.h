@@ -34,6 +34,9 @@ struct helio_transmitter {
     helio_transmitter *next; /* of the lane */
     bool unflushed;          /* its messages are in packets not yet handed to the network */
     uint64_t refused_counted;
+    uint64_t taken;   /* messages the engine took off the ring */
+    uint64_t in_hand; /* taken off the kept queue and not in a packet yet */
+    uint64_t accepted_counted, queued_counted;
 
     _Atomic int way;  /* HELIO_WAY_* */
     bool never_waits; /* for room: it is refused at once */
@@ -51,6 +54,10 @@ bool helio_transmitter_detach(helio_transmitter *transmitter, helio_clock clock)
 /* Engine, now and then: sets what is counted and tells what its queue has dropped, `is_last`: all of
  * it, and how full it is. */
 void helio_transmitter_refresh(helio_transmitter *transmitter, bool is_last, helio_clock clock);
+/* The same: adds what it accepted, dropped and holds to the topic's books, and shows these; to be
+ * done for all transmitters of a lane, one after the other (transmitter_books.c). */
+void helio_transmitter_collect(helio_transmitter *transmitter);
+void helio_transmitter_show(const helio_transmitter *transmitter);
 /* Frees a transmitter that was detached. */
 void helio_transmitter_free(helio_transmitter *transmitter);
 

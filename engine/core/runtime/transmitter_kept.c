@@ -84,6 +84,7 @@ int helio_transmitter_push_kept(helio_transmitter *transmitter, const helio_buff
     if (error == HELIO_ERR_WOULD_BLOCK && may_push) {
         helio_submit_queue_close(queue);
     }
+    helio_submit_queue_accept(queue, done);
     helio_submit_queue_unlock(queue);
     if (done) {
         helio_idle_wake(&transmitter->instance->idle);
@@ -125,6 +126,7 @@ int helio_transmitter_append_kept(helio_transmitter *transmitter, const helio_bu
         if (error) {
             break;
         }
+        helio_submit_queue_accept(&transmitter->queue, 1);
     }
     helio_transmitter_finish(transmitter, has_appended, clock);
     *accepted = done;
@@ -153,23 +155,11 @@ static void tell_drops(helio_transmitter *transmitter, uint64_t total, int64_t w
         dropped[HELIO_DROPPED_AGE], dropped[HELIO_DROPPED_MEMORY], dropped[HELIO_DROPPED_CREDIT]);
 }
 
-static void count_drops(helio_transmitter *transmitter, bool is_last, int64_t wall_ns) {
-    helio_transmitter_stats *stats = helio_tx_topic_object(transmitter->topic)->record;
-    uint64_t news[HELIO_DROPPED_CAUSES], total = 0;
-    helio_submit_queue_lock(&transmitter->queue);
+static void tell_new_drops(helio_transmitter *transmitter, bool is_last, int64_t wall_ns) {
+    uint64_t total = 0;
     for (int i = 0; i < HELIO_DROPPED_CAUSES; i++) {
-        news[i] = transmitter->dropped[i] - transmitter->dropped_counted[i];
-        transmitter->dropped_counted[i] = transmitter->dropped[i];
-        total += transmitter->dropped[i];
+        total += transmitter->dropped_counted[i];
     }
-    helio_submit_queue_unlock(&transmitter->queue);
-    helio_count(&stats->messages_dropped_newest, news[HELIO_DROPPED_NEWEST]);
-    helio_count(&stats->messages_dropped_oldest, news[HELIO_DROPPED_OLDEST]);
-    helio_count(&stats->messages_dropped_conflated, news[HELIO_DROPPED_CONFLATED]);
-    helio_count(&stats->messages_dropped_priority, news[HELIO_DROPPED_PRIORITY]);
-    helio_count(&stats->messages_dropped_age, news[HELIO_DROPPED_AGE]);
-    helio_count(&stats->messages_dropped_memory, news[HELIO_DROPPED_MEMORY]);
-    helio_count(&stats->messages_dropped_credit, news[HELIO_DROPPED_CREDIT]);
     if (total != transmitter->dropped_told &&
         (is_last || wall_ns - transmitter->dropped_told_ns >= HELIO_SECOND)) {
         tell_drops(transmitter, total, wall_ns);
@@ -190,6 +180,7 @@ void helio_transmitter_drop_rest(helio_transmitter *transmitter) {
         for (; helio_submit_queue_peek(queue, &message); count++) {
             helio_submit_queue_drop(queue);
         }
+        transmitter->taken += count;
     }
     transmitter->dropped[HELIO_DROPPED_CREDIT] += count;
     helio_submit_queue_release(queue);
@@ -210,6 +201,7 @@ static void tell_mark(const helio_transmitter *transmitter, uint64_t fill, int64
 void helio_transmitter_refresh(helio_transmitter *transmitter, bool is_last, helio_clock clock) {
     helio_submit_queue *queue = &transmitter->queue;
     if (!helio_submit_queue_is_open(queue)) {
+        helio_transmitter_collect(transmitter);
         return;
     }
     const uint64_t fill = transmitter->mark.high ? helio_submit_queue_fill(queue) : 0;
@@ -217,15 +209,15 @@ void helio_transmitter_refresh(helio_transmitter *transmitter, bool is_last, hel
         tell_mark(transmitter, fill, clock.wall_ns);
     }
     if (!queue->kept) {
-        if (transmitter->dropped[HELIO_DROPPED_CREDIT] > 0) {
-            count_drops(transmitter, is_last, clock.wall_ns);
-        }
+        helio_transmitter_collect(transmitter);
+        tell_new_drops(transmitter, is_last, clock.wall_ns);
         return;
     }
     helio_submit_queue_lock(queue);
     helio_submit_queue_expire(queue, clock.now_ns);
     helio_submit_queue_unlock(queue);
-    count_drops(transmitter, is_last, clock.wall_ns);
+    helio_transmitter_collect(transmitter);
+    tell_new_drops(transmitter, is_last, clock.wall_ns);
     if (!transmitter->unflushed) { /* what is gone was sent long ago, or dropped */
         helio_submit_queue_hand_over(queue);
     }

@@ -227,6 +227,7 @@ static inline int drain(helio_tx_lane *lane, helio_transmitter *transmitter, siz
                                message.submit_ns, clock);
         bytes += message.length + MESSAGE_COST;
         helio_submit_queue_drop(queue);
+        transmitter->taken++;
         count++;
         if (message.length > helio_lane_packet_bytes(&lane->base)) {
             most = credit_after(lane, transmitter, count);
@@ -266,8 +267,10 @@ static int drain_kept(helio_tx_lane *lane, helio_transmitter *transmitter, size_
     size_t bytes = 0;
     while (bytes < budget && count < most && helio_tx_lane_has_room(lane) &&
            take_kept(lane, transmitter, &transmitter->queue, &message, has_pace, clock)) {
+        transmitter->in_hand = 1;
         helio_tx_stream_append(lane->stream, transmitter->topic, message.data, message.length,
                                message.submit_ns, clock);
+        transmitter->in_hand = 0;
         bytes += message.length + MESSAGE_COST;
         count++;
         most = credit_after(lane, transmitter, count);
@@ -453,10 +456,10 @@ void helio_tx_lane_refresh(helio_tx_lane *lane, helio_clock clock) {
         helio_count(&record_of(t)->queue_limit_bytes, t->queue.ring.capacity);
         helio_count(&lane->base.instance->counts->send_would_block, refused - t->refused_counted);
         t->refused_counted = refused;
-        if (t->queue.kept) {
-            helio_count(&record_of(t)->queue_messages, helio_kept_queue_messages(t->queue.kept));
-        }
         helio_transmitter_refresh(t, false, clock);
+    }
+    for (const helio_transmitter *t = lane->transmitters; t; t = t->next) {
+        helio_transmitter_show(t);
     }
     helio_tx_lane_flush_channel(lane);
     helio_tx_stream_tend(lane->stream, clock);

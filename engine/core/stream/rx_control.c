@@ -91,11 +91,8 @@ void helio_rx_begin_with(helio_rx_stream *stream, const helio_pgm_packet *spm, h
         const uint64_t lead = helio_sequence_widen(spm->lead, rxw->known);
         const uint64_t first =
             lead - (helio_sequence_start(spm->lead) - helio_rx_begins_at(stream->shared, spm));
-        if (first < rxw->trail) {
-            helio_count(&helio_rx_stats(stream)->gaps_detected, rxw->trail - first);
-            helio_rxw_go_back(rxw, first);
-            stream->ask_from = stream->first = first;
-        }
+        if (first < rxw->trail)
+            helio_rx_go_back(stream, first);
     }
     if (stream->acks.is_on)
         helio_rx_acks_begin(&stream->acks, rxw->trail, stream->acks.incarnation);

@@ -25,19 +25,106 @@ void helio_rx_foreign_event(helio_rx_shared *shared, const helio_address *from, 
                       helio_address_format(from, text), shared->config.endpoint);
 }
 
+/* ---- the books ---- */
+
+/* What is lost is missing until it is told. */
+static uint64_t missing(const helio_rx_stream *stream) {
+    const helio_rxw *rxw = &stream->rxw;
+    return rxw->lead + 1 - rxw->trail - rxw->held + stream->untold;
+}
+
 void helio_rx_show_window(helio_rx_stream *stream) {
     helio_rx_stream_stats *stats = helio_rx_stats(stream);
     helio_set(&stats->held_packets, stream->rxw.held);
-    helio_set(&stats->window_trail, stream->rxw.trail);
+    helio_set(&stats->missing_packets, missing(stream));
+    helio_set(&stats->window_trail, stream->rxw.trail - stream->untold);
     helio_set(&stats->window_lead, stream->rxw.known);
     helio_set(&stats->outstanding_naks, stream->nak.outstanding);
 }
+
+void helio_rx_account(helio_rx_stream *stream, _Atomic uint64_t *fate, size_t bytes) {
+    helio_rx_stream_stats *stats = helio_rx_stats(stream);
+    helio_stats_begin(stats);
+    helio_count(&stats->packets_received, 1);
+    helio_count(&stats->bytes_received, bytes);
+    helio_count(fate, 1);
+    helio_stats_end(stats);
+}
+
+void helio_rx_go_back(helio_rx_stream *stream, uint64_t first) {
+    helio_rxw *rxw = &stream->rxw;
+    helio_rx_stream_stats *stats = helio_rx_stats(stream);
+    const uint64_t were_missing = missing(stream), were_held = rxw->held;
+    helio_rxw_go_back(rxw, first);
+    stream->ask_from = stream->first = first;
+    helio_stats_begin(stats);
+    helio_count(&stats->gaps_detected, missing(stream) - were_missing);
+    helio_count(&stats->overflows, were_held - rxw->held);
+    helio_set(&stats->window_first, first);
+    helio_rx_show_window(stream);
+    helio_stats_end(stats);
+}
+
+/* How a packet relates to those seen missing. */
+typedef enum found {
+    FOUND_NEW,
+    FOUND_LATE,      /* seen missing, and not asked for yet */
+    FOUND_RECOVERED, /* asked for */
+} found;
+
+/* A packet is received: it is in the window, or has just passed it (`is_passed`). */
+static void account_taken(helio_rx_stream *stream, bool is_passed, found found, size_t bytes) {
+    helio_rx_stream_stats *stats = helio_rx_stats(stream);
+    helio_stats_begin(stats);
+    helio_count(&stats->packets_received, 1);
+    helio_count(&stats->bytes_received, bytes);
+    if (is_passed)
+        helio_count(&stats->packets_delivered, 1);
+    if (found != FOUND_NEW)
+        helio_count(found == FOUND_LATE ? &stats->gaps_filled : &stats->packets_recovered, 1);
+    helio_rx_show_window(stream);
+    helio_stats_end(stats);
+}
+
+/* A packet has left the window and was passed on. */
+static void account_passed(helio_rx_stream *stream) {
+    helio_rx_stream_stats *stats = helio_rx_stats(stream);
+    helio_stats_begin(stats);
+    helio_count(&stats->packets_delivered, 1);
+    helio_rx_show_window(stream);
+    helio_stats_end(stats);
+}
+
+/* Bursts by length: 1, 2 to 3, 4 to 7, ..., 128 and more; the cells follow each other. */
+static unsigned burst_class(uint64_t count) {
+    enum { BURST_CLASSES = 8 };
+    unsigned class = 0;
+    while (count > 1 && class < BURST_CLASSES - 1) {
+        count /= 2;
+        class ++;
+    }
+    return class;
+}
+
+/* Packets from `first` on are seen missing: they are in the window, or left it just now. */
+static void account_gap(helio_rx_stream *stream, uint64_t first, uint64_t count) {
+    helio_rx_stream_stats *stats = helio_rx_stats(stream);
+    helio_stats_begin(stats);
+    helio_count(&stats->gaps_detected, count);
+    helio_count(&(&stats->gap_bursts_1)[burst_class(count)], 1);
+    helio_rx_show_window(stream);
+    helio_stats_end(stats);
+    const uint64_t end = first + count;
+    if (end > stream->joined + 1)
+        stream->missed += first > stream->joined ? count : end - stream->joined - 1;
+}
+
+/* ---- passing on ---- */
 
 /* Offers the packet at trail to the topics.  False: a sink has no room. */
 static bool pass(helio_rx_stream *stream, uint64_t sequence, const helio_rxw_packet *packet,
                  helio_clock clock) {
     helio_rx_shared *shared = stream->shared;
-    helio_rx_stream_stats *stats = helio_rx_stats(stream);
     const helio_delivery_result result =
         helio_delivery_pass(&stream->delivery, sequence, packet, clock);
     if (result == HELIO_DELIVERY_FULL) {
@@ -46,8 +133,8 @@ static bool pass(helio_rx_stream *stream, uint64_t sequence, const helio_rxw_pac
     }
     if (stream->is_blocked)
         helio_rx_set_blocked(stream, false);
-    helio_count(&stats->packets_delivered, 1);
     if (result == HELIO_DELIVERY_FILTERED) {
+        helio_rx_stream_stats *stats = helio_rx_stats(stream);
         helio_count(&stats->packets_filtered, 1);
         helio_set(&stats->messages_filtered, stream->delivery.messages_filtered);
     } else if (result == HELIO_DELIVERY_FOREIGN) {
@@ -91,7 +178,11 @@ static void report_lost(helio_rx_stream *stream, lost_run *run, helio_clock cloc
         [HELIO_LOST_NOT_REQUESTED] = "not_requested",
         [HELIO_LOST_SUSPENDED] = "suspended",
     };
+    stream->untold = 0;
+    helio_stats_begin(stats);
     helio_count(cells[run->cause], run->count);
+    helio_rx_show_window(stream);
+    helio_stats_end(stats);
     stream->given_up += run->count;
     if (run->first <= stream->joined) { /* what was caught up with is lost all the same */
         const uint64_t past = stream->joined - run->first + 1;
@@ -112,27 +203,7 @@ static void add_lost(helio_rx_stream *stream, lost_run *run, uint64_t first, uin
     if (run->count == 0)
         *run = (lost_run){.first = first, .cause = cause};
     run->count += count;
-}
-
-/* Bursts by length: 1, 2 to 3, 4 to 7, ..., 128 and more; the cells follow each other. */
-static unsigned burst_class(uint64_t count) {
-    enum { BURST_CLASSES = 8 };
-    unsigned class = 0;
-    while (count > 1 && class < BURST_CLASSES - 1) {
-        count /= 2;
-        class ++;
-    }
-    return class;
-}
-
-/* Packets from `first` on are seen missing. */
-static void count_gap(helio_rx_stream *stream, uint64_t first, uint64_t count) {
-    helio_rx_stream_stats *stats = helio_rx_stats(stream);
-    helio_count(&stats->gaps_detected, count);
-    helio_count(&(&stats->gap_bursts_1)[burst_class(count)], 1);
-    const uint64_t end = first + count;
-    if (end > stream->joined + 1)
-        stream->missed += first > stream->joined ? count : end - stream->joined - 1;
+    stream->untold += count;
 }
 
 void helio_rx_extend(helio_rx_stream *stream, uint64_t sequence, int64_t now_ns) {
@@ -141,7 +212,7 @@ void helio_rx_extend(helio_rx_stream *stream, uint64_t sequence, int64_t now_ns)
     helio_rxw_extend(rxw, sequence);
     if (rxw->lead < first)
         return;
-    count_gap(stream, first, rxw->lead - first + 1);
+    account_gap(stream, first, rxw->lead - first + 1);
     if (stream->is_pacing)
         return;
     const uint64_t wanted = rxw->source_trail > first ? rxw->source_trail : first;
@@ -186,10 +257,10 @@ void helio_rx_drain(helio_rx_stream *stream, helio_clock clock) {
     bool is_stuck = false;
     while (!is_stuck) {
         if (helio_rxw_is_empty(rxw) && rxw->source_trail > rxw->trail) {
-            const uint64_t count = rxw->source_trail - rxw->trail;
-            count_gap(stream, rxw->trail, count);
-            add_lost(stream, &run, rxw->trail, count, HELIO_LOST_WINDOW_ADVANCED, clock);
+            const uint64_t first = rxw->trail, count = rxw->source_trail - first;
+            add_lost(stream, &run, first, count, HELIO_LOST_WINDOW_ADVANCED, clock);
             helio_rxw_skip(rxw, rxw->source_trail);
+            account_gap(stream, first, count);
         }
         /* What the source has dropped is skipped at once when the window is empty, not walked
          * through. */
@@ -206,8 +277,10 @@ void helio_rx_drain(helio_rx_stream *stream, helio_clock clock) {
         case HELIO_RXW_HELD:
             report_lost(stream, &run, clock);
             is_stuck = !pass(stream, rxw->trail, &slot->packet, clock);
-            if (!is_stuck)
+            if (!is_stuck) {
                 helio_rxw_pop(rxw);
+                account_passed(stream);
+            }
             break;
         case HELIO_RXW_WAITING:
         case HELIO_RXW_EMPTY:
@@ -233,17 +306,23 @@ void helio_rx_advance_source(helio_rx_stream *stream, uint64_t trail, helio_cloc
         helio_rx_drain(stream, clock);
 }
 
-/* A packet that was missing has come. */
-static void find(helio_rx_stream *stream, uint64_t sequence, helio_rxw_packet *packet) {
-    const helio_nak_found found = helio_nak_on_data(&stream->nak, sequence, packet->arrival_ns);
-    if (!found.was_asked_for)
-        return;
-    const int64_t took_ns = packet->arrival_ns - found.seen_ns;
+/* A packet has come: was it missing? */
+static found find(helio_rx_stream *stream, uint64_t sequence, helio_rxw_packet *packet) {
+    const helio_rxw *rxw = &stream->rxw;
+    if (sequence > rxw->lead || sequence < rxw->trail ||
+        helio_rxw_slot_of(rxw, sequence)->state != HELIO_RXW_WAITING)
+        return FOUND_NEW;
+    if (stream->nak.outstanding == 0)
+        return FOUND_LATE;
+    const helio_nak_found asked = helio_nak_on_data(&stream->nak, sequence, packet->arrival_ns);
+    if (!asked.was_asked_for)
+        return FOUND_LATE;
+    const int64_t took_ns = packet->arrival_ns - asked.seen_ns;
     if (stream->quickest_ns == 0 || took_ns < stream->quickest_ns)
         stream->quickest_ns = took_ns;
     packet->recovered = true;
-    helio_count(&helio_rx_stats(stream)->packets_recovered, 1);
     helio_record(stream->object.histogram[HELIO_RX_STREAM_RECOVERY_TIME], took_ns, 1);
+    return FOUND_RECOVERED;
 }
 
 /* This receiver is suspended: what it misses comes only if others ask for it.  When a quarter of the
@@ -262,31 +341,42 @@ static void catch_up(helio_rx_stream *stream, uint64_t sequence, helio_clock clo
 
 /* Holds a packet that cannot be passed on now. */
 static void hold(helio_rx_stream *stream, uint64_t sequence, const helio_rxw_packet *packet,
-                 helio_clock clock) {
+                 found found, size_t bytes, helio_clock clock) {
     helio_rxw *rxw = &stream->rxw;
     if (helio_rxw_look(rxw, sequence) == HELIO_RXW_OPENED_GAP)
         helio_rx_extend(stream, sequence - 1, clock.now_ns);
-    if (helio_rxw_insert(rxw, sequence, packet) == HELIO_RXW_OVERFLOW)
-        helio_count(&helio_rx_stats(stream)->overflows, 1);
-    else if (stream->shared->config.in_arrival_order && !stream->is_blocked)
-        helio_delivery_ahead(&stream->delivery, packet, clock);
+    switch (helio_rxw_insert(rxw, sequence, packet)) {
+    case HELIO_RXW_OVERFLOW:
+        helio_rx_account(stream, &helio_rx_stats(stream)->overflows, bytes);
+        break;
+    case HELIO_RXW_DUPLICATE: /* given up in this very moment */
+        helio_rx_account(stream, &helio_rx_stats(stream)->duplicates, bytes);
+        break;
+    case HELIO_RXW_APPENDED:
+    case HELIO_RXW_FILLED_GAP:
+    case HELIO_RXW_OPENED_GAP:
+        account_taken(stream, false, found, bytes);
+        if (stream->shared->config.in_arrival_order && !stream->is_blocked)
+            helio_delivery_ahead(&stream->delivery, packet, clock);
+    }
 }
 
 void helio_rx_take(helio_rx_stream *stream, uint64_t sequence, helio_rxw_packet *packet,
-                   helio_clock clock) {
+                   size_t bytes, helio_clock clock) {
     helio_rxw *rxw = &stream->rxw;
-    if (stream->nak.outstanding > 0)
-        find(stream, sequence, packet);
     if (stream->notices.suspended_until_ns && !stream->is_waiting)
         catch_up(stream, sequence, clock);
+    const found found = find(stream, sequence, packet);
     if (sequence != rxw->trail || stream->is_blocked || stream->is_waiting) {
-        hold(stream, sequence, packet, clock);
+        hold(stream, sequence, packet, found, bytes, clock);
         return;
     }
-    if (pass(stream, sequence, packet, clock))
+    if (pass(stream, sequence, packet, clock)) {
         helio_rxw_pass(rxw);
-    else
-        hold(stream, sequence, packet, clock);
+        account_taken(stream, true, found, bytes);
+    } else {
+        hold(stream, sequence, packet, found, bytes, clock);
+    }
     if (!stream->is_blocked && (rxw->known > rxw->lead || !helio_rxw_is_empty(rxw)))
         helio_rx_drain(stream, clock);
 }

@@ -6,10 +6,10 @@
 
 #include "stream/rx_stream.h"
 
-/* Takes a data packet, not a duplicate: passes it on when it is next, else holds it, and asks for
- * what is missing. */
+/* Takes a data packet of `bytes`, not a duplicate: passes it on when it is next, else holds it, and
+ * asks for what is missing. */
 void helio_rx_take(helio_rx_stream *stream, uint64_t sequence, helio_rxw_packet *packet,
-                   helio_clock clock);
+                   size_t bytes, helio_clock clock);
 /* Packets up to `sequence` exist: asks for those in the window that are missing. */
 void helio_rx_extend(helio_rx_stream *stream, uint64_t sequence, int64_t now_ns);
 /* Asks for more of what is missing, when it is asked for piece by piece. */
@@ -33,7 +33,17 @@ void helio_rx_give_up(helio_rx_stream *stream, helio_rxw_cause cause, helio_cloc
 void helio_rx_drain(helio_rx_stream *stream, helio_clock clock);
 /* Whether the stream waits for room in a sink. */
 void helio_rx_set_blocked(helio_rx_stream *stream, bool is_blocked);
-/* Writes the window's state into the statistics. */
+
+/* ---- the books (docs/identities.md) ----
+ *
+ * A packet received and what became of it are counted in one go, with the window as it then is; so
+ * are packets seen missing, and packets told to be lost. */
+
+/* Writes the window's state into the statistics; between helio_stats_begin and _end. */
 void helio_rx_show_window(helio_rx_stream *stream);
+/* A data packet of `bytes` was received, and `fate` counts what became of it. */
+void helio_rx_account(helio_rx_stream *stream, _Atomic uint64_t *fate, size_t bytes);
+/* The stream begins at `first`, before where it was thought to. */
+void helio_rx_go_back(helio_rx_stream *stream, uint64_t first);
 
 #endif

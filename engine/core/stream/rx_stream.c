@@ -118,6 +118,10 @@ int helio_rx_stream_create(helio_rx_shared *shared, const helio_pgm_packet *pack
     helio_rx_acks_init(&stream->acks, shared->config.ack_packets, shared->config.ack_interval_ns,
                        helio_random_next(&shared->random));
     helio_rx_reports_init(&stream->reports, helio_random_next(&shared->random));
+    helio_stats_begin(stream->object.record);
+    helio_set(&helio_rx_stats(stream)->window_first, first);
+    helio_rx_show_window(stream);
+    helio_stats_end(stream->object.record);
     helio_rx_stream_set_acking(stream, clock);
     *out = stream;
     return 0;
@@ -150,9 +154,8 @@ static void measure_loss(helio_rx_stream *stream, uint64_t missed) {
 static void on_data(helio_rx_stream *stream, const helio_pgm_packet *packet, size_t bytes,
                     int64_t receive_ns, helio_clock clock) {
     helio_rx_stream_stats *stats = helio_rx_stats(stream);
-    helio_count(&stats->packets_received, 1);
-    helio_count(&stats->bytes_received, bytes);
     if (packet->sequence - packet->trail >= HELIO_RX_WINDOW_LIMIT) { /* no window is as large */
+        helio_rx_account(stream, &stats->packets_refused, bytes);
         helio_pgm_count_refusal(stream->shared->instance, HELIO_PGM_BAD_SIZE);
         return;
     }
@@ -160,7 +163,9 @@ static void on_data(helio_rx_stream *stream, const helio_pgm_packet *packet, siz
     helio_rx_learn_trail(stream, helio_sequence_widen(packet->trail, sequence), clock);
     const bool is_newest = sequence > stream->newest;
     if (helio_rxw_look(&stream->rxw, sequence) == HELIO_RXW_DUPLICATE) {
-        helio_count(&stats->duplicates, 1);
+        helio_rx_account(
+            stream, sequence < stream->first ? &stats->packets_before_join : &stats->duplicates,
+            bytes);
         return;
     }
     if (!is_newest && packet->type == HELIO_PGM_TYPE_ODATA)
@@ -179,7 +184,7 @@ static void on_data(helio_rx_stream *stream, const helio_pgm_packet *packet, siz
         measure_loss(stream, sequence - stream->newest - 1);
         stream->newest = sequence;
     }
-    helio_rx_take(stream, sequence, &held, clock);
+    helio_rx_take(stream, sequence, &held, bytes, clock);
     if (is_newest && stream->nak.outstanding > 0)
         helio_nak_on_newest(&stream->nak, sequence, clock.now_ns);
 }

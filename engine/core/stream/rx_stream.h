@@ -75,6 +75,7 @@ struct helio_rx_stream {
     uint64_t joined;       /* packets up to here were sent before: they are caught up with */
     uint64_t missed;       /* packets first seen missing, those caught up with not among them */
     uint64_t given_up;     /* packets lost for good */
+    uint64_t untold;       /* packets that left the window as lost and were not reported yet */
     uint64_t incarnation;  /* greater in a later life of this receiver */
     uint8_t told_flags;    /* HELIO_PGM_TOLD_*, of its reports */
     uint32_t spm_sequence; /* of the newest SPM */

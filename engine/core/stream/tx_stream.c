@@ -624,6 +624,15 @@ helio_stats_object *helio_tx_stream_object(helio_tx_stream *stream) {
     return &stream->object;
 }
 
+helio_topic_books *helio_tx_topic_books(helio_tx_topic *topic) {
+    return &topic->position.books;
+}
+
+uint64_t helio_tx_stream_open_messages(const helio_tx_stream *stream, const helio_tx_topic *topic) {
+    const helio_batcher *batcher = &stream->batcher;
+    return batcher->tsdu && batcher->topic == &topic->position ? batcher->count : 0;
+}
+
 helio_stats_object *helio_tx_topic_object(helio_tx_topic *topic) {
     return &topic->object;
 }

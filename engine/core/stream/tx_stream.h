@@ -36,6 +36,7 @@
 #include "stream/tx_log.h"
 #include "stream/tx_pace.h"
 #include "stream/tx_slow.h"
+#include "topic/batcher.h"
 #include "window/txw.h"
 
 typedef struct helio_tx_stream helio_tx_stream;
@@ -250,5 +251,9 @@ const helio_tsi *helio_tx_stream_tsi(const helio_tx_stream *stream);
 helio_stats_object *helio_tx_stream_object(helio_tx_stream *stream);
 /* Scope transmitter.  The protocol counts everything there but queue_bytes and send_latency. */
 helio_stats_object *helio_tx_topic_object(helio_tx_topic *topic);
+/* What its transmitters say of their queues. */
+helio_topic_books *helio_tx_topic_books(helio_tx_topic *topic);
+/* Messages of the topic that are in the open packet. */
+uint64_t helio_tx_stream_open_messages(const helio_tx_stream *stream, const helio_tx_topic *topic);
 
 #endif

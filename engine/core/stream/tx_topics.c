@@ -60,6 +60,7 @@ static int open_topic(helio_tx_topics *topics, helio_tx_topic *topic, helio_cloc
         helio_stats_apply(&topic->object, HELIO_HAS_CREDIT);
         helio_set(&topic->position.stats->credit_limit, topic->credit.limit);
     }
+    topic->position.books = (helio_topic_books){0};
     topics->open++;
     helio_count(&topics->instance->transmitters, 1);
     const helio_tsdu_topic entry = entry_of(topic);

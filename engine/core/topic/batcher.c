@@ -15,8 +15,15 @@ static uint32_t closed_after(int64_t submit_ns, int64_t wall_ns) {
 static void count_messages(helio_batcher *batcher, helio_topic_position *topic, uint64_t messages,
                            uint64_t bytes, uint64_t packets) {
     helio_transmitter_stats *stats = topic->stats;
+    const uint64_t waited = helio_cell(&stats->messages_waiting);
     helio_stats_begin(stats);
     helio_count(&stats->messages_sent, messages);
+    if (messages <= waited) {
+        helio_set(&stats->messages_waiting, waited - messages);
+    } else { /* some were accepted after the queues were looked at last */
+        helio_set(&stats->messages_waiting, 0);
+        helio_count(&stats->messages_accepted, messages - waited);
+    }
     helio_count(&stats->bytes_sent, bytes);
     helio_count(&stats->packets_sent, packets);
     helio_set(&stats->next_message, topic->next_message);

@@ -34,10 +34,20 @@ typedef struct helio_packet_door {
     void (*close)(void *context, size_t bytes, helio_pgm_fragment *fragment, helio_clock clock);
 } helio_packet_door;
 
+enum { HELIO_TOPIC_DROP_CAUSES = 7 }; /* values of transmitter.messages_dropped */
+
+/* What the transmitters of a topic say they accepted, dropped, and have not handed on yet. */
+typedef struct helio_topic_books {
+    uint64_t accepted;
+    uint64_t queued;
+    uint64_t dropped[HELIO_TOPIC_DROP_CAUSES];
+} helio_topic_books;
+
 /* A topic's place in its stream. */
 typedef struct helio_topic_position {
     uint64_t id;
     uint64_t next_message;
+    helio_topic_books books;
     helio_transmitter_stats *stats;
     /* Where the histogram is while its level of detail is on; may be NULL. */
     helio_hdr *const *batch_latency;

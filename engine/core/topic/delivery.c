@@ -185,8 +185,13 @@ static void lose_run(helio_delivery *delivery, helio_delivery_topic *topic, uint
 
 /* Messages that were handed over before their turn have it now. */
 static void pass_ahead(helio_delivery_topic *topic, uint64_t number) {
+    helio_receiver_stats *stats = helio_delivery_stats(topic);
+    topic->ahead_count -= number - topic->expected;
     topic->expected = number;
-    helio_set(&helio_delivery_stats(topic)->next_message, number);
+    helio_stats_begin(stats);
+    helio_set(&stats->next_message, number);
+    helio_set(&stats->messages_ahead, topic->ahead_count);
+    helio_stats_end(stats);
 }
 
 static void lose_up_to(helio_delivery *delivery, helio_delivery_topic *topic, uint64_t number,
@@ -224,6 +229,11 @@ bool helio_delivery_reach(helio_delivery *delivery, helio_delivery_topic *topic,
 
 /* ---- batches of messages ---- */
 
+/* Its sink has a queue: what it takes waits there. */
+static bool keeps_messages(const helio_delivery_topic *topic) {
+    return topic->subscription->sink.read_gauge != NULL;
+}
+
 void helio_delivery_count(helio_delivery *delivery, helio_delivery_topic *topic,
                           const helio_message *messages, size_t count, uint64_t joined,
                           const helio_rxw_packet *packet, helio_clock clock) {
@@ -233,6 +243,8 @@ void helio_delivery_count(helio_delivery *delivery, helio_delivery_topic *topic,
         bytes += messages[i].length;
     helio_stats_begin(stats);
     helio_count(&stats->messages_delivered, count);
+    helio_count(keeps_messages(topic) ? &stats->queue_messages : &stats->messages_taken, count);
+    helio_set(&stats->messages_ahead, topic->ahead_count);
     helio_count(&stats->bytes_delivered, bytes);
     helio_count(&stats->fragments_joined, joined);
     if (packet->recovered)
@@ -269,8 +281,10 @@ static size_t hand_over(helio_delivery *delivery, helio_delivery_topic *topic,
     if (taken > 0) {
         if (in_turn)
             topic->expected += taken;
-        else
+        else {
             helio_ahead_add(&topic->ahead, messages[0].number, taken);
+            topic->ahead_count += taken;
+        }
         helio_delivery_count(delivery, topic, messages, taken, 0, packet, clock);
     }
     return taken;

@@ -19,8 +19,8 @@
  * With order=arrival the messages of a whole packet can be handed over ahead of their turn; when it
  * comes, the packet is passed like any other and only what was not handed over is.
  *
- * Invariant: next_message = messages_before_join + messages_delivered + fragments_joined +
- * messages_lost, less the messages handed over ahead, in every receiver's record. */
+ * Invariant: next_message + messages_ahead = messages_before_join + messages_delivered +
+ * fragments_joined + messages_lost, in every receiver's record (docs/identities.md). */
 #ifndef HELIO_TOPIC_DELIVERY_H
 #define HELIO_TOPIC_DELIVERY_H
 
@@ -57,7 +57,8 @@ typedef struct helio_delivery {
     uint64_t full_sequence;       /* the packet not taken whole; 0: none */
     uint32_t skipped_first;       /* fragments of the APDU that starts here are of no interest */
     bool is_skipping;
-    uint64_t raw_base;       /* raw: the sequence that has number 0; 0: nothing came yet */
+    bool has_raw_base;       /* raw: something came */
+    uint64_t raw_base;       /* the sequence that has number 0 */
     uint64_t apdu_number;    /* raw: of the APDU being put together */
     bool is_complete;        /* the stream is known from its first packet and none was passed yet */
     uint64_t first_sequence; /* of the packets of the batch being passed */

@@ -3,8 +3,10 @@
 
 /* The first packet of the stream has the number it has on the wire. */
 static uint64_t raw_number(helio_delivery *delivery, uint64_t sequence) {
-    if (delivery->raw_base == 0)
+    if (!delivery->has_raw_base) {
+        delivery->has_raw_base = true;
         delivery->raw_base = sequence - (uint32_t)sequence;
+    }
     return sequence - delivery->raw_base;
 }
 

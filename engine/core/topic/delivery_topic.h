@@ -20,6 +20,7 @@ struct helio_delivery_topic {
     uint32_t stream;
     helio_stats_object object;
     helio_ahead ahead;     /* messages handed over before their turn */
+    uint64_t ahead_count;  /* how many they are */
     helio_unacked unacked; /* acknowledged by the application */
     helio_delivery_topic *next_acked;
     uint64_t granted; /* the first message the source may not send yet, as told; 0: nothing was */
