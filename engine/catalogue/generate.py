@@ -316,8 +316,8 @@ def identities_page() -> str:
         head
         + within
         + "\n## Of both ends of a stream\n\nSender less receiver is in flight: never less than 0, and 0 when all is "
-        "quiet. The ends are read one after the other, so a receiver may be ahead of what its sender's record shows.\n\n"
-        + between
+        "quiet. The ends are read one after the other, so a receiver may be ahead of what its sender's "
+        "record shows.\n\n" + between
     )
 
 

@@ -456,6 +456,9 @@ void helio_tx_lane_refresh(helio_tx_lane *lane, helio_clock clock) {
         helio_count(&record_of(t)->queue_limit_bytes, t->queue.ring.capacity);
         helio_count(&lane->base.instance->counts->send_would_block, refused - t->refused_counted);
         t->refused_counted = refused;
+        if (t->queue.kept) {
+            helio_count(&record_of(t)->queue_messages, helio_kept_queue_messages(t->queue.kept));
+        }
         helio_transmitter_refresh(t, false, clock);
     }
     for (const helio_transmitter *t = lane->transmitters; t; t = t->next) {
