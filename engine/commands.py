@@ -84,9 +84,14 @@ def info(subparsers: Subparsers) -> None:
     parser = _subparser(
         subparsers,
         "info",
-        "tell what is installed and what this host can do",
-        "Tell the version, where things are, what this host offers, and the default of every option.",
-        "example:\n  heliograph info --json",
+        "tell what is installed, what this host can do, and what the statistics cost on it",
+        "Tell the version, where things are, what this host offers, what each level of detail of the statistics\n"
+        "adds and costs here (measured in a few seconds), and the default of every option.",
+        "example:\n  heliograph info --json\n  heliograph info --no-measure",
+    )
+    parser.add_argument("--no-measure", action="store_true", help="leave out what the levels of detail cost")
+    parser.add_argument(
+        "--seconds", type=_positive, default=4.0, metavar="S", help="how long to measure (default: 4; more, less noise)"
     )
     parser.add_argument("--json", action="store_true", help="as one JSON object")
     parser.set_defaults(run=_run_info)
@@ -333,17 +338,6 @@ _FORMATS: dict[str, Callable[[Message], str] | None] = {
 
 @_told
 def _run_info(arguments: argparse.Namespace) -> int:
-    from heliograph.engine import host
+    from heliograph.engine import info
 
-    facts = host.facts()
-    if arguments.json:
-        import json
-
-        print(json.dumps(facts, indent=2))
-        return 0
-    width = max(len(name) for group in facts.values() for name in group)
-    for title, group in facts.items():
-        print(title)
-        for name, value in group.items():
-            print(f"  {name:<{width}}  {value}")
-    return 0
+    return info.run(arguments)

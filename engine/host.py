@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import shutil
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,7 @@ __all__ = ["facts", "multicast_works", "segment_folder"]
 
 Fact = str | int | float | bool
 
+_UDP_SEGMENT, _UDP_GRO = 103, 104
 _GROUP = "239.192.255.254"
 
 
@@ -54,6 +56,7 @@ def _installed() -> dict[str, Fact]:
     return {
         "version": _core.version(),
         "library": _core.library(),
+        "build": _core.build(),
         "python": platform.python_version(),
         "segment folder": str(segment_folder()),
     }
@@ -63,10 +66,14 @@ def _host() -> dict[str, Fact]:
     return {
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
         "processors": len(os.sched_getaffinity(0)),
+        "clock": _clock(),
+        "UDP send offload (GSO)": _offload(_UDP_SEGMENT),
+        "UDP receive offload (GRO)": _offload(_UDP_GRO),
         "multicast on loopback": multicast_works(),
         "largest receive buffer": _kernel("net/core/rmem_max", int),
         "largest send buffer": _kernel("net/core/wmem_max", int),
         "segment folder writable": _writable(segment_folder()),
+        "segment folder free bytes": shutil.disk_usage(_existing(segment_folder())).free,
     }
 
 
@@ -77,11 +84,37 @@ def _kernel(name: str, convert: Callable[[str], Fact]) -> Fact:
         return "unknown"
 
 
-def _writable(folder: Path) -> bool:
-    """Whether a file can be made in a folder, or the folder itself when it is missing."""
+def _clock() -> str:
+    """What the engine reads its time from, as engine/core/runtime/clock_source.c decides it."""
+    try:
+        source = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource").read_text().strip()
+    except OSError:
+        source = "unknown"
+    if source == "tsc" and platform.machine() == "x86_64":
+        return "tsc, read by the engine itself"
+    return f"{source}, asked of the kernel (clock_gettime)"
+
+
+def _offload(option: int) -> bool:
+    """Whether the kernel knows an offload of UDP (Linux 4.18 for sending, 5.0 for receiving)."""
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            probe.getsockopt(socket.IPPROTO_UDP, option)
+    except OSError:
+        return False
+    return True
+
+
+def _existing(folder: Path) -> Path:
+    """The folder, or the nearest above it that is there."""
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
-    return os.access(folder, os.W_OK | os.X_OK)
+    return folder
+
+
+def _writable(folder: Path) -> bool:
+    """Whether a file can be made in a folder, or the folder itself when it is missing."""
+    return os.access(_existing(folder), os.W_OK | os.X_OK)
 
 
 def _defaults() -> dict[str, Fact]:

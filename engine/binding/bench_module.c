@@ -6,11 +6,9 @@
  * whenever it really left, so a stall of the sender or the network is seen by every message it
  * delays (no coordinated omission).  At full speed the moment is when its batch was submitted.
  * Both ends are on one host and read one clock. */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#include "bench.h"
 
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -59,8 +57,7 @@ static board *board_of(const bench *b) {
 
 /* ---- errors ---- */
 
-/* Raises heliograph.engine.errors.Error with the library's sentence. */
-static PyObject *raise(const char *what) {
+PyObject *bench_raise(const char *what) {
     PyObject *module = PyImport_ImportModule("heliograph.engine.errors");
     PyObject *type = module != NULL ? PyObject_GetAttrString(module, "Error") : NULL;
     if (type != NULL)
@@ -70,8 +67,7 @@ static PyObject *raise(const char *what) {
     return NULL;
 }
 
-/* Called without the GIL about every slice: whether to go on. */
-static bool goes_on(void) {
+bool bench_goes_on(void) {
     PyGILState_STATE gil = PyGILState_Ensure();
     const bool ok = PyErr_CheckSignals() == 0;
     PyGILState_Release(gil);
@@ -132,7 +128,7 @@ static bool submit(const bench *b, sending *s, size_t count) {
         s->sent += accepted;
         if (result == HELIO_ERR_WOULD_BLOCK) {
             const int waited = helio_transmitter_wait(s->transmitter, (size_t)b->size, SLICE);
-            if ((waited == HELIO_ERR_TIMEOUT && !goes_on()) ||
+            if ((waited == HELIO_ERR_TIMEOUT && !bench_goes_on()) ||
                 (waited < 0 && waited != HELIO_ERR_TIMEOUT))
                 return false;
         } else if (result < 0) {
@@ -161,7 +157,7 @@ static bool pour(const bench *b, sending *s) {
         work(b);
         if (at_ns >= look_ns) {
             look_ns = at_ns + SLICE;
-            if (!goes_on())
+            if (!bench_goes_on())
                 return false;
         }
     }
@@ -181,7 +177,7 @@ static bool wait_until(const bench *b, int64_t moment_ns) {
         }
         if (at_ns >= look_ns) {
             look_ns = at_ns + SLICE;
-            if (!goes_on())
+            if (!bench_goes_on())
                 return false;
         }
     }
@@ -199,7 +195,7 @@ static bool pace(const bench *b, sending *s) {
         const int64_t late_ns = now_ns() - moment_ns;
         s->latest_ns = late_ns > s->latest_ns ? late_ns : s->latest_ns;
         mark(b, s, 0, moment_ns);
-        if (!submit(b, s, 1) || (k % LOOK_EVERY == 0 && !goes_on()))
+        if (!submit(b, s, 1) || (k % LOOK_EVERY == 0 && !bench_goes_on()))
             return false;
     }
 }
@@ -216,7 +212,7 @@ static bool see_off(const bench *b, sending *s) {
             helio_transmitter_flush(s->transmitter, SLICE);
             nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
         }
-        if (!goes_on())
+        if (!bench_goes_on())
             return false;
     }
     return true;
@@ -226,7 +222,7 @@ static bool send_all(const bench *b, sending *s) {
     const int64_t patience_ns = now_ns() + READY_WAIT;
     while (!atomic_load(&board_of(b)->receiver_ready)) {
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-        if (!goes_on() || now_ns() > patience_ns)
+        if (!bench_goes_on() || now_ns() > patience_ns)
             return false;
     }
     if (!wait_until(b, now_ns() + SECOND / 5)) /* joins, connections */
@@ -252,10 +248,10 @@ static PyObject *bench_send(PyObject *module, PyObject *args, PyObject *keywords
     if (s == NULL || s->bodies == NULL) {
         result = PyErr_NoMemory();
     } else if (helio_instance_create(b.instance_options, &b.instance) < 0) {
-        raise("instance");
+        bench_raise("instance");
     } else if (helio_transmitter_create(b.instance, b.endpoint, b.topic, b.options,
                                         &s->transmitter) < 0) {
-        raise("transmitter");
+        bench_raise("transmitter");
     } else {
         PyThreadState *python = PyEval_SaveThread();
         const bool ok = send_all(&b, s);
@@ -265,7 +261,7 @@ static PyObject *bench_send(PyObject *module, PyObject *args, PyObject *keywords
                                    (double)(s->end_ns - s->begin_ns) / 1e9, "latest_ns",
                                    (long long)s->latest_ns);
         else if (s->error < 0)
-            raise("send");
+            bench_raise("send");
         else if (!PyErr_Occurred())
             PyErr_SetString(PyExc_TimeoutError, "the receiver did not come up");
     }
@@ -340,7 +336,7 @@ static bool receive_all(const bench *b, receiving *r) {
             atomic_store(&board_of(b)->stop, 1);
             return true;
         }
-        if (atomic_load(&board_of(b)->stop) || !goes_on())
+        if (atomic_load(&board_of(b)->stop) || !bench_goes_on())
             return false;
     }
 }
@@ -400,10 +396,10 @@ static PyObject *bench_receive(PyObject *module, PyObject *args, PyObject *keywo
     if (r == NULL || r->latency == NULL) {
         result = PyErr_NoMemory();
     } else if (helio_instance_create(b.instance_options, &b.instance) < 0) {
-        raise("instance");
+        bench_raise("instance");
     } else if (helio_receiver_create(b.instance, b.endpoint, b.topic, b.options, NULL,
                                      &r->receiver) < 0) {
-        raise("receiver");
+        bench_raise("receiver");
     } else {
         helio_hdr_init(r->latency);
         atomic_store(&board_of(&b)->receiver_ready, 1);
@@ -413,7 +409,7 @@ static PyObject *bench_receive(PyObject *module, PyObject *args, PyObject *keywo
         if (ok)
             result = summary(r);
         else if (!PyErr_Occurred())
-            raise("receive");
+            bench_raise("receive");
     }
     if (r != NULL)
         free(r->latency);
@@ -444,6 +440,10 @@ static PyMethodDef methods[] = {
      "board)\n--\n\n"
      "Receive until the sender on the same board has sent all; a dict of what came, latencies in "
      "ns."},
+    {"levels", (PyCFunction)(void (*)(void))bench_levels, METH_VARARGS | METH_KEYWORDS,
+     "levels(order, batch, slot_seconds, warmup_seconds)\n--\n\n"
+     "What a message costs at the levels of detail in `order`, one slot each: a list of ns of "
+     "processor time.\nMessages go in lists of `batch`."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -12,6 +12,28 @@ static PyObject *module_version(PyObject *module, PyObject *ignored) {
     return PyUnicode_FromString(helio_version());
 }
 
+/* What can be told of how it was made. */
+static PyObject *module_build(PyObject *module, PyObject *ignored) {
+    (void)module;
+    (void)ignored;
+#ifdef __OPTIMIZE__
+    const char *speed = "optimized";
+#else
+    const char *speed = "not optimized";
+#endif
+#ifdef HELIO_NO_STATS
+    const char *counting = "without statistics";
+#else
+    const char *counting = "with statistics";
+#endif
+#ifdef __clang__
+    const char *compiler = "";
+#else
+    const char *compiler = "gcc ";
+#endif
+    return PyUnicode_FromFormat("%s%s, %s, %s", compiler, __VERSION__, speed, counting);
+}
+
 static PyObject *module_library(PyObject *module, PyObject *ignored) {
     (void)module, (void)ignored;
     Dl_info info;
@@ -40,6 +62,7 @@ static PyObject *module_forget(PyObject *module, PyObject *ignored) {
 
 static PyMethodDef module_methods[] = {
     {"version", module_version, METH_NOARGS, "version()\n--\n\nVersion of the library."},
+    {"build", module_build, METH_NOARGS, "build()\n--\n\nHow it was compiled."},
     {"library", module_library, METH_NOARGS,
      "library()\n--\n\nPath of the file that holds the library."},
     {"_finish", module_finish, METH_NOARGS, "Close every open instance; for atexit."},

@@ -115,3 +115,9 @@ def test_a_profile_sets_what_the_option_takes(profile: catalogue.Profile, option
         assert isinstance(value, bool | int | float)
         assert row.low is None or row.high is None or row.low <= value <= row.high
     assert value != row.default, "it says nothing"
+
+
+@pytest.mark.parametrize("cell", SCALARS, ids=lambda cell: f"{cell.statistic.scope}.{cell.name}")
+def test_counters_and_gauges_are_on_at_every_level(cell: catalogue.Cell) -> None:
+    """Only histograms follow the level of detail, so nothing else may claim to."""
+    assert cell.statistic.level == 0

@@ -61,8 +61,8 @@ enum { HELIO_SCOPES_END = 8 };
     X(connects, COUNTER, "", 0, "connects", "", "", "Connections opened, reconnects included.") \
     X(disconnects, COUNTER, "", 0, "disconnects", "", "", "Connections that ended or broke.") \
     X(ring_overruns, COUNTER, "packets", 0, "ring_overruns", "", "", "Packets of shared memory rings overwritten before they were read.") \
-    X(backlog_bytes, GAUGE, "bytes", 1, "backlog_bytes", "", "", "Bytes waiting in the engine for a connection to take them.") \
-    X(kernel_backlog_bytes, GAUGE, "bytes", 1, "kernel_backlog_bytes", "", "", "Bytes the kernel has taken for connections and the other side has not acknowledged.") \
+    X(backlog_bytes, GAUGE, "bytes", 0, "backlog_bytes", "", "", "Bytes waiting in the engine for a connection to take them.") \
+    X(kernel_backlog_bytes, GAUGE, "bytes", 0, "kernel_backlog_bytes", "", "", "Bytes the kernel has taken for connections and the other side has not acknowledged.") \
     X(memory_used, GAUGE, "bytes", 0, "memory_used", "", "", "Memory held by windows, queues and buffers.") \
     X(memory_limit, GAUGE, "bytes", 0, "memory_limit", "", "", "Most memory they may hold (option memory_limit); 0: no limit.") \
     X(memory_refusals, COUNTER, "", 0, "memory_refusals", "", "", "Times something could not be had, or grow, because of the memory limit.") \
