@@ -162,6 +162,9 @@ def _feed(seconds: int, now_ns: int) -> list[SegmentObject]:
                 },
             )
         )
+    until = now_ns + 30_000_000_000
+    rule = {"level": 3, "until": until, "objects": len(TOPICS)}
+    objects.append(SegmentObject("detail", {"instance": "feed", "selector": "topic=PRICES.*"}, {}, rule))
     return objects
 
 
