@@ -82,6 +82,10 @@ class ObjectState:
     """The writer stopped within an update; the values may not belong together."""
     created_ns: int = 0
     generation: int = 0
+    closed_ns: int = field(default=0, compare=False)
+    """When it ended; 0 while it lives. Known to who reads the segment, as the next."""
+    slot: int = field(default=-1, compare=False)
+    """Its place in the instance's table of objects, where `generation` counts its users; -1: not known."""
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -119,6 +123,8 @@ class InstanceState:
     heartbeat_ns: int
     path: str
     objects: tuple[ObjectState, ...] = ()
+    settled_ns: int | None = field(default=None, compare=False)
+    """Events from this moment on come with the next snapshot, though the objects may be younger; None: all are here."""
 
     def of(self, scope: str) -> Iterator[ObjectState]:
         """Its objects of one scope."""

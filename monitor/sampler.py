@@ -123,9 +123,9 @@ class Sampler:
         for identity, watch in list(self._watches.items()):
             removed = identity not in present
             try:
-                instance = self._read(watch, now_ns, histograms)
+                instance, mark = self._read(watch, now_ns, histograms)
                 if instance is not None:
-                    batch = watch.segment.events(watch.cursor)
+                    batch = watch.segment.events(watch.cursor, mark)
                     watch.cursor = batch.cursor
                     events += batch.events
                     missed += batch.missed
@@ -176,18 +176,23 @@ class Sampler:
         self._watches[identity] = _Watch(segment)
         return None
 
-    def _read(self, watch: _Watch, now_ns: int, histograms: bool | Collection[str]) -> InstanceState | None:
-        """State of a watched instance, None when it has been shown for the last time."""
+    def _read(
+        self, watch: _Watch, now_ns: int, histograms: bool | Collection[str]
+    ) -> tuple[InstanceState | None, int]:
+        """State of a watched instance, None when it has been shown for the last time; and the events there were.
+
+        The number of events is read before the objects: all that the events tell of the objects show as well.
+        """
         header = watch.segment.header()
         known = watch.segment.opened
         if (header.incarnation, header.directory_version) != (known.incarnation, known.directory_version):
             if header.state == WRITING:
-                return None
+                return None, 0
             cursor = watch.cursor if header.incarnation == known.incarnation else None
             watch.segment.refresh()
             watch.cursor, watch.finished = cursor, False
         if watch.finished:
-            return None
+            return None, 0
         verdict = self._judge(watch, now_ns)
         header = watch.segment.header()
         instance = InstanceState(
@@ -200,9 +205,10 @@ class Sampler:
             heartbeat_ns=header.heartbeat_ns,
             path=str(watch.segment.path),
             objects=watch.segment.objects(histograms),
+            settled_ns=watch.segment.event_moment(header.events_written),
         )
         watch.finished = verdict.health is Health.CLOSED
-        return instance
+        return instance, header.events_written
 
     def _judge(self, watch: _Watch, now_ns: int) -> Verdict:
         header = watch.segment.header()

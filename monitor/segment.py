@@ -264,7 +264,7 @@ class Segment:
     def _object(
         self, header: Header, slot: int, entry: bytes, histograms: bool | Collection[str], budget: _Budget
     ) -> ObjectState | None:
-        state, scope, generation, offset, size, created, _ = struct.unpack_from(f"{self._order}IIQQQQQ", entry)
+        state, scope, generation, offset, size, created, closed = struct.unpack_from(f"{self._order}IIQQQQQ", entry)
         if state == _EMPTY:
             return None
         record = self._records.get(scope)
@@ -290,6 +290,8 @@ class Segment:
             torn=torn,
             created_ns=created,
             generation=generation,
+            closed_ns=closed,
+            slot=slot,
         )
 
     def _identify(self, slot: int, entry: bytes, layout: RecordLayout) -> tuple[Mapping[str, str], Mapping[str, str]]:
@@ -356,8 +358,12 @@ class Segment:
 
     # Events
 
-    def events(self, cursor: int | None = None) -> EventBatch:
+    def events(self, cursor: int | None = None, until: int | None = None) -> EventBatch:
         """Events from number `cursor` on, oldest first; None: all that the ring still holds.
+
+        Args:
+            cursor: The number to begin with.
+            until: The number to end before; None: read all there are.
 
         Raises:
             SegmentError: The segment is damaged.
@@ -367,16 +373,30 @@ class Segment:
             return EventBatch((), cursor or 0, 0)
         written, capacity = header.events_written, header.event_capacity
         oldest = max(0, written - capacity)
-        first = oldest if cursor is None else min(cursor, written)
-        missed = max(0, oldest - first)
+        end = written if until is None else min(written, until)
+        first = min(oldest if cursor is None else cursor, end)
+        begin = min(max(first, oldest), end)  # what was overwritten from `end` on is for the next reading to miss
+        missed = begin - first
         events = []
-        for number in range(max(first, oldest), written):
+        for number in range(begin, end):
             event = self._event(header, number)
             if event is None:
                 missed += 1
             else:
                 events.append(event)
-        return EventBatch(tuple(events), written, missed)
+        return EventBatch(tuple(events), end, missed)
+
+    def event_moment(self, number: int) -> int | None:
+        """When event `number` happened, ns since 1970; None: it has not; 0: it cannot be read any more.
+
+        Raises:
+            SegmentError: The segment is damaged.
+        """
+        header = self.header()
+        if header.state == WRITING or number >= header.events_written:
+            return None
+        event = self._event(header, number)
+        return event.time_ns if event is not None else 0
 
     def _event(self, header: Header, number: int) -> Event | None:
         """Event `number`, None when it is being overwritten."""

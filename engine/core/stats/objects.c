@@ -12,6 +12,15 @@
 
 #define KEEP_GONE_NS INT64_C(60000000000)
 
+#define SET_BACK_NS UINT64_C(1000000000)
+
+uint64_t helio_segment_stamp(helio_stats *stats, int64_t wall_ns) {
+    const uint64_t now_ns = (uint64_t)wall_ns, last_ns = stats->stamp_ns;
+    const bool is_later = now_ns > last_ns || last_ns - now_ns > SET_BACK_NS;
+    stats->stamp_ns = is_later ? now_ns : last_ns + 1;
+    return stats->stamp_ns;
+}
+
 static uint32_t take_gone(helio_stats *stats, helio_scope scope) {
     const uint32_t slot = stats->gone[scope].first;
     stats->gone[scope].first = stats->next_gone[slot];
@@ -109,7 +118,7 @@ int helio_stats_open_object(helio_stats *stats, helio_scope scope, const char *l
     memset(out->record, 0, stats->shapes[scope].record_bytes);
     helio_applies_begin(scope, out->record);
     helio_histograms_attach(stats, out, spare);
-    entry->created_ns = (uint64_t)wall_ns;
+    entry->created_ns = helio_segment_stamp(stats, wall_ns);
     atomic_store_explicit(&entry->closed_ns, 0, memory_order_relaxed);
     strncpy(entry->labels, labels, sizeof entry->labels - 1);
     entry->labels[sizeof entry->labels - 1] = 0;
@@ -137,7 +146,8 @@ void helio_stats_close_object(helio_stats *stats, helio_stats_object *object, in
         free(object->record);
     } else {
         helio_segment_object *entry = &stats->objects[object->slot];
-        atomic_store_explicit(&entry->closed_ns, (uint64_t)wall_ns, memory_order_relaxed);
+        atomic_store_explicit(&entry->closed_ns, helio_segment_stamp(stats, wall_ns),
+                              memory_order_relaxed);
         atomic_store_explicit(&entry->state, HELIO_OBJECT_GONE, memory_order_release);
         put_gone(stats, object->scope, object->slot);
     }

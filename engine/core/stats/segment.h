@@ -131,6 +131,7 @@ struct helio_stats {
     uint64_t (*histograms)[HELIO_STATS_HISTOGRAMS_MAX];
     helio_scope_shape shapes[HELIO_SCOPES_END];
     helio_event_limit limit;
+    uint64_t stamp_ns; /* the last one given (helio_segment_stamp) */
 
     /* The level of detail (levels.c). */
     char name[HELIO_STATS_NAME_BYTES]; /* of the instance */
@@ -162,6 +163,11 @@ size_t helio_segment_take(helio_stats *stats, size_t bytes);
 
 /* Makes the cells absent that depend on a feature. */
 void helio_applies_begin(helio_scope scope, void *record);
+
+/* The moment of an event, or of an object that is opened or closed: the wall clock's, but later than
+ * the one before, so that stamps tell the order of all three.  Only a clock that was set back by more
+ * than a second is followed back. */
+uint64_t helio_segment_stamp(helio_stats *stats, int64_t wall_ns);
 
 /* ---- events.c ---- */
 

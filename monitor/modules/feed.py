@@ -1,0 +1,155 @@
+"""The feed: numbers snapshots and finds the topics that came and went between them.
+
+A topic of a stream at an instance is an object in the instance's table, of scope transmitter or receiver. An object that
+ended stays in the table for a minute, with the moments it was created and closed; so a topic that came and went between
+two snapshots is found in the second. What is promised:
+
+- Each topic is told as created once and destroyed once, in that order, even if it lived for a microsecond.
+- Changes and events of one instance are in the order in which they happened: the engine's stamps rise strictly. A
+  change that is younger than the first event not read yet is kept for the next snapshot, with that event.
+- When the feed begins, the topics there are, and those that ended within about a minute before, are told first.
+- When an instance dies or its file is gone, its topics are destroyed.
+- The one way to miss a topic is a table without room, or no snapshot for a minute: then its slot is used again before
+  anybody looked. Each such use is seen by the slot's generation, and counted in `missed`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from heliograph.monitor.model import Event, Health, InstanceState, ObjectState, Snapshot
+from heliograph.monitor.modules.lane import Lane, Portion
+from heliograph.monitor.modules.protocol import Direction, Moment, Topic, TopicChange
+
+__all__ = ["Feed", "Portion"]
+
+_DIRECTIONS = {"transmitter": Direction.TRANSMIT, "receiver": Direction.RECEIVE}
+
+_Place = tuple[object, ...]
+
+
+@dataclass(slots=True)
+class _Seat:
+    """A slot of an instance's table, as it was last seen."""
+
+    generation: int
+    topic: Topic | None
+    """While it lives."""
+
+
+class _Run:
+    """One run of an instance."""
+
+    __slots__ = ("held", "path", "seats")
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.seats: dict[_Place, _Seat] = {}
+        self.held: list[TopicChange] = []
+        """Changes that wait for the events before them."""
+
+
+class Feed:
+    """Makes the stream that modules are fed. For one thread."""
+
+    def __init__(self) -> None:
+        self._runs: dict[int, _Run] = {}
+        self._number = 0
+        self.missed = 0
+        """Topics nobody could see, as their slot was used again too soon."""
+
+    def portion(self, snapshot: Snapshot) -> Portion:
+        """A snapshot with its number and all that happened since the one before, in order."""
+        self._number += 1
+        changes = [change for found in self._changes(snapshot) for change in found]
+        return Portion(snapshot, _in_order(snapshot.events, changes), self._number)
+
+    def give(self, snapshot: Snapshot, lanes: list[Lane] | tuple[Lane, ...]) -> None:
+        """Offer a snapshot, and what happened, to every lane."""
+        portion = self.portion(snapshot)
+        for lane in lanes:
+            lane.offer(snapshot, portion.moments, portion.number)
+
+    def _changes(self, snapshot: Snapshot) -> Iterator[list[TopicChange]]:
+        seen = set()
+        unreadable = {item.path for item in snapshot.instances if item.health is Health.DAMAGED}
+        for instance in snapshot.instances:
+            if instance.health is not Health.DAMAGED:
+                seen.add(instance.incarnation)
+                yield self._of(instance)
+        for incarnation in [key for key, run in self._runs.items() if key not in seen and run.path not in unreadable]:
+            run = self._runs.pop(incarnation)
+            yield run.held + _end(run, snapshot.time_ns)
+
+    def _of(self, instance: InstanceState) -> list[TopicChange]:
+        run = self._runs.get(instance.incarnation)
+        is_new = run is None
+        if run is None:
+            run = self._runs[instance.incarnation] = _Run(instance.path)
+        run.path = instance.path
+        changes, run.held = run.held, []
+        for item in instance.objects:
+            if item.scope in _DIRECTIONS:
+                changes += self._seen(run, instance, item, is_new)
+        if instance.health in (Health.DEAD, Health.CLOSED):
+            return changes + _end(run, instance.heartbeat_ns)
+        if instance.settled_ns is not None:
+            run.held = [change for change in changes if change.topic.time_ns >= instance.settled_ns]
+            changes = [change for change in changes if change.topic.time_ns < instance.settled_ns]
+        return changes
+
+    def _seen(self, run: _Run, instance: InstanceState, item: ObjectState, is_new: bool) -> Iterator[TopicChange]:
+        place: _Place = (item.slot,) if item.slot >= 0 else (item.scope, *item.labels.values())
+        seat = run.seats.get(place)
+        if seat is None:
+            seat = run.seats[place] = _Seat(item.generation if is_new else 1, None)
+            self.missed += max(0, item.generation - seat.generation)
+        elif item.generation == seat.generation:
+            if seat.topic is not None and not item.live:
+                yield _destroyed(seat.topic, item.closed_ns)
+                seat.topic = None
+            return
+        else:
+            if seat.topic is not None:  # it ended, and its slot was used again
+                yield _destroyed(seat.topic, item.created_ns - 1)
+            self.missed += max(0, item.generation - seat.generation - 1)
+        topic = Topic(
+            time_ns=item.created_ns,
+            instance=instance.name,
+            incarnation=instance.incarnation,
+            direction=_DIRECTIONS[item.scope],
+            topic=item.labels.get("topic", ""),
+            stream=item.labels.get("stream", ""),
+            endpoint=item.info.get("endpoint", ""),
+        )
+        yield TopicChange(topic, created=True)
+        seat.generation, seat.topic = item.generation, topic if item.live else None
+        if not item.live:
+            yield _destroyed(topic, item.closed_ns)
+
+
+def _destroyed(topic: Topic, time_ns: int) -> TopicChange:
+    """The end of a topic; never before its beginning, whatever the wall clock did meanwhile."""
+    return TopicChange(replace(topic, time_ns=max(time_ns, topic.time_ns + 1)), created=False)
+
+
+def _end(run: _Run, time_ns: int) -> list[TopicChange]:
+    """The end of all topics of a run."""
+    ended = [_destroyed(seat.topic, time_ns) for seat in run.seats.values() if seat.topic is not None]
+    for seat in run.seats.values():
+        seat.topic = None
+    return ended
+
+
+def _in_order(events: tuple[Event, ...], changes: list[TopicChange]) -> tuple[Moment, ...]:
+    """Events, which are in order, and changes, by time; of the same moment a birth comes first and a death last."""
+    if not changes:
+        return events
+
+    def key(moment: Moment) -> tuple[int, int]:
+        if isinstance(moment, Event):
+            return moment.time_ns, 1
+        return moment.topic.time_ns, 0 if moment.created else 2
+
+    return tuple(sorted((*changes, *events), key=key))

@@ -1,0 +1,342 @@
+"""A module in a child process of ours: what a lane calls for it.
+
+The child may be slow, crash, hang or exit: what was given to it and not answered for is counted as dropped, a child that
+does not answer in time is killed, and another is started after a pause that grows, but only so often. A new child is
+told of all topics there are before it is told anything else. All waiting is done on the lane's thread; nothing here can
+hold up the monitor.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from heliograph.monitor.errors import UserError
+from heliograph.monitor.modules.lane import Ledger, NotTaken, Portion
+from heliograph.monitor.modules.protocol import Topic, TopicChange
+from heliograph.monitor.modules.wire import NUMBERS, moments_to, record
+from heliograph.monitor.packing import Encoder
+
+__all__ = ["ProcessSink"]
+
+_SLICE_SECONDS = 0.1
+_HOUR_SECONDS = 3600.0
+_LINE_BYTES = 1 << 20
+
+
+class _Ended(Exception):
+    """The child is no more, for the reason given."""
+
+
+class _Child:
+    """A running child and our end of the line to it. One thread at a time."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
+        self._rest = b""
+        ours, theirs = socket.socketpair()
+        with theirs:
+            command = [sys.executable, "-P", "-m", "heliograph.monitor.modules.child", str(theirs.fileno())]
+            try:
+                self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=(theirs.fileno(),))
+            except BaseException:
+                ours.close()
+                raise
+        ours.setblocking(False)
+        self._line = ours
+        self.encoder = Encoder(compress=False)
+        """Of the snapshots given to this child."""
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def exchange(self, data: bytes, left: Callable[[], float], closing: bool = False) -> dict[str, Any]:
+        """Send records that end in a question, and wait for the answer.
+
+        Args:
+            data: The records.
+            left: Seconds that may still pass; asked again and again.
+            closing: The child leaves when it has answered.
+
+        Raises:
+            _Ended: It ended, or did not answer in time and was killed.
+        """
+        unsent = memoryview(data)
+        watcher = select.poll()
+        while (remaining := left()) > 0:
+            watcher.register(self._line, select.POLLIN | (select.POLLOUT if unsent else 0))
+            if not watcher.poll(1000 * min(remaining, _SLICE_SECONDS)):
+                continue
+            try:
+                if unsent:
+                    unsent = unsent[self._line.send(unsent) :]
+            except BlockingIOError:
+                pass
+            except OSError:
+                unsent = memoryview(b"")  # it is gone; what it said last may still be there
+            answer = self._received()
+            if answer is not None:
+                if closing:
+                    self._reap(left)
+                return answer
+        self.kill()
+        raise _Ended("did not answer in time and was killed")
+
+    def _received(self) -> dict[str, Any] | None:
+        """The answer, when it is here."""
+        try:
+            chunk = self._line.recv(1 << 16)
+        except BlockingIOError:
+            return None
+        except OSError:
+            chunk = b""
+        if not chunk:
+            raise _Ended(self._end())
+        *lines, self._rest = (self._rest + chunk).split(b"\n")
+        answer = None
+        for line in lines:
+            said = json.loads(line)
+            if "say" in said:
+                self._say(said["say"])
+            else:
+                answer = said["answer"]
+        if len(self._rest) > _LINE_BYTES:
+            self.kill()
+            raise _Ended("said what is no answer and was killed")
+        return answer
+
+    def _end(self) -> str:
+        """How it ended; a child that closed its line but lives is killed."""
+        try:
+            code = self._process.wait(1.0)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            return "left its line and was killed"
+        self._line.close()
+        if code < 0:
+            try:
+                return f"was ended by {signal.Signals(-code).name}"
+            except ValueError:
+                return f"was ended by signal {-code}"
+        return f"ended with exit code {code}" if code else "ended by itself"
+
+    def _reap(self, left: Callable[[], float]) -> None:
+        try:
+            self._process.wait(max(0.1, left()))
+        except subprocess.TimeoutExpired:
+            self.kill()
+        self._line.close()
+
+    def kill(self) -> None:
+        """End it at once."""
+        self._process.kill()
+        self._process.wait()
+        self._line.close()
+
+
+class ProcessSink:
+    """Runs a module in a child process."""
+
+    def __init__(
+        self,
+        what: Mapping[str, str],
+        *,
+        answer: float = 10.0,
+        pause: float = 0.5,
+        longest_pause: float = 60.0,
+        restarts: int = 10,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Prepare; `open` starts the child.
+
+        Args:
+            what: `native`, the path of a shared object, with `options`; or `python`, a request as `finding.load` takes.
+            answer: Longest time for one portion, seconds.
+            pause: Before the first restart, seconds; doubled at each further one.
+            longest_pause: Seconds.
+            restarts: Most within an hour; then the module is given up.
+            monotonic: Clock, seconds.
+        """
+        self._what = dict(what)
+        self._answer = answer
+        self._pause = pause
+        self._longest_pause = longest_pause
+        self._limit = restarts
+        self._monotonic = monotonic
+        self._stopping = threading.Event()
+        self._latest: float | None = None
+        self._child: _Child | None = None
+        self._restarted: deque[float] = deque()
+        self._given_up = False
+        self._topics: dict[tuple[object, ...], Topic] = {}
+        """Those that live, in the order in which they came."""
+        self._opening: list[dict[str, Any]] = []
+        self._ledger: Ledger | None = None
+
+    @property
+    def pid(self) -> int:
+        """The child's process id; 0: there is none."""
+        return self._child.pid if self._child is not None else 0
+
+    def open(self) -> None:
+        """Start the child for the first time, so that what is wrong with the module is known at once.
+
+        Raises:
+            UserError: The module cannot be loaded, or refuses its options.
+        """
+        try:
+            self._opening.append(self._begin())
+        except _Ended as error:
+            raise UserError(f"its process {error} while the module was opened") from None
+
+    def start(self, ledger: Ledger) -> None:
+        """Take over what the module did wrong when it was opened."""
+        self._ledger = ledger
+        for answer in self._opening:
+            self._settle(answer, ledger)
+
+    def take(self, portion: Portion, ledger: Ledger) -> None:
+        """Give a portion to the child; start another child first where there is none.
+
+        Raises:
+            NotTaken: There is none, or it ended over this portion.
+        """
+        try:
+            self._give(portion, ledger)
+        finally:
+            self._remember(portion)
+
+    def stop(self, within: float) -> None:
+        """Nothing takes longer than this from now on."""
+        self._latest = self._monotonic() + within
+        self._stopping.set()
+
+    def close(self, ledger: Ledger) -> None:
+        """Have the child close the module and leave."""
+        if self._child is None:
+            return
+        try:
+            self._settle(self._child.exchange(record(b"Z"), self._left(), closing=True), ledger)
+        except _Ended as error:
+            ledger.count(crashes=1)
+            ledger.failed(f"process {error}", "close")
+        self._child = None
+
+    def _give(self, portion: Portion, ledger: Ledger) -> None:
+        child = self._running(ledger)
+        parts = []
+        if portion.snapshot is not None:
+            try:
+                frame = child.encoder.frame(portion.snapshot)
+            except UserError as error:
+                ledger.failed(str(error))
+                raise NotTaken from None
+            parts.append(record(b"S", NUMBERS.pack(portion.number, portion.dropped), frame))
+        if portion.moments:
+            parts.append(record(b"M", moments_to(portion.moments)))
+        try:
+            answer = child.exchange(b"".join((*parts, record(b"A"))), self._left())
+        except _Ended as error:
+            self._lost(str(error), ledger)
+            raise NotTaken from None
+        self._settle(answer, ledger)
+
+    def _running(self, ledger: Ledger) -> _Child:
+        """The child; made anew, after a pause, when it ended."""
+        while self._child is None:
+            self._await_turn(ledger)
+            ledger.count(restarts=1)
+            try:
+                self._settle(self._begin(), ledger)
+            except (UserError, OSError) as error:
+                ledger.failed(str(error))
+            except _Ended as error:
+                self._lost(str(error), ledger)
+        return self._child
+
+    def _await_turn(self, ledger: Ledger) -> None:
+        """Wait until another child may be started.
+
+        Raises:
+            NotTaken: None may, or this is the end.
+        """
+        now = self._monotonic()
+        while self._restarted and now - self._restarted[0] > _HOUR_SECONDS:
+            self._restarted.popleft()
+        if len(self._restarted) >= self._limit and not self._given_up:
+            self._given_up = True
+            ledger.say(f"is given up: it was started again {self._limit} times within an hour")
+        pause = min(self._longest_pause, self._pause * 2.0 ** len(self._restarted))
+        if self._given_up or self._stopping.wait(pause):
+            raise NotTaken
+        self._restarted.append(self._monotonic())
+
+    def _begin(self) -> dict[str, Any]:
+        """Start a child, open the module in it, and tell it the topics there are; what it answered."""
+        child = _Child(self._say)
+        try:
+            first = record(b"P", json.dumps({**self._what, "path": sys.path}).encode())
+            answer = child.exchange(first, self._left())
+            if "refused" in answer:
+                raise UserError(answer["refused"])
+            if self._topics:
+                known = [TopicChange(topic, created=True) for topic in self._topics.values()]
+                again = child.exchange(record(b"M", moments_to(known)) + record(b"A"), self._left())
+                answer["failures"] += again["failures"]
+        except BaseException:
+            child.kill()
+            raise
+        self._child = child
+        return answer
+
+    def _left(self) -> Callable[[], float]:
+        """How much of the time for one answer is left, as a function."""
+        until = self._monotonic() + self._answer
+
+        def left() -> float:
+            latest = until if self._latest is None else min(until, self._latest)
+            return latest - self._monotonic()
+
+        return left
+
+    def _lost(self, why: str, ledger: Ledger) -> None:
+        """The child ended unasked."""
+        self._child = None
+        ledger.count(crashes=1)
+        ledger.failed(f"process {why}")
+
+    def _settle(self, answer: Mapping[str, Any], ledger: Ledger) -> None:
+        """Write an answer into the books."""
+        for doing, text, times in answer.get("failures", ()):
+            ledger.failed(text, doing, times)
+        if answer.get("counts"):
+            ledger.count(**answer["counts"])
+
+    def _remember(self, portion: Portion) -> None:
+        """Keep the topics there are, for a child to come."""
+        for moment in portion.moments:
+            if isinstance(moment, TopicChange):
+                topic = moment.topic
+                key = (topic.incarnation, topic.direction, topic.topic, topic.stream)
+                if moment.created:
+                    self._topics[key] = topic
+                else:
+                    self._topics.pop(key, None)
+
+    def _say(self, text: str) -> None:
+        if self._ledger is not None:
+            self._ledger.say(text)
+        else:
+            print(f"module {text}", file=sys.stderr, flush=True)
