@@ -26,13 +26,14 @@ from heliograph.exporters.families import (
     describe,
     fleet_families,
     lane_families,
+    module_families,
     node_families,
     statistic_families,
 )
 from heliograph.exporters.items import Item, Key, Node, items, nodes
-from heliograph.exporters.lane import LaneState
 from heliograph.monitor.fleet import ReceiverRow, peer_names, receivers
 from heliograph.monitor.model import Snapshot
+from heliograph.monitor.modules.lane import LaneStats
 
 __all__ = ["MAX_SERIES", "WINDOW", "SnapshotCollector"]
 
@@ -73,7 +74,7 @@ class SnapshotCollector(Collector):
         *,
         max_series: int = MAX_SERIES,
         window: float = WINDOW,
-        lanes: Callable[[], Iterable[LaneState]] = tuple,
+        lanes: Callable[[], Iterable[LaneStats]] = tuple,
         monotonic_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         """Prepare a collector that has nothing to show yet.
@@ -81,7 +82,7 @@ class SnapshotCollector(Collector):
         Args:
             max_series: Most series of statistics; what is beyond is folded (see `budget`).
             window: Length of the percentile window, seconds.
-            lanes: Tells how the exporters of this process fare.
+            lanes: Tells how the exporters and modules of this process fare.
             monotonic_ns: Clock for the collector's own duration.
         """
         self._budget = Budget(max_series)
@@ -140,7 +141,9 @@ class SnapshotCollector(Collector):
             for family in self._about(scene):
                 if family.samples:
                     yield family
-        for family in lane_families(list(self._lanes())):
+        lanes = list(self._lanes())
+        exporters = lane_families([lane for lane in lanes if lane.kind == "exporter"])
+        for family in chain(exporters, module_families([lane for lane in lanes if lane.kind == "module"])):
             if family.samples:
                 yield family
         yield derived_family("exporter_series", [((), series)])

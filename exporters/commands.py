@@ -49,6 +49,13 @@ def command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     parser.add_argument("--segments", type=Path, metavar="DIR", help="folder of the stats segments")
     parser.add_argument("--interval", type=interval, default=1.0, metavar="S", help="seconds between snapshots (1)")
     parser.add_argument(
+        "--module",
+        action="append",
+        default=[],
+        metavar="NAME[=OPTIONS]",
+        help="feed a module as well, as 'heliograph monitor' does; its counts are then exported (module_...)",
+    )
+    parser.add_argument(
         "--set",
         action="append",
         default=[],
@@ -113,6 +120,8 @@ def _refuse_strays(args: argparse.Namespace) -> None:
             )
     if args.once and args.names != ["prometheus"]:
         raise UserError("--once works with the exporter prometheus alone")
+    if args.once and args.module:
+        raise UserError("--once feeds no module")
     if args.out and not args.once:
         raise UserError("--out belongs to --once; the endpoint itself writes no file")
 
@@ -153,8 +162,9 @@ def _pair(text: str, form: str) -> tuple[str, str]:
 
 
 def _serve(args: argparse.Namespace) -> int:
-    from heliograph.exporters.lane import Lane
     from heliograph.exporters.loop import ExportLoop
+    from heliograph.exporters.sink import exporter_lane
+    from heliograph.monitor.modules import Lane, open_module
     from heliograph.monitor.sampler import Sampler
 
     for key in (_pair(text, "--set NAME.OPTION=VALUE")[0].partition(".")[0] for text in args.set):
@@ -162,10 +172,17 @@ def _serve(args: argparse.Namespace) -> int:
             raise UserError(f"--set {key}.…: {key!r} is no exporter of another package among the names")
     lanes: list[Lane] = []
     with _stop_signals() as wait, Sampler(args.segments) as sampler:
-        made = _made(args, lambda: [lane.state for lane in lanes])
-        lanes += [Lane(name, exporter) for name, exporter in made]
+        made = _made(args, lambda: [lane.stats for lane in lanes])
+        lanes += [exporter_lane(name, exporter) for name, exporter in made]
+        try:
+            for request in args.module:
+                lanes.append(open_module(request))
+        except BaseException:
+            for lane in lanes:
+                lane.close()
+            raise
         # Histograms are most of the cost of a reading, and the console has no use for them.
-        histograms = any(name != "console" for name in args.names)
+        histograms = bool(args.module) or any(name != "console" for name in args.names)
         print(f"heliograph: exporting {sampler.folder} to {', '.join(map(_told, made))}", file=sys.stderr, flush=True)
         ExportLoop(lambda: sampler.sample(histograms=histograms), lanes, args.interval, wait).run()
     return 0

@@ -17,12 +17,20 @@ from heliograph.engine import catalogue
 from heliograph.engine.catalogue import Derived, Scope, Statistic, names
 from heliograph.exporters.buckets import cumulative, since, window_values
 from heliograph.exporters.items import RUNNING, Item, Key, Node
-from heliograph.exporters.lane import LaneState
 from heliograph.monitor.behaviour import Behaviour
 from heliograph.monitor.fleet import ReceiverRow
 from heliograph.monitor.model import Health
+from heliograph.monitor.modules.lane import LaneStats
 
-__all__ = ["derived_family", "describe", "fleet_families", "lane_families", "node_families", "statistic_families"]
+__all__ = [
+    "derived_family",
+    "describe",
+    "fleet_families",
+    "lane_families",
+    "module_families",
+    "node_families",
+    "statistic_families",
+]
 
 Row = tuple[Sequence[str], float]
 """Label values and a value."""
@@ -180,11 +188,32 @@ def _lag_ns(row: ReceiverRow) -> float | None:
     return None if row.lag_seconds is None else row.lag_seconds * 1e9
 
 
-def lane_families(states: Sequence[LaneState]) -> Iterator[Metric]:
+def lane_families(states: Sequence[LaneStats]) -> Iterator[Metric]:
     """What the exporters of this process say of themselves."""
-    yield derived_family("exporter_publishes", [((s.exporter,), s.published) for s in states])
-    yield derived_family("exporter_publish_failures", [((s.exporter,), s.failed) for s in states])
-    yield derived_family("exporter_snapshots_skipped", [((s.exporter,), s.skipped) for s in states])
-    yield derived_family("exporter_publish_duration_seconds", [((s.exporter,), s.duration_ns) for s in states])
-    succeeded = [((s.exporter,), s.success_ns) for s in states if s.success_ns]
+    yield derived_family("exporter_publishes", [((s.name,), s.succeeded) for s in states])
+    yield derived_family("exporter_publish_failures", [((s.name,), s.errors) for s in states])
+    yield derived_family("exporter_snapshots_skipped", [((s.name,), s.dropped) for s in states])
+    yield derived_family("exporter_publish_duration_seconds", [((s.name,), s.duration_ns) for s in states])
+    succeeded = [((s.name,), s.success_ns) for s in states if s.success_ns]
     yield derived_family("exporter_success", succeeded)
+
+
+_MODULE_COUNTERS = {
+    "module_snapshots": "snapshots",
+    "module_snapshots_dropped": "dropped",
+    "module_events": "events",
+    "module_events_dropped": "events_dropped",
+    "module_topics": "topics",
+    "module_topics_dropped": "topics_dropped",
+    "module_errors": "errors",
+    "module_crashes": "crashes",
+    "module_restarts": "restarts",
+    "module_lost": "lost",
+    "module_busy_seconds": "busy_ns",
+}
+
+
+def module_families(states: Sequence[LaneStats]) -> Iterator[Metric]:
+    """What became of the data given to the modules of this process."""
+    for family, field in _MODULE_COUNTERS.items():
+        yield derived_family(family, [((s.name,), getattr(s, field)) for s in states])

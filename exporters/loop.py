@@ -10,9 +10,10 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 
-from heliograph.exporters.lane import Lane
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.model import Snapshot
+from heliograph.monitor.modules.feed import Feed
+from heliograph.monitor.modules.lane import Lane
 
 __all__ = ["ExportLoop"]
 
@@ -47,6 +48,7 @@ class ExportLoop:
         self._wait = wait
         self._tell = tell
         self._trouble = ""
+        self._feed = Feed()
         self.moments_missed = 0
 
     def run(self) -> None:
@@ -78,8 +80,7 @@ class ExportLoop:
             self._trouble = text
             return
         self._trouble = ""
-        for lane in self._lanes:
-            lane.offer(snapshot)
+        self._feed.give(snapshot, self._lanes)
 
     def close(self) -> None:
         """Close every lane, whatever becomes of the others."""

@@ -19,9 +19,9 @@ from wsgiref.simple_server import WSGIRequestHandler, make_server
 from prometheus_client.exposition import ThreadingWSGIServer, choose_encoder, generate_latest
 
 from heliograph.exporters.collector import MAX_SERIES, WINDOW, SnapshotCollector
-from heliograph.exporters.lane import LaneState
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.model import Snapshot
+from heliograph.monitor.modules.lane import LaneStats
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
@@ -75,7 +75,7 @@ class PrometheusExporter:
         *,
         max_series: int = MAX_SERIES,
         window: float = WINDOW,
-        lanes: Callable[[], Iterable[LaneState]] = tuple,
+        lanes: Callable[[], Iterable[LaneStats]] = tuple,
     ) -> None:
         """Listen and serve; until the first snapshot the answers hold the exporter's own families only.
 
@@ -83,7 +83,7 @@ class PrometheusExporter:
             listen: ``HOST:PORT``; port 0 takes a free one, see `address`.
             max_series: Most series of statistics in an answer.
             window: Length of the percentile window, seconds.
-            lanes: Tells how the exporters of this process fare.
+            lanes: Tells how the exporters and modules of this process fare.
 
         Raises:
             UserError: The address cannot be used.

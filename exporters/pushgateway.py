@@ -14,9 +14,9 @@ from prometheus_client import push_to_gateway
 from prometheus_client.exposition import default_handler
 
 from heliograph.exporters.collector import MAX_SERIES, WINDOW, SnapshotCollector
-from heliograph.exporters.lane import LaneState
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.model import Snapshot
+from heliograph.monitor.modules.lane import LaneStats
 
 __all__ = ["PushgatewayExporter"]
 
@@ -36,7 +36,7 @@ class PushgatewayExporter:
         timeout: float = 5.0,
         max_series: int = MAX_SERIES,
         window: float = WINDOW,
-        lanes: Callable[[], Iterable[LaneState]] = tuple,
+        lanes: Callable[[], Iterable[LaneStats]] = tuple,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Prepare the exporter; nothing is sent yet.
@@ -49,7 +49,7 @@ class PushgatewayExporter:
             timeout: Longest wait for the gateway, seconds.
             max_series: Most series of statistics in a push.
             window: Length of the percentile window, seconds.
-            lanes: Tells how the exporters of this process fare.
+            lanes: Tells how the exporters and modules of this process fare.
             clock: Seconds that never go back.
 
         Raises:

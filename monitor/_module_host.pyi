@@ -39,7 +39,7 @@ class Loaded:
 
         Args:
             product_version: Of this Heliograph.
-            scopes: (id, name, help, labels, cells), a cell being (name, statistic, unit, split label, split value, help,
+            scopes: (id, name, help, labels, cells), a cell (name, statistic, unit, split label, split value, help,
                 kind, level).
             kinds: (id, severity, name, help) of each kind of event.
         """

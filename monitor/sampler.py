@@ -176,9 +176,7 @@ class Sampler:
         self._watches[identity] = _Watch(segment)
         return None
 
-    def _read(
-        self, watch: _Watch, now_ns: int, histograms: bool | Collection[str]
-    ) -> tuple[InstanceState | None, int]:
+    def _read(self, watch: _Watch, now_ns: int, histograms: bool | Collection[str]) -> tuple[InstanceState | None, int]:
         """State of a watched instance, None when it has been shown for the last time; and the events there were.
 
         The number of events is read before the objects: all that the events tell of the objects show as well.

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 
-__all__ = ["interval", "positive"]
+__all__ = ["interval", "positive", "within"]
 
 
-def interval(text: str) -> float:
-    """Type of an option in seconds, 0.05 to 3600."""
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = -1.0
-    if not 0.05 <= seconds <= 3600:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds from 0.05 to 3600")
-    return seconds
+def within(low: float, high: float) -> Callable[[str], float]:
+    """Type of an option in seconds from `low` to `high`."""
+
+    def seconds_of(text: str) -> float:
+        try:
+            seconds = float(text)
+        except ValueError:
+            seconds = low - 1
+        if not low <= seconds <= high:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds from {low:g} to {high:g}")
+        return seconds
+
+    return seconds_of
+
+
+interval = within(0.05, 3600)
+"""Type of an option in seconds, 0.05 to 3600."""
 
 
 def positive(text: str) -> int:

@@ -9,11 +9,11 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from heliograph.monitor import modules
-from heliograph.monitor.commands.arguments import interval
+from heliograph.monitor.commands.arguments import interval, within
 from heliograph.monitor.commands.common import Subparsers, add_command, folder_of
 from heliograph.monitor.errors import UserError
-from heliograph.monitor.modules import ModuleHost, ModuleStats
+from heliograph.monitor.modules import Feed, Lane, LaneStats, open_module
+from heliograph.monitor.modules.finding import available, natives
 from heliograph.monitor.sampler import Sampler
 from heliograph.monitor.text import table
 
@@ -26,10 +26,15 @@ def command(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
         subparsers,
         "monitor",
         "feed snapshots and events to modules",
-        "Sample every instance on this host at an interval and hand snapshots and events to modules.\n"
-        "A module is an installed entry point of the group 'heliograph.modules', or package.module:Class.\n"
-        "A slow module misses snapshots; it never holds anything up.",
-        "heliograph monitor --module log=/var/log/heliograph.jsonl --interval 1",
+        "Sample every instance on this host at an interval and hand snapshots, events and topics that come and go to\n"
+        "modules. A module is\n\n"
+        "  NAME           installed: an entry point of the group 'heliograph.modules', or NAME.so in a folder of\n"
+        "                 $HELIOGRAPH_MODULE_PATH (--list shows all)\n"
+        "  ./FILE.so      in C (heliograph/module.h)\n"
+        "  package:Class  in Python\n\n"
+        "A module in C runs in a process of its own, one in Python on a thread. A slow module misses snapshots, one\n"
+        "that crashes is started again; neither holds anything up.",
+        "heliograph monitor --module jsonl=path=/var/log/heliograph.jsonl --interval 1",
     )
     parser.add_argument(
         "--module",
@@ -38,86 +43,112 @@ def command(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
         default=[],
         help="a module to feed; may be given several times",
     )
-    parser.add_argument("--interval", metavar="SECONDS", type=interval, default=1.0, help="default: 1")
+    parser.add_argument("--process", action="store_true", help="run modules in Python in processes of their own too")
+    parser.add_argument(
+        "--answer",
+        metavar="SECONDS",
+        type=interval,
+        default=10.0,
+        help="a module in a process that takes longer for one snapshot is ended and started again (default: 10)",
+    )
+    parser.add_argument(
+        "--interval",
+        metavar="SECONDS",
+        type=within(0.005, 3600),
+        default=1.0,
+        help="0.005 to 3600; default: 1. A topic is never missed while it is 60 at most",
+    )
     parser.add_argument("--seconds", metavar="SECONDS", type=interval, help="stop after this time")
-    parser.add_argument("--list", action="store_true", help="list the installed modules")
+    parser.add_argument("--list", "--list-modules", action="store_true", help="list the modules found by name")
     parser.set_defaults(run=run)
 
 
 def feed(
     sampler: Sampler,
-    hosts: Sequence[ModuleHost],
+    lanes: Sequence[Lane],
     interval_seconds: float,
     stop: threading.Event,
     monotonic: Callable[[], float] = time.monotonic,
-) -> None:
-    """Sample at a steady interval until `stop`, and offer each snapshot to every host.
+) -> Feed:
+    """Sample at a steady interval until `stop`, and offer each snapshot, with what happened, to every lane.
 
-    A sample that comes late does not move the following ones; those whose time has passed are left out.
+    A sample that comes late does not move the following ones; those whose time has passed are left out. Returns the
+    feed, which knows how many topics it missed.
     """
+    stream = Feed()
     due = monotonic()
     while True:
-        snapshot = sampler.sample()
-        for host in hosts:
-            host.offer(snapshot)
+        stream.give(sampler.sample(), tuple(lanes))
         due += interval_seconds
         now = monotonic()
         if due <= now:
             due = now + interval_seconds - (now - due) % interval_seconds
         if stop.wait(due - now):
-            return
+            return stream
 
 
-def _account(found: Sequence[ModuleStats]) -> list[str]:
-    head = ("MODULE", "SNAPSHOTS", "DROPPED", "EVENTS", "DROPPED", "ERRORS", "BUSY S", "LAST ERROR")
-    return table(
-        head,
-        [
-            (
-                item.name,
-                str(item.snapshots),
-                str(item.dropped),
-                str(item.events),
-                str(item.events_dropped),
-                str(item.errors),
-                f"{item.busy_seconds:.3f}",
-                item.last_error,
-            )
-            for item in found
-        ],
-    )
+_COLUMNS: tuple[tuple[str, Callable[[LaneStats], object]], ...] = (
+    ("MODULE", lambda item: item.name),
+    ("SNAPSHOTS", lambda item: item.snapshots),
+    ("DROPPED", lambda item: item.dropped),
+    ("EVENTS", lambda item: item.events),
+    ("DROPPED", lambda item: item.events_dropped),
+    ("TOPICS", lambda item: item.topics),
+    ("DROPPED", lambda item: item.topics_dropped),
+    ("LOST", lambda item: item.lost),
+    ("ERRORS", lambda item: item.errors),
+    ("CRASHES", lambda item: item.crashes),
+    ("RESTARTS", lambda item: item.restarts),
+    ("BUSY S", lambda item: f"{item.busy_seconds:.3f}"),
+    ("LAST ERROR", lambda item: item.last_error),
+)
+
+
+def _account(found: Sequence[LaneStats]) -> list[str]:
+    head = tuple(name for name, _ in _COLUMNS)
+    return table(head, [tuple(str(value(item)) for _, value in _COLUMNS) for item in found])
 
 
 def _report(message: str) -> None:
     print(f"heliograph: {message}", file=sys.stderr, flush=True)
 
 
+def _list() -> None:
+    """The modules found by name; a name of both kinds is the one in Python."""
+    python = {name: point.value for name, point in available().items()}
+    found = {name: str(path) for name, path in natives().items()} | python
+    for name, place in sorted(found.items()):
+        print(f"{name:<20} {'Python' if name in python else 'C':<7} {place}")
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Feed the modules until interrupted; prints on the way out what each one took. 1 when one had errors."""
     if arguments.list:
-        for name, point in sorted(modules.available().items()):
-            print(f"{name:<20} {point.value}")
+        _list()
         return 0
     if not arguments.module:
-        known = ", ".join(sorted(modules.available())) or "none"
+        known = ", ".join(sorted({*available(), *natives()})) or "none"
         raise UserError(f"name at least one module with --module NAME[=OPTIONS]; installed: {known}")
     folder = folder_of(arguments)
-    loaded = [modules.load(request) for request in arguments.module]
+    lanes: list[Lane] = []
     stop = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
-    hosts = [ModuleHost(name, module, report=_report) for name, module in loaded]
-    timer = threading.Timer(arguments.seconds, stop.set) if arguments.seconds else None
-    if timer:
-        timer.daemon = True
-        timer.start()
+    stream = None
     try:
+        for request in arguments.module:
+            lanes.append(open_module(request, process=arguments.process, answer=arguments.answer, tell=_report))
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: stop.set())
+        timer = threading.Timer(arguments.seconds, stop.set) if arguments.seconds else None
+        if timer:
+            timer.daemon = True
+            timer.start()
         with Sampler(folder) as sampler:
-            feed(sampler, hosts, arguments.interval, stop)
+            stream = feed(sampler, lanes, arguments.interval, stop)
     finally:
-        for host in hosts:
-            if not host.close():
-                _report(f"module {host.stats.name} did not stop in time and is left behind")
-    found = [host.stats for host in hosts]
+        for lane in lanes:
+            lane.close()
+    found = [lane.stats for lane in lanes]
     print("\n".join(_account(found)), file=sys.stderr)
+    if stream.missed:
+        _report(f"{stream.missed} topics came and went unseen: an instance's table of objects was full")
     return 1 if any(item.errors for item in found) else 0

@@ -1,7 +1,7 @@
 """The process that runs one module: ``python -m heliograph.monitor.modules.child FD``, made by `process.ProcessSink`.
 
-It holds nothing of the monitor but its end of a pair of sockets, so it may crash, hang or exit. When the monitor is gone
-it closes the module and leaves; when the module does not return by then, it leaves without.
+It holds nothing of the monitor but its end of a pair of sockets, so it may crash, hang or exit. When the monitor is
+gone it closes the module and leaves; when the module does not return by then, it leaves without.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def _run(line: _Line) -> None:
     try:
         sink.close(answer)
     except Exception as error:
-        answer.failed(sentence(error), "close")
+        answer.failed(sentence(error), "in close")
     line.send({"answer": answer.take()})
 
 

@@ -1,8 +1,8 @@
 """The feed: numbers snapshots and finds the topics that came and went between them.
 
-A topic of a stream at an instance is an object in the instance's table, of scope transmitter or receiver. An object that
-ended stays in the table for a minute, with the moments it was created and closed; so a topic that came and went between
-two snapshots is found in the second. What is promised:
+A topic of a stream at an instance is an object in the instance's table, of scope transmitter or receiver. An object
+that ended stays in the table for a minute, with the moments it was created and closed; so a topic that came and went
+between two snapshots is found in the second. What is promised:
 
 - Each topic is told as created once and destroyed once, in that order, even if it lived for a microsecond.
 - Changes and events of one instance are in the order in which they happened: the engine's stamps rise strictly. A

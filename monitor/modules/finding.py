@@ -1,9 +1,9 @@
 """Modules by name: Python's by entry point or place, C's by file.
 
-    log=FILE                    an installed entry point of the group ``heliograph.modules``
-    jsonl=path=FILE             a module in C: NAME.so in a folder of $HELIOGRAPH_MODULE_PATH, or one that comes along
-    ./mine.so=OPTIONS           a module in C by its file
-    package.module:Class        Python that is not installed as a module
+log=FILE                    an installed entry point of the group ``heliograph.modules``
+jsonl=path=FILE             a module in C: NAME.so in a folder of $HELIOGRAPH_MODULE_PATH, or one that comes along
+./mine.so=OPTIONS           a module in C by its file
+package.module:Class        Python that is not installed as a module
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
 from heliograph.monitor.errors import UserError
-from heliograph.monitor.modules.lane import Lane
+from heliograph.monitor.modules.lane import Lane, to_stderr
 from heliograph.monitor.modules.protocol import Module
 
 __all__ = ["GROUP", "PATH_VARIABLE", "available", "load", "native", "natives", "open_module"]
@@ -92,7 +92,7 @@ def open_module(
     *,
     process: bool = False,
     answer: float = 10.0,
-    tell: Callable[[str], None] | None = None,
+    tell: Callable[[str], None] = to_stderr,
 ) -> Lane:
     """The module of a request on a lane of its own.
 
@@ -109,9 +109,8 @@ def open_module(
 
     name, _, options = request.partition("=")
     path = native(name)
-    settings = {} if tell is None else {"tell": tell}
     if path is None and not process:
-        return Lane(name, PythonSink(load(request)[1]), **settings)
+        return Lane(name, PythonSink(load(request)[1]), tell=tell)
     from heliograph.monitor.modules.process import ProcessSink  # it needs the codec and numpy
 
     what = {"python": request} if path is None else {"native": str(path), "options": options}
@@ -120,4 +119,4 @@ def open_module(
         sink.open()
     except UserError as error:
         raise UserError(f"module {name!r} cannot be loaded: {error}") from None
-    return Lane(name if path is None else path.stem.removeprefix("_"), sink, **settings)
+    return Lane(name if path is None else path.stem.removeprefix("_"), sink, tell=tell)

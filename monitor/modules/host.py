@@ -48,10 +48,10 @@ class PythonSink:
         try:
             self._module.close()
         except Exception as error:
-            ledger.failed(sentence(error), "close")
+            ledger.failed(sentence(error), "in close")
 
     def _call(self, ledger: Ledger, name: str, method: Callable[[Any], None], told: Any) -> None:
         try:
             method(told)
         except Exception as error:  # isolation is the purpose: a module's mistake is its own
-            ledger.failed(sentence(error), name)
+            ledger.failed(sentence(error), f"in {name}")

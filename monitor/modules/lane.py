@@ -25,7 +25,7 @@ from heliograph.monitor.errors import UserError
 from heliograph.monitor.model import Event, Snapshot
 from heliograph.monitor.modules.protocol import Moment
 
-__all__ = ["Lane", "LaneStats", "Ledger", "NotTaken", "Portion", "Sink", "sentence"]
+__all__ = ["Lane", "LaneStats", "Ledger", "NotTaken", "Portion", "Sink", "sentence", "to_stderr"]
 
 MOMENTS = 65_536
 _PORTION_MOMENTS = 1024
@@ -49,6 +49,8 @@ class LaneStats:
     """What became of all that was offered to a lane."""
 
     name: str
+    kind: str = "module"
+    """What the foreign code is: a module or an exporter."""
     offered: int = 0
     """Snapshots."""
     snapshots: int = 0
@@ -98,10 +100,9 @@ class Ledger:
     """The books of one lane: counts, and tells each trouble once while it lasts. Any thread may use it."""
 
     def __init__(self, name: str, kind: str, tell: Callable[[str], None]) -> None:
-        self._kind = kind
         self._tell = tell
         self._lock = threading.Lock()
-        self._stats = LaneStats(name)
+        self._stats = LaneStats(name, kind)
 
     @property
     def stats(self) -> LaneStats:
@@ -119,18 +120,18 @@ class Ledger:
 
         Args:
             text: Why.
-            doing: While doing what, such as "publishing".
+            doing: In doing what, such as "while publishing" or "in snapshot".
             times: How often, with the same text.
         """
         with self._lock:
             known = self._stats.error
             self._stats = replace(self._stats, errors=self._stats.errors + times, error=text, last_error=text)
         if text != known:
-            self.say(f"failed while {doing}: {text}" if doing else text)
+            self._tell(f"{self._stats.kind} {self._stats.name}{' failed ' * bool(doing)}{doing}: {text}")
 
     def say(self, text: str) -> None:
         """Tell people something about this lane, as the end of a sentence that begins with its name."""
-        self._tell(f"{self._kind} {self._stats.name} {text}")
+        self._tell(f"{self._stats.kind} {self._stats.name} {text}")
 
     def succeeded(self, snapshots: int, duration_ns: int, wall_ns: int) -> None:
         """A portion went without trouble."""
@@ -173,7 +174,8 @@ class Sink(Protocol):
         """Called once, last."""
 
 
-def _to_stderr(text: str) -> None:
+def to_stderr(text: str) -> None:
+    """Tell people a sentence."""
     print(text, file=sys.stderr, flush=True)
 
 
@@ -188,7 +190,7 @@ class Lane:
         depth: int = 16,
         moments: int = MOMENTS,
         kind: str = "module",
-        tell: Callable[[str], None] = _to_stderr,
+        tell: Callable[[str], None] = to_stderr,
         monotonic_ns: Callable[[], int] = time.monotonic_ns,
         wall_ns: Callable[[], int] = time.time_ns,
     ) -> None:
@@ -198,7 +200,7 @@ class Lane:
             name: For messages and statistics.
             sink: The foreign code; it belongs to the thread from now on.
             depth: Most snapshots that wait.
-            moments: Most moments that wait.
+            moments: Most moments that wait; 0: it wants none.
             kind: What the foreign code is, for messages.
             tell: Told of each new trouble, in a sentence; called on the lane's thread.
             monotonic_ns: Clock for durations.
@@ -226,6 +228,8 @@ class Lane:
 
     def offer(self, snapshot: Snapshot, moments: Sequence[Moment] = (), number: int = 0) -> None:
         """Hand over a snapshot and what happened before it; never waits."""
+        if not self._moments:
+            moments = ()
         with self._changed:
             self._waiting.append(Portion(snapshot, moments, number))
             self._moments_waiting += len(moments)
@@ -279,10 +283,10 @@ class Lane:
         self.ledger.count(**_kinds(lost, "_dropped"))
 
     def _run(self) -> None:
-        self._safely(lambda: self._sink.start(self.ledger), "starting")
+        self._safely(lambda: self._sink.start(self.ledger), "while starting")
         while (portion := self._next()) is not None:
             self._give(portion)
-        self._safely(lambda: self._sink.close(self.ledger), "closing")
+        self._safely(lambda: self._sink.close(self.ledger), "while closing")
 
     def _safely(self, call: Callable[[], None], doing: str) -> None:
         try:

@@ -102,9 +102,7 @@ class NativeSink:
         except _module_host.Failed as error:
             raise UserError(f"it refuses to open: {error}") from None
         self.name = f"{self._module.name} {self._module.version}"
-        self._places = {
-            scope.name: _Places(index, scope) for index, scope in enumerate(catalogue.scopes().values())
-        }
+        self._places = {scope.name: _Places(index, scope) for index, scope in enumerate(catalogue.scopes().values())}
 
     def start(self, ledger: Ledger) -> None:
         """Tell it the schema."""
@@ -170,9 +168,9 @@ class NativeSink:
         try:
             function(*arguments)
         except _module_host.Failed as error:
-            self._ledger.failed(str(error), name)
+            self._ledger.failed(str(error), f"in {name}")
         except (TypeError, ValueError, OverflowError) as error:  # values that C cannot hold
-            self._ledger.failed(f"what it should be given cannot be passed to C: {error}", name)
+            self._ledger.failed(f"what it should be given cannot be passed to C: {error}", f"in {name}")
 
     def _told(self, kind: str, number: int, text: str) -> None:
         if kind == "lost":

@@ -1,15 +1,14 @@
 """A module in a child process of ours: what a lane calls for it.
 
-The child may be slow, crash, hang or exit: what was given to it and not answered for is counted as dropped, a child that
-does not answer in time is killed, and another is started after a pause that grows, but only so often. A new child is
-told of all topics there are before it is told anything else. All waiting is done on the lane's thread; nothing here can
-hold up the monitor.
+The child may be slow, crash, hang or exit: what was given to it and not answered for is counted as dropped, a child
+that does not answer in time is killed, and another is started after a pause that grows, but only so often. A new child
+is told of all topics there are before it is told anything else. All waiting is done on the lane's thread; nothing here
+can hold up the monitor.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import select
 import signal
 import socket
@@ -19,7 +18,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from heliograph.monitor.errors import UserError
@@ -231,7 +229,7 @@ class ProcessSink:
             self._settle(self._child.exchange(record(b"Z"), self._left(), closing=True), ledger)
         except _Ended as error:
             ledger.count(crashes=1)
-            ledger.failed(f"process {error}", "close")
+            ledger.failed(f"its process {error}", "in close")
         self._child = None
 
     def _give(self, portion: Portion, ledger: Ledger) -> None:
@@ -315,7 +313,7 @@ class ProcessSink:
         """The child ended unasked."""
         self._child = None
         ledger.count(crashes=1)
-        ledger.failed(f"process {why}")
+        ledger.failed(f"its process {why}")
 
     def _settle(self, answer: Mapping[str, Any], ledger: Ledger) -> None:
         """Write an answer into the books."""

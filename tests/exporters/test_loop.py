@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from heliograph.exporters.lane import Lane
 from heliograph.exporters.loop import ExportLoop
+from heliograph.exporters.sink import exporter_lane
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.model import Snapshot
 from tests.exporters.making import at
@@ -72,7 +72,7 @@ def test_moments_that_pass_during_a_long_round_are_left_out_and_counted() -> Non
 def test_a_last_snapshot_is_taken_at_the_end_and_the_lanes_are_closed() -> None:
     time, keeper = Time(0.5), Keeper()
     numbers = iter(range(10))
-    lane = Lane("keeper", keeper)
+    lane = exporter_lane("keeper", keeper)
     ExportLoop(lambda: at(next(numbers)), [lane], 1.0, time.wait, clock=time.clock).run()
     assert keeper.closed
     assert keeper.seen[-1] == at(1)
@@ -89,7 +89,7 @@ def test_failing_to_read_is_told_once_and_tried_again() -> None:
             raise UserError("the folder cannot be listed")
         return at(number)
 
-    lane = Lane("keeper", keeper)
+    lane = exporter_lane("keeper", keeper)
     ExportLoop(sample, [lane], 1.0, time.wait, clock=time.clock, tell=told.append).run()
     assert told == ["reading the statistics failed: the folder cannot be listed"]
     assert keeper.seen[-1] == at(4)
@@ -101,7 +101,7 @@ def test_lanes_are_closed_even_when_the_wait_fails() -> None:
     def wait(seconds: float) -> bool:
         raise KeyboardInterrupt
 
-    lane = Lane("keeper", keeper)
+    lane = exporter_lane("keeper", keeper)
     with pytest.raises(KeyboardInterrupt):
         ExportLoop(lambda: at(1), [lane], 1.0, wait).run()
     assert keeper.closed

@@ -9,8 +9,8 @@ from heliograph.engine import catalogue
 from heliograph.engine.catalogue import Scope, Statistic, names
 from heliograph.exporters.collector import SnapshotCollector
 from heliograph.exporters.families import describe
-from heliograph.exporters.lane import LaneState
 from heliograph.monitor.model import ObjectState
+from heliograph.monitor.modules import LaneStats
 from tests.exporters.making import START, at, histogram, instance, state
 
 STATISTICS = [
@@ -41,8 +41,9 @@ def _everything() -> list[ObjectState]:
 
 @pytest.fixture(scope="module")
 def families() -> dict[str, Metric]:
-    lane = LaneState("prometheus", published=1, success_ns=START)
-    collector = SnapshotCollector(lanes=lambda: [lane])
+    lane = LaneStats("prometheus", "exporter", succeeded=1, success_ns=START)
+    module = LaneStats("jsonl", snapshots=1)
+    collector = SnapshotCollector(lanes=lambda: [lane, module])
     collector.update(at(1, instance(NODE, *_everything())))
     return {_exposed(family): family for family in collector.collect()}
 

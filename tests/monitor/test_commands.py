@@ -14,6 +14,7 @@ import sys
 import termios
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,7 +26,7 @@ from heliograph.monitor.commands.events import event_line
 from heliograph.monitor.commands.run import feed
 from heliograph.monitor.commands.top import frame
 from heliograph.monitor.model import Event, Snapshot
-from heliograph.monitor.modules import ModuleHost
+from heliograph.monitor.modules import Lane, Moment
 from heliograph.monitor.sampler import Sampler
 from tests.fleet import RECEIVERS, sample_fleet
 from tests.segments import SegmentObject, write_segment
@@ -367,7 +368,7 @@ def test_monitor_feeds_a_module_and_gives_account(segments: Path, tmp_path: Path
 
 def test_monitor_without_or_with_an_unknown_module_says_which_there_are(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["monitor"]) == 2
-    assert "installed: log" in capsys.readouterr().err
+    assert "installed: jsonl, log" in capsys.readouterr().err
     assert main(["monitor", "--module", "nobody"]) == 2
     assert "there is no module 'nobody'" in capsys.readouterr().err
     assert main(["monitor", "--list"]) == 0
@@ -389,19 +390,19 @@ def test_late_samples_do_not_pile_up(segments: Path) -> None:
 
     ticks = iter([0.0, 0.25, 3.5, 4.0, 5.25])
     stop = Hurried()
-    offered: list[Snapshot] = []
+    offered: list[int] = []
 
-    class Host(ModuleHost):
+    class Noting(Lane):
         def __init__(self) -> None:
             """No thread: offers are only noted."""
 
-        def offer(self, snapshot: Snapshot) -> None:
-            offered.append(snapshot)
+        def offer(self, snapshot: Snapshot, moments: Sequence[Moment] = (), number: int = 0) -> None:
+            offered.append(number)
 
     with Sampler(segments) as sampler:
-        feed(sampler, [Host()], 1.0, stop, lambda: next(ticks))
+        feed(sampler, [Noting()], 1.0, stop, lambda: next(ticks))
     assert stop.waits == [0.75, 0.5, 1.0, 0.75]
-    assert len(offered) == 4
+    assert offered == [1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "x", "99999", "nan"])

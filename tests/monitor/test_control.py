@@ -402,9 +402,7 @@ def test_rates_are_read(text: str, number: str) -> None:
     assert ctl.rate(text) == number
 
 
-@pytest.mark.parametrize(
-    "words", [["level", "4", "--for", "1"], ["level", "3", "--for", "-1"], ["dance"]]
-)
+@pytest.mark.parametrize("words", [["level", "4", "--for", "1"], ["level", "3", "--for", "-1"], ["dance"]])
 def test_mistakes_on_the_command_line_are_found_before_anything_is_given(words: list[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["ctl", *words])

@@ -5,13 +5,24 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from importlib.metadata import EntryPoint
+from typing import Any
 
 import pytest
 
 from heliograph.engine import catalogue
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.model import Event, Snapshot
-from heliograph.monitor.modules import GROUP, ModuleHost, available, load
+from heliograph.monitor.modules import (
+    GROUP,
+    Direction,
+    Lane,
+    Module,
+    PythonSink,
+    Topic,
+    TopicChange,
+    available,
+    load,
+)
 
 PATIENCE = 10.0
 """Seconds until a test of threads gives up; none waits as long when all is well."""
@@ -58,47 +69,90 @@ def _snapshot(number: int, *events: str) -> Snapshot:
 SCHEMA = tuple(catalogue.scopes())
 
 
+def _lane(name: str, module: Module, **settings: Any) -> Lane:
+    return Lane(name, PythonSink(module), **settings)
+
+
+def _offer(lane: Lane, number: int, *events: str) -> None:
+    snapshot = _snapshot(number, *events)
+    lane.offer(snapshot, snapshot.events, number)
+
+
 def test_a_module_is_told_the_schema_then_snapshots_with_their_events_then_the_end() -> None:
     module = _Recorder()
-    host = ModuleHost("recorder", module)
-    host.offer(_snapshot(1, "a", "b"))
-    host.offer(_snapshot(2))
-    assert host.close(PATIENCE)
+    lane = _lane("recorder", module)
+    _offer(lane, 1, "a", "b")
+    _offer(lane, 2)
+    assert lane.close(PATIENCE)
     assert module.calls == [SCHEMA, 1, "a", "b", 2, "close"]
     assert module.threads.isdisjoint({threading.get_ident()})
     assert len(module.threads) == 1
-    stats = host.stats
-    assert (stats.snapshots, stats.events, stats.dropped, stats.errors) == (2, 2, 0, 0)
+    stats = lane.stats
+    assert (stats.offered, stats.snapshots, stats.events, stats.dropped, stats.errors) == (2, 2, 2, 0, 0)
 
 
-def test_a_slow_module_is_dropped_from_oldest_first_and_never_waited_for() -> None:
+def test_a_slow_module_misses_the_oldest_snapshots_but_none_of_their_events() -> None:
     module = _Recorder()
     module.gate.clear()
-    host = ModuleHost("slow", module, queue=2)
-    host.offer(_snapshot(1))
+    lane = _lane("slow", module, depth=2)
+    _offer(lane, 1)
     assert module.entered.wait(PATIENCE)
     for number in range(2, 7):  # returns at once although the module is busy
-        host.offer(_snapshot(number, f"event {number}"))
-    assert (host.stats.dropped, host.stats.events_dropped) == (3, 3)
+        _offer(lane, number, f"event {number}")
+    assert (lane.stats.dropped, lane.stats.events_dropped) == (3, 0)
     module.gate.set()
-    assert host.close(PATIENCE)
-    assert module.calls == [SCHEMA, 1, 5, "event 5", 6, "event 6", "close"]
-    assert (host.stats.snapshots, host.stats.events) == (3, 2)
+    assert lane.close(PATIENCE)
+    assert module.calls == [SCHEMA, 1, "event 2", "event 3", "event 4", 5, "event 5", 6, "event 6", "close"]
+    stats = lane.stats
+    assert (stats.offered, stats.snapshots, stats.dropped, stats.events) == (6, 3, 3, 5)
+
+
+def test_events_are_dropped_only_when_too_many_wait_oldest_first_and_counted() -> None:
+    module = _Recorder()
+    module.gate.clear()
+    lane = _lane("slow", module, depth=1, moments=3)
+    _offer(lane, 1)
+    assert module.entered.wait(PATIENCE)
+    for number in range(2, 5):
+        _offer(lane, number, f"{number} a", f"{number} b")
+    module.gate.set()
+    assert lane.close(PATIENCE)
+    assert module.calls == [SCHEMA, 1, "3 b", 4, "4 a", "4 b", "close"]
+    assert (lane.stats.events, lane.stats.events_dropped) == (3, 3)
+
+
+def test_what_is_given_and_what_is_dropped_is_what_was_offered() -> None:
+    """Whatever the order in which threads run."""
+    module = _Recorder()
+    lane = _lane("busy", module, depth=3, moments=40)
+    events = 0
+    for number in range(400):
+        many = number % 5
+        _offer(lane, number, *map(str, range(many)))
+        events += many
+    assert lane.close(PATIENCE)
+    stats = lane.stats
+    assert (stats.offered, stats.snapshots + stats.dropped, stats.events + stats.events_dropped) == (400, 400, events)
+    numbers = [call for call in module.calls if isinstance(call, int)]
+    assert numbers == sorted(numbers)
+    assert len(numbers) == stats.snapshots
 
 
 def test_an_error_is_counted_told_once_and_the_module_goes_on() -> None:
     module = _Recorder()
     module.fails = lambda thing: thing in (1, 2, "bad")
     told: list[str] = []
-    host = ModuleHost("faulty", module, report=told.append)
-    for snapshot in (_snapshot(1, "bad", "good"), _snapshot(2), _snapshot(3)):
-        host.offer(snapshot)
-    assert host.close(PATIENCE)
+    lane = _lane("faulty", module, tell=told.append)
+    _offer(lane, 1, "bad", "good")
+    _offer(lane, 2)
+    _offer(lane, 3)
+    assert lane.close(PATIENCE)
     assert module.calls == [SCHEMA, 1, "bad", "good", 2, 3, "close"]
-    assert host.stats.errors == 3
-    assert host.stats.last_error == "RuntimeError: cannot take 2"
-    assert told[0] == "module faulty: RuntimeError: cannot take 1"
-    assert len(told) == 3
+    assert (lane.stats.errors, lane.stats.snapshots, lane.stats.succeeded) == (3, 3, 1)
+    assert lane.stats.last_error == "RuntimeError: cannot take 2"
+    assert told[0] == "module faulty failed in snapshot: RuntimeError: cannot take 1"
+    assert told[-1] == "module faulty works again"
+    assert len(told) == 4
 
 
 def test_the_same_error_again_and_again_is_told_once() -> None:
@@ -107,37 +161,47 @@ def test_the_same_error_again_and_again_is_told_once() -> None:
             raise ValueError("always the same")
 
     told: list[str] = []
-    host = ModuleHost("faulty", Faulty(), report=told.append)
+    lane = _lane("faulty", Faulty(), tell=told.append)
     for number in range(5):
-        host.offer(_snapshot(number))
-    assert host.close(PATIENCE)
-    assert host.stats.errors == 5
-    assert told == ["module faulty: ValueError: always the same"]
+        _offer(lane, number)
+    assert lane.close(PATIENCE)
+    assert lane.stats.errors == 5
+    assert told == ["module faulty failed in snapshot: ValueError: always the same"]
 
 
 def test_one_modules_trouble_is_not_anothers() -> None:
     slow, quick = _Recorder(), _Recorder()
     slow.gate.clear()
-    hosts = [ModuleHost("slow", slow, queue=1), ModuleHost("quick", quick)]
+    lanes = [_lane("slow", slow, depth=1), _lane("quick", quick)]
     for number in range(5):
-        for host in hosts:
-            host.offer(_snapshot(number))
-    assert hosts[1].close(PATIENCE)
+        for lane in lanes:
+            _offer(lane, number)
+    assert lanes[1].close(PATIENCE)
     assert quick.calls == [SCHEMA, 0, 1, 2, 3, 4, "close"]
     slow.gate.set()
-    assert hosts[0].close(PATIENCE)
+    assert lanes[0].close(PATIENCE)
 
 
 def test_a_module_that_does_not_stop_is_left_behind_and_its_queue_counted() -> None:
     module = _Recorder()
     module.gate.clear()
-    host = ModuleHost("stuck", module)
-    host.offer(_snapshot(1))
+    lane = _lane("stuck", module, tell=lambda text: None)
+    _offer(lane, 1)
     assert module.entered.wait(PATIENCE)
-    host.offer(_snapshot(2, "x"))
-    assert not host.close(timeout=0.01)
-    assert (host.stats.dropped, host.stats.events_dropped) == (1, 1)
+    _offer(lane, 2, "x")
+    assert not lane.close(timeout=0.01)
+    assert (lane.stats.dropped, lane.stats.events_dropped) == (1, 1)
     module.gate.set()
+
+
+def test_a_module_without_methods_for_topics_is_not_asked_for_them() -> None:
+    module = _Recorder()
+    lane = _lane("old", module)
+    topic = Topic(1, "alpha", 1, Direction.RECEIVE, "PRICES", "s", "e")
+    lane.offer(_snapshot(1), [TopicChange(topic, created=True)], 1)
+    assert lane.close(PATIENCE)
+    assert module.calls == [SCHEMA, 1, "close"]
+    assert (lane.stats.topics, lane.stats.errors) == (1, 0)
 
 
 def _point(name: str, value: str) -> EntryPoint:
@@ -159,7 +223,7 @@ def test_a_module_that_is_not_installed_is_named_by_its_place() -> None:
 @pytest.mark.parametrize(
     ("request_", "said"),
     [
-        ("nobody", "known are: recorder"),
+        ("nobody", "known are: .*recorder"),
         ("no.such.place:Thing", "no.such.place"),
         ("heliograph.monitor.log:Nothing", "Nothing"),
         ("broken", "ZeroDivisionError"),
