@@ -1,7 +1,7 @@
 """The C core's floors: each folder of ``engine/core`` includes only itself and the folders before it.
 
 And what belongs to one room stays there: sockets in ``io``, threads and clocks in ``io`` and ``runtime``, Python in the
-binding, byte order in ``wire``.
+binding, byte order in ``wire``. Monitoring modules (``engine/modules``) are programs of their own, outside the core.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def test_a_room_includes_only_rooms_before_it(room: str) -> None:
 
 SYSTEM_HEADERS = {
     "Python.h": ("binding/",),
-    "sys/socket.h": ("core/io/",),
+    "sys/socket.h": ("core/io/", "modules/"),
     "netinet/in.h": ("core/io/",),
     "netinet/ip.h": ("core/io/",),
     "netinet/udp.h": ("core/io/",),
@@ -86,9 +86,10 @@ CALLS = {
         "core/io/",
         "core/runtime/",
         "binding/",
+        "modules/",
     ),
     r"\bpthread_\w+\s*\(": ("core/io/", "core/runtime/"),
-    r"\b(socket|recvmmsg|sendmmsg|recvmsg|sendmsg|recvfrom|sendto|setsockopt)\s*\(": ("core/io/",),
+    r"\b(socket|recvmmsg|sendmmsg|recvmsg|sendmsg|recvfrom|sendto|setsockopt)\s*\(": ("core/io/", "modules/"),
     r"\b(htonl|htons|ntohl|ntohs|htobe\d+|be\d+toh)\s*\(": ("core/wire/", "core/io/"),
 }
 

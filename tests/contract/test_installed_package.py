@@ -30,10 +30,14 @@ def test_the_catalogue_comes_along(installed: list[str], table: str) -> None:
     assert f"heliograph/engine/catalogue/{table}.toml" in installed
 
 
-@pytest.mark.parametrize("module", ["engine/_core", "monitor/_hdr"])
+@pytest.mark.parametrize("module", ["engine/_core", "monitor/_hdr", "monitor/_module_host"])
 def test_compiled_modules_come_with_their_types(installed: list[str], module: str) -> None:
     assert any(name.startswith(f"heliograph/{module}.") and name.endswith(".so") for name in installed)
     assert f"heliograph/{module}.pyi" in installed
+
+
+def test_the_module_in_c_comes_along(installed: list[str]) -> None:
+    assert "heliograph/monitor/_jsonl.so" in installed
 
 
 def test_the_live_page_brings_its_style(installed: list[str]) -> None:
