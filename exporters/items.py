@@ -110,15 +110,15 @@ def items(found: Iterable[Node], peer_names: Mapping[tuple[str, str], str]) -> l
 def combined(same: Sequence[Item], labels: tuple[str, ...]) -> Item:
     """One item in place of several of one scope.
 
-    Counters, sizes and histograms add up, peaks and moments keep the highest; positions (numbers of messages and
-    packets) mean nothing together and are left out.
+    Counters, sizes and histograms add up, peaks and moments keep the highest, values that may be below 0 the one
+    farthest from it; positions (numbers of messages and packets) mean nothing together and are left out.
     """
     scope = catalogue.scopes()[same[0].scope]
     values = {}
     for cell in scope.cells:
         cells = [item.values[cell.name] for item in same if cell.name in item.values]
         if cells and not _is_position(cell.statistic):
-            values[cell.name] = max(cells) if _keeps_highest(cell.statistic) else sum(cells)
+            values[cell.name] = _together(cell.statistic, cells)
     histograms = {}
     for name in (cell.name for cell in scope.cells if cell.statistic.kind == "histogram"):
         found = [item.histograms[name] for item in same if name in item.histograms]
@@ -126,6 +126,12 @@ def combined(same: Sequence[Item], labels: tuple[str, ...]) -> Item:
         if (whole := merged(one for one in found if same_layout(one, found[0]))) is not None:
             histograms[name] = whole
     return Item(scope.name, labels, values, histograms)
+
+
+def _together(statistic: Statistic, cells: Sequence[int]) -> int:
+    if statistic.kind == "signed":
+        return max(cells, key=abs)
+    return max(cells) if _keeps_highest(statistic) else sum(cells)
 
 
 def _is_position(statistic: Statistic) -> bool:

@@ -54,6 +54,13 @@ class RecordLayout:
         return tuple((cell.name, cell.offset // 8) for cell in self.cells if cell.kind != "histogram")
 
     @property
+    def words(self) -> str:
+        """The record's 64-bit words as `struct` knows them: `q` where a value may be below 0, else `Q`."""
+        signed = {cell.offset // 8 for cell in self.cells if cell.kind == "signed"}
+        signed -= {cell.offset // 8 for cell in self.cells if cell.kind == "histogram"}
+        return "".join("q" if index in signed else "Q" for index in range(self.record_bytes // 8))
+
+    @property
     def histograms(self) -> tuple[tuple[str, int], ...]:
         """Name and word index of the cells that hold the offset of a histogram."""
         return tuple((cell.name, cell.offset // 8) for cell in self.cells if cell.kind == "histogram")

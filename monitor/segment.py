@@ -64,7 +64,7 @@ class _Record:
     def __init__(self, layout: RecordLayout, order: str) -> None:
         self.layout = layout
         self.size = layout.record_bytes
-        self.unpack = struct.Struct(f"{order}{layout.record_bytes // 8}Q").unpack
+        self.unpack = struct.Struct(f"{order}{layout.words}").unpack
         self.plain = layout.plain
         self.histograms = layout.histograms
 

@@ -37,7 +37,7 @@ __all__ = [
     "scopes",
 ]
 
-Kind = Literal["counter", "gauge", "peak", "histogram"]
+Kind = Literal["counter", "gauge", "signed", "peak", "histogram"]
 Severity = Literal["info", "warning", "error"]
 
 _FOLDER = Path(__file__).parent

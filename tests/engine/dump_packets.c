@@ -114,12 +114,28 @@ static void print_all_packets(const helio_address *source, const helio_address *
                  helio_pgm_encode_ack(packet, &session, 9, 0xFFFFFFFF, NULL, &told));
     const helio_pgm_grant grants[] = {{0xFEEDFACECAFEBEEF, 42}, {7, 0}, {8, UINT64_MAX}};
     print_packet("made up", packet,
-                 helio_pgm_encode_ack_with(packet, &session, 9, 1, NULL, &told, grants, 3));
+                 helio_pgm_encode_ack_with(packet, &session, 9, 1, NULL, &told, grants, 3, NULL));
     const helio_pgm_spm awaiting = {.sequence = 7,
                                     .trail = 1,
                                     .takes_reports = true,
                                     .reporting = {.flags = HELIO_PGM_REPORTING_AWAITS_CREDIT}};
     print_packet("made down", packet, helio_pgm_encode_spm(packet, &session, &awaiting, source));
+    const helio_pgm_clock questions[] = {{HELIO_PGM_CLOCK_UNKNOWN, 0xC0FFEE, 0, 0},
+                                         {HELIO_PGM_CLOCK_HOST, 0, 0, 0},
+                                         {HELIO_PGM_CLOCK_EXCHANGE, 7, -1500000, 20000}};
+    for (size_t i = 0; i < 3; i++)
+        print_packet("made up", packet,
+                     helio_pgm_encode_ack_with(packet, &session, 9, 1, NULL, &told, grants,
+                                               i ? 3 : 0, &questions[i]));
+    for (uint32_t i = 0; i <= HELIO_PGM_CLOCK_ANSWERS_MAX; i++) {
+        const helio_pgm_time time = {
+            5000000000,
+            1800000000000000000,
+            i,
+            {{0x5EED, 1, 4999999000}, {0x5EEE, 2, 1}, {1, 3, 5000000000}, {UINT64_MAX, 4, 0}}};
+        const helio_pgm_spm spm = {.sequence = 7, .trail = 1, .time = &time};
+        print_packet("made down", packet, helio_pgm_encode_spm(packet, &session, &spm, source));
+    }
     const helio_pgm_poll poll = {1, HELIO_PGM_POLL_GENERAL, 50000, 0xDEADBEEF, 0xFF};
     print_packet("made down", packet, helio_pgm_encode_poll(packet, &session, 7, &poll, source));
     print_packet("made up", packet, helio_pgm_encode_polr(packet, &session, 7, 1));

@@ -53,9 +53,40 @@ static void a_counter_that_jumps_is_not_believed(void) {
     CHECK(llabs(now_ns - kernel_ns) < 10 * HELIO_MILLISECOND);
 }
 
+/* Looks up the wall clock anew; how far it is from where it would be without a step. */
+static int64_t looked_up(void) {
+    source.wall_due_ns = 0;
+    source.life_ticks = 0;
+    const int64_t wall_ns = helio_clock_read(&source).wall_ns;
+    return wall_ns - helio_wall_ns();
+}
+
+static void a_wall_clock_that_is_set_is_noticed_and_followed(void) {
+    helio_clock_source_init(&source);
+    looked_up();
+    CHECK_EQUAL(helio_clock_take_step(&source), 0);
+    source.offset_ns -= 3 * HELIO_SECOND; /* so long ago it was 3 s behind where it is now */
+    CHECK(llabs(looked_up()) < HELIO_SECOND);
+    CHECK(llabs(helio_clock_take_step(&source) - 3 * HELIO_SECOND) < 100 * HELIO_MILLISECOND);
+    CHECK_EQUAL(helio_clock_take_step(&source), 0);
+    source.offset_ns += 40 * HELIO_MILLISECOND; /* now it is set back */
+    looked_up();
+    CHECK(helio_clock_take_step(&source) < -20 * HELIO_MILLISECOND);
+}
+
+static void a_clock_that_nobody_sets_takes_no_steps(void) {
+    helio_clock_source_init(&source);
+    for (int i = 0; i < 20000; i++) {
+        looked_up();
+        CHECK_EQUAL(helio_clock_take_step(&source), 0);
+    }
+}
+
 int main(void) {
     RUN(it_never_goes_back_and_stays_with_the_kernels);
     RUN(the_wall_clock_is_the_kernels);
     RUN(a_counter_that_jumps_is_not_believed);
+    RUN(a_wall_clock_that_is_set_is_noticed_and_followed);
+    RUN(a_clock_that_nobody_sets_takes_no_steps);
     return check_result();
 }

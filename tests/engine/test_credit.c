@@ -356,7 +356,7 @@ static void say(const helio_address *from, uint64_t receiver, uint64_t topic_id,
     const helio_pgm_grant grant = {topic_id, limit};
     uint8_t packet[HELIO_PGM_CONTROL_MAX];
     const size_t length = helio_pgm_encode_ack_with(packet, &session, UINT32_MAX, 0, NULL,
-                                                    receiver ? &told : NULL, &grant, 1);
+                                                    receiver ? &told : NULL, &grant, 1, NULL);
     helio_tx_stream_on_packet(source.stream, packet, length, from, world_now(&w));
 }
 

@@ -107,6 +107,7 @@ static size_t encode(uint8_t *out, const helio_pgm_packet *packet) {
         .backoff_us = packet->options & HELIO_PGM_HAS_NAK_BO_IVL ? packet->backoff.interval_us : 0,
         .takes_reports = packet->options & HELIO_PGM_HAS_REPORTING,
         .reporting = packet->reporting,
+        .time = packet->options & HELIO_PGM_HAS_CLOCK_ANSWER ? &packet->time : NULL,
     };
     uint32_t sequences[1 + HELIO_PGM_NAK_LIST_MAX] = {packet->sequence};
     switch (packet->type) {
@@ -125,7 +126,7 @@ static size_t encode(uint8_t *out, const helio_pgm_packet *packet) {
             out, &session, packet->sequence, packet->bitmap,
             packet->options & HELIO_PGM_HAS_ACKNOWLEDGE ? &packet->acknowledge : NULL,
             packet->options & HELIO_PGM_HAS_REPORT ? &packet->told : NULL, packet->grants,
-            packet->grants_count);
+            packet->grants_count, packet->options & HELIO_PGM_HAS_CLOCK ? &packet->clock : NULL);
     default:
         memcpy(sequences + 1, packet->list, packet->list_count * sizeof packet->list[0]);
         return helio_pgm_encode_nak_with(
@@ -147,11 +148,11 @@ static void golden_packets_are_encoded_byte_for_byte(void) {
             CHECK_FAIL("%s is encoded differently", v->name);
         exact++;
     }
-    CHECK_EQUAL(exact, 21);
+    CHECK_EQUAL(exact, 23);
 }
 
 static void golden_packets_are_understood(void) {
-    CHECK_EQUAL(vector_count, 29);
+    CHECK_EQUAL(vector_count, 31);
     for (size_t i = 0; i < vector_count; i++) {
         const helio_pgm_packet packet = decoded(vectors[i].name);
         const bool is_captured = memcmp(packet.tsi.gsi, captured.tsi.gsi, HELIO_GSI_BYTES) == 0;
@@ -494,6 +495,47 @@ static void grants_of_a_wrong_length_or_place_are_refused(void) {
     CHECK_EQUAL(refusal_of(v.bytes, v.length), HELIO_PGM_ACCEPTED);
 }
 
+static void questions_for_the_time_and_answers_are_read(void) {
+    const helio_pgm_packet ack = decoded("ack_clock");
+    CHECK_EQUAL(ack.options, HELIO_PGM_HAS_REPORT | HELIO_PGM_HAS_CLOCK);
+    CHECK_EQUAL(ack.clock.source, HELIO_PGM_CLOCK_EXCHANGE);
+    CHECK_EQUAL(ack.clock.token, 0xC0FFEE42);
+    CHECK_EQUAL(ack.clock.offset_ns, -1500000);
+    CHECK_EQUAL(ack.clock.bound_ns, 20000);
+    const helio_pgm_packet spm = decoded("spm_time");
+    CHECK_EQUAL(spm.options, HELIO_PGM_HAS_CLOCK_ANSWER);
+    CHECK_EQUAL(spm.time.sent_ns, 5000000000);
+    CHECK_EQUAL(spm.time.wall_ns, 1800000000000000000);
+    CHECK_EQUAL(spm.time.answers_count, 2);
+    CHECK_EQUAL(spm.time.answers[0].receiver, 0x5EED);
+    CHECK_EQUAL(spm.time.answers[0].token, 0xC0FFEE42);
+    CHECK_EQUAL(spm.time.answers[0].came_ns, 4999999000);
+    CHECK_EQUAL(spm.time.answers[1].came_ns, 1);
+}
+
+static void questions_and_answers_of_a_wrong_length_or_place_are_refused(void) {
+    const size_t asked = 80, told = 40; /* where the options are */
+    for (int bytes = 4; bytes < 160; bytes++) {
+        vector ack = *golden("ack_clock"), spm = *golden("spm_time");
+        memset(ack.bytes + ack.length, 'x', bytes > 24 ? (size_t)bytes - 24 : 0);
+        memset(spm.bytes + spm.length, 'x', bytes > 60 ? (size_t)bytes - 60 : 0);
+        ack.bytes[asked + 1] = spm.bytes[told + 1] = (uint8_t)bytes;
+        ack.bytes[27] = (uint8_t)(56 + bytes);
+        spm.bytes[39] = (uint8_t)(4 + bytes);
+        CHECK_EQUAL(refusal_of(ack.bytes, asked + (size_t)bytes),
+                    bytes == 24 ? HELIO_PGM_ACCEPTED : HELIO_PGM_BAD_OPTIONS);
+        CHECK_EQUAL(refusal_of(spm.bytes, told + (size_t)bytes),
+                    bytes % 20 == 0 && bytes <= 100 ? HELIO_PGM_ACCEPTED : HELIO_PGM_BAD_OPTIONS);
+    }
+    /* on other packets the numbers are somebody else's options */
+    vector spm = *golden("spm_reporting");
+    spm.bytes[40] = HELIO_PGM_OPTION_CLOCK | HELIO_PGM_OPTION_END;
+    CHECK_EQUAL(refusal_of(spm.bytes, spm.length), HELIO_PGM_ACCEPTED);
+    vector ack = *golden("ack_report");
+    ack.bytes[28] = HELIO_PGM_OPTION_CLOCK_ANSWER | HELIO_PGM_OPTION_END;
+    CHECK_EQUAL(refusal_of(ack.bytes, ack.length), HELIO_PGM_ACCEPTED);
+}
+
 static void what_a_source_says_of_itself_survives_both_ways(void) {
     for (int family = 4; family <= 6; family += 2) {
         const helio_address path = ip(family == 4 ? "10.0.0.1" : "[fe80::1]");
@@ -636,6 +678,8 @@ int main(void) {
     RUN(options_where_they_have_no_business_are_refused);
     RUN(reports_of_a_wrong_length_or_place_are_refused);
     RUN(grants_of_a_wrong_length_or_place_are_refused);
+    RUN(questions_for_the_time_and_answers_are_read);
+    RUN(questions_and_answers_of_a_wrong_length_or_place_are_refused);
     RUN(what_a_source_says_of_itself_survives_both_ways);
     RUN(a_nak_list_holds_1_to_62_in_any_order);
     RUN(an_impossible_fragment_is_refused);

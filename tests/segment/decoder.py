@@ -21,7 +21,7 @@ HISTOGRAM = struct.Struct("<IIQQIIQQQQ")
 STATES = ("writing", "running", "closed")
 OBJECT_STATES = ("empty", "live", "gone")
 SEVERITIES = ("info", "warning", "error")
-KINDS = {"counter", "gauge", "peak", "histogram"}
+KINDS = {"counter", "gauge", "signed", "peak", "histogram"}
 
 
 class Damaged(Exception):
@@ -232,7 +232,11 @@ def _objects(file: _Bytes, offset: int, used: int, entry_bytes: int, scopes: Map
             closed,
             _labels(labels, scope),
             torn=file.word(record, "3: the guard") % 2 == 1,
-            values={cell: word for cell, word in words.items() if kinds[cell] != "histogram"},
+            values={
+                cell: word - 2**64 if kinds[cell] == "signed" and word >= 2**63 else word
+                for cell, word in words.items()
+                if kinds[cell] != "histogram"
+            },
             histograms={
                 cell: _histogram(file, word) for cell, word in words.items() if kinds[cell] == "histogram" and word
             },

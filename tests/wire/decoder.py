@@ -20,7 +20,9 @@ __all__ = [
     "Message",
     "Notice",
     "Packet",
+    "Question",
     "Report",
+    "Time",
     "Topic",
     "decode_batch",
     "decode_frames",
@@ -39,6 +41,8 @@ OPT_LENGTH, OPT_FRAGMENT, OPT_NAK_LIST, OPT_JOIN, OPT_NAK_BO_IVL = 0x00, 0x01, 0
 OPT_FIN, OPT_RST, OPT_CR, OPT_ACKNOWLEDGE, OPT_AWAIT = 0x0E, 0x0F, 0x10, 0x60, 0x61
 OPT_REPORT, OPT_REPORTING = 0x62, 0x63
 OPT_NOTICE, OPT_GRANT = 0x64, 0x65
+OPT_CLOCK, OPT_CLOCK_ANSWER = 0x66, 0x67
+CLOCK_SOURCES = ("unknown", "host", "exchange")
 ACTIONS = ("notify", "shed", "suspend_naks", "suspend", "resume", "expel", "readmit", "cut_off")
 REASONS = ("none", "loss", "naks", "lag", "buffer", "storm")
 NETWORK_SIGNIFICANT = {OPT_NAK_LIST, OPT_NAK_BO_IVL, OPT_CR}
@@ -98,6 +102,26 @@ class Notice:
 
 
 @dataclass(frozen=True, slots=True)
+class Question:
+    """A receiver's question for the time, and what it knows of the clocks: a private option of an ACK."""
+
+    source: str
+    token: int
+    offset_ns: int
+    bound_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Time:
+    """The source's time when an SPM was sent, and answers: a private option of an SPM."""
+
+    sent_ns: int
+    wall_ns: int
+    answers: tuple[tuple[int, int, int], ...]
+    """Receiver, token, and when the question came."""
+
+
+@dataclass(frozen=True, slots=True)
 class Packet:
     """A PGM packet of a kind that Heliograph sends."""
 
@@ -135,6 +159,8 @@ class Packet:
     grants: tuple[tuple[int, int], ...] = ()
     """Credit: identifiers of topics, and the first message of each that may not be sent yet."""
     notices: tuple[Notice, ...] = ()
+    question: Question | None = None
+    time: Time | None = None
     tsdu: bytes = field(default=b"", repr=False)
 
 
@@ -326,6 +352,24 @@ def _told(body: bytes) -> Report:
     )  # fmt: skip
 
 
+def _question(source: int, body: bytes) -> Question:
+    token, offset_ns, bound_ns = struct.unpack(">IqQ", body)
+    _check(source < len(CLOCK_SOURCES), "what an offset is known by")
+    name = CLOCK_SOURCES[source]
+    _check(name == "exchange" or offset_ns == bound_ns == 0, "only an exchange tells an offset")
+    _check((token == 0) == (name == "host"), "who is on one host with the source asks nothing")
+    return Question(name, token, offset_ns, bound_ns)
+
+
+def _time(body: bytes) -> Time:
+    reader = _Reader(body)
+    sent_ns, wall_ns = reader.number(8), reader.number(8)
+    _check(reader.left % 20 == 0 and reader.left // 20 <= 4, "answers to at most four questions")
+    answers = tuple((reader.number(8), reader.number(4), reader.number(8)) for _ in range(reader.left // 20))
+    _check(all(receiver and token and came_ns <= sent_ns for receiver, token, came_ns in answers), "an answer")
+    return Time(sent_ns, wall_ns, answers)
+
+
 def _meaning(kind: str, option: int, bits: int, body: bytes) -> dict[str, Any]:
     """What one option says, as fields of a packet."""
     if option == OPT_FRAGMENT:
@@ -361,6 +405,12 @@ def _meaning(kind: str, option: int, bits: int, body: bytes) -> dict[str, Any]:
         grants = tuple(struct.iter_unpack(">QQ", body))
         _check(len({topic for topic, _ in grants}) == len(grants), "a topic is granted once")
         return {"grants": grants}
+    if option == OPT_CLOCK:
+        _check(kind == "ACK" and len(body) == 20, "OPT_CLOCK")
+        return {"question": _question(bits, body)}
+    if option == OPT_CLOCK_ANSWER:
+        _check(kind == "SPM" and len(body) >= 16, "OPT_CLOCK_ANSWER")
+        return {"time": _time(body)}
     if option == OPT_NOTICE:
         _check(kind == "SPM", "OPT_NOTICE")
         return {"notices": (_notice(body),)}
@@ -410,7 +460,7 @@ def decode_packet(data: bytes) -> Packet:
     _check(flags & ~0x03 == 0, f"flags {flags:#x}")
     for option, bits, body in _options(reader) if flags & 0x01 else ():
         network.append(option in NETWORK_SIGNIFICANT)
-        _check(bits == 0 or option in (OPT_RST, OPT_CR, OPT_REPORTING), f"flags {bits:#x} of option {option:#x}")
+        _check(bits == 0 or option in (OPT_RST, OPT_CR, OPT_REPORTING, OPT_CLOCK), f"flags {bits:#x} of option {option:#x}")
         meaning = _meaning(kind, option, bits, body)
         meaning["notices"] = found.get("notices", ()) + meaning.get("notices", ())
         found |= meaning
@@ -418,6 +468,7 @@ def decode_packet(data: bytes) -> Packet:
     acknowledge = found.get("acknowledge")
     told = found.get("told")
     _check("grants" not in found or told is not None, "who grants reports")
+    _check("question" not in found or told is not None, "who asks reports")
     _check(kind != "ACK" or acknowledge is not None or told is not None, "an ACK says who acknowledges or reports")
     if kind == "ACK" and told is not None:
         _check((values["sequence"] - told.position) & 0xFFFFFFFF < 0x80000000, "nothing is passed on before it came")

@@ -26,6 +26,12 @@ bool helio_address_is_multicast(const helio_address *address) {
     return address->family == 6 ? address->ip[0] == 0xFF : (address->ip[0] & 0xF0) == 0xE0;
 }
 
+bool helio_address_is_loopback(const helio_address *address) {
+    static const uint8_t one[16] = {[15] = 1};
+    return address->family == 6 ? memcmp(address->ip, one, sizeof one) == 0
+                                : address->family == 4 && address->ip[0] == 127;
+}
+
 bool helio_address_is_unspecified(const helio_address *address) {
     static const uint8_t zeros[16];
     return address->family == 0 || memcmp(address->ip, zeros, ip_bytes(address)) == 0;

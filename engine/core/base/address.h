@@ -25,6 +25,8 @@ bool helio_address_same_ip(const helio_address *a, const helio_address *b);
 bool helio_address_is_multicast(const helio_address *address);
 /* There is no address, or its IP is all zeros. */
 bool helio_address_is_unspecified(const helio_address *address);
+/* The IP is one by which a host reaches itself. */
+bool helio_address_is_loopback(const helio_address *address);
 /* Writes "ip:port" ("[ip]:port" for IPv6) and returns `text`. */
 const char *helio_address_format(const helio_address *address, char text[HELIO_ADDRESS_TEXT]);
 /* Writes "ip" alone and returns `text`. */

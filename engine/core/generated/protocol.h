@@ -48,6 +48,8 @@ enum { /* pgm option */
     HELIO_PGM_OPTION_REPORTING = 0x63,
     HELIO_PGM_OPTION_NOTICE = 0x64,
     HELIO_PGM_OPTION_GRANT = 0x65,
+    HELIO_PGM_OPTION_CLOCK = 0x66,
+    HELIO_PGM_OPTION_CLOCK_ANSWER = 0x67,
     HELIO_PGM_OPTION_INVALID = 0x7f,
 };
 
@@ -85,6 +87,10 @@ enum { /* pgm size */
     HELIO_PGM_GRANT_OPTION = 0x4,
     HELIO_PGM_GRANT_ENTRY = 0x10,
     HELIO_PGM_GRANTS_MAX = 0x8,
+    HELIO_PGM_CLOCK_OPTION = 0x18,
+    HELIO_PGM_CLOCK_ANSWER_OPTION = 0x14,
+    HELIO_PGM_CLOCK_ANSWER_ENTRY = 0x14,
+    HELIO_PGM_CLOCK_ANSWERS_MAX = 0x4,
     HELIO_PGM_OPTIONS_MAX = 0x10,
     HELIO_PGM_NAK_LIST_MAX = 0x3e,
     HELIO_PGM_AFI_IPV4 = 0x1,
@@ -106,6 +112,12 @@ enum { /* pgm told */
 
 enum { /* pgm reporting */
     HELIO_PGM_REPORTING_AWAITS_CREDIT = 0x1,
+};
+
+enum { /* pgm clock */
+    HELIO_PGM_CLOCK_UNKNOWN = 0x0,
+    HELIO_PGM_CLOCK_HOST = 0x1,
+    HELIO_PGM_CLOCK_EXCHANGE = 0x2,
 };
 
 enum { /* pgm notice */

@@ -75,6 +75,7 @@ enum { HELIO_SCOPES_END = 8 };
     X(commands_served, COUNTER, "", 0, "commands_served", "", "", "Commands given through the segment that were carried out.") \
     X(commands_refused, COUNTER, "", 0, "commands_refused", "", "", "Commands given through the segment that were refused.") \
     X(detail_level, GAUGE, "", 0, "detail_level", "", "", "Level of detail of the statistics in force.") \
+    X(clock_steps, COUNTER, "", 0, "clock_steps", "", "", "Times this host's wall clock was set: it jumped against the monotonic clock.") \
     X(objects_refused, COUNTER, "", 0, "objects_refused", "", "", "Statistics objects that found no room in the segment.") \
     X(histograms_refused, COUNTER, "", 0, "histograms_refused", "", "", "Histograms that found no room in the segment when the level of detail rose.") \
     X(flight_ticks, COUNTER, "", 0, "flight_ticks", "", "", "Ticks of the flight recorder: times it looked at all statistics.") \
@@ -133,6 +134,7 @@ typedef struct helio_instance_stats {
     _Atomic uint64_t commands_served;
     _Atomic uint64_t commands_refused;
     _Atomic uint64_t detail_level;
+    _Atomic uint64_t clock_steps;
     _Atomic uint64_t objects_refused;
     _Atomic uint64_t histograms_refused;
     _Atomic uint64_t flight_ticks;
@@ -201,6 +203,7 @@ enum { /* indexes of a instance's histograms */
     X(feedback_expelled, COUNTER, "packets", 0, "feedback_expelled", "", "", "Packets of receivers that this source has expelled, not heeded.") \
     X(receivers_treated, GAUGE, "", 0, "receivers_treated", "", "", "Receivers this source sheds, has suspended or has expelled.") \
     X(notices_sent, COUNTER, "", 0, "notices_sent", "", "", "Notices to receivers sent, repeats included.") \
+    X(clock_answers_sent, COUNTER, "", 0, "clock_answers_sent", "", "", "Receivers' questions for the time that were answered.") \
     X(acks_refused, COUNTER, "packets", 0, "acks_refused", "", "", "Acknowledgements that were impossible, of an earlier life of their receiver, or found no room.") \
     X(history_unacked, GAUGE, "packets", 0, "history_unacked", "", "", "Packets of the history that wait for the acknowledgements they need.") \
     X(history_unacked_dropped, COUNTER, "packets", 0, "history_unacked_dropped", "", "", "Packets that left the history without the acknowledgements they needed: at close, or because the receivers for them were gone (acks_missing=degrade).") \
@@ -309,6 +312,7 @@ typedef struct helio_tx_stream_stats {
     _Atomic uint64_t feedback_expelled;
     _Atomic uint64_t receivers_treated;
     _Atomic uint64_t notices_sent;
+    _Atomic uint64_t clock_answers_sent;
     _Atomic uint64_t acks_refused;
     _Atomic uint64_t history_unacked;
     _Atomic uint64_t history_unacked_dropped;
@@ -458,7 +462,10 @@ enum { /* indexes of a transmitter's histograms */
     X(lag_bytes, GAUGE, "bytes", 0, "lag_bytes", "", "", "Bytes of the packets sent that it had not passed on when it last reported; of those that have left the history nothing is known, so it is at least so much.") \
     X(lag_time, GAUGE, "nanoseconds", 0, "lag_time", "", "", "How long ago the oldest packet was sent that it had not passed on when it last reported, at that time; at least so much when that packet has left the history.") \
     X(blame_time, COUNTER, "nanoseconds", 0, "blame_time", "", "", "Time that data waited for this receiver alone: for its room (flow_window), its acknowledgement (acks, pgmcc), its credit, or for a rate that was lowered on its account.") \
-    X(badness, GAUGE, "", 0, "badness", "", "", "How much trouble it is, of late, in millionths; orders receivers, the worst first (see the page on slow consumers).")
+    X(badness, GAUGE, "", 0, "badness", "", "", "How much trouble it is, of late, in millionths; orders receivers, the worst first (see the page on slow consumers).") \
+    X(clock_offset, SIGNED, "nanoseconds", 0, "clock_offset", "", "", "How far its wall clock is ahead of this host's, as it last told; below 0: behind. Of no meaning while clock_source is 0.") \
+    X(clock_error_bound, GAUGE, "nanoseconds", 0, "clock_error_bound", "", "", "The offset is off by no more than this, as it last told.") \
+    X(clock_source, GAUGE, "", 0, "clock_source", "", "", "What it knows the offset by: 0 it is not known, 1 both are on one host, 2 an exchange of time stamps.")
 
 /* One receiver as the transmitter's stream sees it. One writer; `guard` is odd while a group of cells changes. */
 typedef struct helio_peer_stats {
@@ -494,6 +501,9 @@ typedef struct helio_peer_stats {
     _Atomic uint64_t lag_time;
     _Atomic uint64_t blame_time;
     _Atomic uint64_t badness;
+    _Atomic uint64_t clock_offset;
+    _Atomic uint64_t clock_error_bound;
+    _Atomic uint64_t clock_source;
 } helio_peer_stats;
 
 enum { /* indexes of a peer's histograms */
@@ -555,6 +565,13 @@ enum { /* indexes of a peer's histograms */
     X(window_trail, GAUGE, "sequences", 0, "window_trail", "", "", "Oldest sequence number not yet passed on (64-bit, widened).") \
     X(window_lead, GAUGE, "sequences", 0, "window_lead", "", "", "Newest sequence number known to exist (64-bit, widened).") \
     X(last_activity, GAUGE, "nanoseconds", 0, "last_activity", "", "", "Wall clock time of the last packet of this stream, since 1970.") \
+    X(clock_offset, SIGNED, "nanoseconds", 0, "clock_offset", "", "", "How far this host's wall clock is ahead of the source's; below 0: behind. Latencies from submit to delivery are too long by it. Of no meaning while clock_source is 0.") \
+    X(clock_error_bound, GAUGE, "nanoseconds", 0, "clock_error_bound", "", "", "The offset is off by no more than this: half of the shortest round trip, and what clocks may drift since.") \
+    X(clock_source, GAUGE, "", 0, "clock_source", "", "", "What the offset is known by: 0 it is not known, 1 both are on one host, 2 an exchange of time stamps.") \
+    X(clock_exchanges, COUNTER, "", 0, "clock_exchanges", "", "", "Exchanges of time stamps with the source that were taken in.") \
+    X(clock_exchanges_refused, COUNTER, "", 0, "clock_exchanges_refused", "", "", "Answers of the source that were not asked for, or impossible.") \
+    X(clock_jumps, COUNTER, "", 0, "clock_jumps", "", "", "Times the offset changed by more than its error bounds allow: a clock was set, or stood still.") \
+    X(last_clock_exchange, GAUGE, "nanoseconds", 0, "last_clock_exchange", "", "", "Wall clock time of the last exchange, since 1970; 0: there was none.") \
     X(socket_latency, HISTOGRAM, "nanoseconds", 3, "socket_latency", "", "", "Kernel took the packet in until it was read.") \
     X(recovery_time, HISTOGRAM, "nanoseconds", 1, "recovery_time", "", "", "Packet seen missing until it came.")
 
@@ -614,6 +631,13 @@ typedef struct helio_rx_stream_stats {
     _Atomic uint64_t window_trail;
     _Atomic uint64_t window_lead;
     _Atomic uint64_t last_activity;
+    _Atomic uint64_t clock_offset;
+    _Atomic uint64_t clock_error_bound;
+    _Atomic uint64_t clock_source;
+    _Atomic uint64_t clock_exchanges;
+    _Atomic uint64_t clock_exchanges_refused;
+    _Atomic uint64_t clock_jumps;
+    _Atomic uint64_t last_clock_exchange;
     _Atomic uint64_t socket_latency;
     _Atomic uint64_t recovery_time;
 } helio_rx_stream_stats;

@@ -1,11 +1,15 @@
 #include "runtime/clock_source.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define LIFE_NS HELIO_MILLISECOND
 #define LEARN_NS (20 * HELIO_MILLISECOND) /* of measuring before the rate is used */
 #define MEASURE_NS HELIO_SECOND           /* then the rate is measured from a later anchor */
+
+#define STEP_NS (100 * HELIO_MICROSECOND)      /* less is not told of */
+#define UNDISTURBED_NS (2 * HELIO_MICROSECOND) /* for one reading between two others */
 
 enum { READINGS_MAX = 4, READING_TICKS = 1000 }; /* an undisturbed reading takes some hundred */
 
@@ -91,10 +95,51 @@ static int64_t move_anchor(helio_clock_source *source) {
     return source->anchor_ns;
 }
 
+/* Reads the wall clock between two readings of the monotonic one, and how far it is from the middle of
+ * them.  Returns how far these are apart: it is off by no more than half of that. */
+static int64_t read_offset(int64_t *offset_ns) {
+    int64_t best_ns = INT64_MAX;
+    for (int i = 0; i < READINGS_MAX && best_ns > UNDISTURBED_NS; i++) {
+        const int64_t before_ns = helio_monotonic_ns();
+        const int64_t wall_ns = helio_wall_ns();
+        const int64_t took_ns = helio_monotonic_ns() - before_ns;
+        if (took_ns < best_ns) {
+            best_ns = took_ns;
+            *offset_ns = wall_ns - before_ns - took_ns / 2;
+        }
+    }
+    return best_ns;
+}
+
+/* Looks up how far the wall clock is from the monotonic one.  A reading that was interrupted every time
+ * says nothing as long as it does not contradict what is known. */
+static void look_up_wall(helio_clock_source *source) {
+    int64_t offset_ns = 0;
+    const int64_t took_ns = read_offset(&offset_ns);
+    const int64_t by_ns = offset_ns - source->offset_ns;
+    const bool has_changed = llabs(by_ns) > took_ns;
+    if (source->has_offset && has_changed) {
+        source->stepped_ns += by_ns;
+    }
+    if (!source->has_offset || has_changed || took_ns <= UNDISTURBED_NS) {
+        source->offset_ns = offset_ns;
+        source->has_offset = true;
+    }
+}
+
+int64_t helio_clock_take_step(helio_clock_source *source) {
+    const int64_t by_ns = source->stepped_ns;
+    if (llabs(by_ns) < STEP_NS) {
+        return 0;
+    }
+    source->stepped_ns = 0;
+    return by_ns;
+}
+
 helio_clock helio_clock_anchor(helio_clock_source *source) {
     const int64_t now_ns = source->has_counter ? move_anchor(source) : helio_monotonic_ns();
     if (now_ns >= source->wall_due_ns) {
-        source->offset_ns = helio_wall_ns() - now_ns;
+        look_up_wall(source);
         source->wall_due_ns = now_ns + LIFE_NS;
     }
     return (helio_clock){.now_ns = now_ns, .wall_ns = now_ns + source->offset_ns};

@@ -7,7 +7,11 @@
  * anchors themselves.  Elsewhere every look asks the kernel.
  *
  * Its monotonic clock never goes back.  It strays from the kernel's by what the rate is off within
- * a millisecond, some nanoseconds. */
+ * a millisecond, some nanoseconds.
+ *
+ * The kernel steers both of its clocks alike, so the wall clock keeps its distance from the monotonic
+ * one until somebody sets it.  The distance is looked up every millisecond; when it has changed the
+ * wall clock was set, by as much. */
 #ifndef HELIO_RUNTIME_CLOCK_SOURCE_H
 #define HELIO_RUNTIME_CLOCK_SOURCE_H
 
@@ -23,6 +27,8 @@ typedef struct helio_clock_source {
     uint64_t ns_per_tick;  /* scaled by 2^32 */
     int64_t offset_ns;     /* wall - monotonic */
     int64_t wall_due_ns;   /* monotonic; when the offset is to be looked up again */
+    int64_t stepped_ns;    /* by how much the wall clock was set since that was last taken */
+    bool has_offset;
     /* The first anchor: the rate is measured from there. */
     int64_t first_ns;
     uint64_t first_ticks;
@@ -42,6 +48,9 @@ static inline uint64_t helio_ticks(void) {
 void helio_clock_source_init(helio_clock_source *source);
 /* Asks the kernel: the slow half of helio_clock_read. */
 helio_clock helio_clock_anchor(helio_clock_source *source);
+
+/* By how much the wall clock was set (back: below 0) since the last call; 0: not by anything worth telling. */
+int64_t helio_clock_take_step(helio_clock_source *source);
 
 /* One moment on both clocks. */
 static inline helio_clock helio_clock_read(helio_clock_source *source) {

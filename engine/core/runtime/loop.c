@@ -1,5 +1,7 @@
 #include "runtime/loop.h"
 
+#include <stdlib.h>
+
 #include "runtime/control.h"
 #include "runtime/flight.h"
 #include "runtime/rx_lane.h"
@@ -16,10 +18,23 @@ static int64_t earlier(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
 
+static void tell_step(helio_instance *instance, helio_clock clock) {
+    const int64_t by_ns = helio_clock_take_step(&instance->clock);
+    if (by_ns == 0) {
+        return;
+    }
+    const uint64_t args[4] = {(uint64_t)llabs(by_ns), by_ns > 0};
+    helio_count(&instance->counts->clock_steps, 1);
+    helio_stats_event(instance->stats, clock.wall_ns, HELIO_EVENT_CLOCK_STEPPED,
+                      instance->object.slot, args, "the wall clock was set %s by %.6f s",
+                      by_ns > 0 ? "forward" : "back", (double)llabs(by_ns) / 1e9);
+}
+
 /* Things that need not happen in every cycle. */
 static void do_chores(helio_instance *instance, helio_clock clock) {
     instance->chores_due_ns = clock.now_ns + CHORES_NS;
     helio_stats_heartbeat(instance->stats, clock.wall_ns);
+    tell_step(instance, clock);
     helio_control_serve(instance, clock);
     instance->stats_wait = helio_stats_tend(instance->stats, clock);
     for (helio_tx_lane *lane = instance->tx_lanes; lane; lane = lane->next) {

@@ -139,6 +139,7 @@ static int open_endpoint(helio_rx_lane *lane) {
     config.data_lasts = true;
     config.has_checksums = !channel->driver->is_memory;
     config.join_history = joins_history(lane);
+    config.is_same_host = channel->driver->is_memory;
     config.is_connected = channel->driver->is_connected;
     config.seed = helio_random_next(&instance->random);
     config.account = &instance->memory.account;

@@ -145,6 +145,9 @@ int helio_tx_lane_receive(helio_tx_lane *lane, helio_clock clock) {
     helio_datagram
         datagrams[HELIO_CHANNEL_BATCH]; /* the instance's may be in use: a listener sends */
     const size_t count = channel->driver->receive(channel, datagrams, HELIO_CHANNEL_BATCH);
+    if (count > 0) { /* the cycle's time may be from before they came */
+        helio_tx_stream_read_at(lane->stream, helio_clock_read(&lane->base.instance->clock));
+    }
     for (size_t i = 0; i < count; i++) {
         helio_tx_stream_on_packet(lane->stream, datagrams[i].data, datagrams[i].length,
                                   &datagrams[i].source, clock);

@@ -7,6 +7,7 @@
 
 #define KIND_COUNTER "counter"
 #define KIND_GAUGE "gauge"
+#define KIND_SIGNED "signed"
 #define KIND_PEAK "peak"
 #define KIND_HISTOGRAM "histogram"
 #define SEVERITY_INFO "info"
@@ -26,7 +27,7 @@ typedef struct helio_cell_shape {
     const char *help;
 } helio_cell_shape;
 
-enum { COUNTER, GAUGE, PEAK, HISTOGRAM };
+enum { COUNTER, GAUGE, SIGNED, PEAK, HISTOGRAM };
 
 /* RECORD is the struct the cells are in; each table names its own. */
 #define X(cell, kind, unit, level, statistic, label, value, help) \

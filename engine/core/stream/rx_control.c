@@ -122,6 +122,7 @@ static void on_spm(helio_rx_stream *stream, const helio_pgm_packet *spm, const h
     helio_rx_credit_on_spm(&stream->credit,
                            spm->options & HELIO_PGM_HAS_REPORTING ? &spm->reporting : NULL,
                            clock.now_ns);
+    helio_rx_clock_on_spm(stream, spm, clock);
     helio_rx_watch_buffers(stream, clock.now_ns);
     if (stream->is_waiting)
         helio_rx_begin_with(stream, spm, clock);

@@ -68,6 +68,7 @@ typedef struct helio_rx_endpoint_config {
     uint64_t receiver; /* who acknowledges and reports: the same in each life; 0: nobody */
     bool is_tagged;    /* reports say that this receiver is one of those that set the pace */
     bool join_history; /* a stream begins with the oldest packet its source offers */
+    bool is_same_host; /* sources can only be on this host */
     bool is_connected; /* feedback goes back to where a stream's last SPM came from */
     uint64_t seed;     /* of the random back-off; different in each instance */
 } helio_rx_endpoint_config;

@@ -87,6 +87,12 @@ static void report_sent(helio_rx_stream *stream, const helio_pgm_told *told, int
     helio_count(&helio_rx_stats(stream)->reports_sent, 1);
 }
 
+/* The question for the time that goes with a report, if it is time for one.  Who leaves asks nothing. */
+static const helio_pgm_clock *ask_time(helio_rx_stream *stream, const helio_pgm_told *told,
+                                       uint8_t flags, helio_pgm_clock *clock, int64_t now_ns) {
+    return told && !flags && helio_rx_clock_ask(&stream->clocks, clock, now_ns) ? clock : NULL;
+}
+
 /* ---- ACK ---- */
 
 /* What is granted goes with every report that an ACK carries. */
@@ -134,9 +140,10 @@ void helio_rx_send_ack(helio_rx_stream *stream, uint8_t flags, int64_t now_ns) {
     const helio_pgm_session session = session_of(stream);
     helio_pgm_grant grants[HELIO_PGM_GRANTS_MAX] = {0};
     const uint32_t grants_count = take_grants(stream, grants);
-    const size_t length =
-        helio_pgm_encode_ack_with(packet, &session, (uint32_t)stream->newest, bitmap_of(stream),
-                                  &acknowledge, report, grants, grants_count);
+    helio_pgm_clock clock;
+    const size_t length = helio_pgm_encode_ack_with(
+        packet, &session, (uint32_t)stream->newest, bitmap_of(stream), &acknowledge, report, grants,
+        grants_count, ask_time(stream, report, flags, &clock, now_ns));
     helio_rx_acks_sent(acks);
     report_sent(stream, report, now_ns);
     helio_rx_stream_stats *stats = helio_rx_stats(stream);
@@ -174,9 +181,10 @@ static void send_report_with(helio_rx_stream *stream, uint8_t flags, const helio
     told.flags |= flags;
     uint8_t packet[HELIO_PGM_CONTROL_MAX];
     const helio_pgm_session session = session_of(stream);
-    const size_t length =
-        helio_pgm_encode_ack_with(packet, &session, (uint32_t)stream->newest, bitmap_of(stream),
-                                  NULL, &told, grants, grants_count);
+    helio_pgm_clock clock;
+    const size_t length = helio_pgm_encode_ack_with(
+        packet, &session, (uint32_t)stream->newest, bitmap_of(stream), NULL, &told, grants,
+        grants_count, ask_time(stream, &told, flags, &clock, now_ns));
     report_sent(stream, &told, now_ns);
     send_feedback(stream, &stream->feedback, packet, length);
 }

@@ -68,6 +68,13 @@ static int init_parts(helio_rx_stream *stream, uint64_t first, bool is_complete)
     return error;
 }
 
+/* The source reads the same clock. */
+static bool is_on_this_host(const helio_rx_shared *shared, const helio_address *from) {
+    const helio_address *here = &shared->config.feedback_address;
+    return shared->config.is_same_host || helio_address_is_loopback(from) ||
+           (helio_address_same_ip(here, from) && !helio_address_is_unspecified(here));
+}
+
 int helio_rx_stream_create(helio_rx_shared *shared, const helio_pgm_packet *packet,
                            const helio_address *from, bool from_live, helio_clock clock,
                            helio_rx_stream **out) {
@@ -122,6 +129,8 @@ int helio_rx_stream_create(helio_rx_shared *shared, const helio_pgm_packet *pack
     helio_set(&helio_rx_stats(stream)->window_first, first);
     helio_rx_show_window(stream);
     helio_stats_end(stream->object.record);
+    helio_rx_clock_init(&stream->clocks, is_on_this_host(shared, from),
+                        shared->config.seed ^ stream->incarnation, clock);
     helio_rx_stream_set_acking(stream, clock);
     *out = stream;
     return 0;

@@ -25,6 +25,7 @@
 #include "stats/stats.h"
 #include "stream/polling.h"
 #include "stream/rx_acks.h"
+#include "stream/rx_clock.h"
 #include "stream/rx_credit.h"
 #include "stream/rx_endpoint.h"
 #include "stream/rx_notices.h"
@@ -69,6 +70,7 @@ struct helio_rx_stream {
     helio_rx_acks acks;
     helio_rx_reports reports;
     helio_rx_credit credit;
+    helio_rx_clock clocks;
     helio_rx_notices notices;
     uint64_t newest;       /* newest data received */
     uint64_t first;        /* where it began */

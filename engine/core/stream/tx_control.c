@@ -5,7 +5,7 @@
 enum {
     OPENING_SPMS = 3,
     ABORT_SPMS = 3,  /* one may be lost, and nobody asks again */
-    SPM_BYTES = 128, /* no heartbeat is longer without notices */
+    SPM_BYTES = 128, /* no heartbeat is longer without notices and answers */
     NOTICE_SPMS = 8, /* with notices, in one go */
 };
 
@@ -20,6 +20,8 @@ void helio_tx_send_spm(helio_tx_stream *stream, int64_t now_ns) {
         .flags = stream->config.awaits_credit ? HELIO_PGM_REPORTING_AWAITS_CREDIT : 0,
     };
     helio_tx_follow_ask(&stream->follow, &reporting);
+    helio_pgm_time time;
+    const bool tells_time = now_ns && helio_tx_clock_take(&stream->clocks, &time, now_ns);
     const helio_pgm_spm spm = {
         .sequence = stream->spm_sequence++,
         .trail = (uint32_t)stream->txw.trail,
@@ -35,11 +37,14 @@ void helio_tx_send_spm(helio_tx_stream *stream, int64_t now_ns) {
         .reporting = reporting,
         .notices = notices,
         .notices_count = notices_count,
+        .time = tells_time ? &time : NULL,
     };
     const size_t length =
         helio_pgm_encode_spm(packet, &stream->session, &spm, &stream->config.address);
     helio_count(&helio_tx_stats(stream)->heartbeats_sent, 1);
     helio_count(&helio_tx_stats(stream)->notices_sent, notices_count);
+    if (tells_time)
+        helio_count(&helio_tx_stats(stream)->clock_answers_sent, time.answers_count);
     helio_count(&stream->instance->heartbeats_sent, 1);
     helio_tx_send(stream, packet, length, false);
 }
@@ -48,7 +53,11 @@ void helio_tx_send_spm(helio_tx_stream *stream, int64_t now_ns) {
 static size_t spm_bytes(const helio_tx_stream *stream) {
     const uint32_t waiting = stream->notices.count;
     const uint32_t notices = waiting < HELIO_PGM_NOTICES_MAX ? waiting : HELIO_PGM_NOTICES_MAX;
-    return SPM_BYTES + notices * (HELIO_PGM_NOTICE_OPTION + HELIO_PGM_NOTICE_TEXT_MAX);
+    const size_t answers = stream->clocks.count > 0
+                               ? HELIO_PGM_CLOCK_ANSWER_OPTION +
+                                     HELIO_PGM_CLOCK_ANSWERS_MAX * HELIO_PGM_CLOCK_ANSWER_ENTRY
+                               : 0;
+    return SPM_BYTES + answers + notices * (HELIO_PGM_NOTICE_OPTION + HELIO_PGM_NOTICE_TEXT_MAX);
 }
 
 int helio_tx_open(helio_tx_stream *stream, int64_t now_ns) {
@@ -93,6 +102,11 @@ int helio_tx_tell(helio_tx_stream *stream, helio_clock clock) {
     for (int i = 0; i < NOTICE_SPMS && clock.now_ns >= stream->notices.due_ns &&
                     helio_tx_pace_takes_control(&stream->pace, spm_bytes(stream), clock.now_ns);
          i++) {
+        helio_tx_send_spm(stream, clock.now_ns);
+        sent++;
+    }
+    if (clock.now_ns >= helio_tx_clock_due_ns(&stream->clocks) &&
+        helio_tx_pace_takes_control(&stream->pace, spm_bytes(stream), clock.now_ns)) {
         helio_tx_send_spm(stream, clock.now_ns);
         sent++;
     }

@@ -7,6 +7,7 @@
 
 /* ---- who it is, and what it reports ---- */
 
+#define CLOCK_MAX_NS (INT64_C(1) << 62)
 #define TEND_PEERS_NS (100 * HELIO_MILLISECOND)
 
 static void count_report(helio_tx_stream *stream, helio_report_result result) {
@@ -228,6 +229,25 @@ static bool is_granted(helio_tx_stream *stream, uint32_t place, helio_clock cloc
     return false;
 }
 
+/* What a receiver knows of the clocks, which is shown, and its question for the time. */
+static void on_clock(helio_tx_stream *stream, const helio_pgm_packet *ack, uint32_t place,
+                     helio_clock clock) {
+    const helio_pgm_clock *told = &ack->clock;
+    const bool is_known =
+        (told->source == HELIO_PGM_CLOCK_HOST || told->source == HELIO_PGM_CLOCK_EXCHANGE) &&
+        told->offset_ns < CLOCK_MAX_NS && told->offset_ns > -CLOCK_MAX_NS &&
+        told->bound_ns < (uint64_t)CLOCK_MAX_NS;
+    helio_peer_stats *peer = helio_peers_stats(&stream->repairer.peers, place);
+    if (peer) {
+        helio_stats_begin(peer);
+        helio_set(&peer->clock_source, is_known ? told->source : HELIO_PGM_CLOCK_UNKNOWN);
+        helio_set(&peer->clock_offset, is_known ? (uint64_t)told->offset_ns : 0);
+        helio_set(&peer->clock_error_bound, is_known ? told->bound_ns : 0);
+        helio_stats_end(peer);
+    }
+    helio_tx_clock_on_question(&stream->clocks, ack->told.receiver, told->token, clock);
+}
+
 /* With an acknowledgement, a report, or both. */
 static void on_ack(helio_tx_stream *stream, const helio_pgm_packet *ack, const helio_address *from,
                    helio_clock clock) {
@@ -235,6 +255,8 @@ static void on_ack(helio_tx_stream *stream, const helio_pgm_packet *ack, const h
     helio_tx_blame_look(stream, clock.now_ns); /* before what it says ends the wait */
     const uint32_t place = identify(stream, ack, from, &is_proven, clock);
     helio_tx_follow_on_feedback(stream, place, ack, clock);
+    if (is_proven && (ack->options & HELIO_PGM_HAS_CLOCK))
+        on_clock(stream, ack, place, clock);
     const bool goes_further = (ack->options & HELIO_PGM_HAS_GRANT) &&
                               helio_tx_on_grants(stream, ack, place, is_proven, clock);
     if (is_proven && (ack->told.flags & HELIO_PGM_TOLD_LEAVING))
@@ -271,6 +293,10 @@ const helio_acker *helio_tx_stream_acker(const helio_tx_stream *stream, uint32_t
 }
 
 /* ---- which is it? ---- */
+
+void helio_tx_stream_read_at(helio_tx_stream *stream, helio_clock clock) {
+    helio_tx_clock_see(&stream->clocks, clock);
+}
 
 void helio_tx_stream_on_packet(helio_tx_stream *stream, const void *datagram, size_t length,
                                const helio_address *from, helio_clock clock) {

@@ -10,6 +10,7 @@
 #include "stream/polling.h"
 #include "stream/tx_acks.h"
 #include "stream/tx_blame.h"
+#include "stream/tx_clock.h"
 #include "stream/tx_follow.h"
 #include "stream/tx_govern.h"
 #include "stream/tx_history.h"
@@ -50,6 +51,7 @@ struct helio_tx_stream {
     helio_polling polling;
     helio_tx_reports reports;
     helio_tx_notices notices;
+    helio_tx_clock clocks;
     helio_tx_traffic traffic;
     helio_tx_govern govern;
     helio_tx_log log;

@@ -451,6 +451,7 @@ int helio_tx_stream_poll(helio_tx_stream *stream, helio_clock clock) {
     if (stream->has_finished)
         return 0;
     stream->clock = clock;
+    helio_tx_clock_see(&stream->clocks, clock);
     expire(stream, clock.now_ns);
     helio_tx_blame_look(stream, clock.now_ns);
     helio_tx_acks_poll(&stream->acks, clock);
@@ -515,6 +516,9 @@ int64_t helio_tx_stream_next_deadline_ns(const helio_tx_stream *stream) {
         stream->notices.due_ns > credit_ns ? stream->notices.due_ns : credit_ns;
     if (notice_ns < deadline_ns)
         deadline_ns = notice_ns;
+    const int64_t clock_ns = helio_tx_clock_due_ns(&stream->clocks);
+    if (clock_ns < deadline_ns)
+        deadline_ns = clock_ns > credit_ns ? clock_ns : credit_ns;
     const int64_t actions_ns = helio_tx_actions_deadline_ns(stream);
     if (actions_ns < deadline_ns)
         deadline_ns = actions_ns;

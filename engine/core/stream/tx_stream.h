@@ -217,6 +217,9 @@ int helio_tx_stream_append(helio_tx_stream *stream, helio_tx_topic *topic, const
 /* Sends the open packet, if any.  Call it when there is nothing more to append. */
 void helio_tx_stream_flush(helio_tx_stream *stream, helio_clock clock);
 
+/* The datagrams that come next were read at this moment, or earlier, and not before they arrived: what
+ * receivers that ask for the time are told. */
+void helio_tx_stream_read_at(helio_tx_stream *stream, helio_clock clock);
 /* A datagram came to the stream's socket (NAK, ACK, NNAK, SPMR, POLR; anything else is counted and
  * refused). */
 void helio_tx_stream_on_packet(helio_tx_stream *stream, const void *packet, size_t length,

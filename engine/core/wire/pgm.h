@@ -64,6 +64,8 @@ enum {
     HELIO_PGM_HAS_REPORTING = 1 << 16,
     HELIO_PGM_HAS_NOTICE = 1 << 17,
     HELIO_PGM_HAS_GRANT = 1 << 18,
+    HELIO_PGM_HAS_CLOCK = 1 << 19,
+    HELIO_PGM_HAS_CLOCK_ANSWER = 1 << 20,
 };
 
 typedef struct helio_pgm_fragment {
@@ -129,6 +131,30 @@ typedef struct helio_pgm_grant {
 } helio_pgm_grant;
 #define HELIO_PGM_GRANT_UNBOUND UINT64_MAX /* the receiver no longer holds the source back */
 
+/* A receiver asks its source for the time, and tells what it knows (docs/wire.md 1.5). */
+typedef struct helio_pgm_clock {
+    uint8_t
+        source; /* HELIO_PGM_CLOCK_*: what the offset is known by; a later version may know more */
+    uint32_t token;    /* to be told back; 0: nothing is asked */
+    int64_t offset_ns; /* how far the receiver's wall clock is ahead of the source's */
+    uint64_t bound_ns; /* it is off by no more */
+} helio_pgm_clock;
+
+/* That a receiver's question came. */
+typedef struct helio_pgm_clock_answer {
+    uint64_t receiver;
+    uint32_t token;
+    uint64_t came_ns; /* on the source's monotonic clock */
+} helio_pgm_clock_answer;
+
+/* The source's time when an SPM is sent, and answers. */
+typedef struct helio_pgm_time {
+    uint64_t sent_ns;       /* monotonic, any origin */
+    uint64_t wall_ns;       /* the same moment, since 1970 */
+    uint32_t answers_count; /* at most HELIO_PGM_CLOCK_ANSWERS_MAX */
+    helio_pgm_clock_answer answers[HELIO_PGM_CLOCK_ANSWERS_MAX];
+} helio_pgm_time;
+
 /* How long NAKs are to be held back. */
 typedef struct helio_pgm_backoff {
     uint32_t interval_us;   /* HAS_NAK_BO_IVL */
@@ -179,6 +205,8 @@ typedef struct helio_pgm_packet {
     helio_pgm_reporting reporting;     /* HAS_REPORTING */
     uint32_t grants_count;             /* HAS_GRANT */
     helio_pgm_grant grants[HELIO_PGM_GRANTS_MAX];
+    helio_pgm_clock clock;     /* HAS_CLOCK */
+    helio_pgm_time time;       /* HAS_CLOCK_ANSWER */
     uint32_t awaited;          /* HAS_AWAIT: oldest packet that needs more acknowledgements */
     helio_pgm_poll poll;       /* POLL, POLR */
     helio_pgm_backoff backoff; /* HAS_NAK_BO_IVL, HAS_NAK_BO_RNG */
@@ -224,7 +252,8 @@ typedef struct helio_pgm_spm {
     bool takes_reports; /* receivers may tell of themselves, as `reporting` says */
     helio_pgm_reporting reporting;
     const helio_pgm_notice *notices;
-    uint32_t notices_count; /* at most HELIO_PGM_NOTICES_MAX */
+    uint32_t notices_count;     /* at most HELIO_PGM_NOTICES_MAX */
+    const helio_pgm_time *time; /* NULL: not told */
 } helio_pgm_spm;
 
 size_t helio_pgm_encode_spm(void *out, const helio_pgm_session *session, const helio_pgm_spm *spm,
@@ -250,11 +279,12 @@ size_t helio_pgm_encode_spmr(void *out, const helio_pgm_session *session);
 size_t helio_pgm_encode_ack(void *out, const helio_pgm_session *session, uint32_t rx_max,
                             uint32_t bitmap, const helio_pgm_acknowledge *acknowledge,
                             const helio_pgm_told *told);
-/* The same with credit that is granted: at most HELIO_PGM_GRANTS_MAX. */
+/* The same with credit that is granted, at most HELIO_PGM_GRANTS_MAX, and a question for the time (NULL:
+ * none). */
 size_t helio_pgm_encode_ack_with(void *out, const helio_pgm_session *session, uint32_t rx_max,
                                  uint32_t bitmap, const helio_pgm_acknowledge *acknowledge,
                                  const helio_pgm_told *told, const helio_pgm_grant *grants,
-                                 uint32_t grants_count);
+                                 uint32_t grants_count, const helio_pgm_clock *clock);
 
 /* Writes the header of a data packet in front of `tsdu_bytes` that are in place at
  * HELIO_PGM_DATA_HEADER, or with a fragment at HELIO_PGM_FRAGMENT_HEADER, of `packet`.

@@ -156,6 +156,29 @@ static void put_grants(chain *c, const helio_pgm_grant *grants, uint32_t count) 
     }
 }
 
+static void put_clock(chain *c, const helio_pgm_clock *clock) {
+    uint8_t *at = put_option(c, HELIO_PGM_OPTION_CLOCK, HELIO_PGM_CLOCK_OPTION, 0);
+    at[3] = clock->source;
+    helio_put32(at + 4, clock->token);
+    helio_put64(at + 8, (uint64_t)clock->offset_ns);
+    helio_put64(at + 16, clock->bound_ns);
+}
+
+static void put_time(chain *c, const helio_pgm_time *time) {
+    assert(time->answers_count <= HELIO_PGM_CLOCK_ANSWERS_MAX);
+    uint8_t *at = put_option(
+        c, HELIO_PGM_OPTION_CLOCK_ANSWER,
+        HELIO_PGM_CLOCK_ANSWER_OPTION + time->answers_count * HELIO_PGM_CLOCK_ANSWER_ENTRY, 0);
+    helio_put64(at + 4, time->sent_ns);
+    helio_put64(at + 12, time->wall_ns);
+    at += HELIO_PGM_CLOCK_ANSWER_OPTION;
+    for (uint32_t i = 0; i < time->answers_count; i++, at += HELIO_PGM_CLOCK_ANSWER_ENTRY) {
+        helio_put64(at, time->answers[i].receiver);
+        helio_put32(at + 8, time->answers[i].token);
+        helio_put64(at + 12, time->answers[i].came_ns);
+    }
+}
+
 static void put_checksum(uint8_t *packet, uint32_t part) {
     const uint16_t checksum = helio_checksum_finish(part);
     memcpy(packet + AT_CHECKSUM, &checksum, sizeof checksum);
@@ -186,6 +209,8 @@ size_t helio_pgm_encode_spm(void *out, const helio_pgm_session *session, const h
         put_reporting(&options, &spm->reporting);
     for (uint32_t i = 0; i < spm->notices_count; i++)
         put_notice(&options, &spm->notices[i]);
+    if (spm->time)
+        put_time(&options, spm->time);
     if (spm->fin)
         put_option(&options, HELIO_PGM_OPTION_FIN, 4, 0);
     if (spm->rst)
@@ -258,13 +283,14 @@ size_t helio_pgm_encode_spmr(void *out, const helio_pgm_session *session) {
 size_t helio_pgm_encode_ack(void *out, const helio_pgm_session *session, uint32_t rx_max,
                             uint32_t bitmap, const helio_pgm_acknowledge *acknowledge,
                             const helio_pgm_told *told) {
-    return helio_pgm_encode_ack_with(out, session, rx_max, bitmap, acknowledge, told, NULL, 0);
+    return helio_pgm_encode_ack_with(out, session, rx_max, bitmap, acknowledge, told, NULL, 0,
+                                     NULL);
 }
 
 size_t helio_pgm_encode_ack_with(void *out, const helio_pgm_session *session, uint32_t rx_max,
                                  uint32_t bitmap, const helio_pgm_acknowledge *acknowledge,
                                  const helio_pgm_told *told, const helio_pgm_grant *grants,
-                                 uint32_t grants_count) {
+                                 uint32_t grants_count, const helio_pgm_clock *clock) {
     uint8_t *packet = out;
     put_header(packet, session, HELIO_PGM_TYPE_ACK, true);
     helio_put32(packet + 16, rx_max);
@@ -276,6 +302,8 @@ size_t helio_pgm_encode_ack_with(void *out, const helio_pgm_session *session, ui
         put_told(&options, told);
     if (grants_count > 0)
         put_grants(&options, grants, grants_count);
+    if (clock)
+        put_clock(&options, clock);
     return seal(packet, end_chain(&options));
 }
 

@@ -190,6 +190,38 @@ static bool read_grants(const uint8_t *option, size_t bytes, helio_pgm_packet *o
     return true;
 }
 
+static bool read_clock(const uint8_t *option, size_t bytes, helio_pgm_packet *out) {
+    if (bytes != HELIO_PGM_CLOCK_OPTION)
+        return false;
+    out->clock = (helio_pgm_clock){
+        .source = option[3],
+        .token = helio_get32(option + 4),
+        .offset_ns = (int64_t)helio_get64(option + 8),
+        .bound_ns = helio_get64(option + 16),
+    };
+    return true;
+}
+
+static bool read_time(const uint8_t *option, size_t bytes, helio_pgm_packet *out) {
+    if (bytes < HELIO_PGM_CLOCK_ANSWER_OPTION)
+        return false;
+    const size_t rest = bytes - HELIO_PGM_CLOCK_ANSWER_OPTION;
+    const size_t count = rest / HELIO_PGM_CLOCK_ANSWER_ENTRY;
+    if (rest % HELIO_PGM_CLOCK_ANSWER_ENTRY != 0 || count > HELIO_PGM_CLOCK_ANSWERS_MAX)
+        return false;
+    helio_pgm_time *time = &out->time;
+    time->sent_ns = helio_get64(option + 4);
+    time->wall_ns = helio_get64(option + 12);
+    time->answers_count = (uint32_t)count;
+    for (size_t i = 0; i < count; i++) {
+        const uint8_t *at =
+            option + HELIO_PGM_CLOCK_ANSWER_OPTION + i * HELIO_PGM_CLOCK_ANSWER_ENTRY;
+        time->answers[i] =
+            (helio_pgm_clock_answer){helio_get64(at), helio_get32(at + 8), helio_get64(at + 12)};
+    }
+    return true;
+}
+
 /* Reads one option, whose `bytes` are within the chain. */
 static bool read_option(const uint8_t *option, size_t bytes, helio_pgm_packet *out) {
     const uint8_t type = option[0] & 0x7F;
@@ -277,6 +309,18 @@ static bool read_option(const uint8_t *option, size_t bytes, helio_pgm_packet *o
         if (out->type == HELIO_PGM_TYPE_ACK) {
             bit = HELIO_PGM_HAS_GRANT;
             good = read_grants(option, bytes, out);
+        }
+        break;
+    case HELIO_PGM_OPTION_CLOCK:
+        if (out->type == HELIO_PGM_TYPE_ACK) {
+            bit = HELIO_PGM_HAS_CLOCK;
+            good = read_clock(option, bytes, out);
+        }
+        break;
+    case HELIO_PGM_OPTION_CLOCK_ANSWER:
+        if (out->type == HELIO_PGM_TYPE_SPM) {
+            bit = HELIO_PGM_HAS_CLOCK_ANSWER;
+            good = read_time(option, bytes, out);
         }
         break;
     case HELIO_PGM_OPTION_CRQST:

@@ -1,0 +1,54 @@
+/* The questions of receivers for a source's time, until an SPM answers them (docs/wire.md 1.5).
+ *
+ * An SPM answers HELIO_PGM_CLOCK_ANSWERS_MAX of them, oldest first, and says when each came and when
+ * it leaves itself, so they may lie for as long as it takes.  No packet is sent for a few of them;
+ * when an SPM's worth waits one is sent, at most every HELIO_TX_CLOCK_GAP_NS, however many ask; and
+ * of SPMs that are sent anyway one every HELIO_TX_CLOCK_REST_NS has answers.  A question that finds no
+ * room goes unanswered, and its receiver asks again, after a longer time.
+ *
+ * It knows nothing of packets on their way, sockets, threads or clocks. */
+#ifndef HELIO_STREAM_TX_CLOCK_H
+#define HELIO_STREAM_TX_CLOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "wire/pgm.h"
+
+enum { HELIO_TX_CLOCK_WAITING = 64 };
+
+#define HELIO_TX_CLOCK_GAP_NS (100 * HELIO_MILLISECOND)
+#define HELIO_TX_CLOCK_REST_NS (10 * HELIO_MILLISECOND)
+
+typedef struct helio_tx_clock {
+    helio_pgm_clock_answer waiting[HELIO_TX_CLOCK_WAITING]; /* oldest first */
+    uint32_t count;
+    int64_t seen_ns; /* the latest moment known, monotonic */
+    int64_t wall_ns; /* wall clock - monotonic clock then */
+    int64_t told_wall_ns;
+    int64_t said_ns; /* the last SPM with the time */
+    bool has_said;
+} helio_tx_clock;
+
+/* The time.  Questions that are told of from here on came no later. */
+static inline void helio_tx_clock_see(helio_tx_clock *clocks, helio_clock clock) {
+    if (clock.now_ns > clocks->seen_ns)
+        clocks->seen_ns = clock.now_ns;
+    clocks->wall_ns = clock.wall_ns - clock.now_ns;
+}
+/* A receiver asked; the question came at `clock`, or after that, but not after the latest moment
+ * seen. */
+void helio_tx_clock_on_question(helio_tx_clock *clocks, uint64_t receiver, uint32_t token,
+                                helio_clock clock);
+/* What the next SPM says; false: nothing, as nobody asked and nothing is new. */
+bool helio_tx_clock_take(helio_tx_clock *clocks, helio_pgm_time *out, int64_t now_ns);
+
+/* When an SPM is to be sent for the answers' sake. */
+static inline int64_t helio_tx_clock_due_ns(const helio_tx_clock *clocks) {
+    return clocks->count < HELIO_PGM_CLOCK_ANSWERS_MAX ? HELIO_NEVER
+           : clocks->has_said                          ? clocks->said_ns + HELIO_TX_CLOCK_GAP_NS
+                                                       : 0;
+}
+
+#endif
