@@ -54,11 +54,9 @@ class RecordLayout:
         return tuple((cell.name, cell.offset // 8) for cell in self.cells if cell.kind != "histogram")
 
     @property
-    def words(self) -> str:
-        """The record's 64-bit words as `struct` knows them: `q` where a value may be below 0, else `Q`."""
-        signed = {cell.offset // 8 for cell in self.cells if cell.kind == "signed"}
-        signed -= {cell.offset // 8 for cell in self.cells if cell.kind == "histogram"}
-        return "".join("q" if index in signed else "Q" for index in range(self.record_bytes // 8))
+    def signed(self) -> frozenset[str]:
+        """Names of the cells whose values may be below 0; they hold them in two's complement."""
+        return frozenset(cell.name for cell in self.cells if cell.kind == "signed")
 
     @property
     def histograms(self) -> tuple[tuple[str, int], ...]:

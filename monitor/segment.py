@@ -59,13 +59,14 @@ _ENTRY_TRIES = 4
 class _Record:
     """How to take the record of one scope apart."""
 
-    __slots__ = ("histograms", "layout", "plain", "size", "unpack")
+    __slots__ = ("histograms", "layout", "plain", "signed", "size", "unpack")
 
     def __init__(self, layout: RecordLayout, order: str) -> None:
         self.layout = layout
         self.size = layout.record_bytes
-        self.unpack = struct.Struct(f"{order}{layout.words}").unpack
+        self.unpack = struct.Struct(f"{order}{layout.record_bytes // 8}Q").unpack
         self.plain = layout.plain
+        self.signed = layout.signed
         self.histograms = layout.histograms
 
 
@@ -280,11 +281,15 @@ class Segment:
             for name, index in record.histograms:
                 if words[index] and (histograms is True or name in histograms):
                     taken[name] = self._histogram(header, words[index], budget)
+        values = {name: words[index] for name, index in record.plain if words[index] != ABSENT}
+        for name in record.signed & values.keys():
+            if values[name] > ABSENT:
+                values[name] -= 1 << 64
         return ObjectState(
             scope=record.layout.name,
             labels=labels,
             info=info,
-            values={name: words[index] for name, index in record.plain if words[index] != ABSENT},
+            values=values,
             histograms=taken,
             live=state == _LIVE,
             torn=torn,

@@ -9,6 +9,7 @@ The file may be being written, cut short, or made up: a chunk is taken up to its
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -49,6 +50,8 @@ class Track:
     """Position of the last one."""
     changes: dict[str, tuple[list[int], list[int]]] = field(default_factory=dict)
     """By cell: positions of ticks, and the value from there on. A cell that is absent is always 0."""
+    signed: frozenset[str] = frozenset()
+    """Cells whose values may be below 0, here still in two's complement."""
     torn: list[int] = field(default_factory=list)
     """Positions of ticks whose cells may not belong together."""
 
@@ -59,8 +62,13 @@ class Track:
         positions, values = self.changes.get(cell, ((), ()))
         for index, at in enumerate(positions):
             end = positions[index + 1] if index + 1 < len(positions) else self.last + 1
-            series[at:end] = np.nan if values[index] == _ABSENT else values[index]
+            series[at:end] = self._number(cell, values[index])
         return series
+
+    def _number(self, cell: str, value: int) -> float:
+        if value == _ABSENT:
+            return math.nan
+        return value - (1 << 64) if value > _ABSENT and cell in self.signed else value
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,6 +257,7 @@ class _Decoder:
             fields = dict(line.partition("=")[::2] for line in text.split("\n") if "=" in line)
             labels = {key: fields.pop(key, "") for key in layout.labels}
             track = Track(layout.name, labels, fields, created, generation, self.position, self.position)
+            track.signed = layout.signed
             self.recording.tracks.append(track)
             known: dict[int, int] = {}
         else:

@@ -394,7 +394,7 @@ class _Read:
             histograms = now.histograms[first : now.histogram_places[place + 1]]
             now.objects[place] = replace(
                 item,
-                values=dict(zip(layout.cells, values, strict=True)),
+                values=_signed(dict(zip(layout.cells, values, strict=True)), layout),
                 histograms=dict(zip(layout.histograms, histograms, strict=True)),
                 live=bool(flags & 1),
                 torn=bool(flags & 2),
@@ -423,6 +423,14 @@ class _Read:
 
 _WORD = (1 << 64) - 1
 _NO_CELLS = (np.zeros(0, np.int64), _NO_NUMBERS)
+
+
+def _signed(values: dict[str, int], layout: Layout) -> dict[str, int]:
+    """The numbers, those that may be below 0 out of two's complement."""
+    for name in layout.signed:
+        if values[name] >> 63:
+            values[name] -= 1 << 64
+    return values
 
 
 def _pairs(values: Sequence[int]) -> Iterator[tuple[int, int]]:

@@ -19,7 +19,7 @@ from heliograph.monitor.latency import layout_of
 from heliograph.monitor.model import Event, Health, Histogram, InstanceState, ObjectState, Snapshot
 from heliograph.monitor.packing.frame import Head, PackingError, pack
 from heliograph.monitor.packing.sparse import Cells, Form, changed, sparse_cells
-from heliograph.monitor.packing.tables import HISTOGRAM, CellName, Directory, Layout, Numbering, Shape, bits_of
+from heliograph.monitor.packing.tables import HISTOGRAM, WORD, CellName, Directory, Layout, Numbering, Shape, bits_of
 from heliograph.monitor.packing.varints import Numbers, encode, gaps, uint, zigzag
 
 __all__ = ["Encoder", "known_cells"]
@@ -290,6 +290,8 @@ class _Writer:
         now = self._now
         self._row.append(item.live | item.torn << 1)
         values = item.values
+        if layout.signed:  # the row is of 64-bit words, so these go as two's complement
+            values = {**values, **{name: values[name] & WORD for name in layout.signed}}
         self._row += [values[name] for name in layout.cells]
         now.places.append(len(self._row))
         for name in layout.histograms:

@@ -10,9 +10,22 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Generic, NamedTuple, TypeVar
 
-__all__ = ["HISTOGRAM", "CellName", "Directory", "Layout", "Numbering", "Shape", "bits_of", "present"]
+__all__ = [
+    "HISTOGRAM",
+    "SIGNED",
+    "WORD",
+    "CellName",
+    "Directory",
+    "Layout",
+    "Numbering",
+    "Shape",
+    "bits_of",
+    "present",
+]
 
 HISTOGRAM = "histogram"
+SIGNED = "signed"
+WORD = (1 << 64) - 1
 
 Directory = Mapping[tuple[str, str], tuple[str, str]]
 """Kind and unit by scope and cell."""
@@ -25,7 +38,7 @@ class CellName(NamedTuple):
 
     name: str
     kind: str
-    """counter, gauge, peak, histogram or something of a later version; empty: not known."""
+    """counter, gauge, signed, peak, histogram or something of a later version; empty: not known."""
     unit: str
 
 
@@ -80,6 +93,11 @@ class Layout:
     def cells(self) -> tuple[str, ...]:
         """Names of the numbers it has, in order."""
         return tuple(item.name for item in present(self.shape, self.bits) if item.kind != HISTOGRAM)
+
+    @cached_property
+    def signed(self) -> tuple[str, ...]:
+        """Names of the numbers that may be below 0."""
+        return tuple(item.name for item in present(self.shape, self.bits) if item.kind == SIGNED)
 
     @cached_property
     def histograms(self) -> tuple[str, ...]:

@@ -233,7 +233,7 @@ def _objects(file: _Bytes, offset: int, used: int, entry_bytes: int, scopes: Map
             _labels(labels, scope),
             torn=file.word(record, "3: the guard") % 2 == 1,
             values={
-                cell: word - 2**64 if kinds[cell] == "signed" and word >= 2**63 else word
+                cell: word - 2**64 if kinds[cell] == "signed" and word > 2**63 else word
                 for cell, word in words.items()
                 if kinds[cell] != "histogram"
             },

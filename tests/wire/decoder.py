@@ -460,7 +460,9 @@ def decode_packet(data: bytes) -> Packet:
     _check(flags & ~0x03 == 0, f"flags {flags:#x}")
     for option, bits, body in _options(reader) if flags & 0x01 else ():
         network.append(option in NETWORK_SIGNIFICANT)
-        _check(bits == 0 or option in (OPT_RST, OPT_CR, OPT_REPORTING, OPT_CLOCK), f"flags {bits:#x} of option {option:#x}")
+        _check(
+            bits == 0 or option in (OPT_RST, OPT_CR, OPT_REPORTING, OPT_CLOCK), f"flags {bits:#x} of option {option:#x}"
+        )
         meaning = _meaning(kind, option, bits, body)
         meaning["notices"] = found.get("notices", ()) + meaning.get("notices", ())
         found |= meaning

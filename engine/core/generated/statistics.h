@@ -463,7 +463,7 @@ enum { /* indexes of a transmitter's histograms */
     X(lag_time, GAUGE, "nanoseconds", 0, "lag_time", "", "", "How long ago the oldest packet was sent that it had not passed on when it last reported, at that time; at least so much when that packet has left the history.") \
     X(blame_time, COUNTER, "nanoseconds", 0, "blame_time", "", "", "Time that data waited for this receiver alone: for its room (flow_window), its acknowledgement (acks, pgmcc), its credit, or for a rate that was lowered on its account.") \
     X(badness, GAUGE, "", 0, "badness", "", "", "How much trouble it is, of late, in millionths; orders receivers, the worst first (see the page on slow consumers).") \
-    X(clock_offset, SIGNED, "nanoseconds", 0, "clock_offset", "", "", "How far its wall clock is ahead of this host's, as it last told; below 0: behind. Of no meaning while clock_source is 0.") \
+    X(clock_offset, SIGNED, "nanoseconds", 0, "clock_offset", "", "", "How far its wall clock is ahead of this host's, as it last told; below 0: behind.") \
     X(clock_error_bound, GAUGE, "nanoseconds", 0, "clock_error_bound", "", "", "The offset is off by no more than this, as it last told.") \
     X(clock_source, GAUGE, "", 0, "clock_source", "", "", "What it knows the offset by: 0 it is not known, 1 both are on one host, 2 an exchange of time stamps.")
 
@@ -565,13 +565,13 @@ enum { /* indexes of a peer's histograms */
     X(window_trail, GAUGE, "sequences", 0, "window_trail", "", "", "Oldest sequence number not yet passed on (64-bit, widened).") \
     X(window_lead, GAUGE, "sequences", 0, "window_lead", "", "", "Newest sequence number known to exist (64-bit, widened).") \
     X(last_activity, GAUGE, "nanoseconds", 0, "last_activity", "", "", "Wall clock time of the last packet of this stream, since 1970.") \
-    X(clock_offset, SIGNED, "nanoseconds", 0, "clock_offset", "", "", "How far this host's wall clock is ahead of the source's; below 0: behind. Latencies from submit to delivery are too long by it. Of no meaning while clock_source is 0.") \
+    X(clock_offset, SIGNED, "nanoseconds", 0, "clock_offset", "", "", "How far this host's wall clock is ahead of the source's; below 0: behind. Latencies from submit to delivery are too long by it.") \
     X(clock_error_bound, GAUGE, "nanoseconds", 0, "clock_error_bound", "", "", "The offset is off by no more than this: half of the shortest round trip, and what clocks may drift since.") \
     X(clock_source, GAUGE, "", 0, "clock_source", "", "", "What the offset is known by: 0 it is not known, 1 both are on one host, 2 an exchange of time stamps.") \
     X(clock_exchanges, COUNTER, "", 0, "clock_exchanges", "", "", "Exchanges of time stamps with the source that were taken in.") \
     X(clock_exchanges_refused, COUNTER, "", 0, "clock_exchanges_refused", "", "", "Answers of the source that were not asked for, or impossible.") \
     X(clock_jumps, COUNTER, "", 0, "clock_jumps", "", "", "Times the offset changed by more than its error bounds allow: a clock was set, or stood still.") \
-    X(last_clock_exchange, GAUGE, "nanoseconds", 0, "last_clock_exchange", "", "", "Wall clock time of the last exchange, since 1970; 0: there was none.") \
+    X(last_clock_exchange, GAUGE, "nanoseconds", 0, "last_clock_exchange", "", "", "Wall clock time of the last exchange, since 1970.") \
     X(socket_latency, HISTOGRAM, "nanoseconds", 3, "socket_latency", "", "", "Kernel took the packet in until it was read.") \
     X(recovery_time, HISTOGRAM, "nanoseconds", 1, "recovery_time", "", "", "Packet seen missing until it came.")
 
@@ -742,8 +742,9 @@ enum {
     HELIO_HAS_PGMCC = 1 << 6,
     HELIO_HAS_COUNTED = 1 << 7,
     HELIO_HAS_CREDIT = 1 << 8,
-    HELIO_HAS_RAW = 1 << 9,
-    HELIO_HAS_QUEUE = 1 << 10,
+    HELIO_HAS_CLOCK = 1 << 9,
+    HELIO_HAS_RAW = 1 << 10,
+    HELIO_HAS_QUEUE = 1 << 11,
 };
 
 /* X(SCOPE, scope, cell, features of which one makes the cell apply) */
@@ -771,8 +772,13 @@ enum {
     X(PEER, peer, acks_received, HELIO_HAS_ACKS) \
     X(PEER, peer, acked_position, HELIO_HAS_ACKS) \
     X(PEER, peer, ack_lag, HELIO_HAS_ACKS) \
+    X(PEER, peer, clock_offset, HELIO_HAS_CLOCK) \
+    X(PEER, peer, clock_error_bound, HELIO_HAS_CLOCK) \
     X(RX_STREAM, rx_stream, acks_sent, HELIO_HAS_ACKS) \
     X(RX_STREAM, rx_stream, acked_position, HELIO_HAS_ACKS) \
+    X(RX_STREAM, rx_stream, clock_offset, HELIO_HAS_CLOCK) \
+    X(RX_STREAM, rx_stream, clock_error_bound, HELIO_HAS_CLOCK) \
+    X(RX_STREAM, rx_stream, last_clock_exchange, HELIO_HAS_CLOCK) \
     X(RECEIVER, receiver, fragments_joined, HELIO_HAS_RAW) \
     X(RECEIVER, receiver, credit_granted, HELIO_HAS_CREDIT) \
     X(RECEIVER, receiver, queue_messages, HELIO_HAS_QUEUE) \

@@ -196,11 +196,12 @@ static void show(helio_rx_stream *stream, helio_clock clock) {
         tell_jump(stream, &now, clock);
     helio_rx_stream_stats *stats = helio_rx_stats(stream);
     helio_stats_begin(stats);
+    const bool is_known = now.source != HELIO_PGM_CLOCK_UNKNOWN;
     helio_set(&stats->clock_source, now.source);
-    helio_set(&stats->clock_offset, (uint64_t)now.ns);
-    helio_set(&stats->clock_error_bound, now.bound_ns);
+    helio_set(&stats->clock_offset, is_known ? (uint64_t)now.ns : HELIO_STATS_ABSENT);
+    helio_set(&stats->clock_error_bound, is_known ? now.bound_ns : HELIO_STATS_ABSENT);
     helio_stats_end(stats);
-    if (now.source == HELIO_PGM_CLOCK_UNKNOWN)
+    if (!is_known)
         return;
     clocks->shown = now;
     clocks->shown_ns = clock.now_ns;

@@ -241,8 +241,8 @@ static void on_clock(helio_tx_stream *stream, const helio_pgm_packet *ack, uint3
     if (peer) {
         helio_stats_begin(peer);
         helio_set(&peer->clock_source, is_known ? told->source : HELIO_PGM_CLOCK_UNKNOWN);
-        helio_set(&peer->clock_offset, is_known ? (uint64_t)told->offset_ns : 0);
-        helio_set(&peer->clock_error_bound, is_known ? told->bound_ns : 0);
+        helio_set(&peer->clock_offset, is_known ? (uint64_t)told->offset_ns : HELIO_STATS_ABSENT);
+        helio_set(&peer->clock_error_bound, is_known ? told->bound_ns : HELIO_STATS_ABSENT);
         helio_stats_end(peer);
     }
     helio_tx_clock_on_question(&stream->clocks, ack->told.receiver, told->token, clock);
