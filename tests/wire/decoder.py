@@ -45,6 +45,7 @@ OPT_CLOCK, OPT_CLOCK_ANSWER = 0x66, 0x67
 CLOCK_SOURCES = ("unknown", "host", "exchange")
 ACTIONS = ("notify", "shed", "suspend_naks", "suspend", "resume", "expel", "readmit", "cut_off")
 REASONS = ("none", "loss", "naks", "lag", "buffer", "storm")
+WITH_FLAGS = {OPT_RST, OPT_CR, OPT_REPORTING, OPT_CLOCK}
 NETWORK_SIGNIFICANT = {OPT_NAK_LIST, OPT_NAK_BO_IVL, OPT_CR}
 END = 0x80
 FRAMES = {0x81: "HELLO", 0x82: "PACKET", 0x03: "ALIVE"}
