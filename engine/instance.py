@@ -152,6 +152,26 @@ class Instance(_core.Instance):
         """
         return super().reset_level(topic=topic, receiver=receiver, stream=stream)
 
+    def freeze_flight(self, why: str | None = None) -> None:
+        """Keep the flight recording: all statistics, every 10 ms, of the last seconds or minutes and of two more.
+
+        It returns at once. The recording is written two seconds later, or when the instance is closed, beside the
+        segment; the event ``flight_frozen`` names its file, and ``heliograph flight FILE`` reads it. May be called within
+        a callback::
+
+            if message_took_too_long:
+                instance.freeze_flight("order 4711 took 80 ms")
+
+        Args:
+            why: what the recording and the event say; at most 199 bytes.
+
+        Raises:
+            UsageError: there is no flight recorder (``flight_bytes=0``, ``stats="memory"``), it keeps nothing
+                (``flight_keep=0``), or a recording was asked for a moment ago.
+            ClosedError: the instance is closed.
+        """
+        super().freeze_flight(why)
+
     @property
     def segment(self) -> Path | None:  # type: ignore[override]  # the thin coat hands out text
         """The stats segment; None when the option ``stats`` is ``memory``."""

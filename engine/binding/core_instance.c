@@ -191,6 +191,21 @@ static PyObject *instance_reset_level(PyObject *op, PyObject *args, PyObject *ke
     return instance_change_level((core_instance *)op, -1, 0, &selector);
 }
 
+static PyObject *instance_freeze_flight(PyObject *op, PyObject *args, PyObject *keywords) {
+    static char *names[] = {"why", NULL};
+    core_instance *self = (core_instance *)op;
+    const char *why = NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "|z:freeze_flight", names, &why) ||
+        !core_enter(&self->gate, CORE_SEND))
+        return NULL;
+    int result = helio_instance_freeze_flight(self->handle, why); /* waits for nothing */
+    if (!core_leave(&self->gate))
+        return NULL;
+    if (result < 0)
+        return core_raise(result);
+    Py_RETURN_NONE;
+}
+
 void core_instances_finish(void) {
     while (open_instances != NULL) {
         core_instance *self = open_instances;
@@ -294,6 +309,10 @@ static PyMethodDef instance_methods[] = {
      "reset_level($self, *, topic=None, receiver=None, stream=None)\n--\n\n"
      "End early what set_level has begun with the same patterns; returns how many objects it "
      "fitted."},
+    {"freeze_flight", (PyCFunction)(void (*)(void))instance_freeze_flight,
+     METH_VARARGS | METH_KEYWORDS,
+     "freeze_flight($self, why=None)\n--\n\n"
+     "Keep the flight recording of the last seconds or minutes, and of two more."},
     {"close", instance_close, METH_NOARGS,
      "close($self, /)\n--\n\n"
      "Close what is still open, stop the engine and remove its segment; again does nothing.\n\n"

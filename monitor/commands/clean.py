@@ -2,7 +2,8 @@
 
 A segment is removed only when it can be read and says whose it was, and that process is gone or the engine has closed.
 Before it goes it is looked at twice, a moment apart: a heartbeat that moves belongs to an engine in another container,
-and so does a file somebody holds locked.
+and so does a file somebody holds locked. The ring of a flight recorder goes with its engine; recordings that were kept
+are evidence, and stay unless they are asked for.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from pathlib import Path
 from heliograph.monitor.commands.common import Subparsers, add_command, folder_of
 from heliograph.monitor.directory import SegmentError
 from heliograph.monitor.errors import UserError
+from heliograph.monitor.flight.format import SUFFIX as FLIGHT_SUFFIX
+from heliograph.monitor.flight.format import FlightError, State, read_header
 from heliograph.monitor.header import WRITING
 from heliograph.monitor.health import ProcessStart, judge, process_start_ns
 from heliograph.monitor.model import Health
@@ -29,6 +32,8 @@ __all__ = ["Finding", "command", "inspect"]
 
 SECOND_LOOK_SECONDS = 0.25
 """An engine's heartbeat moves at least every 0.1 s."""
+ANOTHER_NS = 2_000_000_000
+"""A process that started this much after what it is said to have made is another one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +45,9 @@ class Finding:
     reason: str
     identity: tuple[int, int] | None = None
     heartbeat_ns: int = 0
+    """Of a flight recorder's ring: its ticks."""
+    is_recording: bool = False
+    """A flight recording that was kept."""
 
 
 def command(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
@@ -48,15 +56,34 @@ def command(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
         subparsers,
         "clean",
         "remove the stats segments of engines that crashed",
-        "Remove the stats segments of dead processes; say what was kept and why.\n"
-        "A segment that cannot be read is kept: it may be of a newer Heliograph.",
+        "Remove the stats segments, and the rings of flight recorders, of dead processes; say what was kept and why.\n"
+        "What cannot be read is kept: it may be of a newer Heliograph. Flight recordings that were kept stay too,\n"
+        "unless --recordings is given.",
         "heliograph clean --dry-run",
     )
     parser.add_argument("--dry-run", action="store_true", help="only say what would be removed")
+    parser.add_argument(
+        "--recordings", action="store_true", help="remove the flight recordings that dead processes kept, too"
+    )
     parser.set_defaults(run=run)
 
 
+def _look_at_flight(path: Path, process_start: ProcessStart) -> Finding:
+    try:
+        header, identity = read_header(path)
+    except FlightError as error:
+        return Finding(path, False, str(error))
+    is_kept = header.state is State.FROZEN
+    start = process_start(header.pid)
+    gone = start is None or start > header.started_ns + ANOTHER_NS
+    what = f"flight recording {header.number}" if header.number else "flight recorder's ring"
+    reason = f"{what}; process {header.pid} is {'gone' if gone else 'there'}"
+    return Finding(path, gone, reason, identity, header.ticks, is_kept)
+
+
 def _look(path: Path, now_ns: int, process_start: ProcessStart) -> Finding:
+    if path.name.endswith(FLIGHT_SUFFIX):
+        return _look_at_flight(path, process_start)
     try:
         with Segment(path) as segment:
             header = segment.opened
@@ -93,13 +120,13 @@ def inspect(
     process_start: ProcessStart = process_start_ns,
     pause: Callable[[float], None] = time.sleep,
 ) -> Iterator[Finding]:
-    """Decide about every segment of a folder.
+    """Decide about every segment and flight recording of a folder.
 
     Raises:
         UserError: The folder cannot be listed.
     """
     try:
-        paths = sorted(folder.glob(f"*{SUFFIX}"))
+        paths = sorted([*folder.glob(f"*{SUFFIX}"), *folder.glob(f"*{FLIGHT_SUFFIX}")])
     except OSError as error:
         raise UserError(f"the segment folder {folder} cannot be listed: {error.strerror}") from None
     first = [_look(path, clock(), process_start) for path in paths]
@@ -120,8 +147,11 @@ def inspect(
 
 def run(arguments: argparse.Namespace) -> int:
     """Remove what is dead; 1 when something could not be removed."""
-    removed = kept = failed = 0
+    removed = kept = failed = recordings = 0
     for finding in inspect(folder_of(arguments)):
+        if finding.is_recording and not arguments.recordings:
+            recordings += 1
+            continue
         shown = f"{printable(finding.path.name)}: {printable(finding.reason)}"
         if not finding.remove:
             kept += 1
@@ -138,4 +168,6 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"{'would remove' if arguments.dry_run else 'removed '} {shown}")
     done = "to remove" if arguments.dry_run else "removed"
     print(f"{removed} {done}, {kept} kept" + (f", {failed} failed" if failed else ""))
+    if recordings:
+        print(f"flight recordings left: {recordings} (heliograph flight --list shows them, --recordings removes them)")
     return 1 if failed else 0

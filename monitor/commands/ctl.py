@@ -142,6 +142,10 @@ def _level(parser: argparse.ArgumentParser) -> None:
     levels.add_arguments(parser, duration)
 
 
+def _freeze(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--why", metavar="TEXT", help="what the recording and the event say")
+
+
 _VERBS = (
     _Verb("ping", "ask whether it listens", "heliograph ctl ping --instance feed", _nothing, where=False),
     _Verb("set-rate", "limit how fast streams send", "heliograph ctl set-rate 10M --topic 'PRICES.*'", _rate),
@@ -171,6 +175,13 @@ _VERBS = (
         "change the level of detail of the statistics for a time, or show it (--list)",
         "heliograph ctl level 3 --for 60s --topic 'PRICES.*'",
         _level,
+        where=False,
+    ),
+    _Verb(
+        "freeze",
+        "keep the flight recording of the last seconds or minutes, and of two more (heliograph flight reads it)",
+        "heliograph ctl freeze --instance feed --why 'orders were late'",
+        _freeze,
         where=False,
     ),
 )

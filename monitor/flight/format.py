@@ -7,6 +7,7 @@ import stat
 import struct
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
@@ -15,7 +16,7 @@ from heliograph.monitor.directory import Directory, SegmentError, parse_director
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.header import text_of
 
-__all__ = ["SUFFIX", "Chunk", "Cursor", "FlightError", "FlightFile", "Header", "State", "open_file"]
+__all__ = ["SUFFIX", "Chunk", "Cursor", "FlightError", "FlightFile", "Header", "State", "open_file", "read_header"]
 
 SUFFIX = ".flight"
 VERSION = 1
@@ -62,6 +63,8 @@ class Header:
     trigger_ns: int
     trigger_event: int | None
     """Number of the event it was kept for; None: by hand, or the ring."""
+    ticks: int
+    """Recorded so far."""
     name: str
     product: str
     why: str
@@ -168,9 +171,9 @@ class FlightFile:
 
 
 def _header(data: bytes, order: str, path: Path) -> Header:
-    fields = struct.unpack_from(f"{order}QQQQQQQQQQIIQQ", data, 16)
+    fields = struct.unpack_from(f"{order}QQQQQQQQQQIIQQQ", data, 16)
     size, state, pid, incarnation, started, interval, directory, directory_bytes = fields[:8]
-    chunks_offset, chunk_bytes, chunks, number, trigger, event = fields[8:]
+    chunks_offset, chunk_bytes, chunks, number, trigger, event, ticks = fields[8:]
     if state > State.FROZEN:
         raise FlightError(f"{path} is damaged: its state is {state}")
     if size > _FILE_LIMIT or directory_bytes > _DIRECTORY_LIMIT or not 0 < chunks <= _CHUNKS_LIMIT:
@@ -195,6 +198,7 @@ def _header(data: bytes, order: str, path: Path) -> Header:
         number=number,
         trigger_ns=trigger,
         trigger_event=event - 1 if event else None,
+        ticks=ticks,
         name=text_of(data[128:176]) or path.name.split(".", 1)[0],
         product=text_of(data[176:208]),
         why=text_of(data[208:408]),
@@ -208,6 +212,7 @@ class _Reading:
         self.file = file
         self.path = path
         found = os.fstat(file)
+        self.identity = (found.st_dev, found.st_ino)
         if not stat.S_ISREG(found.st_mode):
             raise FlightError(f"{path} is not a regular file")
         self.size = found.st_size
@@ -270,25 +275,40 @@ class _Reading:
         return Chunk(sequence, data, order)
 
 
-def open_file(path: Path) -> FlightFile:
-    """Read a flight recording, kept or still being recorded.
-
-    Raises:
-        FlightError: It cannot be opened or is none; what is merely damaged is left out and named in `damage`.
-    """
+@contextmanager
+def _opened(path: Path) -> Iterator[_Reading]:
     try:
         # A FIFO must not block the reader.
         file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         raise FlightError(f"{path} cannot be opened: {error.strerror}") from None
     try:
-        reading = _Reading(file, path)
+        yield _Reading(file, path)
+    finally:
+        os.close(file)
+
+
+def read_header(path: Path) -> tuple[Header, tuple[int, int]]:
+    """The header of a flight recording, and device and inode of its file.
+
+    Raises:
+        FlightError: It cannot be opened or is none.
+    """
+    with _opened(path) as reading:
+        return reading.header(reading.order()), reading.identity
+
+
+def open_file(path: Path) -> FlightFile:
+    """Read a flight recording, kept or still being recorded.
+
+    Raises:
+        FlightError: It cannot be opened or is none; what is merely damaged is left out and named in `damage`.
+    """
+    with _opened(path) as reading:
         order = reading.order()
         header = reading.header(order)
         directory = reading.directory(header)
         found = [reading.chunk(header, order, place) for place in range(header.chunks)]
-    finally:
-        os.close(file)
     chunks = {chunk.sequence: chunk for chunk in found if chunk is not None}
     return FlightFile(
         path, header, directory, tuple(chunks[sequence] for sequence in sorted(chunks)), tuple(reading.damage)

@@ -186,6 +186,10 @@ static void adapt(helio_flight *flight, int64_t cost_ns) {
     flight->step_ns = steps * flight->interval_ns;
 }
 
+static int64_t later(int64_t a, int64_t b) {
+    return a > b ? a : b;
+}
+
 static helio_clock clock_now(void) {
     return (helio_clock){.now_ns = helio_monotonic_ns(), .wall_ns = helio_wall_ns()};
 }
@@ -203,7 +207,8 @@ static void *run(void *context) {
         const int64_t spent = spent_ns();
         adapt(flight, spent - spent_before_ns);
         spent_before_ns = spent;
-        planned_ns += flight->step_ns;
+        /* Never soon after a late one: what happened in between would be all noise. */
+        planned_ns = later(planned_ns + flight->step_ns, time.clock.now_ns + flight->step_ns / 2);
     }
     helio_flight_finish(flight, clock_now());
     return NULL;

@@ -1,0 +1,339 @@
+"""``heliograph flight``: reads the flight recording of an instance.
+
+What a recording needs (numpy, the reader) is imported when one is read, so that the list of commands stays light.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import re
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from heliograph.monitor.commands.arguments import positive
+from heliograph.monitor.commands.common import Subparsers, add_command, folder_of
+from heliograph.monitor.errors import UserError
+from heliograph.monitor.text import bytes_text, printable, table
+
+if TYPE_CHECKING:
+    from heliograph.monitor.flight.curves import Curve
+    from heliograph.monitor.flight.reader import Recording, Series
+    from heliograph.monitor.flight.text import Study
+
+__all__ = ["command", "find", "recordings"]
+
+SUFFIX = ".flight"
+DAMAGED = 1
+
+_ABOUT = """\
+Read a flight recording: every statistic of an instance, every 10 ms, before and after something went
+wrong. Shows what it is, the most unusual stretch of it, all curves at a glance, and tick by tick what
+happened around the moment that matters.
+
+An instance records all the time (option flight_bytes) and keeps what it has when something goes wrong
+(option flight_freeze) or when asked: heliograph ctl freeze --instance feed.
+
+FILE is a recording, or the name of an instance, whose ring is read as it is now.
+
+A time (--from, --to, --around) is seconds from the start (12.5), from the end (-3), or a time of day
+in UTC (21:05:03.120).
+
+Exit codes: 0 read, 1 read but for parts that are damaged (they are named), 2 cannot be read.
+"""
+
+_EXAMPLES = """\
+heliograph flight --list
+  heliograph flight feed
+  heliograph flight /dev/shm/heliograph/feed.4711.1.flight --html burst.html
+  heliograph flight feed --around 21:05:03.120 --rows 60
+  heliograph flight feed --from=-5 --json --cells 'receiver.queue_*'"""
+
+
+def command(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
+    """Add ``flight``."""
+    parser = add_command(subparsers, "flight", "read a flight recording", _ABOUT, _EXAMPLES)
+    parser.add_argument("file", metavar="FILE", nargs="?", help="a recording, or the name of a running instance")
+    parser.add_argument("--list", action="store_true", help="list the recordings in the segment folder")
+    parser.add_argument("--json", action="store_true", help="everything as one JSON object, on standard output")
+    parser.add_argument(
+        "--cells",
+        metavar="PATTERN",
+        help="with --json: the cells themselves, by scope and name, such as 'tx_stream.rate_*', instead of the curves",
+    )
+    parser.add_argument("--html", metavar="OUT", type=Path, help="write a page with all curves; one file, no script")
+    parser.add_argument("--from", dest="start", metavar="TIME", help="leave out what was before")
+    parser.add_argument("--to", dest="end", metavar="TIME", help="leave out what was after")
+    parser.add_argument(
+        "--around",
+        metavar="TIME",
+        help="the moment that matters; trigger or burst: why it was kept, or the most unusual stretch (default: "
+        "the trigger; if it was kept by hand, or is the ring, the burst)",
+    )
+    parser.add_argument("--rows", metavar="N", type=positive, default=20, help="ticks in the table (default: 20)")
+    parser.set_defaults(run=run)
+
+
+# ---- files ----
+
+
+def split_name(path: Path) -> tuple[str, int, int] | None:
+    """Instance name, process and number (0: the ring) of ``NAME.PID.flight`` or ``NAME.PID.N.flight``."""
+    found = re.fullmatch(r"(.+?)\.(\d{1,10})(?:\.(\d{1,10}))?\.flight", path.name, re.ASCII)
+    return (found[1], int(found[2]), int(found[3] or 0)) if found else None
+
+
+def recordings(folder: Path) -> list[Path]:
+    """The recordings of a folder, oldest first.
+
+    Raises:
+        UserError: It cannot be listed.
+    """
+    try:
+        found = [(path.stat().st_mtime_ns, path) for path in folder.glob(f"*{SUFFIX}")]
+    except OSError as error:
+        raise UserError(f"the segment folder {folder} cannot be listed: {error.strerror}") from None
+    return [path for _, path in sorted(found)]
+
+
+def find(which: str, folder: Path) -> Path:
+    """The file that is meant.
+
+    Args:
+        which: A path, the name of a file of the folder, or of an instance.
+        folder: The segment folder.
+
+    Raises:
+        UserError: None is meant, or several.
+    """
+    if "/" in which or Path(which).is_file():
+        return Path(which)
+    if (folder / which).is_file():
+        return folder / which
+    rings = [path for path in recordings(folder) if (split_name(path) or ("", 0, 1))[0::2] == (which, 0)]
+    if len(rings) == 1:
+        return rings[0]
+    if rings:
+        raise UserError(f"which one? {', '.join(printable(path.name) for path in rings)}")
+    known = sorted({name[0] for path in recordings(folder) if (name := split_name(path)) and name[2] == 0})
+    there = f"there are: {', '.join(map(printable, known))}" if known else "none records in " + str(folder)
+    raise UserError(f"there is no file {which!r} and no instance of this name that records; {there}")
+
+
+def _list(folder: Path, as_json: bool) -> int:
+    from heliograph.monitor.flight.format import FlightError, State, read_header
+
+    rows: list[dict[str, Any]] = []
+    for path in recordings(folder):
+        try:
+            header, _ = read_header(path)
+        except FlightError as error:
+            rows.append({"file": path.name, "state": "unreadable", "error": str(error)})
+            continue
+        kind = "kept" if header.state is State.FROZEN else "ring" if header.state is State.RECORDING else "incomplete"
+        rows.append(
+            {
+                "file": path.name,
+                "instance": header.name,
+                "pid": header.pid,
+                "state": kind,
+                "bytes": path.stat().st_blocks * 512,
+                "kept_ns": header.trigger_ns or None,
+                "why": header.why or None,
+            }
+        )
+    if as_json:
+        for row in rows:
+            print(json.dumps(row, ensure_ascii=False))
+        return 0
+    if not rows:
+        print(f"no recordings in {folder}")
+        return 0
+    shown = []
+    for row in rows:
+        when = row.get("kept_ns")
+        text = f"{datetime.fromtimestamp(when / 1e9, UTC):%Y-%m-%d %H:%M:%S}" if when else ""
+        size = bytes_text(row["bytes"]) if "bytes" in row else ""
+        shown.append([row["file"], row["state"], size, text, row.get("why") or row.get("error") or ""])
+    print("\n".join(table(("file", "state", "size", "of (UTC)", "why"), shown, left=2)))
+    return 0
+
+
+# ---- moments ----
+
+
+def _position(text: str, recording: Recording) -> int:
+    """Position of the tick at a time as people write it.
+
+    Raises:
+        UserError: It is none.
+    """
+    from bisect import bisect_left
+
+    clock = re.fullmatch(r"(\d{1,2}):(\d\d)(?::(\d\d(?:\.\d+)?))?", text)
+    if clock:
+        day_ns = recording.wall_ns[0] // 86_400_000_000_000 * 86_400_000_000_000
+        seconds = int(clock[1]) * 3600 + int(clock[2]) * 60 + float(clock[3] or 0)
+        wall_ns = day_ns + round(seconds * 1e9)
+        if wall_ns < recording.wall_ns[0] - 43_200_000_000_000:
+            wall_ns += 86_400_000_000_000  # it is recorded past midnight
+        return recording.position_of(wall_ns)
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not math.isfinite(seconds):
+        raise UserError(f"{text!r} is no time: give seconds from the start (12.5) or the end (-3), or 21:05:03.120")
+    start = recording.mono_ns[0] if not text.startswith("-") else recording.mono_ns[-1]
+    return min(bisect_left(recording.mono_ns, start + round(seconds * 1e9)), len(recording.mono_ns) - 1)
+
+
+def _focus(recording: Recording, around: str | None, burst_at: int | None, bounds: tuple[int, int]) -> tuple[int, str]:
+    """Position of the tick that matters, and why it does."""
+    trigger = recording.trigger
+    if around is not None and around not in ("trigger", "burst"):
+        return _position(around, recording), "as asked"
+    wants_trigger = around == "trigger" or (around is None and trigger is not None and trigger.event is not None)
+    if wants_trigger and trigger is not None:
+        return trigger.position, "where it was triggered"
+    if burst_at is not None and bounds[0] <= burst_at <= bounds[1]:
+        return burst_at, "the most unusual stretch"
+    if around is not None:
+        raise UserError(f"there is no {around} in this recording")
+    return (trigger.position, "where it was asked for") if trigger is not None else (bounds[1], "the end")
+
+
+def _study(recording: Recording, arguments: argparse.Namespace) -> Study:
+    import numpy as np
+
+    from heliograph.monitor.flight.curves import curves
+    from heliograph.monitor.flight.detect import unusual
+    from heliograph.monitor.flight.text import Study
+
+    first = _position(arguments.start, recording) if arguments.start else 0
+    last = _position(arguments.end, recording) if arguments.end else len(recording.numbers) - 1
+    if first > last:
+        raise UserError("--from is after --to")
+    burst = unusual(recording)
+    burst_at = None
+    if burst is not None and (burst.is_notable or arguments.around == "burst"):
+        burst_at = int(np.searchsorted(recording.times, (burst.start + burst.end) / 2))
+    focus, why = _focus(recording, arguments.around, burst_at, (first, last))
+    return Study(recording, curves(recording), burst, first, last, min(max(focus, first), last), why)
+
+
+# ---- JSON ----
+
+
+def _numbers(values: Series) -> list[float | None]:
+    return [None if math.isnan(value) else value for value in values.tolist()]
+
+
+def _curve(curve: Curve, span: slice) -> dict[str, object]:
+    spec = curve.spec
+    return {"title": spec.title, "group": spec.group, "unit": spec.unit, "values": _numbers(curve.values[span])}
+
+
+def _cells(recording: Recording, pattern: str, span: slice) -> Iterator[dict[str, object]]:
+    from fnmatch import fnmatchcase
+
+    for track in recording.tracks:
+        for cell in track.changes:
+            if fnmatchcase(f"{track.scope}.{cell}", pattern):
+                values = track.values(cell, len(recording.numbers))[span]
+                yield {"scope": track.scope, "labels": dict(track.labels), "cell": cell, "values": _numbers(values)}
+
+
+def _json(study: Study, pattern: str | None) -> dict[str, object]:
+    recording, header = study.recording, study.recording.header
+    span = slice(study.first, study.last + 1)
+    burst, trigger = study.burst, recording.trigger
+    out: dict[str, object] = {
+        "file": str(recording.path),
+        "instance": header.name,
+        "pid": header.pid,
+        "incarnation": header.incarnation,
+        "state": header.state.name.lower(),
+        "number": header.number,
+        "trigger": trigger and {"time_ns": trigger.time_ns, "event": trigger.event, "why": trigger.why},
+        "burst": burst
+        and {
+            "start_s": burst.start,
+            "end_s": burst.end,
+            "messages_per_s": burst.rate,
+            "usual_per_s": burst.usual,
+            "z": burst.score,
+            "notable": burst.is_notable,
+        },
+        "ticks": {
+            "number": recording.numbers[span],
+            "wall_ns": recording.wall_ns[span],
+            "seconds": recording.times[span].tolist(),
+            "late_ns": recording.late_ns[span],
+        },
+        "gaps": [{"at": gap.position - study.first, "ticks": gap.ticks, "why": gap.why} for gap in recording.gaps],
+        "events": [
+            {
+                "at": at - study.first,
+                "time_ns": event.time_ns,
+                "number": event.number,
+                "name": event.name,
+                "severity": event.severity,
+                "labels": dict(event.labels),
+                "arguments": dict(event.arguments),
+                "text": event.text,
+            }
+            for at, event in recording.events
+            if study.first <= at <= study.last
+        ],
+        "events_missed": recording.events_missed,
+        "damage": recording.damage,
+    }
+    if pattern is None:
+        out["curves"] = {curve.spec.key: _curve(curve, span) for curve in study.curves if not curve.is_flat}
+    else:
+        out["cells"] = list(_cells(recording, pattern, span))
+    return out
+
+
+# ---- the command ----
+
+
+def _write_page(study: Study, out: Path) -> None:
+    from heliograph.monitor.flight.page import page
+
+    try:
+        out.write_text(page(study), encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"{out} cannot be written: {error.strerror}") from None
+    print(f"wrote {out}", file=sys.stderr)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Read one recording, or list them."""
+    folder = folder_of(arguments)
+    if arguments.list:
+        return _list(folder, arguments.json)
+    if arguments.file is None:
+        raise UserError("which recording? give a file or the name of an instance; --list shows what there is")
+    if arguments.cells is not None and not arguments.json:
+        raise UserError("--cells goes with --json")
+
+    from heliograph.monitor.flight.reader import read
+    from heliograph.monitor.flight.text import events_lines, head_lines, overview_lines, table_lines
+
+    recording = read(find(arguments.file, folder))
+    study = _study(recording, arguments)
+    if arguments.html is not None:
+        _write_page(study, arguments.html)
+    if arguments.json:
+        json.dump(_json(study, arguments.cells), sys.stdout, ensure_ascii=False, allow_nan=False)
+        sys.stdout.write("\n")
+    elif arguments.html is None:
+        parts = [head_lines(study), overview_lines(study), table_lines(study, arguments.rows), events_lines(study)]
+        print("\n\n".join("\n".join(part) for part in parts if part))
+    return DAMAGED if recording.damage else 0

@@ -1,0 +1,78 @@
+"""Finds the most unusual stretch of a recording.
+
+The load, messages sent and received, is counted in windows of 20 ms, every 10 ms. The usual is the median of all
+windows, the spread the median distance from it (MAD, as a standard deviation; at least that of random arrivals, the
+root of the median). What lies farthest from the usual, in spreads, is the most unusual: its robust z-score. Medians,
+because what is looked for must not shift what it is compared with.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from heliograph.monitor.flight.curves import counted
+from heliograph.monitor.flight.reader import Recording, Series
+
+__all__ = ["NOTABLE", "Stretch", "unusual"]
+
+WINDOW_SECONDS = 0.02
+NOTABLE = 8.0
+"""z-scores above this are worth telling: in an hour of random arrivals none is."""
+
+_MAD_TO_DEVIATION = 1.4826
+_WINDOWS_LEAST = 10
+_WINDOWS_MOST = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """The most unusual stretch."""
+
+    start: float
+    """Seconds since the first tick."""
+    end: float
+    rate: float
+    """Messages per second in its most unusual window, sent and received."""
+    usual: float
+    """Messages per second in the median window."""
+    score: float
+    """Distance from the usual in spreads; below 0: too little."""
+
+    @property
+    def is_notable(self) -> bool:
+        """Whether it is more than chance."""
+        return abs(self.score) >= NOTABLE
+
+
+def _total(recording: Recording) -> Series:
+    return np.cumsum(counted(recording, "instance", ("messages_sent", "messages_received")))
+
+
+def unusual(recording: Recording, window: float = WINDOW_SECONDS) -> Stretch | None:
+    """The most unusual stretch; None when the recording is too short, or nothing was sent or received."""
+    times, total = recording.times, _total(recording)
+    if len(times) < _WINDOWS_LEAST or total[-1] <= 0:
+        return None
+    window = max(window, 2 * float(np.median(np.diff(times))))
+    step = max(window / 2, recording.seconds / _WINDOWS_MOST)
+    starts = np.arange(0.0, recording.seconds - window, step)
+    if len(starts) < _WINDOWS_LEAST:
+        return None
+    loads = np.interp(starts + window, times, total) - np.interp(starts, times, total)
+    usual = float(np.median(loads))
+    spread = max(_MAD_TO_DEVIATION * float(np.median(np.abs(loads - usual))), usual**0.5, 1.0)
+    scores = (loads - usual) / spread
+    peak = int(np.argmax(np.abs(scores)))
+    first = last = peak
+    threshold = scores[peak] / 2
+    while first > 0 and scores[first - 1] / threshold >= 1:
+        first -= 1
+    while last < len(scores) - 1 and scores[last + 1] / threshold >= 1:
+        last += 1
+    # Windows overlap: those at half the height and more reach half a window over the edges.
+    start, end = float(starts[first]), float(starts[last]) + window
+    if last > first:
+        start, end = start + window / 4, end - window / 4
+    return Stretch(start, end, float(loads[peak]) / window, usual / window, float(scores[peak]))

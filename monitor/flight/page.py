@@ -1,0 +1,198 @@
+"""A recording as a page: one file with charts, events and figures; no script, nothing fetched."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from html import escape
+from itertools import groupby
+
+import numpy as np
+
+from heliograph.monitor.flight.curves import Curve
+from heliograph.monitor.flight.detect import Stretch
+from heliograph.monitor.flight.reader import Series
+from heliograph.monitor.flight.text import Study, burst_line, head_lines, moment, shown
+from heliograph.monitor.page_style import PAGE_STYLE
+from heliograph.monitor.svg import Axis, Frame, Line, Mark, chart, nice_axis
+
+__all__ = ["page"]
+
+_POINTS = 900
+"""Most points of a line: about one a pixel; each keeps the extreme of what it stands for."""
+_EVENTS = 500
+_FRAME = Frame(width=920, height=210, left=72, right=20, top=12, bottom=34)
+_CLOSE_SECONDS = 0.25
+"""Around the focus, in the second column of charts."""
+
+
+def page(study: Study) -> str:
+    """The page as HTML."""
+    title = f"Flight recording of {study.recording.header.name}"
+    groups = [(name, list(curves)) for name, curves in groupby(study.curves, key=lambda curve: curve.spec.group)]
+    body = [_header(study, title), _tiles(study)]
+    body += [_section(study, name, curves) for name, curves in groups]
+    body.append(_events(study))
+    body.append(
+        "<footer>Rates are those of each tick. Of many ticks in one pixel the extreme is drawn. Orange: the trigger; "
+        "grey: ticks that are missing; blue: the most unusual stretch. Times are UTC.</footer>"
+    )
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(title)}</title>\n<style>{PAGE_STYLE}{_STYLE}</style>\n</head>\n<body>\n<main>\n"
+        + "\n".join(part for part in body if part)
+        + "\n</main>\n</body>\n</html>\n"
+    )
+
+
+def _header(study: Study, title: str) -> str:
+    lines = "".join(f"<p class='sub'>{escape(line.strip())}</p>" for line in head_lines(study))
+    return f"<header><p class='brand'>Heliograph</p><h1>{escape(title)}</h1>{lines}</header>"
+
+
+def _peak(curve: Curve) -> float:
+    known = curve.values[~np.isnan(curve.values)]
+    return float(known.max()) if len(known) else 0.0
+
+
+def _tiles(study: Study) -> str:
+    by_key = {curve.spec.key: curve for curve in study.curves}
+    tiles = []
+    for key, head in (
+        ("messages_sent", "Most sent"),
+        ("messages_received", "Most received"),
+        ("send_queue", "Longest submit queue"),
+        ("receive_queue", "Longest receive queue"),
+        ("naks_sent", "Most NAKs sent"),
+        ("naks_received", "Most NAKs received"),
+        ("repairs_sent", "Most repairs"),
+    ):
+        curve = by_key.get(key)
+        if curve is not None and not curve.is_flat:
+            unit = curve.spec.unit if curve.spec.unit.endswith("/s") and not curve.spec.unit.startswith("B") else ""
+            tiles.append((head, shown(_peak(curve), curve.spec.unit), unit))
+    return (
+        "<section class='tiles'>"
+        + "".join(
+            f"<div class='tile'><h2>{escape(head)}</h2><p class='big'>{escape(value)}</p>"
+            f"<p class='sub'>{escape(unit)}</p></div>"
+            for head, value, unit in tiles
+        )
+        + "</section>"
+    )
+
+
+def _thinned(times: Series, values: Series) -> tuple[list[float], list[float]]:
+    stride = max(1, math.ceil(len(values) / _POINTS))
+    if stride == 1:
+        return times.tolist(), values.tolist()
+    xs, ys = [], []
+    for start in range(0, len(values), stride):
+        part = values[start : start + stride]
+        at = start if np.all(np.isnan(part)) else start + int(np.nanargmax(part))
+        xs.append(float(times[at]))
+        ys.append(float(values[at]))
+    return xs, ys
+
+
+def _marks(study: Study) -> list[Mark]:
+    recording = study.recording
+    times = recording.times
+    marks = []
+    for gap in recording.gaps:
+        start = float(times[gap.position - 1]) if gap.position else 0.0
+        marks.append(Mark(start, float(times[gap.position]), "gap", f"{gap.ticks} ticks missing: {gap.why}"))
+    if study.burst is not None and study.burst.is_notable:
+        marks.append(_burst_mark(study.burst, burst_line(study).strip()))
+    for trigger in recording.triggers:
+        at = float(times[trigger.position])
+        marks.append(Mark(at, at, "trigger", f"{moment(trigger.time_ns)}: {trigger.why}"))
+    return marks
+
+
+def _burst_mark(burst: Stretch, text: str) -> Mark:
+    return Mark(burst.start, burst.end, "burst", text)
+
+
+def _time_axis(study: Study, low: float, high: float) -> Axis:
+    """Seconds of the recording, with round steps."""
+    steps = nice_axis(max(high - low, 1e-6)).ticks
+    step = steps[1][0] if len(steps) > 1 else 1.0
+    first = math.ceil(low / step - 1e-9)
+    ticks = [(index * step, f"{index * step:g} s") for index in range(first, math.floor(high / step + 1e-9) + 1)]
+    return Axis(low, max(high, low + 1e-6), ticks)
+
+
+def _chart(study: Study, drawn: Sequence[Curve], first: int, last: int, label: str) -> str:
+    times = study.recording.times
+    low, high = float(times[first]), float(times[last])
+    lines = []
+    top = 0.0
+    for curve in drawn:
+        values = curve.values[first : last + 1]
+        lines.append(Line(curve.spec.title, *_thinned(times[first : last + 1], values)))
+        top = max(top, float(np.nanmax(values)) if np.any(~np.isnan(values)) else 0.0)
+    y = _scaled_axis(top, drawn[0].spec.unit)
+    marks = [mark for mark in _marks(study) if mark.end >= low and mark.at <= high]
+    return chart(lines, _time_axis(study, low, high), y, label, marks=marks, frame=_FRAME)
+
+
+def _scaled_axis(top: float, unit: str) -> Axis:
+    """The axis of values in their unit; times and shares as people write them."""
+    axis = nice_axis(top)
+    if unit in ("ns", "millionths"):
+        return Axis(axis.low, axis.high, [(value, shown(value, unit)) for value, _ in axis.ticks])
+    return axis
+
+
+def _section(study: Study, name: str, curves: Sequence[Curve]) -> str:
+    drawn = [curve for curve in curves if np.any(np.nan_to_num(curve.values[study.first : study.last + 1]))]
+    if not drawn:
+        return ""
+    unit = drawn[0].spec.unit if drawn[0].spec.unit not in ("ns", "millionths") else ""
+    legend = "".join(
+        f"<li><span class='key c{index}'></span>{escape(curve.spec.title)} <small>most "
+        f"{escape(shown(_peak(curve), curve.spec.unit))}</small></li>"
+        for index, curve in enumerate(drawn)
+    )
+    times = study.recording.times
+    centre = float(times[study.focus])
+    near = [int(np.searchsorted(times, centre + edge)) for edge in (-_CLOSE_SECONDS, _CLOSE_SECONDS)]
+    first, last = max(study.first, near[0]), min(study.last, near[1])
+    parts = [
+        f"<section class='card'><h2>{escape(name)} <small>{escape(unit)}</small></h2>",
+        f"<ul class='legend'>{legend}</ul>",
+        _chart(study, drawn, study.first, study.last, f"{name} over the span"),
+    ]
+    if last - first >= 2 and (first, last) != (study.first, study.last):
+        parts.append(f"<h3>Around {moment(study.recording.wall_ns[study.focus])}, {escape(study.focus_is)}</h3>")
+        parts.append(_chart(study, drawn, first, last, f"{name} around {study.focus_is}"))
+    parts.append("</section>")
+    return "".join(parts)
+
+
+def _events(study: Study) -> str:
+    inside = [event for at, event in study.recording.events if study.first <= at <= study.last]
+    if not inside:
+        return ""
+    rows = "".join(
+        f"<tr><th scope='row'>{moment(event.time_ns)}</th><td class='text'>{escape(event.severity)}</td>"
+        f"<td class='text'>{escape(event.name)}</td><td class='text told'>{escape(event.text)}</td></tr>"
+        for event in inside[:_EVENTS]
+    )
+    more = f"<p class='sub'>{_EVENTS} of {len(inside):,} are listed.</p>" if len(inside) > _EVENTS else ""
+    return (
+        "<section class='card'><h2>Events</h2><div class='scroll'><table><thead><tr>"
+        "<th scope='col' class='text'>Time</th><th scope='col' class='text'>Severity</th>"
+        "<th scope='col' class='text'>Event</th>"
+        f"<th scope='col' class='text'>Text</th></tr></thead><tbody>{rows}</tbody></table></div>{more}</section>"
+    )
+
+
+_STYLE = """
+.mark.trigger { fill: var(--c0); }
+.mark.gap { fill: var(--soft); opacity: 0.25; }
+.mark.burst { fill: var(--c1); opacity: 0.16; }
+.told { white-space: normal; overflow-wrap: anywhere; }
+"""

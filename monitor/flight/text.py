@@ -1,0 +1,200 @@
+"""A recording as people read it on a terminal: what it is, what stands out, curves as sparklines, ticks as a table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import pairwise
+
+import numpy as np
+
+from heliograph.monitor.flight.curves import Curve
+from heliograph.monitor.flight.detect import Stretch
+from heliograph.monitor.flight.format import State
+from heliograph.monitor.flight.reader import Recording, Series
+from heliograph.monitor.text import bytes_text, duration_text, printable, rate_text, table
+
+__all__ = ["Study", "events_lines", "head_lines", "moment", "overview_lines", "shown", "sparkline", "table_lines"]
+
+_BARS = "▁▂▃▄▅▆▇█"
+_COLUMNS = 9
+"""Curves in the table of ticks, most."""
+_FIRST = (
+    "messages_sent",
+    "messages_received",
+    "send_queue",
+    "receive_queue",
+    "naks_sent",
+    "naks_received",
+    "repairs_sent",
+)
+"""Load, queue, NAKs and repairs come first, where there are any."""
+_EVENTS = 20
+_KINDS = {
+    State.WRITING: "a recording that was not completed",
+    State.RECORDING: "the ring, as it is now",
+    State.CLOSED: "the ring, as it ended",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """A recording, or a span of it, and what was made of it."""
+
+    recording: Recording
+    curves: Sequence[Curve]
+    burst: Stretch | None
+    first: int
+    """Position of the first tick of the span."""
+    last: int
+    focus: int
+    """Position of the tick that matters most."""
+    focus_is: str
+    """Why it does, in words."""
+
+
+def moment(wall_ns: int, digits: int = 3) -> str:
+    """A moment of the day, UTC: 21:05:03.120."""
+    at = datetime.fromtimestamp(wall_ns // 1_000_000_000, UTC)
+    return f"{at:%H:%M:%S}.{wall_ns % 1_000_000_000:09d}"[: 9 + digits]
+
+
+def shown(value: float, unit: str) -> str:
+    """A value in its unit, short; a dash where there is none."""
+    if math.isnan(value):
+        return "-"
+    if unit == "ns":
+        return duration_text(value)
+    if unit.startswith("B"):
+        return bytes_text(value) + unit[1:]
+    if unit == "millionths":
+        return f"{value / 1e4:.2f} %"
+    return rate_text(value)
+
+
+def sparkline(values: Series, width: int = 60) -> str:
+    """The curve in `width` characters, each the greatest value of its stretch; blanks where nothing is known."""
+    if not len(values):
+        return ""
+    edges = np.linspace(0, len(values), min(width, len(values)) + 1).astype(int)
+    highest = [values[start:end] for start, end in pairwise(edges)]
+    tops = [float(np.nanmax(part)) if len(part) and not np.all(np.isnan(part)) else math.nan for part in highest]
+    top = max((value for value in tops if not math.isnan(value)), default=0.0)
+
+    def bar(value: float) -> str:
+        if math.isnan(value):
+            return " "
+        return _BARS[min(7, int(value / top * 7.999))] if top > 0 else _BARS[0]
+
+    return "".join(bar(value) for value in tops)
+
+
+def _kind(recording: Recording) -> str:
+    header = recording.header
+    if header.state is State.FROZEN:
+        return f"recording {header.number}, kept because: {printable(header.why)}"
+    return _KINDS[header.state]
+
+
+def head_lines(study: Study) -> list[str]:
+    """What the recording is, and what stands out."""
+    recording, header = study.recording, study.recording.header
+    day = datetime.fromtimestamp(recording.wall_ns[0] // 1_000_000_000, UTC)
+    late = sum(gap.ticks for gap in recording.gaps)
+    steps = np.diff(recording.times)
+    lines = [
+        f"{printable(header.name)} (process {header.pid}): {_kind(recording)}",
+        f"  {day:%Y-%m-%d} {moment(recording.wall_ns[0])} to {moment(recording.wall_ns[-1])} UTC, "
+        f"{recording.seconds:.3f} s: {len(recording.numbers)} ticks"
+        + (f" of {duration_text(float(np.median(steps)) * 1e9)}" if len(steps) else "")
+        + f", {late} missing; {len(recording.tracks)} objects, {len(recording.events)} events",
+    ]
+    if header.state is State.FROZEN and recording.trigger is not None:
+        lines.append(f"  kept for what happened at {moment(header.trigger_ns)}")
+    if recording.events_missed:
+        lines.append(f"  {recording.events_missed} events were overwritten before they were recorded")
+    if recording.left_out:
+        lines.append(f"  {recording.left_out} objects found no room in it: flight_bytes is too small for so many")
+    lines += [f"  damaged: {printable(text)}" for text in recording.damage]
+    return [*lines, burst_line(study)]
+
+
+def burst_line(study: Study) -> str:
+    """The most unusual stretch, in a sentence."""
+    burst, recording = study.burst, study.recording
+    if burst is None:
+        return "  nothing was sent or received that could be unusual"
+    at = recording.wall_ns[0] + round(burst.start * 1e9)
+    times = f", {burst.rate / burst.usual:.3g} times the usual {rate_text(burst.usual)}" if burst.usual else ""
+    what = (
+        f"{duration_text((burst.end - burst.start) * 1e9)} from {moment(at)} ({burst.start:+.3f} s): "
+        f"{rate_text(burst.rate)} messages/s{times} (z = {burst.score:.0f})"
+    )
+    return f"  most unusual: {what}" if burst.is_notable else f"  nothing unusual in the load; most so: {what}"
+
+
+def overview_lines(study: Study, width: int = 48) -> list[str]:
+    """Each curve that is not flat: its range and its shape over the span."""
+    rows = []
+    for curve in study.curves:
+        values = curve.values[study.first : study.last + 1]
+        if not np.any(np.nan_to_num(values)):
+            continue
+        unit = curve.spec.unit
+        figures = (np.nanmin(values), np.nanmedian(values), np.nanmax(values))
+        texts = [shown(float(figure), unit) for figure in figures]
+        rows.append(
+            [curve.spec.title, unit if unit not in ("ns", "millionths") else "", *texts, sparkline(values, width)]
+        )
+    if not rows:
+        return ["nothing happened: all curves are flat"]
+    return table(("curve", "", "least", "median", "most", "over the span"), rows, left=2)
+
+
+def _excitement(curve: Curve, first: int, last: int) -> float:
+    """How much a curve does within a stretch, compared with what it does otherwise."""
+    inside = np.nan_to_num(curve.values[first : last + 1])
+    spread = float(np.std(np.nan_to_num(curve.values))) or 1.0
+    return float(np.ptp(inside)) / spread if len(inside) else 0.0
+
+
+def table_lines(study: Study, rows: int = 20) -> list[str]:
+    """The ticks around the focus with the curves that do most there; `>` marks the focus."""
+    recording = study.recording
+    first = max(study.first, study.focus - rows // 2)
+    last = min(study.last, first + rows - 1)
+    live = [curve for curve in study.curves if np.any(np.nan_to_num(curve.values[first : last + 1]))]
+    ranked = sorted(live, key=lambda curve: (curve.spec.key not in _FIRST, -_excitement(curve, first, last)))[:_COLUMNS]
+    chosen = [curve for curve in live if curve in ranked]
+    times = recording.times
+    head = ["", "time", "tick", *(curve.spec.key.replace("_", " ") for curve in chosen), ""]
+    told: dict[int, list[str]] = {}
+    for position, event in recording.events:
+        told.setdefault(position, []).append(event.name)
+    body = []
+    for at in range(first, last + 1):
+        step = (times[at] - times[at - 1]) * 1e9 if at else math.nan
+        cells = [shown(float(curve.values[at]), curve.spec.unit) for curve in chosen]
+        mark = ">" if at == study.focus else ""
+        body.append([mark, moment(recording.wall_ns[at]), shown(step, "ns"), *cells, ", ".join(told.get(at, ()))])
+    around = f"around {moment(recording.wall_ns[study.focus])}, {study.focus_is}:"
+    sparks = ["", "", "", *(sparkline(curve.values[first : last + 1], 12) for curve in chosen), ""]
+    return [around, *table(head, [*body, sparks], left=2)]
+
+
+def events_lines(study: Study, most: int = _EVENTS) -> list[str]:
+    """The events of the span, those nearest to the focus when they are many."""
+    inside = [(at, event) for at, event in study.recording.events if study.first <= at <= study.last]
+    if not inside:
+        return []
+    near: Callable[[int], int] = lambda index: abs(inside[index][0] - study.focus)  # noqa: E731
+    kept = sorted(sorted(range(len(inside)), key=near)[:most])
+    lines = [f"events ({len(kept)} of {len(inside)}):" if len(kept) < len(inside) else "events:"]
+    for index in kept:
+        event = inside[index][1]
+        lines.append(
+            f"  {moment(event.time_ns)}  {event.severity:<7}  {printable(event.name)}: {printable(event.text)}"
+        )
+    return lines
