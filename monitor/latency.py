@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -31,6 +31,7 @@ __all__ = [
     "mean",
     "merged",
     "minimum",
+    "never_lost",
     "percentile",
     "percentiles",
     "spectrum",
@@ -185,6 +186,29 @@ def merged(histograms: Iterable[Histogram]) -> Histogram | None:
         negative=sum(h.negative for h in found),
         total_ns=sum(h.total_ns for h in found),
     )
+
+
+def never_lost(whole: Histogram, recovered: Histogram, count: int) -> Histogram | None:
+    """Values of messages whose packets were never lost: `whole` without `recovered`, exactly.
+
+    Args:
+        whole: ``total_latency`` or ``order_latency`` of a receiver, over some time.
+        recovered: Its ``..._recovered``, over the same time.
+        count: By how much ``latency_recovered`` grew in that time.
+
+    Returns:
+        None when `recovered` was not on for all of the time, so that what it lacks is in the difference too.
+
+    Raises:
+        ValueError: The layouts differ, or `recovered` has values that `whole` has not: they are not of one receiver.
+    """
+    if (whole.digits, whole.lowest, whole.highest) != (recovered.digits, recovered.lowest, recovered.highest):
+        raise ValueError("histograms of different layouts cannot be subtracted")
+    if int(recovered.counts.sum()) + recovered.above + recovered.negative != count:
+        return None
+    if (recovered.counts > whole.counts).any() or recovered.above > whole.above:
+        raise ValueError("what was recovered is not among the values")
+    return whole.minus(replace(recovered, negative=min(recovered.negative, whole.negative)))
 
 
 @dataclass(frozen=True, slots=True)

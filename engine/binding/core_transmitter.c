@@ -99,15 +99,37 @@ int core_transmitter_refused(core_transmitter *self, int result, size_t length, 
     return core_transmitter_wait(self, wait_for_room, length, *deadline);
 }
 
+/* When a message was to be sent; 0: it has no such time. */
+static int intended_time(PyObject *value, int64_t *intended_ns) {
+    *intended_ns = 0;
+    if (value == Py_None)
+        return 0;
+    long long given = PyLong_AsLongLong(value);
+    if (given == -1 && PyErr_Occurred())
+        return -1;
+    if (given <= 0) {
+        PyErr_Format(
+            PyExc_ValueError,
+            "intended_ns must be None or ns since 1970 (time.time_ns), more than 0, not %R", value);
+        return -1;
+    }
+    *intended_ns = given;
+    return 0;
+}
+
 static int transmitter_send_buffer(core_transmitter *self, const void *data, size_t length,
-                                   PyObject *timeout) {
-    int64_t timeout_ns = HELIO_FOREVER, deadline = 0;
+                                   PyObject *timeout, PyObject *intended) {
+    int64_t timeout_ns = HELIO_FOREVER, deadline = 0, intended_ns = 0;
     if (CORE_UNLIKELY(timeout != NULL && core_timeout(timeout, &timeout_ns) < 0))
+        return -1;
+    if (CORE_UNLIKELY(intended != NULL && intended_time(intended, &intended_ns) < 0))
         return -1;
     for (;;) {
         if (!core_enter(&self->child.gate, CORE_SEND))
             return -1;
-        int result = helio_transmitter_send(self->handle, data, length);
+        int result = intended_ns
+                         ? helio_transmitter_send_intended(self->handle, data, length, intended_ns)
+                         : helio_transmitter_send(self->handle, data, length);
         if (!core_leave(&self->child.gate))
             return -1;
         if (result == 0)
@@ -119,11 +141,11 @@ static int transmitter_send_buffer(core_transmitter *self, const void *data, siz
 
 static PyObject *transmitter_send(PyObject *op, PyObject *const *args, Py_ssize_t count,
                                   PyObject *keywords) {
-    static const char *const names[] = {"data", "timeout"};
-    PyObject *values[2] = {NULL, NULL};
+    static const char *const names[] = {"data", "timeout", "intended_ns"};
+    PyObject *values[3] = {NULL, NULL, NULL};
     if (count == 1 && keywords == NULL)
         values[0] = args[0];
-    else if (core_arguments("send", args, count, keywords, names, 2, 1, values) < 0)
+    else if (core_arguments("send", args, count, keywords, names, 3, 1, values) < 0)
         return NULL;
     core_transmitter *self = (core_transmitter *)op;
     PyObject *data = values[0];
@@ -131,13 +153,13 @@ static PyObject *transmitter_send(PyObject *op, PyObject *const *args, Py_ssize_
     if (PyBytes_CheckExact(data)) {
         Py_INCREF(data); /* waiting may run code that drops it */
         result = transmitter_send_buffer(self, PyBytes_AS_STRING(data),
-                                         (size_t)PyBytes_GET_SIZE(data), values[1]);
+                                         (size_t)PyBytes_GET_SIZE(data), values[1], values[2]);
         Py_DECREF(data);
     } else {
         Py_buffer view;
         if (PyObject_GetBuffer(data, &view, PyBUF_SIMPLE) < 0)
             return NULL;
-        result = transmitter_send_buffer(self, view.buf, (size_t)view.len, values[1]);
+        result = transmitter_send_buffer(self, view.buf, (size_t)view.len, values[1], values[2]);
         PyBuffer_Release(&view);
     }
     if (result < 0)
@@ -294,18 +316,24 @@ static void transmitter_dealloc(PyObject *op) {
 
 static PyMethodDef transmitter_methods[] = {
     {"send", (PyCFunction)(void (*)(void))transmitter_send, METH_FASTCALL | METH_KEYWORDS,
-     "send($self, /, data, timeout=None)\n--\n\n"
+     "send($self, /, data, timeout=None, intended_ns=None)\n--\n\n"
      "Submit one message; any bytes-like object, copied.\n\n"
      "When the submit queue is full, waits at most `timeout` seconds for room (None: as long as it "
      "takes;\n"
      "0: not at all, nor within a callback).\n\n"
+     "`intended_ns` (ns since 1970, as of time.time_ns) is when the message was to be sent. "
+     "Receivers measure\n"
+     "its latency from there too, at level of detail 3: `intended_latency` beside `total_latency`, "
+     "which does\n"
+     "not see how long a sender that stalls lets its messages wait.\n\n"
      "Raises:\n    WouldBlock: the queue is full and waiting was not allowed.\n"
      "    TimeoutExpired: there was no room in time.\n"
      "    MessageSizeError: larger than the option max_message_bytes, or with acks than the "
      "history.\n"
      "    AckersError: fewer receivers acknowledge than the option acks wants, and acks_missing is "
      "\"fail\".\n"
-     "    ClosedError: the transmitter is closed."},
+     "    ClosedError: the transmitter is closed.\n"
+     "    ValueError: timeout is negative, or intended_ns is not above 0."},
     {"send_many", (PyCFunction)(void (*)(void))transmitter_send_many, METH_FASTCALL | METH_KEYWORDS,
      "send_many($self, /, messages, timeout=None)\n--\n\n"
      "Submit the messages of a sequence in order; returns how many.\n\n"

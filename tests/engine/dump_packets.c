@@ -42,13 +42,15 @@ static size_t take_all(void *context, const helio_message *messages, size_t coun
     return count;
 }
 
-static void send(world_source *source, helio_tx_topic *topic, uint64_t number, size_t length) {
+static void send(world_source *source, helio_tx_topic *topic, uint64_t number, size_t length,
+                 int64_t late_ns) {
     static uint8_t data[100000];
     const helio_clock clock = world_now(source->world);
     for (size_t i = 0; i < length; i++)
         data[i] = (uint8_t)(number + i);
-    if (helio_tx_stream_append(source->stream, topic, data, length, clock.wall_ns - 1000, clock) !=
-        0)
+    const int64_t submit_ns = clock.wall_ns - 1000;
+    if (helio_tx_stream_append_intended(source->stream, topic, data, length, submit_ns,
+                                        late_ns ? submit_ns - late_ns : 0, clock) != 0)
         abort();
     printf("sent %s %" PRIu64 " %zu\n", topic->name, number, length);
 }
@@ -184,14 +186,14 @@ int main(void) {
     uint64_t prices_sent = 0, orders_sent = 0;
     for (size_t i = 0; i < 40; i++) {
         for (int k = 0; k < 5; k++)
-            send(&source, prices, prices_sent++, 30);
-        send(&source, orders, orders_sent++, sizes[i % 10]);
+            send(&source, prices, prices_sent++, 30, 0);
+        send(&source, orders, orders_sent++, sizes[i % 10], i < 20 ? 7000 : 0);
         helio_tx_stream_flush(source.stream, world_now(&w));
         helio_sim_wake(source.node);
         world_run(&w, 300 * HELIO_MICROSECOND);
     }
     world_run(&w, 1100 * HELIO_MILLISECOND);
-    send(&source, prices, prices_sent++, 30);
+    send(&source, prices, prices_sent++, 30, 0);
     helio_tx_stream_close(source.stream, world_now(&w));
     helio_sim_wake(source.node);
     world_run(&w, HELIO_SECOND);

@@ -273,7 +273,7 @@ static void nothing_is_admitted_between_full_and_low_water(void) {
     submit.low_water = 0.5;
     for (int i = 0; i < 8; i++) {
         CHECK(helio_submit_queue_admits(&submit));
-        CHECK_EQUAL(helio_submit_queue_push_kept(&submit, "x", 1, 0, 0), 0);
+        CHECK_EQUAL(helio_submit_queue_push_kept(&submit, "x", 1, 0, 0, 0), 0);
     }
     helio_submitted message;
     for (int left = 8; left > 4; left--) {

@@ -68,12 +68,12 @@ static void a_full_queue_refuses_and_counts_it(void) {
     CHECK_EQUAL(helio_submit_queue_init(&queue, SMALLEST), 0);
     char body[1000] = "x";
     int taken = 0;
-    while (helio_submit_queue_push(&queue, body, sizeof body, taken) == 0) {
+    while (helio_submit_queue_push(&queue, body, sizeof body, taken, 0) == 0) {
         taken++;
     }
     CHECK(taken > 50 && taken < 66);
     CHECK(!helio_submit_queue_has_room(&queue, sizeof body));
-    CHECK_EQUAL(helio_submit_queue_push(&queue, body, sizeof body, 0), HELIO_ERR_WOULD_BLOCK);
+    CHECK_EQUAL(helio_submit_queue_push(&queue, body, sizeof body, 0, 0), HELIO_ERR_WOULD_BLOCK);
     CHECK_EQUAL(queue.refused, 2);
     helio_submitted message;
     for (int i = 0; i < taken; i++) {
@@ -95,9 +95,9 @@ static void a_message_longer_than_the_queue_passes_alone(void) {
     const size_t length = 3 * SMALLEST;
     uint8_t *body = malloc(length);
     memset(body, 7, length);
-    CHECK_EQUAL(helio_submit_queue_push(&queue, body, length, 1), 0);
-    CHECK_EQUAL(helio_submit_queue_push(&queue, body, length, 2), HELIO_ERR_WOULD_BLOCK);
-    CHECK_EQUAL(helio_submit_queue_push(&queue, body, 10, 3),
+    CHECK_EQUAL(helio_submit_queue_push(&queue, body, length, 1, 0), 0);
+    CHECK_EQUAL(helio_submit_queue_push(&queue, body, length, 2, 0), HELIO_ERR_WOULD_BLOCK);
+    CHECK_EQUAL(helio_submit_queue_push(&queue, body, 10, 3, 0),
                 0); /* short ones still fit behind it */
     helio_submitted message;
     CHECK(helio_submit_queue_peek(&queue, &message));
@@ -105,7 +105,7 @@ static void a_message_longer_than_the_queue_passes_alone(void) {
     CHECK_BYTES(message.data, body, length);
     helio_submit_queue_drop(&queue);
     helio_submit_queue_release(&queue);
-    CHECK_EQUAL(helio_submit_queue_push(&queue, body, length, 4), 0);
+    CHECK_EQUAL(helio_submit_queue_push(&queue, body, length, 4, 0), 0);
     free(body);
     helio_submit_queue_fini(&queue); /* frees what was never taken */
 }
@@ -113,7 +113,7 @@ static void a_message_longer_than_the_queue_passes_alone(void) {
 static void empty_messages_are_messages(void) {
     helio_submit_queue queue;
     CHECK_EQUAL(helio_submit_queue_init(&queue, SMALLEST), 0);
-    CHECK_EQUAL(helio_submit_queue_push(&queue, NULL, 0, 5), 0);
+    CHECK_EQUAL(helio_submit_queue_push(&queue, NULL, 0, 5, 0), 0);
     helio_submitted message;
     CHECK(helio_submit_queue_peek(&queue, &message));
     CHECK_EQUAL(message.length, 0);
@@ -132,7 +132,7 @@ static void *produce(void *context) {
     for (uint32_t i = 0; i < PER_PRODUCER;) {
         const uint32_t body[2] = {self->number, i};
         helio_submit_queue_lock(self->queue);
-        const int error = helio_submit_queue_push(self->queue, body, sizeof body, 0);
+        const int error = helio_submit_queue_push(self->queue, body, sizeof body, 0, 0);
         helio_submit_queue_unlock(self->queue);
         if (error) {
             sched_yield();

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -52,6 +53,48 @@ def test_layouts_are_those_of_hdrhistogram(digits: int, lowest: int, highest: in
         assert cell == theirs._counts_index_for(value)
         upper = latency.upper_bounds(_histogram([], digits, lowest, highest))[cell]
         assert upper == theirs.get_highest_equivalent_value(value)
+
+
+def test_histograms_of_many_nodes_are_the_histogram_of_all_their_values() -> None:
+    nodes = [_values(seed, 50 * seed) for seed in range(1, 12)]
+    parts = [
+        replace(_histogram(values), above=number, negative=2 * number, total_ns=sum(values))
+        for number, values in enumerate(nodes)
+    ]
+    union = _histogram([value for values in nodes for value in values])
+    merged = latency.merged(parts)
+    assert merged is not None
+    assert merged.counts.tobytes() == union.counts.tobytes()
+    assert (merged.above, merged.negative, merged.total_ns) == (55, 110, sum(map(sum, nodes)))
+    again = latency.merged([part for part in (latency.merged(parts[:4]), latency.merged(parts[4:])) if part])
+    assert again is not None
+    assert again.counts.tobytes() == union.counts.tobytes()
+
+
+def test_those_never_lost_are_the_difference_to_the_bit() -> None:
+    clean, recovered = _values(1, 4000), _values(2, 300)
+    part = replace(_histogram(recovered), above=2, total_ns=sum(recovered))
+    whole = replace(_histogram([*clean, *recovered]), above=5, total_ns=sum(clean) + sum(recovered))
+    found = latency.never_lost(whole, part, 302)
+    assert found is not None
+    assert found.counts.tobytes() == _histogram(clean).counts.tobytes()
+    assert (found.above, found.negative, found.total_ns) == (3, 0, sum(clean))
+
+
+def test_where_some_recovered_were_not_told_apart_there_is_no_difference() -> None:
+    assert latency.never_lost(_histogram([5, 7, 9]), _histogram([7]), 2) is None
+    invalid = replace(_histogram([7]), negative=1)  # by two clocks one of the two took less than no time
+    found = latency.never_lost(_histogram([5, 7, 9]), invalid, 2)
+    assert found is not None
+    assert found.negative == 0
+    assert found.counts.tobytes() == _histogram([5, 9]).counts.tobytes()
+
+
+def test_recovered_values_of_another_receiver_are_refused() -> None:
+    with pytest.raises(ValueError, match="not among"):
+        latency.never_lost(_histogram([5]), _histogram([6]), 1)
+    with pytest.raises(ValueError, match="layouts"):
+        latency.never_lost(_histogram([5]), _histogram([5], 2), 1)
 
 
 def test_bounds_of_cells_follow_each_other_without_a_gap() -> None:

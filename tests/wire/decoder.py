@@ -193,6 +193,7 @@ class Batch:
     first_message: int
     submit_ns: int
     closed_after_ns: int
+    intended_ns: int = 0
     messages: tuple[Message, ...] = ()
     topics: tuple[Topic, ...] = ()
 
@@ -488,12 +489,15 @@ def decode_packet(data: bytes) -> Packet:
     )  # fmt: skip
 
 
-def _skip_extensions(reader: _Reader, end: int) -> None:
+def _extensions(reader: _Reader, end: int) -> dict[int, bytes]:
+    """Extensions up to `end` by their type: value and body."""
+    found = {}
     while reader.at < end:
         kind, words = reader.number(1), reader.number(1)
         _check(words >= 1 and not kind & 0x80, f"extension {kind:#x} of {words} words")
-        reader.take(words * 4 - 2)
+        found[kind] = reader.take(words * 4 - 2)
     _check(reader.at == end, "extensions end where they should")
+    return found
 
 
 def _message(reader: _Reader, number: int) -> Message:
@@ -501,7 +505,7 @@ def _message(reader: _Reader, number: int) -> Message:
     if not head & 0x8000:
         return Message(number, reader.take(head))
     length = reader.number(4)
-    _skip_extensions(reader, reader.at + (head & 0x7FFF) * 4)
+    _extensions(reader, reader.at + (head & 0x7FFF) * 4)
     return Message(number, reader.take(length))
 
 
@@ -523,7 +527,8 @@ def decode_batch(data: bytes) -> Batch:
     count, topic_id, first = reader.number(2), reader.number(8), reader.number(8)
     submit_ns, closed_after_ns, reserved = reader.number(8), reader.number(4), reader.number(4)
     _check(kind in (1, 2) and header >= 40 and header % 4 == 0 and count >= 1 and reserved == 0, "batch header")
-    _skip_extensions(reader, header)
+    intended = _extensions(reader, header).get(3, bytes(10))
+    _check(len(intended) == 10 and intended[:2] == b"\0\0", "extension INTENDED")
     messages: tuple[Message, ...] = ()
     topics: tuple[Topic, ...] = ()
     if kind == 1:
@@ -535,5 +540,5 @@ def decode_batch(data: bytes) -> Batch:
     _check(reader.left == 0, f"{reader.left} bytes left over")
     return Batch(
         "MESSAGES" if kind == 1 else "TOPICS", bool(flags & 1), bool(flags & 2), topic_id, first, submit_ns,
-        closed_after_ns, messages, topics,
+        closed_after_ns, int.from_bytes(intended[2:]), messages, topics,
     )  # fmt: skip

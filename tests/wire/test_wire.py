@@ -80,7 +80,7 @@ def test_every_message_is_on_the_wire_once_with_its_number_and_bytes(capture: Ca
 
 
 def test_headers_take_the_bytes_the_documents_say(capture: Capture, packets: list[Packet]) -> None:
-    """A data packet has 24 bytes of PGM and 40 of batch; a message has 2."""
+    """A data packet has 24 bytes of PGM and 40 of batch, 52 with an intended send time; a message has 2."""
     seen = 0
     for (_, data), packet in zip(capture.packets, packets, strict=True):
         if packet.kind not in ("ODATA", "RDATA") or packet.fragment:
@@ -88,7 +88,8 @@ def test_headers_take_the_bytes_the_documents_say(capture: Capture, packets: lis
         assert len(data) == 24 + len(packet.tsdu)
         batch = decode_batch(packet.tsdu)
         if batch.kind == "MESSAGES":
-            assert len(data) == 24 + 40 + sum(2 + len(message.body) for message in batch.messages)
+            head = 52 if batch.intended_ns else 40
+            assert len(data) == 24 + head + sum(2 + len(message.body) for message in batch.messages)
             seen += len(batch.messages)
     assert seen > 100
 
@@ -101,6 +102,14 @@ def test_numbers_are_consecutive_and_stamps_sensible(batches: list[Batch]) -> No
             expected[batch.topic_id] += len(batch.messages)
             assert batch.closed_after_ns == 1000
             assert batch.submit_ns > 0
+
+
+def test_an_intended_send_time_goes_with_those_who_told_one_also_in_fragments(batches: list[Batch]) -> None:
+    told = [batch for batch in batches if batch.intended_ns]
+    assert {batch.topic_id for batch in told} == {fnv1a("orders ä".encode())}
+    assert {batch.submit_ns - batch.intended_ns for batch in told} == {7000}
+    assert sum(len(batch.messages) for batch in told) == 20
+    assert max(len(batch.messages[0].body) for batch in told) == 60_000
 
 
 def test_topics_are_announced_before_their_first_message_and_at_their_end(batches: list[Batch]) -> None:

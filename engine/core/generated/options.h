@@ -19,6 +19,7 @@ typedef enum helio_option_id {
     HELIO_OPTION_ID_SEGMENT_DIR,
     HELIO_OPTION_ID_SEGMENT_BYTES,
     HELIO_OPTION_ID_LEVEL,
+    HELIO_OPTION_ID_SAMPLE,
     HELIO_OPTION_ID_EVENT_RATE,
     HELIO_OPTION_ID_EVENT_BURST,
     HELIO_OPTION_ID_RATE,
@@ -306,6 +307,7 @@ enum { /* choices of order */
     X(SEGMENT_DIR, segment_dir, STRING, HELIO_ON_INSTANCE, 0.0, 0.0, "", "", "Folder of the stats segments; default: $HELIOGRAPH_SEGMENT_DIR or /dev/shm/heliograph.") \
     X(SEGMENT_BYTES, segment_bytes, INTEGER, HELIO_ON_INSTANCE, 1048576.0, 4294967296.0, "67108864", "", "Size of the stats segment; pages never written cost no memory.") \
     X(LEVEL, level, INTEGER, HELIO_ON_INSTANCE, 0.0, 3.0, "2", "", "Level of detail of the statistics.") \
+    X(SAMPLE, sample, INTEGER, HELIO_ON_INSTANCE, 1.0, 1000000.0, "1", "", "Latency is measured of one packet in so many, drawn at random; 1: of every one.") \
     X(EVENT_RATE, event_rate, INTEGER, HELIO_ON_INSTANCE, 0.0, 1000000.0, "100", "", "Most events of one kind told in a second; how many were held back is told afterwards; 0: no limit.") \
     X(EVENT_BURST, event_burst, INTEGER, HELIO_ON_INSTANCE, 1.0, 1000000.0, "200", "", "Most events of one kind told at once, above event_rate.") \
     X(RATE, rate, INTEGER, HELIO_ON_INSTANCE | HELIO_ON_TRANSMITTER, 0.0, 100000000000.0, "0", "", "Bytes per second that leave at most, 0: no limit, else at least 10000. Of a stream with rate_policy; of an instance: all its streams together, which share it fairly.") \

@@ -223,7 +223,7 @@ enum { /* indexes of a instance's histograms */
     X(pgmcc_cuts, COUNTER, "", 0, "pgmcc_cuts", "", "", "Times PGMCC halved its window for a loss.") \
     X(control_intervals, COUNTER, "", 0, "control_intervals", "", "", "Control intervals in which something happened.") \
     X(repairs_deferred, COUNTER, "", 0, "repairs_deferred", "", "", "Times repairs had to wait for their share of the rate.") \
-    X(pace_latency, HISTOGRAM, "nanoseconds", 3, "pace_latency", "", "", "Each time data had to wait for the rate: until it went on.") \
+    X(pace_latency, HISTOGRAM, "nanoseconds", 3, "pace_latency", "", "", "Each time the stream's data had to wait for the rate: until it went on.") \
     X(ack_blocked_time, COUNTER, "nanoseconds", 0, "ack_blocked_time", "", "", "Time sending stood still because the history was full of packets not acknowledged.") \
     X(slow_decisions_notify, COUNTER, "", 0, "slow_decisions", "decision", "notify", "Decisions about slow consumers, by what was decided: something to do, something that is over, or something to tell.") \
     X(slow_decisions_pace, COUNTER, "", 0, "slow_decisions", "decision", "pace", "Decisions about slow consumers, by what was decided: something to do, something that is over, or something to tell.") \
@@ -394,8 +394,12 @@ enum { /* indexes of a tx_stream's histograms */
     X(credit_limit, GAUGE, "messages", 0, "credit_limit", "", "", "Number of the first message that receivers have not granted yet (await_credit); 0: none grants anything.") \
     X(credit_waits, COUNTER, "", 0, "credit_waits", "", "", "Times that messages began to wait for credit.") \
     X(credit_wait_time, COUNTER, "nanoseconds", 0, "credit_wait_time", "", "", "How long messages have waited for credit, all together.") \
-    X(batch_latency, HISTOGRAM, "nanoseconds", 2, "batch_latency", "", "", "Submit of a packet's oldest message until the packet is closed.") \
-    X(send_latency, HISTOGRAM, "nanoseconds", 2, "send_latency", "", "", "Duration of the driver call that sent the packets.")
+    X(latency_packets, COUNTER, "packets", 0, "latency_packets", "", "", "Packets closed while latency was measured.") \
+    X(latency_samples, COUNTER, "packets", 0, "latency_samples", "", "", "Of these, those that were sampled (option sample): batch_latency counts them.") \
+    X(batch_latency, HISTOGRAM, "nanoseconds", 2, "batch_latency", "", "", "Stage batch: submit of a packet's oldest message until the packet, or the first of its message, is closed, less the wait that pace_latency counts.") \
+    X(pace_latency, HISTOGRAM, "nanoseconds", 3, "pace_latency", "", "", "Stage pace, of the same packets: how long their oldest message was held back by a rate, a window, credit or a lack of room, until it was packed; 0 for those that were not.") \
+    X(send_latency, HISTOGRAM, "nanoseconds", 2, "send_latency", "", "", "Stage send: duration of the driver call that sent packets; for those that leave in it, a part of their network_latency.") \
+    X(submit_delay, HISTOGRAM, "nanoseconds", 3, "submit_delay", "", "", "Intended send time until submit, of messages sent with one.")
 
 /* One topic being sent on a stream. One writer; `guard` is odd while a group of cells changes. */
 typedef struct helio_transmitter_stats {
@@ -420,13 +424,19 @@ typedef struct helio_transmitter_stats {
     _Atomic uint64_t credit_limit;
     _Atomic uint64_t credit_waits;
     _Atomic uint64_t credit_wait_time;
+    _Atomic uint64_t latency_packets;
+    _Atomic uint64_t latency_samples;
     _Atomic uint64_t batch_latency;
+    _Atomic uint64_t pace_latency;
     _Atomic uint64_t send_latency;
+    _Atomic uint64_t submit_delay;
 } helio_transmitter_stats;
 
 enum { /* indexes of a transmitter's histograms */
     HELIO_TRANSMITTER_BATCH_LATENCY,
+    HELIO_TRANSMITTER_PACE_LATENCY,
     HELIO_TRANSMITTER_SEND_LATENCY,
+    HELIO_TRANSMITTER_SUBMIT_DELAY,
     HELIO_TRANSMITTER_HISTOGRAMS
 };
 
@@ -572,7 +582,7 @@ enum { /* indexes of a peer's histograms */
     X(clock_exchanges_refused, COUNTER, "", 0, "clock_exchanges_refused", "", "", "Answers of the source that were not asked for, or impossible.") \
     X(clock_jumps, COUNTER, "", 0, "clock_jumps", "", "", "Times the offset changed by more than its error bounds allow: a clock was set, or stood still.") \
     X(last_clock_exchange, GAUGE, "nanoseconds", 0, "last_clock_exchange", "", "", "Wall clock time of the last exchange, since 1970.") \
-    X(socket_latency, HISTOGRAM, "nanoseconds", 3, "socket_latency", "", "", "Kernel took the packet in until it was read.") \
+    X(socket_latency, HISTOGRAM, "nanoseconds", 3, "socket_latency", "", "", "Kernel took the packet in until it was read, packets of all kinds.") \
     X(recovery_time, HISTOGRAM, "nanoseconds", 1, "recovery_time", "", "", "Packet seen missing until it came.")
 
 /* One numbered packet sequence being received (a PGM transport session). One writer; `guard` is odd while a group of cells changes. */
@@ -671,10 +681,22 @@ enum { /* indexes of a rx_stream's histograms */
     X(queue_peak_bytes, PEAK, "bytes", 0, "queue_peak_bytes", "", "", "Most bytes that ever waited in the receive queue.") \
     X(queue_limit_bytes, GAUGE, "bytes", 0, "queue_limit_bytes", "", "", "Size of the receive queue.") \
     X(queue_full, COUNTER, "", 0, "queue_full", "", "", "Times delivery stopped because the receive queue was full.") \
+    X(latency_messages, COUNTER, "messages", 0, "latency_messages", "", "", "Messages handed over while latency was measured.") \
+    X(latency_samples, COUNTER, "messages", 0, "latency_samples", "", "", "Of these, messages of packets that were sampled (option sample).") \
+    X(latency_recovered, COUNTER, "messages", 0, "latency_recovered", "", "", "Of the sampled, messages of packets that had been missing and were asked for.") \
     X(latency_invalid_samples, COUNTER, "messages", 0, "latency_invalid_samples", "", "", "Latency samples refused because the clocks made them negative.") \
-    X(total_latency, HISTOGRAM, "nanoseconds", 2, "total_latency", "", "", "Submit of the packet's oldest message until a message is handed to the application or its queue.") \
-    X(order_latency, HISTOGRAM, "nanoseconds", 2, "order_latency", "", "", "Packet read until it was next in order: reorder and recovery wait.") \
-    X(callback_time, HISTOGRAM, "nanoseconds", 2, "callback_time", "", "", "Duration of the application's callback, per batch.")
+    X(interarrival_jitter, GAUGE, "nanoseconds", 0, "interarrival_jitter", "", "", "How much the way's time varies from packet to packet: RFC 3550's estimate over the sampled packets that came whole and by themselves.") \
+    X(total_latency, HISTOGRAM, "nanoseconds", 2, "total_latency", "", "", "Total: submit of the packet's oldest message until a message is handed to the application or its queue; batch, pace, network, socket and order (for recovered packets batch, pace, recovery and order) add up to it.") \
+    X(order_latency, HISTOGRAM, "nanoseconds", 2, "order_latency", "", "", "Stage order: packet taken up until it was next in order: reorder and recovery wait.") \
+    X(callback_time, HISTOGRAM, "nanoseconds", 2, "callback_time", "", "", "Stage callback: duration of the application's callback, per batch.") \
+    X(total_latency_recovered, HISTOGRAM, "nanoseconds", 3, "total_latency_recovered", "", "", "total_latency of recovered packets alone; what it has more is of packets never lost.") \
+    X(order_latency_recovered, HISTOGRAM, "nanoseconds", 3, "order_latency_recovered", "", "", "order_latency of recovered packets alone.") \
+    X(network_latency, HISTOGRAM, "nanoseconds", 3, "network_latency", "", "", "Stage network, of packets never lost: closed at the source until this host's kernel took it in (until it was taken up, where nothing stamps), by two clocks; with it the rest of the source's cycle and its system call.") \
+    X(recovery_latency, HISTOGRAM, "nanoseconds", 3, "recovery_latency", "", "", "In place of network and socket for recovered packets: closed at the source until the repair was taken up, by two clocks.") \
+    X(socket_latency, HISTOGRAM, "nanoseconds", 3, "socket_latency", "", "", "Stage socket, of packets never lost: kernel took it in until the engine took it up.") \
+    X(dispatch_latency, HISTOGRAM, "nanoseconds", 3, "dispatch_latency", "", "", "Stage dispatch: in order until the callback starts or the application takes the message from the receive queue.") \
+    X(end_latency, HISTOGRAM, "nanoseconds", 3, "end_latency", "", "", "Submit of the packet's oldest message until the callback starts or the application takes the message from the receive queue: total and dispatch.") \
+    X(intended_latency, HISTOGRAM, "nanoseconds", 3, "intended_latency", "", "", "As total_latency, from the oldest intended send time of the packet's messages: what a sender that stalls leaves out of total_latency; of packets whose source told one.")
 
 /* One topic being received from one stream. One writer; `guard` is odd while a group of cells changes. */
 typedef struct helio_receiver_stats {
@@ -700,16 +722,36 @@ typedef struct helio_receiver_stats {
     _Atomic uint64_t queue_peak_bytes;
     _Atomic uint64_t queue_limit_bytes;
     _Atomic uint64_t queue_full;
+    _Atomic uint64_t latency_messages;
+    _Atomic uint64_t latency_samples;
+    _Atomic uint64_t latency_recovered;
     _Atomic uint64_t latency_invalid_samples;
+    _Atomic uint64_t interarrival_jitter;
     _Atomic uint64_t total_latency;
     _Atomic uint64_t order_latency;
     _Atomic uint64_t callback_time;
+    _Atomic uint64_t total_latency_recovered;
+    _Atomic uint64_t order_latency_recovered;
+    _Atomic uint64_t network_latency;
+    _Atomic uint64_t recovery_latency;
+    _Atomic uint64_t socket_latency;
+    _Atomic uint64_t dispatch_latency;
+    _Atomic uint64_t end_latency;
+    _Atomic uint64_t intended_latency;
 } helio_receiver_stats;
 
 enum { /* indexes of a receiver's histograms */
     HELIO_RECEIVER_TOTAL_LATENCY,
     HELIO_RECEIVER_ORDER_LATENCY,
     HELIO_RECEIVER_CALLBACK_TIME,
+    HELIO_RECEIVER_TOTAL_LATENCY_RECOVERED,
+    HELIO_RECEIVER_ORDER_LATENCY_RECOVERED,
+    HELIO_RECEIVER_NETWORK_LATENCY,
+    HELIO_RECEIVER_RECOVERY_LATENCY,
+    HELIO_RECEIVER_SOCKET_LATENCY,
+    HELIO_RECEIVER_DISPATCH_LATENCY,
+    HELIO_RECEIVER_END_LATENCY,
+    HELIO_RECEIVER_INTENDED_LATENCY,
     HELIO_RECEIVER_HISTOGRAMS
 };
 

@@ -115,6 +115,7 @@ static int open_stats(helio_instance *instance) {
         .wall_ns = helio_wall_ns(),
         .event_rate = (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_EVENT_RATE),
         .event_burst = (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_EVENT_BURST),
+        .sample = (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_SAMPLE),
     };
     int error = helio_stats_create(&config, &instance->stats);
     if (error) {

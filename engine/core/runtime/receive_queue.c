@@ -1,5 +1,6 @@
 #include "runtime/receive_queue.h"
 
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +12,9 @@ typedef struct helio_long_message {
     uint8_t data[];
 } helio_long_message;
 
+/* A flag of messages in the queue: it is measured, and in the place of `data` is since when. */
+#define IS_STAMPED (UINT32_C(1) << 31)
+
 typedef struct queued_message {
     helio_message message; /* `data` is filled in when it is taken */
     helio_passage *passage;
@@ -20,6 +24,11 @@ typedef struct queued_message {
 /* Bytes a message takes in the queue. */
 static size_t footprint(size_t length) {
     return sizeof(queued_message) + length;
+}
+
+static void stamp(helio_message *message, int64_t in_order_ns) {
+    message->flags |= IS_STAMPED;
+    message->data = (const void *)(uintptr_t)in_order_ns;
 }
 
 /* What goes with a message in a kept queue. */
@@ -147,8 +156,8 @@ static queued_message *reserve_short(helio_receive_queue *queue, const helio_mes
     return record;
 }
 
-bool helio_receive_queue_push(helio_receive_queue *queue, const helio_message *message,
-                              helio_passage *passage) {
+static inline bool push(helio_receive_queue *queue, const helio_message *message,
+                        helio_passage *passage, int64_t in_order_ns) {
     const bool is_long = message->length > helio_ring_record_max(&queue->ring) - 128;
     queued_message *record = is_long ? reserve_long(queue, message) : reserve_short(queue, message);
     if (!record) {
@@ -157,15 +166,31 @@ bool helio_receive_queue_push(helio_receive_queue *queue, const helio_message *m
     }
     record->message = *message;
     record->passage = passage;
+    if (in_order_ns) {
+        stamp(&record->message, in_order_ns);
+    }
     passage->pushed_messages++;
     passage->pushed_bytes += footprint(message->length);
     helio_ring_commit(&queue->ring);
     return true;
 }
 
+bool helio_receive_queue_push(helio_receive_queue *queue, const helio_message *message,
+                              helio_passage *passage) {
+    return push(queue, message, passage, 0);
+}
+
+bool helio_receive_queue_push_measured(helio_receive_queue *queue, const helio_message *message,
+                                       helio_passage *passage, int64_t in_order_ns) {
+    return push(queue, message, passage, in_order_ns);
+}
+
 bool helio_receive_queue_push_kept(helio_receive_queue *queue, const helio_message *message,
-                                   helio_passage *passage, int64_t now_ns) {
-    const kept_head head = {*message, passage};
+                                   helio_passage *passage, int64_t in_order_ns, int64_t now_ns) {
+    kept_head head = {*message, passage};
+    if (in_order_ns) {
+        stamp(&head.message, in_order_ns);
+    }
     /* First, for the queue may trim it at once. */
     passage->pushed_messages++;
     passage->pushed_bytes += footprint(message->length);
@@ -214,6 +239,19 @@ int64_t helio_receive_queue_age_ns(helio_receive_queue *queue, int64_t now_ns, i
     return age_ns > 0 ? age_ns : 0;
 }
 
+void helio_receive_queue_measure(helio_receive_queue *queue, helio_passage *passage,
+                                 helio_hdr *waits, helio_hdr *ages) {
+    if (waits == atomic_load_explicit(&passage->waits, memory_order_relaxed) &&
+        ages == atomic_load_explicit(&passage->ages, memory_order_relaxed)) {
+        return;
+    }
+    atomic_store_explicit(&passage->waits, waits, memory_order_seq_cst);
+    atomic_store_explicit(&passage->ages, ages, memory_order_seq_cst);
+    while (atomic_load_explicit(&queue->is_recording, memory_order_seq_cst)) {
+        sched_yield(); /* some instructions, when it comes to it */
+    }
+}
+
 void helio_receive_queue_resume(helio_receive_queue *queue) {
     atomic_store_explicit(&queue->full, false, memory_order_relaxed);
 }
@@ -233,7 +271,49 @@ static void add(_Atomic uint64_t *cell, uint64_t by) {
                           memory_order_release);
 }
 
+/* Messages taken one after the other whose waits began at the same moment. */
+typedef struct measured_run {
+    helio_passage *passage;
+    int64_t in_order_ns, submit_ns;
+    uint64_t count;
+} measured_run;
+
+/* The application's moment: both clocks, read when they are first needed. */
+static void record_run(helio_receive_queue *queue, const measured_run *run, helio_clock *now) {
+    if (run->count == 0) {
+        return;
+    }
+    if (now->now_ns == 0) {
+        *now = (helio_clock){helio_monotonic_ns(), helio_wall_ns()};
+    }
+    /* In this order, so that either the engine sees it record or it sees what the engine set. */
+    atomic_store_explicit(&queue->is_recording, true, memory_order_seq_cst);
+    helio_hdr *waits = atomic_load_explicit(&run->passage->waits, memory_order_seq_cst);
+    helio_hdr *ages = atomic_load_explicit(&run->passage->ages, memory_order_seq_cst);
+    const int64_t waited_ns = now->now_ns - run->in_order_ns;
+    helio_record(waits, waited_ns > 0 ? waited_ns : 0, run->count); /* two clocks, some ns apart */
+    if (run->submit_ns) {
+        helio_record(ages, now->wall_ns - run->submit_ns, run->count);
+    }
+    atomic_store_explicit(&queue->is_recording, false, memory_order_release);
+}
+
+/* A message that has a stamp was taken, and `data` is not set yet. */
+static void note_stamp(helio_receive_queue *queue, measured_run *run, helio_message *message,
+                       helio_passage *passage, helio_clock *now) {
+    const int64_t in_order_ns = (int64_t)(uintptr_t)message->data;
+    message->flags &= ~IS_STAMPED;
+    if (passage != run->passage || in_order_ns != run->in_order_ns ||
+        message->submit_ns != run->submit_ns) {
+        record_run(queue, run, now);
+        *run = (measured_run){passage, in_order_ns, message->submit_ns, 0};
+    }
+    run->count++;
+}
+
 static size_t take_kept(helio_receive_queue *queue, helio_message *messages, size_t limit) {
+    measured_run run = {0};
+    helio_clock now = {0};
     size_t taken = 0;
     helio_kept_message kept;
     helio_receive_queue_lock(queue);
@@ -243,11 +323,15 @@ static size_t take_kept(helio_receive_queue *queue, helio_message *messages, siz
         const kept_head *head = kept.head;
         helio_message *message = &messages[taken++];
         *message = head->message;
+        if (message->flags & IS_STAMPED) {
+            note_stamp(queue, &run, message, head->passage, &now);
+        }
         message->data = kept.data;
         add(&head->passage->taken_messages, 1);
         add(&head->passage->taken_bytes, footprint(kept.length));
     }
     helio_receive_queue_unlock(queue);
+    record_run(queue, &run, &now);
     return taken;
 }
 
@@ -256,11 +340,16 @@ size_t helio_receive_queue_take(helio_receive_queue *queue, helio_message *messa
         return take_kept(queue, messages, limit);
     }
     give_back(queue);
+    measured_run run = {0};
+    helio_clock now = {0};
     size_t taken = 0;
     queued_message *record;
     while (taken < limit && (record = helio_ring_next(&queue->ring))) {
         helio_message *message = &messages[taken++];
         *message = record->message;
+        if (message->flags & IS_STAMPED) {
+            note_stamp(queue, &run, message, record->passage, &now);
+        }
         message->data = record->outside ? record->outside->data : (const void *)(record + 1);
         if (record->outside) {
             record->outside->next = queue->given;
@@ -269,6 +358,7 @@ size_t helio_receive_queue_take(helio_receive_queue *queue, helio_message *messa
         add(&record->passage->taken_messages, 1);
         add(&record->passage->taken_bytes, footprint(message->length));
     }
+    record_run(queue, &run, &now);
     return taken;
 }
 

@@ -5,6 +5,9 @@
  * Once full, the queue refuses until it has drained to its low water, so that delivery resumes in
  * one go and not message by message.
  *
+ * Messages whose latency is measured carry the moment they came in; what they waited for the application
+ * its own thread counts, into histograms that have no other writer.
+ *
  * A queue that is bound by a number of messages, or that trims some, has no ring but a kept queue,
  * and a lock both sides take. */
 #ifndef HELIO_RUNTIME_RECEIVE_QUEUE_H
@@ -17,6 +20,7 @@
 #include "runtime/kept_queue.h"
 #include "runtime/ring.h"
 #include "runtime/signal.h"
+#include "stats/stats.h"
 
 /* Why a message was trimmed: the values of receiver.messages_trimmed. */
 enum {
@@ -35,6 +39,10 @@ typedef struct helio_passage {
     uint64_t trimmed_messages, trimmed_bytes; /* under the kept queue's lock */
     _Alignas(64) _Atomic uint64_t taken_messages;
     _Atomic uint64_t taken_bytes;
+    /* Where the application's thread counts how long messages waited for it, and how old they were; the
+     * engine opens and closes them (helio_receive_queue_measure).  NULL: it does not. */
+    _Atomic(helio_hdr *) waits;
+    _Atomic(helio_hdr *) ages;
 } helio_passage;
 
 _Static_assert(offsetof(helio_passage, taken_messages) == 64, "a line for each side");
@@ -54,6 +62,7 @@ typedef struct helio_receive_queue {
     pthread_mutex_t lock;             /* of the kept queue */
     /* A message is trimmed; under the lock. */
     void (*on_trim)(helio_passage *passage, int cause);
+    _Alignas(64) _Atomic bool is_recording; /* the application's */
 } helio_receive_queue;
 
 _Static_assert(offsetof(helio_receive_queue, ring) == 0 &&
@@ -70,12 +79,20 @@ void helio_receive_queue_fini(helio_receive_queue *queue);
  * from then on. */
 bool helio_receive_queue_push(helio_receive_queue *queue, const helio_message *message,
                               helio_passage *passage);
+/* The same for a message whose wait is measured, from in_order_ns (monotonic) on, not 0; only while the
+ * passage's histograms are open. */
+bool helio_receive_queue_push_measured(helio_receive_queue *queue, const helio_message *message,
+                                       helio_passage *passage, int64_t in_order_ns);
+/* Engine: from now on the application counts into these histograms, either of which may be NULL.  When
+ * it returns nobody writes to those it had before. */
+void helio_receive_queue_measure(helio_receive_queue *queue, helio_passage *passage,
+                                 helio_hdr *waits, helio_hdr *ages);
 static inline bool helio_receive_queue_is_full(const helio_receive_queue *queue) {
     return atomic_load_explicit(&queue->full, memory_order_relaxed);
 }
 /* The same with a kept queue, between lock and unlock; false: it drops nothing and has no room. */
 bool helio_receive_queue_push_kept(helio_receive_queue *queue, const helio_message *message,
-                                   helio_passage *passage, int64_t now_ns);
+                                   helio_passage *passage, int64_t in_order_ns, int64_t now_ns);
 void helio_receive_queue_lock(helio_receive_queue *queue);
 void helio_receive_queue_unlock(helio_receive_queue *queue);
 /* It has drained to its low water. */

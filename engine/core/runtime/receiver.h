@@ -52,6 +52,7 @@ struct helio_receiver {
     size_t lend_limit;
     size_t lent;
     helio_mark mark;
+    int64_t in_order_ns; /* of the messages handed over next; HELIO_NOT_MEASURED: they are not */
     uint64_t trimmed_told;
     int64_t trimmed_told_ns; /* wall clock */
     bool full_told;          /* that it is full: then also that it has drained */

@@ -23,6 +23,15 @@ static uint32_t slot_of(const helio_receiver *receiver) {
     return receiver->instance->object.slot;
 }
 
+/* ---- waits ---- */
+
+void helio_receiver_open_waits(helio_receiver *receiver, helio_met_stream *met) {
+    helio_hdr *const *histogram = met->object->histogram;
+    helio_receive_queue_measure(&receiver->queue, &met->passage,
+                                histogram[HELIO_RECEIVER_DISPATCH_LATENCY],
+                                histogram[HELIO_RECEIVER_END_LATENCY]);
+}
+
 /* ---- gauges ---- */
 
 /* What was taken and trimmed since, and what waits: all of one moment, for the books. */
@@ -109,6 +118,7 @@ static void refresh(helio_receiver *receiver, bool is_last, helio_clock clock) {
             show(met, age_ns);
             count_trims(met);
             helio_stats_end(record_of(met));
+            helio_receiver_open_waits(receiver, met);
         }
         for (int cause = 0; met && cause < HELIO_TRIMMED_CAUSES; cause++) {
             trimmed[cause] += met->trimmed[cause];

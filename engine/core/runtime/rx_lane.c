@@ -223,9 +223,7 @@ static size_t receive_batch(helio_rx_lane *lane) {
         if (i > 0) { /* listeners take their time */
             clock = helio_clock_read(&instance->clock);
         }
-        if (datagrams[i].kernel_ns) {
-            helio_rx_endpoint_stamp(lane->endpoint, datagrams[i].kernel_ns);
-        }
+        helio_rx_endpoint_stamp(lane->endpoint, datagrams[i].kernel_ns);
         helio_rx_endpoint_on_packet(lane->endpoint, datagrams[i].data, datagrams[i].length,
                                     &datagrams[i].source, receive_ns, clock);
     }

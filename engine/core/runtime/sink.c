@@ -59,6 +59,7 @@ static void on_stream_end(void *context, uint32_t stream) {
     helio_met_stream *met = met_stream(receiver, stream);
     if (met) {
         helio_receiver_refresh(receiver, (helio_clock){helio_monotonic_ns(), helio_wall_ns()});
+        helio_receive_queue_measure(&receiver->queue, &met->passage, NULL, NULL);
         met->object = NULL;
     }
     if (receiver->is_replay) {
@@ -69,14 +70,33 @@ static void on_stream_end(void *context, uint32_t stream) {
 
 /* ---- messages ---- */
 
+static bool is_measured(const helio_receiver *receiver) {
+    return receiver->in_order_ns != HELIO_NOT_MEASURED;
+}
+
+/* Messages of one packet reach the application now: the stages up to here are over. */
+static void measure_arrival(const helio_receiver *receiver, const helio_met_stream *met,
+                            const helio_message *messages, size_t count, int64_t now_ns) {
+    helio_hdr *const *histogram = met->object->histogram;
+    const int64_t waited_ns = now_ns - receiver->in_order_ns; /* by two clocks, some ns apart */
+    helio_record(histogram[HELIO_RECEIVER_DISPATCH_LATENCY], waited_ns > 0 ? waited_ns : 0, count);
+    if (histogram[HELIO_RECEIVER_END_LATENCY] && messages->submit_ns) {
+        helio_record(histogram[HELIO_RECEIVER_END_LATENCY], helio_wall_ns() - messages->submit_ns,
+                     count);
+    }
+}
+
 static size_t call_listener(helio_receiver *receiver, const helio_met_stream *met,
                             const helio_message *messages, size_t count) {
-    helio_hdr *histogram = met->object->histogram[HELIO_RECEIVER_CALLBACK_TIME];
-    const int64_t start_ns = histogram ? helio_monotonic_ns() : 0;
-    receiver->listener.on_messages(receiver->listener.context, messages, count);
-    if (histogram) {
-        helio_hdr_record(histogram, helio_monotonic_ns() - start_ns, 1);
+    if (!is_measured(receiver)) {
+        receiver->listener.on_messages(receiver->listener.context, messages, count);
+        return count;
     }
+    const int64_t start_ns = helio_monotonic_ns();
+    measure_arrival(receiver, met, messages, count, start_ns);
+    receiver->listener.on_messages(receiver->listener.context, messages, count);
+    helio_record(met->object->histogram[HELIO_RECEIVER_CALLBACK_TIME],
+                 helio_monotonic_ns() - start_ns, 1);
     return count;
 }
 
@@ -112,14 +132,26 @@ static uint64_t waiting_bytes(const helio_met_stream *met) {
            helio_cell(&met->passage.taken_bytes);
 }
 
+/* Since when the wait in the queue is measured, with the application told where to count it; 0: it is
+ * not. */
+static int64_t measured_since(helio_receiver *receiver, helio_met_stream *met) {
+    helio_hdr *const *histogram = met->object->histogram;
+    if (!is_measured(receiver) || !histogram[HELIO_RECEIVER_DISPATCH_LATENCY]) {
+        return 0;
+    }
+    helio_receiver_open_waits(receiver, met);
+    return receiver->in_order_ns ? receiver->in_order_ns : 1;
+}
+
 static size_t push_kept(helio_receiver *receiver, helio_met_stream *met,
                         const helio_message *messages, size_t count) {
     helio_receive_queue *queue = &receiver->queue;
     const int64_t now_ns = helio_monotonic_ns();
+    const int64_t since_ns = measured_since(receiver, met);
     size_t taken = 0;
     helio_receive_queue_lock(queue);
-    while (taken < count &&
-           helio_receive_queue_push_kept(queue, &messages[taken], &met->passage, now_ns)) {
+    while (taken < count && helio_receive_queue_push_kept(queue, &messages[taken], &met->passage,
+                                                          since_ns, now_ns)) {
         taken++;
     }
     helio_peak(&record_of(met)->queue_peak_bytes, waiting_bytes(met));
@@ -129,10 +161,18 @@ static size_t push_kept(helio_receiver *receiver, helio_met_stream *met,
 
 static size_t push_all(helio_receiver *receiver, helio_met_stream *met,
                        const helio_message *messages, size_t count) {
+    const int64_t since_ns = measured_since(receiver, met);
     size_t taken = 0;
-    while (taken < count &&
-           helio_receive_queue_push(&receiver->queue, &messages[taken], &met->passage)) {
-        taken++;
+    if (since_ns) {
+        while (taken < count && helio_receive_queue_push_measured(
+                                    &receiver->queue, &messages[taken], &met->passage, since_ns)) {
+            taken++;
+        }
+    } else {
+        while (taken < count &&
+               helio_receive_queue_push(&receiver->queue, &messages[taken], &met->passage)) {
+            taken++;
+        }
     }
     helio_peak(&record_of(met)->queue_peak_bytes, waiting_bytes(met));
     return taken;
@@ -168,6 +208,9 @@ static size_t lend(helio_receiver *receiver, helio_met_stream *met, const helio_
                    size_t count) {
     const size_t place = receiver->lend_limit - receiver->lent;
     const size_t taken = count < place ? count : place;
+    if (is_measured(receiver) && met->object->histogram[HELIO_RECEIVER_DISPATCH_LATENCY]) {
+        measure_arrival(receiver, met, messages, taken, helio_monotonic_ns());
+    }
     memcpy(receiver->lend_to + receiver->lent, messages, taken * sizeof *messages);
     receiver->lent += taken;
     met->lent += taken;
@@ -282,5 +325,6 @@ helio_sink helio_receiver_sink(helio_receiver *receiver) {
         .read_gauge = receiver->has_listener ? NULL : read_gauge,
         .credit = receiver->credit,
         .read_waiting = receiver->has_listener ? NULL : read_waiting,
+        .measured_ns = &receiver->in_order_ns,
     };
 }

@@ -14,6 +14,8 @@ void helio_receiver_refresh(helio_receiver *receiver, helio_clock clock);
 void helio_receiver_settle(helio_receiver *receiver, helio_clock clock);
 /* Tells when the queue crosses its marks. */
 void helio_receiver_watch(helio_receiver *receiver, int64_t wall_ns);
+/* The application counts what messages of the stream wait for it as the level of detail has it. */
+void helio_receiver_open_waits(helio_receiver *receiver, helio_met_stream *met);
 /* A message of the stream is trimmed; under the queue's lock. */
 void helio_receiver_on_trim(helio_passage *passage, int cause);
 

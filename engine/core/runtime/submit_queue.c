@@ -8,8 +8,21 @@
 typedef struct submit_record {
     int64_t submit_ns;
     uint64_t length;
-    void *outside; /* the message when it is too long for the ring, else NULL and it follows */
+    /* 0: the message follows, as with most.  Else bit IS_INTENDED: the time it was to be sent at follows,
+     * and the rest: where the message is when it is too long for the ring; 0: it follows too. */
+    uintptr_t outside;
 } submit_record;
+
+enum { IS_INTENDED = 1 };
+
+/* What goes with each message of a kept queue. */
+typedef struct kept_head {
+    int64_t submit_ns, intended_ns;
+} kept_head;
+
+static void *outside_of(const submit_record *record) {
+    return (void *)(record->outside & ~(uintptr_t)IS_INTENDED);
+}
 
 int helio_submit_queue_init(helio_submit_queue *queue, size_t bytes) {
     memset(queue, 0, sizeof *queue);
@@ -27,7 +40,7 @@ int helio_submit_queue_init_kept(helio_submit_queue *queue, const helio_kept_con
     queue->low_water = 1;
     queue->most_messages = config->messages;
     queue->ring.capacity = config->bytes; /* of its memory there is none */
-    all.head_bytes = sizeof(int64_t);
+    all.head_bytes = sizeof(kept_head);
     const int error = helio_kept_queue_create(&all, &queue->kept);
     if (error) {
         return helio_fail(error, "no memory for a queue of %zu bytes", config->bytes);
@@ -76,12 +89,12 @@ int helio_submit_queue_refuse(helio_submit_queue *queue) {
     return HELIO_ERR_WOULD_BLOCK;
 }
 
-static int push_long(helio_submit_queue *queue, const void *data, size_t length,
-                     int64_t submit_ns) {
+static int push_long(helio_submit_queue *queue, const void *data, size_t length, int64_t submit_ns,
+                     int64_t intended_ns) {
     if (!has_room_outside(queue, length)) {
         return helio_submit_queue_refuse(queue);
     }
-    submit_record *record = helio_ring_reserve(&queue->ring, sizeof *record);
+    submit_record *record = helio_ring_reserve(&queue->ring, sizeof *record + sizeof intended_ns);
     if (!record) {
         return helio_submit_queue_refuse(queue);
     }
@@ -94,32 +107,39 @@ static int push_long(helio_submit_queue *queue, const void *data, size_t length,
         return helio_fail(HELIO_ERR_NOMEM, "no memory for a message of %zu bytes", length);
     }
     memcpy(copy, data, length);
-    *record = (submit_record){submit_ns, length, copy};
+    *record = (submit_record){submit_ns, length, (uintptr_t)copy | (intended_ns ? IS_INTENDED : 0)};
+    memcpy(record + 1, &intended_ns, sizeof intended_ns);
     atomic_fetch_add_explicit(&queue->outside_bytes, length, memory_order_relaxed);
     helio_ring_commit(&queue->ring);
     return 0;
 }
 
 int helio_submit_queue_push(helio_submit_queue *queue, const void *data, size_t length,
-                            int64_t submit_ns) {
+                            int64_t submit_ns, int64_t intended_ns) {
     if (is_long(queue, length)) {
-        return push_long(queue, data, length, submit_ns);
+        return push_long(queue, data, length, submit_ns, intended_ns);
     }
-    submit_record *record = helio_ring_reserve(&queue->ring, sizeof *record + length);
+    const size_t before = intended_ns ? sizeof intended_ns : 0;
+    submit_record *record = helio_ring_reserve(&queue->ring, sizeof *record + before + length);
     if (!record) {
         return helio_submit_queue_refuse(queue);
     }
-    *record = (submit_record){submit_ns, length, NULL};
+    *record = (submit_record){submit_ns, length, intended_ns ? IS_INTENDED : 0};
+    uint8_t *body = (uint8_t *)(record + 1);
+    if (intended_ns) {
+        memcpy(body, &intended_ns, sizeof intended_ns);
+    }
     if (length) {
-        memcpy(record + 1, data, length);
+        memcpy(body + before, data, length);
     }
     helio_ring_commit(&queue->ring);
     return 0;
 }
 
 int helio_submit_queue_push_kept(helio_submit_queue *queue, const void *data, size_t length,
-                                 int64_t submit_ns, int64_t now_ns) {
-    const int error = helio_kept_queue_push(queue->kept, &submit_ns, data, length, now_ns);
+                                 int64_t submit_ns, int64_t intended_ns, int64_t now_ns) {
+    const kept_head head = {submit_ns, intended_ns};
+    const int error = helio_kept_queue_push(queue->kept, &head, data, length, now_ns);
     if (error == HELIO_ERR_NOMEM) {
         return helio_fail(error, "no memory for a message of %zu bytes", length);
     }
@@ -165,7 +185,8 @@ bool helio_submit_queue_would_fit(helio_submit_queue *queue, size_t length) {
     const bool outside = is_long(queue, length);
     return (!outside ||
             (has_room_outside(queue, length) && helio_account_left(queue->account) >= length)) &&
-           helio_ring_reserve(&queue->ring, sizeof(submit_record) + (outside ? 0 : length));
+           helio_ring_reserve(&queue->ring,
+                              sizeof(submit_record) + sizeof(int64_t) + (outside ? 0 : length));
     /* reserved and not committed: nothing happened */
 }
 
@@ -182,20 +203,44 @@ uint64_t helio_submit_queue_position(const helio_submit_queue *queue) {
 
 /* ---- the consumer ---- */
 
+static void show_special(const submit_record *record, helio_submitted *out) {
+    const uint8_t *body = (const uint8_t *)(record + 1);
+    if (record->outside & IS_INTENDED) {
+        memcpy(&out->intended_ns, body, sizeof out->intended_ns);
+        out->data = body + sizeof out->intended_ns;
+    }
+    if (outside_of(record)) {
+        out->data = outside_of(record);
+    }
+}
+
 bool helio_submit_queue_peek(helio_submit_queue *queue, helio_submitted *out) {
     const submit_record *record = helio_ring_peek(&queue->ring);
     if (!record) {
         return false;
     }
-    *out = (helio_submitted){record->outside ? record->outside : record + 1, record->length,
-                             record->submit_ns};
+    *out = (helio_submitted){record + 1, record->length, record->submit_ns, 0};
+    if (record->outside) {
+        show_special(record, out);
+    }
     return true;
+}
+
+int64_t helio_submit_queue_oldest_ns(helio_submit_queue *queue, helio_clock clock) {
+    if (!queue->kept) {
+        const submit_record *record = queue->ring.memory ? helio_ring_peek(&queue->ring) : NULL;
+        return record ? record->submit_ns : HELIO_NEVER;
+    }
+    helio_submit_queue_lock(queue);
+    const int64_t oldest_ns = helio_kept_queue_oldest_ns(queue->kept, HELIO_NEVER);
+    helio_submit_queue_unlock(queue);
+    return oldest_ns == HELIO_NEVER ? HELIO_NEVER : clock.wall_ns - (clock.now_ns - oldest_ns);
 }
 
 void helio_submit_queue_drop(helio_submit_queue *queue) {
     const submit_record *record = helio_ring_next(&queue->ring);
-    if (record->outside) {
-        free(record->outside);
+    if (outside_of(record)) {
+        free(outside_of(record));
         helio_account_give(queue->account, record->length);
         atomic_fetch_sub_explicit(&queue->outside_bytes, record->length, memory_order_release);
     }
@@ -225,7 +270,8 @@ bool helio_submit_queue_take(helio_submit_queue *queue, helio_submitted *out) {
     if (!helio_kept_queue_take(queue->kept, &message)) {
         return false;
     }
-    *out = (helio_submitted){message.data, message.length, *(const int64_t *)message.head};
+    const kept_head *head = message.head;
+    *out = (helio_submitted){message.data, message.length, head->submit_ns, head->intended_ns};
     return true;
 }
 

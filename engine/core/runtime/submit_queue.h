@@ -11,6 +11,7 @@
 #include <pthread.h>
 
 #include "base/account.h"
+#include "base/clock.h"
 #include "runtime/kept_queue.h"
 #include "runtime/ring.h"
 #include "runtime/signal.h"
@@ -19,7 +20,8 @@
 typedef struct helio_submitted {
     const void *data;
     size_t length;
-    int64_t submit_ns; /* wall clock */
+    int64_t submit_ns;   /* wall clock */
+    int64_t intended_ns; /* when it was to be sent, wall clock; 0: not told */
 } helio_submitted;
 
 typedef struct helio_submit_queue {
@@ -65,9 +67,9 @@ static inline bool helio_submit_queue_is_open(const helio_submit_queue *queue) {
 void helio_submit_queue_lock(helio_submit_queue *queue);
 void helio_submit_queue_unlock(helio_submit_queue *queue);
 int helio_submit_queue_push(helio_submit_queue *queue, const void *data, size_t length,
-                            int64_t submit_ns);
+                            int64_t submit_ns, int64_t intended_ns);
 int helio_submit_queue_push_kept(helio_submit_queue *queue, const void *data, size_t length,
-                                 int64_t submit_ns, int64_t now_ns);
+                                 int64_t submit_ns, int64_t intended_ns, int64_t now_ns);
 /* The same: counts messages that were taken. */
 static inline void helio_submit_queue_accept(helio_submit_queue *queue, uint64_t count) {
     const uint64_t before = atomic_load_explicit(&queue->accepted, memory_order_relaxed);
@@ -86,6 +88,8 @@ bool helio_submit_queue_has_room(helio_submit_queue *queue, size_t length);
 /* The same, between lock and unlock: behind all that was submitted, for what is handed over. */
 uint64_t helio_submit_queue_position(const helio_submit_queue *queue);
 
+/* Consumer: when the oldest message was submitted, or before; HELIO_NEVER: there is none. */
+int64_t helio_submit_queue_oldest_ns(helio_submit_queue *queue, helio_clock clock);
 /* Consumer: the oldest message; drop takes it off.  The data is valid until then. */
 bool helio_submit_queue_peek(helio_submit_queue *queue, helio_submitted *out);
 void helio_submit_queue_drop(helio_submit_queue *queue);

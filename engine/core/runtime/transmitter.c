@@ -254,7 +254,7 @@ void helio_transmitter_finish(helio_transmitter *transmitter, bool is_new, helio
 /* ---- send ---- */
 
 static inline int push_all(helio_transmitter *transmitter, const helio_buffer *messages,
-                           size_t count, bool in_turn, size_t *accepted) {
+                           size_t count, int64_t intended_ns, bool in_turn, size_t *accepted) {
     helio_submit_queue *queue = &transmitter->queue;
     const int64_t submit_ns = helio_wall_ns();
     int error = 0;
@@ -273,8 +273,8 @@ static inline int push_all(helio_transmitter *transmitter, const helio_buffer *m
             error = helio_transmitter_fail_size(transmitter, messages[done].length);
             break;
         }
-        error =
-            helio_submit_queue_push(queue, messages[done].data, messages[done].length, submit_ns);
+        error = helio_submit_queue_push(queue, messages[done].data, messages[done].length,
+                                        submit_ns, intended_ns);
         if (error) {
             break;
         }
@@ -322,7 +322,7 @@ static int fail_full(const helio_transmitter *transmitter) {
 }
 
 static int append_some(helio_transmitter *transmitter, const helio_buffer *messages, size_t count,
-                       helio_clock clock, size_t *accepted) {
+                       int64_t intended_ns, helio_clock clock, size_t *accepted) {
     helio_tx_lane *lane = transmitter->lane;
     int error = 0;
     size_t done = 0;
@@ -343,8 +343,9 @@ static int append_some(helio_transmitter *transmitter, const helio_buffer *messa
             error = fail_full(transmitter);
             break;
         }
-        error = helio_tx_stream_append(lane->stream, transmitter->topic, messages[done].data,
-                                       messages[done].length, clock.wall_ns, clock);
+        error = helio_tx_stream_append_intended(lane->stream, transmitter->topic,
+                                                messages[done].data, messages[done].length,
+                                                clock.wall_ns, intended_ns, clock);
         if (error) {
             break;
         }
@@ -356,7 +357,7 @@ static int append_some(helio_transmitter *transmitter, const helio_buffer *messa
 
 /* With a rate: one by one, each at its own time, as a long one may have waited. */
 static int append_paced(helio_transmitter *transmitter, const helio_buffer *messages, size_t count,
-                        size_t *accepted) {
+                        int64_t intended_ns, size_t *accepted) {
     helio_tx_lane *lane = transmitter->lane;
     int error = 0;
     size_t done = 0;
@@ -369,7 +370,7 @@ static int append_paced(helio_transmitter *transmitter, const helio_buffer *mess
             !make_room(transmitter, length)) {
             error = fail_full(transmitter);
         } else {
-            error = append_some(transmitter, &messages[done], 1, clock, &one);
+            error = append_some(transmitter, &messages[done], 1, intended_ns, clock, &one);
         }
         done += one;
     }
@@ -378,36 +379,37 @@ static int append_paced(helio_transmitter *transmitter, const helio_buffer *mess
 }
 
 static int append_all(helio_transmitter *transmitter, const helio_buffer *messages, size_t count,
-                      size_t *accepted) {
+                      int64_t intended_ns, size_t *accepted) {
     helio_tx_lane *lane = transmitter->lane;
     const helio_clock clock = helio_clock_read(&transmitter->instance->clock);
     helio_tx_lane_make_way(lane, clock);
     const int error = helio_tx_stream_is_paced(lane->stream)
-                          ? append_paced(transmitter, messages, count, accepted)
-                          : append_some(transmitter, messages, count, clock, accepted);
+                          ? append_paced(transmitter, messages, count, intended_ns, accepted)
+                          : append_some(transmitter, messages, count, intended_ns, clock, accepted);
     helio_transmitter_finish(transmitter, *accepted > 0, clock);
     return error;
 }
 
-int helio_transmitter_send_many(helio_transmitter *transmitter, const helio_buffer *messages,
-                                size_t count, size_t *accepted) {
+/* intended_ns: of all of them; 0: none has one. */
+static inline int submit(helio_transmitter *transmitter, const helio_buffer *messages, size_t count,
+                         int64_t intended_ns, size_t *accepted) {
     size_t taken = 0;
     int error = 0;
     switch (atomic_load_explicit(&transmitter->way, memory_order_relaxed)) {
     case HELIO_WAY_QUEUE:
-        error = push_all(transmitter, messages, count, false, &taken);
+        error = push_all(transmitter, messages, count, intended_ns, false, &taken);
         break;
     case HELIO_WAY_IN_TURN:
-        error = push_all(transmitter, messages, count, true, &taken);
+        error = push_all(transmitter, messages, count, intended_ns, true, &taken);
         break;
     case HELIO_WAY_KEPT:
-        error = helio_transmitter_push_kept(transmitter, messages, count, &taken);
+        error = helio_transmitter_push_kept(transmitter, messages, count, intended_ns, &taken);
         break;
     case HELIO_WAY_DIRECT:
-        error = append_all(transmitter, messages, count, &taken);
+        error = append_all(transmitter, messages, count, intended_ns, &taken);
         break;
     case HELIO_WAY_DIRECT_KEPT:
-        error = helio_transmitter_append_kept(transmitter, messages, count, &taken);
+        error = helio_transmitter_append_kept(transmitter, messages, count, intended_ns, &taken);
         break;
     }
     if (accepted) {
@@ -416,7 +418,18 @@ int helio_transmitter_send_many(helio_transmitter *transmitter, const helio_buff
     return error;
 }
 
+int helio_transmitter_send_many(helio_transmitter *transmitter, const helio_buffer *messages,
+                                size_t count, size_t *accepted) {
+    return submit(transmitter, messages, count, 0, accepted);
+}
+
 int helio_transmitter_send(helio_transmitter *transmitter, const void *data, size_t length) {
     const helio_buffer message = {data, length};
-    return helio_transmitter_send_many(transmitter, &message, 1, NULL);
+    return submit(transmitter, &message, 1, 0, NULL);
+}
+
+int helio_transmitter_send_intended(helio_transmitter *transmitter, const void *data, size_t length,
+                                    int64_t intended_ns) {
+    const helio_buffer message = {data, length};
+    return submit(transmitter, &message, 1, intended_ns > 0 ? intended_ns : 0, NULL);
 }

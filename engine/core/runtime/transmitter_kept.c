@@ -56,7 +56,7 @@ bool helio_transmitter_may_push(helio_transmitter *transmitter) {
 }
 
 int helio_transmitter_push_kept(helio_transmitter *transmitter, const helio_buffer *messages,
-                                size_t count, size_t *accepted) {
+                                size_t count, int64_t intended_ns, size_t *accepted) {
     helio_submit_queue *queue = &transmitter->queue;
     const int64_t submit_ns = helio_wall_ns(), now_ns = helio_monotonic_ns();
     size_t done = 0;
@@ -75,7 +75,7 @@ int helio_transmitter_push_kept(helio_transmitter *transmitter, const helio_buff
             error = helio_submit_queue_refuse(queue);
         } else {
             error = helio_submit_queue_push_kept(queue, message->data, message->length, submit_ns,
-                                                 now_ns);
+                                                 intended_ns, now_ns);
         }
         if (error) {
             break;
@@ -95,20 +95,21 @@ int helio_transmitter_push_kept(helio_transmitter *transmitter, const helio_buff
 
 /* Puts it into a packet when nothing waits before it and the lane takes it, else into the queue. */
 static int append_or_keep(helio_transmitter *transmitter, const helio_buffer *message,
-                          helio_clock clock, bool *has_appended) {
+                          int64_t intended_ns, helio_clock clock, bool *has_appended) {
     helio_submit_queue *queue = &transmitter->queue;
     if (!helio_submit_queue_has_messages(queue) &&
         helio_tx_lane_takes(transmitter->lane, transmitter->topic, message->length)) {
         *has_appended = true;
-        return helio_tx_stream_append(transmitter->lane->stream, transmitter->topic, message->data,
-                                      message->length, clock.wall_ns, clock);
+        return helio_tx_stream_append_intended(transmitter->lane->stream, transmitter->topic,
+                                               message->data, message->length, clock.wall_ns,
+                                               intended_ns, clock);
     }
     return helio_submit_queue_push_kept(queue, message->data, message->length, clock.wall_ns,
-                                        clock.now_ns);
+                                        intended_ns, clock.now_ns);
 }
 
 int helio_transmitter_append_kept(helio_transmitter *transmitter, const helio_buffer *messages,
-                                  size_t count, size_t *accepted) {
+                                  size_t count, int64_t intended_ns, size_t *accepted) {
     helio_tx_lane *lane = transmitter->lane;
     const helio_clock clock = helio_clock_read(&transmitter->instance->clock);
     helio_tx_lane_make_way(lane, clock);
@@ -121,7 +122,7 @@ int helio_transmitter_append_kept(helio_transmitter *transmitter, const helio_bu
         } else if (helio_transmitter_is_refusing(transmitter)) {
             error = helio_transmitter_fail_ackers();
         } else {
-            error = append_or_keep(transmitter, &messages[done], clock, &has_appended);
+            error = append_or_keep(transmitter, &messages[done], intended_ns, clock, &has_appended);
         }
         if (error) {
             break;

@@ -23,9 +23,9 @@ int helio_transmitter_open_queue(helio_transmitter *transmitter, const helio_opt
 bool helio_transmitter_may_push(helio_transmitter *transmitter);
 /* As helio_transmitter_send_many. */
 int helio_transmitter_push_kept(helio_transmitter *transmitter, const helio_buffer *messages,
-                                size_t count, size_t *accepted);
+                                size_t count, int64_t intended_ns, size_t *accepted);
 int helio_transmitter_append_kept(helio_transmitter *transmitter, const helio_buffer *messages,
-                                  size_t count, size_t *accepted);
+                                  size_t count, int64_t intended_ns, size_t *accepted);
 /* It is closed, and what its queue still holds cannot be sent: it is dropped and counted. */
 void helio_transmitter_drop_rest(helio_transmitter *transmitter);
 

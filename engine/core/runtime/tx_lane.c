@@ -194,6 +194,7 @@ uint64_t helio_tx_lane_credit(helio_tx_lane *lane, helio_transmitter *transmitte
         return UINT64_MAX;
     }
     const uint64_t credit = helio_tx_stream_credit(lane->stream, transmitter->topic);
+    helio_tx_lane_hold_topic(transmitter, credit == 0, clock);
     if (credit == 0 && has_messages(transmitter)) {
         helio_tx_stream_wait_for_credit(lane->stream, transmitter->topic, clock);
     }
@@ -226,8 +227,9 @@ static inline int drain(helio_tx_lane *lane, helio_transmitter *transmitter, siz
             lane->stuck = true;
             break;
         }
-        helio_tx_stream_append(lane->stream, transmitter->topic, message.data, message.length,
-                               message.submit_ns, clock);
+        helio_tx_stream_append_intended(lane->stream, transmitter->topic, message.data,
+                                        message.length, message.submit_ns, message.intended_ns,
+                                        clock);
         bytes += message.length + MESSAGE_COST;
         helio_submit_queue_drop(queue);
         transmitter->taken++;
@@ -271,8 +273,9 @@ static int drain_kept(helio_tx_lane *lane, helio_transmitter *transmitter, size_
     while (bytes < budget && count < most && helio_tx_lane_has_room(lane) &&
            take_kept(lane, transmitter, &transmitter->queue, &message, has_pace, clock)) {
         transmitter->in_hand = 1;
-        helio_tx_stream_append(lane->stream, transmitter->topic, message.data, message.length,
-                               message.submit_ns, clock);
+        helio_tx_stream_append_intended(lane->stream, transmitter->topic, message.data,
+                                        message.length, message.submit_ns, message.intended_ns,
+                                        clock);
         transmitter->in_hand = 0;
         bytes += message.length + MESSAGE_COST;
         count++;
@@ -395,6 +398,7 @@ static void greet(helio_tx_lane *lane, helio_clock clock) {
 int helio_tx_lane_work(helio_tx_lane *lane, helio_clock clock) {
     greet(lane, clock);
     helio_tx_lane_tell_refusing(lane);
+    helio_hold_end(helio_tx_stream_hold(lane->stream), clock.wall_ns);
     lane->stuck = lane->is_paced = false;
     lane->is_jammed = !helio_tx_lane_has_room(lane);
     const bool takes = !lane->is_jammed && !is_pressed(lane, clock);
@@ -405,6 +409,9 @@ int helio_tx_lane_work(helio_tx_lane *lane, helio_clock clock) {
     if (whole) {
         helio_tx_stream_flush(lane->stream, helio_clock_read(&lane->base.instance->clock));
         lane->open = false;
+    }
+    if (!takes || lane->is_paced || lane->stuck) {
+        helio_tx_lane_hold(lane, clock);
     }
     const int done = drained + helio_tx_lane_poll_stream(lane, clock);
     helio_tx_lane_flush_channel(lane);

@@ -76,6 +76,27 @@ void helio_tx_lane_place_pace(helio_tx_lane *lane, helio_tx_pace_config *pace) {
     pace->share = &lane->base.instance->rate;
 }
 
+/* ---- what is held back (topic/batcher.h) ---- */
+
+void helio_tx_lane_hold(helio_tx_lane *lane, helio_clock clock) {
+    helio_hold *hold = helio_tx_stream_hold(lane->stream);
+    int64_t oldest_ns = HELIO_NEVER;
+    for (helio_transmitter *t = lane->transmitters; t; t = t->next) {
+        const int64_t submit_ns = helio_submit_queue_oldest_ns(&t->queue, clock);
+        oldest_ns = submit_ns < oldest_ns ? submit_ns : oldest_ns;
+    }
+    helio_hold_begin(hold, oldest_ns, clock.wall_ns);
+}
+
+void helio_tx_lane_hold_topic(helio_transmitter *transmitter, bool is_held, helio_clock clock) {
+    helio_hold *hold = helio_tx_topic_hold(transmitter->topic);
+    helio_hold_end(hold, clock.wall_ns);
+    if (is_held) {
+        helio_hold_begin(hold, helio_submit_queue_oldest_ns(&transmitter->queue, clock),
+                         clock.wall_ns);
+    }
+}
+
 /* ---- congestion ---- */
 
 static const char *reason_of(const helio_tx_lane *lane) {

@@ -31,6 +31,10 @@ int helio_tx_lane_check_pace(const helio_options *options);
 helio_tx_pace_config helio_tx_lane_pace(const helio_options *options);
 void helio_tx_lane_place_pace(helio_tx_lane *lane, helio_tx_pace_config *pace);
 
+/* Messages are held back from now on: of all topics; of one, or not any more. */
+void helio_tx_lane_hold(helio_tx_lane *lane, helio_clock clock);
+void helio_tx_lane_hold_topic(helio_transmitter *transmitter, bool is_held, helio_clock clock);
+
 /* What was held back is noted; begins and ends of congestion are told, and senders learn the rate. */
 void helio_tx_lane_tell_congestion(helio_tx_lane *lane, helio_clock clock);
 /* The next packet of a large message waits: the engine goes on without it. */

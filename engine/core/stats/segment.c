@@ -268,6 +268,7 @@ int helio_stats_create(const helio_stats_config *config, helio_stats **out) {
     helio_levels_init(stats, HELIO_STATS_COUNTING ? config->level : 0, config->name);
     helio_event_limit_init(&stats->limit, config->event_rate,
                            config->event_burst > 0 ? config->event_burst : 1, config->wall_ns);
+    helio_sampler_init(&stats->sampler, config->sample, config->incarnation);
     for (int scope = 0; scope < HELIO_SCOPES_END; scope++) {
         stats->gone[scope].first = stats->gone[scope].last = HELIO_STATS_NO_SLOT;
     }
@@ -314,6 +315,10 @@ void helio_stats_destroy(helio_stats *stats) {
 
 const char *helio_stats_path(const helio_stats *stats) {
     return stats->path ? stats->path : "";
+}
+
+helio_sampler *helio_stats_sampler(helio_stats *stats) {
+    return &stats->sampler;
 }
 
 helio_control_ring *helio_stats_control(helio_stats *stats) {

@@ -132,6 +132,7 @@ struct helio_stats {
     helio_scope_shape shapes[HELIO_SCOPES_END];
     helio_event_limit limit;
     uint64_t stamp_ns; /* the last one given (helio_segment_stamp) */
+    helio_sampler sampler;
 
     /* The level of detail (levels.c). */
     char name[HELIO_STATS_NAME_BYTES]; /* of the instance */

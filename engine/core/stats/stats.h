@@ -20,6 +20,7 @@
 #include "generated/events.h"
 #include "generated/statistics.h"
 #include "stats/hdr.h"
+#include "stats/sampler.h"
 
 enum {
     HELIO_STATS_HISTOGRAMS_MAX = 16, /* of one object */
@@ -58,6 +59,7 @@ typedef struct helio_stats_config {
     int64_t wall_ns;      /* now */
     uint32_t event_rate;  /* most events per second of one kind; 0: no limit */
     uint32_t event_burst; /* most at once */
+    uint32_t sample;      /* latency is measured of one packet in so many; 0: of every one */
 } helio_stats_config;
 
 /* Creates the segment in state "running"; release it with helio_stats_destroy. Returns 0,
@@ -69,6 +71,9 @@ void helio_stats_destroy(helio_stats *stats);
 
 /* Path of the segment, "" for private memory. */
 const char *helio_stats_path(const helio_stats *stats);
+
+/* What says which packets have their latency measured. */
+helio_sampler *helio_stats_sampler(helio_stats *stats);
 
 /* Level of detail of the instance: of every object that no rule of stats/levels.h is about. */
 int helio_stats_level(const helio_stats *stats);

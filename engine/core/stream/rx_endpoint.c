@@ -45,7 +45,6 @@ struct helio_rx_endpoint {
     uint32_t count;
     int64_t deadline_ns;     /* no stream has anything to do before, unless it is blocked */
     int64_t create_after_ns; /* no stream is made before: there was no memory */
-    int64_t kernel_ns;       /* of the packet that comes next; 0: not known */
     ended_stream ended[ENDED_KEPT];
     uint32_t ended_next;
     expelled_stream expelled[EXPELLED_KEPT];
@@ -341,16 +340,14 @@ static bool is_downstream(const helio_pgm_packet *packet) {
 }
 
 void helio_rx_endpoint_stamp(helio_rx_endpoint *endpoint, int64_t kernel_ns) {
-    endpoint->kernel_ns = kernel_ns;
+    endpoint->shared.kernel_ns = kernel_ns;
 }
 
 /* The clock may have been set in between: a wait below zero says nothing. */
-static void record_wait(helio_rx_endpoint *endpoint, const helio_rx_stream *stream,
-                        int64_t receive_ns) {
-    const int64_t waited_ns = receive_ns - endpoint->kernel_ns;
-    if (endpoint->kernel_ns && waited_ns >= 0)
-        helio_record(stream->object.histogram[HELIO_RX_STREAM_SOCKET_LATENCY], waited_ns, 1);
-    endpoint->kernel_ns = 0;
+static void record_wait(const helio_rx_stream *stream, int64_t kernel_ns, int64_t receive_ns) {
+    if (kernel_ns && receive_ns >= kernel_ns)
+        helio_record(stream->object.histogram[HELIO_RX_STREAM_SOCKET_LATENCY],
+                     receive_ns - kernel_ns, 1);
 }
 
 /* ---- replays ---- */
@@ -436,7 +433,7 @@ void helio_rx_endpoint_on_packet(helio_rx_endpoint *endpoint, const void *datagr
         helio_count(&instance->foreign_packets, 1); /* repair data of a kind not used here */
         return;
     }
-    record_wait(endpoint, stream, receive_ns);
+    record_wait(stream, endpoint->shared.kernel_ns, receive_ns);
     helio_rx_stream_on_packet(stream, &packet, length, from, receive_ns, clock);
     if (endpoint->replays)
         show_replays(endpoint, stream, &packet, length, receive_ns, clock);

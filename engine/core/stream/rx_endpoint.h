@@ -98,7 +98,8 @@ void helio_rx_endpoint_acknowledge(helio_rx_endpoint *endpoint,
 /* An application is done with more messages of a subscription with credit; not within a call of the
  * sink. */
 void helio_rx_endpoint_grant(helio_rx_endpoint *endpoint, helio_clock clock);
-/* When the kernel took in the datagram that comes next, wall clock; for statistics. */
+/* When the kernel took in the datagrams that come next, wall clock; 0: it does not say.  For
+ * statistics. */
 void helio_rx_endpoint_stamp(helio_rx_endpoint *endpoint, int64_t kernel_ns);
 
 /* Messages `first` to `last` of a topic of a stream that is being followed are asked for again and

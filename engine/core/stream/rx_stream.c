@@ -186,6 +186,7 @@ static void on_data(helio_rx_stream *stream, const helio_pgm_packet *packet, siz
         .lasts = stream->shared->config.data_lasts,
         .receive_ns = receive_ns,
         .arrival_ns = clock.now_ns,
+        .kernel_ns = stream->shared->kernel_ns,
     };
     if (held.is_fragment)
         held.fragment = packet->fragment;

@@ -49,6 +49,7 @@ typedef struct helio_rx_shared {
     bool is_group; /* others hear the same source */
     uint32_t blocked_streams;
     int64_t foreign_event_after_ns; /* foreign traffic is an event once a minute */
+    int64_t kernel_ns; /* when the kernel took in the packet at hand, wall clock; 0: not known */
 } helio_rx_shared;
 
 typedef enum helio_rx_stream_state {

@@ -346,6 +346,7 @@ int helio_tx_stream_create(const helio_tx_stream_config *config, helio_outlet ou
     helio_batcher_init(&stream->batcher, door, config->max_packet_bytes - HELIO_PGM_DATA_HEADER,
                        instance);
     stream->batcher.is_raw = config->is_raw;
+    stream->batcher.sampler = helio_stats_sampler(stats);
     helio_heartbeat_init(&stream->heartbeat, config->heartbeat_min_ns, config->heartbeat_max_ns,
                          config->ambient_interval_ns, clock.now_ns);
     helio_polling_init(&stream->polling, config->poll_interval_ns, config->seed, clock.now_ns);
@@ -409,8 +410,8 @@ static void ask(helio_tx_stream *stream, helio_clock clock) {
     }
 }
 
-int helio_tx_stream_append(helio_tx_stream *stream, helio_tx_topic *topic, const void *data,
-                           size_t length, int64_t submit_ns, helio_clock clock) {
+static inline int append(helio_tx_stream *stream, helio_tx_topic *topic, const void *data,
+                         size_t length, int64_t submit_ns, int64_t intended_ns, helio_clock clock) {
     if (length > stream->config.max_message_bytes || (stream->config.is_raw && length == 0))
         return HELIO_ERR_SIZE;
     if (stream->is_closed)
@@ -418,10 +419,29 @@ int helio_tx_stream_append(helio_tx_stream *stream, helio_tx_topic *topic, const
     if (length > stream->batcher.tsdu_bytes) /* it is a burst of its own */
         ask(stream, clock);
     stream->is_cutting = true;
-    helio_batcher_append(&stream->batcher, &topic->position, data, length, submit_ns, clock);
+    if (intended_ns)
+        helio_batcher_append_intended(&stream->batcher, &topic->position, data, length, submit_ns,
+                                      intended_ns, clock);
+    else
+        helio_batcher_append(&stream->batcher, &topic->position, data, length, submit_ns, clock);
     stream->is_cutting = stream->pace.is_limit_waived = false;
     stream->batcher.flags = 0;
     return 0;
+}
+
+int helio_tx_stream_append(helio_tx_stream *stream, helio_tx_topic *topic, const void *data,
+                           size_t length, int64_t submit_ns, helio_clock clock) {
+    return append(stream, topic, data, length, submit_ns, 0, clock);
+}
+
+int helio_tx_stream_append_intended(helio_tx_stream *stream, helio_tx_topic *topic,
+                                    const void *data, size_t length, int64_t submit_ns,
+                                    int64_t intended_ns, helio_clock clock) {
+    return append(stream, topic, data, length, submit_ns, intended_ns, clock);
+}
+
+helio_hold *helio_tx_stream_hold(helio_tx_stream *stream) {
+    return &stream->batcher.hold;
 }
 
 void helio_tx_stream_flush(helio_tx_stream *stream, helio_clock clock) {
@@ -639,4 +659,8 @@ uint64_t helio_tx_stream_open_messages(const helio_tx_stream *stream, const heli
 
 helio_stats_object *helio_tx_topic_object(helio_tx_topic *topic) {
     return &topic->object;
+}
+
+helio_hold *helio_tx_topic_hold(helio_tx_topic *topic) {
+    return &topic->position.hold;
 }

@@ -24,6 +24,7 @@
 #include "base/account.h"
 #include "base/address.h"
 #include "base/clock.h"
+#include "base/hold.h"
 #include "base/outlet.h"
 #include "base/tsi.h"
 #include "repair/acks.h"
@@ -214,6 +215,12 @@ void helio_tx_stream_cut_off(helio_tx_stream *stream, int64_t duration_ns, const
  * data is copied. Errors: SIZE (too long, or raw and empty), CLOSED. */
 int helio_tx_stream_append(helio_tx_stream *stream, helio_tx_topic *topic, const void *data,
                            size_t length, int64_t submit_ns, helio_clock clock);
+/* The same with the time, wall clock, at which it was to be sent; 0: it has none. */
+int helio_tx_stream_append_intended(helio_tx_stream *stream, helio_tx_topic *topic,
+                                    const void *data, size_t length, int64_t submit_ns,
+                                    int64_t intended_ns, helio_clock clock);
+/* What keeps messages of all topics from being appended, for statistics: its owner's. */
+helio_hold *helio_tx_stream_hold(helio_tx_stream *stream);
 /* Sends the open packet, if any.  Call it when there is nothing more to append. */
 void helio_tx_stream_flush(helio_tx_stream *stream, helio_clock clock);
 
@@ -258,5 +265,7 @@ helio_stats_object *helio_tx_topic_object(helio_tx_topic *topic);
 helio_topic_books *helio_tx_topic_books(helio_tx_topic *topic);
 /* Messages of the topic that are in the open packet. */
 uint64_t helio_tx_stream_open_messages(const helio_tx_stream *stream, const helio_tx_topic *topic);
+/* What keeps messages of this topic alone from being appended, for statistics: its owner's. */
+helio_hold *helio_tx_topic_hold(helio_tx_topic *topic);
 
 #endif

@@ -54,7 +54,7 @@ static int open_topic(helio_tx_topics *topics, helio_tx_topic *topic, helio_cloc
     if (error)
         return error;
     topic->position.stats = topic->object.record;
-    topic->position.batch_latency = &topic->object.histogram[HELIO_TRANSMITTER_BATCH_LATENCY];
+    topic->position.object = &topic->object;
     helio_set(&topic->position.stats->next_message, topic->position.next_message);
     if (topics->awaits_credit) {
         helio_stats_apply(&topic->object, HELIO_HAS_CREDIT);

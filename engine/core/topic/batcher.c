@@ -32,10 +32,26 @@ static void count_messages(helio_batcher *batcher, helio_topic_position *topic, 
     helio_count(&batcher->instance->bytes_sent, bytes);
 }
 
-static void record_latency(const helio_topic_position *topic, int64_t latency_ns, uint64_t count) {
-    if (topic->batch_latency) {
-        helio_record(*topic->batch_latency, latency_ns, count);
-    }
+/* How long a message that is packed now was held back. */
+static int64_t paced(const helio_batcher *batcher, const helio_topic_position *topic,
+                     int64_t submit_ns, int64_t wall_ns) {
+    const int64_t all_ns = helio_hold_wait(&batcher->hold, submit_ns, wall_ns);
+    const int64_t own_ns = helio_hold_wait(&topic->hold, submit_ns, wall_ns);
+    return all_ns > own_ns ? all_ns : own_ns;
+}
+
+/* The stages batch and pace of `count` packets. */
+static void measure(helio_batcher *batcher, const helio_topic_position *topic, int64_t latency_ns,
+                    int64_t paced_ns, uint64_t count) {
+    const helio_stats_object *object = topic->object;
+    if (!object || !object->histogram[HELIO_TRANSMITTER_BATCH_LATENCY])
+        return;
+    helio_count(&topic->stats->latency_packets, count);
+    if (batcher->sampler && !helio_sampler_takes(batcher->sampler))
+        return;
+    helio_count(&topic->stats->latency_samples, count);
+    helio_record(object->histogram[HELIO_TRANSMITTER_BATCH_LATENCY], latency_ns - paced_ns, count);
+    helio_record(object->histogram[HELIO_TRANSMITTER_PACE_LATENCY], paced_ns, count);
 }
 
 void helio_batcher_flush(helio_batcher *batcher, helio_clock clock) {
@@ -51,6 +67,7 @@ void helio_batcher_flush(helio_batcher *batcher, helio_clock clock) {
                           .first_message = topic->next_message,
                           .submit_ns = batcher->submit_ns,
                           .closed_after_ns = closed_after(batcher->submit_ns, clock.wall_ns),
+                          .intended_ns = batcher->intended_ns,
                       });
     batcher->closing = topic;
     batcher->closing_first = topic->next_message;
@@ -58,7 +75,7 @@ void helio_batcher_flush(helio_batcher *batcher, helio_clock clock) {
     batcher->tsdu = NULL;
     batcher->door.close(batcher->door.context, batcher->used, NULL, clock);
     count_messages(batcher, topic, batcher->count, batcher->body_bytes, 1);
-    record_latency(topic, clock.wall_ns - batcher->submit_ns, 1);
+    measure(batcher, topic, clock.wall_ns - batcher->submit_ns, batcher->paced_ns, 1);
 }
 
 /* Copies the batch's bytes from `offset` on, of which head_bytes are in `head` and the rest in
@@ -97,7 +114,8 @@ static uint64_t send_fragments(helio_batcher *batcher, const uint8_t *head, size
 
 static void send_large(helio_batcher *batcher, helio_topic_position *topic, const uint8_t *data,
                        size_t length, int64_t submit_ns, helio_clock clock) {
-    uint8_t head[HELIO_TSDU_HEADER + HELIO_TSDU_EXTENDED_HEADER];
+    uint8_t head[HELIO_TSDU_HEADER + HELIO_TSDU_INTENDED_BYTES + HELIO_TSDU_EXTENDED_HEADER];
+    const size_t batch_head = helio_tsdu_header_bytes(batcher->next_intended_ns);
     helio_tsdu_encode(head, &(helio_tsdu_header){
                                 .kind = HELIO_TSDU_KIND_MESSAGES,
                                 .flags = batcher->flags,
@@ -106,20 +124,23 @@ static void send_large(helio_batcher *batcher, helio_topic_position *topic, cons
                                 .first_message = topic->next_message,
                                 .submit_ns = submit_ns,
                                 .closed_after_ns = closed_after(submit_ns, clock.wall_ns),
+                                .intended_ns = batcher->next_intended_ns,
                             });
     const size_t head_bytes =
-        HELIO_TSDU_HEADER + helio_tsdu_encode_message_header(head + HELIO_TSDU_HEADER, length);
+        batch_head + helio_tsdu_encode_message_header(head + batch_head, length);
+    const int64_t paced_ns = paced(batcher, topic, submit_ns, clock.wall_ns);
     batcher->closing = topic;
     batcher->closing_first = topic->next_message;
     const uint64_t packets = send_fragments(batcher, head, head_bytes, data, length, clock);
     topic->next_message++;
     count_messages(batcher, topic, 1, length, packets);
     helio_count(&topic->stats->fragmented_messages, 1);
-    record_latency(topic, clock.wall_ns - submit_ns, packets);
+    measure(batcher, topic, clock.wall_ns - submit_ns, paced_ns, packets);
 }
 
 static void send_raw(helio_batcher *batcher, helio_topic_position *topic, const uint8_t *data,
                      size_t length, int64_t submit_ns, helio_clock clock) {
+    const int64_t paced_ns = paced(batcher, topic, submit_ns, clock.wall_ns);
     uint64_t packets = 1;
     batcher->closing = topic;
     batcher->closing_first = topic->next_message;
@@ -132,7 +153,7 @@ static void send_raw(helio_batcher *batcher, helio_topic_position *topic, const 
     }
     topic->next_message += packets;
     count_messages(batcher, topic, 1, length, packets);
-    record_latency(topic, clock.wall_ns - submit_ns, packets);
+    measure(batcher, topic, clock.wall_ns - submit_ns, paced_ns, packets);
 }
 
 bool helio_batcher_joins(const helio_batcher *batcher, const helio_topic_position *topic,
@@ -154,16 +175,19 @@ void helio_batcher_append(helio_batcher *batcher, helio_topic_position *topic, c
     if (batcher->tsdu && !helio_batcher_joins(batcher, topic, length))
         helio_batcher_flush(batcher, clock);
     if (!batcher->tsdu) {
-        if (needed > batcher->tsdu_bytes - HELIO_TSDU_HEADER) {
+        const size_t head = helio_tsdu_header_bytes(batcher->next_intended_ns);
+        if (needed > batcher->tsdu_bytes - head) {
             send_large(batcher, topic, data, length, submit_ns, clock);
             return;
         }
         batcher->tsdu = batcher->door.open(batcher->door.context, false);
         batcher->topic = topic;
-        batcher->used = HELIO_TSDU_HEADER;
+        batcher->used = head;
         batcher->count = 0;
         batcher->body_bytes = 0;
         batcher->submit_ns = submit_ns;
+        batcher->paced_ns = paced(batcher, topic, submit_ns, clock.wall_ns);
+        batcher->intended_ns = batcher->next_intended_ns;
     }
     uint8_t *at = batcher->tsdu + batcher->used;
     helio_tsdu_encode_message_header(at, length);
@@ -172,8 +196,25 @@ void helio_batcher_append(helio_batcher *batcher, helio_topic_position *topic, c
     batcher->used += needed;
     batcher->count++;
     batcher->body_bytes += length;
-    if (submit_ns < batcher->submit_ns)
+    if (submit_ns < batcher->submit_ns) {
         batcher->submit_ns = submit_ns;
+        batcher->paced_ns = paced(batcher, topic, submit_ns, clock.wall_ns);
+    }
+}
+
+void helio_batcher_append_intended(helio_batcher *batcher, helio_topic_position *topic,
+                                   const void *data, size_t length, int64_t submit_ns,
+                                   int64_t intended_ns, helio_clock clock) {
+    if (batcher->tsdu && !batcher->intended_ns)
+        helio_batcher_flush(batcher, clock);
+    batcher->next_intended_ns = intended_ns;
+    helio_batcher_append(batcher, topic, data, length, submit_ns, clock);
+    batcher->next_intended_ns = 0;
+    if (batcher->tsdu && intended_ns < batcher->intended_ns)
+        batcher->intended_ns = intended_ns;
+    if (topic->object)
+        helio_record(topic->object->histogram[HELIO_TRANSMITTER_SUBMIT_DELAY],
+                     submit_ns - intended_ns, 1);
 }
 
 void helio_batcher_announce(helio_batcher *batcher, const helio_tsdu_topic *topics, size_t count,

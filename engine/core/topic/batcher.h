@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "base/clock.h"
+#include "base/hold.h"
 #include "stats/stats.h"
 #include "wire/pgm.h"
 #include "wire/tsdu.h"
@@ -49,8 +50,8 @@ typedef struct helio_topic_position {
     uint64_t next_message;
     helio_topic_books books;
     helio_transmitter_stats *stats;
-    /* Where the histogram is while its level of detail is on; may be NULL. */
-    helio_hdr *const *batch_latency;
+    const helio_stats_object *object; /* its histograms; may be NULL */
+    helio_hold hold;                  /* of its own, beside the batcher's */
 } helio_topic_position;
 
 typedef struct helio_batcher {
@@ -68,7 +69,12 @@ typedef struct helio_batcher {
     size_t used;
     uint32_t count;
     uint64_t body_bytes;
-    int64_t submit_ns; /* of the oldest message */
+    int64_t submit_ns;   /* of the oldest message */
+    int64_t paced_ns;    /* how long that one was held back */
+    int64_t intended_ns; /* the oldest time at which a message was to be sent; 0: none has one */
+    int64_t next_intended_ns; /* of the message being put in */
+    helio_sampler *sampler;   /* may be NULL: every packet is measured */
+    helio_hold hold;          /* of all topics */
 } helio_batcher;
 
 void helio_batcher_init(helio_batcher *batcher, helio_packet_door door, size_t tsdu_bytes,
@@ -76,6 +82,11 @@ void helio_batcher_init(helio_batcher *batcher, helio_packet_door door, size_t t
 /* Puts in one message, at most 2^30 bytes. */
 void helio_batcher_append(helio_batcher *batcher, helio_topic_position *topic, const void *data,
                           size_t length, int64_t submit_ns, helio_clock clock);
+/* The same with the time, wall clock, at which it was to be sent (docs/wire.md 2.3); with is_raw that
+ * is not told.  It joins no packet without such a time. */
+void helio_batcher_append_intended(helio_batcher *batcher, helio_topic_position *topic,
+                                   const void *data, size_t length, int64_t submit_ns,
+                                   int64_t intended_ns, helio_clock clock);
 /* Whether a message would join the open packet. */
 bool helio_batcher_joins(const helio_batcher *batcher, const helio_topic_position *topic,
                          size_t length);

@@ -253,14 +253,8 @@ void helio_delivery_count(helio_delivery *delivery, helio_delivery_topic *topic,
     helio_stats_end(stats);
     helio_count(&delivery->shared->instance->messages_received, count);
     helio_count(&delivery->shared->instance->bytes_received, bytes);
-
-    const int64_t total_ns = clock.wall_ns - messages[0].submit_ns;
-    if (total_ns < 0)
-        helio_count(&stats->latency_invalid_samples, count);
-    else if (messages[0].submit_ns != 0) /* bare messages carry no stamp */
-        helio_record(topic->object.histogram[HELIO_RECEIVER_TOTAL_LATENCY], total_ns, count);
-    helio_record(topic->object.histogram[HELIO_RECEIVER_ORDER_LATENCY],
-                 clock.now_ns - packet->arrival_ns, count);
+    if (topic->is_measuring)
+        helio_delivery_measure(delivery, topic, messages[0].submit_ns, count, packet, clock);
 }
 
 size_t helio_delivery_give(const helio_delivery_topic *topic, helio_message *messages, size_t count,
@@ -277,6 +271,7 @@ size_t helio_delivery_give(const helio_delivery_topic *topic, helio_message *mes
 static size_t hand_over(helio_delivery *delivery, helio_delivery_topic *topic,
                         helio_message *messages, size_t count, bool in_turn,
                         const helio_rxw_packet *packet, helio_clock clock) {
+    helio_delivery_begin_measuring(delivery, topic, clock);
     const size_t taken = helio_delivery_give(topic, messages, count, packet);
     if (taken > 0) {
         if (in_turn)
@@ -362,7 +357,13 @@ static bool is_whole(batch_reader reader) {
 }
 
 /* What all messages of a batch have in common. */
-static helio_message form_of(const helio_tsdu_header *header, const helio_rxw_packet *packet) {
+static helio_message form_of(helio_delivery *delivery, const helio_tsdu_header *header,
+                             const helio_rxw_packet *packet) {
+    delivery->closed_ns =
+        header->submit_ns && header->closed_after_ns != HELIO_TSDU_CLOSED_AFTER_MAX
+            ? header->submit_ns + (int64_t)header->closed_after_ns
+            : 0;
+    delivery->intended_ns = header->intended_ns;
     return (helio_message){
         .submit_ns = header->submit_ns,
         .receive_ns = packet->receive_ns,
@@ -381,7 +382,7 @@ static helio_delivery_result deliver_messages(helio_delivery *delivery,
      * looked through first. */
     if (reader.left > CHUNK && !is_whole(reader))
         return HELIO_DELIVERY_DAMAGED;
-    const helio_message form = form_of(header, packet);
+    const helio_message form = form_of(delivery, header, packet);
     helio_message messages[CHUNK];
     bool is_first = true;
     while (reader.left > 0) {
@@ -428,7 +429,7 @@ void helio_delivery_ahead(helio_delivery *delivery, const helio_rxw_packet *pack
                            header.first_message, header.count};
     if (!topics || !is_whole(reader))
         return; /* what it is will be told in its turn */
-    const helio_message form = form_of(&header, packet);
+    const helio_message form = form_of(delivery, &header, packet);
     helio_message messages[CHUNK];
     while (reader.left > 0) {
         const uint64_t first = reader.number;
@@ -524,6 +525,8 @@ static helio_delivery_result begin_batch(helio_delivery *delivery, uint64_t sequ
 
 helio_delivery_result helio_delivery_put_together(helio_delivery *delivery, uint64_t sequence,
                                                   const helio_rxw_packet *packet) {
+    delivery->reassembly_recovered =
+        packet->recovered || (packet->fragment.offset > 0 && delivery->reassembly_recovered);
     switch (helio_reassembly_add(&delivery->reassembly, &packet->fragment, packet->tsdu,
                                  packet->bytes)) {
     case HELIO_REASSEMBLY_DAMAGED:

@@ -69,6 +69,9 @@ typedef struct helio_delivery {
     uint32_t granting_count;
     bool has_credit_news;       /* it may be time to grant more */
     uint64_t messages_filtered; /* by the packets passed so far; the stream counts them */
+    bool reassembly_recovered;  /* a packet of the batch being put together had been missing */
+    int64_t closed_ns;   /* of the batch at hand: when its source closed it; 0: it does not say */
+    int64_t intended_ns; /* and was to send its oldest message; 0: the same */
 } helio_delivery;
 
 /* is_complete: the stream was met before its first packet.  Knows all subscriptions there are.

@@ -32,6 +32,7 @@ static helio_delivery_result deliver_raw(helio_delivery *delivery, uint64_t numb
             return HELIO_DELIVERY_FULL;
         if (topic->expected > number)
             continue; /* it has had it */
+        helio_delivery_begin_measuring(delivery, topic, clock);
         if (helio_delivery_give(topic, &message, 1, packet) == 0) {
             is_full = true;
             continue;

@@ -27,6 +27,11 @@ struct helio_delivery_topic {
     bool has_granted;
     uint64_t grant_at; /* a sink that keeps nothing: it may be time to grant more from here on */
     helio_delivery_topic *next_granting;
+    /* Of the messages at hand: latency is measured at all, and of them. */
+    bool is_measuring, is_sampled;
+    bool has_transit; /* of a packet before */
+    int64_t transit_ns;
+    uint64_t jitter_16; /* 16 times the estimate (RFC 3550, A.8) */
 };
 
 static inline helio_receiver_stats *helio_delivery_stats(helio_delivery_topic *topic) {
@@ -49,6 +54,28 @@ void helio_delivery_count(helio_delivery *delivery, helio_delivery_topic *topic,
  * DAMAGED. */
 helio_delivery_result helio_delivery_put_together(helio_delivery *delivery, uint64_t sequence,
                                                   const helio_rxw_packet *packet);
+
+/* ---- delivery_stages.c ---- */
+
+/* Messages are about to be handed over: says whether they are sampled. */
+void helio_delivery_draw(helio_delivery *delivery, helio_delivery_topic *topic);
+/* So many messages of a packet that are measured were taken, of which `submit_ns` is the oldest's. */
+void helio_delivery_measure(const helio_delivery *delivery, helio_delivery_topic *topic,
+                            int64_t submit_ns, uint64_t count, const helio_rxw_packet *packet,
+                            helio_clock clock);
+
+/* The same as draw; nearly nothing while latency is not measured. */
+static inline void helio_delivery_begin_measuring(helio_delivery *delivery,
+                                                  helio_delivery_topic *topic, helio_clock clock) {
+    int64_t *measured_ns = topic->subscription->sink.measured_ns;
+    topic->is_measuring = topic->object.histogram[HELIO_RECEIVER_TOTAL_LATENCY] ||
+                          topic->object.histogram[HELIO_RECEIVER_ORDER_LATENCY];
+    topic->is_sampled = false;
+    if (HELIO_STATS_COUNTING && topic->is_measuring)
+        helio_delivery_draw(delivery, topic);
+    if (measured_ns)
+        *measured_ns = topic->is_sampled ? clock.now_ns : HELIO_NOT_MEASURED;
+}
 
 /* ---- delivery_credit.c ---- */
 

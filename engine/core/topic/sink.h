@@ -56,6 +56,12 @@ typedef struct helio_sink {
     /* How many messages of a stream the application is not done with.  NULL: it is done with those
      * that were taken. */
     uint64_t (*read_waiting)(void *context, uint32_t stream);
+    /* Where the moment, monotonic, goes at which the messages of the next call of on_messages were in
+     * order, for the sink to measure its part of their latency; HELIO_NOT_MEASURED: it is not to.  May
+     * be NULL. */
+    int64_t *measured_ns;
 } helio_sink;
+
+#define HELIO_NOT_MEASURED INT64_MIN
 
 #endif

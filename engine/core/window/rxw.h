@@ -57,7 +57,8 @@ typedef struct helio_rxw_packet {
     bool lasts; /* tsdu stays where it is for longer than the call; false for those in the window */
     helio_pgm_fragment fragment; /* when is_fragment */
     int64_t receive_ns;          /* wall clock */
-    int64_t arrival_ns;          /* monotonic */
+    int64_t arrival_ns;          /* monotonic, when it was taken up */
+    int64_t kernel_ns;           /* wall clock when the kernel took it in; 0: it did not say */
 } helio_rxw_packet;
 
 typedef struct helio_rxw_slot {

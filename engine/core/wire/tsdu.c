@@ -6,12 +6,14 @@
 
 enum { MUST_UNDERSTAND = 0x80, WORD = 4 };
 
-/* Checks a chain of extensions: all can be skipped, and they end where they should. */
-static bool can_skip_extensions(const uint8_t *at, const uint8_t *end) {
+/* Reads a chain of extensions: all can be understood or skipped, and they end where they should. */
+static bool read_extensions(const uint8_t *at, const uint8_t *end, int64_t *intended_ns) {
     while (at < end) {
         const size_t bytes = (size_t)at[1] * WORD; /* whole words are left, so at[1] is there */
         if ((at[0] & MUST_UNDERSTAND) || bytes == 0 || bytes > (size_t)(end - at))
             return false;
+        if (at[0] == HELIO_TSDU_EXTENSION_INTENDED && bytes == HELIO_TSDU_INTENDED_BYTES)
+            *intended_ns = (int64_t)helio_get64(at + WORD);
         at += bytes;
     }
     return true;
@@ -30,13 +32,17 @@ helio_tsdu_result helio_tsdu_decode(const uint8_t *tsdu, size_t bytes, helio_tsd
     out->first_message = helio_get64(tsdu + 16);
     out->submit_ns = (int64_t)helio_get64(tsdu + 24);
     out->closed_after_ns = helio_get32(tsdu + 32);
+    out->intended_ns = 0;
     const bool good =
         (out->kind == HELIO_TSDU_KIND_MESSAGES || out->kind == HELIO_TSDU_KIND_TOPICS) &&
         out->header_bytes >= HELIO_TSDU_HEADER && out->header_bytes % WORD == 0 &&
         out->header_bytes <= bytes && out->count > 0 &&
         out->first_message <= UINT64_MAX - out->count;
-    if (!good || !can_skip_extensions(tsdu + HELIO_TSDU_HEADER, tsdu + out->header_bytes))
+    if (!good ||
+        !read_extensions(tsdu + HELIO_TSDU_HEADER, tsdu + out->header_bytes, &out->intended_ns))
         return HELIO_TSDU_DAMAGED;
+    if (out->intended_ns < 0) /* a time of no clock */
+        out->intended_ns = 0;
     return HELIO_TSDU_OURS;
 }
 
@@ -47,8 +53,9 @@ static bool next_extended(const uint8_t **at, const uint8_t *end, helio_tsdu_mes
     const size_t extensions = (size_t)(helio_get16(*at) & ~HELIO_TSDU_EXTENDED) * WORD;
     const size_t body = helio_get32(*at + 2);
     const size_t header = HELIO_TSDU_EXTENDED_HEADER + extensions;
+    int64_t intended_ns; /* of one message: nobody asks for it */
     if (header > left || body > left - header ||
-        !can_skip_extensions(*at + HELIO_TSDU_EXTENDED_HEADER, *at + header))
+        !read_extensions(*at + HELIO_TSDU_EXTENDED_HEADER, *at + header, &intended_ns))
         return false;
     *out = (helio_tsdu_message){*at + header, body};
     *at += header + body;
@@ -91,13 +98,20 @@ void helio_tsdu_encode(uint8_t *out, const helio_tsdu_header *header) {
     out[1] = HELIO_TSDU_VERSION;
     out[2] = header->kind;
     out[3] = header->flags;
-    helio_put16(out + 4, HELIO_TSDU_HEADER);
+    helio_put16(out + 4, (uint16_t)helio_tsdu_header_bytes(header->intended_ns));
     helio_put16(out + 6, header->count);
     helio_put64(out + 8, header->topic_id);
     helio_put64(out + 16, header->first_message);
     helio_put64(out + 24, (uint64_t)header->submit_ns);
     helio_put32(out + 32, header->closed_after_ns);
     helio_put32(out + 36, 0);
+    if (header->intended_ns) {
+        uint8_t *extension = out + HELIO_TSDU_HEADER;
+        extension[0] = HELIO_TSDU_EXTENSION_INTENDED;
+        extension[1] = HELIO_TSDU_INTENDED_BYTES / WORD;
+        helio_put16(extension + 2, 0);
+        helio_put64(extension + WORD, (uint64_t)header->intended_ns);
+    }
 }
 
 size_t helio_tsdu_encode_message_header(uint8_t *out, size_t body_bytes) {

@@ -13,7 +13,9 @@ enum {
     HELIO_TSDU_EXTENDED_HEADER = 6,    /* of a message, without extensions */
     HELIO_TSDU_ENTRY_HEADER = 18,      /* of a TOPICS entry */
     HELIO_TSDU_COUNT_MAX = UINT16_MAX, /* messages or entries */
+    HELIO_TSDU_INTENDED_BYTES = 12,    /* of the extension */
 };
+#define HELIO_TSDU_CLOSED_AFTER_MAX UINT32_MAX /* ns; stands for that or longer */
 
 typedef enum helio_tsdu_result {
     HELIO_TSDU_OURS,
@@ -29,7 +31,8 @@ typedef struct helio_tsdu_header {
     uint64_t topic_id;
     uint64_t first_message;
     int64_t submit_ns;
-    uint32_t closed_after_ns;
+    uint32_t closed_after_ns; /* at most HELIO_TSDU_CLOSED_AFTER_MAX */
+    int64_t intended_ns;      /* 0: no extension INTENDED */
 } helio_tsdu_header;
 
 /* Reads the head of a batch.  `bytes` may be less than the whole batch (a first fragment) but not
@@ -58,8 +61,11 @@ bool helio_tsdu_next_topic(const uint8_t **at, const uint8_t *end, helio_tsdu_to
 
 /* ---- encoding ---- */
 
-/* Writes the HELIO_TSDU_HEADER bytes of a batch's head; header_bytes of `header` is not looked at.
- */
+/* Bytes of a batch's head. */
+static inline size_t helio_tsdu_header_bytes(int64_t intended_ns) {
+    return intended_ns ? HELIO_TSDU_HEADER + HELIO_TSDU_INTENDED_BYTES : HELIO_TSDU_HEADER;
+}
+/* Writes a batch's head; header_bytes of `header` is not looked at. */
 void helio_tsdu_encode(uint8_t *out, const helio_tsdu_header *header);
 
 static inline size_t helio_tsdu_message_header_bytes(size_t body_bytes) {

@@ -216,6 +216,11 @@ HELIO_API int helio_transmitter_create(helio_instance *instance, const char *end
  * the history of packets to be acknowledged).  Errors: SIZE, CLOSED, ACKERS. */
 HELIO_API int helio_transmitter_send(helio_transmitter *transmitter, const void *data,
                                      size_t length);
+/* The same with the time at which it was to be sent, ns since 1970, wall clock; 0 or less: none.  Receivers measure the latency
+ * against it beside that against the submit (statistics intended_latency and total_latency), and so count what a sender that
+ * stalls lets messages wait before it submits them.  It takes 12 bytes of a packet; with payload=raw it is not told. */
+HELIO_API int helio_transmitter_send_intended(helio_transmitter *transmitter, const void *data,
+                                              size_t length, int64_t intended_ns);
 /* Submits messages in order until one does not fit and tells in *accepted how many were taken.
  * Returns 0 when all were, else the reason for the first that was not.  In mode `poll` the messages share packets. */
 HELIO_API int helio_transmitter_send_many(helio_transmitter *transmitter,

@@ -1,0 +1,123 @@
+/* The stages that are the application's: what messages wait for it, and how long it takes.  Its own
+ * thread counts the waits, into histograms that the engine opens and closes. */
+#include <pthread.h>
+
+#include "check.h"
+#include "counted.h"
+#include "io/kernel_clock.h"
+#include "runtime/receive_queue.h"
+
+#define MS HELIO_MILLISECOND
+
+static helio_hdr *new_histogram(void) {
+    helio_hdr *histogram = aligned_alloc(64, (sizeof *histogram + 63) / 64 * 64);
+    memset(histogram, 0, sizeof *histogram);
+    helio_hdr_init(histogram);
+    return histogram;
+}
+
+static void the_wait_in_the_receive_queue_is_counted_when_the_application_takes(void) {
+    helio_receive_queue queue;
+    helio_hdr *waits = new_histogram(), *ages = new_histogram();
+    static helio_passage passage;
+    CHECK_EQUAL(helio_receive_queue_init(&queue, 65536), 0);
+    passage = (helio_passage){0};
+    helio_receive_queue_measure(&queue, &passage, waits, ages);
+    const int64_t since_ns = helio_monotonic_ns() - 5 * MS;
+    helio_message message = {.data = "hello",
+                             .length = 5,
+                             .submit_ns = helio_wall_ns() - 8 * MS,
+                             .flags = HELIO_MESSAGE_RECOVERED};
+    CHECK(helio_receive_queue_push(&queue, &message, &passage)); /* one that is not measured */
+    for (int i = 0; i < 3; i++)
+        CHECK(helio_receive_queue_push_measured(&queue, &message, &passage, since_ns));
+    helio_message taken[8];
+    CHECK_EQUAL(helio_receive_queue_take(&queue, taken, 8), 4);
+    for (int i = 0; i < 4; i++) {
+        CHECK_EQUAL(taken[i].flags, HELIO_MESSAGE_RECOVERED);
+        CHECK_BYTES(taken[i].data, "hello", 5);
+    }
+    CHECK_EQUAL(count_of(waits), 3);
+    CHECK_EQUAL(count_between(waits, 5 * MS, HELIO_HDR_HIGHEST), 3);
+    CHECK_EQUAL(count_between(ages, 8 * MS, HELIO_HDR_HIGHEST), 3);
+    CHECK(helio_receive_queue_push_measured(&queue, &message, &passage, since_ns));
+    helio_receive_queue_measure(&queue, &passage, NULL, NULL); /* the stream has ended */
+    CHECK_EQUAL(helio_receive_queue_take(&queue, taken, 8), 1);
+    CHECK_EQUAL(taken[0].flags, HELIO_MESSAGE_RECOVERED);
+    CHECK_EQUAL(count_of(waits), 3);
+    helio_receive_queue_fini(&queue);
+    free(waits);
+    free(ages);
+}
+
+static void the_wait_in_a_kept_queue_is_counted_too(void) {
+    helio_receive_queue queue;
+    helio_hdr *waits = new_histogram();
+    static helio_passage passage;
+    const helio_kept_config config = {
+        .policy = HELIO_KEPT_BLOCK, .bytes = 65536, .messages = 10, .priority_offset = -1};
+    CHECK_EQUAL(helio_receive_queue_init_kept(&queue, &config), 0);
+    passage = (helio_passage){0};
+    helio_receive_queue_measure(&queue, &passage, waits, NULL);
+    const int64_t since_ns = helio_monotonic_ns() - 5 * MS;
+    helio_message message = {.data = "hello", .length = 5, .submit_ns = 1};
+    helio_receive_queue_lock(&queue);
+    CHECK(helio_receive_queue_push_kept(&queue, &message, &passage, since_ns, since_ns));
+    CHECK(helio_receive_queue_push_kept(&queue, &message, &passage, 0, since_ns));
+    helio_receive_queue_unlock(&queue);
+    helio_message taken[8];
+    CHECK_EQUAL(helio_receive_queue_take(&queue, taken, 8), 2);
+    CHECK_EQUAL(taken[0].flags, 0);
+    CHECK_BYTES(taken[0].data, "hello", 5);
+    CHECK_EQUAL(count_between(waits, 5 * MS, HELIO_HDR_HIGHEST), 1);
+    CHECK_EQUAL(count_of(waits), 1);
+    helio_receive_queue_fini(&queue);
+    free(waits);
+}
+
+/* The engine closes histograms while the application counts into them. */
+typedef struct race {
+    helio_receive_queue queue;
+    helio_passage passage;
+    _Atomic bool is_over;
+} race;
+
+static void *take_all(void *context) {
+    race *self = context;
+    helio_message taken[16];
+    while (!atomic_load(&self->is_over))
+        helio_receive_queue_take(&self->queue, taken, 16);
+    return NULL;
+}
+
+static void nobody_writes_to_a_histogram_that_was_closed(void) {
+    static race self;
+    helio_hdr *waits = new_histogram();
+    helio_message message = {.data = "x", .length = 1, .submit_ns = 1};
+    CHECK_EQUAL(helio_receive_queue_init(&self.queue, 65536), 0);
+    pthread_t thread;
+    CHECK_EQUAL(pthread_create(&thread, NULL, take_all, &self), 0);
+    for (int i = 0; i < 2000; i++) {
+        helio_receive_queue_measure(&self.queue, &self.passage, waits, NULL);
+        for (int k = 0; k < 20; k++) {
+            helio_receive_queue_push_measured(&self.queue, &message, &self.passage, 1 + k);
+            if (helio_receive_queue_is_full(&self.queue))
+                helio_receive_queue_resume(&self.queue);
+        }
+        helio_receive_queue_measure(&self.queue, &self.passage, NULL, NULL);
+        const uint64_t before = helio_cell(&waits->above) + helio_cell(&waits->sum);
+        for (int k = 0; k < 10; k++)
+            CHECK_EQUAL(helio_cell(&waits->above) + helio_cell(&waits->sum), before);
+    }
+    atomic_store(&self.is_over, true);
+    pthread_join(thread, NULL);
+    helio_receive_queue_fini(&self.queue);
+    free(waits);
+}
+
+int main(void) {
+    RUN(the_wait_in_the_receive_queue_is_counted_when_the_application_takes);
+    RUN(the_wait_in_a_kept_queue_is_counted_too);
+    RUN(nobody_writes_to_a_histogram_that_was_closed);
+    return check_result();
+}
