@@ -90,23 +90,34 @@ class Encoder:
                 Otherwise since the last keyframe, so a lost frame costs nothing but itself.
             keyframe_every: Every how many frames one is a keyframe, for those who come late; 0: only the first.
             compress: Whether to compress frames where it is worth it.
-            directory: Kind and unit by scope and cell; default: the catalogue's. A relay passes its source's on.
+            directory: Kind and unit by scope and cell; default: the catalogue's. A relay passes its source's on, and
+                may set `directory` when it learns more.
             stream: What the stream is known by; default: random.
         """
         self._chain = chain
         self._every = keyframe_every
         self._compress = compress
-        self._directory = directory if directory is not None else known_cells()
+        self.directory = directory if directory is not None else known_cells()
         self.stream = int.from_bytes(os.urandom(8), "little") if stream is None else stream
         self._base: _Flat | None = None
         self._number = 0
         self._since_keyframe = 0
         self._texts_at_keyframe = 0
+        self._before: tuple[_Flat | None, int, int, int] = (None, 0, 0, 0)
 
     @property
     def number(self) -> int:
         """Of the last frame made; 0: none."""
         return self._number
+
+    @property
+    def made_keyframe(self) -> bool:
+        """Whether the last frame made was a keyframe."""
+        return self._since_keyframe == 1
+
+    def withdraw(self) -> None:
+        """Take the last frame back, once: it was not sent, and the next one has its number."""
+        self._base, self._number, self._since_keyframe, self._texts_at_keyframe = self._before
 
     def frame(self, snapshot: Snapshot, keyframe: bool = False) -> bytes:
         """The next frame.
@@ -125,11 +136,12 @@ class Encoder:
             swollen = len(base.texts) > 2 * self._texts_at_keyframe + _TABLE_SLACK
             if due or swollen:
                 base = None
-        writer = _Writer(base or _Flat(), self._directory)
+        writer = _Writer(base or _Flat(), self.directory)
         try:
             body = writer.body(snapshot)
         except (OverflowError, TypeError) as error:
             raise PackingError(f"the snapshot cannot be packed: {error}") from None
+        self._before = (self._base, self._number, self._since_keyframe, self._texts_at_keyframe)
         self._number += 1
         if base is None:
             self._since_keyframe = 0

@@ -1,0 +1,279 @@
+"""One origin as a collector knows it: its newest snapshot, its events, and the account of what did not come.
+
+Reports of an origin may come over several *lanes*: directly and through relays, or from two publishers of one folder by
+mistake. Each has frames of its own, so each has a decoder. One lane at a time is listened to: of those that are not
+silent the one of fewest relays, then of the youngest publisher. What another brings meanwhile is a duplicate.
+
+Events are numbered by the instance that wrote them, without a gap. So whatever path they took, each is handed on once,
+and those that never came are counted, per instance and exactly.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from heliograph.monitor.collector.report import Report
+from heliograph.monitor.model import Event, Health, InstanceState, Snapshot
+from heliograph.monitor.packing import Decoder, Limits, PackingError
+from heliograph.monitor.packing.tables import Directory
+
+__all__ = ["News", "Origin", "OriginStats"]
+
+SILENT_INTERVALS = 3
+LEAST_SILENT = 1.0
+"""Seconds; nobody is silent before."""
+LONGEST_INTERVAL = 3600.0
+"""Seconds; what a publisher says beyond is not believed."""
+_MOST_LANES = 8
+_MOST_NAMES = 4096
+_SPARE_EVENTS = 1000
+_KEPT_EVENTS = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class OriginStats:
+    """What came from an origin, and what did not, since the collector first heard of it."""
+
+    snapshots: int = 0
+    """Taken."""
+    lost: int = 0
+    """Snapshots that were sent and never came."""
+    awaiting: int = 0
+    """Snapshots that came and could not be read, for they say what changed since a keyframe that did not."""
+    skipped: int = 0
+    """Snapshots its publisher left out, for want of room or time."""
+    damaged: int = 0
+    """Frames that could not be read."""
+    duplicates: int = 0
+    """Reports that came by another way too."""
+    restarts: int = 0
+    """Times another publisher, or another relay, took over."""
+    bytes: int = 0
+    events: int = 0
+    events_missed: int = 0
+    """Events that happened and never came."""
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """What has come from an origin since the last time it was asked."""
+
+    report: Report
+    snapshot: Snapshot
+    """The newest; with it the last state of instances that closed meanwhile, and all events since."""
+    directory: Directory
+
+
+def _interval(report: Report) -> float:
+    return min(report.interval_ns / 1e9, LONGEST_INTERVAL)
+
+
+class _Lane:
+    __slots__ = ("decoder", "events", "heard", "report")
+
+    def __init__(self, report: Report, limits: Limits | None) -> None:
+        self.decoder = Decoder(limits)
+        self.report = report
+        self.heard = 0.0
+        self.events: deque[Event] = deque(maxlen=_SPARE_EVENTS)
+        """The newest that came while another lane was listened to."""
+
+    @property
+    def rank(self) -> tuple[int, int, int]:
+        report = self.report
+        return len(report.path), -report.started_ns, report.publisher
+
+
+class Origin:
+    """One origin. Times are seconds of the collector's monotonic clock."""
+
+    def __init__(self, report: Report, now: float, limits: Limits | None = None) -> None:
+        """Meet an origin by its first report, which is not taken yet."""
+        self.id = report.origin
+        self.report = report
+        self.first_heard = now
+        self.heard = now
+        """When it was last heard on the lane listened to."""
+        self.snapshot: Snapshot | None = None
+        """The newest; None: none could be read yet."""
+        self._limits = limits
+        self._lanes: dict[tuple[int, tuple[int, ...]], _Lane] = {}
+        self._current: _Lane | None = None
+        self._stats = OriginStats()
+        self._skipped = (report.publisher, report.skipped)
+        """By the publisher's own account, as of its last report."""
+        self._expected: dict[int, int] = {}
+        """Number of the next event, by incarnation."""
+        self._missed_by: dict[str, int] = {}
+        self._events: list[Event] = []
+        self._missed = 0
+        self._closed: dict[int, InstanceState] = {}
+        """Instances that closed since the last `take`, by incarnation."""
+        self._told_closed: set[int] = set()
+        self._fresh = False
+
+    @property
+    def stats(self) -> OriginStats:
+        """The account so far."""
+        return self._stats
+
+    @property
+    def missed_by_instance(self) -> Mapping[str, int]:
+        """Events that never came, by the name of the instance they happened in."""
+        return self._missed_by
+
+    @property
+    def interval(self) -> float:
+        """Seconds between its snapshots, as it says."""
+        return _interval(self.report)
+
+    @property
+    def waiting(self) -> str:
+        """Why there is no newer snapshot, for people; empty when there is."""
+        return self._current.decoder.waiting if self._current is not None else ""
+
+    @property
+    def fresh(self) -> bool:
+        """Whether `take` has something to give."""
+        return self._fresh
+
+    def silent(self, now: float) -> bool:
+        """Whether it has been silent for longer than three of its intervals, or said goodbye."""
+        return self.report.ends or now - self.heard > self._patience(self.report)
+
+    def due(self, now: float) -> bool:
+        """Whether a snapshot should come at any moment."""
+        age = now - self.heard
+        return not self.report.ends and 0.75 * self.interval <= age <= 1.5 * self.interval
+
+    @staticmethod
+    def _patience(report: Report) -> float:
+        return max(SILENT_INTERVALS * _interval(report), LEAST_SILENT)
+
+    def feed(self, report: Report, now: float) -> None:
+        """Take a report of this origin."""
+        key = (report.publisher, report.path)
+        lane = self._lanes.get(key)
+        if lane is None:
+            lane = self._lanes[key] = _Lane(report, self._limits)
+        lane.report, lane.heard = report, now
+        self._choose(now)
+        if lane is not self._current:
+            self._stats = replace(self._stats, duplicates=self._stats.duplicates + 1)
+            self._follow(lane, report)
+            return
+        self.report, self.heard = report, now
+        stats = self._stats
+        publisher, known = self._skipped
+        skipped = max(0, report.skipped - (known if publisher == report.publisher else 0))
+        self._skipped = (report.publisher, report.skipped)
+        self._stats = replace(stats, skipped=stats.skipped + skipped, bytes=stats.bytes + len(report.frame))
+        if report.frame:
+            self._read(lane, report)
+
+    def _choose(self, now: float) -> None:
+        """Decide which lane to listen to."""
+        for key in [key for key, lane in self._lanes.items() if now - lane.heard > 10 * self._patience(lane.report)]:
+            del self._lanes[key]
+        while len(self._lanes) > _MOST_LANES:
+            del self._lanes[min(self._lanes, key=lambda key: self._lanes[key].heard)]
+        heard = [lane for lane in self._lanes.values() if not self._over(lane, now)] or list(self._lanes.values())
+        best = min(heard, key=lambda lane: lane.rank)
+        if best is not self._current:
+            if self._current is not None:
+                self._stats = replace(self._stats, restarts=self._stats.restarts + 1)
+            self._current = best
+            for event in best.events:
+                self._accept_event(event)
+            best.events.clear()
+
+    def _over(self, lane: _Lane, now: float) -> bool:
+        return lane.report.ends or now - lane.heard > self._patience(lane.report)
+
+    @staticmethod
+    def _follow(lane: _Lane, report: Report) -> None:
+        """Keep a lane nobody listens to ready to take over."""
+        if report.frame:
+            with contextlib.suppress(PackingError):
+                snapshot = lane.decoder.feed(report.frame)
+                lane.events += snapshot.events if snapshot is not None else ()
+
+    def _read(self, lane: _Lane, report: Report) -> None:
+        before = lane.decoder.stats
+        stats = self._stats
+        try:
+            snapshot = lane.decoder.feed(report.frame)
+        except PackingError:
+            self._stats = replace(stats, damaged=stats.damaged + 1)
+            return
+        after = lane.decoder.stats
+        self._stats = replace(
+            stats,
+            snapshots=stats.snapshots + after.frames - before.frames,
+            lost=stats.lost + after.missed - before.missed,
+            awaiting=stats.awaiting + after.unusable - before.unusable,
+            duplicates=stats.duplicates + after.repeated - before.repeated,
+        )
+        if snapshot is not None:
+            self._accept(snapshot)
+
+    def _accept(self, snapshot: Snapshot) -> None:
+        for event in snapshot.events:
+            self._accept_event(event)
+        present = {instance.incarnation for instance in snapshot.instances}
+        if self.snapshot is not None:
+            gone = (item for item in self.snapshot.instances if item.incarnation not in present)
+            self._closed |= {
+                item.incarnation: item
+                for item in gone
+                if item.health is Health.CLOSED and item.incarnation not in self._told_closed
+            }
+        self._told_closed &= present
+        for incarnation in present:
+            self._closed.pop(incarnation, None)
+        self._expected = {key: value for key, value in self._expected.items() if key in present or key in self._closed}
+        self.snapshot = snapshot
+        self._fresh = True
+
+    def _accept_event(self, event: Event) -> None:
+        expected = self._expected.get(event.incarnation)
+        stats = self._stats
+        if expected is not None and event.number < expected:
+            return  # it came by another way already
+        gap = event.number - expected if expected is not None else 0
+        self._expected[event.incarnation] = event.number + 1
+        if gap:
+            self._missed_by[event.instance] = self._missed_by.get(event.instance, 0) + gap
+            self._missed += gap
+            if len(self._missed_by) > _MOST_NAMES:
+                del self._missed_by[next(iter(self._missed_by))]
+        self._events.append(event)
+        if len(self._events) > _KEPT_EVENTS:  # nobody takes them
+            del self._events[0]
+            gap += 1
+            self._missed += 1
+        self._stats = replace(stats, events=stats.events + 1, events_missed=stats.events_missed + gap)
+
+    def take(self) -> News | None:
+        """What has come since this was called last; None when nothing was ever read.
+
+        An instance that closed cleanly is in it once.
+        """
+        if self.snapshot is None or self._current is None:
+            return None
+        now = [item for item in self.snapshot.instances if item.incarnation not in self._told_closed]
+        whole = replace(
+            self.snapshot,
+            instances=(*now, *self._closed.values()),
+            events=tuple(self._events),
+            events_missed=self._missed,
+        )
+        self._told_closed |= {item.incarnation for item in self.snapshot.instances if item.health is Health.CLOSED}
+        self._events.clear()
+        self._closed.clear()
+        self._missed = 0
+        self._fresh = False
+        return News(self.report, whole, self._current.decoder.directory)
