@@ -22,6 +22,7 @@ from prometheus_client.registry import Collector
 
 from heliograph.exporters.budget import Budget, Share
 from heliograph.exporters.families import (
+    account_families,
     derived_family,
     describe,
     fleet_families,
@@ -31,6 +32,7 @@ from heliograph.exporters.families import (
     statistic_families,
 )
 from heliograph.exporters.items import Item, Key, Node, items, nodes
+from heliograph.monitor.collector.account import Account
 from heliograph.monitor.fleet import ReceiverRow, peer_names, receivers
 from heliograph.monitor.model import Snapshot
 from heliograph.monitor.modules.lane import LaneStats
@@ -75,6 +77,7 @@ class SnapshotCollector(Collector):
         max_series: int = MAX_SERIES,
         window: float = WINDOW,
         lanes: Callable[[], Iterable[LaneStats]] = tuple,
+        account: Callable[[], Account | None] = lambda: None,
         monotonic_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         """Prepare a collector that has nothing to show yet.
@@ -83,11 +86,13 @@ class SnapshotCollector(Collector):
             max_series: Most series of statistics; what is beyond is folded (see `budget`).
             window: Length of the percentile window, seconds.
             lanes: Tells how the exporters and modules of this process fare.
+            account: Tells what a collector misses, where snapshots come from one.
             monotonic_ns: Clock for the collector's own duration.
         """
         self._budget = Budget(max_series)
         self._window_ns = int(window * 1e9)
         self._lanes = lanes
+        self._account = account
         self._monotonic_ns = monotonic_ns
         self._marks: tuple[_Mark, _Mark] | None = None
         self._torn: dict[str, int] = {}
@@ -143,7 +148,9 @@ class SnapshotCollector(Collector):
                     yield family
         lanes = list(self._lanes())
         exporters = lane_families([lane for lane in lanes if lane.kind == "exporter"])
-        for family in chain(exporters, module_families([lane for lane in lanes if lane.kind == "module"])):
+        modules = module_families([lane for lane in lanes if lane.kind == "module"])
+        account = self._account()
+        for family in chain(exporters, modules, account_families(account) if account else ()):
             if family.samples:
                 yield family
         yield derived_family("exporter_series", [((), series)])

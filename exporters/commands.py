@@ -15,11 +15,20 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from heliograph.exporters import EXPORTERS, Exporter, available, load
-from heliograph.monitor.commands.arguments import interval, positive
+from heliograph.monitor.commands.arguments import (
+    add_collect_option,
+    add_segments_option,
+    interval,
+    open_source,
+    positive,
+)
 from heliograph.monitor.errors import UserError
+
+if TYPE_CHECKING:
+    from heliograph.monitor.collector.account import Account
 
 __all__ = ["command"]
 
@@ -46,7 +55,8 @@ def command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("names", metavar="NAME", nargs="+", help=f"exporters to run: {', '.join(available())}")
-    parser.add_argument("--segments", type=Path, metavar="DIR", help="folder of the stats segments")
+    add_segments_option(parser)
+    add_collect_option(parser)
     parser.add_argument("--interval", type=interval, default=1.0, metavar="S", help="seconds between snapshots (1)")
     parser.add_argument(
         "--module",
@@ -126,7 +136,12 @@ def _refuse_strays(args: argparse.Namespace) -> None:
         raise UserError("--out belongs to --once; the endpoint itself writes no file")
 
 
-def _settings(name: str, args: argparse.Namespace, lanes: Callable[[], Iterable[Any]]) -> dict[str, Any]:
+def _settings(
+    name: str,
+    args: argparse.Namespace,
+    lanes: Callable[[], Iterable[Any]],
+    account: Callable[[], Account | None],
+) -> dict[str, Any]:
     """Arguments for an exporter's class."""
 
     def given(**settings: Any) -> dict[str, Any]:
@@ -138,13 +153,13 @@ def _settings(name: str, args: argparse.Namespace, lanes: Callable[[], Iterable[
             raise UserError(f"exporter {name!r} needs --{flag}")
         return value
 
+    both = {"max_series": args.max_series, "window": args.window, "lanes": lanes, "account": account}
     match name:
         case "prometheus":
-            return given(listen=args.listen, max_series=args.max_series, window=args.window, lanes=lanes)
+            return given(listen=args.listen, **both)
         case "pushgateway":
             group = dict(_pair(text, "--group LABEL=VALUE") for text in args.group)
-            common = given(job=args.job, max_series=args.max_series, window=args.window, lanes=lanes)
-            return {"url": needed("gateway"), "grouping": group, **common}
+            return {"url": needed("gateway"), "grouping": group, **given(job=args.job, **both)}
         case "spool":
             return {"directory": needed("dir"), **given(interval=args.record, backlog=args.backlog or None)}
         case "hdrlog":
@@ -165,14 +180,13 @@ def _serve(args: argparse.Namespace) -> int:
     from heliograph.exporters.loop import ExportLoop
     from heliograph.exporters.sink import exporter_lane
     from heliograph.monitor.modules import Lane, open_module
-    from heliograph.monitor.sampler import Sampler
 
     for key in (_pair(text, "--set NAME.OPTION=VALUE")[0].partition(".")[0] for text in args.set):
         if key not in args.names or key in EXPORTERS:
             raise UserError(f"--set {key}.…: {key!r} is no exporter of another package among the names")
     lanes: list[Lane] = []
-    with _stop_signals() as wait, Sampler(args.segments) as sampler:
-        made = _made(args, lambda: [lane.stats for lane in lanes])
+    with _stop_signals() as wait, open_source(args) as sampler:
+        made = _made(args, lambda: [lane.stats for lane in lanes], lambda: sampler.account)
         lanes += [exporter_lane(name, exporter) for name, exporter in made]
         try:
             for request in args.module:
@@ -183,7 +197,7 @@ def _serve(args: argparse.Namespace) -> int:
             raise
         # Histograms are most of the cost of a reading, and the console has no use for them.
         histograms = bool(args.module) or any(name != "console" for name in args.names)
-        print(f"heliograph: exporting {sampler.folder} to {', '.join(map(_told, made))}", file=sys.stderr, flush=True)
+        print(f"heliograph: exporting {sampler.place} to {', '.join(map(_told, made))}", file=sys.stderr, flush=True)
         ExportLoop(lambda: sampler.sample(histograms=histograms), lanes, args.interval, wait).run()
     return 0
 
@@ -194,13 +208,15 @@ def _told(made: tuple[str, Exporter]) -> str:
     return f"{name} at http://{address[0]}:{address[1]}/metrics" if address else name
 
 
-def _made(args: argparse.Namespace, lanes: Callable[[], Iterable[Any]]) -> list[tuple[str, Exporter]]:
+def _made(
+    args: argparse.Namespace, lanes: Callable[[], Iterable[Any]], account: Callable[[], Account | None]
+) -> list[tuple[str, Exporter]]:
     """All exporters, or none: those made before one that fails are closed again."""
     made: list[tuple[str, Exporter]] = []
     try:
         for name in args.names:
             maker = load(name)
-            settings = _settings(name, args, lanes)
+            settings = _settings(name, args, lanes, account)
             try:
                 made.append((name, maker(**settings)))
             except TypeError as error:
@@ -246,17 +262,17 @@ def _once(args: argparse.Namespace) -> int:
     """Two snapshots an interval apart, so that the percentiles have a window."""
     from heliograph.exporters.collector import MAX_SERIES, SnapshotCollector
     from heliograph.exporters.prometheus import exposition
-    from heliograph.monitor.sampler import Sampler
 
-    collector = SnapshotCollector(max_series=args.max_series or MAX_SERIES)
-    with Sampler(args.segments) as sampler:
+    with open_source(args) as sampler:
+        collector = SnapshotCollector(max_series=args.max_series or MAX_SERIES, account=lambda: sampler.account)
         collector.update(sampler.sample())
         time.sleep(args.interval)
         snapshot = sampler.sample()
         collector.update(snapshot)
-    text = exposition(collector)
+        absence = sampler.absence if args.collect else f"no instance has a segment in {sampler.place}"
+        text = exposition(collector)
     if not snapshot.instances:
-        print(f"heliograph: no instance has a segment in {sampler.folder}", file=sys.stderr)
+        print(f"heliograph: {absence}", file=sys.stderr)
     if args.out is None:
         sys.stdout.buffer.write(text)
         sys.stdout.buffer.flush()

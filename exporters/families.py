@@ -18,11 +18,13 @@ from heliograph.engine.catalogue import Derived, Scope, Statistic, names
 from heliograph.exporters.buckets import cumulative, since, window_values
 from heliograph.exporters.items import RUNNING, Item, Key, Node
 from heliograph.monitor.behaviour import Behaviour
+from heliograph.monitor.collector.account import Account, HostState
 from heliograph.monitor.fleet import ReceiverRow
 from heliograph.monitor.model import Health
 from heliograph.monitor.modules.lane import LaneStats
 
 __all__ = [
+    "account_families",
     "derived_family",
     "describe",
     "fleet_families",
@@ -217,3 +219,32 @@ def module_families(states: Sequence[LaneStats]) -> Iterator[Metric]:
     """What became of the data given to the modules of this process."""
     for family, field in _MODULE_COUNTERS.items():
         yield derived_family(family, [((s.name,), getattr(s, field)) for s in states])
+
+
+def account_families(account: Account) -> Iterator[Metric]:
+    """What a collector heard, host by host, and what it misses."""
+    hosts = account.hosts
+
+    def of_hosts(name: str, value: Callable[[HostState], float]) -> Metric:
+        return derived_family(f"collector_{name}", [((host.host,), value(host)) for host in hosts])
+
+    yield derived_family("collector_hosts", [((), len(hosts))])
+    yield of_hosts("host_up", lambda host: not host.silent and not host.reason)
+    yield of_hosts("host_age_seconds", lambda host: host.age * 1e9)
+    yield of_hosts("host_relays", lambda host: host.hops)
+    yield of_hosts("snapshots", lambda host: host.stats.snapshots)
+    yield of_hosts("snapshots_lost", lambda host: host.stats.lost)
+    yield of_hosts("snapshots_awaiting_keyframe", lambda host: host.stats.awaiting)
+    yield of_hosts("snapshots_skipped", lambda host: host.stats.skipped)
+    yield of_hosts("snapshots_damaged", lambda host: host.stats.damaged)
+    yield of_hosts("snapshots_duplicate", lambda host: host.stats.duplicates)
+    yield of_hosts("publisher_changes", lambda host: host.stats.restarts)
+    yield of_hosts("bytes", lambda host: host.stats.bytes)
+    yield of_hosts("events", lambda host: host.stats.events)
+    missed = [((host.host, name), count) for host in hosts for name, count in host.missed_by_instance.items()]
+    yield derived_family("collector_events_missed", missed)
+    yield derived_family("collector_messages", [((), account.stats.messages)])
+    yield derived_family("collector_messages_lost", [((), account.stats.lost)])
+    yield derived_family("collector_messages_refused", [((), account.stats.refused)])
+    yield derived_family("collector_reports_looped", [((), account.stats.looped)])
+    yield derived_family("collector_reports_unheard", [((), account.stats.unheard)])

@@ -19,6 +19,7 @@ from wsgiref.simple_server import WSGIRequestHandler, make_server
 from prometheus_client.exposition import ThreadingWSGIServer, choose_encoder, generate_latest
 
 from heliograph.exporters.collector import MAX_SERIES, WINDOW, SnapshotCollector
+from heliograph.monitor.collector.account import Account
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.model import Snapshot
 from heliograph.monitor.modules.lane import LaneStats
@@ -76,6 +77,7 @@ class PrometheusExporter:
         max_series: int = MAX_SERIES,
         window: float = WINDOW,
         lanes: Callable[[], Iterable[LaneStats]] = tuple,
+        account: Callable[[], Account | None] = lambda: None,
     ) -> None:
         """Listen and serve; until the first snapshot the answers hold the exporter's own families only.
 
@@ -84,11 +86,12 @@ class PrometheusExporter:
             max_series: Most series of statistics in an answer.
             window: Length of the percentile window, seconds.
             lanes: Tells how the exporters and modules of this process fare.
+            account: Tells what a collector misses, where snapshots come from one.
 
         Raises:
             UserError: The address cannot be used.
         """
-        self._collector = SnapshotCollector(max_series=max_series, window=window, lanes=lanes)
+        self._collector = SnapshotCollector(max_series=max_series, window=window, lanes=lanes, account=account)
         self._registry = self._collector.registry()
         host, port = parse_listen(listen)
         server = _ServerV6 if ":" in host else _Server

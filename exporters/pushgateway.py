@@ -14,6 +14,7 @@ from prometheus_client import push_to_gateway
 from prometheus_client.exposition import default_handler
 
 from heliograph.exporters.collector import MAX_SERIES, WINDOW, SnapshotCollector
+from heliograph.monitor.collector.account import Account
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.model import Snapshot
 from heliograph.monitor.modules.lane import LaneStats
@@ -37,6 +38,7 @@ class PushgatewayExporter:
         max_series: int = MAX_SERIES,
         window: float = WINDOW,
         lanes: Callable[[], Iterable[LaneStats]] = tuple,
+        account: Callable[[], Account | None] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Prepare the exporter; nothing is sent yet.
@@ -50,6 +52,7 @@ class PushgatewayExporter:
             max_series: Most series of statistics in a push.
             window: Length of the percentile window, seconds.
             lanes: Tells how the exporters and modules of this process fare.
+            account: Tells what a collector misses, where snapshots come from one.
             clock: Seconds that never go back.
 
         Raises:
@@ -63,7 +66,7 @@ class PushgatewayExporter:
         self._job = job
         self._grouping = dict(grouping or {})
         self._timeout = timeout
-        self._collector = SnapshotCollector(max_series=max_series, window=window, lanes=lanes)
+        self._collector = SnapshotCollector(max_series=max_series, window=window, lanes=lanes, account=account)
         self._registry = self._collector.registry()
         self._clock = clock
         self._rest = 0.0

@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 from heliograph.monitor.directory import SegmentError
 from heliograph.monitor.errors import UserError
@@ -29,7 +29,10 @@ from heliograph.monitor.health import ProcessStart, Verdict, judge, process_star
 from heliograph.monitor.model import Event, Health, InstanceState, Snapshot
 from heliograph.monitor.segment import Segment
 
-__all__ = ["SUFFIX", "Sampler", "segment_folder"]
+if TYPE_CHECKING:
+    from heliograph.monitor.collector.account import Account
+
+__all__ = ["SUFFIX", "Sampler", "Source", "segment_folder"]
 
 SUFFIX = ".helio"
 DEFAULT_FOLDER = "/dev/shm/heliograph"
@@ -65,6 +68,31 @@ class _Watch:
         """It has been shown for the last time."""
 
 
+class Source(Protocol):
+    """Where snapshots come from: a `Sampler` of this host, or a collector of many (`monitor.collector`)."""
+
+    @property
+    def place(self) -> str:
+        """Where it looks, for people."""
+
+    @property
+    def absence(self) -> str:
+        """Why the last snapshot shows no instance, for people."""
+
+    @property
+    def account(self) -> Account | None:
+        """What a collector misses; None of a sampler, which reads what there is."""
+
+    def sample(self, histograms: bool | Collection[str] = True) -> Snapshot:
+        """The next snapshot."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
 class Sampler:
     """Reads all instances of a folder. A context manager; `close` releases the files. For one thread at a time."""
 
@@ -93,6 +121,21 @@ class Sampler:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    @property
+    def place(self) -> str:
+        """The folder, for people."""
+        return str(self.folder)
+
+    @property
+    def absence(self) -> str:
+        """Why a snapshot shows no instance, for people."""
+        return "no instance is running here"
+
+    @property
+    def account(self) -> Account | None:
+        """Nothing: only a collector misses snapshots."""
+        return None
 
     def close(self) -> None:
         """Close every file. The sampler can be used again; it then starts anew."""

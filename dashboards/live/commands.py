@@ -9,6 +9,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
+from heliograph.monitor.commands.arguments import add_collect_option, add_segments_option, open_source
 from heliograph.monitor.errors import UserError
 
 if TYPE_CHECKING:
@@ -37,7 +38,8 @@ def command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--listen", default="127.0.0.1:8050", metavar="HOST:PORT", help="address (%(default)s)")
-    parser.add_argument("--segments", type=Path, metavar="DIR", help="folder of the stats segments")
+    add_segments_option(parser)
+    add_collect_option(parser)
     parser.add_argument("--interval", type=_interval, default=1.0, metavar="S", help="seconds between samples (1)")
     picture = parser.add_argument_group("a picture of a page that is served already")
     picture.add_argument(
@@ -74,11 +76,13 @@ def _serve(args: argparse.Namespace) -> int:
         from heliograph.dashboards.live.store import Store
     except ModuleNotFoundError as error:
         raise UserError(f"{error.name} is not installed: install heliograph[live]") from error
-    from heliograph.monitor.sampler import Sampler
 
-    with Sampler(args.segments) as sampler:
+    with open_source(args) as source:
         store = Store(
-            lambda: sampler.sample(histograms={"total_latency"}), interval=args.interval, place=str(sampler.folder)
+            lambda: source.sample(histograms={"total_latency"}),
+            interval=args.interval,
+            place=source.place,
+            absence=(lambda: source.absence) if args.collect else None,
         )
         server = _listen(create(store).server, host, port)
         store.start()

@@ -57,6 +57,8 @@ class View:
     """Why the last sample failed; empty when it did not."""
     place: str = ""
     """Where instances are looked for."""
+    absence: str = ""
+    """Why there are none, when it is known better than by the place."""
 
     @property
     def spectrum_points(self) -> tuple[Point, ...]:
@@ -92,7 +94,9 @@ def standing(view: View, now_ns: int) -> Standing:
     if age > max(3 * view.interval, 2.0):
         return Standing(Service.STALE, f"last sample {_age(age)} ago")
     if not view.instances:
-        return Standing(Service.EMPTY, f"no instance in {view.place}" if view.place else "no instance in reach")
+        return Standing(
+            Service.EMPTY, view.absence or f"no instance in {view.place}" if view.place else "no instance in reach"
+        )
     if all(instance.health is not Health.LIVE for instance in view.instances):
         last = f"; last heartbeat {_age((now_ns - view.heard_ns) / 1e9)} ago" if view.heard_ns else ""
         return Standing(Service.STALE, f"no instance is alive{last}")
@@ -116,6 +120,7 @@ class Store:
         *,
         interval: float = 1.0,
         place: str = "",
+        absence: Callable[[], str] | None = None,
         points: int = KEPT_POINTS,
         cells: int = KEPT_CELLS,
         events: int = KEPT_EVENTS,
@@ -126,11 +131,13 @@ class Store:
             sample: takes a snapshot; called by one thread at a time.
             interval: seconds between samples.
             place: where the sampler looks, for people.
+            absence: tells why there is no instance, for people.
             points: intervals kept for the charts.
             cells: how many of them, the newest, keep their histogram cells.
             events: newest events kept.
         """
         self._sample = sample
+        self._absence = absence
         self._before: Snapshot | None = None
         self._points: deque[Point] = deque(maxlen=points)
         self._cells = cells
@@ -171,6 +178,7 @@ class Store:
             events=tuple(self._events),
             events_missed=self._view.events_missed + now.events_missed,
             trouble="",
+            absence="" if now.instances or self._absence is None else self._absence(),
         )
         return self._view
 

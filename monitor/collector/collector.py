@@ -14,62 +14,29 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from types import TracebackType
 from typing import Self
 
+from heliograph.monitor.collector.account import Account, CollectorStats, HostState
 from heliograph.monitor.collector.link import Inlet
 from heliograph.monitor.collector.names import Names, Place, renamed_event
-from heliograph.monitor.collector.origin import News, Origin, OriginStats
+from heliograph.monitor.collector.origin import News, Origin
 from heliograph.monitor.collector.report import unpack_message
 from heliograph.monitor.model import Event, Health, InstanceState, Snapshot
 from heliograph.monitor.packing import Limits, PackingError
 
-__all__ = ["Collector", "CollectorStats", "HostState"]
+__all__ = ["Collector"]
 
 FORGET_SECONDS = 300.0
 PATIENCE_SECONDS = 0.25
+NOBODY_SECONDS = 3.0
+"""How long the first `sample` waits for somebody to be heard at all."""
 _MOST_ORIGINS = 4096
 _MOST_ROUNDS = 64
 _ROUND_SECONDS = 0.05
 """How long to wait for messages at a time."""
-
-
-@dataclass(frozen=True, slots=True)
-class HostState:
-    """An origin, for people and exporters."""
-
-    origin: int
-    host: str
-    place: str
-    silent: bool
-    reason: str
-    """Why it is silent, or has no snapshot yet; empty when all is well."""
-    age: float
-    """Seconds since it was last heard."""
-    interval: float
-    hops: int
-    """Relays its reports come through."""
-    instances: int
-    stats: OriginStats
-    missed_by_instance: Mapping[str, int]
-
-
-@dataclass(frozen=True, slots=True)
-class CollectorStats:
-    """What a collector took and refused, of all hosts."""
-
-    messages: int = 0
-    bytes: int = 0
-    refused: int = 0
-    """Messages that were no reports, or damaged."""
-    lost: int = 0
-    """Messages the transport says it could not get any more."""
-    looped: int = 0
-    """Reports that had come through this very relay before, or through too many."""
-    unheard: int = 0
-    """Reports of hosts beyond the most that are followed."""
 
 
 class Collector:
@@ -114,6 +81,7 @@ class Collector:
         self._last_ns = 0
         self._arrived_ns = 0
         self._closed = False
+        self._account = Account()
         self.news: list[News] = []
         """What the last `sample` found new, host by host, as it came; for relays."""
 
@@ -153,9 +121,9 @@ class Collector:
         return f"no instance is running on the {count} hosts heard" if count > 1 else "no instance is running there"
 
     @property
-    def stats(self) -> CollectorStats:
-        """What was taken and refused so far."""
-        return self._stats
+    def account(self) -> Account:
+        """What was taken and what is missing, as of the last `sample`. May be read by any thread."""
+        return self._account
 
     def hosts(self) -> list[HostState]:
         """Every host that is not forgotten, by name."""
@@ -211,10 +179,13 @@ class Collector:
         return self._merged()
 
     def _wait_until_settled(self) -> None:
-        end = self._monotonic() + self._settle
-        self._settle = 0.0
-        while (now := self._monotonic()) < end and not self._settled(now):
-            self._take(min(_ROUND_SECONDS, end - now))
+        began = self._monotonic()
+        settle, self._settle = self._settle, 0.0
+        while not self._settled(now := self._monotonic()):
+            left = began + (settle if self._origins else min(settle, NOBODY_SECONDS)) - now
+            if left <= 0:
+                break
+            self._take(min(_ROUND_SECONDS, left))
 
     def _settled(self, now: float) -> bool:
         """Whether every host heard has been read, and others had the time to be heard."""
@@ -286,6 +257,7 @@ class Collector:
         instances.sort(key=lambda item: (item.name, item.started_ns, item.pid))
         events.sort(key=lambda item: (item.time_ns, item.instance, item.number))
         missed = sum(news.snapshot.events_missed for news in taken.values())
+        self._account = Account(self._stats, tuple(self.hosts()))
         return Snapshot(self._moment(bool(fresh)), tuple(instances), tuple(events), missed)
 
     @staticmethod

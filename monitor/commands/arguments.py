@@ -4,8 +4,24 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-__all__ = ["interval", "positive", "within"]
+if TYPE_CHECKING:
+    from heliograph.monitor.sampler import Source
+
+__all__ = [
+    "add_collect_option",
+    "add_segments_option",
+    "engine_options",
+    "interval",
+    "open_source",
+    "positive",
+    "within",
+]
+
+SETTLE_SECONDS = 12.0
+"""How long the first snapshot waits, at most, for the hosts that are heard."""
 
 
 def within(low: float, high: float) -> Callable[[str], float]:
@@ -32,3 +48,65 @@ def positive(text: str) -> int:
     if not text.isdigit() or not int(text):
         raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1")
     return int(text)
+
+
+def add_segments_option(parser: argparse.ArgumentParser) -> None:
+    """Add ``--segments``."""
+    parser.add_argument(
+        "--segments",
+        metavar="DIR",
+        type=Path,
+        help="folder of the stats segments (default: $HELIOGRAPH_SEGMENT_DIR or /dev/shm/heliograph)",
+    )
+
+
+def add_collect_option(parser: argparse.ArgumentParser) -> None:
+    """Add ``--collect``."""
+    parser.add_argument(
+        "--collect",
+        metavar="URL",
+        action="append",
+        default=[],
+        help="instead of this host, the hosts whose 'heliograph publish' is heard at this endpoint; repeats",
+    )
+
+
+def open_source(arguments: argparse.Namespace) -> Source:
+    """What ``--segments`` or ``--collect`` name: a sampler or a collector. Use it as a context manager.
+
+    Raises:
+        UserError: Both were given, or a folder that does not exist.
+        heliograph.engine.errors.Error: The engine refuses an endpoint.
+    """
+    from heliograph.monitor.errors import UserError
+    from heliograph.monitor.sampler import Sampler, segment_folder
+
+    named: Path | None = arguments.segments
+    if arguments.collect:
+        if named is not None:
+            raise UserError("--segments reads this host and --collect others; give one of them")
+        from heliograph.monitor.collector.collector import Collector
+        from heliograph.monitor.collector.link import EngineInlet
+
+        return Collector(EngineInlet(arguments.collect), settle=SETTLE_SECONDS)
+    if named is not None and not named.is_dir():
+        raise UserError(f"there is no folder {named}")
+    return Sampler(segment_folder(named))
+
+
+def engine_options(texts: list[str]) -> dict[str, str]:
+    """Options of the engine given as ``NAME=VALUE``; the engine checks them.
+
+    Raises:
+        UserError: One is not of that form, or unknown.
+    """
+    from heliograph.engine import catalogue
+    from heliograph.monitor.errors import UserError
+
+    found = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or name not in catalogue.options():
+            raise UserError(f"{text!r} is no option of the engine; write NAME=VALUE, 'heliograph info' lists them")
+        found[name] = value
+    return found

@@ -7,6 +7,7 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from heliograph.monitor.commands.arguments import add_segments_option
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.model import Snapshot
 from heliograph.monitor.sampler import segment_folder
@@ -27,12 +28,7 @@ def add_command(
         epilog=f"example:\n  {example}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument(
-        "--segments",
-        metavar="DIR",
-        type=Path,
-        help="folder of the stats segments (default: $HELIOGRAPH_SEGMENT_DIR or /dev/shm/heliograph)",
-    )
+    add_segments_option(parser)
     return parser
 
 

@@ -8,10 +8,10 @@ import sys
 import time
 from datetime import datetime
 
-from heliograph.monitor.commands.common import Subparsers, add_command, add_instance_option, folder_of, only
+from heliograph.monitor.commands.arguments import add_collect_option, open_source
+from heliograph.monitor.commands.common import Subparsers, add_command, add_instance_option, only
 from heliograph.monitor.log import event_fields
 from heliograph.monitor.model import Event
-from heliograph.monitor.sampler import Sampler
 from heliograph.monitor.text import printable
 
 __all__ = ["command", "event_line"]
@@ -31,6 +31,7 @@ def command(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
     )
     parser.add_argument("--follow", action="store_true", help="go on with new events until Ctrl-C")
     parser.add_argument("--json", action="store_true", help="one JSON object per line")
+    add_collect_option(parser)
     add_instance_option(parser)
     parser.set_defaults(run=run)
 
@@ -52,7 +53,7 @@ def event_line(event: Event) -> str:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the events there are and, when following, those to come."""
-    with Sampler(folder_of(arguments)) as sampler:
+    with open_source(arguments) as sampler:
         while True:
             snapshot = only(sampler.sample(histograms=False), arguments.instance)
             for event in snapshot.events:
@@ -62,6 +63,8 @@ def run(arguments: argparse.Namespace) -> int:
                 note = f"{snapshot.events_missed} events were overwritten before they could be read"
                 print(f"heliograph: {note}", file=sys.stderr)
             if not arguments.follow:
+                if arguments.collect and not snapshot.instances:
+                    print(f"heliograph: {printable(sampler.absence)}", file=sys.stderr)
                 return 0
             sys.stdout.flush()
             time.sleep(POLL_SECONDS)

@@ -9,12 +9,12 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from heliograph.monitor.commands.arguments import interval, within
+from heliograph.monitor.commands.arguments import add_collect_option, interval, open_source, within
 from heliograph.monitor.commands.common import Subparsers, add_command, folder_of
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.modules import Feed, Lane, LaneStats, open_module
 from heliograph.monitor.modules.finding import available, natives
-from heliograph.monitor.sampler import Sampler
+from heliograph.monitor.sampler import Source
 from heliograph.monitor.text import table
 
 __all__ = ["command", "feed"]
@@ -36,6 +36,7 @@ def command(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
         "that crashes is started again; neither holds anything up.",
         "heliograph monitor --module jsonl=path=/var/log/heliograph.jsonl --interval 1",
     )
+    add_collect_option(parser)
     parser.add_argument(
         "--module",
         metavar="NAME[=OPTIONS]",
@@ -64,7 +65,7 @@ def command(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
 
 
 def feed(
-    sampler: Sampler,
+    sampler: Source,
     lanes: Sequence[Lane],
     interval_seconds: float,
     stop: threading.Event,
@@ -129,7 +130,8 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.module:
         known = ", ".join(sorted({*available(), *natives()})) or "none"
         raise UserError(f"name at least one module with --module NAME[=OPTIONS]; installed: {known}")
-    folder = folder_of(arguments)
+    if not arguments.collect:
+        folder_of(arguments)  # one that does not exist is told before a module is made
     lanes: list[Lane] = []
     stop = threading.Event()
     stream = None
@@ -142,7 +144,7 @@ def run(arguments: argparse.Namespace) -> int:
         if timer:
             timer.daemon = True
             timer.start()
-        with Sampler(folder) as sampler:
+        with open_source(arguments) as sampler:
             stream = feed(sampler, lanes, arguments.interval, stop)
     finally:
         for lane in lanes:

@@ -13,10 +13,10 @@ from typing import Any
 
 from heliograph.engine import catalogue
 from heliograph.monitor import latency
-from heliograph.monitor.commands.common import Subparsers, add_command, add_instance_option, folder_of, only
+from heliograph.monitor.commands.arguments import add_collect_option, open_source
+from heliograph.monitor.commands.common import Subparsers, add_command, add_instance_option, only
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.model import Histogram, ObjectState, Snapshot
-from heliograph.monitor.sampler import Sampler
 from heliograph.monitor.text import duration_text, printable
 
 __all__ = ["command", "histogram_fields", "snapshot_fields"]
@@ -38,6 +38,7 @@ def command(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
     parser.add_argument("--json", action="store_true", help="one JSON object, with percentiles of the histograms")
     parser.add_argument("--scope", metavar="NAME", help=f"only objects of a scope: {', '.join(catalogue.scopes())}")
     parser.add_argument("--nonzero", action="store_true", help="leave out values that are 0 (not with --json)")
+    add_collect_option(parser)
     add_instance_option(parser)
     parser.set_defaults(run=run)
 
@@ -90,9 +91,9 @@ def snapshot_fields(snapshot: Snapshot, scope: str | None = None) -> dict[str, A
     }
 
 
-def _lines(snapshot: Snapshot, scope: str | None, nonzero: bool) -> Iterator[str]:
+def _lines(snapshot: Snapshot, scope: str | None, nonzero: bool, absence: str) -> Iterator[str]:
     if not snapshot.instances:
-        yield "no instance is running here"
+        yield printable(absence)
     for instance in snapshot.instances:
         yield f"{printable(instance.name)}  {instance.health}: {printable(instance.reason)}"
         for item in instance.objects:
@@ -127,12 +128,13 @@ def run(arguments: argparse.Namespace) -> int:
     """Take one snapshot and print it."""
     if arguments.scope is not None and arguments.scope not in catalogue.scopes():
         raise UserError(f"there is no scope {arguments.scope!r}; there are: {', '.join(catalogue.scopes())}")
-    with Sampler(folder_of(arguments)) as sampler:
-        snapshot = only(sampler.sample(), arguments.instance)
+    with open_source(arguments) as source:
+        snapshot = only(source.sample(), arguments.instance)
+        absence = source.absence
     if arguments.json:
         json.dump(snapshot_fields(snapshot, arguments.scope), sys.stdout, indent=2, ensure_ascii=False)
         sys.stdout.write("\n")
         return 0
-    for line in _lines(snapshot, arguments.scope, arguments.nonzero):
+    for line in _lines(snapshot, arguments.scope, arguments.nonzero, absence):
         print(line)
     return 0

@@ -20,10 +20,10 @@ from typing import Self
 
 from heliograph.monitor import fleet, sources
 from heliograph.monitor.behaviour import Behaviour
-from heliograph.monitor.commands.arguments import interval, positive
-from heliograph.monitor.commands.common import Subparsers, add_command, add_instance_option, folder_of, only
+from heliograph.monitor.commands.arguments import add_collect_option, interval, open_source, positive
+from heliograph.monitor.commands.common import Subparsers, add_command, add_instance_option, only
 from heliograph.monitor.model import Health, Snapshot
-from heliograph.monitor.sampler import Sampler
+from heliograph.monitor.sampler import Source
 from heliograph.monitor.text import (
     bytes_text,
     count_text,
@@ -64,6 +64,7 @@ def command(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
     parser.add_argument("--interval", metavar="SECONDS", type=interval, default=1.0, help="default: 1")
     parser.add_argument("--once", action="store_true", help="print one table over one interval and exit; for scripts")
     parser.add_argument("--count", metavar="N", type=positive, help="stop after N tables")
+    add_collect_option(parser)
     add_instance_option(parser)
     parser.set_defaults(run=run)
 
@@ -272,10 +273,12 @@ class _Screen:
         return True
 
 
-def _live(sampler: Sampler, arguments: argparse.Namespace) -> int:
+def _live(sampler: Source, arguments: argparse.Namespace) -> int:
     def draw() -> None:
         size = shutil.get_terminal_size()
         lines = frame(previous, current, size.columns, size.lines - 1, colour=True)
+        if not current.instances:
+            lines = [*lines, printable(sampler.absence)]
         screen.show([*lines, ""][: size.lines])
 
     previous: Snapshot | None = None
@@ -291,13 +294,14 @@ def _live(sampler: Sampler, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _plain(sampler: Sampler, arguments: argparse.Namespace, tables: int | None) -> int:
+def _plain(sampler: Source, arguments: argparse.Namespace, tables: int | None) -> int:
     previous = only(sampler.sample(HISTOGRAMS), arguments.instance)
     shown = 0
     while tables is None or shown < tables:
         time.sleep(arguments.interval)
         current = only(sampler.sample(HISTOGRAMS), arguments.instance)
-        print("\n".join(frame(previous, current)) + "\n", flush=True)
+        absence = [] if current.instances else [printable(sampler.absence)]
+        print("\n".join([*frame(previous, current), *absence]) + "\n", flush=True)
         previous = current
         shown += 1
     return 0
@@ -305,7 +309,7 @@ def _plain(sampler: Sampler, arguments: argparse.Namespace, tables: int | None) 
 
 def run(arguments: argparse.Namespace) -> int:
     """Show the fleet: live on a terminal, as plain tables elsewhere or with ``--once``."""
-    with Sampler(folder_of(arguments)) as sampler:
+    with open_source(arguments) as sampler:
         if arguments.once or not sys.stdout.isatty():
             return _plain(sampler, arguments, 1 if arguments.once else arguments.count)
         return _live(sampler, arguments)

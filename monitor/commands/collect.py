@@ -1,0 +1,174 @@
+"""``heliograph collect``: hears the publishers of many hosts, tells how each is heard, and passes them on."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import sys
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from heliograph.monitor.commands.arguments import engine_options, interval, positive
+from heliograph.monitor.commands.common import Subparsers
+from heliograph.monitor.commands.publish import RATE_BYTES, add_transport_options
+from heliograph.monitor.commands.ticking import stopping, tick
+from heliograph.monitor.text import bytes_text, duration_text, printable, table
+
+if TYPE_CHECKING:
+    from heliograph.monitor.collector.account import Account, HostState
+    from heliograph.monitor.collector.relay import Relay
+    from heliograph.monitor.model import Snapshot
+
+__all__ = ["account_fields", "command", "status"]
+
+SCHEMA = 1
+
+_ABOUT = """\
+Hear every host whose 'heliograph publish' sends to an endpoint, and show how each is heard and what did not come.
+With --to pass everything on, as one stream, to the collectors of another site.
+The fleet itself is shown by the commands that have --collect: top, stats, events, monitor, export, live.
+"""
+_EXAMPLE = """\
+examples:
+  heliograph collect --from "rmm://239.192.77.9:7709?interface=10.0.0.5"
+  heliograph collect --from rum://0.0.0.0:7709 --json
+  heliograph collect --from "rmm://239.192.77.9:7709?interface=10.0.0.5" --to rum://head-office:7709
+  heliograph top --collect "rmm://239.192.77.9:7709?interface=10.0.0.5"
+"""
+
+
+def command(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
+    """Add ``collect``."""
+    parser = subparsers.add_parser(
+        "collect",
+        help="hear the hosts that publish, name what did not come, pass it on",
+        description=_ABOUT,
+        epilog=_EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--from", dest="sources", metavar="URL", action="append", required=True, help="endpoint to hear; repeats"
+    )
+    parser.add_argument("--to", metavar="URL", action="append", default=[], help="endpoint to pass on to; repeats")
+    parser.add_argument(
+        "--interval", metavar="SECONDS", type=interval, default=1.0, help="between lines, and messages (default: 1)"
+    )
+    parser.add_argument(
+        "--rate",
+        metavar="BYTES",
+        type=positive,
+        default=RATE_BYTES,
+        help=f"with --to: bytes per second that leave at most (default: {RATE_BYTES})",
+    )
+    add_transport_options(parser)
+    parser.add_argument("--json", action="store_true", help="one JSON object per interval, on a line")
+    parser.add_argument("--count", metavar="N", type=positive, help="stop after so many intervals")
+    parser.add_argument("--seconds", metavar="SECONDS", type=interval, help="stop after this time")
+    parser.set_defaults(run=run)
+
+
+def _host_fields(host: HostState) -> dict[str, Any]:
+    return {
+        "host": host.host,
+        "origin": f"{host.origin:016x}",
+        "place": host.place,
+        "up": not host.silent and not host.reason,
+        "reason": host.reason,
+        "age_s": round(host.age, 3),
+        "interval_s": host.interval,
+        "relays": host.hops,
+        "instances": host.instances,
+        **dataclasses.asdict(host.stats),
+        "events_missed_by_instance": dict(host.missed_by_instance),
+    }
+
+
+def account_fields(snapshot: Snapshot, account: Account, absence: str, relay: Relay | None = None) -> dict[str, Any]:
+    """What one interval brought, as plain values for JSON. The names are stable."""
+    return {
+        "schema": SCHEMA,
+        "time_ns": snapshot.time_ns,
+        "instances": len(snapshot.instances),
+        "absence": "" if snapshot.instances else absence,
+        "events": len(snapshot.events),
+        "events_missed": snapshot.events_missed,
+        "hosts": [_host_fields(host) for host in account.hosts],
+        "messages": dataclasses.asdict(account.stats),
+        "relay": dataclasses.asdict(relay.stats) if relay is not None else None,
+    }
+
+
+def status(snapshot: Snapshot, account: Account, absence: str, relay: Relay | None = None) -> list[str]:
+    """The same as lines for people."""
+    moment = datetime.fromtimestamp(snapshot.time_ns // 1_000_000_000)
+    up = sum(not host.silent and not host.reason for host in account.hosts)
+    stats = account.stats
+    lines = [
+        f"heliograph  {moment:%H:%M:%S}  {up} of {len(account.hosts)} hosts heard  "
+        f"{len(snapshot.instances)} instances  {stats.messages} messages, {stats.lost} lost, {stats.refused} refused"
+    ]
+    if relay is not None:
+        passed = relay.stats
+        lines.append(f"passed on {passed.reports} snapshots in {passed.messages} messages, left out {passed.skipped}")
+    if not snapshot.instances:
+        lines.append(printable(absence))
+    if not account.hosts:
+        return lines
+    head = "HOST INSTANCES HEARD EVERY RELAYS SNAPSHOTS LOST AWAITING SKIPPED DAMAGED SIZE EVENTS MISSED STATE".split()
+    rows = [
+        (
+            host.host,
+            str(host.instances),
+            f"{duration_text(host.age * 1e9)} ago",
+            f"{host.interval:g} s",
+            str(host.hops),
+            *(str(value) for value in (host.stats.snapshots, host.stats.lost, host.stats.awaiting)),
+            *(str(value) for value in (host.stats.skipped, host.stats.damaged)),
+            bytes_text(host.stats.bytes),
+            *(str(value) for value in (host.stats.events, host.stats.events_missed)),
+            host.reason or "ok",
+        )
+        for host in account.hosts
+    ]
+    return [*lines, *table(head, rows)]
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Listen until interrupted."""
+    from contextlib import ExitStack
+
+    from heliograph.monitor.collector.collector import Collector
+    from heliograph.monitor.collector.link import EngineInlet, EngineOutlet
+    from heliograph.monitor.collector.relay import Relay, new_identity
+
+    options = engine_options(arguments.option)
+    identity = new_identity()
+    stop = stopping(arguments.seconds)
+    left = arguments.count
+    with ExitStack() as stack:
+        inlet = EngineInlet(arguments.sources, arguments.topic, **options)
+        collector = stack.enter_context(Collector(inlet, identity=identity))
+        relay = None
+        if arguments.to:
+            outlet = stack.enter_context(EngineOutlet(arguments.to, arguments.rate, arguments.topic, **options))
+            relay = Relay(outlet, identity, interval=arguments.interval)
+        screen = sys.stdout.isatty() and not arguments.json
+
+        def step() -> None:
+            nonlocal left
+            snapshot = collector.sample()
+            if relay is not None:
+                relay.forward(collector.news)
+            if arguments.json:
+                print(json.dumps(account_fields(snapshot, collector.account, collector.absence, relay)), flush=True)
+            else:
+                lines = status(snapshot, collector.account, collector.absence, relay)
+                print(("\x1b[H\x1b[J" if screen else "") + "\n".join(lines) + "\n", flush=True)
+            if left is not None:
+                left -= 1
+                if not left:
+                    stop.set()
+
+        tick(step, arguments.interval, stop)
+    return 0

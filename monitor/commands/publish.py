@@ -1,0 +1,141 @@
+"""``heliograph publish``: sends what is known of this host to whoever collects."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import sys
+
+from heliograph.monitor.commands.arguments import engine_options, interval
+from heliograph.monitor.commands.common import Subparsers, add_command, folder_of
+from heliograph.monitor.commands.ticking import stopping, tick
+from heliograph.monitor.errors import UserError
+from heliograph.monitor.text import bytes_text
+
+__all__ = ["command"]
+
+RATE_BYTES = 10_000_000
+
+
+def command(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
+    """Add ``publish``."""
+    parser = add_command(
+        subparsers,
+        "publish",
+        "send this host's statistics and events to collectors elsewhere",
+        "Sample every instance on this host and send snapshots and events over the transport, until Ctrl-C.\n"
+        "'heliograph collect' hears them, and so does every command with --collect. It is a program beside the\n"
+        "applications: they do not notice it, whatever becomes of the network or the collectors.",
+        'heliograph publish --to "rmm://239.192.77.9:7709?interface=10.0.0.5"\n'
+        "  heliograph publish --to rum://collector:7709 --interval 0.1",
+    )
+    parser.add_argument(
+        "--to",
+        metavar="URL",
+        action="append",
+        required=True,
+        help="endpoint: a multicast group, or rum://HOST:PORT where a collector listens; repeats",
+    )
+    parser.add_argument(
+        "--interval", metavar="SECONDS", type=_quick, default=1.0, help="between snapshots, 0.01 to 3600 (default: 1)"
+    )
+    parser.add_argument(
+        "--keyframe",
+        metavar="SECONDS",
+        type=interval,
+        default=10.0,
+        help="between whole snapshots, for whoever comes late; between them only changes are sent (default: 10)",
+    )
+    parser.add_argument(
+        "--rate",
+        metavar="BYTES",
+        type=_bytes,
+        default=RATE_BYTES,
+        help=f"bytes per second that leave at most; 0: no limit (default: {RATE_BYTES})",
+    )
+    parser.add_argument("--host", metavar="NAME", help="what this host is called (default: its name)")
+    add_transport_options(parser)
+    parser.add_argument("--seconds", metavar="SECONDS", type=interval, help="stop after this time")
+    parser.add_argument("--json", action="store_true", help="print what was sent, on the way out, as a JSON object")
+    parser.set_defaults(run=run)
+
+
+def add_transport_options(parser: argparse.ArgumentParser) -> None:
+    """Add ``--topic`` and ``--option``."""
+    parser.add_argument("--topic", metavar="NAME", default="_heliograph", help="topic (default: _heliograph)")
+    parser.add_argument(
+        "-o",
+        "--option",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="an option of the engine; may be given often; 'heliograph info' lists them",
+    )
+
+
+def _quick(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0.01 <= seconds <= 3600:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds from 0.01 to 3600")
+    return seconds
+
+
+def _bytes(text: str) -> int:
+    if not text.isdigit() or 0 < int(text) < 10_000:
+        raise argparse.ArgumentTypeError(f"{text!r} is neither 0 nor a number of bytes from 10000")
+    return int(text)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Publish until interrupted; tells at the end what was sent."""
+    from heliograph.monitor.collector.link import EngineOutlet
+    from heliograph.monitor.collector.publisher import Publisher, origin_of
+    from heliograph.monitor.sampler import Sampler
+
+    folder = folder_of(arguments)
+    options = engine_options(arguments.option)
+    trouble = ""
+    with (
+        EngineOutlet(arguments.to, arguments.rate, arguments.topic, **options) as outlet,
+        Sampler(folder) as sampler,
+    ):
+        publisher = Publisher(
+            sampler,
+            outlet,
+            origin=origin_of(folder),
+            place=str(folder),
+            host=arguments.host,
+            interval=arguments.interval,
+            keyframe=arguments.keyframe,
+        )
+
+        def step() -> None:
+            nonlocal trouble
+            try:
+                publisher.publish()
+                trouble = ""
+            except UserError as error:
+                publisher.skip(1)
+                if str(error) != trouble:
+                    print(f"heliograph: {error}", file=sys.stderr, flush=True)
+                trouble = str(error)
+
+        stop = stopping(arguments.seconds)
+        shown = ", ".join(arguments.to)
+        print(f"heliograph: publishing {folder} every {arguments.interval:g} s to {shown}", file=sys.stderr, flush=True)
+        tick(step, arguments.interval, stop, publisher.skip)
+        publisher.farewell()
+    stats = publisher.stats
+    if arguments.json:
+        print(json.dumps(dataclasses.asdict(stats)))
+    else:
+        print(
+            f"sent {stats.published} snapshots ({bytes_text(stats.bytes)}, {stats.keyframes} of them whole) and "
+            f"{stats.events} events; left out {stats.skipped} snapshots for want of room or time",
+            file=sys.stderr,
+        )
+    return 0
