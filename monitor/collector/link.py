@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Literal, Protocol, Self
 
 from heliograph.monitor.collector.report import TOPIC
 
@@ -57,13 +57,22 @@ class Inlet(Protocol):
         """Hear no more."""
 
 
-def _split(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Options of instances, and the others."""
+def _split(
+    owner: Literal["transmitter", "receiver"], options: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Options of the instance and those of its transmitters or receivers; texts become what the option takes."""
     from heliograph.engine import catalogue
+    from heliograph.engine.options import parse
 
-    of_instance = {name for name, option in catalogue.options().items() if "instance" in option.on}
-    mine = {name: value for name, value in options.items() if name in of_instance and name != "rate"}
-    return mine, {name: value for name, value in options.items() if name not in mine}
+    mine: dict[str, Any] = {}
+    theirs: dict[str, Any] = {}
+    for name, value in options.items():
+        option = catalogue.options().get(name)
+        of_instance = option is not None and "instance" in option.on and name != "rate"
+        if isinstance(value, str):
+            _, value = parse("instance" if of_instance else owner, f"{name}={value}")
+        (mine if of_instance else theirs)[name] = value
+    return mine, theirs
 
 
 class _Closing:
@@ -100,10 +109,11 @@ class EngineOutlet(_Closing):
         self._no_room = WouldBlock
         self.urls = tuple(urls)
         mine, theirs = _split(
+            "transmitter",
             {
                 **{"name": f"publish-{os.getpid()}", "stats": "memory", "idle": "block"},
                 **{"rate": rate, "submit_queue": QUEUE_BYTES, "history_bytes": HISTORY_BYTES, **options},
-            }
+            },
         )
         self._instance = Instance(**mine)
         try:
@@ -155,10 +165,11 @@ class EngineInlet(_Closing):
 
         self.urls = tuple(urls)
         mine, theirs = _split(
+            "receiver",
             {
                 **{"name": f"collect-{os.getpid()}", "stats": "memory", "idle": "block"},
                 **{"join": "live", "receive_queue": QUEUE_BYTES, "max_streams": 4096, **options},
-            }
+            },
         )
         self._instance = Instance(**mine)
         try:

@@ -94,8 +94,12 @@ def open_source(arguments: argparse.Namespace) -> Source:
     return Sampler(segment_folder(named))
 
 
-def engine_options(texts: list[str]) -> dict[str, str]:
-    """Options of the engine given as ``NAME=VALUE``; the engine checks them.
+def engine_options(texts: list[str], *owners: str) -> dict[str, str]:
+    """Options of the engine given as ``NAME=VALUE``; the engine checks their values.
+
+    Args:
+        texts: As given.
+        owners: Whose options are wanted: "instance", "transmitter", "receiver"; the others are left out.
 
     Raises:
         UserError: One is not of that form, or unknown.
@@ -108,5 +112,6 @@ def engine_options(texts: list[str]) -> dict[str, str]:
         name, equals, value = text.partition("=")
         if not equals or name not in catalogue.options():
             raise UserError(f"{text!r} is no option of the engine; write NAME=VALUE, 'heliograph info' lists them")
-        found[name] = value
+        if set(owners) & set(catalogue.options()[name].on):
+            found[name] = value
     return found

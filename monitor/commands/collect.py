@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["account_fields", "command", "status"]
 
 SCHEMA = 1
+_COUNTS = ("SNAPSHOTS", "LOST", "AWAITING", "SKIPPED", "DAMAGED")
 
 _ABOUT = """\
 Hear every host whose 'heliograph publish' sends to an endpoint, and show how each is heard and what did not come.
@@ -115,7 +116,7 @@ def status(snapshot: Snapshot, account: Account, absence: str, relay: Relay | No
         lines.append(printable(absence))
     if not account.hosts:
         return lines
-    head = "HOST INSTANCES HEARD EVERY RELAYS SNAPSHOTS LOST AWAITING SKIPPED DAMAGED SIZE EVENTS MISSED STATE".split()
+    head = ("HOST", "INSTANCES", "HEARD", "EVERY", "RELAYS", *_COUNTS, "SIZE", "EVENTS", "MISSED", "STATE")
     rows = [
         (
             host.host,
@@ -142,16 +143,17 @@ def run(arguments: argparse.Namespace) -> int:
     from heliograph.monitor.collector.link import EngineInlet, EngineOutlet
     from heliograph.monitor.collector.relay import Relay, new_identity
 
-    options = engine_options(arguments.option)
+    hearing = engine_options(arguments.option, "instance", "receiver")
+    telling = engine_options(arguments.option, "instance", "transmitter")
     identity = new_identity()
     stop = stopping(arguments.seconds)
     left = arguments.count
     with ExitStack() as stack:
-        inlet = EngineInlet(arguments.sources, arguments.topic, **options)
+        inlet = EngineInlet(arguments.sources, arguments.topic, **hearing)
         collector = stack.enter_context(Collector(inlet, identity=identity))
         relay = None
         if arguments.to:
-            outlet = stack.enter_context(EngineOutlet(arguments.to, arguments.rate, arguments.topic, **options))
+            outlet = stack.enter_context(EngineOutlet(arguments.to, arguments.rate, arguments.topic, **telling))
             relay = Relay(outlet, identity, interval=arguments.interval)
         screen = sys.stdout.isatty() and not arguments.json
 

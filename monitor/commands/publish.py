@@ -97,7 +97,7 @@ def run(arguments: argparse.Namespace) -> int:
     from heliograph.monitor.sampler import Sampler
 
     folder = folder_of(arguments)
-    options = engine_options(arguments.option)
+    options = engine_options(arguments.option, "instance", "transmitter")
     trouble = ""
     with (
         EngineOutlet(arguments.to, arguments.rate, arguments.topic, **options) as outlet,

@@ -8,7 +8,7 @@ import struct
 import tracemalloc
 import zlib
 from collections.abc import Iterator
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -23,34 +23,11 @@ from heliograph.monitor.packing.frame import Head, pack
 from heliograph.monitor.packing.varints import decode, encode, gaps, positions, unzigzag, zigzag
 from heliograph.monitor.sampler import Sampler
 from tests.fleet import sample_fleet
+from tests.monitor.sameness import assert_same
 
 HEAD_BYTES = 40
 U64 = st.integers(0, 2**64 - 1)
 TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=12)
-
-
-def assert_same(one: Snapshot, other: Snapshot) -> None:
-    """All of it, histograms bit by bit."""
-    assert (one.time_ns, one.events, one.events_missed) == (other.time_ns, other.events, other.events_missed)
-    assert len(one.instances) == len(other.instances)
-    for mine, theirs in zip(one.instances, other.instances, strict=True):
-        assert replace(mine, objects=()) == replace(theirs, objects=())
-        assert len(mine.objects) == len(theirs.objects)
-        for left, right in zip(mine.objects, theirs.objects, strict=True):
-            assert replace(left, histograms={}) == replace(right, histograms={})
-            assert list(left.labels.items()) == list(right.labels.items())
-            assert left.histograms.keys() == right.histograms.keys()
-            for name, histogram in left.histograms.items():
-                _assert_same_histogram(histogram, right.histograms[name])
-
-
-def _assert_same_histogram(one: Histogram, other: Histogram) -> None:
-    for item in fields(Histogram):
-        if item.name != "counts":
-            assert getattr(one, item.name) == getattr(other, item.name), item.name
-    assert one.counts.dtype == other.counts.dtype
-    assert np.array_equal(one.counts, other.counts)
-    assert one.count == other.count
 
 
 # Columns
