@@ -7,7 +7,7 @@ import dataclasses
 import json
 import sys
 
-from heliograph.monitor.commands.arguments import engine_options, interval
+from heliograph.monitor.commands.arguments import engine_options, interval, within
 from heliograph.monitor.commands.common import Subparsers, add_command, folder_of
 from heliograph.monitor.commands.ticking import stopping, tick
 from heliograph.monitor.errors import UserError
@@ -38,7 +38,11 @@ def command(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
         help="endpoint: a multicast group, or rum://HOST:PORT where a collector listens; repeats",
     )
     parser.add_argument(
-        "--interval", metavar="SECONDS", type=_quick, default=1.0, help="between snapshots, 0.01 to 3600 (default: 1)"
+        "--interval",
+        metavar="SECONDS",
+        type=within(0.01, 3600),
+        default=1.0,
+        help="between snapshots, from 0.01 (default: 1)",
     )
     parser.add_argument(
         "--keyframe",
@@ -72,16 +76,6 @@ def add_transport_options(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="an option of the engine; may be given often; 'heliograph info' lists them",
     )
-
-
-def _quick(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = -1.0
-    if not 0.01 <= seconds <= 3600:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds from 0.01 to 3600")
-    return seconds
 
 
 def _bytes(text: str) -> int:

@@ -249,7 +249,7 @@ def test_the_commands_publish_relay_and_collect_and_end_cleanly(stack: ExitStack
         (["publish", "--to", "nonsense"], "nonsense"),
         (["publish", "--to", "rum://127.0.0.1:1", "-o", "no_such=1"], "no option of the engine"),
         (["publish", "--to", "rum://127.0.0.1:1", "--segments", "/no/such"], "there is no folder"),
-        (["publish", "--to", "rum://127.0.0.1:1", "--interval", "0.001"], "0.01 to 3600"),
+        (["publish", "--to", "rum://127.0.0.1:1", "--interval", "0.001"], "from 0.01 to 3600"),
         (["publish", "--to", "rum://127.0.0.1:1", "--rate", "77"], "from 10000"),
     ],
 )
