@@ -178,7 +178,7 @@ def test_publishing_is_not_news_to_publish(stack: ExitStack, segments: Path) -> 
             return bool(collector.account.hosts)
 
         assert _until(heard)
-    assert list(segments.iterdir()) == []
+    assert list(segments.glob("*.helio")) == []
 
 
 def test_a_collector_that_is_stopped_does_not_show_in_the_applications_books(
@@ -238,7 +238,7 @@ def test_the_commands_publish_relay_and_collect_and_end_cleanly(stack: ExitStack
         assert process.returncode == 0
         assert "Traceback" not in errors
         assert json.loads(output.splitlines()[-1])
-    assert [path.name for path in segments.iterdir()] == [f"feed.{os.getpid()}.helio"]
+    assert [path.name for path in segments.glob("*.helio")] == [f"feed.{os.getpid()}.helio"]
 
 
 @pytest.mark.parametrize(
