@@ -147,7 +147,7 @@ def _histories(draw: st.DrawFn) -> list[Snapshot]:
     return found
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=15)
 @given(_histories(), st.booleans(), st.integers(0, 3))
 def test_every_history_comes_back_frame_by_frame(history: list[Snapshot], chain: bool, every: int) -> None:
     encoder, decoder = Encoder(chain=chain, keyframe_every=every), Decoder()
@@ -157,7 +157,7 @@ def test_every_history_comes_back_frame_by_frame(history: list[Snapshot], chain:
         assert_same(snapshot, back)
 
 
-@settings(deadline=None, max_examples=12)
+@settings(deadline=None, max_examples=6)
 @given(_histories())
 def test_a_relayed_history_comes_back(history: list[Snapshot]) -> None:
     encoder, middle, again, decoder = Encoder(), Decoder(), Encoder(chain=False), Decoder()
@@ -335,7 +335,7 @@ def test_damage_under_a_right_check_sum_raises_nothing_but_the_packing_error(fle
     encoder = Encoder(compress=False)
     frames = [encoder.frame(snapshot) for snapshot in fleet]
     limits = Limits(cells=1 << 16, objects=1 << 12)
-    for step in range(400):
+    for step in range(240):
         decoder = Decoder(limits)
         which = step % 2
         if which:
@@ -347,7 +347,7 @@ def test_damage_under_a_right_check_sum_raises_nothing_but_the_packing_error(fle
         _must_be_refused_or_read(decoder, _resealed(frames[which], bytes(body)))
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=100)
 @given(st.binary(max_size=300))
 def test_any_bytes_raise_nothing_but_the_packing_error(data: bytes) -> None:
     _must_be_refused_or_read(Decoder(), data)
