@@ -27,6 +27,8 @@ def uses_everything(endpoint: str) -> Iterator[bytes]:
         assert_type(instance.name, str)
         assert_type(instance.segment, Path | None)
         assert_type(instance.poll(), int)
+        assert_type(instance.set_level(3, 60, topic="PRICES.*", receiver=None, stream="*"), int)
+        assert_type(instance.reset_level(topic="PRICES.*"), int)
 
         transmitter = instance.transmitter(endpoint, "T", ttl=3, linger=0.5)
         assert_type(transmitter, Transmitter)
