@@ -230,15 +230,15 @@ static const void *object_from(helio_arena *arena, const void *context, PyObject
         return NULL;
     }
     const helio_module_scope *scope = schema->scopes[object->scope];
-    size_t label_count = 0;
     object->size = sizeof *object;
     object->created_ns = created;
-    object->labels = texts_from(arena, labels, &label_count);
+    object->labels = texts_from(arena, labels, &object->label_count);
+    object->value_count = scope->cell_count;
     object->info = object->labels != NULL ? pairs_from(arena, info, &object->info_count) : NULL;
     if (object->info == NULL) {
         return NULL;
     }
-    if (label_count != scope->label_count) {
+    if (object->label_count != scope->label_count) {
         PyErr_SetString(PyExc_ValueError, "an object has not the labels of its scope");
         return NULL;
     }

@@ -254,7 +254,7 @@ class Lane:
         with self._changed:
             self._closing = True
             self._changed.notify()
-        self._sink.stop(timeout)
+        self._sink.stop(timeout / 2)
         self._thread.join(timeout)
         if not self._thread.is_alive():
             return True

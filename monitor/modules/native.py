@@ -156,11 +156,11 @@ class NativeSink:
             tuple(item.labels.values()),
             _pairs(item.info),
             array("Q", [values.get(cell, 0) for cell in places.cells]).tobytes(),
-            bytes(cell in values or cell in item.histograms for cell in places.cells),
+            bytes(cell in values for cell in places.cells),
             tuple(
-                _histogram(places.histograms[name], histogram)
-                for name, histogram in item.histograms.items()
-                if name in places.histograms
+                _histogram(place, item.histograms[name])
+                for name, place in places.histograms.items()
+                if name in item.histograms
             ),
         )
 

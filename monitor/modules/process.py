@@ -29,6 +29,8 @@ from heliograph.monitor.packing import Encoder
 __all__ = ["ProcessSink"]
 
 _SLICE_SECONDS = 0.1
+_START_SECONDS = 30.0
+"""Least time a child is given to start and to open the module."""
 _HOUR_SECONDS = 3600.0
 _LINE_BYTES = 1 << 20
 
@@ -286,7 +288,7 @@ class ProcessSink:
         child = _Child(self._say)
         try:
             first = record(b"P", json.dumps({**self._what, "path": sys.path}).encode())
-            answer = child.exchange(first, self._left())
+            answer = child.exchange(first, self._left(_START_SECONDS))
             if "refused" in answer:
                 raise UserError(answer["refused"])
             if self._topics:
@@ -299,9 +301,9 @@ class ProcessSink:
         self._child = child
         return answer
 
-    def _left(self) -> Callable[[], float]:
-        """How much of the time for one answer is left, as a function."""
-        until = self._monotonic() + self._answer
+    def _left(self, seconds: float = 0.0) -> Callable[[], float]:
+        """How much of the time for one answer is left, as a function; it is `seconds` at least."""
+        until = self._monotonic() + max(self._answer, seconds)
 
         def left() -> float:
             latest = until if self._latest is None else min(until, self._latest)

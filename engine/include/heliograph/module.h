@@ -54,7 +54,7 @@ typedef enum helio_module_kind {
     HELIO_MODULE_COUNTER = 0, /* only grows while its object lives */
     HELIO_MODULE_GAUGE = 1,
     HELIO_MODULE_PEAK = 2,     /* greatest value so far */
-    HELIO_MODULE_HISTOGRAM = 3 /* comes as helio_module_histogram; its value is 0 */
+    HELIO_MODULE_HISTOGRAM = 3 /* comes as helio_module_histogram, not as a value */
 } helio_module_kind;
 
 /* One 64-bit value of an object. */
@@ -127,11 +127,14 @@ typedef struct helio_module_object {
     uint32_t scope; /* index in the schema's scopes */
     uint32_t flags; /* HELIO_MODULE_LIVE, HELIO_MODULE_TORN */
     uint64_t created_ns;
-    const helio_module_text *labels; /* as many as its scope has, in that order */
+    size_t label_count;
+    const helio_module_text *labels; /* by index in the scope's labels */
     size_t info_count;               /* what else describes it */
     const helio_module_pair *info;
+    size_t value_count;
     const uint64_t *values; /* by index in the scope's cells */
-    const uint8_t *valid;   /* likewise: 1 when the engine has this value, else it is 0 */
+    const uint8_t *valid;   /* likewise: 0 where the object has no such value (it does not apply, is
+                             * not counted, or is a histogram) */
     size_t histogram_count;
     const helio_module_histogram *const *histograms;
 } helio_module_object;
