@@ -73,8 +73,9 @@ def feed(
 ) -> Feed:
     """Sample at a steady interval until `stop`, and offer each snapshot, with what happened, to every lane.
 
-    A sample that comes late does not move the following ones; those whose time has passed are left out. Returns the
-    feed, which knows how many topics it missed.
+    A sample that comes late does not move the following ones; those whose time has passed are left out. The last one
+    is taken at the end, so that nothing that happened until then is left out. Returns the feed, which knows how many
+    topics it missed.
     """
     stream = Feed()
     due = monotonic()
@@ -85,6 +86,7 @@ def feed(
         if due <= now:
             due = now + interval_seconds - (now - due) % interval_seconds
         if stop.wait(due - now):
+            stream.give(sampler.sample(), tuple(lanes))
             return stream
 
 

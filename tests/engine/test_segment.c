@@ -180,6 +180,30 @@ static void a_slot_is_used_again_after_a_minute_as_another_generation(void) {
     helio_stats_destroy(stats);
 }
 
+static void stamps_tell_the_order_of_objects_and_events(void) {
+    helio_stats *stats = open_stats("alpha", NULL, 4 << 20, 0);
+    CHECK(stats);
+    helio_stats_object a, b;
+    /* All within one turn of the engine, whose clock stands still meanwhile. */
+    helio_stats_open_object(stats, HELIO_SCOPE_PEER, "peer=a\n", SECOND_NS, &a);
+    const uint32_t slot_a = a.slot;
+    helio_stats_event(stats, SECOND_NS, HELIO_EVENT_PEER_SEEN, a.slot, NULL, "a");
+    helio_stats_close_object(stats, &a, SECOND_NS);
+    helio_stats_open_object(stats, HELIO_SCOPE_PEER, "peer=b\n", SECOND_NS - 5, &b);
+    CHECK_EQUAL(stats->objects[slot_a].created_ns, SECOND_NS);
+    CHECK_EQUAL(stats->events[0].time_ns, SECOND_NS + 1);
+    CHECK_EQUAL(stats->objects[slot_a].closed_ns, SECOND_NS + 2);
+    CHECK_EQUAL(stats->objects[b.slot].created_ns, SECOND_NS + 3);
+    helio_stats_event(stats, 9 * SECOND_NS, HELIO_EVENT_PEER_SEEN, b.slot, NULL, "later");
+    CHECK_EQUAL(stats->events[1].time_ns, 9 * SECOND_NS);
+    helio_stats_event(stats, 8 * SECOND_NS, HELIO_EVENT_PEER_SEEN, b.slot, NULL, "a second back");
+    CHECK_EQUAL(stats->events[2].time_ns, 9 * SECOND_NS + 1);
+    helio_stats_event(stats, 7 * SECOND_NS, HELIO_EVENT_PEER_SEEN, b.slot, NULL, "set back");
+    CHECK_EQUAL(stats->events[3].time_ns, 7 * SECOND_NS);
+    helio_stats_close_object(stats, &b, 9 * SECOND_NS);
+    helio_stats_destroy(stats);
+}
+
 static void levels_decide_which_histograms_are_on(void) {
     helio_stats *stats = open_stats("alpha", NULL, 4 << 20, 1);
     CHECK(stats);
@@ -429,6 +453,7 @@ int main(void) {
     RUN(a_folder_that_cannot_be_used_is_named_with_the_remedy);
     RUN(an_object_is_live_then_gone_with_its_last_values);
     RUN(a_slot_is_used_again_after_a_minute_as_another_generation);
+    RUN(stamps_tell_the_order_of_objects_and_events);
     RUN(levels_decide_which_histograms_are_on);
     RUN(a_raised_level_gives_live_objects_what_they_lack_one_by_one);
     RUN(a_lowered_level_stops_counting_and_keeps_what_was_counted);
