@@ -80,13 +80,13 @@ def feed(
     stream = Feed()
     due = monotonic()
     while True:
-        stream.give(sampler.sample(), tuple(lanes))
+        stream.give(sampler.sample(), lanes)
         due += interval_seconds
         now = monotonic()
         if due <= now:
             due = now + interval_seconds - (now - due) % interval_seconds
         if stop.wait(due - now):
-            stream.give(sampler.sample(), tuple(lanes))
+            stream.give(sampler.sample(), lanes)
             return stream
 
 

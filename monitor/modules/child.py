@@ -27,6 +27,8 @@ __all__ = ["main"]
 _GRACE_SECONDS = 10.0
 _FAILURES = 16
 """Different texts of failures told in one answer."""
+_SENTENCES = 20
+"""Most sentences of the module passed on between two answers."""
 
 
 class _Answer(Ledger):
@@ -38,6 +40,7 @@ class _Answer(Ledger):
         self._gathered = threading.Lock()
         self._failures: dict[tuple[str, str], int] = {}
         self._counts: dict[str, int] = {}
+        self._said = 0
 
     def failed(self, text: str, doing: str = "", times: int = 1) -> None:
         """Keep a failure for the answer."""
@@ -53,13 +56,20 @@ class _Answer(Ledger):
 
     def say(self, text: str) -> None:
         """Pass on a sentence at once."""
-        self._line.send({"say": text})
+        with self._gathered:
+            self._said += 1
+            said = self._said
+        if said <= _SENTENCES:
+            self._line.send({"say": text})
 
     def take(self) -> dict[str, Any]:
         """All that was gathered, which starts anew."""
         with self._gathered:
             failures, self._failures = self._failures, {}
             counts, self._counts = self._counts, {}
+            said, self._said = self._said, 0
+        if said > _SENTENCES:
+            self._line.send({"say": f"says {said - _SENTENCES} sentences more than are passed on at a time"})
         return {"failures": [[doing, text, times] for (doing, text), times in failures.items()], "counts": counts}
 
 

@@ -15,7 +15,7 @@ between two snapshots is found in the second. What is promised:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from heliograph.monitor.model import Event, Health, InstanceState, ObjectState, Snapshot
@@ -65,9 +65,9 @@ class Feed:
         changes = [change for found in self._changes(snapshot) for change in found]
         return Portion(snapshot, _in_order(snapshot.events, changes), self._number)
 
-    def give(self, snapshot: Snapshot, lanes: list[Lane] | tuple[Lane, ...]) -> None:
-        """Offer a snapshot, and what happened, to every lane."""
-        portion = self.portion(snapshot)
+    def give(self, snapshot: Snapshot, lanes: Sequence[Lane]) -> None:
+        """Offer a snapshot, and what happened, to every lane; what happened is not looked for when none wants it."""
+        portion = self.portion(snapshot) if any(lane.wants_moments for lane in lanes) else Portion(snapshot)
         for lane in lanes:
             lane.offer(snapshot, portion.moments, portion.number)
 

@@ -226,6 +226,11 @@ class Lane:
         """The counts as they are now."""
         return self.ledger.stats
 
+    @property
+    def wants_moments(self) -> bool:
+        """Whether it takes events and topic changes."""
+        return self._moments > 0
+
     def offer(self, snapshot: Snapshot, moments: Sequence[Moment] = (), number: int = 0) -> None:
         """Hand over a snapshot and what happened before it; never waits."""
         if not self._moments:

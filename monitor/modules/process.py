@@ -88,6 +88,8 @@ class _Child:
                 unsent = memoryview(b"")  # it is gone; what it said last may still be there
             answer = self._received()
             if answer is not None:
+                if unsent:
+                    raise self._nonsense()
                 if closing:
                     self._reap(left)
                 return answer
@@ -106,16 +108,23 @@ class _Child:
             raise _Ended(self._end())
         *lines, self._rest = (self._rest + chunk).split(b"\n")
         answer = None
-        for line in lines:
-            said = json.loads(line)
-            if "say" in said:
-                self._say(said["say"])
-            else:
-                answer = said["answer"]
+        try:
+            for line in lines:
+                said = json.loads(line)
+                if "say" in said:
+                    self._say(str(said["say"]))
+                else:
+                    answer = _checked(said["answer"])
+        except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
+            raise self._nonsense() from None
         if len(self._rest) > _LINE_BYTES:
-            self.kill()
-            raise _Ended("said what is no answer and was killed")
+            raise self._nonsense()
         return answer
+
+    def _nonsense(self) -> _Ended:
+        """The child speaks, but not as agreed: a module may write to what is not its own. It is killed."""
+        self.kill()
+        return _Ended("said what is no answer and was killed")
 
     def _end(self) -> str:
         """How it ended; a child that closed its line but lives is killed."""
@@ -144,6 +153,15 @@ class _Child:
         self._process.kill()
         self._process.wait()
         self._line.close()
+
+
+def _checked(answer: Any) -> dict[str, Any]:
+    """An answer of the shape agreed on; anything else raises one of the errors of wrong types and values."""
+    if "refused" in answer:
+        return {"refused": str(answer["refused"])}
+    failures = [(str(doing), str(text), max(1, int(times))) for doing, text, times in answer["failures"]]
+    lost = answer["counts"].get("lost", 0)
+    return {"failures": failures, "counts": {"lost": max(0, int(lost))} if lost else {}}
 
 
 class ProcessSink:

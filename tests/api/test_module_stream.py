@@ -1,4 +1,4 @@
-"""What modules are told of a running engine at 100 snapshots a second: every topic, however short its life, in order."""
+"""Modules at 100 snapshots a second are told every topic of a running engine, however short its life, in order."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -119,6 +120,32 @@ def test_several_exporters_run_in_one_process_and_end_in_order(
         assert rest.endswith("\n")
     assert list(out[0].rglob("*.parquet")), "what was held is written on the way out"
     assert "total_latency" in out[1].read_text()
+
+
+def test_a_module_beside_an_exporter_is_fed_and_its_counts_are_exported(segments: Path, tmp_path: Path) -> None:
+    lines = tmp_path / "lines.jsonl"
+    settings = ["--segments", segments, "--interval", "0.05", "--listen", "127.0.0.1:0"]
+    with running("prometheus", "--module", f"jsonl=path={lines}", *settings) as (process, said):
+        host, _, port = said.strip().removesuffix("/metrics").rpartition("http://")[2].partition(":")
+        ends = time.monotonic() + DEADLINE
+        found: dict[str, float] = {}
+        while found.get("heliograph_module_snapshots_total", 0) < 2 and time.monotonic() < ends:
+            connection = http.client.HTTPConnection(host, int(port), timeout=DEADLINE)
+            connection.request("GET", "/metrics")
+            found = metrics(connection.getresponse().read().decode())
+            connection.close()
+        assert found["heliograph_module_snapshots_total"] >= 2
+        assert found["heliograph_module_errors_total"] == 0
+        assert found["heliograph_module_topics_total"] >= 20
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(DEADLINE) == 0
+    assert '"what":"topic_created"' in lines.read_text()
+
+
+def test_a_module_that_cannot_be_opened_leaves_nothing_running(segments: Path) -> None:
+    done = export("prometheus", "--module", "jsonl=colour=red", "--listen", "127.0.0.1:0", "--segments", segments)
+    assert done.returncode == 2
+    assert "there is no option 'colour=red'" in done.stderr
 
 
 def test_a_port_in_use_is_one_clear_sentence_and_nothing_is_left_running(segments: Path, tmp_path: Path) -> None:

@@ -372,7 +372,9 @@ def test_monitor_without_or_with_an_unknown_module_says_which_there_are(capsys: 
     assert main(["monitor", "--module", "nobody"]) == 2
     assert "there is no module 'nobody'" in capsys.readouterr().err
     assert main(["monitor", "--list"]) == 0
-    assert capsys.readouterr().out.startswith("log ")
+    out = capsys.readouterr().out
+    assert re.search(r"^log +Python ", out, re.MULTILINE)
+    assert re.search(r"^jsonl +C ", out, re.MULTILINE)
 
 
 def test_late_samples_do_not_pile_up(segments: Path) -> None:
@@ -395,6 +397,8 @@ def test_late_samples_do_not_pile_up(segments: Path) -> None:
     class Noting(Lane):
         def __init__(self) -> None:
             """No thread: offers are only noted."""
+
+        wants_moments = True
 
         def offer(self, snapshot: Snapshot, moments: Sequence[Moment] = (), number: int = 0) -> None:
             offered.append(number)

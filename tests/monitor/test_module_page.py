@@ -105,9 +105,9 @@ def test_c_and_python_are_given_the_same_bit_by_bit(compiled: Callable[..., Path
         for round_ in range(4):
             _random_fleet(of, segments, round_)
             sample_fleet(segments / "more", moment=round_ % 2)
-            feed.give(sampler.sample(), tuple(lanes))
+            feed.give(sampler.sample(), lanes)
     with Sampler(segments / "more") as sampler:
-        feed.give(sampler.sample(), tuple(lanes))
+        feed.give(sampler.sample(), lanes)
     for lane in lanes:
         assert lane.close(PATIENCE)
         assert (lane.stats.offered, lane.stats.snapshots, lane.stats.errors) == (5, 5, 0), lane.stats.last_error

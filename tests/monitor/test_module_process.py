@@ -67,6 +67,10 @@ static int mischief_snapshot(void *state, const helio_module_snapshot *snapshot)
     if (strcmp(deed, "stray") == 0) /* closes what is not its own */
         for (int i = 3; i < 64; i++)
             close(i);
+    if (strcmp(deed, "garble") == 0) /* writes to what is not its own */
+        for (int i = 3; i < 64; i++)
+            if (i != fileno(file))
+                dprintf(i, "{\"answer\": 7}\n");
     if (strcmp(deed, "mute") == 0)
         return -7;
     if (strcmp(deed, "fail") == 0) {
@@ -74,7 +78,8 @@ static int mischief_snapshot(void *state, const helio_module_snapshot *snapshot)
         return 1;
     }
     if (strcmp(deed, "talk") == 0) {
-        host->log(host->context, HELIO_MODULE_WARNING, "hear me");
+        for (int i = 0; i < 25; i++)
+            host->log(host->context, HELIO_MODULE_WARNING, "hear me");
         host->lost(host->context, 5);
     }
     return 0;
@@ -202,6 +207,7 @@ def test_a_module_in_c_is_given_everything_in_order_and_closed(mischief: Path, t
         ("exit", "its process ended with exit code 3"),
         ("hang", "its process did not answer in time and was killed"),
         ("stray", "its process ended with exit code 1"),
+        ("garble", "its process said what is no answer and was killed"),
     ],
 )
 def test_what_ends_a_module_costs_the_portion_it_had_and_it_is_started_again(
@@ -266,7 +272,10 @@ def test_a_module_may_say_something_and_count_what_it_gave_up(mischief: Path, tm
     _offer(lane, 1)
     assert lane.close(PATIENCE)
     assert lane.stats.lost == 5
-    assert told == ["module mischief says: hear me"]
+    assert told == [
+        *["module mischief says: hear me"] * 20,
+        "module mischief says 5 sentences more than are passed on at a time",
+    ]
 
 
 def test_a_module_that_hangs_holds_up_neither_the_end_nor_anyone_else(mischief: Path, tmp_path: Path) -> None:
