@@ -95,7 +95,11 @@ static int loaded_init(PyObject *object, PyObject *arguments, PyObject *keywords
         PyErr_SetString(PyExc_TypeError, "Loaded takes no keywords");
         return -1;
     }
-    if (self->library != NULL || !PyArg_ParseTuple(arguments, "sO", &path, &told)) {
+    if (self->library != NULL) {
+        PyErr_SetString(PyExc_ValueError, "the module is loaded already");
+        return -1;
+    }
+    if (!PyArg_ParseTuple(arguments, "sO", &path, &told)) {
         return -1;
     }
     const helio_module *(*entry)(uint32_t) = NULL;

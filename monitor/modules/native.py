@@ -19,6 +19,7 @@ from heliograph.monitor.errors import UserError
 from heliograph.monitor.model import Event, Histogram, ObjectState
 from heliograph.monitor.modules.lane import Ledger, Portion
 from heliograph.monitor.modules.protocol import Direction, Topic
+from heliograph.monitor.packing.sparse import sparse_cells
 
 __all__ = ["NativeSink", "schema_of"]
 
@@ -64,8 +65,7 @@ def _pairs(values: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _histogram(place: int, histogram: Histogram) -> tuple[Any, ...]:
-    counts = histogram.counts
-    cells = np.flatnonzero(counts)
+    cells, counts = sparse_cells(histogram)
     return (
         place,
         histogram.digits,
@@ -75,7 +75,7 @@ def _histogram(place: int, histogram: Histogram) -> tuple[Any, ...]:
         histogram.negative,
         histogram.total_ns,
         cells.astype(np.uint32).tobytes(),
-        counts[cells].astype(np.uint64).tobytes(),
+        counts.astype(np.uint64).tobytes(),
     )
 
 
