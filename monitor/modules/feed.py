@@ -10,7 +10,8 @@ between two snapshots is found in the second. What is promised:
 - When the feed begins, the topics there are, and those that ended within about a minute before, are told first.
 - When an instance dies or its file is gone, its topics are destroyed.
 - The one way to miss a topic is a table without room, or no snapshot for a minute: then its slot is used again before
-  anybody looked. Each such use is seen by the slot's generation, and counted in `missed`.
+  anybody looked. Each such use is seen by the slot's generation, and counted in `missed`. What never got a slot the
+  engine counts itself (statistic `objects_refused`).
 """
 
 from __future__ import annotations
