@@ -20,6 +20,8 @@ typedef enum helio_option_id {
     HELIO_OPTION_ID_SEGMENT_BYTES,
     HELIO_OPTION_ID_LEVEL,
     HELIO_OPTION_ID_SAMPLE,
+    HELIO_OPTION_ID_HICCUP_INTERVAL,
+    HELIO_OPTION_ID_CYCLE_LIMIT,
     HELIO_OPTION_ID_EVENT_RATE,
     HELIO_OPTION_ID_EVENT_BURST,
     HELIO_OPTION_ID_RATE,
@@ -308,6 +310,8 @@ enum { /* choices of order */
     X(SEGMENT_BYTES, segment_bytes, INTEGER, HELIO_ON_INSTANCE, 1048576.0, 4294967296.0, "67108864", "", "Size of the stats segment; pages never written cost no memory.") \
     X(LEVEL, level, INTEGER, HELIO_ON_INSTANCE, 0.0, 3.0, "2", "", "Level of detail of the statistics.") \
     X(SAMPLE, sample, INTEGER, HELIO_ON_INSTANCE, 1.0, 1000000.0, "1", "", "Latency is measured of one packet in so many, drawn at random; 1: of every one.") \
+    X(HICCUP_INTERVAL, hiccup_interval, FLOAT, HELIO_ON_INSTANCE, 0.0, 1.0, "0.005", "", "How long the thread sleeps each time that watches the host for hiccups; 0: there is none.") \
+    X(CYCLE_LIMIT, cycle_limit, FLOAT, HELIO_ON_INSTANCE, 1e-06, 60.0, "0.05", "", "A duty cycle of the engine's thread that takes longer is counted and told.") \
     X(EVENT_RATE, event_rate, INTEGER, HELIO_ON_INSTANCE, 0.0, 1000000.0, "100", "", "Most events of one kind told in a second; how many were held back is told afterwards; 0: no limit.") \
     X(EVENT_BURST, event_burst, INTEGER, HELIO_ON_INSTANCE, 1.0, 1000000.0, "200", "", "Most events of one kind told at once, above event_rate.") \
     X(RATE, rate, INTEGER, HELIO_ON_INSTANCE | HELIO_ON_TRANSMITTER, 0.0, 100000000000.0, "0", "", "Bytes per second that leave at most, 0: no limit, else at least 10000. Of a stream with rate_policy; of an instance: all its streams together, which share it fairly.") \

@@ -74,6 +74,11 @@ enum { HELIO_SCOPES_END = 8 };
     X(events_suppressed, COUNTER, "", 0, "events_suppressed", "", "", "Events not written because there were too many of their kind; events_suppressed events tell how many of which.") \
     X(commands_served, COUNTER, "", 0, "commands_served", "", "", "Commands given through the segment that were carried out.") \
     X(commands_refused, COUNTER, "", 0, "commands_refused", "", "", "Commands given through the segment that were refused.") \
+    X(cycles, COUNTER, "", 0, "cycles", "", "", "Duty cycles of the engine's thread that followed another at once.") \
+    X(cycle_time_max, PEAK, "nanoseconds", 0, "cycle_time_max", "", "", "Longest of them.") \
+    X(cycle_overruns, COUNTER, "", 0, "cycle_overruns", "", "", "Of these, longer than cycle_limit: a slow listener, a page fault, or the core went to somebody else.") \
+    X(host_hiccup, HISTOGRAM, "nanoseconds", 0, "host_hiccup", "", "", "How late a thread that only sleeps (option hiccup_interval) woke: what the host does to everybody, the transport apart.") \
+    X(rate_limit, GAUGE, "bytes", 0, "rate_limit", "", "", "Bytes per second all streams together may send at most; 0: no limit.") \
     X(detail_level, GAUGE, "", 0, "detail_level", "", "", "Level of detail of the statistics in force.") \
     X(clock_steps, COUNTER, "", 0, "clock_steps", "", "", "Times this host's wall clock was set: it jumped against the monotonic clock.") \
     X(objects_refused, COUNTER, "", 0, "objects_refused", "", "", "Statistics objects that found no room in the segment.") \
@@ -133,6 +138,11 @@ typedef struct helio_instance_stats {
     _Atomic uint64_t events_suppressed;
     _Atomic uint64_t commands_served;
     _Atomic uint64_t commands_refused;
+    _Atomic uint64_t cycles;
+    _Atomic uint64_t cycle_time_max;
+    _Atomic uint64_t cycle_overruns;
+    _Atomic uint64_t host_hiccup;
+    _Atomic uint64_t rate_limit;
     _Atomic uint64_t detail_level;
     _Atomic uint64_t clock_steps;
     _Atomic uint64_t objects_refused;
@@ -146,6 +156,7 @@ typedef struct helio_instance_stats {
 } helio_instance_stats;
 
 enum { /* indexes of a instance's histograms */
+    HELIO_INSTANCE_HOST_HICCUP,
     HELIO_INSTANCE_HISTOGRAMS
 };
 
@@ -778,15 +789,16 @@ enum {
     HELIO_HAS_UDP = 1 << 0,
     HELIO_HAS_TCP = 1 << 1,
     HELIO_HAS_RING = 1 << 2,
-    HELIO_HAS_POLLS = 1 << 3,
-    HELIO_HAS_GROUP = 1 << 4,
-    HELIO_HAS_ACKS = 1 << 5,
-    HELIO_HAS_PGMCC = 1 << 6,
-    HELIO_HAS_COUNTED = 1 << 7,
-    HELIO_HAS_CREDIT = 1 << 8,
-    HELIO_HAS_CLOCK = 1 << 9,
-    HELIO_HAS_RAW = 1 << 10,
-    HELIO_HAS_QUEUE = 1 << 11,
+    HELIO_HAS_THREAD = 1 << 3,
+    HELIO_HAS_POLLS = 1 << 4,
+    HELIO_HAS_GROUP = 1 << 5,
+    HELIO_HAS_ACKS = 1 << 6,
+    HELIO_HAS_PGMCC = 1 << 7,
+    HELIO_HAS_COUNTED = 1 << 8,
+    HELIO_HAS_CREDIT = 1 << 9,
+    HELIO_HAS_CLOCK = 1 << 10,
+    HELIO_HAS_RAW = 1 << 11,
+    HELIO_HAS_QUEUE = 1 << 12,
 };
 
 /* X(SCOPE, scope, cell, features of which one makes the cell apply) */
@@ -798,6 +810,9 @@ enum {
     X(INSTANCE, instance, ring_overruns, HELIO_HAS_RING) \
     X(INSTANCE, instance, backlog_bytes, HELIO_HAS_TCP) \
     X(INSTANCE, instance, kernel_backlog_bytes, HELIO_HAS_TCP) \
+    X(INSTANCE, instance, cycles, HELIO_HAS_THREAD) \
+    X(INSTANCE, instance, cycle_time_max, HELIO_HAS_THREAD) \
+    X(INSTANCE, instance, cycle_overruns, HELIO_HAS_THREAD) \
     X(TX_STREAM, tx_stream, poll_responses_received, HELIO_HAS_POLLS) \
     X(TX_STREAM, tx_stream, population, HELIO_HAS_POLLS) \
     X(TX_STREAM, tx_stream, nak_backoff_advised, HELIO_HAS_GROUP) \

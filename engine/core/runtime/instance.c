@@ -126,10 +126,19 @@ static int open_stats(helio_instance *instance) {
     error = helio_stats_open_object(instance->stats, HELIO_SCOPE_INSTANCE, labels, config.wall_ns,
                                     &instance->object);
     instance->counts = instance->object.record;
-    if (!error) {
-        helio_set(&instance->counts->memory_limit, instance->memory.account.limit_bytes);
+    if (error) {
+        return error;
     }
-    return error;
+    helio_set(&instance->counts->memory_limit, instance->memory.account.limit_bytes);
+    helio_set(&instance->counts->rate_limit,
+              (uint64_t)helio_options_integer(options, HELIO_OPTION_ID_RATE));
+    if (instance->mode == HELIO_MODE_THREAD) {
+        helio_stats_apply(&instance->object, HELIO_HAS_THREAD);
+    }
+    helio_hdr *hiccups = instance->object.histogram[HELIO_INSTANCE_HOST_HICCUP];
+    const int64_t interval_ns = helio_options_ns(options, HELIO_OPTION_ID_HICCUP_INTERVAL);
+    return hiccups && interval_ns > 0 ? helio_hiccup_start(&instance->hiccup, hiccups, interval_ns)
+                                      : 0;
 }
 
 static void tell(helio_instance *instance, helio_event_id event, const char *what) {
@@ -240,6 +249,7 @@ static void stop_flight(helio_instance *instance) {
 
 static void destroy(helio_instance *instance) {
     stop_flight(instance);
+    helio_hiccup_stop(&instance->hiccup);
     if (instance->stats) {
         helio_stats_tell_held(instance->stats, helio_wall_ns());
         helio_stats_close_object(instance->stats, &instance->object, helio_wall_ns());
@@ -286,6 +296,7 @@ static int open_instance(helio_instance *instance, const char *options) {
             return error;
         }
     }
+    instance->cycle_limit_ns = helio_options_ns(&instance->options, HELIO_OPTION_ID_CYCLE_LIMIT);
     instance->history.limit_bytes =
         (uint64_t)helio_options_integer(&instance->options, HELIO_OPTION_ID_HISTORY_LIMIT_BYTES);
     error = set_rate(instance);

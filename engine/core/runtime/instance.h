@@ -17,6 +17,7 @@
 #include "io/driver.h"
 #include "runtime/clock_source.h"
 #include "runtime/command.h"
+#include "runtime/hiccup.h"
 #include "runtime/idle.h"
 #include "runtime/limit.h"
 #include "runtime/options.h"
@@ -39,8 +40,11 @@ struct helio_instance {
     helio_instance_stats *counts; /* its record */
 
     helio_flight *flight; /* NULL: there is no flight recorder */
+    helio_hiccup hiccup;
 
     helio_clock_source clock;
+    int64_t cycle_ns; /* monotonic; the duty cycle began; 0: the thread has slept since the last one */
+    int64_t cycle_limit_ns;
     helio_idle idle;
     helio_commands commands;
     pthread_t thread; /* mode thread */

@@ -81,6 +81,30 @@ static int look_after(helio_instance *instance, helio_clock clock) {
     return done;
 }
 
+/* ---- the duty cycle ---- */
+
+static void tell_overrun(helio_instance *instance, int64_t took_ns, helio_clock clock) {
+    helio_count(&instance->counts->cycle_overruns, 1);
+    helio_stats_event(instance->stats, clock.wall_ns, HELIO_EVENT_CYCLE_OVERRUN,
+                      instance->object.slot, (const uint64_t[4]){(uint64_t)took_ns},
+                      "a cycle of the engine's thread took %.3f ms: a slow listener, a page fault, or "
+                      "the core went to somebody else",
+                      (double)took_ns / 1e6);
+}
+
+/* A cycle begins where the one before ended, unless the thread slept in between. */
+static void count_cycle(helio_instance *instance, helio_clock clock) {
+    const int64_t took_ns = clock.now_ns - instance->cycle_ns;
+    if (instance->cycle_ns) {
+        helio_count(&instance->counts->cycles, 1);
+        helio_peak(&instance->counts->cycle_time_max, (uint64_t)took_ns);
+        if (took_ns > instance->cycle_limit_ns) {
+            tell_overrun(instance, took_ns, clock);
+        }
+    }
+    instance->cycle_ns = clock.now_ns;
+}
+
 int helio_loop_once(helio_instance *instance) {
     const bool is_polled = instance->mode == HELIO_MODE_POLL;
     instance->polling = true;
@@ -94,6 +118,8 @@ int helio_loop_once(helio_instance *instance) {
     helio_clock clock = helio_clock_read(&instance->clock);
     if (is_polled) {
         done += look_after(instance, clock);
+    } else {
+        count_cycle(instance, clock);
     }
     for (helio_rx_lane *lane = instance->rx_lanes; lane; lane = lane->next) {
         const int received = helio_rx_lane_work(lane, clock);
@@ -195,6 +221,7 @@ void helio_loop_sleep(helio_instance *instance, int64_t deadline_ns) {
     }
     wake_lanes(instance);
     instance->chores_due_ns = 0;
+    instance->cycle_ns = 0;
 }
 
 void helio_loop_rest(helio_instance *instance, int64_t deadline_ns) {
