@@ -1,9 +1,9 @@
 """Whose fault a late message was: the host's, the network's, or the transport's and the application's own.
 
-Three records meet here. The latency histogram of a receiver says how late its latest messages were; the hiccup histogram
-of a host says for which share of the time nothing could run there, however short or long (`host_hiccup`, filled in as
-Gil Tene's jHiccup does, so a share of its values is a share of time); the count of recovered messages says how many
-waited for a repair. Messages are sent all the time, so a host that stood still for a thousandth of the time longer than
+Three records meet here. The latency histogram of a receiver says how late its latest messages were; the hiccup
+histogram of a host says for which share of the time nothing could run there, however short or long (`host_hiccup`,
+filled in as Gil Tene's jHiccup does, so a share of its values is a share of time); the count of recovered messages says
+how many waited for a repair. Messages are sent all the time, so a host that stood still for a thousandth of the time longer than
 x delays about a thousandth of the messages by more than x. That makes the records comparable without any threshold of
 time:
 
@@ -87,7 +87,7 @@ def blame(latency: Histogram | None, hiccups: Iterable[Histogram | None], recove
         reason = f"{amount}, and for {host:.2%} of the time the host kept everything waiting for half as long or longer"
         return Verdict(Blame.HOST, tail, host, lost, reason)
     if lost >= TAIL * EXPLAINS:
-        reason = f"{amount}, and {lost:.2%} of the messages had to be sent again; the host kept nobody waiting half as long"
+        reason = f"{amount}, and {lost:.2%} of the messages were sent again; the host kept nobody waiting half as long"
         return Verdict(Blame.NETWORK, tail, host, lost, reason)
     reason = f"{amount}; neither the host nor losses explain it: look at queues, rate, batches and callbacks"
     return Verdict(Blame.TRANSPORT, tail, host, lost, reason)

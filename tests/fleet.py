@@ -165,6 +165,9 @@ def _feed(seconds: int, now_ns: int) -> list[SegmentObject]:
     until = now_ns + 30_000_000_000
     rule = {"level": 3, "until": until, "objects": len(TOPICS)}
     objects.append(SegmentObject("detail", {"instance": "feed", "selector": "topic=PRICES.*"}, {}, rule))
+    warned = {"occurrences": 1, "first": now_ns - 2_000_000_000, "last": now_ns - 2_000_000_000}
+    labels = {"instance": "feed", "event": "receiver_notified"}
+    objects.append(SegmentObject("incident", labels, {"severity": "warning"}, warned))
     return objects
 
 

@@ -36,7 +36,7 @@ def cell(instance: Instance, scope: str, name: str) -> int:
     """A statistic of the instance, added up over the objects of a scope."""
     assert isinstance(instance.segment, Path)
     with Segment(instance.segment) as segment:
-        return sum(int(o.values[name]) for o in segment.objects(histograms=False) if o.scope == scope)
+        return sum(int(o.values.get(name, 0)) for o in segment.objects(histograms=False) if o.scope == scope)
 
 
 # ---- NAK mode -------------------------------------------------------------------------------------

@@ -13,9 +13,10 @@ typedef enum helio_scope {
     HELIO_SCOPE_RX_STREAM = 5,
     HELIO_SCOPE_RECEIVER = 6,
     HELIO_SCOPE_DETAIL = 7,
+    HELIO_SCOPE_INCIDENT = 9,
 } helio_scope;
 
-enum { HELIO_SCOPES_END = 8 };
+enum { HELIO_SCOPES_END = 10 };
 
 /* X(SCOPE, scope, id, labels joined by ',', info joined by ',', help) */
 #define HELIO_SCOPES(X) \
@@ -25,7 +26,8 @@ enum { HELIO_SCOPES_END = 8 };
     X(PEER, peer, 4, "instance,stream,peer", "name,receiver", "One receiver as the transmitter's stream sees it.") \
     X(RX_STREAM, rx_stream, 5, "instance,stream", "endpoint,source,feedback_address", "One numbered packet sequence being received (a PGM transport session).") \
     X(RECEIVER, receiver, 6, "instance,topic,stream", "endpoint", "One topic being received from one stream.") \
-    X(DETAIL, detail, 7, "instance,selector", "", "A level of detail in force, of the instance or of the objects a selector fits; there is one only while it is.")
+    X(DETAIL, detail, 7, "instance,selector", "", "A level of detail in force, of the instance or of the objects a selector fits; there is one only while it is.") \
+    X(INCIDENT, incident, 9, "instance,event", "severity", "A kind of warning or error that has happened.")
 
 /* X(cell, KIND, unit, level, statistic, label, value, help) */
 #define HELIO_STATS_INSTANCE(X) \
@@ -70,6 +72,8 @@ enum { HELIO_SCOPES_END = 8 };
     X(rx_streams, GAUGE, "", 0, "rx_streams", "", "", "Streams being received.") \
     X(transmitters, GAUGE, "", 0, "transmitters", "", "", "Topics being sent.") \
     X(receivers, GAUGE, "", 0, "receivers", "", "", "Topic receivers open.") \
+    X(receivers_unmatched, GAUGE, "", 0, "receivers_unmatched", "", "", "Of these, those that no stream with their topic has been heard for.") \
+    X(packets_no_room, COUNTER, "packets", 0, "packets_no_room", "", "", "Packets of new streams not followed, as there are max_streams already.") \
     X(events_emitted, COUNTER, "", 0, "events_emitted", "", "", "Events written to the event ring.") \
     X(events_suppressed, COUNTER, "", 0, "events_suppressed", "", "", "Events not written because there were too many of their kind; events_suppressed events tell how many of which.") \
     X(commands_served, COUNTER, "", 0, "commands_served", "", "", "Commands given through the segment that were carried out.") \
@@ -77,7 +81,7 @@ enum { HELIO_SCOPES_END = 8 };
     X(cycles, COUNTER, "", 0, "cycles", "", "", "Duty cycles of the engine's thread that followed another at once.") \
     X(cycle_time_max, PEAK, "nanoseconds", 0, "cycle_time_max", "", "", "Longest of them.") \
     X(cycle_overruns, COUNTER, "", 0, "cycle_overruns", "", "", "Of these, longer than cycle_limit: a slow listener, a page fault, or the core went to somebody else.") \
-    X(host_hiccup, HISTOGRAM, "nanoseconds", 0, "host_hiccup", "", "", "How late a thread that only sleeps (option hiccup_interval) woke: what the host does to everybody, the transport apart.") \
+    X(host_hiccup, HISTOGRAM, "nanoseconds", 1, "host_hiccup", "", "", "How late a thread that only sleeps (option hiccup_interval) woke: what the host does to everybody, the transport apart.") \
     X(rate_limit, GAUGE, "bytes", 0, "rate_limit", "", "", "Bytes per second all streams together may send at most; 0: no limit.") \
     X(detail_level, GAUGE, "", 0, "detail_level", "", "", "Level of detail of the statistics in force.") \
     X(clock_steps, COUNTER, "", 0, "clock_steps", "", "", "Times this host's wall clock was set: it jumped against the monotonic clock.") \
@@ -134,6 +138,8 @@ typedef struct helio_instance_stats {
     _Atomic uint64_t rx_streams;
     _Atomic uint64_t transmitters;
     _Atomic uint64_t receivers;
+    _Atomic uint64_t receivers_unmatched;
+    _Atomic uint64_t packets_no_room;
     _Atomic uint64_t events_emitted;
     _Atomic uint64_t events_suppressed;
     _Atomic uint64_t commands_served;
@@ -395,6 +401,7 @@ enum { /* indexes of a tx_stream's histograms */
     X(queue_limit_bytes, GAUGE, "bytes", 0, "queue_limit_bytes", "", "", "Size of the submit queue.") \
     X(queue_messages, GAUGE, "messages", 0, "queue_messages", "", "", "Messages waiting in the submit queue, where they are counted or dropped (queue_messages, overflow); else 0.") \
     X(messages_waiting, GAUGE, "messages", 0, "messages_waiting", "", "", "Messages accepted and not yet in a packet that was sent: in the submit queue or in the open packet.") \
+    X(queue_age, GAUGE, "nanoseconds", 1, "queue_age", "", "", "How long the oldest message has waited in the submit queue; 0 when none waits.") \
     X(messages_dropped_newest, COUNTER, "messages", 0, "messages_dropped", "cause", "newest", "Messages dropped from the submit queue, never sent and never numbered, by cause.") \
     X(messages_dropped_oldest, COUNTER, "messages", 0, "messages_dropped", "cause", "oldest", "Messages dropped from the submit queue, never sent and never numbered, by cause.") \
     X(messages_dropped_conflated, COUNTER, "messages", 0, "messages_dropped", "cause", "conflated", "Messages dropped from the submit queue, never sent and never numbered, by cause.") \
@@ -425,6 +432,7 @@ typedef struct helio_transmitter_stats {
     _Atomic uint64_t queue_limit_bytes;
     _Atomic uint64_t queue_messages;
     _Atomic uint64_t messages_waiting;
+    _Atomic uint64_t queue_age;
     _Atomic uint64_t messages_dropped_newest;
     _Atomic uint64_t messages_dropped_oldest;
     _Atomic uint64_t messages_dropped_conflated;
@@ -594,7 +602,8 @@ enum { /* indexes of a peer's histograms */
     X(clock_jumps, COUNTER, "", 0, "clock_jumps", "", "", "Times the offset changed by more than its error bounds allow: a clock was set, or stood still.") \
     X(last_clock_exchange, GAUGE, "nanoseconds", 0, "last_clock_exchange", "", "", "Wall clock time of the last exchange, since 1970.") \
     X(socket_latency, HISTOGRAM, "nanoseconds", 3, "socket_latency", "", "", "Kernel took the packet in until it was read, packets of all kinds.") \
-    X(recovery_time, HISTOGRAM, "nanoseconds", 1, "recovery_time", "", "", "Packet seen missing until it came.")
+    X(recovery_time, HISTOGRAM, "nanoseconds", 1, "recovery_time", "", "", "Packet seen missing until it came.") \
+    X(give_up_time, HISTOGRAM, "nanoseconds", 1, "give_up_time", "", "", "Packet seen missing until it was given up for good, by this receiver's own clock and not its source's window.")
 
 /* One numbered packet sequence being received (a PGM transport session). One writer; `guard` is odd while a group of cells changes. */
 typedef struct helio_rx_stream_stats {
@@ -661,11 +670,13 @@ typedef struct helio_rx_stream_stats {
     _Atomic uint64_t last_clock_exchange;
     _Atomic uint64_t socket_latency;
     _Atomic uint64_t recovery_time;
+    _Atomic uint64_t give_up_time;
 } helio_rx_stream_stats;
 
 enum { /* indexes of a rx_stream's histograms */
     HELIO_RX_STREAM_SOCKET_LATENCY,
     HELIO_RX_STREAM_RECOVERY_TIME,
+    HELIO_RX_STREAM_GIVE_UP_TIME,
     HELIO_RX_STREAM_HISTOGRAMS
 };
 
@@ -782,6 +793,24 @@ typedef struct helio_detail_stats {
 
 enum { /* indexes of a detail's histograms */
     HELIO_DETAIL_HISTOGRAMS
+};
+
+/* X(cell, KIND, unit, level, statistic, label, value, help) */
+#define HELIO_STATS_INCIDENT(X) \
+    X(occurrences, COUNTER, "", 0, "occurrences", "", "", "Times it happened, those included that were held back as there were too many.") \
+    X(first, GAUGE, "nanoseconds", 0, "first", "", "", "Wall clock time of the first time, since 1970.") \
+    X(last, GAUGE, "nanoseconds", 0, "last", "", "", "Wall clock time of the last time, since 1970.")
+
+/* A kind of warning or error that has happened. One writer; `guard` is odd while a group of cells changes. */
+typedef struct helio_incident_stats {
+    _Atomic uint64_t guard;
+    _Atomic uint64_t occurrences;
+    _Atomic uint64_t first;
+    _Atomic uint64_t last;
+} helio_incident_stats;
+
+enum { /* indexes of a incident's histograms */
+    HELIO_INCIDENT_HISTOGRAMS
 };
 
 /* What an object may have, without which some of its cells do not apply. */

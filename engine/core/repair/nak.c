@@ -349,6 +349,7 @@ void helio_nak_excuse(helio_nak *nak, int64_t until_ns, int64_t now_ns) {
 static void round_lose(helio_nak *nak, helio_nak_entry *entry, helio_rxw_cause cause,
                        helio_nak_round *round) {
     round->losses[round->loss_count].sequence = entry->sequence;
+    round->losses[round->loss_count].seen_ns = entry->seen_ns;
     round->losses[round->loss_count].cause = cause;
     round->loss_count++;
     leave(nak, entry);

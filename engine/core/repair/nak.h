@@ -108,6 +108,7 @@ typedef struct helio_nak_round {
     size_t retried; /* of the asks, those asked for before */
     struct {
         uint64_t sequence;
+        int64_t seen_ns; /* missing since */
         helio_rxw_cause cause;
     } losses[64]; /* in no order */
     size_t loss_count;

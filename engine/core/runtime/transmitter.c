@@ -45,6 +45,9 @@ static bool attach(helio_instance *instance, helio_command *command, helio_clock
         return true;
     }
     transmitter->lane = lane;
+    if (transmitter->queue.kept) {
+        helio_stats_apply(helio_tx_topic_object(transmitter->topic), HELIO_HAS_COUNTED);
+    }
     const size_t longest = helio_tx_stream_longest(lane->stream);
     if (longest < transmitter->max_message_bytes) {
         transmitter->max_message_bytes = longest;

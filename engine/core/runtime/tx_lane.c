@@ -454,11 +454,27 @@ static helio_transmitter_stats *record_of(const helio_transmitter *transmitter) 
     return helio_tx_topic_object(transmitter->topic)->record;
 }
 
+/* How long the oldest message of its queue has waited. */
+static uint64_t oldest_age(helio_transmitter *transmitter, helio_clock clock) {
+    helio_submit_queue *queue = &transmitter->queue;
+    helio_submitted front;
+    int64_t age_ns = 0;
+    if (queue->kept) {
+        helio_submit_queue_lock(queue);
+        age_ns = clock.now_ns - helio_kept_queue_oldest_ns(queue->kept, clock.now_ns);
+        helio_submit_queue_unlock(queue);
+    } else if (queue->ring.memory && helio_submit_queue_peek(queue, &front)) {
+        age_ns = clock.wall_ns - front.submit_ns;
+    }
+    return age_ns > 0 ? (uint64_t)age_ns : 0;
+}
+
 void helio_tx_lane_refresh(helio_tx_lane *lane, helio_clock clock) {
     /* Transmitters of one topic share its record. */
     for (const helio_transmitter *t = lane->transmitters; t; t = t->next) {
         helio_set(&record_of(t)->queue_bytes, 0);
         helio_set(&record_of(t)->queue_limit_bytes, 0);
+        helio_set(&record_of(t)->queue_age, 0);
         if (t->queue.kept) {
             helio_set(&record_of(t)->queue_messages, 0);
         }
@@ -472,6 +488,7 @@ void helio_tx_lane_refresh(helio_tx_lane *lane, helio_clock clock) {
         if (t->queue.kept) {
             helio_count(&record_of(t)->queue_messages, helio_kept_queue_messages(t->queue.kept));
         }
+        helio_peak(&record_of(t)->queue_age, oldest_age(t, clock));
         helio_transmitter_refresh(t, false, clock);
     }
     for (const helio_transmitter *t = lane->transmitters; t; t = t->next) {

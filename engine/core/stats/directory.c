@@ -57,6 +57,9 @@ static const helio_cell_shape receiver_cells[] = {HELIO_STATS_RECEIVER(X)};
 #define RECORD helio_detail_stats
 static const helio_cell_shape detail_cells[] = {HELIO_STATS_DETAIL(X)};
 #undef RECORD
+#define RECORD helio_incident_stats
+static const helio_cell_shape incident_cells[] = {HELIO_STATS_INCIDENT(X)};
+#undef RECORD
 #undef X
 
 typedef struct helio_scope_table {

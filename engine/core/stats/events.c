@@ -5,7 +5,7 @@
 
 #include "stats/segment.h"
 
-static helio_severity severity_of(helio_event_id event) {
+helio_severity helio_event_severity(helio_event_id event) {
     switch (event) {
 #define X(NAME, name, id, SEVERITY, arguments, help) \
     case HELIO_EVENT_##NAME:                         \
@@ -16,7 +16,7 @@ static helio_severity severity_of(helio_event_id event) {
     return HELIO_ERROR;
 }
 
-static const char *name_of(helio_event_id event) {
+const char *helio_event_name(helio_event_id event) {
     switch (event) {
 #define X(NAME, name, id, SEVERITY, arguments, help) \
     case HELIO_EVENT_##NAME:                         \
@@ -29,6 +29,10 @@ static const char *name_of(helio_event_id event) {
 
 void helio_stats_event(helio_stats *stats, int64_t wall_ns, helio_event_id event, uint32_t slot,
                        const uint64_t args[4], const char *format, ...) {
+    const helio_severity severity = helio_event_severity(event);
+    if (severity >= HELIO_WARNING) {
+        helio_incidents_note(stats, event, wall_ns);
+    }
     if (!helio_event_limit_admit(&stats->limit, event, wall_ns)) {
         if (stats->instance) {
             helio_count(&stats->instance->events_suppressed, 1);
@@ -41,7 +45,7 @@ void helio_stats_event(helio_stats *stats, int64_t wall_ns, helio_event_id event
     atomic_thread_fence(memory_order_release);
     entry->time_ns = helio_segment_stamp(stats, wall_ns);
     entry->event = event;
-    entry->severity = severity_of(event);
+    entry->severity = severity;
     entry->slot = slot;
     for (int i = 0; i < 4; i++) {
         entry->arguments[i] = args ? args[i] : 0;
@@ -73,7 +77,7 @@ static void tell_held(helio_stats *stats, bool all, int64_t wall_ns) {
         helio_stats_event(stats, wall_ns, HELIO_EVENT_EVENTS_SUPPRESSED, HELIO_STATS_NO_SLOT,
                           (const uint64_t[4]){held.event, held.count, (uint64_t)held.span_ns},
                           "%llu of %s held back in %.3f s: more than %u a second",
-                          (unsigned long long)held.count, name_of(held.event),
+                          (unsigned long long)held.count, helio_event_name(held.event),
                           (double)held.span_ns / 1e9, stats->limit.rate);
     }
 }
@@ -82,6 +86,7 @@ void helio_events_tend(helio_stats *stats, int64_t wall_ns) {
     if (stats->limit.kinds_held > 0) {
         tell_held(stats, false, wall_ns);
     }
+    helio_incidents_tend(stats, wall_ns);
 }
 
 void helio_stats_tell_held(helio_stats *stats, int64_t wall_ns) {

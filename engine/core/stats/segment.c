@@ -297,6 +297,7 @@ void helio_stats_destroy(helio_stats *stats) {
         return;
     }
     if (stats->header) {
+        helio_incidents_end(stats, (int64_t)helio_cell(&stats->header->heartbeat_ns));
         helio_levels_fini(stats);
         atomic_store_explicit(&stats->header->state, HELIO_SEGMENT_CLOSED, memory_order_release);
     }

@@ -1,7 +1,7 @@
 /* The segment's layout (docs/segment.md) and what the files of this folder share: segment.c maps it
  * and keeps its header, directory.c writes the text that describes it, objects.c hands out slots
  * and records, histograms.c their histograms as the level of detail wants them, levels.c what that level is,
- * events.c writes the ring of events and control_ring.c reads the ring of commands.
+ * events.c writes the ring of events, incidents.c what of it must not be forgotten, and control_ring.c reads the ring of commands.
  *
  * Memory of a segment, in this order: header, directory, table of objects, ring of events, ring of
  * commands, arena.  The arena is given out piece by piece and never taken back; a record and the
@@ -111,6 +111,14 @@ typedef struct helio_level_rule {
     helio_stats_object object; /* what readers see of it */
 } helio_level_rule;
 
+/* What is known of one kind of warning or error. */
+typedef struct helio_incident {
+    uint64_t count;
+    int64_t first_ns, last_ns;  /* wall clock */
+    helio_stats_object *object; /* NULL: none yet */
+    bool has_news;
+} helio_incident;
+
 struct helio_stats {
     uint8_t *memory; /* header first */
     size_t size;
@@ -133,6 +141,8 @@ struct helio_stats {
     helio_event_limit limit;
     uint64_t stamp_ns; /* the last one given (helio_segment_stamp) */
     helio_sampler sampler;
+    helio_incident incidents[HELIO_EVENT_IDS_END]; /* by kind of event */
+    bool has_incidents;                            /* some of them have news */
 
     /* The level of detail (levels.c). */
     char name[HELIO_STATS_NAME_BYTES]; /* of the instance */
@@ -172,6 +182,9 @@ uint64_t helio_segment_stamp(helio_stats *stats, int64_t wall_ns);
 
 /* ---- events.c ---- */
 
+helio_severity helio_event_severity(helio_event_id event);
+const char *helio_event_name(helio_event_id event);
+
 /* Tells of events held back, where it is time to. */
 void helio_events_tend(helio_stats *stats, int64_t wall_ns);
 
@@ -188,6 +201,14 @@ void helio_levels_dismiss(helio_stats *stats, const helio_stats_object *object);
 void helio_levels_tend(helio_stats *stats, helio_clock clock);
 /* Frees what readers see of rules. */
 void helio_levels_fini(helio_stats *stats);
+
+/* ---- incidents.c ---- */
+
+/* One more warning or error of a kind, told or held back. */
+void helio_incidents_note(helio_stats *stats, helio_event_id event, int64_t wall_ns);
+/* Writes down what was noted. */
+void helio_incidents_tend(helio_stats *stats, int64_t wall_ns);
+void helio_incidents_end(helio_stats *stats, int64_t wall_ns);
 
 /* ---- histograms.c ---- */
 

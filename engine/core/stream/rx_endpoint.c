@@ -234,9 +234,12 @@ static helio_rx_stream *meet_stream(helio_rx_endpoint *endpoint, const helio_pgm
         (packet->options & (HELIO_PGM_HAS_FIN | HELIO_PGM_HAS_RST | HELIO_PGM_HAS_NBR_UNREACH)))
         return NULL;
     const uint64_t key = helio_tsi_key(&packet->tsi);
-    if (endpoint->count >= endpoint->shared.config.max_streams ||
-        has_ended(endpoint, key, clock.now_ns))
+    if (has_ended(endpoint, key, clock.now_ns))
         return NULL;
+    if (endpoint->count >= endpoint->shared.config.max_streams) {
+        helio_count(&endpoint->shared.instance->packets_no_room, 1);
+        return NULL;
+    }
     bool was_expelled;
     if (clock.now_ns < endpoint->create_after_ns ||
         !is_admitted(endpoint, key, packet, from, clock.now_ns, &was_expelled))

@@ -292,8 +292,11 @@ int helio_rx_stream_poll(helio_rx_stream *stream, helio_clock clock) {
          i++) {
         if (round.ask_count > 0)
             helio_rx_send_nak(stream, &round, clock.now_ns);
-        for (size_t k = 0; k < round.loss_count; k++)
+        for (size_t k = 0; k < round.loss_count; k++) {
             helio_rxw_lose(&stream->rxw, round.losses[k].sequence, round.losses[k].cause);
+            helio_record(stream->object.histogram[HELIO_RX_STREAM_GIVE_UP_TIME],
+                         clock.now_ns - round.losses[k].seen_ns, 1);
+        }
         has_losses |= round.loss_count > 0;
         work++;
     }

@@ -44,6 +44,8 @@ static void end_topic(helio_delivery *delivery, helio_delivery_topic *topic, hel
     const helio_sink *sink = &topic->subscription->sink;
     if (topic->is_met && sink->on_stream_end)
         sink->on_stream_end(sink->context, topic->stream);
+    if (topic->is_met && --topic->subscription->matched == 0)
+        helio_count(&delivery->shared->instance->receivers_unmatched, 1);
     helio_stats_close_object(delivery->shared->stats, &topic->object, clock.wall_ns);
     forget_unacked(delivery, topic);
     helio_delivery_end_granting(delivery, topic);
@@ -154,6 +156,8 @@ static bool meet(helio_delivery *delivery, helio_delivery_topic *topic, helio_cl
                       (shared->is_raw ? HELIO_HAS_RAW : 0u) |
                           (subscription->sink.credit ? HELIO_HAS_CREDIT : 0u));
     topic->is_met = true;
+    if (subscription->matched++ == 0)
+        helio_count(&shared->instance->receivers_unmatched, (uint64_t)-1);
     topic->stream = subscription->streams++;
     if (subscription->sink.on_stream)
         subscription->sink.on_stream(subscription->sink.context, topic->stream, &delivery->tsi,

@@ -29,6 +29,7 @@ int helio_subscriptions_add(helio_subscriptions *subscriptions, const char *topi
     subscriptions->first = subscription;
     count_acking(subscriptions, sink, 1);
     helio_count(&subscriptions->instance->receivers, 1);
+    helio_count(&subscriptions->instance->receivers_unmatched, 1);
     *out = subscription;
     return 0;
 }
@@ -42,4 +43,5 @@ void helio_subscriptions_remove(helio_subscriptions *subscriptions,
     count_acking(subscriptions, &subscription->sink, UINT32_MAX); /* one less */
     free(subscription);
     helio_count(&subscriptions->instance->receivers, (uint64_t)-1);
+    helio_count(&subscriptions->instance->receivers_unmatched, (uint64_t)-1);
 }

@@ -15,6 +15,7 @@ typedef struct helio_subscription {
     char name[HELIO_TSDU_TOPIC_NAME_MAX + 1];
     uint64_t id;
     helio_sink sink;
+    uint32_t matched; /* streams that have it now */
     uint32_t streams; /* met so far: the number of the next one */
     struct helio_subscription *next;
 } helio_subscription;
