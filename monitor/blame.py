@@ -2,10 +2,10 @@
 
 Three records meet here. The latency histogram of a receiver says how late its latest messages were; the hiccup
 histogram of a host says for which share of the time nothing could run there, however short or long (`host_hiccup`,
-filled in as Gil Tene's jHiccup does, so a share of its values is a share of time); the count of recovered messages says
-how many waited for a repair. Messages are sent all the time, so a host that stood still for a thousandth of the time longer than
-x delays about a thousandth of the messages by more than x. That makes the records comparable without any threshold of
-time:
+filled in as Gil Tene's jHiccup does, so a share of its values is a share of time); the count of recovered messages
+says how many waited for a repair. Messages are sent all the time, so a host that stood still for a thousandth of the
+time longer than x delays about a thousandth of the messages by more than x. That makes the records comparable without
+any threshold of time:
 
 - ``tail`` is p99.9 - p50 of the latency: how much later than usual one message in a thousand came.
 - The *host* explains the tail when hiccups of at least half its length took at least half of that thousandth of the

@@ -231,6 +231,12 @@ static helio_instance_stats *counts_of(bench *b) {
     return b->instance.record;
 }
 
+/* A cell of the record leads to a histogram; what is recorded of that is another test's subject. */
+static bool is_histogram(const helio_stats_object *object, size_t cell) {
+    return object->scope == HELIO_SCOPE_INSTANCE &&
+           cell == offsetof(helio_instance_stats, host_hiccup) / 8;
+}
+
 /* What was read equals what is counted, cell by cell. */
 static void check_object(const reading *r, const helio_stats_object *object, size_t record_bytes) {
     const read_object *found = &r->objects[object->slot];
@@ -238,7 +244,9 @@ static void check_object(const reading *r, const helio_stats_object *object, siz
     CHECK(found->is_live);
     CHECK_EQUAL(found->scope, object->scope);
     for (size_t i = 1; i < record_bytes / 8; i++) {
-        CHECK_EQUAL(found->cells[i], helio_cell(&cells[i]));
+        if (!is_histogram(object, i)) {
+            CHECK_EQUAL(found->cells[i], helio_cell(&cells[i]));
+        }
     }
 }
 
