@@ -196,7 +196,7 @@ static void open_bench(bench *b, uint32_t keep, const char *freeze) {
     const helio_stats_config config = {
         .name = "bench",
         .folder = folder,
-        .bytes = 4 << 20,
+        .bytes = 16 << 20,
         .level = 2,
         .incarnation = 77,
         .wall_ns = WALL,
