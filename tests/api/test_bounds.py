@@ -28,7 +28,7 @@ def total(instance: Instance, scope: str, name: str) -> int:
     """Sum of a statistic over the objects of a scope."""
     assert instance.segment is not None
     with Segment(instance.segment) as segment:
-        return sum(o.values[name] for o in segment.objects(histograms=False) if o.scope == scope)
+        return sum(o.values.get(name, 0) for o in segment.objects(histograms=False) if o.scope == scope)
 
 
 def split(instance: Instance, scope: str, name: str) -> dict[str, int]:

@@ -201,7 +201,7 @@ static void open_bench(bench *b, uint32_t keep, const char *freeze) {
         .incarnation = 77,
         .wall_ns = WALL,
         .event_rate = 100,
-        .event_burst = 200,
+        .event_burst = 1000,
     };
     memset(b, 0, sizeof *b);
     b->clock = (helio_clock){.now_ns = HELIO_SECOND, .wall_ns = WALL};
@@ -386,16 +386,16 @@ static void events_are_recorded_and_those_overwritten_counted(void) {
     read_file(b.path, &r);
     CHECK_EQUAL(r.events, 2);
     CHECK(strcmp(r.event_text, "two") == 0);
-    for (int i = 0; i < 150; i++) { /* more than the ring of this segment holds */
+    for (int i = 0; i < 450; i++) { /* more than the ring of this segment holds */
         tell(&b, HELIO_EVENT_STREAM_CLOSED, "many");
     }
     for (int i = 0; i < 10; i++) {
         tick(&b);
     }
     read_file(b.path, &r);
-    CHECK_EQUAL(r.events + r.events_missed, 152);
+    CHECK_EQUAL(r.events + r.events_missed, 452);
     CHECK(r.events_missed > 0);
-    CHECK_EQUAL(r.last_event, 151);
+    CHECK_EQUAL(r.last_event, 451);
     close_bench(&b);
 }
 
