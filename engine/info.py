@@ -15,7 +15,7 @@ __all__ = ["cost_text", "run"]
 
 _HEAD = """\
 cost of a message at each level, in ns of processor time, both ends together
-  64 bytes over memory within one thread; median of {rounds} rounds, and between what it lies in 95 % of measurements"""
+  64 bytes over memory within one thread; median, and between what it lies in 95 % of measurements"""
 
 _NOTES = """\
   Not in these figures: what the kernel's stamps cost, which level 3 adds to UDP sockets; and level 0 itself against
@@ -74,9 +74,9 @@ def _as_json(cost: Cost) -> dict[str, Any]:
 
 
 def _cost_lines(costs: list[tuple[Case, list[Cost]]]) -> list[str]:
-    lines = [_HEAD.format(rounds=costs[0][1][0].rounds)]
+    lines = [_HEAD]
     for case, found in costs:
-        lines.append(f"  {case.name}")
+        lines.append(f"  {case.name}, {found[0].rounds} rounds")
         lines += [f"    {cost.level}  {cost_text(cost)}" for cost in found]
     return [*lines, _NOTES]
 

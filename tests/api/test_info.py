@@ -95,7 +95,7 @@ def test_every_level_is_measured(case: Case) -> None:
 def test_info_prints_levels_and_costs_and_json_has_the_same() -> None:
     text = info("--seconds", "0.2")
     assert "heliograph ctl level" in text
-    assert all(f"  {case.name}\n" in text for case in CASES)
+    assert all(f"  {case.name}, 16 rounds\n" in text for case in CASES)
     assert "another build" in text
     facts: dict[str, Any] = json.loads(info("--json", "--seconds", "0.2"))
     assert [added["level"] for added in facts["levels of detail"]] == list(LEVELS)
