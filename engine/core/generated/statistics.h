@@ -401,7 +401,7 @@ enum { /* indexes of a tx_stream's histograms */
     X(queue_limit_bytes, GAUGE, "bytes", 0, "queue_limit_bytes", "", "", "Size of the submit queue.") \
     X(queue_messages, GAUGE, "messages", 0, "queue_messages", "", "", "Messages waiting in the submit queue, where they are counted or dropped (queue_messages, overflow); else 0.") \
     X(messages_waiting, GAUGE, "messages", 0, "messages_waiting", "", "", "Messages accepted and not yet in a packet that was sent: in the submit queue or in the open packet.") \
-    X(queue_age, GAUGE, "nanoseconds", 1, "queue_age", "", "", "How long the oldest message has waited in the submit queue; 0 when none waits.") \
+    X(queue_age, GAUGE, "nanoseconds", 0, "queue_age", "", "", "How long the oldest message has waited in the submit queue; 0 when none waits.") \
     X(messages_dropped_newest, COUNTER, "messages", 0, "messages_dropped", "cause", "newest", "Messages dropped from the submit queue, never sent and never numbered, by cause.") \
     X(messages_dropped_oldest, COUNTER, "messages", 0, "messages_dropped", "cause", "oldest", "Messages dropped from the submit queue, never sent and never numbered, by cause.") \
     X(messages_dropped_conflated, COUNTER, "messages", 0, "messages_dropped", "cause", "conflated", "Messages dropped from the submit queue, never sent and never numbered, by cause.") \
