@@ -177,6 +177,7 @@ def fleet_families(rows: Sequence[ReceiverRow]) -> Iterator[Metric]:
     yield gauge("in_flight_messages", lambda row: row.in_flight)
     yield gauge("residual_messages", lambda row: row.residual)
     yield gauge("nak_share", lambda row: row.nak_share)
+    yield gauge("latency_trusted", lambda row: None if row.trust is None else float(row.trust.is_fact))
     yield gauge("queue_ratio", lambda row: row.queue_fill)
     classes = [((*labels(row), item.value), float(row.behaviour is item)) for row in rows for item in Behaviour]
     yield derived_family("fleet_receiver_class", classes)

@@ -19,6 +19,7 @@ from dataclasses import asdict
 from functools import cached_property
 
 from heliograph.monitor.behaviour import Evidence, judge_receiver
+from heliograph.monitor.clocks import clocks_of
 from heliograph.monitor.latency import maximum, percentiles
 from heliograph.monitor.model import Health, Histogram, InstanceState, ObjectState, Snapshot
 from heliograph.monitor.rows import Balance, InstanceRow, ReceiverRow, TransmitterRow
@@ -74,6 +75,15 @@ class _View:
         for owner, item in self.snapshot.of("peer"):
             found.setdefault(item.labels["stream"], []).append((owner, item))
         return found
+
+    @cached_property
+    def round_trips(self) -> Mapping[tuple[str, str], int]:
+        """Between source and receiver, ns, by stream and the receiver's address; those that are known."""
+        return {
+            (item.labels["stream"], item.labels["peer"]): item.values["round_trip"]
+            for _, item in self.snapshot.of("peer")
+            if item.values.get("round_trip")
+        }
 
 
 class _Interval:
@@ -245,6 +255,8 @@ def _receiver(interval: _Interval, owner: InstanceState, item: ObjectState) -> R
         p99_ns=p99,
         p999_ns=p999,
         max_ns=maximum(latency) if latency else None,
+        clocks=clocks_of(rx, interval.now.snapshot.time_ns),
+        round_trip_ns=interval.now.round_trips.get((books.stream, rx.info.get("feedback_address", ""))) if rx else None,
     )
 
 

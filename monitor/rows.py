@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from heliograph.monitor.behaviour import Behaviour
+from heliograph.monitor.clocks import UNKNOWN, Clocks, OneWay, Trust, one_way
 from heliograph.monitor.model import Health
 
 __all__ = ["Balance", "InstanceRow", "ReceiverRow", "TransmitterRow"]
@@ -76,6 +77,21 @@ class ReceiverRow(Balance):
     p99_ns: int | None
     p999_ns: int | None
     max_ns: int | None
+    clocks: Clocks = UNKNOWN
+    """Those of the two ends; what the latencies above are worth is for `latency` to say."""
+    round_trip_ns: int | None = None
+    """Between the two ends; None when the sender is out of reach, or does not know."""
+
+    @property
+    def trust(self) -> Trust | None:
+        """Whether the median can be taken for what it says, and so the longer ones; None: nothing was measured."""
+        first = self.latency[0]
+        return first.trust if first is not None else None
+
+    @property
+    def latency(self) -> tuple[OneWay | None, ...]:
+        """p50, p99, p99.9 and the longest, with what they are worth."""
+        return one_way((self.p50_ns, self.p99_ns, self.p999_ns, self.max_ns), self.clocks, self.round_trip_ns)
 
 
 @dataclass(frozen=True, slots=True)

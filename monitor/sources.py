@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from heliograph.monitor.clocks import Clocks, clocks_of
 from heliograph.monitor.model import InstanceState, ObjectState, Snapshot
 from heliograph.monitor.text import duration_text, percent_text
 
@@ -81,6 +82,8 @@ class ReceiverOfStream:
     buffer_fill: float | None
     """How full its buffers are, 0 to 1."""
     round_trip_ns: int
+    clocks: Clocks
+    """How far its clock is ahead of the source's, as it told."""
     """0: not known."""
     naks: int
     naks_per_s: float | None
@@ -236,6 +239,7 @@ def _receiver(before: _Before, current: Snapshot, owner: InstanceState, item: Ob
         lag_ns=values.get("lag_time") if reports else None,
         buffer_fill=values.get("buffer_fill", 0) / _MILLION if reports else None,
         round_trip_ns=values.get("round_trip", 0),
+        clocks=clocks_of(item),
         naks=values.get("naks_received", 0),
         naks_per_s=before.rate(owner, item, "naks_received"),
         nak_share=nak_share,

@@ -233,6 +233,7 @@ def _receiving(name: str, seconds: int, now_ns: int) -> list[SegmentObject]:
             "window_trail": packets,
             "window_lead": packets - 1,
             "last_activity": now_ns,
+            "clock_source": 1,
         },
         {"recovery_time": _latency(400_000, gaps - lost_packets)},
     )

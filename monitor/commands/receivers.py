@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 
+from heliograph.monitor.clocks import clocks_text
 from heliograph.monitor.commands.arguments import interval, positive
 from heliograph.monitor.commands.common import Subparsers, add_command, add_instance_option, folder_of, only
 from heliograph.monitor.errors import UserError
@@ -49,7 +50,7 @@ def receiver_lines(found: Sequence[ReceiverOfStream]) -> list[str]:
         return ["no stream knows a receiver: none has asked for a repair, acknowledged or reported"]
     head = (
         "INSTANCE", "STREAM", "RECEIVER", "ID", "ADDRESS", "CLASS", "TREATMENT", "LOSS", "LAG", "LAG BYTES", "BEHIND",
-        "BUFFER", "RTT", "NAKS", "OF ALL", "DATA LEFT", "WAITED", "HEARD", "WHY",
+        "BUFFER", "RTT", "CLOCK", "NAKS", "OF ALL", "DATA LEFT", "WAITED", "HEARD", "WHY",
     )  # fmt: skip
     rows = [
         (
@@ -66,6 +67,7 @@ def receiver_lines(found: Sequence[ReceiverOfStream]) -> list[str]:
             duration_text(item.lag_ns),
             percent_text(item.buffer_fill),
             duration_text(item.round_trip_ns or None),
+            clocks_text(item.clocks),
             count_text(item.naks),
             percent_text(item.nak_share),
             duration_text(item.forecast_ns or None),

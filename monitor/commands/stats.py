@@ -8,18 +8,19 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from heliograph.engine import catalogue
 from heliograph.monitor import latency
+from heliograph.monitor.clocks import ONE_WAY, Clocks, OneWay, clocks_of
 from heliograph.monitor.commands.arguments import add_collect_option, open_source
 from heliograph.monitor.commands.common import Subparsers, add_command, add_instance_option, only
 from heliograph.monitor.errors import UserError
-from heliograph.monitor.model import Histogram, ObjectState, Snapshot
+from heliograph.monitor.model import Histogram, InstanceState, ObjectState, Snapshot
 from heliograph.monitor.text import duration_text, printable
 
-__all__ = ["command", "histogram_fields", "snapshot_fields"]
+__all__ = ["clock_fields", "command", "histogram_fields", "snapshot_fields"]
 
 SCHEMA = 1
 _FRACTIONS = {"p50_ns": 0.5, "p90_ns": 0.9, "p99_ns": 0.99, "p999_ns": 0.999, "p9999_ns": 0.9999}
@@ -55,7 +56,40 @@ def histogram_fields(histogram: Histogram) -> dict[str, Any]:
     return fields
 
 
-def _object_fields(item: ObjectState) -> dict[str, Any]:
+def _streams_of(instance: InstanceState) -> dict[str, ObjectState]:
+    """Its streams being received, by their label; a live one before a gone one."""
+    return {item.labels["stream"]: item for item in sorted(instance.of("rx_stream"), key=lambda item: item.live)}
+
+
+def _one_ways(item: ObjectState, clocks: Clocks) -> Iterator[tuple[str, OneWay]]:
+    """Medians of what is measured from one end of a stream to the other, with what they are worth."""
+    for name in ONE_WAY:
+        histogram = item.histograms.get(name)
+        if histogram is not None and histogram.count:
+            yield name, OneWay(latency.percentile(histogram, 0.5), clocks)
+
+
+def clock_fields(item: ObjectState, clocks: Clocks) -> dict[str, Any]:
+    """The clocks of a receiver's two ends for JSON, and the verdict on the median of each one-way latency."""
+    return {
+        "source": clocks.source,
+        "offset_ns": clocks.offset_ns if clocks.is_known else None,
+        "bound_ns": clocks.bound_ns if clocks.is_known else None,
+        "age_ns": clocks.age_ns,
+        "latencies": {
+            name: {
+                "p50_raw_ns": found.raw_ns,
+                "p50_corrected_ns": found.corrected_ns,
+                "trust": found.trust,
+                "reason": found.reason,
+            }
+            for name, found in _one_ways(item, clocks)
+        },
+    }
+
+
+def _object_fields(item: ObjectState, clocks: Clocks | None) -> dict[str, Any]:
+    more = {"clocks": clock_fields(item, clocks)} if clocks is not None else {}
     return {
         "scope": item.scope,
         "labels": dict(item.labels),
@@ -66,7 +100,18 @@ def _object_fields(item: ObjectState) -> dict[str, Any]:
         "created_ns": item.created_ns,
         "values": dict(item.values),
         "histograms": {name: histogram_fields(histogram) for name, histogram in item.histograms.items()},
+        **more,
     }
+
+
+def _clocks(instance: InstanceState, now_ns: int) -> Callable[[ObjectState], Clocks | None]:
+    """Gives the clocks of a receiver's two ends; None for other objects."""
+    streams = _streams_of(instance)
+
+    def clocks(item: ObjectState) -> Clocks | None:
+        return clocks_of(streams.get(item.labels["stream"]), now_ns) if item.scope == "receiver" else None
+
+    return clocks
 
 
 def snapshot_fields(snapshot: Snapshot, scope: str | None = None) -> dict[str, Any]:
@@ -84,9 +129,12 @@ def snapshot_fields(snapshot: Snapshot, scope: str | None = None) -> dict[str, A
                 "started_ns": instance.started_ns,
                 "heartbeat_ns": instance.heartbeat_ns,
                 "path": instance.path,
-                "objects": [_object_fields(item) for item in instance.objects if scope in (None, item.scope)],
+                "objects": [
+                    _object_fields(item, clocks(item)) for item in instance.objects if scope in (None, item.scope)
+                ],
             }
             for instance in snapshot.instances
+            for clocks in (_clocks(instance, snapshot.time_ns),)
         ],
     }
 
@@ -96,6 +144,7 @@ def _lines(snapshot: Snapshot, scope: str | None, nonzero: bool, absence: str) -
         yield printable(absence)
     for instance in snapshot.instances:
         yield f"{printable(instance.name)}  {instance.health}: {printable(instance.reason)}"
+        clocks = _clocks(instance, snapshot.time_ns)
         for item in instance.objects:
             if scope not in (None, item.scope):
                 continue
@@ -110,6 +159,9 @@ def _lines(snapshot: Snapshot, scope: str | None, nonzero: bool, absence: str) -
                     yield f"    {printable(name):<34} {value:>20} {units.get(name, '')}".rstrip()
             for name, histogram in item.histograms.items():
                 yield from _histogram_lines(name, histogram, nonzero)
+            if (known_clocks := clocks(item)) is not None:
+                for name, found in _one_ways(item, known_clocks):
+                    yield f"    {printable(name):<34} {found.trust:>20}: {found.reason}"
 
 
 def _histogram_lines(name: str, histogram: Histogram, nonzero: bool) -> Iterator[str]:

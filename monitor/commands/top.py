@@ -20,6 +20,7 @@ from typing import Self
 
 from heliograph.monitor import fleet, sources
 from heliograph.monitor.behaviour import Behaviour
+from heliograph.monitor.clocks import clocks_text
 from heliograph.monitor.commands.arguments import add_collect_option, interval, open_source, positive
 from heliograph.monitor.commands.common import Subparsers, add_command, add_instance_option, only
 from heliograph.monitor.model import Health, Snapshot
@@ -58,7 +59,9 @@ def command(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
         "top",
         "watch the fleet live, worst receivers first",
         "Watch every instance on this host; the receivers that give most trouble are at the top.\n"
-        "Keys: q quits. Rates and latencies are of the last interval.",
+        "Keys: q quits. Rates and latencies are of the last interval. A latency between two hosts is marked when\n"
+        "their clocks were not compared (18.1 µs ?), or not well enough for it (~18.1 µs ±90.0 µs); CLOCK tells how\n"
+        "far the receiver's is ahead, and how far that may be off.",
         "heliograph top --interval 2",
     )
     parser.add_argument("--interval", metavar="SECONDS", type=interval, default=1.0, help="default: 1")
@@ -81,9 +84,16 @@ def _summary(previous: Snapshot | None, current: Snapshot) -> list[str]:
     ]
 
 
+def _latencies(row: fleet.ReceiverRow) -> Sequence[str]:
+    """p50, p99.9 and the longest; what the clocks of both ends make of them is told with them."""
+    p50, _, p999, longest = row.latency
+    return [value.text if value is not None else "-" for value in (p50, p999, longest)]
+
+
 def _receiver_lines(rows: Sequence[fleet.ReceiverRow], width: int | None) -> list[tuple[str, Behaviour | None]]:
     head = (
-        "RECEIVER", "TOPIC", "STATE", "MSG/S", "LAG", "QUEUE", "LOST", "MISSING", "NAK/S", "P50", "P99.9", "MAX", "WHY",
+        "RECEIVER", "TOPIC", "STATE", "MSG/S", "LAG", "QUEUE", "LOST", "MISSING", "NAK/S", "CLOCK", "P50", "P99.9",
+        "MAX", "WHY",
     )  # fmt: skip
     cells = [
         (
@@ -96,9 +106,8 @@ def _receiver_lines(rows: Sequence[fleet.ReceiverRow], width: int | None) -> lis
             count_text(row.lost),
             percent_text(row.missing_ratio),
             rate_text(row.naks_per_s),
-            duration_text(row.p50_ns),
-            duration_text(row.p999_ns),
-            duration_text(row.max_ns),
+            clocks_text(row.clocks),
+            *_latencies(row),
             row.reason,
         )
         for row in rows

@@ -69,7 +69,7 @@ def test_top_shows_rates_latency_and_senders(segments: Path) -> None:
     assert "5 of 5 instances live" in lines[0]
     assert "sent 10000 msg/s" in lines[0]
     alpha = next(line for line in lines if line.startswith("alpha") and "PRICES.A" in line)
-    assert re.search(r"ok +4000 +7 +0\.3 % +0 +0 % +0 +17\.1 µs", alpha)
+    assert re.search(r"ok +4000 +7 +0\.3 % +0 +0 % +0 +one +17\.1 µs", alpha)
     assert any(re.match(r"feed +PRICES\.A +4000 ", line) for line in lines)
 
 
@@ -172,8 +172,9 @@ def test_stats_as_json_has_the_promised_names(segments: Path, capsys: pytest.Cap
     assert instance["name"] == "alpha"
     item = instance["objects"][0]
     assert set(item) == {
-        "scope", "labels", "info", "live", "torn", "generation", "created_ns", "values", "histograms",
+        "scope", "labels", "info", "live", "torn", "generation", "created_ns", "values", "histograms", "clocks",
     }  # fmt: skip
+    assert set(item["clocks"]) == {"source", "offset_ns", "bound_ns", "age_ns", "latencies"}
     assert {each["scope"] for each in instance["objects"]} == {"receiver"}
     assert item["values"]["messages_lost"] == 0
     figures = item["histograms"]["total_latency"]
