@@ -481,9 +481,10 @@ static void a_source_keeps_a_bounded_number_of_questions_and_answers_the_oldest_
     const helio_clock clock = {HELIO_SECOND, CLOCKED_WALL_NS};
     CHECK(!helio_tx_clock_take(&clocks, &said, clock.now_ns));
     for (uint64_t i = 1; i <= 100; i++)
-        helio_tx_clock_on_question(&clocks, i, (uint32_t)i, clock);
+        helio_tx_clock_on_question(&clocks, i, (uint32_t)i, false, clock);
     CHECK_EQUAL(clocks.count, HELIO_TX_CLOCK_WAITING);
-    helio_tx_clock_on_question(&clocks, 1, 77, clock); /* asks again: the newer question counts */
+    helio_tx_clock_on_question(&clocks, 1, 77, false,
+                               clock); /* asks again: the newer question counts */
     CHECK_EQUAL(clocks.count, HELIO_TX_CLOCK_WAITING);
     CHECK_EQUAL(helio_tx_clock_due_ns(&clocks), 0);
     CHECK(helio_tx_clock_take(&clocks, &said, clock.now_ns - 1)); /* they came later than that */
@@ -497,6 +498,29 @@ static void a_source_keeps_a_bounded_number_of_questions_and_answers_the_oldest_
     CHECK_EQUAL(said.sent_ns, HELIO_SECOND + 20 * MS);
     CHECK_EQUAL(said.wall_ns, CLOCKED_WALL_NS + 20 * MS);
     CHECK_EQUAL(helio_tx_clock_due_ns(&clocks), clock.now_ns + 20 * MS + HELIO_TX_CLOCK_GAP_NS);
+}
+
+static void who_knows_nothing_is_answered_first_and_finds_room(void) {
+    helio_tx_clock clocks = {0};
+    helio_pgm_time said;
+    const helio_clock clock = {HELIO_SECOND, CLOCKED_WALL_NS};
+    for (uint64_t i = 1; i <= HELIO_TX_CLOCK_WAITING; i++)
+        helio_tx_clock_on_question(&clocks, i, 9, false, clock);
+    helio_tx_clock_on_question(&clocks, 500, 9, true, clock);
+    helio_tx_clock_on_question(&clocks, 501, 9, true, clock);
+    helio_tx_clock_on_question(&clocks, 502, 9, false, clock); /* there is no room for it */
+    CHECK_EQUAL(clocks.count, HELIO_TX_CLOCK_WAITING);
+    static const uint64_t order[] = {500, 501, 1, 2, 3};
+    CHECK(helio_tx_clock_take(&clocks, &said, clock.now_ns));
+    for (int i = 0; i < 4; i++)
+        CHECK_EQUAL(said.answers[i].receiver, order[i]);
+    CHECK_EQUAL(clocks.newcomers, 0);
+    CHECK(helio_tx_clock_take(&clocks, &said, clock.now_ns + HELIO_SECOND));
+    CHECK_EQUAL(said.answers[0].receiver, order[4]);
+    for (uint64_t i = 1000; i < 1100; i++)
+        helio_tx_clock_on_question(&clocks, i, 9, true, clock);
+    CHECK_EQUAL(clocks.count, HELIO_TX_CLOCK_WAITING);
+    CHECK_EQUAL(clocks.newcomers, HELIO_TX_CLOCK_WAITING);
 }
 
 int main(void) {
@@ -517,5 +541,6 @@ int main(void) {
     RUN(an_answer_that_is_said_again_counts_no_second_time);
     RUN(who_gets_no_answers_asks_less_and_less_often);
     RUN(a_source_keeps_a_bounded_number_of_questions_and_answers_the_oldest_first);
+    RUN(who_knows_nothing_is_answered_first_and_finds_room);
     return check_result();
 }

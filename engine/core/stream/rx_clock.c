@@ -116,7 +116,7 @@ static bool take_answer(helio_rx_clock *clocks, const helio_pgm_clock_answer *an
         helio_clock_bounds_came(bounds, sent_ns, now_ns);
     }
     question->token = 0;
-    clocks->unanswered = 0;
+    clocks->unanswered -= clocks->unanswered < PATIENCE ? clocks->unanswered : PATIENCE;
     return true;
 }
 

@@ -46,7 +46,7 @@ typedef struct helio_rx_clock {
     helio_rx_clock_question questions[HELIO_RX_CLOCK_QUESTIONS];
     uint32_t asked;           /* ever */
     uint32_t token;           /* of the last question */
-    uint32_t unanswered;      /* since the last answer */
+    uint32_t unanswered;      /* of late: an answer makes up for several */
     int64_t ask_ns;           /* no question before */
     helio_clock_offset shown; /* as the statistics have it; the last that was known */
     int64_t shown_ns;

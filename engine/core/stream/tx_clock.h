@@ -3,8 +3,9 @@
  * An SPM answers HELIO_PGM_CLOCK_ANSWERS_MAX of them, oldest first, and says when each came and when
  * it leaves itself, so they may lie for as long as it takes.  No packet is sent for a few of them;
  * when an SPM's worth waits one is sent, at most every HELIO_TX_CLOCK_GAP_NS, however many ask; and
- * of SPMs that are sent anyway one every HELIO_TX_CLOCK_REST_NS has answers.  A question that finds no
- * room goes unanswered, and its receiver asks again, after a longer time.
+ * of SPMs that are sent anyway one every HELIO_TX_CLOCK_REST_NS has answers.  Who knows nothing of the
+ * clocks yet comes before those who have had answers, and takes their room when there is no other.  A
+ * question that finds no room goes unanswered, and its receiver asks again, after a longer time.
  *
  * It knows nothing of packets on their way, sockets, threads or clocks. */
 #ifndef HELIO_STREAM_TX_CLOCK_H
@@ -22,10 +23,12 @@ enum { HELIO_TX_CLOCK_WAITING = 64 };
 #define HELIO_TX_CLOCK_REST_NS (10 * HELIO_MILLISECOND)
 
 typedef struct helio_tx_clock {
-    helio_pgm_clock_answer waiting[HELIO_TX_CLOCK_WAITING]; /* oldest first */
+    /* Those who know nothing, oldest first, then the others, oldest first. */
+    helio_pgm_clock_answer waiting[HELIO_TX_CLOCK_WAITING];
     uint32_t count;
-    int64_t seen_ns; /* the latest moment known, monotonic */
-    int64_t wall_ns; /* wall clock - monotonic clock then */
+    uint32_t newcomers; /* of these, who know nothing */
+    int64_t seen_ns;    /* the latest moment known, monotonic */
+    int64_t wall_ns;    /* wall clock - monotonic clock then */
     int64_t told_wall_ns;
     int64_t said_ns; /* the last SPM with the time */
     bool has_said;
@@ -37,10 +40,10 @@ static inline void helio_tx_clock_see(helio_tx_clock *clocks, helio_clock clock)
         clocks->seen_ns = clock.now_ns;
     clocks->wall_ns = clock.wall_ns - clock.now_ns;
 }
-/* A receiver asked; the question came at `clock`, or after that, but not after the latest moment
+/* A receiver asked, which has had answers before or not (is_new); the question came at `clock`, or after that, but not after the latest moment
  * seen. */
 void helio_tx_clock_on_question(helio_tx_clock *clocks, uint64_t receiver, uint32_t token,
-                                helio_clock clock);
+                                bool is_new, helio_clock clock);
 /* What the next SPM says; false: nothing, as nobody asked and nothing is new. */
 bool helio_tx_clock_take(helio_tx_clock *clocks, helio_pgm_time *out, int64_t now_ns);
 

@@ -245,7 +245,8 @@ static void on_clock(helio_tx_stream *stream, const helio_pgm_packet *ack, uint3
         helio_set(&peer->clock_error_bound, is_known ? told->bound_ns : HELIO_STATS_ABSENT);
         helio_stats_end(peer);
     }
-    helio_tx_clock_on_question(&stream->clocks, ack->told.receiver, told->token, clock);
+    helio_tx_clock_on_question(&stream->clocks, ack->told.receiver, told->token,
+                               told->source == HELIO_PGM_CLOCK_UNKNOWN, clock);
 }
 
 /* With an acknowledgement, a report, or both. */
