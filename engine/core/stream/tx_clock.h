@@ -47,11 +47,13 @@ void helio_tx_clock_on_question(helio_tx_clock *clocks, uint64_t receiver, uint3
 /* What the next SPM says; false: nothing, as nobody asked and nothing is new. */
 bool helio_tx_clock_take(helio_tx_clock *clocks, helio_pgm_time *out, int64_t now_ns);
 
-/* When an SPM is to be sent for the answers' sake. */
+/* When an SPM is to be sent for the answers' sake: when it can answer a question. */
 static inline int64_t helio_tx_clock_due_ns(const helio_tx_clock *clocks) {
-    return clocks->count < HELIO_PGM_CLOCK_ANSWERS_MAX ? HELIO_NEVER
-           : clocks->has_said                          ? clocks->said_ns + HELIO_TX_CLOCK_GAP_NS
-                                                       : 0;
+    if (clocks->count < HELIO_PGM_CLOCK_ANSWERS_MAX)
+        return HELIO_NEVER;
+    const int64_t came_ns = (int64_t)clocks->waiting[0].came_ns;
+    const int64_t free_ns = clocks->has_said ? clocks->said_ns + HELIO_TX_CLOCK_GAP_NS : came_ns;
+    return free_ns > came_ns ? free_ns : came_ns;
 }
 
 #endif
