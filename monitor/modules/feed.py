@@ -9,6 +9,8 @@ between two snapshots is found in the second. What is promised:
   change that is younger than the first event not read yet is kept for the next snapshot, with that event.
 - When the feed begins, the topics there are, and those that ended within about a minute before, are told first.
 - When an instance dies or its file is gone, its topics are destroyed.
+- Where snapshots come from a collector they tell no slots: a topic is then known by its labels and its stamp, and its
+  end is that of the snapshot that shows it.
 - The one way to miss a topic is a table without room, or no snapshot for a minute: then its slot is used again before
   anybody looked. Each such use is seen by the slot's generation, and counted in `missed`. What never got a slot the
   engine counts itself (statistic `objects_refused`).
@@ -78,21 +80,28 @@ class Feed:
         for instance in snapshot.instances:
             if instance.health is not Health.DAMAGED:
                 seen.add(instance.incarnation)
-                yield self._of(instance)
+                yield self._of(instance, snapshot.time_ns)
         for incarnation in [key for key, run in self._runs.items() if key not in seen and run.path not in unreadable]:
             run = self._runs.pop(incarnation)
             yield run.held + _end(run, snapshot.time_ns)
 
-    def _of(self, instance: InstanceState) -> list[TopicChange]:
+    def _of(self, instance: InstanceState, time_ns: int) -> list[TopicChange]:
         run = self._runs.get(instance.incarnation)
         is_new = run is None
         if run is None:
             run = self._runs[instance.incarnation] = _Run(instance.path)
         run.path = instance.path
         changes, run.held = run.held, []
+        places = set()
         for item in instance.objects:
             if item.scope in _DIRECTIONS:
-                changes += self._seen(run, instance, item, is_new)
+                place = _place(item)
+                places.add(place)
+                changes += self._seen(run, place, instance, item, is_new, time_ns)
+        for place in [key for key in run.seats if key not in places]:  # only without slots: the table let go of it
+            seat = run.seats.pop(place)
+            if seat.topic is not None:
+                changes.append(_destroyed(seat.topic, time_ns))
         if instance.health in (Health.DEAD, Health.CLOSED):
             return changes + _end(run, instance.heartbeat_ns)
         if instance.settled_ns is not None:
@@ -100,15 +109,18 @@ class Feed:
             changes = [change for change in changes if change.topic.time_ns < instance.settled_ns]
         return changes
 
-    def _seen(self, run: _Run, instance: InstanceState, item: ObjectState, is_new: bool) -> Iterator[TopicChange]:
-        place: _Place = (item.slot,) if item.slot >= 0 else (item.scope, *item.labels.values())
+    def _seen(
+        self, run: _Run, place: _Place, instance: InstanceState, item: ObjectState, is_new: bool, time_ns: int
+    ) -> Iterator[TopicChange]:
+        closed_ns = item.closed_ns or time_ns
         seat = run.seats.get(place)
         if seat is None:
-            seat = run.seats[place] = _Seat(item.generation if is_new else 1, None)
+            counts = item.slot >= 0 and not is_new  # else its users before are not ours to miss
+            seat = run.seats[place] = _Seat(1 if counts else item.generation, None)
             self.missed += max(0, item.generation - seat.generation)
         elif item.generation == seat.generation:
             if seat.topic is not None and not item.live:
-                yield _destroyed(seat.topic, item.closed_ns)
+                yield _destroyed(seat.topic, closed_ns)
                 seat.topic = None
             return
         else:
@@ -127,7 +139,14 @@ class Feed:
         yield TopicChange(topic, created=True)
         seat.generation, seat.topic = item.generation, topic if item.live else None
         if not item.live:
-            yield _destroyed(topic, item.closed_ns)
+            yield _destroyed(topic, closed_ns)
+
+
+def _place(item: ObjectState) -> _Place:
+    """What tells an object from all others of its run: its slot, or else what it is and its stamp."""
+    if item.slot >= 0:
+        return (item.slot,)
+    return (item.scope, *item.labels.values(), item.created_ns)
 
 
 def _destroyed(topic: Topic, time_ns: int) -> TopicChange:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -128,6 +129,17 @@ def test_an_instance_that_cannot_be_read_for_a_while_keeps_its_topics() -> None:
 def test_a_clock_set_back_destroys_no_topic_before_it_was_created() -> None:
     feed = Feed()
     assert _fed(feed, 100, _alpha(_object("A", 0, 50, 20))) == ["+A@50", "-A@51"]
+
+
+def test_without_slots_a_topic_is_known_by_its_stamp_and_ends_when_it_is_seen_to() -> None:
+    """As in snapshots that came from a collector."""
+    feed = Feed()
+    assert _fed(feed, 100, _alpha(_object("A", -1, 10))) == ["+A@10"]
+    both = _alpha(replace(_object("A", -1, 10), live=False), _object("A", -1, 150))
+    assert _fed(feed, 200, both) == ["+A@150", "-A@200"]
+    assert _fed(feed, 300, both) == []
+    assert _fed(feed, 400, _alpha()) == ["-A@400"]
+    assert feed.missed == 0
 
 
 @pytest.mark.parametrize("seed", range(5))
