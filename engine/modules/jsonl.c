@@ -330,6 +330,14 @@ static void put_histogram(jsonl *self, const helio_module_histogram *histogram) 
     jsonl_puts(&self->text, "]}");
 }
 
+static void put_value(jsonl *self, uint32_t kind, uint64_t value) {
+    if (kind == HELIO_MODULE_SIGNED && value >> 63) {
+        jsonl_puts(&self->text, "-");
+        value = 0 - value;
+    }
+    jsonl_number(&self->text, value);
+}
+
 static void put_values(jsonl *self, const named_scope *scope, const helio_module_object *object) {
     size_t put = 0;
     jsonl_key(&self->text, "values");
@@ -337,7 +345,7 @@ static void put_values(jsonl *self, const named_scope *scope, const helio_module
     for (size_t i = 0; i < scope->cell_count; i++) {
         if (object->valid[i] && scope->kinds[i] != HELIO_MODULE_HISTOGRAM) {
             put_name(self, put++, scope->cells[i], strlen(scope->cells[i]));
-            jsonl_number(&self->text, object->values[i]);
+            put_value(self, scope->kinds[i], object->values[i]);
         }
     }
     jsonl_puts(&self->text, "}");

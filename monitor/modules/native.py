@@ -23,7 +23,8 @@ from heliograph.monitor.packing.sparse import sparse_cells
 
 __all__ = ["NativeSink", "schema_of"]
 
-_KINDS = {"counter": 0, "gauge": 1, "peak": 2, "histogram": 3}
+_KINDS = {"counter": 0, "gauge": 1, "peak": 2, "histogram": 3, "signed": 4}
+_WORD = (1 << 64) - 1
 _SEVERITIES = {"info": 0, "warning": 1, "error": 2}
 _LIVE, _TORN = 1, 2
 
@@ -155,7 +156,7 @@ class NativeSink:
             item.created_ns,
             tuple(item.labels.values()),
             _pairs(item.info),
-            array("Q", [values.get(cell, 0) for cell in places.cells]).tobytes(),
+            array("Q", [values.get(cell, 0) & _WORD for cell in places.cells]).tobytes(),
             bytes(cell in values for cell in places.cells),
             tuple(
                 _histogram(place, item.histograms[name])

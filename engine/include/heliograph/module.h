@@ -53,8 +53,9 @@ typedef struct helio_module_pair {
 typedef enum helio_module_kind {
     HELIO_MODULE_COUNTER = 0, /* only grows while its object lives */
     HELIO_MODULE_GAUGE = 1,
-    HELIO_MODULE_PEAK = 2,     /* greatest value so far */
-    HELIO_MODULE_HISTOGRAM = 3 /* comes as helio_module_histogram, not as a value */
+    HELIO_MODULE_PEAK = 2,      /* greatest value so far */
+    HELIO_MODULE_HISTOGRAM = 3, /* comes as helio_module_histogram, not as a value */
+    HELIO_MODULE_SIGNED = 4     /* a gauge that may be below 0: its value is an int64_t */
 } helio_module_kind;
 
 /* One 64-bit value of an object. */
