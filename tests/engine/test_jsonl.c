@@ -51,8 +51,8 @@ static helio_module_text text_of(const char *text) {
 
 /* A schema of one scope, and a snapshot of one object. */
 typedef struct given {
-    helio_module_cell cells[2];
-    const helio_module_cell *cell_list[2];
+    helio_module_cell cells[3];
+    const helio_module_cell *cell_list[3];
     helio_module_text labels[1];
     helio_module_scope scope;
     const helio_module_scope *scopes[1];
@@ -60,8 +60,8 @@ typedef struct given {
     const helio_module_event_kind *kinds[1];
     helio_module_schema schema;
     helio_module_text label_values[1];
-    uint64_t values[2];
-    uint8_t valid[2];
+    uint64_t values[3];
+    uint8_t valid[3];
     uint32_t index[2];
     uint64_t counts[2];
     helio_module_histogram histogram;
@@ -80,23 +80,27 @@ static void give(given *g) {
                    .kind = HELIO_MODULE_COUNTER},
                   {.size = sizeof g->cells[0],
                    .name = text_of("latency"),
-                   .kind = HELIO_MODULE_HISTOGRAM}},
+                   .kind = HELIO_MODULE_HISTOGRAM},
+                  {.size = sizeof g->cells[0],
+                   .name = text_of("offset"),
+                   .kind = HELIO_MODULE_SIGNED}},
         .labels = {text_of("topic")},
         .kind = {.size = sizeof g->kind, .id = 6, .name = text_of("packets_lost")},
         .label_values = {text_of("A\"B\\\n\xC3\xA9")},
-        .values = {18446744073709551615u, 0},
-        .valid = {1, 0},
+        .values = {18446744073709551615u, 0, 0 - UINT64_C(5)},
+        .valid = {1, 0, 1},
         .index = {3, 900},
         .counts = {5, 1},
     };
     g->cell_list[0] = &g->cells[0];
     g->cell_list[1] = &g->cells[1];
+    g->cell_list[2] = &g->cells[2];
     g->scope = (helio_module_scope){.size = sizeof g->scope,
                                     .id = 4,
                                     .name = text_of("receiver"),
                                     .label_count = 1,
                                     .labels = g->labels,
-                                    .cell_count = 2,
+                                    .cell_count = 3,
                                     .cells = g->cell_list};
     g->scopes[0] = &g->scope;
     g->kinds[0] = &g->kind;
@@ -122,7 +126,7 @@ static void give(given *g) {
                                       .created_ns = 9,
                                       .label_count = 1,
                                       .labels = g->label_values,
-                                      .value_count = 2,
+                                      .value_count = 3,
                                       .values = g->values,
                                       .valid = g->valid,
                                       .histogram_count = 1,
@@ -185,7 +189,7 @@ static void a_snapshot_is_a_line_for_itself_each_instance_and_each_object(void) 
         "\"0000000000000abc\",\"scope\":\"receiver\",\"created_ns\":9,\"live\":true,\"torn\":false,"
         "\"labels\":{"
         "\"topic\":\"A\\\"B\\\\\\u000a\xC3\xA9\"},\"info\":{},\"values\":{\"messages\":"
-        "18446744073709551615},"
+        "18446744073709551615,\"offset\":-5},"
         "\"histograms\":{\"latency\":{\"digits\":3,\"lowest\":1,\"highest\":60,\"above\":2,"
         "\"negative\":1,"
         "\"total_ns\":77,\"cells\":[[3,5],[900,1]]}}}\n";
