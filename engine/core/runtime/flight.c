@@ -19,7 +19,7 @@ enum {
     AFTER_CHUNKS = HELIO_FLIGHT_CHUNKS / 3, /* at most, or the trigger would leave the ring */
     COST_SHARE = 50,                        /* of the time: a fiftieth */
     STEPS_MAX = 100,                        /* of the interval asked for, where looking is dear */
-    SMOOTH = 8,
+    COST_MOVES = 16,                        /* how far a tick moves what one is believed to cost */
     STACK_BYTES = 262144,
 };
 
@@ -177,17 +177,20 @@ static bool rest(helio_flight *flight, int64_t until_ns) {
     return is_over;
 }
 
-/* How long to the next tick, when one costs so much. */
+static int64_t later(int64_t a, int64_t b) {
+    return a > b ? a : b;
+}
+
+/* How long to the next tick, when this one cost so much.  What lasts counts: the first touch of a
+ * chunk or a recording being kept costs once, and moves the belief no farther than any other. */
 static void adapt(helio_flight *flight, int64_t cost_ns) {
-    flight->cost_ns += (cost_ns - flight->cost_ns) / SMOOTH;
+    const int64_t move_ns = flight->cost_ns / COST_MOVES + HELIO_MICROSECOND;
+    flight->cost_ns += cost_ns > flight->cost_ns ? move_ns : -move_ns;
+    flight->cost_ns = later(flight->cost_ns, 0);
     const int64_t least_ns = flight->cost_ns * COST_SHARE;
     int64_t steps = (least_ns + flight->interval_ns - 1) / flight->interval_ns;
     steps = steps < 1 ? 1 : steps > STEPS_MAX ? STEPS_MAX : steps;
     flight->step_ns = steps * flight->interval_ns;
-}
-
-static int64_t later(int64_t a, int64_t b) {
-    return a > b ? a : b;
 }
 
 static helio_clock clock_now(void) {
@@ -256,9 +259,8 @@ static int start_thread(helio_flight *flight, const helio_instance *instance) {
 
 int helio_flight_open(helio_flight *flight, const helio_stats *stats, const char *path,
                       size_t bytes, int64_t interval_ns, uint32_t keep, const char *freeze) {
-    *flight = (helio_flight){.interval_ns = interval_ns,
-                             .step_ns = interval_ns,
-                             .due_ns = HELIO_NEVER};
+    *flight =
+        (helio_flight){.interval_ns = interval_ns, .step_ns = interval_ns, .due_ns = HELIO_NEVER};
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);

@@ -33,7 +33,7 @@ struct helio_flight {
     helio_flight_keeper keeper;
     helio_flight_trigger trigger;
     int64_t interval_ns, step_ns; /* as asked for; as it is */
-    int64_t cost_ns;              /* of a tick, smoothed: processor time */
+    int64_t cost_ns;              /* of a tick, as it mostly is: processor time */
     helio_flight_cause cause;
     int64_t due_ns;     /* monotonic; when the recording is kept; HELIO_NEVER: none is to be */
     uint64_t due_chunk; /* or when so many chunks were begun */
