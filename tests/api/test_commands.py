@@ -101,7 +101,7 @@ def test_ctrl_c_ends_sub_cleanly(heliograph: Start, multicast: str, segments: Pa
     output, errors = sub.communicate(timeout=10)
     assert (sub.returncode, output) == (130, b"")
     assert errors == b"0 messages, 0 bytes; 0 recovered, 0 lost\n"
-    assert list(segments.iterdir()) == []
+    assert not list(segments.glob("*.helio"))
 
 
 def test_a_reader_that_goes_away_ends_sub_quietly(heliograph: Start, multicast: str, segments: Path) -> None:

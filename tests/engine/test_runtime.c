@@ -38,7 +38,8 @@ static int entries(const char *path) {
 
 static helio_instance *instance_of(const char *mode, const char *more) {
     char options[256];
-    snprintf(options, sizeof options, "mode=%s&idle=yield&segment_bytes=4194304&%s", mode, more);
+    snprintf(options, sizeof options, "mode=%s&idle=yield&segment_bytes=4194304&flight_keep=0&%s",
+             mode, more);
     helio_instance *instance = NULL;
     if (helio_instance_create(options, &instance) < 0) {
         CHECK_FAIL("%s", helio_error_text());

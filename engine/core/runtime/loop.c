@@ -156,6 +156,9 @@ static int64_t next_deadline(const helio_instance *instance, int64_t now_ns) {
         }
         deadline = earlier(deadline, helio_tx_lane_ready_ns(lane));
         deadline = earlier(deadline, helio_congestion_next_deadline_ns(&lane->congestion));
+        if (helio_tx_lane_is_queueing(lane)) {
+            deadline = earlier(deadline, now_ns + BUSY_CHORES_NS);
+        }
     }
     for (const helio_rx_lane *lane = instance->rx_lanes; lane; lane = lane->next) {
         deadline = earlier(deadline, helio_rx_endpoint_next_deadline_ns(lane->endpoint));

@@ -106,6 +106,8 @@ void helio_tx_lane_note_refused(helio_tx_lane *lane, int64_t now_ns);
 bool helio_tx_lane_waits_for_room(const helio_tx_lane *lane);
 /* When those that wait for the rate go on; HELIO_NEVER when none do. */
 int64_t helio_tx_lane_ready_ns(const helio_tx_lane *lane);
+/* Messages wait in a submit queue, for whatever reason. */
+bool helio_tx_lane_is_queueing(const helio_tx_lane *lane);
 bool helio_tx_lane_is_finished(const helio_tx_lane *lane, helio_clock clock);
 
 #endif

@@ -226,3 +226,12 @@ helio_clock helio_tx_lane_wait(void *context, int64_t until_ns) {
     lane->is_waiting = false;
     return clock;
 }
+
+bool helio_tx_lane_is_queueing(const helio_tx_lane *lane) {
+    for (const helio_transmitter *t = lane->transmitters; t; t = t->next) {
+        if (helio_submit_queue_bytes(&t->queue) > 0) {
+            return true;
+        }
+    }
+    return false;
+}
