@@ -23,6 +23,7 @@ from heliograph.monitor.packing.varints import Numbers, Positions, positions, un
 __all__ = ["Decoder", "DecoderStats"]
 
 _NO_NUMBERS = np.zeros(0, np.uint64)
+_MANY = 4
 _LEAST_EVENT_BYTES = 9
 _LEAST_INSTANCE_BYTES = 5
 _MOST_CELLS = 1 << 12
@@ -165,6 +166,8 @@ class _Read:
         """Object of the base that each object continues; -1: none."""
         self._following = 0
         """Objects of the base below this one cannot be continued any more."""
+        self._as_before = False
+        """Whether the objects are those of the base, all of them: what most frames of a stream find."""
 
     def all(self, number: int) -> tuple[_State, Snapshot]:
         """The whole frame."""
@@ -275,7 +278,9 @@ class _Read:
     def _new_objects(self) -> None:
         """The objects themselves, those of the base as they were and new ones without their numbers."""
         source, base, now, limits = self._in, self._base, self._now, self._limits
-        new = sum(1 for place in self._sources if place < 0)
+        new = self._sources.count(-1)
+        # As many as the base has, in rising order and none twice: the base's.
+        self._as_before = not new and len(self._sources) == len(base.objects)
         numbers = source.column(new).tolist()
         if any(number >= len(now.shapes) for number in numbers):
             raise _damaged("an object has a shape that was never told")
@@ -294,6 +299,10 @@ class _Read:
         forms = source.column(sum(len(layout.histograms) for layout in own)).tolist()
         if any(number >= len(now.forms) for number in forms):
             raise _damaged("a histogram has a form that was never told")
+        if self._as_before:
+            now.objects, now.histograms = list(base.objects), list(base.histograms)
+            now.layouts, now.places, now.histogram_places = base.layouts, base.places, base.histogram_places
+            return
         form = (now.forms[number] for number in forms)
         fresh = zip(own, _pairs(moments), strict=True)
         places = [0]
@@ -331,9 +340,9 @@ class _Read:
         """Read what changed in the row of numbers; the objects it touches."""
         base, now = self._base, self._now
         size = int(now.places[-1])
-        row = np.zeros(size, np.uint64)
+        row = base.row.copy() if self._as_before else np.zeros(size, np.uint64)
         sources = self._sources
-        start = 0
+        start = len(sources) if self._as_before else 0
         while start < len(sources):
             place, end = sources[start], start + 1
             while end < len(sources) and place >= 0 and sources[end] == place + end - start:
@@ -386,18 +395,25 @@ class _Read:
     def _remake(self, touched: set[int]) -> None:
         """Make the objects that are new or have changed."""
         now = self._now
-        touched.update(place for place, source in enumerate(self._sources) if source < 0)
+        if not self._as_before:
+            touched.update(place for place, source in enumerate(self._sources) if source < 0)
+        row = now.row.tolist() if _MANY * len(touched) > len(now.objects) else None  # at once, where it pays
         for place in touched:
             item, layout = now.objects[place], now.layouts[place]
-            flags, *values = now.row[now.places[place] : now.places[place + 1]].tolist()
+            start, end = int(now.places[place]), int(now.places[place + 1])
+            flags, *values = row[start:end] if row is not None else now.row[start:end].tolist()
             first = now.histogram_places[place]
             histograms = now.histograms[first : now.histogram_places[place + 1]]
-            now.objects[place] = replace(
-                item,
+            now.objects[place] = ObjectState(
+                scope=item.scope,
+                labels=item.labels,
+                info=item.info,
                 values=_signed(dict(zip(layout.cells, values, strict=True)), layout),
                 histograms=dict(zip(layout.histograms, histograms, strict=True)),
                 live=bool(flags & 1),
                 torn=bool(flags & 2),
+                created_ns=item.created_ns,
+                generation=item.generation,
             )
 
     # Events
