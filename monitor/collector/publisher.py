@@ -20,7 +20,7 @@ from typing import Protocol
 
 from heliograph.monitor.collector.link import Outlet
 from heliograph.monitor.collector.report import Report, pack_message
-from heliograph.monitor.model import Event, Snapshot
+from heliograph.monitor.model import Event, Health, InstanceState, Snapshot
 from heliograph.monitor.packing import Encoder
 
 __all__ = ["Publisher", "PublisherStats", "origin_of"]
@@ -96,6 +96,8 @@ class Publisher:
         """The next frame must be a keyframe."""
         self._events: list[Event] = []
         self._missed = 0
+        self._closed: tuple[InstanceState, ...] = ()
+        """Instances whose last state, which a sampler gives once, has not been sent."""
         self._stats = PublisherStats()
         self._report = Report(
             origin=origin,
@@ -126,12 +128,15 @@ class Publisher:
             stats = replace(stats, events_dropped=stats.events_dropped + len(self._events) - _KEPT_EVENTS)
             del self._events[:-_KEPT_EVENTS]
         keyframe = self._outlet.newcomers() or self._due
-        whole = replace(snapshot, events=tuple(self._events), events_missed=self._missed)
+        present = {item.incarnation for item in snapshot.instances}
+        instances = (*snapshot.instances, *(item for item in self._closed if item.incarnation not in present))
+        whole = replace(snapshot, instances=instances, events=tuple(self._events), events_missed=self._missed)
         frame = self._encoder.frame(whole, keyframe)
         message = pack_message([replace(self._report, skipped=stats.skipped, frame=frame)])
         if not self._outlet.send(message, self._wait):
             self._encoder.withdraw()
             self._due = keyframe
+            self._closed = tuple(item for item in instances if item.health is Health.CLOSED)
             self._stats = replace(stats, skipped=stats.skipped + 1)
             return False
         self._stats = replace(
@@ -142,6 +147,7 @@ class Publisher:
             events=stats.events + len(whole.events),
         )
         self._due = False
+        self._closed = ()
         self._events.clear()
         self._missed = 0
         return True

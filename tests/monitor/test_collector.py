@@ -306,6 +306,23 @@ def test_an_instance_that_closed_is_shown_once_though_no_snapshot_taken_has_it(c
     assert [len(collector.sample().instances) for _ in range(2)] == [1, 0]
 
 
+def test_the_last_state_of_an_instance_waits_for_room(clock: Clock, wire: Wire) -> None:
+    collector = _collector(wire, clock)
+    paper = Paper(clock, instance("feed", 1, 5))
+    publisher = _publisher(paper, wire, clock, "a")
+    publisher.publish()
+    paper.instances = (instance("feed", 1, 7, Health.CLOSED),)
+    wire.full = True
+    assert not publisher.publish()
+    paper.instances = ()
+    wire.full = False
+    publisher.publish()
+    (shown,) = collector.sample().instances
+    assert (shown.health, shown.objects[0].values["messages_sent"]) == (Health.CLOSED, 7)
+    publisher.publish()
+    assert collector.sample().instances == ()
+
+
 # Losses
 
 
