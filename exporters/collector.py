@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from prometheus_client import CollectorRegistry
@@ -23,6 +23,7 @@ from prometheus_client.registry import Collector
 from heliograph.exporters.budget import Budget, Share
 from heliograph.exporters.families import (
     account_families,
+    book_families,
     derived_family,
     describe,
     fleet_families,
@@ -31,7 +32,8 @@ from heliograph.exporters.families import (
     node_families,
     statistic_families,
 )
-from heliograph.exporters.items import Item, Key, Node, items, nodes
+from heliograph.exporters.items import RUNNING, Item, Key, Node, items, nodes
+from heliograph.monitor.books import worst
 from heliograph.monitor.collector.account import Account
 from heliograph.monitor.fleet import ReceiverRow, peer_names, receivers
 from heliograph.monitor.model import Snapshot
@@ -66,6 +68,8 @@ class _Scene:
     """Over the window; only those whose own statistics are shown."""
     torn: Mapping[str, int]
     events_missed: int
+    books: Mapping[tuple[str, str], int]
+    """The largest residual of each node and sum."""
 
 
 class SnapshotCollector(Collector):
@@ -117,7 +121,8 @@ class SnapshotCollector(Collector):
         self._events_missed += snapshot.events_missed
         share = self._budget.share(found, older.items)
         rows = _shown(receivers(older.snapshot, snapshot), share.kept)
-        self._scene = _Scene(snapshot.time_ns, older, found_nodes, share, rows, self._torn, self._events_missed)
+        books = worst(replace(node.state, name=node.name) for node in found_nodes if node.state.health in RUNNING)
+        self._scene = _Scene(snapshot.time_ns, older, found_nodes, share, rows, self._torn, self._events_missed, books)
 
     def _moved_on(self, now: _Mark) -> _Mark:
         """The mark the window begins at; `now` becomes a mark when the newer one is a window length old."""
@@ -160,6 +165,7 @@ class SnapshotCollector(Collector):
     @staticmethod
     def _about(scene: _Scene) -> Iterator[Metric]:
         yield from node_families(scene.nodes)
+        yield from book_families(scene.books)
         yield derived_family("stats_torn_reads", [((name,), count) for name, count in scene.torn.items()])
         yield derived_family("stats_events_missed", [((), scene.events_missed)])
         yield derived_family("exporter_snapshot", [((), scene.time_ns)])

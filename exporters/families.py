@@ -25,6 +25,7 @@ from heliograph.monitor.modules.lane import LaneStats
 
 __all__ = [
     "account_families",
+    "book_families",
     "derived_family",
     "describe",
     "fleet_families",
@@ -181,6 +182,11 @@ def fleet_families(rows: Sequence[ReceiverRow]) -> Iterator[Metric]:
     yield gauge("queue_ratio", lambda row: row.queue_fill)
     classes = [((*labels(row), item.value), float(row.behaviour is item)) for row in rows for item in Behaviour]
     yield derived_family("fleet_receiver_class", classes)
+
+
+def book_families(found: Mapping[tuple[str, str], int]) -> Iterator[Metric]:
+    """The largest residual of each node and sum."""
+    yield derived_family("books_residual", list(found.items()))
 
 
 def _lag_ns(row: ReceiverRow) -> float | None:

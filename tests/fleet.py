@@ -102,6 +102,7 @@ def _feed(seconds: int, now_ns: int) -> list[SegmentObject]:
                 "naks_answered_repaired": asked,
                 "heartbeats_sent": 2 * seconds,
                 "history_packets": 16384,
+                "history_trimmed_packets": packets - 16384,
                 "history_bytes": 16384 * PACKET_BYTES,
                 "window_lead": packets - 1,
                 "window_trail": packets - 16384,
@@ -124,6 +125,7 @@ def _feed(seconds: int, now_ns: int) -> list[SegmentObject]:
                 {"endpoint": ENDPOINT},
                 {
                     "messages_sent": rate * seconds,
+                    "messages_accepted": rate * seconds,
                     "bytes_sent": rate * seconds * MESSAGE_BYTES,
                     "packets_sent": rate * seconds // 5,
                     "next_message": rate * seconds,
@@ -193,6 +195,7 @@ def _receiving(name: str, seconds: int, now_ns: int) -> list[SegmentObject]:
                 {"endpoint": ENDPOINT},
                 {
                     "messages_delivered": delivered,
+                    "messages_taken": delivered - queue // MESSAGE_BYTES - (_TRIMMED if slow else 0),
                     "bytes_delivered": delivered * MESSAGE_BYTES,
                     "messages_recovered": delivered * _GAPS[name] // PACKETS_PER_SECOND,
                     "messages_lost": lost,
@@ -212,12 +215,13 @@ def _receiving(name: str, seconds: int, now_ns: int) -> list[SegmentObject]:
             )
         )
     lost_packets = _SLOW_LOST * later // 5 * len(TOPICS) if slow else 0
+    held = 3 if name == "lossy" else 0
     stream = SegmentObject(
         "rx_stream",
         {"instance": name, "stream": STREAM},
         {"endpoint": ENDPOINT, "source": "127.0.0.1:30001", "feedback_address": f"127.0.0.1:{_PORTS[name]}"},
         {
-            "packets_received": packets,
+            "packets_received": packets - lost_packets + held,
             "bytes_received": packets * PACKET_BYTES,
             "packets_delivered": packets - lost_packets,
             "packets_recovered": gaps - lost_packets,
@@ -229,7 +233,7 @@ def _receiving(name: str, seconds: int, now_ns: int) -> list[SegmentObject]:
             "nak_confirmations_received": naks,
             "heartbeats_received": 2 * seconds,
             "outstanding_naks": 2 if name == "lossy" else 0,
-            "held_packets": 3 if name == "lossy" else 0,
+            "held_packets": held,
             "window_trail": packets,
             "window_lead": packets - 1,
             "last_activity": now_ns,

@@ -1,0 +1,208 @@
+"""The books: what every object counts must add up, and what one end sent the other passed, lost, or has coming.
+
+The sums are data (`engine/catalogue/identities.toml`; the engine's tests hold the same ones). Within one object they
+hold in every snapshot, also amid traffic, since an object is read as of one instant: `residual` is then 0. Between the
+two ends of a stream the difference is in flight: never less than 0, and 0 once all is quiet.
+
+Not in the books: an object whose writer stopped within an update (torn), and a sum over cells that the engine which
+wrote the object does not know yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+
+from heliograph.engine import catalogue
+from heliograph.engine.catalogue import Identity, Join, Term
+from heliograph.monitor.model import InstanceState, ObjectState, Snapshot
+
+__all__ = ["Account", "Crossing", "accounts", "crossings", "is_quiet", "sentence", "worst"]
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """One sum of one object."""
+
+    instance: str
+    scope: str
+    labels: Mapping[str, str]
+    """Of the object, without its instance."""
+    live: bool
+    identity: str
+    unit: str
+    left: int
+    right: int
+    terms: Mapping[str, int]
+    """The cells of the right side that are not 0."""
+
+    @property
+    def residual(self) -> int:
+        """What the books cannot explain; 0 when they balance."""
+        return self.left - self.right
+
+
+@dataclass(frozen=True, slots=True)
+class Crossing:
+    """The two ends of a stream, by one sum."""
+
+    join: str
+    unit: str
+    sender: str
+    """Name of the sending instance."""
+    receiver: str
+    labels: Mapping[str, str]
+    """Stream and, in messages, topic."""
+    sent: int
+    passed: int
+    in_flight: int
+    """Sent and not yet passed; 0 also where the receiver was read later and is ahead of its sender's record."""
+
+
+@cache
+def _optional(scope: str) -> frozenset[str]:
+    """Cells that an object may lack because they do not apply to it."""
+    return frozenset(cell.name for row in catalogue.scopes()[scope].statistics if row.only for cell in row.cells)
+
+
+@cache
+def _by_scope() -> Mapping[str, tuple[Identity, ...]]:
+    found: dict[str, tuple[Identity, ...]] = {}
+    for identity in catalogue.identities():
+        found[identity.scope] = (*found.get(identity.scope, ()), identity)
+    return found
+
+
+def _sum(scope: str, terms: Iterable[Term], values: Mapping[str, int]) -> int | None:
+    """The value of a side; None when a cell is missing that should be there."""
+    total = 0
+    for term in terms:
+        if not term.cell:
+            total += term.sign * term.number
+            continue
+        value = values.get(term.cell)
+        if value is None:
+            if term.cell not in _optional(scope):
+                return None
+            value = 0
+        total += term.sign * value
+    return total
+
+
+def _account(owner: InstanceState, item: ObjectState, identity: Identity) -> Account | None:
+    left = _sum(item.scope, identity.left, item.values)
+    right = _sum(item.scope, identity.right, item.values)
+    if left is None or right is None:
+        return None
+    found = ((term, item.values.get(term.cell, 0)) for term in identity.right)
+    return Account(
+        instance=owner.name,
+        scope=item.scope,
+        labels={key: value for key, value in item.labels.items() if key != "instance"},
+        live=item.live,
+        identity=identity.name,
+        unit=identity.unit,
+        left=left,
+        right=right,
+        terms={term.cell: term.sign * value for term, value in found if value},
+    )
+
+
+def accounts(snapshot: Snapshot) -> list[Account]:
+    """Every sum of every object, those of objects that are gone included: what they ended with adds up, too."""
+    return [
+        account
+        for owner in snapshot.instances
+        for item in owner.objects
+        if not item.torn
+        for identity in _by_scope().get(item.scope, ())
+        if (account := _account(owner, item, identity)) is not None
+    ]
+
+
+def _labels(item: ObjectState) -> tuple[str, ...]:
+    """What the two ends have in common."""
+    return tuple(item.labels[key] for key in ("stream", "topic") if key in item.labels)
+
+
+def _ends(snapshot: Snapshot, scope: str) -> Iterator[tuple[InstanceState, ObjectState]]:
+    return ((owner, item) for owner, item in snapshot.of(scope) if item.live and not item.torn)
+
+
+def _crossing(
+    join: Join, sender: tuple[InstanceState, ObjectState], receiver: tuple[InstanceState, ObjectState]
+) -> Crossing | None:
+    sent = _sum(join.sender, join.left, sender[1].values)
+    passed = _sum(join.receiver, join.right, receiver[1].values)
+    if sent is None or passed is None:
+        return None
+    ahead = sent - passed
+    if join.modulo:
+        half = join.modulo // 2
+        ahead = (ahead + half) % join.modulo - half
+    return Crossing(
+        join=join.name,
+        unit=join.unit,
+        sender=sender[0].name,
+        receiver=receiver[0].name,
+        labels={key: value for key, value in receiver[1].labels.items() if key != "instance"},
+        sent=sent,
+        passed=sent - ahead,
+        in_flight=max(0, ahead),
+    )
+
+
+def crossings(snapshot: Snapshot) -> list[Crossing]:
+    """Every pair of ends that both live and are in reach, by receiver."""
+    found = []
+    for join in catalogue.joins():
+        senders = {_labels(item): (owner, item) for owner, item in _ends(snapshot, join.sender)}
+        for owner, item in _ends(snapshot, join.receiver):
+            sender = senders.get(_labels(item))
+            crossing = _crossing(join, sender, (owner, item)) if sender else None
+            if crossing is not None:
+                found.append(crossing)
+    return sorted(found, key=lambda row: (row.receiver, row.join, *row.labels.values()))
+
+
+def worst(instances: Iterable[InstanceState]) -> dict[tuple[str, str], int]:
+    """The largest residual by instance and sum (``scope.identity``): as many as there are sums, whatever is counted."""
+    found: dict[tuple[str, str], int] = {}
+    for owner in instances:
+        for item in owner.objects:
+            if item.torn:
+                continue
+            for identity in _by_scope().get(item.scope, ()):
+                left = _sum(item.scope, identity.left, item.values)
+                right = _sum(item.scope, identity.right, item.values)
+                if left is None or right is None:
+                    continue
+                key = (owner.name, f"{item.scope}.{identity.name}")
+                residual = left - right
+                if abs(residual) >= abs(found.get(key, 0)):
+                    found[key] = residual
+    return found
+
+
+def is_quiet(before: Snapshot, after: Snapshot) -> bool:
+    """Nothing that the books count changed between two snapshots, and both have the same objects."""
+
+    def counted(snapshot: Snapshot) -> dict[tuple[str, str, tuple[str, ...], str], tuple[int, int]]:
+        return {
+            (row.instance, row.scope, tuple(row.labels.values()), row.identity): (row.left, row.right)
+            for row in accounts(snapshot)
+        }
+
+    return counted(before) == counted(after)
+
+
+def sentence(row: Account) -> str:
+    """What is wrong with an account, for people."""
+    by_name = {(one.scope, one.name): one for one in catalogue.identities()}
+    said = by_name[row.scope, row.identity].help
+    terms = ", ".join(f"{name} {value}" for name, value in row.terms.items()) or "nothing"
+    if row.residual == 0:
+        return f"{said} {row.left} = {terms}"
+    verb = "are not accounted for" if row.residual > 0 else "are accounted for twice"
+    return f"{abs(row.residual)} {row.unit} {verb}: {said} Here {row.left} against {row.right} ({terms})"

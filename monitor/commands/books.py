@@ -1,0 +1,186 @@
+"""``heliograph books``: whether what every object counts adds up, and what is between the ends.
+
+The JSON is one object. Its names are stable: `schema` goes up when one is taken away or changes its meaning.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from heliograph.monitor.books import Account, Crossing, accounts, crossings, is_quiet, sentence
+from heliograph.monitor.commands.common import Subparsers, add_command, add_instance_option, folder_of, only
+from heliograph.monitor.model import Snapshot
+from heliograph.monitor.sampler import Sampler
+from heliograph.monitor.text import printable, table
+
+__all__ = ["book_lines", "command"]
+
+SCHEMA = 1
+QUIET = 0.2
+"""Seconds without change after which all is quiet: longer than a sleeping engine leaves its gauges alone."""
+
+
+def command(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
+    """Add ``books``."""
+    parser = add_command(
+        subparsers,
+        "books",
+        "check that what was sent, delivered, filtered and lost adds up",
+        "Check the books of the instances on this host: in every object what is counted must add up\n"
+        "(engine/docs/identities.md), also while messages flow. What one end sent and the other has\n"
+        "not passed yet is in flight; with --wait the command first waits until all is quiet.\n"
+        "Exit code 1: some books do not balance.",
+        "heliograph books --wait 10",
+    )
+    parser.add_argument("--wait", metavar="SECONDS", type=_seconds, default=0.0, help="wait so long for quiet, at most")
+    parser.add_argument("--all", action="store_true", help="print every sum, not only one line for each object")
+    parser.add_argument("--json", action="store_true", help="one JSON object with every sum")
+    add_instance_option(parser)
+    parser.set_defaults(run=run)
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not (math.isfinite(value) and 0 <= value <= 86_400):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time from 0 to 86400 seconds")
+    return value
+
+
+def _sample(sampler: Sampler, pattern: str | None, wait: float) -> tuple[Snapshot, bool | None]:
+    """A snapshot, and whether all is quiet; None: it was not asked for."""
+    snapshot = only(sampler.sample(histograms=False), pattern)
+    if wait <= 0:
+        return snapshot, None
+    until = time.monotonic() + wait
+    while time.monotonic() < until:
+        time.sleep(QUIET)
+        later = only(sampler.sample(histograms=False), pattern)
+        if is_quiet(snapshot, later):
+            return later, True
+        snapshot = later
+    return snapshot, False
+
+
+def _labels_text(labels: dict[str, str]) -> str:
+    return printable(" ".join(labels.values()))
+
+
+def book_lines(rows: Sequence[Account], ends: Sequence[Crossing], every: bool, quiet: bool | None) -> list[str]:
+    """The books for people: the sums, the ends, and the verdict.
+
+    Args:
+        rows: The sums.
+        ends: What is between the ends.
+        every: One line for each sum, not for each object.
+        quiet: Whether all is quiet; None: nobody waited.
+    """
+    if not rows:
+        return ["no instance is running here, or none that keeps books"]
+    wrong = [row for row in rows if row.residual]
+    shown = rows if every else wrong
+    lines = []
+    if shown:
+        head = ("INSTANCE", "SCOPE", "OBJECT", "SUM", "LEFT", "RIGHT", "RESIDUAL")
+        cells = [
+            (
+                printable(row.instance),
+                row.scope,
+                _labels_text(dict(row.labels)),
+                row.identity,
+                str(row.left),
+                str(row.right),
+                str(row.residual),
+            )
+            for row in shown
+        ]
+        lines += [*table(head, cells, left=4), ""]
+    if ends:
+        head = ("RECEIVER", "SENDER", "OBJECT", "OF", "SENT", "PASSED", "IN FLIGHT")
+        cells = [
+            (
+                printable(end.receiver),
+                printable(end.sender),
+                _labels_text(dict(end.labels)),
+                end.unit,
+                str(end.sent),
+                str(end.passed),
+                str(end.in_flight),
+            )
+            for end in ends
+        ]
+        lines += [*table(head, cells, left=4), ""]
+    lines += [f"{printable(row.instance)}: {sentence(row)}" for row in wrong]
+    objects = len({(row.instance, row.scope, tuple(row.labels.values())) for row in rows})
+    under_way = sum(end.in_flight > 0 for end in ends)
+    state = {None: "", True: "; all is quiet", False: "; it did not become quiet"}[quiet]
+    if quiet and under_way:
+        state += (
+            f", and {under_way} receivers have not passed all that was sent: they wait for room, or nothing told them"
+        )
+    lines.append(
+        f"{len(rows)} sums of {objects} objects: "
+        + (f"{len(wrong)} do not balance" if wrong else "every residual is 0")
+        + state
+    )
+    return lines
+
+
+def _fields(
+    snapshot: Snapshot, rows: Sequence[Account], ends: Sequence[Crossing], quiet: bool | None
+) -> dict[str, Any]:
+    return {
+        "schema": SCHEMA,
+        "time_ns": snapshot.time_ns,
+        "quiet": quiet,
+        "balanced": not any(row.residual for row in rows),
+        "sums": [
+            {
+                "instance": row.instance,
+                "scope": row.scope,
+                "labels": dict(row.labels),
+                "live": row.live,
+                "identity": row.identity,
+                "unit": row.unit,
+                "left": row.left,
+                "right": row.right,
+                "residual": row.residual,
+                "terms": dict(row.terms),
+            }
+            for row in rows
+        ],
+        "ends": [
+            {
+                "join": end.join,
+                "unit": end.unit,
+                "sender": end.sender,
+                "receiver": end.receiver,
+                "labels": dict(end.labels),
+                "sent": end.sent,
+                "passed": end.passed,
+                "in_flight": end.in_flight,
+            }
+            for end in ends
+        ],
+    }
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Check, print, and say by the exit code whether all balances."""
+    with Sampler(folder_of(arguments)) as sampler:
+        snapshot, quiet = _sample(sampler, arguments.instance, arguments.wait)
+    rows, ends = accounts(snapshot), crossings(snapshot)
+    if arguments.json:
+        json.dump(_fields(snapshot, rows, ends, quiet), sys.stdout, indent=2, ensure_ascii=False)
+        sys.stdout.write("\n")
+    else:
+        print("\n".join(book_lines(rows, ends, arguments.all, quiet)))
+    return 1 if any(row.residual for row in rows) else 0
