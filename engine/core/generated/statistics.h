@@ -170,6 +170,7 @@ enum { /* indexes of a instance's histograms */
 #define HELIO_STATS_TX_STREAM(X) \
     X(packets_sent, COUNTER, "packets", 0, "packets_sent", "", "", "Original data packets (ODATA) sent.") \
     X(bytes_sent, COUNTER, "bytes", 0, "bytes_sent", "", "", "Bytes of the original data packets, headers included.") \
+    X(packets_unsent, COUNTER, "packets", 0, "packets_unsent", "", "", "Of these, packets the driver could not send: each copy of a fan-out counts.") \
     X(repair_packets, COUNTER, "packets", 0, "repair_packets", "", "", "Repair packets (RDATA) sent.") \
     X(repair_bytes, COUNTER, "bytes", 0, "repair_bytes", "", "", "Bytes of the repair packets, headers included.") \
     X(nak_packets_received, COUNTER, "packets", 0, "nak_packets_received", "", "", "Valid NAK packets received.") \
@@ -279,6 +280,7 @@ typedef struct helio_tx_stream_stats {
     _Atomic uint64_t guard;
     _Atomic uint64_t packets_sent;
     _Atomic uint64_t bytes_sent;
+    _Atomic uint64_t packets_unsent;
     _Atomic uint64_t repair_packets;
     _Atomic uint64_t repair_bytes;
     _Atomic uint64_t nak_packets_received;
@@ -553,6 +555,11 @@ enum { /* indexes of a peer's histograms */
     X(packets_lost_reset, COUNTER, "packets", 0, "packets_lost", "reason", "reset", "Packets given up for good, by cause.") \
     X(packets_lost_not_requested, COUNTER, "packets", 0, "packets_lost", "reason", "not_requested", "Packets given up for good, by cause.") \
     X(packets_lost_suspended, COUNTER, "packets", 0, "packets_lost", "reason", "suspended", "Packets given up for good, by cause.") \
+    X(losses_located_history, COUNTER, "packets", 0, "losses_located", "place", "history", "Packets that did not come in at first, recovered since or given up, by where they got lost: history (sent before this receiver came), queue (no room as the application was behind), window (no room behind a missing packet), socket (dropped by this host's kernel, or a ring of shared memory), outside (they never reached this host).") \
+    X(losses_located_queue, COUNTER, "packets", 0, "losses_located", "place", "queue", "Packets that did not come in at first, recovered since or given up, by where they got lost: history (sent before this receiver came), queue (no room as the application was behind), window (no room behind a missing packet), socket (dropped by this host's kernel, or a ring of shared memory), outside (they never reached this host).") \
+    X(losses_located_window, COUNTER, "packets", 0, "losses_located", "place", "window", "Packets that did not come in at first, recovered since or given up, by where they got lost: history (sent before this receiver came), queue (no room as the application was behind), window (no room behind a missing packet), socket (dropped by this host's kernel, or a ring of shared memory), outside (they never reached this host).") \
+    X(losses_located_socket, COUNTER, "packets", 0, "losses_located", "place", "socket", "Packets that did not come in at first, recovered since or given up, by where they got lost: history (sent before this receiver came), queue (no room as the application was behind), window (no room behind a missing packet), socket (dropped by this host's kernel, or a ring of shared memory), outside (they never reached this host).") \
+    X(losses_located_outside, COUNTER, "packets", 0, "losses_located", "place", "outside", "Packets that did not come in at first, recovered since or given up, by where they got lost: history (sent before this receiver came), queue (no room as the application was behind), window (no room behind a missing packet), socket (dropped by this host's kernel, or a ring of shared memory), outside (they never reached this host).") \
     X(gaps_detected, COUNTER, "packets", 0, "gaps_detected", "", "", "Packets first seen missing.") \
     X(gaps_filled, COUNTER, "packets", 0, "gaps_filled", "", "", "Of these, packets that came before they were asked for: they were late, not missing.") \
     X(out_of_order, COUNTER, "packets", 0, "out_of_order", "", "", "Original data packets that arrived after a newer one.") \
@@ -620,6 +627,11 @@ typedef struct helio_rx_stream_stats {
     _Atomic uint64_t packets_lost_reset;
     _Atomic uint64_t packets_lost_not_requested;
     _Atomic uint64_t packets_lost_suspended;
+    _Atomic uint64_t losses_located_history;
+    _Atomic uint64_t losses_located_queue;
+    _Atomic uint64_t losses_located_window;
+    _Atomic uint64_t losses_located_socket;
+    _Atomic uint64_t losses_located_outside;
     _Atomic uint64_t gaps_detected;
     _Atomic uint64_t gaps_filled;
     _Atomic uint64_t out_of_order;

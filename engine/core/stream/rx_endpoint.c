@@ -79,6 +79,7 @@ int helio_rx_endpoint_create(const helio_rx_endpoint_config *config, helio_outle
     shared->stats = stats;
     shared->instance = instance;
     shared->foreign_event_after_ns = INT64_MIN;
+    shared->drops.read_ns = INT64_MIN / 2;
     shared->subscriptions = (helio_subscriptions){
         .stats = stats,
         .instance = instance,
@@ -94,6 +95,10 @@ int helio_rx_endpoint_create(const helio_rx_endpoint_config *config, helio_outle
     shared->node = (uint32_t)helio_random_next(&shared->random);
     *out = endpoint;
     return 0;
+}
+
+void helio_rx_endpoint_note_drops(helio_rx_endpoint *endpoint, uint64_t total, int64_t now_ns) {
+    helio_rx_drops_note(&endpoint->shared.drops, total, now_ns);
 }
 
 void helio_rx_endpoint_destroy(helio_rx_endpoint *endpoint, helio_clock clock) {

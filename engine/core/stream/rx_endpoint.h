@@ -71,6 +71,10 @@ typedef struct helio_rx_endpoint_config {
     bool is_same_host; /* sources can only be on this host */
     bool is_connected; /* feedback goes back to where a stream's last SPM came from */
     uint64_t seed;     /* of the random back-off; different in each instance */
+    /* How many datagrams were dropped on this host before they could be read, all that ever were;
+     * called with the outlet's context when packets are seen missing.  NULL: nothing drops any. */
+    uint64_t (*dropped)(void *context);
+    bool drops_are_joined; /* one dropped may have been several */
 } helio_rx_endpoint_config;
 
 /* Creates an endpoint; release it with helio_rx_endpoint_destroy.  The outlet is always given an
@@ -80,6 +84,8 @@ int helio_rx_endpoint_create(const helio_rx_endpoint_config *config, helio_outle
                              helio_stats *stats, helio_instance_stats *instance,
                              helio_rx_endpoint **out);
 /* Ends every stream and subscription (sinks hear on_stream_end).  Accepts NULL. */
+/* So many datagrams were dropped, as of now: to be told now and then. */
+void helio_rx_endpoint_note_drops(helio_rx_endpoint *endpoint, uint64_t total, int64_t now_ns);
 void helio_rx_endpoint_destroy(helio_rx_endpoint *endpoint, helio_clock clock);
 
 /* Delivers a topic to a sink from now on, from streams already known too.  Several subscriptions

@@ -73,8 +73,11 @@ typedef enum found {
 } found;
 
 /* A packet is received: it is in the window, or has just passed it (`is_passed`). */
-static void account_taken(helio_rx_stream *stream, bool is_passed, found found, size_t bytes) {
+static void account_taken(helio_rx_stream *stream, bool is_passed, found found, uint8_t place,
+                          size_t bytes) {
     helio_rx_stream_stats *stats = helio_rx_stats(stream);
+    if (found == FOUND_LATE)
+        helio_rx_places_take_back(stream, (helio_rx_place)place);
     helio_stats_begin(stats);
     helio_count(&stats->packets_received, 1);
     helio_count(&stats->bytes_received, bytes);
@@ -82,6 +85,11 @@ static void account_taken(helio_rx_stream *stream, bool is_passed, found found, 
         helio_count(&stats->packets_delivered, 1);
     if (found != FOUND_NEW)
         helio_count(found == FOUND_LATE ? &stats->gaps_filled : &stats->packets_recovered, 1);
+    if (found == FOUND_RECOVERED) {
+        helio_rx_shares shares = {{0}};
+        shares.of[place] = 1;
+        helio_rx_places_count(stream, &shares);
+    }
     helio_rx_show_window(stream);
     helio_stats_end(stats);
 }
@@ -152,6 +160,7 @@ typedef struct lost_run {
     uint64_t first;
     uint64_t count;
     helio_rxw_cause cause;
+    helio_rx_shares shares;
 } lost_run;
 
 static void report_lost(helio_rx_stream *stream, lost_run *run, helio_clock clock) {
@@ -181,6 +190,7 @@ static void report_lost(helio_rx_stream *stream, lost_run *run, helio_clock cloc
     stream->untold = 0;
     helio_stats_begin(stats);
     helio_count(cells[run->cause], run->count);
+    helio_rx_places_count(stream, &run->shares);
     helio_rx_show_window(stream);
     helio_stats_end(stats);
     stream->given_up += run->count;
@@ -192,17 +202,20 @@ static void report_lost(helio_rx_stream *stream, lost_run *run, helio_clock cloc
     helio_stats_event(stream->shared->stats, clock.wall_ns, HELIO_EVENT_PACKETS_LOST,
                       stream->object.slot, args, "%" PRIu64 " packets lost from %" PRIu64 ": %s",
                       run->count, run->first, names[run->cause]);
+    helio_rx_places_tell(stream, clock);
     helio_delivery_on_packets_lost(&stream->delivery, run->first, run->count, clock);
     run->count = 0;
 }
 
 static void add_lost(helio_rx_stream *stream, lost_run *run, uint64_t first, uint64_t count,
-                     helio_rxw_cause cause, helio_clock clock) {
+                     helio_rxw_cause cause, const helio_rx_shares *shares, helio_clock clock) {
     if (run->count > 0 && run->cause != cause)
         report_lost(stream, run, clock);
     if (run->count == 0)
         *run = (lost_run){.first = first, .cause = cause};
     run->count += count;
+    for (int i = 0; i < HELIO_RX_PLACES; i++)
+        run->shares.of[i] += shares->of[i];
     stream->untold += count;
 }
 
@@ -212,6 +225,7 @@ void helio_rx_extend(helio_rx_stream *stream, uint64_t sequence, int64_t now_ns)
     helio_rxw_extend(rxw, sequence);
     if (rxw->lead < first)
         return;
+    helio_rx_places_find(stream, first, rxw->lead - first + 1, true, now_ns);
     account_gap(stream, first, rxw->lead - first + 1);
     if (stream->is_pacing)
         return;
@@ -258,7 +272,9 @@ void helio_rx_drain(helio_rx_stream *stream, helio_clock clock) {
     while (!is_stuck) {
         if (helio_rxw_is_empty(rxw) && rxw->source_trail > rxw->trail) {
             const uint64_t first = rxw->trail, count = rxw->source_trail - first;
-            add_lost(stream, &run, first, count, HELIO_LOST_WINDOW_ADVANCED, clock);
+            const helio_rx_shares shares =
+                helio_rx_places_find(stream, first, count, false, clock.now_ns);
+            add_lost(stream, &run, first, count, HELIO_LOST_WINDOW_ADVANCED, &shares, clock);
             helio_rxw_skip(rxw, rxw->source_trail);
             account_gap(stream, first, count);
         }
@@ -269,9 +285,11 @@ void helio_rx_drain(helio_rx_stream *stream, helio_clock clock) {
         if (helio_rxw_is_empty(rxw))
             break;
         const helio_rxw_slot *slot = helio_rxw_slot_of(rxw, rxw->trail);
+        helio_rx_shares one = {{0}};
         switch ((helio_rxw_state)slot->state) {
         case HELIO_RXW_LOST:
-            add_lost(stream, &run, rxw->trail, 1, (helio_rxw_cause)slot->cause, clock);
+            one.of[slot->place] = 1;
+            add_lost(stream, &run, rxw->trail, 1, (helio_rxw_cause)slot->cause, &one, clock);
             helio_rxw_pop(rxw);
             break;
         case HELIO_RXW_HELD:
@@ -341,13 +359,15 @@ static void catch_up(helio_rx_stream *stream, uint64_t sequence, helio_clock clo
 
 /* Holds a packet that cannot be passed on now. */
 static void hold(helio_rx_stream *stream, uint64_t sequence, const helio_rxw_packet *packet,
-                 found found, size_t bytes, helio_clock clock) {
+                 found found, uint8_t place, size_t bytes, helio_clock clock) {
     helio_rxw *rxw = &stream->rxw;
     if (helio_rxw_look(rxw, sequence) == HELIO_RXW_OPENED_GAP)
         helio_rx_extend(stream, sequence - 1, clock.now_ns);
     switch (helio_rxw_insert(rxw, sequence, packet)) {
     case HELIO_RXW_OVERFLOW:
         helio_rx_account(stream, &helio_rx_stats(stream)->overflows, bytes);
+        if (!packet->is_repair)
+            helio_rx_places_turn_away(stream, sequence);
         break;
     case HELIO_RXW_DUPLICATE: /* given up in this very moment */
         helio_rx_account(stream, &helio_rx_stats(stream)->duplicates, bytes);
@@ -355,7 +375,7 @@ static void hold(helio_rx_stream *stream, uint64_t sequence, const helio_rxw_pac
     case HELIO_RXW_APPENDED:
     case HELIO_RXW_FILLED_GAP:
     case HELIO_RXW_OPENED_GAP:
-        account_taken(stream, false, found, bytes);
+        account_taken(stream, false, found, place, bytes);
         if (stream->shared->config.in_arrival_order && !stream->is_blocked)
             helio_delivery_ahead(&stream->delivery, packet, clock);
     }
@@ -367,16 +387,20 @@ void helio_rx_take(helio_rx_stream *stream, uint64_t sequence, helio_rxw_packet 
     if (stream->notices.suspended_until_ns && !stream->is_waiting)
         catch_up(stream, sequence, clock);
     const found found = find(stream, sequence, packet);
+    const uint8_t place =
+        found == FOUND_NEW ? HELIO_RX_PLACE_OUTSIDE : helio_rxw_slot_of(rxw, sequence)->place;
     if (sequence != rxw->trail || stream->is_blocked || stream->is_waiting) {
-        hold(stream, sequence, packet, found, bytes, clock);
+        hold(stream, sequence, packet, found, place, bytes, clock);
         return;
     }
     if (pass(stream, sequence, packet, clock)) {
         helio_rxw_pass(rxw);
-        account_taken(stream, true, found, bytes);
+        account_taken(stream, true, found, place, bytes);
     } else {
-        hold(stream, sequence, packet, found, bytes, clock);
+        hold(stream, sequence, packet, found, place, bytes, clock);
     }
+    if (found == FOUND_RECOVERED)
+        helio_rx_places_tell(stream, clock);
     if (!stream->is_blocked && (rxw->known > rxw->lead || !helio_rxw_is_empty(rxw)))
         helio_rx_drain(stream, clock);
 }

@@ -29,6 +29,7 @@
 #include "stream/rx_credit.h"
 #include "stream/rx_endpoint.h"
 #include "stream/rx_notices.h"
+#include "stream/rx_places.h"
 #include "stream/rx_reports.h"
 #include "topic/delivery.h"
 #include "topic/subscriptions.h"
@@ -48,6 +49,7 @@ typedef struct helio_rx_shared {
     uint32_t node; /* this endpoint's number in polls */
     bool is_group; /* others hear the same source */
     uint32_t blocked_streams;
+    helio_rx_drops drops;
     int64_t foreign_event_after_ns; /* foreign traffic is an event once a minute */
     int64_t kernel_ns; /* when the kernel took in the packet at hand, wall clock; 0: not known */
 } helio_rx_shared;
@@ -78,6 +80,9 @@ struct helio_rx_stream {
     uint64_t joined;       /* packets up to here were sent before: they are caught up with */
     uint64_t missed;       /* packets first seen missing, those caught up with not among them */
     uint64_t given_up;     /* packets lost for good */
+    helio_rx_turned_away turned_away;
+    helio_rx_shares located, located_told; /* what got lost where, and as told */
+    int64_t locate_after_ns;               /* it is not told before */
     uint64_t untold;       /* packets that left the window as lost and were not reported yet */
     uint64_t incarnation;  /* greater in a later life of this receiver */
     uint8_t told_flags;    /* HELIO_PGM_TOLD_*, of its reports */

@@ -170,7 +170,10 @@ void helio_rxw_go_back(helio_rxw *rxw, uint64_t sequence) {
     if (rxw->lead > last_room)
         rxw->lead = last_room; /* there was nothing but the trail before it */
     const uint64_t last = rxw->trail - 1 < rxw->lead ? rxw->trail - 1 : rxw->lead;
-    for (uint64_t i = sequence; i <= last; i++)
-        helio_rxw_slot_of(rxw, i)->state = HELIO_RXW_WAITING;
+    for (uint64_t i = sequence; i <= last; i++) {
+        helio_rxw_slot *slot = helio_rxw_slot_of(rxw, i);
+        slot->state = HELIO_RXW_WAITING;
+        slot->place = 0;
+    }
     rxw->trail = rxw->source_trail = sequence;
 }

@@ -54,6 +54,7 @@ typedef struct helio_rxw_packet {
     uint32_t bytes;
     bool is_fragment;
     bool recovered; /* it had been missing and was asked for */
+    bool is_repair; /* RDATA */
     bool lasts; /* tsdu stays where it is for longer than the call; false for those in the window */
     helio_pgm_fragment fragment; /* when is_fragment */
     int64_t receive_ns;          /* wall clock */
@@ -64,6 +65,7 @@ typedef struct helio_rxw_packet {
 typedef struct helio_rxw_slot {
     uint8_t state;           /* helio_rxw_state */
     uint8_t cause;           /* helio_rxw_cause, of LOST */
+    uint8_t place;           /* of WAITING and LOST: the caller's; 0 where the stream went back */
     uint8_t *block;          /* of HELD: where its data is */
     helio_rxw_packet packet; /* of HELD */
 } helio_rxw_slot;
