@@ -80,7 +80,8 @@ typedef struct helio_channel_counters {
     uint64_t packets_sent, bytes_sent;
     uint64_t packets_received, bytes_received; /* without those thrown away by inject_loss */
     uint64_t send_errors;                      /* packets the kernel refused for good */
-    int send_errno;                            /* of the last of them */
+    uint64_t data_errors;  /* of these, original data packets; all where the driver cannot tell */
+    int send_errno;        /* of the last of them */
     uint64_t socket_drops; /* datagrams the kernel dropped because the receive buffer was full */
     size_t buffer_bytes;   /* receive buffer got */
     uint64_t connects, disconnects;
@@ -149,6 +150,10 @@ typedef struct helio_driver {
     /* Looks after connections and peers and brings gauges up to date.  Called about every
      * millisecond while the engine is awake, at least every 50 ms while it sleeps. */
     void (*tend)(helio_channel *channel, int64_t now_ns);
+
+    /* Receiving: datagrams dropped on this host before receive could give them out, all since the
+     * channel was opened; it may ask the kernel.  NULL: none ever are. */
+    uint64_t (*drops)(helio_channel *channel);
 
     /* The engine is about to sleep on the fds: from now on news makes one of them readable.  False:
      * there is news already.  NULL: the fds always tell. */

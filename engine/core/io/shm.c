@@ -388,12 +388,17 @@ static void shm_after_sleep(helio_channel *channel) {
 }
 
 /* The two drivers differ by how a channel is opened. */
-#define DRIVER(label, open_one)                                                           \
-    {                                                                                     \
-        .name = label, .is_connected = true, .is_memory = true, .open = open_one,         \
-        .send = shm_send, .flush = shm_flush, .receive = shm_receive, .close = shm_close, \
-        .room = shm_room, .tend = shm_tend, .before_sleep = shm_before_sleep,             \
-        .after_sleep = shm_after_sleep,                                                   \
+/* What the writer took back before it was read. */
+static uint64_t shm_drops(helio_channel *channel) {
+    return channel->counters.overruns;
+}
+
+#define DRIVER(label, open_one)                                                                   \
+    {                                                                                             \
+        .name = label, .is_connected = true, .is_memory = true, .open = open_one,                 \
+        .send = shm_send, .flush = shm_flush, .receive = shm_receive, .close = shm_close,         \
+        .room = shm_room, .tend = shm_tend, .drops = shm_drops, .before_sleep = shm_before_sleep, \
+        .after_sleep = shm_after_sleep,                                                           \
     }
 
 const helio_driver helio_driver_shm = DRIVER("shm", open_shm);

@@ -169,6 +169,7 @@ static void on_standing(helio_tcp_link *link) {
 static void count_left_out(const helio_tcp_link *link, helio_tcp_connection *connection) {
     if (connection->left_out) {
         link->legs->counters->send_errors += connection->left_out;
+        link->legs->counters->data_errors += connection->left_out;
         link->legs->counters->send_errno = ENOBUFS;
         connection->left_out = 0;
     }

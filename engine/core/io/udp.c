@@ -202,6 +202,12 @@ static bool udp_before_sleep(helio_channel *channel) {
     return !helio_udp_in_has_more(&udp_of(channel)->in);
 }
 
+static uint64_t udp_drops(helio_channel *channel) {
+    udp_channel *udp = udp_of(channel);
+    helio_udp_in_count_drops(&udp->in, &udp->sources[DATA]);
+    return channel->counters.socket_drops;
+}
+
 static void udp_stamp(helio_channel *channel, bool on) {
     udp_channel *udp = udp_of(channel);
     helio_udp_stamp(channel->fds[DATA], on);
@@ -216,6 +222,7 @@ const helio_driver helio_driver_udp = {
     .receive = udp_receive,
     .close = udp_close,
     .tend = udp_tend,
+    .drops = udp_drops,
     .before_sleep = udp_before_sleep,
     .stamp = udp_stamp,
 };

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/outlet.h"
+#include "generated/protocol.h"
 #include "io/udp_raw.h"
 
 enum {
@@ -119,8 +120,17 @@ static void count_sent(helio_udp_out *out, const struct msghdr *message) {
     }
 }
 
+static bool is_original_data(const struct iovec *packet) {
+    enum { TYPE_AT = 4, TYPE_MASK = 0x0F };
+    const uint8_t *bytes = packet->iov_base;
+    return packet->iov_len > TYPE_AT && (bytes[TYPE_AT] & TYPE_MASK) == HELIO_PGM_TYPE_ODATA;
+}
+
 static void count_refused(helio_udp_out *out, const struct msghdr *message, int error) {
     out->counters->send_errors += message->msg_iovlen;
+    for (size_t i = 0; i < message->msg_iovlen; i++) {
+        out->counters->data_errors += is_original_data(&message->msg_iov[i]);
+    }
     out->counters->send_errno = error;
 }
 

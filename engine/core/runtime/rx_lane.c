@@ -23,6 +23,12 @@ static int send_feedback(void *context, const helio_address *to, const void *pac
     return lane->base.channel->driver->send(lane->base.channel, to, packet, length, stable);
 }
 
+/* Packets are missing: how many were dropped on this host? */
+static uint64_t read_drops(void *context) {
+    helio_channel *channel = ((helio_rx_lane *)context)->base.channel;
+    return channel->driver->drops(channel);
+}
+
 static void flush_channel(helio_rx_lane *lane) {
     if (lane->is_queued) {
         lane->is_queued = false;
@@ -143,6 +149,10 @@ static int open_endpoint(helio_rx_lane *lane) {
     config.is_connected = channel->driver->is_connected;
     config.seed = helio_random_next(&instance->random);
     config.account = &instance->memory.account;
+    config.dropped = channel->driver->drops ? read_drops : NULL;
+    config.drops_are_joined =
+        helio_options_integer(&lane->base.options, HELIO_OPTION_ID_GRO) == HELIO_GRO_AUTO &&
+        channel->driver == &helio_driver_udp;
     const helio_outlet outlet = {.context = lane, .send = send_feedback};
     return helio_rx_endpoint_create(&config, outlet, instance->stats, instance->counts,
                                     &lane->endpoint);
@@ -341,6 +351,9 @@ void helio_rx_lane_refresh(helio_rx_lane *lane, helio_clock clock) {
     }
     helio_lane_follow_level(&lane->base);
     helio_lane_tend(&lane->base, clock);
+    const helio_channel_counters *counters = &lane->base.channel->counters;
+    helio_rx_endpoint_note_drops(lane->endpoint, counters->socket_drops + counters->overruns,
+                                 clock.now_ns);
 }
 
 bool helio_rx_lane_before_sleep(helio_rx_lane *lane) {

@@ -498,6 +498,7 @@ void helio_tx_lane_refresh(helio_tx_lane *lane, helio_clock clock) {
     helio_tx_stream_tend(lane->stream, clock);
     helio_tx_lane_tell_congestion(lane, clock);
     helio_lane_tend(&lane->base, clock);
+    helio_tx_stream_note_unsent(lane->stream, lane->base.channel->counters.data_errors);
 }
 
 /* Messages wait, and not for credit. */

@@ -76,8 +76,6 @@ typedef enum found {
 static void account_taken(helio_rx_stream *stream, bool is_passed, found found, uint8_t place,
                           size_t bytes) {
     helio_rx_stream_stats *stats = helio_rx_stats(stream);
-    if (found == FOUND_LATE)
-        helio_rx_places_take_back(stream, (helio_rx_place)place);
     helio_stats_begin(stats);
     helio_count(&stats->packets_received, 1);
     helio_count(&stats->bytes_received, bytes);
@@ -387,8 +385,12 @@ void helio_rx_take(helio_rx_stream *stream, uint64_t sequence, helio_rxw_packet 
     if (stream->notices.suspended_until_ns && !stream->is_waiting)
         catch_up(stream, sequence, clock);
     const found found = find(stream, sequence, packet);
-    const uint8_t place =
-        found == FOUND_NEW ? HELIO_RX_PLACE_OUTSIDE : helio_rxw_slot_of(rxw, sequence)->place;
+    uint8_t place =
+        found == FOUND_NEW ? HELIO_RX_PLACE_LATE : helio_rxw_slot_of(rxw, sequence)->place;
+    if (found != FOUND_NEW && !packet->is_repair) { /* it was not lost */
+        helio_rx_places_take_back(stream, (helio_rx_place)place);
+        place = HELIO_RX_PLACE_LATE;
+    }
     if (sequence != rxw->trail || stream->is_blocked || stream->is_waiting) {
         hold(stream, sequence, packet, found, place, bytes, clock);
         return;

@@ -111,7 +111,7 @@ void helio_rx_places_tell(helio_rx_stream *stream, helio_clock clock) {
         return;
     for (int i = 0; i < HELIO_RX_PLACES; i++) {
         news[i] = stream->located.of[i] - stream->located_told.of[i];
-        total += i == HELIO_RX_PLACE_HISTORY ? 0 : news[i];
+        total += i <= HELIO_RX_PLACE_LATE ? 0 : news[i];
     }
     if (total == 0)
         return;

@@ -4,6 +4,7 @@
  * not only late.
  *
  *   history  it was sent before this receiver came, which catches up with it
+ *   late     nowhere: it came itself after it had been asked for, and no repair
  *   queue    it came while the application's queue had no room, and the window could hold no more
  *   window   it came, and the window was full behind a packet that is missing
  *   socket   the kernel (or a ring of shared memory) dropped it before the engine could read it
@@ -26,6 +27,7 @@ struct helio_rx_shared;
 /* The values of rx_stream.losses_located, in order. */
 typedef enum helio_rx_place {
     HELIO_RX_PLACE_HISTORY,
+    HELIO_RX_PLACE_LATE,
     HELIO_RX_PLACE_QUEUE,
     HELIO_RX_PLACE_WINDOW,
     HELIO_RX_PLACE_SOCKET,

@@ -75,11 +75,11 @@ struct helio_rx_stream {
     helio_rx_credit credit;
     helio_rx_clock clocks;
     helio_rx_notices notices;
-    uint64_t newest;       /* newest data received */
-    uint64_t first;        /* where it began */
-    uint64_t joined;       /* packets up to here were sent before: they are caught up with */
-    uint64_t missed;       /* packets first seen missing, those caught up with not among them */
-    uint64_t given_up;     /* packets lost for good */
+    uint64_t newest;   /* newest data received */
+    uint64_t first;    /* where it began */
+    uint64_t joined;   /* packets up to here were sent before: they are caught up with */
+    uint64_t missed;   /* packets first seen missing, those caught up with not among them */
+    uint64_t given_up; /* packets lost for good */
     helio_rx_turned_away turned_away;
     helio_rx_shares located, located_told; /* what got lost where, and as told */
     int64_t locate_after_ns;               /* it is not told before */

@@ -648,6 +648,10 @@ helio_stats_object *helio_tx_stream_object(helio_tx_stream *stream) {
     return &stream->object;
 }
 
+void helio_tx_stream_note_unsent(helio_tx_stream *stream, uint64_t packets) {
+    helio_set(&helio_tx_stats(stream)->packets_unsent, packets);
+}
+
 helio_topic_books *helio_tx_topic_books(helio_tx_topic *topic) {
     return &topic->position.books;
 }

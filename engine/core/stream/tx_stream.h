@@ -146,6 +146,8 @@ size_t helio_tx_stream_longest(const helio_tx_stream *stream);
 bool helio_tx_stream_is_refusing(const helio_tx_stream *stream);
 /* Lets go what is not acknowledged; it is counted and told of. */
 void helio_tx_stream_release(helio_tx_stream *stream, helio_clock clock);
+/* So many of its data packets the driver could not send, in all. */
+void helio_tx_stream_note_unsent(helio_tx_stream *stream, uint64_t packets);
 /* The newest packet sent. */
 uint64_t helio_tx_stream_lead(const helio_tx_stream *stream);
 /* What is known of its receivers: `*places` views, of which some may not be PRESENT. */
