@@ -21,6 +21,7 @@ from functools import cached_property
 from heliograph.monitor.behaviour import Evidence, judge_receiver
 from heliograph.monitor.clocks import clocks_of
 from heliograph.monitor.latency import maximum, percentiles
+from heliograph.monitor.localise import judge
 from heliograph.monitor.model import Health, Histogram, InstanceState, ObjectState, Snapshot
 from heliograph.monitor.rows import Balance, InstanceRow, ReceiverRow, TransmitterRow
 
@@ -38,6 +39,7 @@ __all__ = [
 ]
 
 
+_LOCATED = "losses_located_"
 _TRIM_CAUSES = ("count", "bytes", "age", "conflated", "priority")
 
 
@@ -67,6 +69,12 @@ class _View:
     def tx_streams(self) -> Mapping[tuple[int, str], ObjectState]:
         rows = sorted(self.snapshot.of("tx_stream"), key=lambda row: (row[1].live, row[1].created_ns))
         return {(owner.incarnation, item.labels["stream"]): item for owner, item in rows}
+
+    @cached_property
+    def stream_senders(self) -> Mapping[str, tuple[InstanceState, ObjectState]]:
+        """By stream; a live one before a gone one, the newest before an older one."""
+        rows = sorted(self.snapshot.of("tx_stream"), key=lambda row: (row[1].live, row[1].created_ns))
+        return {item.labels["stream"]: (owner, item) for owner, item in rows}
 
     @cached_property
     def peers(self) -> Mapping[str, Sequence[tuple[InstanceState, ObjectState]]]:
@@ -245,6 +253,7 @@ def _receiver(interval: _Interval, owner: InstanceState, item: ObjectState) -> R
         naks_per_s=interval.rate(owner, rx, "naks_sent"),
         nak_ratio=naks / packets,
         nak_share=nak_share,
+        loss_place=_loss_place(interval, owner, rx),
         outstanding_naks=_value(rx, "outstanding_naks"),
         lag_messages=lag,
         lag_seconds=lag_seconds,
@@ -288,6 +297,17 @@ def _nak_share(interval: _Interval, stream: str, rx: ObjectState | None) -> floa
         if peer.labels["peer"] == address:
             own += asked
     return own / total if address and total else None
+
+
+def _loss_place(interval: _Interval, owner: InstanceState, rx: ObjectState | None) -> str | None:
+    if rx is None:
+        return None
+    cells = [name for name in rx.values if name.startswith(_LOCATED)]
+    located = {name.removeprefix(_LOCATED): interval.change(owner, rx, name) for name in cells}
+    sender = interval.now.stream_senders.get(rx.labels["stream"])
+    if sender is None or "packets_unsent" not in sender[1].values:
+        return judge(located, None).place
+    return judge(located, interval.change(*sender, "packets_unsent"), _value(sender[1], "destinations")).place
 
 
 def peer_names(snapshot: Snapshot) -> Mapping[tuple[str, str], str]:

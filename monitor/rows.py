@@ -65,6 +65,8 @@ class ReceiverRow(Balance):
     """Sequences asked for per packet of the stream."""
     nak_share: float | None
     """Share of all the stream's requests that came from here, 0 to 1; None when nobody asked or it is not known."""
+    loss_place: str | None
+    """Where most of the packets it missed died (`localise.PLACES`); None when none did."""
     outstanding_naks: int
     lag_messages: int
     """Sent and not yet with the application: in flight and in the queue."""

@@ -15,6 +15,7 @@ from typing import Any
 
 from heliograph.monitor.books import Account, Crossing, accounts, crossings, is_quiet, sentence
 from heliograph.monitor.commands.common import Subparsers, add_command, add_instance_option, folder_of, only
+from heliograph.monitor.localise import Location, locate
 from heliograph.monitor.model import Snapshot
 from heliograph.monitor.sampler import Sampler
 from heliograph.monitor.text import printable, table
@@ -35,6 +36,7 @@ def command(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
         "Check the books of the instances on this host: in every object what is counted must add up\n"
         "(engine/docs/identities.md), also while messages flow. What one end sent and the other has\n"
         "not passed yet is in flight; with --wait the command first waits until all is quiet.\n"
+        "Where packets died that a receiver missed is told, too, as far as it can be known.\n"
         "Exit code 1: some books do not balance.",
         "heliograph books --wait 10",
     )
@@ -74,12 +76,24 @@ def _labels_text(labels: dict[str, str]) -> str:
     return printable(" ".join(labels.values()))
 
 
-def book_lines(rows: Sequence[Account], ends: Sequence[Crossing], every: bool, quiet: bool | None) -> list[str]:
+def _loss_lines(losses: Sequence[Location]) -> list[str]:
+    return [
+        f"{printable(row.instance)}: of stream {printable(row.stream)} "
+        f"{row.verdict.evidence}; confidence {row.verdict.confidence:.2f}"
+        for row in losses
+        if row.lost
+    ]
+
+
+def book_lines(
+    rows: Sequence[Account], ends: Sequence[Crossing], losses: Sequence[Location], every: bool, quiet: bool | None
+) -> list[str]:
     """The books for people: the sums, the ends, and the verdict.
 
     Args:
         rows: The sums.
         ends: What is between the ends.
+        losses: Where packets died.
         every: One line for each sum, not for each object.
         quiet: Whether all is quiet; None: nobody waited.
     """
@@ -118,6 +132,8 @@ def book_lines(rows: Sequence[Account], ends: Sequence[Crossing], every: bool, q
             for end in ends
         ]
         lines += [*table(head, cells, left=4), ""]
+    if places := _loss_lines(losses):
+        lines += [*places, ""]
     lines += [f"{printable(row.instance)}: {sentence(row)}" for row in wrong]
     objects = len({(row.instance, row.scope, tuple(row.labels.values())) for row in rows})
     under_way = sum(end.in_flight > 0 for end in ends)
@@ -135,7 +151,11 @@ def book_lines(rows: Sequence[Account], ends: Sequence[Crossing], every: bool, q
 
 
 def _fields(
-    snapshot: Snapshot, rows: Sequence[Account], ends: Sequence[Crossing], quiet: bool | None
+    snapshot: Snapshot,
+    rows: Sequence[Account],
+    ends: Sequence[Crossing],
+    losses: Sequence[Location],
+    quiet: bool | None,
 ) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
@@ -170,6 +190,20 @@ def _fields(
             }
             for end in ends
         ],
+        "losses": [
+            {
+                "instance": row.instance,
+                "stream": row.stream,
+                "sender": row.sender,
+                "lost": row.lost,
+                "late": row.late,
+                "places": dict(row.verdict.places),
+                "place": row.verdict.place,
+                "confidence": row.verdict.confidence,
+                "evidence": row.verdict.evidence,
+            }
+            for row in losses
+        ],
     }
 
 
@@ -177,10 +211,10 @@ def run(arguments: argparse.Namespace) -> int:
     """Check, print, and say by the exit code whether all balances."""
     with Sampler(folder_of(arguments)) as sampler:
         snapshot, quiet = _sample(sampler, arguments.instance, arguments.wait)
-    rows, ends = accounts(snapshot), crossings(snapshot)
+    rows, ends, losses = accounts(snapshot), crossings(snapshot), locate(None, snapshot)
     if arguments.json:
-        json.dump(_fields(snapshot, rows, ends, quiet), sys.stdout, indent=2, ensure_ascii=False)
+        json.dump(_fields(snapshot, rows, ends, losses, quiet), sys.stdout, indent=2, ensure_ascii=False)
         sys.stdout.write("\n")
     else:
-        print("\n".join(book_lines(rows, ends, arguments.all, quiet)))
+        print("\n".join(book_lines(rows, ends, losses, arguments.all, quiet)))
     return 1 if any(row.residual for row in rows) else 0

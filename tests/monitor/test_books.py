@@ -144,6 +144,23 @@ def test_a_time_that_is_none_is_refused(segments: Path, wait: str, capsys: pytes
     assert "is not a time from 0 to 86400 seconds" in capsys.readouterr().err
 
 
+def test_the_command_tells_where_packets_died(segments: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    values = {"packets_received": 90, "packets_delivered": 90, "packets_recovered": 10, "gaps_detected": 10}
+    values |= {"window_trail": 90, "losses_located_socket": 8, "losses_located_outside": 2}
+    write_segment(
+        segments / "alpha.1.helio",
+        name="alpha",
+        objects=[SegmentObject("rx_stream", {"instance": "alpha", "stream": "s"}, {}, values)],
+    )
+    assert main(["books", "--segments", str(segments)]) == 0
+    out = capsys.readouterr().out
+    assert "alpha: of stream s 8 of 10 packets: this host's kernel dropped them" in out
+    assert "confidence 0.80" in out
+    assert main(["books", "--segments", str(segments), "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["losses"]
+    assert (row["place"], row["places"]) == ("socket", {"socket": 8, "outside": 2})
+
+
 def test_without_instances_there_are_no_books(segments: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["books", "--segments", str(segments)]) == 0
     assert "no instance is running here" in capsys.readouterr().out
