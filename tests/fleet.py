@@ -227,6 +227,7 @@ def _receiving(name: str, seconds: int, now_ns: int) -> list[SegmentObject]:
             "packets_recovered": gaps - lost_packets,
             "packets_lost_window_advanced": lost_packets,
             "gaps_detected": gaps,
+            "losses_located_outside": gaps,
             "nak_packets_sent": naks,
             "naks_sent": naks,
             "naks_retried": naks - gaps,

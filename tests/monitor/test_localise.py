@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from heliograph.monitor import fleet
 from heliograph.monitor.localise import PLACES, judge, locate
 from heliograph.monitor.model import Snapshot
 from heliograph.monitor.sampler import Sampler
@@ -72,18 +73,19 @@ def test_both_ends_are_joined_over_the_interval(segments: Path) -> None:
         before = with_values(sampler.sample(), "alpha", "rx_stream", losses_located_outside=100)
         now += SECOND
         sample_fleet(segments, 1, START)
-        after = with_values(sampler.sample(), "alpha", "rx_stream", losses_located_outside=110, losses_located_late=3)
-    after = with_values(after, "feed", "tx_stream", packets_unsent=9)
+        after = with_values(sampler.sample(), "alpha", "rx_stream", losses_located_outside=160, losses_located_late=3)
+    after = with_values(after, "feed", "tx_stream", packets_unsent=50)
     rows = locate(before, after)
     first = rows[0]
-    assert (first.instance, first.stream, first.sender, first.lost, first.late) == ("alpha", STREAM, "feed", 10, 3)
-    assert (first.verdict.place, first.verdict.places) == ("sender", {"sender": 9, "network": 1})
+    assert (first.instance, first.stream, first.sender, first.lost, first.late) == ("alpha", STREAM, "feed", 60, 3)
+    assert (first.verdict.place, first.verdict.places) == ("sender", {"sender": 50, "network": 10})
     assert first.seconds == pytest.approx(1.0)
-    assert [row.verdict.place for row in rows[1:]] == [None] * (len(rows) - 1)
+    assert [(row.instance, row.lost) for row in rows[1:]] == [("lossy", 42), ("slow", 6), ("bravo", 1)]
     alone = replace(after, instances=tuple(one for one in after.instances if one.name != "feed"))
     assert locate(before, alone)[0].verdict.place == "outside"
+    assert {row.loss_place for row in fleet.receivers(before, after) if row.instance == "alpha"} == {"sender"}
     whole = locate(None, after)[0]
-    assert whole.lost == 110
+    assert (whole.instance, whole.lost) == ("lossy", 42 * 11)
 
 
 def test_an_engine_that_does_not_count_unsent_packets_is_a_sender_out_of_sight(segments: Path) -> None:
