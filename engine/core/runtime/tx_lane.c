@@ -216,7 +216,8 @@ static inline int drain(helio_tx_lane *lane, helio_transmitter *transmitter, siz
                         const bool has_pace, helio_clock clock) {
     helio_submit_queue *queue = &transmitter->queue;
     helio_submitted message;
-    uint64_t most = helio_tx_lane_credit(lane, transmitter, clock), count = 0;
+    const size_t packet_bytes = helio_lane_packet_bytes(&lane->base);
+    uint64_t most = helio_tx_lane_credit(lane, transmitter, clock), count = 0, counted = 0;
     size_t bytes = 0;
     while (bytes < budget && count < most && helio_tx_lane_has_room(lane) &&
            helio_submit_queue_peek(queue, &message)) {
@@ -230,17 +231,21 @@ static inline int drain(helio_tx_lane *lane, helio_transmitter *transmitter, siz
             lane->stuck = true;
             break;
         }
+        if (message.length > packet_bytes / 2) { /* the books may be looked at while it is cut */
+            transmitter->taken += count - counted;
+            counted = count;
+        }
         helio_tx_stream_append_intended(lane->stream, transmitter->topic, message.data,
                                         message.length, message.submit_ns, message.intended_ns,
                                         clock);
         bytes += message.length + MESSAGE_COST;
         helio_submit_queue_drop(queue);
-        transmitter->taken++;
         count++;
-        if (message.length > helio_lane_packet_bytes(&lane->base)) {
+        if (message.length > packet_bytes) {
             most = credit_after(lane, transmitter, count);
         }
     }
+    transmitter->taken += count - counted;
     if (count) {
         transmitter->unflushed = true;
         helio_submit_queue_release(queue);

@@ -200,10 +200,17 @@ static void on_data(helio_rx_stream *stream, const helio_pgm_packet *packet, siz
         helio_nak_on_newest(&stream->nak, sequence, clock.now_ns);
 }
 
+/* Nothing is held, missing or asked for: what a packet changes is shown as it is accounted for. */
+static bool is_in_order(const helio_rx_stream *stream) {
+    const helio_rxw *rxw = &stream->rxw;
+    return rxw->trail > rxw->known && stream->nak.outstanding == 0;
+}
+
 void helio_rx_stream_on_packet(helio_rx_stream *stream, const helio_pgm_packet *packet,
                                size_t bytes, const helio_address *from, int64_t receive_ns,
                                helio_clock clock) {
     helio_rx_stream_stats *stats = helio_rx_stats(stream);
+    const bool had_order = is_in_order(stream);
     if (packet->type != HELIO_PGM_TYPE_NAK && packet->type != HELIO_PGM_TYPE_SPMR)
         stream->heard_ns = clock.now_ns;
     if (stream->notices.expelled_until_ns && packet->type != HELIO_PGM_TYPE_SPM)
@@ -226,10 +233,12 @@ void helio_rx_stream_on_packet(helio_rx_stream *stream, const helio_pgm_packet *
     helio_rx_advance_acks(stream, clock);
     if (stream->delivery.has_credit_news)
         helio_rx_grant_when_due(stream, clock.now_ns);
-    helio_stats_begin(stats);
     helio_set(&stats->last_activity, (uint64_t)clock.wall_ns);
-    helio_rx_show_window(stream);
-    helio_stats_end(stats);
+    if (!had_order || !is_in_order(stream)) {
+        helio_stats_begin(stats);
+        helio_rx_show_window(stream);
+        helio_stats_end(stats);
+    }
 }
 
 /* ---- time ---- */
