@@ -328,7 +328,8 @@ static int append_some(helio_transmitter *transmitter, const helio_buffer *messa
                        int64_t intended_ns, helio_clock clock, size_t *accepted) {
     helio_tx_lane *lane = transmitter->lane;
     int error = 0;
-    size_t done = 0;
+    size_t done = 0, counted = 0;
+    const size_t long_bytes = helio_lane_packet_bytes(&lane->base) / 2;
     for (; done < count; done++) {
         if (!helio_transmitter_is_fit(transmitter, messages[done].length)) {
             error = helio_transmitter_fail_size(transmitter, messages[done].length);
@@ -346,14 +347,18 @@ static int append_some(helio_transmitter *transmitter, const helio_buffer *messa
             error = fail_full(transmitter);
             break;
         }
+        if (messages[done].length > long_bytes) { /* the books may be looked at while it is cut */
+            helio_submit_queue_accept(&transmitter->queue, done - counted);
+            counted = done;
+        }
         error = helio_tx_stream_append_intended(lane->stream, transmitter->topic,
                                                 messages[done].data, messages[done].length,
                                                 clock.wall_ns, intended_ns, clock);
         if (error) {
             break;
         }
-        helio_submit_queue_accept(&transmitter->queue, 1);
     }
+    helio_submit_queue_accept(&transmitter->queue, done - counted);
     *accepted = done;
     return error;
 }
