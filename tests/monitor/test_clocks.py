@@ -8,11 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from heliograph.exporters.families import fleet_families
+from heliograph.exporters.items import Item, combined
 from heliograph.monitor import fleet
 from heliograph.monitor.cli import main
 from heliograph.monitor.clocks import UNKNOWN, Clocks, ClockSource, OneWay, Trust, clocks_of, clocks_text, one_way
 from heliograph.monitor.commands.top import frame
 from heliograph.monitor.model import ObjectState, Snapshot
+from heliograph.monitor.packing import Decoder, Encoder
 from heliograph.monitor.sampler import Sampler
 from tests.segments import SegmentObject, write_segment
 
@@ -109,7 +112,7 @@ def test_how_clocks_stand_is_told_in_a_few_signs() -> None:
 STREAM, ADDRESS = "0a0b0c0d0e0f.40001", "10.0.0.2:50000"
 
 
-def two_hosts(folder: Path, offset_ns: int, bound_ns: int) -> None:
+def two_hosts(folder: Path, offset_ns: int, bound_ns: int, source: int = 2) -> None:
     """A receiver on another host, and the source that knows it."""
     write_segment(
         folder / f"rx.{os.getpid()}.helio", name="rx",
@@ -118,7 +121,7 @@ def two_hosts(folder: Path, offset_ns: int, bound_ns: int) -> None:
             SegmentObject(
                 "rx_stream", {"instance": "rx", "stream": STREAM},
                 {"endpoint": "e", "source": "10.0.0.1:40001", "feedback_address": ADDRESS},
-                {"clock_source": 2, "clock_offset": offset_ns % 2**64, "clock_error_bound": bound_ns,
+                {"clock_source": source, "clock_offset": offset_ns % 2**64, "clock_error_bound": bound_ns,
                  "clock_exchanges": 9, "last_clock_exchange": NOW},
             ),
             SegmentObject(
@@ -134,7 +137,7 @@ def two_hosts(folder: Path, offset_ns: int, bound_ns: int) -> None:
             SegmentObject(
                 "peer", {"instance": "tx", "stream": STREAM, "peer": ADDRESS},
                 {"name": "rx", "receiver": "00000000000000ff"},
-                {"round_trip": 80_000, "reports_received": 3, "clock_source": 2,
+                {"round_trip": 80_000, "reports_received": 3, "clock_source": source,
                  "clock_offset": offset_ns % 2**64, "clock_error_bound": bound_ns},
             ),
         ],
@@ -184,3 +187,35 @@ def test_the_receivers_command_tells_how_each_clock_stands(tmp_path: Path, capsy
     assert row["clocks"] == {"source": "exchange", "offset_ns": -5 * MILLISECOND, "bound_ns": 20_000, "age_ns": None}
     assert main(["receivers", "--segments", str(tmp_path)]) == 0
     assert "-5.00 ms ±20.0 µs" in capsys.readouterr().out
+
+
+def test_an_offset_below_zero_travels_and_changes(tmp_path: Path) -> None:
+    encoder, decoder = Encoder(), Decoder()
+    for offset_ns in (-5 * MILLISECOND, 3, -1, -(2**62), 2**62, 0):
+        two_hosts(tmp_path, offset_ns, 20 * MICROSECOND)
+        snapshot = sampled(tmp_path)
+        told = decoder.feed(encoder.frame(snapshot))
+        assert told is not None
+        for taken in (snapshot, told):
+            assert {item.values["clock_offset"] for _, item in taken.of("rx_stream")} == {offset_ns}
+            assert {item.values["clock_offset"] for _, item in taken.of("peer")} == {offset_ns}
+
+
+@pytest.mark.parametrize(
+    ("clocks", "shown"), [((1, 0, 0), 1.0), ((2, 0, 3 * MILLISECOND), 0.0), ((2, 7, 9), 1.0), ((0, 0, 0), 0.0)]
+)
+def test_prometheus_is_told_whether_latencies_can_be_trusted(
+    tmp_path: Path, clocks: tuple[int, int, int], shown: float
+) -> None:
+    two_hosts(tmp_path, clocks[1], clocks[2], source=clocks[0])
+    families = {family.name: family for family in fleet_families(fleet.receivers(None, sampled(tmp_path)))}
+    (sample,) = families["heliograph_fleet_receiver_latency_trusted"].samples
+    assert sample.value == shown
+
+
+def test_of_several_offsets_the_farthest_stands_for_all() -> None:
+    def item(offset_ns: int) -> Item:
+        return Item("rx_stream", ("rx", "s"), {"clock_offset": offset_ns, "clock_error_bound": abs(offset_ns)}, {})
+
+    whole = combined([item(3), item(-7), item(5)], ("rx", "_other"))
+    assert (whole.values["clock_offset"], whole.values["clock_error_bound"]) == (-7, 7)
