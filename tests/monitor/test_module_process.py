@@ -22,7 +22,8 @@ from heliograph.monitor.modules.lane import Ledger
 from heliograph.monitor.modules.process import ProcessSink
 
 TOP = Path(__file__).resolve().parents[2]
-PATIENCE = 20.0
+PATIENCE = 60.0
+"""Seconds; none waits as long when all is well, but a busy machine may take long to start a process."""
 
 MISCHIEF = r"""
 #include <heliograph/module.h>
