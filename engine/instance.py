@@ -156,8 +156,8 @@ class Instance(_core.Instance):
         """Keep the flight recording: all statistics, every 10 ms, of the last seconds or minutes and of two more.
 
         It returns at once. The recording is written two seconds later, or when the instance is closed, beside the
-        segment; the event ``flight_frozen`` names its file, and ``heliograph flight FILE`` reads it. May be called within
-        a callback::
+        segment; the event ``flight_frozen`` names its file, and ``heliograph flight FILE`` reads it. May be called
+        within a callback::
 
             if message_took_too_long:
                 instance.freeze_flight("order 4711 took 80 ms")

@@ -18,9 +18,10 @@ with the monitor checks both against the page::
         events=[SegmentEvent("stream_opened", "met a stream", arguments=(1,), slot=1)],
     )
 
-Values that are not given are 0; a value of `ABSENT` says that the cell does not apply to the object. The result, a `Written`, tells where each structure lies, for tests that damage or move
-it. Writing a path again with the same description (other values) changes the file in place, as a running engine would,
-so readers that have it open see the change; another description replaces the file, as another engine would.
+Values that are not given are 0; a value of `ABSENT` says that the cell does not apply to the object. The result, a
+`Written`, tells where each structure lies, for tests that damage or move it. Writing a path again with the same
+description (other values) changes the file in place, as a running engine would, so readers that have it open see the
+change; another description replaces the file, as another engine would.
 """
 
 from __future__ import annotations
