@@ -38,6 +38,7 @@ from heliograph.monitor.collector.account import Account
 from heliograph.monitor.fleet import ReceiverRow, peer_names, receivers
 from heliograph.monitor.model import Snapshot
 from heliograph.monitor.modules.lane import LaneStats
+from heliograph.monitor.window import Watcher
 
 __all__ = ["MAX_SERIES", "WINDOW", "SnapshotCollector"]
 
@@ -101,6 +102,7 @@ class SnapshotCollector(Collector):
         self._marks: tuple[_Mark, _Mark] | None = None
         self._torn: dict[str, int] = {}
         self._events_missed = 0
+        self._watcher = Watcher()
         self._scene: _Scene | None = None
 
     def registry(self) -> CollectorRegistry:
@@ -120,7 +122,7 @@ class SnapshotCollector(Collector):
         }
         self._events_missed += snapshot.events_missed
         share = self._budget.share(found, older.items)
-        rows = _shown(receivers(older.snapshot, snapshot), share.kept)
+        rows = _shown(receivers(older.snapshot, snapshot, self._watcher), share.kept)
         books = worst(replace(node.state, name=node.name) for node in found_nodes if node.state.health in RUNNING)
         self._scene = _Scene(snapshot.time_ns, older, found_nodes, share, rows, self._torn, self._events_missed, books)
 

@@ -1,19 +1,22 @@
 """Which receivers give trouble, by how they behave, and how to say it to people.
 
-A receiver is judged by what it did between two snapshots, not by absolute sizes: one that is 10 000 messages behind and
-gaining is well, one that is 50 behind and loses ground is not. `judge_receiver` names one class, a score that orders a
-fleet worst first, and the evidence as a sentence. The bands of the score keep the classes in order; within a band more
+A receiver is judged by what it did, not by absolute sizes: one that is 10 000 messages behind and gaining is well, one
+that is 50 behind and loses ground is not. `judge_receiver` judges by one interval, without a past; `window` by the last
+ten observations, and says it in the same words. Both name one class, a score that orders a fleet worst first, and the
+evidence as a sentence. The bands of the score keep the classes in order; within a band more
 trouble scores higher.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from heliograph.monitor.model import Health
+from heliograph.monitor.text import duration_text
 
-__all__ = ["Behaviour", "Evidence", "Judgement", "judge_receiver"]
+__all__ = ["Behaviour", "Evidence", "Judgement", "describe", "is_stopped", "judge_receiver", "seen"]
 
 MISSING_RATIO = 0.005
 """Share of packets missing at first from which a receiver counts as lossy."""
@@ -64,6 +67,8 @@ class Evidence:
     """Packets first seen missing per packet of the stream, 0 to 1."""
     nak_share: float | None
     """This receiver's share of all sequences asked for on the stream; None when nobody asked."""
+    forecast_ns: int | None = None
+    """Until what it needs leaves the sender's history, as its source sees it; 0: it will not; None: not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +78,10 @@ class Judgement:
     behaviour: Behaviour
     badness: float
     reason: str
+    looks: int = 1
+    """Observations it rests on; 1: it is as of one look."""
+    since_ns: int = 0
+    """When the class was first seen, wall clock; 0: as of one look, that is not known."""
 
 
 def _percent(ratio: float) -> str:
@@ -104,62 +113,119 @@ def _repairs(evidence: Evidence) -> str:
     return f"asks for {_percent(evidence.nak_share)} of all repairs"
 
 
+def _forecast(evidence: Evidence) -> str:
+    if not evidence.forecast_ns:
+        return ""
+    return f"what it needs leaves the history in {duration_text(evidence.forecast_ns)}"
+
+
 def _sentence(*parts: str) -> str:
     return "; ".join(part for part in parts if part)
 
 
 def judge_receiver(evidence: Evidence) -> Judgement:
-    """Class, score and reason of a receiver."""
-    for rule in (_stopped, _stalled, _falling_behind, _lossy, _recovering):
-        judgement = rule(evidence)
-        if judgement is not None:
-            return judgement
-    lag = min(1.0, (evidence.lag_seconds or 0.0) / LAG_SECONDS)
-    strain = max(evidence.queue_fill, evidence.missing_ratio / MISSING_RATIO, lag)
-    return Judgement(Behaviour.OK, min(99.0, 99.0 * strain), _sentence("keeps up", _repairs(evidence)))
+    """Class, score and reason of a receiver as of one look: what it did over one interval, without a past."""
+    return describe(seen(evidence), evidence)
 
 
-def _stopped(evidence: Evidence) -> Judgement | None:
-    if evidence.health is Health.CLOSED or (evidence.health is Health.LIVE and not evidence.live):
-        return Judgement(Behaviour.STOPPED, 0.0, _sentence("closed", _losses(evidence)))
-    if evidence.health is not Health.LIVE:
-        return Judgement(Behaviour.STOPPED, 900.0, _sentence(evidence.health_reason, _losses(evidence)))
-    return None
+def seen(evidence: Evidence) -> Behaviour:
+    """The class that one interval shows."""
+    if is_stopped(evidence):
+        return Behaviour.STOPPED
+    for behaviour, shows in _SHOWS:
+        if shows(evidence):
+            return behaviour
+    return Behaviour.OK
 
 
-def _stalled(evidence: Evidence) -> Judgement | None:
+def is_stopped(evidence: Evidence) -> bool:
+    """It is closed, or its instance does not run."""
+    return evidence.health is not Health.LIVE or not evidence.live
+
+
+def _is_stalled(evidence: Evidence) -> bool:
     waits = evidence.lag_messages >= LAG_MESSAGES and not evidence.delivered
     waited = evidence.lag_before is not None and LAG_MESSAGES <= evidence.lag_before <= evidence.lag_messages
-    if not waits or not (waited or (evidence.lag_seconds or 0.0) >= LAG_SECONDS):
-        return None
-    reason = _sentence(f"delivers nothing, {_behind(evidence)}", _queue(evidence), _losses(evidence))
+    return waits and (waited or (evidence.lag_seconds or 0.0) >= LAG_SECONDS)
+
+
+def _is_falling_behind(evidence: Evidence) -> bool:
+    gaining = evidence.lag_before is not None and evidence.lag_messages < evidence.lag_before
+    lag = evidence.lag_seconds or 0.0
+    losing_ground = lag >= LAG_SECONDS and evidence.lag_messages >= LAG_MESSAGES and not gaining
+    waits_for_application = evidence.queue_full > 0 or evidence.queue_fill >= QUEUE_FILL
+    return losing_ground or (waits_for_application and not (gaining and not evidence.lost))
+
+
+def _is_lossy(evidence: Evidence) -> bool:
+    return evidence.lost > 0 or evidence.missing_ratio >= MISSING_RATIO
+
+
+def _is_recovering(evidence: Evidence) -> bool:
+    before = evidence.lag_before
+    behind = (evidence.lag_seconds or 0.0) >= LAG_SECONDS or evidence.queue_full > 0
+    return before is not None and evidence.lag_messages < before and behind
+
+
+_SHOWS: Sequence[tuple[Behaviour, Callable[[Evidence], bool]]] = (
+    (Behaviour.STALLED, _is_stalled),
+    (Behaviour.FALLING_BEHIND, _is_falling_behind),
+    (Behaviour.LOSSY, _is_lossy),
+    (Behaviour.RECOVERING, _is_recovering),
+)
+
+
+def describe(behaviour: Behaviour, evidence: Evidence) -> Judgement:
+    """Score and reason of a receiver of a class, by the evidence for it."""
+    return _TOLD[behaviour](evidence)
+
+
+def _told_ok(evidence: Evidence) -> Judgement:
+    lag = min(1.0, (evidence.lag_seconds or 0.0) / LAG_SECONDS)
+    strain = min(1.0, max(evidence.queue_fill, evidence.missing_ratio / MISSING_RATIO, lag))
+    return Judgement(Behaviour.OK, 99.0 * strain, _sentence("keeps up", _repairs(evidence), _forecast(evidence)))
+
+
+def _told_stopped(evidence: Evidence) -> Judgement:
+    if evidence.health is Health.CLOSED or evidence.health is Health.LIVE:
+        return Judgement(Behaviour.STOPPED, 0.0, _sentence("closed", _losses(evidence)))
+    return Judgement(Behaviour.STOPPED, 900.0, _sentence(evidence.health_reason, _losses(evidence)))
+
+
+def _told_stalled(evidence: Evidence) -> Judgement:
+    reason = _sentence(
+        f"delivers nothing, {_behind(evidence)}", _queue(evidence), _losses(evidence), _forecast(evidence)
+    )
     return Judgement(Behaviour.STALLED, 850.0, reason)
 
 
-def _falling_behind(evidence: Evidence) -> Judgement | None:
+def _told_falling_behind(evidence: Evidence) -> Judgement:
     lag = evidence.lag_seconds or 0.0
-    gaining = evidence.lag_before is not None and evidence.lag_messages < evidence.lag_before
-    losing_ground = lag >= LAG_SECONDS and evidence.lag_messages >= LAG_MESSAGES and not gaining
-    waits_for_application = evidence.queue_full > 0 or evidence.queue_fill >= QUEUE_FILL
-    if not (losing_ground or (waits_for_application and not (gaining and not evidence.lost))):
-        return None
     badness = 600.0 + 50.0 * evidence.queue_fill + min(49.0, 10.0 * lag) + (100.0 if evidence.lost else 0.0)
-    reason = _sentence(_queue(evidence), _behind(evidence) if evidence.lag_messages else "", _losses(evidence))
+    reason = _sentence(
+        _queue(evidence), _behind(evidence) if evidence.lag_messages else "", _losses(evidence), _forecast(evidence)
+    )
     return Judgement(Behaviour.FALLING_BEHIND, badness, reason)
 
 
-def _lossy(evidence: Evidence) -> Judgement | None:
-    if not evidence.lost and evidence.missing_ratio < MISSING_RATIO:
-        return None
+def _told_lossy(evidence: Evidence) -> Judgement:
     badness = (700.0 if evidence.lost else 400.0) + min(99.0, 1000.0 * evidence.missing_ratio)
     missing = f"loses {_percent(evidence.missing_ratio)} of packets" if evidence.missing_ratio >= 0.0005 else ""
-    return Judgement(Behaviour.LOSSY, badness, _sentence(_losses(evidence), missing, _repairs(evidence)))
+    reason = _sentence(_losses(evidence), missing, _repairs(evidence), _forecast(evidence))
+    return Judgement(Behaviour.LOSSY, badness, reason)
 
 
-def _recovering(evidence: Evidence) -> Judgement | None:
-    before = evidence.lag_before
-    behind = (evidence.lag_seconds or 0.0) >= LAG_SECONDS or evidence.queue_full > 0
-    if before is None or evidence.lag_messages >= before or not behind:
-        return None
-    reason = _sentence(f"catching up: {_behind(evidence)}, {before} before", _queue(evidence))
+def _told_recovering(evidence: Evidence) -> Judgement:
+    before = f", {evidence.lag_before} before" if evidence.lag_before is not None else ""
+    reason = _sentence(f"catching up: {_behind(evidence)}{before}", _queue(evidence))
     return Judgement(Behaviour.RECOVERING, 200.0 + min(99.0, 10.0 * (evidence.lag_seconds or 0.0)), reason)
+
+
+_TOLD: Mapping[Behaviour, Callable[[Evidence], Judgement]] = {
+    Behaviour.OK: _told_ok,
+    Behaviour.RECOVERING: _told_recovering,
+    Behaviour.LOSSY: _told_lossy,
+    Behaviour.FALLING_BEHIND: _told_falling_behind,
+    Behaviour.STALLED: _told_stalled,
+    Behaviour.STOPPED: _told_stopped,
+}

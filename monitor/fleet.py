@@ -15,7 +15,7 @@ negative. `residual` is what the books cannot explain; on a sound engine it is 0
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import cached_property
 
 from heliograph.monitor.behaviour import Evidence, judge_receiver
@@ -23,7 +23,9 @@ from heliograph.monitor.clocks import clocks_of
 from heliograph.monitor.latency import maximum, percentiles
 from heliograph.monitor.localise import judge
 from heliograph.monitor.model import Health, Histogram, InstanceState, ObjectState, Snapshot
-from heliograph.monitor.rows import Balance, InstanceRow, ReceiverRow, TransmitterRow
+from heliograph.monitor.rows import Balance, InstanceRow, LagBasis, ReceiverRow, TransmitterRow
+from heliograph.monitor.window import Look, Watcher
+from heliograph.monitor.worst import worst
 
 __all__ = [
     "Balance",
@@ -197,14 +199,35 @@ def balance(snapshot: Snapshot, previous: Snapshot | None = None) -> list[Balanc
     return sorted(books, key=lambda book: (book.instance, book.topic, book.stream))
 
 
-def receivers(previous: Snapshot | None, current: Snapshot) -> list[ReceiverRow]:
-    """Every receiver, worst first; the interval is the whole life where `previous` does not have it."""
+def receivers(previous: Snapshot | None, current: Snapshot, watcher: Watcher | None = None) -> list[ReceiverRow]:
+    """Every receiver, worst first; the interval is the whole life where `previous` does not have it.
+
+    Args:
+        previous: Where the interval of rates begins.
+        current: The moment.
+        watcher: Knows the observations before; each receiver is then judged by its last ten. None: as of one look.
+    """
     interval = _Interval(previous, current)
-    rows = [_receiver(interval, owner, item) for owner, item in _of(current, "receiver")]
-    return sorted(rows, key=lambda row: (-row.badness, row.instance, row.topic, row.stream))
+    if watcher is not None:
+        _watch_senders(watcher, current)
+    rows = [_receiver(interval, owner, item, watcher) for owner, item in _of(current, "receiver")]
+    if watcher is not None:
+        watcher.forget_but(interval.now.objects, {_sender_key(*sender): None for sender in current.of("transmitter")})
+    return worst(rows)
 
 
-def _receiver(interval: _Interval, owner: InstanceState, item: ObjectState) -> ReceiverRow:
+def _sender_key(owner: InstanceState, item: ObjectState) -> tuple[int, str, str]:
+    return owner.incarnation, item.labels["stream"], item.labels["topic"]
+
+
+def _watch_senders(watcher: Watcher, current: Snapshot) -> None:
+    for owner, item in current.of("transmitter"):
+        if item.live:
+            timeline = watcher.timeline(_sender_key(owner, item))
+            timeline.add(current.time_ns, _value(item, "next_message"), _value(item, "bytes_sent"))
+
+
+def _receiver(interval: _Interval, owner: InstanceState, item: ObjectState, watcher: Watcher | None) -> ReceiverRow:
     books = _balance(interval, owner, item)
     sender = interval.sender(books.stream, books.topic)
     rx = interval.now.rx_streams.get((owner.incarnation, books.stream))
@@ -215,25 +238,39 @@ def _receiver(interval: _Interval, owner: InstanceState, item: ObjectState) -> R
     nak_share = _nak_share(interval, books.stream, rx)
     sent_per_s = interval.rate(*sender, "next_message") if sender else None
     lag = _lag(books, item)
-    lag_seconds = lag / sent_per_s if sent_per_s else None
+    peer = _peer(interval, owner, books.stream, rx)
+    behind = _behind(interval, watcher, books, item, sent_per_s)
     limit = _value(item, "queue_limit_bytes")
     queue_fill = min(1.0, _value(item, "queue_bytes") / limit) if limit else 0.0
-    judgement = judge_receiver(
-        Evidence(
-            health=owner.health,
-            health_reason=owner.reason,
-            live=item.live,
-            delivered=interval.change(owner, item, "messages_delivered"),
-            lost=interval.change(owner, item, "messages_lost"),
-            lag_messages=lag,
-            lag_seconds=lag_seconds,
-            lag_before=_lag_before(interval, owner, item),
-            queue_fill=queue_fill,
-            queue_full=interval.change(owner, item, "queue_full"),
-            missing_ratio=missing_ratio,
-            nak_share=nak_share,
-        )
+    evidence = Evidence(
+        health=owner.health,
+        health_reason=owner.reason,
+        live=item.live,
+        delivered=interval.change(owner, item, "messages_delivered"),
+        lost=interval.change(owner, item, "messages_lost"),
+        lag_messages=lag,
+        lag_seconds=behind.seconds,
+        lag_before=_lag_before(interval, owner, item),
+        queue_fill=queue_fill,
+        queue_full=interval.change(owner, item, "queue_full"),
+        missing_ratio=missing_ratio,
+        nak_share=nak_share,
+        forecast_ns=_known(peer, "forecast"),
     )
+    judgement = judge_receiver(evidence)
+    if watcher is not None:
+        look = Look(
+            time_ns=interval.now.snapshot.time_ns,
+            expected=_value(item, "next_message"),
+            delivered=_value(item, "messages_delivered"),
+            lost=_value(item, "messages_lost"),
+            queue_full=_value(item, "queue_full"),
+            gaps=_value(rx, "gaps_detected"),
+            packets=max(_value(rx, "packets_delivered"), _value(rx, "window_lead")),
+            lag=lag,
+            queue_fill=queue_fill,
+        )
+        judgement = watcher.judge((owner.incarnation, item.key), look, evidence)
     latency = interval.histogram(owner, item, "total_latency")
     p50, p99, p999 = percentiles(latency, (0.5, 0.99, 0.999)) if latency else (None, None, None)
     return ReceiverRow(
@@ -243,6 +280,8 @@ def _receiver(interval: _Interval, owner: InstanceState, item: ObjectState) -> R
         behaviour=judgement.behaviour,
         badness=judgement.badness,
         reason=judgement.reason,
+        looks=judgement.looks,
+        since_ns=judgement.since_ns,
         seconds=seconds,
         sent_per_s=sent_per_s,
         delivered_per_s=interval.rate(owner, item, "messages_delivered"),
@@ -254,9 +293,13 @@ def _receiver(interval: _Interval, owner: InstanceState, item: ObjectState) -> R
         nak_ratio=naks / packets,
         nak_share=nak_share,
         loss_place=_loss_place(interval, owner, rx),
+        forecast_ns=_known(peer, "forecast"),
+        blame_ns=_known(peer, "blame_time"),
         outstanding_naks=_value(rx, "outstanding_naks"),
         lag_messages=lag,
-        lag_seconds=lag_seconds,
+        lag_bytes=behind.size,
+        lag_seconds=behind.seconds,
+        lag_basis=behind.basis,
         queue_messages=_value(item, "queue_messages"),
         queue_bytes=_value(item, "queue_bytes"),
         queue_fill=queue_fill,
@@ -279,6 +322,58 @@ def _packets(interval: _Interval, owner: InstanceState, rx: ObjectState | None) 
 
 def _lag(books: Balance, item: ObjectState) -> int:
     return (books.in_flight or 0) + _value(item, "queue_messages")
+
+
+@dataclass(frozen=True, slots=True)
+class _Behind:
+    """A lag in time and bytes; None: not known."""
+
+    seconds: float | None
+    size: int | None
+    basis: LagBasis
+
+
+def _behind(
+    interval: _Interval, watcher: Watcher | None, books: Balance, item: ObjectState, sent_per_s: float | None
+) -> _Behind:
+    """How old the oldest message is that the application does not have, and the bytes from it on.
+
+    What waits in the receive queue is older than what is under way. When a message under way was sent is known to who
+    has watched the sender; else the lag is divided by the rate, which is an estimate and called so.
+    """
+    waiting, queued = _value(item, "queue_messages"), _value(item, "queue_bytes")
+    in_flight = books.in_flight or 0
+    if not waiting + in_flight:
+        return _Behind(0.0, 0, LagBasis.MEASURED) if books.in_flight is not None else _Behind(None, 0, LagBasis.UNKNOWN)
+    sender = interval.sender(books.stream, books.topic)
+    way = watcher.timeline(_sender_key(*sender)).behind(_value(item, "next_message")) if watcher and sender else None
+    size: int | None = queued
+    if in_flight:
+        mean = _value(sender[1], "bytes_sent") / max(1, _value(sender[1], "messages_sent")) if sender else 0.0
+        size = queued + (way.size if way else round(mean * in_flight))
+    elif books.in_flight is None:
+        size = None  # what is under way is not known
+    age_ns = _known(item, "queue_age") if waiting else None
+    if age_ns:
+        return _Behind(age_ns / 1e9, size, LagBasis.MEASURED)
+    if way and not waiting:
+        return _Behind(way.age_ns / 1e9, size, LagBasis.WATCHED if way.is_bounded else LagBasis.AT_LEAST)
+    estimate = (waiting + in_flight) / sent_per_s if sent_per_s else None
+    return _Behind(estimate, size, LagBasis.ESTIMATED if estimate is not None else LagBasis.UNKNOWN)
+
+
+def _known(item: ObjectState | None, cell: str) -> int | None:
+    return item.values.get(cell) if item is not None else None
+
+
+def _peer(interval: _Interval, owner: InstanceState, stream: str, rx: ObjectState | None) -> ObjectState | None:
+    """The receiver as its source knows it."""
+    address = rx.info.get("feedback_address", "") if rx else ""
+    for _, peer in interval.now.peers.get(stream, ()):
+        at, _, twin = peer.labels["peer"].partition("#")
+        if peer.live and at == address and (not twin or peer.info.get("name") == owner.name):
+            return peer
+    return None
 
 
 def _lag_before(interval: _Interval, owner: InstanceState, item: ObjectState) -> int | None:

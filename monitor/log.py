@@ -15,6 +15,7 @@ from heliograph.engine import catalogue
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.fleet import receivers
 from heliograph.monitor.model import Event, Snapshot
+from heliograph.monitor.window import Watcher
 
 __all__ = ["LogModule", "event_fields"]
 
@@ -55,7 +56,8 @@ class LogModule:
                 raise UserError(f"the log {options} cannot be opened: {error.strerror}") from None
         self._stream = stream or self._own or sys.stdout
         self._previous: Snapshot | None = None
-        self._receivers: dict[tuple[str, str, str], str] = {}
+        self._watcher = Watcher()
+        self._receivers: dict[tuple[str, ...], str] = {}
         self._instances: dict[tuple[str, int], str] = {}
 
     def describe(self, scopes: Mapping[str, catalogue.Scope]) -> None:
@@ -70,7 +72,7 @@ class LogModule:
                 fields = {"instance": item.name, "pid": item.pid, "from": before, "to": item.health}
                 self._write(snapshot.time_ns, "instance", fields | {"reason": item.reason})
         self._instances = {key: item.health for key, item in instances.items()}
-        rows = {(row.instance, row.topic, row.stream): row for row in receivers(self._previous, snapshot)}
+        rows = {row.identity: row for row in receivers(self._previous, snapshot, self._watcher)}
         for place, row in rows.items():
             was = self._receivers.get(place)
             if was != row.behaviour:

@@ -6,12 +6,27 @@ Rates are per second, latencies ns, shares and ratios 0 to 1. None means "cannot
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from heliograph.monitor.behaviour import Behaviour
 from heliograph.monitor.clocks import UNKNOWN, Clocks, OneWay, Trust, one_way
 from heliograph.monitor.model import Health
 
-__all__ = ["Balance", "InstanceRow", "ReceiverRow", "TransmitterRow"]
+__all__ = ["Balance", "InstanceRow", "LagBasis", "ReceiverRow", "TransmitterRow"]
+
+
+class LagBasis(StrEnum):
+    """Where a lag in seconds comes from."""
+
+    MEASURED = "measured"
+    """The receive queue knows the age of its oldest message, but for its time under way; or there is no lag."""
+    WATCHED = "watched"
+    """By when the sender was seen to have sent the message: right to within the time between two observations."""
+    AT_LEAST = "at least"
+    """The message was sent before the sender was first observed."""
+    ESTIMATED = "estimated"
+    """The lag at the sender's present rate."""
+    UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +65,10 @@ class ReceiverRow(Balance):
     badness: float
     """0 is best; rows are ordered by it, worst first."""
     reason: str
+    looks: int
+    """Observations the class rests on; 1: it is as of one look."""
+    since_ns: int
+    """When the class was first seen, wall clock; 0: not known, as of one look."""
     seconds: float
     """Length of the interval."""
     sent_per_s: float | None
@@ -67,11 +86,19 @@ class ReceiverRow(Balance):
     """Share of all the stream's requests that came from here, 0 to 1; None when nobody asked or it is not known."""
     loss_place: str | None
     """Where most of the packets it missed died (`localise.PLACES`); None when none did."""
+    forecast_ns: int | None
+    """Until what it needs leaves the sender's history, as things go; 0: it will not; None: that is not known here."""
+    blame_ns: int | None
+    """Time that data waited for it alone; None: that is not known here."""
     outstanding_naks: int
     lag_messages: int
     """Sent and not yet with the application: in flight and in the queue."""
+    lag_bytes: int | None
+    """Payload of these messages; None: what is under way is not known."""
     lag_seconds: float | None
-    """The lag at the sender's present rate; None when nothing is being sent."""
+    """Age of the oldest of these messages; None: it cannot be known."""
+    lag_basis: LagBasis
+    """Where `lag_seconds` comes from."""
     queue_messages: int
     queue_bytes: int
     queue_fill: float
@@ -94,6 +121,11 @@ class ReceiverRow(Balance):
     def latency(self) -> tuple[OneWay | None, ...]:
         """p50, p99, p99.9 and the longest, with what they are worth."""
         return one_way((self.p50_ns, self.p99_ns, self.p999_ns, self.max_ns), self.clocks, self.round_trip_ns)
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """What tells it from every other."""
+        return self.instance, self.topic, self.stream
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from heliograph.dashboards.live.series import Point, point
 from heliograph.monitor.fleet import InstanceRow, ReceiverRow, instances, receivers
 from heliograph.monitor.model import Event, Health, Snapshot
 from heliograph.monitor.sources import ReceiverOfStream, StreamRow, receivers_of, streams
+from heliograph.monitor.window import Watcher
 from heliograph.monitor.worst import worst
 
 __all__ = ["Service", "Standing", "Store", "View", "standing"]
@@ -139,6 +140,7 @@ class Store:
         self._sample = sample
         self._absence = absence
         self._before: Snapshot | None = None
+        self._watcher = Watcher()
         self._points: deque[Point] = deque(maxlen=points)
         self._cells = cells
         self._events: deque[Event] = deque(maxlen=events)
@@ -170,7 +172,7 @@ class Store:
             sequence=self._view.sequence + 1,
             time_ns=now.time_ns,
             points=tuple(self._points),
-            rows=tuple(receivers(before, now)),
+            rows=tuple(receivers(before, now, self._watcher)),
             known=tuple(worst(receivers_of(now, before))),
             streams=tuple(streams(before, now)),
             instances=tuple(instances(before, now)),

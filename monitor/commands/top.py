@@ -34,6 +34,7 @@ from heliograph.monitor.text import (
     rate_text,
     table,
 )
+from heliograph.monitor.window import Watcher
 from heliograph.monitor.worst import worst
 
 __all__ = ["command", "frame"]
@@ -92,7 +93,8 @@ def _latencies(row: fleet.ReceiverRow) -> Sequence[str]:
 
 def _receiver_lines(rows: Sequence[fleet.ReceiverRow], width: int | None) -> list[tuple[str, Behaviour | None]]:
     head = (
-        "RECEIVER", "TOPIC", "STATE", "MSG/S", "LAG", "QUEUE", "LOST", "MISSING", "NAK/S", "CLOCK", "P50", "P99.9",
+        "RECEIVER", "TOPIC", "STATE", "MSG/S", "LAG", "BEHIND", "QUEUE", "LOST", "MISSING", "NAK/S", "CLOCK", "P50",
+        "P99.9",
         "MAX", "WHY",
     )  # fmt: skip
     cells = [
@@ -102,6 +104,7 @@ def _receiver_lines(rows: Sequence[fleet.ReceiverRow], width: int | None) -> lis
             row.behaviour.words,
             rate_text(row.delivered_per_s),
             count_text(row.lag_messages),
+            duration_text(row.lag_seconds * 1e9 if row.lag_seconds is not None else None),
             percent_text(row.queue_fill),
             count_text(row.lost),
             percent_text(row.missing_ratio),
@@ -174,7 +177,8 @@ def _known_lines(previous: Snapshot | None, current: Snapshot, width: int | None
 def _worst_line(rows: Sequence[fleet.ReceiverRow]) -> str:
     trouble = [row for row in fleet.worst_instances(rows) if row.behaviour is not Behaviour.OK and row.badness > 0]
     if not trouble:
-        return "every receiver keeps up" if rows else "no receiver here"
+        at_once = " (as of one look)" if any(row.looks == 1 for row in rows) else ""
+        return f"every receiver keeps up{at_once}" if rows else "no receiver here"
     told = (f"{row.instance} ({row.behaviour.replace('_', ' ')}: {row.reason})" for row in trouble)
     return printable("worst: " + "; then ".join(told))
 
@@ -185,6 +189,7 @@ def frame(
     width: int | None = None,
     height: int | None = None,
     colour: bool = False,
+    watcher: Watcher | None = None,
 ) -> list[str]:
     """The lines of one picture.
 
@@ -194,8 +199,9 @@ def frame(
         width: Lines are cut to it; None: not.
         height: At most so many lines; None: all.
         colour: Mark states with ANSI colours.
+        watcher: Knows the snapshots before; None: receivers are judged as of one look.
     """
-    rows = fleet.receivers(previous, current)
+    rows = fleet.receivers(previous, current, watcher)
     lines: list[tuple[str, Behaviour | None]] = [(line[:width], None) for line in _summary(previous, current)]
     lines.append((_worst_line(rows)[:width], None))
     ill = [row for row in fleet.instances(previous, current) if row.health is not Health.LIVE]
@@ -285,11 +291,12 @@ class _Screen:
 def _live(sampler: Source, arguments: argparse.Namespace) -> int:
     def draw() -> None:
         size = shutil.get_terminal_size()
-        lines = frame(previous, current, size.columns, size.lines - 1, colour=True)
+        lines = frame(previous, current, size.columns, size.lines - 1, colour=True, watcher=watcher)
         if not current.instances:
             lines = [*lines, printable(sampler.absence)]
         screen.show([*lines, ""][: size.lines])
 
+    watcher = Watcher()
     previous: Snapshot | None = None
     current = only(sampler.sample(HISTOGRAMS), arguments.instance)
     shown = 0
@@ -304,13 +311,15 @@ def _live(sampler: Source, arguments: argparse.Namespace) -> int:
 
 
 def _plain(sampler: Source, arguments: argparse.Namespace, tables: int | None) -> int:
+    watcher = Watcher()
     previous = only(sampler.sample(HISTOGRAMS), arguments.instance)
+    fleet.receivers(None, previous, watcher)  # the first look
     shown = 0
     while tables is None or shown < tables:
         time.sleep(arguments.interval)
         current = only(sampler.sample(HISTOGRAMS), arguments.instance)
         absence = [] if current.instances else [printable(sampler.absence)]
-        print("\n".join([*frame(previous, current), *absence]) + "\n", flush=True)
+        print("\n".join([*frame(previous, current, watcher=watcher), *absence]) + "\n", flush=True)
         previous = current
         shown += 1
     return 0

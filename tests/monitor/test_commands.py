@@ -69,7 +69,7 @@ def test_top_shows_rates_latency_and_senders(segments: Path) -> None:
     assert "5 of 5 instances live" in lines[0]
     assert "sent 10000 msg/s" in lines[0]
     alpha = next(line for line in lines if line.startswith("alpha") and "PRICES.A" in line)
-    assert re.search(r"ok +4000 +7 +0\.3 % +0 +0 % +0 +one +17\.1 µs", alpha)
+    assert re.search(r"ok +4000 +7 +1\.75 ms +0\.3 % +0 +0 % +0 +one +17\.1 µs", alpha)
     assert any(re.match(r"feed +PRICES\.A +4000 ", line) for line in lines)
 
 

@@ -59,7 +59,7 @@ void helio_badness_feed(helio_badness *badness, const helio_badness_look *look) 
         kept(badness->given_up, since(view->unrecoverable, &badness->unrecoverable));
     badness->sent = kept(badness->sent, since(look->lead, &badness->lead));
     badness->lag = kept(badness->lag, behind < 1 ? behind : 1);
-    badness->buffer = kept(badness->buffer, (double)view->buffer_fill / UINT16_MAX);
+    badness->buffer = kept(badness->buffer, (double)look->buffer_fill / UINT16_MAX);
     badness->blame = kept(badness->blame, blamed < 1 ? blamed : 1);
     badness->looks = kept(badness->looks, 1);
 }

@@ -5,8 +5,8 @@
  * to 1, none of which has a threshold:
  *
  *     loss     of the packets sent, those it missed at first
- *     lag      of the packets the history keeps, those it was behind when it last told
- *     buffer   of its buffers, what was full
+ *     lag      of the packets the history keeps, the most it told to be behind
+ *     buffer   of its buffers, the most that was full
  *     given up of the packets sent, those it will never have, tenfold
  *     blame    of the time, what data waited for it
  *
@@ -41,7 +41,8 @@ typedef struct helio_badness {
 typedef struct helio_badness_look {
     const helio_receiver_view *view;
     uint64_t lead;            /* newest packet sent */
-    uint64_t lag_packets;     /* it was behind when it last told */
+    uint64_t lag_packets;     /* the most it told to be behind since the look before */
+    uint32_t buffer_fill;     /* the most its buffers were full since then, in 65535ths */
     uint64_t history_packets; /* that the history keeps */
     uint64_t blame_ns;        /* ever */
     int64_t length_ns;        /* since the look before */

@@ -56,6 +56,7 @@ static void begin_anew(helio_peer *peer, helio_receiver_view *view) {
     view->round_trip_ns = 0;
     peer->asked = (helio_asked){0};
     peer->recent_lost = peer->recent_expected = 0;
+    peer->peak_lag = peer->peak_fill = 0;
 }
 
 static void measure_loss(helio_peer *peer, const helio_receiver_view *view, const counts *now) {
@@ -122,6 +123,10 @@ void helio_peer_show_report(helio_peer *peer, const helio_receiver_view *view,
     peer->told = context->history
                      ? helio_txw_behind_of(context->history, view->position, clock.now_ns)
                      : (helio_txw_behind){.packets = context->lead - view->position};
+    if (peer->told.packets > peer->peak_lag)
+        peer->peak_lag = peer->told.packets;
+    if (view->buffer_fill > peer->peak_fill)
+        peer->peak_fill = view->buffer_fill;
     helio_stats_begin(stats);
     helio_count(&stats->reports_received, 1);
     helio_set(&stats->loss, (uint64_t)(loss * MILLION));

@@ -386,6 +386,14 @@ helio_report_result helio_peers_hear(helio_peers *peers, const helio_pgm_told *t
 
 /* ---- what they ask for ---- */
 
+void helio_peers_take_peaks(helio_peers *peers, uint32_t place, uint64_t *lag, uint32_t *fill) {
+    helio_peer *peer = &peers->peers[place];
+    *lag = peer->peak_lag;
+    *fill = peer->peak_fill;
+    peer->peak_lag = peer->told.packets;
+    peer->peak_fill = peers->views[place].buffer_fill;
+}
+
 void helio_peers_count_asked(helio_peers *peers, uint32_t place, uint64_t sequences) {
     peers->asked_for += sequences;
     if (is_present(peers, place)) {

@@ -36,6 +36,8 @@ typedef struct helio_peer {
     helio_asked asked;
     char name[HELIO_PGM_REPORT_NAME_MAX + 1]; /* "": not known */
     helio_txw_behind told;                    /* how far it was behind when it last reported */
+    uint64_t peak_lag;  /* most packets it told to be behind since somebody looked */
+    uint32_t peak_fill; /* most it told its buffers to be full since then, in 65535ths */
     uint64_t asked_for; /* sequences, ever, as its address or its id, in all its lives */
     int64_t missing_ns; /* when it last asked for the packet in `missing`, or an older one */
     double recent_lost; /* packets of the last reports, the older the less */
@@ -107,6 +109,10 @@ typedef struct helio_report_context {
 helio_report_result helio_peers_hear(helio_peers *peers, const helio_pgm_told *told,
                                      const helio_address *from, const helio_report_context *context,
                                      helio_clock clock, uint32_t *place);
+
+/* The most it told since this was last asked: packets behind, and how full its buffers were.  From now
+ * on it is what it told last. */
+void helio_peers_take_peaks(helio_peers *peers, uint32_t place, uint64_t *lag, uint32_t *fill);
 
 /* So many sequences were asked for, by the receiver at `place` or, HELIO_PEER_NONE, by one that is
  * not known.  What all asked for is always the sum of what each and what others did. */

@@ -125,12 +125,18 @@ static helio_consumer_class class_of(const helio_tx_stream *stream, uint32_t pla
 }
 
 /* One that does not report is at least as far behind as what it last asked for. */
-static uint64_t lag_of(const helio_tx_stream *stream, uint32_t place) {
+static helio_badness_look look_at(helio_tx_stream *stream, uint32_t place) {
     const helio_receiver_view *view = &stream->repairer.peers.views[place];
-    if (view->flags & HELIO_VIEW_REPORTS)
-        return stream->repairer.peers.peers[place].told.packets;
-    return view->missing && view->missing <= stream->txw.lead ? stream->txw.lead - view->missing + 1
-                                                              : 0;
+    const uint64_t lead = stream->txw.lead;
+    helio_badness_look look = {
+        .view = view,
+        .lead = lead,
+        .history_packets = stream->txw.limit_packets,
+    };
+    helio_peers_take_peaks(&stream->repairer.peers, place, &look.lag_packets, &look.buffer_fill);
+    if (!(view->flags & HELIO_VIEW_REPORTS) && view->missing && view->missing <= lead)
+        look.lag_packets = lead - view->missing + 1;
+    return look;
 }
 
 void helio_tx_blame_tend(helio_tx_stream *stream, int64_t now_ns) {
@@ -142,14 +148,10 @@ void helio_tx_blame_tend(helio_tx_stream *stream, int64_t now_ns) {
         if (!is_there(stream, place))
             continue;
         helio_tx_suspect *suspect = suspect_of(stream, place);
-        helio_badness_feed(&suspect->badness, &(helio_badness_look){
-                                                  .view = &peers->views[place],
-                                                  .lead = stream->txw.lead,
-                                                  .lag_packets = lag_of(stream, place),
-                                                  .history_packets = stream->txw.limit_packets,
-                                                  .blame_ns = suspect->blame_ns,
-                                                  .length_ns = length_ns,
-                                              });
+        helio_badness_look look = look_at(stream, place);
+        look.blame_ns = suspect->blame_ns;
+        look.length_ns = length_ns;
+        helio_badness_feed(&suspect->badness, &look);
         helio_set(&helio_peers_stats(peers, place)->badness,
                   (uint64_t)(MILLION * helio_tx_badness(stream, place)));
     }
