@@ -1,8 +1,9 @@
 """A cap on the number of series: the worst items keep their own, the rest is summed under the label ``_other``.
 
 Prometheus pays for every series, so what one answer may hold is limited. Over the limit, items are ranked within their
-scope by how bad they were lately (what they lost, missed or asked for since the window began) and in all, and the top
-of every scope is kept in turn until the limit is reached. Instances are never folded; the sums come on top.
+scope by their badness where there is one (receivers as they are judged, peers as their source ranks them), by how bad
+they were lately (what they lost, missed or asked for since the window began) and in all, and the top of every scope is
+kept in turn until the limit is reached. Instances are never folded; the sums come on top.
 
 The counters under ``_other`` must stay counters although membership changes. They are therefore not the sum of who is
 in now: each round adds what the folded items counted since the round before. So nothing counted is lost or told twice
@@ -36,7 +37,7 @@ _BAD: Mapping[str, tuple[str, ...]] = {
 """Statistics that make an item of a scope worth showing, all counters."""
 
 
-_JOINED = 6 + len(Behaviour)
+_JOINED = 7 + len(Behaviour)
 """Series of a receiver joined with its sender."""
 
 
@@ -67,14 +68,17 @@ class Budget:
         self._before: dict[Key, Item] = {}
         self._totals: dict[Key, Item] = {}
 
-    def share(self, found: Sequence[Item], window_start: Mapping[Key, Item]) -> Share:
+    def share(
+        self, found: Sequence[Item], window_start: Mapping[Key, Item], judged: Mapping[Key, float] | None = None
+    ) -> Share:
         """Decide who is shown.
 
         Args:
             found: All items of this round.
             window_start: Items as they were when the window of "lately" began.
+            judged: Badness of items by key, where somebody has judged them.
         """
-        kept, folded = self._split(found, window_start)
+        kept, folded = self._split(found, window_start, judged or {})
         groups: defaultdict[Key, list[Item]] = defaultdict(list)
         for item in folded:
             rest = (OTHER,) * (len(item.labels) - 1)
@@ -89,7 +93,9 @@ class Budget:
             left_out[item.scope] += series_of(item)
         return Share(tuple(kept), tuple(self._totals.values()), left_out)
 
-    def _split(self, found: Sequence[Item], window_start: Mapping[Key, Item]) -> tuple[list[Item], list[Item]]:
+    def _split(
+        self, found: Sequence[Item], window_start: Mapping[Key, Item], judged: Mapping[Key, float]
+    ) -> tuple[list[Item], list[Item]]:
         costs = {item.key: series_of(item) for item in found}
         if sum(costs.values()) <= self.limit:
             return list(found), []
@@ -98,7 +104,7 @@ class Budget:
             by_scope[item.scope].append(item)
         fixed = by_scope.pop("instance", [])
         room = self.limit - sum(costs[item.key] for item in fixed)
-        queue = _in_turn([_worst_first(members, window_start) for members in by_scope.values()])
+        queue = _in_turn([_worst_first(members, window_start, judged) for members in by_scope.values()])
         chosen = {item.key for item in fixed}
         for item in queue:
             room -= costs[item.key]
@@ -129,11 +135,12 @@ def _in_turn(lists: Sequence[Sequence[Item]]) -> list[Item]:
     return [members[place] for place in range(longest) for members in lists if place < len(members)]
 
 
-def _worst_first(members: Sequence[Item], window_start: Mapping[Key, Item]) -> list[Item]:
-    def badness(item: Item) -> tuple[int, int, tuple[str, ...]]:
+def _worst_first(members: Sequence[Item], window_start: Mapping[Key, Item], judged: Mapping[Key, float]) -> list[Item]:
+    def badness(item: Item) -> tuple[float, int, int, tuple[str, ...]]:
         older = window_start.get(item.key)
         total, before = _bad(item), _bad(older) if older else 0
-        return -(total - before if total >= before else total), -total, item.labels
+        ranked = judged.get(item.key, float(item.values.get("badness", 0)))
+        return -ranked, -(total - before if total >= before else total), -total, item.labels
 
     return sorted(members, key=badness)
 

@@ -121,8 +121,10 @@ class SnapshotCollector(Collector):
             for node in found_nodes
         }
         self._events_missed += snapshot.events_missed
-        share = self._budget.share(found, older.items)
-        rows = _shown(receivers(older.snapshot, snapshot, self._watcher), share.kept)
+        everyone = receivers(older.snapshot, snapshot, self._watcher)
+        judged = {("receiver", row.identity): row.badness for row in reversed(everyone)}  # of several the worst
+        share = self._budget.share(found, older.items, judged)
+        rows = _shown(everyone, share.kept)
         books = worst(replace(node.state, name=node.name) for node in found_nodes if node.state.health in RUNNING)
         self._scene = _Scene(snapshot.time_ns, older, found_nodes, share, rows, self._torn, self._events_missed, books)
 

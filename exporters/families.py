@@ -175,6 +175,7 @@ def fleet_families(rows: Sequence[ReceiverRow]) -> Iterator[Metric]:
 
     yield gauge("lag_messages", lambda row: row.lag_messages if row.transmitter else None)
     yield gauge("lag_seconds", _lag_ns)
+    yield gauge("lag_bytes", lambda row: row.lag_bytes if row.transmitter else None)
     yield gauge("in_flight_messages", lambda row: row.in_flight)
     yield gauge("residual_messages", lambda row: row.residual)
     yield gauge("nak_share", lambda row: row.nak_share)
@@ -192,8 +193,6 @@ def book_families(found: Mapping[tuple[str, str], int]) -> Iterator[Metric]:
 def _lag_ns(row: ReceiverRow) -> float | None:
     if row.transmitter is None:
         return None
-    if row.lag_messages == 0:
-        return 0.0
     return None if row.lag_seconds is None else row.lag_seconds * 1e9
 
 

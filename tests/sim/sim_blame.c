@@ -4,7 +4,7 @@
  *
  * Who is bad, in which way and how badly, and how much everybody loses are chances of each run:
  *
- *     lossy    its link loses 4 to 30 % of all packets
+ *     lossy    its link loses 6 to 30 % of all packets
  *     slow     its application takes a fifth to four fifths of what is sent
  *     stalls   its application takes nothing for 40 to 150 ms, again and again
  *     far      its packets are under way 40 to 200 ms longer than the others'
@@ -19,7 +19,7 @@
 #define MS HELIO_MILLISECOND
 #define EVERY_NS (2 * MS)
 
-enum { FEW = 50, HISTORY = 256, ID = 0x1000, SETTLE = 25, PACKETS = 250 };
+enum { FEW = 50, HISTORY = 256, ID = 0x1000, SETTLE = 25, PACKETS = 240 };
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 enum { SEEDS_DEFAULT = 40 };
 #else
@@ -138,7 +138,7 @@ static void spoil(run *r) {
     for (unsigned i = 0; i < FEW; i++) {
         helio_sim_link link = {.delay_ns = 50 * US, .jitter_ns = 20 * US, .loss = r->loss};
         if (i == r->bad && r->way == LOSSY)
-            link.loss = between(r, 0.04, 0.3);
+            link.loss = between(r, 0.06, 0.3);
         if (i == r->bad && r->way == FAR)
             link.delay_ns += (int64_t)between(r, 40 * MS, 200 * MS);
         helio_sim_set_link(receivers[i].node, &link);

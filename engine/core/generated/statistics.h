@@ -13,6 +13,7 @@ typedef enum helio_scope {
     HELIO_SCOPE_RX_STREAM = 5,
     HELIO_SCOPE_RECEIVER = 6,
     HELIO_SCOPE_DETAIL = 7,
+    HELIO_SCOPE_LOSS = 8,
     HELIO_SCOPE_INCIDENT = 9,
 } helio_scope;
 
@@ -27,6 +28,7 @@ enum { HELIO_SCOPES_END = 10 };
     X(RX_STREAM, rx_stream, 5, "instance,stream", "endpoint,source,feedback_address", "One numbered packet sequence being received (a PGM transport session).") \
     X(RECEIVER, receiver, 6, "instance,topic,stream", "endpoint", "One topic being received from one stream.") \
     X(DETAIL, detail, 7, "instance,selector", "", "A level of detail in force, of the instance or of the objects a selector fits; there is one only while it is.") \
+    X(LOSS, loss, 8, "instance,stream,cause", "source,endpoint", "What was lost for good from one stream for one cause: kept until the instance ends, also when the stream is long gone.") \
     X(INCIDENT, incident, 9, "instance,event", "severity", "A kind of warning or error that has happened.")
 
 /* X(cell, KIND, unit, level, statistic, label, value, help) */
@@ -85,6 +87,8 @@ enum { HELIO_SCOPES_END = 10 };
     X(rate_limit, GAUGE, "bytes", 0, "rate_limit", "", "", "Bytes per second all streams together may send at most; 0: no limit.") \
     X(detail_level, GAUGE, "", 0, "detail_level", "", "", "Level of detail of the statistics in force.") \
     X(clock_steps, COUNTER, "", 0, "clock_steps", "", "", "Times this host's wall clock was set: it jumped against the monotonic clock.") \
+    X(losses_replaced, COUNTER, "", 0, "losses_replaced", "", "", "Losses of a stream for a cause that gave way to newer ones (scope loss).") \
+    X(losses_unrecorded, COUNTER, "", 0, "losses_unrecorded", "", "", "Losses that are not in scope loss, as there was no room for one more stream or cause then.") \
     X(objects_refused, COUNTER, "", 0, "objects_refused", "", "", "Statistics objects that found no room in the segment.") \
     X(histograms_refused, COUNTER, "", 0, "histograms_refused", "", "", "Histograms that found no room in the segment when the level of detail rose.") \
     X(flight_ticks, COUNTER, "", 0, "flight_ticks", "", "", "Ticks of the flight recorder: times it looked at all statistics.") \
@@ -151,6 +155,8 @@ typedef struct helio_instance_stats {
     _Atomic uint64_t rate_limit;
     _Atomic uint64_t detail_level;
     _Atomic uint64_t clock_steps;
+    _Atomic uint64_t losses_replaced;
+    _Atomic uint64_t losses_unrecorded;
     _Atomic uint64_t objects_refused;
     _Atomic uint64_t histograms_refused;
     _Atomic uint64_t flight_ticks;
@@ -493,10 +499,10 @@ enum { /* indexes of a transmitter's histograms */
     X(lag_bytes, GAUGE, "bytes", 0, "lag_bytes", "", "", "Bytes of the packets sent that it had not passed on when it last reported; of those that have left the history nothing is known, so it is at least so much.") \
     X(lag_time, GAUGE, "nanoseconds", 0, "lag_time", "", "", "How long ago the oldest packet was sent that it had not passed on when it last reported, at that time; at least so much when that packet has left the history.") \
     X(blame_time, COUNTER, "nanoseconds", 0, "blame_time", "", "", "Time that data waited for this receiver alone: for its room (flow_window), its acknowledgement (acks, pgmcc), its credit, or for a rate that was lowered on its account.") \
-    X(badness, GAUGE, "", 0, "badness", "", "", "How much trouble it is, of late, in millionths; orders receivers, the worst first (see the page on slow consumers).") \
     X(clock_offset, SIGNED, "nanoseconds", 0, "clock_offset", "", "", "How far its wall clock is ahead of this host's, as it last told; below 0: behind.") \
     X(clock_error_bound, GAUGE, "nanoseconds", 0, "clock_error_bound", "", "", "The offset is off by no more than this, as it last told.") \
-    X(clock_source, GAUGE, "", 0, "clock_source", "", "", "What it knows the offset by: 0 it is not known, 1 both are on one host, 2 an exchange of time stamps.")
+    X(clock_source, GAUGE, "", 0, "clock_source", "", "", "What it knows the offset by: 0 it is not known, 1 both are on one host, 2 an exchange of time stamps.") \
+    X(badness, GAUGE, "", 0, "badness", "", "", "How much trouble it is, of late, in millionths: what is done to it, how it behaves, then what it loses, lags, fills and is waited for; orders receivers.")
 
 /* One receiver as the transmitter's stream sees it. One writer; `guard` is odd while a group of cells changes. */
 typedef struct helio_peer_stats {
@@ -531,10 +537,10 @@ typedef struct helio_peer_stats {
     _Atomic uint64_t lag_bytes;
     _Atomic uint64_t lag_time;
     _Atomic uint64_t blame_time;
-    _Atomic uint64_t badness;
     _Atomic uint64_t clock_offset;
     _Atomic uint64_t clock_error_bound;
     _Atomic uint64_t clock_source;
+    _Atomic uint64_t badness;
 } helio_peer_stats;
 
 enum { /* indexes of a peer's histograms */
@@ -807,6 +813,34 @@ typedef struct helio_detail_stats {
 
 enum { /* indexes of a detail's histograms */
     HELIO_DETAIL_HISTOGRAMS
+};
+
+/* X(cell, KIND, unit, level, statistic, label, value, help) */
+#define HELIO_STATS_LOSS(X) \
+    X(observations, COUNTER, "", 0, "observations", "", "", "Times neighbouring packets were given up for good.") \
+    X(packets, COUNTER, "packets", 0, "packets", "", "", "Packets given up for good.") \
+    X(bytes_estimated, COUNTER, "bytes", 0, "bytes_estimated", "", "", "Bytes of these packets by the mean of those the stream brought: what never came has no known size.") \
+    X(longest, PEAK, "packets", 0, "longest", "", "", "Most neighbouring packets given up at once.") \
+    X(first_lost, GAUGE, "nanoseconds", 0, "first_lost", "", "", "Wall clock time of the first loss, since 1970.") \
+    X(last_lost, GAUGE, "nanoseconds", 0, "last_lost", "", "", "Wall clock time of the last loss, since 1970.") \
+    X(first_sequence, GAUGE, "sequences", 0, "first_sequence", "", "", "Number of the first packet of the first loss (64-bit, widened).") \
+    X(last_sequence, GAUGE, "sequences", 0, "last_sequence", "", "", "Number of the last packet of the last loss (64-bit, widened).")
+
+/* What was lost for good from one stream for one cause: kept until the instance ends, also when the stream is long gone. One writer; `guard` is odd while a group of cells changes. */
+typedef struct helio_loss_stats {
+    _Atomic uint64_t guard;
+    _Atomic uint64_t observations;
+    _Atomic uint64_t packets;
+    _Atomic uint64_t bytes_estimated;
+    _Atomic uint64_t longest;
+    _Atomic uint64_t first_lost;
+    _Atomic uint64_t last_lost;
+    _Atomic uint64_t first_sequence;
+    _Atomic uint64_t last_sequence;
+} helio_loss_stats;
+
+enum { /* indexes of a loss's histograms */
+    HELIO_LOSS_HISTOGRAMS
 };
 
 /* X(cell, KIND, unit, level, statistic, label, value, help) */

@@ -60,6 +60,9 @@ static const helio_cell_shape detail_cells[] = {HELIO_STATS_DETAIL(X)};
 #define RECORD helio_incident_stats
 static const helio_cell_shape incident_cells[] = {HELIO_STATS_INCIDENT(X)};
 #undef RECORD
+#define RECORD helio_loss_stats
+static const helio_cell_shape loss_cells[] = {HELIO_STATS_LOSS(X)};
+#undef RECORD
 #undef X
 
 typedef struct helio_scope_table {

@@ -15,6 +15,7 @@
 
 #include "base/bits.h"
 #include "base/error.h"
+#include "stats/losses.h"
 #include "stats/segment.h"
 
 #include <heliograph/heliograph.h>
@@ -298,6 +299,7 @@ void helio_stats_destroy(helio_stats *stats) {
     }
     if (stats->header) {
         helio_incidents_end(stats, (int64_t)helio_cell(&stats->header->heartbeat_ns));
+        helio_losses_destroy(stats);
         helio_levels_fini(stats);
         atomic_store_explicit(&stats->header->state, HELIO_SEGMENT_CLOSED, memory_order_release);
     }

@@ -2,6 +2,8 @@
 
 #include <inttypes.h>
 
+#include "stats/losses.h"
+
 #define EVENT_INTERVAL_NS (60 * HELIO_SECOND)
 
 /* Packets asked for at once while catching up: few enough that a source does not hold back new data
@@ -161,6 +163,27 @@ typedef struct lost_run {
     helio_rx_shares shares;
 } lost_run;
 
+/* What of it outlives the stream. */
+static void keep_history(helio_rx_stream *stream, const lost_run *run, const char *cause,
+                         helio_clock clock) {
+    const helio_rx_shared *shared = stream->shared;
+    const helio_rx_stream_stats *stats = stream->object.record;
+    const uint64_t packets = helio_cell(&stats->packets_received);
+    const uint64_t mean = packets ? helio_cell(&stats->bytes_received) / packets : 0;
+    char tsi[HELIO_TSI_TEXT], source[HELIO_ADDRESS_TEXT];
+    const helio_loss_note note = {
+        .instance = shared->config.instance,
+        .stream = helio_tsi_format(&stream->tsi, tsi),
+        .cause = cause,
+        .source = helio_address_format(&stream->source, source),
+        .endpoint = shared->config.endpoint,
+        .first = run->first,
+        .packets = run->count,
+        .bytes = run->count * mean,
+    };
+    helio_losses_note(shared->stats, &note, clock.wall_ns);
+}
+
 static void report_lost(helio_rx_stream *stream, lost_run *run, helio_clock clock) {
     if (run->count == 0)
         return;
@@ -191,6 +214,7 @@ static void report_lost(helio_rx_stream *stream, lost_run *run, helio_clock cloc
     helio_rx_places_count(stream, &run->shares);
     helio_rx_show_window(stream);
     helio_stats_end(stats);
+    keep_history(stream, run, names[run->cause], clock);
     stream->given_up += run->count;
     if (run->first <= stream->joined) { /* what was caught up with is lost all the same */
         const uint64_t past = stream->joined - run->first + 1;
