@@ -259,7 +259,26 @@ def _receiving(name: str, seconds: int, now_ns: int) -> list[SegmentObject]:
             "events_emitted": 2,
         },
     )
-    return [instance, stream, *receivers]
+    losses = []
+    if slow:
+        losses.append(
+            SegmentObject(
+                "loss",
+                {"instance": name, "stream": STREAM, "cause": "window_advanced"},
+                {"source": "127.0.0.1:30001", "endpoint": ENDPOINT},
+                {
+                    "observations": seconds,
+                    "packets": 3 * seconds,
+                    "bytes_estimated": 3 * seconds * PACKET_BYTES,
+                    "longest": 7,
+                    "first_lost": now_ns - 600_000_000_000,
+                    "last_lost": now_ns - 2_000_000_000,
+                    "first_sequence": 1_000,
+                    "last_sequence": 9_000,
+                },
+            )
+        )
+    return [instance, stream, *receivers, *losses]
 
 
 def sample_fleet(folder: Path, moment: int = 0, now_ns: int | None = None) -> dict[str, Written]:
