@@ -143,7 +143,7 @@ struct helio_stats {
     helio_sampler sampler;
     helio_incident incidents[HELIO_EVENT_IDS_END]; /* by kind of event */
     bool has_incidents;                            /* some of them have news */
-    struct helio_losses *losses; /* losses.c; NULL: there was none */
+    struct helio_losses *losses;                   /* losses.c; NULL: there was none */
 
     /* The level of detail (levels.c). */
     char name[HELIO_STATS_NAME_BYTES]; /* of the instance */
