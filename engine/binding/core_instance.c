@@ -304,8 +304,7 @@ static PyMethodDef instance_methods[] = {
      "set_level($self, level, seconds, *, topic=None, receiver=None, stream=None)\n--\n\n"
      "Set the level of detail of the statistics for a time; returns how many objects it fits "
      "now."},
-    {"reset_level", (PyCFunction)(void (*)(void))instance_reset_level,
-     METH_VARARGS | METH_KEYWORDS,
+    {"reset_level", (PyCFunction)(void (*)(void))instance_reset_level, METH_VARARGS | METH_KEYWORDS,
      "reset_level($self, *, topic=None, receiver=None, stream=None)\n--\n\n"
      "End early what set_level has begun with the same patterns; returns how many objects it "
      "fitted."},

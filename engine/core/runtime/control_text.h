@@ -70,7 +70,7 @@ enum {
       HELIO_CONTROL_SAYING | HELIO_CONTROL_HAS_FOR | HELIO_CONTROL_HAS_OFF)                    \
     X(LEVEL, level, "level", 0,                                                                \
       HELIO_CONTROL_WHERE | HELIO_CONTROL_HAS_RECEIVER | HELIO_CONTROL_HAS_FOR |               \
-          HELIO_CONTROL_HAS_OFF | HELIO_CONTROL_HAS_LEVEL)                                    \
+          HELIO_CONTROL_HAS_OFF | HELIO_CONTROL_HAS_LEVEL)                                     \
     X(FREEZE, freeze, "freeze", 0, HELIO_CONTROL_HAS_WHY)
 
 typedef enum helio_control_verb {

@@ -43,7 +43,8 @@ struct helio_instance {
     helio_hiccup hiccup;
 
     helio_clock_source clock;
-    int64_t cycle_ns; /* monotonic; the duty cycle began; 0: the thread has slept since the last one */
+    int64_t
+        cycle_ns; /* monotonic; the duty cycle began; 0: the thread has slept since the last one */
     int64_t cycle_limit_ns;
     helio_idle idle;
     helio_commands commands;

@@ -85,11 +85,12 @@ static int look_after(helio_instance *instance, helio_clock clock) {
 
 static void tell_overrun(helio_instance *instance, int64_t took_ns, helio_clock clock) {
     helio_count(&instance->counts->cycle_overruns, 1);
-    helio_stats_event(instance->stats, clock.wall_ns, HELIO_EVENT_CYCLE_OVERRUN,
-                      instance->object.slot, (const uint64_t[4]){(uint64_t)took_ns},
-                      "a cycle of the engine's thread took %.3f ms: a slow listener, a page fault, or "
-                      "the core went to somebody else",
-                      (double)took_ns / 1e6);
+    helio_stats_event(
+        instance->stats, clock.wall_ns, HELIO_EVENT_CYCLE_OVERRUN, instance->object.slot,
+        (const uint64_t[4]){(uint64_t)took_ns},
+        "a cycle of the engine's thread took %.3f ms: a slow listener, a page fault, or "
+        "the core went to somebody else",
+        (double)took_ns / 1e6);
 }
 
 /* A cycle begins where the one before ended, unless the thread slept in between. */

@@ -196,7 +196,8 @@ typedef struct helio_selector {
  * selectors that fit an object the one set last decides; 16 can be in force.  `selector` NULL: the instance.  Returns how many
  * objects it fits now, which may be none: those that come later have the level too.
  * Errors: OPTION, STATE (within a callback; a library that counts nothing). */
-HELIO_API int helio_instance_set_level(helio_instance *instance, int level, int64_t for_ns, const helio_selector *selector);
+HELIO_API int helio_instance_set_level(helio_instance *instance, int level, int64_t for_ns,
+                                       const helio_selector *selector);
 /* Ends that early: of exactly this selector, or (NULL) the instance's.  Errors: OPTION (nothing like it is in force), STATE. */
 HELIO_API int helio_instance_reset_level(helio_instance *instance, const helio_selector *selector);
 
