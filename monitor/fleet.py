@@ -103,11 +103,33 @@ class _Interval:
         self.now = _View(current)
         self.before = _View(previous) if previous is not None else None
         self._between = (current.time_ns - previous.time_ns) / 1e9 if previous is not None else 0.0
+        self._earlier: dict[int, ObjectState | None] = {}
 
     def earlier(self, owner: InstanceState, item: ObjectState | None) -> ObjectState | None:
         if self.before is None or item is None or self._between <= 0:
             return None
-        return self.before.objects.get((owner.incarnation, item.key))
+        place = id(item)  # of an object that `now` keeps alive; asked for many times a row
+        if place not in self._earlier:
+            self._earlier[place] = self.before.objects.get((owner.incarnation, item.key))
+        return self._earlier[place]
+
+    @cached_property
+    def at_its_start(self) -> _Interval:
+        """The moment it began, seen by itself."""
+        assert self.before is not None
+        return _Interval(None, self.before.snapshot)
+
+    @cached_property
+    def asked(self) -> Mapping[str, tuple[Mapping[str, int], int]]:
+        """Sequences asked for in the interval, by stream: those of each address, and all together."""
+        found = {}
+        for stream, peers in self.now.peers.items():
+            own: dict[str, int] = {}
+            for owner, peer in peers:
+                address = peer.labels["peer"]
+                own[address] = own.get(address, 0) + self.change(owner, peer, "naks_received")
+            found[stream] = (own, sum(own.values()))
+        return found
 
     def seconds(self, owner: InstanceState, item: ObjectState | None) -> float:
         """Length of the interval for an object: to the earlier snapshot, or its whole life."""
@@ -380,18 +402,13 @@ def _lag_before(interval: _Interval, owner: InstanceState, item: ObjectState) ->
     old = interval.earlier(owner, item)
     if old is None or interval.before is None:
         return None
-    return _lag(_balance(_Interval(None, interval.before.snapshot), owner, old), old)
+    return _lag(_balance(interval.at_its_start, owner, old), old)
 
 
 def _nak_share(interval: _Interval, stream: str, rx: ObjectState | None) -> float | None:
     address = rx.info.get("feedback_address", "") if rx else ""
-    own = total = 0
-    for owner, peer in interval.now.peers.get(stream, ()):
-        asked = interval.change(owner, peer, "naks_received")
-        total += asked
-        if peer.labels["peer"] == address:
-            own += asked
-    return own / total if address and total else None
+    own, total = interval.asked.get(stream, ({}, 0))
+    return own.get(address, 0) / total if address and total else None
 
 
 def _loss_place(interval: _Interval, owner: InstanceState, rx: ObjectState | None) -> str | None:

@@ -1,0 +1,88 @@
+"""Histograms in a segment: blocks whose every claim is checked before it is followed."""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+
+from heliograph.monitor.header import Header
+from heliograph.monitor.latency import layout_of
+from heliograph.monitor.model import Histogram
+from heliograph.monitor.segment_file import SegmentFile
+
+__all__ = ["Blocks", "Budget"]
+
+HISTOGRAM_HEAD_BYTES = 64
+HISTOGRAM_MAGIC = 0x48445231
+_SHAPE_BYTES = 32
+
+
+class Budget:
+    """Bytes of histograms one reading may still take.
+
+    Blocks do not overlap, so the histograms of a sound file are never more than the file; one in which thousands of
+    objects point to the same block would otherwise keep a monitor busy.
+    """
+
+    __slots__ = ("left",)
+
+    def __init__(self, size: int) -> None:
+        """For a file of so many bytes."""
+        self.left = size
+
+    def spend(self, size: int) -> bool:
+        """Take `size` bytes; False when they are more than is left."""
+        self.left -= size
+        return self.left >= 0
+
+
+class Blocks:
+    """Reads histograms; remembers the shape of each block."""
+
+    __slots__ = ("_file", "_known", "_order")
+
+    def __init__(self, file: SegmentFile, order: str) -> None:
+        """Of a file in a byte order, "<" or ">"."""
+        self._file = file
+        self._order = order
+        self._known: dict[int, tuple[bytes, int]] = {}
+
+    def read(self, header: Header, offset: int, budget: Budget) -> Histogram:
+        """The histogram at a place.
+
+        Raises:
+            SegmentError: There is none, or histograms overlap.
+        """
+        if offset % 64:
+            raise self._file.damaged(f"it has a histogram at {offset}, which is no multiple of 64")
+        self._file.check(header, offset, HISTOGRAM_HEAD_BYTES, "the head of a histogram")
+        known = self._known.get(offset)
+        cells = known[1] if known else self._cells(header, offset)
+        if not budget.spend(8 * cells):
+            raise self._file.damaged("its histograms overlap")
+        data = self._file.read(offset, HISTOGRAM_HEAD_BYTES + 8 * cells, "a histogram")
+        shape = data[:_SHAPE_BYTES]
+        if known and known[0] != shape:  # the block was used again with other parameters
+            del self._known[offset]
+            return self.read(header, offset, budget)
+        self._known[offset] = (shape, cells)
+        digits, lowest, highest = struct.unpack_from(f"{self._order}IQQ", data, 4)
+        above, negative, total = struct.unpack_from(f"{self._order}QQQ", data, 32)
+        counts = np.frombuffer(data, dtype=f"{self._order}u8", offset=HISTOGRAM_HEAD_BYTES)
+        return Histogram(counts.astype(np.uint64, copy=False), lowest, highest, digits, above, negative, total)
+
+    def _cells(self, header: Header, offset: int) -> int:
+        """Check the head of a histogram and that all of it is in the file; its number of cells."""
+        head = self._file.read(offset, HISTOGRAM_HEAD_BYTES, "the head of a histogram")
+        magic, digits, lowest, highest, cells, cell_bytes = struct.unpack_from(f"{self._order}IIQQII", head)
+        if magic != HISTOGRAM_MAGIC or cell_bytes != 8:
+            raise self._file.damaged(f"there is no histogram at {offset}")
+        try:
+            expected = layout_of(digits, lowest, highest).cells
+        except ValueError as error:
+            raise self._file.damaged(f"at {offset}: {error}") from None
+        if cells != expected:
+            raise self._file.damaged(f"the histogram at {offset} has {cells} cells; its parameters make {expected}")
+        self._file.check(header, offset, HISTOGRAM_HEAD_BYTES + 8 * cells, "a histogram")
+        return int(cells)

@@ -1,0 +1,434 @@
+"""Reads all objects of a segment in few calls, and makes anew only those that changed.
+
+A fleet of a thousand receivers has thousands of objects, few of which change between two looks. So the table of objects
+and the records are read in pieces of up to a MiB whatever the number of objects, compared with what was read the last
+time, and an object whose entry and record are as they were is the very `ObjectState` of the last reading.
+
+Each object is of one instant (engine/docs/segment.md, section 3):
+
+- A record that differs in no byte from the last accepted copy is that copy again: its guard, which only counts up, has
+  not moved since, so nothing was written under it meanwhile. One reading is proof.
+- Those that differ are read again, and their guards once more after that. A copy between two equal, even guards is
+  taken; what a writer was at is read by itself until it is, or is marked torn.
+- The entries of what was made anew are read once more at the end. One that changed meanwhile is begun again.
+
+Every offset, size and count is checked before it is followed; a piece is never larger than the file.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from heliograph.monitor.blocks import Blocks, Budget
+from heliograph.monitor.directory import RecordLayout, SegmentError
+from heliograph.monitor.header import Header, text_of
+from heliograph.monitor.model import Histogram, ObjectState
+from heliograph.monitor.records import Record, Values
+from heliograph.monitor.segment_file import SegmentFile
+
+__all__ = ["GONE", "LIVE", "Objects"]
+
+EMPTY, LIVE, GONE = 0, 1, 2
+
+PIECE_BYTES = 1 << 20
+"""Most bytes of records in one call: a piece and its like of the last time stay in the processor's cache."""
+GAP_BYTES = 4096
+"""Records farther apart are read by calls of their own: between them lies a histogram."""
+SINGLY = 4
+"""So many of a piece are read one by one; more together."""
+
+_HEAD_BYTES = 48
+_GUARD_TRIES = 200
+_TRIES_BEFORE_YIELD = 20
+_ENTRY_TRIES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """What the entry of a slot says."""
+
+    record: Record
+    offset: int
+    live: bool
+    generation: int
+    created_ns: int
+    closed_ns: int
+    labels: Mapping[str, str]
+    info: Mapping[str, str]
+
+
+class _Piece:
+    """Records that are read by one call: those of neighbouring objects, in the order of their places."""
+
+    __slots__ = ("doubtful", "ends", "last", "offset", "size", "slots", "starts")
+
+    def __init__(self, members: Sequence[tuple[int, _Place]]) -> None:
+        self.slots = [slot for slot, _ in members]
+        self.offset = members[0][1].offset
+        starts = [place.offset - self.offset for _, place in members]
+        ends = [start + place.record.size for start, (_, place) in zip(starts, members, strict=True)]
+        self.size = max(ends)
+        self.starts = np.array(starts) // 8
+        self.ends = np.array(ends) // 8
+        self.last: bytearray | None = None
+        """The bytes last accepted; None: not read yet."""
+        self.doubtful: set[int] = set()
+        """Members that are read again whatever their bytes: they are torn, or their slot was used again."""
+
+    def span(self, member: int) -> slice:
+        """Where the record of a member lies in the piece, in bytes."""
+        return slice(8 * int(self.starts[member]), 8 * int(self.ends[member]))
+
+    def changed(self, data: bytes, rows: Mapping[int, bytes]) -> Sequence[int]:
+        """Members whose bytes are not those last accepted."""
+        if self.last is None:
+            self.last = bytearray(data)
+            new = {n for n, slot in enumerate(self.slots) if slot not in rows or rows[slot] != data[self.span(n)]}
+            return sorted(new | self.doubtful)
+        if data == self.last:
+            return sorted(self.doubtful)
+        words = np.flatnonzero(_words(data) != _words(self.last))
+        found = set(np.flatnonzero(np.searchsorted(words, self.starts) != np.searchsorted(words, self.ends)).tolist())
+        return sorted(found | self.doubtful)
+
+
+def _words(data: bytes | bytearray) -> npt.NDArray[np.uint64]:
+    return np.frombuffer(data, np.uint64)
+
+
+class Objects:
+    """The objects of one open segment."""
+
+    def __init__(self, file: SegmentFile, order: str, records: Mapping[int, Record]) -> None:
+        """Nothing is read yet.
+
+        Args:
+            file: The segment.
+            order: Its byte order, "<" or ">".
+            records: How to take records apart, by scope id.
+        """
+        self._file = file
+        self._entry = struct.Struct(f"{order}IIQQQQQ")
+        self._records = records
+        self._blocks = Blocks(file, order)
+        self._identities: dict[int, tuple[bytes, Mapping[str, str], Mapping[str, str]]] = {}
+        self._forget()
+
+    def _forget(self) -> None:
+        self._shape: tuple[int, int, int] | None = None
+        self._table = b""
+        self._suspect: set[int] = set()  # slots whose entry is not known to be the one in `_table`
+        self._places: dict[int, _Place] = {}
+        self._rows: dict[int, bytes] = {}  # the record of a slot, as last accepted
+        self._torn: set[int] = set()
+        self._histograms: dict[int, tuple[tuple[str, int], ...]] = {}  # by slot, of those that have any
+        self._plain: dict[int, ObjectState] = {}  # without histograms
+        self._pieces: list[_Piece] | None = None
+        self._all: tuple[ObjectState, ...] | None = None
+
+    def read(self, header: Header, histograms: bool | Collection[str]) -> tuple[ObjectState, ...]:
+        """Every object, live or gone, in the order of slots.
+
+        Raises:
+            SegmentError: The segment is damaged.
+        """
+        shape = (header.objects_offset, header.object_bytes, header.size)
+        if shape != self._shape:
+            self._forget()
+            self._shape = shape
+        try:
+            return self._read(header, histograms)
+        except BaseException:
+            self._forget()  # half of it may be of now and half of then
+            raise
+
+    def _read(self, header: Header, histograms: bool | Collection[str]) -> tuple[ObjectState, ...]:
+        failed: dict[int, SegmentError] = {}
+        fresh = self._learn(header, failed)
+        fresh |= self._read_records()
+        taken: dict[int, ObjectState] = {}
+        again: Collection[int] = fresh
+        for attempt in range(_ENTRY_TRIES):
+            budget = Budget(header.size)
+            for slot in again:
+                self._make(slot)
+            self._take_histograms(header, histograms, again if attempt else None, budget, taken, failed)
+            again = self._changed_entries(header, {*again, *taken, *failed} if not attempt else again)
+            for slot in again:  # the engine took the slot for another object meanwhile
+                failed.pop(slot, None)
+                taken.pop(slot, None)
+            if failed:
+                raise next(iter(failed.values()))
+            if not again:
+                break
+            self._relearn(header, again, failed)
+        if failed:
+            raise next(iter(failed.values()))
+        for slot in again:  # it changes faster than it can be read: it comes with the next reading
+            self._plain.pop(slot, None)
+        if fresh or self._all is None:
+            self._all = tuple(self._plain[slot] for slot in sorted(self._plain))
+        return tuple(taken.get(item.slot, item) for item in self._all) if taken else self._all
+
+    # ---- the table ----
+
+    def _learn(self, header: Header, failed: dict[int, SegmentError]) -> set[int]:
+        """Read the table; the slots whose entry is not as it was."""
+        size, used = header.object_bytes, header.objects_used
+        data = self._file.read(header.objects_offset, used * size, "its table of objects")
+        if data == self._table and not self._suspect:
+            return set()
+        common = min(len(data), len(self._table)) // size
+        changed = set(range(common, used)) | {slot for slot in self._suspect if slot < used}
+        if common:
+            now, then = (np.frombuffer(table, np.uint8, common * size) for table in (data, self._table))
+            changed |= set((np.flatnonzero(now != then) // size).tolist())
+        for slot in range(used, len(self._table) // size):
+            self._drop(slot)
+        self._table = data
+        self._suspect = set()
+        for slot in changed:
+            self._learn_slot(header, slot, data[slot * size : (slot + 1) * size], failed)
+        return changed
+
+    def _drop(self, slot: int) -> None:
+        """Forget what is in a slot."""
+        if self._places.pop(slot, None) is not None:
+            self._pieces = None
+        self._unread(slot)
+        self._plain.pop(slot, None)
+        self._all = None
+
+    def _unread(self, slot: int) -> None:
+        self._rows.pop(slot, None)
+        self._histograms.pop(slot, None)
+        self._torn.discard(slot)
+
+    def _learn_slot(self, header: Header, slot: int, entry: bytes, failed: dict[int, SegmentError]) -> None:
+        try:
+            place = self._parse(header, slot, entry)
+        except SegmentError as error:
+            failed[slot] = error
+            self._suspect.add(slot)
+            place = None
+        if place is None:
+            self._drop(slot)
+            return
+        known = self._places.get(slot)
+        if known is None or (known.offset, known.record) != (place.offset, place.record):
+            self._pieces = None
+        elif known.generation == place.generation and slot in self._rows and self._pieces is not None:
+            self._places[slot] = place  # the same object, closed: its record may have changed as any other
+            return
+        else:
+            self._pieces = None
+        self._places[slot] = place
+        self._unread(slot)
+
+    def _parse(self, header: Header, slot: int, entry: bytes) -> _Place | None:
+        state, scope, generation, offset, size, created, closed = self._entry.unpack_from(entry)
+        if state == EMPTY:
+            return None
+        record = self._records.get(scope)
+        if record is None or state not in (LIVE, GONE):
+            raise self._file.damaged(f"object {slot} has scope {scope} and state {state}")
+        if size < record.size:
+            raise self._file.damaged(f"object {slot} has a record of {size} bytes, its scope one of {record.size}")
+        self._file.check(header, offset, size, f"the record of object {slot}")
+        labels, info = self.identify(slot, entry, record.layout)
+        return _Place(record, offset, state == LIVE, generation, created, closed, labels, info)
+
+    def identify(self, slot: int, entry: bytes, layout: RecordLayout) -> tuple[Mapping[str, str], Mapping[str, str]]:
+        """Labels and info of an entry. They rarely change, so they are parsed once.
+
+        Raises:
+            SegmentError: A label of its scope is missing.
+        """
+        known = self._identities.get(slot)
+        if known is not None and known[0] == entry:
+            return known[1], known[2]
+        fields: dict[str, str] = {}
+        for line in text_of(entry[_HEAD_BYTES:]).split("\n"):
+            key, equals, value = line.partition("=")
+            if equals:
+                fields.setdefault(key, value)
+        missing = [key for key in layout.labels if key not in fields]
+        if missing:
+            raise self._file.damaged(f"object {slot} ({layout.name[:40]}) has no label {missing[0][:40]!r}")
+        labels = {key: fields.pop(key) for key in layout.labels}
+        self._identities[slot] = (entry, labels, fields)
+        return labels, fields
+
+    def _changed_entries(self, header: Header, slots: Collection[int]) -> list[int]:
+        """Those of the slots whose entry is another than when it was read."""
+        if not slots:
+            return []
+        size, first, last = header.object_bytes, min(slots), max(slots) + 1
+        now = self._file.read(header.objects_offset + first * size, (last - first) * size, "its table of objects")
+        then = self._table[first * size : last * size]
+        if now == then:
+            return []
+        differing = set(
+            (np.flatnonzero(np.frombuffer(now, np.uint8) != np.frombuffer(then, np.uint8)) // size).tolist()
+        )
+        changed = sorted(slot for slot in slots if slot - first in differing)
+        self._suspect.update(changed)
+        return changed
+
+    def _relearn(self, header: Header, slots: Iterable[int], failed: dict[int, SegmentError]) -> None:
+        """Read entry and record of single slots anew."""
+        size = header.object_bytes
+        table = bytearray(self._table)
+        for slot in slots:
+            entry = self._file.read(header.objects_offset + slot * size, size, "its table of objects")
+            table[slot * size : (slot + 1) * size] = entry
+            self._learn_slot(header, slot, entry, failed)
+            place = self._places.get(slot)
+            if place is not None:
+                self._accept(slot, *self._consistent(place))
+        self._table = bytes(table)
+        self._pieces = None  # they hold what the slots were before
+
+    # ---- records ----
+
+    def _arranged(self) -> list[_Piece]:
+        """All records in pieces; made anew when a record is somewhere else."""
+        if self._pieces is not None:
+            return self._pieces
+        pieces = []
+        members: list[tuple[int, _Place]] = []
+        begin = end = 0
+        for slot, place in sorted(self._places.items(), key=lambda item: item[1].offset):
+            last = place.offset + place.record.size
+            if members and (place.offset - end > GAP_BYTES or last - begin > PIECE_BYTES):
+                pieces.append(_Piece(members))
+                members = []
+            if not members:
+                begin, end = place.offset, 0
+            members.append((slot, place))
+            end = max(end, last)
+        if members:
+            pieces.append(_Piece(members))
+        for piece in pieces:
+            piece.doubtful = {n for n, slot in enumerate(piece.slots) if slot in self._torn}
+        self._pieces = pieces
+        return pieces
+
+    def _read_records(self) -> set[int]:
+        """Read every record; the slots whose record is not as it was."""
+        fresh: set[int] = set()
+        for piece in self._arranged():
+            data = self._file.read(piece.offset, piece.size, "a record")
+            changed = piece.changed(data, self._rows)
+            if not changed:
+                continue
+            rows: Mapping[int, bytes] = self._together(piece, data, changed) if len(changed) > SINGLY else {}
+            assert piece.last is not None
+            for member in changed:
+                slot = piece.slots[member]
+                row, torn = (rows[member], False) if member in rows else self._consistent(self._places[slot])
+                piece.last[piece.span(member)] = row
+                (piece.doubtful.add if torn else piece.doubtful.discard)(member)
+                self._accept(slot, row, torn)
+                fresh.add(slot)
+        return fresh
+
+    def _together(self, piece: _Piece, before: bytes, changed: Sequence[int]) -> dict[int, bytes]:
+        """Copies of those members that no writer was at: between two readings of the guards the record is copied."""
+        members = np.array(changed)
+        begin, end = 8 * int(piece.starts[members[0]]), 8 * int(piece.ends[members].max())
+        data = self._file.read(piece.offset + begin, end - begin, "a record")
+        after = self._file.read(piece.offset + begin, end - begin, "a record")
+        starts = piece.starts[members]
+        first, copy, last = (
+            _words(before)[starts],
+            _words(data)[starts - begin // 8],
+            _words(after)[starts - begin // 8],
+        )
+        quiet = (first == copy) & (copy == last)
+        rows = {}
+        for member in members[quiet].tolist():
+            span = piece.span(member)
+            row = data[span.start - begin : span.stop - begin]
+            if not self._places[piece.slots[member]].record.guard(row) & 1:
+                rows[member] = row
+        return rows
+
+    def _accept(self, slot: int, row: bytes, torn: bool) -> None:
+        self._rows[slot] = row
+        (self._torn.add if torn else self._torn.discard)(slot)
+        blocks = self._places[slot].record.blocks(row)
+        if blocks:
+            self._histograms[slot] = blocks
+        else:
+            self._histograms.pop(slot, None)
+
+    def _consistent(self, place: _Place) -> tuple[bytes, bool]:
+        """A record by itself, and whether its words may not belong together."""
+        row = b""
+        for attempt in range(_GUARD_TRIES):
+            before = self._file.read(place.offset, 8, "a record")
+            row = self._file.read(place.offset, place.record.size, "a record")
+            after = self._file.read(place.offset, 8, "a record")
+            if before == after == row[:8] and not place.record.guard(row) & 1:
+                return row, False
+            if attempt > _TRIES_BEFORE_YIELD:
+                os.sched_yield()  # the writer may be waiting for this very core
+        return row, True
+
+    # ---- objects ----
+
+    def _make(self, slot: int) -> None:
+        """The object of a slot, as entry and record last read have it."""
+        place = self._places.get(slot)
+        self._all = None
+        if place is None:
+            self._plain.pop(slot, None)
+            return
+        self._plain[slot] = self._state(slot, place, Values(place.record, self._rows[slot]), {})
+
+    def _state(
+        self, slot: int, place: _Place, values: Mapping[str, int], histograms: Mapping[str, Histogram]
+    ) -> ObjectState:
+        return ObjectState(
+            scope=place.record.layout.name,
+            labels=place.labels,
+            info=place.info,
+            values=values,
+            histograms=histograms,
+            live=place.live,
+            torn=slot in self._torn,
+            created_ns=place.created_ns,
+            generation=place.generation,
+            closed_ns=place.closed_ns,
+            slot=slot,
+        )
+
+    def _take_histograms(
+        self,
+        header: Header,
+        wanted: bool | Collection[str],
+        slots: Collection[int] | None,
+        budget: Budget,
+        taken: dict[int, ObjectState],
+        failed: dict[int, SegmentError],
+    ) -> None:
+        """Objects with the histograms that are wanted, which are read each time: counts rest in no record."""
+        if not wanted:
+            return
+        for slot in sorted(self._histograms if slots is None else self._histograms.keys() & set(slots)):
+            names = [(name, at) for name, at in self._histograms[slot] if wanted is True or name in wanted]
+            if not names:
+                continue
+            try:
+                found = {name: self._blocks.read(header, at, budget) for name, at in names}
+            except SegmentError as error:
+                failed[slot] = error
+                continue
+            taken[slot] = self._state(slot, self._places[slot], self._plain[slot].values, found)

@@ -1,0 +1,128 @@
+"""Records: the cells of one object, and its values as a mapping that is taken apart only where somebody looks.
+
+Most objects of a large fleet are copied once a second and asked for a handful of cells, so `Values` keeps the bytes of
+the record and reads a cell when it is named. Whoever goes through all of them makes the dictionary, once.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import ItemsView, Iterator, KeysView, Mapping, ValuesView
+from typing import TypeVar, overload
+
+from heliograph.monitor.directory import RecordLayout
+
+__all__ = ["ABSENT", "Record", "Values"]
+
+ABSENT = 1 << 63
+"""A cell that does not apply to its object."""
+_WRAP = 1 << 64
+
+Default = TypeVar("Default")
+
+
+class Record:
+    """How to take the record of one scope apart."""
+
+    __slots__ = ("_plain", "_signed", "_words", "histograms", "layout", "places", "size", "word")
+
+    def __init__(self, layout: RecordLayout, order: str) -> None:
+        """For records in a byte order, "<" or ">"."""
+        self.layout = layout
+        self.size = layout.record_bytes
+        self.word = struct.Struct(f"{order}Q")
+        self._words = struct.Struct(f"{order}{layout.record_bytes // 8}Q")
+        self._plain = layout.plain
+        self._signed = layout.signed
+        self.places = {name: (8 * index, name in self._signed) for name, index in self._plain}
+        """Byte offset of a cell by its name, and whether it may be below 0."""
+        self.histograms = layout.histograms
+
+    def guard(self, row: bytes) -> int:
+        """The seqlock of a record."""
+        (value,) = self.word.unpack_from(row)
+        return int(value)
+
+    def blocks(self, row: bytes) -> tuple[tuple[str, int], ...]:
+        """Name and place of the histograms there are."""
+        if not self.histograms:
+            return ()
+        words = self._words.unpack(row)
+        return tuple((name, words[index]) for name, index in self.histograms if words[index])
+
+    def values(self, row: bytes) -> dict[str, int]:
+        """Every value that applies, by name of its cell."""
+        words = self._words.unpack(row)
+        values = {name: words[index] for name, index in self._plain if words[index] != ABSENT}
+        for name in self._signed & values.keys():
+            if values[name] > ABSENT:
+                values[name] -= _WRAP
+        return values
+
+
+class Values(Mapping[str, int]):
+    """The values of one record at one instant; never changes."""
+
+    __slots__ = ("_all", "_record", "_row")
+
+    def __init__(self, record: Record, row: bytes) -> None:
+        """Of a whole record."""
+        self._record = record
+        self._row = row
+        self._all: dict[str, int] | None = None
+
+    @overload
+    def get(self, name: str, default: None = None, /) -> int | None: ...
+    @overload
+    def get(self, name: str, default: int, /) -> int: ...
+    @overload
+    def get(self, name: str, default: Default, /) -> int | Default: ...
+    def get(self, name: str, default: object = None, /) -> object:
+        """The value of a cell; `default` where there is none or it does not apply."""
+        place = self._record.places.get(name)
+        if place is None:
+            return default
+        value: int = self._record.word.unpack_from(self._row, place[0])[0]
+        if value < ABSENT:
+            return value
+        if value == ABSENT:
+            return default
+        return value - _WRAP if place[1] else value
+
+    def __getitem__(self, name: str) -> int:
+        value = self.get(name)
+        if value is None:
+            raise KeyError(name)
+        return value
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self.get(name) is not None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._whole())
+
+    def __len__(self) -> int:
+        return len(self._whole())
+
+    def keys(self) -> KeysView[str]:
+        """Names of the cells that apply."""
+        return self._whole().keys()
+
+    def items(self) -> ItemsView[str, int]:
+        """Names and values of the cells that apply."""
+        return self._whole().items()
+
+    def values(self) -> ValuesView[int]:
+        """Values of the cells that apply."""
+        return self._whole().values()
+
+    def __repr__(self) -> str:
+        return repr(self._whole())
+
+    def __reduce__(self) -> tuple[type[dict[str, int]], tuple[dict[str, int]]]:
+        return dict, (self._whole(),)
+
+    def _whole(self) -> dict[str, int]:
+        if self._all is None:
+            self._all = self._record.values(self._row)
+        return self._all
