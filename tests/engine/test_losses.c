@@ -55,8 +55,6 @@ static unsigned kept(const helio_stats *from, const char *text, const helio_loss
     return count;
 }
 
-#ifndef HELIO_NO_STATS
-
 static void a_loss_has_its_count_its_first_and_last_time_and_its_place(void) {
     begin(8 << 20);
     CHECK_EQUAL(kept(stats, "", NULL), 0);
@@ -170,15 +168,11 @@ static void what_a_receiver_lost_is_there_when_its_stream_is_gone(void) {
     world_fini(&w);
 }
 
-#endif
-
 int main(void) {
-#ifndef HELIO_NO_STATS
     RUN(a_loss_has_its_count_its_first_and_last_time_and_its_place);
     RUN(the_number_is_bounded_and_the_one_longest_without_a_loss_gives_way);
     RUN(streams_that_come_lose_and_go_do_not_use_up_the_segment);
     RUN(without_room_in_the_segment_they_are_counted_privately_and_freed);
     RUN(what_a_receiver_lost_is_there_when_its_stream_is_gone);
-#endif
     return check_result();
 }
