@@ -18,6 +18,7 @@ from heliograph.engine.catalogue import Derived, Scope, Statistic, names
 from heliograph.exporters.buckets import cumulative, since, window_values
 from heliograph.exporters.items import RUNNING, Item, Key, Node
 from heliograph.monitor.behaviour import Behaviour
+from heliograph.monitor.blame import Blame
 from heliograph.monitor.collector.account import Account, HostState
 from heliograph.monitor.fleet import ReceiverRow
 from heliograph.monitor.model import Health
@@ -183,6 +184,9 @@ def fleet_families(rows: Sequence[ReceiverRow]) -> Iterator[Metric]:
     yield gauge("queue_ratio", lambda row: row.queue_fill)
     classes = [((*labels(row), item.value), float(row.behaviour is item)) for row in rows for item in Behaviour]
     yield derived_family("fleet_receiver_class", classes)
+    judged = [(row, row.late.blame) for row in rows if row.late]
+    lates = [((*labels(row), item.value), float(found is item)) for row, found in judged for item in Blame]
+    yield derived_family("fleet_receiver_late", lates)
 
 
 def book_families(found: Mapping[tuple[str, str], int]) -> Iterator[Metric]:

@@ -25,7 +25,7 @@ import numpy as np
 from heliograph.monitor.latency import lower_bounds, percentiles
 from heliograph.monitor.model import Histogram
 
-__all__ = ["Blame", "Verdict", "blame", "share_above"]
+__all__ = ["LEAST_MESSAGES", "Blame", "Verdict", "blame", "share_above"]
 
 TAIL = 0.001
 """Share of the messages whose lateness is explained."""

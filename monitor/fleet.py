@@ -19,6 +19,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 
 from heliograph.monitor.behaviour import Evidence, judge_receiver
+from heliograph.monitor.blame import LEAST_MESSAGES, Verdict, blame
 from heliograph.monitor.clocks import clocks_of
 from heliograph.monitor.latency import maximum, percentiles
 from heliograph.monitor.localise import judge
@@ -104,6 +105,7 @@ class _Interval:
         self.before = _View(previous) if previous is not None else None
         self._between = (current.time_ns - previous.time_ns) / 1e9 if previous is not None else 0.0
         self._earlier: dict[int, ObjectState | None] = {}
+        self._hiccups: dict[int, Histogram | None] = {}
 
     def earlier(self, owner: InstanceState, item: ObjectState | None) -> ObjectState | None:
         if self.before is None or item is None or self._between <= 0:
@@ -159,6 +161,13 @@ class _Interval:
             older = None
         values = newer.minus(older)
         return values if values.counts.any() else None
+
+    def hiccups(self, owner: InstanceState) -> Histogram | None:
+        """Those of an instance's host in the interval; None when they were not read."""
+        if owner.incarnation not in self._hiccups:
+            found = next(owner.of("instance"), None)
+            self._hiccups[owner.incarnation] = self.histogram(owner, found, "host_hiccup") if found else None
+        return self._hiccups[owner.incarnation]
 
     def sender(self, stream: str, topic: str) -> tuple[InstanceState, ObjectState] | None:
         """The sending end, also when it has just gone."""
@@ -329,9 +338,25 @@ def _receiver(interval: _Interval, owner: InstanceState, item: ObjectState, watc
         p99_ns=p99,
         p999_ns=p999,
         max_ns=maximum(latency) if latency else None,
+        late=_late(interval, owner, item, sender, latency),
         clocks=clocks_of(rx, interval.now.snapshot.time_ns),
         round_trip_ns=interval.now.round_trips.get((books.stream, rx.info.get("feedback_address", ""))) if rx else None,
     )
+
+
+def _late(
+    interval: _Interval,
+    owner: InstanceState,
+    item: ObjectState,
+    sender: tuple[InstanceState, ObjectState] | None,
+    latency: Histogram | None,
+) -> Verdict | None:
+    """Who made the interval's latest messages late, where the hosts' hiccups are known."""
+    if latency is None or latency.count < LEAST_MESSAGES:
+        return None
+    ends = [owner] if sender is None else [owner, sender[0]]
+    hiccups = [found for end in ends if (found := interval.hiccups(end)) is not None]
+    return blame(latency, hiccups, interval.change(owner, item, "messages_recovered")) if hiccups else None
 
 
 def _packets(interval: _Interval, owner: InstanceState, rx: ObjectState | None) -> int:

@@ -1,7 +1,7 @@
 """What was lost for good, by stream and cause: kept by each instance after the stream is gone, as long as it runs.
 
-Pure functions from a snapshot to rows. What came after all is no loss; how much first went missing is told by the stream
-(statistic `gaps_detected`) while it is there.
+Pure functions from a snapshot to rows. What came after all is no loss; how much first went missing is told by the
+stream (statistic `gaps_detected`) while it is there.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from heliograph.monitor.behaviour import Behaviour
+from heliograph.monitor.blame import Verdict
 from heliograph.monitor.clocks import UNKNOWN, Clocks, OneWay, Trust, one_way
 from heliograph.monitor.model import Health
 
@@ -108,6 +109,8 @@ class ReceiverRow(Balance):
     max_ns: int | None
     clocks: Clocks = UNKNOWN
     """Those of the two ends; what the latencies above are worth is for `latency` to say."""
+    late: Verdict | None = None
+    """Who made the latest messages late; None: too few, or hiccups of the host were not read."""
     round_trip_ns: int | None = None
     """Between the two ends; None when the sender is out of reach, or does not know."""
 

@@ -62,7 +62,9 @@ def command(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
         "Watch every instance on this host; the receivers that give most trouble are at the top.\n"
         "Keys: q quits. Rates and latencies are of the last interval. A latency between two hosts is marked when\n"
         "their clocks were not compared (18.1 µs ?), or not well enough for it (~18.1 µs ±90.0 µs); CLOCK tells how\n"
-        "far the receiver's is ahead, and how far that may be off.",
+        "far the receiver's is ahead, and how far that may be off. LATE BY says who made the latest message in a\n"
+        "thousand late: the host, which kept everything waiting; the network, which lost packets; or the transport\n"
+        "and the application.",
         "heliograph top --interval 2",
     )
     parser.add_argument("--interval", metavar="SECONDS", type=interval, default=1.0, help="default: 1")
@@ -95,7 +97,7 @@ def _receiver_lines(rows: Sequence[fleet.ReceiverRow], width: int | None) -> lis
     head = (
         "RECEIVER", "TOPIC", "STATE", "MSG/S", "LAG", "BEHIND", "QUEUE", "LOST", "MISSING", "NAK/S", "CLOCK", "P50",
         "P99.9",
-        "MAX", "WHY",
+        "MAX", "LATE BY", "WHY",
     )  # fmt: skip
     cells = [
         (
@@ -111,6 +113,7 @@ def _receiver_lines(rows: Sequence[fleet.ReceiverRow], width: int | None) -> lis
             rate_text(row.naks_per_s),
             clocks_text(row.clocks),
             *_latencies(row),
+            row.late.blame if row.late else "-",
             row.reason,
         )
         for row in rows

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from heliograph.monitor import fleet
 from heliograph.monitor.blame import Blame, blame, share_above
 from heliograph.monitor.model import Histogram
-from tests.segments import CELLS, HIGHEST, cell_index
+from heliograph.monitor.sampler import Sampler
+from tests.segments import CELLS, HIGHEST, SegmentObject, cell_index, write_segment
 
 MS = 1_000_000
 
@@ -63,3 +67,21 @@ def test_unknown_hosts_are_not_taken_for_quiet_ones_that_explain_anything() -> N
 def test_values_beyond_the_histogram_count_as_above() -> None:
     assert share_above(histogram({1000: 3}, above=1), 50 * MS) == 0.25
     assert share_above(histogram({}), 0) == 0.0
+
+
+def test_a_row_of_the_fleet_says_who_made_its_messages_late(tmp_path: Path) -> None:
+    stream = {"instance": "desk", "topic": "T", "stream": "0a0b0c0d0e0f.30001"}
+    write_segment(
+        tmp_path / "desk.1.helio",
+        name="desk",
+        objects=[
+            SegmentObject("instance", {"instance": "desk"}, histograms={"host_hiccup": {20_000: 99_900, 40 * MS: 100}}),
+            SegmentObject("receiver", stream, histograms={"total_latency": {50_000: 99_800, 30 * MS: 200}}),
+        ],
+    )
+    with Sampler(tmp_path) as sampler:
+        (row,) = fleet.receivers(None, sampler.sample())
+        (unread,) = fleet.receivers(None, sampler.sample(histograms={"total_latency"}))
+    assert row.late is not None
+    assert row.late.blame is Blame.HOST
+    assert unread.late is None
