@@ -83,6 +83,12 @@ instructions: bootstrap ## instructions per message at each level of detail, by 
 	@sh $(BOOTSTRAP)/native.sh build/release
 	@$(PY) -m tests.bench.instructions --programs build/release/bench
 
+.PHONY: monitor-cost
+monitor-cost: bootstrap ## what monitoring takes: CPU time of a sample by size of the fleet; and of the engine's throughput
+	@sh $(BOOTSTRAP)/native.sh build/release
+	@$(PY) -m tests.bench.monitor_cost
+	@$(PY) -m tests.bench.undisturbed --programs build/release/bench --pairs $(or $(PAIRS),3)
+
 .PHONY: soak
 soak: bootstrap ## 70 % load for SECONDS=600: nothing may grow (a run that long refreshes RESULTS.md)
 	@sh $(BOOTSTRAP)/native.sh build/release

@@ -14,13 +14,13 @@ negative. `residual` is what the books cannot explain; on a sound engine it is 0
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from functools import cached_property
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
 
 from heliograph.monitor.behaviour import Evidence, judge_receiver
 from heliograph.monitor.blame import LEAST_MESSAGES, Verdict, blame
-from heliograph.monitor.clocks import clocks_of
+from heliograph.monitor.clocks import Clocks, clocks_of
+from heliograph.monitor.joining import Interval, value_of
 from heliograph.monitor.latency import maximum, percentiles
 from heliograph.monitor.localise import judge
 from heliograph.monitor.model import Health, Histogram, InstanceState, ObjectState, Snapshot
@@ -43,142 +43,39 @@ __all__ = [
 
 
 _LOCATED = "losses_located_"
+_BOOKS = tuple(field.name for field in fields(Balance))
 _TRIM_CAUSES = ("count", "bytes", "age", "conflated", "priority")
 
 
-class _View:
-    """A snapshot, indexed for joining."""
+@dataclass(frozen=True, slots=True)
+class _Reception:
+    """How a stream came in at an instance over an interval: the same for all topics of the stream."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
-        self.snapshot = snapshot
-
-    @cached_property
-    def objects(self) -> Mapping[tuple[int, tuple[str, ...]], ObjectState]:
-        return {(owner.incarnation, item.key): item for owner in self.snapshot.instances for item in owner.objects}
-
-    @cached_property
-    def senders(self) -> Mapping[tuple[str, str], tuple[InstanceState, ObjectState]]:
-        """By stream and topic; a live one before a gone one, the newest before an older one."""
-        rows = sorted(self.snapshot.of("transmitter"), key=lambda row: (row[1].live, row[1].created_ns))
-        return {(item.labels["stream"], item.labels["topic"]): (owner, item) for owner, item in rows}
-
-    @cached_property
-    def rx_streams(self) -> Mapping[tuple[int, str], ObjectState]:
-        """By incarnation and stream."""
-        rows = sorted(self.snapshot.of("rx_stream"), key=lambda row: (row[1].live, row[1].created_ns))
-        return {(owner.incarnation, item.labels["stream"]): item for owner, item in rows}
-
-    @cached_property
-    def tx_streams(self) -> Mapping[tuple[int, str], ObjectState]:
-        rows = sorted(self.snapshot.of("tx_stream"), key=lambda row: (row[1].live, row[1].created_ns))
-        return {(owner.incarnation, item.labels["stream"]): item for owner, item in rows}
-
-    @cached_property
-    def stream_senders(self) -> Mapping[str, tuple[InstanceState, ObjectState]]:
-        """By stream; a live one before a gone one, the newest before an older one."""
-        rows = sorted(self.snapshot.of("tx_stream"), key=lambda row: (row[1].live, row[1].created_ns))
-        return {item.labels["stream"]: (owner, item) for owner, item in rows}
-
-    @cached_property
-    def peers(self) -> Mapping[str, Sequence[tuple[InstanceState, ObjectState]]]:
-        """By stream."""
-        found: dict[str, list[tuple[InstanceState, ObjectState]]] = {}
-        for owner, item in self.snapshot.of("peer"):
-            found.setdefault(item.labels["stream"], []).append((owner, item))
-        return found
-
-    @cached_property
-    def round_trips(self) -> Mapping[tuple[str, str], int]:
-        """Between source and receiver, ns, by stream and the receiver's address; those that are known."""
-        return {
-            (item.labels["stream"], item.labels["peer"]): item.values["round_trip"]
-            for _, item in self.snapshot.of("peer")
-            if item.values.get("round_trip")
-        }
+    rx: ObjectState | None
+    peer: ObjectState | None
+    """The instance as the stream's source knows it."""
+    missing_ratio: float
+    naks_per_s: float
+    nak_ratio: float
+    nak_share: float | None
+    loss_place: str | None
+    clocks: Clocks
+    round_trip_ns: int | None
 
 
-class _Interval:
-    """What changed between two snapshots."""
+class _Joined(Interval):
+    """An interval, and what the topics of a stream share in it."""
 
     def __init__(self, previous: Snapshot | None, current: Snapshot) -> None:
-        self.now = _View(current)
-        self.before = _View(previous) if previous is not None else None
-        self._between = (current.time_ns - previous.time_ns) / 1e9 if previous is not None else 0.0
-        self._earlier: dict[int, ObjectState | None] = {}
-        self._hiccups: dict[int, Histogram | None] = {}
+        super().__init__(previous, current)
+        self._receptions: dict[tuple[int, str], _Reception] = {}
 
-    def earlier(self, owner: InstanceState, item: ObjectState | None) -> ObjectState | None:
-        if self.before is None or item is None or self._between <= 0:
-            return None
-        place = id(item)  # of an object that `now` keeps alive; asked for many times a row
-        if place not in self._earlier:
-            self._earlier[place] = self.before.objects.get((owner.incarnation, item.key))
-        return self._earlier[place]
-
-    @cached_property
-    def at_its_start(self) -> _Interval:
-        """The moment it began, seen by itself."""
-        assert self.before is not None
-        return _Interval(None, self.before.snapshot)
-
-    @cached_property
-    def asked(self) -> Mapping[str, tuple[Mapping[str, int], int]]:
-        """Sequences asked for in the interval, by stream: those of each address, and all together."""
-        found = {}
-        for stream, peers in self.now.peers.items():
-            own: dict[str, int] = {}
-            for owner, peer in peers:
-                address = peer.labels["peer"]
-                own[address] = own.get(address, 0) + self.change(owner, peer, "naks_received")
-            found[stream] = (own, sum(own.values()))
-        return found
-
-    def seconds(self, owner: InstanceState, item: ObjectState | None) -> float:
-        """Length of the interval for an object: to the earlier snapshot, or its whole life."""
-        if self.earlier(owner, item) is not None:
-            return self._between
-        born_ns = (item.created_ns if item else 0) or owner.started_ns
-        return max((self.now.snapshot.time_ns - born_ns) / 1e9, 1e-3)
-
-    def change(self, owner: InstanceState, item: ObjectState | None, cell: str) -> int:
-        """Growth of a counter; 0 when the object or the cell is missing."""
-        if item is None:
-            return 0
-        old = self.earlier(owner, item)
-        return max(0, _value(item, cell) - (_value(old, cell) if old else 0))
-
-    def rate(self, owner: InstanceState, item: ObjectState | None, cell: str) -> float:
-        return self.change(owner, item, cell) / self.seconds(owner, item)
-
-    def histogram(self, owner: InstanceState, item: ObjectState, name: str) -> Histogram | None:
-        """Values of the interval; None when there are none."""
-        newer = item.histograms.get(name)
-        if newer is None:
-            return None
-        old = self.earlier(owner, item)
-        older = old.histograms.get(name) if old else None
-        if older is not None and (older.digits, older.counts.size) != (newer.digits, newer.counts.size):
-            older = None
-        values = newer.minus(older)
-        return values if values.counts.any() else None
-
-    def hiccups(self, owner: InstanceState) -> Histogram | None:
-        """Those of an instance's host in the interval; None when they were not read."""
-        if owner.incarnation not in self._hiccups:
-            found = next(owner.of("instance"), None)
-            self._hiccups[owner.incarnation] = self.histogram(owner, found, "host_hiccup") if found else None
-        return self._hiccups[owner.incarnation]
-
-    def sender(self, stream: str, topic: str) -> tuple[InstanceState, ObjectState] | None:
-        """The sending end, also when it has just gone."""
-        found = self.now.senders.get((stream, topic))
-        if found is None and self.before is not None:
-            found = self.before.senders.get((stream, topic))
-        return found
-
-
-def _value(item: ObjectState | None, cell: str) -> int:
-    return item.values.get(cell, 0) if item is not None else 0
+    def reception(self, owner: InstanceState, stream: str) -> _Reception:
+        """How a stream comes in at an instance; worked out once, for all topics."""
+        place = (owner.incarnation, stream)
+        if place not in self._receptions:
+            self._receptions[place] = _reception(self, owner, stream)
+        return self._receptions[place]
 
 
 def _of(snapshot: Snapshot, scope: str) -> Iterator[tuple[InstanceState, ObjectState]]:
@@ -194,14 +91,14 @@ def _of(snapshot: Snapshot, scope: str) -> Iterator[tuple[InstanceState, ObjectS
             yield owner, item
 
 
-def _balance(interval: _Interval, owner: InstanceState, item: ObjectState) -> Balance:
+def _balance(interval: Interval, owner: InstanceState, item: ObjectState) -> Balance:
     stream, topic = item.labels["stream"], item.labels["topic"]
     sender = interval.sender(stream, topic)
-    expected = _value(item, "next_message")
-    delivered, lost = _value(item, "messages_delivered"), _value(item, "messages_lost")
-    trimmed = sum(_value(item, f"messages_trimmed_{cause}") for cause in _TRIM_CAUSES)
-    before_join = _value(item, "messages_before_join")
-    sent = max(_value(sender[1], "next_message"), expected) if sender else None
+    expected = value_of(item, "next_message")
+    delivered, lost = value_of(item, "messages_delivered"), value_of(item, "messages_lost")
+    trimmed = sum(value_of(item, f"messages_trimmed_{cause}") for cause in _TRIM_CAUSES)
+    before_join = value_of(item, "messages_before_join")
+    sent = max(value_of(sender[1], "next_message"), expected) if sender else None
     return Balance(
         instance=owner.name,
         topic=topic,
@@ -210,11 +107,11 @@ def _balance(interval: _Interval, owner: InstanceState, item: ObjectState) -> Ba
         sent=sent,
         before_join=before_join,
         delivered=delivered - trimmed,
-        recovered=_value(item, "messages_recovered"),
+        recovered=value_of(item, "messages_recovered"),
         trimmed=trimmed,
         lost=lost,
         in_flight=sent - expected if sent is not None else None,
-        residual=expected - before_join - delivered - _value(item, "fragments_joined") - lost,
+        residual=expected - before_join - delivered - value_of(item, "fragments_joined") - lost,
     )
 
 
@@ -225,7 +122,7 @@ def balance(snapshot: Snapshot, previous: Snapshot | None = None) -> list[Balanc
         snapshot: The moment.
         previous: Where senders are looked for that are not in `snapshot` any more.
     """
-    interval = _Interval(previous, snapshot)
+    interval = Interval(previous, snapshot)
     books = [_balance(interval, owner, item) for owner, item in _of(snapshot, "receiver")]
     return sorted(books, key=lambda book: (book.instance, book.topic, book.stream))
 
@@ -238,7 +135,7 @@ def receivers(previous: Snapshot | None, current: Snapshot, watcher: Watcher | N
         current: The moment.
         watcher: Knows the observations before; each receiver is then judged by its last ten. None: as of one look.
     """
-    interval = _Interval(previous, current)
+    interval = _Joined(previous, current)
     if watcher is not None:
         _watch_senders(watcher, current)
     rows = [_receiver(interval, owner, item, watcher) for owner, item in _of(current, "receiver")]
@@ -255,24 +152,20 @@ def _watch_senders(watcher: Watcher, current: Snapshot) -> None:
     for owner, item in current.of("transmitter"):
         if item.live:
             timeline = watcher.timeline(_sender_key(owner, item))
-            timeline.add(current.time_ns, _value(item, "next_message"), _value(item, "bytes_sent"))
+            timeline.add(current.time_ns, value_of(item, "next_message"), value_of(item, "bytes_sent"))
 
 
-def _receiver(interval: _Interval, owner: InstanceState, item: ObjectState, watcher: Watcher | None) -> ReceiverRow:
+def _receiver(interval: _Joined, owner: InstanceState, item: ObjectState, watcher: Watcher | None) -> ReceiverRow:
     books = _balance(interval, owner, item)
     sender = interval.sender(books.stream, books.topic)
-    rx = interval.now.rx_streams.get((owner.incarnation, books.stream))
+    reception = interval.reception(owner, books.stream)
+    rx, peer = reception.rx, reception.peer
     seconds = interval.seconds(owner, item)
-    packets = _packets(interval, owner, rx)
-    naks = interval.change(owner, rx, "naks_sent")
-    missing_ratio = min(1.0, interval.change(owner, rx, "gaps_detected") / packets)
-    nak_share = _nak_share(interval, books.stream, rx)
     sent_per_s = interval.rate(*sender, "next_message") if sender else None
     lag = _lag(books, item)
-    peer = _peer(interval, owner, books.stream, rx)
     behind = _behind(interval, watcher, books, item, sent_per_s)
-    limit = _value(item, "queue_limit_bytes")
-    queue_fill = min(1.0, _value(item, "queue_bytes") / limit) if limit else 0.0
+    limit = value_of(item, "queue_limit_bytes")
+    queue_fill = min(1.0, value_of(item, "queue_bytes") / limit) if limit else 0.0
     evidence = Evidence(
         health=owner.health,
         health_reason=owner.reason,
@@ -284,20 +177,20 @@ def _receiver(interval: _Interval, owner: InstanceState, item: ObjectState, watc
         lag_before=_lag_before(interval, owner, item),
         queue_fill=queue_fill,
         queue_full=interval.change(owner, item, "queue_full"),
-        missing_ratio=missing_ratio,
-        nak_share=nak_share,
+        missing_ratio=reception.missing_ratio,
+        nak_share=reception.nak_share,
         forecast_ns=_known(peer, "forecast"),
     )
     judgement = judge_receiver(evidence)
     if watcher is not None:
         look = Look(
             time_ns=interval.now.snapshot.time_ns,
-            expected=_value(item, "next_message"),
-            delivered=_value(item, "messages_delivered"),
-            lost=_value(item, "messages_lost"),
-            queue_full=_value(item, "queue_full"),
-            gaps=_value(rx, "gaps_detected"),
-            packets=max(_value(rx, "packets_delivered"), _value(rx, "window_lead")),
+            expected=value_of(item, "next_message"),
+            delivered=value_of(item, "messages_delivered"),
+            lost=value_of(item, "messages_lost"),
+            queue_full=value_of(item, "queue_full"),
+            gaps=value_of(rx, "gaps_detected"),
+            packets=max(value_of(rx, "packets_delivered"), value_of(rx, "window_lead")),
             lag=lag,
             queue_fill=queue_fill,
         )
@@ -305,7 +198,7 @@ def _receiver(interval: _Interval, owner: InstanceState, item: ObjectState, watc
     latency = interval.histogram(owner, item, "total_latency")
     p50, p99, p999 = percentiles(latency, (0.5, 0.99, 0.999)) if latency else (None, None, None)
     return ReceiverRow(
-        **asdict(books),
+        **{name: getattr(books, name) for name in _BOOKS},
         endpoint=item.info.get("endpoint", ""),
         health=owner.health,
         behaviour=judgement.behaviour,
@@ -319,33 +212,33 @@ def _receiver(interval: _Interval, owner: InstanceState, item: ObjectState, watc
         bytes_per_s=interval.rate(owner, item, "bytes_delivered"),
         recovered_per_s=interval.rate(owner, item, "messages_recovered"),
         lost_per_s=interval.rate(owner, item, "messages_lost"),
-        missing_ratio=missing_ratio,
-        naks_per_s=interval.rate(owner, rx, "naks_sent"),
-        nak_ratio=naks / packets,
-        nak_share=nak_share,
-        loss_place=_loss_place(interval, owner, rx),
+        missing_ratio=reception.missing_ratio,
+        naks_per_s=reception.naks_per_s,
+        nak_ratio=reception.nak_ratio,
+        nak_share=reception.nak_share,
+        loss_place=reception.loss_place,
         forecast_ns=_known(peer, "forecast"),
         blame_ns=_known(peer, "blame_time"),
-        outstanding_naks=_value(rx, "outstanding_naks"),
+        outstanding_naks=value_of(rx, "outstanding_naks"),
         lag_messages=lag,
         lag_bytes=behind.size,
         lag_seconds=behind.seconds,
         lag_basis=behind.basis,
-        queue_messages=_value(item, "queue_messages"),
-        queue_bytes=_value(item, "queue_bytes"),
+        queue_messages=value_of(item, "queue_messages"),
+        queue_bytes=value_of(item, "queue_bytes"),
         queue_fill=queue_fill,
         p50_ns=p50,
         p99_ns=p99,
         p999_ns=p999,
         max_ns=maximum(latency) if latency else None,
         late=_late(interval, owner, item, sender, latency),
-        clocks=clocks_of(rx, interval.now.snapshot.time_ns),
-        round_trip_ns=interval.now.round_trips.get((books.stream, rx.info.get("feedback_address", ""))) if rx else None,
+        clocks=reception.clocks,
+        round_trip_ns=reception.round_trip_ns,
     )
 
 
 def _late(
-    interval: _Interval,
+    interval: _Joined,
     owner: InstanceState,
     item: ObjectState,
     sender: tuple[InstanceState, ObjectState] | None,
@@ -359,16 +252,32 @@ def _late(
     return blame(latency, hiccups, interval.change(owner, item, "messages_recovered")) if hiccups else None
 
 
-def _packets(interval: _Interval, owner: InstanceState, rx: ObjectState | None) -> int:
+def _reception(interval: Interval, owner: InstanceState, stream: str) -> _Reception:
+    rx = interval.now.rx_streams.get((owner.incarnation, stream))
+    packets = _packets(interval, owner, rx)
+    return _Reception(
+        rx=rx,
+        peer=_peer(interval, owner, stream, rx),
+        missing_ratio=min(1.0, interval.change(owner, rx, "gaps_detected") / packets),
+        naks_per_s=interval.rate(owner, rx, "naks_sent"),
+        nak_ratio=interval.change(owner, rx, "naks_sent") / packets,
+        nak_share=_nak_share(interval, stream, rx),
+        loss_place=_loss_place(interval, owner, rx),
+        clocks=clocks_of(rx, interval.now.snapshot.time_ns),
+        round_trip_ns=interval.now.round_trips.get((stream, rx.info.get("feedback_address", ""))) if rx else None,
+    )
+
+
+def _packets(interval: Interval, owner: InstanceState, rx: ObjectState | None) -> int:
     """Packets of the stream in the interval: those passed on or, when it held some back, those known to exist."""
     delivered = interval.change(owner, rx, "packets_delivered")
     old = interval.earlier(owner, rx)
-    known = _value(rx, "window_lead") - _value(old, "window_lead") if old is not None else 0
+    known = value_of(rx, "window_lead") - value_of(old, "window_lead") if old is not None else 0
     return max(delivered, known, 1)
 
 
 def _lag(books: Balance, item: ObjectState) -> int:
-    return (books.in_flight or 0) + _value(item, "queue_messages")
+    return (books.in_flight or 0) + value_of(item, "queue_messages")
 
 
 @dataclass(frozen=True, slots=True)
@@ -381,22 +290,22 @@ class _Behind:
 
 
 def _behind(
-    interval: _Interval, watcher: Watcher | None, books: Balance, item: ObjectState, sent_per_s: float | None
+    interval: Interval, watcher: Watcher | None, books: Balance, item: ObjectState, sent_per_s: float | None
 ) -> _Behind:
     """How old the oldest message is that the application does not have, and the bytes from it on.
 
     What waits in the receive queue is older than what is under way. When a message under way was sent is known to who
     has watched the sender; else the lag is divided by the rate, which is an estimate and called so.
     """
-    waiting, queued = _value(item, "queue_messages"), _value(item, "queue_bytes")
+    waiting, queued = value_of(item, "queue_messages"), value_of(item, "queue_bytes")
     in_flight = books.in_flight or 0
     if not waiting + in_flight:
         return _Behind(0.0, 0, LagBasis.MEASURED) if books.in_flight is not None else _Behind(None, 0, LagBasis.UNKNOWN)
     sender = interval.sender(books.stream, books.topic)
-    way = watcher.timeline(_sender_key(*sender)).behind(_value(item, "next_message")) if watcher and sender else None
+    way = watcher.timeline(_sender_key(*sender)).behind(value_of(item, "next_message")) if watcher and sender else None
     size: int | None = queued
     if in_flight:
-        mean = _value(sender[1], "bytes_sent") / max(1, _value(sender[1], "messages_sent")) if sender else 0.0
+        mean = value_of(sender[1], "bytes_sent") / max(1, value_of(sender[1], "messages_sent")) if sender else 0.0
         size = queued + (way.size if way else round(mean * in_flight))
     elif books.in_flight is None:
         size = None  # what is under way is not known
@@ -413,30 +322,30 @@ def _known(item: ObjectState | None, cell: str) -> int | None:
     return item.values.get(cell) if item is not None else None
 
 
-def _peer(interval: _Interval, owner: InstanceState, stream: str, rx: ObjectState | None) -> ObjectState | None:
+def _peer(interval: Interval, owner: InstanceState, stream: str, rx: ObjectState | None) -> ObjectState | None:
     """The receiver as its source knows it."""
     address = rx.info.get("feedback_address", "") if rx else ""
-    for _, peer in interval.now.peers.get(stream, ()):
-        at, _, twin = peer.labels["peer"].partition("#")
-        if peer.live and at == address and (not twin or peer.info.get("name") == owner.name):
+    for peer in interval.now.live_peers.get((stream, address), ()):
+        _, _, twin = peer.labels["peer"].partition("#")
+        if not twin or peer.info.get("name") == owner.name:
             return peer
     return None
 
 
-def _lag_before(interval: _Interval, owner: InstanceState, item: ObjectState) -> int | None:
+def _lag_before(interval: Interval, owner: InstanceState, item: ObjectState) -> int | None:
     old = interval.earlier(owner, item)
     if old is None or interval.before is None:
         return None
     return _lag(_balance(interval.at_its_start, owner, old), old)
 
 
-def _nak_share(interval: _Interval, stream: str, rx: ObjectState | None) -> float | None:
+def _nak_share(interval: Interval, stream: str, rx: ObjectState | None) -> float | None:
     address = rx.info.get("feedback_address", "") if rx else ""
     own, total = interval.asked.get(stream, ({}, 0))
     return own.get(address, 0) / total if address and total else None
 
 
-def _loss_place(interval: _Interval, owner: InstanceState, rx: ObjectState | None) -> str | None:
+def _loss_place(interval: Interval, owner: InstanceState, rx: ObjectState | None) -> str | None:
     if rx is None:
         return None
     cells = [name for name in rx.values if name.startswith(_LOCATED)]
@@ -444,7 +353,7 @@ def _loss_place(interval: _Interval, owner: InstanceState, rx: ObjectState | Non
     sender = interval.now.stream_senders.get(rx.labels["stream"])
     if sender is None or "packets_unsent" not in sender[1].values:
         return judge(located, None).place
-    return judge(located, interval.change(*sender, "packets_unsent"), _value(sender[1], "destinations")).place
+    return judge(located, interval.change(*sender, "packets_unsent"), value_of(sender[1], "destinations")).place
 
 
 def peer_names(snapshot: Snapshot) -> Mapping[tuple[str, str], str]:
@@ -467,7 +376,7 @@ def worst_instances(rows: Iterable[ReceiverRow]) -> list[ReceiverRow]:
 
 def transmitters(previous: Snapshot | None, current: Snapshot) -> list[TransmitterRow]:
     """Every topic being sent, by instance and topic."""
-    interval = _Interval(previous, current)
+    interval = Interval(previous, current)
     listening: dict[tuple[str, str], int] = {}
     for _, item in current.of("receiver"):
         if item.live:
@@ -487,18 +396,18 @@ def transmitters(previous: Snapshot | None, current: Snapshot) -> list[Transmitt
                 stream=stream,
                 endpoint=item.info.get("endpoint", ""),
                 health=owner.health,
-                messages_sent=_value(item, "messages_sent"),
-                next_message=_value(item, "next_message"),
+                messages_sent=value_of(item, "messages_sent"),
+                next_message=value_of(item, "next_message"),
                 sent_per_s=interval.rate(owner, item, "messages_sent"),
                 bytes_per_s=interval.rate(owner, item, "bytes_sent"),
                 packets_per_s=interval.rate(owner, item, "packets_sent"),
-                queue_bytes=_value(item, "queue_bytes"),
+                queue_bytes=value_of(item, "queue_bytes"),
                 receivers=listening.get((stream, topic), 0),
                 naks_per_s=interval.rate(owner, tx, "naks_received"),
                 repairs_per_s=interval.rate(owner, tx, "repair_packets"),
                 repair_ratio=repairs / max(1, interval.change(owner, tx, "packets_sent")),
-                history_packets=_value(tx, "history_packets"),
-                peers=_value(tx, "peers"),
+                history_packets=value_of(tx, "history_packets"),
+                peers=value_of(tx, "peers"),
                 batch_p50_ns=p50,
                 batch_p99_ns=p99,
             )
@@ -508,7 +417,7 @@ def transmitters(previous: Snapshot | None, current: Snapshot) -> list[Transmitt
 
 def instances(previous: Snapshot | None, current: Snapshot) -> list[InstanceRow]:
     """Every instance, by name."""
-    interval = _Interval(previous, current)
+    interval = Interval(previous, current)
     rows = []
     for owner in current.instances:
         item = next(owner.of("instance"), None)
@@ -536,8 +445,8 @@ def instances(previous: Snapshot | None, current: Snapshot) -> list[InstanceRow]
                 naks_sent_per_s=rate("naks_sent"),
                 naks_received_per_s=rate("naks_received"),
                 invalid_packets=invalid,
-                socket_drops=_value(item, "socket_drops"),
-                memory_bytes=_value(item, "memory_used"),
+                socket_drops=value_of(item, "socket_drops"),
+                memory_bytes=value_of(item, "memory_used"),
             )
         )
     return sorted(rows, key=lambda row: (row.name, row.pid))

@@ -66,7 +66,7 @@ class _Place:
 class _Piece:
     """Records that are read by one call: those of neighbouring objects, in the order of their places."""
 
-    __slots__ = ("doubtful", "ends", "last", "offset", "size", "slots", "starts")
+    __slots__ = ("doubtful", "ends", "last", "offset", "size", "slots", "spans", "starts")
 
     def __init__(self, members: Sequence[tuple[int, _Place]]) -> None:
         self.slots = [slot for slot, _ in members]
@@ -74,6 +74,8 @@ class _Piece:
         starts = [place.offset - self.offset for _, place in members]
         ends = [start + place.record.size for start, (_, place) in zip(starts, members, strict=True)]
         self.size = max(ends)
+        self.spans = [slice(start, end) for start, end in zip(starts, ends, strict=True)]
+        """Where the record of each member lies in the piece, in bytes."""
         self.starts = np.array(starts) // 8
         self.ends = np.array(ends) // 8
         self.last: bytearray | None = None
@@ -81,15 +83,11 @@ class _Piece:
         self.doubtful: set[int] = set()
         """Members that are read again whatever their bytes: they are torn, or their slot was used again."""
 
-    def span(self, member: int) -> slice:
-        """Where the record of a member lies in the piece, in bytes."""
-        return slice(8 * int(self.starts[member]), 8 * int(self.ends[member]))
-
     def changed(self, data: bytes, rows: Mapping[int, bytes]) -> Sequence[int]:
         """Members whose bytes are not those last accepted."""
         if self.last is None:
             self.last = bytearray(data)
-            new = {n for n, slot in enumerate(self.slots) if slot not in rows or rows[slot] != data[self.span(n)]}
+            new = {n for n, slot in enumerate(self.slots) if slot not in rows or rows[slot] != data[self.spans[n]]}
             return sorted(new | self.doubtful)
         if data == self.last:
             return sorted(self.doubtful)
@@ -115,6 +113,7 @@ class Objects:
         """
         self._file = file
         self._entry = struct.Struct(f"{order}IIQQQQQ")
+        self._word = np.dtype(f"{order}u8")
         self._records = records
         self._blocks = Blocks(file, order)
         self._identities: dict[int, tuple[bytes, Mapping[str, str], Mapping[str, str]]] = {}
@@ -333,8 +332,11 @@ class Objects:
             for member in changed:
                 slot = piece.slots[member]
                 row, torn = (rows[member], False) if member in rows else self._consistent(self._places[slot])
-                piece.last[piece.span(member)] = row
-                (piece.doubtful.add if torn else piece.doubtful.discard)(member)
+                piece.last[piece.spans[member]] = row
+                if torn:
+                    piece.doubtful.add(member)
+                elif piece.doubtful:
+                    piece.doubtful.discard(member)
                 self._accept(slot, row, torn)
                 fresh.add(slot)
         return fresh
@@ -351,23 +353,24 @@ class Objects:
             _words(data)[starts - begin // 8],
             _words(after)[starts - begin // 8],
         )
-        quiet = (first == copy) & (copy == last)
+        quiet = (first == copy) & (copy == last) & (copy.view(self._word) & 1 == 0)
         rows = {}
         for member in members[quiet].tolist():
-            span = piece.span(member)
-            row = data[span.start - begin : span.stop - begin]
-            if not self._places[piece.slots[member]].record.guard(row) & 1:
-                rows[member] = row
+            span = piece.spans[member]
+            rows[member] = data[span.start - begin : span.stop - begin]
         return rows
 
     def _accept(self, slot: int, row: bytes, torn: bool) -> None:
         self._rows[slot] = row
-        (self._torn.add if torn else self._torn.discard)(slot)
+        if torn:
+            self._torn.add(slot)
+        elif self._torn:
+            self._torn.discard(slot)
         blocks = self._places[slot].record.blocks(row)
         if blocks:
             self._histograms[slot] = blocks
-        else:
-            self._histograms.pop(slot, None)
+        elif slot in self._histograms:
+            del self._histograms[slot]
 
     def _consistent(self, place: _Place) -> tuple[bytes, bool]:
         """A record by itself, and whether its words may not belong together."""

@@ -1,13 +1,13 @@
 """Records: the cells of one object, and its values as a mapping that is taken apart only where somebody looks.
 
 Most objects of a large fleet are copied once a second and asked for a handful of cells, so `Values` keeps the bytes of
-the record and reads a cell when it is named. Whoever goes through all of them makes the dictionary, once.
+the record and reads a cell when it is named. Whoever asks for many makes the dictionary, once.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import ItemsView, Iterator, KeysView, Mapping, ValuesView
+from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, ValuesView
 from typing import TypeVar, overload
 
 from heliograph.monitor.directory import RecordLayout
@@ -17,6 +17,8 @@ __all__ = ["ABSENT", "Record", "Values"]
 ABSENT = 1 << 63
 """A cell that does not apply to its object."""
 _WRAP = 1 << 64
+_SINGLE = 8
+"""So many cells are read one by one; then all, which takes as long as some ten."""
 
 Default = TypeVar("Default")
 
@@ -24,7 +26,7 @@ Default = TypeVar("Default")
 class Record:
     """How to take the record of one scope apart."""
 
-    __slots__ = ("_plain", "_signed", "_words", "histograms", "layout", "places", "size", "word")
+    __slots__ = ("_blocks", "_names", "_plain", "_signed", "_words", "histograms", "layout", "places", "size", "word")
 
     def __init__(self, layout: RecordLayout, order: str) -> None:
         """For records in a byte order, "<" or ">"."""
@@ -37,6 +39,14 @@ class Record:
         self.places = {name: (8 * index, name in self._signed) for name, index in self._plain}
         """Byte offset of a cell by its name, and whether it may be below 0."""
         self.histograms = layout.histograms
+        self._names = tuple(name for name, _ in self.histograms)
+        at = [index for _, index in self.histograms]
+        self._blocks: Callable[[bytes], tuple[int, ...]]
+        if at and at == list(range(at[0], at[0] + len(at))):  # side by side, as engines lay them
+            together = struct.Struct(f"{order}{len(at)}Q")
+            self._blocks = lambda row: together.unpack_from(row, 8 * at[0])
+        else:
+            self._blocks = lambda row: tuple(word for index in at for word in self.word.unpack_from(row, 8 * index))
 
     def guard(self, row: bytes) -> int:
         """The seqlock of a record."""
@@ -47,8 +57,8 @@ class Record:
         """Name and place of the histograms there are."""
         if not self.histograms:
             return ()
-        words = self._words.unpack(row)
-        return tuple((name, words[index]) for name, index in self.histograms if words[index])
+        places = self._blocks(row)
+        return tuple(pair for pair in zip(self._names, places, strict=True) if pair[1]) if any(places) else ()
 
     def values(self, row: bytes) -> dict[str, int]:
         """Every value that applies, by name of its cell."""
@@ -63,13 +73,14 @@ class Record:
 class Values(Mapping[str, int]):
     """The values of one record at one instant; never changes."""
 
-    __slots__ = ("_all", "_record", "_row")
+    __slots__ = ("_all", "_asked", "_record", "_row")
 
     def __init__(self, record: Record, row: bytes) -> None:
         """Of a whole record."""
         self._record = record
         self._row = row
         self._all: dict[str, int] | None = None
+        self._asked = 0
 
     @overload
     def get(self, name: str, default: None = None, /) -> int | None: ...
@@ -79,6 +90,11 @@ class Values(Mapping[str, int]):
     def get(self, name: str, default: Default, /) -> int | Default: ...
     def get(self, name: str, default: object = None, /) -> object:
         """The value of a cell; `default` where there is none or it does not apply."""
+        if self._all is not None:
+            return self._all.get(name, default)
+        self._asked += 1
+        if self._asked > _SINGLE:
+            return self._whole().get(name, default)
         place = self._record.places.get(name)
         if place is None:
             return default

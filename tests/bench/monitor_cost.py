@@ -4,9 +4,9 @@
     python -m tests.bench.monitor_cost --fleets 33,1100 --samples 20
 
 The fleets are segments written from engine/docs/segment.md; between two samples a share of the records moves, as
-engines would have it. CPU time, not the clock on the wall, so a loaded machine matters less. Beside each figure:
-its share of a core at one sample a second, and how many times it takes to copy and compare the same bytes (tables and
-records, read with `pread`), which no reader of the files can do without.
+engines would have it. CPU time, not the clock on the wall, so a loaded machine matters less. Beside each figure: its
+share of a core at one a second (a scrape comes every 15 s or so), and how many times it takes to copy and compare the
+same bytes (tables and records, read with `pread`), which no reader of the files can do without.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from tests.segments import SegmentObject, Written, write_segment
@@ -182,11 +183,13 @@ def measure(fleet: Fleet, samples: int, prometheus: bool = True) -> tuple[int, d
     from heliograph.monitor.fleet import receivers, transmitters
     from heliograph.monitor.model import Snapshot
     from heliograph.monitor.sampler import Sampler
+    from heliograph.monitor.window import Watcher
 
     taken: dict[str, list[float]] = {"reading": [], "sampling": [], "+ fleet": []}
+    watcher = Watcher()
     collector = SnapshotCollector() if prometheus else None
     if collector is not None:
-        taken["+ Prometheus"] = []
+        taken |= {"+ Prometheus, each sample": [], "a scrape": []}
     with engines(fleet) as (folder, made), Sampler(folder) as sampler:
         read = made.floor()
         previous: Snapshot | None = None
@@ -200,20 +203,20 @@ def measure(fleet: Fleet, samples: int, prometheus: bool = True) -> tuple[int, d
             assert isinstance(now, Snapshot)
 
             def join(before: Snapshot | None = previous, now: Snapshot = now) -> None:
-                receivers(before, now)
+                receivers(before, now, watcher)
                 transmitters(before, now)
 
             _timed(join, taken["+ fleet"])
             if collector is not None:
 
-                def render(now: Snapshot = now, collector: SnapshotCollector = collector) -> None:
+                def update(now: Snapshot = now, collector: SnapshotCollector = collector) -> None:
                     collector.update(now)
-                    exposition(collector)
 
-                _timed(render, taken["+ Prometheus"])
+                _timed(update, taken["+ Prometheus, each sample"])
+                _timed(partial(exposition, collector), taken["a scrape"])
             previous = now
         medians = {name: statistics.median(figures) for name, figures in taken.items()}
-        for before, name in (("sampling", "+ fleet"), ("+ fleet", "+ Prometheus")):
+        for before, name in (("sampling", "+ fleet"), ("+ fleet", "+ Prometheus, each sample")):
             if name in medians:
                 medians[name] += medians[before]
         return made.objects, medians

@@ -48,6 +48,11 @@ class Runner:
     ) -> None:
         shutil.rmtree(self._segments, ignore_errors=True)
 
+    @property
+    def segments(self) -> Path:
+        """Folder of the stats segments of its programs."""
+        return Path(self._segments)
+
     def line(self, command: tuple[str, ...], size: int, seconds: float) -> list[str]:
         """The full command line of a command.
 

@@ -1,0 +1,159 @@
+"""Snapshots indexed for joining both ends: what is where, and what changed between two of them.
+
+Every index is made once, when it is first asked for, so that joining costs by the object and not by the pair: a hundred
+thousand receivers look their stream, their sender and their peer up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+from heliograph.monitor.model import Histogram, InstanceState, ObjectState, Snapshot
+
+__all__ = ["Interval", "View", "value_of"]
+
+
+class View:
+    """A snapshot, indexed for joining."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+
+    @cached_property
+    def objects(self) -> Mapping[tuple[int, tuple[str, ...]], ObjectState]:
+        return {(owner.incarnation, item.key): item for owner in self.snapshot.instances for item in owner.objects}
+
+    @cached_property
+    def senders(self) -> Mapping[tuple[str, str], tuple[InstanceState, ObjectState]]:
+        """By stream and topic; a live one before a gone one, the newest before an older one."""
+        rows = sorted(self.snapshot.of("transmitter"), key=lambda row: (row[1].live, row[1].created_ns))
+        return {(item.labels["stream"], item.labels["topic"]): (owner, item) for owner, item in rows}
+
+    @cached_property
+    def rx_streams(self) -> Mapping[tuple[int, str], ObjectState]:
+        """By incarnation and stream."""
+        rows = sorted(self.snapshot.of("rx_stream"), key=lambda row: (row[1].live, row[1].created_ns))
+        return {(owner.incarnation, item.labels["stream"]): item for owner, item in rows}
+
+    @cached_property
+    def tx_streams(self) -> Mapping[tuple[int, str], ObjectState]:
+        rows = sorted(self.snapshot.of("tx_stream"), key=lambda row: (row[1].live, row[1].created_ns))
+        return {(owner.incarnation, item.labels["stream"]): item for owner, item in rows}
+
+    @cached_property
+    def stream_senders(self) -> Mapping[str, tuple[InstanceState, ObjectState]]:
+        """By stream; a live one before a gone one, the newest before an older one."""
+        rows = sorted(self.snapshot.of("tx_stream"), key=lambda row: (row[1].live, row[1].created_ns))
+        return {item.labels["stream"]: (owner, item) for owner, item in rows}
+
+    @cached_property
+    def peers(self) -> Mapping[str, Sequence[tuple[InstanceState, ObjectState]]]:
+        """By stream."""
+        found: dict[str, list[tuple[InstanceState, ObjectState]]] = {}
+        for owner, item in self.snapshot.of("peer"):
+            found.setdefault(item.labels["stream"], []).append((owner, item))
+        return found
+
+    @cached_property
+    def live_peers(self) -> Mapping[tuple[str, str], Sequence[ObjectState]]:
+        """By stream and address; receivers behind one address (`ADDRESS#NUMBER`) together."""
+        found: dict[tuple[str, str], list[ObjectState]] = {}
+        for stream, peers in self.peers.items():
+            for _, item in peers:
+                if item.live:
+                    found.setdefault((stream, item.labels["peer"].partition("#")[0]), []).append(item)
+        return found
+
+    @cached_property
+    def round_trips(self) -> Mapping[tuple[str, str], int]:
+        """Between source and receiver, ns, by stream and the receiver's address; those that are known."""
+        return {
+            (item.labels["stream"], item.labels["peer"]): item.values["round_trip"]
+            for _, item in self.snapshot.of("peer")
+            if item.values.get("round_trip")
+        }
+
+
+class Interval:
+    """What changed between two snapshots."""
+
+    def __init__(self, previous: Snapshot | None, current: Snapshot) -> None:
+        self.now = View(current)
+        self.before = View(previous) if previous is not None else None
+        self._between = (current.time_ns - previous.time_ns) / 1e9 if previous is not None else 0.0
+        self._earlier: dict[int, ObjectState | None] = {}
+        self._hiccups: dict[int, Histogram | None] = {}
+
+    def earlier(self, owner: InstanceState, item: ObjectState | None) -> ObjectState | None:
+        if self.before is None or item is None or self._between <= 0:
+            return None
+        place = id(item)  # of an object that `now` keeps alive; asked for many times a row
+        if place not in self._earlier:
+            self._earlier[place] = self.before.objects.get((owner.incarnation, item.key))
+        return self._earlier[place]
+
+    @cached_property
+    def at_its_start(self) -> Interval:
+        """The moment it began, seen by itself."""
+        assert self.before is not None
+        return Interval(None, self.before.snapshot)
+
+    @cached_property
+    def asked(self) -> Mapping[str, tuple[Mapping[str, int], int]]:
+        """Sequences asked for in the interval, by stream: those of each address, and all together."""
+        found = {}
+        for stream, peers in self.now.peers.items():
+            own: dict[str, int] = {}
+            for owner, peer in peers:
+                address = peer.labels["peer"]
+                own[address] = own.get(address, 0) + self.change(owner, peer, "naks_received")
+            found[stream] = (own, sum(own.values()))
+        return found
+
+    def seconds(self, owner: InstanceState, item: ObjectState | None) -> float:
+        """Length of the interval for an object: to the earlier snapshot, or its whole life."""
+        if self.earlier(owner, item) is not None:
+            return self._between
+        born_ns = (item.created_ns if item else 0) or owner.started_ns
+        return max((self.now.snapshot.time_ns - born_ns) / 1e9, 1e-3)
+
+    def change(self, owner: InstanceState, item: ObjectState | None, cell: str) -> int:
+        """Growth of a counter; 0 when the object or the cell is missing."""
+        if item is None:
+            return 0
+        old = self.earlier(owner, item)
+        return max(0, value_of(item, cell) - (value_of(old, cell) if old else 0))
+
+    def rate(self, owner: InstanceState, item: ObjectState | None, cell: str) -> float:
+        return self.change(owner, item, cell) / self.seconds(owner, item)
+
+    def histogram(self, owner: InstanceState, item: ObjectState, name: str) -> Histogram | None:
+        """Values of the interval; None when there are none."""
+        newer = item.histograms.get(name)
+        if newer is None:
+            return None
+        old = self.earlier(owner, item)
+        older = old.histograms.get(name) if old else None
+        if older is not None and (older.digits, older.counts.size) != (newer.digits, newer.counts.size):
+            older = None
+        values = newer.minus(older)
+        return values if values.counts.any() else None
+
+    def hiccups(self, owner: InstanceState) -> Histogram | None:
+        """Those of an instance's host in the interval; None when they were not read."""
+        if owner.incarnation not in self._hiccups:
+            found = next(owner.of("instance"), None)
+            self._hiccups[owner.incarnation] = self.histogram(owner, found, "host_hiccup") if found else None
+        return self._hiccups[owner.incarnation]
+
+    def sender(self, stream: str, topic: str) -> tuple[InstanceState, ObjectState] | None:
+        """The sending end, also when it has just gone."""
+        found = self.now.senders.get((stream, topic))
+        if found is None and self.before is not None:
+            found = self.before.senders.get((stream, topic))
+        return found
+
+
+def value_of(item: ObjectState | None, cell: str) -> int:
+    return item.values.get(cell, 0) if item is not None else 0
