@@ -141,12 +141,12 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asked]:
         f"scrape_configs: [{{job_name: heliograph, static_configs: [{{targets: ['127.0.0.1:{exporter_port}']}}]}}]\n"
     )
     export = [sys.executable, "-m", "heliograph.monitor.cli", "export", "prometheus"]
-    export += ["--segments", str(segments), "--interval", "0.2", "--listen", f"127.0.0.1:{exporter_port}"]
+    export += ["--segments", str(segments), "--interval", "1.2", "--listen", f"127.0.0.1:{exporter_port}"]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     with serve(config, folder / "data") as server, subprocess.Popen(export, **quiet) as exporter:
         try:
             server.wait_until("heliograph_node_up")
-            for step in range(1, 4 * MOMENTS):  # more often than moments pass: heartbeats must stay fresh
+            for step in range(1, 4 * MOMENTS):  # more often than moments pass (1.2 s): heartbeats must stay fresh
                 sample_fleet(segments, step // 4)
                 time.sleep(0.3)
             moment = f"{time.time():.3f}"
