@@ -118,7 +118,7 @@ def book_lines(
         ]
         lines += [*table(head, cells, left=4), ""]
     if ends:
-        head = ("RECEIVER", "SENDER", "OBJECT", "OF", "SENT", "PASSED", "IN FLIGHT")
+        head = ("RECEIVER", "SENDER", "OBJECT", "OF", "SENT UP TO", "PASSED UP TO", "IN FLIGHT")
         cells = [
             (
                 printable(end.receiver),
