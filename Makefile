@@ -54,7 +54,7 @@ fuzz: bootstrap ## each fuzz target for FUZZ_SECONDS (60); TARGETS="fuzz_pgm" ch
 .PHONY: test-py
 test-py: bootstrap ## the Python tests (PYTEST="-k name" chooses)
 	@sh $(BOOTSTRAP)/native.sh build/release
-	$(PY) -m pytest $(PYTEST)
+	@sh $(BOOTSTRAP)/pytest.sh $(PYTEST)
 
 .PHONY: lint
 lint: ## ruff, mypy --strict, clang-format, generated files fresh, shell syntax
