@@ -2,49 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from heliograph.monitor import fleet
 from heliograph.monitor.model import Snapshot
 from heliograph.monitor.rows import LagBasis, ReceiverRow
-from heliograph.monitor.sampler import Sampler
 from heliograph.monitor.window import Watcher
-from tests.fleet import MESSAGE_BYTES, TOPICS, sample_fleet
+from tests.fleet import MESSAGE_BYTES, TOPICS
+from tests.monitor.conftest import SECOND, changed
 
-NOW_NS = 1_800_000_000_000_000_000
-SECOND = 1_000_000_000
 TOPIC = next(iter(TOPICS))
-
-
-@pytest.fixture
-def moments(tmp_path: Path) -> tuple[Snapshot, Snapshot]:
-    """The fleet, and the fleet a second later."""
-    now = [NOW_NS]
-    with Sampler(tmp_path, clock=lambda: now[0], process_start=lambda pid: 0) as sampler:
-        sample_fleet(tmp_path, 0, NOW_NS)
-        before = sampler.sample()
-        sample_fleet(tmp_path, 1, NOW_NS)
-        now[0] += SECOND
-        return before, sampler.sample()
-
-
-def changed(snapshot: Snapshot, scope: str, values: Mapping[str, int]) -> Snapshot:
-    """The snapshot with other values in every object of a scope."""
-    owners = [
-        replace(
-            owner,
-            objects=tuple(
-                replace(item, values={**item.values, **values}) if item.scope == scope else item
-                for item in owner.objects
-            ),
-        )
-        for owner in snapshot.instances
-    ]
-    return replace(snapshot, instances=tuple(owners))
 
 
 def row(rows: list[ReceiverRow], name: str = "alpha") -> ReceiverRow:

@@ -68,10 +68,13 @@ static int mischief_snapshot(void *state, const helio_module_snapshot *snapshot)
     if (strcmp(deed, "stray") == 0) /* closes what is not its own */
         for (int i = 3; i < 64; i++)
             close(i);
-    if (strcmp(deed, "garble") == 0) /* writes to what is not its own */
+    if (strcmp(deed, "garble") == 0) { /* writes to what is not its own, and gets no further */
         for (int i = 3; i < 64; i++)
             if (i != fileno(file))
                 dprintf(i, "{\"answer\": 7}\n");
+        for (;;)
+            pause();
+    }
     if (strcmp(deed, "mute") == 0)
         return -7;
     if (strcmp(deed, "fail") == 0) {

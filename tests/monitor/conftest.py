@@ -1,0 +1,43 @@
+"""The fleet on paper at its two moments, as a monitor reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from heliograph.monitor.model import Snapshot
+from heliograph.monitor.sampler import Sampler
+from tests.fleet import sample_fleet
+
+NOW_NS = 1_800_000_000_000_000_000
+SECOND = 1_000_000_000
+
+
+@pytest.fixture
+def moments(tmp_path: Path) -> tuple[Snapshot, Snapshot]:
+    """The fleet, and the fleet a second later."""
+    now = [NOW_NS]
+    with Sampler(tmp_path, clock=lambda: now[0], process_start=lambda pid: 0) as sampler:
+        sample_fleet(tmp_path, 0, NOW_NS)
+        before = sampler.sample()
+        sample_fleet(tmp_path, 1, NOW_NS)
+        now[0] += SECOND
+        return before, sampler.sample()
+
+
+def changed(snapshot: Snapshot, scope: str, values: Mapping[str, int]) -> Snapshot:
+    """The snapshot with other values in every object of a scope."""
+    owners = [
+        replace(
+            owner,
+            objects=tuple(
+                replace(item, values={**item.values, **values}) if item.scope == scope else item
+                for item in owner.objects
+            ),
+        )
+        for owner in snapshot.instances
+    ]
+    return replace(snapshot, instances=tuple(owners))
