@@ -8,6 +8,7 @@ segment, so nobody samples it, and publishing does not make news to publish.
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal, Protocol, Self
@@ -75,7 +76,7 @@ def _split(
     return mine, theirs
 
 
-class _Closing:
+class _Closing(ABC):
     def __enter__(self) -> Self:
         return self
 
@@ -84,8 +85,8 @@ class _Closing:
     ) -> None:
         self.close()
 
-    def close(self) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def close(self) -> None: ...
 
 
 class EngineOutlet(_Closing):

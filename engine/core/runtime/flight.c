@@ -2,7 +2,6 @@
 
 #include <inttypes.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +11,7 @@
 #include "runtime/clock_source.h"
 #include "runtime/instance.h"
 #include "runtime/memory.h"
+#include "runtime/thread.h"
 
 #define AFTER_NS (2 * HELIO_SECOND) /* recorded beyond the trigger */
 
@@ -238,11 +238,7 @@ static int start_thread(helio_flight *flight, const helio_instance *instance) {
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
     place_thread(&attributes, helio_options_integer(&instance->options, HELIO_OPTION_ID_CPU));
-    sigset_t all, before; /* signals are for the program's own threads */
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    const int error = pthread_create(&flight->thread, &attributes, run, flight);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    const int error = helio_thread_start(&flight->thread, &attributes, run, flight);
     pthread_attr_destroy(&attributes);
     if (error) {
         return helio_fail(HELIO_ERR_SYSTEM, "cannot start the flight recorder's thread: %s",

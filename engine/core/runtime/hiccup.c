@@ -1,12 +1,12 @@
 #include "runtime/hiccup.h"
 
-#include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <time.h>
 
 #include "base/error.h"
 #include "io/kernel_clock.h"
+#include "runtime/thread.h"
 
 enum { STACK_BYTES = 64 * 1024 };
 
@@ -46,11 +46,7 @@ int helio_hiccup_start(helio_hiccup *hiccup, helio_hdr *histogram, int64_t inter
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, STACK_BYTES);
-    sigset_t all, before; /* signals are for the program's own threads */
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    const int error = pthread_create(&hiccup->thread, &attributes, run, hiccup);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    const int error = helio_thread_start(&hiccup->thread, &attributes, run, hiccup);
     pthread_attr_destroy(&attributes);
     hiccup->is_running = error == 0;
     return error ? helio_fail(HELIO_ERR_SYSTEM,

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +16,7 @@
 #include "runtime/loop.h"
 #include "runtime/memory.h"
 #include "runtime/receiver.h"
+#include "runtime/thread.h"
 #include "runtime/transmitter.h"
 #include "runtime/tx_lane.h"
 
@@ -193,11 +193,7 @@ static int start_thread(helio_instance *instance) {
     pthread_attr_init(&attributes);
     set_cpu(&attributes, cpu);
     set_priority(&attributes, priority);
-    sigset_t all, before; /* signals are for the program's own threads */
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    const int error = pthread_create(&instance->thread, &attributes, run, instance);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    const int error = helio_thread_start(&instance->thread, &attributes, run, instance);
     pthread_attr_destroy(&attributes);
     if (error == EINVAL && cpu >= 0) {
         return fail_cpu(cpu);
