@@ -21,6 +21,7 @@ typedef enum helio_event_id {
     HELIO_EVENT_STREAM_CONFLICT = 14,
     HELIO_EVENT_SOCKET_BUFFER_SMALL = 15,
     HELIO_EVENT_TOPIC_CONFLICT = 16,
+    HELIO_EVENT_STATE_REFUSED = 21,
     HELIO_EVENT_CONNECTION_OPENED = 17,
     HELIO_EVENT_CONNECTION_LOST = 18,
     HELIO_EVENT_PEER_CRASHED = 19,
@@ -93,6 +94,7 @@ typedef enum helio_event_id {
     X(STREAM_CONFLICT, stream_conflict, 14, ERROR, "", "One stream identity is used from two addresses.") \
     X(SOCKET_BUFFER_SMALL, socket_buffer_small, 15, WARNING, "wanted_bytes,got_bytes", "The kernel gave a smaller socket buffer than was asked for.") \
     X(TOPIC_CONFLICT, topic_conflict, 16, ERROR, "", "Two topic names share one topic identifier on a stream.") \
+    X(STATE_REFUSED, state_refused, 21, WARNING, "reason,refused", "Streams, receivers, connections or requests that have proven nothing were refused or put out, because one address or all of them together had too many; told once per burst, with the number refused since the engine came up. The values of reason are those of instance.state_refused, from 0.") \
     X(CONNECTION_OPENED, connection_opened, 17, INFO, "", "A connection to the other side stands, or a reader or writer of a ring came.") \
     X(CONNECTION_LOST, connection_lost, 18, WARNING, "", "A connection ended or broke; a stream goes on when it is back, as far as the history reaches.") \
     X(PEER_CRASHED, peer_crashed, 19, ERROR, "", "The process on the other side of a ring is gone without having said goodbye.") \

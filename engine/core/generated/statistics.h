@@ -76,6 +76,15 @@ enum { HELIO_SCOPES_END = 10 };
     X(receivers, GAUGE, "", 0, "receivers", "", "", "Topic receivers open.") \
     X(receivers_unmatched, GAUGE, "", 0, "receivers_unmatched", "", "", "Of these, those that no stream with their topic has been heard for.") \
     X(packets_no_room, COUNTER, "packets", 0, "packets_no_room", "", "", "Packets of new streams not followed, as there are max_streams already.") \
+    X(state_refused_streams_of_address, COUNTER, "", 0, "state_refused", "reason", "streams_of_address", "Streams, receivers, connections and requests that had proven nothing and were refused or put out, because one address (of_address) or all together had too many.") \
+    X(state_refused_streams, COUNTER, "", 0, "state_refused", "reason", "streams", "Streams, receivers, connections and requests that had proven nothing and were refused or put out, because one address (of_address) or all together had too many.") \
+    X(state_refused_stream_memory, COUNTER, "", 0, "state_refused", "reason", "stream_memory", "Streams, receivers, connections and requests that had proven nothing and were refused or put out, because one address (of_address) or all together had too many.") \
+    X(state_refused_receivers_of_address, COUNTER, "", 0, "state_refused", "reason", "receivers_of_address", "Streams, receivers, connections and requests that had proven nothing and were refused or put out, because one address (of_address) or all together had too many.") \
+    X(state_refused_receivers, COUNTER, "", 0, "state_refused", "reason", "receivers", "Streams, receivers, connections and requests that had proven nothing and were refused or put out, because one address (of_address) or all together had too many.") \
+    X(state_refused_connections_of_address, COUNTER, "", 0, "state_refused", "reason", "connections_of_address", "Streams, receivers, connections and requests that had proven nothing and were refused or put out, because one address (of_address) or all together had too many.") \
+    X(state_refused_connections, COUNTER, "", 0, "state_refused", "reason", "connections", "Streams, receivers, connections and requests that had proven nothing and were refused or put out, because one address (of_address) or all together had too many.") \
+    X(state_refused_naks_unanswered, COUNTER, "", 0, "state_refused", "reason", "naks_unanswered", "Streams, receivers, connections and requests that had proven nothing and were refused or put out, because one address (of_address) or all together had too many.") \
+    X(state_refused_repairs, COUNTER, "", 0, "state_refused", "reason", "repairs", "Streams, receivers, connections and requests that had proven nothing and were refused or put out, because one address (of_address) or all together had too many.") \
     X(events_emitted, COUNTER, "", 0, "events_emitted", "", "", "Events written to the event ring.") \
     X(events_suppressed, COUNTER, "", 0, "events_suppressed", "", "", "Events not written because there were too many of their kind; events_suppressed events tell how many of which.") \
     X(commands_served, COUNTER, "", 0, "commands_served", "", "", "Commands given through the segment that were carried out.") \
@@ -144,6 +153,15 @@ typedef struct helio_instance_stats {
     _Atomic uint64_t receivers;
     _Atomic uint64_t receivers_unmatched;
     _Atomic uint64_t packets_no_room;
+    _Atomic uint64_t state_refused_streams_of_address;
+    _Atomic uint64_t state_refused_streams;
+    _Atomic uint64_t state_refused_stream_memory;
+    _Atomic uint64_t state_refused_receivers_of_address;
+    _Atomic uint64_t state_refused_receivers;
+    _Atomic uint64_t state_refused_connections_of_address;
+    _Atomic uint64_t state_refused_connections;
+    _Atomic uint64_t state_refused_naks_unanswered;
+    _Atomic uint64_t state_refused_repairs;
     _Atomic uint64_t events_emitted;
     _Atomic uint64_t events_suppressed;
     _Atomic uint64_t commands_served;
