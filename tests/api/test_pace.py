@@ -150,6 +150,13 @@ def test_by_default_nothing_is_limited(instance: Instance, unicast: str) -> None
     for _ in range(2000):
         transmitter.send(b"x" * 1000)
     transmitter.flush(10)
+    assert transmitter.rate == 0
+    assert instance.segment is not None
+    with Segment(instance.segment) as segment:
+        (stream,) = [found.values for found in segment.objects(histograms=False) if found.scope == "tx_stream"]
+    assert stream["packets_sent"] >= 2000 * 1000 // 1500
+    assert stream["rate_limited_time"] == 0
+    assert sum(value for name, value in stream.items() if name.startswith("rate_limited")) == 0
 
 
 CONTRADICTIONS: list[tuple[dict[str, Any], str]] = [

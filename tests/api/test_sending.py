@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +17,7 @@ from heliograph.engine import (
     Transmitter,
     WouldBlock,
 )
+from heliograph.monitor.segment import Segment
 
 from .conftest import collect
 
@@ -78,10 +80,14 @@ def test_waiting_for_room_ends_when_its_time_is_over(stuck: Stuck) -> None:
     assert isinstance(caught.value, TimeoutError)
 
 
-def test_waiting_for_room_ends_when_there_is_some(stuck: Stuck, threaded: Instance, multicast: str) -> None:
-    stuck.fill()
-    threading.Timer(0.1, stuck.free).start()
-    stuck.transmitter.send(b"x" * 1000)
+def test_waiting_for_room_ends_when_there_is_some(stuck: Stuck, multicast: str) -> None:
+    with Instance() as sink:
+        receiver = sink.receiver(multicast, TOPIC)
+        filled = stuck.fill()
+        threading.Timer(0.1, stuck.free).start()
+        stuck.transmitter.send(b"the last")
+        messages = collect(receiver, filled + 1)
+        assert [message.data for message in messages] == [b"x" * 1000] * filled + [b"the last"]
 
 
 def test_a_list_that_does_not_fit_tells_how_far_it_came(stuck: Stuck) -> None:
@@ -115,11 +121,38 @@ def test_a_message_larger_than_allowed_is_refused(instance: Instance, multicast:
     assert [len(message) for message in collect(receiver, 1)] == [100]
 
 
+def messages_sent(instance: Instance) -> int:
+    """What the transmitters of the instance have given to the network."""
+    assert isinstance(instance.segment, Path)
+    with Segment(instance.segment) as segment:
+        return sum(int(o.values["messages_sent"]) for o in segment.objects(histograms=False) if o.scope == "transmitter")
+
+
 def test_flush_returns_when_all_is_sent(instance: Instance, multicast: str) -> None:
     transmitter = instance.transmitter(multicast, TOPIC, linger=0.0)
     transmitter.flush(timeout=1.0)
-    transmitter.send_many([b"x" * 100] * 1000)
-    transmitter.flush(timeout=5.0)
+    for turn in range(1, 21):
+        transmitter.send_many([b"x" * 100] * 1000)
+        transmitter.flush(timeout=5.0)
+        assert messages_sent(instance) == 1000 * turn
+
+
+def test_flush_does_not_return_while_something_waits(stuck: Stuck, threaded: Instance) -> None:
+    filled = stuck.fill()
+    done = threading.Event()
+
+    def flush() -> None:
+        stuck.transmitter.flush(timeout=20.0)
+        done.set()
+
+    flushing = threading.Thread(target=flush)
+    flushing.start()
+    assert not done.wait(0.2)
+    assert messages_sent(threaded) < filled
+    stuck.free()
+    flushing.join(20.0)
+    assert done.is_set()
+    assert messages_sent(threaded) == filled + 1  # and the message that stopped the engine
 
 
 def test_flush_ends_when_its_time_is_over(stuck: Stuck) -> None:

@@ -2,6 +2,7 @@
 #include "check.h"
 
 #include "base/error.h"
+#include "generated/profiles.h"
 #include "runtime/options.h"
 
 static helio_options options;
@@ -118,6 +119,68 @@ static void a_profile_changes_defaults_and_nothing_given(void) {
     refused(on, "profile=lan", "option profile is one of standard,lan-latency");
 }
 
+static void every_value_of_every_profile_becomes_the_default_of_its_owners(void) {
+    static const struct {
+        const char *profile;
+        helio_option_id id;
+        double value;
+    } changes[] = {
+        {"lan-latency", HELIO_OPTION_ID_IDLE, HELIO_IDLE_SPIN},
+        {"lan-latency", HELIO_OPTION_ID_HEARTBEAT_MIN, 200e-6},
+        {"lan-latency", HELIO_OPTION_ID_REORDER_TIME, 10e-6},
+        {"lan-latency", HELIO_OPTION_ID_REPAIR_LINGER, 50e-6},
+        {"lan-throughput", HELIO_OPTION_ID_SOCKET_BUFFER, 16 << 20},
+        {"lan-throughput", HELIO_OPTION_ID_SEND_WINDOW, 32768},
+        {"lan-throughput", HELIO_OPTION_ID_RECEIVE_WINDOW, 32768},
+        {"lan-throughput", HELIO_OPTION_ID_SUBMIT_QUEUE, 16 << 20},
+        {"lan-throughput", HELIO_OPTION_ID_RECEIVE_QUEUE, 32 << 20},
+        {"wan", HELIO_OPTION_ID_REORDER_TIME, 0.001},
+        {"wan", HELIO_OPTION_ID_NAK_BACKOFF, 0.05},
+        {"wan", HELIO_OPTION_ID_NAK_REPEAT, 0.2},
+        {"wan", HELIO_OPTION_ID_NAK_DATA, 0.4},
+        {"wan", HELIO_OPTION_ID_NAK_DEADLINE, 10},
+        {"wan", HELIO_OPTION_ID_REPAIR_LINGER, 0.05},
+        {"wan", HELIO_OPTION_ID_REPORT_INTERVAL, 1},
+        {"wan", HELIO_OPTION_ID_HEARTBEAT_MIN, 0.1},
+        {"wan", HELIO_OPTION_ID_HEARTBEAT_MAX, 30},
+        {"wan", HELIO_OPTION_ID_AMBIENT_INTERVAL, 30},
+        {"wan", HELIO_OPTION_ID_STREAM_EXPIRY, 300},
+        {"wan", HELIO_OPTION_ID_SEND_WINDOW, 65536},
+        {"wan", HELIO_OPTION_ID_RECEIVE_WINDOW, 65536},
+        {"wan", HELIO_OPTION_ID_LINGER, 10},
+        {"wan", HELIO_OPTION_ID_TTL, 32},
+        {"many-receivers", HELIO_OPTION_ID_NAK_BACKOFF, 0.01},
+        {"many-receivers", HELIO_OPTION_ID_REPAIR_LINGER, 0.002},
+        {"many-receivers", HELIO_OPTION_ID_REPORT_INTERVAL, 1},
+        {"many-receivers", HELIO_OPTION_ID_HEARTBEAT_MIN, 0.002},
+        {"many-receivers", HELIO_OPTION_ID_SOCKET_BUFFER, 16 << 20},
+    };
+#define X(...) +1
+    enum { CHANGES = 0 HELIO_PROFILES(X) };
+#undef X
+    static const unsigned owners_of[] = {
+#define X(ID, name, type, on, ...) [HELIO_OPTION_ID_##ID] = on,
+        HELIO_OPTIONS(X)
+#undef X
+    };
+    static const unsigned owners[] = {HELIO_ON_INSTANCE, HELIO_ON_TRANSMITTER, HELIO_ON_RECEIVER};
+    CHECK_EQUAL(sizeof changes / sizeof changes[0], CHANGES); /* the catalogue has no other */
+    for (size_t i = 0; i < CHANGES; i++) {
+        const helio_option_id id = changes[i].id;
+        for (size_t k = 0; k < sizeof owners / sizeof owners[0]; k++) {
+            CHECK_EQUAL(read_for(owners[k], "profile=standard"), 0);
+            helio_options_apply_profile(&options, owners[k]);
+            const double standard = options.value[id].number;
+            char text[64];
+            snprintf(text, sizeof text, "profile=%s", changes[i].profile);
+            CHECK_EQUAL(read_for(owners[k], text), 0);
+            helio_options_apply_profile(&options, owners[k]);
+            const double wanted = owners_of[id] & owners[k] ? changes[i].value : standard;
+            CHECK(options.value[id].number == wanted);
+        }
+    }
+}
+
 static void what_differs_in_its_queue_only_shares_a_lane(void) {
     helio_options other;
     CHECK_EQUAL(helio_options_init(&other), 0);
@@ -144,6 +207,7 @@ int main(void) {
     RUN(an_option_of_another_object_is_refused_unless_ignored);
     RUN(broken_texts_are_refused);
     RUN(a_profile_changes_defaults_and_nothing_given);
+    RUN(every_value_of_every_profile_becomes_the_default_of_its_owners);
     RUN(what_differs_in_its_queue_only_shares_a_lane);
     helio_options_fini(&options);
     return check_result();
