@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from heliograph.engine import Action, Instance, OptionError
+from heliograph.engine import Action, Instance, OptionError, Receiver, Transmitter, WouldBlock
 from heliograph.monitor.segment import Segment
 
 from .conftest import until
@@ -17,7 +21,7 @@ POLICIES = {
     "suspend": {"slow_action": "suspend", "suspend_time": 1.0},
     "wait": {"slow_action": "pace", "slow_wait": True},
 }
-"""The policies there are, each for a topic; what they do to a receiver is shown in tests/engine/test_consumer.c."""
+"""The policies there are, each for a topic; what they do is shown below and in tests/engine/test_consumer.c."""
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -26,20 +30,6 @@ def test_a_policy_is_an_option_of_a_topic(threaded: Instance, multicast: str, po
     transmitter = threaded.transmitter(multicast, "PRICES", slow_mode=mode, **POLICIES[policy])
     transmitter.send(b"one")
     transmitter.close()
-
-
-def test_topics_of_one_instance_may_have_opposite_policies(threaded: Instance, multicast: str) -> None:
-    """Topics with different options are two streams, each with an engine of its own; with the same they share one."""
-    waits = threaded.transmitter(multicast, "ORDERS", slow_mode="enforce", **POLICIES["wait"])
-    isolates = threaded.transmitter(multicast, "PRICES", slow_mode="enforce", **POLICIES["exclude"])
-    too = threaded.transmitter(multicast, "TRADES", slow_mode="enforce", **POLICIES["exclude"])
-    assert isinstance(threaded.segment, Path)
-    with Segment(threaded.segment) as segment:
-        streams = [o for o in segment.objects(histograms=False) if o.scope == "tx_stream"]
-        assert len(streams) == 2
-        assert all(o.values["slow_decisions_suspend"] == 0 and o.values["storms"] == 0 for o in streams)
-    for transmitter in (waits, isolates, too):
-        transmitter.close()
 
 
 def test_all_thresholds_and_times_are_options(threaded: Instance, multicast: str) -> None:
@@ -128,3 +118,111 @@ def test_one_that_does_not_drain_is_warned_suspended_and_readmitted_when_it_does
             return received == [sent, sent]
 
         assert until(all_received)
+
+
+def decided(instance: Instance, stream: str) -> dict[str, int]:
+    """What was done about slow receivers of a stream, by what it was."""
+    assert isinstance(instance.segment, Path)
+    with Segment(instance.segment) as segment:
+        (values,) = [
+            found.values
+            for found in segment.objects(histograms=False)
+            if found.scope == "tx_stream" and found.labels["stream"] == stream
+        ]
+    start = "slow_actions_"
+    return {name.removeprefix(start): n for name, n in values.items() if name.startswith(start) and n}
+
+
+SMALL: dict[str, Any] = {"receive_queue": 65536, "receive_window": 64}
+"""A receiver that is full at once when nobody takes its messages."""
+SOON: dict[str, Any] = {"slow_mode": "enforce", "report_interval": 0.05, "expel_share": 0.5, "linger": 0.0}
+
+
+class Crowd:
+    """One application that takes nothing, and two that take everything at once."""
+
+    def __init__(self, source: Instance, slow: Instance, good: Sequence[Instance], endpoint: str) -> None:
+        self.source, self.endpoint = source, endpoint
+        self._slow, self._good = slow, good
+        self._transmitters: list[Transmitter] = []
+        self._draining: list[Receiver] = []
+        self._stuck: dict[str, Receiver] = {}
+        self._heard: dict[str, set[Action]] = {}
+
+    def topic(self, topic: str, **options: Any) -> Transmitter:
+        """A topic with a policy, which all receive."""
+        self._stuck[topic] = self._slow.receiver(self.endpoint, topic, **SMALL)
+        self._draining += [instance.receiver(self.endpoint, topic) for instance in self._good]
+        self._transmitters.append(self.source.transmitter(self.endpoint, topic, **options, **SOON))
+        return self._transmitters[-1]
+
+    def flow(self) -> None:
+        """Some messages of each topic."""
+        for transmitter in self._transmitters:
+            with contextlib.suppress(WouldBlock):
+                transmitter.send_many([bytes(1000)] * 10, timeout=0)
+        for receiver in self._draining:
+            receiver.receive(timeout=0)
+        time.sleep(0.002)
+
+    def until(self, condition: Callable[[], bool]) -> bool:
+        """Let messages flow until something is true."""
+
+        def now() -> bool:
+            self.flow()
+            return condition()
+
+        return until(now, seconds=60.0)
+
+    def told(self, topic: str) -> set[Action]:
+        """What the one that takes nothing was told of its source."""
+        self._heard.setdefault(topic, set()).update(notice.action for notice in self._stuck[topic].notices())
+        return self._heard[topic]
+
+
+@pytest.fixture
+def crowd(request: pytest.FixtureRequest) -> Iterator[Crowd]:
+    """On multicast, or on what the parameter says."""
+    kind = getattr(request, "param", "multicast")
+    endpoint = str(request.getfixturevalue("multicast")) if kind == "multicast" else f"shm://crowd-{os.getpid()}"
+    with Instance() as source, Instance(name="slow") as slow, Instance() as one, Instance() as two:
+        yield Crowd(source, slow, [one, two], endpoint)
+
+
+def test_topics_of_one_instance_obey_opposite_policies(crowd: Crowd) -> None:
+    """An application drains neither topic: one stream goes at its pace, the other goes on without it."""
+    orders = crowd.topic("ORDERS", slow_action="pace", slow_wait=True)
+    prices = crowd.topic("PRICES", slow_action="suspend", suspend_time=60.0)
+    assert orders.stream != prices.stream
+    assert crowd.until(lambda: "pace" in decided(crowd.source, orders.stream))
+    assert crowd.until(lambda: "suspend" in decided(crowd.source, prices.stream))
+    for _ in range(200):  # and so it stays
+        crowd.flow()
+    assert {"suspend", "expel", "shed", "suspend_naks"}.isdisjoint(decided(crowd.source, orders.stream))
+    assert {"pace", "expel"}.isdisjoint(decided(crowd.source, prices.stream))
+    assert crowd.until(lambda: Action.SUSPEND in crowd.told("PRICES"))
+    assert Action.SUSPEND not in crowd.told("ORDERS")
+
+
+EXPEL: dict[str, Any] = {"slow_action": "expel", "expel_after": 1, "suspend_time": 1.0, "expel_time": 60.0}
+
+
+@pytest.mark.parametrize("crowd", ["shm"], indirect=True)
+def test_who_is_slow_again_is_expelled_where_nobody_else_can_speak_in_its_name(crowd: Crowd) -> None:
+    transmitter = crowd.topic("PRICES", **EXPEL)
+    assert crowd.until(lambda: "consumer_expelled" in story(crowd.source))
+    assert decided(crowd.source, transmitter.stream)["suspend"] == 1
+    assert decided(crowd.source, transmitter.stream)["expel"] == 1
+    assert crowd.until(lambda: Action.EXPEL in crowd.told("PRICES"))
+
+
+def test_on_udp_who_is_slow_again_is_suspended_again_and_a_person_is_asked_to_expel(crowd: Crowd) -> None:
+    """Anybody could report in its name there."""
+    transmitter = crowd.topic("PRICES", **EXPEL)
+    assert crowd.until(lambda: story(crowd.source).count("consumer_suspended") == 2)
+    assert "expel" not in decided(crowd.source, transmitter.stream)
+    assert isinstance(crowd.source.segment, Path)
+    with Segment(crowd.source.segment) as segment:
+        (spared,) = [event.text for event in segment.events().events if event.name == "consumer_spared"]
+    assert "it is to be expelled by hand: others could speak in its name" in spared
+    assert Action.EXPEL not in crowd.told("PRICES")
