@@ -228,15 +228,52 @@ def test_a_message_too_large_is_refused_by_all(instance: Instance, multicast: st
         transmitter.send(b"x" * 11)
 
 
-@pytest.mark.parametrize("options", [{}, {"queue_messages": 8}], ids=["bytes", "messages"])
+def admitted_at_once(transmitter: Transmitter, body: bytes) -> int:
+    """Messages that are taken, one after the other, until one is not."""
+    count = 0
+    while True:
+        try:
+            transmitter.send(body, timeout=0)
+        except WouldBlock:
+            return count
+        count += 1
+        assert count < 10_000
+
+
+@pytest.mark.parametrize(
+    ("options", "room"),
+    [({"queue_messages": 8}, 8), ({"submit_queue": 65536}, 65536 // 1100)],
+    ids=["messages", "bytes"],
+)
 def test_after_it_was_full_nothing_is_admitted_above_low_water(
-    threaded: Instance, multicast: str, options: dict[str, Any]
+    threaded: Instance, multicast: str, options: dict[str, Any], room: int
 ) -> None:
+    """A full queue that drains slowly: where a quarter may be left, three quarters are then admitted at once."""
     receiver = threaded.receiver(multicast, TOPIC)
-    transmitter = threaded.transmitter(multicast, TOPIC, low_water=0.25, submit_queue=65536, linger=0.0, **options)
-    sent = [b"%d." % n + b"x" * 500 for n in range(3000)]
-    assert transmitter.send_many(sent) == 3000
-    assert [message.data for message in collect(receiver, 3000)] == sent
+    transmitter = threaded.transmitter(multicast, TOPIC, rate=250_000, low_water=0.25, linger=0.0, **options)
+    sent = admitted_at_once(transmitter, b"x" * 1000)
+    assert sent >= room
+    bursts: list[int] = []
+    end = time.monotonic() + 30
+    while len(bursts) < 3 and time.monotonic() < end:
+        if burst := admitted_at_once(transmitter, b"x" * 1000):
+            bursts.append(burst)
+        time.sleep(0.001)
+    assert len(bursts) == 3
+    assert min(bursts) >= room * 3 // 4, bursts
+    assert len(collect(receiver, sent + sum(bursts))) == sent + sum(bursts)
+
+
+def test_without_low_water_each_place_is_taken_as_it_gets_free(threaded: Instance, multicast: str) -> None:
+    transmitter = threaded.transmitter(multicast, TOPIC, rate=100_000, queue_messages=8, linger=0.0)
+    admitted_at_once(transmitter, b"x" * 1000)
+    bursts: list[int] = []
+    end = time.monotonic() + 30
+    while len(bursts) < 10 and time.monotonic() < end:
+        if burst := admitted_at_once(transmitter, b"x" * 1000):
+            bursts.append(burst)
+    assert len(bursts) == 10
+    assert min(bursts) < 6, bursts  # a sender that looks all the time finds single places
 
 
 def test_flush_waits_for_what_was_kept_and_not_for_what_was_dropped(instance: Instance, multicast: str) -> None:

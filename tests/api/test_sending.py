@@ -125,7 +125,8 @@ def messages_sent(instance: Instance) -> int:
     """What the transmitters of the instance have given to the network."""
     assert isinstance(instance.segment, Path)
     with Segment(instance.segment) as segment:
-        return sum(int(o.values["messages_sent"]) for o in segment.objects(histograms=False) if o.scope == "transmitter")
+        transmitters = [found for found in segment.objects(histograms=False) if found.scope == "transmitter"]
+    return sum(int(found.values["messages_sent"]) for found in transmitters)
 
 
 def test_flush_returns_when_all_is_sent(instance: Instance, multicast: str) -> None:

@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 
+import heliograph.exporters.prometheus
+import heliograph.monitor.fleet
+from heliograph.exporters.collector import SnapshotCollector
 from heliograph.monitor.sampler import Sampler
 from tests.bench import monitor_cost, undisturbed
 from tests.bench.running import Runner
@@ -16,12 +19,37 @@ from tests.bench.running import Runner
 COMMAND = ("heliograph", "throughput")
 
 
-def test_every_part_of_a_sample_is_measured_and_the_parts_add_up() -> None:
+def test_every_part_of_a_sample_is_measured_and_the_parts_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a clock that only the parts move, each by a time of its own."""
+    clock = [0]
+
+    def costs(owner: Any, name: str, ms: int) -> None:
+        plain = getattr(owner, name)
+
+        def dear(*arguments: Any, **named: Any) -> Any:
+            clock[0] += ms * 1_000_000
+            return plain(*arguments, **named)
+
+        monkeypatch.setattr(owner, name, dear)
+
+    monkeypatch.setattr(monitor_cost.time, "process_time_ns", lambda: clock[0])
+    costs(Sampler, "sample", 3)
+    costs(heliograph.monitor.fleet, "receivers", 5)
+    costs(heliograph.monitor.fleet, "transmitters", 2)
+    costs(SnapshotCollector, "update", 7)
+    costs(heliograph.exporters.prometheus, "exposition", 11)
     fleet = monitor_cost.Fleet("small", topics=3, peers=2, receiving=1)
-    objects, took = monitor_cost.measure(fleet, samples=1)
+    objects, took = monitor_cost.measure(fleet, samples=3)
     assert objects == 2 + 3 + 2 + 2 + 3
-    assert list(took) == ["reading", "sampling", "+ fleet", "+ Prometheus, each sample", "a scrape"]
-    assert 0 < took["sampling"] < took["+ fleet"] < took["+ Prometheus, each sample"]
+    sums = {"reading": 0, "sampling": 3, "+ fleet": 3 + 7, "+ Prometheus, each sample": 3 + 7 + 7, "a scrape": 11}
+    assert took == sums
+
+
+def test_what_is_measured_takes_time() -> None:
+    _, took = monitor_cost.measure(monitor_cost.Fleet("small", topics=30, peers=20, receiving=1), samples=3)
+    assert took["reading"] > 0
+    assert took["sampling"] > took["reading"] / 10  # a reader that looks at nothing would take none
+    assert took["a scrape"] > 0
 
 
 def test_the_share_of_records_that_moves_is_the_fleets() -> None:
