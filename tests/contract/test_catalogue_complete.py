@@ -6,11 +6,14 @@ That every statistic is exported is shown in tests/exporters.
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
 
 from heliograph.engine import catalogue
+
+from .cell_uses import written_cells
 
 TOP = Path(__file__).resolve().parents[2]
 
@@ -31,17 +34,21 @@ SCALARS = [cell for cell in CELLS if cell.statistic.kind != "histogram"]
 HISTOGRAMS = [cell for cell in CELLS if cell.statistic.kind == "histogram"]
 
 
-def is_counted(cell: catalogue.Cell) -> bool:
-    """A plain cell is named; cells of a split may also be reached as an array from the first one on."""
-    if cell.name in WORDS:
-        return True
-    split = cell.statistic.split
-    return split is not None and cell.statistic.cells[0].name in WORDS
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> frozenset[tuple[str, str]]:
+    """Scope and cell of all that the engine writes."""
+    compiler = shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("no gcc")
+    return written_cells(compiler, tmp_path_factory.mktemp("cells"))
 
 
 @pytest.mark.parametrize("cell", SCALARS, ids=lambda cell: f"{cell.statistic.scope}.{cell.name}")
-def test_a_statistic_is_counted_somewhere(cell: catalogue.Cell) -> None:
-    assert is_counted(cell), f"nothing in engine/core writes {cell.statistic.scope}.{cell.name}"
+def test_a_statistic_is_counted_somewhere(cell: catalogue.Cell, written: frozenset[tuple[str, str]]) -> None:
+    """In a record of its own scope. Cells of a split may also be reached as an array from the first one on."""
+    scope, split = cell.statistic.scope, cell.statistic.split
+    names = {cell.name} | ({cell.statistic.cells[0].name} if split is not None else set())
+    assert any((scope, name) in written for name in names), f"nothing in engine/core writes {scope}.{cell.name}"
 
 
 @pytest.mark.parametrize("cell", HISTOGRAMS, ids=lambda cell: f"{cell.statistic.scope}.{cell.name}")
@@ -61,15 +68,28 @@ def test_an_option_is_used_somewhere(option: catalogue.Option) -> None:
     assert index in WORDS, f"nothing in engine/core reads {index}"
 
 
-def _tests_words() -> frozenset[str]:
-    """Every identifier of the tests of the engine and its interface; helpers and this file left out."""
-    files = [
-        path for room in ("api", "conformance", "engine", "lab") for path in (TOP / "tests" / room).glob("test_*.*")
-    ]
-    return frozenset(word for path in files for word in re.findall(r"\w+", path.read_text(encoding="utf-8")))
+def _settings() -> frozenset[str]:
+    """Every name that a test of the engine or its interface gives a value: helpers, comments and this file left out.
+
+    In Python a keyword, a key, or a part of an endpoint or option text; in C a member or a part of an option text.
+    """
+    found: set[str] = set()
+    for room in ("api", "conformance", "engine", "hostile", "lab", "sim"):
+        for path in [*(TOP / "tests" / room).glob("test_*.*"), *(TOP / "tests" / room).glob("sim_*.c")]:
+            text = path.read_text(encoding="utf-8")
+            if path.suffix == ".c":
+                text = re.sub(r"/\*.*?\*/", " ", text, flags=re.DOTALL)
+                found.update(re.findall(r"(?:\.|->)(\w+) = ", text))
+            else:
+                text = re.sub(r"^\s*#.*$", " ", text, flags=re.MULTILINE)
+                found.update(re.findall(r"(\w+)=(?!=)", text))
+                found.update(re.findall(r"[\"'](\w+)[\"']\s*:", text))
+                found.update(re.findall(r"\(\s*[\"'](\w+)[\"'],", text))
+            found.update(re.findall(r"[?&\"](\w+)=", text))
+    return frozenset(found)
 
 
-TESTS_WORDS = _tests_words()
+SETTINGS = _settings()
 
 
 @pytest.mark.parametrize("option", catalogue.options().values(), ids=lambda option: option.name)
@@ -77,7 +97,7 @@ def test_an_option_has_a_test(option: catalogue.Option) -> None:
     """Some test sets it, by its name or by the field of the machine's configuration that carries it."""
     name = option.name
     fields = {name, f"{name}_ns", f"{name}_packets", f"{name}_bytes", f"{name.removesuffix('_time')}_ns"}
-    assert fields & TESTS_WORDS, f"no test sets {name}"
+    assert fields & SETTINGS, f"no test sets {name}"
 
 
 @pytest.mark.parametrize("error", catalogue.errors().values(), ids=lambda error: error.name)
