@@ -317,7 +317,7 @@ static void who_is_away_for_a_moment_finds_a_long_message_in_the_history(void) {
 /* ---- replay ---- */
 
 typedef struct replayed {
-    uint64_t next, messages, lost, room;
+    uint64_t next, messages, lost, room, unmarked;
     uint32_t streams, ended;
 } replayed;
 
@@ -339,6 +339,8 @@ static size_t on_replayed(void *context, const helio_message *messages, size_t c
     const size_t taken = count < got->room ? count : (size_t)got->room;
     for (size_t i = 0; i < taken; i++)
         CHECK_EQUAL(messages[i].number, got->next++);
+    for (size_t i = 0; i < taken; i++)
+        got->unmarked += !(messages[i].flags & HELIO_MESSAGE_RECOVERED);
     got->messages += taken;
     got->room -= taken;
     return taken;
@@ -374,6 +376,7 @@ static void check_replayed(const replayed *got, uint64_t last, uint64_t messages
     CHECK_EQUAL(got->next, last + 1);
     CHECK_EQUAL(got->streams, 1);
     CHECK_EQUAL(got->ended, 1);
+    CHECK_EQUAL(got->unmarked, 0); /* all of it was asked for */
 }
 
 static void a_replay_gives_exactly_its_range_and_asks_for_little_more(void) {
@@ -417,6 +420,21 @@ static void a_replay_finds_its_range_among_other_topics_and_through_loss(void) {
     CHECK(helio_cell(&source_counts()->repair_packets) < 3000);
     for (int i = 0; i < 3; i++)
         helio_rx_endpoint_end_replay(receiver.endpoint, all[i], world_now(&w));
+    end();
+}
+
+/* The search asks again for what is long in coming, so that repairs come twice: the second ones before
+ * the replay has asked for those packets itself. */
+static void a_repair_that_comes_before_it_was_asked_for_is_marked_too(void) {
+    begin_offering(8192);
+    send(6000);
+    helio_sim_set_link(receiver.node, &(helio_sim_link){.delay_ns = 11 * MS});
+    helio_sim_set_link(source.node, &(helio_sim_link){.delay_ns = 11 * MS});
+    replayed got;
+    helio_replay *one = replay(&got, 3100, 3199);
+    world_run(&w, 2000 * MS);
+    check_replayed(&got, 3199, 100, 0);
+    helio_rx_endpoint_end_replay(receiver.endpoint, one, world_now(&w));
     end();
 }
 
@@ -564,6 +582,7 @@ int main(void) {
     RUN(who_is_away_for_a_moment_finds_a_long_message_in_the_history);
     RUN(a_replay_gives_exactly_its_range_and_asks_for_little_more);
     RUN(a_replay_finds_its_range_among_other_topics_and_through_loss);
+    RUN(a_repair_that_comes_before_it_was_asked_for_is_marked_too);
     RUN(what_the_history_has_not_is_told_as_lost);
     RUN(a_replay_waits_for_room_while_the_receiver_goes_on);
     RUN(a_replay_ends_with_its_stream);

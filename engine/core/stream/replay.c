@@ -13,7 +13,8 @@ enum {
     PROBES = 48,        /* packets asked for by one round of the search */
     SEARCH_ENOUGH = 96, /* packets: no search for less */
     ROUNDS_MAX = 5,
-    TRIES_MAX = 6, /* NAKs of one round */
+    TRIES_MAX = 6,      /* NAKs of one round */
+    GIVEN_AT_ONCE = 32, /* messages handed to the sink by one call */
     WINDOW = 1024,
     STATS_BYTES = 1 << 20,
 };
@@ -91,6 +92,25 @@ static void lose_up_to(helio_replay *replay, uint64_t number) {
         replay->sink.on_loss(replay->sink.context, &loss);
 }
 
+/* All of a replay was asked for, also what came before its own request for it was sent: a repair that
+ * the search asked for twice, or another receiver. */
+static size_t give(const helio_replay *replay, const helio_message *messages, size_t count) {
+    size_t given = 0;
+    while (given < count) {
+        helio_message marked[GIVEN_AT_ONCE];
+        size_t some = 0;
+        for (; some < GIVEN_AT_ONCE && given + some < count; some++) {
+            marked[some] = messages[given + some];
+            marked[some].flags |= HELIO_MESSAGE_RECOVERED;
+        }
+        const size_t taken = replay->sink.on_messages(replay->sink.context, marked, some);
+        given += taken;
+        if (taken < some)
+            break;
+    }
+    return given;
+}
+
 /* Lets those of the range through. */
 static size_t on_messages(void *context, const helio_message *messages, size_t count) {
     helio_replay *replay = context;
@@ -105,7 +125,7 @@ static size_t on_messages(void *context, const helio_message *messages, size_t c
         to++;
     if (to == from)
         return count;
-    const size_t taken = replay->sink.on_messages(replay->sink.context, messages + from, to - from);
+    const size_t taken = give(replay, messages + from, to - from);
     replay->expected += taken;
     return taken < to - from ? from + taken : count;
 }
