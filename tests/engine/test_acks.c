@@ -23,6 +23,7 @@ static helio_acker heard(uint64_t receiver, uint64_t incarnation, uint64_t first
         .first = first,
         .position = position,
         .heard_ns = now_ns,
+        .address = world_host((unsigned)receiver + 1, 5000),
         .kind = HELIO_PGM_ACK_TRANSPORT,
     };
 }
@@ -31,7 +32,7 @@ static helio_acks_result hear(uint64_t receiver, uint64_t incarnation, uint64_t 
                               uint64_t position) {
     const helio_acker what = heard(receiver, incarnation, first, position, 0);
     helio_acker *acker;
-    return helio_acks_hear(&acks, &what, &acker);
+    return helio_acks_hear(&acks, &what, false, &acker);
 }
 
 static void wait_n_ack_counts_distinct_receivers_and_only_progress(void) {
@@ -76,11 +77,11 @@ static void silent_receivers_expire_and_a_full_registry_refuses(void) {
     helio_acker *acker;
     for (uint64_t i = 0; i < 20; i++) {
         const helio_acker what = heard(i, 1, 1, 10 + i, (int64_t)i * MS);
-        CHECK_EQUAL(helio_acks_hear(&acks, &what, &acker), HELIO_ACKS_JOINED);
+        CHECK_EQUAL(helio_acks_hear(&acks, &what, false, &acker), HELIO_ACKS_JOINED);
     }
     CHECK_EQUAL(hear(99, 1, 1, 1000), HELIO_ACKS_FULL);
     const helio_acker again = heard(0, 1, 1, 10, 500 * MS);
-    helio_acks_hear(&acks, &again, &acker);
+    helio_acks_hear(&acks, &again, false, &acker);
     CHECK(helio_acks_expired(&acks, 900 * MS) == NULL);
     int expired = 0;
     while ((acker = helio_acks_expired(&acks, HELIO_SECOND + 9 * MS)) != NULL) {
@@ -139,7 +140,7 @@ static void the_order_statistic_is_that_of_counting_each_packet(void) {
                 mine->position = said;
             helio_acker what = *mine;
             what.position = said;
-            CHECK(helio_acks_hear(&acks, &what, &acker) <= HELIO_ACKS_REPEATED);
+            CHECK(helio_acks_hear(&acks, &what, false, &acker) <= HELIO_ACKS_REPEATED);
             const uint32_t receivers = 1 + (uint32_t)helio_random_below(&random, 6);
             const uint64_t after = helio_random_below(&random, TRIAL_PACKETS);
             if (helio_acks_stable(&acks, receivers, after) != slow_stable(&trial, receivers, after))
@@ -660,7 +661,7 @@ static void impossible_acknowledgements_release_nothing(void) {
     send(10);
     const uint64_t unacked = helio_cell(&source_counts()->history_unacked);
     forge(1000, 1, 0, 1000, 0); /* never sent */
-    CHECK_EQUAL(helio_cell(&source_counts()->acks_refused), 1);
+    CHECK_EQUAL(helio_cell(&source_counts()->acks_refused_impossible), 1);
     forge(8, 1, 9, 7, 0); /* begins after its end */
     forge(5, 1, 0, 7, 0); /* more than it received */
     CHECK_EQUAL(helio_cell(&world_counts(&source.instance)->invalid_packets_options), 2);
