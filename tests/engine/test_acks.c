@@ -702,9 +702,9 @@ static void no_life_begins_later_than_now(void) {
     const uint64_t born = UINT64_C(1700000000000000000);
     CHECK_EQUAL(say("10.0.0.1:5000", born, 10, HELIO_SECOND, false), HELIO_ACKS_JOINED);
     CHECK_EQUAL(say("10.0.0.1:5000", UINT64_MAX, 10, HELIO_SECOND, false), HELIO_ACKS_IMPOSSIBLE);
-    CHECK_EQUAL(say("10.0.0.1:5000", born + 60 * (uint64_t)HELIO_SECOND, 10, 2 * HELIO_SECOND,
-                    false),
-                HELIO_ACKS_IMPOSSIBLE);
+    CHECK_EQUAL(
+        say("10.0.0.1:5000", born + 60 * (uint64_t)HELIO_SECOND, 10, 2 * HELIO_SECOND, false),
+        HELIO_ACKS_IMPOSSIBLE);
     CHECK_EQUAL(say("10.0.0.1:5000", born, 11, 3 * HELIO_SECOND, false), HELIO_ACKS_PROGRESS);
     CHECK_EQUAL(say("10.0.0.1:5000", born + 3 * (uint64_t)HELIO_SECOND, 5, 4 * HELIO_SECOND, false),
                 HELIO_ACKS_RESTARTED);

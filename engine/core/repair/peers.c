@@ -176,6 +176,8 @@ static uint32_t add_peer(helio_peers *peers, const helio_address *address, uint6
         helio_peer_place_empty(peers, place, clock); /* without memory it goes uncounted */
         return HELIO_PEER_NONE;
     }
+    if (!is_proven && clock.now_ns < peers->refused.quiet_ns) /* one of a storm of them */
+        return place;
     char text[96];
     label_of(peers, place, text);
     helio_stats_event(peers->stats, clock.wall_ns, HELIO_EVENT_PEER_SEEN, peer->object.slot, NULL,
