@@ -8,7 +8,7 @@
 
 int helio_hosts_init(helio_hosts *hosts, uint32_t capacity) {
     *hosts = (helio_hosts){.capacity = capacity, .comings = HELIO_HOST_COMINGS};
-    hosts->unproven.grown_ns = 1; /* it has grown from the stream's beginning */
+    hosts->unproven = (helio_budget){.bytes = HELIO_HOST_HOLDS, .grown_ns = 1};
     hosts->hosts = calloc(capacity, sizeof *hosts->hosts);
     if (!hosts->hosts || helio_map_init(&hosts->by_ip, capacity)) {
         helio_hosts_fini(hosts);
@@ -103,10 +103,14 @@ void helio_hosts_prove(helio_hosts *hosts, uint32_t index) {
 
 /* ---- what they may cause ---- */
 
+/* The most a budget holds that repairs the history so many times. */
+static double most_of(uint64_t history, int times) {
+    const double bytes = (double)history * times;
+    return bytes > HELIO_HOST_HOLDS ? bytes : HELIO_HOST_HOLDS;
+}
+
 static void grow(helio_budget *budget, const helio_budget_terms *terms, uint32_t copies,
                  double most) {
-    if (most < HELIO_HOST_REPAIR_FLOOR)
-        most = HELIO_HOST_REPAIR_FLOOR;
     const int64_t took_ns = terms->now_ns - budget->grown_ns;
     const double more =
         budget->grown_ns == 0 ? 0 : /* it grows from now on */
@@ -139,9 +143,9 @@ void helio_hosts_bring(helio_hosts *hosts, uint32_t index, const helio_budget_te
     if (index == HELIO_HOST_NONE || terms->share == 0)
         return;
     helio_host *host = &hosts->hosts[index];
-    grow(&host->budget, terms, host->copies, 2 * (double)terms->history);
+    grow(&host->budget, terms, host->copies, most_of(terms->history, 2));
     if (may_come(hosts, terms->now_ns))
-        host->budget.bytes += 2 * (double)terms->history;
+        host->budget.bytes += most_of(terms->history, 2);
 }
 
 helio_budget *helio_hosts_budget(helio_hosts *hosts, uint32_t index, bool is_proven,
@@ -149,10 +153,10 @@ helio_budget *helio_hosts_budget(helio_hosts *hosts, uint32_t index, bool is_pro
     if (terms->share == 0)
         return NULL;
     if (!is_proven || index == HELIO_HOST_NONE) {
-        grow(&hosts->unproven, terms, 1, (double)terms->history);
+        grow(&hosts->unproven, terms, 1, most_of(terms->history, 1));
         return &hosts->unproven;
     }
     helio_host *host = &hosts->hosts[index];
-    grow(&host->budget, terms, host->copies, 2 * (double)terms->history);
+    grow(&host->budget, terms, host->copies, most_of(terms->history, 2));
     return &host->budget;
 }

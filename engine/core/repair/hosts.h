@@ -7,8 +7,8 @@
  * Repairs are budgeted by host, for ports and names cost nothing to invent; all receivers that are
  * not proven share one budget.  A budget grows by HELIO_HOST_REPAIR_FLOOR a second and by `share` of
  * the data that is sent to the host meanwhile, up to what the history holds (for proven ones twice
- * that, as repairs may be lost too).  A receiver that comes, or comes again, brings what it takes to
- * repair the history for it, as long as not too many come: HELIO_HOST_COMINGS at once, one in
+ * that, as repairs may be lost too), HELIO_HOST_HOLDS at least.  A receiver that comes, or comes
+ * again, brings as much, as long as not too many come: HELIO_HOST_COMINGS at once, one in
  * HELIO_HOST_COMING_NS from then on.
  *
  * It knows no packets and no clock. */
@@ -23,7 +23,8 @@
 #include "base/map.h"
 
 enum {
-    HELIO_HOST_REPAIR_FLOOR = 1 << 20, /* bytes per second; a budget holds as much at least */
+    HELIO_HOST_REPAIR_FLOOR = 1 << 20, /* bytes per second */
+    HELIO_HOST_HOLDS = 4 << 20,        /* bytes that a budget holds at least */
     HELIO_HOST_FIRST = 64 << 10,       /* bytes of one that comes when too many do */
     HELIO_HOST_COMINGS = 16,
 };
