@@ -23,6 +23,7 @@ static helio_acker heard(uint64_t receiver, uint64_t incarnation, uint64_t first
         .first = first,
         .position = position,
         .heard_ns = now_ns,
+        .address = world_host((unsigned)receiver + 1, 5000),
         .kind = HELIO_PGM_ACK_TRANSPORT,
     };
 }
@@ -31,7 +32,7 @@ static helio_acks_result hear(uint64_t receiver, uint64_t incarnation, uint64_t 
                               uint64_t position) {
     const helio_acker what = heard(receiver, incarnation, first, position, 0);
     helio_acker *acker;
-    return helio_acks_hear(&acks, &what, &acker);
+    return helio_acks_hear(&acks, &what, false, &acker);
 }
 
 static void wait_n_ack_counts_distinct_receivers_and_only_progress(void) {
@@ -76,11 +77,11 @@ static void silent_receivers_expire_and_a_full_registry_refuses(void) {
     helio_acker *acker;
     for (uint64_t i = 0; i < 20; i++) {
         const helio_acker what = heard(i, 1, 1, 10 + i, (int64_t)i * MS);
-        CHECK_EQUAL(helio_acks_hear(&acks, &what, &acker), HELIO_ACKS_JOINED);
+        CHECK_EQUAL(helio_acks_hear(&acks, &what, false, &acker), HELIO_ACKS_JOINED);
     }
     CHECK_EQUAL(hear(99, 1, 1, 1000), HELIO_ACKS_FULL);
     const helio_acker again = heard(0, 1, 1, 10, 500 * MS);
-    helio_acks_hear(&acks, &again, &acker);
+    helio_acks_hear(&acks, &again, false, &acker);
     CHECK(helio_acks_expired(&acks, 900 * MS) == NULL);
     int expired = 0;
     while ((acker = helio_acks_expired(&acks, HELIO_SECOND + 9 * MS)) != NULL) {
@@ -139,7 +140,7 @@ static void the_order_statistic_is_that_of_counting_each_packet(void) {
                 mine->position = said;
             helio_acker what = *mine;
             what.position = said;
-            CHECK(helio_acks_hear(&acks, &what, &acker) <= HELIO_ACKS_REPEATED);
+            CHECK(helio_acks_hear(&acks, &what, false, &acker) <= HELIO_ACKS_REPEATED);
             const uint32_t receivers = 1 + (uint32_t)helio_random_below(&random, 6);
             const uint64_t after = helio_random_below(&random, TRIAL_PACKETS);
             if (helio_acks_stable(&acks, receivers, after) != slow_stable(&trial, receivers, after))
@@ -660,13 +661,110 @@ static void impossible_acknowledgements_release_nothing(void) {
     send(10);
     const uint64_t unacked = helio_cell(&source_counts()->history_unacked);
     forge(1000, 1, 0, 1000, 0); /* never sent */
-    CHECK_EQUAL(helio_cell(&source_counts()->acks_refused), 1);
+    CHECK_EQUAL(helio_cell(&source_counts()->acks_refused_impossible), 1);
     forge(8, 1, 9, 7, 0); /* begins after its end */
     forge(5, 1, 0, 7, 0); /* more than it received */
     CHECK_EQUAL(helio_cell(&world_counts(&source.instance)->invalid_packets_options), 2);
     forge(5, 1, 0, 5, HELIO_PGM_ACK_LEAVING); /* goes without having come */
     CHECK_EQUAL(helio_cell(&source_counts()->ackers), 0);
     CHECK_EQUAL(helio_cell(&source_counts()->history_unacked), unacked);
+    end_acked();
+}
+
+/* Says so in the name of receiver 77, from an address. */
+static helio_acks_result say(const char *from, uint64_t incarnation, uint64_t position,
+                             int64_t now_ns, bool is_vouched) {
+    helio_acker what = heard(77, incarnation, 1, position, now_ns), *acker;
+    what.address = world_address(from);
+    return helio_acks_hear(&acks, &what, is_vouched, &acker);
+}
+
+static void an_acker_is_bound_to_its_address_while_it_is_heard(void) {
+    helio_acks_init(&acks, 16, 5 * HELIO_SECOND);
+    acks.silence_ns = 2 * HELIO_SECOND;
+    CHECK_EQUAL(say("10.0.0.1:5000", 7, 10, 0, false), HELIO_ACKS_JOINED);
+    static const char *const others[] = {"10.0.0.2:5000", "10.0.0.1:5001"};
+    for (size_t i = 0; i < 2; i++) {
+        CHECK_EQUAL(say(others[i], 7, 20, HELIO_SECOND, false), HELIO_ACKS_ELSEWHERE);
+        CHECK_EQUAL(say(others[i], 8, 20, HELIO_SECOND, false), HELIO_ACKS_ELSEWHERE);
+        CHECK_EQUAL(say(others[i], UINT64_MAX, 20, HELIO_SECOND, false), HELIO_ACKS_ELSEWHERE);
+    }
+    CHECK_EQUAL(helio_acks_stable(&acks, 1, 0), 10);
+    /* what was refused is no sign of life */
+    CHECK_EQUAL(say(others[0], 7, 20, 2 * HELIO_SECOND, false), HELIO_ACKS_PROGRESS);
+    CHECK_EQUAL(say("10.0.0.1:5000", 7, 30, 2 * HELIO_SECOND, false), HELIO_ACKS_ELSEWHERE);
+    CHECK_EQUAL(say("10.0.0.3:5000", 8, 30, 2 * HELIO_SECOND, true), HELIO_ACKS_RESTARTED);
+    helio_acks_fini(&acks);
+}
+
+static void no_life_begins_later_than_now(void) {
+    helio_acks_init(&acks, 16, 5 * HELIO_SECOND);
+    const uint64_t born = UINT64_C(1700000000000000000);
+    CHECK_EQUAL(say("10.0.0.1:5000", born, 10, HELIO_SECOND, false), HELIO_ACKS_JOINED);
+    CHECK_EQUAL(say("10.0.0.1:5000", UINT64_MAX, 10, HELIO_SECOND, false), HELIO_ACKS_IMPOSSIBLE);
+    CHECK_EQUAL(
+        say("10.0.0.1:5000", born + 60 * (uint64_t)HELIO_SECOND, 10, 2 * HELIO_SECOND, false),
+        HELIO_ACKS_IMPOSSIBLE);
+    CHECK_EQUAL(say("10.0.0.1:5000", born, 11, 3 * HELIO_SECOND, false), HELIO_ACKS_PROGRESS);
+    CHECK_EQUAL(say("10.0.0.1:5000", born + 3 * (uint64_t)HELIO_SECOND, 5, 4 * HELIO_SECOND, false),
+                HELIO_ACKS_RESTARTED);
+    helio_acks_fini(&acks);
+}
+
+static void one_address_has_half_of_the_ackers(void) {
+    helio_acks_init(&acks, 64, HELIO_SECOND);
+    uint32_t joined = 0;
+    helio_acker *acker;
+    for (uint64_t i = 0; i < 100; i++) {
+        helio_acker what = heard(i, 1, 1, 10, 0);
+        what.address = world_address("10.0.0.1:5000");
+        what.address.port = (uint16_t)(5000 + i);
+        joined += helio_acks_hear(&acks, &what, false, &acker) == HELIO_ACKS_JOINED;
+    }
+    CHECK_EQUAL(joined, 32);
+    CHECK_EQUAL(hear(200, 1, 1, 10), HELIO_ACKS_JOINED);
+    helio_acks_fini(&acks);
+}
+
+/* An acknowledgement in the name of the pair's first receiver. */
+static void forge_of(const helio_acker *acker, const char *address, uint64_t incarnation,
+                     uint8_t flags) {
+    uint8_t packet[HELIO_PGM_CONTROL_MAX];
+    const helio_pgm_session session = {*helio_tx_stream_tsi(source.stream), 7500};
+    const uint32_t lead = (uint32_t)helio_tx_stream_lead(source.stream);
+    const helio_pgm_acknowledge said = {
+        .kind = HELIO_PGM_ACK_TRANSPORT,
+        .flags = flags,
+        .receiver = acker->receiver,
+        .incarnation = incarnation,
+        .first = (uint32_t)acker->first,
+        .position = lead,
+        .name = "mallory",
+        .name_bytes = 7,
+    };
+    const helio_address from = world_address(address);
+    const size_t length = helio_pgm_encode_ack(packet, &session, lead, 0, &said, NULL);
+    helio_tx_stream_on_packet(source.stream, packet, length, &from, world_now(&w));
+}
+
+static void nobody_acknowledges_or_leaves_for_another(void) {
+    begin_acked(1, HELIO_ACKS_MISSING_BLOCK, 1, HELIO_SINK_ACK_AUTO);
+    send(10);
+    world_run(&w, 100 * MS);
+    const helio_acker acker = *helio_tx_stream_acker(source.stream, 0);
+    silence(0, true);
+    send(5);
+    const uint64_t unacked = helio_cell(&source_counts()->history_unacked);
+    CHECK(unacked > 0);
+    forge_of(&acker, "10.0.0.66:6666", acker.incarnation, 0);
+    forge_of(&acker, "10.0.0.66:6666", UINT64_MAX, 0);
+    forge_of(&acker, "10.0.0.66:6666", acker.incarnation, HELIO_PGM_ACK_LEAVING);
+    CHECK_EQUAL(helio_cell(&source_counts()->acks_refused_elsewhere), 3);
+    CHECK_EQUAL(helio_cell(&source_counts()->history_unacked), unacked);
+    CHECK_EQUAL(helio_cell(&source_counts()->ackers), 1);
+    silence(0, false);
+    world_run(&w, 600 * MS);
+    CHECK_EQUAL(helio_cell(&source_counts()->history_unacked), 0);
     end_acked();
 }
 
@@ -698,5 +796,9 @@ int main(void) {
     RUN(the_end_of_a_topic_is_told_even_when_nothing_is_acknowledged);
     RUN(a_large_message_waits_for_room_for_all_of_it);
     RUN(impossible_acknowledgements_release_nothing);
+    RUN(an_acker_is_bound_to_its_address_while_it_is_heard);
+    RUN(no_life_begins_later_than_now);
+    RUN(one_address_has_half_of_the_ackers);
+    RUN(nobody_acknowledges_or_leaves_for_another);
     return check_result();
 }

@@ -2,6 +2,7 @@
  * the others' repairs. */
 #include "fleet.h"
 #include "repair/allowance.h"
+#include "repair/hosts.h"
 #include "repair/queue.h"
 
 /* ---- the queue ---- */
@@ -136,6 +137,100 @@ static void shedding_lessens_the_bytes_of_repairs_and_its_end_restores_them(void
         CHECK_EQUAL(repairs, steps[i].repairs);
     }
     helio_allowances_fini(&all);
+}
+
+/* ---- budgets of hosts ---- */
+
+enum { MEGABYTE = 1 << 20, PACKET = 1472 };
+
+/* Repairs of a packet granted at once. */
+static uint64_t repaired(helio_hosts *hosts, uint32_t host, bool is_proven,
+                         const helio_budget_terms *terms) {
+    helio_budget *budget = helio_hosts_budget(hosts, host, is_proven, terms);
+    uint64_t bytes = 0;
+    for (; helio_budget_grants(budget) && bytes < 1 << 30; bytes += PACKET)
+        helio_budget_charge(budget, PACKET);
+    return bytes;
+}
+
+static bool is_about(uint64_t bytes, uint64_t expected) {
+    return bytes >= expected && bytes <= expected + 2 * PACKET;
+}
+
+static void a_host_gets_the_history_once_and_then_a_share_of_the_data(void) {
+    helio_hosts hosts;
+    helio_budget_terms terms = {
+        .share = 2, .sent = 50 * MEGABYTE, .history = 16 * MEGABYTE, .now_ns = HELIO_SECOND};
+    CHECK_EQUAL(helio_hosts_init(&hosts, 64), 0);
+    const helio_address address = world_host(1, 5000);
+    const uint32_t host = helio_hosts_enter(&hosts, &address, true);
+    helio_hosts_bring(&hosts, host, &terms);
+    CHECK(is_about(repaired(&hosts, host, true, &terms), 32 * MEGABYTE + HELIO_HOST_FIRST));
+    CHECK(repaired(&hosts, host, true, &terms) <= PACKET);
+    terms.now_ns += HELIO_SECOND; /* nothing is sent */
+    CHECK(is_about(repaired(&hosts, host, true, &terms) + PACKET, HELIO_HOST_REPAIR_FLOOR));
+    terms.now_ns += HELIO_SECOND;
+    terms.sent += 10 * MEGABYTE;
+    CHECK(is_about(repaired(&hosts, host, true, &terms) + PACKET, 21 * MEGABYTE));
+    terms.now_ns += 1000 * HELIO_SECOND; /* no more is saved than the history twice */
+    CHECK(is_about(repaired(&hosts, host, true, &terms), 32 * MEGABYTE));
+    helio_hosts_fini(&hosts);
+}
+
+static void those_that_proved_nothing_share_one_budget(void) {
+    helio_hosts hosts;
+    helio_budget_terms terms = {
+        .share = 2, .sent = 50 * MEGABYTE, .history = 16 * MEGABYTE, .now_ns = HELIO_SECOND};
+    CHECK_EQUAL(helio_hosts_init(&hosts, 64), 0);
+    uint64_t bytes = 0;
+    for (unsigned i = 0; i < 200; i++) { /* more than there is room for */
+        const helio_address address = world_host(i, 5000);
+        bytes +=
+            repaired(&hosts, helio_hosts_enter(&hosts, &address, false), false, &terms) - PACKET;
+    }
+    CHECK(bytes <= 16 * MEGABYTE + PACKET);
+    helio_hosts_fini(&hosts);
+}
+
+static void ports_and_names_bring_no_more_than_so_many_histories(void) {
+    helio_hosts hosts;
+    helio_budget_terms terms = {.share = 2, .history = 16 * MEGABYTE, .now_ns = HELIO_SECOND};
+    CHECK_EQUAL(helio_hosts_init(&hosts, 1024), 0);
+    uint64_t bytes = 0;
+    const helio_address address = world_host(1, 5000);
+    for (int i = 0; i < 512; i++) {
+        const uint32_t host = helio_hosts_enter(&hosts, &address, true);
+        helio_hosts_bring(&hosts, host, &terms);
+        bytes += repaired(&hosts, host, true, &terms);
+    }
+    CHECK(bytes <= (uint64_t)HELIO_HOST_COMINGS * 33 * MEGABYTE);
+    bytes = 0;
+    for (int second = 0; second < 60; second++) { /* and goes on inventing lives */
+        terms.now_ns += HELIO_SECOND;
+        for (int i = 0; i < 10; i++) {
+            helio_hosts_bring(&hosts, 0, &terms);
+            bytes += repaired(&hosts, 0, true, &terms);
+        }
+    }
+    CHECK(bytes <= (60 + 2 * 32 + 3) * (uint64_t)MEGABYTE);
+    helio_hosts_fini(&hosts);
+}
+
+static void a_host_that_is_gone_leaves_nothing_behind(void) {
+    helio_hosts hosts;
+    CHECK_EQUAL(helio_hosts_init(&hosts, 2), 0);
+    for (unsigned i = 0; i < 100; i++) {
+        const helio_address one = world_host(i, 1), two = world_host(i, 2);
+        const uint32_t host = helio_hosts_enter(&hosts, &one, false);
+        CHECK(host != HELIO_HOST_NONE);
+        CHECK_EQUAL(helio_hosts_enter(&hosts, &two, true), host);
+        helio_hosts_prove(&hosts, host);
+        helio_hosts_leave(&hosts, host, true);
+        CHECK_EQUAL(helio_hosts_find(&hosts, &one), host);
+        helio_hosts_leave(&hosts, host, true);
+        CHECK_EQUAL(helio_hosts_find(&hosts, &one), HELIO_HOST_NONE);
+    }
+    helio_hosts_fini(&hosts);
 }
 
 /* ---- at a source ---- */
@@ -293,6 +388,10 @@ int main(void) {
     RUN(those_without_a_place_share_one_allowance);
     RUN(a_place_given_to_another_begins_anew_with_nothing_standing);
     RUN(shedding_lessens_the_bytes_of_repairs_and_its_end_restores_them);
+    RUN(a_host_gets_the_history_once_and_then_a_share_of_the_data);
+    RUN(those_that_proved_nothing_share_one_budget);
+    RUN(ports_and_names_bring_no_more_than_so_many_histories);
+    RUN(a_host_that_is_gone_leaves_nothing_behind);
     RUN(requests_over_the_limit_are_confirmed_to_the_asker_alone_and_told);
     RUN(acknowledgements_over_the_limit_are_not_heeded);
     RUN(a_crying_receiver_does_not_slow_the_others_repairs);

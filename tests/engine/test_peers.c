@@ -223,10 +223,12 @@ static void impossible_numbers_change_nothing(void) {
 
 static void a_full_table_keeps_those_it_has(void) {
     begin(2);
-    uint32_t place;
+    uint32_t place, quiet;
     helio_pgm_told told = report(1, 100, 0);
     CHECK_EQUAL(hear(&told, 1, 0, &place), HELIO_REPORT_TAKEN);
-    const uint32_t quiet = meet(2, 0);
+    told = report(2, 100, 0);
+    CHECK_EQUAL(hear(&told, 2, 0, &quiet), HELIO_REPORT_TAKEN);
+    told = report(1, 100, 0);
     for (int i = 0; i < 1000; i++) { /* a storm of invented ones */
         const helio_pgm_told invented = report(1000 + (uint64_t)i, 100, 100);
         CHECK_EQUAL(hear(&invented, 10 + i, i, &place), HELIO_REPORT_NO_ROOM);
@@ -245,6 +247,120 @@ static void a_full_table_keeps_those_it_has(void) {
     CHECK_EQUAL(hear(&told, 4, 62 * HELIO_SECOND, &place), HELIO_REPORT_TAKEN);
     CHECK_EQUAL(place, 0); /* it had left */
     CHECK_EQUAL(helio_peers_find(&peers, 1), HELIO_PEER_NONE);
+    end();
+}
+
+/* A receiver at a port of a host. */
+static helio_address at_port(int number, int port) {
+    helio_address address = host(number);
+    address.port = (uint16_t)port;
+    return address;
+}
+
+static uint32_t meet_at(int number, int port, int64_t now_ns) {
+    const helio_address address = at_port(number, port);
+    return helio_peers_meet(&peers, &address, at(now_ns));
+}
+
+static helio_instance_stats refusals;
+
+static void begin_counted(uint32_t capacity) {
+    begin(capacity);
+    refusals = (helio_instance_stats){0};
+    peers.refusals = (helio_refusal_place){stats, &refusals, 0, "s"};
+}
+
+static void who_has_proven_nothing_gives_way_to_those_that_report(void) {
+    begin_counted(1024);
+    uint32_t place;
+    for (int i = 0; i < 2000; i++) /* from many hosts */
+        meet(i, i * MS);
+    CHECK_EQUAL(present(), 256);
+    CHECK_EQUAL(helio_cell(&refusals.state_refused_receivers), 2000 - 256);
+    for (uint32_t i = 0; i < 1024; i++) {
+        const helio_pgm_told told = report(5000 + i, 100, 0);
+        CHECK_EQUAL(hear(&told, 3000 + (int)i, 2 * HELIO_SECOND, &place), HELIO_REPORT_TAKEN);
+    }
+    CHECK_EQUAL(present(), 1024);
+    CHECK_EQUAL(peers.unproven, 0);
+    CHECK_EQUAL(meet(9000, 2 * HELIO_SECOND), HELIO_PEER_NONE);
+    const helio_pgm_told more = report(9999, 100, 0);
+    CHECK_EQUAL(hear(&more, 9999, 2 * HELIO_SECOND, &place), HELIO_REPORT_NO_ROOM);
+    CHECK(helio_peers_find(&peers, 5000) != HELIO_PEER_NONE);
+    end();
+}
+
+static void the_one_heard_longest_ago_gives_way_first(void) {
+    begin_counted(1024);
+    for (int i = 0; i < 256; i++)
+        meet(i, i * MS);
+    const uint32_t first = meet(0, 300 * MS); /* it speaks again */
+    meet(1000, 301 * MS);
+    const helio_address second = host(1), it = host(0);
+    CHECK_EQUAL(helio_peers_at(&peers, &it), first);
+    CHECK_EQUAL(helio_peers_at(&peers, &second), HELIO_PEER_NONE);
+    end();
+}
+
+static void one_address_has_a_share_of_the_places(void) {
+    begin_counted(1024);
+    for (int port = 1; port <= 1000; port++)
+        meet_at(1, port, port * MS);
+    CHECK_EQUAL(present(), 64);
+    CHECK_EQUAL(helio_cell(&refusals.state_refused_receivers_of_address), 1000 - 64);
+    CHECK(meet(2, HELIO_SECOND) != HELIO_PEER_NONE);
+    CHECK_EQUAL(present(), 65);
+    /* half of all, of those that report */
+    uint32_t place, taken = 0;
+    for (uint32_t i = 0; i < 600; i++) {
+        const helio_address from = at_port(1, 2000 + (int)i);
+        const helio_pgm_told told = report(100 + i, 100, 0);
+        taken += helio_peers_hear(&peers, &told, &from, &stream, at(2 * HELIO_SECOND), &place) ==
+                 HELIO_REPORT_TAKEN;
+    }
+    CHECK_EQUAL(taken, 512);
+    const helio_pgm_told other = report(7777, 100, 0);
+    CHECK_EQUAL(hear(&other, 7, 2 * HELIO_SECOND, &place), HELIO_REPORT_TAKEN);
+    end();
+}
+
+static void looking_for_who_gives_way_is_bounded(void) {
+    begin_counted(1024);
+    for (int i = 0; i < 256; i++)
+        meet(i, 0);
+    uint32_t came = 0;
+    for (int i = 0; i < 5000; i++)
+        came += meet(1000 + i, HELIO_SECOND) != HELIO_PEER_NONE;
+    CHECK(came <= 101);
+    CHECK_EQUAL(helio_cell(&refusals.state_refused_receivers), 5000);
+    end();
+}
+
+static void an_impossible_report_proves_nothing(void) {
+    begin_counted(1024);
+    uint32_t place;
+    helio_pgm_told told = report(77, 500, 0);
+    told.position = FIRST + 5000;
+    CHECK_EQUAL(hear(&told, 1, 0, &place), HELIO_REPORT_IMPOSSIBLE);
+    CHECK_EQUAL(present(), 0);
+    end();
+}
+
+static void a_life_far_in_the_future_is_refused_while_the_receiver_is_heard(void) {
+    begin(4);
+    uint32_t place;
+    helio_pgm_told told = report(77, 100, 0), forged = report(77, 100, 0);
+    forged.incarnation = UINT64_MAX;
+    CHECK_EQUAL(hear(&told, 1, 0, &place), HELIO_REPORT_TAKEN);
+    CHECK_EQUAL(hear(&forged, 1, MS, &place), HELIO_REPORT_IMPOSSIBLE);
+    told.received++;
+    CHECK_EQUAL(hear(&told, 1, 2 * MS, &place), HELIO_REPORT_TAKEN);
+    /* one that was believed before the receiver came shuts it out for a while only */
+    forged.receiver = told.receiver = 78;
+    CHECK_EQUAL(hear(&forged, 2, 0, &place), HELIO_REPORT_TAKEN);
+    CHECK_EQUAL(hear(&told, 3, HELIO_SECOND, &place), HELIO_REPORT_STALE);
+    CHECK_EQUAL(hear(&told, 3, 3 * HELIO_SECOND, &place), HELIO_REPORT_TAKEN);
+    CHECK_EQUAL(helio_peers_view(&peers, place)->incarnation, told.incarnation);
     end();
 }
 
@@ -363,6 +479,12 @@ int main(void) {
     RUN(who_said_goodbye_may_come_back_from_elsewhere_at_once);
     RUN(impossible_numbers_change_nothing);
     RUN(a_full_table_keeps_those_it_has);
+    RUN(who_has_proven_nothing_gives_way_to_those_that_report);
+    RUN(the_one_heard_longest_ago_gives_way_first);
+    RUN(one_address_has_a_share_of_the_places);
+    RUN(looking_for_who_gives_way_is_bounded);
+    RUN(an_impossible_report_proves_nothing);
+    RUN(a_life_far_in_the_future_is_refused_while_the_receiver_is_heard);
     RUN(counts_and_numbers_go_on_over_their_wraps);
     RUN(the_round_trip_is_what_the_stamp_took_less_its_stay);
     RUN(loss_is_that_of_the_last_reports);

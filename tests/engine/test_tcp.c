@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -455,6 +456,128 @@ static void a_stranger_who_says_nothing_is_closed(void) {
     shut(rx);
 }
 
+static void connect_some(int n, int *fds, int count, helio_channel *rx) {
+    for (int i = 0; i < count; i++) {
+        fds[i] = raw_client(n);
+        if (i % 8 == 7) {
+            step(rx);
+        }
+    }
+    step(rx);
+    step(rx);
+}
+
+static void close_all(const int *fds, int count) {
+    for (int i = 0; i < count; i++) {
+        close(fds[i]);
+    }
+}
+
+/* All are of one address. */
+static void the_oldest_that_says_nothing_gives_way(void) {
+    enum { SILENT = 40, SHARE = 32 };
+    int fds[SILENT];
+    helio_channel *rx = listen_at(17);
+    connect_some(17, fds, SILENT, rx);
+    CHECK_EQUAL(rx->counters.refused_of_address, SILENT - SHARE);
+    CHECK_EQUAL(rx->counters.refused, 0);
+    for (int i = 0; i < SILENT; i++) {
+        CHECK_EQUAL(is_closed(fds[i]), i < SILENT - SHARE);
+    }
+    helio_datagram none;
+    const int fd = raw_client(17); /* one of ours is let in, and stays */
+    const helio_hello hello = hello_of(HELIO_RUM_ROLE_TRANSMIT);
+    say_hello(fd, &hello);
+    for (int i = 0; i < 300 && rx->counters.connections == 0; i++) {
+        step(rx);
+        CHECK_EQUAL(receive(rx, &none, 1), 0);
+    }
+    CHECK_EQUAL(rx->counters.connections, 1);
+    int more[SILENT];
+    connect_some(17, more, SILENT, rx);
+    CHECK_EQUAL(rx->counters.connections, 1);
+    CHECK(!is_closed(fd));
+    close_all(fds, SILENT);
+    close_all(more, SILENT);
+    close(fd);
+    shut(rx);
+}
+
+static void connections_are_paid_for_and_refused_beyond_the_limit(void) {
+    enum { OURS = 8 };
+    int fds[OURS];
+    helio_account account = {.limit_bytes = 1 << 20};
+    helio_channel_config config = config_of(HELIO_CHANNEL_RECEIVE, 18);
+    config.account = &account;
+    helio_channel *rx = open_channel(&config);
+    connect_some(18, fds, OURS, rx);
+    CHECK(helio_account_used(&account) > 0);
+    CHECK(helio_account_used(&account) < OURS * 16384); /* they have said nothing */
+    const helio_hello hello = hello_of(HELIO_RUM_ROLE_TRANSMIT);
+    for (int i = 0; i < OURS; i++) {
+        say_hello(fds[i], &hello);
+    }
+    helio_datagram none;
+    for (int i = 0; i < 20; i++) {
+        step(rx);
+        CHECK_EQUAL(receive(rx, &none, 1), 0);
+    }
+    CHECK(rx->counters.connections > 0 && rx->counters.connections < OURS);
+    CHECK(helio_account_used(&account) <= account.limit_bytes);
+    CHECK(account.refusals > 0);
+    CHECK(strstr(told.why, "no memory for one more connection"));
+    close_all(fds, OURS);
+    for (int i = 0; i < 20; i++) {
+        step(rx);
+        receive(rx, &none, 1);
+    }
+    CHECK_EQUAL(helio_account_used(&account), 0);
+    shut(rx);
+}
+
+/* No descriptor is left for what waits: accepting rests, and goes on when there is one. */
+static void without_descriptors_accepting_rests(void) {
+    helio_channel *rx = listen_at(19);
+    const int waiting = raw_client(19), second = raw_client(19);
+    struct rlimit usual, none_left;
+    CHECK_EQUAL(getrlimit(RLIMIT_NOFILE, &usual), 0);
+    none_left = usual;
+    none_left.rlim_cur = 3; /* no new one is below */
+    CHECK_EQUAL(setrlimit(RLIMIT_NOFILE, &none_left), 0);
+    for (int i = 0; i < 90; i++) {
+        now_ns += HELIO_MILLISECOND;
+        rx->driver->tend(rx, now_ns);
+    }
+    struct pollfd ready = {rx->fds[0], POLLIN, 0};
+    CHECK_EQUAL(poll(&ready, 1, 0), 0); /* it does not wake for what it cannot take */
+    CHECK_EQUAL(rx->counters.refused, 1);
+    CHECK_EQUAL(setrlimit(RLIMIT_NOFILE, &usual), 0);
+    const helio_hello hello = hello_of(HELIO_RUM_ROLE_TRANSMIT);
+    say_hello(waiting, &hello);
+    say_hello(second, &hello);
+    helio_datagram none;
+    for (int i = 0; i < 300 && rx->counters.connections < 2; i++) {
+        step(rx);
+        CHECK_EQUAL(receive(rx, &none, 1), 0);
+    }
+    CHECK_EQUAL(rx->counters.connections, 2);
+    /* one that has said nothing gives its own back to a newcomer */
+    const int silent = raw_client(19);
+    step(rx);
+    const int newcomer = raw_client(19);
+    CHECK_EQUAL(setrlimit(RLIMIT_NOFILE, &none_left), 0);
+    now_ns += HELIO_MILLISECOND;
+    rx->driver->tend(rx, now_ns);
+    CHECK_EQUAL(setrlimit(RLIMIT_NOFILE, &usual), 0);
+    CHECK(is_closed(silent));
+    CHECK_EQUAL(rx->counters.connections, 2);
+    close(waiting);
+    close(second);
+    close(silent);
+    close(newcomer);
+    shut(rx);
+}
+
 /* A peer that is ours, and connected. */
 static int good_peer(helio_channel *rx, int n) {
     const int fd = raw_client(n);
@@ -838,6 +961,9 @@ int main(void) {
     RUN(streams_share_a_connection_and_hear_what_is_theirs);
     RUN(strangers_are_refused_with_a_reason);
     RUN(a_stranger_who_says_nothing_is_closed);
+    RUN(the_oldest_that_says_nothing_gives_way);
+    RUN(connections_are_paid_for_and_refused_beyond_the_limit);
+    RUN(without_descriptors_accepting_rests);
     RUN(nonsense_breaks_the_connection);
     RUN(a_peer_that_stops_in_the_middle_of_a_packet_is_dropped_with_it);
     RUN(a_peer_that_is_only_quiet_stays);

@@ -94,6 +94,7 @@ static inline helio_tx_stream_config world_source_config(unsigned number) {
         .ambient_interval_ns = 500 * HELIO_MILLISECOND,
         .announce_interval_ns = HELIO_SECOND,
         .repair_linger_ns = 100 * HELIO_MICROSECOND,
+        .repair_budget = 2,
     };
 }
 

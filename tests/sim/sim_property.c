@@ -340,7 +340,8 @@ static void check_source_books(const helio_tx_stream_stats *s) {
         helio_cell(&s->naks_received),
         helio_cell(&s->naks_answered_repaired) + helio_cell(&s->naks_answered_queued_already) +
             helio_cell(&s->naks_answered_ignored_recent) + helio_cell(&s->naks_answered_too_late) +
-            helio_cell(&s->naks_answered_not_sent_yet) + helio_cell(&s->repair_queue));
+            helio_cell(&s->naks_answered_not_sent_yet) + helio_cell(&s->naks_answered_shed) +
+            helio_cell(&s->repair_queue));
     CHECK_EQUAL(helio_cell(&s->history_packets) + helio_cell(&s->history_trimmed_packets),
                 helio_cell(&s->packets_sent));
     CHECK_EQUAL(helio_cell(&s->repair_packets), helio_cell(&s->naks_answered_repaired));

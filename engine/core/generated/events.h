@@ -116,7 +116,7 @@ typedef enum helio_event_id {
     X(RATE_CHANGED, rate_changed, 75, INFO, "from,to,loss_millionths,place", "The rate policy changed the rate, in bytes per second, or would have (rate_mode=advise). The text names the receiver that decided and why; its place is 4294967295 when there is none. A rise is told of in steps of a tenth.") \
     X(RATE_FLOOR, rate_floor, 76, WARNING, "rate,loss_millionths,place,lasted_ns", "The rate is at its floor (rate_min) and receivers still lose too much, for rate_escalate by now: lowering the rate does not help them.") \
     X(RATE_POLICY_CHANGED, rate_policy_changed, 77, INFO, "rate", "The stream has another rate policy; the rate is the one in force, in bytes per second, 0 for none.") \
-    X(RECEIVER_CONFLICT, receiver_conflict, 80, WARNING, "receiver,incarnation,position", "A report in the name of a receiver came from another address than its own and was refused: forged, two receivers with one name, or a receiver that moved without a goodbye.") \
+    X(RECEIVER_CONFLICT, receiver_conflict, 80, WARNING, "receiver,incarnation,position", "A report or an acknowledgement in the name of a receiver came from another address than its own and was refused: forged, two receivers with one name, or a receiver that moved without a goodbye.") \
     X(RECEIVER_RESTARTED, receiver_restarted, 81, INFO, "receiver,incarnation,position", "A receiver that reports has begun a new life; what it tells counts anew.") \
     X(RECEIVER_LEFT, receiver_left, 82, INFO, "receiver,incarnation,position", "A receiver that reports said goodbye.") \
     X(COMMAND, command, 110, INFO, "uid,pid,ticket", "A command given through the segment (heliograph ctl) was carried out; the text has the command, as given, and the answer.") \

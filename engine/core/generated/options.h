@@ -104,6 +104,7 @@ typedef enum helio_option_id {
     HELIO_OPTION_ID_NAK_LIMIT,
     HELIO_OPTION_ID_ACK_LIMIT,
     HELIO_OPTION_ID_REPAIR_LIMIT,
+    HELIO_OPTION_ID_REPAIR_BUDGET,
     HELIO_OPTION_ID_SHED_LIMIT,
     HELIO_OPTION_ID_SLOW_MODE,
     HELIO_OPTION_ID_SLOW_ACTION,
@@ -394,6 +395,7 @@ enum { /* choices of order */
     X(NAK_LIMIT, nak_limit, INTEGER, HELIO_ON_TRANSMITTER, 0.0, 1000000000.0, "0", "", "Most packets one receiver may ask for in a second; the requests beyond are confirmed and not repaired. 0: no limit.") \
     X(ACK_LIMIT, ack_limit, INTEGER, HELIO_ON_TRANSMITTER, 0.0, 1000000000.0, "0", "", "Most acknowledgements of one receiver in a second that are heeded. 0: no limit.") \
     X(REPAIR_LIMIT, repair_limit, INTEGER, HELIO_ON_TRANSMITTER, 0.0, 1099511627776.0, "0", "", "Most bytes of repairs in a second that one receiver may cause; the requests beyond are confirmed and not repaired. 0: no limit.") \
+    X(REPAIR_BUDGET, repair_budget, FLOAT, HELIO_ON_TRANSMITTER, 0.0, 1000000.0, "2.0", "", "Most bytes of repairs that the receivers of one IP address may cause, and all together that neither report nor acknowledge: in a second 1 MiB and so many times the data sent to them meanwhile; a receiver that comes may ask for the history as well (docs/adr/0029-receivers.md). The requests beyond are confirmed and not repaired. 0: no limit.") \
     X(SHED_LIMIT, shed_limit, INTEGER, HELIO_ON_TRANSMITTER, 1.0, 1099511627776.0, "65536", "", "The same for a receiver whose repairs are shed as it is slow; at most repair_limit.") \
     X(SLOW_MODE, slow_mode, CHOICE, HELIO_ON_TRANSMITTER, 0.0, 0.0, "observe", "observe,advise,enforce", "Slow consumers: only count what would be done about them, tell of it too, or do it.") \
     X(SLOW_ACTION, slow_action, CHOICE, HELIO_ON_TRANSMITTER, 0.0, 0.0, "suspend", "notify,pace,shed,suspend-naks,suspend,expel", "The most that is done about a slow consumer; milder things are tried first, one in a dwell time.") \

@@ -246,7 +246,10 @@ enum { /* indexes of a instance's histograms */
     X(receivers_treated, GAUGE, "", 0, "receivers_treated", "", "", "Receivers this source sheds, has suspended or has expelled.") \
     X(notices_sent, COUNTER, "", 0, "notices_sent", "", "", "Notices to receivers sent, repeats included.") \
     X(clock_answers_sent, COUNTER, "", 0, "clock_answers_sent", "", "", "Receivers' questions for the time that were answered.") \
-    X(acks_refused, COUNTER, "packets", 0, "acks_refused", "", "", "Acknowledgements that were impossible, of an earlier life of their receiver, or found no room.") \
+    X(acks_refused_elsewhere, COUNTER, "packets", 0, "acks_refused", "reason", "elsewhere", "Acknowledgements refused: of a receiver known at another address, impossible, of an earlier life of their receiver, or beyond the receivers there is room for.") \
+    X(acks_refused_impossible, COUNTER, "packets", 0, "acks_refused", "reason", "impossible", "Acknowledgements refused: of a receiver known at another address, impossible, of an earlier life of their receiver, or beyond the receivers there is room for.") \
+    X(acks_refused_stale, COUNTER, "packets", 0, "acks_refused", "reason", "stale", "Acknowledgements refused: of a receiver known at another address, impossible, of an earlier life of their receiver, or beyond the receivers there is room for.") \
+    X(acks_refused_no_room, COUNTER, "packets", 0, "acks_refused", "reason", "no_room", "Acknowledgements refused: of a receiver known at another address, impossible, of an earlier life of their receiver, or beyond the receivers there is room for.") \
     X(history_unacked, GAUGE, "packets", 0, "history_unacked", "", "", "Packets of the history that wait for the acknowledgements they need.") \
     X(history_unacked_dropped, COUNTER, "packets", 0, "history_unacked_dropped", "", "", "Packets that left the history without the acknowledgements they needed: at close, or because the receivers for them were gone (acks_missing=degrade).") \
     X(ack_blocks, COUNTER, "", 0, "ack_blocks", "", "", "Times sending stopped because the history was full of packets not acknowledged.") \
@@ -356,7 +359,10 @@ typedef struct helio_tx_stream_stats {
     _Atomic uint64_t receivers_treated;
     _Atomic uint64_t notices_sent;
     _Atomic uint64_t clock_answers_sent;
-    _Atomic uint64_t acks_refused;
+    _Atomic uint64_t acks_refused_elsewhere;
+    _Atomic uint64_t acks_refused_impossible;
+    _Atomic uint64_t acks_refused_stale;
+    _Atomic uint64_t acks_refused_no_room;
     _Atomic uint64_t history_unacked;
     _Atomic uint64_t history_unacked_dropped;
     _Atomic uint64_t ack_blocks;

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/account.h"
 #include "base/address.h"
 
 enum {
@@ -68,6 +69,7 @@ typedef struct helio_channel_config {
     /* transmit: where channels of the owner's thread find connections to share; first and last of
      * them make and free the pool.  NULL: the channel shares none. */
     struct helio_tcp_pool **pool;
+    helio_account *account; /* that buffers of connections are charged to; may be NULL */
     /* Told what happens, within a call of the driver; `peer` may be NULL, `why` is for people.  The
      * channel must not be used in it. */
     void (*tell)(void *context, helio_channel_event event, const helio_address *peer,
@@ -86,6 +88,9 @@ typedef struct helio_channel_counters {
     size_t buffer_bytes;   /* receive buffer got */
     uint64_t connects, disconnects;
     uint64_t overruns; /* packets the writer of a ring took back before they were read */
+    /* connections refused, or put out before they said what they are: one address had too many, or
+     * all together did */
+    uint64_t refused_of_address, refused;
     /* gauges */
     uint64_t connections;          /* standing now; rings: readers, or the writer */
     uint64_t backlog_bytes;        /* waiting in the driver for a connection to take them */

@@ -16,6 +16,7 @@
 
 enum {
     HELLO_LONGEST = 256,     /* of any version */
+    GREETING_BYTES = 512,    /* of each buffer until then */
     COPIES_BYTES = 64 << 10, /* of one flush; and room for one packet of any length */
     BACKLOG_FIRST = 64 << 10,
     BACKLOG_KEPT = 1 << 20, /* a larger one is given back when it is empty */
@@ -36,6 +37,25 @@ static __attribute__((format(printf, 2, 3))) void break_off(helio_tcp_connection
 /* The other side is not what it should be. */
 #define REFUSE(c, ...) ((c)->is_stranger = true, break_off((c), __VA_ARGS__))
 
+/* ---- memory ---- */
+
+/* So many more bytes; false: they would exceed what there may be.  Connections that a transmitter
+ * wants, and what is `needed`, are paid for all the same. */
+static bool pay(helio_tcp_connection *c, uint64_t bytes, bool is_needed) {
+    if (is_needed || c->limits.role == HELIO_RUM_ROLE_TRANSMIT) {
+        helio_account_charge(c->limits.account, bytes);
+    } else if (!helio_account_take(c->limits.account, bytes)) {
+        return false;
+    }
+    c->charged += bytes;
+    return true;
+}
+
+static void give_back(helio_tcp_connection *c, uint64_t bytes) {
+    helio_account_give(c->limits.account, bytes);
+    c->charged -= bytes;
+}
+
 /* ---- writing ---- */
 
 /* The connection cannot be written to; whoever reads it will find out why. */
@@ -54,6 +74,7 @@ static void shrink_backlog(helio_tcp_connection *c) {
     c->backlog_start = c->backlog_end = 0;
     if (c->backlog_bytes > BACKLOG_KEPT) {
         free(c->backlog);
+        give_back(c, c->backlog_bytes);
         c->backlog = NULL;
         c->backlog_bytes = 0;
     }
@@ -75,8 +96,8 @@ static void push_backlog(helio_tcp_connection *c) {
     shrink_backlog(c);
 }
 
-/* Makes room for `bytes` behind the backlog. */
-static bool make_room(helio_tcp_connection *c, size_t bytes) {
+/* Makes room for `bytes` behind the backlog; `is_needed`: half a frame was sent. */
+static bool make_room(helio_tcp_connection *c, size_t bytes, bool is_needed) {
     if (c->backlog_bytes - c->backlog_end >= bytes) {
         return true;
     }
@@ -87,18 +108,23 @@ static bool make_room(helio_tcp_connection *c, size_t bytes) {
         c->backlog_end = held;
         return true;
     }
-    size_t capacity = c->backlog_bytes ? c->backlog_bytes : BACKLOG_FIRST;
+    size_t capacity = c->backlog_bytes > BACKLOG_FIRST ? c->backlog_bytes : BACKLOG_FIRST;
     while (capacity < 2 * (held + bytes)) {
         capacity *= 2;
     }
+    if (!pay(c, capacity, is_needed)) {
+        return false;
+    }
     uint8_t *larger = malloc(capacity);
     if (!larger) {
+        give_back(c, capacity);
         return false;
     }
     if (held > 0) {
         memcpy(larger, c->backlog + c->backlog_start, held);
     }
     free(c->backlog);
+    give_back(c, c->backlog_bytes);
     c->backlog = larger;
     c->backlog_bytes = capacity;
     c->backlog_start = 0;
@@ -116,7 +142,7 @@ static void keep_frame(helio_tcp_connection *c, unsigned i, size_t skip) {
     const struct iovec *part = &c->parts[2 * (size_t)i];
     const size_t length = part[0].iov_len + part[1].iov_len - skip;
     const bool has_room = helio_tcp_backlog(c) + length <= c->limits.backlog_bytes;
-    if ((!has_room && skip == 0) || !make_room(c, length)) {
+    if ((!has_room && skip == 0) || !make_room(c, length, skip > 0)) {
         c->left_out++;
         if (skip > 0) { /* half a frame was sent, and there is no memory for the other half */
             become_mute(c);
@@ -199,6 +225,33 @@ void helio_tcp_queue(helio_tcp_connection *c, const void *packet, size_t length,
 
 /* ---- reading ---- */
 
+static uint64_t standing_bytes(const helio_tcp_connection *c) {
+    return c->limits.read_bytes + HELIO_RUM_HEAD + c->limits.packet_bytes + COPIES_BYTES +
+           c->limits.packet_bytes;
+}
+
+/* It is one of ours, and gets what it needs. */
+static void stand(helio_tcp_connection *c) {
+    const size_t buffer_bytes = c->limits.read_bytes + HELIO_RUM_HEAD + c->limits.packet_bytes;
+    uint8_t *buffer = NULL;
+    if (pay(c, standing_bytes(c), false)) {
+        buffer = malloc(buffer_bytes);
+        c->copies = malloc(COPIES_BYTES + c->limits.packet_bytes);
+    }
+    if (!buffer || !c->copies) {
+        free(buffer);
+        REFUSE(c, "there is no memory for one more connection");
+        return;
+    }
+    memcpy(buffer, c->buffer + c->start, c->end - c->start);
+    c->end -= c->start;
+    c->start = 0;
+    free(c->buffer);
+    c->buffer = buffer;
+    c->buffer_bytes = buffer_bytes;
+    c->state = HELIO_TCP_STANDING;
+}
+
 static void on_hello(helio_tcp_connection *c, const helio_frame *frame) {
     helio_hello hello;
     if (!helio_hello_decode(frame, &hello)) {
@@ -214,13 +267,16 @@ static void on_hello(helio_tcp_connection *c, const helio_frame *frame) {
                    : hello.max_packet_bytes < c->limits.packet_bytes) {
         REFUSE(c, "its packets have up to %u bytes, here up to %zu; give both sides the same mtu",
                hello.max_packet_bytes, c->limits.packet_bytes);
+    } else if (c->is_excess) {
+        c->was_excess = true;
+        REFUSE(c, "there are too many connections already");
     } else {
         const int64_t timeout_ns = hello.timeout_ms * HELIO_MILLISECOND;
         const int64_t shorter_ns =
             timeout_ns < c->limits.timeout_ns ? timeout_ns : c->limits.timeout_ns;
         c->alive_ns =
             shorter_ns / ALIVE_SHARE > ALIVE_MIN_NS ? shorter_ns / ALIVE_SHARE : ALIVE_MIN_NS;
-        c->state = HELIO_TCP_STANDING;
+        stand(c);
     }
 }
 
@@ -382,12 +438,12 @@ helio_tcp_connection *helio_tcp_connection_create(int fd, const helio_address *p
     c->fd = fd;
     c->peer = *peer;
     c->limits = *limits;
-    c->buffer_bytes = limits->read_bytes + HELIO_RUM_HEAD + limits->packet_bytes;
-    c->buffer = malloc(c->buffer_bytes);
-    c->copies = malloc(COPIES_BYTES + limits->packet_bytes);
-    c->backlog = malloc(BACKLOG_FIRST);
-    c->backlog_bytes = BACKLOG_FIRST;
-    if (!c->buffer || !c->copies || !c->backlog) {
+    if (pay(c, sizeof *c + 2 * (uint64_t)GREETING_BYTES, false)) {
+        c->buffer = malloc(GREETING_BYTES);
+        c->backlog = malloc(GREETING_BYTES);
+        c->buffer_bytes = c->backlog_bytes = GREETING_BYTES;
+    }
+    if (!c->buffer || !c->backlog) {
         helio_tcp_connection_destroy(c);
         return NULL;
     }
@@ -415,6 +471,7 @@ void helio_tcp_connection_destroy(helio_tcp_connection *c) {
     }
     shutdown(c->fd, SHUT_RDWR); /* also for copies of the descriptor in forked children */
     close(c->fd);
+    helio_account_give(c->limits.account, c->charged);
     free(c->buffer);
     free(c->copies);
     free(c->backlog);

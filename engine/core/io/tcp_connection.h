@@ -5,8 +5,8 @@
  * not take is copied to a backlog that goes first from then on.  A frame of which the first byte
  * has been sent is always sent to its end; beyond the backlog's limit whole frames are left out.
  *
- * It begins in GREETING: hello was sent, and nothing but the other side's hello is accepted.  It
- * becomes STANDING by that, and BROKEN for good by anything wrong; `why` then is a sentence.  It
+ * It begins in GREETING: hello was sent, and nothing but the other side's hello is accepted; until
+ * then it has next to no memory.  It becomes STANDING by that, and BROKEN for good by anything wrong; `why` then is a sentence.  It
  * never closes its socket before destroy.
  *
  * Nothing here blocks.  Time is told to it by tend; a connection on which no whole frame came for
@@ -36,6 +36,7 @@ typedef struct helio_tcp_limits {
     size_t read_bytes;    /* wanted of one read */
     size_t backlog_bytes; /* hard limit */
     int64_t timeout_ns;
+    helio_account *account; /* pays for the memory; a transmitter's goes beyond its limit */
 } helio_tcp_limits;
 
 typedef struct helio_tcp_connection {
@@ -44,6 +45,8 @@ typedef struct helio_tcp_connection {
     bool is_stranger; /* BROKEN: and it never was one of ours */
     bool is_mute;     /* nothing can be written any more; there may be something to read */
     bool is_paused;   /* nothing is read, so silence says nothing */
+    bool is_excess;   /* there are too many: it may not stand */
+    bool was_excess;  /* BROKEN: for that */
     helio_address peer;
     helio_tcp_limits limits;
     char why[HELIO_TCP_WHY];
@@ -61,6 +64,8 @@ typedef struct helio_tcp_connection {
 
     uint8_t *backlog;
     size_t backlog_bytes, backlog_start, backlog_end;
+
+    uint64_t charged; /* to the account */
 
     int64_t born_ns, heard_ns, spoke_ns, tended_ns; /* monotonic; 0 before the first tend */
     int64_t alive_ns;                               /* after so much silence something is said */

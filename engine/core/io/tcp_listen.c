@@ -1,7 +1,11 @@
 /* The receiving end of RUM: a listening socket and the connections accepted from it.
  *
  * Connections are read in turn, a fair share each.  When the reader takes nothing, nothing is read:
- * TCP makes the other side wait. */
+ * TCP makes the other side wait.
+ *
+ * A connection is unproven until its hello came and fits.  Only so many may be unproven, in all and
+ * of one IP address: then the oldest of them gives way to the newcomer, as it does when there are
+ * no descriptors left.  Of the proven ones half may be of one IP address, and none gives way. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/random.h"
 #include "io/tcp.h"
 #include "io/tcp_connection.h"
@@ -19,7 +24,11 @@
 #define NO_ACCEPT_NS (100 * HELIO_MILLISECOND) /* when there are no descriptors left */
 
 enum {
-    CONNECTIONS_MAX = 1024,
+    PROVEN_MAX = 1024,
+    PROVEN_OF_ADDRESS = PROVEN_MAX / 2,
+    UNPROVEN_MAX = 128,
+    UNPROVEN_OF_ADDRESS = 32,
+    CONNECTIONS_MAX = PROVEN_MAX + UNPROVEN_MAX,
     ACCEPTS = 16,            /* at most, of one look */
     READ_BYTES = 128 << 10,  /* fits the second level cache */
     BACKLOG_BYTES = 1 << 20, /* of feedback: who does not read it is better left alone */
@@ -32,6 +41,7 @@ typedef struct tcp_peer {
     helio_tcp_connection *connection;
     uint32_t watched; /* what the epoll instance waits for */
     bool is_standing; /* and told of */
+    uint64_t number;  /* of its coming */
 } tcp_peer;
 
 typedef struct tcp_listen {
@@ -45,9 +55,14 @@ typedef struct tcp_listen {
     bool is_paused;
     helio_random random;
     tcp_peer *peers[CONNECTIONS_MAX]; /* [0..count), in no order */
+    uint32_t hosts[CONNECTIONS_MAX];  /* hashes of their IP addresses */
+    bool proven[CONNECTIONS_MAX];
     size_t count;
-    size_t turn;    /* who is read first next */
-    tcp_peer *gone; /* packets handed out may still lie in their buffers */
+    size_t proven_count;
+    uint64_t salt;   /* of the hashes, so that nobody makes two alike */
+    uint64_t births; /* connections that ever came */
+    size_t turn;     /* who is read first next */
+    tcp_peer *gone;  /* packets handed out may still lie in their buffers */
 } tcp_listen;
 
 static tcp_listen *listen_of(helio_channel *channel) {
@@ -84,12 +99,16 @@ static void watch_listener(tcp_listen *tcp, bool wanted) {
     }
 }
 
+static void destroy_gone_one(tcp_listen *tcp) {
+    tcp_peer *peer = tcp->gone;
+    tcp->gone = peer->next;
+    helio_tcp_connection_destroy(peer->connection);
+    free(peer);
+}
+
 static void destroy_gone(tcp_listen *tcp) {
     while (tcp->gone) {
-        tcp_peer *peer = tcp->gone;
-        tcp->gone = peer->next;
-        helio_tcp_connection_destroy(peer->connection);
-        free(peer);
+        destroy_gone_one(tcp);
     }
 }
 
@@ -99,9 +118,67 @@ static void remove_peer(tcp_listen *tcp, size_t i) {
     if (peer->watched) {
         epoll_ctl(tcp->base.fds[0], EPOLL_CTL_DEL, peer->connection->fd, NULL);
     }
-    tcp->peers[i] = tcp->peers[--tcp->count];
+    tcp->proven_count -= tcp->proven[i];
+    tcp->count--;
+    tcp->peers[i] = tcp->peers[tcp->count];
+    tcp->hosts[i] = tcp->hosts[tcp->count];
+    tcp->proven[i] = tcp->proven[tcp->count];
     peer->next = tcp->gone;
     tcp->gone = peer;
+    if (peer->connection->state == HELIO_TCP_GREETING) /* nothing was handed out of it */
+        destroy_gone_one(tcp);
+}
+
+/* ---- how many there are of one address ---- */
+
+static uint32_t host_of(const tcp_listen *tcp, const helio_address *address) {
+    const struct {
+        uint64_t salt;
+        uint8_t ip[16];
+    } key = {tcp->salt, {0}};
+    uint8_t bytes[sizeof key];
+    memcpy(bytes, &key, sizeof key);
+    memcpy(bytes + sizeof key.salt, address->ip, sizeof address->ip);
+    const uint64_t hash = helio_hash_fnv1a(bytes, sizeof bytes);
+    return (uint32_t)(hash ^ hash >> 32);
+}
+
+static size_t count_of(const tcp_listen *tcp, uint32_t host, bool proven) {
+    size_t count = 0;
+    for (size_t i = 0; i < tcp->count; i++) {
+        count += tcp->hosts[i] == host && tcp->proven[i] == proven;
+    }
+    return count;
+}
+
+/* The oldest that is not proven, of one address or (NULL) of all; SIZE_MAX: there is none. */
+static size_t oldest_unproven(const tcp_listen *tcp, const uint32_t *host) {
+    size_t oldest = SIZE_MAX;
+    for (size_t i = 0; i < tcp->count; i++) {
+        if (!tcp->proven[i] && (!host || tcp->hosts[i] == *host) &&
+            (oldest == SIZE_MAX || tcp->peers[i]->number < tcp->peers[oldest]->number)) {
+            oldest = i;
+        }
+    }
+    return oldest;
+}
+
+/* Makes room for one more of this address. */
+static void make_room(tcp_listen *tcp, uint32_t host) {
+    if (count_of(tcp, host, false) >= UNPROVEN_OF_ADDRESS) {
+        tcp->base.counters.refused_of_address++;
+        remove_peer(tcp, oldest_unproven(tcp, &host));
+    } else if (tcp->count - tcp->proven_count >= UNPROVEN_MAX) {
+        tcp->base.counters.refused++;
+        remove_peer(tcp, oldest_unproven(tcp, NULL));
+    }
+}
+
+/* Whether the connection at this place may become one of the proven. */
+static bool is_excess(const tcp_listen *tcp, size_t i) {
+    return tcp->proven_count >= PROVEN_MAX ||
+           (tcp->proven_count >= PROVEN_OF_ADDRESS &&
+            count_of(tcp, tcp->hosts[i], true) >= PROVEN_OF_ADDRESS);
 }
 
 static void add_peer(tcp_listen *tcp, int fd, const helio_address *from) {
@@ -115,8 +192,24 @@ static void add_peer(tcp_listen *tcp, int fd, const helio_address *from) {
         free(peer);
         return;
     }
+    const uint32_t host = host_of(tcp, from);
+    make_room(tcp, host);
     watch(tcp, peer);
+    peer->number = tcp->births++;
+    tcp->hosts[tcp->count] = host;
+    tcp->proven[tcp->count] = false;
     tcp->peers[tcp->count++] = peer;
+}
+
+/* There are no descriptors left: the oldest that has proven nothing gives its own back. */
+static bool free_descriptor(tcp_listen *tcp) {
+    const size_t oldest = oldest_unproven(tcp, NULL);
+    tcp->base.counters.refused++;
+    if (oldest == SIZE_MAX) {
+        return false;
+    }
+    remove_peer(tcp, oldest);
+    return true;
 }
 
 /* Takes in who has come.  When it cannot, those who come wait in the kernel, and so does the look
@@ -125,18 +218,23 @@ static void accept_all(tcp_listen *tcp, int64_t now_ns) {
     if (now_ns < tcp->accept_after_ns) {
         return;
     }
-    for (int i = 0; i < ACCEPTS && tcp->count < CONNECTIONS_MAX; i++) {
+    for (int i = 0; i < ACCEPTS; i++) {
         helio_address from;
         const int fd = helio_tcp_accept(tcp->listener, tcp->config.socket_buffer, &from);
         if (fd < 0) {
             const bool is_short =
                 errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
-            tcp->accept_after_ns = is_short ? now_ns + NO_ACCEPT_NS : 0;
-            break;
+            if (is_short && !free_descriptor(tcp)) {
+                tcp->accept_after_ns = now_ns + NO_ACCEPT_NS;
+            }
+            if (!is_short || tcp->accept_after_ns > now_ns) {
+                break;
+            }
+            continue;
         }
         add_peer(tcp, fd, &from);
     }
-    watch_listener(tcp, tcp->count < CONNECTIONS_MAX && now_ns >= tcp->accept_after_ns);
+    watch_listener(tcp, now_ns >= tcp->accept_after_ns);
 }
 
 static void tell_end(tcp_listen *tcp, const tcp_peer *peer, int64_t now_ns) {
@@ -229,9 +327,8 @@ static bool is_thrown_away(tcp_listen *tcp) {
     return tcp->config.inject_loss > 0 && helio_random_unit(&tcp->random) < tcp->config.inject_loss;
 }
 
-static size_t read_peer(tcp_listen *tcp, tcp_peer *peer, helio_datagram *datagrams, size_t limit) {
+static size_t read_now(tcp_listen *tcp, tcp_peer *peer, helio_datagram *datagrams, size_t limit) {
     helio_tcp_connection *connection = peer->connection;
-    connection->is_paused = false;
     const size_t count = helio_tcp_read(connection, datagrams, limit);
     if (connection->state == HELIO_TCP_STANDING && !peer->is_standing) {
         peer->is_standing = true;
@@ -247,6 +344,40 @@ static size_t read_peer(tcp_listen *tcp, tcp_peer *peer, helio_datagram *datagra
     }
     tcp->base.counters.packets_received += kept;
     return kept;
+}
+
+/* The hello of a connection came, or what should have been one. */
+static void on_hello(tcp_listen *tcp, size_t i) {
+    const tcp_peer *peer = tcp->peers[i];
+    if (peer->connection->was_excess && tcp->proven_count >= PROVEN_MAX) {
+        tcp->base.counters.refused++;
+    } else if (peer->connection->was_excess) {
+        tcp->base.counters.refused_of_address++;
+    } else if (peer->connection->state == HELIO_TCP_STANDING) {
+        tcp->proven[i] = true;
+        tcp->proven_count++;
+    }
+}
+
+static size_t place_of(const tcp_listen *tcp, const tcp_peer *peer) {
+    size_t i = 0;
+    while (tcp->peers[i] != peer) {
+        i++;
+    }
+    return i;
+}
+
+static size_t read_peer(tcp_listen *tcp, tcp_peer *peer, helio_datagram *datagrams, size_t limit) {
+    helio_tcp_connection *connection = peer->connection;
+    connection->is_paused = false;
+    if (connection->state == HELIO_TCP_GREETING) {
+        const size_t place = place_of(tcp, peer);
+        connection->is_excess = is_excess(tcp, place);
+        const size_t count = read_now(tcp, peer, datagrams, limit);
+        on_hello(tcp, place);
+        return count;
+    }
+    return read_now(tcp, peer, datagrams, limit);
 }
 
 static size_t share_of(size_t limit, size_t readers) {
@@ -398,8 +529,10 @@ int helio_tcp_listen_open(const helio_channel_config *config, helio_channel **ou
                                      .packet_bytes = config->packet_bytes,
                                      .read_bytes = READ_BYTES,
                                      .backlog_bytes = BACKLOG_BYTES,
-                                     .timeout_ns = config->timeout_ns};
+                                     .timeout_ns = config->timeout_ns,
+                                     .account = config->account};
     helio_random_init(&tcp->random, config->seed);
+    tcp->salt = helio_random_next(&tcp->random);
     const int error = set_up(tcp);
     if (error) {
         listen_close(&tcp->base);

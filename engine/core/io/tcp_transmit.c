@@ -123,7 +123,8 @@ static int join_links(tcp_transmit *tcp) {
                    .packet_bytes = config->packet_bytes,
                    .read_bytes = READ_BYTES,
                    .backlog_bytes = config->backlog_limit,
-                   .timeout_ns = config->timeout_ns},
+                   .timeout_ns = config->timeout_ns,
+                   .account = config->account},
     };
     helio_random random;
     helio_random_init(&random, config->seed);

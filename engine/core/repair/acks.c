@@ -6,7 +6,10 @@
 enum { CAPACITY_MIN = 16 };
 
 void helio_acks_init(helio_acks *acks, uint32_t limit, int64_t expiry_ns) {
-    *acks = (helio_acks){.limit = limit, .expiry_ns = expiry_ns, .expiry_due_ns = HELIO_NEVER};
+    *acks = (helio_acks){.limit = limit,
+                         .silence_ns = expiry_ns,
+                         .expiry_ns = expiry_ns,
+                         .expiry_due_ns = HELIO_NEVER};
 }
 
 void helio_acks_fini(helio_acks *acks) {
@@ -76,13 +79,24 @@ static void sort_in(helio_acks *acks, uint32_t rank) {
     acks->order[rank] = place;
 }
 
+/* One address has half of all there may be. */
+static bool has_too_many(const helio_acks *acks, const helio_address *address) {
+    uint32_t of_address = 0;
+    if (acks->count < acks->limit / 2)
+        return false;
+    for (uint32_t i = 0; i < acks->count; i++)
+        of_address += helio_address_same_ip(&helio_acks_at(acks, i)->address, address);
+    return of_address >= acks->limit / 2;
+}
+
 static helio_acker *add(helio_acks *acks, const helio_acker *heard) {
-    if (acks->count == acks->capacity && !grow(acks))
+    if (has_too_many(acks, &heard->address) || (acks->count == acks->capacity && !grow(acks)))
         return NULL;
     const uint32_t place = acks->free[acks->capacity - acks->count - 1];
     if (helio_map_put(&acks->by_receiver, heard->receiver, mark_of(place)))
         return NULL;
     acks->ackers[place] = *heard;
+    acks->ackers[place].began_ns = heard->heard_ns;
     acks->order[acks->count++] = place;
     acks->out += heard->is_out;
     sort_in(acks, acks->count - 1);
@@ -106,29 +120,68 @@ void helio_acks_remove(helio_acks *acks, helio_acker *acker) {
 
 /* ---- acknowledgements ---- */
 
-helio_acks_result helio_acks_hear(helio_acks *acks, const helio_acker *heard, helio_acker **out) {
+static helio_identity identity_of(const helio_acker *acker) {
+    return (helio_identity){
+        .address = &acker->address,
+        .incarnation = acker->incarnation,
+        .began_ns = acker->began_ns,
+        .heard_ns = acker->heard_ns,
+    };
+}
+
+bool helio_acks_is_elsewhere(const helio_acks *acks, uint64_t receiver, const helio_address *from,
+                             int64_t now_ns) {
+    const helio_acker *acker = helio_acks_find(acks, receiver);
+    if (!acker)
+        return false;
+    const helio_identity known = identity_of(acker);
+    return helio_identity_is_elsewhere(&known, from, acks->silence_ns, now_ns);
+}
+
+/* What of an acker's next acknowledgement speaks against it; REPEATED: nothing does. */
+static helio_acks_result judge(const helio_acks *acks, const helio_acker *acker,
+                               const helio_acker *heard, bool is_vouched) {
+    helio_identity known = identity_of(acker);
+    if (is_vouched)
+        known.address = &heard->address;
+    switch (helio_identity_judge(&known, &heard->address, heard->incarnation, acks->silence_ns,
+                                 heard->heard_ns)) {
+    case HELIO_IDENTITY_ELSEWHERE:
+        return HELIO_ACKS_ELSEWHERE;
+    case HELIO_IDENTITY_IMPOSSIBLE:
+        return HELIO_ACKS_IMPOSSIBLE;
+    case HELIO_IDENTITY_STALE:
+        return HELIO_ACKS_STALE;
+    default:
+        return HELIO_ACKS_REPEATED;
+    }
+}
+
+helio_acks_result helio_acks_hear(helio_acks *acks, const helio_acker *heard, bool is_vouched,
+                                  helio_acker **out) {
     helio_acker *acker = helio_acks_find(acks, heard->receiver);
     *out = NULL;
     if (!acker) {
         *out = add(acks, heard);
         return *out ? HELIO_ACKS_JOINED : HELIO_ACKS_FULL;
     }
-    if (heard->incarnation < acker->incarnation)
-        return HELIO_ACKS_STALE;
+    helio_acks_result result = judge(acks, acker, heard, is_vouched);
+    if (!helio_acks_is_taken(result))
+        return result;
     *out = acker;
-    helio_acks_result result = HELIO_ACKS_REPEATED;
-    if (heard->incarnation > acker->incarnation) {
+    if (heard->incarnation != acker->incarnation) {
         result = HELIO_ACKS_RESTARTED;
         const bool is_out = acker->is_out;
         *acker = *heard;
         acker->is_out = is_out;
+        acker->began_ns = heard->heard_ns;
     } else {
         acker->heard_ns = heard->heard_ns;
+        acker->address = heard->address;
         acker->kind = heard->kind;
         if (heard->position <= acker->position)
             return HELIO_ACKS_REPEATED;
         result = HELIO_ACKS_PROGRESS;
-        acker->address = heard->address;
         acker->position = heard->position;
     }
     sort_in(acks, rank_of(acks, (uint32_t)(acker - acks->ackers)));

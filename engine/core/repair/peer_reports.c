@@ -48,6 +48,13 @@ static helio_report_result check(const helio_receiver_view *view, const helio_pg
     return HELIO_REPORT_TAKEN;
 }
 
+helio_report_result helio_peer_check_report(const helio_receiver_view *view,
+                                            const helio_pgm_told *told,
+                                            const helio_report_context *context) {
+    counts now;
+    return check(view, told, context, &now);
+}
+
 static void begin_anew(helio_peer *peer, helio_receiver_view *view) {
     view->received = view->lost = view->unrecoverable = 0;
     view->naks = view->naks_again = view->naks_late = view->naks_shed = 0;

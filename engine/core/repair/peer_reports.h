@@ -4,6 +4,10 @@
 
 #include "repair/peers.h"
 
+/* Whether a receiver of which that is known may say so. */
+helio_report_result helio_peer_check_report(const helio_receiver_view *view,
+                                            const helio_pgm_told *told,
+                                            const helio_report_context *context);
 /* Takes in a report of the receiver the view is of, checked against what it said before and what the
  * stream has sent; nothing changes unless it is TAKEN. */
 helio_report_result helio_peer_take_report(helio_peer *peer, helio_receiver_view *view,

@@ -7,30 +7,30 @@
 
 #include <heliograph/errors.h>
 
-#include "base/hash.h"
+#include "repair/identity.h"
+#include "repair/peer_places.h"
 #include "repair/peer_reports.h"
 
-#define SILENT_NS (60 * HELIO_SECOND)
 #define MISSING_NS (250 * HELIO_MILLISECOND) /* who misses a packet asks again within this */
 #define EVENT_INTERVAL_NS (10 * HELIO_SECOND)
 #define REBIND_NS HELIO_SECOND /* until the stream says otherwise */
+enum { LOOKS_PER_SECOND = 1000, LOOKS_AT_ONCE = 100 };
 
 int helio_peers_init(helio_peers *peers, uint32_t capacity, helio_stats *stats,
                      const char *instance, const char *stream) {
-    *peers = (helio_peers){.capacity = capacity,
-                           .stats = stats,
-                           .silence_ns = REBIND_NS,
-                           .full_until_ns = INT64_MIN,
-                           .event_after_ns = INT64_MIN};
+    *peers = (helio_peers){
+        .capacity = capacity, .stats = stats, .silence_ns = REBIND_NS, .event_after_ns = INT64_MIN};
     peers->peers = calloc(capacity, sizeof *peers->peers);
     peers->views = calloc(capacity, sizeof *peers->views);
     peers->labels = calloc(1, HELIO_STATS_LABELS_BYTES);
     if (!peers->peers || !peers->views || !peers->labels ||
         helio_map_init(&peers->by_address, capacity) ||
-        helio_map_init(&peers->by_receiver, capacity)) {
+        helio_map_init(&peers->by_receiver, capacity) ||
+        helio_hosts_init(&peers->hosts, capacity)) {
         helio_peers_fini(peers, (helio_clock){0});
         return HELIO_ERR_NOMEM;
     }
+    helio_bucket_init(&peers->looks, LOOKS_PER_SECOND, LOOKS_AT_ONCE, 0);
     helio_stats_label(peers->labels, HELIO_STATS_LABELS_BYTES, "instance", instance);
     helio_stats_label(peers->labels, HELIO_STATS_LABELS_BYTES, "stream", stream);
     return 0;
@@ -41,6 +41,7 @@ void helio_peers_fini(helio_peers *peers, helio_clock clock) {
         helio_stats_close_object(peers->stats, &peers->peers[i].object, clock.wall_ns);
     helio_map_fini(&peers->by_address);
     helio_map_fini(&peers->by_receiver);
+    helio_hosts_fini(&peers->hosts);
     free(peers->peers);
     free(peers->views);
     free(peers->labels);
@@ -48,11 +49,6 @@ void helio_peers_fini(helio_peers *peers, helio_clock clock) {
 }
 
 /* ---- looking ---- */
-
-static uint64_t key_of(const helio_address *address) {
-    const uint64_t key = helio_hash_fnv1a(address, sizeof *address);
-    return key ? key : 1; /* 0 is nobody's id */
-}
 
 static bool is_present(const helio_peers *peers, uint32_t place) {
     return place < peers->count && (peers->views[place].flags & HELIO_VIEW_PRESENT);
@@ -68,7 +64,7 @@ uint32_t helio_peers_find(const helio_peers *peers, uint64_t receiver) {
 }
 
 uint32_t helio_peers_at(const helio_peers *peers, const helio_address *address) {
-    const helio_peer *peer = helio_map_get(&peers->by_address, key_of(address));
+    const helio_peer *peer = helio_map_get(&peers->by_address, helio_peer_key(address));
     return peer && helio_address_equal(&peer->address, address) ? place_of(peers, peer)
                                                                 : HELIO_PEER_NONE;
 }
@@ -97,7 +93,7 @@ static void label_of(const helio_peers *peers, uint32_t place, char text[96]) {
     const helio_peer *peer = &peers->peers[place];
     char address[HELIO_ADDRESS_TEXT];
     helio_address_format(&peer->address, address);
-    if (helio_map_get(&peers->by_address, key_of(&peer->address)) == peer)
+    if (helio_map_get(&peers->by_address, helio_peer_key(&peer->address)) == peer)
         snprintf(text, 96, "%s", address);
     else
         snprintf(text, 96, "%s#%016" PRIx64, address, peers->views[place].receiver);
@@ -148,77 +144,23 @@ static bool learn_name(helio_peer *peer, const helio_pgm_told *told, bool is_sam
 
 /* ---- coming and going ---- */
 
-static void count_others(helio_peers *peers, uint64_t sequences) {
-    peers->asked_by_others += sequences;
-    if (peers->stream)
-        helio_count(&peers->stream->naks_others, sequences);
-}
-
-static void remove_peer(helio_peers *peers, uint32_t place, helio_clock clock) {
-    helio_peer *peer = &peers->peers[place];
-    if (peer->asked_for > 0)
-        count_others(peers, peer->asked_for);
-    if (helio_map_get(&peers->by_address, key_of(&peer->address)) == peer)
-        helio_map_remove(&peers->by_address, key_of(&peer->address));
-    if (helio_map_get(&peers->by_receiver, peers->views[place].receiver) == peer)
-        helio_map_remove(&peers->by_receiver, peers->views[place].receiver);
-    helio_stats_close_object(peers->stats, &peer->object, clock.wall_ns);
-    *peer = (helio_peer){0};
-    peers->views[place] = (helio_receiver_view){.place = place};
-    peers->vacant++;
-}
-
-/* Who is kept from being heard stays known: coming back must not set it free. */
-static bool is_kept(const helio_receiver_view *view) {
-    return view->flags & (HELIO_VIEW_SUSPENDED | HELIO_VIEW_EXPELLED);
-}
-
-static bool is_leaver(const helio_receiver_view *view) {
-    return (view->flags & HELIO_VIEW_LEFT) && !is_kept(view);
-}
-
-/* Frees a place; false when all are too lively. */
-static bool make_room(helio_peers *peers, helio_clock clock) {
-    if (clock.now_ns < peers->full_until_ns)
-        return false;
-    uint32_t oldest = 0;
-    for (uint32_t i = 1; i < peers->count; i++) {
-        const helio_receiver_view *view = &peers->views[i], *best = &peers->views[oldest];
-        if (is_kept(view) != is_kept(best)       ? is_kept(best)
-            : is_leaver(view) != is_leaver(best) ? is_leaver(view)
-                                                 : view->heard_ns < best->heard_ns)
-            oldest = i;
-    }
-    const helio_receiver_view *view = &peers->views[oldest];
-    if (is_kept(view) || (!is_leaver(view) && clock.now_ns - view->heard_ns < SILENT_NS)) {
-        peers->full_until_ns = clock.now_ns + HELIO_SECOND;
-        return false;
-    }
-    remove_peer(peers, oldest, clock);
-    return true;
-}
-
-static uint32_t take_place(helio_peers *peers, helio_clock clock) {
-    if (peers->vacant == 0 && peers->count < peers->capacity) {
-        peers->vacant++;
-        return peers->count++;
-    }
-    if (peers->vacant == 0 && !make_room(peers, clock))
-        return HELIO_PEER_NONE;
-    uint32_t place = 0;
-    while (peers->views[place].flags & HELIO_VIEW_PRESENT)
-        place++;
-    return place;
-}
-
 /* `told`: what it says of itself, if it does, so that its object has its name from the start. */
 static uint32_t add_peer(helio_peers *peers, const helio_address *address, uint64_t receiver,
                          const helio_pgm_told *told, helio_clock clock) {
-    const uint32_t place = take_place(peers, clock);
+    const bool is_proven = told || peers->are_pinned;
+    const uint32_t place = helio_peer_place_take(peers, address, is_proven, clock);
     if (place == HELIO_PEER_NONE)
         return place;
     helio_peer *peer = &peers->peers[place];
-    *peer = (helio_peer){.address = *address, .born = ++peers->births};
+    *peer = (helio_peer){
+        .address = *address,
+        .born = ++peers->births,
+        .host = helio_hosts_enter(&peers->hosts, address, is_proven),
+        .is_proven = is_proven,
+        .brings = is_proven,
+        .began_ns = clock.now_ns,
+    };
+    peers->unproven += !is_proven;
     peers->views[place] = (helio_receiver_view){
         .receiver = receiver,
         .flags = HELIO_VIEW_PRESENT | (peers->are_pinned ? HELIO_VIEW_PINNED : 0),
@@ -228,12 +170,14 @@ static uint32_t add_peer(helio_peers *peers, const helio_address *address, uint6
     peers->vacant--;
     if (told)
         learn_name(peer, told, false);
-    const bool is_first = !helio_map_get(&peers->by_address, key_of(address));
-    if ((is_first && helio_map_put(&peers->by_address, key_of(address), peer)) ||
+    const bool is_first = !helio_map_get(&peers->by_address, helio_peer_key(address));
+    if ((is_first && helio_map_put(&peers->by_address, helio_peer_key(address), peer)) ||
         helio_map_put(&peers->by_receiver, receiver, peer) || open_object(peers, place, clock)) {
-        remove_peer(peers, place, clock); /* without memory it goes uncounted */
+        helio_peer_place_empty(peers, place, clock); /* without memory it goes uncounted */
         return HELIO_PEER_NONE;
     }
+    if (!is_proven && clock.now_ns < peers->refused.quiet_ns) /* one of a storm of them */
+        return place;
     char text[96];
     label_of(peers, place, text);
     helio_stats_event(peers->stats, clock.wall_ns, HELIO_EVENT_PEER_SEEN, peer->object.slot, NULL,
@@ -242,7 +186,7 @@ static uint32_t add_peer(helio_peers *peers, const helio_address *address, uint6
 }
 
 uint32_t helio_peers_meet(helio_peers *peers, const helio_address *address, helio_clock clock) {
-    const uint64_t key = key_of(address);
+    const uint64_t key = helio_peer_key(address);
     const helio_peer *peer = helio_map_get(&peers->by_address, key);
     if (!peer) /* unless the hash is another receiver's id */
         return helio_map_get(&peers->by_receiver, key) ? HELIO_PEER_NONE
@@ -293,21 +237,25 @@ static void fold(helio_peers *peers, uint32_t from, uint32_t into, helio_clock c
     helio_count(&to->repairs_caused, helio_cell(&cells->repairs_caused));
     helio_count(&to->repair_bytes_caused, helio_cell(&cells->repair_bytes_caused));
     helio_stats_end(to);
-    remove_peer(peers, from, clock);
+    helio_peer_place_empty(peers, from, clock);
 }
 
 /* The receiver has moved. */
 static void rebind(helio_peers *peers, uint32_t place, const helio_address *address,
                    helio_clock clock) {
     helio_peer *peer = &peers->peers[place];
-    if (helio_map_get(&peers->by_address, key_of(&peer->address)) == peer)
-        helio_map_remove(&peers->by_address, key_of(&peer->address));
+    if (helio_map_get(&peers->by_address, helio_peer_key(&peer->address)) == peer)
+        helio_map_remove(&peers->by_address, helio_peer_key(&peer->address));
     peer->address = *address;
-    const helio_peer *there = helio_map_get(&peers->by_address, key_of(address));
+    helio_hosts_leave(&peers->hosts, peer->host, peer->is_proven);
+    peer->host = helio_hosts_enter(&peers->hosts, address, peer->is_proven);
+    peer->brings = true;
+    const helio_peer *there = helio_map_get(&peers->by_address, helio_peer_key(address));
     if (there && !(peers->views[place_of(peers, there)].flags & HELIO_VIEW_REPORTS))
         fold(peers, place_of(peers, there), place, clock);
-    if (!helio_map_get(&peers->by_address, key_of(address)))
-        helio_map_put(&peers->by_address, key_of(address), peer); /* without memory: by id only */
+    if (!helio_map_get(&peers->by_address, helio_peer_key(address)))
+        helio_map_put(&peers->by_address, helio_peer_key(address),
+                      peer); /* without memory: by id only */
     reopen_object(peers, place, clock);
 }
 
@@ -322,37 +270,102 @@ static bool name_peer(helio_peers *peers, uint32_t place, uint64_t receiver) {
     return true;
 }
 
-/* The receiver a report is of; HELIO_PEER_NONE: it is not to be had, for `*why`. */
-static uint32_t reporter(helio_peers *peers, const helio_pgm_told *told, const helio_address *from,
-                         helio_clock clock, helio_report_result *why) {
-    uint32_t place = helio_peers_find(peers, told->receiver);
-    *why = HELIO_REPORT_NO_ROOM;
-    if (place == HELIO_PEER_NONE) {
-        const helio_peer *here = helio_map_get(&peers->by_address, key_of(from));
-        if (!here || (peers->views[place_of(peers, here)].flags & HELIO_VIEW_REPORTS))
-            return add_peer(peers, from, told->receiver, told, clock);
-        if (!helio_address_equal(&here->address, from) ||
-            !name_peer(peers, place_of(peers, here), told->receiver))
-            return HELIO_PEER_NONE;
-        return place_of(peers, here);
-    }
+void helio_peers_tell_conflict(helio_peers *peers, uint32_t place, const helio_address *from,
+                               helio_clock clock) {
+    if (clock.now_ns < peers->event_after_ns)
+        return;
+    peers->event_after_ns = clock.now_ns + EVENT_INTERVAL_NS;
+    tell(peers, HELIO_EVENT_RECEIVER_CONFLICT, place, "is also spoken for from ", from, clock);
+}
+
+void helio_peers_prove(helio_peers *peers, uint32_t place, helio_clock clock) {
+    if (is_present(peers, place))
+        helio_peer_place_prove(peers, place, clock);
+}
+
+static helio_identity identity_of(const helio_peers *peers, uint32_t place) {
     const helio_receiver_view *view = &peers->views[place];
-    if (helio_address_equal(&peers->peers[place].address, from))
+    return (helio_identity){
+        .address = &peers->peers[place].address,
+        .incarnation = view->incarnation,
+        .began_ns = peers->peers[place].began_ns,
+        .heard_ns = view->heard_ns,
+        .has_left = view->flags & HELIO_VIEW_LEFT,
+    };
+}
+
+helio_whereabouts helio_peers_whereabouts(const helio_peers *peers, uint64_t receiver,
+                                          const helio_address *from, int64_t now_ns) {
+    const uint32_t place = helio_peers_find(peers, receiver);
+    if (place == HELIO_PEER_NONE || !(peers->views[place].flags & HELIO_VIEW_REPORTS))
+        return HELIO_WHEREABOUTS_UNKNOWN;
+    const helio_identity known = identity_of(peers, place);
+    return helio_address_equal(known.address, from) ? HELIO_WHEREABOUTS_HERE
+           : helio_identity_is_elsewhere(&known, from, peers->silence_ns, now_ns)
+               ? HELIO_WHEREABOUTS_ELSEWHERE
+               : HELIO_WHEREABOUTS_UNKNOWN;
+}
+
+/* The receiver at this address that has not said who it is says so with a report. */
+static uint32_t reporter_at(helio_peers *peers, const helio_peer *here, uint64_t receiver,
+                            const helio_address *from, helio_clock clock) {
+    const uint32_t place = place_of(peers, here);
+    if (!helio_address_equal(&here->address, from) ||
+        !helio_peer_place_prove(peers, place, clock) || !name_peer(peers, place, receiver))
+        return HELIO_PEER_NONE;
+    return place;
+}
+
+/* The receiver a report is of, for the first time; HELIO_PEER_NONE: there is no room. */
+static uint32_t new_reporter(helio_peers *peers, const helio_pgm_told *told,
+                             const helio_address *from, helio_clock clock) {
+    const helio_peer *here = helio_map_get(&peers->by_address, helio_peer_key(from));
+    return !here || (peers->views[place_of(peers, here)].flags & HELIO_VIEW_REPORTS)
+               ? add_peer(peers, from, told->receiver, told, clock)
+               : reporter_at(peers, here, told->receiver, from, clock);
+}
+
+/* The receiver a report is of; *why: TAKEN unless it is refused. */
+static uint32_t reporter(helio_peers *peers, const helio_pgm_told *told, const helio_address *from,
+                         const helio_report_context *context, helio_clock clock,
+                         helio_report_result *why) {
+    uint32_t place = helio_peers_find(peers, told->receiver);
+    const helio_receiver_view nobody = {0};
+    if (place == HELIO_PEER_NONE) {
+        *why = helio_peer_check_report(&nobody, told, context);
+        if (*why == HELIO_REPORT_TAKEN &&
+            (place = new_reporter(peers, told, from, clock)) == HELIO_PEER_NONE)
+            *why = HELIO_REPORT_NO_ROOM;
         return place;
-    if (!(view->flags & HELIO_VIEW_LEFT) && clock.now_ns - view->heard_ns < peers->silence_ns) {
+    }
+    helio_receiver_view *view = &peers->views[place];
+    helio_identity known = identity_of(peers, place);
+    if (!(view->flags & HELIO_VIEW_REPORTS)) /* it has told no life of it */
+        known.incarnation = told->incarnation;
+    switch (
+        helio_identity_judge(&known, from, told->incarnation, peers->silence_ns, clock.now_ns)) {
+    case HELIO_IDENTITY_ELSEWHERE:
         *why = HELIO_REPORT_ELSEWHERE;
-        if (clock.now_ns >= peers->event_after_ns) {
-            peers->event_after_ns = clock.now_ns + EVENT_INTERVAL_NS;
-            tell(peers, HELIO_EVENT_RECEIVER_CONFLICT, place, "is also spoken for from ", from,
-                 clock);
-        }
+        helio_peers_tell_conflict(peers, place, from, clock);
         return HELIO_PEER_NONE;
-    }
-    if (told->incarnation < view->incarnation) {
+    case HELIO_IDENTITY_STALE:
         *why = HELIO_REPORT_STALE;
-        return HELIO_PEER_NONE;
+        return helio_address_equal(known.address, from) ? place : HELIO_PEER_NONE;
+    case HELIO_IDENTITY_IMPOSSIBLE:
+        *why = HELIO_REPORT_IMPOSSIBLE;
+        return place;
+    case HELIO_IDENTITY_MOVED:
+        *why = helio_peer_check_report(&nobody, told, context);
+        if (*why != HELIO_REPORT_TAKEN)
+            return HELIO_PEER_NONE;
+        if (told->incarnation < view->incarnation)
+            view->incarnation = 0; /* it was forged, or its clock was set back: a new life begins */
+        rebind(peers, place, from, clock);
+        return place;
+    case HELIO_IDENTITY_SAME:
+        break;
     }
-    rebind(peers, place, from, clock);
+    *why = helio_peer_place_prove(peers, place, clock) ? HELIO_REPORT_TAKEN : HELIO_REPORT_NO_ROOM;
     return place;
 }
 
@@ -361,8 +374,8 @@ helio_report_result helio_peers_hear(helio_peers *peers, const helio_pgm_told *t
                                      helio_clock clock, uint32_t *place) {
     helio_report_result result;
     const uint64_t births = peers->births;
-    *place = reporter(peers, told, from, clock, &result);
-    if (*place == HELIO_PEER_NONE)
+    *place = reporter(peers, told, from, context, clock, &result);
+    if (result != HELIO_REPORT_TAKEN)
         return result;
     helio_receiver_view *view = &peers->views[*place];
     helio_peer *peer = &peers->peers[*place];
@@ -374,6 +387,10 @@ helio_report_result helio_peers_hear(helio_peers *peers, const helio_pgm_told *t
     if (result != HELIO_REPORT_TAKEN)
         return result;
     view->heard_ns = clock.now_ns;
+    if (!is_new && was_known && view->incarnation != incarnation) {
+        peer->began_ns = clock.now_ns;
+        peer->brings = true;
+    }
     if (!is_new && (learn_name(peer, told, view->incarnation == incarnation) || !was_known))
         reopen_object(peers, *place, clock);
     if (was_known && view->incarnation != incarnation)
@@ -400,7 +417,7 @@ void helio_peers_count_asked(helio_peers *peers, uint32_t place, uint64_t sequen
         peers->peers[place].asked_for += sequences;
         helio_count(&helio_peers_stats(peers, place)->naks_received, sequences);
     } else {
-        count_others(peers, sequences);
+        helio_peer_count_others(peers, sequences);
     }
 }
 

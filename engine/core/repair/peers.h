@@ -3,12 +3,11 @@
  *
  * A receiver is known by the id it reports, else by the address its feedback comes from; learning
  * the id of one met by its address makes the two one.  Several receivers may speak from one address.
- * Who reports is bound to its address: a report in its name from elsewhere is refused until the
- * address has been silent for long enough, so that nobody else can speak for it.
+ * Who reports is bound to its address (identity.h), so that nobody else can speak for it.
  *
- * The number is bounded: when there is no room, one that said goodbye gives way, else the one heard
- * longest ago if it has been silent for a minute, else the newcomer goes uncounted, so that forged
- * addresses cannot push out real receivers.
+ * The number is bounded.  A receiver is proven by a report or an acknowledgement that was taken, or
+ * by its connection; until then it is one of few, and gives way to newcomers, so that forged
+ * addresses cannot push out real receivers (peer_places.h).  Who gets no place goes uncounted.
  *
  * It decides by the views, never by statistics.  It knows nothing of packets on their way, sockets,
  * threads or clocks. */
@@ -19,10 +18,13 @@
 #include <stdint.h>
 
 #include "base/address.h"
+#include "base/bucket.h"
 #include "base/clock.h"
 #include "base/map.h"
 #include "repair/asked.h"
+#include "repair/hosts.h"
 #include "repair/receiver_view.h"
+#include "stats/refusal.h"
 #include "stats/stats.h"
 #include "window/txw.h"
 #include "wire/pgm.h"
@@ -43,6 +45,10 @@ typedef struct helio_peer {
     double recent_lost; /* packets of the last reports, the older the less */
     double recent_expected;
     uint32_t born; /* number of its coming, for whoever keeps something by place */
+    uint32_t host; /* where it is */
+    bool is_proven;
+    bool brings;      /* a life of it has begun, for which the host's budget is to grow */
+    int64_t began_ns; /* when this life was first heard of */
 } helio_peer;
 
 typedef struct helio_peers {
@@ -50,8 +56,10 @@ typedef struct helio_peers {
     helio_receiver_view *views; /* by place */
     uint32_t count;             /* places in use or used before */
     uint32_t capacity;
-    uint32_t vacant; /* of these, not PRESENT */
+    uint32_t vacant;   /* of these, not PRESENT */
+    uint32_t unproven; /* of those PRESENT */
     uint32_t births;
+    helio_hosts hosts;
     helio_map by_address;
     helio_map by_receiver;
     helio_stats *stats;
@@ -61,8 +69,10 @@ typedef struct helio_peers {
     helio_tx_stream_stats *stream; /* where these are shown; may be NULL */
     char *labels;                  /* "instance=...\nstream=...\n" */
     bool are_pinned;               /* nobody can speak in another's name here */
-    int64_t silence_ns;     /* an address silent for this long no longer binds its receiver */
-    int64_t full_until_ns;  /* no use looking for one to replace before */
+    int64_t silence_ns; /* an address silent for this long no longer binds its receiver */
+    helio_bucket looks; /* for one to replace */
+    helio_refusal_place refusals;
+    helio_burst refused;
     int64_t event_after_ns; /* conflicts are told of now and then */
 } helio_peers;
 
@@ -87,6 +97,20 @@ uint32_t helio_peers_at(const helio_peers *peers, const helio_address *address);
 /* Who it is that gives feedback from an address without saying so, made known when it is new;
  * HELIO_PEER_NONE when there is no room. */
 uint32_t helio_peers_meet(helio_peers *peers, const helio_address *address, helio_clock clock);
+/* It has proven to be one, by an acknowledgement that was taken. */
+void helio_peers_prove(helio_peers *peers, uint32_t place, helio_clock clock);
+
+/* What is sure of a receiver's address: that its reports come from there (HERE), or cannot. */
+typedef enum helio_whereabouts {
+    HELIO_WHEREABOUTS_UNKNOWN,
+    HELIO_WHEREABOUTS_HERE,
+    HELIO_WHEREABOUTS_ELSEWHERE,
+} helio_whereabouts;
+helio_whereabouts helio_peers_whereabouts(const helio_peers *peers, uint64_t receiver,
+                                          const helio_address *from, int64_t now_ns);
+/* A report, or an acknowledgement, of a receiver came from another address than its own. */
+void helio_peers_tell_conflict(helio_peers *peers, uint32_t place, const helio_address *from,
+                               helio_clock clock);
 
 typedef enum helio_report_result {
     HELIO_REPORT_TAKEN,

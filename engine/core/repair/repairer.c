@@ -1,5 +1,6 @@
 #include "repair/repairer.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <heliograph/errors.h>
@@ -14,7 +15,13 @@ enum {
 int helio_repairer_init(helio_repairer *repairer, const helio_repairer_config *config,
                         helio_txw *txw, helio_tx_stream_stats *stats) {
     *repairer = (helio_repairer){
-        .txw = txw, .stats = stats, .linger_ns = config->linger_ns, .behind_ns = INT64_MIN / 2};
+        .txw = txw,
+        .stats = stats,
+        .linger_ns = config->linger_ns,
+        .behind_ns = INT64_MIN / 2,
+        .share = config->share,
+        .sent = config->sent,
+    };
     const size_t capacity = helio_txw_capacity(txw);
     repairer->entries = calloc(capacity, sizeof *repairer->entries);
     if (config->fans_out)
@@ -28,6 +35,9 @@ int helio_repairer_init(helio_repairer *repairer, const helio_repairer_config *c
         error = helio_peers_init(&repairer->peers, config->max_peers, config->stats,
                                  config->instance, config->stream);
     repairer->peers.stream = stats;
+    repairer->peers.refusals = config->refusals;
+    repairer->peers.hosts.destinations = config->destinations;
+    repairer->peers.hosts.destinations_count = config->destinations_count;
     if (error)
         helio_repairer_fini(repairer, (helio_clock){0});
     return error;
@@ -68,47 +78,55 @@ static bool was_served(const helio_repair_fan *fan, uint64_t destinations) {
 
 /* ---- lines ---- */
 
+/* Who asks, and for what. */
+typedef struct request {
+    uint32_t asker;
+    helio_allowance *allowance;
+    helio_budget *budget; /* NULL: there is no limit */
+    uint32_t copies;      /* of each repair that are sent */
+    uint64_t destinations;
+    helio_clock clock;
+} request;
+
+static void charge(const request *who, const helio_txw_slot *slot) {
+    helio_allowance_charge(who->allowance, slot->length);
+    helio_budget_charge(who->budget, (uint64_t)slot->length * who->copies);
+}
+
 static uint32_t line_of(const helio_repairer *repairer, uint32_t asker) {
     return asker == HELIO_PEER_NONE ? repairer->peers.capacity : asker;
 }
 
 /* The packet waits in the line of whoever asked first; in a much shorter one it goes sooner. */
 static void hasten(helio_repairer *repairer, uint64_t sequence, helio_txw_slot *slot,
-                   uint32_t asker, helio_allowance *allowance) {
+                   const request *who) {
+    const uint32_t asker = who->asker;
     const helio_queue *queue = &repairer->queue;
     const uint32_t from = line_of(repairer, slot->asker), to = line_of(repairer, asker);
     if (helio_queue_waiting(queue, from) <= MUCH_LONGER * (helio_queue_waiting(queue, to) + 1))
         return;
     helio_queue_move(&repairer->queue, repairer->entries[sequence & repairer->txw->mask], from, to);
-    helio_allowance_charge(allowance, slot->length);
+    charge(who, slot);
     slot->asker = asker;
 }
 
 /* False: the queue is full. */
 static bool enqueue(helio_repairer *repairer, uint64_t sequence, helio_txw_slot *slot,
-                    uint32_t asker, helio_allowance *allowance) {
+                    const request *who) {
     const bool presses = is_pressing(repairer->txw, sequence);
     const uint32_t entry =
-        helio_queue_push(&repairer->queue, line_of(repairer, asker), 2 * sequence + presses);
+        helio_queue_push(&repairer->queue, line_of(repairer, who->asker), 2 * sequence + presses);
     if (entry == HELIO_QUEUE_NONE)
         return false;
-    helio_allowance_charge(allowance, slot->length);
+    charge(who, slot);
     repairer->entries[sequence & repairer->txw->mask] = entry;
     repairer->pressing += presses;
     slot->queued = true;
-    slot->asker = asker;
+    slot->asker = who->asker;
     return true;
 }
 
 /* ---- requests ---- */
-
-/* Who asks, and for what. */
-typedef struct request {
-    uint32_t asker;
-    helio_allowance *allowance;
-    uint64_t destinations;
-    helio_clock clock;
-} request;
 
 static void note_request(helio_repairer *repairer, uint64_t sequence, const request *who) {
     helio_peer_stats *peer = helio_peers_stats(&repairer->peers, who->asker);
@@ -136,6 +154,20 @@ static void count_shed(helio_repairer *repairer, uint32_t asker) {
     helio_count(&repairer->stats->naks_answered_shed, 1);
 }
 
+/* Its host's budget is used up. */
+static void refuse(helio_repairer *repairer, const request *who) {
+    const helio_peers *peers = &repairer->peers;
+    char text[128], at[HELIO_ADDRESS_TEXT];
+    if (who->asker < peers->count && peers->peers[who->asker].is_proven)
+        snprintf(text, sizeof text, "receivers at %s ask for more repairs than their share",
+                 helio_address_format_ip(&peers->peers[who->asker].address, at));
+    else
+        snprintf(text, sizeof text,
+                 "receivers that have proven nothing ask for more repairs than their share");
+    helio_refuse(&peers->refusals, HELIO_REFUSAL_REPAIRS, 1, &repairer->over_budget, text,
+                 who->clock);
+}
+
 /* Decides what becomes of one sequence asked for.  False: it is shed. */
 static bool ask(helio_repairer *repairer, uint64_t sequence, const request *who) {
     helio_tx_stream_stats *stats = repairer->stats;
@@ -151,6 +183,11 @@ static bool ask(helio_repairer *repairer, uint64_t sequence, const request *who)
         count_too_late(repairer, who->asker);
         return true;
     }
+    if (!helio_budget_grants(who->budget)) {
+        count_shed(repairer, who->asker);
+        refuse(repairer, who);
+        return false;
+    }
     if (!helio_allowance_grants_nak(&repairer->allowances, who->allowance, now_ns)) {
         count_shed(repairer, who->asker);
         return false;
@@ -163,14 +200,14 @@ static bool ask(helio_repairer *repairer, uint64_t sequence, const request *who)
         if (fan)
             fan->waiting |= who->destinations;
         if (slot->asker != who->asker)
-            hasten(repairer, sequence, slot, who->asker, who->allowance);
+            hasten(repairer, sequence, slot, who);
         helio_advice_on_duplicate(&repairer->advice, sequence);
         helio_count(&stats->naks_answered_queued_already, 1);
     } else if (slot->repairs > 0 && was_served(fan, who->destinations) &&
                is_recent(slot->repaired_ns, now_ns, repairer->linger_ns)) {
         helio_advice_on_duplicate(&repairer->advice, sequence);
         helio_count(&stats->naks_answered_ignored_recent, 1);
-    } else if (enqueue(repairer, sequence, slot, who->asker, who->allowance)) {
+    } else if (enqueue(repairer, sequence, slot, who)) {
         if (fan)
             fan->waiting = who->destinations;
     } else {
@@ -205,6 +242,38 @@ helio_allowance *helio_repairer_allowance(helio_repairer *repairer, uint32_t pla
     return helio_allowances_of(&repairer->allowances, place, key, now_ns);
 }
 
+/* The budget that repairs for a receiver come from; NULL: there is no limit.  Who speaks over a
+ * connection is limited by what that takes. */
+static helio_budget *budget_of(helio_repairer *repairer, uint32_t place, int64_t now_ns) {
+    helio_peers *peers = &repairer->peers;
+    if (repairer->share == 0 || peers->are_pinned)
+        return NULL;
+    const helio_budget_terms terms = {
+        .share = repairer->share,
+        .sent = repairer->sent ? *repairer->sent : 0,
+        .history = repairer->txw->bytes,
+        .now_ns = now_ns,
+    };
+    helio_peer *peer = place < peers->count ? &peers->peers[place] : NULL;
+    if (peer && peer->brings) {
+        peer->brings = false;
+        helio_hosts_bring(&peers->hosts, peer->host, &terms);
+    }
+    return helio_hosts_budget(&peers->hosts, peer ? peer->host : HELIO_HOST_NONE,
+                              peer && peer->is_proven, &terms);
+}
+
+/* To how many hosts of a fan-out a repair for these goes. */
+static uint32_t copies_of(const helio_repairer *repairer, uint64_t destinations) {
+    const uint32_t count = repairer->peers.hosts.destinations_count;
+    if (!repairer->fan || count == 0)
+        return 1;
+    if (count < 64)
+        destinations &= (UINT64_C(1) << count) - 1;
+    const uint32_t copies = (uint32_t)__builtin_popcountll(destinations);
+    return copies > 0 ? copies : 1;
+}
+
 /* Asks for a sequence, and notes how it is to be answered. */
 static void answer_one(helio_repairer *repairer, uint64_t sequence, const request *who,
                        helio_repair_answer *answer) {
@@ -221,6 +290,8 @@ void helio_repairer_on_nak(helio_repairer *repairer, const helio_pgm_packet *nak
     const request who = {
         .asker = asker,
         .allowance = helio_repairer_allowance(repairer, asker, clock.now_ns),
+        .budget = budget_of(repairer, asker, clock.now_ns),
+        .copies = copies_of(repairer, destinations),
         .destinations = destinations,
         .clock = clock,
     };

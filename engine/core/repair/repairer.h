@@ -13,8 +13,8 @@
  * who asked only: a bit for each destination is kept per packet.  In a group everybody hears
  * everything, and how often several ask for one packet makes the advice how long to hold NAKs back.
  *
- * What a receiver asks for is repaired in its name: as far as it is allowed (allowance.h), and in
- * turn with the others (queue.h).  What it is not allowed is confirmed to it alone, for whoever
+ * What a receiver asks for is repaired in its name: as far as it is allowed (allowance.h) and its
+ * host's budget lasts (hosts.h), and in turn with the others (queue.h).  What it is not allowed is confirmed to it alone, for whoever
  * else hears a confirmation waits for the repair.  A packet that waits in a long line goes over to
  * a much shorter one when that one's receiver asks for it too.
  *
@@ -55,6 +55,9 @@ typedef struct helio_repairer {
     uint64_t late_requests; /* for packets no longer there or in the oldest quarter of the window */
     helio_repair_fan *fan;  /* by sequence & txw->mask; NULL: all hear everything */
     helio_advice advice;
+    double share;
+    const uint64_t *sent;
+    helio_burst over_budget;
 } helio_repairer;
 
 typedef struct helio_repairer_config {
@@ -65,6 +68,11 @@ typedef struct helio_repairer_config {
     int64_t linger_ns;
     bool fans_out;
     helio_limits limits;
+    double share;         /* of the data, for a host's budget of repairs; 0: there are no budgets */
+    const uint64_t *sent; /* bytes of original data, ever; outlives it; NULL: not known */
+    const helio_address *destinations; /* fan-out; outlive it */
+    uint32_t destinations_count;
+    helio_refusal_place refusals;
 } helio_repairer_config;
 
 /* What a NAK is answered. */

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "io/udp_socket.h"
+#include "stats/refusal.h"
 
 enum { IP4_BYTES = 20, IP6_BYTES = 40, UDP_BYTES = 8, ROUTER_ALERT_BYTES = 4 };
 
@@ -77,6 +78,7 @@ static int open_channel(helio_lane *lane, helio_channel_role role) {
         .connect_wait_ns = helio_options_ns(options, HELIO_OPTION_ID_CONNECT_WAIT),
         .backlog_bytes = (size_t)helio_options_integer(options, HELIO_OPTION_ID_SEND_BACKLOG),
         .pool = &lane->instance->connections,
+        .account = &lane->instance->memory.account,
         .tell = on_event,
         .context = lane,
     };
@@ -144,6 +146,20 @@ int helio_lane_open(helio_lane *lane, helio_instance *instance, helio_channel_ro
     return 0;
 }
 
+static void tell_refusals(helio_lane *lane, helio_clock clock) {
+    const helio_channel_counters *now = &lane->channel->counters;
+    const helio_refusal_place place = {lane->instance->stats, lane->instance->counts,
+                                       lane->instance->object.slot, lane->endpoint.label};
+    const uint64_t of_address = now->refused_of_address - lane->counted.refused_of_address;
+    const uint64_t all = now->refused - lane->counted.refused;
+    if (of_address > 0)
+        helio_refuse(&place, HELIO_REFUSAL_CONNECTIONS_OF_ADDRESS, of_address, &lane->refused,
+                     "there are too many connections of one address", clock);
+    if (all > 0)
+        helio_refuse(&place, HELIO_REFUSAL_CONNECTIONS, all, &lane->refused,
+                     "there are too many connections, or no descriptors for them", clock);
+}
+
 /* Adds what changed since the last time; gauges are sums over the lanes, so they may fall. */
 static void count_changes(helio_lane *lane) {
     const helio_channel_counters *now = &lane->channel->counters;
@@ -201,6 +217,7 @@ void helio_lane_tend(helio_lane *lane, helio_clock clock) {
     if (lane->channel->driver->tend) {
         lane->channel->driver->tend(lane->channel, clock.now_ns);
     }
+    tell_refusals(lane, clock);
     count_changes(lane);
 
     const uint64_t errors = now->send_errors - lane->told.send_errors;

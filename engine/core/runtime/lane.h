@@ -3,6 +3,7 @@
 #ifndef HELIO_RUNTIME_LANE_H
 #define HELIO_RUNTIME_LANE_H
 
+#include "base/burst.h"
 #include "runtime/endpoint.h"
 #include "runtime/instance.h"
 
@@ -15,6 +16,7 @@ typedef struct helio_lane {
     bool connected;                 /* a connection came to stand since this was last looked at */
     helio_channel_counters counted; /* what the statistics have */
     helio_channel_counters told;    /* what events have said */
+    helio_burst refused;            /* connections */
     int64_t next_event_ns; /* monotonic; mishaps come in swarms and are told of once a second */
 } helio_lane;
 

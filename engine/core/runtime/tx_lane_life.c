@@ -96,6 +96,7 @@ helio_tx_stream_config helio_tx_lane_config(const helio_options *options) {
                        (uint64_t)helio_options_integer(options, HELIO_OPTION_ID_REPAIR_LIMIT),
                    .shed_bytes =
                        (uint64_t)helio_options_integer(options, HELIO_OPTION_ID_SHED_LIMIT)},
+        .repair_budget = helio_options_float(options, HELIO_OPTION_ID_REPAIR_BUDGET),
         .slow = helio_tx_lane_slow(options),
     };
     const int64_t expiry_least_ns = EXPIRY_INTERVALS * config.ambient_interval_ns;

@@ -35,6 +35,8 @@ int helio_tx_acks_init(helio_tx_acks *acks, const helio_tx_acks_config *config, 
     *acks = (helio_tx_acks){
         .config = *config, .txw = txw, .needed = config->wanted, .stable = txw->lead};
     helio_acks_init(&acks->registry, HELIO_ACKERS_MAX, config->expiry_ns);
+    if (config->silence_ns > 0 && config->silence_ns < config->expiry_ns)
+        acks->registry.silence_ns = config->silence_ns;
     if (config->wanted > 0)
         txw->floor = acks->stable + 1;
     acks->marks = calloc(helio_txw_capacity(txw), sizeof *acks->marks);
@@ -144,16 +146,16 @@ static void part(helio_tx_acks *acks, helio_acker *acker, const char *why, helio
 
 /* What an ACK says, in numbers of ours; false: impossible. */
 static bool read_ack(const helio_tx_acks *acks, const helio_pgm_packet *ack,
-                     const helio_address *from, bool is_out, int64_t now_ns, helio_acker *heard) {
+                     const helio_tx_acks_sender *sender, int64_t now_ns, helio_acker *heard) {
     const helio_pgm_acknowledge *said = &ack->acknowledge;
     *heard = (helio_acker){
         .receiver = said->receiver,
         .incarnation = said->incarnation,
         .position = helio_sequence_widen(said->position, acks->txw->lead),
         .heard_ns = now_ns,
-        .address = *from,
+        .address = *sender->from,
         .kind = said->kind,
-        .is_out = is_out,
+        .is_out = sender->is_out,
     };
     heard->first = helio_sequence_widen(said->first, heard->position);
     for (size_t i = 0; i < said->name_bytes; i++) /* it goes into texts and labels */
@@ -161,35 +163,48 @@ static bool read_ack(const helio_tx_acks *acks, const helio_pgm_packet *ack,
     return heard->position <= acks->txw->lead && heard->first <= heard->position + 1;
 }
 
-bool helio_tx_acks_on_ack(helio_tx_acks *acks, const helio_pgm_packet *ack,
-                          const helio_address *from, bool is_out, helio_clock clock,
-                          helio_acker *heard) {
-    helio_acker *acker;
+static void count_refusal(helio_tx_stream_stats *stats, helio_acks_result result) {
+    if (result == HELIO_ACKS_ELSEWHERE)
+        helio_count(&stats->acks_refused_elsewhere, 1);
+    else if (result == HELIO_ACKS_IMPOSSIBLE)
+        helio_count(&stats->acks_refused_impossible, 1);
+    else if (result == HELIO_ACKS_STALE)
+        helio_count(&stats->acks_refused_stale, 1);
+    else if (result == HELIO_ACKS_FULL)
+        helio_count(&stats->acks_refused_no_room, 1);
+}
+
+/* Takes an acknowledgement into the registry, if it is to be believed. */
+static helio_acks_result take(helio_tx_acks *acks, const helio_pgm_packet *ack,
+                              const helio_tx_acks_sender *sender, int64_t now_ns,
+                              helio_acker *heard, helio_acker **out) {
+    const helio_acker *known = helio_acks_find(&acks->registry, ack->acknowledge.receiver);
+    if (!read_ack(acks, ack, sender, now_ns, heard))
+        return HELIO_ACKS_IMPOSSIBLE;
+    if (sender->is_elsewhere)
+        return HELIO_ACKS_ELSEWHERE;
+    if ((ack->acknowledge.flags & HELIO_PGM_ACK_LEAVING) &&
+        (!known || known->incarnation != heard->incarnation))
+        return HELIO_ACKS_GONE; /* it never came, or is in its next life already */
+    return helio_acks_hear(&acks->registry, heard, sender->is_vouched, out);
+}
+
+helio_acks_result helio_tx_acks_on_ack(helio_tx_acks *acks, const helio_pgm_packet *ack,
+                                       const helio_tx_acks_sender *sender, helio_clock clock,
+                                       helio_acker *heard) {
+    helio_acker *acker = NULL;
     helio_tx_stream_stats *stats = stats_of(acks);
     helio_count(&stats->acks_received, 1);
     const bool is_leaving = ack->acknowledge.flags & HELIO_PGM_ACK_LEAVING;
-    const helio_acker *known = helio_acks_find(&acks->registry, ack->acknowledge.receiver);
-    if (!read_ack(acks, ack, from, is_out, clock.now_ns, heard)) {
-        helio_count(&stats->acks_refused, 1);
-        return false;
+    const helio_acks_result result = take(acks, ack, sender, clock.now_ns, heard, &acker);
+    if (!helio_acks_is_taken(result)) {
+        count_refusal(stats, result);
+        return result;
     }
-    if (is_leaving && (!known || known->incarnation != heard->incarnation))
-        return false; /* it never came, or is in its next life already */
-    const helio_acks_result result = helio_acks_hear(&acks->registry, heard, &acker);
-    switch (result) {
-    case HELIO_ACKS_STALE:
-    case HELIO_ACKS_FULL:
-        helio_count(&stats->acks_refused, 1);
-        return false;
-    case HELIO_ACKS_JOINED:
-    case HELIO_ACKS_RESTARTED:
+    if (result == HELIO_ACKS_JOINED || result == HELIO_ACKS_RESTARTED) {
         tell_acker(acks, HELIO_EVENT_ACKER_JOINED, acker,
                    result == HELIO_ACKS_JOINED ? "joined" : "joined anew", clock);
         set_needed(acks, clock);
-        break;
-    case HELIO_ACKS_PROGRESS:
-    case HELIO_ACKS_REPEATED:
-        break;
     }
     find_stable(acks);
     if (is_leaving) {
@@ -199,7 +214,7 @@ bool helio_tx_acks_on_ack(helio_tx_acks *acks, const helio_pgm_packet *ack,
     helio_stats_begin(stats);
     show(acks);
     helio_stats_end(stats);
-    return result != HELIO_ACKS_REPEATED;
+    return result;
 }
 
 const helio_acker *helio_tx_acks_awaited(const helio_tx_acks *acks) {

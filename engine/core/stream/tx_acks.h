@@ -29,6 +29,7 @@ typedef struct helio_tx_acks_config {
     int missing; /* HELIO_ACKS_MISSING_* */
     int64_t warn_ns;
     int64_t expiry_ns;
+    int64_t silence_ns; /* one silent for as long may have moved; 0: expiry_ns */
     helio_stats *stats;
     const helio_stats_object *object; /* of the stream */
     const char *label;                /* of the stream, for texts; outlives it */
@@ -61,11 +62,18 @@ int helio_tx_acks_init(helio_tx_acks *acks, const helio_tx_acks_config *config, 
 void helio_tx_acks_fini(helio_tx_acks *acks);
 size_t helio_tx_acks_memory(const helio_tx_acks *acks);
 
-/* An ACK with HAS_ACKNOWLEDGE came; `is_out`: of one that is suspended.  True when a receiver made progress; *heard: who, and how far.
- */
-bool helio_tx_acks_on_ack(helio_tx_acks *acks, const helio_pgm_packet *ack,
-                          const helio_address *from, bool is_out, helio_clock clock,
-                          helio_acker *heard);
+/* What is known of the sender of an ACK beside the packet. */
+typedef struct helio_tx_acks_sender {
+    const helio_address *from;
+    bool is_out;       /* it is suspended */
+    bool is_vouched;   /* its reports come from there too */
+    bool is_elsewhere; /* its reports come from elsewhere */
+} helio_tx_acks_sender;
+
+/* An ACK with HAS_ACKNOWLEDGE came.  *heard: who, and how far. */
+helio_acks_result helio_tx_acks_on_ack(helio_tx_acks *acks, const helio_pgm_packet *ack,
+                                       const helio_tx_acks_sender *sender, helio_clock clock,
+                                       helio_acker *heard);
 /* Whose acknowledgement would let packets leave the history: the last of as many as are needed.
  * NULL: there are not so many. */
 const helio_acker *helio_tx_acks_awaited(const helio_tx_acks *acks);

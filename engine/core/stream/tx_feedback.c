@@ -31,6 +31,14 @@ static void count_report(helio_tx_stream *stream, helio_report_result result) {
     }
 }
 
+/* A receiver that has not reported yet acknowledges from another address. */
+static bool acknowledges_elsewhere(const helio_tx_stream *stream, uint64_t receiver,
+                                   const helio_address *from, int64_t now_ns) {
+    return helio_peers_whereabouts(&stream->repairer.peers, receiver, from, now_ns) ==
+               HELIO_WHEREABOUTS_UNKNOWN &&
+           helio_acks_is_elsewhere(&stream->acks.registry, receiver, from, now_ns);
+}
+
 /* The place of the receiver that a packet comes from, once its report is taken in (*is_proven).  Who
  * reports for another counts as whoever is at its address. */
 static uint32_t identify(helio_tx_stream *stream, const helio_pgm_packet *packet,
@@ -38,6 +46,7 @@ static uint32_t identify(helio_tx_stream *stream, const helio_pgm_packet *packet
     helio_peers *peers = &stream->repairer.peers;
     uint32_t place = HELIO_PEER_NONE;
     *is_proven = false;
+    helio_report_result result = HELIO_REPORT_TAKEN;
     if ((packet->options & HELIO_PGM_HAS_REPORT) && packet->told.receiver != 0) {
         const helio_report_context context = {
             .start = helio_sequence_start(stream->config.first_sequence),
@@ -45,8 +54,9 @@ static uint32_t identify(helio_tx_stream *stream, const helio_pgm_packet *packet
             .history = &stream->txw,
             .now_us = helio_tx_stamp(clock.now_ns),
         };
-        const helio_report_result result =
-            helio_peers_hear(peers, &packet->told, from, &context, clock, &place);
+        result = acknowledges_elsewhere(stream, packet->told.receiver, from, clock.now_ns)
+                     ? HELIO_REPORT_ELSEWHERE
+                     : helio_peers_hear(peers, &packet->told, from, &context, clock, &place);
         count_report(stream, result);
         *is_proven = result == HELIO_REPORT_TAKEN;
     }
@@ -54,7 +64,7 @@ static uint32_t identify(helio_tx_stream *stream, const helio_pgm_packet *packet
         place = helio_peers_meet(peers, from, clock);
     stream->traffic.feedback++;
     helio_receiver_view *view = helio_peers_view(peers, place);
-    if (view) {
+    if (view && result != HELIO_REPORT_IMPOSSIBLE) {
         view->heard_ns = clock.now_ns;
         view->flags |= HELIO_VIEW_NEWS;
     }
@@ -249,6 +259,32 @@ static void on_clock(helio_tx_stream *stream, const helio_pgm_packet *ack, uint3
                                told->source == HELIO_PGM_CLOCK_UNKNOWN, clock);
 }
 
+static void on_acknowledge(helio_tx_stream *stream, const helio_pgm_packet *ack,
+                           const helio_address *from, uint32_t place, helio_clock clock) {
+    helio_peers *peers = &stream->repairer.peers;
+    const uint64_t receiver = ack->acknowledge.receiver;
+    const helio_whereabouts whereabouts =
+        helio_peers_whereabouts(peers, receiver, from, clock.now_ns);
+    helio_tx_acks_sender sender = {
+        .from = from,
+        .is_vouched = whereabouts == HELIO_WHEREABOUTS_HERE,
+        .is_elsewhere = whereabouts == HELIO_WHEREABOUTS_ELSEWHERE,
+    };
+    if (!is_granted(stream, place, clock, &sender.is_out))
+        return;
+    helio_acker heard;
+    const helio_acks_result result =
+        helio_tx_acks_on_ack(&stream->acks, ack, &sender, clock, &heard);
+    if (result == HELIO_ACKS_ELSEWHERE && sender.is_elsewhere)
+        helio_peers_tell_conflict(peers, helio_peers_find(peers, receiver), from, clock);
+    if (!helio_acks_is_taken(result))
+        return;
+    helio_peers_prove(peers, place, clock);
+    if (result != HELIO_ACKS_REPEATED && stream->config.on_ack)
+        stream->config.on_ack(stream->outlet.context, &heard);
+    count_ack(stream, place, &heard, clock);
+}
+
 /* With an acknowledgement, a report, or both. */
 static void on_ack(helio_tx_stream *stream, const helio_pgm_packet *ack, const helio_address *from,
                    helio_clock clock) {
@@ -268,15 +304,7 @@ static void on_ack(helio_tx_stream *stream, const helio_pgm_packet *ack, const h
             limit_reports(stream, place, clock);
         return;
     }
-    helio_acker heard;
-    bool is_out;
-    if (!is_granted(stream, place, clock, &is_out))
-        return;
-    if (helio_tx_acks_on_ack(&stream->acks, ack, from, is_out, clock, &heard) &&
-        stream->config.on_ack)
-        stream->config.on_ack(stream->outlet.context, &heard);
-    if (heard.position <= stream->txw.lead)
-        count_ack(stream, place, &heard, clock);
+    on_acknowledge(stream, ack, from, place, clock);
 }
 
 uint32_t helio_tx_stream_acked_by(const helio_tx_stream *stream, uint64_t sequence) {

@@ -243,6 +243,7 @@ static int init_parts(helio_tx_stream *stream, helio_clock clock) {
         .missing = config->acks_missing,
         .warn_ns = config->acks_warn_ns,
         .expiry_ns = config->acker_expiry_ns,
+        .silence_ns = 2 * config->ambient_interval_ns + HELIO_SECOND,
         .stats = stream->stats,
         .object = &stream->object,
         .label = stream->endpoint,
@@ -259,6 +260,11 @@ static int init_parts(helio_tx_stream *stream, helio_clock clock) {
         .linger_ns = config->repair_linger_ns,
         .fans_out = stream->destinations_count > 0,
         .limits = config->limits,
+        .share = config->repair_budget,
+        .sent = &stream->traffic.bytes,
+        .destinations = stream->destinations,
+        .destinations_count = stream->destinations_count,
+        .refusals = {stream->stats, stream->instance, stream->object.slot, stream->endpoint},
     };
     error = helio_repairer_init(&stream->repairer, &repairer, &stream->txw, helio_tx_stats(stream));
     if (!error)

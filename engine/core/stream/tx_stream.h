@@ -108,6 +108,7 @@ typedef struct helio_tx_stream_config {
     int64_t repair_linger_ns;
     int64_t poll_interval_ns; /* receivers are counted this often; 0: never */
     helio_limits limits;      /* of each receiver */
+    double repair_budget;     /* times the data, for the repairs of one host; 0: no limit */
     uint64_t seed;            /* of the polls' random numbers */
     helio_tx_pace_config pace;
     helio_tx_govern_config govern;
