@@ -55,6 +55,9 @@ void helio_met_streams_end(helio_met_streams *streams, helio_met_stream *met) {
     met->object = NULL;
     take_out(&streams->there, met);
     append(&streams->ended, met);
+    if (!streams->waiting) {
+        streams->waiting = met;
+    }
 }
 
 helio_met_stream *helio_met_streams_get(const helio_met_streams *streams, uint32_t number) {
@@ -75,24 +78,30 @@ static bool is_drained(const helio_met_stream *met, helio_receive_queue *queue) 
     return waiting == 0;
 }
 
+/* Notes when the application had taken the last messages of streams that ended. */
+static void look_for_drained(helio_met_streams *streams, helio_receive_queue *queue,
+                             const _Atomic uint64_t *receives) {
+    while (streams->waiting && is_drained(streams->waiting, queue)) {
+        streams->waiting->is_drained = true;
+        streams->waiting->drained_at = atomic_load_explicit(receives, memory_order_acquire);
+        streams->waiting = streams->waiting->newer;
+    }
+}
+
 /* The application has nothing of an ended stream any more, and looks at nothing of it: what it took
  * last it gave back when it began to receive again. */
-static bool may_be_forgotten(helio_met_stream *met, helio_receive_queue *queue,
-                             const _Atomic uint64_t *receives) {
+static bool may_be_forgotten(const helio_met_stream *met, const _Atomic uint64_t *receives) {
     const bool had_nothing = met->passage.pushed_messages == 0 && met->lent == 0;
-    if (!met->is_drained && is_drained(met, queue)) {
-        met->is_drained = true;
-        met->drained_at = atomic_load_explicit(receives, memory_order_acquire);
-    }
-    return had_nothing || (met->is_drained &&
-                           atomic_load_explicit(receives, memory_order_acquire) != met->drained_at);
+    return met->is_drained &&
+           (had_nothing || atomic_load_explicit(receives, memory_order_acquire) != met->drained_at);
 }
 
 void helio_met_streams_forget(helio_met_streams *streams, helio_receive_queue *queue,
                               const _Atomic uint64_t *receives) {
+    look_for_drained(streams, queue, receives);
     while (streams->ended.count > HELIO_MET_ENDED_KEPT) {
         helio_met_stream *met = streams->ended.oldest;
-        if (!may_be_forgotten(met, queue, receives)) {
+        if (!may_be_forgotten(met, receives)) {
             return;
         }
         for (int i = 0; i < HELIO_TRIMMED_CAUSES; i++) {
