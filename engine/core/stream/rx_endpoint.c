@@ -302,6 +302,7 @@ static void put_out(helio_rx_endpoint *endpoint, helio_rx_stream *stream, helio_
     if (!stream->is_waiting && !stream->is_pacing)
         helio_rx_mets_remember(&endpoint->mets, shared, helio_tsi_key(&stream->tsi),
                                &stream->source, &start, clock);
+    stream->gives_way = true;
     drop_stream(endpoint, stream, clock);
 }
 

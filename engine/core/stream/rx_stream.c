@@ -141,7 +141,10 @@ void helio_rx_stream_destroy(helio_rx_stream *stream, helio_clock clock) {
     helio_account_give(shared->config.account, helio_rx_memory_of(stream));
     helio_nak_fini(&stream->nak);
     helio_rxw_fini(&stream->rxw);
-    helio_stats_close_object(shared->stats, &stream->object, clock.wall_ns);
+    if (stream->gives_way)
+        helio_stats_drop_object(shared->stats, &stream->object);
+    else
+        helio_stats_close_object(shared->stats, &stream->object, clock.wall_ns);
     free(stream);
 }
 

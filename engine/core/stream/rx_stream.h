@@ -118,9 +118,10 @@ struct helio_rx_stream {
     int64_t conflict_event_after_ns;
     helio_rx_unproven_place unproven; /* no host: it is proven */
     bool is_complete;                 /* it was met before its first packet */
-    int64_t grow_after_ns;            /* its window is not made larger before */
-    struct helio_rx_stream *next;     /* of the endpoint */
-    struct helio_rx_stream **link;    /* what leads to it there */
+    bool gives_way;                /* it ends for another one's sake, so readers need not see it */
+    int64_t grow_after_ns;         /* its window is not made larger before */
+    struct helio_rx_stream *next;  /* of the endpoint */
+    struct helio_rx_stream **link; /* what leads to it there */
 };
 
 /* Follows a stream of `from` from `start` on, which the packet at hand led to; that one is then to be
