@@ -163,7 +163,7 @@ static bool only_send_has_it(int port) {
 
     CHECK(helio_receiver_stream(receiver, 0) != NULL);
     helio_hdr *const *sent = helio_tx_topic_object(transmitter->topic)->histogram;
-    helio_hdr *const *received = receiver->met[0]->object->histogram;
+    helio_hdr *const *received = receiver->met.there.oldest->object->histogram;
     CHECK(long_ones(sent, HELIO_TRANSMITTER_SEND_LATENCY) >= 1);
     const uint64_t others = long_ones(sent, HELIO_TRANSMITTER_BATCH_LATENCY) +
                             long_ones(sent, HELIO_TRANSMITTER_PACE_LATENCY) +

@@ -16,11 +16,8 @@
 #define DATA_MIN_NS (500 * HELIO_MICROSECOND)
 #define DATA_START_NS (5 * HELIO_MILLISECOND)
 
-int helio_nak_init(helio_nak *nak, size_t capacity, const helio_nak_config *config, uint64_t seed) {
-    *nak = (helio_nak){.config = *config, .mask = capacity - 1};
-    helio_random_init(&nak->random, seed);
-    const helio_backoff_config backoff = {config->backoff_ns, config->group_size, config->is_alone};
-    helio_backoff_init(&nak->backoff, &backoff);
+static int take_memory(helio_nak *nak, size_t capacity) {
+    nak->mask = capacity - 1;
     nak->entries = calloc(capacity, sizeof *nak->entries);
     nak->heap = calloc(capacity, sizeof *nak->heap);
     nak->grace = calloc(capacity, sizeof *nak->grace);
@@ -29,6 +26,14 @@ int helio_nak_init(helio_nak *nak, size_t capacity, const helio_nak_config *conf
         return HELIO_ERR_NOMEM;
     }
     return 0;
+}
+
+int helio_nak_init(helio_nak *nak, size_t capacity, const helio_nak_config *config, uint64_t seed) {
+    *nak = (helio_nak){.config = *config};
+    helio_random_init(&nak->random, seed);
+    const helio_backoff_config backoff = {config->backoff_ns, config->group_size, config->is_alone};
+    helio_backoff_init(&nak->backoff, &backoff);
+    return take_memory(nak, capacity);
 }
 
 void helio_nak_fini(helio_nak *nak) {
@@ -43,8 +48,35 @@ void helio_nak_insist(helio_nak *nak) {
     nak->config.deadline_ns = INSIST_NS;
 }
 
+size_t helio_nak_memory_of(size_t capacity) {
+    const helio_nak *nak = NULL;
+    return capacity * (sizeof *nak->entries + sizeof *nak->heap + sizeof *nak->grace);
+}
+
 size_t helio_nak_memory(const helio_nak *nak) {
-    return (nak->mask + 1) * (sizeof *nak->entries + sizeof *nak->heap + sizeof *nak->grace);
+    return helio_nak_memory_of(nak->mask + 1);
+}
+
+int helio_nak_grow(helio_nak *nak, size_t capacity) {
+    helio_nak larger = *nak;
+    assert(capacity > nak->mask);
+    const int error = take_memory(&larger, capacity);
+    if (error)
+        return error;
+    for (uint64_t i = 0; i <= nak->mask; i++) {
+        const helio_nak_entry *entry = &nak->entries[i];
+        if (entry->state != HELIO_NAK_NONE)
+            larger.entries[entry->sequence & larger.mask] = *entry;
+    }
+    for (uint32_t place = 0; place < nak->heap_count; place++) {
+        const uint64_t sequence = nak->entries[nak->heap[place]].sequence;
+        larger.heap[place] = (uint32_t)(sequence & larger.mask);
+    }
+    for (uint64_t i = nak->grace_first; i != nak->grace_end; i++)
+        larger.grace[i & larger.mask] = nak->grace[i & nak->mask];
+    helio_nak_fini(nak);
+    *nak = larger;
+    return 0;
 }
 
 static helio_nak_entry *entry_of(const helio_nak *nak, uint64_t sequence) {

@@ -18,7 +18,7 @@
  *
  * Sequences leave GRACE in order, through a ring; the other timers are in a heap.  The caller says
  * which sequences are missing and which have come; the machine says which to ask for and which are
- * lost.  All memory is taken by init and bounded by the receive window.  It knows nothing of
+ * lost.  All memory is taken by init and grow and bounded by the receive window.  It knows nothing of
  * packets, sockets, threads or clocks. */
 #ifndef HELIO_REPAIR_NAK_H
 #define HELIO_REPAIR_NAK_H
@@ -118,6 +118,10 @@ typedef struct helio_nak_round {
 int helio_nak_init(helio_nak *nak, size_t capacity, const helio_nak_config *config, uint64_t seed);
 void helio_nak_fini(helio_nak *nak);
 size_t helio_nak_memory(const helio_nak *nak);
+/* Bytes for a receive window of so many packets. */
+size_t helio_nak_memory_of(size_t capacity);
+/* Follows a receive window that grows.  0, or NOMEM and nothing has changed. */
+int helio_nak_grow(helio_nak *nak, size_t capacity);
 
 /* From now on nothing is given up for want of an answer: the source has it, and will not let it go.
  */

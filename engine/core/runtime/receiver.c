@@ -1,6 +1,7 @@
 #include "runtime/receiver.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/error.h"
@@ -150,10 +151,7 @@ void helio_receiver_free(helio_receiver *receiver) {
     helio_receive_queue_fini(&receiver->queue);
     helio_losses_fini(&receiver->losses);
     helio_notices_fini(&receiver->notices);
-    for (size_t i = 0; i < receiver->met_count; i++) {
-        free(receiver->met[i]);
-    }
-    free(receiver->met);
+    helio_met_streams_fini(&receiver->met);
     pthread_mutex_destroy(&receiver->lock);
     free(receiver);
 }
@@ -190,8 +188,7 @@ static bool attach_replay(helio_instance *instance, helio_command *command, heli
     helio_receiver *live = opening->live;
     helio_receiver *receiver = opening->replay;
     helio_rx_lane *lane = live->lane;
-    const helio_met_stream *met =
-        opening->stream < live->met_count ? live->met[opening->stream] : NULL;
+    const helio_met_stream *met = helio_met_streams_find(&live->met, opening->stream);
     receiver->lane = lane; /* the sink may be called before the replay stands */
     const helio_sink sink = helio_receiver_sink(receiver);
     const int limited = helio_limit_take(instance, "a receive queue", memory_of(receiver));
@@ -408,6 +405,8 @@ int helio_receiver_receive(helio_receiver *receiver, helio_message *messages, si
     if (limit > INT32_MAX) {
         limit = INT32_MAX;
     }
+    atomic_store_explicit(&receiver->receives, helio_cell(&receiver->receives) + 1,
+                          memory_order_release);
     const bool was_over = is_over(receiver); /* then all of it is in the queue */
     const size_t taken = instance->mode == HELIO_MODE_THREAD
                              ? receive_threaded(receiver, messages, limit, timeout_ns)
@@ -435,14 +434,15 @@ int helio_receiver_ack(helio_receiver *receiver, uint32_t stream, uint64_t numbe
                                 "only a receiver of ack=app is told what is acknowledged");
     }
     pthread_mutex_lock(&receiver->lock);
-    helio_met_stream *met = stream < receiver->met_count ? receiver->met[stream] : NULL;
+    helio_met_stream *met = helio_met_streams_get(&receiver->met, stream);
+    const bool was_met = stream < receiver->met.next;
     const bool is_news = met && number >= helio_cell(&met->acknowledged);
     if (is_news) {
         atomic_store_explicit(&met->acknowledged, number + (number < UINT64_MAX),
                               memory_order_relaxed);
     }
     pthread_mutex_unlock(&receiver->lock);
-    if (!met) {
+    if (!was_met) {
         return helio_fail(HELIO_ERR_STATE, "the receiver has met no stream number %" PRIu32,
                           stream);
     }
@@ -454,10 +454,16 @@ int helio_receiver_ack(helio_receiver *receiver, uint32_t stream, uint64_t numbe
 }
 
 const char *helio_receiver_stream(const helio_receiver *receiver, uint32_t stream) {
+    enum { TEXTS = 8 };
+    static _Thread_local char texts[TEXTS][HELIO_TSI_TEXT];
+    static _Thread_local unsigned place;
     helio_receiver *mutable =
         (helio_receiver *)(uintptr_t)receiver; /* the lock is no part of its value */
+    char *text = texts[place++ % TEXTS]; /* a copy: the engine may forget the stream meanwhile */
     pthread_mutex_lock(&mutable->lock);
-    const helio_met_stream *met = stream < receiver->met_count ? receiver->met[stream] : NULL;
+    const helio_met_stream *met = helio_met_streams_get(&receiver->met, stream);
+    const bool was_met = stream < receiver->met.next;
+    snprintf(text, HELIO_TSI_TEXT, "%s", met ? met->text : "");
     pthread_mutex_unlock(&mutable->lock);
-    return met ? met->text : NULL;
+    return was_met ? text : NULL;
 }

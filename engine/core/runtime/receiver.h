@@ -5,29 +5,12 @@
 
 #include <pthread.h>
 
-#include "base/tsi.h"
 #include "runtime/keeping.h"
 #include "runtime/losses.h"
+#include "runtime/met_streams.h"
 #include "runtime/notices.h"
 #include "runtime/receive_queue.h"
 #include "runtime/rx_lane.h"
-
-/* A stream the receiver met.  It stays when the stream has ended: the application may ask for its
- * name, and messages of it may still wait. */
-typedef struct helio_met_stream {
-    helio_passage passage;
-    helio_stats_object *object; /* NULL when the stream has ended */
-    helio_tsi tsi;
-    char text[HELIO_TSI_TEXT];
-    _Atomic uint64_t acknowledged; /* messages before this number are, says the application */
-    uint64_t acknowledged_told;    /* the same, as the engine knows */
-    uint64_t lent;                 /* messages that went to the application without the queue */
-    /* Trimmed of its messages, under the queue's lock, and as counted. */
-    uint64_t trimmed[HELIO_TRIMMED_CAUSES];
-    uint64_t trimmed_counted[HELIO_TRIMMED_CAUSES];
-} helio_met_stream;
-
-_Static_assert(offsetof(helio_met_stream, passage) == 0, "a passage is its stream's");
 
 struct helio_receiver {
     helio_receive_queue queue; /* without memory when there is a listener */
@@ -43,8 +26,9 @@ struct helio_receiver {
     _Atomic bool is_done; /* it has been told, and has not looked yet */
     /* Messages the application was given and did not give back yet; UINT64_MAX while it changes. */
     _Atomic uint64_t given_out;
-    _Atomic bool has_acks; /* the application has acknowledged something */
-    helio_receiver *next;  /* of the lane */
+    _Atomic uint64_t receives; /* how often the application has begun to receive */
+    _Atomic bool has_acks;     /* the application has acknowledged something */
+    helio_receiver *next;      /* of the lane */
     /* Wall clock; a queue that is full and drained in turns is told of once a second. */
     int64_t full_told_ns;
     /* Mode poll: where the messages of a receive in progress go straight, without the queue. */
@@ -63,8 +47,7 @@ struct helio_receiver {
     helio_notices notices;
     helio_replay *replay; /* engine: of a receiver that gets one; its messages are the range's */
     _Atomic bool is_over; /* a replay's range is complete, and in the queue */
-    helio_met_stream **met;
-    size_t met_count, met_capacity;
+    helio_met_streams met;
 };
 
 /* Engine: takes the receiver out of its lane. */

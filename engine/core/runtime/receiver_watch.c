@@ -14,11 +14,9 @@ void helio_receiver_on_trim(helio_passage *passage, int cause) {
 
 /* The slot events are about: that of a stream, while there is one. */
 static uint32_t slot_of(const helio_receiver *receiver) {
-    for (size_t i = 0; i < receiver->met_count; i++) {
-        const helio_met_stream *met = receiver->met[i];
-        if (met && met->object) {
-            return met->object->slot;
-        }
+    const helio_met_stream *met = receiver->met.there.oldest;
+    if (met) {
+        return met->object->slot;
     }
     return receiver->instance->object.slot;
 }
@@ -99,6 +97,12 @@ static void tell_trims(helio_receiver *receiver, const uint64_t *trimmed, uint64
 
 /* ---- all of it ---- */
 
+static void add_trims(const uint64_t *of_stream, uint64_t *trimmed) {
+    for (int cause = 0; cause < HELIO_TRIMMED_CAUSES; cause++) {
+        trimmed[cause] += of_stream[cause];
+    }
+}
+
 static void refresh(helio_receiver *receiver, bool is_last, helio_clock clock) {
     helio_receive_queue *queue = &receiver->queue;
     uint64_t trimmed[HELIO_TRIMMED_CAUSES] = {0}, total = 0;
@@ -111,22 +115,23 @@ static void refresh(helio_receiver *receiver, bool is_last, helio_clock clock) {
         helio_receive_queue_lock(queue);
         helio_kept_queue_expire(queue->kept, clock.now_ns);
     }
-    for (size_t i = 0; i < receiver->met_count; i++) {
-        helio_met_stream *met = receiver->met[i];
-        if (met && met->object) {
-            helio_stats_begin(record_of(met));
-            show(met, age_ns);
-            count_trims(met);
-            helio_stats_end(record_of(met));
-            helio_receiver_open_waits(receiver, met);
-        }
-        for (int cause = 0; met && cause < HELIO_TRIMMED_CAUSES; cause++) {
-            trimmed[cause] += met->trimmed[cause];
-            total += met->trimmed[cause];
-        }
+    for (helio_met_stream *met = receiver->met.there.oldest; met; met = met->newer) {
+        helio_stats_begin(record_of(met));
+        show(met, age_ns);
+        count_trims(met);
+        helio_stats_end(record_of(met));
+        helio_receiver_open_waits(receiver, met);
+        add_trims(met->trimmed, trimmed);
     }
+    for (const helio_met_stream *met = receiver->met.ended.oldest; met; met = met->newer) {
+        add_trims(met->trimmed, trimmed);
+    }
+    add_trims(receiver->met.trimmed, trimmed);
     if (queue->kept) {
         helio_receive_queue_unlock(queue);
+    }
+    for (int cause = 0; cause < HELIO_TRIMMED_CAUSES; cause++) {
+        total += trimmed[cause];
     }
     if (total != receiver->trimmed_told &&
         (is_last || clock.wall_ns - receiver->trimmed_told_ns >= HELIO_SECOND)) {

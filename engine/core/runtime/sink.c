@@ -5,53 +5,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/memory.h"
-
 static helio_receiver_stats *record_of(const helio_met_stream *met) {
     return met->object->record;
 }
 
 /* ---- streams ---- */
 
-static bool make_room(helio_receiver *receiver) {
-    if (receiver->met_count < receiver->met_capacity) {
-        return true;
-    }
-    const size_t capacity = receiver->met_capacity ? receiver->met_capacity * 2 : 8;
-    helio_met_stream **met = realloc(receiver->met, capacity * sizeof *met);
-    if (!met) {
-        return false;
-    }
-    receiver->met = met;
-    receiver->met_capacity = capacity;
-    return true;
-}
-
 static void on_stream(void *context, uint32_t stream, const helio_tsi *tsi,
                       helio_stats_object *object) {
     helio_receiver *receiver = context;
-    helio_met_stream *met = helio_allocate(sizeof *met);
     pthread_mutex_lock(&receiver->lock);
-    while (receiver->met_count <= stream && make_room(receiver)) {
-        receiver->met[receiver->met_count++] = NULL;
-    }
-    if (met && stream < receiver->met_count) {
-        met->object = object;
-        met->tsi = *tsi;
-        helio_tsi_format(tsi, met->text);
-        receiver->met[stream] = met;
-        if (!receiver->has_listener) {
-            helio_stats_apply(object, HELIO_HAS_QUEUE);
-            helio_set(&record_of(met)->queue_limit_bytes, receiver->queue.ring.capacity);
-        }
-    } else {
-        free(met);
+    helio_met_streams_forget(&receiver->met, &receiver->queue, &receiver->receives);
+    const helio_met_stream *met = helio_met_streams_add(&receiver->met, stream, tsi, object);
+    if (met && !receiver->has_listener) {
+        helio_stats_apply(object, HELIO_HAS_QUEUE);
+        helio_set(&record_of(met)->queue_limit_bytes, receiver->queue.ring.capacity);
     }
     pthread_mutex_unlock(&receiver->lock);
 }
 
 static helio_met_stream *met_stream(helio_receiver *receiver, uint32_t stream) {
-    return stream < receiver->met_count ? receiver->met[stream] : NULL;
+    return helio_met_streams_find(&receiver->met, stream);
 }
 
 static void on_stream_end(void *context, uint32_t stream) {
@@ -60,7 +34,10 @@ static void on_stream_end(void *context, uint32_t stream) {
     if (met) {
         helio_receiver_refresh(receiver, (helio_clock){helio_monotonic_ns(), helio_wall_ns()});
         helio_receive_queue_measure(&receiver->queue, &met->passage, NULL, NULL);
-        met->object = NULL;
+        pthread_mutex_lock(&receiver->lock);
+        helio_met_streams_end(&receiver->met, met);
+        helio_met_streams_forget(&receiver->met, &receiver->queue, &receiver->receives);
+        pthread_mutex_unlock(&receiver->lock);
     }
     if (receiver->is_replay) {
         atomic_store_explicit(&receiver->is_over, true, memory_order_release);
@@ -299,13 +276,12 @@ bool helio_receiver_has_acks(const helio_receiver *receiver) {
 void helio_receiver_pass_acks(helio_receiver *receiver, helio_clock clock) {
     atomic_store_explicit(&receiver->has_acks, false, memory_order_relaxed);
     atomic_thread_fence(memory_order_seq_cst); /* what is told from here on raises it again */
-    for (size_t i = 0; i < receiver->met_count; i++) {
-        helio_met_stream *met = receiver->met[i];
-        const uint64_t next = met ? helio_cell(&met->acknowledged) : 0;
-        if (met && met->object && next > met->acknowledged_told) {
+    for (helio_met_stream *met = receiver->met.there.oldest; met; met = met->newer) {
+        const uint64_t next = helio_cell(&met->acknowledged);
+        if (next > met->acknowledged_told) {
             met->acknowledged_told = next;
             helio_rx_endpoint_acknowledge(receiver->lane->endpoint, receiver->subscription,
-                                          (uint32_t)i, next, clock);
+                                          met->number, next, clock);
         }
     }
 }

@@ -1,8 +1,9 @@
 /* Slots and records of the segment's objects (docs/segment.md 3).
  *
  * A slot is used again when its object is gone; the oldest of the same scope first, and not before
- * readers had a minute to see its last values unless there is no other room.  A slot keeps its
- * memory, so that of a scope is that of its most numerous moment. */
+ * readers had a minute to see its last values unless there is no other room; the slot of an object
+ * that was dropped is used first, and at once.  A slot keeps its memory, so that of a scope is that of
+ * its most numerous moment. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -150,6 +151,25 @@ void helio_stats_close_object(helio_stats *stats, helio_stats_object *object, in
                               memory_order_relaxed);
         atomic_store_explicit(&entry->state, HELIO_OBJECT_GONE, memory_order_release);
         put_gone(stats, object->scope, object->slot);
+    }
+    *object = (helio_stats_object){.slot = HELIO_STATS_NO_SLOT};
+}
+
+void helio_stats_drop_object(helio_stats *stats, helio_stats_object *object) {
+    const uint32_t slot = object->slot;
+    const helio_scope scope = object->scope;
+    if (!object->record || slot == HELIO_STATS_NO_SLOT) {
+        helio_stats_close_object(stats, object, 0);
+        return;
+    }
+    helio_histograms_detach(stats, object);
+    helio_segment_object *entry = &stats->objects[slot];
+    atomic_store_explicit(&entry->state, HELIO_OBJECT_EMPTY, memory_order_release);
+    atomic_store_explicit(&entry->closed_ns, 0, memory_order_relaxed);
+    stats->next_gone[slot] = stats->gone[scope].first;
+    stats->gone[scope].first = slot;
+    if (stats->gone[scope].last == HELIO_STATS_NO_SLOT) {
+        stats->gone[scope].last = slot;
     }
     *object = (helio_stats_object){.slot = HELIO_STATS_NO_SLOT};
 }

@@ -117,6 +117,9 @@ int helio_stats_open_object(helio_stats *stats, helio_scope scope, const char *l
 /* Marks the object gone; its last values stay readable until the slot is used again.  The record
  * must not be touched afterwards.  Accepts an object that was never opened (all zero). */
 void helio_stats_close_object(helio_stats *stats, helio_stats_object *object, int64_t wall_ns);
+/* The same for an object whose last values are of no interest: it is there no more, and its slot is
+ * the next to be used. */
+void helio_stats_drop_object(helio_stats *stats, helio_stats_object *object);
 
 /* Says that the object has these features (HELIO_HAS_*): the cells that apply with them begin at 0.  A
  * cell that applies with none it has is absent.  For a gauge it is enough to be set. */

@@ -186,6 +186,7 @@ int helio_replay_create(const helio_rx_stream *stream, const helio_replay_config
     if (!error) {
         replay->shared.subscriptions = shared->subscriptions;
         replay->shared.subscriptions.first = NULL;
+        replay->shared.subscriptions.by_id = (helio_map){0};
         /* The receiver acknowledges; a second voice of its name would contradict it. */
         replay->shared.subscriptions.acked_by_auto = replay->shared.subscriptions.acked_by_app = 0;
         replay->shared.subscriptions.stats = replay->shared.stats;
@@ -281,11 +282,14 @@ static void fetch(helio_replay *replay, helio_clock clock) {
         .join = (uint32_t)replay->low,
         .path = replay->feedback,
     };
-    if (replay->low > replay->high || helio_rx_stream_create(&replay->shared, &spm, &replay->source,
-                                                             false, clock, &replay->stream)) {
+    const helio_rx_start start = helio_rx_start_of(&replay->shared, &spm, false);
+    if (replay->low > replay->high ||
+        helio_rx_stream_create(&replay->shared, &replay->tsi, &start, &replay->source, clock,
+                               &replay->stream)) {
         helio_replay_give_up(replay, clock);
         return;
     }
+    helio_rx_stream_prove(replay->stream, clock.now_ns);
     helio_rx_stream_on_packet(replay->stream, &spm, 0, &replay->source, clock.wall_ns, clock);
     replay->stream->feedback = replay->feedback;
     helio_replay_hold(replay, replay->held_until_ns, clock.now_ns);

@@ -10,8 +10,7 @@ enum { SPMRS_HEEDED = 3 }; /* SPMRs of others that put off ours: nobody can do s
 
 /* ---- the window an SPM tells ---- */
 
-/* The SPM tells a window. */
-static bool has_window(const helio_pgm_packet *spm) {
+bool helio_rx_has_window(const helio_pgm_packet *spm) {
     return !(spm->options & HELIO_PGM_HAS_NBR_UNREACH) &&
            helio_rx_spm_window(spm) <= HELIO_RX_WINDOW_LIMIT &&
            !(spm->trail == 0 && spm->lead == NO_WINDOW_LEAD);
@@ -21,7 +20,7 @@ static bool has_window(const helio_pgm_packet *spm) {
  * comes next. */
 static uint64_t offered_from(const helio_pgm_packet *spm) {
     const uint64_t lead = helio_sequence_start(spm->lead);
-    if (!(spm->options & HELIO_PGM_HAS_JOIN) || !has_window(spm))
+    if (!(spm->options & HELIO_PGM_HAS_JOIN) || !helio_rx_has_window(spm))
         return lead + 1;
     const uint64_t trail = lead + 1 - helio_rx_spm_window(spm);
     const uint64_t join = helio_sequence_widen(spm->join, lead);
@@ -32,7 +31,8 @@ static uint64_t offered_from(const helio_pgm_packet *spm) {
 uint64_t helio_rx_begins_at(const helio_rx_shared *shared, const helio_pgm_packet *spm) {
     const uint64_t next = helio_sequence_start(spm->lead) + 1;
     uint64_t first = shared->config.join_history ? offered_from(spm) : next;
-    if (helio_rx_is_acking(shared) && (spm->options & HELIO_PGM_HAS_AWAIT) && has_window(spm)) {
+    if (helio_rx_is_acking(shared) && (spm->options & HELIO_PGM_HAS_AWAIT) &&
+        helio_rx_has_window(spm)) {
         const uint64_t awaited = helio_sequence_widen(spm->awaited, next);
         if (awaited < first && next - awaited <= helio_rx_spm_window(spm))
             first = awaited;
@@ -126,7 +126,7 @@ static void on_spm(helio_rx_stream *stream, const helio_pgm_packet *spm, const h
     helio_rx_watch_buffers(stream, clock.now_ns);
     if (stream->is_waiting)
         helio_rx_begin_with(stream, spm, clock);
-    if (has_window(spm))
+    if (helio_rx_has_window(spm))
         learn_window(stream, spm, clock);
     if (spm->notices_count > 0)
         helio_rx_on_notices(stream, spm, clock);

@@ -12,6 +12,9 @@ static inline uint32_t helio_rx_spm_window(const helio_pgm_packet *spm) {
     return spm->lead - spm->trail + 1;
 }
 
+/* It tells a window at all. */
+bool helio_rx_has_window(const helio_pgm_packet *spm);
+
 /* Where a receiver begins that wants more than what comes next: one that acknowledges, with the oldest
  * packet the source waits for. */
 uint64_t helio_rx_begins_at(const helio_rx_shared *shared, const helio_pgm_packet *spm);

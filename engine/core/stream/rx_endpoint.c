@@ -49,6 +49,7 @@ struct helio_rx_endpoint {
     uint32_t ended_next;
     expelled_stream expelled[EXPELLED_KEPT];
     uint32_t expelled_next;
+    helio_rx_mets mets; /* streams met and not followed */
 };
 
 int helio_rx_endpoint_create(const helio_rx_endpoint_config *config, helio_outlet outlet,
@@ -65,13 +66,17 @@ int helio_rx_endpoint_create(const helio_rx_endpoint_config *config, helio_outle
     endpoint->instance_name = strdup(config->instance ? config->instance : "");
     endpoint->endpoint = strdup(config->endpoint ? config->endpoint : "");
     endpoint->deadline_ns = HELIO_NEVER;
-    if (!endpoint->instance_name || !endpoint->endpoint || helio_map_init(&endpoint->by_tsi, 8)) {
+    helio_rx_shared *shared = &endpoint->shared;
+    helio_random_init(&shared->random, config->seed);
+    if (!endpoint->instance_name || !endpoint->endpoint || helio_map_init(&endpoint->by_tsi, 8) ||
+        helio_rx_unproven_init(&shared->unproven, helio_random_next(&shared->random))) {
+        helio_map_fini(&endpoint->by_tsi);
         free(endpoint->instance_name);
         free(endpoint->endpoint);
         free(endpoint);
         return HELIO_ERR_NOMEM;
     }
-    helio_rx_shared *shared = &endpoint->shared;
+    helio_rx_mets_init(&endpoint->mets, helio_random_next(&shared->random));
     shared->config = *config;
     shared->config.instance = endpoint->instance_name;
     shared->config.endpoint = endpoint->endpoint;
@@ -91,7 +96,6 @@ int helio_rx_endpoint_create(const helio_rx_endpoint_config *config, helio_outle
         .window_packets = (uint32_t)helio_window_packets(config->window_packets),
     };
     shared->is_group = helio_address_is_multicast(&config->group) && !config->is_connected;
-    helio_random_init(&shared->random, config->seed);
     shared->node = (uint32_t)helio_random_next(&shared->random);
     *out = endpoint;
     return 0;
@@ -111,6 +115,8 @@ void helio_rx_endpoint_destroy(helio_rx_endpoint *endpoint, helio_clock clock) {
         endpoint->streams = stream->next;
         helio_rx_stream_destroy(stream, clock);
     }
+    helio_rx_unproven_fini(&endpoint->shared.unproven);
+    helio_rx_mets_fini(&endpoint->mets, &endpoint->shared);
     while (endpoint->shared.subscriptions.first)
         helio_subscriptions_remove(&endpoint->shared.subscriptions,
                                    endpoint->shared.subscriptions.first);
@@ -166,6 +172,9 @@ int helio_rx_endpoint_subscribe(helio_rx_endpoint *endpoint, const char *topic,
         return error;
     for (helio_rx_stream *stream = endpoint->streams; stream && !error; stream = stream->next)
         error = helio_delivery_add(&stream->delivery, subscription);
+    for (helio_rx_stream *stream = endpoint->streams; stream; stream = stream->next)
+        stream->is_complete &= stream->rxw.trail == stream->first;
+    helio_rx_mets_on_subscribe(&endpoint->mets);
     set_acking(endpoint, clock);
     if (error)
         helio_rx_endpoint_unsubscribe(endpoint, subscription, clock);
@@ -229,44 +238,6 @@ static bool is_admitted(helio_rx_endpoint *endpoint, uint64_t key, const helio_p
     return expelled->key == 0;
 }
 
-/* Opens the stream of a packet that belongs to none; NULL when it is not to be followed. */
-static helio_rx_stream *meet_stream(helio_rx_endpoint *endpoint, const helio_pgm_packet *packet,
-                                    const helio_address *from, helio_clock clock) {
-    const bool is_spm = packet->type == HELIO_PGM_TYPE_SPM;
-    if (!is_spm && packet->type != HELIO_PGM_TYPE_ODATA)
-        return NULL;
-    if (is_spm &&
-        (packet->options & (HELIO_PGM_HAS_FIN | HELIO_PGM_HAS_RST | HELIO_PGM_HAS_NBR_UNREACH)))
-        return NULL;
-    const uint64_t key = helio_tsi_key(&packet->tsi);
-    if (has_ended(endpoint, key, clock.now_ns))
-        return NULL;
-    if (endpoint->count >= endpoint->shared.config.max_streams) {
-        helio_count(&endpoint->shared.instance->packets_no_room, 1);
-        return NULL;
-    }
-    bool was_expelled;
-    if (clock.now_ns < endpoint->create_after_ns ||
-        !is_admitted(endpoint, key, packet, from, clock.now_ns, &was_expelled))
-        return NULL;
-    helio_rx_stream *stream;
-    if (helio_rx_stream_create(&endpoint->shared, packet, from, was_expelled, clock, &stream)) {
-        endpoint->create_after_ns = clock.now_ns + CREATE_AGAIN_NS;
-        return NULL;
-    }
-    if (was_expelled)
-        helio_rx_tell_readmitted(stream, clock);
-    if (helio_map_put(&endpoint->by_tsi, key, stream)) {
-        helio_rx_stream_destroy(stream, clock);
-        return NULL;
-    }
-    stream->next = endpoint->streams;
-    endpoint->streams = stream;
-    endpoint->count++;
-    set_deadline(endpoint, stream);
-    return stream;
-}
-
 static helio_rx_stream *find_stream(helio_rx_endpoint *endpoint, const helio_tsi *tsi) {
     if (endpoint->last && helio_tsi_equal(&endpoint->last->tsi, tsi))
         return endpoint->last;
@@ -276,10 +247,24 @@ static helio_rx_stream *find_stream(helio_rx_endpoint *endpoint, const helio_tsi
     return stream;
 }
 
-/* Ends the stream at the link, which then leads to the one after it. */
-static void end_stream(helio_rx_endpoint *endpoint, helio_rx_stream **link,
+/* Takes a stream out of the endpoint, and its memory with it. */
+static void drop_stream(helio_rx_endpoint *endpoint, helio_rx_stream *stream, helio_clock clock) {
+    for (helio_replay *r = endpoint->replays; r; r = *helio_replay_link(r)) {
+        if (helio_tsi_equal(helio_replay_tsi(r), &stream->tsi))
+            helio_replay_give_up(r, clock);
+    }
+    *stream->link = stream->next;
+    if (stream->next)
+        stream->next->link = stream->link;
+    helio_map_remove(&endpoint->by_tsi, helio_tsi_key(&stream->tsi));
+    if (endpoint->last == stream)
+        endpoint->last = NULL;
+    endpoint->count--;
+    helio_rx_stream_destroy(stream, clock);
+}
+
+static void end_stream(helio_rx_endpoint *endpoint, helio_rx_stream *stream,
                        helio_rx_stream_state state, helio_clock clock) {
-    helio_rx_stream *stream = *link;
     const helio_rx_shared *shared = &endpoint->shared;
     const uint64_t key = helio_tsi_key(&stream->tsi);
     char tsi[HELIO_TSI_TEXT];
@@ -300,16 +285,138 @@ static void end_stream(helio_rx_endpoint *endpoint, helio_rx_stream **link,
                           stream->object.slot, (const uint64_t[4]){silent_ns},
                           "stream %s was silent for %" PRIu64 " ms", tsi, silent_ns / 1000000);
     }
-    for (helio_replay *r = endpoint->replays; r; r = *helio_replay_link(r)) {
-        if (helio_tsi_equal(helio_replay_tsi(r), &stream->tsi))
-            helio_replay_give_up(r, clock);
+    drop_stream(endpoint, stream, clock);
+}
+
+/* A stream that has proven nothing gives way, and is a mere acquaintance again; one that was to begin
+ * with history is met again by its next packet. */
+static void put_out(helio_rx_endpoint *endpoint, helio_rx_stream *stream, helio_rx_refusal refusal,
+                    const helio_address *from, helio_clock clock) {
+    const helio_rx_start start = {
+        .first = stream->rxw.trail,
+        .joined = stream->joined > stream->rxw.trail - 1 ? stream->rxw.trail - 1 : stream->joined,
+        .is_complete = stream->is_complete,
+    };
+    helio_rx_shared *shared = &endpoint->shared;
+    helio_rx_refuse_state(shared, refusal, from, clock);
+    if (!stream->is_waiting && !stream->is_pacing)
+        helio_rx_mets_remember(&endpoint->mets, shared, helio_tsi_key(&stream->tsi),
+                               &stream->source, &start, clock);
+    stream->gives_way = true;
+    drop_stream(endpoint, stream, clock);
+}
+
+/* Room for one more stream that has proven nothing, of `from`; what gives way for it has not, either.
+ * `puts_out`: something may. */
+static bool make_room(helio_rx_endpoint *endpoint, const helio_address *from, bool puts_out,
+                      helio_clock clock) {
+    const helio_rx_unproven *unproven = &endpoint->shared.unproven;
+    const uint32_t max_streams = endpoint->shared.config.max_streams;
+    helio_rx_stream *of_address = helio_rx_unproven_too_many(unproven, from, max_streams);
+    if (of_address && !puts_out)
+        return false;
+    if (of_address)
+        put_out(endpoint, of_address, HELIO_RX_REFUSED_OF_ADDRESS, from, clock);
+    if (endpoint->count < max_streams)
+        return true;
+    if (puts_out && unproven->oldest) {
+        put_out(endpoint, unproven->oldest, HELIO_RX_REFUSED_STREAMS, from, clock);
+        return true;
     }
-    *link = stream->next;
-    helio_map_remove(&endpoint->by_tsi, key);
-    if (endpoint->last == stream)
-        endpoint->last = NULL;
-    endpoint->count--;
-    helio_rx_stream_destroy(stream, clock);
+    helio_count(&endpoint->shared.instance->packets_no_room, 1);
+    return false;
+}
+
+/* The oldest that has proven nothing gives way when there is no memory for the stream. */
+static helio_rx_stream *create_stream(helio_rx_endpoint *endpoint, const helio_tsi *tsi,
+                                      const helio_rx_start *start, const helio_address *from,
+                                      helio_clock clock) {
+    helio_rx_shared *shared = &endpoint->shared;
+    helio_rx_stream *stream;
+    int error = helio_rx_stream_create(shared, tsi, start, from, clock, &stream);
+    if (error && shared->unproven.oldest) {
+        put_out(endpoint, shared->unproven.oldest, HELIO_RX_REFUSED_MEMORY, from, clock);
+        error = helio_rx_stream_create(shared, tsi, start, from, clock, &stream);
+    }
+    if (!error)
+        return stream;
+    endpoint->create_after_ns = clock.now_ns + CREATE_AGAIN_NS;
+    helio_rx_refuse_state(shared, HELIO_RX_REFUSED_MEMORY, from, clock);
+    return NULL;
+}
+
+static helio_rx_stream *open_stream(helio_rx_endpoint *endpoint, const helio_tsi *tsi,
+                                    const helio_rx_start *start, const helio_address *from,
+                                    helio_clock clock) {
+    helio_rx_stream *stream = create_stream(endpoint, tsi, start, from, clock);
+    if (!stream)
+        return NULL;
+    if (helio_map_put(&endpoint->by_tsi, helio_tsi_key(tsi), stream) ||
+        helio_rx_unproven_add(&endpoint->shared.unproven, stream)) {
+        helio_map_remove(&endpoint->by_tsi, helio_tsi_key(tsi));
+        helio_rx_stream_destroy(stream, clock);
+        return NULL;
+    }
+    stream->next = endpoint->streams;
+    stream->link = &endpoint->streams;
+    if (stream->next)
+        stream->next->link = &stream->next;
+    endpoint->streams = stream;
+    endpoint->count++;
+    helio_rx_mets_forget(&endpoint->mets, &endpoint->shared, helio_tsi_key(tsi), from);
+    set_deadline(endpoint, stream);
+    return stream;
+}
+
+/* What a packet of a stream leads to that is not followed: whether it is to be from now on, and from
+ * where. */
+static helio_rx_follow_it consider(helio_rx_endpoint *endpoint, const helio_pgm_packet *packet,
+                                   const helio_address *from, helio_clock clock,
+                                   helio_rx_start *start, bool *was_expelled) {
+    enum { LAST = HELIO_PGM_HAS_FIN | HELIO_PGM_HAS_RST | HELIO_PGM_HAS_NBR_UNREACH };
+    const uint64_t key = helio_tsi_key(&packet->tsi);
+    *was_expelled = expelled_from(endpoint, key) != NULL;
+    if (!*was_expelled)
+        return helio_rx_mets_on_packet(&endpoint->mets, &endpoint->shared, packet, from, clock,
+                                       start);
+    const bool is_spm = packet->type == HELIO_PGM_TYPE_SPM;
+    if (packet->type == HELIO_PGM_TYPE_POLL || (is_spm && (packet->options & LAST)) ||
+        !is_admitted(endpoint, key, packet, from, clock.now_ns, was_expelled))
+        return HELIO_RX_FOLLOW_NOT;
+    *start = helio_rx_start_of(&endpoint->shared, packet, true);
+    return HELIO_RX_FOLLOW;
+}
+
+/* A packet belongs to no stream that is followed: the stream of it if it is from now on, else NULL. */
+static helio_rx_stream *meet_stream(helio_rx_endpoint *endpoint, const helio_pgm_packet *packet,
+                                    const helio_address *from, helio_clock clock) {
+    const uint64_t key = helio_tsi_key(&packet->tsi);
+    if ((packet->type != HELIO_PGM_TYPE_SPM && packet->type != HELIO_PGM_TYPE_ODATA &&
+         packet->type != HELIO_PGM_TYPE_POLL) ||
+        has_ended(endpoint, key, clock.now_ns) || clock.now_ns < endpoint->create_after_ns)
+        return NULL;
+    helio_rx_start start;
+    bool was_expelled;
+    const helio_rx_follow_it follow =
+        consider(endpoint, packet, from, clock, &start, &was_expelled);
+    if (follow == HELIO_RX_FOLLOW_NOT)
+        return NULL;
+    helio_rx_stream *stream = NULL;
+    if (make_room(endpoint, from, follow == HELIO_RX_FOLLOW, clock))
+        stream = open_stream(endpoint, &packet->tsi, &start, from, clock);
+    if (stream && was_expelled)
+        helio_rx_tell_readmitted(stream, clock);
+    if (!stream && follow == HELIO_RX_FOLLOW) /* it is met again when there is room */
+        helio_rx_mets_forget(&endpoint->mets, &endpoint->shared, key, from);
+    else if (!stream)
+        helio_rx_mets_remember(&endpoint->mets, &endpoint->shared, key, from, &start, clock);
+    return stream;
+}
+
+/* It may have proven by now to be one that this receiver wants. */
+static void look_at_proof(helio_rx_stream *stream, int64_t now_ns) {
+    if (stream->delivery.has_met)
+        helio_rx_stream_prove(stream, now_ns);
 }
 
 /* ---- packets ---- */
@@ -443,6 +550,8 @@ void helio_rx_endpoint_on_packet(helio_rx_endpoint *endpoint, const void *datagr
     }
     record_wait(stream, endpoint->shared.kernel_ns, receive_ns);
     helio_rx_stream_on_packet(stream, &packet, length, from, receive_ns, clock);
+    if (helio_rx_is_unproven(stream))
+        look_at_proof(stream, clock.now_ns);
     if (endpoint->replays)
         show_replays(endpoint, stream, &packet, length, receive_ns, clock);
     if (stream->nak.outstanding > 0 || stream->acks.is_on || stream->credit.is_awaited ||
@@ -464,18 +573,18 @@ int helio_rx_endpoint_poll(helio_rx_endpoint *endpoint, helio_clock clock) {
     const bool was_held_back =
         endpoint->shared.config.is_connected && endpoint->shared.blocked_streams > 0;
     endpoint->deadline_ns = HELIO_NEVER;
-    helio_rx_stream **link = &endpoint->streams;
-    while (*link) {
-        helio_rx_stream *stream = *link;
+    for (helio_rx_stream *stream = endpoint->streams, *next; stream; stream = next) {
+        next = stream->next;
         if (was_held_back)
             stream->heard_ns = clock.now_ns;
         work += helio_rx_stream_poll(stream, clock);
+        if (helio_rx_is_unproven(stream))
+            look_at_proof(stream, clock.now_ns);
         const helio_rx_stream_state state = helio_rx_stream_state_of(stream, clock);
         if (state == HELIO_RX_STREAM_OPEN) {
             set_deadline(endpoint, stream);
-            link = &stream->next;
         } else {
-            end_stream(endpoint, link, state, clock);
+            end_stream(endpoint, stream, state, clock);
             work++;
         }
     }

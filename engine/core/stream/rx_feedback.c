@@ -28,7 +28,7 @@ static uint64_t packets_in(uint64_t bytes, uint64_t bytes_per_packet) {
 /* How full the buffers are, and how many packets more they take. */
 static void gauge_buffers(const helio_rx_stream *stream, helio_pgm_told *told) {
     const helio_rxw *rxw = &stream->rxw;
-    const uint64_t capacity = rxw->mask + 1, passed = rxw->trail - stream->first;
+    const uint64_t capacity = helio_rx_window_of(stream), passed = rxw->trail - stream->first;
     double fill = (double)(rxw->lead + 1 - rxw->trail) / (double)capacity;
     uint64_t room = capacity;
     helio_sink_gauge sink;

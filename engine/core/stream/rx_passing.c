@@ -56,6 +56,7 @@ void helio_rx_account(helio_rx_stream *stream, _Atomic uint64_t *fate, size_t by
 void helio_rx_go_back(helio_rx_stream *stream, uint64_t first) {
     helio_rxw *rxw = &stream->rxw;
     helio_rx_stream_stats *stats = helio_rx_stats(stream);
+    helio_rx_make_room_before(stream, first);
     const uint64_t were_missing = missing(stream), were_held = rxw->held;
     helio_rxw_go_back(rxw, first);
     stream->ask_from = stream->first = first;
@@ -383,6 +384,8 @@ static void catch_up(helio_rx_stream *stream, uint64_t sequence, helio_clock clo
 static void hold(helio_rx_stream *stream, uint64_t sequence, const helio_rxw_packet *packet,
                  found found, uint8_t place, size_t bytes, helio_clock clock) {
     helio_rxw *rxw = &stream->rxw;
+    if (helio_rxw_look(rxw, sequence) == HELIO_RXW_OVERFLOW)
+        helio_rx_make_room(stream, sequence, clock.now_ns);
     if (helio_rxw_look(rxw, sequence) == HELIO_RXW_OPENED_GAP)
         helio_rx_extend(stream, sequence - 1, clock.now_ns);
     switch (helio_rxw_insert(rxw, sequence, packet)) {

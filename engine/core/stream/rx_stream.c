@@ -38,13 +38,9 @@ static int open_object(helio_rx_stream *stream, const helio_address *from, helio
     return error;
 }
 
-static size_t memory_of(const helio_rx_stream *stream) {
-    return helio_rxw_memory(&stream->rxw) + helio_nak_memory(&stream->nak);
-}
-
 static int init_parts(helio_rx_stream *stream, uint64_t first, bool is_complete) {
     const helio_rx_endpoint_config *config = &stream->shared->config;
-    const uint64_t capacity = helio_window_packets(config->window_packets);
+    const uint64_t capacity = HELIO_WINDOW_PACKETS_MIN;
     const helio_nak_config nak = {
         .reorder_packets = config->reorder_packets,
         .reorder_ns = config->reorder_ns,
@@ -75,27 +71,23 @@ static bool is_on_this_host(const helio_rx_shared *shared, const helio_address *
            (helio_address_same_ip(here, from) && !helio_address_is_unspecified(here));
 }
 
-int helio_rx_stream_create(helio_rx_shared *shared, const helio_pgm_packet *packet,
-                           const helio_address *from, bool from_live, helio_clock clock,
-                           helio_rx_stream **out) {
+int helio_rx_stream_create(helio_rx_shared *shared, const helio_tsi *tsi,
+                           const helio_rx_start *start, const helio_address *from,
+                           helio_clock clock, helio_rx_stream **out) {
     helio_rx_stream *stream = calloc(1, sizeof *stream);
     if (!stream)
         return HELIO_ERR_NOMEM;
-    const bool is_spm = packet->type == HELIO_PGM_TYPE_SPM;
-    const bool is_acking = helio_rx_is_acking(shared);
-    const bool wants_history = (shared->config.join_history || is_acking) && !from_live;
-    const uint64_t first = !is_spm         ? helio_sequence_start(packet->sequence)
-                           : wants_history ? helio_rx_begins_at(shared, packet)
-                                           : helio_sequence_start(packet->lead) + 1;
+    const uint64_t first = start->first;
     stream->shared = shared;
-    stream->is_pacing = wants_history;
-    stream->is_waiting = wants_history && !is_spm;
+    stream->is_complete = start->is_complete;
+    stream->is_pacing = start->is_pacing;
+    stream->is_waiting = start->is_waiting;
     stream->ask_from = stream->first = first;
-    stream->joined = is_spm ? helio_sequence_start(packet->lead) : first - 1;
+    stream->joined = start->joined;
     stream->incarnation = (uint64_t)clock.wall_ns;
     stream->told_flags = shared->config.is_tagged ? HELIO_PGM_TOLD_TAGGED : 0;
     stream->begin_by_ns = clock.now_ns + BEGIN_WAIT_NS;
-    stream->tsi = packet->tsi;
+    stream->tsi = *tsi;
     stream->source = *from;
     stream->newest = first - 1;
     stream->heard_ns = clock.now_ns;
@@ -103,11 +95,11 @@ int helio_rx_stream_create(helio_rx_shared *shared, const helio_pgm_packet *pack
     stream->spmr_interval_ns = HELIO_RX_SPMR_INTERVAL_NS;
     stream->spmr_due_ns = clock.now_ns + (int64_t)helio_random_below(&shared->random, delay_ns + 1);
     helio_polled_init(&stream->polled, shared->node);
-    int error = init_parts(stream, first, is_spm && helio_rx_spm_window(packet) == 0);
-    if (!error && !helio_account_take(shared->config.account, memory_of(stream)))
+    int error = init_parts(stream, first, start->is_complete);
+    if (!error && !helio_account_take(shared->config.account, helio_rx_memory_of(stream)))
         error = HELIO_ERR_NOMEM;
     else if (!error && (error = open_object(stream, from, clock)) != 0)
-        helio_account_give(shared->config.account, memory_of(stream));
+        helio_account_give(shared->config.account, helio_rx_memory_of(stream));
     if (error) {
         helio_delivery_fini(&stream->delivery, clock);
         helio_nak_fini(&stream->nak);
@@ -116,12 +108,13 @@ int helio_rx_stream_create(helio_rx_shared *shared, const helio_pgm_packet *pack
         return error;
     }
     helio_count(&shared->instance->rx_streams, 1);
-    helio_count(&shared->instance->memory_used, memory_of(stream));
-    char tsi[HELIO_TSI_TEXT], text[HELIO_ADDRESS_TEXT];
+    helio_count(&shared->instance->memory_used, helio_rx_memory_of(stream));
+    char name[HELIO_TSI_TEXT], text[HELIO_ADDRESS_TEXT];
     const uint64_t args[4] = {first};
     helio_stats_event(shared->stats, clock.wall_ns, HELIO_EVENT_STREAM_OPENED, stream->object.slot,
                       args, "stream %s of %s from packet %" PRIu64,
-                      helio_tsi_format(&stream->tsi, tsi), helio_address_format(from, text), first);
+                      helio_tsi_format(&stream->tsi, name), helio_address_format(from, text),
+                      first);
     helio_rx_acks_init(&stream->acks, shared->config.ack_packets, shared->config.ack_interval_ns,
                        helio_random_next(&shared->random));
     helio_rx_reports_init(&stream->reports, helio_random_next(&shared->random));
@@ -138,16 +131,20 @@ int helio_rx_stream_create(helio_rx_shared *shared, const helio_pgm_packet *pack
 
 void helio_rx_stream_destroy(helio_rx_stream *stream, helio_clock clock) {
     helio_rx_shared *shared = stream->shared;
+    helio_rx_unproven_remove(&shared->unproven, stream);
     helio_rx_stop_acking(stream, clock);
     helio_rx_say_goodbye(stream, clock);
     helio_rx_set_blocked(stream, false);
     helio_delivery_fini(&stream->delivery, clock);
     helio_count(&shared->instance->rx_streams, (uint64_t)-1);
-    helio_count(&shared->instance->memory_used, (uint64_t) - (int64_t)memory_of(stream));
-    helio_account_give(shared->config.account, memory_of(stream));
+    helio_count(&shared->instance->memory_used, (uint64_t) - (int64_t)helio_rx_memory_of(stream));
+    helio_account_give(shared->config.account, helio_rx_memory_of(stream));
     helio_nak_fini(&stream->nak);
     helio_rxw_fini(&stream->rxw);
-    helio_stats_close_object(shared->stats, &stream->object, clock.wall_ns);
+    if (stream->gives_way)
+        helio_stats_drop_object(shared->stats, &stream->object);
+    else
+        helio_stats_close_object(shared->stats, &stream->object, clock.wall_ns);
     free(stream);
 }
 

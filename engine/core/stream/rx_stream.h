@@ -1,13 +1,16 @@
 /* One stream being received: PGM's receiver for one TSI.  It joins the receive window, the asking
  * for what is missing and the delivery.
  *
- * The stream begins at its first packet: after the lead of an SPM, or at the first original data.
+ * The stream begins where it was met (rx_met.h): after the lead of an SPM, or at the first original
+ * data.
  * When history is wanted it begins with the oldest packet the first SPM offers (OPT_JOIN); data met
  * before that SPM is held for a while.  What such a beginning leaves to be asked for is asked for
  * piece by piece, oldest first, so that neither the source nor this receiver's own socket is
  * flooded and the newest data has its way.
  * It ends when its source said so (FIN, RST, or that this receiver is expelled) and everything held is
  * passed on, or when it has been silent for the expiry time.
+ *
+ * Its window is small until it has proven to be one that this receiver wants (rx_unproven.h).
  *
  * No NAK is sent before the first SPM, which says where NAKs go; a stream met by its data asks for
  * an SPM (SPMR).  An SPM's lead is believed for at most one window beyond what data has shown. */
@@ -18,6 +21,7 @@
 #include <stdint.h>
 
 #include "base/address.h"
+#include "base/burst.h"
 #include "base/clock.h"
 #include "base/outlet.h"
 #include "base/random.h"
@@ -28,9 +32,11 @@
 #include "stream/rx_clock.h"
 #include "stream/rx_credit.h"
 #include "stream/rx_endpoint.h"
+#include "stream/rx_met.h"
 #include "stream/rx_notices.h"
 #include "stream/rx_places.h"
 #include "stream/rx_reports.h"
+#include "stream/rx_unproven.h"
 #include "topic/delivery.h"
 #include "topic/subscriptions.h"
 #include "window/rxw.h"
@@ -50,6 +56,8 @@ typedef struct helio_rx_shared {
     bool is_group; /* others hear the same source */
     uint32_t blocked_streams;
     helio_rx_drops drops;
+    helio_rx_unproven unproven;
+    helio_burst refusals[HELIO_RX_REFUSALS];
     int64_t foreign_event_after_ns; /* foreign traffic is an event once a minute */
     int64_t kernel_ns; /* when the kernel took in the packet at hand, wall clock; 0: not known */
 } helio_rx_shared;
@@ -108,15 +116,23 @@ struct helio_rx_stream {
     uint8_t report_fields; /* HELIO_PGM_REPORT_*: NAKs are to carry a report with these */
     uint32_t loss;         /* share of packets missed, smoothed, of HELIO_RX_LOSS_ALL */
     int64_t conflict_event_after_ns;
-    struct helio_rx_stream *next; /* of the endpoint */
+    helio_rx_unproven_place unproven; /* no host: it is proven */
+    bool is_complete;                 /* it was met before its first packet */
+    bool gives_way;                /* it ends for another one's sake, so readers need not see it */
+    int64_t grow_after_ns;         /* its window is not made larger before */
+    struct helio_rx_stream *next;  /* of the endpoint */
+    struct helio_rx_stream **link; /* what leads to it there */
 };
 
-/* Meets a stream by `packet`, an SPM or ODATA from `from`, which is then to be given to on_packet.
- * `from_live`: it begins with what comes next, whatever the configuration says.  0 or NOMEM; release it with helio_rx_stream_destroy. */
-int helio_rx_stream_create(helio_rx_shared *shared, const helio_pgm_packet *packet,
-                           const helio_address *from, bool from_live, helio_clock clock,
-                           helio_rx_stream **out);
+/* Follows a stream of `from` from `start` on, which the packet at hand led to; that one is then to be
+ * given to on_packet.  The stream's window is small until helio_rx_stream_prove.  0 or NOMEM; release
+ * it with helio_rx_stream_destroy. */
+int helio_rx_stream_create(helio_rx_shared *shared, const helio_tsi *tsi,
+                           const helio_rx_start *start, const helio_address *from,
+                           helio_clock clock, helio_rx_stream **out);
 void helio_rx_stream_destroy(helio_rx_stream *stream, helio_clock clock);
+/* It is proven: nothing puts it out, and it gets its whole window, as far as memory_limit allows. */
+void helio_rx_stream_prove(helio_rx_stream *stream, int64_t now_ns);
 
 /* A packet of this stream's TSI that goes downstream, or a NAK or SPMR of another receiver, `bytes`
  * long. */
@@ -135,6 +151,21 @@ helio_rx_stream_state helio_rx_stream_state_of(const helio_rx_stream *stream, he
 static inline helio_rx_stream_stats *helio_rx_stats(const helio_rx_stream *stream) {
     return stream->object.record;
 }
+
+/* Bytes of its windows, which the account is charged with. */
+static inline size_t helio_rx_memory_of(const helio_rx_stream *stream) {
+    return helio_rxw_memory(&stream->rxw) + helio_nak_memory(&stream->nak);
+}
+/* Makes the window larger when it is not what the configuration says yet; a packet has no room. */
+void helio_rx_make_room(helio_rx_stream *stream, uint64_t sequence, int64_t now_ns);
+/* The same for what it holds, when it begins earlier than thought. */
+void helio_rx_make_room_before(helio_rx_stream *stream, uint64_t first);
+
+static inline bool helio_rx_is_unproven(const helio_rx_stream *stream) {
+    return stream->unproven.host != NULL;
+}
+/* Packets its window has room for, or will have when it is proven. */
+uint64_t helio_rx_window_of(const helio_rx_stream *stream);
 
 /* Some subscription's messages are acknowledged. */
 static inline bool helio_rx_is_acking(const helio_rx_shared *shared) {

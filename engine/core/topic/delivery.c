@@ -154,7 +154,7 @@ static bool meet(helio_delivery *delivery, helio_delivery_topic *topic, helio_cl
         return false;
     helio_stats_apply(&topic->object, (shared->is_raw ? HELIO_HAS_RAW : 0u) |
                                           (subscription->sink.credit ? HELIO_HAS_CREDIT : 0u));
-    topic->is_met = true;
+    topic->is_met = delivery->has_met = true;
     if (subscription->matched++ == 0)
         helio_count(&shared->instance->receivers_unmatched, (uint64_t)-1);
     topic->stream = subscription->streams++;

@@ -68,6 +68,7 @@ typedef struct helio_delivery {
     helio_delivery_topic *grant_next;   /* of it: whose turn it is; NULL: the first one's */
     uint32_t granting_count;
     bool has_credit_news;       /* it may be time to grant more */
+    bool has_met;               /* some subscription has met the stream */
     uint64_t messages_filtered; /* by the packets passed so far; the stream counts them */
     bool reassembly_recovered;  /* a packet of the batch being put together had been missing */
     int64_t closed_ns;   /* of the batch at hand: when its source closed it; 0: it does not say */

@@ -14,6 +14,26 @@ static void count_acking(helio_subscriptions *subscriptions, const helio_sink *s
         subscriptions->acked_by_app += by;
 }
 
+/* The map leads to any one of those that have the identifier. */
+static int enter(helio_subscriptions *subscriptions, helio_subscription *subscription) {
+    int error = 0;
+    if (!subscriptions->by_id.entries)
+        error = helio_map_init(&subscriptions->by_id, 8);
+    return error ? error : helio_map_put(&subscriptions->by_id, subscription->id, subscription);
+}
+
+static void leave(helio_subscriptions *subscriptions, const helio_subscription *subscription) {
+    helio_subscription *other = subscriptions->first;
+    while (other && other->id != subscription->id)
+        other = other->next;
+    if (other)
+        helio_map_put(&subscriptions->by_id, other->id, other); /* the key is there: cannot fail */
+    else
+        helio_map_remove(&subscriptions->by_id, subscription->id);
+    if (!subscriptions->first)
+        helio_map_fini(&subscriptions->by_id);
+}
+
 int helio_subscriptions_add(helio_subscriptions *subscriptions, const char *topic,
                             const helio_sink *sink, helio_subscription **out) {
     const size_t length = strlen(topic);
@@ -25,6 +45,10 @@ int helio_subscriptions_add(helio_subscriptions *subscriptions, const char *topi
     memcpy(subscription->name, topic, length);
     subscription->id = helio_hash_fnv1a(topic, length);
     subscription->sink = *sink;
+    if (enter(subscriptions, subscription)) {
+        free(subscription);
+        return HELIO_ERR_NOMEM;
+    }
     subscription->next = subscriptions->first;
     subscriptions->first = subscription;
     count_acking(subscriptions, sink, 1);
@@ -40,6 +64,7 @@ void helio_subscriptions_remove(helio_subscriptions *subscriptions,
     while (*link != subscription)
         link = &(*link)->next;
     *link = subscription->next;
+    leave(subscriptions, subscription);
     count_acking(subscriptions, &subscription->sink, UINT32_MAX); /* one less */
     free(subscription);
     helio_count(&subscriptions->instance->receivers, (uint64_t)-1);

@@ -7,6 +7,7 @@
 
 #include "base/account.h"
 #include "base/clock.h"
+#include "base/map.h"
 #include "generated/protocol.h"
 #include "stats/stats.h"
 #include "topic/sink.h"
@@ -22,6 +23,7 @@ typedef struct helio_subscription {
 
 typedef struct helio_subscriptions {
     helio_subscription *first;
+    helio_map by_id; /* of those there are; it takes memory with the first */
     helio_stats *stats;
     helio_instance_stats *instance;
     const char *instance_name; /* labels; owned by the endpoint */
@@ -40,6 +42,11 @@ int helio_subscriptions_add(helio_subscriptions *subscriptions, const char *topi
 /* Takes it out and frees it; no stream may know it any more. */
 void helio_subscriptions_remove(helio_subscriptions *subscriptions,
                                 helio_subscription *subscription);
+
+/* Some subscription has this identifier. */
+static inline bool helio_subscriptions_has(const helio_subscriptions *subscriptions, uint64_t id) {
+    return subscriptions->first && helio_map_get(&subscriptions->by_id, id);
+}
 
 /* It alone has the streams acknowledged. */
 static inline bool helio_subscriptions_are_acked_by(const helio_subscriptions *subscriptions,

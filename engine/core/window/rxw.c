@@ -10,15 +10,10 @@
 
 enum { CACHE_LINE = 64 };
 
-int helio_rxw_init(helio_rxw *rxw, size_t capacity, size_t tsdu_bytes, uint64_t next) {
-    *rxw = (helio_rxw){
-        .mask = capacity - 1,
-        .stride = helio_round_up(tsdu_bytes, CACHE_LINE),
-        .trail = next,
-        .lead = next - 1,
-        .known = next - 1,
-        .source_trail = next,
-    };
+/* Memory for so many packets, of which it holds none. */
+static int take_memory(helio_rxw *rxw, size_t capacity) {
+    rxw->mask = capacity - 1;
+    rxw->free_count = rxw->fresh_first = 0;
     rxw->data = aligned_alloc(CACHE_LINE, capacity * rxw->stride);
     rxw->slots = calloc(capacity, sizeof *rxw->slots);
     rxw->free_blocks = calloc(capacity, sizeof *rxw->free_blocks);
@@ -29,6 +24,17 @@ int helio_rxw_init(helio_rxw *rxw, size_t capacity, size_t tsdu_bytes, uint64_t 
     return 0;
 }
 
+int helio_rxw_init(helio_rxw *rxw, size_t capacity, size_t tsdu_bytes, uint64_t next) {
+    *rxw = (helio_rxw){
+        .stride = helio_round_up(tsdu_bytes, CACHE_LINE),
+        .trail = next,
+        .lead = next - 1,
+        .known = next - 1,
+        .source_trail = next,
+    };
+    return take_memory(rxw, capacity);
+}
+
 void helio_rxw_fini(helio_rxw *rxw) {
     free(rxw->data);
     free(rxw->free_blocks);
@@ -36,8 +42,13 @@ void helio_rxw_fini(helio_rxw *rxw) {
     *rxw = (helio_rxw){0};
 }
 
+size_t helio_rxw_memory_of(size_t capacity, size_t tsdu_bytes) {
+    return capacity *
+           (helio_round_up(tsdu_bytes, CACHE_LINE) + sizeof(helio_rxw_slot) + sizeof(uint8_t *));
+}
+
 size_t helio_rxw_memory(const helio_rxw *rxw) {
-    return (rxw->mask + 1) * (rxw->stride + sizeof *rxw->slots + sizeof *rxw->free_blocks);
+    return helio_rxw_memory_of(rxw->mask + 1, rxw->stride);
 }
 
 /* ---- blocks: as many as slots, so one is always to be had ---- */
@@ -54,6 +65,27 @@ static void empty(helio_rxw *rxw, helio_rxw_slot *slot) {
         rxw->held--;
     }
     slot->state = HELIO_RXW_EMPTY;
+}
+
+int helio_rxw_grow(helio_rxw *rxw, size_t capacity) {
+    helio_rxw larger = *rxw;
+    assert(capacity > rxw->mask);
+    const int error = take_memory(&larger, capacity);
+    if (error)
+        return error;
+    for (uint64_t i = rxw->trail; i <= rxw->lead; i++) {
+        const helio_rxw_slot *from = helio_rxw_slot_of(rxw, i);
+        helio_rxw_slot *to = helio_rxw_slot_of(&larger, i);
+        *to = *from;
+        if (from->state == HELIO_RXW_HELD) {
+            to->block = take_block(&larger);
+            memcpy(to->block, from->block, from->packet.bytes);
+            to->packet.tsdu = to->block;
+        }
+    }
+    helio_rxw_fini(rxw);
+    *rxw = larger;
+    return 0;
 }
 
 /* ---- the window ---- */

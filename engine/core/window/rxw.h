@@ -9,8 +9,8 @@
  * window costs the memory of the most packets ever held at once, however large it may be.
  *
  * Invariants: trail <= lead + 1; lead - trail < capacity; lead <= known; slots outside [trail,
- * lead] are EMPTY. All memory is taken by init.  It knows nothing of sockets, threads or clocks;
- * callers pass times. */
+ * lead] are EMPTY. All memory is taken by init and grow.  It knows nothing of sockets, threads or
+ * clocks; callers pass times. */
 #ifndef HELIO_WINDOW_RXW_H
 #define HELIO_WINDOW_RXW_H
 
@@ -90,6 +90,11 @@ typedef struct helio_rxw {
 int helio_rxw_init(helio_rxw *rxw, size_t capacity, size_t tsdu_bytes, uint64_t next);
 void helio_rxw_fini(helio_rxw *rxw);
 size_t helio_rxw_memory(const helio_rxw *rxw);
+/* Bytes of a window of so many packets. */
+size_t helio_rxw_memory_of(size_t capacity, size_t tsdu_bytes);
+/* Makes the window larger; what it holds stays, in blocks elsewhere.  0, or NOMEM and nothing has
+ * changed. */
+int helio_rxw_grow(helio_rxw *rxw, size_t capacity);
 
 static inline bool helio_rxw_is_empty(const helio_rxw *rxw) {
     return rxw->trail > rxw->lead;

@@ -288,7 +288,9 @@ HELIO_API int helio_receiver_notice(helio_receiver *receiver, helio_notice *noti
 /* Acknowledges the messages of stream number `stream` up to and including `number`.  For receivers of ack=app, from any thread
  * (mode `thread`) and from a listener too.  Errors: STATE. */
 HELIO_API int helio_receiver_ack(helio_receiver *receiver, uint32_t stream, uint64_t number);
-/* Identity of stream number `stream` as "gsi:port"; NULL when there is none of that number. */
+/* Identity of stream number `stream` as "gsi:port"; NULL when there is none of that number.  Of streams that have ended the
+ * last 64 are known, and those with messages the application has not given back; "" for others.  The text is good until the
+ * thread has called this eight times more. */
 HELIO_API const char *helio_receiver_stream(const helio_receiver *receiver, uint32_t stream);
 /* Asks the source of stream number `stream` again for messages `first` to `last` of the receiver's topic, out of the
  * source's history; the receiver itself goes on undisturbed.  The new receiver gets exactly these messages, as far as the
