@@ -261,8 +261,9 @@ static void fetch(helio_replay *replay, helio_clock clock) {
         .join = (uint32_t)replay->low,
         .path = replay->feedback,
     };
-    if (replay->low > replay->high || helio_rx_stream_create(&replay->shared, &spm, &replay->source,
-                                                             false, clock, &replay->stream)) {
+    if (replay->low > replay->high ||
+        helio_rx_stream_create(&replay->shared, &spm, &replay->source, &(helio_rx_return){0}, clock,
+                               &replay->stream)) {
         helio_replay_give_up(replay, clock);
         return;
     }

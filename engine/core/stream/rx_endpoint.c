@@ -45,6 +45,7 @@ struct helio_rx_endpoint {
     uint32_t count;
     int64_t deadline_ns;     /* no stream has anything to do before, unless it is blocked */
     int64_t create_after_ns; /* no stream is made before: there was no memory */
+    helio_rx_absents absents;
     ended_stream ended[ENDED_KEPT];
     uint32_t ended_next;
     expelled_stream expelled[EXPELLED_KEPT];
@@ -65,7 +66,9 @@ int helio_rx_endpoint_create(const helio_rx_endpoint_config *config, helio_outle
     endpoint->instance_name = strdup(config->instance ? config->instance : "");
     endpoint->endpoint = strdup(config->endpoint ? config->endpoint : "");
     endpoint->deadline_ns = HELIO_NEVER;
-    if (!endpoint->instance_name || !endpoint->endpoint || helio_map_init(&endpoint->by_tsi, 8)) {
+    if (!endpoint->instance_name || !endpoint->endpoint || helio_map_init(&endpoint->by_tsi, 8) ||
+        helio_rx_absents_init(&endpoint->absents, config->account, instance)) {
+        helio_map_fini(&endpoint->by_tsi);
         free(endpoint->instance_name);
         free(endpoint->endpoint);
         free(endpoint);
@@ -115,6 +118,7 @@ void helio_rx_endpoint_destroy(helio_rx_endpoint *endpoint, helio_clock clock) {
         helio_subscriptions_remove(&endpoint->shared.subscriptions,
                                    endpoint->shared.subscriptions.first);
     helio_map_fini(&endpoint->by_tsi);
+    helio_rx_absents_fini(&endpoint->absents);
     free(endpoint->instance_name);
     free(endpoint->endpoint);
     free(endpoint);
@@ -250,7 +254,12 @@ static helio_rx_stream *meet_stream(helio_rx_endpoint *endpoint, const helio_pgm
         !is_admitted(endpoint, key, packet, from, clock.now_ns, &was_expelled))
         return NULL;
     helio_rx_stream *stream;
-    if (helio_rx_stream_create(&endpoint->shared, packet, from, was_expelled, clock, &stream)) {
+    const helio_rx_return back = {
+        .from_live = was_expelled,
+        .absent = helio_rx_absents_find(&endpoint->absents, &packet->tsi, from,
+                                        &endpoint->shared.subscriptions),
+    };
+    if (helio_rx_stream_create(&endpoint->shared, packet, from, &back, clock, &stream)) {
         endpoint->create_after_ns = clock.now_ns + CREATE_AGAIN_NS;
         return NULL;
     }
@@ -260,6 +269,8 @@ static helio_rx_stream *meet_stream(helio_rx_endpoint *endpoint, const helio_pgm
         helio_rx_stream_destroy(stream, clock);
         return NULL;
     }
+    if (back.absent)
+        helio_rx_absents_forget(&endpoint->absents, &packet->tsi);
     stream->next = endpoint->streams;
     endpoint->streams = stream;
     endpoint->count++;
@@ -304,6 +315,8 @@ static void end_stream(helio_rx_endpoint *endpoint, helio_rx_stream **link,
         if (helio_tsi_equal(helio_replay_tsi(r), &stream->tsi))
             helio_replay_give_up(r, clock);
     }
+    if (state != HELIO_RX_STREAM_CLOSED)
+        helio_rx_absents_keep(&endpoint->absents, stream, clock.now_ns);
     *link = stream->next;
     helio_map_remove(&endpoint->by_tsi, key);
     if (endpoint->last == stream)

@@ -18,6 +18,10 @@ enum {
     LOSS_RUN_MAX = 2048,
 };
 
+/* A stream may have sent a message in this time while nobody heard it: packets cannot be counted
+ * then, as their numbers wrap. */
+#define SLACK_NS 1
+
 #define BEGIN_WAIT_NS (100 * HELIO_MILLISECOND) /* for an SPM to say where history begins */
 
 /* ---- create, destroy ---- */
@@ -68,6 +72,28 @@ static int init_parts(helio_rx_stream *stream, uint64_t first, bool is_complete)
     return error;
 }
 
+/* Where a stream begins that a packet shows. */
+static uint64_t begin_of(const helio_rx_shared *shared, const helio_pgm_packet *packet,
+                         bool wants_history) {
+    return packet->type != HELIO_PGM_TYPE_SPM ? helio_sequence_start(packet->sequence)
+           : wants_history                    ? helio_rx_begins_at(shared, packet)
+                                              : helio_sequence_start(packet->lead) + 1;
+}
+
+static uint32_t lead_of(const helio_pgm_packet *packet) {
+    return packet->type == HELIO_PGM_TYPE_SPM ? packet->lead : packet->sequence;
+}
+
+/* The topics go on where they were. */
+static void resume_topics(helio_rx_stream *stream, const helio_rx_absent *absent, int64_t now_ns) {
+    const uint64_t passed =
+        absent->next > absent->past.resumed_at ? absent->next : absent->past.resumed_at;
+    const int64_t absent_ns = now_ns > absent->ended_ns ? now_ns - absent->ended_ns : 0;
+    stream->was_proven = absent->is_proven;
+    helio_delivery_resume(&stream->delivery, &absent->past, absent->marks, absent->count,
+                          stream->is_back ? passed : 0, (uint64_t)absent_ns / SLACK_NS);
+}
+
 /* The source reads the same clock. */
 static bool is_on_this_host(const helio_rx_shared *shared, const helio_address *from) {
     const helio_address *here = &shared->config.feedback_address;
@@ -76,22 +102,22 @@ static bool is_on_this_host(const helio_rx_shared *shared, const helio_address *
 }
 
 int helio_rx_stream_create(helio_rx_shared *shared, const helio_pgm_packet *packet,
-                           const helio_address *from, bool from_live, helio_clock clock,
-                           helio_rx_stream **out) {
+                           const helio_address *from, const helio_rx_return *back,
+                           helio_clock clock, helio_rx_stream **out) {
     helio_rx_stream *stream = calloc(1, sizeof *stream);
     if (!stream)
         return HELIO_ERR_NOMEM;
     const bool is_spm = packet->type == HELIO_PGM_TYPE_SPM;
     const bool is_acking = helio_rx_is_acking(shared);
-    const bool wants_history = (shared->config.join_history || is_acking) && !from_live;
-    const uint64_t first = !is_spm         ? helio_sequence_start(packet->sequence)
-                           : wants_history ? helio_rx_begins_at(shared, packet)
-                                           : helio_sequence_start(packet->lead) + 1;
+    const bool is_back = back->absent && helio_rx_absent_goes_on(back->absent, lead_of(packet));
+    const bool wants_history = (shared->config.join_history || is_acking) && !back->from_live;
+    const uint64_t first = is_back ? back->absent->next : begin_of(shared, packet, wants_history);
     stream->shared = shared;
-    stream->is_pacing = wants_history;
-    stream->is_waiting = wants_history && !is_spm;
+    stream->is_back = is_back;
+    stream->is_pacing = wants_history || is_back;
+    stream->is_waiting = is_back ? is_acking && !back->from_live : wants_history && !is_spm;
     stream->ask_from = stream->first = first;
-    stream->joined = is_spm ? helio_sequence_start(packet->lead) : first - 1;
+    stream->joined = is_back ? first - 1 : is_spm ? helio_sequence_start(packet->lead) : first - 1;
     stream->incarnation = (uint64_t)clock.wall_ns;
     stream->told_flags = shared->config.is_tagged ? HELIO_PGM_TOLD_TAGGED : 0;
     stream->begin_by_ns = clock.now_ns + BEGIN_WAIT_NS;
@@ -103,7 +129,8 @@ int helio_rx_stream_create(helio_rx_shared *shared, const helio_pgm_packet *pack
     stream->spmr_interval_ns = HELIO_RX_SPMR_INTERVAL_NS;
     stream->spmr_due_ns = clock.now_ns + (int64_t)helio_random_below(&shared->random, delay_ns + 1);
     helio_polled_init(&stream->polled, shared->node);
-    int error = init_parts(stream, first, is_spm && helio_rx_spm_window(packet) == 0);
+    const bool is_complete = !is_back && is_spm && helio_rx_spm_window(packet) == 0;
+    int error = init_parts(stream, first, is_complete);
     if (!error && !helio_account_take(shared->config.account, memory_of(stream)))
         error = HELIO_ERR_NOMEM;
     else if (!error && (error = open_object(stream, from, clock)) != 0)
@@ -120,8 +147,9 @@ int helio_rx_stream_create(helio_rx_shared *shared, const helio_pgm_packet *pack
     char tsi[HELIO_TSI_TEXT], text[HELIO_ADDRESS_TEXT];
     const uint64_t args[4] = {first};
     helio_stats_event(shared->stats, clock.wall_ns, HELIO_EVENT_STREAM_OPENED, stream->object.slot,
-                      args, "stream %s of %s from packet %" PRIu64,
-                      helio_tsi_format(&stream->tsi, tsi), helio_address_format(from, text), first);
+                      args, "stream %s of %s %s packet %" PRIu64,
+                      helio_tsi_format(&stream->tsi, tsi), helio_address_format(from, text),
+                      is_back ? "is back and goes on with" : "from", first);
     helio_rx_acks_init(&stream->acks, shared->config.ack_packets, shared->config.ack_interval_ns,
                        helio_random_next(&shared->random));
     helio_rx_reports_init(&stream->reports, helio_random_next(&shared->random));
@@ -132,6 +160,11 @@ int helio_rx_stream_create(helio_rx_shared *shared, const helio_pgm_packet *pack
     helio_rx_clock_init(&stream->clocks, is_on_this_host(shared, from),
                         shared->config.seed ^ stream->incarnation, clock);
     helio_rx_stream_set_acking(stream, clock);
+    if (back->absent && !is_complete)
+        resume_topics(stream, back->absent, clock.now_ns);
+    if (is_back && back->from_live)
+        helio_rx_give_up_before(stream, helio_sequence_widen(lead_of(packet), first) + is_spm,
+                                HELIO_LOST_SUSPENDED, clock);
     *out = stream;
     return 0;
 }
@@ -322,7 +355,7 @@ int helio_rx_stream_poll(helio_rx_stream *stream, helio_clock clock) {
         helio_stats_end(stats);
     }
     if (clock.now_ns - stream->heard_ns >= stream->shared->config.stream_expiry_ns)
-        helio_rx_give_up(stream, HELIO_LOST_DEADLINE, clock);
+        helio_rx_give_up_all(stream, HELIO_LOST_DEADLINE, clock);
     return work;
 }
 

@@ -7,7 +7,13 @@
  * piece by piece, oldest first, so that neither the source nor this receiver's own socket is
  * flooded and the newest data has its way.
  * It ends when its source said so (FIN, RST, or that this receiver is expelled) and everything held is
- * passed on, or when it has been silent for the expiry time.
+ * passed on, or when it has been silent for the expiry time.  What its source has told of by then and
+ * is missing is reported lost.
+ *
+ * A stream that comes back goes on with the packet after the last one passed or reported: what was
+ * sent meanwhile is asked for like history.  A receiver that acknowledges begins with the oldest
+ * packet its source waits for if that is earlier; one that was expelled loses what is before the
+ * packet it is met by.
  *
  * No NAK is sent before the first SPM, which says where NAKs go; a stream met by its data asks for
  * an SPM (SPMR).  An SPM's lead is believed for at most one window beyond what data has shown. */
@@ -24,6 +30,7 @@
 #include "repair/nak.h"
 #include "stats/stats.h"
 #include "stream/polling.h"
+#include "stream/rx_absent.h"
 #include "stream/rx_acks.h"
 #include "stream/rx_clock.h"
 #include "stream/rx_credit.h"
@@ -91,6 +98,8 @@ struct helio_rx_stream {
     bool is_unreachable; /* the source said so of itself (NBR_UNREACH): nothing to ask */
     bool is_blocked;     /* a sink has no room */
     bool is_waiting;     /* for an SPM to say where to begin, until begin_by_ns */
+    bool is_back;        /* it goes on where it was when it ended before */
+    bool was_proven;     /* it delivered something before it ended */
     bool is_pacing;      /* what is missing from ask_from on has not been asked for yet */
     uint64_t ask_from;
     uint64_t told_trail; /* the oldest sequence the source has, as far as it has told */
@@ -111,11 +120,17 @@ struct helio_rx_stream {
     struct helio_rx_stream *next; /* of the endpoint */
 };
 
+/* How a stream begins that was known before; all zero: it was not. */
+typedef struct helio_rx_return {
+    bool from_live; /* it begins with what comes next, whatever the configuration says */
+    const helio_rx_absent *absent; /* it comes back; NULL: it is new, or not remembered */
+} helio_rx_return;
+
 /* Meets a stream by `packet`, an SPM or ODATA from `from`, which is then to be given to on_packet.
- * `from_live`: it begins with what comes next, whatever the configuration says.  0 or NOMEM; release it with helio_rx_stream_destroy. */
+ * 0 or NOMEM; release it with helio_rx_stream_destroy. */
 int helio_rx_stream_create(helio_rx_shared *shared, const helio_pgm_packet *packet,
-                           const helio_address *from, bool from_live, helio_clock clock,
-                           helio_rx_stream **out);
+                           const helio_address *from, const helio_rx_return *back,
+                           helio_clock clock, helio_rx_stream **out);
 void helio_rx_stream_destroy(helio_rx_stream *stream, helio_clock clock);
 
 /* A packet of this stream's TSI that goes downstream, or a NAK or SPMR of another receiver, `bytes`
