@@ -163,3 +163,7 @@ void helio_rx_absents_forget(helio_rx_absents *absents, const helio_tsi *tsi) {
 bool helio_rx_absent_goes_on(const helio_rx_absent *absent, uint32_t lead) {
     return (int32_t)(lead - (uint32_t)(absent->next - 1)) >= 0;
 }
+
+bool helio_rx_absent_misses(const helio_rx_absent *absent, uint32_t lead) {
+    return helio_rx_absent_goes_on(absent, lead) && lead + 1 != (uint32_t)absent->next;
+}

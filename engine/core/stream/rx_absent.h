@@ -71,5 +71,7 @@ void helio_rx_absents_forget(helio_rx_absents *absents, const helio_tsi *tsi);
 /* The source is where this stream was, or beyond: its numbers go on.  `lead`: the newest packet it
  * tells of.  False: it is another life, or so many packets later that nobody can tell (2^31). */
 bool helio_rx_absent_goes_on(const helio_rx_absent *absent, uint32_t lead);
+/* It goes on, and something was sent meanwhile: a source that ends can still repair it. */
+bool helio_rx_absent_misses(const helio_rx_absent *absent, uint32_t lead);
 
 #endif

@@ -239,8 +239,11 @@ static helio_rx_stream *meet_stream(helio_rx_endpoint *endpoint, const helio_pgm
     const bool is_spm = packet->type == HELIO_PGM_TYPE_SPM;
     if (!is_spm && packet->type != HELIO_PGM_TYPE_ODATA)
         return NULL;
-    if (is_spm &&
-        (packet->options & (HELIO_PGM_HAS_FIN | HELIO_PGM_HAS_RST | HELIO_PGM_HAS_NBR_UNREACH)))
+    const helio_rx_absent *absent = helio_rx_absents_find(&endpoint->absents, &packet->tsi, from,
+                                                          &endpoint->shared.subscriptions);
+    const bool is_ending = is_spm && (packet->options & (HELIO_PGM_HAS_FIN | HELIO_PGM_HAS_RST));
+    const bool is_useless = is_spm && (packet->options & HELIO_PGM_HAS_NBR_UNREACH);
+    if (is_useless || (is_ending && !(absent && helio_rx_absent_misses(absent, packet->lead))))
         return NULL;
     const uint64_t key = helio_tsi_key(&packet->tsi);
     if (has_ended(endpoint, key, clock.now_ns))
@@ -256,8 +259,7 @@ static helio_rx_stream *meet_stream(helio_rx_endpoint *endpoint, const helio_pgm
     helio_rx_stream *stream;
     const helio_rx_return back = {
         .from_live = was_expelled,
-        .absent = helio_rx_absents_find(&endpoint->absents, &packet->tsi, from,
-                                        &endpoint->shared.subscriptions),
+        .absent = absent,
     };
     if (helio_rx_stream_create(&endpoint->shared, packet, from, &back, clock, &stream)) {
         endpoint->create_after_ns = clock.now_ns + CREATE_AGAIN_NS;
@@ -269,7 +271,7 @@ static helio_rx_stream *meet_stream(helio_rx_endpoint *endpoint, const helio_pgm
         helio_rx_stream_destroy(stream, clock);
         return NULL;
     }
-    if (back.absent)
+    if (absent)
         helio_rx_absents_forget(&endpoint->absents, &packet->tsi);
     stream->next = endpoint->streams;
     endpoint->streams = stream;

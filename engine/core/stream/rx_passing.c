@@ -291,7 +291,8 @@ void helio_rx_believe(helio_rx_stream *stream, int64_t now_ns) {
     const uint64_t shown = stream->newest > rxw->trail ? stream->newest : rxw->trail;
     const uint64_t limit = shown + rxw->mask; /* beyond that, data has to show it */
     const uint64_t lead = stream->told_lead < limit ? stream->told_lead : limit;
-    if (lead > rxw->known)
+    /* Data that the window had no room for made newer packets known, and opened no gap for them. */
+    if (lead > rxw->lead)
         helio_rx_extend(stream, lead, now_ns);
 }
 
@@ -463,6 +464,7 @@ void helio_rx_give_up_all(helio_rx_stream *stream, helio_rxw_cause cause, helio_
     do
         helio_rx_give_up(stream, cause, clock);
     while (!stream->is_blocked && !stream->is_waiting && !helio_rxw_is_empty(rxw));
-    if (!stream->is_blocked && helio_rxw_is_empty(rxw) && stream->told_lead >= rxw->trail)
-        helio_rx_give_up_before(stream, stream->told_lead + 1, cause, clock);
+    const uint64_t last = stream->newest > stream->told_lead ? stream->newest : stream->told_lead;
+    if (!stream->is_blocked && helio_rxw_is_empty(rxw))
+        helio_rx_give_up_before(stream, last + 1, cause, clock);
 }

@@ -535,14 +535,8 @@ helio_delivery_result helio_delivery_pass(helio_delivery *delivery, uint64_t seq
     return result;
 }
 
-void helio_delivery_on_packets_lost(helio_delivery *delivery, uint64_t sequence, uint64_t count,
-                                    helio_clock clock) {
-    delivery->is_complete = false;
-    delivery->missed += count;
-    if (delivery->shared->is_raw) {
-        helio_delivery_lose_raw(delivery, sequence, count, clock);
-        return;
-    }
+/* The batch being put together misses a packet: its messages are lost. */
+static void lose_open_batch(helio_delivery *delivery, helio_clock clock) {
     helio_reassembly *reassembly = &delivery->reassembly;
     if (!reassembly->is_open)
         return;
@@ -555,6 +549,16 @@ void helio_delivery_on_packets_lost(helio_delivery *delivery, uint64_t sequence,
         return; /* the whole batch would have been refused */
     for (helio_delivery_topic *topic = topics; topic; topic = topic->next)
         helio_delivery_reach(delivery, topic, header->first_message + header->count, clock);
+}
+
+void helio_delivery_on_packets_lost(helio_delivery *delivery, uint64_t sequence, uint64_t count,
+                                    helio_clock clock) {
+    delivery->is_complete = false;
+    if (delivery->shared->is_raw)
+        helio_delivery_lose_raw(delivery, sequence, count, clock);
+    else
+        lose_open_batch(delivery, clock);
+    delivery->missed += count; /* beyond what was known of the open batch */
 }
 
 void helio_delivery_on_notice(helio_delivery *delivery, helio_notice *notice, bool to_all) {
