@@ -122,6 +122,12 @@ static helio_delivery_result pass(const char *topic, uint64_t first, uint16_t co
     return pass_tsdu(make_batch(topic, first, count));
 }
 
+/* The next packets do not come. */
+static void lose(uint64_t packets) {
+    helio_delivery_on_packets_lost(&delivery, sequence + 1, packets, now);
+    sequence += packets;
+}
+
 static helio_delivery_result pass_topics(const char *topic, uint64_t next, uint64_t id) {
     helio_tsdu_encode(tsdu, &(helio_tsdu_header){.kind = HELIO_TSDU_KIND_TOPICS, .count = 1});
     const helio_tsdu_topic entry = {id ? id : helio_hash_fnv1a(topic, strlen(topic)), next, topic,
@@ -196,6 +202,7 @@ static void a_jump_is_reported_once_with_its_range(void) {
     subscribe(&j, "t");
     follow(true);
     pass("t", 0, 2);
+    lose(1);
     pass("t", 5, 1);
     pass("t", 6, 1);
     check_text(&j, "0 1 !2+3 5 6");
@@ -219,6 +226,7 @@ static void a_stream_known_from_its_first_packet_has_lost_what_is_missing_at_the
     begin();
     subscribe(&j, "t");
     follow(true);
+    lose(1);
     pass("t", 4, 1);
     check_text(&j, "!0+4 4");
     check_books(&j, 0, 1, 4);
@@ -253,6 +261,7 @@ static void announcements_tell_where_a_topic_is_and_what_was_lost_at_its_end(voi
     check_books(&j, 10, 0, 0);
     pass("t", 10, 2);
     pass_topics("t", 12, 0);
+    lose(1);
     pass_topics("t", 15, 0); /* closing: the last three never came */
     check_text(&j, "10 11 !12+3");
     check_books(&j, 10, 2, 3);
@@ -436,6 +445,200 @@ static void two_names_of_one_identifier_are_not_mixed_up(void) {
     end();
 }
 
+/* ---- numbers that cannot be true (M6) ---- */
+
+#define FORGED (UINT64_C(1) << 63)
+
+static void check_refused(const journal *j, helio_delivery_result result) {
+    CHECK_EQUAL(result, HELIO_DELIVERY_DAMAGED);
+    check_text(j, "0 1");
+    check_books(j, 0, 2, 0);
+}
+
+static void a_number_that_no_lost_packet_explains_is_refused_and_changes_nothing(void) {
+    static const uint64_t numbers[] = {70000 * 20, FORGED, UINT64_MAX - 1, UINT64_MAX};
+    journal j;
+    begin();
+    subscribe(&j, "t");
+    follow(true);
+    pass("t", 0, 2);
+    check_refused(&j, pass("t", 3, 1));
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        check_refused(&j, pass("t", numbers[i], 1));
+        check_refused(&j, pass_topics("t", numbers[i], 0));
+    }
+    CHECK_EQUAL(pass("t", 2, 1), HELIO_DELIVERY_TAKEN);
+    check_text(&j, "0 1 2");
+    end();
+}
+
+static void as_many_messages_can_be_lost_as_the_lost_packets_could_hold(void) {
+    journal j;
+    begin();
+    subscribe(&j, "t");
+    follow(true);
+    pass("t", 0, 2);
+    lose(2);
+    check_refused(&j, pass("t", 2 + 3 * 65535 + 1, 1)); /* it was a packet missed itself */
+    check_refused(&j, pass("t", FORGED, 1));
+    CHECK_EQUAL(pass("t", 2 + 2 * 65535, 1), HELIO_DELIVERY_TAKEN);
+    check_text(&j, "0 1 !2+131070 131072");
+    CHECK_EQUAL(pass("t", 131074, 1), HELIO_DELIVERY_DAMAGED); /* what was explained is used up */
+    CHECK_EQUAL(pass("t", 131073, 1), HELIO_DELIVERY_TAKEN);
+    check_books(&j, 0, 4, 131070);
+    end();
+}
+
+static void an_announcement_in_order_uses_up_what_losses_would_explain(void) {
+    journal j;
+    begin();
+    subscribe(&j, "t");
+    follow(true);
+    pass("t", 0, 2);
+    lose(5); /* of other topics, as is seen now */
+    CHECK_EQUAL(pass_topics("t", 2, 0), HELIO_DELIVERY_TAKEN);
+    check_refused(&j, pass("t", 3, 1));
+    end();
+}
+
+static void a_topic_begins_with_no_number_that_it_could_not_have_reached(void) {
+    journal j;
+    begin();
+    subscribe(&j, "t");
+    follow(false);
+    CHECK_EQUAL(pass("t", FORGED, 1), HELIO_DELIVERY_DAMAGED);
+    CHECK_EQUAL(pass_topics("t", UINT64_MAX, 0), HELIO_DELIVERY_DAMAGED);
+    CHECK_EQUAL(pass("t", 10, 1), HELIO_DELIVERY_TAKEN);
+    check_text(&j, "10");
+    end();
+}
+
+static void a_stream_whose_source_keeps_nothing_is_not_taken_for_one_that_begins(void) {
+    journal j;
+    begin();
+    subscribe(&j, "t");
+    follow(true); /* met with an empty window, as its history had become too old */
+    CHECK_EQUAL(pass("t", 500, 1), HELIO_DELIVERY_TAKEN);
+    check_text(&j, "500");
+    check_books(&j, 500, 1, 0);
+    end();
+}
+
+static void a_number_handed_over_before_its_turn_must_be_possible_too(void) {
+    journal j;
+    begin();
+    subscribe(&j, "t");
+    follow(true);
+    pass("t", 0, 2);
+    const size_t bytes = make_batch("t", FORGED, 1);
+    const helio_rxw_packet packet = {.tsdu = tsdu, .bytes = (uint32_t)bytes, .arrival_ns = 6500};
+    helio_delivery_ahead(&delivery, &packet, now);
+    check_text(&j, "0 1");
+    end();
+}
+
+/* ---- a stream that comes back (H5) ---- */
+
+/* The stream ends and comes back with this packet. */
+static void come_back(uint64_t at, uint64_t absent_ns) {
+    helio_delivery_mark marks[4];
+    const uint32_t count = helio_delivery_marks(&delivery, marks, 4);
+    const helio_delivery_past past = helio_delivery_past_of(&delivery);
+    helio_delivery_fini(&delivery, now);
+    for (helio_subscription *s = shared.first; s; s = s->next)
+        s->streams = 0;
+    follow(false);
+    helio_delivery_resume(&delivery, &past, marks, count, at, absent_ns);
+}
+
+static void what_was_sent_while_a_stream_was_away_is_lost_by_number(void) {
+    journal j;
+    begin();
+    subscribe(&j, "t");
+    follow(false);
+    pass("t", 7, 2);
+    come_back(sequence + 1, 0);
+    lose(3);
+    pass("t", 20, 1);
+    check_text(&j, "7 8 end !9+11 20");
+    check_books(&j, 9, 1, 11);
+    end();
+}
+
+static void an_announcement_tells_what_was_sent_while_a_stream_was_away(void) {
+    journal j;
+    begin();
+    subscribe(&j, "t");
+    follow(true); /* and nothing came of the topic */
+    come_back(sequence + 1, 0);
+    lose(3);
+    pass_topics("t", 20, 0);
+    check_text(&j, "!0+20");
+    check_books(&j, 0, 0, 20);
+    end();
+}
+
+static void a_subscription_made_while_a_stream_was_away_joins_late(void) {
+    journal j, other;
+    begin();
+    helio_subscription *first = subscribe(&j, "t");
+    follow(false);
+    pass("t", 7, 2);
+    helio_delivery_remove(&delivery, first, now);
+    subscribe(&other, "t");
+    helio_delivery_mark marks[4];
+    CHECK_EQUAL(helio_delivery_marks(&delivery, marks, 4), 0);
+    come_back(sequence + 1, 0);
+    lose(3);
+    pass("t", 20, 1);
+    check_text(&other, "20");
+    check_books(&other, 20, 1, 0);
+    end();
+}
+
+static void numbers_that_go_back_belong_to_another_life(void) {
+    journal j;
+    begin();
+    subscribe(&j, "t");
+    follow(false);
+    pass("t", 7, 2);
+    come_back(0, 0);
+    pass("t", 3, 1);
+    check_text(&j, "7 8 end 3");
+    check_books(&j, 3, 1, 0);
+    end();
+}
+
+static void what_is_passed_once_more_is_not_delivered_twice(void) {
+    journal j;
+    begin();
+    subscribe(&j, "t");
+    follow(false);
+    pass("t", 7, 2);
+    pass("t", 9, 2);
+    come_back(sequence + 1, 0);
+    sequence -= 2; /* the source waits for acknowledgements of both */
+    CHECK_EQUAL(pass("t", 7, 2), HELIO_DELIVERY_TAKEN);
+    CHECK_EQUAL(pass("t", 9, 2), HELIO_DELIVERY_TAKEN);
+    CHECK_EQUAL(pass("t", 11, 1), HELIO_DELIVERY_TAKEN);
+    check_text(&j, "7 8 9 10 end 11");
+    check_books(&j, 11, 1, 0);
+    end();
+}
+
+static void after_a_long_absence_packets_cannot_be_counted_and_numbers_are_believed(void) {
+    journal j;
+    begin();
+    subscribe(&j, "t");
+    follow(false);
+    pass("t", 0, 2);
+    come_back(sequence + 1, 5000000); /* so many messages can have been sent, in as many ns */
+    CHECK_EQUAL(pass("t", 5000003, 1), HELIO_DELIVERY_DAMAGED);
+    CHECK_EQUAL(pass("t", 5000002, 1), HELIO_DELIVERY_TAKEN);
+    check_text(&j, "0 1 end !2+5000000 5000002");
+    end();
+}
+
 static void latency_is_recorded_per_message_and_never_negative(void) {
     journal j;
     begin();
@@ -474,6 +677,18 @@ int main(void) {
     RUN(a_declared_length_takes_no_memory_before_its_data);
     RUN(a_full_sink_does_not_lose_a_message_of_fragments);
     RUN(two_names_of_one_identifier_are_not_mixed_up);
+    RUN(a_number_that_no_lost_packet_explains_is_refused_and_changes_nothing);
+    RUN(as_many_messages_can_be_lost_as_the_lost_packets_could_hold);
+    RUN(an_announcement_in_order_uses_up_what_losses_would_explain);
+    RUN(a_topic_begins_with_no_number_that_it_could_not_have_reached);
+    RUN(a_stream_whose_source_keeps_nothing_is_not_taken_for_one_that_begins);
+    RUN(a_number_handed_over_before_its_turn_must_be_possible_too);
+    RUN(what_was_sent_while_a_stream_was_away_is_lost_by_number);
+    RUN(an_announcement_tells_what_was_sent_while_a_stream_was_away);
+    RUN(a_subscription_made_while_a_stream_was_away_joins_late);
+    RUN(numbers_that_go_back_belong_to_another_life);
+    RUN(what_is_passed_once_more_is_not_delivered_twice);
+    RUN(after_a_long_absence_packets_cannot_be_counted_and_numbers_are_believed);
     RUN(latency_is_recorded_per_message_and_never_negative);
     return check_result();
 }

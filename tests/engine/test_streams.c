@@ -151,9 +151,10 @@ static void a_silent_stream_is_dropped_and_can_come_back(void) {
     helio_sim_set_partition(receiver.node, 1);
     world_run(&w, 11 * HELIO_SECOND);
     CHECK_EQUAL(in.ended, 1);
-    CHECK_EQUAL(helio_cell(&counts()->memory_used), 0);
+    CHECK(helio_cell(&counts()->memory_used) < 1024); /* what is remembered of it */
     helio_sim_set_partition(receiver.node, 0);
     send(3);
+    world_run(&w, HELIO_SECOND); /* it asks for what it missed first: announcements */
     CHECK_EQUAL(in.streams, 2);
     CHECK_EQUAL(in.messages, 6);
     end();

@@ -284,7 +284,7 @@ static void fetch(helio_replay *replay, helio_clock clock) {
     };
     const helio_rx_start start = helio_rx_start_of(&replay->shared, &spm, false);
     if (replay->low > replay->high ||
-        helio_rx_stream_create(&replay->shared, &replay->tsi, &start, &replay->source, clock,
+        helio_rx_stream_create(&replay->shared, &replay->tsi, &start, NULL, &replay->source, clock,
                                &replay->stream)) {
         helio_replay_give_up(replay, clock);
         return;

@@ -28,9 +28,10 @@ static uint64_t offered_from(const helio_pgm_packet *spm) {
     return first <= lead ? first : lead + 1;
 }
 
-uint64_t helio_rx_begins_at(const helio_rx_shared *shared, const helio_pgm_packet *spm) {
+/* The oldest packet that is awaited of this receiver; what comes next, when none is. */
+static uint64_t awaited_from(const helio_rx_shared *shared, const helio_pgm_packet *spm) {
     const uint64_t next = helio_sequence_start(spm->lead) + 1;
-    uint64_t first = shared->config.join_history ? offered_from(spm) : next;
+    uint64_t first = next;
     if (helio_rx_is_acking(shared) && (spm->options & HELIO_PGM_HAS_AWAIT) &&
         helio_rx_has_window(spm)) {
         const uint64_t awaited = helio_sequence_widen(spm->awaited, next);
@@ -38,6 +39,12 @@ uint64_t helio_rx_begins_at(const helio_rx_shared *shared, const helio_pgm_packe
             first = awaited;
     }
     return first;
+}
+
+uint64_t helio_rx_begins_at(const helio_rx_shared *shared, const helio_pgm_packet *spm) {
+    const uint64_t awaited = awaited_from(shared, spm);
+    const uint64_t offered = shared->config.join_history ? offered_from(spm) : awaited;
+    return offered < awaited ? offered : awaited;
 }
 
 /* ---- SPM, NCF, POLL; NAKs and SPMRs of others ---- */
@@ -89,8 +96,9 @@ void helio_rx_begin_with(helio_rx_stream *stream, const helio_pgm_packet *spm, h
     stream->is_waiting = false;
     if (spm) {
         const uint64_t lead = helio_sequence_widen(spm->lead, rxw->known);
-        const uint64_t first =
-            lead - (helio_sequence_start(spm->lead) - helio_rx_begins_at(stream->shared, spm));
+        const uint64_t begin = stream->is_back ? awaited_from(stream->shared, spm)
+                                               : helio_rx_begins_at(stream->shared, spm);
+        const uint64_t first = lead - (helio_sequence_start(spm->lead) - begin);
         if (first < rxw->trail)
             helio_rx_go_back(stream, first);
     }
@@ -132,8 +140,8 @@ static void on_spm(helio_rx_stream *stream, const helio_pgm_packet *spm, const h
         helio_rx_on_notices(stream, spm, clock);
     if (spm->options & HELIO_PGM_HAS_RST) {
         stream->has_end = true;
+        helio_rx_give_up_all(stream, HELIO_LOST_RESET, clock);
         stream->end = stream->rxw.lead;
-        helio_rx_give_up(stream, HELIO_LOST_RESET, clock);
     }
 }
 

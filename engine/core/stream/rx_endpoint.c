@@ -45,6 +45,7 @@ struct helio_rx_endpoint {
     uint32_t count;
     int64_t deadline_ns;     /* no stream has anything to do before, unless it is blocked */
     int64_t create_after_ns; /* no stream is made before: there was no memory */
+    helio_rx_absents absents;
     ended_stream ended[ENDED_KEPT];
     uint32_t ended_next;
     expelled_stream expelled[EXPELLED_KEPT];
@@ -69,7 +70,9 @@ int helio_rx_endpoint_create(const helio_rx_endpoint_config *config, helio_outle
     helio_rx_shared *shared = &endpoint->shared;
     helio_random_init(&shared->random, config->seed);
     if (!endpoint->instance_name || !endpoint->endpoint || helio_map_init(&endpoint->by_tsi, 8) ||
-        helio_rx_unproven_init(&shared->unproven, helio_random_next(&shared->random))) {
+        helio_rx_unproven_init(&shared->unproven, helio_random_next(&shared->random)) ||
+        helio_rx_absents_init(&endpoint->absents, config->account, instance)) {
+        helio_rx_unproven_fini(&shared->unproven);
         helio_map_fini(&endpoint->by_tsi);
         free(endpoint->instance_name);
         free(endpoint->endpoint);
@@ -121,6 +124,7 @@ void helio_rx_endpoint_destroy(helio_rx_endpoint *endpoint, helio_clock clock) {
         helio_subscriptions_remove(&endpoint->shared.subscriptions,
                                    endpoint->shared.subscriptions.first);
     helio_map_fini(&endpoint->by_tsi);
+    helio_rx_absents_fini(&endpoint->absents);
     free(endpoint->instance_name);
     free(endpoint->endpoint);
     free(endpoint);
@@ -285,6 +289,8 @@ static void end_stream(helio_rx_endpoint *endpoint, helio_rx_stream *stream,
                           stream->object.slot, (const uint64_t[4]){silent_ns},
                           "stream %s was silent for %" PRIu64 " ms", tsi, silent_ns / 1000000);
     }
+    if (state != HELIO_RX_STREAM_CLOSED)
+        helio_rx_absents_keep(&endpoint->absents, stream, clock.now_ns);
     drop_stream(endpoint, stream, clock);
 }
 
@@ -299,7 +305,9 @@ static void put_out(helio_rx_endpoint *endpoint, helio_rx_stream *stream, helio_
     };
     helio_rx_shared *shared = &endpoint->shared;
     helio_rx_refuse_state(shared, refusal, from, clock);
-    if (!stream->is_waiting && !stream->is_pacing)
+    if (stream->was_proven)
+        helio_rx_absents_keep(&endpoint->absents, stream, clock.now_ns);
+    else if (!stream->is_waiting && !stream->is_pacing)
         helio_rx_mets_remember(&endpoint->mets, shared, helio_tsi_key(&stream->tsi),
                                &stream->source, &start, clock);
     stream->gives_way = true;
@@ -329,14 +337,14 @@ static bool make_room(helio_rx_endpoint *endpoint, const helio_address *from, bo
 
 /* The oldest that has proven nothing gives way when there is no memory for the stream. */
 static helio_rx_stream *create_stream(helio_rx_endpoint *endpoint, const helio_tsi *tsi,
-                                      const helio_rx_start *start, const helio_address *from,
-                                      helio_clock clock) {
+                                      const helio_rx_start *start, const helio_rx_return *back,
+                                      const helio_address *from, helio_clock clock) {
     helio_rx_shared *shared = &endpoint->shared;
     helio_rx_stream *stream;
-    int error = helio_rx_stream_create(shared, tsi, start, from, clock, &stream);
+    int error = helio_rx_stream_create(shared, tsi, start, back, from, clock, &stream);
     if (error && shared->unproven.oldest) {
         put_out(endpoint, shared->unproven.oldest, HELIO_RX_REFUSED_MEMORY, from, clock);
-        error = helio_rx_stream_create(shared, tsi, start, from, clock, &stream);
+        error = helio_rx_stream_create(shared, tsi, start, back, from, clock, &stream);
     }
     if (!error)
         return stream;
@@ -346,9 +354,9 @@ static helio_rx_stream *create_stream(helio_rx_endpoint *endpoint, const helio_t
 }
 
 static helio_rx_stream *open_stream(helio_rx_endpoint *endpoint, const helio_tsi *tsi,
-                                    const helio_rx_start *start, const helio_address *from,
-                                    helio_clock clock) {
-    helio_rx_stream *stream = create_stream(endpoint, tsi, start, from, clock);
+                                    const helio_rx_start *start, const helio_rx_return *back,
+                                    const helio_address *from, helio_clock clock) {
+    helio_rx_stream *stream = create_stream(endpoint, tsi, start, back, from, clock);
     if (!stream)
         return NULL;
     if (helio_map_put(&endpoint->by_tsi, helio_tsi_key(tsi), stream) ||
@@ -387,6 +395,36 @@ static helio_rx_follow_it consider(helio_rx_endpoint *endpoint, const helio_pgm_
     return HELIO_RX_FOLLOW;
 }
 
+/* A stream that was followed before is back: it goes on where it was.  NULL when it is not to be
+ * followed, or there is no room: then it is remembered still. */
+static helio_rx_stream *meet_again(helio_rx_endpoint *endpoint, const helio_pgm_packet *packet,
+                                   const helio_rx_absent *absent, const helio_address *from,
+                                   helio_clock clock) {
+    enum { ENDS = HELIO_PGM_HAS_FIN | HELIO_PGM_HAS_RST };
+    const bool is_spm = packet->type == HELIO_PGM_TYPE_SPM;
+    bool was_expelled;
+    if (packet->type == HELIO_PGM_TYPE_POLL ||
+        (is_spm && (packet->options & HELIO_PGM_HAS_NBR_UNREACH)) ||
+        (is_spm && (packet->options & ENDS) && !helio_rx_absent_misses(absent, packet->lead)) ||
+        !is_admitted(endpoint, helio_tsi_key(&packet->tsi), packet, from, clock.now_ns,
+                     &was_expelled))
+        return NULL;
+    helio_rx_return back;
+    const helio_rx_start start =
+        helio_rx_start_again(&endpoint->shared, packet, absent, was_expelled, &back);
+    helio_rx_stream *stream = NULL;
+    endpoint->absents.returning = absent; /* those that give way for it must not replace it */
+    if (make_room(endpoint, from, true, clock))
+        stream = open_stream(endpoint, &packet->tsi, &start, &back, from, clock);
+    endpoint->absents.returning = NULL;
+    if (!stream)
+        return NULL;
+    helio_rx_absents_forget(&endpoint->absents, &packet->tsi);
+    if (was_expelled)
+        helio_rx_tell_readmitted(stream, clock);
+    return stream;
+}
+
 /* A packet belongs to no stream that is followed: the stream of it if it is from now on, else NULL. */
 static helio_rx_stream *meet_stream(helio_rx_endpoint *endpoint, const helio_pgm_packet *packet,
                                     const helio_address *from, helio_clock clock) {
@@ -395,6 +433,10 @@ static helio_rx_stream *meet_stream(helio_rx_endpoint *endpoint, const helio_pgm
          packet->type != HELIO_PGM_TYPE_POLL) ||
         has_ended(endpoint, key, clock.now_ns) || clock.now_ns < endpoint->create_after_ns)
         return NULL;
+    const helio_rx_absent *absent = helio_rx_absents_find(&endpoint->absents, &packet->tsi, from,
+                                                          &endpoint->shared.subscriptions);
+    if (absent)
+        return meet_again(endpoint, packet, absent, from, clock);
     helio_rx_start start;
     bool was_expelled;
     const helio_rx_follow_it follow =
@@ -403,7 +445,7 @@ static helio_rx_stream *meet_stream(helio_rx_endpoint *endpoint, const helio_pgm
         return NULL;
     helio_rx_stream *stream = NULL;
     if (make_room(endpoint, from, follow == HELIO_RX_FOLLOW, clock))
-        stream = open_stream(endpoint, &packet->tsi, &start, from, clock);
+        stream = open_stream(endpoint, &packet->tsi, &start, NULL, from, clock);
     if (stream && was_expelled)
         helio_rx_tell_readmitted(stream, clock);
     if (!stream && follow == HELIO_RX_FOLLOW) /* it is met again when there is room */

@@ -5,7 +5,7 @@
  * unless `join_history` says so and the source offers it (OPT_JOIN).  A stream met with an empty
  * window is complete from its first packet.  Each stream is pinned to the address it was met at;
  * packets with its TSI from elsewhere are refused (event stream_conflict).  A stream silent for the
- * expiry time is dropped.
+ * expiry time is dropped, and goes on where it was should it come back (stream/rx_absent.h).
  *
  * A receiver that acknowledges (helio_sink.ack) begins with the oldest packet its source waits for,
  * else like others; it gives up only what its source no longer has.

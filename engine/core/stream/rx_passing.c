@@ -242,6 +242,16 @@ static void add_lost(helio_rx_stream *stream, lost_run *run, uint64_t first, uin
     stream->untold += count;
 }
 
+/* The window is empty; what is before `sequence` is lost at once, without being walked through. */
+static void skip_to(helio_rx_stream *stream, lost_run *run, uint64_t sequence,
+                    helio_rxw_cause cause, helio_clock clock) {
+    const uint64_t first = stream->rxw.trail, count = sequence - first;
+    const helio_rx_shares shares = helio_rx_places_find(stream, first, count, false, clock.now_ns);
+    add_lost(stream, run, first, count, cause, &shares, clock);
+    helio_rxw_skip(&stream->rxw, sequence);
+    account_gap(stream, first, count);
+}
+
 void helio_rx_extend(helio_rx_stream *stream, uint64_t sequence, int64_t now_ns) {
     helio_rxw *rxw = &stream->rxw;
     const uint64_t first = rxw->lead + 1;
@@ -282,7 +292,8 @@ void helio_rx_believe(helio_rx_stream *stream, int64_t now_ns) {
     const uint64_t shown = stream->newest > rxw->trail ? stream->newest : rxw->trail;
     const uint64_t limit = shown + rxw->mask; /* beyond that, data has to show it */
     const uint64_t lead = stream->told_lead < limit ? stream->told_lead : limit;
-    if (lead > rxw->known)
+    /* Data that the window had no room for made newer packets known, and opened no gap for them. */
+    if (lead > rxw->lead)
         helio_rx_extend(stream, lead, now_ns);
 }
 
@@ -293,14 +304,8 @@ void helio_rx_drain(helio_rx_stream *stream, helio_clock clock) {
     lost_run run = {0};
     bool is_stuck = false;
     while (!is_stuck) {
-        if (helio_rxw_is_empty(rxw) && rxw->source_trail > rxw->trail) {
-            const uint64_t first = rxw->trail, count = rxw->source_trail - first;
-            const helio_rx_shares shares =
-                helio_rx_places_find(stream, first, count, false, clock.now_ns);
-            add_lost(stream, &run, first, count, HELIO_LOST_WINDOW_ADVANCED, &shares, clock);
-            helio_rxw_skip(rxw, rxw->source_trail);
-            account_gap(stream, first, count);
-        }
+        if (helio_rxw_is_empty(rxw) && rxw->source_trail > rxw->trail)
+            skip_to(stream, &run, rxw->source_trail, HELIO_LOST_WINDOW_ADVANCED, clock);
         /* What the source has dropped is skipped at once when the window is empty, not walked
          * through. */
         if (rxw->known > rxw->lead && rxw->lead + 1 >= rxw->source_trail)
@@ -444,4 +449,25 @@ void helio_rx_give_up(helio_rx_stream *stream, helio_rxw_cause cause, helio_cloc
     }
     if (!stream->is_blocked)
         helio_rx_drain(stream, clock);
+}
+
+void helio_rx_give_up_before(helio_rx_stream *stream, uint64_t sequence, helio_rxw_cause cause,
+                             helio_clock clock) {
+    if (sequence <= stream->rxw.trail)
+        return;
+    lost_run run = {0};
+    skip_to(stream, &run, sequence, cause, clock);
+    report_lost(stream, &run, clock);
+    if (stream->newest < sequence - 1)
+        stream->newest = sequence - 1;
+}
+
+void helio_rx_give_up_all(helio_rx_stream *stream, helio_rxw_cause cause, helio_clock clock) {
+    const helio_rxw *rxw = &stream->rxw;
+    do
+        helio_rx_give_up(stream, cause, clock);
+    while (!stream->is_blocked && !stream->is_waiting && !helio_rxw_is_empty(rxw));
+    const uint64_t last = stream->newest > stream->told_lead ? stream->newest : stream->told_lead;
+    if (!stream->is_blocked && helio_rxw_is_empty(rxw))
+        helio_rx_give_up_before(stream, last + 1, cause, clock);
 }

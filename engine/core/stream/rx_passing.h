@@ -29,6 +29,11 @@ static inline void helio_rx_learn_trail(helio_rx_stream *stream, uint64_t trail,
 
 /* Everything missing is given up. */
 void helio_rx_give_up(helio_rx_stream *stream, helio_rxw_cause cause, helio_clock clock);
+/* So is what the source has told of beyond the window: nothing more comes. */
+void helio_rx_give_up_all(helio_rx_stream *stream, helio_rxw_cause cause, helio_clock clock);
+/* Nothing before `sequence` is wanted; the window is empty. */
+void helio_rx_give_up_before(helio_rx_stream *stream, uint64_t sequence, helio_rxw_cause cause,
+                             helio_clock clock);
 /* Passes on all that is next in order, until a packet is missing or a sink has no room. */
 void helio_rx_drain(helio_rx_stream *stream, helio_clock clock);
 /* Whether the stream waits for room in a sink. */

@@ -18,6 +18,10 @@ enum {
     LOSS_RUN_MAX = 2048,
 };
 
+/* A stream may have sent a message in this time while nobody heard it: packets cannot be counted
+ * then, as their numbers wrap. */
+#define SLACK_NS 1
+
 #define BEGIN_WAIT_NS (100 * HELIO_MILLISECOND) /* for an SPM to say where history begins */
 
 /* ---- create, destroy ---- */
@@ -64,6 +68,38 @@ static int init_parts(helio_rx_stream *stream, uint64_t first, bool is_complete)
     return error;
 }
 
+helio_rx_start helio_rx_start_again(const helio_rx_shared *shared, const helio_pgm_packet *packet,
+                                    const helio_rx_absent *absent, bool from_live,
+                                    helio_rx_return *back) {
+    const bool is_spm = packet->type == HELIO_PGM_TYPE_SPM;
+    const uint32_t lead = is_spm ? packet->lead : packet->sequence;
+    helio_rx_start start = helio_rx_start_of(shared, packet, from_live);
+    *back = (helio_rx_return){
+        .absent = absent,
+        .goes_on = helio_rx_absent_goes_on(absent, lead),
+    };
+    if (!back->goes_on)
+        return start;
+    start.first = absent->next;
+    start.joined = start.first - 1;
+    start.is_complete = false;
+    start.is_pacing = true;
+    start.is_waiting = helio_rx_is_acking(shared) && !from_live;
+    if (from_live)
+        back->lost_before = helio_sequence_widen(lead, start.first) + is_spm;
+    return start;
+}
+
+/* The topics go on where they were. */
+static void resume_topics(helio_rx_stream *stream, const helio_rx_absent *absent, int64_t now_ns) {
+    const uint64_t passed =
+        absent->next > absent->past.resumed_at ? absent->next : absent->past.resumed_at;
+    const int64_t absent_ns = now_ns > absent->ended_ns ? now_ns - absent->ended_ns : 0;
+    stream->was_proven = absent->is_proven;
+    helio_delivery_resume(&stream->delivery, &absent->past, absent->marks, absent->count,
+                          stream->is_back ? passed : 0, (uint64_t)absent_ns / SLACK_NS);
+}
+
 /* The source reads the same clock. */
 static bool is_on_this_host(const helio_rx_shared *shared, const helio_address *from) {
     const helio_address *here = &shared->config.feedback_address;
@@ -72,13 +108,14 @@ static bool is_on_this_host(const helio_rx_shared *shared, const helio_address *
 }
 
 int helio_rx_stream_create(helio_rx_shared *shared, const helio_tsi *tsi,
-                           const helio_rx_start *start, const helio_address *from,
-                           helio_clock clock, helio_rx_stream **out) {
+                           const helio_rx_start *start, const helio_rx_return *back,
+                           const helio_address *from, helio_clock clock, helio_rx_stream **out) {
     helio_rx_stream *stream = calloc(1, sizeof *stream);
     if (!stream)
         return HELIO_ERR_NOMEM;
     const uint64_t first = start->first;
     stream->shared = shared;
+    stream->is_back = back && back->goes_on;
     stream->is_complete = start->is_complete;
     stream->is_pacing = start->is_pacing;
     stream->is_waiting = start->is_waiting;
@@ -112,9 +149,9 @@ int helio_rx_stream_create(helio_rx_shared *shared, const helio_tsi *tsi,
     char name[HELIO_TSI_TEXT], text[HELIO_ADDRESS_TEXT];
     const uint64_t args[4] = {first};
     helio_stats_event(shared->stats, clock.wall_ns, HELIO_EVENT_STREAM_OPENED, stream->object.slot,
-                      args, "stream %s of %s from packet %" PRIu64,
+                      args, "stream %s of %s %s packet %" PRIu64,
                       helio_tsi_format(&stream->tsi, name), helio_address_format(from, text),
-                      first);
+                      stream->is_back ? "is back and goes on with" : "from", first);
     helio_rx_acks_init(&stream->acks, shared->config.ack_packets, shared->config.ack_interval_ns,
                        helio_random_next(&shared->random));
     helio_rx_reports_init(&stream->reports, helio_random_next(&shared->random));
@@ -125,6 +162,10 @@ int helio_rx_stream_create(helio_rx_shared *shared, const helio_tsi *tsi,
     helio_rx_clock_init(&stream->clocks, is_on_this_host(shared, from),
                         shared->config.seed ^ stream->incarnation, clock);
     helio_rx_stream_set_acking(stream, clock);
+    if (back && !start->is_complete)
+        resume_topics(stream, back->absent, clock.now_ns);
+    if (back && back->lost_before)
+        helio_rx_give_up_before(stream, back->lost_before, HELIO_LOST_SUSPENDED, clock);
     *out = stream;
     return 0;
 }
@@ -319,7 +360,7 @@ int helio_rx_stream_poll(helio_rx_stream *stream, helio_clock clock) {
         helio_stats_end(stats);
     }
     if (clock.now_ns - stream->heard_ns >= stream->shared->config.stream_expiry_ns)
-        helio_rx_give_up(stream, HELIO_LOST_DEADLINE, clock);
+        helio_rx_give_up_all(stream, HELIO_LOST_DEADLINE, clock);
     return work;
 }
 

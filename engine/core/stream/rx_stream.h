@@ -8,7 +8,13 @@
  * piece by piece, oldest first, so that neither the source nor this receiver's own socket is
  * flooded and the newest data has its way.
  * It ends when its source said so (FIN, RST, or that this receiver is expelled) and everything held is
- * passed on, or when it has been silent for the expiry time.
+ * passed on, or when it has been silent for the expiry time.  What its source has told of by then and
+ * is missing is reported lost.
+ *
+ * A stream that comes back goes on with the packet after the last one passed or reported: what was
+ * sent meanwhile is asked for like history.  A receiver that acknowledges begins with the oldest
+ * packet its source waits for if that is earlier; one that was expelled loses what is before the
+ * packet it is met by.
  *
  * Its window is small until it has proven to be one that this receiver wants (rx_unproven.h).
  *
@@ -28,6 +34,7 @@
 #include "repair/nak.h"
 #include "stats/stats.h"
 #include "stream/polling.h"
+#include "stream/rx_absent.h"
 #include "stream/rx_acks.h"
 #include "stream/rx_clock.h"
 #include "stream/rx_credit.h"
@@ -99,6 +106,8 @@ struct helio_rx_stream {
     bool is_unreachable; /* the source said so of itself (NBR_UNREACH): nothing to ask */
     bool is_blocked;     /* a sink has no room */
     bool is_waiting;     /* for an SPM to say where to begin, until begin_by_ns */
+    bool is_back;        /* it goes on where it was when it ended before */
+    bool was_proven;     /* it delivered something before it ended */
     bool is_pacing;      /* what is missing from ask_from on has not been asked for yet */
     uint64_t ask_from;
     uint64_t told_trail; /* the oldest sequence the source has, as far as it has told */
@@ -124,12 +133,24 @@ struct helio_rx_stream {
     struct helio_rx_stream **link; /* what leads to it there */
 };
 
+/* How a stream begins that was followed before. */
+typedef struct helio_rx_return {
+    const helio_rx_absent *absent;
+    bool goes_on;         /* where it was; else only its topics do */
+    uint64_t lost_before; /* what is older is lost without being asked for; 0: nothing is */
+} helio_rx_return;
+
+/* Where a stream that was followed before is followed from, this packet on; *back is for create. */
+helio_rx_start helio_rx_start_again(const helio_rx_shared *shared, const helio_pgm_packet *packet,
+                                    const helio_rx_absent *absent, bool from_live,
+                                    helio_rx_return *back);
+
 /* Follows a stream of `from` from `start` on, which the packet at hand led to; that one is then to be
- * given to on_packet.  The stream's window is small until helio_rx_stream_prove.  0 or NOMEM; release
- * it with helio_rx_stream_destroy. */
+ * given to on_packet.  `back`: NULL for a stream that was not followed before.  The stream's window is
+ * small until helio_rx_stream_prove.  0 or NOMEM; release it with helio_rx_stream_destroy. */
 int helio_rx_stream_create(helio_rx_shared *shared, const helio_tsi *tsi,
-                           const helio_rx_start *start, const helio_address *from,
-                           helio_clock clock, helio_rx_stream **out);
+                           const helio_rx_start *start, const helio_rx_return *back,
+                           const helio_address *from, helio_clock clock, helio_rx_stream **out);
 void helio_rx_stream_destroy(helio_rx_stream *stream, helio_clock clock);
 /* It is proven: nothing puts it out, and it gets its whole window, as far as memory_limit allows. */
 void helio_rx_stream_prove(helio_rx_stream *stream, int64_t now_ns);

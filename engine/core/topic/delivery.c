@@ -1,6 +1,5 @@
 #include "topic/delivery.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -97,7 +96,7 @@ int helio_delivery_add(helio_delivery *delivery, helio_subscription *subscriptio
     if (!topic)
         return HELIO_ERR_NOMEM;
     topic->subscription = subscription;
-    topic->is_complete = delivery->is_complete;
+    topic->has_start = delivery->is_complete && !delivery->shared->is_raw;
     const uint64_t key = key_of(delivery, subscription);
     topic->next = helio_map_get(&delivery->topics, key);
     int error = is_acked_by_app(topic)
@@ -138,8 +137,7 @@ void helio_delivery_remove(helio_delivery *delivery, helio_subscription *subscri
 
 /* ---- one topic of one subscription ---- */
 
-/* Opens the statistics and tells the sink, at the first sign of the topic. */
-static bool meet(helio_delivery *delivery, helio_delivery_topic *topic, helio_clock clock) {
+bool helio_delivery_meet(helio_delivery *delivery, helio_delivery_topic *topic, helio_clock clock) {
     if (topic->is_met)
         return true;
     helio_subscription *subscription = topic->subscription;
@@ -161,72 +159,6 @@ static bool meet(helio_delivery *delivery, helio_delivery_topic *topic, helio_cl
     if (subscription->sink.on_stream)
         subscription->sink.on_stream(subscription->sink.context, topic->stream, &delivery->tsi,
                                      &topic->object);
-    return true;
-}
-
-/* Messages from the one expected up to `number` will not come. */
-static void lose_run(helio_delivery *delivery, helio_delivery_topic *topic, uint64_t number,
-                     helio_clock clock) {
-    const uint64_t first = topic->expected, count = number - first;
-    helio_receiver_stats *stats = helio_delivery_stats(topic);
-    topic->expected = number;
-    delivery->has_credit_news = delivery->granting_count > 0;
-    helio_stats_begin(stats);
-    helio_count(&stats->messages_lost, count);
-    helio_set(&stats->next_message, number);
-    helio_stats_end(stats);
-    const uint64_t args[4] = {first, count};
-    helio_stats_event(delivery->shared->stats, clock.wall_ns, HELIO_EVENT_MESSAGES_LOST,
-                      topic->object.slot, args,
-                      "%" PRIu64 " messages of %s lost from number %" PRIu64, count,
-                      topic->subscription->name, first);
-    const helio_sink *sink = &topic->subscription->sink;
-    if (sink->on_loss)
-        sink->on_loss(sink->context,
-                      &(helio_loss){.first = first, .count = count, .stream = topic->stream});
-}
-
-/* Messages that were handed over before their turn have it now. */
-static void pass_ahead(helio_delivery_topic *topic, uint64_t number) {
-    helio_receiver_stats *stats = helio_delivery_stats(topic);
-    topic->ahead_count -= number - topic->expected;
-    topic->expected = number;
-    helio_stats_begin(stats);
-    helio_set(&stats->next_message, number);
-    helio_set(&stats->messages_ahead, topic->ahead_count);
-    helio_stats_end(stats);
-}
-
-static void lose_up_to(helio_delivery *delivery, helio_delivery_topic *topic, uint64_t number,
-                       helio_clock clock) {
-    while (topic->expected < number) {
-        const uint64_t run = helio_ahead_run(&topic->ahead, topic->expected);
-        const uint64_t end = run < number ? run : number;
-        if (helio_ahead_has(&topic->ahead, topic->expected))
-            pass_ahead(topic, end);
-        else
-            lose_run(delivery, topic, end, clock);
-    }
-    helio_ahead_trim(&topic->ahead, number);
-}
-
-bool helio_delivery_reach(helio_delivery *delivery, helio_delivery_topic *topic, uint64_t number,
-                          helio_clock clock) {
-    if (!meet(delivery, topic, clock))
-        return false;
-    if (!topic->has_joined) {
-        topic->has_joined = true;
-        topic->granted = 0; /* whoever was told before may not have known the topic */
-        delivery->has_credit_news = delivery->granting_count > 0;
-        topic->expected = topic->is_complete && !delivery->shared->is_raw ? 0 : number;
-        helio_receiver_stats *stats = helio_delivery_stats(topic);
-        helio_stats_begin(stats);
-        helio_set(&stats->messages_before_join, topic->expected);
-        helio_set(&stats->next_message, topic->expected);
-        helio_stats_end(stats);
-    }
-    if (number > topic->expected)
-        lose_up_to(delivery, topic, number, clock);
     return true;
 }
 
@@ -299,7 +231,7 @@ static bool offer_in_turn(helio_delivery *delivery, helio_delivery_topic *topic,
             const uint64_t run = helio_ahead_run(&topic->ahead, topic->expected);
             stop = run < end ? run : end;
             if (helio_ahead_has(&topic->ahead, topic->expected)) {
-                pass_ahead(topic, stop);
+                helio_delivery_pass_ahead(topic, stop);
                 continue;
             }
         }
@@ -395,8 +327,9 @@ static helio_delivery_result deliver_messages(helio_delivery *delivery,
         bool is_full = false;
         for (helio_delivery_topic *topic = topics; topic; topic = topic->next) {
             if (is_first) {
-                /* Numbers never go back, but for a packet offered again. */
-                if (!is_again && topic->has_joined && header->first_message < topic->expected)
+                const bool is_next = topic->has_joined && header->first_message == topic->expected;
+                if (!is_next && !is_again &&
+                    !helio_delivery_believes(delivery, topic, header->first_message))
                     return HELIO_DELIVERY_DAMAGED;
                 if (!helio_delivery_reach(delivery, topic, header->first_message, clock))
                     return HELIO_DELIVERY_FULL;
@@ -413,9 +346,10 @@ static helio_delivery_result deliver_messages(helio_delivery *delivery,
 /* ---- ahead of their turn ---- */
 
 /* A topic takes messages ahead only where it knows its numbers, and those of a batch in order. */
-static bool takes_ahead(const helio_delivery_topic *topic, const helio_tsdu_header *header,
-                        uint64_t first, size_t count) {
+static bool takes_ahead(const helio_delivery *delivery, const helio_delivery_topic *topic,
+                        const helio_tsdu_header *header, uint64_t first, size_t count) {
     return topic->has_joined && first >= topic->expected &&
+           helio_delivery_believes_ahead(delivery, topic, first) &&
            (first == header->first_message || helio_ahead_has(&topic->ahead, first - 1)) &&
            helio_ahead_fits(&topic->ahead, first, count);
 }
@@ -438,7 +372,7 @@ void helio_delivery_ahead(helio_delivery *delivery, const helio_rxw_packet *pack
         const uint64_t first = reader.number;
         const size_t count = read_chunk(&reader, &form, messages);
         for (helio_delivery_topic *topic = topics; topic; topic = topic->next) {
-            if (takes_ahead(topic, &header, first, count))
+            if (takes_ahead(delivery, topic, &header, first, count))
                 hand_over(delivery, topic, messages, count, false, packet, clock);
         }
     }
@@ -446,18 +380,28 @@ void helio_delivery_ahead(helio_delivery *delivery, const helio_rxw_packet *pack
 
 /* ---- TOPICS ---- */
 
+static bool is_named(const helio_delivery_topic *topic, const helio_tsdu_topic *entry) {
+    const char *name = topic->subscription->name;
+    return strlen(name) == entry->name_bytes && memcmp(name, entry->name, entry->name_bytes) == 0;
+}
+
+static bool is_credible(const helio_delivery *delivery, const helio_tsdu_topic *entry) {
+    const helio_delivery_topic *topics = helio_map_get(&delivery->topics, entry->topic_id);
+    return !topics || !is_named(topics, entry) ||
+           helio_delivery_believes_entry(delivery, topics, entry->next_message);
+}
+
 static void take_entry(helio_delivery *delivery, const helio_tsdu_topic *entry, helio_clock clock) {
     helio_delivery_topic *topic = helio_map_get(&delivery->topics, entry->topic_id);
     for (; topic; topic = topic->next) {
-        const char *name = topic->subscription->name;
-        if (strlen(name) == entry->name_bytes &&
-            memcmp(name, entry->name, entry->name_bytes) == 0) {
-            helio_delivery_reach(delivery, topic, entry->next_message, clock);
+        if (is_named(topic, entry)) {
+            if (helio_delivery_reach(delivery, topic, entry->next_message, clock))
+                helio_delivery_confirm(delivery, topic);
         } else if (!topic->has_conflict) {
             topic->has_conflict = true;
             helio_stats_event(delivery->shared->stats, clock.wall_ns, HELIO_EVENT_TOPIC_CONFLICT,
                               HELIO_STATS_NO_SLOT, NULL, "topics %s and %.*s have one identifier",
-                              name, (int)entry->name_bytes, entry->name);
+                              topic->subscription->name, (int)entry->name_bytes, entry->name);
         }
     }
 }
@@ -468,7 +412,7 @@ static helio_delivery_result take_topics(helio_delivery *delivery, const helio_t
     helio_tsdu_topic entry;
     const uint8_t *at = batch + header->header_bytes;
     for (size_t i = 0; i < header->count; i++) {
-        if (!helio_tsdu_next_topic(&at, end, &entry))
+        if (!helio_tsdu_next_topic(&at, end, &entry) || !is_credible(delivery, &entry))
             return HELIO_DELIVERY_DAMAGED;
     }
     if (at != end)
@@ -586,16 +530,13 @@ helio_delivery_result helio_delivery_pass(helio_delivery *delivery, uint64_t seq
                                          : not_ours(head);
     }
     delivery->full_sequence = result == HELIO_DELIVERY_FULL ? sequence : 0;
+    if (result == HELIO_DELIVERY_FOREIGN || result == HELIO_DELIVERY_DAMAGED)
+        delivery->missed++; /* there may have been messages in it */
     return result;
 }
 
-void helio_delivery_on_packets_lost(helio_delivery *delivery, uint64_t sequence, uint64_t count,
-                                    helio_clock clock) {
-    delivery->is_complete = false;
-    if (delivery->shared->is_raw) {
-        helio_delivery_lose_raw(delivery, sequence, count, clock);
-        return;
-    }
+/* The batch being put together misses a packet: its messages are lost. */
+static void lose_open_batch(helio_delivery *delivery, helio_clock clock) {
     helio_reassembly *reassembly = &delivery->reassembly;
     if (!reassembly->is_open)
         return;
@@ -603,9 +544,21 @@ void helio_delivery_on_packets_lost(helio_delivery *delivery, uint64_t sequence,
     const helio_tsdu_header *header = &delivery->open_batch;
     if (header->kind != HELIO_TSDU_KIND_MESSAGES)
         return;
-    helio_delivery_topic *topic = helio_map_get(&delivery->topics, header->topic_id);
-    for (; topic; topic = topic->next)
+    helio_delivery_topic *topics = helio_map_get(&delivery->topics, header->topic_id);
+    if (!helio_delivery_believes_entry(delivery, topics, header->first_message))
+        return; /* the whole batch would have been refused */
+    for (helio_delivery_topic *topic = topics; topic; topic = topic->next)
         helio_delivery_reach(delivery, topic, header->first_message + header->count, clock);
+}
+
+void helio_delivery_on_packets_lost(helio_delivery *delivery, uint64_t sequence, uint64_t count,
+                                    helio_clock clock) {
+    delivery->is_complete = false;
+    if (delivery->shared->is_raw)
+        helio_delivery_lose_raw(delivery, sequence, count, clock);
+    else
+        lose_open_batch(delivery, clock);
+    delivery->missed += count; /* beyond what was known of the open batch */
 }
 
 void helio_delivery_on_notice(helio_delivery *delivery, helio_notice *notice, bool to_all) {

@@ -4,7 +4,11 @@
  * Each topic subscribed to expects a number.  A batch that starts later than expected is a loss,
  * told once with its range before the batch is delivered; a TOPICS entry that is ahead of what is
  * expected is a loss too.  The first number seen of a topic is where it is joined, unless the
- * stream is complete from its first packet: then 0 is expected.
+ * stream is complete from its first packet: then 0 is expected.  When a stream that had ended comes
+ * back, its topics expect what they expected then.
+ *
+ * A number that more messages would have to be lost for than the packets missed could have held is
+ * not believed: its batch is damaged, and nothing changes.
  *
  * On a raw endpoint (docs/wire.md 7) a packet, or an APDU of several, is itself the message, and
  * every subscription gets it.  Numbers are then those of packets: a message has that of its first,
@@ -62,6 +66,8 @@ typedef struct helio_delivery {
     uint64_t apdu_number;    /* raw: of the APDU being put together */
     bool is_complete;        /* the stream is known from its first packet and none was passed yet */
     uint64_t first_sequence; /* of the packets of the batch being passed */
+    uint64_t missed;         /* packets lost, or of no use, in which messages may have been */
+    uint64_t resumed_at;     /* the stream came back: what is before was passed once already */
     uint64_t asked; /* newest packet with which the source asked to be acknowledged; 0: none */
     helio_delivery_topic *acked_by_app; /* list of the topics that are */
     helio_delivery_topic *granting;     /* list of the topics whose source is granted credit */
@@ -117,6 +123,35 @@ uint32_t helio_delivery_grants(helio_delivery *delivery, bool only_owed, helio_p
                                uint32_t limit);
 /* Some topic with this name grants credit. */
 bool helio_delivery_is_granting(const helio_delivery *delivery, uint64_t topic_id);
+
+/* ---- what outlives the stream, should it come back (delivery_numbers.c) ---- */
+
+/* A topic as one subscription has it. */
+typedef struct helio_delivery_mark {
+    uint64_t subscription; /* helio_subscription.serial */
+    uint64_t expected;
+    uint64_t slack; /* messages that may be missing already from there on */
+    bool is_owed;   /* the application has messages before it to acknowledge */
+} helio_delivery_mark;
+
+typedef struct helio_delivery_past {
+    bool has_raw_base;
+    uint64_t raw_base;
+    uint64_t open_from;  /* the packet in which a batch begins that is not whole yet; 0: none */
+    uint64_t resumed_at; /* what is before was passed already, perhaps by an earlier stream still */
+} helio_delivery_past;
+
+/* Writes down what is expected of the topics where that is known, at most `limit` of them; returns
+ * how many they are. */
+uint32_t helio_delivery_marks(const helio_delivery *delivery, helio_delivery_mark *out,
+                              uint32_t limit);
+helio_delivery_past helio_delivery_past_of(const helio_delivery *delivery);
+/* The stream, of which nothing was passed yet, was known before: it goes on at `sequence`, or, when
+ * that is 0, where is not known, and only message numbers say what is missing.  Subscriptions that
+ * are not marked begin as in a new stream.  slack: see helio_delivery_mark, for the time between. */
+void helio_delivery_resume(helio_delivery *delivery, const helio_delivery_past *past,
+                           const helio_delivery_mark *marks, uint32_t count, uint64_t sequence,
+                           uint64_t slack);
 
 /* How full the fullest sink is that gets messages of this stream; false: none of them keeps any. */
 bool helio_delivery_gauge(const helio_delivery *delivery, helio_sink_gauge *out);

@@ -39,7 +39,7 @@ bool helio_delivery_is_granting(const helio_delivery *delivery, uint64_t topic_i
 /* The first message its source is not to send yet; 0: where the topic stands is not known. */
 static uint64_t end_of(const helio_delivery_topic *topic) {
     const helio_sink *sink = &topic->subscription->sink;
-    if (!topic->has_joined && !topic->is_complete)
+    if (!topic->has_joined && !topic->has_start)
         return 0;
     const uint64_t waiting =
         topic->is_met && sink->read_waiting ? sink->read_waiting(sink->context, topic->stream) : 0;

@@ -13,10 +13,15 @@ struct helio_delivery_topic {
     helio_subscription *subscription;
     helio_delivery_topic *next; /* another subscription to the same topic */
     uint64_t expected;          /* number of the next message */
-    bool has_joined;            /* expected is known */
-    bool is_complete;           /* wanted since before the stream's first packet */
-    bool is_met;                /* the sink knows the stream, the object is open */
-    bool has_conflict;          /* told already */
+    bool has_joined;            /* a number was seen: expected is known */
+    bool has_start;             /* not joined yet, and `expected` is where it begins: wanted since
+                                   before the stream's first packet, or before it came back */
+    bool is_owed; /* the application had messages before `expected` to acknowledge when the stream
+                     ended: they may come once more */
+    uint64_t missed_at; /* helio_delivery.missed when the number was last known */
+    uint64_t slack;     /* messages that may be missing beside what packets missed explain */
+    bool is_met;        /* the sink knows the stream, the object is open */
+    bool has_conflict;  /* told already */
     uint32_t stream;
     helio_stats_object object;
     helio_ahead ahead;     /* messages handed over before their turn */
@@ -38,11 +43,41 @@ static inline helio_receiver_stats *helio_delivery_stats(helio_delivery_topic *t
     return topic->object.record;
 }
 
+/* ---- delivery_numbers.c ---- */
+
+/* As helio_delivery_reach, when the topic has not begun or is behind. */
+bool helio_delivery_begin_at(helio_delivery *delivery, helio_delivery_topic *topic, uint64_t number,
+                             helio_clock clock);
+/* The stream says that `number`, which can be true, is the topic's next.  False: there is no memory
+ * for it. */
+static inline bool helio_delivery_reach(helio_delivery *delivery, helio_delivery_topic *topic,
+                                        uint64_t number, helio_clock clock) {
+    return (topic->has_joined && number <= topic->expected) ||
+           helio_delivery_begin_at(delivery, topic, number, clock);
+}
+/* The topic's number is known as of now. */
+static inline void helio_delivery_confirm(const helio_delivery *delivery,
+                                          helio_delivery_topic *topic) {
+    topic->missed_at = delivery->missed;
+    topic->slack = 0;
+}
+/* A batch of this topic and those after it, of which one does not expect it, can begin with
+ * `number`. */
+bool helio_delivery_believes(const helio_delivery *delivery, const helio_delivery_topic *topic,
+                             uint64_t number);
+/* `number` can be the next of these topics, or was. */
+bool helio_delivery_believes_entry(const helio_delivery *delivery,
+                                   const helio_delivery_topic *topics, uint64_t number);
+/* The same of a batch whose turn has not come. */
+bool helio_delivery_believes_ahead(const helio_delivery *delivery,
+                                   const helio_delivery_topic *topic, uint64_t number);
+/* Messages up to `number` that were handed over before their turn have it now. */
+void helio_delivery_pass_ahead(helio_delivery_topic *topic, uint64_t number);
+
 /* ---- delivery.c ---- */
 
-/* The stream says that `number` is the topic's next.  False: there is no memory for it. */
-bool helio_delivery_reach(helio_delivery *delivery, helio_delivery_topic *topic, uint64_t number,
-                          helio_clock clock);
+/* Opens the statistics and tells the sink, at the first sign of the topic. */
+bool helio_delivery_meet(helio_delivery *delivery, helio_delivery_topic *topic, helio_clock clock);
 /* Gives messages of a packet to the topic's sink; returns how many it took. */
 size_t helio_delivery_give(const helio_delivery_topic *topic, helio_message *messages, size_t count,
                            const helio_rxw_packet *packet);

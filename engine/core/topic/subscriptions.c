@@ -44,6 +44,7 @@ int helio_subscriptions_add(helio_subscriptions *subscriptions, const char *topi
         return HELIO_ERR_NOMEM;
     memcpy(subscription->name, topic, length);
     subscription->id = helio_hash_fnv1a(topic, length);
+    subscription->serial = ++subscriptions->made;
     subscription->sink = *sink;
     if (enter(subscriptions, subscription)) {
         free(subscription);

@@ -15,6 +15,7 @@
 typedef struct helio_subscription {
     char name[HELIO_TSDU_TOPIC_NAME_MAX + 1];
     uint64_t id;
+    uint64_t serial; /* 1, 2, ... among those of the endpoint, in the order they were made */
     helio_sink sink;
     uint32_t matched; /* streams that have it now */
     uint32_t streams; /* met so far: the number of the next one */
@@ -32,6 +33,7 @@ typedef struct helio_subscriptions {
     helio_account *account;  /* of the instance's memory; may be NULL */
     bool is_raw;             /* packets are bare messages: each subscription gets them all */
     uint32_t window_packets; /* most batches of a topic that wait to be acknowledged one by one */
+    uint64_t made;           /* the serial of the newest */
     uint32_t acked_by_auto;  /* subscriptions whose messages are acknowledged when delivered */
     uint32_t acked_by_app;   /* and when the application says so */
 } helio_subscriptions;
