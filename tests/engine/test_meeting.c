@@ -76,6 +76,12 @@ static void open_unproven(uint32_t number, const helio_address *from) {
     give_data(number, 5, "u", from);
 }
 
+/* The same, when others had their time. */
+static void open_later(uint32_t number, const helio_address *from) {
+    world_run(&w, HELIO_RX_UNPROVEN_NS);
+    open_unproven(number, from);
+}
+
 static bool is_followed(uint32_t number, const helio_address *from) {
     const uint64_t before = helio_cell(&counts()->unknown_session_packets);
     uint8_t packet[HELIO_PGM_CONTROL_MAX];
@@ -193,7 +199,7 @@ static void an_address_has_a_share_of_streams_that_prove_nothing(void) {
     begin_alone();
     const helio_address from = world_host(66, 1);
     for (uint32_t i = 0; i < 10; i++)
-        open_unproven(i, &from);
+        open_later(i, &from);
     CHECK_EQUAL(helio_cell(&counts()->rx_streams), HELIO_RX_UNPROVEN_LEAST);
     CHECK_EQUAL(helio_cell(&counts()->state_refused_streams_of_address),
                 10 - HELIO_RX_UNPROVEN_LEAST);
@@ -203,14 +209,32 @@ static void an_address_has_a_share_of_streams_that_prove_nothing(void) {
     end_alone();
 }
 
+static void a_stream_has_its_time_to_prove_itself(void) {
+    begin_alone();
+    for (uint32_t i = 0; i < 1000; i++) {
+        const helio_address from = world_host(1000 + i, 1);
+        open_unproven(i, &from);
+    }
+    for (uint32_t i = 0; i < 8; i++) { /* the first are there */
+        const helio_address from = world_host(1000 + i, 1);
+        CHECK(is_followed(i, &from));
+    }
+    CHECK_EQUAL(helio_cell(&counts()->state_refused_streams), 992);
+    const helio_address wanted = world_host(66, 1); /* who has what is wanted need not wait */
+    give_data(2000, 7, "t", &wanted);
+    CHECK(is_followed(2000, &wanted));
+    end_alone();
+}
+
 static void the_oldest_that_proved_nothing_gives_way_to_a_new_one(void) {
-    begin();
+    begin_alone();
     for (uint32_t i = 0; i < 8; i++) {
         const helio_address from = world_host(1000 + i, 1);
         open_unproven(i, &from);
     }
     CHECK_EQUAL(helio_cell(&counts()->rx_streams), 8);
-    send(1);
+    const helio_address wanted = world_host(66, 1);
+    give_data(100, 0, "t", &wanted);
     CHECK_EQUAL(in.messages, 1);
     CHECK_EQUAL(helio_cell(&counts()->rx_streams), 8);
     CHECK_EQUAL(helio_cell(&counts()->state_refused_streams), 1);
@@ -218,7 +242,7 @@ static void the_oldest_that_proved_nothing_gives_way_to_a_new_one(void) {
         const helio_address from = world_host(1000 + i, 1);
         CHECK_EQUAL(is_followed(i, &from), i > 0);
     }
-    end();
+    end_alone();
 }
 
 static void many_streams_of_one_address_that_prove_themselves_have_room(void) {
@@ -261,9 +285,9 @@ static void a_stream_put_out_before_it_proved_itself_goes_on_where_it_was(void) 
     give_data(1, 0, "u", &from);
     give_message(1, 2, "t", 1, &from);
     CHECK(is_followed(1, &from));
-    for (uint32_t i = 2; i < 50; i++) {
+    for (uint32_t i = 2; i < 20; i++) {
         const helio_address other = world_host(1000 + i, 1);
-        open_unproven(i, &other);
+        open_later(i, &other);
     }
     CHECK(!is_followed(1, &from));
     for (uint32_t i = 4; i > 0; i--)
@@ -365,7 +389,7 @@ static void a_hundred_thousand_short_streams_leave_no_more_than_a_hundred(void) 
     size_t few, many;
     free_met(short_streams(100, &few));
     helio_receiver *met = short_streams(100000, &many);
-    CHECK(many <= few);
+    CHECK(many <= few + 4096); /* but for what malloc keeps at hand */
     char wanted[HELIO_TSI_TEXT];
     const helio_pgm_session last = forged(99999);
     CHECK(strcmp(helio_receiver_stream(met, 99999), helio_tsi_format(&last.tsi, wanted)) == 0);
@@ -409,6 +433,7 @@ int main(void) {
     RUN(data_that_nobody_wants_is_passed_by_and_what_follows_is_complete);
     RUN(the_lost_tail_of_a_stream_that_was_only_met_is_recovered);
     RUN(an_address_has_a_share_of_streams_that_prove_nothing);
+    RUN(a_stream_has_its_time_to_prove_itself);
     RUN(the_oldest_that_proved_nothing_gives_way_to_a_new_one);
     RUN(many_streams_of_one_address_that_prove_themselves_have_room);
     RUN(a_flood_puts_out_no_stream_that_is_wanted);

@@ -126,9 +126,9 @@ def test_h4_ten_thousand_forged_streams_take_little_while_a_source_is_heard(
         attack.join()
         for one in sockets:
             one.close()
-    grown = resident() - rss
     # The windows of the genuine sources go with them; what is left is of the forged streams.
     assert until(lambda: counts(sink)["memory_used"] - used <= MOST_BYTES)
+    grown = resident() - rss
     after = counts(sink)
     print(
         f"rss {grown}, memory_used {after['memory_used'] - used}, took {max(took):.3f} s, {after['packets_received']}"

@@ -314,23 +314,35 @@ static void put_out(helio_rx_endpoint *endpoint, helio_rx_stream *stream, helio_
     drop_stream(endpoint, stream, clock);
 }
 
-/* Room for one more stream that has proven nothing, of `from`; what gives way for it has not, either.
- * `puts_out`: something may. */
-static bool make_room(helio_rx_endpoint *endpoint, const helio_address *from, bool puts_out,
-                      helio_clock clock) {
+/* The stream, which has proven nothing, is put out for a new one of `from`, if that may; else the new
+ * one is refused. */
+static bool give_way(helio_rx_endpoint *endpoint, helio_rx_stream *stream,
+                     helio_rx_follow_it follow, helio_rx_refusal refusal, const helio_address *from,
+                     helio_clock clock) {
+    if (follow == HELIO_RX_FOLLOW_IF_ROOM)
+        return false;
+    if (follow == HELIO_RX_FOLLOW_PERHAPS &&
+        clock.now_ns - stream->opened_ns < HELIO_RX_UNPROVEN_NS) {
+        helio_rx_refuse_state(&endpoint->shared, refusal, from, clock);
+        return false;
+    }
+    put_out(endpoint, stream, refusal, from, clock);
+    return true;
+}
+
+/* Room for one more stream that has proven nothing, of `from`; what gives way for it has not, either. */
+static bool make_room(helio_rx_endpoint *endpoint, const helio_address *from,
+                      helio_rx_follow_it follow, helio_clock clock) {
     const helio_rx_unproven *unproven = &endpoint->shared.unproven;
     const uint32_t max_streams = endpoint->shared.config.max_streams;
     helio_rx_stream *of_address = helio_rx_unproven_too_many(unproven, from, max_streams);
-    if (of_address && !puts_out)
+    if (of_address &&
+        !give_way(endpoint, of_address, follow, HELIO_RX_REFUSED_OF_ADDRESS, from, clock))
         return false;
-    if (of_address)
-        put_out(endpoint, of_address, HELIO_RX_REFUSED_OF_ADDRESS, from, clock);
     if (endpoint->count < max_streams)
         return true;
-    if (puts_out && unproven->oldest) {
-        put_out(endpoint, unproven->oldest, HELIO_RX_REFUSED_STREAMS, from, clock);
-        return true;
-    }
+    if (unproven->oldest)
+        return give_way(endpoint, unproven->oldest, follow, HELIO_RX_REFUSED_STREAMS, from, clock);
     helio_count(&endpoint->shared.instance->packets_no_room, 1);
     return false;
 }
@@ -414,7 +426,7 @@ static helio_rx_stream *meet_again(helio_rx_endpoint *endpoint, const helio_pgm_
         helio_rx_start_again(&endpoint->shared, packet, absent, was_expelled, &back);
     helio_rx_stream *stream = NULL;
     endpoint->absents.returning = absent; /* those that give way for it must not replace it */
-    if (make_room(endpoint, from, true, clock))
+    if (make_room(endpoint, from, HELIO_RX_FOLLOW, clock))
         stream = open_stream(endpoint, &packet->tsi, &start, &back, from, clock);
     endpoint->absents.returning = NULL;
     if (!stream)
@@ -444,11 +456,12 @@ static helio_rx_stream *meet_stream(helio_rx_endpoint *endpoint, const helio_pgm
     if (follow == HELIO_RX_FOLLOW_NOT)
         return NULL;
     helio_rx_stream *stream = NULL;
-    if (make_room(endpoint, from, follow == HELIO_RX_FOLLOW, clock))
+    if (make_room(endpoint, from, follow, clock))
         stream = open_stream(endpoint, &packet->tsi, &start, NULL, from, clock);
     if (stream && was_expelled)
         helio_rx_tell_readmitted(stream, clock);
-    if (!stream && follow == HELIO_RX_FOLLOW) /* it is met again when there is room */
+    /* It is met again when there is room; if it is only refused for now, it goes on where it is. */
+    if (!stream && !endpoint->shared.unproven.oldest)
         helio_rx_mets_forget(&endpoint->mets, &endpoint->shared, key, from);
     else if (!stream)
         helio_rx_mets_remember(&endpoint->mets, &endpoint->shared, key, from, &start, clock);

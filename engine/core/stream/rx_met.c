@@ -110,9 +110,7 @@ void helio_rx_mets_forget(helio_rx_mets *mets, helio_rx_shared *shared, uint64_t
 void helio_rx_mets_remember(helio_rx_mets *mets, helio_rx_shared *shared, uint64_t key,
                             const helio_address *source, const helio_rx_start *start,
                             helio_clock clock) {
-    helio_rx_met *met = find(mets, key, source);
-    if (!met)
-        met = add(mets, shared, key, source, clock);
+    helio_rx_met *met = find(mets, key, source) ? NULL : add(mets, shared, key, source, clock);
     if (met)
         *met = (helio_rx_met){.source = *source, .start = *start, .heard_ns = clock.now_ns};
 }
@@ -159,21 +157,21 @@ static helio_rx_follow_it on_spm(helio_rx_met *met, const helio_rx_shared *share
         return HELIO_RX_FOLLOW_NOT;
     met->has_spm = true;
     met->spm_sequence = spm->sequence;
-    if (helio_rx_has_window(spm) &&
-        helio_sequence_widen(spm->lead, met->start.first - 1) >= met->start.first)
-        return HELIO_RX_FOLLOW; /* it has sent what did not come, or history is wanted */
-    return asked_for(shared, spm);
+    const helio_rx_follow_it asked = asked_for(shared, spm);
+    const bool has_more = helio_rx_has_window(spm) &&
+                          helio_sequence_widen(spm->lead, met->start.first - 1) >= met->start.first;
+    return has_more && asked < HELIO_RX_FOLLOW_PERHAPS ? HELIO_RX_FOLLOW_PERHAPS : asked;
 }
 
 /* What came in order and is wanted by nobody need not come again. */
 static helio_rx_follow_it on_unwanted(helio_rx_met *met, helio_rx_shared *shared,
-                                      helio_delivery_result what, const helio_address *from,
+                                      helio_wanted wanted, const helio_address *from,
                                       helio_clock clock) {
     met->start.first++;
-    if (what == HELIO_DELIVERY_FOREIGN) {
+    if (wanted == HELIO_WANTED_FOREIGN) {
         helio_count(&shared->instance->foreign_packets, 1);
         helio_rx_foreign_event(shared, from, "another program's data", clock);
-    } else if (what == HELIO_DELIVERY_DAMAGED) {
+    } else if (wanted == HELIO_WANTED_DAMAGED) {
         helio_pgm_count_refusal(shared->instance, HELIO_PGM_BAD_PAYLOAD);
         helio_rx_foreign_event(shared, from, "a damaged batch", clock);
     }
@@ -186,20 +184,20 @@ static helio_rx_follow_it on_data(helio_rx_met *met, helio_rx_shared *shared,
     const uint64_t sequence = helio_sequence_widen(data->sequence, met->start.first - 1);
     if (sequence < met->start.first)
         return HELIO_RX_FOLLOW_NOT; /* it was sent before, or came already */
-    if (sequence > met->start.first || met->start.is_waiting)
-        return HELIO_RX_FOLLOW;
     const bool is_fragment = data->options & HELIO_PGM_HAS_FRAGMENT;
     const bool is_of_unwanted = is_fragment && data->fragment.offset > 0 && met->is_unwanted &&
                                 met->unwanted_apdu == data->fragment.first;
-    const helio_delivery_result what =
-        is_of_unwanted ? HELIO_DELIVERY_FILTERED
-                       : helio_subscriptions_look_at(&shared->subscriptions, data);
-    if (what == HELIO_DELIVERY_TAKEN)
+    const helio_wanted wanted = is_of_unwanted
+                                    ? HELIO_WANTED_BY_NONE
+                                    : helio_subscriptions_look_at(&shared->subscriptions, data);
+    if (wanted == HELIO_WANTED)
         return HELIO_RX_FOLLOW;
+    if (sequence > met->start.first || met->start.is_waiting || wanted == HELIO_WANTED_PERHAPS)
+        return HELIO_RX_FOLLOW_PERHAPS;
     met->is_unwanted = is_fragment;
     if (is_fragment)
         met->unwanted_apdu = data->fragment.first;
-    return on_unwanted(met, shared, what, from, clock);
+    return on_unwanted(met, shared, wanted, from, clock);
 }
 
 /* The packet is data of a kind not used here, or contradicts itself: no stream begins with it. */
@@ -239,7 +237,7 @@ helio_rx_follow_it helio_rx_mets_on_packet(helio_rx_mets *mets, helio_rx_shared 
     helio_rx_follow_it follow = is_spm    ? on_spm(&now, shared, packet)
                                 : is_data ? on_data(&now, shared, packet, from, clock)
                                           : HELIO_RX_FOLLOW_IF_ROOM; /* it asks who is there */
-    if (is_last && (follow != HELIO_RX_FOLLOW || !(packet->options & HELIO_PGM_HAS_FIN))) {
+    if (is_last && (follow < HELIO_RX_FOLLOW_PERHAPS || !(packet->options & HELIO_PGM_HAS_FIN))) {
         helio_rx_mets_forget(mets, shared, key, from); /* over, and there is nothing to ask for */
         return HELIO_RX_FOLLOW_NOT;
     }

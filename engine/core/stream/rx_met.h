@@ -4,11 +4,14 @@
  * it makes a record of some 70 bytes and no more: no window, no statistics, no word to its source.
  * The stream is followed when it may have something for this receiver:
  *
- *   - data came that a subscription may want, or that follows data which did not come;
- *   - an SPM says that it has sent more than was seen, or offers history that is wanted;
- *   - its source waits for this receiver: for acknowledgements, or for credit;
- *   - its source asks for reports, or polls - then only where there is room for it
- *     (HELIO_RX_FOLLOW_IF_ROOM).
+ *   FOLLOW            data of a topic subscribed to came, or its source waits for this receiver: for
+ *                     acknowledgements, or for credit
+ *   FOLLOW_PERHAPS    data came that follows what did not come, or a fragment of one knows not what; an
+ *                     SPM says that more was sent than was seen, or offers history that is wanted
+ *   FOLLOW_IF_ROOM    its source asks for reports, or polls
+ *
+ * The first puts out another stream that has proven nothing where there is no room, the second one
+ * that had its time to prove something, the third none (rx_unproven.h).
  *
  * Data that comes in order and that nobody wants only moves the beginning on.  A stream that is
  * followed later has therefore missed nothing since it was met.
@@ -28,7 +31,6 @@
 #include "base/address.h"
 #include "base/clock.h"
 #include "stats/stats.h"
-#include "topic/delivery.h"
 #include "wire/pgm.h"
 
 enum { HELIO_RX_MET_SETS = 64, HELIO_RX_MET_OF_ADDRESS = 256 };
@@ -68,7 +70,8 @@ typedef struct helio_rx_mets {
 
 typedef enum helio_rx_follow_it {
     HELIO_RX_FOLLOW_NOT,
-    HELIO_RX_FOLLOW_IF_ROOM, /* its source would like to hear of this receiver */
+    HELIO_RX_FOLLOW_IF_ROOM,
+    HELIO_RX_FOLLOW_PERHAPS,
     HELIO_RX_FOLLOW,
 } helio_rx_follow_it;
 
@@ -90,7 +93,8 @@ helio_rx_follow_it helio_rx_mets_on_packet(helio_rx_mets *mets, helio_rx_shared 
 /* It is followed now, or over. */
 void helio_rx_mets_forget(helio_rx_mets *mets, helio_rx_shared *shared, uint64_t key,
                           const helio_address *source);
-/* It is not followed any more, and would go on at `start`. */
+/* It is not followed, or no longer, and would begin or go on at `start`.  A record that is there stays
+ * as it is. */
 void helio_rx_mets_remember(helio_rx_mets *mets, helio_rx_shared *shared, uint64_t key,
                             const helio_address *source, const helio_rx_start *start,
                             helio_clock clock);

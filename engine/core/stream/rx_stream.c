@@ -127,7 +127,7 @@ int helio_rx_stream_create(helio_rx_shared *shared, const helio_tsi *tsi,
     stream->tsi = *tsi;
     stream->source = *from;
     stream->newest = first - 1;
-    stream->heard_ns = clock.now_ns;
+    stream->heard_ns = stream->opened_ns = clock.now_ns;
     const uint64_t delay_ns = (uint64_t)shared->config.spmr_delay_ns;
     stream->spmr_interval_ns = HELIO_RX_SPMR_INTERVAL_NS;
     stream->spmr_due_ns = clock.now_ns + (int64_t)helio_random_below(&shared->random, delay_ns + 1);

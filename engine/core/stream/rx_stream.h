@@ -126,7 +126,8 @@ struct helio_rx_stream {
     uint32_t loss;         /* share of packets missed, smoothed, of HELIO_RX_LOSS_ALL */
     int64_t conflict_event_after_ns;
     helio_rx_unproven_place unproven; /* no host: it is proven */
-    bool is_complete;                 /* it was met before its first packet */
+    int64_t opened_ns;
+    bool is_complete;              /* it was met before its first packet */
     bool gives_way;                /* it ends for another one's sake, so readers need not see it */
     int64_t grow_after_ns;         /* its window is not made larger before */
     struct helio_rx_stream *next;  /* of the endpoint */

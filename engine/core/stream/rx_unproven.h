@@ -1,6 +1,8 @@
 /* Streams that are followed and have proven nothing: no subscription has met them, so all there is of
  * them may be forged.  An address has a share of them at a time, and where there is no room for
- * another stream the oldest gives way.  They have small windows, which together cost no more than
+ * another stream the oldest gives way - at once to one that has a topic wanted, and to any other when it
+ * had HELIO_RX_UNPROVEN_NS to prove something, so that a flood does not drive them out one by one,
+ * which is work.  They have small windows, which together cost no more than
  * HELIO_RX_UNPROVEN_BYTES.
  *
  * A stream is proven when a message or an announcement of a topic subscribed to was passed on in
@@ -20,6 +22,8 @@ enum {
     HELIO_RX_UNPROVEN_LEAST = 4, /* or so many, if that is more */
     HELIO_RX_UNPROVEN_BYTES = 8 << 20,
 };
+
+#define HELIO_RX_UNPROVEN_NS (100 * HELIO_MILLISECOND)
 
 typedef struct helio_rx_stream helio_rx_stream;
 typedef struct helio_rx_shared helio_rx_shared;

@@ -2,13 +2,19 @@
 #ifndef HELIO_TOPIC_WANTED_H
 #define HELIO_TOPIC_WANTED_H
 
-#include "topic/delivery.h"
 #include "topic/subscriptions.h"
 #include "wire/pgm.h"
 
-/* What a stream's delivery would make of it, at first sight: TAKEN (a subscription may want it, or it
- * cannot be told), FILTERED, FOREIGN or DAMAGED. */
-helio_delivery_result helio_subscriptions_look_at(const helio_subscriptions *subscriptions,
-                                                  const helio_pgm_packet *packet);
+typedef enum helio_wanted {
+    HELIO_WANTED,         /* it is of a topic subscribed to, or names one */
+    HELIO_WANTED_PERHAPS, /* a fragment that does not say what it is of */
+    HELIO_WANTED_BY_NONE,
+    HELIO_WANTED_FOREIGN, /* not a batch */
+    HELIO_WANTED_DAMAGED,
+} helio_wanted;
+
+/* What data is, at first sight. */
+helio_wanted helio_subscriptions_look_at(const helio_subscriptions *subscriptions,
+                                         const helio_pgm_packet *packet);
 
 #endif
