@@ -80,6 +80,7 @@ typedef struct receiver {
     world_receiver world;
     trial *trial;
     bool is_away;
+    bool never_asks;
     int64_t back_ns;
     int64_t expiry_ns;
     uint32_t told[LIVES_MAX]; /* the newest packet it was told of */
@@ -255,8 +256,11 @@ static void on_receiver_packet(void *context, const void *packet, size_t length,
                                const helio_address *from, helio_clock clock) {
     receiver *r = context;
     helio_pgm_packet decoded;
+    /* A stream is not met by its end, when nobody who followed it is left. */
+    const unsigned ending = HELIO_PGM_HAS_FIN | HELIO_PGM_HAS_RST;
     if (helio_pgm_decode(packet, length, &decoded) == 0 &&
-        (decoded.type == HELIO_PGM_TYPE_SPM || decoded.type == HELIO_PGM_TYPE_ODATA)) {
+        ((decoded.type == HELIO_PGM_TYPE_SPM && !(decoded.options & ending)) ||
+         decoded.type == HELIO_PGM_TYPE_ODATA)) {
         const unsigned i = decoded.tsi.gsi[5];
         const uint32_t lead = decoded.type == HELIO_PGM_TYPE_SPM ? decoded.lead : decoded.sequence;
         if (!r->has_told[i] || (int32_t)(lead - r->told[i]) > 0)
@@ -306,9 +310,10 @@ static void start_receiver(trial *t, unsigned i) {
     config.receiver = 5000 + i; /* the same in each life */
     config.ack_packets = 8;
     config.ack_interval_ns = 5 * MS;
-    config.stream_expiry_ns = r->expiry_ns = (int64_t)(20 + pick(t, 300)) * MS;
+    config.stream_expiry_ns = (int64_t)(20 + pick(t, 300)) * MS;
     config.seed = helio_random_next(&t->random);
-    *r = (receiver){.trial = t, .expiry_ns = r->expiry_ns};
+    *r = (receiver){
+        .trial = t, .expiry_ns = config.stream_expiry_ns, .never_asks = config.never_asks};
     world_add_receiver(&t->world, &r->world, &config);
     helio_sim_attach(r->world.node,
                      &(helio_sim_handler){r, on_receiver_packet, receiver_poll, receiver_deadline});
@@ -582,7 +587,7 @@ static void check_told(const trial *t, const receiver *r, unsigned number) {
         has_any = true;
     }
     if (has_any && r->has_told[number])
-        CHECK_EQUAL(trail, r->told[number] + 1);
+        CHECK((int32_t)(trail - r->told[number]) > 0);
 }
 
 static void finish(trial *t) {
@@ -607,12 +612,13 @@ static void finish(trial *t) {
         for (unsigned k = 0; k < t->readers; k++) {
             const reader *r = &t->reader[k];
             check_whole(t, &r->of[i], l);
-            if (r->is_on && l->is_told && !t->is_acked)
+            /* The end may find no room in a window, to be asked for again. */
+            const bool can_miss_it = t->receiver[r->receiver].never_asks && !l->is_alive;
+            if (r->is_on && l->is_told && !t->is_acked && !can_miss_it)
                 check_exact(t, r, l);
         }
-        /* The last receiver started is the one that has the name. */
-        for (unsigned n = 0; !t->has_acts && t->receivers == 1 && n < t->receivers; n++)
-            check_told(t, &t->receiver[n], i);
+        if (!t->has_acts && t->receivers == 1) /* the last one started has the name */
+            check_told(t, &t->receiver[0], i);
     }
 }
 
