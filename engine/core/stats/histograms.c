@@ -67,7 +67,7 @@ static void give(helio_stats *stats, helio_stats_object *object, size_t i, size_
 }
 
 static bool is_on(const helio_stats *stats, const helio_stats_object *object, size_t i) {
-    return stats->shapes[object->scope].histogram[i].level <= object->level;
+    return !object->is_plain && stats->shapes[object->scope].histogram[i].level <= object->level;
 }
 
 void helio_histograms_attach(helio_stats *stats, helio_stats_object *object, size_t spare) {
@@ -89,6 +89,20 @@ void helio_histograms_follow(const helio_stats *stats, helio_stats_object *objec
     for (size_t i = 0; i < stats->shapes[object->scope].histograms; i++) {
         object->histogram[i] = is_on(stats, object, i) ? object->kept[i] : NULL;
     }
+}
+
+void helio_stats_open_histograms(helio_stats *stats, helio_stats_object *object) {
+    size_t spare = 0;
+    if (!object->is_plain) {
+        return;
+    }
+    object->is_plain = false;
+    for (size_t i = 0; i < stats->shapes[object->scope].histograms; i++) {
+        if (is_on(stats, object, i) && !object->kept[i]) {
+            give(stats, object, i, &spare);
+        }
+    }
+    helio_histograms_follow(stats, object);
 }
 
 void helio_histograms_detach(helio_stats *stats, helio_stats_object *object) {

@@ -96,12 +96,14 @@ static int open_private(helio_stats *stats, helio_scope scope, const char *label
     return 0;
 }
 
-int helio_stats_open_object(helio_stats *stats, helio_scope scope, const char *labels,
-                            int64_t wall_ns, helio_stats_object *out) {
+static int open_object(helio_stats *stats, helio_scope scope, const char *labels, int64_t wall_ns,
+                       bool is_plain, helio_stats_object *out) {
     const int rule = helio_levels_find(stats, scope, labels);
     const int level = stats->rules[rule].level;
     size_t spare = 0;
-    *out = (helio_stats_object){.slot = take_slot(stats, scope, level, wall_ns, &spare),
+    *out = (helio_stats_object){.slot =
+                                    take_slot(stats, scope, is_plain ? -1 : level, wall_ns, &spare),
+                                .is_plain = is_plain,
                                 .scope = scope,
                                 .rule = (int8_t)rule,
                                 .level = (int8_t)level};
@@ -133,6 +135,16 @@ int helio_stats_open_object(helio_stats *stats, helio_scope scope, const char *l
         helio_set(&stats->instance->detail_level, (uint64_t)helio_stats_level(stats));
     }
     return 0;
+}
+
+int helio_stats_open_object(helio_stats *stats, helio_scope scope, const char *labels,
+                            int64_t wall_ns, helio_stats_object *out) {
+    return open_object(stats, scope, labels, wall_ns, false, out);
+}
+
+int helio_stats_open_plain_object(helio_stats *stats, helio_scope scope, const char *labels,
+                                  int64_t wall_ns, helio_stats_object *out) {
+    return open_object(stats, scope, labels, wall_ns, true, out);
 }
 
 void helio_stats_close_object(helio_stats *stats, helio_stats_object *object, int64_t wall_ns) {

@@ -44,6 +44,7 @@ typedef struct helio_stats_object {
     helio_scope scope;
     int8_t level;       /* of detail it has now; helio_stats_object_level */
     int8_t rule;        /* that says so (stats/levels.h) */
+    bool is_plain;      /* it has no histograms, whatever its level */
     const char *labels; /* those it was opened with */
     helio_hdr *kept[HELIO_STATS_HISTOGRAMS_MAX]; /* what it has, counting or not */
     struct helio_stats_object *previous, *next;  /* of all that are open */
@@ -113,6 +114,12 @@ enum { HELIO_STATS_LABELS_BYTES = 464 }; /* most that an object's labels take, i
  * and objects_refused counts it. Returns 0 or HELIO_ERR_NOMEM. */
 int helio_stats_open_object(helio_stats *stats, helio_scope scope, const char *labels,
                             int64_t wall_ns, helio_stats_object *out);
+
+/* The same without histograms, whatever the level, until helio_stats_open_histograms gives it those
+ * that the level wants. */
+int helio_stats_open_plain_object(helio_stats *stats, helio_scope scope, const char *labels,
+                                  int64_t wall_ns, helio_stats_object *out);
+void helio_stats_open_histograms(helio_stats *stats, helio_stats_object *object);
 
 /* Marks the object gone; its last values stay readable until the slot is used again.  The record
  * must not be touched afterwards.  Accepts an object that was never opened (all zero). */

@@ -391,19 +391,19 @@ static helio_rx_stream *open_stream(helio_rx_endpoint *endpoint, const helio_tsi
 /* What a packet of a stream leads to that is not followed: whether it is to be from now on, and from
  * where. */
 static helio_rx_follow_it consider(helio_rx_endpoint *endpoint, const helio_pgm_packet *packet,
-                                   const helio_address *from, helio_clock clock,
-                                   helio_rx_start *start, bool *was_expelled) {
+                                   const helio_address *from, helio_clock clock, helio_rx_met *met,
+                                   bool *was_expelled) {
     enum { LAST = HELIO_PGM_HAS_FIN | HELIO_PGM_HAS_RST | HELIO_PGM_HAS_NBR_UNREACH };
     const uint64_t key = helio_tsi_key(&packet->tsi);
     *was_expelled = expelled_from(endpoint, key) != NULL;
     if (!*was_expelled)
         return helio_rx_mets_on_packet(&endpoint->mets, &endpoint->shared, packet, from, clock,
-                                       start);
+                                       met);
     const bool is_spm = packet->type == HELIO_PGM_TYPE_SPM;
     if (packet->type == HELIO_PGM_TYPE_POLL || (is_spm && (packet->options & LAST)) ||
         !is_admitted(endpoint, key, packet, from, clock.now_ns, was_expelled))
         return HELIO_RX_FOLLOW_NOT;
-    *start = helio_rx_start_of(&endpoint->shared, packet, true);
+    *met = (helio_rx_met){.start = helio_rx_start_of(&endpoint->shared, packet, true)};
     return HELIO_RX_FOLLOW;
 }
 
@@ -449,22 +449,25 @@ static helio_rx_stream *meet_stream(helio_rx_endpoint *endpoint, const helio_pgm
                                                           &endpoint->shared.subscriptions);
     if (absent)
         return meet_again(endpoint, packet, absent, from, clock);
-    helio_rx_start start;
+    helio_rx_met met;
     bool was_expelled;
-    const helio_rx_follow_it follow =
-        consider(endpoint, packet, from, clock, &start, &was_expelled);
+    const helio_rx_follow_it follow = consider(endpoint, packet, from, clock, &met, &was_expelled);
     if (follow == HELIO_RX_FOLLOW_NOT)
         return NULL;
     helio_rx_stream *stream = NULL;
     if (make_room(endpoint, from, follow, clock))
-        stream = open_stream(endpoint, &packet->tsi, &start, NULL, from, clock);
+        stream = open_stream(endpoint, &packet->tsi, &met.start, NULL, from, clock);
+    if (stream && met.has_spm && packet->type != HELIO_PGM_TYPE_SPM) {
+        const helio_pgm_packet spm = helio_rx_met_packet(&met, &packet->tsi);
+        helio_rx_stream_on_packet(stream, &spm, 0, &met.spm.from, clock.wall_ns, clock);
+    }
     if (stream && was_expelled)
         helio_rx_tell_readmitted(stream, clock);
     /* It is met again when there is room; if it is only refused for now, it goes on where it is. */
     if (!stream && !endpoint->shared.unproven.oldest)
         helio_rx_mets_forget(&endpoint->mets, &endpoint->shared, key, from);
     else if (!stream)
-        helio_rx_mets_remember(&endpoint->mets, &endpoint->shared, key, from, &start, clock);
+        helio_rx_mets_remember(&endpoint->mets, &endpoint->shared, key, from, &met.start, clock);
     return stream;
 }
 

@@ -152,11 +152,24 @@ static helio_rx_follow_it asked_for(const helio_rx_shared *shared, const helio_p
 }
 
 static helio_rx_follow_it on_spm(helio_rx_met *met, const helio_rx_shared *shared,
-                                 const helio_pgm_packet *spm) {
-    if (met->has_spm && !helio_sequence_before(met->spm_sequence, spm->sequence))
+                                 const helio_pgm_packet *spm, const helio_address *from) {
+    enum { KEPT = HELIO_PGM_HAS_REPORTING | HELIO_PGM_HAS_CRQST };
+    if (met->has_spm && !helio_sequence_before(met->spm.sequence, spm->sequence))
         return HELIO_RX_FOLLOW_NOT;
     met->has_spm = true;
-    met->spm_sequence = spm->sequence;
+    met->spm = (helio_rx_met_spm){
+        .from = *from,
+        .path = spm->path,
+        .sequence = spm->sequence,
+        .trail = spm->trail,
+        .lead = spm->lead,
+        .options = spm->options & KEPT,
+    };
+    if (spm->options & HELIO_PGM_HAS_REPORTING)
+        met->spm.reporting = spm->reporting;
+    if (spm->options & HELIO_PGM_HAS_CRQST)
+        met->spm.report_fields = spm->report.fields;
+    met->spm.reporting.stamp = 0; /* it would be echoed too late */
     const helio_rx_follow_it asked = asked_for(shared, spm);
     const bool has_more = helio_rx_has_window(spm) &&
                           helio_sequence_widen(spm->lead, met->start.first - 1) >= met->start.first;
@@ -215,7 +228,7 @@ static bool is_refused(helio_rx_shared *shared, const helio_pgm_packet *data) {
 helio_rx_follow_it helio_rx_mets_on_packet(helio_rx_mets *mets, helio_rx_shared *shared,
                                            const helio_pgm_packet *packet,
                                            const helio_address *from, helio_clock clock,
-                                           helio_rx_start *start) {
+                                           helio_rx_met *out) {
     enum { LAST = HELIO_PGM_HAS_FIN | HELIO_PGM_HAS_RST | HELIO_PGM_HAS_NBR_UNREACH };
     const bool is_spm = packet->type == HELIO_PGM_TYPE_SPM;
     const bool is_data = packet->type == HELIO_PGM_TYPE_ODATA;
@@ -234,7 +247,7 @@ helio_rx_follow_it helio_rx_mets_on_packet(helio_rx_mets *mets, helio_rx_shared 
     else
         now.start = helio_rx_start_of(shared, packet, false);
     now.heard_ns = clock.now_ns;
-    helio_rx_follow_it follow = is_spm    ? on_spm(&now, shared, packet)
+    helio_rx_follow_it follow = is_spm    ? on_spm(&now, shared, packet, from)
                                 : is_data ? on_data(&now, shared, packet, from, clock)
                                           : HELIO_RX_FOLLOW_IF_ROOM; /* it asks who is there */
     if (is_last && (follow < HELIO_RX_FOLLOW_PERHAPS || !(packet->options & HELIO_PGM_HAS_FIN))) {
@@ -245,6 +258,21 @@ helio_rx_follow_it helio_rx_mets_on_packet(helio_rx_mets *mets, helio_rx_shared 
         met = add(mets, shared, key, from, clock);
     if (met)
         *met = now;
-    *start = now.start;
+    *out = now;
     return follow;
+}
+
+helio_pgm_packet helio_rx_met_packet(const helio_rx_met *met, const helio_tsi *tsi) {
+    const helio_rx_met_spm *spm = &met->spm;
+    return (helio_pgm_packet){
+        .tsi = *tsi,
+        .type = HELIO_PGM_TYPE_SPM,
+        .options = spm->options,
+        .sequence = spm->sequence,
+        .trail = spm->trail,
+        .lead = spm->lead,
+        .path = spm->path,
+        .reporting = spm->reporting,
+        .report = {.fields = spm->report_fields},
+    };
 }

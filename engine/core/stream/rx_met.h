@@ -1,7 +1,7 @@
 /* Streams that were met and are not followed yet: of each, where it would begin if it were.
  *
  * An SPM of an unknown stream proves nothing, and anybody can forge one for any number of streams.  So
- * it makes a record of some 70 bytes and no more: no window, no statistics, no word to its source.
+ * it makes a record of some 150 bytes and no more: no window, no statistics, no word to its source.
  * The stream is followed when it may have something for this receiver:
  *
  *   FOLLOW            data of a topic subscribed to came, or its source waits for this receiver: for
@@ -46,11 +46,21 @@ typedef struct helio_rx_start {
     bool is_waiting;  /* an SPM has yet to say where it begins */
 } helio_rx_start;
 
+/* What matters of an SPM to a stream that is followed later: where its source hears, and what it
+ * wants to hear. */
+typedef struct helio_rx_met_spm {
+    helio_address from, path;
+    uint32_t sequence, trail, lead;
+    uint32_t options;
+    helio_pgm_reporting reporting;
+    uint8_t report_fields;
+} helio_rx_met_spm;
+
 typedef struct helio_rx_met {
     helio_address source;
     helio_rx_start start;
     int64_t heard_ns;
-    uint32_t spm_sequence;  /* of the newest SPM */
+    helio_rx_met_spm spm;   /* the newest, when has_spm */
     uint32_t unwanted_apdu; /* the APDU that starts here is wanted by nobody */
     bool has_spm;
     bool is_unwanted;
@@ -83,13 +93,15 @@ void helio_rx_mets_fini(helio_rx_mets *mets, helio_rx_shared *shared);
 helio_rx_start helio_rx_start_of(const helio_rx_shared *shared, const helio_pgm_packet *packet,
                                  bool from_live);
 
-/* A packet, SPM, ODATA or POLL, of a stream that is not followed: whether it is to be now, and then
- * where it begins.  A stream that is not has a record afterwards, if there was memory.  Counts what is
+/* A packet, SPM, ODATA or POLL, of a stream that is not followed: whether it is to be now; *out is
+ * its record then.  A stream that is not has a record afterwards, if there was memory.  Counts what is
  * no data of ours. */
 helio_rx_follow_it helio_rx_mets_on_packet(helio_rx_mets *mets, helio_rx_shared *shared,
                                            const helio_pgm_packet *packet,
                                            const helio_address *from, helio_clock clock,
-                                           helio_rx_start *start);
+                                           helio_rx_met *out);
+/* The newest SPM of a stream that was met, as far as it matters now. */
+helio_pgm_packet helio_rx_met_packet(const helio_rx_met *met, const helio_tsi *tsi);
 /* It is followed now, or over. */
 void helio_rx_mets_forget(helio_rx_mets *mets, helio_rx_shared *shared, uint64_t key,
                           const helio_address *source);

@@ -56,6 +56,7 @@ static void grow_to_all(helio_rx_stream *stream, int64_t now_ns) {
 
 void helio_rx_stream_prove(helio_rx_stream *stream, int64_t now_ns) {
     helio_rx_unproven_remove(&stream->shared->unproven, stream);
+    helio_stats_open_histograms(stream->shared->stats, &stream->object);
     grow_to_all(stream, now_ns);
     ask_for_more(stream, now_ns);
 }

@@ -35,8 +35,8 @@ static int open_object(helio_rx_stream *stream, const helio_address *from, helio
     helio_stats_label(labels, sizeof labels, "source", helio_address_format(from, text));
     helio_stats_label(labels, sizeof labels, "feedback_address",
                       helio_address_format(&shared->config.feedback_address, text));
-    const int error = helio_stats_open_object(shared->stats, HELIO_SCOPE_RX_STREAM, labels,
-                                              clock.wall_ns, &stream->object);
+    const int error = helio_stats_open_plain_object(shared->stats, HELIO_SCOPE_RX_STREAM, labels,
+                                                    clock.wall_ns, &stream->object);
     if (!error && helio_rx_is_acking(shared))
         helio_stats_apply(&stream->object, HELIO_HAS_ACKS);
     return error;

@@ -153,7 +153,8 @@ int helio_rx_stream_create(helio_rx_shared *shared, const helio_tsi *tsi,
                            const helio_rx_start *start, const helio_rx_return *back,
                            const helio_address *from, helio_clock clock, helio_rx_stream **out);
 void helio_rx_stream_destroy(helio_rx_stream *stream, helio_clock clock);
-/* It is proven: nothing puts it out, and it gets its whole window, as far as memory_limit allows. */
+/* It is proven: nothing puts it out, and it gets its histograms and its whole window, as far as
+ * memory_limit allows. */
 void helio_rx_stream_prove(helio_rx_stream *stream, int64_t now_ns);
 
 /* A packet of this stream's TSI that goes downstream, or a NAK or SPMR of another receiver, `bytes`
