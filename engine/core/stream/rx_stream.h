@@ -10,7 +10,11 @@
  * passed on, or when it has been silent for the expiry time.
  *
  * No NAK is sent before the first SPM, which says where NAKs go; a stream met by its data asks for
- * an SPM (SPMR).  An SPM's lead is believed for at most one window beyond what data has shown. */
+ * an SPM (SPMR).  An SPM's lead is believed for at most one window beyond what data has shown.
+ *
+ * A packet must come from the stream's source (rx_binding.h); what one packet alone claims is not
+ * always believed (rx_doubt.h), and a source that answers nothing gets little feedback
+ * (rx_budget.h). */
 #ifndef HELIO_STREAM_RX_STREAM_H
 #define HELIO_STREAM_RX_STREAM_H
 
@@ -18,6 +22,7 @@
 #include <stdint.h>
 
 #include "base/address.h"
+#include "base/burst.h"
 #include "base/clock.h"
 #include "base/outlet.h"
 #include "base/random.h"
@@ -25,8 +30,11 @@
 #include "stats/stats.h"
 #include "stream/polling.h"
 #include "stream/rx_acks.h"
+#include "stream/rx_binding.h"
+#include "stream/rx_budget.h"
 #include "stream/rx_clock.h"
 #include "stream/rx_credit.h"
+#include "stream/rx_doubt.h"
 #include "stream/rx_endpoint.h"
 #include "stream/rx_notices.h"
 #include "stream/rx_places.h"
@@ -51,11 +59,13 @@ typedef struct helio_rx_shared {
     uint32_t blocked_streams;
     helio_rx_drops drops;
     int64_t foreign_event_after_ns; /* foreign traffic is an event once a minute */
+    helio_burst naks_unanswered;    /* requests wait for a source that has answered none */
     int64_t kernel_ns; /* when the kernel took in the packet at hand, wall clock; 0: not known */
 } helio_rx_shared;
 
 typedef enum helio_rx_stream_state {
     HELIO_RX_STREAM_OPEN,
+    HELIO_RX_STREAM_DISPLACED, /* the owner of its TSI's port takes it over */
     HELIO_RX_STREAM_CLOSED,   /* its source ended it and all is passed on */
     HELIO_RX_STREAM_SILENT,   /* nothing heard for the expiry time */
     HELIO_RX_STREAM_EXPELLED, /* its source does not hear this receiver any more */
@@ -64,7 +74,10 @@ typedef enum helio_rx_stream_state {
 struct helio_rx_stream {
     helio_rx_shared *shared;
     helio_tsi tsi;
-    helio_address source;   /* the IP it was met at; only this one is heard */
+    helio_address source;   /* where it was met */
+    helio_rx_binding binding;
+    helio_rx_budget budget;
+    helio_rx_doubt doubt;
     helio_address feedback; /* where NAKs go; family 0 until the first SPM */
     helio_stats_object object;
     helio_rxw rxw;
@@ -117,6 +130,14 @@ int helio_rx_stream_create(helio_rx_shared *shared, const helio_pgm_packet *pack
                            const helio_address *from, bool from_live, helio_clock clock,
                            helio_rx_stream **out);
 void helio_rx_stream_destroy(helio_rx_stream *stream, helio_clock clock);
+
+/* Where a packet that goes downstream comes from. */
+static inline helio_rx_origin helio_rx_origin_of(helio_rx_stream *stream, const helio_address *from,
+                                                 int64_t now_ns) {
+    return from->port == stream->binding.port && helio_address_same_ip(&stream->source, from)
+               ? HELIO_RX_OF_SOURCE
+               : helio_rx_judge_origin(stream, from, now_ns);
+}
 
 /* A packet of this stream's TSI that goes downstream, or a NAK or SPMR of another receiver, `bytes`
  * long. */
