@@ -6,9 +6,10 @@
 
 enum {
     ASKS_MAX = 1 + HELIO_PGM_NAK_LIST_MAX,
-    CREDIT_PER_BYTE = 8,       /* of a source that answers: a NAK is shorter than what it brings */
-    CREDIT_PER_MS = 16,        /* bytes; what keeps asking when answers get lost */
-    CREDIT_FIRST = 16 * 1024,  /* when it answers for the first time: 52 full NAKs */
+    HEARD_PER_ASK = 64,       /* bytes; an ask is 4: a sixteenth of all heard goes out at once */
+    CREDIT_PER_BYTE = 8,      /* of a source that answers: a NAK is shorter than what it brings */
+    CREDIT_PER_MS = 16,       /* bytes; what keeps asking when answers get lost */
+    CREDIT_FIRST = 16 * 1024, /* when it answers for the first time: 52 full NAKs */
     CREDIT_MAX = 256 * 1024,
 };
 
@@ -17,7 +18,7 @@ enum {
 void helio_rx_budget_init(helio_rx_budget *budget, bool is_unlimited) {
     *budget = (helio_rx_budget){
         .is_unlimited = is_unlimited,
-        .asked_ns = INT64_MIN / 2,
+        .turn_ns = INT64_MIN / 2,
         .unanswered_ns = HELIO_NEVER,
         .release_ns = HELIO_NEVER,
     };
@@ -86,9 +87,14 @@ size_t helio_rx_budget_asks(helio_rx_stream *stream, int64_t now_ns) {
         add_credit(budget, now_ns);
         return asks_within(stream, budget->credit_bytes);
     }
-    return now_ns - budget->asked_ns < HELIO_RX_BUDGET_PAUSE_NS
-               ? 0
-               : asks_within(stream, left_of(budget));
+    if (now_ns - budget->turn_ns >= HELIO_RX_BUDGET_PAUSE_NS) {
+        budget->turn_ns = now_ns;
+        budget->asked = 0;
+    }
+    const uint64_t most = ASKS_MAX + budget->heard_bytes / HEARD_PER_ASK;
+    const uint64_t room = most > budget->asked ? most - budget->asked : 0;
+    const size_t asks = asks_within(stream, left_of(budget));
+    return asks < room ? asks : (size_t)room;
 }
 
 bool helio_rx_budget_allows_report(const helio_rx_stream *stream, size_t bytes, int64_t now_ns) {
@@ -97,12 +103,13 @@ bool helio_rx_budget_allows_report(const helio_rx_stream *stream, size_t bytes, 
            bytes <= (is_answering(budget, now_ns) ? budget->credit_bytes : left_of(budget));
 }
 
-void helio_rx_budget_on_nak(helio_rx_stream *stream, size_t bytes, int64_t now_ns) {
+void helio_rx_budget_on_nak(helio_rx_stream *stream, size_t asks, size_t bytes, int64_t now_ns) {
     helio_rx_budget *budget = &stream->budget;
     if (is_answering(budget, now_ns))
         budget->credit_bytes -= budget->credit_bytes < bytes ? budget->credit_bytes : bytes;
+    else
+        budget->asked += asks;
     budget->sent_bytes += bytes;
-    budget->asked_ns = now_ns;
     if (budget->unanswered_ns == HELIO_NEVER)
         budget->unanswered_ns = now_ns;
 }

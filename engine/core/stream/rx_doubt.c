@@ -34,10 +34,8 @@ void helio_rx_doubt_fini(helio_rx_stream *stream) {
 /* The second leap to about the same place makes both believed. */
 static bool confirms(const helio_rx_stream *stream, uint64_t sequence, int64_t now_ns) {
     const helio_rx_doubt *doubt = &stream->doubt;
-    const uint64_t apart =
-        sequence > doubt->leap ? sequence - doubt->leap : doubt->leap - sequence;
-    return doubt->leap != 0 && now_ns < doubt->leap_until_ns &&
-           apart <= stream->rxw.mask + 1;
+    const uint64_t apart = sequence > doubt->leap ? sequence - doubt->leap : doubt->leap - sequence;
+    return doubt->leap != 0 && now_ns < doubt->leap_until_ns && apart <= stream->rxw.mask + 1;
 }
 
 static const helio_rx_arrival *believe(helio_rx_doubt *doubt) {
@@ -80,8 +78,8 @@ bool helio_rx_believes_data(helio_rx_stream *stream, const helio_rx_arrival *arr
     return false;
 }
 
-bool helio_rx_believes_lead(helio_rx_stream *stream, uint64_t lead,
-                            const helio_rx_arrival **before, int64_t now_ns) {
+bool helio_rx_believes_lead(helio_rx_stream *stream, uint64_t lead, const helio_rx_arrival **before,
+                            int64_t now_ns) {
     *before = NULL;
     if (lead <= shown(stream) + HELIO_RX_LEAP)
         return true;

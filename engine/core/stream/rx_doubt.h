@@ -41,9 +41,9 @@ typedef struct helio_rx_arrival {
 } helio_rx_arrival;
 
 typedef struct helio_rx_doubt {
-    uint64_t leap;        /* where the newest one leads; 0: there is none */
+    uint64_t leap; /* where the newest one leads; 0: there is none */
     int64_t leap_until_ns;
-    uint8_t *data;        /* of `aside`; taken when first needed */
+    uint8_t *data; /* of `aside`; taken when first needed */
     bool has_aside;
     helio_rx_arrival aside; /* the data that leapt */
     bool has_spm;           /* one with a number far from the newest */
@@ -60,8 +60,8 @@ void helio_rx_doubt_fini(helio_rx_stream *stream);
 bool helio_rx_believes_data(helio_rx_stream *stream, const helio_rx_arrival *arrival,
                             const helio_rx_arrival **before, int64_t now_ns);
 /* Whether an SPM's lead is believed; *before as above. */
-bool helio_rx_believes_lead(helio_rx_stream *stream, uint64_t lead,
-                            const helio_rx_arrival **before, int64_t now_ns);
+bool helio_rx_believes_lead(helio_rx_stream *stream, uint64_t lead, const helio_rx_arrival **before,
+                            int64_t now_ns);
 /* Whether an SPM is the newest. */
 bool helio_rx_believes_spm(helio_rx_stream *stream, uint32_t sequence);
 /* Whether a reset, said by the newest SPM, counts now. */

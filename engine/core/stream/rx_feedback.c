@@ -300,7 +300,7 @@ void helio_rx_send_nak(helio_rx_stream *stream, const helio_nak_round *round, in
     helio_stats_end(stats);
     helio_count(&stream->shared->instance->nak_packets_sent, 1);
     helio_count(&stream->shared->instance->naks_sent, round->ask_count);
-    helio_rx_budget_on_nak(stream, length, now_ns);
+    helio_rx_budget_on_nak(stream, round->ask_count, length, now_ns);
     send_feedback(stream, &stream->feedback, packet, length);
 }
 

@@ -205,16 +205,17 @@ static void on_data(helio_rx_stream *stream, const helio_pgm_packet *packet, siz
         .sequence = sequence,
         .trail = helio_sequence_widen(packet->trail, sequence),
         .bytes = bytes,
-        .packet = {
-            .tsdu = packet->tsdu,
-            .bytes = packet->tsdu_bytes,
-            .is_fragment = packet->options & HELIO_PGM_HAS_FRAGMENT,
-            .lasts = stream->shared->config.data_lasts,
-            .is_repair = packet->type == HELIO_PGM_TYPE_RDATA,
-            .receive_ns = receive_ns,
-            .arrival_ns = clock.now_ns,
-            .kernel_ns = stream->shared->kernel_ns,
-        },
+        .packet =
+            {
+                .tsdu = packet->tsdu,
+                .bytes = packet->tsdu_bytes,
+                .is_fragment = packet->options & HELIO_PGM_HAS_FRAGMENT,
+                .lasts = stream->shared->config.data_lasts,
+                .is_repair = packet->type == HELIO_PGM_TYPE_RDATA,
+                .receive_ns = receive_ns,
+                .arrival_ns = clock.now_ns,
+                .kernel_ns = stream->shared->kernel_ns,
+            },
     };
     if (arrival.packet.is_fragment)
         arrival.packet.fragment = packet->fragment;

@@ -66,15 +66,15 @@ typedef struct helio_rx_shared {
 typedef enum helio_rx_stream_state {
     HELIO_RX_STREAM_OPEN,
     HELIO_RX_STREAM_DISPLACED, /* the owner of its TSI's port takes it over */
-    HELIO_RX_STREAM_CLOSED,   /* its source ended it and all is passed on */
-    HELIO_RX_STREAM_SILENT,   /* nothing heard for the expiry time */
-    HELIO_RX_STREAM_EXPELLED, /* its source does not hear this receiver any more */
+    HELIO_RX_STREAM_CLOSED,    /* its source ended it and all is passed on */
+    HELIO_RX_STREAM_SILENT,    /* nothing heard for the expiry time */
+    HELIO_RX_STREAM_EXPELLED,  /* its source does not hear this receiver any more */
 } helio_rx_stream_state;
 
 struct helio_rx_stream {
     helio_rx_shared *shared;
     helio_tsi tsi;
-    helio_address source;   /* where it was met */
+    helio_address source; /* where it was met */
     helio_rx_binding binding;
     helio_rx_budget budget;
     helio_rx_doubt doubt;
