@@ -25,11 +25,15 @@ static void give(const uint8_t *packet, size_t length, const char *from) {
     helio_sim_wake(receiver.node);
 }
 
-static void forge_spm(helio_pgm_spm spm, const char *from) {
+static void forge_spm_with_path(helio_pgm_spm spm, const char *path, const char *from) {
     uint8_t packet[HELIO_PGM_CONTROL_MAX];
     const helio_pgm_session forged = session();
-    const helio_address path = world_address("10.0.0.99:1");
-    give(packet, helio_pgm_encode_spm(packet, &forged, &spm, &path), from);
+    const helio_address nla = world_address(path);
+    give(packet, helio_pgm_encode_spm(packet, &forged, &spm, &nla), from);
+}
+
+static void forge_spm(helio_pgm_spm spm, const char *from) {
+    forge_spm_with_path(spm, "10.0.0.99:1", from);
 }
 
 /* A message of the topic in a packet of its own. */
@@ -244,6 +248,28 @@ static void one_that_answers_and_brings_nothing_is_asked_at_a_bounded_rate(void)
         world_run(&w, seconds * HELIO_SECOND / 20);
     }
     CHECK(victim_bytes <= 16 * 1024 + (uint64_t)seconds * 16000 + 10 * given_bytes);
+    end_victims();
+}
+
+static void whoever_answers_cannot_turn_requests_upon_another(void) {
+    helio_rx_endpoint_config config = world_receiver_config(100);
+    config.trusts_paths = true;
+    begin_victims(config);
+    in.is_forged = true;
+    forge_spm_with_path((helio_pgm_spm){.sequence = 1, .lead = UINT32_MAX}, "10.0.0.66:1",
+                        "10.0.0.66:40001");
+    forge_data(200, 200, "10.0.0.66:40001");
+    world_run(&w, 5 * MS);
+    forge_ncf(0, "10.0.0.66:40001");
+    world_run(&w, 3 * HELIO_SECOND);
+    CHECK(victim_bytes > 2 * given_bytes); /* it answered, so all was asked for */
+    given_bytes = victim_bytes = 0;
+    forge_spm_with_path((helio_pgm_spm){.sequence = 2, .lead = 200}, "10.0.0.99:1",
+                        "10.0.0.66:40001");
+    forge_data(400, 400, "10.0.0.66:40001");
+    world_run(&w, 3 * HELIO_SECOND);
+    CHECK(victim_bytes > 0);
+    CHECK(victim_bytes <= 2 * given_bytes);
     end_victims();
 }
 
@@ -571,6 +597,7 @@ int main(void) {
     RUN(acknowledgements_and_reports_are_within_the_bound);
     RUN(what_never_answers_is_given_up_at_its_deadline_and_not_before);
     RUN(one_that_answers_and_brings_nothing_is_asked_at_a_bounded_rate);
+    RUN(whoever_answers_cannot_turn_requests_upon_another);
     RUN(a_first_loss_costs_a_round_trip_more_only_where_it_is_more_than_a_nak);
     RUN(a_lone_packet_behind_a_great_loss_is_borne_out_by_the_heartbeat);
     RUN(heartbeats_alone_bear_each_other_out);

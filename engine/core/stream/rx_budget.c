@@ -24,6 +24,11 @@ void helio_rx_budget_init(helio_rx_budget *budget, bool is_unlimited) {
     };
 }
 
+void helio_rx_budget_restart(helio_rx_stream *stream) {
+    helio_rx_budget_init(&stream->budget, stream->budget.is_unlimited);
+    stream->budget.counted = stream->nak.put_off_ever;
+}
+
 static bool is_answering(const helio_rx_budget *budget, int64_t now_ns) {
     return budget->has_answered && (budget->unanswered_ns == HELIO_NEVER ||
                                     now_ns - budget->unanswered_ns < HELIO_RX_BUDGET_LAPSE_NS);

@@ -42,6 +42,9 @@ typedef struct helio_rx_budget {
 
 void helio_rx_budget_init(helio_rx_budget *budget, bool is_unlimited);
 
+/* Feedback goes to another address from now on, which has proven nothing. */
+void helio_rx_budget_restart(helio_rx_stream *stream);
+
 /* Before the source has answered: whether a packet of `bytes` is within the limit. */
 static inline bool helio_rx_budget_covers(const helio_rx_budget *budget, size_t bytes) {
     return budget->is_unlimited || budget->has_answered ||

@@ -104,6 +104,12 @@ void helio_rx_begin_with(helio_rx_stream *stream, const helio_pgm_packet *spm, h
     helio_rx_drain(stream, clock);
 }
 
+static void send_feedback_to(helio_rx_stream *stream, helio_address to) {
+    if (stream->feedback.family != 0 && !helio_address_same_ip(&stream->feedback, &to))
+        helio_rx_budget_restart(stream);
+    stream->feedback = to;
+}
+
 static void on_spm(helio_rx_stream *stream, const helio_pgm_packet *spm, const helio_address *from,
                    helio_clock clock) {
     helio_count(&helio_rx_stats(stream)->heartbeats_received, 1);
@@ -115,7 +121,7 @@ static void on_spm(helio_rx_stream *stream, const helio_pgm_packet *spm, const h
     /* Without a way to its parent the receiver is silent until an SPM says that there is one. */
     stream->is_unreachable = spm->options & HELIO_PGM_HAS_NBR_UNREACH;
     if (!stream->is_unreachable)
-        stream->feedback = answer_to(stream, &spm->path, from);
+        send_feedback_to(stream, answer_to(stream, &spm->path, from));
     stream->report_fields = spm->options & HELIO_PGM_HAS_CRQST ? spm->report.fields : 0;
     learn_backoff(stream, spm);
     helio_rx_acks_repeat(&stream->acks, clock.now_ns);

@@ -35,6 +35,7 @@ typedef struct ended_stream {
 typedef struct expelled_stream {
     uint64_t key; /* 0: none */
     helio_address source;
+    bool is_exact;
     int64_t until_ns;
 } expelled_stream;
 
@@ -198,13 +199,17 @@ void helio_rx_endpoint_unsubscribe(helio_rx_endpoint *endpoint, helio_subscripti
 
 /* ---- streams ---- */
 
+/* The packet is from the source of a stream that was bound to its port (`is_exact`) or its IP. */
+static bool is_from(const helio_address *source, bool is_exact, const helio_address *from) {
+    return is_exact ? helio_address_equal(source, from) : helio_address_same_ip(source, from);
+}
+
 /* The source sends newer data than it could if it had ended the stream itself: somebody else had. */
 static bool refutes_end(const ended_stream *ended, const helio_pgm_packet *packet,
                         const helio_address *from) {
     return packet->type == HELIO_PGM_TYPE_ODATA &&
            helio_sequence_before(ended->end, packet->sequence) &&
-           (ended->is_exact ? helio_address_equal(&ended->source, from)
-                            : helio_address_same_ip(&ended->source, from));
+           is_from(&ended->source, ended->is_exact, from);
 }
 
 static bool has_ended(const helio_rx_endpoint *endpoint, uint64_t key,
@@ -234,7 +239,7 @@ static bool is_admitted(helio_rx_endpoint *endpoint, uint64_t key, const helio_p
     if (!expelled)
         return true;
     int64_t until_ns;
-    const int told = helio_address_same_ip(&expelled->source, from)
+    const int told = is_from(&expelled->source, expelled->is_exact, from)
                          ? helio_rx_expelled_by(&endpoint->shared, packet, now_ns, &until_ns)
                          : 0;
     if (told > 0)
@@ -308,8 +313,8 @@ static void end_stream(helio_rx_endpoint *endpoint, helio_rx_stream **link,
             (ended_stream){key, clock.now_ns + ENDED_NS, stream->source, stream->binding.is_exact,
                            (uint32_t)stream->end};
     } else if (state == HELIO_RX_STREAM_EXPELLED) {
-        endpoint->expelled[endpoint->expelled_next++ % EXPELLED_KEPT] =
-            (expelled_stream){key, stream->source, stream->notices.expelled_until_ns};
+        endpoint->expelled[endpoint->expelled_next++ % EXPELLED_KEPT] = (expelled_stream){
+            key, stream->source, stream->binding.is_exact, stream->notices.expelled_until_ns};
     } else if (state == HELIO_RX_STREAM_SILENT) {
         const uint64_t silent_ns = (uint64_t)(clock.now_ns - stream->heard_ns);
         helio_stats_event(shared->stats, clock.wall_ns, HELIO_EVENT_STREAM_SILENT,
