@@ -340,10 +340,10 @@ static void answers_are_bounded_however_many_ask(void) {
 
 /* Sends the receiver an SPM of its source with this time. */
 static void say(const helio_pgm_time *time) {
-    static uint32_t sequence = 1000000;
+    static uint32_t ahead = 100; /* of the source's own, and near enough to be believed at once */
     uint8_t packet[HELIO_PGM_CONTROL_MAX];
     const helio_tx_stream *stream = source.stream;
-    const helio_pgm_spm spm = {.sequence = sequence++,
+    const helio_pgm_spm spm = {.sequence = stream->spm_sequence + ahead++,
                                .trail = (uint32_t)stream->txw.trail,
                                .lead = (uint32_t)stream->txw.lead,
                                .takes_reports = true,

@@ -143,6 +143,7 @@ typedef enum helio_option_id {
     HELIO_OPTION_ID_NAK_BACKOFF,
     HELIO_OPTION_ID_NAK_REPEAT,
     HELIO_OPTION_ID_NAK_DATA,
+    HELIO_OPTION_ID_NETWORK_ELEMENTS,
     HELIO_OPTION_ID_SPMR_DELAY,
     HELIO_OPTION_ID_NAK_RETRIES,
     HELIO_OPTION_ID_NAK_DEADLINE,
@@ -434,6 +435,7 @@ enum { /* choices of order */
     X(NAK_BACKOFF, nak_backoff, FLOAT, HELIO_ON_RECEIVER, 0.0, 60.0, "0.0001", "", "NAK_BO_IVL: a NAK waits a random time of at most this. Unless given it is adapted, at most to 50 ms; unicast does not wait.") \
     X(NAK_REPEAT, nak_repeat, FLOAT, HELIO_ON_RECEIVER, 1e-05, 60.0, "0.002", "", "NAK_RPT_IVL: wait for the confirmation before asking again; doubles up to 50 ms. Unless given it follows the round trips measured.") \
     X(NAK_DATA, nak_data, FLOAT, HELIO_ON_RECEIVER, 1e-05, 60.0, "0.005", "", "NAK_RDATA_IVL: wait for the repair before asking again; doubles up to 100 ms. Unless given it follows the repair times measured.") \
+    X(NETWORK_ELEMENTS, network_elements, BOOLEAN, HELIO_ON_RECEIVER, 0.0, 0.0, "false", "", "Network elements with PGM on the way put their own address into SPMs and POLLs (path NLA), and requests go there; false: an address there that is not the one the packet came from is ignored, as anybody can put another's in.") \
     X(SPMR_DELAY, spmr_delay, FLOAT, HELIO_ON_RECEIVER, 0.0, 10.0, "0.002", "", "A stream met by its data is asked for its state (SPMR) after a random time of at most this, unless another receiver asks first.") \
     X(NAK_RETRIES, nak_retries, INTEGER, HELIO_ON_RECEIVER, 0.0, 65535.0, "64", "", "NAK_NCF_RETRIES and NAK_DATA_RETRIES.") \
     X(NAK_DEADLINE, nak_deadline, FLOAT, HELIO_ON_RECEIVER, 0.001, 3600.0, "1.0", "", "A packet missing longer than this is given up.") \

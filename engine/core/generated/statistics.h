@@ -600,7 +600,7 @@ enum { /* indexes of a peer's histograms */
     X(out_of_order, COUNTER, "packets", 0, "out_of_order", "", "", "Original data packets that arrived after a newer one.") \
     X(duplicates, COUNTER, "packets", 0, "duplicates", "", "", "Data packets received again, or when they had been given up.") \
     X(packets_before_join, COUNTER, "packets", 0, "packets_before_join", "", "", "Data packets received that are older than where this receiver began.") \
-    X(packets_refused, COUNTER, "packets", 0, "packets_refused", "", "", "Data packets refused because no window is as large as they say.") \
+    X(packets_refused, COUNTER, "packets", 0, "packets_refused", "", "", "Data packets refused because no window is as large as they say, or because they were far ahead of all others and nothing bore them out.") \
     X(overflows, COUNTER, "packets", 0, "overflows", "", "", "Data packets dropped because the receive window was full.") \
     X(nak_packets_sent, COUNTER, "packets", 0, "nak_packets_sent", "", "", "NAK packets sent.") \
     X(naks_sent, COUNTER, "sequences", 0, "naks_sent", "", "", "Sequence numbers asked for, repeats included.") \

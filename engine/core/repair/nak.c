@@ -29,7 +29,7 @@ static int take_memory(helio_nak *nak, size_t capacity) {
 }
 
 int helio_nak_init(helio_nak *nak, size_t capacity, const helio_nak_config *config, uint64_t seed) {
-    *nak = (helio_nak){.config = *config};
+    *nak = (helio_nak){.config = *config, .ask_room = UINT64_MAX};
     helio_random_init(&nak->random, seed);
     const helio_backoff_config backoff = {config->backoff_ns, config->group_size, config->is_alone};
     helio_backoff_init(&nak->backoff, &backoff);
@@ -152,7 +152,13 @@ static int64_t deadline_of(const helio_nak *nak, const helio_nak_entry *entry) {
 
 /* ---- states ---- */
 
+static void end_put_off(helio_nak *nak, helio_nak_entry *entry) {
+    nak->put_off -= entry->is_put_off;
+    entry->is_put_off = false;
+}
+
 static void enter(helio_nak *nak, helio_nak_entry *entry, helio_nak_state state, int64_t due_ns) {
+    end_put_off(nak, entry);
     const bool is_new = !is_in_heap(entry);
     const int64_t deadline_ns = deadline_of(nak, entry);
     entry->state = (uint8_t)state;
@@ -165,6 +171,7 @@ static void enter(helio_nak *nak, helio_nak_entry *entry, helio_nak_state state,
 }
 
 static void leave(helio_nak *nak, helio_nak_entry *entry) {
+    end_put_off(nak, entry);
     if (is_in_heap(entry))
         heap_remove(nak, entry->place);
     entry->state = HELIO_NAK_NONE;
@@ -376,6 +383,26 @@ void helio_nak_excuse(helio_nak *nak, int64_t until_ns, int64_t now_ns) {
     nak->excused_until_ns = until_ns > now_ns ? until_ns : now_ns;
 }
 
+/* There is no room to ask for it now. */
+static void put_off(helio_nak *nak, helio_nak_entry *entry) {
+    enter(nak, entry, HELIO_NAK_BACK_OFF, HELIO_NEVER);
+    entry->is_put_off = true;
+    nak->put_off++;
+    nak->put_off_ever++;
+}
+
+void helio_nak_release(helio_nak *nak, uint64_t count, int64_t now_ns) {
+    const int64_t due_ns = now_ns + draw_backoff(nak);
+    /* An entry moves up only, and what it pushes down does not get past its old place. */
+    for (uint32_t place = 0; place < nak->heap_count && nak->put_off > 0 && count > 0; place++) {
+        helio_nak_entry *entry = heap_entry(nak, place);
+        if (!entry->is_put_off)
+            continue;
+        enter(nak, entry, HELIO_NAK_BACK_OFF, due_ns);
+        count--;
+    }
+}
+
 /* ---- poll ---- */
 
 static void round_lose(helio_nak *nak, helio_nak_entry *entry, helio_rxw_cause cause,
@@ -416,8 +443,10 @@ static void fire(helio_nak *nak, helio_nak_entry *entry, bool can_ask, int64_t b
     case HELIO_NAK_BACK_OFF:
         if (nak->config.never_asks)
             round_lose(nak, entry, HELIO_LOST_NOT_REQUESTED, round);
-        else if (can_ask)
+        else if (can_ask && nak->ask_room > round->ask_count)
             round_ask(nak, entry, now_ns, round);
+        else if (can_ask)
+            put_off(nak, entry);
         else
             enter(nak, entry, HELIO_NAK_BACK_OFF, now_ns + repeat_base_ns(nak));
         break;

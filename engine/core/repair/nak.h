@@ -13,6 +13,9 @@
  * While it is held (the source will not repair for now) nothing is asked for; what is missing backs off
  * until then, and the deadlines go on, unless the time is excused (nobody may ask).
  *
+ * The caller may limit how many sequences are asked for (ask_room).  What is beyond that is put off: it
+ * waits in BACK_OFF, for its deadline or to be released, and uses up no retries.
+ *
  * Besides, each sequence has a deadline, so that confirmations of other receivers' requests cannot
  * keep it waiting for ever.
  *
@@ -62,8 +65,9 @@ typedef struct helio_nak_entry {
     uint32_t place;       /* in the heap; not used in GRACE */
     uint16_t ncf_retries;
     uint16_t data_retries;
-    uint8_t state; /* helio_nak_state */
-    bool asked;    /* a NAK was sent for it */
+    uint8_t state;   /* helio_nak_state */
+    bool asked;      /* a NAK was sent for it */
+    bool is_put_off; /* in BACK_OFF: until it is released */
 } helio_nak_entry;
 
 /* A smoothed time and how far single ones are from it.  What was asked for again says nothing about
@@ -88,6 +92,9 @@ typedef struct helio_nak {
     uint64_t grace_end;
     uint64_t mask;
     uint64_t outstanding;    /* sequences in any state */
+    uint64_t ask_room;       /* sequences that may be asked for; the caller's, at first no limit */
+    uint64_t put_off;        /* sequences put off */
+    uint64_t put_off_ever;   /* how often one was */
     int64_t held_until_ns;   /* nothing is asked for before */
     int64_t excused_ns;      /* time excused in all, but for the span that began last */
     int64_t excused_from_ns; /* that span */
@@ -132,6 +139,9 @@ void helio_nak_hold(helio_nak *nak, int64_t until_ns, int64_t now_ns);
 /* The time from now until `until_ns` does not count against deadlines; now or earlier: from now on it
  * does. */
 void helio_nak_excuse(helio_nak *nak, int64_t until_ns, int64_t now_ns);
+
+/* Of the sequences put off, the `count` that end first are asked for after a back-off. */
+void helio_nak_release(helio_nak *nak, uint64_t count, int64_t now_ns);
 
 /* These sequences, newer than all missed before, are missing. */
 void helio_nak_miss(helio_nak *nak, uint64_t first, uint64_t count, int64_t now_ns);

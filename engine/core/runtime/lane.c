@@ -32,6 +32,10 @@ static void on_event(void *context, helio_channel_event event, const helio_addre
     };
     helio_lane *lane = context;
     lane->connected |= event == HELIO_CHANNEL_CONNECTED;
+    const bool is_gone = event == HELIO_CHANNEL_DISCONNECTED || event == HELIO_CHANNEL_PEER_CRASHED;
+    if (is_gone && peer && lane->on_gone) {
+        lane->on_gone(lane, peer);
+    }
     char text[HELIO_ADDRESS_TEXT] = "";
     helio_stats_event(lane->instance->stats, helio_wall_ns(), ids[event],
                       lane->instance->object.slot, NULL, "%s%s%s: %s", lane->endpoint.label,

@@ -12,8 +12,10 @@ typedef struct helio_lane {
     helio_endpoint endpoint;
     helio_options options;
     helio_channel *channel;
-    bool is_stamped;                /* the kernel says when it took each datagram in */
-    bool connected;                 /* a connection came to stand since this was last looked at */
+    bool is_stamped; /* the kernel says when it took each datagram in */
+    bool connected;  /* a connection came to stand since this was last looked at */
+    /* A connection is gone; set by the lane's owner, may be NULL. */
+    void (*on_gone)(struct helio_lane *lane, const helio_address *peer);
     helio_channel_counters counted; /* what the statistics have */
     helio_channel_counters told;    /* what events have said */
     helio_burst refused;            /* connections */

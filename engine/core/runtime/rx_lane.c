@@ -123,6 +123,7 @@ int helio_rx_lane_config(const helio_options *options, helio_rx_endpoint_config 
         .stream_expiry_ns = helio_options_ns(options, HELIO_OPTION_ID_STREAM_EXPIRY),
         .ack_packets = (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_ACK_PACKETS),
         .ack_interval_ns = helio_options_ns(options, HELIO_OPTION_ID_ACK_INTERVAL),
+        .trusts_paths = helio_options_integer(options, HELIO_OPTION_ID_NETWORK_ELEMENTS),
         .is_tagged = helio_options_integer(options, HELIO_OPTION_ID_TAGGED),
     };
     return 0;
@@ -158,6 +159,11 @@ static int open_endpoint(helio_rx_lane *lane) {
                                     &lane->endpoint);
 }
 
+/* Streams of a connection that is gone may go on by another one. */
+static void on_gone(helio_lane *base, const helio_address *peer) {
+    helio_rx_endpoint_detach(((helio_rx_lane *)base)->endpoint, peer);
+}
+
 static int open_lane(helio_instance *instance, const helio_endpoint *endpoint,
                      helio_options *options, helio_clock clock, helio_rx_lane **out) {
     helio_rx_lane *lane = helio_allocate(sizeof *lane);
@@ -176,6 +182,7 @@ static int open_lane(helio_instance *instance, const helio_endpoint *endpoint,
         free(lane);
         return error;
     }
+    lane->base.on_gone = on_gone;
     lane->lend_packets = LEND_PACKETS;
     lane->next = instance->rx_lanes;
     instance->rx_lanes = lane;
@@ -204,6 +211,7 @@ void helio_rx_lane_release(helio_rx_lane *lane, helio_clock clock) {
         at = &(*at)->next;
     }
     *at = lane->next;
+    lane->base.on_gone = NULL;
     helio_rx_endpoint_destroy(lane->endpoint, clock);
     flush_channel(lane);
     helio_lane_tend(&lane->base, clock);

@@ -42,6 +42,7 @@ struct helio_replay {
     helio_outlet outlet;
     helio_instance_stats *instance;
     helio_address source, group, feedback;
+    helio_rx_budget budget; /* what may be sent there; while it searches */
     uint32_t spm_sequence;
 
     /* Its own: nothing a replay does is counted as received by the receiver. */
@@ -170,6 +171,7 @@ int helio_replay_create(const helio_rx_stream *stream, const helio_replay_config
     replay->source = stream->source;
     replay->group = shared->config.group;
     replay->feedback = stream->feedback;
+    replay->budget = stream->budget;
     replay->spm_sequence = stream->spm_sequence;
     replay->tsi = stream->tsi;
     replay->low = stream->told_trail;
@@ -235,6 +237,9 @@ static void send_probes(helio_replay *replay) {
     const helio_pgm_session session = {replay->tsi, replay->group.port};
     const size_t length = helio_pgm_encode_nak(packet, &session, HELIO_PGM_TYPE_NAK, sequences,
                                                count, &replay->source, &replay->group);
+    if (!helio_rx_budget_covers(&replay->budget, length))
+        return;
+    helio_rx_budget_sent(&replay->budget, length);
     send_feedback(replay, &replay->feedback, packet, length, false);
 }
 
@@ -292,6 +297,9 @@ static void fetch(helio_replay *replay, helio_clock clock) {
     helio_rx_stream_prove(replay->stream, clock.now_ns);
     helio_rx_stream_on_packet(replay->stream, &spm, 0, &replay->source, clock.wall_ns, clock);
     replay->stream->feedback = replay->feedback;
+    replay->stream->budget = replay->budget;
+    replay->stream->budget.counted = 0; /* its own requests */
+    replay->stream->budget.release_ns = HELIO_NEVER;
     helio_replay_hold(replay, replay->held_until_ns, clock.now_ns);
 }
 

@@ -99,6 +99,7 @@ static helio_rx_absent *make(const struct helio_rx_stream *stream, uint32_t coun
         return NULL;
     absent->tsi = stream->tsi;
     absent->source = stream->source;
+    absent->is_exact = stream->binding.is_exact && !stream->shared->config.is_connected;
     absent->ended_ns = now_ns;
     absent->newest_sub = stream->shared->subscriptions.made;
     absent->is_proven = is_proven(stream);
@@ -146,7 +147,7 @@ const helio_rx_absent *helio_rx_absents_find(const helio_rx_absents *absents, co
                                              const helio_address *from,
                                              const helio_subscriptions *subscriptions) {
     const helio_rx_absent *absent = helio_map_get(&absents->by_tsi, helio_tsi_key(tsi));
-    if (!absent || !helio_address_same_ip(&absent->source, from))
+    if (!absent || !helio_rx_is_from(&absent->source, absent->is_exact, from))
         return NULL;
     for (const helio_subscription *s = subscriptions->first; s; s = s->next) {
         if (s->serial <= absent->newest_sub)

@@ -32,6 +32,7 @@ typedef struct helio_rx_absent helio_rx_absent;
 struct helio_rx_absent {
     helio_tsi tsi;
     helio_address source;
+    bool is_exact; /* known by its port, too (rx_binding.h) */
     int64_t ended_ns;
     uint64_t next;       /* the packet it goes on with */
     uint64_t newest_sub; /* serial of the newest subscription there was */

@@ -49,14 +49,15 @@ uint64_t helio_rx_begins_at(const helio_rx_shared *shared, const helio_pgm_packe
 
 /* ---- SPM, NCF, POLL; NAKs and SPMRs of others ---- */
 
-/* Where to answer a packet that tells its path NLA (docs/wire.md 1): there; the port is the stream's
- * own when the packet came from it. */
+/* Where to answer a packet that tells its path NLA (docs/wire.md 1): where it came from, or there when
+ * network elements may have put their own address in; the port is the stream's own when the packet came
+ * from it. */
 static helio_address answer_to(const helio_rx_stream *stream, const helio_address *path,
                                const helio_address *from) {
     if (stream->shared->config.is_connected)
         return *from;
-    const bool is_usable = path->family == from->family && !helio_address_is_unspecified(path) &&
-                           !helio_address_is_multicast(path);
+    const bool is_usable = stream->shared->config.trusts_paths && path->family == from->family &&
+                           !helio_address_is_unspecified(path) && !helio_address_is_multicast(path);
     helio_address to = is_usable ? *path : *from;
     to.port = from->port == stream->tsi.port ? stream->tsi.port : stream->shared->config.group.port;
     return to;
@@ -80,15 +81,19 @@ static void learn_window(helio_rx_stream *stream, const helio_pgm_packet *spm, h
     helio_rxw *rxw = &stream->rxw;
     const uint64_t lead = helio_sequence_widen(spm->lead, rxw->known);
     const uint64_t window = helio_rx_spm_window(spm);
+    const helio_rx_arrival *before;
+    if (!helio_rx_believes_lead(stream, lead, &before, clock.now_ns))
+        return;
+    if (before)
+        helio_rx_take_aside(stream, before, clock);
     helio_rx_learn_trail(stream, lead + 1 - window, clock);
     if (lead > stream->told_lead)
         stream->told_lead = lead;
     helio_rx_believe(stream, clock.now_ns);
-    if (spm->options & HELIO_PGM_HAS_FIN) {
-        stream->has_end = true;
-        if (lead > stream->end)
-            stream->end = lead;
-    }
+    if (spm->options & HELIO_PGM_HAS_RST)
+        return;
+    stream->has_end = (spm->options & HELIO_PGM_HAS_FIN) && lead >= stream->newest;
+    stream->end = lead;
 }
 
 void helio_rx_begin_with(helio_rx_stream *stream, const helio_pgm_packet *spm, helio_clock clock) {
@@ -107,18 +112,24 @@ void helio_rx_begin_with(helio_rx_stream *stream, const helio_pgm_packet *spm, h
     helio_rx_drain(stream, clock);
 }
 
+static void send_feedback_to(helio_rx_stream *stream, helio_address to) {
+    if (stream->feedback.family != 0 && !helio_address_same_ip(&stream->feedback, &to))
+        helio_rx_budget_restart(stream);
+    stream->feedback = to;
+}
+
 static void on_spm(helio_rx_stream *stream, const helio_pgm_packet *spm, const helio_address *from,
                    helio_clock clock) {
     helio_count(&helio_rx_stats(stream)->heartbeats_received, 1);
     helio_count(&stream->shared->instance->heartbeats_received, 1);
-    if (stream->has_spm && !helio_sequence_before(stream->spm_sequence, spm->sequence))
+    if (!helio_rx_believes_spm(stream, spm->sequence))
         return;
     stream->has_spm = true;
     stream->spm_sequence = spm->sequence;
     /* Without a way to its parent the receiver is silent until an SPM says that there is one. */
     stream->is_unreachable = spm->options & HELIO_PGM_HAS_NBR_UNREACH;
     if (!stream->is_unreachable)
-        stream->feedback = answer_to(stream, &spm->path, from);
+        send_feedback_to(stream, answer_to(stream, &spm->path, from));
     stream->report_fields = spm->options & HELIO_PGM_HAS_CRQST ? spm->report.fields : 0;
     learn_backoff(stream, spm);
     helio_rx_acks_repeat(&stream->acks, clock.now_ns);
@@ -138,11 +149,17 @@ static void on_spm(helio_rx_stream *stream, const helio_pgm_packet *spm, const h
         learn_window(stream, spm, clock);
     if (spm->notices_count > 0)
         helio_rx_on_notices(stream, spm, clock);
-    if (spm->options & HELIO_PGM_HAS_RST) {
-        stream->has_end = true;
-        helio_rx_give_up_all(stream, HELIO_LOST_RESET, clock);
-        stream->end = stream->rxw.lead;
-    }
+    if (!(spm->options & HELIO_PGM_HAS_RST))
+        stream->doubt.has_reset = false;
+    else if (helio_rx_believes_reset(stream, spm->sequence, clock.now_ns))
+        helio_rx_reset(stream, clock);
+}
+
+void helio_rx_reset(helio_rx_stream *stream, helio_clock clock) {
+    stream->doubt.has_reset = false;
+    stream->has_end = true;
+    helio_rx_give_up_all(stream, HELIO_LOST_RESET, clock);
+    stream->end = stream->rxw.lead;
 }
 
 static void on_poll(helio_rx_stream *stream, const helio_pgm_packet *poll,
@@ -172,6 +189,9 @@ static void on_requests(helio_rx_stream *stream, const helio_pgm_packet *packet,
     if (stream->nak.outstanding == 0 || (packet->flags & HELIO_PGM_FLAG_PARITY))
         return;
     const uint64_t first = helio_sequence_widen(packet->sequence, stream->rxw.known);
+    if (packet->type == HELIO_PGM_TYPE_NCF &&
+        helio_nak_state_of(&stream->nak, first) != HELIO_NAK_NONE)
+        helio_rx_budget_on_answer(stream, now_ns);
     uint64_t spared = tell(&stream->nak, first, now_ns);
     for (uint32_t i = 0; i < packet->list_count; i++)
         spared += tell(&stream->nak, helio_sequence_widen(packet->list[i], first), now_ns);

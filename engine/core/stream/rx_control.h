@@ -22,6 +22,9 @@ uint64_t helio_rx_begins_at(const helio_rx_shared *shared, const helio_pgm_packe
 /* The stream that data was met of begins: where an SPM says, or with that data when none came. */
 void helio_rx_begin_with(helio_rx_stream *stream, const helio_pgm_packet *spm, helio_clock clock);
 
+/* The source has given the stream up: so does the receiver what is missing. */
+void helio_rx_reset(helio_rx_stream *stream, helio_clock clock);
+
 void helio_rx_on_control(helio_rx_stream *stream, const helio_pgm_packet *packet,
                          const helio_address *from, helio_clock clock);
 

@@ -7,6 +7,7 @@
 #include <heliograph/errors.h>
 
 #include "base/map.h"
+#include "base/sequence.h"
 #include "stream/replay.h"
 #include "stream/rx_feedback.h"
 #include "stream/rx_stream.h"
@@ -26,11 +27,15 @@ enum { EXPELLED_KEPT = 16 };
 typedef struct ended_stream {
     uint64_t key;
     int64_t until_ns;
+    helio_address source;
+    bool is_exact; /* the source is known by its port, too */
+    uint32_t end;  /* the last packet there was */
 } ended_stream;
 
 typedef struct expelled_stream {
     uint64_t key; /* 0: none */
     helio_address source;
+    bool is_exact;
     int64_t until_ns;
 } expelled_stream;
 
@@ -207,9 +212,19 @@ void helio_rx_endpoint_unsubscribe(helio_rx_endpoint *endpoint, helio_subscripti
 
 /* ---- streams ---- */
 
-static bool has_ended(const helio_rx_endpoint *endpoint, uint64_t key, int64_t now_ns) {
+/* The source sends newer data than it could if it had ended the stream itself: somebody else had. */
+static bool refutes_end(const ended_stream *ended, const helio_pgm_packet *packet,
+                        const helio_address *from) {
+    return packet->type == HELIO_PGM_TYPE_ODATA &&
+           helio_sequence_before(ended->end, packet->sequence) &&
+           helio_rx_is_from(&ended->source, ended->is_exact, from);
+}
+
+static bool has_ended(const helio_rx_endpoint *endpoint, uint64_t key,
+                      const helio_pgm_packet *packet, const helio_address *from, int64_t now_ns) {
     for (size_t i = 0; i < ENDED_KEPT; i++) {
-        if (endpoint->ended[i].key == key && now_ns < endpoint->ended[i].until_ns)
+        const ended_stream *ended = &endpoint->ended[i];
+        if (ended->key == key && now_ns < ended->until_ns && !refutes_end(ended, packet, from))
             return true;
     }
     return false;
@@ -232,7 +247,7 @@ static bool is_admitted(helio_rx_endpoint *endpoint, uint64_t key, const helio_p
     if (!expelled)
         return true;
     int64_t until_ns;
-    const int told = helio_address_same_ip(&expelled->source, from)
+    const int told = helio_rx_is_from(&expelled->source, expelled->is_exact, from)
                          ? helio_rx_expelled_by(&endpoint->shared, packet, now_ns, &until_ns)
                          : 0;
     if (told > 0)
@@ -279,17 +294,18 @@ static void end_stream(helio_rx_endpoint *endpoint, helio_rx_stream *stream,
                           stream->object.slot, args, "stream %s ended with packet %" PRIu64, tsi,
                           stream->end);
         endpoint->ended[endpoint->ended_next++ % ENDED_KEPT] =
-            (ended_stream){key, clock.now_ns + ENDED_NS};
+            (ended_stream){key, clock.now_ns + ENDED_NS, stream->source, stream->binding.is_exact,
+                           (uint32_t)stream->end};
     } else if (state == HELIO_RX_STREAM_EXPELLED) {
-        endpoint->expelled[endpoint->expelled_next++ % EXPELLED_KEPT] =
-            (expelled_stream){key, stream->source, stream->notices.expelled_until_ns};
-    } else {
+        endpoint->expelled[endpoint->expelled_next++ % EXPELLED_KEPT] = (expelled_stream){
+            key, stream->source, stream->binding.is_exact, stream->notices.expelled_until_ns};
+    } else if (state == HELIO_RX_STREAM_SILENT) {
         const uint64_t silent_ns = (uint64_t)(clock.now_ns - stream->heard_ns);
         helio_stats_event(shared->stats, clock.wall_ns, HELIO_EVENT_STREAM_SILENT,
                           stream->object.slot, (const uint64_t[4]){silent_ns},
                           "stream %s was silent for %" PRIu64 " ms", tsi, silent_ns / 1000000);
     }
-    if (state != HELIO_RX_STREAM_CLOSED)
+    if (state == HELIO_RX_STREAM_SILENT || state == HELIO_RX_STREAM_EXPELLED)
         helio_rx_absents_keep(&endpoint->absents, stream, clock.now_ns);
     drop_stream(endpoint, stream, clock);
 }
@@ -443,7 +459,8 @@ static helio_rx_stream *meet_stream(helio_rx_endpoint *endpoint, const helio_pgm
     const uint64_t key = helio_tsi_key(&packet->tsi);
     if ((packet->type != HELIO_PGM_TYPE_SPM && packet->type != HELIO_PGM_TYPE_ODATA &&
          packet->type != HELIO_PGM_TYPE_POLL) ||
-        has_ended(endpoint, key, clock.now_ns) || clock.now_ns < endpoint->create_after_ns)
+        has_ended(endpoint, key, packet, from, clock.now_ns) ||
+        clock.now_ns < endpoint->create_after_ns)
         return NULL;
     const helio_rx_absent *absent = helio_rx_absents_find(&endpoint->absents, &packet->tsi, from,
                                                           &endpoint->shared.subscriptions);
@@ -487,7 +504,6 @@ static void refuse(helio_rx_endpoint *endpoint, helio_pgm_refusal refusal,
 
 static void tell_conflict(helio_rx_endpoint *endpoint, helio_rx_stream *stream,
                           const helio_address *from, helio_clock clock) {
-    helio_pgm_count_refusal(endpoint->shared.instance, HELIO_PGM_BAD_ADDRESS);
     if (clock.now_ns < stream->conflict_event_after_ns)
         return;
     stream->conflict_event_after_ns = clock.now_ns + CONFLICT_EVENT_NS;
@@ -495,7 +511,40 @@ static void tell_conflict(helio_rx_endpoint *endpoint, helio_rx_stream *stream,
     helio_stats_event(
         endpoint->shared.stats, clock.wall_ns, HELIO_EVENT_STREAM_CONFLICT, stream->object.slot,
         NULL, "stream %s of %s also comes from %s", helio_tsi_format(&stream->tsi, tsi),
-        helio_address_format_ip(&stream->source, here), helio_address_format_ip(from, there));
+        helio_address_format(&stream->source, here), helio_address_format(from, there));
+}
+
+/* Somebody was taken for the source before the source itself came. */
+static helio_rx_stream *displace(helio_rx_endpoint *endpoint, helio_rx_stream *stream,
+                                 const helio_pgm_packet *packet, const helio_address *from,
+                                 helio_clock clock) {
+    tell_conflict(endpoint, stream, from, clock);
+    end_stream(endpoint, stream, HELIO_RX_STREAM_DISPLACED, clock);
+    return meet_stream(endpoint, packet, from, clock);
+}
+
+/* The stream of a packet that goes downstream; NULL: it is refused, and counted. */
+static helio_rx_stream *stream_of_source(helio_rx_endpoint *endpoint, helio_rx_stream *stream,
+                                         const helio_pgm_packet *packet, const helio_address *from,
+                                         helio_clock clock) {
+    switch (helio_rx_origin_of(stream, from, clock.now_ns)) {
+    case HELIO_RX_OF_SOURCE:
+        return stream;
+    case HELIO_RX_OF_OWNER:
+        if (packet->type == HELIO_PGM_TYPE_SPM || packet->type == HELIO_PGM_TYPE_ODATA)
+            return displace(endpoint, stream, packet, from, clock);
+        break;
+    case HELIO_RX_OF_ANOTHER:
+        break;
+    }
+    helio_pgm_count_refusal(endpoint->shared.instance, HELIO_PGM_BAD_ADDRESS);
+    tell_conflict(endpoint, stream, from, clock);
+    return NULL;
+}
+
+void helio_rx_endpoint_detach(helio_rx_endpoint *endpoint, const helio_address *peer) {
+    for (helio_rx_stream *stream = endpoint->streams; stream; stream = stream->next)
+        stream->binding.is_detached |= helio_address_equal(&stream->source, peer);
 }
 
 /* The packet is for receivers, so it must come from the source. */
@@ -593,10 +642,9 @@ void helio_rx_endpoint_on_packet(helio_rx_endpoint *endpoint, const void *datagr
         return;
     }
     if (is_downstream(&packet)) {
-        if (!helio_address_same_ip(&stream->source, from)) {
-            tell_conflict(endpoint, stream, from, clock);
+        stream = stream_of_source(endpoint, stream, &packet, from, clock);
+        if (!stream)
             return;
-        }
     } else if (helio_address_equal(from, &endpoint->shared.config.feedback_address)) {
         return; /* our own, come back */
     } else if (packet.type != HELIO_PGM_TYPE_NAK && packet.type != HELIO_PGM_TYPE_SPMR) {

@@ -3,9 +3,10 @@
  *
  * A stream is met by its first SPM or data and joined there: what was sent before is not asked for,
  * unless `join_history` says so and the source offers it (OPT_JOIN).  A stream met with an empty
- * window is complete from its first packet.  Each stream is pinned to the address it was met at;
- * packets with its TSI from elsewhere are refused (event stream_conflict).  A stream silent for the
- * expiry time is dropped, and goes on where it was should it come back (stream/rx_absent.h).
+ * window is complete from its first packet.  Each stream is bound to the address it was met at
+ * (rx_binding.h); packets with its TSI from elsewhere are refused (event stream_conflict).  A stream
+ * silent for the expiry time is dropped, and goes on where it was should it come back
+ * (rx_absent.h).
  *
  * A receiver that acknowledges (helio_sink.ack) begins with the oldest packet its source waits for,
  * else like others; it gives up only what its source no longer has.
@@ -70,6 +71,8 @@ typedef struct helio_rx_endpoint_config {
     bool join_history; /* a stream begins with the oldest packet its source offers */
     bool is_same_host; /* sources can only be on this host */
     bool is_connected; /* feedback goes back to where a stream's last SPM came from */
+    bool trusts_paths; /* feedback goes to the path NLA of SPMs, whatever it is: network elements
+                          put their own address in */
     uint64_t seed;     /* of the random back-off; different in each instance */
     /* How many datagrams were dropped on this host before they could be read, all that ever were;
      * called with the outlet's context when packets are seen missing.  NULL: nothing drops any. */
@@ -121,6 +124,8 @@ void helio_rx_endpoint_end_replay(helio_rx_endpoint *endpoint, helio_replay *rep
  * again on return. */
 void helio_rx_endpoint_on_packet(helio_rx_endpoint *endpoint, const void *packet, size_t length,
                                  const helio_address *from, int64_t receive_ns, helio_clock clock);
+/* The connection to `peer` is gone: its streams may go on from another one of the same host. */
+void helio_rx_endpoint_detach(helio_rx_endpoint *endpoint, const helio_address *peer);
 /* Sends NAKs and SPMRs that are due, offers held messages to sinks that had no room, drops silent
  * streams.  Returns how much work was done, 0 for none. */
 int helio_rx_endpoint_poll(helio_rx_endpoint *endpoint, helio_clock clock);

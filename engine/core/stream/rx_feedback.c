@@ -6,6 +6,18 @@
 /* A receiver never claims more than this, so that its numbers can be told apart. */
 #define CLAIM_MAX (UINT64_C(1) << 30)
 
+/* Bytes of the parts of an ACK (docs/wire.md 1.1, 1.2, 1.4, 1.5). */
+enum {
+    ACK_BYTES = HELIO_PGM_HEADER + 8 + 4, /* with the head of its options */
+    ACKNOWLEDGE_BYTES = 32,
+    REPORT_BYTES = 52,
+    GRANTS_BYTES = 4,
+    GRANT_BYTES = 16,
+    CLOCK_BYTES = 24,
+};
+
+#define POSTPONE_NS (20 * HELIO_MILLISECOND) /* an ACK that may not be sent yet */
+
 static void send_feedback(helio_rx_stream *stream, const helio_address *to, const void *packet,
                           size_t length) {
     const helio_rx_shared *shared = stream->shared;
@@ -95,6 +107,22 @@ static const helio_pgm_clock *ask_time(helio_rx_stream *stream, const helio_pgm_
 
 /* ---- ACK ---- */
 
+/* To the source, other than a NAK. */
+static void send_to_source(helio_rx_stream *stream, const helio_address *to, const void *packet,
+                           size_t length) {
+    helio_rx_budget_sent(&stream->budget, length);
+    send_feedback(stream, to, packet, length);
+}
+
+/* Whether a report may go with `besides_bytes` of an ACK. */
+static bool may_report(const helio_rx_stream *stream, size_t besides_bytes) {
+    size_t grants = helio_rx_is_granting(stream) ? stream->delivery.granting_count : 0;
+    grants = grants < HELIO_PGM_GRANTS_MAX ? grants : HELIO_PGM_GRANTS_MAX;
+    const size_t bytes = besides_bytes + REPORT_BYTES + strlen(stream->shared->config.instance) +
+                         (grants > 0 ? GRANTS_BYTES + GRANT_BYTES * grants : 0) + CLOCK_BYTES;
+    return helio_rx_budget_covers(&stream->budget, bytes);
+}
+
 /* What is granted goes with every report that an ACK carries. */
 static uint32_t take_grants(helio_rx_stream *stream, helio_pgm_grant *grants) {
     if (!helio_rx_is_granting(stream))
@@ -134,12 +162,18 @@ void helio_rx_send_ack(helio_rx_stream *stream, uint8_t flags, int64_t now_ns) {
         .name = shared->config.instance,
         .name_bytes = strlen(shared->config.instance),
     };
+    const size_t least = ACK_BYTES + ACKNOWLEDGE_BYTES + acknowledge.name_bytes;
+    if (!helio_rx_budget_covers(&stream->budget, least)) {
+        acks->due_ns = now_ns + POSTPONE_NS;
+        return;
+    }
     uint8_t packet[HELIO_PGM_CONTROL_MAX];
     helio_pgm_told told;
-    const helio_pgm_told *report = make_report(stream, &told, now_ns);
+    const helio_pgm_told *report =
+        may_report(stream, least) ? make_report(stream, &told, now_ns) : NULL;
     const helio_pgm_session session = session_of(stream);
     helio_pgm_grant grants[HELIO_PGM_GRANTS_MAX] = {0};
-    const uint32_t grants_count = take_grants(stream, grants);
+    const uint32_t grants_count = report ? take_grants(stream, grants) : 0;
     helio_pgm_clock clock;
     const size_t length = helio_pgm_encode_ack_with(
         packet, &session, (uint32_t)stream->newest, bitmap_of(stream), &acknowledge, report, grants,
@@ -151,7 +185,7 @@ void helio_rx_send_ack(helio_rx_stream *stream, uint8_t flags, int64_t now_ns) {
     helio_count(&stats->acks_sent, 1);
     helio_set(&stats->acked_position, acks->position);
     helio_stats_end(stats);
-    send_feedback(stream, &stream->feedback, packet, length);
+    send_to_source(stream, &stream->feedback, packet, length);
 }
 
 void helio_rx_stop_acking(helio_rx_stream *stream, helio_clock clock) {
@@ -178,6 +212,10 @@ static void send_report_with(helio_rx_stream *stream, uint8_t flags, const helio
     helio_pgm_told told;
     if (!make_report(stream, &told, now_ns))
         return;
+    if (!may_report(stream, ACK_BYTES)) {
+        helio_rx_reports_put_off(&stream->reports, now_ns);
+        return;
+    }
     told.flags |= flags;
     uint8_t packet[HELIO_PGM_CONTROL_MAX];
     const helio_pgm_session session = session_of(stream);
@@ -186,7 +224,7 @@ static void send_report_with(helio_rx_stream *stream, uint8_t flags, const helio
         packet, &session, (uint32_t)stream->newest, bitmap_of(stream), NULL, &told, grants,
         grants_count, ask_time(stream, &told, flags, &clock, now_ns));
     report_sent(stream, &told, now_ns);
-    send_feedback(stream, &stream->feedback, packet, length);
+    send_to_source(stream, &stream->feedback, packet, length);
 }
 
 static void send_report(helio_rx_stream *stream, uint8_t flags, int64_t now_ns) {
@@ -243,22 +281,26 @@ void helio_rx_send_nak(helio_rx_stream *stream, const helio_nak_round *round, in
         .receiver_loss = (uint16_t)(((uint64_t)stream->loss * UINT16_MAX) / HELIO_RX_LOSS_ALL),
         .receiver = config->feedback_address,
     };
+    const size_t full = HELIO_PGM_CONTROL_MAX - 4 * (1 + HELIO_PGM_NAK_LIST_MAX - round->ask_count);
+    const bool has_room = helio_rx_budget_allows_report(stream, full, now_ns);
+    const bool tells_loss = has_room && report.fields;
     helio_pgm_told now;
-    const helio_pgm_told *told = make_report(stream, &now, now_ns);
+    const helio_pgm_told *told = has_room ? make_report(stream, &now, now_ns) : NULL;
     const size_t length = helio_pgm_encode_nak_with(
         packet, &session, HELIO_PGM_TYPE_NAK, sequences, round->ask_count, &stream->source,
-        &config->group, 0, report.fields ? &report : NULL, told);
+        &config->group, 0, tells_loss ? &report : NULL, told);
     report_sent(stream, told, now_ns);
     helio_rx_stream_stats *stats = helio_rx_stats(stream);
     helio_stats_begin(stats);
     helio_count(&stats->nak_packets_sent, 1);
     helio_count(&stats->naks_sent, round->ask_count);
     helio_count(&stats->naks_retried, round->retried);
-    helio_count(&stats->congestion_reports_sent, report.fields != 0);
+    helio_count(&stats->congestion_reports_sent, tells_loss);
     helio_set(&stats->nak_backoff, (uint64_t)stream->nak.backoff.interval_ns);
     helio_stats_end(stats);
     helio_count(&stream->shared->instance->nak_packets_sent, 1);
     helio_count(&stream->shared->instance->naks_sent, round->ask_count);
+    helio_rx_budget_on_nak(stream, round->ask_count, length, now_ns);
     send_feedback(stream, &stream->feedback, packet, length);
 }
 
@@ -271,8 +313,11 @@ void helio_rx_send_spmr(helio_rx_stream *stream, helio_clock clock) {
     helio_address to = stream->source;
     if (to.port != stream->tsi.port && !stream->shared->config.is_connected)
         to.port = stream->shared->config.group.port;
-    helio_count(&helio_rx_stats(stream)->heartbeat_requests_sent, 1 + stream->shared->is_group);
-    send_feedback(stream, &to, packet, length);
+    const bool is_sent = helio_rx_budget_covers(&stream->budget, length);
+    helio_count(&helio_rx_stats(stream)->heartbeat_requests_sent,
+                (uint64_t)is_sent + stream->shared->is_group);
+    if (is_sent)
+        send_to_source(stream, &to, packet, length);
     stream->spmr_due_ns = clock.now_ns + stream->spmr_interval_ns;
     if (stream->spmr_interval_ns < SPMR_INTERVAL_MAX_NS)
         stream->spmr_interval_ns *= 2;
@@ -283,6 +328,8 @@ void helio_rx_send_polr(helio_rx_stream *stream) {
     const helio_pgm_session session = session_of(stream);
     const size_t length =
         helio_pgm_encode_polr(packet, &session, stream->polled.sequence, stream->polled.round);
+    if (!helio_rx_budget_covers(&stream->budget, length))
+        return;
     helio_count(&helio_rx_stats(stream)->poll_responses_sent, 1);
-    send_feedback(stream, &stream->poll_answer_to, packet, length);
+    send_to_source(stream, &stream->poll_answer_to, packet, length);
 }

@@ -239,6 +239,14 @@ helio_rx_follow_it helio_rx_mets_on_packet(helio_rx_mets *mets, helio_rx_shared 
         helio_rx_mets_forget(mets, shared, key, from);
         met = NULL;
     }
+    if (met && met->source.port != from->port && met->source.port == packet->tsi.port) {
+        helio_pgm_count_refusal(shared->instance, HELIO_PGM_BAD_ADDRESS);
+        return HELIO_RX_FOLLOW_NOT; /* its source is known by its port (rx_binding.h) */
+    }
+    if (met && met->source.port != from->port && from->port == packet->tsi.port) {
+        helio_rx_mets_forget(mets, shared, key, from); /* here is the source itself */
+        met = NULL;
+    }
     if ((!met && (is_last || (!is_spm && !is_data))) || (is_data && is_refused(shared, packet)))
         return HELIO_RX_FOLLOW_NOT;
     helio_rx_met now = {.source = *from};

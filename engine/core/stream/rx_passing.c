@@ -363,6 +363,8 @@ static found find(helio_rx_stream *stream, uint64_t sequence, helio_rxw_packet *
     const helio_nak_found asked = helio_nak_on_data(&stream->nak, sequence, packet->arrival_ns);
     if (!asked.was_asked_for)
         return FOUND_LATE;
+    if (packet->is_repair)
+        helio_rx_budget_on_answer(stream, packet->arrival_ns);
     const int64_t took_ns = packet->arrival_ns - asked.seen_ns;
     if (stream->quickest_ns == 0 || took_ns < stream->quickest_ns)
         stream->quickest_ns = took_ns;

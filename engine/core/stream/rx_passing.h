@@ -10,6 +10,8 @@
  * asks for what is missing. */
 void helio_rx_take(helio_rx_stream *stream, uint64_t sequence, helio_rxw_packet *packet,
                    size_t bytes, helio_clock clock);
+/* Takes data that was held aside (rx_doubt.h). */
+void helio_rx_take_aside(helio_rx_stream *stream, const helio_rx_arrival *aside, helio_clock clock);
 /* Packets up to `sequence` exist: asks for those in the window that are missing. */
 void helio_rx_extend(helio_rx_stream *stream, uint64_t sequence, int64_t now_ns);
 /* Asks for more of what is missing, when it is asked for piece by piece. */

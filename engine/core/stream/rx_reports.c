@@ -135,6 +135,12 @@ void helio_rx_reports_fill_in(const helio_rx_reports *reports, const char *name,
     told->name_bytes = is_named ? strlen(name) : 0;
 }
 
+void helio_rx_reports_put_off(helio_rx_reports *reports, int64_t now_ns) {
+    reports->is_pressing = false;
+    if (reports->due_ns != HELIO_NEVER)
+        reports->due_ns = reports->interval_ns > 0 ? next_after(reports, now_ns) : HELIO_NEVER;
+}
+
 void helio_rx_reports_on_sent(helio_rx_reports *reports, const helio_pgm_told *told,
                               int64_t now_ns) {
     reports->told = *told;

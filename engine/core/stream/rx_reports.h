@@ -80,6 +80,8 @@ bool helio_rx_reports_poll(helio_rx_reports *reports, const helio_pgm_told *now,
  * is its turn. */
 void helio_rx_reports_fill_in(const helio_rx_reports *reports, const char *name,
                               helio_pgm_told *told, int64_t now_ns);
+/* A report that was due may not be sent yet. */
+void helio_rx_reports_put_off(helio_rx_reports *reports, int64_t now_ns);
 /* A report was sent, alone or not. */
 void helio_rx_reports_on_sent(helio_rx_reports *reports, const helio_pgm_told *told,
                               int64_t now_ns);

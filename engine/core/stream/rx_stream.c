@@ -125,7 +125,8 @@ int helio_rx_stream_create(helio_rx_shared *shared, const helio_tsi *tsi,
     stream->told_flags = shared->config.is_tagged ? HELIO_PGM_TOLD_TAGGED : 0;
     stream->begin_by_ns = clock.now_ns + BEGIN_WAIT_NS;
     stream->tsi = *tsi;
-    stream->source = *from;
+    helio_rx_bind(stream, from);
+    helio_rx_budget_init(&stream->budget, shared->config.is_connected);
     stream->newest = first - 1;
     stream->heard_ns = stream->opened_ns = clock.now_ns;
     const uint64_t delay_ns = (uint64_t)shared->config.spmr_delay_ns;
@@ -176,6 +177,7 @@ void helio_rx_stream_destroy(helio_rx_stream *stream, helio_clock clock) {
     helio_rx_stop_acking(stream, clock);
     helio_rx_say_goodbye(stream, clock);
     helio_rx_set_blocked(stream, false);
+    helio_rx_doubt_fini(stream);
     helio_delivery_fini(&stream->delivery, clock);
     helio_count(&shared->instance->rx_streams, (uint64_t)-1);
     helio_count(&shared->instance->memory_used, (uint64_t) - (int64_t)helio_rx_memory_of(stream));
@@ -198,6 +200,36 @@ static void measure_loss(helio_rx_stream *stream, uint64_t missed) {
     stream->loss -= stream->loss >> LOSS_SHIFT;
 }
 
+static void take(helio_rx_stream *stream, helio_rx_arrival *arrival, helio_clock clock) {
+    helio_rx_stream_stats *stats = helio_rx_stats(stream);
+    const uint64_t sequence = arrival->sequence;
+    helio_rx_learn_trail(stream, arrival->trail, clock);
+    const bool is_newest = sequence > stream->newest;
+    if (helio_rxw_look(&stream->rxw, sequence) == HELIO_RXW_DUPLICATE) {
+        helio_rx_account(
+            stream, sequence < stream->first ? &stats->packets_before_join : &stats->duplicates,
+            arrival->bytes);
+        return;
+    }
+    if (!is_newest && !arrival->packet.is_repair)
+        helio_count(&stats->out_of_order, 1);
+    if (is_newest) {
+        measure_loss(stream, sequence - stream->newest - 1);
+        stream->newest = sequence;
+        if (stream->has_end || stream->doubt.has_reset)
+            helio_rx_refute_end(stream, sequence);
+    }
+    helio_rx_take(stream, sequence, &arrival->packet, arrival->bytes, clock);
+    if (is_newest && stream->nak.outstanding > 0)
+        helio_nak_on_newest(&stream->nak, sequence, clock.now_ns);
+}
+
+void helio_rx_take_aside(helio_rx_stream *stream, const helio_rx_arrival *aside,
+                         helio_clock clock) {
+    helio_rx_arrival arrival = *aside;
+    take(stream, &arrival, clock);
+}
+
 static void on_data(helio_rx_stream *stream, const helio_pgm_packet *packet, size_t bytes,
                     int64_t receive_ns, helio_clock clock) {
     helio_rx_stream_stats *stats = helio_rx_stats(stream);
@@ -207,35 +239,32 @@ static void on_data(helio_rx_stream *stream, const helio_pgm_packet *packet, siz
         return;
     }
     const uint64_t sequence = helio_sequence_widen(packet->sequence, stream->rxw.known);
-    helio_rx_learn_trail(stream, helio_sequence_widen(packet->trail, sequence), clock);
-    const bool is_newest = sequence > stream->newest;
-    if (helio_rxw_look(&stream->rxw, sequence) == HELIO_RXW_DUPLICATE) {
-        helio_rx_account(
-            stream, sequence < stream->first ? &stats->packets_before_join : &stats->duplicates,
-            bytes);
-        return;
-    }
-    if (!is_newest && packet->type == HELIO_PGM_TYPE_ODATA)
-        helio_count(&stats->out_of_order, 1);
-    helio_rxw_packet held = {
-        .tsdu = packet->tsdu,
-        .bytes = packet->tsdu_bytes,
-        .is_fragment = packet->options & HELIO_PGM_HAS_FRAGMENT,
-        .lasts = stream->shared->config.data_lasts,
-        .is_repair = packet->type == HELIO_PGM_TYPE_RDATA,
-        .receive_ns = receive_ns,
-        .arrival_ns = clock.now_ns,
-        .kernel_ns = stream->shared->kernel_ns,
+    helio_rx_arrival arrival = {
+        .sequence = sequence,
+        .trail = helio_sequence_widen(packet->trail, sequence),
+        .bytes = bytes,
+        .packet =
+            {
+                .tsdu = packet->tsdu,
+                .bytes = packet->tsdu_bytes,
+                .is_fragment = packet->options & HELIO_PGM_HAS_FRAGMENT,
+                .lasts = stream->shared->config.data_lasts,
+                .is_repair = packet->type == HELIO_PGM_TYPE_RDATA,
+                .receive_ns = receive_ns,
+                .arrival_ns = clock.now_ns,
+                .kernel_ns = stream->shared->kernel_ns,
+            },
     };
-    if (held.is_fragment)
-        held.fragment = packet->fragment;
-    if (is_newest) {
-        measure_loss(stream, sequence - stream->newest - 1);
-        stream->newest = sequence;
+    if (arrival.packet.is_fragment)
+        arrival.packet.fragment = packet->fragment;
+    if ((int64_t)(sequence - stream->newest) > HELIO_RX_LEAP) {
+        const helio_rx_arrival *before;
+        if (!helio_rx_believes_data(stream, &arrival, &before, clock.now_ns))
+            return;
+        if (before)
+            helio_rx_take_aside(stream, before, clock);
     }
-    helio_rx_take(stream, sequence, &held, bytes, clock);
-    if (is_newest && stream->nak.outstanding > 0)
-        helio_nak_on_newest(&stream->nak, sequence, clock.now_ns);
+    take(stream, &arrival, clock);
 }
 
 /* Nothing is held, missing or asked for: what a packet changes is shown as it is accounted for. */
@@ -256,9 +285,12 @@ void helio_rx_stream_on_packet(helio_rx_stream *stream, const helio_pgm_packet *
     switch (packet->type) {
     case HELIO_PGM_TYPE_ODATA:
     case HELIO_PGM_TYPE_RDATA:
+        stream->budget.heard_bytes += bytes;
         on_data(stream, packet, bytes, receive_ns, clock);
         break;
     default:
+        if (packet->type != HELIO_PGM_TYPE_NAK && packet->type != HELIO_PGM_TYPE_SPMR)
+            stream->budget.heard_bytes += bytes;
         helio_rx_on_control(stream, packet, from, clock);
         break;
     }
@@ -332,12 +364,18 @@ int helio_rx_stream_poll(helio_rx_stream *stream, helio_clock clock) {
         helio_rx_send_polr(stream);
         work++;
     }
+    if (helio_rx_doubt_poll(stream, clock.now_ns)) {
+        helio_rx_reset(stream, clock);
+        work++;
+    }
+    helio_rx_budget_poll(stream, clock);
     helio_nak_round round;
     const bool can_ask = stream->feedback.family != 0 && !stream->is_unreachable;
     bool has_losses = false;
-    for (int i = 0; i < POLL_ROUNDS && stream->nak.outstanding > 0 &&
-                    helio_nak_poll(&stream->nak, can_ask, clock.now_ns, &round);
-         i++) {
+    for (int i = 0; i < POLL_ROUNDS && stream->nak.outstanding > 0; i++) {
+        stream->nak.ask_room = helio_rx_budget_asks(stream, clock.now_ns);
+        if (!helio_nak_poll(&stream->nak, can_ask, clock.now_ns, &round))
+            break;
         if (round.ask_count > 0)
             helio_rx_send_nak(stream, &round, clock.now_ns);
         for (size_t k = 0; k < round.loss_count; k++) {
@@ -348,6 +386,7 @@ int helio_rx_stream_poll(helio_rx_stream *stream, helio_clock clock) {
         has_losses |= round.loss_count > 0;
         work++;
     }
+    helio_rx_budget_poll(stream, clock);
     if (has_losses && !stream->is_blocked)
         helio_rx_drain(stream, clock);
     if (has_losses)
@@ -384,6 +423,11 @@ int64_t helio_rx_stream_next_deadline_ns(const helio_rx_stream *stream) {
         deadline_ns = 0;
     if (stream->polled.due_ns < deadline_ns)
         deadline_ns = stream->polled.due_ns;
+    if (stream->budget.release_ns < deadline_ns)
+        deadline_ns = stream->budget.release_ns;
+    const int64_t doubt_ns = helio_rx_doubt_deadline_ns(&stream->doubt);
+    if (doubt_ns < deadline_ns)
+        deadline_ns = doubt_ns;
     const int64_t expiry_ns = stream->heard_ns + stream->shared->config.stream_expiry_ns;
     /* A stream that waits for room outlives its expiry; it has no deadline then. */
     if (!stream->is_blocked && expiry_ns < deadline_ns)

@@ -19,7 +19,11 @@
  * Its window is small until it has proven to be one that this receiver wants (rx_unproven.h).
  *
  * No NAK is sent before the first SPM, which says where NAKs go; a stream met by its data asks for
- * an SPM (SPMR).  An SPM's lead is believed for at most one window beyond what data has shown. */
+ * an SPM (SPMR).  An SPM's lead is believed for at most one window beyond what data has shown.
+ *
+ * A packet must come from the stream's source (rx_binding.h); what one packet alone claims is not
+ * always believed (rx_doubt.h), and a source that answers nothing gets little feedback
+ * (rx_budget.h). */
 #ifndef HELIO_STREAM_RX_STREAM_H
 #define HELIO_STREAM_RX_STREAM_H
 
@@ -36,8 +40,11 @@
 #include "stream/polling.h"
 #include "stream/rx_absent.h"
 #include "stream/rx_acks.h"
+#include "stream/rx_binding.h"
+#include "stream/rx_budget.h"
 #include "stream/rx_clock.h"
 #include "stream/rx_credit.h"
+#include "stream/rx_doubt.h"
 #include "stream/rx_endpoint.h"
 #include "stream/rx_met.h"
 #include "stream/rx_notices.h"
@@ -66,20 +73,25 @@ typedef struct helio_rx_shared {
     helio_rx_unproven unproven;
     helio_burst refusals[HELIO_RX_REFUSALS];
     int64_t foreign_event_after_ns; /* foreign traffic is an event once a minute */
+    helio_burst naks_unanswered;    /* requests wait for a source that has answered none */
     int64_t kernel_ns; /* when the kernel took in the packet at hand, wall clock; 0: not known */
 } helio_rx_shared;
 
 typedef enum helio_rx_stream_state {
     HELIO_RX_STREAM_OPEN,
-    HELIO_RX_STREAM_CLOSED,   /* its source ended it and all is passed on */
-    HELIO_RX_STREAM_SILENT,   /* nothing heard for the expiry time */
-    HELIO_RX_STREAM_EXPELLED, /* its source does not hear this receiver any more */
+    HELIO_RX_STREAM_DISPLACED, /* the owner of its TSI's port takes it over */
+    HELIO_RX_STREAM_CLOSED,    /* its source ended it and all is passed on */
+    HELIO_RX_STREAM_SILENT,    /* nothing heard for the expiry time */
+    HELIO_RX_STREAM_EXPELLED,  /* its source does not hear this receiver any more */
 } helio_rx_stream_state;
 
 struct helio_rx_stream {
     helio_rx_shared *shared;
     helio_tsi tsi;
-    helio_address source;   /* the IP it was met at; only this one is heard */
+    helio_address source; /* where it was met */
+    helio_rx_binding binding;
+    helio_rx_budget budget;
+    helio_rx_doubt doubt;
     helio_address feedback; /* where NAKs go; family 0 until the first SPM */
     helio_stats_object object;
     helio_rxw rxw;
@@ -156,6 +168,14 @@ void helio_rx_stream_destroy(helio_rx_stream *stream, helio_clock clock);
 /* It is proven: nothing puts it out, and it gets its histograms and its whole window, as far as
  * memory_limit allows. */
 void helio_rx_stream_prove(helio_rx_stream *stream, int64_t now_ns);
+
+/* Where a packet that goes downstream comes from. */
+static inline helio_rx_origin helio_rx_origin_of(helio_rx_stream *stream, const helio_address *from,
+                                                 int64_t now_ns) {
+    return from->port == stream->binding.port && helio_address_same_ip(&stream->source, from)
+               ? HELIO_RX_OF_SOURCE
+               : helio_rx_judge_origin(stream, from, now_ns);
+}
 
 /* A packet of this stream's TSI that goes downstream, or a NAK or SPMR of another receiver, `bytes`
  * long. */
