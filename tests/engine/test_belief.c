@@ -217,16 +217,17 @@ static void what_never_answers_is_given_up_at_its_deadline_and_not_before(void) 
     begin_victims(world_receiver_config(100));
     in.is_forged = true;
     forge_spm((helio_pgm_spm){.sequence = 1, .lead = UINT32_MAX}, "10.0.0.66:40001");
+    forge_data(0, 0, "10.0.0.66:40001"); /* and has its whole window now */
     forge_data(200, 200, "10.0.0.66:40001");
     forge_data(201, 201, "10.0.0.66:40001");
     forge_spm((helio_pgm_spm){.sequence = 2, .lead = 201}, "10.0.0.66:40001");
     world_run(&w, 900 * MS);
-    CHECK_EQUAL(in.messages, 0);
+    CHECK_EQUAL(in.messages, 1);
     CHECK(helio_cell(&counts()->state_refused_naks_unanswered) > 100);
     const uint64_t asked = victim_bytes;
     CHECK(asked > 0);
     world_run(&w, 200 * MS);
-    CHECK_EQUAL(in.messages, 2);
+    CHECK_EQUAL(in.messages, 3);
     world_run(&w, 5 * HELIO_SECOND);
     CHECK_EQUAL(victim_bytes, asked);
     end_victims();
@@ -258,9 +259,10 @@ static void whoever_answers_cannot_turn_requests_upon_another(void) {
     in.is_forged = true;
     forge_spm_with_path((helio_pgm_spm){.sequence = 1, .lead = UINT32_MAX}, "10.0.0.66:1",
                         "10.0.0.66:40001");
+    forge_data(0, 0, "10.0.0.66:40001"); /* and has its whole window now */
     forge_data(200, 200, "10.0.0.66:40001");
     world_run(&w, 5 * MS);
-    forge_ncf(0, "10.0.0.66:40001");
+    forge_ncf(1, "10.0.0.66:40001");
     world_run(&w, 3 * HELIO_SECOND);
     CHECK(victim_bytes > 2 * given_bytes); /* it answered, so all was asked for */
     given_bytes = victim_bytes = 0;
