@@ -71,7 +71,7 @@ static void a_running_segment_describes_itself(void) {
     CHECK(memmem(directory, r.header->directory_bytes, "\nstat\treceiver\ttotal_latency\t", 29));
     CHECK(memmem(directory, r.header->directory_bytes, "\nevent\tpackets_lost\t6\terror\t", 28));
     struct stat status;
-    CHECK(stat(helio_stats_path(stats), &status) == 0 && (status.st_mode & 07777) == 0644);
+    CHECK(stat(helio_stats_path(stats), &status) == 0 && (status.st_mode & 07777) == 0640);
     CHECK(stat(folder, &status) == 0 && (status.st_mode & 07777) == 01777);
     helio_stats_heartbeat(stats, 6 * SECOND_NS);
     CHECK_EQUAL(r.header->heartbeat_ns, 6 * SECOND_NS);
