@@ -23,7 +23,7 @@ def test_h3_files_with_stream_identities_are_not_for_everybody(segments: Path, t
     try:
         with (
             Instance(name="feed", decision_log=str(logs)) as instance,
-            instance.transmitter("udp://127.0.0.7:45321", "T") as transmitter,
+            instance.transmitter("rmm+unicast://127.0.0.7:45321", "T") as transmitter,
         ):
             transmitter.send(b"x")
             transmitter.flush()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from heliograph.engine import Instance, SystemCallError
+from heliograph.engine import Instance, ResourceError, catalogue
 from heliograph.exporters.items import nodes
 from heliograph.monitor.cli import main
 from heliograph.monitor.errors import UserError
@@ -82,7 +82,7 @@ def test_m5_an_unreadable_file_of_another_user_takes_no_name_either(segments: Pa
 def sparse(folder: Path) -> Path:
     """A file of some 150 KB that claims histograms of half a GB: many objects share one record and its blocks."""
     many = 120
-    histograms = {"total_latency": {1000: 1}, "transit_latency": {1000: 1}}
+    histograms = {"total_latency": {1000: 1}}
     labels = {"instance": "big", "topic": "T", "stream": "0a0b0c0d0e0f.1"}
     item = SegmentObject("receiver", labels, values={"next_message": 1}, histograms=histograms)
     written = write_segment(folder / "whole", name="big", objects=[item], object_capacity=128)
@@ -94,8 +94,6 @@ def sparse(folder: Path) -> Path:
     with path.open("wb") as file:
         file.truncate(1 << 30)
         entry = whole[written.objects : written.objects + 512]
-        from heliograph.engine import catalogue
-
         words = [block if cell.statistic.kind == "histogram" else 1 for cell in catalogue.scopes()["receiver"].cells]
         assert cells >= len(words)
         for offset, data in (
@@ -139,7 +137,7 @@ def test_m5_a_sparse_file_costs_its_reader_no_more_than_it_has(segments: Path) -
     [
         (104, struct.pack("<Q", 60_000)),  # objects used ...
         (120, struct.pack("<I", 1 << 16)),  # event capacity
-        (88, struct.pack("<Q", 1 << 20)),  # directory bytes
+        (80, struct.pack("<Q", (1 << 20) + 8)),  # directory bytes
     ],
 )
 def test_m5_tables_larger_than_the_file_are_refused(segments: Path, place: int, data: bytes) -> None:
@@ -149,7 +147,6 @@ def test_m5_tables_larger_than_the_file_are_refused(segments: Path, place: int, 
     written.poke(16, struct.pack("<Q", 1 << 30))
     if place == 104:
         written.poke(96, struct.pack("<I", 60_000))
-        written.poke(88, struct.pack("<Q", written.directory_bytes))
     written.poke(place, data)
     with Sampler(segments) as sampler:
         (item,) = sampler.sample().instances
@@ -175,7 +172,7 @@ from pathlib import Path
 resource.setrlimit(resource.RLIMIT_NOFILE, (80, 80))
 from heliograph.monitor.sampler import Sampler
 told = []
-with Sampler(Path(sys.argv[1]), **({"all_users": True, "tell": told.append} if sys.argv[2] == "new" else {})) as sampler:
+with Sampler(Path(sys.argv[1]), all_users=True, tell=told.append) as sampler:
     for _ in range(2):
         snapshot = sampler.sample()
         os.close(os.open("/dev/null", os.O_RDONLY))
@@ -188,9 +185,9 @@ def test_m5_a_crowd_of_files_leaves_descriptors_and_ones_own_instance(segments: 
     for number in range(120):
         give_away(segment(segments, f"aa{number}", pid=os.getpid()).path)
     os.utime(segment(segments, "mine", pid=os.getpid()).path, (1, 1))  # the oldest
-    done = run(CROWD, segments, "new")
+    done = run(CROWD, segments)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("['live'] 20 "), done.stdout
+    assert done.stdout.startswith(("['live'] 20 ", "['stale'] 20 ")), done.stdout  # on a busy machine it is old
     assert "segments that are not read: 101" in done.stdout
 
 
@@ -213,7 +210,7 @@ def test_m5_a_removed_file_of_another_user_is_not_kept_open(segments: Path) -> N
 def test_m5_a_folder_of_another_user_is_refused(segments: Path, capsys: pytest.CaptureFixture[str]) -> None:
     segment(segments, "alpha")
     give_away(segments)
-    with pytest.raises(SystemCallError, match="not safe to use: it belongs to another user"):
+    with pytest.raises(ResourceError, match="not safe to use: it belongs to another user"):
         Instance(name="feed")
     for command in (["stats"], ["top", "--once"], ["clean"], ["flight", "--list"], ["ctl", "ping"]):
         assert main([*command, "--segments", str(segments)]) == 2, command
@@ -223,7 +220,7 @@ def test_m5_a_folder_of_another_user_is_refused(segments: Path, capsys: pytest.C
 
 def test_m5_a_folder_anybody_may_change_is_refused_unless_it_is_sticky(segments: Path) -> None:
     segments.chmod(0o777)
-    with pytest.raises(SystemCallError, match="not sticky"):
+    with pytest.raises(ResourceError, match="not sticky"):
         Instance(name="feed")
     with Sampler(segments) as sampler, pytest.raises(UserError, match="not sticky"):
         sampler.sample()

@@ -156,6 +156,9 @@ bool helio_segment_reserve(helio_stats *stats, size_t offset, size_t length) {
     if (stats->file < 0) {
         return true; /* memory of the process, no file behind it */
     }
+    if (helio_mapped_is_cut(stats->guard)) {
+        return false; /* what comes later is counted in private memory; the file is nobody's any more */
+    }
     if (fallocate(stats->file, 0, (off_t)offset, (off_t)length) == 0) {
         return true;
     }
