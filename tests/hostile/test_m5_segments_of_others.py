@@ -17,6 +17,7 @@ from heliograph.monitor.errors import UserError
 from heliograph.monitor.model import Health
 from heliograph.monitor.ownership import segment_folder
 from heliograph.monitor.sampler import Sampler
+from tests.flights import FlightObject, FlightWriter
 from tests.hostile.users import NOBODY, ROOT_ONLY, give_away, run
 from tests.segments import SegmentEvent, SegmentObject, Written, write_segment
 
@@ -253,6 +254,77 @@ def test_m5_who_finds_the_shared_folder_taken_has_one_of_its_own(monkeypatch: py
 
 def test_m5_a_folder_that_is_named_is_the_one() -> None:
     assert segment_folder(Path("/x")) == Path("/x")
+
+
+# ---- what is not a segment ----
+
+
+@ROOT_ONLY
+def test_m5_clean_leaves_the_files_of_others(segments: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    gone = 2**22 - 3
+    mine = segment(segments, "mine", pid=gone)
+    theirs = segment(segments, "theirs", pid=gone)
+    for written in (mine, theirs):
+        written.poke(32, struct.pack("<Q", gone))
+    give_away(theirs.path)
+    assert main(["clean", "--segments", str(segments)]) == 0
+    assert (mine.path.exists(), theirs.path.exists()) == (False, True)
+    assert "theirs" not in capsys.readouterr().out
+    assert main(["clean", "--segments", str(segments), "--all-users"]) == 0
+    assert not theirs.path.exists()
+
+
+@ROOT_ONLY
+def test_m5_flight_recordings_of_others_are_left_out(segments: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    flight = FlightWriter(name="feed")
+    flight.tick(new={0: FlightObject("instance", {"instance": "feed"}, {"messages_sent": 5})})
+    path = segments / "feed.4711.flight"
+    flight.write(path)
+    give_away(path)
+    assert main(["flight", "--list", "--segments", str(segments)]) == 0
+    assert "no recordings" in capsys.readouterr().out
+    for which in ("feed", str(path)):
+        assert main(["flight", which, "--segments", str(segments)]) == 2
+    assert f"another user (uid {NOBODY})" in capsys.readouterr().err
+    assert main(["flight", "feed", "--segments", str(segments), "--all-users"]) == 0
+
+
+FLIGHT_READER = """
+import resource, sys
+from pathlib import Path
+from heliograph.monitor.flight.reader import read
+from heliograph.monitor.errors import UserError
+import numpy
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+try:
+    read(Path(sys.argv[1]))
+except UserError as error:
+    print(error, file=sys.stderr)
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
+"""
+
+
+def test_m5_a_sparse_flight_recording_costs_its_reader_no_more_than_it_has(segments: Path) -> None:
+    flight = FlightWriter(name="feed")
+    flight.tick(new={0: FlightObject("instance", {"instance": "feed"}, {"messages_sent": 5})})
+    path = segments / "feed.4711.flight"
+    flight.write(path)
+    chunk = 256 << 20
+    (chunks_at,) = struct.unpack_from("<Q", path.read_bytes(), 80)
+    with path.open("r+b") as file:
+        file.truncate(chunks_at)
+        file.truncate(chunks_at + chunk)
+        for offset, data in (
+            (16, struct.pack("<Q", chunks_at + chunk)),
+            (88, struct.pack("<QI", chunk, 1)),
+            (chunks_at, struct.pack("<QQ", 1, chunk - 64)),
+        ):
+            file.seek(offset)
+            file.write(data)
+    done = run(FLIGHT_READER, path)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) < 32, done.stdout
+    assert "more than the file has" in done.stderr
 
 
 # ---- the exporter ----

@@ -1,14 +1,13 @@
 #include "base/mapped.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { ENTRIES = 128 };
+enum { ENTRIES = 128, LOCKED_US = 20 /* between two looks */ };
 
 /* Mappings.  A table is never freed, so the handler may read it at any moment. */
 typedef struct table {
@@ -17,7 +16,7 @@ typedef struct table {
 } table;
 
 static table first;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static atomic_flag is_locked = ATOMIC_FLAG_INIT;
 static size_t guarded; /* mappings; beneath the lock */
 static bool is_installed;
 static struct sigaction before; /* written while the handler is not installed */
@@ -85,6 +84,18 @@ static void on_fault(int number, siginfo_t *info, void *context) {
 
 /* ---- beneath the lock ---- */
 
+/* Files are opened and closed rarely, and this is held for a moment; who waits sleeps, for it may be more
+ * urgent than who holds it. */
+static void lock(void) {
+    while (atomic_flag_test_and_set_explicit(&is_locked, memory_order_acquire)) {
+        usleep(LOCKED_US);
+    }
+}
+
+static void unlock(void) {
+    atomic_flag_clear_explicit(&is_locked, memory_order_release);
+}
+
 static void install(void) {
     struct sigaction ours = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK};
     sigemptyset(&ours.sa_mask);
@@ -122,7 +133,7 @@ static helio_mapped *take_entry(void) {
 /* ---- life ---- */
 
 helio_mapped *helio_mapped_guard(void *memory, size_t bytes) {
-    pthread_mutex_lock(&lock);
+    lock();
     helio_mapped *entry = take_entry();
     if (entry) {
         if (guarded++ == 0 && !is_installed) {
@@ -132,7 +143,7 @@ helio_mapped *helio_mapped_guard(void *memory, size_t bytes) {
         atomic_store(&entry->bytes, bytes);
         atomic_store(&entry->begin, (uintptr_t)memory);
     }
-    pthread_mutex_unlock(&lock);
+    unlock();
     return entry;
 }
 
@@ -140,12 +151,12 @@ void helio_mapped_release(helio_mapped *mapped) {
     if (!mapped) {
         return;
     }
-    pthread_mutex_lock(&lock);
+    lock();
     atomic_store(&mapped->begin, 0);
     atomic_store(&mapped->bytes, 0);
     mapped->is_taken = false;
     if (--guarded == 0 && is_installed) {
         uninstall();
     }
-    pthread_mutex_unlock(&lock);
+    unlock();
 }
