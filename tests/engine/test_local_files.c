@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <sys/file.h>
@@ -73,6 +74,28 @@ static void one_that_is_cut_leaves_the_others(void) {
         CHECK_EQUAL(many[i].memory[PAGE], i % 2 ? 7 : 0);
         drop_piece(&many[i]);
     }
+}
+
+static void *guard_and_release(void *context) {
+    (void)context;
+    static uint8_t memory[PAGE];
+    for (int i = 0; i < 20000; i++) {
+        helio_mapped_release(helio_mapped_guard(memory, sizeof memory));
+    }
+    return NULL;
+}
+
+static void threads_guard_at_the_same_time(void) {
+    pthread_t threads[4];
+    for (int i = 0; i < 4; i++) {
+        CHECK(pthread_create(&threads[i], NULL, guard_and_release, NULL) == 0);
+    }
+    for (int i = 0; i < 4; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    struct sigaction now;
+    CHECK(sigaction(SIGBUS, NULL, &now) == 0 && now.sa_handler == SIG_DFL);
+    what_is_cut_reads_as_zeros_and_is_told();
 }
 
 static sigjmp_buf back;
@@ -229,6 +252,7 @@ int main(void) {
     }
     RUN(what_is_cut_reads_as_zeros_and_is_told);
     RUN(one_that_is_cut_leaves_the_others);
+    RUN(threads_guard_at_the_same_time);
     RUN(a_fault_elsewhere_goes_to_the_handler_before);
     RUN(without_a_handler_it_is_deadly_as_ever);
     RUN(a_file_is_locked_when_it_can_be_found);

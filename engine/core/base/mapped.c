@@ -1,13 +1,15 @@
 #include "base/mapped.h"
 
 #include <errno.h>
+#include <linux/futex.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { ENTRIES = 128, LOCKED_US = 20 /* between two looks */ };
+enum { ENTRIES = 128 };
+enum { FREE, HELD, AWAITED }; /* the lock */
 
 /* Mappings.  A table is never freed, so the handler may read it at any moment. */
 typedef struct table {
@@ -16,7 +18,7 @@ typedef struct table {
 } table;
 
 static table first;
-static atomic_flag is_locked = ATOMIC_FLAG_INIT;
+static _Atomic uint32_t lock_word;
 static size_t guarded; /* mappings; beneath the lock */
 static bool is_installed;
 static struct sigaction before; /* written while the handler is not installed */
@@ -84,16 +86,25 @@ static void on_fault(int number, siginfo_t *info, void *context) {
 
 /* ---- beneath the lock ---- */
 
-/* Files are opened and closed rarely, and this is held for a moment; who waits sleeps, for it may be more
- * urgent than who holds it. */
+static void call_futex(int operation, uint32_t value) {
+    syscall(SYS_futex, &lock_word, operation, value, NULL, NULL, 0);
+}
+
+/* Threads and what they lock with belong to runtime; this is held for a moment, when a file is opened
+ * or closed.  Who waits sleeps: it may be more urgent than who holds it. */
 static void lock(void) {
-    while (atomic_flag_test_and_set_explicit(&is_locked, memory_order_acquire)) {
-        usleep(LOCKED_US);
+    uint32_t found = FREE;
+    if (!atomic_compare_exchange_strong(&lock_word, &found, HELD)) {
+        while (atomic_exchange(&lock_word, AWAITED) != FREE) {
+            call_futex(FUTEX_WAIT_PRIVATE, AWAITED);
+        }
     }
 }
 
 static void unlock(void) {
-    atomic_flag_clear_explicit(&is_locked, memory_order_release);
+    if (atomic_exchange(&lock_word, FREE) == AWAITED) {
+        call_futex(FUTEX_WAKE_PRIVATE, 1);
+    }
 }
 
 static void install(void) {
