@@ -87,14 +87,15 @@ static void *guard_and_release(void *context) {
 
 static void threads_guard_at_the_same_time(void) {
     pthread_t threads[4];
+    struct sigaction was, now;
+    CHECK(sigaction(SIGBUS, NULL, &was) == 0);
     for (int i = 0; i < 4; i++) {
         CHECK(pthread_create(&threads[i], NULL, guard_and_release, NULL) == 0);
     }
     for (int i = 0; i < 4; i++) {
         pthread_join(threads[i], NULL);
     }
-    struct sigaction now;
-    CHECK(sigaction(SIGBUS, NULL, &now) == 0 && now.sa_handler == SIG_DFL);
+    CHECK(sigaction(SIGBUS, NULL, &now) == 0 && now.sa_handler == was.sa_handler);
     what_is_cut_reads_as_zeros_and_is_told();
 }
 
