@@ -26,7 +26,13 @@ def facts() -> dict[str, dict[str, Fact]]:
 
 def segment_folder() -> Path:
     """Where instances keep their stats segments unless told otherwise."""
-    return Path(os.environ.get("HELIOGRAPH_SEGMENT_DIR") or "/dev/shm/heliograph")
+    named = os.environ.get("HELIOGRAPH_SEGMENT_DIR")
+    shared = Path("/dev/shm/heliograph")
+    if named or not shared.is_dir():
+        return Path(named or shared)
+    found = shared.stat()
+    is_safe = found.st_uid in (0, os.geteuid()) and (not found.st_mode & 0o022 or found.st_mode & 0o1000)
+    return shared if is_safe else Path(f"{shared}-{os.geteuid()}")
 
 
 def multicast_works(interface: str = "127.0.0.1", timeout: float = 0.5) -> bool:

@@ -15,3 +15,25 @@ def compare_exchange(buffer: Buffer, offset: int, expected: int, desired: int, /
 
 def add(buffer: Buffer, offset: int, by: int, /) -> int:
     """Add to the word; what it was before."""
+
+class Mapping:
+    """A piece of an open file, shared and writable. Each access raises OSError once the file was truncated."""
+
+    def __new__(cls, file: int, offset: int, size: int, /) -> Mapping: ...
+    def load(self, offset: int, /) -> int:
+        """The word, and with it all that was stored before it."""
+
+    def compare_exchange(self, offset: int, expected: int, desired: int, /) -> bool:
+        """Store `desired` if the word is `expected`; whether it was."""
+
+    def add(self, offset: int, by: int, /) -> int:
+        """Add to the word; what it was before."""
+
+    def read(self, offset: int, size: int, /) -> bytes:
+        """These bytes."""
+
+    def write(self, offset: int, data: Buffer, /) -> None:
+        """Put these bytes there."""
+
+    def close(self) -> None:
+        """Undo the mapping. Harmless when closed."""

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from pwd import getpwuid
-from typing import Self
+from typing import TYPE_CHECKING, Self
 from urllib.parse import quote
 
 from heliograph.engine import catalogue
@@ -27,6 +27,10 @@ from heliograph.monitor.errors import UserError
 from heliograph.monitor.header import CLOSED, COMMAND_HEAD_BYTES, HEADER_BYTES, LAYOUT_VERSION, Header, parse_header
 from heliograph.monitor.health import judge
 from heliograph.monitor.model import Health
+from heliograph.monitor.ownership import is_own
+
+if TYPE_CHECKING:
+    from heliograph.monitor._atomic import Mapping as Mapping64
 
 __all__ = ["Answer", "CommandRing", "NoAnswer", "command_text"]
 
@@ -131,12 +135,13 @@ class _State:
 class CommandRing:
     """The command ring of one running engine. A context manager; for one thread at a time."""
 
-    def __init__(self, path: Path, clock: Callable[[], int] = time.time_ns) -> None:
+    def __init__(self, path: Path, clock: Callable[[], int] = time.time_ns, all_users: bool = False) -> None:
         """Open the ring.
 
         Args:
             path: The segment's file.
             clock: Wall clock, ns since 1970.
+            all_users: The segment may belong to another user (who can make the answers up).
 
         Raises:
             UserError: The segment belongs to another user, is of an engine that takes no commands, or cannot be read.
@@ -144,11 +149,11 @@ class CommandRing:
         # Only who gives commands needs it; what only reads segments works without.
         from heliograph.monitor import _atomic
 
-        self._words = _atomic
+        self._mapping = _atomic.Mapping
         self.path = path
         self._clock = clock
         self._seen: dict[int, tuple[int, int]] = {}
-        self._file = _open(path)
+        self._file = _open(path, all_users)
         try:
             self.header = self._read_header()
             self._map = self._map_ring()
@@ -184,14 +189,17 @@ class CommandRing:
         except SegmentError as error:
             raise SegmentError(f"{self.path} is damaged: {error}") from None
 
-    def _map_ring(self) -> mmap.mmap:
+    def _map_ring(self) -> Mapping64:
         header = self.header
         if not header.commands_offset:
             raise UserError(f"{header.name} takes no commands: its Heliograph is {header.product or 'an older one'}")
         start = header.commands_offset - header.commands_offset % mmap.ALLOCATIONGRANULARITY
         self._base = header.commands_offset - start
         size = self._base + COMMAND_HEAD_BYTES + header.command_capacity * header.command_bytes
-        return mmap.mmap(self._file, size, offset=start)
+        try:
+            return self._mapping(self._file, start, size)
+        except OSError as error:
+            raise SegmentError(f"{self.path} cannot be mapped: {error.strerror}") from None
 
     # Slots
 
@@ -199,10 +207,10 @@ class CommandRing:
         return self._base + COMMAND_HEAD_BYTES + number * self.header.command_bytes
 
     def _state(self, at: int) -> _State:
-        return _State(self._words.load(self._map, at))
+        return _State(self._map.load(at))
 
     def _change(self, at: int, old: _State, new: _State) -> bool:
-        return self._words.compare_exchange(self._map, at, old.word, new.word)
+        return self._map.compare_exchange(at, old.word, new.word)
 
     def _is_abandoned(self, at: int, state: _State) -> bool:
         """Whether a slot's client is gone, or as good as gone."""
@@ -218,7 +226,7 @@ class CommandRing:
                 self._seen[at] = state.word, now_ns
                 since_ns = now_ns
             return _start_ticks(state.pid) is None or abs(now_ns - since_ns) > _STUCK_NS
-        ticks, _, deadline_ns = struct.unpack_from("=QQQ", self._map, at + _STARTED)
+        ticks, _, deadline_ns = struct.unpack("=QQQ", self._map.read(at + _STARTED, 24))
         if state.phase == _DONE and _start_ticks(state.pid) != ticks:
             return True
         return bool(now_ns > deadline_ns + _STUCK_NS)
@@ -237,14 +245,14 @@ class CommandRing:
     def _submit(self, at: int, mine: _State, text: bytes, deadline_ns: int) -> bool:
         """Write a command into a slot that is ours and hand it over; False when the slot was taken from us."""
         ticks = _start_ticks(os.getpid()) or 0
-        struct.pack_into(
-            "=QQQQII", self._map, at + _STARTED,
-            ticks, self._clock(), deadline_ns, _check(mine.ticket, text), os.getuid(), len(text),
-        )  # fmt: skip
-        self._map[at + _TEXT : at + _TEXT + len(text)] = text
+        head = struct.pack(
+            "=QQQQII", ticks, self._clock(), deadline_ns, _check(mine.ticket, text), os.getuid(), len(text)
+        )
+        self._map.write(at + _STARTED, head)
+        self._map.write(at + _TEXT, text)
         if not self._change(at, mine, mine.then(_SUBMITTED)):
             return False
-        self._words.add(self._map, self._base, 1)
+        self._map.add(self._base, 1)
         return True
 
     # Commands
@@ -258,8 +266,16 @@ class CommandRing:
 
         Raises:
             NoAnswer: The engine did not take it in time, or has ended; it is not carried out.
-            UserError: The command is too long, or the answer was lost.
+            UserError: The command is too long, the answer was lost, or the segment was truncated.
         """
+        try:
+            return self._give(text, timeout)
+        except OSError:  # of the mapping
+            raise SegmentError(
+                f"{self.path} was truncated by another program; nobody knows whether the command was carried out"
+            ) from None
+
+    def _give(self, text: str, timeout: float) -> Answer:
         data = text.encode()
         if len(data) > TEXT_BYTES:
             raise UserError(f"the command is too long: it takes {len(data)} bytes of {TEXT_BYTES}; say it shorter")
@@ -303,8 +319,8 @@ class CommandRing:
             pause = min(pause * 2, longest)
 
     def _fetch(self, at: int, state: _State) -> Answer:
-        code, size = struct.unpack_from("=iI", self._map, at + _CODE)
-        text = bytes(self._map[at + _ANSWER : at + _ANSWER + min(size, _ANSWER_BYTES)]).decode("utf-8", "replace")
+        code, size = struct.unpack("=iI", self._map.read(at + _CODE, 8))
+        text = self._map.read(at + _ANSWER, min(size, _ANSWER_BYTES)).decode("utf-8", "replace")
         if not self._change(at, state, state.then(_FREE)):
             raise UserError(f"the answer of {self.header.name} was lost: another client took the slot")
         return Answer(code, text)
@@ -331,16 +347,20 @@ class CommandRing:
         return f"{why}; the command was taken back and is not carried out"
 
 
-def _open(path: Path) -> int:
+def _open(path: Path, all_users: bool) -> int:
     try:
         file = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     except PermissionError:
         raise UserError(_not_yours(path)) from None
     except OSError as error:
         raise UserError(f"{path} cannot be opened: {error.strerror}") from None
-    if not stat.S_ISREG(os.fstat(file).st_mode):
+    found = os.fstat(file)
+    if not stat.S_ISREG(found.st_mode):
         os.close(file)
         raise SegmentError(f"{path} is not a regular file")
+    if not is_own(found.st_uid) and not all_users:
+        os.close(file)
+        raise UserError(f"{_not_yours(path)}, or give --all-users")
     return file
 
 

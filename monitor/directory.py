@@ -16,6 +16,11 @@ __all__ = ["Directory", "EventKind", "RecordLayout", "SegmentError", "StatCell",
 
 GUARD_BYTES = 8
 
+# Far above any engine's: what a directory claims, its readers make of every line.
+_SCOPES_LIMIT = 256
+_CELLS_LIMIT = 1 << 14
+_EVENTS_LIMIT = 1 << 12
+
 
 class SegmentError(UserError):
     """A stats segment cannot be read; the message names what is wrong."""
@@ -118,11 +123,16 @@ def parse_directory(text: str) -> Directory:
     cells: dict[str, list[StatCell]] = {}
     events = {}
     least = {"scope": 7, "stat": 11, "event": 6}
+    most = {"scope": _SCOPES_LIMIT, "stat": _CELLS_LIMIT, "event": _EVENTS_LIMIT}
+    known = dict.fromkeys(most, 0)
     for line in text.split("\n"):
         fields = line.split("\t")
         word = fields[0]
         if word not in least:
             continue
+        known[word] += 1
+        if known[word] > most[word]:
+            raise SegmentError(f"the directory has more than {most[word]} lines of the kind {word}")
         if len(fields) < least[word]:
             raise SegmentError(f"the directory has a {word} line with {len(fields)} fields: {line[:80]!r}")
         if word == "scope":
@@ -136,6 +146,8 @@ def parse_directory(text: str) -> Directory:
 
     scopes = {}
     for name, number, size, labels, info, help_text in heads.values():
+        if len({cell.offset for cell in cells.get(name, ())}) < len(cells.get(name, ())):
+            raise SegmentError(f"the directory puts two cells of scope {name[:40]} in one place")
         for cell in cells.get(name, ()):
             if cell.offset % 8 or not GUARD_BYTES <= cell.offset <= size - 8:
                 raise SegmentError(f"the directory puts cell {name[:40]}.{cell.name[:40]} outside its record")

@@ -25,9 +25,9 @@ WRITING, RUNNING, CLOSED = 0, 1, 2
 
 # Far above any engine's, small enough that a made-up file cannot keep a monitor busy.
 _FILE_LIMIT = 1 << 34
-_DIRECTORY_LIMIT = 4 << 20
+_DIRECTORY_LIMIT = 1 << 20
 _OBJECTS_LIMIT = 1 << 16
-_EVENTS_LIMIT = 1 << 20
+_EVENTS_LIMIT = 1 << 16
 _COMMANDS_LIMIT = 1 << 10
 
 
@@ -76,13 +76,14 @@ def check_place(file_bytes: int, offset: int, size: int, what: str) -> None:
         raise SegmentError(f"{what} ({size} bytes at {offset}) does not fit into its {file_bytes} bytes")
 
 
-def parse_header(data: bytes, order: str, file_bytes: int) -> Header:
+def parse_header(data: bytes, order: str, file_bytes: int, limit: int | None = None) -> Header:
     """Take the header's 256 bytes apart and check them.
 
     Args:
         data: The bytes; magic, byte order and version are the caller's business.
         order: "<" or ">".
         file_bytes: Actual size of the file.
+        limit: Most bytes its tables may take; default: as many as it has.
 
     Raises:
         SegmentError: Something claimed does not fit into the file.
@@ -120,7 +121,16 @@ def parse_header(data: bytes, order: str, file_bytes: int) -> Header:
         raise SegmentError(f"its state is {state}")
     if state != WRITING:
         _check(header, file_bytes)
+        _check_tables(header, file_bytes if limit is None else limit)
     return header
+
+
+def _check_tables(header: Header, limit: int) -> None:
+    """What a reader goes through from end to end is no larger than what the file has."""
+    tables = header.directory_bytes + header.objects_used * header.object_bytes
+    tables += header.event_capacity * header.event_bytes
+    if tables > limit:
+        raise SegmentError(f"it claims tables of {tables} bytes, more than it has (holes not counted)")
 
 
 def _check(header: Header, file_bytes: int) -> None:

@@ -47,6 +47,8 @@ _HEAD_BYTES = 48
 _GUARD_TRIES = 200
 _TRIES_BEFORE_YIELD = 20
 _ENTRY_TRIES = 4
+_FIELDS_MOST = 64
+"""Labels and info of an object."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,15 +105,17 @@ def _words(data: bytes | bytearray) -> npt.NDArray[np.uint64]:
 class Objects:
     """The objects of one open segment."""
 
-    def __init__(self, file: SegmentFile, order: str, records: Mapping[int, Record]) -> None:
+    def __init__(self, file: SegmentFile, order: str, records: Mapping[int, Record], mark: str = "") -> None:
         """Nothing is read yet.
 
         Args:
             file: The segment.
             order: Its byte order, "<" or ">".
             records: How to take records apart, by scope id.
+            mark: What is added to the name of the instance.
         """
         self._file = file
+        self._mark = mark
         self._entry = struct.Struct(f"{order}IIQQQQQ")
         self._word = np.dtype(f"{order}u8")
         self._records = records
@@ -154,7 +158,7 @@ class Objects:
         taken: dict[int, ObjectState] = {}
         again: Collection[int] = fresh
         for attempt in range(_ENTRY_TRIES):
-            budget = Budget(header.size)
+            budget = Budget(min(header.size, self._file.limit))
             for slot in again:
                 self._make(slot)
             self._take_histograms(header, histograms, again if attempt else None, budget, taken, failed)
@@ -253,10 +257,12 @@ class Objects:
         if known is not None and known[0] == entry:
             return known[1], known[2]
         fields: dict[str, str] = {}
-        for line in text_of(entry[_HEAD_BYTES:]).split("\n"):
+        for line in text_of(entry[_HEAD_BYTES:]).split("\n", _FIELDS_MOST)[:_FIELDS_MOST]:
             key, equals, value = line.partition("=")
             if equals:
                 fields.setdefault(key, value)
+        if self._mark and "instance" in fields:
+            fields["instance"] += self._mark
         missing = [key for key in layout.labels if key not in fields]
         if missing:
             raise self._file.damaged(f"object {slot} ({layout.name[:40]}) has no label {missing[0][:40]!r}")
@@ -314,6 +320,10 @@ class Objects:
             end = max(end, last)
         if members:
             pieces.append(_Piece(members))
+        # Records of an engine lie side by side: what is read of them is no more than the file has.
+        claimed = max(sum(place.record.size for place in self._places.values()), sum(piece.size for piece in pieces))
+        if claimed > self._file.limit:
+            raise self._file.damaged(f"it claims records of {claimed} bytes, more than it has")
         for piece in pieces:
             piece.doubtful = {n for n, slot in enumerate(piece.slots) if slot in self._torn}
         self._pieces = pieces

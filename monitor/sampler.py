@@ -9,6 +9,10 @@ go; what it promises about that:
 - A dead instance appears, with its last values, in every snapshot until its file is removed.
 - A file that cannot be read appears as `damaged` in every snapshot, with the reason; it keeps nothing else from being
   read. A file that is still being written is left out until it is ready, or has been unready for five seconds.
+- An instance of another user is left out and counted, unless `all_users` is set; then it is called ``NAME@uidUID``, so
+  it takes the name of none of one's own.
+- Of more files than the process may have open, those of one's own come first, then those whose process is there, then
+  the newest; the others are left out and counted.
 - Every event is in one snapshot, in the order of their times. The first one that sees an instance brings the events its
   ring still holds; those overwritten earlier are nobody's loss and are not counted as missed.
 """
@@ -16,8 +20,10 @@ go; what it promises about that:
 from __future__ import annotations
 
 import os
+import resource
 import time
 from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
@@ -27,6 +33,7 @@ from heliograph.monitor.errors import UserError
 from heliograph.monitor.header import WRITING
 from heliograph.monitor.health import ProcessStart, Verdict, judge, process_start_ns
 from heliograph.monitor.model import Event, Health, InstanceState, Snapshot
+from heliograph.monitor.ownership import folder_fault, foreign_mark, is_own, segment_folder
 from heliograph.monitor.segment import Segment
 
 if TYPE_CHECKING:
@@ -35,16 +42,28 @@ if TYPE_CHECKING:
 __all__ = ["SUFFIX", "Sampler", "Source", "segment_folder"]
 
 SUFFIX = ".helio"
-DEFAULT_FOLDER = "/dev/shm/heliograph"
+FILES_MOST = 1024
+"""Segments that are kept open, where the limit of the process allows more."""
 UNREADY_NS = 5_000_000_000
 
 Identity = tuple[int, int]
 """Device and inode of a file: another file under the same name is another instance."""
 
 
-def segment_folder(folder: Path | str | None = None) -> Path:
-    """The folder to look in: the one given, else ``$HELIOGRAPH_SEGMENT_DIR``, else ``/dev/shm/heliograph``."""
-    return Path(folder or os.environ.get("HELIOGRAPH_SEGMENT_DIR") or DEFAULT_FOLDER)
+def files_limit() -> int:
+    """How many segments are kept open: a quarter of what the process may have open, the rest is for others."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return FILES_MOST if soft == resource.RLIM_INFINITY else max(1, min(FILES_MOST, soft // 4))
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A file of the folder."""
+
+    identity: Identity
+    path: Path
+    uid: int
+    modified_ns: int
 
 
 def split_name(path: Path) -> tuple[str, int]:
@@ -101,6 +120,8 @@ class Sampler:
         folder: Path | None = None,
         clock: Callable[[], int] = time.time_ns,
         process_start: ProcessStart = process_start_ns,
+        all_users: bool = False,
+        tell: Callable[[str], object] | None = None,
     ) -> None:
         """Make a sampler; nothing is read yet.
 
@@ -108,8 +129,17 @@ class Sampler:
             folder: The segment folder; default: see `segment_folder`. It need not exist yet.
             clock: Wall clock, ns since 1970.
             process_start: Looks a process up by id.
+            all_users: Read the files of other users as well.
+            tell: Told, once, that files are left out.
         """
         self.folder = segment_folder(folder)
+        self.all_users = all_users
+        self.foreign = 0
+        """Files of other users that the last sample left out."""
+        self.left_out = 0
+        """Files that the last sample left out as there were too many."""
+        self._tell = tell
+        self._told: set[str] = set()
         self._clock = clock
         self._process_start = process_start
         self._watches: dict[Identity, _Watch] = {}
@@ -130,7 +160,8 @@ class Sampler:
     @property
     def absence(self) -> str:
         """Why a snapshot shows no instance, for people."""
-        return "no instance is running here"
+        others = f" (files of other users: {self.foreign}; --all-users shows them)" if self.foreign else ""
+        return f"no instance is running here{others}"
 
     @property
     def account(self) -> Account | None:
@@ -151,16 +182,21 @@ class Sampler:
                 each is 216 KiB in memory for as long as the snapshot is kept.
 
         Raises:
-            UserError: The folder exists but cannot be listed.
+            UserError: The folder exists but cannot be listed, or others can exchange the files in it.
         """
         now_ns = self._clock()
-        present = dict(self._files())
+        fault = folder_fault(self.folder, self.all_users)
+        if fault is not None:
+            raise UserError(f"the segment folder {self.folder} is not read: {fault}")
+        present = self._chosen(list(self._files()))
         instances: list[InstanceState] = []
         events: list[Event] = []
         missed = 0
-        for identity, path in present.items():
-            if identity not in self._watches:
-                unreadable = self._open(identity, path, now_ns)
+        for identity in [known for known in self._watches if known in present and not present[known]]:
+            self._drop(identity)  # there was no room for it any more
+        for identity, found in present.items():
+            if found is not None and identity not in self._watches:
+                unreadable = self._open(found, now_ns)
                 if unreadable is not None:
                     instances.append(unreadable)
         for identity, watch in list(self._watches.items()):
@@ -175,17 +211,42 @@ class Sampler:
             except SegmentError as error:
                 self._drop(identity)
                 if not removed:
-                    instances.append(_damaged(watch.segment.path, error))
+                    instances.append(_damaged(watch.segment.path, error, watch.segment.owner))
                 continue
             if instance is not None:
                 instances.append(instance)
-            if removed and (instance is None or instance.health not in (Health.LIVE, Health.STALE)):
+            is_over = instance is None or instance.health not in (Health.LIVE, Health.STALE)
+            if removed and (is_over or not is_own(watch.segment.owner)):  # another's could be made and removed for ever
                 self._drop(identity)
         instances.sort(key=lambda item: (item.name, item.started_ns, item.pid))
         events.sort(key=lambda item: (item.time_ns, item.instance, item.number))
         return Snapshot(now_ns, tuple(instances), tuple(events), missed)
 
-    def _files(self) -> Iterator[tuple[Identity, Path]]:
+    def _chosen(self, files: list[_Found]) -> dict[Identity, _Found | None]:
+        """What there is; None: it is left out as there are too many."""
+        own = [found for found in files if is_own(found.uid)]
+        self.foreign = 0 if self.all_users else len(files) - len(own)
+        if self.foreign:
+            self._say("foreign", f"files of other users that are not shown: {self.foreign} (--all-users shows them)")
+        wanted = files if self.all_users else own
+        limit = files_limit()
+        self.left_out = max(0, len(wanted) - limit)
+        if self.left_out:
+            self._say("many", f"segments that are not read: {self.left_out}, as more than {limit} cannot be kept open")
+            wanted.sort(key=self._rank)
+        return {found.identity: found if at < limit else None for at, found in enumerate(wanted)}
+
+    def _rank(self, found: _Found) -> tuple[bool, bool, int]:
+        pid = split_name(found.path)[1]
+        return not is_own(found.uid), not (pid and self._process_start(pid) is not None), -found.modified_ns
+
+    def _say(self, kind: str, text: str) -> None:
+        """Tell something once."""
+        if self._tell is not None and kind not in self._told:
+            self._told.add(kind)
+            self._tell(text)
+
+    def _files(self) -> Iterator[_Found]:
         try:
             with os.scandir(self.folder) as entries:
                 for entry in entries:
@@ -195,18 +256,20 @@ class Sampler:
                         found = entry.stat(follow_symlinks=False)
                     except OSError:
                         continue  # removed between the listing and now
-                    yield (found.st_dev, found.st_ino), Path(entry.path)
+                    identity = found.st_dev, found.st_ino
+                    yield _Found(identity, Path(entry.path), found.st_uid, found.st_mtime_ns)
         except FileNotFoundError:
             return  # no instance has run yet
         except OSError as error:
             raise UserError(f"the segment folder {self.folder} cannot be listed: {error.strerror}") from None
 
-    def _open(self, identity: Identity, path: Path, now_ns: int) -> InstanceState | None:
+    def _open(self, found: _Found, now_ns: int) -> InstanceState | None:
         """Open a file and watch it; returns what to show of one that cannot be read."""
+        path, identity = found.path, found.identity
         try:
-            segment = Segment(path)
+            segment = Segment(path, self.all_users)
         except SegmentError as error:
-            return _damaged(path, error) if os.path.lexists(path) else None
+            return _damaged(path, error, found.uid) if os.path.lexists(path) else None
         if segment.identity != identity:  # replaced since the listing: the next sample finds it
             segment.close()
             return None
@@ -215,7 +278,8 @@ class Sampler:
             segment.close()
             if age_ns < UNREADY_NS:
                 return None
-            return _damaged(path, SegmentError(f"{path} was never finished: its engine stopped while making it"))
+            never = SegmentError(f"{path} was never finished: its engine stopped while making it")
+            return _damaged(path, never, found.uid)
         self._watches[identity] = _Watch(segment)
         return None
 
@@ -261,6 +325,8 @@ class Sampler:
         self._watches.pop(identity).segment.close()
 
 
-def _damaged(path: Path, error: Exception) -> InstanceState:
+def _damaged(path: Path, error: Exception, uid: int) -> InstanceState:
     name, pid = split_name(path)
+    if not is_own(uid):
+        name += foreign_mark(uid)
     return InstanceState(name, Health.DAMAGED, str(error), pid, 0, 0, 0, str(path))

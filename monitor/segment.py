@@ -28,6 +28,7 @@ from heliograph.monitor.header import (
 )
 from heliograph.monitor.model import Event, ObjectState
 from heliograph.monitor.objects import GONE, LIVE, Objects
+from heliograph.monitor.ownership import foreign_mark
 from heliograph.monitor.records import Record
 from heliograph.monitor.segment_file import SegmentFile
 
@@ -52,15 +53,21 @@ class EventBatch:
 class Segment:
     """An open segment. Use as a context manager, or call `close`. Not for several threads at once."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, all_users: bool = False) -> None:
         """Open and check a segment.
 
+        Args:
+            path: Its file.
+            all_users: It may belong to another user; then its instance is called ``NAME@uidUID`` wherever it is named.
+
         Raises:
-            SegmentError: It cannot be opened, or is not a segment this version can read.
+            SegmentError: It cannot be opened, is another user's, or is not a segment this version can read.
         """
         self.path = path
-        self._file = SegmentFile(path)
+        self._file = SegmentFile(path, all_users)
         self.identity = self._file.identity
+        self.owner = self._file.owner
+        self._mark = "" if self._file.is_own else foreign_mark(self._file.owner)
         try:
             self.refresh()
         except BaseException:
@@ -81,7 +88,7 @@ class Segment:
         """
         self._order = self._byte_order()
         self._records: dict[int, Record] = {}
-        self._objects = Objects(self._file, self._order, self._records)
+        self._objects = Objects(self._file, self._order, self._records, self._mark)
         self.opened = self.header()
         self.directory = self._directory(self.opened)
 
@@ -118,10 +125,12 @@ class Segment:
         """
         data = self._file.read(0, HEADER_BYTES, "its header")
         try:
-            header = parse_header(data, self._order, self._file.size)
+            header = parse_header(data, self._order, self._file.size, self._file.limit)
         except SegmentError as error:
             raise self._file.damaged(str(error)) from None
-        return header if header.name else replace(header, name=self.path.name.split(".", 1)[0])
+        if header.name and not self._mark:
+            return header
+        return replace(header, name=(header.name or self.path.name.split(".", 1)[0]) + self._mark)
 
     def _directory(self, header: Header) -> Directory:
         if header.state == WRITING:

@@ -13,20 +13,29 @@ from pathlib import Path
 
 from heliograph.monitor.directory import SegmentError
 from heliograph.monitor.header import Header, check_place
+from heliograph.monitor.ownership import is_own, stranger
 
 __all__ = ["SegmentFile"]
+
+
+SLACK_BYTES = 1 << 20
+"""For file systems that count less than they hold."""
 
 
 class SegmentFile:
     """An open file."""
 
-    __slots__ = ("_file", "identity", "path")
+    __slots__ = ("_file", "identity", "is_own", "owner", "path")
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, all_users: bool = False) -> None:
         """Open it.
 
+        Args:
+            path: Where it is.
+            all_users: It may belong to another user.
+
         Raises:
-            SegmentError: It cannot be opened, or is not a regular file.
+            SegmentError: It cannot be opened, is not a regular file, or is another user's.
         """
         self.path = path
         try:
@@ -39,11 +48,25 @@ class SegmentFile:
             self.close()
             raise SegmentError(f"{path} is not a regular file")
         self.identity = found.st_dev, found.st_ino
+        self.owner = found.st_uid
+        self.is_own = is_own(found.st_uid)
+        if not self.is_own and not all_users:
+            self.close()
+            raise SegmentError(f"{path} is not read: {stranger(found.st_uid)}")
 
     @property
     def size(self) -> int:
         """Bytes it has now."""
         return os.fstat(self._file).st_size
+
+    @property
+    def limit(self) -> int:
+        """Bytes that may be read of structures of one kind: no more than the file has, holes not counted.
+
+        Engines reserve what they use, so the structures of a segment never overlap and are never holes. A file of a few
+        KiB that claims gigabytes would otherwise cost its reader gigabytes.
+        """
+        return os.fstat(self._file).st_blocks * 512 + SLACK_BYTES
 
     @property
     def modified_ns(self) -> int:

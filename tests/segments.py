@@ -169,7 +169,7 @@ def _event_entry(number: int, event: SegmentEvent, order: str) -> bytes:
 
 
 def _write_changes(file: BinaryIO, offset: int, data: bytes) -> None:
-    """Write what differs, so that cells never counted stay holes of the file, as in a real segment."""
+    """Write what differs, so that a reader that has the file open sees no more change than an engine would make."""
     file.seek(offset)
     before = file.read(len(data))
     for start in range(0, len(data), 512):
@@ -263,7 +263,7 @@ def write_segment(
     in_place = path.exists() and path.stat().st_size == end
     target = path if in_place else path.with_suffix(".new")
     with target.open("r+b" if in_place else "w+b") as file:
-        file.truncate(end)
+        os.posix_fallocate(file.fileno(), 0, end)  # an engine reserves what it uses
         for offset, data in [*parts, (0, header)]:
             _write_changes(file, offset, data)
     if not in_place:

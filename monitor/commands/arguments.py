@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ __all__ = [
     "interval",
     "open_source",
     "positive",
+    "tell",
     "within",
 ]
 
@@ -51,12 +53,17 @@ def positive(text: str) -> int:
 
 
 def add_segments_option(parser: argparse.ArgumentParser) -> None:
-    """Add ``--segments``."""
+    """Add ``--segments`` and ``--all-users``."""
     parser.add_argument(
         "--segments",
         metavar="DIR",
         type=Path,
         help="folder of the stats segments (default: $HELIOGRAPH_SEGMENT_DIR or /dev/shm/heliograph)",
+    )
+    parser.add_argument(
+        "--all-users",
+        action="store_true",
+        help="also what other users of this host have put there, as NAME@uidUID; without it, your own alone",
     )
 
 
@@ -91,7 +98,12 @@ def open_source(arguments: argparse.Namespace) -> Source:
         return Collector(EngineInlet(arguments.collect), settle=SETTLE_SECONDS)
     if named is not None and not named.is_dir():
         raise UserError(f"there is no folder {named}")
-    return Sampler(segment_folder(named))
+    return Sampler(segment_folder(named), all_users=arguments.all_users, tell=tell)
+
+
+def tell(text: str) -> None:
+    """Print a note to the person at the terminal."""
+    print(f"heliograph: {text}", file=sys.stderr, flush=True)
 
 
 def engine_options(texts: list[str], *owners: str) -> dict[str, str]:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from heliograph.monitor.books import Account, Crossing, accounts, crossings, is_quiet, sentence
-from heliograph.monitor.commands.common import Subparsers, add_command, add_instance_option, folder_of, only
+from heliograph.monitor.commands.common import Subparsers, add_command, add_instance_option, only, sampler_of
 from heliograph.monitor.localise import Location, locate
 from heliograph.monitor.model import Snapshot
 from heliograph.monitor.sampler import Sampler
@@ -209,7 +209,7 @@ def _fields(
 
 def run(arguments: argparse.Namespace) -> int:
     """Check, print, and say by the exit code whether all balances."""
-    with Sampler(folder_of(arguments)) as sampler:
+    with sampler_of(arguments) as sampler:
         snapshot, quiet = _sample(sampler, arguments.instance, arguments.wait)
     rows, ends, losses = accounts(snapshot), crossings(snapshot), locate(None, snapshot)
     if arguments.json:

@@ -24,6 +24,7 @@ from heliograph.monitor.flight.format import FlightError, State, read_header
 from heliograph.monitor.header import WRITING
 from heliograph.monitor.health import ProcessStart, judge, process_start_ns
 from heliograph.monitor.model import Health
+from heliograph.monitor.ownership import folder_fault, is_own
 from heliograph.monitor.sampler import SUFFIX
 from heliograph.monitor.segment import Segment
 from heliograph.monitor.text import printable
@@ -68,9 +69,9 @@ def command(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
     parser.set_defaults(run=run)
 
 
-def _look_at_flight(path: Path, process_start: ProcessStart) -> Finding:
+def _look_at_flight(path: Path, process_start: ProcessStart, all_users: bool) -> Finding:
     try:
-        header, identity = read_header(path)
+        header, identity = read_header(path, all_users)
     except FlightError as error:
         return Finding(path, False, str(error))
     is_kept = header.state is State.FROZEN
@@ -81,11 +82,11 @@ def _look_at_flight(path: Path, process_start: ProcessStart) -> Finding:
     return Finding(path, gone, reason, identity, header.ticks, is_kept)
 
 
-def _look(path: Path, now_ns: int, process_start: ProcessStart) -> Finding:
+def _look(path: Path, now_ns: int, process_start: ProcessStart, all_users: bool) -> Finding:
     if path.name.endswith(FLIGHT_SUFFIX):
-        return _look_at_flight(path, process_start)
+        return _look_at_flight(path, process_start, all_users)
     try:
-        with Segment(path) as segment:
+        with Segment(path, all_users) as segment:
             header = segment.opened
             identity = segment.identity
     except SegmentError as error:
@@ -97,6 +98,13 @@ def _look(path: Path, now_ns: int, process_start: ProcessStart) -> Finding:
     verdict = judge(header, now_ns, process_start)
     remove = verdict.health in (Health.DEAD, Health.CLOSED)
     return Finding(path, remove, verdict.reason, identity, header.heartbeat_ns)
+
+
+def _is_own(path: Path) -> bool:
+    try:
+        return is_own(path.lstat().st_uid)
+    except OSError:
+        return False  # removed between the listing and now
 
 
 def _locked(path: Path) -> bool:
@@ -114,29 +122,53 @@ def _locked(path: Path) -> bool:
     return False
 
 
+def _remove(finding: Finding) -> None:
+    """Remove a file that nobody holds, locked: an engine that starts at this moment does not take the name meanwhile.
+
+    Raises:
+        OSError: It cannot be removed, or is held.
+    """
+    try:
+        file = os.open(finding.path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        named = finding.path.lstat()
+        if (named.st_dev, named.st_ino) == finding.identity:  # else an engine has put its own there
+            finding.path.unlink(missing_ok=True)
+    finally:
+        os.close(file)
+
+
 def inspect(
     folder: Path,
     clock: Callable[[], int] = time.time_ns,
     process_start: ProcessStart = process_start_ns,
     pause: Callable[[float], None] = time.sleep,
+    all_users: bool = False,
 ) -> Iterator[Finding]:
-    """Decide about every segment and flight recording of a folder.
+    """Decide about every segment and flight recording of a folder: those of this user, or of all.
 
     Raises:
-        UserError: The folder cannot be listed.
+        UserError: The folder cannot be listed, or others can exchange the files in it.
     """
+    fault = folder_fault(folder, all_users)
+    if fault is not None:
+        raise UserError(f"the segment folder {folder} is not cleaned: {fault}")
     try:
         paths = sorted([*folder.glob(f"*{SUFFIX}"), *folder.glob(f"*{FLIGHT_SUFFIX}")])
+        paths = [path for path in paths if all_users or _is_own(path)]
     except OSError as error:
         raise UserError(f"the segment folder {folder} cannot be listed: {error.strerror}") from None
-    first = [_look(path, clock(), process_start) for path in paths]
+    first = [_look(path, clock(), process_start, all_users) for path in paths]
     if any(finding.remove for finding in first):
         pause(SECOND_LOOK_SECONDS)
     for finding in first:
         if not finding.remove:
             yield finding
             continue
-        again = _look(finding.path, clock(), process_start)
+        again = _look(finding.path, clock(), process_start, all_users)
         if (again.identity, again.heartbeat_ns) != (finding.identity, finding.heartbeat_ns):
             yield Finding(finding.path, False, "changed while it was looked at: its engine runs")
         elif _locked(finding.path):
@@ -148,7 +180,7 @@ def inspect(
 def run(arguments: argparse.Namespace) -> int:
     """Remove what is dead; 1 when something could not be removed."""
     removed = kept = failed = recordings = 0
-    for finding in inspect(folder_of(arguments)):
+    for finding in inspect(folder_of(arguments), all_users=arguments.all_users):
         if finding.is_recording and not arguments.recordings:
             recordings += 1
             continue
@@ -159,7 +191,7 @@ def run(arguments: argparse.Namespace) -> int:
             continue
         try:
             if not arguments.dry_run:
-                finding.path.unlink(missing_ok=True)
+                _remove(finding)
         except OSError as error:
             failed += 1
             print(f"failed   {shown}; cannot be removed: {error.strerror}")

@@ -7,12 +7,12 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from heliograph.monitor.commands.arguments import add_segments_option
+from heliograph.monitor.commands.arguments import add_segments_option, tell
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.model import Snapshot
-from heliograph.monitor.sampler import segment_folder
+from heliograph.monitor.sampler import Sampler, segment_folder
 
-__all__ = ["Subparsers", "add_command", "add_instance_option", "folder_of", "only"]
+__all__ = ["Subparsers", "add_command", "add_instance_option", "folder_of", "only", "sampler_of"]
 
 Subparsers = argparse._SubParsersAction
 
@@ -47,6 +47,15 @@ def folder_of(arguments: argparse.Namespace) -> Path:
     if named is not None and not named.is_dir():
         raise UserError(f"there is no folder {named}")
     return segment_folder(named)
+
+
+def sampler_of(arguments: argparse.Namespace) -> Sampler:
+    """What ``--segments`` and ``--all-users`` name. Use it as a context manager.
+
+    Raises:
+        UserError: A folder was named that does not exist.
+    """
+    return Sampler(folder_of(arguments), all_users=arguments.all_users, tell=tell)
 
 
 def only(snapshot: Snapshot, pattern: str | None) -> Snapshot:

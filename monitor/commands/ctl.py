@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from heliograph.monitor.commands import levels
-from heliograph.monitor.commands.common import Subparsers, add_command, folder_of, only
+from heliograph.monitor.commands.common import Subparsers, add_command, only, sampler_of
 from heliograph.monitor.commands.receivers import listing, running
 from heliograph.monitor.control import CommandRing, NoAnswer, command_text
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.model import Health, InstanceState, Snapshot
-from heliograph.monitor.sampler import SUFFIX, Sampler
+from heliograph.monitor.sampler import SUFFIX
 from heliograph.monitor.sources import receivers_of
 from heliograph.monitor.text import printable
 from heliograph.monitor.worst import worst
@@ -198,6 +198,7 @@ def _common(parser: argparse.ArgumentParser, top: bool) -> None:
     add("--json", action="store_true", default=False, help="one JSON object, also when it is refused")
     if not top:
         parser.add_argument("--segments", metavar="DIR", type=Path, default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+        parser.add_argument("--all-users", action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
 
 
 def command(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
@@ -305,7 +306,7 @@ def _targets(snapshot: Snapshot, arguments: argparse.Namespace) -> list[Path]:
 
 def run(arguments: argparse.Namespace) -> int:
     """Give one command and print the answer."""
-    with Sampler(folder_of(arguments)) as sampler:
+    with sampler_of(arguments) as sampler:
         snapshot = sampler.sample(histograms=False)
     if arguments.verb == "receivers":
         return _receivers(snapshot, arguments)
@@ -332,7 +333,7 @@ def _give_one_of_many(path: Path, text: str, arguments: argparse.Namespace) -> i
 def _give(path: Path, text: str, arguments: argparse.Namespace, named: bool = False) -> int:
     """Give the command to one instance; returns the exit code."""
     try:
-        with CommandRing(path) as ring:
+        with CommandRing(path, all_users=arguments.all_users) as ring:
             name = ring.header.name
             answer = ring.give(text, arguments.timeout)
     except NoAnswer as error:

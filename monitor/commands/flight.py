@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import re
 import sys
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from heliograph.monitor.commands.arguments import positive
 from heliograph.monitor.commands.common import Subparsers, add_command, folder_of
 from heliograph.monitor.errors import UserError
+from heliograph.monitor.ownership import folder_fault, is_own
 from heliograph.monitor.text import bytes_text, printable, table
 
 if TYPE_CHECKING:
@@ -87,25 +89,33 @@ def split_name(path: Path) -> tuple[str, int, int] | None:
     return (found[1], int(found[2]), int(found[3] or 0)) if found else None
 
 
-def recordings(folder: Path) -> list[Path]:
-    """The recordings of a folder, oldest first.
+def recordings(folder: Path, all_users: bool = False) -> list[Path]:
+    """The recordings of a folder, oldest first: those of this user, or of all.
 
     Raises:
-        UserError: It cannot be listed.
+        UserError: It cannot be listed, or others can exchange the files in it.
     """
+    fault = folder_fault(folder, all_users)
+    if fault is not None:
+        raise UserError(f"the segment folder {folder} is not read: {fault}")
     try:
-        found = [(path.stat().st_mtime_ns, path) for path in folder.glob(f"*{SUFFIX}")]
+        found = [(path.stat(follow_symlinks=False), path) for path in folder.glob(f"*{SUFFIX}")]
     except OSError as error:
         raise UserError(f"the segment folder {folder} cannot be listed: {error.strerror}") from None
-    return [path for _, path in sorted(found)]
+    return [path for about, path in sorted(found, key=_age) if all_users or is_own(about.st_uid)]
 
 
-def find(which: str, folder: Path) -> Path:
+def _age(found: tuple[os.stat_result, Path]) -> tuple[int, Path]:
+    return found[0].st_mtime_ns, found[1]
+
+
+def find(which: str, folder: Path, all_users: bool = False) -> Path:
     """The file that is meant.
 
     Args:
         which: A path, the name of a file of the folder, or of an instance.
         folder: The segment folder.
+        all_users: Instances of other users are meant as well.
 
     Raises:
         UserError: None is meant, or several.
@@ -114,23 +124,23 @@ def find(which: str, folder: Path) -> Path:
         return Path(which)
     if (folder / which).is_file():
         return folder / which
-    rings = [path for path in recordings(folder) if (split_name(path) or ("", 0, 1))[0::2] == (which, 0)]
+    rings = [path for path in recordings(folder, all_users) if (split_name(path) or ("", 0, 1))[0::2] == (which, 0)]
     if len(rings) == 1:
         return rings[0]
     if rings:
         raise UserError(f"which one? {', '.join(printable(path.name) for path in rings)}")
-    known = sorted({name[0] for path in recordings(folder) if (name := split_name(path)) and name[2] == 0})
+    known = sorted({name[0] for path in recordings(folder, all_users) if (name := split_name(path)) and name[2] == 0})
     there = f"there are: {', '.join(map(printable, known))}" if known else "none records in " + str(folder)
     raise UserError(f"there is no file {which!r} and no instance of this name that records; {there}")
 
 
-def _list(folder: Path, as_json: bool) -> int:
+def _list(folder: Path, as_json: bool, all_users: bool) -> int:
     from heliograph.monitor.flight.format import FlightError, State, read_header
 
     rows: list[dict[str, Any]] = []
-    for path in recordings(folder):
+    for path in recordings(folder, all_users):
         try:
-            header, _ = read_header(path)
+            header, _ = read_header(path, all_users)
         except FlightError as error:
             rows.append({"file": path.name, "state": "unreadable", "error": str(error)})
             continue
@@ -317,7 +327,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Read one recording, or list them."""
     folder = folder_of(arguments)
     if arguments.list:
-        return _list(folder, arguments.json)
+        return _list(folder, arguments.json, arguments.all_users)
     if arguments.file is None:
         raise UserError("which recording? give a file or the name of an instance; --list shows what there is")
     if arguments.cells is not None and not arguments.json:
@@ -326,7 +336,7 @@ def run(arguments: argparse.Namespace) -> int:
     from heliograph.monitor.flight.reader import read
     from heliograph.monitor.flight.text import events_lines, head_lines, overview_lines, table_lines
 
-    recording = read(find(arguments.file, folder))
+    recording = read(find(arguments.file, folder, arguments.all_users), arguments.all_users)
     study = _study(recording, arguments)
     if arguments.html is not None:
         _write_page(study, arguments.html)

@@ -8,10 +8,9 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
 
-from heliograph.monitor.commands.common import Subparsers, add_command, add_instance_option, folder_of, only
+from heliograph.monitor.commands.common import Subparsers, add_command, add_instance_option, only, sampler_of
 from heliograph.monitor.losses import LossRow, losses
 from heliograph.monitor.model import Snapshot
-from heliograph.monitor.sampler import Sampler
 from heliograph.monitor.text import bytes_text, count_text, printable, table
 
 __all__ = ["command", "loss_lines"]
@@ -74,7 +73,7 @@ def loss_lines(rows: Sequence[LossRow], snapshot: Snapshot) -> list[str]:
 
 def run(arguments: argparse.Namespace) -> int:
     """Take one snapshot and print the losses."""
-    with Sampler(folder_of(arguments)) as sampler:
+    with sampler_of(arguments) as sampler:
         snapshot = sampler.sample(histograms=False)
     wanted = {item.name for item in only(snapshot, arguments.instance).instances}
     rows = [row for row in losses(snapshot) if row.instance in wanted]  # senders are looked for in all

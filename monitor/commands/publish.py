@@ -8,7 +8,7 @@ import json
 import sys
 
 from heliograph.monitor.commands.arguments import engine_options, interval, within
-from heliograph.monitor.commands.common import Subparsers, add_command, folder_of
+from heliograph.monitor.commands.common import Subparsers, add_command, folder_of, sampler_of
 from heliograph.monitor.commands.ticking import stopping, tick
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.text import bytes_text
@@ -88,14 +88,13 @@ def run(arguments: argparse.Namespace) -> int:
     """Publish until interrupted; tells at the end what was sent."""
     from heliograph.monitor.collector.link import EngineOutlet
     from heliograph.monitor.collector.publisher import Publisher, origin_of
-    from heliograph.monitor.sampler import Sampler
 
     folder = folder_of(arguments)
     options = engine_options(arguments.option, "instance", "transmitter")
     trouble = ""
     with (
         EngineOutlet(arguments.to, arguments.rate, arguments.topic, **options) as outlet,
-        Sampler(folder) as sampler,
+        sampler_of(arguments) as sampler,
     ):
         publisher = Publisher(
             sampler,

@@ -10,10 +10,9 @@ from dataclasses import asdict, replace
 
 from heliograph.monitor.clocks import clocks_text
 from heliograph.monitor.commands.arguments import interval, positive
-from heliograph.monitor.commands.common import Subparsers, add_command, add_instance_option, folder_of, only
+from heliograph.monitor.commands.common import Subparsers, add_command, add_instance_option, only, sampler_of
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.model import Health, Snapshot
-from heliograph.monitor.sampler import Sampler
 from heliograph.monitor.sources import ReceiverOfStream, receivers_of
 from heliograph.monitor.text import bytes_text, count_text, duration_text, percent_text, table
 from heliograph.monitor.worst import MOST, worst
@@ -101,7 +100,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise UserError("--count needs --interval: how long to wait between two lists")
     previous: Snapshot | None = None
     shown = 0
-    with Sampler(folder_of(arguments)) as sampler:
+    with sampler_of(arguments) as sampler:
         while True:
             current = running(only(sampler.sample(histograms=False), arguments.instance))
             found = worst(receivers_of(current, previous), arguments.worst)

@@ -15,6 +15,7 @@ from pathlib import Path
 from heliograph.monitor.directory import Directory, SegmentError, parse_directory
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.header import text_of
+from heliograph.monitor.ownership import is_own, stranger
 
 __all__ = ["SUFFIX", "Chunk", "Cursor", "FlightError", "FlightFile", "Header", "State", "open_file", "read_header"]
 
@@ -26,8 +27,11 @@ FRAME_HEAD_BYTES = 8
 
 # Far above any recorder's, small enough that a made-up file cannot keep a reader busy.
 _FILE_LIMIT = 1 << 32
-_DIRECTORY_LIMIT = 4 << 20
+_DIRECTORY_LIMIT = 1 << 20
 _CHUNKS_LIMIT = 1 << 10
+_SLACK = 1 << 20
+_PACKED = 4
+"""A recording kept by a file system that compresses may hold so many times what is counted of it."""
 
 
 class FlightError(UserError):
@@ -208,14 +212,18 @@ def _header(data: bytes, order: str, path: Path) -> Header:
 class _Reading:
     """One pass over an open file."""
 
-    def __init__(self, file: int, path: Path) -> None:
+    def __init__(self, file: int, path: Path, all_users: bool) -> None:
         self.file = file
         self.path = path
         found = os.fstat(file)
         self.identity = (found.st_dev, found.st_ino)
         if not stat.S_ISREG(found.st_mode):
             raise FlightError(f"{path} is not a regular file")
+        if not is_own(found.st_uid) and not all_users:
+            raise FlightError(f"{path} is not read: {stranger(found.st_uid)}")
         self.size = found.st_size
+        self.left = found.st_blocks * 512 * _PACKED + _SLACK
+        """Bytes of chunks that may be read: holes are not counted."""
         self.damage: list[str] = []
 
     def read(self, offset: int, size: int) -> bytes:
@@ -269,6 +277,10 @@ class _Reading:
         if used > header.chunk_bytes - CHUNK_HEAD_BYTES:
             self.damage.append(f"chunk {sequence} claims {used} bytes")
             return None
+        self.left -= used
+        if self.left < 0:
+            self.damage.append(f"chunk {sequence} claims {used} bytes, more than the file has")
+            return None
         data = self.read(offset + CHUNK_HEAD_BYTES, used)
         if self.read(offset, 8) != head[:8]:
             return None
@@ -276,35 +288,35 @@ class _Reading:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[_Reading]:
+def _opened(path: Path, all_users: bool) -> Iterator[_Reading]:
     try:
         # A FIFO must not block the reader.
         file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         raise FlightError(f"{path} cannot be opened: {error.strerror}") from None
     try:
-        yield _Reading(file, path)
+        yield _Reading(file, path, all_users)
     finally:
         os.close(file)
 
 
-def read_header(path: Path) -> tuple[Header, tuple[int, int]]:
-    """The header of a flight recording, and device and inode of its file.
+def read_header(path: Path, all_users: bool = False) -> tuple[Header, tuple[int, int]]:
+    """The header of a flight recording, and device and inode of its file. It is one's own, unless `all_users`.
 
     Raises:
         FlightError: It cannot be opened or is none.
     """
-    with _opened(path) as reading:
+    with _opened(path, all_users) as reading:
         return reading.header(reading.order()), reading.identity
 
 
-def open_file(path: Path) -> FlightFile:
-    """Read a flight recording, kept or still being recorded.
+def open_file(path: Path, all_users: bool = False) -> FlightFile:
+    """Read a flight recording, kept or still being recorded. It is one's own, unless `all_users`.
 
     Raises:
         FlightError: It cannot be opened or is none; what is merely damaged is left out and named in `damage`.
     """
-    with _opened(path) as reading:
+    with _opened(path, all_users) as reading:
         order = reading.order()
         header = reading.header(order)
         directory = reading.directory(header)

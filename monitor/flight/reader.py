@@ -340,13 +340,13 @@ class _Decoder:
         return event, slot
 
 
-def read(path: Path) -> Recording:
-    """Read a recording.
+def read(path: Path, all_users: bool = False) -> Recording:
+    """Read a recording. It is one's own, unless `all_users`.
 
     Raises:
         FlightError: It is none, or nothing of it can be read.
     """
-    file = open_file(path)
+    file = open_file(path, all_users)
     recording = _Decoder(file).run()
     if not recording.numbers:
         why = recording.damage[0] if recording.damage else "no tick is complete yet"

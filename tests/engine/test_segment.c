@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "generated/options.h"
+#include "stats/reading.h"
 #include "stats/segment.h"
 
 enum { MINUTE = 60 };
@@ -71,7 +72,7 @@ static void a_running_segment_describes_itself(void) {
     CHECK(memmem(directory, r.header->directory_bytes, "\nstat\treceiver\ttotal_latency\t", 29));
     CHECK(memmem(directory, r.header->directory_bytes, "\nevent\tpackets_lost\t6\terror\t", 28));
     struct stat status;
-    CHECK(stat(helio_stats_path(stats), &status) == 0 && (status.st_mode & 07777) == 0644);
+    CHECK(stat(helio_stats_path(stats), &status) == 0 && (status.st_mode & 07777) == 0640);
     CHECK(stat(folder, &status) == 0 && (status.st_mode & 07777) == 01777);
     helio_stats_heartbeat(stats, 6 * SECOND_NS);
     CHECK_EQUAL(r.header->heartbeat_ns, 6 * SECOND_NS);
@@ -444,6 +445,53 @@ static void labels_stay_lines_whatever_is_in_them(void) {
     CHECK(strlen(text) < sizeof text);
 }
 
+/* Another program truncates the file at its beginning, in the table, in the ring of events, in the arena. */
+static void a_segment_that_is_cut_is_counted_in_private_memory(void) {
+    for (int step = 0; step < 4; step++) {
+        helio_stats *stats = open_stats("cut", folder, 4 << 20, 1);
+        CHECK(stats);
+        const off_t ends[] = {0, (uint8_t *)stats->objects - stats->memory + 600,
+                              (uint8_t *)stats->events - stats->memory + 5000,
+                              (off_t)stats->arena_used - 5000};
+        helio_stats_object first[8], later[60];
+        for (int i = 0; i < 8; i++) {
+            CHECK_EQUAL(helio_stats_open_object(stats, HELIO_SCOPE_RECEIVER, "topic=A\n",
+                                                7 * SECOND_NS, &first[i]),
+                        0);
+        }
+        CHECK(truncate(helio_stats_path(stats), ends[step]) == 0);
+        for (int i = 0; i < 8; i += 2) {
+            helio_stats_close_object(stats, &first[i], 8 * SECOND_NS);
+        }
+        const int64_t late_ns = 10 * MINUTE * SECOND_NS;
+        for (int i = 0; i < 60; i++) { /* some in slots used before, some in none */
+            CHECK_EQUAL(helio_stats_open_object(stats, HELIO_SCOPE_RECEIVER, "topic=B\n", late_ns,
+                                                &later[i]),
+                        0);
+            helio_receiver_stats *record = later[i].record;
+            helio_count(&record->messages_delivered, 3);
+            CHECK_EQUAL(helio_cell(&record->messages_delivered), 3);
+        }
+        const helio_event_id event = HELIO_EVENT_STREAM_OPENED;
+        for (int i = 0; i < 10000; i++) {
+            helio_stats_event(stats, late_ns + i * SECOND_NS, event, 0, NULL, "number %d", i);
+        }
+        helio_stats_entry entry;
+        for (uint32_t slot = 0; slot < helio_stats_slots(stats); slot++) {
+            helio_stats_read_entry(stats, slot, &entry);
+        }
+        helio_stats_tend(stats, (helio_clock){.now_ns = SECOND_NS, .wall_ns = late_ns});
+        CHECK(helio_mapped_is_cut(stats->guard) && stats->is_cut_told);
+        for (int i = 0; i < 60; i++) {
+            helio_stats_close_object(stats, &later[i], late_ns);
+        }
+        for (int i = 1; i < 8; i += 2) {
+            helio_stats_close_object(stats, &first[i], late_ns);
+        }
+        helio_stats_destroy(stats);
+    }
+}
+
 int main(void) {
     snprintf(folder, sizeof folder, "/tmp/helio-test-segment-%ld", (long)getpid());
     RUN(a_running_segment_describes_itself);
@@ -451,6 +499,7 @@ int main(void) {
     RUN(names_are_made_fit_for_a_file);
     RUN(what_a_crash_left_behind_is_replaced_but_a_running_segment_is_not);
     RUN(a_folder_that_cannot_be_used_is_named_with_the_remedy);
+    RUN(a_segment_that_is_cut_is_counted_in_private_memory);
     RUN(an_object_is_live_then_gone_with_its_last_values);
     RUN(a_slot_is_used_again_after_a_minute_as_another_generation);
     RUN(stamps_tell_the_order_of_objects_and_events);

@@ -596,7 +596,7 @@ def test_another_user_is_refused_and_told_who_may(monkeypatch: pytest.MonkeyPatc
         monkeypatch.setenv("HELIOGRAPH_SEGMENT_DIR", folder)
         with engine() as path:
             done = subprocess.run(
-                [sys.executable, "-c", AS_NOBODY, "ctl", "ping"],
+                [sys.executable, "-c", AS_NOBODY, "ctl", "ping", "--instance", str(path)],
                 capture_output=True,
                 text=True,
                 timeout=60,

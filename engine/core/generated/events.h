@@ -74,6 +74,7 @@ typedef enum helio_event_id {
     HELIO_EVENT_CLOCK_OFFSET_CHANGED = 141,
     HELIO_EVENT_CYCLE_OVERRUN = 175,
     HELIO_EVENT_LOSSES_LOCATED = 145,
+    HELIO_EVENT_FILE_TRUNCATED = 176,
 } helio_event_id;
 
 /* X(NAME, name, id, SEVERITY, arguments joined by ',', help) */
@@ -146,6 +147,7 @@ typedef enum helio_event_id {
     X(CLOCK_STEPPED, clock_stepped, 140, WARNING, "by,forward", "The wall clock of this host was set: it jumped against the monotonic clock by so many nanoseconds. Latencies measured across the jump, and stamps from before it, are off by as much.") \
     X(CLOCK_OFFSET_CHANGED, clock_offset_changed, 141, WARNING, "by,bound", "The offset between this host's clock and the source's changed by so many nanoseconds, more than the error bounds allow: one of them was set, or a clock stood still. The estimate has followed; the text says what happened.") \
     X(CYCLE_OVERRUN, cycle_overrun, 175, WARNING, "nanoseconds", "A duty cycle of the engine's thread took longer than cycle_limit.") \
-    X(LOSSES_LOCATED, losses_located, 145, INFO, "outside,socket,window,queue", "Where packets that did not come in at first got lost, since it was told last; once a second at most.")
+    X(LOSSES_LOCATED, losses_located, 145, INFO, "outside,socket,window,queue", "Where packets that did not come in at first got lost, since it was told last; once a second at most.") \
+    X(FILE_TRUNCATED, file_truncated, 176, ERROR, "", "Another program truncated a file this instance has mapped: a stats segment, a decision log or a ring. What was cut off is lost; the instance goes on without it.")
 
 #endif

@@ -33,6 +33,7 @@ typedef enum helio_channel_event {
     HELIO_CHANNEL_PEER_CRASHED, /* its process is gone and had not said goodbye */
     HELIO_CHANNEL_FELL_BACK,    /* something faster could not be had */
     HELIO_CHANNEL_REFUSED,      /* who is there is none of ours, or does not fit */
+    HELIO_CHANNEL_TRUNCATED,    /* another program cut the file of a ring */
 } helio_channel_event;
 
 /* Connections that the transmit channels of one thread share. */

@@ -46,6 +46,7 @@ typedef struct helio_shm_channel {
     helio_shm_mapping mapping;
     helio_shm_other_bell bells[HELIO_SHM_READERS];
     bool has_waited; /* in vain, since the last packet that found room */
+    bool is_cut;     /* the ring's file was truncated: nothing is sent any more */
 
     /* Receive. */
     helio_shm_joined_ring *rings[HELIO_SHM_RINGS_MAX];
@@ -54,6 +55,7 @@ typedef struct helio_shm_channel {
     uint64_t generation_seen;
     uint64_t refused_id; /* the ring last told of that could not be joined */
     bool has_refused;    /* it is to be tried again */
+    bool is_cut_told;    /* that the file generation was truncated */
     int64_t opened_ns;
 } helio_shm_channel;
 

@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/own_file.h"
 #include "io/driver.h"
 #include "io/shm_place.h"
 #include "io/shm_ring.h"
@@ -126,13 +127,14 @@ static int open_folder(files_place *place) {
     return 0;
 }
 
+/* Nobody else can put one here, but this user may have copied one from elsewhere. */
 static bool is_own_file(int fd, struct stat *about) {
-    return fstat(fd, about) == 0 && S_ISREG(about->st_mode) && about->st_uid == geteuid();
+    return helio_file_is_own(fd) && fstat(fd, about) == 0;
 }
 
 static int open_generation(files_place *place) {
-    const int fd =
-        openat(place->folder, "generation", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    const int fd = openat(place->folder, "generation",
+                          O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
     struct stat about;
     void *memory = MAP_FAILED;
     if (fd >= 0 && is_own_file(fd, &about) &&
@@ -149,6 +151,7 @@ static int open_generation(files_place *place) {
     }
     place->generation = memory;
     place->base.generation = memory;
+    place->base.generation_guard = helio_mapped_guard(memory, HELIO_SHM_PAGE);
     return 0;
 }
 
@@ -178,7 +181,8 @@ static int find_bell(helio_shm_place *place, const helio_shm_key *key) {
     const int fd =
         openat(files_of(place)->folder, file, O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
     struct stat about;
-    if (fd >= 0 && (fstat(fd, &about) < 0 || !S_ISFIFO(about.st_mode))) {
+    if (fd >= 0 &&
+        (fstat(fd, &about) < 0 || !S_ISFIFO(about.st_mode) || about.st_uid != geteuid())) {
         close(fd);
         return -1;
     }
@@ -236,6 +240,7 @@ static void close_place(helio_shm_place *base) {
     if (place->has_bell) {
         remove_own(place, "bell");
     }
+    helio_mapped_release(base->generation_guard);
     if (place->generation) {
         munmap(place->generation, HELIO_SHM_PAGE);
     }
@@ -307,7 +312,7 @@ static int fill(int fd, size_t bytes, bool huge, helio_shm_mapping *out, const c
         return error;
     }
     madvise(memory, bytes, MADV_POPULATE_WRITE);
-    *out = (helio_shm_mapping){memory, bytes, NULL};
+    *out = (helio_shm_mapping){memory, bytes, NULL, helio_mapped_guard(memory, bytes)};
     return 0;
 }
 
@@ -375,7 +380,8 @@ static void list(helio_shm_place *place, void (*each)(void *context, const helio
 static bool map(helio_shm_place *place, const helio_shm_key *key, helio_shm_mapping *out) {
     char file[FILE_NAME];
     file_name(files_of(place)->name, key, "ring", file);
-    const int fd = openat(files_of(place)->folder, file, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    const int fd =
+        openat(files_of(place)->folder, file, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0) {
         return false;
     }
@@ -385,12 +391,17 @@ static bool map(helio_shm_place *place, const helio_shm_key *key, helio_shm_mapp
                                  MAP_SHARED | MAP_POPULATE, fd, 0)
                           : MAP_FAILED;
     close(fd);
-    *out = (helio_shm_mapping){memory, is_fit ? (size_t)about.st_size : 0, NULL};
-    return memory != MAP_FAILED;
+    if (memory == MAP_FAILED) {
+        return false;
+    }
+    const size_t bytes = (size_t)about.st_size;
+    *out = (helio_shm_mapping){memory, bytes, NULL, helio_mapped_guard(memory, bytes)};
+    return true;
 }
 
 static void unmap(helio_shm_mapping *mapping) {
     if (mapping->memory) {
+        helio_mapped_release(mapping->guard);
         munmap(mapping->memory, mapping->bytes);
         mapping->memory = NULL;
     }

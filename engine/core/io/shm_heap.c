@@ -133,7 +133,7 @@ static int make(helio_shm_place *base, size_t bytes, bool huge, helio_shm_mappin
     madvise(memory, mapped, MADV_POPULATE_WRITE);
     *ring = (heap_ring){.memory = memory, .bytes = bytes, .mapped = mapped, .holders = 1};
     heap_of(base)->ring = ring;
-    *out = (helio_shm_mapping){memory, bytes, ring};
+    *out = (helio_shm_mapping){.memory = memory, .bytes = bytes, .owner = ring};
     return 0;
 }
 
@@ -180,7 +180,8 @@ static bool map(helio_shm_place *base, const helio_shm_key *key, helio_shm_mappi
     for (heap_place *place = places; place && !found; place = place->next) {
         if (place->has_ring && place->base.key.id == key->id) {
             place->ring->holders++;
-            *out = (helio_shm_mapping){place->ring->memory, place->ring->bytes, place->ring};
+            *out = (helio_shm_mapping){
+                .memory = place->ring->memory, .bytes = place->ring->bytes, .owner = place->ring};
             found = true;
         }
     }

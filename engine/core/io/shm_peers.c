@@ -128,6 +128,17 @@ void helio_shm_join_ring(void *context, const helio_shm_key *key) {
 
 /* ---- who comes, goes and dies ---- */
 
+/* Another program truncated the ring's file.  Readers have lost it as well: it is withdrawn, and each
+ * packet from now on is an error of sending. */
+static void give_up_ring(helio_shm_channel *shm) {
+    shm->is_cut = true;
+    shm->writer.packet_bytes = 0; /* no packet fits */
+    shm->place->kind->withdraw(shm->place);
+    helio_shm_tell(
+        shm, HELIO_CHANNEL_TRUNCATED, NULL,
+        "the ring was truncated by another program: nothing is sent through it any more");
+}
+
 void helio_shm_tend_transmit(helio_shm_channel *shm, int64_t now_ns, bool look) {
     static const struct {
         helio_channel_event event;
@@ -139,6 +150,9 @@ void helio_shm_tend_transmit(helio_shm_channel *shm, int64_t now_ns, bool look) 
     };
     helio_shm_reader_news news[HELIO_SHM_READERS];
     helio_channel_counters *counters = &shm->base.counters;
+    if (!shm->is_cut && helio_mapped_is_cut(shm->mapping.guard)) {
+        give_up_ring(shm);
+    }
     atomic_store_explicit(&shm->writer.ring->writer.heartbeat_ns, (uint64_t)now_ns,
                           memory_order_relaxed);
     const size_t count =
@@ -176,6 +190,14 @@ void helio_shm_tend_receive(helio_shm_channel *shm, bool look) {
     if (look && shm->has_refused) {
         shm->generation_seen--; /* perhaps there is a place now */
     }
+    if (look && helio_mapped_is_cut(shm->place->generation_guard)) {
+        shm->generation_seen--; /* nobody is told of changes any more */
+        if (!shm->is_cut_told) {
+            shm->is_cut_told = true;
+            helio_shm_tell(shm, HELIO_CHANNEL_TRUNCATED, NULL,
+                           "the file generation of the rings was truncated by another program");
+        }
+    }
     helio_shm_find_rings(shm);
     for (size_t i = shm->rings_count; i-- > 0;) {
         helio_shm_joined_ring *ring = shm->rings[i];
@@ -183,7 +205,9 @@ void helio_shm_tend_receive(helio_shm_channel *shm, bool look) {
             ring->has_died = !shm->place->kind->is_alive(&ring->key.process);
         }
         const bool is_closed = helio_shm_reader_is_closed(&ring->reader);
-        if (ring->is_damaged) {
+        if (helio_mapped_is_cut(ring->mapping.guard)) {
+            end_ring(shm, i, HELIO_CHANNEL_TRUNCATED, "has a ring that was truncated");
+        } else if (ring->is_damaged) {
             end_ring(shm, i, HELIO_CHANNEL_DISCONNECTED, "has a damaged ring");
         } else if (is_closed && !helio_shm_reader_has_news(&ring->reader)) {
             end_ring(shm, i, HELIO_CHANNEL_DISCONNECTED, "closed its ring");

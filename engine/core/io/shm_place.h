@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/mapped.h"
 #include "io/process.h"
 
 /* Whose a ring or bell is; names it. */
@@ -22,7 +23,8 @@ typedef struct helio_shm_key {
 typedef struct helio_shm_mapping {
     void *memory;
     size_t bytes;
-    void *owner; /* of the place's kind */
+    void *owner;         /* of the place's kind */
+    helio_mapped *guard; /* NULL: no file is behind it */
 } helio_shm_mapping;
 
 typedef struct helio_shm_place {
@@ -30,6 +32,7 @@ typedef struct helio_shm_place {
     helio_shm_key key;
     int bell;                           /* readable when it was rung */
     const _Atomic uint64_t *generation; /* changes when a ring comes or goes */
+    helio_mapped *generation_guard;     /* NULL: no file is behind it */
 } helio_shm_place;
 
 typedef struct helio_shm_place_kind {

@@ -6,9 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/own_file.h"
 
 static int fail_at(helio_decision_file *file, const char *what) {
     const int code = errno;
@@ -44,9 +46,29 @@ int helio_decision_file_open(helio_decision_file *file, const char *folder, cons
     if (!file->path) {
         return helio_fail(HELIO_ERR_NOMEM, "no memory for the path of the decision log");
     }
-    file->file = open(file->path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+    const char *why = helio_folder_check(folder);
+    if (why) {
+        const int error =
+            helio_fail(HELIO_ERR_PERMISSION,
+                       "option decision_log: the folder %s is not safe to use: %s", folder, why);
+        helio_decision_file_close(file, 0);
+        return error;
+    }
+    file->file =
+        open(file->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, HELIO_FILE_MODE);
     if (file->file < 0) {
         return fail_at(file, "create");
+    }
+    if (!helio_file_is_own(file->file)) { /* it could be cut or read at any time */
+        const int error = helio_fail(HELIO_ERR_PERMISSION,
+                                     "option decision_log: %s is there already and is not a file "
+                                     "of this user",
+                                     file->path);
+        helio_decision_file_close(file, 0);
+        return error;
+    }
+    if (fchmod(file->file, HELIO_FILE_MODE) < 0 || ftruncate(file->file, 0) < 0) {
+        return fail_at(file, "empty");
     }
     errno = posix_fallocate(file->file, 0, (off_t)bytes);
     if (errno) {
@@ -57,6 +79,7 @@ int helio_decision_file_open(helio_decision_file *file, const char *folder, cons
         return fail_at(file, "map");
     }
     file->memory = memory;
+    file->guard = helio_mapped_guard(memory, bytes);
     return 0;
 }
 
@@ -65,8 +88,10 @@ void helio_decision_file_close(helio_decision_file *file, size_t used) {
         return;
     }
     if (file->memory) {
+        const bool is_cut = helio_mapped_is_cut(file->guard);
+        helio_mapped_release(file->guard);
         munmap(file->memory, file->bytes);
-        if (ftruncate(file->file, (off_t)used) < 0) {
+        if (!is_cut && ftruncate(file->file, (off_t)used) < 0) {
             /* It stays as long as it was: its header tells what is used. */
         }
     }

@@ -9,11 +9,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/mapped.h"
+
 typedef struct helio_decision_file {
     void *memory; /* NULL: there is none */
     size_t bytes;
     int file;
     char *path;
+    helio_mapped *guard; /* of the mapping */
+    bool is_cut_told;
 } helio_decision_file;
 
 /* Creates it; the folder must be there.  `stream`: its TSI as text.  0, HELIO_ERR_SYSTEM, PERMISSION or

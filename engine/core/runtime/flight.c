@@ -127,8 +127,29 @@ static void keep_on(helio_flight *flight, helio_clock clock) {
 
 /* ---- a tick ---- */
 
+/* The ring was truncated: there is nothing to record in, and nothing to keep. */
+static void give_up(helio_flight *flight) {
+    flight->due_ns = HELIO_NEVER;
+    helio_flight_keeper_drop(&flight->keeper);
+    if (!flight->is_lost) {
+        flight->is_lost = true;
+        helio_fail(HELIO_ERR_SYSTEM, "%s was truncated by another program: recording has ended",
+                   flight->recorder.file.path);
+        leave_word(flight, false);
+    } else if (atomic_load_explicit(&flight->asked, memory_order_acquire) == 2) {
+        atomic_store_explicit(&flight->asked, 0, memory_order_release);
+        helio_fail(HELIO_ERR_SYSTEM, "%s was truncated by another program: nothing can be kept",
+                   flight->recorder.file.path);
+        leave_word(flight, false);
+    }
+}
+
 void helio_flight_turn(helio_flight *flight, const helio_flight_time *time) {
     helio_flight_recorder *recorder = &flight->recorder;
+    if (helio_flight_file_is_cut(&recorder->file)) {
+        give_up(flight);
+        return;
+    }
     helio_flight_recorder_look(recorder);
     const bool fires = is_triggered(flight, time->clock);
     helio_flight_recorder_write(recorder, time, fires ? &flight->cause : NULL);

@@ -38,6 +38,7 @@ struct helio_flight {
     int64_t due_ns;     /* monotonic; when the recording is kept; HELIO_NEVER: none is to be */
     uint64_t due_chunk; /* or when so many chunks were begun */
     uint32_t chunks_refused;
+    bool is_lost; /* the ring is */
 
     /* For the engine: written here, read there. */
     _Atomic uint64_t ticks, ticks_late, bytes, step_shown_ns, freezes, errors;

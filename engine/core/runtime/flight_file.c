@@ -4,13 +4,12 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/bits.h"
 #include "base/error.h"
+#include "base/own_file.h"
 
 enum { PAGE = 4096, BYTE_ORDER_MARK = 0x01020304 };
 
@@ -44,8 +43,8 @@ static uint32_t check_of(const uint32_t table[256], const uint8_t *bytes, size_t
 /* ---- chunks ---- */
 
 static helio_flight_chunk *chunk_at(const helio_flight_file *file, uint32_t chunk) {
-    return (helio_flight_chunk *)(file->memory + file->header->chunks_offset +
-                                  (size_t)chunk * file->header->chunk_bytes);
+    return (helio_flight_chunk *)(file->memory + file->chunks_offset +
+                                  (size_t)chunk * file->chunk_bytes);
 }
 
 static bool reserve(const helio_flight_file *file, size_t offset, size_t bytes) {
@@ -60,8 +59,8 @@ static bool has_room(helio_flight_file *file, uint32_t chunk) {
     if (chunk < file->reserved) {
         return true;
     }
-    const size_t bytes = file->header->chunk_bytes;
-    if (!reserve(file, file->header->chunks_offset + chunk * bytes, bytes)) {
+    const size_t bytes = file->chunk_bytes;
+    if (!reserve(file, file->chunks_offset + chunk * bytes, bytes)) {
         file->refused++;
         return false;
     }
@@ -85,11 +84,11 @@ void helio_flight_file_next(helio_flight_file *file) {
 }
 
 size_t helio_flight_file_frame_max(const helio_flight_file *file) {
-    return file->header->chunk_bytes - sizeof(helio_flight_chunk) - HELIO_FLIGHT_FRAME_HEAD;
+    return file->chunk_bytes - sizeof(helio_flight_chunk) - HELIO_FLIGHT_FRAME_HEAD;
 }
 
 bool helio_flight_file_append(helio_flight_file *file, const uint8_t *payload, size_t bytes) {
-    const size_t room = file->header->chunk_bytes - sizeof(helio_flight_chunk) - file->used;
+    const size_t room = file->chunk_bytes - sizeof(helio_flight_chunk) - file->used;
     const size_t whole = helio_round_up(HELIO_FLIGHT_FRAME_HEAD + bytes, 8);
     if (whole > room) {
         return false;
@@ -114,6 +113,10 @@ uint64_t helio_flight_file_bytes(const helio_flight_file *file) {
         bytes += atomic_load_explicit(&chunk_at(file, i)->used, memory_order_relaxed);
     }
     return bytes;
+}
+
+bool helio_flight_file_is_cut(const helio_flight_file *file) {
+    return helio_mapped_is_cut(file->guard);
 }
 
 /* ---- life ---- */
@@ -150,14 +153,15 @@ int helio_flight_file_open(helio_flight_file *file, const char *path, size_t byt
     }
     make_table(file->table);
     file->size = chunks_offset + HELIO_FLIGHT_CHUNKS * chunk_bytes;
+    file->chunks_offset = chunks_offset;
+    file->chunk_bytes = chunk_bytes;
+    file->directory_bytes = identity->directory_bytes;
     unlink(
         path); /* of a process that had this number before: this instance owns the segment beside it */
-    file->file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+    file->file = helio_locked_file_create(path);
     if (file->file < 0) {
         return fail_at(file, "create");
     }
-    flock(file->file, LOCK_EX | LOCK_NB);
-    fchmod(file->file, 0644);
     if (ftruncate(file->file, (off_t)file->size) < 0 ||
         !reserve(file, 0, chunks_offset + chunk_bytes)) {
         return fail_at(file, "make room in");
@@ -167,6 +171,7 @@ int helio_flight_file_open(helio_flight_file *file, const char *path, size_t byt
         return fail_at(file, "map");
     }
     file->memory = memory;
+    file->guard = helio_mapped_guard(memory, file->size);
     file->header = memory;
     fill_header(file, chunk_bytes, chunks_offset, identity);
     file->reserved = 1;
@@ -181,6 +186,7 @@ void helio_flight_file_close(helio_flight_file *file) {
     }
     if (file->memory) {
         atomic_store_explicit(&file->header->state, HELIO_FLIGHT_CLOSED, memory_order_release);
+        helio_mapped_release(file->guard);
         munmap(file->memory, file->size);
     }
     if (file->file >= 0) {

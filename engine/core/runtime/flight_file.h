@@ -16,6 +16,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/mapped.h"
+
 enum {
     HELIO_FLIGHT_VERSION = 1,
     HELIO_FLIGHT_CHUNKS = 16,
@@ -71,7 +73,10 @@ typedef struct helio_flight_file {
     int file;
     uint8_t *memory;
     size_t size;
+    helio_mapped *guard; /* of the mapping */
     helio_flight_header *header;
+    /* The header's own copies of these may be gone (base/mapped.h). */
+    size_t chunks_offset, chunk_bytes, directory_bytes;
     uint32_t reserved;   /* chunks that have their bytes */
     uint32_t chunk;      /* being written */
     size_t used;         /* of it */
@@ -102,6 +107,8 @@ size_t helio_flight_file_frame_max(const helio_flight_file *file);
 bool helio_flight_file_append(helio_flight_file *file, const uint8_t *payload, size_t bytes);
 /* Begins the next chunk. */
 void helio_flight_file_next(helio_flight_file *file);
+/* The file was cut short by another program: there is nothing to be recorded in. */
+bool helio_flight_file_is_cut(const helio_flight_file *file);
 /* Bytes of frames in the ring now. */
 uint64_t helio_flight_file_bytes(const helio_flight_file *file);
 

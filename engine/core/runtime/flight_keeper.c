@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/own_file.h"
 
 #define SUFFIX ".flight"
 
@@ -20,8 +21,7 @@ void helio_flight_keeper_init(helio_flight_keeper *keeper, uint32_t keep) {
     *keeper = (helio_flight_keeper){.keep = keep, .file = -1};
 }
 
-/* Gives up what is being written. */
-static void drop(helio_flight_keeper *keeper) {
+void helio_flight_keeper_drop(helio_flight_keeper *keeper) {
     if (keeper->file >= 0) {
         close(keeper->file);
         unlink(keeper->path);
@@ -30,14 +30,14 @@ static void drop(helio_flight_keeper *keeper) {
 }
 
 void helio_flight_keeper_fini(helio_flight_keeper *keeper) {
-    drop(keeper);
+    helio_flight_keeper_drop(keeper);
     free(keeper->path);
     keeper->path = NULL;
 }
 
 static int fail(helio_flight_keeper *keeper, const char *what) {
     const int code = errno;
-    drop(keeper);
+    helio_flight_keeper_drop(keeper);
     return helio_fail(HELIO_ERR_SYSTEM, "the flight recording %s was not kept: cannot %s: %s",
                       keeper->path ? keeper->path : "", what, strerror(code));
 }
@@ -156,14 +156,14 @@ static void make_place(const helio_flight_keeper *keeper, const char *ring) {
 /* ---- copying ---- */
 
 static const helio_flight_chunk *chunk_at(const helio_flight_file *ring, uint32_t chunk) {
-    return (const helio_flight_chunk *)(ring->memory + ring->header->chunks_offset +
-                                        (size_t)chunk * ring->header->chunk_bytes);
+    return (const helio_flight_chunk *)(ring->memory + ring->chunks_offset +
+                                        (size_t)chunk * ring->chunk_bytes);
 }
 
 /* The chunks there are, oldest first: those behind the one being written, then it. */
 static void make_plan(helio_flight_keeper *keeper, const helio_flight_file *ring) {
     keeper->count = keeper->done = 0;
-    keeper->bytes = ring->header->chunks_offset;
+    keeper->bytes = ring->chunks_offset;
     for (uint32_t i = 1; i <= HELIO_FLIGHT_CHUNKS; i++) {
         const uint32_t chunk = (ring->chunk + i) % HELIO_FLIGHT_CHUNKS;
         if (chunk >= ring->reserved) {
@@ -221,8 +221,8 @@ static int create(helio_flight_keeper *keeper, const char *ring) {
             errno = ENOMEM;
             return -1;
         }
-        const int file =
-            open(keeper->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+        const int file = open(keeper->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
+                              HELIO_FILE_MODE);
         if (file >= 0 || errno != EEXIST) {
             return file;
         }
@@ -243,10 +243,10 @@ int helio_flight_keeper_begin(helio_flight_keeper *keeper, const helio_flight_fi
     if (keeper->file < 0) {
         return fail(keeper, "create it");
     }
-    fchmod(keeper->file, 0644);
+    fchmod(keeper->file, HELIO_FILE_MODE);
     const size_t directory_offset = sizeof(helio_flight_header);
     if (!write_header(keeper, ring, HELIO_FLIGHT_WRITING) ||
-        !write_at(keeper->file, ring->memory + directory_offset, ring->header->directory_bytes,
+        !write_at(keeper->file, ring->memory + directory_offset, ring->directory_bytes,
                   directory_offset) ||
         ftruncate(keeper->file, (off_t)ring->size) < 0) {
         return fail(keeper, "write it");
@@ -258,8 +258,11 @@ int helio_flight_keeper_step(helio_flight_keeper *keeper, const helio_flight_fil
     if (keeper->done < keeper->count) {
         const uint32_t place = keeper->done++;
         const helio_flight_chunk *chunk = chunk_at(ring, keeper->plan[place].chunk);
-        const uint64_t used = helio_cell(&chunk->used);
-        const size_t offset = ring->header->chunks_offset + place * ring->header->chunk_bytes;
+        uint64_t used = helio_cell(&chunk->used);
+        if (used > ring->chunk_bytes - sizeof *chunk) { /* no recorder wrote that */
+            used = 0;
+        }
+        const size_t offset = ring->chunks_offset + place * ring->chunk_bytes;
         /* One that was overwritten since is newer than all others: it would not be in order. */
         if (helio_cell(&chunk->sequence) == keeper->plan[place].sequence &&
             !write_at(keeper->file, chunk, sizeof *chunk + used, offset)) {

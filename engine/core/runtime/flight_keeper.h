@@ -25,6 +25,8 @@ typedef struct helio_flight_keeper {
 
 void helio_flight_keeper_init(helio_flight_keeper *keeper, uint32_t keep);
 void helio_flight_keeper_fini(helio_flight_keeper *keeper);
+/* Gives up what is being written, if anything is. */
+void helio_flight_keeper_drop(helio_flight_keeper *keeper);
 
 static inline bool helio_flight_keeper_is_busy(const helio_flight_keeper *keeper) {
     return keeper->file >= 0;

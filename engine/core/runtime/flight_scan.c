@@ -8,6 +8,7 @@
 int helio_flight_scan_init(helio_flight_scan *scan, const helio_stats *stats) {
     *scan = (helio_flight_scan){
         .stats = stats,
+        .slots_max = helio_stats_slots_max(stats),
         .seen = calloc(helio_stats_slots_max(stats), sizeof *scan->seen),
         .spare = calloc(helio_stats_words_max(stats), sizeof *scan->spare),
     };
@@ -19,7 +20,7 @@ int helio_flight_scan_init(helio_flight_scan *scan, const helio_stats *stats) {
 }
 
 void helio_flight_scan_fini(helio_flight_scan *scan) {
-    for (uint32_t slot = 0; slot < scan->slots; slot++) {
+    for (uint32_t slot = 0; scan->seen && slot < scan->slots_max; slot++) {
         free(scan->seen[slot].now);
         free(scan->seen[slot].told);
     }

@@ -21,9 +21,10 @@ typedef struct helio_flight_seen {
 typedef struct helio_flight_scan {
     const helio_stats *stats;
     helio_flight_seen *seen; /* by slot */
-    uint32_t slots;          /* looked at */
-    uint64_t *spare;         /* cells of one record */
-    uint32_t left_out;       /* of the last frame with a key */
+    uint32_t slots_max;
+    uint32_t slots;    /* looked at */
+    uint64_t *spare;   /* cells of one record */
+    uint32_t left_out; /* of the last frame with a key */
 } helio_flight_scan;
 
 /* Returns 0 or HELIO_ERR_NOMEM. */

@@ -9,9 +9,11 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/own_file.h"
 #include "runtime/flight.h"
 #include "runtime/loop.h"
 #include "runtime/memory.h"
@@ -21,6 +23,8 @@
 #include "runtime/tx_lane.h"
 
 #define DEFAULT_FOLDER "/dev/shm/heliograph"
+
+enum { OWN_FOLDER_BYTES = sizeof DEFAULT_FOLDER + 16 }; /* with the number of the user */
 
 bool helio_instance_is_engine(const helio_instance *instance) {
     return instance->mode == HELIO_MODE_THREAD ? pthread_equal(pthread_self(), instance->thread)
@@ -68,12 +72,22 @@ static int draw_random(helio_instance *instance) {
 
 /* ---- statistics ---- */
 
-static const char *segment_folder(const helio_options *options) {
+/* Where nobody says it: the folder all users share, unless one of them made it; then, so as not to be
+ * at his mercy, one of this user's own.  Monitors look in the same place (monitor/places.py). */
+static const char *segment_folder(const helio_options *options, char own[OWN_FOLDER_BYTES]) {
+    struct stat about;
     const char *folder = helio_options_string(options, HELIO_OPTION_ID_SEGMENT_DIR);
     if (!folder[0]) {
         folder = getenv("HELIOGRAPH_SEGMENT_DIR");
     }
-    return folder && folder[0] ? folder : DEFAULT_FOLDER;
+    if (folder && folder[0]) {
+        return folder;
+    }
+    if (stat(DEFAULT_FOLDER, &about) < 0 || !helio_folder_fault(&about)) {
+        return DEFAULT_FOLDER;
+    }
+    snprintf(own, OWN_FOLDER_BYTES, DEFAULT_FOLDER "-%u", (unsigned)geteuid());
+    return own;
 }
 
 static void describe(const helio_instance *instance, char *labels, size_t size) {
@@ -105,9 +119,10 @@ static int open_stats(helio_instance *instance) {
     const helio_options *options = &instance->options;
     const bool private =
         helio_options_integer(options, HELIO_OPTION_ID_STATS) == HELIO_STATS_MEMORY;
+    char own[OWN_FOLDER_BYTES];
     const helio_stats_config config = {
         .name = instance->name,
-        .folder = private ? NULL : segment_folder(options),
+        .folder = private ? NULL : segment_folder(options, own),
         .bytes = (size_t)helio_options_integer(options, HELIO_OPTION_ID_SEGMENT_BYTES),
         .level = (int)helio_options_integer(options, HELIO_OPTION_ID_LEVEL),
         .mode = instance->mode,

@@ -29,6 +29,7 @@ static void on_event(void *context, helio_channel_event event, const helio_addre
         [HELIO_CHANNEL_PEER_CRASHED] = HELIO_EVENT_PEER_CRASHED,
         [HELIO_CHANNEL_FELL_BACK] = HELIO_EVENT_TRANSPORT_FALLBACK,
         [HELIO_CHANNEL_REFUSED] = HELIO_EVENT_FOREIGN_TRAFFIC,
+        [HELIO_CHANNEL_TRUNCATED] = HELIO_EVENT_FILE_TRUNCATED,
     };
     helio_lane *lane = context;
     lane->connected |= event == HELIO_CHANNEL_CONNECTED;

@@ -1,5 +1,5 @@
 /* Threads of an engine.  Signals are for the program's own threads: ours are started with all of them
- * blocked. */
+ * blocked but SIGBUS, which a thread sends itself when a mapped file is cut (base/mapped.h). */
 #ifndef HELIO_RUNTIME_THREAD_H
 #define HELIO_RUNTIME_THREAD_H
 
@@ -11,6 +11,7 @@ static inline int helio_thread_start(pthread_t *thread, const pthread_attr_t *at
                                      void *(*run)(void *context), void *context) {
     sigset_t all, before;
     sigfillset(&all);
+    sigdelset(&all, SIGBUS);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     const int error = pthread_create(thread, attributes, run, context);
     pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -500,6 +500,7 @@ void helio_tx_lane_refresh(helio_tx_lane *lane, helio_clock clock) {
         helio_transmitter_show(t);
     }
     helio_tx_lane_flush_channel(lane);
+    helio_tx_lane_tend_log(lane, clock);
     helio_tx_stream_tend(lane->stream, clock);
     helio_tx_lane_tell_congestion(lane, clock);
     helio_lane_tend(&lane->base, clock);

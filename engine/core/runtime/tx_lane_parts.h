@@ -64,6 +64,8 @@ int helio_tx_lane_check_slow(const helio_options *options);
  * PERMISSION, NOMEM. */
 int helio_tx_lane_open_log(helio_tx_lane *lane, const helio_tsi *tsi, char *options,
                            helio_tx_log_config *out);
+/* Tells, once, when another program truncated the log. */
+void helio_tx_lane_tend_log(helio_tx_lane *lane, helio_clock clock);
 
 /* ---- tx_lane_acks.c ---- */
 

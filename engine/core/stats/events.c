@@ -40,7 +40,7 @@ void helio_stats_event(helio_stats *stats, int64_t wall_ns, helio_event_id event
         return;
     }
     const uint64_t number = helio_cell(&stats->header->events_written);
-    helio_segment_event *entry = &stats->events[number & (stats->header->event_capacity - 1)];
+    helio_segment_event *entry = &stats->events[number & (stats->event_capacity - 1)];
     atomic_store_explicit(&entry->number, 0, memory_order_relaxed);
     atomic_thread_fence(memory_order_release);
     entry->time_ns = helio_segment_stamp(stats, wall_ns);

@@ -152,7 +152,17 @@ static void open_one(helio_stats *stats) {
     }
 }
 
+/* Counting goes on in private memory; readers find a damaged file. */
+static void tell_cut(helio_stats *stats, int64_t wall_ns) {
+    if (!stats->is_cut_told && helio_mapped_is_cut(stats->guard)) {
+        stats->is_cut_told = true;
+        helio_stats_event(stats, wall_ns, HELIO_EVENT_FILE_TRUNCATED, HELIO_STATS_NO_SLOT, NULL,
+                          "the stats segment was truncated by another program");
+    }
+}
+
 bool helio_stats_tend(helio_stats *stats, helio_clock clock) {
+    tell_cut(stats, clock.wall_ns);
     helio_events_tend(stats, clock.wall_ns);
     helio_levels_tend(stats, clock);
     if (stats->unopened) {

@@ -44,10 +44,10 @@ static void put_gone(helio_stats *stats, helio_scope scope, uint32_t slot) {
 /* A slot never used, with memory of the arena for its record and, from *spare on, the histograms it
  * begins with; HELIO_STATS_NO_SLOT when table, arena or file system is full. */
 static uint32_t take_fresh(helio_stats *stats, helio_scope scope, int level, size_t *spare) {
-    const uint64_t used = helio_cell(&stats->header->objects_used);
+    const uint32_t used = stats->objects_used;
     const size_t record_bytes = helio_round_up(stats->shapes[scope].record_bytes, 64);
     const size_t offset =
-        used < stats->header->object_capacity
+        used < stats->object_capacity
             ? helio_segment_take(stats, record_bytes + helio_histograms_bytes(stats, scope, level))
             : 0;
     if (!offset) {
@@ -56,9 +56,9 @@ static uint32_t take_fresh(helio_stats *stats, helio_scope scope, int level, siz
     *spare = offset + record_bytes;
     helio_segment_object *entry = &stats->objects[used];
     entry->scope = scope;
-    entry->record_offset = offset;
+    entry->record_offset = stats->records[used] = offset;
     entry->record_bytes = stats->shapes[scope].record_bytes;
-    return (uint32_t)used;
+    return used;
 }
 
 static uint32_t take_slot(helio_stats *stats, helio_scope scope, int level, int64_t wall_ns,
@@ -116,7 +116,7 @@ static int open_object(helio_stats *stats, helio_scope scope, const char *labels
                           memory_order_relaxed);
     atomic_thread_fence(
         memory_order_release); /* a reader of the slot's past sees that it is over */
-    out->record = stats->memory + entry->record_offset;
+    out->record = stats->memory + stats->records[out->slot];
     out->labels = entry->labels;
     memset(out->record, 0, stats->shapes[scope].record_bytes);
     helio_applies_begin(scope, out->record);
@@ -126,8 +126,8 @@ static int open_object(helio_stats *stats, helio_scope scope, const char *labels
     strncpy(entry->labels, labels, sizeof entry->labels - 1);
     entry->labels[sizeof entry->labels - 1] = 0;
     atomic_store_explicit(&entry->state, HELIO_OBJECT_LIVE, memory_order_release);
-    if (out->slot == helio_cell(&stats->header->objects_used)) {
-        atomic_store_explicit(&stats->header->objects_used, out->slot + UINT64_C(1),
+    if (out->slot == stats->objects_used) {
+        atomic_store_explicit(&stats->header->objects_used, ++stats->objects_used,
                               memory_order_release);
     }
     if (scope == HELIO_SCOPE_INSTANCE) {

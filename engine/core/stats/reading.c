@@ -32,7 +32,7 @@ uint32_t helio_stats_slots(const helio_stats *stats) {
 }
 
 uint32_t helio_stats_slots_max(const helio_stats *stats) {
-    return stats->header->object_capacity;
+    return stats->object_capacity;
 }
 
 bool helio_stats_read_entry(const helio_stats *stats, uint32_t slot, helio_stats_entry *out) {
@@ -116,7 +116,7 @@ uint64_t helio_stats_events_written(const helio_stats *stats) {
 }
 
 bool helio_stats_read_event(const helio_stats *stats, uint64_t number, helio_segment_event *out) {
-    const helio_segment_event *event = &stats->events[number & (stats->header->event_capacity - 1)];
+    const helio_segment_event *event = &stats->events[number & (stats->event_capacity - 1)];
     uint64_t words[sizeof *event / 8];
     const uint64_t before = atomic_load_explicit(&event->number, memory_order_acquire);
     copy_words(words, event, sizeof words / sizeof words[0]);
@@ -135,6 +135,6 @@ const helio_segment_header *helio_stats_header(const helio_stats *stats) {
 }
 
 const char *helio_stats_directory(const helio_stats *stats, size_t *bytes) {
-    *bytes = stats->header->directory_bytes;
-    return (const char *)stats->memory + stats->header->directory_offset;
+    *bytes = stats->directory_bytes;
+    return (const char *)stats->memory + stats->directory_offset;
 }

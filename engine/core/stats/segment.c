@@ -1,20 +1,21 @@
 /* The file behind the statistics: created, mapped, kept alive, closed (docs/segment.md 1 and 6).
  *
- * The engine holds a lock (flock) on its segment as long as it runs, so a file of the same name
- * that can be locked is what a crash left behind and is replaced; one that cannot belongs to a
- * running engine and is never touched. */
+ * The engine holds a lock (flock) on its segment as long as it runs, and from before it can be found
+ * (base/own_file.h), so a file of the same name that can be locked is what a crash left behind and
+ * is removed; one that cannot belongs to a running engine and is never touched.  Locks, unlike process
+ * numbers, mean the same in every PID namespace. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/bits.h"
 #include "base/error.h"
+#include "base/own_file.h"
 #include "stats/losses.h"
 #include "stats/segment.h"
 
@@ -96,40 +97,41 @@ static char *segment_path(const char *folder, const char *name) {
     return path;
 }
 
-/* True when a file of this path is there and nobody holds it. */
-static bool remove_remains(const char *path) {
-    const int file = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-    if (file < 0) {
-        return errno == ENOENT;
+static int open_file(const char *path) {
+    helio_remains_remove(path);
+    const int file = helio_locked_file_create(path);
+    if (file >= 0 || errno != EEXIST) {
+        return file < 0 ? fail_at(path, "create") : file;
     }
-    const bool remains = flock(file, LOCK_EX | LOCK_NB) == 0;
-    const bool removed = remains && unlink(path) == 0;
-    close(file);
-    return removed;
+    struct stat status;
+    if (lstat(path, &status) == 0 && status.st_uid != geteuid()) {
+        return helio_fail(HELIO_ERR_SEGMENT,
+                          "the stats segment %s is a file of another user (uid %u); name a folder "
+                          "of your own with segment_dir= or HELIOGRAPH_SEGMENT_DIR",
+                          path, (unsigned)status.st_uid);
+    }
+    return helio_fail(HELIO_ERR_SEGMENT,
+                      "the stats segment %s belongs to a running engine; give this one another "
+                      "name with name=",
+                      path);
 }
 
-static int open_file(const char *path) {
-    const int flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
-    int file = open(path, flags, 0644);
-    if (file < 0 && errno == EEXIST) {
-        if (!remove_remains(path)) {
-            return helio_fail(HELIO_ERR_SEGMENT,
-                              "the stats segment %s belongs to a running engine; give this one "
-                              "another name with name=",
-                              path);
-        }
-        file = open(path, flags, 0644);
-    }
-    if (file < 0) {
-        return fail_at(path, "create");
-    }
-    flock(file, LOCK_EX | LOCK_NB);
-    fchmod(file, 0644);
-    return file;
+/* Whoever owns the folder can exchange what is in it. */
+static int check_folder(const char *folder) {
+    const char *why = helio_folder_check(folder);
+    return why ? helio_fail(HELIO_ERR_SEGMENT,
+                            "the folder of the stats segment %s is not safe to use: %s; name a "
+                            "folder of your own with segment_dir= or HELIOGRAPH_SEGMENT_DIR, or "
+                            "count privately with stats=memory",
+                            folder, why)
+               : 0;
 }
 
 static int open_segment(helio_stats *stats, const helio_stats_config *config) {
     int error = make_folder(config->folder);
+    if (!error) {
+        error = check_folder(config->folder);
+    }
     if (error) {
         return error;
     }
@@ -153,6 +155,9 @@ static int open_segment(helio_stats *stats, const helio_stats_config *config) {
 bool helio_segment_reserve(helio_stats *stats, size_t offset, size_t length) {
     if (stats->file < 0) {
         return true; /* memory of the process, no file behind it */
+    }
+    if (helio_mapped_is_cut(stats->guard)) {
+        return false; /* what comes later is counted in private memory; the file is nobody's any more */
     }
     if (fallocate(stats->file, 0, (off_t)offset, (off_t)length) == 0) {
         return true;
@@ -181,6 +186,9 @@ static int map_memory(helio_stats *stats) {
                                : fail_at(stats->path, "map");
     }
     stats->memory = memory;
+    if (stats->file >= 0) {
+        stats->guard = helio_mapped_guard(memory, stats->size);
+    }
     return 0;
 }
 
@@ -214,7 +222,8 @@ static int lay_out(helio_stats *stats, const helio_stats_config *config) {
 
     stats->next_gone = calloc(objects, sizeof *stats->next_gone);
     stats->histograms = calloc(objects, sizeof *stats->histograms);
-    if (!stats->next_gone || !stats->histograms) {
+    stats->records = calloc(objects, sizeof *stats->records);
+    if (!stats->next_gone || !stats->histograms || !stats->records) {
         free(directory);
         return helio_fail(HELIO_ERR_NOMEM, "no memory for the table of statistics");
     }
@@ -225,6 +234,10 @@ static int lay_out(helio_stats *stats, const helio_stats_config *config) {
     memcpy(stats->memory + directory_offset, directory, directory_bytes);
     free(directory);
 
+    stats->object_capacity = (uint32_t)objects;
+    stats->event_capacity = (uint32_t)events;
+    stats->directory_offset = directory_offset;
+    stats->directory_bytes = directory_bytes;
     stats->header = (helio_segment_header *)stats->memory;
     stats->objects = (helio_segment_object *)(stats->memory + objects_offset);
     stats->events = (helio_segment_event *)(stats->memory + events_offset);
@@ -307,12 +320,14 @@ void helio_stats_destroy(helio_stats *stats) {
         unlink(stats->path);
         close(stats->file);
     }
+    helio_mapped_release(stats->guard);
     if (stats->memory) {
         munmap(stats->memory, stats->size);
     }
     free(stats->path);
     free(stats->next_gone);
     free(stats->histograms);
+    free(stats->records);
     free(stats);
 }
 

@@ -10,6 +10,7 @@
 #ifndef HELIO_STATS_SEGMENT_H
 #define HELIO_STATS_SEGMENT_H
 
+#include "base/mapped.h"
 #include "stats/control_ring.h"
 #include "stats/event_limit.h"
 #include "stats/levels.h"
@@ -125,6 +126,12 @@ struct helio_stats {
     size_t arena_used; /* offset of the first byte never given out */
     int file;          /* -1: private memory */
     char *path;
+    helio_mapped *guard; /* of the mapping */
+    bool is_cut_told;
+    /* The file's own copies of these may be gone (base/mapped.h). */
+    uint32_t object_capacity, objects_used;
+    uint32_t event_capacity; /* a power of two */
+    size_t directory_offset, directory_bytes;
     helio_segment_header *header;
     helio_segment_object *objects;
     helio_segment_event *events;
@@ -135,6 +142,7 @@ struct helio_stats {
         uint32_t first, last; /* slots that are gone, oldest first; HELIO_STATS_NO_SLOT: none */
     } gone[HELIO_SCOPES_END];
     uint32_t *next_gone; /* by slot */
+    uint64_t *records;   /* by slot: where its record is */
     /* By slot: where its histograms are; 0: it never had this one. */
     uint64_t (*histograms)[HELIO_STATS_HISTOGRAMS_MAX];
     helio_scope_shape shapes[HELIO_SCOPES_END];
