@@ -138,7 +138,14 @@ def test_a_cut_off_concerns_all_receivers(multicast: str) -> None:
 def test_warnings_and_shedding_are_told(instance: Instance, unicast: str) -> None:
     receiver = instance.receiver(unicast, TOPIC, ack="auto")
     transmitter = instance.transmitter(
-        unicast, TOPIC, linger=0.05, nak_limit=10_000, ack_limit=10_000, repair_limit=1_000_000, shed_limit=10_000
+        unicast,
+        TOPIC,
+        linger=0.05,
+        nak_limit=10_000,
+        ack_limit=10_000,
+        repair_limit=1_000_000,
+        shed_limit=10_000,
+        repair_budget=4.0,
     )
     ack = known(transmitter, receiver)
     transmitter.notify(ack, "buffer at 80 %")

@@ -27,10 +27,12 @@ def free_port() -> int:
 
 
 @contextmanager
-def full_history(endpoint: str) -> Iterator[tuple[Instance, Transmitter, int, int]]:
+def full_history(endpoint: str, repair_budget: float = 2.0) -> Iterator[tuple[Instance, Transmitter, int, int]]:
     """A source that has sent 15 MB, all of it still in its history: oldest and newest packet."""
     with Instance(name="source") as source:
-        transmitter = source.transmitter(endpoint, TOPIC, linger=0.0, send_window=16384, announce_interval=60.0)
+        transmitter = source.transmitter(
+            endpoint, TOPIC, linger=0.0, send_window=16384, announce_interval=60.0, repair_budget=repair_budget
+        )
         for _ in range(PACKETS // 100):
             transmitter.send_many([BODY] * 100)
         transmitter.flush()
@@ -94,6 +96,20 @@ def test_m3_another_port_brings_no_more() -> None:
         time.sleep(0.5)
         seconds = time.monotonic() - began
         assert total(source, "tx_stream", "repair_bytes") < (17 << 20) + (seconds + 1.0) * (1 << 20)
+
+
+def test_m3_without_a_budget_all_is_repaired() -> None:
+    port = free_port()
+    with (
+        full_history(f"rmm+unicast://{HOST}:{port}", repair_budget=0.0) as (source, transmitter, first, last),
+        attacker(HOST, port) as victim,
+        attacker() as forger,
+    ):
+        victim.setblocking(False)
+        for number in range(1, 4):
+            ask_for_all(forger, session_of(transmitter.stream, port), first, last)
+            assert until(lambda n=number: total(source, "tx_stream", "repair_bytes") > n * (14 << 20))  # type: ignore[misc]
+        assert total(source, "instance", "state_refused_repairs") == 0
 
 
 def test_m3_a_receiver_gets_the_history_beside_an_attack() -> None:

@@ -112,9 +112,11 @@ def test_m4_what_a_connection_takes_is_in_memory_used() -> None:
         for one in held:
             one.close()
         assert until(lambda: total(sink, "instance", "memory_used") == before)
-        source.transmitter(endpoint, TOPIC, linger=0.0).send(b"genuine")
+        transmitter = source.transmitter(endpoint, TOPIC, linger=0.0)
+        transmitter.send(b"genuine")
         assert len(receiver.receive(timeout=5.0)) == 1
         assert until(lambda: total(sink, "instance", "memory_used") > before + (128 << 10))
+        transmitter.close()
 
 
 def test_m4_a_connection_beyond_the_memory_limit_is_refused() -> None:
@@ -147,7 +149,8 @@ def test_m4_one_address_has_half_of_the_connections() -> None:
             if number % 20 == 19:
                 assert until(lambda n=number: total(sink, "instance", "connects") >= min(n + 1, 512))  # type: ignore[misc]
         assert until(lambda: total(sink, "instance", "state_refused_connections_of_address") == 530 - 512)
-        source.transmitter(endpoint, TOPIC, linger=0.0).send(b"genuine")
+        transmitter = source.transmitter(endpoint, TOPIC, linger=0.0)
+        transmitter.send(b"genuine")
         assert len(receiver.receive(timeout=5.0)) == 1
         for one in held:
             one.close()
