@@ -86,7 +86,7 @@ static void learn_window(helio_rx_stream *stream, const helio_pgm_packet *spm, h
     if (spm->options & HELIO_PGM_HAS_RST)
         return;
     stream->has_end = (spm->options & HELIO_PGM_HAS_FIN) && lead >= stream->newest;
-    stream->end = lead;
+    stream->end = stream->doubt.end_newest = lead;
 }
 
 void helio_rx_begin_with(helio_rx_stream *stream, const helio_pgm_packet *spm, helio_clock clock) {
@@ -151,6 +151,7 @@ void helio_rx_reset(helio_rx_stream *stream, helio_clock clock) {
     stream->doubt.has_reset = false;
     stream->has_end = true;
     stream->end = stream->rxw.lead;
+    stream->doubt.end_newest = stream->newest;
     helio_rx_give_up(stream, HELIO_LOST_RESET, clock);
 }
 

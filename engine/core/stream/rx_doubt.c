@@ -117,18 +117,13 @@ bool helio_rx_believes_spm(helio_rx_stream *stream, uint32_t sequence) {
 
 bool helio_rx_believes_reset(helio_rx_stream *stream, uint32_t spm_sequence, int64_t now_ns) {
     helio_rx_doubt *doubt = &stream->doubt;
-    if (doubt->has_reset)
+    if (doubt->has_reset && stream->newest == doubt->reset_newest)
         return spm_sequence != doubt->reset_sequence;
     doubt->has_reset = true;
     doubt->reset_sequence = spm_sequence;
+    doubt->reset_newest = stream->newest;
     doubt->reset_until_ns = now_ns + HELIO_RX_RESET_NS;
     return false;
-}
-
-void helio_rx_refute_end(helio_rx_stream *stream, uint64_t sequence) {
-    stream->doubt.has_reset = false;
-    if (stream->has_end && sequence > stream->end)
-        stream->has_end = false;
 }
 
 /* ---- time ---- */
@@ -139,6 +134,8 @@ bool helio_rx_doubt_poll(helio_rx_stream *stream, int64_t now_ns) {
         drop_aside(stream);
         doubt->leap = 0;
     }
+    if (doubt->has_reset && stream->newest != doubt->reset_newest)
+        doubt->has_reset = false;
     return doubt->has_reset && now_ns >= doubt->reset_until_ns;
 }
 
