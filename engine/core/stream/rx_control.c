@@ -151,7 +151,7 @@ void helio_rx_reset(helio_rx_stream *stream, helio_clock clock) {
     stream->doubt.has_reset = false;
     stream->has_end = true;
     stream->end = stream->rxw.lead;
-    stream->doubt.end_newest = stream->newest;
+    stream->doubt.end_newest = helio_rx_newest_known(stream);
     helio_rx_give_up(stream, HELIO_LOST_RESET, clock);
 }
 

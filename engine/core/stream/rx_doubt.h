@@ -8,7 +8,7 @@
  * another follows it closely.  Until then the SPMs near the newest go on to count.
  *
  * A reset (RST): it counts when a second one follows, as a source says it three times, or when
- * nothing else is heard for HELIO_RX_RESET_NS.  Newer data, or an SPM without it, refutes it.
+ * nothing else is heard for HELIO_RX_RESET_NS.  An SPM without it refutes it.
  *
  * An end (FIN) before data that has come is no end, and data beyond it refutes it. */
 #ifndef HELIO_STREAM_RX_DOUBT_H
@@ -50,9 +50,9 @@ typedef struct helio_rx_doubt {
     uint32_t spm_sequence;
     bool has_reset;
     uint32_t reset_sequence; /* of its SPM */
-    uint64_t reset_newest;   /* data when it came: newer data refutes it */
-    int64_t reset_until_ns;
-    uint64_t end_newest; /* the newest data there can be, when the stream has an end */
+    uint64_t reset_newest;   /* packet known then: newer data refutes it */
+    int64_t reset_ns;        /* when it came */
+    uint64_t end_newest;     /* newest packet there can be, when the stream has an end */
 } helio_rx_doubt;
 
 void helio_rx_doubt_fini(helio_rx_stream *stream);

@@ -153,6 +153,11 @@ int helio_rx_stream_poll(helio_rx_stream *stream, helio_clock clock);
 int64_t helio_rx_stream_next_deadline_ns(const helio_rx_stream *stream);
 helio_rx_stream_state helio_rx_stream_state_of(const helio_rx_stream *stream, helio_clock clock);
 
+/* The newest packet known to be there. */
+static inline uint64_t helio_rx_newest_known(const helio_rx_stream *stream) {
+    return stream->newest > stream->rxw.known ? stream->newest : stream->rxw.known;
+}
+
 /* The source has ended it, and nothing says otherwise. */
 static inline bool helio_rx_has_ended(const helio_rx_stream *stream) {
     return stream->has_end && stream->newest <= stream->doubt.end_newest;
