@@ -49,8 +49,9 @@ static helio_address answer_to(const helio_rx_stream *stream, const helio_addres
                                const helio_address *from) {
     if (stream->shared->config.is_connected)
         return *from;
-    const bool is_usable = stream->shared->config.trusts_paths && path->family == from->family &&
-                           !helio_address_is_unspecified(path) && !helio_address_is_multicast(path);
+    const bool is_usable = stream->shared->config.network_elements &&
+                           path->family == from->family && !helio_address_is_unspecified(path) &&
+                           !helio_address_is_multicast(path);
     helio_address to = is_usable ? *path : *from;
     to.port = from->port == stream->tsi.port ? stream->tsi.port : stream->shared->config.group.port;
     return to;
