@@ -166,7 +166,7 @@ static void an_address_that_never_answers_gets_at_most_twice_what_came(void) {
         helio_rx_endpoint_config config = world_receiver_config(100);
         config.receiver = 7;
         config.join_history = helio_random_below(&random, 2);
-        config.trusts_paths = helio_random_below(&random, 4) == 0;
+        config.network_elements = helio_random_below(&random, 4) == 0;
         config.nak_backoff_ns = helio_random_below(&random, 2) ? -1 : 100 * US;
         config.window_packets = helio_random_below(&random, 2) ? 64 : 1024;
         begin_victims(config);
@@ -254,7 +254,7 @@ static void one_that_answers_and_brings_nothing_is_asked_at_a_bounded_rate(void)
 
 static void whoever_answers_cannot_turn_requests_upon_another(void) {
     helio_rx_endpoint_config config = world_receiver_config(100);
-    config.trusts_paths = true;
+    config.network_elements = true;
     begin_victims(config);
     in.is_forged = true;
     forge_spm_with_path((helio_pgm_spm){.sequence = 1, .lead = UINT32_MAX}, "10.0.0.66:1",

@@ -123,7 +123,7 @@ int helio_rx_lane_config(const helio_options *options, helio_rx_endpoint_config 
         .stream_expiry_ns = helio_options_ns(options, HELIO_OPTION_ID_STREAM_EXPIRY),
         .ack_packets = (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_ACK_PACKETS),
         .ack_interval_ns = helio_options_ns(options, HELIO_OPTION_ID_ACK_INTERVAL),
-        .trusts_paths = helio_options_integer(options, HELIO_OPTION_ID_NETWORK_ELEMENTS),
+        .network_elements = helio_options_integer(options, HELIO_OPTION_ID_NETWORK_ELEMENTS),
         .is_tagged = helio_options_integer(options, HELIO_OPTION_ID_TAGGED),
     };
     return 0;

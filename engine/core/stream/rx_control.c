@@ -56,8 +56,9 @@ static helio_address answer_to(const helio_rx_stream *stream, const helio_addres
                                const helio_address *from) {
     if (stream->shared->config.is_connected)
         return *from;
-    const bool is_usable = stream->shared->config.trusts_paths && path->family == from->family &&
-                           !helio_address_is_unspecified(path) && !helio_address_is_multicast(path);
+    const bool is_usable = stream->shared->config.network_elements &&
+                           path->family == from->family && !helio_address_is_unspecified(path) &&
+                           !helio_address_is_multicast(path);
     helio_address to = is_usable ? *path : *from;
     to.port = from->port == stream->tsi.port ? stream->tsi.port : stream->shared->config.group.port;
     return to;
@@ -93,7 +94,7 @@ static void learn_window(helio_rx_stream *stream, const helio_pgm_packet *spm, h
     if (spm->options & HELIO_PGM_HAS_RST)
         return;
     stream->has_end = (spm->options & HELIO_PGM_HAS_FIN) && lead >= stream->newest;
-    stream->end = lead;
+    stream->end = stream->doubt.end_newest = lead;
 }
 
 void helio_rx_begin_with(helio_rx_stream *stream, const helio_pgm_packet *spm, helio_clock clock) {
@@ -158,6 +159,7 @@ static void on_spm(helio_rx_stream *stream, const helio_pgm_packet *spm, const h
 void helio_rx_reset(helio_rx_stream *stream, helio_clock clock) {
     stream->doubt.has_reset = false;
     stream->has_end = true;
+    stream->doubt.end_newest = helio_rx_newest_known(stream);
     helio_rx_give_up_all(stream, HELIO_LOST_RESET, clock);
     stream->end = stream->rxw.lead;
 }

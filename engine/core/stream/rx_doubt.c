@@ -117,18 +117,13 @@ bool helio_rx_believes_spm(helio_rx_stream *stream, uint32_t sequence) {
 
 bool helio_rx_believes_reset(helio_rx_stream *stream, uint32_t spm_sequence, int64_t now_ns) {
     helio_rx_doubt *doubt = &stream->doubt;
-    if (doubt->has_reset)
+    if (doubt->has_reset && stream->newest <= doubt->reset_newest)
         return spm_sequence != doubt->reset_sequence;
     doubt->has_reset = true;
     doubt->reset_sequence = spm_sequence;
-    doubt->reset_until_ns = now_ns + HELIO_RX_RESET_NS;
+    doubt->reset_newest = helio_rx_newest_known(stream);
+    doubt->reset_ns = now_ns;
     return false;
-}
-
-void helio_rx_refute_end(helio_rx_stream *stream, uint64_t sequence) {
-    stream->doubt.has_reset = false;
-    if (stream->has_end && sequence > stream->end)
-        stream->has_end = false;
 }
 
 /* ---- time ---- */
@@ -139,11 +134,15 @@ bool helio_rx_doubt_poll(helio_rx_stream *stream, int64_t now_ns) {
         drop_aside(stream);
         doubt->leap = 0;
     }
-    return doubt->has_reset && now_ns >= doubt->reset_until_ns;
+    if (!doubt->has_reset || now_ns < doubt->reset_ns + HELIO_RX_RESET_NS)
+        return false;
+    if (stream->heard_ns > doubt->reset_ns)
+        doubt->has_reset = false;
+    return doubt->has_reset;
 }
 
 int64_t helio_rx_doubt_deadline_ns(const helio_rx_doubt *doubt) {
     const int64_t leap_ns = doubt->leap != 0 ? doubt->leap_until_ns : HELIO_NEVER;
-    const int64_t reset_ns = doubt->has_reset ? doubt->reset_until_ns : HELIO_NEVER;
+    const int64_t reset_ns = doubt->has_reset ? doubt->reset_ns + HELIO_RX_RESET_NS : HELIO_NEVER;
     return leap_ns < reset_ns ? leap_ns : reset_ns;
 }

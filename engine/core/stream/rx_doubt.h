@@ -8,7 +8,7 @@
  * another follows it closely.  Until then the SPMs near the newest go on to count.
  *
  * A reset (RST): it counts when a second one follows, as a source says it three times, or when
- * nothing else is heard for HELIO_RX_RESET_NS.  Newer data, or an SPM without it, refutes it.
+ * nothing else is heard for HELIO_RX_RESET_NS.  An SPM without it refutes it.
  *
  * An end (FIN) before data that has come is no end, and data beyond it refutes it. */
 #ifndef HELIO_STREAM_RX_DOUBT_H
@@ -50,7 +50,9 @@ typedef struct helio_rx_doubt {
     uint32_t spm_sequence;
     bool has_reset;
     uint32_t reset_sequence; /* of its SPM */
-    int64_t reset_until_ns;
+    uint64_t reset_newest;   /* packet known then: newer data refutes it */
+    int64_t reset_ns;        /* when it came */
+    uint64_t end_newest;     /* newest packet there can be, when the stream has an end */
 } helio_rx_doubt;
 
 void helio_rx_doubt_fini(helio_rx_stream *stream);
@@ -66,8 +68,6 @@ bool helio_rx_believes_lead(helio_rx_stream *stream, uint64_t lead, const helio_
 bool helio_rx_believes_spm(helio_rx_stream *stream, uint32_t sequence);
 /* Whether a reset, said by the newest SPM, counts now. */
 bool helio_rx_believes_reset(helio_rx_stream *stream, uint32_t spm_sequence, int64_t now_ns);
-/* Newer data than any before has come. */
-void helio_rx_refute_end(helio_rx_stream *stream, uint64_t sequence);
 
 /* Gives up what has waited too long.  True: a reset counts now, as nothing was heard since. */
 bool helio_rx_doubt_poll(helio_rx_stream *stream, int64_t now_ns);

@@ -71,9 +71,10 @@ typedef struct helio_rx_endpoint_config {
     bool join_history; /* a stream begins with the oldest packet its source offers */
     bool is_same_host; /* sources can only be on this host */
     bool is_connected; /* feedback goes back to where a stream's last SPM came from */
-    bool trusts_paths; /* feedback goes to the path NLA of SPMs, whatever it is: network elements
+    bool
+        network_elements; /* feedback goes to the path NLA of SPMs, whatever it is: network elements
                           put their own address in */
-    uint64_t seed;     /* of the random back-off; different in each instance */
+    uint64_t seed;        /* of the random back-off; different in each instance */
     /* How many datagrams were dropped on this host before they could be read, all that ever were;
      * called with the outlet's context when packets are seen missing.  NULL: nothing drops any. */
     uint64_t (*dropped)(void *context);

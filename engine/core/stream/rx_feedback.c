@@ -262,7 +262,7 @@ int helio_rx_report_when_due(helio_rx_stream *stream, int64_t now_ns) {
 void helio_rx_say_goodbye(helio_rx_stream *stream, helio_clock clock) {
     const bool is_silent =
         clock.now_ns - stream->heard_ns >= stream->shared->config.stream_expiry_ns;
-    if (stream->reports.count > 0 && !stream->has_end && !is_silent)
+    if (stream->reports.count > 0 && !helio_rx_has_ended(stream) && !is_silent)
         send_report(stream, HELIO_PGM_TOLD_LEAVING, clock.now_ns);
 }
 

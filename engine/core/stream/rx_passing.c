@@ -441,6 +441,24 @@ void helio_rx_take(helio_rx_stream *stream, uint64_t sequence, helio_rxw_packet 
         helio_rx_drain(stream, clock);
 }
 
+void helio_rx_take_aside(helio_rx_stream *stream, const helio_rx_arrival *aside,
+                         helio_clock clock) {
+    const uint64_t sequence = aside->sequence;
+    helio_rx_learn_trail(stream, aside->trail, clock);
+    if (helio_rxw_look(&stream->rxw, sequence) == HELIO_RXW_DUPLICATE) {
+        helio_rx_account(stream, &helio_rx_stats(stream)->duplicates, aside->bytes);
+        return;
+    }
+    const bool is_newest = sequence > stream->newest;
+    if (is_newest)
+        helio_rx_move_newest(stream, sequence);
+    hold(stream, sequence, &aside->packet, FOUND_NEW, HELIO_RX_PLACE_LATE, aside->bytes, clock);
+    if (is_newest && stream->nak.outstanding > 0)
+        helio_nak_on_newest(&stream->nak, sequence, clock.now_ns);
+    if (!stream->is_blocked)
+        helio_rx_drain(stream, clock);
+}
+
 void helio_rx_give_up(helio_rx_stream *stream, helio_rxw_cause cause, helio_clock clock) {
     helio_rxw *rxw = &stream->rxw;
     for (uint64_t sequence = rxw->trail; sequence <= rxw->lead; sequence++) {

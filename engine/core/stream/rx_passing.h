@@ -6,6 +6,20 @@
 
 #include "stream/rx_stream.h"
 
+enum {
+    HELIO_RX_LOSS_SHIFT = 8, /* a packet counts 1/256 in the share of packets missed */
+    HELIO_RX_LOSS_RUN_MAX = 2048,
+};
+
+/* Data newer than any before has come; those between did not. */
+static inline void helio_rx_move_newest(helio_rx_stream *stream, uint64_t sequence) {
+    const uint64_t missed = sequence - stream->newest - 1;
+    for (uint64_t i = 0; i < missed && i < HELIO_RX_LOSS_RUN_MAX; i++)
+        stream->loss += (HELIO_RX_LOSS_ALL - stream->loss) >> HELIO_RX_LOSS_SHIFT;
+    stream->loss -= stream->loss >> HELIO_RX_LOSS_SHIFT;
+    stream->newest = sequence;
+}
+
 /* Takes a data packet of `bytes`, not a duplicate: passes it on when it is next, else holds it, and
  * asks for what is missing. */
 void helio_rx_take(helio_rx_stream *stream, uint64_t sequence, helio_rxw_packet *packet,

@@ -14,8 +14,6 @@
 
 enum {
     POLL_ROUNDS = 16, /* most NAK packets sent by one poll */
-    LOSS_SHIFT = 8,   /* a packet counts 1/256 in the share of packets missed */
-    LOSS_RUN_MAX = 2048,
 };
 
 /* A stream may have sent a message in this time while nobody heard it: packets cannot be counted
@@ -193,41 +191,38 @@ void helio_rx_stream_destroy(helio_rx_stream *stream, helio_clock clock) {
 
 /* ---- data ---- */
 
-/* A packet came after `missed` that did not. */
-static void measure_loss(helio_rx_stream *stream, uint64_t missed) {
-    for (uint64_t i = 0; i < missed && i < LOSS_RUN_MAX; i++)
-        stream->loss += (HELIO_RX_LOSS_ALL - stream->loss) >> LOSS_SHIFT;
-    stream->loss -= stream->loss >> LOSS_SHIFT;
+static inline void read_data(const helio_rx_stream *stream, const helio_pgm_packet *packet,
+                             int64_t receive_ns, helio_clock clock, helio_rxw_packet *out) {
+    *out = (helio_rxw_packet){
+        .tsdu = packet->tsdu,
+        .bytes = packet->tsdu_bytes,
+        .is_fragment = packet->options & HELIO_PGM_HAS_FRAGMENT,
+        .lasts = stream->shared->config.data_lasts,
+        .is_repair = packet->type == HELIO_PGM_TYPE_RDATA,
+        .receive_ns = receive_ns,
+        .arrival_ns = clock.now_ns,
+        .kernel_ns = stream->shared->kernel_ns,
+    };
+    if (out->is_fragment)
+        out->fragment = packet->fragment;
 }
 
-static void take(helio_rx_stream *stream, helio_rx_arrival *arrival, helio_clock clock) {
-    helio_rx_stream_stats *stats = helio_rx_stats(stream);
-    const uint64_t sequence = arrival->sequence;
-    helio_rx_learn_trail(stream, arrival->trail, clock);
-    const bool is_newest = sequence > stream->newest;
-    if (helio_rxw_look(&stream->rxw, sequence) == HELIO_RXW_DUPLICATE) {
-        helio_rx_account(
-            stream, sequence < stream->first ? &stats->packets_before_join : &stats->duplicates,
-            arrival->bytes);
-        return;
-    }
-    if (!is_newest && !arrival->packet.is_repair)
-        helio_count(&stats->out_of_order, 1);
-    if (is_newest) {
-        measure_loss(stream, sequence - stream->newest - 1);
-        stream->newest = sequence;
-        if (stream->has_end || stream->doubt.has_reset)
-            helio_rx_refute_end(stream, sequence);
-    }
-    helio_rx_take(stream, sequence, &arrival->packet, arrival->bytes, clock);
-    if (is_newest && stream->nak.outstanding > 0)
-        helio_nak_on_newest(&stream->nak, sequence, clock.now_ns);
-}
-
-void helio_rx_take_aside(helio_rx_stream *stream, const helio_rx_arrival *aside,
-                         helio_clock clock) {
-    helio_rx_arrival arrival = *aside;
-    take(stream, &arrival, clock);
+/* Data far ahead: whether it is to be taken now. */
+static bool is_believed(helio_rx_stream *stream, const helio_pgm_packet *packet, size_t bytes,
+                        int64_t receive_ns, helio_clock clock) {
+    const uint64_t sequence = helio_sequence_widen(packet->sequence, stream->rxw.known);
+    helio_rx_arrival arrival = {
+        .sequence = sequence,
+        .trail = helio_sequence_widen(packet->trail, sequence),
+        .bytes = bytes,
+    };
+    read_data(stream, packet, receive_ns, clock, &arrival.packet);
+    const helio_rx_arrival *before;
+    if (!helio_rx_believes_data(stream, &arrival, &before, clock.now_ns))
+        return false;
+    if (before)
+        helio_rx_take_aside(stream, before, clock);
+    return true;
 }
 
 static void on_data(helio_rx_stream *stream, const helio_pgm_packet *packet, size_t bytes,
@@ -239,32 +234,26 @@ static void on_data(helio_rx_stream *stream, const helio_pgm_packet *packet, siz
         return;
     }
     const uint64_t sequence = helio_sequence_widen(packet->sequence, stream->rxw.known);
-    helio_rx_arrival arrival = {
-        .sequence = sequence,
-        .trail = helio_sequence_widen(packet->trail, sequence),
-        .bytes = bytes,
-        .packet =
-            {
-                .tsdu = packet->tsdu,
-                .bytes = packet->tsdu_bytes,
-                .is_fragment = packet->options & HELIO_PGM_HAS_FRAGMENT,
-                .lasts = stream->shared->config.data_lasts,
-                .is_repair = packet->type == HELIO_PGM_TYPE_RDATA,
-                .receive_ns = receive_ns,
-                .arrival_ns = clock.now_ns,
-                .kernel_ns = stream->shared->kernel_ns,
-            },
-    };
-    if (arrival.packet.is_fragment)
-        arrival.packet.fragment = packet->fragment;
-    if ((int64_t)(sequence - stream->newest) > HELIO_RX_LEAP) {
-        const helio_rx_arrival *before;
-        if (!helio_rx_believes_data(stream, &arrival, &before, clock.now_ns))
-            return;
-        if (before)
-            helio_rx_take_aside(stream, before, clock);
+    if ((int64_t)(sequence - stream->newest) > HELIO_RX_LEAP &&
+        !is_believed(stream, packet, bytes, receive_ns, clock))
+        return;
+    helio_rx_learn_trail(stream, helio_sequence_widen(packet->trail, sequence), clock);
+    const bool is_newest = sequence > stream->newest;
+    if (helio_rxw_look(&stream->rxw, sequence) == HELIO_RXW_DUPLICATE) {
+        helio_rx_account(
+            stream, sequence < stream->first ? &stats->packets_before_join : &stats->duplicates,
+            bytes);
+        return;
     }
-    take(stream, &arrival, clock);
+    if (!is_newest && packet->type == HELIO_PGM_TYPE_ODATA)
+        helio_count(&stats->out_of_order, 1);
+    helio_rxw_packet held;
+    read_data(stream, packet, receive_ns, clock, &held);
+    if (is_newest)
+        helio_rx_move_newest(stream, sequence);
+    helio_rx_take(stream, sequence, &held, bytes, clock);
+    if (is_newest && stream->nak.outstanding > 0)
+        helio_nak_on_newest(&stream->nak, sequence, clock.now_ns);
 }
 
 /* Nothing is held, missing or asked for: what a packet changes is shown as it is accounted for. */
@@ -441,7 +430,7 @@ helio_rx_stream_state helio_rx_stream_state_of(const helio_rx_stream *stream, he
         return HELIO_RX_STREAM_OPEN;
     if (stream->notices.expelled_until_ns)
         return HELIO_RX_STREAM_EXPELLED;
-    if (stream->has_end && rxw->trail > stream->end)
+    if (helio_rx_has_ended(stream) && rxw->trail > stream->end)
         return HELIO_RX_STREAM_CLOSED;
     return clock.now_ns - stream->heard_ns >= stream->shared->config.stream_expiry_ns
                ? HELIO_RX_STREAM_SILENT

@@ -126,7 +126,7 @@ struct helio_rx_stream {
     uint64_t told_lead;  /* the newest sequence an SPM told of */
     int64_t quickest_ns; /* shortest time from asking for a packet to having it; 0: none yet */
     int64_t begin_by_ns;
-    bool has_end; /* FIN or RST */
+    bool has_end; /* FIN or RST, unless newer data has come since (doubt.end_newest) */
     uint64_t end; /* the last sequence there is */
     int64_t heard_ns;
     int64_t spmr_due_ns;
@@ -190,6 +190,16 @@ void helio_rx_advance_acks(helio_rx_stream *stream, helio_clock clock);
 int helio_rx_stream_poll(helio_rx_stream *stream, helio_clock clock);
 int64_t helio_rx_stream_next_deadline_ns(const helio_rx_stream *stream);
 helio_rx_stream_state helio_rx_stream_state_of(const helio_rx_stream *stream, helio_clock clock);
+
+/* The newest packet known to be there. */
+static inline uint64_t helio_rx_newest_known(const helio_rx_stream *stream) {
+    return stream->newest > stream->rxw.known ? stream->newest : stream->rxw.known;
+}
+
+/* The source has ended it, and nothing says otherwise. */
+static inline bool helio_rx_has_ended(const helio_rx_stream *stream) {
+    return stream->has_end && stream->newest <= stream->doubt.end_newest;
+}
 
 static inline helio_rx_stream_stats *helio_rx_stats(const helio_rx_stream *stream) {
     return stream->object.record;
