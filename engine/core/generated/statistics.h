@@ -75,7 +75,7 @@ enum { HELIO_SCOPES_END = 10 };
     X(transmitters, GAUGE, "", 0, "transmitters", "", "", "Topics being sent.") \
     X(receivers, GAUGE, "", 0, "receivers", "", "", "Topic receivers open.") \
     X(receivers_unmatched, GAUGE, "", 0, "receivers_unmatched", "", "", "Of these, those that no stream with their topic has been heard for.") \
-    X(packets_no_room, COUNTER, "packets", 0, "packets_no_room", "", "", "Packets of new streams not followed, as there are max_streams already.") \
+    X(packets_no_room, COUNTER, "packets", 0, "packets_no_room", "", "", "Packets of new streams not followed, as there are max_streams already and none of them gives way.") \
     X(state_refused_streams_of_address, COUNTER, "", 0, "state_refused", "reason", "streams_of_address", "Streams, receivers, connections and requests that had proven nothing and were refused or put out, because one address (of_address) or all together had too many.") \
     X(state_refused_streams, COUNTER, "", 0, "state_refused", "reason", "streams", "Streams, receivers, connections and requests that had proven nothing and were refused or put out, because one address (of_address) or all together had too many.") \
     X(state_refused_stream_memory, COUNTER, "", 0, "state_refused", "reason", "stream_memory", "Streams, receivers, connections and requests that had proven nothing and were refused or put out, because one address (of_address) or all together had too many.") \
