@@ -108,7 +108,8 @@ def test_h4_ten_thousand_forged_streams_take_little_while_a_source_is_heard(
     receiver = sink.receiver(f"rmm+unicast://{HOST}:{port}", TOPIC)
     packets = [packet for number in range(FORGED) for packet in unwanted(number, port, leaves_a_gap=leaves_a_gap)]
     sockets = [attacker(f"127.0.1.{place + 1}") for place in range(addresses)]
-    assert genuine(receiver, port, b"first") < WITHIN  # what any source takes is there
+    for number in range(3):
+        assert genuine(receiver, port, b"first %d" % number) < WITHIN  # what any source takes is there
     time.sleep(0.1)
     used, rss = counts(sink)["memory_used"], resident()
     stop = threading.Event()

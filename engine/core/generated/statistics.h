@@ -75,7 +75,7 @@ enum { HELIO_SCOPES_END = 10 };
     X(transmitters, GAUGE, "", 0, "transmitters", "", "", "Topics being sent.") \
     X(receivers, GAUGE, "", 0, "receivers", "", "", "Topic receivers open.") \
     X(receivers_unmatched, GAUGE, "", 0, "receivers_unmatched", "", "", "Of these, those that no stream with their topic has been heard for.") \
-    X(packets_no_room, COUNTER, "packets", 0, "packets_no_room", "", "", "Packets of new streams not followed, as there are max_streams already.") \
+    X(packets_no_room, COUNTER, "packets", 0, "packets_no_room", "", "", "Packets of new streams not followed, as there are max_streams already and none of them gives way.") \
     X(streams_absent, GAUGE, "", 0, "streams_absent", "", "", "Streams that ended without a word of their source and are remembered: one that comes back goes on where it was, and what was sent meanwhile is asked for or reported lost.") \
     X(streams_forgotten, COUNTER, "", 0, "streams_forgotten", "", "", "Streams that ended so and are not remembered any more, as too many did: should one come back, it is new, and what was sent meanwhile is not reported.") \
     X(state_refused_streams_of_address, COUNTER, "", 0, "state_refused", "reason", "streams_of_address", "Streams, receivers, connections and requests that had proven nothing and were refused or put out, because one address (of_address) or all together had too many.") \

@@ -3,10 +3,11 @@
  *
  * A stream is met by its first SPM or data and joined there: what was sent before is not asked for,
  * unless `join_history` says so and the source offers it (OPT_JOIN).  A stream met with an empty
- * window is complete from its first packet.  Each stream is bound to the address it was met at
- * (rx_binding.h); packets with its TSI from elsewhere are refused (event stream_conflict).  A stream
- * silent for the expiry time is dropped, and goes on where it was should it come back
- * (rx_absent.h).
+ * window is complete from its first packet.  It is followed when it may have something for this
+ * receiver (rx_met.h); those that have proven nothing give way to others (rx_unproven.h).  Each stream
+ * is bound to the address it was met at (rx_binding.h); packets with its TSI from elsewhere are refused
+ * (event stream_conflict).  A stream silent for the expiry time is dropped, and goes on where it was
+ * should it come back (rx_absent.h).
  *
  * A receiver that acknowledges (helio_sink.ack) begins with the oldest packet its source waits for,
  * else like others; it gives up only what its source no longer has.
@@ -45,9 +46,9 @@ typedef struct helio_rx_endpoint_config {
                              and the port  that peers of other make want feedback on */
     helio_address feedback_address; /* of the socket feedback leaves from; a label */
     uint32_t max_packet_bytes;      /* largest accepted: mtu less what is below; 548 to 65507 */
-    uint32_t window_packets;        /* per stream; rounded up to a power of two, at least 16 */
-    uint32_t max_message_bytes;     /* at most 2^30 */
-    helio_account *account;         /* of the instance's memory; may be NULL */
+    uint32_t window_packets;    /* per proven stream; rounded up to a power of two, at least 16 */
+    uint32_t max_message_bytes; /* at most 2^30 */
+    helio_account *account;     /* of the instance's memory; may be NULL */
     bool is_raw; /* packets are bare messages (docs/wire.md 7): a subscription gets them all */
     uint32_t max_streams;
     uint32_t reorder_packets;

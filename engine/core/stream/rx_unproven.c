@@ -54,6 +54,11 @@ int helio_rx_unproven_add(helio_rx_unproven *unproven, helio_rx_stream *stream) 
     unproven->newest = host->newest = stream;
     host->count++;
     unproven->window_bytes += helio_rx_memory_of(stream);
+    place->is_detailed = unproven->detailed < HELIO_RX_UNPROVEN_DETAILED;
+    if (place->is_detailed) {
+        unproven->detailed++;
+        helio_stats_open_histograms(stream->shared->stats, &stream->object);
+    }
     return 0;
 }
 
@@ -70,6 +75,7 @@ void helio_rx_unproven_remove(helio_rx_unproven *unproven, helio_rx_stream *stre
     *(place.newer_of_host ? &place.newer_of_host->unproven.older_of_host : &host->newest) =
         place.older_of_host;
     unproven->window_bytes -= helio_rx_memory_of(stream);
+    unproven->detailed -= place.is_detailed;
     if (--host->count == 0) {
         helio_map_remove(&unproven->hosts, host->key);
         free(host);

@@ -21,6 +21,7 @@ enum {
     HELIO_RX_UNPROVEN_PART = 8,  /* an address may have so much of max_streams */
     HELIO_RX_UNPROVEN_LEAST = 4, /* or so many, if that is more */
     HELIO_RX_UNPROVEN_BYTES = 8 << 20,
+    HELIO_RX_UNPROVEN_DETAILED = 8, /* so many have histograms: half a megabyte each */
 };
 
 #define HELIO_RX_UNPROVEN_NS (100 * HELIO_MILLISECOND)
@@ -34,6 +35,7 @@ typedef struct helio_rx_unproven_place {
     helio_rx_host *host; /* NULL: it is in none, for it is proven */
     helio_rx_stream *older, *newer;
     helio_rx_stream *older_of_host, *newer_of_host;
+    bool is_detailed; /* it has histograms */
 } helio_rx_unproven_place;
 
 typedef struct helio_rx_unproven {
@@ -41,6 +43,7 @@ typedef struct helio_rx_unproven {
     uint64_t seed;
     helio_rx_stream *oldest, *newest;
     uint64_t window_bytes; /* of all their windows */
+    uint32_t detailed;     /* how many have histograms */
 } helio_rx_unproven;
 
 /* 0 or NOMEM. */
