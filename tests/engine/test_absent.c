@@ -193,7 +193,7 @@ static void a_subscription_made_meanwhile_does_not_inherit(void) {
     join();
     CHECK_EQUAL(in.messages + in.lost, 55);
     CHECK_EQUAL(late.lost, 0);
-    CHECK(late.messages < 16);
+    CHECK(late.messages <= 16); /* those that were repaired */
     end();
 }
 
