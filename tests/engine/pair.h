@@ -53,7 +53,7 @@ static inline size_t on_messages(void *context, const helio_message *messages, s
 
 static inline void on_loss(void *context, const helio_loss *loss) {
     inbox *in = context;
-    CHECK(in->is_forged || in->next == loss->first);
+    CHECK(in->next == 0 || in->is_forged || in->next == loss->first);
     in->next = loss->first + loss->count;
     in->lost += loss->count;
 }

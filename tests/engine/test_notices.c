@@ -212,7 +212,8 @@ static void an_expelled_receiver_goes_and_comes_back_when_readmitted(void) {
     fleet_send(5, MS);
     fleet_run(20 * MS);
     CHECK_EQUAL(fleet[0].streams, 2);
-    CHECK_EQUAL(fleet[0].messages, 9); /* what was sent meanwhile is not asked for */
+    CHECK_EQUAL(fleet[0].messages, 9); /* what was sent meanwhile is not asked for, */
+    CHECK_EQUAL(fleet[0].lost, 10);    /* and lost */
     CHECK_EQUAL(fleet[1].messages, 19);
     CHECK_EQUAL(helio_cell(&source_counts()->ackers), 2);
     fleet_end();
