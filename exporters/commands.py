@@ -26,6 +26,7 @@ from heliograph.monitor.commands.arguments import (
     positive,
 )
 from heliograph.monitor.errors import UserError
+from heliograph.monitor.text import printable
 
 if TYPE_CHECKING:
     from heliograph.monitor.collector.account import Account
@@ -197,7 +198,11 @@ def _serve(args: argparse.Namespace) -> int:
             raise
         # Histograms are most of the cost of a reading, and the console has no use for them.
         histograms = bool(args.module) or any(name != "console" for name in args.names)
-        print(f"heliograph: exporting {sampler.place} to {', '.join(map(_told, made))}", file=sys.stderr, flush=True)
+        print(
+            f"heliograph: exporting {printable(sampler.place)} to {', '.join(map(_told, made))}",
+            file=sys.stderr,
+            flush=True,
+        )
         ExportLoop(lambda: sampler.sample(histograms=histograms), lanes, args.interval, wait).run()
     return 0
 
@@ -272,7 +277,7 @@ def _once(args: argparse.Namespace) -> int:
         absence = sampler.absence if args.collect else f"no instance has a segment in {sampler.place}"
         text = exposition(collector)
     if not snapshot.instances:
-        print(f"heliograph: {absence}", file=sys.stderr)
+        print(f"heliograph: {printable(absence)}", file=sys.stderr)
     if args.out is None:
         sys.stdout.buffer.write(text)
         sys.stdout.buffer.flush()

@@ -79,7 +79,7 @@ class Purse:
 
     __slots__ = ("_left", "_seen")
 
-    PER_BYTE = 9e-6
+    PER_BYTE = 7e-6
     PER_SECOND = 0.05
     MOST = 0.5
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 import sys
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from heliograph.engine.catalogue.outside import json_text
 from heliograph.monitor.commands.arguments import COLLECT_MIB, engine_options, interval, positive
 from heliograph.monitor.commands.common import Subparsers
 from heliograph.monitor.commands.publish import RATE_BYTES, add_transport_options
@@ -174,7 +174,7 @@ def run(arguments: argparse.Namespace) -> int:
             if relay is not None:
                 relay.forward(collector.news)
             if arguments.json:
-                print(json.dumps(account_fields(snapshot, collector.account, collector.absence, relay)), flush=True)
+                print(json_text(account_fields(snapshot, collector.account, collector.absence, relay)), flush=True)
             else:
                 lines = status(snapshot, collector.account, collector.absence, relay)
                 print(("\x1b[H\x1b[J" if screen else "") + "\n".join(lines) + "\n", flush=True)

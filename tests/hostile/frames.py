@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from heliograph.monitor.collector.report import Report, pack_message
-from heliograph.monitor.packing.frame import RATIO
+from heliograph.monitor.packing.frame import RATIO, Head, pack
 from heliograph.monitor.packing.varints import uint
 
 __all__ = ["KEYFRAMES", "Body", "deltas", "message", "sealed"]
@@ -33,8 +33,10 @@ def text(value: bytes) -> bytes:
     return uint(len(value)) + value
 
 
-def sealed(body: bytes, number: int = 1, base: int = 0, stream: int = 7) -> bytes:
-    """A frame around a body, packed as tightly as the format permits."""
+def sealed(body: bytes, number: int = 1, base: int = 0, stream: int = 7, tightly: bool = True) -> bytes:
+    """A frame around a body, packed as tightly as the format permits, or not at all."""
+    if not tightly:
+        return pack(Head(stream, number, base), body, compress=False)
     packed, flags = zlib.compress(body, 9), 2
     plain = 0
     while RATIO * len(packed) < len(body):  # a reader refuses what is packed tighter: so it is packed less well
@@ -191,16 +193,17 @@ KEYFRAMES: Mapping[str, Callable[[], Body]] = {
 """Keyframes by what they are made of."""
 
 
+_MANY = 4_000
+
+
 def deltas(count: int) -> list[bytes]:
     """A keyframe of many objects, numbers and histograms, then frames of a few bytes that each make all of it anew."""
-    base = objects(1_200, cells=40, histograms=2)
-    out = [sealed(base.bytes())]
+    base = objects(_MANY, cells=40, histograms=2)
+    out = [sealed(base.bytes(), tightly=False)]
     for number in range(2, count + 2):
         shape = number % 4
-        body = Body(continued={0: [(1, 1_200)]})
-        if shape == 1:
-            body = Body(continued={0: [(1 + place, 1) for place in range(1_200)]})
-        elif shape == 2:
+        body = Body(continued={0: [(1, _MANY)]})
+        if shape == 2:
             body.moved, body.sums = [0], [2]
         elif shape == 3:
             body.changed, body.lengths, body.cells, body.cell_sums = [0], [1], [0], [2]

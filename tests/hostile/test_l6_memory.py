@@ -7,7 +7,6 @@ import pytest
 from heliograph.monitor.collector import Collector
 from heliograph.monitor.collector.guard import Bounds
 from heliograph.monitor.model import Snapshot
-from heliograph.monitor.packing.frame import Head, pack
 from tests.hostile import frames
 from tests.hostile.test_h2_reports import on
 from tests.monitor.wires import Clock, Wire
@@ -32,7 +31,7 @@ def collector_of(wire: Wire, clock: Clock, bounds: Bounds) -> Collector:
 def report(origin: int, objects: int, source: str = "enemy") -> bytes:
     """A sound report of so many objects, not packed tightly."""
     body = frames.objects(objects, cells=8).bytes()
-    return on(source, frames.message(pack(Head(origin, 1, 0), body, compress=False), origin, origin))
+    return on(source, frames.message(frames.sealed(body, stream=origin, tightly=False), origin, origin))
 
 
 def hosts_read(snapshot: Snapshot) -> int:
