@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from heliograph.exporters import EXPORTERS, Exporter, available, load
 from heliograph.monitor.commands.arguments import (
+    add_allowed_host_option,
     add_collect_option,
     add_segments_option,
     interval,
@@ -75,6 +76,7 @@ def command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     )
     prometheus = parser.add_argument_group("prometheus")
     prometheus.add_argument("--listen", metavar="HOST:PORT", help="address to serve /metrics on (127.0.0.1:9464)")
+    add_allowed_host_option(prometheus)
     prometheus.add_argument("--once", action="store_true", help="write the metrics once, as text, and end")
     prometheus.add_argument("--out", type=Path, metavar="FILE", help="with --once: write here, not to standard output")
     both = parser.add_argument_group("prometheus and pushgateway")
@@ -110,6 +112,7 @@ def run(args: argparse.Namespace) -> int:
 
 _FLAGS: dict[str, tuple[str, ...]] = {
     "listen": ("prometheus",),
+    "allowed_host": ("prometheus",),
     "max_series": ("prometheus", "pushgateway"),
     "window": ("prometheus", "pushgateway"),
     "gateway": ("pushgateway",),
@@ -157,7 +160,7 @@ def _settings(
     both = {"max_series": args.max_series, "window": args.window, "lanes": lanes, "account": account}
     match name:
         case "prometheus":
-            return given(listen=args.listen, **both)
+            return given(listen=args.listen, allowed_hosts=args.allowed_host, **both)
         case "pushgateway":
             group = dict(_pair(text, "--group LABEL=VALUE") for text in args.group)
             return {"url": needed("gateway"), "grouping": group, **given(job=args.job, **both)}

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "COLLECT_MIB",
+    "add_allowed_host_option",
     "add_collect_option",
     "add_segments_option",
     "engine_options",
@@ -59,6 +60,17 @@ def add_segments_option(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         type=Path,
         help="folder of the stats segments (default: $HELIOGRAPH_SEGMENT_DIR or /dev/shm/heliograph)",
+    )
+
+
+def add_allowed_host_option(parser: argparse._ActionsContainer) -> None:
+    """Add ``--allowed-host``."""
+    parser.add_argument(
+        "--allowed-host",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="answer also when called by this name, besides addresses, localhost and the machine's own; repeats",
     )
 
 

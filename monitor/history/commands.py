@@ -263,8 +263,8 @@ def _import(args: argparse.Namespace) -> int:
         print(printable(f"{path}: {done.intervals:,} intervals{empty}{note}"))
         for line in done.malformed[:_NAMED]:
             print(printable(f"heliograph: {path}:{line.line}: left out: {line.reason}"), file=sys.stderr)
-        if len(done.malformed) > _NAMED:
-            print(printable(f"heliograph: {path}: and {len(done.malformed) - _NAMED} more lines"), file=sys.stderr)
+        if done.refused > _NAMED:
+            print(printable(f"heliograph: {path}: and {done.refused - _NAMED} more lines"), file=sys.stderr)
         malformed += len(done.malformed)
     return 1 if malformed else 0
 
