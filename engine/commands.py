@@ -144,7 +144,7 @@ def _told(run: Run) -> Run:
         try:
             return run(arguments)
         except Error as error:
-            print(f"heliograph: {error}", file=sys.stderr)
+            print(f"heliograph: {_harmless(str(error))}", file=sys.stderr)
             return 2
 
     return told
@@ -292,15 +292,22 @@ def _receive(receiver: Receiver, arguments: argparse.Namespace, tally: _Tally) -
 
 def _lost(loss: Loss) -> str:
     where = f"number {loss.first}" if loss.count == 1 else f"{loss.first} to {loss.last}"
-    return f"lost {_counted(loss.count)}, {where}, of stream {loss.stream}"
+    return f"lost {_counted(loss.count)}, {where}, of stream {_harmless(loss.stream)}"
 
 
 def _counted(count: int) -> str:
     return f"{count:,} message{'' if count == 1 else 's'}"
 
 
+def _harmless(text: str) -> str:
+    """A text that came from outside as a terminal may have it; tabs between its parts stay."""
+    from heliograph.engine.catalogue.outside import outside
+
+    return "\t".join(outside(part, most=None) for part in text.split("\t"))
+
+
 def _as_text(message: Message) -> str:
-    return message.data.decode("utf-8", "backslashreplace")
+    return _harmless(message.data.decode("utf-8", "backslashreplace"))
 
 
 def _as_hex(message: Message) -> str:
@@ -308,13 +315,13 @@ def _as_hex(message: Message) -> str:
 
 
 def _as_json(message: Message) -> str:
-    import json
+    from heliograph.engine.catalogue.outside import json_text
 
     try:
         body = {"data": message.data.decode("utf-8")}
     except UnicodeDecodeError:
         body = {"hex": message.data.hex()}
-    return json.dumps(
+    return json_text(
         {
             "topic": message.topic,
             "stream": message.stream,
@@ -323,8 +330,7 @@ def _as_json(message: Message) -> str:
             "receive_ns": message.receive_ns,
             "recovered": message.recovered,
             **body,
-        },
-        ensure_ascii=False,
+        }
     )
 
 

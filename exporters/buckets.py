@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from heliograph.monitor.latency import percentiles, upper_bounds
+from heliograph.monitor.latency import cell_of, filled_bounds, grew, percentiles
 from heliograph.monitor.model import Histogram
 
 __all__ = ["BOUNDS_NS", "PERCENTILES", "cumulative", "le", "same_layout", "since", "window_values"]
@@ -35,17 +35,12 @@ def le(bound_ns: int) -> str:
 
 def same_layout(one: Histogram, other: Histogram) -> bool:
     """Whether the cells of both mean the same, so that they can be added and subtracted."""
-    return (one.digits, one.lowest, one.highest, one.counts.size) == (
-        other.digits,
-        other.lowest,
-        other.highest,
-        other.counts.size,
-    )
+    return (one.digits, one.lowest, one.highest, one.size) == (other.digits, other.lowest, other.highest, other.size)
 
 
 def since(newer: Histogram, older: Histogram | None) -> Histogram:
     """The values counted since `older`; all of them when the histogram was begun anew in between."""
-    if older is None or not same_layout(newer, older) or bool((newer.counts < older.counts).any()):
+    if older is None or not same_layout(newer, older) or not grew(newer, older):
         return newer
     return newer.minus(older)
 
@@ -57,10 +52,9 @@ def cumulative(histogram: Histogram, bounds_ns: Sequence[int] = BOUNDS_NS) -> li
         histogram: The counts.
         bounds_ns: Ascending upper bounds, ns.
     """
-    ends = np.searchsorted(upper_bounds(histogram), np.array(bounds_ns, dtype=np.uint64), side="right")
-    filled = np.flatnonzero(histogram.counts)
-    running = np.concatenate(([np.uint64(0)], np.cumsum(histogram.counts[filled])))
-    below = running[np.searchsorted(filled, ends, side="left")]
+    _, upper, counts = filled_bounds(histogram)
+    running = np.concatenate(([np.uint64(0)], np.cumsum(counts)))
+    below = running[np.searchsorted(upper, np.array(bounds_ns, dtype=np.uint64), side="right")]
     buckets = [(le(bound), int(count)) for bound, count in zip(bounds_ns, below, strict=True)]
     return [*buckets, ("+Inf", int(running[-1]) + histogram.above)]
 
@@ -70,13 +64,14 @@ def window_values(histogram: Histogram) -> list[tuple[str, int]]:
 
     Values above the histogram's range take part as values of its upper end.
     """
-    counts = histogram.counts
+    whole = histogram
     if histogram.above:
-        counts = counts.copy()
-        last = int(np.searchsorted(upper_bounds(histogram), np.uint64(histogram.highest), side="left"))
-        counts[last] += np.uint64(histogram.above)
-    elif not counts.any():
+        counts = histogram.counts.copy()
+        counts[cell_of(histogram.highest, histogram.digits, histogram.lowest, histogram.highest)] += np.uint64(
+            histogram.above
+        )
+        whole = Histogram(counts, histogram.lowest, histogram.highest, histogram.digits)
+    elif not histogram.count:
         return []
-    whole = Histogram(counts, histogram.lowest, histogram.highest, histogram.digits)
     values = percentiles(whole, [fraction for _, fraction in PERCENTILES])
     return [(name, value) for (name, _), value in zip(PERCENTILES, values, strict=True)]

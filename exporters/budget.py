@@ -20,6 +20,7 @@ from heliograph.engine import catalogue
 from heliograph.exporters.buckets import BOUNDS_NS, PERCENTILES, same_layout, since
 from heliograph.exporters.items import Item, Key, combined
 from heliograph.monitor.behaviour import Behaviour
+from heliograph.monitor.latency import merged
 from heliograph.monitor.model import Histogram
 from heliograph.monitor.rates import counters
 
@@ -172,10 +173,4 @@ def _since(item: Item, older: Item | None) -> Item:
 def _plus(total: Histogram | None, news: Histogram) -> Histogram:
     if total is None or not same_layout(total, news):
         return news
-    return replace(
-        news,
-        counts=total.counts + news.counts,
-        above=total.above + news.above,
-        negative=total.negative + news.negative,
-        total_ns=total.total_ns + news.total_ns,
-    )
+    return merged([total, news]) or news

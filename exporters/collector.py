@@ -83,6 +83,7 @@ class SnapshotCollector(Collector):
         window: float = WINDOW,
         lanes: Callable[[], Iterable[LaneStats]] = tuple,
         account: Callable[[], Account | None] = lambda: None,
+        refused: Callable[[], Mapping[str, int]] = dict,
         monotonic_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         """Prepare a collector that has nothing to show yet.
@@ -92,12 +93,14 @@ class SnapshotCollector(Collector):
             window: Length of the percentile window, seconds.
             lanes: Tells how the exporters and modules of this process fare.
             account: Tells what a collector misses, where snapshots come from one.
+            refused: Tells what the web server turned away, by cause.
             monotonic_ns: Clock for the collector's own duration.
         """
         self._budget = Budget(max_series)
         self._window_ns = int(window * 1e9)
         self._lanes = lanes
         self._account = account
+        self._refused = refused
         self._monotonic_ns = monotonic_ns
         self._marks: tuple[_Mark, _Mark] | None = None
         self._torn: dict[str, int] = {}
@@ -162,6 +165,9 @@ class SnapshotCollector(Collector):
         for family in chain(exporters, modules, account_families(account) if account else ()):
             if family.samples:
                 yield family
+        refused = derived_family("exporter_requests_refused", [((key,), n) for key, n in self._refused().items()])
+        if refused.samples:
+            yield refused
         yield derived_family("exporter_series", [((), series)])
         yield derived_family("exporter_series_limit", [((), self._budget.limit)])
         yield derived_family("exporter_scrape_duration_seconds", [((), self._monotonic_ns() - began)])

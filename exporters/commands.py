@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from heliograph.exporters import EXPORTERS, Exporter, available, load
 from heliograph.monitor.commands.arguments import (
+    add_allowed_host_option,
     add_collect_option,
     add_segments_option,
     interval,
@@ -26,6 +27,7 @@ from heliograph.monitor.commands.arguments import (
     positive,
 )
 from heliograph.monitor.errors import UserError
+from heliograph.monitor.text import printable
 
 if TYPE_CHECKING:
     from heliograph.monitor.collector.account import Account
@@ -74,6 +76,7 @@ def command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     )
     prometheus = parser.add_argument_group("prometheus")
     prometheus.add_argument("--listen", metavar="HOST:PORT", help="address to serve /metrics on (127.0.0.1:9464)")
+    add_allowed_host_option(prometheus)
     prometheus.add_argument("--once", action="store_true", help="write the metrics once, as text, and end")
     prometheus.add_argument("--out", type=Path, metavar="FILE", help="with --once: write here, not to standard output")
     both = parser.add_argument_group("prometheus and pushgateway")
@@ -109,6 +112,7 @@ def run(args: argparse.Namespace) -> int:
 
 _FLAGS: dict[str, tuple[str, ...]] = {
     "listen": ("prometheus",),
+    "allowed_host": ("prometheus",),
     "max_series": ("prometheus", "pushgateway"),
     "window": ("prometheus", "pushgateway"),
     "gateway": ("pushgateway",),
@@ -156,7 +160,7 @@ def _settings(
     both = {"max_series": args.max_series, "window": args.window, "lanes": lanes, "account": account}
     match name:
         case "prometheus":
-            return given(listen=args.listen, **both)
+            return given(listen=args.listen, allowed_hosts=args.allowed_host, **both)
         case "pushgateway":
             group = dict(_pair(text, "--group LABEL=VALUE") for text in args.group)
             return {"url": needed("gateway"), "grouping": group, **given(job=args.job, **both)}
@@ -197,7 +201,11 @@ def _serve(args: argparse.Namespace) -> int:
             raise
         # Histograms are most of the cost of a reading, and the console has no use for them.
         histograms = bool(args.module) or any(name != "console" for name in args.names)
-        print(f"heliograph: exporting {sampler.place} to {', '.join(map(_told, made))}", file=sys.stderr, flush=True)
+        print(
+            f"heliograph: exporting {printable(sampler.place)} to {', '.join(map(_told, made))}",
+            file=sys.stderr,
+            flush=True,
+        )
         ExportLoop(lambda: sampler.sample(histograms=histograms), lanes, args.interval, wait).run()
     return 0
 
@@ -272,7 +280,7 @@ def _once(args: argparse.Namespace) -> int:
         absence = sampler.absence if args.collect else f"no instance has a segment in {sampler.place}"
         text = exposition(collector)
     if not snapshot.instances:
-        print(f"heliograph: {absence}", file=sys.stderr)
+        print(f"heliograph: {printable(absence)}", file=sys.stderr)
     if args.out is None:
         sys.stdout.buffer.write(text)
         sys.stdout.buffer.flush()

@@ -12,6 +12,7 @@ from typing import TextIO
 
 from heliograph.monitor.model import Health, Snapshot
 from heliograph.monitor.rates import rates_between
+from heliograph.monitor.text import printable
 
 __all__ = ["ConsoleExporter"]
 
@@ -39,7 +40,9 @@ class ConsoleExporter:
     def _line(self, snapshot: Snapshot) -> str:
         clock = time.strftime("%H:%M:%S", time.localtime(snapshot.time_ns / 1e9))
         live = sum(instance.health is Health.LIVE for instance in snapshot.instances)
-        others = [f"{item.name} {item.health}" for item in snapshot.instances if item.health is not Health.LIVE]
+        others = [
+            f"{printable(item.name)} {item.health}" for item in snapshot.instances if item.health is not Health.LIVE
+        ]
         parts = [f"{clock}  {live} live" + (f" ({', '.join(others)})" if others else "")]
         if self._older is not None:
             parts += self._rates(self._older, snapshot)

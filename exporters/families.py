@@ -15,6 +15,7 @@ from prometheus_client.metrics_core import Metric
 
 from heliograph.engine import catalogue
 from heliograph.engine.catalogue import Derived, Scope, Statistic, names
+from heliograph.engine.catalogue.outside import Door, outside
 from heliograph.exporters.buckets import cumulative, since, window_values
 from heliograph.exporters.items import RUNNING, Item, Key, Node
 from heliograph.monitor.behaviour import Behaviour
@@ -91,8 +92,13 @@ def derived_family(name: str, rows: Iterable[Row]) -> Metric:
     family = kind(names.family(derived), derived.help, labels=_label_names(derived.labels))
     divisor = _divisor(derived)
     for labels, value in rows:
-        family.add_metric(labels, value / divisor)
+        family.add_metric(_shown(labels), value / divisor)
     return family
+
+
+def _shown(labels: Iterable[str]) -> list[str]:
+    """Label values as they leave: whatever they hold, the answer stays one a scraper can read."""
+    return [outside(label, Door.LABEL) for label in labels]
 
 
 def statistic_families(found: Iterable[Item], window_start: Mapping[Key, Item]) -> Iterator[Metric]:
@@ -112,7 +118,7 @@ def statistic_families(found: Iterable[Item], window_start: Mapping[Key, Item]) 
             info = _info_family(scope)
             for item in members:
                 if item.info:
-                    info.add_metric([*item.labels, *(item.info.get(key, "") for key in scope.info)], 1)
+                    info.add_metric(_shown([*item.labels, *(item.info.get(key, "") for key in scope.info)]), 1)
             yield info
         for statistic in scope.statistics:
             if statistic.kind == "histogram":
@@ -129,7 +135,7 @@ def _filled(scope: Scope, statistic: Statistic, members: Iterable[Item]) -> Metr
         for cell in statistic.cells:
             if (value := item.values.get(cell.name)) is not None:
                 labels = item.labels if cell.value is None else (*item.labels, cell.value)
-                family.add_metric(labels, value / divisor)
+                family.add_metric(_shown(labels), value / divisor)
     return family
 
 
@@ -143,11 +149,12 @@ def _filled_histogram(
     for item in members:
         if (whole := item.histograms.get(statistic.name)) is None:
             continue
-        family.add_metric(item.labels, cumulative(whole), whole.total_ns / divisor)
+        labels = _shown(item.labels)
+        family.add_metric(labels, cumulative(whole), whole.total_ns / divisor)
         older = window_start.get(item.key)
         before = older.histograms.get(statistic.name) if older else None
         for percentile, value in window_values(since(whole, before)):
-            window.add_metric((*item.labels, percentile), value / divisor)
+            window.add_metric((*labels, percentile), value / divisor)
     yield family
     yield window
 
@@ -258,3 +265,9 @@ def account_families(account: Account) -> Iterator[Metric]:
     yield derived_family("collector_messages_refused", [((), account.stats.refused)])
     yield derived_family("collector_reports_looped", [((), account.stats.looped)])
     yield derived_family("collector_reports_unheard", [((), account.stats.unheard)])
+    yield derived_family("collector_reports_refused", [((key,), n) for key, n in account.stats.refused_by.items()])
+    yield of_hosts("reports_dropped", lambda host: host.stats.dropped)
+    yield derived_family("collector_origins_forgotten", [((), account.stats.forgotten)])
+    yield derived_family("collector_memory", [((), account.stats.memory_bytes)])
+    yield derived_family("collector_memory_limit", [((), account.stats.memory_limit)])
+    yield derived_family("collector_objects", [((), account.stats.objects)])

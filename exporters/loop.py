@@ -14,6 +14,7 @@ from heliograph.monitor.errors import UserError
 from heliograph.monitor.model import Snapshot
 from heliograph.monitor.modules.feed import Feed
 from heliograph.monitor.modules.lane import Lane
+from heliograph.monitor.text import printable
 
 __all__ = ["ExportLoop"]
 
@@ -29,7 +30,7 @@ class ExportLoop:
         wait: Callable[[float], bool],
         *,
         clock: Callable[[], float] = time.monotonic,
-        tell: Callable[[str], None] = lambda text: print(text, file=sys.stderr, flush=True),
+        tell: Callable[[str], None] = lambda text: print(printable(text), file=sys.stderr, flush=True),
     ) -> None:
         """Prepare the loop.
 

@@ -1,6 +1,7 @@
 """The pull endpoint: a small HTTP server that answers Prometheus with the latest snapshot.
 
-It listens on the loopback unless told otherwise, and belongs in a process of its own, since rendering a large answer
+It listens on the loopback unless told otherwise, answers to its own names only (`heliograph.monitor.web`), holds no
+more than `server` allows, and belongs in a process of its own, since rendering a large answer
 holds the interpreter. The format (OpenMetrics or text) is the scraper's choice; both carry their version, which
 Prometheus 3 insists on. `exposition` gives the same text without a server.
 """
@@ -9,20 +10,21 @@ from __future__ import annotations
 
 import errno
 import gzip
-import socket
 import threading
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Iterable
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
-from wsgiref.simple_server import WSGIRequestHandler, make_server
+from wsgiref.simple_server import make_server
 
-from prometheus_client.exposition import ThreadingWSGIServer, choose_encoder, generate_latest
+from prometheus_client.exposition import choose_encoder, generate_latest
 
 from heliograph.exporters.collector import MAX_SERIES, WINDOW, SnapshotCollector
+from heliograph.exporters.server import BoundedServer, BoundedServerV6, Handler, bounded
 from heliograph.monitor.collector.account import Account
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.model import Snapshot
 from heliograph.monitor.modules.lane import LaneStats
+from heliograph.monitor.web import AllowedHosts, guarded
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
@@ -31,23 +33,6 @@ __all__ = ["LISTEN", "PrometheusExporter", "exposition", "parse_listen"]
 
 LISTEN = "127.0.0.1:9464"
 _GZIP_LEVEL = 1  # higher levels cost many times the time for a few percent
-
-
-class _Server(ThreadingWSGIServer):
-    """One thread per request, none of which keeps the process alive."""
-
-    request_queue_size = 64
-
-
-class _ServerV6(_Server):
-    address_family = socket.AF_INET6
-
-
-class _QuietHandler(WSGIRequestHandler):
-    timeout = 30  # seconds a client may dawdle over its request
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing: scrapes come every few seconds."""
 
 
 def parse_listen(text: str) -> tuple[str, int]:
@@ -78,6 +63,7 @@ class PrometheusExporter:
         window: float = WINDOW,
         lanes: Callable[[], Iterable[LaneStats]] = tuple,
         account: Callable[[], Account | None] = lambda: None,
+        allowed_hosts: Collection[str] = (),
     ) -> None:
         """Listen and serve; until the first snapshot the answers hold the exporter's own families only.
 
@@ -87,18 +73,23 @@ class PrometheusExporter:
             window: Length of the percentile window, seconds.
             lanes: Tells how the exporters and modules of this process fare.
             account: Tells what a collector misses, where snapshots come from one.
+            allowed_hosts: Names that scrapers may call it by, besides its own (`heliograph.monitor.web`).
 
         Raises:
             UserError: The address cannot be used.
         """
-        self._collector = SnapshotCollector(max_series=max_series, window=window, lanes=lanes, account=account)
-        self._registry = self._collector.registry()
         host, port = parse_listen(listen)
-        server = _ServerV6 if ":" in host else _Server
+        server = BoundedServerV6 if ":" in host else BoundedServer
         try:
-            self._server = make_server(host, port, self._answer, server, _QuietHandler)
+            self._server = make_server(host, port, self._answer, server, Handler)
         except OSError as error:
             raise UserError(_why(error, host, port)) from error
+        answer = bounded(self._answer, self._server.refused)
+        self._server.set_app(guarded(answer, AllowedHosts(host, allowed_hosts), self._server.refuse_host))
+        self._collector = SnapshotCollector(
+            max_series=max_series, window=window, lanes=lanes, account=account, refused=self._server.refusals
+        )
+        self._registry = self._collector.registry()
         self._thread = threading.Thread(target=self._server.serve_forever, name="prometheus-http", daemon=True)
         self._thread.start()
 

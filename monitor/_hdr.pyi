@@ -27,6 +27,11 @@ def encode(counts: _Buffer, digits: int, lowest: int, highest: int, *, compress:
 def decode(payload: _Buffer, /) -> tuple[bytes, int, int, int]:
     """Counts (u64), digits, lowest, highest; `Refused` tells what is wrong with the payload."""
 
+def rewrite(payload: _Buffer, /) -> tuple[bytes, int, int, int, int, int, int, float]:
+    """Body, digits, lowest, highest, number of values, smallest value of the first cell, largest of the last, sum by
+    the middle of each cell. Costs what the payload's bytes do, whatever number of cells it claims; `Refused` as
+    `decode`, and when it unpacks to more than 32 times its bytes."""
+
 def quantiles(counts: _Buffer, digits: int, lowest: int, highest: int, quantiles: Sequence[float], /) -> list[int]:
     """Largest value of the cell that holds rank ceil(q * n), at least 1; all 0 when empty. Quantiles ascend, 0 to 1."""
 

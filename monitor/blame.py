@@ -22,7 +22,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from heliograph.monitor.latency import lower_bounds, percentiles
+from heliograph.monitor.latency import filled_bounds, percentiles
 from heliograph.monitor.model import Histogram
 
 __all__ = ["LEAST_MESSAGES", "Blame", "Verdict", "blame", "share_above"]
@@ -63,8 +63,9 @@ def share_above(histogram: Histogram, value_ns: int) -> float:
     total = histogram.count + histogram.above
     if total == 0:
         return 0.0
-    first = int(np.searchsorted(lower_bounds(histogram), value_ns, side="right"))
-    return (int(histogram.counts[first:].sum()) + histogram.above) / total
+    lower, _, counts = filled_bounds(histogram)
+    first = int(np.searchsorted(lower, np.uint64(max(0, value_ns)), side="right"))
+    return (int(counts[first:].sum()) + histogram.above) / total
 
 
 def blame(latency: Histogram | None, hiccups: Iterable[Histogram | None], recovered: int) -> Verdict:

@@ -177,8 +177,15 @@ def main(argv: Sequence[str] | None = None, commands: Iterable[EntryPoint] | Non
     except Exception as error:
         if not _is_for_people(error):
             raise
-        print(f"heliograph: {error}", file=sys.stderr)
+        print(f"heliograph: {_harmless(error)}", file=sys.stderr)
         return 2
+
+
+def _harmless(error: Exception) -> str:
+    """An error for people: what it quotes may have come from outside. Its own lines stay."""
+    from heliograph.monitor.text import printable
+
+    return "\n".join(map(printable, str(error).split("\n")))
 
 
 if __name__ == "__main__":

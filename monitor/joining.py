@@ -135,10 +135,10 @@ class Interval:
             return None
         old = self.earlier(owner, item)
         older = old.histograms.get(name) if old else None
-        if older is not None and (older.digits, older.counts.size) != (newer.digits, newer.counts.size):
+        if older is not None and (older.digits, older.size) != (newer.digits, newer.size):
             older = None
         values = newer.minus(older)
-        return values if values.counts.any() else None
+        return values if values.filled()[0].size else None
 
     def hiccups(self, owner: InstanceState) -> Histogram | None:
         """Those of an instance's host in the interval; None when they were not read."""

@@ -12,18 +12,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from heliograph.monitor.model import Histogram
+from heliograph.monitor.model import Counts, Histogram
 
 __all__ = [
+    "ENGINE_CELLS",
     "Layout",
     "Spectrum",
     "cell_of",
+    "dense",
+    "filled_bounds",
+    "grew",
     "jitter",
     "layout_of",
     "lower_bounds",
@@ -41,6 +46,9 @@ __all__ = [
 _RANK_SLACK = 1e-9
 _RANK_SLACK_RELATIVE = 2.3e-16
 """0.99 * 100 is 99.00000000000001 in binary; a rank is not raised by such dust.  As in the C kernel of the history."""
+
+ENGINE_CELLS = 27_648
+"""Cells of the histograms the engine makes: 3 digits from 1 ns to 60 s."""
 
 Bounds = npt.NDArray[np.uint64]
 
@@ -86,41 +94,63 @@ def cell_of(value: int, digits: int = 3, lowest: int = 1, highest: int = 60_000_
     return (bucket << layout.sub_bucket_half_magnitude) + (scaled >> bucket)
 
 
-@lru_cache(maxsize=16)
-def _bounds(digits: int, lowest: int, highest: int) -> tuple[Bounds, Bounds]:
-    layout = layout_of(digits, lowest, highest)
-    half = 1 << layout.sub_bucket_half_magnitude
-    index = np.arange(layout.cells, dtype=np.uint64)
-    bucket = np.maximum(index // np.uint64(half), np.uint64(1)) - np.uint64(1)
-    sub = index - bucket * np.uint64(half)
+def _ends(layout: Layout, cells: npt.NDArray[Any]) -> tuple[Bounds, Bounds]:
+    """Lowest and highest value of the cells given."""
+    half = np.uint64(layout.sub_bucket_half_magnitude)
+    index = cells.astype(np.uint64)
+    bucket = np.maximum(index >> half, np.uint64(1)) - np.uint64(1)
     shift = bucket + np.uint64(layout.unit_magnitude)
-    lower = sub << shift
-    upper = lower + (np.uint64(1) << shift) - np.uint64(1)
+    lower = (index - (bucket << half)) << shift
+    return lower, lower + (np.uint64(1) << shift) - np.uint64(1)
+
+
+def _all_ends(digits: int, lowest: int, highest: int) -> tuple[Bounds, Bounds]:
+    layout = layout_of(digits, lowest, highest)
+    lower, upper = _ends(layout, np.arange(layout.cells))
     lower.flags.writeable = upper.flags.writeable = False
     return lower, upper
 
 
+_kept_ends = lru_cache(maxsize=8)(_all_ends)
+
+
+def _bounds(histogram: Histogram) -> tuple[Bounds, Bounds]:
+    """Those of all cells, kept for layouts no larger than the engine's: 4 MiB at most."""
+    layout = (histogram.digits, histogram.lowest, histogram.highest)
+    return _kept_ends(*layout) if layout_of(*layout).cells <= ENGINE_CELLS else _all_ends(*layout)
+
+
+def _filled_ends(histogram: Histogram, cells: npt.NDArray[Any]) -> tuple[Bounds, Bounds]:
+    return _ends(layout_of(histogram.digits, histogram.lowest, histogram.highest), cells)
+
+
 def lower_bounds(histogram: Histogram) -> Bounds:
     """Smallest value of each cell, ns."""
-    return _bounds(histogram.digits, histogram.lowest, histogram.highest)[0]
+    return _bounds(histogram)[0]
 
 
 def upper_bounds(histogram: Histogram) -> Bounds:
     """Highest value of each cell ("highest equivalent value"), ns."""
-    return _bounds(histogram.digits, histogram.lowest, histogram.highest)[1]
+    return _bounds(histogram)[1]
+
+
+def filled_bounds(histogram: Histogram) -> tuple[Bounds, Bounds, Counts]:
+    """Smallest and highest value, and content, of each cell that is not 0; what most questions need."""
+    cells, counts = histogram.filled()
+    return *_filled_ends(histogram, cells), counts
 
 
 def percentiles(histogram: Histogram, fractions: Sequence[float]) -> list[int]:
     """Values at `fractions` (0 to 1), ns; all 0 when the histogram is empty."""
-    filled = np.flatnonzero(histogram.counts)
-    if not filled.size:
+    cells, counts = histogram.filled()
+    if not cells.size:
         return [0] * len(fractions)
-    running = np.cumsum(histogram.counts[filled])
+    running = np.cumsum(counts)
     total = int(running[-1])
     ranks = [_rank(fraction, total) for fraction in fractions]
     places = np.searchsorted(running, np.array(ranks, dtype=np.uint64), side="left")
-    bounds = upper_bounds(histogram)
-    return [int(bounds[filled[place]]) for place in places]
+    upper = _filled_ends(histogram, cells[places])[1]
+    return [int(value) for value in upper]
 
 
 def _rank(fraction: float, total: int) -> int:
@@ -137,24 +167,24 @@ def percentile(histogram: Histogram, fraction: float) -> int:
 
 def maximum(histogram: Histogram) -> int:
     """Highest value (of the highest filled cell), ns; 0 when empty. Values above `highest` are not in the cells."""
-    filled = np.flatnonzero(histogram.counts)
-    return int(upper_bounds(histogram)[filled[-1]]) if filled.size else 0
+    cells, _ = histogram.filled()
+    return int(_filled_ends(histogram, cells[-1:])[1][0]) if cells.size else 0
 
 
 def minimum(histogram: Histogram) -> int:
     """Lowest value (of the lowest filled cell), ns; 0 when empty."""
-    filled = np.flatnonzero(histogram.counts)
-    return int(lower_bounds(histogram)[filled[0]]) if filled.size else 0
+    cells, _ = histogram.filled()
+    return int(_filled_ends(histogram, cells[:1])[0][0]) if cells.size else 0
 
 
 def mean(histogram: Histogram) -> float:
     """Mean, ns, from the middles of the cells as HdrHistogram computes it; 0.0 when empty."""
-    filled = np.flatnonzero(histogram.counts)
+    lowest, highest, filled = filled_bounds(histogram)
     if not filled.size:
         return 0.0
-    counts = histogram.counts[filled].astype(np.float64)
-    lower = lower_bounds(histogram)[filled].astype(np.float64)
-    width = upper_bounds(histogram)[filled].astype(np.float64) - lower + 1.0
+    counts = filled.astype(np.float64)
+    lower = lowest.astype(np.float64)
+    width = highest.astype(np.float64) - lower + 1.0
     middle = lower + np.floor(width / 2)
     return float((counts * middle).sum() / counts.sum())
 
@@ -177,8 +207,12 @@ def merged(histograms: Iterable[Histogram]) -> Histogram | None:
     first = found[0]
     if any((h.digits, h.lowest, h.highest) != (first.digits, first.lowest, first.highest) for h in found):
         raise ValueError("histograms of different layouts cannot be added")
+    total = np.zeros(first.size, np.uint64)
+    for histogram in found:
+        cells, counts = histogram.filled()
+        total[cells] += counts
     return Histogram(
-        counts=np.sum([h.counts for h in found], axis=0, dtype=np.uint64),
+        counts=total,
         lowest=first.lowest,
         highest=first.highest,
         digits=first.digits,
@@ -186,6 +220,18 @@ def merged(histograms: Iterable[Histogram]) -> Histogram | None:
         negative=sum(h.negative for h in found),
         total_ns=sum(h.total_ns for h in found),
     )
+
+
+def grew(newer: Histogram, older: Histogram) -> bool:
+    """Whether no cell of `newer` holds less than that of `older`, which has the same layout."""
+    if type(newer) is Histogram and type(older) is Histogram:
+        return not (newer.counts < older.counts).any()
+    cells, counts = newer.filled()
+    wanted, before = older.filled()
+    if not cells.size:
+        return not wanted.size
+    places = np.minimum(np.searchsorted(cells, wanted), cells.size - 1)
+    return not (np.where(cells[places] == wanted, counts[places], np.uint64(0)) < before).any()
 
 
 def never_lost(whole: Histogram, recovered: Histogram, count: int) -> Histogram | None:
@@ -204,11 +250,25 @@ def never_lost(whole: Histogram, recovered: Histogram, count: int) -> Histogram 
     """
     if (whole.digits, whole.lowest, whole.highest) != (recovered.digits, recovered.lowest, recovered.highest):
         raise ValueError("histograms of different layouts cannot be subtracted")
-    if int(recovered.counts.sum()) + recovered.above + recovered.negative != count:
+    if recovered.count + recovered.above + recovered.negative != count:
         return None
-    if (recovered.counts > whole.counts).any() or recovered.above > whole.above:
+    if not grew(whole, recovered) or recovered.above > whole.above:
         raise ValueError("what was recovered is not among the values")
-    return whole.minus(replace(recovered, negative=min(recovered.negative, whole.negative)))
+    rest = whole.minus(recovered)
+    return rest if rest.negative >= 0 else dense(rest, negative=0)
+
+
+def dense(histogram: Histogram, negative: int | None = None) -> Histogram:
+    """The same with all cells in one array, which is the caller's; `negative` in place of its own where it is given."""
+    return Histogram(
+        counts=histogram.counts,
+        lowest=histogram.lowest,
+        highest=histogram.highest,
+        digits=histogram.digits,
+        above=histogram.above,
+        negative=histogram.negative if negative is None else negative,
+        total_ns=histogram.total_ns,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,13 +293,13 @@ class Spectrum:
 
 def spectrum(histogram: Histogram, points: int = 400) -> Spectrum:
     """Points for a percentile plot, evenly spread over the nines; at most about `points` of them, empty when empty."""
-    filled = np.flatnonzero(histogram.counts)
-    running = np.cumsum(histogram.counts[filled])
-    total = running[-1] if filled.size else np.uint64(1)
-    whole = Spectrum(running / total, upper_bounds(histogram)[filled], running)
-    if filled.size <= points:
+    _, upper, counts = filled_bounds(histogram)
+    running = np.cumsum(counts)
+    total = running[-1] if counts.size else np.uint64(1)
+    whole = Spectrum(running / total, upper, running)
+    if counts.size <= points:
         return whole
     nines = whole.nines
     wanted = np.linspace(nines[0], nines[-1], points)
-    keep = np.unique(np.concatenate([np.searchsorted(nines, wanted), [filled.size - 1]]))
+    keep = np.unique(np.concatenate([np.searchsorted(nines, wanted), [counts.size - 1]]))
     return Spectrum(whole.fractions[keep], whole.values[keep], whole.counts[keep])

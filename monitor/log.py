@@ -6,12 +6,12 @@ object with `time_ns`, `what` ("event", "receiver" or "instance") and the fields
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Mapping
 from typing import IO, Any
 
 from heliograph.engine import catalogue
+from heliograph.engine.catalogue.outside import json_text
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.fleet import receivers
 from heliograph.monitor.model import Event, Snapshot
@@ -94,5 +94,5 @@ class LogModule:
 
     def _write(self, time_ns: int, what: str, fields: Mapping[str, Any]) -> None:
         line = {"time_ns": time_ns, "what": what, **fields}
-        self._stream.write(json.dumps(line, ensure_ascii=False) + "\n")
+        self._stream.write(json_text(line) + "\n")
         self._stream.flush()

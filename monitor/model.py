@@ -12,9 +12,21 @@ from enum import StrEnum
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Counts", "Event", "Health", "Histogram", "InstanceState", "ObjectState", "Rate", "Snapshot", "rates"]
+__all__ = [
+    "Cells",
+    "Counts",
+    "Event",
+    "Health",
+    "Histogram",
+    "InstanceState",
+    "ObjectState",
+    "Rate",
+    "Snapshot",
+    "rates",
+]
 
 Counts = npt.NDArray[np.uint64]
+Cells = npt.NDArray[np.int64]
 Labels = Mapping[str, str]
 
 
@@ -47,6 +59,16 @@ class Histogram:
     def count(self) -> int:
         """Number of values, always the sum of the cells."""
         return int(self.counts.sum())
+
+    @property
+    def size(self) -> int:
+        """Number of cells, filled or not."""
+        return int(self.counts.size)
+
+    def filled(self) -> tuple[Cells, Counts]:
+        """Positions, rising, and contents of the cells that are not 0."""
+        cells = np.flatnonzero(self.counts)
+        return cells, self.counts[cells]
 
     def minus(self, older: Histogram | None) -> Histogram:
         """The values recorded since `older`, exactly; all of them when `older` is None."""

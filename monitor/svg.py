@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
+
+from heliograph.engine.catalogue.outside import html_text
 
 __all__ = ["COLOURS", "Axis", "Frame", "Line", "Mark", "chart", "nice_axis"]
 
@@ -102,19 +103,19 @@ def chart(
     def y_of(value: float) -> float:
         return foot - y.share(value) * (foot - frame.top)
 
-    parts = [f'<svg viewBox="0 0 {frame.width} {frame.height}" role="img" aria-label="{escape(label)}">']
+    parts = [f'<svg viewBox="0 0 {frame.width} {frame.height}" role="img" aria-label="{html_text(label)}">']
     for mark in marks:
         parts.append(_mark(mark, max(frame.left, x_of(mark.at)), min(right, x_of(mark.end)), frame.top, foot))
     for value, text in y.ticks:
         at = y_of(value)
         parts.append(f'<line class="grid" x1="{frame.left}" x2="{right}" y1="{at:.1f}" y2="{at:.1f}"/>')
         parts.append(
-            f'<text class="tick" x="{frame.left - 8}" y="{at + 4:.1f}" text-anchor="end">{escape(text)}</text>'
+            f'<text class="tick" x="{frame.left - 8}" y="{at + 4:.1f}" text-anchor="end">{html_text(text)}</text>'
         )
     for value, text in x.ticks:
         at = x_of(value)
         parts.append(f'<line class="grid" x1="{at:.1f}" x2="{at:.1f}" y1="{frame.top}" y2="{foot}"/>')
-        parts.append(f'<text class="tick" x="{at:.1f}" y="{foot + 20}" text-anchor="middle">{escape(text)}</text>')
+        parts.append(f'<text class="tick" x="{at:.1f}" y="{foot + 20}" text-anchor="middle">{html_text(text)}</text>')
     for index, line in reversed(list(enumerate(lines))):
         points = [(x_of(at), y_of(float(value))) for at, value in zip(line.xs, line.ys, strict=True)]
         parts.append(_path(points, line.name, index % COLOURS, frame.left if step else None))
@@ -126,13 +127,13 @@ def _mark(mark: Mark, start: float, end: float, top: int, foot: int) -> str:
     width = max(1.0, end - start)
     return (
         f'<rect class="mark {mark.kind}" x="{start:.1f}" y="{top}" width="{width:.1f}" height="{foot - top}">'
-        f"<title>{escape(mark.text)}</title></rect>"
+        f"<title>{html_text(mark.text)}</title></rect>"
     )
 
 
 def _path(points: Sequence[tuple[float, float]], name: str, colour: int, step_from: int | None) -> str:
     """A line through the points. In a spectrum each value holds from the percentile before it up to its own."""
-    title = f"<title>{escape(name)}</title>"
+    title = f"<title>{html_text(name)}</title>"
     if len(points) == 1 and step_from is None:
         x0, y0 = points[0]
         return f'<circle class="dot c{colour}" cx="{x0:.1f}" cy="{y0:.1f}" r="4">{title}</circle>'

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from heliograph.engine.catalogue.outside import outside
+
 __all__ = ["bytes_text", "count_text", "duration_text", "percent_text", "printable", "rate_text", "table"]
 
 
 def printable(text: str) -> str:
-    """A text from a segment, safe for a terminal: control characters cannot move the cursor or change colours."""
-    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
+    """A text that came from outside, safe for a terminal: it cannot move the cursor, change colours or hide."""
+    return outside(text)
 
 
 def _scaled(value: float, steps: Sequence[tuple[float, str]]) -> str:

@@ -6,6 +6,7 @@ import argparse
 import os
 
 from heliograph.monitor.errors import UserError
+from heliograph.monitor.text import printable
 
 __all__ = ["command"]
 
@@ -77,9 +78,9 @@ def _provision(args: argparse.Namespace) -> int:
     changes = plan(grafana, Wish(dashboard(), args.folder, source))
     for change in changes:
         sign = {"create": "+", "update": "~", "keep": "="}[change.action]
-        print(f"{sign} {change.kind} {change.title!r} (uid {change.uid}): {change.action}")
+        print(printable(f"{sign} {change.kind} {change.title!r} (uid {change.uid}): {change.action}"))
         for line in change.lines:
-            print(f"    {line}")
+            print(f"    {printable(line)}")
     needed = sum(change.needed for change in changes)
     if args.action == "plan":
         print(f"{needed} to change" if needed else "nothing to change")

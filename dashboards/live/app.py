@@ -20,6 +20,7 @@ from dash import ClientsideFunction, Dash, Input, Output, State, ctx, no_update
 
 from heliograph.dashboards.live.pages import fleet
 from heliograph.dashboards.live.pages.fleet import GRAPHS, PLACES, Choice
+from heliograph.dashboards.live.pages.parts import harmless
 from heliograph.dashboards.live.pages.verdict import verdict
 from heliograph.dashboards.live.series import EVERYTHING
 from heliograph.dashboards.live.store import Store, View, standing
@@ -53,7 +54,7 @@ class Easel:
         with self._lock:
             done = self._done.get(choice)
             if done is None or done[0] < view.sequence:
-                done = (view.sequence, self._draw(view, choice))
+                done = (view.sequence, harmless(self._draw(view, choice)))
                 self._done[choice] = done
             self._done.move_to_end(choice)
             while len(self._done) > _MOST_CHOICES:
@@ -65,7 +66,7 @@ def first_page(store: Store, clock: Callable[[], int] = time.time_ns) -> Any:
     """The page as a browser gets it first, full already."""
     view, now = store.view, clock()
     state = standing(view, now)
-    return fleet.layout(view, state, verdict(view, state), now)
+    return harmless(fleet.layout(view, state, verdict(view, state), now))
 
 
 def refresh(
@@ -84,12 +85,14 @@ def refresh(
     view, now = store.view, clock()
     state = standing(view, now)
     said = verdict(view, state)
-    answer: dict[str, Any] = {
-        "stamp": fleet.stamp(view, state, now),
-        "verdict": fleet.verdict_parts(said),
-        "verdict-tone": f"verdict {said.tone}",
-        "taken": fleet.taken(view),
-    }
+    answer: dict[str, Any] = harmless(
+        {
+            "stamp": fleet.stamp(view, state, now),
+            "verdict": fleet.verdict_parts(said),
+            "verdict-tone": f"verdict {said.tone}",
+            "taken": fleet.taken(view),
+        }
+    )
     if seen == view.sequence:
         return answer | dict.fromkeys(PLACES, no_update)
     return answer | dict(easel.parts(view, choice))

@@ -9,8 +9,14 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from heliograph.monitor.commands.arguments import add_collect_option, add_segments_option, open_source
+from heliograph.monitor.commands.arguments import (
+    add_allowed_host_option,
+    add_collect_option,
+    add_segments_option,
+    open_source,
+)
 from heliograph.monitor.errors import UserError
+from heliograph.monitor.web import AllowedHosts, guarded
 
 if TYPE_CHECKING:
     from waitress.server import BaseWSGIServer
@@ -18,6 +24,11 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 _THREADS = 6
+_MOST_CONNECTIONS = 64
+_IDLE_SECONDS = 20
+_REQUEST_SECONDS = 5.0
+_HEAD_BYTES = 32 << 10
+_BODY_BYTES = 1 << 20
 _EXAMPLE = """\
 examples:
   heliograph live
@@ -38,6 +49,7 @@ def command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--listen", default="127.0.0.1:8050", metavar="HOST:PORT", help="address (%(default)s)")
+    add_allowed_host_option(parser)
     add_segments_option(parser)
     add_collect_option(parser)
     parser.add_argument("--interval", type=_interval, default=1.0, metavar="S", help="seconds between samples (1)")
@@ -84,7 +96,7 @@ def _serve(args: argparse.Namespace) -> int:
             place=source.place,
             absence=(lambda: source.absence) if args.collect else None,
         )
-        server = _listen(create(store).server, host, port)
+        server = _listen(guarded(create(store).server, AllowedHosts(host, args.allowed_host)), host, port)
         store.start()
         try:
             shown = f"[{host}]" if ":" in host else host
@@ -111,10 +123,43 @@ def _address(text: str) -> tuple[str, int]:
 
 
 def _listen(application: object, host: str, port: int) -> BaseWSGIServer:
+    import time
+
+    from waitress.channel import HTTPChannel
     from waitress.server import create_server
 
+    class Channel(HTTPChannel):  # type: ignore[misc]  # waitress has no types
+        """A connection whose requests have to be whole within seconds, however slowly they come."""
+
+        _began: float | None = None
+
+        def received(self, data: bytes) -> bool:
+            """Take what has come."""
+            taken = bool(super().received(data))
+            now = time.monotonic()
+            if self.request is None:
+                self._began = None
+            elif self._began is None:
+                self._began = now
+            elif now - self._began > _REQUEST_SECONDS:
+                self.will_close = True
+            return taken
+
     try:
-        return create_server(application, host=host, port=port, threads=_THREADS, ident=None)
+        server = create_server(
+            application,
+            host=host,
+            port=port,
+            threads=_THREADS,
+            ident=None,
+            connection_limit=_MOST_CONNECTIONS,
+            channel_timeout=_IDLE_SECONDS,
+            cleanup_interval=5,
+            max_request_header_size=_HEAD_BYTES,
+            max_request_body_size=_BODY_BYTES,
+        )
+        server.channel_class = Channel
+        return server
     except OSError as error:
         import errno
 

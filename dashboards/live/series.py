@@ -8,13 +8,14 @@ the point in sparse form, so that a longer window is the sum of its points.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from heliograph.monitor.latency import percentiles
+from heliograph.monitor.latency import grew, percentiles
+from heliograph.monitor.latency import merged as all_of
 from heliograph.monitor.model import Histogram, Snapshot
 from heliograph.monitor.rates import rates_between
 
@@ -127,7 +128,7 @@ def _latency(older: Snapshot, newer: Snapshot) -> dict[Group, Histogram]:
         (instance.incarnation, item.key): item.histograms.get("total_latency")
         for instance, item in older.of("receiver")
     }
-    found: dict[Group, Histogram] = {}
+    found: defaultdict[Group, list[Histogram]] = defaultdict(list)
     for instance, item in newer.of("receiver"):
         now = item.histograms.get("total_latency")
         place = (instance.incarnation, item.key)
@@ -137,23 +138,38 @@ def _latency(older: Snapshot, newer: Snapshot) -> dict[Group, Histogram]:
         if interval is None:
             continue
         for group in (EVERYTHING, f"topic:{item.labels['topic']}", f"receiver:{instance.name}"):
-            sofar = found.get(group)
-            if sofar is None:
-                found[group] = interval
-            elif sofar.counts.size == interval.counts.size:
-                found[group] = replace(sofar, counts=sofar.counts + interval.counts)
-    return found
+            if _alike(parts := found[group], interval):
+                parts.append(interval)
+    return {group: whole for group, parts in found.items() if (whole := all_of(parts)) is not None}
+
+
+def _alike(parts: Sequence[Histogram], other: Histogram) -> bool:
+    """Whether a histogram has the layout of those before it."""
+    return not parts or (parts[0].digits, parts[0].lowest, parts[0].highest) == (
+        other.digits,
+        other.lowest,
+        other.highest,
+    )
 
 
 def _interval(now: Histogram, older: Histogram | None) -> Histogram | None:
     """The values since `older`; None when there are none, or when counts went back, which no sound engine's do."""
-    if older is not None and (older.counts.size != now.counts.size or bool((older.counts > now.counts).any())):
+    if older is not None and (older.size != now.size or not grew(now, older)):
         return None
     interval = now.minus(older)
-    return interval if interval.counts.any() else None
+    return interval if interval.filled()[0].size else None
 
 
 def _sparse(histogram: Histogram) -> Cells:
-    index = np.flatnonzero(histogram.counts)
-    empty = replace(histogram, counts=np.broadcast_to(np.uint64(0), histogram.counts.shape))
-    return Cells(empty, index.astype(np.int32), histogram.counts[index])
+    index, counts = histogram.filled()
+    zeros = np.broadcast_to(np.uint64(0), (histogram.size,))
+    empty = Histogram(
+        zeros,
+        histogram.lowest,
+        histogram.highest,
+        histogram.digits,
+        histogram.above,
+        histogram.negative,
+        histogram.total_ns,
+    )
+    return Cells(empty, index.astype(np.int32), counts)

@@ -190,6 +190,36 @@ static PyObject *hdr_decode(PyObject *module, PyObject *object) {
     return result;
 }
 
+static PyObject *hdr_rewrite(PyObject *module, PyObject *object) {
+    (void)module;
+    Py_buffer data;
+    if (PyObject_GetBuffer(object, &data, PyBUF_C_CONTIGUOUS) != 0) {
+        return NULL;
+    }
+    PyObject *result = NULL;
+    helio_hdr_digest digest;
+    size_t written = 0;
+    const size_t room = helio_hdr_rewrite_room((size_t)data.len);
+    uint8_t *body = PyMem_Malloc(room);
+    if (body == NULL) {
+        PyErr_NoMemory();
+    } else {
+        const helio_hdr_refusal refusal =
+            helio_hdr_rewrite(data.buf, (size_t)data.len, body, room, &written, &digest);
+        if (refusal != HELIO_HDR_OK) {
+            refuse(refusal);
+        } else {
+            result = Py_BuildValue("(y#iLLLLLd)", (const char *)body, (Py_ssize_t)written,
+                                   (int)digest.layout.digits, (long long)digest.layout.lowest,
+                                   (long long)digest.layout.highest, (long long)digest.total,
+                                   (long long)digest.min, (long long)digest.max, digest.sum);
+        }
+    }
+    PyMem_Free(body);
+    PyBuffer_Release(&data);
+    return result;
+}
+
 static PyObject *hdr_quantiles(PyObject *module, PyObject *args) {
     (void)module;
     PyObject *object, *wanted;
@@ -523,6 +553,9 @@ static PyMethodDef methods[] = {
     {"decode", hdr_decode, METH_O,
      "decode(payload): (u64 counts as bytes, digits, lowest, highest); Refused tells what is "
      "wrong."},
+    {"rewrite", hdr_rewrite, METH_O,
+     "rewrite(payload): (body, digits, lowest, highest, n, min, max, sum), without an array of the "
+     "cells."},
     {"quantiles", hdr_quantiles, METH_VARARGS,
      "quantiles(counts, digits, lowest, highest, quantiles): values at rank ceil(q * n), at least "
      "1."},

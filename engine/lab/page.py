@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from html import escape
 
+from heliograph.engine.catalogue.outside import html_text
 from heliograph.engine.lab.charts import Chart
 from heliograph.engine.lab.curves import Event
 from heliograph.engine.lab.page_style import SCRIPT, STYLE
@@ -22,18 +22,18 @@ def page(trials: Trials) -> str:
     """The page, as HTML."""
     scenario = trials.scenario
     body = [
-        f"<header><p class='brand'>Heliograph lab</p><h1>{escape(scenario.title)}</h1>"
-        f"<p class='sub'>{escape(scenario.shows)}</p></header>",
+        f"<header><p class='brand'>Heliograph lab</p><h1>{html_text(scenario.title)}</h1>"
+        f"<p class='sub'>{html_text(scenario.shows)}</p></header>",
         _verdicts(trials),
         *(_variant(trials, variant, plan) for variant, plan in scenario.plans.items()),
-        f"<footer>Scenario <code>{escape(scenario.name)}</code>, {len(trials.outcomes)} runs on a simulated network "
+        f"<footer>Scenario <code>{html_text(scenario.name)}</code>, {len(trials.outcomes)} runs on a simulated network "
         "with the engine's own code. Lines are the first seed; the bands hold what eight of ten runs did. A triangle "
         "is a decision the engine told, a dot a change of the network: point at them for the words.</footer>",
     ]
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(scenario.title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n"
+        f"<title>{html_text(scenario.title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n"
         + "\n".join(part for part in body if part)
         + f"\n</main>\n<script>{SCRIPT}</script>\n</body>\n</html>\n"
     )
@@ -50,8 +50,9 @@ def _verdicts(trials: Trials) -> str:
         bound = "reported" if verdict.bound is None else f"{facts['wanted']} {_number(verdict.bound)}"
         rows.append(
             f"<tr><td><span class='verdict {facts['verdict']}'>{facts['verdict']}</span></td>"
-            f"<td>{escape(verdict.name)}</td><td class='n'>{_number(facts['value'])}</td>"
-            f"<td class='n'>{_number(facts['median'])}</td><td>{escape(bound)}</td><td>{escape(verdict.unit)}</td>"
+            f"<td>{html_text(verdict.name)}</td><td class='n'>{_number(facts['value'])}</td>"
+            f"<td class='n'>{_number(facts['median'])}</td><td>{html_text(bound)}</td>"
+            f"<td>{html_text(verdict.unit)}</td>"
             f"<td class='n'>{verdict.worst_seed}</td></tr>"
         )
     return (
@@ -68,7 +69,7 @@ def _variant(trials: Trials, variant: str, plan: Plan) -> str:
         Mark(event.at, "decision", f"{event.name}: {event.text}") for event in events[:_MARKS]
     ]
     parts = [_chart(trials, variant, i, one, marks, plan) for i, one in enumerate(first.drawn[variant]) if one.series]
-    head = f"<h2 class='variant'>{escape(variant)}</h2>" if variant else ""
+    head = f"<h2 class='variant'>{html_text(variant)}</h2>" if variant else ""
     return f"<section>{head}{''.join(parts)}{_told(events)}</section>"
 
 
@@ -92,19 +93,19 @@ def _chart(trials: Trials, variant: str, place: int, drawn: Chart, marks: Sequen
         curves.append(Curve(one.name, one.style, i % COLOURS, one.values, low, high))
     legend = "".join(
         f"<li><svg viewBox='0 0 26 10' aria-hidden='true'><line class='{one.style} c{one.colour}' x1='1' x2='25' "
-        f"y1='5' y2='5'/></svg>{escape(one.name)}</li>"
+        f"y1='5' y2='5'/></svg>{html_text(one.name)}</li>"
         for one in curves
     )
     drawing = chart(drawn.title, drawn.unit, curves, marks, plan.interval, plan.duration)
-    return f"<figure class='card'><figcaption>{escape(drawn.title)}</figcaption><ul>{legend}</ul>{drawing}</figure>"
+    return f"<figure class='card'><figcaption>{html_text(drawn.title)}</figcaption><ul>{legend}</ul>{drawing}</figure>"
 
 
 def _told(events: Sequence[Event]) -> str:
     if not events:
         return ""
     rows = "".join(
-        f"<tr><td class='n'>{event.at:.3f}</td><td><code>{escape(event.name)}</code></td>"
-        f"<td>{escape(event.text)}</td></tr>"
+        f"<tr><td class='n'>{event.at:.3f}</td><td><code>{html_text(event.name)}</code></td>"
+        f"<td>{html_text(event.text)}</td></tr>"
         for event in events[:_MARKS]
     )
     more = f", the first {_MARKS} of {len(events)}" if len(events) > _MARKS else ""

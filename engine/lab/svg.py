@@ -6,11 +6,11 @@ the values under the pointer; it finds them in the figure's ``data-`` attributes
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from html import escape
+
+from heliograph.engine.catalogue.outside import html_text, json_text
 
 __all__ = ["COLOURS", "HEIGHT", "WIDTH", "Curve", "Mark", "chart", "scaled"]
 
@@ -109,8 +109,8 @@ def chart(
         "stride": max(1, math.ceil(max((len(one.values) for one in curves), default=0) / _POINTS)),
     }
     return (
-        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)}" '
-        f"data-chart='{escape(json.dumps(data, separators=(',', ':')), quote=True)}'>" + "".join(parts) + "</svg>"
+        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{html_text(title)}" '
+        f"data-chart='{html_text(json_text(data, separators=(',', ':')), most=None)}'>" + "".join(parts) + "</svg>"
     )
 
 
@@ -131,7 +131,7 @@ def _axes(x_of: Callable[[float], float], top: float, step: float, unit: str, du
             parts.append(
                 f'<text class="tick" x="{x:.1f}" y="{HEIGHT - BOTTOM + 17}" text-anchor="middle">{i * apart:g}</text>'
             )
-    parts.append(f'<text class="unit" x="{LEFT}" y="{TOP - 8}">{escape(unit)}</text>')
+    parts.append(f'<text class="unit" x="{LEFT}" y="{TOP - 8}">{html_text(unit)}</text>')
     parts.append(f'<text class="unit" x="{WIDTH - RIGHT}" y="{HEIGHT - 6}" text-anchor="end">seconds</text>')
     return parts
 
@@ -139,7 +139,7 @@ def _axes(x_of: Callable[[float], float], top: float, step: float, unit: str, du
 def _line(curve: Curve, interval: float, x_of: Callable[[float], float], y_of: Callable[[float], float]) -> str:
     times, values = _thinned(curve.values, interval)
     points = " ".join(f"{x_of(at):.1f},{y_of(value):.1f}" for at, value in zip(times, values, strict=True))
-    title = f"<title>{escape(curve.name)}</title>"
+    title = f"<title>{html_text(curve.name)}</title>"
     return f'<polyline class="{curve.style} c{curve.colour}" points="{points}">{title}</polyline>'
 
 
@@ -160,5 +160,5 @@ def _mark(mark: Mark, x: float) -> str:
     )
     return (
         f'<g class="mark {mark.kind}"><line x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{foot}"/>{sign}'
-        f"<title>{mark.at:.2f} s: {escape(mark.text)}</title></g>"
+        f"<title>{mark.at:.2f} s: {html_text(mark.text)}</title></g>"
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from heliograph.monitor.collector.origin import OriginStats
 
@@ -44,6 +44,14 @@ class CollectorStats:
     """Reports that had come through this very relay before, or through too many."""
     unheard: int = 0
     """Reports of hosts beyond the most that are followed."""
+    refused_by: Mapping[str, int] = field(default_factory=dict)
+    """Reports refused, by cause (`guard.Cause`)."""
+    forgotten: int = 0
+    """Origins that gave way to others before their time."""
+    memory_bytes: int = 0
+    """What all origins take, by estimate."""
+    memory_limit: int = 0
+    objects: int = 0
 
 
 @dataclass(frozen=True, slots=True)

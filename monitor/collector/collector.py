@@ -6,6 +6,8 @@
   meet through its label, which every host carries, so whatever joins them on one host joins them across hosts.
 - A host that falls silent stays, its instances stale and with the reason, until it is forgotten.
 - Every event that came is in one snapshot; those that did not are counted.
+- Nobody who sends can make it stop for the others, or grow beyond its bounds (`guard`). What it refuses is counted by
+  cause and told as an event of its own, once per burst.
 - Rates: when a host's next snapshot is due any moment, `sample` waits for it a little, so one that is called as often
   as the hosts publish finds one more of each, and not none and then two.
 """
@@ -13,6 +15,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
@@ -20,10 +23,11 @@ from types import TracebackType
 from typing import Self
 
 from heliograph.monitor.collector.account import Account, CollectorStats, HostState
+from heliograph.monitor.collector.guard import Bounds, Cause, Source, Sources
 from heliograph.monitor.collector.link import Inlet
 from heliograph.monitor.collector.names import Names, Place, renamed_event
 from heliograph.monitor.collector.origin import News, Origin
-from heliograph.monitor.collector.report import unpack_message
+from heliograph.monitor.collector.report import Report, unpack_message
 from heliograph.monitor.model import Event, Health, InstanceState, Snapshot
 from heliograph.monitor.packing import Limits, PackingError
 
@@ -33,10 +37,27 @@ FORGET_SECONDS = 300.0
 PATIENCE_SECONDS = 0.25
 NOBODY_SECONDS = 3.0
 """How long the first `sample` waits for somebody to be heard at all."""
-_MOST_ORIGINS = 4096
 _MOST_ROUNDS = 64
+_TAKE_SECONDS = 1.0
+"""Processor time after which what has come is merged; the rest waits."""
+_BURST_SECONDS = 10.0
+"""Refusals of one cause with no more than this between them are one burst."""
+SELF = "collector"
+"""The instance that a collector's own events are of."""
 _ROUND_SECONDS = 0.05
 """How long to wait for messages at a time."""
+
+
+class _Held:
+    """What an origin is counted with."""
+
+    __slots__ = ("objects", "source", "weight")
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        """The one that brought it first."""
+        self.weight = 0
+        self.objects = 0
 
 
 class Collector:
@@ -51,8 +72,10 @@ class Collector:
         forget: float = FORGET_SECONDS,
         identity: int | None = None,
         limits: Limits | None = None,
+        bounds: Bounds | None = None,
         clock: Callable[[], int] = time.time_ns,
         monotonic: Callable[[], float] = time.monotonic,
+        spent: Callable[[], float] = time.thread_time,
     ) -> None:
         """Begin to listen.
 
@@ -63,17 +86,29 @@ class Collector:
             forget: Seconds after which a silent host is forgotten.
             identity: This collector's among relays; reports that have come through it are not taken again.
             limits: The most a frame may hold.
+            bounds: The most that origins and sources may take; default: those of `Bounds`.
             clock: Wall clock, ns since 1970.
             monotonic: Clock for ages, seconds.
+            spent: Processor time used, seconds.
         """
         self._inlet = inlet
         self._settle = settle
         self._patience = patience
         self._forget = forget
         self._identity = identity
-        self._limits = limits
+        self._bounds = bounds or Bounds()
+        self._limits = limits or Limits(memory_bytes=self._bounds.origin_bytes, objects=self._bounds.origin_objects)
         self._clock = clock
         self._monotonic = monotonic
+        self._spent = spent
+        self._sources = Sources()
+        self._held: dict[int, _Held] = {}
+        self._by_source: Counter[str] = Counter()
+        """Bytes of memory that each source's origins take."""
+        self._bursts: dict[str, float] = {}
+        """When a cause was last met."""
+        self._own_events: list[Event] = []
+        self._own_number = 0
         self._began_ns = clock()
         self._origins: dict[int, Origin] = {}
         self._names = Names()
@@ -160,7 +195,7 @@ class Collector:
         if origin.silent(now):
             through = f" through {len(origin.report.path)} relays" if origin.report.path else ""
             return f"silent for {age:.1f} s; it publishes every {origin.interval:g} s{through}"
-        return origin.waiting if origin.snapshot is None else ""
+        return (origin.refusal or origin.waiting) if origin.snapshot is None else ""
 
     # Taking
 
@@ -199,6 +234,7 @@ class Collector:
 
     def _take(self, timeout: float) -> None:
         """Take all that waits, or wait for something."""
+        end = self._spent() + _TAKE_SECONDS
         for _ in range(_MOST_ROUNDS):  # somebody who never stops does not keep it from answering
             messages = self._inlet.receive(timeout)
             if not messages:
@@ -206,38 +242,172 @@ class Collector:
             timeout = 0.0
             for message in messages:
                 self._take_message(message)
+            if self._spent() > end:
+                break
         if lost := self._inlet.lost():
             self._stats = replace(self._stats, lost=self._stats.lost + lost)
 
     def _take_message(self, message: bytes) -> None:
-        stats = self._stats
+        stats, now = self._stats, self._monotonic()
         self._stats = replace(stats, messages=stats.messages + 1, bytes=stats.bytes + len(message))
+        source = self._sources.of(getattr(message, "source", ""), now)
+        source.purse.earn(len(message), now)
+        began = self._spent()
         try:
             reports = unpack_message(message)
         except PackingError:
             self._stats = replace(self._stats, refused=stats.refused + 1)
+            source.purse.spend(self._spent() - began)
             return
-        now = self._monotonic()
         for report in reports:
             if self._identity is not None and self._identity in report.path:
                 self._stats = replace(self._stats, looped=self._stats.looped + 1)
-                continue
-            origin = self._origins.get(report.origin)
-            if origin is None:
-                if len(self._origins) >= _MOST_ORIGINS:
-                    self._stats = replace(self._stats, unheard=self._stats.unheard + 1)
-                    continue
-                origin = self._origins[report.origin] = Origin(report, now, self._limits)
-            origin.feed(report, now)
-            if origin.fresh:
-                self._arrived_ns = self._clock()
+            else:
+                self._take_report(report, source, now)
+            now_spent = self._spent()
+            source.purse.spend(now_spent - began)
+            began = now_spent
+
+    def _take_report(self, report: Report, source: Source, now: float) -> None:
+        origin = self._origins.get(report.origin)
+        if source.is_banned(report.origin, now) or not source.purse.is_open:
+            if origin is not None:
+                origin.drop()
+            cause = Cause.COST if not source.purse.is_open else Cause.BANNED
+            self._refuse(cause, report, source, "reports before it cost too much or could not be read", now)
+            return
+        if origin is None:
+            if not self._has_room(source):
+                self._stats = replace(self._stats, unheard=self._stats.unheard + 1)
+                self._refuse(Cause.ORIGINS, report, source, "too many hosts are followed", now)
+                return
+            origin = self._origins[report.origin] = Origin(report, now, self._limits)
+            self._held[report.origin] = _Held(source.name)
+        error = origin.feed(report, now, source.name)
+        self._weigh(origin)
+        reason, cause = str(error) if error is not None else "", Cause.DAMAGED
+        if not reason and report.frame:
+            reason, cause = self._make_room(origin), Cause.MEMORY
+        if reason:
+            banned = source.strike(report.origin, now)
+            rest = f"; the next {banned:.0f} s of it are not looked at" if banned else ""
+            if origin.snapshot is None:
+                origin.refusal = f"its reports are refused: {reason}{rest}"
+            self._refuse(cause, report, source, reason + rest, now)
+        elif report.frame:
+            source.absolve(report.origin)
+        if origin.fresh:
+            self._arrived_ns = self._clock()
+
+    def _refuse(self, cause: Cause, report: Report, source: Source, reason: str, now: float) -> None:
+        """Count a refusal, and tell it when it is the first of a burst."""
+        before = self._stats.refused_by
+        self._stats = replace(self._stats, refused_by={**before, cause: before.get(cause, 0) + 1})
+        last = self._bursts.get(cause)
+        self._bursts[cause] = now
+        if last is not None and now - last <= _BURST_SECONDS:
+            return
+        where = f" on stream {source.name}" if source.name else ""
+        self._own_events.append(
+            Event(
+                instance=SELF,
+                incarnation=0,
+                number=self._own_number,
+                time_ns=self._clock(),
+                name="report_refused",
+                severity="warning",
+                labels={"instance": SELF, "host": report.host, "cause": cause},
+                arguments={"refused": self._stats.refused_by[cause]},
+                text=f"a report of host {report.host}{where} was refused ({cause}): {reason}",
+            )
+        )
+        self._own_number += 1
+
+    # Bounds
+
+    def _has_room(self, source: Source) -> bool:
+        """Whether one more origin may be followed; one that never sent a snapshot may have to give way."""
+        bounds = self._bounds
+        mine = [key for key, held in self._held.items() if held.source == source.name]
+        unproven = [key for key in mine if self._origins[key].snapshot is None]
+        if len(unproven) >= bounds.unproven:
+            self._forget_origin(min(unproven, key=lambda key: self._origins[key].heard))
+        elif len(mine) >= bounds.source_origins:
+            return False
+        if len(self._origins) >= bounds.origins:
+            everyone = [key for key, origin in self._origins.items() if origin.snapshot is None]
+            if not everyone:
+                return False
+            count = Counter(self._held[key].source for key in everyone)
+            self._forget_origin(
+                min(everyone, key=lambda key: (-count[self._held[key].source], self._origins[key].heard))
+            )
+        return True
+
+    def _weigh(self, origin: Origin) -> None:
+        held = self._held[origin.id]
+        weight, objects = origin.weight, origin.objects
+        self._stats = replace(
+            self._stats,
+            memory_bytes=self._stats.memory_bytes + weight - held.weight,
+            objects=self._stats.objects + objects - held.objects,
+        )
+        self._by_source[held.source] += weight - held.weight
+        held.weight, held.objects = weight, objects
+
+    def _make_room(self, origin: Origin) -> str:
+        """Keep within the bounds after an origin has grown; why it had to be given up, or nothing."""
+        bounds, held = self._bounds, self._held[origin.id]
+        reason = ""
+        if held.weight > bounds.origin_bytes:
+            reason = f"it takes more than {bounds.origin_bytes >> 20} MiB"
+        elif self._by_source[held.source] > bounds.source_bytes:
+            reason = f"what came on its stream takes more than {bounds.source_bytes >> 20} MiB"
+        elif self._is_over():
+            for other in self._who_gives_way(origin):
+                self._forget_origin(other.id)
+                if not self._is_over():
+                    break
+            else:
+                reason = f"all hosts take {bounds.memory_bytes >> 20} MiB or {bounds.objects} objects already"
+        if reason:
+            origin.give_up(f"its reports are refused: {reason}")
+            self._weigh(origin)
+        return reason
+
+    def _who_gives_way(self, to: Origin) -> list[Origin]:
+        """Origins that may be forgotten for another: those that never sent a snapshot, then the silent ones."""
+        now = self._monotonic()
+        found = (other for other in self._origins.values() if other.snapshot is None or other.silent(now))
+        return sorted(
+            (other for other in found if other is not to), key=lambda other: (other.snapshot is not None, other.heard)
+        )
+
+    def _is_over(self) -> bool:
+        return self._stats.memory_bytes > self._bounds.memory_bytes or self._stats.objects > self._bounds.objects
+
+    def _forget_origin(self, key: int) -> None:
+        self._drop_origin(key)
+        self._stats = replace(self._stats, forgotten=self._stats.forgotten + 1)
+
+    def _drop_origin(self, key: int) -> None:
+        held = self._held.pop(key)
+        del self._origins[key]
+        self._by_source[held.source] -= held.weight
+        if not self._by_source[held.source]:
+            del self._by_source[held.source]
+        self._stats = replace(
+            self._stats,
+            memory_bytes=self._stats.memory_bytes - held.weight,
+            objects=self._stats.objects - held.objects,
+        )
 
     # Merging
 
     def _merged(self) -> Snapshot:
         now = self._monotonic()
         for key in [key for key, origin in self._origins.items() if now - origin.heard > self._forget]:
-            del self._origins[key]
+            self._drop_origin(key)
         fresh = {key for key, origin in self._origins.items() if origin.fresh}
         taken = {key: news for key, origin in self._origins.items() if (news := origin.take()) is not None}
         self.news = [news for key, news in taken.items() if key in fresh]
@@ -254,10 +424,16 @@ class Collector:
         self._names.forget(
             [item for news in taken.values() for owner in news.snapshot.instances for item in owner.objects]
         )
+        own, self._own_events = self._own_events, []
+        events += own
         instances.sort(key=lambda item: (item.name, item.started_ns, item.pid))
         events.sort(key=lambda item: (item.time_ns, item.instance, item.number))
         missed = sum(news.snapshot.events_missed for news in taken.values())
-        self._account = Account(self._stats, tuple(self.hosts()))
+        for origin in self._origins.values():
+            if origin.id in taken:
+                self._weigh(origin)
+        stats = replace(self._stats, memory_limit=self._bounds.memory_bytes)
+        self._account = Account(stats, tuple(self.hosts()))
         return Snapshot(self._moment(bool(fresh)), tuple(instances), tuple(events), missed)
 
     @staticmethod

@@ -15,13 +15,27 @@ from typing import Any, Literal, Protocol, Self
 
 from heliograph.monitor.collector.report import TOPIC
 
-__all__ = ["EngineInlet", "EngineOutlet", "Inlet", "Outlet"]
+__all__ = ["EngineInlet", "EngineOutlet", "Heard", "Inlet", "Outlet"]
 
 QUEUE_BYTES = 64 << 20
 """Of the queues at both ends; memory is taken as it is used. A whole fleet's keyframe fits."""
 HISTORY_BYTES = 16 << 20
 _MOST_MESSAGES = 64
 """Taken at a time: each may be megabytes."""
+
+
+class Heard(bytes):
+    """A message, and what it came on."""
+
+    source: str
+    """Identity of the stream."""
+
+    @classmethod
+    def on(cls, data: bytes, source: str) -> Self:
+        """A message that came on a stream."""
+        heard = cls(data)
+        heard.source = source
+        return heard
 
 
 class Outlet(Protocol):
@@ -48,8 +62,9 @@ class Inlet(Protocol):
     def urls(self) -> Sequence[str]:
         """The endpoints, for people."""
 
-    def receive(self, timeout: float) -> list[bytes]:
-        """Messages that have come; waits for the first at most `timeout` seconds."""
+    def receive(self, timeout: float) -> Sequence[bytes]:
+        """Messages that have come; waits for the first at most `timeout` seconds. Those that are `Heard` say what they
+        came on."""
 
     def lost(self) -> int:
         """Messages the transport could not get any more, since this was asked last."""
@@ -179,10 +194,14 @@ class EngineInlet(_Closing):
             self._instance.close()
             raise
 
-    def receive(self, timeout: float) -> list[bytes]:
+    def receive(self, timeout: float) -> Sequence[bytes]:
         """As `Inlet.receive`."""
         share = timeout / len(self._receivers)
-        return [data for receiver in self._receivers for data in receiver.receive_bytes(share, _MOST_MESSAGES)]
+        return [
+            Heard.on(message.data, message.stream)
+            for receiver in self._receivers
+            for message in receiver.receive(share, _MOST_MESSAGES)
+        ]
 
     def lost(self) -> int:
         """As `Inlet.lost`."""

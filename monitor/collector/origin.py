@@ -1,8 +1,9 @@
 """One origin as a collector knows it: its newest snapshot, its events, and the account of what did not come.
 
 Reports of an origin may come over several *lanes*: directly and through relays, or from two publishers of one folder by
-mistake. Each has frames of its own, so each has a decoder. One lane at a time is listened to: of those that are not
-silent the one of fewest relays, then of the youngest publisher. What another brings meanwhile is a duplicate.
+mistake. Each has frames of its own, so each has a decoder. One lane at a time is listened to: of those that have sent a
+snapshot and are not silent the one of fewest relays, then of the youngest publisher. What another brings meanwhile is a
+duplicate. A lane whose frames cannot be read is never listened to while there is another.
 
 Events are numbered by the instance that wrote them, without a gap. So whatever path they took, each is handed on once,
 and those that never came are counted, per instance and exactly.
@@ -10,9 +11,8 @@ and those that never came are counted, per instance and exactly.
 
 from __future__ import annotations
 
-import contextlib
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from heliograph.monitor.collector.report import Report
@@ -28,9 +28,16 @@ LEAST_SILENT = 1.0
 LONGEST_INTERVAL = 3600.0
 """Seconds; what a publisher says beyond is not believed."""
 _MOST_LANES = 8
-_MOST_NAMES = 4096
+_MOST_NAMES = 256
+_LONGEST_NAME = 256
 _SPARE_EVENTS = 1000
 _KEPT_EVENTS = 50_000
+_KEPT_EVENT_BYTES = 16 << 20
+_SPARE_EVENT_BYTES = 1 << 20
+_EVENT_WEIGHT = 700
+_PAIR_WEIGHT = 120
+_LANE_WEIGHT = 4096
+_ORIGIN_WEIGHT = 8192
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +54,8 @@ class OriginStats:
     """Snapshots its publisher left out, for want of room or time."""
     damaged: int = 0
     """Frames that could not be read."""
+    dropped: int = 0
+    """Reports that were not looked at: too many before them could not be read, or cost more than their share."""
     duplicates: int = 0
     """Reports that came by another way too."""
     restarts: int = 0
@@ -71,15 +80,46 @@ def _interval(report: Report) -> float:
     return min(report.interval_ns / 1e9, LONGEST_INTERVAL)
 
 
+def _weight_of(event: Event) -> int:
+    return _EVENT_WEIGHT + _PAIR_WEIGHT * (len(event.labels) + len(event.arguments)) + len(event.text)
+
+
+def _weight_of_instance(state: InstanceState) -> int:
+    return _EVENT_WEIGHT + sum(900 + _PAIR_WEIGHT * len(item.values) for item in state.objects)
+
+
 class _Lane:
-    __slots__ = ("decoder", "events", "heard", "report")
+    __slots__ = ("decoder", "event_bytes", "events", "heard", "limits", "proven", "report")
 
     def __init__(self, report: Report, limits: Limits | None) -> None:
+        self.limits = limits
         self.decoder = Decoder(limits)
         self.report = report
         self.heard = 0.0
-        self.events: deque[Event] = deque(maxlen=_SPARE_EVENTS)
+        self.proven = False
+        """Whether it has sent a snapshot."""
+        self.events: deque[Event] = deque()
         """The newest that came while another lane was listened to."""
+        self.event_bytes = 0
+
+    @property
+    def weight(self) -> int:
+        """Bytes of memory it takes, by estimate."""
+        return _LANE_WEIGHT + self.decoder.weight + self.event_bytes
+
+    def keep(self, events: Iterable[Event]) -> None:
+        """Keep events for the case that this lane is listened to."""
+        for event in events:
+            self.events.append(event)
+            self.event_bytes += _weight_of(event)
+            while len(self.events) > _SPARE_EVENTS or self.event_bytes > _SPARE_EVENT_BYTES:
+                self.event_bytes -= _weight_of(self.events.popleft())
+
+    def give_up(self) -> None:
+        """Forget everything that frames have told."""
+        self.decoder = Decoder(self.limits)
+        self.events.clear()
+        self.event_bytes = 0
 
     @property
     def rank(self) -> tuple[int, int, int]:
@@ -99,8 +139,10 @@ class Origin:
         """When it was last heard on the lane listened to."""
         self.snapshot: Snapshot | None = None
         """The newest; None: none could be read yet."""
+        self.refusal = ""
+        """Why its reports are not taken, for people; empty when they are."""
         self._limits = limits
-        self._lanes: dict[tuple[int, tuple[int, ...]], _Lane] = {}
+        self._lanes: dict[tuple[str, int, tuple[int, ...]], _Lane] = {}
         self._current: _Lane | None = None
         self._stats = OriginStats()
         self._skipped = (report.publisher, report.skipped)
@@ -108,7 +150,8 @@ class Origin:
         self._expected: dict[int, int] = {}
         """Number of the next event, by incarnation."""
         self._missed_by: dict[str, int] = {}
-        self._events: list[Event] = []
+        self._events: deque[Event] = deque()
+        self._event_bytes = 0
         self._missed = 0
         self._closed: dict[int, InstanceState] = {}
         """Instances that closed since the last `take`, by incarnation."""
@@ -136,6 +179,17 @@ class Origin:
         return self._current.decoder.waiting if self._current is not None else ""
 
     @property
+    def weight(self) -> int:
+        """Bytes of memory it takes, by estimate."""
+        closed = sum(_weight_of_instance(item) for item in self._closed.values())
+        return _ORIGIN_WEIGHT + self._event_bytes + closed + sum(lane.weight for lane in self._lanes.values())
+
+    @property
+    def objects(self) -> int:
+        """Objects of its newest snapshot."""
+        return sum(len(item.objects) for item in self.snapshot.instances) if self.snapshot is not None else 0
+
+    @property
     def fresh(self) -> bool:
         """Whether `take` has something to give."""
         return self._fresh
@@ -153,34 +207,79 @@ class Origin:
     def _patience(report: Report) -> float:
         return max(SILENT_INTERVALS * _interval(report), LEAST_SILENT)
 
-    def feed(self, report: Report, now: float) -> None:
-        """Take a report of this origin."""
-        key = (report.publisher, report.path)
+    def feed(self, report: Report, now: float, source: str = "") -> PackingError | None:
+        """Take a report of this origin.
+
+        Args:
+            report: What came.
+            now: The moment.
+            source: What it came on; each source has lanes of its own.
+
+        Returns:
+            Why its frame cannot be read; None when there is none, or it could.
+        """
+        key = (source, report.publisher, report.path)
         lane = self._lanes.get(key)
         if lane is None:
             lane = self._lanes[key] = _Lane(report, self._limits)
         lane.report, lane.heard = report, now
+        before, error, snapshot = lane.decoder.stats, None, None
+        if report.frame:
+            try:
+                snapshot = lane.decoder.feed(report.frame)
+            except PackingError as refusal:
+                error = refusal
+        lane.proven |= snapshot is not None
         self._choose(now)
         if lane is not self._current:
             self._stats = replace(self._stats, duplicates=self._stats.duplicates + 1)
-            self._follow(lane, report)
-            return
+            if snapshot is not None:
+                lane.keep(snapshot.events)
+            return error
         self.report, self.heard = report, now
-        stats = self._stats
+        stats, after = self._stats, lane.decoder.stats
         publisher, known = self._skipped
         skipped = max(0, report.skipped - (known if publisher == report.publisher else 0))
         self._skipped = (report.publisher, report.skipped)
-        self._stats = replace(stats, skipped=stats.skipped + skipped, bytes=stats.bytes + len(report.frame))
-        if report.frame:
-            self._read(lane, report)
+        self._stats = replace(
+            stats,
+            skipped=stats.skipped + skipped,
+            bytes=stats.bytes + len(report.frame),
+            damaged=stats.damaged + (error is not None),
+            snapshots=stats.snapshots + after.frames - before.frames,
+            lost=stats.lost + after.missed - before.missed,
+            awaiting=stats.awaiting + after.unusable - before.unusable,
+            duplicates=stats.duplicates + after.repeated - before.repeated,
+        )
+        if snapshot is not None:
+            self._accept(snapshot)
+        return error
+
+    def drop(self) -> None:
+        """Count a report that was not looked at."""
+        self._stats = replace(self._stats, dropped=self._stats.dropped + 1)
+
+    def give_up(self, reason: str) -> None:
+        """Forget all that its reports have told, for it takes too much; the account stays."""
+        for lane in self._lanes.values():
+            lane.give_up()
+        self.snapshot = None
+        self.refusal = reason
+        self._events.clear()
+        self._event_bytes = 0
+        self._closed.clear()
+        self._fresh = False
 
     def _choose(self, now: float) -> None:
         """Decide which lane to listen to."""
         for key in [key for key, lane in self._lanes.items() if now - lane.heard > 10 * self._patience(lane.report)]:
             del self._lanes[key]
-        while len(self._lanes) > _MOST_LANES:
-            del self._lanes[min(self._lanes, key=lambda key: self._lanes[key].heard)]
-        heard = [lane for lane in self._lanes.values() if not self._over(lane, now)] or list(self._lanes.values())
+        while len(self._lanes) > _MOST_LANES:  # those that never sent a snapshot first
+            del self._lanes[min(self._lanes, key=lambda key: (self._lanes[key].proven, self._lanes[key].heard))]
+        lanes = list(self._lanes.values())
+        proven = [lane for lane in lanes if lane.proven]
+        heard = [lane for lane in proven if not self._over(lane, now)] or proven
+        heard = heard or [lane for lane in lanes if not self._over(lane, now)] or lanes
         best = min(heard, key=lambda lane: lane.rank)
         if best is not self._current:
             if self._current is not None:
@@ -189,36 +288,10 @@ class Origin:
             for event in best.events:
                 self._accept_event(event)
             best.events.clear()
+            best.event_bytes = 0
 
     def _over(self, lane: _Lane, now: float) -> bool:
         return lane.report.ends or now - lane.heard > self._patience(lane.report)
-
-    @staticmethod
-    def _follow(lane: _Lane, report: Report) -> None:
-        """Keep a lane nobody listens to ready to take over."""
-        if report.frame:
-            with contextlib.suppress(PackingError):
-                snapshot = lane.decoder.feed(report.frame)
-                lane.events += snapshot.events if snapshot is not None else ()
-
-    def _read(self, lane: _Lane, report: Report) -> None:
-        before = lane.decoder.stats
-        stats = self._stats
-        try:
-            snapshot = lane.decoder.feed(report.frame)
-        except PackingError:
-            self._stats = replace(stats, damaged=stats.damaged + 1)
-            return
-        after = lane.decoder.stats
-        self._stats = replace(
-            stats,
-            snapshots=stats.snapshots + after.frames - before.frames,
-            lost=stats.lost + after.missed - before.missed,
-            awaiting=stats.awaiting + after.unusable - before.unusable,
-            duplicates=stats.duplicates + after.repeated - before.repeated,
-        )
-        if snapshot is not None:
-            self._accept(snapshot)
 
     def _accept(self, snapshot: Snapshot) -> None:
         for event in snapshot.events:
@@ -236,6 +309,7 @@ class Origin:
             self._closed.pop(incarnation, None)
         self._expected = {key: value for key, value in self._expected.items() if key in present or key in self._closed}
         self.snapshot = snapshot
+        self.refusal = ""
         self._fresh = True
 
     def _accept_event(self, event: Event) -> None:
@@ -246,13 +320,15 @@ class Origin:
         gap = event.number - expected if expected is not None else 0
         self._expected[event.incarnation] = event.number + 1
         if gap:
-            self._missed_by[event.instance] = self._missed_by.get(event.instance, 0) + gap
+            name = event.instance[:_LONGEST_NAME]
+            self._missed_by[name] = self._missed_by.get(name, 0) + gap
             self._missed += gap
             if len(self._missed_by) > _MOST_NAMES:
                 del self._missed_by[next(iter(self._missed_by))]
         self._events.append(event)
-        if len(self._events) > _KEPT_EVENTS:  # nobody takes them
-            del self._events[0]
+        self._event_bytes += _weight_of(event)
+        while len(self._events) > _KEPT_EVENTS or self._event_bytes > _KEPT_EVENT_BYTES:  # nobody takes them
+            self._event_bytes -= _weight_of(self._events.popleft())
             gap += 1
             self._missed += 1
         self._stats = replace(stats, events=stats.events + 1, events_missed=stats.events_missed + gap)
@@ -273,6 +349,7 @@ class Origin:
         )
         self._told_closed |= {item.incarnation for item in self.snapshot.instances if item.health is Health.CLOSED}
         self._events.clear()
+        self._event_bytes = 0
         self._closed.clear()
         self._missed = 0
         self._fresh = False

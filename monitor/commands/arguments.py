@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from heliograph.monitor.sampler import Source
 
 __all__ = [
+    "COLLECT_MIB",
+    "add_allowed_host_option",
     "add_collect_option",
     "add_segments_option",
     "engine_options",
@@ -22,6 +24,7 @@ __all__ = [
     "within",
 ]
 
+COLLECT_MIB = 512
 SETTLE_SECONDS = 12.0
 """How long the first snapshot waits, at most, for the hosts that are heard."""
 
@@ -67,6 +70,17 @@ def add_segments_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_allowed_host_option(parser: argparse._ActionsContainer) -> None:
+    """Add ``--allowed-host``."""
+    parser.add_argument(
+        "--allowed-host",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="answer also when called by this name, besides addresses, localhost and the machine's own; repeats",
+    )
+
+
 def add_collect_option(parser: argparse.ArgumentParser) -> None:
     """Add ``--collect``."""
     parser.add_argument(
@@ -75,6 +89,13 @@ def add_collect_option(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         help="instead of this host, the hosts whose 'heliograph publish' is heard at this endpoint; repeats",
+    )
+    parser.add_argument(
+        "--collect-memory",
+        metavar="MIB",
+        type=positive,
+        default=COLLECT_MIB,
+        help=f"with --collect: most memory that what is heard may take (default: {COLLECT_MIB})",
     )
 
 
@@ -93,9 +114,11 @@ def open_source(arguments: argparse.Namespace) -> Source:
         if named is not None:
             raise UserError("--segments reads this host and --collect others; give one of them")
         from heliograph.monitor.collector.collector import Collector
+        from heliograph.monitor.collector.guard import Bounds
         from heliograph.monitor.collector.link import EngineInlet
 
-        return Collector(EngineInlet(arguments.collect), settle=SETTLE_SECONDS)
+        bounds = Bounds(memory_bytes=arguments.collect_memory << 20)
+        return Collector(EngineInlet(arguments.collect), settle=SETTLE_SECONDS, bounds=bounds)
     if named is not None and not named.is_dir():
         raise UserError(f"there is no folder {named}")
     return Sampler(segment_folder(named), all_users=arguments.all_users, tell=tell)

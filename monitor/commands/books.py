@@ -6,13 +6,13 @@ The JSON is one object. Its names are stable: `schema` goes up when one is taken
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import sys
 import time
 from collections.abc import Sequence
 from typing import Any
 
+from heliograph.engine.catalogue.outside import json_text
 from heliograph.monitor.books import Account, Crossing, accounts, crossings, is_quiet, sentence
 from heliograph.monitor.commands.common import Subparsers, add_command, add_instance_option, only, sampler_of
 from heliograph.monitor.localise import Location, locate
@@ -213,7 +213,7 @@ def run(arguments: argparse.Namespace) -> int:
         snapshot, quiet = _sample(sampler, arguments.instance, arguments.wait)
     rows, ends, losses = accounts(snapshot), crossings(snapshot), locate(None, snapshot)
     if arguments.json:
-        json.dump(_fields(snapshot, rows, ends, losses, quiet), sys.stdout, indent=2, ensure_ascii=False)
+        sys.stdout.write(json_text(_fields(snapshot, rows, ends, losses, quiet), indent=2))
         sys.stdout.write("\n")
     else:
         print("\n".join(book_lines(rows, ends, losses, arguments.all, quiet)))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 import sys
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from heliograph.monitor.commands.arguments import engine_options, interval, positive
+from heliograph.engine.catalogue.outside import json_text
+from heliograph.monitor.commands.arguments import COLLECT_MIB, engine_options, interval, positive
 from heliograph.monitor.commands.common import Subparsers
 from heliograph.monitor.commands.publish import RATE_BYTES, add_transport_options
 from heliograph.monitor.commands.ticking import stopping, tick
@@ -62,6 +62,13 @@ def command(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
         default=RATE_BYTES,
         help=f"with --to: bytes per second that leave at most (default: {RATE_BYTES})",
     )
+    parser.add_argument(
+        "--memory",
+        metavar="MIB",
+        type=positive,
+        default=COLLECT_MIB,
+        help=f"most memory that what is heard may take (default: {COLLECT_MIB})",
+    )
     add_transport_options(parser)
     parser.add_argument("--json", action="store_true", help="one JSON object per interval, on a line")
     parser.add_argument("--count", metavar="N", type=positive, help="stop after so many intervals")
@@ -112,6 +119,9 @@ def status(snapshot: Snapshot, account: Account, absence: str, relay: Relay | No
     if relay is not None:
         passed = relay.stats
         lines.append(f"passed on {passed.reports} snapshots in {passed.messages} messages, left out {passed.skipped}")
+    if stats.refused_by:
+        causes = ", ".join(f"{cause} {count}" for cause, count in stats.refused_by.items())
+        lines.append(f"reports refused: {causes}")
     if not snapshot.instances:
         lines.append(printable(absence))
     if not account.hosts:
@@ -140,6 +150,7 @@ def run(arguments: argparse.Namespace) -> int:
     from contextlib import ExitStack
 
     from heliograph.monitor.collector.collector import Collector
+    from heliograph.monitor.collector.guard import Bounds
     from heliograph.monitor.collector.link import EngineInlet, EngineOutlet
     from heliograph.monitor.collector.relay import Relay, new_identity
 
@@ -150,7 +161,7 @@ def run(arguments: argparse.Namespace) -> int:
     left = arguments.count
     with ExitStack() as stack:
         inlet = EngineInlet(arguments.sources, arguments.topic, **hearing)
-        collector = stack.enter_context(Collector(inlet, identity=identity))
+        collector = stack.enter_context(Collector(inlet, identity=identity, bounds=Bounds(arguments.memory << 20)))
         relay = None
         if arguments.to:
             outlet = stack.enter_context(EngineOutlet(arguments.to, arguments.rate, arguments.topic, **telling))
@@ -163,7 +174,7 @@ def run(arguments: argparse.Namespace) -> int:
             if relay is not None:
                 relay.forward(collector.news)
             if arguments.json:
-                print(json.dumps(account_fields(snapshot, collector.account, collector.absence, relay)), flush=True)
+                print(json_text(account_fields(snapshot, collector.account, collector.absence, relay)), flush=True)
             else:
                 lines = status(snapshot, collector.account, collector.absence, relay)
                 print(("\x1b[H\x1b[J" if screen else "") + "\n".join(lines) + "\n", flush=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import re
 import sys
 from collections.abc import Callable, Mapping
@@ -12,6 +11,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from heliograph.engine.catalogue.outside import json_text
 from heliograph.monitor.commands import levels
 from heliograph.monitor.commands.common import Subparsers, add_command, only, sampler_of
 from heliograph.monitor.commands.receivers import listing, running
@@ -353,5 +353,5 @@ def _give(path: Path, text: str, arguments: argparse.Namespace, named: bool = Fa
 
 def _print_json(instance: str, text: str, code: int | None, error: str | None, answer: str) -> None:
     fields = {"instance": instance, "command": text, "code": code, "error": error, "answer": answer}
-    json.dump(fields, sys.stdout, ensure_ascii=False)
+    sys.stdout.write(json_text(fields))
     sys.stdout.write("\n")

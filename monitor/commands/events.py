@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from datetime import datetime
 
+from heliograph.engine.catalogue.outside import json_text
 from heliograph.monitor.commands.arguments import add_collect_option, open_source
 from heliograph.monitor.commands.common import Subparsers, add_command, add_instance_option, only
 from heliograph.monitor.log import event_fields
@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
         while True:
             snapshot = only(sampler.sample(histograms=False), arguments.instance)
             for event in snapshot.events:
-                line = json.dumps(event_fields(event), ensure_ascii=False) if arguments.json else event_line(event)
+                line = json_text(event_fields(event)) if arguments.json else event_line(event)
                 print(line)
             if snapshot.events_missed:
                 note = f"{snapshot.events_missed} events were overwritten before they could be read"

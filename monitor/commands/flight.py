@@ -6,7 +6,6 @@ What a recording needs (numpy, the reader) is imported when one is read, so that
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import os
 import re
@@ -16,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from heliograph.engine.catalogue.outside import json_text
 from heliograph.monitor.commands.arguments import positive
 from heliograph.monitor.commands.common import Subparsers, add_command, folder_of
 from heliograph.monitor.errors import UserError
@@ -158,7 +158,7 @@ def _list(folder: Path, as_json: bool, all_users: bool) -> int:
         )
     if as_json:
         for row in rows:
-            print(json.dumps(row, ensure_ascii=False))
+            print(json_text(row))
         return 0
     if not rows:
         print(f"no recordings in {folder}")
@@ -341,7 +341,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.html is not None:
         _write_page(study, arguments.html)
     if arguments.json:
-        json.dump(_json(study, arguments.cells), sys.stdout, ensure_ascii=False, allow_nan=False)
+        sys.stdout.write(json_text(_json(study, arguments.cells), allow_nan=False))
         sys.stdout.write("\n")
     elif arguments.html is None:
         parts = [head_lines(study), overview_lines(study), table_lines(study, arguments.rows), events_lines(study)]

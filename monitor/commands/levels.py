@@ -7,11 +7,11 @@ looks for a delay wants it seen at both ends.
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from heliograph.engine.catalogue.outside import json_text
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.model import InstanceState, Snapshot
 from heliograph.monitor.text import duration_text, table
@@ -116,4 +116,4 @@ def level_lines(snapshot: Snapshot, instances: Iterable[InstanceState]) -> list[
 
 def level_json(instances: Iterable[InstanceState]) -> list[str]:
     """The same, one JSON object a line."""
-    return [json.dumps(asdict(item), ensure_ascii=False) for item in levels_of(instances)]
+    return [json_text(asdict(item)) for item in levels_of(instances)]

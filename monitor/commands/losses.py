@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
 
+from heliograph.engine.catalogue.outside import json_text
 from heliograph.monitor.commands.common import Subparsers, add_command, add_instance_option, only, sampler_of
 from heliograph.monitor.losses import LossRow, losses
 from heliograph.monitor.model import Snapshot
@@ -79,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
     rows = [row for row in losses(snapshot) if row.instance in wanted]  # senders are looked for in all
     if arguments.json:
         for row in rows:
-            print(json.dumps(asdict(row), ensure_ascii=False))
+            print(json_text(asdict(row)))
         return 0
     print("\n".join(loss_lines(rows, only(snapshot, arguments.instance))))
     return 0

@@ -11,7 +11,7 @@ from heliograph.monitor.commands.arguments import engine_options, interval, with
 from heliograph.monitor.commands.common import Subparsers, add_command, folder_of, sampler_of
 from heliograph.monitor.commands.ticking import stopping, tick
 from heliograph.monitor.errors import UserError
-from heliograph.monitor.text import bytes_text
+from heliograph.monitor.text import bytes_text, printable
 
 __all__ = ["command"]
 
@@ -114,7 +114,7 @@ def run(arguments: argparse.Namespace) -> int:
             except UserError as error:
                 publisher.skip(1)
                 if str(error) != trouble:
-                    print(f"heliograph: {error}", file=sys.stderr, flush=True)
+                    print(f"heliograph: {printable(str(error))}", file=sys.stderr, flush=True)
                 trouble = str(error)
 
         stop = stopping(arguments.seconds)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 
+from heliograph.engine.catalogue.outside import json_text
 from heliograph.monitor.clocks import clocks_text
 from heliograph.monitor.commands.arguments import interval, positive
 from heliograph.monitor.commands.common import Subparsers, add_command, add_instance_option, only, sampler_of
@@ -88,7 +88,7 @@ def running(snapshot: Snapshot) -> Snapshot:
 def listing(found: Sequence[ReceiverOfStream], as_json: bool) -> list[str]:
     """The lines of one list."""
     if as_json:
-        return [json.dumps({**asdict(item), "told": item.told}, ensure_ascii=False) for item in found]
+        return [json_text({**asdict(item), "told": item.told}) for item in found]
     return receiver_lines(found)
 
 

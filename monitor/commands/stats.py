@@ -6,12 +6,12 @@ The JSON is one object. Its names are stable: `schema` goes up when one is taken
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from heliograph.engine import catalogue
+from heliograph.engine.catalogue.outside import json_text
 from heliograph.monitor import latency
 from heliograph.monitor.clocks import ONE_WAY, Clocks, OneWay, clocks_of
 from heliograph.monitor.commands.arguments import add_collect_option, open_source
@@ -184,7 +184,7 @@ def run(arguments: argparse.Namespace) -> int:
         snapshot = only(source.sample(), arguments.instance)
         absence = source.absence
     if arguments.json:
-        json.dump(snapshot_fields(snapshot, arguments.scope), sys.stdout, indent=2, ensure_ascii=False)
+        sys.stdout.write(json_text(snapshot_fields(snapshot, arguments.scope), indent=2))
         sys.stdout.write("\n")
         return 0
     for line in _lines(snapshot, arguments.scope, arguments.nonzero, absence):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from html import escape
 from itertools import groupby
 
 import numpy as np
 
+from heliograph.engine.catalogue.outside import html_text
 from heliograph.monitor.flight.curves import Curve
 from heliograph.monitor.flight.detect import Stretch
 from heliograph.monitor.flight.reader import Series
@@ -40,15 +40,15 @@ def page(study: Study) -> str:
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n<style>{PAGE_STYLE}{_STYLE}</style>\n</head>\n<body>\n<main>\n"
+        f"<title>{html_text(title)}</title>\n<style>{PAGE_STYLE}{_STYLE}</style>\n</head>\n<body>\n<main>\n"
         + "\n".join(part for part in body if part)
         + "\n</main>\n</body>\n</html>\n"
     )
 
 
 def _header(study: Study, title: str) -> str:
-    lines = "".join(f"<p class='sub'>{escape(line.strip())}</p>" for line in head_lines(study))
-    return f"<header><p class='brand'>Heliograph</p><h1>{escape(title)}</h1>{lines}</header>"
+    lines = "".join(f"<p class='sub'>{html_text(line.strip())}</p>" for line in head_lines(study))
+    return f"<header><p class='brand'>Heliograph</p><h1>{html_text(title)}</h1>{lines}</header>"
 
 
 def _peak(curve: Curve) -> float:
@@ -75,8 +75,8 @@ def _tiles(study: Study) -> str:
     return (
         "<section class='tiles'>"
         + "".join(
-            f"<div class='tile'><h2>{escape(head)}</h2><p class='big'>{escape(value)}</p>"
-            f"<p class='sub'>{escape(unit)}</p></div>"
+            f"<div class='tile'><h2>{html_text(head)}</h2><p class='big'>{html_text(value)}</p>"
+            f"<p class='sub'>{html_text(unit)}</p></div>"
             for head, value, unit in tiles
         )
         + "</section>"
@@ -152,8 +152,8 @@ def _section(study: Study, name: str, curves: Sequence[Curve]) -> str:
         return ""
     unit = drawn[0].spec.unit if drawn[0].spec.unit not in ("ns", "millionths") else ""
     legend = "".join(
-        f"<li><span class='key c{index}'></span>{escape(curve.spec.title)} <small>most "
-        f"{escape(shown(_peak(curve), curve.spec.unit))}</small></li>"
+        f"<li><span class='key c{index}'></span>{html_text(curve.spec.title)} <small>most "
+        f"{html_text(shown(_peak(curve), curve.spec.unit))}</small></li>"
         for index, curve in enumerate(drawn)
     )
     times = study.recording.times
@@ -161,12 +161,12 @@ def _section(study: Study, name: str, curves: Sequence[Curve]) -> str:
     near = [int(np.searchsorted(times, centre + edge)) for edge in (-_CLOSE_SECONDS, _CLOSE_SECONDS)]
     first, last = max(study.first, near[0]), min(study.last, near[1])
     parts = [
-        f"<section class='card'><h2>{escape(name)} <small>{escape(unit)}</small></h2>",
+        f"<section class='card'><h2>{html_text(name)} <small>{html_text(unit)}</small></h2>",
         f"<ul class='legend'>{legend}</ul>",
         _chart(study, drawn, study.first, study.last, f"{name} over the span"),
     ]
     if last - first >= 2 and (first, last) != (study.first, study.last):
-        parts.append(f"<h3>Around {moment(study.recording.wall_ns[study.focus])}, {escape(study.focus_is)}</h3>")
+        parts.append(f"<h3>Around {moment(study.recording.wall_ns[study.focus])}, {html_text(study.focus_is)}</h3>")
         parts.append(_chart(study, drawn, first, last, f"{name} around {study.focus_is}"))
     parts.append("</section>")
     return "".join(parts)
@@ -177,8 +177,8 @@ def _events(study: Study) -> str:
     if not inside:
         return ""
     rows = "".join(
-        f"<tr><th scope='row'>{moment(event.time_ns)}</th><td class='text'>{escape(event.severity)}</td>"
-        f"<td class='text'>{escape(event.name)}</td><td class='text told'>{escape(event.text)}</td></tr>"
+        f"<tr><th scope='row'>{moment(event.time_ns)}</th><td class='text'>{html_text(event.severity)}</td>"
+        f"<td class='text'>{html_text(event.name)}</td><td class='text told'>{html_text(event.text)}</td></tr>"
         for event in inside[:_EVENTS]
     )
     more = f"<p class='sub'>{_EVENTS} of {len(inside):,} are listed.</p>" if len(inside) > _EVENTS else ""

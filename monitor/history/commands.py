@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from heliograph.monitor.errors import UserError
+from heliograph.monitor.text import printable
 
 if TYPE_CHECKING:
     from heliograph.monitor.history.files import Broken
@@ -187,7 +188,7 @@ def _tell_problems(problems: Iterable[tuple[Broken, int]]) -> int:
     found = list(problems)
     for broken, rows in found[:_NAMED]:
         what = "left out whole" if rows == 0 else f"{rows} {'row' if rows == 1 else 'rows'} left out"
-        print(f"heliograph: {broken.path}: {what}: {broken.reason}", file=sys.stderr)
+        print(printable(f"heliograph: {broken.path}: {what}: {broken.reason}"), file=sys.stderr)
     if len(found) > _NAMED:
         print(f"heliograph: and {len(found) - _NAMED} more", file=sys.stderr)
     return len(found)
@@ -259,11 +260,11 @@ def _import(args: argparse.Namespace) -> int:
             progress.close()
         note = " (imported before, nothing changed)" if done.already_there else ""
         empty = f", {done.empty:,} without values" if done.empty else ""
-        print(f"{path}: {done.intervals:,} intervals{empty}{note}")
+        print(printable(f"{path}: {done.intervals:,} intervals{empty}{note}"))
         for line in done.malformed[:_NAMED]:
-            print(f"heliograph: {path}:{line.line}: left out: {line.reason}", file=sys.stderr)
-        if len(done.malformed) > _NAMED:
-            print(f"heliograph: {path}: and {len(done.malformed) - _NAMED} more lines", file=sys.stderr)
+            print(printable(f"heliograph: {path}:{line.line}: left out: {line.reason}"), file=sys.stderr)
+        if done.refused > _NAMED:
+            print(printable(f"heliograph: {path}: and {done.refused - _NAMED} more lines"), file=sys.stderr)
         malformed += len(done.malformed)
     return 1 if malformed else 0
 

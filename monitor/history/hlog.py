@@ -97,7 +97,7 @@ def _seconds(ns: int) -> str:
 
 def tag_of(*labels: str) -> str:
     """Labels as one tag that any reader takes."""
-    return "/".join(quote(label, safe="") for label in labels)
+    return "/".join(quote(label, safe="", errors="replace") for label in labels)
 
 
 def labels_of(tag: str) -> tuple[str, ...]:

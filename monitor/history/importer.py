@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-import numpy as np
-
 from heliograph.monitor import _hdr
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.history.files import ROW_GROUP_ROWS, write_spool
@@ -23,6 +21,8 @@ from heliograph.monitor.history.hlog import HlogInterval, Malformed, labels_of, 
 from heliograph.monitor.history.schema import IMPORTED, LatencyInterval
 
 __all__ = ["Imported", "import_hlog"]
+
+_NAMED_LINES = 1000
 
 Progress = Callable[[int], None]
 """Called with the number of lines read."""
@@ -37,7 +37,10 @@ class Imported:
     """Lines with values, now in the spool."""
     empty: int
     """Lines without values, not kept."""
+    refused: int
+    """Lines that could not be read."""
     malformed: tuple[Malformed, ...]
+    """The first of them, a thousand at most."""
     already_there: bool
     """The same log had been imported before; nothing was written."""
 
@@ -67,7 +70,14 @@ def import_hlog(path: Path, spool: Path, *, instance: str | None = None, progres
     except OSError as error:
         where = error.filename or spool
         raise UserError(f"importing {path} failed: {where}: {error.strerror or error}") from error
-    return Imported(path, reader.intervals, reader.empty, tuple(reader.malformed), bool(written) and written <= before)
+    return Imported(
+        path,
+        reader.intervals,
+        reader.empty,
+        reader.refused,
+        tuple(reader.malformed),
+        bool(written) and written <= before,
+    )
 
 
 def _source(path: Path) -> str:
@@ -82,6 +92,7 @@ class _Reader:
         self.intervals = 0
         self.empty = 0
         self.malformed: list[Malformed] = []
+        self.refused = 0
         self._path = path
         self._instance = instance
         self._source = source
@@ -91,12 +102,12 @@ class _Reader:
     def rows(self) -> Iterator[LatencyInterval]:
         for found in read_hlog(self._path):
             if isinstance(found, Malformed):
-                self.malformed.append(found)
+                self._leave_out(found)
                 continue
             try:
                 row = self._row(found)
             except ValueError as error:
-                self.malformed.append(Malformed(found.line, str(error)))
+                self._leave_out(Malformed(found.line, str(error)))
                 continue
             if row is None:
                 self.empty += 1
@@ -106,10 +117,13 @@ class _Reader:
                 self._progress(found.line)
             yield row
 
+    def _leave_out(self, found: Malformed) -> None:
+        self.refused += 1
+        if len(self.malformed) < _NAMED_LINES:
+            self.malformed.append(found)
+
     def _row(self, found: HlogInterval) -> LatencyInterval | None:
-        body, digits, lowest, highest = _hdr.decode(found.payload)
-        counts = np.frombuffer(body, dtype=np.uint64)
-        n, low, high, total = _hdr.summary(counts, digits, lowest, highest)
+        body, digits, lowest, highest, n, low, high, total = _hdr.rewrite(found.payload)
         if n == 0:
             return None
         instance, topic, stream, metric, tag = self._instance, "", "", IMPORTED, found.tag
@@ -135,5 +149,5 @@ class _Reader:
             source=self._source,
             seq=found.line,
             incarnation="",
-            h=_hdr.encode(counts, digits, lowest, highest),
+            h=body,
         )

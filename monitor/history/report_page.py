@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 from typing import TYPE_CHECKING
 
+from heliograph.engine.catalogue.outside import html_text
 from heliograph.monitor.history.files import Broken
 from heliograph.monitor.history.report_svg import duration, spectrum_chart, time_chart
 from heliograph.monitor.history.schema import PERCENTILES
@@ -38,7 +38,7 @@ def page(title: str, metrics: Sequence[MetricReport], broken: Sequence[Broken]) 
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n<style>{PAGE_STYLE}</style>\n</head>\n<body>\n<main>\n"
+        f"<title>{html_text(title)}</title>\n<style>{PAGE_STYLE}</style>\n</head>\n<body>\n<main>\n"
         + "\n".join(part for part in body if part)
         + "\n</main>\n</body>\n</html>\n"
     )
@@ -50,7 +50,7 @@ def _header(title: str, metrics: Sequence[MetricReport]) -> str:
     hours = len(set(starts))
     span = f"{first:%Y-%m-%d %H:00}" + (f" to {last:%Y-%m-%d %H:59}" if last != first else " to " + f"{last:%H:59}")
     return (
-        f"<header><p class='brand'>Heliograph</p><h1>{escape(title)}</h1>"
+        f"<header><p class='brand'>Heliograph</p><h1>{html_text(title)}</h1>"
         f"<p class='sub'>{span} UTC · {hours} {'hour' if hours == 1 else 'hours'} with data</p></header>"
     )
 
@@ -71,8 +71,8 @@ def _tiles(metrics: Sequence[MetricReport]) -> str:
     return (
         "<section class='tiles'>"
         + "".join(
-            f"<div class='tile'><h2>{escape(head)}</h2><p class='big'>{escape(value)}</p>"
-            f"<p class='sub'>{escape(sub)}</p></div>"
+            f"<div class='tile'><h2>{html_text(head)}</h2><p class='big'>{html_text(value)}</p>"
+            f"<p class='sub'>{html_text(sub)}</p></div>"
             for head, value, sub in tiles
         )
         + "</section>"
@@ -82,13 +82,13 @@ def _tiles(metrics: Sequence[MetricReport]) -> str:
 def _trouble(broken: Sequence[Broken]) -> str:
     if not broken:
         return ""
-    items = "".join(f"<li><code>{escape(one.path)}</code>: {escape(one.reason)}</li>" for one in broken)
+    items = "".join(f"<li><code>{html_text(one.path)}</code>: {html_text(one.reason)}</li>" for one in broken)
     return f"<section class='card trouble'><h2>Files that cannot be read, left out</h2><ul>{items}</ul></section>"
 
 
 def _metric(metric: MetricReport) -> str:
     drawn = [series for series in metric.series if series.whole.n][:DRAWN]
-    parts = [f"<section class='card'><h2>{escape(metric.title)}</h2>"]
+    parts = [f"<section class='card'><h2>{html_text(metric.title)}</h2>"]
     if drawn:
         lines = [Line(_full(one), one.spectrum.nines.tolist(), one.spectrum.values.tolist()) for one in drawn]
         parts.append(f"<h3>Percentile spectrum</h3>{_legend(drawn)}{spectrum_chart(lines)}")
@@ -105,7 +105,7 @@ def _metric(metric: MetricReport) -> str:
 
 def _legend(drawn: Sequence[SeriesReport]) -> str:
     items = "".join(
-        f"<li><span class='key c{index % COLOURS}'></span>{escape(one.name)}{_small(one)}</li>"
+        f"<li><span class='key c{index % COLOURS}'></span>{html_text(one.name)}{_small(one)}</li>"
         for index, one in enumerate(drawn)
     )
     return f"<ul class='legend'>{items}</ul>"
@@ -134,7 +134,8 @@ def _by_hour(drawn: Sequence[SeriesReport]) -> str:
 
 def _summary(metric: MetricReport) -> str:
     rows = "".join(
-        f"<tr><th scope='row'>{escape(one.name)}{_small(one)}</th>{_figures(one.whole)}</tr>" for one in metric.series
+        f"<tr><th scope='row'>{html_text(one.name)}{_small(one)}</th>{_figures(one.whole)}</tr>"
+        for one in metric.series
     )
     return _table(("Series",), rows)
 
@@ -143,7 +144,7 @@ def _hours(metric: MetricReport) -> str:
     listed = [(hour, one) for one in metric.series for hour in one.hours]
     listed.sort(key=lambda pair: pair[0].start)
     rows = "".join(
-        f"<tr><th scope='row'>{hour.start:%Y-%m-%d %H:%M}</th><td class='text'>{escape(one.name)}{_small(one)}</td>"
+        f"<tr><th scope='row'>{hour.start:%Y-%m-%d %H:%M}</th><td class='text'>{html_text(one.name)}{_small(one)}</td>"
         f"{_figures(hour)}</tr>"
         for hour, one in listed[:LISTED]
     )
@@ -172,4 +173,4 @@ def _full(series: SeriesReport) -> str:
 
 
 def _small(series: SeriesReport) -> str:
-    return f" <small>{escape(series.detail)}</small>" if series.detail else ""
+    return f" <small>{html_text(series.detail)}</small>" if series.detail else ""

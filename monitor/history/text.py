@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 import pyarrow as pa
 
+from heliograph.engine.catalogue.outside import json_text
 from heliograph.monitor.history.report_svg import duration
 from heliograph.monitor.history.schema import LABELS, PERCENTILES
+from heliograph.monitor.text import printable
 
 __all__ = ["json_lines", "text_table"]
 
@@ -17,7 +18,7 @@ def json_lines(table: pa.Table) -> Iterator[str]:
     """One object per row, without the histogram; `ts` in ISO 8601, durations in ns."""
     for row in table.drop_columns(["h"]).to_pylist():
         row["ts"] = row["ts"].isoformat()
-        yield json.dumps(row, ensure_ascii=False)
+        yield json_text(row)
 
 
 def text_table(table: pa.Table, *, hourly: bool) -> Iterator[str]:
@@ -30,7 +31,7 @@ def text_table(table: pa.Table, *, hourly: bool) -> Iterator[str]:
     lines = [heads]
     for row in rows:
         cells = [f"{row['ts']:%Y-%m-%d %H:%M}"] if hourly else []
-        cells += [row[label] or "-" for label in labels]
+        cells += [printable(row[label] or "-") for label in labels]
         cells.append(f"{row['n']:,}")
         cells += [duration(row[name]) for name in (*PERCENTILES, "max")]
         cells.append(duration(row["p99_9"] - row["p50"]))

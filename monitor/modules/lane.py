@@ -24,6 +24,7 @@ from typing import Any, Protocol
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.model import Event, Snapshot
 from heliograph.monitor.modules.protocol import Moment
+from heliograph.monitor.text import printable
 
 __all__ = ["Lane", "LaneStats", "Ledger", "NotTaken", "Portion", "Sink", "sentence", "to_stderr"]
 
@@ -176,7 +177,7 @@ class Sink(Protocol):
 
 def to_stderr(text: str) -> None:
     """Tell people a sentence."""
-    print(text, file=sys.stderr, flush=True)
+    print(printable(text), file=sys.stderr, flush=True)
 
 
 class Lane:

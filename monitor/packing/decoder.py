@@ -15,7 +15,7 @@ import numpy as np
 from heliograph.monitor.latency import layout_of
 from heliograph.monitor.model import Event, Health, InstanceState, ObjectState, Snapshot
 from heliograph.monitor.packing.encoder import HEALTHS
-from heliograph.monitor.packing.frame import Head, Limits, PackingError, Reader, unpack
+from heliograph.monitor.packing.frame import Head, Limits, PackingError, Reader, Work, unpack
 from heliograph.monitor.packing.sparse import Form, SparseHistogram, added
 from heliograph.monitor.packing.tables import CellName, Directory, Layout, Shape
 from heliograph.monitor.packing.varints import Numbers, Positions, positions, unzigzag
@@ -65,6 +65,14 @@ class _State:
     """Where each object's numbers begin in `row`, and one more: its length."""
     histograms: list[SparseHistogram] = field(default_factory=list)
     histogram_places: list[int] = field(default_factory=lambda: [0])
+    text_bytes: int = 0
+    """Of `texts`."""
+    shape_cells: int = 0
+    """Of `shapes`."""
+    held_cells: int = 0
+    """Of `histograms`."""
+    weight: int = 0
+    """Bytes of memory it takes, by estimate."""
 
 
 class Decoder:
@@ -83,6 +91,7 @@ class Decoder:
         self._last: _State | None = None
         self._waiting = "nothing has been received"
         self._stats = DecoderStats()
+        self._directory: tuple[list[Shape], Directory] = ([], {})
 
     @property
     def stats(self) -> DecoderStats:
@@ -95,10 +104,19 @@ class Decoder:
         return self._waiting
 
     @property
+    def weight(self) -> int:
+        """Bytes of memory that what it holds takes, by estimate."""
+        states = {id(state): state for state in (self._key, self._last) if state is not None}
+        return sum(state.weight for state in states.values())
+
+    @property
     def directory(self) -> Directory:
         """Kind and unit of every cell the stream has named, by scope and cell."""
-        shapes = self._last.shapes if self._last else ()
-        return {(shape.scope, cell.name): (cell.kind, cell.unit) for shape in shapes for cell in shape.cells}
+        shapes = self._last.shapes if self._last else []
+        if self._directory[0] is not shapes:
+            found = {(shape.scope, cell.name): (cell.kind, cell.unit) for shape in shapes for cell in shape.cells}
+            self._directory = (shapes, found)
+        return self._directory[1]
 
     def feed(self, frame: bytes) -> Snapshot | None:
         """Take the next frame.
@@ -115,7 +133,9 @@ class Decoder:
             self._stats = replace(self._stats, repeated=self._stats.repeated + 1)
             return None
         base = _State() if not head.base else None if restarted else self._kept(head.base)
-        made = _Read(body, base, self._limits).all(head.number) if base is not None else None
+        work = Work(len(frame))
+        work.charge(work.BODY_BYTE, len(body))
+        made = _Read(body, base, self._limits, work).all(head.number) if base is not None else None
         self._note(head, restarted, made is not None)
         if made is None:
             return None
@@ -157,10 +177,11 @@ def _damaged(what: str) -> PackingError:
 class _Read:
     """Reads the body of one frame."""
 
-    def __init__(self, body: bytes, base: _State, limits: Limits) -> None:
+    def __init__(self, body: bytes, base: _State, limits: Limits, work: Work) -> None:
         self._in = Reader(body)
         self._base = base
         self._limits = limits
+        self._work = work
         self._now = _State()
         self._sources: list[int] = []
         """Object of the base that each object continues; -1: none."""
@@ -184,40 +205,71 @@ class _Read:
             replace(head, objects=tuple(now.objects[now.first[place] : now.first[place + 1]]))
             for place, head in enumerate(heads)
         ]
+        now.weight = self._weight()
+        if now.weight > self._limits.memory_bytes:
+            raise _damaged(f"holding it would take more than {self._limits.memory_bytes >> 20} MiB")
         events = tuple(self._events())
         self._extensions()
         return now, Snapshot(time_ns, tuple(now.instances), events, missed)
 
+    def _weight(self) -> int:
+        """Bytes that the snapshot takes, as if nothing of it were shared with another."""
+        now = self._now
+        return (
+            (_TEXT_WEIGHT * len(now.texts) + now.text_bytes)
+            + _CELL_WEIGHT * now.shape_cells
+            + _INSTANCE_WEIGHT * len(now.first)
+            + _OBJECT_WEIGHT * len(now.objects)
+            + _NUMBER_WEIGHT * len(now.row)
+            + _HISTOGRAM_WEIGHT * len(now.histograms)
+            + 16 * now.held_cells
+        )
+
     # Tables
 
     def _tables(self) -> None:
-        base, now, source, limits = self._base, self._now, self._in, self._limits
-        lengths = source.column().tolist()
+        base, now, source, limits, work = self._base, self._now, self._in, self._limits, self._work
+        lengths = source.column()
         if len(base.texts) + len(lengths) > limits.strings:
             raise _damaged(f"it names more than {limits.strings} texts")
-        texts = [source.take(length).decode("utf-8", "replace") for length in lengths]
+        if len(lengths) and int(lengths.max()) > limits.text_bytes:
+            raise _damaged(f"it names a text of more than {limits.text_bytes} bytes")
+        work.charge(work.TEXT, len(lengths))
+        texts = [source.take(length).decode("utf-8", "replace") for length in lengths.tolist()]
         now.texts = base.texts + texts if texts else base.texts
+        now.text_bytes = base.text_bytes + int(lengths.sum())
         shapes = [self._shape() for _ in range(source.count(4, limits.shapes - len(base.shapes)))]
         now.shapes = base.shapes + shapes if shapes else base.shapes
-        forms = [self._form() for _ in range(source.count(4, limits.shapes))]
+        now.shape_cells = base.shape_cells + sum(len(shape.cells) for shape in shapes)
+        if now.shape_cells > limits.shape_cells:
+            raise _damaged(f"its kinds of record have more than {limits.shape_cells} cells")
+        forms = [self._form() for _ in range(source.count(4, limits.forms - len(base.forms)))]
         now.forms = base.forms + forms if forms else base.forms
 
     def _word(self) -> str:
         return self._now.texts[self._in.uint(len(self._now.texts))]
 
     def _shape(self) -> Shape:
-        source = self._in
+        source, work = self._in, self._work
+        work.charge(work.SHAPE)
         scope = self._word()
         labels = self._names()
         info = self._names()
-        cells = tuple(CellName(self._word(), self._word(), self._word()) for _ in range(source.count(3, _MOST_CELLS)))
+        count = source.count(3, _MOST_CELLS)
+        work.charge(work.CELL_NAME, count)
+        cells = tuple(CellName(self._word(), self._word(), self._word()) for _ in range(count))
         return Shape(scope, labels, info, cells)
 
     def _names(self) -> tuple[str, ...]:
-        return tuple(self._word() for _ in range(self._in.count(1, self._in.left)))
+        count = self._in.count(1, self._limits.names)
+        self._work.charge(self._work.NAME, count)
+        return tuple(self._word() for _ in range(count))
 
     def _form(self) -> Form:
+        self._work.charge(self._work.FORM)
         form = Form(*(self._in.uint() for _ in range(4)))
+        if form.cells > self._limits.histogram_cells:
+            raise _damaged(f"a histogram has {form.cells} cells; at most {self._limits.histogram_cells} are taken")
         try:
             expected = layout_of(form.digits, form.lowest, form.highest).cells
         except ValueError as error:
@@ -233,6 +285,7 @@ class _Read:
         heads = []
         following = 0
         for _ in range(source.count(_LEAST_INSTANCE_BYTES, self._limits.instances)):
+            self._work.charge(self._work.INSTANCE)
             place = source.uint(len(base.instances) + 1) - 1
             if place >= 0:
                 if place < following:
@@ -248,7 +301,7 @@ class _Read:
             health = HEALTHS[code] if code < len(HEALTHS) else Health.DAMAGED
             heartbeat = source.uint()
             if source.uint(2):
-                reason = source.text()
+                reason = source.text(self._limits.text_bytes)
             elif place >= 0:
                 reason = base.instances[place].reason
             else:
@@ -262,7 +315,9 @@ class _Read:
         """Which objects an instance has. Each of the base is continued at most once, in their order, so what a
         decoder holds grows by new objects only, and those have bytes of their own."""
         source, base, sources = self._in, self._base, self._sources
-        for _ in range(source.count(2, source.left)):
+        runs = source.count(2, source.left)
+        self._work.charge(self._work.RUN, runs)
+        for _ in range(runs):
             start = source.uint(len(base.objects) + 1) - 1
             count = source.uint(self._limits.objects - len(sources) + 1)
             if start < 0:
@@ -277,31 +332,40 @@ class _Read:
 
     def _new_objects(self) -> None:
         """The objects themselves, those of the base as they were and new ones without their numbers."""
-        source, base, now, limits = self._in, self._base, self._now, self._limits
+        source, base, now, limits, work = self._in, self._base, self._now, self._limits, self._work
         new = self._sources.count(-1)
+        work.charge(work.OBJECT, new)
         # As many as the base has, in rising order and none twice: the base's.
         self._as_before = not new and len(self._sources) == len(base.objects)
         numbers = source.column(new).tolist()
         if any(number >= len(now.shapes) for number in numbers):
             raise _damaged("an object has a shape that was never told")
         shapes = [now.shapes[number] for number in numbers]
-        words = self._words(sum(len(shape.labels) + len(shape.info) for shape in shapes))
+        named = sum(len(shape.labels) + len(shape.info) for shape in shapes)
+        work.charge(work.NAME, named)
+        words = self._words(named)
         moments = source.column(2 * new).tolist()
         layouts: dict[tuple[int, bytes], Layout] = {}
         own = []
         cells = 0
         for number, shape in zip(numbers, shapes, strict=True):
             bits = source.take((len(shape.cells) + 7) // 8)
-            cells += 1 + int.from_bytes(bits).bit_count()
+            work.charge(work.BITS, len(bits))
+            count = int.from_bytes(bits).bit_count()
+            work.charge(work.CELL, count)
+            cells += 1 + count
             if cells > limits.cells:
                 raise _damaged(f"it has more than {limits.cells} numbers")
             own.append(layouts.setdefault((number, bits), Layout(shape, number, bits)))
-        forms = source.column(sum(len(layout.histograms) for layout in own)).tolist()
+        count = sum(len(layout.histograms) for layout in own)
+        work.charge(work.HISTOGRAM, count)
+        forms = source.column(count).tolist()
         if any(number >= len(now.forms) for number in forms):
             raise _damaged("a histogram has a form that was never told")
         if self._as_before:
             now.objects, now.histograms = list(base.objects), list(base.histograms)
             now.layouts, now.places, now.histogram_places = base.layouts, base.places, base.histogram_places
+            now.held_cells = base.held_cells
             return
         form = (now.forms[number] for number in forms)
         fresh = zip(own, _pairs(moments), strict=True)
@@ -326,6 +390,7 @@ class _Read:
         if places[-1] > limits.cells or len(now.histograms) > limits.histograms:
             raise _damaged(f"it has {places[-1]} numbers and {len(now.histograms)} histograms")
         now.places = np.array(places, np.int64)
+        now.held_cells = sum(len(histogram.cells) for histogram in now.histograms)
 
     def _words(self, count: int) -> Iterator[str]:
         texts = self._now.texts
@@ -373,30 +438,56 @@ class _Read:
         numbers = unzigzag(source.column(len(cells)))
         if len(lengths) and int(lengths.max()) > len(cells):
             raise _damaged("a histogram has more cells than there are")
-        ends = np.cumsum(lengths.astype(np.int64)).tolist()
-        if (ends[-1] if ends else 0) != len(cells):
+        counts = lengths.astype(np.int64)
+        if int(counts.sum()) != len(cells):
             raise _damaged("the histograms' cells are not all somebody's")
+        work = self._work
+        work.charge(work.CHANGE, len(which))
+        work.charge(work.CHANGED_CELL, len(cells))
+        held = [now.histograms[place] for place in which.tolist()]
+        moved = self._moved(cells, counts, held)
+        work.charge(work.HELD_CELL, sum(len(old.cells) for old in held))
         begin = 0
-        for place, end, change in zip(which.tolist(), ends, sums.tolist(), strict=True):
-            old = now.histograms[place]
-            form = Form(old.digits, old.lowest, old.highest, layout_of(old.digits, old.lowest, old.highest).cells)
-            try:
-                moved = positions(cells[begin:end], form.cells)
-            except ValueError as error:
-                raise _damaged(str(error)) from None
-            held = added((old.cells, old.numbers), (moved, numbers[begin:end]))
-            before = (old.above, old.negative, old.total_ns)
-            rest = (value + difference & _WORD for value, difference in zip(before, change, strict=True))
-            now.histograms[place] = SparseHistogram(form, *held, *rest)
+        for place, old, size, change in zip(which.tolist(), held, counts.tolist(), sums.tolist(), strict=True):
+            end = begin + size
+            changed = added((old.cells, old.numbers), (moved[begin:end], numbers[begin:end]))
+            now.held_cells += len(changed[0]) - len(old.cells)
+            now.histograms[place] = SparseHistogram(
+                old,
+                *changed,
+                old.above + change[0] & _WORD,
+                old.negative + change[1] & _WORD,
+                old.total_ns + change[2] & _WORD,
+            )
             begin = end
         owners = np.searchsorted(np.array(now.histogram_places), which, "right") - 1
         return set(np.unique(owners).tolist())
+
+    @staticmethod
+    def _moved(gaps: Numbers, counts: Positions, held: Sequence[SparseHistogram]) -> Positions:
+        """Cells that changed, of all histograms one after the other, from their gaps; `counts` says how many each
+        has."""
+        if not len(gaps):
+            return np.zeros(0, np.int64)
+        bounds = np.repeat(np.array([old.size for old in held], np.int64), counts)
+        if (gaps >= bounds.view(np.uint64)).any():
+            raise _damaged("a cell is not in its histogram")
+        ends = np.cumsum(gaps.astype(np.int64) + 1)
+        before = np.concatenate((np.zeros(1, np.int64), ends))[np.cumsum(counts) - counts]
+        moved: Positions = ends - np.repeat(before, counts) - 1
+        if (moved >= bounds).any():
+            raise _damaged("a cell is not in its histogram")
+        return moved
 
     def _remake(self, touched: set[int]) -> None:
         """Make the objects that are new or have changed."""
         now = self._now
         if not self._as_before:
             touched.update(place for place, source in enumerate(self._sources) if source < 0)
+        work = self._work
+        work.charge(work.CHANGED_OBJECT, len(touched) - self._sources.count(-1))
+        owned = np.fromiter(touched, np.int64, len(touched))
+        work.charge(work.CELL, int((now.places[owned + 1] - now.places[owned]).sum()) if len(owned) else 0)
         row = now.row.tolist() if _MANY * len(touched) > len(now.objects) else None  # at once, where it pays
         for place in touched:
             item, layout = now.objects[place], now.layouts[place]
@@ -419,23 +510,39 @@ class _Read:
     # Events
 
     def _events(self) -> Iterator[Event]:
-        source = self._in
-        for _ in range(source.count(_LEAST_EVENT_BYTES, source.left)):
+        source, names, work = self._in, self._limits.names, self._work
+        count = source.count(_LEAST_EVENT_BYTES, self._limits.events)
+        work.charge(work.EVENT, count)
+        for _ in range(count):
             instance, name, severity = self._word(), self._word(), self._word()
             incarnation, number, time_ns = source.uint(), source.uint(), source.uint()
-            labels = {self._word(): self._word() for _ in range(source.count(2, source.left))}
-            arguments: Mapping[str, int] = {self._word(): source.uint() for _ in range(source.count(2, source.left))}
-            yield Event(instance, incarnation, number, time_ns, name, severity, labels, arguments, source.text())
+            pairs = source.count(2, names)
+            work.charge(work.PAIR, pairs)
+            labels = {self._word(): self._word() for _ in range(pairs)}
+            pairs = source.count(2, names)
+            work.charge(work.PAIR, pairs)
+            arguments: Mapping[str, int] = {self._word(): source.uint() for _ in range(pairs)}
+            text = source.text(self._limits.text_bytes)
+            yield Event(instance, incarnation, number, time_ns, name, severity, labels, arguments, text)
 
     def _extensions(self) -> None:
         """Pass over what a later version adds; it must be the end."""
         source = self._in
-        for _ in range(source.count(2, source.left)):
+        count = source.count(2, source.left)
+        self._work.charge(self._work.EXTENSION, count)
+        for _ in range(count):
             source.text()
             source.take(source.count(1, source.left))
         if source.left:
             raise _damaged(f"{source.left} bytes follow its end")
 
+
+_TEXT_WEIGHT = 80
+_CELL_WEIGHT = 80
+_INSTANCE_WEIGHT = 300
+_OBJECT_WEIGHT = 900
+_NUMBER_WEIGHT = 120
+_HISTOGRAM_WEIGHT = 450
 
 _WORD = (1 << 64) - 1
 _NO_CELLS = (np.zeros(0, np.int64), _NO_NUMBERS)

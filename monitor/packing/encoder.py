@@ -16,9 +16,9 @@ import numpy as np
 
 from heliograph.engine import catalogue
 from heliograph.monitor.latency import layout_of
-from heliograph.monitor.model import Event, Health, Histogram, InstanceState, ObjectState, Snapshot
+from heliograph.monitor.model import Cells, Event, Health, Histogram, InstanceState, ObjectState, Snapshot
 from heliograph.monitor.packing.frame import Head, PackingError, pack
-from heliograph.monitor.packing.sparse import Cells, Form, changed, sparse_cells
+from heliograph.monitor.packing.sparse import Form, changed, sparse_cells
 from heliograph.monitor.packing.tables import HISTOGRAM, WORD, CellName, Directory, Layout, Numbering, Shape, bits_of
 from heliograph.monitor.packing.varints import Numbers, encode, gaps, uint, zigzag
 
@@ -28,7 +28,11 @@ HEALTHS = (Health.LIVE, Health.STALE, Health.CLOSED, Health.DEAD, Health.DAMAGED
 
 _Identity = tuple[object, ...]
 _Key = tuple[str, tuple[str, ...], tuple[str, ...], tuple[str, ...], tuple[str, ...]]
+_Names = frozenset[tuple[str, bool]]
+"""Names of cells, and whether each is a histogram."""
 _TABLE_SLACK = 4096
+_MOST_ALIKE = 16
+"""Shapes that are looked at before another is made; engines make one or two, an enemy may make thousands."""
 _EMPTY = np.zeros(0, np.uint64)
 
 
@@ -46,6 +50,10 @@ def known_cells() -> Directory:
 def _histograms(scope: str) -> tuple[str, ...]:
     found = catalogue.scopes().get(scope)
     return tuple(item.name for item in found.statistics if item.kind == HISTOGRAM) if found else ()
+
+
+def _names(shape: Shape) -> _Names:
+    return frozenset((cell.name, cell.kind == HISTOGRAM) for cell in shape.cells)
 
 
 @dataclass(slots=True)
@@ -183,6 +191,10 @@ class _Writer:
         self._shapes: Numbering[Shape] = Numbering(base.shapes)
         self._forms: Numbering[Form] = Numbering(base.forms)
         self._layouts: dict[_Key, Layout] = dict(base.layouts)
+        self._alike: dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[tuple[Shape, _Names]]] = {}
+        """Shapes by scope, labels and info, with what their cells are called."""
+        for shape in base.shapes:
+            self._alike.setdefault(shape[:3], []).append((shape, _names(shape)))
         self._now = _Flat()
         self._row: list[int] = []
         self._sums: list[int] = []
@@ -324,21 +336,21 @@ class _Writer:
     def _shape(self, key: _Key) -> Shape:
         """A shape that has a record's cells: one that is known, or a new one with those of the catalogue too."""
         scope, labels, info, values, histograms = key
-        for shapes in (self._shapes.known, self._shapes.new):
-            for shape in shapes:
-                if shape[:3] == (scope, labels, info):
-                    names = {(cell.name, cell.kind == HISTOGRAM) for cell in shape.cells}
-                    if names.issuperset((name, False) for name in values) and names.issuperset(
-                        (name, True) for name in histograms
-                    ):
-                        return shape
+        alike = self._alike.setdefault(key[:3], [])
+        for shape, names in alike[:_MOST_ALIKE]:
+            if names.issuperset((name, False) for name in values) and names.issuperset(
+                (name, True) for name in histograms
+            ):
+                return shape
         cells = []
         for name in values:
             kind, unit = self._directory.get((scope, name), ("", ""))
             cells.append(CellName(name, "" if kind == HISTOGRAM else kind, unit))
         for name in dict.fromkeys((*histograms, *_histograms(scope))):
             cells.append(CellName(name, HISTOGRAM, self._directory.get((scope, name), ("", "nanoseconds"))[1]))
-        return Shape(scope, labels, info, tuple(cells))
+        made = Shape(scope, labels, info, tuple(cells))
+        alike.append((made, _names(made)))
+        return made
 
     def _new_objects(self) -> bytes:
         texts = self.texts

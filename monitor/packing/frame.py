@@ -2,7 +2,8 @@
 
 A frame is a head of 40 bytes and a body, plain or compressed. Everything a reader takes is checked against what is
 left before anything is made of it: a frame that lies raises `PackingError` and costs no more than honest bytes of its
-length would. The body may not be more than 32 times its packed bytes, so that a small frame stays small.
+length would. The body may not be more than 32 times its packed bytes, so that a small frame stays small, and what is
+made of it is paid for by the bytes that came (`Work`).
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ import zlib
 from dataclasses import dataclass
 
 from heliograph.monitor.errors import UserError
+from heliograph.monitor.latency import ENGINE_CELLS
 from heliograph.monitor.packing import varints
 
-__all__ = ["Head", "Limits", "PackingError", "Reader", "pack", "unpack"]
+__all__ = ["Head", "Limits", "PackingError", "Reader", "Work", "pack", "unpack"]
 
 MAGIC = b"HSNP"
 VERSION = 1
@@ -45,8 +47,68 @@ class Limits:
     histograms: int = 1 << 20
     strings: int = 1 << 20
     """Different texts a stream may have named since its keyframe."""
+    text_bytes: int = 1 << 14
+    """Of one text."""
     shapes: int = 1 << 12
     """Different kinds of record."""
+    shape_cells: int = 1 << 16
+    """Of all kinds of record together."""
+    names: int = 64
+    """Labels, further descriptions or arguments of one object or event."""
+    forms: int = 64
+    """Different forms of histograms."""
+    histogram_cells: int = ENGINE_CELLS
+    """Of one histogram: as many as the engine makes."""
+    events: int = 1 << 16
+    """In a snapshot."""
+    memory_bytes: int = 256 << 20
+    """What a decoder may hold, by its own estimate."""
+
+
+class Work:
+    """What reading a frame may cost, charged before it is done.
+
+    Nanoseconds of a usual processor, estimated and rather too many than too few. What its bytes allow is far more
+    than an honest frame needs; one whose bytes were packed tightly to make a reader slow is refused before it does.
+    """
+
+    __slots__ = ("_left",)
+
+    ONCE = 150_000
+    PER_BYTE = 7_000
+    """Of the frame as it came. 7 ms for a KB."""
+    BODY_BYTE = 3
+    TEXT = 700
+    SHAPE = 9_000
+    NAME = 500
+    CELL_NAME = 3_000
+    FORM = 6_000
+    INSTANCE = 16_000
+    RUN = 1_200
+    BITS = 80
+    OBJECT = 13_000
+    CHANGED_OBJECT = 6_000
+    CELL = 120
+    HISTOGRAM = 1_500
+    CHANGE = 12_000
+    CHANGED_CELL = 60
+    HELD_CELL = 6
+    EVENT = 14_000
+    PAIR = 1_500
+    EXTENSION = 3_500
+
+    def __init__(self, frame_bytes: int) -> None:
+        self._left = self.ONCE + self.PER_BYTE * frame_bytes
+
+    def charge(self, each: int, count: int = 1) -> None:
+        """Take `count` pieces of work of `each` ns.
+
+        Raises:
+            PackingError: It would be more than the frame's bytes allow.
+        """
+        self._left -= each * count
+        if self._left < 0:
+            raise PackingError("a snapshot frame is damaged: reading it would cost more than its bytes allow")
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,9 +236,10 @@ class Reader:
         self._at += size
         return self._data[self._at - size : self._at]
 
-    def text(self) -> str:
-        """A text; what is no UTF-8 in it is replaced."""
-        return self.take(self.count(1, self.left)).decode("utf-8", "replace")
+    def text(self, most: int | None = None) -> str:
+        """A text of at most `most` bytes; what is no UTF-8 in it is replaced."""
+        size = self.left if most is None else min(most, self.left)
+        return self.take(self.count(1, size)).decode("utf-8", "replace")
 
     def column(self, count: int | None = None) -> varints.Numbers:
         """A column of numbers; `count` of them, when given.

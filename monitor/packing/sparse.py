@@ -2,7 +2,7 @@
 
 A histogram of the engine has 27,648 cells (216 KiB) of which a few hundred are ever used. A decoder holds them for
 every object of a fleet, and an enemy may claim thousands: so the array of all cells is made when it is asked for, and
-belongs to whoever asked.
+belongs to whoever asked. Percentiles, differences and sums do not ask for it.
 """
 
 from __future__ import annotations
@@ -10,14 +10,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from heliograph.monitor.latency import layout_of
-from heliograph.monitor.model import Counts, Histogram
+from heliograph.monitor.model import Cells, Counts, Histogram
 
 __all__ = ["Form", "SparseHistogram", "added", "changed", "sparse_cells"]
-
-Cells = npt.NDArray[np.int64]
 
 
 class Form(NamedTuple):
@@ -40,13 +37,24 @@ class SparseHistogram(Histogram):
     """What they hold."""
 
     def __init__(
-        self, form: Form, cells: Cells, numbers: Counts, above: int = 0, negative: int = 0, total_ns: int = 0
+        self,
+        form: Form | SparseHistogram,
+        cells: Cells,
+        numbers: Counts,
+        above: int = 0,
+        negative: int = 0,
+        total_ns: int = 0,
     ) -> None:
-        """Keep the cells given; neither array may be written to any more."""
-        own = {"cells": cells, "numbers": numbers, "above": above, "negative": negative, "total_ns": total_ns}
-        shape = {"digits": form.digits, "lowest": form.lowest, "highest": form.highest}
-        for name, value in {**own, **shape}.items():
-            object.__setattr__(self, name, value)
+        """Keep the cells given; neither array may be written to any more. The form may be another histogram's."""
+        put = object.__setattr__  # the class is frozen, and a decoder makes very many
+        put(self, "cells", cells)
+        put(self, "numbers", numbers)
+        put(self, "above", above)
+        put(self, "negative", negative)
+        put(self, "total_ns", total_ns)
+        put(self, "digits", form.digits)
+        put(self, "lowest", form.lowest)
+        put(self, "highest", form.highest)
 
     @property
     def counts(self) -> Counts:
@@ -59,6 +67,34 @@ class SparseHistogram(Histogram):
     def count(self) -> int:
         """Number of values, always the sum of the cells."""
         return int(self.numbers.sum())
+
+    @property
+    def size(self) -> int:
+        """Number of cells, filled or not."""
+        return layout_of(self.digits, self.lowest, self.highest).cells
+
+    def filled(self) -> tuple[Cells, Counts]:
+        """Positions, rising, and contents of the cells that are not 0."""
+        return self.cells, self.numbers
+
+    def minus(self, older: Histogram | None) -> Histogram:
+        """The values recorded since `older`, exactly; all of them when `older` is None.
+
+        Raises:
+            ValueError: `older` has another number of cells.
+        """
+        if older is None:
+            return self
+        if older.size != self.size:
+            raise ValueError("histograms of different layouts cannot be subtracted")
+        cells, numbers = older.filled()
+        return SparseHistogram(
+            self,
+            *added((self.cells, self.numbers), (cells, np.uint64(0) - numbers)),
+            self.above - older.above,
+            self.negative - older.negative,
+            self.total_ns - older.total_ns,
+        )
 
     def __eq__(self, other: object) -> bool:
         """Whether another histogram, of either kind, has the same form and counted the same."""
@@ -81,10 +117,7 @@ def _rest(histogram: Histogram) -> tuple[int, ...]:
 
 def sparse_cells(histogram: Histogram) -> tuple[Cells, Counts]:
     """Positions, rising, and contents of the cells that are not 0."""
-    if isinstance(histogram, SparseHistogram):
-        return histogram.cells, histogram.numbers
-    cells = np.flatnonzero(histogram.counts)
-    return cells, histogram.counts[cells]
+    return histogram.filled()
 
 
 def changed(before: tuple[Cells, Counts], now: tuple[Cells, Counts]) -> tuple[Cells, Counts]:
@@ -97,13 +130,23 @@ def changed(before: tuple[Cells, Counts], now: tuple[Cells, Counts]) -> tuple[Ce
 
 
 def added(before: tuple[Cells, Counts], change: tuple[Cells, Counts]) -> tuple[Cells, Counts]:
-    """The cells after a change, those that are not 0."""
-    if not len(before[0]):
-        both, numbers = change
+    """The cells after a change, those that are not 0. Nothing of `change` is kept."""
+    cells, numbers = before
+    if not len(cells):
+        both, sums = change[0].copy(), change[1].copy()
+    elif not len(change[0]):
+        return before
     else:
-        both, places = np.unique(np.concatenate((before[0], change[0])), return_inverse=True)
-        numbers = np.zeros(len(both), np.uint64)
-        numbers[places[: len(before[0])]] = before[1]
-        numbers[places[len(before[0]) :]] += change[1]
-    kept = np.flatnonzero(numbers)
-    return (both, numbers) if len(kept) == len(both) else (both[kept], numbers[kept])
+        places = np.minimum(np.searchsorted(cells, change[0]), len(cells) - 1)
+        if (cells[places] == change[0]).all():  # what most changes find
+            both, sums = cells, numbers.copy()
+            sums[places] += change[1]
+        else:
+            both, where = np.unique(np.concatenate((cells, change[0])), return_inverse=True)
+            sums = np.zeros(len(both), np.uint64)
+            sums[where[: len(cells)]] = numbers
+            sums[where[len(cells) :]] += change[1]
+    if sums.all():
+        return both, sums
+    kept = np.flatnonzero(sums)
+    return both[kept], sums[kept]

@@ -18,6 +18,7 @@ STATS = OriginStats(
     awaiting=13,
     skipped=14,
     damaged=15,
+    dropped=20,
     duplicates=16,
     restarts=17,
     bytes=18,
@@ -28,7 +29,17 @@ HOSTS = (
     HostState(1, "one", "/p", False, "", 0.5, 1.0, 2, 3, STATS, {"feed": 4, "sink": 5}),
     HostState(2, "two", "/p", True, "silent for 9.0 s", 9.0, 1.0, 0, 0, OriginStats(), {}),
 )
-ACCOUNT = Account(CollectorStats(messages=21, bytes=22, refused=23, lost=24, looped=25, unheard=26), HOSTS)
+ACCOUNT = Account(
+    CollectorStats(
+        *(21, 22, 23, 24, 25, 26),
+        refused_by={"damaged": 27, "memory": 28},
+        forgotten=29,
+        memory_bytes=30,
+        memory_limit=31,
+        objects=32,
+    ),
+    HOSTS,
+)
 
 
 def _values(families: list[Metric]) -> dict[str, dict[tuple[str, ...], float]]:
@@ -45,6 +56,7 @@ def test_every_family_of_a_collector_has_its_number() -> None:
         "snapshots_awaiting_keyframe": 13,
         "snapshots_skipped": 14,
         "snapshots_damaged": 15,
+        "reports_dropped": 20,
         "snapshots_duplicate": 16,
         "publisher_changes": 17,
         "bytes": 18,
@@ -58,7 +70,9 @@ def test_every_family_of_a_collector_has_its_number() -> None:
     assert found["heliograph_collector_host_up"]["two",] == 0
     assert found["heliograph_collector_events_missed"] == {("one", "feed"): 4, ("one", "sink"): 5}
     totals = {"hosts": 2, "messages": 21, "messages_refused": 23, "messages_lost": 24}
-    totals |= {"reports_looped": 25, "reports_unheard": 26}
+    totals |= {"reports_looped": 25, "reports_unheard": 26, "origins_forgotten": 29}
+    totals |= {"memory_bytes": 30, "memory_limit_bytes": 31, "objects": 32}
+    assert found["heliograph_collector_reports_refused"] == {("damaged",): 27, ("memory",): 28}
     for name, value in totals.items():
         assert found[f"heliograph_collector_{name}"] == {(): value}, name
 

@@ -11,6 +11,7 @@ import plotly.graph_objects as go
 from heliograph.dashboards.live import theme
 from heliograph.dashboards.live.figures.lines import add_line, note_rest, receiver_colours, times, topic_colours
 from heliograph.dashboards.live.series import QUANTILES, Group, Point, merged
+from heliograph.engine.catalogue.outside import Door, outside
 from heliograph.monitor.latency import spectrum
 
 __all__ = ["over_time", "percentile_spectrum"]
@@ -81,11 +82,11 @@ def percentile_spectrum(points: Sequence[Point], kind: str) -> go.Figure:
         figure.add_scatter(
             x=line.nines,
             y=line.values * _US,
-            name=name,
+            name=outside(name, Door.PLOTLY),
             mode="lines",
             line={"color": colours[name], "width": 1.6},
             customdata=line.fractions * 100,
-            hovertemplate=f"{name}: %{{customdata:.5~f}} % within %{{y:,.1f}} µs<extra></extra>",
+            hovertemplate="%{fullData.name}: %{customdata:.5~f} % within %{y:,.1f} µs<extra></extra>",
         )
     note_rest(figure, points, kind)
     return figure

@@ -9,6 +9,7 @@ import plotly.graph_objects as go
 from heliograph.dashboards.live import theme
 from heliograph.dashboards.live.figures.lines import add_line, note_rest, receiver_colours, times
 from heliograph.dashboards.live.series import Point
+from heliograph.engine.catalogue.outside import Door, outside
 
 __all__ = ["losses", "naks"]
 
@@ -35,7 +36,7 @@ def losses(points: Sequence[Point]) -> go.Figure:
             figure.add_scatter(
                 x=x,
                 y=gone,
-                name=f"{receiver}: lost for good",
+                name=outside(f"{receiver}: lost for good", Door.PLOTLY),
                 mode="markers",
                 marker={
                     "symbol": "triangle-down",

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dash import dcc, html
+from dash.development.base_component import Component
 
 from heliograph.dashboards.words import Word
+from heliograph.engine.catalogue.outside import outside
 
-__all__ = ["badge", "card", "cell", "gauge", "graph", "spark", "table"]
+__all__ = ["badge", "card", "cell", "gauge", "graph", "harmless", "spark", "table"]
 
 _FULL = 0.8
 _HALF = 0.5
@@ -73,3 +75,28 @@ def graph(place: str, figure: Any) -> dcc.Graph:
     """A chart; `place` is its id."""
     style = {"height": "240px"}
     return dcc.Graph(id=place, figure=figure, className="graph", style=style, config={"displayModeBar": False})
+
+
+_SHOWN = ("children", "title", "aria-label", "label")
+"""Properties of a component that a reader sees."""
+
+
+def harmless(found: Any) -> Any:
+    """A page, or parts of one, with every text in it as a page may show it; components are changed in place.
+
+    The browser escapes markup by itself; what it would not is characters that turn the direction of reading or cannot
+    be seen. Figures are not looked into: their names went through the same door (`Door.PLOTLY`).
+    """
+    if isinstance(found, str):
+        return outside(found)
+    if isinstance(found, Mapping):
+        return {key: item if key == "value" else harmless(item) for key, item in found.items()}
+    if isinstance(found, list | tuple):
+        return [harmless(item) for item in found]
+    if isinstance(found, Component):
+        for name in _SHOWN:
+            if (shown := getattr(found, name, None)) is not None:
+                setattr(found, name, harmless(shown))
+        if isinstance(options := getattr(found, "options", None), list):
+            found.options = harmless(options)
+    return found

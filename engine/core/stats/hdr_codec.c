@@ -108,6 +108,20 @@ size_t helio_hdr_body_bound(const helio_hdr_layout *layout) {
     return HELIO_HDR_HEADER_BYTES + (size_t)layout->cells * HELIO_HDR_WORD_BYTES;
 }
 
+/* Writes the header of a body of `bytes`, itself included. */
+static void put_header(const helio_hdr_layout *layout, size_t bytes, uint8_t *out) {
+    const double ratio = 1.0;
+    uint64_t ratio_bits;
+    memcpy(&ratio_bits, &ratio, sizeof ratio_bits);
+    put_u32(out, BODY_COOKIE);
+    put_u32(out + 4, (uint32_t)bytes - HELIO_HDR_HEADER_BYTES);
+    put_u32(out + 8, 0); /* normalizing index offset */
+    put_u32(out + 12, (uint32_t)layout->digits);
+    put_u64(out + 16, (uint64_t)layout->lowest);
+    put_u64(out + 24, (uint64_t)layout->highest);
+    put_u64(out + 32, ratio_bits);
+}
+
 size_t helio_hdr_body_encode(const helio_hdr_layout *layout, const uint64_t *counts, uint8_t *out) {
     uint32_t end = layout->cells;
     while (end > 1 && counts[end - 1] == 0) {
@@ -128,16 +142,7 @@ size_t helio_hdr_body_encode(const helio_hdr_layout *layout, const uint64_t *cou
         }
         next = put_word(next, -(int64_t)(cell - first));
     }
-    const double ratio = 1.0;
-    uint64_t ratio_bits;
-    memcpy(&ratio_bits, &ratio, sizeof ratio_bits);
-    put_u32(out, BODY_COOKIE);
-    put_u32(out + 4, (uint32_t)(next - out) - HELIO_HDR_HEADER_BYTES);
-    put_u32(out + 8, 0); /* normalizing index offset */
-    put_u32(out + 12, (uint32_t)layout->digits);
-    put_u64(out + 16, (uint64_t)layout->lowest);
-    put_u64(out + 24, (uint64_t)layout->highest);
-    put_u64(out + 32, ratio_bits);
+    put_header(layout, (size_t)(next - out), out);
     return (size_t)(next - out);
 }
 
@@ -400,6 +405,106 @@ helio_hdr_refusal helio_hdr_add(const helio_hdr_layout *layout, const uint8_t *b
         /* Rare, so it may cost: the same words again, taken away. */
         progress undone = {0, 0};
         take(bytes, size, layout, -1, done.words, counts, &undone);
+    }
+    return refusal;
+}
+
+/* -- rewriting ------------------------------------------------------------------------------- */
+
+enum {
+    REWRITE_LEAST_BYTES = 64 << 10,
+    REWRITE_RATIO = 32, /* real logs reach 4 */
+};
+
+size_t helio_hdr_rewrite_room(size_t size) {
+    const size_t most = HELIO_HDR_HEADER_BYTES + (size_t)HELIO_HDR_MAX_CELLS * HELIO_HDR_WORD_BYTES;
+    const size_t room = size > most / REWRITE_RATIO ? most : size * REWRITE_RATIO;
+    return room < REWRITE_LEAST_BYTES ? REWRITE_LEAST_BYTES : room;
+}
+
+/* Counts a filled cell and writes it, after the empty ones before it. */
+static uint8_t *rewrite_cell(helio_hdr_digest *digest, uint32_t cell, int64_t count, uint32_t empty,
+                             uint8_t *next) {
+    const int64_t low = helio_hdr_cell_lowest(&digest->layout, cell);
+    const int64_t high = helio_hdr_cell_highest(&digest->layout, cell);
+    digest->min = digest->total == 0 ? low : digest->min;
+    digest->max = high;
+    digest->sum += (double)count * (double)(low + (high - low + 1) / 2);
+    if (empty > 0) {
+        next = put_word(next, -(int64_t)empty);
+    }
+    return put_word(next, count);
+}
+
+static helio_hdr_refusal rewrite_words(source *src, uint8_t *out, size_t room, size_t *written,
+                                       helio_hdr_digest *digest) {
+    const uint32_t cells = digest->layout.cells;
+    uint8_t *next = out + HELIO_HDR_HEADER_BYTES;
+    uint8_t *const last = out + room - 2 * HELIO_HDR_WORD_BYTES;
+    uint32_t cell = 0, empty = 0;
+    for (;;) {
+        if (src->end - src->next < HELIO_HDR_WORD_BYTES && src->to_come > 0) {
+            const helio_hdr_refusal refusal = refill(src);
+            if (refusal != HELIO_HDR_OK) {
+                return refusal;
+            }
+        }
+        if (src->next == src->end) {
+            break;
+        }
+        int64_t value;
+        if (!get_word(src, &value)) {
+            return HELIO_HDR_WORD;
+        }
+        const uint64_t run = value < 0 ? 0 - (uint64_t)value : 1;
+        if (run > cells - cell) {
+            return HELIO_HDR_OVERRUN;
+        }
+        if (value > 0) {
+            int64_t total;
+            if (__builtin_add_overflow(digest->total, value, &total)) {
+                return HELIO_HDR_COUNT;
+            }
+            if (next > last) {
+                return HELIO_HDR_PACKED;
+            }
+            next = rewrite_cell(digest, cell, value, empty, next);
+            digest->total = total;
+            empty = 0;
+        } else {
+            empty += (uint32_t)run;
+        }
+        cell += (uint32_t)run;
+    }
+    if (digest->total == 0) {
+        next = put_word(next, -1); /* as the encoder has an empty histogram */
+    }
+    *written = (size_t)(next - out);
+    put_header(&digest->layout, *written, out);
+    return HELIO_HDR_OK;
+}
+
+helio_hdr_refusal helio_hdr_rewrite(const uint8_t *bytes, size_t size, uint8_t *out, size_t room,
+                                    size_t *written, helio_hdr_digest *digest) {
+    source src;
+    int compressed;
+    memset(digest, 0, sizeof *digest);
+    if (room < HELIO_HDR_HEADER_BYTES + 2 * HELIO_HDR_WORD_BYTES) {
+        return HELIO_HDR_PACKED;
+    }
+    helio_hdr_refusal refusal = source_open(&src, bytes, size, &digest->layout, &compressed);
+    if (refusal == HELIO_HDR_OK) {
+        /* A word is a byte at least, so one that unpacks to more would not fit either. */
+        refusal = src.to_come > room ? HELIO_HDR_PACKED : HELIO_HDR_OK;
+    }
+    if (refusal == HELIO_HDR_OK) {
+        refusal = rewrite_words(&src, out, room, written, digest);
+    }
+    if (refusal == HELIO_HDR_OK && compressed) {
+        refusal = finish(&src);
+    }
+    if (compressed) {
+        inflateEnd(&src.z);
     }
     return refusal;
 }

@@ -44,7 +44,8 @@ enum {
     X(TOTAL, "counts another number of values than was recorded beside it")              \
     X(TRAILING, "goes on after its declared length")                                     \
     X(ZLIB, "cannot be inflated: damaged zlib data")                                     \
-    X(NOMEM, "could not be inflated for want of memory")
+    X(NOMEM, "could not be inflated for want of memory")                                 \
+    X(PACKED, "is packed more tightly than any histogram needs")
 
 typedef enum helio_hdr_refusal {
 #define X(name, text) HELIO_HDR_##name,
@@ -96,6 +97,23 @@ helio_hdr_refusal helio_hdr_peek(const uint8_t *bytes, size_t size, helio_hdr_la
  * highest.  When `expected` is not negative, the payload must count that many values. */
 helio_hdr_refusal helio_hdr_add(const helio_hdr_layout *layout, const uint8_t *bytes, size_t size,
                                 int64_t expected, uint64_t *counts, int64_t *total);
+
+/* What a payload holds. */
+typedef struct helio_hdr_digest {
+    helio_hdr_layout layout;
+    int64_t total;    /* values */
+    int64_t min, max; /* of the first and last cell counted; 0 when there is none */
+    double sum;       /* by the middle of each cell */
+} helio_hdr_digest;
+
+/* Bytes for helio_hdr_rewrite: what a payload of `size` bytes may unpack to. */
+size_t helio_hdr_rewrite_room(size_t size);
+
+/* Reads a payload, body or compressed, and writes its body as helio_hdr_body_encode would, without an
+ * array of its cells: a few bytes may claim millions of them.  `out` has `room` bytes; a payload that
+ * needs more is refused (PACKED).  *written becomes the bytes of the body. */
+helio_hdr_refusal helio_hdr_rewrite(const uint8_t *bytes, size_t size, uint8_t *out, size_t room,
+                                    size_t *written, helio_hdr_digest *digest);
 
 /* For each quantile (0 to 1, ascending) the largest value of the cell that holds rank
  * ceil(quantile * total), at least 1.  All 0 when total is 0. */

@@ -1,0 +1,526 @@
+"""L1, L4: text that came from outside does no harm in any output; one test goes through every door.
+
+What a name may do to a reader: move the cursor or change colours (C0, C1, DEL), begin a line of its own, turn the
+direction of reading, hide, be markup or a script, be a template or a formula. Every door is given the same snapshots,
+whose every name, label, reason and event text holds all of it.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import unicodedata
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
+from prometheus_client.parser import text_string_to_metric_families as plain
+
+from heliograph.monitor.cli import main
+from heliograph.monitor.model import InstanceState, ObjectState, Snapshot
+from heliograph.monitor.sampler import Sampler
+
+PARTS: Mapping[str, str] = {
+    "a formula": "=cmd|' /C calc'!A1",
+    "an escape sequence": "\x1b]0;owned\x07\x1b[2J\x1b[31m",
+    "C0": "".join(map(chr, range(0x20))),
+    "DEL": "\x7f",
+    "C1": "".join(map(chr, range(0x80, 0xA0))),
+    "directions": "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c",
+    "separators": "\u2028\u2029",
+    "what cannot be seen": "\u200b\u200c\u200d\u2060\ufeff\u00ad\U000e0041",
+    "halves of surrogates": "\udfff\ud800 ",
+    "a script": "<script>alert(1)</script>",
+    "an attribute": "\"'><img src=x onerror=alert(1)>",
+    "a template": "%{y} %{customdata} {{name}} ${name}",
+    "markup of Plotly": "<b>bold</b><a href='javascript:alert(1)'>go</a><br>$x^2$",
+    "lines of a scrape": '"} 1\n# TYPE fake counter\nfake_total 1\r\nheliograph: all is well',
+    "a backslash": "\\u0041\\n",
+}
+NASTY = "".join(PARTS.values())
+
+
+def is_harmless(text: str) -> bool:
+    """Whether a terminal shows it as it is; its lines are its own."""
+    return all(char == "\n" or not unicodedata.category(char).startswith(("C", "Zl", "Zp")) for char in set(text))
+
+
+def named(text: str, which: str) -> str:
+    return f"{text}{which}"
+
+
+def _labels(labels: Mapping[str, str], which: str) -> dict[str, str]:
+    kept = {"kind", "transport", "role"}
+    return {key: value if key in kept else named(value, which) for key, value in labels.items()}
+
+
+def _object(item: ObjectState, which: str) -> ObjectState:
+    return replace(item, labels=_labels(item.labels, which), info=_labels(item.info, which))
+
+
+def _instance(owner: InstanceState, which: str) -> InstanceState:
+    return replace(
+        owner,
+        name=named(owner.name, which),
+        reason=named(owner.reason, which),
+        path=named(owner.path, which),
+        objects=tuple(_object(item, which) for item in owner.objects),
+    )
+
+
+def hostile(snapshot: Snapshot, which: str = NASTY) -> Snapshot:
+    """The same, with everything that came from outside made hostile."""
+    events = tuple(
+        replace(
+            event,
+            instance=named(event.instance, which),
+            labels=_labels(event.labels, which),
+            text=named(event.text, which),
+        )
+        for event in snapshot.events
+    )
+    return replace(snapshot, instances=tuple(_instance(item, which) for item in snapshot.instances), events=events)
+
+
+@dataclass
+class Given:
+    """What a door is tested with."""
+
+    before: Snapshot
+    now: Snapshot
+    folder: Path
+    capsys: pytest.CaptureFixture[str]
+    sound: tuple[Snapshot, Snapshot]
+    """Both without halves of surrogates, which cannot be passed to C."""
+
+    def command(self, *words: str) -> str:
+        """Standard output and error of a command."""
+        main([word.replace("FOLDER", str(self.folder)) for word in words])
+        out, err = self.capsys.readouterr()
+        return out + err
+
+
+# Doors of text
+
+
+def _command(*words: str) -> Callable[[Given], str]:
+    return lambda given: given.command(*words)
+
+
+def _log_module(given: Given) -> str:
+    from heliograph.monitor.log import LogModule
+
+    stream = io.StringIO()
+    module = LogModule(stream=stream)
+    module.snapshot(given.before)
+    module.snapshot(given.now)
+    for event in given.now.events:
+        module.event(event)
+    return stream.getvalue()
+
+
+def _c_module(given: Given) -> str:
+    from heliograph.monitor.modules import open_module
+    from heliograph.monitor.modules.feed import Feed
+
+    file = given.folder / "told.jsonl"
+    lane = open_module(f"jsonl=path={file}")
+    feed = Feed()
+    for snapshot in given.sound:
+        feed.give(snapshot, [lane])
+    lane.close()
+    return file.read_text(encoding="utf-8")
+
+
+def _console(given: Given) -> str:
+    from heliograph.exporters.console import ConsoleExporter
+    from heliograph.monitor.model import Health
+
+    stream = io.StringIO()
+    exporter = ConsoleExporter(stream)
+    exporter.publish(given.before)
+    ended = [replace(item, health=Health.STALE) for item in given.now.instances]
+    exporter.publish(replace(given.now, instances=tuple(ended)))
+    return stream.getvalue()
+
+
+def _failure(given: Given) -> str:
+    from heliograph.exporters.loop import ExportLoop
+    from heliograph.monitor.errors import UserError
+
+    def sample() -> Snapshot:
+        raise UserError(f"cannot read {NASTY}")
+
+    ExportLoop(sample, [], 1.0, lambda _: True).round()
+    from heliograph.monitor.modules.lane import to_stderr
+
+    to_stderr(f"module {NASTY} failed")
+    return given.capsys.readouterr().err
+
+
+def _hdr_log(given: Given) -> str:
+    from heliograph.exporters.hdrlog import HdrLogExporter
+
+    file = given.folder / "latency.hlog"
+    exporter = HdrLogExporter(file, interval=0.1, backlog=True)
+    exporter.publish(given.before)
+    exporter.publish(given.now)
+    exporter.close()
+    return file.read_text(encoding="utf-8")
+
+
+def _collected(as_json: bool) -> Callable[[Given], str]:
+    def door(given: Given) -> str:
+        from heliograph.engine.catalogue.outside import json_text
+        from heliograph.monitor.collector.account import Account, CollectorStats, HostState
+        from heliograph.monitor.collector.origin import OriginStats
+        from heliograph.monitor.commands.collect import account_fields, status
+
+        state = HostState(1, NASTY, NASTY, False, NASTY, 1.0, 1.0, 0, 1, OriginStats(), {NASTY: 1})
+        account = Account(CollectorStats(refused_by={"damaged": 1}), (state,))
+        empty = replace(given.now, instances=())
+        if as_json:
+            return json_text(account_fields(empty, account, NASTY)) + "\n"
+        return "\n".join(status(empty, account, NASTY))
+
+    return door
+
+
+class _Message:
+    topic = stream = NASTY
+    number, submit_ns, receive_ns, recovered = 1, 2, 3, False
+    data = NASTY.encode("utf-8", "surrogatepass")
+
+
+class _Sound(_Message):
+    data = NASTY.replace(PARTS["halves of surrogates"], "").encode()
+
+
+def _message(form: str, kind: type[_Message]) -> Callable[[Given], str]:
+    def door(given: Given) -> str:
+        from heliograph.engine.commands import _FORMATS
+
+        shown = _FORMATS[form]
+        assert shown is not None
+        line = shown(kind())  # type: ignore[arg-type]
+        if form == "text":
+            assert "\n" not in line
+        return line.replace("\t", " ") + "\n"
+
+    return door
+
+
+def _history_rows(as_json: bool) -> Callable[[Given], str]:
+    def door(given: Given) -> str:
+        from heliograph.monitor.history.text import json_lines, text_table
+
+        merged = _history(PARTS["halves of surrogates"])
+        return "\n".join(json_lines(merged) if as_json else text_table(merged, hourly=True)) + "\n"
+
+    return door
+
+
+def _history(without: str) -> Any:
+    from heliograph.monitor.history.files import to_table
+    from heliograph.monitor.history.merge import merge
+    from tests.history.recordings import interval, latencies
+
+    nasty = NASTY.replace(without, "")
+    rows = [interval(latencies(1, 50), seq=1, at_s=0, instance=nasty, topic=nasty, stream=nasty, tag=nasty)]
+    return merge(to_table(rows))[0]
+
+
+TEXT_DOORS: Mapping[str, Callable[[Given], str]] = {
+    "stats": _command("stats"),
+    "top": _command("top", "--count", "2", "--interval", "0.1"),
+    "events": _command("events"),
+    "books": _command("books", "--all"),
+    "losses": _command("losses"),
+    "receivers": _command("receivers"),
+    "an error": _command("stats", "--segments", "/nowhere/\x1b[31m\x9b\u202e"),
+    "the console exporter": _console,
+    "failures": _failure,
+    "an HDR log": _hdr_log,
+    "collect": _collected(False),
+    "sub": _message("text", _Message),
+    "the history as text": _history_rows(False),
+}
+JSON_DOORS: Mapping[str, Callable[[Given], str]] = {
+    "stats --json": _command("stats", "--json"),
+    "events --json": _command("events", "--json"),
+    "books --json": _command("books", "--json"),
+    "losses --json": _command("losses", "--json"),
+    "receivers --json": _command("receivers", "--json"),
+    "the log module": _log_module,
+    "the jsonl module": _c_module,
+    "collect --json": _collected(True),
+    "sub --format json": _message("json", _Sound),
+    "sub --format json, not UTF-8": _message("json", _Message),
+    "the history as JSON": _history_rows(True),
+}
+
+
+@pytest.fixture(params=["all of it", "overlong"])
+def given(
+    request: pytest.FixtureRequest,
+    moments: tuple[Snapshot, Snapshot],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Given:
+    which = NASTY if request.param == "all of it" else NASTY + "x" * 20_000
+    before, now = (hostile(snapshot, which) for snapshot in moments)
+    turn = iter([before, now])
+    monkeypatch.setattr(Sampler, "sample", lambda self, histograms=True: next(turn, now))
+    monkeypatch.setenv("HELIOGRAPH_SEGMENT_DIR", str(tmp_path))
+    whole = which.replace(PARTS["halves of surrogates"], "")
+    first, last = (hostile(snapshot, whole) for snapshot in moments)
+    return Given(before, now, tmp_path, capsys, (first, last))
+
+
+@pytest.mark.parametrize("door", TEXT_DOORS)
+def test_l1_no_text_moves_the_cursor_turns_or_hides(given: Given, door: str) -> None:
+    told = TEXT_DOORS[door](given)
+    assert told.strip()
+    assert is_harmless(told), sorted({hex(ord(char)) for char in told if not is_harmless(char)})
+    assert not any(
+        line.startswith(("fake_total", "# TYPE fake", "heliograph: all is well")) for line in told.split("\n")
+    )
+    if door != "an HDR log":  # its tags are whole, or a reader could not tell the series apart
+        assert max(map(len, told.split("\n"))) < 40_000
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield key
+            yield from _strings(item)
+    elif isinstance(value, Sequence):
+        for item in value:
+            yield from _strings(item)
+
+
+@pytest.mark.parametrize("door", JSON_DOORS)
+def test_l1_json_stays_json_loses_nothing_and_does_no_harm(given: Given, door: str) -> None:
+    told = JSON_DOORS[door](given)
+    assert is_harmless(told), sorted({hex(ord(char)) for char in told if not is_harmless(char)})
+    try:
+        found = [json.loads(told)]
+    except json.JSONDecodeError:
+        found = [json.loads(line) for line in told.splitlines()]
+    assert found
+    told_strings = list(_strings(found))
+    sound = NASTY.replace(PARTS["halves of surrogates"], "")
+    if door == "the jsonl module":  # C has UTF-8, which knows no half of a surrogate
+        assert any(PARTS["a script"] in item and PARTS["directions"] in item for item in told_strings)
+    else:
+        assert any(NASTY in item or sound in item for item in told_strings)
+
+
+# Doors of markup
+
+
+class Page(HTMLParser):
+    """Tags and attributes of a page."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, list[tuple[str, str | None]]]] = []
+        self.text: list[str] = []
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, attrs))
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+
+def _report(tmp_path: Path) -> str:
+    from heliograph.monitor.history.files import write_table
+    from heliograph.monitor.history.report import report
+
+    write_table(tmp_path / "date=2025-11-21" / "hour=12" / "a.parquet", _history(PARTS["halves of surrogates"]))
+    return report(tmp_path, NASTY).html
+
+
+def _flight(tmp_path: Path) -> str:
+    from tests.monitor.test_flight import flight_of, steady
+
+    file = tmp_path / "feed.4711.1.flight"
+    flight = flight_of(steady, why=200, event=True)
+    flight.write(file)
+    out = tmp_path / "page.html"
+    from heliograph.monitor.flight import reader
+
+    found = reader.read(file)
+    found.events = [(place, replace(event, name=NASTY, severity=NASTY, text=NASTY)) for place, event in found.events]
+    found.header = replace(found.header, name=NASTY, why=NASTY)
+    found.damage.append(NASTY)
+    for track in found.tracks:
+        track.labels = _labels(track.labels, NASTY)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reader, "read", lambda *_, **__: found)
+        main(["flight", str(file), "--html", str(out)])
+    return out.read_text(encoding="utf-8")
+
+
+def _svg(tmp_path: Path) -> str:
+    from heliograph.monitor.svg import Axis, Frame, Line, Mark, chart
+
+    axis = Axis(0.0, 1.0, [(0.5, NASTY)])
+    return chart([Line(NASTY, [0, 1], [0, 1])], axis, axis, NASTY, frame=Frame(), marks=[Mark(0, 1, "m", NASTY)])
+
+
+def _lab(tmp_path: Path) -> str:
+    from heliograph.engine.lab.svg import Curve, Mark, chart
+
+    return chart(NASTY, NASTY, [Curve(NASTY, "line", 0, [0.0, 1.0], [], [])], [Mark(0.5, "plan", NASTY)], 1.0, 2.0)
+
+
+PAGES: Mapping[str, Callable[[Path], str]] = {"report": _report, "flight": _flight, "svg": _svg, "lab": _lab}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_l1_pages_and_pictures_hold_no_markup_of_others(page: str, tmp_path: Path) -> None:
+    told = PAGES[page](tmp_path)
+    assert is_harmless(told), sorted({hex(ord(char)) for char in told if not is_harmless(char)})
+    found = Page(told)
+    for tag, attributes in found.tags:
+        assert tag not in ("script", "img", "a", "b")
+        assert not [name for name, _ in attributes if name.startswith("on") or name == "src"]
+    assert any(
+        "alert(1)" in text for text in (*found.text, *(value or "" for _, item in found.tags for _, value in item))
+    )
+
+
+# Prometheus
+
+
+def test_l1_prometheus_reads_every_answer_and_names_stay_apart(moments: tuple[Snapshot, Snapshot]) -> None:
+    from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
+
+    from heliograph.exporters.collector import SnapshotCollector
+    from heliograph.exporters.prometheus import exposition
+
+    before, now = moments
+    twins = []
+    for place, (_, part) in enumerate([*PARTS.items(), ("all", NASTY), ("long", "x" * 20_000), ("long", "x" * 20_001)]):
+        for owner in hostile(replace(now, instances=now.instances[:2]), part).instances:
+            few = [replace(item, histograms={}) for item in owner.objects[:4]]
+            owner = replace(owner, incarnation=owner.incarnation + 1000 * place, pid=owner.pid + place)
+            twins.append(replace(owner, objects=tuple(few)))
+    fleet = replace(now, instances=tuple(twins))
+    collector = SnapshotCollector(max_series=10_000_000)
+    collector.update(replace(before, instances=()))
+    collector.update(fleet)
+    text = exposition(collector).decode("utf-8")
+    modern = generate_openmetrics(collector.registry()).decode("utf-8")
+    for told, parse in ((text, plain), (modern, openmetrics)):
+        assert is_harmless(told.replace("\\n", "")), sorted({hex(ord(char)) for char in told if not is_harmless(char)})
+        seen: set[tuple[Any, ...]] = set()
+        names = set()
+        for family in parse(told):
+            assert family.name.startswith("heliograph_")
+            for sample in family.samples:
+                key = (sample.name, *sorted(sample.labels.items()))
+                assert key not in seen
+                seen.add(key)
+                if sample.name == "heliograph_node_up":
+                    names.add(sample.labels["node"])
+                assert all(is_harmless(value) and len(value) < 1000 for value in sample.labels.values())
+        assert len(names) == len({owner.name for owner in twins})
+
+
+# The live page
+
+
+def test_l4_names_in_figures_are_neither_markup_nor_templates(moments: tuple[Snapshot, Snapshot]) -> None:
+    from heliograph.dashboards.live.figures.latency import percentile_spectrum
+    from heliograph.dashboards.live.figures.repair import losses, naks
+    from heliograph.dashboards.live.figures.throughput import throughput
+    from heliograph.dashboards.live.series import point
+
+    found = point(*(hostile(snapshot) for snapshot in moments))
+    assert found is not None
+    found = replace(
+        found,
+        naks=dict.fromkeys(found.by_receiver, 2.0),
+        missed=dict.fromkeys(found.by_receiver, 2.0),
+        lost=dict.fromkeys(found.by_receiver, 2.0),
+    )
+    points = [found, replace(found, time_ns=found.time_ns + 10**9)]
+    drawn = [throughput(points), naks(points), losses(points)]
+    drawn += [percentile_spectrum(points, kind) for kind in ("receiver", "topic")]
+    traces = [trace for figure in drawn for trace in figure.to_plotly_json()["data"]]
+    assert len(traces) > 8
+    for trace in traces:
+        name = trace["name"]
+        assert "script" in name
+        assert not re.search(r"[<>$]|%\{", name)
+        assert is_harmless(name)
+        assert "cmd" not in trace["hovertemplate"]
+        assert set(re.findall(r"%\{(\w+)", trace["hovertemplate"])) <= {"y", "customdata", "fullData"}
+    text = json.dumps([figure.to_plotly_json() for figure in drawn], default=str)
+    assert "<script" not in text
+
+
+def test_l1_the_live_page_shows_no_character_that_turns_or_hides(moments: tuple[Snapshot, Snapshot]) -> None:
+    from plotly.utils import PlotlyJSONEncoder
+
+    from heliograph.dashboards.live.app import Easel, first_page, refresh
+    from heliograph.dashboards.live.pages.fleet import Choice
+    from heliograph.dashboards.live.store import Store
+
+    turn = iter([hostile(snapshot) for snapshot in moments])
+    store = Store(lambda: next(turn), place=NASTY, absence=lambda: NASTY)
+    store.take()
+    store.take()
+    shown = [first_page(store), refresh(store, Easel(), Choice(), None)]
+    text = json.dumps(shown, cls=PlotlyJSONEncoder, ensure_ascii=False)
+    values = json.loads(text)
+
+    def seen(value: Any, key: str = "") -> Iterator[str]:
+        if isinstance(value, str) and key != "value":
+            yield value
+        elif isinstance(value, dict):
+            for name, item in value.items():
+                yield from seen(item, name)
+        elif isinstance(value, list):
+            for item in value:
+                yield from seen(item, key)
+
+    found = list(seen(values))
+    assert any("alert(1)" in item for item in found)
+    assert all(is_harmless(item) for item in found), [ascii(item) for item in found if not is_harmless(item)][:3]
+
+
+# The one function
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_l1_the_one_function_knows_every_part(part: str) -> None:
+    from heliograph.engine.catalogue.outside import Door, json_text, outside
+
+    text = f"a{PARTS[part]}z"
+    for door in Door:
+        shown = outside(text, door)
+        assert is_harmless(shown)
+        assert "\n" not in shown
+        shown.encode("utf-8")
+    assert not re.search(r"[<>\"']", outside(text, Door.HTML))
+    assert not re.search(r"[<>$]|%\{", outside(text, Door.PLOTLY))
+    csv = outside(PARTS[part], Door.CSV)
+    assert not csv.lstrip('"').startswith(("=", "+", "-", "@"))
+    assert json.loads(json_text([text])) == [text]
+    assert is_harmless(json_text([text], indent=1))
+    assert outside("plain name, ä 漢字", Door.LABEL) == outside("plain name, ä 漢字") == "plain name, ä 漢字"
+    assert len(outside("x" * 100_000)) == 2000

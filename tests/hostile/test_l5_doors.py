@@ -1,0 +1,150 @@
+"""L5: nobody holds a web server of ours by connections, slowness or size, and no page of another site reads it."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from heliograph.exporters.prometheus import PrometheusExporter
+from tests.exporters.making import at, instance, receiver
+
+
+@pytest.fixture
+def exporter() -> Iterator[PrometheusExporter]:
+    running = PrometheusExporter("127.0.0.1:0")
+    running.publish(at(1, instance("alpha", receiver("alpha", messages_delivered=5))))
+    yield running
+    running.close()
+
+
+def get(address: tuple[str, int], host: str | None, path: str = "/metrics") -> tuple[int, bytes]:
+    connection = http.client.HTTPConnection(*address, timeout=10)
+    connection.putrequest("GET", path, skip_host=True)
+    if host is not None:
+        connection.putheader("Host", host)
+    connection.endheaders()
+    response = connection.getresponse()
+    status, body = response.status, response.read()
+    connection.close()
+    return status, body
+
+
+HOSTILE_HOSTS = ("evil.example", "evil.example:9464", "127.0.0.1.evil.example", "localhost.evil.example", "a" * 300)
+OWN_HOSTS = ("127.0.0.1", "127.0.0.1:9464", "localhost", "LOCALHOST.:9464", "[::1]:9464", "10.1.2.3:9464", None)
+
+
+@pytest.mark.parametrize("host", HOSTILE_HOSTS)
+def test_l5_a_name_that_is_not_its_own_is_refused(exporter: PrometheusExporter, host: str) -> None:
+    status, body = get(exporter.address, host)
+    assert status == 403
+    assert b"--allowed-host" in body
+    assert b"heliograph_receiver" not in body
+    assert b'heliograph_exporter_requests_refused_total{cause="host"} 1.0' in get(exporter.address, "localhost")[1]
+
+
+@pytest.mark.parametrize("host", OWN_HOSTS)
+def test_l5_its_own_names_and_addresses_are_answered(exporter: PrometheusExporter, host: str | None) -> None:
+    assert get(exporter.address, host)[0] == 200
+
+
+def test_l5_a_prometheus_that_uses_a_name_is_answered_by_option() -> None:
+    named = PrometheusExporter("127.0.0.1:0", allowed_hosts=["exporter.example"])  # type: ignore[call-arg]
+    try:
+        assert get(named.address, "exporter.example:9464")[0] == 200
+        assert get(named.address, "other.example:9464")[0] == 403
+    finally:
+        named.close()
+
+
+def test_l5_where_others_reach_it_the_machines_own_name_is_answered() -> None:
+    named = PrometheusExporter("0.0.0.0:0")
+    try:
+        address = ("127.0.0.1", named.address[1])
+        assert get(address, f"{socket.gethostname()}:9464")[0] == 200
+        assert get(address, "evil.example")[0] == 403
+    finally:
+        named.close()
+
+
+def test_l5_connections_and_threads_are_bounded_and_a_scraper_gets_through(exporter: PrometheusExporter) -> None:
+    before = threading.active_count()
+    with ExitStack() as stack:
+        for _ in range(200):
+            idle = stack.enter_context(socket.create_connection(exporter.address, timeout=10))
+            idle.sendall(b"GET /metrics HTTP/1.1\r\n")
+        assert threading.active_count() - before <= 64
+        assert get(exporter.address, "localhost")[0] == 200
+    assert b'requests_refused_total{cause="busy"}' in get(exporter.address, "localhost")[1]
+
+
+def ended_within(sender: socket.socket, drop: bytes, seconds: float) -> bool:
+    """Whether the other end closes while a byte is sent now and then."""
+    end = time.monotonic() + seconds
+    sender.settimeout(0.5)
+    while time.monotonic() < end:
+        try:
+            sender.sendall(drop)
+            if not sender.recv(100):
+                return True
+        except TimeoutError:
+            continue
+        except OSError:
+            return True
+    return False
+
+
+def test_l5_a_request_that_comes_byte_by_byte_is_ended(exporter: PrometheusExporter) -> None:
+    with socket.create_connection(exporter.address, timeout=10) as slow:
+        slow.sendall(b"GET /metrics HTTP/1.1\r\nX-Slow: ")
+        assert ended_within(slow, b"a", 8.0)
+    assert b'requests_refused_total{cause="slow"}' in get(exporter.address, "localhost")[1]
+
+
+def test_l5_a_large_request_is_not_read_to_its_end(exporter: PrometheusExporter) -> None:
+    with socket.create_connection(exporter.address, timeout=10) as large:
+        sent = 0
+        try:
+            large.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n")
+            for number in range(90):
+                head = f"X-{number}: ".encode() + b"a" * 60_000 + b"\r\n"
+                large.sendall(head)
+                sent += len(head)
+            large.sendall(b"\r\n")
+            answer = large.recv(100)
+        except OSError:
+            answer = b""
+    assert b"200" not in answer
+
+
+def test_l5_the_live_page_refuses_other_names_slow_and_large_requests(tmp_path: object) -> None:
+    pytest.importorskip("dash")
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-m", "heliograph.monitor.cli", "live", "--listen", f"127.0.0.1:{port}"]
+    command += ["--segments", str(tmp_path), "--allowed-host", "page.example"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as page:
+        try:
+            assert page.stdout is not None
+            assert "heliograph live on" in page.stdout.readline()
+            address = ("127.0.0.1", port)
+            assert get(address, "evil.example", "/")[0] == 403
+            assert get(address, "evil.example", "/_dash-layout")[0] == 403
+            assert get(address, f"localhost:{port}", "/")[0] == 200
+            assert get(address, "page.example", "/")[0] == 200
+            with socket.create_connection(address, timeout=10) as large:
+                large.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * 100_000 + b"\r\n\r\n")
+                assert large.recv(100).split()[1] == b"431"
+            with socket.create_connection(address, timeout=10) as slow:
+                slow.sendall(b"GET / HTTP/1.1\r\nX-Slow: ")
+                assert ended_within(slow, b"a", 9.0)
+        finally:
+            page.terminate()
+            page.wait(10)
