@@ -44,6 +44,13 @@ def test_each_criterion_holds_on_seeds_nothing_was_tuned_on(name: str) -> None:
     assert failures(trials) == []
 
 
+@pytest.mark.parametrize("seed", [18, 72, 77, 1028, 1034, 1077])
+def test_a_tcp_flow_that_lost_much_of_a_window_is_not_starved(seed: int) -> None:
+    """Its recovery once never ended with these seeds: it got 1 to 17 % of the bottleneck, one packet a round trip."""
+    (trials,) = run_scenarios([load("tcp-beside-pgmcc")], 1, jobs=1, first=seed)
+    assert failures(trials) == []
+
+
 def test_a_failure_is_said_with_scenario_criterion_seed_value_and_bound(small: str) -> None:
     scenario = parse(small.replace("bound = 0.1", "bound = 1.5"), "small.toml", "small")
     (trials,) = run_scenarios([scenario], 2, jobs=1, first=HELD_OUT)
