@@ -94,6 +94,10 @@ soak: bootstrap ## 70 % load for SECONDS=600: nothing may grow (a run that long 
 	@sh $(BOOTSTRAP)/native.sh build/release
 	@$(PY) -m tests.bench.soak --programs build/release/bench --seconds $(or $(SECONDS),600)
 
+.PHONY: lab
+lab: bootstrap ## every simulated scenario of the congestion lab with SEEDS (100) seeds that nothing was tuned on, from FIRST (1000)
+	@$(PY) -m heliograph.monitor.cli lab run all --seeds $(or $(SEEDS),100) --first $(or $(FIRST),1000)
+
 .PHONY: clean
 clean: ## remove all that was made
 	rm -rf build .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -32,7 +32,7 @@ def command(subparsers: Subparsers) -> None:
         help="try congestion control and slow consumers on a simulated network",
         description="Run scenarios of congestion on a simulated network, with the engine's own code on virtual time, "
         "and hold what comes out against bounds.",
-        epilog="example:\n  heliograph lab run steady --seeds 20\n  heliograph lab run all --seeds 100 --json",
+        epilog="example:\n  heliograph lab run steady --seeds 20\n  heliograph lab run all --seeds 100 --first 1000",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     actions = parser.add_subparsers(metavar="ACTION", required=True)
@@ -67,7 +67,14 @@ def _add_run(actions: Subparsers) -> None:
         help="names of `heliograph lab list`, files.toml, all (those on the simulated network) or real (those on real "
         "sockets, which need root)",
     )
-    run.add_argument("--seeds", type=_natural, default=10, metavar="N", help="seeds 1 to N (default: 10)")
+    run.add_argument("--seeds", type=_natural, default=10, metavar="N", help="how many seeds (default: 10)")
+    run.add_argument(
+        "--first",
+        type=_natural,
+        default=1,
+        metavar="N",
+        help="the first seed (default: 1); no constant of the engine was tuned on seeds from 1000 on",
+    )
     run.add_argument("--jobs", type=_natural, metavar="N", help="processes (default: one a core)")
     run.add_argument("--out", type=Path, default=_OUT, metavar="FOLDER", help=f"for the files (default: {_OUT})")
     run.add_argument("--json", action="store_true", help="print the criteria as a JSON list")
@@ -124,7 +131,8 @@ def _run(arguments: argparse.Namespace) -> int:
     try:
         scenarios = _scenarios(arguments.scenarios)
         arguments.out.mkdir(parents=True, exist_ok=True)
-        for trials in run_scenarios(scenarios, arguments.seeds, arguments.jobs or cores(), progress.tell):
+        jobs = arguments.jobs or cores()
+        for trials in run_scenarios(scenarios, arguments.seeds, jobs, progress.tell, arguments.first):
             _write(trials, arguments.out)
             verdicts += trials.verdicts
             if not arguments.json:
@@ -198,6 +206,7 @@ def _print(trials: Trials) -> None:
             f"  {facts['verdict']:<4}  {verdict.name}: {_value(facts['value'])} {verdict.unit} ({bound}; "
             f"median {_value(facts['median'])}, worst seed {verdict.worst_seed} of {verdict.seeds})"
         )
+    sys.stdout.flush()  # a run of many seeds is read while it goes on
 
 
 def _list(arguments: argparse.Namespace) -> int:

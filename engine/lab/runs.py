@@ -111,8 +111,18 @@ class Trials:
         return array("f", (row[tenth] for row in ordered)), array("f", (row[-1 - tenth] for row in ordered))
 
 
-def _outcome(task: tuple[Scenario, int]) -> Outcome:
-    scenario, seed = task
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """One run of all variants."""
+
+    scenario: Scenario
+    seed: int
+    is_first: bool
+    """Its events are kept."""
+
+
+def _outcome(task: _Task) -> Outcome:
+    scenario, seed = task.scenario, task.seed
     is_real = scenario.network == "namespaces"
     runs = {
         variant: namespaces.run(plan) if is_real else curves.run(plan, seed) for variant, plan in scenario.plans.items()
@@ -121,7 +131,7 @@ def _outcome(task: tuple[Scenario, int]) -> Outcome:
         seed,
         tuple(measure(criterion.measure, runs, criterion.values) for criterion in scenario.criteria),
         {variant: charts(one) for variant, one in runs.items()},
-        {variant: list(one.events) for variant, one in runs.items()} if seed == 1 else {},
+        {variant: list(one.events) for variant, one in runs.items()} if task.is_first else {},
     )
 
 
@@ -131,7 +141,7 @@ def cores() -> int:
 
 
 @contextmanager
-def _workers(jobs: int) -> Iterator[Callable[[list[tuple[Scenario, int]]], Iterator[Outcome]]]:
+def _workers(jobs: int) -> Iterator[Callable[[list[_Task]], Iterator[Outcome]]]:
     if jobs == 1:
         yield lambda tasks: map(_outcome, tasks)
         return
@@ -154,17 +164,23 @@ def _count(scenario: Scenario, seeds: int) -> int:
 
 
 def run_scenarios(
-    scenarios: Sequence[Scenario], seeds: int, jobs: int, tell: Callable[[int, int], None] = lambda done, of: None
+    scenarios: Sequence[Scenario],
+    seeds: int,
+    jobs: int,
+    tell: Callable[[int, int], None] = lambda done, of: None,
+    first: int = 1,
 ) -> Iterator[Trials]:
-    """Run scenarios with the seeds 1 to `seeds`.
+    """Run scenarios with `seeds` seeds, from `first` on.
 
-    A scenario may want several runs for each seed. One on real sockets runs once, in this process.
+    A scenario may want several runs for each seed; its seeds go on in the same row. One on real sockets runs once, in
+    this process.
 
     Args:
         scenarios: what to run.
         seeds: how many, at least 1.
         jobs: processes to run them in; 1: this one.
         tell: is told how many runs are done, and of how many.
+        first: the first seed.
 
     Yields:
         the runs of each scenario, as soon as they are done.
@@ -177,7 +193,7 @@ def run_scenarios(
     with _workers(jobs if any(scenario.network == "simulated" for scenario in scenarios) else 1) as work:
         for scenario in scenarios:
             outcomes = []
-            tasks = [(scenario, seed) for seed in range(1, _count(scenario, seeds) + 1)]
+            tasks = [_Task(scenario, first + i, i == 0) for i in range(_count(scenario, seeds))]
             for outcome in map(_outcome, tasks) if scenario.network == "namespaces" else work(tasks):
                 outcomes.append(outcome)
                 done += 1

@@ -113,9 +113,14 @@ def test_received_filtered_and_lost_are_exactly_what_the_script_says(mode: str, 
         (topic,) = (item.values for _, item in snapshot.of("receiver"))
         (engine,) = (item.values for owner, item in snapshot.of("instance") if owner.name == "sink")
         books = fleet.balance(snapshot)
+        rows = fleet.instances(None, snapshot)
     tap.socket.close()
 
     assert engine["packets_received"] == tap.passed["ODATA"] + tap.passed["SPM"]
+    came = set(range(PACKETS)) - LOST_WANTED
+    assert engine["bytes_received"] == sum(len(b"%d" % index) * messages_of(index, WANTED) for index in came)
+    (row,) = (row for row in rows if row.name == "sink")
+    assert row.memory_bytes == engine["memory_used"] >= 8 << 20  # its receive queue at least
     assert stream["packets_received"] == tap.passed["ODATA"]
     assert stream["bytes_received"] == tap.bytes
     assert stream["packets_filtered"] == PACKETS - len(LOST_OTHER)

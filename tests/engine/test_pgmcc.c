@@ -19,8 +19,12 @@ static void send_all(int64_t now_ns) {
 }
 
 static helio_pgmcc_feedback ack(uint32_t place, uint64_t newest, uint32_t bitmap) {
-    return (helio_pgmcc_feedback){
-        .place = place, .round_trip_ns = MS, .is_ack = true, .newest = newest, .bitmap = bitmap};
+    return (helio_pgmcc_feedback){.place = place,
+                                  .round_trip_ns = MS,
+                                  .is_ack = true,
+                                  .newest = newest,
+                                  .bitmap = bitmap,
+                                  .measured_ns = MS};
 }
 
 static bool hear(const helio_pgmcc_feedback *feedback, int64_t now_ns) {
@@ -97,6 +101,32 @@ static void a_hole_with_three_later_packets_halves_the_window_once_a_round_trip(
     hear(&feedback, 21 * MS);
     CHECK_EQUAL(cc.cuts, 1);
     CHECK(helio_pgmcc_send_limit(&cc) <= cc.lead); /* first what was sent has to arrive */
+}
+
+/* Until then the window is not touched, as that of a TCP in fast recovery is not. */
+static void a_window_that_was_halved_grows_again_only_with_what_was_sent_after_the_cut(void) {
+    begin();
+    for (int i = 0; i < 20; i++) {
+        send_all(i * MS);
+        ack_all(i * MS + MS);
+    }
+    send_all(20 * MS);
+    const uint64_t hole = cc.newest + 1;
+    helio_pgmcc_feedback feedback = ack(7, hole + 3, ~UINT32_C(8));
+    hear(&feedback, 21 * MS);
+    CHECK_EQUAL(cc.cuts, 1);
+    const double window = cc.window;
+    const uint64_t cut_at = cc.lead;
+    for (uint64_t sequence = hole + 4; sequence <= cut_at; sequence++) {
+        feedback = ack(7, sequence, UINT32_MAX); /* the hole is repaired */
+        hear(&feedback, 21 * MS);
+        send_all(21 * MS);
+        CHECK(cc.window == window);
+    }
+    CHECK(cc.lead > cut_at);
+    feedback = ack(7, cut_at + 1, UINT32_MAX);
+    hear(&feedback, 22 * MS);
+    CHECK(cc.window > window);
 }
 
 static void silence_leaves_one_packet_and_two_silences_the_acker(void) {
@@ -191,7 +221,7 @@ static void run_both(uint64_t seed, double *ours, double *theirs) {
             map = map << (back.sequence - newest) | 1;
             newest = back.sequence;
             helio_pgmcc_feedback feedback = ack(7, newest, (uint32_t)map);
-            feedback.round_trip_ns = (ROUND_TRIP + QUEUE / 2) * MS / 10;
+            feedback.round_trip_ns = feedback.measured_ns = (ROUND_TRIP + QUEUE / 2) * MS / 10;
             hear(&feedback, now_ns);
         } else if (back.sequence) {
             const bool lost = back.sequence != tcp_newest + 1;
@@ -283,6 +313,7 @@ int main(void) {
     RUN(the_window_doubles_to_four_and_then_grows_by_one_a_round_trip);
     RUN(a_window_that_is_not_used_does_not_grow);
     RUN(a_hole_with_three_later_packets_halves_the_window_once_a_round_trip);
+    RUN(a_window_that_was_halved_grows_again_only_with_what_was_sent_after_the_cut);
     RUN(silence_leaves_one_packet_and_two_silences_the_acker);
     RUN(the_worst_receiver_becomes_the_acker_but_not_one_about_as_bad);
     RUN(an_acknowledgement_of_what_was_never_sent_is_nothing);

@@ -77,6 +77,13 @@ def test_seeds_are_a_whole_number(file: str, wrong: str) -> None:
     assert lab("run", file, f"--seeds={wrong}").returncode == 2
 
 
+def test_first_is_the_first_seed(file: str, tmp_path: Path) -> None:
+    done = lab("run", file, "--seeds", "1", "--first", "1007", "--jobs", "1", "--json", "--out", str(tmp_path / "out"))
+    assert done.returncode == 0
+    assert [row["worst_seed"] for row in json.loads(done.stdout)] == [1007, 1007]
+    assert lab("run", file, "--first", "0").returncode == 2
+
+
 def test_ctrl_c_leaves_no_process_and_no_half_file(file: str, small: str, tmp_path: Path) -> None:
     Path(file).write_text(small.replace("duration = 2.0", "duration = 500.0"), encoding="utf-8")
     out = tmp_path / "out"

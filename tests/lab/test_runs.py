@@ -73,6 +73,15 @@ def test_a_scenario_may_want_several_runs_a_seed(small: str) -> None:
     assert [outcome.seed for outcome in trials.outcomes] == [1, 2, 3, 4, 5, 6]
 
 
+def test_seeds_go_on_from_the_first_whose_events_are_kept(small: str) -> None:
+    scenario = parse(small.replace("duration = 2.0", "duration = 1.0\nrepeat = 2"), "small.toml", "small")
+    (trials,) = run_scenarios([scenario], seeds=2, jobs=1, first=1000)
+    assert [outcome.seed for outcome in trials.outcomes] == [1000, 1001, 1002, 1003]
+    assert [bool(outcome.events) for outcome in trials.outcomes] == [True, False, False, False]
+    (again,) = run_scenarios([scenario], seeds=1, jobs=1, first=1001)
+    assert values(again)[0] == values(trials)[1]
+
+
 def test_the_band_holds_the_middle_of_the_runs(scenario: Scenario) -> None:
     (trials,) = run_scenarios([scenario], seeds=4, jobs=1)
     low, high = trials.band("", 0, 1)
@@ -82,7 +91,8 @@ def test_the_band_holds_the_middle_of_the_runs(scenario: Scenario) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in shipped() if load(name).network == "simulated"])
-def test_a_scenario_that_comes_along_runs(name: str) -> None:
+def test_a_scenario_that_comes_along_begins_and_is_drawn(name: str) -> None:
+    """Its first second with five receivers; whether it comes out as it must: test_criteria.py."""
     for plan in load(name).plans.values():
         if sum(group.count for group in plan.receivers) > 50 and plan.receivers[0].join == 0:
             plan = replace(plan, receivers=tuple(replace(group, count=5) for group in plan.receivers))

@@ -11,7 +11,7 @@ from heliograph.monitor import fleet
 from heliograph.monitor.behaviour import Behaviour
 from heliograph.monitor.model import Health, InstanceState, ObjectState, Snapshot
 from heliograph.monitor.sampler import Sampler
-from tests.fleet import BEFORE_JOIN, RECEIVERS, STREAM, TOPICS, sample_fleet
+from tests.fleet import BEFORE_JOIN, MESSAGE_BYTES, RECEIVERS, STREAM, TOPICS, sample_fleet
 from tests.segments import SegmentObject, write_segment
 
 SECOND = 1_000_000_000
@@ -208,6 +208,10 @@ def test_instances_show_what_goes_in_and_out(moments: tuple[Snapshot, Snapshot])
     rows = {row.name: row for row in fleet.instances(*moments)}
     assert rows["feed"].sent_per_s == sum(TOPICS.values())
     assert rows["alpha"].received_per_s == sum(TOPICS.values())
+    bytes_per_s = sum(TOPICS.values()) * MESSAGE_BYTES
+    assert (rows["feed"].bytes_sent_per_s, rows["feed"].bytes_received_per_s) == (bytes_per_s, 0)
+    assert (rows["alpha"].bytes_sent_per_s, rows["alpha"].bytes_received_per_s) == (0, bytes_per_s)
+    assert (rows["feed"].memory_bytes, rows["alpha"].memory_bytes) == (24_000_000, 42_000_000)
     assert rows["lossy"].naks_sent_per_s == 47
     assert rows["feed"].uptime_s == 11
     assert rows["feed"].version == "0.1.0"

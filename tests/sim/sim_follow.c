@@ -26,6 +26,13 @@ static consumer consumers[RECEIVERS];
 static helio_tx_topic *topic;
 static helio_sim_pipe *bottleneck;
 
+/* Packets the source's application sent in one moment of virtual time. */
+static struct {
+    int64_t at_ns;
+    unsigned count;
+    unsigned most;
+} burst;
+
 static size_t take(void *context, const helio_message *messages, size_t count) {
     (void)messages;
     consumer *c = context;
@@ -56,6 +63,9 @@ static int64_t consumer_deadline_ns(void *context) {
 static void poll_source(void *context, helio_clock clock) {
     (void)context;
     while (helio_tx_stream_may_append(source.stream, topic, MESSAGE, clock)) {
+        burst.count = burst.at_ns == clock.now_ns ? burst.count + 1 : 1;
+        burst.at_ns = clock.now_ns;
+        burst.most = burst.count > burst.most ? burst.count : burst.most;
         helio_tx_stream_append(source.stream, topic, body, MESSAGE, clock.wall_ns, clock);
         helio_tx_stream_flush(source.stream, clock);
     }
@@ -226,6 +236,17 @@ static void pgmcc_fills_a_bottleneck_and_nobody_loses_for_good(void) {
     end();
 }
 
+/* Its acknowledgements are PGMCC's clock: held back and told together, they would let bursts out that
+ * fill the queue of a bottleneck, to the loss of everybody who shares it. */
+static void the_acker_answers_each_packet_at_once_so_nothing_leaves_in_bursts(void) {
+    begin_pgmcc(0);
+    burst.most = 0;
+    world_run(&w, 5 * HELIO_SECOND);
+    printf("      at most %u packets leave together\n", burst.most);
+    CHECK(burst.most > 0 && burst.most <= 4);
+    end();
+}
+
 static void pgmcc_follows_the_receiver_that_loses_most(void) {
     begin_pgmcc(0.02);
     CHECK_EQUAL(source.stream->follow.acker, 101);
@@ -295,6 +316,7 @@ int main(void) {
     RUN(the_rule_can_be_changed_while_it_runs);
     RUN(however_often_it_asks_anew_the_rate_is_kept);
     RUN(pgmcc_fills_a_bottleneck_and_nobody_loses_for_good);
+    RUN(the_acker_answers_each_packet_at_once_so_nothing_leaves_in_bursts);
     RUN(pgmcc_follows_the_receiver_that_loses_most);
     RUN(pgmcc_survives_that_its_acker_vanishes);
     RUN(pgmcc_holds_nothing_back_for_nobody_and_begins_with_the_first_to_report);

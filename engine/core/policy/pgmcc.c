@@ -152,6 +152,7 @@ static void grow(helio_pgmcc *pgmcc, double packets) {
 static void cut(helio_pgmcc *pgmcc) {
     pgmcc->window = pgmcc->window < 2 ? 1 : pgmcc->window / 2;
     pgmcc->cut_at = pgmcc->lead;
+    pgmcc->is_recovering = true;
     pgmcc->cuts++;
 }
 
@@ -160,17 +161,19 @@ bool helio_pgmcc_on_feedback(helio_pgmcc *pgmcc, const helio_pgmcc_feedback *fee
     const bool has_changed = challenge(pgmcc, feedback);
     if (feedback->place != pgmcc->acker || !feedback->is_ack || feedback->newest > pgmcc->lead)
         return has_changed;
-    if (feedback->round_trip_ns > 0)
-        measure(pgmcc, feedback->round_trip_ns);
+    if (feedback->measured_ns > 0)
+        measure(pgmcc, feedback->measured_ns);
     const bool was_full = pgmcc->newest < pgmcc->full_at;
     const int packets = take_in(pgmcc, feedback->newest, feedback->bitmap);
     if (packets == 0)
         return has_changed;
     pgmcc->timeouts = 0;
     pgmcc->due_ns = pgmcc->newest == pgmcc->lead ? HELIO_NEVER : now_ns + pgmcc->timeout_ns;
+    if (pgmcc->newest > pgmcc->cut_at)
+        pgmcc->is_recovering = false;
     if (has_lost(pgmcc))
         cut(pgmcc);
-    else if (was_full)
+    else if (was_full && !pgmcc->is_recovering)
         grow(pgmcc, packets);
     return has_changed;
 }
@@ -180,6 +183,7 @@ bool helio_pgmcc_poll(helio_pgmcc *pgmcc, int64_t now_ns) {
         return false;
     pgmcc->window = 1;
     pgmcc->cut_at = pgmcc->lead;
+    pgmcc->is_recovering = false;
     give_up_flight(pgmcc);
     pgmcc->timeout_ns =
         pgmcc->timeout_ns < MOST_TIMEOUT_NS / 2 ? 2 * pgmcc->timeout_ns : MOST_TIMEOUT_NS;

@@ -36,6 +36,7 @@ typedef struct helio_pgmcc {
     uint64_t acked;        /* bit i: newest - i was acknowledged */
     uint64_t lead;         /* newest sequence sent */
     uint64_t cut_at;       /* lead when the window was cut last: losses up to there count no more */
+    bool is_recovering;    /* nothing sent after the last cut is acknowledged: no growth */
     uint64_t full_at;      /* lead when the window was full last */
     int64_t round_trip_ns; /* of the acker, smoothed; 0: not measured */
     int64_t variation_ns;
@@ -47,12 +48,13 @@ typedef struct helio_pgmcc {
 
 /* What a receiver said. */
 typedef struct helio_pgmcc_feedback {
-    uint32_t place;        /* who */
-    double loss;           /* share of packets it loses, smoothed, 0 to 1 */
-    int64_t round_trip_ns; /* above 0: just measured; else not known */
-    bool is_ack;           /* it acknowledges: the two that follow are given */
+    uint32_t place; /* who */
+    double loss;    /* share of packets it loses, 0 to 1, and its round trip (0: not known), */
+    int64_t round_trip_ns; /* both averaged over the same time for all receivers, to compare them */
+    bool is_ack;           /* it acknowledges: the three that follow are given */
     uint64_t newest;       /* newest sequence it has */
     uint32_t bitmap;       /* bit i: it has newest - i; bit 0 is set */
+    int64_t measured_ns;   /* the round trip of `newest`; 0: not known */
 } helio_pgmcc_feedback;
 
 /* `lead`: newest sequence sent so far. */

@@ -9,6 +9,7 @@ enum {
 };
 
 #define ROUND_TRIP_MAX_US (60u * 1000 * 1000)
+#define AVERAGE_US 1e6 /* half of what is remembered fades in this time */
 
 /* A report in numbers of ours. */
 typedef struct counts {
@@ -63,23 +64,38 @@ static void begin_anew(helio_peer *peer, helio_receiver_view *view) {
     view->round_trip_ns = 0;
     peer->asked = (helio_asked){0};
     peer->recent_lost = peer->recent_expected = 0;
+    peer->average = (helio_peer_average){0};
     peer->peak_lag = peer->peak_fill = 0;
 }
 
-static void measure_loss(helio_peer *peer, const helio_receiver_view *view, const counts *now) {
+/* The share of the average that stays, now that time has passed; begins it with the first report. */
+static double fade(helio_peer *peer, uint32_t now_us) {
+    helio_peer_average *average = &peer->average;
+    const double passed_us = (double)(uint32_t)(now_us - average->at_us);
+    const bool is_first = average->expected == 0 && average->round_trip_ns == 0;
+    average->at_us = now_us;
+    return is_first ? 0 : AVERAGE_US / (AVERAGE_US + passed_us);
+}
+
+static void measure_loss(helio_peer *peer, const helio_receiver_view *view, const counts *now,
+                         double keep_average) {
     const double lost = (double)(now->lost - view->lost);
     const double came = (double)(now->received - view->received) +
                         (double)(now->unrecoverable - view->unrecoverable);
     if (lost == 0 && came == 0)
         return;
     const double keep = 1 - 1.0 / LOSS_WEIGHT;
+    const double expected = came > lost ? came : lost;
+    helio_peer_average *average = &peer->average;
     peer->recent_lost = keep * peer->recent_lost + lost;
-    peer->recent_expected = keep * peer->recent_expected + (came > lost ? came : lost);
+    peer->recent_expected = keep * peer->recent_expected + expected;
+    average->lost = keep_average * average->lost + lost;
+    average->expected = keep_average * average->expected + expected;
 }
 
 /* The stamp went there with an SPM, lay there for the hold time, and is back. */
-static void measure_round_trip(helio_receiver_view *view, const helio_pgm_told *told,
-                               uint32_t now_us) {
+static void measure_round_trip(helio_peer *peer, helio_receiver_view *view,
+                               const helio_pgm_told *told, uint32_t now_us, double keep_average) {
     if (told->stamp == 0 || told->hold_us == HELIO_PGM_TOLD_NO_ECHO)
         return;
     const int32_t took_us = (int32_t)(now_us - told->stamp - told->hold_us);
@@ -88,6 +104,9 @@ static void measure_round_trip(helio_receiver_view *view, const helio_pgm_told *
     const int64_t took_ns = (took_us > 1 ? took_us : 1) * HELIO_MICROSECOND;
     view->round_trip_ns +=
         view->round_trip_ns ? (took_ns - view->round_trip_ns) / ROUND_TRIP_WEIGHT : took_ns;
+    double *mean_ns = &peer->average.round_trip_ns;
+    *mean_ns = *mean_ns > 0 ? keep_average * *mean_ns + (1 - keep_average) * (double)took_ns
+                            : (double)took_ns;
 }
 
 helio_report_result helio_peer_take_report(helio_peer *peer, helio_receiver_view *view,
@@ -99,8 +118,9 @@ helio_report_result helio_peer_take_report(helio_peer *peer, helio_receiver_view
         return result;
     if ((view->flags & HELIO_VIEW_REPORTS) && told->incarnation != view->incarnation)
         begin_anew(peer, view);
-    measure_loss(peer, view, &now);
-    measure_round_trip(view, told, context->now_us);
+    const double keep_average = fade(peer, context->now_us);
+    measure_loss(peer, view, &now, keep_average);
+    measure_round_trip(peer, view, told, context->now_us, keep_average);
     helio_peer_stats *stats = peer->object.record;
     helio_count(&stats->packets_received, now.received - view->received);
     helio_count(&stats->packets_lost, now.lost - view->lost);

@@ -86,6 +86,15 @@ double helio_peers_loss(const helio_peers *peers, uint32_t place) {
     return peer->recent_expected > 0 ? peer->recent_lost / peer->recent_expected : 0;
 }
 
+double helio_peers_mean_loss(const helio_peers *peers, uint32_t place) {
+    const helio_peer_average *average = &peers->peers[place].average;
+    return average->expected > 0 ? average->lost / average->expected : 0;
+}
+
+int64_t helio_peers_mean_round_trip_ns(const helio_peers *peers, uint32_t place) {
+    return (int64_t)peers->peers[place].average.round_trip_ns;
+}
+
 /* ---- statistics ---- */
 
 /* The first receiver of an address is labelled with it, another one there also with its id. */

@@ -32,6 +32,16 @@
 #define HELIO_PEER_NONE UINT32_MAX
 
 /* What is kept of a receiver beside its view. */
+/* The same over about a second of time, however often a receiver reports.  Receivers are compared by
+ * these: one that reports each packet would else be judged by its last few packets, and another by
+ * its last few thousand. */
+typedef struct helio_peer_average {
+    double lost;
+    double expected;
+    double round_trip_ns; /* 0: not known */
+    uint32_t at_us;       /* of the last report */
+} helio_peer_average;
+
 typedef struct helio_peer {
     helio_address address;
     helio_stats_object object;
@@ -44,6 +54,7 @@ typedef struct helio_peer {
     int64_t missing_ns; /* when it last asked for the packet in `missing`, or an older one */
     double recent_lost; /* packets of the last reports, the older the less */
     double recent_expected;
+    helio_peer_average average;
     uint32_t born; /* number of its coming, for whoever keeps something by place */
     uint32_t host; /* where it is */
     bool is_proven;
@@ -159,5 +170,8 @@ void helio_peers_apply(helio_peers *peers, uint32_t place, unsigned feature);
 helio_receiver_view *helio_peers_view(helio_peers *peers, uint32_t place);
 /* Share of the packets lost lately, 0 to 1. */
 double helio_peers_loss(const helio_peers *peers, uint32_t place);
+/* The same, and the round trip (0: not known), as a mean over about the last second. */
+double helio_peers_mean_loss(const helio_peers *peers, uint32_t place);
+int64_t helio_peers_mean_round_trip_ns(const helio_peers *peers, uint32_t place);
 
 #endif

@@ -661,7 +661,7 @@ void helio_rx_endpoint_on_packet(helio_rx_endpoint *endpoint, const void *datagr
     if (endpoint->replays)
         show_replays(endpoint, stream, &packet, length, receive_ns, clock);
     if (stream->nak.outstanding > 0 || stream->acks.is_on || stream->credit.is_awaited ||
-        stream->polled.due_ns != HELIO_NEVER)
+        stream->polled.due_ns != HELIO_NEVER || helio_rx_reports_follows(&stream->reports))
         set_deadline(endpoint, stream);
     else if (stream->has_end)
         endpoint->deadline_ns = clock.now_ns; /* it may be over */

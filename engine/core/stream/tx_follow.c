@@ -132,15 +132,14 @@ static void feed(helio_tx_stream *stream, uint32_t place, const helio_pgm_packet
         helio_pgmcc_init(pgmcc, stream->txw.lead);
     const uint64_t newest = helio_sequence_widen(packet->sequence, stream->txw.lead);
     const bool is_ack = packet->type == HELIO_PGM_TYPE_ACK && (packet->bitmap & 1);
-    const int64_t measured_ns =
-        is_ack && place == pgmcc->acker ? measured(stream, newest, clock.now_ns) : 0;
     const helio_pgmcc_feedback feedback = {
         .place = place,
-        .loss = helio_peers_loss(&stream->repairer.peers, place),
-        .round_trip_ns = measured_ns ? measured_ns : view->round_trip_ns,
+        .loss = helio_peers_mean_loss(&stream->repairer.peers, place),
+        .round_trip_ns = helio_peers_mean_round_trip_ns(&stream->repairer.peers, place),
         .is_ack = is_ack,
         .newest = newest,
         .bitmap = packet->bitmap,
+        .measured_ns = is_ack && place == pgmcc->acker ? measured(stream, newest, clock.now_ns) : 0,
     };
     helio_pgmcc_on_sent(pgmcc, stream->txw.lead, clock.now_ns);
     helio_pgmcc_on_feedback(pgmcc, &feedback, clock.now_ns);

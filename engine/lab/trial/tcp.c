@@ -1,5 +1,14 @@
-/* A TCP flow beside us: NewReno (RFC 5681, 6582) with the timeout of RFC 6298, on whole segments.  It
- * always has something to send, and its receiver acknowledges every segment. */
+/* A TCP flow beside us: NewReno (RFC 5681, 6582) with limited transmit (RFC 3042) and the timeout of
+ * RFC 6298, on whole segments.  It always has something to send, and its receiver acknowledges every
+ * segment.
+ *
+ * Two rules bound a recovery, without which a flow that lost hundreds of segments of one window would
+ * retransmit one of them per round trip for minutes, and starve whatever it runs beside:
+ *
+ *   the timer  only the first partial acknowledgement of a recovery restarts it (RFC 6582, section
+ *              3.2, step 3), so a long recovery ends in a timeout and slow start;
+ *   the flight never exceeds the receiver's window (RFC 5681, section 3.2, step 5), whatever
+ *              duplicate acknowledgements have made of the congestion window. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +21,7 @@ enum {
     HEADER_BYTES = 52, /* IP and TCP with timestamps */
     DUPLICATE_ACKS = 3,
     INITIAL_WINDOW = 10,
-    HELD_MAX = 1 << 16, /* segments the receiver keeps behind a hole */
+    RECEIVER_WINDOW = 1024, /* segments; several times what the scenarios' paths and queues hold */
 };
 
 #define RTO_MIN_NS (200 * HELIO_MILLISECOND)
@@ -39,7 +48,9 @@ struct helio_trial_tcp {
     double threshold;
     unsigned duplicates;
     bool is_recovering;
-    uint64_t recover; /* recovery is over when this is acknowledged */
+    bool has_partial;  /* an acknowledgement within this recovery */
+    uint64_t recover;  /* recovery is over when this is acknowledged */
+    uint64_t timed_up; /* segment the timer ran out for last; UINT64_MAX: none */
     double smoothed_ns;
     double variance_ns;
     int64_t timeout_ns;
@@ -48,7 +59,7 @@ struct helio_trial_tcp {
     uint64_t timeouts;
     /* the receiver */
     uint64_t wanted;
-    uint8_t held[HELD_MAX / 8]; /* a bit for each segment behind */
+    uint8_t held[RECEIVER_WINDOW / 8]; /* a bit for each segment behind a hole */
 };
 
 /* ---- the sender ---- */
@@ -70,9 +81,18 @@ static bool is_running(const helio_trial_tcp *tcp, int64_t now_ns) {
     return now_ns >= tcp->config.start_ns && now_ns < tcp->config.stop_ns;
 }
 
+static uint64_t flight(const helio_trial_tcp *tcp) {
+    return tcp->next - tcp->unacked;
+}
+
+/* Limited transmit: each of the first two duplicate acknowledgements lets one segment out. */
+static unsigned limited(const helio_trial_tcp *tcp) {
+    return !tcp->is_recovering && tcp->duplicates < DUPLICATE_ACKS ? tcp->duplicates : 0;
+}
+
 static void fill_window(helio_trial_tcp *tcp, int64_t now_ns) {
-    while (is_running(tcp, now_ns) && (double)(tcp->next - tcp->unacked) < tcp->window &&
-           tcp->next - tcp->unacked < HELD_MAX)
+    while (is_running(tcp, now_ns) && (double)flight(tcp) < tcp->window + limited(tcp) &&
+           flight(tcp) < RECEIVER_WINDOW)
         send_segment(tcp, tcp->next++, now_ns);
 }
 
@@ -91,9 +111,30 @@ static void measure(helio_trial_tcp *tcp, int64_t round_trip_ns) {
         tcp->timeout_ns = RTO_MIN_NS;
 }
 
+/* The threshold after a loss: at most half of the flight (RFC 5681, equation 4).  What limited
+ * transmit and the end of a recovery left beyond the window does not count. */
 static double halved(const helio_trial_tcp *tcp) {
-    const double half = (double)(tcp->next - tcp->unacked) / 2;
+    const double sent = (double)flight(tcp);
+    const double half = (sent < tcp->window ? sent : tcp->window) / 2;
     return half > 2 ? half : 2;
+}
+
+/* Another segment of the same window was lost.  The first time the timer starts afresh, later it goes
+ * on. */
+static void on_partial_ack(helio_trial_tcp *tcp, uint64_t fresh, int64_t now_ns) {
+    if (!tcp->has_partial)
+        tcp->due_ns = now_ns + tcp->timeout_ns;
+    tcp->has_partial = true;
+    send_segment(tcp, tcp->unacked, now_ns);
+    tcp->window -= (double)fresh;
+    tcp->window = tcp->window < 1 ? 2 : tcp->window + 1;
+}
+
+/* Goes on with the threshold, but without a burst into a path that has run empty. */
+static void end_recovery(helio_trial_tcp *tcp) {
+    const double sent = (double)flight(tcp) > 1 ? (double)flight(tcp) : 1;
+    tcp->is_recovering = false;
+    tcp->window = sent + 1 < tcp->threshold ? sent + 1 : tcp->threshold;
 }
 
 static void on_new_ack(helio_trial_tcp *tcp, uint64_t wanted, int64_t now_ns) {
@@ -102,19 +143,15 @@ static void on_new_ack(helio_trial_tcp *tcp, uint64_t wanted, int64_t now_ns) {
     if (tcp->next < wanted)
         tcp->next = wanted;
     tcp->duplicates = 0;
-    tcp->due_ns = tcp->unacked < tcp->sent_to ? now_ns + tcp->timeout_ns : HELIO_NEVER;
-    if (tcp->is_recovering && wanted < tcp->recover) { /* another one was lost */
-        send_segment(tcp, wanted, now_ns);
-        tcp->window -= (double)fresh;
-        tcp->window = tcp->window < 1 ? 2 : tcp->window + 1;
-    } else if (tcp->is_recovering) {
-        tcp->is_recovering = false;
-        tcp->window = tcp->threshold;
-    } else if (tcp->window < tcp->threshold) {
-        tcp->window += 1;
-    } else {
-        tcp->window += 1 / tcp->window;
+    if (tcp->is_recovering && wanted < tcp->recover) {
+        on_partial_ack(tcp, fresh, now_ns);
+        return;
     }
+    tcp->due_ns = tcp->unacked < tcp->sent_to ? now_ns + tcp->timeout_ns : HELIO_NEVER;
+    if (tcp->is_recovering)
+        end_recovery(tcp);
+    else
+        tcp->window += tcp->window < tcp->threshold ? 1 : 1 / tcp->window;
 }
 
 static void on_duplicate_ack(helio_trial_tcp *tcp, int64_t now_ns) {
@@ -125,6 +162,7 @@ static void on_duplicate_ack(helio_trial_tcp *tcp, int64_t now_ns) {
     if (++tcp->duplicates != DUPLICATE_ACKS || tcp->unacked < tcp->recover)
         return;
     tcp->is_recovering = true;
+    tcp->has_partial = false;
     tcp->recover = tcp->next;
     tcp->threshold = halved(tcp);
     tcp->window = tcp->threshold + DUPLICATE_ACKS;
@@ -147,7 +185,9 @@ static void on_ack(void *context, const void *packet, size_t length, const helio
 
 static void on_timeout(helio_trial_tcp *tcp, int64_t now_ns) {
     tcp->timeouts++;
-    tcp->threshold = halved(tcp);
+    if (tcp->unacked != tcp->timed_up) /* twice for one segment: the threshold stays */
+        tcp->threshold = halved(tcp);
+    tcp->timed_up = tcp->unacked;
     tcp->window = 1;
     tcp->duplicates = 0;
     tcp->is_recovering = false;
@@ -174,7 +214,7 @@ static int64_t sender_deadline_ns(void *context) {
 /* ---- the receiver ---- */
 
 static bool is_held(const helio_trial_tcp *tcp, uint64_t number) {
-    return tcp->held[number % HELD_MAX / 8] >> (number % 8) & 1;
+    return tcp->held[number % RECEIVER_WINDOW / 8] >> (number % 8) & 1;
 }
 
 static void on_data(void *context, const void *packet, size_t length, const helio_address *from,
@@ -183,10 +223,10 @@ static void on_data(void *context, const void *packet, size_t length, const heli
     helio_trial_tcp *tcp = context;
     segment data;
     memcpy(&data, packet, sizeof data);
-    if (data.number >= tcp->wanted && data.number < tcp->wanted + HELD_MAX)
-        tcp->held[data.number % HELD_MAX / 8] |= (uint8_t)(1 << data.number % 8);
+    if (data.number >= tcp->wanted && data.number < tcp->wanted + RECEIVER_WINDOW)
+        tcp->held[data.number % RECEIVER_WINDOW / 8] |= (uint8_t)(1 << data.number % 8);
     while (is_held(tcp, tcp->wanted)) {
-        tcp->held[tcp->wanted % HELD_MAX / 8] &= (uint8_t) ~(1 << tcp->wanted % 8);
+        tcp->held[tcp->wanted % RECEIVER_WINDOW / 8] &= (uint8_t) ~(1 << tcp->wanted % 8);
         tcp->wanted++;
     }
     const segment ack = {.number = tcp->wanted, .sent_ns = data.sent_ns, .is_ack = true};
@@ -203,8 +243,9 @@ int helio_trial_tcp_create(helio_trial *trial, const helio_trial_tcp_config *con
     tcp->trial = trial;
     tcp->config = *config;
     tcp->window = INITIAL_WINDOW;
-    tcp->threshold = HELD_MAX;
+    tcp->threshold = RECEIVER_WINDOW;
     tcp->timeout_ns = HELIO_SECOND;
+    tcp->timed_up = UINT64_MAX;
     tcp->due_ns = HELIO_NEVER;
     const unsigned number = 2 * (unsigned)trial->tcps_count;
     const helio_address here = helio_trial_address(3, number, 6000);
