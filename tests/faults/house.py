@@ -64,6 +64,10 @@ class House:
         self._token = secrets.token_hex(8)
         self._children: dict[str, subprocess.Popen[bytes]] = {}
         self._lives = 0
+        self.environment: dict[str, str] = {}
+        """Of the children, beside what they inherit."""
+        self.prefix: list[str] = []
+        """Before their command lines."""
 
     def __enter__(self) -> Self:
         return self
@@ -73,14 +77,15 @@ class House:
 
     def start(self, name: str, *words: str | Path, output: Path | None = None) -> subprocess.Popen[bytes]:
         """Start `python -m ...`; what it says is appended to a log, or to `output`."""
+        places = {"HELIOGRAPH_SEGMENT_DIR": str(self.segments), _MARK: self._token}
         with (output or self.folder / f"{name}.log").open("ab") as file:
             process = subprocess.Popen(
-                [sys.executable, "-m", *map(str, words)],
+                [*self.prefix, sys.executable, "-m", *map(str, words)],
                 stdin=subprocess.DEVNULL,
                 stdout=file,
                 stderr=subprocess.STDOUT if output is None else subprocess.DEVNULL,
                 cwd=TOP,
-                env={**os.environ, "HELIOGRAPH_SEGMENT_DIR": str(self.segments), _MARK: self._token},
+                env={**os.environ, **self.environment, **places},
                 start_new_session=True,
                 preexec_fn=_die_with_parent,
             )
@@ -157,4 +162,3 @@ class House:
         with contextlib.suppress(OSError):
             return (self.folder / f"{name}.log").read_text(encoding="utf-8", errors="replace")[-1500:]
         return ""
-

@@ -92,6 +92,7 @@ def run_case(component: str, folder: Path, faults: int, seed: int, stop: threadi
                 if (number + 1) % 25 == 0:
                     print(f"  {component}: {number + 1} of {len(plan)}", flush=True)
             rows[FAULTS[0]].notes += aftermath(case)
+            print(f"  {component}: done", flush=True)
         finally:
             case.close()
     return list(rows.values())
@@ -199,8 +200,7 @@ def run_all(faults: int, rollups: int, seed: int, only: str) -> tuple[list[Row],
         ]
         for one in found:
             rows += one.result()
-        for more in (rollup.rows, places.rows):
-            made, why = more(folder, rollups, seed, only)
+        for made, why in (places.rows(folder, faults, seed, only), rollup.rows(folder, rollups, seed, only)):
             rows += [Row(**fields) for fields in made]
             skipped += why
     finally:

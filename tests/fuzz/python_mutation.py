@@ -39,7 +39,9 @@ def _once(chance: random.Random, data: bytearray, other: bytes) -> None:
         case 5:
             data[at : at + 8] = struct.pack("<Q", chance.choice(WORDS))[: chance.choice((1, 2, 4, 8))]
         case 6:
-            data[at : at + chance.choice((0, 1, 2))] = varint(chance.choice(WORDS) + chance.choice((-1, 0, 1)) & (1 << 64) - 1)
+            data[at : at + chance.choice((0, 1, 2))] = varint(
+                chance.choice(WORDS) + chance.choice((-1, 0, 1)) & (1 << 64) - 1
+            )
         case _:  # once more
             data[at:at] = data[at : at + size] * chance.choice((1, 2, 30))
 

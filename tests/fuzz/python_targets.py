@@ -119,7 +119,9 @@ def _small_frames() -> tuple[bytes, ...]:
     encoder = Encoder()
     frames = []
     for moment in range(3):
-        item = ObjectState("instance", {"instance": "a"}, {"version": "1"}, {"messages_sent": moment, "naks_sent": 2**63})
+        item = ObjectState(
+            "instance", {"instance": "a"}, {"version": "1"}, {"messages_sent": moment, "naks_sent": 2**63}
+        )
         owner = InstanceState("a", Health.LIVE, "", 42, 7, 1, moment, "/a", (item,) * (1 + moment))
         event = Event("a", 7, moment, moment, "test", "info", {"instance": "a"}, {"count": 1}, "text")
         frames.append(encoder.frame(Snapshot(moment, (owner,), (event,), 0)))
@@ -164,7 +166,9 @@ def _change_frame(chance: random.Random, frame: bytes, other: bytes) -> bytes:
     except PackingError:
         from_other = other
     if chance.random() < 0.1:
-        head = Head(head.stream ^ chance.randrange(2), head.number + chance.randrange(3), chance.randrange(head.number + 1))
+        head = Head(
+            head.stream ^ chance.randrange(2), head.number + chance.randrange(3), chance.randrange(head.number + 1)
+        )
     if chance.random() < 0.1:
         return mangled(chance, frame, other)
     changed = mangled(chance, body, from_other)
@@ -233,7 +237,9 @@ def _change_report(chance: random.Random, message: bytes, other: bytes) -> bytes
     try:
         reports = unpack_message(message)
         others = unpack_message(other)
-        changed = [replace(one, frame=_change_frame(chance, one.frame, others[0].frame)) for one in reports if one.frame]
+        changed = [
+            replace(one, frame=_change_frame(chance, one.frame, others[0].frame)) for one in reports if one.frame
+        ]
         return pack_message(changed or reports)
     except (PackingError, ValueError, IndexError):
         return mangled(chance, message, other)
