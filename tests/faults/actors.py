@@ -1,11 +1,11 @@
 """The programs that are killed: `python -m tests.faults.actors ROLE FOLDER LIFE URL`.
 
-What counts as acknowledged is what an actor has written to its file before it said so to anybody: a killed process keeps what
-it wrote. Files are records of 16 bytes (life of the publisher, number of the message).
+What counts as acknowledged is what an actor has written to its file before it said so to anybody: a killed process
+keeps what it wrote. Files are records of 16 bytes (life of the publisher, number of the message).
 
     publisher   sends, waits for the acknowledgements, then writes down what is acknowledged (acked.bin)
     subscriber  writes down what it got (received.bin), then acknowledges it (ack=app)
-    history     records the latency histograms of all instances to a spool and an HDR log; tells what is written (told.bin)
+    history     records the histograms of all instances to a spool and an HDR log; tells what is written (told.bin)
 
 All end in order at SIGTERM. The publisher rests at SIGUSR1, so that the books can be closed.
 """

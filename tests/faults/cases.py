@@ -1,4 +1,4 @@
-"""What is put through faults: each case has a victim in a house, and says when all is well again and whether anything is gone."""
+"""What is put through faults: a case has a victim in a house and says when all is well again and what is gone."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Processes that are killed, stopped and started again, and what is looked at to see how they fared.
 
-A `House` has a folder of its own: segments, logs, files of the actors. Each child leads a session of its own and dies with the
-process that started it; all carry a mark in their environment by which `survivors` finds whoever is left behind.
+A `House` has a folder of its own: segments, logs, files of the actors. Each child leads a session of its own and dies
+with the process that started it; all carry a mark in their environment by which `survivors` finds whoever is left
+behind.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Places that are not as one would like: a disk that is full, and clocks that are stepped or stand elsewhere.
 
-The disk is a small tmpfs in a mount namespace of its own (root). The wall clock has no namespace: it is stepped within the
-processes under test, by a library in front of theirs. The monotonic clock has one: there its origin is another.
+The disk is a small tmpfs in a mount namespace of its own (root). The wall clock has no namespace: it is stepped
+within the processes under test, by a library in front of theirs. The monotonic clock has one: there its origin is
+another.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ __all__ = ["REMARKS", "rows"]
 
 REMARKS = [
     "disk full: a tmpfs of 8 MB that holds segments, spool and HDR log is filled to its last byte and freed again",
-    "clock: the wall clock is stepped by up to an hour either way in the processes under test (a library before theirs, since "
-    "it has no namespace); monotonic clock: the subscriber lives in a time namespace whose monotonic clock is 100,000 s ahead",
+    "clock: the wall clock is stepped by up to an hour either way in the processes under test (a library before "
+    "theirs, since it has none); monotonic clock: engines live in time namespaces whose clock is 100,000 s ahead",
 ]
 _SMALL_BYTES = 8 << 20
 _CYCLES_MAX = 20
@@ -72,7 +73,7 @@ def _fill(path: Path) -> None:
 
 
 def _no_new_engine(house: House) -> str:
-    """An engine that has no room for its segment says so and starts all the same, or not; it must not die of a signal."""
+    """An engine that has no room for its segment says so or starts without; it must not die of a signal."""
     words = [sys.executable, "-m", "tests.faults.visitor"]
     environment = {**os.environ, "HELIOGRAPH_SEGMENT_DIR": str(house.segments)}
     done = subprocess.run(words, cwd=TOP, env=environment, capture_output=True, text=True, timeout=60, check=False)

@@ -13,8 +13,8 @@ from tests.faults.house import House, until
 __all__ = ["REMARKS", "rows"]
 
 REMARKS = [
-    "the roll-up (Spark) is killed fewer times than the others: one run takes many seconds; what feeds it (spool writer, log) "
-    "is killed as often as everything else",
+    "the roll-up (Spark) is killed fewer times than the others: one run takes many seconds; what feeds it "
+    "(spool writer, log) is killed as often as everything else",
 ]
 _HOUR_NS = 3_600_000_000_000
 _START_NS = 1_763_726_400_000_000_000
@@ -33,8 +33,9 @@ def make_spool(folder: Path) -> int:
     payload = _hdr.encode(counts, 1, 1, 1_000_000)
     made = [
         LatencyInterval(
-            ts_ns=_START_NS + hour * _HOUR_NS + number * 10_000_000_000, len_ms=10_000, instance="a", topic="T", stream="s",
-            metric="receiver_total_latency", tag="", digits=1, lowest=1, highest=1_000_000, n=100, min=5, max=5, sum=500,
+            ts_ns=_START_NS + hour * _HOUR_NS + number * 10_000_000_000, len_ms=10_000, instance="a",
+            topic="T", stream="s", metric="receiver_total_latency", tag="", digits=1, lowest=1, highest=1_000_000,
+            n=100, min=5, max=5, sum=500,
             dropped=0, source="0123456789abcdef", seq=hour * 100 + number, incarnation="", h=payload,
         )
         for hour in range(3)

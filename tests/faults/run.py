@@ -2,8 +2,9 @@
 
     python -m tests.faults.run --faults 200 --rollups 20 --seed 11
 
-After each fault: what was acknowledged is there, the books have no residual, outputs are fresh again, and nobody is left behind.
-Houses run side by side, each case in one of its own. Exit code: 0 when all that holds, 1 otherwise. Ctrl-C leaves nothing behind.
+After each fault: what was acknowledged is there, the books have no residual, outputs are fresh again, and nobody is
+left behind. Houses run side by side, each case in one of its own. Exit code: 0 when all that holds, 1 otherwise.
+Ctrl-C leaves nothing behind.
 """
 
 from __future__ import annotations

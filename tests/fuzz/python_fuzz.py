@@ -2,10 +2,10 @@
 
     python -m tests.fuzz.python_fuzz TARGET --seconds 60 --corpus FOLDER --found FOLDER [--seed N] [--input FILE]
 
-Inputs are mutated from the target's seeds and from what the corpus holds; one whose outcome was not seen before (what was
-read, or why it was refused, numbers left out) joins the corpus. A finding is an exception other than the target's own
-refusals, an input that takes longer than 5 s or more than 512 MB, or a process that dies. It is left in the folder `found`,
-and the line that is printed repeats it.
+Inputs are mutated from the target's seeds and from what the corpus holds; one whose outcome was not seen before (what
+was read, or why it was refused, numbers left out) joins the corpus. A finding is an exception other than the target's
+own refusals, an input that takes longer than 5 s or more than 512 MB, or a process that dies. It is left in the
+folder `found`, and the line that is printed repeats it.
 
 The work is done in a child process, so that one that dies, hangs or takes the memory can be told of.
 """
@@ -69,7 +69,7 @@ def _limit_memory() -> None:
 
 
 def work(target: Target, seconds: float, seed: int, corpus: Path, current: Path) -> int:
-    """Mutate and feed until the time is over; leaves the input at hand in `current`. 0, or 77 when something was found."""
+    """Mutate and feed until the time is over, the input at hand in `current`; 0, or 77: something was found."""
     chance = random.Random(seed)
     pool = [*target.seeds(), *(path.read_bytes() for path in sorted(corpus.iterdir()))]
     seen: set[str] = set()

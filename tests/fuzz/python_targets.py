@@ -1,7 +1,7 @@
 """The decoders in Python that read what others wrote, as fuzz targets: how they are fed, seeded, and may refuse.
 
-A target's `mutate` knows the format as far as its checks go: sums are put right and compressed parts taken apart, so that
-changes reach the decoder behind them.
+A target's `mutate` knows the format as far as its checks go: sums are put right and compressed parts taken apart, so
+that changes reach the decoder behind them.
 """
 
 from __future__ import annotations
@@ -284,7 +284,7 @@ def _chunks_of(data: bytes) -> tuple[int, int, int]:
     """Where the chunks begin, their size and their number, as the header says; 0: it makes no sense."""
     if len(data) < 512:
         return 0, 0, 0
-    at, size, number = struct.unpack_from("<QQI", data, 72)
+    at, size, number = struct.unpack_from("<QQI", data, 80)
     return (at, size, number) if at < len(data) and 64 < size < len(data) and number < 64 else (0, 0, 0)
 
 

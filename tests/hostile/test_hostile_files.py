@@ -106,12 +106,12 @@ def test_a_recording_of_holes_costs_its_reader_little(tmp_path: Path) -> None:
     """A sparse file may claim chunks of gigabytes that take no room on the disk."""
     path = tmp_path / "holes.1.flight"
     made = bytearray(TARGETS["fuzz_py_flight"].seeds()[0])
-    chunks_at = int.from_bytes(made[72:80], "little")
+    chunks_at = int.from_bytes(made[80:88], "little")
     size = (1 << 32) - 4096
     chunk = (size - chunks_at) // 2 // 8 * 8
     made[16:24] = (chunks_at + 2 * chunk).to_bytes(8, "little")
-    made[80:88] = chunk.to_bytes(8, "little")
-    made[88:92] = (2).to_bytes(4, "little")
+    made[88:96] = chunk.to_bytes(8, "little")
+    made[96:100] = (2).to_bytes(4, "little")
     head = made[: chunks_at + 64]
     head[chunks_at : chunks_at + 16] = (1).to_bytes(8, "little") + (chunk - 64).to_bytes(8, "little")
     with path.open("wb") as file:
