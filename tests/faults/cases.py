@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-import urllib.error
 import urllib.request
 from abc import ABC, abstractmethod
 from pathlib import Path
@@ -15,6 +14,7 @@ from tests.faults.house import House, free_port, until
 __all__ = ["CASES", "Case"]
 
 
+_MADE = "heliograph_exporter_snapshot_timestamp_seconds"
 _SENT = "heliograph_node_messages_sent_total"
 
 
@@ -37,7 +37,7 @@ class Case(ABC):
         self.house = house
         self.begin()
         if until(self.is_well) is None:
-            raise RuntimeError(f"{self.victim} does not work: {house.last_words(self.victim)}")
+            raise RuntimeError(f"{self.victim} does not work: {self.why()} {house.last_words(self.victim)}")
         self.sampler = Sampler(house.segments)
 
     def close(self) -> None:
@@ -59,6 +59,10 @@ class Case(ABC):
     @abstractmethod
     def mark(self) -> None:
         """From now on only what is new counts."""
+
+    def why(self) -> str:
+        """What `is_well` found last, for people."""
+        return ""
 
     def lost(self) -> int:
         """What was acknowledged and is not there."""
@@ -191,7 +195,7 @@ class Exporter(Case):
         _pair(self.house)
         self._port = free_port()
         self._since = 0.0
-        self._text = ""
+        self._text = self._why = ""
         self.start()
 
     def start(self) -> None:
@@ -201,6 +205,9 @@ class Exporter(Case):
     def mark(self) -> None:
         self._since = time.time()
 
+    def why(self) -> str:
+        return f"{self._why}; made {self._values(_MADE)}, since {self._since}, sent {self._values(_SENT)}"
+
     def _values(self, name: str) -> list[float]:
         lines = (line for line in self._text.splitlines() if line.startswith(name) and not line.startswith("#"))
         return [float(line.rpartition(" ")[2]) for line in lines]
@@ -209,9 +216,11 @@ class Exporter(Case):
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self._port}/metrics", timeout=10.0) as answer:
                 self._text = answer.read().decode()
-        except (OSError, urllib.error.URLError):
+        except OSError as error:
+            self._why = repr(error)
             return False
-        made = self._values("heliograph_exporter_snapshot_timestamp_seconds")
+        self._why = "the answer is old"
+        made = self._values(_MADE)
         sent = self._values(_SENT)
         return bool(made) and max(made) > self._since and bool(sent) and max(sent) > 0
 

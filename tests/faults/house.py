@@ -68,7 +68,7 @@ class House:
         self.environment: dict[str, str] = {}
         """Of the children, beside what they inherit."""
         self.prefix: list[str] = []
-        """Before their command lines."""
+        """Before the command lines of the children that come next."""
 
     def __enter__(self) -> Self:
         return self

@@ -114,7 +114,7 @@ def one_fault(case: Case, row: Row, chance: random.Random, stop: threading.Event
         row.recovered += 1
         notes.append(case.complaint())
     else:
-        notes.append(f"not well after {took:.0f} s:\n{logs(case.house.folder)}")
+        notes.append(f"not well after {took:.0f} s: {case.why()}\n{logs(case.house.folder)}")
     row.longest = max(row.longest, took)
     if case.accounts_for:
         row.lost = max(row.lost or 0, case.lost())
