@@ -40,8 +40,8 @@ test-c: ## the C tests, release build and address+undefined sanitizer build
 	@sh $(BOOTSTRAP)/ctest.sh build/asan address,undefined
 
 .PHONY: test-fuzz
-test-fuzz: bootstrap ## each fuzz target for 10 seconds
-	@sh $(BOOTSTRAP)/fuzz.sh 10
+test-fuzz: bootstrap ## each fuzz target for 5 seconds
+	@sh $(BOOTSTRAP)/fuzz.sh 5
 
 .PHONY: test-tsan
 test-tsan: ## the C tests under the thread sanitizer
@@ -97,6 +97,10 @@ soak: bootstrap ## 70 % load for SECONDS=600: nothing may grow (a run that long 
 .PHONY: lab
 lab: bootstrap ## every simulated scenario of the congestion lab with SEEDS (100) seeds that nothing was tuned on, from FIRST (1000)
 	@$(PY) -m heliograph.monitor.cli lab run all --seeds $(or $(SEEDS),100) --first $(or $(FIRST),1000)
+
+.PHONY: faults
+faults: bootstrap ## kill, stop and restart everything FAULTS=200 times each (ROLLUPS=20 with Spark); refreshes RESULTS.md
+	@$(PY) -m tests.faults.run --faults $(or $(FAULTS),200) --rollups $(or $(ROLLUPS),20) $(if $(SEED),--seed $(SEED))
 
 .PHONY: clean
 clean: ## remove all that was made

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from heliograph.monitor.errors import UserError
-from heliograph.monitor.history.files import ROW_GROUP_ROWS, write_spool
+from heliograph.monitor.history.files import ROW_GROUP_ROWS, remove_leftovers, write_spool
 from heliograph.monitor.history.intervals import IntervalRecorder
 from heliograph.monitor.history.lock import FolderLock
 from heliograph.monitor.history.schema import LatencyInterval
@@ -75,6 +75,7 @@ class SpoolExporter:
             f"another exporter is writing the spool {directory}; two would record everything twice: stop one of them, "
             "or give this one another folder",
         )
+        remove_leftovers(self._directory)
 
     def publish(self, snapshot: Snapshot) -> None:
         """Record a snapshot; write a file when it is time.

@@ -1,9 +1,11 @@
 #!/bin/sh
-# Builds the fuzz targets with clang and lets each run for some seconds on hostile input, two at a time.
+# Builds the fuzz targets in C with clang and lets each, and each of those in Python (fuzz_py_...), run for some seconds on
+# hostile input, two at a time.
 #
-#   fuzz.sh SECONDS [TARGET...]      fuzz.sh 60 fuzz_pgm
+#   fuzz.sh SECONDS [TARGET...]      fuzz.sh 60 fuzz_pgm fuzz_py_flight
 #
-# What a target finds is left in build/fuzz/found, what it learnt in build/fuzz/corpus for the next time.
+# What a target finds is left in build/fuzz/found, with the command that repeats it; what it learnt in build/fuzz/corpus for the
+# next time.
 set -eu
 
 seconds=$1
@@ -31,18 +33,34 @@ if ! { cmake -S engine -B "$tree" -G "$generator" -DCMAKE_C_COMPILER=clang -DHEL
 fi
 .venv/bin/python tests/fuzz/seeds.py "$tree/seeds"
 
-[ $# -gt 0 ] || set -- $(cd "$tree" && for file in fuzz_*; do [ -x "$file" ] && [ -f "$file" ] && echo "$file"; done)
+[ $# -gt 0 ] || set -- $(cd "$tree" && for file in fuzz_*; do [ -x "$file" ] && [ -f "$file" ] && echo "$file"; done) \
+    $(.venv/bin/python -m tests.fuzz.python_fuzz list)
 mkdir -p "$tree/found"
+run() {
+    target=$1
+    case $target in
+    fuzz_py_*)
+        .venv/bin/python -m tests.fuzz.python_fuzz "$target" --seconds "$seconds" --corpus "$tree/corpus/$target" \
+            --found "$tree/found"
+        ;;
+    *)
+        mkdir -p "$tree/seeds/$target"
+        "$tree/$target" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=2048 -max_len=16384 -print_final_stats=1 \
+            -artifact_prefix="$tree/found/$target-" "$tree/corpus/$target" "$tree/seeds/$target"
+        ;;
+    esac
+}
 one() {
     target=$1
-    mkdir -p "$tree/corpus/$target" "$tree/seeds/$target"
-    if "$tree/$target" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -max_len=16384 -print_final_stats=1 \
-        -artifact_prefix="$tree/found/$target-" "$tree/corpus/$target" "$tree/seeds/$target" >"$tree/$target.log" 2>&1; then
-        printf 'fuzz: %-16s %s s, %s inputs, nothing found\n' "$target" "$seconds" \
+    mkdir -p "$tree/corpus/$target"
+    if run "$target" >"$tree/$target.log" 2>&1; then
+        printf 'fuzz: %-18s %s s, %s inputs, nothing found\n' "$target" "$seconds" \
             "$(sed -n 's/^stat::number_of_executed_units: *//p' "$tree/$target.log")"
     else
-        printf 'fuzz: %-16s FAILED\n' "$target"
+        printf 'fuzz: %-18s FAILED\n' "$target"
         tail -60 "$tree/$target.log"
+        found=$(sed -n 's/.*Test unit written to //p' "$tree/$target.log")
+        [ -z "$found" ] || printf 'fuzz: once more: %s %s\n' "$tree/$target" "$found"
         return 1
     fi
 }

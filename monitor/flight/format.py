@@ -32,6 +32,7 @@ _CHUNKS_LIMIT = 1 << 10
 _SLACK = 1 << 20
 _PACKED = 4
 """A recording kept by a file system that compresses may hold so many times what is counted of it."""
+_PIECE_BYTES = 1 << 20
 
 
 class FlightError(UserError):
@@ -265,6 +266,19 @@ class _Reading:
         except SegmentError as error:
             raise FlightError(f"{self.path} is damaged: {error}") from None
 
+    def frames(self, sequence: int, offset: int, size: int) -> bytes:
+        """The bytes of a chunk's frames, up to a hole: a made-up file may have gigabytes of it that no disk holds."""
+        pieces = []
+        for at in range(0, size, _PIECE_BYTES):
+            piece = self.read(offset + at, min(_PIECE_BYTES, size - at))
+            if len(piece) == _PIECE_BYTES and not piece.strip(b"\0"):
+                self.damage.append(f"chunk {sequence} has a hole after {at} bytes")
+                break
+            pieces.append(piece)
+            if len(piece) < _PIECE_BYTES:
+                break
+        return b"".join(pieces)
+
     def chunk(self, header: Header, order: str, place: int) -> Chunk | None:
         """A chunk; None: it is empty, or was overwritten while it was read."""
         offset = header.chunks_offset + place * header.chunk_bytes
@@ -281,7 +295,7 @@ class _Reading:
         if self.left < 0:
             self.damage.append(f"chunk {sequence} claims {used} bytes, more than the file has")
             return None
-        data = self.read(offset + CHUNK_HEAD_BYTES, used)
+        data = self.frames(sequence, offset + CHUNK_HEAD_BYTES, used)
         if self.read(offset, 8) != head[:8]:
             return None
         return Chunk(sequence, data, order)

@@ -12,7 +12,9 @@ zlib around the histograms nothing else would notice a flipped bit.
 
 from __future__ import annotations
 
+import fcntl
 import os
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -35,6 +37,7 @@ __all__ = [
     "parquet_files",
     "read_history",
     "read_unit",
+    "remove_leftovers",
     "scan",
     "to_table",
     "write_spool",
@@ -43,6 +46,8 @@ __all__ = [
 
 ROW_GROUP_ROWS = 25_000
 _TEMPORARY = ".tmp-"
+_LEFT_SECONDS = 2.0
+"""A temporary file this young may have a writer that has not locked it yet."""
 
 _WRITER: dict[str, Any] = {
     "compression": "zstd",
@@ -126,14 +131,27 @@ def write_table(target: Path, table: pa.Table) -> None:
     temporary = target.with_name(f"{_TEMPORARY}{os.getpid()}-{target.name}")
     try:
         with temporary.open("wb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH)
             pq.write_table(table, file, **_WRITER)
             file.flush()
             os.fsync(file.fileno())
-        temporary.rename(target)
+            temporary.rename(target)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
     _sync_folder(target.parent)
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove what writers of a spool that were killed left behind. A file that is being written is locked and stays."""
+    for temporary in folder.glob(f"date=*/{_TEMPORARY}*"):
+        try:
+            with temporary.open("rb") as file:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if os.fstat(file.fileno()).st_mtime < time.time() - _LEFT_SECONDS:
+                    temporary.unlink()
+        except OSError:  # locked, gone, or another's: not ours to remove
+            continue
 
 
 def _sync_folder(folder: Path) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from heliograph.monitor import _hdr
 from heliograph.monitor.errors import UserError
-from heliograph.monitor.history.files import ROW_GROUP_ROWS, write_spool
+from heliograph.monitor.history.files import ROW_GROUP_ROWS, remove_leftovers, write_spool
 from heliograph.monitor.history.hlog import HlogInterval, Malformed, labels_of, read_hlog, tags_are_labels
 from heliograph.monitor.history.schema import IMPORTED, LatencyInterval
 
@@ -59,6 +59,7 @@ def import_hlog(path: Path, spool: Path, *, instance: str | None = None, progres
     """
     try:
         source = _source(path)
+        remove_leftovers(spool)
         reader = _Reader(path, instance if instance is not None else path.stem, source, progress)
         rows = reader.rows()
         before = set(spool.glob(f"date=*/{source}-*.parquet"))

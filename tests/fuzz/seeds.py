@@ -6,6 +6,7 @@ python tests/fuzz/seeds.py FOLDER        writes FOLDER/<target>/<name>
 from __future__ import annotations
 
 import base64
+import random
 import struct
 import sys
 from collections.abc import Iterator
@@ -121,6 +122,48 @@ def commands() -> Iterator[tuple[str, bytes]]:
     yield "slots", slots
 
 
+PAIR_ACTIONS = {"send": range(3), "pass": (3, 4), "move": (5, 6, 7), "time": (8, 9), "subscribe": (10,), "ack": (11,),
+                "room": (12,), "forge": (13, 29), "act": (14, 30), "life": (15,)}  # fmt: skip
+PAIR_STORIES = {
+    "calm": "send send pass time pass ack",
+    "lossy": "send send move move pass time pass move pass time ack",
+    "busy": "send send send time pass subscribe send pass room pass time room pass",
+    "forged": "send pass forge forge time pass move forge pass time",
+    "treated": "send pass time pass ack act time pass send pass",
+    "lives": "send move pass time pass send pass life send pass time pass",
+}
+
+
+def programs() -> Iterator[tuple[str, bytes]]:
+    """Programs of fuzz_pair: some of each kind of story, the same ones every time."""
+    chance = random.Random(11)
+    for story, words in PAIR_STORIES.items():
+        for number in range(12):
+            program = bytearray(chance.randbytes(4))
+            for word in words.split() * chance.randint(2, 8):
+                how = chance.randrange(20, 27) if word == "time" else chance.randrange(256)
+                program += bytes([chance.choice(PAIR_ACTIONS[word]) | chance.randrange(16) << 4, how])
+                if word in ("move", "forge"):
+                    program += chance.randbytes(5 if word == "move" else 24)
+            yield f"{story}-{number}", bytes(program)
+
+
+def batches(packets: list[tuple[str, bytes]]) -> Iterator[tuple[str, bytes]]:
+    """Packets of fuzz_delivery: what golden data packets carry, and batches of the topics it subscribes to."""
+    bodies = [packet[24:600] for _, packet in packets if len(packet) > 24]
+    for first in (0, 5):
+        for topic in (b"a", b"b"):
+            messages = b"".join(struct.pack(">H", 5) + b"hello" for _ in range(4))
+            identity = 0xCBF29CE484222325
+            for byte in topic:
+                identity = (identity ^ byte) * 0x100000001B3 % (1 << 64)
+            head = struct.pack(">BBBBHHQQQII", 0x48, 1, 1, 0, 40, 4, identity, first, 8000, 0, 0)
+            bodies.append(head + messages)
+    for what in (0, 1, 2, 4, 8, 0x48):
+        option = struct.pack("<III", 1 << 24, 0, 500) if what & 1 else b""
+        yield f"as-{what}", bytes([0]) + b"".join(struct.pack(">BH", what, len(b)) + option + b for b in bodies)
+
+
 def seeds() -> Iterator[tuple[str, str, bytes]]:
     """Target, name and input of each seed."""
     packets = list(golden_packets())
@@ -134,6 +177,10 @@ def seeds() -> Iterator[tuple[str, str, bytes]]:
     yield "fuzz_hdr", "compressed", histogram()
     for name, changes in ring_changes():
         yield "fuzz_ring", name, changes
+    for name, program in programs():
+        yield "fuzz_pair", name, program
+    for name, batch in batches(packets):
+        yield "fuzz_delivery", name, batch
     for name, bytes_in in connections(packets):
         yield "fuzz_tcp", name, bytes_in
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import shutil
 from pathlib import Path
 
@@ -150,3 +152,17 @@ def test_labels_absent_from_older_files_read_as_empty(tmp_path: Path) -> None:
 def test_a_spool_that_is_not_there_is_told() -> None:
     with pytest.raises(UserError, match="there is no spool at /nowhere/spool; record one"):
         scan(Path("/nowhere/spool"))
+
+
+def test_what_a_killed_writer_left_is_removed_and_what_is_being_written_stays(tmp_path: Path) -> None:
+    day = tmp_path / "date=2026-11-21"
+    day.mkdir()
+    left, young, locked = day / ".tmp-1-a.parquet", day / ".tmp-2-a.parquet", day / ".tmp-3-a.parquet"
+    for path in (left, young, locked):
+        path.write_bytes(b"half a file")
+    for path in (left, locked):
+        os.utime(path, (0, 0))
+    with locked.open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_SH)
+        files.remove_leftovers(tmp_path)
+    assert sorted(day.iterdir()) == [young, locked]
