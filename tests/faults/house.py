@@ -8,7 +8,6 @@ behind.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import secrets
 import signal
@@ -28,12 +27,8 @@ TOP = Path(__file__).resolve().parents[2]
 DEADLINE_SECONDS = 60.0
 """Within which everything must have recovered. A loaded machine takes its time; what is measured is in the table."""
 _MARK = "HELIOGRAPH_FAULTS"
-_PR_SET_PDEATHSIG = 1
-_libc = ctypes.CDLL(None, use_errno=True)
-
-
-def _die_with_parent() -> None:
-    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+_DIES_WITH_PARENT = ("setpriv", "--pdeathsig", "KILL")
+"""Not by `preexec_fn`, which may deadlock where there are threads."""
 
 
 def until(is_so: Callable[[], object], seconds: float = DEADLINE_SECONDS, pause: float = 0.01) -> float | None:
@@ -81,14 +76,13 @@ class House:
         places = {"HELIOGRAPH_SEGMENT_DIR": str(self.segments), _MARK: self._token}
         with (output or self.folder / f"{name}.log").open("ab") as file:
             process = subprocess.Popen(
-                [*self.prefix, sys.executable, "-m", *map(str, words)],
+                [*_DIES_WITH_PARENT, *self.prefix, sys.executable, "-m", *map(str, words)],
                 stdin=subprocess.DEVNULL,
                 stdout=file,
                 stderr=subprocess.STDOUT if output is None else subprocess.DEVNULL,
                 cwd=TOP,
                 env={**os.environ, **self.environment, **places},
                 start_new_session=True,
-                preexec_fn=_die_with_parent,
             )
         self._children[name] = process
         return process
