@@ -4,6 +4,7 @@
 
 #include "books.h"
 #include "pair.h"
+#include "wire/checksum.h"
 
 static void begin_with(helio_rx_endpoint_config config, uint32_t first_sequence, uint32_t history) {
     config.stream_expiry_ns = 700 * MS; /* longer than the ambient interval */
@@ -131,7 +132,7 @@ static void a_source_that_resets_leaves_nothing_out(void) {
     send(20);
     helio_sim_set_partition(receiver.node, 0);
     helio_tx_stream_abort(source.stream);
-    world_run(&w, 10 * MS);
+    world_run(&w, 40 * MS); /* a reset is believed when nothing contradicts it */
     CHECK_EQUAL(helio_cell(&counts()->rx_streams), 0);
     CHECK_EQUAL(helio_cell(&counts()->streams_absent), 0);
     uint64_t lost = 0;
@@ -199,7 +200,9 @@ static void a_subscription_made_meanwhile_does_not_inherit(void) {
 
 /* ---- bounds ---- */
 
-static void meet(uint32_t number, const char *from, bool with_data) {
+/* A source is heard of, and then of data after a packet that never comes: its stream is followed, and
+ * proves nothing. */
+static void meet(uint32_t number, const char *from) {
     uint8_t packet[HELIO_PGM_CONTROL_MAX + 64];
     helio_pgm_session session = {.destination_port = 7500};
     memcpy(session.tsi.gsi, &number, sizeof number);
@@ -208,21 +211,20 @@ static void meet(uint32_t number, const char *from, bool with_data) {
     size_t length =
         helio_pgm_encode_spm(packet, &session, &(helio_pgm_spm){0, 1, 0, .fin = false}, &address);
     helio_rx_endpoint_on_packet(receiver.endpoint, packet, length, &address, 0, world_now(&w));
-    if (!with_data)
-        return;
     memset(packet, 0, sizeof packet);
-    length = helio_pgm_encode_data(packet, &session, 1, 1, NULL, 40, HELIO_PGM_NO_SUM);
+    length = helio_pgm_encode_data(packet, &session, 2, 1, NULL, 40,
+                                   helio_checksum_part(packet + HELIO_PGM_DATA_HEADER, 40));
     helio_rx_endpoint_on_packet(receiver.endpoint, packet, length, &address, 0, world_now(&w));
 }
 
 /* Streams of many sources end, some at a time. */
-static void flood(uint32_t first, uint32_t count, unsigned addresses, bool with_data) {
+static void flood(uint32_t first, uint32_t count, unsigned addresses) {
     for (uint32_t i = 0; i < count; i++) {
         char from[32];
         const unsigned host = i % addresses;
         snprintf(from, sizeof from, "10.7.%u.%u:7", host >> 8 & 255, host & 255);
-        meet(first + i, from, with_data);
-        if (i % 64 == 63) {
+        meet(first + i, from);
+        if (i % 8 == 7) { /* no more than one address may have that are unproven */
             world_run(&w, 20 * MS);
             helio_rx_endpoint_poll(receiver.endpoint, world_now(&w));
         }
@@ -240,7 +242,7 @@ static void begin_bounded(void) {
 
 static void one_address_has_a_share_of_what_is_remembered(void) {
     begin_bounded();
-    flood(1, 1024, 1, false);
+    flood(1, 1024, 1);
     const uint64_t share = HELIO_RX_ABSENT_STREAMS / HELIO_RX_ABSENT_SHARE;
     CHECK(helio_cell(&counts()->streams_absent) <= share + 1); /* and the one of the pair */
     CHECK(helio_cell(&counts()->streams_absent) >= share / 2);
@@ -254,7 +256,7 @@ static void what_delivered_something_outlives_any_number_that_did_not(void) {
     helio_sim_set_partition(receiver.node, 1);
     world_run(&w, 20 * MS);
     CHECK_EQUAL(helio_cell(&counts()->streams_absent), 1);
-    flood(1, 3 * HELIO_RX_ABSENT_STREAMS, 64, false);
+    flood(1, 3 * HELIO_RX_ABSENT_STREAMS, 64);
     CHECK(helio_cell(&counts()->streams_absent) <= HELIO_RX_ABSENT_STREAMS);
     CHECK(helio_cell(&counts()->streams_forgotten) >= HELIO_RX_ABSENT_STREAMS);
     CHECK(helio_cell(&counts()->memory_used) <= HELIO_RX_ABSENT_BYTES + (4 << 20));
@@ -268,7 +270,7 @@ static void what_delivered_something_outlives_any_number_that_did_not(void) {
 
 static void nothing_is_left_when_the_receiver_closes(void) {
     begin_bounded();
-    flood(1, 256, 16, true);
+    flood(1, 256, 16);
     CHECK(helio_cell(&counts()->streams_absent) > 0);
     helio_rx_endpoint_destroy(receiver.endpoint, world_now(&w));
     CHECK_EQUAL(helio_cell(&counts()->streams_absent), 0);

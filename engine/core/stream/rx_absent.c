@@ -83,7 +83,7 @@ static bool find_room(helio_rx_absents *absents, const helio_address *source, bo
 /* ---- keeping ---- */
 
 static bool is_proven(const struct helio_rx_stream *stream) {
-    return stream->was_proven || helio_cell(&helio_rx_stats(stream)->packets_delivered) > 0;
+    return stream->was_proven || stream->delivery.has_met;
 }
 
 /* Another stream of this TSI is remembered, which is worth more. */
