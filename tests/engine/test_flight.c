@@ -485,7 +485,7 @@ static void the_oldest_recordings_go(void) {
         CHECK_EQUAL(helio_flight_ask(&b.flight, "by hand"), 0);
         CHECK_EQUAL(helio_flight_ask(&b.flight, "twice"), HELIO_ERR_STATE);
         helio_flight_finish(&b.flight, b.clock);
-        usleep(2000); /* the file system's clock has to move */
+        usleep(20000); /* the file system's clock has to move, which ticks every 4 or 10 ms */
     }
     CHECK_EQUAL(helio_cell(&b.flight.freezes), 5);
     for (unsigned i = 1; i <= 5; i++) {
