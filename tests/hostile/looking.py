@@ -25,7 +25,7 @@ def events(instance: Instance, name: str) -> list[str]:
         return [event.text for event in segment.events().events if event.name == name]
 
 
-def until(condition: Callable[[], object], seconds: float = 10.0) -> bool:
+def until(condition: Callable[[], object], seconds: float = 30.0) -> bool:
     """Wait for something to become true."""
     end = time.monotonic() + seconds
     while not condition():

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 import tracemalloc
 from collections.abc import Callable
+from functools import cache
+from statistics import median
 
 import pytest
 
@@ -34,14 +36,17 @@ def on(source: str, message: bytes) -> Heard:
     return heard
 
 
+TRIES = 3
+
+
 def cost(work: Callable[[], object]) -> float:
-    """Processor time of a piece of work, s: the least of three, for others use this machine too."""
+    """Processor time of a piece of work, s: the median of three tries, for others use this machine too."""
     found = []
-    for _ in range(3):
+    for _ in range(TRIES):
         began = time.process_time()
         work()
         found.append(time.process_time() - began)
-    return min(found)
+    return median(found)
 
 
 def allowed(size: int) -> float:
@@ -65,19 +70,18 @@ def test_h2_a_frame_costs_no_more_than_its_bytes_pay_for(name: str) -> None:
 
 
 def test_h2_changes_to_a_large_base_cost_no_more_than_their_bytes_pay_for() -> None:
-    wire, clock = Wire(), Clock()
-    collector = Collector(wire, clock=clock.wall, monotonic=clock.monotonic, patience=0.0)
-    sent = 0
-    found = frames.deltas(600)
-    began = time.process_time()
-    for number, frame in enumerate(found):
-        clock.seconds += 0.001
-        message = frames.message(frame)
-        sent += len(message)
-        wire.waiting.append(on("enemy", message))
-        if number % 100 == 0:
-            collector.sample()
-    assert time.process_time() - began <= allowed(sent)
+    found = [frames.message(frame) for frame in frames.deltas(600)]
+
+    def receive() -> None:
+        wire, clock = Wire(), Clock()
+        collector = Collector(wire, clock=clock.wall, monotonic=clock.monotonic, patience=0.0)
+        for number, message in enumerate(found):
+            clock.seconds += 0.001
+            wire.waiting.append(on("enemy", message))
+            if number % 100 == 0:
+                collector.sample()
+
+    assert cost(receive) <= allowed(sum(map(len, found)))
 
 
 def test_h2_the_largest_histograms_there_can_be_are_refused_before_they_are_made() -> None:
@@ -120,6 +124,7 @@ def test_h2_percentiles_of_a_published_histogram_do_not_make_all_its_cells() -> 
 # The others
 
 
+@cache
 def hostile_messages() -> list[bytes]:
     """A message of each kind that is small, each of an origin of its own."""
     found = [frames.sealed(make().bytes()) for make in frames.KEYFRAMES.values()]

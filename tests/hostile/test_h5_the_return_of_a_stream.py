@@ -115,7 +115,7 @@ class Heard:
     def numbers(self) -> list[int]:
         return [message.number for message in self.messages]
 
-    def until(self, count: int, source: Source | None = None, seconds: float = 5.0) -> None:
+    def until(self, count: int, source: Source | None = None, seconds: float = 20.0) -> None:
         """Until that many are delivered or lost; the source says meanwhile where it is, and repairs."""
         end = time.monotonic() + seconds
         while len(self.messages) + len(self.lost) < count and time.monotonic() < end:

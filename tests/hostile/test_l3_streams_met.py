@@ -37,7 +37,7 @@ def meet(receiver: Receiver, port: int, first: int, count: int) -> int:
                     forger.sendto(packet, (HOST, port))
             names: list[str] = []
             while len(names) < AT_ONCE:
-                messages = receiver.receive(timeout=5)
+                messages = receiver.receive(timeout=20)
                 assert messages, f"{len(names)} of the streams from {start} on"
                 names += [message.stream for message in messages]
             found += len({name for name in names if name})

@@ -88,7 +88,8 @@ def test_l7_a_line_packed_more_tightly_than_any_histogram_needs_is_named_and_the
         HEAD + line(payload(word(3))) + line(bomb) + line(payload(word(0) * 3_000_000)) + line(payload(word(5)))
     )
     done = import_hlog(log, tmp_path / "spool")
-    assert (done.intervals, done.refused) == (2, 2)
+    assert done.intervals == 2
+    assert done.refused == 2
     assert [item.line for item in done.malformed] == [4, 5]
     assert all("packed more tightly than any histogram needs" in item.reason for item in done.malformed)
 
@@ -97,7 +98,8 @@ def test_l7_lines_that_are_refused_are_counted_and_only_the_first_are_kept(tmp_p
     log = tmp_path / "refused.hlog"
     log.write_text(HEAD + "x\n" * 5000 + line(payload(word(5))))
     done = import_hlog(log, tmp_path / "spool")
-    assert (done.intervals, done.refused, len(done.malformed)) == (1, 5000, 1000)
+    assert (done.intervals, len(done.malformed)) == (1, 1000)
+    assert done.refused == 5000
 
 
 def test_l7_what_is_imported_is_what_was_counted(tmp_path: Path) -> None:

@@ -16,16 +16,21 @@ NOW_NS = 1_800_000_000_000_000_000
 SECOND = 1_000_000_000
 
 
+def read_moments(folder: Path) -> tuple[Snapshot, Snapshot]:
+    """The fleet, and the fleet a second later."""
+    now = [NOW_NS]
+    with Sampler(folder, clock=lambda: now[0], process_start=lambda pid: 0) as sampler:
+        sample_fleet(folder, 0, NOW_NS)
+        before = sampler.sample()
+        sample_fleet(folder, 1, NOW_NS)
+        now[0] += SECOND
+        return before, sampler.sample()
+
+
 @pytest.fixture
 def moments(tmp_path: Path) -> tuple[Snapshot, Snapshot]:
     """The fleet, and the fleet a second later."""
-    now = [NOW_NS]
-    with Sampler(tmp_path, clock=lambda: now[0], process_start=lambda pid: 0) as sampler:
-        sample_fleet(tmp_path, 0, NOW_NS)
-        before = sampler.sample()
-        sample_fleet(tmp_path, 1, NOW_NS)
-        now[0] += SECOND
-        return before, sampler.sample()
+    return read_moments(tmp_path)
 
 
 def changed(snapshot: Snapshot, scope: str, values: Mapping[str, int]) -> Snapshot:
