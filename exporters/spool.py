@@ -86,7 +86,9 @@ class SpoolExporter:
         if self._flush_at_ns is None:
             self._flush_at_ns = snapshot.time_ns + self._flush_ns
         self._open += self._recorder.update(snapshot)
-        if snapshot.time_ns >= self._flush_at_ns or len(self._open) >= ROW_GROUP_ROWS:
+        ahead_ns = self._flush_at_ns - snapshot.time_ns
+        was_set_back = ahead_ns > max(self._flush_ns, _RETRY_NS)  # the wall clock: it may take hours to be there again
+        if ahead_ns <= 0 or was_set_back or len(self._open) >= ROW_GROUP_ROWS:
             self._flush_at_ns = snapshot.time_ns + _RETRY_NS
             self._write()
             self._flush_at_ns = snapshot.time_ns + self._flush_ns

@@ -14,12 +14,11 @@ from __future__ import annotations
 
 import fcntl
 import os
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -46,8 +45,6 @@ __all__ = [
 
 ROW_GROUP_ROWS = 25_000
 _TEMPORARY = ".tmp-"
-_LEFT_SECONDS = 2.0
-"""A temporary file this young may have a writer that has not locked it yet."""
 
 _WRITER: dict[str, Any] = {
     "compression": "zstd",
@@ -130,8 +127,7 @@ def write_table(target: Path, table: pa.Table) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = target.with_name(f"{_TEMPORARY}{os.getpid()}-{target.name}")
     try:
-        with temporary.open("wb") as file:
-            fcntl.flock(file, fcntl.LOCK_SH)
+        with _locked(temporary) as file:
             pq.write_table(table, file, **_WRITER)
             file.flush()
             os.fsync(file.fileno())
@@ -142,13 +138,27 @@ def write_table(target: Path, table: pa.Table) -> None:
     _sync_folder(target.parent)
 
 
+def _locked(path: Path) -> IO[bytes]:
+    """Make a file and lock it. What `remove_leftovers` took for a leftover before it was locked is made again."""
+    while True:
+        file = path.open("wb")
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH)
+            if os.fstat(file.fileno()).st_nlink > 0:
+                return file
+        except BaseException:
+            file.close()
+            raise
+        file.close()
+
+
 def remove_leftovers(folder: Path) -> None:
     """Remove what writers of a spool that were killed left behind. A file that is being written is locked and stays."""
     for temporary in folder.glob(f"date=*/{_TEMPORARY}*"):
         try:
             with temporary.open("rb") as file:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if os.fstat(file.fileno()).st_mtime < time.time() - _LEFT_SECONDS:
+                if os.path.samestat(os.fstat(file.fileno()), temporary.stat()):
                     temporary.unlink()
         except OSError:  # locked, gone, or another's: not ours to remove
             continue

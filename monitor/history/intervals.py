@@ -8,6 +8,7 @@ intervals hold (`base`, encoded, a few kB) and the newest reading. Cutting gives
 - An object, or a histogram of a known object, that appears later is taken from its first value on.
 - An object that disappears is cut at its last reading. Its base is kept (for the last 20,000 series): when it comes
   back, because its segment was unreadable for a moment, nothing is counted twice.
+- A wall clock that is set back ends the interval, which would otherwise last until the clock is there again.
 - Counts that go backwards come from a damaged segment. They are never recorded; `backwards` counts the readings.
 """
 
@@ -104,6 +105,9 @@ class IntervalRecorder:
         now_ns = snapshot.time_ns
         if self._first_ns is None:
             self._first_ns = self._cut_ns = self._last_ns = now_ns
+        went_back = now_ns < self._last_ns
+        if went_back:
+            self._first_ns = min(self._first_ns, now_ns)
         known = set()
         for instance in snapshot.instances:
             for item in instance.objects:
@@ -113,7 +117,7 @@ class IntervalRecorder:
         vanished = [series for series in self._series.values() if series.seen_ns != now_ns]
         rows = self._cut(vanished)
         self._known, self._last_ns = known, now_ns
-        if now_ns - self._cut_ns >= self._interval_ns:
+        if went_back or now_ns - self._cut_ns >= self._interval_ns:
             rows += self.cut()
         self._forget(vanished)
         return rows

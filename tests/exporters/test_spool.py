@@ -71,6 +71,17 @@ def test_files_come_by_the_minute_and_are_never_changed(tmp_path: Path) -> None:
     exporter.close()
 
 
+def test_files_come_at_once_when_the_wall_clock_is_set_back(tmp_path: Path) -> None:
+    exporter = SpoolExporter(tmp_path)
+    for second in range(0, 70, 5):
+        exporter.publish(snapshot(second, reading(20 * second)))
+    before = exporter.rows_written
+    exporter.publish(snapshot(-3600, reading(2000)))
+    assert exporter.rows_written > before
+    exporter.close()
+    assert recorded(tmp_path)[0] == 2000
+
+
 def test_two_runs_never_use_the_same_names(tmp_path: Path) -> None:
     for run in range(2):
         exporter = SpoolExporter(tmp_path)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import signal
 import time
 import urllib.request
 from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any
 
-from tests.faults.house import House, free_port, until
+from tests.faults.house import House, free_port
 
 __all__ = ["CASES", "Case"]
 
@@ -25,6 +26,8 @@ class Case(ABC):
     """Name of the process that faults are done to."""
     accounts_for: str
     """What `lost` counts, for people; empty: the component acknowledges nothing."""
+    kills = 0
+    """So far."""
 
     def __init__(self, house: House) -> None:
         """Start everything and wait until it works.
@@ -36,7 +39,7 @@ class Case(ABC):
 
         self.house = house
         self.begin()
-        if until(self.is_well) is None:
+        if house.until(self.is_well) is None:
             raise RuntimeError(f"{self.victim} does not work: {self.why()} {house.last_words(self.victim)}")
         self.sampler = Sampler(house.segments)
 
@@ -79,6 +82,33 @@ class Case(ABC):
         """What else is not as it should be; empty: nothing."""
         return ""
 
+    def at_rest(self) -> list[str]:
+        """What is wrong when nobody sends any more: all must have arrived, and no file of a dead instance be left."""
+        publisher = self.house.child("publisher")
+        publisher.send_signal(signal.SIGUSR1)
+        quiet = self.house.until(lambda: self._in_flight() == 0)
+        found = [] if quiet is not None else [f"in flight at rest: {self._in_flight()}"]
+        return found + [note for note in (self._remains(),) if note]
+
+    def _in_flight(self) -> int | None:
+        """Of all streams together; None: there is no stream with both ends, or the publisher has not come to rest."""
+        from heliograph.monitor.books import crossings, is_quiet
+
+        before = self.sampler.sample(histograms=False)
+        self.house.sleep(0.1)
+        after = self.sampler.sample(histograms=False)
+        found = crossings(after)
+        return sum(row.in_flight for row in found) if found and is_quiet(before, after) else None
+
+    def _remains(self) -> str:
+        """Segments and flights of the dead: none where the name lives on, those of one life at most elsewhere."""
+        lives: dict[str, set[str]] = {}
+        for path in self.house.segments.iterdir():
+            name, pid, *_ = [*path.name.removeprefix(".").split("."), ""]
+            lives.setdefault(name, set()).add(pid)
+        crowds = {name: sorted(pids) for name, pids in lives.items() if len(pids) > 1}
+        return f"files of more than one life: {crowds}" if crowds else ""
+
 
 def _pair(house: House) -> tuple[str, str]:
     """Starts a publisher and a subscriber that nobody disturbs; their endpoint."""
@@ -95,7 +125,9 @@ class _Engine(Case):
     accounts_for = "messages the publisher counted as acknowledged"
 
     def begin(self) -> None:
-        self._acked = self._life = 0
+        self._acked = self._acked_read = self._received_read = 0
+        self._received: set[tuple[int, int]] = set()
+        self._missing: set[tuple[int, int]] = set()
         self.url = f"rmm+unicast://127.0.0.1:{free_port()}"
         self.house.actor("subscriber", self.url)
         self.house.actor("publisher", self.url)
@@ -110,8 +142,14 @@ class _Engine(Case):
         return self.house.count("acked.bin") >= self._acked + 60
 
     def lost(self) -> int:
-        acked = self.house.records("acked.bin")
-        return len(acked - self.house.records("received.bin"))
+        acked = self.house.records("acked.bin", self._acked_read)
+        received = self.house.records("received.bin", self._received_read)
+        self._acked_read += len(acked)
+        self._received_read += len(received)
+        self._received.update(received)
+        self._missing = self._missing.union(acked) - self._received
+        self._received.difference_update(acked)
+        return len(self._missing)
 
     def complaint(self) -> str:
         from heliograph.monitor.model import Health
@@ -122,7 +160,9 @@ class _Engine(Case):
             )
 
         wanted = ["publisher", "subscriber"]
-        return "" if until(lambda: shown() == wanted, 10.0) is not None else f"running instances shown: {shown()}"
+        if self.house.until(lambda: shown() == wanted) is None:
+            return f"running instances shown: {shown()}"
+        return self._remains()
 
 
 class Publisher(_Engine):
@@ -240,7 +280,7 @@ class _Collected(Case):
         _pair(self.house)
         self._url = f"rum://127.0.0.1:{free_port()}"
         self._lines = self.house.folder / "collect.jsonl"
-        self._since_ns = self._frames = 0
+        self._since_ns = self._snapshots = 0
         self.collect()
         self.publish()
 
@@ -254,11 +294,11 @@ class _Collected(Case):
 
     def mark(self) -> None:
         self._since_ns = time.time_ns()
-        self._frames = self._taken()
+        self._snapshots = self._taken()
 
     def _taken(self) -> int:
-        """Frames taken of all hosts by the present collector."""
-        return sum(host["frames"] for host in self.last().get("hosts", ()))
+        """Snapshots taken of all hosts by the present collector."""
+        return sum(host["snapshots"] for host in self.last().get("hosts", ()))
 
     def last(self) -> dict[str, Any]:
         """The newest whole line."""
@@ -274,7 +314,7 @@ class _Collected(Case):
     def is_well(self) -> bool:
         line = self.last()
         if line.get("time_ns", 0) <= self._since_ns or (
-            self.victim != "collector" and self._taken() < self._frames + 4
+            self.victim != "collector" and self._taken() < self._snapshots + 4
         ):
             return False
         return bool(line["hosts"]) and all(host["up"] and host["instances"] >= 2 for host in line["hosts"])
@@ -306,54 +346,76 @@ class History(Case):
     """The spool and the HDR log: what a roll-up starts from."""
 
     victim = "history"
-    accounts_for = "histogram intervals told as written, and lines of the log once read"
+    accounts_for = "histogram intervals told as written, and lines of the log once seen"
 
     def begin(self) -> None:
         _pair(self.house)
-        self._rows = self._log_lines = self._told = 0
+        self._rows = self._log_lines = self._told = self._told_read = 0
+        self._rows_of: dict[Path, int] = {}
+        self._broken: set[Path] = set()
         self._per_life: dict[int, int] = {}
         self.start()
 
     def start(self) -> None:
         self.house.actor("history", str(self.house.segments))
 
-    def _spooled(self) -> tuple[int, int]:
-        """Rows, and files that cannot be read."""
-        from heliograph.monitor.history.files import scan
+    def _spooled(self) -> int:
+        """Rows in the spool. Files never change, so each is read once."""
+        import pyarrow.parquet as pq
 
-        if not (self.house.folder / "spool").is_dir():
-            return 0, 0
-        found = scan(self.house.folder / "spool")
-        return found.rows, len(found.broken)
+        files = set((self.house.folder / "spool").glob("date=*/*.parquet"))
+        for path in sorted(files - self._rows_of.keys() - self._broken):
+            if path.name.startswith("."):
+                continue
+            try:
+                self._rows_of[path] = pq.ParquetFile(path).metadata.num_rows
+            except (OSError, ValueError):
+                self._broken.add(path)
+        return sum(rows for path, rows in self._rows_of.items() if path in files)
 
     def _logged(self) -> int:
-        from heliograph.monitor.history.hlog import HlogInterval, read_hlog
-
-        path = self.house.folder / "latency.hlog"
-        return sum(isinstance(found, HlogInterval) for found in read_hlog(path)) if path.exists() else 0
+        """Whole lines of the log; `at_rest` reads what is in them."""
+        try:
+            return (self.house.folder / "latency.hlog").read_bytes().count(b"\nTag=")
+        except FileNotFoundError:
+            return 0
 
     def mark(self) -> None:
-        self._rows, self._log_lines = self._spooled()[0], self._logged()
-        for life, rows in self.house.records("told.bin"):
+        self._rows, self._log_lines = self._spooled(), self._logged()
+        told = self.house.records("told.bin", self._told_read)
+        self._told_read += len(told)
+        for life, rows in told:
             self._per_life[life] = max(rows, self._per_life.get(life, 0))
         self._told = sum(self._per_life.values())
 
     def is_well(self) -> bool:
-        return self._spooled()[0] > self._rows and self._logged() > self._log_lines
+        return self._spooled() > self._rows and self._logged() > self._log_lines
 
     def lost(self) -> int:
-        rows = self._spooled()[0]
+        rows = self._spooled()
         return max(0, self._told - rows) + max(0, self._log_lines - self._logged())
 
     def complaint(self) -> str:
-        broken = self._spooled()[1]
-        if broken:
-            return f"{broken} files of the spool cannot be read"
+        if self._broken:
+            return f"{len(self._broken)} files of the spool cannot be read"
         left = [path.name for path in (self.house.folder / "spool").rglob(".tmp-*")]
-        victim = self.house.child("history")
-        dead = [name for name in left if f"-{victim.pid}-" not in name]
-        # What a kill leaves is removed by the start after the next: a file so young may be somebody's.
-        return f"left in the spool: {dead}" if len(dead) > 4 else ""
+        dead = [name for name in left if not name.startswith(f".tmp-{self.house.child('history').pid}-")]
+        return f"left in the spool by the dead: {dead}" if dead else ""
+
+    def at_rest(self) -> list[str]:
+        from heliograph.monitor.history.files import scan
+        from heliograph.monitor.history.hlog import Malformed, read_hlog
+
+        found = super().at_rest()
+        self.house.end("history")
+        scanned = scan(self.house.folder / "spool")
+        if scanned.broken or scanned.rows != self._spooled():
+            found.append(f"the spool: {scanned.rows} rows, {self._spooled()} counted; broken: {scanned.broken[:3]}")
+        lines = list(read_hlog(self.house.folder / "latency.hlog"))
+        cut = sum(isinstance(line, Malformed) for line in lines)
+        if cut > self.kills or len(lines) - cut < self._logged() - self.kills:
+            found.append(f"the log: {cut} of {len(lines)} lines cannot be read after {self.kills} kills")
+        return found
 
 
 CASES: dict[str, type[Case]] = {

@@ -14,6 +14,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -21,24 +22,19 @@ from typing import Self
 
 from tests.faults.actors import RECORD
 
-__all__ = ["DEADLINE_SECONDS", "TOP", "House", "free_port", "until"]
+__all__ = ["DEADLINE_SECONDS", "TOP", "House", "Stopped", "free_port"]
 
 TOP = Path(__file__).resolve().parents[2]
 DEADLINE_SECONDS = 60.0
 """Within which everything must have recovered. A loaded machine takes its time; what is measured is in the table."""
+POLL_SECONDS = 0.02
 _MARK = "HELIOGRAPH_FAULTS"
 _DIES_WITH_PARENT = ("setpriv", "--pdeathsig", "KILL")
 """Not by `preexec_fn`, which may deadlock where there are threads."""
 
 
-def until(is_so: Callable[[], object], seconds: float = DEADLINE_SECONDS, pause: float = 0.01) -> float | None:
-    """Seconds until something is so; None: it never was."""
-    began = time.monotonic()
-    while not is_so():
-        if time.monotonic() - began > seconds:
-            return None
-        time.sleep(pause)
-    return time.monotonic() - began
+class Stopped(Exception):
+    """Somebody pressed Ctrl-C, or the time is over."""
 
 
 def free_port() -> int:
@@ -52,9 +48,10 @@ def free_port() -> int:
 class House:
     """One folder and the processes in it."""
 
-    def __init__(self, folder: Path) -> None:
-        """Make the folder."""
+    def __init__(self, folder: Path, stop: threading.Event | None = None) -> None:
+        """Make the folder. When `stop` is set, waiting ends with `Stopped`."""
         self.folder = folder
+        self._stop = stop or threading.Event()
         self.segments = folder / "segments"
         self.segments.mkdir(parents=True)
         self._token = secrets.token_hex(8)
@@ -70,6 +67,20 @@ class House:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def until(self, is_so: Callable[[], object], seconds: float = DEADLINE_SECONDS) -> float | None:
+        """Seconds until something is so; None: it never was."""
+        began = time.monotonic()
+        while not is_so():
+            if time.monotonic() - began > seconds:
+                return None
+            self.sleep(POLL_SECONDS)
+        return time.monotonic() - began
+
+    def sleep(self, seconds: float) -> None:
+        """Let the others work."""
+        if self._stop.wait(seconds):
+            raise Stopped
 
     def start(self, name: str, *words: str | Path, output: Path | None = None) -> subprocess.Popen[bytes]:
         """Start `python -m ...`; what it says is appended to a log, or to `output`."""
@@ -137,13 +148,15 @@ class House:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 
-    def records(self, name: str) -> set[tuple[int, int]]:
-        """All that an actor has written to a file of records; a last one that is cut off is left out."""
+    def records(self, name: str, since: int = 0) -> list[tuple[int, int]]:
+        """What an actor has written after so many records; a last one that is cut off is left out."""
         try:
-            data = (self.folder / name).read_bytes()
+            with (self.folder / name).open("rb") as file:
+                file.seek(since * RECORD.size)
+                data = file.read()
         except FileNotFoundError:
-            return set()
-        return set(RECORD.iter_unpack(data[: len(data) // RECORD.size * RECORD.size]))
+            return []
+        return list(RECORD.iter_unpack(data[: len(data) // RECORD.size * RECORD.size]))
 
     def count(self, name: str) -> int:
         """Records in a file."""

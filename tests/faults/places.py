@@ -10,55 +10,58 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import json
+import math
 import os
 import random
 import shutil
+import signal
 import struct
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
-from typing import Any
+from types import FrameType
 
 from tests.faults.cases import Case, History, Publisher
-from tests.faults.house import TOP, House, until
+from tests.faults.house import TOP, House, Stopped
+from tests.faults.row import Row, Skipped
 
-__all__ = ["REMARKS", "rows"]
+__all__ = ["PARTS", "REMARKS"]
 
 REMARKS = [
     "disk full: a tmpfs of 8 MB that holds segments, spool and HDR log is filled to its last byte and freed again",
-    "clock: the wall clock is stepped by up to an hour either way in the processes under test (a library before "
-    "theirs, since it has none); monotonic clock: engines live in time namespaces whose clock is 100,000 s ahead",
+    "wall clock stepped: by up to an hour either way, in the processes under test, by a library loaded into them (no "
+    "namespace has a wall clock of its own)",
+    "other monotonic clock: each engine lives in a time namespace whose clock is 100,000 s ahead",
 ]
 _SMALL_BYTES = 8 << 20
-_CYCLES_MAX = 20
+_CYCLES_MAX = 200
 _HOUR_NS = 3_600_000_000_000
 _MS_NOSUID = 2
 _MS_REC_PRIVATE = 0x44000
 
-Fields = dict[str, Any]
+
+def _blank(component: str, fault: str, case: type[Case]) -> Row:
+    return Row(component, fault, lost=0 if case.accounts_for else None, residual=0)
 
 
-def _blank(component: str, fault: str, case: type[Case]) -> Fields:
-    lost = 0 if case.accounts_for else None
-    fields: Fields = {"component": component, "fault": fault, "runs": 0, "recovered": 0, "longest": 0.0, "lost": lost}
-    return {**fields, "residual": 0, "notes": []}
-
-
-def _settle(case: Case, fields: Fields, complaint: Callable[[], str]) -> None:
+def _settle(case: Case, row: Row, complaint: Callable[[], str]) -> None:
     """After a fault: all that must hold."""
-    fields["runs"] += 1
-    took = until(case.is_well)
+    row.runs += 1
+    took = case.house.until(case.is_well)
     if took is None:
-        fields["notes"].append(f"not well again: {case.house.last_words(case.victim)}")
+        row.notes.append(f"not well again: {case.house.last_words(case.victim)}")
     else:
-        fields["recovered"] += 1
-        fields["longest"] = max(fields["longest"], took)
-        fields["notes"] += [said] if (said := complaint()) else []
+        row.recovered += 1
+        row.longest = max(row.longest, took)
+        row.notes += [said] if (said := complaint()) else []
     if case.accounts_for:
-        fields["lost"] = max(fields["lost"], case.lost())
-    fields["residual"] = max(fields["residual"], case.residual())
+        row.lost = max(row.lost or 0, case.lost())
+    row.residual = max(row.residual or 0, case.residual())
 
 
 # ---- a full disk; run within the mount namespace ----
@@ -84,7 +87,7 @@ def _no_new_engine(house: House) -> str:
     return ""
 
 
-def full_disk(folder: Path, cycles: int, seed: int) -> list[Fields]:
+def full_disk(folder: Path, cycles: int, seed: int, stop: threading.Event, end: float) -> list[Row]:
     """Fill the disk and free it again, so many times, under engines and under the recorder of the history."""
     chance = random.Random(f"{seed} disk")
     small = folder / "small"
@@ -97,8 +100,8 @@ def full_disk(folder: Path, cycles: int, seed: int) -> list[Fields]:
     found = []
     cases: dict[str, type[Case]] = {"engines (segments)": Publisher, "history (spool, HDR log)": History}
     for number, (component, kind) in enumerate(cases.items()):
-        fields = _blank(component, "disk full", kind)
-        with House(folder / f"house-{number}") as house:
+        row = _blank(component, "disk full", kind)
+        with House(folder / f"house-{number}", stop) as house:
             inside = small / f"house-{number}"
             inside.mkdir()
             if kind is Publisher:
@@ -108,33 +111,60 @@ def full_disk(folder: Path, cycles: int, seed: int) -> list[Fields]:
                 (house.folder / "spool").symlink_to(inside / "spool")
                 (house.folder / "latency.hlog").symlink_to(inside / "latency.hlog")
             case = kind(house)
-            for _ in range(cycles):
+            for _ in _cycles(cycles, end, number, len(cases)):
                 _fill(small / "filler")
                 if kind is Publisher:
-                    fields["notes"] += [note for note in (_no_new_engine(house),) if note]
-                time.sleep(chance.uniform(0.1, 1.0))
+                    row.notes += [note for note in (_no_new_engine(house),) if note]
+                house.sleep(chance.uniform(0.1, 1.0))
                 case.mark()
                 (small / "filler").unlink()
-                _settle(case, fields, case.complaint)
+                _settle(case, row, case.complaint)
+            row.notes += case.at_rest()
             case.close()
         shutil.rmtree(inside, ignore_errors=True)
-        found.append(fields)
+        found.append(row)
     return found
 
 
-def _in_mount_namespace(folder: Path, cycles: int, seed: int) -> list[Fields]:
-    words = ["unshare", "--mount", sys.executable, "-m", "tests.faults.places", str(folder), str(cycles), str(seed)]
-    done = subprocess.run(words, cwd=TOP, capture_output=True, text=True, timeout=60 + 60 * cycles, check=False)
-    if done.returncode != 0:
-        raise OSError(done.stderr.strip().splitlines()[-1] if done.stderr.strip() else f"status {done.returncode}")
-    made: list[Fields] = json.loads(done.stdout.splitlines()[-1])
-    return made
+def _cycles(cycles: int, end: float, part: int, parts: int) -> Iterator[int]:
+    """Numbers, until this part of the time is over; one in any case."""
+    last = time.monotonic() + (end - time.monotonic()) / (parts - part)
+    for number in range(cycles):
+        if number and time.monotonic() > last:
+            return
+        yield number
+
+
+def _disk(folder: Path, cycles: int, seed: int, stop: threading.Event, end: float) -> list[Row]:
+    words = ["setpriv", "--pdeathsig", "KILL", "unshare", "--mount", sys.executable, "-m", "tests.faults.places"]
+    process = subprocess.Popen(
+        [*words, str(folder), str(cycles), str(seed), str(end)],
+        cwd=TOP, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    try:
+        while True:
+            try:
+                said, wrong = process.communicate(timeout=0.2)
+                break
+            except subprocess.TimeoutExpired:
+                if stop.is_set():
+                    raise Stopped from None
+    finally:
+        process.terminate()
+        try:
+            process.communicate(timeout=20.0)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+    if process.returncode != 0:
+        raise OSError(wrong.strip().splitlines()[-1] if wrong.strip() else f"status {process.returncode}")
+    return [Row(**fields) for fields in json.loads(said.splitlines()[-1])]
 
 
 # ---- clocks ----
 
 
-def stepped_clock(folder: Path, cycles: int, seed: int) -> list[Fields]:
+def stepped_clock(folder: Path, cycles: int, seed: int, stop: threading.Event, end: float) -> list[Row]:
     """Step the wall clock of everybody in the house."""
     chance = random.Random(f"{seed} clock")
     library, offset = folder / "step_clock.so", folder / "offset"
@@ -143,75 +173,80 @@ def stepped_clock(folder: Path, cycles: int, seed: int) -> list[Fields]:
     found = []
     cases: dict[str, type[Case]] = {"engines": Publisher, "history (spool, HDR log)": History}
     for number, (component, kind) in enumerate(cases.items()):
-        fields = _blank(component, "wall clock stepped", kind)
+        row = _blank(component, "wall clock stepped", kind)
         offset.write_bytes(bytes(8))
-        with House(folder / f"clock-{number}") as house:
+        with House(folder / f"clock-{number}", stop) as house:
             house.environment = {"LD_PRELOAD": str(library), "HELIOGRAPH_STEP_FILE": str(offset)}
             case = kind(house)
-            for _ in range(cycles):
+            for _ in _cycles(cycles, end, number, len(cases)):
                 case.mark()
                 with offset.open("r+b", buffering=0) as file:
                     file.write(struct.pack("<q", chance.randint(-_HOUR_NS, _HOUR_NS)))
-                time.sleep(chance.uniform(0.0, 0.3))
-                _settle(case, fields, str)  # who looks from outside has another clock: heartbeats look old or early
+                house.sleep(chance.uniform(0.0, 0.3))
+                _settle(case, row, str)  # who looks from outside has another clock: heartbeats look old or early
+            row.notes += case.at_rest()
             case.close()
-        found.append(fields)
+        found.append(row)
     return found
 
 
 class _Elsewhere(Publisher):
-    """A subscriber in a time namespace."""
+    """Engines in time namespaces."""
 
     def begin(self) -> None:
-        self.house.prefix = [
-            "unshare",
-            "--time",
-            "--monotonic",
-            "100000",
-            "--boottime",
-            "100000",
-            "--fork",
-            "--kill-child",
-        ]
+        self.house.prefix = ["unshare", "--time", "--monotonic", "100000", "--boottime", "100000"]
+        self.house.prefix += ["--fork", "--kill-child"]
         super().begin()
 
 
-def other_origin(folder: Path, cycles: int, seed: int) -> list[Fields]:
-    """Everybody of a house lives in time namespaces of their own; the publisher is killed."""
+def other_origin(folder: Path, cycles: int, seed: int, stop: threading.Event, end: float) -> list[Row]:
+    """Everybody of a house lives in a time namespace of its own; the publisher is killed and started again."""
+    probe = subprocess.run(
+        ["unshare", "--time", "--monotonic", "1", "true"], capture_output=True, text=True, check=False
+    )
+    if probe.returncode:
+        raise OSError(probe.stderr.strip())
     chance = random.Random(f"{seed} origin")
-    fields = _blank("engines", "other monotonic clock", _Elsewhere)
-    with House(folder / "origin") as house:
+    row = _blank("engine, publisher", "kill, other monotonic clock", _Elsewhere)
+    with House(folder / "origin", stop) as house:
         case = _Elsewhere(house)
-        for _ in range(cycles):
-            time.sleep(chance.uniform(0.0, 0.2))
+        for _ in _cycles(cycles, end, 0, 1):
+            house.sleep(chance.uniform(0.0, 0.2))
+            house.end(case.victim, signal.SIGKILL)
             case.mark()
-            _settle(case, fields, case.complaint)
+            case.start()
+            _settle(case, row, case.complaint)
         case.close()
-    return [fields]
+    return [row]
 
 
-def rows(folder: Path, cycles: int, seed: int, only: str) -> tuple[list[Fields], list[str]]:
-    """The fields of the rows, and what was skipped and why."""
-    cycles = min(cycles, _CYCLES_MAX)
-    parts: dict[str, Callable[[Path, int, int], list[Fields]]] = {
-        "disk full": _in_mount_namespace,
-        "wall clock stepped": stepped_clock,
-        "other monotonic clock": other_origin,
-    }
-    found: list[Fields] = []
-    skipped = []
-    for name, part in parts.items():
-        if only not in name:
-            continue
-        place = folder / name.replace(" ", "-")
-        place.mkdir()
-        try:
-            found += part(place, cycles, seed)
-            print(f"  {name}: done", flush=True)
-        except (OSError, subprocess.SubprocessError) as error:
-            skipped.append(f"{name}: {error}")
-    return found, skipped
+def _part(
+    name: str, what: _What, folder: Path, cycles: int, seed: int, stop: threading.Event, *, seconds: float = math.inf
+) -> list[Row]:
+    folder.mkdir()
+    try:
+        rows = what(folder, min(cycles, _CYCLES_MAX), seed, stop, time.monotonic() + seconds)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise Skipped(f"{name}: {error}") from error
+    print(f"  {name}: done", flush=True)
+    return rows
+
+
+_What = Callable[[Path, int, int, threading.Event, float], list[Row]]
+_WHATS: dict[str, _What] = {
+    "disk full": _disk,
+    "wall clock stepped": stepped_clock,
+    "other monotonic clock": other_origin,
+}
+PARTS = {name: partial(_part, name, what) for name, what in _WHATS.items()}
+"""By name; each takes a folder, the faults, the seed, the event that stops it, and the seconds it may take."""
+
+
+def _interrupted(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
 
 
 if __name__ == "__main__":
-    print(json.dumps(full_disk(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))))
+    signal.signal(signal.SIGTERM, _interrupted)
+    made = full_disk(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), threading.Event(), float(sys.argv[4]))
+    print(json.dumps([asdict(row) for row in made]))

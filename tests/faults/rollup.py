@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import random
 import signal
+import threading
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tests.faults.house import House, until
+from tests.faults.house import House
+from tests.faults.row import Row, Skipped
 
-__all__ = ["REMARKS", "rows"]
+__all__ = ["NAME", "REMARKS", "part"]
+
+NAME = "roll-up (Spark)"
 
 REMARKS = [
-    "the roll-up (Spark) is killed fewer times than the others: one run takes many seconds; what feeds it "
-    "(spool writer, log) is killed as often as everything else",
+    "the roll-up (Spark) is killed fewer times than the others (default 20): each is a run of many seconds, and one "
+    "more that is left alone and must give the hours of a run that nobody disturbed; `longest` is the second run as a whole",
 ]
 _HOUR_NS = 3_600_000_000_000
 _START_NS = 1_763_726_400_000_000_000
@@ -59,40 +65,53 @@ def _run(house: House, spool: Path, history: Path) -> None:
     house.heliograph("rollup", "history", "rollup", "--spool", spool, "--history", history, "--master", "local[1]")
 
 
-def rows(folder: Path, rollups: int, seed: int, only: str) -> tuple[list[dict[str, Any]], list[str]]:
-    """Kill so many, each followed by one that is left alone; the fields of the row, and what was skipped."""
-    if only not in "roll-up (Spark)" or rollups <= 0:
-        return [], ["the roll-up: not asked for"] if rollups <= 0 else []
+def _finished(house: House) -> int | None:
+    process = house.child("rollup")
+    house.until(lambda: process.poll() is not None, 300.0)
+    return process.poll()
+
+
+def part(folder: Path, rollups: int, seed: int, stop: threading.Event) -> Callable[..., list[Row]]:
+    """Kill so many, each followed by one that is left alone."""
+    return partial(_rows, folder, rollups, seed, stop)
+
+
+def _rows(folder: Path, rollups: int, seed: int, stop: threading.Event, *, seconds: float) -> list[Row]:
+    if rollups <= 0:
+        raise Skipped(f"{NAME}: not asked for")
+    end = time.monotonic() + seconds
     chance = random.Random(f"{seed} rollup")
-    runs = recovered = lost = 0
-    longest = 0.0
-    notes: list[str] = []
-    with House(folder / "rollup") as house:
-        spool, history = house.folder / "spool", house.folder / "history"
+    row = Row(NAME, "kill", lost=0)
+    with House(folder, stop) as house:
+        spool, history, temporary = house.folder / "spool", house.folder / "history", house.folder / "tmp"
+        temporary.mkdir()
+        # A killed Spark leaves its folders: here they go with the house.
+        java = f"-Djava.io.tmpdir={temporary} -XX:-UsePerfData"
+        house.environment = {"TMPDIR": str(temporary), "JAVA_TOOL_OPTIONS": java}
         intervals = make_spool(spool)
         began = time.monotonic()
         _run(house, spool, history)
-        if house.child("rollup").wait(300) != 0:
-            return [], [f"the roll-up does not run here: {house.last_words('rollup')[-300:]}"]
+        if _finished(house) != 0:
+            raise Skipped(f"{NAME}: it does not run here: {house.last_words('rollup')[-300:]}")
         usual = time.monotonic() - began
         good = _content(history)
-        assert sum(row[2] for row in good) == intervals
-        while runs < rollups:
-            runs += 1
+        if sum(hour[2] for hour in good) != intervals:
+            row.notes.append(f"{sum(hour[2] for hour in good)} of {intervals} intervals are in the history")
+        while row.runs < rollups and time.monotonic() < end:
+            row.runs += 1
             _run(house, spool, history)
-            time.sleep(chance.uniform(0.0, usual))
+            house.sleep(chance.uniform(0.0, usual))
             house.end("rollup", signal.SIGKILL)
-            if until(lambda: not house.survivors(), 30.0) is None:
-                notes.append(f"processes left 30 s after the kill: {house.survivors()}")
+            if house.until(lambda: not house.survivors(), 30.0) is None:
+                row.notes.append(f"processes left 30 s after the kill: {house.survivors()}")
             began = time.monotonic()
             _run(house, spool, history)
-            status = house.child("rollup").wait(300)
-            longest = max(longest, time.monotonic() - began)
+            status = _finished(house)
+            row.longest = max(row.longest, time.monotonic() - began)
             now = _content(history)
-            lost += sum(row[2] for row in good) - sum(row[2] for row in now)
+            row.lost = (row.lost or 0) + sum(hour[2] for hour in good) - sum(hour[2] for hour in now)
             left = [path.name for path in history.iterdir() if path.name.startswith((".tmp-", ".old-"))]
-            recovered += status == 0 and now == good and not left
-            notes += [f"left in the history: {left}"] if left else []
-            print(f"  roll-up (Spark): {runs} of {rollups}", flush=True)
-    fields = {"runs": runs, "recovered": recovered, "longest": longest, "lost": lost, "notes": notes}
-    return [{"component": "roll-up (Spark)", "fault": "kill", **fields}], []
+            row.recovered += status == 0 and now == good
+            row.notes += [f"left in the history: {left}"] if left else []
+            print(f"  {NAME}: {row.runs} of {rollups}", flush=True)
+    return [row]

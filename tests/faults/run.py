@@ -10,6 +10,7 @@ Ctrl-C leaves nothing behind.
 from __future__ import annotations
 
 import argparse
+import math
 import random
 import shutil
 import signal
@@ -19,44 +20,27 @@ import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from types import FrameType
+from typing import Protocol
 
 from tests.bench import report
 from tests.faults import places, rollup
 from tests.faults.cases import CASES, Case, logs
 from tests.faults.house import DEADLINE_SECONDS, House
+from tests.faults.row import Row, Skipped
 
 FAULTS = ("kill", "stop", "restart")
 STOP_SECONDS = (0.02, 0.4)
+SIDE_BY_SIDE = 4
 ROWS_AT_LEAST = 200
 """Runs below this are not written down."""
 
 
-@dataclass(slots=True)
-class Row:
-    """What came of one fault at one component."""
-
-    component: str
-    fault: str
-    runs: int = 0
-    recovered: int = 0
-    longest: float = 0.0
-    """Seconds to recover."""
-    lost: int | None = None
-    """None: the component acknowledges nothing."""
-    residual: int | None = None
-    """None: no books are kept there."""
-    notes: list[str] = field(default_factory=list)
-
-    @property
-    def is_good(self) -> bool:
-        """Nothing lost, nothing left open."""
-        return self.recovered == self.runs and not self.lost and not self.residual and not self.notes
-
-
-class Stopped(Exception):
-    """Somebody pressed Ctrl-C."""
+class _Part(Protocol):
+    def __call__(self, *, seconds: float) -> list[Row]:
+        """Its rows; it begins nothing after so many seconds."""
 
 
 def strike(case: Case, fault: str, chance: random.Random) -> str:
@@ -64,58 +48,63 @@ def strike(case: Case, fault: str, chance: random.Random) -> str:
     victim = case.house.child(case.victim)
     if fault == "stop":
         victim.send_signal(signal.SIGSTOP)
-        time.sleep(chance.uniform(*STOP_SECONDS))
-        case.mark()
-        victim.send_signal(signal.SIGCONT)
+        try:
+            case.house.sleep(chance.uniform(*STOP_SECONDS))
+            case.mark()
+        finally:
+            victim.send_signal(signal.SIGCONT)
         return ""
+    case.kills += fault == "kill"
     code = case.house.end(case.victim, signal.SIGKILL if fault == "kill" else signal.SIGTERM)
     case.mark()
     case.start()
     return "" if fault == "kill" or code == 0 else f"it ended with status {code} at SIGTERM"
 
 
-def run_case(component: str, folder: Path, faults: int, seed: int, stop: threading.Event) -> list[Row]:
-    """All faults of one component, in a random order.
+def run_case(
+    component: str, folder: Path, faults: int, seed: int, stop: threading.Event, seconds: float = math.inf
+) -> list[Row]:
+    """All faults of one component, in a random order; fewer when the time does not suffice.
 
     Raises:
         Stopped: The event was set.
         RuntimeError: It does not even start.
     """
+    end = time.monotonic() + seconds
     chance = random.Random(f"{seed} {component}")
     rows = {fault: Row(component, fault) for fault in FAULTS}
-    plan = [fault for fault in FAULTS for _ in range(faults)]
-    chance.shuffle(plan)
-    with House(folder) as house:
+    with House(folder, stop) as house:
         case = CASES[component](house)
         try:
-            for number, fault in enumerate(plan):
-                one_fault(case, rows[fault], chance, stop)
-                if (number + 1) % 25 == 0:
-                    print(f"  {component}: {number + 1} of {len(plan)}", flush=True)
+            for number in range(faults):
+                if time.monotonic() >= end:
+                    break
+                for fault in chance.sample(FAULTS, len(FAULTS)):
+                    one_fault(case, rows[fault], chance)
+                if (number + 1) % 10 == 0:
+                    print(f"  {component}: {number + 1} of {faults}", flush=True)
+            rows[FAULTS[0]].notes += case.at_rest()
             rows[FAULTS[0]].notes += aftermath(case)
+            if case.accounts_for:
+                rows[FAULTS[0]].lost = max(rows[FAULTS[0]].lost or 0, case.lost())
             print(f"  {component}: done", flush=True)
         finally:
             case.close()
     return list(rows.values())
 
 
-def one_fault(case: Case, row: Row, chance: random.Random, stop: threading.Event) -> None:
+def one_fault(case: Case, row: Row, chance: random.Random) -> None:
     """One fault, and all that must hold after it."""
-    if stop.wait(chance.uniform(0.0, 0.2)):
-        raise Stopped
+    case.house.sleep(chance.uniform(0.0, 0.2))
     row.runs += 1
     notes = [strike(case, row.fault, chance)]
-    began = time.monotonic()
-    while not case.is_well() and time.monotonic() - began < DEADLINE_SECONDS:
-        if stop.wait(0.01):
-            raise Stopped
-    took = time.monotonic() - began
-    if took < DEADLINE_SECONDS:
-        row.recovered += 1
-        notes.append(case.complaint())
+    took = case.house.until(case.is_well)
+    if took is None:
+        notes.append(f"not well after {DEADLINE_SECONDS:.0f} s: {case.why()}\n{logs(case.house.folder)}")
     else:
-        notes.append(f"not well after {took:.0f} s: {case.why()}\n{logs(case.house.folder)}")
-    row.longest = max(row.longest, took)
+        row.recovered += 1
+        row.longest = max(row.longest, took)
+        notes.append(case.complaint())
     if case.accounts_for:
         row.lost = max(row.lost or 0, case.lost())
     row.residual = max(row.residual or 0, case.residual())
@@ -130,11 +119,8 @@ def aftermath(case: Case) -> list[str]:
             code = case.house.end(name)
             if code != 0:
                 found.append(f"{name} ended with status {code}")
-    end = time.monotonic() + 10.0
-    while (left := case.house.survivors()) and time.monotonic() < end:
-        time.sleep(0.05)
-    if left:
-        found.append(f"processes left: {left}")
+    if case.house.until(lambda: not case.house.survivors(), 10.0) is None:
+        found.append(f"processes left: {case.house.survivors()}")
     return found
 
 
@@ -159,13 +145,14 @@ def main() -> int:
     parser.add_argument("--faults", type=int, default=200, help="of each kind at each component (default 200)")
     parser.add_argument("--rollups", type=int, default=20, help="roll-ups with Spark that are killed (default 20)")
     parser.add_argument("--seed", type=int, default=None, help="default: another every time")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="begin no fault later (default: no limit)")
     parser.add_argument("--only", default="", help="components whose name has this in it")
     parser.add_argument("--results", type=Path, default=report.RESULTS, help="the file refreshed")
     args = parser.parse_args()
     seed = random.SystemRandom().getrandbits(32) if args.seed is None else args.seed
     print(f"faults: seed {seed}, {args.faults} of each kind", flush=True)
     began = time.monotonic()
-    rows, skipped = run_all(args.faults, args.rollups, seed, args.only)
+    rows, skipped = run_all(args.faults, args.rollups, seed, args.only, args.minutes)
     minutes = (time.monotonic() - began) / 60
     lines = table(rows)
     print("\n".join(lines))
@@ -178,7 +165,10 @@ def main() -> int:
     print(f"{minutes:.1f} minutes. {'Nothing was lost.' if good else 'LOST, OR NOT RECOVERED.'} (seed {seed})")
     if args.faults >= ROWS_AT_LEAST and not args.only:
         accounts = {name: case.accounts_for for name, case in CASES.items() if case.accounts_for}
-        text = [f"## Fault runs\n\n{report.machine()['date']}, {minutes:.0f} minutes, seed {seed}.\n", *lines, ""]
+        asked = f"{args.faults} of each kind asked for"
+        asked += "" if math.isinf(args.minutes) else f", as many as fit into {args.minutes:g} minutes"
+        text = [f"## Fault runs\n\n{report.machine()['date']}, {minutes:.0f} minutes, seed {seed}; {asked}.\n"]
+        text += [*lines, "", *(f"- {row.component}, {row.fault}: {note}" for row in rows for note in row.notes[:3])]
         text += [f"- acknowledged, {name}: {what}" for name, what in accounts.items()]
         text += [f"- {note}" for note in [*places.REMARKS, *rollup.REMARKS, *(f"skipped: {note}" for note in skipped)]]
         report.put_section("faults", "\n".join(text), args.results)
@@ -186,32 +176,63 @@ def main() -> int:
     return 0 if good else 1
 
 
-def run_all(faults: int, rollups: int, seed: int, only: str) -> tuple[list[Row], list[str]]:
-    """Every case, some side by side; what was skipped and why."""
+def run_all(faults: int, rollups: int, seed: int, only: str, minutes: float = math.inf) -> tuple[list[Row], list[str]]:
+    """Every part, some side by side; what was skipped and why."""
     stop = threading.Event()
     folder = Path(tempfile.mkdtemp(prefix="heliograph-faults-"))
+    parts: list[_Part] = [rollup.part(folder / "rollup", rollups, seed, stop)] if only in rollup.NAME else []
+    parts += [
+        partial(run_case, name, folder / f"house-{number}", faults, seed, stop)
+        for number, name in enumerate(CASES)
+        if only in name
+    ]
+    parts += [
+        partial(part, folder / name.replace(" ", "-"), faults, seed, stop)
+        for name, part in places.PARTS.items()
+        if only in name
+    ]
+    share = _Share(len(parts), minutes)
+    pool = ThreadPoolExecutor(SIDE_BY_SIDE)
     rows: list[Row] = []
     skipped: list[str] = []
-    names = [name for name in CASES if only in name]
-    pool = ThreadPoolExecutor(3)
     try:
-        found = [
-            pool.submit(run_case, name, folder / f"house-{number}", faults, seed, stop)
-            for number, name in enumerate(names)
-        ]
-        for one in found:
-            rows += one.result()
-        for made, why in (places.rows(folder, faults, seed, only), rollup.rows(folder, rollups, seed, only)):
-            rows += [Row(**fields) for fields in made]
-            skipped += why
+        for one in [pool.submit(share.run, part) for part in parts]:
+            try:
+                rows += one.result()
+            except Skipped as error:
+                skipped.append(str(error))
     finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
         stop.set()
         pool.shutdown(wait=True, cancel_futures=True)
         shutil.rmtree(folder, ignore_errors=True)
-    return rows, skipped
+    order = {name: place for place, name in enumerate(CASES)}
+    return sorted(rows, key=lambda row: order.get(row.component, len(order))), skipped
+
+
+class _Share:
+    """Divides the time among the parts that have not begun."""
+
+    def __init__(self, parts: int, minutes: float) -> None:
+        self._left = parts
+        self._end = time.monotonic() + 60 * minutes
+        self._lock = threading.Lock()
+
+    def run(self, part: _Part) -> list[Row]:
+        with self._lock:
+            seconds = max(0.0, self._end - time.monotonic()) * min(1.0, SIDE_BY_SIDE / self._left)
+            self._left -= 1
+        return part(seconds=seconds)
+
+
+def _interrupted(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, _interrupted)
+    signal.signal(signal.SIGINT, _interrupted)  # a shell that starts it in the background has it ignored
     try:
         sys.exit(main())
     except KeyboardInterrupt:

@@ -6,6 +6,7 @@ import fcntl
 import os
 import shutil
 from pathlib import Path
+from typing import IO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -154,15 +155,32 @@ def test_a_spool_that_is_not_there_is_told() -> None:
         scan(Path("/nowhere/spool"))
 
 
-def test_what_a_killed_writer_left_is_removed_and_what_is_being_written_stays(tmp_path: Path) -> None:
+def test_what_a_killed_writer_left_is_removed_at_once_and_what_is_being_written_stays(tmp_path: Path) -> None:
     day = tmp_path / "date=2026-11-21"
     day.mkdir()
     left, young, locked = day / ".tmp-1-a.parquet", day / ".tmp-2-a.parquet", day / ".tmp-3-a.parquet"
     for path in (left, young, locked):
         path.write_bytes(b"half a file")
-    for path in (left, locked):
-        os.utime(path, (0, 0))
+    os.utime(left, (0, 0))
     with locked.open("rb") as file:
         fcntl.flock(file, fcntl.LOCK_SH)
         files.remove_leftovers(tmp_path)
-    assert sorted(day.iterdir()) == [young, locked]
+    assert list(day.iterdir()) == [locked]
+
+
+def test_a_writer_whose_file_was_removed_before_it_was_locked_makes_it_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "date=2026-11-21" / "a.parquet"
+    lock, removed = fcntl.flock, []
+
+    def late(file: IO[bytes], how: int) -> None:
+        if how == fcntl.LOCK_SH and not removed:
+            removed.extend(target.parent.glob(".tmp-*"))
+            files.remove_leftovers(tmp_path)
+        lock(file, how)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    files.write_table(target, files.to_table([]))
+    assert removed
+    assert list(target.parent.iterdir()) == [target]

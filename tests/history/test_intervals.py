@@ -155,3 +155,17 @@ def test_a_sum_that_does_not_fit_the_cells_is_brought_within_them(sum_ns: int) -
     recorder.update(snapshot(0, instance(receiver({"total_latency": odd}))))
     (row,) = recorder.cut()
     assert row.n * row.min <= row.sum <= row.n * row.max
+
+
+def test_a_wall_clock_that_is_set_back_ends_the_interval_and_loses_nothing() -> None:
+    recorder = IntervalRecorder(TEN)
+    values, later = latencies(1, 900), latencies(2, 300)
+    rows = recorder.update(snapshot(0, reading(values[:100])))
+    rows += recorder.update(snapshot(5, reading(values[:300])))
+    back = recorder.update(snapshot(-3600, reading(values[:600])))
+    assert [row.n for row in back] == [600]
+    fresh = receiver({"total_latency": histogram_of(later)}, topic="LATER", created_ns=NOON - 3598 * SECOND)
+    rows += recorder.update(snapshot(-3597, reading(values), instance(fresh, name="other", incarnation=9)))
+    rows += recorder.update(snapshot(-3589, reading(values), instance(fresh, name="other", incarnation=9)))
+    assert sorted(row.n for row in rows) == [300, 300]
+    assert all(row.len_ms >= 0 for row in rows + back)
