@@ -163,11 +163,16 @@ def test_the_series_are_counted_and_the_cap_tells_what_it_folded() -> None:
     assert total == sum(range(50))
 
 
-def test_labels_from_hostile_names_come_back_as_they_were() -> None:
+def test_labels_from_hostile_names_are_harmless_and_told_apart() -> None:
     name = 'evil"\\\nname{}'
     collector = SnapshotCollector()
-    collector.update(at(1, instance(name, receiver(name, 'to"pic\\', messages_delivered=7))))
-    assert value(collector, "heliograph_receiver_messages_delivered_total", node=name, topic='to"pic\\') == 7
+    collector.update(
+        at(1, instance(name, receiver(name, 'to"pic\\', messages_delivered=7), receiver(name, 'to"pic\\u005c')))
+    )
+    node = 'evil"\\u005c\\u000aname{}'
+    metric = "heliograph_receiver_messages_delivered_total"
+    assert value(collector, metric, node=node, topic='to"pic\\u005c') == 7
+    assert value(collector, metric, node=node, topic='to"pic\\u005cu005c') == 0
 
 
 def test_nothing_is_exported_with_a_timestamp_or_as_created(fleet: SnapshotCollector) -> None:

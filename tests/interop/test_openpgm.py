@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 
 from heliograph.engine import Instance
+from heliograph.monitor.model import Snapshot
 from tests.interop.cable import ADDRESSES, Cable
 from tests.interop.conftest import (
     ENDPOINT,
@@ -47,8 +48,12 @@ def begin_losing(cable: Cable, loss: float, peer: Peer, send: Callable[[list[byt
 
 
 def meet_source() -> None:
-    """Wait until the stream of a source that says nothing yet is known."""
-    assert objects(settled(lambda now: objects(now, "rx_stream") != []), "rx_stream")
+    """Wait until a source is heard that says nothing yet: its stream is known, and followed with its first data."""
+
+    def heard(now: Snapshot) -> bool:
+        return only(objects(now, "instance")).values["unknown_session_packets"] > 0
+
+    assert heard(settled(heard))
 
 
 @LOSSES
