@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults import places
-from tests.faults.cases import CASES
+from tests.faults.cases import CASES, remains
 from tests.faults.house import TOP, House
 from tests.faults.row import Row, Skipped
 from tests.faults.run import FAULTS, run_case, table
@@ -110,6 +110,14 @@ def test_a_loss_and_a_component_that_does_not_come_back_are_seen() -> None:
     assert not Row("engine", "kill", 3, 3, 0.5, 0, 1).is_good
     assert not Row("engine", "kill", 3, 3, 0.5, 0, 0, ["a process is left"]).is_good
     assert table([good])[-1] == "| engine | kill | 3 | 3 | 0.50 | 0 | 0 |"
+
+
+def test_files_of_more_than_one_life_of_a_name_are_seen(tmp_path: Path) -> None:
+    for name in ("publisher.7.helio", "publisher.7.flight", "subscriber.8.helio"):
+        (tmp_path / name).touch()
+    assert remains(tmp_path) == ""
+    (tmp_path / "publisher.6.helio").touch()
+    assert remains(tmp_path) == "files of more than one life: {'publisher': ['6', '7']}"
 
 
 def test_what_was_acknowledged_and_is_not_there_counts(tmp_path: Path) -> None:
