@@ -99,8 +99,9 @@ lab: bootstrap ## every simulated scenario of the congestion lab with SEEDS (100
 	@$(PY) -m heliograph.monitor.cli lab run all --seeds $(or $(SEEDS),100) --first $(or $(FIRST),1000)
 
 .PHONY: faults
-faults: bootstrap ## kill, stop and restart everything FAULTS=200 times each (ROLLUPS=20 with Spark); refreshes RESULTS.md
-	@$(PY) -m tests.faults.run --faults $(or $(FAULTS),200) --rollups $(or $(ROLLUPS),20) $(if $(SEED),--seed $(SEED))
+faults: bootstrap ## kill, stop and restart all, FAULTS=200 times each (ROLLUPS=20; MINUTES=N: what fits); refreshes RESULTS.md
+	@$(PY) -m tests.faults.run --faults $(or $(FAULTS),200) --rollups $(or $(ROLLUPS),20) $(if $(SEED),--seed $(SEED)) \
+		$(if $(MINUTES),--minutes $(MINUTES))
 
 .PHONY: clean
 clean: ## remove all that was made

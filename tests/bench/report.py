@@ -24,7 +24,7 @@ RESULTS = HERE / "RESULTS.md"
 WHY = HERE / "why.toml"
 _HEAD = """# Speed, as measured
 
-Written by `make bench-peers`, `make instructions` and `make soak`; how: [README.md](README.md).
+Written by `make bench-peers`, `make instructions`, `make soak` and `make faults`; how: [README.md](README.md).
 """
 
 

@@ -53,7 +53,7 @@ def publish(folder: Path, life: int, url: str) -> None:
     body = bytes(200)
     number = 0
     with Instance(name="publisher", idle="block") as instance:
-        transmitter = instance.transmitter(url, TOPIC, acks=1, linger=0.2, heartbeat_min=0.005)
+        transmitter = instance.transmitter(url, TOPIC, acks=1, linger=0.2, heartbeat_min=0.005, send_window=256)
         while not _Flags.ends:
             if _Flags.rests:
                 time.sleep(PAUSE_SECONDS)
@@ -76,7 +76,8 @@ def subscribe(folder: Path, life: int, url: str) -> None:
 
     file = _appended(folder / "received.bin")
     with Instance(name="subscriber", idle="block") as instance:
-        receiver = instance.receiver(url, TOPIC, ack="app", ack_interval=0.002)
+        # A life before this one may have taken messages that it did not acknowledge any more: nobody else can.
+        receiver = instance.receiver(url, TOPIC, ack="app", ack_interval=0.002, join="history")
         while not _Flags.ends:
             messages = receiver.receive(timeout=0.2)
             if not messages:

@@ -12,7 +12,7 @@ from typing import Any
 
 from tests.faults.house import House, free_port
 
-__all__ = ["CASES", "Case"]
+__all__ = ["CASES", "Case", "remains"]
 
 
 _MADE = "heliograph_exporter_snapshot_timestamp_seconds"
@@ -88,7 +88,7 @@ class Case(ABC):
         publisher.send_signal(signal.SIGUSR1)
         quiet = self.house.until(lambda: self._in_flight() == 0)
         found = [] if quiet is not None else [f"in flight at rest: {self._in_flight()}"]
-        return found + [note for note in (self._remains(),) if note]
+        return found + [note for note in (remains(self.house.segments),) if note]
 
     def _in_flight(self) -> int | None:
         """Of all streams together; None: there is no stream with both ends, or the publisher has not come to rest."""
@@ -100,14 +100,15 @@ class Case(ABC):
         found = crossings(after)
         return sum(row.in_flight for row in found) if found and is_quiet(before, after) else None
 
-    def _remains(self) -> str:
-        """Segments and flights of the dead: none where the name lives on, those of one life at most elsewhere."""
-        lives: dict[str, set[str]] = {}
-        for path in self.house.segments.iterdir():
-            name, pid, *_ = [*path.name.removeprefix(".").split("."), ""]
-            lives.setdefault(name, set()).add(pid)
-        crowds = {name: sorted(pids) for name, pids in lives.items() if len(pids) > 1}
-        return f"files of more than one life: {crowds}" if crowds else ""
+
+def remains(folder: Path) -> str:
+    """What is wrong with the segments and flights of a folder: a name has those of one life, the dead are removed."""
+    lives: dict[str, set[str]] = {}
+    for path in folder.iterdir():
+        name, pid, *_ = [*path.name.removeprefix(".").split("."), ""]
+        lives.setdefault(name, set()).add(pid)
+    crowds = {name: sorted(pids) for name, pids in lives.items() if len(pids) > 1}
+    return f"files of more than one life: {crowds}" if crowds else ""
 
 
 def _pair(house: House) -> tuple[str, str]:
@@ -162,7 +163,7 @@ class _Engine(Case):
         wanted = ["publisher", "subscriber"]
         if self.house.until(lambda: shown() == wanted) is None:
             return f"running instances shown: {shown()}"
-        return self._remains()
+        return remains(self.house.segments)
 
 
 class Publisher(_Engine):

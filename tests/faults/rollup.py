@@ -19,8 +19,8 @@ __all__ = ["NAME", "REMARKS", "part"]
 NAME = "roll-up (Spark)"
 
 REMARKS = [
-    "the roll-up (Spark) is killed fewer times than the others (default 20): each is a run of many seconds, and one "
-    "more that is left alone and must give the hours of a run that nobody disturbed; `longest` is the second run as a whole",
+    "the roll-up (Spark) is killed fewer times than the others (default 20): each is a run of many seconds, then one "
+    "that is left alone and must give the hours of an undisturbed run; `longest` is that second run as a whole",
 ]
 _HOUR_NS = 3_600_000_000_000
 _START_NS = 1_763_726_400_000_000_000
