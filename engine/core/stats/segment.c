@@ -219,6 +219,12 @@ static int lay_out(helio_stats *stats, const helio_stats_config *config) {
     const size_t events_offset = objects_offset + objects * sizeof(helio_segment_object);
     const size_t commands_offset = events_offset + events * sizeof(helio_segment_event);
     stats->arena_used = commands_offset + sizeof(helio_control_ring);
+    if (stats->arena_used > stats->size) {
+        free(directory);
+        return helio_fail(HELIO_ERR_SEGMENT,
+                          "a stats segment of %zu bytes is too small: its tables take %zu",
+                          stats->size, (size_t)stats->arena_used);
+    }
 
     stats->next_gone = calloc(objects, sizeof *stats->next_gone);
     stats->histograms = calloc(objects, sizeof *stats->histograms);
