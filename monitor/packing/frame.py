@@ -169,9 +169,10 @@ def _inflate(packed: memoryview, size: int) -> bytes:
     machine = zlib.decompressobj()
     try:
         body = machine.decompress(packed, max(size, 1))
+        more = b"" if machine.eof else machine.decompress(machine.unconsumed_tail, 1)
     except zlib.error as error:
         raise PackingError(f"a snapshot frame is damaged: {error}") from None
-    if not machine.eof and machine.decompress(machine.unconsumed_tail, 1):
+    if more:
         raise PackingError(f"a snapshot frame is damaged: its body has more than {size} bytes")
     if not machine.eof or machine.unused_data:
         raise PackingError("a snapshot frame is damaged: its packed bytes do not end where its body does")

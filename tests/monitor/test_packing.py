@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from heliograph.monitor.latency import layout_of
 from heliograph.monitor.model import Event, Health, Histogram, InstanceState, ObjectState, Snapshot
 from heliograph.monitor.packing import Decoder, Encoder, Limits, PackingError, SparseHistogram
-from heliograph.monitor.packing.frame import Head, pack
+from heliograph.monitor.packing.frame import Head, pack, unpack
 from heliograph.monitor.packing.varints import decode, encode, gaps, positions, unzigzag, zigzag
 from heliograph.monitor.sampler import Sampler
 from tests.fleet import sample_fleet
@@ -409,3 +409,16 @@ def test_a_frame_of_another_version_is_refused_by_name_and_does_not_end_the_stre
     with pytest.raises(PackingError, match="version 2"):
         decoder.feed(second[:4] + b"\2" + second[5:])
     assert decoder.feed(second) is not None
+
+
+def test_a_stream_of_zlib_that_is_damaged_behind_the_body_is_refused_as_a_damaged_frame() -> None:
+    """Its first `size` bytes come out whole; the fault lies in what follows, wherever that is cut."""
+    for size in (1, 2, 100, 1000, 40_000):
+        body = bytes(random.Random(size).choices(b"abcd", k=size))  # packs, but not so tightly as to be refused
+        frame = pack(Head(7, 1, 0), body, compress=True)
+        for place in range(1, 9):
+            for bit in range(8):
+                broken = bytearray(frame)
+                broken[-place] ^= 1 << bit
+                with contextlib.suppress(PackingError):
+                    assert unpack(bytes(broken), 1 << 20) == (Head(7, 1, 0), body)  # bits that only fill up a byte
