@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import resource
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -119,15 +118,12 @@ def test_a_recording_of_holes_costs_its_reader_little(tmp_path: Path) -> None:
         file.truncate(chunks_at + 2 * chunk)
     code = (
         "import resource, sys; from pathlib import Path; from heliograph.monitor.flight.reader import read\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))\n"
         "from heliograph.monitor.flight.format import FlightError\n"
         "try: read(Path(sys.argv[1]))\n"
         "except FlightError as error: print(error)\n"
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
     )
     limits = [sys.executable, "-c", code, str(path)]
-    done = subprocess.run(limits, capture_output=True, text=True, timeout=60, check=False, preexec_fn=_little_memory)
+    done = subprocess.run(limits, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr[-500:]
-
-
-def _little_memory() -> None:
-    resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
