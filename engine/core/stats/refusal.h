@@ -30,17 +30,27 @@ typedef struct helio_refusal_place {
     const char *label;              /* the endpoint or stream, for people */
 } helio_refusal_place;
 
+/* `count` more were refused.  Returns where they are counted when this begins a burst and is to be
+ * told, else NULL. */
+static inline const _Atomic uint64_t *helio_refusal_count(helio_instance_stats *instance,
+                                                          helio_refusal reason, uint64_t count,
+                                                          helio_burst *burst, int64_t now_ns) {
+    _Atomic uint64_t *cell = &(&instance->state_refused_streams_of_address)[reason];
+    helio_count(cell, count);
+    return helio_burst_begins(burst, now_ns) ? cell : NULL;
+}
+
 /* `count` more were refused; `what` says who, for people. */
 static inline void helio_refuse(const helio_refusal_place *place, helio_refusal reason,
                                 uint64_t count, helio_burst *burst, const char *what,
                                 helio_clock clock) {
     if (!place->instance)
         return;
-    _Atomic uint64_t *cell = &(&place->instance->state_refused_streams_of_address)[reason];
-    helio_count(cell, count);
-    if (helio_burst_begins(burst, clock.now_ns))
+    const _Atomic uint64_t *refused =
+        helio_refusal_count(place->instance, reason, count, burst, clock.now_ns);
+    if (refused)
         helio_stats_event(place->stats, clock.wall_ns, HELIO_EVENT_STATE_REFUSED, place->slot,
-                          (const uint64_t[4]){reason, helio_cell(cell)}, "%s: %s", place->label,
+                          (const uint64_t[4]){reason, helio_cell(refused)}, "%s: %s", place->label,
                           what);
 }
 

@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 
+#include "stats/refusal.h"
 #include "stream/rx_stream.h"
 
 enum {
@@ -127,12 +128,11 @@ static void tell_held_back(helio_rx_stream *stream, helio_clock clock) {
     if (news == 0)
         return;
     budget->counted = stream->nak.put_off_ever;
-    _Atomic uint64_t *refused = &shared->instance->state_refused_naks_unanswered;
-    helio_count(refused, news);
-    if (!helio_burst_begins(&shared->naks_unanswered, clock.now_ns))
+    const helio_refusal reason = HELIO_REFUSAL_NAKS_UNANSWERED;
+    const _Atomic uint64_t *refused =
+        helio_refusal_count(shared->instance, reason, news, &shared->naks_unanswered, clock.now_ns);
+    if (!refused)
         return;
-    const uint64_t reason =
-        (uint64_t)(refused - &shared->instance->state_refused_streams_of_address);
     char tsi[HELIO_TSI_TEXT], source[HELIO_ADDRESS_TEXT];
     helio_stats_event(shared->stats, clock.wall_ns, HELIO_EVENT_STATE_REFUSED, stream->object.slot,
                       (const uint64_t[4]){reason, helio_cell(refused)},

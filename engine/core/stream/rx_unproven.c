@@ -5,6 +5,7 @@
 
 #include <heliograph/errors.h>
 
+#include "stats/refusal.h"
 #include "stream/rx_stream.h"
 
 /* An address that has streams here. */
@@ -94,24 +95,23 @@ helio_rx_stream *helio_rx_unproven_too_many(const helio_rx_unproven *unproven,
 
 void helio_rx_refuse_state(helio_rx_shared *shared, helio_rx_refusal refusal,
                            const helio_address *from, helio_clock clock) {
-    helio_instance_stats *instance = shared->instance;
-    /* The reasons are the first values of state_refused, in this order. */
-    _Atomic uint64_t *const cells[HELIO_RX_REFUSALS] = {
-        [HELIO_RX_REFUSED_OF_ADDRESS] = &instance->state_refused_streams_of_address,
-        [HELIO_RX_REFUSED_STREAMS] = &instance->state_refused_streams,
-        [HELIO_RX_REFUSED_MEMORY] = &instance->state_refused_stream_memory,
+    static const helio_refusal reasons[HELIO_RX_REFUSALS] = {
+        [HELIO_RX_REFUSED_OF_ADDRESS] = HELIO_REFUSAL_STREAMS_OF_ADDRESS,
+        [HELIO_RX_REFUSED_STREAMS] = HELIO_REFUSAL_STREAMS,
+        [HELIO_RX_REFUSED_MEMORY] = HELIO_REFUSAL_STREAM_MEMORY,
     };
     static const char *const why[HELIO_RX_REFUSALS] = {
         [HELIO_RX_REFUSED_OF_ADDRESS] = "its address has too many",
         [HELIO_RX_REFUSED_STREAMS] = "there are too many",
         [HELIO_RX_REFUSED_MEMORY] = "memory_limit leaves no room",
     };
-    helio_count(cells[refusal], 1);
-    if (!helio_burst_begins(&shared->refusals[refusal], clock.now_ns))
+    const _Atomic uint64_t *cell = helio_refusal_count(shared->instance, reasons[refusal], 1,
+                                                       &shared->refusals[refusal], clock.now_ns);
+    if (!cell)
         return;
     char text[HELIO_ADDRESS_TEXT];
-    const uint64_t refused = helio_cell(cells[refusal]);
-    const uint64_t args[4] = {refusal, refused};
+    const uint64_t refused = helio_cell(cell);
+    const uint64_t args[4] = {reasons[refusal], refused};
     helio_stats_event(
         shared->stats, clock.wall_ns, HELIO_EVENT_STATE_REFUSED, HELIO_STATS_NO_SLOT, args,
         "%s: a stream that has proven nothing gives way, as %s; a new one is of %s; "
