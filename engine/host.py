@@ -91,7 +91,7 @@ def _kernel(name: str, convert: Callable[[str], Fact]) -> Fact:
 
 
 def _clock() -> str:
-    """What the engine reads its time from, as engine/core/runtime/clock_source.c decides it."""
+    """What the engine reads its time from, as engine/core/io/clock_source.c decides it."""
     try:
         source = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource").read_text().strip()
     except OSError:

@@ -14,7 +14,22 @@ import pytest
 
 ENGINE = Path(__file__).resolve().parents[2] / "engine"
 CORE = ENGINE / "core"
-ORDER = ("base", "stats", "wire", "window", "repair", "policy", "topic", "stream", "io", "runtime")
+ORDER = (
+    "base",
+    "stats",
+    "wire",
+    "window",
+    "receivers",
+    "repair",
+    "policy",
+    "send",
+    "receive",
+    "io",
+    "queue",
+    "options",
+    "flight",
+    "runtime",
+)
 ALWAYS = ("generated",)
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
@@ -64,8 +79,8 @@ SYSTEM_HEADERS = {
     "netinet/udp.h": ("core/io/",),
     "arpa/inet.h": ("core/io/",),
     "sys/epoll.h": ("core/io/", "core/runtime/"),
-    "pthread.h": ("core/io/", "core/runtime/"),
-    "threads.h": ("core/io/", "core/runtime/"),
+    "pthread.h": ("core/io/", "core/queue/", "core/flight/", "core/runtime/"),
+    "threads.h": ("core/io/", "core/queue/", "core/flight/", "core/runtime/"),
     "endian.h": ("core/wire/",),
 }
 
@@ -84,11 +99,13 @@ def test_a_system_header_is_included_only_where_it_belongs(header: str) -> None:
 CALLS = {
     r"\b(clock_gettime|gettimeofday|time\(NULL\)|clock_nanosleep|nanosleep|usleep)\b": (
         "core/io/",
+        "core/flight/",
+        "core/queue/",
         "core/runtime/",
         "binding/",
         "modules/",
     ),
-    r"\bpthread_\w+\s*\(": ("core/io/", "core/runtime/"),
+    r"\bpthread_\w+\s*\(": ("core/io/", "core/queue/", "core/flight/", "core/runtime/"),
     r"\b(socket|recvmmsg|sendmmsg|recvmsg|sendmsg|recvfrom|sendto|setsockopt)\s*\(": ("core/io/", "modules/"),
     r"\b(htonl|htons|ntohl|ntohs|htobe\d+|be\d+toh)\s*\(": ("core/wire/", "core/io/"),
 }

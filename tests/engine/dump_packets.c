@@ -10,7 +10,7 @@
  * an orderly end. */
 #include <inttypes.h>
 
-#include "stream/tx_topics.h"
+#include "send/topics.h"
 #include "wire/checksum.h"
 #include "wire/pgm.h"
 #include "world.h"

@@ -3,8 +3,8 @@
 #define HELIO_TESTS_FLEET_H
 
 #include "check.h"
+#include "send/parts.h"
 #include "stats/segment.h"
-#include "stream/tx_parts.h"
 #include "world.h"
 
 #define MS HELIO_MILLISECOND

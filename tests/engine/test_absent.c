@@ -1,6 +1,6 @@
 /* Streams that end without a word of their source and come back, and how many of them are
  * remembered. */
-#include "stream/rx_absent.h"
+#include "receive/absent.h"
 
 #include "books.h"
 #include "pair.h"

@@ -6,10 +6,10 @@
 
 #include "base/random.h"
 #include "generated/options.h"
-#include "repair/acks.h"
+#include "receive/acks.h"
+#include "receive/unacked.h"
+#include "receivers/acks.h"
 #include "stats/segment.h"
-#include "stream/rx_acks.h"
-#include "topic/unacked.h"
 
 /* ---- the registry ---- */
 

@@ -1,5 +1,5 @@
 /* Packing messages into packets. */
-#include "topic/batcher.h"
+#include "send/batcher.h"
 
 #include "check.h"
 

@@ -2,8 +2,8 @@
  * and change nothing, and genuine streams are repaired as quickly as ever. */
 #include "base/hash.h"
 #include "pair.h"
+#include "receive/doubt.h"
 #include "stats/segment.h"
-#include "stream/rx_doubt.h"
 #include "wire/checksum.h"
 #include "wire/tsdu.h"
 

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "runtime/clock_source.h"
+#include "io/clock_source.h"
 
 static helio_clock_source source;
 

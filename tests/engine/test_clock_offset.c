@@ -2,8 +2,8 @@
  * delays, losses, rates of the clocks and people who set them do. */
 #include "check.h"
 #include "clocked.h"
-#include "stream/rx_stream.h"
-#include "stream/tx_parts.h"
+#include "receive/stream.h"
+#include "send/parts.h"
 
 #define MS HELIO_MILLISECOND
 #define US HELIO_MICROSECOND

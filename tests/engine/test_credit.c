@@ -2,8 +2,8 @@
  * source. */
 #include "base/hash.h"
 #include "pair.h"
-#include "stream/rx_credit.h"
-#include "stream/tx_credit.h"
+#include "receive/credit.h"
+#include "send/credit.h"
 #include "wire/tsdu.h"
 
 enum { CREDIT = 16, TOPICS = 2, RECEIVERS = 2 };

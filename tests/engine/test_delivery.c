@@ -1,5 +1,5 @@
 /* From packets in order to messages: numbering, losses, topics, reassembly, sinks without room. */
-#include "topic/delivery.h"
+#include "receive/delivery.h"
 
 #include "base/hash.h"
 #include "check.h"

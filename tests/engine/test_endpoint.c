@@ -2,7 +2,7 @@
 #include "check.h"
 
 #include "base/error.h"
-#include "runtime/endpoint.h"
+#include "options/endpoint.h"
 
 static helio_endpoint endpoint;
 

@@ -14,7 +14,7 @@
 #include <heliograph/heliograph.h>
 
 #include "base/random.h"
-#include "runtime/flight.h"
+#include "flight/recording.h"
 
 enum { RING = HELIO_FLIGHT_BYTES_MIN, SLOTS = 64, WORDS = 128 };
 #define TICK (10 * HELIO_MILLISECOND)

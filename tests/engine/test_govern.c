@@ -3,8 +3,8 @@
 
 #include "generated/events.h"
 #include "pair.h"
+#include "send/govern.h"
 #include "stats/segment.h"
-#include "stream/tx_govern.h"
 
 enum { RATE = 10000000, FLOOR = 4000000 };
 

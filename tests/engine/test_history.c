@@ -1,6 +1,6 @@
 /* The history: receivers that come late, limits that move, and what is gone for good. */
 #include "pair.h"
-#include "stream/replay.h"
+#include "receive/replay.h"
 
 enum { LATE = 200 }; /* numbers of nodes from here on */
 

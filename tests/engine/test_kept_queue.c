@@ -5,8 +5,8 @@
 #include <heliograph/errors.h>
 
 #include "base/mark.h"
-#include "runtime/kept_queue.h"
-#include "runtime/submit_queue.h"
+#include "queue/kept_queue.h"
+#include "queue/submit_queue.h"
 
 enum { BYTES = 65536, NONE = 0 };
 

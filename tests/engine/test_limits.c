@@ -1,8 +1,8 @@
 /* What each receiver may cause at its source, and that one that asks for everything does not slow
  * the others' repairs. */
 #include "fleet.h"
-#include "repair/allowance.h"
-#include "repair/hosts.h"
+#include "receivers/allowance.h"
+#include "receivers/hosts.h"
 #include "repair/queue.h"
 
 /* ---- the queue ---- */

@@ -3,10 +3,10 @@
 
 #include "base/hash.h"
 #include "pair.h"
+#include "receive/met.h"
+#include "receive/unproven.h"
 #include "repair/nak.h"
 #include "runtime/sink.h"
-#include "stream/rx_met.h"
-#include "stream/rx_unproven.h"
 #include "window/rxw.h"
 #include "wire/checksum.h"
 #include "wire/tsdu.h"

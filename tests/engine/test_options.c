@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "generated/profiles.h"
-#include "runtime/options.h"
+#include "options/options.h"
 
 static helio_options options;
 

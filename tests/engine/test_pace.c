@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "stream/tx_pace.h"
+#include "send/pace.h"
 
 enum {
     WIRE = 66, /* below PGM: UDP, IPv4, Ethernet */

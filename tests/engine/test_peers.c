@@ -1,6 +1,6 @@
 /* What a stream knows of its receivers: who they are, what they told, what they asked for. */
 #include "check.h"
-#include "repair/peers.h"
+#include "receivers/peers.h"
 
 #define MS HELIO_MILLISECOND
 enum { FIRST = 1000 };

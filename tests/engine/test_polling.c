@@ -1,5 +1,5 @@
 /* Finding out how many receivers there are: the source's questions, the receivers' answers. */
-#include "stream/polling.h"
+#include "send/polling.h"
 
 #include "base/clock.h"
 #include "check.h"

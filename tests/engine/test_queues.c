@@ -5,9 +5,9 @@
 #include <pthread.h>
 #include <sched.h>
 
-#include "runtime/losses.h"
-#include "runtime/receive_queue.h"
-#include "runtime/submit_queue.h"
+#include "queue/losses.h"
+#include "queue/receive_queue.h"
+#include "queue/submit_queue.h"
 
 enum { SMALLEST = 65536 };
 

@@ -1,7 +1,7 @@
 /* When receivers report, and how often their source asks them to. */
 #include "check.h"
-#include "stream/rx_reports.h"
-#include "stream/tx_reports.h"
+#include "receive/reports.h"
+#include "send/reports.h"
 
 #define MS HELIO_MILLISECOND
 #define INTERVAL_NS (100 * MS)

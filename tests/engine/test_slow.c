@@ -3,8 +3,8 @@
 #include "check.h"
 #include "crowd.h"
 #include "generated/options.h"
+#include "send/parts.h"
 #include "stats/segment.h"
-#include "stream/tx_parts.h"
 #include "world.h"
 
 #define MS HELIO_MILLISECOND

@@ -7,7 +7,7 @@
 
 #include <heliograph/heliograph.h>
 
-#include "runtime/submit_queue.h"
+#include "queue/submit_queue.h"
 
 enum { THREADS = 8, LENGTH = 4000, MESSAGES = 12000 };
 

@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "io/sim.h"
+#include "receive/endpoint.h"
+#include "send/stream.h"
 #include "stats/stats.h"
-#include "stream/rx_endpoint.h"
-#include "stream/tx_stream.h"
 
 #define WORLD_GROUP "239.192.7.7:7500"
 

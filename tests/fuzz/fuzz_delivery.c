@@ -3,7 +3,7 @@
  *
  * The input is a list of packets: a byte that says what it is (a loss, a whole packet, a fragment, ahead of its turn, a sink with
  * no room), two bytes of length, for a fragment twelve of its option, and the TSDU. */
-#include "topic/delivery.h"
+#include "receive/delivery.h"
 
 #include "books.h"
 #include "check.h"

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/endpoint.h"
+#include "options/endpoint.h"
 #include "runtime/opening.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -12,7 +12,7 @@
  *     sim_blame [--seeds N] [--first N] [--tell] */
 #include "base/random.h"
 #include "check.h"
-#include "stream/tx_parts.h"
+#include "send/parts.h"
 #include "world.h"
 
 #define US HELIO_MICROSECOND

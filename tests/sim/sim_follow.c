@@ -2,7 +2,7 @@
  * windows pace the source to whom they say, PGMCC finds a bottleneck and fills it. */
 #include "check.h"
 #include "generated/options.h"
-#include "stream/tx_parts.h"
+#include "send/parts.h"
 #include "world.h"
 
 #define MS HELIO_MILLISECOND

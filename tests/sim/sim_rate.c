@@ -2,7 +2,7 @@
  * code from end to end: loss stays below the threshold, and the rate follows the bottleneck both
  * ways. */
 #include "check.h"
-#include "stream/tx_govern.h"
+#include "send/govern.h"
 #include "world.h"
 
 #define MS HELIO_MILLISECOND

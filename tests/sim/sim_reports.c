@@ -1,7 +1,7 @@
 /* Receivers as their source sees them, on a simulated network: fifty of whom one is bad, ten
  * thousand that must not flood the source, and reports that are forged. */
 #include "check.h"
-#include "repair/asked.h"
+#include "receivers/asked.h"
 #include "wire/pgm.h"
 #include "world.h"
 

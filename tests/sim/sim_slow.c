@@ -7,8 +7,8 @@
 
 #include "check.h"
 #include "generated/options.h"
+#include "send/parts.h"
 #include "stats/segment.h"
-#include "stream/tx_parts.h"
 #include "world.h"
 
 #define MS HELIO_MILLISECOND

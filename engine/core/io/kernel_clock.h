@@ -1,4 +1,4 @@
-/* The kernel's clocks.  An engine's own time, which costs less, is runtime/clock_source.h. */
+/* The kernel's clocks.  An engine's own time, which costs less, is io/clock_source.h. */
 #ifndef HELIO_IO_KERNEL_CLOCK_H
 #define HELIO_IO_KERNEL_CLOCK_H
 

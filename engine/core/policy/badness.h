@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 #include "policy/watch.h"
-#include "repair/receiver_view.h"
+#include "receivers/receiver_view.h"
 
 /* What is remembered of one receiver; all 0 at first. */
 typedef struct helio_badness {

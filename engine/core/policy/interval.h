@@ -1,5 +1,5 @@
 /* One control interval of a stream: what its source did in it and how things stand at its end.
- * Together with the receivers' views (repair/receiver_view.h) it is all that a policy decides by,
+ * Together with the receivers' views (receivers/receiver_view.h) it is all that a policy decides by,
  * so whoever has them recorded can have every decision made again. */
 #ifndef HELIO_POLICY_INTERVAL_H
 #define HELIO_POLICY_INTERVAL_H
@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "base/clock.h"
-#include "repair/receiver_view.h"
+#include "receivers/receiver_view.h"
 
 enum {                                  /* flags of an interval */
        HELIO_INTERVAL_LIMITED = 1 << 0, /* data waited for the rate or the send limit */

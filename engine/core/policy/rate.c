@@ -46,7 +46,7 @@ const helio_rate_policy helio_rate_static = {
     .decide = decide_fixed,
 };
 
-/* What PGMCC decides, it decides with each acknowledgement (stream/tx_follow.h); a rate is the most
+/* What PGMCC decides, it decides with each acknowledgement (send/follow.h); a rate is the most
  * it may take beside. */
 const helio_rate_policy helio_rate_pgmcc = {
     .name = "pgmcc",

@@ -15,7 +15,7 @@
 
 #include <stdbool.h>
 
-#include "repair/receiver_view.h"
+#include "receivers/receiver_view.h"
 
 #define HELIO_WINDOW_NO_LIMIT UINT64_MAX
 

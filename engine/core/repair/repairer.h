@@ -27,9 +27,9 @@
 #include <stdint.h>
 
 #include "base/clock.h"
+#include "receivers/allowance.h"
+#include "receivers/peers.h"
 #include "repair/advice.h"
-#include "repair/allowance.h"
-#include "repair/peers.h"
 #include "repair/queue.h"
 #include "stats/stats.h"
 #include "window/txw.h"

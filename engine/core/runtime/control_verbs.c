@@ -4,13 +4,13 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "flight/recording.h"
 #include "policy/rate.h"
-#include "repair/action.h"
+#include "receivers/action.h"
 #include "runtime/detail.h"
-#include "runtime/flight.h"
 #include "runtime/tx_lane.h"
-#include "stream/tx_choice.h"
-#include "stream/tx_govern.h"
+#include "send/choice.h"
+#include "send/govern.h"
 
 enum { LIST_BYTES = 400 };
 

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "io/kernel_clock.h"
-#include "runtime/thread.h"
+#include "queue/thread.h"
 
 enum { STACK_BYTES = 64 * 1024 };
 

@@ -13,12 +13,12 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "base/own_file.h"
-#include "runtime/flight.h"
+#include "flight/recording.h"
+#include "queue/thread.h"
 #include "runtime/loop.h"
-#include "runtime/memory.h"
 #include "runtime/receiver.h"
-#include "runtime/thread.h"
 #include "runtime/transmitter.h"
 #include "runtime/tx_lane.h"
 
@@ -253,7 +253,7 @@ static int set_rate(helio_instance *instance) {
 /* What the recorder did at the last is told too: nobody else writes any more. */
 static void stop_flight(helio_instance *instance) {
     helio_flight_stop(instance->flight);
-    helio_flight_tend(instance, helio_wall_ns());
+    helio_flight_tend(instance->flight, helio_wall_ns());
     helio_flight_free(instance->flight);
     instance->flight = NULL;
 }
@@ -318,7 +318,12 @@ static int open_instance(helio_instance *instance, const char *options) {
         return error;
     }
     tell(instance, HELIO_EVENT_INSTANCE_STARTED, "started");
-    error = helio_flight_start(instance, &instance->flight);
+    error = helio_flight_start(&(helio_flight_instance){.stats = instance->stats,
+                                                        .options = &instance->options,
+                                                        .counts = instance->counts,
+                                                        .slot = instance->object.slot,
+                                                        .name = instance->name},
+                               &instance->flight);
     if (error) {
         return error;
     }

@@ -14,15 +14,15 @@
 
 #include "base/random.h"
 #include "base/tsi.h"
+#include "io/clock_source.h"
 #include "io/driver.h"
-#include "runtime/clock_source.h"
+#include "options/options.h"
 #include "runtime/command.h"
 #include "runtime/hiccup.h"
 #include "runtime/idle.h"
 #include "runtime/limit.h"
-#include "runtime/options.h"
+#include "send/stream.h"
 #include "stats/stats.h"
-#include "stream/tx_stream.h"
 
 typedef struct helio_tx_lane helio_tx_lane;
 typedef struct helio_rx_lane helio_rx_lane;

@@ -4,7 +4,7 @@
 #define HELIO_RUNTIME_LANE_H
 
 #include "base/burst.h"
-#include "runtime/endpoint.h"
+#include "options/endpoint.h"
 #include "runtime/instance.h"
 
 typedef struct helio_lane {

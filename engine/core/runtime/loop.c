@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 
+#include "flight/recording.h"
 #include "runtime/control.h"
-#include "runtime/flight.h"
 #include "runtime/rx_lane.h"
 #include "runtime/tx_lane.h"
 
@@ -44,7 +44,7 @@ static void do_chores(helio_instance *instance, helio_clock clock) {
         helio_rx_lane_refresh(lane, clock);
     }
     helio_limit_tend(instance, clock);
-    helio_flight_tend(instance, clock.wall_ns);
+    helio_flight_tend(instance->flight, clock.wall_ns);
 }
 
 static void close_finished(helio_instance *instance, helio_clock clock) {

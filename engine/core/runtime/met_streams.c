@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "runtime/memory.h"
+#include "base/memory.h"
 
 static void append(helio_met_list *list, helio_met_stream *met) {
     met->older = list->newest;

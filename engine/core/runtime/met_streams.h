@@ -15,7 +15,7 @@
 
 #include "base/map.h"
 #include "base/tsi.h"
-#include "runtime/receive_queue.h"
+#include "queue/receive_queue.h"
 #include "stats/stats.h"
 
 enum { HELIO_MET_ENDED_KEPT = 64 };

@@ -3,8 +3,8 @@
 #ifndef HELIO_RUNTIME_OPENING_H
 #define HELIO_RUNTIME_OPENING_H
 
-#include "runtime/endpoint.h"
-#include "runtime/options.h"
+#include "options/endpoint.h"
+#include "options/options.h"
 
 typedef struct helio_opening {
     helio_endpoint endpoint;

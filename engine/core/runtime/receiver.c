@@ -5,15 +5,15 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "base/memory.h"
+#include "receive/subscriptions.h"
 #include "runtime/loop.h"
-#include "runtime/memory.h"
 #include "runtime/opening.h"
 #include "runtime/sink.h"
-#include "topic/subscriptions.h"
 
 enum {
     TAKE_IN_CYCLES = 64,
-    CREDIT_PART = 4, /* as the protocol grants (topic/delivery_credit.c) */
+    CREDIT_PART = 4, /* as the protocol grants (receive/delivery_credit.c) */
 };
 
 /* ---- life ---- */

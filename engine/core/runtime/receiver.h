@@ -5,11 +5,11 @@
 
 #include <pthread.h>
 
-#include "runtime/keeping.h"
-#include "runtime/losses.h"
+#include "options/keeping.h"
+#include "queue/losses.h"
+#include "queue/notices.h"
+#include "queue/receive_queue.h"
 #include "runtime/met_streams.h"
-#include "runtime/notices.h"
-#include "runtime/receive_queue.h"
 #include "runtime/rx_lane.h"
 
 struct helio_receiver {

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "runtime/clock_source.h"
+#include "io/clock_source.h"
 #include "runtime/command.h"
 #include "runtime/instance.h"
 #include "runtime/transmitter.h"

@@ -7,7 +7,7 @@
 #include "base/bits.h"
 #include "base/error.h"
 #include "base/hash.h"
-#include "runtime/memory.h"
+#include "base/memory.h"
 #include "runtime/sink.h"
 #include "window/size.h"
 

@@ -3,8 +3,8 @@
 #ifndef HELIO_RUNTIME_RX_LANE_H
 #define HELIO_RUNTIME_RX_LANE_H
 
+#include "receive/endpoint.h"
 #include "runtime/lane.h"
-#include "stream/rx_endpoint.h"
 
 struct helio_rx_lane {
     helio_lane base;

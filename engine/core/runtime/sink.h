@@ -2,8 +2,8 @@
 #ifndef HELIO_RUNTIME_SINK_H
 #define HELIO_RUNTIME_SINK_H
 
+#include "receive/sink.h"
 #include "runtime/receiver.h"
-#include "topic/sink.h"
 
 helio_sink helio_receiver_sink(helio_receiver *receiver);
 

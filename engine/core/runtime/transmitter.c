@@ -3,8 +3,8 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "runtime/loop.h"
-#include "runtime/memory.h"
 #include "runtime/opening.h"
 #include "runtime/transmitter_parts.h"
 

@@ -2,9 +2,9 @@
 #ifndef HELIO_RUNTIME_TRANSMITTER_H
 #define HELIO_RUNTIME_TRANSMITTER_H
 
-#include "runtime/acked.h"
-#include "runtime/keeping.h"
-#include "runtime/submit_queue.h"
+#include "options/keeping.h"
+#include "queue/acked.h"
+#include "queue/submit_queue.h"
 #include "runtime/tx_lane.h"
 
 /* What becomes of a message sent. */

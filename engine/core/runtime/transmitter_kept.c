@@ -2,7 +2,7 @@
 #include <inttypes.h>
 
 #include "base/error.h"
-#include "runtime/clock_source.h"
+#include "io/clock_source.h"
 #include "runtime/transmitter_parts.h"
 
 /* ---- the queue ---- */

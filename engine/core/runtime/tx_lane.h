@@ -9,7 +9,7 @@
 #include "runtime/congestion.h"
 #include "runtime/decision_file.h"
 #include "runtime/lane.h"
-#include "stream/tx_stream.h"
+#include "send/stream.h"
 
 enum { HELIO_TX_LANE_ROOM_MIN = 4 }; /* packets a channel must take for new data to go on */
 

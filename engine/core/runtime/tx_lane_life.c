@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "policy/decision_log.h"
-#include "runtime/memory.h"
 #include "runtime/tx_lane_parts.h"
 #include "window/size.h"
 

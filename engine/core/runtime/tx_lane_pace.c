@@ -76,7 +76,7 @@ void helio_tx_lane_place_pace(helio_tx_lane *lane, helio_tx_pace_config *pace) {
     pace->share = &lane->base.instance->rate;
 }
 
-/* ---- what is held back (topic/batcher.h) ---- */
+/* ---- what is held back (send/batcher.h) ---- */
 
 void helio_tx_lane_hold(helio_tx_lane *lane, helio_clock clock) {
     helio_hold *hold = helio_tx_stream_hold(lane->stream);

@@ -112,6 +112,12 @@ typedef struct helio_pgm_reporting {
     uint64_t acker;       /* this receiver: at once for each packet; 0: nobody */
     uint8_t flags;        /* HELIO_PGM_REPORTING_* */
 } helio_pgm_reporting;
+
+/* What sources and receivers both count on: a report that says nothing new waits this many intervals,
+ * and a topic's credit is granted again after this long at the latest. */
+enum { HELIO_PGM_REPORT_REST = 10 };
+#define HELIO_PGM_GRANT_REPEAT_NS HELIO_SECOND
+
 /* What a source did to a receiver, and why (docs/wire.md 1.3). */
 typedef struct helio_pgm_notice {
     uint8_t action; /* HELIO_PGM_NOTICE_*; a later version may know more */

@@ -6,7 +6,7 @@
 
 #include <heliograph/heliograph.h>
 
-#include "runtime/options.h"
+#include "options/options.h"
 #include "runtime/tx_lane.h"
 
 /* Decisions of one interval. */

@@ -4,10 +4,10 @@
 #define HELIO_LAB_PARTS_H
 
 #include "io/sim.h"
-#include "runtime/options.h"
+#include "options/options.h"
+#include "receive/endpoint.h"
+#include "send/stream.h"
 #include "stats/stats.h"
-#include "stream/rx_endpoint.h"
-#include "stream/tx_stream.h"
 #include "trial/trial.h"
 
 #define HELIO_TRIAL_TOPIC "lab"

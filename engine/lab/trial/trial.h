@@ -93,7 +93,7 @@ const char *helio_trial_column(const helio_trial *trial, size_t i);
 /* Row after row. */
 const double *helio_trial_rows(const helio_trial *trial, size_t *rows);
 
-/* What a source knew of a receiver at the end of an interval (repair/receiver_view.h). */
+/* What a source knew of a receiver at the end of an interval (receivers/receiver_view.h). */
 typedef struct helio_trial_sight {
     double at_s;
     double source;

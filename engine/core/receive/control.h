@@ -1,0 +1,31 @@
+/* What a receiver hears beside data: SPMs, NCFs and POLLs of the source, NAKs and SPMRs of other
+ * receivers.  Only receive/stream.c calls it. */
+#ifndef HELIO_RECEIVE_CONTROL_H
+#define HELIO_RECEIVE_CONTROL_H
+
+#include "receive/stream.h"
+
+#define HELIO_RX_WINDOW_LIMIT UINT32_C(0x7FFFFFFF) /* packets; no window is as large */
+
+/* Packets of the window that an SPM tells. */
+static inline uint32_t helio_rx_spm_window(const helio_pgm_packet *spm) {
+    return spm->lead - spm->trail + 1;
+}
+
+/* It tells a window at all. */
+bool helio_rx_has_window(const helio_pgm_packet *spm);
+
+/* Where a receiver begins that wants more than what comes next: one that acknowledges, with the oldest
+ * packet the source waits for. */
+uint64_t helio_rx_begins_at(const helio_rx_shared *shared, const helio_pgm_packet *spm);
+
+/* The stream that data was met of begins: where an SPM says, or with that data when none came. */
+void helio_rx_begin_with(helio_rx_stream *stream, const helio_pgm_packet *spm, helio_clock clock);
+
+/* The source has given the stream up: so does the receiver what is missing. */
+void helio_rx_reset(helio_rx_stream *stream, helio_clock clock);
+
+void helio_rx_on_control(helio_rx_stream *stream, const helio_pgm_packet *packet,
+                         const helio_address *from, helio_clock clock);
+
+#endif

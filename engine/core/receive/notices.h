@@ -1,0 +1,61 @@
+/* What a receiver is told by its source, and that it obeys (docs/wire.md 1.3).
+ *
+ * A notice is for this receiver by its id, or for all.  It is acted on once, by its serial number;
+ * when it is heard again only its end is set anew.  Nothing is believed for longer than an hour, and
+ * all of it ends by itself.  Only newer SPMs from the stream's own source get this far.
+ *
+ *   suspended   nothing is asked for; what is missing is lost when its time has come, or when a
+ *               quarter of the window waits for it (receive/passing.c): it stays with what is sent now
+ *   cut off     the same for all receivers of the stream, and the time does not count
+ *   expelled    the stream is not followed any more; the endpoint keeps that (receive/endpoint.c)
+ *
+ * What it is told goes to people by events, and to the application. */
+#ifndef HELIO_RECEIVE_NOTICES_H
+#define HELIO_RECEIVE_NOTICES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "wire/pgm.h"
+
+struct helio_rx_stream;
+struct helio_rx_shared;
+
+/* Notices of a kind follow each other by serial number. */
+typedef enum helio_rx_notice_kind {
+    HELIO_RX_WARNING,
+    HELIO_RX_STANDING,
+    HELIO_RX_FOR_ALL,
+    HELIO_RX_NOTICE_KINDS,
+} helio_rx_notice_kind;
+
+typedef struct helio_rx_notices {
+    bool has_heard[HELIO_RX_NOTICE_KINDS];
+    uint32_t serial[HELIO_RX_NOTICE_KINDS];
+    int64_t suspended_until_ns; /* 0: it is not */
+    int64_t cut_off_until_ns;   /* 0: it is not */
+    int64_t expelled_until_ns;  /* 0: it is not */
+} helio_rx_notices;
+
+/* A newer SPM came. */
+void helio_rx_on_notices(struct helio_rx_stream *stream, const helio_pgm_packet *spm,
+                         helio_clock clock);
+/* Ends what is over. */
+void helio_rx_notices_poll(struct helio_rx_stream *stream, helio_clock clock);
+int64_t helio_rx_notices_next_deadline_ns(const helio_rx_notices *notices);
+/* The receiver follows the stream again, which it had been expelled from. */
+void helio_rx_tell_readmitted(struct helio_rx_stream *stream, helio_clock clock);
+
+/* A stream that is not followed: whether a packet of it tells that this receiver is expelled from it
+ * (1; *until_ns: how long), is no longer (-1), or nothing of the kind (0). */
+int helio_rx_expelled_by(const struct helio_rx_shared *shared, const helio_pgm_packet *packet,
+                         int64_t now_ns, int64_t *until_ns);
+
+/* Until when nothing is asked for; 0: it may be. */
+static inline int64_t helio_rx_held_until(const helio_rx_notices *notices) {
+    return notices->suspended_until_ns > notices->cut_off_until_ns ? notices->suspended_until_ns
+                                                                   : notices->cut_off_until_ns;
+}
+
+#endif

@@ -1,0 +1,60 @@
+/* The topics an endpoint's application wants, and what all its streams share to deliver them. */
+#ifndef HELIO_RECEIVE_SUBSCRIPTIONS_H
+#define HELIO_RECEIVE_SUBSCRIPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/account.h"
+#include "base/clock.h"
+#include "base/map.h"
+#include "generated/protocol.h"
+#include "receive/sink.h"
+#include "stats/stats.h"
+
+typedef struct helio_subscription {
+    char name[HELIO_TSDU_TOPIC_NAME_MAX + 1];
+    uint64_t id;
+    uint64_t serial; /* 1, 2, ... among those of the endpoint, in the order they were made */
+    helio_sink sink;
+    uint32_t matched; /* streams that have it now */
+    uint32_t streams; /* met so far: the number of the next one */
+    struct helio_subscription *next;
+} helio_subscription;
+
+typedef struct helio_subscriptions {
+    helio_subscription *first;
+    helio_map by_id; /* of those there are; it takes memory with the first */
+    helio_stats *stats;
+    helio_instance_stats *instance;
+    const char *instance_name; /* labels; owned by the endpoint */
+    const char *endpoint;
+    uint32_t max_message_bytes;
+    helio_account *account;  /* of the instance's memory; may be NULL */
+    bool is_raw;             /* packets are bare messages: each subscription gets them all */
+    uint32_t window_packets; /* most batches of a topic that wait to be acknowledged one by one */
+    uint64_t made;           /* the serial of the newest */
+    uint32_t acked_by_auto;  /* subscriptions whose messages are acknowledged when delivered */
+    uint32_t acked_by_app;   /* and when the application says so */
+} helio_subscriptions;
+
+/* Errors: TOPIC (empty or too long), NOMEM. */
+int helio_subscriptions_add(helio_subscriptions *subscriptions, const char *topic,
+                            const helio_sink *sink, helio_subscription **out);
+/* Takes it out and frees it; no stream may know it any more. */
+void helio_subscriptions_remove(helio_subscriptions *subscriptions,
+                                helio_subscription *subscription);
+
+/* Some subscription has this identifier. */
+static inline bool helio_subscriptions_has(const helio_subscriptions *subscriptions, uint64_t id) {
+    return subscriptions->first && helio_map_get(&subscriptions->by_id, id);
+}
+
+/* It alone has the streams acknowledged. */
+static inline bool helio_subscriptions_are_acked_by(const helio_subscriptions *subscriptions,
+                                                    const helio_subscription *subscription) {
+    return subscription->sink.ack != HELIO_SINK_ACK_NONE &&
+           subscriptions->acked_by_auto + subscriptions->acked_by_app == 1;
+}
+
+#endif

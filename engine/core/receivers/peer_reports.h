@@ -1,0 +1,20 @@
+/* What a receiver's report changes in what is known of it.  Only peers.c includes this. */
+#ifndef HELIO_RECEIVERS_PEER_REPORTS_H
+#define HELIO_RECEIVERS_PEER_REPORTS_H
+
+#include "receivers/peers.h"
+
+/* Whether a receiver of which that is known may say so. */
+helio_report_result helio_peer_check_report(const helio_receiver_view *view,
+                                            const helio_pgm_told *told,
+                                            const helio_report_context *context);
+/* Takes in a report of the receiver the view is of, checked against what it said before and what the
+ * stream has sent; nothing changes unless it is TAKEN. */
+helio_report_result helio_peer_take_report(helio_peer *peer, helio_receiver_view *view,
+                                           const helio_pgm_told *told,
+                                           const helio_report_context *context);
+/* Writes what it told into the statistics. */
+void helio_peer_show_report(helio_peer *peer, const helio_receiver_view *view,
+                            const helio_report_context *context, helio_clock clock);
+
+#endif

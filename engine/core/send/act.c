@@ -1,0 +1,269 @@
+/* What a source does to its receivers when they are slow (receivers/action.h): carrying it out, telling
+ * people by events and the receivers by notices, and ending what is over.
+ *
+ * A receiver known by its address alone, one of another make, is treated and cannot be told. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <heliograph/errors.h>
+
+#include "send/parts.h"
+
+#define TIME_MAX_NS (HELIO_PGM_NOTICE_TIME_MAX * HELIO_MILLISECOND)
+
+enum { WHO_TEXT = 128, FOR_TEXT = 48 };
+
+static const char *const DONE[] = {
+    [HELIO_PGM_NOTICE_NOTIFY] = "is warned",
+    [HELIO_PGM_NOTICE_SHED] = "is repaired less",
+    [HELIO_PGM_NOTICE_SUSPEND_NAKS] = "is not repaired",
+    [HELIO_PGM_NOTICE_SUSPEND] = "is suspended",
+    [HELIO_PGM_NOTICE_RESUME] = "is resumed",
+    [HELIO_PGM_NOTICE_EXPEL] = "is expelled",
+    [HELIO_PGM_NOTICE_READMIT] = "is readmitted",
+    [HELIO_PGM_NOTICE_CUT_OFF] = "are not repaired",
+};
+
+/* ---- who it is ---- */
+
+/* Who a receiver is to those who are told. */
+typedef struct identity {
+    const helio_address *address;
+    uint64_t receiver;
+    uint64_t incarnation;
+    const char *name;
+    bool can_be_told; /* it is known by more than its address */
+} identity;
+
+static identity identify(helio_tx_stream *stream, uint32_t place) {
+    const helio_peer *peer = &stream->repairer.peers.peers[place];
+    const helio_receiver_view *view = &stream->repairer.peers.views[place];
+    return (identity){
+        .address = &peer->address,
+        .receiver = view->receiver,
+        .incarnation = view->incarnation,
+        .name = peer->name,
+        .can_be_told = view->flags & HELIO_VIEW_REPORTS,
+    };
+}
+
+uint32_t helio_tx_stream_find(const helio_tx_stream *stream, uint64_t receiver) {
+    return helio_peers_find(&stream->repairer.peers, receiver);
+}
+
+/* ---- telling people ---- */
+
+static const char *for_how_long(int64_t until_ns, int64_t now_ns, char *text) {
+    if (until_ns == 0)
+        text[0] = '\0';
+    else if (until_ns == HELIO_NEVER)
+        snprintf(text, FOR_TEXT, " until it is undone");
+    else
+        snprintf(text, FOR_TEXT, " for %g s", (double)(until_ns - now_ns) / 1e9);
+    return text;
+}
+
+static uint64_t left_ms(int64_t until_ns, int64_t now_ns) {
+    return until_ns == 0 || until_ns == HELIO_NEVER
+               ? 0
+               : (uint64_t)(until_ns - now_ns) / HELIO_MILLISECOND;
+}
+
+static void tell_event(helio_tx_stream *stream, const identity *who, const helio_tx_notice *notice,
+                       bool by_hand, helio_clock clock) {
+    char whom[WHO_TEXT] = "all receivers", address[HELIO_ADDRESS_TEXT], time[FOR_TEXT];
+    if (who)
+        snprintf(whom, sizeof whom, "receiver %s%s%s", who->name, who->name[0] ? " at " : "",
+                 helio_address_format(who->address, address));
+    helio_stats_event(stream->stats, clock.wall_ns, HELIO_EVENT_RECEIVER_TREATED,
+                      stream->object.slot,
+                      (const uint64_t[4]){notice->action, who ? who->receiver : 0,
+                                          left_ms(notice->until_ns, clock.now_ns), by_hand},
+                      "%s: %s %s%s%s: %s", stream->endpoint, whom, DONE[notice->action],
+                      for_how_long(notice->until_ns, clock.now_ns, time), by_hand ? " by hand" : "",
+                      notice->text);
+}
+
+/* ---- carrying it out ---- */
+
+static bool fits(helio_action action, helio_action standing) {
+    switch (action) {
+    case HELIO_ACTION_NOTIFY:
+    case HELIO_ACTION_EXPEL:
+        return true;
+    case HELIO_ACTION_SHED:
+    case HELIO_ACTION_SUSPEND_NAKS:
+    case HELIO_ACTION_SUSPEND:
+        return standing != HELIO_ACTION_EXPEL;
+    case HELIO_ACTION_RESUME:
+        return standing != HELIO_ACTION_NONE && standing != HELIO_ACTION_EXPEL;
+    case HELIO_ACTION_READMIT:
+        return standing == HELIO_ACTION_EXPEL;
+    default:
+        return false;
+    }
+}
+
+static uint32_t flags_of(helio_action action) {
+    return action == HELIO_ACTION_EXPEL         ? HELIO_VIEW_EXPELLED
+           : helio_action_stops_repairs(action) ? HELIO_VIEW_SUSPENDED
+                                                : 0;
+}
+
+/* `action`, NONE or one that stands, is what stands at the receiver from now on. */
+static void set_standing(helio_tx_stream *stream, uint32_t place, helio_action action,
+                         int64_t until_ns, helio_clock clock) {
+    helio_repairer *repairer = &stream->repairer;
+    helio_allowance *allowance = helio_repairer_allowance(repairer, place, clock.now_ns);
+    helio_allowance_set(&repairer->allowances, allowance, action, until_ns, clock.now_ns);
+    helio_set(&helio_tx_stats(stream)->receivers_treated, repairer->allowances.treated);
+    helio_receiver_view *view = helio_peers_view(&repairer->peers, place);
+    if (!view)
+        return;
+    view->flags &= ~(uint32_t)(HELIO_VIEW_SUSPENDED | HELIO_VIEW_EXPELLED);
+    view->flags |= flags_of(action);
+    helio_peer_stats *peer = helio_peers_stats(&repairer->peers, place);
+    if (peer)
+        helio_set(&peer->treatment, (uint64_t)action);
+    if (action == HELIO_ACTION_EXPEL)
+        helio_tx_acks_expel(&stream->acks, view->receiver, clock);
+    else
+        helio_tx_acks_leave_out(&stream->acks, view->receiver, helio_action_leaves_out(action),
+                                clock);
+}
+
+/* As much as goes out, in whole characters. */
+static void put_text(char *to, const char *text) {
+    size_t length = text ? strlen(text) : 0;
+    if (length > HELIO_PGM_NOTICE_TEXT_MAX) {
+        length = HELIO_PGM_NOTICE_TEXT_MAX;
+        while (length > 0 && ((unsigned char)text[length] & 0xC0) == 0x80)
+            length--;
+    }
+    if (length > 0)
+        memcpy(to, text, length);
+    to[length] = '\0';
+}
+
+int helio_tx_stream_act(helio_tx_stream *stream, uint32_t place, helio_action action,
+                        int64_t duration_ns, const char *why, bool by_hand, helio_clock clock) {
+    helio_repairer *repairer = &stream->repairer;
+    if (!helio_peers_view(&repairer->peers, place))
+        return HELIO_ERR_STATE;
+    const helio_allowance *allowance = helio_repairer_allowance(repairer, place, clock.now_ns);
+    if (!fits(action, (helio_action)allowance->action))
+        return HELIO_ERR_STATE;
+    const bool stands = helio_action_stands(action);
+    const identity who = identify(stream, place);
+    helio_tx_notice notice = {
+        .receiver = who.receiver,
+        .incarnation = action == HELIO_ACTION_NOTIFY ? who.incarnation : 0,
+        .action = (uint8_t)action,
+        .reason = (uint8_t)(helio_tx_reason_of(why) | (by_hand ? HELIO_PGM_REASON_BY_HAND : 0)),
+        .until_ns = !stands                                            ? 0
+                    : duration_ns > 0 && duration_ns < HELIO_NEVER / 2 ? clock.now_ns + duration_ns
+                                                                       : HELIO_NEVER,
+    };
+    put_text(notice.text, why);
+    stream->clock = clock;
+    tell_event(stream, &who, &notice, by_hand, clock);
+    if (who.can_be_told)
+        helio_tx_notices_put(&stream->notices, &notice, clock.now_ns);
+    if (action != HELIO_ACTION_NOTIFY)
+        set_standing(stream, place, stands ? action : HELIO_ACTION_NONE, notice.until_ns, clock);
+    return 0;
+}
+
+void helio_tx_stream_cut_off(helio_tx_stream *stream, int64_t duration_ns, const char *why,
+                             bool by_hand, helio_clock clock) {
+    helio_allowances *allowances = &stream->repairer.allowances;
+    const bool begins = duration_ns > 0;
+    if (!begins && allowances->cut_off_ns == 0)
+        return;
+    allowances->cut_off_ns =
+        begins ? clock.now_ns + (duration_ns < TIME_MAX_NS ? duration_ns : TIME_MAX_NS) : 0;
+    helio_tx_notice notice = {
+        .action = begins ? HELIO_PGM_NOTICE_CUT_OFF : HELIO_PGM_NOTICE_RESUME,
+        .reason = (uint8_t)(helio_tx_reason_of(why) | (by_hand ? HELIO_PGM_REASON_BY_HAND : 0)),
+        .until_ns = allowances->cut_off_ns,
+    };
+    put_text(notice.text, why);
+    stream->clock = clock;
+    tell_event(stream, NULL, &notice, by_hand, clock);
+    helio_tx_notices_put(&stream->notices, &notice, clock.now_ns);
+}
+
+/* ---- time ---- */
+
+/* Receivers know when it is over, so that need not be said.  (Its place may be empty by now.) */
+static void end_standing(helio_tx_stream *stream, uint32_t place, helio_clock clock) {
+    const bool was_expelled = stream->repairer.allowances.all[place].action == HELIO_ACTION_EXPEL;
+    helio_tx_notice notice = {.action = was_expelled ? HELIO_PGM_NOTICE_READMIT
+                                                     : HELIO_PGM_NOTICE_RESUME};
+    put_text(notice.text, "its time is over");
+    if (helio_peers_view(&stream->repairer.peers, place)) {
+        const identity who = identify(stream, place);
+        tell_event(stream, &who, &notice, false, clock);
+    }
+    set_standing(stream, place, HELIO_ACTION_NONE, 0, clock);
+}
+
+static void tell_refused(helio_tx_stream *stream, uint32_t place, helio_clock clock) {
+    helio_allowance *allowance = &stream->repairer.allowances.all[place];
+    const bool is_known = helio_peers_view(&stream->repairer.peers, place) != NULL;
+    const identity who = is_known ? identify(stream, place) : (identity){.name = ""};
+    char address[HELIO_ADDRESS_TEXT] = "receivers there is no room for";
+    if (is_known)
+        helio_address_format(who.address, address);
+    const uint64_t window_ns = (uint64_t)(clock.now_ns - allowance->refused_from_ns);
+    helio_stats_event(
+        stream->stats, clock.wall_ns, HELIO_EVENT_NAK_LIMIT, stream->object.slot,
+        (const uint64_t[4]){who.receiver, window_ns, allowance->naks_shed, allowance->acks_shed},
+        "%s: %s%s%s: %" PRIu32 " packets asked for and %" PRIu32
+        " acknowledgements not heeded in %g s",
+        stream->endpoint, who.name, who.name[0] ? " at " : "", address, allowance->naks_shed,
+        allowance->acks_shed, (double)window_ns / 1e9);
+    allowance->refused_from_ns = 0;
+    allowance->naks_shed = allowance->acks_shed = 0;
+}
+
+void helio_tx_end_actions(helio_tx_stream *stream, helio_clock clock) {
+    helio_allowances *allowances = &stream->repairer.allowances;
+    uint32_t place;
+    while ((place = helio_allowances_ended(allowances, clock.now_ns)) != UINT32_MAX)
+        end_standing(stream, place, clock);
+    while ((place = helio_allowances_refused(allowances, clock.now_ns)) != UINT32_MAX)
+        tell_refused(stream, place, clock);
+    if (allowances->cut_off_ns && clock.now_ns >= allowances->cut_off_ns) {
+        allowances->cut_off_ns = 0;
+        helio_tx_notice notice = {.action = HELIO_PGM_NOTICE_RESUME};
+        put_text(notice.text, "the cut-off is over");
+        tell_event(stream, NULL, &notice, false, clock);
+    }
+}
+
+int64_t helio_tx_actions_deadline_ns(const helio_tx_stream *stream) {
+    const helio_allowances *allowances = &stream->repairer.allowances;
+    int64_t deadline_ns = helio_allowances_next_deadline_ns(allowances);
+    return allowances->cut_off_ns && allowances->cut_off_ns < deadline_ns ? allowances->cut_off_ns
+                                                                          : deadline_ns;
+}
+
+/* Who tells its name is known by it; who does not, by its address. */
+static uint32_t place_of_sender(const helio_tx_stream *stream, const helio_pgm_packet *packet,
+                                const helio_address *from) {
+    const helio_peers *peers = &stream->repairer.peers;
+    if (packet->options & HELIO_PGM_HAS_REPORT)
+        return helio_peers_find(peers, packet->told.receiver);
+    if (packet->options & HELIO_PGM_HAS_ACKNOWLEDGE)
+        return helio_peers_find(peers, packet->acknowledge.receiver);
+    return helio_peers_at(peers, from);
+}
+
+bool helio_tx_is_expelled(const helio_tx_stream *stream, const helio_pgm_packet *packet,
+                          const helio_address *from) {
+    const uint32_t place = place_of_sender(stream, packet, from);
+    return place != HELIO_PEER_NONE &&
+           (stream->repairer.peers.views[place].flags & HELIO_VIEW_EXPELLED);
+}

@@ -1,0 +1,240 @@
+#include "send/batcher.h"
+
+#include <string.h>
+
+void helio_batcher_init(helio_batcher *batcher, helio_packet_door door, size_t tsdu_bytes,
+                        helio_instance_stats *instance) {
+    *batcher = (helio_batcher){.door = door, .instance = instance, .tsdu_bytes = tsdu_bytes};
+}
+
+static uint32_t closed_after(int64_t submit_ns, int64_t wall_ns) {
+    const int64_t after_ns = wall_ns - submit_ns;
+    return after_ns <= 0 ? 0 : after_ns >= UINT32_MAX ? UINT32_MAX : (uint32_t)after_ns;
+}
+
+static void count_messages(helio_batcher *batcher, helio_topic_position *topic, uint64_t messages,
+                           uint64_t bytes, uint64_t packets) {
+    helio_transmitter_stats *stats = topic->stats;
+    const uint64_t waited = helio_cell(&stats->messages_waiting);
+    helio_stats_begin(stats);
+    helio_count(&stats->messages_sent, messages);
+    if (messages <= waited) {
+        helio_set(&stats->messages_waiting, waited - messages);
+    } else { /* some were accepted after the queues were looked at last */
+        helio_set(&stats->messages_waiting, 0);
+        helio_count(&stats->messages_accepted, messages - waited);
+    }
+    helio_count(&stats->bytes_sent, bytes);
+    helio_count(&stats->packets_sent, packets);
+    helio_set(&stats->next_message, topic->next_message);
+    helio_stats_end(stats);
+    helio_count(&batcher->instance->messages_sent, messages);
+    helio_count(&batcher->instance->bytes_sent, bytes);
+}
+
+/* How long a message that is packed now was held back. */
+static int64_t paced(const helio_batcher *batcher, const helio_topic_position *topic,
+                     int64_t submit_ns, int64_t wall_ns) {
+    const int64_t all_ns = helio_hold_wait(&batcher->hold, submit_ns, wall_ns);
+    const int64_t own_ns = helio_hold_wait(&topic->hold, submit_ns, wall_ns);
+    return all_ns > own_ns ? all_ns : own_ns;
+}
+
+/* The stages batch and pace of `count` packets. */
+static void measure(helio_batcher *batcher, const helio_topic_position *topic, int64_t latency_ns,
+                    int64_t paced_ns, uint64_t count) {
+    const helio_stats_object *object = topic->object;
+    if (!object || !object->histogram[HELIO_TRANSMITTER_BATCH_LATENCY])
+        return;
+    helio_count(&topic->stats->latency_packets, count);
+    if (batcher->sampler && !helio_sampler_takes(batcher->sampler))
+        return;
+    helio_count(&topic->stats->latency_samples, count);
+    helio_record(object->histogram[HELIO_TRANSMITTER_BATCH_LATENCY], latency_ns - paced_ns, count);
+    helio_record(object->histogram[HELIO_TRANSMITTER_PACE_LATENCY], paced_ns, count);
+}
+
+void helio_batcher_flush(helio_batcher *batcher, helio_clock clock) {
+    if (!batcher->tsdu)
+        return;
+    helio_topic_position *topic = batcher->topic;
+    helio_tsdu_encode(batcher->tsdu,
+                      &(helio_tsdu_header){
+                          .kind = HELIO_TSDU_KIND_MESSAGES,
+                          .flags = batcher->flags,
+                          .count = (uint16_t)batcher->count,
+                          .topic_id = topic->id,
+                          .first_message = topic->next_message,
+                          .submit_ns = batcher->submit_ns,
+                          .closed_after_ns = closed_after(batcher->submit_ns, clock.wall_ns),
+                          .intended_ns = batcher->intended_ns,
+                      });
+    batcher->closing = topic;
+    batcher->closing_first = topic->next_message;
+    topic->next_message += batcher->count;
+    batcher->tsdu = NULL;
+    batcher->door.close(batcher->door.context, batcher->used, NULL, clock);
+    count_messages(batcher, topic, batcher->count, batcher->body_bytes, 1);
+    measure(batcher, topic, clock.wall_ns - batcher->submit_ns, batcher->paced_ns, 1);
+}
+
+/* Copies the batch's bytes from `offset` on, of which head_bytes are in `head` and the rest in
+ * `data`. */
+static void copy_part(uint8_t *to, const uint8_t *head, size_t head_bytes, const uint8_t *data,
+                      size_t offset, size_t bytes) {
+    if (offset < head_bytes) {
+        const size_t part = head_bytes - offset < bytes ? head_bytes - offset : bytes;
+        memcpy(to, head + offset, part);
+        to += part;
+        offset += part;
+        bytes -= part;
+    }
+    if (bytes > 0)
+        memcpy(to, data + (offset - head_bytes), bytes);
+}
+
+/* Sends head and data as one APDU in as many packets as it takes; returns how many. */
+static uint64_t send_fragments(helio_batcher *batcher, const uint8_t *head, size_t head_bytes,
+                               const uint8_t *data, size_t length, helio_clock clock) {
+    const size_t total = head_bytes + length;
+    const size_t part_max =
+        batcher->tsdu_bytes - (HELIO_PGM_FRAGMENT_HEADER - HELIO_PGM_DATA_HEADER);
+    helio_pgm_fragment fragment = {.length = (uint32_t)total};
+    uint64_t packets = 0;
+    for (size_t offset = 0; offset < total; packets++) {
+        const size_t part = total - offset < part_max ? total - offset : part_max;
+        uint8_t *tsdu = batcher->door.open(batcher->door.context, true);
+        copy_part(tsdu, head, head_bytes, data, offset, part);
+        fragment.offset = (uint32_t)offset;
+        batcher->door.close(batcher->door.context, part, &fragment, clock);
+        offset += part;
+    }
+    return packets;
+}
+
+static void send_large(helio_batcher *batcher, helio_topic_position *topic, const uint8_t *data,
+                       size_t length, int64_t submit_ns, helio_clock clock) {
+    uint8_t head[HELIO_TSDU_HEADER + HELIO_TSDU_INTENDED_BYTES + HELIO_TSDU_EXTENDED_HEADER];
+    const size_t batch_head = helio_tsdu_header_bytes(batcher->next_intended_ns);
+    helio_tsdu_encode(head, &(helio_tsdu_header){
+                                .kind = HELIO_TSDU_KIND_MESSAGES,
+                                .flags = batcher->flags,
+                                .count = 1,
+                                .topic_id = topic->id,
+                                .first_message = topic->next_message,
+                                .submit_ns = submit_ns,
+                                .closed_after_ns = closed_after(submit_ns, clock.wall_ns),
+                                .intended_ns = batcher->next_intended_ns,
+                            });
+    const size_t head_bytes =
+        batch_head + helio_tsdu_encode_message_header(head + batch_head, length);
+    const int64_t paced_ns = paced(batcher, topic, submit_ns, clock.wall_ns);
+    batcher->closing = topic;
+    batcher->closing_first = topic->next_message;
+    const uint64_t packets = send_fragments(batcher, head, head_bytes, data, length, clock);
+    topic->next_message++;
+    count_messages(batcher, topic, 1, length, packets);
+    helio_count(&topic->stats->fragmented_messages, 1);
+    measure(batcher, topic, clock.wall_ns - submit_ns, paced_ns, packets);
+}
+
+static void send_raw(helio_batcher *batcher, helio_topic_position *topic, const uint8_t *data,
+                     size_t length, int64_t submit_ns, helio_clock clock) {
+    const int64_t paced_ns = paced(batcher, topic, submit_ns, clock.wall_ns);
+    uint64_t packets = 1;
+    batcher->closing = topic;
+    batcher->closing_first = topic->next_message;
+    if (length <= batcher->tsdu_bytes) {
+        memcpy(batcher->door.open(batcher->door.context, false), data, length);
+        batcher->door.close(batcher->door.context, length, NULL, clock);
+    } else {
+        packets = send_fragments(batcher, NULL, 0, data, length, clock);
+        helio_count(&topic->stats->fragmented_messages, 1);
+    }
+    topic->next_message += packets;
+    count_messages(batcher, topic, 1, length, packets);
+    measure(batcher, topic, clock.wall_ns - submit_ns, paced_ns, packets);
+}
+
+bool helio_batcher_joins(const helio_batcher *batcher, const helio_topic_position *topic,
+                         size_t length) {
+    return batcher->tsdu && batcher->topic == topic &&
+           helio_tsdu_message_header_bytes(length) + length <=
+               batcher->tsdu_bytes - batcher->used &&
+           batcher->count < HELIO_TSDU_COUNT_MAX;
+}
+
+void helio_batcher_append(helio_batcher *batcher, helio_topic_position *topic, const void *data,
+                          size_t length, int64_t submit_ns, helio_clock clock) {
+    if (batcher->is_raw) {
+        send_raw(batcher, topic, data, length, submit_ns, clock);
+        return;
+    }
+    const size_t header = helio_tsdu_message_header_bytes(length);
+    const size_t needed = header + length;
+    if (batcher->tsdu && !helio_batcher_joins(batcher, topic, length))
+        helio_batcher_flush(batcher, clock);
+    if (!batcher->tsdu) {
+        const size_t head = helio_tsdu_header_bytes(batcher->next_intended_ns);
+        if (needed > batcher->tsdu_bytes - head) {
+            send_large(batcher, topic, data, length, submit_ns, clock);
+            return;
+        }
+        batcher->tsdu = batcher->door.open(batcher->door.context, false);
+        batcher->topic = topic;
+        batcher->used = head;
+        batcher->count = 0;
+        batcher->body_bytes = 0;
+        batcher->submit_ns = submit_ns;
+        batcher->paced_ns = paced(batcher, topic, submit_ns, clock.wall_ns);
+        batcher->intended_ns = batcher->next_intended_ns;
+    }
+    uint8_t *at = batcher->tsdu + batcher->used;
+    helio_tsdu_encode_message_header(at, length);
+    if (length > 0)
+        memcpy(at + header, data, length);
+    batcher->used += needed;
+    batcher->count++;
+    batcher->body_bytes += length;
+    if (submit_ns < batcher->submit_ns) {
+        batcher->submit_ns = submit_ns;
+        batcher->paced_ns = paced(batcher, topic, submit_ns, clock.wall_ns);
+    }
+}
+
+void helio_batcher_append_intended(helio_batcher *batcher, helio_topic_position *topic,
+                                   const void *data, size_t length, int64_t submit_ns,
+                                   int64_t intended_ns, helio_clock clock) {
+    if (batcher->tsdu && !batcher->intended_ns)
+        helio_batcher_flush(batcher, clock);
+    batcher->next_intended_ns = intended_ns;
+    helio_batcher_append(batcher, topic, data, length, submit_ns, clock);
+    batcher->next_intended_ns = 0;
+    if (batcher->tsdu && intended_ns < batcher->intended_ns)
+        batcher->intended_ns = intended_ns;
+    if (topic->object)
+        helio_record(topic->object->histogram[HELIO_TRANSMITTER_SUBMIT_DELAY],
+                     submit_ns - intended_ns, 1);
+}
+
+void helio_batcher_announce(helio_batcher *batcher, const helio_tsdu_topic *topics, size_t count,
+                            uint8_t flags, helio_clock clock) {
+    helio_batcher_flush(batcher, clock);
+    for (size_t i = 0; i < count;) {
+        uint8_t *tsdu = batcher->door.open(batcher->door.context, false);
+        size_t used = HELIO_TSDU_HEADER;
+        uint16_t entries = 0;
+        for (; i < count && entries < HELIO_TSDU_COUNT_MAX &&
+               HELIO_TSDU_ENTRY_HEADER + topics[i].name_bytes <= batcher->tsdu_bytes - used;
+             i++, entries++)
+            used += helio_tsdu_encode_topic(tsdu + used, &topics[i]);
+        helio_tsdu_encode(tsdu, &(helio_tsdu_header){
+                                    .kind = HELIO_TSDU_KIND_TOPICS,
+                                    .flags = flags,
+                                    .count = entries,
+                                    .submit_ns = clock.wall_ns,
+                                });
+        batcher->closing = NULL;
+        batcher->door.close(batcher->door.context, used, NULL, clock);
+    }
+}

@@ -1,0 +1,357 @@
+/* What receivers say to the source: NAKs and the NCFs that answer them, ACKs, requests for an SPM,
+ * answers to polls.  All of it comes from the network and is checked here before anything acts on it. */
+#include <string.h>
+
+#include "base/sequence.h"
+#include "send/parts.h"
+
+/* ---- who it is, and what it reports ---- */
+
+#define CLOCK_MAX_NS (INT64_C(1) << 62)
+#define TEND_PEERS_NS (100 * HELIO_MILLISECOND)
+
+static void count_report(helio_tx_stream *stream, helio_report_result result) {
+    helio_tx_stream_stats *stats = helio_tx_stats(stream);
+    helio_count(&stats->reports_received, 1);
+    switch (result) {
+    case HELIO_REPORT_TAKEN:
+        break;
+    case HELIO_REPORT_ELSEWHERE:
+        helio_count(&stats->reports_refused_elsewhere, 1);
+        break;
+    case HELIO_REPORT_IMPOSSIBLE:
+        helio_count(&stats->reports_refused_impossible, 1);
+        break;
+    case HELIO_REPORT_STALE:
+        helio_count(&stats->reports_refused_stale, 1);
+        break;
+    case HELIO_REPORT_NO_ROOM:
+        helio_count(&stats->reports_refused_no_room, 1);
+        break;
+    }
+}
+
+/* A receiver that has not reported yet acknowledges from another address. */
+static bool acknowledges_elsewhere(const helio_tx_stream *stream, uint64_t receiver,
+                                   const helio_address *from, int64_t now_ns) {
+    return helio_peers_whereabouts(&stream->repairer.peers, receiver, from, now_ns) ==
+               HELIO_WHEREABOUTS_UNKNOWN &&
+           helio_acks_is_elsewhere(&stream->acks.registry, receiver, from, now_ns);
+}
+
+/* The place of the receiver that a packet comes from, once its report is taken in (*is_proven).  Who
+ * reports for another counts as whoever is at its address. */
+static uint32_t identify(helio_tx_stream *stream, const helio_pgm_packet *packet,
+                         const helio_address *from, bool *is_proven, helio_clock clock) {
+    helio_peers *peers = &stream->repairer.peers;
+    uint32_t place = HELIO_PEER_NONE;
+    *is_proven = false;
+    helio_report_result result = HELIO_REPORT_TAKEN;
+    if ((packet->options & HELIO_PGM_HAS_REPORT) && packet->told.receiver != 0) {
+        const helio_report_context context = {
+            .start = helio_sequence_start(stream->config.first_sequence),
+            .lead = stream->txw.lead,
+            .history = &stream->txw,
+            .now_us = helio_tx_stamp(clock.now_ns),
+        };
+        result = acknowledges_elsewhere(stream, packet->told.receiver, from, clock.now_ns)
+                     ? HELIO_REPORT_ELSEWHERE
+                     : helio_peers_hear(peers, &packet->told, from, &context, clock, &place);
+        count_report(stream, result);
+        *is_proven = result == HELIO_REPORT_TAKEN;
+    }
+    if (place == HELIO_PEER_NONE)
+        place = helio_peers_meet(peers, from, clock);
+    stream->traffic.feedback++;
+    helio_receiver_view *view = helio_peers_view(peers, place);
+    if (view && result != HELIO_REPORT_IMPOSSIBLE) {
+        view->heard_ns = clock.now_ns;
+        view->flags |= HELIO_VIEW_NEWS;
+    }
+    helio_set(&helio_tx_stats(stream)->peers, peers->count - peers->vacant);
+    return place;
+}
+
+/* A report came alone: when there are too many, receivers are to hear of it at once. */
+static void limit_reports(helio_tx_stream *stream, uint32_t place, helio_clock clock) {
+    const helio_receiver_view *view = helio_peers_view(&stream->repairer.peers, place);
+    const int64_t round_trip_ns = view ? view->round_trip_ns : 0;
+    if (view && helio_tx_follow_has_asked(&stream->follow, view->receiver))
+        return;
+    if (helio_tx_reports_on_report(&stream->reports, round_trip_ns, clock.now_ns)) {
+        stream->repairer.peers.silence_ns = helio_tx_reports_silence_ns(&stream->reports);
+        helio_tx_send_spm(stream, clock.now_ns);
+    }
+}
+
+void helio_tx_tend_reports(helio_tx_stream *stream, int64_t now_ns) {
+    helio_tx_reports_poll(&stream->reports, stream->txw.lead, now_ns);
+    if (now_ns < stream->tend_peers_ns)
+        return;
+    stream->tend_peers_ns = now_ns + TEND_PEERS_NS;
+    helio_tx_blame_tend(stream, now_ns);
+    helio_tx_tend_credit(stream, now_ns);
+    stream->repairer.peers.silence_ns = helio_tx_reports_silence_ns(&stream->reports);
+    helio_tx_stream_stats *stats = helio_tx_stats(stream);
+    helio_set(&stats->receivers_reporting, helio_peers_tend(&stream->repairer.peers, now_ns));
+    helio_set(&stats->report_interval, (uint64_t)stream->reports.interval_ns);
+}
+
+helio_receiver_view *helio_tx_stream_views(helio_tx_stream *stream, uint32_t *places) {
+    return helio_peers_views(&stream->repairer.peers, places);
+}
+
+const helio_address *helio_tx_stream_receiver(helio_tx_stream *stream, uint32_t place,
+                                              const char **name, double *loss) {
+    const helio_peer *peer = &stream->repairer.peers.peers[place];
+    *name = peer->name;
+    *loss = helio_peers_loss(&stream->repairer.peers, place);
+    return &peer->address;
+}
+
+/* ---- NAK, NNAK ---- */
+
+/* Fan-out: bits of the destinations a NAK comes from.  It tells the destination as its receiver
+ * knows it: group NLA and data-destination port; another implementation may tell the first host, so
+ * the address it comes from counts too.  Nobody found: it may be anyone. */
+static uint64_t askers_of(const helio_tx_stream *stream, const helio_pgm_packet *nak,
+                          const helio_address *from) {
+    uint64_t told = 0, seen = 0;
+    for (uint32_t i = 0; i < stream->destinations_count; i++) {
+        const helio_address *at = &stream->destinations[i];
+        if (helio_address_same_ip(at, &nak->group) && at->port == nak->destination_port)
+            told |= UINT64_C(1) << i;
+        if (helio_address_same_ip(at, from))
+            seen |= UINT64_C(1) << i;
+    }
+    return told ? told : seen ? seen : UINT64_MAX;
+}
+
+/* Confirms these sequences of a NAK: to all that hear confirmations, or to the asker `alone`. */
+static void confirm(helio_tx_stream *stream, const helio_pgm_packet *nak, const uint32_t *sequences,
+                    size_t count, uint64_t askers, const helio_address *alone, helio_clock clock) {
+    if (count == 0)
+        return;
+    uint8_t packet[HELIO_PGM_CONTROL_MAX];
+    const size_t length = helio_pgm_encode_nak_with(packet, &stream->session, HELIO_PGM_TYPE_NCF,
+                                                    sequences, count, &nak->source, &nak->group,
+                                                    helio_tx_advised_us(stream), NULL, NULL);
+    if (!helio_tx_pace_takes_control(&stream->pace, length, clock.now_ns)) {
+        helio_count(&helio_tx_stats(stream)->nak_confirmations_withheld, 1);
+        return;
+    }
+    helio_count(&helio_tx_stats(stream)->nak_confirmations_sent, 1);
+    if (alone && stream->is_group)
+        helio_tx_send_to(stream, alone, packet, length, false);
+    else
+        helio_tx_send_to_askers(stream, askers, packet, length, false);
+}
+
+/* The NLAs of a NAK or NNAK are those of this stream. */
+static bool is_addressed_to(const helio_tx_stream *stream, const helio_pgm_packet *nak) {
+    return !stream->is_group || (helio_address_same_ip(&nak->source, &stream->config.address) &&
+                                 helio_address_same_ip(&nak->group, &stream->config.group));
+}
+
+static void on_nak(helio_tx_stream *stream, const helio_pgm_packet *nak, const helio_address *from,
+                   helio_clock clock) {
+    if (!is_addressed_to(stream, nak)) {
+        helio_pgm_count_refusal(stream->instance, HELIO_PGM_BAD_ADDRESS);
+        return;
+    }
+    if (nak->flags & HELIO_PGM_FLAG_PARITY) { /* none was offered */
+        helio_pgm_count_refusal(stream->instance, HELIO_PGM_BAD_OPTIONS);
+        return;
+    }
+    const uint64_t askers = askers_of(stream, nak, from);
+    bool is_proven;
+    helio_tx_blame_look(stream, clock.now_ns); /* before what it says ends the wait */
+    const uint32_t asker = identify(stream, nak, from, &is_proven, clock);
+    helio_repair_answer answer;
+    helio_repairer_on_nak(&stream->repairer, nak, asker, askers, clock, &answer);
+    confirm(stream, nak, answer.confirmed, answer.confirmed_count, askers, NULL, clock);
+    confirm(stream, nak, answer.shed, answer.shed_count, askers, from, clock);
+    if (stream->is_group)
+        helio_set(&helio_tx_stats(stream)->nak_backoff_advised,
+                  (uint64_t)helio_tx_advised_us(stream) * HELIO_MICROSECOND);
+    helio_count(&stream->instance->nak_packets_received, 1);
+    helio_count(&stream->instance->naks_received, answer.naks);
+    stream->traffic.naks += answer.naks;
+    helio_tx_follow_on_feedback(stream, asker, nak, clock);
+}
+
+/* A repairer on the way tells what it repaired itself: of interest to who counts, no more. */
+static void on_nnak(helio_tx_stream *stream, const helio_pgm_packet *nnak) {
+    if (is_addressed_to(stream, nnak))
+        helio_count(&helio_tx_stats(stream)->nnaks_received, 1);
+    else
+        helio_pgm_count_refusal(stream->instance, HELIO_PGM_BAD_ADDRESS);
+}
+
+/* ---- POLR, SPMR ---- */
+
+static void on_polr(helio_tx_stream *stream, const helio_pgm_packet *polr) {
+    if (helio_polling_on_answer(&stream->polling, polr->sequence, polr->poll.round))
+        helio_count(&helio_tx_stats(stream)->poll_responses_received, 1);
+}
+
+static void on_spmr(helio_tx_stream *stream, helio_clock clock) {
+    helio_count(&helio_tx_stats(stream)->heartbeat_requests_received, 1);
+    if (clock.now_ns < stream->answer_after_ns ||
+        !helio_tx_pace_takes_control(&stream->pace, 0, clock.now_ns))
+        return;
+    stream->answer_after_ns = clock.now_ns + stream->config.heartbeat_min_ns;
+    helio_tx_open(stream, clock.now_ns);
+    helio_tx_send_spm(stream, clock.now_ns);
+}
+
+/* ---- ACK ---- */
+
+static void count_ack(helio_tx_stream *stream, uint32_t place, const helio_acker *heard,
+                      helio_clock clock) {
+    helio_peers_reach(&stream->repairer.peers, place, heard->position);
+    helio_peer_stats *peer = helio_peers_stats(&stream->repairer.peers, place);
+    if (!peer)
+        return;
+    helio_stats_begin(peer);
+    helio_peers_apply(&stream->repairer.peers, place, HELIO_HAS_ACKS);
+    helio_count(&peer->acks_received, 1);
+    helio_set(&peer->acked_position, heard->position);
+    helio_set(&peer->ack_lag, stream->txw.lead - heard->position);
+    helio_set(&peer->last_heard, (uint64_t)clock.wall_ns);
+    helio_stats_end(peer);
+}
+
+/* Whether an acknowledgement is within its receiver's limit; *is_out: it does not count. */
+static bool is_granted(helio_tx_stream *stream, uint32_t place, helio_clock clock, bool *is_out) {
+    helio_repairer *repairer = &stream->repairer;
+    *is_out = false;
+    if (repairer->allowances.limits.acks == 0 && repairer->allowances.treated == 0)
+        return true;
+    helio_allowance *allowance = helio_repairer_allowance(repairer, place, clock.now_ns);
+    *is_out = helio_action_leaves_out((helio_action)allowance->action);
+    if (helio_allowance_grants_ack(&repairer->allowances, allowance, clock.now_ns))
+        return true;
+    helio_count(&helio_tx_stats(stream)->acks_shed, 1);
+    helio_peer_stats *peer = helio_peers_stats(&repairer->peers, place);
+    if (peer)
+        helio_count(&peer->acks_shed, 1);
+    return false;
+}
+
+/* What a receiver knows of the clocks, which is shown, and its question for the time. */
+static void on_clock(helio_tx_stream *stream, const helio_pgm_packet *ack, uint32_t place,
+                     helio_clock clock) {
+    const helio_pgm_clock *told = &ack->clock;
+    const bool is_known =
+        (told->source == HELIO_PGM_CLOCK_HOST || told->source == HELIO_PGM_CLOCK_EXCHANGE) &&
+        told->offset_ns < CLOCK_MAX_NS && told->offset_ns > -CLOCK_MAX_NS &&
+        told->bound_ns < (uint64_t)CLOCK_MAX_NS;
+    helio_peer_stats *peer = helio_peers_stats(&stream->repairer.peers, place);
+    if (peer) {
+        helio_stats_begin(peer);
+        helio_set(&peer->clock_source, is_known ? told->source : HELIO_PGM_CLOCK_UNKNOWN);
+        helio_set(&peer->clock_offset, is_known ? (uint64_t)told->offset_ns : HELIO_STATS_ABSENT);
+        helio_set(&peer->clock_error_bound, is_known ? told->bound_ns : HELIO_STATS_ABSENT);
+        helio_stats_end(peer);
+    }
+    helio_tx_clock_on_question(&stream->clocks, ack->told.receiver, told->token,
+                               told->source == HELIO_PGM_CLOCK_UNKNOWN, clock);
+}
+
+static void on_acknowledge(helio_tx_stream *stream, const helio_pgm_packet *ack,
+                           const helio_address *from, uint32_t place, helio_clock clock) {
+    helio_peers *peers = &stream->repairer.peers;
+    const uint64_t receiver = ack->acknowledge.receiver;
+    const helio_whereabouts whereabouts =
+        helio_peers_whereabouts(peers, receiver, from, clock.now_ns);
+    helio_tx_acks_sender sender = {
+        .from = from,
+        .is_vouched = whereabouts == HELIO_WHEREABOUTS_HERE,
+        .is_elsewhere = whereabouts == HELIO_WHEREABOUTS_ELSEWHERE,
+    };
+    if (!is_granted(stream, place, clock, &sender.is_out))
+        return;
+    helio_acker heard;
+    const helio_acks_result result =
+        helio_tx_acks_on_ack(&stream->acks, ack, &sender, clock, &heard);
+    if (result == HELIO_ACKS_ELSEWHERE && sender.is_elsewhere)
+        helio_peers_tell_conflict(peers, helio_peers_find(peers, receiver), from, clock);
+    if (!helio_acks_is_taken(result))
+        return;
+    helio_peers_prove(peers, place, clock);
+    if (result != HELIO_ACKS_REPEATED && stream->config.on_ack)
+        stream->config.on_ack(stream->outlet.context, &heard);
+    count_ack(stream, place, &heard, clock);
+}
+
+/* With an acknowledgement, a report, or both. */
+static void on_ack(helio_tx_stream *stream, const helio_pgm_packet *ack, const helio_address *from,
+                   helio_clock clock) {
+    bool is_proven;
+    helio_tx_blame_look(stream, clock.now_ns); /* before what it says ends the wait */
+    const uint32_t place = identify(stream, ack, from, &is_proven, clock);
+    helio_tx_follow_on_feedback(stream, place, ack, clock);
+    if (is_proven && (ack->options & HELIO_PGM_HAS_CLOCK))
+        on_clock(stream, ack, place, clock);
+    const bool goes_further = (ack->options & HELIO_PGM_HAS_GRANT) &&
+                              helio_tx_on_grants(stream, ack, place, is_proven, clock);
+    if (is_proven && (ack->told.flags & HELIO_PGM_TOLD_LEAVING))
+        helio_tx_tend_credit(stream, clock.now_ns);
+    if (!(ack->options & HELIO_PGM_HAS_ACKNOWLEDGE)) {
+        /* No interval makes goodbyes fewer, and what makes the source go on is never too much. */
+        if (!(ack->told.flags & HELIO_PGM_TOLD_LEAVING) && !goes_further)
+            limit_reports(stream, place, clock);
+        return;
+    }
+    on_acknowledge(stream, ack, from, place, clock);
+}
+
+uint32_t helio_tx_stream_acked_by(const helio_tx_stream *stream, uint64_t sequence) {
+    return helio_acks_count(&stream->acks.registry, sequence);
+}
+
+bool helio_tx_stream_acked_message(const helio_tx_stream *stream, const helio_tx_topic *topic,
+                                   const helio_acker *acker, uint64_t *number) {
+    return helio_tx_acks_message(&stream->acks, topic, acker, number);
+}
+
+const helio_acker *helio_tx_stream_acker(const helio_tx_stream *stream, uint32_t i) {
+    const helio_acks *registry = &stream->acks.registry;
+    return i < registry->count ? helio_acks_at(registry, i) : NULL;
+}
+
+/* ---- which is it? ---- */
+
+void helio_tx_stream_read_at(helio_tx_stream *stream, helio_clock clock) {
+    helio_tx_clock_see(&stream->clocks, clock);
+}
+
+void helio_tx_stream_on_packet(helio_tx_stream *stream, const void *datagram, size_t length,
+                               const helio_address *from, helio_clock clock) {
+    helio_count(&stream->instance->packets_received, 1);
+    helio_count(&stream->instance->packet_bytes_received, length);
+    helio_pgm_packet packet;
+    const helio_pgm_refusal refusal = helio_pgm_decode(datagram, length, &packet);
+    if (refusal) {
+        helio_pgm_count_refusal(stream->instance, refusal);
+        return;
+    }
+    const bool is_mine = helio_tsi_equal(&packet.tsi, &stream->config.tsi) && !stream->has_finished;
+    if (is_mine && stream->repairer.allowances.expelled > 0 &&
+        helio_tx_is_expelled(stream, &packet, from))
+        helio_count(&helio_tx_stats(stream)->feedback_expelled, 1);
+    else if (is_mine && packet.type == HELIO_PGM_TYPE_NAK)
+        on_nak(stream, &packet, from, clock);
+    else if (is_mine && packet.type == HELIO_PGM_TYPE_ACK &&
+             (packet.options & (HELIO_PGM_HAS_ACKNOWLEDGE | HELIO_PGM_HAS_REPORT)))
+        on_ack(stream, &packet, from, clock);
+    else if (is_mine && packet.type == HELIO_PGM_TYPE_SPMR)
+        on_spmr(stream, clock);
+    else if (is_mine && packet.type == HELIO_PGM_TYPE_NNAK)
+        on_nnak(stream, &packet);
+    else if (is_mine && packet.type == HELIO_PGM_TYPE_POLR)
+        on_polr(stream, &packet);
+    else
+        helio_count(&stream->instance->unknown_session_packets, 1);
+}

@@ -1,0 +1,160 @@
+/* The state of a stream being sent and what its files share.  Only send/stream.c (life, the way of
+ * data and repairs, time), send/control.c (what the source says of itself), send/feedback.c (what
+ * receivers say), send/choice.c (what people call them) and send/act.c (what is done to them) include it;
+ * everybody else has send/stream.h. */
+#ifndef HELIO_SEND_PARTS_H
+#define HELIO_SEND_PARTS_H
+
+#include "repair/repairer.h"
+#include "send/acks.h"
+#include "send/batcher.h"
+#include "send/blame.h"
+#include "send/clock.h"
+#include "send/follow.h"
+#include "send/govern.h"
+#include "send/heartbeat.h"
+#include "send/history.h"
+#include "send/log.h"
+#include "send/notices.h"
+#include "send/pace.h"
+#include "send/polling.h"
+#include "send/reports.h"
+#include "send/slow.h"
+#include "send/stream.h"
+#include "send/topics.h"
+#include "window/txw.h"
+#include "wire/pgm.h"
+
+enum { HELIO_TX_DESTINATIONS_MAX = 64 };
+
+struct helio_tx_stream {
+    helio_tx_stream_config config;
+    helio_outlet outlet;
+    helio_stats *stats;
+    helio_instance_stats *instance;
+    helio_stats_object object;
+    char *instance_name;
+    char *endpoint;
+    helio_pgm_session session;
+    bool is_group; /* the group is multicast, so NLAs of NAKs are checked */
+    helio_address destinations[HELIO_TX_DESTINATIONS_MAX]; /* fan-out */
+    uint32_t destinations_count;                           /* fan-out; else 0 */
+
+    helio_txw txw;
+    helio_tx_acks acks;
+    size_t memory; /* of it, as counted */
+    helio_tx_pace pace;
+    helio_repairer repairer;
+    helio_tx_history history;
+    helio_batcher batcher;
+    helio_heartbeat heartbeat;
+    helio_polling polling;
+    helio_tx_reports reports;
+    helio_tx_notices notices;
+    helio_tx_clock clocks;
+    helio_tx_traffic traffic;
+    helio_tx_govern govern;
+    helio_tx_log log;
+    helio_tx_slow slow;
+    helio_tx_follow follow;
+    helio_tx_blame blame;
+    helio_tx_topics topics;
+
+    uint32_t spm_sequence;
+    bool has_opened;
+    bool is_closed;
+    bool is_aborted;
+    bool has_finished; /* poll saw the end of the linger time: nothing is due any more */
+    bool has_news;     /* data was sent since the last announcement */
+    bool is_cutting; /* within append: fragments are neighbours, so nothing else may be numbered */
+    uint32_t data_since_repair;
+    helio_clock clock;        /* of the last poll, or wait: for what happens where none is given */
+    int64_t cutting_since_ns; /* the long message being cut was begun */
+    int64_t announce_due_ns;
+    int64_t announce_after_ns; /* no announcement is hastened before */
+    uint32_t credit_waits;     /* topics whose messages wait for credit */
+    int64_t tend_peers_ns;     /* when to look after what is known of receivers */
+    int64_t answer_after_ns;   /* no SPMR is answered before */
+    int64_t finish_ns;
+};
+
+static inline helio_tx_stream_stats *helio_tx_stats(helio_tx_stream *stream) {
+    return stream->object.record;
+}
+
+static inline void helio_tx_send_to(helio_tx_stream *stream, const helio_address *to,
+                                    const void *packet, size_t length, bool is_stable) {
+    helio_count(&stream->instance->packets_sent, 1);
+    helio_count(&stream->instance->packet_bytes_sent, length);
+    if (stream->pace.is_on)
+        helio_tx_pace_charge(&stream->pace, length, to ? 1 : stream->pace.config.copies);
+    stream->outlet.send(stream->outlet.context, to, packet, length, is_stable);
+}
+
+static inline void helio_tx_send(helio_tx_stream *stream, const void *packet, size_t length,
+                                 bool is_stable) {
+    helio_tx_send_to(stream, NULL, packet, length, is_stable);
+}
+
+/* Sends to these destinations of a fan-out; without one, to all there are. */
+static inline void helio_tx_send_to_askers(helio_tx_stream *stream, uint64_t destinations,
+                                           const void *packet, size_t length, bool is_stable) {
+    if (stream->destinations_count == 0) {
+        helio_tx_send(stream, packet, length, is_stable);
+        return;
+    }
+    for (uint32_t i = 0; i < stream->destinations_count; i++) {
+        if (destinations >> i & 1)
+            helio_tx_send_to(stream, &stream->destinations[i], packet, length, is_stable);
+    }
+}
+
+/* What receivers are advised to hold NAKs back for; where nobody hears another's there is nothing
+ * to hold back. */
+static inline uint32_t helio_tx_advised_us(const helio_tx_stream *stream) {
+    return stream->is_group ? (uint32_t)(stream->repairer.advice.interval_ns / HELIO_MICROSECOND)
+                            : 0;
+}
+
+/* What SPMs carry for round trips; never 0, which says that there is none. */
+static inline uint32_t helio_tx_stamp(int64_t now_ns) {
+    const uint32_t stamp = (uint32_t)(now_ns / HELIO_MICROSECOND);
+    return stamp ? stamp : 1;
+}
+
+static inline bool helio_tx_announces(const helio_tx_stream *stream) {
+    return stream->has_news && !stream->is_closed && !stream->is_cutting;
+}
+
+/* The announcement is due and can be numbered; it may still have to wait for the rate. */
+static inline bool helio_tx_announcement_is_due(const helio_tx_stream *stream, int64_t now_ns) {
+    return helio_tx_announces(stream) && now_ns >= stream->announce_due_ns &&
+           helio_txw_has_room(&stream->txw);
+}
+
+/* ---- send/control.c ---- */
+
+/* Says where the stream is.  `now_ns` is told back by receivers, for round trips; 0: not known. */
+void helio_tx_send_spm(helio_tx_stream *stream, int64_t now_ns);
+/* SPMs before the first data: receivers that are there learn where the stream begins.  Returns how
+ * many; 0 when it has opened already. */
+int helio_tx_open(helio_tx_stream *stream, int64_t now_ns);
+/* Sends the announcement, the heartbeat, the notices and the poll that are due.  Returns how many. */
+int helio_tx_tell(helio_tx_stream *stream, helio_clock clock);
+
+/* ---- send/feedback.c ---- */
+
+/* Looks after what is known of receivers, and how often they are to report. */
+void helio_tx_tend_reports(helio_tx_stream *stream, int64_t now_ns);
+
+/* ---- send/act.c ---- */
+
+/* Ends what is over of what was done to receivers, and tells what was refused. */
+void helio_tx_end_actions(helio_tx_stream *stream, helio_clock clock);
+/* When there is something to end. */
+int64_t helio_tx_actions_deadline_ns(const helio_tx_stream *stream);
+/* A packet is of a receiver that is expelled. */
+bool helio_tx_is_expelled(const helio_tx_stream *stream, const helio_pgm_packet *packet,
+                          const helio_address *from);
+
+#endif

@@ -1,0 +1,363 @@
+#include "send/slow.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "generated/options.h"
+#include "receivers/action.h"
+#include "send/parts.h"
+
+#define MILLION 1e6
+
+/* While there is a storm, repairs take this share of the usual load, a few packets a second at least. */
+#define BRAKE_SHARE 0.25
+enum { BRAKE_PACKETS = 20 };
+
+enum { WHO_TEXT = HELIO_PGM_REPORT_NAME_MAX + HELIO_ADDRESS_TEXT + 8, WHY_TEXT = 96 };
+
+int helio_tx_slow_init(helio_tx_slow *slow, const helio_tx_slow_config *config, uint32_t places) {
+    *slow = (helio_tx_slow){.config = *config, .paced = HELIO_PEER_NONE};
+    if (config->consumers.dwell_ns == 0)
+        return 0;
+    slow->config.consumers.capacity = places;
+    slow->config.consumers.enforces = config->mode == HELIO_SLOW_MODE_ENFORCE;
+    slow->config.storm.enforces = config->storm_mode == HELIO_STORM_MODE_ENFORCE;
+    helio_storm_init(&slow->storm, &slow->config.storm);
+    const int error = helio_consumers_init(&slow->consumers, &slow->config.consumers);
+    slow->is_on = !error;
+    return error;
+}
+
+void helio_tx_slow_fini(helio_tx_slow *slow) {
+    helio_consumers_fini(&slow->consumers);
+    slow->is_on = false;
+}
+
+uint64_t helio_tx_slow_ceiling(const helio_tx_slow *slow) {
+    return slow->is_on && slow->config.consumers.enforces ? slow->consumers.ceiling : 0;
+}
+
+static uint64_t millionths(double value) {
+    return value > 0 ? (uint64_t)(value * MILLION) : 0;
+}
+
+static double seconds(int64_t ns) {
+    return (double)ns / (double)HELIO_SECOND;
+}
+
+static uint64_t milliseconds(int64_t ns) {
+    return ns > 0 ? (uint64_t)(ns / HELIO_MILLISECOND) : 0;
+}
+
+/* ---- telling people ---- */
+
+static const char *who_is(const helio_tx_stream *stream, uint32_t place, char *text) {
+    const helio_peer *peer = &stream->repairer.peers.peers[place];
+    char address[HELIO_ADDRESS_TEXT];
+    helio_address_format(&peer->address, address);
+    snprintf(text, WHO_TEXT, "%s%s%s", peer->name, peer->name[0] ? " at " : "", address);
+    return text;
+}
+
+/* The evidence; its first word is the symptom, by which notices give their reason (send/notices.h).
+ * What counts is at its beginning, for a notice takes 40 bytes. */
+static const char *evidence(const helio_slow_decision *decision, char *text) {
+    const char *symptom = helio_symptom_name(decision->symptom);
+    if (decision->symptom == HELIO_SYMPTOM_SILENCE)
+        snprintf(text, WHY_TEXT, "silence for %.3g s", decision->value);
+    else if (decision->symptom == HELIO_SYMPTOM_NAKS)
+        snprintf(text, WHY_TEXT, "naks %.4g/s over %.4g/s for %.3g s", decision->value,
+                 decision->threshold, seconds(decision->lasted_ns));
+    else
+        snprintf(text, WHY_TEXT, "%s %.3g %% over %.3g %% for %.3g s", symptom,
+                 100 * decision->value, 100 * decision->threshold, seconds(decision->lasted_ns));
+    return text;
+}
+
+/* The same when it is over: what there is left of it. */
+static const char *remains(const helio_slow_decision *decision, char *text) {
+    const char *symptom = helio_symptom_name(decision->symptom);
+    if (decision->symptom == HELIO_SYMPTOM_SILENCE)
+        snprintf(text, WHY_TEXT, "silence for %.3g s", decision->value);
+    else if (decision->symptom == HELIO_SYMPTOM_NAKS)
+        snprintf(text, WHY_TEXT, "naks at %.4g/s", decision->value);
+    else
+        snprintf(text, WHY_TEXT, "%s at %.3g %%", symptom, 100 * decision->value);
+    return text;
+}
+
+static const char *in_words(helio_slow_step step) {
+    static const char *const words[HELIO_SLOW_STEPS] = {
+        [HELIO_SLOW_NOTIFY] = "slow",
+        [HELIO_SLOW_PACE] = "waited for",
+        [HELIO_SLOW_SHED] = "repaired less",
+        [HELIO_SLOW_SUSPEND_NAKS] = "not repaired",
+        [HELIO_SLOW_SUSPEND] = "suspended",
+        [HELIO_SLOW_EXPEL] = "expelled",
+        [HELIO_SLOW_RECOVER] = "no longer slow",
+        [HELIO_SLOW_RESUME] = "resumed",
+        [HELIO_SLOW_READMIT] = "readmitted",
+    };
+    return words[step] ? words[step] : "";
+}
+
+static helio_event_id event_of(helio_slow_step step) {
+    switch (step) {
+    case HELIO_SLOW_NOTIFY:
+        return HELIO_EVENT_CONSUMER_SLOW;
+    case HELIO_SLOW_PACE:
+        return HELIO_EVENT_CONSUMER_PACED;
+    case HELIO_SLOW_SHED:
+    case HELIO_SLOW_SUSPEND_NAKS:
+    case HELIO_SLOW_SUSPEND:
+        return HELIO_EVENT_CONSUMER_SUSPENDED;
+    case HELIO_SLOW_EXPEL:
+        return HELIO_EVENT_CONSUMER_EXPELLED;
+    case HELIO_SLOW_FORECAST:
+        return HELIO_EVENT_CONSUMER_FORECAST;
+    case HELIO_SLOW_SPARE:
+    case HELIO_SLOW_GROUP:
+        return HELIO_EVENT_CONSUMER_SPARED;
+    default:
+        return HELIO_EVENT_CONSUMER_READMITTED;
+    }
+}
+
+static void fill_arguments(const helio_slow_decision *decision, helio_event_id event,
+                           uint64_t args[4]) {
+    const uint64_t value = millionths(decision->value);
+    args[0] = decision->receiver;
+    args[1] = (uint64_t)decision->symptom;
+    args[2] = value;
+    args[3] = milliseconds(decision->duration_ns);
+    switch (event) {
+    case HELIO_EVENT_CONSUMER_SLOW:
+        args[3] = millionths(decision->threshold);
+        break;
+    case HELIO_EVENT_CONSUMER_PACED:
+        args[1] = decision->rate;
+        args[2] = (uint64_t)decision->symptom;
+        args[3] = value;
+        break;
+    case HELIO_EVENT_CONSUMER_SUSPENDED:
+    case HELIO_EVENT_CONSUMER_ADVICE:
+        args[1] = (uint64_t)decision->step;
+        break;
+    case HELIO_EVENT_CONSUMER_READMITTED:
+        args[1] = (uint64_t)decision->step;
+        args[2] = milliseconds(decision->lasted_ns);
+        args[3] = 0;
+        break;
+    case HELIO_EVENT_CONSUMER_FORECAST:
+        args[1] = milliseconds(decision->duration_ns);
+        args[3] = 0;
+        break;
+    default:
+        break;
+    }
+}
+
+static void tell_group(helio_tx_stream *stream, const helio_slow_decision *decision,
+                       helio_clock clock) {
+    helio_stats_event(stream->stats, clock.wall_ns, HELIO_EVENT_CONSUMER_SPARED,
+                      stream->object.slot, (const uint64_t[4]){0, 0, millionths(decision->value)},
+                      "%s: %.3g %% of the receivers are in trouble: %s", stream->endpoint,
+                      100 * decision->value, decision->why);
+}
+
+/* What is decided about a receiver; in mode advise what is only told is told as it is, the rest as
+ * advice. */
+static void tell(helio_tx_stream *stream, const helio_slow_decision *decision, helio_clock clock) {
+    const helio_slow_step step = decision->step;
+    const bool is_advice = stream->slow.config.mode == HELIO_SLOW_MODE_ADVISE &&
+                           step > HELIO_SLOW_NOTIFY && step < HELIO_SLOW_FORECAST &&
+                           step != HELIO_SLOW_RECOVER;
+    const helio_event_id event = is_advice ? HELIO_EVENT_CONSUMER_ADVICE : event_of(step);
+    const helio_stats_object *peer = &stream->repairer.peers.peers[decision->place].object;
+    uint64_t args[4];
+    char who[WHO_TEXT], why[WHY_TEXT], rest[WHY_TEXT] = "";
+    fill_arguments(decision, event, args);
+    who_is(stream, decision->place, who);
+    if (step >= HELIO_SLOW_RECOVER && step <= HELIO_SLOW_READMIT)
+        remains(decision, why);
+    else
+        evidence(decision, why);
+    if (step == HELIO_SLOW_FORECAST) {
+        helio_stats_event(stream->stats, clock.wall_ns, event, peer->slot, args,
+                          "%s: receiver %s is %s, %.3g %% of the history behind; as things go "
+                          "what it needs leaves the history in %.3g s",
+                          stream->endpoint, who, decision->why, 100 * decision->value,
+                          seconds(decision->duration_ns));
+        return;
+    }
+    if (step == HELIO_SLOW_SPARE)
+        snprintf(rest, sizeof rest, "slow and not isolated: %s", decision->why);
+    else if (step >= HELIO_SLOW_RECOVER)
+        snprintf(rest, sizeof rest, "%s after %.3g s", in_words(step),
+                 seconds(decision->lasted_ns));
+    else if (step == HELIO_SLOW_PACE)
+        snprintf(rest, sizeof rest, "%s: no more than %" PRIu64 " bytes/s", in_words(step),
+                 decision->rate);
+    else if (decision->duration_ns > 0)
+        snprintf(rest, sizeof rest, "%s for %g s", in_words(step), seconds(decision->duration_ns));
+    else
+        snprintf(rest, sizeof rest, "%s", in_words(step));
+    helio_stats_event(stream->stats, clock.wall_ns, event, peer->slot, args,
+                      "%s: receiver %s %s %s (%s; %s)", stream->endpoint, who,
+                      is_advice ? "would be" : "is", rest, why, decision->why);
+}
+
+/* ---- doing it ---- */
+
+static helio_action action_of(const helio_slow_decision *decision) {
+    switch (decision->step) {
+    case HELIO_SLOW_NOTIFY:
+        return HELIO_ACTION_NOTIFY;
+    case HELIO_SLOW_SHED:
+        return HELIO_ACTION_SHED;
+    case HELIO_SLOW_SUSPEND_NAKS:
+        return HELIO_ACTION_SUSPEND_NAKS;
+    case HELIO_SLOW_SUSPEND:
+        return HELIO_ACTION_SUSPEND;
+    case HELIO_SLOW_EXPEL:
+        return HELIO_ACTION_EXPEL;
+    case HELIO_SLOW_RECOVER: /* of what stands below a suspension, if anything does */
+    case HELIO_SLOW_RESUME:
+        return HELIO_ACTION_RESUME;
+    case HELIO_SLOW_READMIT:
+        return HELIO_ACTION_READMIT;
+    default:
+        return HELIO_ACTION_NONE;
+    }
+}
+
+/* What is over by itself already, or cannot be undone, is refused, which is as well. */
+static void act(helio_tx_stream *stream, const helio_slow_decision *decision, helio_clock clock) {
+    const helio_action action = action_of(decision);
+    char why[WHY_TEXT];
+    if (action == HELIO_ACTION_NONE)
+        return;
+    const bool is_back = decision->step >= HELIO_SLOW_RECOVER;
+    helio_tx_stream_act(stream, decision->place, action, decision->duration_ns,
+                        is_back ? decision->why : evidence(decision, why), false, clock);
+}
+
+static void carry_out(helio_tx_stream *stream, const helio_slow_decision *decision,
+                      helio_clock clock) {
+    helio_tx_stream_stats *stats = helio_tx_stats(stream);
+    const int mode = stream->slow.config.mode;
+    const size_t i = (size_t)decision->step - HELIO_SLOW_NOTIFY;
+    helio_count(&(&stats->slow_decisions_notify)[i], 1);
+    helio_peer_stats *peer = decision->place == HELIO_SLOW_NO_PLACE
+                                 ? NULL
+                                 : helio_peers_stats(&stream->repairer.peers, decision->place);
+    if (peer && decision->step == HELIO_SLOW_SUSPEND)
+        helio_count(&peer->suspensions, 1);
+    if (mode == HELIO_SLOW_MODE_OBSERVE)
+        return;
+    helio_count(&(&stats->slow_actions_notify)[i], 1);
+    if (decision->place == HELIO_SLOW_NO_PLACE) {
+        tell_group(stream, decision, clock);
+        return;
+    }
+    tell(stream, decision, clock);
+    if (mode == HELIO_SLOW_MODE_ENFORCE)
+        act(stream, decision, clock);
+}
+
+/* ---- what is seen ---- */
+
+static bool is_further_behind(const helio_consumer *a, const helio_consumer *b) {
+    return a->watch.symptoms.value[HELIO_SYMPTOM_LAG] > b->watch.symptoms.value[HELIO_SYMPTOM_LAG];
+}
+
+static void show(helio_tx_stream *stream, const helio_interval *interval, helio_clock clock) {
+    const helio_consumers *consumers = &stream->slow.consumers;
+    helio_tx_stream_stats *stats = helio_tx_stats(stream);
+    helio_set(&stats->consumers_in_trouble, consumers->troubled);
+    helio_set(&stats->consumers_isolated, consumers->isolated);
+    helio_set(&stats->consumer_ceiling, helio_tx_slow_ceiling(&stream->slow));
+    stream->slow.paced = HELIO_PEER_NONE;
+    for (uint32_t place = 0; place < interval->receivers && place < consumers->config.capacity;
+         place++) {
+        const helio_consumer *consumer = &consumers->consumers[place];
+        helio_peer_stats *peer = helio_peers_stats(&stream->repairer.peers, place);
+        if (!peer)
+            continue;
+        const uint32_t paced = stream->slow.paced;
+        if (consumer->rung == HELIO_SLOW_PACE &&
+            (paced == HELIO_PEER_NONE || is_further_behind(consumer, &consumers->consumers[paced])))
+            stream->slow.paced = place;
+        const int64_t forecast_ns = consumer->watch.symptoms.forecast_ns;
+        const bool is_safe = forecast_ns == HELIO_NEVER || !consumer->watch.symptoms.until_ns;
+        helio_set(&peer->state, (uint64_t)consumer->watch.class);
+        helio_set(&peer->forecast, is_safe ? 0 : (uint64_t)(forecast_ns > 0 ? forecast_ns : 1));
+        helio_set(&peer->slow_since,
+                  consumer->since_ns
+                      ? (uint64_t)(clock.wall_ns - (interval->now_ns - consumer->since_ns))
+                      : 0);
+    }
+}
+
+/* ---- storms ---- */
+
+/* After a cut-off everybody asks for everything at once: unless repairs leave slowly, they fill the
+ * network again, and the storm goes on. */
+static void brake_repairs(helio_tx_stream *stream, bool is_on, int64_t now_ns) {
+    const double usual = stream->slow.storm.usual;
+    const uint64_t rate = usual > 0 ? (uint64_t)(usual * BRAKE_SHARE) : 0;
+    const uint64_t least = BRAKE_PACKETS * (uint64_t)stream->config.max_packet_bytes;
+    helio_tx_pace_brake_repairs(&stream->pace, !is_on ? 0 : rate > least ? rate : least, now_ns);
+}
+
+static void decide_storm(helio_tx_stream *stream, const helio_interval *interval,
+                         helio_clock clock) {
+    helio_tx_slow *slow = &stream->slow;
+    helio_tx_stream_stats *stats = helio_tx_stats(stream);
+    const helio_storm_decision decision =
+        helio_storm_decide(&slow->storm, interval, slow->consumers.again);
+    slow->storm_decision = decision;
+    const int mode = slow->config.storm_mode;
+    const bool tells = mode != HELIO_STORM_MODE_OBSERVE;
+    helio_set(&stats->storm_active, slow->storm.is_active);
+    if (decision.began) {
+        slow->cut_offs = 0;
+        helio_count(&stats->storms, 1);
+    }
+    if (decision.began && tells)
+        helio_stats_event(
+            stream->stats, clock.wall_ns, HELIO_EVENT_STORM_DETECTED, stream->object.slot,
+            (const uint64_t[4]){millionths(decision.repeats), millionths(decision.share),
+                                millionths(decision.load), milliseconds(decision.cut_off_ns)},
+            "%s: %.3g %% of all packets are recovery at %.3g %% of the usual load, and %.3g %% of "
+            "what is asked for was asked for before; requests %s cut off for %g s",
+            stream->endpoint, 100 * decision.share, 100 * decision.load, 100 * decision.repeats,
+            mode == HELIO_STORM_MODE_ENFORCE ? "are" : "would be", seconds(decision.cut_off_ns));
+    if (decision.cut_off_ns > 0) {
+        slow->cut_offs++;
+        helio_count(&stats->cutoffs, 1);
+        helio_count(&stats->cutoff_time, (uint64_t)decision.cut_off_ns);
+        if (mode == HELIO_STORM_MODE_ENFORCE)
+            helio_tx_stream_cut_off(stream, decision.cut_off_ns, "storm of requests", false, clock);
+    }
+    if (mode == HELIO_STORM_MODE_ENFORCE && (decision.began || decision.ended))
+        brake_repairs(stream, decision.began, clock.now_ns);
+    if (decision.ended && tells)
+        helio_stats_event(stream->stats, clock.wall_ns, HELIO_EVENT_STORM_ENDED,
+                          stream->object.slot,
+                          (const uint64_t[4]){milliseconds(decision.lasted_ns), slow->cut_offs},
+                          "%s: the storm of requests is over after %.3g s and %" PRIu32 " cut-offs",
+                          stream->endpoint, seconds(decision.lasted_ns), slow->cut_offs);
+}
+
+void helio_tx_slow_decide(helio_tx_stream *stream, const helio_interval *interval,
+                          helio_receiver_view *views, helio_clock clock) {
+    helio_tx_slow *slow = &stream->slow;
+    if (!slow->is_on)
+        return;
+    helio_consumers_decide(&slow->consumers, interval, views);
+    for (uint32_t i = 0; i < slow->consumers.decisions_count; i++)
+        carry_out(stream, &slow->consumers.decisions[i], clock);
+    decide_storm(stream, interval, clock);
+    show(stream, interval, clock);
+}

@@ -1,0 +1,676 @@
+#include "send/stream.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <heliograph/errors.h>
+
+#include "base/sequence.h"
+#include "send/parts.h"
+#include "window/size.h"
+#include "wire/checksum.h"
+
+enum {
+    PEERS_DEFAULT = 1024,
+    REPORT_RATE_DEFAULT = 1000,
+    POLL_REPAIRS = 32,   /* most repairs sent by one poll */
+    DATA_PER_REPAIR = 2, /* while both wait: two data packets, one repair */
+    POLL_AGED = 1024,    /* most packets dropped for their age by one poll */
+    BREATH = 64,         /* fragments of a message sent in one go */
+};
+
+/* Time that the packets of a full history take at least, when one long message fills it. */
+#define HISTORY_SPAN_NS (500 * HELIO_MILLISECOND)
+#define OUTRUN_NS (20 * HELIO_MILLISECOND) /* in which who is behind asks again */
+#define LIMIT_WAIT_NS HELIO_SECOND
+
+static bool send_repair(helio_tx_stream *stream, helio_clock clock) {
+    uint64_t sequence;
+    if (!helio_repairer_has_work(&stream->repairer) ||
+        !helio_tx_pace_takes_repair(&stream->pace, clock.now_ns) ||
+        !helio_repairer_next(&stream->repairer, clock, &sequence))
+        return false;
+    const uint64_t charged = stream->pace.charged;
+    const helio_txw_slot *slot = helio_txw_slot_of(&stream->txw, sequence);
+    uint8_t *packet = helio_txw_packet(&stream->txw, sequence);
+    helio_pgm_make_repair(packet, (uint32_t)stream->txw.trail, slot->payload_sum);
+    stream->traffic.repair_packets++;
+    stream->traffic.repair_bytes += slot->length;
+    helio_count(&stream->instance->retransmits_sent, 1);
+    helio_count(&stream->instance->retransmit_bytes, slot->length);
+    const uint64_t askers =
+        stream->destinations_count ? helio_repairer_destinations(&stream->repairer, sequence) : 0;
+    helio_tx_send_to_askers(stream, askers, packet, slot->length, true);
+    helio_tx_pace_charge_repair(&stream->pace, stream->pace.charged - charged);
+    helio_bucket_charge(&stream->pace.brake, slot->length);
+    return true;
+}
+
+/* ---- the batcher's door ---- */
+
+static uint8_t *open_packet(void *context, bool is_fragment) {
+    helio_tx_stream *stream = context;
+    if (!stream->has_opened)
+        helio_tx_open(stream, 0);
+    uint8_t *packet = helio_txw_open(&stream->txw);
+    while (!packet) { /* has_room keeps messages away; the end of a topic cannot be kept away */
+        helio_tx_acks_let_go(&stream->acks, stream->acks.stable + 1, stream->clock);
+        packet = helio_txw_open(&stream->txw);
+    }
+    if (stream->pace.is_on)
+        helio_tx_pace_on_open(&stream->pace);
+    return packet + (is_fragment ? HELIO_PGM_FRAGMENT_HEADER : HELIO_PGM_DATA_HEADER);
+}
+
+static void show_history(const helio_tx_stream *stream, helio_tx_stream_stats *stats) {
+    const helio_txw *txw = &stream->txw;
+    const uint64_t first = helio_sequence_start(stream->config.first_sequence);
+    helio_set(&stats->history_packets, helio_txw_count(txw));
+    helio_set(&stats->history_bytes, txw->bytes);
+    helio_set(&stats->history_trimmed_packets,
+              txw->trail - first - txw->trimmed_for_bytes - txw->trimmed_for_age);
+    helio_set(&stats->history_trimmed_bytes, txw->trimmed_for_bytes);
+    helio_set(&stats->history_trimmed_age, txw->trimmed_for_age);
+    helio_set(&stats->window_trail, txw->trail);
+    helio_set(&stats->window_lead, txw->lead);
+}
+
+static void count_data(helio_tx_stream *stream, size_t length) {
+    stream->traffic.packets++;
+    stream->traffic.bytes += length;
+    helio_tx_stream_stats *stats = helio_tx_stats(stream);
+    helio_stats_begin(stats);
+    helio_count(&stats->packets_sent, 1);
+    helio_count(&stats->bytes_sent, length);
+    show_history(stream, stats);
+    helio_stats_end(stats);
+}
+
+static uint32_t sum_of(const helio_tx_stream *stream, const uint8_t *payload, size_t bytes) {
+    if (!stream->config.has_checksums)
+        return HELIO_PGM_NO_SUM;
+    const uint32_t sum = helio_checksum_part(payload, bytes);
+    return sum == HELIO_PGM_NO_SUM ? 0 : sum; /* the same in one's complement */
+}
+
+/* Packet number `place` of a message in fragments was sent. */
+static void breathe(helio_tx_stream *stream, const helio_pgm_fragment *fragment, uint32_t place,
+                    helio_clock clock) {
+    if (place == 0)
+        stream->cutting_since_ns = clock.now_ns;
+    if (!stream->config.breathe || place % BREATH != BREATH - 1)
+        return;
+    const helio_txw *txw = &stream->txw;
+    const uint64_t history = txw->limit_bytes < txw->limit_packets * stream->config.max_packet_bytes
+                                 ? txw->limit_bytes / stream->config.max_packet_bytes
+                                 : txw->limit_packets;
+    const uint64_t message = fragment->length / stream->config.max_packet_bytes;
+    const int64_t not_before_ns =
+        message < history / 2
+            ? 0
+            : stream->cutting_since_ns + (int64_t)(place * HISTORY_SPAN_NS / (int64_t)history);
+    stream->config.breathe(stream->outlet.context, not_before_ns);
+}
+
+/* Something waits that goes before data and could leave.  Without a rate nothing bounds what repairs
+ * take, and whoever asks on and on would stop the stream: its lane holds data back, for a while. */
+static bool is_behind(const helio_tx_stream *stream, int64_t now_ns) {
+    return (helio_repairer_has_work(&stream->repairer) && helio_tx_pace_has_rate(&stream->pace) &&
+            helio_tx_pace_repair_ready_ns(&stream->pace) <= now_ns) ||
+           helio_tx_announcement_is_due(stream, now_ns);
+}
+
+static bool takes_data(helio_tx_stream *stream, uint64_t sequence, helio_clock clock) {
+    if (helio_tx_pace_takes_data(&stream->pace, sequence, is_behind(stream, clock.now_ns),
+                                 clock.now_ns)) {
+        if (stream->blame.place != HELIO_PEER_NONE)
+            helio_tx_blame_look(stream, clock.now_ns);
+        return true;
+    }
+    helio_tx_blame_look(stream, clock.now_ns);
+    const int64_t ready_ns = helio_tx_pace_ready_ns(&stream->pace);
+    if (ready_ns != HELIO_NEVER)
+        helio_heartbeat_hold(&stream->heartbeat, ready_ns > clock.now_ns ? ready_ns : clock.now_ns);
+    return false;
+}
+
+/* The next packet of the message waits for the rate; for receivers (the send limit) it does so for a
+ * while only, and the rest of the message then goes on without: an engine must not stand still for one
+ * that has gone. */
+static void wait_within(helio_tx_stream *stream, helio_clock clock) {
+    const int64_t since_ns = clock.now_ns;
+    while (!takes_data(stream, stream->txw.lead + 1, clock)) {
+        if (stream->pace.wait == HELIO_TX_WAIT_LIMIT && clock.now_ns - since_ns > LIMIT_WAIT_NS)
+            stream->pace.is_limit_waived = true;
+        const int64_t ready_ns = helio_tx_pace_ready_ns(&stream->pace);
+        clock = stream->config.wait(stream->outlet.context, ready_ns);
+        stream->clock = clock;
+    }
+}
+
+static void close_packet(void *context, size_t bytes, helio_pgm_fragment *fragment,
+                         helio_clock clock) {
+    helio_tx_stream *stream = context;
+    if (stream->is_cutting && stream->clock.now_ns > clock.now_ns) /* it has waited */
+        clock = stream->clock;
+    helio_txw *txw = &stream->txw;
+    const uint64_t sequence = txw->lead + 1;
+    uint8_t *packet = helio_txw_opened(txw);
+    if (fragment && fragment->offset == 0)
+        fragment->first = (uint32_t)sequence;
+    const size_t header = fragment ? HELIO_PGM_FRAGMENT_HEADER : HELIO_PGM_DATA_HEADER;
+    const uint32_t sum = sum_of(stream, packet + header, bytes);
+    const size_t length = helio_pgm_encode_data(packet, &stream->session, (uint32_t)sequence,
+                                                (uint32_t)txw->trail, fragment, bytes, sum);
+    helio_txw_commit(txw, length, sum, clock.now_ns);
+    helio_tx_acks_on_sent(&stream->acks, (helio_tx_topic *)stream->batcher.closing,
+                          stream->batcher.closing_first);
+    count_data(stream, length);
+    helio_heartbeat_restart(&stream->heartbeat, clock.now_ns);
+    stream->has_news = !stream->config.is_raw;
+    if (stream->pace.is_open)
+        helio_tx_pace_on_close(&stream->pace);
+    helio_tx_send(stream, packet, length, true);
+    if (helio_repairer_has_work(&stream->repairer) &&
+        ++stream->data_since_repair >= DATA_PER_REPAIR) {
+        stream->data_since_repair = 0;
+        send_repair(stream, clock);
+    }
+    if (!fragment)
+        return;
+    breathe(stream, fragment, (uint32_t)sequence - fragment->first, clock);
+    if (stream->pace.is_on && stream->config.wait && fragment->offset + bytes < fragment->length)
+        wait_within(stream, clock);
+}
+
+/* ---- create, destroy ---- */
+
+static int open_object(helio_tx_stream *stream, helio_clock clock) {
+    char labels[HELIO_STATS_LABELS_BYTES] = "", text[HELIO_ADDRESS_TEXT], tsi[HELIO_TSI_TEXT];
+    helio_stats_label(labels, sizeof labels, "instance", stream->instance_name);
+    helio_stats_label(labels, sizeof labels, "stream", helio_tsi_format(&stream->config.tsi, tsi));
+    helio_stats_label(labels, sizeof labels, "endpoint", stream->endpoint);
+    helio_address address = stream->config.address;
+    address.port = stream->config.tsi.port;
+    helio_stats_label(labels, sizeof labels, "address", helio_address_format(&address, text));
+    const int error = helio_stats_open_object(stream->stats, HELIO_SCOPE_TX_STREAM, labels,
+                                              clock.wall_ns, &stream->object);
+    if (!error)
+        helio_stats_apply(&stream->object,
+                          (stream->config.acks ? HELIO_HAS_ACKS : 0u) |
+                              (stream->config.poll_interval_ns ? HELIO_HAS_POLLS : 0u) |
+                              (stream->is_group ? HELIO_HAS_GROUP : 0u));
+    return error;
+}
+
+static size_t memory_of(const helio_tx_stream *stream) {
+    return helio_txw_memory(&stream->txw) + helio_tx_acks_memory(&stream->acks);
+}
+
+static bool is_valid(const helio_tx_stream_config *config) {
+    return config->max_packet_bytes >= HELIO_PGM_PACKET_MIN &&
+           config->max_packet_bytes <= HELIO_PGM_PACKET_MAX &&
+           config->window_packets <= (UINT32_C(1) << 30) &&
+           config->address.family == config->group.family &&
+           (config->address.family == 4 || config->address.family == 6) &&
+           config->destinations_count <= HELIO_TX_DESTINATIONS_MAX &&
+           config->heartbeat_min_ns > 0 && config->ambient_interval_ns > 0 &&
+           config->announce_interval_ns > 0;
+}
+
+static int init_parts(helio_tx_stream *stream, helio_clock clock) {
+    const helio_tx_stream_config *config = &stream->config;
+    int error = open_object(stream, clock);
+    if (!error)
+        error = helio_tx_topics_init(&stream->topics);
+    const helio_txw_config history = {
+        .packets = helio_window_packets(config->window_packets),
+        .packet_bytes = config->max_packet_bytes,
+        .bytes = config->history_bytes,
+        .age_ns = config->history_ns,
+        .first = helio_sequence_start(config->first_sequence),
+    };
+    if (!error)
+        error = helio_txw_init(&stream->txw, &history);
+    if (error)
+        return error;
+    helio_tx_pace_init(&stream->pace, &config->pace, config->max_packet_bytes,
+                       helio_tx_stats(stream),
+                       stream->object.histogram[HELIO_TX_STREAM_PACE_LATENCY], clock.now_ns);
+    const helio_tx_acks_config acks = {
+        .wanted = config->acks,
+        .missing = config->acks_missing,
+        .warn_ns = config->acks_warn_ns,
+        .expiry_ns = config->acker_expiry_ns,
+        .silence_ns = 2 * config->ambient_interval_ns + HELIO_SECOND,
+        .stats = stream->stats,
+        .object = &stream->object,
+        .label = stream->endpoint,
+    };
+    error = helio_tx_acks_init(&stream->acks, &acks, &stream->txw);
+    if (error)
+        return error;
+    char tsi[HELIO_TSI_TEXT];
+    const helio_repairer_config repairer = {
+        .stats = stream->stats,
+        .instance = stream->instance_name,
+        .stream = helio_tsi_format(&config->tsi, tsi),
+        .max_peers = config->max_peers ? config->max_peers : PEERS_DEFAULT,
+        .linger_ns = config->repair_linger_ns,
+        .fans_out = stream->destinations_count > 0,
+        .limits = config->limits,
+        .share = config->repair_budget,
+        .sent = &stream->traffic.bytes,
+        .destinations = stream->destinations,
+        .destinations_count = stream->destinations_count,
+        .refusals = {stream->stats, stream->instance, stream->object.slot, stream->endpoint},
+    };
+    error = helio_repairer_init(&stream->repairer, &repairer, &stream->txw, helio_tx_stats(stream));
+    if (!error)
+        error = helio_tx_slow_init(&stream->slow, &config->slow, repairer.max_peers);
+    if (!error)
+        error = helio_tx_history_init(&stream->history, &stream->txw, &stream->repairer,
+                                      config->budget, config->history_dynamic, clock.now_ns);
+    if (!error)
+        error = helio_tx_blame_init(&stream->blame, repairer.max_peers, clock.now_ns);
+    if (!error)
+        helio_tx_follow_init(stream, &config->follow, clock);
+    if (!error)
+        error = helio_tx_log_init(stream, &config->log, clock);
+    if (!error)
+        error = helio_tx_govern_init(stream, &config->govern, clock);
+    if (error)
+        return error;
+    stream->history.account = config->account;
+    const uint64_t memory = memory_of(stream);
+    if (!helio_account_take(config->account, memory))
+        return HELIO_ERR_NOMEM;
+    stream->memory = memory;
+    helio_count(&stream->instance->memory_used, memory);
+    return 0;
+}
+
+/* The history has other limits. */
+static void show_limits(helio_tx_stream *stream) {
+    helio_tx_stream_stats *stats = helio_tx_stats(stream);
+    const size_t memory = memory_of(stream);
+    helio_count(&stream->instance->memory_used, (uint64_t)memory - (uint64_t)stream->memory);
+    helio_account_charge(stream->config.account, (uint64_t)memory - (uint64_t)stream->memory);
+    stream->memory = memory;
+    helio_stats_begin(stats);
+    helio_set(&stats->history_limit_packets, stream->txw.limit_packets);
+    helio_set(&stats->history_limit_bytes, stream->txw.limit_bytes);
+    show_history(stream, stats);
+    helio_stats_end(stats);
+}
+
+int helio_tx_stream_create(const helio_tx_stream_config *config, helio_outlet outlet,
+                           helio_stats *stats, helio_instance_stats *instance, helio_clock clock,
+                           helio_tx_stream **out) {
+    if (!is_valid(config))
+        return HELIO_ERR_OPTION;
+    helio_tx_stream *stream = calloc(1, sizeof *stream);
+    if (!stream)
+        return HELIO_ERR_NOMEM;
+    stream->config = *config;
+    stream->clock = clock;
+    stream->outlet = outlet;
+    stream->stats = stats;
+    stream->instance = instance;
+    stream->topics = (helio_tx_topics){
+        .batcher = &stream->batcher,
+        .stats = stats,
+        .instance = instance,
+        .tsi = &stream->config.tsi,
+        .first_number = config->first_sequence,
+        .is_raw = config->is_raw,
+        .awaits_credit = config->awaits_credit,
+    };
+    helio_tx_notices_init(&stream->notices);
+    stream->session = (helio_pgm_session){config->tsi, config->destination_port};
+    stream->is_group = helio_address_is_multicast(&config->group);
+    if (config->destinations_count > 1) {
+        stream->destinations_count = config->destinations_count;
+        memcpy(stream->destinations, config->destinations,
+               config->destinations_count * sizeof stream->destinations[0]);
+    }
+    stream->config.destinations = stream->destinations;
+    stream->instance_name = strdup(config->instance ? config->instance : "");
+    stream->endpoint = strdup(config->endpoint ? config->endpoint : "");
+    stream->topics.instance_name = stream->instance_name;
+    stream->topics.endpoint = stream->endpoint;
+    const int error =
+        stream->instance_name && stream->endpoint ? init_parts(stream, clock) : HELIO_ERR_NOMEM;
+    helio_count(&instance->tx_streams, 1);
+    if (error) {
+        helio_tx_stream_destroy(stream, clock);
+        return error;
+    }
+    show_limits(stream);
+    const helio_packet_door door = {stream, open_packet, close_packet};
+    helio_batcher_init(&stream->batcher, door, config->max_packet_bytes - HELIO_PGM_DATA_HEADER,
+                       instance);
+    stream->batcher.is_raw = config->is_raw;
+    stream->batcher.sampler = helio_stats_sampler(stats);
+    helio_heartbeat_init(&stream->heartbeat, config->heartbeat_min_ns, config->heartbeat_max_ns,
+                         config->ambient_interval_ns, clock.now_ns);
+    helio_polling_init(&stream->polling, config->poll_interval_ns, config->seed, clock.now_ns);
+    helio_set(&helio_tx_stats(stream)->destinations,
+              stream->destinations_count ? stream->destinations_count : 1);
+    stream->announce_due_ns = clock.now_ns + config->announce_interval_ns;
+    stream->answer_after_ns = clock.now_ns;
+    stream->repairer.peers.are_pinned = config->is_connected;
+    helio_tx_reports_init(&stream->reports, config->report_interval_ns,
+                          config->report_rate ? config->report_rate : REPORT_RATE_DEFAULT,
+                          stream->txw.lead, clock.now_ns);
+    stream->spm_sequence = config->first_spm_sequence;
+    *out = stream;
+    return 0;
+}
+
+void helio_tx_stream_destroy(helio_tx_stream *stream, helio_clock clock) {
+    if (!stream)
+        return;
+    helio_count(&stream->instance->tx_streams, (uint64_t)-1);
+    helio_count(&stream->instance->memory_used, -(uint64_t)stream->memory);
+    helio_account_give(stream->config.account, stream->memory);
+    helio_tx_history_fini(&stream->history);
+    helio_tx_govern_fini(&stream->govern);
+    helio_tx_blame_fini(&stream->blame);
+    helio_tx_log_fini(&stream->log);
+    helio_tx_pace_fini(&stream->pace);
+    helio_tx_topics_fini(&stream->topics, clock);
+    helio_tx_notices_fini(&stream->notices);
+    if (stream->repairer.entries)
+        helio_repairer_fini(&stream->repairer, clock);
+    helio_tx_slow_fini(&stream->slow);
+    helio_tx_acks_fini(&stream->acks);
+    helio_txw_fini(&stream->txw);
+    helio_stats_close_object(stream->stats, &stream->object, clock.wall_ns);
+    free(stream->instance_name);
+    free(stream->endpoint);
+    free(stream);
+}
+
+/* ---- topics ---- */
+
+int helio_tx_stream_add_topic(helio_tx_stream *stream, const char *name, helio_clock clock,
+                              helio_tx_topic **out) {
+    return stream->is_closed ? HELIO_ERR_CLOSED
+                             : helio_tx_topics_add(&stream->topics, name, clock, out);
+}
+
+void helio_tx_stream_remove_topic(helio_tx_stream *stream, helio_tx_topic *topic,
+                                  helio_clock clock) {
+    helio_tx_topics_remove(&stream->topics, topic, clock);
+}
+
+/* ---- messages ---- */
+
+/* The next batch asks receivers to acknowledge it at once, if it is time to ask. */
+static void ask(helio_tx_stream *stream, helio_clock clock) {
+    if (helio_tx_acks_should_ask(&stream->acks, clock.now_ns)) {
+        stream->batcher.flags = HELIO_TSDU_FLAG_ASK;
+        helio_tx_acks_on_asked(&stream->acks, clock.now_ns);
+    }
+}
+
+static inline int append(helio_tx_stream *stream, helio_tx_topic *topic, const void *data,
+                         size_t length, int64_t submit_ns, int64_t intended_ns, helio_clock clock) {
+    if (length > stream->config.max_message_bytes || (stream->config.is_raw && length == 0))
+        return HELIO_ERR_SIZE;
+    if (stream->is_closed)
+        return HELIO_ERR_CLOSED;
+    if (length > stream->batcher.tsdu_bytes) /* it is a burst of its own */
+        ask(stream, clock);
+    stream->is_cutting = true;
+    if (intended_ns)
+        helio_batcher_append_intended(&stream->batcher, &topic->position, data, length, submit_ns,
+                                      intended_ns, clock);
+    else
+        helio_batcher_append(&stream->batcher, &topic->position, data, length, submit_ns, clock);
+    stream->is_cutting = stream->pace.is_limit_waived = false;
+    stream->batcher.flags = 0;
+    return 0;
+}
+
+int helio_tx_stream_append(helio_tx_stream *stream, helio_tx_topic *topic, const void *data,
+                           size_t length, int64_t submit_ns, helio_clock clock) {
+    return append(stream, topic, data, length, submit_ns, 0, clock);
+}
+
+int helio_tx_stream_append_intended(helio_tx_stream *stream, helio_tx_topic *topic,
+                                    const void *data, size_t length, int64_t submit_ns,
+                                    int64_t intended_ns, helio_clock clock) {
+    return append(stream, topic, data, length, submit_ns, intended_ns, clock);
+}
+
+helio_hold *helio_tx_stream_hold(helio_tx_stream *stream) {
+    return &stream->batcher.hold;
+}
+
+void helio_tx_stream_flush(helio_tx_stream *stream, helio_clock clock) {
+    if (!stream->batcher.tsdu)
+        return;
+    ask(stream, clock);
+    helio_batcher_flush(&stream->batcher, clock);
+    stream->batcher.flags = 0;
+}
+
+/* ---- time ---- */
+
+/* Packets grow too old also while nothing is sent. */
+static void expire(helio_tx_stream *stream, int64_t now_ns) {
+    const uint64_t trail = stream->txw.trail;
+    helio_txw_expire(&stream->txw, now_ns, POLL_AGED);
+    if (stream->txw.trail != trail) {
+        helio_stats_begin(helio_tx_stats(stream));
+        show_history(stream, helio_tx_stats(stream));
+        helio_stats_end(helio_tx_stats(stream));
+    }
+}
+
+int helio_tx_stream_poll(helio_tx_stream *stream, helio_clock clock) {
+    if (helio_tx_stream_is_finished(stream, clock) && !helio_repairer_has_work(&stream->repairer))
+        stream->has_finished = true;
+    if (stream->has_finished)
+        return 0;
+    stream->clock = clock;
+    helio_tx_clock_see(&stream->clocks, clock);
+    expire(stream, clock.now_ns);
+    helio_tx_blame_look(stream, clock.now_ns);
+    helio_tx_acks_poll(&stream->acks, clock);
+    if (clock.now_ns >= helio_tx_actions_deadline_ns(stream))
+        helio_tx_end_actions(stream, clock);
+    int sent = helio_tx_open(stream, clock.now_ns);
+    helio_tx_tend_reports(stream, clock.now_ns);
+    sent += helio_tx_tell(stream, clock);
+    for (int i = 0; i < POLL_REPAIRS && send_repair(stream, clock); i++)
+        sent++;
+    helio_tx_follow_poll(stream, clock);
+    helio_tx_govern_poll(stream, clock);
+    return sent;
+}
+
+uint64_t helio_tx_stream_pressing(const helio_tx_stream *stream) {
+    return helio_tx_pace_has_rate(&stream->pace) || helio_tx_pace_is_braked(&stream->pace)
+               ? 0
+               : stream->repairer.pressing;
+}
+
+bool helio_tx_stream_is_outrunning(const helio_tx_stream *stream, int64_t now_ns) {
+    return now_ns - stream->repairer.behind_ns < OUTRUN_NS;
+}
+
+void helio_tx_stream_tend(helio_tx_stream *stream, helio_clock clock) {
+    const uint64_t before = stream->txw.limit_bytes;
+    /* It comes and goes with the level of detail. */
+    stream->pace.latency = stream->object.histogram[HELIO_TX_STREAM_PACE_LATENCY];
+    if (!helio_tx_history_tend(&stream->history, clock.now_ns))
+        return;
+    show_limits(stream);
+    const uint64_t args[4] = {stream->txw.limit_packets, stream->txw.limit_bytes};
+    helio_stats_event(stream->stats, clock.wall_ns, HELIO_EVENT_HISTORY_RESIZED,
+                      stream->object.slot, args,
+                      "the history %s to %" PRIu64 " packets and %" PRIu64 " bytes",
+                      stream->txw.limit_bytes < before ? "shrank" : "grew", args[0], args[1]);
+}
+
+int64_t helio_tx_stream_next_deadline_ns(const helio_tx_stream *stream) {
+    if (stream->has_finished)
+        return HELIO_NEVER;
+    if (!stream->has_opened)
+        return 0;
+    int64_t deadline_ns = helio_heartbeat_next_deadline_ns(&stream->heartbeat);
+    if (helio_repairer_has_work(&stream->repairer)) {
+        const int64_t repair_ns = helio_tx_pace_repair_ready_ns(&stream->pace);
+        if (repair_ns < deadline_ns)
+            deadline_ns = repair_ns;
+    }
+    const int64_t acks_ns = helio_tx_acks_next_deadline_ns(&stream->acks);
+    if (acks_ns < deadline_ns)
+        deadline_ns = acks_ns;
+    const int64_t credit_ns = helio_tx_pace_credit_ns(&stream->pace);
+    if (helio_tx_announces(stream) && helio_txw_has_room(&stream->txw)) {
+        const int64_t announce_ns =
+            stream->announce_due_ns > credit_ns ? stream->announce_due_ns : credit_ns;
+        if (announce_ns < deadline_ns)
+            deadline_ns = announce_ns;
+    }
+    const int64_t notice_ns =
+        stream->notices.due_ns > credit_ns ? stream->notices.due_ns : credit_ns;
+    if (notice_ns < deadline_ns)
+        deadline_ns = notice_ns;
+    const int64_t clock_ns = helio_tx_clock_due_ns(&stream->clocks);
+    if (clock_ns < deadline_ns)
+        deadline_ns = clock_ns > credit_ns ? clock_ns : credit_ns;
+    const int64_t actions_ns = helio_tx_actions_deadline_ns(stream);
+    if (actions_ns < deadline_ns)
+        deadline_ns = actions_ns;
+    const int64_t follow_ns = helio_tx_follow_next_deadline_ns(&stream->follow);
+    if (follow_ns < deadline_ns)
+        deadline_ns = follow_ns;
+    const int64_t govern_ns = helio_tx_govern_next_deadline_ns(stream);
+    if (govern_ns < deadline_ns)
+        deadline_ns = govern_ns;
+    if (stream->credit_waits > 0 && stream->tend_peers_ns < deadline_ns)
+        deadline_ns = stream->tend_peers_ns;
+    if (stream->polling.due_ns < deadline_ns)
+        deadline_ns = stream->polling.due_ns;
+    if (stream->reports.look_ns < deadline_ns)
+        deadline_ns = stream->reports.look_ns;
+    if (stream->is_closed && stream->finish_ns < deadline_ns)
+        deadline_ns = stream->finish_ns;
+    return deadline_ns;
+}
+
+bool helio_tx_stream_is_finished(const helio_tx_stream *stream, helio_clock clock) {
+    return stream->is_closed && clock.now_ns >= stream->finish_ns;
+}
+
+/* ---- acknowledgements ---- */
+
+/* Packets that a message takes, the one that may be open included. */
+static uint64_t packets_of(const helio_tx_stream *stream, size_t length) {
+    const size_t head = HELIO_TSDU_HEADER + helio_tsdu_message_header_bytes(length);
+    const size_t whole = stream->batcher.tsdu_bytes;
+    const size_t part = whole - (HELIO_PGM_FRAGMENT_HEADER - HELIO_PGM_DATA_HEADER);
+    const uint64_t own = head + length <= whole ? 1 : (head + length + part - 1) / part;
+    return own + (stream->batcher.tsdu != NULL);
+}
+
+bool helio_tx_stream_has_room(helio_tx_stream *stream, size_t length, helio_clock clock) {
+    return helio_tx_acks_has_room(&stream->acks, packets_of(stream, length), clock);
+}
+
+size_t helio_tx_stream_longest(const helio_tx_stream *stream) {
+    if (stream->config.acks == 0)
+        return stream->config.max_message_bytes;
+    const size_t part =
+        stream->batcher.tsdu_bytes - (HELIO_PGM_FRAGMENT_HEADER - HELIO_PGM_DATA_HEADER);
+    const uint64_t packets = helio_tx_acks_capacity(&stream->acks) - 1; /* another may be open */
+    const uint64_t bytes = packets * part - HELIO_TSDU_HEADER - HELIO_TSDU_EXTENDED_HEADER;
+    return bytes < stream->config.max_message_bytes ? bytes : stream->config.max_message_bytes;
+}
+
+bool helio_tx_stream_is_refusing(const helio_tx_stream *stream) {
+    return helio_tx_acks_is_refusing(&stream->acks);
+}
+
+void helio_tx_stream_release(helio_tx_stream *stream, helio_clock clock) {
+    helio_tx_acks_let_go(&stream->acks, stream->txw.lead, clock);
+}
+
+uint64_t helio_tx_stream_newest(const helio_tx_topic *topic) {
+    return topic->newest;
+}
+
+/* ---- rate ---- */
+
+bool helio_tx_stream_is_paced(const helio_tx_stream *stream) {
+    return stream->pace.is_on;
+}
+
+bool helio_tx_stream_may_append(helio_tx_stream *stream, const helio_tx_topic *topic, size_t length,
+                                helio_clock clock) {
+    if (helio_batcher_joins(&stream->batcher, &topic->position, length))
+        return true;
+    const uint64_t sequence = stream->txw.lead + 1 + (stream->batcher.tsdu != NULL);
+    return takes_data(stream, sequence, clock);
+}
+
+int64_t helio_tx_stream_ready_ns(const helio_tx_stream *stream) {
+    return helio_tx_pace_ready_ns(&stream->pace);
+}
+
+void helio_tx_stream_rest(helio_tx_stream *stream, helio_clock clock) {
+    helio_tx_pace_rest(&stream->pace, clock.now_ns);
+}
+
+void helio_tx_stream_set_rate(helio_tx_stream *stream, uint64_t bytes_per_s, helio_clock clock) {
+    helio_tx_pace_set_rate(&stream->pace, bytes_per_s, clock.now_ns);
+}
+
+helio_tx_pace *helio_tx_stream_pace(helio_tx_stream *stream) {
+    return &stream->pace;
+}
+
+/* ---- looking ---- */
+
+uint64_t helio_tx_stream_lead(const helio_tx_stream *stream) {
+    return stream->txw.lead;
+}
+
+size_t helio_tx_stream_log_used(const helio_tx_stream *stream) {
+    return helio_tx_log_used(&stream->log);
+}
+
+const helio_tsi *helio_tx_stream_tsi(const helio_tx_stream *stream) {
+    return &stream->config.tsi;
+}
+
+helio_stats_object *helio_tx_stream_object(helio_tx_stream *stream) {
+    return &stream->object;
+}
+
+void helio_tx_stream_note_unsent(helio_tx_stream *stream, uint64_t packets) {
+    helio_set(&helio_tx_stats(stream)->packets_unsent, packets);
+}
+
+helio_topic_books *helio_tx_topic_books(helio_tx_topic *topic) {
+    return &topic->position.books;
+}
+
+uint64_t helio_tx_stream_open_messages(const helio_tx_stream *stream, const helio_tx_topic *topic) {
+    const helio_batcher *batcher = &stream->batcher;
+    return batcher->tsdu && batcher->topic == &topic->position ? batcher->count : 0;
+}
+
+helio_stats_object *helio_tx_topic_object(helio_tx_topic *topic) {
+    return &topic->object;
+}
+
+helio_hold *helio_tx_topic_hold(helio_tx_topic *topic) {
+    return &topic->position.hold;
+}
