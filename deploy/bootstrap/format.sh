@@ -8,4 +8,4 @@ cd "$top"
 .venv/bin/ruff check --quiet --fix . || true
 .venv/bin/ruff format --quiet .
 find engine tests -name '*.[ch]' ! -path '*/generated/*' ! -path engine/include/heliograph/errors.h -print0 |
-    xargs -0 -r clang-format -i
+    xargs -0 -r .venv/bin/clang-format -i

@@ -25,12 +25,7 @@ mkdir -p build/src/heliograph
 for folder in engine monitor exporters dashboards; do ln -s "../../../$folder" "build/src/heliograph/$folder"; done
 
 c_files() { find engine tests -name '*.[ch]' ! -path '*/generated/*' ! -path engine/include/heliograph/errors.h | sort; }
-format_c() {
-    command -v clang-format >/dev/null 2>&1 || { echo 'no clang-format here; see deploy/debian-packages.txt'; return 1; }
-    for file in $(c_files); do
-        if ! clang-format --dry-run -Werror "$file" >/dev/null 2>&1; then echo "$file (make fmt formats it)"; fi
-    done | { ! grep .; }
-}
+format_c() { c_files | xargs "$bin/clang-format" --dry-run -Werror || { echo 'make fmt formats them'; return 1; }; }
 shell_syntax() {
     for file in .ci/run $(find deploy tests -name '*.sh' | sort); do sh -n "$file" || return 1; done
 }

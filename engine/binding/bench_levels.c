@@ -50,14 +50,19 @@ static bool open_subject(subject *s, int batch) {
     char endpoint[64];
     snprintf(endpoint, sizeof endpoint, "inproc://levels-%ld-%u", (long)getpid(), number++);
     s->batch = (size_t)batch;
-    for (size_t i = 0; i < BATCH_MAX; i++)
+    for (size_t i = 0; i < BATCH_MAX; i++) {
         s->buffers[i] = (helio_buffer){s->body, sizeof s->body};
-    if (helio_instance_create("name=levels&mode=poll&stats=memory&level=0", &s->instance) < 0)
+    }
+    if (helio_instance_create("name=levels&mode=poll&stats=memory&level=0", &s->instance) < 0) {
         return fail(s, "instance");
-    if (helio_receiver_create(s->instance, endpoint, "LEVELS", "", NULL, &s->receiver) < 0)
+    }
+    if (helio_receiver_create(s->instance, endpoint, "LEVELS", "", NULL, &s->receiver) < 0) {
         return fail(s, "receiver");
-    if (helio_transmitter_create(s->instance, endpoint, "LEVELS", "linger=0", &s->transmitter) < 0)
+    }
+    if (helio_transmitter_create(s->instance, endpoint, "LEVELS", "linger=0", &s->transmitter) <
+        0) {
         return fail(s, "transmitter");
+    }
     return true;
 }
 
@@ -68,12 +73,14 @@ static bool set_level(subject *s, int level) {
 /* Sends one batch and takes it; returns whether all came. */
 static bool pass(subject *s) {
     size_t accepted = 0, received = 0;
-    if (helio_transmitter_send_many(s->transmitter, s->buffers, s->batch, &accepted) < 0)
+    if (helio_transmitter_send_many(s->transmitter, s->buffers, s->batch, &accepted) < 0) {
         return fail(s, "send");
+    }
     for (int tries = 0; received < accepted; tries++) {
         const int got = helio_receiver_receive(s->receiver, s->taken, BATCH_MAX, 0);
-        if (got < 0 || tries == TRIES_MAX)
+        if (got < 0 || tries == TRIES_MAX) {
             return fail(s, "receive");
+        }
         received += (size_t)got;
     }
     return true;
@@ -83,8 +90,9 @@ static bool pass(subject *s) {
 static bool run(subject *s, int64_t passes, double *ns_per_message) {
     const int64_t begin_ns = thread_ns();
     for (int64_t i = 0; i < passes; i++) {
-        if (!pass(s) || (i % LOOK_EVERY == LOOK_EVERY - 1 && !bench_goes_on()))
+        if (!pass(s) || (i % LOOK_EVERY == LOOK_EVERY - 1 && !bench_goes_on())) {
             return false;
+        }
     }
     *ns_per_message = (double)(thread_ns() - begin_ns) / (double)(passes * (int64_t)s->batch);
     return true;
@@ -94,16 +102,19 @@ static bool run(subject *s, int64_t passes, double *ns_per_message) {
 static int64_t warm_up(subject *s, int64_t slot_ns, int64_t warmup_ns) {
     int64_t passes = 0;
     const int64_t begin_ns = thread_ns();
-    if (!set_level(s, 3))
+    if (!set_level(s, 3)) {
         return -1;
+    }
     while (thread_ns() - begin_ns < warmup_ns) {
         for (int i = 0; i < 16; i++) {
-            if (!pass(s))
+            if (!pass(s)) {
                 return -1;
+            }
         }
         passes += 16;
-        if (passes % LOOK_EVERY == 0 && !bench_goes_on())
+        if (passes % LOOK_EVERY == 0 && !bench_goes_on()) {
             return -1;
+        }
     }
     passes = passes * slot_ns / warmup_ns;
     return passes > 0 ? passes : 1;
@@ -115,8 +126,9 @@ static bool measure(subject *s, const uint8_t *order, Py_ssize_t slots, int64_t 
     for (Py_ssize_t i = 0; passes > 0 && i < slots; i++) {
         double settled; /* the first moments of a slot fill the caches with what its level needs */
         if (!set_level(s, order[i]) || !run(s, passes / 8 + 1, &settled) ||
-            !run(s, passes, &out[i]))
+            !run(s, passes, &out[i])) {
             return false;
+        }
     }
     return passes > 0;
 }
@@ -125,10 +137,11 @@ static PyObject *list_of(const double *values, Py_ssize_t count) {
     PyObject *list = PyList_New(count);
     for (Py_ssize_t i = 0; list != NULL && i < count; i++) {
         PyObject *value = PyFloat_FromDouble(values[i]);
-        if (value == NULL)
+        if (value == NULL) {
             Py_CLEAR(list);
-        else
+        } else {
             PyList_SET_ITEM(list, i, value);
+        }
     }
     return list;
 }
@@ -145,10 +158,11 @@ static PyObject *measured(const uint8_t *order, Py_ssize_t slots, int batch, int
         const bool ok =
             open_subject(s, batch) && measure(s, order, slots, slot_ns, warmup_ns, values);
         PyEval_RestoreThread(python);
-        if (ok)
+        if (ok) {
             result = list_of(values, slots);
-        else if (!PyErr_Occurred())
+        } else if (!PyErr_Occurred()) {
             bench_raise(s->failed);
+        }
         python = PyEval_SaveThread();
         helio_instance_destroy(s->instance);
         PyEval_RestoreThread(python);
@@ -165,17 +179,19 @@ PyObject *bench_levels(PyObject *module, PyObject *args, PyObject *keywords) {
     int batch;
     double slot_s, warmup_s;
     if (!PyArg_ParseTupleAndKeywords(args, keywords, "y*idd", names, &order, &batch, &slot_s,
-                                     &warmup_s))
+                                     &warmup_s)) {
         return NULL;
+    }
     PyObject *result = NULL;
     const bool ok = order.len > 0 && order.len <= SLOTS_MAX && batch >= 1 && batch <= BATCH_MAX &&
                     slot_s > 0 && slot_s <= 10 && warmup_s > 0 && warmup_s <= 10;
-    if (ok)
+    if (ok) {
         result = measured(order.buf, order.len, batch, (int64_t)(slot_s * 1e9),
                           (int64_t)(warmup_s * 1e9));
-    else
+    } else {
         PyErr_SetString(PyExc_ValueError,
                         "order, batch, slot_seconds or warmup_seconds out of range");
+    }
     PyBuffer_Release(&order);
     return result;
 }

@@ -60,8 +60,9 @@ static board *board_of(const bench *b) {
 PyObject *bench_raise(const char *what) {
     PyObject *module = PyImport_ImportModule("heliograph.engine.errors");
     PyObject *type = module != NULL ? PyObject_GetAttrString(module, "Error") : NULL;
-    if (type != NULL)
+    if (type != NULL) {
         PyErr_Format(type, "%s: %s", what, helio_error_text());
+    }
     Py_XDECREF(module);
     Py_XDECREF(type);
     return NULL;
@@ -82,8 +83,9 @@ static int parse(PyObject *args, PyObject *keywords, bench *b) {
     *b = (bench){.size = 0};
     if (!PyArg_ParseTupleAndKeywords(args, keywords, "ssssndddpw*", names, &b->instance_options,
                                      &b->endpoint, &b->topic, &b->options, &b->size, &b->rate,
-                                     &b->seconds, &b->warmup, &b->spin, &b->board))
+                                     &b->seconds, &b->warmup, &b->spin, &b->board)) {
         return -1;
+    }
     if (b->board.len < (Py_ssize_t)sizeof(board) || b->size < 1 || b->rate < 0 || b->seconds <= 0) {
         PyErr_SetString(PyExc_ValueError, "board, size, rate or seconds out of range");
         PyBuffer_Release(&b->board);
@@ -129,8 +131,9 @@ static bool submit(const bench *b, sending *s, size_t count) {
         if (result == HELIO_ERR_WOULD_BLOCK) {
             const int waited = helio_transmitter_wait(s->transmitter, (size_t)b->size, SLICE);
             if ((waited == HELIO_ERR_TIMEOUT && !bench_goes_on()) ||
-                (waited < 0 && waited != HELIO_ERR_TIMEOUT))
+                (waited < 0 && waited != HELIO_ERR_TIMEOUT)) {
                 return false;
+            }
         } else if (result < 0) {
             s->error = result;
             return false;
@@ -150,15 +153,18 @@ static bool pour(const bench *b, sending *s) {
     batch = batch < 1 ? 1 : batch > BATCH_MAX ? BATCH_MAX : batch;
     int64_t look_ns = s->begin_ns + SLICE;
     for (int64_t at_ns = s->begin_ns; at_ns < s->end_ns; at_ns = now_ns()) {
-        for (size_t i = 0; i < batch; i++)
+        for (size_t i = 0; i < batch; i++) {
             mark(b, s, i, at_ns);
-        if (!submit(b, s, batch))
+        }
+        if (!submit(b, s, batch)) {
             return false;
+        }
         work(b);
         if (at_ns >= look_ns) {
             look_ns = at_ns + SLICE;
-            if (!bench_goes_on())
+            if (!bench_goes_on()) {
                 return false;
+            }
         }
     }
     return true;
@@ -177,8 +183,9 @@ static bool wait_until(const bench *b, int64_t moment_ns) {
         }
         if (at_ns >= look_ns) {
             look_ns = at_ns + SLICE;
-            if (!bench_goes_on())
+            if (!bench_goes_on()) {
                 return false;
+            }
         }
     }
     return true;
@@ -188,15 +195,18 @@ static bool pace(const bench *b, sending *s) {
     const double interval_ns = 1e9 / b->rate;
     for (uint64_t k = 0;; k++) {
         const int64_t moment_ns = s->begin_ns + (int64_t)((double)k * interval_ns);
-        if (moment_ns >= s->end_ns)
+        if (moment_ns >= s->end_ns) {
             return true;
-        if (!wait_until(b, moment_ns))
+        }
+        if (!wait_until(b, moment_ns)) {
             return false;
+        }
         const int64_t late_ns = now_ns() - moment_ns;
         s->latest_ns = late_ns > s->latest_ns ? late_ns : s->latest_ns;
         mark(b, s, 0, moment_ns);
-        if (!submit(b, s, 1) || (k % LOOK_EVERY == 0 && !bench_goes_on()))
+        if (!submit(b, s, 1) || (k % LOOK_EVERY == 0 && !bench_goes_on())) {
             return false;
+        }
     }
 }
 
@@ -206,14 +216,16 @@ static bool see_off(const bench *b, sending *s) {
     const int64_t until_ns = now_ns() + 4 * GRACE;
     while (!atomic_load(&board_of(b)->stop) && now_ns() < until_ns) {
         if (b->spin) {
-            for (int i = 0; i < LOOK_EVERY; i++)
+            for (int i = 0; i < LOOK_EVERY; i++) {
                 helio_instance_poll(b->instance);
+            }
         } else {
             helio_transmitter_flush(s->transmitter, SLICE);
             nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
         }
-        if (!bench_goes_on())
+        if (!bench_goes_on()) {
             return false;
+        }
     }
     return true;
 }
@@ -222,13 +234,16 @@ static bool send_all(const bench *b, sending *s) {
     const int64_t patience_ns = now_ns() + READY_WAIT;
     while (!atomic_load(&board_of(b)->receiver_ready)) {
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-        if (!bench_goes_on() || now_ns() > patience_ns)
+        if (!bench_goes_on() || now_ns() > patience_ns) {
             return false;
+        }
     }
-    if (!wait_until(b, now_ns() + SECOND / 5)) /* joins, connections */
+    if (!wait_until(b, now_ns() + SECOND / 5)) { /* joins, connections */
         return false;
-    for (size_t i = 0; i < BATCH_MAX; i++)
+    }
+    for (size_t i = 0; i < BATCH_MAX; i++) {
         s->buffers[i] = (helio_buffer){s->bodies + i * (size_t)b->size, (size_t)b->size};
+    }
     s->begin_ns = now_ns();
     s->end_ns = s->begin_ns + (int64_t)(b->seconds * 1e9);
     const bool ok = b->rate > 0 ? pace(b, s) : pour(b, s);
@@ -239,11 +254,13 @@ static bool send_all(const bench *b, sending *s) {
 static PyObject *bench_send(PyObject *module, PyObject *args, PyObject *keywords) {
     (void)module;
     bench b;
-    if (parse(args, keywords, &b) < 0)
+    if (parse(args, keywords, &b) < 0) {
         return NULL;
+    }
     sending *s = calloc(1, sizeof *s);
-    if (s != NULL)
+    if (s != NULL) {
         s->bodies = calloc(BATCH_MAX, (size_t)b.size);
+    }
     PyObject *result = NULL;
     if (s == NULL || s->bodies == NULL) {
         result = PyErr_NoMemory();
@@ -256,17 +273,19 @@ static PyObject *bench_send(PyObject *module, PyObject *args, PyObject *keywords
         PyThreadState *python = PyEval_SaveThread();
         const bool ok = send_all(&b, s);
         PyEval_RestoreThread(python);
-        if (ok)
+        if (ok) {
             result = Py_BuildValue("{s:K,s:d,s:L}", "sent", (unsigned long long)s->sent, "seconds",
                                    (double)(s->end_ns - s->begin_ns) / 1e9, "latest_ns",
                                    (long long)s->latest_ns);
-        else if (s->error < 0)
+        } else if (s->error < 0) {
             bench_raise("send");
-        else if (!PyErr_Occurred())
+        } else if (!PyErr_Occurred()) {
             PyErr_SetString(PyExc_TimeoutError, "the receiver did not come up");
+        }
     }
-    if (s != NULL)
+    if (s != NULL) {
         free(s->bodies);
+    }
     free(s);
     return finish(&b, result);
 }
@@ -285,14 +304,16 @@ typedef struct receiving {
 
 static void take_losses(receiving *r) {
     helio_loss loss;
-    while (helio_receiver_loss(r->receiver, &loss) == 1)
+    while (helio_receiver_loss(r->receiver, &loss) == 1) {
         r->lost += loss.count;
+    }
 }
 
 static void take(const bench *b, receiving *r, size_t count) {
     const int64_t at_ns = now_ns();
-    if (r->received == 0)
+    if (r->received == 0) {
         r->first_ns = at_ns;
+    }
     r->received += count;
     r->last_ns = at_ns;
     const bool is_warm = at_ns - r->first_ns >= (int64_t)(b->warmup * 1e9);
@@ -319,16 +340,19 @@ static bool receive_all(const bench *b, receiving *r) {
     for (;;) {
         const int count =
             helio_receiver_receive(r->receiver, r->messages, RECEIVE_LIMIT, b->spin ? 0 : SLICE);
-        if (count < 0)
+        if (count < 0) {
             return false;
-        if (count > 0)
+        }
+        if (count > 0) {
             take(b, r, (size_t)count);
-        else if (!b->spin)
+        } else if (!b->spin) {
             look_ns = 0;
+        }
         const int64_t at_ns = count > 0 ? r->last_ns : now_ns();
         news_ns = count > 0 ? at_ns : news_ns;
-        if (at_ns < look_ns)
+        if (at_ns < look_ns) {
             continue;
+        }
         look_ns = at_ns + SLICE / 10;
         take_losses(r);
         const uint64_t total = atomic_load(&board_of(b)->total);
@@ -336,8 +360,9 @@ static bool receive_all(const bench *b, receiving *r) {
             atomic_store(&board_of(b)->stop, 1);
             return true;
         }
-        if (atomic_load(&board_of(b)->stop) || !bench_goes_on())
+        if (atomic_load(&board_of(b)->stop) || !bench_goes_on()) {
             return false;
+        }
     }
 }
 
@@ -365,8 +390,9 @@ static int64_t percentile(const helio_hdr *hdr, uint64_t total, double share) {
 
 static PyObject *summary(const receiving *r) {
     uint64_t total = 0;
-    for (uint32_t i = 0; i < HELIO_HDR_CELLS; i++)
+    for (uint32_t i = 0; i < HELIO_HDR_CELLS; i++) {
         total += r->latency->counts[i];
+    }
     PyObject *latency =
         Py_BuildValue("{s:K,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:d}", "count", (unsigned long long)total,
                       "min", (long long)percentile(r->latency, total, 0), "p50",
@@ -387,11 +413,13 @@ static PyObject *summary(const receiving *r) {
 static PyObject *bench_receive(PyObject *module, PyObject *args, PyObject *keywords) {
     (void)module;
     bench b;
-    if (parse(args, keywords, &b) < 0)
+    if (parse(args, keywords, &b) < 0) {
         return NULL;
+    }
     receiving *r = calloc(1, sizeof *r);
-    if (r != NULL)
+    if (r != NULL) {
         r->latency = calloc(1, sizeof *r->latency);
+    }
     PyObject *result = NULL;
     if (r == NULL || r->latency == NULL) {
         result = PyErr_NoMemory();
@@ -406,13 +434,15 @@ static PyObject *bench_receive(PyObject *module, PyObject *args, PyObject *keywo
         PyThreadState *python = PyEval_SaveThread();
         const bool ok = receive_all(&b, r);
         PyEval_RestoreThread(python);
-        if (ok)
+        if (ok) {
             result = summary(r);
-        else if (!PyErr_Occurred())
+        } else if (!PyErr_Occurred()) {
             bench_raise("receive");
+        }
     }
-    if (r != NULL)
+    if (r != NULL) {
         free(r->latency);
+    }
     free(r);
     return finish(&b, result);
 }
@@ -421,8 +451,9 @@ static PyObject *bench_rank(PyObject *module, PyObject *args) {
     (void)module;
     unsigned long long total;
     double share;
-    if (!PyArg_ParseTuple(args, "Kd", &total, &share))
+    if (!PyArg_ParseTuple(args, "Kd", &total, &share)) {
         return NULL;
+    }
     return PyLong_FromUnsignedLongLong(rank_of(total, share));
 }
 

@@ -15,14 +15,16 @@ int core_arguments(const char *function, PyObject *const *args, Py_ssize_t count
                      name_count, count);
         return -1;
     }
-    for (size_t i = 0; i < name_count; i++)
+    for (size_t i = 0; i < name_count; i++) {
         values[i] = i < (size_t)count ? args[i] : NULL;
+    }
     Py_ssize_t keyword_count = keywords != NULL ? PyTuple_GET_SIZE(keywords) : 0;
     for (Py_ssize_t k = 0; k < keyword_count; k++) {
         PyObject *keyword = PyTuple_GET_ITEM(keywords, k);
         size_t i = 0;
-        while (i < name_count && PyUnicode_CompareWithASCIIString(keyword, names[i]) != 0)
+        while (i < name_count && PyUnicode_CompareWithASCIIString(keyword, names[i]) != 0) {
             i++;
+        }
         if (i == name_count) {
             PyErr_Format(PyExc_TypeError, "%s() has no argument %R", function, keyword);
             return -1;
@@ -48,8 +50,9 @@ int core_timeout(PyObject *seconds, int64_t *timeout_ns) {
         return 0;
     }
     double value = PyFloat_AsDouble(seconds);
-    if (value == -1.0 && PyErr_Occurred())
+    if (value == -1.0 && PyErr_Occurred()) {
         return -1;
+    }
     if (isnan(value) || value < 0.0) {
         PyErr_Format(PyExc_ValueError, "timeout must be None or at least 0 seconds, not %R",
                      seconds);
@@ -71,10 +74,12 @@ int64_t core_deadline(int64_t timeout_ns) {
 }
 
 int64_t core_slice(int64_t deadline_ns) {
-    if (deadline_ns == HELIO_FOREVER)
+    if (deadline_ns == HELIO_FOREVER) {
         return CORE_SLICE_NS;
+    }
     int64_t left = deadline_ns - now_ns();
-    if (left <= 0)
+    if (left <= 0) {
         return 0;
+    }
     return left < CORE_SLICE_NS ? left : CORE_SLICE_NS;
 }

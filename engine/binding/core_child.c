@@ -10,22 +10,26 @@ void core_child_opened(core_child *child, bool pinned) {
     child->gate.state = CORE_OPEN;
     child->previous = NULL;
     child->next = instance->children;
-    if (child->next != NULL)
+    if (child->next != NULL) {
         child->next->previous = child;
+    }
     instance->children = child;
     child->pinned = pinned;
-    if (pinned)
+    if (pinned) {
         Py_INCREF(child);
+    }
 }
 
 void core_child_closed(core_child *child) {
     child->gate.state = CORE_CLOSED;
-    if (child->previous != NULL)
+    if (child->previous != NULL) {
         child->previous->next = child->next;
-    else
+    } else {
         child->instance->children = child->next;
-    if (child->next != NULL)
+    }
+    if (child->next != NULL) {
         child->next->previous = child->previous;
+    }
     child->next = child->previous = NULL;
     if (child->pinned) {
         child->pinned = false;
@@ -38,8 +42,9 @@ static int child_end(PyObject *self) {
     core_child *child = (core_child *)self;
     core_instance *instance = child->instance;
     int shut = core_shut(&child->gate);
-    if (shut <= 0)
+    if (shut <= 0) {
         return shut;
+    }
     core_own(instance);
     PyThreadState *python = PyEval_SaveThread();
     child->destroy(child);
@@ -51,8 +56,9 @@ static int child_end(PyObject *self) {
 
 PyObject *core_child_close(PyObject *self, PyObject *ignored) {
     (void)ignored;
-    if (child_end(self) < 0 || core_stopped(((core_child *)self)->instance))
+    if (child_end(self) < 0 || core_stopped(((core_child *)self)->instance)) {
         return NULL;
+    }
     Py_RETURN_NONE;
 }
 
@@ -66,12 +72,14 @@ void core_child_finalize(PyObject *self) {
 }
 
 void core_finalize(PyObject *self, core_gate *gate, int (*end)(PyObject *self)) {
-    if (gate->state != CORE_OPEN)
+    if (gate->state != CORE_OPEN) {
         return;
+    }
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace);
-    if (PyErr_ResourceWarning(self, 1, "unclosed %R", self) < 0)
+    if (PyErr_ResourceWarning(self, 1, "unclosed %R", self) < 0) {
         PyErr_WriteUnraisable(self);
+    }
     /* The engine's thread, where a garbage collection may happen too, cannot wait for itself. */
     if (core_in_callback(NULL)) {
         core_close_later(self);

@@ -8,8 +8,9 @@ static PyObject *from_code;
 
 int core_errors_setup(void) {
     PyObject *module = PyImport_ImportModule("heliograph.engine.errors");
-    if (module == NULL)
+    if (module == NULL) {
         return -1;
+    }
     Py_XSETREF(from_code, PyObject_GetAttrString(module, "from_code"));
     Py_DECREF(module);
     return from_code == NULL ? -1 : 0;
@@ -37,8 +38,9 @@ void core_tell_accepted(size_t accepted) {
     PyErr_Fetch(&type, &value, &trace);
     PyErr_NormalizeException(&type, &value, &trace);
     PyObject *number = PyLong_FromSize_t(accepted);
-    if (number == NULL || PyObject_SetAttrString(value, "accepted", number) < 0)
+    if (number == NULL || PyObject_SetAttrString(value, "accepted", number) < 0) {
         PyErr_Clear(); /* not an exception that can be told */
+    }
     Py_XDECREF(number);
     PyErr_Restore(type, value, trace);
 }

@@ -15,8 +15,9 @@ static PyObject *waiting;                /* objects to close from elsewhere */
 
 bool core_in_callback(const core_instance *instance) {
     for (const core_frame *frame = frames; frame != NULL; frame = frame->outer) {
-        if (instance == NULL || frame->instance == instance)
+        if (instance == NULL || frame->instance == instance) {
             return true;
+        }
     }
     return false;
 }
@@ -30,8 +31,9 @@ static bool refuse(const core_gate *gate) {
 
 bool core_enter(core_gate *gate, core_manner manner) {
     core_instance *instance = gate->instance;
-    if (CORE_UNLIKELY(gate->state != CORE_OPEN))
+    if (CORE_UNLIKELY(gate->state != CORE_OPEN)) {
         return refuse(gate);
+    }
     if (CORE_UNLIKELY(manner != CORE_SEND && frames != NULL && core_in_callback(instance))) {
         core_raise_text(HELIO_ERR_STATE,
                         "within a callback the only thing to do with its own instance is to send");
@@ -55,15 +57,17 @@ bool core_enter(core_gate *gate, core_manner manner) {
 bool core_leave(core_gate *gate) {
     core_instance *instance = gate->instance;
     gate->inside--;
-    if (!instance->polled)
+    if (!instance->polled) {
         return true;
+    }
     core_disown(instance);
     return instance->depth > 0 || !core_stopped(instance);
 }
 
 bool core_stopped(core_instance *instance) {
-    if (instance->stop_type == NULL)
+    if (instance->stop_type == NULL) {
         return false;
+    }
     PyErr_Restore(instance->stop_type, instance->stop_value, instance->stop_trace);
     instance->stop_type = instance->stop_value = instance->stop_trace = NULL;
     return true;
@@ -78,41 +82,48 @@ void core_pause(void) {
 }
 
 int core_shut(core_gate *gate) {
-    if (gate->state == CORE_CLOSED)
+    if (gate->state == CORE_CLOSED) {
         return 0;
+    }
     if (core_in_callback(gate->instance)) {
         core_raise_text(HELIO_ERR_STATE, "a callback cannot close anything of its own instance");
         return -1;
     }
     if (gate->state == CORE_CLOSING) {
-        while (gate->state != CORE_CLOSED)
+        while (gate->state != CORE_CLOSED) {
             core_pause();
+        }
         return 0;
     }
     gate->state = CORE_CLOSING;
-    while (gate->inside > 0)
+    while (gate->inside > 0) {
         core_pause();
+    }
     return 1;
 }
 
 void core_own(core_instance *instance) {
-    if (!instance->polled)
+    if (!instance->polled) {
         return;
+    }
     unsigned long me = PyThread_get_thread_ident();
-    while (instance->owner != 0 && instance->owner != me)
+    while (instance->owner != 0 && instance->owner != me) {
         core_pause();
+    }
     instance->owner = me;
     instance->depth++;
 }
 
 void core_disown(core_instance *instance) {
-    if (instance->polled && --instance->depth == 0)
+    if (instance->polled && --instance->depth == 0) {
         instance->owner = 0;
+    }
 }
 
 bool core_frame_begin(core_frame *frame, core_instance *instance) {
-    if (core_instances_finished())
+    if (core_instances_finished()) {
         return false;
+    }
     bool foreign = PyGILState_GetThisThreadState() == NULL;
     frame->gil = PyGILState_Ensure();
     /* The first callback gives the engine's thread a Python thread state.  It keeps it (this
@@ -134,14 +145,16 @@ void core_frame_end(core_frame *frame) {
 }
 
 void core_close_waiting(void) {
-    if (waiting == NULL || core_in_callback(NULL))
+    if (waiting == NULL || core_in_callback(NULL)) {
         return;
+    }
     PyObject *objects = waiting;
     waiting = NULL;
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(objects); i++) {
         PyObject *result = PyObject_CallMethod(PyList_GET_ITEM(objects, i), "close", NULL);
-        if (result == NULL)
+        if (result == NULL) {
             PyErr_WriteUnraisable(PyList_GET_ITEM(objects, i));
+        }
         Py_XDECREF(result);
     }
     Py_DECREF(objects);

@@ -12,15 +12,18 @@ static atomic_bool finished;
 static PyObject *instance_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
     static char *names[] = {"options", NULL};
     const char *options = NULL;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "|z:Instance", names, &options))
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "|z:Instance", names, &options)) {
         return NULL;
-    if (core_instances_finished())
+    }
+    if (core_instances_finished()) {
         return core_raise_text(HELIO_ERR_STATE, "Python is shutting down");
+    }
     core_close_waiting();
 
     core_instance *self = (core_instance *)type->tp_alloc(type, 0);
-    if (self == NULL)
+    if (self == NULL) {
         return NULL;
+    }
     self->gate.instance = self;
     self->gate.what = "instance";
     PyThreadState *python = PyEval_SaveThread();
@@ -33,8 +36,9 @@ static PyObject *instance_new(PyTypeObject *type, PyObject *args, PyObject *keyw
     }
     self->gate.state = CORE_OPEN;
     self->next = open_instances;
-    if (self->next != NULL)
+    if (self->next != NULL) {
         self->next->previous = self;
+    }
     open_instances = self;
     /* The options text may name the mode or leave it out; the library knows. */
     self->polled = helio_instance_poll(self->handle) != HELIO_ERR_STATE;
@@ -49,12 +53,14 @@ static PyObject *instance_new(PyTypeObject *type, PyObject *args, PyObject *keyw
 
 static void instance_closed(core_instance *self) {
     self->gate.state = CORE_CLOSED;
-    if (self->previous != NULL)
+    if (self->previous != NULL) {
         self->previous->next = self->next;
-    else
+    } else {
         open_instances = self->next;
-    if (self->next != NULL)
+    }
+    if (self->next != NULL) {
         self->next->previous = self->previous;
+    }
     self->next = self->previous = NULL;
 }
 
@@ -69,10 +75,12 @@ static void instance_claim_children(core_instance *self) {
     }
     for (;;) {
         core_child *busy = self->children;
-        while (busy != NULL && busy->claimed && busy->gate.inside == 0)
+        while (busy != NULL && busy->claimed && busy->gate.inside == 0) {
             busy = busy->next;
-        if (busy == NULL)
+        }
+        if (busy == NULL) {
             return;
+        }
         core_pause();
     }
 }
@@ -90,8 +98,9 @@ static void instance_release_children(core_instance *self) {
 static int instance_end(PyObject *op) {
     core_instance *self = (core_instance *)op;
     int shut = core_shut(&self->gate);
-    if (shut <= 0)
+    if (shut <= 0) {
         return shut;
+    }
     Py_INCREF(self); /* the last child may hold the last reference */
     instance_claim_children(self);
     core_own(self);
@@ -114,19 +123,22 @@ static int instance_end(PyObject *op) {
 
 static PyObject *instance_close(PyObject *op, PyObject *ignored) {
     (void)ignored;
-    if (instance_end(op) < 0)
+    if (instance_end(op) < 0) {
         return NULL;
+    }
     Py_RETURN_NONE;
 }
 
 static PyObject *instance_poll(PyObject *op, PyObject *ignored) {
     (void)ignored;
     core_instance *self = (core_instance *)op;
-    if (!core_enter(&self->gate, CORE_WORK))
+    if (!core_enter(&self->gate, CORE_WORK)) {
         return NULL;
+    }
     int result = helio_instance_poll(self->handle);
-    if (!core_leave(&self->gate))
+    if (!core_leave(&self->gate)) {
         return NULL;
+    }
     return result < 0 ? core_raise(result) : PyLong_FromLong(result);
 }
 
@@ -137,36 +149,43 @@ static PyObject *instance_wait(PyObject *op, PyObject *const *args, Py_ssize_t c
     PyObject *timeout;
     int64_t timeout_ns;
     if (core_arguments("wait", args, count, keywords, names, 1, 0, &timeout) < 0 ||
-        core_timeout(timeout, &timeout_ns) < 0)
+        core_timeout(timeout, &timeout_ns) < 0) {
         return NULL;
-    if (!core_enter(&self->gate, CORE_WORK))
+    }
+    if (!core_enter(&self->gate, CORE_WORK)) {
         return NULL;
+    }
     int64_t slice = timeout_ns < CORE_SLICE_NS ? timeout_ns : CORE_SLICE_NS;
     PyThreadState *python = PyEval_SaveThread();
     int result = helio_instance_wait(self->handle, slice);
     PyEval_RestoreThread(python);
-    if (!core_leave(&self->gate))
+    if (!core_leave(&self->gate)) {
         return NULL;
-    if (result < 0 && result != HELIO_ERR_TIMEOUT)
+    }
+    if (result < 0 && result != HELIO_ERR_TIMEOUT) {
         return core_raise(result);
-    if (PyErr_CheckSignals() < 0)
+    }
+    if (PyErr_CheckSignals() < 0) {
         return NULL;
+    }
     Py_RETURN_NONE;
 }
 
 /* Has the engine change a level of detail; the result is that of the library. */
 static PyObject *instance_change_level(core_instance *self, int level, double seconds,
                                        const helio_selector *selector) {
-    if (!core_enter(&self->gate, CORE_WORK))
+    if (!core_enter(&self->gate, CORE_WORK)) {
         return NULL;
+    }
     /* What no number of ns can be is 0 and refused by the library. */
     const int64_t for_ns = seconds > 0 && seconds < 9e9 ? (int64_t)(seconds * 1e9) : 0;
     PyThreadState *python = PyEval_SaveThread();
     int result = level < 0 ? helio_instance_reset_level(self->handle, selector)
                            : helio_instance_set_level(self->handle, level, for_ns, selector);
     PyEval_RestoreThread(python);
-    if (!core_leave(&self->gate))
+    if (!core_leave(&self->gate)) {
         return NULL;
+    }
     return result < 0 ? core_raise(result) : PyLong_FromLong(result);
 }
 
@@ -176,8 +195,9 @@ static PyObject *instance_set_level(PyObject *op, PyObject *args, PyObject *keyw
     unsigned level; /* a negative one wraps, and is as impossible */
     double seconds;
     if (!PyArg_ParseTupleAndKeywords(args, keywords, "Id|$zzz:set_level", names, &level, &seconds,
-                                     &selector.topic, &selector.receiver, &selector.stream))
+                                     &selector.topic, &selector.receiver, &selector.stream)) {
         return NULL;
+    }
     return instance_change_level((core_instance *)op, level < 100 ? (int)level : 100, seconds,
                                  &selector);
 }
@@ -186,8 +206,9 @@ static PyObject *instance_reset_level(PyObject *op, PyObject *args, PyObject *ke
     static char *names[] = {"topic", "receiver", "stream", NULL};
     helio_selector selector = {NULL, NULL, NULL};
     if (!PyArg_ParseTupleAndKeywords(args, keywords, "|$zzz:reset_level", names, &selector.topic,
-                                     &selector.receiver, &selector.stream))
+                                     &selector.receiver, &selector.stream)) {
         return NULL;
+    }
     return instance_change_level((core_instance *)op, -1, 0, &selector);
 }
 
@@ -196,13 +217,16 @@ static PyObject *instance_freeze_flight(PyObject *op, PyObject *args, PyObject *
     core_instance *self = (core_instance *)op;
     const char *why = NULL;
     if (!PyArg_ParseTupleAndKeywords(args, keywords, "|z:freeze_flight", names, &why) ||
-        !core_enter(&self->gate, CORE_SEND))
+        !core_enter(&self->gate, CORE_SEND)) {
         return NULL;
+    }
     int result = helio_instance_freeze_flight(self->handle, why); /* waits for nothing */
-    if (!core_leave(&self->gate))
+    if (!core_leave(&self->gate)) {
         return NULL;
-    if (result < 0)
+    }
+    if (result < 0) {
         return core_raise(result);
+    }
     Py_RETURN_NONE;
 }
 
@@ -210,10 +234,12 @@ void core_instances_finish(void) {
     while (open_instances != NULL) {
         core_instance *self = open_instances;
         Py_INCREF(self);
-        if (instance_end((PyObject *)self) < 0)
+        if (instance_end((PyObject *)self) < 0) {
             PyErr_WriteUnraisable((PyObject *)self);
-        if (self->gate.state != CORE_CLOSED) /* exit from within its own callback: left to the */
-            instance_closed(self);           /* end of the process */
+        }
+        if (self->gate.state != CORE_CLOSED) { /* exit from within its own callback: left to the */
+            instance_closed(self);             /* end of the process */
+        }
         Py_DECREF(self);
     }
     atomic_store(&finished, true);
@@ -238,8 +264,9 @@ void core_instances_forget(void) {
             bool claimed = child->claimed; /* by a thread that is no more */
             child->claimed = false;
             core_child_closed(child);
-            if (claimed)
+            if (claimed) {
                 Py_DECREF(child);
+            }
         }
         Py_DECREF(self);
     }
@@ -257,8 +284,9 @@ static void instance_finalize(PyObject *op) {
 static int instance_traverse(PyObject *op, visitproc visit, void *arg) {
     core_instance *self = (core_instance *)op;
     for (core_child *child = self->children; child != NULL; child = child->next) {
-        if (child->pinned)
+        if (child->pinned) {
             Py_VISIT(child);
+        }
     }
     Py_VISIT(self->stop_type);
     Py_VISIT(self->stop_value);
@@ -276,8 +304,9 @@ static int instance_clear(PyObject *op) {
 
 static void instance_dealloc(PyObject *op) {
     core_instance *self = (core_instance *)op;
-    if (PyObject_CallFinalizerFromDealloc(op) < 0)
+    if (PyObject_CallFinalizerFromDealloc(op) < 0) {
         return;
+    }
     PyObject_GC_UnTrack(op);
     instance_clear(op);
     Py_CLEAR(self->name);

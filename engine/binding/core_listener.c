@@ -23,18 +23,20 @@ static PyObject *batch(core_receiver *self, const helio_message *messages, size_
         PyObject *message =
             stream != NULL ? core_message_new(&messages[i], self->child.topic, stream) : NULL;
         Py_XDECREF(stream);
-        if (message == NULL)
+        if (message == NULL) {
             Py_CLEAR(list);
-        else
+        } else {
             PyList_SET_ITEM(list, (Py_ssize_t)i, message);
+        }
     }
     return list;
 }
 
 void core_call(core_instance *instance, uint64_t *errors, PyObject *callback, PyObject *argument) {
     PyObject *result = argument != NULL ? PyObject_CallOneArg(callback, argument) : NULL;
-    if (result == NULL)
+    if (result == NULL) {
         callback_failed(instance, errors, callback);
+    }
     Py_XDECREF(result);
     Py_XDECREF(argument);
 }
@@ -42,8 +44,9 @@ void core_call(core_instance *instance, uint64_t *errors, PyObject *callback, Py
 void core_listener_on_messages(void *context, const helio_message *messages, size_t count) {
     core_receiver *self = context;
     core_frame frame;
-    if (!core_frame_begin(&frame, self->child.instance))
+    if (!core_frame_begin(&frame, self->child.instance)) {
         return;
+    }
     core_call(self->child.instance, &self->callback_errors, self->on_messages,
               batch(self, messages, count));
     core_frame_end(&frame);
@@ -52,13 +55,15 @@ void core_listener_on_messages(void *context, const helio_message *messages, siz
 void core_listener_on_loss(void *context, const helio_loss *loss) {
     core_receiver *self = context;
     core_frame frame;
-    if (!core_frame_begin(&frame, self->child.instance))
+    if (!core_frame_begin(&frame, self->child.instance)) {
         return;
+    }
     PyObject *stream = core_receiver_stream_name(self, loss->stream);
     PyObject *argument = NULL;
-    if (stream != NULL)
+    if (stream != NULL) {
         argument = Py_BuildValue("KKN", (unsigned long long)loss->first,
                                  (unsigned long long)loss->count, stream);
+    }
     core_call(self->child.instance, &self->callback_errors, self->on_loss, argument);
     core_frame_end(&frame);
 }

@@ -26,8 +26,9 @@ static size_t free_count;
 
 PyObject *core_message_new(const helio_message *message, PyObject *topic, PyObject *stream) {
     PyObject *data = PyBytes_FromStringAndSize(message->data, (Py_ssize_t)message->length);
-    if (data == NULL)
+    if (data == NULL) {
         return NULL;
+    }
     core_message *self;
     if (free_count > 0) {
         self = free_messages[--free_count];
@@ -50,8 +51,9 @@ PyObject *core_message_new(const helio_message *message, PyObject *topic, PyObje
 }
 
 void core_message_clear_freelist(void) {
-    while (free_count > 0)
+    while (free_count > 0) {
         PyObject_Free(free_messages[--free_count]);
+    }
 }
 
 static void message_dealloc(PyObject *op) {
@@ -59,10 +61,11 @@ static void message_dealloc(PyObject *op) {
     Py_DECREF(self->data);
     Py_DECREF(self->topic);
     Py_DECREF(self->stream);
-    if (free_count < FREE_MESSAGES)
+    if (free_count < FREE_MESSAGES) {
         free_messages[free_count++] = self;
-    else
+    } else {
         PyObject_Free(self);
+    }
 }
 
 static PyObject *message_repr(PyObject *op) {

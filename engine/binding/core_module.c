@@ -41,8 +41,9 @@ static PyObject *module_library(PyObject *module, PyObject *ignored) {
         const char *(*function)(void);
         void *address;
     } version = {.function = helio_version};
-    if (dladdr(version.address, &info) == 0 || info.dli_fname == NULL)
+    if (dladdr(version.address, &info) == 0 || info.dli_fname == NULL) {
         return PyUnicode_FromString("");
+    }
     return PyUnicode_DecodeFSDefault(info.dli_fname);
 }
 
@@ -79,8 +80,9 @@ static int register_callback(const char *module_name, const char *function, cons
     if (registrar != NULL && callback != NULL) {
         PyObject *args = keyword != NULL ? PyTuple_New(0) : PyTuple_Pack(1, callback);
         PyObject *keywords = keyword != NULL ? Py_BuildValue("{sO}", keyword, callback) : NULL;
-        if (args != NULL && (keyword == NULL || keywords != NULL))
+        if (args != NULL && (keyword == NULL || keywords != NULL)) {
             result = PyObject_Call(registrar, args, keywords);
+        }
         Py_XDECREF(args);
         Py_XDECREF(keywords);
     }
@@ -96,8 +98,9 @@ static int watch_process(PyObject *module) {
     int result = -1;
     if (finish != NULL && forget != NULL &&
         register_callback("atexit", "register", NULL, finish) == 0 &&
-        register_callback("os", "register_at_fork", "after_in_child", forget) == 0)
+        register_callback("os", "register_at_fork", "after_in_child", forget) == 0) {
         result = 0;
+    }
     Py_XDECREF(finish);
     Py_XDECREF(forget);
     return result;
@@ -112,11 +115,13 @@ static struct PyModuleDef module_definition = {
 };
 
 PyMODINIT_FUNC PyInit__core(void) {
-    if (core_errors_setup() < 0)
+    if (core_errors_setup() < 0) {
         return NULL;
+    }
     PyObject *module = PyModule_Create(&module_definition);
-    if (module == NULL)
+    if (module == NULL) {
         return NULL;
+    }
     if (PyModule_AddType(module, &core_instance_type) < 0 ||
         PyModule_AddType(module, &core_transmitter_type) < 0 ||
         PyModule_AddType(module, &core_receiver_type) < 0 ||

@@ -20,13 +20,15 @@ PyObject *core_transmitter_act(PyObject *op, PyObject *args) {
     const char *why;
     int64_t duration_ns;
     if (!PyArg_ParseTuple(args, "Kids:act", &receiver, &action, &seconds, &why) ||
-        to_duration(seconds, &duration_ns) < 0 || !core_enter(&self->child.gate, CORE_WORK))
+        to_duration(seconds, &duration_ns) < 0 || !core_enter(&self->child.gate, CORE_WORK)) {
         return NULL;
+    }
     PyThreadState *python = PyEval_SaveThread(); /* the engine's thread may want the GIL */
     const int result = helio_transmitter_act(self->handle, receiver, action, duration_ns, why);
     PyEval_RestoreThread(python);
-    if (!core_leave(&self->child.gate))
+    if (!core_leave(&self->child.gate)) {
         return NULL;
+    }
     if (result < 0) {
         core_raise(result);
         return NULL;
@@ -41,13 +43,15 @@ PyObject *core_transmitter_cut_off(PyObject *op, PyObject *args, PyObject *keywo
     const char *why = "";
     int64_t duration_ns;
     if (!PyArg_ParseTupleAndKeywords(args, keywords, "d|s:cut_off", names, &seconds, &why) ||
-        to_duration(seconds, &duration_ns) < 0 || !core_enter(&self->child.gate, CORE_WORK))
+        to_duration(seconds, &duration_ns) < 0 || !core_enter(&self->child.gate, CORE_WORK)) {
         return NULL;
+    }
     PyThreadState *python = PyEval_SaveThread();
     const int result = helio_transmitter_cut_off(self->handle, duration_ns, why);
     PyEval_RestoreThread(python);
-    if (!core_leave(&self->child.gate))
+    if (!core_leave(&self->child.gate)) {
         return NULL;
+    }
     if (result < 0) {
         core_raise(result);
         return NULL;
@@ -59,8 +63,9 @@ static PyObject *notice_tuple(core_receiver *self, const helio_notice *notice) {
     PyObject *stream = notice->stream == HELIO_NO_STREAM
                            ? Py_NewRef(Py_None)
                            : core_receiver_stream_name(self, notice->stream);
-    if (stream == NULL)
+    if (stream == NULL) {
         return NULL;
+    }
     PyObject *text =
         PyUnicode_DecodeUTF8(notice->text, (Py_ssize_t)strlen(notice->text), "replace");
     if (text == NULL) {
@@ -78,20 +83,23 @@ PyObject *core_receiver_notices(PyObject *op, PyObject *ignored) {
     PyObject *list = PyList_New(0);
     while (list != NULL) {
         helio_notice notice;
-        if (!core_enter(&self->child.gate, CORE_SEND))
+        if (!core_enter(&self->child.gate, CORE_SEND)) {
             break;
+        }
         const int result = helio_receiver_notice(self->handle, &notice);
         PyObject *item = result > 0 ? notice_tuple(self, &notice) : NULL;
         if (!core_leave(&self->child.gate)) {
             Py_XDECREF(item);
             break;
         }
-        if (result == 0)
+        if (result == 0) {
             return list;
+        }
         const int appended = item != NULL ? PyList_Append(list, item) : -1;
         Py_XDECREF(item);
-        if (appended < 0)
+        if (appended < 0) {
             break;
+        }
     }
     Py_XDECREF(list);
     return NULL;

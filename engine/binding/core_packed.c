@@ -20,8 +20,9 @@ _Static_assert(sizeof(packed_record) == 48, "the numpy type says so");
 static PyObject *pack(core_receiver *self, size_t count) {
     const helio_message *messages = self->slots + self->position;
     size_t total = 0;
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         total += messages[i].length;
+    }
     PyObject *data = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)total);
     PyObject *index = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(count * sizeof(packed_record)));
     if (data == NULL || index == NULL) {
@@ -33,8 +34,9 @@ static PyObject *pack(core_receiver *self, size_t count) {
     size_t offset = 0;
     for (size_t i = 0; i < count; i++, record += sizeof(packed_record)) {
         const helio_message *message = &messages[i];
-        if (message->length > 0)
+        if (message->length > 0) {
             memcpy(to + offset, message->data, message->length);
+        }
         memcpy(record,
                &(packed_record){offset, message->length, message->number, message->submit_ns,
                                 message->receive_ns, message->stream, message->flags},
@@ -53,11 +55,13 @@ PyObject *core_receiver_receive_packed(PyObject *op, PyObject *const *args, Py_s
     core_receiver *self = (core_receiver *)op;
     int64_t timeout_ns;
     Py_ssize_t limit = DEFAULT_LIMIT;
-    if (core_receive_arguments("receive_packed", args, count, keywords, &timeout_ns, &limit) < 0)
+    if (core_receive_arguments("receive_packed", args, count, keywords, &timeout_ns, &limit) < 0) {
         return NULL;
+    }
     Py_ssize_t available = core_receiver_fetch(self, (size_t)limit, timeout_ns);
-    if (available == CORE_RECEIVER_CLOSED)
+    if (available == CORE_RECEIVER_CLOSED) {
         return core_raise_text(HELIO_ERR_CLOSED, "the receiver is closed");
+    }
     return available < 0 ? NULL : pack(self, (size_t)(available < limit ? available : limit));
 }
 
@@ -70,10 +74,12 @@ typedef struct packing {
 } packing;
 
 static void packing_release(packing *packing) {
-    if (packing->offsets.obj != NULL)
+    if (packing->offsets.obj != NULL) {
         PyBuffer_Release(&packing->offsets);
-    if (packing->data.obj != NULL)
+    }
+    if (packing->data.obj != NULL) {
         PyBuffer_Release(&packing->data);
+    }
 }
 
 static uint64_t offset_of(const packing *packing, size_t i) {
@@ -84,8 +90,9 @@ static uint64_t offset_of(const packing *packing, size_t i) {
 
 static int packing_by_size(packing *packing, PyObject *size) {
     Py_ssize_t bytes = PyNumber_AsSsize_t(size, PyExc_OverflowError);
-    if (bytes == -1 && PyErr_Occurred())
+    if (bytes == -1 && PyErr_Occurred()) {
         return -1;
+    }
     if (bytes < 1 || packing->data.len % bytes != 0) {
         PyErr_Format(PyExc_ValueError, "%zd bytes are no whole number of messages of %zd bytes",
                      packing->data.len, bytes);
@@ -97,8 +104,9 @@ static int packing_by_size(packing *packing, PyObject *size) {
 }
 
 static int packing_by_offsets(packing *packing, PyObject *offsets) {
-    if (PyObject_GetBuffer(offsets, &packing->offsets, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) < 0)
+    if (PyObject_GetBuffer(offsets, &packing->offsets, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) < 0) {
         return -1;
+    }
     const Py_buffer *view = &packing->offsets;
     const char *format = view->format != NULL ? view->format : "B";
     if (view->itemsize != sizeof(uint64_t) || strpbrk(format, "QqLlNn") == NULL || view->len < 8) {
@@ -123,16 +131,19 @@ static int packing_by_offsets(packing *packing, PyObject *offsets) {
 
 static int packing_open(packing *packing, PyObject *data, PyObject *size, PyObject *offsets) {
     *packing = (struct packing){.count = 0};
-    if (size == Py_None)
+    if (size == Py_None) {
         size = NULL;
-    if (offsets == Py_None)
+    }
+    if (offsets == Py_None) {
         offsets = NULL;
+    }
     if ((size == NULL) == (offsets == NULL)) {
         PyErr_SetString(PyExc_TypeError, "send_packed() needs either size or offsets");
         return -1;
     }
-    if (PyObject_GetBuffer(data, &packing->data, PyBUF_SIMPLE) < 0)
+    if (PyObject_GetBuffer(data, &packing->data, PyBUF_SIMPLE) < 0) {
         return -1;
+    }
     return size != NULL ? packing_by_size(packing, size) : packing_by_offsets(packing, offsets);
 }
 
@@ -157,17 +168,20 @@ static int send_all(core_transmitter *self, const packing *packing, int64_t time
     helio_buffer buffers[CHUNK];
     while (*sent < packing->count) {
         const size_t n = fill(packing, *sent, buffers);
-        if (!core_enter(&self->child.gate, CORE_SEND))
+        if (!core_enter(&self->child.gate, CORE_SEND)) {
             return -1;
+        }
         size_t accepted = 0;
         int result = helio_transmitter_send_many(self->handle, buffers, n, &accepted);
         *sent += accepted;
-        if (!core_leave(&self->child.gate))
+        if (!core_leave(&self->child.gate)) {
             return -1;
+        }
         if (result < 0 &&
             core_transmitter_refused(self, result, accepted < n ? buffers[accepted].length : 0,
-                                     timeout_ns, &deadline) < 0)
+                                     timeout_ns, &deadline) < 0) {
             return -1;
+        }
     }
     return 0;
 }
@@ -179,12 +193,15 @@ PyObject *core_transmitter_send_packed(PyObject *op, PyObject *const *args, Py_s
     int64_t timeout_ns;
     packing packing = {.count = 0};
     if (core_arguments("send_packed", args, count, keywords, names, 4, 1, values) < 0 ||
-        core_timeout(values[3], &timeout_ns) < 0)
+        core_timeout(values[3], &timeout_ns) < 0) {
         return NULL;
+    }
     size_t sent = 0;
     int result = packing_open(&packing, values[0], values[1], values[2]);
-    if (result == 0 && (result = send_all((core_transmitter *)op, &packing, timeout_ns, &sent)) < 0)
+    if (result == 0 &&
+        (result = send_all((core_transmitter *)op, &packing, timeout_ns, &sent)) < 0) {
         core_tell_accepted(sent);
+    }
     packing_release(&packing);
     return result < 0 ? NULL : PyLong_FromSize_t(sent);
 }

@@ -16,8 +16,9 @@ void core_receiver_destroy(core_child *child) {
 
 /* A callable, or NULL for None and for an argument not given. */
 static int optional_callable(PyObject *value, const char *name, PyObject **out) {
-    if (value == NULL || value == Py_None)
+    if (value == NULL || value == Py_None) {
         return 0;
+    }
     if (!PyCallable_Check(value)) {
         PyErr_Format(PyExc_TypeError, "%s must be callable, not %R", name, value);
         return -1;
@@ -34,12 +35,14 @@ static PyObject *receiver_new(PyTypeObject *type, PyObject *args, PyObject *keyw
     PyObject *on_messages = NULL, *on_loss = NULL;
     if (!PyArg_ParseTupleAndKeywords(args, keywords, "O!ss|zOO:Receiver", names,
                                      &core_instance_type, &instance, &endpoint, &topic, &options,
-                                     &on_messages, &on_loss))
+                                     &on_messages, &on_loss)) {
         return NULL;
+    }
     core_close_waiting();
     core_receiver *self = (core_receiver *)type->tp_alloc(type, 0);
-    if (self == NULL)
+    if (self == NULL) {
         return NULL;
+    }
     core_child *child = &self->child;
     child->gate.instance = child->instance = (core_instance *)Py_NewRef((PyObject *)instance);
     child->gate.what = "receiver";
@@ -48,8 +51,9 @@ static PyObject *receiver_new(PyTypeObject *type, PyObject *args, PyObject *keyw
     child->topic = PyUnicode_FromString(topic);
     if (child->endpoint == NULL || child->topic == NULL ||
         optional_callable(on_messages, "on_messages", &self->on_messages) < 0 ||
-        optional_callable(on_loss, "on_loss", &self->on_loss) < 0)
+        optional_callable(on_loss, "on_loss", &self->on_loss) < 0) {
         goto failed;
+    }
     if (self->on_loss != NULL && self->on_messages == NULL) {
         PyErr_SetString(PyExc_TypeError,
                         "on_loss needs on_messages; without callbacks call losses()");
@@ -61,16 +65,19 @@ static PyObject *receiver_new(PyTypeObject *type, PyObject *args, PyObject *keyw
         .context = self,
     };
     bool listens = self->on_messages != NULL;
-    if (!core_enter(&instance->gate, CORE_WORK))
+    if (!core_enter(&instance->gate, CORE_WORK)) {
         goto failed;
+    }
     PyThreadState *python = PyEval_SaveThread();
     int result = helio_receiver_create(instance->handle, endpoint, topic, options,
                                        listens ? &listener : NULL, &self->handle);
     PyEval_RestoreThread(python);
-    if (result == 0)
+    if (result == 0) {
         core_child_opened(child, listens);
-    if (!core_leave(&instance->gate))
+    }
+    if (!core_leave(&instance->gate)) {
         goto failed;
+    }
     if (result < 0) {
         core_raise(result);
         goto failed;
@@ -86,8 +93,9 @@ PyObject *core_receiver_stream_name(core_receiver *self, uint32_t number) {
     if (self->stream_names[place] == NULL || self->stream_numbers[place] != number) {
         const char *text = helio_receiver_stream(self->handle, number);
         PyObject *name = PyUnicode_DecodeFSDefault(text != NULL ? text : "");
-        if (name == NULL)
+        if (name == NULL) {
             return NULL;
+        }
         Py_XSETREF(self->stream_names[place], name);
         self->stream_numbers[place] = number;
     }
@@ -95,8 +103,9 @@ PyObject *core_receiver_stream_name(core_receiver *self, uint32_t number) {
 }
 
 static int receiver_reserve(core_receiver *self, size_t limit) {
-    if (self->capacity >= limit)
+    if (self->capacity >= limit) {
         return 0;
+    }
     helio_message *slots = PyMem_Realloc(self->slots, limit * sizeof *slots);
     if (slots == NULL) {
         PyErr_NoMemory();
@@ -112,16 +121,19 @@ Py_ssize_t core_receiver_fetch(core_receiver *self, size_t limit, int64_t timeou
     core_gate *gate = &self->child.gate;
     int64_t deadline = 0, slice = 0;
     for (;;) {
-        if (gate->state != CORE_OPEN)
+        if (gate->state != CORE_OPEN) {
             return CORE_RECEIVER_CLOSED;
-        if (self->position < self->held)
+        }
+        if (self->position < self->held) {
             return (Py_ssize_t)(self->held - self->position);
+        }
         if (gate->inside > 0) {
             core_raise_text(HELIO_ERR_STATE, "another thread is receiving with this receiver");
             return -1;
         }
-        if (receiver_reserve(self, limit) < 0 || !core_enter(gate, CORE_WORK))
+        if (receiver_reserve(self, limit) < 0 || !core_enter(gate, CORE_WORK)) {
             return -1;
+        }
         self->held = self->position = 0;
         int result;
         if (slice == 0) {
@@ -132,23 +144,29 @@ Py_ssize_t core_receiver_fetch(core_receiver *self, size_t limit, int64_t timeou
             PyEval_RestoreThread(python);
         }
         self->held = result > 0 ? (size_t)result : 0;
-        if (!core_leave(gate))
+        if (!core_leave(gate)) {
             return -1;
-        if (result > 0)
+        }
+        if (result > 0) {
             return result;
+        }
         if (result < 0) {
             core_raise(result);
             return -1;
         }
-        if (slice > 0 && PyErr_CheckSignals() < 0)
+        if (slice > 0 && PyErr_CheckSignals() < 0) {
             return -1;
-        if (timeout_ns == 0)
+        }
+        if (timeout_ns == 0) {
             return 0;
-        if (deadline == 0)
+        }
+        if (deadline == 0) {
             deadline = core_deadline(timeout_ns);
+        }
         slice = core_slice(deadline);
-        if (slice == 0)
+        if (slice == 0) {
             return 0;
+        }
     }
 }
 
@@ -156,8 +174,9 @@ typedef PyObject *(*convert)(core_receiver *self, const helio_message *message);
 
 static PyObject *to_message(core_receiver *self, const helio_message *message) {
     PyObject *stream = core_receiver_stream_name(self, message->stream);
-    if (stream == NULL)
+    if (stream == NULL) {
         return NULL;
+    }
     PyObject *result = core_message_new(message, self->child.topic, stream);
     Py_DECREF(stream);
     return result;
@@ -173,13 +192,16 @@ int core_receive_arguments(const char *function, PyObject *const *args, Py_ssize
     static const char *const names[] = {"timeout", "limit"};
     PyObject *values[2];
     if (core_arguments(function, args, count, keywords, names, 2, 0, values) < 0 ||
-        core_timeout(values[0], timeout_ns) < 0)
+        core_timeout(values[0], timeout_ns) < 0) {
         return -1;
-    if (values[1] == NULL)
+    }
+    if (values[1] == NULL) {
         return 0;
+    }
     *limit = PyNumber_AsSsize_t(values[1], PyExc_OverflowError);
-    if (*limit == -1 && PyErr_Occurred())
+    if (*limit == -1 && PyErr_Occurred()) {
         return -1;
+    }
     if (*limit < 1 || *limit > MOST_AT_ONCE) {
         PyErr_Format(PyExc_ValueError, "limit must be 1 to %d messages, not %zd", MOST_AT_ONCE,
                      *limit);
@@ -192,18 +214,22 @@ static PyObject *receiver_list(core_receiver *self, const char *function, PyObje
                                Py_ssize_t count, PyObject *keywords, convert convert) {
     int64_t timeout_ns;
     Py_ssize_t limit = DEFAULT_LIMIT;
-    if (core_receive_arguments(function, args, count, keywords, &timeout_ns, &limit) < 0)
+    if (core_receive_arguments(function, args, count, keywords, &timeout_ns, &limit) < 0) {
         return NULL;
+    }
     for (;;) {
         Py_ssize_t available = core_receiver_fetch(self, (size_t)limit, timeout_ns);
-        if (available == CORE_RECEIVER_CLOSED)
+        if (available == CORE_RECEIVER_CLOSED) {
             return core_raise_text(HELIO_ERR_CLOSED, "the receiver is closed");
-        if (available < 0)
+        }
+        if (available < 0) {
             return NULL;
+        }
         available = available < limit ? available : limit;
         PyObject *list = PyList_New(available);
-        if (list == NULL)
+        if (list == NULL) {
             return NULL;
+        }
         /* A new list may set off a garbage collection, and that may run anything, even close(). */
         if (self->child.gate.state != CORE_OPEN ||
             self->held - self->position < (size_t)available) {
@@ -235,18 +261,21 @@ static PyObject *receiver_receive_bytes(PyObject *op, PyObject *const *args, Py_
 
 static PyObject *receiver_iter(PyObject *op) {
     core_gate *gate = &((core_receiver *)op)->child.gate;
-    if (gate->state != CORE_OPEN)
+    if (gate->state != CORE_OPEN) {
         return core_raise_text(HELIO_ERR_CLOSED, "the receiver is closed");
+    }
     return Py_NewRef(op);
 }
 
 static PyObject *receiver_next(PyObject *op) {
     core_receiver *self = (core_receiver *)op;
-    if (core_receiver_fetch(self, DEFAULT_LIMIT, HELIO_FOREVER) < 0)
+    if (core_receiver_fetch(self, DEFAULT_LIMIT, HELIO_FOREVER) < 0) {
         return NULL; /* closed sets no exception: the end of the loop */
+    }
     PyObject *message = to_message(self, &self->slots[self->position]);
-    if (message != NULL)
+    if (message != NULL) {
         self->position++;
+    }
     return message;
 }
 
@@ -254,34 +283,41 @@ static PyObject *receiver_losses(PyObject *op, PyObject *ignored) {
     (void)ignored;
     core_receiver *self = (core_receiver *)op;
     PyObject *list = PyList_New(0);
-    if (list == NULL)
+    if (list == NULL) {
         return NULL;
+    }
     for (;;) {
         if (self->child.gate.inside > 0) {
             core_raise_text(HELIO_ERR_STATE, "another thread is receiving with this receiver");
             break;
         }
-        if (!core_enter(&self->child.gate, CORE_WORK))
+        if (!core_enter(&self->child.gate, CORE_WORK)) {
             break;
+        }
         helio_loss loss;
         int result = helio_receiver_loss(self->handle, &loss);
         PyObject *stream = result > 0 ? core_receiver_stream_name(self, loss.stream) : NULL;
         bool left = core_leave(&self->child.gate);
-        if (left && result == 0)
+        if (left && result == 0) {
             return list;
-        if (left && result < 0)
+        }
+        if (left && result < 0) {
             core_raise(result);
+        }
         PyObject *item = NULL;
-        if (left && stream != NULL)
+        if (left && stream != NULL) {
             item = Py_BuildValue("KKO", (unsigned long long)loss.first,
                                  (unsigned long long)loss.count, stream);
+        }
         Py_XDECREF(stream);
-        if (item == NULL)
+        if (item == NULL) {
             break;
+        }
         int appended = PyList_Append(list, item);
         Py_DECREF(item);
-        if (appended < 0)
+        if (appended < 0) {
             break;
+        }
     }
     Py_DECREF(list);
     return NULL;
@@ -306,16 +342,18 @@ static int receiver_clear(PyObject *op) {
 
 static void receiver_dealloc(PyObject *op) {
     core_receiver *self = (core_receiver *)op;
-    if (PyObject_CallFinalizerFromDealloc(op) < 0)
+    if (PyObject_CallFinalizerFromDealloc(op) < 0) {
         return;
+    }
     PyObject_GC_UnTrack(op);
     Py_CLEAR(self->on_messages);
     Py_CLEAR(self->on_loss);
     Py_CLEAR(self->child.instance);
     Py_CLEAR(self->child.endpoint);
     Py_CLEAR(self->child.topic);
-    for (size_t i = 0; i < CORE_STREAM_NAMES; i++)
+    for (size_t i = 0; i < CORE_STREAM_NAMES; i++) {
         Py_CLEAR(self->stream_names[i]);
+    }
     PyMem_Free(self->slots);
     PyMem_Free(self->kept);
     Py_TYPE(op)->tp_free(op);

@@ -20,8 +20,9 @@ static const char *state_name(uint32_t state) {
 
 /* Told by reports only: None of a receiver that sends none. */
 static PyObject *told(const helio_receiver_info *info, PyObject *value) {
-    if (info->reports || value == NULL)
+    if (info->reports || value == NULL) {
         return value;
+    }
     Py_DECREF(value);
     return Py_NewRef(Py_None);
 }
@@ -35,8 +36,9 @@ static PyObject *receiver_tuple(const helio_receiver_info *info) {
     char receiver[17];
     snprintf(receiver, sizeof receiver, "%016llx", (unsigned long long)info->receiver);
     PyObject *name = PyUnicode_DecodeUTF8(info->name, (Py_ssize_t)strlen(info->name), "replace");
-    if (name == NULL)
+    if (name == NULL) {
         return NULL;
+    }
     return Py_BuildValue(
         "sNsKNNNNNNNdKKKKsLNNNNNddd", receiver, name, info->address,
         (unsigned long long)info->incarnation, told(info, PyFloat_FromDouble(info->loss)),
@@ -65,20 +67,23 @@ static helio_receiver_info *read_all(core_transmitter *self, int *count) {
             break;
         }
         infos = more;
-        if (!core_enter(&self->child.gate, CORE_SEND))
+        if (!core_enter(&self->child.gate, CORE_SEND)) {
             break;
+        }
         /* The engine is asked, whose thread may want the GIL for a callback. */
         PyThreadState *python = PyEval_SaveThread();
         *count = helio_transmitter_receivers(self->handle, infos, (size_t)limit);
         PyEval_RestoreThread(python);
-        if (!core_leave(&self->child.gate))
+        if (!core_leave(&self->child.gate)) {
             break;
+        }
         if (*count < 0) {
             core_raise(*count);
             break;
         }
-        if (*count <= limit)
+        if (*count <= limit) {
             return infos;
+        }
         limit = *count;
     }
     PyMem_Free(infos);
@@ -89,15 +94,17 @@ PyObject *core_transmitter_receivers(PyObject *op, PyObject *ignored) {
     (void)ignored;
     int count;
     helio_receiver_info *infos = read_all((core_transmitter *)op, &count);
-    if (infos == NULL)
+    if (infos == NULL) {
         return NULL;
+    }
     PyObject *list = PyList_New(count);
     for (int i = 0; list != NULL && i < count; i++) {
         PyObject *receiver = receiver_tuple(&infos[i]);
-        if (receiver == NULL)
+        if (receiver == NULL) {
             Py_CLEAR(list);
-        else
+        } else {
             PyList_SET_ITEM(list, i, receiver);
+        }
     }
     PyMem_Free(infos);
     return list;

@@ -6,14 +6,16 @@
 static bool stream_number(core_receiver *self, PyObject *stream, uint32_t *out) {
     if (PyLong_Check(stream)) {
         const unsigned long number = PyLong_AsUnsignedLong(stream);
-        if (number == (unsigned long)-1 && PyErr_Occurred())
+        if (number == (unsigned long)-1 && PyErr_Occurred()) {
             return false;
+        }
         *out = number < UINT32_MAX ? (uint32_t)number : UINT32_MAX;
         return true;
     }
     const char *wanted = PyUnicode_AsUTF8(stream);
-    if (wanted == NULL)
+    if (wanted == NULL) {
         return false;
+    }
     bool found = false;
     const char *name;
     for (uint32_t i = 0; (name = helio_receiver_stream(self->handle, i)) != NULL; i++) {
@@ -22,8 +24,9 @@ static bool stream_number(core_receiver *self, PyObject *stream, uint32_t *out) 
             found = true;
         }
     }
-    if (!found)
+    if (!found) {
         core_raise_text(HELIO_ERR_STATE, "the receiver has met no stream of that name");
+    }
     return found;
 }
 
@@ -31,8 +34,9 @@ static bool stream_number(core_receiver *self, PyObject *stream, uint32_t *out) 
  */
 static bool keep_slots(core_receiver *self) {
     size_t bytes = 0;
-    for (size_t i = self->position; i < self->held; i++)
+    for (size_t i = self->position; i < self->held; i++) {
         bytes += self->slots[i].length;
+    }
     char *kept = PyMem_Malloc(bytes + 1);
     if (kept == NULL) {
         PyErr_NoMemory();
@@ -53,11 +57,13 @@ PyObject *core_receiver_replay(PyObject *op, PyObject *args) {
     core_receiver *live = (core_receiver *)op;
     unsigned long long first, last;
     PyObject *stream;
-    if (!PyArg_ParseTuple(args, "KKO:replay", &first, &last, &stream))
+    if (!PyArg_ParseTuple(args, "KKO:replay", &first, &last, &stream)) {
         return NULL;
+    }
     core_receiver *self = (core_receiver *)core_receiver_type.tp_alloc(&core_receiver_type, 0);
-    if (self == NULL)
+    if (self == NULL) {
         return NULL;
+    }
     core_child *child = &self->child;
     child->gate.instance = child->instance =
         (core_instance *)Py_NewRef((PyObject *)live->child.instance);
@@ -70,19 +76,22 @@ PyObject *core_receiver_replay(PyObject *op, PyObject *args) {
         core_raise_text(HELIO_ERR_STATE, "another thread is receiving with this receiver");
         goto failed;
     }
-    if (!core_enter(&live->child.gate, CORE_WORK))
+    if (!core_enter(&live->child.gate, CORE_WORK)) {
         goto failed;
+    }
     int result = -1;
     const bool is_known = stream_number(live, stream, &number) && keep_slots(live);
     if (is_known) {
         PyThreadState *python = PyEval_SaveThread();
         result = helio_receiver_replay(live->handle, number, first, last, &self->handle);
         PyEval_RestoreThread(python);
-        if (result == 0)
+        if (result == 0) {
             core_child_opened(child, false);
+        }
     }
-    if (!core_leave(&live->child.gate) || !is_known)
+    if (!core_leave(&live->child.gate) || !is_known) {
         goto failed;
+    }
     if (result < 0) {
         core_raise(result);
         goto failed;

@@ -18,8 +18,9 @@ static PyObject *transmitter_new(PyTypeObject *type, PyObject *args, PyObject *k
     PyObject *on_ack = Py_None;
     if (!PyArg_ParseTupleAndKeywords(args, keywords, "O!ss|zO:Transmitter", names,
                                      &core_instance_type, &instance, &endpoint, &topic, &options,
-                                     &on_ack))
+                                     &on_ack)) {
         return NULL;
+    }
     bool listens = on_ack != Py_None;
     if (listens && !PyCallable_Check(on_ack)) {
         PyErr_Format(PyExc_TypeError, "on_ack must be callable, not %R", on_ack);
@@ -27,8 +28,9 @@ static PyObject *transmitter_new(PyTypeObject *type, PyObject *args, PyObject *k
     }
     core_close_waiting();
     core_transmitter *self = (core_transmitter *)type->tp_alloc(type, 0);
-    if (self == NULL)
+    if (self == NULL) {
         return NULL;
+    }
     core_child *child = &self->child;
     child->gate.instance = child->instance = (core_instance *)Py_NewRef((PyObject *)instance);
     child->gate.what = "transmitter";
@@ -36,25 +38,31 @@ static PyObject *transmitter_new(PyTypeObject *type, PyObject *args, PyObject *k
     child->endpoint = PyUnicode_FromString(endpoint);
     child->topic = PyUnicode_FromString(topic);
     self->on_ack = listens ? Py_NewRef(on_ack) : NULL;
-    if (child->endpoint == NULL || child->topic == NULL || !core_enter(&instance->gate, CORE_WORK))
+    if (child->endpoint == NULL || child->topic == NULL ||
+        !core_enter(&instance->gate, CORE_WORK)) {
         goto failed;
+    }
     PyThreadState *python = PyEval_SaveThread();
     int result =
         helio_transmitter_create(instance->handle, endpoint, topic, options, &self->handle);
-    if (result == 0 && listens) /* refused within callbacks only, and this is none */
+    if (result == 0 && listens) { /* refused within callbacks only, and this is none */
         (void)helio_transmitter_on_ack(self->handle, core_transmitter_on_ack, self);
+    }
     PyEval_RestoreThread(python);
-    if (result == 0)
+    if (result == 0) {
         core_child_opened(child, listens);
-    if (!core_leave(&instance->gate))
+    }
+    if (!core_leave(&instance->gate)) {
         goto failed;
+    }
     if (result < 0) {
         core_raise(result);
         goto failed;
     }
     self->stream = PyUnicode_DecodeFSDefault(helio_transmitter_stream(self->handle));
-    if (self->stream == NULL)
+    if (self->stream == NULL) {
         goto failed;
+    }
     return (PyObject *)self;
 failed:
     Py_DECREF(self);
@@ -64,22 +72,26 @@ failed:
 int core_transmitter_wait(core_transmitter *self, core_waiting *wait, size_t argument,
                           int64_t deadline) {
     for (;;) {
-        if (!core_enter(&self->child.gate, CORE_WORK))
+        if (!core_enter(&self->child.gate, CORE_WORK)) {
             return -1;
+        }
         int64_t slice = core_slice(deadline);
         PyThreadState *python = PyEval_SaveThread();
         int result = wait(self, argument, slice);
         PyEval_RestoreThread(python);
-        if (!core_leave(&self->child.gate))
+        if (!core_leave(&self->child.gate)) {
             return -1;
-        if (result == 0)
+        }
+        if (result == 0) {
             return 0;
+        }
         if (result != HELIO_ERR_TIMEOUT || slice == 0) {
             core_raise(result);
             return -1;
         }
-        if (PyErr_CheckSignals() < 0)
+        if (PyErr_CheckSignals() < 0) {
             return -1;
+        }
     }
 }
 
@@ -94,19 +106,22 @@ int core_transmitter_refused(core_transmitter *self, int result, size_t length, 
         core_raise(result);
         return -1;
     }
-    if (*deadline == 0)
+    if (*deadline == 0) {
         *deadline = core_deadline(timeout_ns);
+    }
     return core_transmitter_wait(self, wait_for_room, length, *deadline);
 }
 
 /* When a message was to be sent; 0: it has no such time. */
 static int intended_time(PyObject *value, int64_t *intended_ns) {
     *intended_ns = 0;
-    if (value == Py_None)
+    if (value == Py_None) {
         return 0;
+    }
     long long given = PyLong_AsLongLong(value);
-    if (given == -1 && PyErr_Occurred())
+    if (given == -1 && PyErr_Occurred()) {
         return -1;
+    }
     if (given <= 0) {
         PyErr_Format(
             PyExc_ValueError,
@@ -120,22 +135,28 @@ static int intended_time(PyObject *value, int64_t *intended_ns) {
 static int transmitter_send_buffer(core_transmitter *self, const void *data, size_t length,
                                    PyObject *timeout, PyObject *intended) {
     int64_t timeout_ns = HELIO_FOREVER, deadline = 0, intended_ns = 0;
-    if (CORE_UNLIKELY(timeout != NULL && core_timeout(timeout, &timeout_ns) < 0))
+    if (CORE_UNLIKELY(timeout != NULL && core_timeout(timeout, &timeout_ns) < 0)) {
         return -1;
-    if (CORE_UNLIKELY(intended != NULL && intended_time(intended, &intended_ns) < 0))
+    }
+    if (CORE_UNLIKELY(intended != NULL && intended_time(intended, &intended_ns) < 0)) {
         return -1;
+    }
     for (;;) {
-        if (!core_enter(&self->child.gate, CORE_SEND))
+        if (!core_enter(&self->child.gate, CORE_SEND)) {
             return -1;
+        }
         int result = intended_ns
                          ? helio_transmitter_send_intended(self->handle, data, length, intended_ns)
                          : helio_transmitter_send(self->handle, data, length);
-        if (!core_leave(&self->child.gate))
+        if (!core_leave(&self->child.gate)) {
             return -1;
-        if (result == 0)
+        }
+        if (result == 0) {
             return 0;
-        if (core_transmitter_refused(self, result, length, timeout_ns, &deadline) < 0)
+        }
+        if (core_transmitter_refused(self, result, length, timeout_ns, &deadline) < 0) {
             return -1;
+        }
     }
 }
 
@@ -143,10 +164,11 @@ static PyObject *transmitter_send(PyObject *op, PyObject *const *args, Py_ssize_
                                   PyObject *keywords) {
     static const char *const names[] = {"data", "timeout", "intended_ns"};
     PyObject *values[3] = {NULL, NULL, NULL};
-    if (count == 1 && keywords == NULL)
+    if (count == 1 && keywords == NULL) {
         values[0] = args[0];
-    else if (core_arguments("send", args, count, keywords, names, 3, 1, values) < 0)
+    } else if (core_arguments("send", args, count, keywords, names, 3, 1, values) < 0) {
         return NULL;
+    }
     core_transmitter *self = (core_transmitter *)op;
     PyObject *data = values[0];
     int result;
@@ -157,13 +179,15 @@ static PyObject *transmitter_send(PyObject *op, PyObject *const *args, Py_ssize_
         Py_DECREF(data);
     } else {
         Py_buffer view;
-        if (PyObject_GetBuffer(data, &view, PyBUF_SIMPLE) < 0)
+        if (PyObject_GetBuffer(data, &view, PyBUF_SIMPLE) < 0) {
             return NULL;
+        }
         result = transmitter_send_buffer(self, view.buf, (size_t)view.len, values[1], values[2]);
         PyBuffer_Release(&view);
     }
-    if (result < 0)
+    if (result < 0) {
         return NULL;
+    }
     Py_RETURN_NONE;
 }
 
@@ -195,8 +219,9 @@ static int chunk_fill(chunk *chunk, PyObject *messages, size_t first) {
                 }
             }
             Py_buffer *view = &chunk->views[chunk->view_count];
-            if (PyObject_GetBuffer(data, view, PyBUF_SIMPLE) < 0)
+            if (PyObject_GetBuffer(data, view, PyBUF_SIMPLE) < 0) {
                 return -1;
+            }
             chunk->view_count++;
             buffer->data = view->buf;
             buffer->length = (size_t)view->len;
@@ -207,10 +232,12 @@ static int chunk_fill(chunk *chunk, PyObject *messages, size_t first) {
 }
 
 static void chunk_release(chunk *chunk) {
-    while (chunk->owner_count > 0)
+    while (chunk->owner_count > 0) {
         Py_DECREF(chunk->owners[--chunk->owner_count]);
-    while (chunk->view_count > 0)
+    }
+    while (chunk->view_count > 0) {
         PyBuffer_Release(&chunk->views[--chunk->view_count]);
+    }
 }
 
 /* Sends from `*sent` on until all are sent.  The sequence is looked at anew after each wait, for
@@ -219,20 +246,25 @@ static int transmitter_send_all(core_transmitter *self, PyObject *messages, int6
                                 chunk *chunk, size_t *sent) {
     int64_t deadline = 0;
     while (*sent < (size_t)PySequence_Fast_GET_SIZE(messages)) {
-        if (chunk_fill(chunk, messages, *sent) < 0)
+        if (chunk_fill(chunk, messages, *sent) < 0) {
             return -1;
-        if (!core_enter(&self->child.gate, CORE_SEND))
+        }
+        if (!core_enter(&self->child.gate, CORE_SEND)) {
             return -1;
+        }
         size_t accepted = 0;
         int result =
             helio_transmitter_send_many(self->handle, chunk->buffers, chunk->count, &accepted);
         *sent += accepted;
         size_t length = accepted < chunk->count ? chunk->buffers[accepted].length : 0;
         chunk_release(chunk);
-        if (!core_leave(&self->child.gate))
+        if (!core_leave(&self->child.gate)) {
             return -1;
-        if (result < 0 && core_transmitter_refused(self, result, length, timeout_ns, &deadline) < 0)
+        }
+        if (result < 0 &&
+            core_transmitter_refused(self, result, length, timeout_ns, &deadline) < 0) {
             return -1;
+        }
     }
     return 0;
 }
@@ -243,16 +275,18 @@ static PyObject *transmitter_send_many(PyObject *op, PyObject *const *args, Py_s
     PyObject *values[2];
     int64_t timeout_ns;
     if (core_arguments("send_many", args, count, keywords, names, 2, 1, values) < 0 ||
-        core_timeout(values[1], &timeout_ns) < 0)
+        core_timeout(values[1], &timeout_ns) < 0) {
         return NULL;
+    }
     if (PyObject_CheckBuffer(values[0])) { /* bytes are a sequence too, of numbers */
         PyErr_SetString(PyExc_TypeError,
                         "send_many() needs a sequence of messages, not one message");
         return NULL;
     }
     PyObject *messages = PySequence_Fast(values[0], "send_many() needs a sequence of messages");
-    if (messages == NULL)
+    if (messages == NULL) {
         return NULL;
+    }
     chunk chunk;
     chunk.views = NULL;
     chunk.count = chunk.owner_count = chunk.view_count = 0;
@@ -280,10 +314,12 @@ static PyObject *transmitter_flush(PyObject *op, PyObject *const *args, Py_ssize
     PyObject *timeout;
     int64_t timeout_ns;
     if (core_arguments("flush", args, count, keywords, names, 1, 0, &timeout) < 0 ||
-        core_timeout(timeout, &timeout_ns) < 0)
+        core_timeout(timeout, &timeout_ns) < 0) {
         return NULL;
-    if (core_transmitter_wait(self, wait_flushed, 0, core_deadline(timeout_ns)) < 0)
+    }
+    if (core_transmitter_wait(self, wait_flushed, 0, core_deadline(timeout_ns)) < 0) {
         return NULL;
+    }
     Py_RETURN_NONE;
 }
 
@@ -296,15 +332,17 @@ static int transmitter_traverse(PyObject *op, visitproc visit, void *arg) {
 
 static int transmitter_clear(PyObject *op) {
     core_transmitter *self = (core_transmitter *)op;
-    if (self->child.gate.state == CORE_CLOSED) /* else the engine still calls it */
+    if (self->child.gate.state == CORE_CLOSED) { /* else the engine still calls it */
         Py_CLEAR(self->on_ack);
+    }
     return 0;
 }
 
 static void transmitter_dealloc(PyObject *op) {
     core_transmitter *self = (core_transmitter *)op;
-    if (PyObject_CallFinalizerFromDealloc(op) < 0)
+    if (PyObject_CallFinalizerFromDealloc(op) < 0) {
         return;
+    }
     PyObject_GC_UnTrack(op);
     Py_CLEAR(self->child.instance);
     Py_CLEAR(self->child.endpoint);
@@ -416,8 +454,9 @@ static PyMemberDef transmitter_members[] = {
 static PyObject *transmitter_get_rate(PyObject *op, void *unused) {
     (void)unused;
     core_transmitter *self = (core_transmitter *)op;
-    if (!core_enter(&self->child.gate, CORE_SEND))
+    if (!core_enter(&self->child.gate, CORE_SEND)) {
         return NULL;
+    }
     uint64_t rate = helio_transmitter_rate(self->handle);
     return core_leave(&self->child.gate) ? PyLong_FromUnsignedLongLong(rate) : NULL;
 }
@@ -425,8 +464,9 @@ static PyObject *transmitter_get_rate(PyObject *op, void *unused) {
 static PyObject *transmitter_get_congested(PyObject *op, void *unused) {
     (void)unused;
     core_transmitter *self = (core_transmitter *)op;
-    if (!core_enter(&self->child.gate, CORE_SEND))
+    if (!core_enter(&self->child.gate, CORE_SEND)) {
         return NULL;
+    }
     int congested = helio_transmitter_congested(self->handle);
     return core_leave(&self->child.gate) ? PyBool_FromLong(congested) : NULL;
 }

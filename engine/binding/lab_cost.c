@@ -57,13 +57,14 @@ static void begin(bench *b) {
                                    .lead = HISTORY,
                                    .trail = 1,
                                    .history_packets = HISTORY};
-    for (uint32_t i = 0; i < receivers; i++)
+    for (uint32_t i = 0; i < receivers; i++) {
         b->views[i] = (helio_receiver_view){.receiver = i + 1,
                                             .incarnation = 1,
                                             .flags = HELIO_VIEW_PRESENT | HELIO_VIEW_REPORTS,
                                             .window = 1024,
                                             .place = i,
                                             .round_trip_ns = HELIO_MILLISECOND};
+    }
     b->spent_ns = 0;
 }
 
@@ -74,8 +75,9 @@ static void note(bench *b, int64_t begun_ns) {
 static int time_policy(bench *b, const helio_rate_policy *policy, int intervals) {
     const uint32_t receivers = b->interval.receivers;
     void *state = calloc(1, policy->state_bytes + receivers * policy->receiver_bytes + 1);
-    if (!state)
+    if (!state) {
         return -1;
+    }
     begin(b);
     const helio_rate_config config = {.rate = 20000000,
                                       .rate_min = 200000,
@@ -109,8 +111,9 @@ static int time_consumers(bench *b, int intervals) {
                                            .expel_ns = HELIO_SECOND,
                                            .share = 0.1,
                                            .capacity = b->interval.receivers};
-    if (helio_consumers_init(&engine, &config))
+    if (helio_consumers_init(&engine, &config)) {
         return -1;
+    }
     begin(b);
     for (int i = 0; i < intervals; i++) {
         pass(b);
@@ -139,14 +142,17 @@ size_t lab_cost(uint32_t receivers, int intervals, lab_cost_row *rows, size_t mo
     bench b = {.interval.receivers = receivers, .views = calloc(receivers, sizeof *b.views)};
     size_t count = 0;
     const helio_rate_policy *policy;
-    if (!b.views)
+    if (!b.views) {
         return 0;
-    for (size_t i = 0; (policy = helio_rate_policy_at(i)) && count + 2 < most; i++) {
-        if (time_policy(&b, policy, intervals) == 0)
-            rows[count++] = (lab_cost_row){policy->name, b.spent_ns / intervals / receivers};
     }
-    if (time_consumers(&b, intervals) == 0)
+    for (size_t i = 0; (policy = helio_rate_policy_at(i)) && count + 2 < most; i++) {
+        if (time_policy(&b, policy, intervals) == 0) {
+            rows[count++] = (lab_cost_row){policy->name, b.spent_ns / intervals / receivers};
+        }
+    }
+    if (time_consumers(&b, intervals) == 0) {
         rows[count++] = (lab_cost_row){"slow consumers", b.spent_ns / intervals / receivers};
+    }
     time_storm(&b, intervals);
     rows[count++] = (lab_cost_row){"storms", b.spent_ns / intervals / receivers};
     free(b.views);

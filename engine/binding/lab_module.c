@@ -21,8 +21,9 @@ typedef struct trial_object {
 } trial_object;
 
 static PyObject *refuse(int error) {
-    if (error == HELIO_ERR_NOMEM)
+    if (error == HELIO_ERR_NOMEM) {
         return PyErr_NoMemory();
+    }
     PyErr_SetString(PyExc_ValueError, helio_error_text());
     return NULL;
 }
@@ -47,15 +48,17 @@ static PyObject *trial_new(PyTypeObject *type, PyObject *args, PyObject *keyword
     unsigned long long seed;
     double interval;
     int watches = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "Kd|p", names, &seed, &interval, &watches))
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "Kd|p", names, &seed, &interval, &watches)) {
         return NULL;
+    }
     if (!(interval >= 1e-6 && interval <= 3600)) {
         PyErr_SetString(PyExc_ValueError, "an interval takes 1e-6 to 3600 seconds");
         return NULL;
     }
     trial_object *self = (trial_object *)type->tp_alloc(type, 0);
-    if (self == NULL)
+    if (self == NULL) {
         return NULL;
+    }
     self->trial = helio_trial_create(seed, ns_of(interval), watches);
     if (self->trial == NULL) {
         Py_DECREF(self);
@@ -83,8 +86,9 @@ static PyObject *add_pipe(PyObject *self, PyObject *args, PyObject *keywords) {
     unsigned overhead = 0;
     double loss = 0, delay = 0;
     if (!PyArg_ParseTupleAndKeywords(args, keywords, "KK|Idd", names, &rate, &queue, &overhead,
-                                     &loss, &delay))
+                                     &loss, &delay)) {
         return NULL;
+    }
     const helio_sim_pipe_config config = {.rate = rate,
                                           .queue_bytes = queue,
                                           .overhead_bytes = overhead,
@@ -102,8 +106,9 @@ static PyObject *add_source(PyObject *self, PyObject *args, PyObject *keywords) 
     double start = 0, feedback = 0;
     if (!PyArg_ParseTupleAndKeywords(args, keywords, "zidIKpddd", names, &config.options,
                                      &config.pipe, &config.offered, &config.message_bytes, &queue,
-                                     &even, &start, &feedback, &config.feedback_loss))
+                                     &even, &start, &feedback, &config.feedback_loss)) {
         return NULL;
+    }
     config.queue_bytes = queue;
     config.is_even = even;
     config.start_ns = ns_of(start);
@@ -122,8 +127,9 @@ static PyObject *add_group(PyObject *self, PyObject *args, PyObject *keywords) {
                                      &config.count, &join, &delay, &jitter, &config.loss,
                                      &config.burst_begin, &config.burst_end, &config.burst_loss,
                                      &config.drain, &queue, &access_rate, &access_queue,
-                                     &config.access.overhead_bytes))
+                                     &config.access.overhead_bytes)) {
         return NULL;
+    }
     config.join_ns = ns_of(join);
     config.delay_ns = ns_of(delay);
     config.jitter_ns = ns_of(jitter);
@@ -138,8 +144,9 @@ static PyObject *add_tcp(PyObject *self, PyObject *args, PyObject *keywords) {
     helio_trial_tcp_config config = {.pipe = HELIO_TRIAL_NONE};
     double start, stop, delay, feedback;
     if (!PyArg_ParseTupleAndKeywords(args, keywords, "idddd", names, &config.pipe, &start, &stop,
-                                     &delay, &feedback))
+                                     &delay, &feedback)) {
         return NULL;
+    }
     config.start_ns = ns_of(start);
     config.stop_ns = ns_of(stop);
     config.delay_ns = ns_of(delay);
@@ -157,12 +164,14 @@ static PyObject *plan(PyObject *self, PyObject *args) {
     double at, value = 0, second = 0;
     const char *name;
     int which;
-    if (!PyArg_ParseTuple(args, "dsi|dd", &at, &name, &which, &value, &second))
+    if (!PyArg_ParseTuple(args, "dsi|dd", &at, &name, &which, &value, &second)) {
         return NULL;
+    }
     for (size_t i = 0; i < sizeof knobs / sizeof knobs[0]; i++) {
         if (strcmp(name, knobs[i].name) == 0) {
-            if (knobs[i].knob == HELIO_TRIAL_DELAY)
+            if (knobs[i].knob == HELIO_TRIAL_DELAY) {
                 value *= 1e9;
+            }
             const int error =
                 helio_trial_plan(trial_of(self), ns_of(at), knobs[i].knob, which, value, second);
             return error ? refuse(error) : Py_NewRef(Py_None);
@@ -178,10 +187,11 @@ static PyObject *columns_of(const helio_trial *trial) {
     PyObject *list = PyList_New((Py_ssize_t)count);
     for (size_t i = 0; list != NULL && i < count; i++) {
         PyObject *name = PyUnicode_FromString(helio_trial_column(trial, i));
-        if (name == NULL)
+        if (name == NULL) {
             Py_CLEAR(list);
-        else
+        } else {
             PyList_SET_ITEM(list, (Py_ssize_t)i, name);
+        }
     }
     return list;
 }
@@ -198,10 +208,11 @@ static PyObject *events_of(const helio_trial *trial) {
             (unsigned long long)e->arguments[0], (unsigned long long)e->arguments[1],
             (unsigned long long)e->arguments[2], (unsigned long long)e->arguments[3],
             PyUnicode_DecodeUTF8(e->text, (Py_ssize_t)strnlen(e->text, sizeof e->text), "replace"));
-        if (event == NULL)
+        if (event == NULL) {
             Py_CLEAR(list);
-        else
+        } else {
             PyList_SET_ITEM(list, (Py_ssize_t)i, event);
+        }
     }
     return list;
 }
@@ -214,18 +225,20 @@ static PyObject *receivers_of(const helio_trial *trial) {
         PyObject *row = Py_BuildValue("(iKKKd)", r.group, (unsigned long long)r.receiver,
                                       (unsigned long long)r.delivered, (unsigned long long)r.lost,
                                       seconds_of(r.first_lost_ns));
-        if (row == NULL)
+        if (row == NULL) {
             Py_CLEAR(list);
-        else
+        } else {
             PyList_SET_ITEM(list, (Py_ssize_t)i, row);
+        }
     }
     return list;
 }
 
 static PyObject *run(PyObject *self, PyObject *args) {
     double duration;
-    if (!PyArg_ParseTuple(args, "d", &duration))
+    if (!PyArg_ParseTuple(args, "d", &duration)) {
         return NULL;
+    }
     helio_trial *trial = trial_of(self);
     const int64_t end_ns = ns_of(duration);
     for (int64_t at_ns = 0; at_ns < end_ns;) {
@@ -233,8 +246,9 @@ static PyObject *run(PyObject *self, PyObject *args) {
         int error;
         Py_BEGIN_ALLOW_THREADS error = helio_trial_run(trial, at_ns);
         Py_END_ALLOW_THREADS if (error) return refuse(error);
-        if (PyErr_CheckSignals() != 0)
+        if (PyErr_CheckSignals() != 0) {
             return NULL;
+        }
     }
     size_t rows, sights;
     const double *values = helio_trial_rows(trial, &rows);
@@ -282,8 +296,9 @@ static PyObject *decision_costs(PyObject *module, PyObject *args) {
     enum { MOST = 16 };
     unsigned receivers;
     int intervals;
-    if (!PyArg_ParseTuple(args, "Ii", &receivers, &intervals))
+    if (!PyArg_ParseTuple(args, "Ii", &receivers, &intervals)) {
         return NULL;
+    }
     if (receivers < 1 || receivers > 100000 || intervals < 1) {
         PyErr_SetString(PyExc_ValueError, "1 to 100000 receivers, and some intervals");
         return NULL;
@@ -293,8 +308,9 @@ static PyObject *decision_costs(PyObject *module, PyObject *args) {
     PyObject *costs = count > 0 ? PyDict_New() : PyErr_NoMemory();
     for (size_t i = 0; costs != NULL && i < count; i++) {
         PyObject *ns = PyFloat_FromDouble(rows[i].ns);
-        if (ns == NULL || PyDict_SetItemString(costs, rows[i].what, ns) < 0)
+        if (ns == NULL || PyDict_SetItemString(costs, rows[i].what, ns) < 0) {
             Py_CLEAR(costs);
+        }
         Py_XDECREF(ns);
     }
     return costs;
@@ -310,8 +326,9 @@ static PyMethodDef functions[] = {
 
 static int exec(PyObject *module) {
     PyObject *type = PyType_FromSpec(&trial_spec);
-    if (type == NULL)
+    if (type == NULL) {
         return -1;
+    }
     const int error = PyModule_AddType(module, (PyTypeObject *)type);
     Py_DECREF(type);
     return error;

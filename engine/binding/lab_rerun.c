@@ -5,15 +5,17 @@
 #include "rerun/rerun.h"
 
 static PyObject *numbers_of(const helio_rerun_side *side) {
-    if (!side->is_there)
+    if (!side->is_there) {
         Py_RETURN_NONE;
+    }
     PyObject *numbers = PyTuple_New((Py_ssize_t)side->count);
     for (uint32_t i = 0; numbers != NULL && i < side->count; i++) {
         PyObject *number = PyLong_FromUnsignedLongLong(side->numbers[i]);
-        if (number == NULL)
+        if (number == NULL) {
             Py_CLEAR(numbers);
-        else
+        } else {
             PyTuple_SET_ITEM(numbers, (Py_ssize_t)i, number);
+        }
     }
     return numbers;
 }
@@ -31,8 +33,9 @@ static bool add(void *context, const helio_rerun_decision *decision) {
 }
 
 static PyObject *refuse(int error) {
-    if (error == HELIO_ERR_NOMEM)
+    if (error == HELIO_ERR_NOMEM) {
         return PyErr_NoMemory();
+    }
     PyErr_SetString(PyExc_ValueError, error == HELIO_DECISION_DAMAGED
                                           ? "it is no decision log, or its beginning is damaged"
                                           : helio_error_text());
@@ -43,8 +46,9 @@ PyObject *lab_rerun(PyObject *module, PyObject *args) {
     (void)module;
     Py_buffer log;
     const char *options = NULL;
-    if (!PyArg_ParseTuple(args, "y*|z", &log, &options))
+    if (!PyArg_ParseTuple(args, "y*|z", &log, &options)) {
         return NULL;
+    }
     PyObject *rows = PyList_New(0);
     helio_rerun_summary summary;
     const int error =

@@ -47,8 +47,9 @@ static inline bool books_hold_of(const helio_stats *stats, const helio_segment_o
 static inline bool books_hold(const helio_stats *stats) {
     const uint64_t used = helio_cell(&stats->header->objects_used);
     for (uint64_t i = 0; i < used; i++) {
-        if (!books_hold_of(stats, &stats->objects[i]))
+        if (!books_hold_of(stats, &stats->objects[i])) {
             return false;
+        }
     }
     return true;
 }
@@ -58,8 +59,9 @@ static inline const char *books_label(const helio_segment_object *object, const 
     const size_t length = strlen(name);
     for (const char *at = object->labels; at; at = strchr(at, '\n')) {
         at += *at == '\n';
-        if (strncmp(at, name, length) == 0 && at[length] == '=')
+        if (strncmp(at, name, length) == 0 && at[length] == '=') {
             return at + length + 1;
+        }
     }
     return NULL;
 }
@@ -67,8 +69,9 @@ static inline const char *books_label(const helio_segment_object *object, const 
 static inline bool books_same(const helio_segment_object *a, const helio_segment_object *b,
                               const char *label) {
     const char *of_a = books_label(a, label), *of_b = books_label(b, label);
-    if (!of_a || !of_b)
+    if (!of_a || !of_b) {
         return !of_a && !of_b;
+    }
     const size_t length = strcspn(of_a, "\n");
     return strcspn(of_b, "\n") == length && memcmp(of_a, of_b, length) == 0;
 }
@@ -78,8 +81,9 @@ static inline bool books_joined(const helio_stats *stats, const helio_segment_ob
                                 const helio_segment_object *receiver, uint64_t *in_flight) {
     const void *sent_memory = books_record(stats, sender);
     const void *memory = books_record(stats, receiver);
-    if (!books_same(sender, receiver, "stream") || !books_same(sender, receiver, "topic"))
+    if (!books_same(sender, receiver, "stream") || !books_same(sender, receiver, "topic")) {
         return false;
+    }
 #define SENT(name) books_cell(&sent->name)
 #define CELL(name) books_cell(&record->name)
 #define CHECK_JOIN(SENDER, sender_, RECEIVER, receiver_, name, left, right, modulo)           \
@@ -106,8 +110,9 @@ static inline bool books_are_settled(const helio_stats *stats) {
             const helio_segment_object *receiver = &stats->objects[k];
             uint64_t in_flight = 0;
             if (sender->state == HELIO_OBJECT_LIVE && receiver->state == HELIO_OBJECT_LIVE &&
-                books_joined(stats, sender, receiver, &in_flight) && in_flight != 0)
+                books_joined(stats, sender, receiver, &in_flight) && in_flight != 0) {
                 return books_complain(receiver, "in flight", in_flight, 0);
+            }
         }
     }
     return books_hold(stats);

@@ -60,8 +60,9 @@ static jmp_buf check_out;
 
 /* What main returns. */
 static inline int check_result(void) {
-    if (check_failures > 0)
+    if (check_failures > 0) {
         fprintf(stderr, "%d failed\n", check_failures);
+    }
     return check_failures > 0 ? 1 : 0;
 }
 

@@ -46,8 +46,9 @@ static inline void clocked_poll(void *context, helio_clock clock) {
 static inline int64_t clocked_deadline(void *context) {
     const clocked *node = context;
     const int64_t due_ns = node->inner.next_deadline_ns(node->inner.context);
-    if (due_ns == HELIO_NEVER)
+    if (due_ns == HELIO_NEVER) {
         return HELIO_NEVER;
+    }
     return due_ns <= node->origin_ns
                ? 0
                : (int64_t)((double)(due_ns - node->origin_ns) / (1 + node->ppm / 1e6)) + 1;
@@ -69,8 +70,9 @@ static inline void clocked_add_source(world *w, clocked *clocks, world_source *s
     world_open_instance(w, &source->instance);
     const helio_outlet outlet = helio_sim_outlet(source->node, &config->group);
     if (helio_tx_stream_create(config, outlet, w->stats, source->instance.record,
-                               clocked_now(clocks), &source->stream) != 0)
+                               clocked_now(clocks), &source->stream) != 0) {
         abort();
+    }
     clocked_attach(clocks, source->node,
                    (helio_sim_handler){source, world_source_on_packet, world_source_poll,
                                        world_source_deadline});
@@ -89,8 +91,10 @@ static inline void clocked_add_receiver(world *w, clocked *clocks, world_receive
 static inline void *clocked_record(const world *w, helio_scope scope, const char *label) {
     for (uint64_t slot = 0; slot < w->stats->header->objects_used; slot++) {
         const helio_segment_object *object = &w->stats->objects[slot];
-        if (object->scope == (uint32_t)scope && object->state == 1 && strstr(object->labels, label))
+        if (object->scope == (uint32_t)scope && object->state == 1 &&
+            strstr(object->labels, label)) {
             return w->stats->memory + object->record_offset;
+        }
     }
     return NULL;
 }

@@ -71,15 +71,17 @@ static inline void crowd_init(crowd *c, uint64_t seed, uint32_t count, double ra
 
 /* How many of so many packets are lost: gaps between losses are geometric. */
 static inline uint64_t crowd_lost(crowd *c, uint64_t packets, double loss) {
-    if (loss <= 0)
+    if (loss <= 0) {
         return 0;
+    }
     const double scale = log1p(-loss);
     uint64_t lost = 0;
     double at = 0;
     for (;;) {
         at += 1 + floor(log(1 - helio_random_unit(&c->random)) / scale);
-        if (at > (double)packets)
+        if (at > (double)packets) {
             return lost;
+        }
         lost++;
     }
 }
@@ -91,15 +93,17 @@ static inline void crowd_take(crowd *c, uint32_t i, uint64_t sent) {
     const uint64_t lost = crowd_lost(c, sent, receiver->loss);
     const double before = receiver->position;
     double next = before + receiver->drain * (double)CROWD_STEP_NS / (double)HELIO_SECOND;
-    if (next > c->sent)
+    if (next > c->sent) {
         next = c->sent;
+    }
     receiver->position = next;
     const double needs = next + 1 + receiver->window;
     if (receiver->skips && next < c->sent - receiver->window) { /* full: what comes is dropped */
         receiver->position = c->sent - receiver->window;
     } else if (needs < (double)interval->trail) {
-        if (receiver->lost_ns == 0)
+        if (receiver->lost_ns == 0) {
             receiver->lost_ns = interval->now_ns;
+        }
         receiver->unrecovered += (uint64_t)((double)interval->trail - needs);
         view->unrecoverable = receiver->unrecovered;
         receiver->position = (double)interval->trail - 1 - receiver->window;
@@ -114,20 +118,23 @@ static inline void crowd_take(crowd *c, uint32_t i, uint64_t sent) {
         view->repairs += lost;
         c->interval.repair_packets += lost;
     }
-    if (receiver->is_silent)
+    if (receiver->is_silent) {
         return;
+    }
     const bool reports =
         receiver->report_steps && (c->steps + i) % (uint64_t)receiver->report_steps == 0;
     if (lost || reports) {
         view->flags |= HELIO_VIEW_NEWS;
         view->heard_ns = interval->now_ns;
     }
-    if (!(view->flags & HELIO_VIEW_REPORTS))
+    if (!(view->flags & HELIO_VIEW_REPORTS)) {
         return;
+    }
     view->received += is_suspended ? sent - lost : sent;
     view->lost += lost;
-    if (!reports)
+    if (!reports) {
         return;
+    }
     view->position = (uint64_t)receiver->position;
     view->window = (uint32_t)receiver->window;
     const double fill = (c->sent - receiver->position) / receiver->window;
@@ -140,15 +147,17 @@ static inline void crowd_step(crowd *c) {
     const uint64_t before = interval->lead;
     c->sent += c->rate * (double)CROWD_STEP_NS / (double)HELIO_SECOND;
     interval->lead = (uint64_t)c->sent;
-    if (interval->lead + 1 > interval->trail + interval->history_packets)
+    if (interval->lead + 1 > interval->trail + interval->history_packets) {
         interval->trail = interval->lead + 1 - interval->history_packets;
+    }
     interval->now_ns += CROWD_STEP_NS;
     interval->wall_ns += CROWD_STEP_NS;
     interval->packets_sent = interval->lead - before;
     interval->bytes_sent = interval->offered_bytes = interval->packets_sent * CROWD_PACKET_BYTES;
     interval->naks = interval->repair_packets = 0;
-    for (uint32_t i = 0; i < c->count; i++)
+    for (uint32_t i = 0; i < c->count; i++) {
         crowd_take(c, i, interval->packets_sent);
+    }
     c->steps++;
 }
 

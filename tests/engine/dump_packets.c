@@ -17,8 +17,9 @@
 
 static void print_packet(const char *way, const void *packet, size_t length) {
     printf("%s ", way);
-    for (size_t i = 0; i < length; i++)
+    for (size_t i = 0; i < length; i++) {
         printf("%02x", ((const uint8_t *)packet)[i]);
+    }
     putchar('\n');
 }
 
@@ -46,12 +47,14 @@ static void send(world_source *source, helio_tx_topic *topic, uint64_t number, s
                  int64_t late_ns) {
     static uint8_t data[100000];
     const helio_clock clock = world_now(source->world);
-    for (size_t i = 0; i < length; i++)
+    for (size_t i = 0; i < length; i++) {
         data[i] = (uint8_t)(number + i);
+    }
     const int64_t submit_ns = clock.wall_ns - 1000;
     if (helio_tx_stream_append_intended(source->stream, topic, data, length, submit_ns,
-                                        late_ns ? submit_ns - late_ns : 0, clock) != 0)
+                                        late_ns ? submit_ns - late_ns : 0, clock) != 0) {
         abort();
+    }
     printf("sent %s %" PRIu64 " %zu\n", topic->name, number, length);
 }
 
@@ -60,8 +63,9 @@ static void print_all_packets(const helio_address *source, const helio_address *
     uint8_t packet[HELIO_PGM_CONTROL_MAX];
     const helio_pgm_session session = {{{0xA1, 0xB2, 0xC3, 0xD4, 0xE5, 6}, 40006}, 7500};
     uint32_t sequences[63];
-    for (uint32_t i = 0; i < 63; i++)
+    for (uint32_t i = 0; i < 63; i++) {
         sequences[i] = 0xFFFFFFE0u + i;
+    }
     for (uint32_t i = 0; i < 32; i++) {
         const helio_pgm_spm spm = {.sequence = i,
                                    .trail = 2,
@@ -125,10 +129,11 @@ static void print_all_packets(const helio_address *source, const helio_address *
     const helio_pgm_clock questions[] = {{HELIO_PGM_CLOCK_UNKNOWN, 0xC0FFEE, 0, 0},
                                          {HELIO_PGM_CLOCK_HOST, 0, 0, 0},
                                          {HELIO_PGM_CLOCK_EXCHANGE, 7, -1500000, 20000}};
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < 3; i++) {
         print_packet("made up", packet,
                      helio_pgm_encode_ack_with(packet, &session, 9, 1, NULL, &told, grants,
                                                i ? 3 : 0, &questions[i]));
+    }
     for (uint32_t i = 0; i <= HELIO_PGM_CLOCK_ANSWERS_MAX; i++) {
         const helio_pgm_time time = {
             5000000000,
@@ -175,18 +180,21 @@ int main(void) {
     if (helio_rx_endpoint_subscribe(
             receiver.endpoint, "prices",
             &(helio_sink){.on_messages = take_all, .ack = HELIO_SINK_ACK_AUTO}, world_now(&w),
-            &subscription) != 0)
+            &subscription) != 0) {
         return 2;
+    }
     world_add_source(&w, &source, &tx);
     helio_sim_set_link(source.node, &(helio_sim_link){.delay_ns = 20000, .drops = tap_up});
     if (helio_tx_stream_add_topic(source.stream, "prices", world_now(&w), &prices) != 0 ||
-        helio_tx_stream_add_topic(source.stream, "orders \xC3\xA4", world_now(&w), &orders) != 0)
+        helio_tx_stream_add_topic(source.stream, "orders \xC3\xA4", world_now(&w), &orders) != 0) {
         return 2;
+    }
     static const size_t sizes[] = {0, 1, 20, 100, 1406, 1407, 5000, 32767, 32768, 60000};
     uint64_t prices_sent = 0, orders_sent = 0;
     for (size_t i = 0; i < 40; i++) {
-        for (int k = 0; k < 5; k++)
+        for (int k = 0; k < 5; k++) {
             send(&source, prices, prices_sent++, 30, 0);
+        }
         send(&source, orders, orders_sent++, sizes[i % 10], i < 20 ? 7000 : 0);
         helio_tx_stream_flush(source.stream, world_now(&w));
         helio_sim_wake(source.node);

@@ -160,8 +160,9 @@ static inline void fleet_begin(unsigned count) {
 
 static inline void fleet_end(void) {
     for (unsigned i = 0; i < fleet_count; i++) {
-        if (fleet[i].receiver.endpoint)
+        if (fleet[i].receiver.endpoint) {
             world_end_receiver(&fleet[i].receiver);
+        }
     }
     world_end_source(&source);
     world_fini(&w);

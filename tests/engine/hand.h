@@ -68,8 +68,9 @@ static inline void arrive(const carried *packet, int64_t kernel_ns) {
 }
 
 static inline void deliver_all(int64_t kernel_ns) {
-    for (size_t i = 0; i < down.count; i++)
+    for (size_t i = 0; i < down.count; i++) {
         arrive(&down.packets[i], kernel_ns);
+    }
     down.count = 0;
 }
 

@@ -64,8 +64,9 @@ typedef struct model {
 } model;
 
 static inline double model_gap(model *m) { /* packets up to the next random loss */
-    if (m->random_loss == 0)
+    if (m->random_loss == 0) {
         return INFINITY;
+    }
     return floor(log(1 - helio_random_unit(&m->random)) / log(1 - m->random_loss)) + 1;
 }
 
@@ -97,8 +98,9 @@ static inline void model_init(model *m) {
 }
 
 static inline void model_fini(model *m) {
-    for (unsigned i = 0; i < m->senders; i++)
+    for (unsigned i = 0; i < m->senders; i++) {
         free(m->sender[i].state);
+    }
 }
 
 /* ---- the way of a packet ---- */
@@ -119,8 +121,9 @@ static inline void model_send(model *m, model_sender *s) {
     s->interval.packets_sent++;
     s->interval.bytes_sent += MODEL_PACKET;
     double rate = s->decision.rate ? (double)s->decision.rate : 1e9;
-    if (m->offered > 0 && m->offered < rate)
+    if (m->offered > 0 && m->offered < rate) {
         rate = m->offered;
+    }
     /* Timers and batches jitter; without it the queue would always have room for the same one. */
     s->next_s += MODEL_PACKET / rate * 2 * helio_random_unit(&m->random);
 }
@@ -155,15 +158,17 @@ static inline void model_hear(model *m, model_sender *s) {
             unknown++;
             continue;
         }
-        if (packet->arrives_s + m->delay_s > m->now_s)
+        if (packet->arrives_s + m->delay_s > m->now_s) {
             break;
+        }
         arrived++;
         lost += unknown;
         unknown = 0;
         s->heard = at;
     }
-    for (unsigned r = 0; r < m->receivers && arrived + lost > 0; r++)
+    for (unsigned r = 0; r < m->receivers && arrived + lost > 0; r++) {
         model_report(m, s, r, arrived, lost);
+    }
 }
 
 /* ---- intervals ---- */
@@ -175,12 +180,14 @@ static inline void model_decide(model *m, model_sender *s) {
     interval->receivers = m->receivers;
     interval->rate = s->decision.rate;
     interval->lead = s->lead;
-    if (m->offered == 0 || (s->decision.rate && (double)s->decision.rate < m->offered))
+    if (m->offered == 0 || (s->decision.rate && (double)s->decision.rate < m->offered)) {
         interval->flags = HELIO_INTERVAL_LIMITED;
+    }
     m->policy->decide(s->state, interval, s->views, &s->decision);
     s->falls += s->decision.state == HELIO_RATE_DECREASE;
-    for (unsigned r = 0; r < m->receivers; r++)
+    for (unsigned r = 0; r < m->receivers; r++) {
         s->views[r].flags &= ~(uint32_t)HELIO_VIEW_NEWS;
+    }
     *interval = (helio_interval){0};
 }
 
@@ -195,11 +202,13 @@ static inline void model_interval(model *m) {
     for (;;) {
         model_sender *next = &m->sender[0];
         for (unsigned i = 1; i < m->senders; i++) {
-            if (m->sender[i].next_s < next->next_s)
+            if (m->sender[i].next_s < next->next_s) {
                 next = &m->sender[i];
+            }
         }
-        if (next->next_s >= until_s)
+        if (next->next_s >= until_s) {
             break;
+        }
         model_send(m, next);
     }
     m->now_s = until_s;
@@ -214,38 +223,43 @@ static inline void model_interval(model *m) {
 }
 
 static inline void model_run(model *m, unsigned intervals) {
-    for (unsigned i = 0; i < intervals; i++)
+    for (unsigned i = 0; i < intervals; i++) {
         model_interval(m);
+    }
 }
 
 /* ---- figures ---- */
 
 static inline double model_mean(const double *values, unsigned count) {
     double sum = 0;
-    for (unsigned i = 0; i < count; i++)
+    for (unsigned i = 0; i < count; i++) {
         sum += values[i];
+    }
     return sum / count;
 }
 
 static inline double model_variation(const double *values, unsigned count) {
     const double mean = model_mean(values, count);
     double squares = 0;
-    for (unsigned i = 0; i < count; i++)
+    for (unsigned i = 0; i < count; i++) {
         squares += (values[i] - mean) * (values[i] - mean);
+    }
     return sqrt(squares / count) / mean;
 }
 
 static inline double model_highest(const double *values, unsigned count) {
     double highest = values[0];
-    for (unsigned i = 1; i < count; i++)
+    for (unsigned i = 1; i < count; i++) {
         highest = values[i] > highest ? values[i] : highest;
+    }
     return highest;
 }
 
 static inline double model_lowest(const double *values, unsigned count) {
     double lowest = values[0];
-    for (unsigned i = 1; i < count; i++)
+    for (unsigned i = 1; i < count; i++) {
         lowest = values[i] < lowest ? values[i] : lowest;
+    }
     return lowest;
 }
 
@@ -253,8 +267,9 @@ static inline double model_lowest(const double *values, unsigned count) {
 static inline unsigned model_reaches(const double *values, unsigned count, double aim,
                                      double share) {
     unsigned i = 0;
-    while (i < count && fabs(values[i] - aim) > share * aim)
+    while (i < count && fabs(values[i] - aim) > share * aim) {
         i++;
+    }
     return i;
 }
 

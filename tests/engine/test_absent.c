@@ -36,8 +36,9 @@ static const helio_rx_stream_stats *newest_rx_stream(void) {
     const helio_rx_stream_stats *newest = NULL;
     for (uint64_t i = 0; i < helio_cell(&w.stats->header->objects_used); i++) {
         const helio_segment_object *object = &w.stats->objects[i];
-        if (object->scope == HELIO_SCOPE_RX_STREAM && object->state == HELIO_OBJECT_LIVE)
+        if (object->scope == HELIO_SCOPE_RX_STREAM && object->state == HELIO_OBJECT_LIVE) {
             newest = books_record(w.stats, object);
+        }
     }
     return newest;
 }
@@ -112,8 +113,9 @@ static void what_was_told_of_before_the_silence_is_lost_at_the_expiry(void) {
     expire();
     const helio_segment_object *object = NULL;
     for (uint64_t i = 0; i < helio_cell(&w.stats->header->objects_used); i++) {
-        if (w.stats->objects[i].scope == HELIO_SCOPE_RX_STREAM)
+        if (w.stats->objects[i].scope == HELIO_SCOPE_RX_STREAM) {
             object = &w.stats->objects[i];
+        }
     }
     const helio_rx_stream_stats *s = books_record(w.stats, object);
     CHECK((uint32_t)helio_cell(&s->window_trail) > 100);
@@ -138,9 +140,10 @@ static void a_source_that_resets_leaves_nothing_out(void) {
     uint64_t lost = 0;
     for (uint64_t i = 0; i < helio_cell(&w.stats->header->objects_used); i++) {
         const helio_segment_object *object = &w.stats->objects[i];
-        if (object->scope == HELIO_SCOPE_RX_STREAM)
+        if (object->scope == HELIO_SCOPE_RX_STREAM) {
             lost += helio_cell(&((const helio_rx_stream_stats *)books_record(w.stats, object))
                                     ->packets_lost_reset);
+        }
     }
     CHECK(lost >= 20);
     CHECK(books_hold(w.stats));

@@ -109,10 +109,12 @@ static uint64_t slow_stable(const trial *trial, uint32_t receivers, uint64_t aft
     const helio_acker *all = trial->all;
     for (;; after++) {
         uint32_t have = 0;
-        for (int i = 0; i < TRIAL_RECEIVERS; i++)
+        for (int i = 0; i < TRIAL_RECEIVERS; i++) {
             have += trial->is_there[i] && all[i].first <= after + 1 && all[i].position > after;
-        if (have < receivers)
+        }
+        if (have < receivers) {
             return after;
+        }
     }
 }
 
@@ -136,15 +138,18 @@ static void the_order_statistic_is_that_of_counting_each_packet(void) {
                 trial.is_there[who] = true;
             }
             const uint64_t said = mine->first - 1 + helio_random_below(&random, TRIAL_PACKETS);
-            if (said > mine->position)
+            if (said > mine->position) {
                 mine->position = said;
+            }
             helio_acker what = *mine;
             what.position = said;
             CHECK(helio_acks_hear(&acks, &what, false, &acker) <= HELIO_ACKS_REPEATED);
             const uint32_t receivers = 1 + (uint32_t)helio_random_below(&random, 6);
             const uint64_t after = helio_random_below(&random, TRIAL_PACKETS);
-            if (helio_acks_stable(&acks, receivers, after) != slow_stable(&trial, receivers, after))
+            if (helio_acks_stable(&acks, receivers, after) !=
+                slow_stable(&trial, receivers, after)) {
                 CHECK_FAIL("seed %" PRIu64 ", step %d", seed, step);
+            }
         }
         helio_acks_fini(&acks);
     }
@@ -195,8 +200,9 @@ static void the_application_acknowledges_whole_batches_in_order(void) {
     helio_unacked_add(&unacked, 12, 8); /* the rest of a batch that came in two parts */
     helio_unacked_acknowledge(&unacked, 7);
     CHECK_EQUAL(helio_unacked_oldest(&unacked), 12);
-    for (uint64_t i = 0; i < 10; i++) /* more than there is room for */
+    for (uint64_t i = 0; i < 10; i++) { /* more than there is room for */
         helio_unacked_add(&unacked, 20 + i, 20 + i);
+    }
     helio_unacked_acknowledge(&unacked, 8);
     CHECK_EQUAL(helio_unacked_oldest(&unacked), 20);
     helio_unacked_acknowledge(&unacked, 28);
@@ -263,16 +269,18 @@ static helio_tx_stream_config waiting_source(uint32_t receivers, int missing) {
 static void begin_acked(uint32_t receivers, int missing, unsigned count, helio_sink_ack mode) {
     noted = 0;
     world_init(&w, 7, 1);
-    for (unsigned i = 0; i < count; i++)
+    for (unsigned i = 0; i < count; i++) {
         add_listener(i, mode);
+    }
     begin_source(waiting_source(receivers, missing));
     world_run(&w, 5 * MS);
 }
 
 static void end_acked(void) {
     for (unsigned i = 0; i < RECEIVERS; i++) {
-        if (listeners[i].endpoint)
+        if (listeners[i].endpoint) {
             world_end_receiver(&listeners[i]);
+        }
     }
     world_end_source(&source);
     world_fini(&w);

@@ -51,8 +51,9 @@ static void an_spm_with_a_huge_lead_makes_no_more_than_a_window_of_holes(void) {
 static void a_trail_far_ahead_is_one_loss_and_no_long_walk(void) {
     begin();
     send(5);
-    for (uint32_t i = 1; i <= 200; i++) /* two thousand million packets, and none of them there */
+    for (uint32_t i = 1; i <= 200; i++) { /* two thousand million packets, and none of them there */
         forge_spm(1000 + i, 10000000 * i, 10000000 * i + 5, false, "10.0.0.1:40001");
+    }
     CHECK_EQUAL(helio_cell(&counts()->rx_streams), 1);
     CHECK_EQUAL(in.messages, 5);
     end();
@@ -99,8 +100,9 @@ static void naks_for_anything_at_all_do_not_amplify(void) {
     const helio_address address = world_host(1, 0), group = world_address(WORLD_GROUP);
     const helio_address from = world_host(66, 1);
     for (int k = 0; k < 1000; k++) {
-        for (uint32_t i = 0; i < 63; i++)
+        for (uint32_t i = 0; i < 63; i++) {
             sequences[i] = (uint32_t)k * 2 + i;
+        }
         const size_t length = helio_pgm_encode_nak(packet, &session, HELIO_PGM_TYPE_NAK, sequences,
                                                    63, &address, &group);
         helio_tx_stream_on_packet(source.stream, packet, length, &from, world_now(&w));
@@ -122,15 +124,17 @@ static void a_nak_asks_for_at_most_a_list_of_repairs(void) {
     const helio_sim_counts before = *helio_sim_counts_of(w.sim);
     helio_pgm_session session = {*tsi(), 7500};
     uint32_t sequences[63];
-    for (uint32_t i = 0; i < 63; i++)
+    for (uint32_t i = 0; i < 63; i++) {
         sequences[i] = i;
+    }
     uint8_t packet[HELIO_PGM_CONTROL_MAX];
     const helio_address address = world_host(1, 0), group = world_address(WORLD_GROUP);
     const helio_address from = world_host(66, 1);
     const size_t length =
         helio_pgm_encode_nak(packet, &session, HELIO_PGM_TYPE_NAK, sequences, 63, &address, &group);
-    for (int i = 0; i < 1000; i++) /* a storm of it, all within the linger time */
+    for (int i = 0; i < 1000; i++) { /* a storm of it, all within the linger time */
         helio_tx_stream_on_packet(source.stream, packet, length, &from, world_now(&w));
+    }
     helio_sim_wake(source.node);
     world_run(&w, 50 * US);
     /* one confirmation each, as it has a list, and 63 repairs for all of them together */
@@ -163,8 +167,9 @@ static int64_t repair_after_advice(uint32_t advised_us) {
     drop(receiver.node, ODATA, 1);
     send(3);
     const int64_t start_ns = world_now(&w).now_ns;
-    while (in.messages < 8 && world_now(&w).now_ns < start_ns + HELIO_SECOND)
+    while (in.messages < 8 && world_now(&w).now_ns < start_ns + HELIO_SECOND) {
         world_run(&w, 10 * US);
+    }
     const int64_t taken_ns = world_now(&w).now_ns - start_ns;
     CHECK_EQUAL(in.messages, 8);
     end();
@@ -195,16 +200,18 @@ static void advice_not_to_wait_does_not_make_everybody_ask_at_once(void) {
     const helio_address address = world_address("10.0.0.1:40001");
     const helio_pgm_spm spm = {.sequence = 1000, .lead = 5, .backoff_us = 1};
     const size_t length = helio_pgm_encode_spm(packet, &session, &spm, &address);
-    for (unsigned i = 0; i < RECEIVERS; i++)
+    for (unsigned i = 0; i < RECEIVERS; i++) {
         helio_rx_endpoint_on_packet(others[i].endpoint, packet, length, &address, 0, world_now(&w));
+    }
     drop_types = ODATA;
     drop_count = RECEIVERS;
     send(5);
     world_run(&w, 20 * MS);
     const uint64_t naks = helio_cell(&source_counts()->nak_packets_received);
     CHECK(naks >= 1 && naks <= 10);
-    for (unsigned i = 0; i < RECEIVERS; i++)
+    for (unsigned i = 0; i < RECEIVERS; i++) {
         world_end_receiver(&others[i]);
+    }
     end();
 }
 
@@ -348,8 +355,9 @@ static void a_hundred_thousand_mutated_datagrams_are_counted_and_survived(void) 
             break;
         case 2:
             length = helio_random_below(&random, sizeof packet);
-            for (size_t k = 0; k < length; k++)
+            for (size_t k = 0; k < length; k++) {
                 packet[k] = (uint8_t)helio_random_next(&random);
+            }
             break;
         default:
             helio_tsdu_encode(tsdu, &(helio_tsdu_header){.kind = (uint8_t)(1 + i % 2),
@@ -361,8 +369,9 @@ static void a_hundred_thousand_mutated_datagrams_are_counted_and_survived(void) 
                                       0, NULL, HELIO_TSDU_HEADER + 9, 0);
         }
         for (uint64_t changes = helio_random_below(&random, 4); changes > 0 && length > 0;
-             changes--)
+             changes--) {
             packet[helio_random_below(&random, length)] = (uint8_t)helio_random_next(&random);
+        }
         if (length >= HELIO_PGM_HEADER && i % 8) { /* most get past the checksum */
             memset(packet + 6, 0, 2);
             const uint16_t sum = helio_checksum_finish(helio_checksum_part(packet, length));
@@ -373,8 +382,9 @@ static void a_hundred_thousand_mutated_datagrams_are_counted_and_survived(void) 
         helio_rx_endpoint_on_packet(receiver.endpoint, exact, length, &from, 0, world_now(&w));
         helio_tx_stream_on_packet(source.stream, exact, length, &from, world_now(&w));
         free(exact);
-        if (i % 100 == 0)
+        if (i % 100 == 0) {
             world_run(&w, MS);
+        }
     }
     CHECK(helio_cell(&counts()->packets_received) >= before + 100000);
     CHECK(helio_cell(&counts()->invalid_packets_checksum) > 1000);

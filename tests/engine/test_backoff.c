@@ -87,26 +87,31 @@ static void few_receivers_draw_evenly_and_many_mostly_late(void) {
 
 static void one_packet_asked_for_by_many_doubles_the_advice_once(void) {
     helio_advice advice = {0};
-    for (int i = 0; i < 7; i++)
+    for (int i = 0; i < 7; i++) {
         helio_advice_on_duplicate(&advice, 1);
+    }
     CHECK_EQUAL(advice.interval_ns, 0);
-    for (int i = 0; i < 500; i++)
+    for (int i = 0; i < 500; i++) {
         helio_advice_on_duplicate(&advice, 1);
+    }
     CHECK_EQUAL(advice.interval_ns, 200 * US);
     for (uint64_t sequence = 2; sequence < 20; sequence++) {
-        for (int i = 0; i < 500; i++)
+        for (int i = 0; i < 500; i++) {
             helio_advice_on_duplicate(&advice, sequence);
+        }
     }
     CHECK_EQUAL(advice.interval_ns, 50 * MS);
 }
 
 static void repairs_without_duplicates_halve_the_advice(void) {
     helio_advice advice = {.interval_ns = 800 * US};
-    for (int i = 0; i < 16; i++)
+    for (int i = 0; i < 16; i++) {
         helio_advice_on_repair(&advice);
+    }
     CHECK_EQUAL(advice.interval_ns, 400 * US);
-    for (int i = 0; i < 160; i++)
+    for (int i = 0; i < 160; i++) {
         helio_advice_on_repair(&advice);
+    }
     CHECK_EQUAL(advice.interval_ns, 100 * US);
     advice.interval_ns = 400 * US;
     for (int i = 0; i < 16; i++) { /* asked for twice: worth the time saved */
@@ -115,8 +120,9 @@ static void repairs_without_duplicates_halve_the_advice(void) {
     }
     CHECK_EQUAL(advice.interval_ns, 400 * US);
     for (int i = 0; i < 16; i++) { /* four times is too often */
-        for (int k = 0; k < 3; k++)
+        for (int k = 0; k < 3; k++) {
             helio_advice_on_duplicate(&advice, (uint64_t)i);
+        }
         helio_advice_on_repair(&advice);
     }
     CHECK_EQUAL(advice.interval_ns, 800 * US);

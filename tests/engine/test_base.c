@@ -17,8 +17,9 @@ static void addresses_are_read_and_written(void) {
         helio_address address;
         char text[HELIO_ADDRESS_TEXT];
         CHECK_EQUAL(helio_address_parse(texts[i], &address), 0);
-        if (strcmp(helio_address_format(&address, text), texts[i]) != 0)
+        if (strcmp(helio_address_format(&address, text), texts[i]) != 0) {
             CHECK_FAIL("%s became %s", texts[i], text);
+        }
     }
     helio_address address;
     CHECK_EQUAL(helio_address_parse("10.1.2.3", &address), 0);
@@ -50,8 +51,9 @@ static void what_is_no_address_is_refused(void) {
     };
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         helio_address address;
-        if (helio_address_parse(texts[i], &address) == 0)
+        if (helio_address_parse(texts[i], &address) == 0) {
             CHECK_FAIL("\"%s\" is taken for an address", texts[i]);
+        }
     }
 }
 

@@ -26,10 +26,12 @@ static void close_packet(void *context, size_t bytes, helio_pgm_fragment *fragme
     (void)clock;
     CHECK(bytes > 0 && bytes <= (fragment ? TSDU - 20 : TSDU));
     CHECK_EQUAL(packets[packet_count].is_fragment, fragment != NULL);
-    if (fragment && fragment->offset == 0)
+    if (fragment && fragment->offset == 0) {
         fragment->first = (uint32_t)packet_count;
-    if (fragment)
+    }
+    if (fragment) {
         packets[packet_count].fragment = *fragment;
+    }
     packets[packet_count].bytes = bytes;
     packet_count++;
 }
@@ -44,8 +46,9 @@ static void begin(void) {
     packet_count = 0;
     memset(&instance, 0, sizeof instance);
     memset(counts, 0, sizeof counts);
-    for (uint64_t i = 0; i < 2; i++)
+    for (uint64_t i = 0; i < 2; i++) {
         topics[i] = (helio_topic_position){.id = 100 + i, .stats = &counts[i]};
+    }
     helio_batcher_init(&batcher, (helio_packet_door){NULL, open_packet, close_packet}, TSDU,
                        &instance);
 }
@@ -59,15 +62,17 @@ static helio_tsdu_header header_of(size_t packet) {
 
 static void append(int topic, size_t bytes) {
     static uint8_t data[400000];
-    for (size_t i = 0; i < bytes; i++)
+    for (size_t i = 0; i < bytes; i++) {
         data[i] = (uint8_t)(i * 7);
+    }
     helio_batcher_append(&batcher, &topics[topic], data, bytes, now.wall_ns - 10, now);
 }
 
 static void messages_share_a_packet_until_it_is_flushed(void) {
     begin();
-    for (int i = 0; i < 10; i++)
+    for (int i = 0; i < 10; i++) {
         append(0, 20);
+    }
     CHECK_EQUAL(packet_count, 0);
     helio_batcher_flush(&batcher, now);
     helio_batcher_flush(&batcher, now); /* nothing is open any more */
@@ -87,8 +92,9 @@ static void messages_share_a_packet_until_it_is_flushed(void) {
 
 static void a_full_packet_is_closed_and_the_next_goes_on_with_the_numbers(void) {
     begin();
-    for (int i = 0; i < 15; i++)
+    for (int i = 0; i < 15; i++) {
         append(0, 100); /* 13 fit */
+    }
     CHECK_EQUAL(packet_count, 1);
     CHECK_EQUAL(header_of(0).count, 13);
     helio_batcher_flush(&batcher, now);
@@ -147,8 +153,9 @@ static void a_large_message_is_cut_into_neighbouring_fragments(void) {
         CHECK(helio_tsdu_next_message(&at, whole + bytes, &message));
         CHECK_EQUAL(message.bytes, sizes[k]);
         CHECK(at == whole + bytes);
-        for (size_t i = 0; i < sizes[k]; i++)
+        for (size_t i = 0; i < sizes[k]; i++) {
             CHECK_EQUAL(message.body[i], (uint8_t)(i * 7));
+        }
         CHECK_EQUAL(helio_cell(&counts[0].fragmented_messages), 1);
         CHECK_EQUAL(helio_cell(&counts[0].packets_sent), packet_count);
         CHECK_EQUAL(helio_cell(&counts[0].next_message), 2);
@@ -172,8 +179,9 @@ static void announcements_take_as_many_packets_as_they_need(void) {
     begin();
     append(0, 5);
     helio_tsdu_topic entries[100];
-    for (uint64_t i = 0; i < 100; i++)
+    for (uint64_t i = 0; i < 100; i++) {
         entries[i] = (helio_tsdu_topic){i, 2 * i, "a name of some length", 21};
+    }
     helio_batcher_announce(&batcher, entries, 100, HELIO_TSDU_FLAG_CLOSING, now);
     CHECK_EQUAL(header_of(0).kind, HELIO_TSDU_KIND_MESSAGES); /* what was open goes first */
     uint64_t seen = 0;

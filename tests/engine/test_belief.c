@@ -82,8 +82,9 @@ static uint32_t spm_lead(void) {
 static helio_rx_stream_stats *stream_counts(void) {
     for (uint64_t i = 0; i < helio_cell(&w.stats->header->objects_used); i++) {
         const helio_segment_object *object = &w.stats->objects[i];
-        if (object->scope == HELIO_SCOPE_RX_STREAM && object->state == HELIO_OBJECT_LIVE)
+        if (object->scope == HELIO_SCOPE_RX_STREAM && object->state == HELIO_OBJECT_LIVE) {
             return (helio_rx_stream_stats *)(w.stats->memory + object->record_offset);
+        }
     }
     return NULL;
 }
@@ -204,8 +205,9 @@ static void acknowledgements_and_reports_are_within_the_bound(void) {
                                   .reporting = {.interval_us = 1000, .acker = 7, .progress = 1},
                                   .awaits_acks = true},
                   "10.0.0.66:40001");
-        if (i % 8 == 0)
+        if (i % 8 == 0) {
             forge_data(i, i, "10.0.0.66:40001");
+        }
         world_run(&w, 10 * MS);
         CHECK(victim_bytes <= 2 * given_bytes);
     }
@@ -241,8 +243,9 @@ static void one_that_answers_and_brings_nothing_is_asked_at_a_bounded_rate(void)
     in.is_forged = true;
     forge_spm((helio_pgm_spm){.sequence = 1, .lead = UINT32_MAX}, "10.0.0.66:40001");
     forge_data(200, 200, "10.0.0.66:40001");
-    for (uint32_t i = 201; i <= 1000; i += 200)
+    for (uint32_t i = 201; i <= 1000; i += 200) {
         forge_data(i, i, "10.0.0.66:40001");
+    }
     const int seconds = 10;
     for (uint32_t i = 0; i < 20; i++) {
         forge_ncf(i, "10.0.0.66:40001");
@@ -304,8 +307,9 @@ static int64_t recover(uint64_t lost, int64_t delay_ns, bool has_answered) {
     helio_sim_set_partition(receiver.node, 0);
     const int64_t start_ns = world_now(&w).now_ns;
     send(3);
-    while (in.messages < before + lost + 3 && world_now(&w).now_ns < start_ns + HELIO_SECOND)
+    while (in.messages < before + lost + 3 && world_now(&w).now_ns < start_ns + HELIO_SECOND) {
         world_run(&w, 10 * US);
+    }
     CHECK_EQUAL(in.messages, before + lost + 3);
     CHECK_EQUAL(in.lost, 0);
     const int64_t took_ns = world_now(&w).now_ns - start_ns;
@@ -364,8 +368,9 @@ static void history_takes_one_round_trip_to_begin(void) {
     subscribe(&receiver, &in);
     helio_tx_stream_greet(source.stream, world_now(&w));
     const int64_t start_ns = world_now(&w).now_ns;
-    while (in.messages < 1000 && world_now(&w).now_ns < start_ns + HELIO_SECOND)
+    while (in.messages < 1000 && world_now(&w).now_ns < start_ns + HELIO_SECOND) {
         world_run(&w, 100 * US);
+    }
     CHECK_EQUAL(in.messages, 1000);
     CHECK(world_now(&w).now_ns - start_ns < 60 * MS);
     CHECK_EQUAL(helio_cell(&counts()->state_refused_naks_unanswered), 0);
@@ -393,8 +398,9 @@ static void one_forged_leap_opens_no_window_of_holes(void) {
 static void the_same_leap_again_bears_out_nothing(void) {
     begin();
     send(5);
-    for (int i = 0; i < 10; i++)
+    for (int i = 0; i < 10; i++) {
         forge_data(lead() + 900, 900, SOURCE);
+    }
     world_run(&w, 50 * MS);
     CHECK_EQUAL(helio_cell(&counts()->naks_sent), 0);
     send(5);
@@ -466,11 +472,12 @@ static void a_stream_that_was_ended_comes_back_with_its_next_data(void) {
         begin();
         send(5);
         for (uint32_t i = 1; i <= 3; i++) {
-            if (is_fin)
+            if (is_fin) {
                 forge_spm((helio_pgm_spm){.sequence = spm_lead() + i, .lead = lead(), .fin = true},
                           SOURCE);
-            else
+            } else {
                 forge_rst(i, SOURCE);
+            }
         }
         world_run(&w, MS);
         CHECK_EQUAL(in.ended, 1);
@@ -514,8 +521,9 @@ static void packets_from_another_port_change_nothing_but_a_count(void) {
     forge_rst(2, NEIGHBOUR);
     forge_spm((helio_pgm_spm){.sequence = spm_lead() + 3, .lead = lead(), .fin = true}, NEIGHBOUR);
     forge_spm((helio_pgm_spm){.sequence = spm_lead() + 500, .lead = lead() + 200}, NEIGHBOUR);
-    for (uint32_t i = 1; i <= 5; i++)
+    for (uint32_t i = 1; i <= 5; i++) {
         forge_data(lead() + i, 4 + i, NEIGHBOUR);
+    }
     world_run(&w, 30 * MS);
     CHECK_EQUAL(helio_cell(&counts()->invalid_packets_address), 9);
     CHECK_EQUAL(in.messages, 5);
@@ -530,8 +538,9 @@ static void packets_from_another_port_change_nothing_but_a_count(void) {
 static void the_owner_of_the_port_takes_its_stream_over(void) {
     begin_receiver(world_receiver_config(100));
     in.is_forged = true;
-    for (uint32_t i = 0; i < 5; i++)
+    for (uint32_t i = 0; i < 5; i++) {
         forge_data(1000 + i, i, NEIGHBOUR);
+    }
     CHECK_EQUAL(in.messages, 5);
     begin_source(world_source_config(1));
     world_run(&w, 100 * US);

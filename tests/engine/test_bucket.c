@@ -128,8 +128,9 @@ static void extremes_do_not_overflow(void) {
     CHECK_EQUAL(helio_bucket_credit(&bucket, INT64_MAX / 2), (int64_t)depth + 1);
     helio_bucket_charge(&bucket, depth);
     CHECK_EQUAL(helio_bucket_credit(&bucket, INT64_MAX / 2), 1);
-    for (int i = 0; i < 100; i++)
+    for (int i = 0; i < 100; i++) {
         helio_bucket_charge(&bucket, depth); /* debt beyond all measure is forgiven */
+    }
     CHECK_EQUAL(helio_bucket_credit(&bucket, INT64_MAX / 2), 0);
     const int64_t ready_ns = helio_bucket_ready_ns(&bucket);
     CHECK(ready_ns > INT64_MAX / 2 && ready_ns < INT64_MAX / 2 + 60 * HELIO_SECOND);

@@ -30,7 +30,7 @@ static int64_t exchange(uint64_t seed, double ppm, int64_t there_ns, int64_t bac
         const int64_t sent = came + (int64_t)helio_random_below(&random, 2000 * MS);
         const int64_t back = sent + delay(&random, back_ns, jitter_ns);
         /* The clock here is right; the one there shows origin + t * (1 + ppm). */
-#define THERE(at) (origin_ns + (at) + (int64_t)((double)(at)*ppm / 1e6))
+#define THERE(at) (origin_ns + (at) + (int64_t)((double)(at) * ppm / 1e6))
         if (helio_random_below(&random, 10) > 2) {
             helio_clock_bounds_went(&bounds, t, THERE(came));
             helio_clock_bounds_came(&bounds, THERE(sent), back);
@@ -113,8 +113,9 @@ static helio_receiver_stats *delivered; /* of the first receiver */
 static void on_stream(void *context, uint32_t stream, const helio_tsi *tsi,
                       helio_stats_object *object) {
     (void)stream, (void)tsi;
-    if (context == &receivers[0])
+    if (context == &receivers[0]) {
         delivered = object->record;
+    }
 }
 
 static size_t on_messages(void *context, const helio_message *messages, size_t count) {
@@ -168,8 +169,9 @@ static void run(int64_t ns) {
 }
 
 static void end(unsigned count) {
-    for (unsigned i = 0; i < count; i++)
+    for (unsigned i = 0; i < count; i++) {
         world_end_receiver(&receivers[i]);
+    }
     world_end_source(&source);
     world_fini(&w);
     source_clocks = (clocked){0};
@@ -235,8 +237,9 @@ static void the_offset_is_true_in_random_worlds_of_delay_loss_and_drift(void) {
         run(3 * HELIO_SECOND);
         for (int k = 0; k < 20; k++) {
             run(500 * MS);
-            if (helio_cell(&here(0)->clock_source) == HELIO_PGM_CLOCK_EXCHANGE)
+            if (helio_cell(&here(0)->clock_source) == HELIO_PGM_CLOCK_EXCHANGE) {
                 CHECK(is_true(0, 5 * HELIO_SECOND));
+            }
         }
         CHECK(helio_cell(&here(0)->clock_exchanges) > 0);
         CHECK_EQUAL(helio_cell(&here(0)->clock_jumps), 0);
@@ -314,8 +317,9 @@ static void answers_are_bounded_however_many_ask(void) {
     const helio_sim_link down = {.delay_ns = 200 * US, .jitter_ns = 100 * US};
     helio_random random;
     helio_random_init(&random, 5);
-    for (unsigned i = 0; i < RECEIVERS_MAX; i++)
+    for (unsigned i = 0; i < RECEIVERS_MAX; i++) {
         receiver_clocks[i].ppm = 80 * helio_random_unit(&random) - 40;
+    }
     begin(RECEIVERS_MAX, up, down);
     const helio_tx_stream_stats *sent = helio_tx_stream_object(source.stream)->record;
     run_at(10 * HELIO_SECOND, HELIO_SECOND);
@@ -326,8 +330,9 @@ static void answers_are_bounded_however_many_ask(void) {
     run_at(40 * HELIO_SECOND, HELIO_SECOND);
     unsigned known = 0;
     for (unsigned i = 0; i < RECEIVERS_MAX; i++) {
-        if (helio_cell(&here(i)->clock_source) != HELIO_PGM_CLOCK_EXCHANGE)
+        if (helio_cell(&here(i)->clock_source) != HELIO_PGM_CLOCK_EXCHANGE) {
             continue;
+        }
         known++;
         CHECK(is_true(i, HELIO_SECOND));
         CHECK(helio_cell(&here(i)->clock_error_bound) < 10 * MS);
@@ -373,8 +378,9 @@ static void answers_nobody_asked_for_and_absurd_times_change_nothing(void) {
         {UINT64_C(1) << 63, 0, 0, {{0}}},        /* the same */
         {now, wall, 2, {{7, 1, 0}, {8, 2, 0}}},  /* not for this receiver */
     };
-    for (size_t i = 0; i < sizeof times / sizeof times[0]; i++)
+    for (size_t i = 0; i < sizeof times / sizeof times[0]; i++) {
         say(&times[i]);
+    }
     CHECK_EQUAL(helio_cell(&here(0)->clock_exchanges), taken);
     CHECK_EQUAL(helio_cell(&here(0)->clock_exchanges_refused), 5);
     CHECK(is_true(0, HELIO_SECOND));
@@ -392,8 +398,9 @@ static void questions_have_tokens_that_do_not_repeat_and_wait_for_each_other(voi
         CHECK(helio_rx_clock_ask(&clocks, &question, i * HELIO_SECOND));
         CHECK(question.token != 0);
         CHECK_EQUAL(question.source, HELIO_PGM_CLOCK_UNKNOWN);
-        for (int k = 0; k < i; k++)
+        for (int k = 0; k < i; k++) {
             CHECK(question.token != tokens[k]);
+        }
         tokens[i] = question.token;
     }
     CHECK(!helio_rx_clock_ask(&clocks, &question, 5 * HELIO_SECOND + MS)); /* not yet again */
@@ -470,8 +477,9 @@ static void who_gets_no_answers_asks_less_and_less_often(void) {
     helio_pgm_clock question;
     helio_rx_clock_init(&clocks, false, 42, (helio_clock){0, CLOCKED_WALL_NS});
     unsigned asked = 0;
-    for (int64_t t = 0; t < 600 * HELIO_SECOND; t += 100 * MS)
+    for (int64_t t = 0; t < 600 * HELIO_SECOND; t += 100 * MS) {
         asked += helio_rx_clock_ask(&clocks, &question, t);
+    }
     CHECK(asked >= 20);
     CHECK(asked < 50);
 }
@@ -481,8 +489,9 @@ static void a_source_keeps_a_bounded_number_of_questions_and_answers_the_oldest_
     helio_pgm_time said;
     const helio_clock clock = {HELIO_SECOND, CLOCKED_WALL_NS};
     CHECK(!helio_tx_clock_take(&clocks, &said, clock.now_ns));
-    for (uint64_t i = 1; i <= 100; i++)
+    for (uint64_t i = 1; i <= 100; i++) {
         helio_tx_clock_on_question(&clocks, i, (uint32_t)i, false, clock);
+    }
     CHECK_EQUAL(clocks.count, HELIO_TX_CLOCK_WAITING);
     helio_tx_clock_on_question(&clocks, 1, 77, false,
                                clock); /* asks again: the newer question counts */
@@ -505,21 +514,24 @@ static void who_knows_nothing_is_answered_first_and_finds_room(void) {
     helio_tx_clock clocks = {0};
     helio_pgm_time said;
     const helio_clock clock = {HELIO_SECOND, CLOCKED_WALL_NS};
-    for (uint64_t i = 1; i <= HELIO_TX_CLOCK_WAITING; i++)
+    for (uint64_t i = 1; i <= HELIO_TX_CLOCK_WAITING; i++) {
         helio_tx_clock_on_question(&clocks, i, 9, false, clock);
+    }
     helio_tx_clock_on_question(&clocks, 500, 9, true, clock);
     helio_tx_clock_on_question(&clocks, 501, 9, true, clock);
     helio_tx_clock_on_question(&clocks, 502, 9, false, clock); /* there is no room for it */
     CHECK_EQUAL(clocks.count, HELIO_TX_CLOCK_WAITING);
     static const uint64_t order[] = {500, 501, 1, 2, 3};
     CHECK(helio_tx_clock_take(&clocks, &said, clock.now_ns));
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 4; i++) {
         CHECK_EQUAL(said.answers[i].receiver, order[i]);
+    }
     CHECK_EQUAL(clocks.newcomers, 0);
     CHECK(helio_tx_clock_take(&clocks, &said, clock.now_ns + HELIO_SECOND));
     CHECK_EQUAL(said.answers[0].receiver, order[4]);
-    for (uint64_t i = 1000; i < 1100; i++)
+    for (uint64_t i = 1000; i < 1100; i++) {
         helio_tx_clock_on_question(&clocks, i, 9, true, clock);
+    }
     CHECK_EQUAL(clocks.count, HELIO_TX_CLOCK_WAITING);
     CHECK_EQUAL(clocks.newcomers, HELIO_TX_CLOCK_WAITING);
 }

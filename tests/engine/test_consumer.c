@@ -45,8 +45,9 @@ static uint32_t isolations(const record *r) {
 
 /* Does in the model what was decided. */
 static void carry_out(crowd *c, const helio_slow_decision *decision) {
-    if (decision->place == HELIO_SLOW_NO_PLACE)
+    if (decision->place == HELIO_SLOW_NO_PLACE) {
         return;
+    }
     helio_receiver_view *view = &c->views[decision->place];
     crowd_receiver *receiver = &c->receivers[decision->place];
     if (decision->step == HELIO_SLOW_SUSPEND || decision->step == HELIO_SLOW_SUSPEND_NAKS) {
@@ -73,12 +74,15 @@ static void run(crowd *c, helio_consumers *engine, record *r, int64_t ns) {
         for (uint32_t i = 0; i < engine->decisions_count; i++) {
             const helio_slow_decision *decision = &engine->decisions[i];
             r->last[decision->step] = *decision;
-            if (r->count[decision->step]++ == 0)
+            if (r->count[decision->step]++ == 0) {
                 r->first_ns[decision->step] = c->interval.now_ns;
-            if (decision->place != HELIO_SLOW_NO_PLACE)
+            }
+            if (decision->place != HELIO_SLOW_NO_PLACE) {
                 r->of[decision->place][decision->step]++;
-            if (engine->config.enforces)
+            }
+            if (engine->config.enforces) {
                 carry_out(c, decision);
+            }
         }
     }
     c->rate = rate;
@@ -104,8 +108,9 @@ static void a_median_is_the_one_that_sorting_finds(void) {
         double values[40], sorted[40];
         const uint32_t count = 1 + (uint32_t)helio_random_below(&random, 40);
         const uint64_t kinds = 1 + helio_random_below(&random, 50);
-        for (uint32_t i = 0; i < count; i++)
+        for (uint32_t i = 0; i < count; i++) {
             sorted[i] = values[i] = (double)helio_random_below(&random, kinds);
+        }
         qsort(sorted, count, sizeof *sorted, by_value);
         CHECK(helio_median(values, count) == sorted[(count - 1) / 2]);
     }
@@ -120,13 +125,16 @@ static void receivers_that_keep_up_are_left_alone(void) {
     crowd c;
     record r = {0};
     crowd_init(&c, 1, 20, 20000);
-    for (uint32_t i = 0; i < 20; i++)
+    for (uint32_t i = 0; i < 20; i++) {
         c.receivers[i].loss = 0.01;
+    }
     run(&c, &engine, &r, 10 * HELIO_SECOND);
-    for (int step = 0; step < HELIO_SLOW_STEPS; step++)
+    for (int step = 0; step < HELIO_SLOW_STEPS; step++) {
         CHECK_EQUAL(r.count[step], 0);
-    for (uint32_t i = 0; i < 20; i++)
+    }
+    for (uint32_t i = 0; i < 20; i++) {
         CHECK_EQUAL(engine.consumers[i].watch.class, HELIO_CONSUMER_OK);
+    }
     helio_consumers_fini(&engine);
 }
 
@@ -145,15 +153,17 @@ static void a_network_that_loses_alike_is_nobodys_fault(void) {
         const double loss = 0.1 * helio_random_unit(&random);
         for (int phase = 0; phase < 6; phase++) {
             const bool burst = phase % 2;
-            for (uint32_t i = 0; i < count; i++)
+            for (uint32_t i = 0; i < count; i++) {
                 c.receivers[i].loss = burst ? 0.5 : loss;
+            }
             run(&c, &engine, &r,
                 burst ? (int64_t)(10 + helio_random_below(&random, 300)) * MS : 800 * MS);
         }
         wrong += isolations(&r) > 0;
         warned += count >= 3 ? r.count[HELIO_SLOW_NOTIFY] : 0;
-        if (isolations(&r) > 0)
+        if (isolations(&r) > 0) {
             fprintf(stderr, "seed %" PRIu64 ": %u receivers, loss %.3f\n", seed, count, loss);
+        }
         helio_consumers_fini(&engine);
     }
     CHECK_EQUAL(wrong, 0);
@@ -184,8 +194,9 @@ static void a_receiver_that_comes_late_and_catches_up_is_recovering(void) {
     crowd c;
     record r = {0};
     crowd_init(&c, 1, 5, 10000);
-    for (int i = 0; i < 200; i++)
+    for (int i = 0; i < 200; i++) {
         crowd_step(&c);
+    }
     c.receivers[4].position = (double)c.interval.trail + 100;
     c.receivers[4].drain = 13000;
     run(&c, &engine, &r, HELIO_SECOND);
@@ -213,10 +224,11 @@ static void one_bad_among_fifty_is_acted_on_and_nobody_else(void) {
         }
         run(&c, &engine, &r, HELIO_SECOND);
         const int64_t bad_ns = c.interval.now_ns;
-        if (seed % 2)
+        if (seed % 2) {
             c.receivers[bad].loss = 0.2;
-        else
+        } else {
             c.receivers[bad].drain = 12000;
+        }
         run(&c, &engine, &r, 4 * HELIO_SECOND);
         CHECK(r.of[bad][HELIO_SLOW_NOTIFY] > 0);
         CHECK(r.of[bad][HELIO_SLOW_SUSPEND] > 0);
@@ -360,8 +372,9 @@ static void a_suspension_ends_when_its_time_is_over(void) {
     crowd c;
     record r = {0};
     crowd_init(&c, 1, 6, 10000);
-    for (uint32_t i = 0; i < 6; i++)
+    for (uint32_t i = 0; i < 6; i++) {
         c.receivers[i].loss = 0.002;
+    }
     run(&c, &engine, &r, HELIO_SECOND);
     c.receivers[4].loss = 0.3;
     run(&c, &engine, &r, 3200 * MS);
@@ -415,8 +428,9 @@ static void nobody_is_expelled_on_what_others_could_have_said(void) {
     crowd c;
     record r = {0};
     crowd_init(&c, 1, 6, 10000);
-    for (uint32_t i = 0; i < 6; i++)
+    for (uint32_t i = 0; i < 6; i++) {
         c.views[i].flags &= ~(uint32_t)HELIO_VIEW_PINNED;
+    }
     run(&c, &engine, &r, HELIO_SECOND);
     trouble(&c, 2);
     run(&c, &engine, &r, 25 * HELIO_SECOND);
@@ -440,9 +454,10 @@ static void no_more_than_the_share_is_isolated_at_once(void) {
             for (int i = 0; i < 15; i++) {
                 run(&c, &engine, &r, 100 * MS);
                 uint32_t isolated = 0;
-                for (uint32_t j = 0; j < count; j++)
+                for (uint32_t j = 0; j < count; j++) {
                     isolated +=
                         (c.views[j].flags & (HELIO_VIEW_SUSPENDED | HELIO_VIEW_EXPELLED)) != 0;
+                }
                 CHECK(isolated <= most);
             }
         }
@@ -474,13 +489,15 @@ static void many_that_worsen_together_are_told_of_once_and_spared(void) {
     record r = {0};
     crowd_init(&c, 1, 30, 10000);
     run(&c, &engine, &r, HELIO_SECOND);
-    for (uint32_t i = 0; i < 12; i++) /* behind one switch */
+    for (uint32_t i = 0; i < 12; i++) { /* behind one switch */
         c.receivers[i].loss = 0.2;
+    }
     run(&c, &engine, &r, 1500 * MS);
     CHECK_EQUAL(r.count[HELIO_SLOW_GROUP], 1);
     CHECK_EQUAL(r.count[HELIO_SLOW_NOTIFY] + isolations(&r), 0);
-    for (uint32_t i = 0; i < 12; i++)
+    for (uint32_t i = 0; i < 12; i++) {
         c.receivers[i].loss = 0;
+    }
     run(&c, &engine, &r, 5 * HELIO_SECOND);
     CHECK(!engine.is_troubled);
     CHECK_EQUAL(r.count[HELIO_SLOW_NOTIFY] + isolations(&r), 0);
@@ -496,8 +513,9 @@ static void one_that_stalls_in_a_bad_network_is_found_all_the_same(void) {
     crowd c;
     record r = {0};
     crowd_init(&c, 1, 10, 10000);
-    for (uint32_t i = 0; i < 10; i++)
+    for (uint32_t i = 0; i < 10; i++) {
         c.receivers[i].loss = 0.2;
+    }
     run(&c, &engine, &r, 2 * HELIO_SECOND);
     CHECK_EQUAL(r.count[HELIO_SLOW_GROUP], 1);
     c.receivers[3].drain = 0;
@@ -656,13 +674,15 @@ static void a_loss_is_told_of_its_lead_ahead(void) {
         const double end = seed % 4 ? 0.6 * helio_random_unit(&random) : 0.85;
         for (int i = 0; i < 20000 && c.receivers[1].lost_ns == 0; i++) {
             const double part = i < ramp ? i / ramp : 1;
-            if (seed % 2)
+            if (seed % 2) {
                 c.receivers[1].drain = rate * (1.2 * (1 - part) + end * part);
-            else
+            } else {
                 c.rate = rate * (1 + (1.2 / (end > 0.4 ? end : 0.4) - 1) * part);
+            }
             for (uint32_t j = 0; j < 4; j++) {
-                if (j != 1)
+                if (j != 1) {
                     c.receivers[j].drain = 1.2 * c.rate;
+                }
             }
             run(&c, &engine, &r, CROWD_STEP_NS);
         }
@@ -671,8 +691,9 @@ static void a_loss_is_told_of_its_lead_ahead(void) {
         CHECK_EQUAL(r.count[HELIO_SLOW_FORECAST], 1);
         const double lead =
             (double)(c.receivers[1].lost_ns - r.first_ns[HELIO_SLOW_FORECAST]) / HELIO_SECOND;
-        if (lead < 1 || lead > 5)
+        if (lead < 1 || lead > 5) {
             fprintf(stderr, "seed %" PRIu64 ": told %.2f s ahead\n", seed, lead);
+        }
         earliest = lead > earliest ? lead : earliest;
         latest = lead < latest ? lead : latest;
         helio_consumers_fini(&engine);
@@ -692,8 +713,9 @@ static void no_loss_is_told_of_that_does_not_come(void) {
         helio_random random;
         helio_random_init(&random, seed);
         crowd_init(&c, seed, 4, 4000);
-        for (uint32_t i = 0; i < 4; i++)
+        for (uint32_t i = 0; i < 4; i++) {
             c.receivers[i].loss = 0.05 * helio_random_unit(&random);
+        }
         run(&c, &engine, &r, HELIO_SECOND);
         for (int dip = 0; dip < 5;
              dip++) { /* pauses of at most half a second, then it catches up */
@@ -773,8 +795,9 @@ static void what_it_costs_is_printed(void) {
     helio_consumers engine = begin(&config);
     static crowd c;
     crowd_init(&c, 1, CROWD_MAX, 20000);
-    for (uint32_t i = 0; i < CROWD_MAX; i++)
+    for (uint32_t i = 0; i < CROWD_MAX; i++) {
         c.receivers[i].loss = i % 4 ? 0.01 : 0.2;
+    }
     int64_t spent_ns = 0;
     for (int i = 0; i < 2000; i++) {
         crowd_step(&c);

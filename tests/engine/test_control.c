@@ -330,9 +330,10 @@ static void words_that_are_not_understood_are_named(void) {
     scene s = open_scene("");
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         CHECK_EQUAL(give(&s, cases[i].text), HELIO_ERR_OPTION);
-        if (!answered(&s, cases[i].answer))
+        if (!answered(&s, cases[i].answer)) {
             CHECK_FAIL("'%s': %.*s", cases[i].text, (int)s.ring->slots[0].answer_bytes,
                        s.ring->slots[0].answer);
+        }
     }
     close_scene(&s);
 }
@@ -412,8 +413,9 @@ static void random_content_never_hurts(void) {
         } else if (helio_control_take(s.ring, &command)) {
             helio_control_request request;
             CHECK(command.text_bytes <= HELIO_CONTROL_TEXT_BYTES);
-            if (command.is_whole)
+            if (command.is_whole) {
                 helio_control_parse(command.text, command.text_bytes, &request);
+            }
             helio_control_answer(&command, 0, "taken");
         }
     }

@@ -22,8 +22,9 @@ static uint64_t granted[TOPICS], sent[TOPICS], violations, grants_to_drop, data_
 
 static int index_of(uint64_t topic_id) {
     for (int i = 0; i < TOPICS; i++) {
-        if (helio_hash_fnv1a(names[i], strlen(names[i])) == topic_id)
+        if (helio_hash_fnv1a(names[i], strlen(names[i])) == topic_id) {
             return i;
+        }
     }
     return -1;
 }
@@ -33,8 +34,9 @@ static int index_of(uint64_t topic_id) {
 static bool tap_up(void *context, const void *bytes, size_t length, int64_t now_ns) {
     (void)context, (void)now_ns;
     helio_pgm_packet packet;
-    if (helio_pgm_decode(bytes, length, &packet) || !(packet.options & HELIO_PGM_HAS_GRANT))
+    if (helio_pgm_decode(bytes, length, &packet) || !(packet.options & HELIO_PGM_HAS_GRANT)) {
         return false;
+    }
     CHECK(packet.options & HELIO_PGM_HAS_REPORT);
     if (grants_to_drop > 0) {
         grants_to_drop--;
@@ -44,8 +46,9 @@ static bool tap_up(void *context, const void *bytes, size_t length, int64_t now_
         const int which = index_of(packet.grants[i].topic);
         CHECK(which >= 0);
         if (which >= 0 && packet.grants[i].limit > granted[which] &&
-            packet.grants[i].limit != HELIO_PGM_GRANT_UNBOUND)
+            packet.grants[i].limit != HELIO_PGM_GRANT_UNBOUND) {
             granted[which] = packet.grants[i].limit;
+        }
     }
     return false;
 }
@@ -56,8 +59,9 @@ static bool tap_down(void *context, const void *bytes, size_t length, int64_t no
     helio_tsdu_header header;
     if (helio_pgm_decode(bytes, length, &packet) || packet.type != HELIO_PGM_TYPE_ODATA ||
         helio_tsdu_decode(packet.tsdu, packet.tsdu_bytes, &header) != HELIO_TSDU_OURS ||
-        header.kind != HELIO_TSDU_KIND_MESSAGES)
+        header.kind != HELIO_TSDU_KIND_MESSAGES) {
         return false;
+    }
     const int which = index_of(header.topic_id);
     const uint64_t end = header.first_message + header.count;
     data_packets++;
@@ -70,8 +74,9 @@ static size_t take_messages(void *context, const helio_message *messages, size_t
     user *u = context;
     (void)messages;
     u->got += count;
-    if (u->got - u->done > u->most_waiting)
+    if (u->got - u->done > u->most_waiting) {
         u->most_waiting = u->got - u->done;
+    }
     return count;
 }
 
@@ -118,9 +123,10 @@ static void open_source(bool awaits) {
     config.report_interval_ns = 100 * MS;
     world_add_source(&w, &source, &config);
     helio_sim_set_link(source.node, &(helio_sim_link){.delay_ns = 20 * US, .drops = tap_up});
-    for (int i = 0; i < TOPICS; i++)
+    for (int i = 0; i < TOPICS; i++) {
         CHECK_EQUAL(helio_tx_stream_add_topic(source.stream, names[i], world_now(&w), &topics[i]),
                     0);
+    }
 }
 
 static void open_world(void) {
@@ -133,8 +139,9 @@ static void open_world(void) {
 
 static void close_world(void) {
     for (int i = 0; i < RECEIVERS; i++) {
-        if (users[i].is_there)
+        if (users[i].is_there) {
             go(i);
+        }
     }
     world_end_source(&source);
     world_fini(&w);
@@ -143,11 +150,13 @@ static void close_world(void) {
 /* As many messages as credit allows, at most `count`; how many they were. */
 static int offer(int which, int count) {
     int i = 0;
-    for (; i < count && helio_tx_stream_credit(source.stream, topics[which]) > 0; i++)
+    for (; i < count && helio_tx_stream_credit(source.stream, topics[which]) > 0; i++) {
         helio_tx_stream_append(source.stream, topics[which], "hello", 5, world_now(&w).wall_ns,
                                world_now(&w));
-    if (i < count)
+    }
+    if (i < count) {
         helio_tx_stream_wait_for_credit(source.stream, topics[which], world_now(&w));
+    }
     helio_tx_stream_flush(source.stream, world_now(&w));
     helio_sim_wake(source.node);
     return i;
@@ -168,8 +177,9 @@ static int pump(int which, int total) {
         done += offer(which, total - done);
         world_run(&w, MS);
         for (int k = 0; k < RECEIVERS; k++) {
-            if (users[k].is_there)
+            if (users[k].is_there) {
                 finish(&users[k], 1);
+            }
         }
     }
     return done;

@@ -85,8 +85,9 @@ static void what_was_written_is_read_back(void) {
         for (uint32_t place = 0; place < PLACES; place++) {
             const bool has_news = i == 0 || any() % 2;
             views[i][place] = has_news ? any_view(place) : views[i - 1][place];
-            if (!has_news)
+            if (!has_news) {
                 views[i][place].flags &= ~(uint32_t)HELIO_VIEW_NEWS;
+            }
             helio_decision_log_view(&log_, &views[i][place]);
         }
         intervals[i] = any_interval();
@@ -101,9 +102,9 @@ static void what_was_written_is_read_back(void) {
     CHECK_EQUAL(record.kind, HELIO_DECISION_CONFIG);
     CHECK(strcmp(record.text, "rate_policy=dynamic") == 0);
     for (int i = 0; i < 100; i++) {
-        do
+        do {
             CHECK_EQUAL(next(), 1);
-        while (record.kind == HELIO_DECISION_VIEW);
+        } while (record.kind == HELIO_DECISION_VIEW);
         CHECK_EQUAL(record.kind, HELIO_DECISION_INTERVAL);
         CHECK_BYTES(reader.views, views[i], sizeof views[i]);
         CHECK_BYTES(&reader.interval, &intervals[i], sizeof intervals[i]);
@@ -158,8 +159,9 @@ static void a_full_log_ends_with_a_whole_record_and_says_so(void) {
     CHECK_EQUAL(memory[32], 1);
     CHECK_EQUAL(helio_decision_reader_init(&reader, memory, HELIO_DECISION_LOG_MIN), 0);
     int read = 0;
-    while (next() == 1)
+    while (next() == 1) {
         read++;
+    }
     CHECK_EQUAL(read, written);
     CHECK_EQUAL(next(), 0);
     helio_decision_reader_fini(&reader);
@@ -196,10 +198,12 @@ static void what_cannot_be_a_log_is_refused(void) {
 
 /* Reads to the end, wherever that is; the sanitizers watch. */
 static void read_all(size_t size) {
-    if (helio_decision_reader_init(&reader, memory, size) != 0)
+    if (helio_decision_reader_init(&reader, memory, size) != 0) {
         return;
-    while (next() == 1)
+    }
+    while (next() == 1) {
         CHECK(reader.interval.receivers <= reader.places);
+    }
     helio_decision_reader_fini(&reader);
 }
 
@@ -221,8 +225,9 @@ static void a_damaged_log_is_read_up_to_the_damage(void) {
     }
     for (int i = 0; i < 20000; i++) {
         memcpy(memory, whole, sizeof whole);
-        for (int k = 0; k < 3; k++)
+        for (int k = 0; k < 3; k++) {
             memory[helio_random_below(&random_, used)] = (uint8_t)any();
+        }
         read_all(sizeof whole);
     }
     helio_decision_log_fini(&log_);

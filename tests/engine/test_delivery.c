@@ -86,8 +86,9 @@ static void follow(bool is_complete) {
 
 static void end(void) {
     helio_delivery_fini(&delivery, now);
-    while (shared.first)
+    while (shared.first) {
         helio_subscriptions_remove(&shared, shared.first);
+    }
     helio_stats_destroy(stats);
 }
 
@@ -164,8 +165,9 @@ static helio_delivery_result pass_fragments(const char *topic, uint64_t number, 
 }
 
 static void check_text(const journal *j, const char *text) {
-    if (strcmp(j->text, text) != 0)
+    if (strcmp(j->text, text) != 0) {
         CHECK_FAIL("the sink was told \"%s\", not \"%s\"", j->text, text);
+    }
 }
 
 /* before joining, delivered, lost; and the books balance */
@@ -334,8 +336,9 @@ static void a_batch_of_very_many_messages_stops_and_goes_on_anywhere(void) {
         j.text[0] = 0;
         j.room = 37;
         const helio_delivery_result result = pass_tsdu(make_batch("t", 0, 1000));
-        if (result == HELIO_DELIVERY_TAKEN)
+        if (result == HELIO_DELIVERY_TAKEN) {
             break;
+        }
         CHECK_EQUAL(result, HELIO_DELIVERY_FULL);
         refused++;
     }
@@ -545,8 +548,9 @@ static void come_back(uint64_t at, uint64_t absent_ns) {
     const uint32_t count = helio_delivery_marks(&delivery, marks, 4);
     const helio_delivery_past past = helio_delivery_past_of(&delivery);
     helio_delivery_fini(&delivery, now);
-    for (helio_subscription *s = shared.first; s; s = s->next)
+    for (helio_subscription *s = shared.first; s; s = s->next) {
         s->streams = 0;
+    }
     follow(false);
     helio_delivery_resume(&delivery, &past, marks, count, at, absent_ns);
 }

@@ -33,8 +33,9 @@ static void the_wait_in_the_receive_queue_is_counted_when_the_application_takes(
                              .submit_ns = helio_wall_ns() - 8 * MS,
                              .flags = HELIO_MESSAGE_RECOVERED};
     CHECK(helio_receive_queue_push(&queue, &message, &passage)); /* one that is not measured */
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 3; i++) {
         CHECK(helio_receive_queue_push_measured(&queue, &message, &passage, since_ns));
+    }
     helio_message taken[8];
     CHECK_EQUAL(helio_receive_queue_take(&queue, taken, 8), 4);
     for (int i = 0; i < 4; i++) {
@@ -89,8 +90,9 @@ typedef struct race {
 static void *take_all(void *context) {
     race *self = context;
     helio_message taken[16];
-    while (!atomic_load(&self->is_over))
+    while (!atomic_load(&self->is_over)) {
         helio_receive_queue_take(&self->queue, taken, 16);
+    }
     return NULL;
 }
 
@@ -105,13 +107,15 @@ static void nobody_writes_to_a_histogram_that_was_closed(void) {
         helio_receive_queue_measure(&self.queue, &self.passage, waits, NULL);
         for (int k = 0; k < 20; k++) {
             helio_receive_queue_push_measured(&self.queue, &message, &self.passage, 1 + k);
-            if (helio_receive_queue_is_full(&self.queue))
+            if (helio_receive_queue_is_full(&self.queue)) {
                 helio_receive_queue_resume(&self.queue);
+            }
         }
         helio_receive_queue_measure(&self.queue, &self.passage, NULL, NULL);
         const uint64_t before = helio_cell(&waits->above) + helio_cell(&waits->sum);
-        for (int k = 0; k < 10; k++)
+        for (int k = 0; k < 10; k++) {
             CHECK_EQUAL(helio_cell(&waits->above) + helio_cell(&waits->sum), before);
+        }
     }
     atomic_store(&self.is_over, true);
     pthread_join(thread, NULL);
@@ -178,8 +182,9 @@ static bool only_send_has_it(int port) {
 
 static void a_call_that_does_not_come_back_is_send_and_nothing_else(void) {
     bool is_clean = false;
-    for (int i = 0; i < 20 && !is_clean; i++) /* another program may take the core in between */
+    for (int i = 0; i < 20 && !is_clean; i++) { /* another program may take the core in between */
         is_clean = only_send_has_it(20000 + getpid() % 20000 + i);
+    }
     CHECK(is_clean);
 }
 

@@ -53,16 +53,18 @@ static uint64_t told(const scene *s, helio_event_id event, helio_event_id about,
             total += entry->arguments[1];
         }
     }
-    if (sum)
+    if (sum) {
         *sum = total;
+    }
     return count;
 }
 
 static void a_storm_tells_no_more_than_allowed_and_counts_the_rest_exactly(void) {
     scene s = open_scene(RATE, BURST);
     open_instance(&s);
-    for (int i = 0; i < STORM; i++)
+    for (int i = 0; i < STORM; i++) {
         breach(&s, HELIO_EVENT_RECEIVE_QUEUE_FULL, HELIO_SECOND);
+    }
     CHECK_EQUAL(told(&s, HELIO_EVENT_RECEIVE_QUEUE_FULL, 0, NULL), BURST);
     CHECK_EQUAL(s.counts->events_suppressed, STORM - BURST);
     CHECK_EQUAL(s.counts->events_emitted, BURST);
@@ -84,8 +86,9 @@ static void a_long_storm_is_told_at_the_rate_and_once_a_second_what_was_held_bac
     for (int i = 0; i < SECONDS * PER_SECOND; i++) {
         const int64_t wall_ns = HELIO_SECOND + i * (HELIO_SECOND / PER_SECOND);
         breach(&s, HELIO_EVENT_SOCKET_DROPS, wall_ns);
-        if (i % 10 == 0)
+        if (i % 10 == 0) {
             tend(&s, wall_ns);
+        }
     }
     const uint64_t drops = told(&s, HELIO_EVENT_SOCKET_DROPS, 0, NULL);
     CHECK(drops <= BURST + RATE * SECONDS);
@@ -103,12 +106,14 @@ static void a_long_storm_is_told_at_the_rate_and_once_a_second_what_was_held_bac
 static void a_storm_of_one_kind_hides_no_other(void) {
     scene s = open_scene(RATE, BURST);
     open_instance(&s);
-    for (int i = 0; i < 1000; i++)
+    for (int i = 0; i < 1000; i++) {
         breach(&s, HELIO_EVENT_RECEIVE_QUEUE_FULL, HELIO_SECOND);
+    }
     breach(&s, HELIO_EVENT_PACKETS_LOST, HELIO_SECOND);
     CHECK_EQUAL(told(&s, HELIO_EVENT_PACKETS_LOST, 0, NULL), 1);
-    for (int i = 0; i < 1000; i++)
+    for (int i = 0; i < 1000; i++) {
         breach(&s, HELIO_EVENT_PACKETS_LOST, HELIO_SECOND);
+    }
     helio_stats_tell_held(s.stats, HELIO_SECOND);
     uint64_t full = 0, lost = 0;
     told(&s, HELIO_EVENT_EVENTS_SUPPRESSED, HELIO_EVENT_RECEIVE_QUEUE_FULL, &full);
@@ -134,8 +139,9 @@ static void commands_and_what_they_change_are_always_told(void) {
 static void without_a_limit_everything_is_told(void) {
     scene s = open_scene(0, 0);
     open_instance(&s);
-    for (int i = 0; i < 1000; i++)
+    for (int i = 0; i < 1000; i++) {
         breach(&s, HELIO_EVENT_SOCKET_DROPS, HELIO_SECOND);
+    }
     CHECK_EQUAL(told(&s, HELIO_EVENT_SOCKET_DROPS, 0, NULL), 1000);
     CHECK_EQUAL(s.counts->events_suppressed, 0);
     close_scene(&s);
@@ -145,10 +151,12 @@ static void a_clock_set_back_gives_nothing_away(void) {
     scene s = open_scene(RATE, 10);
     open_instance(&s);
     const int64_t late = 4000 * HELIO_SECOND, early = 400 * HELIO_SECOND;
-    for (int i = 0; i < 100; i++)
+    for (int i = 0; i < 100; i++) {
         breach(&s, HELIO_EVENT_SOCKET_DROPS, late);
-    for (int i = 0; i < 100; i++)
+    }
+    for (int i = 0; i < 100; i++) {
         breach(&s, HELIO_EVENT_SOCKET_DROPS, early);
+    }
     CHECK_EQUAL(told(&s, HELIO_EVENT_SOCKET_DROPS, 0, NULL), 10);
     close_scene(&s);
 }
@@ -157,8 +165,9 @@ static void after_a_clock_was_set_back_credit_grows_again_at_once(void) {
     scene s = open_scene(RATE, 10);
     open_instance(&s);
     const int64_t early = 400 * HELIO_SECOND;
-    for (int i = 0; i < 100; i++)
+    for (int i = 0; i < 100; i++) {
         breach(&s, HELIO_EVENT_SOCKET_DROPS, 4000 * HELIO_SECOND);
+    }
     const uint64_t before = told(&s, HELIO_EVENT_SOCKET_DROPS, 0, NULL);
     breach(&s, HELIO_EVENT_SOCKET_DROPS, early);
     CHECK_EQUAL(told(&s, HELIO_EVENT_SOCKET_DROPS, 0, NULL), before);
@@ -174,10 +183,12 @@ static void after_a_clock_was_set_back_credit_grows_again_at_once(void) {
 static void a_clock_set_far_ahead_gives_one_burst(void) {
     scene s = open_scene(RATE, 10);
     open_instance(&s);
-    for (int i = 0; i < 100; i++)
+    for (int i = 0; i < 100; i++) {
         breach(&s, HELIO_EVENT_SOCKET_DROPS, HELIO_SECOND);
-    for (int i = 0; i < 100; i++)
+    }
+    for (int i = 0; i < 100; i++) {
         breach(&s, HELIO_EVENT_SOCKET_DROPS, INT64_MAX / 2);
+    }
     CHECK_EQUAL(told(&s, HELIO_EVENT_SOCKET_DROPS, 0, NULL), 20);
     close_scene(&s);
 }

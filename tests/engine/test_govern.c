@@ -38,8 +38,9 @@ static unsigned told(helio_event_id event, const char **text) {
     const uint64_t written = w.stats->header->events_written;
     for (uint64_t i = 0; i < written && i < w.stats->header->event_capacity; i++) {
         if (w.stats->events[i].event == (uint32_t)event) {
-            if (count++ == 0)
+            if (count++ == 0) {
                 *text = w.stats->events[i].text;
+            }
         }
     }
     return count;

@@ -155,14 +155,17 @@ static void many_who_come_at_once_share_the_repairs(void) {
     static latecomer late[COUNT];
     begin_offering(2048);
     send(1000);
-    for (unsigned i = 0; i < COUNT; i++)
+    for (unsigned i = 0; i < COUNT; i++) {
         come(&late[i], wanting_history(LATE + i, 1024));
+    }
     world_run(&w, 3000 * MS);
-    for (unsigned i = 0; i < COUNT; i++)
+    for (unsigned i = 0; i < COUNT; i++) {
         check_got(&late[i], 0, 1000);
+    }
     CHECK(helio_cell(&source_counts()->repair_packets) < 4 * 1000);
-    for (unsigned i = 0; i < COUNT; i++)
+    for (unsigned i = 0; i < COUNT; i++) {
         world_end_receiver(&late[i].receiver);
+    }
     end();
 }
 
@@ -191,8 +194,9 @@ static int64_t slowest_delivery_ns(bool somebody_joins) {
         0);
     send(2000);
     latecomer late;
-    if (somebody_joins)
+    if (somebody_joins) {
         come(&late, wanting_history(LATE, 1024));
+    }
     delivered = 0;
     slowest_ns = 0;
     for (int i = 0; i < 1000; i++) {
@@ -337,10 +341,12 @@ static void on_replay_end(void *context, uint32_t stream) {
 static size_t on_replayed(void *context, const helio_message *messages, size_t count) {
     replayed *got = context;
     const size_t taken = count < got->room ? count : (size_t)got->room;
-    for (size_t i = 0; i < taken; i++)
+    for (size_t i = 0; i < taken; i++) {
         CHECK_EQUAL(messages[i].number, got->next++);
-    for (size_t i = 0; i < taken; i++)
+    }
+    for (size_t i = 0; i < taken; i++) {
         got->unmarked += !(messages[i].flags & HELIO_MESSAGE_RECOVERED);
+    }
     got->messages += taken;
     got->room -= taken;
     return taken;
@@ -418,8 +424,9 @@ static void a_replay_finds_its_range_among_other_topics_and_through_loss(void) {
     check_replayed(&got[1], 650, 151, 0);
     check_replayed(&got[2], 999, 1, 0);
     CHECK(helio_cell(&source_counts()->repair_packets) < 3000);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 3; i++) {
         helio_rx_endpoint_end_replay(receiver.endpoint, all[i], world_now(&w));
+    }
     end();
 }
 
@@ -452,8 +459,9 @@ static void what_the_history_has_not_is_told_as_lost(void) {
     CHECK_EQUAL(cut.messages + cut.lost, 200);
     CHECK(cut.messages >= 2100 - oldest - 3 && cut.messages <= 2100 - oldest + 3);
     check_replayed(&ahead, 3009, 10, 10);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 3; i++) {
         helio_rx_endpoint_end_replay(receiver.endpoint, all[i], world_now(&w));
+    }
     end();
 }
 

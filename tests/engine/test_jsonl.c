@@ -162,8 +162,9 @@ static const char *content(const char *where) {
 
 static int lines_of(const char *text) {
     int lines = 0;
-    for (; *text; text++)
+    for (; *text; text++) {
         lines += *text == '\n';
+    }
     return lines;
 }
 
@@ -249,8 +250,9 @@ static void values_have_a_rate_and_what_is_over_it_is_counted(void) {
     void *state = opened(module, "histograms=off,rate=2,path=%s", path);
     CHECK(state);
     module->describe(state, &g.schema);
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < 5; i++) {
         module->snapshot(state, &g.snapshot);
+    }
     module->close(state);
     CHECK(lines_of(content(path)) >= 2);
     CHECK_EQUAL((unsigned long long)lines_of(content(path)) + lost, 15);
@@ -273,8 +275,9 @@ static void options_that_cannot_be_are_named(void) {
     const helio_module *module = helio_module_entry(HELIO_MODULE_ABI);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         CHECK(!opened(module, "%s", wrong[i][0]));
-        if (!strstr(told, wrong[i][1]))
+        if (!strstr(told, wrong[i][1])) {
             CHECK_FAIL("%s: %s", wrong[i][0], told);
+        }
     }
     CHECK(helio_module_entry(0) == NULL);
 }
@@ -313,8 +316,9 @@ static void a_file_that_was_moved_away_is_opened_anew(void) {
 
 static void a_full_disk_loses_lines_and_says_so(void) {
     jsonl_out out;
-    if (access("/dev/full", W_OK) != 0)
+    if (access("/dev/full", W_OK) != 0) {
         return; /* no such device here */
+    }
     CHECK(jsonl_out_open(&out, "/dev/full", NULL));
     jsonl_out_write(&out, "one\ntwo\n", 8, SECOND_NS);
     CHECK_EQUAL(out.lost, 2);
@@ -369,8 +373,9 @@ static void a_peer_that_does_not_read_costs_whole_lines_and_nobody_waits(void) {
     const int listener = listening(path);
     jsonl_out out;
     CHECK(jsonl_out_open(&out, NULL, place));
-    for (int i = 0; i < LINES; i++)
+    for (int i = 0; i < LINES; i++) {
         jsonl_out_write(&out, line, LINE, SECOND_NS);
+    }
     CHECK(out.lost > 0);
     CHECK(strstr(out.error, "does not take lines as fast as they come"));
     const uint64_t lost_so_far = out.lost;
@@ -383,8 +388,9 @@ static void a_peer_that_does_not_read_costs_whole_lines_and_nobody_waits(void) {
     const int peer = accept(listener, NULL, NULL);
     static char bytes[LINE * LINES];
     size_t got = 0;
-    for (ssize_t n; (n = read(peer, bytes + got, sizeof bytes - got)) > 0;)
+    for (ssize_t n; (n = read(peer, bytes + got, sizeof bytes - got)) > 0;) {
         got += (size_t)n;
+    }
     CHECK(got / LINE + out.lost == LINES);
     close(peer);
     close(listener);

@@ -10,8 +10,9 @@
 static void lines_are_served_in_turn_and_each_in_order(void) {
     helio_queue queue;
     CHECK_EQUAL(helio_queue_init(&queue, 16, 3), 0);
-    for (uint64_t i = 0; i < 5; i++)
+    for (uint64_t i = 0; i < 5; i++) {
         helio_queue_push(&queue, 0, 100 + i);
+    }
     helio_queue_push(&queue, 1, 200);
     helio_queue_push(&queue, 2, 300);
     helio_queue_push(&queue, 2, 301);
@@ -29,12 +30,14 @@ static void a_full_queue_takes_nothing_and_places_are_used_again(void) {
     helio_queue queue;
     CHECK_EQUAL(helio_queue_init(&queue, 4, 2), 0);
     for (int round = 0; round < 3; round++) {
-        for (uint64_t i = 0; i < 4; i++)
+        for (uint64_t i = 0; i < 4; i++) {
             CHECK(helio_queue_push(&queue, (uint32_t)(i & 1), i) != HELIO_QUEUE_NONE);
+        }
         CHECK_EQUAL(helio_queue_push(&queue, 0, 9), HELIO_QUEUE_NONE);
         uint64_t value, sum = 0;
-        while (helio_queue_pop(&queue, &value))
+        while (helio_queue_pop(&queue, &value)) {
             sum += value;
+        }
         CHECK_EQUAL(sum, 6);
         CHECK_EQUAL(queue.count, 0);
     }
@@ -67,8 +70,9 @@ static void what_moves_waits_in_the_other_line(void) {
 
 static uint64_t granted(helio_allowances *all, helio_allowance *one, int asked, int64_t now_ns) {
     uint64_t count = 0;
-    for (int i = 0; i < asked; i++)
+    for (int i = 0; i < asked; i++) {
         count += helio_allowance_grants_nak(all, one, now_ns);
+    }
     return count;
 }
 
@@ -79,8 +83,9 @@ static void a_limit_grants_a_seconds_worth_at_once_and_the_rate_from_then_on(voi
     CHECK_EQUAL(granted(&all, one, 500, HELIO_SECOND), 100);
     CHECK_EQUAL(granted(&all, one, 500, HELIO_SECOND), 0);
     uint64_t within = 0;
-    for (int64_t now_ns = HELIO_SECOND; now_ns < 11 * HELIO_SECOND; now_ns += 10 * MS)
+    for (int64_t now_ns = HELIO_SECOND; now_ns < 11 * HELIO_SECOND; now_ns += 10 * MS) {
         within += granted(&all, one, 5, now_ns + 10 * MS);
+    }
     CHECK_EQUAL(within, 1000);
     CHECK_EQUAL(granted(&all, one, 500, 100 * HELIO_SECOND), 100); /* no more is saved */
     helio_allowance *other = helio_allowances_of(&all, 1, 8, 100 * HELIO_SECOND);
@@ -92,8 +97,9 @@ static void those_without_a_place_share_one_allowance(void) {
     helio_allowances all;
     CHECK_EQUAL(helio_allowances_init(&all, 2, &(helio_limits){.naks = 10}), 0);
     uint64_t count = 0;
-    for (uint64_t key = 1; key < 100; key++)
+    for (uint64_t key = 1; key < 100; key++) {
         count += granted(&all, helio_allowances_of(&all, UINT32_MAX, key, 5), 5, 5);
+    }
     CHECK_EQUAL(count, 10);
     helio_allowances_fini(&all);
 }
@@ -132,8 +138,9 @@ static void shedding_lessens_the_bytes_of_repairs_and_its_end_restores_them(void
         const int64_t now_ns = (int64_t)(i + 1) * 100 * HELIO_SECOND;
         helio_allowance_set(&all, one, steps[i].action, HELIO_NEVER, now_ns);
         int repairs = 0;
-        for (int k = 0; k < 1000 && helio_allowance_grants_nak(&all, one, now_ns); k++, repairs++)
+        for (int k = 0; k < 1000 && helio_allowance_grants_nak(&all, one, now_ns); k++, repairs++) {
             helio_allowance_charge(one, 1000);
+        }
         CHECK_EQUAL(repairs, steps[i].repairs);
     }
     helio_allowances_fini(&all);
@@ -148,8 +155,9 @@ static uint64_t repaired(helio_hosts *hosts, uint32_t host, bool is_proven,
                          const helio_budget_terms *terms) {
     helio_budget *budget = helio_hosts_budget(hosts, host, is_proven, terms);
     uint64_t bytes = 0;
-    for (; helio_budget_grants(budget) && bytes < 1 << 30; bytes += PACKET)
+    for (; helio_budget_grants(budget) && bytes < 1 << 30; bytes += PACKET) {
         helio_budget_charge(budget, PACKET);
+    }
     return bytes;
 }
 
@@ -291,16 +299,18 @@ typedef struct crybaby {
 
 static void cry(void *context, helio_clock clock) {
     crybaby *baby = context;
-    if (clock.now_ns < baby->due_ns)
+    if (clock.now_ns < baby->due_ns) {
         return;
+    }
     baby->due_ns = clock.now_ns + 500 * US;
     const helio_txw *txw = &source.stream->txw;
     const helio_pgm_session session = {source.stream->config.tsi, 7500};
     for (int k = 0; k < CRY_PACKETS; k++) {
         uint32_t sequences[1 + HELIO_PGM_NAK_LIST_MAX];
         for (size_t i = 0; i < 1 + HELIO_PGM_NAK_LIST_MAX; i++) {
-            if (baby->next < txw->trail || baby->next > txw->lead)
+            if (baby->next < txw->trail || baby->next > txw->lead) {
                 baby->next = txw->trail;
+            }
             sequences[i] = (uint32_t)baby->next++;
         }
         uint8_t packet[HELIO_PGM_CONTROL_MAX];
@@ -325,8 +335,9 @@ static int64_t polled_ns;
 
 static void poll_slowly(void *context, helio_clock clock) {
     (void)context;
-    if (clock.now_ns < polled_ns + MS)
+    if (clock.now_ns < polled_ns + MS) {
         return;
+    }
     polled_ns = clock.now_ns;
     helio_tx_stream_poll(source.stream, clock);
 }
@@ -353,8 +364,9 @@ static double recovery_ns(bool with_crybaby, const helio_limits *limits) {
     baby.node = helio_sim_add_node(w.sim, &address);
     baby.outlet = helio_sim_outlet(baby.node, &to);
     helio_sim_attach(baby.node, &(helio_sim_handler){&baby, hear_nothing, cry, next_cry});
-    for (unsigned i = 0; i < 8; i++)
+    for (unsigned i = 0; i < 8; i++) {
         fleet[i].lose_every = 150 + 7 * i;
+    }
     fleet_send(10000, 100 * US);
     fleet_run(500 * MS);
     double sum_ns = 0, count = 0;
@@ -365,8 +377,9 @@ static double recovery_ns(bool with_crybaby, const helio_limits *limits) {
         count += (double)fleet[i].recovered;
     }
     CHECK(count > 300);
-    if (with_crybaby)
+    if (with_crybaby) {
         CHECK(helio_cell(&source_counts()->naks_received) > 50000);
+    }
     fleet_end();
     return sum_ns / count;
 }

@@ -27,8 +27,9 @@ static void begin_smallest(void) {
     helio_stats_config config = {.name = "test", .bytes = 1 << 16, .wall_ns = 1};
     int error = helio_stats_create(&config, &stats);
     CHECK_EQUAL(error, HELIO_ERR_SEGMENT);
-    for (; error; error = helio_stats_create(&config, &stats))
+    for (; error; error = helio_stats_create(&config, &stats)) {
         config.bytes += 4096;
+    }
     CHECK(config.bytes < 1 << 20);
     open_instance();
 }
@@ -57,15 +58,18 @@ static void lose(int stream, const char *cause, uint64_t first, uint64_t packets
 /* The live objects of scope loss; `found` has the record of the one whose labels hold `text`. */
 static unsigned kept(const helio_stats *from, const char *text, const helio_loss_stats **found) {
     unsigned count = 0;
-    if (found)
+    if (found) {
         *found = NULL;
+    }
     for (uint64_t i = 0; i < helio_cell(&from->header->objects_used); i++) {
         const helio_segment_object *entry = &from->objects[i];
-        if (entry->scope != HELIO_SCOPE_LOSS || entry->state != HELIO_OBJECT_LIVE)
+        if (entry->scope != HELIO_SCOPE_LOSS || entry->state != HELIO_OBJECT_LIVE) {
             continue;
+        }
         count++;
-        if (found && strstr(entry->labels, text))
+        if (found && strstr(entry->labels, text)) {
             *found = (const helio_loss_stats *)(from->memory + entry->record_offset);
+        }
     }
     return count;
 }
@@ -95,8 +99,9 @@ static void the_number_is_bounded_and_the_one_longest_without_a_loss_gives_way(v
     const helio_instance_stats *counts;
     begin(8 << 20);
     counts = instance.record;
-    for (int i = 0; i < HELIO_LOSSES_MAX; i++)
+    for (int i = 0; i < HELIO_LOSSES_MAX; i++) {
         lose(i, "deadline", 1, 1, (100 + i) * SECOND);
+    }
     lose(0, "deadline", 2, 1, 200 * SECOND); /* so the second is the oldest */
     CHECK_EQUAL(helio_cell(&counts->losses_replaced), 0);
     lose(1000, "deadline", 1, 1, 300 * SECOND);
@@ -115,8 +120,9 @@ static void the_number_is_bounded_and_the_one_longest_without_a_loss_gives_way(v
 static void streams_that_come_lose_and_go_do_not_use_up_the_segment(void) {
     begin(8 << 20);
     const helio_instance_stats *counts = instance.record;
-    for (int i = 0; i < 20000; i++)
+    for (int i = 0; i < 20000; i++) {
         lose(i, "deadline", 1, 1, 100 * SECOND + i * MS);
+    }
     CHECK_EQUAL(kept(stats, "", NULL), HELIO_LOSSES_MAX);
     CHECK(helio_cell(&stats->header->objects_used) < HELIO_LOSSES_MAX + 25);
     const uint64_t replaced = helio_cell(&counts->losses_replaced);
@@ -129,8 +135,9 @@ static void streams_that_come_lose_and_go_do_not_use_up_the_segment(void) {
 
 static void without_room_in_the_segment_they_are_counted_privately_and_freed(void) {
     begin_smallest();
-    for (int i = 0; i < HELIO_LOSSES_MAX + 4; i++)
+    for (int i = 0; i < HELIO_LOSSES_MAX + 4; i++) {
         lose(i, "deadline", 1, 1, (100 + i) * SECOND);
+    }
     const helio_instance_stats *counts = instance.record;
     CHECK_EQUAL(helio_cell(&counts->losses_replaced), 4);
     end();

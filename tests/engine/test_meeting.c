@@ -106,8 +106,9 @@ static size_t window_bytes(size_t packets) {
 static void an_spm_alone_makes_a_record_and_no_stream(void) {
     begin_alone();
     const helio_address from = world_host(66, 1);
-    for (uint32_t i = 0; i < FORGED; i++)
+    for (uint32_t i = 0; i < FORGED; i++) {
         meet(i, &from);
+    }
     world_run(&w, HELIO_SECOND);
     CHECK_EQUAL(helio_cell(&counts()->rx_streams), 0);
     CHECK_EQUAL(helio_cell(&counts()->packets_sent), 0); /* nobody was asked for anything */
@@ -125,8 +126,9 @@ static void ten_thousand_forged_streams_take_little_and_lock_nobody_out(void) {
             const helio_address from = world_host(1000 + i % addresses, 1);
             meet(i, &from);
             give_data(i, 1, "u", &from);
-            if (i % 3 == 0)
+            if (i % 3 == 0) {
                 give_data(i, 9, "u", &from); /* what is missing would be asked for */
+            }
         }
         CHECK(helio_cell(&counts()->rx_streams) <= 8);
         CHECK(used() <= HELIO_RX_MET_SETS * sizeof(helio_rx_met_set) + 8 * window_bytes(16));
@@ -148,8 +150,9 @@ static void a_stream_met_before_a_flood_is_complete_from_its_first_packet(void) 
     const helio_address from = world_host(66, 6000);
     for (uint32_t i = 2; i < FORGED; i++) {
         const helio_address other = world_host(1000 + i % 250, 1);
-        if (i % 1000 == 2) /* a heartbeat */
+        if (i % 1000 == 2) { /* a heartbeat */
             give_spm(1, &(helio_pgm_spm){.sequence = i, .trail = 0, .lead = ~0u}, &from);
+        }
         meet(i, &other);
         give_data(i, 9, "u", &other);
         world_run(&w, US);
@@ -169,8 +172,9 @@ static void data_that_nobody_wants_is_passed_by_and_what_follows_is_complete(voi
     const helio_address from = world_host(66, 6000);
     in.is_forged = true;
     give_spm(1, &(helio_pgm_spm){.sequence = 1, .trail = 0, .lead = ~0u}, &from);
-    for (uint32_t i = 0; i < 1000; i++)
+    for (uint32_t i = 0; i < 1000; i++) {
         give_data(1, i, "u", &from);
+    }
     CHECK_EQUAL(helio_cell(&counts()->rx_streams), 0);
     give_message(1, 1001, "t", 1, &from);
     CHECK_EQUAL(helio_cell(&counts()->rx_streams), 1);
@@ -210,13 +214,15 @@ static void the_lost_tail_of_a_stream_that_was_only_met_is_recovered(void) {
 static void an_address_has_a_share_of_streams_that_prove_nothing(void) {
     begin_alone();
     const helio_address from = world_host(66, 1);
-    for (uint32_t i = 0; i < 10; i++)
+    for (uint32_t i = 0; i < 10; i++) {
         open_later(i, &from);
+    }
     CHECK_EQUAL(helio_cell(&counts()->rx_streams), HELIO_RX_UNPROVEN_LEAST);
     CHECK_EQUAL(helio_cell(&counts()->state_refused_streams_of_address),
                 10 - HELIO_RX_UNPROVEN_LEAST);
-    for (uint32_t i = 0; i < 10; i++) /* the newest are there */
+    for (uint32_t i = 0; i < 10; i++) { /* the newest are there */
         CHECK_EQUAL(is_followed(i, &from), i >= 10 - HELIO_RX_UNPROVEN_LEAST);
+    }
     CHECK_EQUAL(helio_cell(&counts()->packets_no_room), 0);
     end_alone();
 }
@@ -281,8 +287,9 @@ static void a_flood_puts_out_no_stream_that_is_wanted(void) {
     for (uint32_t i = 0; i < FORGED; i++) {
         const helio_address from = world_host(1000 + i % 250, 1);
         open_unproven(i, &from);
-        if (i % 1000 == 0)
+        if (i % 1000 == 0) {
             send(1);
+        }
     }
     CHECK_EQUAL(in.messages, 15);
     CHECK_EQUAL(in.streams, 1);
@@ -302,8 +309,9 @@ static void a_stream_put_out_before_it_proved_itself_goes_on_where_it_was(void) 
         open_later(i, &other);
     }
     CHECK(!is_followed(1, &from));
-    for (uint32_t i = 4; i > 0; i--)
+    for (uint32_t i = 4; i > 0; i--) {
         give_message(1, i, "t", i - 1, &from);
+    }
     CHECK_EQUAL(in.messages, 4); /* from packet 1 on; packet 0 was of another topic */
     CHECK_EQUAL(in.next, 4);
     CHECK_EQUAL(in.lost, 0);
@@ -314,8 +322,9 @@ static void refusals_are_told_once_per_burst(void) {
     begin();
     const helio_address from = world_host(66, 1);
     const uint64_t before = helio_cell(&world_counts(&source.instance)->events_emitted);
-    for (uint32_t i = 0; i < 1000; i++)
+    for (uint32_t i = 0; i < 1000; i++) {
         meet(i, &from);
+    }
     CHECK_EQUAL(helio_cell(&world_counts(&source.instance)->events_emitted) - before, 1);
     end();
 }

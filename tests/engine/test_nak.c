@@ -43,8 +43,9 @@ static int64_t next(void) {
 static int64_t next_due(void) {
     for (;;) {
         const int64_t now_ns = next();
-        if (due.ask_count > 0 || due.loss_count > 0)
+        if (due.ask_count > 0 || due.loss_count > 0) {
             return now_ns;
+        }
     }
 }
 
@@ -95,8 +96,9 @@ static void what_is_missed_together_is_asked_for_together_oldest_first(void) {
     helio_nak_on_newest(&nak, S + 200, 0);
     next_due();
     CHECK_EQUAL(due.ask_count, 63);
-    for (size_t i = 0; i < 63; i++)
+    for (size_t i = 0; i < 63; i++) {
         CHECK_EQUAL(due.asks[i], S + i);
+    }
     CHECK_EQUAL(due.retried, 0);
     next_due();
     CHECK_EQUAL(due.ask_count, 37);
@@ -176,8 +178,9 @@ static int64_t patience_ns(uint64_t sequence, int64_t now_ns, bool is_confirmed)
     helio_nak_miss(&nak, sequence, 1, now_ns);
     helio_nak_on_newest(&nak, sequence + 5, now_ns);
     const int64_t asked_ns = next_due();
-    if (is_confirmed)
+    if (is_confirmed) {
         helio_nak_on_ncf(&nak, sequence, asked_ns);
+    }
     const int64_t again_ns = next_due();
     helio_nak_remove(&nak, sequence);
     return again_ns - asked_ns;
@@ -205,13 +208,15 @@ static void waits_that_were_not_given_follow_what_the_source_takes(void) {
     CHECK_EQUAL(patience_ns(S, 0, false), 2 * MS); /* nothing known */
     CHECK_EQUAL(patience_ns(S + 10, 100 * MS, true), 5 * MS);
     int64_t now_ns = 200 * MS;
-    for (uint64_t i = 0; i < 50; i++)
+    for (uint64_t i = 0; i < 50; i++) {
         now_ns = answered(S + 20 + i, now_ns + MS, 20 * US, 30 * US);
+    }
     CHECK_EQUAL(patience_ns(S + 100, now_ns, false), 200 * US);
     CHECK_EQUAL(patience_ns(S + 110, now_ns + 100 * MS, true), 500 * US);
     now_ns += 200 * MS;
-    for (uint64_t i = 0; i < 80; i++) /* now it is far away */
+    for (uint64_t i = 0; i < 80; i++) { /* now it is far away */
         now_ns = answered(S + 120 + i, now_ns + MS, 150 * US, 2 * MS);
+    }
     const int64_t repeat_ns = patience_ns(S + 210, now_ns, false);
     CHECK(repeat_ns >= 550 * US && repeat_ns <= 650 * US);
     CHECK(patience_ns(S + 220, now_ns + 100 * MS, true) >= 2 * MS);
@@ -234,12 +239,14 @@ static void a_source_slow_to_repair_is_asked_once_when_that_is_known(void) {
         asked = 0;
         for (;;) {
             const int64_t due_ns = helio_nak_next_deadline_ns(&nak);
-            if (due_ns >= arrives_ns)
+            if (due_ns >= arrives_ns) {
                 break;
+            }
             helio_nak_poll(&nak, true, due_ns, &due);
             asked += due.ask_count;
-            if (due.ask_count)
+            if (due.ask_count) {
                 helio_nak_on_ncf(&nak, S + i, due_ns + 20 * US);
+            }
         }
         helio_nak_on_data(&nak, S + i, arrives_ns);
         now_ns = arrives_ns + MS;
@@ -309,8 +316,9 @@ static void nothing_is_asked_for_before_it_is_known_where_to_ask(void) {
     begin();
     helio_nak_miss(&nak, S, 1, 0);
     helio_nak_on_newest(&nak, S + 5, 0);
-    for (int64_t now_ns = 0; now_ns < 10 * MS; now_ns += 100 * US)
+    for (int64_t now_ns = 0; now_ns < 10 * MS; now_ns += 100 * US) {
         CHECK(!helio_nak_poll(&nak, false, now_ns, &due));
+    }
     CHECK(next_due() < 13 * MS);
     CHECK_EQUAL(due.ask_count, 1);
     helio_nak_fini(&nak);
@@ -333,8 +341,9 @@ static void the_machine_follows_any_order_of_events(void) {
             if (lead - trail + 1 < 250) {
                 const uint64_t count = 1 + helio_random_below(&random, 5);
                 helio_nak_miss(&nak, lead + 1, count, now_ns);
-                for (uint64_t i = 0; i < count; i++)
+                for (uint64_t i = 0; i < count; i++) {
                     is_missing[++lead & 255] = true;
+                }
                 missing += count;
             }
             break;
@@ -357,16 +366,18 @@ static void the_machine_follows_any_order_of_events(void) {
             break;
         default:
             helio_nak_poll(&nak, true, now_ns, &due);
-            for (size_t i = 1; i < due.ask_count; i++)
+            for (size_t i = 1; i < due.ask_count; i++) {
                 CHECK(due.asks[i] > due.asks[i - 1]);
+            }
             for (size_t i = 0; i < due.loss_count; i++) {
                 CHECK(is_missing[due.losses[i].sequence & 255]);
                 is_missing[due.losses[i].sequence & 255] = false;
                 missing--;
             }
         }
-        while (trail <= lead && !is_missing[trail & 255])
+        while (trail <= lead && !is_missing[trail & 255]) {
             trail++;
+        }
         CHECK_EQUAL(nak.outstanding, missing);
         CHECK_EQUAL(helio_nak_next_deadline_ns(&nak) == HELIO_NEVER, missing == 0);
     }
@@ -402,15 +413,17 @@ static void a_hold_ended_early_lets_all_be_asked_for(void) {
     CHECK(next_due() < MS); /* asked already, and waiting for its confirmation */
     helio_nak_hold(&nak, 900 * MS, MS);
     helio_nak_miss(&nak, S + 1, 3, MS);
-    for (int64_t now_ns = MS; now_ns < 300 * MS; now_ns += MS)
+    for (int64_t now_ns = MS; now_ns < 300 * MS; now_ns += MS) {
         CHECK(!helio_nak_poll(&nak, true, now_ns, &due));
+    }
     helio_nak_hold(&nak, 0, 300 * MS);
     const int64_t asked_ns = next_due();
     CHECK(asked_ns >= 300 * MS);
     CHECK(asked_ns <= 301 * MS);
     CHECK_EQUAL(due.ask_count, 4);
-    for (size_t i = 0; i < 4; i++)
+    for (size_t i = 0; i < 4; i++) {
         CHECK_EQUAL(due.asks[i], S + i);
+    }
     helio_nak_fini(&nak);
 }
 
@@ -430,10 +443,12 @@ static void excused_time_does_not_count_against_deadlines(void) {
     int64_t lost_ns[2] = {0, 0};
     for (int i = 0; i < 10000 && !(lost_ns[0] && lost_ns[1]); i++) {
         const int64_t now_ns = next();
-        for (size_t k = 0; k < due.ask_count; k++)
+        for (size_t k = 0; k < due.ask_count; k++) {
             helio_nak_on_ncf(&nak, due.asks[k], now_ns); /* confirmed, but never repaired */
-        for (size_t k = 0; k < due.loss_count; k++)
+        }
+        for (size_t k = 0; k < due.loss_count; k++) {
             lost_ns[due.losses[k].sequence - S] = now_ns;
+        }
     }
     CHECK_EQUAL(lost_ns[0], 6000 * MS);
     CHECK_EQUAL(lost_ns[1], 6400 * MS);
@@ -453,10 +468,12 @@ static void an_excuse_ended_early_counts_only_as_far_as_it_went(void) {
     int64_t lost_ns = 0;
     for (int i = 0; i < 10000 && !lost_ns; i++) {
         const int64_t now_ns = next();
-        for (size_t k = 0; k < due.ask_count; k++)
+        for (size_t k = 0; k < due.ask_count; k++) {
             helio_nak_on_ncf(&nak, due.asks[k], now_ns);
-        if (due.loss_count > 0)
+        }
+        if (due.loss_count > 0) {
             lost_ns = now_ns;
+        }
     }
     CHECK(lost_ns >= 3 * HELIO_SECOND);
     CHECK(lost_ns <= 3 * HELIO_SECOND + 200 * MS);

@@ -335,8 +335,9 @@ static void a_cut_off_can_be_ended(void) {
 static void many_notices_in_force_are_all_heard(void) {
     enum { MANY = 20 };
     fleet_begin(MANY);
-    for (unsigned i = 0; i < MANY; i++)
+    for (unsigned i = 0; i < MANY; i++) {
         CHECK_EQUAL(fleet_act(i, HELIO_ACTION_SUSPEND, 10 * HELIO_SECOND, "loss"), 0);
+    }
     fleet[7].drop_types = SPM;
     fleet[7].drop_count = 30; /* longer than the repeats */
     fleet_run(5 * HELIO_SECOND);
@@ -499,8 +500,9 @@ static void every_cut_and_every_length_of_a_notice_is_survived(void) {
     const size_t chain = HELIO_PGM_HEADER + 20, first = chain + 4;
     for (size_t cut = 0; cut < length; cut++) {
         CHECK(decode(packet, cut, &out) != HELIO_PGM_ACCEPTED);
-        if (cut < first)
+        if (cut < first) {
             continue;
+        }
         uint8_t shorter[HELIO_PGM_CONTROL_MAX];
         memcpy(shorter, packet, cut);
         shorter[chain + 2] = (uint8_t)((cut - chain) >> 8);
@@ -512,10 +514,11 @@ static void every_cut_and_every_length_of_a_notice_is_survived(void) {
         memcpy(other, packet, length);
         other[first + 1] = (uint8_t)bytes;
         const helio_pgm_refusal refusal = decode(other, length, &out);
-        if (bytes == HELIO_PGM_NOTICE_OPTION + 9)
+        if (bytes == HELIO_PGM_NOTICE_OPTION + 9) {
             CHECK_EQUAL(refusal, HELIO_PGM_ACCEPTED);
-        else /* one or two of the others may be where it says that it ends */
+        } else { /* one or two of the others may be where it says that it ends */
             CHECK(refusal != HELIO_PGM_ACCEPTED || out.notices_count < 3);
+        }
     }
 }
 

@@ -41,8 +41,9 @@ static int capture(void *context, const helio_address *to, const void *packet, s
     if (f->count == f->capacity) {
         f->capacity = f->capacity ? 2 * f->capacity : 1024;
         f->packets = realloc(f->packets, f->capacity * sizeof *f->packets);
-        if (!f->packets)
+        if (!f->packets) {
             abort();
+        }
     }
     f->packets[f->count++] =
         (captured){world_now(&w).now_ns, (uint32_t)((int64_t)length + f->overhead),
@@ -66,8 +67,9 @@ static void flow_poll(void *context, helio_clock clock) {
         f->left--;
     }
     helio_tx_stream_flush(f->stream, clock);
-    if (!f->left)
+    if (!f->left) {
         helio_tx_stream_rest(f->stream, clock);
+    }
     helio_tx_stream_poll(f->stream, clock);
 }
 
@@ -114,11 +116,13 @@ static void end_flow(flow *f) {
 
 static void end_all(bool with_receiver) {
     for (int i = 0; i < FLOWS; i++) {
-        if (flows[i].stream)
+        if (flows[i].stream) {
             end_flow(&flows[i]);
+        }
     }
-    if (with_receiver)
+    if (with_receiver) {
         world_end_receiver(&receiver);
+    }
     world_fini(&w);
 }
 
@@ -131,8 +135,9 @@ static void begin_lossy(double loss) {
 static uint64_t bytes_of(const flow *f, int types, int64_t from_ns) {
     uint64_t bytes = 0;
     for (size_t i = 0; i < f->count; i++) {
-        if (types >> f->packets[i].type & 1 && f->packets[i].at_ns >= from_ns)
+        if (types >> f->packets[i].type & 1 && f->packets[i].at_ns >= from_ns) {
             bytes += f->packets[i].bytes;
+        }
     }
     return bytes;
 }
@@ -144,14 +149,16 @@ static void check_envelope(const captured *packets, size_t count, uint64_t rate,
     for (size_t j = 0; j < count; j++) {
         const __int128 grown = (__int128)packets[j].at_ns * rate;
         const __int128 start = sum * HELIO_SECOND - grown;
-        if (j == 0 || start < least)
+        if (j == 0 || start < least) {
             least = start;
+        }
         sum += packets[j].bytes;
         const __int128 over =
             sum * HELIO_SECOND - grown - least - (__int128)(burst + LONGEST) * HELIO_SECOND;
-        if (over > 0)
+        if (over > 0) {
             CHECK_FAIL("packet %zu of %zu is %lld bytes above the envelope of %llu bytes/s", j,
                        count, (long long)(over / HELIO_SECOND) + 1, (unsigned long long)rate);
+        }
     }
 }
 
@@ -175,11 +182,13 @@ static void try_rate(uint64_t rate, size_t length, double loss, double seconds) 
     world_run(&w, (int64_t)(seconds * 1e9));
     check_envelope(f->packets, f->count, rate, burst_of(rate));
     const double got = share_of(bytes_of(f, ALL, 0), (double)rate * seconds);
-    if (fabs(got - 1) > 0.02)
+    if (fabs(got - 1) > 0.02) {
         CHECK_FAIL("%zu-byte messages at %llu bytes/s: %.3f of the rate", length,
                    (unsigned long long)rate, got);
-    if (loss > 0)
+    }
+    if (loss > 0) {
         CHECK(bytes_of(f, RDATA, 0) > 0 && bytes_of(f, NCF, 0) > 0 && bytes_of(f, SPM, 0) > 0);
+    }
     CHECK(stats_of(f)->rate_limited > 0);
     CHECK_EQUAL(stats_of(f)->rate_limit, rate);
     end_all(true);
@@ -295,8 +304,9 @@ static void without_a_rate_a_send_limit_lets_no_requests_stop_the_data(void) {
     world_run(&w, 10 * MS);
     CHECK_EQUAL(f->left, 0);
     uint32_t list[40];
-    for (uint32_t i = 0; i < 40; i++)
+    for (uint32_t i = 0; i < 40; i++) {
         list[i] = (uint32_t)stats_of(f)->window_lead - 39 + i;
+    }
     uint8_t packet[HELIO_PGM_CONTROL_MAX];
     const helio_tx_stream_config config = world_source_config(1);
     const helio_pgm_session session = {*helio_tx_stream_tsi(f->stream), 7500};
@@ -318,8 +328,9 @@ static void cry(flow *f, int64_t every_ns, int64_t until_ns, uint32_t back) {
     while (world_now(&w).now_ns < until_ns) {
         const uint32_t lead = (uint32_t)stats_of(f)->window_lead;
         uint32_t list[20];
-        for (uint32_t i = 0; i < 20; i++)
+        for (uint32_t i = 0; i < 20; i++) {
             list[i] = lead - (back - i * (back / 20));
+        }
         uint8_t packet[HELIO_PGM_CONTROL_MAX];
         const helio_pgm_session session = {*helio_tx_stream_tsi(f->stream), 7500};
         helio_address source = world_host(1, 0);
@@ -470,8 +481,9 @@ static int by_time(const void *a, const void *b) {
 /* All packets of all flows, in the order of time. */
 static void check_envelope_of_all(uint64_t rate) {
     size_t count = 0;
-    for (int i = 0; i < FLOWS; i++)
+    for (int i = 0; i < FLOWS; i++) {
         count += flows[i].count;
+    }
     captured *all = malloc(count * sizeof *all);
     size_t at = 0;
     for (int i = 0; i < FLOWS; i++) {
@@ -495,8 +507,9 @@ static void streams_share_their_instances_rate_whatever_their_packets(void) {
     world_init(&w, 1, 1);
     helio_tx_share_init(&together, 3000000, 0);
     static const size_t lengths[FLOWS] = {1400, 300, 700};
-    for (int i = 0; i < FLOWS; i++)
+    for (int i = 0; i < FLOWS; i++) {
         add_flow(i, sharing(0), lengths[i], UINT64_MAX);
+    }
     world_run(&w, 5 * HELIO_SECOND);
     check_envelope_of_all(3000000);
     double got[FLOWS], sum = 0;

@@ -273,8 +273,9 @@ static void begin_counted(uint32_t capacity) {
 static void who_has_proven_nothing_gives_way_to_those_that_report(void) {
     begin_counted(1024);
     uint32_t place;
-    for (int i = 0; i < 2000; i++) /* from many hosts */
+    for (int i = 0; i < 2000; i++) { /* from many hosts */
         meet(i, i * MS);
+    }
     CHECK_EQUAL(present(), 256);
     CHECK_EQUAL(helio_cell(&refusals.state_refused_receivers), 2000 - 256);
     for (uint32_t i = 0; i < 1024; i++) {
@@ -292,8 +293,9 @@ static void who_has_proven_nothing_gives_way_to_those_that_report(void) {
 
 static void the_one_heard_longest_ago_gives_way_first(void) {
     begin_counted(1024);
-    for (int i = 0; i < 256; i++)
+    for (int i = 0; i < 256; i++) {
         meet(i, i * MS);
+    }
     const uint32_t first = meet(0, 300 * MS); /* it speaks again */
     meet(1000, 301 * MS);
     const helio_address second = host(1), it = host(0);
@@ -304,8 +306,9 @@ static void the_one_heard_longest_ago_gives_way_first(void) {
 
 static void one_address_has_a_share_of_the_places(void) {
     begin_counted(1024);
-    for (int port = 1; port <= 1000; port++)
+    for (int port = 1; port <= 1000; port++) {
         meet_at(1, port, port * MS);
+    }
     CHECK_EQUAL(present(), 64);
     CHECK_EQUAL(helio_cell(&refusals.state_refused_receivers_of_address), 1000 - 64);
     CHECK(meet(2, HELIO_SECOND) != HELIO_PEER_NONE);
@@ -326,11 +329,13 @@ static void one_address_has_a_share_of_the_places(void) {
 
 static void looking_for_who_gives_way_is_bounded(void) {
     begin_counted(1024);
-    for (int i = 0; i < 256; i++)
+    for (int i = 0; i < 256; i++) {
         meet(i, 0);
+    }
     uint32_t came = 0;
-    for (int i = 0; i < 5000; i++)
+    for (int i = 0; i < 5000; i++) {
         came += meet(1000 + i, HELIO_SECOND) != HELIO_PEER_NONE;
+    }
     CHECK(came <= 101);
     CHECK_EQUAL(helio_cell(&refusals.state_refused_receivers), 5000);
     end();

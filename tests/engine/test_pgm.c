@@ -25,8 +25,9 @@ static void read_line(const char *line) {
     vector *v = &vectors[vector_count];
     char kind[8];
     int used;
-    if (sscanf(line, "%7s %39s %n", kind, v->name, &used) != 2 || kind[0] == '#')
+    if (sscanf(line, "%7s %39s %n", kind, v->name, &used) != 2 || kind[0] == '#') {
         return;
+    }
     v->is_exact = strcmp(kind, "exact") == 0;
     v->length = 0;
     for (const char *c = line + used; *c && *c != '\n';) {
@@ -55,15 +56,17 @@ static void read_golden(void) {
         exit(2);
     }
     char line[2048];
-    while (fgets(line, sizeof line, file))
+    while (fgets(line, sizeof line, file)) {
         read_line(line);
+    }
     fclose(file);
 }
 
 static const vector *golden(const char *name) {
     for (size_t i = 0; i < vector_count; i++) {
-        if (strcmp(vectors[i].name, name) == 0)
+        if (strcmp(vectors[i].name, name) == 0) {
             return &vectors[i];
+        }
     }
     CHECK_FAIL("no golden packet %s", name);
 }
@@ -140,12 +143,14 @@ static void golden_packets_are_encoded_byte_for_byte(void) {
     size_t exact = 0;
     for (size_t i = 0; i < vector_count; i++) {
         const vector *v = &vectors[i];
-        if (!v->is_exact)
+        if (!v->is_exact) {
             continue;
+        }
         uint8_t out[HELIO_PGM_CONTROL_MAX];
         const helio_pgm_packet packet = decoded(v->name);
-        if (encode(out, &packet) != v->length || memcmp(out, v->bytes, v->length) != 0)
+        if (encode(out, &packet) != v->length || memcmp(out, v->bytes, v->length) != 0) {
             CHECK_FAIL("%s is encoded differently", v->name);
+        }
         exact++;
     }
     CHECK_EQUAL(exact, 23);
@@ -238,8 +243,9 @@ static void addresses_of_ip_version_6_survive_both_ways(void) {
 
 static void a_full_nak_list_fits(void) {
     uint32_t sequences[1 + HELIO_PGM_NAK_LIST_MAX];
-    for (uint32_t i = 0; i < 1 + HELIO_PGM_NAK_LIST_MAX; i++)
+    for (uint32_t i = 0; i < 1 + HELIO_PGM_NAK_LIST_MAX; i++) {
         sequences[i] = 0xFFFFFFF0u + 2 * i; /* over the wrap */
+    }
     const helio_address source = ip("[fe80::1]"), group = ip("[ff3e::1]");
     uint8_t out[HELIO_PGM_CONTROL_MAX];
     helio_pgm_packet packet;
@@ -351,8 +357,9 @@ static void every_truncation_is_refused(void) {
             const helio_pgm_refusal refusal =
                 length >= 16 ? refusal_of(exact, length) : helio_pgm_decode(exact, length, &packet);
             free(exact);
-            if (refusal == HELIO_PGM_ACCEPTED)
+            if (refusal == HELIO_PGM_ACCEPTED) {
                 CHECK_FAIL("%s is accepted with %zu bytes", v.name, length);
+            }
         }
     }
 }
@@ -369,8 +376,9 @@ static void a_wrong_size_is_refused(void) {
 static void a_wrong_version_or_type_is_refused(void) {
     CHECK_EQUAL(changed("odata", 4, "\x44", 1), HELIO_PGM_BAD_VERSION);
     CHECK_EQUAL(changed("odata", 4, "\x14", 1), HELIO_PGM_BAD_VERSION);
-    for (const char *type = "\x03\x06\x07\x0b\x0e\x0f"; *type; type++)
+    for (const char *type = "\x03\x06\x07\x0b\x0e\x0f"; *type; type++) {
         CHECK_EQUAL(changed("odata", 4, type, 1), HELIO_PGM_BAD_TYPE);
+    }
 }
 
 static void a_wrong_checksum_is_refused_and_data_without_one_too(void) {
@@ -405,8 +413,9 @@ static void a_broken_chain_of_options_is_refused(void) {
                 HELIO_PGM_BAD_OPTIONS); /* total: past the end */
     CHECK_EQUAL(changed("spm_fin", at + 4, "\x0e", 1), HELIO_PGM_BAD_OPTIONS); /* no last option */
     static const char lengths[] = {0, 1, 2, 3, 5, 8, 127};
-    for (size_t i = 0; i < sizeof lengths; i++)
+    for (size_t i = 0; i < sizeof lengths; i++) {
         CHECK_EQUAL(changed("spm_fin", at + 5, &lengths[i], 1), HELIO_PGM_BAD_OPTIONS);
+    }
     CHECK_EQUAL(changed("spm_fin", at + 4, "\x80", 1),
                 HELIO_PGM_BAD_OPTIONS); /* OPT_LENGTH again */
     CHECK_EQUAL(changed("spm_fin", at + 4, "\x82", 1),
@@ -421,9 +430,10 @@ static helio_pgm_refusal with_options(uint8_t type, size_t count) {
     uint8_t *at = v.bytes + 36;
     at[2] = 0;
     at[3] = (uint8_t)(4 + 4 * count);
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         memcpy(at + 4 + 4 * i, (uint8_t[]){(uint8_t)(i + 1 == count ? type | 0x80 : type), 4, 0, 0},
                4);
+    }
     return refusal_of(v.bytes, 36 + 4 + 4 * count);
 }
 
@@ -550,8 +560,9 @@ static void what_a_source_says_of_itself_survives_both_ways(void) {
         CHECK_EQUAL(packet.backoff.interval_us, 800);
         const helio_pgm_report report = {.fields = HELIO_PGM_REPORT_ALL, .receiver = path};
         uint32_t sequences[63];
-        for (uint32_t i = 0; i < 63; i++)
+        for (uint32_t i = 0; i < 63; i++) {
             sequences[i] = i;
+        }
         length = helio_pgm_encode_nak_with(out, &built, HELIO_PGM_TYPE_NAK, sequences, 63, &path,
                                            &group, 0, &report, NULL);
         CHECK(length <= HELIO_PGM_CONTROL_MAX);
@@ -571,8 +582,9 @@ static void what_a_source_says_of_itself_survives_both_ways(void) {
 static void a_nak_list_holds_1_to_62_in_any_order(void) {
     const helio_address source = ip("10.0.0.1"), group = ip("239.192.0.1");
     uint32_t sequences[63];
-    for (uint32_t i = 0; i < 63; i++)
+    for (uint32_t i = 0; i < 63; i++) {
         sequences[i] = i;
+    }
     uint8_t out[512];
     size_t length =
         helio_pgm_encode_nak(out, &built, HELIO_PGM_TYPE_NAK, sequences, 63, &source, &group);
@@ -604,16 +616,20 @@ static void no_bytes_whatever_break_the_decoder(void) {
         vector v = vectors[helio_random_below(&random, vector_count)];
         if (i % 2) {
             v.length = helio_random_below(&random, sizeof v.bytes);
-            for (size_t k = 0; k < v.length; k++)
+            for (size_t k = 0; k < v.length; k++) {
                 v.bytes[k] = (uint8_t)helio_random_next(&random);
-            if (v.length > 4)
+            }
+            if (v.length > 4) {
                 v.bytes[4] &= 0x0F;
+            }
         } else {
-            for (int changes = 1 + (int)helio_random_below(&random, 4); changes > 0; changes--)
+            for (int changes = 1 + (int)helio_random_below(&random, 4); changes > 0; changes--) {
                 v.bytes[4 + helio_random_below(&random, v.length - 4)] =
                     (uint8_t)helio_random_next(&random);
-            if (helio_random_below(&random, 4) == 0)
+            }
+            if (helio_random_below(&random, 4) == 0) {
                 v.length = helio_random_below(&random, v.length + 1);
+            }
         }
         uint8_t *exact = malloc(v.length + 1);
         memcpy(exact, v.bytes, v.length);
@@ -632,10 +648,12 @@ static void no_bytes_whatever_break_the_decoder(void) {
 
 static uint16_t plain_checksum(const uint8_t *data, size_t length) {
     uint32_t sum = 0;
-    for (size_t i = 0; i < length; i++)
+    for (size_t i = 0; i < length; i++) {
         sum += i % 2 ? data[i] : (uint32_t)data[i] << 8;
-    while (sum >> 16)
+    }
+    while (sum >> 16) {
         sum = (sum & 0xFFFF) + (sum >> 16);
+    }
     return (uint16_t)sum;
 }
 
@@ -643,8 +661,9 @@ static void the_fast_checksum_is_the_plain_one_in_any_parts(void) {
     helio_random random;
     helio_random_init(&random, 1);
     uint8_t data[2000];
-    for (size_t i = 0; i < sizeof data; i++)
+    for (size_t i = 0; i < sizeof data; i++) {
         data[i] = helio_random_below(&random, 3) ? (uint8_t)helio_random_next(&random) : 0xFF;
+    }
     for (int i = 0; i < 3000; i++) {
         const size_t start = helio_random_below(&random, 8);
         const size_t length = helio_random_below(&random, sizeof data - start);

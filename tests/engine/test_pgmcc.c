@@ -14,8 +14,9 @@ static void begin(void) {
 }
 
 static void send_all(int64_t now_ns) {
-    while (cc.lead < helio_pgmcc_send_limit(&cc))
+    while (cc.lead < helio_pgmcc_send_limit(&cc)) {
         helio_pgmcc_on_sent(&cc, cc.lead + 1, now_ns);
+    }
 }
 
 static helio_pgmcc_feedback ack(uint32_t place, uint64_t newest, uint32_t bitmap) {
@@ -57,10 +58,11 @@ static void the_window_doubles_to_four_and_then_grows_by_one_a_round_trip(void) 
         const double before = cc.window;
         send_all(i * MS);
         ack_all(i * MS + MS);
-        if (i < 2)
+        if (i < 2) {
             CHECK(cc.window == windows[i]);
-        else /* nearly: there are whole packets only */
+        } else { /* nearly: there are whole packets only */
             CHECK(cc.window - before > 0.75 && cc.window - before <= 1);
+        }
     }
 }
 
@@ -235,18 +237,21 @@ static void run_both(uint64_t seed, double *ours, double *theirs) {
         }
         helio_pgmcc_poll(&cc, now_ns);
         if (other.lead - other.acked > 0 && step % (8 * ROUND_TRIP) == 0 &&
-            other.lead - other.acked > (uint64_t)other.window)
+            other.lead - other.acked > (uint64_t)other.window) {
             other.acked = other.lead; /* all of a window lost: its timeout */
+        }
         /* Both send, in random order, what their windows allow. */
         for (int turn = 0; turn < 4; turn++) {
             const bool is_tcp = helio_random_below(&random, 2);
             on_the_way packet = {0, is_tcp};
-            if (is_tcp && other.lead - other.acked < (uint64_t)other.window)
+            if (is_tcp && other.lead - other.acked < (uint64_t)other.window) {
                 packet.sequence = ++other.lead;
-            else if (!is_tcp && cc.lead < helio_pgmcc_send_limit(&cc))
+            } else if (!is_tcp && cc.lead < helio_pgmcc_send_limit(&cc)) {
                 helio_pgmcc_on_sent(&cc, packet.sequence = cc.lead + 1, now_ns);
-            if (packet.sequence && queued < QUEUE)
+            }
+            if (packet.sequence && queued < QUEUE) {
                 queue[(first + queued++) % QUEUE] = packet;
+            }
         }
         /* The bottleneck serves one. */
         if (queued) {

@@ -78,8 +78,9 @@ static uint64_t estimated(uint32_t receivers, uint32_t *most_answers) {
     static helio_polled nodes[10000];
     helio_random numbers;
     helio_random_init(&numbers, receivers);
-    for (uint32_t i = 0; i < receivers; i++)
+    for (uint32_t i = 0; i < receivers; i++) {
         nodes[i] = node((uint32_t)helio_random_next(&numbers));
+    }
     helio_polling polling;
     helio_polling_init(&polling, HELIO_SECOND, 5, 0);
     uint64_t population = 0, sum = 0;
@@ -92,8 +93,9 @@ static uint64_t estimated(uint32_t receivers, uint32_t *most_answers) {
         uint32_t answers = 0;
         for (uint32_t i = 0; i < receivers; i++) {
             ask(&nodes[i], polling.sequence, question, now_ns);
-            if (helio_polled_answer(&nodes[i], now_ns + HELIO_SECOND / 2))
+            if (helio_polled_answer(&nodes[i], now_ns + HELIO_SECOND / 2)) {
                 answers += helio_polling_on_answer(&polling, nodes[i].sequence, nodes[i].round);
+            }
         }
         *most_answers = answers > *most_answers ? answers : *most_answers;
     }

@@ -29,8 +29,9 @@ static void choose_network(uint64_t seed, unsigned senders, unsigned receivers) 
     m.interval_s = 0.01;
     m.bottleneck = 20e6 * pow(4, helio_random_unit(&draw));
     m.queue = m.bottleneck * 0.0005 * pow(10, helio_random_unit(&draw));
-    if (m.queue < 32 * MODEL_PACKET)
+    if (m.queue < 32 * MODEL_PACKET) {
         m.queue = 32 * MODEL_PACKET;
+    }
     m.delay_s = 0.0001 * pow(12.5, helio_random_unit(&draw));
     m.random_loss = m.offered = 0;
     m.hides_round_trip = m.hides_position = m.has_no_reports = false;
@@ -56,8 +57,9 @@ static figure at_least(const char *name, double bound) {
 static void note(figure *f, double value) {
     f->sum += value;
     f->count++;
-    if (f->is_upper ? value > f->worst : value < f->worst)
+    if (f->is_upper ? value > f->worst : value < f->worst) {
         f->worst = value;
+    }
 }
 
 static void check_figure(const figure *f) {
@@ -306,11 +308,12 @@ static void begin(int who, uint64_t rate) {
     CHECK(b.state);
     helio_rate_dynamic.init(b.state, &b.config, rate, 0);
     b.decision.rate = rate;
-    for (uint32_t i = 0; i < PLACES; i++)
+    for (uint32_t i = 0; i < PLACES; i++) {
         b.views[i] = (helio_receiver_view){.receiver = 100 + i,
                                            .incarnation = 1,
                                            .place = i,
                                            .flags = HELIO_VIEW_PRESENT | HELIO_VIEW_REPORTS};
+    }
 }
 
 /* An interval goes by in which all reported. */
@@ -336,8 +339,9 @@ static void report(uint32_t place, uint64_t lost) {
 }
 
 static void report_all(uint64_t lost) {
-    for (uint32_t i = 0; i < PLACES; i++)
+    for (uint32_t i = 0; i < PLACES; i++) {
         report(i, lost);
+    }
 }
 
 static void the_receiver_that_loses_most_is_named(void) {
@@ -379,8 +383,9 @@ static void a_quantile_leaves_out_those_above_it(void) {
     begin(HELIO_RATE_RECEIVERS_QUANTILE, 100000000); /* 0.9 of 40: 4 may lose more */
     step();
     report_all(0);
-    for (uint32_t i = 0; i < 4; i++)
+    for (uint32_t i = 0; i < 4; i++) {
         report(7 * i, 400);
+    }
     CHECK(step() != HELIO_RATE_DECREASE);
     report(39, 100);
     CHECK_EQUAL(step(), HELIO_RATE_DECREASE);
@@ -420,8 +425,9 @@ static void a_silent_receiver_counts_as_a_loss_until_it_is_taken_to_be_gone(void
             CHECK_EQUAL(b.decision.worst, 9);
             CHECK_EQUAL((i + 1) / 100, falls);
         }
-        for (uint32_t r = 0; r < PLACES; r++)
+        for (uint32_t r = 0; r < PLACES; r++) {
             b.views[r].flags &= ~(uint32_t)HELIO_VIEW_NEWS;
+        }
     }
     CHECK_EQUAL(falls, 3);
     free(b.state);
@@ -493,8 +499,9 @@ static void policies_are_found_by_name(void) {
     CHECK(helio_rate_policy_named("dynamic") == &helio_rate_dynamic);
     CHECK(helio_rate_policy_named("dyn") == NULL);
     size_t count = 0;
-    while (helio_rate_policy_at(count))
+    while (helio_rate_policy_at(count)) {
         count++;
+    }
     CHECK(count >= 3);
 }
 

@@ -26,12 +26,14 @@ static uint64_t packets_of(size_t length) {
 static size_t got_messages(void *context, const helio_message *messages, size_t count) {
     const int i = *(int *)context;
     CHECK_EQUAL(count, 1);
-    if (got[i].room == 0)
+    if (got[i].room == 0) {
         return 0;
+    }
     CHECK(got[i].next == 0 || messages->number == got[i].next);
     CHECK_EQUAL(messages->submit_ns, 0);
-    for (size_t k = 0; k < messages->length; k++)
+    for (size_t k = 0; k < messages->length; k++) {
         CHECK_EQUAL(((const uint8_t *)messages->data)[k], (uint8_t)(messages->length + k));
+    }
     got[i].next = messages->number + packets_of(messages->length);
     got[i].lengths[got[i].messages++ % LENGTHS_MAX] = messages->length;
     got[i].last = *messages;
@@ -82,8 +84,9 @@ static void begin_raw(helio_rx_endpoint_config to, helio_tx_stream_config from) 
 
 static int send_one(size_t length) {
     static uint8_t data[65536];
-    for (size_t k = 0; k < length; k++)
+    for (size_t k = 0; k < length; k++) {
         data[k] = (uint8_t)(length + k);
+    }
     const int error = helio_tx_stream_append(source.stream, topic, data, length,
                                              world_now(&w).wall_ns, world_now(&w));
     helio_sim_wake(source.node);
@@ -97,8 +100,9 @@ static size_t length_of(int i) {
 }
 
 static void send_mixed(int count) {
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count; i++) {
         CHECK_EQUAL(send_one(length_of(i)), 0);
+    }
 }
 
 static void check_books(int i) {
@@ -119,8 +123,9 @@ static const helio_transmitter_stats *sent(void) {
 
 static void a_message_is_a_packet_and_nothing_else_is_sent(void) {
     begin_raw(raw_receiver(), raw_source());
-    for (int i = 0; i < 50; i++)
+    for (int i = 0; i < 50; i++) {
         send_one(100);
+    }
     world_run(&w, 3 * HELIO_SECOND);
     CHECK_EQUAL(got[0].messages, 50);
     CHECK_EQUAL(got[0].last.number, 49);
@@ -139,8 +144,9 @@ static void messages_of_all_sizes_come_whole_and_in_order_through_loss(void) {
     world_run(&w, 100 * MS);
     CHECK_EQUAL(got[0].messages, 1000);
     CHECK_EQUAL(got[0].lost, 0);
-    for (int i = 0; i < 1000; i++)
+    for (int i = 0; i < 1000; i++) {
         CHECK_EQUAL(got[0].lengths[i], length_of(i));
+    }
     CHECK(helio_cell(&counts()->naks_sent) > 0);
     CHECK_EQUAL(helio_cell(&got[0].stats->fragments_joined), 200);
     CHECK_EQUAL(helio_cell(&sent()->next_message), 1200);
@@ -181,8 +187,9 @@ static void the_loss_of_the_last_messages_is_told_without_a_message_behind_them(
 
 static void a_late_comer_begins_where_it_joins(void) {
     begin_raw(raw_receiver(), raw_source());
-    for (int i = 0; i < 7; i++)
+    for (int i = 0; i < 7; i++) {
         send_one(10);
+    }
     subscribe_raw(1, "late");
     send_mixed(3);
     CHECK_EQUAL(got[0].messages, 10);

@@ -12,8 +12,9 @@ static size_t heard_count;
 
 static bool tap(void *context, const void *packet, size_t length, int64_t now_ns) {
     (void)context, (void)now_ns;
-    if (heard_count < 64)
+    if (heard_count < 64) {
         heard_count += helio_pgm_decode(packet, length, &heard[heard_count]) == HELIO_PGM_ACCEPTED;
+    }
     return false;
 }
 
@@ -24,8 +25,9 @@ static void listen(void) {
 
 static size_t heard_of(uint8_t type) {
     size_t count = 0;
-    for (size_t i = 0; i < heard_count; i++)
+    for (size_t i = 0; i < heard_count; i++) {
         count += heard[i].type == type;
+    }
     return count;
 }
 
@@ -101,8 +103,9 @@ static void the_source_counts_its_receivers(void) {
     const uint64_t population = helio_cell(&source_counts()->population);
     CHECK(population >= 16 && population <= 64);
     CHECK(helio_cell(&source_counts()->poll_responses_received) > 30);
-    for (unsigned i = 0; i < 30; i++)
+    for (unsigned i = 0; i < 30; i++) {
         world_end_receiver(&others[i]);
+    }
     end();
 }
 
@@ -308,8 +311,9 @@ static size_t on_any(void *context, const helio_message *messages, size_t count)
     const size_t taken = count < box->room ? count : (size_t)box->room;
     for (size_t i = 0; i < taken; i++) {
         times_seen[messages[i].number]++;
-        if (messages[i].number > seen_first_after_gap)
+        if (messages[i].number > seen_first_after_gap) {
             seen_first_after_gap = messages[i].number;
+        }
     }
     box->messages += taken;
     box->room -= taken;
@@ -318,8 +322,9 @@ static size_t on_any(void *context, const helio_message *messages, size_t count)
 
 static void on_any_loss(void *context, const helio_loss *loss) {
     inbox *box = context;
-    for (uint64_t i = 0; i < loss->count; i++)
+    for (uint64_t i = 0; i < loss->count; i++) {
         times_seen[loss->first + i]++;
+    }
     box->lost += loss->count;
 }
 
@@ -356,8 +361,9 @@ static void in_arrival_order_a_message_does_not_wait_for_an_older_one(void) {
     drop(receiver.node, RDATA, 0);
     world_run(&w, 20 * MS);
     CHECK_EQUAL(in.messages, 10);
-    for (int i = 0; i < 10; i++)
+    for (int i = 0; i < 10; i++) {
         CHECK_EQUAL(times_seen[i], 1);
+    }
     CHECK_EQUAL(helio_cell(&in.stats->next_message), 10);
     CHECK_EQUAL(helio_cell(&in.stats->messages_delivered), 10);
     end();
@@ -375,8 +381,9 @@ static void in_arrival_order_a_loss_is_told_when_it_is_given_up(void) {
     CHECK_EQUAL(in.lost, 0);
     world_run(&w, 60 * MS);
     CHECK_EQUAL(in.lost, 1);
-    for (int i = 0; i < 10; i++)
+    for (int i = 0; i < 10; i++) {
         CHECK_EQUAL(times_seen[i], 1);
+    }
     end();
 }
 
@@ -408,8 +415,9 @@ static void in_arrival_order_everything_comes_once_whatever_the_network_does(voi
             helio_sim_wake(receiver.node);
         }
         CHECK_EQUAL(in.messages + in.lost, 300);
-        for (int i = 0; i < 300; i++)
+        for (int i = 0; i < 300; i++) {
             CHECK_EQUAL(times_seen[i], 1);
+        }
         CHECK_EQUAL(
             helio_cell(&in.stats->messages_delivered) + helio_cell(&in.stats->messages_lost), 300);
         end();

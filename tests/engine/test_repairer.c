@@ -53,8 +53,9 @@ static void end(void) {
 /* A NAK of `count` neighbours from `first` on; true when it is to be confirmed. */
 static bool ask(uint32_t first, uint32_t count, int from, int64_t now_ns) {
     helio_pgm_packet nak = {.type = HELIO_PGM_TYPE_NAK, .sequence = first, .list_count = count - 1};
-    for (uint32_t i = 1; i < count; i++)
+    for (uint32_t i = 1; i < count; i++) {
         nak.list[i - 1] = first + i;
+    }
     const helio_address address = peer(from);
     helio_repair_answer answer;
     helio_repairer_on_nak(&repairer, &nak, helio_peers_meet(&repairer.peers, &address, at(now_ns)),
@@ -122,8 +123,9 @@ static void a_packet_trimmed_while_it_waits_is_too_late(void) {
 static void a_storm_of_one_request_is_confirmed_once_a_while(void) {
     begin(4);
     int confirmed = 0;
-    for (int i = 0; i < 1000; i++)
+    for (int i = 0; i < 1000; i++) {
         confirmed += ask(1010, 1, i % 3, i * US);
+    }
     CHECK_EQUAL(confirmed, 10);
     CHECK_EQUAL(helio_cell(&counts.nak_packets_received), 1000);
     end();
@@ -172,8 +174,9 @@ static void every_request_is_attributed_also_of_those_without_a_place_or_gone(vo
         CHECK_EQUAL(helio_cell(&counts.naks_received), asked);
         CHECK_EQUAL(attributed(), asked);
         double shares = 0;
-        for (uint32_t place = 0; place < repairer.peers.count; place++)
+        for (uint32_t place = 0; place < repairer.peers.count; place++) {
             shares += helio_peers_asked_share(&repairer.peers, place);
+        }
         const double others = (double)repairer.peers.asked_by_others / (double)asked;
         CHECK(shares + others > 1 - 1e-9 && shares + others < 1 + 1e-9);
     }

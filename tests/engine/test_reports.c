@@ -182,17 +182,20 @@ static void the_stamp_is_told_back_with_its_stay_and_the_name_now_and_then(void)
 static void too_many_reports_lengthen_the_interval_at_once(void) {
     helio_tx_reports tx;
     helio_tx_reports_init(&tx, INTERVAL_NS, 1000, 1, 0);
-    for (int i = 0; i < 50; i++) /* a burst it takes */
+    for (int i = 0; i < 50; i++) { /* a burst it takes */
         CHECK(!helio_tx_reports_on_report(&tx, 0, 0));
+    }
     CHECK_EQUAL(tx.interval_ns, INTERVAL_NS);
     int64_t t = 0;
-    while (!helio_tx_reports_on_report(&tx, 0, t)) /* 4000 a second */
+    while (!helio_tx_reports_on_report(&tx, 0, t)) { /* 4000 a second */
         t += MS / 4;
+    }
     CHECK(t < 30 * MS);
     CHECK(tx.interval_ns >= 4 * INTERVAL_NS && tx.interval_ns <= 8 * INTERVAL_NS);
     const int64_t longer_ns = tx.interval_ns;
-    for (int i = 0; i < 100; i++) /* those on their way change nothing */
+    for (int i = 0; i < 100; i++) { /* those on their way change nothing */
         CHECK(!helio_tx_reports_on_report(&tx, 0, t));
+    }
     CHECK_EQUAL(tx.interval_ns, longer_ns);
     CHECK(helio_tx_reports_silence_ns(&tx) >= 12 * longer_ns);
 }
@@ -200,8 +203,9 @@ static void too_many_reports_lengthen_the_interval_at_once(void) {
 static void reports_at_the_rate_change_nothing(void) {
     helio_tx_reports tx;
     helio_tx_reports_init(&tx, INTERVAL_NS, 1000, 1, 0);
-    for (int64_t t = 0; t < 10 * HELIO_SECOND; t += MS)
+    for (int64_t t = 0; t < 10 * HELIO_SECOND; t += MS) {
         CHECK(!helio_tx_reports_on_report(&tx, 0, t));
+    }
     CHECK_EQUAL(tx.look_ns, HELIO_NEVER);
 }
 
@@ -210,8 +214,9 @@ static void look(helio_tx_reports *tx, int came, bool is_sending, int64_t end_ns
     uint64_t lead = 1;
     while (tx->look_ns < end_ns) {
         const int64_t t = tx->look_ns;
-        for (int i = 0; i < came; i++)
+        for (int i = 0; i < came; i++) {
             helio_tx_reports_on_report(tx, 0, t - tx->interval_ns + i * tx->interval_ns / came);
+        }
         lead += is_sending;
         helio_tx_reports_poll(tx, lead, t);
         CHECK(tx->look_ns > t);
@@ -221,8 +226,9 @@ static void look(helio_tx_reports *tx, int came, bool is_sending, int64_t end_ns
 static void few_reports_shorten_it_slowly_and_only_while_data_flows(void) {
     helio_tx_reports tx;
     helio_tx_reports_init(&tx, INTERVAL_NS, 1000, 1, 0);
-    for (int i = 0; i < 200; i++)
+    for (int i = 0; i < 200; i++) {
         helio_tx_reports_on_report(&tx, 0, 0);
+    }
     const int64_t longest_ns = tx.interval_ns;
     CHECK(longest_ns > INTERVAL_NS);
     look(&tx, 10, false, 100 * HELIO_SECOND);
@@ -237,8 +243,9 @@ static void few_reports_shorten_it_slowly_and_only_while_data_flows(void) {
 static void who_asks_for_none_never_lengthens(void) {
     helio_tx_reports tx;
     helio_tx_reports_init(&tx, 0, 10, 1, 0);
-    for (int i = 0; i < 1000; i++)
+    for (int i = 0; i < 1000; i++) {
         CHECK(!helio_tx_reports_on_report(&tx, 0, 0));
+    }
     CHECK_EQUAL(tx.interval_ns, 0);
     CHECK_EQUAL(helio_tx_reports_silence_ns(&tx), HELIO_SECOND);
 }

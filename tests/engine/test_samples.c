@@ -53,8 +53,9 @@ static void latency_is_counted_against_the_intended_time_too(void) {
     const int64_t started_ns = now.wall_ns;
     for (int i = 0; i < 10; i++) {
         pass(i == 3 ? WAIT_NS : MS);
-        while (now.wall_ns < started_ns + i * MS)
+        while (now.wall_ns < started_ns + i * MS) {
             pass(US);
+        }
         helio_tx_stream_append_intended(source, topic, "x", 1, now.wall_ns, started_ns + i * MS,
                                         now);
         flush();

@@ -69,11 +69,13 @@ static void many_packets_keep_their_order_and_sizes(void) {
     uint32_t next = 1;
     for (uint32_t i = 1; i <= 1000; i++) {
         CHECK(push(&pipe, i, 0));
-        if (i % 3 == 0)
+        if (i % 3 == 0) {
             CHECK_EQUAL(helio_sim_pipe_pop(&pipe, i).bytes, next++);
+        }
     }
-    while (pipe.count > 0)
+    while (pipe.count > 0) {
         CHECK_EQUAL(helio_sim_pipe_pop(&pipe, 1000).bytes, next++);
+    }
     CHECK_EQUAL(next, 1001);
     helio_sim_pipe_fini(&pipe);
 }
@@ -134,8 +136,9 @@ static void two_senders_share_one_bottleneck_and_all_behind_it_lose_the_same(voi
         sim, &(helio_sim_pipe_config){.rate = 1000000, .queue_bytes = 4000, .delay_ns = 5 * MS});
     helio_sim_set_uplink(senders[0], pipe);
     helio_sim_set_uplink(senders[1], pipe);
-    for (int i = 0; i < 6; i++)
+    for (int i = 0; i < 6; i++) {
         send(i % 2, 1000);
+    }
     helio_sim_run_until(sim, HELIO_SECOND);
     CHECK_EQUAL(pipe->counts.dropped_packets, 2);
     for (int i = 0; i < 2; i++) {
@@ -154,8 +157,9 @@ static void a_bottleneck_of_ones_own_slows_nobody_else(void) {
         helio_sim_add_pipe(sim, &(helio_sim_pipe_config){.rate = 100000, .queue_bytes = 2000});
     helio_sim_set_downlink(hearers[1], pipe);
     helio_sim_set_link(hearers[1], &(helio_sim_link){.delay_ns = 3 * MS});
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < 5; i++) {
         send(0, 1000);
+    }
     helio_sim_run_until(sim, HELIO_SECOND);
     CHECK_EQUAL(ears[0].packets, 5);
     CHECK_EQUAL(ears[0].at_ns[4], 0);
@@ -188,8 +192,9 @@ static void a_change_of_rate_reaches_what_waits(void) {
     helio_sim_pipe *pipe =
         helio_sim_add_pipe(sim, &(helio_sim_pipe_config){.rate = 1000000, .queue_bytes = 100000});
     helio_sim_set_uplink(senders[0], pipe);
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 4; i++) {
         send(0, 1000);
+    }
     helio_sim_run_until(sim, MS);
     helio_sim_change_pipe(sim, pipe, 500000, 100000);
     helio_sim_run_until(sim, 20 * MS);
@@ -214,8 +219,9 @@ static uint64_t story(uint64_t seed) {
     CHECK(pipe->counts.lost_packets > 10 && pipe->counts.lost_packets < 80);
     CHECK_EQUAL(ears[0].packets, ears[1].packets); /* lost for both alike */
     uint64_t hash = 0;
-    for (uint32_t i = 0; i < ears[0].packets; i++)
+    for (uint32_t i = 0; i < ears[0].packets; i++) {
         hash = hash * 31 + (uint64_t)ears[0].at_ns[i] + ears[0].from[i];
+    }
     helio_sim_destroy(sim);
     return hash;
 }

@@ -77,8 +77,9 @@ static void step(uint64_t naks, uint64_t again) {
 }
 
 static void run(int64_t ns) {
-    for (int64_t i = 0; i < ns / CROWD_STEP_NS; i++)
+    for (int64_t i = 0; i < ns / CROWD_STEP_NS; i++) {
         step(0, 0);
+    }
 }
 
 static helio_tx_stream_stats *counts(void) {
@@ -92,17 +93,19 @@ static helio_peer_stats *peer(uint32_t place) {
 /* The n-th event of a kind, from 0; NULL: there are fewer. */
 static const helio_segment_event *event(helio_event_id id, int n) {
     for (uint64_t i = 0; i < w.stats->header->events_written; i++) {
-        if (w.stats->events[i].event == id && n-- == 0)
+        if (w.stats->events[i].event == id && n-- == 0) {
             return &w.stats->events[i];
+        }
     }
     return NULL;
 }
 
 static uint64_t events_of_this(void) {
     uint64_t count = 0;
-    for (uint64_t i = 0; i < w.stats->header->events_written; i++)
+    for (uint64_t i = 0; i < w.stats->header->events_written; i++) {
         count += w.stats->events[i].event >= HELIO_EVENT_CONSUMER_SLOW &&
                  w.stats->events[i].event <= HELIO_EVENT_STORM_ENDED;
+    }
     return count;
 }
 
@@ -193,8 +196,9 @@ static void who_was_suspended_before_is_expelled_and_readmitted(void) {
     c.receivers[SLOW].drain = 0;
     int64_t waited_ns = 0;
     for (; !(views()[SLOW].flags & HELIO_VIEW_EXPELLED) && waited_ns < 8 * HELIO_SECOND;
-         waited_ns += CROWD_STEP_NS)
+         waited_ns += CROWD_STEP_NS) {
         run(CROWD_STEP_NS);
+    }
     CHECK(views()[SLOW].flags & HELIO_VIEW_EXPELLED);
     const helio_segment_event *expelled = event(HELIO_EVENT_CONSUMER_EXPELLED, 0);
     CHECK(expelled && expelled->arguments[3] == 3000);
@@ -234,8 +238,9 @@ static void waiting_sets_a_ceiling_only_where_it_is_enforced(void) {
         CHECK_EQUAL(ceiling > 0, mode == HELIO_SLOW_MODE_ENFORCE);
         CHECK_EQUAL(helio_cell(&counts()->consumer_ceiling), ceiling);
         CHECK_EQUAL(event(HELIO_EVENT_CONSUMER_PACED, 0) != NULL, mode == HELIO_SLOW_MODE_ENFORCE);
-        if (ceiling)
+        if (ceiling) {
             CHECK(ceiling < 6000 * CROWD_PACKET_BYTES);
+        }
         end();
     }
 }
@@ -244,8 +249,9 @@ static void many_in_trouble_are_told_of_as_the_networks(void) {
     helio_tx_slow_config config = made(HELIO_SLOW_MODE_ENFORCE);
     begin(&config);
     run(HELIO_SECOND);
-    for (uint32_t i = 0; i < RECEIVERS; i++)
+    for (uint32_t i = 0; i < RECEIVERS; i++) {
         c.receivers[i].loss = 0.3;
+    }
     run(3 * HELIO_SECOND);
     const helio_segment_event *spared = event(HELIO_EVENT_CONSUMER_SPARED, 0);
     CHECK(spared && strstr(spared->text, "of the receivers are in trouble"));
@@ -261,8 +267,9 @@ static void a_storm_is_told_of_and_braked(void) {
         const helio_tx_slow_config config = made(mode);
         begin(&config);
         run(3 * HELIO_SECOND);
-        for (int i = 0; i < 65; i++)
+        for (int i = 0; i < 65; i++) {
             step(500, 450);
+        }
         CHECK_EQUAL(helio_cell(&counts()->storms), 1);
         CHECK_EQUAL(helio_cell(&counts()->storm_active), 1);
         CHECK_EQUAL(helio_cell(&counts()->cutoffs), 1);

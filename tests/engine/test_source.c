@@ -14,8 +14,9 @@ static int send_to_all(void *context, const helio_address *to, const void *packe
                        bool stable) {
     const helio_outlet *outlet = context;
     for (size_t i = 0; i < HOSTS; i++) {
-        if (!to || helio_address_equal(to, &hosts[i]))
+        if (!to || helio_address_equal(to, &hosts[i])) {
             outlet->send(outlet->context, &hosts[i], packet, length, stable);
+        }
     }
     return 0;
 }
@@ -71,8 +72,9 @@ static void begin_hosts(void) {
 }
 
 static void end_hosts(void) {
-    for (unsigned i = 0; i < HOSTS; i++)
+    for (unsigned i = 0; i < HOSTS; i++) {
         world_end_receiver(&receivers[i]);
+    }
     world_end_source(&source);
     world_fini(&w);
     loss = 0;
@@ -96,8 +98,9 @@ static void a_repair_and_its_confirmation_go_to_the_host_that_asked(void) {
 static void hosts_that_miss_the_same_packet_are_each_served(void) {
     begin_hosts();
     send(5);
-    for (unsigned i = 0; i < HOSTS; i++)
+    for (unsigned i = 0; i < HOSTS; i++) {
         lose_first[i] = 1;
+    }
     send(5);
     world_run(&w, 400 * US); /* before any of them would ask again */
     for (unsigned i = 0; i < HOSTS; i++) {
@@ -128,8 +131,9 @@ static void alone_with_the_source_a_receiver_asks_at_once(void) {
     send(2);
     const int64_t start_ns = world_now(&w).now_ns;
     send(1); /* the second newer one ends the wait for a packet only late */
-    while (boxes[0].messages < 8)
+    while (boxes[0].messages < 8) {
         world_run(&w, US);
+    }
     CHECK(world_now(&w).now_ns - start_ns <= 15 * US); /* the network takes no time here */
     end_hosts();
 }
@@ -187,10 +191,12 @@ static bool keep(void *context, const void *packet, size_t length, int64_t now_n
     (void)context, (void)now_ns;
     helio_pgm_packet read;
     if (helio_pgm_decode(packet, length, &read) == HELIO_PGM_ACCEPTED) {
-        if (read.type == HELIO_PGM_TYPE_NCF)
+        if (read.type == HELIO_PGM_TYPE_NCF) {
             last_ncf = read;
-        if (read.type == HELIO_PGM_TYPE_SPM)
+        }
+        if (read.type == HELIO_PGM_TYPE_SPM) {
             last_spm = read;
+        }
     }
     return false;
 }
@@ -225,8 +231,9 @@ static void a_packet_asked_for_by_many_makes_the_source_advise_to_wait(void) {
     send(20);
     helio_sim_set_link(receiver.node, &(helio_sim_link){.drops = keep});
     last_spm.options = last_ncf.options = 0;
-    for (unsigned i = 0; i < 50; i++)
+    for (unsigned i = 0; i < 50; i++) {
         ask_as(200 + i, (uint32_t[]){4}, 1);
+    }
     world_run(&w, 600 * MS); /* an ambient SPM */
     CHECK(last_spm.options & HELIO_PGM_HAS_NAK_BO_IVL);
     CHECK_EQUAL(last_spm.backoff.interval_us, 200);

@@ -5,9 +5,10 @@
 static void check_long(uint32_t expected) {
     for (int i = 0; i < STAGES; i++) {
         const uint64_t found = count_between(histogram_of((stage)i), WAIT_NS / 2, 100 * WAIT_NS);
-        if (found != (expected >> i & 1))
+        if (found != (expected >> i & 1)) {
             CHECK_FAIL("stage %d has %d long values, not %d", i, (int)found,
                        (int)(expected >> i & 1));
+        }
     }
 }
 
@@ -170,8 +171,9 @@ static void repair(void) {
         pass(50 * US);
         helio_rx_endpoint_poll(receiver, now);
     }
-    for (size_t i = 0; i < up.count; i++)
+    for (size_t i = 0; i < up.count; i++) {
         helio_tx_stream_on_packet(source, up.packets[i].bytes, up.packets[i].length, &from, now);
+    }
     up.count = 0;
     pass(200 * US);
     helio_tx_stream_poll(source, now);

@@ -65,8 +65,9 @@ static uint64_t network_step(network *n) {
     const double mended = least(n->missing, repairs * arrive / greed);
     n->fresh = data * (1 - arrive);
     n->missing = (n->missing - mended) * (1 - seconds) + n->fresh;
-    if (n->missing < 1)
+    if (n->missing < 1) {
         n->missing = n->fresh = 0;
+    }
     interval->now_ns += STEP_NS;
     interval->packets_sent = (uint64_t)data;
     interval->bytes_sent = interval->offered_bytes = (uint64_t)data * 1000;
@@ -88,17 +89,22 @@ static void run(network *n, helio_storm *storm, told *t, int64_t ns) {
         const helio_storm_decision decision = helio_storm_decide(storm, &n->interval, again);
         t->began += decision.began;
         t->ended += decision.ended;
-        if (decision.began)
+        if (decision.began) {
             t->began_ns = n->interval.now_ns;
-        if (decision.ended)
+        }
+        if (decision.ended) {
             t->ended_ns = n->interval.now_ns;
-        if (decision.cut_off_ns == 0 || !storm->config.enforces)
+        }
+        if (decision.cut_off_ns == 0 || !storm->config.enforces) {
             continue;
+        }
         n->cut_until_ns = n->interval.now_ns + decision.cut_off_ns;
-        if (t->cut_offs++ == 0)
+        if (t->cut_offs++ == 0) {
             t->first_ns = decision.cut_off_ns;
-        if (decision.cut_off_ns > t->longest_ns)
+        }
+        if (decision.cut_off_ns > t->longest_ns) {
             t->longest_ns = decision.cut_off_ns;
+        }
     }
 }
 

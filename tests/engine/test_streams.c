@@ -78,8 +78,9 @@ static void an_spmr_is_answered_but_not_each_of_a_flood(void) {
     const helio_pgm_session session = {*helio_tx_stream_tsi(source.stream), 7500};
     const size_t length = helio_pgm_encode_spmr(packet, &session);
     const helio_address from = world_host(100, 50000);
-    for (int i = 0; i < 1000; i++)
+    for (int i = 0; i < 1000; i++) {
         helio_tx_stream_on_packet(source.stream, packet, length, &from, world_now(&w));
+    }
     CHECK_EQUAL(helio_cell(&source_counts()->heartbeats_sent), before + 1);
     CHECK_EQUAL(helio_cell(&source_counts()->heartbeat_requests_received), 1000);
     end();

@@ -36,8 +36,9 @@ static double value(const char *column) {
     const double *values = helio_trial_rows(trial, &rows);
     const size_t columns = helio_trial_columns(trial);
     for (size_t i = 0; i < columns; i++) {
-        if (strcmp(helio_trial_column(trial, i), column) == 0)
+        if (strcmp(helio_trial_column(trial, i), column) == 0) {
             return values[(rows - 1) * columns + i];
+        }
     }
     CHECK_FAIL("there is no column %s", column);
 }
@@ -226,8 +227,9 @@ static uint64_t story(uint64_t seed) {
     const double *values = helio_trial_rows(trial, &rows);
     CHECK_EQUAL(rows, 100);
     uint64_t hash = 0;
-    for (size_t i = 0; i < rows * helio_trial_columns(trial); i++)
+    for (size_t i = 0; i < rows * helio_trial_columns(trial); i++) {
         hash = hash * 31 + (uint64_t)values[i];
+    }
     end();
     return hash;
 }

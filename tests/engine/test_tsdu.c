@@ -76,8 +76,9 @@ static void what_is_not_ours_is_foreign_and_what_is_broken_is_damaged(void) {
     for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
         make_batch();
         batch[changes[i].at] = changes[i].value;
-        if (decode(length) != changes[i].result)
+        if (decode(length) != changes[i].result) {
             CHECK_FAIL("byte %zu = %u is judged wrongly", changes[i].at, changes[i].value);
+        }
     }
     make_batch();
     memset(batch + 16, 0xFF, 8); /* numbers that would pass 2^64 */
@@ -151,20 +152,24 @@ static void no_bytes_whatever_break_the_reader(void) {
     for (int i = 0; i < 100000; i++) {
         const size_t length = helio_random_below(&random, 120);
         uint8_t *bytes = malloc(length + 1);
-        for (size_t k = 0; k < length; k++)
+        for (size_t k = 0; k < length; k++) {
             bytes[k] = helio_random_below(&random, 2) ? (uint8_t)helio_random_next(&random) : 0;
-        if (length > 2 && i % 4)
+        }
+        if (length > 2 && i % 4) {
             memcpy(bytes, "H\1", 2);
+        }
         helio_tsdu_header header;
         if (helio_tsdu_decode(bytes, length, &header) == HELIO_TSDU_OURS) {
             const uint8_t *at = bytes + header.header_bytes;
             helio_tsdu_message message;
-            while (helio_tsdu_next_message(&at, bytes + length, &message))
+            while (helio_tsdu_next_message(&at, bytes + length, &message)) {
                 CHECK(message.body + message.bytes <= bytes + length);
+            }
             at = bytes + header.header_bytes;
             helio_tsdu_topic topic;
-            while (helio_tsdu_next_topic(&at, bytes + length, &topic))
+            while (helio_tsdu_next_topic(&at, bytes + length, &topic)) {
                 CHECK((const uint8_t *)topic.name + topic.name_bytes <= bytes + length);
+            }
         }
         free(bytes);
     }

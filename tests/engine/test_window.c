@@ -82,8 +82,9 @@ static void a_history_of_short_packets_touches_little_memory(void) {
     helio_txw txw;
     enum { PACKETS = 1024, LONGEST = 65507 };
     CHECK_EQUAL(helio_txw_init(&txw, &(helio_txw_config){PACKETS, LONGEST, 0, 0, 0}), 0);
-    for (int i = 0; i < 20 * PACKETS; i++)
+    for (int i = 0; i < 20 * PACKETS; i++) {
         send_one(&txw, 1);
+    }
     CHECK_EQUAL(helio_txw_count(&txw), PACKETS);
     CHECK((txw.chunks_count - txw.fresh_count) * txw.chunk_bytes < PACKETS * LONGEST / 10);
     helio_txw_fini(&txw);
@@ -92,11 +93,13 @@ static void a_history_of_short_packets_touches_little_memory(void) {
 static void nothing_from_the_floor_on_is_dropped(void) {
     helio_txw txw;
     CHECK_EQUAL(helio_txw_init(&txw, &(helio_txw_config){16, 1472, 0, 0, 1000}), 0);
-    for (uint8_t i = 0; i < 20; i++)
+    for (uint8_t i = 0; i < 20; i++) {
         send_one(&txw, i);
+    }
     txw.floor = 1010;
-    while (helio_txw_has_room(&txw))
+    while (helio_txw_has_room(&txw)) {
         send_one(&txw, 0xFF);
+    }
     CHECK_EQUAL(txw.trail, 1010);
     CHECK_EQUAL(txw.lead, 1025);
     CHECK(!helio_txw_open(&txw));
@@ -153,8 +156,9 @@ static bool model_is_full(const trial *t) {
 
 static bool model_open(trial *t, uint64_t floor) {
     while (model_is_full(t)) {
-        if (t->trail > t->lead || t->trail >= floor)
+        if (t->trail > t->lead || t->trail >= floor) {
             return false;
+        }
         model_drop(t);
     }
     return true;
@@ -163,8 +167,9 @@ static bool model_open(trial *t, uint64_t floor) {
 static void model_age(trial *t, uint64_t floor, int count) {
     for (; t->age_ns && count > 0 && t->trail <= t->lead && t->trail < floor &&
            t->sent[t->trail].sent_ns < t->now_ns - t->age_ns;
-         count--)
+         count--) {
         model_drop(t);
+    }
 }
 
 static void check_against_model(trial *t) {
@@ -174,10 +179,12 @@ static void check_against_model(trial *t) {
     /* A driver may still point at packets that left the window. */
     const uint64_t held = t->lead > HELIO_OUTLET_HOLD ? t->lead - HELIO_OUTLET_HOLD : 1;
     const uint64_t oldest = t->trail < held ? t->trail : held;
-    for (int i = 0; i < 4 && oldest <= t->lead; i++)
+    for (int i = 0; i < 4 && oldest <= t->lead; i++) {
         CHECK(is_whole(t, oldest + helio_random_below(&t->random, t->lead + 1 - oldest)));
-    if (t->trail <= t->lead)
+    }
+    if (t->trail <= t->lead) {
         CHECK(is_whole(t, t->trail) && is_whole(t, t->lead));
+    }
 }
 
 static void send_trial_packet(trial *t) {
@@ -195,8 +202,9 @@ static void send_trial_packet(trial *t) {
     const uint64_t least = t->is_long ? TRIAL_LONGEST - 500 : 0;
     const uint32_t length = (uint32_t)(least + 1 + helio_random_below(&t->random, range - least));
     const uint64_t sequence = ++t->lead;
-    for (size_t i = 0; i < length; i++)
+    for (size_t i = 0; i < length; i++) {
         memory[i] = byte_of(sequence, i);
+    }
     t->sent[sequence] = (trial_packet){.length = length, .sent_ns = t->now_ns, .memory = memory};
     t->taken += rounded(length);
     CHECK(helio_txw_opened(txw) == memory);
@@ -208,11 +216,13 @@ static void send_trial_packet(trial *t) {
 static void change_trial_limits(trial *t) {
     t->packets = 1 + helio_random_below(&t->random, TRIAL_CAPACITY);
     t->bytes = 4 * rounded(TRIAL_LONGEST) + helio_random_below(&t->random, 1 << 20);
-    if (t->bytes > t->txw.max_bytes)
+    if (t->bytes > t->txw.max_bytes) {
         t->bytes = t->txw.max_bytes;
+    }
     helio_txw_set_limits(&t->txw, t->packets, t->bytes);
-    while (model_is_full(t) && t->trail <= t->lead && t->trail < t->txw.floor)
+    while (model_is_full(t) && t->trail <= t->lead && t->trail < t->txw.floor) {
         model_drop(t);
+    }
 }
 
 static void try_window(uint64_t seed) {
@@ -245,8 +255,9 @@ static void try_window(uint64_t seed) {
 }
 
 static void a_window_does_what_a_list_of_all_packets_would(void) {
-    for (uint64_t seed = 1; seed <= 12; seed++)
+    for (uint64_t seed = 1; seed <= 12; seed++) {
         try_window(seed);
+    }
 }
 
 static void memory_given_back_is_used_again(void) {
@@ -261,8 +272,9 @@ static void memory_given_back_is_used_again(void) {
         helio_txw_set_limits(&txw, 16, 16 * 9008);
         helio_txw_release(&txw);
         CHECK(txw.chunks_count - txw.fresh_count < filled / 4);
-        for (uint64_t s = txw.trail; s <= txw.lead; s++)
+        for (uint64_t s = txw.trail; s <= txw.lead; s++) {
             CHECK_EQUAL(helio_txw_packet(&txw, s)[8999], (s - 1) % 1000 & 0xFF);
+        }
         helio_txw_set_limits(&txw, 256, UINT64_MAX);
     }
     helio_txw_fini(&txw);
@@ -290,8 +302,9 @@ static helio_rxw_state state(uint64_t sequence) {
 
 static void packets_in_order_are_appended(void) {
     begin();
-    for (uint64_t s = FIRST; s < FIRST + 16; s++)
+    for (uint64_t s = FIRST; s < FIRST + 16; s++) {
         CHECK_EQUAL(insert(s), HELIO_RXW_APPENDED);
+    }
     CHECK_EQUAL(rxw.held, 16);
     CHECK_EQUAL(insert(FIRST + 3), HELIO_RXW_DUPLICATE);
     CHECK_EQUAL(insert(FIRST - 1), HELIO_RXW_DUPLICATE);
@@ -365,8 +378,9 @@ static void what_the_source_dropped_is_lost_and_stays_so(void) {
     CHECK_EQUAL(lost_count, 3);
     helio_rxw_extend(&rxw, FIRST + 8);
     CHECK_EQUAL(state(FIRST + 8), HELIO_RXW_LOST);
-    while (!helio_rxw_is_empty(&rxw))
+    while (!helio_rxw_is_empty(&rxw)) {
         helio_rxw_pop(&rxw);
+    }
     helio_rxw_skip(&rxw, rxw.source_trail);
     CHECK_EQUAL(insert(FIRST + 100), HELIO_RXW_APPENDED);
     helio_rxw_fini(&rxw);

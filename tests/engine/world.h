@@ -35,8 +35,9 @@ typedef struct world_receiver {
 
 static inline helio_address world_address(const char *text) {
     helio_address address;
-    if (helio_address_parse(text, &address) != 0)
+    if (helio_address_parse(text, &address) != 0) {
         abort();
+    }
     return address;
 }
 
@@ -51,8 +52,9 @@ static inline void world_init(world *w, uint64_t seed, int level) {
     w->sim = helio_sim_create(seed);
     const helio_stats_config config = {
         .name = "sim", .bytes = 4 << 20, .level = level, .wall_ns = 1};
-    if (!w->sim || helio_stats_create(&config, &w->stats) != 0)
+    if (!w->sim || helio_stats_create(&config, &w->stats) != 0) {
         abort();
+    }
 }
 
 static inline void world_fini(world *w) {
@@ -70,8 +72,9 @@ static inline void world_run(world *w, int64_t ns) {
 }
 
 static inline void world_open_instance(world *w, helio_stats_object *object) {
-    if (helio_stats_open_object(w->stats, HELIO_SCOPE_INSTANCE, "instance=sim\n", 1, object) != 0)
+    if (helio_stats_open_object(w->stats, HELIO_SCOPE_INSTANCE, "instance=sim\n", 1, object) != 0) {
         abort();
+    }
 }
 
 /* ---- sources ---- */
@@ -101,14 +104,16 @@ static inline helio_tx_stream_config world_source_config(unsigned number) {
 static inline void world_source_on_packet(void *context, const void *packet, size_t length,
                                           const helio_address *from, helio_clock clock) {
     world_source *source = context;
-    if (source->stream)
+    if (source->stream) {
         helio_tx_stream_on_packet(source->stream, packet, length, from, clock);
+    }
 }
 
 static inline void world_source_poll(void *context, helio_clock clock) {
     world_source *source = context;
-    if (source->stream)
+    if (source->stream) {
         helio_tx_stream_poll(source->stream, clock);
+    }
 }
 
 static inline int64_t world_source_deadline(void *context) {
@@ -124,8 +129,9 @@ static inline void world_add_source(world *w, world_source *source,
     world_open_instance(w, &source->instance);
     const helio_outlet outlet = helio_sim_outlet(source->node, &config->group);
     if (helio_tx_stream_create(config, outlet, w->stats, source->instance.record, world_now(w),
-                               &source->stream) != 0)
+                               &source->stream) != 0) {
         abort();
+    }
     helio_sim_attach(source->node, &(helio_sim_handler){source, world_source_on_packet,
                                                         world_source_poll, world_source_deadline});
 }
@@ -165,14 +171,16 @@ static inline helio_rx_endpoint_config world_receiver_config(unsigned number) {
 static inline void world_receiver_on_packet(void *context, const void *packet, size_t length,
                                             const helio_address *from, helio_clock clock) {
     world_receiver *receiver = context;
-    if (receiver->endpoint)
+    if (receiver->endpoint) {
         helio_rx_endpoint_on_packet(receiver->endpoint, packet, length, from, clock.wall_ns, clock);
+    }
 }
 
 static inline void world_receiver_poll(void *context, helio_clock clock) {
     world_receiver *receiver = context;
-    if (receiver->endpoint)
+    if (receiver->endpoint) {
         helio_rx_endpoint_poll(receiver->endpoint, clock);
+    }
 }
 
 static inline int64_t world_receiver_deadline(void *context) {
@@ -190,8 +198,9 @@ static inline void world_add_receiver(world *w, world_receiver *receiver,
     world_open_instance(w, &receiver->instance);
     const helio_outlet outlet = helio_sim_outlet(receiver->node, &config->group);
     if (helio_rx_endpoint_create(config, outlet, w->stats, receiver->instance.record,
-                                 &receiver->endpoint) != 0)
+                                 &receiver->endpoint) != 0) {
         abort();
+    }
     helio_sim_attach(receiver->node,
                      &(helio_sim_handler){receiver, world_receiver_on_packet, world_receiver_poll,
                                           world_receiver_deadline});

@@ -15,8 +15,9 @@ static const volatile int64_t *offset;
 __attribute__((constructor)) static void find(void) {
     const char *path = getenv("HELIOGRAPH_STEP_FILE");
     const int file = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-    if (file < 0)
+    if (file < 0) {
         return;
+    }
     void *memory = mmap(NULL, sizeof *offset, PROT_READ, MAP_SHARED, file, 0);
     close(file);
     offset = memory == MAP_FAILED ? NULL : memory;

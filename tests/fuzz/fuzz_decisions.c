@@ -19,15 +19,18 @@ static void put_right(uint8_t *log, size_t size) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    if (size < 1)
+    if (size < 1) {
         return 0;
+    }
     const size_t bytes = size - 1;
     uint8_t *log = malloc(bytes ? bytes : 1);
-    if (!log)
+    if (!log) {
         abort();
+    }
     memcpy(log, data + 1, bytes);
-    if (bytes >= HELIO_DECISION_LOG_HEADER && !(data[0] & 1))
+    if (bytes >= HELIO_DECISION_LOG_HEADER && !(data[0] & 1)) {
         put_right(log, bytes);
+    }
     helio_decision_reader reader;
     if (helio_decision_reader_init(&reader, log, bytes) == 0) {
         helio_decision_record record;
@@ -35,8 +38,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         while (helio_decision_reader_next(&reader, &record) == 1) {
             if (reader.at <= at || reader.at > bytes || reader.interval.receivers > reader.places ||
                 record.count > HELIO_DECISION_NUMBERS_MAX ||
-                !memchr(record.text, 0, sizeof record.text))
+                !memchr(record.text, 0, sizeof record.text)) {
                 abort();
+            }
             at = reader.at;
         }
         helio_decision_reader_fini(&reader);

@@ -9,12 +9,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static uint64_t counts[HELIO_HDR_MAX_CELLS], before[HELIO_HDR_MAX_CELLS];
     helio_hdr_layout layout;
-    if (helio_hdr_peek(data, size, &layout) != HELIO_HDR_OK)
+    if (helio_hdr_peek(data, size, &layout) != HELIO_HDR_OK) {
         return 0;
-    if (layout.cells > HELIO_HDR_MAX_CELLS)
+    }
+    if (layout.cells > HELIO_HDR_MAX_CELLS) {
         abort();
-    if (layout.cells > 1 << 16) /* as good as any, and the fuzzer's time is dear */
+    }
+    if (layout.cells > 1 << 16) { /* as good as any, and the fuzzer's time is dear */
         return 0;
+    }
     const size_t bytes = layout.cells * sizeof counts[0];
     memset(counts, 1, bytes);
     memcpy(before, counts, bytes);

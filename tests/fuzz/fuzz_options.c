@@ -9,8 +9,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     char *text = malloc(size + 1);
-    if (!text)
+    if (!text) {
         return 0;
+    }
     memcpy(text, data, size);
     text[size] = 0;
     /* Names of hosts are looked up in the network; the fuzzer is to stay here. */
@@ -20,8 +21,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         helio_opening opening;
         if (helio_opening_init(&opening, text, "T", NULL, HELIO_ON_TRANSMITTER,
                                HELIO_ON_RECEIVER) == 0) {
-            if (opening.endpoint.addresses_count > HELIO_CHANNEL_DESTINATIONS_MAX)
+            if (opening.endpoint.addresses_count > HELIO_CHANNEL_DESTINATIONS_MAX) {
                 abort();
+            }
             helio_opening_fini(&opening);
         }
     }

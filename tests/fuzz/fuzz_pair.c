@@ -25,8 +25,9 @@ static uint8_t take_byte(program *from) {
 
 static uint32_t take_word(program *from) {
     uint32_t word = 0;
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 4; i++) {
         word = word << 8 | take_byte(from);
+    }
     return word;
 }
 
@@ -54,8 +55,9 @@ static void start_source(pair *p, uint8_t a, uint8_t b) {
     p->source_address.port = config.tsi.port;
     MUST(helio_tx_stream_create(&config, (helio_outlet){&p->down, pair_post}, p->stats,
                                 p->instance.record, p->now, &p->source) == 0);
-    for (int i = 0; i < TOPICS; i++)
+    for (int i = 0; i < TOPICS; i++) {
         MUST(helio_tx_stream_add_topic(p->source, i ? "b" : "a", p->now, &p->topics[i]) == 0);
+    }
     p->is_closed = false;
 }
 
@@ -99,23 +101,26 @@ static void send(pair *p, uint8_t how) {
     const size_t bytes = sizes[how & 7];
     for (int left = 1 + (how >> 5); left > 0; left--) {
         if (p->is_closed || *number == MESSAGES_MAX ||
-            !helio_tx_stream_has_room(p->source, bytes, p->now))
+            !helio_tx_stream_has_room(p->source, bytes, p->now)) {
             return;
+        }
         memcpy(body, number, sizeof *number);
         MUST(helio_tx_stream_append(p->source, p->topics[topic], body, bytes, p->now.wall_ns,
                                     p->now) == 0);
         ++*number;
     }
-    if (how & 16)
+    if (how & 16) {
         helio_tx_stream_flush(p->source, p->now);
+    }
 }
 
 /* A packet of a queue, and what is to become of it. */
 static void move(pair *p, uint8_t what, uint8_t which, program *from) {
     const bool is_down = what & 1;
     queue *box = is_down ? &p->down : &p->up;
-    if (box->count == 0)
+    if (box->count == 0) {
         return;
+    }
     const size_t at = which % box->count;
     carried packet = pair_take(box, at);
     switch (what >> 1 & 3) {
@@ -137,10 +142,12 @@ static void move(pair *p, uint8_t what, uint8_t which, program *from) {
 
 static helio_address forger(const pair *p, uint8_t who) {
     helio_address from = *pair_sender(p, who & 1);
-    if (who & 2)
+    if (who & 2) {
         from.port++;
-    if (who & 4)
+    }
+    if (who & 4) {
         from = world_host(66 + (who >> 4), 40001);
+    }
     return from;
 }
 
@@ -148,8 +155,9 @@ static helio_address forger(const pair *p, uint8_t who) {
 static void forge_bytes(pair *p, uint8_t who, program *from) {
     uint8_t packet[2048];
     size_t length = (size_t)take_byte(from) << 3;
-    for (size_t i = 0; i < length; i++)
+    for (size_t i = 0; i < length; i++) {
         packet[i] = take_byte(from);
+    }
     if (length >= HELIO_PGM_HEADER && !(who & 8)) {
         memset(packet + 6, 0, 2);
         const uint16_t sum = helio_checksum_finish(helio_checksum_part(packet, length));
@@ -173,8 +181,9 @@ static size_t forge_data(uint8_t *packet, const helio_pgm_session *session, uint
         .first_message = (uint64_t)take_word(from) << (take_byte(from) & 63)};
     helio_tsdu_encode(packet + head, &batch);
     size_t bytes = HELIO_TSDU_HEADER;
-    for (size_t left = take_byte(from); left > 0; left--)
+    for (size_t left = take_byte(from); left > 0; left--) {
         packet[head + bytes++] = take_byte(from);
+    }
     return helio_pgm_encode_data(packet, session, sequence, sequence - take_byte(from),
                                  is_fragment ? &fragment : NULL, bytes,
                                  helio_checksum_part(packet + head, bytes));
@@ -185,8 +194,9 @@ static void forge_shape(pair *p, uint8_t who, program *from) {
     uint8_t packet[2048];
     const helio_tsi tsi = *helio_tx_stream_tsi(p->source);
     helio_pgm_session session = {tsi, 7500};
-    if (who & 8)
+    if (who & 8) {
         session.tsi.gsi[0] ^= take_byte(from);
+    }
     const uint8_t shape = take_byte(from);
     const uint32_t lead = (uint32_t)helio_tx_stream_lead(p->source);
     const uint32_t sequence = shape & 128 ? take_word(from) : lead - 64 + take_byte(from);
@@ -194,8 +204,9 @@ static void forge_shape(pair *p, uint8_t who, program *from) {
                         group = world_address(WORLD_GROUP);
     uint32_t list[HELIO_PGM_NAK_LIST_MAX + 1];
     size_t length, count = 1 + shape % HELIO_PGM_NAK_LIST_MAX;
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         list[i] = sequence + (uint32_t)i * (1 + (shape >> 5));
+    }
     static const uint8_t asks[] = {HELIO_PGM_TYPE_NAK, HELIO_PGM_TYPE_NNAK, HELIO_PGM_TYPE_NCF};
     helio_pgm_acknowledge ack = {.receiver = take_byte(from) & 1 ? 4711 : take_byte(from),
                                  .incarnation = take_byte(from),
@@ -236,8 +247,9 @@ static void forge_shape(pair *p, uint8_t who, program *from) {
         break;
     default:
         length = forge_data(packet, &session, sequence, from);
-        if (shape & 16)
+        if (shape & 16) {
             helio_pgm_make_repair(packet, sequence - 1, HELIO_PGM_NO_SUM);
+        }
     }
     const helio_address address = forger(p, who);
     p->is_forged = true;
@@ -248,8 +260,9 @@ static void acknowledge(pair *p, uint8_t how) {
     subscriber *s = &p->subscribers[0];
     const uint32_t stream = how & 3;
     account *of = &s->streams[stream];
-    if (s->ack != HELIO_SINK_ACK_APP || stream >= STREAMS_MAX)
+    if (s->ack != HELIO_SINK_ACK_APP || stream >= STREAMS_MAX) {
         return;
+    }
     const uint64_t next = of->next - (of->next > how >> 4 ? how >> 4 : of->next);
     of->done = next > of->done ? next : of->done;
     helio_rx_endpoint_acknowledge(p->receiver, s->subscription, stream, next, p->now);
@@ -258,8 +271,9 @@ static void acknowledge(pair *p, uint8_t how) {
 static void act(pair *p, uint8_t how) {
     uint32_t places;
     const helio_receiver_view *views = helio_tx_stream_views(p->source, &places);
-    if (!places || !(views[how % places].flags & HELIO_VIEW_PRESENT))
+    if (!places || !(views[how % places].flags & HELIO_VIEW_PRESENT)) {
         return;
+    }
     p->is_disturbed = true;
     helio_tx_stream_act(p->source, how % places, (helio_action)(1 + how % HELIO_ACTION_READMIT),
                         20 * HELIO_MILLISECOND, "test", true, p->now);
@@ -280,8 +294,9 @@ static void replay(pair *p, uint8_t how) {
     const helio_sink sink = {.context = &limit, .on_messages = take_replayed};
     helio_replay *found;
     if (helio_rx_endpoint_replay(p->receiver, helio_tx_stream_tsi(p->source), how & 1 ? "b" : "a",
-                                 how >> 4, how >> 2, &sink, p->now, &found) != 0)
+                                 how >> 4, how >> 2, &sink, p->now, &found) != 0) {
         return;
+    }
     pair_pass_time(p, 5 * HELIO_MILLISECOND);
     pair_pass_all(p, 4);
     helio_rx_endpoint_end_replay(p->receiver, found, p->now);
@@ -293,14 +308,17 @@ static void end_life(pair *p, uint8_t how, uint8_t a, uint8_t b) {
         p->topics[0] = p->topics[1] = NULL;
         p->is_closed = true;
     }
-    if (how & 2)
+    if (how & 2) {
         helio_tx_stream_abort(p->source);
-    if (how & 3)
+    }
+    if (how & 3) {
         p->is_closed = p->is_disturbed = true;
+    }
     if (how & 4 && p->life < LIVES_MAX) {
         end_source(p);
-        if (how & 8) /* what is still on its way is lost with it */
+        if (how & 8) { /* what is still on its way is lost with it */
             pair_empty(&p->down);
+        }
         pair_empty(&p->up);
         start_source(p, a, b);
         p->is_disturbed = false;
@@ -312,17 +330,19 @@ static void trace(const pair *p, uint8_t action, uint8_t how) {
     static const char *const names[] = {"send", "send",  "send", "pass", "pass",      "move",
                                         "move", "move",  "time", "time", "subscribe", "acknowledge",
                                         "room", "forge", "act",  "life"};
-    if (!getenv("PAIR_TRACE"))
+    if (!getenv("PAIR_TRACE")) {
         return;
+    }
     fprintf(stderr, "%" PRId64 " us, life %d, %zu down, %zu up%s%s%s; a: %" PRIu64 " sent",
             (p->now.now_ns - 1000 * HELIO_SECOND) / 1000, p->life, p->down.count, p->up.count,
             p->is_forged ? ", forged" : "", p->is_disturbed ? ", disturbed" : "",
             p->is_closed ? ", closed" : "", p->sent[p->life][0]);
     for (int i = 0; i < STREAMS_MAX; i++) {
         const account *of = &p->subscribers[0].streams[i];
-        if (of->life)
+        if (of->life) {
             fprintf(stderr, ", stream %d of life %d next %" PRIu64 " done %" PRIu64 "%s", i,
                     of->life, of->next, of->done, of->is_ended ? " ended" : "");
+        }
     }
     fprintf(stderr, "\n%s %d %d\n", names[action & 15], action >> 4, how);
 }
@@ -351,10 +371,11 @@ static void do_one(pair *p, program *from, uint8_t a, uint8_t b) {
         pair_pass_time(p, (int64_t)1 << how % 30);
         break;
     case 10:
-        if (p->subscribers[which].subscription)
+        if (p->subscribers[which].subscription) {
             pair_unsubscribe(p, which);
-        else
+        } else {
             pair_subscribe(p, which);
+        }
         break;
     case 11:
         acknowledge(p, how);
@@ -377,16 +398,19 @@ static void do_one(pair *p, program *from, uint8_t a, uint8_t b) {
 
 static void check_acked(pair *p) {
     subscriber *s = &p->subscribers[0];
-    if (p->is_forged || p->is_closed || s->ack == HELIO_SINK_ACK_NONE)
+    if (p->is_forged || p->is_closed || s->ack == HELIO_SINK_ACK_NONE) {
         return;
+    }
     const helio_acker *acker = helio_tx_stream_acker(p->source, 0);
     uint64_t number;
-    if (!acker || !helio_tx_stream_acked_message(p->source, p->topics[s->topic], acker, &number))
+    if (!acker || !helio_tx_stream_acked_message(p->source, p->topics[s->topic], acker, &number)) {
         return;
+    }
     for (int i = 0; i < STREAMS_MAX; i++) {
         account *of = &s->streams[i];
-        if (of->life != p->life || !of->is_begun || of->is_ended)
+        if (of->life != p->life || !of->is_begun || of->is_ended) {
             continue;
+        }
         /* What is older than where it joined says nothing; what is lost needs no acknowledgement, and is told of when the
          * topic goes on. */
         for (uint64_t k = of->first; k <= number; k++) {
@@ -413,13 +437,15 @@ static void settle(pair *p) {
     }
     pair_pass_all(p, 20);
     check(p);
-    if (p->is_forged || p->is_disturbed || p->is_closed)
+    if (p->is_forged || p->is_disturbed || p->is_closed) {
         return;
+    }
     const subscriber *s = &p->subscribers[0];
     for (int i = 0; i < STREAMS_MAX; i++) {
         const account *of = &s->streams[i];
-        if (of->life != p->life || of->is_ended || !of->is_begun)
+        if (of->life != p->life || of->is_ended || !of->is_begun) {
             continue;
+        }
         MUST(of->next == p->sent[p->life][s->topic]);
         bool has_begun = false;
         for (uint64_t number = 0; number < of->next; number++) {

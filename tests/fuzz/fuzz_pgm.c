@@ -11,8 +11,9 @@ enum { LEAVE_CHECKSUM = 0x80 };
 static size_t take_some(void *context, const helio_message *messages, size_t count) {
     uint64_t *sum = context;
     for (size_t i = 0; i < count; i++) { /* touch every byte */
-        for (size_t k = 0; k < messages[i].length; k++)
+        for (size_t k = 0; k < messages[i].length; k++) {
             *sum += ((const uint8_t *)messages[i].data)[k];
+        }
     }
     return *sum % 16 == 15 ? count / 2 : count;
 }
@@ -20,8 +21,9 @@ static size_t take_some(void *context, const helio_message *messages, size_t cou
 static void give(world_receiver *receiver, world_source *source, const uint8_t *data, size_t length,
                  bool keep_checksum, helio_clock clock) {
     uint8_t *datagram = malloc(length + 1);
-    if (!datagram)
+    if (!datagram) {
         return;
+    }
     memcpy(datagram, data, length);
     if (length >= HELIO_PGM_HEADER && !keep_checksum) {
         memset(datagram + 6, 0, 2);
@@ -51,11 +53,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     world_add_receiver(&w, &receiver, &rx);
     if (helio_rx_endpoint_subscribe(receiver.endpoint, "t",
                                     &(helio_sink){.context = &sum, .on_messages = take_some},
-                                    world_now(&w), &subscription) != 0)
+                                    world_now(&w), &subscription) != 0) {
         abort();
+    }
     world_add_source(&w, &source, &tx);
-    if (helio_tx_stream_add_topic(source.stream, "t", world_now(&w), &topic) != 0)
+    if (helio_tx_stream_add_topic(source.stream, "t", world_now(&w), &topic) != 0) {
         abort();
+    }
     helio_tx_stream_append(source.stream, topic, "abc", 3, 0, world_now(&w));
     helio_tx_stream_flush(source.stream, world_now(&w));
     world_run(&w, HELIO_MILLISECOND);

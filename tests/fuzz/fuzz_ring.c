@@ -34,21 +34,25 @@ static void use(helio_shm_writer *writer, helio_shm_reader *reader) {
     for (int i = 0; i < READS && helio_shm_reader_take(reader, packet, sizeof packet, &length) ==
                                      HELIO_SHM_TAKEN;
          i++) {
-        if (length > sizeof packet)
+        if (length > sizeof packet) {
             abort();
+        }
     }
     helio_shm_reader_show(reader);
     helio_shm_reader_say(reader, packet, sizeof packet, &wake);
     helio_shm_reader_sleep(reader);
     helio_shm_reader_rise(reader);
     for (int i = 0; i < READS && helio_shm_writer_hear(writer, feedback, &length, &from); i++) {
-        if (length > sizeof feedback)
+        if (length > sizeof feedback) {
             abort();
+        }
     }
-    if (helio_shm_writer_look(writer, is_any_alive, news) > HELIO_SHM_READERS)
+    if (helio_shm_writer_look(writer, is_any_alive, news) > HELIO_SHM_READERS) {
         abort();
-    if (writer->waits && helio_shm_writer_room(writer) > SLOTS)
+    }
+    if (writer->waits && helio_shm_writer_room(writer) > SLOTS) {
         abort();
+    }
     helio_shm_writer_put(writer, packet, sizeof packet);
     helio_shm_writer_flush(writer);
 }
@@ -59,25 +63,29 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static uint8_t *memory;
     const helio_shm_shape shape = helio_shm_shape_of(SLOTS, PACKET);
     memory = memory ? memory : aligned_alloc(HELIO_SHM_PAGE, shape.bytes);
-    if (!memory)
+    if (!memory) {
         abort();
+    }
     memset(memory, 0, shape.bytes);
     helio_shm_writer writer;
     const helio_shm_writer_config config = {
         .shape = shape, .process = {1, 1}, .id = 1, .port = 1, .waits = size & 1, .now_ns = 1};
     helio_shm_writer_init(&writer, memory, &config);
-    for (int i = 0; i < SLOTS / 2; i++)
+    for (int i = 0; i < SLOTS / 2; i++) {
         helio_shm_writer_put(&writer, memory, PACKET);
+    }
     helio_shm_writer_flush(&writer);
 
     size_t at = 0;
-    for (size_t half = size / 2; at + CHANGE <= half; at += CHANGE)
+    for (size_t half = size / 2; at + CHANGE <= half; at += CHANGE) {
         change(memory, &shape, data + at);
+    }
     helio_shm_reader reader;
     bool wake;
     const helio_shm_reader_config join = {.process = {3, 1}, .bell = 2, .port = 2};
-    if (helio_shm_reader_join(&reader, memory, shape.bytes, &join, &wake) != HELIO_SHM_JOINED)
+    if (helio_shm_reader_join(&reader, memory, shape.bytes, &join, &wake) != HELIO_SHM_JOINED) {
         return 0;
+    }
     for (; at + CHANGE <= size; at += CHANGE) {
         use(&writer, &reader);
         change(memory, &shape, data + at);

@@ -84,8 +84,9 @@ static inline int pair_post(void *context, const helio_address *to, const void *
     queue *box = context;
     (void)to, (void)stable;
     MUST(length > 0 && length <= 65507);
-    if (box->count == QUEUE_MAX)
+    if (box->count == QUEUE_MAX) {
         return 0; /* lost on the way */
+    }
     carried *into = &box->packets[box->count++];
     *into = (carried){.bytes = malloc(length), .length = length};
     MUST(into->bytes);
@@ -100,8 +101,9 @@ static inline carried pair_take(queue *box, size_t at) {
 }
 
 static inline void pair_empty(queue *box) {
-    while (box->count)
+    while (box->count) {
         free(box->packets[--box->count].bytes);
+    }
 }
 
 /* Hands a packet over, in memory of its own that ends with it. */
@@ -110,10 +112,11 @@ static inline void pair_give(pair *p, bool is_down, const uint8_t *bytes, size_t
     uint8_t *copy = malloc(length ? length : 1);
     MUST(copy);
     memcpy(copy, bytes, length);
-    if (is_down)
+    if (is_down) {
         helio_rx_endpoint_on_packet(p->receiver, copy, length, from, p->now.wall_ns, p->now);
-    else if (p->source)
+    } else if (p->source) {
         helio_tx_stream_on_packet(p->source, copy, length, from, p->now);
+    }
     free(copy);
 }
 
@@ -138,17 +141,20 @@ static inline void pair_on_stream(void *context, uint32_t stream, const helio_ts
                                   helio_stats_object *object) {
     subscriber *s = context;
     (void)object;
-    if (stream < STREAMS_MAX)
+    if (stream < STREAMS_MAX) {
         s->streams[stream] =
             (account){.life = (uint8_t)(tsi->gsi[5] <= LIVES_MAX ? tsi->gsi[5] : 0)};
+    }
 }
 
 static inline void pair_on_end(void *context, uint32_t stream) {
     subscriber *s = context;
-    if (stream < STREAMS_MAX)
+    if (stream < STREAMS_MAX) {
         s->streams[stream].is_ended = true;
-    if (stream >= STREAMS_MAX || s->streams[stream].life == the_pair->life)
+    }
+    if (stream >= STREAMS_MAX || s->streams[stream].life == the_pair->life) {
         the_pair->is_disturbed = true; /* an expired stream is met again as a new one */
+    }
 }
 
 static inline size_t pair_on_messages(void *context, const helio_message *messages, size_t count) {
@@ -158,10 +164,12 @@ static inline size_t pair_on_messages(void *context, const helio_message *messag
     uint8_t sum = 0;
     for (size_t i = 0; i < taken; i++) {
         const helio_message *m = &messages[i];
-        for (size_t k = 0; k < m->length; k++) /* touch every byte */
+        for (size_t k = 0; k < m->length; k++) { /* touch every byte */
             sum ^= ((const uint8_t *)m->data)[k];
-        if (p->is_forged || m->stream >= STREAMS_MAX)
+        }
+        if (p->is_forged || m->stream >= STREAMS_MAX) {
             continue;
+        }
         account *of = &s->streams[m->stream];
         uint64_t number;
         MUST(m->length >= sizeof number);
@@ -180,12 +188,14 @@ static inline size_t pair_on_messages(void *context, const helio_message *messag
 static inline void pair_on_loss(void *context, const helio_loss *loss) {
     subscriber *s = context;
     MUST(loss->count > 0);
-    if (the_pair->is_forged || loss->stream >= STREAMS_MAX)
+    if (the_pair->is_forged || loss->stream >= STREAMS_MAX) {
         return;
+    }
     account *of = &s->streams[loss->stream];
     MUST(the_pair->is_arrival || !of->is_begun || loss->first == of->next);
-    for (uint64_t i = 0; i < loss->count; i++)
+    for (uint64_t i = 0; i < loss->count; i++) {
         pair_mark(the_pair, s, of, loss->first + i, 2);
+    }
     of->first = of->is_begun && of->first < loss->first ? of->first : loss->first;
     of->is_begun = true;
     const uint64_t next = loss->first + loss->count;
@@ -222,8 +232,9 @@ static inline int64_t pair_deadline(const pair *p) {
 }
 
 static inline void pair_poll(pair *p) {
-    if (p->source)
+    if (p->source) {
         helio_tx_stream_poll(p->source, p->now);
+    }
     helio_rx_endpoint_poll(p->receiver, p->now);
 }
 
@@ -232,10 +243,12 @@ static inline void pair_pass_time(pair *p, int64_t ns) {
     for (int turns = 0; turns < 2000; turns++) {
         pair_poll(p);
         int64_t next_ns = pair_deadline(p);
-        if (next_ns <= p->now.now_ns) /* at once, and once more when it says so again */
+        if (next_ns <= p->now.now_ns) { /* at once, and once more when it says so again */
             next_ns = p->now.now_ns + 20 * HELIO_MICROSECOND;
-        if (next_ns > end_ns)
+        }
+        if (next_ns > end_ns) {
             break;
+        }
         p->now.wall_ns += next_ns - p->now.now_ns;
         p->now.now_ns = next_ns;
     }

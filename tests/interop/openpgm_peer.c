@@ -41,8 +41,9 @@ static void fail(const char *what, pgm_error_t *error) {
 }
 
 static void set(pgm_sock_t *sock, int option, int value) {
-    if (!pgm_setsockopt(sock, IPPROTO_PGM, option, &value, sizeof value))
+    if (!pgm_setsockopt(sock, IPPROTO_PGM, option, &value, sizeof value)) {
         fprintf(stderr, "openpgm_peer: option %d refused %d\n", option, value);
+    }
 }
 
 static void set_sender(pgm_sock_t *sock) {
@@ -76,8 +77,9 @@ static void bind_to(pgm_sock_t *sock, const struct pgm_addrinfo_t *network, int 
     const pid_t identity[] = {getpid(), getppid()};
     pgm_gsi_create_from_data(&address.sa_addr.gsi, (const uint8_t *)identity, sizeof identity);
     if (!pgm_bind3(sock, &address, sizeof address, &interface, sizeof interface, &interface,
-                   sizeof interface, &error))
+                   sizeof interface, &error)) {
         fail("bind", error);
+    }
 }
 
 static pgm_sock_t *open_socket(const char *interface, const char *group, int port, bool sends) {
@@ -86,30 +88,35 @@ static pgm_sock_t *open_socket(const char *interface, const char *group, int por
     struct pgm_addrinfo_t *info = NULL;
     pgm_sock_t *sock = NULL;
     snprintf(network, sizeof network, "%s;%s", interface, group);
-    if (!pgm_getaddrinfo(network, NULL, &info, &error))
+    if (!pgm_getaddrinfo(network, NULL, &info, &error)) {
         fail("address", error);
-    if (!pgm_socket(&sock, AF_INET, SOCK_SEQPACKET, IPPROTO_UDP, &error))
+    }
+    if (!pgm_socket(&sock, AF_INET, SOCK_SEQPACKET, IPPROTO_UDP, &error)) {
         fail("socket", error);
+    }
     set(sock, PGM_UDP_ENCAP_UCAST_PORT, port); /* both, or it never hears a NAK */
     set(sock, PGM_UDP_ENCAP_MCAST_PORT, port);
     set(sock, PGM_IP_ROUTER_ALERT, 0);
     set(sock, PGM_MTU, 1500);
-    if (sends)
+    if (sends) {
         set_sender(sock);
-    else
+    } else {
         set_receiver(sock);
+    }
     bind_to(sock, info, port);
-    for (unsigned i = 0; i < info->ai_recv_addrs_len; i++)
+    for (unsigned i = 0; i < info->ai_recv_addrs_len; i++) {
         pgm_setsockopt(sock, IPPROTO_PGM, PGM_JOIN_GROUP, &info->ai_recv_addrs[i],
                        sizeof(struct group_req));
+    }
     pgm_setsockopt(sock, IPPROTO_PGM, PGM_SEND_GROUP, &info->ai_send_addrs[0],
                    sizeof(struct group_req));
     set(sock, PGM_MULTICAST_LOOP, 0);
     set(sock, PGM_MULTICAST_HOPS, 1);
     set(sock, PGM_NOBLOCK, 1);
     pgm_freeaddrinfo(info);
-    if (!pgm_connect(sock, &error))
+    if (!pgm_connect(sock, &error)) {
         fail("connect", error);
+    }
     return sock;
 }
 
@@ -121,15 +128,19 @@ static bool read_all(pgm_sock_t *sock, void *data, size_t bytes) {
         pgm_error_t *error = NULL;
         size_t length;
         const int status = pgm_recv(sock, ignored, sizeof ignored, MSG_DONTWAIT, &length, &error);
-        if (status == PGM_IO_STATUS_ERROR)
+        if (status == PGM_IO_STATUS_ERROR) {
             fail("receive", error);
-        if (error)
+        }
+        if (error) {
             pgm_error_free(error);
-        if (poll(&input, 1, TURN_MS) <= 0)
+        }
+        if (poll(&input, 1, TURN_MS) <= 0) {
             continue;
+        }
         const ssize_t part = read(STDIN_FILENO, (char *)data + got, bytes - got);
-        if (part == 0 || (part < 0 && errno != EINTR))
+        if (part == 0 || (part < 0 && errno != EINTR)) {
             return false;
+        }
         got += part > 0 ? (size_t)part : 0;
     }
     return true;
@@ -137,10 +148,12 @@ static bool read_all(pgm_sock_t *sock, void *data, size_t bytes) {
 
 /* Waits before a message that the rate does not let through is tried again. */
 static bool is_sent(int status) {
-    if (status == PGM_IO_STATUS_ERROR)
+    if (status == PGM_IO_STATUS_ERROR) {
         fail("send", NULL);
-    if (status != PGM_IO_STATUS_NORMAL)
+    }
+    if (status != PGM_IO_STATUS_NORMAL) {
         usleep(500);
+    }
     return status == PGM_IO_STATUS_NORMAL;
 }
 
@@ -167,13 +180,15 @@ static void send_all(pgm_sock_t *sock) {
     frame head;
     while (read_all(sock, &head, sizeof head)) {
         size_t written;
-        if (head.length > sizeof data || !read_all(sock, data, head.length))
+        if (head.length > sizeof data || !read_all(sock, data, head.length)) {
             return;
-        if (head.length > FRAGMENT)
+        }
+        if (head.length > FRAGMENT) {
             send_fragments(sock, data, head.length);
-        else
+        } else {
             while (!is_sent(pgm_send(sock, data, head.length, &written)))
                 ;
+        }
     }
 }
 
@@ -194,16 +209,18 @@ static void receive_all(pgm_sock_t *sock) {
         size_t length = 0;
         const int status = pgm_recvfrom(sock, data, sizeof data, MSG_DONTWAIT, &length, &from,
                                         &from_bytes, &error);
-        if (status == PGM_IO_STATUS_NORMAL)
+        if (status == PGM_IO_STATUS_NORMAL) {
             write_frame((uint32_t)length, from.sa_addr.sport, data, length);
-        else if (status == PGM_IO_STATUS_RESET)
+        } else if (status == PGM_IO_STATUS_RESET) {
             write_frame(LOST, from.sa_addr.sport, "", 0);
-        else if (status == PGM_IO_STATUS_ERROR)
+        } else if (status == PGM_IO_STATUS_ERROR) {
             fail("receive", error);
-        else
+        } else {
             poll(NULL, 0, TURN_MS);
-        if (error)
+        }
+        if (error) {
             pgm_error_free(error);
+        }
     }
 }
 
@@ -215,15 +232,17 @@ int main(int count, char **words) {
     }
     out = fdopen(dup(STDOUT_FILENO), "w");
     dup2(STDERR_FILENO, STDOUT_FILENO);
-    if (!pgm_init(&error))
+    if (!pgm_init(&error)) {
         fail("init", error);
+    }
     const bool sends = words[1][0] == 's';
     pgm_sock_t *sock = open_socket(words[2], words[3], atoi(words[4]), sends);
     write_frame(READY, 0, "", 0);
-    if (sends)
+    if (sends) {
         send_all(sock);
-    else
+    } else {
         receive_all(sock);
+    }
     pgm_close(sock, TRUE);
     pgm_shutdown();
     return 0;

@@ -28,8 +28,9 @@ static void fail(const char *what) {
 }
 
 static void set(void *socket, int option, int value) {
-    if (zmq_setsockopt(socket, option, &value, sizeof value) != 0)
+    if (zmq_setsockopt(socket, option, &value, sizeof value) != 0) {
         fail("option");
+    }
 }
 
 static void write_frame(uint32_t length, const void *data) {
@@ -43,10 +44,12 @@ static void send_all(void *socket) {
     static char data[MESSAGE_MAX];
     frame head;
     while (fread(&head, sizeof head, 1, stdin) == 1) {
-        if (head.length > sizeof data || fread(data, 1, head.length, stdin) != head.length)
+        if (head.length > sizeof data || fread(data, 1, head.length, stdin) != head.length) {
             return;
-        if (zmq_send(socket, data, head.length, 0) < 0)
+        }
+        if (zmq_send(socket, data, head.length, 0) < 0) {
             fail("send");
+        }
     }
 }
 
@@ -55,8 +58,9 @@ static void receive_all(void *socket) {
     static char data[MESSAGE_MAX];
     while (!ferror(out)) {
         const int length = zmq_recv(socket, data, sizeof data, 0);
-        if (length < 0)
+        if (length < 0) {
             fail("receive");
+        }
         write_frame((uint32_t)length, data);
     }
 }
@@ -73,21 +77,25 @@ int main(int count, char **words) {
     snprintf(endpoint, sizeof endpoint, "epgm://%s;%s:%s", words[2], words[3], words[4]);
     void *context = zmq_ctx_new();
     void *socket = zmq_socket(context, sends ? ZMQ_PUB : ZMQ_SUB);
-    if (!socket)
+    if (!socket) {
         fail("socket");
+    }
     set(socket, ZMQ_RATE, RATE_KBIT);
     set(socket, ZMQ_RECOVERY_IVL, RECOVERY_MS);
     set(socket, sends ? ZMQ_SNDHWM : ZMQ_RCVHWM, 0);
     set(socket, ZMQ_LINGER, 0);
-    if (!sends && zmq_setsockopt(socket, ZMQ_SUBSCRIBE, "", 0) != 0)
+    if (!sends && zmq_setsockopt(socket, ZMQ_SUBSCRIBE, "", 0) != 0) {
         fail("subscribe");
-    if (zmq_connect(socket, endpoint) != 0)
+    }
+    if (zmq_connect(socket, endpoint) != 0) {
         fail(endpoint);
+    }
     write_frame(READY, "");
-    if (sends)
+    if (sends) {
         send_all(socket);
-    else
+    } else {
         receive_all(socket);
+    }
     zmq_close(socket);
     zmq_ctx_term(context);
     return 0;

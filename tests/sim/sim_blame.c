@@ -50,8 +50,9 @@ static void watch(void *context, const void *packet, size_t length, const helio_
     helio_pgm_packet read;
     CHECK_EQUAL(helio_pgm_decode(packet, length, &read), HELIO_PGM_ACCEPTED);
     for (unsigned i = 0; read.type == HELIO_PGM_TYPE_NAK && i < FEW; i++) {
-        if (helio_address_equal(from, &addresses[i]))
+        if (helio_address_equal(from, &addresses[i])) {
             asked_of[i] += 1 + read.list_count;
+        }
     }
     world_source_on_packet(context, packet, length, from, clock);
 }
@@ -107,18 +108,21 @@ static void begin(run *r, uint64_t seed) {
 }
 
 static void end(void) {
-    for (unsigned i = 0; i < FEW; i++)
+    for (unsigned i = 0; i < FEW; i++) {
         world_end_receiver(&receivers[i]);
+    }
     world_end_source(&source);
     world_fini(&w);
 }
 
 /* What the bad one's application takes from now on. */
 static void let_take(run *r, int i) {
-    if (r->way == SLOW)
+    if (r->way == SLOW) {
         room[r->bad] += r->taken;
-    if (r->way == STALLS)
+    }
+    if (r->way == STALLS) {
         room[r->bad] = i * EVERY_NS % (200 * MS) < r->stalled_ns ? 0 : 1e9;
+    }
 }
 
 static void flow(run *r, int packets) {
@@ -137,14 +141,17 @@ static void flow(run *r, int packets) {
 static void spoil(run *r) {
     for (unsigned i = 0; i < FEW; i++) {
         helio_sim_link link = {.delay_ns = 50 * US, .jitter_ns = 20 * US, .loss = r->loss};
-        if (i == r->bad && r->way == LOSSY)
+        if (i == r->bad && r->way == LOSSY) {
             link.loss = between(r, 0.06, 0.3);
-        if (i == r->bad && r->way == FAR)
+        }
+        if (i == r->bad && r->way == FAR) {
             link.delay_ns += (int64_t)between(r, 40 * MS, 200 * MS);
+        }
         helio_sim_set_link(receivers[i].node, &link);
     }
-    if (r->way == SLOW)
+    if (r->way == SLOW) {
         room[r->bad] = 0;
+    }
 }
 
 static void check_attribution(void) {
@@ -154,8 +161,9 @@ static void check_attribution(void) {
     for (unsigned i = 0; i < FEW; i++) {
         const uint32_t place = helio_peers_find(peers, ID + i);
         CHECK(place != HELIO_PEER_NONE);
-        if (place == HELIO_PEER_NONE)
+        if (place == HELIO_PEER_NONE) {
             continue;
+        }
         CHECK_EQUAL(peers->peers[place].asked_for, asked_of[i]);
 #ifndef HELIO_NO_STATS
         const helio_peer_stats *cells = peers->peers[place].object.record;
@@ -191,32 +199,38 @@ static void run_one(uint64_t seed) {
     spoil(&r);
     flow(&r, PACKETS);
     unsigned worst = 0, next = FEW;
-    for (unsigned i = 1; i < FEW; i++)
+    for (unsigned i = 1; i < FEW; i++) {
         worst = badness_of(i) > badness_of(worst) ? i : worst;
-    for (unsigned i = 0; i < FEW; i++)
-        if (i != worst && (next == FEW || badness_of(i) > badness_of(next)))
+    }
+    for (unsigned i = 0; i < FEW; i++) {
+        if (i != worst && (next == FEW || badness_of(i) > badness_of(next))) {
             next = i;
-    if (worst != r.bad || tells)
+        }
+    }
+    if (worst != r.bad || tells) {
         fprintf(stderr, "seed %llu: %u %s, others lose %.4f: %.4f; first %u, %.4f; then %u, %.4f\n",
                 (unsigned long long)seed, r.bad, names[r.way], r.loss, badness_of(r.bad), worst,
                 badness_of(worst), next, badness_of(next));
+    }
     CHECK_EQUAL(worst, r.bad);
     check_attribution();
     end();
 }
 
 static void the_bad_one_of_fifty_is_first_and_every_request_attributed(void) {
-    for (uint64_t seed = first_seed; seed < first_seed + seeds; seed++)
+    for (uint64_t seed = first_seed; seed < first_seed + seeds; seed++) {
         run_one(seed);
+    }
 }
 
 int main(int argc, char **argv) {
     for (int i = 1; i < argc; i++) {
         tells |= strcmp(argv[i], "--tell") == 0;
-        if (strcmp(argv[i], "--seeds") == 0 && i + 1 < argc)
+        if (strcmp(argv[i], "--seeds") == 0 && i + 1 < argc) {
             seeds = strtoull(argv[++i], NULL, 10);
-        else if (strcmp(argv[i], "--first") == 0 && i + 1 < argc)
+        } else if (strcmp(argv[i], "--first") == 0 && i + 1 < argc) {
             first_seed = strtoull(argv[++i], NULL, 10);
+        }
     }
     RUN(the_bad_one_of_fifty_is_first_and_every_request_attributed);
     return check_result();

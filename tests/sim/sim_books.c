@@ -55,8 +55,9 @@ static bool chance(trial *t, double share) {
 static size_t on_messages(void *context, const helio_message *messages, size_t count) {
     trial *t = context;
     (void)messages;
-    if (++t->calls % 64 == 0)
+    if (++t->calls % 64 == 0) {
         CHECK(books_hold(t->world.stats));
+    }
     return t->is_healed || !chance(t, 0.01) ? count : pick(t, count + 1);
 }
 
@@ -104,10 +105,11 @@ static void start_source(trial *t, unsigned i) {
     config.limits.naks = chance(t, 0.2) ? 200 : 0;
     world_add_source(&t->world, &t->source[i], &config);
     set_link(t, t->source[i].node);
-    for (unsigned k = 0; k < (t->is_raw ? 1 : t->topics); k++)
+    for (unsigned k = 0; k < (t->is_raw ? 1 : t->topics); k++) {
         CHECK_EQUAL(helio_tx_stream_add_topic(t->source[i].stream, TOPICS[k], world_now(&t->world),
                                               &t->topic[i][k]),
                     0);
+    }
     lives++;
 }
 
@@ -115,10 +117,11 @@ static void subscribe(trial *t, unsigned i) {
     for (unsigned k = 0; k < t->topics; k++) {
         const helio_sink sink = {.context = t, .on_messages = on_messages, .on_loss = on_loss};
         helio_subscription *subscription;
-        if (t->topics == 1 || chance(t, 0.6))
+        if (t->topics == 1 || chance(t, 0.6)) {
             CHECK_EQUAL(helio_rx_endpoint_subscribe(t->receiver[i].endpoint, TOPICS[k], &sink,
                                                     world_now(&t->world), &subscription),
                         0);
+        }
     }
 }
 
@@ -165,8 +168,9 @@ static void act(trial *t) {
     const uint32_t place = places ? (uint32_t)pick(t, places) : 0;
     if (places && (views[place].flags & HELIO_VIEW_PRESENT) &&
         helio_tx_stream_act(stream, place, actions[pick(t, 4)], 20 * HELIO_MILLISECOND, "test",
-                            true, world_now(&t->world)) == 0)
+                            true, world_now(&t->world)) == 0) {
         acts++;
+    }
 }
 
 static void send(trial *t, unsigned i, unsigned k) {
@@ -199,27 +203,32 @@ static void run_traffic(trial *t) {
     const unsigned bursts = 10 + (unsigned)pick(t, 20);
     for (unsigned b = 0; b < bursts; b++) {
         const unsigned i = (unsigned)pick(t, t->sources);
-        for (uint64_t left = 1 + pick(t, 20); left > 0; left--)
+        for (uint64_t left = 1 + pick(t, 20); left > 0; left--) {
             send(t, i, (unsigned)pick(t, t->topics));
+        }
         flush(t, i);
         pass_time(t, (int64_t)pick(t, 3000) * HELIO_MICROSECOND);
         CHECK(books_hold(t->world.stats));
-        if (chance(t, 0.03))
+        if (chance(t, 0.03)) {
             restart(t);
-        if (chance(t, 0.05))
+        }
+        if (chance(t, 0.05)) {
             act(t);
+        }
     }
 }
 
 /* One more message of each topic tells whoever missed the last ones. */
 static void send_last(trial *t) {
     for (unsigned i = 0; i < t->sources; i++) {
-        for (unsigned k = 0; k < t->topics; k++)
+        for (unsigned k = 0; k < t->topics; k++) {
             send(t, i, k);
+        }
         flush(t, i);
     }
-    for (int k = 0; k < 10; k++)
+    for (int k = 0; k < 10; k++) {
         pass_time(t, 30 * HELIO_MILLISECOND);
+    }
 }
 
 /* The networks are healed.  Packets may still be lost, by receivers that give
@@ -227,10 +236,12 @@ static void send_last(trial *t) {
  * is. */
 static void quiesce(trial *t) {
     t->is_healed = true;
-    for (unsigned i = 0; i < t->sources; i++)
+    for (unsigned i = 0; i < t->sources; i++) {
         helio_sim_set_link(t->source[i].node, &(helio_sim_link){0});
-    for (unsigned i = 0; i < t->receivers; i++)
+    }
+    for (unsigned i = 0; i < t->receivers; i++) {
         helio_sim_set_link(t->receiver[i].node, &(helio_sim_link){0});
+    }
     pass_time(t, 50 * HELIO_MILLISECOND);
     send_last(t);
     send_last(t);
@@ -246,20 +257,23 @@ static void check_stream(const helio_stats *stats, const helio_segment_object *s
     const uint64_t first = helio_cell(&tx->window_lead) + 1 - helio_cell(&tx->packets_sent);
     const uint64_t passed = helio_cell(&rx->window_trail) - helio_cell(&rx->window_first);
     if ((uint32_t)helio_cell(&rx->window_first) != (uint32_t)first ||
-        helio_cell(&rx->packets_delivered) != passed)
+        helio_cell(&rx->packets_delivered) != passed) {
         return;
+    }
     uint64_t sent = 0, arrived = helio_cell(&rx->messages_filtered);
     const uint64_t used = helio_cell(&stats->header->objects_used);
     for (uint64_t i = 0; i < used; i++) {
         const helio_segment_object *object = &stats->objects[i];
-        if (object->state != HELIO_OBJECT_LIVE || !books_same(object, receiver, "stream"))
+        if (object->state != HELIO_OBJECT_LIVE || !books_same(object, receiver, "stream")) {
             continue;
-        if (object->scope == HELIO_SCOPE_TRANSMITTER)
+        }
+        if (object->scope == HELIO_SCOPE_TRANSMITTER) {
             sent += helio_cell(
                 &((const helio_transmitter_stats *)books_record(stats, object))->messages_sent);
-        else if (object->scope == HELIO_SCOPE_RECEIVER)
+        } else if (object->scope == HELIO_SCOPE_RECEIVER) {
             arrived += helio_cell(
                 &((const helio_receiver_stats *)books_record(stats, object))->messages_delivered);
+        }
     }
     CHECK_EQUAL(arrived, sent);
     whole++;
@@ -272,8 +286,9 @@ static void check_streams(const helio_stats *stats) {
             const helio_segment_object *sender = &stats->objects[i], *receiver = &stats->objects[k];
             if (sender->scope == HELIO_SCOPE_TX_STREAM &&
                 receiver->scope == HELIO_SCOPE_RX_STREAM && sender->state == HELIO_OBJECT_LIVE &&
-                receiver->state == HELIO_OBJECT_LIVE && books_same(sender, receiver, "stream"))
+                receiver->state == HELIO_OBJECT_LIVE && books_same(sender, receiver, "stream")) {
                 check_stream(stats, sender, receiver);
+            }
         }
     }
 }
@@ -298,8 +313,9 @@ static void add_up(const helio_stats *stats) {
 }
 
 static bool holds(uint64_t seed) {
-    if (setjmp(check_out) != 0)
+    if (setjmp(check_out) != 0) {
         return false;
+    }
     trial *t = calloc(1, sizeof *t);
     helio_random_init(&t->random, seed);
     world_init(&t->world, seed * 31 + 7, 0);
@@ -307,19 +323,24 @@ static bool holds(uint64_t seed) {
     t->receivers = 1 + (unsigned)pick(t, RECEIVERS_MAX);
     t->is_raw = chance(t, 0.1);
     t->topics = t->is_raw ? 1 : 1 + (unsigned)pick(t, TOPICS_MAX);
-    for (unsigned i = 0; i < t->receivers; i++)
+    for (unsigned i = 0; i < t->receivers; i++) {
         start_receiver(t, i);
-    for (unsigned i = 0; i < t->sources; i++)
+    }
+    for (unsigned i = 0; i < t->sources; i++) {
         start_source(t, i);
+    }
     run_traffic(t);
     quiesce(t);
-    if (t->receivers == 1) /* else it is not told whose messages they are */
+    if (t->receivers == 1) { /* else it is not told whose messages they are */
         check_streams(t->world.stats);
+    }
     add_up(t->world.stats);
-    for (unsigned i = 0; i < t->sources; i++)
+    for (unsigned i = 0; i < t->sources; i++) {
         world_end_source(&t->source[i]);
-    for (unsigned i = 0; i < t->receivers; i++)
+    }
+    for (unsigned i = 0; i < t->receivers; i++) {
         world_end_receiver(&t->receiver[i]);
+    }
     CHECK(books_hold(t->world.stats));
     world_fini(&t->world);
     free(t);
@@ -329,10 +350,11 @@ static bool holds(uint64_t seed) {
 int main(int argc, char **argv) {
     uint64_t seeds = SEEDS_DEFAULT, first = 1;
     for (int i = 1; i + 1 < argc; i += 2) {
-        if (strcmp(argv[i], "--seeds") == 0)
+        if (strcmp(argv[i], "--seeds") == 0) {
             seeds = strtoull(argv[i + 1], NULL, 10);
-        else if (strcmp(argv[i], "--first") == 0)
+        } else if (strcmp(argv[i], "--first") == 0) {
             first = strtoull(argv[i + 1], NULL, 10);
+        }
     }
     for (uint64_t seed = first; seed < first + seeds; seed++) {
         if (!holds(seed)) {

@@ -126,8 +126,9 @@ static void begin_source(int window, const char *policy, uint64_t pipe_rate) {
 }
 
 static void end(void) {
-    for (unsigned i = 0; i < RECEIVERS; i++)
+    for (unsigned i = 0; i < RECEIVERS; i++) {
         world_end_receiver(&consumers[i].receiver);
+    }
     world_end_source(&source);
     world_fini(&w);
 }
@@ -204,9 +205,10 @@ static void however_often_it_asks_anew_the_rate_is_kept(void) {
     begin(HELIO_FLOW_WINDOW_MIN, false);
     helio_tx_stream_set_rate(source.stream, 100000, world_now(&w));
     const uint64_t before = counts()->heartbeats_sent;
-    for (int i = 0; i < 1000; i++)
+    for (int i = 0; i < 1000; i++) {
         helio_tx_stream_set_window(
             source.stream, i % 2 ? HELIO_FLOW_WINDOW_MIN : HELIO_FLOW_WINDOW_NONE, world_now(&w));
+    }
     CHECK(counts()->heartbeats_sent - before < 100);
     end();
 }
@@ -214,8 +216,9 @@ static void however_often_it_asks_anew_the_rate_is_kept(void) {
 /* 5,000 packets a second, a round trip of half a millisecond and a queue of twelve. */
 static void begin_pgmcc(double loss) {
     world_init(&w, 6, 0);
-    for (unsigned i = 0; i < RECEIVERS; i++)
+    for (unsigned i = 0; i < RECEIVERS; i++) {
         add_consumer(i, 0, false);
+    }
     begin_source(HELIO_FLOW_WINDOW_NONE, "pgmcc", 5000 * PACKET);
     helio_sim_set_link(consumers[1].receiver.node,
                        &(helio_sim_link){.delay_ns = MS / 10, .loss = loss});
@@ -231,8 +234,9 @@ static void pgmcc_fills_a_bottleneck_and_nobody_loses_for_good(void) {
            (unsigned long long)counts()->pgmcc_window, (unsigned long long)counts()->pgmcc_cuts);
     CHECK(share > 0.8 && share <= 1.01);
     CHECK(counts()->pgmcc_cuts > 0);
-    for (unsigned i = 0; i < RECEIVERS; i++)
+    for (unsigned i = 0; i < RECEIVERS; i++) {
         CHECK_EQUAL(consumers[i].lost, 0);
+    }
     end();
 }
 
@@ -278,8 +282,9 @@ static void pgmcc_survives_that_its_acker_vanishes(void) {
 /* Nobody reports: as nobody is there, or receivers of another make are. */
 static void pgmcc_holds_nothing_back_for_nobody_and_begins_with_the_first_to_report(void) {
     world_init(&w, 7, 0);
-    for (unsigned i = 0; i < RECEIVERS; i++)
+    for (unsigned i = 0; i < RECEIVERS; i++) {
         consumers[i] = (consumer){0};
+    }
     begin_source(HELIO_FLOW_WINDOW_NONE, "pgmcc", 5000 * PACKET);
     helio_tx_stream_set_rate(source.stream, 4000 * PACKET, world_now(&w));
     world_run(&w, 500 * MS);
@@ -288,16 +293,18 @@ static void pgmcc_holds_nothing_back_for_nobody_and_begins_with_the_first_to_rep
     world_run(&w, 2 * HELIO_SECOND);
     CHECK(source.stream->follow.is_alone);
     CHECK(source.stream->txw.lead - first > 4000);
-    for (unsigned i = 0; i < RECEIVERS; i++)
+    for (unsigned i = 0; i < RECEIVERS; i++) {
         add_consumer(i, 0, false);
+    }
     world_run(&w, HELIO_SECOND);
     CHECK(!source.stream->follow.is_alone);
     CHECK(source.stream->follow.acker >= 100);
     const uint64_t before = consumers[0].taken;
     world_run(&w, 2 * HELIO_SECOND);
     CHECK(consumers[0].taken - before > 5000);
-    for (unsigned i = 0; i < RECEIVERS; i++)
+    for (unsigned i = 0; i < RECEIVERS; i++) {
         helio_sim_set_partition(consumers[i].receiver.node, 1);
+    }
     world_run(&w, 200 * MS);
     const uint64_t last = source.stream->txw.lead;
     world_run(&w, 500 * MS);

@@ -43,8 +43,9 @@ static double naks_of_one_loss(const helio_backoff *backoff, uint32_t receivers,
         *first_ns = drawn_ns[i] < *first_ns ? drawn_ns[i] : *first_ns;
     }
     double naks = 0;
-    for (uint32_t i = 0; i < receivers; i++)
+    for (uint32_t i = 0; i < receivers; i++) {
         naks += drawn_ns[i] <= *first_ns + ROUND_TRIP_NS;
+    }
     return naks;
 }
 
@@ -106,8 +107,9 @@ static bool loses_ncfs;
 static bool drops(void *context, const void *packet, size_t length, int64_t now_ns) {
     (void)context, (void)now_ns;
     helio_pgm_packet read;
-    if (helio_pgm_decode(packet, length, &read) != HELIO_PGM_ACCEPTED)
+    if (helio_pgm_decode(packet, length, &read) != HELIO_PGM_ACCEPTED) {
         return false;
+    }
     return (read.type == HELIO_PGM_TYPE_ODATA && read.sequence == lost_sequence) ||
            (read.type == HELIO_PGM_TYPE_NCF && loses_ncfs);
 }
@@ -144,8 +146,9 @@ static void begin(kind backoff) {
 }
 
 static void end(void) {
-    for (unsigned i = 0; i < RECEIVERS; i++)
+    for (unsigned i = 0; i < RECEIVERS; i++) {
         world_end_receiver(&receivers[i]);
+    }
     world_end_source(&source);
     world_fini(&w);
 }
@@ -166,8 +169,9 @@ static uint64_t naks_for(int after) {
     const uint64_t before = helio_cell(&counts()->nak_packets_received);
     const uint64_t delivered_before = delivered;
     lost_sequence = (uint32_t)helio_cell(&counts()->window_lead) + 1;
-    for (int i = 0; i <= after; i++)
+    for (int i = 0; i <= after; i++) {
         send_one();
+    }
     world_run(&w, 120 * MS);
     lost_sequence = UINT32_MAX;
     CHECK_EQUAL(delivered - delivered_before, (uint64_t)(1 + after) * RECEIVERS);
@@ -183,8 +187,9 @@ static void a_common_loss_makes_as_many_naks_as_the_model_says(void) {
     static const double expected = 1 + RECEIVERS * (double)ROUND_TRIP_NS / (50 * MS);
     begin(even);
     double naks = 0;
-    for (uint32_t i = 0; i < 8; i++)
+    for (uint32_t i = 0; i < 8; i++) {
         naks += (double)naks_for(2) / 8;
+    }
     printf("      %d receivers, 50 ms: %.1f NAKs a loss, the model says %.1f\n", RECEIVERS, naks,
            expected);
     CHECK(naks >= 0.7 * expected && naks <= 1.4 * expected);
@@ -225,9 +230,10 @@ static void sixteen_receivers_told_so_ask_three_times_at_most_on_average(void) {
 
 static void losses_apart_make_a_nak_each_and_no_more(void) {
     begin(sized);
-    for (unsigned i = 0; i < RECEIVERS; i++)
+    for (unsigned i = 0; i < RECEIVERS; i++) {
         helio_sim_set_link(receivers[i].node,
                            &(helio_sim_link){.delay_ns = DELAY_NS, .loss = 10.0 / RECEIVERS});
+    }
     for (int i = 0; i < 20; i++) {
         send_one();
         world_run(&w, MS);
@@ -264,8 +270,9 @@ static void the_sources_advice_converges_within_ten_losses(void) {
 
 static void receivers_that_all_come_late_ask_for_few_spms(void) {
     begin(sized);
-    for (unsigned i = 0; i < RECEIVERS; i++)
+    for (unsigned i = 0; i < RECEIVERS; i++) {
         world_end_receiver(&receivers[i]);
+    }
     helio_sim_destroy(w.sim);
     w.sim = helio_sim_create(4);
     world_end_source(&source);

@@ -101,8 +101,10 @@ static reader readers[2];
 static helio_tx_topic *topic;
 
 static void watch_trail(uint8_t type, const uint8_t *packet) {
-    if (type != HELIO_PGM_TYPE_SPM && type != HELIO_PGM_TYPE_ODATA && type != HELIO_PGM_TYPE_RDATA)
+    if (type != HELIO_PGM_TYPE_SPM && type != HELIO_PGM_TYPE_ODATA &&
+        type != HELIO_PGM_TYPE_RDATA) {
         return;
+    }
     const uint32_t trail = (uint32_t)packet[20] << 24 | (uint32_t)packet[21] << 16 |
                            (uint32_t)packet[22] << 8 | packet[23];
     CHECK(!cell.has_trail || !helio_sequence_before(trail, cell.trail));
@@ -191,16 +193,18 @@ static void begin_cell(uint64_t seed) {
 }
 
 static void end_cell(void) {
-    for (unsigned i = 0; i < 2; i++)
+    for (unsigned i = 0; i < 2; i++) {
         world_end_receiver(&receivers[i]);
+    }
     world_end_source(&source);
     world_fini(&w);
 }
 
 /* Has all there was since it met the stream; nobody comes so late that much was before. */
 static bool has_all(const reader *r) {
-    if (!r->stats)
+    if (!r->stats) {
         return false;
+    }
     const uint64_t before = helio_cell(&r->stats->messages_before_join);
     CHECK(before <= 20);
     return r->messages == MESSAGES - before;
@@ -216,8 +220,9 @@ static void check_requests(void) {
     const helio_instance_stats *counts = world_counts(&receivers[0].instance);
     const uint64_t naks = helio_cell(&counts->naks_sent);
     const double hurt = cell.loss->loss + (cell.loss->burst_begin > 0 ? 0.06 : 0);
-    if (hurt == 0 && cell.order->jitter_ns == 0)
+    if (hurt == 0 && cell.order->jitter_ns == 0) {
         CHECK_EQUAL(naks, 0);
+    }
     /* The dreariest: 20 % each way, with half of one type gone, asks three times for each. */
     const double reorder = cell.order->jitter_ns > 0 ? 1.2 : 0;
     CHECK((double)naks <= 20 + MESSAGES * (3 * hurt + reorder) * 12);
@@ -235,12 +240,14 @@ static void run_cell(uint64_t seed) {
         helio_sim_wake(source.node);
         world_run(&w, 10 * US);
     }
-    for (int i = 0; i < 250 && !(has_all(&readers[0]) && has_all(&readers[1])); i++)
+    for (int i = 0; i < 250 && !(has_all(&readers[0]) && has_all(&readers[1])); i++) {
         world_run(&w, 10 * MS);
+    }
     CHECK(has_all(&readers[IN_ORDER]));
     CHECK(has_all(&readers[AS_IT_COMES]));
-    if (before > 0 && helio_cell(&world_counts(&receivers[0].instance)->rx_streams) == 1)
+    if (before > 0 && helio_cell(&world_counts(&receivers[0].instance)->rx_streams) == 1) {
         CHECK(memory() <= before + (UINT64_C(4) << 20)); /* a stream met late, no more */
+    }
     check_requests();
     end_cell();
 }
@@ -269,8 +276,9 @@ int main(int argc, char **argv) {
     const uint64_t first =
         argc == 3 && strcmp(argv[1], "--seed") == 0 ? strtoull(argv[2], NULL, 10) : 1;
     size_t cells = 0, failures = 0;
-    for (size_t i = 0; i < CELLS; i += STRIDE, cells++)
+    for (size_t i = 0; i < CELLS; i += STRIDE, cells++) {
         failures += !holds(i, first + i);
+    }
     printf("%zu cells, %zu failed\n", cells, failures);
     return failures > 0;
 }

@@ -99,8 +99,9 @@ static void take_in(void *context, const void *packet, size_t length, const heli
 
 static void poll(void *context, helio_clock clock) {
     (void)context;
-    if (!buffer.is_stalled)
+    if (!buffer.is_stalled) {
         helio_rx_endpoint_poll(receiver.endpoint, clock);
+    }
 }
 
 static int64_t deadline(void *context) {
@@ -168,8 +169,9 @@ static void begin(uint64_t seed, place place) {
 
 static void wake(void) {
     read_all(world_now(&w));
-    if (!buffer.is_stalled)
+    if (!buffer.is_stalled) {
         helio_rx_endpoint_poll(receiver.endpoint, world_now(&w));
+    }
     helio_sim_wake(receiver.node);
 }
 
@@ -195,10 +197,11 @@ static void run_traffic(place place) {
         buffer.is_stalled = place == SOCKET && is_hit;
         has_room = !(place == QUEUE && is_hit);
         uint64_t more = 0;
-        if (is_hit && place == SOCKET)
+        if (is_hit && place == SOCKET) {
             more = buffer.capacity;
-        else if (is_hit && place == QUEUE)
+        } else if (is_hit && place == QUEUE) {
             more = 256;
+        }
         send_burst(topic, 20 + pick(60) + more);
         world_run(&w, HELIO_MILLISECOND);
         buffer.is_stalled = false;
@@ -217,8 +220,9 @@ static void run_traffic(place place) {
 static place judge(bool is_verbose) {
     const uint64_t used = helio_cell(&w.stats->header->objects_used);
     for (uint64_t i = 0; i < used; i++) {
-        if (w.stats->objects[i].scope != HELIO_SCOPE_RX_STREAM)
+        if (w.stats->objects[i].scope != HELIO_SCOPE_RX_STREAM) {
             continue;
+        }
         const helio_rx_stream_stats *s = books_record(w.stats, &w.stats->objects[i]);
         const uint64_t outside = helio_cell(&s->losses_located_outside);
         const uint64_t sender = outside < unsent ? outside : unsent;
@@ -229,13 +233,15 @@ static place judge(bool is_verbose) {
             [QUEUE] = helio_cell(&s->losses_located_queue) + helio_cell(&s->losses_located_window),
         };
         place most = SENDER;
-        for (place p = NETWORK; p < PLACES; p++)
+        for (place p = NETWORK; p < PLACES; p++) {
             most = found[p] > found[most] ? p : most;
-        if (is_verbose)
+        }
+        if (is_verbose) {
             printf("sender %" PRIu64 ", network %" PRIu64 ", socket %" PRIu64 ", queue %" PRIu64
                    "; unsent %" PRIu64 ", dropped %" PRIu64 "\n",
                    found[SENDER], found[NETWORK], found[SOCKET], found[QUEUE], unsent,
                    buffer.dropped);
+        }
         return found[most] > 0 ? most : PLACES;
     }
     return PLACES;
@@ -245,8 +251,9 @@ static bool is_verbose;
 
 /* One run; PLACES + 1: something went wrong. */
 static place run_one(uint64_t run, place where) {
-    if (setjmp(check_out) != 0)
+    if (setjmp(check_out) != 0) {
         return (place)(PLACES + 1);
+    }
     begin(run + 1, where);
     run_traffic(where);
     CHECK(books_hold(w.stats));
@@ -260,29 +267,34 @@ static place run_one(uint64_t run, place where) {
 int main(int argc, char **argv) {
     uint64_t runs = RUNS_DEFAULT, right = 0, of[PLACES] = {0}, right_of[PLACES] = {0};
     for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--verbose") == 0)
+        if (strcmp(argv[i], "--verbose") == 0) {
             is_verbose = true;
-        else if (strcmp(argv[i], "--runs") == 0 && i + 1 < argc)
+        } else if (strcmp(argv[i], "--runs") == 0 && i + 1 < argc) {
             runs = strtoull(argv[++i], NULL, 10);
+        }
     }
     for (uint64_t run = 0; run < runs; run++) {
         const place where = (place)(run % PLACES), told = run_one(run, where);
-        if (told > PLACES)
+        if (told > PLACES) {
             return 1;
+        }
         of[where]++;
         right_of[where] += told == where;
         right += told == where;
-        if (is_verbose)
+        if (is_verbose) {
             printf("run %" PRIu64 ": %s, told %s\n", run, NAMES[where],
                    told < PLACES ? NAMES[told] : "nowhere");
+        }
     }
     printf("%" PRIu64 " of %" PRIu64 " runs right:", right, runs);
-    for (int p = 0; p < PLACES; p++)
+    for (int p = 0; p < PLACES; p++) {
         printf(" %s %" PRIu64 " of %" PRIu64 "%s", NAMES[p], right_of[p], of[p],
                p < PLACES - 1 ? "," : "\n");
+    }
     for (int p = 0; p < PLACES; p++) {
-        if (right_of[p] * 100 < of[p] * RIGHT_OF_100)
+        if (right_of[p] * 100 < of[p] * RIGHT_OF_100) {
             return 1;
+        }
     }
     return 0;
 }

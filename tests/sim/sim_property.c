@@ -181,8 +181,9 @@ static void check_message(reader *r, ledger *l, const helio_message *message) {
 static size_t on_messages(void *context, const helio_message *messages, size_t count) {
     reader *r = context;
     size_t taken = count;
-    if (chance(r->trial, r->refuses))
+    if (chance(r->trial, r->refuses)) {
         taken = pick(r->trial, count + 1);
+    }
     for (size_t i = 0; i < taken; i++) {
         ledger *l = &r->ledgers[messages[i].stream];
         CHECK(l->is_open);
@@ -253,10 +254,11 @@ static void add_source(trial *t, unsigned i) {
     world_add_source(&t->world, &t->source[i], &config);
     const helio_sim_link link = make_link(t);
     helio_sim_set_link(t->source[i].node, &link);
-    for (unsigned k = 0; k < t->topics; k++)
+    for (unsigned k = 0; k < t->topics; k++) {
         CHECK_EQUAL(helio_tx_stream_add_topic(t->source[i].stream, topic_name(k),
                                               world_now(&t->world), &t->topic[i][k]),
                     0);
+    }
 }
 
 static void add_receiver(trial *t, unsigned i) {
@@ -271,8 +273,9 @@ static void add_receiver(trial *t, unsigned i) {
     }
     config.reorder_packets = (uint32_t)pick(t, 4);
     config.nak_backoff_ns = chance(t, 0.5) ? -1 : (int64_t)pick(t, 300) * HELIO_MICROSECOND;
-    if (chance(t, 0.5))
+    if (chance(t, 0.5)) {
         config.nak_repeat_ns = config.nak_data_ns = 0;
+    }
     config.group_size = chance(t, 0.2) ? 100 : 0;
     config.never_asks = !t->is_gentle && chance(t, 0.1);
     config.seed = helio_random_next(&t->random);
@@ -282,8 +285,9 @@ static void add_receiver(trial *t, unsigned i) {
     for (unsigned k = 0; k < t->topics; k++) {
         reader *r = &t->reader[i][k];
         *r = (reader){.trial = t, .receiver = i, .topic = k};
-        if (k > 0 && chance(t, 0.3))
+        if (k > 0 && chance(t, 0.3)) {
             continue; /* a topic this one does not want */
+        }
         r->is_on = true;
         r->refuses = chance(t, 0.3) ? 0.05 : 0;
         const helio_sink sink = {r, on_stream, on_stream_end, on_messages, .on_loss = on_loss};
@@ -322,12 +326,14 @@ static void pass_time(trial *t, int64_t ns) {
 static void send_traffic(trial *t) {
     const unsigned bursts = 20 + (unsigned)pick(t, 60);
     for (unsigned b = 0; b < bursts; b++) {
-        if (b == bursts / 2 && t->late < t->receivers)
+        if (b == bursts / 2 && t->late < t->receivers) {
             add_receiver(t, t->late);
+        }
         const unsigned source = (unsigned)pick(t, t->sources);
         const unsigned count = 1 + (unsigned)pick(t, 20);
-        for (unsigned i = 0; i < count; i++)
+        for (unsigned i = 0; i < count; i++) {
             append(t, source, (unsigned)pick(t, t->topics));
+        }
         helio_tx_stream_flush(t->source[source].stream, world_now(&t->world));
         helio_sim_wake(t->source[source].node);
         pass_time(t, (int64_t)pick(t, 2000) * HELIO_MICROSECOND);
@@ -354,13 +360,16 @@ static void check_reader(trial *t, const reader *r) {
         CHECK(l->has_ended);
         delivered_total += l->delivered;
         lost_total += l->lost;
-        if (t->is_gentle)
+        if (t->is_gentle) {
             CHECK_EQUAL(l->lost, 0);
-        if (t->is_gentle || t->is_announced)
+        }
+        if (t->is_gentle || t->is_announced) {
             CHECK_EQUAL(l->final_next, t->sent[l->source][r->topic]);
+        }
     }
-    if (t->is_gentle && r->is_on && r->receiver != t->late)
+    if (t->is_gentle && r->is_on && r->receiver != t->late) {
         CHECK_EQUAL(r->streams, t->sources);
+    }
 }
 
 static void begin_trial(trial *t) {
@@ -372,11 +381,13 @@ static void begin_trial(trial *t) {
     t->late = chance(t, 0.3) ? t->receivers - 1 : RECEIVERS_MAX;
     choose_vanishing_type(t);
     for (unsigned i = 0; i < t->receivers; i++) {
-        if (i != t->late)
+        if (i != t->late) {
             add_receiver(t, i);
+        }
     }
-    for (unsigned i = 0; i < t->sources; i++)
+    for (unsigned i = 0; i < t->sources; i++) {
         add_source(t, i);
+    }
 }
 
 /* The network is whole, and one more message of each topic tells whoever missed the last ones: now no
@@ -384,16 +395,20 @@ static void begin_trial(trial *t) {
 static void let_announce(trial *t) {
     t->is_announced = true;
     t->drop_end_ns = 0;
-    for (unsigned i = 0; i < t->sources; i++)
+    for (unsigned i = 0; i < t->sources; i++) {
         helio_sim_set_link(t->source[i].node, &(helio_sim_link){0});
-    for (unsigned i = 0; i < t->receivers; i++)
+    }
+    for (unsigned i = 0; i < t->receivers; i++) {
         helio_sim_set_link(t->receiver[i].node, &(helio_sim_link){0});
+    }
     for (int round = 0; round < 2; round++) {
-        for (int i = 0; i < 50; i++) /* longer than any deadline */
+        for (int i = 0; i < 50; i++) { /* longer than any deadline */
             pass_time(t, 10 * HELIO_MILLISECOND);
+        }
         for (unsigned i = 0; i < t->sources && round == 0; i++) {
-            for (unsigned k = 0; k < t->topics; k++)
+            for (unsigned k = 0; k < t->topics; k++) {
                 append(t, i, k);
+            }
             helio_tx_stream_flush(t->source[i].stream, world_now(&t->world));
             helio_sim_wake(t->source[i].node);
         }
@@ -403,8 +418,9 @@ static void let_announce(trial *t) {
             const reader *r = &t->reader[i][k];
             for (unsigned s = 0; s < r->streams; s++) {
                 const ledger *l = &r->ledgers[s];
-                if (l->is_open)
+                if (l->is_open) {
                     CHECK_EQUAL(helio_cell(&l->stats->next_message), t->sent[l->source][k]);
+                }
             }
         }
     }
@@ -416,8 +432,9 @@ static void close_sources(trial *t) {
         helio_tx_stream_close(t->source[i].stream, world_now(&t->world));
         helio_sim_wake(t->source[i].node);
     }
-    for (int i = 0; i < 300; i++)
+    for (int i = 0; i < 300; i++) {
         pass_time(t, 10 * HELIO_MILLISECOND);
+    }
     for (unsigned i = 0; i < t->sources; i++) {
         const helio_tx_stream_stats *s = helio_tx_stream_object(t->source[i].stream)->record;
         CHECK(helio_tx_stream_is_finished(t->source[i].stream, world_now(&t->world)));
@@ -426,8 +443,9 @@ static void close_sources(trial *t) {
         world_end_source(&t->source[i]);
     }
     /* whoever missed every FIN finds the stream silent */
-    for (int i = 0; i < 120; i++)
+    for (int i = 0; i < 120; i++) {
         pass_time(t, 100 * HELIO_MILLISECOND);
+    }
 }
 
 static void end_trial(trial *t) {
@@ -438,8 +456,9 @@ static void end_trial(trial *t) {
         CHECK(helio_cell(&counts->memory_used) <= 512 * helio_cell(&counts->streams_absent));
         CHECK_EQUAL(helio_cell(&counts->invalid_packets_payload), 0);
         CHECK_EQUAL(helio_cell(&counts->foreign_packets), 0);
-        for (unsigned k = 0; k < t->topics; k++)
+        for (unsigned k = 0; k < t->topics; k++) {
             check_reader(t, &t->reader[i][k]);
+        }
         world_end_receiver(&t->receiver[i]);
     }
     world_fini(&t->world);
@@ -448,8 +467,9 @@ static void end_trial(trial *t) {
 }
 
 static bool holds(uint64_t seed) {
-    if (setjmp(check_out) != 0)
+    if (setjmp(check_out) != 0) {
         return false;
+    }
     trial *t = calloc(1, sizeof *t);
     t->seed = seed;
     t->scratch = malloc(SCRATCH_BYTES + 8);
@@ -457,8 +477,9 @@ static bool holds(uint64_t seed) {
     world_init(&t->world, seed * 31 + 7, 0);
     begin_trial(t);
     send_traffic(t);
-    if (!t->is_gentle && seed % 4 != 0) /* the fourth closes amid its losses */
+    if (!t->is_gentle && seed % 4 != 0) { /* the fourth closes amid its losses */
         let_announce(t);
+    }
     close_sources(t);
     end_trial(t);
     return true;
@@ -467,10 +488,11 @@ static bool holds(uint64_t seed) {
 int main(int argc, char **argv) {
     uint64_t seeds = SEEDS_DEFAULT, first = 1;
     for (int i = 1; i + 1 < argc; i += 2) {
-        if (strcmp(argv[i], "--seeds") == 0)
+        if (strcmp(argv[i], "--seeds") == 0) {
             seeds = strtoull(argv[i + 1], NULL, 10);
-        else if (strcmp(argv[i], "--first") == 0)
+        } else if (strcmp(argv[i], "--first") == 0) {
             first = strtoull(argv[i + 1], NULL, 10);
+        }
     }
     for (uint64_t seed = first; seed < first + seeds; seed++) {
         if (!holds(seed)) {

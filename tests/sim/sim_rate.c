@@ -84,8 +84,9 @@ static void begin(void) {
 }
 
 static void end(void) {
-    for (unsigned i = 0; i < RECEIVERS; i++)
+    for (unsigned i = 0; i < RECEIVERS; i++) {
         world_end_receiver(&receivers[i]);
+    }
     world_end_source(&source);
     world_fini(&w);
 }

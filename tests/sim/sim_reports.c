@@ -39,8 +39,9 @@ static void watch(void *context, const void *packet, size_t length, const helio_
     const uint64_t who = has_report ? read.told.receiver - ID : MANY;
     if (who < MANY) {
         reports_of[who]++;
-        if (read.type == HELIO_PGM_TYPE_ACK && clock.now_ns / SLICE_NS < SLICES)
+        if (read.type == HELIO_PGM_TYPE_ACK && clock.now_ns / SLICE_NS < SLICES) {
             reports_in[clock.now_ns / SLICE_NS]++;
+        }
     }
     for (uint32_t i = 0; read.type == HELIO_PGM_TYPE_NAK && asked_span && i <= read.list_count;
          i++) {
@@ -93,8 +94,9 @@ static void begin(uint32_t count, uint32_t rate, const helio_sim_link *link) {
     config.max_packet_bytes = rx.max_packet_bytes;
     config.report_interval_ns = INTERVAL_NS;
     config.report_rate = rate;
-    if (count == MANY) /* ambient SPMs are enough */
+    if (count == MANY) { /* ambient SPMs are enough */
         config.heartbeat_min_ns = config.heartbeat_max_ns = HELIO_SECOND;
+    }
     world_add_source(&w, &source, &config);
     helio_sim_attach(source.node, &(helio_sim_handler){&source, watch, world_source_poll,
                                                        world_source_deadline});
@@ -103,8 +105,9 @@ static void begin(uint32_t count, uint32_t rate, const helio_sim_link *link) {
 }
 
 static void end(uint32_t count) {
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count; i++) {
         world_end_receiver(&receivers[i]);
+    }
     world_end_source(&source);
     world_fini(&w);
 }
@@ -129,8 +132,9 @@ static const helio_receiver_view *view_of(uint32_t number) {
     uint32_t places;
     const helio_receiver_view *views = helio_tx_stream_views(source.stream, &places);
     for (uint32_t i = 0; i < places; i++) {
-        if ((views[i].flags & HELIO_VIEW_PRESENT) && views[i].receiver == ID + number)
+        if ((views[i].flags & HELIO_VIEW_PRESENT) && views[i].receiver == ID + number) {
             return &views[i];
+        }
     }
     return NULL;
 }
@@ -139,8 +143,9 @@ static double loss_of(uint32_t number) {
     const char *name;
     double loss = -1;
     const helio_receiver_view *view = view_of(number);
-    if (view)
+    if (view) {
         helio_tx_stream_receiver(source.stream, view->place, &name, &loss);
+    }
     return loss;
 }
 
@@ -262,8 +267,9 @@ static void an_idle_group_is_quiet(void) {
     const uint64_t idle = helio_cell(&counts()->reports_received) - before;
     CHECK(idle >= FEW * 10 && idle <= FEW * 11); /* one in ten intervals */
     send_for(110 * MS, MS);                      /* and when there is news, one in each again */
-    for (uint32_t i = 0; i < FEW; i++)
+    for (uint32_t i = 0; i < FEW; i++) {
         CHECK(view_of(i)->position + 110 > helio_tx_stream_lead(source.stream));
+    }
     end(FEW);
 }
 
@@ -273,8 +279,9 @@ static uint32_t most_in(uint32_t slices) {
     uint32_t most = 0, sum = 0;
     for (uint32_t i = 0; i < SLICES; i++) {
         sum += reports_in[i];
-        if (i >= slices)
+        if (i >= slices) {
             sum -= reports_in[i - slices];
+        }
         most = sum > most ? sum : most;
     }
     return most;
@@ -282,8 +289,9 @@ static uint32_t most_in(uint32_t slices) {
 
 static uint32_t sum_between(int64_t from_ns, int64_t to_ns) {
     uint32_t sum = 0;
-    for (int64_t i = from_ns / SLICE_NS; i < to_ns / SLICE_NS; i++)
+    for (int64_t i = from_ns / SLICE_NS; i < to_ns / SLICE_NS; i++) {
         sum += reports_in[i];
+    }
     return sum;
 }
 
@@ -293,8 +301,9 @@ static void ten_thousand_receivers_do_not_flood_the_source(void) {
     const uint32_t burst = most_in(10);
     uint32_t spoken = 0;
     printf("      %d receivers, %d reports/s:", MANY, RATE);
-    for (int64_t s = 0; s < SLICES * SLICE_NS; s += HELIO_SECOND)
+    for (int64_t s = 0; s < SLICES * SLICE_NS; s += HELIO_SECOND) {
         printf(" %" PRIu32, sum_between(s, s + HELIO_SECOND));
+    }
     printf(" in each second; at most %" PRIu32 " in 100 ms\n", burst);
     CHECK(burst <= 4 * RATE / 10);
     /* and it goes on: each is heard, and no more than the rate come */
@@ -302,8 +311,9 @@ static void ten_thousand_receivers_do_not_flood_the_source(void) {
     send_for(30 * HELIO_SECOND, 100 * MS);
     const uint64_t came = helio_cell(&counts()->reports_received) - before;
     CHECK(helio_cell(&counts()->report_interval) <= (uint64_t)(60 * HELIO_SECOND));
-    for (uint32_t i = 0; i < MANY; i++)
+    for (uint32_t i = 0; i < MANY; i++) {
         spoken += reports_of[i] > 0;
+    }
     printf("      then %" PRIu64 " a second, interval %.1f s, %" PRIu32 " have spoken\n", came / 30,
            (double)helio_cell(&counts()->report_interval) / 1e9, spoken);
     CHECK(came / 30 <= RATE);
@@ -318,8 +328,9 @@ static void the_interval_is_short_again_when_they_are_few(void) {
     const uint64_t longest = helio_cell(&counts()->report_interval);
     CHECK(longest > (uint64_t)INTERVAL_NS);
     CHECK(longest < (uint64_t)(4 * HELIO_SECOND));
-    for (uint32_t i = 3; i < FEW; i++)
+    for (uint32_t i = 3; i < FEW; i++) {
         world_end_receiver(&receivers[i]);
+    }
     send_for(30 * HELIO_SECOND, 10 * MS);
     CHECK_EQUAL(helio_cell(&counts()->report_interval), (uint64_t)INTERVAL_NS);
     end(3);

@@ -141,8 +141,9 @@ static uint32_t place_of(const trial *t, const life *l, uint64_t number) {
 
 static void note(reader *r, account *a, uint64_t number, uint64_t count, uint8_t fate) {
     const life *l = &r->trial->life[a - r->of];
-    if (!a->fate)
+    if (!a->fate) {
         a->fate = calloc(NUMBERS_MAX, 1);
+    }
     for (uint64_t n = number; n < number + count; n++) {
         const uint32_t at = place_of(r->trial, l, n);
         CHECK(at < NUMBERS_MAX);
@@ -150,19 +151,23 @@ static void note(reader *r, account *a, uint64_t number, uint64_t count, uint8_t
         CHECK(a->fate[at] == 0 || (r->is_app && a->has_final));
         a->fate[at] = fate;
         (fate == 1 ? &delivered_total : &lost_total)[0]++;
-        if (!a->has_start || n < a->first)
+        if (!a->has_start || n < a->first) {
             a->first = n;
-        if (!a->has_start || n >= a->end)
+        }
+        if (!a->has_start || n >= a->end) {
             a->end = n + 1;
+        }
         a->has_start = true;
     }
 }
 
 static void in_turn(const reader *r, account *a, uint64_t number, uint64_t count) {
-    if (r->trial->in_arrival_order && !r->trial->is_raw)
+    if (r->trial->in_arrival_order && !r->trial->is_raw) {
         return;
-    if (a->has_start && !(a->may_go_back && number <= a->next))
+    }
+    if (a->has_start && !(a->may_go_back && number <= a->next)) {
         CHECK_EQUAL(number, a->next);
+    }
     a->may_go_back = false;
     a->next = number + count;
 }
@@ -198,10 +203,12 @@ static void on_stream_end(void *context, uint32_t stream) {
     account *a = account_of(r, stream);
     const uint64_t before = helio_cell(&a->stats->messages_before_join);
     const uint64_t next = helio_cell(&a->stats->next_message);
-    if (a->has_final && !r->is_app)
+    if (a->has_final && !r->is_app) {
         CHECK_EQUAL(before, a->final_next);
-    if (a->has_start && !(r->trial->in_arrival_order && !r->trial->is_raw) && a->next > before)
+    }
+    if (a->has_start && !(r->trial->in_arrival_order && !r->trial->is_raw) && a->next > before) {
         CHECK_EQUAL(next, a->next);
+    }
     a->final_next = next;
     a->has_final = true;
     a->is_open = false;
@@ -221,8 +228,9 @@ static void set_link(trial *t, helio_sim_node *node, bool is_healed) {
 
 static void start_source(trial *t, unsigned i) {
     static const uint32_t starts[] = {0, 0xFFFFFFC0, 0x7FFFFFC0, 77};
-    if (t->lives == LIVES_MAX)
+    if (t->lives == LIVES_MAX) {
         return;
+    }
     const unsigned number = t->lives++;
     life *l = &t->life[number];
     t->life_at[i] = number;
@@ -243,10 +251,11 @@ static void start_source(trial *t, unsigned i) {
     }
     world_add_source(&t->world, &l->source, &config);
     set_link(t, l->source.node, false);
-    for (unsigned k = 0; k < t->topics; k++)
+    for (unsigned k = 0; k < t->topics; k++) {
         CHECK_EQUAL(helio_tx_stream_add_topic(l->source.stream, topics[k], world_now(&t->world),
                                               &l->topic[k]),
                     0);
+    }
     l->is_alive = true;
     lives_total++;
 }
@@ -263,8 +272,9 @@ static void on_receiver_packet(void *context, const void *packet, size_t length,
          decoded.type == HELIO_PGM_TYPE_ODATA)) {
         const unsigned i = decoded.tsi.gsi[5];
         const uint32_t lead = decoded.type == HELIO_PGM_TYPE_SPM ? decoded.lead : decoded.sequence;
-        if (!r->has_told[i] || (int32_t)(lead - r->told[i]) > 0)
+        if (!r->has_told[i] || (int32_t)(lead - r->told[i]) > 0) {
             r->told[i] = lead;
+        }
         r->has_told[i] = true;
     }
     world_receiver_on_packet(&r->world, packet, length, from, clock);
@@ -279,13 +289,15 @@ static int64_t receiver_deadline(void *context) {
 }
 
 static void subscribe(trial *t, unsigned i, unsigned k) {
-    if (t->readers == READERS_MAX)
+    if (t->readers == READERS_MAX) {
         return;
+    }
     reader *r = &t->reader[t->readers++];
     *r = (reader){.trial = t, .receiver = i, .topic = k, .is_on = true};
     helio_sink sink = {r, on_stream, on_stream_end, on_messages, .on_loss = on_loss};
-    if (t->is_acked && chance(t, 0.6))
+    if (t->is_acked && chance(t, 0.6)) {
         sink.ack = chance(t, 0.5) ? HELIO_SINK_ACK_AUTO : HELIO_SINK_ACK_APP;
+    }
     r->is_app = sink.ack == HELIO_SINK_ACK_APP;
     CHECK_EQUAL(helio_rx_endpoint_subscribe(t->receiver[i].world.endpoint, topics[k], &sink,
                                             world_now(&t->world), &r->subscription),
@@ -319,8 +331,9 @@ static void start_receiver(trial *t, unsigned i) {
                      &(helio_sim_handler){r, on_receiver_packet, receiver_poll, receiver_deadline});
     set_link(t, r->world.node, false);
     for (unsigned k = 0; k < t->topics; k++) {
-        if (k == 0 || chance(t, 0.6))
+        if (k == 0 || chance(t, 0.6)) {
             subscribe(t, i, k);
+        }
     }
 }
 
@@ -336,8 +349,9 @@ static void end_receiver(trial *t, unsigned i) {
     CHECK_EQUAL(helio_cell(&counts->foreign_packets), 0);
     world_end_receiver(&t->receiver[i].world);
     for (unsigned k = 0; k < t->readers; k++) {
-        if (t->reader[k].receiver == i)
+        if (t->reader[k].receiver == i) {
             t->reader[k].is_on = false;
+        }
     }
 }
 
@@ -346,10 +360,11 @@ static void end_receiver(trial *t, unsigned i) {
 static void acknowledge(trial *t, reader *r) {
     for (unsigned i = 0; i < t->lives; i++) {
         const account *a = &r->of[i];
-        if (a->is_open && a->has_start && chance(t, 0.7))
+        if (a->is_open && a->has_start && chance(t, 0.7)) {
             helio_rx_endpoint_acknowledge(t->receiver[r->receiver].world.endpoint, r->subscription,
                                           a->stream, helio_cell(&a->stats->next_message),
                                           world_now(&t->world));
+        }
     }
 }
 
@@ -370,8 +385,9 @@ static void pass_time(trial *t, int64_t ns) {
             }
         }
         for (unsigned k = 0; t->is_acked && k < t->readers; k++) {
-            if (t->reader[k].is_on && t->reader[k].is_app)
+            if (t->reader[k].is_on && t->reader[k].is_app) {
                 acknowledge(t, &t->reader[k]);
+            }
         }
     }
 }
@@ -380,12 +396,14 @@ static void pass_time(trial *t, int64_t ns) {
 
 static void send(trial *t, life *l, unsigned k) {
     static uint8_t data[BODY_MAX];
-    if (l->sent[k] >= NUMBERS_MAX - 64)
+    if (l->sent[k] >= NUMBERS_MAX - 64) {
         return;
+    }
     const size_t most = t->is_raw ? 1000 : chance(t, 0.05) ? BODY_MAX : 300;
     const size_t bytes = 24 + pick(t, most - 24);
-    if (!helio_tx_stream_has_room(l->source.stream, bytes, world_now(&t->world)))
+    if (!helio_tx_stream_has_room(l->source.stream, bytes, world_now(&t->world))) {
         return;
+    }
     const uint64_t number = t->is_raw ? helio_tx_stream_lead(l->source.stream) + 1 : l->sent[k];
     const uint64_t words[] = {(uint64_t)(l - t->life), k, number};
     memcpy(data, words, sizeof words);
@@ -397,10 +415,12 @@ static void send(trial *t, life *l, unsigned k) {
 
 static void send_some(trial *t) {
     life *l = &t->life[t->life_at[pick(t, t->sources)]];
-    if (!l->is_alive)
+    if (!l->is_alive) {
         return;
-    for (uint64_t left = 1 + pick(t, 12); left > 0; left--)
+    }
+    for (uint64_t left = 1 + pick(t, 12); left > 0; left--) {
         send(t, l, (unsigned)pick(t, t->topics));
+    }
     helio_tx_stream_flush(l->source.stream, world_now(&t->world));
     helio_sim_wake(l->source.node);
 }
@@ -416,8 +436,9 @@ static void go_away(trial *t, receiver *r) {
 
 static void heal(trial *t) {
     for (unsigned i = 0; i < t->lives; i++) {
-        if (t->life[i].is_alive)
+        if (t->life[i].is_alive) {
             helio_sim_set_link(t->life[i].source.node, &(helio_sim_link){0});
+        }
     }
     for (unsigned i = 0; i < t->receivers; i++) {
         helio_sim_set_link(t->receiver[i].world.node, &(helio_sim_link){0});
@@ -448,24 +469,27 @@ static void end_source(trial *t, life *l) {
 
 static void restart_source(trial *t) {
     const unsigned i = (unsigned)pick(t, t->sources);
-    if (t->lives == LIVES_MAX || !t->life[t->life_at[i]].is_alive)
+    if (t->lives == LIVES_MAX || !t->life[t->life_at[i]].is_alive) {
         return;
+    }
     end_source(t, &t->life[t->life_at[i]]);
     start_source(t, i);
 }
 
 static void restart_receiver(trial *t) {
     const unsigned i = (unsigned)pick(t, t->receivers);
-    if (t->readers + TOPICS_MAX > READERS_MAX)
+    if (t->readers + TOPICS_MAX > READERS_MAX) {
         return;
+    }
     end_receiver(t, i);
     start_receiver(t, i);
 }
 
 static void change_subscription(trial *t) {
     reader *r = &t->reader[pick(t, t->readers)];
-    if (!r->is_on || t->readers == READERS_MAX)
+    if (!r->is_on || t->readers == READERS_MAX) {
         return;
+    }
     helio_rx_endpoint_unsubscribe(t->receiver[r->receiver].world.endpoint, r->subscription,
                                   world_now(&t->world));
     r->is_on = false;
@@ -477,31 +501,39 @@ static void act(trial *t) {
     static const helio_action actions[] = {HELIO_ACTION_SUSPEND, HELIO_ACTION_EXPEL};
     life *l = &t->life[t->life_at[pick(t, t->sources)]];
     uint32_t places = 0;
-    if (!l->is_alive)
+    if (!l->is_alive) {
         return;
+    }
     const helio_receiver_view *views = helio_tx_stream_views(l->source.stream, &places);
     const uint32_t place = places ? (uint32_t)pick(t, places) : 0;
-    if (places && (views[place].flags & HELIO_VIEW_PRESENT))
+    if (places && (views[place].flags & HELIO_VIEW_PRESENT)) {
         helio_tx_stream_act(l->source.stream, place, actions[pick(t, 2)],
                             (int64_t)(10 + pick(t, 300)) * MS, "test", true, world_now(&t->world));
+    }
 }
 
 static void run(trial *t) {
     const unsigned steps = 30 + (unsigned)pick(t, 60);
     for (unsigned s = 0; s < steps; s++) {
-        if (chance(t, 0.8))
+        if (chance(t, 0.8)) {
             send_some(t);
+        }
         receiver *r = &t->receiver[pick(t, t->receivers)];
-        if (!r->is_away && chance(t, 0.12))
+        if (!r->is_away && chance(t, 0.12)) {
             go_away(t, r);
-        if (chance(t, 0.03))
+        }
+        if (chance(t, 0.03)) {
             restart_source(t);
-        if (chance(t, 0.02))
+        }
+        if (chance(t, 0.02)) {
             restart_receiver(t);
-        if (chance(t, 0.03))
+        }
+        if (chance(t, 0.03)) {
             change_subscription(t);
-        if (t->has_acts && chance(t, 0.05))
+        }
+        if (t->has_acts && chance(t, 0.05)) {
             act(t);
+        }
         pass_time(t, (int64_t)pick(t, chance(t, 0.1) ? 400 : 20) * MS);
         CHECK(books_hold(t->world.stats));
     }
@@ -513,8 +545,9 @@ static void run(trial *t) {
  * before its turn when the receiver closed is beyond that. */
 static void check_whole(const trial *t, const account *a, const life *l) {
     const uint64_t end = a->end < a->final_next ? a->end : a->final_next;
-    for (uint64_t n = a->first; a->has_start && n < end; n++)
+    for (uint64_t n = a->first; a->has_start && n < end; n++) {
         CHECK(a->fate[place_of(t, l, n)] != 0);
+    }
 }
 
 /* The next number of a topic, as its source has it. */
@@ -524,9 +557,10 @@ static uint64_t end_of(const trial *t, const life *l, unsigned k) {
 
 static void check_exact(const trial *t, const reader *r, const life *l) {
     const account *a = &r->of[l - t->life];
-    if (a->is_open || a->has_final)
+    if (a->is_open || a->has_final) {
         CHECK_EQUAL((uint32_t)(a->is_open ? helio_cell(&a->stats->next_message) : a->final_next),
                     (uint32_t)end_of(t, l, r->topic));
+    }
 }
 
 /* The source can say where its topics are.  One whose history waits for acknowledgements cannot:
@@ -541,19 +575,23 @@ static void settle(trial *t) {
     pass_time(t, 700 * MS); /* longer than any suspension */
     for (unsigned i = 0; i < t->lives; i++) {
         life *l = &t->life[i];
-        for (unsigned k = 0; l->is_alive && k < t->topics; k++)
+        for (unsigned k = 0; l->is_alive && k < t->topics; k++) {
             send(t, l, k);
-        if (l->is_alive)
+        }
+        if (l->is_alive) {
             helio_tx_stream_flush(l->source.stream, world_now(&t->world));
-        if (l->is_alive)
+        }
+        if (l->is_alive) {
             helio_sim_wake(l->source.node);
+        }
     }
     pass_time(t, 600 * MS);
     for (unsigned i = 0; i < t->lives; i++) {
         for (unsigned k = 0; t->life[i].is_alive && k < t->readers; k++) {
             const reader *r = &t->reader[k];
-            if (!r->is_on || !can_tell(t, &t->life[i]))
+            if (!r->is_on || !can_tell(t, &t->life[i])) {
                 continue;
+            }
             CHECK(r->of[i].is_open || r->of[i].has_final); /* silent between heartbeats */
             check_exact(t, r, &t->life[i]);
         }
@@ -573,40 +611,47 @@ static void check_told(const trial *t, const receiver *r, unsigned number) {
     bool has_any = false;
     for (uint64_t i = 0; i < used; i++) {
         const helio_segment_object *object = &stats->objects[i];
-        if (object->scope != HELIO_SCOPE_RX_STREAM)
+        if (object->scope != HELIO_SCOPE_RX_STREAM) {
             continue;
+        }
         const char *stream = books_label(object, "stream");
         const char *from = books_label(object, "instance");
         if (strncmp(stream, tsi, strlen(tsi)) != 0 || strncmp(from, name, strlen(name)) != 0 ||
-            from[strlen(name)] != '\n')
+            from[strlen(name)] != '\n') {
             continue;
+        }
         const helio_rx_stream_stats *record = books_record(stats, object);
         const uint32_t at = (uint32_t)helio_cell(&record->window_trail);
-        if (!has_any || (int32_t)(at - trail) > 0)
+        if (!has_any || (int32_t)(at - trail) > 0) {
             trail = at;
+        }
         has_any = true;
     }
-    if (has_any && r->has_told[number])
+    if (has_any && r->has_told[number]) {
         CHECK((int32_t)(trail - r->told[number]) > 0);
+    }
 }
 
 static void finish(trial *t) {
     for (unsigned i = 0; i < t->lives; i++) {
         life *l = &t->life[i];
-        if (!l->is_alive)
+        if (!l->is_alive) {
             continue;
+        }
         helio_tx_stream_close(l->source.stream, world_now(&t->world));
         helio_sim_wake(l->source.node);
         l->is_told = true;
     }
     pass_time(t, 500 * MS);
     for (unsigned i = 0; i < t->lives; i++) {
-        if (t->life[i].is_alive)
+        if (t->life[i].is_alive) {
             world_end_source(&t->life[i].source);
+        }
     }
     pass_time(t, HELIO_SECOND); /* longer than any expiry */
-    for (unsigned i = 0; i < t->receivers; i++)
+    for (unsigned i = 0; i < t->receivers; i++) {
         CHECK_EQUAL(helio_cell(&world_counts(&t->receiver[i].world.instance)->rx_streams), 0);
+    }
     for (unsigned i = 0; i < t->lives; i++) {
         const life *l = &t->life[i];
         for (unsigned k = 0; k < t->readers; k++) {
@@ -614,29 +659,34 @@ static void finish(trial *t) {
             check_whole(t, &r->of[i], l);
             /* The end may find no room in a window, to be asked for again. */
             const bool can_miss_it = t->receiver[r->receiver].never_asks && !l->is_alive;
-            if (r->is_on && l->is_told && !t->is_acked && !can_miss_it)
+            if (r->is_on && l->is_told && !t->is_acked && !can_miss_it) {
                 check_exact(t, r, l);
+            }
         }
-        if (!t->has_acts && t->receivers == 1) /* the last one started has the name */
+        if (!t->has_acts && t->receivers == 1) { /* the last one started has the name */
             check_told(t, &t->receiver[0], i);
+        }
     }
 }
 
 static void end_trial(trial *t) {
-    for (unsigned i = 0; i < t->receivers; i++)
+    for (unsigned i = 0; i < t->receivers; i++) {
         end_receiver(t, i);
+    }
     CHECK(books_hold(t->world.stats));
     for (unsigned k = 0; k < t->readers; k++) {
-        for (unsigned i = 0; i < t->lives; i++)
+        for (unsigned i = 0; i < t->lives; i++) {
             free(t->reader[k].of[i].fate);
+        }
     }
     world_fini(&t->world);
     free(t);
 }
 
 static bool holds(uint64_t seed) {
-    if (setjmp(check_out) != 0)
+    if (setjmp(check_out) != 0) {
         return false;
+    }
     trial *t = calloc(1, sizeof *t);
     t->seed = seed;
     helio_random_init(&t->random, seed);
@@ -650,10 +700,12 @@ static bool holds(uint64_t seed) {
     t->topics = t->is_raw ? 1 : 1 + (unsigned)pick(t, TOPICS_MAX);
     t->sources = 1 + (unsigned)pick(t, SOURCES_MAX);
     t->receivers = 1 + (unsigned)pick(t, RECEIVERS_MAX);
-    for (unsigned i = 0; i < t->receivers; i++)
+    for (unsigned i = 0; i < t->receivers; i++) {
         start_receiver(t, i);
-    for (unsigned i = 0; i < t->sources; i++)
+    }
+    for (unsigned i = 0; i < t->sources; i++) {
         start_source(t, i);
+    }
     run(t);
     settle(t);
     finish(t);
@@ -664,10 +716,11 @@ static bool holds(uint64_t seed) {
 int main(int argc, char **argv) {
     uint64_t seeds = SEEDS_DEFAULT, first = 1;
     for (int i = 1; i + 1 < argc; i += 2) {
-        if (strcmp(argv[i], "--seeds") == 0)
+        if (strcmp(argv[i], "--seeds") == 0) {
             seeds = strtoull(argv[i + 1], NULL, 10);
-        else if (strcmp(argv[i], "--first") == 0)
+        } else if (strcmp(argv[i], "--first") == 0) {
             first = strtoull(argv[i + 1], NULL, 10);
+        }
     }
     for (uint64_t seed = first; seed < first + seeds; seed++) {
         if (!holds(seed)) {

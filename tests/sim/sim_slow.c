@@ -42,8 +42,9 @@ static uint64_t sent;
 static size_t take(void *context, const helio_message *messages, size_t count) {
     (void)messages;
     inbox *box = context;
-    if (box->is_stuck)
+    if (box->is_stuck) {
         return 0;
+    }
     box->messages += count;
     return count;
 }
@@ -89,16 +90,18 @@ static void read_on(void) {
         const helio_segment_event *e = &w.stats->events[read_up_to & (header->event_capacity - 1)];
         const bool is_mine = e->event >= HELIO_EVENT_CONSUMER_SLOW;
         const bool is_told = e->event == HELIO_EVENT_SUSPENDED || e->event == HELIO_EVENT_RESUMED;
-        if ((is_mine || is_told) && chapters < STORY_MAX)
+        if ((is_mine || is_told) && chapters < STORY_MAX) {
             story[chapters++] = (chapter){(helio_event_id)e->event, e->arguments[0]};
+        }
     }
 }
 
 /* Place of the n-th event of a kind, from 0; -1: there are fewer. */
 static int event(helio_event_id id, int n) {
     for (int i = 0; i < chapters; i++) {
-        if (story[i].event == id && n-- == 0)
+        if (story[i].event == id && n-- == 0) {
             return i;
+        }
     }
     return -1;
 }
@@ -131,16 +134,18 @@ static void begin(uint64_t seed, helio_slow_step highest) {
 
 /* From now on each loses so much; whoever misses the very first packets joins without them. */
 static void set_loss(double loss) {
-    for (unsigned i = 0; i < RECEIVERS; i++)
+    for (unsigned i = 0; i < RECEIVERS; i++) {
         helio_sim_set_link(receivers[i].node, &(helio_sim_link){
                                                   .loss = loss,
                                                   .delay_ns = 50 * HELIO_MICROSECOND,
                                               });
+    }
 }
 
 static void end(void) {
-    for (unsigned i = 0; i < RECEIVERS; i++)
+    for (unsigned i = 0; i < RECEIVERS; i++) {
         world_end_receiver(&receivers[i]);
+    }
     world_end_source(&source);
     world_fini(&w);
 }
@@ -156,8 +161,9 @@ static void flow(int64_t ns) {
         }
         helio_tx_stream_flush(source.stream, world_now(&w));
         world_run(&w, MS);
-        for (unsigned k = 0; k < RECEIVERS; k++) /* one that had no room may have some */
+        for (unsigned k = 0; k < RECEIVERS; k++) { /* one that had no room may have some */
             helio_rx_endpoint_poll(receivers[k].endpoint, world_now(&w));
+        }
         read_on();
     }
 }
@@ -216,8 +222,9 @@ static void nobody_is_suspended_for_a_bad_network(uint64_t seed) {
     CHECK_EQUAL(event(HELIO_EVENT_STORM_DETECTED, 0), -1);
     world_run(&w, 3 * HELIO_SECOND);
     read_on();
-    for (unsigned i = 0; i < RECEIVERS; i++)
+    for (unsigned i = 0; i < RECEIVERS; i++) {
         CHECK_EQUAL(inboxes[i].messages + inboxes[i].lost, sent);
+    }
     end();
 }
 
@@ -231,16 +238,18 @@ static void a_slow_consumer_is_warned_suspended_told_and_readmitted(void) {
 }
 
 static void a_bad_network_is_nobodys_fault(void) {
-    for (uint64_t seed = first; seed < first + seeds; seed++)
+    for (uint64_t seed = first; seed < first + seeds; seed++) {
         nobody_is_suspended_for_a_bad_network(seed);
+    }
 }
 
 int main(int argc, char **argv) {
     for (int i = 1; i + 1 < argc; i += 2) {
-        if (strcmp(argv[i], "--seeds") == 0)
+        if (strcmp(argv[i], "--seeds") == 0) {
             seeds = strtoull(argv[i + 1], NULL, 10);
-        else if (strcmp(argv[i], "--first") == 0)
+        } else if (strcmp(argv[i], "--first") == 0) {
             first = strtoull(argv[i + 1], NULL, 10);
+        }
     }
     RUN(a_slow_consumer_is_warned_suspended_told_and_readmitted);
     RUN(a_bad_network_is_nobodys_fault);

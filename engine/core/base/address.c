@@ -46,8 +46,9 @@ static void format_ip6(const uint8_t *ip, char *text, size_t size) {
     int zeros = GROUPS, longest = 1;
     for (int i = 0; i < GROUPS; i++) {
         int run = 0;
-        while (i + run < GROUPS && group_at(ip, i + run) == 0)
+        while (i + run < GROUPS && group_at(ip, i + run) == 0) {
             run++;
+        }
         if (run > longest) {
             longest = run;
             zeros = i;
@@ -68,12 +69,13 @@ static void format_ip6(const uint8_t *ip, char *text, size_t size) {
 
 const char *helio_address_format_ip(const helio_address *address, char text[HELIO_ADDRESS_TEXT]) {
     const uint8_t *ip = address->ip;
-    if (address->family == 6)
+    if (address->family == 6) {
         format_ip6(ip, text, HELIO_ADDRESS_TEXT);
-    else if (address->family == 4)
+    } else if (address->family == 4) {
         snprintf(text, HELIO_ADDRESS_TEXT, "%u.%u.%u.%u", ip[0], ip[1], ip[2], ip[3]);
-    else
+    } else {
         snprintf(text, HELIO_ADDRESS_TEXT, "-");
+    }
     return text;
 }
 
@@ -89,8 +91,9 @@ const char *helio_address_format(const helio_address *address, char text[HELIO_A
 static long parse_number(const char **text, int base, long limit) {
     const char *digits = base == 16 ? "0123456789abcdefABCDEF" : "0123456789";
     const size_t length = strspn(*text, digits);
-    if (length == 0 || length > 5)
+    if (length == 0 || length > 5) {
         return -1;
+    }
     const long value = strtol(*text, NULL, base);
     *text += length;
     return value <= limit ? value : -1;
@@ -98,11 +101,13 @@ static long parse_number(const char **text, int base, long limit) {
 
 static bool parse_ip4(const char **text, uint8_t *ip) {
     for (int i = 0; i < 4; i++) {
-        if (i > 0 && *(*text)++ != '.')
+        if (i > 0 && *(*text)++ != '.') {
             return false;
+        }
         const long part = parse_number(text, 10, UINT8_MAX);
-        if (part < 0)
+        if (part < 0) {
             return false;
+        }
         ip[i] = (uint8_t)part;
     }
     return true;
@@ -116,8 +121,9 @@ static bool parse_ip6(const char **text, uint8_t *ip) {
     }
     while (**text && **text != ']' && count < GROUPS) {
         const long part = parse_number(text, 16, UINT16_MAX);
-        if (part < 0)
+        if (part < 0) {
             return false;
+        }
         ip[2 * count] = (uint8_t)(part >> 8);
         ip[2 * count + 1] = (uint8_t)part;
         count++;
@@ -128,10 +134,12 @@ static bool parse_ip6(const char **text, uint8_t *ip) {
             ++*text;
         }
     }
-    if (gap < 0)
+    if (gap < 0) {
         return count == GROUPS;
-    if (count == GROUPS)
+    }
+    if (count == GROUPS) {
         return false;
+    }
     const size_t tail = (size_t)(count - gap) * 2;
     memmove(ip + 2 * GROUPS - tail, ip + 2 * gap, tail);
     memset(ip + 2 * gap, 0, (size_t)(GROUPS - count) * 2);
@@ -142,19 +150,23 @@ int helio_address_parse(const char *text, helio_address *out) {
     const bool six = *text == '[';
     helio_address address = {.family = six ? 6 : 4};
     text += six;
-    if (!(six ? parse_ip6(&text, address.ip) : parse_ip4(&text, address.ip)))
+    if (!(six ? parse_ip6(&text, address.ip) : parse_ip4(&text, address.ip))) {
         return HELIO_ERR_ADDRESS;
-    if (six && *text++ != ']')
+    }
+    if (six && *text++ != ']') {
         return HELIO_ERR_ADDRESS;
+    }
     if (*text == ':') {
         text++;
         const long port = parse_number(&text, 10, UINT16_MAX);
-        if (port < 0)
+        if (port < 0) {
             return HELIO_ERR_ADDRESS;
+        }
         address.port = (uint16_t)port;
     }
-    if (*text != '\0')
+    if (*text != '\0') {
         return HELIO_ERR_ADDRESS;
+    }
     *out = address;
     return 0;
 }

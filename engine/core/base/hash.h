@@ -8,8 +8,9 @@
 static inline uint64_t helio_hash_fnv1a(const void *data, size_t length) {
     const unsigned char *bytes = data;
     uint64_t hash = UINT64_C(0xCBF29CE484222325);
-    for (size_t i = 0; i < length; i++)
+    for (size_t i = 0; i < length; i++) {
         hash = (hash ^ bytes[i]) * UINT64_C(0x100000001B3);
+    }
     return hash;
 }
 

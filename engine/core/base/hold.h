@@ -17,16 +17,18 @@ typedef struct helio_hold {
 /* Something keeps messages back from now on, the oldest of which was submitted at `oldest_ns`;
  * HELIO_NEVER: there is none yet. */
 static inline void helio_hold_begin(helio_hold *hold, int64_t oldest_ns, int64_t wall_ns) {
-    if (oldest_ns > hold->to_ns) /* none of them was there the last time */
+    if (oldest_ns > hold->to_ns) { /* none of them was there the last time */
         hold->from_ns = wall_ns;
+    }
     hold->to_ns = wall_ns;
     hold->is_on = true;
 }
 
 /* It did so until now. */
 static inline void helio_hold_end(helio_hold *hold, int64_t wall_ns) {
-    if (hold->is_on)
+    if (hold->is_on) {
         hold->to_ns = wall_ns;
+    }
     hold->is_on = false;
 }
 

@@ -14,8 +14,9 @@ static size_t home(const helio_map *map, uint64_t key) {
 /* The entry of the key, or the free one where it would go. */
 static helio_map_entry *find(const helio_map *map, uint64_t key) {
     size_t i = home(map, key);
-    while (map->entries[i].value && map->entries[i].key != key)
+    while (map->entries[i].value && map->entries[i].key != key) {
         i = (i + 1) & (map->capacity - 1);
+    }
     return &map->entries[i];
 }
 
@@ -38,11 +39,13 @@ void *helio_map_get(const helio_map *map, uint64_t key) {
 static int grow(helio_map *map) {
     helio_map larger;
     const int error = helio_map_init(&larger, map->capacity);
-    if (error)
+    if (error) {
         return error;
+    }
     for (size_t i = 0; i < map->capacity; i++) {
-        if (map->entries[i].value)
+        if (map->entries[i].value) {
             *find(&larger, map->entries[i].key) = map->entries[i];
+        }
     }
     larger.count = map->count;
     free(map->entries);
@@ -55,8 +58,9 @@ int helio_map_put(helio_map *map, uint64_t key, void *value) {
     if (!entry->value) {
         if ((map->count + 1) * 4 > map->capacity * 3) {
             const int error = grow(map);
-            if (error)
+            if (error) {
                 return error;
+            }
             entry = find(map, key);
         }
         map->count++;
@@ -68,8 +72,9 @@ int helio_map_put(helio_map *map, uint64_t key, void *value) {
 void *helio_map_remove(helio_map *map, uint64_t key) {
     helio_map_entry *entry = find(map, key);
     void *value = entry->value;
-    if (!value)
+    if (!value) {
         return NULL;
+    }
     /* Close the hole: move back each later entry of the run that may live there. */
     const size_t mask = map->capacity - 1;
     size_t hole = (size_t)(entry - map->entries);

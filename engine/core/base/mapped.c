@@ -70,7 +70,7 @@ static void pass_on(int number, siginfo_t *info, void *context) {
         sigaction(number, &standard, NULL);
         if (info->si_code <= 0) {
             raise(number); /* delivered when this handler returns */
-        }                  /* a fault happens again, at its place */
+        } /* a fault happens again, at its place */
     } else {
         before.sa_handler(number);
     }

@@ -393,12 +393,21 @@ static uint64_t shm_drops(helio_channel *channel) {
     return channel->counters.overruns;
 }
 
-#define DRIVER(label, open_one)                                                                   \
-    {                                                                                             \
-        .name = label, .is_connected = true, .is_memory = true, .open = open_one,                 \
-        .send = shm_send, .flush = shm_flush, .receive = shm_receive, .close = shm_close,         \
-        .room = shm_room, .tend = shm_tend, .drops = shm_drops, .before_sleep = shm_before_sleep, \
-        .after_sleep = shm_after_sleep,                                                           \
+#define DRIVER(label, open_one)           \
+    {                                     \
+        .name = label,                    \
+        .is_connected = true,             \
+        .is_memory = true,                \
+        .open = open_one,                 \
+        .send = shm_send,                 \
+        .flush = shm_flush,               \
+        .receive = shm_receive,           \
+        .close = shm_close,               \
+        .room = shm_room,                 \
+        .tend = shm_tend,                 \
+        .drops = shm_drops,               \
+        .before_sleep = shm_before_sleep, \
+        .after_sleep = shm_after_sleep,   \
     }
 
 const helio_driver helio_driver_shm = DRIVER("shm", open_shm);

@@ -71,13 +71,15 @@ static void push(helio_sim *sim, event made) {
     if (sim->count == sim->capacity) {
         sim->capacity = sim->capacity ? 2 * sim->capacity : 256;
         event *heap = realloc(sim->heap, sim->capacity * sizeof *heap);
-        if (!heap)
+        if (!heap) {
             abort(); /* a trial without memory proves nothing */
+        }
         sim->heap = heap;
     }
     size_t i = sim->count++;
-    for (; i > 0 && is_earlier(&made, &sim->heap[(i - 1) / 2]); i = (i - 1) / 2)
+    for (; i > 0 && is_earlier(&made, &sim->heap[(i - 1) / 2]); i = (i - 1) / 2) {
         sim->heap[i] = sim->heap[(i - 1) / 2];
+    }
     sim->heap[i] = made;
 }
 
@@ -87,12 +89,15 @@ static event pop(helio_sim *sim) {
     size_t i = 0;
     for (;;) {
         size_t child = 2 * i + 1;
-        if (child >= sim->count)
+        if (child >= sim->count) {
             break;
-        if (child + 1 < sim->count && is_earlier(&sim->heap[child + 1], &sim->heap[child]))
+        }
+        if (child + 1 < sim->count && is_earlier(&sim->heap[child + 1], &sim->heap[child])) {
             child++;
-        if (!is_earlier(&sim->heap[child], &last))
+        }
+        if (!is_earlier(&sim->heap[child], &last)) {
             break;
+        }
         sim->heap[i] = sim->heap[child];
         i = child;
     }
@@ -101,16 +106,19 @@ static event pop(helio_sim *sim) {
 }
 
 static void release(parcel *parcel) {
-    if (--parcel->users == 0)
+    if (--parcel->users == 0) {
         free(parcel);
+    }
 }
 
 /* It does not happen. */
 static void forget(event what) {
-    if (what.parcel)
+    if (what.parcel) {
         release(what.parcel);
-    if (what.passage)
+    }
+    if (what.passage) {
         release(what.passage->parcel);
+    }
     free(what.passage);
 }
 
@@ -127,15 +135,18 @@ helio_sim *helio_sim_create(uint64_t seed) {
 }
 
 void helio_sim_destroy(helio_sim *sim) {
-    if (!sim)
+    if (!sim) {
         return;
-    while (sim->count > 0)
+    }
+    while (sim->count > 0) {
         forget(pop(sim));
+    }
     while (sim->pipes) {
         helio_sim_pipe *pipe = sim->pipes;
         sim->pipes = pipe->next;
-        while (pipe->count > 0)
+        while (pipe->count > 0) {
             release(helio_sim_pipe_pop(pipe, sim->now_ns).parcel);
+        }
         helio_sim_pipe_fini(pipe);
         free(pipe);
     }
@@ -176,8 +187,9 @@ void helio_sim_attach(helio_sim_node *node, const helio_sim_handler *handler) {
 void helio_sim_join(helio_sim_node *node, const helio_address *group) {
     node->group = *group;
     node->next_in_group = helio_map_get(&node->sim->by_group, key_of(group));
-    if (helio_map_put(&node->sim->by_group, key_of(group), node))
+    if (helio_map_put(&node->sim->by_group, key_of(group), node)) {
         abort();
+    }
 }
 
 void helio_sim_set_link(helio_sim_node *node, const helio_sim_link *link) {
@@ -197,9 +209,10 @@ static bool happens(helio_sim *sim, double chance) {
 static bool is_lost(helio_sim_node *node, const parcel *parcel) {
     helio_sim *sim = node->sim;
     const helio_sim_link *link = &node->link;
-    if (link->burst_begin > 0)
+    if (link->burst_begin > 0) {
         node->is_in_burst =
             node->is_in_burst ? !happens(sim, link->burst_end) : happens(sim, link->burst_begin);
+    }
     return (node->is_in_burst && happens(sim, link->burst_loss)) || happens(sim, link->loss) ||
            (link->drops && link->drops(link->context, parcel->data, parcel->length, sim->now_ns));
 }
@@ -227,24 +240,28 @@ static void arrive(helio_sim_node *node, parcel *parcel) {
 
 /* The event of the packet that leaves next; one planned before does not count any more. */
 static void plan(helio_sim *sim, helio_sim_pipe *pipe) {
-    if (pipe->due_ns != HELIO_NEVER)
+    if (pipe->due_ns != HELIO_NEVER) {
         push(sim, (event){.time_ns = pipe->due_ns, .pipe = pipe});
+    }
 }
 
 static void enter(helio_sim *sim, helio_sim_pipe *pipe, const helio_sim_passage *passage) {
     const int64_t due_ns = pipe->due_ns;
-    if (!helio_sim_pipe_push(pipe, passage, passage->parcel->length, sim->now_ns))
+    if (!helio_sim_pipe_push(pipe, passage, passage->parcel->length, sim->now_ns)) {
         return;
+    }
     passage->parcel->users++;
-    if (pipe->due_ns != due_ns)
+    if (pipe->due_ns != due_ns) {
         plan(sim, pipe);
+    }
 }
 
 static void deliver(helio_sim_node *node, parcel *parcel) {
-    if (node->downlink)
+    if (node->downlink) {
         enter(node->sim, node->downlink, &(helio_sim_passage){.parcel = parcel, .to = node});
-    else
+    } else {
         arrive(node, parcel);
+    }
 }
 
 static void fan_out(helio_sim_node *from, const helio_address *destination, parcel *parcel) {
@@ -252,23 +269,26 @@ static void fan_out(helio_sim_node *from, const helio_address *destination, parc
     if (helio_address_is_multicast(destination)) {
         helio_sim_node *node = helio_map_get(&sim->by_group, key_of(destination));
         for (; node; node = node->next_in_group) {
-            if (node != from && node->partition == from->partition)
+            if (node != from && node->partition == from->partition) {
                 deliver(node, parcel);
+            }
         }
         return;
     }
     helio_sim_node *node = helio_map_get(&sim->by_address, key_of(destination));
-    if (node && node->partition == from->partition)
+    if (node && node->partition == from->partition) {
         deliver(node, parcel);
-    else
+    } else {
         sim->counts.nowhere++;
+    }
 }
 
 static void go_on(const helio_sim_passage *passage) {
-    if (passage->to)
+    if (passage->to) {
         arrive(passage->to, passage->parcel);
-    else
+    } else {
         fan_out(passage->from, &passage->destination, passage->parcel);
+    }
     release(passage->parcel);
 }
 
@@ -285,8 +305,9 @@ static void leave(helio_sim *sim, helio_sim_pipe *pipe) {
         return;
     }
     helio_sim_passage *later = malloc(sizeof *later);
-    if (!later)
+    if (!later) {
         abort();
+    }
     *later = passage;
     push(sim,
          (event){.time_ns = sim->now_ns + pipe->config.delay_ns, .pipe = pipe, .passage = later});
@@ -294,8 +315,9 @@ static void leave(helio_sim *sim, helio_sim_pipe *pipe) {
 
 helio_sim_pipe *helio_sim_add_pipe(helio_sim *sim, const helio_sim_pipe_config *config) {
     helio_sim_pipe *pipe = malloc(sizeof *pipe);
-    if (!pipe)
+    if (!pipe) {
         return NULL;
+    }
     helio_sim_pipe_init(pipe, config);
     pipe->next = sim->pipes;
     sim->pipes = pipe;
@@ -306,8 +328,9 @@ void helio_sim_change_pipe(helio_sim *sim, helio_sim_pipe *pipe, uint64_t rate,
                            uint64_t queue_bytes) {
     const int64_t due_ns = pipe->due_ns;
     helio_sim_pipe_change(pipe, rate, queue_bytes, sim->now_ns);
-    if (pipe->due_ns != due_ns)
+    if (pipe->due_ns != due_ns) {
         plan(sim, pipe);
+    }
 }
 
 void helio_sim_set_uplink(helio_sim_node *node, helio_sim_pipe *pipe) {
@@ -327,18 +350,20 @@ static int send_parcel(void *context, const helio_address *to, const void *packe
     helio_sim *sim = from->sim;
     const helio_address *destination = to ? to : &from->destination;
     parcel *parcel = malloc(sizeof *parcel + length);
-    if (!parcel)
+    if (!parcel) {
         return HELIO_ERR_NOMEM;
+    }
     parcel->users = 1;
     parcel->length = (uint32_t)length;
     parcel->from = from->address;
     memcpy(parcel->data, packet, length);
     sim->counts.sent++;
-    if (from->uplink)
+    if (from->uplink) {
         enter(sim, from->uplink,
               &(helio_sim_passage){.parcel = parcel, .from = from, .destination = *destination});
-    else
+    } else {
         fan_out(from, destination, parcel);
+    }
     release(parcel);
     return 0;
 }
@@ -356,11 +381,13 @@ helio_clock helio_sim_now(const helio_sim *sim) {
 
 void helio_sim_wake(helio_sim_node *node) {
     helio_sim *sim = node->sim;
-    if (!node->handler.next_deadline_ns)
+    if (!node->handler.next_deadline_ns) {
         return;
+    }
     const int64_t deadline_ns = node->handler.next_deadline_ns(node->handler.context);
-    if (deadline_ns == HELIO_NEVER)
+    if (deadline_ns == HELIO_NEVER) {
         return;
+    }
     const int64_t soonest_ns = sim->now_ns + STEP_NS;
     const int64_t wake_ns = deadline_ns > soonest_ns ? deadline_ns : soonest_ns;
     if (wake_ns < node->wake_ns) {
@@ -383,13 +410,15 @@ static void happen_to_node(helio_sim *sim, event what) {
     const helio_clock clock = helio_sim_now(sim);
     if (what.parcel) {
         sim->counts.arrived++;
-        if (node->handler.on_packet)
+        if (node->handler.on_packet) {
             node->handler.on_packet(node->handler.context, what.parcel->data, what.parcel->length,
                                     &what.parcel->from, clock);
+        }
         release(what.parcel);
     } else {
-        if (what.time_ns != node->wake_ns)
+        if (what.time_ns != node->wake_ns) {
             return; /* an earlier one took its place */
+        }
         node->wake_ns = HELIO_NEVER;
         node->handler.poll(node->handler.context, clock);
     }
@@ -400,10 +429,11 @@ void helio_sim_run_until(helio_sim *sim, int64_t now_ns) {
     while (sim->count > 0 && sim->heap[0].time_ns <= now_ns) {
         const event what = pop(sim);
         sim->now_ns = what.time_ns;
-        if (what.pipe)
+        if (what.pipe) {
             happen_to_pipe(sim, what);
-        else
+        } else {
             happen_to_node(sim, what);
+        }
     }
     sim->now_ns = now_ns;
 }

@@ -15,10 +15,12 @@ void helio_sim_pipe_fini(helio_sim_pipe *pipe) {
 static void grow(helio_sim_pipe *pipe) {
     const size_t capacity = pipe->capacity ? 2 * pipe->capacity : 64;
     helio_sim_passage *ring = malloc(capacity * sizeof *ring);
-    if (!ring)
+    if (!ring) {
         abort(); /* a trial without memory proves nothing */
-    for (size_t i = 0; i < pipe->count; i++)
+    }
+    for (size_t i = 0; i < pipe->count; i++) {
         ring[i] = pipe->ring[(pipe->first + i) & (pipe->capacity - 1)];
+    }
     free(pipe->ring);
     pipe->ring = ring;
     pipe->capacity = capacity;
@@ -48,16 +50,19 @@ bool helio_sim_pipe_push(helio_sim_pipe *pipe, const helio_sim_passage *passage,
         counts->dropped_bytes += bytes;
         return false;
     }
-    if (pipe->count == pipe->capacity)
+    if (pipe->count == pipe->capacity) {
         grow(pipe);
+    }
     helio_sim_passage *entry = &pipe->ring[(pipe->first + pipe->count) & (pipe->capacity - 1)];
     *entry = *passage;
     entry->bytes = bytes;
     counts->queue_bytes += bytes;
-    if (counts->queue_bytes > counts->queue_peak_bytes)
+    if (counts->queue_bytes > counts->queue_peak_bytes) {
         counts->queue_peak_bytes = counts->queue_bytes;
-    if (pipe->count++ == 0)
+    }
+    if (pipe->count++ == 0) {
         begin_first(pipe, now_ns);
+    }
     return true;
 }
 

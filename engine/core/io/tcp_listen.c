@@ -125,8 +125,9 @@ static void remove_peer(tcp_listen *tcp, size_t i) {
     tcp->proven[i] = tcp->proven[tcp->count];
     peer->next = tcp->gone;
     tcp->gone = peer;
-    if (peer->connection->state == HELIO_TCP_GREETING) /* nothing was handed out of it */
+    if (peer->connection->state == HELIO_TCP_GREETING) { /* nothing was handed out of it */
         destroy_gone_one(tcp);
+    }
 }
 
 /* ---- how many there are of one address ---- */

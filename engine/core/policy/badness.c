@@ -88,19 +88,23 @@ static int gravity(const helio_receiver_view *view, helio_consumer_class class) 
     case HELIO_CONSUMER_UNKNOWN:
         break;
     }
-    if (view->flags & HELIO_VIEW_SUSPENDED)
+    if (view->flags & HELIO_VIEW_SUSPENDED) {
         grave += GRAVE_SUSPENDED;
-    if (view->flags & HELIO_VIEW_EXPELLED)
+    }
+    if (view->flags & HELIO_VIEW_EXPELLED) {
         grave += GRAVE_EXPELLED;
+    }
     return grave;
 }
 
 double helio_badness_of(const helio_badness *badness, const helio_receiver_view *view,
                         helio_consumer_class class) {
-    if (view->flags & HELIO_VIEW_LEFT) /* it said goodbye: nobody's trouble */
+    if (view->flags & HELIO_VIEW_LEFT) { /* it said goodbye: nobody's trouble */
         return 0;
-    if (is_another(badness, view))
+    }
+    if (is_another(badness, view)) {
         return gravity(view, class);
+    }
     const double shares = share(badness->missed, badness->sent) +
                           share(GIVEN_UP_WEIGHT * badness->given_up, badness->sent) +
                           share(badness->lag, badness->looks) +

@@ -36,8 +36,9 @@ int helio_consumers_init(helio_consumers *engine, const helio_consumers_config *
         .values = calloc(places, sizeof *engine->values),
         .decisions = calloc((size_t)places * DECISIONS_PLACE + 1, sizeof *engine->decisions),
     };
-    if (engine->consumers && engine->values && engine->decisions)
+    if (engine->consumers && engine->values && engine->decisions) {
         return 0;
+    }
     helio_consumers_fini(engine);
     return HELIO_ERR_NOMEM;
 }
@@ -73,10 +74,12 @@ static double value_of(const helio_symptoms *symptoms, helio_symptom symptom) {
 static bool is_above(const helio_consumers *engine, const helio_consumer *consumer,
                      helio_symptom symptom) {
     const helio_consumer_class class = consumer->watch.class;
-    if (symptom == HELIO_SYMPTOM_SILENCE)
+    if (symptom == HELIO_SYMPTOM_SILENCE) {
         return class == HELIO_CONSUMER_STOPPED;
-    if (class == HELIO_CONSUMER_RECOVERING || class == HELIO_CONSUMER_STOPPED)
+    }
+    if (class == HELIO_CONSUMER_RECOVERING || class == HELIO_CONSUMER_STOPPED) {
         return false;
+    }
     const double threshold = threshold_of(engine, symptom);
     return threshold > 0 && value_of(&consumer->watch.symptoms, symptom) >= threshold;
 }
@@ -84,8 +87,9 @@ static bool is_above(const helio_consumers *engine, const helio_consumer *consum
 static bool are_all_low(const helio_consumers *engine, const helio_consumer *consumer) {
     for (helio_symptom symptom = HELIO_SYMPTOM_LOSS; symptom <= HELIO_SYMPTOM_BUFFER; symptom++) {
         const double threshold = threshold_of(engine, symptom);
-        if (threshold > 0 && consumer->watch.symptoms.value[symptom] > threshold / 2)
+        if (threshold > 0 && consumer->watch.symptoms.value[symptom] > threshold / 2) {
             return false;
+        }
     }
     return true;
 }
@@ -118,14 +122,16 @@ static helio_symptom worst_of(const helio_consumers *engine, const helio_consume
     helio_symptom worst = HELIO_SYMPTOM_NONE;
     *apart = false;
     for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
-        if (!is_above(engine, consumer, order[i]))
+        if (!is_above(engine, consumer, order[i])) {
             continue;
+        }
         if (is_apart(engine, consumer, order[i])) {
             *apart = true;
             return order[i];
         }
-        if (worst == HELIO_SYMPTOM_NONE)
+        if (worst == HELIO_SYMPTOM_NONE) {
             worst = order[i];
+        }
     }
     return worst;
 }
@@ -135,16 +141,18 @@ static void judge(helio_consumers *engine, helio_consumer *consumer, int64_t now
     const helio_symptom worst = worst_of(engine, consumer, &apart);
     if (worst != HELIO_SYMPTOM_NONE) {
         consumer->worst = worst;
-        if (consumer->since_ns == 0)
+        if (consumer->since_ns == 0) {
             consumer->since_ns = now_ns - consumer->watch.symptoms.length_ns;
+        }
         consumer->above++;
     } else {
         consumer->above = 0;
         consumer->since_ns = 0;
     }
     if (apart) {
-        if (consumer->apart_ns == 0)
+        if (consumer->apart_ns == 0) {
             consumer->apart_ns = now_ns - consumer->watch.symptoms.length_ns;
+        }
         consumer->apart++;
     } else {
         consumer->apart = 0;
@@ -179,8 +187,9 @@ static void come_free(helio_consumer *consumer) {
 
 static uint32_t suspensions_lately(const helio_consumer *consumer, int64_t now_ns) {
     uint32_t lately = 0;
-    for (uint32_t i = 0; i < consumer->suspensions && i < HELIO_SLOW_SUSPENSIONS_MAX; i++)
+    for (uint32_t i = 0; i < consumer->suspensions && i < HELIO_SLOW_SUSPENSIONS_MAX; i++) {
         lately += now_ns - consumer->suspended_ns[i] < HOUR_NS;
+    }
     return lately;
 }
 
@@ -188,8 +197,9 @@ static uint32_t suspensions_lately(const helio_consumer *consumer, int64_t now_n
 static bool applies(const helio_consumers *engine, const helio_consumer *consumer,
                     helio_slow_step rung) {
     const helio_symptoms *symptoms = &consumer->watch.symptoms;
-    if (consumer->watch.class == HELIO_CONSUMER_STOPPED)
+    if (consumer->watch.class == HELIO_CONSUMER_STOPPED) {
         return rung == HELIO_SLOW_NOTIFY;
+    }
     switch (rung) {
     case HELIO_SLOW_PACE:
         return engine->config.waits && symptoms->has_position;
@@ -204,30 +214,36 @@ static bool applies(const helio_consumers *engine, const helio_consumer *consume
 /* Why a receiver is not to be isolated; NULL: it is. */
 static const char *why_spared(const helio_consumers *engine, const helio_consumer *consumer,
                               helio_slow_step rung) {
-    if (rung < HELIO_SLOW_SHED)
+    if (rung < HELIO_SLOW_SHED) {
         return NULL;
-    if (engine->known < 2)
+    }
+    if (engine->known < 2) {
         return "there is no other to protect";
-    if (consumer->worst == HELIO_SYMPTOM_LOSS && engine->group.members < HELIO_GROUP_LEAST)
+    }
+    if (consumer->worst == HELIO_SYMPTOM_LOSS && engine->group.members < HELIO_GROUP_LEAST) {
         return "too few others to tell its loss from the network's";
+    }
     const uint32_t part = (uint32_t)(engine->config.share * engine->known);
     if (rung >= HELIO_SLOW_SUSPEND_NAKS && consumer->rung < HELIO_SLOW_SUSPEND_NAKS &&
-        engine->isolated >= (part ? part : 1))
+        engine->isolated >= (part ? part : 1)) {
         return "as many as may be are isolated already";
+    }
     return NULL;
 }
 
 static void isolate(helio_consumers *engine, helio_consumer *consumer, helio_slow_step rung,
                     int64_t now_ns) {
     const bool expels = rung == HELIO_SLOW_EXPEL;
-    if (rung != HELIO_SLOW_SUSPEND && !expels)
+    if (rung != HELIO_SLOW_SUSPEND && !expels) {
         return;
+    }
     const helio_consumers_config *config = &engine->config;
     consumer->isolation = expels ? HELIO_ISOLATION_EXPELLED : HELIO_ISOLATION_SUSPENDED;
     consumer->isolated_until_ns = now_ns + (expels ? config->expel_ns : config->suspend_ns);
     consumer->was_told = false;
-    if (!expels)
+    if (!expels) {
         consumer->suspended_ns[consumer->suspensions++ % HELIO_SLOW_SUSPENSIONS_MAX] = now_ns;
+    }
 }
 
 static void take(helio_consumers *engine, helio_consumer *consumer, const helio_receiver_view *view,
@@ -235,31 +251,36 @@ static void take(helio_consumers *engine, helio_consumer *consumer, const helio_
     const char *spared = why_spared(engine, consumer, rung);
     if (!spared && rung == HELIO_SLOW_SUSPEND && engine->config.highest == HELIO_SLOW_EXPEL &&
         suspensions_lately(consumer, now_ns) >= engine->config.expel_after) {
-        if (view->flags & HELIO_VIEW_PINNED)
+        if (view->flags & HELIO_VIEW_PINNED) {
             rung = HELIO_SLOW_EXPEL;
-        else if (!consumer->was_spared)
+        } else if (!consumer->was_spared) {
             say_about(engine, consumer, place, HELIO_SLOW_SPARE, now_ns)->why =
                 "it is to be expelled by hand: others could speak in its name";
+        }
         consumer->was_spared = true;
     }
     if (spared) {
-        if (!consumer->was_spared)
+        if (!consumer->was_spared) {
             say_about(engine, consumer, place, HELIO_SLOW_SPARE, now_ns)->why = spared;
+        }
         consumer->was_spared = true;
         return;
     }
-    if (rung >= HELIO_SLOW_SUSPEND_NAKS && !helio_consumer_is_isolated(consumer, view))
+    if (rung >= HELIO_SLOW_SUSPEND_NAKS && !helio_consumer_is_isolated(consumer, view)) {
         engine->isolated++;
+    }
     consumer->rung = rung;
     consumer->acted_ns = now_ns;
     consumer->above = consumer->apart = consumer->below = consumer->well = 0;
     isolate(engine, consumer, rung, now_ns);
     helio_slow_decision *decision = say_about(engine, consumer, place, rung, now_ns);
-    if (rung >= HELIO_SLOW_SHED)
+    if (rung >= HELIO_SLOW_SHED) {
         decision->duration_ns =
             rung == HELIO_SLOW_EXPEL ? engine->config.expel_ns : engine->config.suspend_ns;
-    if (rung == HELIO_SLOW_PACE)
+    }
+    if (rung == HELIO_SLOW_PACE) {
         decision->rate = helio_consumers_pace_to(engine, consumer);
+    }
 }
 
 static uint32_t windows_needed(const helio_consumer *consumer) {
@@ -273,8 +294,9 @@ static void climb(helio_consumers *engine, helio_consumer *consumer,
     const helio_slow_step top =
         engine->config.highest == HELIO_SLOW_EXPEL ? HELIO_SLOW_SUSPEND : engine->config.highest;
     for (helio_slow_step rung = consumer->rung + 1; rung <= top; rung++) {
-        if (!applies(engine, consumer, rung))
+        if (!applies(engine, consumer, rung)) {
             continue;
+        }
         const bool is_due = rung == HELIO_SLOW_PACE
                                 ? consumer->above >= HELIO_CONSUMER_DWELL_WINDOWS
                                 : consumer->apart >= windows_needed(consumer);
@@ -282,16 +304,18 @@ static void climb(helio_consumers *engine, helio_consumer *consumer,
             take(engine, consumer, view, place, rung, now_ns);
             return;
         }
-        if (rung != HELIO_SLOW_NOTIFY) /* all can be paced for, also when none is to blame */
+        if (rung != HELIO_SLOW_NOTIFY) { /* all can be paced for, also when none is to blame */
             return;
+        }
     }
     /* What stands at it at the top is said again before it is over. */
     const bool stands =
         consumer->rung == HELIO_SLOW_SHED || consumer->rung == HELIO_SLOW_SUSPEND_NAKS;
     if (stands && consumer->rung == top && applies(engine, consumer, top) &&
         consumer->apart >= HELIO_CONSUMER_DWELL_WINDOWS &&
-        now_ns - consumer->acted_ns >= engine->config.suspend_ns)
+        now_ns - consumer->acted_ns >= engine->config.suspend_ns) {
         take(engine, consumer, view, place, consumer->rung, now_ns);
+    }
 }
 
 /* ---- a loss in sight ---- */
@@ -338,12 +362,13 @@ static void tend(helio_consumers *engine, helio_consumer *consumer, const helio_
                  uint32_t place, int64_t now_ns) {
     const bool expelled = consumer->isolation == HELIO_ISOLATION_EXPELLED;
     const uint32_t flag = expelled ? HELIO_VIEW_EXPELLED : HELIO_VIEW_SUSPENDED;
-    if (now_ns >= consumer->isolated_until_ns)
+    if (now_ns >= consumer->isolated_until_ns) {
         release(engine, consumer, place, "its time is over", now_ns);
-    else if (engine->config.enforces && !(view->flags & flag))
+    } else if (engine->config.enforces && !(view->flags & flag)) {
         come_free(consumer); /* somebody else let it go */
-    else if (!expelled && consumer->well >= HELIO_CONSUMER_DWELL_WINDOWS)
+    } else if (!expelled && consumer->well >= HELIO_CONSUMER_DWELL_WINDOWS) {
         release(engine, consumer, place, "it is well again", now_ns);
+    }
 }
 
 /* Who asks for nothing because it was told so is not well for that. */
@@ -369,8 +394,9 @@ static void decide_one(helio_consumers *engine, const helio_receiver_view *view,
         tend(engine, consumer, view, place, now_ns);
         return;
     }
-    if (!consumer->has_closed || is_by_hand(consumer, view))
+    if (!consumer->has_closed || is_by_hand(consumer, view)) {
         return;
+    }
     foresee(engine, consumer, place, now_ns);
     if (consumer->rung != HELIO_SLOW_NONE && may_recover(engine, consumer, now_ns)) {
         helio_slow_decision *decision =
@@ -397,14 +423,16 @@ static bool take_in(helio_consumers *engine, const helio_watch_scene *scene,
         const helio_receiver_view *view = &views[place];
         consumer->has_closed = false;
         if (!(view->flags & HELIO_VIEW_PRESENT)) {
-            if (consumer->watch.is_begun)
+            if (consumer->watch.is_begun) {
                 *consumer = (helio_consumer){0};
+            }
             continue;
         }
-        if (consumer->watch.is_begun && consumer->watch.receiver != view->receiver)
+        if (consumer->watch.is_begun && consumer->watch.receiver != view->receiver) {
             *consumer = (helio_consumer){0};
-        else if (consumer->watch.is_begun && consumer->watch.incarnation != view->incarnation)
+        } else if (consumer->watch.is_begun && consumer->watch.incarnation != view->incarnation) {
             come_free(consumer);
+        }
         consumer->has_closed = helio_watch_feed(&consumer->watch, &engine->watch, scene, view);
         engine->again += consumer->watch.again;
         if (!is_present(view)) {
@@ -415,8 +443,9 @@ static bool take_in(helio_consumers *engine, const helio_watch_scene *scene,
         engine->isolated += isolated;
         engine->known += isolated || consumer->watch.class != HELIO_CONSUMER_STOPPED;
         for (helio_symptom symptom = HELIO_SYMPTOM_LOSS;
-             consumer->has_closed && !any && symptom <= HELIO_SYMPTOM_SILENCE; symptom++)
+             consumer->has_closed && !any && symptom <= HELIO_SYMPTOM_SILENCE; symptom++) {
             any = is_above(engine, consumer, symptom);
+        }
     }
     return any;
 }
@@ -424,8 +453,9 @@ static bool take_in(helio_consumers *engine, const helio_watch_scene *scene,
 /* How many packets the history keeps: fewer than its number when bytes or time limit it, or
  * acknowledgements. */
 static uint64_t history_of(helio_consumers *engine, const helio_interval *interval) {
-    if (interval->trail != engine->trail_before)
+    if (interval->trail != engine->trail_before) {
         engine->trail_moved_ns = interval->now_ns;
+    }
     const bool moves =
         engine->trail_moved_ns != 0 && interval->now_ns - engine->trail_moved_ns < HELIO_SECOND;
     const uint64_t kept =
@@ -452,16 +482,19 @@ void helio_consumers_decide(helio_consumers *engine, const helio_interval *inter
         .history_packets = history_of(engine, interval),
     };
     helio_consumers_follow_rate(engine, interval);
-    if (take_in(engine, &scene, views, places))
+    if (take_in(engine, &scene, views, places)) {
         helio_consumers_compare(engine, interval, views, places);
+    }
     for (uint32_t place = 0; place < places; place++) {
-        if (engine->consumers[place].has_closed)
+        if (engine->consumers[place].has_closed) {
             judge(engine, &engine->consumers[place], now_ns);
+        }
     }
     helio_consumers_find_shared(engine, interval, places);
     for (uint32_t place = 0; place < places; place++) {
-        if (is_present(&views[place]))
+        if (is_present(&views[place])) {
             decide_one(engine, &views[place], place, now_ns);
+        }
     }
     helio_consumers_pace(engine, interval, places);
     engine->before_ns = now_ns;

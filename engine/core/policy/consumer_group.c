@@ -16,8 +16,9 @@ void helio_consumers_compare(helio_consumers *engine, const helio_interval *inte
             if (consumer->watch.is_begun && symptoms->until_ns != 0 &&
                 age_ns <= FRESH_WINDOWS * symptoms->length_ns &&
                 !(views[place].flags & HELIO_VIEW_LEFT) &&
-                !helio_consumer_is_isolated(consumer, &views[place]))
+                !helio_consumer_is_isolated(consumer, &views[place])) {
                 engine->values[count++] = symptoms->value[symptom];
+            }
         }
         helio_group_set(&engine->group, symptom, engine->values, count);
         engine->group.members = count;
@@ -47,8 +48,9 @@ void helio_consumers_find_shared(helio_consumers *engine, const helio_interval *
         helio_consumer *consumer = &engine->consumers[place];
         consumer->is_shared |= is_recent(consumer, now_ns, together_ns);
     }
-    if (engine->troubled > MANY / 2 * engine->known)
+    if (engine->troubled > MANY / 2 * engine->known) {
         engine->calm_ns = now_ns;
+    }
     if (are_many(engine, engine->troubled) && !engine->is_troubled) {
         engine->is_troubled = true;
         helio_slow_decision *decision =

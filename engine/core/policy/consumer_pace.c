@@ -7,55 +7,64 @@ enum { PACKET_PART = 8, FLOOR_PART = 16 };
 #define RAISE 1.1
 
 void helio_consumers_follow_rate(helio_consumers *engine, const helio_interval *interval) {
-    if (interval->length_ns <= 0)
+    if (interval->length_ns <= 0) {
         return;
+    }
     const double rate =
         (double)interval->bytes_sent * (double)HELIO_SECOND / (double)interval->length_ns;
     const double part = (double)interval->length_ns / (double)SMOOTH_NS;
     engine->sent_rate += (rate - engine->sent_rate) * (part < 1 ? part : 1);
-    if (interval->packets_sent == 0)
+    if (interval->packets_sent == 0) {
         return;
+    }
     const double bytes = (double)interval->bytes_sent / (double)interval->packets_sent;
     engine->packet_bytes +=
         engine->packet_bytes > 0 ? (bytes - engine->packet_bytes) / PACKET_PART : bytes;
 }
 
 uint64_t helio_consumers_pace_to(helio_consumers *engine, const helio_consumer *consumer) {
-    if (engine->ceiling == 0)
+    if (engine->ceiling == 0) {
         engine->rate_before = (uint64_t)engine->sent_rate;
+    }
     const uint64_t least =
         engine->config.rate_min ? engine->config.rate_min : engine->rate_before / FLOOR_PART + 1;
     const double takes = consumer->watch.symptoms.speed.receiver * engine->packet_bytes;
     uint64_t wanted = takes > 0 ? (uint64_t)(DRAIN * takes) : 0;
-    if (wanted < least)
+    if (wanted < least) {
         wanted = least;
-    if (engine->ceiling == 0 || wanted < engine->ceiling)
+    }
+    if (engine->ceiling == 0 || wanted < engine->ceiling) {
         engine->ceiling = wanted;
+    }
     return engine->ceiling;
 }
 
 void helio_consumers_pace(helio_consumers *engine, const helio_interval *interval,
                           uint32_t places) {
-    if (engine->ceiling == 0)
+    if (engine->ceiling == 0) {
         return;
+    }
     bool any = false;
     for (uint32_t place = 0; place < places; place++) {
         const helio_consumer *consumer = &engine->consumers[place];
         const helio_consumer_class class = consumer->watch.class;
-        if (consumer->rung != HELIO_SLOW_PACE || class == HELIO_CONSUMER_STOPPED)
+        if (consumer->rung != HELIO_SLOW_PACE || class == HELIO_CONSUMER_STOPPED) {
             continue;
+        }
         any = true;
         /* Who catches up is going slowly enough, and what it takes now is what it is given. */
         if (consumer->has_closed && consumer->above > 0 &&
-            (class == HELIO_CONSUMER_FALLING || class == HELIO_CONSUMER_STALLED))
+            (class == HELIO_CONSUMER_FALLING || class == HELIO_CONSUMER_STALLED)) {
             helio_consumers_pace_to(engine, consumer);
+        }
     }
     if (any) {
         engine->raise_due_ns = interval->now_ns + engine->watch.window_ns;
     } else if (interval->now_ns >= engine->raise_due_ns) {
         engine->raise_due_ns = interval->now_ns + engine->watch.window_ns;
         engine->ceiling = (uint64_t)((double)engine->ceiling * RAISE) + 1;
-        if (engine->ceiling >= engine->rate_before)
+        if (engine->ceiling >= engine->rate_before) {
             engine->ceiling = 0;
+        }
     }
 }

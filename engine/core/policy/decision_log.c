@@ -34,8 +34,9 @@ static uint64_t zigzag(uint64_t difference) {
 static size_t put_differences(uint8_t *to, const uint64_t *numbers, const uint64_t *before,
                               size_t count) {
     size_t length = 0;
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         length += put_number(to + length, zigzag(numbers[i] - before[i]));
+    }
     return length;
 }
 
@@ -51,8 +52,9 @@ static void append(helio_decision_log *log, uint8_t kind, const uint8_t *body, s
     uint8_t head[1 + NUMBER_BYTES] = {kind};
     const size_t head_length = 1 + put_number(head + 1, length);
     if (log->is_full || head_length + length > log->capacity - log->used) {
-        if (!log->is_full)
+        if (!log->is_full) {
             put_word(log->memory, HELIO_DECISION_AT_FULL, 1);
+        }
         log->is_full = true;
         return;
     }
@@ -66,11 +68,13 @@ int helio_decision_log_init(helio_decision_log *log, void *memory, size_t capaci
                             const char *instance, const char *stream, int64_t wall_ns,
                             uint32_t places) {
     *log = (helio_decision_log){0};
-    if (capacity < HELIO_DECISION_LOG_MIN || places > HELIO_DECISION_PLACES_MAX)
+    if (capacity < HELIO_DECISION_LOG_MIN || places > HELIO_DECISION_PLACES_MAX) {
         return HELIO_ERR_OPTION;
+    }
     helio_receiver_view *views = calloc(places ? places : 1, sizeof *views);
-    if (!views)
+    if (!views) {
         return HELIO_ERR_NOMEM;
+    }
     *log = (helio_decision_log){.memory = memory,
                                 .capacity = capacity,
                                 .used = HELIO_DECISION_LOG_HEADER,
@@ -97,13 +101,15 @@ void helio_decision_log_fini(helio_decision_log *log) {
 }
 
 void helio_decision_log_view(helio_decision_log *log, const helio_receiver_view *view) {
-    if (log->is_full || view->place >= log->places)
+    if (log->is_full || view->place >= log->places) {
         return;
+    }
     uint64_t numbers[HELIO_DECISION_VIEW_NUMBERS], before[HELIO_DECISION_VIEW_NUMBERS];
     helio_decision_get_view(view, numbers);
     helio_decision_get_view(&log->views[view->place], before);
-    if (!(view->flags & HELIO_VIEW_NEWS) && memcmp(numbers, before, sizeof numbers) == 0)
+    if (!(view->flags & HELIO_VIEW_NEWS) && memcmp(numbers, before, sizeof numbers) == 0) {
         return;
+    }
     uint8_t body[BODY_MAX];
     size_t length = put_number(body, view->place);
     length += put_differences(body + length, numbers, before, HELIO_DECISION_VIEW_NUMBERS);
@@ -113,8 +119,9 @@ void helio_decision_log_view(helio_decision_log *log, const helio_receiver_view 
 }
 
 void helio_decision_log_interval(helio_decision_log *log, const helio_interval *interval) {
-    if (log->is_full)
+    if (log->is_full) {
         return;
+    }
     uint64_t numbers[HELIO_DECISION_INTERVAL_NUMBERS], before[HELIO_DECISION_INTERVAL_NUMBERS];
     helio_decision_get_interval(interval, numbers);
     helio_decision_get_interval(&log->interval, before);
@@ -126,15 +133,18 @@ void helio_decision_log_interval(helio_decision_log *log, const helio_interval *
 
 void helio_decision_log_record(helio_decision_log *log, helio_decision_kind kind,
                                const uint64_t *numbers, size_t count, const char *text) {
-    if (log->is_full)
+    if (log->is_full) {
         return;
+    }
     uint8_t body[BODY_MAX];
     count = count < HELIO_DECISION_NUMBERS_MAX ? count : HELIO_DECISION_NUMBERS_MAX;
     size_t length = put_number(body, count);
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         length += put_number(body + length, numbers[i]);
+    }
     const size_t text_length = text ? strnlen(text, HELIO_DECISION_TEXT_MAX) : 0;
-    if (text_length)
+    if (text_length) {
         memcpy(body + length, text, text_length);
+    }
     append(log, (uint8_t)kind, body, length + text_length);
 }

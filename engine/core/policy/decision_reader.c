@@ -18,8 +18,9 @@ static bool take_number(span *from, uint64_t *number) {
     for (unsigned shift = 0; shift < 64 && from->at < from->end; shift += 7) {
         const uint8_t byte = *from->at++;
         *number |= (uint64_t)(byte & 0x7F) << shift;
-        if (byte < 0x80)
+        if (byte < 0x80) {
             return shift < 63 || byte <= 1;
+        }
     }
     return false;
 }
@@ -28,8 +29,9 @@ static bool take_number(span *from, uint64_t *number) {
 static bool take_differences(span *from, uint64_t *numbers, size_t count) {
     for (size_t i = 0; i < count && from->at < from->end; i++) {
         uint64_t coded;
-        if (!take_number(from, &coded))
+        if (!take_number(from, &coded)) {
             return false;
+        }
         numbers[i] += coded >> 1 ^ (coded & 1 ? UINT64_MAX : 0);
     }
     return true;
@@ -47,13 +49,15 @@ int helio_decision_reader_init(helio_decision_reader *reader, const void *memory
     if (size < HELIO_DECISION_LOG_HEADER ||
         memcmp(head, HELIO_DECISION_MAGIC, sizeof HELIO_DECISION_MAGIC - 1) != 0 ||
         get_word(head, HELIO_DECISION_AT_ORDER) != HELIO_DECISION_ORDER ||
-        get_word(head, HELIO_DECISION_AT_VERSION) != HELIO_DECISION_VERSION)
+        get_word(head, HELIO_DECISION_AT_VERSION) != HELIO_DECISION_VERSION) {
         return HELIO_DECISION_DAMAGED;
+    }
     uint64_t used;
     memcpy(&used, head + HELIO_DECISION_AT_USED, sizeof used);
     const uint32_t places = get_word(head, HELIO_DECISION_AT_PLACES);
-    if (used < HELIO_DECISION_LOG_HEADER || used > size || places > HELIO_DECISION_PLACES_MAX)
+    if (used < HELIO_DECISION_LOG_HEADER || used > size || places > HELIO_DECISION_PLACES_MAX) {
         return HELIO_DECISION_DAMAGED;
+    }
     *reader = (helio_decision_reader){
         .memory = memory, .used = used, .at = HELIO_DECISION_LOG_HEADER, .places = places};
     memcpy(&reader->wall_ns, head + HELIO_DECISION_AT_WALL, sizeof reader->wall_ns);
@@ -70,14 +74,16 @@ void helio_decision_reader_fini(helio_decision_reader *reader) {
 
 static bool take_view(helio_decision_reader *reader, span body) {
     uint64_t place;
-    if (!take_number(&body, &place) || place >= reader->places)
+    if (!take_number(&body, &place) || place >= reader->places) {
         return false;
+    }
     helio_receiver_view *view = &reader->views[place];
     uint64_t numbers[HELIO_DECISION_VIEW_NUMBERS];
     view->flags &= ~(uint32_t)HELIO_VIEW_NEWS; /* as it was when it was written */
     helio_decision_get_view(view, numbers);
-    if (!take_differences(&body, numbers, HELIO_DECISION_VIEW_NUMBERS))
+    if (!take_differences(&body, numbers, HELIO_DECISION_VIEW_NUMBERS)) {
         return false;
+    }
     helio_decision_set_view(view, numbers);
     view->place = (uint32_t)place;
     return true;
@@ -86,23 +92,27 @@ static bool take_view(helio_decision_reader *reader, span body) {
 static bool take_interval(helio_decision_reader *reader, span body) {
     uint64_t numbers[HELIO_DECISION_INTERVAL_NUMBERS];
     helio_decision_get_interval(&reader->interval, numbers);
-    if (!take_differences(&body, numbers, HELIO_DECISION_INTERVAL_NUMBERS))
+    if (!take_differences(&body, numbers, HELIO_DECISION_INTERVAL_NUMBERS)) {
         return false;
+    }
     helio_decision_set_interval(&reader->interval, numbers);
     return reader->interval.receivers <= reader->places;
 }
 
 static bool take_record(span body, helio_decision_record *record) {
     uint64_t count;
-    if (!take_number(&body, &count) || count > HELIO_DECISION_NUMBERS_MAX)
+    if (!take_number(&body, &count) || count > HELIO_DECISION_NUMBERS_MAX) {
         return false;
+    }
     for (record->count = 0; record->count < count; record->count++) {
-        if (!take_number(&body, &record->numbers[record->count]))
+        if (!take_number(&body, &record->numbers[record->count])) {
             return false;
+        }
     }
     const size_t length = (size_t)(body.end - body.at);
-    if (length > HELIO_DECISION_TEXT_MAX || memchr(body.at, 0, length))
+    if (length > HELIO_DECISION_TEXT_MAX || memchr(body.at, 0, length)) {
         return false;
+    }
     memcpy(record->text, body.at, length);
     record->text[length] = 0;
     return true;
@@ -110,26 +120,30 @@ static bool take_record(span body, helio_decision_record *record) {
 
 /* Policies have seen the views of the interval read last: they are no news any more. */
 static void settle(helio_decision_reader *reader) {
-    for (uint32_t i = 0; reader->is_at_interval && i < reader->interval.receivers; i++)
+    for (uint32_t i = 0; reader->is_at_interval && i < reader->interval.receivers; i++) {
         reader->views[i].flags &= ~(uint32_t)HELIO_VIEW_NEWS;
+    }
     reader->is_at_interval = false;
 }
 
 int helio_decision_reader_next(helio_decision_reader *reader, helio_decision_record *record) {
     settle(reader);
-    if (reader->at >= reader->used)
+    if (reader->at >= reader->used) {
         return 0;
+    }
     span from = {reader->memory + reader->at + 1, reader->memory + reader->used};
     *record = (helio_decision_record){.kind = reader->memory[reader->at]};
     uint64_t length;
-    if (!take_number(&from, &length) || length > (uint64_t)(from.end - from.at))
+    if (!take_number(&from, &length) || length > (uint64_t)(from.end - from.at)) {
         return HELIO_DECISION_DAMAGED;
+    }
     const span body = {from.at, from.at + length};
     const bool is_whole = record->kind == HELIO_DECISION_VIEW       ? take_view(reader, body)
                           : record->kind == HELIO_DECISION_INTERVAL ? take_interval(reader, body)
                                                                     : take_record(body, record);
-    if (!is_whole)
+    if (!is_whole) {
         return HELIO_DECISION_DAMAGED;
+    }
     reader->at = (size_t)(body.end - reader->memory);
     reader->is_at_interval = record->kind == HELIO_DECISION_INTERVAL;
     return 1;

@@ -29,8 +29,9 @@ void helio_loss_add(helio_loss *loss, uint64_t lost, uint64_t packets) {
 
 static helio_loss_bound judge(const helio_loss_counts *counts, double z) {
     const double n = counts->packets;
-    if (n < LEAST_PACKETS || counts->lost == 0)
+    if (n < LEAST_PACKETS || counts->lost == 0) {
         return (helio_loss_bound){0};
+    }
     const double p = counts->lost < n ? counts->lost / n : 1;
     const double zz = z * z / n;
     const double spread = z * sqrt(p * (1 - p) / n + zz / (4 * n));

@@ -33,18 +33,21 @@ void helio_pgmcc_init(helio_pgmcc *pgmcc, uint64_t lead) {
 
 void helio_pgmcc_on_sent(helio_pgmcc *pgmcc, uint64_t sequence, int64_t now_ns) {
     pgmcc->lead = sequence;
-    if (sequence >= helio_pgmcc_send_limit(pgmcc))
+    if (sequence >= helio_pgmcc_send_limit(pgmcc)) {
         pgmcc->full_at = sequence;
-    if (pgmcc->due_ns == HELIO_NEVER && sequence > pgmcc->newest)
+    }
+    if (pgmcc->due_ns == HELIO_NEVER && sequence > pgmcc->newest) {
         pgmcc->due_ns = now_ns + pgmcc->timeout_ns;
+    }
 }
 
 /* ---- the acker ---- */
 
 /* 1 / throughput, in round trips per packet and ns; grows with loss and round trip. */
 static double cost_of(double loss, int64_t round_trip_ns) {
-    if (round_trip_ns <= 0)
+    if (round_trip_ns <= 0) {
         return 0;
+    }
     const double p = loss > LEAST_LOSS ? loss : LEAST_LOSS;
     return (double)round_trip_ns * (sqrt(2 * p / 3) + 12 * sqrt(3 * p / 8) * p * (1 + 32 * p * p));
 }
@@ -77,8 +80,9 @@ static bool challenge(helio_pgmcc *pgmcc, const helio_pgmcc_feedback *feedback) 
         elect(pgmcc, feedback->place, cost_of(feedback->loss, feedback->round_trip_ns));
         return true;
     }
-    if (feedback->round_trip_ns <= 0)
+    if (feedback->round_trip_ns <= 0) {
         return false;
+    }
     const double cost = cost_of(feedback->loss, feedback->round_trip_ns);
     if (feedback->place == pgmcc->acker) {
         pgmcc->acker_cost = cost;
@@ -90,8 +94,9 @@ static bool challenge(helio_pgmcc *pgmcc, const helio_pgmcc_feedback *feedback) 
 }
 
 bool helio_pgmcc_on_gone(helio_pgmcc *pgmcc, uint32_t place) {
-    if (place != pgmcc->acker)
+    if (place != pgmcc->acker) {
         return false;
+    }
     pgmcc->acker = HELIO_PGMCC_NOBODY;
     pgmcc->acker_cost = 0;
     return true;
@@ -133,11 +138,13 @@ static int take_in(helio_pgmcc *pgmcc, uint64_t newest, uint32_t bitmap) {
 static bool has_lost(const helio_pgmcc *pgmcc) {
     for (int i = REORDERED; i < TOLD; i++) {
         const uint64_t sequence = pgmcc->newest - (uint64_t)i;
-        if (sequence <= pgmcc->cut_at)
+        if (sequence <= pgmcc->cut_at) {
             return false;
+        }
         const uint64_t later = pgmcc->acked & ((UINT64_C(1) << i) - 1);
-        if (!(pgmcc->acked >> i & 1) && __builtin_popcountll(later) >= REORDERED)
+        if (!(pgmcc->acked >> i & 1) && __builtin_popcountll(later) >= REORDERED) {
             return true;
+        }
     }
     return false;
 }
@@ -159,35 +166,42 @@ static void cut(helio_pgmcc *pgmcc) {
 bool helio_pgmcc_on_feedback(helio_pgmcc *pgmcc, const helio_pgmcc_feedback *feedback,
                              int64_t now_ns) {
     const bool has_changed = challenge(pgmcc, feedback);
-    if (feedback->place != pgmcc->acker || !feedback->is_ack || feedback->newest > pgmcc->lead)
+    if (feedback->place != pgmcc->acker || !feedback->is_ack || feedback->newest > pgmcc->lead) {
         return has_changed;
-    if (feedback->measured_ns > 0)
+    }
+    if (feedback->measured_ns > 0) {
         measure(pgmcc, feedback->measured_ns);
+    }
     const bool was_full = pgmcc->newest < pgmcc->full_at;
     const int packets = take_in(pgmcc, feedback->newest, feedback->bitmap);
-    if (packets == 0)
+    if (packets == 0) {
         return has_changed;
+    }
     pgmcc->timeouts = 0;
     pgmcc->due_ns = pgmcc->newest == pgmcc->lead ? HELIO_NEVER : now_ns + pgmcc->timeout_ns;
-    if (pgmcc->newest > pgmcc->cut_at)
+    if (pgmcc->newest > pgmcc->cut_at) {
         pgmcc->is_recovering = false;
-    if (has_lost(pgmcc))
+    }
+    if (has_lost(pgmcc)) {
         cut(pgmcc);
-    else if (was_full && !pgmcc->is_recovering)
+    } else if (was_full && !pgmcc->is_recovering) {
         grow(pgmcc, packets);
+    }
     return has_changed;
 }
 
 bool helio_pgmcc_poll(helio_pgmcc *pgmcc, int64_t now_ns) {
-    if (now_ns < pgmcc->due_ns)
+    if (now_ns < pgmcc->due_ns) {
         return false;
+    }
     pgmcc->window = 1;
     pgmcc->cut_at = pgmcc->lead;
     pgmcc->is_recovering = false;
     give_up_flight(pgmcc);
     pgmcc->timeout_ns =
         pgmcc->timeout_ns < MOST_TIMEOUT_NS / 2 ? 2 * pgmcc->timeout_ns : MOST_TIMEOUT_NS;
-    if (++pgmcc->timeouts >= FRUITLESS_TIMEOUTS)
+    if (++pgmcc->timeouts >= FRUITLESS_TIMEOUTS) {
         helio_pgmcc_on_gone(pgmcc, pgmcc->acker);
+    }
     return true;
 }

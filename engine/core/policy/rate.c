@@ -83,8 +83,9 @@ const helio_rate_policy *helio_rate_policy_at(size_t i) {
 const helio_rate_policy *helio_rate_policy_named(const char *name) {
     const helio_rate_policy *policy = NULL;
     for (size_t i = 0; (policy = helio_rate_policy_at(i)); i++) {
-        if (strcmp(policy->name, name) == 0)
+        if (strcmp(policy->name, name) == 0) {
             return policy;
+        }
     }
     return NULL;
 }

@@ -173,8 +173,9 @@ static bool falls_silent(receiver *r, const dynamic *state, const helio_receiver
     const int64_t most_ns =
         state->config.silence_ns ? state->config.silence_ns : interval->silence_ns;
     if (!reports(view) || most_ns == 0 || r->silences == SILENCES_MAX || r->silent_ns < most_ns ||
-        interval->now_ns < state->thaw_ns)
+        interval->now_ns < state->thaw_ns) {
         return false;
+    }
     r->silent_ns = 0;
     r->silences++;
     return true;
@@ -184,18 +185,21 @@ static void listen(receiver *r, dynamic *state, const helio_receiver_view *view,
                    const helio_interval *interval) {
     /* Counts that fell: it was forgotten and has come again, before anything was decided without. */
     const bool is_back = view->received + view->lost < r->seen || lost_of(view) < r->lost;
-    if (r->receiver != view->receiver || r->incarnation != view->incarnation || is_back)
+    if (r->receiver != view->receiver || r->incarnation != view->incarnation || is_back) {
         *r = (receiver){.receiver = view->receiver, .incarnation = view->incarnation};
+    }
     if (r->era == state->era) {
         take(r, state, view, interval->packets_sent);
         return;
     }
     r->loss = (helio_loss){0};
     r->bound = (helio_loss_bound){0};
-    if (!is_of_era(state, view, interval->now_ns))
+    if (!is_of_era(state, view, interval->now_ns)) {
         return;
-    if (r->era != 0 && view->place == state->fell_for) /* lost on the way when the rate fell */
+    }
+    if (r->era != 0 && view->place == state->fell_for) { /* lost on the way when the rate fell */
         state->budget -= (double)(lost_of(view) - r->lost);
+    }
     begin(r, state, view);
 }
 
@@ -208,32 +212,38 @@ static uint32_t select_place(receiver *receivers, uint32_t count, uint32_t k) {
         const double pivot = receivers[receivers[low + (high - low) / 2].ranked].bound.at_least;
         uint32_t i = low, j = high;
         while (i <= j) {
-            while (receivers[receivers[i].ranked].bound.at_least > pivot)
+            while (receivers[receivers[i].ranked].bound.at_least > pivot) {
                 i++;
-            while (receivers[receivers[j].ranked].bound.at_least < pivot)
+            }
+            while (receivers[receivers[j].ranked].bound.at_least < pivot) {
                 j--;
-            if (i > j)
+            }
+            if (i > j) {
                 break;
+            }
             const uint32_t place = receivers[i].ranked;
             receivers[i++].ranked = receivers[j].ranked;
             receivers[j].ranked = place;
-            if (j-- == 0)
+            if (j-- == 0) {
                 break;
+            }
         }
-        if (k <= j && j < high)
+        if (k <= j && j < high) {
             high = j;
-        else if (k >= i)
+        } else if (k >= i) {
             low = i;
-        else
+        } else {
             break;
+        }
     }
     return receivers[k].ranked;
 }
 
 /* Of those that count, ranked[0] to ranked[counted - 1], the one that decides. */
 static uint32_t decider(dynamic *state, uint32_t worst, uint32_t counted) {
-    if (state->config.who != HELIO_RATE_RECEIVERS_QUANTILE || counted == 0)
+    if (state->config.who != HELIO_RATE_RECEIVERS_QUANTILE || counted == 0) {
         return worst;
+    }
     const uint32_t within = (uint32_t)ceil(state->config.quantile * counted - 1e-9);
     return select_place(state->receivers, counted, counted - (within ? within : 1));
 }
@@ -246,24 +256,28 @@ static hearing hear(dynamic *state, const helio_interval *interval,
     double highest = 0;
     for (uint32_t place = 0; place < places; place++) {
         const helio_receiver_view *view = &views[place];
-        if (!counts(state, view))
+        if (!counts(state, view)) {
             continue;
+        }
         receiver *r = &state->receivers[place];
         listen(r, state, view, interval);
         heard.is_early |= r->era != state->era && (view->flags & HELIO_VIEW_NEWS);
-        if (falls_silent(r, state, view, interval))
+        if (falls_silent(r, state, view, interval)) {
             heard.silent = place;
+        }
         if (r->bound.at_least > highest) {
             highest = r->bound.at_least;
             heard.worst = place;
         }
-        if (view->round_trip_ns > heard.round_trip_ns)
+        if (view->round_trip_ns > heard.round_trip_ns) {
             heard.round_trip_ns = view->round_trip_ns;
+        }
         state->receivers[heard.counted++].ranked = place;
     }
     heard.worst = decider(state, heard.worst, heard.counted);
-    if (heard.worst != HELIO_RATE_NO_PLACE)
+    if (heard.worst != HELIO_RATE_NO_PLACE) {
         heard.loss = state->receivers[heard.worst].bound;
+    }
     if (heard.counted != state->counted) {
         state->counted = heard.counted;
         state->z = helio_loss_z(heard.counted);
@@ -275,10 +289,12 @@ static hearing hear(dynamic *state, const helio_interval *interval,
 
 static double clamped(const dynamic *state, double rate) {
     const double most = (double)state->config.rate, least = (double)state->config.rate_min;
-    if (most > 0 && rate > most)
+    if (most > 0 && rate > most) {
         rate = most;
-    if (rate < state->config.packet_bytes)
+    }
+    if (rate < state->config.packet_bytes) {
         rate = state->config.packet_bytes; /* one packet per second */
+    }
     return rate < least ? least : rate;
 }
 
@@ -287,10 +303,12 @@ static void fall(dynamic *state, const helio_interval *interval, const hearing *
     /* A rate that was not used, or not in force, is not what was too much. */
     const bool is_in_force = state->rate > 0 && interval->rate == (uint64_t)state->rate;
     double used = state->rate;
-    if (!is_in_force || (state->unlimited >= SENT_MEMORY && state->sent < used))
+    if (!is_in_force || (state->unlimited >= SENT_MEMORY && state->sent < used)) {
         used = state->sent;
-    if (share_left < MOST_CUT)
+    }
+    if (share_left < MOST_CUT) {
         share_left = MOST_CUT;
+    }
     const bool yields = used < YIELD_BELOW * state->reached && state->rises > YIELD_RISES &&
                         share_left > 1 - YIELD_MOST_LOSS;
     state->is_gaining = used > GAINING * state->reached;
@@ -324,9 +342,10 @@ static void rise(dynamic *state, const helio_interval *interval, const hearing *
     double step =
         FIRST_STEP * (1 + state->rises * state->rises / STEP_GROWTH) * part * packet / seconds;
     const double near = NEAR_CEILING * state->ceiling;
-    if (state->rate < near && step < FAST_STEP * state->rate)
+    if (state->rate < near && step < FAST_STEP * state->rate) {
         step = FAST_STEP * state->rate < near - state->rate ? FAST_STEP * state->rate
                                                             : near - state->rate;
+    }
     const double most =
         state->rate * BLIND_GROWTH * state->rate * seconds / packet / EVIDENCE_PACKETS;
     double rate = state->rate + (step < most ? step : most);
@@ -336,8 +355,9 @@ static void rise(dynamic *state, const helio_interval *interval, const hearing *
     }
     rate = clamped(state, rate);
     state->rises += part;
-    if (state->rate < state->passed && rate >= state->passed && !state->is_gaining)
+    if (state->rate < state->passed && rate >= state->passed && !state->is_gaining) {
         state->rises = 0; /* slowly past what was too much before */
+    }
     out->state = rate > state->rate ? HELIO_RATE_INCREASE : HELIO_RATE_HOLD;
     state->rate = rate;
 }
@@ -388,17 +408,20 @@ static void spend(dynamic *state, const helio_interval *interval) {
     const double worth =
         share * state->sent * (double)interval->length_ns / 1e9 / state->config.packet_bytes;
     state->budget += share * (double)interval->packets_sent;
-    if (state->budget > BUDGET_CREDIT * worth)
+    if (state->budget > BUDGET_CREDIT * worth) {
         state->budget = BUDGET_CREDIT * worth;
-    if (state->budget < -BUDGET_DEBT * worth)
+    }
+    if (state->budget < -BUDGET_DEBT * worth) {
         state->budget = -BUDGET_DEBT * worth;
+    }
 }
 
 static void decide(void *policy, const helio_interval *interval, const helio_receiver_view *views,
                    helio_rate_decision *out) {
     dynamic *state = policy;
-    if (interval->length_ns <= 0)
+    if (interval->length_ns <= 0) {
         return;
+    }
     const double sent = (double)interval->bytes_sent * 1e9 / (double)interval->length_ns;
     state->sent += (sent - state->sent) / (state->sent > 0 ? SENT_MEMORY : 1);
     state->unlimited = interval->flags & HELIO_INTERVAL_LIMITED ? 0

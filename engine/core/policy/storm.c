@@ -27,8 +27,9 @@ static double share(uint64_t part, uint64_t rest) {
 /* The average takes in what looks normal: pauses say nothing of the load that is usual, and a lasting
  * rise becomes normal slowly. */
 static void learn(helio_storm *storm, double load, int64_t length_ns) {
-    if (load < storm->usual / PAUSE_PART)
+    if (load < storm->usual / PAUSE_PART) {
         return;
+    }
     const bool is_new = storm->learnt_ns < LEARN_NS;
     const int64_t memory_ns =
         storm->learnt_ns + length_ns < USUAL_NS ? storm->learnt_ns + length_ns : USUAL_NS;
@@ -79,8 +80,9 @@ static uint32_t slices_of(int64_t ns) {
 
 static void brake(helio_storm *storm, int64_t now_ns, helio_storm_decision *decision) {
     storm->cut_off_ns = storm->cut_off_ns == 0 ? storm->config.cut_off_ns : 2 * storm->cut_off_ns;
-    if (storm->cut_off_ns > HELIO_STORM_CUT_OFF_MAX_NS)
+    if (storm->cut_off_ns > HELIO_STORM_CUT_OFF_MAX_NS) {
         storm->cut_off_ns = HELIO_STORM_CUT_OFF_MAX_NS;
+    }
     decision->cut_off_ns = storm->cut_off_ns;
     /* What was under way still comes. */
     storm->quiet_until_ns =
@@ -92,8 +94,9 @@ static void conclude(helio_storm *storm, int64_t now_ns, int64_t length_ns,
                      helio_storm_decision *decision) {
     if (storm->seen & 1) {
         storm->last_ns = now_ns;
-        if (!storm->is_active && bits(storm->seen & 3) == 1)
+        if (!storm->is_active && bits(storm->seen & 3) == 1) {
             storm->since_ns = now_ns - length_ns;
+        }
     }
     if (!storm->is_active && is_seen_for(storm, slices_of(storm->config.storm_ns))) {
         storm->is_active = true;
@@ -101,8 +104,9 @@ static void conclude(helio_storm *storm, int64_t now_ns, int64_t length_ns,
         brake(storm, now_ns, decision);
     } else if (storm->is_active && is_seen_for(storm, RECUR_SLICES)) {
         /* A brake that is only watched is not applied again and again. */
-        if (storm->config.enforces)
+        if (storm->config.enforces) {
             brake(storm, now_ns, decision);
+        }
     } else if (storm->is_active && now_ns >= storm->quiet_until_ns &&
                now_ns - storm->last_ns >= 2 * storm->config.storm_ns &&
                now_ns - storm->quiet_until_ns >= 2 * storm->config.storm_ns) {
@@ -130,12 +134,14 @@ helio_storm_decision helio_storm_decide(helio_storm *storm, const helio_interval
     storm->offered += interval->offered_bytes;
     storm->length_ns += interval->length_ns;
     const int64_t length_ns = storm->length_ns;
-    if (length_ns < HELIO_STORM_SLICE_NS)
+    if (length_ns < HELIO_STORM_SLICE_NS) {
         return decision;
+    }
     const double load = (double)storm->offered * (double)HELIO_SECOND / (double)length_ns;
     decision.repeats = storm->naks ? (double)storm->again / (double)storm->naks : 0;
-    if (decision.repeats > 1)
+    if (decision.repeats > 1) {
         decision.repeats = 1;
+    }
     decision.share = share(storm->naks + storm->repairs, storm->packets);
     decision.load = storm->usual > 0 ? load / storm->usual : load > 0 ? LOAD_MOST + 1 : 0;
     if (interval->now_ns >= storm->quiet_until_ns) {

@@ -69,8 +69,9 @@ static void count(helio_watch *watch, const helio_watch_scene *scene,
 /* The newest packet when it was heard, which may be a while before the end of the interval. */
 static uint64_t lead_at(const helio_watch_scene *scene, int64_t at_ns) {
     const int64_t now_ns = scene->interval->now_ns;
-    if (at_ns <= scene->before_ns || scene->before_ns >= now_ns)
+    if (at_ns <= scene->before_ns || scene->before_ns >= now_ns) {
         return scene->lead_before;
+    }
     const double part = (double)(now_ns - at_ns) / (double)(now_ns - scene->before_ns);
     return scene->interval->lead - (uint64_t)(part * (double)sent_in(scene));
 }
@@ -78,8 +79,9 @@ static uint64_t lead_at(const helio_watch_scene *scene, int64_t at_ns) {
 static void note_news(helio_watch *watch, const helio_watch_scene *scene) {
     const int64_t now_ns = scene->interval->now_ns;
     const int64_t period_ns = now_ns - watch->news_ns;
-    if (watch->period_ns == 0)
+    if (watch->period_ns == 0) {
         watch->period_ns = period_ns;
+    }
     watch->period_ns += (period_ns - watch->period_ns) / PERIOD_PART;
     watch->news_ns = now_ns;
     watch->silent_ns = 0;
@@ -91,13 +93,15 @@ static void sight(helio_watch *watch, const helio_watch_scene *scene,
                   const helio_receiver_view *view) {
     const int64_t now_ns = scene->interval->now_ns;
     int64_t at_ns = view->heard_ns < now_ns ? view->heard_ns : now_ns;
-    if (at_ns < scene->before_ns)
+    if (at_ns < scene->before_ns) {
         at_ns = scene->before_ns;
+    }
     const uint64_t lead = lead_at(scene, at_ns);
     /* What it has room for it holds, or will be given, unless it asked for it. */
     uint64_t needs = view->position + 1 + view->window;
-    if (view->missing > view->position && view->missing < needs)
+    if (view->missing > view->position && view->missing < needs) {
         needs = view->missing;
+    }
     watch->sighting = (helio_sighting){
         .at_ns = at_ns,
         .position = view->position,
@@ -110,8 +114,9 @@ static void sight(helio_watch *watch, const helio_watch_scene *scene,
 static void hear(helio_watch *watch, const helio_watch_scene *scene,
                  const helio_receiver_view *view) {
     note_news(watch, scene);
-    if ((view->flags & HELIO_VIEW_REPORTS) && view->position != 0)
+    if ((view->flags & HELIO_VIEW_REPORTS) && view->position != 0) {
         sight(watch, scene, view);
+    }
 }
 
 /* Packets it should have got, as it tells; those missed and repaired came too. */
@@ -122,11 +127,13 @@ static uint64_t expected(const helio_watch *watch) {
 static bool is_over(const helio_watch *watch, const helio_watch_config *config,
                     const helio_receiver_view *view, int64_t now_ns) {
     const int64_t age_ns = now_ns - watch->opened_ns;
-    if (age_ns < config->window_ns)
+    if (age_ns < config->window_ns) {
         return false;
+    }
     const bool reports = view->flags & HELIO_VIEW_REPORTS;
-    if (reports && !watch->has_news)
+    if (reports && !watch->has_news) {
         return false;
+    }
     const uint64_t seen = reports ? expected(watch) : watch->window_sent;
     return seen >= EVIDENCE_PACKETS || age_ns >= EVIDENCE_WINDOWS * config->window_ns;
 }
@@ -134,11 +141,13 @@ static bool is_over(const helio_watch *watch, const helio_watch_config *config,
 /* For longer than it ever was, and than its source asked it to be at most. */
 static bool is_silent(const helio_watch *watch, const helio_interval *interval,
                       const helio_receiver_view *view) {
-    if (!(view->flags & HELIO_VIEW_REPORTS))
+    if (!(view->flags & HELIO_VIEW_REPORTS)) {
         return false;
+    }
     int64_t most_ns = SILENT_PERIODS * watch->period_ns;
-    if (most_ns < interval->silence_ns)
+    if (most_ns < interval->silence_ns) {
         most_ns = interval->silence_ns;
+    }
     return watch->silent_ns > (most_ns > SILENT_LEAST_NS ? most_ns : SILENT_LEAST_NS);
 }
 
@@ -151,10 +160,11 @@ static double lag_of(const helio_watch *watch, const helio_watch_scene *scene,
     const helio_sighting *last = helio_track_last(&watch->track);
     const uint64_t lead = scene->interval->lead;
     uint64_t behind = 0;
-    if (last)
+    if (last) {
         behind = last->lead - last->position;
-    else if (view->missing != 0 && view->missing <= lead)
+    } else if (view->missing != 0 && view->missing <= lead) {
         behind = lead - view->missing + 1;
+    }
     return scene->history_packets ? (double)behind / (double)scene->history_packets : 0;
 }
 
@@ -199,29 +209,34 @@ static helio_consumer_class behaviour(const helio_watch *watch, const helio_watc
     const bool is_full = symptoms->value[HELIO_SYMPTOM_BUFFER] >= config->buffer;
     int64_t length_ns;
     uint64_t went, sent;
-    if (!helio_track_step(&watch->track, &length_ns, &went, &sent))
+    if (!helio_track_step(&watch->track, &length_ns, &went, &sent)) {
         return lag >= config->lag || symptoms->late > 0 || is_full ? HELIO_CONSUMER_FALLING
                                                                    : HELIO_CONSUMER_OK;
+    }
     const helio_sighting *last = helio_track_last(&watch->track);
     const uint64_t behind = last->lead - last->position;
-    if (went == 0 && behind > STILL_PACKETS && behind >= sent)
+    if (went == 0 && behind > STILL_PACKETS && behind >= sent) {
         return sent > 0 || watch->is_waited_for ? HELIO_CONSUMER_STALLED : watch->class;
+    }
     const bool was_behind = watch->class == HELIO_CONSUMER_FALLING ||
                             watch->class == HELIO_CONSUMER_STALLED ||
                             watch->class == HELIO_CONSUMER_RECOVERING;
     if ((lag >= BEHIND || (was_behind && behind > STILL_PACKETS)) && went > sent &&
-        speed->growth < -speed->source / CATCHING_PART)
+        speed->growth < -speed->source / CATCHING_PART) {
         return HELIO_CONSUMER_RECOVERING;
+    }
     if (lag >= config->lag / 2 || is_full ||
-        (lag >= BEHIND && speed->growth > speed->source / GROWTH_PART))
+        (lag >= BEHIND && speed->growth > speed->source / GROWTH_PART)) {
         return HELIO_CONSUMER_FALLING;
+    }
     return HELIO_CONSUMER_OK;
 }
 
 static void classify(helio_watch *watch, helio_consumer_class seen) {
     if (seen == watch->seen || watch->class == HELIO_CONSUMER_UNKNOWN ||
-        seen == HELIO_CONSUMER_STOPPED)
+        seen == HELIO_CONSUMER_STOPPED) {
         watch->class = seen;
+    }
     watch->seen = seen;
 }
 
@@ -249,16 +264,19 @@ bool helio_watch_feed(helio_watch *watch, const helio_watch_config *config,
     count(watch, scene, view);
     const bool flows = sent_in(scene) > 0 || interval->queue_bytes > 0;
     watch->is_waited_for |= flows;
-    if (view->flags & HELIO_VIEW_NEWS)
+    if (view->flags & HELIO_VIEW_NEWS) {
         hear(watch, scene, view);
-    else if (flows)
+    } else if (flows) {
         watch->silent_ns += interval->now_ns - scene->before_ns;
+    }
     const bool silent = is_silent(watch, interval, view);
     const bool is_old = interval->now_ns - watch->opened_ns >= config->window_ns;
-    if (!(silent && is_old) && !is_over(watch, config, view, interval->now_ns))
+    if (!(silent && is_old) && !is_over(watch, config, view, interval->now_ns)) {
         return false;
-    if (watch->is_sighted)
+    }
+    if (watch->is_sighted) {
         helio_track_add(&watch->track, &watch->sighting);
+    }
     measure(watch, scene, view);
     classify(watch, silent ? HELIO_CONSUMER_STOPPED : behaviour(watch, config));
     open_window(watch, interval->now_ns);

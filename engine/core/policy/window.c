@@ -20,8 +20,9 @@ helio_window_limit helio_window_limit_of(const helio_window_config *config,
     uint32_t count = 0, least_window = UINT32_MAX;
     for (uint32_t place = 0; place < places; place++) {
         const helio_receiver_view *view = &views[place];
-        if (!counts(config, view, now_ns))
+        if (!counts(config, view, now_ns)) {
             continue;
+        }
         const uint64_t sequence = view->position + view->window;
         const bool is_looser = config->rule == HELIO_WINDOW_MAX && sequence > limit.sequence;
         const bool is_tighter = config->rule != HELIO_WINDOW_MAX && sequence < limit.sequence;
@@ -29,13 +30,16 @@ helio_window_limit helio_window_limit_of(const helio_window_config *config,
             limit.sequence = sequence;
             limit.place = place;
         }
-        if (view->window < least_window)
+        if (view->window < least_window) {
             least_window = view->window;
+        }
     }
     limit.is_short = count < config->least;
-    if (limit.is_short)
+    if (limit.is_short) {
         limit.sequence = lead;
-    if (count > 0)
+    }
+    if (count > 0) {
         limit.progress = least_window / PROGRESS_PART > 0 ? least_window / PROGRESS_PART : 1;
+    }
     return limit;
 }

@@ -29,8 +29,9 @@ static void take_out(helio_rx_absents *absents, helio_rx_absent *absent) {
 }
 
 void helio_rx_absents_fini(helio_rx_absents *absents) {
-    while (absents->oldest)
+    while (absents->oldest) {
         take_out(absents, absents->oldest);
+    }
     helio_map_fini(&absents->by_tsi);
 }
 
@@ -43,13 +44,16 @@ static bool make_room(helio_rx_absents *absents, const helio_address *source, bo
     helio_rx_absent *least = NULL;
     for (helio_rx_absent *absent = absents->oldest; absent; absent = absent->newer) {
         if (absent != absents->returning && is_of(absent, source) &&
-            (!least || (least->is_proven && !absent->is_proven)))
+            (!least || (least->is_proven && !absent->is_proven))) {
             least = absent;
-        if (least && !least->is_proven)
+        }
+        if (least && !least->is_proven) {
             break;
+        }
     }
-    if (!least || (least->is_proven && !is_proven))
+    if (!least || (least->is_proven && !is_proven)) {
         return false;
+    }
     take_out(absents, least);
     helio_count(&absents->instance->streams_forgotten, 1);
     return true;
@@ -73,8 +77,9 @@ static bool find_room(helio_rx_absents *absents, const helio_address *source, bo
     const helio_address *const bounds[] = {source, NULL};
     for (int i = 0; i < 2; i++) {
         while (!fits(absents, bounds[i], bytes)) {
-            if (!make_room(absents, bounds[i], is_proven))
+            if (!make_room(absents, bounds[i], is_proven)) {
                 return false;
+            }
         }
     }
     return helio_account_take(absents->account, bytes);
@@ -95,8 +100,9 @@ static bool must_stay(const helio_rx_absent *absent, const struct helio_rx_strea
 static helio_rx_absent *make(const struct helio_rx_stream *stream, uint32_t count, int64_t now_ns) {
     const helio_delivery *delivery = &stream->delivery;
     helio_rx_absent *absent = calloc(1, bytes_of(count));
-    if (!absent)
+    if (!absent) {
         return NULL;
+    }
     absent->tsi = stream->tsi;
     absent->source = stream->source;
     absent->is_exact = stream->binding.is_exact && !stream->shared->config.is_connected;
@@ -114,10 +120,12 @@ void helio_rx_absents_keep(helio_rx_absents *absents, const struct helio_rx_stre
                            int64_t now_ns) {
     const uint64_t key = helio_tsi_key(&stream->tsi);
     helio_rx_absent *before = helio_map_get(&absents->by_tsi, key);
-    if (before && must_stay(before, stream))
+    if (before && must_stay(before, stream)) {
         return;
-    if (before)
+    }
+    if (before) {
         take_out(absents, before);
+    }
     const uint32_t count = helio_delivery_marks(&stream->delivery, NULL, 0);
     const uint64_t bytes = bytes_of(count);
     helio_rx_absent *absent = NULL;
@@ -147,19 +155,22 @@ const helio_rx_absent *helio_rx_absents_find(const helio_rx_absents *absents, co
                                              const helio_address *from,
                                              const helio_subscriptions *subscriptions) {
     const helio_rx_absent *absent = helio_map_get(&absents->by_tsi, helio_tsi_key(tsi));
-    if (!absent || !helio_rx_is_from(&absent->source, absent->is_exact, from))
+    if (!absent || !helio_rx_is_from(&absent->source, absent->is_exact, from)) {
         return NULL;
+    }
     for (const helio_subscription *s = subscriptions->first; s; s = s->next) {
-        if (s->serial <= absent->newest_sub)
+        if (s->serial <= absent->newest_sub) {
             return absent;
+        }
     }
     return NULL;
 }
 
 void helio_rx_absents_forget(helio_rx_absents *absents, const helio_tsi *tsi) {
     helio_rx_absent *absent = helio_map_get(&absents->by_tsi, helio_tsi_key(tsi));
-    if (absent)
+    if (absent) {
         take_out(absents, absent);
+    }
 }
 
 bool helio_rx_absent_goes_on(const helio_rx_absent *absent, uint32_t lead) {

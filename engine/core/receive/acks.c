@@ -23,8 +23,9 @@ void helio_rx_acks_end(helio_rx_acks *acks) {
 static void tell_soon(helio_rx_acks *acks, int64_t now_ns) {
     const int64_t due_ns =
         now_ns + (int64_t)helio_random_below(&acks->random, (uint64_t)acks->interval_ns + 1);
-    if (due_ns < acks->due_ns)
+    if (due_ns < acks->due_ns) {
         acks->due_ns = due_ns;
+    }
 }
 
 static bool is_urgent(const helio_rx_acks *acks) {
@@ -33,21 +34,25 @@ static bool is_urgent(const helio_rx_acks *acks) {
 }
 
 void helio_rx_acks_advance(helio_rx_acks *acks, uint64_t position, int64_t now_ns) {
-    if (position <= acks->position)
+    if (position <= acks->position) {
         return;
+    }
     acks->position = position;
-    if (is_urgent(acks))
+    if (is_urgent(acks)) {
         acks->due_ns = now_ns;
-    else if (acks->due_ns == HELIO_NEVER)
+    } else if (acks->due_ns == HELIO_NEVER) {
         tell_soon(acks, now_ns);
+    }
 }
 
 void helio_rx_acks_ask(helio_rx_acks *acks, uint64_t sequence, int64_t now_ns) {
-    if (sequence <= acks->asked)
+    if (sequence <= acks->asked) {
         return;
+    }
     acks->asked = sequence;
-    if (is_urgent(acks) && now_ns < acks->due_ns)
+    if (is_urgent(acks) && now_ns < acks->due_ns) {
         acks->due_ns = now_ns;
+    }
 }
 
 void helio_rx_acks_repeat(helio_rx_acks *acks, int64_t now_ns) {

@@ -5,15 +5,17 @@
 /* The first range that ends after `number`; count when there is none. */
 static uint32_t find(const helio_ahead *ahead, uint64_t number) {
     uint32_t i = 0;
-    while (i < ahead->count && ahead->ranges[i].end <= number)
+    while (i < ahead->count && ahead->ranges[i].end <= number) {
         i++;
+    }
     return i;
 }
 
 bool helio_ahead_fits(const helio_ahead *ahead, uint64_t first, uint64_t count) {
     const uint32_t i = find(ahead, first);
-    if (i < ahead->count && ahead->ranges[i].first < first + count)
+    if (i < ahead->count && ahead->ranges[i].first < first + count) {
         return false; /* some are there */
+    }
     const bool touches = (i > 0 && ahead->ranges[i - 1].end == first) ||
                          (i < ahead->count && ahead->ranges[i].first == first + count);
     return touches || ahead->count < HELIO_AHEAD_RANGES;
@@ -30,8 +32,9 @@ void helio_ahead_add(helio_ahead *ahead, uint64_t first, uint64_t count) {
     const bool joins_after = i < ahead->count && ahead->ranges[i].first == end;
     if (i > 0 && ahead->ranges[i - 1].end == first) {
         ahead->ranges[i - 1].end = joins_after ? ahead->ranges[i].end : end;
-        if (joins_after)
+        if (joins_after) {
             remove_range(ahead, i);
+        }
     } else if (joins_after) {
         ahead->ranges[i].first = first;
     } else {
@@ -50,14 +53,17 @@ bool helio_ahead_has(const helio_ahead *ahead, uint64_t number) {
 
 uint64_t helio_ahead_run(const helio_ahead *ahead, uint64_t number) {
     const uint32_t i = find(ahead, number);
-    if (i == ahead->count)
+    if (i == ahead->count) {
         return UINT64_MAX;
+    }
     return ahead->ranges[i].first <= number ? ahead->ranges[i].end : ahead->ranges[i].first;
 }
 
 void helio_ahead_trim(helio_ahead *ahead, uint64_t number) {
-    while (ahead->count > 0 && ahead->ranges[0].end <= number)
+    while (ahead->count > 0 && ahead->ranges[0].end <= number) {
         remove_range(ahead, 0);
-    if (ahead->count > 0 && ahead->ranges[0].first < number)
+    }
+    if (ahead->count > 0 && ahead->ranges[0].first < number) {
         ahead->ranges[0].first = number;
+    }
 }

@@ -20,23 +20,28 @@ static bool has_data(const helio_rx_stream *stream) {
 
 static helio_rx_origin judge_connection(helio_rx_stream *stream, const helio_address *from,
                                         int64_t now_ns) {
-    if (!stream->binding.is_detached && now_ns - stream->heard_ns < CONNECTION_SILENT_NS)
+    if (!stream->binding.is_detached && now_ns - stream->heard_ns < CONNECTION_SILENT_NS) {
         return HELIO_RX_OF_ANOTHER;
+    }
     helio_rx_bind(stream, from);
     return HELIO_RX_OF_SOURCE;
 }
 
 helio_rx_origin helio_rx_judge_origin(helio_rx_stream *stream, const helio_address *from,
                                       int64_t now_ns) {
-    if (!helio_address_same_ip(&stream->source, from))
+    if (!helio_address_same_ip(&stream->source, from)) {
         return HELIO_RX_OF_ANOTHER;
-    if (stream->shared->config.is_connected)
+    }
+    if (stream->shared->config.is_connected) {
         return judge_connection(stream, from, now_ns);
-    if (stream->binding.is_exact)
+    }
+    if (stream->binding.is_exact) {
         return HELIO_RX_OF_ANOTHER;
-    if (from->port == stream->tsi.port)
+    }
+    if (from->port == stream->tsi.port) {
         return stream->shared->config.is_raw && has_data(stream) ? HELIO_RX_OF_ANOTHER
                                                                  : HELIO_RX_OF_OWNER;
+    }
     stream->binding.port = from->port;
     return HELIO_RX_OF_SOURCE;
 }

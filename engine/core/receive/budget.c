@@ -40,18 +40,20 @@ static void add_credit(helio_rx_budget *budget, int64_t now_ns) {
     const uint64_t heard = budget->heard_bytes - budget->credited_bytes;
     const uint64_t most = CREDIT_MAX - budget->credit_bytes;
     if (passed_ms >= CREDIT_MAX || heard >= CREDIT_MAX ||
-        heard * CREDIT_PER_BYTE + (uint64_t)passed_ms * CREDIT_PER_MS >= most)
+        heard * CREDIT_PER_BYTE + (uint64_t)passed_ms * CREDIT_PER_MS >= most) {
         budget->credit_bytes = CREDIT_MAX;
-    else
+    } else {
         budget->credit_bytes += heard * CREDIT_PER_BYTE + (uint64_t)passed_ms * CREDIT_PER_MS;
+    }
     budget->credited_bytes = budget->heard_bytes;
     budget->credited_ns += passed_ms * HELIO_MILLISECOND;
 }
 
 void helio_rx_budget_on_answer(helio_rx_stream *stream, int64_t now_ns) {
     helio_rx_budget *budget = &stream->budget;
-    if (budget->is_unlimited)
+    if (budget->is_unlimited) {
         return;
+    }
     if (!budget->has_answered) {
         budget->has_answered = true;
         budget->credit_bytes = CREDIT_FIRST;
@@ -60,8 +62,9 @@ void helio_rx_budget_on_answer(helio_rx_stream *stream, int64_t now_ns) {
     }
     budget->unanswered_ns = HELIO_NEVER;
     budget->counted = stream->nak.put_off_ever;
-    if (stream->nak.put_off > 0)
+    if (stream->nak.put_off > 0) {
         helio_nak_release(&stream->nak, UINT64_MAX, now_ns);
+    }
 }
 
 /* The NAK's bytes without a list. */
@@ -73,8 +76,9 @@ static uint64_t nak_bytes(const helio_rx_stream *stream) {
 static size_t asks_within(const helio_rx_stream *stream, uint64_t bytes) {
     enum { CHAIN = 4, ENTRY = 4 }; /* OPT_LENGTH; the option's own head is as long as an entry */
     const uint64_t least = nak_bytes(stream);
-    if (bytes < least + CHAIN + 2 * ENTRY)
+    if (bytes < least + CHAIN + 2 * ENTRY) {
         return bytes >= least;
+    }
     const uint64_t asks = (bytes - least - CHAIN) / ENTRY;
     return asks < ASKS_MAX ? (size_t)asks : ASKS_MAX;
 }
@@ -87,8 +91,9 @@ static uint64_t left_of(const helio_rx_budget *budget) {
 
 size_t helio_rx_budget_asks(helio_rx_stream *stream, int64_t now_ns) {
     helio_rx_budget *budget = &stream->budget;
-    if (budget->is_unlimited)
+    if (budget->is_unlimited) {
         return ASKS_MAX;
+    }
     if (is_answering(budget, now_ns)) {
         add_credit(budget, now_ns);
         return asks_within(stream, budget->credit_bytes);
@@ -111,13 +116,15 @@ bool helio_rx_budget_allows_report(const helio_rx_stream *stream, size_t bytes, 
 
 void helio_rx_budget_on_nak(helio_rx_stream *stream, size_t asks, size_t bytes, int64_t now_ns) {
     helio_rx_budget *budget = &stream->budget;
-    if (is_answering(budget, now_ns))
+    if (is_answering(budget, now_ns)) {
         budget->credit_bytes -= budget->credit_bytes < bytes ? budget->credit_bytes : bytes;
-    else
+    } else {
         budget->asked += asks;
+    }
     budget->sent_bytes += bytes;
-    if (budget->unanswered_ns == HELIO_NEVER)
+    if (budget->unanswered_ns == HELIO_NEVER) {
         budget->unanswered_ns = now_ns;
+    }
 }
 
 /* What waits has waited for longer than an answer takes. */
@@ -125,14 +132,16 @@ static void tell_held_back(helio_rx_stream *stream, helio_clock clock) {
     helio_rx_shared *shared = stream->shared;
     helio_rx_budget *budget = &stream->budget;
     const uint64_t news = stream->nak.put_off_ever - budget->counted;
-    if (news == 0)
+    if (news == 0) {
         return;
+    }
     budget->counted = stream->nak.put_off_ever;
     const helio_refusal reason = HELIO_REFUSAL_NAKS_UNANSWERED;
     const _Atomic uint64_t *refused =
         helio_refusal_count(shared->instance, reason, news, &shared->naks_unanswered, clock.now_ns);
-    if (!refused)
+    if (!refused) {
         return;
+    }
     char tsi[HELIO_TSI_TEXT], source[HELIO_ADDRESS_TEXT];
     helio_stats_event(shared->stats, clock.wall_ns, HELIO_EVENT_STATE_REFUSED, stream->object.slot,
                       (const uint64_t[4]){reason, helio_cell(refused)},
@@ -147,14 +156,18 @@ void helio_rx_budget_poll(helio_rx_stream *stream, helio_clock clock) {
         budget->release_ns = HELIO_NEVER;
         return;
     }
-    if (budget->release_ns == HELIO_NEVER)
+    if (budget->release_ns == HELIO_NEVER) {
         budget->release_ns = clock.now_ns + RELEASE_NS;
-    if (clock.now_ns < budget->release_ns)
+    }
+    if (clock.now_ns < budget->release_ns) {
         return;
+    }
     budget->release_ns = clock.now_ns + RELEASE_NS;
-    if (!is_answering(budget, clock.now_ns))
+    if (!is_answering(budget, clock.now_ns)) {
         tell_held_back(stream, clock);
+    }
     const size_t asks = helio_rx_budget_asks(stream, clock.now_ns);
-    if (asks > 0)
+    if (asks > 0) {
         helio_nak_release(&stream->nak, asks, clock.now_ns);
+    }
 }

@@ -52,8 +52,9 @@ static inline bool helio_rx_budget_covers(const helio_rx_budget *budget, size_t 
 }
 /* Feedback other than NAKs was sent. */
 static inline void helio_rx_budget_sent(helio_rx_budget *budget, size_t bytes) {
-    if (!budget->has_answered)
+    if (!budget->has_answered) {
         budget->sent_bytes += bytes;
+    }
 }
 
 /* The source confirmed a request or sent a repair: what waits may be asked for. */

@@ -27,10 +27,13 @@ void helio_rx_clock_init(helio_rx_clock *clocks, bool is_same_host, uint64_t see
 
 helio_clock_offset helio_rx_clock_read(const helio_rx_clock *clocks, int64_t now_ns) {
     helio_clock_difference difference;
-    if (clocks->is_same_host)
+    if (clocks->is_same_host) {
         return (helio_clock_offset){.source = HELIO_PGM_CLOCK_HOST};
-    if (!clocks->has_source_wall || !helio_clock_bounds_read(&clocks->bounds, now_ns, &difference))
+    }
+    if (!clocks->has_source_wall ||
+        !helio_clock_bounds_read(&clocks->bounds, now_ns, &difference)) {
         return (helio_clock_offset){.source = HELIO_PGM_CLOCK_UNKNOWN};
+    }
     return (helio_clock_offset){
         .source = HELIO_PGM_CLOCK_EXCHANGE,
         .ns = difference.ns + clocks->own_wall_ns - clocks->source_wall_ns,
@@ -41,10 +44,12 @@ helio_clock_offset helio_rx_clock_read(const helio_rx_clock *clocks, int64_t now
 /* ---- asking ---- */
 
 static int64_t interval_of(const helio_rx_clock *clocks) {
-    if (clocks->asked < FIRST_QUESTIONS)
+    if (clocks->asked < FIRST_QUESTIONS) {
         return 0;
-    if (clocks->is_same_host)
+    }
+    if (clocks->is_same_host) {
         return TELL_NS;
+    }
     const uint32_t shift = clocks->unanswered / PATIENCE;
     return ASK_NS << (shift < LONGEST_SHIFT ? shift : LONGEST_SHIFT);
 }
@@ -60,8 +65,9 @@ static uint32_t next_token(helio_rx_clock *clocks) {
 }
 
 bool helio_rx_clock_ask(helio_rx_clock *clocks, helio_pgm_clock *out, int64_t now_ns) {
-    if (now_ns < clocks->ask_ns)
+    if (now_ns < clocks->ask_ns) {
         return false;
+    }
     const helio_clock_offset known = helio_rx_clock_read(clocks, now_ns);
     *out = (helio_pgm_clock){
         .source = known.source, .offset_ns = known.ns, .bound_ns = known.bound_ns};
@@ -81,8 +87,9 @@ bool helio_rx_clock_ask(helio_rx_clock *clocks, helio_pgm_clock *out, int64_t no
 
 static helio_rx_clock_question *question_of(helio_rx_clock *clocks, uint32_t token) {
     for (int i = 0; i < HELIO_RX_CLOCK_QUESTIONS && token != 0; i++) {
-        if (clocks->questions[i].token == token)
+        if (clocks->questions[i].token == token) {
             return &clocks->questions[i];
+        }
     }
     return NULL;
 }
@@ -106,8 +113,9 @@ static bool take_answer(helio_rx_clock *clocks, const helio_pgm_clock_answer *an
                         int64_t sent_ns, int64_t now_ns) {
     helio_rx_clock_question *question = question_of(clocks, answer->token);
     if (!question || answer->came_ns > (uint64_t)sent_ns ||
-        !is_possible(question, (int64_t)answer->came_ns, sent_ns, now_ns))
+        !is_possible(question, (int64_t)answer->came_ns, sent_ns, now_ns)) {
         return false;
+    }
     helio_clock_bounds *bounds = &clocks->bounds;
     helio_clock_bounds_went(bounds, question->sent_ns, (int64_t)answer->came_ns);
     if (helio_clock_bounds_have_crossed(bounds, now_ns)) {
@@ -141,8 +149,9 @@ static void take_in(helio_rx_stream *stream, const helio_pgm_time *time, helio_c
     const int64_t sent_ns = (int64_t)time->sent_ns;
     take_time(clocks, sent_ns, (int64_t)time->wall_ns, clock.now_ns);
     for (uint32_t i = 0; i < time->answers_count; i++) {
-        if (time->answers[i].receiver != stream->shared->config.receiver)
+        if (time->answers[i].receiver != stream->shared->config.receiver) {
             continue;
+        }
         if (take_answer(clocks, &time->answers[i], sent_ns, clock.now_ns)) {
             helio_count(&stats->clock_exchanges, 1);
             helio_set(&stats->last_clock_exchange, (uint64_t)clock.wall_ns);
@@ -162,8 +171,9 @@ static bool has_moved(int64_t from_ns, int64_t to_ns) {
 static bool has_jumped(const helio_rx_clock *clocks, const helio_clock_offset *now,
                        int64_t now_ns) {
     const helio_clock_offset *shown = &clocks->shown;
-    if (shown->source != HELIO_PGM_CLOCK_EXCHANGE || now->source != HELIO_PGM_CLOCK_EXCHANGE)
+    if (shown->source != HELIO_PGM_CLOCK_EXCHANGE || now->source != HELIO_PGM_CLOCK_EXCHANGE) {
         return false;
+    }
     const int64_t drift_ns = (now_ns - clocks->shown_ns) / (1000000 / HELIO_CLOCK_DRIFT_PPM);
     const uint64_t allowed_ns =
         shown->bound_ns + now->bound_ns + (uint64_t)(drift_ns + HELIO_RX_CLOCK_STEP_NS);
@@ -192,8 +202,9 @@ static void tell_jump(helio_rx_stream *stream, const helio_clock_offset *now, he
 static void show(helio_rx_stream *stream, helio_clock clock) {
     helio_rx_clock *clocks = &stream->clocks;
     const helio_clock_offset now = helio_rx_clock_read(clocks, clock.now_ns);
-    if (has_jumped(clocks, &now, clock.now_ns))
+    if (has_jumped(clocks, &now, clock.now_ns)) {
         tell_jump(stream, &now, clock);
+    }
     helio_rx_stream_stats *stats = helio_rx_stats(stream);
     helio_stats_begin(stats);
     const bool is_known = now.source != HELIO_PGM_CLOCK_UNKNOWN;
@@ -201,8 +212,9 @@ static void show(helio_rx_stream *stream, helio_clock clock) {
     helio_set(&stats->clock_offset, is_known ? (uint64_t)now.ns : HELIO_STATS_ABSENT);
     helio_set(&stats->clock_error_bound, is_known ? now.bound_ns : HELIO_STATS_ABSENT);
     helio_stats_end(stats);
-    if (!is_known)
+    if (!is_known) {
         return;
+    }
     clocks->shown = now;
     clocks->shown_ns = clock.now_ns;
     clocks->shown_own_wall_ns = clocks->own_wall_ns;
@@ -213,7 +225,8 @@ void helio_rx_clock_on_spm(helio_rx_stream *stream, const helio_pgm_packet *spm,
                            helio_clock clock) {
     helio_rx_clock *clocks = &stream->clocks;
     clocks->own_wall_ns = clock.wall_ns - clock.now_ns;
-    if ((spm->options & HELIO_PGM_HAS_CLOCK_ANSWER) && !clocks->is_same_host)
+    if ((spm->options & HELIO_PGM_HAS_CLOCK_ANSWER) && !clocks->is_same_host) {
         take_in(stream, &spm->time, clock);
+    }
     show(stream, clock);
 }

@@ -20,8 +20,9 @@ bool helio_rx_has_window(const helio_pgm_packet *spm) {
  * comes next. */
 static uint64_t offered_from(const helio_pgm_packet *spm) {
     const uint64_t lead = helio_sequence_start(spm->lead);
-    if (!(spm->options & HELIO_PGM_HAS_JOIN) || !helio_rx_has_window(spm))
+    if (!(spm->options & HELIO_PGM_HAS_JOIN) || !helio_rx_has_window(spm)) {
         return lead + 1;
+    }
     const uint64_t trail = lead + 1 - helio_rx_spm_window(spm);
     const uint64_t join = helio_sequence_widen(spm->join, lead);
     const uint64_t first = join > trail ? join : trail;
@@ -35,8 +36,9 @@ static uint64_t awaited_from(const helio_rx_shared *shared, const helio_pgm_pack
     if (helio_rx_is_acking(shared) && (spm->options & HELIO_PGM_HAS_AWAIT) &&
         helio_rx_has_window(spm)) {
         const uint64_t awaited = helio_sequence_widen(spm->awaited, next);
-        if (awaited < first && next - awaited <= helio_rx_spm_window(spm))
+        if (awaited < first && next - awaited <= helio_rx_spm_window(spm)) {
             first = awaited;
+        }
     }
     return first;
 }
@@ -54,8 +56,9 @@ uint64_t helio_rx_begins_at(const helio_rx_shared *shared, const helio_pgm_packe
  * from it. */
 static helio_address answer_to(const helio_rx_stream *stream, const helio_address *path,
                                const helio_address *from) {
-    if (stream->shared->config.is_connected)
+    if (stream->shared->config.is_connected) {
         return *from;
+    }
     const bool is_usable = stream->shared->config.network_elements &&
                            path->family == from->family && !helio_address_is_unspecified(path) &&
                            !helio_address_is_multicast(path);
@@ -68,14 +71,17 @@ static helio_address answer_to(const helio_rx_stream *stream, const helio_addres
  * newest one heard is out of date. */
 static void learn_backoff(helio_rx_stream *stream, const helio_pgm_packet *packet) {
     const helio_pgm_backoff *told = &packet->backoff;
-    if (packet->options & HELIO_PGM_HAS_NAK_BO_RNG)
+    if (packet->options & HELIO_PGM_HAS_NAK_BO_RNG) {
         helio_backoff_limit(&stream->nak.backoff, told->min_us * HELIO_MICROSECOND,
                             told->max_us * HELIO_MICROSECOND);
-    if (!(packet->options & HELIO_PGM_HAS_NAK_BO_IVL))
+    }
+    if (!(packet->options & HELIO_PGM_HAS_NAK_BO_IVL)) {
         return;
+    }
     if (told->poll_sequence == 0 || !stream->polled.has_heard ||
-        !helio_sequence_before(told->poll_sequence, stream->polled.sequence))
+        !helio_sequence_before(told->poll_sequence, stream->polled.sequence)) {
         helio_backoff_advise(&stream->nak.backoff, told->interval_us * HELIO_MICROSECOND);
+    }
 }
 
 static void learn_window(helio_rx_stream *stream, const helio_pgm_packet *spm, helio_clock clock) {
@@ -83,16 +89,20 @@ static void learn_window(helio_rx_stream *stream, const helio_pgm_packet *spm, h
     const uint64_t lead = helio_sequence_widen(spm->lead, rxw->known);
     const uint64_t window = helio_rx_spm_window(spm);
     const helio_rx_arrival *before;
-    if (!helio_rx_believes_lead(stream, lead, &before, clock.now_ns))
+    if (!helio_rx_believes_lead(stream, lead, &before, clock.now_ns)) {
         return;
-    if (before)
+    }
+    if (before) {
         helio_rx_take_aside(stream, before, clock);
+    }
     helio_rx_learn_trail(stream, lead + 1 - window, clock);
-    if (lead > stream->told_lead)
+    if (lead > stream->told_lead) {
         stream->told_lead = lead;
+    }
     helio_rx_believe(stream, clock.now_ns);
-    if (spm->options & HELIO_PGM_HAS_RST)
+    if (spm->options & HELIO_PGM_HAS_RST) {
         return;
+    }
     stream->has_end = (spm->options & HELIO_PGM_HAS_FIN) && lead >= stream->newest;
     stream->end = stream->doubt.end_newest = lead;
 }
@@ -105,17 +115,20 @@ void helio_rx_begin_with(helio_rx_stream *stream, const helio_pgm_packet *spm, h
         const uint64_t begin = stream->is_back ? awaited_from(stream->shared, spm)
                                                : helio_rx_begins_at(stream->shared, spm);
         const uint64_t first = lead - (helio_sequence_start(spm->lead) - begin);
-        if (first < rxw->trail)
+        if (first < rxw->trail) {
             helio_rx_go_back(stream, first);
+        }
     }
-    if (stream->acks.is_on)
+    if (stream->acks.is_on) {
         helio_rx_acks_begin(&stream->acks, rxw->trail, stream->acks.incarnation);
+    }
     helio_rx_drain(stream, clock);
 }
 
 static void send_feedback_to(helio_rx_stream *stream, helio_address to) {
-    if (stream->feedback.family != 0 && !helio_address_same_ip(&stream->feedback, &to))
+    if (stream->feedback.family != 0 && !helio_address_same_ip(&stream->feedback, &to)) {
         helio_rx_budget_restart(stream);
+    }
     stream->feedback = to;
 }
 
@@ -123,37 +136,44 @@ static void on_spm(helio_rx_stream *stream, const helio_pgm_packet *spm, const h
                    helio_clock clock) {
     helio_count(&helio_rx_stats(stream)->heartbeats_received, 1);
     helio_count(&stream->shared->instance->heartbeats_received, 1);
-    if (!helio_rx_believes_spm(stream, spm->sequence))
+    if (!helio_rx_believes_spm(stream, spm->sequence)) {
         return;
+    }
     stream->has_spm = true;
     stream->spm_sequence = spm->sequence;
     /* Without a way to its parent the receiver is silent until an SPM says that there is one. */
     stream->is_unreachable = spm->options & HELIO_PGM_HAS_NBR_UNREACH;
-    if (!stream->is_unreachable)
+    if (!stream->is_unreachable) {
         send_feedback_to(stream, answer_to(stream, &spm->path, from));
+    }
     stream->report_fields = spm->options & HELIO_PGM_HAS_CRQST ? spm->report.fields : 0;
     learn_backoff(stream, spm);
     helio_rx_acks_repeat(&stream->acks, clock.now_ns);
     helio_rx_reports_on_spm(&stream->reports,
                             spm->options & HELIO_PGM_HAS_REPORTING ? &spm->reporting : NULL,
                             stream->shared->config.receiver, clock.now_ns);
-    if (helio_rx_reports_follows(&stream->reports))
+    if (helio_rx_reports_follows(&stream->reports)) {
         helio_rx_follow(stream, clock.now_ns);
+    }
     helio_rx_credit_on_spm(&stream->credit,
                            spm->options & HELIO_PGM_HAS_REPORTING ? &spm->reporting : NULL,
                            clock.now_ns);
     helio_rx_clock_on_spm(stream, spm, clock);
     helio_rx_watch_buffers(stream, clock.now_ns);
-    if (stream->is_waiting)
+    if (stream->is_waiting) {
         helio_rx_begin_with(stream, spm, clock);
-    if (helio_rx_has_window(spm))
+    }
+    if (helio_rx_has_window(spm)) {
         learn_window(stream, spm, clock);
-    if (spm->notices_count > 0)
+    }
+    if (spm->notices_count > 0) {
         helio_rx_on_notices(stream, spm, clock);
-    if (!(spm->options & HELIO_PGM_HAS_RST))
+    }
+    if (!(spm->options & HELIO_PGM_HAS_RST)) {
         stream->doubt.has_reset = false;
-    else if (helio_rx_believes_reset(stream, spm->sequence, clock.now_ns))
+    } else if (helio_rx_believes_reset(stream, spm->sequence, clock.now_ns)) {
         helio_rx_reset(stream, clock);
+    }
 }
 
 void helio_rx_reset(helio_rx_stream *stream, helio_clock clock) {
@@ -175,8 +195,9 @@ static void on_poll(helio_rx_stream *stream, const helio_pgm_packet *poll,
 
 /* Another receiver asks for an SPM: all will hear it. */
 static void on_spmr(helio_rx_stream *stream, int64_t now_ns) {
-    if (stream->has_spm || stream->spmrs_heard >= SPMRS_HEEDED)
+    if (stream->has_spm || stream->spmrs_heard >= SPMRS_HEEDED) {
         return;
+    }
     stream->spmrs_heard++;
     const uint64_t delay_ns = (uint64_t)stream->shared->config.spmr_delay_ns;
     stream->spmr_due_ns = now_ns + stream->spmr_interval_ns +
@@ -188,15 +209,18 @@ typedef bool on_request(helio_nak *nak, uint64_t sequence, int64_t now_ns);
 /* The source confirmed a request, or another receiver made one. */
 static void on_requests(helio_rx_stream *stream, const helio_pgm_packet *packet, on_request *tell,
                         int64_t now_ns) {
-    if (stream->nak.outstanding == 0 || (packet->flags & HELIO_PGM_FLAG_PARITY))
+    if (stream->nak.outstanding == 0 || (packet->flags & HELIO_PGM_FLAG_PARITY)) {
         return;
+    }
     const uint64_t first = helio_sequence_widen(packet->sequence, stream->rxw.known);
     if (packet->type == HELIO_PGM_TYPE_NCF &&
-        helio_nak_state_of(&stream->nak, first) != HELIO_NAK_NONE)
+        helio_nak_state_of(&stream->nak, first) != HELIO_NAK_NONE) {
         helio_rx_budget_on_answer(stream, now_ns);
+    }
     uint64_t spared = tell(&stream->nak, first, now_ns);
-    for (uint32_t i = 0; i < packet->list_count; i++)
+    for (uint32_t i = 0; i < packet->list_count; i++) {
         spared += tell(&stream->nak, helio_sequence_widen(packet->list[i], first), now_ns);
+    }
     helio_count(&helio_rx_stats(stream)->naks_suppressed, spared);
 }
 

@@ -15,8 +15,9 @@ void helio_rx_credit_on_spm(helio_rx_credit *credit, const helio_pgm_reporting *
                             int64_t now_ns) {
     const bool was_awaited = credit->is_awaited;
     credit->is_awaited = asked && (asked->flags & HELIO_PGM_REPORTING_AWAITS_CREDIT);
-    if (credit->is_awaited && !was_awaited)
+    if (credit->is_awaited && !was_awaited) {
         begin(credit, now_ns);
+    }
 }
 
 bool helio_rx_is_granting(const helio_rx_stream *stream) {
@@ -25,8 +26,9 @@ bool helio_rx_is_granting(const helio_rx_stream *stream) {
 }
 
 int64_t helio_rx_credit_deadline_ns(const helio_rx_stream *stream) {
-    if (!helio_rx_is_granting(stream))
+    if (!helio_rx_is_granting(stream)) {
         return HELIO_NEVER;
+    }
     return stream->delivery.has_credit_news ? 0 : stream->credit.due_ns;
 }
 
@@ -35,8 +37,9 @@ static bool tell(helio_rx_stream *stream, bool only_owed, int64_t now_ns) {
     helio_pgm_grant grants[HELIO_PGM_GRANTS_MAX];
     const uint32_t count =
         helio_delivery_grants(&stream->delivery, only_owed, grants, HELIO_PGM_GRANTS_MAX);
-    if (count > 0)
+    if (count > 0) {
         helio_rx_send_grants(stream, grants, count, now_ns);
+    }
     return count > 0;
 }
 
@@ -48,23 +51,27 @@ static uint32_t round_of(const helio_rx_stream *stream) {
 
 int helio_rx_grant_when_due(helio_rx_stream *stream, int64_t now_ns) {
     helio_rx_credit *credit = &stream->credit;
-    if (!helio_rx_is_granting(stream))
+    if (!helio_rx_is_granting(stream)) {
         return 0;
+    }
     int sent = 0;
     const uint32_t most = round_of(stream);
     if (stream->delivery.has_credit_news) {
         stream->delivery.has_credit_news = false;
-        for (uint32_t i = 0; i < most && tell(stream, true, now_ns); i++)
+        for (uint32_t i = 0; i < most && tell(stream, true, now_ns); i++) {
             sent++;
+        }
         if (sent > 0) {
             credit->repeat_ns = REPEAT_FIRST_NS;
             credit->due_ns = now_ns + REPEAT_FIRST_NS;
         }
     }
-    if (now_ns < credit->due_ns)
+    if (now_ns < credit->due_ns) {
         return sent;
-    for (uint32_t i = 0; i < most && tell(stream, false, now_ns); i++)
+    }
+    for (uint32_t i = 0; i < most && tell(stream, false, now_ns); i++) {
         sent++;
+    }
     credit->due_ns = now_ns + credit->repeat_ns;
     credit->repeat_ns = 2 * credit->repeat_ns < HELIO_PGM_GRANT_REPEAT_NS
                             ? 2 * credit->repeat_ns
@@ -74,8 +81,9 @@ int helio_rx_grant_when_due(helio_rx_stream *stream, int64_t now_ns) {
 
 void helio_rx_stop_granting(helio_rx_stream *stream, uint64_t topic_id, int64_t now_ns) {
     if (!stream->credit.is_awaited || !helio_rx_can_report(stream) ||
-        helio_delivery_is_granting(&stream->delivery, topic_id))
+        helio_delivery_is_granting(&stream->delivery, topic_id)) {
         return;
+    }
     const helio_pgm_grant grant = {.topic = topic_id, .limit = HELIO_PGM_GRANT_UNBOUND};
     helio_rx_send_grants(stream, &grant, 1, now_ns);
 }

@@ -13,14 +13,17 @@ int helio_delivery_init(helio_delivery *delivery, helio_subscriptions *shared, c
                         bool is_complete) {
     *delivery = (helio_delivery){.shared = shared, .tsi = *tsi, .is_complete = is_complete};
     int error = helio_map_init(&delivery->topics, 8);
-    if (error)
+    if (error) {
         return error;
+    }
     helio_reassembly_init(&delivery->reassembly, (size_t)shared->max_message_bytes + UINT16_MAX,
                           shared->account);
-    for (helio_subscription *s = shared->first; s && !error; s = s->next)
+    for (helio_subscription *s = shared->first; s && !error; s = s->next) {
         error = helio_delivery_add(delivery, s);
-    if (error)
+    }
+    if (error) {
         helio_delivery_fini(delivery, (helio_clock){0});
+    }
     return error;
 }
 
@@ -30,21 +33,25 @@ static bool is_acked_by_app(const helio_delivery_topic *topic) {
 
 /* Takes a topic out of the list of those the application acknowledges. */
 static void forget_unacked(helio_delivery *delivery, helio_delivery_topic *topic) {
-    if (!is_acked_by_app(topic))
+    if (!is_acked_by_app(topic)) {
         return;
+    }
     helio_delivery_topic **link = &delivery->acked_by_app;
-    while (*link != topic)
+    while (*link != topic) {
         link = &(*link)->next_acked;
+    }
     *link = topic->next_acked;
     helio_unacked_fini(&topic->unacked);
 }
 
 static void end_topic(helio_delivery *delivery, helio_delivery_topic *topic, helio_clock clock) {
     const helio_sink *sink = &topic->subscription->sink;
-    if (topic->is_met && sink->on_stream_end)
+    if (topic->is_met && sink->on_stream_end) {
         sink->on_stream_end(sink->context, topic->stream);
-    if (topic->is_met && --topic->subscription->matched == 0)
+    }
+    if (topic->is_met && --topic->subscription->matched == 0) {
         helio_count(&delivery->shared->instance->receivers_unmatched, 1);
+    }
     helio_stats_close_object(delivery->shared->stats, &topic->object, clock.wall_ns);
     forget_unacked(delivery, topic);
     helio_delivery_end_granting(delivery, topic);
@@ -76,11 +83,13 @@ bool helio_delivery_gauge(const helio_delivery *delivery, helio_sink_gauge *out)
         for (; topic; topic = topic->next) {
             const helio_sink *sink = &topic->subscription->sink;
             helio_sink_gauge gauge;
-            if (!topic->is_met || !sink->read_gauge)
+            if (!topic->is_met || !sink->read_gauge) {
                 continue;
+            }
             sink->read_gauge(sink->context, &gauge);
-            if (!has_any || is_fuller(&gauge, out))
+            if (!has_any || is_fuller(&gauge, out)) {
                 *out = gauge;
+            }
             has_any = true;
         }
     }
@@ -93,8 +102,9 @@ static uint64_t key_of(const helio_delivery *delivery, const helio_subscription 
 
 int helio_delivery_add(helio_delivery *delivery, helio_subscription *subscription) {
     helio_delivery_topic *topic = calloc(1, sizeof *topic);
-    if (!topic)
+    if (!topic) {
         return HELIO_ERR_NOMEM;
+    }
     topic->subscription = subscription;
     topic->has_start = delivery->is_complete && !delivery->shared->is_raw;
     const uint64_t key = key_of(delivery, subscription);
@@ -102,8 +112,9 @@ int helio_delivery_add(helio_delivery *delivery, helio_subscription *subscriptio
     int error = is_acked_by_app(topic)
                     ? helio_unacked_init(&topic->unacked, delivery->shared->window_packets)
                     : 0;
-    if (!error)
+    if (!error) {
         error = helio_map_put(&delivery->topics, key, topic);
+    }
     if (error) {
         helio_unacked_fini(&topic->unacked);
         free(topic);
@@ -122,24 +133,28 @@ void helio_delivery_remove(helio_delivery *delivery, helio_subscription *subscri
     const uint64_t key = key_of(delivery, subscription);
     helio_delivery_topic *head = helio_map_get(&delivery->topics, key);
     helio_delivery_topic **link = &head;
-    while (*link && (*link)->subscription != subscription)
+    while (*link && (*link)->subscription != subscription) {
         link = &(*link)->next;
+    }
     helio_delivery_topic *topic = *link;
-    if (!topic)
+    if (!topic) {
         return;
+    }
     *link = topic->next;
-    if (head)
+    if (head) {
         helio_map_put(&delivery->topics, key, head); /* the key is there: cannot fail */
-    else
+    } else {
         helio_map_remove(&delivery->topics, key);
+    }
     end_topic(delivery, topic, clock);
 }
 
 /* ---- one topic of one subscription ---- */
 
 bool helio_delivery_meet(helio_delivery *delivery, helio_delivery_topic *topic, helio_clock clock) {
-    if (topic->is_met)
+    if (topic->is_met) {
         return true;
+    }
     helio_subscription *subscription = topic->subscription;
     const helio_subscriptions *shared = delivery->shared;
     char labels[HELIO_STATS_LABELS_BYTES] = "", stream[HELIO_TSI_TEXT];
@@ -148,17 +163,20 @@ bool helio_delivery_meet(helio_delivery *delivery, helio_delivery_topic *topic, 
     helio_stats_label(labels, sizeof labels, "stream", helio_tsi_format(&delivery->tsi, stream));
     helio_stats_label(labels, sizeof labels, "endpoint", shared->endpoint);
     if (helio_stats_open_object(shared->stats, HELIO_SCOPE_RECEIVER, labels, clock.wall_ns,
-                                &topic->object))
+                                &topic->object)) {
         return false;
+    }
     helio_stats_apply(&topic->object, (shared->is_raw ? HELIO_HAS_RAW : 0u) |
                                           (subscription->sink.credit ? HELIO_HAS_CREDIT : 0u));
     topic->is_met = delivery->has_met = true;
-    if (subscription->matched++ == 0)
+    if (subscription->matched++ == 0) {
         helio_count(&shared->instance->receivers_unmatched, (uint64_t)-1);
+    }
     topic->stream = subscription->streams++;
-    if (subscription->sink.on_stream)
+    if (subscription->sink.on_stream) {
         subscription->sink.on_stream(subscription->sink.context, topic->stream, &delivery->tsi,
                                      &topic->object);
+    }
     return true;
 }
 
@@ -174,28 +192,32 @@ void helio_delivery_count(helio_delivery *delivery, helio_delivery_topic *topic,
                           const helio_rxw_packet *packet, helio_clock clock) {
     helio_receiver_stats *stats = helio_delivery_stats(topic);
     uint64_t bytes = 0;
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         bytes += messages[i].length;
+    }
     helio_stats_begin(stats);
     helio_count(&stats->messages_delivered, count);
     helio_count(keeps_messages(topic) ? &stats->queue_messages : &stats->messages_taken, count);
     helio_set(&stats->messages_ahead, topic->ahead_count);
     helio_count(&stats->bytes_delivered, bytes);
     helio_count(&stats->fragments_joined, joined);
-    if (packet->recovered)
+    if (packet->recovered) {
         helio_count(&stats->messages_recovered, count);
+    }
     helio_set(&stats->next_message, topic->expected);
     helio_stats_end(stats);
     helio_count(&delivery->shared->instance->messages_received, count);
     helio_count(&delivery->shared->instance->bytes_received, bytes);
-    if (topic->is_measuring)
+    if (topic->is_measuring) {
         helio_delivery_measure(delivery, topic, messages[0].submit_ns, count, packet, clock);
+    }
 }
 
 size_t helio_delivery_give(const helio_delivery_topic *topic, helio_message *messages, size_t count,
                            const helio_rxw_packet *packet) {
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         messages[i].stream = topic->stream;
+    }
     const helio_sink *sink = &topic->subscription->sink;
     const bool lasts = packet->lasts && !packet->is_fragment && sink->on_lasting_messages;
     return lasts ? sink->on_lasting_messages(sink->context, messages, count)
@@ -209,9 +231,9 @@ static size_t hand_over(helio_delivery *delivery, helio_delivery_topic *topic,
     helio_delivery_begin_measuring(delivery, topic, clock);
     const size_t taken = helio_delivery_give(topic, messages, count, packet);
     if (taken > 0) {
-        if (in_turn)
+        if (in_turn) {
             topic->expected += taken;
-        else {
+        } else {
             helio_ahead_add(&topic->ahead, messages[0].number, taken);
             topic->ahead_count += taken;
         }
@@ -237,11 +259,13 @@ static bool offer_in_turn(helio_delivery *delivery, helio_delivery_topic *topic,
         }
         const size_t wanted = (size_t)(stop - topic->expected);
         if (hand_over(delivery, topic, messages + (topic->expected - first), wanted, true, packet,
-                      clock) < wanted)
+                      clock) < wanted) {
             return false;
+        }
     }
-    if (topic->ahead.count > 0)
+    if (topic->ahead.count > 0) {
         helio_ahead_trim(&topic->ahead, topic->expected);
+    }
     return true;
 }
 
@@ -249,10 +273,12 @@ static bool offer(helio_delivery *delivery, helio_delivery_topic *topic, helio_m
                   size_t count, const helio_rxw_packet *packet, helio_clock clock) {
     const uint64_t before = topic->expected;
     const bool is_whole = offer_in_turn(delivery, topic, messages, count, packet, clock);
-    if (topic->unacked.batches && topic->expected > before)
+    if (topic->unacked.batches && topic->expected > before) {
         helio_unacked_add(&topic->unacked, delivery->first_sequence, topic->expected);
-    if (topic->expected >= topic->grant_at)
+    }
+    if (topic->expected >= topic->grant_at) {
         delivery->has_credit_news = true;
+    }
     return is_whole;
 }
 
@@ -269,24 +295,27 @@ static size_t read_chunk(batch_reader *reader, const helio_message *form, helio_
     const size_t count = reader->left < CHUNK ? reader->left : CHUNK;
     for (size_t i = 0; i < count; i++) {
         helio_tsdu_message message;
-        if (!helio_tsdu_next_message(&reader->at, reader->end, &message))
+        if (!helio_tsdu_next_message(&reader->at, reader->end, &message)) {
             return 0;
+        }
         messages[i] = *form;
         messages[i].data = message.body;
         messages[i].length = message.bytes;
         messages[i].number = reader->number++;
     }
     reader->left -= count;
-    if (reader->left == 0 && reader->at != reader->end)
+    if (reader->left == 0 && reader->at != reader->end) {
         return 0;
+    }
     return count;
 }
 
 static bool is_whole(batch_reader reader) {
     helio_tsdu_message message;
     while (reader.left-- > 0) {
-        if (!helio_tsdu_next_message(&reader.at, reader.end, &message))
+        if (!helio_tsdu_next_message(&reader.at, reader.end, &message)) {
             return false;
+        }
     }
     return reader.at == reader.end;
 }
@@ -315,29 +344,34 @@ static helio_delivery_result deliver_messages(helio_delivery *delivery,
                            header->count};
     /* A batch of one chunk is found damaged before anything of it is delivered; a larger one is
      * looked through first. */
-    if (reader.left > CHUNK && !is_whole(reader))
+    if (reader.left > CHUNK && !is_whole(reader)) {
         return HELIO_DELIVERY_DAMAGED;
+    }
     const helio_message form = form_of(delivery, header, packet);
     helio_message messages[CHUNK];
     bool is_first = true;
     while (reader.left > 0) {
         const size_t count = read_chunk(&reader, &form, messages);
-        if (count == 0)
+        if (count == 0) {
             return HELIO_DELIVERY_DAMAGED;
+        }
         bool is_full = false;
         for (helio_delivery_topic *topic = topics; topic; topic = topic->next) {
             if (is_first) {
                 const bool is_next = topic->has_joined && header->first_message == topic->expected;
                 if (!is_next && !is_again &&
-                    !helio_delivery_believes(delivery, topic, header->first_message))
+                    !helio_delivery_believes(delivery, topic, header->first_message)) {
                     return HELIO_DELIVERY_DAMAGED;
-                if (!helio_delivery_reach(delivery, topic, header->first_message, clock))
+                }
+                if (!helio_delivery_reach(delivery, topic, header->first_message, clock)) {
                     return HELIO_DELIVERY_FULL;
+                }
             }
             is_full |= !offer(delivery, topic, messages, count, packet, clock);
         }
-        if (is_full)
+        if (is_full) {
             return HELIO_DELIVERY_FULL;
+        }
         is_first = false;
     }
     return HELIO_DELIVERY_TAKEN;
@@ -359,21 +393,24 @@ void helio_delivery_ahead(helio_delivery *delivery, const helio_rxw_packet *pack
     helio_tsdu_header header;
     if (delivery->shared->is_raw || packet->is_fragment ||
         helio_tsdu_decode(packet->tsdu, packet->bytes, &header) != HELIO_TSDU_OURS ||
-        header.kind != HELIO_TSDU_KIND_MESSAGES)
+        header.kind != HELIO_TSDU_KIND_MESSAGES) {
         return;
+    }
     helio_delivery_topic *topics = helio_map_get(&delivery->topics, header.topic_id);
     batch_reader reader = {packet->tsdu + header.header_bytes, packet->tsdu + packet->bytes,
                            header.first_message, header.count};
-    if (!topics || !is_whole(reader))
+    if (!topics || !is_whole(reader)) {
         return; /* what it is will be told in its turn */
+    }
     const helio_message form = form_of(delivery, &header, packet);
     helio_message messages[CHUNK];
     while (reader.left > 0) {
         const uint64_t first = reader.number;
         const size_t count = read_chunk(&reader, &form, messages);
         for (helio_delivery_topic *topic = topics; topic; topic = topic->next) {
-            if (takes_ahead(delivery, topic, &header, first, count))
+            if (takes_ahead(delivery, topic, &header, first, count)) {
                 hand_over(delivery, topic, messages, count, false, packet, clock);
+            }
         }
     }
 }
@@ -395,8 +432,9 @@ static void take_entry(helio_delivery *delivery, const helio_tsdu_topic *entry, 
     helio_delivery_topic *topic = helio_map_get(&delivery->topics, entry->topic_id);
     for (; topic; topic = topic->next) {
         if (is_named(topic, entry)) {
-            if (helio_delivery_reach(delivery, topic, entry->next_message, clock))
+            if (helio_delivery_reach(delivery, topic, entry->next_message, clock)) {
                 helio_delivery_confirm(delivery, topic);
+            }
         } else if (!topic->has_conflict) {
             topic->has_conflict = true;
             helio_stats_event(delivery->shared->stats, clock.wall_ns, HELIO_EVENT_TOPIC_CONFLICT,
@@ -412,14 +450,17 @@ static helio_delivery_result take_topics(helio_delivery *delivery, const helio_t
     helio_tsdu_topic entry;
     const uint8_t *at = batch + header->header_bytes;
     for (size_t i = 0; i < header->count; i++) {
-        if (!helio_tsdu_next_topic(&at, end, &entry) || !is_credible(delivery, &entry))
+        if (!helio_tsdu_next_topic(&at, end, &entry) || !is_credible(delivery, &entry)) {
             return HELIO_DELIVERY_DAMAGED;
+        }
     }
-    if (at != end)
+    if (at != end) {
         return HELIO_DELIVERY_DAMAGED;
+    }
     at = batch + header->header_bytes;
-    while (at < end && helio_tsdu_next_topic(&at, end, &entry))
+    while (at < end && helio_tsdu_next_topic(&at, end, &entry)) {
         take_entry(delivery, &entry, clock);
+    }
     return HELIO_DELIVERY_TAKEN;
 }
 
@@ -429,10 +470,12 @@ static helio_delivery_result deliver_batch(helio_delivery *delivery, uint64_t se
                                            const helio_tsdu_header *header, const uint8_t *batch,
                                            size_t bytes, const helio_rxw_packet *packet,
                                            bool is_again, helio_clock clock) {
-    if (header->kind == HELIO_TSDU_KIND_TOPICS)
+    if (header->kind == HELIO_TSDU_KIND_TOPICS) {
         return take_topics(delivery, header, batch, bytes, clock);
-    if (header->flags & HELIO_TSDU_FLAG_ASK)
+    }
+    if (header->flags & HELIO_TSDU_FLAG_ASK) {
         delivery->asked = sequence;
+    }
     helio_delivery_topic *topics = helio_map_get(&delivery->topics, header->topic_id);
     if (!topics) {
         delivery->messages_filtered += header->count;
@@ -495,15 +538,17 @@ static helio_delivery_result pass_fragment(helio_delivery *delivery, uint64_t se
     if (delivery->ready_sequence != sequence) {
         if (packet->fragment.offset == 0) {
             const helio_delivery_result result = begin_batch(delivery, sequence, packet);
-            if (result != HELIO_DELIVERY_TAKEN)
+            if (result != HELIO_DELIVERY_TAKEN) {
                 return result;
+            }
         } else if (delivery->is_skipping && delivery->skipped_first == packet->fragment.first) {
             return HELIO_DELIVERY_FILTERED;
         }
         const helio_delivery_result result =
             helio_delivery_put_together(delivery, sequence, packet);
-        if (delivery->ready_sequence != sequence)
+        if (delivery->ready_sequence != sequence) {
             return result;
+        }
     }
     return deliver_batch(delivery, sequence, &delivery->open_batch, reassembly->data,
                          reassembly->bytes, packet, is_again, clock);
@@ -515,8 +560,9 @@ helio_delivery_result helio_delivery_pass(helio_delivery *delivery, uint64_t seq
     helio_delivery_result result;
     delivery->is_complete = false;
     delivery->first_sequence = sequence;
-    if (packet->is_fragment)
+    if (packet->is_fragment) {
         delivery->first_sequence -= (uint32_t)sequence - packet->fragment.first;
+    }
     if (delivery->shared->is_raw) {
         result = helio_delivery_pass_raw(delivery, sequence, packet, clock);
     } else if (packet->is_fragment) {
@@ -530,34 +576,40 @@ helio_delivery_result helio_delivery_pass(helio_delivery *delivery, uint64_t seq
                                          : not_ours(head);
     }
     delivery->full_sequence = result == HELIO_DELIVERY_FULL ? sequence : 0;
-    if (result == HELIO_DELIVERY_FOREIGN || result == HELIO_DELIVERY_DAMAGED)
+    if (result == HELIO_DELIVERY_FOREIGN || result == HELIO_DELIVERY_DAMAGED) {
         delivery->missed++; /* there may have been messages in it */
+    }
     return result;
 }
 
 /* The batch being put together misses a packet: its messages are lost. */
 static void lose_open_batch(helio_delivery *delivery, helio_clock clock) {
     helio_reassembly *reassembly = &delivery->reassembly;
-    if (!reassembly->is_open)
+    if (!reassembly->is_open) {
         return;
+    }
     helio_reassembly_abort(reassembly);
     const helio_tsdu_header *header = &delivery->open_batch;
-    if (header->kind != HELIO_TSDU_KIND_MESSAGES)
+    if (header->kind != HELIO_TSDU_KIND_MESSAGES) {
         return;
+    }
     helio_delivery_topic *topics = helio_map_get(&delivery->topics, header->topic_id);
-    if (!helio_delivery_believes_entry(delivery, topics, header->first_message))
+    if (!helio_delivery_believes_entry(delivery, topics, header->first_message)) {
         return; /* the whole batch would have been refused */
-    for (helio_delivery_topic *topic = topics; topic; topic = topic->next)
+    }
+    for (helio_delivery_topic *topic = topics; topic; topic = topic->next) {
         helio_delivery_reach(delivery, topic, header->first_message + header->count, clock);
+    }
 }
 
 void helio_delivery_on_packets_lost(helio_delivery *delivery, uint64_t sequence, uint64_t count,
                                     helio_clock clock) {
     delivery->is_complete = false;
-    if (delivery->shared->is_raw)
+    if (delivery->shared->is_raw) {
         helio_delivery_lose_raw(delivery, sequence, count, clock);
-    else
+    } else {
         lose_open_batch(delivery, clock);
+    }
     delivery->missed += count; /* beyond what was known of the open batch */
 }
 
@@ -566,8 +618,9 @@ void helio_delivery_on_notice(helio_delivery *delivery, helio_notice *notice, bo
         helio_delivery_topic *topic = delivery->topics.entries[i].value;
         for (; topic; topic = topic->next) {
             const helio_sink *sink = &topic->subscription->sink;
-            if (!sink->on_notice || !(topic->is_met || to_all))
+            if (!sink->on_notice || !(topic->is_met || to_all)) {
                 continue;
+            }
             notice->stream = topic->is_met ? topic->stream : HELIO_NO_STREAM;
             sink->on_notice(sink->context, notice);
         }
@@ -593,8 +646,9 @@ uint64_t helio_delivery_oldest_unacked(const helio_delivery *delivery) {
     const helio_delivery_topic *topic = delivery->acked_by_app;
     for (; topic; topic = topic->next_acked) {
         const uint64_t sequence = helio_unacked_oldest(&topic->unacked);
-        if (sequence < oldest)
+        if (sequence < oldest) {
             oldest = sequence;
+        }
     }
     return oldest;
 }

@@ -33,9 +33,10 @@ static void lose_run(helio_delivery *delivery, helio_delivery_topic *topic, uint
                       "%" PRIu64 " messages of %s lost from number %" PRIu64, count,
                       topic->subscription->name, first);
     const helio_sink *sink = &topic->subscription->sink;
-    if (sink->on_loss)
+    if (sink->on_loss) {
         sink->on_loss(sink->context,
                       &(helio_loss){.first = first, .count = count, .stream = topic->stream});
+    }
 }
 
 void helio_delivery_pass_ahead(helio_delivery_topic *topic, uint64_t number) {
@@ -53,10 +54,11 @@ static void lose_up_to(helio_delivery *delivery, helio_delivery_topic *topic, ui
     while (topic->expected < number) {
         const uint64_t run = helio_ahead_run(&topic->ahead, topic->expected);
         const uint64_t end = run < number ? run : number;
-        if (helio_ahead_has(&topic->ahead, topic->expected))
+        if (helio_ahead_has(&topic->ahead, topic->expected)) {
             helio_delivery_pass_ahead(topic, end);
-        else
+        } else {
             lose_run(delivery, topic, end, clock);
+        }
     }
     helio_ahead_trim(&topic->ahead, number);
 }
@@ -66,8 +68,9 @@ static void lose_up_to(helio_delivery *delivery, helio_delivery_topic *topic, ui
 /* No more messages are missing before `number` than can be. */
 static bool is_explained(const helio_delivery *delivery, const helio_delivery_topic *topic,
                          uint64_t number, uint64_t more_missed) {
-    if (number <= topic->expected)
+    if (number <= topic->expected) {
         return true;
+    }
     const uint64_t lost = number - topic->expected;
     const uint64_t missed = delivery->missed - topic->missed_at + more_missed;
     return lost <= topic->slack || (lost - topic->slack - 1) / BATCH_MAX < missed;
@@ -89,10 +92,12 @@ bool helio_delivery_believes(const helio_delivery *delivery, const helio_deliver
     for (; topic; topic = topic->next) {
         /* Numbers never go back, but for packets that are passed once more. */
         if (topic->has_joined && number < topic->expected &&
-            delivery->first_sequence >= delivery->resumed_at)
+            delivery->first_sequence >= delivery->resumed_at) {
             return false;
-        if (!is_credible(delivery, topic, number, 0))
+        }
+        if (!is_credible(delivery, topic, number, 0)) {
             return false;
+        }
     }
     return true;
 }
@@ -100,8 +105,9 @@ bool helio_delivery_believes(const helio_delivery *delivery, const helio_deliver
 bool helio_delivery_believes_entry(const helio_delivery *delivery,
                                    const helio_delivery_topic *topics, uint64_t number) {
     for (const helio_delivery_topic *topic = topics; topic; topic = topic->next) {
-        if (!is_credible(delivery, topic, number, 0))
+        if (!is_credible(delivery, topic, number, 0)) {
             return false;
+        }
     }
     return true;
 }
@@ -118,8 +124,9 @@ bool helio_delivery_believes_ahead(const helio_delivery *delivery,
  * much later, the stream was not complete (its source keeps nothing for long), or is another. */
 static bool begins_as_known(const helio_delivery *delivery, const helio_delivery_topic *topic,
                             uint64_t number) {
-    if (!topic->has_start)
+    if (!topic->has_start) {
         return false;
+    }
     return number >= topic->expected
                ? is_explained(delivery, topic, number, 0)
                : delivery->first_sequence < delivery->resumed_at && !topic->is_owed;
@@ -127,11 +134,13 @@ static bool begins_as_known(const helio_delivery *delivery, const helio_delivery
 
 bool helio_delivery_begin_at(helio_delivery *delivery, helio_delivery_topic *topic, uint64_t number,
                              helio_clock clock) {
-    if (!helio_delivery_meet(delivery, topic, clock))
+    if (!helio_delivery_meet(delivery, topic, clock)) {
         return false;
+    }
     if (!topic->has_joined) {
-        if (!begins_as_known(delivery, topic, number))
+        if (!begins_as_known(delivery, topic, number)) {
             topic->expected = number;
+        }
         topic->has_joined = true;
         topic->granted = 0; /* whoever was told before may not have known the topic */
         delivery->has_credit_news = delivery->granting_count > 0;
@@ -141,8 +150,9 @@ bool helio_delivery_begin_at(helio_delivery *delivery, helio_delivery_topic *top
         helio_set(&stats->next_message, topic->expected);
         helio_stats_end(stats);
     }
-    if (number > topic->expected)
+    if (number > topic->expected) {
         lose_up_to(delivery, topic, number, clock);
+    }
     helio_delivery_confirm(delivery, topic);
     return true;
 }
@@ -168,10 +178,12 @@ uint32_t helio_delivery_marks(const helio_delivery *delivery, helio_delivery_mar
     for (size_t i = 0; i < delivery->topics.capacity; i++) {
         const helio_delivery_topic *topic = delivery->topics.entries[i].value;
         for (; topic; topic = topic->next) {
-            if (!topic->has_joined && !topic->has_start)
+            if (!topic->has_joined && !topic->has_start) {
                 continue;
-            if (count < limit)
+            }
+            if (count < limit) {
                 out[count] = mark_of(delivery, topic);
+            }
             count++;
         }
     }
@@ -207,11 +219,13 @@ void helio_delivery_resume(helio_delivery *delivery, const helio_delivery_past *
         helio_delivery_topic *topic = delivery->topics.entries[i].value;
         for (; topic; topic = topic->next) {
             /* Credit is granted from where the topic stands: only from where it surely does. */
-            if (!sequence && (delivery->shared->is_raw || topic->subscription->sink.credit > 0))
+            if (!sequence && (delivery->shared->is_raw || topic->subscription->sink.credit > 0)) {
                 continue;
+            }
             for (uint32_t k = 0; k < count; k++) {
-                if (marks[k].subscription == topic->subscription->serial)
+                if (marks[k].subscription == topic->subscription->serial) {
                     resume_topic(topic, &marks[k], slack);
+                }
             }
         }
     }

@@ -28,18 +28,21 @@ static helio_delivery_result deliver_raw(helio_delivery *delivery, uint64_t numb
     };
     bool is_full = false;
     for (; topic; topic = topic->next) {
-        if (!helio_delivery_reach(delivery, topic, number, clock))
+        if (!helio_delivery_reach(delivery, topic, number, clock)) {
             return HELIO_DELIVERY_FULL;
-        if (topic->expected > number)
+        }
+        if (topic->expected > number) {
             continue; /* it has had it */
+        }
         helio_delivery_begin_measuring(delivery, topic, clock);
         if (helio_delivery_give(topic, &message, 1, packet) == 0) {
             is_full = true;
             continue;
         }
         topic->expected = number + packets;
-        if (topic->unacked.batches)
+        if (topic->unacked.batches) {
             helio_unacked_add(&topic->unacked, delivery->first_sequence, topic->expected);
+        }
         helio_delivery_count(delivery, topic, &message, 1, packets - 1, packet, clock);
     }
     return is_full ? HELIO_DELIVERY_FULL : HELIO_DELIVERY_TAKEN;
@@ -50,14 +53,16 @@ static helio_delivery_result pass_raw_fragment(helio_delivery *delivery, uint64_
     helio_reassembly *reassembly = &delivery->reassembly;
     if (delivery->ready_sequence != sequence) {
         if (packet->fragment.offset == 0) {
-            if (packet->fragment.first != (uint32_t)sequence)
+            if (packet->fragment.first != (uint32_t)sequence) {
                 return HELIO_DELIVERY_DAMAGED;
+            }
             delivery->apdu_number = raw_number(delivery, sequence);
         }
         const helio_delivery_result result =
             helio_delivery_put_together(delivery, sequence, packet);
-        if (delivery->ready_sequence != sequence)
+        if (delivery->ready_sequence != sequence) {
             return result;
+        }
     }
     const uint64_t packets = raw_number(delivery, sequence) + 1 - delivery->apdu_number;
     return deliver_raw(delivery, delivery->apdu_number, packets, reassembly->data,
@@ -66,8 +71,9 @@ static helio_delivery_result pass_raw_fragment(helio_delivery *delivery, uint64_
 
 helio_delivery_result helio_delivery_pass_raw(helio_delivery *delivery, uint64_t sequence,
                                               const helio_rxw_packet *packet, helio_clock clock) {
-    if (packet->is_fragment)
+    if (packet->is_fragment) {
         return pass_raw_fragment(delivery, sequence, packet, clock);
+    }
     helio_reassembly_abort(&delivery->reassembly);
     return deliver_raw(delivery, raw_number(delivery, sequence), 1, packet->tsdu, packet->bytes,
                        packet, clock);
@@ -78,7 +84,8 @@ void helio_delivery_lose_raw(helio_delivery *delivery, uint64_t sequence, uint64
     helio_reassembly_abort(&delivery->reassembly);
     helio_delivery_topic *topic = helio_map_get(&delivery->topics, HELIO_DELIVERY_RAW_ID);
     for (; topic; topic = topic->next) {
-        if (helio_delivery_reach(delivery, topic, raw_number(delivery, sequence), clock))
+        if (helio_delivery_reach(delivery, topic, raw_number(delivery, sequence), clock)) {
             helio_delivery_reach(delivery, topic, raw_number(delivery, sequence + count), clock);
+        }
     }
 }

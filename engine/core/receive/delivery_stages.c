@@ -41,17 +41,20 @@ static void measure_way(const helio_delivery *delivery, helio_delivery_topic *to
                         int64_t arrival_wall_ns) {
     const int64_t closed_ns = delivery->closed_ns;
     if (is_recovered) {
-        if (closed_ns)
+        if (closed_ns) {
             record(topic, HELIO_RECEIVER_RECOVERY_LATENCY, arrival_wall_ns - closed_ns, count);
+        }
         return;
     }
     const int64_t reached_ns = packet->kernel_ns ? packet->kernel_ns : arrival_wall_ns;
-    if (packet->kernel_ns)
+    if (packet->kernel_ns) {
         record(topic, HELIO_RECEIVER_SOCKET_LATENCY, arrival_wall_ns - packet->kernel_ns, count);
+    }
     if (closed_ns) {
         record(topic, HELIO_RECEIVER_NETWORK_LATENCY, reached_ns - closed_ns, count);
-        if (!packet->is_fragment)
+        if (!packet->is_fragment) {
             follow_jitter(topic, reached_ns - closed_ns);
+        }
     }
 }
 
@@ -59,15 +62,17 @@ static void measure_way(const helio_delivery *delivery, helio_delivery_topic *to
 static void measure_total(const helio_delivery *delivery, helio_delivery_topic *topic,
                           int64_t submit_ns, uint64_t count, bool is_recovered, int64_t wall_ns) {
     const int64_t total_ns = wall_ns - submit_ns;
-    if (is_recovered)
+    if (is_recovered) {
         record(topic, HELIO_RECEIVER_TOTAL_LATENCY_RECOVERED, total_ns, count);
+    }
     if (total_ns < 0) {
         helio_count(&helio_delivery_stats(topic)->latency_invalid_samples, count);
         return;
     }
     record(topic, HELIO_RECEIVER_TOTAL_LATENCY, total_ns, count);
-    if (delivery->intended_ns)
+    if (delivery->intended_ns) {
         record(topic, HELIO_RECEIVER_INTENDED_LATENCY, wall_ns - delivery->intended_ns, count);
+    }
 }
 
 void helio_delivery_measure(const helio_delivery *delivery, helio_delivery_topic *topic,
@@ -75,8 +80,9 @@ void helio_delivery_measure(const helio_delivery *delivery, helio_delivery_topic
                             helio_clock clock) {
     helio_receiver_stats *stats = helio_delivery_stats(topic);
     helio_count(&stats->latency_messages, count);
-    if (!topic->is_sampled)
+    if (!topic->is_sampled) {
         return;
+    }
     helio_count(&stats->latency_samples, count);
     const bool is_recovered =
         packet->recovered || (packet->is_fragment && delivery->reassembly_recovered);
@@ -86,7 +92,8 @@ void helio_delivery_measure(const helio_delivery *delivery, helio_delivery_topic
         helio_count(&stats->latency_recovered, count);
         record(topic, HELIO_RECEIVER_ORDER_LATENCY_RECOVERED, order_ns, count);
     }
-    if (submit_ns != 0) /* bare messages carry no stamp */
+    if (submit_ns != 0) { /* bare messages carry no stamp */
         measure_total(delivery, topic, submit_ns, count, is_recovered, clock.wall_ns);
+    }
     measure_way(delivery, topic, count, packet, is_recovered, clock.wall_ns - order_ns);
 }

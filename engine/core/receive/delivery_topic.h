@@ -106,10 +106,12 @@ static inline void helio_delivery_begin_measuring(helio_delivery *delivery,
     topic->is_measuring = topic->object.histogram[HELIO_RECEIVER_TOTAL_LATENCY] ||
                           topic->object.histogram[HELIO_RECEIVER_ORDER_LATENCY];
     topic->is_sampled = false;
-    if (HELIO_STATS_COUNTING && topic->is_measuring)
+    if (HELIO_STATS_COUNTING && topic->is_measuring) {
         helio_delivery_draw(delivery, topic);
-    if (measured_ns)
+    }
+    if (measured_ns) {
         *measured_ns = topic->is_sampled ? clock.now_ns : HELIO_NOT_MEASURED;
+    }
 }
 
 /* ---- delivery_credit.c ---- */

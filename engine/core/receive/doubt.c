@@ -11,16 +11,18 @@
 /* The newest packet that the source has shown to be there. */
 static uint64_t shown(const helio_rx_stream *stream) {
     uint64_t newest = stream->newest;
-    if (newest < stream->told_lead)
+    if (newest < stream->told_lead) {
         newest = stream->told_lead;
+    }
     return newest < stream->joined ? stream->joined : newest;
 }
 
 /* What is held aside is of no use. */
 static void drop_aside(helio_rx_stream *stream) {
     helio_rx_doubt *doubt = &stream->doubt;
-    if (!doubt->has_aside)
+    if (!doubt->has_aside) {
         return;
+    }
     doubt->has_aside = false;
     helio_rx_account(stream, &helio_rx_stats(stream)->packets_refused, doubt->aside.bytes);
 }
@@ -56,16 +58,18 @@ bool helio_rx_believes_data(helio_rx_stream *stream, const helio_rx_arrival *arr
     helio_rx_doubt *doubt = &stream->doubt;
     const uint64_t sequence = arrival->sequence;
     *before = NULL;
-    if (sequence <= shown(stream) + HELIO_RX_LEAP)
+    if (sequence <= shown(stream) + HELIO_RX_LEAP) {
         return true;
+    }
     const bool is_again = doubt->has_aside && doubt->leap == sequence;
     if (!is_again && confirms(stream, sequence, now_ns)) {
         *before = believe(doubt);
         return true;
     }
     begin_leap(stream, sequence, now_ns);
-    if (!doubt->data)
+    if (!doubt->data) {
         doubt->data = malloc(stream->shared->config.max_packet_bytes);
+    }
     doubt->aside = *arrival;
     doubt->has_aside = true;
     if (!doubt->data || arrival->packet.bytes > stream->shared->config.max_packet_bytes) {
@@ -81,8 +85,9 @@ bool helio_rx_believes_data(helio_rx_stream *stream, const helio_rx_arrival *arr
 bool helio_rx_believes_lead(helio_rx_stream *stream, uint64_t lead, const helio_rx_arrival **before,
                             int64_t now_ns) {
     *before = NULL;
-    if (lead <= shown(stream) + HELIO_RX_LEAP)
+    if (lead <= shown(stream) + HELIO_RX_LEAP) {
         return true;
+    }
     if (confirms(stream, lead, now_ns)) {
         *before = believe(&stream->doubt);
         return true;
@@ -100,10 +105,12 @@ static bool follows(uint32_t later, uint32_t sequence) {
 
 bool helio_rx_believes_spm(helio_rx_stream *stream, uint32_t sequence) {
     helio_rx_doubt *doubt = &stream->doubt;
-    if (!stream->has_spm || follows(sequence, stream->spm_sequence))
+    if (!stream->has_spm || follows(sequence, stream->spm_sequence)) {
         return true;
-    if (sequence == stream->spm_sequence || follows(stream->spm_sequence, sequence))
+    }
+    if (sequence == stream->spm_sequence || follows(stream->spm_sequence, sequence)) {
         return false; /* it is late */
+    }
     if (doubt->has_spm && follows(sequence, doubt->spm_sequence)) {
         doubt->has_spm = false;
         return true;
@@ -117,8 +124,9 @@ bool helio_rx_believes_spm(helio_rx_stream *stream, uint32_t sequence) {
 
 bool helio_rx_believes_reset(helio_rx_stream *stream, uint32_t spm_sequence, int64_t now_ns) {
     helio_rx_doubt *doubt = &stream->doubt;
-    if (doubt->has_reset && stream->newest <= doubt->reset_newest)
+    if (doubt->has_reset && stream->newest <= doubt->reset_newest) {
         return spm_sequence != doubt->reset_sequence;
+    }
     doubt->has_reset = true;
     doubt->reset_sequence = spm_sequence;
     doubt->reset_newest = helio_rx_newest_known(stream);
@@ -134,10 +142,12 @@ bool helio_rx_doubt_poll(helio_rx_stream *stream, int64_t now_ns) {
         drop_aside(stream);
         doubt->leap = 0;
     }
-    if (!doubt->has_reset || now_ns < doubt->reset_ns + HELIO_RX_RESET_NS)
+    if (!doubt->has_reset || now_ns < doubt->reset_ns + HELIO_RX_RESET_NS) {
         return false;
-    if (stream->heard_ns > doubt->reset_ns)
+    }
+    if (stream->heard_ns > doubt->reset_ns) {
         doubt->has_reset = false;
+    }
     return doubt->has_reset;
 }
 

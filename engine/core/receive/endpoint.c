@@ -64,11 +64,13 @@ int helio_rx_endpoint_create(const helio_rx_endpoint_config *config, helio_outle
     if (config->max_packet_bytes < HELIO_PGM_PACKET_MIN ||
         config->max_packet_bytes > HELIO_PGM_PACKET_MAX ||
         config->window_packets > (UINT32_C(1) << 30) || config->max_streams == 0 ||
-        config->nak_repeat_ns < 0 || config->nak_data_ns < 0)
+        config->nak_repeat_ns < 0 || config->nak_data_ns < 0) {
         return HELIO_ERR_OPTION;
+    }
     helio_rx_endpoint *endpoint = calloc(1, sizeof *endpoint);
-    if (!endpoint)
+    if (!endpoint) {
         return HELIO_ERR_NOMEM;
+    }
     endpoint->instance_name = strdup(config->instance ? config->instance : "");
     endpoint->endpoint = strdup(config->endpoint ? config->endpoint : "");
     endpoint->deadline_ns = HELIO_NEVER;
@@ -114,10 +116,12 @@ void helio_rx_endpoint_note_drops(helio_rx_endpoint *endpoint, uint64_t total, i
 }
 
 void helio_rx_endpoint_destroy(helio_rx_endpoint *endpoint, helio_clock clock) {
-    if (!endpoint)
+    if (!endpoint) {
         return;
-    while (endpoint->replays)
+    }
+    while (endpoint->replays) {
         helio_rx_endpoint_end_replay(endpoint, endpoint->replays, clock);
+    }
     while (endpoint->streams) {
         helio_rx_stream *stream = endpoint->streams;
         endpoint->streams = stream->next;
@@ -125,9 +129,10 @@ void helio_rx_endpoint_destroy(helio_rx_endpoint *endpoint, helio_clock clock) {
     }
     helio_rx_unproven_fini(&endpoint->shared.unproven);
     helio_rx_mets_fini(&endpoint->mets, &endpoint->shared);
-    while (endpoint->shared.subscriptions.first)
+    while (endpoint->shared.subscriptions.first) {
         helio_subscriptions_remove(&endpoint->shared.subscriptions,
                                    endpoint->shared.subscriptions.first);
+    }
     helio_map_fini(&endpoint->by_tsi);
     helio_rx_absents_fini(&endpoint->absents);
     free(endpoint->instance_name);
@@ -139,8 +144,9 @@ void helio_rx_endpoint_destroy(helio_rx_endpoint *endpoint, helio_clock clock) {
 
 static void set_deadline(helio_rx_endpoint *endpoint, const helio_rx_stream *stream) {
     const int64_t deadline_ns = helio_rx_stream_next_deadline_ns(stream);
-    if (deadline_ns < endpoint->deadline_ns)
+    if (deadline_ns < endpoint->deadline_ns) {
         endpoint->deadline_ns = deadline_ns;
+    }
 }
 
 /* A subscription came or went, which may begin, end or change the acknowledging. */
@@ -155,8 +161,9 @@ void helio_rx_endpoint_acknowledge(helio_rx_endpoint *endpoint,
                                    const helio_subscription *subscription, uint32_t number,
                                    uint64_t next, helio_clock clock) {
     helio_rx_stream *stream = endpoint->streams;
-    while (stream && !helio_delivery_acknowledge(&stream->delivery, subscription, number, next))
+    while (stream && !helio_delivery_acknowledge(&stream->delivery, subscription, number, next)) {
         stream = stream->next;
+    }
     if (stream) {
         helio_rx_advance_acks(stream, clock);
         set_deadline(endpoint, stream);
@@ -177,18 +184,22 @@ int helio_rx_endpoint_subscribe(helio_rx_endpoint *endpoint, const char *topic,
     helio_subscription *subscription;
     int error =
         helio_subscriptions_add(&endpoint->shared.subscriptions, topic, sink, &subscription);
-    if (error)
+    if (error) {
         return error;
-    for (helio_rx_stream *stream = endpoint->streams; stream && !error; stream = stream->next)
+    }
+    for (helio_rx_stream *stream = endpoint->streams; stream && !error; stream = stream->next) {
         error = helio_delivery_add(&stream->delivery, subscription);
-    for (helio_rx_stream *stream = endpoint->streams; stream; stream = stream->next)
+    }
+    for (helio_rx_stream *stream = endpoint->streams; stream; stream = stream->next) {
         stream->is_complete &= stream->rxw.trail == stream->first;
+    }
     helio_rx_mets_on_subscribe(&endpoint->mets);
     set_acking(endpoint, clock);
-    if (error)
+    if (error) {
         helio_rx_endpoint_unsubscribe(endpoint, subscription, clock);
-    else
+    } else {
         *out = subscription;
+    }
     return error;
 }
 
@@ -198,13 +209,16 @@ void helio_rx_endpoint_unsubscribe(helio_rx_endpoint *endpoint, helio_subscripti
         helio_subscriptions_are_acked_by(&endpoint->shared.subscriptions, subscription);
     for (helio_rx_stream *stream = endpoint->streams; stream; stream = stream->next) {
         /* The goodbye claims no more than was acknowledged, so it is said before that is forgotten. */
-        if (ends_acking)
+        if (ends_acking) {
             helio_rx_stop_acking(stream, clock);
+        }
         helio_delivery_remove(&stream->delivery, subscription, clock);
-        if (subscription->sink.credit > 0)
+        if (subscription->sink.credit > 0) {
             helio_rx_stop_granting(stream, subscription->id, clock.now_ns);
-        if (stream->is_blocked) /* perhaps it was this one that had no room */
+        }
+        if (stream->is_blocked) { /* perhaps it was this one that had no room */
             endpoint->deadline_ns = clock.now_ns;
+        }
     }
     helio_subscriptions_remove(&endpoint->shared.subscriptions, subscription);
     set_acking(endpoint, clock);
@@ -224,16 +238,18 @@ static bool has_ended(const helio_rx_endpoint *endpoint, uint64_t key,
                       const helio_pgm_packet *packet, const helio_address *from, int64_t now_ns) {
     for (size_t i = 0; i < ENDED_KEPT; i++) {
         const ended_stream *ended = &endpoint->ended[i];
-        if (ended->key == key && now_ns < ended->until_ns && !refutes_end(ended, packet, from))
+        if (ended->key == key && now_ns < ended->until_ns && !refutes_end(ended, packet, from)) {
             return true;
+        }
     }
     return false;
 }
 
 static expelled_stream *expelled_from(helio_rx_endpoint *endpoint, uint64_t key) {
     for (size_t i = 0; i < EXPELLED_KEPT; i++) {
-        if (endpoint->expelled[i].key == key)
+        if (endpoint->expelled[i].key == key) {
             return &endpoint->expelled[i];
+        }
     }
     return NULL;
 }
@@ -244,40 +260,48 @@ static bool is_admitted(helio_rx_endpoint *endpoint, uint64_t key, const helio_p
                         const helio_address *from, int64_t now_ns, bool *was_expelled) {
     expelled_stream *expelled = expelled_from(endpoint, key);
     *was_expelled = expelled != NULL;
-    if (!expelled)
+    if (!expelled) {
         return true;
+    }
     int64_t until_ns;
     const int told = helio_rx_is_from(&expelled->source, expelled->is_exact, from)
                          ? helio_rx_expelled_by(&endpoint->shared, packet, now_ns, &until_ns)
                          : 0;
-    if (told > 0)
+    if (told > 0) {
         expelled->until_ns = until_ns;
-    if (told < 0 || now_ns >= expelled->until_ns)
+    }
+    if (told < 0 || now_ns >= expelled->until_ns) {
         *expelled = (expelled_stream){0};
+    }
     return expelled->key == 0;
 }
 
 static helio_rx_stream *find_stream(helio_rx_endpoint *endpoint, const helio_tsi *tsi) {
-    if (endpoint->last && helio_tsi_equal(&endpoint->last->tsi, tsi))
+    if (endpoint->last && helio_tsi_equal(&endpoint->last->tsi, tsi)) {
         return endpoint->last;
+    }
     helio_rx_stream *stream = helio_map_get(&endpoint->by_tsi, helio_tsi_key(tsi));
-    if (stream)
+    if (stream) {
         endpoint->last = stream;
+    }
     return stream;
 }
 
 /* Takes a stream out of the endpoint, and its memory with it. */
 static void drop_stream(helio_rx_endpoint *endpoint, helio_rx_stream *stream, helio_clock clock) {
     for (helio_replay *r = endpoint->replays; r; r = *helio_replay_link(r)) {
-        if (helio_tsi_equal(helio_replay_tsi(r), &stream->tsi))
+        if (helio_tsi_equal(helio_replay_tsi(r), &stream->tsi)) {
             helio_replay_give_up(r, clock);
+        }
     }
     *stream->link = stream->next;
-    if (stream->next)
+    if (stream->next) {
         stream->next->link = stream->link;
+    }
     helio_map_remove(&endpoint->by_tsi, helio_tsi_key(&stream->tsi));
-    if (endpoint->last == stream)
+    if (endpoint->last == stream) {
         endpoint->last = NULL;
+    }
     endpoint->count--;
     helio_rx_stream_destroy(stream, clock);
 }
@@ -305,8 +329,9 @@ static void end_stream(helio_rx_endpoint *endpoint, helio_rx_stream *stream,
                           stream->object.slot, (const uint64_t[4]){silent_ns},
                           "stream %s was silent for %" PRIu64 " ms", tsi, silent_ns / 1000000);
     }
-    if (state == HELIO_RX_STREAM_SILENT || state == HELIO_RX_STREAM_EXPELLED)
+    if (state == HELIO_RX_STREAM_SILENT || state == HELIO_RX_STREAM_EXPELLED) {
         helio_rx_absents_keep(&endpoint->absents, stream, clock.now_ns);
+    }
     drop_stream(endpoint, stream, clock);
 }
 
@@ -321,11 +346,12 @@ static void put_out(helio_rx_endpoint *endpoint, helio_rx_stream *stream, helio_
     };
     helio_rx_shared *shared = &endpoint->shared;
     helio_rx_refuse_state(shared, refusal, from, clock);
-    if (stream->was_proven)
+    if (stream->was_proven) {
         helio_rx_absents_keep(&endpoint->absents, stream, clock.now_ns);
-    else if (!stream->is_waiting && !stream->is_pacing)
+    } else if (!stream->is_waiting && !stream->is_pacing) {
         helio_rx_mets_remember(&endpoint->mets, shared, helio_tsi_key(&stream->tsi),
                                &stream->source, &start, clock);
+    }
     stream->gives_way = true;
     drop_stream(endpoint, stream, clock);
 }
@@ -335,8 +361,9 @@ static void put_out(helio_rx_endpoint *endpoint, helio_rx_stream *stream, helio_
 static bool give_way(helio_rx_endpoint *endpoint, helio_rx_stream *stream,
                      helio_rx_follow_it follow, helio_rx_refusal refusal, const helio_address *from,
                      helio_clock clock) {
-    if (follow == HELIO_RX_FOLLOW_IF_ROOM)
+    if (follow == HELIO_RX_FOLLOW_IF_ROOM) {
         return false;
+    }
     if (follow == HELIO_RX_FOLLOW_PERHAPS &&
         clock.now_ns - stream->opened_ns < HELIO_RX_UNPROVEN_NS) {
         helio_rx_refuse_state(&endpoint->shared, refusal, from, clock);
@@ -353,12 +380,15 @@ static bool make_room(helio_rx_endpoint *endpoint, const helio_address *from,
     const uint32_t max_streams = endpoint->shared.config.max_streams;
     helio_rx_stream *of_address = helio_rx_unproven_too_many(unproven, from, max_streams);
     if (of_address &&
-        !give_way(endpoint, of_address, follow, HELIO_RX_REFUSED_OF_ADDRESS, from, clock))
+        !give_way(endpoint, of_address, follow, HELIO_RX_REFUSED_OF_ADDRESS, from, clock)) {
         return false;
-    if (endpoint->count < max_streams)
+    }
+    if (endpoint->count < max_streams) {
         return true;
-    if (unproven->oldest)
+    }
+    if (unproven->oldest) {
         return give_way(endpoint, unproven->oldest, follow, HELIO_RX_REFUSED_STREAMS, from, clock);
+    }
     helio_count(&endpoint->shared.instance->packets_no_room, 1);
     return false;
 }
@@ -374,8 +404,9 @@ static helio_rx_stream *create_stream(helio_rx_endpoint *endpoint, const helio_t
         put_out(endpoint, shared->unproven.oldest, HELIO_RX_REFUSED_MEMORY, from, clock);
         error = helio_rx_stream_create(shared, tsi, start, back, from, clock, &stream);
     }
-    if (!error)
+    if (!error) {
         return stream;
+    }
     endpoint->create_after_ns = clock.now_ns + CREATE_AGAIN_NS;
     helio_rx_refuse_state(shared, HELIO_RX_REFUSED_MEMORY, from, clock);
     return NULL;
@@ -385,8 +416,9 @@ static helio_rx_stream *open_stream(helio_rx_endpoint *endpoint, const helio_tsi
                                     const helio_rx_start *start, const helio_rx_return *back,
                                     const helio_address *from, helio_clock clock) {
     helio_rx_stream *stream = create_stream(endpoint, tsi, start, back, from, clock);
-    if (!stream)
+    if (!stream) {
         return NULL;
+    }
     if (helio_map_put(&endpoint->by_tsi, helio_tsi_key(tsi), stream) ||
         helio_rx_unproven_add(&endpoint->shared.unproven, stream)) {
         helio_map_remove(&endpoint->by_tsi, helio_tsi_key(tsi));
@@ -395,8 +427,9 @@ static helio_rx_stream *open_stream(helio_rx_endpoint *endpoint, const helio_tsi
     }
     stream->next = endpoint->streams;
     stream->link = &endpoint->streams;
-    if (stream->next)
+    if (stream->next) {
         stream->next->link = &stream->next;
+    }
     endpoint->streams = stream;
     endpoint->count++;
     helio_rx_mets_forget(&endpoint->mets, &endpoint->shared, helio_tsi_key(tsi), from);
@@ -412,13 +445,15 @@ static helio_rx_follow_it consider(helio_rx_endpoint *endpoint, const helio_pgm_
     enum { LAST = HELIO_PGM_HAS_FIN | HELIO_PGM_HAS_RST | HELIO_PGM_HAS_NBR_UNREACH };
     const uint64_t key = helio_tsi_key(&packet->tsi);
     *was_expelled = expelled_from(endpoint, key) != NULL;
-    if (!*was_expelled)
+    if (!*was_expelled) {
         return helio_rx_mets_on_packet(&endpoint->mets, &endpoint->shared, packet, from, clock,
                                        met);
+    }
     const bool is_spm = packet->type == HELIO_PGM_TYPE_SPM;
     if (packet->type == HELIO_PGM_TYPE_POLL || (is_spm && (packet->options & LAST)) ||
-        !is_admitted(endpoint, key, packet, from, clock.now_ns, was_expelled))
+        !is_admitted(endpoint, key, packet, from, clock.now_ns, was_expelled)) {
         return HELIO_RX_FOLLOW_NOT;
+    }
     *met = (helio_rx_met){.start = helio_rx_start_of(&endpoint->shared, packet, true)};
     return HELIO_RX_FOLLOW;
 }
@@ -435,21 +470,25 @@ static helio_rx_stream *meet_again(helio_rx_endpoint *endpoint, const helio_pgm_
         (is_spm && (packet->options & HELIO_PGM_HAS_NBR_UNREACH)) ||
         (is_spm && (packet->options & ENDS) && !helio_rx_absent_misses(absent, packet->lead)) ||
         !is_admitted(endpoint, helio_tsi_key(&packet->tsi), packet, from, clock.now_ns,
-                     &was_expelled))
+                     &was_expelled)) {
         return NULL;
+    }
     helio_rx_return back;
     const helio_rx_start start =
         helio_rx_start_again(&endpoint->shared, packet, absent, was_expelled, &back);
     helio_rx_stream *stream = NULL;
     endpoint->absents.returning = absent; /* those that give way for it must not replace it */
-    if (make_room(endpoint, from, HELIO_RX_FOLLOW, clock))
+    if (make_room(endpoint, from, HELIO_RX_FOLLOW, clock)) {
         stream = open_stream(endpoint, &packet->tsi, &start, &back, from, clock);
+    }
     endpoint->absents.returning = NULL;
-    if (!stream)
+    if (!stream) {
         return NULL;
+    }
     helio_rx_absents_forget(&endpoint->absents, &packet->tsi);
-    if (was_expelled)
+    if (was_expelled) {
         helio_rx_tell_readmitted(stream, clock);
+    }
     return stream;
 }
 
@@ -460,38 +499,45 @@ static helio_rx_stream *meet_stream(helio_rx_endpoint *endpoint, const helio_pgm
     if ((packet->type != HELIO_PGM_TYPE_SPM && packet->type != HELIO_PGM_TYPE_ODATA &&
          packet->type != HELIO_PGM_TYPE_POLL) ||
         has_ended(endpoint, key, packet, from, clock.now_ns) ||
-        clock.now_ns < endpoint->create_after_ns)
+        clock.now_ns < endpoint->create_after_ns) {
         return NULL;
+    }
     const helio_rx_absent *absent = helio_rx_absents_find(&endpoint->absents, &packet->tsi, from,
                                                           &endpoint->shared.subscriptions);
-    if (absent)
+    if (absent) {
         return meet_again(endpoint, packet, absent, from, clock);
+    }
     helio_rx_met met;
     bool was_expelled;
     const helio_rx_follow_it follow = consider(endpoint, packet, from, clock, &met, &was_expelled);
-    if (follow == HELIO_RX_FOLLOW_NOT)
+    if (follow == HELIO_RX_FOLLOW_NOT) {
         return NULL;
+    }
     helio_rx_stream *stream = NULL;
-    if (make_room(endpoint, from, follow, clock))
+    if (make_room(endpoint, from, follow, clock)) {
         stream = open_stream(endpoint, &packet->tsi, &met.start, NULL, from, clock);
+    }
     if (stream && met.has_spm && packet->type != HELIO_PGM_TYPE_SPM) {
         const helio_pgm_packet spm = helio_rx_met_packet(&met, &packet->tsi);
         helio_rx_stream_on_packet(stream, &spm, 0, &met.spm.from, clock.wall_ns, clock);
     }
-    if (stream && was_expelled)
+    if (stream && was_expelled) {
         helio_rx_tell_readmitted(stream, clock);
+    }
     /* It is met again when there is room; if it is only refused for now, it goes on where it is. */
-    if (!stream && !endpoint->shared.unproven.oldest)
+    if (!stream && !endpoint->shared.unproven.oldest) {
         helio_rx_mets_forget(&endpoint->mets, &endpoint->shared, key, from);
-    else if (!stream)
+    } else if (!stream) {
         helio_rx_mets_remember(&endpoint->mets, &endpoint->shared, key, from, &met.start, clock);
+    }
     return stream;
 }
 
 /* It may have proven by now to be one that this receiver wants. */
 static void look_at_proof(helio_rx_stream *stream, int64_t now_ns) {
-    if (stream->delivery.has_met)
+    if (stream->delivery.has_met) {
         helio_rx_stream_prove(stream, now_ns);
+    }
 }
 
 /* ---- packets ---- */
@@ -504,8 +550,9 @@ static void refuse(helio_rx_endpoint *endpoint, helio_pgm_refusal refusal,
 
 static void tell_conflict(helio_rx_endpoint *endpoint, helio_rx_stream *stream,
                           const helio_address *from, helio_clock clock) {
-    if (clock.now_ns < stream->conflict_event_after_ns)
+    if (clock.now_ns < stream->conflict_event_after_ns) {
         return;
+    }
     stream->conflict_event_after_ns = clock.now_ns + CONFLICT_EVENT_NS;
     char tsi[HELIO_TSI_TEXT], here[HELIO_ADDRESS_TEXT], there[HELIO_ADDRESS_TEXT];
     helio_stats_event(
@@ -531,8 +578,9 @@ static helio_rx_stream *stream_of_source(helio_rx_endpoint *endpoint, helio_rx_s
     case HELIO_RX_OF_SOURCE:
         return stream;
     case HELIO_RX_OF_OWNER:
-        if (packet->type == HELIO_PGM_TYPE_SPM || packet->type == HELIO_PGM_TYPE_ODATA)
+        if (packet->type == HELIO_PGM_TYPE_SPM || packet->type == HELIO_PGM_TYPE_ODATA) {
             return displace(endpoint, stream, packet, from, clock);
+        }
         break;
     case HELIO_RX_OF_ANOTHER:
         break;
@@ -543,8 +591,9 @@ static helio_rx_stream *stream_of_source(helio_rx_endpoint *endpoint, helio_rx_s
 }
 
 void helio_rx_endpoint_detach(helio_rx_endpoint *endpoint, const helio_address *peer) {
-    for (helio_rx_stream *stream = endpoint->streams; stream; stream = stream->next)
+    for (helio_rx_stream *stream = endpoint->streams; stream; stream = stream->next) {
         stream->binding.is_detached |= helio_address_equal(&stream->source, peer);
+    }
 }
 
 /* The packet is for receivers, so it must come from the source. */
@@ -567,9 +616,10 @@ void helio_rx_endpoint_stamp(helio_rx_endpoint *endpoint, int64_t kernel_ns) {
 
 /* The clock may have been set in between: a wait below zero says nothing. */
 static void record_wait(const helio_rx_stream *stream, int64_t kernel_ns, int64_t receive_ns) {
-    if (kernel_ns && receive_ns >= kernel_ns)
+    if (kernel_ns && receive_ns >= kernel_ns) {
         helio_record(stream->object.histogram[HELIO_RX_STREAM_SOCKET_LATENCY],
                      receive_ns - kernel_ns, 1);
+    }
 }
 
 /* ---- replays ---- */
@@ -578,8 +628,9 @@ int helio_rx_endpoint_replay(helio_rx_endpoint *endpoint, const helio_tsi *tsi, 
                              uint64_t first, uint64_t last, const helio_sink *sink,
                              helio_clock clock, helio_replay **out) {
     const helio_rx_stream *stream = find_stream(endpoint, tsi);
-    if (!stream || !stream->has_spm)
+    if (!stream || !stream->has_spm) {
         return HELIO_ERR_STATE;
+    }
     const helio_replay_config config = {topic, first, last, *sink};
     const int error = helio_replay_create(stream, &config, clock, out);
     if (!error) {
@@ -594,16 +645,18 @@ int helio_rx_endpoint_replay(helio_rx_endpoint *endpoint, const helio_tsi *tsi, 
 void helio_rx_endpoint_end_replay(helio_rx_endpoint *endpoint, helio_replay *replay,
                                   helio_clock clock) {
     helio_replay **link = &endpoint->replays;
-    while (*link != replay)
+    while (*link != replay) {
         link = helio_replay_link(*link);
+    }
     *link = *helio_replay_link(replay);
     helio_replay_destroy(replay, clock);
 }
 
 static void set_replay_deadline(helio_rx_endpoint *endpoint, const helio_replay *replay) {
     const int64_t deadline_ns = helio_replay_next_deadline_ns(replay);
-    if (deadline_ns < endpoint->deadline_ns)
+    if (deadline_ns < endpoint->deadline_ns) {
         endpoint->deadline_ns = deadline_ns;
+    }
 }
 
 static void show_replays(helio_rx_endpoint *endpoint, const helio_rx_stream *stream,
@@ -612,8 +665,9 @@ static void show_replays(helio_rx_endpoint *endpoint, const helio_rx_stream *str
     for (helio_replay *r = endpoint->replays; r; r = *helio_replay_link(r)) {
         if (helio_tsi_equal(helio_replay_tsi(r), &packet->tsi)) {
             helio_replay_on_packet(r, packet, bytes, receive_ns, clock);
-            if (packet->type == HELIO_PGM_TYPE_SPM)
+            if (packet->type == HELIO_PGM_TYPE_SPM) {
                 helio_replay_hold(r, helio_rx_held_until(&stream->notices), clock.now_ns);
+            }
             set_replay_deadline(endpoint, r);
         }
     }
@@ -626,25 +680,28 @@ void helio_rx_endpoint_on_packet(helio_rx_endpoint *endpoint, const void *datagr
     helio_count(&instance->packet_bytes_received, length);
     helio_pgm_packet packet;
     helio_pgm_refusal refusal = HELIO_PGM_BAD_SIZE;
-    if (length <= endpoint->shared.config.max_packet_bytes)
+    if (length <= endpoint->shared.config.max_packet_bytes) {
         refusal = endpoint->shared.config.has_checksums
                       ? helio_pgm_decode(datagram, length, &packet)
                       : helio_pgm_decode_unsummed(datagram, length, &packet);
+    }
     if (refusal) {
         refuse(endpoint, refusal, from, clock);
         return;
     }
     helio_rx_stream *stream = find_stream(endpoint, &packet.tsi);
-    if (!stream)
+    if (!stream) {
         stream = meet_stream(endpoint, &packet, from, clock);
+    }
     if (!stream) {
         helio_count(&instance->unknown_session_packets, 1);
         return;
     }
     if (is_downstream(&packet)) {
         stream = stream_of_source(endpoint, stream, &packet, from, clock);
-        if (!stream)
+        if (!stream) {
             return;
+        }
     } else if (helio_address_equal(from, &endpoint->shared.config.feedback_address)) {
         return; /* our own, come back */
     } else if (packet.type != HELIO_PGM_TYPE_NAK && packet.type != HELIO_PGM_TYPE_SPMR) {
@@ -656,24 +713,28 @@ void helio_rx_endpoint_on_packet(helio_rx_endpoint *endpoint, const void *datagr
     }
     record_wait(stream, endpoint->shared.kernel_ns, receive_ns);
     helio_rx_stream_on_packet(stream, &packet, length, from, receive_ns, clock);
-    if (helio_rx_is_unproven(stream))
+    if (helio_rx_is_unproven(stream)) {
         look_at_proof(stream, clock.now_ns);
-    if (endpoint->replays)
+    }
+    if (endpoint->replays) {
         show_replays(endpoint, stream, &packet, length, receive_ns, clock);
+    }
     if (stream->nak.outstanding > 0 || stream->acks.is_on || stream->credit.is_awaited ||
-        stream->polled.due_ns != HELIO_NEVER || helio_rx_reports_follows(&stream->reports))
+        stream->polled.due_ns != HELIO_NEVER || helio_rx_reports_follows(&stream->reports)) {
         set_deadline(endpoint, stream);
-    else if (stream->has_end)
+    } else if (stream->has_end) {
         endpoint->deadline_ns = clock.now_ns; /* it may be over */
-    else if (packet.type == HELIO_PGM_TYPE_SPM)
+    } else if (packet.type == HELIO_PGM_TYPE_SPM) {
         set_deadline(endpoint, stream); /* of reports */
+    }
 }
 
 /* ---- time ---- */
 
 int helio_rx_endpoint_poll(helio_rx_endpoint *endpoint, helio_clock clock) {
-    if (clock.now_ns < endpoint->deadline_ns && !helio_rx_endpoint_is_blocked(endpoint))
+    if (clock.now_ns < endpoint->deadline_ns && !helio_rx_endpoint_is_blocked(endpoint)) {
         return 0;
+    }
     int work = 0;
     /* Nothing was read from connections meanwhile, so nobody was silent. */
     const bool was_held_back =
@@ -681,11 +742,13 @@ int helio_rx_endpoint_poll(helio_rx_endpoint *endpoint, helio_clock clock) {
     endpoint->deadline_ns = HELIO_NEVER;
     for (helio_rx_stream *stream = endpoint->streams, *next; stream; stream = next) {
         next = stream->next;
-        if (was_held_back)
+        if (was_held_back) {
             stream->heard_ns = clock.now_ns;
+        }
         work += helio_rx_stream_poll(stream, clock);
-        if (helio_rx_is_unproven(stream))
+        if (helio_rx_is_unproven(stream)) {
             look_at_proof(stream, clock.now_ns);
+        }
         const helio_rx_stream_state state = helio_rx_stream_state_of(stream, clock);
         if (state == HELIO_RX_STREAM_OPEN) {
             set_deadline(endpoint, stream);
@@ -707,17 +770,20 @@ int64_t helio_rx_endpoint_next_deadline_ns(const helio_rx_endpoint *endpoint) {
 
 bool helio_rx_endpoint_is_blocked(const helio_rx_endpoint *endpoint) {
     for (helio_replay *r = endpoint->replays; r; r = *helio_replay_link(r)) {
-        if (helio_replay_is_blocked(r))
+        if (helio_replay_is_blocked(r)) {
             return true;
+        }
     }
     return endpoint->shared.blocked_streams > 0;
 }
 
 bool helio_rx_endpoint_must_hear(const helio_rx_endpoint *endpoint, uint64_t packets) {
     bool is_wanted = false;
-    for (helio_replay *r = endpoint->replays; r; r = *helio_replay_link(r))
+    for (helio_replay *r = endpoint->replays; r; r = *helio_replay_link(r)) {
         is_wanted |= helio_replay_is_waiting(r);
-    for (const helio_rx_stream *s = endpoint->streams; s && is_wanted; s = s->next)
+    }
+    for (const helio_rx_stream *s = endpoint->streams; s && is_wanted; s = s->next) {
         is_wanted = !s->is_blocked || s->rxw.trail + s->rxw.mask >= s->rxw.lead + packets;
+    }
     return is_wanted;
 }

@@ -50,11 +50,13 @@ static void gauge_buffers(const helio_rx_stream *stream, helio_pgm_told *told) {
         const uint64_t per_packet = passed > 0 && sink.given_bytes > passed
                                         ? sink.given_bytes / passed
                                         : stream->shared->config.max_packet_bytes;
-        if (sink.used_bytes < sink.limit_bytes)
+        if (sink.used_bytes < sink.limit_bytes) {
             room += packets_in(sink.limit_bytes - sink.used_bytes, per_packet);
+        }
     }
-    if (stream->is_blocked)
+    if (stream->is_blocked) {
         fill = 1;
+    }
     told->buffer_fill = (uint16_t)(fill < 1 ? fill * UINT16_MAX : UINT16_MAX);
     told->window = (uint32_t)(room < UINT32_MAX ? room : UINT32_MAX);
 }
@@ -85,16 +87,18 @@ static helio_pgm_told condition_of(const helio_rx_stream *stream) {
 /* The report for a packet about to be sent; NULL: the source wants none. */
 static const helio_pgm_told *make_report(const helio_rx_stream *stream, helio_pgm_told *told,
                                          int64_t now_ns) {
-    if (!helio_rx_can_report(stream))
+    if (!helio_rx_can_report(stream)) {
         return NULL;
+    }
     *told = condition_of(stream);
     helio_rx_reports_fill_in(&stream->reports, stream->shared->config.instance, told, now_ns);
     return told;
 }
 
 static void report_sent(helio_rx_stream *stream, const helio_pgm_told *told, int64_t now_ns) {
-    if (!told)
+    if (!told) {
         return;
+    }
     helio_rx_reports_on_sent(&stream->reports, told, now_ns);
     helio_count(&helio_rx_stats(stream)->reports_sent, 1);
 }
@@ -125,8 +129,9 @@ static bool may_report(const helio_rx_stream *stream, size_t besides_bytes) {
 
 /* What is granted goes with every report that an ACK carries. */
 static uint32_t take_grants(helio_rx_stream *stream, helio_pgm_grant *grants) {
-    if (!helio_rx_is_granting(stream))
+    if (!helio_rx_is_granting(stream)) {
         return 0;
+    }
     const uint32_t count =
         helio_delivery_grants(&stream->delivery, false, grants, HELIO_PGM_GRANTS_MAX);
     helio_count(&helio_rx_stats(stream)->grants_sent, count);
@@ -141,8 +146,9 @@ static uint32_t bitmap_of(const helio_rx_stream *stream) {
         const uint64_t sequence = stream->newest - i;
         const bool is_held = sequence >= rxw->trail && sequence <= rxw->lead &&
                              helio_rxw_slot_of(rxw, sequence)->state == HELIO_RXW_HELD;
-        if (is_held || (sequence < rxw->trail && sequence >= stream->acks.first))
+        if (is_held || (sequence < rxw->trail && sequence >= stream->acks.first)) {
             bitmap |= UINT32_C(1) << i;
+        }
     }
     return bitmap;
 }
@@ -189,11 +195,13 @@ void helio_rx_send_ack(helio_rx_stream *stream, uint8_t flags, int64_t now_ns) {
 }
 
 void helio_rx_stop_acking(helio_rx_stream *stream, helio_clock clock) {
-    if (!stream->acks.is_on)
+    if (!stream->acks.is_on) {
         return;
+    }
     helio_rx_advance_acks(stream, clock);
-    if (helio_rx_can_acknowledge(stream))
+    if (helio_rx_can_acknowledge(stream)) {
         helio_rx_send_ack(stream, HELIO_PGM_ACK_LEAVING, clock.now_ns);
+    }
     helio_rx_acks_end(&stream->acks);
 }
 
@@ -210,8 +218,9 @@ void helio_rx_stream_set_acking(helio_rx_stream *stream, helio_clock clock) {
 static void send_report_with(helio_rx_stream *stream, uint8_t flags, const helio_pgm_grant *grants,
                              uint32_t grants_count, int64_t now_ns) {
     helio_pgm_told told;
-    if (!make_report(stream, &told, now_ns))
+    if (!make_report(stream, &told, now_ns)) {
         return;
+    }
     if (!may_report(stream, ACK_BYTES)) {
         helio_rx_reports_put_off(&stream->reports, now_ns);
         return;
@@ -242,19 +251,23 @@ void helio_rx_send_grants(helio_rx_stream *stream, const helio_pgm_grant *grants
 
 void helio_rx_follow(helio_rx_stream *stream, int64_t now_ns) {
     if (helio_rx_reports_on_progress(&stream->reports, (uint32_t)stream->newest,
-                                     (uint32_t)(stream->rxw.trail - 1), now_ns))
+                                     (uint32_t)(stream->rxw.trail - 1), now_ns)) {
         helio_rx_report_when_due(stream, now_ns);
+    }
 }
 
 int helio_rx_report_when_due(helio_rx_stream *stream, int64_t now_ns) {
-    if (stream->is_blocked)
+    if (stream->is_blocked) {
         helio_rx_watch_buffers(stream, now_ns);
+    }
     if (now_ns < helio_rx_reports_next_deadline_ns(&stream->reports) ||
-        !helio_rx_can_report(stream))
+        !helio_rx_can_report(stream)) {
         return 0;
+    }
     const helio_pgm_told now = condition_of(stream);
-    if (!helio_rx_reports_poll(&stream->reports, &now, now_ns))
+    if (!helio_rx_reports_poll(&stream->reports, &now, now_ns)) {
         return 0;
+    }
     send_report(stream, 0, now_ns);
     return 1;
 }
@@ -262,16 +275,18 @@ int helio_rx_report_when_due(helio_rx_stream *stream, int64_t now_ns) {
 void helio_rx_say_goodbye(helio_rx_stream *stream, helio_clock clock) {
     const bool is_silent =
         clock.now_ns - stream->heard_ns >= stream->shared->config.stream_expiry_ns;
-    if (stream->reports.count > 0 && !helio_rx_has_ended(stream) && !is_silent)
+    if (stream->reports.count > 0 && !helio_rx_has_ended(stream) && !is_silent) {
         send_report(stream, HELIO_PGM_TOLD_LEAVING, clock.now_ns);
+    }
 }
 
 /* ---- NAK, SPMR, POLR ---- */
 
 void helio_rx_send_nak(helio_rx_stream *stream, const helio_nak_round *round, int64_t now_ns) {
     uint32_t sequences[1 + HELIO_PGM_NAK_LIST_MAX];
-    for (size_t i = 0; i < round->ask_count; i++)
+    for (size_t i = 0; i < round->ask_count; i++) {
         sequences[i] = (uint32_t)round->asks[i];
+    }
     uint8_t packet[HELIO_PGM_CONTROL_MAX];
     const helio_pgm_session session = session_of(stream);
     const helio_rx_endpoint_config *config = &stream->shared->config;
@@ -308,19 +323,23 @@ void helio_rx_send_spmr(helio_rx_stream *stream, helio_clock clock) {
     uint8_t packet[HELIO_PGM_CONTROL_MAX];
     const helio_pgm_session session = session_of(stream);
     const size_t length = helio_pgm_encode_spmr(packet, &session);
-    if (stream->shared->is_group)
+    if (stream->shared->is_group) {
         send_feedback(stream, &stream->shared->config.group, packet, length);
+    }
     helio_address to = stream->source;
-    if (to.port != stream->tsi.port && !stream->shared->config.is_connected)
+    if (to.port != stream->tsi.port && !stream->shared->config.is_connected) {
         to.port = stream->shared->config.group.port;
+    }
     const bool is_sent = helio_rx_budget_covers(&stream->budget, length);
     helio_count(&helio_rx_stats(stream)->heartbeat_requests_sent,
                 (uint64_t)is_sent + stream->shared->is_group);
-    if (is_sent)
+    if (is_sent) {
         send_to_source(stream, &to, packet, length);
+    }
     stream->spmr_due_ns = clock.now_ns + stream->spmr_interval_ns;
-    if (stream->spmr_interval_ns < SPMR_INTERVAL_MAX_NS)
+    if (stream->spmr_interval_ns < SPMR_INTERVAL_MAX_NS) {
         stream->spmr_interval_ns *= 2;
+    }
 }
 
 void helio_rx_send_polr(helio_rx_stream *stream) {
@@ -328,8 +347,9 @@ void helio_rx_send_polr(helio_rx_stream *stream) {
     const helio_pgm_session session = session_of(stream);
     const size_t length =
         helio_pgm_encode_polr(packet, &session, stream->polled.sequence, stream->polled.round);
-    if (!helio_rx_budget_covers(&stream->budget, length))
+    if (!helio_rx_budget_covers(&stream->budget, length)) {
         return;
+    }
     helio_count(&helio_rx_stats(stream)->poll_responses_sent, 1);
     send_to_source(stream, &stream->poll_answer_to, packet, length);
 }

@@ -74,8 +74,9 @@ static void tell(helio_rx_stream *stream, const helio_pgm_notice *heard, helio_e
     helio_notice notice;
     tell_application(stream, heard->action, heard, clock, &notice);
     char tsi[HELIO_TSI_TEXT], source[HELIO_ADDRESS_TEXT], lasts[LASTS_TEXT] = "";
-    if (notice.duration_ns > 0)
+    if (notice.duration_ns > 0) {
         snprintf(lasts, sizeof lasts, " for %g s", (double)notice.duration_ns / 1e9);
+    }
     helio_stats_event(stream->shared->stats, clock.wall_ns, event, stream->object.slot,
                       (const uint64_t[4]){notice.action, notice.reason, heard->duration_ms},
                       "stream %s of %s: %s%s%s: %s", helio_tsi_format(&stream->tsi, tsi),
@@ -111,16 +112,18 @@ static void hold(helio_rx_stream *stream, int64_t now_ns) {
 
 static void end_suspension(helio_rx_stream *stream, const helio_pgm_notice *heard,
                            helio_clock clock) {
-    if (stream->notices.suspended_until_ns == 0)
+    if (stream->notices.suspended_until_ns == 0) {
         return;
+    }
     stream->notices.suspended_until_ns = 0;
     hold(stream, clock.now_ns);
     tell_over(stream, HELIO_PGM_NOTICE_RESUME, "repairs may be asked for again", heard, clock);
 }
 
 static void end_cut_off(helio_rx_stream *stream, const helio_pgm_notice *heard, helio_clock clock) {
-    if (stream->notices.cut_off_until_ns == 0)
+    if (stream->notices.cut_off_until_ns == 0) {
         return;
+    }
     stream->notices.cut_off_until_ns = 0;
     helio_nak_excuse(&stream->nak, clock.now_ns, clock.now_ns);
     hold(stream, clock.now_ns);
@@ -159,10 +162,11 @@ static void obey(helio_rx_stream *stream, const helio_pgm_notice *notice, helio_
         helio_rx_give_up(stream, HELIO_LOST_SUSPENDED, clock);
         break;
     case HELIO_PGM_NOTICE_RESUME:
-        if (is_for_all(notice))
+        if (is_for_all(notice)) {
             end_cut_off(stream, notice, clock);
-        else
+        } else {
             end_suspension(stream, notice, clock);
+        }
         break;
     default: /* READMIT is for those that do not follow the stream */
         break;
@@ -192,8 +196,9 @@ void helio_rx_on_notices(helio_rx_stream *stream, const helio_pgm_packet *spm, h
         const helio_pgm_notice *notice = &spm->notices[i];
         const helio_rx_notice_kind kind = kind_of(notice);
         if (kind == HELIO_RX_NOTICE_KINDS ||
-            (!is_for_all(notice) && !is_mine(stream->shared, stream->incarnation, notice)))
+            (!is_for_all(notice) && !is_mine(stream->shared, stream->incarnation, notice))) {
             continue;
+        }
         if (!notices->has_heard[kind] ||
             helio_sequence_before(notices->serial[kind], notice->serial)) {
             notices->has_heard[kind] = true;
@@ -208,17 +213,21 @@ void helio_rx_on_notices(helio_rx_stream *stream, const helio_pgm_packet *spm, h
 
 int helio_rx_expelled_by(const helio_rx_shared *shared, const helio_pgm_packet *packet,
                          int64_t now_ns, int64_t *until_ns) {
-    if (packet->type != HELIO_PGM_TYPE_SPM)
+    if (packet->type != HELIO_PGM_TYPE_SPM) {
         return 0;
+    }
     for (uint32_t i = 0; i < packet->notices_count; i++) {
         const helio_pgm_notice *notice = &packet->notices[i];
-        if (!is_mine(shared, 0, notice))
+        if (!is_mine(shared, 0, notice)) {
             continue;
+        }
         *until_ns = now_ns + duration_of(notice);
-        if (notice->action == HELIO_PGM_NOTICE_EXPEL)
+        if (notice->action == HELIO_PGM_NOTICE_EXPEL) {
             return 1;
-        if (notice->action == HELIO_PGM_NOTICE_READMIT)
+        }
+        if (notice->action == HELIO_PGM_NOTICE_READMIT) {
             return -1;
+        }
     }
     return 0;
 }
@@ -227,17 +236,21 @@ int helio_rx_expelled_by(const helio_rx_shared *shared, const helio_pgm_packet *
 
 void helio_rx_notices_poll(helio_rx_stream *stream, helio_clock clock) {
     const helio_rx_notices *notices = &stream->notices;
-    if (notices->suspended_until_ns && clock.now_ns >= notices->suspended_until_ns)
+    if (notices->suspended_until_ns && clock.now_ns >= notices->suspended_until_ns) {
         end_suspension(stream, NULL, clock);
-    if (notices->cut_off_until_ns && clock.now_ns >= notices->cut_off_until_ns)
+    }
+    if (notices->cut_off_until_ns && clock.now_ns >= notices->cut_off_until_ns) {
         end_cut_off(stream, NULL, clock);
+    }
 }
 
 int64_t helio_rx_notices_next_deadline_ns(const helio_rx_notices *notices) {
     int64_t deadline_ns = HELIO_NEVER;
-    if (notices->suspended_until_ns)
+    if (notices->suspended_until_ns) {
         deadline_ns = notices->suspended_until_ns;
-    if (notices->cut_off_until_ns && notices->cut_off_until_ns < deadline_ns)
+    }
+    if (notices->cut_off_until_ns && notices->cut_off_until_ns < deadline_ns) {
         deadline_ns = notices->cut_off_until_ns;
+    }
     return deadline_ns;
 }

@@ -18,8 +18,9 @@ void helio_rx_set_blocked(helio_rx_stream *stream, bool is_blocked) {
 
 void helio_rx_foreign_event(helio_rx_shared *shared, const helio_address *from, const char *what,
                             helio_clock clock) {
-    if (clock.now_ns < shared->foreign_event_after_ns)
+    if (clock.now_ns < shared->foreign_event_after_ns) {
         return;
+    }
     shared->foreign_event_after_ns = clock.now_ns + EVENT_INTERVAL_NS;
     char text[HELIO_ADDRESS_TEXT];
     helio_stats_event(shared->stats, clock.wall_ns, HELIO_EVENT_FOREIGN_TRAFFIC,
@@ -82,10 +83,12 @@ static void account_taken(helio_rx_stream *stream, bool is_passed, found found, 
     helio_stats_begin(stats);
     helio_count(&stats->packets_received, 1);
     helio_count(&stats->bytes_received, bytes);
-    if (is_passed)
+    if (is_passed) {
         helio_count(&stats->packets_delivered, 1);
-    if (found != FOUND_NEW)
+    }
+    if (found != FOUND_NEW) {
         helio_count(found == FOUND_LATE ? &stats->gaps_filled : &stats->packets_recovered, 1);
+    }
     if (found == FOUND_RECOVERED) {
         helio_rx_shares shares = {{0}};
         shares.of[place] = 1;
@@ -124,8 +127,9 @@ static void account_gap(helio_rx_stream *stream, uint64_t first, uint64_t count)
     helio_rx_show_window(stream);
     helio_stats_end(stats);
     const uint64_t end = first + count;
-    if (end > stream->joined + 1)
+    if (end > stream->joined + 1) {
         stream->missed += first > stream->joined ? count : end - stream->joined - 1;
+    }
 }
 
 /* ---- passing on ---- */
@@ -140,8 +144,9 @@ static bool pass(helio_rx_stream *stream, uint64_t sequence, const helio_rxw_pac
         helio_rx_set_blocked(stream, true);
         return false;
     }
-    if (stream->is_blocked)
+    if (stream->is_blocked) {
         helio_rx_set_blocked(stream, false);
+    }
     if (result == HELIO_DELIVERY_FILTERED) {
         helio_rx_stream_stats *stats = helio_rx_stats(stream);
         helio_count(&stats->packets_filtered, 1);
@@ -186,8 +191,9 @@ static void keep_history(helio_rx_stream *stream, const lost_run *run, const cha
 }
 
 static void report_lost(helio_rx_stream *stream, lost_run *run, helio_clock clock) {
-    if (run->count == 0)
+    if (run->count == 0) {
         return;
+    }
     helio_rx_stream_stats *stats = helio_rx_stats(stream);
     _Atomic uint64_t *const cells[] = {
         [HELIO_LOST_WINDOW_ADVANCED] = &stats->packets_lost_window_advanced,
@@ -232,13 +238,16 @@ static void report_lost(helio_rx_stream *stream, lost_run *run, helio_clock cloc
 
 static void add_lost(helio_rx_stream *stream, lost_run *run, uint64_t first, uint64_t count,
                      helio_rxw_cause cause, const helio_rx_shares *shares, helio_clock clock) {
-    if (run->count > 0 && run->cause != cause)
+    if (run->count > 0 && run->cause != cause) {
         report_lost(stream, run, clock);
-    if (run->count == 0)
+    }
+    if (run->count == 0) {
         *run = (lost_run){.first = first, .cause = cause};
+    }
     run->count += count;
-    for (int i = 0; i < HELIO_RX_PLACES; i++)
+    for (int i = 0; i < HELIO_RX_PLACES; i++) {
         run->shares.of[i] += shares->of[i];
+    }
     stream->untold += count;
 }
 
@@ -256,15 +265,18 @@ void helio_rx_extend(helio_rx_stream *stream, uint64_t sequence, int64_t now_ns)
     helio_rxw *rxw = &stream->rxw;
     const uint64_t first = rxw->lead + 1;
     helio_rxw_extend(rxw, sequence);
-    if (rxw->lead < first)
+    if (rxw->lead < first) {
         return;
+    }
     helio_rx_places_find(stream, first, rxw->lead - first + 1, true, now_ns);
     account_gap(stream, first, rxw->lead - first + 1);
-    if (stream->is_pacing)
+    if (stream->is_pacing) {
         return;
+    }
     const uint64_t wanted = rxw->source_trail > first ? rxw->source_trail : first;
-    if (wanted <= rxw->lead)
+    if (wanted <= rxw->lead) {
         helio_nak_miss(&stream->nak, wanted, rxw->lead - wanted + 1, now_ns);
+    }
 }
 
 static uint64_t pace_of(const helio_rx_stream *stream) {
@@ -274,14 +286,17 @@ static uint64_t pace_of(const helio_rx_stream *stream) {
 
 void helio_rx_pace(helio_rx_stream *stream, int64_t now_ns) {
     const helio_rxw *rxw = &stream->rxw;
-    if (!stream->is_pacing || stream->is_waiting)
+    if (!stream->is_pacing || stream->is_waiting) {
         return;
-    if (stream->ask_from < rxw->trail)
+    }
+    if (stream->ask_from < rxw->trail) {
         stream->ask_from = rxw->trail;
+    }
     const uint64_t pace = pace_of(stream);
     for (; stream->ask_from <= rxw->lead && stream->nak.outstanding < pace; stream->ask_from++) {
-        if (helio_rxw_slot_of(rxw, stream->ask_from)->state == HELIO_RXW_WAITING)
+        if (helio_rxw_slot_of(rxw, stream->ask_from)->state == HELIO_RXW_WAITING) {
             helio_nak_miss(&stream->nak, stream->ask_from, 1, now_ns);
+        }
     }
     stream->is_pacing =
         stream->ask_from <= rxw->lead || rxw->known > rxw->lead || stream->told_lead > rxw->known;
@@ -293,25 +308,30 @@ void helio_rx_believe(helio_rx_stream *stream, int64_t now_ns) {
     const uint64_t limit = shown + rxw->mask; /* beyond that, data has to show it */
     const uint64_t lead = stream->told_lead < limit ? stream->told_lead : limit;
     /* Data that the window had no room for made newer packets known, and opened no gap for them. */
-    if (lead > rxw->lead)
+    if (lead > rxw->lead) {
         helio_rx_extend(stream, lead, now_ns);
+    }
 }
 
 void helio_rx_drain(helio_rx_stream *stream, helio_clock clock) {
     helio_rxw *rxw = &stream->rxw;
-    if (stream->is_waiting)
+    if (stream->is_waiting) {
         return;
+    }
     lost_run run = {0};
     bool is_stuck = false;
     while (!is_stuck) {
-        if (helio_rxw_is_empty(rxw) && rxw->source_trail > rxw->trail)
+        if (helio_rxw_is_empty(rxw) && rxw->source_trail > rxw->trail) {
             skip_to(stream, &run, rxw->source_trail, HELIO_LOST_WINDOW_ADVANCED, clock);
+        }
         /* What the source has dropped is skipped at once when the window is empty, not walked
          * through. */
-        if (rxw->known > rxw->lead && rxw->lead + 1 >= rxw->source_trail)
+        if (rxw->known > rxw->lead && rxw->lead + 1 >= rxw->source_trail) {
             helio_rx_extend(stream, rxw->known, clock.now_ns);
-        if (helio_rxw_is_empty(rxw))
+        }
+        if (helio_rxw_is_empty(rxw)) {
             break;
+        }
         const helio_rxw_slot *slot = helio_rxw_slot_of(rxw, rxw->trail);
         helio_rx_shares one = {{0}};
         switch ((helio_rxw_state)slot->state) {
@@ -334,8 +354,9 @@ void helio_rx_drain(helio_rx_stream *stream, helio_clock clock) {
         }
     }
     report_lost(stream, &run, clock);
-    if (stream->newest < rxw->trail - 1)
+    if (stream->newest < rxw->trail - 1) {
         stream->newest = rxw->trail - 1;
+    }
 }
 
 static void lost_to_source(void *context, uint64_t sequence) {
@@ -344,30 +365,37 @@ static void lost_to_source(void *context, uint64_t sequence) {
 }
 
 void helio_rx_advance_source(helio_rx_stream *stream, uint64_t trail, helio_clock clock) {
-    if (trail <= stream->rxw.source_trail)
+    if (trail <= stream->rxw.source_trail) {
         return;
+    }
     const bool is_ahead = trail > stream->rxw.trail;
     helio_rxw_advance_source(&stream->rxw, trail, lost_to_source, stream);
-    if (is_ahead)
+    if (is_ahead) {
         helio_rx_drain(stream, clock);
+    }
 }
 
 /* A packet has come: was it missing? */
 static found find(helio_rx_stream *stream, uint64_t sequence, helio_rxw_packet *packet) {
     const helio_rxw *rxw = &stream->rxw;
     if (sequence > rxw->lead || sequence < rxw->trail ||
-        helio_rxw_slot_of(rxw, sequence)->state != HELIO_RXW_WAITING)
+        helio_rxw_slot_of(rxw, sequence)->state != HELIO_RXW_WAITING) {
         return FOUND_NEW;
-    if (stream->nak.outstanding == 0)
+    }
+    if (stream->nak.outstanding == 0) {
         return FOUND_LATE;
+    }
     const helio_nak_found asked = helio_nak_on_data(&stream->nak, sequence, packet->arrival_ns);
-    if (!asked.was_asked_for)
+    if (!asked.was_asked_for) {
         return FOUND_LATE;
-    if (packet->is_repair)
+    }
+    if (packet->is_repair) {
         helio_rx_budget_on_answer(stream, packet->arrival_ns);
+    }
     const int64_t took_ns = packet->arrival_ns - asked.seen_ns;
-    if (stream->quickest_ns == 0 || took_ns < stream->quickest_ns)
+    if (stream->quickest_ns == 0 || took_ns < stream->quickest_ns) {
         stream->quickest_ns = took_ns;
+    }
     packet->recovered = true;
     helio_record(stream->object.histogram[HELIO_RX_STREAM_RECOVERY_TIME], took_ns, 1);
     return FOUND_RECOVERED;
@@ -391,15 +419,18 @@ static void catch_up(helio_rx_stream *stream, uint64_t sequence, helio_clock clo
 static void hold(helio_rx_stream *stream, uint64_t sequence, const helio_rxw_packet *packet,
                  found found, uint8_t place, size_t bytes, helio_clock clock) {
     helio_rxw *rxw = &stream->rxw;
-    if (helio_rxw_look(rxw, sequence) == HELIO_RXW_OVERFLOW)
+    if (helio_rxw_look(rxw, sequence) == HELIO_RXW_OVERFLOW) {
         helio_rx_make_room(stream, sequence, clock.now_ns);
-    if (helio_rxw_look(rxw, sequence) == HELIO_RXW_OPENED_GAP)
+    }
+    if (helio_rxw_look(rxw, sequence) == HELIO_RXW_OPENED_GAP) {
         helio_rx_extend(stream, sequence - 1, clock.now_ns);
+    }
     switch (helio_rxw_insert(rxw, sequence, packet)) {
     case HELIO_RXW_OVERFLOW:
         helio_rx_account(stream, &helio_rx_stats(stream)->overflows, bytes);
-        if (!packet->is_repair)
+        if (!packet->is_repair) {
             helio_rx_places_turn_away(stream, sequence);
+        }
         break;
     case HELIO_RXW_DUPLICATE: /* given up in this very moment */
         helio_rx_account(stream, &helio_rx_stats(stream)->duplicates, bytes);
@@ -408,16 +439,18 @@ static void hold(helio_rx_stream *stream, uint64_t sequence, const helio_rxw_pac
     case HELIO_RXW_FILLED_GAP:
     case HELIO_RXW_OPENED_GAP:
         account_taken(stream, false, found, place, bytes);
-        if (stream->shared->config.in_arrival_order && !stream->is_blocked)
+        if (stream->shared->config.in_arrival_order && !stream->is_blocked) {
             helio_delivery_ahead(&stream->delivery, packet, clock);
+        }
     }
 }
 
 void helio_rx_take(helio_rx_stream *stream, uint64_t sequence, helio_rxw_packet *packet,
                    size_t bytes, helio_clock clock) {
     helio_rxw *rxw = &stream->rxw;
-    if (stream->notices.suspended_until_ns && !stream->is_waiting)
+    if (stream->notices.suspended_until_ns && !stream->is_waiting) {
         catch_up(stream, sequence, clock);
+    }
     const found found = find(stream, sequence, packet);
     uint8_t place =
         found == FOUND_NEW ? HELIO_RX_PLACE_LATE : helio_rxw_slot_of(rxw, sequence)->place;
@@ -435,10 +468,12 @@ void helio_rx_take(helio_rx_stream *stream, uint64_t sequence, helio_rxw_packet 
     } else {
         hold(stream, sequence, packet, found, place, bytes, clock);
     }
-    if (found == FOUND_RECOVERED)
+    if (found == FOUND_RECOVERED) {
         helio_rx_places_tell(stream, clock);
-    if (!stream->is_blocked && (rxw->known > rxw->lead || !helio_rxw_is_empty(rxw)))
+    }
+    if (!stream->is_blocked && (rxw->known > rxw->lead || !helio_rxw_is_empty(rxw))) {
         helio_rx_drain(stream, clock);
+    }
 }
 
 void helio_rx_take_aside(helio_rx_stream *stream, const helio_rx_arrival *aside,
@@ -450,13 +485,16 @@ void helio_rx_take_aside(helio_rx_stream *stream, const helio_rx_arrival *aside,
         return;
     }
     const bool is_newest = sequence > stream->newest;
-    if (is_newest)
+    if (is_newest) {
         helio_rx_move_newest(stream, sequence);
+    }
     hold(stream, sequence, &aside->packet, FOUND_NEW, HELIO_RX_PLACE_LATE, aside->bytes, clock);
-    if (is_newest && stream->nak.outstanding > 0)
+    if (is_newest && stream->nak.outstanding > 0) {
         helio_nak_on_newest(&stream->nak, sequence, clock.now_ns);
-    if (!stream->is_blocked)
+    }
+    if (!stream->is_blocked) {
         helio_rx_drain(stream, clock);
+    }
 }
 
 void helio_rx_give_up(helio_rx_stream *stream, helio_rxw_cause cause, helio_clock clock) {
@@ -467,27 +505,31 @@ void helio_rx_give_up(helio_rx_stream *stream, helio_rxw_cause cause, helio_cloc
             helio_rxw_lose(rxw, sequence, cause);
         }
     }
-    if (!stream->is_blocked)
+    if (!stream->is_blocked) {
         helio_rx_drain(stream, clock);
+    }
 }
 
 void helio_rx_give_up_before(helio_rx_stream *stream, uint64_t sequence, helio_rxw_cause cause,
                              helio_clock clock) {
-    if (sequence <= stream->rxw.trail)
+    if (sequence <= stream->rxw.trail) {
         return;
+    }
     lost_run run = {0};
     skip_to(stream, &run, sequence, cause, clock);
     report_lost(stream, &run, clock);
-    if (stream->newest < sequence - 1)
+    if (stream->newest < sequence - 1) {
         stream->newest = sequence - 1;
+    }
 }
 
 void helio_rx_give_up_all(helio_rx_stream *stream, helio_rxw_cause cause, helio_clock clock) {
     const helio_rxw *rxw = &stream->rxw;
-    do
+    do {
         helio_rx_give_up(stream, cause, clock);
-    while (!stream->is_blocked && !stream->is_waiting && !helio_rxw_is_empty(rxw));
+    } while (!stream->is_blocked && !stream->is_waiting && !helio_rxw_is_empty(rxw));
     const uint64_t last = stream->newest > stream->told_lead ? stream->newest : stream->told_lead;
-    if (!stream->is_blocked && helio_rxw_is_empty(rxw))
+    if (!stream->is_blocked && helio_rxw_is_empty(rxw)) {
         helio_rx_give_up_before(stream, last + 1, cause, clock);
+    }
 }

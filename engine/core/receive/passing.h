@@ -14,8 +14,9 @@ enum {
 /* Data newer than any before has come; those between did not. */
 static inline void helio_rx_move_newest(helio_rx_stream *stream, uint64_t sequence) {
     const uint64_t missed = sequence - stream->newest - 1;
-    for (uint64_t i = 0; i < missed && i < HELIO_RX_LOSS_RUN_MAX; i++)
+    for (uint64_t i = 0; i < missed && i < HELIO_RX_LOSS_RUN_MAX; i++) {
         stream->loss += (HELIO_RX_LOSS_ALL - stream->loss) >> HELIO_RX_LOSS_SHIFT;
+    }
     stream->loss -= stream->loss >> HELIO_RX_LOSS_SHIFT;
     stream->newest = sequence;
 }
@@ -38,8 +39,9 @@ void helio_rx_advance_source(helio_rx_stream *stream, uint64_t trail, helio_cloc
 /* The source tells its trail. */
 static inline void helio_rx_learn_trail(helio_rx_stream *stream, uint64_t trail,
                                         helio_clock clock) {
-    if (trail > stream->told_trail)
+    if (trail > stream->told_trail) {
         stream->told_trail = trail;
+    }
     helio_rx_advance_source(stream, trail, clock);
 }
 

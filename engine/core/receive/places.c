@@ -14,10 +14,12 @@
 #define TELL_NS HELIO_SECOND
 
 void helio_rx_drops_note(helio_rx_drops *drops, uint64_t total, int64_t now_ns) {
-    if (now_ns - drops->rose_ns > FORGET_NS)
+    if (now_ns - drops->rose_ns > FORGET_NS) {
         drops->unexplained = 0;
-    if (total <= drops->seen)
+    }
+    if (total <= drops->seen) {
         return;
+    }
     drops->unexplained += total - drops->seen;
     drops->seen = total;
     drops->rose_ns = now_ns;
@@ -28,14 +30,16 @@ void helio_rx_drops_note(helio_rx_drops *drops, uint64_t total, int64_t now_ns) 
 static uint64_t take_drops(helio_rx_shared *shared, uint64_t most, int64_t now_ns) {
     const helio_rx_endpoint_config *config = &shared->config;
     helio_rx_drops *drops = &shared->drops;
-    if (most == 0 || !config->dropped)
+    if (most == 0 || !config->dropped) {
         return 0;
+    }
     if (now_ns - drops->read_ns >= READ_AGAIN_NS) {
         drops->read_ns = now_ns;
         helio_rx_drops_note(drops, config->dropped(shared->outlet.context), now_ns);
     }
-    if (drops->unexplained == 0)
+    if (drops->unexplained == 0) {
         return 0;
+    }
     const uint64_t taken =
         most < drops->unexplained || config->drops_are_joined ? most : drops->unexplained;
     drops->unexplained -= taken < drops->unexplained ? taken : drops->unexplained;
@@ -44,13 +48,15 @@ static uint64_t take_drops(helio_rx_shared *shared, uint64_t most, int64_t now_n
 
 void helio_rx_places_turn_away(helio_rx_stream *stream, uint64_t sequence) {
     helio_rx_turned_away *away = &stream->turned_away;
-    if (sequence <= away->newest)
+    if (sequence <= away->newest) {
         return; /* a double: it was counted */
+    }
     away->newest = sequence;
-    if (stream->is_blocked)
+    if (stream->is_blocked) {
         away->for_queue++;
-    else
+    } else {
         away->for_window++;
+    }
 }
 
 static uint64_t take(uint64_t *of, uint64_t most) {
@@ -79,21 +85,25 @@ helio_rx_shares helio_rx_places_find(helio_rx_stream *stream, uint64_t first, ui
     }
     shares.of[HELIO_RX_PLACE_SOCKET] = take_drops(stream->shared, left, now_ns);
     shares.of[HELIO_RX_PLACE_OUTSIDE] = left - shares.of[HELIO_RX_PLACE_SOCKET];
-    if (first + count > away->newest) /* all of them were found missing, or came again */
+    if (first + count > away->newest) { /* all of them were found missing, or came again */
         away->for_queue = away->for_window = 0;
-    if (!in_window)
+    }
+    if (!in_window) {
         return shares;
+    }
     uint64_t sequence = first;
     for (uint8_t place = 0; place < HELIO_RX_PLACES; place++) {
-        for (uint64_t i = 0; i < shares.of[place]; i++)
+        for (uint64_t i = 0; i < shares.of[place]; i++) {
             helio_rxw_slot_of(&stream->rxw, sequence++)->place = place;
+        }
     }
     return shares;
 }
 
 void helio_rx_places_take_back(helio_rx_stream *stream, helio_rx_place place) {
-    if (place == HELIO_RX_PLACE_SOCKET)
+    if (place == HELIO_RX_PLACE_SOCKET) {
         stream->shared->drops.unexplained++;
+    }
 }
 
 void helio_rx_places_count(helio_rx_stream *stream, const helio_rx_shares *shares) {
@@ -107,14 +117,16 @@ void helio_rx_places_count(helio_rx_stream *stream, const helio_rx_shares *share
 
 void helio_rx_places_tell(helio_rx_stream *stream, helio_clock clock) {
     uint64_t news[HELIO_RX_PLACES], total = 0;
-    if (clock.now_ns < stream->locate_after_ns)
+    if (clock.now_ns < stream->locate_after_ns) {
         return;
+    }
     for (int i = 0; i < HELIO_RX_PLACES; i++) {
         news[i] = stream->located.of[i] - stream->located_told.of[i];
         total += i <= HELIO_RX_PLACE_LATE ? 0 : news[i];
     }
-    if (total == 0)
+    if (total == 0) {
         return;
+    }
     stream->located_told = stream->located;
     stream->locate_after_ns = clock.now_ns + TELL_NS;
     const uint64_t args[4] = {news[HELIO_RX_PLACE_OUTSIDE], news[HELIO_RX_PLACE_SOCKET],

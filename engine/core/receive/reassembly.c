@@ -22,15 +22,19 @@ void helio_reassembly_abort(helio_reassembly *reassembly) {
 /* Room for `bytes` more; doubles, but never beyond what is declared. */
 static bool reserve(helio_reassembly *reassembly, size_t bytes) {
     const size_t needed = reassembly->bytes + bytes;
-    if (needed <= reassembly->capacity)
+    if (needed <= reassembly->capacity) {
         return true;
+    }
     size_t capacity = reassembly->capacity ? 2 * reassembly->capacity : FIRST_CAPACITY;
-    if (capacity > reassembly->total && reassembly->total > FIRST_CAPACITY)
+    if (capacity > reassembly->total && reassembly->total > FIRST_CAPACITY) {
         capacity = reassembly->total;
-    if (capacity < needed)
+    }
+    if (capacity < needed) {
         capacity = needed;
-    if (!helio_account_take(reassembly->account, capacity - reassembly->capacity))
+    }
+    if (!helio_account_take(reassembly->account, capacity - reassembly->capacity)) {
         return false;
+    }
     uint8_t *data = realloc(reassembly->data, capacity);
     if (!data) {
         helio_account_give(reassembly->account, capacity - reassembly->capacity);
@@ -50,8 +54,9 @@ helio_reassembly_result helio_reassembly_add(helio_reassembly *reassembly,
         reassembly->first = fragment->first;
         reassembly->total = fragment->length;
     }
-    if (!reassembly->is_open)
+    if (!reassembly->is_open) {
         return HELIO_REASSEMBLY_STRAY;
+    }
     if (fragment->first != reassembly->first || fragment->length != reassembly->total ||
         fragment->offset != reassembly->bytes || reassembly->total > reassembly->limit ||
         bytes == 0 || bytes > reassembly->total - reassembly->bytes ||
@@ -61,8 +66,9 @@ helio_reassembly_result helio_reassembly_add(helio_reassembly *reassembly,
     }
     memcpy(reassembly->data + reassembly->bytes, data, bytes);
     reassembly->bytes += bytes;
-    if (reassembly->bytes < reassembly->total)
+    if (reassembly->bytes < reassembly->total) {
         return HELIO_REASSEMBLY_MORE;
+    }
     reassembly->is_open = false;
     return HELIO_REASSEMBLY_COMPLETE;
 }

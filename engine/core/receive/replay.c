@@ -71,11 +71,13 @@ bool helio_replay_is_waiting(const helio_replay *replay) {
 /* ---- what the sink hears ---- */
 
 static void end(helio_replay *replay) {
-    if (replay->has_ended)
+    if (replay->has_ended) {
         return;
+    }
     replay->has_ended = true;
-    if (replay->sink.on_stream_end)
+    if (replay->sink.on_stream_end) {
         replay->sink.on_stream_end(replay->sink.context, 0);
+    }
 }
 
 static bool is_complete(const helio_replay *replay) {
@@ -85,12 +87,14 @@ static bool is_complete(const helio_replay *replay) {
 /* Messages before `number` will not come. */
 static void lose_up_to(helio_replay *replay, uint64_t number) {
     const uint64_t after = number <= replay->last ? number : replay->last + 1;
-    if (after <= replay->expected)
+    if (after <= replay->expected) {
         return;
+    }
     const helio_loss loss = {.first = replay->expected, .count = after - replay->expected};
     replay->expected = after;
-    if (replay->sink.on_loss)
+    if (replay->sink.on_loss) {
         replay->sink.on_loss(replay->sink.context, &loss);
+    }
 }
 
 /* All of a replay was asked for, also what came before its own request for it was sent: a repair that
@@ -106,8 +110,9 @@ static size_t give(const helio_replay *replay, const helio_message *messages, si
         }
         const size_t taken = replay->sink.on_messages(replay->sink.context, marked, some);
         given += taken;
-        if (taken < some)
+        if (taken < some) {
             break;
+        }
     }
     return given;
 }
@@ -116,16 +121,20 @@ static size_t give(const helio_replay *replay, const helio_message *messages, si
 static size_t on_messages(void *context, const helio_message *messages, size_t count) {
     helio_replay *replay = context;
     size_t from = 0;
-    while (from < count && messages[from].number < replay->expected)
+    while (from < count && messages[from].number < replay->expected) {
         from++;
-    if (from == count || is_complete(replay))
+    }
+    if (from == count || is_complete(replay)) {
         return count;
+    }
     lose_up_to(replay, messages[from].number);
     size_t to = from;
-    while (to < count && messages[to].number <= replay->last)
+    while (to < count && messages[to].number <= replay->last) {
         to++;
-    if (to == from)
+    }
+    if (to == from) {
         return count;
+    }
     const size_t taken = give(replay, messages + from, to - from);
     replay->expected += taken;
     return taken < to - from ? from + taken : count;
@@ -147,12 +156,14 @@ static int open_records(helio_replay *replay, helio_clock clock) {
         .name = "replay", .bytes = STATS_BYTES, .wall_ns = clock.wall_ns};
     helio_stats **stats = &replay->shared.stats;
     int error = helio_stats_create(&config, stats);
-    if (!error)
+    if (!error) {
         error = helio_stats_open_object(*stats, HELIO_SCOPE_INSTANCE, "", clock.wall_ns,
                                         &replay->private_instance);
-    if (!error)
+    }
+    if (!error) {
         error = helio_stats_open_object(*stats, HELIO_SCOPE_RECEIVER, "", clock.wall_ns,
                                         &replay->object);
+    }
     replay->shared.instance = replay->private_instance.record;
     return error;
 }
@@ -161,8 +172,9 @@ int helio_replay_create(const helio_rx_stream *stream, const helio_replay_config
                         helio_clock clock, helio_replay **out) {
     const helio_rx_shared *shared = stream->shared;
     helio_replay *replay = calloc(1, sizeof *replay);
-    if (!replay)
+    if (!replay) {
         return HELIO_ERR_NOMEM;
+    }
     replay->sink = config->sink;
     replay->expected = config->first;
     replay->last = config->last;
@@ -179,8 +191,9 @@ int helio_replay_create(const helio_rx_stream *stream, const helio_replay_config
     replay->try_until_ns = clock.now_ns;
     replay->shared.config = shared->config;
     replay->shared.config.join_history = true;
-    if (replay->shared.config.window_packets > WINDOW)
+    if (replay->shared.config.window_packets > WINDOW) {
         replay->shared.config.window_packets = WINDOW;
+    }
     replay->shared.outlet = (helio_outlet){replay, send_feedback};
     replay->shared.foreign_event_after_ns = INT64_MAX;
     helio_random_init(&replay->shared.random, (uint64_t)clock.now_ns ^ shared->config.seed);
@@ -197,29 +210,34 @@ int helio_replay_create(const helio_rx_stream *stream, const helio_replay_config
         helio_subscription *subscription;
         error = helio_subscriptions_add(&replay->shared.subscriptions, config->topic, &sink,
                                         &subscription);
-        if (!error)
+        if (!error) {
             replay->topic_id = subscription->id;
+        }
     }
     if (error) {
         replay->has_ended = true;
         helio_replay_destroy(replay, clock);
         return error;
     }
-    if (replay->sink.on_stream)
+    if (replay->sink.on_stream) {
         replay->sink.on_stream(replay->sink.context, 0, &replay->tsi, &replay->object);
+    }
     *out = replay;
     return 0;
 }
 
 void helio_replay_destroy(helio_replay *replay, helio_clock clock) {
-    if (!replay)
+    if (!replay) {
         return;
+    }
     end(replay);
-    if (replay->stream)
+    if (replay->stream) {
         helio_rx_stream_destroy(replay->stream, clock);
-    if (replay->shared.subscriptions.first)
+    }
+    if (replay->shared.subscriptions.first) {
         helio_subscriptions_remove(&replay->shared.subscriptions,
                                    replay->shared.subscriptions.first);
+    }
     helio_stats_destroy(replay->shared.stats);
     free(replay);
 }
@@ -230,15 +248,17 @@ static void send_probes(helio_replay *replay) {
     uint32_t sequences[PROBES];
     size_t count = 0;
     for (size_t i = 0; i < replay->probes_count; i++) {
-        if (replay->probes[i])
+        if (replay->probes[i]) {
             sequences[count++] = (uint32_t)replay->probes[i];
+        }
     }
     uint8_t packet[HELIO_PGM_CONTROL_MAX];
     const helio_pgm_session session = {replay->tsi, replay->group.port};
     const size_t length = helio_pgm_encode_nak(packet, &session, HELIO_PGM_TYPE_NAK, sequences,
                                                count, &replay->source, &replay->group);
-    if (!helio_rx_budget_covers(&replay->budget, length))
+    if (!helio_rx_budget_covers(&replay->budget, length)) {
         return;
+    }
     helio_rx_budget_sent(&replay->budget, length);
     send_feedback(replay, &replay->feedback, packet, length, false);
 }
@@ -246,30 +266,35 @@ static void send_probes(helio_replay *replay) {
 /* A packet tells what the topic's next message is before it and after it. */
 static void learn_position(helio_replay *replay, uint64_t sequence, bool is_whole, uint64_t before,
                            uint64_t after) {
-    if (before <= replay->expected && sequence > replay->low)
+    if (before <= replay->expected && sequence > replay->low) {
         replay->low = sequence;
-    if ((before > replay->last || (is_whole && after > replay->last)) && sequence < replay->high)
+    }
+    if ((before > replay->last || (is_whole && after > replay->last)) && sequence < replay->high) {
         replay->high = sequence;
+    }
 }
 
 static void learn_from(helio_replay *replay, uint64_t sequence, const helio_pgm_packet *packet) {
     const bool is_fragment = packet->options & HELIO_PGM_HAS_FRAGMENT;
     helio_tsdu_header header;
     if ((is_fragment && packet->fragment.offset > 0) ||
-        helio_tsdu_decode(packet->tsdu, packet->tsdu_bytes, &header) != HELIO_TSDU_OURS)
+        helio_tsdu_decode(packet->tsdu, packet->tsdu_bytes, &header) != HELIO_TSDU_OURS) {
         return;
+    }
     if (header.kind == HELIO_TSDU_KIND_MESSAGES) {
-        if (header.topic_id == replay->topic_id)
+        if (header.topic_id == replay->topic_id) {
             learn_position(replay, sequence, !is_fragment, header.first_message,
                            header.first_message + header.count);
+        }
         return;
     }
     const uint8_t *at = packet->tsdu + header.header_bytes;
     const uint8_t *stop = packet->tsdu + packet->tsdu_bytes;
     helio_tsdu_topic entry;
     for (size_t i = 0; i < header.count && helio_tsdu_next_topic(&at, stop, &entry); i++) {
-        if (entry.topic_id == replay->topic_id)
+        if (entry.topic_id == replay->topic_id) {
             learn_position(replay, sequence, true, entry.next_message, entry.next_message);
+        }
     }
 }
 
@@ -316,8 +341,9 @@ static void begin_round(helio_replay *replay, helio_clock clock) {
     replay->rounds++;
     replay->tries = 0;
     replay->probes_count = replay->probes_left = PROBES;
-    for (size_t i = 0; i < PROBES; i++)
+    for (size_t i = 0; i < PROBES; i++) {
         replay->probes[i] = replay->low + (i + 1) * span / (PROBES + 1);
+    }
     send_probes(replay);
     replay->try_until_ns = clock.now_ns + TRY_NS;
 }
@@ -325,14 +351,16 @@ static void begin_round(helio_replay *replay, helio_clock clock) {
 static void on_probe(helio_replay *replay, const helio_pgm_packet *packet, helio_clock clock) {
     const uint64_t sequence = helio_sequence_widen(packet->sequence, replay->high);
     for (size_t i = 0; i < replay->probes_count; i++) {
-        if (replay->probes[i] != sequence)
+        if (replay->probes[i] != sequence) {
             continue;
+        }
         replay->probes[i] = 0;
         replay->probes_left--;
         learn_from(replay, sequence, packet);
     }
-    if (replay->probes_count > 0 && replay->probes_left == 0)
+    if (replay->probes_count > 0 && replay->probes_left == 0) {
         begin_round(replay, clock);
+    }
 }
 
 static void search_on(helio_replay *replay, helio_clock clock) {
@@ -353,45 +381,52 @@ static void search_on(helio_replay *replay, helio_clock clock) {
 /* The end of the part is passed, or the range is. */
 static void look_for_the_end(helio_replay *replay) {
     const helio_rx_stream *stream = replay->stream;
-    if (stream && !replay->has_ended && stream->rxw.trail > stream->told_lead)
+    if (stream && !replay->has_ended && stream->rxw.trail > stream->told_lead) {
         lose_up_to(replay, replay->last + 1);
-    if (is_complete(replay))
+    }
+    if (is_complete(replay)) {
         end(replay);
+    }
 }
 
 void helio_replay_on_packet(helio_replay *replay, const helio_pgm_packet *packet, size_t bytes,
                             int64_t receive_ns, helio_clock clock) {
-    if (replay->has_ended)
+    if (replay->has_ended) {
         return;
+    }
     const bool is_data =
         packet->type == HELIO_PGM_TYPE_ODATA || packet->type == HELIO_PGM_TYPE_RDATA;
     if (is_data || packet->type == HELIO_PGM_TYPE_SPM) {
         const uint64_t trail = helio_sequence_widen(packet->trail, replay->high);
-        if (trail > replay->low && !replay->stream)
+        if (trail > replay->low && !replay->stream) {
             replay->low = trail;
+        }
     }
     if (!replay->stream) {
-        if (is_data)
+        if (is_data) {
             on_probe(replay, packet, clock);
+        }
         return;
     }
     const uint64_t high = replay->stream->told_lead;
     const uint64_t sequence = helio_sequence_widen(packet->sequence, high);
-    if (is_data && sequence <= high)
+    if (is_data && sequence <= high) {
         helio_rx_stream_on_packet(replay->stream, packet, bytes, &replay->source, receive_ns,
                                   clock);
-    else if (is_data || packet->type == HELIO_PGM_TYPE_SPM)
+    } else if (is_data || packet->type == HELIO_PGM_TYPE_SPM) {
         helio_rx_advance_source(replay->stream, helio_sequence_widen(packet->trail, high), clock);
-    else if (packet->type == HELIO_PGM_TYPE_NCF || packet->type == HELIO_PGM_TYPE_NAK)
+    } else if (packet->type == HELIO_PGM_TYPE_NCF || packet->type == HELIO_PGM_TYPE_NAK) {
         helio_rx_stream_on_packet(replay->stream, packet, bytes, &replay->source, receive_ns,
                                   clock);
+    }
     look_for_the_end(replay);
 }
 
 void helio_replay_hold(helio_replay *replay, int64_t until_ns, int64_t now_ns) {
     if (!replay->stream && replay->try_until_ns == replay->held_until_ns &&
-        until_ns < replay->held_until_ns)
+        until_ns < replay->held_until_ns) {
         replay->try_until_ns = now_ns;
+    }
     replay->held_until_ns = until_ns;
     if (replay->stream) {
         helio_nak_hold(&replay->stream->nak, until_ns, now_ns);
@@ -400,38 +435,44 @@ void helio_replay_hold(helio_replay *replay, int64_t until_ns, int64_t now_ns) {
 }
 
 void helio_replay_give_up(helio_replay *replay, helio_clock clock) {
-    if (replay->has_ended)
+    if (replay->has_ended) {
         return;
+    }
     if (replay->stream) {
         helio_rx_give_up(replay->stream, HELIO_LOST_RESET, clock);
-        if (replay->stream->is_blocked)
+        if (replay->stream->is_blocked) {
             return; /* what is held is delivered when there is room */
+        }
     }
     lose_up_to(replay, replay->last + 1);
     end(replay);
 }
 
 int helio_replay_poll(helio_replay *replay, helio_clock clock) {
-    if (replay->has_ended)
+    if (replay->has_ended) {
         return 0;
+    }
     int work = 0;
-    if (!replay->stream && replay->try_until_ns < replay->held_until_ns)
+    if (!replay->stream && replay->try_until_ns < replay->held_until_ns) {
         replay->try_until_ns = replay->held_until_ns;
+    }
     if (!replay->stream && clock.now_ns >= replay->try_until_ns) {
         search_on(replay, clock);
         work = 1;
     } else if (replay->stream) {
         work = helio_rx_stream_poll(replay->stream, clock);
         if (!replay->stream->is_blocked &&
-            helio_rx_stream_state_of(replay->stream, clock) == HELIO_RX_STREAM_SILENT)
+            helio_rx_stream_state_of(replay->stream, clock) == HELIO_RX_STREAM_SILENT) {
             helio_replay_give_up(replay, clock);
+        }
         look_for_the_end(replay);
     }
     return work;
 }
 
 int64_t helio_replay_next_deadline_ns(const helio_replay *replay) {
-    if (replay->has_ended)
+    if (replay->has_ended) {
         return HELIO_NEVER;
+    }
     return replay->stream ? helio_rx_stream_next_deadline_ns(replay->stream) : replay->try_until_ns;
 }

@@ -39,9 +39,10 @@ static int64_t first_after(helio_rx_reports *reports, int64_t now_ns) {
 
 /* Whose first report is due hears of a longer interval. */
 static int64_t put_off_first(helio_rx_reports *reports, int64_t before_ns, int64_t now_ns) {
-    if (reports->is_even && reports->due_ns > now_ns)
+    if (reports->is_even && reports->due_ns > now_ns) {
         return now_ns + (int64_t)((double)(reports->due_ns - now_ns) *
                                   (double)reports->interval_ns / (double)before_ns);
+    }
     reports->is_even = true;
     return draw(reports, now_ns, 0, reports->interval_ns);
 }
@@ -71,8 +72,9 @@ void helio_rx_reports_on_spm(helio_rx_reports *reports, const helio_pgm_reportin
     const int64_t asked_ns = asked ? asked->interval_us * HELIO_MICROSECOND : 0;
     const int64_t interval_ns =
         asked_ns > 0 && asked_ns < INTERVAL_MIN_NS ? INTERVAL_MIN_NS : asked_ns;
-    if (interval_ns != reports->interval_ns)
+    if (interval_ns != reports->interval_ns) {
         set_interval(reports, interval_ns, now_ns);
+    }
     if (asked && asked->stamp) {
         reports->stamp = asked->stamp;
         reports->stamp_ns = now_ns;
@@ -97,13 +99,15 @@ static int class_of(uint16_t fill) {
 }
 
 void helio_rx_reports_on_fill(helio_rx_reports *reports, uint16_t fill, int64_t now_ns) {
-    if (reports->due_ns == HELIO_NEVER || class_of(fill) == class_of(reports->told.buffer_fill))
+    if (reports->due_ns == HELIO_NEVER || class_of(fill) == class_of(reports->told.buffer_fill)) {
         return;
+    }
     const int64_t free_ns = reports->told_ns + reports->interval_ns / 2;
     const int64_t from_ns = reports->count > 0 && free_ns > now_ns ? free_ns : now_ns;
     const int64_t latest_ns = from_ns + reports->interval_ns / HASTE_PART;
-    if (latest_ns < reports->due_ns)
+    if (latest_ns < reports->due_ns) {
         reports->due_ns = draw(reports, from_ns, 0, reports->interval_ns / HASTE_PART);
+    }
 }
 
 static bool is_news(const helio_pgm_told *now, const helio_pgm_told *told) {
@@ -114,11 +118,13 @@ static bool is_news(const helio_pgm_told *now, const helio_pgm_told *told) {
 }
 
 bool helio_rx_reports_poll(helio_rx_reports *reports, const helio_pgm_told *now, int64_t now_ns) {
-    if (now_ns < reports->due_ns)
+    if (now_ns < reports->due_ns) {
         return false;
+    }
     if (reports->is_pressing || reports->count == 0 || is_news(now, &reports->told) ||
-        now_ns - reports->told_ns >= (HELIO_PGM_REPORT_REST - 1) * reports->interval_ns)
+        now_ns - reports->told_ns >= (HELIO_PGM_REPORT_REST - 1) * reports->interval_ns) {
         return true;
+    }
     reports->due_ns = next_after(reports, now_ns);
     return false;
 }
@@ -137,8 +143,9 @@ void helio_rx_reports_fill_in(const helio_rx_reports *reports, const char *name,
 
 void helio_rx_reports_put_off(helio_rx_reports *reports, int64_t now_ns) {
     reports->is_pressing = false;
-    if (reports->due_ns != HELIO_NEVER)
+    if (reports->due_ns != HELIO_NEVER) {
         reports->due_ns = reports->interval_ns > 0 ? next_after(reports, now_ns) : HELIO_NEVER;
+    }
 }
 
 void helio_rx_reports_on_sent(helio_rx_reports *reports, const helio_pgm_told *told,
@@ -149,6 +156,7 @@ void helio_rx_reports_on_sent(helio_rx_reports *reports, const helio_pgm_told *t
     reports->count++;
     reports->is_pressing = false;
     reports->newest_acked = reports->newest;
-    if (reports->due_ns != HELIO_NEVER)
+    if (reports->due_ns != HELIO_NEVER) {
         reports->due_ns = reports->interval_ns > 0 ? next_after(reports, now_ns) : HELIO_NEVER;
+    }
 }

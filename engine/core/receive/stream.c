@@ -35,8 +35,9 @@ static int open_object(helio_rx_stream *stream, const helio_address *from, helio
                       helio_address_format(&shared->config.feedback_address, text));
     const int error = helio_stats_open_plain_object(shared->stats, HELIO_SCOPE_RX_STREAM, labels,
                                                     clock.wall_ns, &stream->object);
-    if (!error && helio_rx_is_acking(shared))
+    if (!error && helio_rx_is_acking(shared)) {
         helio_stats_apply(&stream->object, HELIO_HAS_ACKS);
+    }
     return error;
 }
 
@@ -57,12 +58,14 @@ static int init_parts(helio_rx_stream *stream, uint64_t first, bool is_complete)
     };
     int error = helio_rxw_init(&stream->rxw, capacity,
                                config->max_packet_bytes - HELIO_PGM_DATA_HEADER, first);
-    if (!error)
+    if (!error) {
         error = helio_nak_init(&stream->nak, capacity, &nak,
                                helio_random_next(&stream->shared->random));
-    if (!error)
+    }
+    if (!error) {
         error = helio_delivery_init(&stream->delivery, &stream->shared->subscriptions, &stream->tsi,
                                     is_complete);
+    }
     return error;
 }
 
@@ -76,15 +79,17 @@ helio_rx_start helio_rx_start_again(const helio_rx_shared *shared, const helio_p
         .absent = absent,
         .goes_on = helio_rx_absent_goes_on(absent, lead),
     };
-    if (!back->goes_on)
+    if (!back->goes_on) {
         return start;
+    }
     start.first = absent->next;
     start.joined = start.first - 1;
     start.is_complete = false;
     start.is_pacing = true;
     start.is_waiting = helio_rx_is_acking(shared) && !from_live;
-    if (from_live)
+    if (from_live) {
         back->lost_before = helio_sequence_widen(lead, start.first) + is_spm;
+    }
     return start;
 }
 
@@ -109,8 +114,9 @@ int helio_rx_stream_create(helio_rx_shared *shared, const helio_tsi *tsi,
                            const helio_rx_start *start, const helio_rx_return *back,
                            const helio_address *from, helio_clock clock, helio_rx_stream **out) {
     helio_rx_stream *stream = calloc(1, sizeof *stream);
-    if (!stream)
+    if (!stream) {
         return HELIO_ERR_NOMEM;
+    }
     const uint64_t first = start->first;
     stream->shared = shared;
     stream->is_back = back && back->goes_on;
@@ -132,10 +138,11 @@ int helio_rx_stream_create(helio_rx_shared *shared, const helio_tsi *tsi,
     stream->spmr_due_ns = clock.now_ns + (int64_t)helio_random_below(&shared->random, delay_ns + 1);
     helio_polled_init(&stream->polled, shared->node);
     int error = init_parts(stream, first, start->is_complete);
-    if (!error && !helio_account_take(shared->config.account, helio_rx_memory_of(stream)))
+    if (!error && !helio_account_take(shared->config.account, helio_rx_memory_of(stream))) {
         error = HELIO_ERR_NOMEM;
-    else if (!error && (error = open_object(stream, from, clock)) != 0)
+    } else if (!error && (error = open_object(stream, from, clock)) != 0) {
         helio_account_give(shared->config.account, helio_rx_memory_of(stream));
+    }
     if (error) {
         helio_delivery_fini(&stream->delivery, clock);
         helio_nak_fini(&stream->nak);
@@ -161,10 +168,12 @@ int helio_rx_stream_create(helio_rx_shared *shared, const helio_tsi *tsi,
     helio_rx_clock_init(&stream->clocks, is_on_this_host(shared, from),
                         shared->config.seed ^ stream->incarnation, clock);
     helio_rx_stream_set_acking(stream, clock);
-    if (back && !start->is_complete)
+    if (back && !start->is_complete) {
         resume_topics(stream, back->absent, clock.now_ns);
-    if (back && back->lost_before)
+    }
+    if (back && back->lost_before) {
         helio_rx_give_up_before(stream, back->lost_before, HELIO_LOST_SUSPENDED, clock);
+    }
     *out = stream;
     return 0;
 }
@@ -178,14 +187,15 @@ void helio_rx_stream_destroy(helio_rx_stream *stream, helio_clock clock) {
     helio_rx_doubt_fini(stream);
     helio_delivery_fini(&stream->delivery, clock);
     helio_count(&shared->instance->rx_streams, (uint64_t)-1);
-    helio_count(&shared->instance->memory_used, (uint64_t) - (int64_t)helio_rx_memory_of(stream));
+    helio_count(&shared->instance->memory_used, (uint64_t)-(int64_t)helio_rx_memory_of(stream));
     helio_account_give(shared->config.account, helio_rx_memory_of(stream));
     helio_nak_fini(&stream->nak);
     helio_rxw_fini(&stream->rxw);
-    if (stream->gives_way)
+    if (stream->gives_way) {
         helio_stats_drop_object(shared->stats, &stream->object);
-    else
+    } else {
         helio_stats_close_object(shared->stats, &stream->object, clock.wall_ns);
+    }
     free(stream);
 }
 
@@ -203,8 +213,9 @@ static inline void read_data(const helio_rx_stream *stream, const helio_pgm_pack
         .arrival_ns = clock.now_ns,
         .kernel_ns = stream->shared->kernel_ns,
     };
-    if (out->is_fragment)
+    if (out->is_fragment) {
         out->fragment = packet->fragment;
+    }
 }
 
 /* Data far ahead: whether it is to be taken now. */
@@ -218,10 +229,12 @@ static bool is_believed(helio_rx_stream *stream, const helio_pgm_packet *packet,
     };
     read_data(stream, packet, receive_ns, clock, &arrival.packet);
     const helio_rx_arrival *before;
-    if (!helio_rx_believes_data(stream, &arrival, &before, clock.now_ns))
+    if (!helio_rx_believes_data(stream, &arrival, &before, clock.now_ns)) {
         return false;
-    if (before)
+    }
+    if (before) {
         helio_rx_take_aside(stream, before, clock);
+    }
     return true;
 }
 
@@ -235,8 +248,9 @@ static void on_data(helio_rx_stream *stream, const helio_pgm_packet *packet, siz
     }
     const uint64_t sequence = helio_sequence_widen(packet->sequence, stream->rxw.known);
     if ((int64_t)(sequence - stream->newest) > HELIO_RX_LEAP &&
-        !is_believed(stream, packet, bytes, receive_ns, clock))
+        !is_believed(stream, packet, bytes, receive_ns, clock)) {
         return;
+    }
     helio_rx_learn_trail(stream, helio_sequence_widen(packet->trail, sequence), clock);
     const bool is_newest = sequence > stream->newest;
     if (helio_rxw_look(&stream->rxw, sequence) == HELIO_RXW_DUPLICATE) {
@@ -245,15 +259,18 @@ static void on_data(helio_rx_stream *stream, const helio_pgm_packet *packet, siz
             bytes);
         return;
     }
-    if (!is_newest && packet->type == HELIO_PGM_TYPE_ODATA)
+    if (!is_newest && packet->type == HELIO_PGM_TYPE_ODATA) {
         helio_count(&stats->out_of_order, 1);
+    }
     helio_rxw_packet held;
     read_data(stream, packet, receive_ns, clock, &held);
-    if (is_newest)
+    if (is_newest) {
         helio_rx_move_newest(stream, sequence);
+    }
     helio_rx_take(stream, sequence, &held, bytes, clock);
-    if (is_newest && stream->nak.outstanding > 0)
+    if (is_newest && stream->nak.outstanding > 0) {
         helio_nak_on_newest(&stream->nak, sequence, clock.now_ns);
+    }
 }
 
 /* Nothing is held, missing or asked for: what a packet changes is shown as it is accounted for. */
@@ -267,10 +284,12 @@ void helio_rx_stream_on_packet(helio_rx_stream *stream, const helio_pgm_packet *
                                helio_clock clock) {
     helio_rx_stream_stats *stats = helio_rx_stats(stream);
     const bool had_order = is_in_order(stream);
-    if (packet->type != HELIO_PGM_TYPE_NAK && packet->type != HELIO_PGM_TYPE_SPMR)
+    if (packet->type != HELIO_PGM_TYPE_NAK && packet->type != HELIO_PGM_TYPE_SPMR) {
         stream->heard_ns = clock.now_ns;
-    if (stream->notices.expelled_until_ns && packet->type != HELIO_PGM_TYPE_SPM)
+    }
+    if (stream->notices.expelled_until_ns && packet->type != HELIO_PGM_TYPE_SPM) {
         return; /* it only waits for what is held to be passed on */
+    }
     switch (packet->type) {
     case HELIO_PGM_TYPE_ODATA:
     case HELIO_PGM_TYPE_RDATA:
@@ -278,8 +297,9 @@ void helio_rx_stream_on_packet(helio_rx_stream *stream, const helio_pgm_packet *
         on_data(stream, packet, bytes, receive_ns, clock);
         break;
     default:
-        if (packet->type != HELIO_PGM_TYPE_NAK && packet->type != HELIO_PGM_TYPE_SPMR)
+        if (packet->type != HELIO_PGM_TYPE_NAK && packet->type != HELIO_PGM_TYPE_SPMR) {
             stream->budget.heard_bytes += bytes;
+        }
         helio_rx_on_control(stream, packet, from, clock);
         break;
     }
@@ -287,11 +307,13 @@ void helio_rx_stream_on_packet(helio_rx_stream *stream, const helio_pgm_packet *
         helio_rx_believe(stream, clock.now_ns);
         helio_rx_pace(stream, clock.now_ns);
     }
-    if (helio_rx_reports_follows(&stream->reports))
+    if (helio_rx_reports_follows(&stream->reports)) {
         helio_rx_follow(stream, clock.now_ns);
+    }
     helio_rx_advance_acks(stream, clock);
-    if (stream->delivery.has_credit_news)
+    if (stream->delivery.has_credit_news) {
         helio_rx_grant_when_due(stream, clock.now_ns);
+    }
     helio_set(&stats->last_activity, (uint64_t)clock.wall_ns);
     if (!had_order || !is_in_order(stream)) {
         helio_stats_begin(stats);
@@ -304,12 +326,14 @@ void helio_rx_stream_on_packet(helio_rx_stream *stream, const helio_pgm_packet *
 
 void helio_rx_advance_acks(helio_rx_stream *stream, helio_clock clock) {
     helio_rx_acks *acks = &stream->acks;
-    if (!acks->is_on)
+    if (!acks->is_on) {
         return;
+    }
     uint64_t position = stream->rxw.trail - 1;
     const uint64_t oldest = helio_delivery_oldest_unacked(&stream->delivery);
-    if (oldest <= position)
+    if (oldest <= position) {
         position = oldest - 1;
+    }
     helio_rx_acks_advance(acks, position, clock.now_ns);
     helio_rx_acks_ask(acks, stream->delivery.asked, clock.now_ns);
 }
@@ -319,8 +343,9 @@ int helio_rx_stream_poll(helio_rx_stream *stream, helio_clock clock) {
     if (stream->is_blocked) {
         helio_rx_drain(stream, clock);
         work += !stream->is_blocked;
-        if (helio_rx_reports_follows(&stream->reports))
+        if (helio_rx_reports_follows(&stream->reports)) {
             helio_rx_follow(stream, clock.now_ns);
+        }
     }
     if (!stream->has_spm && clock.now_ns >= stream->spmr_due_ns) {
         helio_rx_send_spmr(stream, clock);
@@ -363,10 +388,12 @@ int helio_rx_stream_poll(helio_rx_stream *stream, helio_clock clock) {
     bool has_losses = false;
     for (int i = 0; i < POLL_ROUNDS && stream->nak.outstanding > 0; i++) {
         stream->nak.ask_room = helio_rx_budget_asks(stream, clock.now_ns);
-        if (!helio_nak_poll(&stream->nak, can_ask, clock.now_ns, &round))
+        if (!helio_nak_poll(&stream->nak, can_ask, clock.now_ns, &round)) {
             break;
-        if (round.ask_count > 0)
+        }
+        if (round.ask_count > 0) {
             helio_rx_send_nak(stream, &round, clock.now_ns);
+        }
         for (size_t k = 0; k < round.loss_count; k++) {
             helio_rxw_lose(&stream->rxw, round.losses[k].sequence, round.losses[k].cause);
             helio_record(stream->object.histogram[HELIO_RX_STREAM_GIVE_UP_TIME],
@@ -376,10 +403,12 @@ int helio_rx_stream_poll(helio_rx_stream *stream, helio_clock clock) {
         work++;
     }
     helio_rx_budget_poll(stream, clock);
-    if (has_losses && !stream->is_blocked)
+    if (has_losses && !stream->is_blocked) {
         helio_rx_drain(stream, clock);
-    if (has_losses)
+    }
+    if (has_losses) {
         helio_rx_pace(stream, clock.now_ns);
+    }
     if (work > 0) {
         helio_rx_advance_acks(stream, clock);
         helio_rx_stream_stats *stats = helio_rx_stats(stream);
@@ -387,51 +416,66 @@ int helio_rx_stream_poll(helio_rx_stream *stream, helio_clock clock) {
         helio_rx_show_window(stream);
         helio_stats_end(stats);
     }
-    if (clock.now_ns - stream->heard_ns >= stream->shared->config.stream_expiry_ns)
+    if (clock.now_ns - stream->heard_ns >= stream->shared->config.stream_expiry_ns) {
         helio_rx_give_up_all(stream, HELIO_LOST_DEADLINE, clock);
+    }
     return work;
 }
 
 int64_t helio_rx_stream_next_deadline_ns(const helio_rx_stream *stream) {
     int64_t deadline_ns = helio_nak_next_deadline_ns(&stream->nak);
-    if (!stream->has_spm && stream->spmr_due_ns < deadline_ns)
+    if (!stream->has_spm && stream->spmr_due_ns < deadline_ns) {
         deadline_ns = stream->spmr_due_ns;
-    if (helio_rx_can_acknowledge(stream) && stream->acks.due_ns < deadline_ns)
+    }
+    if (helio_rx_can_acknowledge(stream) && stream->acks.due_ns < deadline_ns) {
         deadline_ns = stream->acks.due_ns;
-    if (helio_rx_can_report(stream) && stream->reports.due_ns < deadline_ns)
+    }
+    if (helio_rx_can_report(stream) && stream->reports.due_ns < deadline_ns) {
         deadline_ns = stream->reports.due_ns;
+    }
     const int64_t credit_ns = helio_rx_credit_deadline_ns(stream);
-    if (credit_ns < deadline_ns)
+    if (credit_ns < deadline_ns) {
         deadline_ns = credit_ns;
-    if (stream->is_waiting && stream->begin_by_ns < deadline_ns)
+    }
+    if (stream->is_waiting && stream->begin_by_ns < deadline_ns) {
         deadline_ns = stream->begin_by_ns;
+    }
     const int64_t notices_ns = helio_rx_notices_next_deadline_ns(&stream->notices);
-    if (notices_ns < deadline_ns)
+    if (notices_ns < deadline_ns) {
         deadline_ns = notices_ns;
-    if (stream->notices.expelled_until_ns && !stream->is_blocked)
+    }
+    if (stream->notices.expelled_until_ns && !stream->is_blocked) {
         deadline_ns = 0;
-    if (stream->polled.due_ns < deadline_ns)
+    }
+    if (stream->polled.due_ns < deadline_ns) {
         deadline_ns = stream->polled.due_ns;
-    if (stream->budget.release_ns < deadline_ns)
+    }
+    if (stream->budget.release_ns < deadline_ns) {
         deadline_ns = stream->budget.release_ns;
+    }
     const int64_t doubt_ns = helio_rx_doubt_deadline_ns(&stream->doubt);
-    if (doubt_ns < deadline_ns)
+    if (doubt_ns < deadline_ns) {
         deadline_ns = doubt_ns;
+    }
     const int64_t expiry_ns = stream->heard_ns + stream->shared->config.stream_expiry_ns;
     /* A stream that waits for room outlives its expiry; it has no deadline then. */
-    if (!stream->is_blocked && expiry_ns < deadline_ns)
+    if (!stream->is_blocked && expiry_ns < deadline_ns) {
         deadline_ns = expiry_ns;
+    }
     return deadline_ns;
 }
 
 helio_rx_stream_state helio_rx_stream_state_of(const helio_rx_stream *stream, helio_clock clock) {
     const helio_rxw *rxw = &stream->rxw;
-    if (stream->is_blocked || !helio_rxw_is_empty(rxw))
+    if (stream->is_blocked || !helio_rxw_is_empty(rxw)) {
         return HELIO_RX_STREAM_OPEN;
-    if (stream->notices.expelled_until_ns)
+    }
+    if (stream->notices.expelled_until_ns) {
         return HELIO_RX_STREAM_EXPELLED;
-    if (helio_rx_has_ended(stream) && rxw->trail > stream->end)
+    }
+    if (helio_rx_has_ended(stream) && rxw->trail > stream->end) {
         return HELIO_RX_STREAM_CLOSED;
+    }
     return clock.now_ns - stream->heard_ns >= stream->shared->config.stream_expiry_ns
                ? HELIO_RX_STREAM_SILENT
                : HELIO_RX_STREAM_OPEN;

@@ -8,40 +8,47 @@
 #include "base/hash.h"
 
 static void count_acking(helio_subscriptions *subscriptions, const helio_sink *sink, uint32_t by) {
-    if (sink->ack == HELIO_SINK_ACK_AUTO)
+    if (sink->ack == HELIO_SINK_ACK_AUTO) {
         subscriptions->acked_by_auto += by;
-    else if (sink->ack == HELIO_SINK_ACK_APP)
+    } else if (sink->ack == HELIO_SINK_ACK_APP) {
         subscriptions->acked_by_app += by;
+    }
 }
 
 /* The map leads to any one of those that have the identifier. */
 static int enter(helio_subscriptions *subscriptions, helio_subscription *subscription) {
     int error = 0;
-    if (!subscriptions->by_id.entries)
+    if (!subscriptions->by_id.entries) {
         error = helio_map_init(&subscriptions->by_id, 8);
+    }
     return error ? error : helio_map_put(&subscriptions->by_id, subscription->id, subscription);
 }
 
 static void leave(helio_subscriptions *subscriptions, const helio_subscription *subscription) {
     helio_subscription *other = subscriptions->first;
-    while (other && other->id != subscription->id)
+    while (other && other->id != subscription->id) {
         other = other->next;
-    if (other)
+    }
+    if (other) {
         helio_map_put(&subscriptions->by_id, other->id, other); /* the key is there: cannot fail */
-    else
+    } else {
         helio_map_remove(&subscriptions->by_id, subscription->id);
-    if (!subscriptions->first)
+    }
+    if (!subscriptions->first) {
         helio_map_fini(&subscriptions->by_id);
+    }
 }
 
 int helio_subscriptions_add(helio_subscriptions *subscriptions, const char *topic,
                             const helio_sink *sink, helio_subscription **out) {
     const size_t length = strlen(topic);
-    if (length == 0 || length > HELIO_TSDU_TOPIC_NAME_MAX)
+    if (length == 0 || length > HELIO_TSDU_TOPIC_NAME_MAX) {
         return HELIO_ERR_TOPIC;
+    }
     helio_subscription *subscription = calloc(1, sizeof *subscription);
-    if (!subscription)
+    if (!subscription) {
         return HELIO_ERR_NOMEM;
+    }
     memcpy(subscription->name, topic, length);
     subscription->id = helio_hash_fnv1a(topic, length);
     subscription->serial = ++subscriptions->made;
@@ -62,8 +69,9 @@ int helio_subscriptions_add(helio_subscriptions *subscriptions, const char *topi
 void helio_subscriptions_remove(helio_subscriptions *subscriptions,
                                 helio_subscription *subscription) {
     helio_subscription **link = &subscriptions->first;
-    while (*link != subscription)
+    while (*link != subscription) {
         link = &(*link)->next;
+    }
     *link = subscription->next;
     leave(subscriptions, subscription);
     count_acking(subscriptions, &subscription->sink, UINT32_MAX); /* one less */

@@ -17,8 +17,9 @@ void helio_unacked_fini(helio_unacked *unacked) {
 
 void helio_unacked_add(helio_unacked *unacked, uint64_t sequence, uint64_t end) {
     if (end <=
-        unacked->acknowledged) /* handed over ahead of its turn, and acknowledged before it */
+        unacked->acknowledged) { /* handed over ahead of its turn, and acknowledged before it */
         return;
+    }
     if (unacked->first != unacked->last) {
         helio_unacked_batch *newest = &unacked->batches[(unacked->last - 1) & unacked->mask];
         if (newest->sequence == sequence || unacked->last - unacked->first > unacked->mask) {
@@ -30,9 +31,11 @@ void helio_unacked_add(helio_unacked *unacked, uint64_t sequence, uint64_t end) 
 }
 
 void helio_unacked_acknowledge(helio_unacked *unacked, uint64_t next) {
-    if (next > unacked->acknowledged)
+    if (next > unacked->acknowledged) {
         unacked->acknowledged = next;
+    }
     while (unacked->first != unacked->last &&
-           unacked->batches[unacked->first & unacked->mask].end <= next)
+           unacked->batches[unacked->first & unacked->mask].end <= next) {
         unacked->first++;
+    }
 }

@@ -30,8 +30,9 @@ static helio_rx_host *host_of(const helio_rx_unproven *unproven, const helio_add
 
 static helio_rx_host *make_host(helio_rx_unproven *unproven, const helio_address *address) {
     helio_rx_host *host = calloc(1, sizeof *host);
-    if (!host)
+    if (!host) {
         return NULL;
+    }
     host->key = helio_rx_host_key(address, unproven->seed);
     if (helio_map_put(&unproven->hosts, host->key, host)) {
         free(host);
@@ -43,10 +44,12 @@ static helio_rx_host *make_host(helio_rx_unproven *unproven, const helio_address
 int helio_rx_unproven_add(helio_rx_unproven *unproven, helio_rx_stream *stream) {
     helio_rx_unproven_place *place = &stream->unproven;
     helio_rx_host *host = host_of(unproven, &stream->source);
-    if (!host)
+    if (!host) {
         host = make_host(unproven, &stream->source);
-    if (!host)
+    }
+    if (!host) {
         return HELIO_ERR_NOMEM;
+    }
     *place = (helio_rx_unproven_place){
         .host = host, .older = unproven->newest, .older_of_host = host->newest};
     *(place->older ? &place->older->unproven.newer : &unproven->oldest) = stream;
@@ -66,8 +69,9 @@ int helio_rx_unproven_add(helio_rx_unproven *unproven, helio_rx_stream *stream) 
 void helio_rx_unproven_remove(helio_rx_unproven *unproven, helio_rx_stream *stream) {
     const helio_rx_unproven_place place = stream->unproven;
     helio_rx_host *host = place.host;
-    if (!host)
+    if (!host) {
         return;
+    }
     stream->unproven = (helio_rx_unproven_place){0};
     *(place.older ? &place.older->unproven.newer : &unproven->oldest) = place.newer;
     *(place.newer ? &place.newer->unproven.older : &unproven->newest) = place.older;
@@ -107,8 +111,9 @@ void helio_rx_refuse_state(helio_rx_shared *shared, helio_rx_refusal refusal,
     };
     const _Atomic uint64_t *cell = helio_refusal_count(shared->instance, reasons[refusal], 1,
                                                        &shared->refusals[refusal], clock.now_ns);
-    if (!cell)
+    if (!cell) {
         return;
+    }
     char text[HELIO_ADDRESS_TEXT];
     const uint64_t refused = helio_cell(cell);
     const uint64_t args[4] = {reasons[refusal], refused};

@@ -25,22 +25,28 @@ void helio_acks_fini(helio_acks *acks) {
 /* Each array that could be had is kept, whatever becomes of the others. */
 static bool grow(helio_acks *acks) {
     uint32_t capacity = acks->capacity ? 2 * acks->capacity : CAPACITY_MIN;
-    if (capacity > acks->limit)
+    if (capacity > acks->limit) {
         capacity = acks->limit;
+    }
     if (capacity == acks->capacity ||
-        (!acks->by_receiver.entries && helio_map_init(&acks->by_receiver, CAPACITY_MIN)))
+        (!acks->by_receiver.entries && helio_map_init(&acks->by_receiver, CAPACITY_MIN))) {
         return false;
+    }
     helio_acker *ackers = realloc(acks->ackers, capacity * sizeof *ackers);
-    if (ackers)
+    if (ackers) {
         acks->ackers = ackers;
+    }
     uint32_t *order = realloc(acks->order, capacity * sizeof *order);
-    if (order)
+    if (order) {
         acks->order = order;
+    }
     uint32_t *places = realloc(acks->free, capacity * sizeof *places);
-    if (places)
+    if (places) {
         acks->free = places;
-    if (!ackers || !order || !places)
+    }
+    if (!ackers || !order || !places) {
         return false;
+    }
     for (uint32_t i = acks->capacity; i < capacity; i++) {
         acks->ackers[i] = (helio_acker){0};
         acks->free[i - acks->count] = i; /* all others are taken */
@@ -55,16 +61,18 @@ static void *mark_of(uint32_t place) {
 }
 
 helio_acker *helio_acks_find(const helio_acks *acks, uint64_t receiver) {
-    if (acks->count == 0)
+    if (acks->count == 0) {
         return NULL;
+    }
     const uintptr_t mark = (uintptr_t)helio_map_get(&acks->by_receiver, receiver);
     return mark ? &acks->ackers[mark - 1] : NULL;
 }
 
 static uint32_t rank_of(const helio_acks *acks, uint32_t place) {
     uint32_t rank = 0;
-    while (acks->order[rank] != place)
+    while (acks->order[rank] != place) {
         rank++;
+    }
     return rank;
 }
 
@@ -72,37 +80,44 @@ static uint32_t rank_of(const helio_acks *acks, uint32_t place) {
 static void sort_in(helio_acks *acks, uint32_t rank) {
     const uint32_t place = acks->order[rank];
     const uint64_t position = acks->ackers[place].position;
-    for (; rank > 0 && helio_acks_at(acks, rank - 1)->position < position; rank--)
+    for (; rank > 0 && helio_acks_at(acks, rank - 1)->position < position; rank--) {
         acks->order[rank] = acks->order[rank - 1];
-    for (; rank + 1 < acks->count && helio_acks_at(acks, rank + 1)->position > position; rank++)
+    }
+    for (; rank + 1 < acks->count && helio_acks_at(acks, rank + 1)->position > position; rank++) {
         acks->order[rank] = acks->order[rank + 1];
+    }
     acks->order[rank] = place;
 }
 
 /* One address has half of all there may be. */
 static bool has_too_many(const helio_acks *acks, const helio_address *address) {
     uint32_t of_address = 0;
-    if (acks->count < acks->limit / 2)
+    if (acks->count < acks->limit / 2) {
         return false;
-    for (uint32_t i = 0; i < acks->count; i++)
+    }
+    for (uint32_t i = 0; i < acks->count; i++) {
         of_address += helio_address_same_ip(&helio_acks_at(acks, i)->address, address);
+    }
     return of_address >= acks->limit / 2;
 }
 
 static helio_acker *add(helio_acks *acks, const helio_acker *heard) {
-    if (has_too_many(acks, &heard->address) || (acks->count == acks->capacity && !grow(acks)))
+    if (has_too_many(acks, &heard->address) || (acks->count == acks->capacity && !grow(acks))) {
         return NULL;
+    }
     const uint32_t place = acks->free[acks->capacity - acks->count - 1];
-    if (helio_map_put(&acks->by_receiver, heard->receiver, mark_of(place)))
+    if (helio_map_put(&acks->by_receiver, heard->receiver, mark_of(place))) {
         return NULL;
+    }
     acks->ackers[place] = *heard;
     acks->ackers[place].began_ns = heard->heard_ns;
     acks->order[acks->count++] = place;
     acks->out += heard->is_out;
     sort_in(acks, acks->count - 1);
     const int64_t due_ns = heard->heard_ns + acks->expiry_ns;
-    if (due_ns < acks->expiry_due_ns)
+    if (due_ns < acks->expiry_due_ns) {
         acks->expiry_due_ns = due_ns;
+    }
     return &acks->ackers[place];
 }
 
@@ -132,8 +147,9 @@ static helio_identity identity_of(const helio_acker *acker) {
 bool helio_acks_is_elsewhere(const helio_acks *acks, uint64_t receiver, const helio_address *from,
                              int64_t now_ns) {
     const helio_acker *acker = helio_acks_find(acks, receiver);
-    if (!acker)
+    if (!acker) {
         return false;
+    }
     const helio_identity known = identity_of(acker);
     return helio_identity_is_elsewhere(&known, from, acks->silence_ns, now_ns);
 }
@@ -142,8 +158,9 @@ bool helio_acks_is_elsewhere(const helio_acks *acks, uint64_t receiver, const he
 static helio_acks_result judge(const helio_acks *acks, const helio_acker *acker,
                                const helio_acker *heard, bool is_vouched) {
     helio_identity known = identity_of(acker);
-    if (is_vouched)
+    if (is_vouched) {
         known.address = &heard->address;
+    }
     switch (helio_identity_judge(&known, &heard->address, heard->incarnation, acks->silence_ns,
                                  heard->heard_ns)) {
     case HELIO_IDENTITY_ELSEWHERE:
@@ -166,8 +183,9 @@ helio_acks_result helio_acks_hear(helio_acks *acks, const helio_acker *heard, bo
         return *out ? HELIO_ACKS_JOINED : HELIO_ACKS_FULL;
     }
     helio_acks_result result = judge(acks, acker, heard, is_vouched);
-    if (!helio_acks_is_taken(result))
+    if (!helio_acks_is_taken(result)) {
         return result;
+    }
     *out = acker;
     if (heard->incarnation != acker->incarnation) {
         result = HELIO_ACKS_RESTARTED;
@@ -179,8 +197,9 @@ helio_acks_result helio_acks_hear(helio_acks *acks, const helio_acker *heard, bo
         acker->heard_ns = heard->heard_ns;
         acker->address = heard->address;
         acker->kind = heard->kind;
-        if (heard->position <= acker->position)
+        if (heard->position <= acker->position) {
             return HELIO_ACKS_REPEATED;
+        }
         result = HELIO_ACKS_PROGRESS;
         acker->position = heard->position;
     }
@@ -194,16 +213,19 @@ void helio_acks_set_out(helio_acks *acks, helio_acker *acker, bool is_out) {
 }
 
 helio_acker *helio_acks_expired(helio_acks *acks, int64_t now_ns) {
-    if (now_ns < acks->expiry_due_ns)
+    if (now_ns < acks->expiry_due_ns) {
         return NULL;
+    }
     int64_t due_ns = HELIO_NEVER;
     for (uint32_t i = 0; i < acks->count; i++) {
         helio_acker *acker = helio_acks_at(acks, i);
         const int64_t expires_ns = acker->heard_ns + acks->expiry_ns;
-        if (expires_ns <= now_ns)
+        if (expires_ns <= now_ns) {
             return acker;
-        if (expires_ns < due_ns)
+        }
+        if (expires_ns < due_ns) {
             due_ns = expires_ns;
+        }
     }
     acks->expiry_due_ns = due_ns;
     return NULL;
@@ -216,10 +238,12 @@ static uint64_t reached_by(const helio_acks *acks, uint32_t receivers, uint64_t 
     uint32_t found = 0;
     for (uint32_t i = 0; i < acks->count; i++) {
         const helio_acker *acker = helio_acks_at(acks, i);
-        if (acker->position <= after)
+        if (acker->position <= after) {
             break;
-        if (!acker->is_out && acker->first <= after + 1 && ++found == receivers)
+        }
+        if (!acker->is_out && acker->first <= after + 1 && ++found == receivers) {
             return acker->position;
+        }
     }
     return after;
 }
@@ -228,8 +252,9 @@ uint64_t helio_acks_stable(const helio_acks *acks, uint32_t receivers, uint64_t 
     for (;;) {
         /* Beyond what these ackers have, others may count that joined in between. */
         const uint64_t reached = reached_by(acks, receivers, after);
-        if (reached == after)
+        if (reached == after) {
             return after;
+        }
         after = reached;
     }
 }
@@ -238,8 +263,9 @@ uint32_t helio_acks_count(const helio_acks *acks, uint64_t sequence) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < acks->count; i++) {
         const helio_acker *acker = helio_acks_at(acks, i);
-        if (acker->position < sequence)
+        if (acker->position < sequence) {
             break;
+        }
         count += !acker->is_out && acker->first <= sequence;
     }
     return count;

@@ -12,11 +12,13 @@ int helio_allowances_init(helio_allowances *allowances, uint32_t places,
                           const helio_limits *limits) {
     *allowances = (helio_allowances){
         .limits = *limits, .places = places, .ends_ns = HELIO_NEVER, .tell_ns = HELIO_NEVER};
-    if (allowances->limits.shed_bytes == 0)
+    if (allowances->limits.shed_bytes == 0) {
         allowances->limits.shed_bytes = SHED_DEFAULT;
+    }
     const uint64_t most = allowances->limits.repair_bytes;
-    if (most > 0 && allowances->limits.shed_bytes > most)
+    if (most > 0 && allowances->limits.shed_bytes > most) {
         allowances->limits.shed_bytes = most;
+    }
     allowances->all = calloc((size_t)places + 1, sizeof *allowances->all);
     return allowances->all ? 0 : HELIO_ERR_NOMEM;
 }
@@ -49,19 +51,22 @@ helio_allowance *helio_allowances_of(helio_allowances *allowances, uint32_t plac
     const bool has_place = place < allowances->places;
     helio_allowance *allowance = &allowances->all[has_place ? place : allowances->places];
     const uint64_t whose = has_place ? key + 1 : 1; /* 0: nobody's yet */
-    if (allowance->key != whose)
+    if (allowance->key != whose) {
         begin(allowances, allowance, whose, now_ns);
+    }
     return allowance;
 }
 
 /* ---- what is asked for ---- */
 
 static void refuse(helio_allowances *allowances, helio_allowance *allowance, int64_t now_ns) {
-    if (allowance->refused_from_ns)
+    if (allowance->refused_from_ns) {
         return;
+    }
     allowance->refused_from_ns = now_ns ? now_ns : 1;
-    if (now_ns + WINDOW_NS < allowances->tell_ns)
+    if (now_ns + WINDOW_NS < allowances->tell_ns) {
         allowances->tell_ns = now_ns + WINDOW_NS;
+    }
 }
 
 bool helio_allowance_grants_nak(helio_allowances *allowances, helio_allowance *allowance,
@@ -104,46 +109,56 @@ void helio_allowance_set(helio_allowances *allowances, helio_allowance *allowanc
                            (uint32_t)(allowance->action != HELIO_ACTION_NONE);
     allowances->expelled += (uint32_t)(action == HELIO_ACTION_EXPEL) -
                             (uint32_t)(allowance->action == HELIO_ACTION_EXPEL);
-    if (is_shed != (allowance->action == HELIO_ACTION_SHED))
+    if (is_shed != (allowance->action == HELIO_ACTION_SHED)) {
         helio_bucket_init(&allowance->repairs, rate, depth_of(rate), now_ns);
+    }
     allowance->action = (uint8_t)action;
     allowance->until_ns = until_ns;
-    if (action != HELIO_ACTION_NONE && until_ns < allowances->ends_ns)
+    if (action != HELIO_ACTION_NONE && until_ns < allowances->ends_ns) {
         allowances->ends_ns = until_ns;
+    }
 }
 
 /* ---- time ---- */
 
 uint32_t helio_allowances_ended(helio_allowances *allowances, int64_t now_ns) {
-    if (now_ns < allowances->ends_ns)
+    if (now_ns < allowances->ends_ns) {
         return UINT32_MAX;
+    }
     int64_t ends_ns = HELIO_NEVER;
     for (uint32_t i = 0; i < allowances->places; i++) {
         const helio_allowance *allowance = &allowances->all[i];
-        if (allowance->action == HELIO_ACTION_NONE)
+        if (allowance->action == HELIO_ACTION_NONE) {
             continue;
-        if (allowance->until_ns <= now_ns)
+        }
+        if (allowance->until_ns <= now_ns) {
             return i;
-        if (allowance->until_ns < ends_ns)
+        }
+        if (allowance->until_ns < ends_ns) {
             ends_ns = allowance->until_ns;
+        }
     }
     allowances->ends_ns = ends_ns;
     return UINT32_MAX;
 }
 
 uint32_t helio_allowances_refused(helio_allowances *allowances, int64_t now_ns) {
-    if (now_ns < allowances->tell_ns)
+    if (now_ns < allowances->tell_ns) {
         return UINT32_MAX;
+    }
     int64_t tell_ns = HELIO_NEVER;
     for (uint32_t i = 0; i <= allowances->places; i++) {
         const helio_allowance *allowance = &allowances->all[i];
-        if (allowance->refused_from_ns == 0)
+        if (allowance->refused_from_ns == 0) {
             continue;
+        }
         const int64_t due_ns = allowance->refused_from_ns + WINDOW_NS;
-        if (due_ns <= now_ns)
+        if (due_ns <= now_ns) {
             return i;
-        if (due_ns < tell_ns)
+        }
+        if (due_ns < tell_ns) {
             tell_ns = due_ns;
+        }
     }
     allowances->tell_ns = tell_ns;
     return UINT32_MAX;

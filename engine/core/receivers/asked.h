@@ -29,8 +29,9 @@ static inline void helio_asked_advance(helio_asked *asked, uint64_t sequence) {
     if (asked->newest == 0 || sequence - asked->newest >= HELIO_ASKED_SPAN) {
         memset(asked->bits, 0, sizeof asked->bits);
     } else {
-        for (uint64_t s = asked->newest + 1; s <= sequence; s++)
+        for (uint64_t s = asked->newest + 1; s <= sequence; s++) {
             *helio_asked_word(asked, s) &= ~helio_asked_bit(s);
+        }
     }
     asked->newest = sequence;
 }
@@ -41,10 +42,11 @@ static inline bool helio_asked_reaches(const helio_asked *asked, uint64_t sequen
 
 /* The receiver asks for a packet.  True when it had not before. */
 static inline bool helio_asked_note(helio_asked *asked, uint64_t sequence) {
-    if (sequence > asked->newest)
+    if (sequence > asked->newest) {
         helio_asked_advance(asked, sequence);
-    else if (!helio_asked_reaches(asked, sequence))
+    } else if (!helio_asked_reaches(asked, sequence)) {
         return false;
+    }
     const bool is_first = !(*helio_asked_word(asked, sequence) & helio_asked_bit(sequence));
     *helio_asked_word(asked, sequence) |= helio_asked_bit(sequence);
     return is_first;
@@ -52,16 +54,18 @@ static inline bool helio_asked_note(helio_asked *asked, uint64_t sequence) {
 
 /* The oldest packet after `sequence` it has asked for; 0: none. */
 static inline uint64_t helio_asked_after(helio_asked *asked, uint64_t sequence) {
-    if (asked->newest <= sequence)
+    if (asked->newest <= sequence) {
         return 0;
+    }
     uint64_t s = asked->newest - sequence >= HELIO_ASKED_SPAN ? asked->newest - HELIO_ASKED_SPAN + 1
                                                               : sequence + 1;
     for (; s <= asked->newest; s++) {
         const uint64_t word = *helio_asked_word(asked, s) >> s % 64;
-        if (word == 0)
+        if (word == 0) {
             s |= 63; /* the loop goes on with the next word */
-        else
+        } else {
             return s + (uint64_t)__builtin_ctzll(word);
+        }
     }
     return 0;
 }

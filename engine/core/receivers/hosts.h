@@ -90,8 +90,9 @@ static inline bool helio_budget_grants(const helio_budget *budget) {
     return !budget || budget->bytes > 0;
 }
 static inline void helio_budget_charge(helio_budget *budget, uint64_t bytes) {
-    if (budget)
+    if (budget) {
         budget->bytes -= (double)bytes;
+    }
 }
 
 #endif

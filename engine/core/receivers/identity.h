@@ -53,15 +53,18 @@ static inline helio_identity_verdict helio_identity_judge(const helio_identity *
                                                           int64_t now_ns) {
     const bool has_moved = !helio_address_equal(known->address, from);
     const int64_t silent_ns = now_ns - known->heard_ns;
-    if (helio_identity_is_elsewhere(known, from, silence_ns, now_ns))
+    if (helio_identity_is_elsewhere(known, from, silence_ns, now_ns)) {
         return HELIO_IDENTITY_ELSEWHERE;
+    }
     if (incarnation < known->incarnation &&
-        (!has_moved || silent_ns < HELIO_IDENTITY_FORGOTTEN * silence_ns))
+        (!has_moved || silent_ns < HELIO_IDENTITY_FORGOTTEN * silence_ns)) {
         return HELIO_IDENTITY_STALE;
+    }
     if (!has_moved && incarnation > known->incarnation && silent_ns < silence_ns &&
         incarnation - known->incarnation >
-            (uint64_t)(now_ns - known->began_ns + HELIO_IDENTITY_TOLERANCE_NS))
+            (uint64_t)(now_ns - known->began_ns + HELIO_IDENTITY_TOLERANCE_NS)) {
         return HELIO_IDENTITY_IMPOSSIBLE;
+    }
     return has_moved ? HELIO_IDENTITY_MOVED : HELIO_IDENTITY_SAME;
 }
 

@@ -23,8 +23,9 @@ static helio_report_result check(const helio_receiver_view *view, const helio_pg
                                  const helio_report_context *context, counts *now) {
     const bool is_same_life =
         (view->flags & HELIO_VIEW_REPORTS) && told->incarnation == view->incarnation;
-    if ((view->flags & HELIO_VIEW_REPORTS) && told->incarnation < view->incarnation)
+    if ((view->flags & HELIO_VIEW_REPORTS) && told->incarnation < view->incarnation) {
         return HELIO_REPORT_STALE;
+    }
     *now = (counts){
         .received = told->received,
         .lost = told->lost,
@@ -37,15 +38,19 @@ static helio_report_result check(const helio_receiver_view *view, const helio_pg
         now->unrecoverable = helio_sequence_widen(told->unrecoverable, view->unrecoverable);
     }
     const uint64_t sent = context->lead + 1 - context->start;
-    if (now->position > context->lead || now->position + 1 < context->start)
+    if (now->position > context->lead || now->position + 1 < context->start) {
         return HELIO_REPORT_IMPOSSIBLE;
+    }
     if (is_same_life &&
         ((int64_t)(now->received - view->received) < 0 || (int64_t)(now->lost - view->lost) < 0 ||
-         (int64_t)(now->unrecoverable - view->unrecoverable) < 0 || now->position < view->position))
+         (int64_t)(now->unrecoverable - view->unrecoverable) < 0 ||
+         now->position < view->position)) {
         return HELIO_REPORT_STALE;
+    }
     if (now->received > sent || now->lost > sent || now->unrecoverable > now->lost ||
-        now->received + now->unrecoverable > sent)
+        now->received + now->unrecoverable > sent) {
         return HELIO_REPORT_IMPOSSIBLE;
+    }
     return HELIO_REPORT_TAKEN;
 }
 
@@ -82,8 +87,9 @@ static void measure_loss(helio_peer *peer, const helio_receiver_view *view, cons
     const double lost = (double)(now->lost - view->lost);
     const double came = (double)(now->received - view->received) +
                         (double)(now->unrecoverable - view->unrecoverable);
-    if (lost == 0 && came == 0)
+    if (lost == 0 && came == 0) {
         return;
+    }
     const double keep = 1 - 1.0 / LOSS_WEIGHT;
     const double expected = came > lost ? came : lost;
     helio_peer_average *average = &peer->average;
@@ -96,11 +102,13 @@ static void measure_loss(helio_peer *peer, const helio_receiver_view *view, cons
 /* The stamp went there with an SPM, lay there for the hold time, and is back. */
 static void measure_round_trip(helio_peer *peer, helio_receiver_view *view,
                                const helio_pgm_told *told, uint32_t now_us, double keep_average) {
-    if (told->stamp == 0 || told->hold_us == HELIO_PGM_TOLD_NO_ECHO)
+    if (told->stamp == 0 || told->hold_us == HELIO_PGM_TOLD_NO_ECHO) {
         return;
+    }
     const int32_t took_us = (int32_t)(now_us - told->stamp - told->hold_us);
-    if (took_us < -1 || took_us > (int32_t)ROUND_TRIP_MAX_US) /* -1: rounding */
+    if (took_us < -1 || took_us > (int32_t)ROUND_TRIP_MAX_US) { /* -1: rounding */
         return;
+    }
     const int64_t took_ns = (took_us > 1 ? took_us : 1) * HELIO_MICROSECOND;
     view->round_trip_ns +=
         view->round_trip_ns ? (took_ns - view->round_trip_ns) / ROUND_TRIP_WEIGHT : took_ns;
@@ -114,10 +122,12 @@ helio_report_result helio_peer_take_report(helio_peer *peer, helio_receiver_view
                                            const helio_report_context *context) {
     counts now;
     const helio_report_result result = check(view, told, context, &now);
-    if (result != HELIO_REPORT_TAKEN)
+    if (result != HELIO_REPORT_TAKEN) {
         return result;
-    if ((view->flags & HELIO_VIEW_REPORTS) && told->incarnation != view->incarnation)
+    }
+    if ((view->flags & HELIO_VIEW_REPORTS) && told->incarnation != view->incarnation) {
         begin_anew(peer, view);
+    }
     const double keep_average = fade(peer, context->now_us);
     measure_loss(peer, view, &now, keep_average);
     measure_round_trip(peer, view, told, context->now_us, keep_average);
@@ -130,16 +140,19 @@ helio_report_result helio_peer_take_report(helio_peer *peer, helio_receiver_view
     view->lost = now.lost;
     view->unrecoverable = now.unrecoverable;
     view->position = now.position;
-    if (view->missing && view->missing <= now.position)
+    if (view->missing && view->missing <= now.position) {
         view->missing = helio_asked_after(&peer->asked, now.position);
+    }
     view->buffer_fill = told->buffer_fill;
     view->window = told->window;
     view->flags &= ~(uint32_t)(HELIO_VIEW_TAGGED | HELIO_VIEW_LEFT);
     view->flags |= HELIO_VIEW_REPORTS | HELIO_VIEW_NEWS;
-    if (told->flags & HELIO_PGM_TOLD_TAGGED)
+    if (told->flags & HELIO_PGM_TOLD_TAGGED) {
         view->flags |= HELIO_VIEW_TAGGED;
-    if (told->flags & HELIO_PGM_TOLD_LEAVING)
+    }
+    if (told->flags & HELIO_PGM_TOLD_LEAVING) {
         view->flags |= HELIO_VIEW_LEFT;
+    }
     return HELIO_REPORT_TAKEN;
 }
 
@@ -150,10 +163,12 @@ void helio_peer_show_report(helio_peer *peer, const helio_receiver_view *view,
     peer->told = context->history
                      ? helio_txw_behind_of(context->history, view->position, clock.now_ns)
                      : (helio_txw_behind){.packets = context->lead - view->position};
-    if (peer->told.packets > peer->peak_lag)
+    if (peer->told.packets > peer->peak_lag) {
         peer->peak_lag = peer->told.packets;
-    if (view->buffer_fill > peer->peak_fill)
+    }
+    if (view->buffer_fill > peer->peak_fill) {
         peer->peak_fill = view->buffer_fill;
+    }
     helio_stats_begin(stats);
     helio_count(&stats->reports_received, 1);
     helio_set(&stats->loss, (uint64_t)(loss * MILLION));

@@ -37,8 +37,9 @@ int helio_peers_init(helio_peers *peers, uint32_t capacity, helio_stats *stats,
 }
 
 void helio_peers_fini(helio_peers *peers, helio_clock clock) {
-    for (uint32_t i = 0; i < peers->count; i++)
+    for (uint32_t i = 0; i < peers->count; i++) {
         helio_stats_close_object(peers->stats, &peers->peers[i].object, clock.wall_ns);
+    }
     helio_map_fini(&peers->by_address);
     helio_map_fini(&peers->by_receiver);
     helio_hosts_fini(&peers->hosts);
@@ -102,10 +103,11 @@ static void label_of(const helio_peers *peers, uint32_t place, char text[96]) {
     const helio_peer *peer = &peers->peers[place];
     char address[HELIO_ADDRESS_TEXT];
     helio_address_format(&peer->address, address);
-    if (helio_map_get(&peers->by_address, helio_peer_key(&peer->address)) == peer)
+    if (helio_map_get(&peers->by_address, helio_peer_key(&peer->address)) == peer) {
         snprintf(text, 96, "%s", address);
-    else
+    } else {
         snprintf(text, 96, "%s#%016" PRIx64, address, peers->views[place].receiver);
+    }
 }
 
 static int open_object(helio_peers *peers, uint32_t place, helio_clock clock) {
@@ -143,10 +145,12 @@ static void reopen_object(helio_peers *peers, uint32_t place, helio_clock clock)
 /* One name a life: who speaks in many names would have its object opened again and again. */
 static bool learn_name(helio_peer *peer, const helio_pgm_told *told, bool is_same_life) {
     char name[sizeof peer->name] = "";
-    for (size_t i = 0; i < told->name_bytes; i++) /* it goes into texts and labels */
+    for (size_t i = 0; i < told->name_bytes; i++) { /* it goes into texts and labels */
         name[i] = told->name[i] < ' ' && told->name[i] >= 0 ? '?' : told->name[i];
-    if (told->name_bytes == 0 || (is_same_life && peer->name[0]) || strcmp(name, peer->name) == 0)
+    }
+    if (told->name_bytes == 0 || (is_same_life && peer->name[0]) || strcmp(name, peer->name) == 0) {
         return false;
+    }
     memcpy(peer->name, name, sizeof name);
     return true;
 }
@@ -158,8 +162,9 @@ static uint32_t add_peer(helio_peers *peers, const helio_address *address, uint6
                          const helio_pgm_told *told, helio_clock clock) {
     const bool is_proven = told || peers->are_pinned;
     const uint32_t place = helio_peer_place_take(peers, address, is_proven, clock);
-    if (place == HELIO_PEER_NONE)
+    if (place == HELIO_PEER_NONE) {
         return place;
+    }
     helio_peer *peer = &peers->peers[place];
     *peer = (helio_peer){
         .address = *address,
@@ -177,16 +182,18 @@ static uint32_t add_peer(helio_peers *peers, const helio_address *address, uint6
         .heard_ns = clock.now_ns,
     };
     peers->vacant--;
-    if (told)
+    if (told) {
         learn_name(peer, told, false);
+    }
     const bool is_first = !helio_map_get(&peers->by_address, helio_peer_key(address));
     if ((is_first && helio_map_put(&peers->by_address, helio_peer_key(address), peer)) ||
         helio_map_put(&peers->by_receiver, receiver, peer) || open_object(peers, place, clock)) {
         helio_peer_place_empty(peers, place, clock); /* without memory it goes uncounted */
         return HELIO_PEER_NONE;
     }
-    if (!is_proven && clock.now_ns < peers->refused.quiet_ns) /* one of a storm of them */
+    if (!is_proven && clock.now_ns < peers->refused.quiet_ns) { /* one of a storm of them */
         return place;
+    }
     char text[96];
     label_of(peers, place, text);
     helio_stats_event(peers->stats, clock.wall_ns, HELIO_EVENT_PEER_SEEN, peer->object.slot, NULL,
@@ -197,12 +204,14 @@ static uint32_t add_peer(helio_peers *peers, const helio_address *address, uint6
 uint32_t helio_peers_meet(helio_peers *peers, const helio_address *address, helio_clock clock) {
     const uint64_t key = helio_peer_key(address);
     const helio_peer *peer = helio_map_get(&peers->by_address, key);
-    if (!peer) /* unless the hash is another receiver's id */
+    if (!peer) { /* unless the hash is another receiver's id */
         return helio_map_get(&peers->by_receiver, key) ? HELIO_PEER_NONE
                                                        : add_peer(peers, address, key, NULL, clock);
+    }
     /* Two addresses of one hash: only the first is counted. */
-    if (!helio_address_equal(&peer->address, address))
+    if (!helio_address_equal(&peer->address, address)) {
         return HELIO_PEER_NONE;
+    }
     helio_receiver_view *view = &peers->views[place_of(peers, peer)];
     view->heard_ns = clock.now_ns;
     view->flags |= HELIO_VIEW_NEWS;
@@ -217,8 +226,9 @@ static void tell(helio_peers *peers, helio_event_id event, uint32_t place, const
     const helio_receiver_view *view = &peers->views[place];
     char text[96], at[HELIO_ADDRESS_TEXT] = "";
     label_of(peers, place, text);
-    if (other)
+    if (other) {
         helio_address_format(other, at);
+    }
     helio_stats_event(peers->stats, clock.wall_ns, event, peer->object.slot,
                       (const uint64_t[4]){view->receiver, view->incarnation, view->position},
                       "receiver %s (%s) %s%s", peer->name, text, what, at);
@@ -253,43 +263,50 @@ static void fold(helio_peers *peers, uint32_t from, uint32_t into, helio_clock c
 static void rebind(helio_peers *peers, uint32_t place, const helio_address *address,
                    helio_clock clock) {
     helio_peer *peer = &peers->peers[place];
-    if (helio_map_get(&peers->by_address, helio_peer_key(&peer->address)) == peer)
+    if (helio_map_get(&peers->by_address, helio_peer_key(&peer->address)) == peer) {
         helio_map_remove(&peers->by_address, helio_peer_key(&peer->address));
+    }
     peer->address = *address;
     helio_hosts_leave(&peers->hosts, peer->host, peer->is_proven);
     peer->host = helio_hosts_enter(&peers->hosts, address, peer->is_proven);
     peer->brings = true;
     const helio_peer *there = helio_map_get(&peers->by_address, helio_peer_key(address));
-    if (there && !(peers->views[place_of(peers, there)].flags & HELIO_VIEW_REPORTS))
+    if (there && !(peers->views[place_of(peers, there)].flags & HELIO_VIEW_REPORTS)) {
         fold(peers, place_of(peers, there), place, clock);
-    if (!helio_map_get(&peers->by_address, helio_peer_key(address)))
+    }
+    if (!helio_map_get(&peers->by_address, helio_peer_key(address))) {
         helio_map_put(&peers->by_address, helio_peer_key(address),
                       peer); /* without memory: by id only */
+    }
     reopen_object(peers, place, clock);
 }
 
 /* One met by its address says who it is. */
 static bool name_peer(helio_peers *peers, uint32_t place, uint64_t receiver) {
     helio_receiver_view *view = &peers->views[place];
-    if (helio_map_put(&peers->by_receiver, receiver, &peers->peers[place]))
+    if (helio_map_put(&peers->by_receiver, receiver, &peers->peers[place])) {
         return false;
-    if (view->receiver != receiver)
+    }
+    if (view->receiver != receiver) {
         helio_map_remove(&peers->by_receiver, view->receiver);
+    }
     view->receiver = receiver;
     return true;
 }
 
 void helio_peers_tell_conflict(helio_peers *peers, uint32_t place, const helio_address *from,
                                helio_clock clock) {
-    if (clock.now_ns < peers->event_after_ns)
+    if (clock.now_ns < peers->event_after_ns) {
         return;
+    }
     peers->event_after_ns = clock.now_ns + EVENT_INTERVAL_NS;
     tell(peers, HELIO_EVENT_RECEIVER_CONFLICT, place, "is also spoken for from ", from, clock);
 }
 
 void helio_peers_prove(helio_peers *peers, uint32_t place, helio_clock clock) {
-    if (is_present(peers, place))
+    if (is_present(peers, place)) {
         helio_peer_place_prove(peers, place, clock);
+    }
 }
 
 static helio_identity identity_of(const helio_peers *peers, uint32_t place) {
@@ -306,8 +323,9 @@ static helio_identity identity_of(const helio_peers *peers, uint32_t place) {
 helio_whereabouts helio_peers_whereabouts(const helio_peers *peers, uint64_t receiver,
                                           const helio_address *from, int64_t now_ns) {
     const uint32_t place = helio_peers_find(peers, receiver);
-    if (place == HELIO_PEER_NONE || !(peers->views[place].flags & HELIO_VIEW_REPORTS))
+    if (place == HELIO_PEER_NONE || !(peers->views[place].flags & HELIO_VIEW_REPORTS)) {
         return HELIO_WHEREABOUTS_UNKNOWN;
+    }
     const helio_identity known = identity_of(peers, place);
     return helio_address_equal(known.address, from) ? HELIO_WHEREABOUTS_HERE
            : helio_identity_is_elsewhere(&known, from, peers->silence_ns, now_ns)
@@ -320,8 +338,9 @@ static uint32_t reporter_at(helio_peers *peers, const helio_peer *here, uint64_t
                             const helio_address *from, helio_clock clock) {
     const uint32_t place = place_of(peers, here);
     if (!helio_address_equal(&here->address, from) ||
-        !helio_peer_place_prove(peers, place, clock) || !name_peer(peers, place, receiver))
+        !helio_peer_place_prove(peers, place, clock) || !name_peer(peers, place, receiver)) {
         return HELIO_PEER_NONE;
+    }
     return place;
 }
 
@@ -343,14 +362,16 @@ static uint32_t reporter(helio_peers *peers, const helio_pgm_told *told, const h
     if (place == HELIO_PEER_NONE) {
         *why = helio_peer_check_report(&nobody, told, context);
         if (*why == HELIO_REPORT_TAKEN &&
-            (place = new_reporter(peers, told, from, clock)) == HELIO_PEER_NONE)
+            (place = new_reporter(peers, told, from, clock)) == HELIO_PEER_NONE) {
             *why = HELIO_REPORT_NO_ROOM;
+        }
         return place;
     }
     helio_receiver_view *view = &peers->views[place];
     helio_identity known = identity_of(peers, place);
-    if (!(view->flags & HELIO_VIEW_REPORTS)) /* it has told no life of it */
+    if (!(view->flags & HELIO_VIEW_REPORTS)) { /* it has told no life of it */
         known.incarnation = told->incarnation;
+    }
     switch (
         helio_identity_judge(&known, from, told->incarnation, peers->silence_ns, clock.now_ns)) {
     case HELIO_IDENTITY_ELSEWHERE:
@@ -365,10 +386,12 @@ static uint32_t reporter(helio_peers *peers, const helio_pgm_told *told, const h
         return place;
     case HELIO_IDENTITY_MOVED:
         *why = helio_peer_check_report(&nobody, told, context);
-        if (*why != HELIO_REPORT_TAKEN)
+        if (*why != HELIO_REPORT_TAKEN) {
             return HELIO_PEER_NONE;
-        if (told->incarnation < view->incarnation)
+        }
+        if (told->incarnation < view->incarnation) {
             view->incarnation = 0; /* it was forged, or its clock was set back: a new life begins */
+        }
         rebind(peers, place, from, clock);
         return place;
     case HELIO_IDENTITY_SAME:
@@ -384,8 +407,9 @@ helio_report_result helio_peers_hear(helio_peers *peers, const helio_pgm_told *t
     helio_report_result result;
     const uint64_t births = peers->births;
     *place = reporter(peers, told, from, context, clock, &result);
-    if (result != HELIO_REPORT_TAKEN)
+    if (result != HELIO_REPORT_TAKEN) {
         return result;
+    }
     helio_receiver_view *view = &peers->views[*place];
     helio_peer *peer = &peers->peers[*place];
     const bool is_new = peers->births != births;
@@ -393,19 +417,23 @@ helio_report_result helio_peers_hear(helio_peers *peers, const helio_pgm_told *t
     const bool was_there = was_known && !(view->flags & HELIO_VIEW_LEFT);
     const uint64_t incarnation = view->incarnation;
     result = helio_peer_take_report(peer, view, told, context);
-    if (result != HELIO_REPORT_TAKEN)
+    if (result != HELIO_REPORT_TAKEN) {
         return result;
+    }
     view->heard_ns = clock.now_ns;
     if (!is_new && was_known && view->incarnation != incarnation) {
         peer->began_ns = clock.now_ns;
         peer->brings = true;
     }
-    if (!is_new && (learn_name(peer, told, view->incarnation == incarnation) || !was_known))
+    if (!is_new && (learn_name(peer, told, view->incarnation == incarnation) || !was_known)) {
         reopen_object(peers, *place, clock);
-    if (was_known && view->incarnation != incarnation)
+    }
+    if (was_known && view->incarnation != incarnation) {
         tell(peers, HELIO_EVENT_RECEIVER_RESTARTED, *place, "has begun anew", NULL, clock);
-    if (was_there && (view->flags & HELIO_VIEW_LEFT))
+    }
+    if (was_there && (view->flags & HELIO_VIEW_LEFT)) {
         tell(peers, HELIO_EVENT_RECEIVER_LEFT, *place, "has left", NULL, clock);
+    }
     helio_peer_show_report(peer, view, context, clock);
     return result;
 }
@@ -436,8 +464,9 @@ double helio_peers_asked_share(const helio_peers *peers, uint32_t place) {
 
 bool helio_peers_ask(helio_peers *peers, uint32_t place, uint64_t sequence, int64_t now_ns) {
     helio_receiver_view *view = helio_peers_view(peers, place);
-    if (!view)
+    if (!view) {
         return true;
+    }
     helio_peer *peer = &peers->peers[place];
     const bool is_first = helio_asked_note(&peer->asked, sequence);
     view->naks += is_first;
@@ -451,11 +480,13 @@ bool helio_peers_ask(helio_peers *peers, uint32_t place, uint64_t sequence, int6
 
 void helio_peers_reach(helio_peers *peers, uint32_t place, uint64_t position) {
     helio_receiver_view *view = helio_peers_view(peers, place);
-    if (!view || position <= view->position)
+    if (!view || position <= view->position) {
         return;
+    }
     view->position = position;
-    if (view->missing <= position)
+    if (view->missing <= position) {
         view->missing = helio_asked_after(&peers->peers[place].asked, position);
+    }
 }
 
 uint32_t helio_peers_tend(helio_peers *peers, int64_t now_ns) {
@@ -465,8 +496,9 @@ uint32_t helio_peers_tend(helio_peers *peers, int64_t now_ns) {
         const bool reports = view->flags & HELIO_VIEW_REPORTS;
         reporting += reports && !(view->flags & HELIO_VIEW_LEFT) &&
                      now_ns - view->heard_ns < 4 * peers->silence_ns;
-        if (view->missing && !reports && now_ns - peers->peers[i].missing_ns > MISSING_NS)
+        if (view->missing && !reports && now_ns - peers->peers[i].missing_ns > MISSING_NS) {
             view->missing = 0;
+        }
     }
     return reporting;
 }

@@ -36,23 +36,27 @@ static inline void helio_advice_double(helio_advice *advice) {
 
 /* A packet was asked for that another request had been made for. */
 static inline void helio_advice_on_duplicate(helio_advice *advice, uint64_t sequence) {
-    if (sequence != advice->sequence)
+    if (sequence != advice->sequence) {
         advice->burst = 0;
+    }
     advice->sequence = sequence;
     advice->duplicates++;
-    if (++advice->burst == HELIO_ADVICE_BURST)
+    if (++advice->burst == HELIO_ADVICE_BURST) {
         helio_advice_double(advice);
+    }
 }
 
 static inline void helio_advice_on_repair(helio_advice *advice) {
-    if (++advice->repairs < HELIO_ADVICE_PROBE)
+    if (++advice->repairs < HELIO_ADVICE_PROBE) {
         return;
+    }
     if (advice->duplicates > 2 * HELIO_ADVICE_PROBE) {
         helio_advice_double(advice);
         return;
     }
-    if (advice->duplicates < HELIO_ADVICE_PROBE / 4 && advice->interval_ns > HELIO_ADVICE_MIN_NS)
+    if (advice->duplicates < HELIO_ADVICE_PROBE / 4 && advice->interval_ns > HELIO_ADVICE_MIN_NS) {
         advice->interval_ns /= 2;
+    }
     advice->repairs = advice->duplicates = 0;
 }
 

@@ -10,8 +10,9 @@
 enum { SMALL_GROUP = 8 };
 
 static int64_t interval_of(double group_size, int64_t round_trip_ns) {
-    if (group_size <= SMALL_GROUP)
+    if (group_size <= SMALL_GROUP) {
         return 2 * round_trip_ns;
+    }
     const double spread = log(group_size) / 4;
     return (int64_t)(6 * (double)round_trip_ns * (spread > 1 ? spread : 1));
 }
@@ -35,15 +36,17 @@ static void settle(helio_backoff *backoff) {
     }
     const int64_t own_ns = interval_of(backoff->group_size, backoff->round_trip_ns);
     int64_t wanted_ns = at_least(backoff->advised_ns, own_ns);
-    if (backoff->most_ns > 0)
+    if (backoff->most_ns > 0) {
         wanted_ns = at_least(at_most(wanted_ns, backoff->most_ns), backoff->least_ns);
+    }
     backoff->interval_ns = at_most(at_least(wanted_ns, own_ns), INTERVAL_MAX_NS);
     /* An even draw over 2d suits SMALL_GROUP receivers: an interval advised that is longer was
      * found among as many more. */
     const double told =
         SMALL_GROUP * (double)backoff->interval_ns / (2 * (double)backoff->round_trip_ns);
-    if (backoff->interval_ns > own_ns && told > backoff->group_size)
+    if (backoff->interval_ns > own_ns && told > backoff->group_size) {
         backoff->group_size = told;
+    }
 }
 
 void helio_backoff_init(helio_backoff *backoff, const helio_backoff_config *config) {
@@ -68,8 +71,9 @@ void helio_backoff_limit(helio_backoff *backoff, int64_t least_ns, int64_t most_
 }
 
 int64_t helio_backoff_draw(const helio_backoff *backoff, helio_random *random) {
-    if (backoff->group_size <= SMALL_GROUP)
+    if (backoff->group_size <= SMALL_GROUP) {
         return (int64_t)helio_random_below(random, (uint64_t)backoff->interval_ns + 1);
+    }
     const double spread = log(backoff->group_size) + 1;
     const double share =
         log(helio_random_unit(random) * (exp(spread) - 1) + 1) / spread; /* of the interval */

@@ -61,19 +61,22 @@ int helio_nak_grow(helio_nak *nak, size_t capacity) {
     helio_nak larger = *nak;
     assert(capacity > nak->mask);
     const int error = take_memory(&larger, capacity);
-    if (error)
+    if (error) {
         return error;
+    }
     for (uint64_t i = 0; i <= nak->mask; i++) {
         const helio_nak_entry *entry = &nak->entries[i];
-        if (entry->state != HELIO_NAK_NONE)
+        if (entry->state != HELIO_NAK_NONE) {
             larger.entries[entry->sequence & larger.mask] = *entry;
+        }
     }
     for (uint32_t place = 0; place < nak->heap_count; place++) {
         const uint64_t sequence = nak->entries[nak->heap[place]].sequence;
         larger.heap[place] = (uint32_t)(sequence & larger.mask);
     }
-    for (uint64_t i = nak->grace_first; i != nak->grace_end; i++)
+    for (uint64_t i = nak->grace_first; i != nak->grace_end; i++) {
         larger.grace[i & larger.mask] = nak->grace[i & nak->mask];
+    }
     helio_nak_fini(nak);
     *nak = larger;
     return 0;
@@ -112,13 +115,16 @@ static void heap_settle(helio_nak *nak, uint32_t place) {
     }
     for (;;) {
         uint32_t child = 2 * place + 1;
-        if (child >= nak->heap_count)
+        if (child >= nak->heap_count) {
             break;
+        }
         if (child + 1 < nak->heap_count &&
-            is_earlier(heap_entry(nak, child + 1), heap_entry(nak, child)))
+            is_earlier(heap_entry(nak, child + 1), heap_entry(nak, child))) {
             child++;
-        if (!is_earlier(heap_entry(nak, child), entry))
+        }
+        if (!is_earlier(heap_entry(nak, child), entry)) {
             break;
+        }
         heap_set(nak, place, nak->heap[child]);
         place = child;
     }
@@ -172,8 +178,9 @@ static void enter(helio_nak *nak, helio_nak_entry *entry, helio_nak_state state,
 
 static void leave(helio_nak *nak, helio_nak_entry *entry) {
     end_put_off(nak, entry);
-    if (is_in_heap(entry))
+    if (is_in_heap(entry)) {
         heap_remove(nak, entry->place);
+    }
     entry->state = HELIO_NAK_NONE;
     nak->outstanding--;
 }
@@ -185,8 +192,9 @@ static int64_t draw_backoff(helio_nak *nak) {
 
 /* base * 2^times, at most `limit` unless base is more. */
 static int64_t grown(int64_t base_ns, uint32_t times, int64_t limit_ns) {
-    while (times-- > 0 && base_ns < limit_ns)
+    while (times-- > 0 && base_ns < limit_ns) {
         base_ns = base_ns * 2 < limit_ns ? base_ns * 2 : limit_ns;
+    }
     return base_ns;
 }
 
@@ -200,8 +208,9 @@ static int64_t at_most(int64_t value, int64_t most) {
 
 /* NAK_RPT_IVL as it is now. */
 static int64_t repeat_base_ns(const helio_nak *nak) {
-    if (nak->config.repeat_ns > 0)
+    if (nak->config.repeat_ns > 0) {
         return nak->config.repeat_ns;
+    }
     const int64_t usual_ns = nak->confirming.mean_ns
                                  ? at_least(4 * nak->confirming.mean_ns, REPEAT_MIN_NS)
                                  : REPEAT_START_NS;
@@ -211,8 +220,9 @@ static int64_t repeat_base_ns(const helio_nak *nak) {
 /* NAK_RDATA_IVL as it is now: some sources are slow to repair what they confirm at once. */
 static int64_t data_base_ns(const helio_nak *nak) {
     const helio_nak_time *time = &nak->repairing;
-    if (nak->config.data_ns > 0)
+    if (nak->config.data_ns > 0) {
         return nak->config.data_ns;
+    }
     const int64_t usual_ns = time->mean_ns
                                  ? at_least(time->mean_ns + 4 * time->deviation_ns,
                                             at_least(8 * nak->confirming.mean_ns, DATA_MIN_NS))
@@ -248,8 +258,9 @@ static helio_nak_entry *grace_oldest(helio_nak *nak) {
     for (; nak->grace_first != nak->grace_end; nak->grace_first++) {
         const uint64_t sequence = nak->grace[nak->grace_first & nak->mask];
         helio_nak_entry *entry = entry_of(nak, sequence);
-        if (entry->sequence == sequence && entry->state == HELIO_NAK_GRACE)
+        if (entry->sequence == sequence && entry->state == HELIO_NAK_GRACE) {
             return entry;
+        }
     }
     return NULL;
 }
@@ -276,10 +287,12 @@ void helio_nak_on_newest(helio_nak *nak, uint64_t newest, int64_t now_ns) {
     int64_t due_ns = -1;
     for (;;) {
         helio_nak_entry *entry = grace_oldest(nak);
-        if (!entry || entry->sequence + nak->config.reorder_packets > newest)
+        if (!entry || entry->sequence + nak->config.reorder_packets > newest) {
             return;
-        if (due_ns < 0)
+        }
+        if (due_ns < 0) {
             due_ns = now_ns + draw_backoff(nak);
+        }
         nak->grace_first++;
         enter(nak, entry, HELIO_NAK_BACK_OFF, due_ns);
     }
@@ -289,10 +302,12 @@ static void end_grace_by_time(helio_nak *nak, int64_t now_ns) {
     int64_t due_ns = -1;
     for (;;) {
         helio_nak_entry *entry = grace_oldest(nak);
-        if (!entry || entry->due_ns > now_ns)
+        if (!entry || entry->due_ns > now_ns) {
             return;
-        if (due_ns < 0)
+        }
+        if (due_ns < 0) {
             due_ns = now_ns + draw_backoff(nak);
+        }
         nak->grace_first++;
         enter(nak, entry, HELIO_NAK_BACK_OFF, due_ns);
     }
@@ -302,8 +317,9 @@ static void end_grace_by_time(helio_nak *nak, int64_t now_ns) {
 
 helio_nak_found helio_nak_remove(helio_nak *nak, uint64_t sequence) {
     helio_nak_entry *entry = entry_of(nak, sequence);
-    if (entry->sequence != sequence || entry->state == HELIO_NAK_NONE)
+    if (entry->sequence != sequence || entry->state == HELIO_NAK_NONE) {
         return (helio_nak_found){0};
+    }
     const helio_nak_found found = {
         .was_missing = true,
         .was_asked_for = entry->state != HELIO_NAK_GRACE,
@@ -316,10 +332,11 @@ helio_nak_found helio_nak_remove(helio_nak *nak, uint64_t sequence) {
 helio_nak_found helio_nak_on_data(helio_nak *nak, uint64_t sequence, int64_t now_ns) {
     const helio_nak_entry *entry = entry_of(nak, sequence);
     if (helio_nak_state_of(nak, sequence) != HELIO_NAK_NONE && entry->confirmed_ns) {
-        if (entry->data_retries == 0)
+        if (entry->data_retries == 0) {
             measure(&nak->repairing, now_ns - entry->confirmed_ns);
-        else
+        } else {
             nak->repairing.held_ns = data_ns(nak, entry);
+        }
     }
     return helio_nak_remove(nak, sequence);
 }
@@ -327,8 +344,9 @@ helio_nak_found helio_nak_on_data(helio_nak *nak, uint64_t sequence, int64_t now
 bool helio_nak_on_ncf(helio_nak *nak, uint64_t sequence, int64_t now_ns) {
     helio_nak_entry *entry = entry_of(nak, sequence);
     const helio_nak_state state = helio_nak_state_of(nak, sequence);
-    if (state == HELIO_NAK_NONE || nak->config.never_asks)
+    if (state == HELIO_NAK_NONE || nak->config.never_asks) {
         return false;
+    }
     if (state == HELIO_NAK_WAIT_NCF && entry->asked) {
         if (entry->ncf_retries == 0 && entry->data_retries == 0) {
             measure(&nak->confirming, now_ns - entry->asked_ns);
@@ -345,12 +363,14 @@ bool helio_nak_on_ncf(helio_nak *nak, uint64_t sequence, int64_t now_ns) {
 bool helio_nak_on_foreign_nak(helio_nak *nak, uint64_t sequence, int64_t now_ns) {
     helio_nak_entry *entry = entry_of(nak, sequence);
     const helio_nak_state state = helio_nak_state_of(nak, sequence);
-    if (state == HELIO_NAK_NONE || nak->config.never_asks)
+    if (state == HELIO_NAK_NONE || nak->config.never_asks) {
         return false;
-    if (state == HELIO_NAK_WAIT_DATA)
+    }
+    if (state == HELIO_NAK_WAIT_DATA) {
         enter(nak, entry, HELIO_NAK_WAIT_DATA, now_ns + data_ns(nak, entry));
-    else
+    } else {
         enter(nak, entry, HELIO_NAK_WAIT_NCF, now_ns + repeat_ns(nak, entry));
+    }
     return state == HELIO_NAK_GRACE || state == HELIO_NAK_BACK_OFF;
 }
 
@@ -363,8 +383,9 @@ static void hasten(helio_nak *nak, int64_t due_ns) {
     for (uint32_t place = 0; place < count; place++) {
         const uint32_t index = nak->heap[place];
         helio_nak_entry *entry = &nak->entries[index];
-        if (entry->state == HELIO_NAK_BACK_OFF && entry->due_ns > due_ns)
+        if (entry->state == HELIO_NAK_BACK_OFF && entry->due_ns > due_ns) {
             entry->due_ns = due_ns;
+        }
         heap_set(nak, nak->heap_count++, index);
         heap_settle(nak, entry->place);
     }
@@ -373,8 +394,9 @@ static void hasten(helio_nak *nak, int64_t due_ns) {
 void helio_nak_hold(helio_nak *nak, int64_t until_ns, int64_t now_ns) {
     const bool is_sooner = until_ns < nak->held_until_ns && is_held(nak, now_ns);
     nak->held_until_ns = until_ns;
-    if (is_sooner)
+    if (is_sooner) {
         hasten(nak, (until_ns > now_ns ? until_ns : now_ns) + draw_backoff(nak));
+    }
 }
 
 void helio_nak_excuse(helio_nak *nak, int64_t until_ns, int64_t now_ns) {
@@ -396,8 +418,9 @@ void helio_nak_release(helio_nak *nak, uint64_t count, int64_t now_ns) {
     /* An entry moves up only, and what it pushes down does not get past its old place. */
     for (uint32_t place = 0; place < nak->heap_count && nak->put_off > 0 && count > 0; place++) {
         helio_nak_entry *entry = heap_entry(nak, place);
-        if (!entry->is_put_off)
+        if (!entry->is_put_off) {
             continue;
+        }
         enter(nak, entry, HELIO_NAK_BACK_OFF, due_ns);
         count--;
     }
@@ -418,8 +441,9 @@ static void round_lose(helio_nak *nak, helio_nak_entry *entry, helio_rxw_cause c
 static void round_ask(helio_nak *nak, helio_nak_entry *entry, int64_t now_ns,
                       helio_nak_round *round) {
     size_t place = round->ask_count++;
-    for (; place > 0 && round->asks[place - 1] > entry->sequence; place--)
+    for (; place > 0 && round->asks[place - 1] > entry->sequence; place--) {
         round->asks[place] = round->asks[place - 1];
+    }
     round->asks[place] = entry->sequence;
     round->retried += entry->asked;
     entry->asked_ns = now_ns;
@@ -441,26 +465,29 @@ static void fire(helio_nak *nak, helio_nak_entry *entry, bool can_ask, int64_t b
     }
     switch ((helio_nak_state)entry->state) {
     case HELIO_NAK_BACK_OFF:
-        if (nak->config.never_asks)
+        if (nak->config.never_asks) {
             round_lose(nak, entry, HELIO_LOST_NOT_REQUESTED, round);
-        else if (can_ask && nak->ask_room > round->ask_count)
+        } else if (can_ask && nak->ask_room > round->ask_count) {
             round_ask(nak, entry, now_ns, round);
-        else if (can_ask)
+        } else if (can_ask) {
             put_off(nak, entry);
-        else
+        } else {
             enter(nak, entry, HELIO_NAK_BACK_OFF, now_ns + repeat_base_ns(nak));
+        }
         break;
     case HELIO_NAK_WAIT_NCF:
-        if (entry->ncf_retries++ >= nak->config.retries)
+        if (entry->ncf_retries++ >= nak->config.retries) {
             round_lose(nak, entry, HELIO_LOST_NCF_RETRIES, round);
-        else
+        } else {
             enter(nak, entry, HELIO_NAK_BACK_OFF, backoff_due_ns);
+        }
         break;
     case HELIO_NAK_WAIT_DATA:
-        if (entry->data_retries++ >= nak->config.retries)
+        if (entry->data_retries++ >= nak->config.retries) {
             round_lose(nak, entry, HELIO_LOST_DATA_RETRIES, round);
-        else
+        } else {
             enter(nak, entry, HELIO_NAK_BACK_OFF, backoff_due_ns);
+        }
         break;
     case HELIO_NAK_NONE:
     case HELIO_NAK_GRACE:
@@ -476,8 +503,9 @@ bool helio_nak_poll(helio_nak *nak, bool can_ask, int64_t now_ns, helio_nak_roun
     int64_t backoff_due_ns = -1;
     while (nak->heap_count > 0 && heap_entry(nak, 0)->due_ns <= now_ns &&
            round->ask_count < asks_max && round->loss_count < losses_max) {
-        if (backoff_due_ns < 0)
+        if (backoff_due_ns < 0) {
             backoff_due_ns = now_ns + draw_backoff(nak);
+        }
         fire(nak, heap_entry(nak, 0), can_ask, backoff_due_ns, now_ns, round);
     }
     return round->ask_count > 0 || round->loss_count > 0;
@@ -487,8 +515,9 @@ int64_t helio_nak_next_deadline_ns(const helio_nak *nak) {
     int64_t deadline_ns = nak->heap_count > 0 ? heap_entry(nak, 0)->due_ns : HELIO_NEVER;
     for (uint64_t i = nak->grace_first; i != nak->grace_end; i++) {
         const uint64_t sequence = nak->grace[i & nak->mask];
-        if (helio_nak_state_of(nak, sequence) != HELIO_NAK_GRACE)
+        if (helio_nak_state_of(nak, sequence) != HELIO_NAK_GRACE) {
             continue;
+        }
         const int64_t due_ns = entry_of(nak, sequence)->due_ns;
         return due_ns < deadline_ns ? due_ns : deadline_ns;
     }

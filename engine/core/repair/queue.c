@@ -46,8 +46,9 @@ static void leave_turns(helio_queue *queue, uint32_t index) {
     }
     queue->lines[line->previous].next = line->next;
     queue->lines[line->next].previous = line->previous;
-    if (queue->turn == index)
+    if (queue->turn == index) {
         queue->turn = line->next;
+    }
 }
 
 /* ---- lines ---- */
@@ -69,26 +70,30 @@ static void append(helio_queue *queue, uint32_t index, uint32_t at) {
 static void take_out(helio_queue *queue, uint32_t index, uint32_t at) {
     helio_queue_line *line = &queue->lines[index];
     const helio_queue_entry *entry = &queue->entries[at];
-    if (entry->previous == HELIO_QUEUE_NONE)
+    if (entry->previous == HELIO_QUEUE_NONE) {
         line->first = entry->next;
-    else
+    } else {
         queue->entries[entry->previous].next = entry->next;
-    if (entry->next == HELIO_QUEUE_NONE)
+    }
+    if (entry->next == HELIO_QUEUE_NONE) {
         line->last = entry->previous;
-    else
+    } else {
         queue->entries[entry->next].previous = entry->previous;
-    if (--line->count == 0)
+    }
+    if (--line->count == 0) {
         leave_turns(queue, index);
+    }
 }
 
 uint32_t helio_queue_push(helio_queue *queue, uint32_t line, uint64_t value) {
     uint32_t at = queue->free;
-    if (at != HELIO_QUEUE_NONE)
+    if (at != HELIO_QUEUE_NONE) {
         queue->free = queue->entries[at].next;
-    else if (queue->fresh < queue->capacity)
+    } else if (queue->fresh < queue->capacity) {
         at = queue->fresh++;
-    else
+    } else {
         return HELIO_QUEUE_NONE;
+    }
     queue->entries[at].value = value;
     queue->count++;
     append(queue, line, at);
@@ -96,8 +101,9 @@ uint32_t helio_queue_push(helio_queue *queue, uint32_t line, uint64_t value) {
 }
 
 bool helio_queue_pop(helio_queue *queue, uint64_t *value) {
-    if (queue->turn == HELIO_QUEUE_NONE)
+    if (queue->turn == HELIO_QUEUE_NONE) {
         return false;
+    }
     const uint32_t line = queue->turn;
     const uint32_t at = queue->lines[line].first;
     queue->turn = queue->lines[line].next;

@@ -24,22 +24,27 @@ int helio_repairer_init(helio_repairer *repairer, const helio_repairer_config *c
     };
     const size_t capacity = helio_txw_capacity(txw);
     repairer->entries = calloc(capacity, sizeof *repairer->entries);
-    if (config->fans_out)
+    if (config->fans_out) {
         repairer->fan = calloc(capacity, sizeof *repairer->fan);
+    }
     int error = repairer->entries && (repairer->fan || !config->fans_out) ? 0 : HELIO_ERR_NOMEM;
-    if (!error)
+    if (!error) {
         error = helio_queue_init(&repairer->queue, (uint32_t)capacity, config->max_peers + 1);
-    if (!error)
+    }
+    if (!error) {
         error = helio_allowances_init(&repairer->allowances, config->max_peers, &config->limits);
-    if (!error)
+    }
+    if (!error) {
         error = helio_peers_init(&repairer->peers, config->max_peers, config->stats,
                                  config->instance, config->stream);
+    }
     repairer->peers.stream = stats;
     repairer->peers.refusals = config->refusals;
     repairer->peers.hosts.destinations = config->destinations;
     repairer->peers.hosts.destinations_count = config->destinations_count;
-    if (error)
+    if (error) {
         helio_repairer_fini(repairer, (helio_clock){0});
+    }
     return error;
 }
 
@@ -103,8 +108,9 @@ static void hasten(helio_repairer *repairer, uint64_t sequence, helio_txw_slot *
     const uint32_t asker = who->asker;
     const helio_queue *queue = &repairer->queue;
     const uint32_t from = line_of(repairer, slot->asker), to = line_of(repairer, asker);
-    if (helio_queue_waiting(queue, from) <= MUCH_LONGER * (helio_queue_waiting(queue, to) + 1))
+    if (helio_queue_waiting(queue, from) <= MUCH_LONGER * (helio_queue_waiting(queue, to) + 1)) {
         return;
+    }
     helio_queue_move(&repairer->queue, repairer->entries[sequence & repairer->txw->mask], from, to);
     charge(who, slot);
     slot->asker = asker;
@@ -116,8 +122,9 @@ static bool enqueue(helio_repairer *repairer, uint64_t sequence, helio_txw_slot 
     const bool presses = is_pressing(repairer->txw, sequence);
     const uint32_t entry =
         helio_queue_push(&repairer->queue, line_of(repairer, who->asker), 2 * sequence + presses);
-    if (entry == HELIO_QUEUE_NONE)
+    if (entry == HELIO_QUEUE_NONE) {
         return false;
+    }
     charge(who, slot);
     repairer->entries[sequence & repairer->txw->mask] = entry;
     repairer->pressing += presses;
@@ -132,8 +139,9 @@ static void note_request(helio_repairer *repairer, uint64_t sequence, const requ
     helio_peer_stats *peer = helio_peers_stats(&repairer->peers, who->asker);
     const bool is_first =
         helio_peers_ask(&repairer->peers, who->asker, sequence, who->clock.now_ns);
-    if (peer && !is_first)
+    if (peer && !is_first) {
         helio_count(&peer->naks_repeated, 1);
+    }
 }
 
 static void count_too_late(helio_repairer *repairer, uint32_t asker) {
@@ -158,12 +166,13 @@ static void count_shed(helio_repairer *repairer, uint32_t asker) {
 static void refuse(helio_repairer *repairer, const request *who) {
     const helio_peers *peers = &repairer->peers;
     char text[128], at[HELIO_ADDRESS_TEXT];
-    if (who->asker < peers->count && peers->peers[who->asker].is_proven)
+    if (who->asker < peers->count && peers->peers[who->asker].is_proven) {
         snprintf(text, sizeof text, "receivers at %s ask for more repairs than their share",
                  helio_address_format_ip(&peers->peers[who->asker].address, at));
-    else
+    } else {
         snprintf(text, sizeof text,
                  "receivers that have proven nothing ask for more repairs than their share");
+    }
     helio_refuse(&peers->refusals, HELIO_REFUSAL_REPAIRS, 1, &repairer->over_budget, text,
                  who->clock);
 }
@@ -192,15 +201,18 @@ static bool ask(helio_repairer *repairer, uint64_t sequence, const request *who)
         count_shed(repairer, who->asker);
         return false;
     }
-    if (txw->lead - sequence > txw->limit_packets / 4)
+    if (txw->lead - sequence > txw->limit_packets / 4) {
         repairer->behind_ns = now_ns;
+    }
     helio_txw_slot *slot = helio_txw_slot_of(txw, sequence);
     helio_repair_fan *fan = fan_of(repairer, sequence);
     if (slot->queued) {
-        if (fan)
+        if (fan) {
             fan->waiting |= who->destinations;
-        if (slot->asker != who->asker)
+        }
+        if (slot->asker != who->asker) {
             hasten(repairer, sequence, slot, who);
+        }
         helio_advice_on_duplicate(&repairer->advice, sequence);
         helio_count(&stats->naks_answered_queued_already, 1);
     } else if (slot->repairs > 0 && was_served(fan, who->destinations) &&
@@ -208,8 +220,9 @@ static bool ask(helio_repairer *repairer, uint64_t sequence, const request *who)
         helio_advice_on_duplicate(&repairer->advice, sequence);
         helio_count(&stats->naks_answered_ignored_recent, 1);
     } else if (enqueue(repairer, sequence, slot, who)) {
-        if (fan)
+        if (fan) {
             fan->waiting = who->destinations;
+        }
     } else {
         /* Full of packets trimmed since: as good as queued, the next request will find room. */
         helio_count(&stats->naks_answered_queued_already, 1);
@@ -220,16 +233,19 @@ static bool ask(helio_repairer *repairer, uint64_t sequence, const request *who)
 /* A request of theirs for the same first sequence was confirmed a moment ago. */
 static bool is_confirmed(helio_repairer *repairer, uint64_t first, uint64_t destinations,
                          int64_t now_ns) {
-    if (!helio_txw_has(repairer->txw, first))
+    if (!helio_txw_has(repairer->txw, first)) {
         return false;
+    }
     helio_txw_slot *slot = helio_txw_slot_of(repairer->txw, first);
     helio_repair_fan *fan = fan_of(repairer, first);
     const bool recent =
         slot->confirms > 0 && is_recent(slot->confirmed_ns, now_ns, repairer->linger_ns);
-    if (recent && (!fan || (destinations & ~fan->confirmed) == 0))
+    if (recent && (!fan || (destinations & ~fan->confirmed) == 0)) {
         return true;
-    if (fan)
+    }
+    if (fan) {
         fan->confirmed = recent ? fan->confirmed | destinations : destinations;
+    }
     slot->confirms++;
     slot->confirmed_ns = now_ns;
     return false;
@@ -246,8 +262,9 @@ helio_allowance *helio_repairer_allowance(helio_repairer *repairer, uint32_t pla
  * connection is limited by what that takes. */
 static helio_budget *budget_of(helio_repairer *repairer, uint32_t place, int64_t now_ns) {
     helio_peers *peers = &repairer->peers;
-    if (repairer->share == 0 || peers->are_pinned)
+    if (repairer->share == 0 || peers->are_pinned) {
         return NULL;
+    }
     const helio_budget_terms terms = {
         .share = repairer->share,
         .sent = repairer->sent ? *repairer->sent : 0,
@@ -266,10 +283,12 @@ static helio_budget *budget_of(helio_repairer *repairer, uint32_t place, int64_t
 /* To how many hosts of a fan-out a repair for these goes. */
 static uint32_t copies_of(const helio_repairer *repairer, uint64_t destinations) {
     const uint32_t count = repairer->peers.hosts.destinations_count;
-    if (!repairer->fan || count == 0)
+    if (!repairer->fan || count == 0) {
         return 1;
-    if (count < 64)
+    }
+    if (count < 64) {
         destinations &= (UINT64_C(1) << count) - 1;
+    }
     const uint32_t copies = (uint32_t)__builtin_popcountll(destinations);
     return copies > 0 ? copies : 1;
 }
@@ -277,10 +296,11 @@ static uint32_t copies_of(const helio_repairer *repairer, uint64_t destinations)
 /* Asks for a sequence, and notes how it is to be answered. */
 static void answer_one(helio_repairer *repairer, uint64_t sequence, const request *who,
                        helio_repair_answer *answer) {
-    if (ask(repairer, sequence, who))
+    if (ask(repairer, sequence, who)) {
         answer->confirmed[answer->confirmed_count++] = (uint32_t)sequence;
-    else
+    } else {
         answer->shed[answer->shed_count++] = (uint32_t)sequence;
+    }
 }
 
 void helio_repairer_on_nak(helio_repairer *repairer, const helio_pgm_packet *nak, uint32_t asker,
@@ -306,8 +326,9 @@ void helio_repairer_on_nak(helio_repairer *repairer, const helio_pgm_packet *nak
     helio_peers_count_asked(&repairer->peers, asker, count);
     helio_set(&stats->peers, repairer->peers.count - repairer->peers.vacant);
     answer_one(repairer, first, &who, answer);
-    for (size_t i = 0; i < nak->list_count; i++)
+    for (size_t i = 0; i < nak->list_count; i++) {
         answer_one(repairer, helio_sequence_widen(nak->list[i], first), &who, answer);
+    }
     helio_set(&stats->repair_queue, repairer->queue.count);
     helio_stats_end(stats);
 
@@ -318,8 +339,9 @@ void helio_repairer_on_nak(helio_repairer *repairer, const helio_pgm_packet *nak
         helio_stats_end(peer);
     }
     if (count == 1 && answer->confirmed_count == 1 &&
-        is_confirmed(repairer, first, destinations, clock.now_ns))
+        is_confirmed(repairer, first, destinations, clock.now_ns)) {
         answer->confirmed_count = 0;
+    }
 }
 
 static void count_repair(helio_repairer *repairer, helio_txw_slot *slot) {
@@ -354,11 +376,12 @@ bool helio_repairer_next(helio_repairer *repairer, helio_clock clock, uint64_t *
         }
         helio_txw_slot *slot = helio_txw_slot_of(repairer->txw, *sequence);
         helio_repair_fan *fan = fan_of(repairer, *sequence);
-        if (fan)
+        if (fan) {
             fan->served =
                 slot->repairs > 0 && is_recent(slot->repaired_ns, clock.now_ns, repairer->linger_ns)
                     ? fan->served | fan->waiting
                     : fan->waiting;
+        }
         slot->queued = false;
         slot->repairs++;
         slot->repaired_ns = clock.now_ns;

@@ -157,12 +157,14 @@ static void tell_refusals(helio_lane *lane, helio_clock clock) {
                                        lane->instance->object.slot, lane->endpoint.label};
     const uint64_t of_address = now->refused_of_address - lane->counted.refused_of_address;
     const uint64_t all = now->refused - lane->counted.refused;
-    if (of_address > 0)
+    if (of_address > 0) {
         helio_refuse(&place, HELIO_REFUSAL_CONNECTIONS_OF_ADDRESS, of_address, &lane->refused,
                      "there are too many connections of one address", clock);
-    if (all > 0)
+    }
+    if (all > 0) {
         helio_refuse(&place, HELIO_REFUSAL_CONNECTIONS, all, &lane->refused,
                      "there are too many connections, or no descriptors for them", clock);
+    }
 }
 
 /* Adds what changed since the last time; gauges are sums over the lanes, so they may fall. */

@@ -77,18 +77,22 @@ static void swap(helio_receiver_info *a, helio_receiver_info *b) {
 }
 
 static void sift_up(helio_receiver_info *heap, size_t i) {
-    for (size_t parent; i > 0 && is_least(&heap[i], &heap[parent = (i - 1) / 2]); i = parent)
+    for (size_t parent; i > 0 && is_least(&heap[i], &heap[parent = (i - 1) / 2]); i = parent) {
         swap(&heap[i], &heap[parent]);
+    }
 }
 
 static void sift_down(helio_receiver_info *heap, size_t count) {
     for (size_t i = 0, least;; i = least) {
         least = i;
-        for (size_t child = 2 * i + 1; child <= 2 * i + 2 && child < count; child++)
-            if (is_least(&heap[child], &heap[least]))
+        for (size_t child = 2 * i + 1; child <= 2 * i + 2 && child < count; child++) {
+            if (is_least(&heap[child], &heap[least])) {
                 least = child;
-        if (least == i)
+            }
+        }
+        if (least == i) {
             return;
+        }
         swap(&heap[i], &heap[least]);
     }
 }
@@ -136,7 +140,8 @@ int helio_transmitter_receivers(helio_transmitter *transmitter, helio_receiver_i
     } else {
         found = helio_command_execute(instance, &command);
     }
-    if (found > 1 && limit > 1)
+    if (found > 1 && limit > 1) {
         qsort(receivers, (size_t)found < limit ? (size_t)found : limit, sizeof *receivers, compare);
+    }
     return found;
 }

@@ -27,18 +27,21 @@ static helio_tx_stream_stats *stats_of(const helio_tx_acks *acks) {
 static void show(helio_tx_acks *acks) {
     helio_tx_stream_stats *stats = stats_of(acks);
     helio_set(&stats->ackers, acks->registry.count);
-    if (acks->config.wanted)
+    if (acks->config.wanted) {
         helio_set(&stats->history_unacked, acks->txw->lead - acks->stable);
+    }
 }
 
 int helio_tx_acks_init(helio_tx_acks *acks, const helio_tx_acks_config *config, helio_txw *txw) {
     *acks = (helio_tx_acks){
         .config = *config, .txw = txw, .needed = config->wanted, .stable = txw->lead};
     helio_acks_init(&acks->registry, HELIO_ACKERS_MAX, config->expiry_ns);
-    if (config->silence_ns > 0 && config->silence_ns < config->expiry_ns)
+    if (config->silence_ns > 0 && config->silence_ns < config->expiry_ns) {
         acks->registry.silence_ns = config->silence_ns;
-    if (config->wanted > 0)
+    }
+    if (config->wanted > 0) {
         txw->floor = acks->stable + 1;
+    }
     acks->marks = calloc(helio_txw_capacity(txw), sizeof *acks->marks);
     return acks->marks ? 0 : HELIO_ERR_NOMEM;
 }
@@ -60,21 +63,25 @@ static size_t taken_bytes(const helio_tx_acks *acks, uint64_t sequence) {
 }
 
 static void advance(helio_tx_acks *acks, uint64_t stable) {
-    if (stable <= acks->stable)
+    if (stable <= acks->stable) {
         return;
-    while (acks->stable < stable)
+    }
+    while (acks->stable < stable) {
         acks->unacked_bytes -= taken_bytes(acks, ++acks->stable);
+    }
     acks->txw->floor = stable + 1;
 }
 
 static void find_stable(helio_tx_acks *acks) {
-    if (acks->config.wanted == 0)
+    if (acks->config.wanted == 0) {
         return;
+    }
     const uint64_t before = acks->stable;
     advance(acks, acks->needed == 0 ? acks->txw->lead
                                     : helio_acks_stable(&acks->registry, acks->needed, before));
-    if (acks->needed < acks->config.wanted)
+    if (acks->needed < acks->config.wanted) {
         helio_count(&stats_of(acks)->history_unacked_dropped, acks->stable - before);
+    }
 }
 
 /* Who is behind, and by how much: "a (10.0.0.1:40000) by 12 packets, ...". */
@@ -85,8 +92,9 @@ static void name_those_behind(const helio_tx_acks *acks, char *text, size_t size
     text[0] = '\0';
     for (uint32_t i = acks->registry.count; i > 0 && named < NAMED_MAX; i--, named++) {
         const helio_acker *acker = helio_acks_at(&acks->registry, i - 1);
-        if (acker->position >= lead || used >= size)
+        if (acker->position >= lead || used >= size) {
             return;
+        }
         char address[HELIO_ADDRESS_TEXT];
         const int length =
             snprintf(text + used, size - used, "%s%s (%s) by %" PRIu64 " packets",
@@ -111,11 +119,13 @@ static void tell(helio_tx_acks *acks, helio_event_id event, uint64_t first, cons
 /* Ackers came or went. */
 static void set_needed(helio_tx_acks *acks, helio_clock clock) {
     const uint32_t wanted = acks->config.wanted, live = helio_acks_live(&acks->registry);
-    if (acks->config.missing != HELIO_ACKS_MISSING_DEGRADE)
+    if (acks->config.missing != HELIO_ACKS_MISSING_DEGRADE) {
         return;
+    }
     const uint32_t needed = live < wanted ? live : wanted;
-    if (needed == acks->needed)
+    if (needed == acks->needed) {
         return;
+    }
     acks->needed = needed;
     tell(acks, HELIO_EVENT_ACKS_DEGRADED, needed,
          needed < wanted ? "packets wait for fewer acknowledgements than wanted"
@@ -158,20 +168,22 @@ static bool read_ack(const helio_tx_acks *acks, const helio_pgm_packet *ack,
         .is_out = sender->is_out,
     };
     heard->first = helio_sequence_widen(said->first, heard->position);
-    for (size_t i = 0; i < said->name_bytes; i++) /* it goes into texts and labels */
+    for (size_t i = 0; i < said->name_bytes; i++) { /* it goes into texts and labels */
         heard->name[i] = said->name[i] < ' ' && said->name[i] >= 0 ? '?' : said->name[i];
+    }
     return heard->position <= acks->txw->lead && heard->first <= heard->position + 1;
 }
 
 static void count_refusal(helio_tx_stream_stats *stats, helio_acks_result result) {
-    if (result == HELIO_ACKS_ELSEWHERE)
+    if (result == HELIO_ACKS_ELSEWHERE) {
         helio_count(&stats->acks_refused_elsewhere, 1);
-    else if (result == HELIO_ACKS_IMPOSSIBLE)
+    } else if (result == HELIO_ACKS_IMPOSSIBLE) {
         helio_count(&stats->acks_refused_impossible, 1);
-    else if (result == HELIO_ACKS_STALE)
+    } else if (result == HELIO_ACKS_STALE) {
         helio_count(&stats->acks_refused_stale, 1);
-    else if (result == HELIO_ACKS_FULL)
+    } else if (result == HELIO_ACKS_FULL) {
         helio_count(&stats->acks_refused_no_room, 1);
+    }
 }
 
 /* Takes an acknowledgement into the registry, if it is to be believed. */
@@ -179,13 +191,16 @@ static helio_acks_result take(helio_tx_acks *acks, const helio_pgm_packet *ack,
                               const helio_tx_acks_sender *sender, int64_t now_ns,
                               helio_acker *heard, helio_acker **out) {
     const helio_acker *known = helio_acks_find(&acks->registry, ack->acknowledge.receiver);
-    if (!read_ack(acks, ack, sender, now_ns, heard))
+    if (!read_ack(acks, ack, sender, now_ns, heard)) {
         return HELIO_ACKS_IMPOSSIBLE;
-    if (sender->is_elsewhere)
+    }
+    if (sender->is_elsewhere) {
         return HELIO_ACKS_ELSEWHERE;
+    }
     if ((ack->acknowledge.flags & HELIO_PGM_ACK_LEAVING) &&
-        (!known || known->incarnation != heard->incarnation))
+        (!known || known->incarnation != heard->incarnation)) {
         return HELIO_ACKS_GONE; /* it never came, or is in its next life already */
+    }
     return helio_acks_hear(&acks->registry, heard, sender->is_vouched, out);
 }
 
@@ -221,8 +236,9 @@ const helio_acker *helio_tx_acks_awaited(const helio_tx_acks *acks) {
     uint32_t found = 0;
     for (uint32_t i = 0; i < acks->registry.count; i++) {
         const helio_acker *acker = helio_acks_at(&acks->registry, i);
-        if (!acker->is_out && acker->first <= acks->stable + 1 && ++found == acks->needed)
+        if (!acker->is_out && acker->first <= acks->stable + 1 && ++found == acks->needed) {
             return acker;
+        }
     }
     return NULL;
 }
@@ -230,8 +246,9 @@ const helio_acker *helio_tx_acks_awaited(const helio_tx_acks *acks) {
 void helio_tx_acks_leave_out(helio_tx_acks *acks, uint64_t receiver, bool is_out,
                              helio_clock clock) {
     helio_acker *acker = helio_acks_find(&acks->registry, receiver);
-    if (!acker || acker->is_out == is_out)
+    if (!acker || acker->is_out == is_out) {
         return;
+    }
     helio_acks_set_out(&acks->registry, acker, is_out);
     set_needed(acks, clock);
     find_stable(acks);
@@ -240,8 +257,9 @@ void helio_tx_acks_leave_out(helio_tx_acks *acks, uint64_t receiver, bool is_out
 
 void helio_tx_acks_expel(helio_tx_acks *acks, uint64_t receiver, helio_clock clock) {
     helio_acker *acker = helio_acks_find(&acks->registry, receiver);
-    if (!acker)
+    if (!acker) {
         return;
+    }
     part(acks, acker, "was expelled", clock);
     find_stable(acks);
     show(acks);
@@ -253,12 +271,14 @@ void helio_tx_acks_on_sent(helio_tx_acks *acks, helio_tx_topic *topic, uint64_t 
     const uint64_t sequence = acks->txw->lead;
     if (acks->config.wanted > 0) {
         acks->unacked_bytes += taken_bytes(acks, sequence);
-        if (acks->needed == 0)
+        if (acks->needed == 0) {
             find_stable(acks);
+        }
         show(acks);
     }
-    if (!topic)
+    if (!topic) {
         return;
+    }
     acks->marks[sequence & acks->txw->mask] = (helio_tx_mark){topic->newest, first_message};
     topic->newest = sequence;
 }
@@ -280,25 +300,29 @@ static bool takes(const helio_tx_acks *acks, uint64_t packets) {
 
 static void set_blocked(helio_tx_acks *acks, bool is_blocked, int64_t now_ns) {
     helio_tx_stream_stats *stats = stats_of(acks);
-    if (acks->blocked_ns)
+    if (acks->blocked_ns) {
         helio_count(&stats->ack_blocked_time, (uint64_t)(now_ns - acks->blocked_ns));
-    else if (is_blocked)
+    } else if (is_blocked) {
         helio_count(&stats->ack_blocks, 1);
+    }
     acks->blocked_ns = is_blocked ? now_ns : 0;
 }
 
 bool helio_tx_acks_has_room(helio_tx_acks *acks, uint64_t packets, helio_clock clock) {
-    if (acks->config.wanted == 0)
+    if (acks->config.wanted == 0) {
         return true;
+    }
     const bool has_room = takes(acks, packets);
-    if (!has_room || acks->blocked_ns)
+    if (!has_room || acks->blocked_ns) {
         set_blocked(acks, !has_room, clock.now_ns);
+    }
     return has_room;
 }
 
 void helio_tx_acks_let_go(helio_tx_acks *acks, uint64_t sequence, helio_clock clock) {
-    if (acks->config.wanted == 0 || sequence <= acks->stable)
+    if (acks->config.wanted == 0 || sequence <= acks->stable) {
         return;
+    }
     if (clock.now_ns >= acks->let_go_after_ns) {
         acks->let_go_after_ns = clock.now_ns + HELIO_SECOND;
         tell(acks, HELIO_EVENT_ACKS_DEGRADED, acks->needed,
@@ -311,10 +335,12 @@ void helio_tx_acks_let_go(helio_tx_acks *acks, uint64_t sequence, helio_clock cl
 
 bool helio_tx_acks_should_ask(const helio_tx_acks *acks, int64_t now_ns) {
     const uint32_t live = acks->registry.count;
-    if (live == 0)
+    if (live == 0) {
         return false;
-    if (live > ACKERS_AT_ONCE && now_ns - acks->asked_ns < live * ASK_NS_PER_ACKER)
+    }
+    if (live > ACKERS_AT_ONCE && now_ns - acks->asked_ns < live * ASK_NS_PER_ACKER) {
         return false;
+    }
     return now_ns - acks->asked_ns >= ASK_AGAIN_NS ||
            helio_acks_at(&acks->registry, 0)->position >= acks->asked;
 }
@@ -339,10 +365,12 @@ static void warn(helio_tx_acks *acks, helio_clock clock) {
         acks->has_warned = false;
         return;
     }
-    if (acks->short_ns == 0)
+    if (acks->short_ns == 0) {
         acks->short_ns = clock.now_ns;
-    if (acks->has_warned || clock.now_ns - acks->short_ns < acks->config.warn_ns)
+    }
+    if (acks->has_warned || clock.now_ns - acks->short_ns < acks->config.warn_ns) {
         return;
+    }
     acks->has_warned = true;
     tell(acks, HELIO_EVENT_ACKS_MISSING, acks->registry.count,
          acks->blocked_ns ? "the history is full of packets not acknowledged, and sending waits"
@@ -361,8 +389,9 @@ void helio_tx_acks_poll(helio_tx_acks *acks, helio_clock clock) {
         find_stable(acks);
         show(acks);
     }
-    if (acks->blocked_ns && takes(acks, 1))
+    if (acks->blocked_ns && takes(acks, 1)) {
         set_blocked(acks, false, clock.now_ns); /* whoever waited may not try again */
+    }
     warn(acks, clock);
 }
 
@@ -370,8 +399,9 @@ int64_t helio_tx_acks_next_deadline_ns(const helio_tx_acks *acks) {
     int64_t deadline_ns = acks->registry.expiry_due_ns;
     if (is_short(acks) && !acks->has_warned) {
         const int64_t warn_ns = acks->short_ns ? acks->short_ns + acks->config.warn_ns : 0;
-        if (warn_ns < deadline_ns)
+        if (warn_ns < deadline_ns) {
             deadline_ns = warn_ns;
+        }
     }
     return deadline_ns;
 }
@@ -383,14 +413,16 @@ bool helio_tx_acks_message(const helio_tx_acks *acks, const helio_tx_topic *topi
     uint64_t next = topic->position.next_message;
     uint64_t packet = topic->newest;
     while (packet > acker->position) {
-        if (packet < acks->txw->trail)
+        if (packet < acks->txw->trail) {
             return false;
+        }
         const helio_tx_mark *mark = &acks->marks[packet & acks->txw->mask];
         next = mark->first_message;
         packet = mark->previous;
     }
-    if (packet < acker->first || next == 0)
+    if (packet < acker->first || next == 0) {
         return false;
+    }
     *number = next - 1;
     return true;
 }

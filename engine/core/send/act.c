@@ -55,12 +55,13 @@ uint32_t helio_tx_stream_find(const helio_tx_stream *stream, uint64_t receiver) 
 /* ---- telling people ---- */
 
 static const char *for_how_long(int64_t until_ns, int64_t now_ns, char *text) {
-    if (until_ns == 0)
+    if (until_ns == 0) {
         text[0] = '\0';
-    else if (until_ns == HELIO_NEVER)
+    } else if (until_ns == HELIO_NEVER) {
         snprintf(text, FOR_TEXT, " until it is undone");
-    else
+    } else {
         snprintf(text, FOR_TEXT, " for %g s", (double)(until_ns - now_ns) / 1e9);
+    }
     return text;
 }
 
@@ -73,9 +74,10 @@ static uint64_t left_ms(int64_t until_ns, int64_t now_ns) {
 static void tell_event(helio_tx_stream *stream, const identity *who, const helio_tx_notice *notice,
                        bool by_hand, helio_clock clock) {
     char whom[WHO_TEXT] = "all receivers", address[HELIO_ADDRESS_TEXT], time[FOR_TEXT];
-    if (who)
+    if (who) {
         snprintf(whom, sizeof whom, "receiver %s%s%s", who->name, who->name[0] ? " at " : "",
                  helio_address_format(who->address, address));
+    }
     helio_stats_event(stream->stats, clock.wall_ns, HELIO_EVENT_RECEIVER_TREATED,
                       stream->object.slot,
                       (const uint64_t[4]){notice->action, who ? who->receiver : 0,
@@ -119,18 +121,21 @@ static void set_standing(helio_tx_stream *stream, uint32_t place, helio_action a
     helio_allowance_set(&repairer->allowances, allowance, action, until_ns, clock.now_ns);
     helio_set(&helio_tx_stats(stream)->receivers_treated, repairer->allowances.treated);
     helio_receiver_view *view = helio_peers_view(&repairer->peers, place);
-    if (!view)
+    if (!view) {
         return;
+    }
     view->flags &= ~(uint32_t)(HELIO_VIEW_SUSPENDED | HELIO_VIEW_EXPELLED);
     view->flags |= flags_of(action);
     helio_peer_stats *peer = helio_peers_stats(&repairer->peers, place);
-    if (peer)
+    if (peer) {
         helio_set(&peer->treatment, (uint64_t)action);
-    if (action == HELIO_ACTION_EXPEL)
+    }
+    if (action == HELIO_ACTION_EXPEL) {
         helio_tx_acks_expel(&stream->acks, view->receiver, clock);
-    else
+    } else {
         helio_tx_acks_leave_out(&stream->acks, view->receiver, helio_action_leaves_out(action),
                                 clock);
+    }
 }
 
 /* As much as goes out, in whole characters. */
@@ -138,22 +143,26 @@ static void put_text(char *to, const char *text) {
     size_t length = text ? strlen(text) : 0;
     if (length > HELIO_PGM_NOTICE_TEXT_MAX) {
         length = HELIO_PGM_NOTICE_TEXT_MAX;
-        while (length > 0 && ((unsigned char)text[length] & 0xC0) == 0x80)
+        while (length > 0 && ((unsigned char)text[length] & 0xC0) == 0x80) {
             length--;
+        }
     }
-    if (length > 0)
+    if (length > 0) {
         memcpy(to, text, length);
+    }
     to[length] = '\0';
 }
 
 int helio_tx_stream_act(helio_tx_stream *stream, uint32_t place, helio_action action,
                         int64_t duration_ns, const char *why, bool by_hand, helio_clock clock) {
     helio_repairer *repairer = &stream->repairer;
-    if (!helio_peers_view(&repairer->peers, place))
+    if (!helio_peers_view(&repairer->peers, place)) {
         return HELIO_ERR_STATE;
+    }
     const helio_allowance *allowance = helio_repairer_allowance(repairer, place, clock.now_ns);
-    if (!fits(action, (helio_action)allowance->action))
+    if (!fits(action, (helio_action)allowance->action)) {
         return HELIO_ERR_STATE;
+    }
     const bool stands = helio_action_stands(action);
     const identity who = identify(stream, place);
     helio_tx_notice notice = {
@@ -168,10 +177,12 @@ int helio_tx_stream_act(helio_tx_stream *stream, uint32_t place, helio_action ac
     put_text(notice.text, why);
     stream->clock = clock;
     tell_event(stream, &who, &notice, by_hand, clock);
-    if (who.can_be_told)
+    if (who.can_be_told) {
         helio_tx_notices_put(&stream->notices, &notice, clock.now_ns);
-    if (action != HELIO_ACTION_NOTIFY)
+    }
+    if (action != HELIO_ACTION_NOTIFY) {
         set_standing(stream, place, stands ? action : HELIO_ACTION_NONE, notice.until_ns, clock);
+    }
     return 0;
 }
 
@@ -179,8 +190,9 @@ void helio_tx_stream_cut_off(helio_tx_stream *stream, int64_t duration_ns, const
                              bool by_hand, helio_clock clock) {
     helio_allowances *allowances = &stream->repairer.allowances;
     const bool begins = duration_ns > 0;
-    if (!begins && allowances->cut_off_ns == 0)
+    if (!begins && allowances->cut_off_ns == 0) {
         return;
+    }
     allowances->cut_off_ns =
         begins ? clock.now_ns + (duration_ns < TIME_MAX_NS ? duration_ns : TIME_MAX_NS) : 0;
     helio_tx_notice notice = {
@@ -214,8 +226,9 @@ static void tell_refused(helio_tx_stream *stream, uint32_t place, helio_clock cl
     const bool is_known = helio_peers_view(&stream->repairer.peers, place) != NULL;
     const identity who = is_known ? identify(stream, place) : (identity){.name = ""};
     char address[HELIO_ADDRESS_TEXT] = "receivers there is no room for";
-    if (is_known)
+    if (is_known) {
         helio_address_format(who.address, address);
+    }
     const uint64_t window_ns = (uint64_t)(clock.now_ns - allowance->refused_from_ns);
     helio_stats_event(
         stream->stats, clock.wall_ns, HELIO_EVENT_NAK_LIMIT, stream->object.slot,
@@ -231,10 +244,12 @@ static void tell_refused(helio_tx_stream *stream, uint32_t place, helio_clock cl
 void helio_tx_end_actions(helio_tx_stream *stream, helio_clock clock) {
     helio_allowances *allowances = &stream->repairer.allowances;
     uint32_t place;
-    while ((place = helio_allowances_ended(allowances, clock.now_ns)) != UINT32_MAX)
+    while ((place = helio_allowances_ended(allowances, clock.now_ns)) != UINT32_MAX) {
         end_standing(stream, place, clock);
-    while ((place = helio_allowances_refused(allowances, clock.now_ns)) != UINT32_MAX)
+    }
+    while ((place = helio_allowances_refused(allowances, clock.now_ns)) != UINT32_MAX) {
         tell_refused(stream, place, clock);
+    }
     if (allowances->cut_off_ns && clock.now_ns >= allowances->cut_off_ns) {
         allowances->cut_off_ns = 0;
         helio_tx_notice notice = {.action = HELIO_PGM_NOTICE_RESUME};
@@ -254,10 +269,12 @@ int64_t helio_tx_actions_deadline_ns(const helio_tx_stream *stream) {
 static uint32_t place_of_sender(const helio_tx_stream *stream, const helio_pgm_packet *packet,
                                 const helio_address *from) {
     const helio_peers *peers = &stream->repairer.peers;
-    if (packet->options & HELIO_PGM_HAS_REPORT)
+    if (packet->options & HELIO_PGM_HAS_REPORT) {
         return helio_peers_find(peers, packet->told.receiver);
-    if (packet->options & HELIO_PGM_HAS_ACKNOWLEDGE)
+    }
+    if (packet->options & HELIO_PGM_HAS_ACKNOWLEDGE) {
         return helio_peers_find(peers, packet->acknowledge.receiver);
+    }
     return helio_peers_at(peers, from);
 }
 

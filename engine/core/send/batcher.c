@@ -44,19 +44,22 @@ static int64_t paced(const helio_batcher *batcher, const helio_topic_position *t
 static void measure(helio_batcher *batcher, const helio_topic_position *topic, int64_t latency_ns,
                     int64_t paced_ns, uint64_t count) {
     const helio_stats_object *object = topic->object;
-    if (!object || !object->histogram[HELIO_TRANSMITTER_BATCH_LATENCY])
+    if (!object || !object->histogram[HELIO_TRANSMITTER_BATCH_LATENCY]) {
         return;
+    }
     helio_count(&topic->stats->latency_packets, count);
-    if (batcher->sampler && !helio_sampler_takes(batcher->sampler))
+    if (batcher->sampler && !helio_sampler_takes(batcher->sampler)) {
         return;
+    }
     helio_count(&topic->stats->latency_samples, count);
     helio_record(object->histogram[HELIO_TRANSMITTER_BATCH_LATENCY], latency_ns - paced_ns, count);
     helio_record(object->histogram[HELIO_TRANSMITTER_PACE_LATENCY], paced_ns, count);
 }
 
 void helio_batcher_flush(helio_batcher *batcher, helio_clock clock) {
-    if (!batcher->tsdu)
+    if (!batcher->tsdu) {
         return;
+    }
     helio_topic_position *topic = batcher->topic;
     helio_tsdu_encode(batcher->tsdu,
                       &(helio_tsdu_header){
@@ -89,8 +92,9 @@ static void copy_part(uint8_t *to, const uint8_t *head, size_t head_bytes, const
         offset += part;
         bytes -= part;
     }
-    if (bytes > 0)
+    if (bytes > 0) {
         memcpy(to, data + (offset - head_bytes), bytes);
+    }
 }
 
 /* Sends head and data as one APDU in as many packets as it takes; returns how many. */
@@ -172,8 +176,9 @@ void helio_batcher_append(helio_batcher *batcher, helio_topic_position *topic, c
     }
     const size_t header = helio_tsdu_message_header_bytes(length);
     const size_t needed = header + length;
-    if (batcher->tsdu && !helio_batcher_joins(batcher, topic, length))
+    if (batcher->tsdu && !helio_batcher_joins(batcher, topic, length)) {
         helio_batcher_flush(batcher, clock);
+    }
     if (!batcher->tsdu) {
         const size_t head = helio_tsdu_header_bytes(batcher->next_intended_ns);
         if (needed > batcher->tsdu_bytes - head) {
@@ -191,8 +196,9 @@ void helio_batcher_append(helio_batcher *batcher, helio_topic_position *topic, c
     }
     uint8_t *at = batcher->tsdu + batcher->used;
     helio_tsdu_encode_message_header(at, length);
-    if (length > 0)
+    if (length > 0) {
         memcpy(at + header, data, length);
+    }
     batcher->used += needed;
     batcher->count++;
     batcher->body_bytes += length;
@@ -205,16 +211,19 @@ void helio_batcher_append(helio_batcher *batcher, helio_topic_position *topic, c
 void helio_batcher_append_intended(helio_batcher *batcher, helio_topic_position *topic,
                                    const void *data, size_t length, int64_t submit_ns,
                                    int64_t intended_ns, helio_clock clock) {
-    if (batcher->tsdu && !batcher->intended_ns)
+    if (batcher->tsdu && !batcher->intended_ns) {
         helio_batcher_flush(batcher, clock);
+    }
     batcher->next_intended_ns = intended_ns;
     helio_batcher_append(batcher, topic, data, length, submit_ns, clock);
     batcher->next_intended_ns = 0;
-    if (batcher->tsdu && intended_ns < batcher->intended_ns)
+    if (batcher->tsdu && intended_ns < batcher->intended_ns) {
         batcher->intended_ns = intended_ns;
-    if (topic->object)
+    }
+    if (topic->object) {
         helio_record(topic->object->histogram[HELIO_TRANSMITTER_SUBMIT_DELAY],
                      submit_ns - intended_ns, 1);
+    }
 }
 
 void helio_batcher_announce(helio_batcher *batcher, const helio_tsdu_topic *topics, size_t count,
@@ -226,8 +235,9 @@ void helio_batcher_announce(helio_batcher *batcher, const helio_tsdu_topic *topi
         uint16_t entries = 0;
         for (; i < count && entries < HELIO_TSDU_COUNT_MAX &&
                HELIO_TSDU_ENTRY_HEADER + topics[i].name_bytes <= batcher->tsdu_bytes - used;
-             i++, entries++)
+             i++, entries++) {
             used += helio_tsdu_encode_topic(tsdu + used, &topics[i]);
+        }
         helio_tsdu_encode(tsdu, &(helio_tsdu_header){
                                     .kind = HELIO_TSDU_KIND_TOPICS,
                                     .flags = flags,

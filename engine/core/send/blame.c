@@ -24,11 +24,13 @@ void helio_tx_blame_fini(helio_tx_blame *blame) {
 
 static uint32_t holds_window(const helio_tx_stream *stream) {
     const helio_tx_follow *follow = &stream->follow;
-    if (!helio_tx_follow_is_on(follow))
+    if (!helio_tx_follow_is_on(follow)) {
         return HELIO_PEER_NONE;
+    }
     const uint64_t window = follow->limit.sequence;
-    if (helio_tx_follow_send_limit(follow) < window)
+    if (helio_tx_follow_send_limit(follow) < window) {
         return follow->pgmcc.acker;
+    }
     return follow->limit.is_short ? HELIO_PEER_NONE : follow->limit.place;
 }
 
@@ -39,16 +41,18 @@ static uint32_t holds_acks(const helio_tx_stream *stream) {
 
 static uint32_t holds_credit(const helio_tx_stream *stream) {
     const helio_tx_topic *topic = stream->topics.first;
-    while (topic && !topic->credit.is_waiting)
+    while (topic && !topic->credit.is_waiting) {
         topic = topic->next;
+    }
     return topic && topic->credit.granted ? topic->credit.place : HELIO_PEER_NONE;
 }
 
 static uint32_t holds_rate(const helio_tx_stream *stream) {
     const helio_tx_govern *govern = &stream->govern;
     const uint64_t ceiling = helio_tx_slow_ceiling(&stream->slow);
-    if (ceiling && govern->rate == ceiling)
+    if (ceiling && govern->rate == ceiling) {
         return stream->slow.paced;
+    }
     const bool is_lowered =
         !govern->policy->is_fixed && govern->config.mode == HELIO_RATE_MODE_ENFORCE &&
         (govern->config.rate.rate == 0 || govern->rate < govern->config.rate.rate);
@@ -61,12 +65,15 @@ static bool waits(const helio_tx_stream *stream) {
 }
 
 static uint32_t held_by(const helio_tx_stream *stream) {
-    if (stream->acks.blocked_ns)
+    if (stream->acks.blocked_ns) {
         return holds_acks(stream);
-    if (stream->pace.wait == HELIO_TX_WAIT_LIMIT)
+    }
+    if (stream->pace.wait == HELIO_TX_WAIT_LIMIT) {
         return holds_window(stream);
-    if (stream->credit_waits > 0)
+    }
+    if (stream->credit_waits > 0) {
         return holds_credit(stream);
+    }
     return stream->pace.wait == HELIO_TX_WAIT_RATE ? holds_rate(stream) : HELIO_PEER_NONE;
 }
 
@@ -75,8 +82,9 @@ static uint32_t held_by(const helio_tx_stream *stream) {
 static helio_tx_suspect *suspect_of(helio_tx_stream *stream, uint32_t place) {
     helio_tx_suspect *suspect = &stream->blame.suspects[place];
     const uint32_t born = stream->repairer.peers.peers[place].born;
-    if (suspect->born != born)
+    if (suspect->born != born) {
         *suspect = (helio_tx_suspect){.born = born};
+    }
     return suspect;
 }
 
@@ -89,8 +97,9 @@ static void charge(helio_tx_stream *stream, int64_t now_ns) {
     helio_tx_blame *blame = &stream->blame;
     const int64_t took_ns = now_ns - blame->since_ns;
     if (took_ns <= 0 || !is_there(stream, blame->place) ||
-        stream->repairer.peers.peers[blame->place].born != blame->born)
+        stream->repairer.peers.peers[blame->place].born != blame->born) {
         return;
+    }
     suspect_of(stream, blame->place)->blame_ns += (uint64_t)took_ns;
     helio_count(&helio_tx_stats(stream)->blame_time, (uint64_t)took_ns);
     helio_count(&helio_peers_stats(&stream->repairer.peers, blame->place)->blame_time,
@@ -100,12 +109,15 @@ static void charge(helio_tx_stream *stream, int64_t now_ns) {
 void helio_tx_blame_look(helio_tx_stream *stream, int64_t now_ns) {
     helio_tx_blame *blame = &stream->blame;
     const bool was_held = blame->place != HELIO_PEER_NONE, is_held = waits(stream);
-    if (!was_held && !is_held)
+    if (!was_held && !is_held) {
         return;
-    if (was_held && is_held && now_ns - blame->since_ns < LOOK_NS)
+    }
+    if (was_held && is_held && now_ns - blame->since_ns < LOOK_NS) {
         return;
-    if (was_held)
+    }
+    if (was_held) {
         charge(stream, now_ns);
+    }
     const uint32_t place = is_held ? held_by(stream) : HELIO_PEER_NONE;
     blame->place = is_there(stream, place) ? place : HELIO_PEER_NONE;
     blame->born =
@@ -117,8 +129,9 @@ void helio_tx_blame_look(helio_tx_stream *stream, int64_t now_ns) {
 
 static helio_consumer_class class_of(const helio_tx_stream *stream, uint32_t place) {
     const helio_tx_slow *slow = &stream->slow;
-    if (!slow->is_on || place >= slow->consumers.config.capacity)
+    if (!slow->is_on || place >= slow->consumers.config.capacity) {
         return HELIO_CONSUMER_UNKNOWN;
+    }
     const helio_watch *watch = &slow->consumers.consumers[place].watch;
     return watch->receiver == stream->repairer.peers.views[place].receiver ? watch->class
                                                                            : HELIO_CONSUMER_UNKNOWN;
@@ -134,8 +147,9 @@ static helio_badness_look look_at(helio_tx_stream *stream, uint32_t place) {
         .history_packets = stream->txw.limit_packets,
     };
     helio_peers_take_peaks(&stream->repairer.peers, place, &look.lag_packets, &look.buffer_fill);
-    if (!(view->flags & HELIO_VIEW_REPORTS) && view->missing && view->missing <= lead)
+    if (!(view->flags & HELIO_VIEW_REPORTS) && view->missing && view->missing <= lead) {
         look.lag_packets = lead - view->missing + 1;
+    }
     return look;
 }
 
@@ -145,8 +159,9 @@ void helio_tx_blame_tend(helio_tx_stream *stream, int64_t now_ns) {
     const int64_t length_ns = now_ns - blame->looked_ns;
     blame->looked_ns = now_ns;
     for (uint32_t place = 0; place < peers->count; place++) {
-        if (!is_there(stream, place))
+        if (!is_there(stream, place)) {
             continue;
+        }
         helio_tx_suspect *suspect = suspect_of(stream, place);
         helio_badness_look look = look_at(stream, place);
         look.blame_ns = suspect->blame_ns;
@@ -178,12 +193,14 @@ helio_tx_trouble helio_tx_stream_trouble(const helio_tx_stream *stream, uint32_t
         .nak_share = helio_peers_asked_share(&stream->repairer.peers, place),
         .badness = helio_tx_badness(stream, place),
     };
-    if (view->position)
+    if (view->position) {
         trouble.behind = helio_txw_behind_of(&stream->txw, view->position, now_ns);
+    }
     if (class_of(stream, place) != HELIO_CONSUMER_UNKNOWN) {
         const helio_symptoms *symptoms = &stream->slow.consumers.consumers[place].watch.symptoms;
-        if (symptoms->until_ns && symptoms->forecast_ns != HELIO_NEVER)
+        if (symptoms->until_ns && symptoms->forecast_ns != HELIO_NEVER) {
             trouble.forecast_ns = symptoms->forecast_ns > 0 ? symptoms->forecast_ns : 1;
+        }
     }
     return trouble;
 }

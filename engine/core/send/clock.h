@@ -36,8 +36,9 @@ typedef struct helio_tx_clock {
 
 /* The time.  Questions that are told of from here on came no later. */
 static inline void helio_tx_clock_see(helio_tx_clock *clocks, helio_clock clock) {
-    if (clock.now_ns > clocks->seen_ns)
+    if (clock.now_ns > clocks->seen_ns) {
         clocks->seen_ns = clock.now_ns;
+    }
     clocks->wall_ns = clock.wall_ns - clock.now_ns;
 }
 /* A receiver asked, which has had answers before or not (is_new); the question came at `clock`, or after that, but not after the latest moment
@@ -49,8 +50,9 @@ bool helio_tx_clock_take(helio_tx_clock *clocks, helio_pgm_time *out, int64_t no
 
 /* When an SPM is to be sent for the answers' sake: when it can answer a question. */
 static inline int64_t helio_tx_clock_due_ns(const helio_tx_clock *clocks) {
-    if (clocks->count < HELIO_PGM_CLOCK_ANSWERS_MAX)
+    if (clocks->count < HELIO_PGM_CLOCK_ANSWERS_MAX) {
         return HELIO_NEVER;
+    }
     const int64_t came_ns = (int64_t)clocks->waiting[0].came_ns;
     const int64_t free_ns = clocks->has_said ? clocks->said_ns + HELIO_TX_CLOCK_GAP_NS : came_ns;
     return free_ns > came_ns ? free_ns : came_ns;

@@ -43,8 +43,9 @@ void helio_tx_send_spm(helio_tx_stream *stream, int64_t now_ns) {
         helio_pgm_encode_spm(packet, &stream->session, &spm, &stream->config.address);
     helio_count(&helio_tx_stats(stream)->heartbeats_sent, 1);
     helio_count(&helio_tx_stats(stream)->notices_sent, notices_count);
-    if (tells_time)
+    if (tells_time) {
         helio_count(&helio_tx_stats(stream)->clock_answers_sent, time.answers_count);
+    }
     helio_count(&stream->instance->heartbeats_sent, 1);
     helio_tx_send(stream, packet, length, false);
 }
@@ -61,17 +62,20 @@ static size_t spm_bytes(const helio_tx_stream *stream) {
 }
 
 int helio_tx_open(helio_tx_stream *stream, int64_t now_ns) {
-    if (stream->has_opened)
+    if (stream->has_opened) {
         return 0;
+    }
     stream->has_opened = true;
-    for (int i = 0; i < OPENING_SPMS; i++)
+    for (int i = 0; i < OPENING_SPMS; i++) {
         helio_tx_send_spm(stream, now_ns);
+    }
     return OPENING_SPMS;
 }
 
 void helio_tx_stream_greet(helio_tx_stream *stream, helio_clock clock) {
-    if (!stream->has_finished && helio_tx_open(stream, clock.now_ns) == 0)
+    if (!stream->has_finished && helio_tx_open(stream, clock.now_ns) == 0) {
         helio_tx_send_spm(stream, clock.now_ns);
+    }
 }
 
 static void announce_all(helio_tx_stream *stream, helio_clock clock) {
@@ -123,8 +127,9 @@ int helio_tx_tell(helio_tx_stream *stream, helio_clock clock) {
 /* ---- its end ---- */
 
 void helio_tx_stream_close(helio_tx_stream *stream, helio_clock clock) {
-    if (stream->is_closed)
+    if (stream->is_closed) {
         return;
+    }
     helio_tx_open(stream, clock.now_ns);
     helio_tx_topics_end(&stream->topics, clock);
     stream->is_closed = true;
@@ -134,10 +139,12 @@ void helio_tx_stream_close(helio_tx_stream *stream, helio_clock clock) {
 }
 
 void helio_tx_stream_abort(helio_tx_stream *stream) {
-    if (stream->is_aborted || !stream->has_opened)
+    if (stream->is_aborted || !stream->has_opened) {
         return;
+    }
     stream->is_aborted = stream->is_closed = stream->has_finished = true;
     stream->finish_ns = INT64_MIN;
-    for (int i = 0; i < ABORT_SPMS; i++)
+    for (int i = 0; i < ABORT_SPMS; i++) {
         helio_tx_send_spm(stream, 0);
+    }
 }

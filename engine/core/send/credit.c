@@ -21,14 +21,17 @@ void helio_tx_credit_fini(helio_tx_credit *credit) {
 }
 
 static bool reserve(helio_tx_credit *credit, uint32_t place) {
-    if (place < credit->capacity)
+    if (place < credit->capacity) {
         return true;
+    }
     uint32_t capacity = credit->capacity ? credit->capacity : CAPACITY_MIN;
-    while (capacity <= place)
+    while (capacity <= place) {
         capacity *= 2;
+    }
     helio_tx_granted *granted = realloc(credit->granted, capacity * sizeof *granted);
-    if (!granted)
+    if (!granted) {
         return false;
+    }
     memset(granted + credit->capacity, 0, (capacity - credit->capacity) * sizeof *granted);
     credit->granted = granted;
     credit->capacity = capacity;
@@ -38,8 +41,9 @@ static bool reserve(helio_tx_credit *credit, uint32_t place) {
 static bool counts(const helio_tx_granted *granted, const helio_peers *peers, uint32_t place,
                    int64_t now_ns) {
     const uint32_t away = HELIO_VIEW_SUSPENDED | HELIO_VIEW_EXPELLED | HELIO_VIEW_LEFT;
-    if (!granted->is_set || place >= peers->count)
+    if (!granted->is_set || place >= peers->count) {
         return false;
+    }
     const helio_receiver_view *view = &peers->views[place];
     return (view->flags & HELIO_VIEW_PRESENT) && !(view->flags & away) &&
            peers->peers[place].born == granted->born && view->incarnation == granted->incarnation &&
@@ -52,8 +56,9 @@ void helio_tx_credit_weigh(helio_tx_credit *credit, helio_peers *peers, int64_t 
     credit->place = HELIO_PEER_NONE;
     for (uint32_t place = 0; place < credit->capacity; place++) {
         const helio_tx_granted *granted = &credit->granted[place];
-        if (!counts(granted, peers, place, now_ns))
+        if (!counts(granted, peers, place, now_ns)) {
             continue;
+        }
         is_granted = true;
         if (granted->limit < least) {
             least = granted->limit;
@@ -65,8 +70,9 @@ void helio_tx_credit_weigh(helio_tx_credit *credit, helio_peers *peers, int64_t 
 
 bool helio_tx_credit_take(helio_tx_credit *credit, helio_peers *peers, uint32_t place,
                           uint64_t limit, int64_t now_ns) {
-    if (!reserve(credit, place))
+    if (!reserve(credit, place)) {
         return false;
+    }
     helio_tx_granted *granted = &credit->granted[place];
     const bool did_count = counts(granted, peers, place, now_ns);
     const uint64_t before = granted->limit;
@@ -82,8 +88,9 @@ bool helio_tx_credit_take(helio_tx_credit *credit, helio_peers *peers, uint32_t 
             .born = peers->peers[place].born,
             .is_set = true,
         };
-        if (did_count && is_same_life && (granted->limit == before || before > credit->limit))
+        if (did_count && is_same_life && (granted->limit == before || before > credit->limit)) {
             return true; /* others hold the topic back */
+        }
     }
     helio_tx_credit_weigh(credit, peers, now_ns);
     return true;
@@ -110,30 +117,35 @@ bool helio_tx_stream_awaits_credit(const helio_tx_stream *stream) {
 /* Counts what a topic has waited so far. */
 static void count_wait(helio_tx_topic *topic, int64_t now_ns) {
     helio_tx_credit *credit = &topic->credit;
-    if (topic->position.stats && now_ns > credit->waits_since_ns)
+    if (topic->position.stats && now_ns > credit->waits_since_ns) {
         helio_count(&topic->position.stats->credit_wait_time,
                     (uint64_t)(now_ns - credit->waits_since_ns));
+    }
     credit->waits_since_ns = now_ns;
 }
 
 void helio_tx_stream_wait_for_credit(helio_tx_stream *stream, helio_tx_topic *topic,
                                      helio_clock clock) {
     helio_tx_credit *credit = &topic->credit;
-    if (credit->is_waiting)
+    if (credit->is_waiting) {
         return;
+    }
     credit->is_waiting = true;
     credit->waits_since_ns = clock.now_ns;
     stream->credit_waits++;
-    if (topic->position.stats)
+    if (topic->position.stats) {
         helio_count(&topic->position.stats->credit_waits, 1);
+    }
 }
 
 /* After the limit may have changed. */
 static void show(helio_tx_stream *stream, helio_tx_topic *topic, int64_t now_ns) {
-    if (topic->position.stats)
+    if (topic->position.stats) {
         helio_set(&topic->position.stats->credit_limit, topic->credit.limit);
-    if (!topic->credit.is_waiting)
+    }
+    if (!topic->credit.is_waiting) {
         return;
+    }
     count_wait(topic, now_ns);
     if (helio_tx_stream_credit(stream, topic) > 0 || topic->users == 0) {
         topic->credit.is_waiting = false;
@@ -142,8 +154,9 @@ static void show(helio_tx_stream *stream, helio_tx_topic *topic, int64_t now_ns)
 }
 
 void helio_tx_tend_credit(helio_tx_stream *stream, int64_t now_ns) {
-    if (!stream->config.awaits_credit)
+    if (!stream->config.awaits_credit) {
         return;
+    }
     for (helio_tx_topic *topic = stream->topics.first; topic; topic = topic->next) {
         helio_tx_credit_weigh(&topic->credit, &stream->repairer.peers, now_ns);
         show(stream, topic, now_ns);
@@ -174,10 +187,13 @@ static bool take(helio_tx_stream *stream, const helio_pgm_grant *grant, uint32_t
         helio_count(&stats->grants_refused_impossible, 1);
         return false;
     }
-    if (!helio_tx_credit_take(&topic->credit, &stream->repairer.peers, place, grant->limit, now_ns))
+    if (!helio_tx_credit_take(&topic->credit, &stream->repairer.peers, place, grant->limit,
+                              now_ns)) {
         return false; /* it will be said again */
-    if (grant->limit == 0)
+    }
+    if (grant->limit == 0) {
         announce_soon(stream, now_ns);
+    }
     show(stream, topic, now_ns);
     return topic->credit.limit > before;
 }
@@ -195,7 +211,8 @@ bool helio_tx_on_grants(helio_tx_stream *stream, const helio_pgm_packet *ack, ui
         return false;
     }
     bool goes_further = false;
-    for (uint32_t i = 0; i < ack->grants_count; i++)
+    for (uint32_t i = 0; i < ack->grants_count; i++) {
         goes_further |= take(stream, &ack->grants[i], place, clock.now_ns);
+    }
     return goes_further;
 }

@@ -60,8 +60,9 @@ static uint32_t identify(helio_tx_stream *stream, const helio_pgm_packet *packet
         count_report(stream, result);
         *is_proven = result == HELIO_REPORT_TAKEN;
     }
-    if (place == HELIO_PEER_NONE)
+    if (place == HELIO_PEER_NONE) {
         place = helio_peers_meet(peers, from, clock);
+    }
     stream->traffic.feedback++;
     helio_receiver_view *view = helio_peers_view(peers, place);
     if (view && result != HELIO_REPORT_IMPOSSIBLE) {
@@ -76,8 +77,9 @@ static uint32_t identify(helio_tx_stream *stream, const helio_pgm_packet *packet
 static void limit_reports(helio_tx_stream *stream, uint32_t place, helio_clock clock) {
     const helio_receiver_view *view = helio_peers_view(&stream->repairer.peers, place);
     const int64_t round_trip_ns = view ? view->round_trip_ns : 0;
-    if (view && helio_tx_follow_has_asked(&stream->follow, view->receiver))
+    if (view && helio_tx_follow_has_asked(&stream->follow, view->receiver)) {
         return;
+    }
     if (helio_tx_reports_on_report(&stream->reports, round_trip_ns, clock.now_ns)) {
         stream->repairer.peers.silence_ns = helio_tx_reports_silence_ns(&stream->reports);
         helio_tx_send_spm(stream, clock.now_ns);
@@ -86,8 +88,9 @@ static void limit_reports(helio_tx_stream *stream, uint32_t place, helio_clock c
 
 void helio_tx_tend_reports(helio_tx_stream *stream, int64_t now_ns) {
     helio_tx_reports_poll(&stream->reports, stream->txw.lead, now_ns);
-    if (now_ns < stream->tend_peers_ns)
+    if (now_ns < stream->tend_peers_ns) {
         return;
+    }
     stream->tend_peers_ns = now_ns + TEND_PEERS_NS;
     helio_tx_blame_tend(stream, now_ns);
     helio_tx_tend_credit(stream, now_ns);
@@ -119,10 +122,12 @@ static uint64_t askers_of(const helio_tx_stream *stream, const helio_pgm_packet 
     uint64_t told = 0, seen = 0;
     for (uint32_t i = 0; i < stream->destinations_count; i++) {
         const helio_address *at = &stream->destinations[i];
-        if (helio_address_same_ip(at, &nak->group) && at->port == nak->destination_port)
+        if (helio_address_same_ip(at, &nak->group) && at->port == nak->destination_port) {
             told |= UINT64_C(1) << i;
-        if (helio_address_same_ip(at, from))
+        }
+        if (helio_address_same_ip(at, from)) {
             seen |= UINT64_C(1) << i;
+        }
     }
     return told ? told : seen ? seen : UINT64_MAX;
 }
@@ -130,8 +135,9 @@ static uint64_t askers_of(const helio_tx_stream *stream, const helio_pgm_packet 
 /* Confirms these sequences of a NAK: to all that hear confirmations, or to the asker `alone`. */
 static void confirm(helio_tx_stream *stream, const helio_pgm_packet *nak, const uint32_t *sequences,
                     size_t count, uint64_t askers, const helio_address *alone, helio_clock clock) {
-    if (count == 0)
+    if (count == 0) {
         return;
+    }
     uint8_t packet[HELIO_PGM_CONTROL_MAX];
     const size_t length = helio_pgm_encode_nak_with(packet, &stream->session, HELIO_PGM_TYPE_NCF,
                                                     sequences, count, &nak->source, &nak->group,
@@ -141,10 +147,11 @@ static void confirm(helio_tx_stream *stream, const helio_pgm_packet *nak, const 
         return;
     }
     helio_count(&helio_tx_stats(stream)->nak_confirmations_sent, 1);
-    if (alone && stream->is_group)
+    if (alone && stream->is_group) {
         helio_tx_send_to(stream, alone, packet, length, false);
-    else
+    } else {
         helio_tx_send_to_askers(stream, askers, packet, length, false);
+    }
 }
 
 /* The NLAs of a NAK or NNAK are those of this stream. */
@@ -171,9 +178,10 @@ static void on_nak(helio_tx_stream *stream, const helio_pgm_packet *nak, const h
     helio_repairer_on_nak(&stream->repairer, nak, asker, askers, clock, &answer);
     confirm(stream, nak, answer.confirmed, answer.confirmed_count, askers, NULL, clock);
     confirm(stream, nak, answer.shed, answer.shed_count, askers, from, clock);
-    if (stream->is_group)
+    if (stream->is_group) {
         helio_set(&helio_tx_stats(stream)->nak_backoff_advised,
                   (uint64_t)helio_tx_advised_us(stream) * HELIO_MICROSECOND);
+    }
     helio_count(&stream->instance->nak_packets_received, 1);
     helio_count(&stream->instance->naks_received, answer.naks);
     stream->traffic.naks += answer.naks;
@@ -182,24 +190,27 @@ static void on_nak(helio_tx_stream *stream, const helio_pgm_packet *nak, const h
 
 /* A repairer on the way tells what it repaired itself: of interest to who counts, no more. */
 static void on_nnak(helio_tx_stream *stream, const helio_pgm_packet *nnak) {
-    if (is_addressed_to(stream, nnak))
+    if (is_addressed_to(stream, nnak)) {
         helio_count(&helio_tx_stats(stream)->nnaks_received, 1);
-    else
+    } else {
         helio_pgm_count_refusal(stream->instance, HELIO_PGM_BAD_ADDRESS);
+    }
 }
 
 /* ---- POLR, SPMR ---- */
 
 static void on_polr(helio_tx_stream *stream, const helio_pgm_packet *polr) {
-    if (helio_polling_on_answer(&stream->polling, polr->sequence, polr->poll.round))
+    if (helio_polling_on_answer(&stream->polling, polr->sequence, polr->poll.round)) {
         helio_count(&helio_tx_stats(stream)->poll_responses_received, 1);
+    }
 }
 
 static void on_spmr(helio_tx_stream *stream, helio_clock clock) {
     helio_count(&helio_tx_stats(stream)->heartbeat_requests_received, 1);
     if (clock.now_ns < stream->answer_after_ns ||
-        !helio_tx_pace_takes_control(&stream->pace, 0, clock.now_ns))
+        !helio_tx_pace_takes_control(&stream->pace, 0, clock.now_ns)) {
         return;
+    }
     stream->answer_after_ns = clock.now_ns + stream->config.heartbeat_min_ns;
     helio_tx_open(stream, clock.now_ns);
     helio_tx_send_spm(stream, clock.now_ns);
@@ -211,8 +222,9 @@ static void count_ack(helio_tx_stream *stream, uint32_t place, const helio_acker
                       helio_clock clock) {
     helio_peers_reach(&stream->repairer.peers, place, heard->position);
     helio_peer_stats *peer = helio_peers_stats(&stream->repairer.peers, place);
-    if (!peer)
+    if (!peer) {
         return;
+    }
     helio_stats_begin(peer);
     helio_peers_apply(&stream->repairer.peers, place, HELIO_HAS_ACKS);
     helio_count(&peer->acks_received, 1);
@@ -226,16 +238,19 @@ static void count_ack(helio_tx_stream *stream, uint32_t place, const helio_acker
 static bool is_granted(helio_tx_stream *stream, uint32_t place, helio_clock clock, bool *is_out) {
     helio_repairer *repairer = &stream->repairer;
     *is_out = false;
-    if (repairer->allowances.limits.acks == 0 && repairer->allowances.treated == 0)
+    if (repairer->allowances.limits.acks == 0 && repairer->allowances.treated == 0) {
         return true;
+    }
     helio_allowance *allowance = helio_repairer_allowance(repairer, place, clock.now_ns);
     *is_out = helio_action_leaves_out((helio_action)allowance->action);
-    if (helio_allowance_grants_ack(&repairer->allowances, allowance, clock.now_ns))
+    if (helio_allowance_grants_ack(&repairer->allowances, allowance, clock.now_ns)) {
         return true;
+    }
     helio_count(&helio_tx_stats(stream)->acks_shed, 1);
     helio_peer_stats *peer = helio_peers_stats(&repairer->peers, place);
-    if (peer)
+    if (peer) {
         helio_count(&peer->acks_shed, 1);
+    }
     return false;
 }
 
@@ -270,18 +285,22 @@ static void on_acknowledge(helio_tx_stream *stream, const helio_pgm_packet *ack,
         .is_vouched = whereabouts == HELIO_WHEREABOUTS_HERE,
         .is_elsewhere = whereabouts == HELIO_WHEREABOUTS_ELSEWHERE,
     };
-    if (!is_granted(stream, place, clock, &sender.is_out))
+    if (!is_granted(stream, place, clock, &sender.is_out)) {
         return;
+    }
     helio_acker heard;
     const helio_acks_result result =
         helio_tx_acks_on_ack(&stream->acks, ack, &sender, clock, &heard);
-    if (result == HELIO_ACKS_ELSEWHERE && sender.is_elsewhere)
+    if (result == HELIO_ACKS_ELSEWHERE && sender.is_elsewhere) {
         helio_peers_tell_conflict(peers, helio_peers_find(peers, receiver), from, clock);
-    if (!helio_acks_is_taken(result))
+    }
+    if (!helio_acks_is_taken(result)) {
         return;
+    }
     helio_peers_prove(peers, place, clock);
-    if (result != HELIO_ACKS_REPEATED && stream->config.on_ack)
+    if (result != HELIO_ACKS_REPEATED && stream->config.on_ack) {
         stream->config.on_ack(stream->outlet.context, &heard);
+    }
     count_ack(stream, place, &heard, clock);
 }
 
@@ -292,16 +311,19 @@ static void on_ack(helio_tx_stream *stream, const helio_pgm_packet *ack, const h
     helio_tx_blame_look(stream, clock.now_ns); /* before what it says ends the wait */
     const uint32_t place = identify(stream, ack, from, &is_proven, clock);
     helio_tx_follow_on_feedback(stream, place, ack, clock);
-    if (is_proven && (ack->options & HELIO_PGM_HAS_CLOCK))
+    if (is_proven && (ack->options & HELIO_PGM_HAS_CLOCK)) {
         on_clock(stream, ack, place, clock);
+    }
     const bool goes_further = (ack->options & HELIO_PGM_HAS_GRANT) &&
                               helio_tx_on_grants(stream, ack, place, is_proven, clock);
-    if (is_proven && (ack->told.flags & HELIO_PGM_TOLD_LEAVING))
+    if (is_proven && (ack->told.flags & HELIO_PGM_TOLD_LEAVING)) {
         helio_tx_tend_credit(stream, clock.now_ns);
+    }
     if (!(ack->options & HELIO_PGM_HAS_ACKNOWLEDGE)) {
         /* No interval makes goodbyes fewer, and what makes the source go on is never too much. */
-        if (!(ack->told.flags & HELIO_PGM_TOLD_LEAVING) && !goes_further)
+        if (!(ack->told.flags & HELIO_PGM_TOLD_LEAVING) && !goes_further) {
             limit_reports(stream, place, clock);
+        }
         return;
     }
     on_acknowledge(stream, ack, from, place, clock);
@@ -339,19 +361,20 @@ void helio_tx_stream_on_packet(helio_tx_stream *stream, const void *datagram, si
     }
     const bool is_mine = helio_tsi_equal(&packet.tsi, &stream->config.tsi) && !stream->has_finished;
     if (is_mine && stream->repairer.allowances.expelled > 0 &&
-        helio_tx_is_expelled(stream, &packet, from))
+        helio_tx_is_expelled(stream, &packet, from)) {
         helio_count(&helio_tx_stats(stream)->feedback_expelled, 1);
-    else if (is_mine && packet.type == HELIO_PGM_TYPE_NAK)
+    } else if (is_mine && packet.type == HELIO_PGM_TYPE_NAK) {
         on_nak(stream, &packet, from, clock);
-    else if (is_mine && packet.type == HELIO_PGM_TYPE_ACK &&
-             (packet.options & (HELIO_PGM_HAS_ACKNOWLEDGE | HELIO_PGM_HAS_REPORT)))
+    } else if (is_mine && packet.type == HELIO_PGM_TYPE_ACK &&
+               (packet.options & (HELIO_PGM_HAS_ACKNOWLEDGE | HELIO_PGM_HAS_REPORT))) {
         on_ack(stream, &packet, from, clock);
-    else if (is_mine && packet.type == HELIO_PGM_TYPE_SPMR)
+    } else if (is_mine && packet.type == HELIO_PGM_TYPE_SPMR) {
         on_spmr(stream, clock);
-    else if (is_mine && packet.type == HELIO_PGM_TYPE_NNAK)
+    } else if (is_mine && packet.type == HELIO_PGM_TYPE_NNAK) {
         on_nnak(stream, &packet);
-    else if (is_mine && packet.type == HELIO_PGM_TYPE_POLR)
+    } else if (is_mine && packet.type == HELIO_PGM_TYPE_POLR) {
         on_polr(stream, &packet);
-    else
+    } else {
         helio_count(&stream->instance->unknown_session_packets, 1);
+    }
 }

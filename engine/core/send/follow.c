@@ -36,15 +36,17 @@ static void ask(helio_tx_stream *stream, int64_t now_ns) {
     const helio_receiver_view *acker =
         follow->runs_pgmcc ? helio_peers_view(&stream->repairer.peers, follow->pgmcc.acker) : NULL;
     const uint64_t receiver = acker ? acker->receiver : 0;
-    if (receiver == follow->acker && !is_other(follow->limit.progress, follow->progress))
+    if (receiver == follow->acker && !is_other(follow->limit.progress, follow->progress)) {
         return;
+    }
     follow->acker = receiver;
     follow->progress = follow->limit.progress;
     /* However often it changes, as it may by forged reports, the rate's envelope holds; heartbeats say
      * it, too. */
     if (stream->has_opened && !stream->has_finished &&
-        helio_tx_pace_takes_control(&stream->pace, 0, now_ns))
+        helio_tx_pace_takes_control(&stream->pace, 0, now_ns)) {
         helio_tx_send_spm(stream, now_ns);
+    }
 }
 
 bool helio_tx_follow_has_asked(const helio_tx_follow *follow, uint64_t receiver) {
@@ -62,11 +64,13 @@ static int64_t sooner(int64_t a, int64_t b) {
 static int64_t look_for_reporters(helio_tx_stream *stream, int64_t now_ns) {
     helio_tx_follow *follow = &stream->follow;
     follow->is_alone = false;
-    if (!follow->runs_pgmcc)
+    if (!follow->runs_pgmcc) {
         return HELIO_NEVER;
+    }
     const int64_t timeout_ns = helio_pgmcc_next_deadline_ns(&follow->pgmcc);
-    if (follow->pgmcc.acker != HELIO_PGMCC_NOBODY)
+    if (follow->pgmcc.acker != HELIO_PGMCC_NOBODY) {
         return timeout_ns;
+    }
     const int64_t alone_ns = follow->reported_ns + helio_tx_reports_silence_ns(&stream->reports);
     follow->is_alone = now_ns >= alone_ns;
     return follow->is_alone ? HELIO_NEVER : sooner(timeout_ns, alone_ns);
@@ -86,9 +90,10 @@ static void look(helio_tx_stream *stream, helio_clock clock) {
     const helio_window_config config = {rule_of(follow->config.window), follow->config.least,
                                         follow->config.silence_ns};
     follow->limit = helio_window_limit_of(&config, views, places, stream->txw.lead, clock.now_ns);
-    if (follow->limit.place < places)
+    if (follow->limit.place < places) {
         follow->due_ns =
             sooner(timeout_ns, views[follow->limit.place].heard_ns + config.silence_ns);
+    }
 }
 
 static void settle(helio_tx_stream *stream, helio_clock clock) {
@@ -100,8 +105,9 @@ static void settle(helio_tx_stream *stream, helio_clock clock) {
 
 uint64_t helio_tx_follow_send_limit(const helio_tx_follow *follow) {
     const uint64_t window = follow->limit.sequence;
-    if (!follow->runs_pgmcc || !follow->obeys_pgmcc || follow->is_alone)
+    if (!follow->runs_pgmcc || !follow->obeys_pgmcc || follow->is_alone) {
         return window;
+    }
     const uint64_t pgmcc = helio_pgmcc_send_limit(&follow->pgmcc);
     return pgmcc < window ? pgmcc : window;
 }
@@ -111,8 +117,9 @@ uint64_t helio_tx_follow_send_limit(const helio_tx_follow *follow) {
 /* The round trip of the packet an acknowledgement is for: from when it was sent, unless a repair was,
  * too. */
 static int64_t measured(const helio_tx_stream *stream, uint64_t sequence, int64_t now_ns) {
-    if (!helio_txw_has(&stream->txw, sequence))
+    if (!helio_txw_has(&stream->txw, sequence)) {
         return 0;
+    }
     const helio_txw_slot *slot = helio_txw_slot_of(&stream->txw, sequence);
     return slot->repairs == 0 && now_ns > slot->sent_ns ? now_ns - slot->sent_ns : 0;
 }
@@ -121,15 +128,17 @@ static void feed(helio_tx_stream *stream, uint32_t place, const helio_pgm_packet
                  helio_clock clock) {
     helio_pgmcc *pgmcc = &stream->follow.pgmcc;
     const helio_receiver_view *view = helio_peers_view(&stream->repairer.peers, place);
-    if (!view || !(view->flags & HELIO_VIEW_REPORTS))
+    if (!view || !(view->flags & HELIO_VIEW_REPORTS)) {
         return;
+    }
     if (view->flags & (HELIO_VIEW_SUSPENDED | HELIO_VIEW_EXPELLED | HELIO_VIEW_LEFT)) {
         helio_pgmcc_on_gone(pgmcc, place);
         return;
     }
     stream->follow.reported_ns = clock.now_ns;
-    if (stream->follow.is_alone) /* what was sent until now is nothing to go by */
+    if (stream->follow.is_alone) { /* what was sent until now is nothing to go by */
         helio_pgmcc_init(pgmcc, stream->txw.lead);
+    }
     const uint64_t newest = helio_sequence_widen(packet->sequence, stream->txw.lead);
     const bool is_ack = packet->type == HELIO_PGM_TYPE_ACK && (packet->bitmap & 1);
     const helio_pgmcc_feedback feedback = {
@@ -172,25 +181,30 @@ void helio_tx_follow_set_pgmcc(helio_tx_stream *stream, bool runs, bool obeys, h
 
 void helio_tx_follow_on_feedback(helio_tx_stream *stream, uint32_t place,
                                  const helio_pgm_packet *packet, helio_clock clock) {
-    if (!helio_tx_follow_is_on(&stream->follow))
+    if (!helio_tx_follow_is_on(&stream->follow)) {
         return;
-    if (stream->follow.runs_pgmcc)
+    }
+    if (stream->follow.runs_pgmcc) {
         feed(stream, place, packet, clock);
+    }
     settle(stream, clock);
 }
 
 void helio_tx_follow_poll(helio_tx_stream *stream, helio_clock clock) {
     helio_tx_follow *follow = &stream->follow;
-    if (!helio_tx_follow_is_on(follow))
+    if (!helio_tx_follow_is_on(follow)) {
         return;
+    }
     bool has_changed = false;
     if (follow->runs_pgmcc && !follow->is_alone) {
         const int64_t due_ns = helio_pgmcc_next_deadline_ns(&follow->pgmcc);
-        if (stream->txw.lead != follow->pgmcc.lead)
+        if (stream->txw.lead != follow->pgmcc.lead) {
             helio_pgmcc_on_sent(&follow->pgmcc, stream->txw.lead, clock.now_ns);
+        }
         has_changed = helio_pgmcc_poll(&follow->pgmcc, clock.now_ns) ||
                       helio_pgmcc_next_deadline_ns(&follow->pgmcc) != due_ns;
     }
-    if (has_changed || clock.now_ns >= follow->due_ns)
+    if (has_changed || clock.now_ns >= follow->due_ns) {
         settle(stream, clock);
+    }
 }

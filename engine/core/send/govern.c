@@ -31,8 +31,9 @@ static int take_policy(helio_tx_stream *stream, const helio_rate_policy *policy,
     helio_tx_govern *govern = &stream->govern;
     const helio_rate_config config = config_of(stream);
     void *state = calloc(1, policy->state_bytes + config.places * policy->receiver_bytes);
-    if (!state)
+    if (!state) {
         return HELIO_ERR_NOMEM;
+    }
     free(govern->state);
     govern->state = state;
     govern->policy = policy;
@@ -58,8 +59,9 @@ int helio_tx_govern_init(helio_tx_stream *stream, const helio_tx_govern_config *
     };
     const helio_rate_policy *policy =
         config->policy ? helio_rate_policy_named(config->policy) : &helio_rate_none;
-    if (!policy)
+    if (!policy) {
         return HELIO_ERR_OPTION;
+    }
     const uint64_t rate = policy == &helio_rate_none ? 0 : config->rate.rate;
     govern->rate = govern->told_rate = rate;
     return take_policy(stream, policy, rate, clock);
@@ -107,14 +109,17 @@ void helio_tx_govern_limit(helio_tx_stream *stream) {
 int helio_tx_stream_set_policy(helio_tx_stream *stream, const char *name, helio_clock clock) {
     helio_tx_govern *govern = &stream->govern;
     const helio_rate_policy *policy = helio_rate_policy_named(name);
-    if (!policy)
+    if (!policy) {
         return HELIO_ERR_OPTION;
+    }
     const char *before = govern->policy->name;
-    if (policy == &helio_rate_static && govern->config.rate.rate == 0)
+    if (policy == &helio_rate_static && govern->config.rate.rate == 0) {
         govern->config.rate.rate = govern->rate; /* a limit that was found is kept */
+    }
     const int error = take_policy(stream, policy, govern->rate, clock);
-    if (error)
+    if (error) {
         return error;
+    }
     set(stream, clock);
     helio_stats_event(stream->stats, clock.wall_ns, HELIO_EVENT_RATE_POLICY_CHANGED,
                       stream->object.slot, (const uint64_t[4]){govern->rate},
@@ -128,14 +133,16 @@ int helio_tx_stream_set_ceiling(helio_tx_stream *stream, uint64_t rate, helio_cl
     const helio_rate_policy *policy = decides ? govern->policy
                                       : rate  ? &helio_rate_static
                                               : &helio_rate_none;
-    if (rate > 0 && govern->config.rate.rate_min > rate)
+    if (rate > 0 && govern->config.rate.rate_min > rate) {
         return HELIO_ERR_OPTION;
+    }
     govern->config.rate.rate = rate;
     const uint64_t now =
         rate > 0 && (govern->rate == 0 || govern->rate > rate) ? rate : govern->rate;
     const int error = take_policy(stream, policy, now, clock);
-    if (!error)
+    if (!error) {
         set(stream, clock);
+    }
     return error;
 }
 
@@ -145,8 +152,9 @@ int helio_tx_stream_set_ceiling(helio_tx_stream *stream, uint64_t rate, helio_cl
 static const char *name_of(helio_tx_stream *stream, uint32_t place, char *text, size_t size) {
     char address[HELIO_ADDRESS_TEXT];
     text[0] = 0;
-    if (place == HELIO_RATE_NO_PLACE)
+    if (place == HELIO_RATE_NO_PLACE) {
         return text;
+    }
     const helio_peer *peer = &stream->repairer.peers.peers[place];
     snprintf(text, size, "receiver %s%s%s: ", peer->name, peer->name[0] ? " at " : "",
              helio_address_format(&peer->address, address));
@@ -166,8 +174,9 @@ static void tell_rate(helio_tx_stream *stream, helio_clock clock) {
     const helio_rate_decision *decision = &govern->decision;
     const double from = (double)govern->told_rate, to = (double)decision->rate;
     if (to == from || clock.now_ns < govern->tell_after_ns ||
-        (to > from && to < (1 + TELL_RISE) * from))
+        (to > from && to < (1 + TELL_RISE) * from)) {
         return;
+    }
     char receiver[HELIO_PGM_REPORT_NAME_MAX + HELIO_ADDRESS_TEXT + 32];
     const bool acts = govern->config.mode == HELIO_RATE_MODE_ENFORCE;
     const uint64_t args[4] = {govern->told_rate, decision->rate, millionths(decision->signal),
@@ -191,15 +200,18 @@ static void watch_floor(helio_tx_stream *stream, helio_clock clock) {
         govern->is_floor_told = false;
         return;
     }
-    if (govern->at_floor_ns == 0 && decision->rate <= govern->config.rate.rate_min)
+    if (govern->at_floor_ns == 0 && decision->rate <= govern->config.rate.rate_min) {
         govern->at_floor_ns = clock.now_ns;
+    }
     const int64_t lasted_ns = clock.now_ns - govern->at_floor_ns;
     if (govern->at_floor_ns == 0 || govern->is_floor_told || govern->config.escalate_ns == 0 ||
-        decision->state != HELIO_RATE_DECREASE || lasted_ns < govern->config.escalate_ns)
+        decision->state != HELIO_RATE_DECREASE || lasted_ns < govern->config.escalate_ns) {
         return;
+    }
     govern->is_floor_told = true;
-    if (!tells(govern))
+    if (!tells(govern)) {
         return;
+    }
     char receiver[HELIO_PGM_REPORT_NAME_MAX + HELIO_ADDRESS_TEXT + 32];
     const uint64_t args[4] = {decision->rate, millionths(decision->signal), decision->worst,
                               (uint64_t)lasted_ns};
@@ -260,10 +272,11 @@ static helio_interval gather(helio_tx_stream *stream, uint32_t places, helio_clo
     const uint64_t offered = interval.bytes_sent + waits;
     interval.offered_bytes = offered > govern->queued_before ? offered - govern->queued_before : 0;
     govern->queued_before = waits;
-    if (was_limited)
+    if (was_limited) {
         interval.flags |= HELIO_INTERVAL_LIMITED;
-    else if (interval.packets_sent == 0 && waits == 0)
+    } else if (interval.packets_sent == 0 && waits == 0) {
         interval.flags |= HELIO_INTERVAL_IDLE;
+    }
     return interval;
 }
 
@@ -281,11 +294,13 @@ static void decide(helio_tx_stream *stream, helio_clock clock) {
     set(stream, clock);
     show(stream);
     watch_floor(stream, clock);
-    if (tells(govern))
+    if (tells(govern)) {
         tell_rate(stream, clock);
+    }
 
-    for (uint32_t place = 0; place < places; place++)
+    for (uint32_t place = 0; place < places; place++) {
         views[place].flags &= ~(uint32_t)HELIO_VIEW_NEWS;
+    }
 }
 
 /* Data alone is something to decide about: its rate, or who says nothing of it. */
@@ -305,8 +320,9 @@ static bool stirs(const helio_tx_stream *stream) {
 
 void helio_tx_govern_poll(helio_tx_stream *stream, helio_clock clock) {
     helio_tx_govern *govern = &stream->govern;
-    if (govern->config.interval_ns == 0)
+    if (govern->config.interval_ns == 0) {
         return;
+    }
     if (govern->is_resting) {
         if (stirs(stream)) {
             govern->is_resting = false;
@@ -321,9 +337,11 @@ void helio_tx_govern_poll(helio_tx_stream *stream, helio_clock clock) {
 
 int64_t helio_tx_govern_next_deadline_ns(const helio_tx_stream *stream) {
     const helio_tx_govern *govern = &stream->govern;
-    if (govern->config.interval_ns == 0)
+    if (govern->config.interval_ns == 0) {
         return HELIO_NEVER;
-    if (!govern->is_resting)
+    }
+    if (!govern->is_resting) {
         return govern->begun_ns + govern->config.interval_ns;
+    }
     return stirs(stream) ? 0 : HELIO_NEVER;
 }

@@ -37,8 +37,9 @@ static inline void helio_heartbeat_init(helio_heartbeat *heartbeat, int64_t min_
 /* Data waits to leave and says itself where the stream is: no heartbeat before `until_ns`, when it is
  * expected, and a first interval after. */
 static inline void helio_heartbeat_hold(helio_heartbeat *heartbeat, int64_t until_ns) {
-    if (heartbeat->heartbeat_due_ns < until_ns + heartbeat->min_ns)
+    if (heartbeat->heartbeat_due_ns < until_ns + heartbeat->min_ns) {
         heartbeat->heartbeat_due_ns = until_ns + heartbeat->min_ns;
+    }
 }
 
 /* True when an SPM is to be sent now; the timers that ran out are set again. */

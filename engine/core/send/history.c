@@ -19,15 +19,17 @@ static uint64_t smaller(uint64_t a, uint64_t b) {
 }
 
 static uint64_t budget_left(const helio_history_budget *budget) {
-    if (!budget || budget->limit_bytes == 0)
+    if (!budget || budget->limit_bytes == 0) {
         return UINT64_MAX;
+    }
     return budget->limit_bytes - smaller(budget->used_bytes, budget->limit_bytes);
 }
 
 static void set_limits(helio_tx_history *history, uint64_t packets, uint64_t bytes) {
     helio_txw *txw = history->txw;
-    if (history->budget)
+    if (history->budget) {
         history->budget->used_bytes += bytes - txw->limit_bytes;
+    }
     helio_txw_set_limits(txw, packets, bytes);
 }
 
@@ -44,19 +46,23 @@ int helio_tx_history_init(helio_tx_history *history, helio_txw *txw, const helio
     };
     history->first_packets = larger(history->max_packets / PART, PACKETS_MIN);
     history->first_bytes = smaller(larger(history->max_bytes / PART, least), history->max_bytes);
-    if (budget_left(budget) < (is_dynamic ? history->first_bytes : history->max_bytes))
+    if (budget_left(budget) < (is_dynamic ? history->first_bytes : history->max_bytes)) {
         return HELIO_ERR_OPTION;
+    }
     history->budget = budget;
-    if (budget)
+    if (budget) {
         budget->used_bytes += history->max_bytes;
-    if (is_dynamic)
+    }
+    if (is_dynamic) {
         set_limits(history, history->first_packets, history->first_bytes);
+    }
     return 0;
 }
 
 void helio_tx_history_fini(helio_tx_history *history) {
-    if (history->budget)
+    if (history->budget) {
         history->budget->used_bytes -= history->txw->limit_bytes;
+    }
     history->budget = NULL;
 }
 
@@ -87,10 +93,12 @@ static bool grow(helio_tx_history *history) {
     const uint64_t left = smaller(budget_left(history->budget), memory - memory / PART);
     const uint64_t packets = smaller(2 * txw->limit_packets, history->max_packets);
     uint64_t bytes = smaller(2 * txw->limit_bytes, history->max_bytes);
-    if (bytes - txw->limit_bytes > left)
+    if (bytes - txw->limit_bytes > left) {
         bytes = txw->limit_bytes + left;
-    if (packets == txw->limit_packets && bytes == txw->limit_bytes)
+    }
+    if (packets == txw->limit_packets && bytes == txw->limit_bytes) {
         return false;
+    }
     set_limits(history, packets, bytes);
     return true;
 }
@@ -99,22 +107,25 @@ static bool shrink(helio_tx_history *history) {
     helio_txw *txw = history->txw;
     const uint64_t packets = larger(txw->limit_packets / 2, history->first_packets);
     const uint64_t bytes = larger(txw->limit_bytes / 2, history->first_bytes);
-    if (packets == txw->limit_packets && bytes == txw->limit_bytes)
+    if (packets == txw->limit_packets && bytes == txw->limit_bytes) {
         return false;
+    }
     set_limits(history, packets, bytes);
     helio_txw_release(txw);
     return true;
 }
 
 bool helio_tx_history_tend(helio_tx_history *history, int64_t now_ns) {
-    if (!history->is_dynamic)
+    if (!history->is_dynamic) {
         return false;
+    }
     if (is_in_need(history)) {
         history->quiet_since_ns = now_ns;
         return is_at_its_limits(history->txw) && grow(history);
     }
-    if (now_ns - history->quiet_since_ns < QUIET_NS)
+    if (now_ns - history->quiet_since_ns < QUIET_NS) {
         return false;
+    }
     history->quiet_since_ns = now_ns;
     return shrink(history);
 }

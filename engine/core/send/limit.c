@@ -8,8 +8,9 @@ enum {
 static uint64_t depth_of(helio_tx_limit *limit, uint64_t rate) {
     const uint64_t least = 2 * limit->packet, flow = rate / BURSTS_PER_SECOND;
     limit->burst = limit->burst_wanted ? limit->burst_wanted : flow > least ? flow : least;
-    if (limit->burst > UINT32_MAX)
+    if (limit->burst > UINT32_MAX) {
         limit->burst = UINT32_MAX;
+    }
     limit->reserve = limit->burst / 2 < CONTROL_BYTES ? limit->burst / 2 : CONTROL_BYTES;
     return limit->burst - limit->reserve;
 }
@@ -25,8 +26,9 @@ void helio_tx_limit_set_rate(helio_tx_limit *limit, uint64_t rate, int64_t now_n
 }
 
 void helio_tx_limit_widen(helio_tx_limit *limit, uint64_t packet, int64_t now_ns) {
-    if (packet <= limit->packet)
+    if (packet <= limit->packet) {
         return;
+    }
     limit->packet = packet;
     helio_tx_limit_set_rate(limit, limit->bucket.rate, now_ns);
 }

@@ -9,15 +9,17 @@ int helio_tx_log_init(helio_tx_stream *stream, const helio_tx_log_config *config
                       helio_clock clock) {
     helio_tx_log *log = &stream->log;
     *log = (helio_tx_log){0};
-    if (!config->memory)
+    if (!config->memory) {
         return 0;
+    }
     char tsi[HELIO_TSI_TEXT];
     const uint32_t places = stream->repairer.peers.capacity;
     const int error =
         helio_decision_log_init(&log->log, config->memory, config->bytes, stream->instance_name,
                                 helio_tsi_format(&stream->config.tsi, tsi), clock.wall_ns, places);
-    if (error)
+    if (error) {
         return error;
+    }
     log->is_on = true;
     const uint64_t numbers[2] = {stream->config.max_packet_bytes, places};
     helio_decision_log_record(&log->log, HELIO_DECISION_CONFIG, numbers, 2, config->options);
@@ -25,8 +27,9 @@ int helio_tx_log_init(helio_tx_stream *stream, const helio_tx_log_config *config
 }
 
 void helio_tx_log_fini(helio_tx_log *log) {
-    if (log->is_on)
+    if (log->is_on) {
         helio_decision_log_fini(&log->log);
+    }
     log->is_on = false;
 }
 
@@ -41,14 +44,16 @@ static void write_name(helio_tx_stream *stream, uint32_t place) {
 /* Who has come to a place. */
 static void name(helio_tx_stream *stream, const helio_receiver_view *view) {
     const helio_receiver_view *before = &stream->log.log.views[view->place];
-    if ((view->flags & HELIO_VIEW_PRESENT) && view->receiver != before->receiver)
+    if ((view->flags & HELIO_VIEW_PRESENT) && view->receiver != before->receiver) {
         write_name(stream, view->place);
+    }
 }
 
 void helio_tx_log_interval(helio_tx_stream *stream, const helio_interval *interval,
                            const helio_receiver_view *views) {
-    if (!stream->log.is_on)
+    if (!stream->log.is_on) {
         return;
+    }
     for (uint32_t place = 0; place < interval->receivers; place++) {
         name(stream, &views[place]);
         helio_decision_log_view(&stream->log.log, &views[place]);
@@ -58,8 +63,9 @@ void helio_tx_log_interval(helio_tx_stream *stream, const helio_interval *interv
 
 static void tell_full(helio_tx_stream *stream, helio_clock clock) {
     helio_tx_log *log = &stream->log;
-    if (!log->log.is_full || log->is_full_told)
+    if (!log->log.is_full || log->is_full_told) {
         return;
+    }
     log->is_full_told = true;
     const uint64_t args[4] = {log->log.used};
     helio_stats_event(stream->stats, clock.wall_ns, HELIO_EVENT_DECISION_LOG_FULL,
@@ -71,8 +77,9 @@ static void tell_full(helio_tx_stream *stream, helio_clock clock) {
 
 void helio_tx_log_decisions(helio_tx_stream *stream, helio_clock clock) {
     helio_tx_log *log = &stream->log;
-    if (!log->is_on)
+    if (!log->is_on) {
         return;
+    }
     uint64_t numbers[HELIO_DECISION_NUMBERS_OF_ONE];
     const helio_rate_decision *rate = &stream->govern.decision;
     if (!helio_decision_is_same_rate(rate, &log->rate)) {
@@ -99,6 +106,7 @@ void helio_tx_log_decisions(helio_tx_stream *stream, helio_clock clock) {
 void helio_tx_log_policy(helio_tx_stream *stream, const char *name, uint64_t rate, uint64_t ceiling,
                          int64_t now_ns) {
     const uint64_t numbers[3] = {rate, ceiling, (uint64_t)now_ns};
-    if (stream->log.is_on)
+    if (stream->log.is_on) {
         helio_decision_log_record(&stream->log.log, HELIO_DECISION_POLICY, numbers, 3, name);
+    }
 }

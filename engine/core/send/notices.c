@@ -29,8 +29,9 @@ uint8_t helio_tx_reason_of(const char *why) {
                    {"buffer", HELIO_PGM_REASON_BUFFER},
                    {"storm", HELIO_PGM_REASON_STORM}};
     for (size_t i = 0; why && i < sizeof reasons / sizeof reasons[0]; i++) {
-        if (strncmp(why, reasons[i].word, strlen(reasons[i].word)) == 0)
+        if (strncmp(why, reasons[i].word, strlen(reasons[i].word)) == 0) {
             return reasons[i].reason;
+        }
     }
     return HELIO_PGM_REASON_NONE;
 }
@@ -47,10 +48,12 @@ static void forget_those_over(helio_tx_notices *notices, int64_t now_ns) {
     int64_t due_ns = HELIO_NEVER;
     for (uint32_t i = 0; i < notices->count; i++) {
         helio_tx_notice *notice = &notices->all[i];
-        if (is_over(notice, now_ns))
+        if (is_over(notice, now_ns)) {
             continue;
-        if (notice->repeats > 0 && notice->due_ns < due_ns)
+        }
+        if (notice->repeats > 0 && notice->due_ns < due_ns) {
             due_ns = notice->due_ns;
+        }
         notices->all[kept++] = *notice;
     }
     notices->count = kept;
@@ -64,21 +67,25 @@ static helio_tx_notice *place_of(helio_tx_notices *notices, const helio_tx_notic
     for (uint32_t i = 0; i < notices->count; i++) {
         helio_tx_notice *notice = &notices->all[i];
         if (notice->receiver == wanted->receiver &&
-            (notice->action == HELIO_PGM_NOTICE_NOTIFY) == is_warning)
+            (notice->action == HELIO_PGM_NOTICE_NOTIFY) == is_warning) {
             return notice;
+        }
         if (notice->repeats < least->repeats ||
-            (notice->repeats == least->repeats && notice->keep_ns < least->keep_ns))
+            (notice->repeats == least->repeats && notice->keep_ns < least->keep_ns)) {
             least = notice;
+        }
     }
     return notices->count < HELIO_TX_NOTICES_MAX ? &notices->all[notices->count++] : least;
 }
 
 void helio_tx_notices_put(helio_tx_notices *notices, const helio_tx_notice *wanted,
                           int64_t now_ns) {
-    if (!notices->all)
+    if (!notices->all) {
         notices->all = calloc(HELIO_TX_NOTICES_MAX, sizeof *notices->all);
-    if (!notices->all)
+    }
+    if (!notices->all) {
         return;
+    }
     forget_those_over(notices, now_ns);
     helio_tx_notice *notice = place_of(notices, wanted);
     *notice = *wanted;
@@ -104,8 +111,9 @@ static bool comes_before(const helio_tx_notice *a, const helio_tx_notice *b, int
 }
 
 static uint32_t left_ms(const helio_tx_notice *notice, int64_t now_ns) {
-    if (notice->until_ns == 0)
+    if (notice->until_ns == 0) {
         return 0;
+    }
     const int64_t left_ns = notice->until_ns - now_ns;
     return left_ns >= TIME_MAX_NS
                ? HELIO_PGM_NOTICE_TIME_MAX
@@ -131,8 +139,9 @@ static helio_pgm_notice say(helio_tx_notice *notice, int64_t now_ns) {
 }
 
 uint32_t helio_tx_notices_take(helio_tx_notices *notices, helio_pgm_notice *out, int64_t now_ns) {
-    if (notices->count == 0)
+    if (notices->count == 0) {
         return 0;
+    }
     forget_those_over(notices, now_ns);
     uint32_t taken = 0;
     bool is_taken[HELIO_TX_NOTICES_MAX] = {false};
@@ -140,16 +149,18 @@ uint32_t helio_tx_notices_take(helio_tx_notices *notices, helio_pgm_notice *out,
         uint32_t best = HELIO_TX_NOTICES_MAX;
         for (uint32_t i = 0; i < notices->count; i++) {
             if (!is_taken[i] && (best == HELIO_TX_NOTICES_MAX ||
-                                 comes_before(&notices->all[i], &notices->all[best], now_ns)))
+                                 comes_before(&notices->all[i], &notices->all[best], now_ns))) {
                 best = i;
+            }
         }
         is_taken[best] = true;
         out[taken++] = say(&notices->all[best], now_ns);
     }
     notices->due_ns = HELIO_NEVER;
     for (uint32_t i = 0; i < notices->count; i++) {
-        if (notices->all[i].repeats > 0 && notices->all[i].due_ns < notices->due_ns)
+        if (notices->all[i].repeats > 0 && notices->all[i].due_ns < notices->due_ns) {
             notices->due_ns = notices->all[i].due_ns;
+        }
     }
     return taken;
 }

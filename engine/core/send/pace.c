@@ -23,8 +23,9 @@ static void set_repairs(helio_tx_pace *pace, int64_t now_ns) {
 }
 
 static void end_wait(helio_tx_pace *pace, int64_t now_ns) {
-    if (pace->wait == HELIO_TX_WAIT_NONE)
+    if (pace->wait == HELIO_TX_WAIT_NONE) {
         return;
+    }
     const int64_t waited_ns = now_ns - pace->waits_since_ns;
     pace->wait = HELIO_TX_WAIT_NONE;
     helio_count(&pace->stats->rate_limited_time, (uint64_t)waited_ns);
@@ -34,8 +35,9 @@ static void end_wait(helio_tx_pace *pace, int64_t now_ns) {
 static void note_limits(helio_tx_pace *pace, int64_t now_ns) {
     set_repairs(pace, now_ns);
     pace->is_on = helio_tx_pace_has_rate(pace) || pace->send_limit != UINT64_MAX;
-    if (!pace->is_on)
+    if (!pace->is_on) {
         end_wait(pace, now_ns);
+    }
     helio_set(&pace->stats->rate_limit, pace->limit.bucket.rate);
 }
 
@@ -44,21 +46,25 @@ void helio_tx_pace_init(helio_tx_pace *pace, const helio_tx_pace_config *config,
                         int64_t now_ns) {
     *pace = (helio_tx_pace){
         .config = *config, .send_limit = UINT64_MAX, .stats = stats, .latency = latency};
-    if (!pace->config.copies)
+    if (!pace->config.copies) {
         pace->config.copies = 1;
-    if (pace->config.repair_share <= 0)
+    }
+    if (pace->config.repair_share <= 0) {
         pace->config.repair_share = 1;
+    }
     const uint64_t packet = pace->config.copies * cost_of(pace, packet_bytes);
     helio_tx_limit_init(&pace->limit, config->rate, config->burst, packet, now_ns);
-    if (config->share)
+    if (config->share) {
         helio_tx_limit_widen(&config->share->limit, packet, now_ns);
+    }
     note_limits(pace, now_ns);
 }
 
 void helio_tx_pace_fini(helio_tx_pace *pace) {
     helio_tx_pace_on_close(pace);
-    if (pace->config.share)
+    if (pace->config.share) {
         helio_tx_share_leave(pace->config.share, &pace->place);
+    }
 }
 
 void helio_tx_pace_set_rate(helio_tx_pace *pace, uint64_t rate, int64_t now_ns) {
@@ -67,8 +73,9 @@ void helio_tx_pace_set_rate(helio_tx_pace *pace, uint64_t rate, int64_t now_ns) 
 }
 
 void helio_tx_pace_set_send_limit(helio_tx_pace *pace, uint64_t sequence) {
-    if (pace->wait == HELIO_TX_WAIT_LIMIT && sequence > pace->send_limit)
+    if (pace->wait == HELIO_TX_WAIT_LIMIT && sequence > pace->send_limit) {
         pace->wait = HELIO_TX_WAIT_RATE; /* of which time tells: data is looked at again at once */
+    }
     pace->send_limit = sequence;
     pace->is_on = helio_tx_pace_has_rate(pace) || sequence != UINT64_MAX;
 }
@@ -85,14 +92,18 @@ bool helio_tx_pace_has_credit(helio_tx_pace *pace, int64_t now_ns) {
 }
 
 static helio_tx_wait look(helio_tx_pace *pace, uint64_t sequence, bool is_behind, int64_t now_ns) {
-    if (sequence > pace->send_limit && !pace->is_limit_waived)
+    if (sequence > pace->send_limit && !pace->is_limit_waived) {
         return HELIO_TX_WAIT_LIMIT;
-    if (!helio_tx_limit_takes(&pace->limit, now_ns))
+    }
+    if (!helio_tx_limit_takes(&pace->limit, now_ns)) {
         return HELIO_TX_WAIT_RATE;
-    if (is_behind)
+    }
+    if (is_behind) {
         return HELIO_TX_WAIT_REPAIRS;
-    if (is_shared(pace) && !helio_tx_share_takes(pace->config.share, &pace->place, now_ns))
+    }
+    if (is_shared(pace) && !helio_tx_share_takes(pace->config.share, &pace->place, now_ns)) {
         return HELIO_TX_WAIT_INSTANCE;
+    }
     return HELIO_TX_WAIT_NONE;
 }
 
@@ -112,10 +123,11 @@ bool helio_tx_pace_takes_data(helio_tx_pace *pace, uint64_t sequence, bool is_be
         return true;
     }
     const helio_tx_wait wait = look(pace, sequence, is_behind, now_ns);
-    if (wait == HELIO_TX_WAIT_NONE)
+    if (wait == HELIO_TX_WAIT_NONE) {
         end_wait(pace, now_ns);
-    else
+    } else {
         begin_wait(pace, wait, now_ns);
+    }
     return wait == HELIO_TX_WAIT_NONE;
 }
 
@@ -125,20 +137,23 @@ void helio_tx_pace_brake_repairs(helio_tx_pace *pace, uint64_t rate, int64_t now
 }
 
 bool helio_tx_pace_takes_repair(helio_tx_pace *pace, int64_t now_ns) {
-    if (!pace->is_on && !helio_tx_pace_is_braked(pace))
+    if (!pace->is_on && !helio_tx_pace_is_braked(pace)) {
         return true;
+    }
     const bool takes = helio_bucket_has(&pace->brake, 0, now_ns) &&
                        (!pace->is_on || (helio_bucket_has(&pace->repairs, 0, now_ns) &&
                                          helio_tx_pace_has_credit(pace, now_ns)));
-    if (!takes && !pace->repairs_wait)
+    if (!takes && !pace->repairs_wait) {
         helio_count(&pace->stats->repairs_deferred, 1);
+    }
     pace->repairs_wait = !takes;
     return takes;
 }
 
 bool helio_tx_pace_takes_control(helio_tx_pace *pace, size_t length, int64_t now_ns) {
-    if (!pace->is_on)
+    if (!pace->is_on) {
         return true;
+    }
     const uint64_t bytes = pace->config.copies * cost_of(pace, length);
     return helio_tx_limit_takes_control(&pace->limit, bytes, now_ns) &&
            (!is_shared(pace) ||
@@ -169,13 +184,15 @@ int64_t helio_tx_pace_repair_ready_ns(const helio_tx_pace *pace) {
 /* ---- it leaves ---- */
 
 static void set_open(helio_tx_pace *pace, bool is_open) {
-    if (pace->is_open == is_open)
+    if (pace->is_open == is_open) {
         return;
+    }
     pace->is_open = is_open;
     const uint64_t bytes = is_open ? pace->limit.packet : -pace->limit.packet;
     pace->limit.open += bytes;
-    if (pace->config.share)
+    if (pace->config.share) {
         pace->config.share->limit.open += bytes;
+    }
 }
 
 void helio_tx_pace_on_open(helio_tx_pace *pace) {
@@ -190,14 +207,16 @@ void helio_tx_pace_charge(helio_tx_pace *pace, size_t length, uint32_t copies) {
     const uint64_t bytes = copies * cost_of(pace, length);
     pace->charged += bytes;
     helio_bucket_charge(&pace->limit.bucket, bytes);
-    if (is_shared(pace))
+    if (is_shared(pace)) {
         helio_tx_share_charge(pace->config.share, &pace->place, bytes);
+    }
 }
 
 void helio_tx_pace_rest(helio_tx_pace *pace, int64_t now_ns) {
     end_wait(pace, now_ns);
-    if (pace->config.share)
+    if (pace->config.share) {
         helio_tx_share_leave(pace->config.share, &pace->place);
+    }
 }
 
 bool helio_tx_pace_was_limited(helio_tx_pace *pace) {

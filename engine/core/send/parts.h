@@ -86,8 +86,9 @@ static inline void helio_tx_send_to(helio_tx_stream *stream, const helio_address
                                     const void *packet, size_t length, bool is_stable) {
     helio_count(&stream->instance->packets_sent, 1);
     helio_count(&stream->instance->packet_bytes_sent, length);
-    if (stream->pace.is_on)
+    if (stream->pace.is_on) {
         helio_tx_pace_charge(&stream->pace, length, to ? 1 : stream->pace.config.copies);
+    }
     stream->outlet.send(stream->outlet.context, to, packet, length, is_stable);
 }
 
@@ -104,8 +105,9 @@ static inline void helio_tx_send_to_askers(helio_tx_stream *stream, uint64_t des
         return;
     }
     for (uint32_t i = 0; i < stream->destinations_count; i++) {
-        if (destinations >> i & 1)
+        if (destinations >> i & 1) {
             helio_tx_send_to(stream, &stream->destinations[i], packet, length, is_stable);
+        }
     }
 }
 

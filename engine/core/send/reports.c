@@ -57,20 +57,23 @@ static bool pay(helio_tx_reports *reports, int64_t now_ns) {
         reports->rush = 0;
     }
     reports->rush++;
-    if (credit > 0)
+    if (credit > 0) {
         helio_bucket_charge(&reports->bucket, 1);
+    }
     return credit > 0;
 }
 
 bool helio_tx_reports_on_report(helio_tx_reports *reports, int64_t round_trip_ns, int64_t now_ns) {
     reports->came++;
-    if (round_trip_ns > reports->round_trip_ns)
+    if (round_trip_ns > reports->round_trip_ns) {
         reports->round_trip_ns = round_trip_ns;
-    else if (round_trip_ns > 0)
+    } else if (round_trip_ns > 0) {
         reports->round_trip_ns -= (reports->round_trip_ns - round_trip_ns) / 8;
+    }
     if (pay(reports, now_ns) || reports->interval_ns == 0 ||
-        reports->interval_ns >= INTERVAL_MAX_NS || now_ns < reports->settled_ns)
+        reports->interval_ns >= INTERVAL_MAX_NS || now_ns < reports->settled_ns) {
         return false;
+    }
     const int64_t longer_ns = overload(reports, now_ns) * reports->interval_ns;
     reports->interval_ns = longer_ns < INTERVAL_MAX_NS ? longer_ns : INTERVAL_MAX_NS;
     reports->settled_ns = now_ns + 2 * reports->round_trip_ns + SETTLE_MIN_NS;
@@ -79,8 +82,9 @@ bool helio_tx_reports_on_report(helio_tx_reports *reports, int64_t round_trip_ns
 }
 
 void helio_tx_reports_poll(helio_tx_reports *reports, uint64_t lead, int64_t now_ns) {
-    if (now_ns < reports->look_ns)
+    if (now_ns < reports->look_ns) {
         return;
+    }
     /* Those with news report within an interval of it: what was sent before the last look has been
      * told of by all. */
     const uint64_t few = (uint64_t)((double)reports->rate / FEW_PART * 2 *
@@ -92,8 +96,9 @@ void helio_tx_reports_poll(helio_tx_reports *reports, uint64_t lead, int64_t now
     reports->came_before = reports->came;
     reports->came = 0;
     reports->look_ns = now_ns + reports->interval_ns;
-    if (!had_sent || came >= few)
+    if (!had_sent || came >= few) {
         return;
+    }
     reports->interval_ns =
         reports->interval_ns / 2 > reports->least_ns ? reports->interval_ns / 2 : reports->least_ns;
     begin_to_look(reports, now_ns);

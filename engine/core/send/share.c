@@ -23,8 +23,9 @@ static void give_turn(helio_tx_share *share, helio_tx_place *place) {
 }
 
 static void join(helio_tx_share *share, helio_tx_place *place) {
-    if (place->next)
+    if (place->next) {
         return;
+    }
     place->left = 0;
     if (!share->turn) {
         place->next = place->before = place;
@@ -37,12 +38,14 @@ static void join(helio_tx_share *share, helio_tx_place *place) {
 }
 
 void helio_tx_share_leave(helio_tx_share *share, helio_tx_place *place) {
-    if (!place->next)
+    if (!place->next) {
         return;
+    }
     if (share->turn == place) {
         share->turn = NULL;
-        if (place->next != place)
+        if (place->next != place) {
             give_turn(share, place->next);
+        }
     }
     place->before->next = place->next;
     place->next->before = place->before;
@@ -50,8 +53,9 @@ void helio_tx_share_leave(helio_tx_share *share, helio_tx_place *place) {
 }
 
 bool helio_tx_share_takes(helio_tx_share *share, helio_tx_place *place, int64_t now_ns) {
-    if (!helio_tx_limit_is_on(&share->limit))
+    if (!helio_tx_limit_is_on(&share->limit)) {
         return true;
+    }
     place->asked_ns = now_ns;
     if (!helio_tx_limit_takes(&share->limit, now_ns)) {
         join(share, place);
@@ -59,14 +63,17 @@ bool helio_tx_share_takes(helio_tx_share *share, helio_tx_place *place, int64_t 
     }
     if (share->turn == place) {
         share->asked_in_vain = 0;
-        if (place->left <= 0)
+        if (place->left <= 0) {
             give_turn(share, place->next);
+        }
     }
-    if (!share->turn || share->turn == place)
+    if (!share->turn || share->turn == place) {
         return true;
+    }
     join(share, place);
-    if (++share->asked_in_vain > PATIENCE_ASKS && now_ns - share->turn->asked_ns > PATIENCE_NS)
+    if (++share->asked_in_vain > PATIENCE_ASKS && now_ns - share->turn->asked_ns > PATIENCE_NS) {
         helio_tx_share_leave(share, share->turn);
+    }
     return false;
 }
 

@@ -17,8 +17,9 @@ enum { WHO_TEXT = HELIO_PGM_REPORT_NAME_MAX + HELIO_ADDRESS_TEXT + 8, WHY_TEXT =
 
 int helio_tx_slow_init(helio_tx_slow *slow, const helio_tx_slow_config *config, uint32_t places) {
     *slow = (helio_tx_slow){.config = *config, .paced = HELIO_PEER_NONE};
-    if (config->consumers.dwell_ns == 0)
+    if (config->consumers.dwell_ns == 0) {
         return 0;
+    }
     slow->config.consumers.capacity = places;
     slow->config.consumers.enforces = config->mode == HELIO_SLOW_MODE_ENFORCE;
     slow->config.storm.enforces = config->storm_mode == HELIO_STORM_MODE_ENFORCE;
@@ -63,26 +64,28 @@ static const char *who_is(const helio_tx_stream *stream, uint32_t place, char *t
  * What counts is at its beginning, for a notice takes 40 bytes. */
 static const char *evidence(const helio_slow_decision *decision, char *text) {
     const char *symptom = helio_symptom_name(decision->symptom);
-    if (decision->symptom == HELIO_SYMPTOM_SILENCE)
+    if (decision->symptom == HELIO_SYMPTOM_SILENCE) {
         snprintf(text, WHY_TEXT, "silence for %.3g s", decision->value);
-    else if (decision->symptom == HELIO_SYMPTOM_NAKS)
+    } else if (decision->symptom == HELIO_SYMPTOM_NAKS) {
         snprintf(text, WHY_TEXT, "naks %.4g/s over %.4g/s for %.3g s", decision->value,
                  decision->threshold, seconds(decision->lasted_ns));
-    else
+    } else {
         snprintf(text, WHY_TEXT, "%s %.3g %% over %.3g %% for %.3g s", symptom,
                  100 * decision->value, 100 * decision->threshold, seconds(decision->lasted_ns));
+    }
     return text;
 }
 
 /* The same when it is over: what there is left of it. */
 static const char *remains(const helio_slow_decision *decision, char *text) {
     const char *symptom = helio_symptom_name(decision->symptom);
-    if (decision->symptom == HELIO_SYMPTOM_SILENCE)
+    if (decision->symptom == HELIO_SYMPTOM_SILENCE) {
         snprintf(text, WHY_TEXT, "silence for %.3g s", decision->value);
-    else if (decision->symptom == HELIO_SYMPTOM_NAKS)
+    } else if (decision->symptom == HELIO_SYMPTOM_NAKS) {
         snprintf(text, WHY_TEXT, "naks at %.4g/s", decision->value);
-    else
+    } else {
         snprintf(text, WHY_TEXT, "%s at %.3g %%", symptom, 100 * decision->value);
+    }
     return text;
 }
 
@@ -178,10 +181,11 @@ static void tell(helio_tx_stream *stream, const helio_slow_decision *decision, h
     char who[WHO_TEXT], why[WHY_TEXT], rest[WHY_TEXT] = "";
     fill_arguments(decision, event, args);
     who_is(stream, decision->place, who);
-    if (step >= HELIO_SLOW_RECOVER && step <= HELIO_SLOW_READMIT)
+    if (step >= HELIO_SLOW_RECOVER && step <= HELIO_SLOW_READMIT) {
         remains(decision, why);
-    else
+    } else {
         evidence(decision, why);
+    }
     if (step == HELIO_SLOW_FORECAST) {
         helio_stats_event(stream->stats, clock.wall_ns, event, peer->slot, args,
                           "%s: receiver %s is %s, %.3g %% of the history behind; as things go "
@@ -190,18 +194,19 @@ static void tell(helio_tx_stream *stream, const helio_slow_decision *decision, h
                           seconds(decision->duration_ns));
         return;
     }
-    if (step == HELIO_SLOW_SPARE)
+    if (step == HELIO_SLOW_SPARE) {
         snprintf(rest, sizeof rest, "slow and not isolated: %s", decision->why);
-    else if (step >= HELIO_SLOW_RECOVER)
+    } else if (step >= HELIO_SLOW_RECOVER) {
         snprintf(rest, sizeof rest, "%s after %.3g s", in_words(step),
                  seconds(decision->lasted_ns));
-    else if (step == HELIO_SLOW_PACE)
+    } else if (step == HELIO_SLOW_PACE) {
         snprintf(rest, sizeof rest, "%s: no more than %" PRIu64 " bytes/s", in_words(step),
                  decision->rate);
-    else if (decision->duration_ns > 0)
+    } else if (decision->duration_ns > 0) {
         snprintf(rest, sizeof rest, "%s for %g s", in_words(step), seconds(decision->duration_ns));
-    else
+    } else {
         snprintf(rest, sizeof rest, "%s", in_words(step));
+    }
     helio_stats_event(stream->stats, clock.wall_ns, event, peer->slot, args,
                       "%s: receiver %s %s %s (%s; %s)", stream->endpoint, who,
                       is_advice ? "would be" : "is", rest, why, decision->why);
@@ -235,8 +240,9 @@ static helio_action action_of(const helio_slow_decision *decision) {
 static void act(helio_tx_stream *stream, const helio_slow_decision *decision, helio_clock clock) {
     const helio_action action = action_of(decision);
     char why[WHY_TEXT];
-    if (action == HELIO_ACTION_NONE)
+    if (action == HELIO_ACTION_NONE) {
         return;
+    }
     const bool is_back = decision->step >= HELIO_SLOW_RECOVER;
     helio_tx_stream_act(stream, decision->place, action, decision->duration_ns,
                         is_back ? decision->why : evidence(decision, why), false, clock);
@@ -251,18 +257,21 @@ static void carry_out(helio_tx_stream *stream, const helio_slow_decision *decisi
     helio_peer_stats *peer = decision->place == HELIO_SLOW_NO_PLACE
                                  ? NULL
                                  : helio_peers_stats(&stream->repairer.peers, decision->place);
-    if (peer && decision->step == HELIO_SLOW_SUSPEND)
+    if (peer && decision->step == HELIO_SLOW_SUSPEND) {
         helio_count(&peer->suspensions, 1);
-    if (mode == HELIO_SLOW_MODE_OBSERVE)
+    }
+    if (mode == HELIO_SLOW_MODE_OBSERVE) {
         return;
+    }
     helio_count(&(&stats->slow_actions_notify)[i], 1);
     if (decision->place == HELIO_SLOW_NO_PLACE) {
         tell_group(stream, decision, clock);
         return;
     }
     tell(stream, decision, clock);
-    if (mode == HELIO_SLOW_MODE_ENFORCE)
+    if (mode == HELIO_SLOW_MODE_ENFORCE) {
         act(stream, decision, clock);
+    }
 }
 
 /* ---- what is seen ---- */
@@ -282,12 +291,15 @@ static void show(helio_tx_stream *stream, const helio_interval *interval, helio_
          place++) {
         const helio_consumer *consumer = &consumers->consumers[place];
         helio_peer_stats *peer = helio_peers_stats(&stream->repairer.peers, place);
-        if (!peer)
+        if (!peer) {
             continue;
+        }
         const uint32_t paced = stream->slow.paced;
         if (consumer->rung == HELIO_SLOW_PACE &&
-            (paced == HELIO_PEER_NONE || is_further_behind(consumer, &consumers->consumers[paced])))
+            (paced == HELIO_PEER_NONE ||
+             is_further_behind(consumer, &consumers->consumers[paced]))) {
             stream->slow.paced = place;
+        }
         const int64_t forecast_ns = consumer->watch.symptoms.forecast_ns;
         const bool is_safe = forecast_ns == HELIO_NEVER || !consumer->watch.symptoms.until_ns;
         helio_set(&peer->state, (uint64_t)consumer->watch.class);
@@ -324,7 +336,7 @@ static void decide_storm(helio_tx_stream *stream, const helio_interval *interval
         slow->cut_offs = 0;
         helio_count(&stats->storms, 1);
     }
-    if (decision.began && tells)
+    if (decision.began && tells) {
         helio_stats_event(
             stream->stats, clock.wall_ns, HELIO_EVENT_STORM_DETECTED, stream->object.slot,
             (const uint64_t[4]){millionths(decision.repeats), millionths(decision.share),
@@ -333,31 +345,37 @@ static void decide_storm(helio_tx_stream *stream, const helio_interval *interval
             "what is asked for was asked for before; requests %s cut off for %g s",
             stream->endpoint, 100 * decision.share, 100 * decision.load, 100 * decision.repeats,
             mode == HELIO_STORM_MODE_ENFORCE ? "are" : "would be", seconds(decision.cut_off_ns));
+    }
     if (decision.cut_off_ns > 0) {
         slow->cut_offs++;
         helio_count(&stats->cutoffs, 1);
         helio_count(&stats->cutoff_time, (uint64_t)decision.cut_off_ns);
-        if (mode == HELIO_STORM_MODE_ENFORCE)
+        if (mode == HELIO_STORM_MODE_ENFORCE) {
             helio_tx_stream_cut_off(stream, decision.cut_off_ns, "storm of requests", false, clock);
+        }
     }
-    if (mode == HELIO_STORM_MODE_ENFORCE && (decision.began || decision.ended))
+    if (mode == HELIO_STORM_MODE_ENFORCE && (decision.began || decision.ended)) {
         brake_repairs(stream, decision.began, clock.now_ns);
-    if (decision.ended && tells)
+    }
+    if (decision.ended && tells) {
         helio_stats_event(stream->stats, clock.wall_ns, HELIO_EVENT_STORM_ENDED,
                           stream->object.slot,
                           (const uint64_t[4]){milliseconds(decision.lasted_ns), slow->cut_offs},
                           "%s: the storm of requests is over after %.3g s and %" PRIu32 " cut-offs",
                           stream->endpoint, seconds(decision.lasted_ns), slow->cut_offs);
+    }
 }
 
 void helio_tx_slow_decide(helio_tx_stream *stream, const helio_interval *interval,
                           helio_receiver_view *views, helio_clock clock) {
     helio_tx_slow *slow = &stream->slow;
-    if (!slow->is_on)
+    if (!slow->is_on) {
         return;
+    }
     helio_consumers_decide(&slow->consumers, interval, views);
-    for (uint32_t i = 0; i < slow->consumers.decisions_count; i++)
+    for (uint32_t i = 0; i < slow->consumers.decisions_count; i++) {
         carry_out(stream, &slow->consumers.decisions[i], clock);
+    }
     decide_storm(stream, interval, clock);
     show(stream, interval, clock);
 }

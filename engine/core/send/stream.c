@@ -29,8 +29,9 @@ static bool send_repair(helio_tx_stream *stream, helio_clock clock) {
     uint64_t sequence;
     if (!helio_repairer_has_work(&stream->repairer) ||
         !helio_tx_pace_takes_repair(&stream->pace, clock.now_ns) ||
-        !helio_repairer_next(&stream->repairer, clock, &sequence))
+        !helio_repairer_next(&stream->repairer, clock, &sequence)) {
         return false;
+    }
     const uint64_t charged = stream->pace.charged;
     const helio_txw_slot *slot = helio_txw_slot_of(&stream->txw, sequence);
     uint8_t *packet = helio_txw_packet(&stream->txw, sequence);
@@ -51,15 +52,17 @@ static bool send_repair(helio_tx_stream *stream, helio_clock clock) {
 
 static uint8_t *open_packet(void *context, bool is_fragment) {
     helio_tx_stream *stream = context;
-    if (!stream->has_opened)
+    if (!stream->has_opened) {
         helio_tx_open(stream, 0);
+    }
     uint8_t *packet = helio_txw_open(&stream->txw);
     while (!packet) { /* has_room keeps messages away; the end of a topic cannot be kept away */
         helio_tx_acks_let_go(&stream->acks, stream->acks.stable + 1, stream->clock);
         packet = helio_txw_open(&stream->txw);
     }
-    if (stream->pace.is_on)
+    if (stream->pace.is_on) {
         helio_tx_pace_on_open(&stream->pace);
+    }
     return packet + (is_fragment ? HELIO_PGM_FRAGMENT_HEADER : HELIO_PGM_DATA_HEADER);
 }
 
@@ -88,8 +91,9 @@ static void count_data(helio_tx_stream *stream, size_t length) {
 }
 
 static uint32_t sum_of(const helio_tx_stream *stream, const uint8_t *payload, size_t bytes) {
-    if (!stream->config.has_checksums)
+    if (!stream->config.has_checksums) {
         return HELIO_PGM_NO_SUM;
+    }
     const uint32_t sum = helio_checksum_part(payload, bytes);
     return sum == HELIO_PGM_NO_SUM ? 0 : sum; /* the same in one's complement */
 }
@@ -97,10 +101,12 @@ static uint32_t sum_of(const helio_tx_stream *stream, const uint8_t *payload, si
 /* Packet number `place` of a message in fragments was sent. */
 static void breathe(helio_tx_stream *stream, const helio_pgm_fragment *fragment, uint32_t place,
                     helio_clock clock) {
-    if (place == 0)
+    if (place == 0) {
         stream->cutting_since_ns = clock.now_ns;
-    if (!stream->config.breathe || place % BREATH != BREATH - 1)
+    }
+    if (!stream->config.breathe || place % BREATH != BREATH - 1) {
         return;
+    }
     const helio_txw *txw = &stream->txw;
     const uint64_t history = txw->limit_bytes < txw->limit_packets * stream->config.max_packet_bytes
                                  ? txw->limit_bytes / stream->config.max_packet_bytes
@@ -124,14 +130,16 @@ static bool is_behind(const helio_tx_stream *stream, int64_t now_ns) {
 static bool takes_data(helio_tx_stream *stream, uint64_t sequence, helio_clock clock) {
     if (helio_tx_pace_takes_data(&stream->pace, sequence, is_behind(stream, clock.now_ns),
                                  clock.now_ns)) {
-        if (stream->blame.place != HELIO_PEER_NONE)
+        if (stream->blame.place != HELIO_PEER_NONE) {
             helio_tx_blame_look(stream, clock.now_ns);
+        }
         return true;
     }
     helio_tx_blame_look(stream, clock.now_ns);
     const int64_t ready_ns = helio_tx_pace_ready_ns(&stream->pace);
-    if (ready_ns != HELIO_NEVER)
+    if (ready_ns != HELIO_NEVER) {
         helio_heartbeat_hold(&stream->heartbeat, ready_ns > clock.now_ns ? ready_ns : clock.now_ns);
+    }
     return false;
 }
 
@@ -141,8 +149,9 @@ static bool takes_data(helio_tx_stream *stream, uint64_t sequence, helio_clock c
 static void wait_within(helio_tx_stream *stream, helio_clock clock) {
     const int64_t since_ns = clock.now_ns;
     while (!takes_data(stream, stream->txw.lead + 1, clock)) {
-        if (stream->pace.wait == HELIO_TX_WAIT_LIMIT && clock.now_ns - since_ns > LIMIT_WAIT_NS)
+        if (stream->pace.wait == HELIO_TX_WAIT_LIMIT && clock.now_ns - since_ns > LIMIT_WAIT_NS) {
             stream->pace.is_limit_waived = true;
+        }
         const int64_t ready_ns = helio_tx_pace_ready_ns(&stream->pace);
         clock = stream->config.wait(stream->outlet.context, ready_ns);
         stream->clock = clock;
@@ -152,13 +161,15 @@ static void wait_within(helio_tx_stream *stream, helio_clock clock) {
 static void close_packet(void *context, size_t bytes, helio_pgm_fragment *fragment,
                          helio_clock clock) {
     helio_tx_stream *stream = context;
-    if (stream->is_cutting && stream->clock.now_ns > clock.now_ns) /* it has waited */
+    if (stream->is_cutting && stream->clock.now_ns > clock.now_ns) { /* it has waited */
         clock = stream->clock;
+    }
     helio_txw *txw = &stream->txw;
     const uint64_t sequence = txw->lead + 1;
     uint8_t *packet = helio_txw_opened(txw);
-    if (fragment && fragment->offset == 0)
+    if (fragment && fragment->offset == 0) {
         fragment->first = (uint32_t)sequence;
+    }
     const size_t header = fragment ? HELIO_PGM_FRAGMENT_HEADER : HELIO_PGM_DATA_HEADER;
     const uint32_t sum = sum_of(stream, packet + header, bytes);
     const size_t length = helio_pgm_encode_data(packet, &stream->session, (uint32_t)sequence,
@@ -169,19 +180,22 @@ static void close_packet(void *context, size_t bytes, helio_pgm_fragment *fragme
     count_data(stream, length);
     helio_heartbeat_restart(&stream->heartbeat, clock.now_ns);
     stream->has_news = !stream->config.is_raw;
-    if (stream->pace.is_open)
+    if (stream->pace.is_open) {
         helio_tx_pace_on_close(&stream->pace);
+    }
     helio_tx_send(stream, packet, length, true);
     if (helio_repairer_has_work(&stream->repairer) &&
         ++stream->data_since_repair >= DATA_PER_REPAIR) {
         stream->data_since_repair = 0;
         send_repair(stream, clock);
     }
-    if (!fragment)
+    if (!fragment) {
         return;
+    }
     breathe(stream, fragment, (uint32_t)sequence - fragment->first, clock);
-    if (stream->pace.is_on && stream->config.wait && fragment->offset + bytes < fragment->length)
+    if (stream->pace.is_on && stream->config.wait && fragment->offset + bytes < fragment->length) {
         wait_within(stream, clock);
+    }
 }
 
 /* ---- create, destroy ---- */
@@ -196,11 +210,12 @@ static int open_object(helio_tx_stream *stream, helio_clock clock) {
     helio_stats_label(labels, sizeof labels, "address", helio_address_format(&address, text));
     const int error = helio_stats_open_object(stream->stats, HELIO_SCOPE_TX_STREAM, labels,
                                               clock.wall_ns, &stream->object);
-    if (!error)
+    if (!error) {
         helio_stats_apply(&stream->object,
                           (stream->config.acks ? HELIO_HAS_ACKS : 0u) |
                               (stream->config.poll_interval_ns ? HELIO_HAS_POLLS : 0u) |
                               (stream->is_group ? HELIO_HAS_GROUP : 0u));
+    }
     return error;
 }
 
@@ -222,8 +237,9 @@ static bool is_valid(const helio_tx_stream_config *config) {
 static int init_parts(helio_tx_stream *stream, helio_clock clock) {
     const helio_tx_stream_config *config = &stream->config;
     int error = open_object(stream, clock);
-    if (!error)
+    if (!error) {
         error = helio_tx_topics_init(&stream->topics);
+    }
     const helio_txw_config history = {
         .packets = helio_window_packets(config->window_packets),
         .packet_bytes = config->max_packet_bytes,
@@ -231,10 +247,12 @@ static int init_parts(helio_tx_stream *stream, helio_clock clock) {
         .age_ns = config->history_ns,
         .first = helio_sequence_start(config->first_sequence),
     };
-    if (!error)
+    if (!error) {
         error = helio_txw_init(&stream->txw, &history);
-    if (error)
+    }
+    if (error) {
         return error;
+    }
     helio_tx_pace_init(&stream->pace, &config->pace, config->max_packet_bytes,
                        helio_tx_stats(stream),
                        stream->object.histogram[HELIO_TX_STREAM_PACE_LATENCY], clock.now_ns);
@@ -249,8 +267,9 @@ static int init_parts(helio_tx_stream *stream, helio_clock clock) {
         .label = stream->endpoint,
     };
     error = helio_tx_acks_init(&stream->acks, &acks, &stream->txw);
-    if (error)
+    if (error) {
         return error;
+    }
     char tsi[HELIO_TSI_TEXT];
     const helio_repairer_config repairer = {
         .stats = stream->stats,
@@ -267,25 +286,33 @@ static int init_parts(helio_tx_stream *stream, helio_clock clock) {
         .refusals = {stream->stats, stream->instance, stream->object.slot, stream->endpoint},
     };
     error = helio_repairer_init(&stream->repairer, &repairer, &stream->txw, helio_tx_stats(stream));
-    if (!error)
+    if (!error) {
         error = helio_tx_slow_init(&stream->slow, &config->slow, repairer.max_peers);
-    if (!error)
+    }
+    if (!error) {
         error = helio_tx_history_init(&stream->history, &stream->txw, &stream->repairer,
                                       config->budget, config->history_dynamic, clock.now_ns);
-    if (!error)
+    }
+    if (!error) {
         error = helio_tx_blame_init(&stream->blame, repairer.max_peers, clock.now_ns);
-    if (!error)
+    }
+    if (!error) {
         helio_tx_follow_init(stream, &config->follow, clock);
-    if (!error)
+    }
+    if (!error) {
         error = helio_tx_log_init(stream, &config->log, clock);
-    if (!error)
+    }
+    if (!error) {
         error = helio_tx_govern_init(stream, &config->govern, clock);
-    if (error)
+    }
+    if (error) {
         return error;
+    }
     stream->history.account = config->account;
     const uint64_t memory = memory_of(stream);
-    if (!helio_account_take(config->account, memory))
+    if (!helio_account_take(config->account, memory)) {
         return HELIO_ERR_NOMEM;
+    }
     stream->memory = memory;
     helio_count(&stream->instance->memory_used, memory);
     return 0;
@@ -308,11 +335,13 @@ static void show_limits(helio_tx_stream *stream) {
 int helio_tx_stream_create(const helio_tx_stream_config *config, helio_outlet outlet,
                            helio_stats *stats, helio_instance_stats *instance, helio_clock clock,
                            helio_tx_stream **out) {
-    if (!is_valid(config))
+    if (!is_valid(config)) {
         return HELIO_ERR_OPTION;
+    }
     helio_tx_stream *stream = calloc(1, sizeof *stream);
-    if (!stream)
+    if (!stream) {
         return HELIO_ERR_NOMEM;
+    }
     stream->config = *config;
     stream->clock = clock;
     stream->outlet = outlet;
@@ -370,8 +399,9 @@ int helio_tx_stream_create(const helio_tx_stream_config *config, helio_outlet ou
 }
 
 void helio_tx_stream_destroy(helio_tx_stream *stream, helio_clock clock) {
-    if (!stream)
+    if (!stream) {
         return;
+    }
     helio_count(&stream->instance->tx_streams, (uint64_t)-1);
     helio_count(&stream->instance->memory_used, -(uint64_t)stream->memory);
     helio_account_give(stream->config.account, stream->memory);
@@ -382,8 +412,9 @@ void helio_tx_stream_destroy(helio_tx_stream *stream, helio_clock clock) {
     helio_tx_pace_fini(&stream->pace);
     helio_tx_topics_fini(&stream->topics, clock);
     helio_tx_notices_fini(&stream->notices);
-    if (stream->repairer.entries)
+    if (stream->repairer.entries) {
         helio_repairer_fini(&stream->repairer, clock);
+    }
     helio_tx_slow_fini(&stream->slow);
     helio_tx_acks_fini(&stream->acks);
     helio_txw_fini(&stream->txw);
@@ -418,18 +449,22 @@ static void ask(helio_tx_stream *stream, helio_clock clock) {
 
 static inline int append(helio_tx_stream *stream, helio_tx_topic *topic, const void *data,
                          size_t length, int64_t submit_ns, int64_t intended_ns, helio_clock clock) {
-    if (length > stream->config.max_message_bytes || (stream->config.is_raw && length == 0))
+    if (length > stream->config.max_message_bytes || (stream->config.is_raw && length == 0)) {
         return HELIO_ERR_SIZE;
-    if (stream->is_closed)
+    }
+    if (stream->is_closed) {
         return HELIO_ERR_CLOSED;
-    if (length > stream->batcher.tsdu_bytes) /* it is a burst of its own */
+    }
+    if (length > stream->batcher.tsdu_bytes) { /* it is a burst of its own */
         ask(stream, clock);
+    }
     stream->is_cutting = true;
-    if (intended_ns)
+    if (intended_ns) {
         helio_batcher_append_intended(&stream->batcher, &topic->position, data, length, submit_ns,
                                       intended_ns, clock);
-    else
+    } else {
         helio_batcher_append(&stream->batcher, &topic->position, data, length, submit_ns, clock);
+    }
     stream->is_cutting = stream->pace.is_limit_waived = false;
     stream->batcher.flags = 0;
     return 0;
@@ -451,8 +486,9 @@ helio_hold *helio_tx_stream_hold(helio_tx_stream *stream) {
 }
 
 void helio_tx_stream_flush(helio_tx_stream *stream, helio_clock clock) {
-    if (!stream->batcher.tsdu)
+    if (!stream->batcher.tsdu) {
         return;
+    }
     ask(stream, clock);
     helio_batcher_flush(&stream->batcher, clock);
     stream->batcher.flags = 0;
@@ -472,22 +508,26 @@ static void expire(helio_tx_stream *stream, int64_t now_ns) {
 }
 
 int helio_tx_stream_poll(helio_tx_stream *stream, helio_clock clock) {
-    if (helio_tx_stream_is_finished(stream, clock) && !helio_repairer_has_work(&stream->repairer))
+    if (helio_tx_stream_is_finished(stream, clock) && !helio_repairer_has_work(&stream->repairer)) {
         stream->has_finished = true;
-    if (stream->has_finished)
+    }
+    if (stream->has_finished) {
         return 0;
+    }
     stream->clock = clock;
     helio_tx_clock_see(&stream->clocks, clock);
     expire(stream, clock.now_ns);
     helio_tx_blame_look(stream, clock.now_ns);
     helio_tx_acks_poll(&stream->acks, clock);
-    if (clock.now_ns >= helio_tx_actions_deadline_ns(stream))
+    if (clock.now_ns >= helio_tx_actions_deadline_ns(stream)) {
         helio_tx_end_actions(stream, clock);
+    }
     int sent = helio_tx_open(stream, clock.now_ns);
     helio_tx_tend_reports(stream, clock.now_ns);
     sent += helio_tx_tell(stream, clock);
-    for (int i = 0; i < POLL_REPAIRS && send_repair(stream, clock); i++)
+    for (int i = 0; i < POLL_REPAIRS && send_repair(stream, clock); i++) {
         sent++;
+    }
     helio_tx_follow_poll(stream, clock);
     helio_tx_govern_poll(stream, clock);
     return sent;
@@ -507,8 +547,9 @@ void helio_tx_stream_tend(helio_tx_stream *stream, helio_clock clock) {
     const uint64_t before = stream->txw.limit_bytes;
     /* It comes and goes with the level of detail. */
     stream->pace.latency = stream->object.histogram[HELIO_TX_STREAM_PACE_LATENCY];
-    if (!helio_tx_history_tend(&stream->history, clock.now_ns))
+    if (!helio_tx_history_tend(&stream->history, clock.now_ns)) {
         return;
+    }
     show_limits(stream);
     const uint64_t args[4] = {stream->txw.limit_packets, stream->txw.limit_bytes};
     helio_stats_event(stream->stats, clock.wall_ns, HELIO_EVENT_HISTORY_RESIZED,
@@ -518,50 +559,64 @@ void helio_tx_stream_tend(helio_tx_stream *stream, helio_clock clock) {
 }
 
 int64_t helio_tx_stream_next_deadline_ns(const helio_tx_stream *stream) {
-    if (stream->has_finished)
+    if (stream->has_finished) {
         return HELIO_NEVER;
-    if (!stream->has_opened)
+    }
+    if (!stream->has_opened) {
         return 0;
+    }
     int64_t deadline_ns = helio_heartbeat_next_deadline_ns(&stream->heartbeat);
     if (helio_repairer_has_work(&stream->repairer)) {
         const int64_t repair_ns = helio_tx_pace_repair_ready_ns(&stream->pace);
-        if (repair_ns < deadline_ns)
+        if (repair_ns < deadline_ns) {
             deadline_ns = repair_ns;
+        }
     }
     const int64_t acks_ns = helio_tx_acks_next_deadline_ns(&stream->acks);
-    if (acks_ns < deadline_ns)
+    if (acks_ns < deadline_ns) {
         deadline_ns = acks_ns;
+    }
     const int64_t credit_ns = helio_tx_pace_credit_ns(&stream->pace);
     if (helio_tx_announces(stream) && helio_txw_has_room(&stream->txw)) {
         const int64_t announce_ns =
             stream->announce_due_ns > credit_ns ? stream->announce_due_ns : credit_ns;
-        if (announce_ns < deadline_ns)
+        if (announce_ns < deadline_ns) {
             deadline_ns = announce_ns;
+        }
     }
     const int64_t notice_ns =
         stream->notices.due_ns > credit_ns ? stream->notices.due_ns : credit_ns;
-    if (notice_ns < deadline_ns)
+    if (notice_ns < deadline_ns) {
         deadline_ns = notice_ns;
+    }
     const int64_t clock_ns = helio_tx_clock_due_ns(&stream->clocks);
-    if (clock_ns < deadline_ns)
+    if (clock_ns < deadline_ns) {
         deadline_ns = clock_ns > credit_ns ? clock_ns : credit_ns;
+    }
     const int64_t actions_ns = helio_tx_actions_deadline_ns(stream);
-    if (actions_ns < deadline_ns)
+    if (actions_ns < deadline_ns) {
         deadline_ns = actions_ns;
+    }
     const int64_t follow_ns = helio_tx_follow_next_deadline_ns(&stream->follow);
-    if (follow_ns < deadline_ns)
+    if (follow_ns < deadline_ns) {
         deadline_ns = follow_ns;
+    }
     const int64_t govern_ns = helio_tx_govern_next_deadline_ns(stream);
-    if (govern_ns < deadline_ns)
+    if (govern_ns < deadline_ns) {
         deadline_ns = govern_ns;
-    if (stream->credit_waits > 0 && stream->tend_peers_ns < deadline_ns)
+    }
+    if (stream->credit_waits > 0 && stream->tend_peers_ns < deadline_ns) {
         deadline_ns = stream->tend_peers_ns;
-    if (stream->polling.due_ns < deadline_ns)
+    }
+    if (stream->polling.due_ns < deadline_ns) {
         deadline_ns = stream->polling.due_ns;
-    if (stream->reports.look_ns < deadline_ns)
+    }
+    if (stream->reports.look_ns < deadline_ns) {
         deadline_ns = stream->reports.look_ns;
-    if (stream->is_closed && stream->finish_ns < deadline_ns)
+    }
+    if (stream->is_closed && stream->finish_ns < deadline_ns) {
         deadline_ns = stream->finish_ns;
+    }
     return deadline_ns;
 }
 
@@ -585,8 +640,9 @@ bool helio_tx_stream_has_room(helio_tx_stream *stream, size_t length, helio_cloc
 }
 
 size_t helio_tx_stream_longest(const helio_tx_stream *stream) {
-    if (stream->config.acks == 0)
+    if (stream->config.acks == 0) {
         return stream->config.max_message_bytes;
+    }
     const size_t part =
         stream->batcher.tsdu_bytes - (HELIO_PGM_FRAGMENT_HEADER - HELIO_PGM_DATA_HEADER);
     const uint64_t packets = helio_tx_acks_capacity(&stream->acks) - 1; /* another may be open */
@@ -614,8 +670,9 @@ bool helio_tx_stream_is_paced(const helio_tx_stream *stream) {
 
 bool helio_tx_stream_may_append(helio_tx_stream *stream, const helio_tx_topic *topic, size_t length,
                                 helio_clock clock) {
-    if (helio_batcher_joins(&stream->batcher, &topic->position, length))
+    if (helio_batcher_joins(&stream->batcher, &topic->position, length)) {
         return true;
+    }
     const uint64_t sequence = stream->txw.lead + 1 + (stream->batcher.tsdu != NULL);
     return takes_data(stream, sequence, clock);
 }

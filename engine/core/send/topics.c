@@ -15,7 +15,7 @@ int helio_tx_topics_init(helio_tx_topics *topics) {
 }
 
 void helio_tx_topics_fini(helio_tx_topics *topics, helio_clock clock) {
-    helio_count(&topics->instance->transmitters, (uint64_t) - (int64_t)topics->open);
+    helio_count(&topics->instance->transmitters, (uint64_t)-(int64_t)topics->open);
     while (topics->first) {
         helio_tx_topic *topic = topics->first;
         topics->first = topic->next;
@@ -29,8 +29,9 @@ void helio_tx_topics_fini(helio_tx_topics *topics, helio_clock clock) {
 /* Tells receivers where these topics stand; a raw stream has no words for it. */
 static void tell(helio_tx_topics *topics, const helio_tsdu_topic *entries, size_t count,
                  uint8_t flags, helio_clock clock) {
-    if (!topics->is_raw)
+    if (!topics->is_raw) {
         helio_batcher_announce(topics->batcher, entries, count, flags, clock);
+    }
 }
 
 static helio_tsdu_topic entry_of(const helio_tx_topic *topic) {
@@ -51,8 +52,9 @@ static int open_topic(helio_tx_topics *topics, helio_tx_topic *topic, helio_cloc
     helio_stats_label(labels, sizeof labels, "endpoint", topics->endpoint);
     const int error = helio_stats_open_object(topics->stats, HELIO_SCOPE_TRANSMITTER, labels,
                                               clock.wall_ns, &topic->object);
-    if (error)
+    if (error) {
         return error;
+    }
     topic->position.stats = topic->object.record;
     topic->position.object = &topic->object;
     helio_set(&topic->position.stats->next_message, topic->position.next_message);
@@ -71,17 +73,20 @@ static int open_topic(helio_tx_topics *topics, helio_tx_topic *topic, helio_cloc
 int helio_tx_topics_add(helio_tx_topics *topics, const char *name, helio_clock clock,
                         helio_tx_topic **out) {
     const size_t length = strlen(name);
-    if (length == 0 || length > HELIO_TSDU_TOPIC_NAME_MAX)
+    if (length == 0 || length > HELIO_TSDU_TOPIC_NAME_MAX) {
         return HELIO_ERR_TOPIC;
+    }
     const uint64_t id = helio_hash_fnv1a(name, length);
     helio_tx_topic *topic = helio_map_get(&topics->by_id, id);
-    if (topics->is_raw && topics->first && !topic)
+    if (topics->is_raw && topics->first && !topic) {
         return helio_fail(HELIO_ERR_TOPIC,
                           "with payload=raw an endpoint has one topic, and it is %s here; "
                           "%s needs an endpoint of its own",
                           topics->first->name, name);
-    if (topic && strcmp(topic->name, name) != 0)
+    }
+    if (topic && strcmp(topic->name, name) != 0) {
         return HELIO_ERR_TOPIC;
+    }
     if (!topic) {
         topic = calloc(1, sizeof *topic);
         if (!topic || helio_map_put(&topics->by_id, id, topic)) {
@@ -97,8 +102,9 @@ int helio_tx_topics_add(helio_tx_topics *topics, const char *name, helio_clock c
     }
     if (topic->users == 0) {
         const int error = open_topic(topics, topic, clock);
-        if (error)
+        if (error) {
             return error;
+        }
     }
     topic->users++;
     *out = topic;
@@ -106,8 +112,9 @@ int helio_tx_topics_add(helio_tx_topics *topics, const char *name, helio_clock c
 }
 
 void helio_tx_topics_remove(helio_tx_topics *topics, helio_tx_topic *topic, helio_clock clock) {
-    if (--topic->users > 0)
+    if (--topic->users > 0) {
         return;
+    }
     helio_batcher_flush(topics->batcher, clock);
     const helio_tsdu_topic entry = entry_of(topic);
     tell(topics, &entry, 1, HELIO_TSDU_FLAG_CLOSING, clock);
@@ -132,8 +139,9 @@ void helio_tx_topics_announce(helio_tx_topics *topics, helio_clock clock) {
     size_t count = 0;
     helio_batcher_flush(topics->batcher, clock); /* the entries are to include what is open */
     for (const helio_tx_topic *topic = topics->first; topic; topic = topic->next) {
-        if (topic->users == 0)
+        if (topic->users == 0) {
             continue;
+        }
         entries[count++] = entry_of(topic);
         if (count == ANNOUNCE_CHUNK) {
             tell(topics, entries, count, 0, clock);

@@ -40,25 +40,28 @@ static int open_object(helio_stats *stats, const helio_loss_note *note, int64_t 
 static kept_loss *oldest_of(helio_losses *losses) {
     kept_loss *oldest = &losses->kept[0];
     for (uint32_t i = 1; i < losses->count; i++) {
-        if (losses->kept[i].last_ns < oldest->last_ns)
+        if (losses->kept[i].last_ns < oldest->last_ns) {
             oldest = &losses->kept[i];
+        }
     }
     return oldest;
 }
 
 static void count(helio_stats *stats, bool was_replaced) {
-    if (stats->instance)
+    if (stats->instance) {
         helio_count(was_replaced ? &stats->instance->losses_replaced
                                  : &stats->instance->losses_unrecorded,
                     1);
+    }
 }
 
 /* The place of the oldest, emptied; NULL: not so soon again. */
 static kept_loss *replace_oldest(helio_stats *stats, int64_t wall_ns) {
     helio_losses *losses = stats->losses;
     const int64_t since_ns = wall_ns - losses->replaced_ns;
-    if (losses->has_replaced && since_ns >= 0 && since_ns < REPLACE_NS)
+    if (losses->has_replaced && since_ns >= 0 && since_ns < REPLACE_NS) {
         return NULL;
+    }
     losses->has_replaced = true;
     losses->replaced_ns = wall_ns;
     kept_loss *oldest = oldest_of(losses);
@@ -88,24 +91,27 @@ static kept_loss *begin(helio_stats *stats, const helio_loss_note *note, int64_t
 }
 
 static kept_loss *find(helio_stats *stats, const helio_loss_note *note, int64_t wall_ns) {
-    if (!stats->losses)
+    if (!stats->losses) {
         stats->losses = calloc(1, sizeof *stats->losses);
+    }
     if (!stats->losses) {
         count(stats, false);
         return NULL;
     }
     const uint64_t key = key_of(note);
     for (uint32_t i = 0; i < stats->losses->count; i++) {
-        if (stats->losses->kept[i].key == key)
+        if (stats->losses->kept[i].key == key) {
             return &stats->losses->kept[i];
+        }
     }
     return begin(stats, note, wall_ns);
 }
 
 void helio_losses_note(helio_stats *stats, const helio_loss_note *note, int64_t wall_ns) {
     kept_loss *loss = find(stats, note, wall_ns);
-    if (!loss)
+    if (!loss) {
         return;
+    }
     loss->last_ns = wall_ns;
     helio_loss_stats *cells = loss->object.record;
     helio_stats_begin(cells);
@@ -121,8 +127,9 @@ void helio_losses_note(helio_stats *stats, const helio_loss_note *note, int64_t 
 void helio_losses_destroy(helio_stats *stats) {
     for (uint32_t i = 0; stats->losses && i < stats->losses->count; i++) {
         helio_stats_object *object = &stats->losses->kept[i].object;
-        if (object->slot == HELIO_STATS_NO_SLOT) /* in memory of its own */
+        if (object->slot == HELIO_STATS_NO_SLOT) { /* in memory of its own */
             helio_stats_close_object(stats, object, 0);
+        }
     }
     free(stats->losses);
     stats->losses = NULL;

@@ -28,10 +28,12 @@ static inline void helio_sampler_init(helio_sampler *sampler, uint32_t every, ui
 
 /* Whether the packet at hand is one of them. */
 static inline bool helio_sampler_takes(helio_sampler *sampler) {
-    if (sampler->every == 1)
+    if (sampler->every == 1) {
         return true;
-    if (--sampler->left > 0)
+    }
+    if (--sampler->left > 0) {
         return false;
+    }
     helio_sampler_draw(sampler);
     return true;
 }

@@ -71,8 +71,9 @@ int helio_rxw_grow(helio_rxw *rxw, size_t capacity) {
     helio_rxw larger = *rxw;
     assert(capacity > rxw->mask);
     const int error = take_memory(&larger, capacity);
-    if (error)
+    if (error) {
         return error;
+    }
     for (uint64_t i = rxw->trail; i <= rxw->lead; i++) {
         const helio_rxw_slot *from = helio_rxw_slot_of(rxw, i);
         helio_rxw_slot *to = helio_rxw_slot_of(&larger, i);
@@ -91,12 +92,15 @@ int helio_rxw_grow(helio_rxw *rxw, size_t capacity) {
 /* ---- the window ---- */
 
 helio_rxw_result helio_rxw_look(const helio_rxw *rxw, uint64_t sequence) {
-    if (sequence < rxw->trail)
+    if (sequence < rxw->trail) {
         return HELIO_RXW_DUPLICATE;
-    if (sequence - rxw->trail > rxw->mask)
+    }
+    if (sequence - rxw->trail > rxw->mask) {
         return HELIO_RXW_OVERFLOW;
-    if (sequence > rxw->lead)
+    }
+    if (sequence > rxw->lead) {
         return sequence == rxw->lead + 1 ? HELIO_RXW_APPENDED : HELIO_RXW_OPENED_GAP;
+    }
     return helio_rxw_slot_of(rxw, sequence)->state == HELIO_RXW_WAITING ? HELIO_RXW_FILLED_GAP
                                                                         : HELIO_RXW_DUPLICATE;
 }
@@ -104,21 +108,26 @@ helio_rxw_result helio_rxw_look(const helio_rxw *rxw, uint64_t sequence) {
 helio_rxw_result helio_rxw_insert(helio_rxw *rxw, uint64_t sequence,
                                   const helio_rxw_packet *packet) {
     const helio_rxw_result result = helio_rxw_look(rxw, sequence);
-    if (result == HELIO_RXW_DUPLICATE)
+    if (result == HELIO_RXW_DUPLICATE) {
         return result;
+    }
     if (result == HELIO_RXW_OVERFLOW) {
         const uint64_t limit = rxw->trail + 2 * rxw->mask;
         const uint64_t known = sequence < limit ? sequence : limit;
-        if (known > rxw->known)
+        if (known > rxw->known) {
             rxw->known = known;
+        }
         return result;
     }
-    if (sequence > rxw->known)
+    if (sequence > rxw->known) {
         rxw->known = sequence;
-    if (result == HELIO_RXW_OPENED_GAP)
+    }
+    if (result == HELIO_RXW_OPENED_GAP) {
         helio_rxw_extend(rxw, sequence - 1);
-    if (sequence > rxw->lead)
+    }
+    if (sequence > rxw->lead) {
         rxw->lead = sequence;
+    }
     assert(packet->bytes <= rxw->stride);
     helio_rxw_slot *slot = helio_rxw_slot_of(rxw, sequence);
     slot->block = take_block(rxw);
@@ -132,8 +141,9 @@ helio_rxw_result helio_rxw_insert(helio_rxw *rxw, uint64_t sequence,
 }
 
 void helio_rxw_extend(helio_rxw *rxw, uint64_t sequence) {
-    if (sequence > rxw->known)
+    if (sequence > rxw->known) {
         rxw->known = sequence;
+    }
     const uint64_t last_room = rxw->trail + rxw->mask;
     const uint64_t last = sequence < last_room ? sequence : last_room;
     while (rxw->lead < last) {
@@ -153,19 +163,22 @@ void helio_rxw_lose(helio_rxw *rxw, uint64_t sequence, helio_rxw_cause cause) {
 
 void helio_rxw_advance_source(helio_rxw *rxw, uint64_t sequence,
                               void (*lost)(void *context, uint64_t sequence), void *context) {
-    if (sequence <= rxw->source_trail)
+    if (sequence <= rxw->source_trail) {
         return;
+    }
     uint64_t i = rxw->source_trail > rxw->trail ? rxw->source_trail : rxw->trail;
     rxw->source_trail = sequence;
     for (; i < sequence && i <= rxw->lead; i++) {
         if (helio_rxw_slot_of(rxw, i)->state == HELIO_RXW_WAITING) {
             helio_rxw_lose(rxw, i, HELIO_LOST_WINDOW_ADVANCED);
-            if (lost)
+            if (lost) {
                 lost(context, i);
+            }
         }
     }
-    if (sequence - 1 > rxw->known)
+    if (sequence - 1 > rxw->known) {
         rxw->known = sequence - 1;
+    }
 }
 
 void helio_rxw_pop(helio_rxw *rxw) {
@@ -179,8 +192,9 @@ void helio_rxw_pass(helio_rxw *rxw) {
         empty(rxw, helio_rxw_slot_of(rxw, rxw->trail));
     } else {
         rxw->lead = rxw->trail;
-        if (rxw->known < rxw->lead)
+        if (rxw->known < rxw->lead) {
             rxw->known = rxw->lead;
+        }
     }
     rxw->trail++;
 }
@@ -189,8 +203,9 @@ void helio_rxw_skip(helio_rxw *rxw, uint64_t sequence) {
     assert(helio_rxw_is_empty(rxw) && sequence > rxw->trail);
     rxw->trail = sequence;
     rxw->lead = sequence - 1;
-    if (rxw->known < rxw->lead)
+    if (rxw->known < rxw->lead) {
         rxw->known = rxw->lead;
+    }
 }
 
 void helio_rxw_go_back(helio_rxw *rxw, uint64_t sequence) {
@@ -199,8 +214,9 @@ void helio_rxw_go_back(helio_rxw *rxw, uint64_t sequence) {
     for (; rxw->lead > last_room && rxw->lead >= rxw->trail; rxw->lead--) {
         empty(rxw, helio_rxw_slot_of(rxw, rxw->lead));
     }
-    if (rxw->lead > last_room)
+    if (rxw->lead > last_room) {
         rxw->lead = last_room; /* there was nothing but the trail before it */
+    }
     const uint64_t last = rxw->trail - 1 < rxw->lead ? rxw->trail - 1 : rxw->lead;
     for (uint64_t i = sequence; i <= last; i++) {
         helio_rxw_slot *slot = helio_rxw_slot_of(rxw, i);

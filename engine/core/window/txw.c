@@ -53,8 +53,9 @@ static void take_chunk(helio_txw *txw) {
 /* The trail has moved: chunks it has left can be filled again. */
 static void leave_chunks(helio_txw *txw) {
     while (txw->filled_end - txw->filled_first > 1 &&
-           chunk_at(txw, txw->filled_first + 1)->first <= txw->trail)
+           chunk_at(txw, txw->filled_first + 1)->first <= txw->trail) {
         chunk_at(txw, txw->filled_first++)->left_at = txw->lead;
+    }
 }
 
 /* ---- create, destroy ---- */
@@ -91,8 +92,9 @@ int helio_txw_init(helio_txw *txw, const helio_txw_config *config) {
         helio_txw_fini(txw);
         return HELIO_ERR_NOMEM;
     }
-    for (size_t i = txw->chunks_count; i > 0; i--)
+    for (size_t i = txw->chunks_count; i > 0; i--) {
         txw->fresh[txw->fresh_count++] = txw->arena + (i - 1) * txw->chunk_bytes;
+    }
     return 0;
 }
 
@@ -105,8 +107,9 @@ void helio_txw_fini(helio_txw *txw) {
 }
 
 size_t helio_txw_memory(const helio_txw *txw) {
-    if (!txw->arena)
+    if (!txw->arena) {
         return 0;
+    }
     return (chunks_for(txw, txw->limit_bytes) + chunks_on_hold(txw)) * txw->chunk_bytes +
            (txw->mask + 1) * sizeof *txw->slots;
 }
@@ -146,16 +149,18 @@ bool helio_txw_has_room(const helio_txw *txw) {
     uint64_t bytes = txw->taken_bytes + txw->packet_bytes;
     for (uint64_t trail = txw->trail; count >= txw->limit_packets || bytes > txw->limit_bytes;
          trail++, count--) {
-        if (trail > txw->lead || trail >= txw->floor)
+        if (trail > txw->lead || trail >= txw->floor) {
             return false;
+        }
         bytes -= helio_txw_taken(helio_txw_slot_of(txw, trail));
     }
     return true;
 }
 
 void helio_txw_expire(helio_txw *txw, int64_t now_ns, size_t count) {
-    if (txw->age_ns == 0)
+    if (txw->age_ns == 0) {
         return;
+    }
     const int64_t oldest_ns = now_ns - txw->age_ns;
     for (; count > 0 && can_drop(txw) && helio_txw_slot_of(txw, txw->trail)->sent_ns < oldest_ns;
          count--) {
@@ -167,8 +172,9 @@ void helio_txw_expire(helio_txw *txw, int64_t now_ns, size_t count) {
 void helio_txw_set_limits(helio_txw *txw, uint64_t packets, uint64_t bytes) {
     txw->limit_packets = packets <= txw->mask ? packets : txw->mask + 1;
     txw->limit_bytes = bytes < txw->max_bytes ? bytes : txw->max_bytes;
-    while (is_full(txw) && can_drop(txw))
+    while (is_full(txw) && can_drop(txw)) {
         drop_for_room(txw);
+    }
 }
 
 void helio_txw_release(helio_txw *txw) {
@@ -183,12 +189,14 @@ void helio_txw_release(helio_txw *txw) {
 
 uint8_t *helio_txw_open(helio_txw *txw) {
     while (is_full(txw)) {
-        if (!can_drop(txw))
+        if (!can_drop(txw)) {
             return NULL;
+        }
         drop_for_room(txw);
     }
-    if ((size_t)(txw->end - txw->at) < txw->packet_bytes)
+    if ((size_t)(txw->end - txw->at) < txw->packet_bytes) {
         take_chunk(txw);
+    }
     return txw->at;
 }
 
@@ -210,12 +218,14 @@ void helio_txw_commit(helio_txw *txw, size_t length, uint32_t payload_sum, int64
 
 helio_txw_behind helio_txw_behind_of(const helio_txw *txw, uint64_t position, int64_t now_ns) {
     helio_txw_behind behind = {0};
-    if (position >= txw->lead)
+    if (position >= txw->lead) {
         return behind;
+    }
     behind.packets = txw->lead - position;
     const uint64_t oldest = position + 1 > txw->trail ? position + 1 : txw->trail;
-    if (oldest > txw->lead)
+    if (oldest > txw->lead) {
         return behind;
+    }
     const helio_txw_slot *slot = helio_txw_slot_of(txw, oldest);
     behind.bytes = txw->all_bytes - slot->end_bytes + slot->length;
     behind.age_ns = now_ns > slot->sent_ns ? now_ns - slot->sent_ns : 0;

@@ -57,14 +57,17 @@ static bool is_nak(uint8_t type) {
 
 /* Reads AFI, reserved and NLA. */
 static helio_pgm_refusal read_address(cursor *c, helio_address *out) {
-    if (left(c) < 8)
+    if (left(c) < 8) {
         return HELIO_PGM_BAD_SIZE;
+    }
     const uint16_t afi = helio_get16(c->at);
-    if (afi != HELIO_PGM_AFI_IPV4 && afi != HELIO_PGM_AFI_IPV6)
+    if (afi != HELIO_PGM_AFI_IPV4 && afi != HELIO_PGM_AFI_IPV6) {
         return HELIO_PGM_BAD_ADDRESS;
+    }
     const size_t bytes = afi == HELIO_PGM_AFI_IPV4 ? 4 : 16;
-    if (left(c) < 4 + bytes)
+    if (left(c) < 4 + bytes) {
         return HELIO_PGM_BAD_SIZE;
+    }
     *out = (helio_address){.family = afi == HELIO_PGM_AFI_IPV4 ? 4 : 6};
     memcpy(out->ip, c->at + 4, bytes);
     c->at += 4 + bytes;
@@ -73,19 +76,23 @@ static helio_pgm_refusal read_address(cursor *c, helio_address *out) {
 
 static helio_pgm_refusal read_addresses(cursor *c, helio_pgm_packet *out) {
     helio_pgm_refusal refusal = HELIO_PGM_ACCEPTED;
-    if (out->type == HELIO_PGM_TYPE_SPM)
+    if (out->type == HELIO_PGM_TYPE_SPM) {
         return read_address(c, &out->path);
+    }
     if (is_nak(out->type)) {
         refusal = read_address(c, &out->source);
-        if (!refusal)
+        if (!refusal) {
             refusal = read_address(c, &out->group);
-        if (!refusal && out->source.family != out->group.family)
+        }
+        if (!refusal && out->source.family != out->group.family) {
             refusal = HELIO_PGM_BAD_ADDRESS;
+        }
     } else if (out->type == HELIO_PGM_TYPE_POLL) {
         refusal = read_address(c, &out->path);
         if (!refusal) {
-            if (left(c) < 12)
+            if (left(c) < 12) {
                 return HELIO_PGM_BAD_SIZE;
+            }
             out->poll.backoff_us = helio_get32(c->at);
             out->poll.random = helio_get32(c->at + 4);
             out->poll.mask = helio_get32(c->at + 8);
@@ -117,21 +124,26 @@ static void read_type_header(const uint8_t *at, helio_pgm_packet *out) {
     default:
         break;
     }
-    if (out->type != HELIO_PGM_TYPE_SPMR)
+    if (out->type != HELIO_PGM_TYPE_SPMR) {
         out->sequence = helio_get32(at);
+    }
 }
 
 static helio_pgm_refusal read_rest(cursor *c, size_t tsdu_bytes, helio_pgm_packet *out) {
     helio_pgm_refusal refusal = read_addresses(c, out);
-    if (!refusal && (out->flags & HELIO_PGM_FLAG_OPTIONS))
+    if (!refusal && (out->flags & HELIO_PGM_FLAG_OPTIONS)) {
         refusal = helio_pgm_read_options(&c->at, c->end, out);
-    if (refusal)
+    }
+    if (refusal) {
         return refusal;
-    if (left(c) != tsdu_bytes || (tsdu_bytes && !is_data(out->type)))
+    }
+    if (left(c) != tsdu_bytes || (tsdu_bytes && !is_data(out->type))) {
         return HELIO_PGM_BAD_SIZE;
+    }
     if ((out->options & HELIO_PGM_HAS_FRAGMENT) &&
-        tsdu_bytes > out->fragment.length - out->fragment.offset)
+        tsdu_bytes > out->fragment.length - out->fragment.offset) {
         return HELIO_PGM_BAD_OPTIONS;
+    }
     out->tsdu = c->at;
     out->tsdu_bytes = (uint32_t)tsdu_bytes;
     return HELIO_PGM_ACCEPTED;
@@ -140,21 +152,26 @@ static helio_pgm_refusal read_rest(cursor *c, size_t tsdu_bytes, helio_pgm_packe
 static helio_pgm_refusal decode(const void *datagram, size_t length, bool has_sum,
                                 helio_pgm_packet *out) {
     const uint8_t *packet = datagram;
-    if (length < HELIO_PGM_HEADER)
+    if (length < HELIO_PGM_HEADER) {
         return HELIO_PGM_BAD_SIZE;
-    if (packet[4] & 0xF0)
+    }
+    if (packet[4] & 0xF0) {
         return HELIO_PGM_BAD_VERSION;
+    }
     const uint8_t type = packet[4];
     const int header = type_header_bytes(type);
-    if (header < 0)
+    if (header < 0) {
         return HELIO_PGM_BAD_TYPE;
-    if (length < HELIO_PGM_HEADER + (size_t)header)
+    }
+    if (length < HELIO_PGM_HEADER + (size_t)header) {
         return HELIO_PGM_BAD_SIZE;
+    }
     uint16_t checksum;
     memcpy(&checksum, packet + 6, sizeof checksum);
     if (checksum ? helio_checksum_fold(helio_checksum_part(packet, length)) != 0xFFFF
-                 : has_sum && is_data(type))
+                 : has_sum && is_data(type)) {
         return HELIO_PGM_BAD_CHECKSUM;
+    }
 
     const bool upstream = is_upstream(type);
     memcpy(out->tsi.gsi, packet + 8, HELIO_GSI_BYTES);

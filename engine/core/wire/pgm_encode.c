@@ -47,8 +47,9 @@ static chain begin_chain(uint8_t *packet, uint8_t *at) {
 
 /* Puts an option's head with room for the rest of it. */
 static uint8_t *put_option(chain *c, uint8_t option, size_t bytes, uint8_t flags) {
-    if (!c->last)
+    if (!c->last) {
         c->at += 4;
+    }
     uint8_t *at = c->last = c->at;
     memset(at, 0, bytes);
     at[0] = option;
@@ -86,8 +87,9 @@ static void put_report(chain *c, const helio_pgm_report *report) {
 }
 
 static void put_name(uint8_t *at, const char *name, size_t bytes) {
-    if (bytes > 0)
+    if (bytes > 0) {
         memcpy(at, name, bytes);
+    }
 }
 
 static size_t fitting(size_t name_bytes, size_t limit) {
@@ -198,23 +200,31 @@ size_t helio_pgm_encode_spm(void *out, const helio_pgm_session *session, const h
     helio_put32(packet + 20, spm->trail);
     helio_put32(packet + 24, spm->lead);
     chain options = begin_chain(packet, put_address(packet + 28, path));
-    if (spm->backoff_us)
+    if (spm->backoff_us) {
         put_backoff(&options, spm->backoff_us);
-    if (spm->offers_history)
+    }
+    if (spm->offers_history) {
         helio_put32(put_option(&options, HELIO_PGM_OPTION_JOIN, JOIN_BYTES, 0) + 4, spm->join);
-    if (spm->awaits_acks)
+    }
+    if (spm->awaits_acks) {
         helio_put32(put_option(&options, HELIO_PGM_OPTION_AWAIT, HELIO_PGM_AWAIT_OPTION, 0) + 4,
                     spm->awaited);
-    if (spm->takes_reports)
+    }
+    if (spm->takes_reports) {
         put_reporting(&options, &spm->reporting);
-    for (uint32_t i = 0; i < spm->notices_count; i++)
+    }
+    for (uint32_t i = 0; i < spm->notices_count; i++) {
         put_notice(&options, &spm->notices[i]);
-    if (spm->time)
+    }
+    if (spm->time) {
         put_time(&options, spm->time);
-    if (spm->fin)
+    }
+    if (spm->fin) {
         put_option(&options, HELIO_PGM_OPTION_FIN, 4, 0);
-    if (spm->rst)
+    }
+    if (spm->rst) {
         put_option(&options, HELIO_PGM_OPTION_RST, 4, 0)[3] = HELIO_PGM_RST_NO_REPAIRS;
+    }
     return seal(packet, end_chain(&options));
 }
 
@@ -238,15 +248,19 @@ size_t helio_pgm_encode_nak_with(void *out, const helio_pgm_session *session, ui
     chain options = begin_chain(packet, put_address(at, group));
     if (count > 1) {
         at = put_option(&options, HELIO_PGM_OPTION_NAK_LIST, 4 * count, HELIO_PGM_FLAG_NETWORK);
-        for (size_t i = 1; i < count; i++)
+        for (size_t i = 1; i < count; i++) {
             helio_put32(at + 4 * i, sequences[i]);
+        }
     }
-    if (backoff_us)
+    if (backoff_us) {
         put_backoff(&options, backoff_us);
-    if (report)
+    }
+    if (report) {
         put_report(&options, report);
-    if (told)
+    }
+    if (told) {
         put_told(&options, told);
+    }
     return seal(packet, end_chain(&options));
 }
 
@@ -296,21 +310,26 @@ size_t helio_pgm_encode_ack_with(void *out, const helio_pgm_session *session, ui
     helio_put32(packet + 16, rx_max);
     helio_put32(packet + 20, bitmap);
     chain options = begin_chain(packet, packet + 24);
-    if (acknowledge)
+    if (acknowledge) {
         put_acknowledge(&options, acknowledge);
-    if (told)
+    }
+    if (told) {
         put_told(&options, told);
-    if (grants_count > 0)
+    }
+    if (grants_count > 0) {
         put_grants(&options, grants, grants_count);
-    if (clock)
+    }
+    if (clock) {
         put_clock(&options, clock);
+    }
     return seal(packet, end_chain(&options));
 }
 
 /* The field is 0 before. */
 static void put_data_checksum(uint8_t *packet, size_t header, uint32_t payload_sum) {
-    if (payload_sum != HELIO_PGM_NO_SUM)
+    if (payload_sum != HELIO_PGM_NO_SUM) {
         put_checksum(packet, helio_checksum_add(helio_checksum_part(packet, header), payload_sum));
+    }
 }
 
 size_t helio_pgm_encode_data(void *out, const helio_pgm_session *session, uint32_t sequence,

@@ -57,11 +57,13 @@ static bool read_fragment(const uint8_t *option, helio_pgm_packet *out) {
 
 static bool read_nak_list(const uint8_t *option, size_t bytes, helio_pgm_packet *out) {
     const size_t count = (bytes - 4) / 4;
-    if (!is_nak(out) || bytes % 4 != 0 || count == 0 || count > HELIO_PGM_NAK_LIST_MAX)
+    if (!is_nak(out) || bytes % 4 != 0 || count == 0 || count > HELIO_PGM_NAK_LIST_MAX) {
         return false;
+    }
     /* In any order: OpenPGM puts what it asks for again behind what is new. */
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         out->list[i] = helio_get32(option + 4 + 4 * i);
+    }
     out->list_count = (uint32_t)count;
     return true;
 }
@@ -88,8 +90,9 @@ static bool read_parity(const uint8_t *option, helio_pgm_packet *out) {
 static bool read_report(const uint8_t *option, size_t bytes, helio_pgm_packet *out) {
     const uint16_t family = bytes >= CR_BYTES_IPV4 ? helio_get16(option + 16) : 0;
     if (!is_nak(out) || bytes != (family == HELIO_PGM_AFI_IPV6 ? CR_BYTES_IPV6 : CR_BYTES_IPV4) ||
-        (family != HELIO_PGM_AFI_IPV4 && family != HELIO_PGM_AFI_IPV6))
+        (family != HELIO_PGM_AFI_IPV4 && family != HELIO_PGM_AFI_IPV6)) {
         return false;
+    }
     helio_pgm_report *report = &out->report;
     *report = (helio_pgm_report){
         .fields = option[3] & HELIO_PGM_REPORT_ALL,
@@ -106,8 +109,9 @@ static bool read_report(const uint8_t *option, size_t bytes, helio_pgm_packet *o
 static bool read_acknowledge(const uint8_t *option, size_t bytes, helio_pgm_packet *out) {
     helio_pgm_acknowledge *acknowledge = &out->acknowledge;
     if (bytes < HELIO_PGM_ACKNOWLEDGE_OPTION ||
-        bytes > HELIO_PGM_ACKNOWLEDGE_OPTION + HELIO_PGM_ACKNOWLEDGE_NAME_MAX)
+        bytes > HELIO_PGM_ACKNOWLEDGE_OPTION + HELIO_PGM_ACKNOWLEDGE_NAME_MAX) {
         return false;
+    }
     *acknowledge = (helio_pgm_acknowledge){
         .kind = option[4],
         .flags = option[5],
@@ -127,8 +131,9 @@ static bool read_acknowledge(const uint8_t *option, size_t bytes, helio_pgm_pack
 static bool read_told(const uint8_t *option, size_t bytes, helio_pgm_packet *out) {
     helio_pgm_told *told = &out->told;
     if (bytes < HELIO_PGM_REPORT_OPTION ||
-        bytes > HELIO_PGM_REPORT_OPTION + HELIO_PGM_REPORT_NAME_MAX)
+        bytes > HELIO_PGM_REPORT_OPTION + HELIO_PGM_REPORT_NAME_MAX) {
         return false;
+    }
     *told = (helio_pgm_told){
         .flags = option[4],
         .buffer_fill = helio_get16(option + 6),
@@ -148,8 +153,9 @@ static bool read_told(const uint8_t *option, size_t bytes, helio_pgm_packet *out
 }
 
 static bool read_reporting(const uint8_t *option, size_t bytes, helio_pgm_packet *out) {
-    if (bytes != HELIO_PGM_REPORTING_OPTION)
+    if (bytes != HELIO_PGM_REPORTING_OPTION) {
         return false;
+    }
     out->reporting = (helio_pgm_reporting){
         .interval_us = helio_get32(option + 4),
         .stamp = helio_get32(option + 8),
@@ -162,8 +168,9 @@ static bool read_reporting(const uint8_t *option, size_t bytes, helio_pgm_packet
 
 /* There may be several. */
 static bool read_notice(const uint8_t *option, size_t bytes, helio_pgm_packet *out) {
-    if (out->notices_count == HELIO_PGM_NOTICES_MAX)
+    if (out->notices_count == HELIO_PGM_NOTICES_MAX) {
         return false;
+    }
     out->notices[out->notices_count++] = (helio_pgm_notice){
         .action = option[4],
         .reason = option[5],
@@ -180,8 +187,9 @@ static bool read_notice(const uint8_t *option, size_t bytes, helio_pgm_packet *o
 static bool read_grants(const uint8_t *option, size_t bytes, helio_pgm_packet *out) {
     const size_t count = (bytes - HELIO_PGM_GRANT_OPTION) / HELIO_PGM_GRANT_ENTRY;
     if (bytes != HELIO_PGM_GRANT_OPTION + count * HELIO_PGM_GRANT_ENTRY || count == 0 ||
-        count > HELIO_PGM_GRANTS_MAX)
+        count > HELIO_PGM_GRANTS_MAX) {
         return false;
+    }
     out->grants_count = (uint32_t)count;
     for (size_t i = 0; i < count; i++) {
         const uint8_t *entry = option + HELIO_PGM_GRANT_OPTION + i * HELIO_PGM_GRANT_ENTRY;
@@ -191,8 +199,9 @@ static bool read_grants(const uint8_t *option, size_t bytes, helio_pgm_packet *o
 }
 
 static bool read_clock(const uint8_t *option, size_t bytes, helio_pgm_packet *out) {
-    if (bytes != HELIO_PGM_CLOCK_OPTION)
+    if (bytes != HELIO_PGM_CLOCK_OPTION) {
         return false;
+    }
     out->clock = (helio_pgm_clock){
         .source = option[3],
         .token = helio_get32(option + 4),
@@ -203,12 +212,14 @@ static bool read_clock(const uint8_t *option, size_t bytes, helio_pgm_packet *ou
 }
 
 static bool read_time(const uint8_t *option, size_t bytes, helio_pgm_packet *out) {
-    if (bytes < HELIO_PGM_CLOCK_ANSWER_OPTION)
+    if (bytes < HELIO_PGM_CLOCK_ANSWER_OPTION) {
         return false;
+    }
     const size_t rest = bytes - HELIO_PGM_CLOCK_ANSWER_OPTION;
     const size_t count = rest / HELIO_PGM_CLOCK_ANSWER_ENTRY;
-    if (rest % HELIO_PGM_CLOCK_ANSWER_ENTRY != 0 || count > HELIO_PGM_CLOCK_ANSWERS_MAX)
+    if (rest % HELIO_PGM_CLOCK_ANSWER_ENTRY != 0 || count > HELIO_PGM_CLOCK_ANSWERS_MAX) {
         return false;
+    }
     helio_pgm_time *time = &out->time;
     time->sent_ns = helio_get64(option + 4);
     time->wall_ns = helio_get64(option + 12);
@@ -226,8 +237,9 @@ static bool read_time(const uint8_t *option, size_t bytes, helio_pgm_packet *out
 static bool read_option(const uint8_t *option, size_t bytes, helio_pgm_packet *out) {
     const uint8_t type = option[0] & 0x7F;
     const size_t fixed = option_bytes(type);
-    if (fixed && bytes != fixed)
+    if (fixed && bytes != fixed) {
         return false;
+    }
     uint32_t bit = HELIO_PGM_HAS_OTHER;
     bool good = true;
     switch (type) {
@@ -336,8 +348,9 @@ static bool read_option(const uint8_t *option, size_t bytes, helio_pgm_packet *o
         break;
     }
     const uint32_t repeatable = HELIO_PGM_HAS_OTHER | HELIO_PGM_HAS_NOTICE;
-    if (out->options & bit & ~repeatable)
+    if (out->options & bit & ~repeatable) {
         return false; /* said twice */
+    }
     out->options |= bit;
     return good;
 }
@@ -345,26 +358,32 @@ static bool read_option(const uint8_t *option, size_t bytes, helio_pgm_packet *o
 helio_pgm_refusal helio_pgm_read_options(const uint8_t **at, const uint8_t *end,
                                          helio_pgm_packet *out) {
     const uint8_t *option = *at;
-    if (end - option < 4 || option[0] != HELIO_PGM_OPTION_LENGTH || option[1] != 4)
+    if (end - option < 4 || option[0] != HELIO_PGM_OPTION_LENGTH || option[1] != 4) {
         return HELIO_PGM_BAD_OPTIONS;
+    }
     const size_t total = helio_get16(option + 2);
-    if (total < 8 || total > (size_t)(end - option))
+    if (total < 8 || total > (size_t)(end - option)) {
         return HELIO_PGM_BAD_OPTIONS;
+    }
     const uint8_t *chain_end = option + total;
     option += 4;
     for (size_t count = 1;; count++) {
-        if (count > HELIO_PGM_OPTIONS_MAX || chain_end - option < 4)
+        if (count > HELIO_PGM_OPTIONS_MAX || chain_end - option < 4) {
             return HELIO_PGM_BAD_OPTIONS;
+        }
         const size_t bytes = option[1];
-        if (bytes < 4 || bytes > (size_t)(chain_end - option) || !read_option(option, bytes, out))
+        if (bytes < 4 || bytes > (size_t)(chain_end - option) || !read_option(option, bytes, out)) {
             return HELIO_PGM_BAD_OPTIONS;
+        }
         const bool last = option[0] & HELIO_PGM_OPTION_END;
         option += bytes;
-        if (last)
+        if (last) {
             break;
+        }
     }
-    if (option != chain_end)
+    if (option != chain_end) {
         return HELIO_PGM_BAD_OPTIONS;
+    }
     *at = chain_end;
     return HELIO_PGM_ACCEPTED;
 }

@@ -10,20 +10,24 @@ enum { MUST_UNDERSTAND = 0x80, WORD = 4 };
 static bool read_extensions(const uint8_t *at, const uint8_t *end, int64_t *intended_ns) {
     while (at < end) {
         const size_t bytes = (size_t)at[1] * WORD; /* whole words are left, so at[1] is there */
-        if ((at[0] & MUST_UNDERSTAND) || bytes == 0 || bytes > (size_t)(end - at))
+        if ((at[0] & MUST_UNDERSTAND) || bytes == 0 || bytes > (size_t)(end - at)) {
             return false;
-        if (at[0] == HELIO_TSDU_EXTENSION_INTENDED && bytes == HELIO_TSDU_INTENDED_BYTES)
+        }
+        if (at[0] == HELIO_TSDU_EXTENSION_INTENDED && bytes == HELIO_TSDU_INTENDED_BYTES) {
             *intended_ns = (int64_t)helio_get64(at + WORD);
+        }
         at += bytes;
     }
     return true;
 }
 
 helio_tsdu_result helio_tsdu_decode(const uint8_t *tsdu, size_t bytes, helio_tsdu_header *out) {
-    if (bytes < 2 || tsdu[0] != HELIO_TSDU_MAGIC || tsdu[1] != HELIO_TSDU_VERSION)
+    if (bytes < 2 || tsdu[0] != HELIO_TSDU_MAGIC || tsdu[1] != HELIO_TSDU_VERSION) {
         return HELIO_TSDU_FOREIGN;
-    if (bytes < HELIO_TSDU_HEADER)
+    }
+    if (bytes < HELIO_TSDU_HEADER) {
         return HELIO_TSDU_DAMAGED;
+    }
     out->kind = tsdu[2];
     out->flags = tsdu[3];
     out->header_bytes = helio_get16(tsdu + 4);
@@ -39,24 +43,28 @@ helio_tsdu_result helio_tsdu_decode(const uint8_t *tsdu, size_t bytes, helio_tsd
         out->header_bytes <= bytes && out->count > 0 &&
         out->first_message <= UINT64_MAX - out->count;
     if (!good ||
-        !read_extensions(tsdu + HELIO_TSDU_HEADER, tsdu + out->header_bytes, &out->intended_ns))
+        !read_extensions(tsdu + HELIO_TSDU_HEADER, tsdu + out->header_bytes, &out->intended_ns)) {
         return HELIO_TSDU_DAMAGED;
-    if (out->intended_ns < 0) /* a time of no clock */
+    }
+    if (out->intended_ns < 0) { /* a time of no clock */
         out->intended_ns = 0;
+    }
     return HELIO_TSDU_OURS;
 }
 
 static bool next_extended(const uint8_t **at, const uint8_t *end, helio_tsdu_message *out) {
     const size_t left = (size_t)(end - *at);
-    if (left < HELIO_TSDU_EXTENDED_HEADER)
+    if (left < HELIO_TSDU_EXTENDED_HEADER) {
         return false;
+    }
     const size_t extensions = (size_t)(helio_get16(*at) & ~HELIO_TSDU_EXTENDED) * WORD;
     const size_t body = helio_get32(*at + 2);
     const size_t header = HELIO_TSDU_EXTENDED_HEADER + extensions;
     int64_t intended_ns; /* of one message: nobody asks for it */
     if (header > left || body > left - header ||
-        !read_extensions(*at + HELIO_TSDU_EXTENDED_HEADER, *at + header, &intended_ns))
+        !read_extensions(*at + HELIO_TSDU_EXTENDED_HEADER, *at + header, &intended_ns)) {
         return false;
+    }
     *out = (helio_tsdu_message){*at + header, body};
     *at += header + body;
     return true;
@@ -64,13 +72,16 @@ static bool next_extended(const uint8_t **at, const uint8_t *end, helio_tsdu_mes
 
 bool helio_tsdu_next_message(const uint8_t **at, const uint8_t *end, helio_tsdu_message *out) {
     const size_t left = (size_t)(end - *at);
-    if (left < HELIO_TSDU_MESSAGE_HEADER)
+    if (left < HELIO_TSDU_MESSAGE_HEADER) {
         return false;
+    }
     const uint16_t length = helio_get16(*at);
-    if (length & HELIO_TSDU_EXTENDED)
+    if (length & HELIO_TSDU_EXTENDED) {
         return next_extended(at, end, out);
-    if (length > left - HELIO_TSDU_MESSAGE_HEADER)
+    }
+    if (length > left - HELIO_TSDU_MESSAGE_HEADER) {
         return false;
+    }
     *out = (helio_tsdu_message){*at + HELIO_TSDU_MESSAGE_HEADER, length};
     *at += HELIO_TSDU_MESSAGE_HEADER + length;
     return true;
@@ -78,11 +89,13 @@ bool helio_tsdu_next_message(const uint8_t **at, const uint8_t *end, helio_tsdu_
 
 bool helio_tsdu_next_topic(const uint8_t **at, const uint8_t *end, helio_tsdu_topic *out) {
     const size_t left = (size_t)(end - *at);
-    if (left < HELIO_TSDU_ENTRY_HEADER)
+    if (left < HELIO_TSDU_ENTRY_HEADER) {
         return false;
+    }
     const size_t name = helio_get16(*at + 16);
-    if (name == 0 || name > HELIO_TSDU_TOPIC_NAME_MAX || name > left - HELIO_TSDU_ENTRY_HEADER)
+    if (name == 0 || name > HELIO_TSDU_TOPIC_NAME_MAX || name > left - HELIO_TSDU_ENTRY_HEADER) {
         return false;
+    }
     *out = (helio_tsdu_topic){
         .topic_id = helio_get64(*at),
         .next_message = helio_get64(*at + 8),

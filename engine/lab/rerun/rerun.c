@@ -45,8 +45,9 @@ static helio_rerun_side *add(side_list *list) {
     if (list->count == list->capacity) {
         const size_t capacity = list->capacity ? 2 * list->capacity : 16;
         helio_rerun_side *sides = realloc(list->sides, capacity * sizeof *sides);
-        if (!sides)
+        if (!sides) {
             return NULL;
+        }
         list->sides = sides;
         list->capacity = capacity;
     }
@@ -64,8 +65,9 @@ static void say_why(helio_rerun_side *side, const char *why) {
 
 static int record(rerun *r, const helio_decision_record *from) {
     helio_rerun_side *side = add(&r->recorded);
-    if (!side)
+    if (!side) {
         return HELIO_ERR_NOMEM;
+    }
     side->kind = from->kind;
     side->count =
         from->count < HELIO_DECISION_NUMBERS_OF_ONE ? from->count : HELIO_DECISION_NUMBERS_OF_ONE;
@@ -86,15 +88,18 @@ static void settle(rerun *r) {
     helio_rerun_summary *summary = r->summary;
     for (size_t i = 0; i < r->recorded.count || i < r->made.count; i++) {
         helio_rerun_decision decision = {.now_ns = r->now_ns, .wall_ns = r->wall_ns};
-        if (i < r->recorded.count)
+        if (i < r->recorded.count) {
             decision.recorded = r->recorded.sides[i];
-        if (i < r->made.count)
+        }
+        if (i < r->made.count) {
             decision.made = r->made.sides[i];
+        }
         summary->recorded += decision.recorded.is_there;
         summary->made += decision.made.is_there;
         summary->reproduced += helio_rerun_agrees(&decision);
-        if (!r->is_ended && !r->tell(r->context, &decision))
+        if (!r->is_ended && !r->tell(r->context, &decision)) {
             r->is_ended = true;
+        }
     }
     r->recorded.count = r->made.count = 0;
 }
@@ -103,8 +108,9 @@ static void settle(rerun *r) {
 
 static int take_policy(rerun *r, const helio_rate_policy *policy, uint64_t rate, int64_t now_ns) {
     void *state = calloc(1, policy->state_bytes + r->rate.places * policy->receiver_bytes);
-    if (!state)
+    if (!state) {
         return HELIO_ERR_NOMEM;
+    }
     free(r->state);
     r->state = state;
     r->policy = policy;
@@ -117,15 +123,18 @@ static int take_policy(rerun *r, const helio_rate_policy *policy, uint64_t rate,
 static int configure(rerun *r, const helio_decision_record *record) {
     helio_options options;
     int error = helio_options_init(&options);
-    if (error)
+    if (error) {
         return error;
+    }
     error = helio_options_read(&options, record->text, HELIO_ON_TRANSMITTER, 0);
     const int64_t policy = helio_options_integer(&options, HELIO_OPTION_ID_RATE_POLICY);
     const int64_t rate = helio_options_integer(&options, HELIO_OPTION_ID_RATE);
-    if (!error)
+    if (!error) {
         error = helio_options_read(&options, r->options, HELIO_ON_TRANSMITTER, 0);
-    if (!error)
+    }
+    if (!error) {
         error = helio_tx_lane_check_policies(&options);
+    }
     if (!error && record->count >= 2 && record->numbers[1] <= r->reader.places) {
         const helio_tx_stream_config config = helio_tx_lane_config(&options);
         const int64_t wanted = helio_options_integer(&options, HELIO_OPTION_ID_RATE_POLICY);
@@ -146,18 +155,21 @@ static int configure(rerun *r, const helio_decision_record *record) {
 
 static int change_policy(rerun *r, const helio_decision_record *record) {
     const helio_rate_policy *policy = helio_rate_policy_named(record->text);
-    if (!r->is_configured || !policy || record->count < 3)
+    if (!r->is_configured || !policy || record->count < 3) {
         return HELIO_DECISION_DAMAGED;
-    if (!r->has_own_rate)
+    }
+    if (!r->has_own_rate) {
         r->rate.rate = record->numbers[1];
+    }
     return take_policy(r, r->forced ? r->forced : policy, record->numbers[0],
                        (int64_t)record->numbers[2]);
 }
 
 static int make(rerun *r, uint8_t kind, uint32_t count, const char *why, helio_rerun_side **out) {
     *out = add(&r->made);
-    if (!*out)
+    if (!*out) {
         return HELIO_ERR_NOMEM;
+    }
     (*out)->kind = kind;
     (*out)->count = count;
     say_why(*out, why);
@@ -166,8 +178,9 @@ static int make(rerun *r, uint8_t kind, uint32_t count, const char *why, helio_r
 
 static int decide(rerun *r) {
     const helio_interval *interval = &r->reader.interval;
-    if (!r->policy)
+    if (!r->policy) {
         return HELIO_DECISION_DAMAGED;
+    }
     r->now_ns = interval->now_ns;
     r->wall_ns = interval->wall_ns;
     r->summary->intervals++;
@@ -176,28 +189,32 @@ static int decide(rerun *r) {
     r->policy->decide(r->state, interval, r->reader.views, &r->decision);
     if (!helio_decision_is_same_rate(&r->decision, &r->before)) {
         error = make(r, HELIO_DECISION_RATE, HELIO_DECISION_RATE_NUMBERS, r->decision.why, &side);
-        if (error)
+        if (error) {
             return error;
+        }
         helio_decision_of_rate(&r->decision, side->numbers);
         r->before = r->decision;
     }
-    if (!r->slow.is_on)
+    if (!r->slow.is_on) {
         return 0;
+    }
     helio_consumers *consumers = &r->slow.consumers;
     helio_consumers_decide(consumers, interval, r->reader.views);
     for (uint32_t i = 0; i < consumers->decisions_count && !error; i++) {
         const helio_slow_decision *decision = &consumers->decisions[i];
         error =
             make(r, HELIO_DECISION_CONSUMER, HELIO_DECISION_CONSUMER_NUMBERS, decision->why, &side);
-        if (!error)
+        if (!error) {
             helio_decision_of_consumer(decision, side->numbers);
+        }
     }
     const helio_storm_decision storm =
         helio_storm_decide(&r->slow.storm, interval, consumers->again);
     if (!error && helio_decision_has_storm(&storm)) {
         error = make(r, HELIO_DECISION_STORM, HELIO_DECISION_STORM_NUMBERS, NULL, &side);
-        if (!error)
+        if (!error) {
             helio_decision_of_storm(&storm, side->numbers);
+        }
     }
     return error;
 }
@@ -229,8 +246,9 @@ int helio_rerun(const void *log, size_t size, const char *options,
     rerun r = {.options = options, .tell = tell, .context = context, .summary = summary};
     *summary = (helio_rerun_summary){0};
     int error = helio_decision_reader_init(&r.reader, log, size);
-    if (error)
+    if (error) {
         return error;
+    }
     memcpy(summary->instance, r.reader.instance, sizeof summary->instance);
     memcpy(summary->stream, r.reader.stream, sizeof summary->stream);
     summary->begun_ns = r.reader.wall_ns;
@@ -238,15 +256,18 @@ int helio_rerun(const void *log, size_t size, const char *options,
     int more = from ? 1 : HELIO_ERR_NOMEM;
     while (more == 1 && !error && !r.is_ended) {
         more = helio_decision_reader_next(&r.reader, from);
-        if (more == 1)
+        if (more == 1) {
             error = heed(&r, from);
+        }
     }
     /* A log that is full, or of an engine that crashed, may end before the last interval's decisions. */
-    if (r.made.count > r.recorded.count)
+    if (r.made.count > r.recorded.count) {
         r.made.count = r.recorded.count;
+    }
     settle(&r);
-    if (!error && more == HELIO_ERR_NOMEM)
+    if (!error && more == HELIO_ERR_NOMEM) {
         error = more;
+    }
     summary->is_damaged = more == HELIO_DECISION_DAMAGED;
     free(from);
     free(r.recorded.sides);

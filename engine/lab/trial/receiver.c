@@ -40,8 +40,9 @@ static size_t on_messages(void *context, const helio_message *messages, size_t c
     for (; taken < count; taken++) {
         const uint64_t bytes = messages[taken].length + MESSAGE_COST;
         if (group->drain >= 0) {
-            if (receiver->queued_bytes + bytes > group->config.queue_bytes)
+            if (receiver->queued_bytes + bytes > group->config.queue_bytes) {
                 break;
+            }
             receiver->queued++;
             receiver->queued_bytes += bytes;
             receiver->given_bytes += bytes;
@@ -52,8 +53,9 @@ static size_t on_messages(void *context, const helio_message *messages, size_t c
         group->latest_ns = way_ns > group->latest_ns ? way_ns : group->latest_ns;
     }
     receiver->delivered += taken;
-    if (receiver->next_ns == HELIO_NEVER)
+    if (receiver->next_ns == HELIO_NEVER) {
         plan(receiver, clock.now_ns);
+    }
     return taken;
 }
 
@@ -69,8 +71,9 @@ static void read_gauge(void *context, helio_sink_gauge *out) {
 static void on_loss(void *context, const helio_loss *loss) {
     helio_trial_receiver *receiver = context;
     receiver->lost += loss->count;
-    if (receiver->first_lost_ns == HELIO_NEVER)
+    if (receiver->first_lost_ns == HELIO_NEVER) {
         receiver->first_lost_ns = helio_trial_now(receiver->group->trial).now_ns;
+    }
 }
 
 /* ---- the endpoint ---- */
@@ -78,22 +81,25 @@ static void on_loss(void *context, const helio_loss *loss) {
 static void on_packet(void *context, const void *packet, size_t length, const helio_address *from,
                       helio_clock clock) {
     helio_trial_receiver *receiver = context;
-    if (receiver->endpoint)
+    if (receiver->endpoint) {
         helio_rx_endpoint_on_packet(receiver->endpoint, packet, length, from, clock.wall_ns, clock);
+    }
 }
 
 static void poll(void *context, helio_clock clock) {
     helio_trial_receiver *receiver = context;
-    if (!receiver->endpoint)
+    if (!receiver->endpoint) {
         return;
+    }
     take(receiver, clock.now_ns);
     helio_rx_endpoint_poll(receiver->endpoint, clock);
 }
 
 static int64_t next_deadline_ns(void *context) {
     const helio_trial_receiver *receiver = context;
-    if (!receiver->endpoint)
+    if (!receiver->endpoint) {
         return HELIO_NEVER;
+    }
     const int64_t endpoint_ns = helio_rx_endpoint_next_deadline_ns(receiver->endpoint);
     return endpoint_ns < receiver->next_ns ? endpoint_ns : receiver->next_ns;
 }
@@ -103,8 +109,9 @@ static int open_endpoint(helio_trial_receiver *receiver) {
     const helio_clock clock = helio_trial_now(group->trial);
     helio_rx_endpoint_config config;
     int error = helio_rx_lane_config(&group->options, &config);
-    if (error)
+    if (error) {
         return error;
+    }
     const helio_address destination = helio_trial_group_address();
     config.instance = "lab";
     config.endpoint = "sim://lab";
@@ -129,8 +136,9 @@ static int open_endpoint(helio_trial_receiver *receiver) {
 
 void helio_trial_group_join(helio_trial_group *group) {
     for (uint32_t i = 0; i < group->config.count; i++) {
-        if (open_endpoint(&group->receivers[i]) == 0)
+        if (open_endpoint(&group->receivers[i]) == 0) {
             helio_sim_wake(group->receivers[i].node);
+        }
     }
 }
 
@@ -165,14 +173,16 @@ static int add_node(helio_trial_receiver *receiver) {
     const helio_address address = helio_trial_address(2, (unsigned)receiver->id, 50000);
     const helio_address destination = helio_trial_group_address();
     receiver->node = helio_sim_add_node(trial->sim, &address);
-    if (!receiver->node)
+    if (!receiver->node) {
         return HELIO_ERR_NOMEM;
+    }
     helio_sim_join(receiver->node, &destination);
     helio_sim_set_link(receiver->node, &group->link);
     if (group->config.access.rate > 0) {
         helio_sim_pipe *pipe = helio_sim_add_pipe(trial->sim, &group->config.access);
-        if (!pipe)
+        if (!pipe) {
             return HELIO_ERR_NOMEM;
+        }
         helio_sim_set_downlink(receiver->node, pipe);
     }
     helio_sim_attach(receiver->node,
@@ -182,8 +192,9 @@ static int add_node(helio_trial_receiver *receiver) {
 
 static int add_receivers(helio_trial_group *group, uint64_t first_id) {
     group->receivers = calloc(group->config.count, sizeof *group->receivers);
-    if (!group->receivers)
+    if (!group->receivers) {
         return HELIO_ERR_NOMEM;
+    }
     for (uint32_t i = 0; i < group->config.count; i++) {
         helio_trial_receiver *receiver = &group->receivers[i];
         *receiver = (helio_trial_receiver){.group = group,
@@ -191,16 +202,18 @@ static int add_receivers(helio_trial_group *group, uint64_t first_id) {
                                            .next_ns = HELIO_NEVER,
                                            .first_lost_ns = HELIO_NEVER};
         const int error = add_node(receiver);
-        if (error)
+        if (error) {
             return error;
+        }
     }
     return 0;
 }
 
 static int read_options(helio_trial_group *group) {
     const int error = helio_options_init(&group->options);
-    if (error)
+    if (error) {
         return error;
+    }
     const int wrong = helio_options_read(&group->options, group->config.options, HELIO_ON_RECEIVER,
                                          HELIO_ON_TRANSMITTER);
     helio_options_apply_profile(&group->options, HELIO_ON_RECEIVER);
@@ -212,11 +225,13 @@ static int read_options(helio_trial_group *group) {
 int helio_trial_group_create(helio_trial *trial, const helio_trial_group_config *config,
                              helio_trial_group **out) {
     const uint64_t first_id = helio_trial_receivers(trial) + 1;
-    if (config->count < 1 || first_id + config->count > 65000)
+    if (config->count < 1 || first_id + config->count > 65000) {
         return helio_fail(HELIO_ERR_OPTION, "a trial has 1 to 65000 receivers");
+    }
     helio_trial_group *group = calloc(1, sizeof *group);
-    if (!group)
+    if (!group) {
         return HELIO_ERR_NOMEM;
+    }
     group->trial = trial;
     group->number = trial->groups_count;
     group->config = *config;
@@ -228,10 +243,12 @@ int helio_trial_group_create(helio_trial *trial, const helio_trial_group_config 
                                    .delay_ns = config->delay_ns,
                                    .jitter_ns = config->jitter_ns};
     int error = read_options(group);
-    if (!error)
+    if (!error) {
         error = helio_trial_open_stats(trial, STATS_BYTES, &group->stats, &group->instance);
-    if (!error)
+    }
+    if (!error) {
         error = add_receivers(group, first_id);
+    }
     if (error) {
         helio_trial_group_destroy(group);
         return error;
@@ -241,12 +258,14 @@ int helio_trial_group_create(helio_trial *trial, const helio_trial_group_config 
 }
 
 void helio_trial_group_destroy(helio_trial_group *group) {
-    if (group->receivers)
+    if (group->receivers) {
         helio_trial_group_leave(group);
+    }
     free(group->receivers);
-    if (group->stats)
+    if (group->stats) {
         helio_stats_close_object(group->stats, &group->instance,
                                  helio_trial_now(group->trial).wall_ns);
+    }
     helio_stats_destroy(group->stats);
     helio_options_fini(&group->options);
     free(group);

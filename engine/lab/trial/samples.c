@@ -37,8 +37,9 @@ __attribute__((format(printf, 3, 4))) static void put(look *l, double value, con
     }
     va_list arguments;
     va_start(arguments, format);
-    if (l->trial->samples.names)
+    if (l->trial->samples.names) {
         vsnprintf(l->trial->samples.names[l->column], HELIO_TRIAL_NAME, format, arguments);
+    }
     va_end(arguments);
     l->column++;
 }
@@ -54,8 +55,9 @@ static void look_at_pipe(look *l, int i) {
     put(l, (double)counts->packets, "pipe%d.packets", i);
     put(l, (double)counts->dropped_packets, "pipe%d.dropped", i);
     put(l, (double)counts->lost_packets, "pipe%d.lost", i);
-    if (l->row)
+    if (l->row) {
         helio_sim_pipe_forget_peak(pipe);
+    }
 }
 
 static void look_at_source(look *l, int i) {
@@ -66,8 +68,9 @@ static void look_at_source(look *l, int i) {
     put(l, (double)source->sent_messages * bytes, "source%d.sent", i);
     put(l, (double)source->queued * bytes, "source%d.queued", i);
     const _Atomic uint64_t *cells = helio_tx_stream_object(source->stream)->record;
-    for (size_t k = 0; k < TX_CELLS; k++) /* the guard comes first */
+    for (size_t k = 0; k < TX_CELLS; k++) { /* the guard comes first */
         put(l, (double)helio_cell(&cells[k + 1]), "source%d.%s", i, tx_cells[k]);
+    }
 }
 
 static void look_at_group(look *l, int i) {
@@ -89,22 +92,26 @@ static void look_at_group(look *l, int i) {
     put(l, (double)fullest, "group%d.queue", i);
     put(l, (double)group->latest_ns, "group%d.latency", i);
     put(l, group->drain, "group%d.drain", i);
-    if (l->row)
+    if (l->row) {
         group->latest_ns = 0;
+    }
     uint64_t sums[RX_CELLS] = {0};
     const helio_stats *stats = group->stats;
     const uint64_t slots = helio_cell(&stats->header->objects_used);
     for (uint64_t slot = 0; slot < slots && l->row; slot++) {
         const helio_segment_object *object = &stats->objects[slot];
-        if (object->scope != HELIO_SCOPE_RX_STREAM || object->state != HELIO_OBJECT_LIVE)
+        if (object->scope != HELIO_SCOPE_RX_STREAM || object->state != HELIO_OBJECT_LIVE) {
             continue;
+        }
         const _Atomic uint64_t *cells =
             (const _Atomic uint64_t *)(const void *)(stats->memory + object->record_offset);
-        for (size_t k = 0; k < RX_CELLS; k++)
+        for (size_t k = 0; k < RX_CELLS; k++) {
             sums[k] += helio_cell(&cells[k + 1]);
+        }
     }
-    for (size_t k = 0; k < RX_CELLS; k++)
+    for (size_t k = 0; k < RX_CELLS; k++) {
         put(l, (double)sums[k], "group%d.%s", i, rx_cells[k]);
+    }
 }
 
 static void look_at_tcp(look *l, int i) {
@@ -118,14 +125,18 @@ static void look_at_tcp(look *l, int i) {
 static void look_at_all(look *l) {
     helio_trial *trial = l->trial;
     put(l, (double)helio_trial_now(trial).now_ns / 1e9, "time");
-    for (int i = 0; i < trial->pipes_count; i++)
+    for (int i = 0; i < trial->pipes_count; i++) {
         look_at_pipe(l, i);
-    for (int i = 0; i < trial->sources_count; i++)
+    }
+    for (int i = 0; i < trial->sources_count; i++) {
         look_at_source(l, i);
-    for (int i = 0; i < trial->groups_count; i++)
+    }
+    for (int i = 0; i < trial->groups_count; i++) {
         look_at_group(l, i);
-    for (int i = 0; i < trial->tcps_count; i++)
+    }
+    for (int i = 0; i < trial->tcps_count; i++) {
         look_at_tcp(l, i);
+    }
 }
 
 int helio_trial_name_columns(helio_trial *trial) {
@@ -135,8 +146,9 @@ int helio_trial_name_columns(helio_trial *trial) {
     samples->columns = count.column;
     samples->names = calloc(samples->columns, sizeof *samples->names);
     samples->events = calloc(HELIO_TRIAL_EVENTS_MAX, sizeof *samples->events);
-    if (!samples->names || !samples->events)
+    if (!samples->names || !samples->events) {
         return HELIO_ERR_NOMEM;
+    }
     look_at_all(&(look){.trial = trial});
     return 0;
 }
@@ -174,8 +186,9 @@ static helio_trial_sight *next_sight(helio_trial_samples *samples) {
         const size_t capacity =
             samples->sights_capacity ? 2 * samples->sights_capacity : ROWS_BEGIN;
         helio_trial_sight *sights = realloc(samples->sights, capacity * sizeof *sights);
-        if (!sights)
+        if (!sights) {
             return NULL;
+        }
         samples->sights = sights;
         samples->sights_capacity = capacity;
     }
@@ -188,11 +201,13 @@ static int see(helio_trial *trial, int source) {
     const helio_receiver_view *views = helio_tx_stream_views(stream, &places);
     for (uint32_t place = 0; place < places; place++) {
         const helio_receiver_view *view = &views[place];
-        if (!(view->flags & HELIO_VIEW_PRESENT))
+        if (!(view->flags & HELIO_VIEW_PRESENT)) {
             continue;
+        }
         helio_trial_sight *sight = next_sight(&trial->samples);
-        if (!sight)
+        if (!sight) {
             return HELIO_ERR_NOMEM;
+        }
         const char *name;
         double loss;
         helio_tx_stream_receiver(stream, place, &name, &loss);
@@ -227,8 +242,9 @@ static double *next_row(helio_trial_samples *samples) {
     if (samples->count == samples->capacity) {
         const size_t capacity = samples->capacity ? 2 * samples->capacity : ROWS_BEGIN;
         double *rows = realloc(samples->rows, capacity * samples->columns * sizeof *rows);
-        if (!rows)
+        if (!rows) {
             return NULL;
+        }
         samples->rows = rows;
         samples->capacity = capacity;
     }
@@ -238,16 +254,20 @@ static double *next_row(helio_trial_samples *samples) {
 int helio_trial_sample(helio_trial *trial) {
     helio_trial_samples *samples = &trial->samples;
     double *row = next_row(samples);
-    if (!row)
+    if (!row) {
         return HELIO_ERR_NOMEM;
+    }
     look_at_all(&(look){.trial = trial, .row = row});
-    for (int i = 0; i < trial->sources_count; i++)
+    for (int i = 0; i < trial->sources_count; i++) {
         read_events(trial, trial->sources[i]->stats, &samples->read_sources[i], i);
-    for (int i = 0; i < trial->groups_count; i++)
+    }
+    for (int i = 0; i < trial->groups_count; i++) {
         read_events(trial, trial->groups[i]->stats, &samples->read_groups[i], HELIO_TRIAL_NONE);
+    }
     for (int i = 0; i < trial->sources_count && trial->watches; i++) {
-        if (see(trial, i))
+        if (see(trial, i)) {
             return HELIO_ERR_NOMEM;
+        }
     }
     return 0;
 }

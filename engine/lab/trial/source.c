@@ -26,10 +26,11 @@ static void offer(helio_trial_source *source, int64_t now_ns) {
     const uint64_t most = source->config.queue_bytes / source->config.message_bytes;
     while (source->next_ns <= now_ns) {
         source->offered_messages++;
-        if (source->queued < most)
+        if (source->queued < most) {
             source->queued++;
-        else
+        } else {
             source->refused_messages++;
+        }
         source->next_ns += until_next(source);
     }
 }
@@ -59,8 +60,9 @@ static void drain(helio_trial_source *source, helio_clock clock) {
         source->sent_messages++;
     }
     helio_tx_stream_flush(source->stream, clock);
-    if (source->queued == 0)
+    if (source->queued == 0) {
         helio_tx_stream_rest(source->stream, clock);
+    }
 }
 
 /* The stream's outlet; its context is the source, which the stream asks things too. */
@@ -85,8 +87,9 @@ static void poll(void *context, helio_clock clock) {
     helio_trial_source *source = context;
     offer(source, clock.now_ns);
     drain(source, clock);
-    if (clock.now_ns >= helio_tx_stream_next_deadline_ns(source->stream))
+    if (clock.now_ns >= helio_tx_stream_next_deadline_ns(source->stream)) {
         helio_tx_stream_poll(source->stream, clock);
+    }
 }
 
 static int64_t next_deadline_ns(void *context) {
@@ -122,8 +125,9 @@ static int open_stream(helio_trial_source *source) {
     const helio_outlet outlet = {source, send};
     const int error = helio_tx_stream_create(&config, outlet, source->stats,
                                              source->instance.record, clock, &source->stream);
-    if (error == HELIO_ERR_OPTION)
+    if (error == HELIO_ERR_OPTION) {
         return helio_fail(error, "the engine refuses the options of source %d", source->number);
+    }
     return error ? error
                  : helio_tx_stream_add_topic(source->stream, HELIO_TRIAL_TOPIC, clock,
                                              &source->topic);
@@ -134,24 +138,28 @@ static int open_node(helio_trial_source *source) {
     const helio_address address =
         helio_trial_address(1, (unsigned)source->number + 1, (uint16_t)(40000 + source->number));
     source->node = helio_sim_add_node(trial->sim, &address);
-    if (!source->node)
+    if (!source->node) {
         return HELIO_ERR_NOMEM;
+    }
     const helio_sim_link back = {.delay_ns = source->config.feedback_ns,
                                  .loss = source->config.feedback_loss};
     helio_sim_set_link(source->node, &back);
-    if (source->config.pipe != HELIO_TRIAL_NONE)
+    if (source->config.pipe != HELIO_TRIAL_NONE) {
         helio_sim_set_uplink(source->node, trial->pipes[source->config.pipe]);
+    }
     return 0;
 }
 
 static int read_options(helio_trial_source *source) {
     const int error = helio_options_init(&source->options);
-    if (error)
+    if (error) {
         return error;
+    }
     int wrong = helio_options_read(&source->options, source->config.instance, HELIO_ON_INSTANCE, 0);
-    if (!wrong)
+    if (!wrong) {
         wrong = helio_options_read(&source->options, source->config.options, HELIO_ON_TRANSMITTER,
                                    HELIO_ON_RECEIVER);
+    }
     helio_options_apply_profile(&source->options, HELIO_ON_TRANSMITTER);
     source->config.options = source->config.instance = NULL; /* the caller's */
     return wrong;
@@ -164,25 +172,30 @@ static bool is_possible(const helio_trial_source_config *config) {
 
 int helio_trial_source_create(helio_trial *trial, const helio_trial_source_config *config,
                               helio_trial_source **out) {
-    if (!is_possible(config))
+    if (!is_possible(config)) {
         return helio_fail(HELIO_ERR_OPTION,
                           "a source's messages have 1 to %zu bytes, and its queue has room for one",
                           sizeof body);
+    }
     helio_trial_source *source = calloc(1, sizeof *source);
-    if (!source)
+    if (!source) {
         return HELIO_ERR_NOMEM;
+    }
     source->trial = trial;
     source->number = trial->sources_count;
     source->config = *config;
     source->next_ns = HELIO_NEVER;
     helio_random_init(&source->random, helio_random_next(&trial->random));
     int error = read_options(source);
-    if (!error)
+    if (!error) {
         error = helio_trial_open_stats(trial, STATS_BYTES, &source->stats, &source->instance);
-    if (!error)
+    }
+    if (!error) {
         error = open_node(source);
-    if (!error)
+    }
+    if (!error) {
         error = open_stream(source);
+    }
     if (error) {
         helio_trial_source_destroy(source);
         return error;
@@ -196,8 +209,9 @@ int helio_trial_source_create(helio_trial *trial, const helio_trial_source_confi
 void helio_trial_source_destroy(helio_trial_source *source) {
     const helio_clock clock = helio_trial_now(source->trial);
     helio_tx_stream_destroy(source->stream, clock);
-    if (source->stats)
+    if (source->stats) {
         helio_stats_close_object(source->stats, &source->instance, clock.wall_ns);
+    }
     helio_stats_destroy(source->stats);
     helio_options_fini(&source->options);
     free(source);

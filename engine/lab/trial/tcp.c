@@ -68,12 +68,14 @@ static void send_segment(helio_trial_tcp *tcp, uint64_t number, int64_t now_ns) 
     uint8_t packet[HEADER_BYTES + SEGMENT_BYTES] = {0};
     const segment head = {.number = number, .sent_ns = now_ns};
     memcpy(packet, &head, sizeof head);
-    if (number < tcp->sent_to)
+    if (number < tcp->sent_to) {
         tcp->retransmits++;
-    else
+    } else {
         tcp->sent_to = number + 1;
-    if (tcp->due_ns == HELIO_NEVER)
+    }
+    if (tcp->due_ns == HELIO_NEVER) {
         tcp->due_ns = now_ns + tcp->timeout_ns;
+    }
     tcp->data.send(tcp->data.context, NULL, packet, sizeof packet, false);
 }
 
@@ -92,8 +94,9 @@ static unsigned limited(const helio_trial_tcp *tcp) {
 
 static void fill_window(helio_trial_tcp *tcp, int64_t now_ns) {
     while (is_running(tcp, now_ns) && (double)flight(tcp) < tcp->window + limited(tcp) &&
-           flight(tcp) < RECEIVER_WINDOW)
+           flight(tcp) < RECEIVER_WINDOW) {
         send_segment(tcp, tcp->next++, now_ns);
+    }
 }
 
 static void measure(helio_trial_tcp *tcp, int64_t round_trip_ns) {
@@ -107,8 +110,9 @@ static void measure(helio_trial_tcp *tcp, int64_t round_trip_ns) {
         tcp->smoothed_ns += off / 8;
     }
     tcp->timeout_ns = (int64_t)(tcp->smoothed_ns + 4 * tcp->variance_ns);
-    if (tcp->timeout_ns < RTO_MIN_NS)
+    if (tcp->timeout_ns < RTO_MIN_NS) {
         tcp->timeout_ns = RTO_MIN_NS;
+    }
 }
 
 /* The threshold after a loss: at most half of the flight (RFC 5681, equation 4).  What limited
@@ -122,8 +126,9 @@ static double halved(const helio_trial_tcp *tcp) {
 /* Another segment of the same window was lost.  The first time the timer starts afresh, later it goes
  * on. */
 static void on_partial_ack(helio_trial_tcp *tcp, uint64_t fresh, int64_t now_ns) {
-    if (!tcp->has_partial)
+    if (!tcp->has_partial) {
         tcp->due_ns = now_ns + tcp->timeout_ns;
+    }
     tcp->has_partial = true;
     send_segment(tcp, tcp->unacked, now_ns);
     tcp->window -= (double)fresh;
@@ -140,18 +145,20 @@ static void end_recovery(helio_trial_tcp *tcp) {
 static void on_new_ack(helio_trial_tcp *tcp, uint64_t wanted, int64_t now_ns) {
     const uint64_t fresh = wanted - tcp->unacked;
     tcp->unacked = wanted;
-    if (tcp->next < wanted)
+    if (tcp->next < wanted) {
         tcp->next = wanted;
+    }
     tcp->duplicates = 0;
     if (tcp->is_recovering && wanted < tcp->recover) {
         on_partial_ack(tcp, fresh, now_ns);
         return;
     }
     tcp->due_ns = tcp->unacked < tcp->sent_to ? now_ns + tcp->timeout_ns : HELIO_NEVER;
-    if (tcp->is_recovering)
+    if (tcp->is_recovering) {
         end_recovery(tcp);
-    else
+    } else {
         tcp->window += tcp->window < tcp->threshold ? 1 : 1 / tcp->window;
+    }
 }
 
 static void on_duplicate_ack(helio_trial_tcp *tcp, int64_t now_ns) {
@@ -159,8 +166,9 @@ static void on_duplicate_ack(helio_trial_tcp *tcp, int64_t now_ns) {
         tcp->window += 1;
         return;
     }
-    if (++tcp->duplicates != DUPLICATE_ACKS || tcp->unacked < tcp->recover)
+    if (++tcp->duplicates != DUPLICATE_ACKS || tcp->unacked < tcp->recover) {
         return;
+    }
     tcp->is_recovering = true;
     tcp->has_partial = false;
     tcp->recover = tcp->next;
@@ -176,17 +184,19 @@ static void on_ack(void *context, const void *packet, size_t length, const helio
     segment ack;
     memcpy(&ack, packet, sizeof ack);
     measure(tcp, clock.now_ns - ack.sent_ns);
-    if (ack.number > tcp->unacked)
+    if (ack.number > tcp->unacked) {
         on_new_ack(tcp, ack.number, clock.now_ns);
-    else if (ack.number == tcp->unacked && tcp->next > tcp->unacked)
+    } else if (ack.number == tcp->unacked && tcp->next > tcp->unacked) {
         on_duplicate_ack(tcp, clock.now_ns);
+    }
     fill_window(tcp, clock.now_ns);
 }
 
 static void on_timeout(helio_trial_tcp *tcp, int64_t now_ns) {
     tcp->timeouts++;
-    if (tcp->unacked != tcp->timed_up) /* twice for one segment: the threshold stays */
+    if (tcp->unacked != tcp->timed_up) { /* twice for one segment: the threshold stays */
         tcp->threshold = halved(tcp);
+    }
     tcp->timed_up = tcp->unacked;
     tcp->window = 1;
     tcp->duplicates = 0;
@@ -200,10 +210,11 @@ static void on_timeout(helio_trial_tcp *tcp, int64_t now_ns) {
 
 static void poll_sender(void *context, helio_clock clock) {
     helio_trial_tcp *tcp = context;
-    if (clock.now_ns >= tcp->due_ns)
+    if (clock.now_ns >= tcp->due_ns) {
         on_timeout(tcp, clock.now_ns);
-    else
+    } else {
         fill_window(tcp, clock.now_ns);
+    }
 }
 
 static int64_t sender_deadline_ns(void *context) {
@@ -223,10 +234,11 @@ static void on_data(void *context, const void *packet, size_t length, const heli
     helio_trial_tcp *tcp = context;
     segment data;
     memcpy(&data, packet, sizeof data);
-    if (data.number >= tcp->wanted && data.number < tcp->wanted + RECEIVER_WINDOW)
+    if (data.number >= tcp->wanted && data.number < tcp->wanted + RECEIVER_WINDOW) {
         tcp->held[data.number % RECEIVER_WINDOW / 8] |= (uint8_t)(1 << data.number % 8);
+    }
     while (is_held(tcp, tcp->wanted)) {
-        tcp->held[tcp->wanted % RECEIVER_WINDOW / 8] &= (uint8_t) ~(1 << tcp->wanted % 8);
+        tcp->held[tcp->wanted % RECEIVER_WINDOW / 8] &= (uint8_t)~(1 << tcp->wanted % 8);
         tcp->wanted++;
     }
     const segment ack = {.number = tcp->wanted, .sent_ns = data.sent_ns, .is_ack = true};
@@ -238,8 +250,9 @@ static void on_data(void *context, const void *packet, size_t length, const heli
 int helio_trial_tcp_create(helio_trial *trial, const helio_trial_tcp_config *config,
                            helio_trial_tcp **out) {
     helio_trial_tcp *tcp = calloc(1, sizeof *tcp);
-    if (!tcp)
+    if (!tcp) {
         return HELIO_ERR_NOMEM;
+    }
     tcp->trial = trial;
     tcp->config = *config;
     tcp->window = INITIAL_WINDOW;
@@ -260,8 +273,9 @@ int helio_trial_tcp_create(helio_trial *trial, const helio_trial_tcp_config *con
     tcp->acks = helio_sim_outlet(tcp->receiver, &here);
     helio_sim_set_link(tcp->sender, &(helio_sim_link){.delay_ns = config->feedback_ns});
     helio_sim_set_link(tcp->receiver, &(helio_sim_link){.delay_ns = config->delay_ns});
-    if (config->pipe != HELIO_TRIAL_NONE)
+    if (config->pipe != HELIO_TRIAL_NONE) {
         helio_sim_set_uplink(tcp->sender, trial->pipes[config->pipe]);
+    }
     helio_sim_attach(tcp->receiver, &(helio_sim_handler){.context = tcp, .on_packet = on_data});
     helio_sim_attach(tcp->sender,
                      &(helio_sim_handler){tcp, on_ack, poll_sender, sender_deadline_ns});
