@@ -7,9 +7,9 @@
 
 #include "options/keeping.h"
 #include "queue/losses.h"
+#include "queue/met_streams.h"
 #include "queue/notices.h"
 #include "queue/receive_queue.h"
-#include "runtime/met_streams.h"
 #include "runtime/rx_lane.h"
 
 struct helio_receiver {

@@ -6,8 +6,8 @@
 #ifndef HELIO_RUNTIME_TX_LANE_H
 #define HELIO_RUNTIME_TX_LANE_H
 
+#include "flight/decision_file.h"
 #include "runtime/congestion.h"
-#include "runtime/decision_file.h"
 #include "runtime/lane.h"
 #include "send/stream.h"
 

@@ -1,4 +1,4 @@
-#include "runtime/met_streams.h"
+#include "queue/met_streams.h"
 
 #include <stdlib.h>
 

@@ -6,8 +6,8 @@
  * there and with the messages that wait.
  *
  * The engine's thread adds, ends and forgets; others look, under the receiver's lock. */
-#ifndef HELIO_RUNTIME_MET_STREAMS_H
-#define HELIO_RUNTIME_MET_STREAMS_H
+#ifndef HELIO_QUEUE_MET_STREAMS_H
+#define HELIO_QUEUE_MET_STREAMS_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

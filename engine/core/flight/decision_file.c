@@ -1,4 +1,4 @@
-#include "runtime/decision_file.h"
+#include "flight/decision_file.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,8 +3,8 @@
  * It has its full size from the start, allocated (a mapping of a file with holes kills its writer when
  * the disk is full), so writing a record is writing to memory; when it is closed what was not used is
  * cut off.  A crash leaves the records that were whole. */
-#ifndef HELIO_RUNTIME_DECISION_FILE_H
-#define HELIO_RUNTIME_DECISION_FILE_H
+#ifndef HELIO_FLIGHT_DECISION_FILE_H
+#define HELIO_FLIGHT_DECISION_FILE_H
 
 #include <stdbool.h>
 #include <stddef.h>
