@@ -1,4 +1,4 @@
-/* The cost of decisions, measured.  Only the module _lab includes it. */
+/* The cost of decisions, measured. */
 #ifndef HELIO_BINDING_LAB_COST_H
 #define HELIO_BINDING_LAB_COST_H
 

@@ -1,18 +1,22 @@
-"""The C core's floors: each folder of ``engine/core`` includes only itself and the folders before it.
+"""The rooms of the C core: each folder of ``engine/core`` includes only itself and the folders before it.
 
-And what belongs to one room stays there: sockets in ``io``, threads and clocks in ``io`` and ``runtime``, Python in the
-binding, byte order in ``wire``. Monitoring modules (``engine/modules``) are programs of their own, outside the core.
+What belongs to one room stays there: sockets in ``io``, threads and clocks in ``io`` and ``runtime``, Python in the
+binding, byte order in ``wire``. A header that is the inside of one thing is included by that thing's files only.
+Monitoring modules (``engine/modules``) are programs of their own, outside the core.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from fnmatch import fnmatch
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-ENGINE = Path(__file__).resolve().parents[2] / "engine"
+ROOT = Path(__file__).resolve().parents[2]
+ENGINE = ROOT / "engine"
 CORE = ENGINE / "core"
 ORDER = (
     "base",
@@ -69,6 +73,87 @@ def test_a_room_includes_only_rooms_before_it(room: str) -> None:
         if (target := room_of(include, path)) is not None and target not in below
     ]
     assert not wrong
+
+
+def test_the_readme_lists_the_rooms_in_order() -> None:
+    table = re.findall(r"^\| `(\w+)` \| .+ \|$", (ENGINE / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert tuple(table) == ORDER
+
+
+# The inside of one thing that has several files, and who may include it (patterns of fnmatch). Everybody else includes
+# the thing's other header.
+INSIDES = {
+    "engine/binding/lab_cost.h": ("engine/binding/lab_*.c",),
+    "engine/core/base/endian.h": ("engine/core/wire/*", "engine/core/io/*", "tests/engine/test_udp_raw.c"),
+    "engine/core/io/shm_channel.h": ("engine/core/io/shm*.c",),
+    "engine/core/io/tcp.h": ("engine/core/io/tcp*.c",),
+    "engine/core/policy/consumer_parts.h": ("engine/core/policy/consumer*.c",),
+    "engine/core/policy/decision_fields.h": ("engine/core/policy/decision_*.c", "tests/fuzz/fuzz_decisions.c"),
+    "engine/core/queue/kept_parts.h": ("engine/core/queue/kept_*.c",),
+    "engine/core/receive/control.h": ("engine/core/receive/*.c",),
+    "engine/core/receive/delivery_topic.h": ("engine/core/receive/delivery*.c",),
+    "engine/core/receive/feedback.h": ("engine/core/receive/*.c",),
+    "engine/core/receive/passing.h": ("engine/core/receive/*.c",),
+    "engine/core/receivers/peer_places.h": ("engine/core/receivers/peer*.c",),
+    "engine/core/receivers/peer_reports.h": ("engine/core/receivers/peer*.c",),
+    "engine/core/runtime/control_verbs.h": ("engine/core/runtime/control*.c",),
+    "engine/core/runtime/transmitter_parts.h": ("engine/core/runtime/transmitter*.c",),
+    "engine/core/runtime/tx_lane_parts.h": ("engine/core/runtime/tx_lane*.c",),
+    "engine/core/send/parts.h": (
+        "engine/core/send/*.c",
+        "tests/engine/fleet.h",
+        "tests/engine/test_clock_offset.c",
+        "tests/engine/test_slow.c",
+        "tests/sim/sim_*.c",
+    ),
+    "engine/core/stats/segment.h": (
+        "engine/core/stats/*",
+        "engine/lab/trial/samples.c",
+        "tests/engine/*",
+        "tests/sim/sim_*.c",
+    ),
+    "engine/core/wire/pgm_options.h": ("engine/core/wire/pgm*.c",),
+    "engine/lab/trial/parts.h": ("engine/lab/trial/*.c",),
+}
+
+
+@cache
+def includers() -> dict[str, set[str]]:
+    """Every header of the repository, by its path, with the files that include it."""
+    found: dict[str, set[str]] = {}
+    for path in [*c_sources(ENGINE), *c_sources(ROOT / "tests")]:
+        for _, include in includes(path):
+            for base in (path.parent, CORE, ENGINE, ENGINE / "lab", ENGINE / "binding"):
+                target = (base / include).resolve()
+                if target.is_file():
+                    header = target.relative_to(ROOT).as_posix()
+                    found.setdefault(header, set()).add(path.relative_to(ROOT).as_posix())
+                    break
+    return found
+
+
+def test_the_inside_of_a_thing_is_included_by_its_own_files_only() -> None:
+    found = includers()
+    wrong = [
+        f"{path} includes {header}"
+        for header, patterns in INSIDES.items()
+        for path in found.get(header, ())
+        if not any(fnmatch(path, pattern) for pattern in patterns)
+    ]
+    assert not wrong
+
+
+def test_the_list_of_insides_is_of_today() -> None:
+    found = includers()
+    unused = [
+        f"{pattern} includes no {header}"
+        for header, patterns in INSIDES.items()
+        for pattern in patterns
+        if not any(fnmatch(path, pattern) for path in found.get(header, ()))
+    ]
+    unlisted = [header for header in found if header.endswith("parts.h") and header not in INSIDES]
+    assert not unused
+    assert not unlisted
 
 
 SYSTEM_HEADERS = {

@@ -1,4 +1,4 @@
-/* Big-endian integers in unaligned memory.  Only core/wire and core/io use it. */
+/* Big-endian integers in unaligned memory. */
 #ifndef HELIO_BASE_ENDIAN_H
 #define HELIO_BASE_ENDIAN_H
 

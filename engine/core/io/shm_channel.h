@@ -1,5 +1,5 @@
-/* A channel of the drivers shm and inproc, and what their files share.  Only shm.c (life, packets,
- * sleep) and shm_peers.c (the other sides of the rings) include it. */
+/* A channel of the drivers shm and inproc, and what their files share: shm.c (life, packets, sleep),
+ * shm_peers.c (the other sides of the rings). */
 #ifndef HELIO_IO_SHM_CHANNEL_H
 #define HELIO_IO_SHM_CHANNEL_H
 

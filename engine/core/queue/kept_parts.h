@@ -1,5 +1,5 @@
 /* The state of a bounded queue and what its two files share: kept_store.c (where its messages lie
- * and how they are linked) and kept_queue.c (which of them stay).  Nobody else includes it. */
+ * and how they are linked) and kept_queue.c (which of them stay). */
 #ifndef HELIO_QUEUE_KEPT_PARTS_H
 #define HELIO_QUEUE_KEPT_PARTS_H
 

@@ -1,5 +1,5 @@
 /* What a receiver hears beside data: SPMs, NCFs and POLLs of the source, NAKs and SPMRs of other
- * receivers.  Only receive/stream.c calls it. */
+ * receivers. */
 #ifndef HELIO_RECEIVE_CONTROL_H
 #define HELIO_RECEIVE_CONTROL_H
 

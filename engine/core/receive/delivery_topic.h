@@ -1,6 +1,5 @@
-/* A topic as one subscription gets it from one stream, and what the ways to deliver share.  Only
- * delivery.c (batches) and delivery_raw.c (bare payloads) include it; everybody else has
- * delivery.h. */
+/* A topic as one subscription gets it from one stream, and what the ways to deliver share:
+ * delivery.c (batches), delivery_raw.c (bare payloads).  Everybody else includes delivery.h. */
 #ifndef HELIO_RECEIVE_DELIVERY_TOPIC_H
 #define HELIO_RECEIVE_DELIVERY_TOPIC_H
 

@@ -1,5 +1,5 @@
-/* What a receiver says to its source: NAKs, ACKs, reports, requests for an SPM, answers to polls.  When to
- * say it is decided by receive/stream.c, which alone calls this. */
+/* What a receiver says to its source: NAKs, ACKs, reports, requests for an SPM, answers to polls.
+ * receive/stream.c decides when. */
 #ifndef HELIO_RECEIVE_FEEDBACK_H
 #define HELIO_RECEIVE_FEEDBACK_H
 

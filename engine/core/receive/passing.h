@@ -1,6 +1,5 @@
 /* A received stream's packets on their way through the window: held until they are next, passed on
- * to the topics, or reported lost.  The inner half of receive/stream.h, which decides what packets mean;
- * beside it and receive/control.c only replays call it. */
+ * to the topics, or reported lost.  The inner half of receive/stream.h, which decides what packets mean. */
 #ifndef HELIO_RECEIVE_PASSING_H
 #define HELIO_RECEIVE_PASSING_H
 

@@ -1,5 +1,4 @@
-/* Places in the table of a stream's receivers: who gets one, and who gives way.  Only peers.c
- * includes this.
+/* Places in the table of a stream's receivers: who gets one, and who gives way.
  *
  * Receivers that have proven nothing have a quarter of the places, and those of one IP address a
  * sixteenth (of a small table more): beyond that the one of them that was heard longest ago gives way

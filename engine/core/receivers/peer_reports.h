@@ -1,4 +1,4 @@
-/* What a receiver's report changes in what is known of it.  Only peers.c includes this. */
+/* What a receiver's report changes in what is known of it. */
 #ifndef HELIO_RECEIVERS_PEER_REPORTS_H
 #define HELIO_RECEIVERS_PEER_REPORTS_H
 

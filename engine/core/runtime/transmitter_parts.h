@@ -1,6 +1,6 @@
-/* What the files of a transmitter share.  Only transmitter.c (its life, the usual ways to send),
- * transmitter_kept.c (the ways by a kept queue) and transmitter_wait.c include it; everybody else
- * has transmitter.h. */
+/* What the files of a transmitter share: transmitter.c (life, the usual ways to send),
+ * transmitter_kept.c (sending through a kept queue), transmitter_wait.c.  Everybody else includes
+ * transmitter.h. */
 #ifndef HELIO_RUNTIME_TRANSMITTER_PARTS_H
 #define HELIO_RUNTIME_TRANSMITTER_PARTS_H
 

@@ -1,5 +1,4 @@
-/* What the files of a transmit lane share.  Only tx_lane.c (its work) and tx_lane_life.c,
- * _acks.c, _pace.c, _govern.c and _slow.c include it; everybody else has tx_lane.h. */
+/* What the files of a transmit lane share.  Everybody else includes tx_lane.h. */
 #ifndef HELIO_RUNTIME_TX_LANE_PARTS_H
 #define HELIO_RUNTIME_TX_LANE_PARTS_H
 

@@ -1,7 +1,6 @@
-/* The state of a stream being sent and what its files share.  Only send/stream.c (life, the way of
- * data and repairs, time), send/control.c (what the source says of itself), send/feedback.c (what
- * receivers say), send/choice.c (what people call them) and send/act.c (what is done to them) include it;
- * everybody else has send/stream.h. */
+/* The state of a stream being sent and what its files share: stream.c (life, data, repairs, time),
+ * control.c (SPMs and polls), feedback.c (what receivers report), choice.c (streams and receivers by
+ * name), act.c (actions on receivers).  Everybody else includes send/stream.h. */
 #ifndef HELIO_SEND_PARTS_H
 #define HELIO_SEND_PARTS_H
 
