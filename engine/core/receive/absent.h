@@ -1,10 +1,12 @@
-/* Streams that ended without a word of their source - silent, expelled, put out - and may come back.
- * What is kept of one is small: where it would go on, and what each topic expected.  When it comes
- * back what was sent meanwhile is asked for, or reported lost; nothing is passed over in silence.
+/* Streams that ended without a word of their source (silent, expelled, evicted) and may come back.
  *
- * They are kept for as long as there is room.  Bounds: a number of streams and of bytes, in total
- * and of one source address.  When one has to go it is of the address that has too much, or else of
- * all, first the oldest of those that delivered nothing; it is counted (streams_forgotten).
+ * Little is kept of each: where it would continue, and which number each topic expected.  When the
+ * stream comes back, packets sent in between are requested or reported lost; none is skipped
+ * silently.
+ *
+ * Streams are kept while there is room.  Bounds: a number of streams and of bytes, in total and per
+ * source address.  When one has to go, it is one of the address that has too much; else it is, of
+ * all, the oldest that delivered nothing, then the oldest.  It is counted (streams_forgotten).
  *
  * The memory is charged to the instance's account.  It knows nothing of sockets, threads or clocks;
  * callers pass times. */
@@ -24,7 +26,7 @@
 enum {
     HELIO_RX_ABSENT_STREAMS = 2048,
     HELIO_RX_ABSENT_BYTES = 2 << 20,
-    HELIO_RX_ABSENT_SHARE = 4, /* of this part of both is one address's own */
+    HELIO_RX_ABSENT_SHARE = 4, /* one address may have this part of both */
 };
 
 typedef struct helio_rx_absent helio_rx_absent;
@@ -32,10 +34,10 @@ typedef struct helio_rx_absent helio_rx_absent;
 struct helio_rx_absent {
     helio_tsi tsi;
     helio_address source;
-    bool is_exact; /* known by its port, too (receive/binding.h) */
+    bool is_exact; /* the port is part of its identity (binding.h) */
     int64_t ended_ns;
-    uint64_t next;       /* the packet it goes on with */
-    uint64_t newest_sub; /* serial of the newest subscription there was */
+    uint64_t next;       /* the packet it continues with */
+    uint64_t newest_sub; /* serial of the newest subscription at its end */
     bool is_proven;      /* it delivered something */
     helio_delivery_past past;
     helio_rx_absent *older, *newer;
@@ -46,7 +48,7 @@ struct helio_rx_absent {
 typedef struct helio_rx_absents {
     helio_map by_tsi;
     helio_rx_absent *oldest, *newest;
-    const helio_rx_absent *returning; /* it gives way to none; NULL: there is none such */
+    const helio_rx_absent *returning; /* protected from eviction; may be NULL */
     uint64_t bytes;
     helio_account *account;
     helio_instance_stats *instance;
@@ -62,18 +64,19 @@ void helio_rx_absents_fini(helio_rx_absents *absents);
 /* The stream ends, and may come back. */
 void helio_rx_absents_keep(helio_rx_absents *absents, const struct helio_rx_stream *stream,
                            int64_t now_ns);
-/* The stream with this TSI from this address, if it is one that was followed before and some
- * subscription of then is left; NULL: it is new. */
+/* The absent stream with this TSI from this address, if a subscription of that time still exists.
+ * NULL: the stream is new. */
 const helio_rx_absent *helio_rx_absents_find(const helio_rx_absents *absents, const helio_tsi *tsi,
                                              const helio_address *from,
                                              const helio_subscriptions *subscriptions);
-/* It is followed again, or for good over. */
+/* The stream is tracked again, or has ended for good. */
 void helio_rx_absents_forget(helio_rx_absents *absents, const helio_tsi *tsi);
 
-/* The source is where this stream was, or beyond: its numbers go on.  `lead`: the newest packet it
- * tells of.  False: it is another life, or so many packets later that nobody can tell (2^31). */
+/* The source's numbers continue those of this stream.  `lead`: the newest packet it announces.
+ * False: it is another life of the source, or 2^31 packets or more later. */
 bool helio_rx_absent_goes_on(const helio_rx_absent *absent, uint32_t lead);
-/* It goes on, and something was sent meanwhile: a source that ends can still repair it. */
+/* The stream continues and packets were sent in between: a source that ends can still repair
+ * them. */
 bool helio_rx_absent_misses(const helio_rx_absent *absent, uint32_t lead);
 
 #endif

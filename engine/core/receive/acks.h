@@ -1,11 +1,11 @@
 /* When a receiver acknowledges a stream.
  *
- * Progress is told once in `packets` packets or after a random time of at most `interval_ns`,
- * whichever comes first, so that receivers do not speak all at once; at once when the source asked
- * for it (ASK) and all up to there can be told.  Nothing acknowledges an acknowledgement: each SPM
- * has it repeated within the interval.  SPMs come soon and ever more rarely after data, and for ever
- * at the ambient interval, so a lost acknowledgement heals, and the source knows that the receiver
- * lives.
+ * It acknowledges progress once in `packets` packets or after a random time of at most
+ * `interval_ns`, whichever comes first, so that receivers do not speak all at once; at once when
+ * the source asked for it (ASK) and everything up to there can be acknowledged.  Nothing
+ * acknowledges an acknowledgement: each SPM has it repeated within the interval.  SPMs follow data
+ * soon, then ever more rarely, and at the ambient interval for ever.  So a lost acknowledgement is
+ * replaced, and the source knows that the receiver lives.
  *
  * It knows nothing of packets, sockets, threads or clocks. */
 #ifndef HELIO_RECEIVE_ACKS_H
@@ -24,14 +24,14 @@ typedef struct helio_rx_acks {
     bool is_on;
     uint64_t incarnation;
     uint64_t first;    /* acknowledged from here on */
-    uint64_t position; /* what can be told */
-    uint64_t told;     /* by the last acknowledgement sent */
-    uint64_t asked;    /* the source wants to hear at once when this can be told */
-    int64_t due_ns;    /* HELIO_NEVER: nothing to tell */
+    uint64_t position; /* can be acknowledged */
+    uint64_t told;     /* position of the last acknowledgement sent */
+    uint64_t asked;    /* the source wants an acknowledgement of this packet at once */
+    int64_t due_ns;    /* HELIO_NEVER: nothing to acknowledge */
 } helio_rx_acks;
 
 void helio_rx_acks_init(helio_rx_acks *acks, uint32_t packets, int64_t interval_ns, uint64_t seed);
-/* Begins to acknowledge, packets from `first` on.  An incarnation is greater than those before. */
+/* Begins to acknowledge packets from `first` on.  A later incarnation has a greater number. */
 void helio_rx_acks_begin(helio_rx_acks *acks, uint64_t first, uint64_t incarnation);
 void helio_rx_acks_end(helio_rx_acks *acks);
 

@@ -1,7 +1,7 @@
-/* Which messages of a topic were handed over ahead of their turn (order=arrival): a small ordered
+/* Messages of a topic that were handed over ahead of their turn (order=arrival): a small ordered
  * set of ranges of numbers.
  *
- * A message that finds no room in the set is not handed over ahead; it comes in its turn. */
+ * A message without room in the set is not handed over ahead; it comes in its turn. */
 #ifndef HELIO_RECEIVE_AHEAD_H
 #define HELIO_RECEIVE_AHEAD_H
 
@@ -24,9 +24,9 @@ bool helio_ahead_fits(const helio_ahead *ahead, uint64_t first, uint64_t count);
 void helio_ahead_add(helio_ahead *ahead, uint64_t first, uint64_t count);
 /* The number is in the set. */
 bool helio_ahead_has(const helio_ahead *ahead, uint64_t number);
-/* How far from `number` on all numbers are in the set, or none is: the end of that run. */
+/* The end of the run of numbers from `number` on that are all in the set, or all not in it. */
 uint64_t helio_ahead_run(const helio_ahead *ahead, uint64_t number);
-/* Forgets the numbers before this one. */
+/* Removes the numbers before this one. */
 void helio_ahead_trim(helio_ahead *ahead, uint64_t number);
 
 #endif

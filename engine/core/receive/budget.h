@@ -1,16 +1,18 @@
-/* How much feedback a receiver sends to an address that may be a victim's (docs/adr/0028-belief.md).
+/* How much feedback a receiver sends to an address that may be a victim's
+ * (docs/adr/0028-belief.md).
  *
- * Whoever forges the sender of a packet makes receivers send feedback to an address that never asked for it.
- * So until a stream's source has answered a request, by a confirmation or a repair of something
- * missing, all feedback to it together is at most twice the bytes that came from it, and few packets are asked for per
- * HELIO_RX_BUDGET_PAUSE_NS: a NAK's worth, and more when much came.  What does not fit waits (nak.h);
- * when the source answers, the rest is asked for at once.
+ * An attacker who forges the sender of a packet makes receivers send feedback to an address that
+ * never asked for it.  Until a stream's source has answered a request, by a confirmation or a
+ * repair of a missing packet, all feedback to it together is therefore at most twice the bytes that
+ * came from it, and few packets are requested per HELIO_RX_BUDGET_PAUSE_NS: one NAK's worth, and
+ * more when much came.  Further requests wait (nak.h); when the source answers, they are sent at
+ * once.
  *
- * A source that answers has credit for NAKs: so many bytes per byte that comes from it, and some per
- * second.  One that was asked and has not answered for HELIO_RX_BUDGET_LAPSE_NS is again one that has
- * not answered, as far as NAKs go.
+ * A source that answers has credit for NAKs: a number of bytes per byte that comes from it, and
+ * some per second.  A source that leaves requests unanswered for HELIO_RX_BUDGET_LAPSE_NS is
+ * treated, for NAKs, like one that never answered.
  *
- * Connections and memory cannot be forged: there is no limit. */
+ * Connections and memory cannot be forged: they have no limit. */
 #ifndef HELIO_RECEIVE_BUDGET_H
 #define HELIO_RECEIVE_BUDGET_H
 
@@ -28,21 +30,21 @@ typedef struct helio_rx_stream helio_rx_stream;
 typedef struct helio_rx_budget {
     bool is_unlimited;
     bool has_answered;    /* at least once */
-    uint64_t heard_bytes; /* that came from the source */
-    uint64_t sent_bytes;  /* feedback to it; of what was sent since it answered, only NAKs */
-    int64_t turn_ns;      /* when the time began in which `asked` packets were asked for */
+    uint64_t heard_bytes; /* bytes from the source */
+    uint64_t sent_bytes;  /* feedback to it; since it answered, only NAKs */
+    int64_t turn_ns;      /* start of the pause in which `asked` packets were requested */
     uint64_t asked;
-    int64_t unanswered_ns;   /* first NAK since it answered last; HELIO_NEVER: none */
+    int64_t unanswered_ns;   /* first NAK since its last answer; HELIO_NEVER: none */
     uint64_t credit_bytes;   /* once it has answered */
     uint64_t credited_bytes; /* of heard_bytes */
     int64_t credited_ns;
-    int64_t release_ns; /* when to see whether what waits may be asked for; HELIO_NEVER: nothing */
-    uint64_t counted;   /* requests put off that were counted, or answered since */
+    int64_t release_ns; /* when to look at waiting requests again; HELIO_NEVER: none wait */
+    uint64_t counted;   /* delayed requests that were counted, or answered since */
 } helio_rx_budget;
 
 void helio_rx_budget_init(helio_rx_budget *budget, bool is_unlimited);
 
-/* Feedback goes to another address from now on, which has proven nothing. */
+/* Feedback goes to another address from now on, which has answered nothing yet. */
 void helio_rx_budget_restart(helio_rx_stream *stream);
 
 /* Before the source has answered: whether a packet of `bytes` is within the limit. */
@@ -57,14 +59,14 @@ static inline void helio_rx_budget_sent(helio_rx_budget *budget, size_t bytes) {
     }
 }
 
-/* The source confirmed a request or sent a repair: what waits may be asked for. */
+/* The source confirmed a request or sent a repair: waiting requests may be sent. */
 void helio_rx_budget_on_answer(helio_rx_stream *stream, int64_t now_ns);
-/* Most packets that a NAK sent now may ask for. */
+/* The most packets that a NAK sent now may request. */
 size_t helio_rx_budget_asks(helio_rx_stream *stream, int64_t now_ns);
-/* Whether the NAK about to be sent may be longer by a report. */
+/* Whether the next NAK may carry a report of `bytes`. */
 bool helio_rx_budget_allows_report(const helio_rx_stream *stream, size_t bytes, int64_t now_ns);
 void helio_rx_budget_on_nak(helio_rx_stream *stream, size_t asks, size_t bytes, int64_t now_ns);
-/* Lets what waits be asked for as far as it may be, when it is time to look. */
+/* Releases waiting requests as far as the budget allows, when it is time to look. */
 void helio_rx_budget_poll(helio_rx_stream *stream, helio_clock clock);
 
 #endif

@@ -108,7 +108,8 @@ static bool is_sound(const helio_pgm_time *time, int64_t now_ns) {
            now_ns >= 0 && now_ns <= HELIO_CLOCK_MONOTONIC_MAX;
 }
 
-/* Takes in the answer to a question of ours, if there is one.  `sent_ns`: when the SPM left there. */
+/* Takes in the answer to a question of ours, if there is one.  `sent_ns`: when the SPM left
+ * there. */
 static bool take_answer(helio_rx_clock *clocks, const helio_pgm_clock_answer *answer,
                         int64_t sent_ns, int64_t now_ns) {
     helio_rx_clock_question *question = question_of(clocks, answer->token);

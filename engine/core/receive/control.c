@@ -51,9 +51,9 @@ uint64_t helio_rx_begins_at(const helio_rx_shared *shared, const helio_pgm_packe
 
 /* ---- SPM, NCF, POLL; NAKs and SPMRs of others ---- */
 
-/* Where to answer a packet that tells its path NLA (docs/wire.md 1): where it came from, or there when
- * network elements may have put their own address in; the port is the stream's own when the packet came
- * from it. */
+/* Where to answer a packet that tells its path NLA (docs/wire.md 1): where it came from, or there
+ * when network elements may have put their own address in; the port is the stream's own when the
+ * packet came from it. */
 static helio_address answer_to(const helio_rx_stream *stream, const helio_address *path,
                                const helio_address *from) {
     if (stream->shared->config.is_connected) {

@@ -1,5 +1,4 @@
-/* What a receiver hears beside data: SPMs, NCFs and POLLs of the source, NAKs and SPMRs of other
- * receivers. */
+/* Packets beside data: SPMs, NCFs and POLLs of the source, NAKs and SPMRs of other receivers. */
 #ifndef HELIO_RECEIVE_CONTROL_H
 #define HELIO_RECEIVE_CONTROL_H
 
@@ -7,22 +6,22 @@
 
 #define HELIO_RX_WINDOW_LIMIT UINT32_C(0x7FFFFFFF) /* packets; no window is as large */
 
-/* Packets of the window that an SPM tells. */
+/* Packets of the window that an SPM announces. */
 static inline uint32_t helio_rx_spm_window(const helio_pgm_packet *spm) {
     return spm->lead - spm->trail + 1;
 }
 
-/* It tells a window at all. */
+/* The SPM announces a window. */
 bool helio_rx_has_window(const helio_pgm_packet *spm);
 
-/* Where a receiver begins that wants more than what comes next: one that acknowledges, with the oldest
- * packet the source waits for. */
+/* Where a receiver begins that wants earlier packets: with acknowledgements, the oldest packet that
+ * the source waits for. */
 uint64_t helio_rx_begins_at(const helio_rx_shared *shared, const helio_pgm_packet *spm);
 
-/* The stream that data was met of begins: where an SPM says, or with that data when none came. */
+/* A stream discovered by data begins: where an SPM says, or with that data when none came. */
 void helio_rx_begin_with(helio_rx_stream *stream, const helio_pgm_packet *spm, helio_clock clock);
 
-/* The source has given the stream up: so does the receiver what is missing. */
+/* The source has given the stream up: the receiver gives up missing packets. */
 void helio_rx_reset(helio_rx_stream *stream, helio_clock clock);
 
 void helio_rx_on_control(helio_rx_stream *stream, const helio_pgm_packet *packet,

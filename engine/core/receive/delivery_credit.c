@@ -1,8 +1,8 @@
 /* Credit: how far a receiver lets its source go on with each topic.
  *
- * A topic's application is done with the messages up to some number; the source may send as many more
- * as the credit says.  What was granted is never taken back.  Where a topic stands is not known
- * before the stream has told: then nothing is granted, which is told, too. */
+ * A topic's application is done with the messages up to some number; the source may send as many
+ * more as the credit says.  What was granted is never taken back.  Where a topic stands is not
+ * known before the stream has told: then nothing is granted, which is told, too. */
 #include "receive/delivery_topic.h"
 
 enum { QUARTER = 4 };

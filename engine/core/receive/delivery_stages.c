@@ -5,8 +5,8 @@
  *                        \- recovery, of a recovered packet -/
  *
  * The last three moments are on this host's clock; the first two are stamps of the source's, so
- * what is measured against them carries the clocks' offset.  Each message of a sampled packet counts
- * once in each stage that its packet went through, with the packet's time. */
+ * what is measured against them carries the clocks' offset.  Each message of a sampled packet
+ * counts once in each stage that its packet went through, with the packet's time. */
 #include "receive/delivery_topic.h"
 
 enum { JITTER_SHIFT = 4 }; /* RFC 3550: a packet counts a sixteenth */

@@ -1,5 +1,5 @@
-/* A topic as one subscription gets it from one stream, and what the ways to deliver share:
- * delivery.c (batches), delivery_raw.c (bare payloads).  Everybody else includes delivery.h. */
+/* A topic as one subscription gets it from one stream, and the shared state of the ways to deliver.
+ * Everybody else has delivery.h. */
 #ifndef HELIO_RECEIVE_DELIVERY_TOPIC_H
 #define HELIO_RECEIVE_DELIVERY_TOPIC_H
 
@@ -13,27 +13,29 @@ struct helio_delivery_topic {
     helio_delivery_topic *next; /* another subscription to the same topic */
     uint64_t expected;          /* number of the next message */
     bool has_joined;            /* a number was seen: expected is known */
-    bool has_start;             /* not joined yet, and `expected` is where it begins: wanted since
-                                   before the stream's first packet, or before it came back */
-    bool is_owed; /* the application had messages before `expected` to acknowledge when the stream
-                     ended: they may come once more */
+    /* Not joined yet, and `expected` is where it begins: subscribed before the stream's first
+     * packet, or before the stream came back. */
+    bool has_start;
+    /* When the stream ended, the application had not acknowledged all messages before `expected`:
+     * they may come once more. */
+    bool is_owed;
     uint64_t missed_at; /* helio_delivery.missed when the number was last known */
-    uint64_t slack;     /* messages that may be missing beside what packets missed explain */
+    uint64_t slack;     /* messages that may be missing beyond the missed packets */
     bool is_met;        /* the sink knows the stream, the object is open */
-    bool has_conflict;  /* told already */
+    bool has_conflict;  /* reported already */
     uint32_t stream;
     helio_stats_object object;
     helio_ahead ahead;     /* messages handed over before their turn */
-    uint64_t ahead_count;  /* how many they are */
+    uint64_t ahead_count;  /* their number */
     helio_unacked unacked; /* acknowledged by the application */
     helio_delivery_topic *next_acked;
-    uint64_t granted; /* the first message the source may not send yet, as told; 0: nothing was */
+    uint64_t granted; /* the first message the source may not send yet, as last sent; 0: none */
     bool has_granted;
-    uint64_t grant_at; /* a sink that keeps nothing: it may be time to grant more from here on */
+    uint64_t grant_at; /* for a sink that holds nothing: grant more from here on */
     helio_delivery_topic *next_granting;
-    /* Of the messages at hand: latency is measured at all, and of them. */
+    /* Latency is measured at all; and of the present messages. */
     bool is_measuring, is_sampled;
-    bool has_transit; /* of a packet before */
+    bool has_transit; /* of the previous packet */
     int64_t transit_ns;
     uint64_t jitter_16; /* 16 times the estimate (RFC 3550, A.8) */
 };
@@ -47,8 +49,7 @@ static inline helio_receiver_stats *helio_delivery_stats(helio_delivery_topic *t
 /* As helio_delivery_reach, when the topic has not begun or is behind. */
 bool helio_delivery_begin_at(helio_delivery *delivery, helio_delivery_topic *topic, uint64_t number,
                              helio_clock clock);
-/* The stream says that `number`, which can be true, is the topic's next.  False: there is no memory
- * for it. */
+/* The stream says that `number`, which is plausible, is the topic's next.  False: out of memory. */
 static inline bool helio_delivery_reach(helio_delivery *delivery, helio_delivery_topic *topic,
                                         uint64_t number, helio_clock clock) {
     return (topic->has_joined && number <= topic->expected) ||
@@ -60,27 +61,27 @@ static inline void helio_delivery_confirm(const helio_delivery *delivery,
     topic->missed_at = delivery->missed;
     topic->slack = 0;
 }
-/* A batch of this topic and those after it, of which one does not expect it, can begin with
- * `number`. */
+/* A batch of this topic or of one after it in the chain may begin with `number`, although one of
+ * them does not expect it. */
 bool helio_delivery_believes(const helio_delivery *delivery, const helio_delivery_topic *topic,
                              uint64_t number);
-/* `number` can be the next of these topics, or was. */
+/* `number` is plausible as the next of these topics, or was. */
 bool helio_delivery_believes_entry(const helio_delivery *delivery,
                                    const helio_delivery_topic *topics, uint64_t number);
 /* The same of a batch whose turn has not come. */
 bool helio_delivery_believes_ahead(const helio_delivery *delivery,
                                    const helio_delivery_topic *topic, uint64_t number);
-/* Messages up to `number` that were handed over before their turn have it now. */
+/* Messages up to `number` that were handed over ahead have their turn now. */
 void helio_delivery_pass_ahead(helio_delivery_topic *topic, uint64_t number);
 
 /* ---- delivery.c ---- */
 
-/* Opens the statistics and tells the sink, at the first sign of the topic. */
+/* The topic appears for the first time: opens the statistics and notifies the sink. */
 bool helio_delivery_meet(helio_delivery *delivery, helio_delivery_topic *topic, helio_clock clock);
-/* Gives messages of a packet to the topic's sink; returns how many it took. */
+/* Passes messages of a packet to the topic's sink; returns how many it took. */
 size_t helio_delivery_give(const helio_delivery_topic *topic, helio_message *messages, size_t count,
                            const helio_rxw_packet *packet);
-/* Counts messages of a packet that were taken.  joined: numbers they used up beside their own. */
+/* Counts messages of a packet that were taken.  joined: numbers they used beyond their own. */
 void helio_delivery_count(helio_delivery *delivery, helio_delivery_topic *topic,
                           const helio_message *messages, size_t count, uint64_t joined,
                           const helio_rxw_packet *packet, helio_clock clock);
@@ -91,14 +92,14 @@ helio_delivery_result helio_delivery_put_together(helio_delivery *delivery, uint
 
 /* ---- delivery_stages.c ---- */
 
-/* Messages are about to be handed over: says whether they are sampled. */
+/* Before messages are handed over: decides whether they are sampled. */
 void helio_delivery_draw(helio_delivery *delivery, helio_delivery_topic *topic);
-/* So many messages of a packet that are measured were taken, of which `submit_ns` is the oldest's. */
+/* `count` measured messages of a packet were taken; `submit_ns` belongs to the oldest. */
 void helio_delivery_measure(const helio_delivery *delivery, helio_delivery_topic *topic,
                             int64_t submit_ns, uint64_t count, const helio_rxw_packet *packet,
                             helio_clock clock);
 
-/* The same as draw; nearly nothing while latency is not measured. */
+/* As draw; nearly free while latency is not measured. */
 static inline void helio_delivery_begin_measuring(helio_delivery *delivery,
                                                   helio_delivery_topic *topic, helio_clock clock) {
     int64_t *measured_ns = topic->subscription->sink.measured_ns;
@@ -115,7 +116,7 @@ static inline void helio_delivery_begin_measuring(helio_delivery *delivery,
 
 /* ---- delivery_credit.c ---- */
 
-/* A topic comes, or goes. */
+/* A topic begins, or ends. */
 void helio_delivery_begin_granting(helio_delivery *delivery, helio_delivery_topic *topic);
 void helio_delivery_end_granting(helio_delivery *delivery, helio_delivery_topic *topic);
 

@@ -103,7 +103,8 @@ static void report_sent(helio_rx_stream *stream, const helio_pgm_told *told, int
     helio_count(&helio_rx_stats(stream)->reports_sent, 1);
 }
 
-/* The question for the time that goes with a report, if it is time for one.  Who leaves asks nothing. */
+/* The question for the time that goes with a report, if it is time for one.  Who leaves asks
+ * nothing. */
 static const helio_pgm_clock *ask_time(helio_rx_stream *stream, const helio_pgm_told *told,
                                        uint8_t flags, helio_pgm_clock *clock, int64_t now_ns) {
     return told && !flags && helio_rx_clock_ask(&stream->clocks, clock, now_ns) ? clock : NULL;

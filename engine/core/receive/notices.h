@@ -1,15 +1,15 @@
-/* What a receiver is told by its source, and that it obeys (docs/wire.md 1.3).
+/* Notices of the source that this receiver obeys (docs/wire.md 1.3).
  *
- * A notice is for this receiver by its id, or for all.  It is acted on once, by its serial number;
- * when it is heard again only its end is set anew.  Nothing is believed for longer than an hour, and
- * all of it ends by itself.  Only newer SPMs from the stream's own source get this far.
+ * A notice is for this receiver, by its id, or for all.  It takes effect once, by its serial
+ * number; a repetition only sets its end again.  No notice is believed for longer than an hour, and
+ * every one ends automatically.  Only newer SPMs from the stream's own source get here.
  *
- *   suspended   nothing is asked for; what is missing is lost when its time has come, or when a
- *               quarter of the window waits for it (receive/passing.c): it stays with what is sent now
+ *   suspended   the receiver requests nothing; a missing packet is lost when its time has come, or
+ *               when a quarter of the window waits for it (passing.c); so it keeps up with new data
  *   cut off     the same for all receivers of the stream, and the time does not count
- *   expelled    the stream is not followed any more; the endpoint keeps that (receive/endpoint.c)
+ *   expelled    the stream is not tracked; the endpoint remembers that (endpoint_parts.h)
  *
- * What it is told goes to people by events, and to the application. */
+ * Each notice is reported by an event and to the application. */
 #ifndef HELIO_RECEIVE_NOTICES_H
 #define HELIO_RECEIVE_NOTICES_H
 
@@ -41,18 +41,18 @@ typedef struct helio_rx_notices {
 /* A newer SPM came. */
 void helio_rx_on_notices(struct helio_rx_stream *stream, const helio_pgm_packet *spm,
                          helio_clock clock);
-/* Ends what is over. */
+/* Ends notices whose time is over. */
 void helio_rx_notices_poll(struct helio_rx_stream *stream, helio_clock clock);
 int64_t helio_rx_notices_next_deadline_ns(const helio_rx_notices *notices);
-/* The receiver follows the stream again, which it had been expelled from. */
+/* The receiver tracks the stream again, after it was expelled from it. */
 void helio_rx_tell_readmitted(struct helio_rx_stream *stream, helio_clock clock);
 
-/* A stream that is not followed: whether a packet of it tells that this receiver is expelled from it
- * (1; *until_ns: how long), is no longer (-1), or nothing of the kind (0). */
+/* For a stream that is not tracked: 1 when the packet says that this receiver is expelled from it
+ * (*until_ns: how long), -1 when it says that this is over, 0 when it says neither. */
 int helio_rx_expelled_by(const struct helio_rx_shared *shared, const helio_pgm_packet *packet,
                          int64_t now_ns, int64_t *until_ns);
 
-/* Until when nothing is asked for; 0: it may be. */
+/* Until when the receiver must not request repairs; 0: it may. */
 static inline int64_t helio_rx_held_until(const helio_rx_notices *notices) {
     return notices->suspended_until_ns > notices->cut_off_until_ns ? notices->suspended_until_ns
                                                                    : notices->cut_off_until_ns;

@@ -92,7 +92,7 @@ static void account_taken(helio_rx_stream *stream, bool is_passed, found found, 
     if (found == FOUND_RECOVERED) {
         helio_rx_shares shares = {{0}};
         shares.of[place] = 1;
-        helio_rx_places_count(stream, &shares);
+        helio_rx_locations_count(stream, &shares);
     }
     helio_rx_show_window(stream);
     helio_stats_end(stats);
@@ -218,7 +218,7 @@ static void report_lost(helio_rx_stream *stream, lost_run *run, helio_clock cloc
     stream->untold = 0;
     helio_stats_begin(stats);
     helio_count(cells[run->cause], run->count);
-    helio_rx_places_count(stream, &run->shares);
+    helio_rx_locations_count(stream, &run->shares);
     helio_rx_show_window(stream);
     helio_stats_end(stats);
     keep_history(stream, run, names[run->cause], clock);
@@ -231,7 +231,7 @@ static void report_lost(helio_rx_stream *stream, lost_run *run, helio_clock cloc
     helio_stats_event(stream->shared->stats, clock.wall_ns, HELIO_EVENT_PACKETS_LOST,
                       stream->object.slot, args, "%" PRIu64 " packets lost from %" PRIu64 ": %s",
                       run->count, run->first, names[run->cause]);
-    helio_rx_places_tell(stream, clock);
+    helio_rx_locations_tell(stream, clock);
     helio_delivery_on_packets_lost(&stream->delivery, run->first, run->count, clock);
     run->count = 0;
 }
@@ -245,7 +245,7 @@ static void add_lost(helio_rx_stream *stream, lost_run *run, uint64_t first, uin
         *run = (lost_run){.first = first, .cause = cause};
     }
     run->count += count;
-    for (int i = 0; i < HELIO_RX_PLACES; i++) {
+    for (int i = 0; i < HELIO_RX_LOCATIONS; i++) {
         run->shares.of[i] += shares->of[i];
     }
     stream->untold += count;
@@ -255,7 +255,8 @@ static void add_lost(helio_rx_stream *stream, lost_run *run, uint64_t first, uin
 static void skip_to(helio_rx_stream *stream, lost_run *run, uint64_t sequence,
                     helio_rxw_cause cause, helio_clock clock) {
     const uint64_t first = stream->rxw.trail, count = sequence - first;
-    const helio_rx_shares shares = helio_rx_places_find(stream, first, count, false, clock.now_ns);
+    const helio_rx_shares shares =
+        helio_rx_locations_find(stream, first, count, false, clock.now_ns);
     add_lost(stream, run, first, count, cause, &shares, clock);
     helio_rxw_skip(&stream->rxw, sequence);
     account_gap(stream, first, count);
@@ -268,7 +269,7 @@ void helio_rx_extend(helio_rx_stream *stream, uint64_t sequence, int64_t now_ns)
     if (rxw->lead < first) {
         return;
     }
-    helio_rx_places_find(stream, first, rxw->lead - first + 1, true, now_ns);
+    helio_rx_locations_find(stream, first, rxw->lead - first + 1, true, now_ns);
     account_gap(stream, first, rxw->lead - first + 1);
     if (stream->is_pacing) {
         return;
@@ -401,9 +402,9 @@ static found find(helio_rx_stream *stream, uint64_t sequence, helio_rxw_packet *
     return FOUND_RECOVERED;
 }
 
-/* This receiver is suspended: what it misses comes only if others ask for it.  When a quarter of the
- * window waits for that it lets go of what is missing and goes on with what comes, instead of falling
- * as far behind as the history reaches. */
+/* This receiver is suspended: what it misses comes only if others ask for it.  When a quarter of
+ * the window waits for that it lets go of what is missing and goes on with what comes, instead of
+ * falling as far behind as the history reaches. */
 static void catch_up(helio_rx_stream *stream, uint64_t sequence, helio_clock clock) {
     const helio_rxw *rxw = &stream->rxw;
     uint64_t trail = rxw->trail - 1;
@@ -429,7 +430,7 @@ static void hold(helio_rx_stream *stream, uint64_t sequence, const helio_rxw_pac
     case HELIO_RXW_OVERFLOW:
         helio_rx_account(stream, &helio_rx_stats(stream)->overflows, bytes);
         if (!packet->is_repair) {
-            helio_rx_places_turn_away(stream, sequence);
+            helio_rx_locations_turn_away(stream, sequence);
         }
         break;
     case HELIO_RXW_DUPLICATE: /* given up in this very moment */
@@ -453,10 +454,10 @@ void helio_rx_take(helio_rx_stream *stream, uint64_t sequence, helio_rxw_packet 
     }
     const found found = find(stream, sequence, packet);
     uint8_t place =
-        found == FOUND_NEW ? HELIO_RX_PLACE_LATE : helio_rxw_slot_of(rxw, sequence)->place;
+        found == FOUND_NEW ? HELIO_RX_LOCATION_LATE : helio_rxw_slot_of(rxw, sequence)->place;
     if (found != FOUND_NEW && !packet->is_repair) { /* it was not lost */
-        helio_rx_places_take_back(stream, (helio_rx_place)place);
-        place = HELIO_RX_PLACE_LATE;
+        helio_rx_locations_take_back(stream, (helio_rx_location)place);
+        place = HELIO_RX_LOCATION_LATE;
     }
     if (sequence != rxw->trail || stream->is_blocked || stream->is_waiting) {
         hold(stream, sequence, packet, found, place, bytes, clock);
@@ -469,7 +470,7 @@ void helio_rx_take(helio_rx_stream *stream, uint64_t sequence, helio_rxw_packet 
         hold(stream, sequence, packet, found, place, bytes, clock);
     }
     if (found == FOUND_RECOVERED) {
-        helio_rx_places_tell(stream, clock);
+        helio_rx_locations_tell(stream, clock);
     }
     if (!stream->is_blocked && (rxw->known > rxw->lead || !helio_rxw_is_empty(rxw))) {
         helio_rx_drain(stream, clock);
@@ -488,7 +489,7 @@ void helio_rx_take_aside(helio_rx_stream *stream, const helio_rx_arrival *aside,
     if (is_newest) {
         helio_rx_move_newest(stream, sequence);
     }
-    hold(stream, sequence, &aside->packet, FOUND_NEW, HELIO_RX_PLACE_LATE, aside->bytes, clock);
+    hold(stream, sequence, &aside->packet, FOUND_NEW, HELIO_RX_LOCATION_LATE, aside->bytes, clock);
     if (is_newest && stream->nak.outstanding > 0) {
         helio_nak_on_newest(&stream->nak, sequence, clock.now_ns);
     }

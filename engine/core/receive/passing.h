@@ -1,5 +1,5 @@
 /* A received stream's packets on their way through the window: held until they are next, passed on
- * to the topics, or reported lost.  The inner half of receive/stream.h, which decides what packets mean. */
+ * to the topics, or reported lost.  The inner half of stream.h, which decides what packets mean. */
 #ifndef HELIO_RECEIVE_PASSING_H
 #define HELIO_RECEIVE_PASSING_H
 
@@ -10,7 +10,7 @@ enum {
     HELIO_RX_LOSS_RUN_MAX = 2048,
 };
 
-/* Data newer than any before has come; those between did not. */
+/* Data newer than all before has come; the packets in between have not. */
 static inline void helio_rx_move_newest(helio_rx_stream *stream, uint64_t sequence) {
     const uint64_t missed = sequence - stream->newest - 1;
     for (uint64_t i = 0; i < missed && i < HELIO_RX_LOSS_RUN_MAX; i++) {
@@ -20,22 +20,22 @@ static inline void helio_rx_move_newest(helio_rx_stream *stream, uint64_t sequen
     stream->newest = sequence;
 }
 
-/* Takes a data packet of `bytes`, not a duplicate: passes it on when it is next, else holds it, and
- * asks for what is missing. */
+/* Accepts a data packet of `bytes`, not a duplicate: passes it on when it is next, else holds it,
+ * and requests missing packets. */
 void helio_rx_take(helio_rx_stream *stream, uint64_t sequence, helio_rxw_packet *packet,
                    size_t bytes, helio_clock clock);
-/* Takes data that was held aside (receive/doubt.h). */
+/* Accepts data that was held aside (doubt.h). */
 void helio_rx_take_aside(helio_rx_stream *stream, const helio_rx_arrival *aside, helio_clock clock);
-/* Packets up to `sequence` exist: asks for those in the window that are missing. */
+/* Packets up to `sequence` exist: requests those of the window that are missing. */
 void helio_rx_extend(helio_rx_stream *stream, uint64_t sequence, int64_t now_ns);
-/* Asks for more of what is missing, when it is asked for piece by piece. */
+/* Requests the next piece of missing history. */
 void helio_rx_pace(helio_rx_stream *stream, int64_t now_ns);
-/* SPMs have told of newer packets than the window knows: it knows of them now, up to one window
- * beyond what data has shown. */
+/* SPMs have announced newer packets than the window knows: it knows them now, up to one window
+ * beyond the data that came. */
 void helio_rx_believe(helio_rx_stream *stream, int64_t now_ns);
-/* What the source has before `trail` no more is lost. */
+/* The source no longer has packets before `trail`: those missing are lost. */
 void helio_rx_advance_source(helio_rx_stream *stream, uint64_t trail, helio_clock clock);
-/* The source tells its trail. */
+/* The source announced its trail. */
 static inline void helio_rx_learn_trail(helio_rx_stream *stream, uint64_t trail,
                                         helio_clock clock) {
     if (trail > stream->told_trail) {
@@ -44,28 +44,28 @@ static inline void helio_rx_learn_trail(helio_rx_stream *stream, uint64_t trail,
     helio_rx_advance_source(stream, trail, clock);
 }
 
-/* Everything missing is given up. */
+/* Gives up all missing packets. */
 void helio_rx_give_up(helio_rx_stream *stream, helio_rxw_cause cause, helio_clock clock);
-/* So is what the source has told of beyond the window: nothing more comes. */
+/* Gives up packets announced beyond the window too: nothing more comes. */
 void helio_rx_give_up_all(helio_rx_stream *stream, helio_rxw_cause cause, helio_clock clock);
-/* Nothing before `sequence` is wanted; the window is empty. */
+/* Gives up everything before `sequence`; the window is empty. */
 void helio_rx_give_up_before(helio_rx_stream *stream, uint64_t sequence, helio_rxw_cause cause,
                              helio_clock clock);
-/* Passes on all that is next in order, until a packet is missing or a sink has no room. */
+/* Passes on packets in order, until one is missing or a sink has no room. */
 void helio_rx_drain(helio_rx_stream *stream, helio_clock clock);
-/* Whether the stream waits for room in a sink. */
+/* Sets whether the stream waits for room in a sink. */
 void helio_rx_set_blocked(helio_rx_stream *stream, bool is_blocked);
 
-/* ---- the books (docs/identities.md) ----
+/* ---- reconciliation (docs/identities.md) ----
  *
- * A packet received and what became of it are counted in one go, with the window as it then is; so
- * are packets seen missing, and packets told to be lost. */
+ * A received packet, its fate and the state of the window are counted together; so are packets
+ * found missing, and packets reported lost. */
 
 /* Writes the window's state into the statistics; between helio_stats_begin and _end. */
 void helio_rx_show_window(helio_rx_stream *stream);
 /* A data packet of `bytes` was received, and `fate` counts what became of it. */
 void helio_rx_account(helio_rx_stream *stream, _Atomic uint64_t *fate, size_t bytes);
-/* The stream begins at `first`, before where it was thought to. */
+/* The stream begins at `first`, earlier than assumed. */
 void helio_rx_go_back(helio_rx_stream *stream, uint64_t first);
 
 #endif

@@ -97,8 +97,8 @@ static void lose_up_to(helio_replay *replay, uint64_t number) {
     }
 }
 
-/* All of a replay was asked for, also what came before its own request for it was sent: a repair that
- * the search asked for twice, or another receiver. */
+/* All of a replay was asked for, also what came before its own request for it was sent: a repair
+ * that the search asked for twice, or another receiver. */
 static size_t give(const helio_replay *replay, const helio_message *messages, size_t count) {
     size_t given = 0;
     while (given < count) {

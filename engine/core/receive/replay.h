@@ -1,12 +1,12 @@
-/* A range of message numbers asked for again: a second, private look at a stream that is being
- * received, which leaves the first one alone.
+/* A range of message numbers requested again: a second, private view of a stream that is being
+ * received, which does not affect the first one.
  *
- * It asks the source for packets of its history as a receiver asks for missing ones, so nothing is
- * new on the wire.  First it searches: NAKs for packets spread over the history tell by the numbers
- * in the repairs where the range lies.  Then it fetches that part through a window, a delivery and
- * records of its own, at the pace of a late joiner, and hands the messages of the range to its
- * sink.  What the history does not have (any more, or yet) is told as loss; the sink hears
- * everything from `first` to `last` once and in order, and then on_stream_end.
+ * It requests packets of the source's history as a receiver requests missing ones, so nothing is
+ * new on the wire.  First it searches: NAKs for packets spread over the history, whose repairs show
+ * by their numbers where the range is.  Then it fetches that part through a window, a delivery and
+ * records of its own, at the pace of a late joiner, and passes the messages of the range to its
+ * sink.  Messages that the history does not have (no longer, or not yet) are reported lost.  The
+ * sink gets everything from `first` to `last` once and in order, and then on_stream_end.
  *
  * One thread uses it.  It knows nothing of sockets, threads or clocks. */
 #ifndef HELIO_RECEIVE_REPLAY_H
@@ -23,19 +23,19 @@ typedef struct helio_replay_config {
     helio_sink sink;      /* on_stream, with number 0, is called by create */
 } helio_replay_config;
 
-/* `stream` is the one being received.  Its outlet and addresses are used.  Errors: TOPIC, NOMEM;
- * free with helio_replay_destroy. */
+/* `stream` is the one being received; the replay uses its outlet and addresses.  Errors: TOPIC,
+ * NOMEM; free with helio_replay_destroy. */
 int helio_replay_create(const helio_rx_stream *stream, const helio_replay_config *config,
                         helio_clock clock, helio_replay **out);
-/* Says nothing to the sink but on_stream_end, if it has not been said.  Accepts NULL. */
+/* Calls the sink's on_stream_end if it was not called yet, and nothing else.  Accepts NULL. */
 void helio_replay_destroy(helio_replay *replay, helio_clock clock);
 
 /* A packet of the stream. */
 void helio_replay_on_packet(helio_replay *replay, const helio_pgm_packet *packet, size_t bytes,
                             int64_t receive_ns, helio_clock clock);
-/* The stream has ended: what is left is lost. */
+/* The stream has ended: the rest is lost. */
 void helio_replay_give_up(helio_replay *replay, helio_clock clock);
-/* Its receiver may ask for nothing before `until_ns`; 0: it may. */
+/* Its receiver must not request repairs before `until_ns`; 0: it may. */
 void helio_replay_hold(helio_replay *replay, int64_t until_ns, int64_t now_ns);
 int helio_replay_poll(helio_replay *replay, helio_clock clock);
 int64_t helio_replay_next_deadline_ns(const helio_replay *replay);

@@ -12,7 +12,8 @@ enum {
     HASTE_PART = 8, /* news of the buffers comes within this part of an interval */
 };
 
-/* Whatever an SPM asks for, and whoever sent it: a receiver must not be made to flood its source. */
+/* Whatever an SPM asks for, and whoever sent it: a receiver must not be made to flood its
+ * source. */
 #define INTERVAL_MIN_NS HELIO_MILLISECOND
 
 #define HOLD_MAX_US (HELIO_PGM_TOLD_NO_ECHO - 1)

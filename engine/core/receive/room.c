@@ -1,8 +1,8 @@
-/* The room of a stream's window: little for one that has proven nothing, all that was asked for else.
+/* The size of a stream's window: small while it is unproven, the configured size after that.
  *
- * A stream that is not proven gets more as packets that are newer than there is room for come, twice
- * as much each time, while all such streams together stay within their bytes.  A proven one that
- * memory_limit left no room for its whole window tries again now and then. */
+ * The window of an unproven stream doubles each time a packet newer than its room comes, while all
+ * such streams together stay within their bytes.  A proven stream that memory_limit left without
+ * its whole window tries again now and then. */
 #include "receive/passing.h"
 #include "receive/stream.h"
 #include "window/size.h"
@@ -85,8 +85,8 @@ void helio_rx_make_room(helio_rx_stream *stream, uint64_t sequence, int64_t now_
         grow_to_all(stream, now_ns);
         return;
     }
-    /* Twice as much at a time is enough for packets that come one after the other; one far ahead makes
-     * no stream large. */
+    /* Twice as much at a time is enough for packets that come one after the other; one far ahead
+     * makes no stream large. */
     const helio_rxw *rxw = &stream->rxw;
     const uint64_t twice = 2 * (rxw->mask + 1);
     if (sequence - rxw->trail < twice && twice <= configured(stream)) {

@@ -1,5 +1,6 @@
-/* Where a subscription's messages go.  All calls come from the engine's one thread, within
- * helio_rx_endpoint_on_packet, _poll, _unsubscribe or _destroy, and must not call the endpoint. */
+/* The destination of a subscription's messages.  All calls come from the engine's one thread,
+ * within helio_rx_endpoint_on_packet, _poll, _unsubscribe or _destroy, and must not call the
+ * endpoint. */
 #ifndef HELIO_RECEIVE_SINK_H
 #define HELIO_RECEIVE_SINK_H
 
@@ -11,27 +12,27 @@
 #include "base/tsi.h"
 #include "stats/stats.h"
 
-/* How what a sink was given is acknowledged to the stream's source. */
+/* How messages that a sink got are acknowledged to the stream's source. */
 typedef enum helio_sink_ack {
     HELIO_SINK_ACK_NONE,
     HELIO_SINK_ACK_AUTO, /* when the sink has taken it */
     HELIO_SINK_ACK_APP,  /* when the application says so: helio_rx_endpoint_acknowledge */
 } helio_sink_ack;
 
-/* How much a sink holds that is not consumed yet. */
+/* How much a sink holds that the application has not consumed. */
 typedef struct helio_sink_gauge {
     uint64_t used_bytes;
     uint64_t limit_bytes;
-    uint64_t given_bytes; /* all it ever took in, counted as `used` is */
+    uint64_t given_bytes; /* all it has ever taken, counted like `used` */
 } helio_sink_gauge;
 
 typedef struct helio_sink {
     void *context;
-    /* A stream was met: `stream` counts 0, 1, ... within the subscription and is what messages and
-     * losses carry.  `object` is the statistics object (scope receiver) of this topic from this
+    /* A stream was matched: `stream` counts 0, 1, ... within the subscription and is what messages
+     * and losses carry.  `object` is the statistics object (scope receiver) of this topic from this
      * stream; it stays open until on_stream_end returns.  The protocol counts messages, bytes,
      * losses, next_message, total_latency and order_latency there; the queue's cells and
-     * callback_time are for whoever queues and calls.  May be NULL. */
+     * callback_time belong to the code that queues and calls.  May be NULL. */
     void (*on_stream)(void *context, uint32_t stream, const helio_tsi *tsi,
                       helio_stats_object *object);
     /* The stream ended (closed, silent, unsubscribed).  Its number is not used again.  May be NULL.
@@ -43,22 +44,22 @@ typedef struct helio_sink {
     size_t (*on_messages)(void *context, const helio_message *messages, size_t count);
     /* Messages lost for good, in order with on_messages.  May be NULL. */
     void (*on_loss)(void *context, const helio_loss *loss);
-    /* The stream's source did something to this receiver.  May be NULL. */
+    /* A notice of the stream's source to this receiver.  May be NULL. */
     void (*on_notice)(void *context, const helio_notice *notice);
-    /* As on_messages, for messages whose data stays where it is until the endpoint is given the next
-     * datagram's memory (helio_rx_endpoint_config.data_lasts).  NULL: on_messages gets them. */
+    /* As on_messages, for messages whose data stays where it is until the endpoint is given the
+     * next datagram's memory (helio_rx_endpoint_config.data_lasts).  NULL: on_messages gets
+     * them. */
     size_t (*on_lasting_messages)(void *context, const helio_message *messages, size_t count);
     helio_sink_ack ack;
-    /* Reads the gauge, now and then.  NULL: the sink keeps nothing. */
+    /* Reads the gauge, now and then.  NULL: the sink holds nothing. */
     void (*read_gauge)(void *context, helio_sink_gauge *out);
-    /* Messages the source may send beyond what the application is done with; 0: any number. */
+    /* Messages the source may send beyond those the application has consumed; 0: any number. */
     uint64_t credit;
-    /* How many messages of a stream the application is not done with.  NULL: it is done with those
-     * that were taken. */
+    /* How many taken messages of a stream the application has not consumed.  NULL: none. */
     uint64_t (*read_waiting)(void *context, uint32_t stream);
-    /* Where the moment, monotonic, goes at which the messages of the next call of on_messages were in
-     * order, for the sink to measure its part of their latency; HELIO_NOT_MEASURED: it is not to.  May
-     * be NULL. */
+    /* Output: the monotonic time at which the messages of the next on_messages were in order, so
+     * that the sink can measure its part of their latency; HELIO_NOT_MEASURED: it does not.  May be
+     * NULL. */
     int64_t *measured_ns;
 } helio_sink;
 

@@ -1,29 +1,29 @@
-/* One stream being received: PGM's receiver for one TSI.  It joins the receive window, the asking
- * for what is missing and the delivery.
+/* One stream being received: PGM's receiver for one TSI.  It joins receive window, requests for
+ * missing packets, and delivery.
  *
- * The stream begins where it was met (receive/met.h): after the lead of an SPM, or at the first original
- * data.
- * When history is wanted it begins with the oldest packet the first SPM offers (OPT_JOIN); data met
- * before that SPM is held for a while.  What such a beginning leaves to be asked for is asked for
- * piece by piece, oldest first, so that neither the source nor this receiver's own socket is
- * flooded and the newest data has its way.
- * It ends when its source said so (FIN, RST, or that this receiver is expelled) and everything held is
- * passed on, or when it has been silent for the expiry time.  What its source has told of by then and
- * is missing is reported lost.
+ * The stream begins where it was discovered (discovery.h): after the lead of an SPM, or at the
+ * first original data.  With `join_history` it begins with the oldest packet that the first SPM
+ * offers (OPT_JOIN); data that came before that SPM is held for a while.  Packets missing from such
+ * a beginning are requested piece by piece, oldest first, so that neither the source nor this
+ * receiver's own socket is flooded, and new data is not delayed.
  *
- * A stream that comes back goes on with the packet after the last one passed or reported: what was
- * sent meanwhile is asked for like history.  A receiver that acknowledges begins with the oldest
- * packet its source waits for if that is earlier; one that was expelled loses what is before the
- * packet it is met by.
+ * It ends when its source says so (FIN, RST, or this receiver is expelled) and everything held is
+ * passed on, or when it was silent for the expiry time.  Packets that its source has announced by
+ * then and that are missing are reported lost.
  *
- * Its window is small until it has proven to be one that this receiver wants (receive/unproven.h).
+ * A stream that comes back continues with the packet after the last one passed or reported; packets
+ * sent in between are requested like history.  A receiver that acknowledges begins with the oldest
+ * packet its source waits for, if that is earlier.  A receiver that was expelled loses everything
+ * before the packet that brings the stream back.
  *
- * No NAK is sent before the first SPM, which says where NAKs go; a stream met by its data asks for
- * an SPM (SPMR).  An SPM's lead is believed for at most one window beyond what data has shown.
+ * Its window is small until it has proven itself (unproven.h).
  *
- * A packet must come from the stream's source (receive/binding.h); what one packet alone claims is not
- * always believed (receive/doubt.h), and a source that answers nothing gets little feedback
- * (receive/budget.h). */
+ * No NAK is sent before the first SPM, which says where NAKs go; a stream discovered by data
+ * requests an SPM (SPMR).  An SPM's lead is believed for at most one window beyond the data that
+ * came.
+ *
+ * A packet must come from the stream's source (binding.h).  A claim of one packet alone is not
+ * always believed (doubt.h), and a source that answers nothing gets little feedback (budget.h). */
 #ifndef HELIO_RECEIVE_STREAM_H
 #define HELIO_RECEIVE_STREAM_H
 
@@ -42,11 +42,11 @@
 #include "receive/clock.h"
 #include "receive/credit.h"
 #include "receive/delivery.h"
+#include "receive/discovery.h"
 #include "receive/doubt.h"
 #include "receive/endpoint.h"
-#include "receive/met.h"
+#include "receive/loss_location.h"
 #include "receive/notices.h"
-#include "receive/places.h"
 #include "receive/reports.h"
 #include "receive/subscriptions.h"
 #include "receive/unproven.h"
@@ -67,28 +67,28 @@ typedef struct helio_rx_shared {
     helio_subscriptions subscriptions;
     helio_random random;
     uint32_t node; /* this endpoint's number in polls */
-    bool is_group; /* others hear the same source */
+    bool is_group; /* other receivers have the same source */
     uint32_t blocked_streams;
     helio_rx_drops drops;
     helio_rx_unproven unproven;
     helio_burst refusals[HELIO_RX_REFUSALS];
     int64_t foreign_event_after_ns; /* foreign traffic is an event once a minute */
-    helio_burst naks_unanswered;    /* requests wait for a source that has answered none */
-    int64_t kernel_ns; /* when the kernel took in the packet at hand, wall clock; 0: not known */
+    helio_burst naks_unanswered;    /* requests that wait for a source that has answered none */
+    int64_t kernel_ns; /* wall clock time the kernel received this packet; 0: not known */
 } helio_rx_shared;
 
 typedef enum helio_rx_stream_state {
     HELIO_RX_STREAM_OPEN,
     HELIO_RX_STREAM_DISPLACED, /* the owner of its TSI's port takes it over */
-    HELIO_RX_STREAM_CLOSED,    /* its source ended it and all is passed on */
-    HELIO_RX_STREAM_SILENT,    /* nothing heard for the expiry time */
-    HELIO_RX_STREAM_EXPELLED,  /* its source does not hear this receiver any more */
+    HELIO_RX_STREAM_CLOSED,    /* its source ended it and everything is passed on */
+    HELIO_RX_STREAM_SILENT,    /* nothing came for the expiry time */
+    HELIO_RX_STREAM_EXPELLED,  /* its source ignores this receiver */
 } helio_rx_stream_state;
 
 struct helio_rx_stream {
     helio_rx_shared *shared;
     helio_tsi tsi;
-    helio_address source; /* where it was met */
+    helio_address source; /* where it was discovered */
     helio_rx_binding binding;
     helio_rx_budget budget;
     helio_rx_doubt doubt;
@@ -104,72 +104,72 @@ struct helio_rx_stream {
     helio_rx_notices notices;
     uint64_t newest;   /* newest data received */
     uint64_t first;    /* where it began */
-    uint64_t joined;   /* packets up to here were sent before: they are caught up with */
-    uint64_t missed;   /* packets first seen missing, those caught up with not among them */
+    uint64_t joined;   /* packets up to here were sent before it was discovered: history */
+    uint64_t missed;   /* packets first seen missing, without history */
     uint64_t given_up; /* packets lost for good */
     helio_rx_turned_away turned_away;
-    helio_rx_shares located, located_told; /* what got lost where, and as told */
-    int64_t locate_after_ns;               /* it is not told before */
-    uint64_t untold;       /* packets that left the window as lost and were not reported yet */
+    helio_rx_shares located, located_told; /* losses by location; and as last reported */
+    int64_t locate_after_ns;               /* no report before */
+    uint64_t untold;       /* packets that left the window as lost and are not reported yet */
     uint64_t incarnation;  /* greater in a later life of this receiver */
     uint8_t told_flags;    /* HELIO_PGM_TOLD_*, of its reports */
     uint32_t spm_sequence; /* of the newest SPM */
     bool has_spm;
-    bool is_unreachable; /* the source said so of itself (NBR_UNREACH): nothing to ask */
+    bool is_unreachable; /* the source says so (NBR_UNREACH): requests are pointless */
     bool is_blocked;     /* a sink has no room */
-    bool is_waiting;     /* for an SPM to say where to begin, until begin_by_ns */
-    bool is_back;        /* it goes on where it was when it ended before */
+    bool is_waiting;     /* for an SPM that says where to begin, until begin_by_ns */
+    bool is_back;        /* it continues where it ended before */
     bool was_proven;     /* it delivered something before it ended */
-    bool is_pacing;      /* what is missing from ask_from on has not been asked for yet */
+    bool is_pacing;      /* packets missing from ask_from on are not requested yet */
     uint64_t ask_from;
-    uint64_t told_trail; /* the oldest sequence the source has, as far as it has told */
-    uint64_t told_lead;  /* the newest sequence an SPM told of */
-    int64_t quickest_ns; /* shortest time from asking for a packet to having it; 0: none yet */
+    uint64_t told_trail; /* the oldest sequence the source has, as last announced */
+    uint64_t told_lead;  /* the newest sequence an SPM announced */
+    int64_t quickest_ns; /* shortest time from request to repair; 0: none yet */
     int64_t begin_by_ns;
     bool has_end; /* FIN or RST, unless newer data has come since (doubt.end_newest) */
     uint64_t end; /* the last sequence there is */
     int64_t heard_ns;
     int64_t spmr_due_ns;
     int64_t spmr_interval_ns;
-    uint32_t spmrs_heard; /* of others; each puts off ours */
-    helio_polled polled;  /* questions of the source */
+    uint32_t spmrs_heard; /* of other receivers; each delays ours */
+    helio_polled polled;  /* polls of the source */
     helio_address poll_answer_to;
-    uint8_t report_fields; /* HELIO_PGM_REPORT_*: NAKs are to carry a report with these */
+    uint8_t report_fields; /* HELIO_PGM_REPORT_*: the report that NAKs carry has these */
     uint32_t loss;         /* share of packets missed, smoothed, of HELIO_RX_LOSS_ALL */
     int64_t conflict_event_after_ns;
     helio_rx_unproven_place unproven; /* no host: it is proven */
     int64_t opened_ns;
-    bool is_complete;              /* it was met before its first packet */
-    bool gives_way;                /* it ends for another one's sake, so readers need not see it */
-    int64_t grow_after_ns;         /* its window is not made larger before */
+    bool is_complete;              /* it was discovered before its first packet */
+    bool gives_way;                /* it is evicted: readers of statistics need not see it */
+    int64_t grow_after_ns;         /* its window does not grow before */
     struct helio_rx_stream *next;  /* of the endpoint */
-    struct helio_rx_stream **link; /* what leads to it there */
+    struct helio_rx_stream **link; /* the pointer to it there */
 };
 
-/* How a stream begins that was followed before. */
+/* How a stream begins that was tracked before. */
 typedef struct helio_rx_return {
     const helio_rx_absent *absent;
-    bool goes_on;         /* where it was; else only its topics do */
-    uint64_t lost_before; /* what is older is lost without being asked for; 0: nothing is */
+    bool goes_on;         /* it continues where it was; else only its topics do */
+    uint64_t lost_before; /* older packets are lost without a request; 0: none */
 } helio_rx_return;
 
-/* Where a stream that was followed before is followed from, this packet on; *back is for create. */
+/* Where a stream that was tracked before begins with this packet; *back is for create. */
 helio_rx_start helio_rx_start_again(const helio_rx_shared *shared, const helio_pgm_packet *packet,
                                     const helio_rx_absent *absent, bool from_live,
                                     helio_rx_return *back);
 
-/* Follows a stream of `from` from `start` on, which the packet at hand led to; that one is then to be
- * given to on_packet.  `back`: NULL for a stream that was not followed before.  The stream's window is
- * small until helio_rx_stream_prove.  0 or NOMEM; release it with helio_rx_stream_destroy. */
+/* Tracks a stream of `from` from `start` on.  The caller then passes the packet that led to it to
+ * on_packet.  `back`: NULL for a stream that was not tracked before.  The window is small until
+ * helio_rx_stream_prove.  0 or NOMEM; release it with helio_rx_stream_destroy. */
 int helio_rx_stream_create(helio_rx_shared *shared, const helio_tsi *tsi,
                            const helio_rx_start *start, const helio_rx_return *back,
                            const helio_address *from, helio_clock clock, helio_rx_stream **out);
 void helio_rx_stream_destroy(helio_rx_stream *stream, helio_clock clock);
-/* It is proven: nothing puts it out, and it gets its histograms and its whole window, as far as
- * memory_limit allows. */
+/* The stream is proven: no other stream evicts it, and it gets its histograms and its whole window,
+ * as far as memory_limit allows. */
 void helio_rx_stream_prove(helio_rx_stream *stream, int64_t now_ns);
 
-/* Where a packet that goes downstream comes from. */
+/* The origin of a packet that goes downstream. */
 static inline helio_rx_origin helio_rx_origin_of(helio_rx_stream *stream, const helio_address *from,
                                                  int64_t now_ns) {
     return from->port == stream->binding.port && helio_address_same_ip(&stream->source, from)
@@ -182,21 +182,21 @@ static inline helio_rx_origin helio_rx_origin_of(helio_rx_stream *stream, const 
 void helio_rx_stream_on_packet(helio_rx_stream *stream, const helio_pgm_packet *packet,
                                size_t bytes, const helio_address *from, int64_t receive_ns,
                                helio_clock clock);
-/* Begins or ends to acknowledge, as the subscriptions there are want. */
+/* Begins or ends acknowledging, as the subscriptions need. */
 void helio_rx_stream_set_acking(helio_rx_stream *stream, helio_clock clock);
-/* More may have been passed on, or acknowledged by the application. */
+/* More packets may have been passed on, or acknowledged by the application. */
 void helio_rx_advance_acks(helio_rx_stream *stream, helio_clock clock);
-/* Returns how much was done. */
+/* Returns the amount of work done. */
 int helio_rx_stream_poll(helio_rx_stream *stream, helio_clock clock);
 int64_t helio_rx_stream_next_deadline_ns(const helio_rx_stream *stream);
 helio_rx_stream_state helio_rx_stream_state_of(const helio_rx_stream *stream, helio_clock clock);
 
-/* The newest packet known to be there. */
+/* The newest packet known to exist. */
 static inline uint64_t helio_rx_newest_known(const helio_rx_stream *stream) {
     return stream->newest > stream->rxw.known ? stream->newest : stream->rxw.known;
 }
 
-/* The source has ended it, and nothing says otherwise. */
+/* The source has ended the stream, and no newer data refutes it. */
 static inline bool helio_rx_has_ended(const helio_rx_stream *stream) {
     return stream->has_end && stream->newest <= stream->doubt.end_newest;
 }
@@ -205,19 +205,19 @@ static inline helio_rx_stream_stats *helio_rx_stats(const helio_rx_stream *strea
     return stream->object.record;
 }
 
-/* Bytes of its windows, which the account is charged with. */
+/* Bytes of its windows, charged to the account. */
 static inline size_t helio_rx_memory_of(const helio_rx_stream *stream) {
     return helio_rxw_memory(&stream->rxw) + helio_nak_memory(&stream->nak);
 }
-/* Makes the window larger when it is not what the configuration says yet; a packet has no room. */
+/* A packet has no room: grows the window, up to its configured size. */
 void helio_rx_make_room(helio_rx_stream *stream, uint64_t sequence, int64_t now_ns);
-/* The same for what it holds, when it begins earlier than thought. */
+/* Grows the window when the stream begins earlier than assumed. */
 void helio_rx_make_room_before(helio_rx_stream *stream, uint64_t first);
 
 static inline bool helio_rx_is_unproven(const helio_rx_stream *stream) {
     return stream->unproven.host != NULL;
 }
-/* Packets its window has room for, or will have when it is proven. */
+/* Packets its window holds, or will hold when it is proven. */
 uint64_t helio_rx_window_of(const helio_rx_stream *stream);
 
 /* Some subscription's messages are acknowledged. */
@@ -225,7 +225,7 @@ static inline bool helio_rx_is_acking(const helio_rx_shared *shared) {
     return shared->subscriptions.acked_by_auto > 0 || shared->subscriptions.acked_by_app > 0;
 }
 
-/* Says that foreign traffic arrives, at most once a minute. */
+/* Reports foreign traffic, at most once a minute. */
 void helio_rx_foreign_event(helio_rx_shared *shared, const helio_address *from, const char *what,
                             helio_clock clock);
 

@@ -1,4 +1,5 @@
-/* The topics an endpoint's application wants, and what all its streams share to deliver them. */
+/* The topics that an endpoint's application subscribed to, and the state that its streams share to
+ * deliver them. */
 #ifndef HELIO_RECEIVE_SUBSCRIPTIONS_H
 #define HELIO_RECEIVE_SUBSCRIPTIONS_H
 
@@ -18,13 +19,13 @@ typedef struct helio_subscription {
     uint64_t serial; /* 1, 2, ... among those of the endpoint, in the order they were made */
     helio_sink sink;
     uint32_t matched; /* streams that have it now */
-    uint32_t streams; /* met so far: the number of the next one */
+    uint32_t streams; /* matched so far: the number of the next one */
     struct helio_subscription *next;
 } helio_subscription;
 
 typedef struct helio_subscriptions {
     helio_subscription *first;
-    helio_map by_id; /* of those there are; it takes memory with the first */
+    helio_map by_id; /* has memory while there are subscriptions */
     helio_stats *stats;
     helio_instance_stats *instance;
     const char *instance_name; /* labels; owned by the endpoint */
@@ -41,7 +42,7 @@ typedef struct helio_subscriptions {
 /* Errors: TOPIC (empty or too long), NOMEM. */
 int helio_subscriptions_add(helio_subscriptions *subscriptions, const char *topic,
                             const helio_sink *sink, helio_subscription **out);
-/* Takes it out and frees it; no stream may know it any more. */
+/* Removes and frees it; no stream may refer to it any more. */
 void helio_subscriptions_remove(helio_subscriptions *subscriptions,
                                 helio_subscription *subscription);
 
@@ -50,7 +51,7 @@ static inline bool helio_subscriptions_has(const helio_subscriptions *subscripti
     return subscriptions->first && helio_map_get(&subscriptions->by_id, id);
 }
 
-/* It alone has the streams acknowledged. */
+/* It is the only subscription that has the streams acknowledged. */
 static inline bool helio_subscriptions_are_acked_by(const helio_subscriptions *subscriptions,
                                                     const helio_subscription *subscription) {
     return subscription->sink.ack != HELIO_SINK_ACK_NONE &&

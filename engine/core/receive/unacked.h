@@ -17,11 +17,11 @@ typedef struct helio_unacked_batch {
 } helio_unacked_batch;
 
 typedef struct helio_unacked {
-    helio_unacked_batch *batches; /* ring, by place & mask */
+    helio_unacked_batch *batches; /* ring, by index & mask */
     uint64_t mask;
     uint64_t first;
     uint64_t last;         /* after the newest */
-    uint64_t acknowledged; /* messages before this number are, also those still to come */
+    uint64_t acknowledged; /* messages before this number, also those still to come */
 } helio_unacked;
 
 /* capacity: a power of two.  0 or NOMEM; free with helio_unacked_fini. */

@@ -1,4 +1,4 @@
-/* Whether a subscription may want a packet, before anything is kept of its stream. */
+/* Whether a subscription may want a packet, before any state of its stream exists. */
 #ifndef HELIO_RECEIVE_WANTED_H
 #define HELIO_RECEIVE_WANTED_H
 
@@ -7,13 +7,13 @@
 
 typedef enum helio_wanted {
     HELIO_WANTED,         /* it is of a topic subscribed to, or names one */
-    HELIO_WANTED_PERHAPS, /* a fragment that does not say what it is of */
+    HELIO_WANTED_PERHAPS, /* a fragment that does not name its topic */
     HELIO_WANTED_BY_NONE,
     HELIO_WANTED_FOREIGN, /* not a batch */
     HELIO_WANTED_DAMAGED,
 } helio_wanted;
 
-/* What data is, at first sight. */
+/* Classifies data by its headers alone. */
 helio_wanted helio_subscriptions_look_at(const helio_subscriptions *subscriptions,
                                          const helio_pgm_packet *packet);
 

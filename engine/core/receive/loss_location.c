@@ -1,4 +1,4 @@
-#include "receive/places.h"
+#include "receive/loss_location.h"
 
 #include <inttypes.h>
 
@@ -8,7 +8,8 @@
  * sooner, and one that pauses tells its lead by a heartbeat. */
 #define FORGET_NS (500 * HELIO_MILLISECOND)
 
-/* The kernel is not asked again sooner: a gap for every packet would mean a call for every packet. */
+/* The kernel is not asked again sooner: a gap for every packet would mean a call for every
+ * packet. */
 #define READ_AGAIN_NS (20 * HELIO_MICROSECOND)
 
 #define TELL_NS HELIO_SECOND
@@ -46,7 +47,7 @@ static uint64_t take_drops(helio_rx_shared *shared, uint64_t most, int64_t now_n
     return taken;
 }
 
-void helio_rx_places_turn_away(helio_rx_stream *stream, uint64_t sequence) {
+void helio_rx_locations_turn_away(helio_rx_stream *stream, uint64_t sequence) {
     helio_rx_turned_away *away = &stream->turned_away;
     if (sequence <= away->newest) {
         return; /* a double: it was counted */
@@ -65,26 +66,26 @@ static uint64_t take(uint64_t *of, uint64_t most) {
     return taken;
 }
 
-helio_rx_shares helio_rx_places_find(helio_rx_stream *stream, uint64_t first, uint64_t count,
-                                     bool in_window, int64_t now_ns) {
+helio_rx_shares helio_rx_locations_find(helio_rx_stream *stream, uint64_t first, uint64_t count,
+                                        bool in_window, int64_t now_ns) {
     helio_rx_turned_away *away = &stream->turned_away;
     helio_rx_shares shares = {{0}};
     uint64_t left = count;
     if (first <= stream->joined) {
         const uint64_t past = stream->joined - first + 1;
-        shares.of[HELIO_RX_PLACE_HISTORY] = past < left ? past : left;
-        left -= shares.of[HELIO_RX_PLACE_HISTORY];
+        shares.of[HELIO_RX_LOCATION_HISTORY] = past < left ? past : left;
+        left -= shares.of[HELIO_RX_LOCATION_HISTORY];
     }
     if (left > 0 && first <= away->newest) {
         const uint64_t reach = away->newest - first + 1;
         const uint64_t most = reach < left ? reach : left;
-        shares.of[HELIO_RX_PLACE_QUEUE] = take(&away->for_queue, most);
-        shares.of[HELIO_RX_PLACE_WINDOW] =
-            take(&away->for_window, most - shares.of[HELIO_RX_PLACE_QUEUE]);
-        left -= shares.of[HELIO_RX_PLACE_QUEUE] + shares.of[HELIO_RX_PLACE_WINDOW];
+        shares.of[HELIO_RX_LOCATION_QUEUE] = take(&away->for_queue, most);
+        shares.of[HELIO_RX_LOCATION_WINDOW] =
+            take(&away->for_window, most - shares.of[HELIO_RX_LOCATION_QUEUE]);
+        left -= shares.of[HELIO_RX_LOCATION_QUEUE] + shares.of[HELIO_RX_LOCATION_WINDOW];
     }
-    shares.of[HELIO_RX_PLACE_SOCKET] = take_drops(stream->shared, left, now_ns);
-    shares.of[HELIO_RX_PLACE_OUTSIDE] = left - shares.of[HELIO_RX_PLACE_SOCKET];
+    shares.of[HELIO_RX_LOCATION_SOCKET] = take_drops(stream->shared, left, now_ns);
+    shares.of[HELIO_RX_LOCATION_OUTSIDE] = left - shares.of[HELIO_RX_LOCATION_SOCKET];
     if (first + count > away->newest) { /* all of them were found missing, or came again */
         away->for_queue = away->for_window = 0;
     }
@@ -92,7 +93,7 @@ helio_rx_shares helio_rx_places_find(helio_rx_stream *stream, uint64_t first, ui
         return shares;
     }
     uint64_t sequence = first;
-    for (uint8_t place = 0; place < HELIO_RX_PLACES; place++) {
+    for (uint8_t place = 0; place < HELIO_RX_LOCATIONS; place++) {
         for (uint64_t i = 0; i < shares.of[place]; i++) {
             helio_rxw_slot_of(&stream->rxw, sequence++)->place = place;
         }
@@ -100,37 +101,37 @@ helio_rx_shares helio_rx_places_find(helio_rx_stream *stream, uint64_t first, ui
     return shares;
 }
 
-void helio_rx_places_take_back(helio_rx_stream *stream, helio_rx_place place) {
-    if (place == HELIO_RX_PLACE_SOCKET) {
+void helio_rx_locations_take_back(helio_rx_stream *stream, helio_rx_location place) {
+    if (place == HELIO_RX_LOCATION_SOCKET) {
         stream->shared->drops.unexplained++;
     }
 }
 
-void helio_rx_places_count(helio_rx_stream *stream, const helio_rx_shares *shares) {
+void helio_rx_locations_count(helio_rx_stream *stream, const helio_rx_shares *shares) {
     _Atomic uint64_t *cells = &((helio_rx_stream_stats *)stream->object.record)
                                    ->losses_located_history; /* the others follow */
-    for (int i = 0; i < HELIO_RX_PLACES; i++) {
+    for (int i = 0; i < HELIO_RX_LOCATIONS; i++) {
         helio_count(&cells[i], shares->of[i]);
         stream->located.of[i] += shares->of[i];
     }
 }
 
-void helio_rx_places_tell(helio_rx_stream *stream, helio_clock clock) {
-    uint64_t news[HELIO_RX_PLACES], total = 0;
+void helio_rx_locations_tell(helio_rx_stream *stream, helio_clock clock) {
+    uint64_t news[HELIO_RX_LOCATIONS], total = 0;
     if (clock.now_ns < stream->locate_after_ns) {
         return;
     }
-    for (int i = 0; i < HELIO_RX_PLACES; i++) {
+    for (int i = 0; i < HELIO_RX_LOCATIONS; i++) {
         news[i] = stream->located.of[i] - stream->located_told.of[i];
-        total += i <= HELIO_RX_PLACE_LATE ? 0 : news[i];
+        total += i <= HELIO_RX_LOCATION_LATE ? 0 : news[i];
     }
     if (total == 0) {
         return;
     }
     stream->located_told = stream->located;
     stream->locate_after_ns = clock.now_ns + TELL_NS;
-    const uint64_t args[4] = {news[HELIO_RX_PLACE_OUTSIDE], news[HELIO_RX_PLACE_SOCKET],
-                              news[HELIO_RX_PLACE_WINDOW], news[HELIO_RX_PLACE_QUEUE]};
+    const uint64_t args[4] = {news[HELIO_RX_LOCATION_OUTSIDE], news[HELIO_RX_LOCATION_SOCKET],
+                              news[HELIO_RX_LOCATION_WINDOW], news[HELIO_RX_LOCATION_QUEUE]};
     helio_stats_event(stream->shared->stats, clock.wall_ns, HELIO_EVENT_LOSSES_LOCATED,
                       stream->object.slot, args,
                       "%" PRIu64 " packets did not come in: %" PRIu64 " never reached this host, "

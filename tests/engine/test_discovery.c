@@ -3,7 +3,7 @@
 
 #include "base/hash.h"
 #include "pair.h"
-#include "receive/met.h"
+#include "receive/discovery.h"
 #include "receive/unproven.h"
 #include "repair/nak.h"
 #include "runtime/sink.h"
@@ -114,7 +114,7 @@ static void an_spm_alone_makes_a_record_and_no_stream(void) {
     CHECK_EQUAL(helio_cell(&counts()->packets_sent), 0); /* nobody was asked for anything */
     CHECK(used() <= 64 << 10);
     CHECK_EQUAL(helio_cell(&counts()->state_refused_streams_of_address),
-                FORGED - HELIO_RX_MET_OF_ADDRESS);
+                FORGED - HELIO_RX_DISCOVERY_OF_ADDRESS);
     end_alone();
 }
 
@@ -131,7 +131,7 @@ static void ten_thousand_forged_streams_take_little_and_lock_nobody_out(void) {
             }
         }
         CHECK(helio_cell(&counts()->rx_streams) <= 8);
-        CHECK(used() <= HELIO_RX_MET_SETS * sizeof(helio_rx_met_set) + 8 * window_bytes(16));
+        CHECK(used() <= HELIO_RX_DISCOVERY_SETS * sizeof(helio_rx_discovered_set) + 8 * window_bytes(16));
         CHECK(used() <= 4 << 20);
         CHECK(mallinfo2().uordblks - heap <= 6 << 20);
         CHECK(addresses == 1 || helio_cell(&counts()->state_refused_streams) > 0);
