@@ -97,6 +97,7 @@ INSIDES = {
     "engine/core/receivers/peer_places.h": ("engine/core/receivers/peer*.c",),
     "engine/core/receivers/peer_reports.h": ("engine/core/receivers/peer*.c",),
     "engine/core/runtime/control_verbs.h": ("engine/core/runtime/control*.c",),
+    "engine/core/receive/endpoint_parts.h": ("engine/core/receive/endpoint.c", "engine/core/receive/tracking.c"),
     "engine/core/runtime/transmitter_parts.h": ("engine/core/runtime/transmitter*.c",),
     "engine/core/runtime/tx_lane_parts.h": ("engine/core/runtime/tx_lane*.c",),
     "engine/core/send/parts.h": (
