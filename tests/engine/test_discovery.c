@@ -131,7 +131,8 @@ static void ten_thousand_forged_streams_take_little_and_lock_nobody_out(void) {
             }
         }
         CHECK(helio_cell(&counts()->rx_streams) <= 8);
-        CHECK(used() <= HELIO_RX_DISCOVERY_SETS * sizeof(helio_rx_discovered_set) + 8 * window_bytes(16));
+        CHECK(used() <=
+              HELIO_RX_DISCOVERY_SETS * sizeof(helio_rx_discovered_set) + 8 * window_bytes(16));
         CHECK(used() <= 4 << 20);
         CHECK(mallinfo2().uordblks - heap <= 6 << 20);
         CHECK(addresses == 1 || helio_cell(&counts()->state_refused_streams) > 0);
