@@ -175,6 +175,13 @@ class Option:
     choices: tuple[str, ...] = ()
     low: float | None = None
     high: float | None = None
+    per_handle: bool = False
+    """Of one transmitter or receiver: those that share a stream may differ in it."""
+
+    @property
+    def member(self) -> str:
+        """The member of its owner's struct in C."""
+        return f"{self.name}_ns" if self.type == "float" and self.unit == "seconds" else self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,6 +316,7 @@ def options() -> Mapping[str, Option]:
             choices=tuple(row.get("choices", ())),
             low=row.get("low"),
             high=row.get("high"),
+            per_handle=row.get("per_handle", False),
         )
         for name, row in _table("options")["option"].items()
     }

@@ -162,59 +162,67 @@ def _default_text(row: catalogue.Option) -> str:
     return str(row.default).lower() if row.type == "boolean" else str(row.default)
 
 
+_OWNERS = ("instance", "transmitter", "receiver")
+
+
+def _cell_type(option: catalogue.Option) -> str:
+    """How the engine keeps the value of an option."""
+    if option.type == "integer":
+        return "SIGNED" if (option.low or 0) < 0 else "UNSIGNED"
+    return "DURATION" if option.type == "float" and option.unit == "seconds" else option.type.upper()
+
+
+def _option_struct(name: str, head: list[str], rows: list[catalogue.Option]) -> list[str]:
+    """A struct with one member for each option, and whether it was given."""
+    words = {"STRING": "char *", "SIGNED": "int64_t ", "UNSIGNED": "uint64_t ", "DURATION": "int64_t "}
+    words |= {"FLOAT": "double ", "BOOLEAN": "bool "}
+    out = [f"typedef struct helio_{name}_options {{", *head]
+    out += [f"    {words.get(_cell_type(r)) or f'helio_option_{r.name} '}{r.member};" for r in rows]
+    out += ["    struct {", *(f"        bool {r.name};" for r in rows), "    } given;"]
+    return [*out, f"}} helio_{name}_options;", ""]
+
+
 def options_header() -> str:
-    """The list X(NAME, name, TYPE, on, low, high, default as text, choices joined by ',', help)."""
-    rows = catalogue.options().values()
-    bits = {"instance": "HELIO_ON_INSTANCE", "transmitter": "HELIO_ON_TRANSMITTER", "receiver": "HELIO_ON_RECEIVER"}
-    out = [
-        "enum { HELIO_ON_INSTANCE = 1, HELIO_ON_TRANSMITTER = 2, HELIO_ON_RECEIVER = 4 };",
-        "",
-        "typedef enum helio_option_type {",
-        "    HELIO_OPTION_STRING, HELIO_OPTION_CHOICE, HELIO_OPTION_INTEGER, HELIO_OPTION_FLOAT, HELIO_OPTION_BOOLEAN",
-        "} helio_option_type;",
-        "",
-        "typedef enum helio_option_id {",
-    ]
-    out += [f"    HELIO_OPTION_ID_{row.name.upper()}," for row in rows]
-    out += ["    HELIO_OPTIONS_COUNT", "} helio_option_id;", ""]
+    """A struct for each owner, and for each a list of its options."""
+    rows = list(catalogue.options().values())
+    out = ["#include <stdbool.h>", "#include <stdint.h>", ""]
     for row in rows:
         if row.type == "choice":
-            out.append(f"enum {{ /* choices of {row.name} */")
+            out.append("typedef enum {")
             out += [f"    HELIO_{row.name.upper()}_{choice.upper().replace('-', '_')}," for choice in row.choices]
-            out += ["};", ""]
-    out.append("/* X(NAME, name, TYPE, on, low, high, default as text, choices joined by ',', help) */")
-    out.append(
-        _list_macro(
-            "HELIO_OPTIONS(X)",
-            [
-                f"X({row.name.upper()}, {row.name}, {row.type.upper()}, {' | '.join(bits[o] for o in row.on)}, "
-                f"{float(row.low or 0)!r}, {float(row.high or 0)!r}, {_c_string(_default_text(row))}, "
-                f"{_c_string(','.join(row.choices))}, {_c_string(row.help)})"
-                for row in rows
-            ],
+            out += [f"}} helio_option_{row.name};", ""]
+    shared = [row for row in rows if set(row.on) >= {"transmitter", "receiver"}]
+    out.append("/* Options of transmitters and receivers.  Durations are in ns. */")
+    out += _option_struct("stream", [], shared)
+    for owner in _OWNERS:
+        head = [] if owner == "instance" else ["    helio_stream_options stream;"]
+        own = [row for row in rows if owner in row.on and (owner == "instance" or row not in shared)]
+        out += _option_struct(owner, head, own)
+    out.append("/* X(name, STRUCT, member, TYPE, per_handle, low, high, default as text, choices joined by ',') */")
+    for owner in _OWNERS:
+        out.append(
+            _list_macro(
+                f"HELIO_{owner.upper()}_OPTIONS(X)",
+                [
+                    f"X({r.name}, {'stream.' if owner != 'instance' and r in shared else ''}, {r.member}, "
+                    f"{_cell_type(r)}, {str(r.per_handle).lower()}, {float(r.low or 0)!r}, {float(r.high or 0)!r}, "
+                    f"{_c_string(_default_text(r))}, {_c_string(','.join(r.choices))})"
+                    for r in rows
+                    if owner in r.on
+                ],
+            )
         )
-    )
     return "\n".join(out)
 
 
-def _number(option: catalogue.Option, value: object) -> float:
-    """The value of an option that is no text, as the engine keeps it."""
-    if option.type == "choice":
-        return float(option.choices.index(str(value)))
-    if isinstance(value, bool | int | float) and option.type != "string":
-        return float(value)
-    raise ValueError(f"option {option.name} cannot be {value!r} in a profile")
-
-
 def profiles_header() -> str:
-    """The list X(PROFILE, OPTION, value): what each profile changes."""
-    options = catalogue.options()
+    """The list X(PROFILE, option, value as text): what each profile changes."""
     rows = [
-        f"X({profile.name.upper().replace('-', '_')}, {name.upper()}, {_number(options[name], value)!r})"
+        f"X({profile.name.upper().replace('-', '_')}, {name}, {_c_string(str(value).lower())})"
         for profile in catalogue.profiles().values()
         for name, value in profile.values.items()
     ]
-    return "/* X(PROFILE, OPTION, value of the option as a number) */\n" + _list_macro("HELIO_PROFILES(X)", rows)
+    return "/* X(PROFILE, option, value as text) */\n" + _list_macro("HELIO_PROFILES(X)", rows)
 
 
 def protocol_header() -> str:

@@ -19,8 +19,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const char *host = unicast ? unicast + 10 : tcp ? tcp + 6 : NULL;
     if (!host || strspn(host, "0123456789.:,[]%") >= strcspn(host, "?")) {
         helio_opening opening;
-        if (helio_opening_init(&opening, text, "T", NULL, HELIO_ON_TRANSMITTER,
-                               HELIO_ON_RECEIVER) == 0) {
+        if (helio_opening_init(&opening, text, "T", NULL, HELIO_ON_TRANSMITTER) == 0) {
             if (opening.endpoint.addresses_count > HELIO_CHANNEL_DESTINATIONS_MAX) {
                 abort();
             }

@@ -258,7 +258,7 @@ static int start_thread(helio_flight *flight) {
     const helio_flight_instance *instance = &flight->instance;
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
-    place_thread(&attributes, helio_options_integer(instance->options, HELIO_OPTION_ID_CPU));
+    place_thread(&attributes, instance->options->cpu);
     const int error = helio_thread_start(&flight->thread, &attributes, run, flight);
     pthread_attr_destroy(&attributes);
     if (error) {
@@ -314,9 +314,9 @@ static void tell_none(const helio_flight_instance *instance) {
 }
 
 int helio_flight_start(const helio_flight_instance *instance, helio_flight **out) {
-    const helio_options *options = instance->options;
-    const int64_t bytes = helio_options_integer(options, HELIO_OPTION_ID_FLIGHT_BYTES);
-    const char *freeze = helio_options_string(options, HELIO_OPTION_ID_FLIGHT_FREEZE);
+    const helio_instance_options *options = instance->options;
+    const int64_t bytes = options->flight_bytes;
+    const char *freeze = options->flight_freeze;
     const char *segment = helio_stats_path(instance->stats);
     helio_flight_trigger trigger;
     int error = check(bytes);
@@ -334,9 +334,7 @@ int helio_flight_start(const helio_flight_instance *instance, helio_flight **out
         return helio_fail(HELIO_ERR_NOMEM, "no memory for the flight recorder");
     }
     error = helio_flight_open(flight, instance->stats, path, (size_t)bytes,
-                              helio_options_ns(options, HELIO_OPTION_ID_FLIGHT_INTERVAL),
-                              (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_FLIGHT_KEEP),
-                              freeze);
+                              options->flight_interval_ns, options->flight_keep, freeze);
     free(path);
     flight->instance = *instance;
     if (!error) {

@@ -31,7 +31,7 @@ typedef struct helio_flight_outcome {
 /* The instance that is recorded, as the recorder knows it. */
 typedef struct helio_flight_instance {
     helio_stats *stats;
-    const helio_options *options;
+    const helio_instance_options *options;
     helio_instance_stats *counts;
     uint32_t slot;    /* of its record */
     const char *name; /* for the thread */

@@ -2,36 +2,36 @@
 #ifndef HELIO_GENERATED_PROFILES_H
 #define HELIO_GENERATED_PROFILES_H
 
-/* X(PROFILE, OPTION, value of the option as a number) */
+/* X(PROFILE, option, value as text) */
 #define HELIO_PROFILES(X) \
-    X(LAN_LATENCY, IDLE, 0.0) \
-    X(LAN_LATENCY, HEARTBEAT_MIN, 0.0002) \
-    X(LAN_LATENCY, REORDER_TIME, 1e-05) \
-    X(LAN_LATENCY, REPAIR_LINGER, 5e-05) \
-    X(LAN_THROUGHPUT, SOCKET_BUFFER, 16777216.0) \
-    X(LAN_THROUGHPUT, SEND_WINDOW, 32768.0) \
-    X(LAN_THROUGHPUT, RECEIVE_WINDOW, 32768.0) \
-    X(LAN_THROUGHPUT, SUBMIT_QUEUE, 16777216.0) \
-    X(LAN_THROUGHPUT, RECEIVE_QUEUE, 33554432.0) \
-    X(WAN, REORDER_TIME, 0.001) \
-    X(WAN, NAK_BACKOFF, 0.05) \
-    X(WAN, NAK_REPEAT, 0.2) \
-    X(WAN, NAK_DATA, 0.4) \
-    X(WAN, NAK_DEADLINE, 10.0) \
-    X(WAN, REPAIR_LINGER, 0.05) \
-    X(WAN, REPORT_INTERVAL, 1.0) \
-    X(WAN, HEARTBEAT_MIN, 0.1) \
-    X(WAN, HEARTBEAT_MAX, 30.0) \
-    X(WAN, AMBIENT_INTERVAL, 30.0) \
-    X(WAN, STREAM_EXPIRY, 300.0) \
-    X(WAN, SEND_WINDOW, 65536.0) \
-    X(WAN, RECEIVE_WINDOW, 65536.0) \
-    X(WAN, LINGER, 10.0) \
-    X(WAN, TTL, 32.0) \
-    X(MANY_RECEIVERS, NAK_BACKOFF, 0.01) \
-    X(MANY_RECEIVERS, REPAIR_LINGER, 0.002) \
-    X(MANY_RECEIVERS, REPORT_INTERVAL, 1.0) \
-    X(MANY_RECEIVERS, HEARTBEAT_MIN, 0.002) \
-    X(MANY_RECEIVERS, SOCKET_BUFFER, 16777216.0)
+    X(LAN_LATENCY, idle, "spin") \
+    X(LAN_LATENCY, heartbeat_min, "0.0002") \
+    X(LAN_LATENCY, reorder_time, "1e-05") \
+    X(LAN_LATENCY, repair_linger, "5e-05") \
+    X(LAN_THROUGHPUT, socket_buffer, "16777216") \
+    X(LAN_THROUGHPUT, send_window, "32768") \
+    X(LAN_THROUGHPUT, receive_window, "32768") \
+    X(LAN_THROUGHPUT, submit_queue, "16777216") \
+    X(LAN_THROUGHPUT, receive_queue, "33554432") \
+    X(WAN, reorder_time, "0.001") \
+    X(WAN, nak_backoff, "0.05") \
+    X(WAN, nak_repeat, "0.2") \
+    X(WAN, nak_data, "0.4") \
+    X(WAN, nak_deadline, "10.0") \
+    X(WAN, repair_linger, "0.05") \
+    X(WAN, report_interval, "1.0") \
+    X(WAN, heartbeat_min, "0.1") \
+    X(WAN, heartbeat_max, "30.0") \
+    X(WAN, ambient_interval, "30.0") \
+    X(WAN, stream_expiry, "300.0") \
+    X(WAN, send_window, "65536") \
+    X(WAN, receive_window, "65536") \
+    X(WAN, linger, "10.0") \
+    X(WAN, ttl, "32") \
+    X(MANY_RECEIVERS, nak_backoff, "0.01") \
+    X(MANY_RECEIVERS, repair_linger, "0.002") \
+    X(MANY_RECEIVERS, report_interval, "1.0") \
+    X(MANY_RECEIVERS, heartbeat_min, "0.002") \
+    X(MANY_RECEIVERS, socket_buffer, "16777216")
 
 #endif

@@ -25,9 +25,17 @@ static int check(const helio_keeping *keeping, const char *option, const char *p
     return 0;
 }
 
-static int read_mark(helio_keeping *keeping, const helio_options *options) {
-    const double high = helio_options_float(options, HELIO_OPTION_ID_QUEUE_HIGH);
-    const double low = helio_options_float(options, HELIO_OPTION_ID_QUEUE_LOW);
+static int read_common(helio_keeping *keeping, const helio_stream_options *options,
+                       const char *option, const char *policy) {
+    const double high = options->queue_high;
+    const double low = options->queue_low;
+    keeping->config.key_offset = options->key_offset;
+    keeping->config.key_bytes = options->key_bytes;
+    keeping->config.priority_offset = options->priority_offset;
+    const int error = check(keeping, option, policy);
+    if (error) {
+        return error;
+    }
     if (low > high) {
         return helio_fail(HELIO_ERR_OPTION,
                           "option queue_low is at most queue_high, here %g; %g is more", high, low);
@@ -39,7 +47,8 @@ static int read_mark(helio_keeping *keeping, const helio_options *options) {
     return 0;
 }
 
-static int read_transmitter(helio_keeping *keeping, const helio_options *options) {
+int helio_keeping_read_transmitter(helio_keeping *keeping,
+                                   const helio_transmitter_options *options) {
     static const helio_kept_policy policies[] = {
         [HELIO_OVERFLOW_BLOCK] = HELIO_KEPT_BLOCK,
         [HELIO_OVERFLOW_REFUSE] = HELIO_KEPT_BLOCK,
@@ -48,26 +57,27 @@ static int read_transmitter(helio_keeping *keeping, const helio_options *options
         [HELIO_OVERFLOW_CONFLATE] = HELIO_KEPT_CONFLATE,
         [HELIO_OVERFLOW_PRIORITY] = HELIO_KEPT_PRIORITY,
     };
-    helio_kept_config *config = &keeping->config;
-    const int64_t overflow = helio_options_integer(options, HELIO_OPTION_ID_OVERFLOW);
-    config->policy = policies[overflow];
-    config->bytes = (size_t)helio_options_integer(options, HELIO_OPTION_ID_SUBMIT_QUEUE);
-    config->messages = (uint64_t)helio_options_integer(options, HELIO_OPTION_ID_QUEUE_MESSAGES);
-    config->age_ns = helio_options_ns(options, HELIO_OPTION_ID_QUEUE_AGE);
-    keeping->never_waits = overflow == HELIO_OVERFLOW_REFUSE;
-    keeping->low_water = helio_options_float(options, HELIO_OPTION_ID_LOW_WATER);
-    keeping->is_needed = helio_kept_drops(config->policy) || config->messages > 0;
-    if (config->age_ns > 0 && !helio_kept_drops(config->policy)) {
+    const helio_kept_policy policy = policies[options->overflow];
+    const char *name = transmitter_policies[options->overflow];
+    *keeping = (helio_keeping){
+        .config = {.policy = policy,
+                   .bytes = options->submit_queue,
+                   .messages = options->queue_messages,
+                   .age_ns = options->queue_age_ns},
+        .never_waits = options->overflow == HELIO_OVERFLOW_REFUSE,
+        .low_water = options->low_water,
+        .is_needed = helio_kept_drops(policy) || options->queue_messages > 0,
+    };
+    if (options->queue_age_ns > 0 && !helio_kept_drops(policy)) {
         return helio_fail(HELIO_ERR_OPTION,
                           "option queue_age drops messages, and overflow=%s never does; "
                           "queue_age=%g goes with another overflow",
-                          transmitter_policies[overflow],
-                          helio_options_float(options, HELIO_OPTION_ID_QUEUE_AGE));
+                          name, (double)options->queue_age_ns / 1e9);
     }
-    return check(keeping, "overflow", transmitter_policies[overflow]);
+    return read_common(keeping, &options->stream, "overflow", name);
 }
 
-static int read_receiver(helio_keeping *keeping, const helio_options *options) {
+int helio_keeping_read_receiver(helio_keeping *keeping, const helio_receiver_options *options) {
     static const helio_kept_policy policies[] = {
         [HELIO_RECEIVE_OVERFLOW_BLOCK] = HELIO_KEPT_BLOCK,
         [HELIO_RECEIVE_OVERFLOW_DROP_NEWEST] = HELIO_KEPT_NEWEST,
@@ -75,25 +85,16 @@ static int read_receiver(helio_keeping *keeping, const helio_options *options) {
         [HELIO_RECEIVE_OVERFLOW_CONFLATE] = HELIO_KEPT_CONFLATE,
         [HELIO_RECEIVE_OVERFLOW_PRIORITY] = HELIO_KEPT_PRIORITY,
     };
-    helio_kept_config *config = &keeping->config;
-    const int64_t overflow = helio_options_integer(options, HELIO_OPTION_ID_RECEIVE_OVERFLOW);
-    config->policy = policies[overflow];
-    config->bytes = (size_t)helio_options_integer(options, HELIO_OPTION_ID_RECEIVE_QUEUE);
-    config->messages = (uint64_t)helio_options_integer(options, HELIO_OPTION_ID_RECEIVE_MESSAGES);
-    config->age_ns = helio_options_ns(options, HELIO_OPTION_ID_RECEIVE_AGE);
-    keeping->low_water = helio_options_float(options, HELIO_OPTION_ID_RECEIVE_LOW_WATER);
-    keeping->is_needed =
-        helio_kept_drops(config->policy) || config->messages > 0 || config->age_ns > 0;
-    return check(keeping, "receive_overflow", receiver_policies[overflow]);
-}
-
-int helio_keeping_read(helio_keeping *keeping, const helio_options *options, unsigned on) {
+    const helio_kept_policy policy = policies[options->receive_overflow];
     *keeping = (helio_keeping){
-        .config.key_offset = (size_t)helio_options_integer(options, HELIO_OPTION_ID_KEY_OFFSET),
-        .config.key_bytes = (size_t)helio_options_integer(options, HELIO_OPTION_ID_KEY_BYTES),
-        .config.priority_offset = helio_options_integer(options, HELIO_OPTION_ID_PRIORITY_OFFSET),
+        .config = {.policy = policy,
+                   .bytes = options->receive_queue,
+                   .messages = options->receive_messages,
+                   .age_ns = options->receive_age_ns},
+        .low_water = options->receive_low_water,
+        .is_needed = helio_kept_drops(policy) || options->receive_messages > 0 ||
+                     options->receive_age_ns > 0,
     };
-    const int error = on == HELIO_ON_TRANSMITTER ? read_transmitter(keeping, options)
-                                                 : read_receiver(keeping, options);
-    return error ? error : read_mark(keeping, options);
+    return read_common(keeping, &options->stream, "receive_overflow",
+                       receiver_policies[options->receive_overflow]);
 }

@@ -15,8 +15,9 @@ typedef struct helio_keeping {
     helio_mark mark; /* of the queue's fill, of a million */
 } helio_keeping;
 
-/* Of a transmitter or a receiver (HELIO_ON_*).  Returns 0 or HELIO_ERR_OPTION: two contradict each
- * other. */
-int helio_keeping_read(helio_keeping *keeping, const helio_options *options, unsigned on);
+/* Returns 0, or HELIO_ERR_OPTION when two options contradict each other. */
+int helio_keeping_read_transmitter(helio_keeping *keeping,
+                                   const helio_transmitter_options *options);
+int helio_keeping_read_receiver(helio_keeping *keeping, const helio_receiver_options *options);
 
 #endif

@@ -1,6 +1,7 @@
 #include "options/options.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,36 +16,61 @@ enum {
     NEAR = 3, /* a name this many letters off is taken for a slip of the pen */
 };
 
+typedef enum { STRING, CHOICE, SIGNED, UNSIGNED, DURATION, FLOAT, BOOLEAN } cell_type;
+
 typedef struct option_row {
     const char *name;
-    helio_option_type type;
-    unsigned on;
+    cell_type type;
+    bool per_handle;
+    size_t at;       /* in the owner's struct */
+    size_t given_at; /* whether it was given */
     double low, high;
     const char *initial;
     const char *choices;
 } option_row;
 
-static const option_row rows[HELIO_OPTIONS_COUNT] = {
-#define X(NAME, name, TYPE, on, low, high, initial, choices, help) \
-    {#name, HELIO_OPTION_##TYPE, on, low, high, initial, choices},
-    HELIO_OPTIONS(X)
+#define ROW(STRUCT, name, part, member, TYPE, per_handle, low, high, initial, choices) \
+    {#name,                                                                            \
+     TYPE,                                                                             \
+     per_handle,                                                                       \
+     offsetof(STRUCT, part member),                                                    \
+     offsetof(STRUCT, part given.name),                                                \
+     low,                                                                              \
+     high,                                                                             \
+     initial,                                                                          \
+     choices},
+static const option_row instance_rows[] = {
+#define X(...) ROW(helio_instance_options, __VA_ARGS__)
+    HELIO_INSTANCE_OPTIONS(X)
+#undef X
+};
+static const option_row transmitter_rows[] = {
+#define X(...) ROW(helio_transmitter_options, __VA_ARGS__)
+    HELIO_TRANSMITTER_OPTIONS(X)
+#undef X
+};
+static const option_row receiver_rows[] = {
+#define X(...) ROW(helio_receiver_options, __VA_ARGS__)
+    HELIO_RECEIVER_OPTIONS(X)
 #undef X
 };
 
-/* ---- names ---- */
+enum { OWNERS = 3 };
 
-static const char *owner_of(unsigned on) {
-    switch (on) {
-    case HELIO_ON_INSTANCE:
-        return "an instance";
-    case HELIO_ON_TRANSMITTER:
-        return "a transmitter";
-    case HELIO_ON_RECEIVER:
-        return "a receiver";
-    default:
-        return "a transmitter or receiver";
-    }
-}
+static const struct {
+    const option_row *rows;
+    size_t count, bytes;
+    const char *name;
+} owners[OWNERS] = {
+    [HELIO_ON_INSTANCE] = {instance_rows, sizeof instance_rows / sizeof *instance_rows,
+                           sizeof(helio_instance_options), "an instance"},
+    [HELIO_ON_TRANSMITTER] = {transmitter_rows, sizeof transmitter_rows / sizeof *transmitter_rows,
+                              sizeof(helio_transmitter_options), "a transmitter"},
+    [HELIO_ON_RECEIVER] = {receiver_rows, sizeof receiver_rows / sizeof *receiver_rows,
+                           sizeof(helio_receiver_options), "a receiver"},
+};
+
+/* ---- names ---- */
 
 static size_t smaller(size_t a, size_t b) {
     return a < b ? a : b;
@@ -69,35 +95,49 @@ static size_t distance(const char *a, const char *b) {
     return row[columns];
 }
 
-static int fail_unknown(const char *name, unsigned on) {
+static int fail_unknown(const char *name, helio_owner on) {
     const char *nearest = NULL;
     size_t nearest_distance = NEAR + 1;
-    for (int i = 0; i < HELIO_OPTIONS_COUNT; i++) {
-        const size_t d = rows[i].on & on ? distance(name, rows[i].name) : nearest_distance;
+    for (size_t i = 0; i < owners[on].count; i++) {
+        const size_t d = distance(name, owners[on].rows[i].name);
         if (d < nearest_distance) {
             nearest_distance = d;
-            nearest = rows[i].name;
+            nearest = owners[on].rows[i].name;
         }
     }
     return nearest ? helio_fail(HELIO_ERR_OPTION, "%s has no option %.64s; did you mean %s?",
-                                owner_of(on), name, nearest)
-                   : helio_fail(HELIO_ERR_OPTION, "%s has no option %.64s", owner_of(on), name);
+                                owners[on].name, name, nearest)
+                   : helio_fail(HELIO_ERR_OPTION, "%s has no option %.64s", owners[on].name, name);
 }
 
-static int find(const char *name) {
-    for (int i = 0; i < HELIO_OPTIONS_COUNT; i++) {
-        if (strcmp(rows[i].name, name) == 0) {
-            return i;
+static const option_row *find(const char *name, helio_owner on) {
+    for (size_t i = 0; i < owners[on].count; i++) {
+        if (strcmp(owners[on].rows[i].name, name) == 0) {
+            return &owners[on].rows[i];
         }
     }
-    return -1;
+    return NULL;
+}
+
+/* The option is not one of `on`. */
+static int fail_elsewhere(const char *name, helio_owner on) {
+    const char *first = NULL, *second = NULL;
+    for (int owner = 0; owner < OWNERS; owner++) {
+        if (find(name, owner)) {
+            second = first ? owners[owner].name : NULL;
+            first = first ? first : owners[owner].name;
+        }
+    }
+    return first ? helio_fail(HELIO_ERR_OPTION, "option %s belongs to %s%s%s, not to %s", name,
+                              first, second ? " or " : "", second ? second : "", owners[on].name)
+                 : fail_unknown(name, on);
 }
 
 /* ---- values ---- */
 
-static int read_choice(const option_row *row, const char *text, double *out) {
+static int read_choice(const option_row *row, const char *text, unsigned *out) {
     const size_t length = strlen(text);
-    int index = 0;
+    unsigned index = 0;
     for (const char *choice = row->choices; *choice; index++) {
         const size_t choice_length = strcspn(choice, ",");
         if (choice_length == length && memcmp(choice, text, length) == 0) {
@@ -110,7 +150,7 @@ static int read_choice(const option_row *row, const char *text, double *out) {
                       row->choices, text);
 }
 
-static int read_boolean(const option_row *row, const char *text, double *out) {
+static int read_boolean(const option_row *row, const char *text, bool *out) {
     if (strcmp(text, "true") == 0 || strcmp(text, "false") == 0) {
         *out = text[0] == 't';
         return 0;
@@ -119,10 +159,10 @@ static int read_boolean(const option_row *row, const char *text, double *out) {
                       text);
 }
 
-static int read_number(const option_row *row, const char *text, double *out) {
+static int read_number(const option_row *row, const char *text, void *out) {
     char *end = NULL;
     const double value = strtod(text, &end);
-    const bool whole = row->type == HELIO_OPTION_INTEGER;
+    const bool whole = row->type == SIGNED || row->type == UNSIGNED;
     if (end == text || *end || !isfinite(value) || (whole && value != floor(value))) {
         return helio_fail(HELIO_ERR_OPTION, "option %s is %s from %.15g to %.15g, not \"%.64s\"",
                           row->name, whole ? "a whole number" : "a number", row->low, row->high,
@@ -132,63 +172,81 @@ static int read_number(const option_row *row, const char *text, double *out) {
         return helio_fail(HELIO_ERR_OPTION, "option %s is from %.15g to %.15g; %.64s is outside",
                           row->name, row->low, row->high, text);
     }
-    *out = value;
+    switch (row->type) {
+    case SIGNED:
+        *(int64_t *)out = (int64_t)value;
+        break;
+    case UNSIGNED:
+        *(uint64_t *)out = (uint64_t)value;
+        break;
+    case DURATION:
+        *(int64_t *)out = (int64_t)(value * 1e9 + 0.5);
+        break;
+    default:
+        *(double *)out = value;
+        break;
+    }
     return 0;
 }
 
-static int read_value(const option_row *row, const char *text, double *number, char **string) {
+static int read_value(const option_row *row, const char *text, void *out) {
     switch (row->type) {
-    case HELIO_OPTION_STRING: {
+    case STRING: {
         char *copy = strdup(text);
         if (!copy) {
             return helio_fail(HELIO_ERR_NOMEM, "no memory for option %s", row->name);
         }
-        free(*string);
-        *string = copy;
+        free(*(char **)out);
+        *(char **)out = copy;
         return 0;
     }
-    case HELIO_OPTION_CHOICE:
-        return read_choice(row, text, number);
-    case HELIO_OPTION_BOOLEAN:
-        return read_boolean(row, text, number);
-    case HELIO_OPTION_INTEGER:
-    case HELIO_OPTION_FLOAT:
-        break;
+    case CHOICE:
+        return read_choice(row, text, out);
+    case BOOLEAN:
+        return read_boolean(row, text, out);
+    default:
+        return read_number(row, text, out);
     }
-    return read_number(row, text, number);
 }
 
 /* The choice with this number, up to the next comma. */
-static const char *choice_at(const option_row *row, int index, size_t *length) {
+static int write_choice(const option_row *row, unsigned index, char *text, size_t size) {
     const char *choice = row->choices;
     for (; index > 0; index--) {
         choice += strcspn(choice, ",") + 1;
     }
-    *length = strcspn(choice, ",");
-    return choice;
+    return snprintf(text, size, "%.*s", (int)strcspn(choice, ","), choice);
 }
 
-size_t helio_options_write(const helio_options *options, unsigned on, char *text, size_t size) {
+static int write_value(const option_row *row, const void *value, char *text, size_t size) {
+    switch (row->type) {
+    case CHOICE:
+        return write_choice(row, *(const unsigned *)value, text, size);
+    case BOOLEAN:
+        return snprintf(text, size, "%s", *(const bool *)value ? "true" : "false");
+    case SIGNED:
+        return snprintf(text, size, "%" PRId64, *(const int64_t *)value);
+    case UNSIGNED:
+        return snprintf(text, size, "%" PRIu64, *(const uint64_t *)value);
+    case DURATION:
+        return snprintf(text, size, "%.15g", (double)*(const int64_t *)value / 1e9);
+    default:
+        return snprintf(text, size, "%.17g", *(const double *)value);
+    }
+}
+
+size_t helio_options_write(const void *options, helio_owner on, char *text, size_t size) {
     size_t used = 0;
-    for (int i = 0; i < HELIO_OPTIONS_COUNT; i++) {
-        const option_row *row = &rows[i];
-        const double number = options->value[i].number;
-        if (!(row->on & on) || row->type == HELIO_OPTION_STRING) {
+    for (size_t i = 0; i < owners[on].count; i++) {
+        const option_row *row = &owners[on].rows[i];
+        if (row->type == STRING) {
             continue;
         }
-        size_t length = 0;
-        const char *choice =
-            row->type == HELIO_OPTION_CHOICE ? choice_at(row, (int)number, &length) : "";
-        char value[32] = "";
-        if (row->type == HELIO_OPTION_BOOLEAN) {
-            snprintf(value, sizeof value, "%s", number != 0 ? "true" : "false");
-        } else if (row->type != HELIO_OPTION_CHOICE) {
-            snprintf(value, sizeof value, "%.17g", number);
-        }
-        const int written =
-            snprintf(text ? text + smaller(used, size) : NULL, size > used ? size - used : 0,
-                     "%s%s=%.*s%s", used ? "&" : "", row->name, (int)length, choice, value);
-        used += (size_t)written;
+        char value[64];
+        write_value(row, (const char *)options + row->at, value, sizeof value);
+        used += (size_t)snprintf(text ? text + smaller(used, size) : NULL,
+                                 size > used ? size - used : 0, "%s%s=%s", used ? "&" : "",
+                                 row->name, value);
     }
     return used;
 }
@@ -226,8 +284,22 @@ static bool decode(const char *from, size_t length, char *to, size_t size) {
     return true;
 }
 
-static int read_pair(helio_options *options, const char *pair, size_t length, unsigned on,
-                     unsigned ignored) {
+/* Reads a value that nobody wants, for its mistakes. */
+static int check_value(const option_row *row, const char *text) {
+    union {
+        char *string;
+        int64_t number;
+        double real;
+    } value = {NULL};
+    const int error = read_value(row, text, &value);
+    if (row->type == STRING) {
+        free(value.string);
+    }
+    return error;
+}
+
+static int read_pair(void *options, helio_owner on, const char *pair, size_t length,
+                     bool for_both) {
     const char *equals = memchr(pair, '=', length);
     char name[NAME_BYTES_MAX + 1];
     char value[VALUE_BYTES_MAX];
@@ -241,30 +313,20 @@ static int read_pair(helio_options *options, const char *pair, size_t length, un
         return helio_fail(HELIO_ERR_OPTION, "option \"%.*s\" is too long or has a broken %%-escape",
                           (int)smaller(length, 64), pair);
     }
-    const int id = find(name);
-    if (id < 0) {
-        return fail_unknown(name, on);
+    const option_row *row = find(name, on);
+    if (row) {
+        *((bool *)((char *)options + row->given_at)) = true;
+        return read_value(row, value, (char *)options + row->at);
     }
-    const option_row *row = &rows[id];
-    if (!(row->on & (on | ignored))) {
-        return helio_fail(HELIO_ERR_OPTION, "option %s belongs to %s, not to %s", name,
-                          owner_of(row->on), owner_of(on));
-    }
-    if (row->on & on) {
-        options->value[id].given = true;
-        return read_value(row, value, &options->value[id].number, &options->value[id].text);
-    }
-    double number = 0;
-    char *string = NULL;
-    const int error = read_value(row, value, &number, &string);
-    free(string);
-    return error;
+    const helio_owner other = on == HELIO_ON_TRANSMITTER ? HELIO_ON_RECEIVER : HELIO_ON_TRANSMITTER;
+    row = for_both ? find(name, other) : NULL;
+    return row ? check_value(row, value) : fail_elsewhere(name, on);
 }
 
-int helio_options_read(helio_options *options, const char *text, unsigned on, unsigned ignored) {
+int helio_options_read(void *options, helio_owner on, const char *text, bool for_both) {
     while (text && *text) {
         const size_t length = strcspn(text, "&");
-        const int error = length ? read_pair(options, text, length, on, ignored) : 0;
+        const int error = length ? read_pair(options, on, text, length, for_both) : 0;
         if (error) {
             return error;
         }
@@ -273,104 +335,71 @@ int helio_options_read(helio_options *options, const char *text, unsigned on, un
     return 0;
 }
 
-int helio_options_init(helio_options *options) {
-    memset(options, 0, sizeof *options);
-    for (int i = 0; i < HELIO_OPTIONS_COUNT; i++) {
-        const int error = read_value(&rows[i], rows[i].initial, &options->value[i].number,
-                                     &options->value[i].text);
+int helio_options_init(void *options, helio_owner on) {
+    memset(options, 0, owners[on].bytes);
+    for (size_t i = 0; i < owners[on].count; i++) {
+        const option_row *row = &owners[on].rows[i];
+        const int error = read_value(row, row->initial, (char *)options + row->at);
         if (error) {
-            helio_options_fini(options);
+            helio_options_fini(options, on);
             return error;
         }
     }
     return 0;
 }
 
-void helio_options_fini(helio_options *options) {
-    for (int i = 0; i < HELIO_OPTIONS_COUNT; i++) {
-        free(options->value[i].text);
-        options->value[i].text = NULL;
+void helio_options_fini(void *options, helio_owner on) {
+    for (size_t i = 0; i < owners[on].count; i++) {
+        const option_row *row = &owners[on].rows[i];
+        if (row->type == STRING) {
+            char **text = (char **)((char *)options + row->at);
+            free(*text);
+            *text = NULL;
+        }
     }
 }
 
 /* ---- use ---- */
 
-void helio_options_default(helio_options *options, helio_option_id id, double value) {
-    if (!options->value[id].given) {
-        options->value[id].number = value;
-    }
-}
-
-void helio_options_set(helio_options *options, helio_option_id id, double value) {
-    options->value[id].number = value;
-}
-
-void helio_options_apply_profile(helio_options *options, unsigned on) {
+int helio_options_apply_profile(void *options, helio_owner on) {
     static const struct {
-        int profile;
-        helio_option_id option;
-        double value;
+        helio_option_profile profile;
+        const char *option, *value;
     } changes[] = {
-#define X(PROFILE, OPTION, value) {HELIO_PROFILE_##PROFILE, HELIO_OPTION_ID_##OPTION, value},
+#define X(PROFILE, option, value) {HELIO_PROFILE_##PROFILE, #option, value},
         HELIO_PROFILES(X)
 #undef X
     };
-    const int64_t profile = helio_options_integer(options, HELIO_OPTION_ID_PROFILE);
-    for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
-        if (changes[i].profile == profile && (rows[changes[i].option].on & on)) {
-            helio_options_default(options, changes[i].option, changes[i].value);
+    char *cells = options;
+    const unsigned profile = *(const unsigned *)(cells + find("profile", on)->at);
+    int error = 0;
+    for (size_t i = 0; !error && i < sizeof changes / sizeof changes[0]; i++) {
+        const option_row *row = find(changes[i].option, on);
+        if (changes[i].profile == profile && row && !*(bool *)(cells + row->given_at)) {
+            error = read_value(row, changes[i].value, cells + row->at);
         }
     }
+    return error;
 }
 
-int64_t helio_options_integer(const helio_options *options, helio_option_id id) {
-    return (int64_t)options->value[id].number;
-}
-
-double helio_options_float(const helio_options *options, helio_option_id id) {
-    return options->value[id].number;
-}
-
-const char *helio_options_string(const helio_options *options, helio_option_id id) {
-    return options->value[id].text;
-}
-
-int64_t helio_options_ns(const helio_options *options, helio_option_id id) {
-    return (int64_t)(options->value[id].number * 1e9 + 0.5);
-}
-
-/* What is a single transmitter's or receiver's, not its lane's. */
-static bool is_own(int id) {
-    switch (id) {
-    case HELIO_OPTION_ID_SUBMIT_QUEUE:
-    case HELIO_OPTION_ID_OVERFLOW:
-    case HELIO_OPTION_ID_QUEUE_MESSAGES:
-    case HELIO_OPTION_ID_QUEUE_AGE:
-    case HELIO_OPTION_ID_LOW_WATER:
-    case HELIO_OPTION_ID_RECEIVE_QUEUE:
-    case HELIO_OPTION_ID_RECEIVE_OVERFLOW:
-    case HELIO_OPTION_ID_RECEIVE_MESSAGES:
-    case HELIO_OPTION_ID_RECEIVE_AGE:
-    case HELIO_OPTION_ID_RECEIVE_LOW_WATER:
-    case HELIO_OPTION_ID_KEY_OFFSET:
-    case HELIO_OPTION_ID_KEY_BYTES:
-    case HELIO_OPTION_ID_PRIORITY_OFFSET:
-    case HELIO_OPTION_ID_QUEUE_HIGH:
-    case HELIO_OPTION_ID_QUEUE_LOW:
-        return true;
+static bool is_equal(const option_row *row, const char *a, const char *b) {
+    switch (row->type) {
+    case STRING:
+        return strcmp(*(char *const *)a, *(char *const *)b) == 0;
+    case BOOLEAN:
+        return *(const bool *)a == *(const bool *)b;
+    case CHOICE:
+        return *(const unsigned *)a == *(const unsigned *)b;
     default:
-        return false;
+        return memcmp(a, b, sizeof(int64_t)) == 0;
     }
 }
 
-bool helio_options_share(const helio_options *a, const helio_options *b, unsigned on) {
-    for (int i = 0; i < HELIO_OPTIONS_COUNT; i++) {
-        if (!(rows[i].on & on) || is_own(i)) {
-            continue;
-        }
-        const char *left = a->value[i].text ? a->value[i].text : "";
-        const char *right = b->value[i].text ? b->value[i].text : "";
-        if (a->value[i].number != b->value[i].number || strcmp(left, right) != 0) {
+bool helio_options_share(const void *a, const void *b, helio_owner on) {
+    for (size_t i = 0; i < owners[on].count; i++) {
+        const option_row *row = &owners[on].rows[i];
+        if (!row->per_handle &&
+            !is_equal(row, (const char *)a + row->at, (const char *)b + row->at)) {
             return false;
         }
     }

@@ -47,7 +47,7 @@ static void name_by_default(char name[HELIO_STATS_NAME_BYTES]) {
 }
 
 static int set_name(helio_instance *instance) {
-    const char *name = helio_options_string(&instance->options, HELIO_OPTION_ID_NAME);
+    const char *name = instance->options.name;
     if (strlen(name) >= sizeof instance->name) {
         return helio_fail(HELIO_ERR_OPTION, "option name has at most %zu bytes",
                           sizeof instance->name - 1);
@@ -74,9 +74,10 @@ static int draw_random(helio_instance *instance) {
 
 /* Where nobody says it: the folder all users share, unless one of them made it; then, so as not to be
  * at his mercy, one of this user's own.  Monitors look in the same place (monitor/places.py). */
-static const char *segment_folder(const helio_options *options, char own[OWN_FOLDER_BYTES]) {
+static const char *segment_folder(const helio_instance_options *options,
+                                  char own[OWN_FOLDER_BYTES]) {
     struct stat about;
-    const char *folder = helio_options_string(options, HELIO_OPTION_ID_SEGMENT_DIR);
+    const char *folder = options->segment_dir;
     if (!folder[0]) {
         folder = getenv("HELIOGRAPH_SEGMENT_DIR");
     }
@@ -104,33 +105,29 @@ static void describe(const helio_instance *instance, char *labels, size_t size) 
     helio_stats_label(labels, size, "pid", number);
     helio_stats_label(labels, size, "mode", modes[instance->mode]);
     helio_stats_label(labels, size, "idle", idles[instance->idle.strategy]);
-    snprintf(number, sizeof number, "%lld",
-             (long long)helio_options_integer(&instance->options, HELIO_OPTION_ID_CPU));
+    snprintf(number, sizeof number, "%lld", (long long)instance->options.cpu);
     helio_stats_label(labels, size, "cpu", number);
-    snprintf(number, sizeof number, "%lld",
-             (long long)helio_options_integer(&instance->options, HELIO_OPTION_ID_PRIORITY));
+    snprintf(number, sizeof number, "%lld", (long long)instance->options.priority);
     helio_stats_label(labels, size, "priority", number);
-    helio_stats_label(
-        labels, size, "lock_memory",
-        helio_options_integer(&instance->options, HELIO_OPTION_ID_LOCK_MEMORY) ? "true" : "false");
+    helio_stats_label(labels, size, "lock_memory",
+                      instance->options.lock_memory ? "true" : "false");
 }
 
 static int open_stats(helio_instance *instance) {
-    const helio_options *options = &instance->options;
-    const bool private =
-        helio_options_integer(options, HELIO_OPTION_ID_STATS) == HELIO_STATS_MEMORY;
+    const helio_instance_options *options = &instance->options;
+    const bool private = options->stats == HELIO_STATS_MEMORY;
     char own[OWN_FOLDER_BYTES];
     const helio_stats_config config = {
         .name = instance->name,
         .folder = private ? NULL : segment_folder(options, own),
-        .bytes = (size_t)helio_options_integer(options, HELIO_OPTION_ID_SEGMENT_BYTES),
-        .level = (int)helio_options_integer(options, HELIO_OPTION_ID_LEVEL),
+        .bytes = options->segment_bytes,
+        .level = options->level,
         .mode = instance->mode,
         .incarnation = helio_random_next(&instance->random),
         .wall_ns = helio_wall_ns(),
-        .event_rate = (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_EVENT_RATE),
-        .event_burst = (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_EVENT_BURST),
-        .sample = (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_SAMPLE),
+        .event_rate = options->event_rate,
+        .event_burst = options->event_burst,
+        .sample = options->sample,
     };
     int error = helio_stats_create(&config, &instance->stats);
     if (error) {
@@ -145,13 +142,12 @@ static int open_stats(helio_instance *instance) {
         return error;
     }
     helio_set(&instance->counts->memory_limit, instance->memory.account.limit_bytes);
-    helio_set(&instance->counts->rate_limit,
-              (uint64_t)helio_options_integer(options, HELIO_OPTION_ID_RATE));
+    helio_set(&instance->counts->rate_limit, options->rate);
     if (instance->mode == HELIO_MODE_THREAD) {
         helio_stats_apply(&instance->object, HELIO_HAS_THREAD);
     }
     helio_hdr *hiccups = instance->object.histogram[HELIO_INSTANCE_HOST_HICCUP];
-    const int64_t interval_ns = helio_options_ns(options, HELIO_OPTION_ID_HICCUP_INTERVAL);
+    const int64_t interval_ns = options->hiccup_interval_ns;
     return hiccups && interval_ns > 0 ? helio_hiccup_start(&instance->hiccup, hiccups, interval_ns)
                                       : 0;
 }
@@ -199,8 +195,8 @@ static void set_priority(pthread_attr_t *attributes, int64_t priority) {
 }
 
 static int start_thread(helio_instance *instance) {
-    const int64_t cpu = helio_options_integer(&instance->options, HELIO_OPTION_ID_CPU);
-    const int64_t priority = helio_options_integer(&instance->options, HELIO_OPTION_ID_PRIORITY);
+    const int64_t cpu = instance->options.cpu;
+    const int64_t priority = instance->options.priority;
     if (cpu >= CPU_SETSIZE) {
         return fail_cpu(cpu);
     }
@@ -241,7 +237,7 @@ static int lock_memory(void) {
 /* ---- life ---- */
 
 static int set_rate(helio_instance *instance) {
-    const int64_t rate = helio_options_integer(&instance->options, HELIO_OPTION_ID_RATE);
+    const int64_t rate = instance->options.rate;
     const int error = helio_tx_lane_check_rate(rate);
     if (!error) {
         helio_tx_share_init(&instance->rate, (uint64_t)rate,
@@ -268,18 +264,20 @@ static void destroy(helio_instance *instance) {
     helio_stats_destroy(instance->stats);
     helio_idle_close(&instance->idle);
     helio_commands_fini(&instance->commands);
-    helio_options_fini(&instance->options);
+    helio_options_fini(&instance->options, HELIO_ON_INSTANCE);
     free(instance);
 }
 
 static int open_instance(helio_instance *instance, const char *options) {
     helio_clock_source_init(&instance->clock);
-    int error = helio_options_init(&instance->options);
+    int error = helio_options_init(&instance->options, HELIO_ON_INSTANCE);
     if (!error) {
-        error = helio_options_read(&instance->options, options, HELIO_ON_INSTANCE, 0);
+        error = helio_options_read(&instance->options, HELIO_ON_INSTANCE, options, false);
     }
     if (!error) {
-        helio_options_apply_profile(&instance->options, HELIO_ON_INSTANCE);
+        error = helio_options_apply_profile(&instance->options, HELIO_ON_INSTANCE);
+    }
+    if (!error) {
         error = set_name(instance);
     }
     if (!error) {
@@ -289,27 +287,24 @@ static int open_instance(helio_instance *instance, const char *options) {
         error = draw_random(instance);
     }
     if (!error) {
-        error = helio_idle_open(
-            &instance->idle, (int)helio_options_integer(&instance->options, HELIO_OPTION_ID_IDLE));
+        error = helio_idle_open(&instance->idle, instance->options.idle);
     }
     if (error) {
         return error;
     }
-    instance->mode = (int)helio_options_integer(&instance->options, HELIO_OPTION_ID_MODE);
-    if (instance->mode == HELIO_MODE_POLL &&
-        helio_options_integer(&instance->options, HELIO_OPTION_ID_PRIORITY) > 0) {
+    instance->mode = instance->options.mode;
+    if (instance->mode == HELIO_MODE_POLL && instance->options.priority > 0) {
         return helio_fail(HELIO_ERR_OPTION, "option priority is of the engine's thread, and an "
                                             "instance of mode=poll has none");
     }
-    if (helio_options_integer(&instance->options, HELIO_OPTION_ID_LOCK_MEMORY)) {
+    if (instance->options.lock_memory) {
         error = lock_memory();
         if (error) {
             return error;
         }
     }
-    instance->cycle_limit_ns = helio_options_ns(&instance->options, HELIO_OPTION_ID_CYCLE_LIMIT);
-    instance->history.limit_bytes =
-        (uint64_t)helio_options_integer(&instance->options, HELIO_OPTION_ID_HISTORY_LIMIT_BYTES);
+    instance->cycle_limit_ns = instance->options.cycle_limit_ns;
+    instance->history.limit_bytes = instance->options.history_limit_bytes;
     error = set_rate(instance);
     if (!error) {
         error = open_stats(instance);

@@ -31,7 +31,7 @@ typedef struct helio_flight helio_flight;
 struct helio_instance {
     char name[HELIO_STATS_NAME_BYTES];
     int mode; /* HELIO_MODE_* */
-    helio_options options;
+    helio_instance_options options;
     uint8_t gsi[HELIO_GSI_BYTES];
     helio_random random;
 

@@ -6,18 +6,17 @@
 #include "io/udp_socket.h"
 #include "stats/refusal.h"
 
-enum { IP4_BYTES = 20, IP6_BYTES = 40, UDP_BYTES = 8, ROUTER_ALERT_BYTES = 4 };
+enum { IP4_BYTES = 20, IP6_BYTES = 40, UDP_BYTES = 8, ROUTER_ALERT_BYTES = 4, FEEDBACK_TTL = 1 };
 
-static bool is_raw(const helio_options *options) {
-    return helio_options_integer(options, HELIO_OPTION_ID_ENCAPSULATION) == HELIO_ENCAPSULATION_IP;
+static bool is_raw(const helio_lane *lane) {
+    return lane->options.stream.encapsulation == HELIO_ENCAPSULATION_IP;
 }
 
 uint32_t helio_lane_packet_bytes(const helio_lane *lane) {
-    const helio_options *options = &lane->options;
     const uint32_t ip = lane->endpoint.addresses[0].family == 6 ? IP6_BYTES : IP4_BYTES;
     /* A repair is as long as its packet and may have to carry Router Alert. */
-    const uint32_t above = is_raw(options) ? ROUTER_ALERT_BYTES : UDP_BYTES;
-    return (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_MTU) - ip - above;
+    const uint32_t above = is_raw(lane) ? ROUTER_ALERT_BYTES : UDP_BYTES;
+    return (uint32_t)lane->options.stream.mtu - ip - above;
 }
 
 /* What the channel tells becomes an event. */
@@ -56,46 +55,57 @@ void helio_lane_follow_level(helio_lane *lane) {
     }
 }
 
-static int open_channel(helio_lane *lane, helio_channel_role role) {
+static void apply_transmitter(const helio_transmitter_options *options,
+                              helio_channel_config *config) {
+    config->router_alert = options->router_alert;
+    config->gso = options->gso == HELIO_GSO_AUTO;
+    config->ttl = (int)options->ttl;
+    config->upstream = options->upstream;
+    config->ring_packets = options->ring_packets;
+    config->ring_wait = options->ring_wait;
+    config->huge_pages = options->huge_pages;
+    config->connect_wait_ns = options->connect_wait_ns;
+    config->backlog_bytes = options->send_backlog;
+    /* A message of any length may be on its way to a connection when it becomes too much. */
+    config->backlog_limit = options->send_backlog + 2 * options->stream.max_message_bytes;
+}
+
+static void apply_receiver(const helio_receiver_options *options, helio_channel_config *config) {
+    config->gso = true; /* of requests and acknowledgements */
+    config->gro = options->gro == HELIO_GRO_AUTO;
+    config->ttl = FEEDBACK_TTL;
+    config->inject_loss = options->inject_loss;
+}
+
+static int open_channel(helio_lane *lane) {
     const helio_endpoint *endpoint = &lane->endpoint;
-    const helio_options *options = &lane->options;
-    const bool receive = role == HELIO_CHANNEL_RECEIVE;
+    const helio_stream_options *options = &lane->options.stream;
+    const bool receive = lane->on == HELIO_ON_RECEIVER;
     lane->is_stamped = receive && wants_stamps(lane);
     helio_channel_config config = {
-        .raw = is_raw(options),
-        .router_alert = helio_options_integer(options, HELIO_OPTION_ID_ROUTER_ALERT),
-        .gso = helio_options_integer(options, HELIO_OPTION_ID_GSO) == HELIO_GSO_AUTO,
-        .gro = helio_options_integer(options, HELIO_OPTION_ID_GRO) == HELIO_GRO_AUTO,
-        .role = role,
+        .raw = is_raw(lane),
+        .role = receive ? HELIO_CHANNEL_RECEIVE : HELIO_CHANNEL_TRANSMIT,
         .multicast = endpoint->multicast,
         .destinations_count = endpoint->addresses_count,
-        .ttl = (int)helio_options_integer(options, HELIO_OPTION_ID_TTL),
         .packet_bytes = helio_lane_packet_bytes(lane),
-        .socket_buffer = (size_t)helio_options_integer(options, HELIO_OPTION_ID_SOCKET_BUFFER),
-        .upstream = helio_options_integer(options, HELIO_OPTION_ID_UPSTREAM),
+        .socket_buffer = options->socket_buffer,
         .kernel_stamps = lane->is_stamped,
-        .inject_loss = receive ? helio_options_float(options, HELIO_OPTION_ID_INJECT_LOSS) : 0,
         .seed = helio_random_next(&lane->instance->random),
-        .ring_packets = (size_t)helio_options_integer(options, HELIO_OPTION_ID_RING_PACKETS),
-        .ring_wait = helio_options_integer(options, HELIO_OPTION_ID_RING_WAIT) != 0,
-        .huge_pages = helio_options_integer(options, HELIO_OPTION_ID_HUGE_PAGES) != 0,
-        .timeout_ns = helio_options_ns(options, HELIO_OPTION_ID_CONNECTION_TIMEOUT),
-        .connect_wait_ns = helio_options_ns(options, HELIO_OPTION_ID_CONNECT_WAIT),
-        .backlog_bytes = (size_t)helio_options_integer(options, HELIO_OPTION_ID_SEND_BACKLOG),
+        .timeout_ns = options->connection_timeout_ns,
         .pool = &lane->instance->connections,
         .account = &lane->instance->memory.account,
         .tell = on_event,
         .context = lane,
     };
-    /* A message of any length may be on its way to a connection when it becomes too much. */
-    config.backlog_limit =
-        config.backlog_bytes +
-        2 * (size_t)helio_options_integer(options, HELIO_OPTION_ID_MAX_MESSAGE_BYTES);
+    if (receive) {
+        apply_receiver(&lane->options.receiver, &config);
+    } else {
+        apply_transmitter(&lane->options.transmitter, &config);
+    }
     memcpy(config.name, endpoint->name, sizeof config.name);
     memcpy(config.destinations, endpoint->addresses, sizeof endpoint->addresses);
-    const int error = helio_udp_find_interface(
-        helio_options_string(options, HELIO_OPTION_ID_INTERFACE), config.destinations[0].family,
-        &config.interface, &config.interface_index);
+    const int error = helio_udp_find_interface(options->interface, config.destinations[0].family,
+                                               &config.interface, &config.interface_index);
     return error ? error : helio_endpoint_driver(endpoint)->open(&config, &lane->channel);
 }
 
@@ -124,12 +134,13 @@ static unsigned features_of(const helio_endpoint *endpoint) {
     return 0;
 }
 
-int helio_lane_open(helio_lane *lane, helio_instance *instance, helio_channel_role role,
-                    const helio_endpoint *endpoint, helio_options *options, helio_clock clock) {
-    *lane = (helio_lane){.instance = instance, .endpoint = *endpoint, .options = *options};
+int helio_lane_open(helio_lane *lane, helio_instance *instance, helio_owner on,
+                    const helio_endpoint *endpoint, helio_end_options *options, helio_clock clock) {
+    *lane =
+        (helio_lane){.instance = instance, .endpoint = *endpoint, .on = on, .options = *options};
     memset(options, 0, sizeof *options);
     lane->endpoint.query = ""; /* it pointed into the caller's text */
-    int error = open_channel(lane, role);
+    int error = open_channel(lane);
     if (!error) {
         error = watch(lane);
     }
@@ -138,8 +149,7 @@ int helio_lane_open(helio_lane *lane, helio_instance *instance, helio_channel_ro
         return error;
     }
     helio_stats_apply(&instance->object, features_of(endpoint));
-    const size_t wanted =
-        (size_t)helio_options_integer(&lane->options, HELIO_OPTION_ID_SOCKET_BUFFER);
+    const size_t wanted = lane->options.stream.socket_buffer;
     const size_t got = lane->channel->counters.buffer_bytes;
     if (got < wanted) {
         helio_stats_event(
@@ -195,13 +205,13 @@ void helio_lane_close(helio_lane *lane) {
         lane->channel->driver->close(lane->channel);
         lane->channel = NULL;
     }
-    helio_options_fini(&lane->options);
+    helio_options_fini(&lane->options, lane->on);
 }
 
 bool helio_lane_serves(const helio_lane *lane, const helio_endpoint *endpoint,
-                       const helio_options *options, unsigned on) {
+                       const helio_end_options *options) {
     return helio_endpoint_equal(&lane->endpoint, endpoint) &&
-           helio_options_share(&lane->options, options, on);
+           helio_options_share(&lane->options, options, lane->on);
 }
 
 static void tell_errors(helio_lane *lane, helio_clock clock, uint64_t errors) {

@@ -10,7 +10,8 @@
 typedef struct helio_lane {
     helio_instance *instance;
     helio_endpoint endpoint;
-    helio_options options;
+    helio_owner on;
+    helio_end_options options;
     helio_channel *channel;
     bool is_stamped; /* the kernel says when it took each datagram in */
     bool connected;  /* a connection came to stand since this was last looked at */
@@ -23,13 +24,13 @@ typedef struct helio_lane {
 } helio_lane;
 
 /* Opens the channel; takes over `options`, also when it fails.  Release with helio_lane_close. */
-int helio_lane_open(helio_lane *lane, helio_instance *instance, helio_channel_role role,
-                    const helio_endpoint *endpoint, helio_options *options, helio_clock clock);
+int helio_lane_open(helio_lane *lane, helio_instance *instance, helio_owner on,
+                    const helio_endpoint *endpoint, helio_end_options *options, helio_clock clock);
 void helio_lane_close(helio_lane *lane);
 
-/* Whether it serves the endpoint with these options (those of `on` but `except`). */
+/* Whether it serves the endpoint with these options. */
 bool helio_lane_serves(const helio_lane *lane, const helio_endpoint *endpoint,
-                       const helio_options *options, unsigned on);
+                       const helio_end_options *options);
 
 /* Lets the channel look after itself and carries its mishaps to the statistics. */
 void helio_lane_tend(helio_lane *lane, helio_clock clock);

@@ -6,12 +6,11 @@
 #include "runtime/instance.h"
 
 int helio_limit_init(helio_instance *instance) {
-    const helio_options *options = &instance->options;
+    const helio_instance_options *options = &instance->options;
     helio_limit *limit = &instance->memory;
-    const double high = helio_options_float(options, HELIO_OPTION_ID_MEMORY_HIGH);
-    const double low = helio_options_float(options, HELIO_OPTION_ID_MEMORY_LOW);
-    limit->account.limit_bytes =
-        (uint64_t)helio_options_integer(options, HELIO_OPTION_ID_MEMORY_LIMIT);
+    const double high = options->memory_high;
+    const double low = options->memory_low;
+    limit->account.limit_bytes = options->memory_limit;
     if (high > 0 && low > high) {
         return helio_fail(HELIO_ERR_OPTION,
                           "option memory_low is at most memory_high, here %g; %g is more", high,

@@ -9,14 +9,15 @@
 typedef struct helio_opening {
     helio_endpoint endpoint;
     const char *topic;
-    helio_options options;
+    helio_owner on;
+    helio_end_options options;
 } helio_opening;
 
 /* Reads all three for an object of `on`; release with helio_opening_fini.  The endpoint's query may
- * have options of `other`, so that one text serves both ends of a conversation.  Errors: ENDPOINT,
+ * have options of the other end, so that one text serves both.  Errors: ENDPOINT,
  * ADDRESS, OPTION, TOPIC, NOMEM. */
 int helio_opening_init(helio_opening *opening, const char *endpoint, const char *topic,
-                       const char *options, unsigned on, unsigned other);
+                       const char *options, helio_owner on);
 void helio_opening_fini(helio_opening *opening);
 
 #endif

@@ -29,10 +29,10 @@ static uint64_t memory_of(const helio_receiver *receiver) {
 }
 
 /* Errors: OPTION, NOMEM. */
-static int open_queue(helio_receiver *receiver, const helio_options *options) {
+static int open_queue(helio_receiver *receiver, const helio_receiver_options *options) {
     helio_instance *instance = receiver->instance;
     helio_keeping keeping;
-    int error = helio_keeping_read(&keeping, options, HELIO_ON_RECEIVER);
+    int error = helio_keeping_read_receiver(&keeping, options);
     if (error || receiver->has_listener) {
         return error;
     }
@@ -83,8 +83,7 @@ int helio_receiver_create(helio_instance *instance, const char *endpoint, const 
                           const char *options, const helio_listener *listener,
                           helio_receiver **out) {
     receiver_opening opening;
-    int error = helio_opening_init(&opening.common, endpoint, topic, options, HELIO_ON_RECEIVER,
-                                   HELIO_ON_TRANSMITTER);
+    int error = helio_opening_init(&opening.common, endpoint, topic, options, HELIO_ON_RECEIVER);
     if (error) {
         return error;
     }
@@ -92,14 +91,13 @@ int helio_receiver_create(helio_instance *instance, const char *endpoint, const 
     if (receiver) {
         receiver->instance = instance;
         receiver->has_listener = listener != NULL;
-        receiver->ack = (int)helio_options_integer(&opening.common.options, HELIO_OPTION_ID_ACK);
-        receiver->credit =
-            (uint64_t)helio_options_integer(&opening.common.options, HELIO_OPTION_ID_CREDIT);
+        receiver->ack = opening.common.options.receiver.ack;
+        receiver->credit = opening.common.options.receiver.credit;
         /* Receivers share a lane however their messages are acknowledged. */
-        helio_options_set(&opening.common.options, HELIO_OPTION_ID_ACK, HELIO_ACK_NONE);
+        opening.common.options.receiver.ack = HELIO_ACK_NONE;
         receiver->listener = listener ? *listener : (helio_listener){0};
         pthread_mutex_init(&receiver->lock, NULL);
-        error = open_queue(receiver, &opening.common.options);
+        error = open_queue(receiver, &opening.common.options.receiver);
     } else {
         error = helio_fail(HELIO_ERR_NOMEM, "no memory for a receiver");
     }
@@ -226,8 +224,7 @@ int helio_receiver_replay(helio_receiver *live, uint32_t stream, uint64_t first,
     if (live->is_replay) {
         return helio_fail_plain(HELIO_ERR_STATE, "a replay cannot be replayed");
     }
-    if (helio_options_integer(&live->lane->base.options, HELIO_OPTION_ID_PAYLOAD) ==
-        HELIO_PAYLOAD_RAW) {
+    if (live->lane->base.options.stream.payload == HELIO_PAYLOAD_RAW) {
         return helio_fail_plain(HELIO_ERR_STATE,
                                 "with payload=raw nothing can be replayed: packets do not tell the "
                                 "numbers of messages a replay searches by");
@@ -246,9 +243,8 @@ int helio_receiver_replay(helio_receiver *live, uint32_t stream, uint64_t first,
     receiver->instance = live->instance;
     receiver->is_replay = true;
     pthread_mutex_init(&receiver->lock, NULL);
-    int error = helio_receive_queue_init(
-        &receiver->queue,
-        (size_t)helio_options_integer(&live->lane->base.options, HELIO_OPTION_ID_RECEIVE_QUEUE));
+    int error =
+        helio_receive_queue_init(&receiver->queue, live->lane->base.options.receiver.receive_queue);
     receiver->queue.account = &live->instance->memory.account;
     if (!error) {
         replay_opening opening = {live, receiver, stream, first, last};

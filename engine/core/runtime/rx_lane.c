@@ -54,23 +54,17 @@ static uint64_t identity_of(const helio_rx_lane *lane) {
 }
 
 static bool joins_history(const helio_rx_lane *lane) {
-    const int64_t join = helio_options_integer(&lane->base.options, HELIO_OPTION_ID_JOIN);
+    const int64_t join = lane->base.options.receiver.join;
     return join == HELIO_JOIN_HISTORY ||
            (join == HELIO_JOIN_AUTO && lane->base.endpoint.scheme == HELIO_SCHEME_RUM);
 }
 
-/* A time that is found by measuring unless it was given. */
-static int64_t given_ns(const helio_options *options, helio_option_id id, int64_t otherwise) {
-    return options->value[id].given ? helio_options_ns(options, id) : otherwise;
-}
-
 /* Packets of the receive window, a power of two that keeps to the limit in bytes; 0: there is an
  * error. */
-static uint64_t window_packets(const helio_options *options) {
-    const uint64_t window = helio_round_up_power_of_two(
-        (uint64_t)helio_options_integer(options, HELIO_OPTION_ID_RECEIVE_WINDOW));
-    const uint64_t bytes = (uint64_t)helio_options_integer(options, HELIO_OPTION_ID_RECEIVE_BYTES);
-    const uint64_t mtu = (uint64_t)helio_options_integer(options, HELIO_OPTION_ID_MTU);
+static uint64_t window_packets(const helio_receiver_options *options) {
+    const uint64_t window = helio_round_up_power_of_two(options->receive_window);
+    const uint64_t bytes = options->receive_bytes;
+    const uint64_t mtu = options->stream.mtu;
     if (bytes > 0 && bytes < HELIO_WINDOW_PACKETS_MIN * mtu) {
         helio_fail(
             HELIO_ERR_OPTION,
@@ -84,10 +78,9 @@ static uint64_t window_packets(const helio_options *options) {
 }
 
 /* Credit counts messages, and bare ones have no numbers of their own. */
-static int check_credit(const helio_options *options) {
-    const int64_t credit = helio_options_integer(options, HELIO_OPTION_ID_CREDIT);
-    if (credit == 0 ||
-        helio_options_integer(options, HELIO_OPTION_ID_PAYLOAD) != HELIO_PAYLOAD_RAW) {
+static int check_credit(const helio_receiver_options *options) {
+    const int64_t credit = options->credit;
+    if (credit == 0 || options->stream.payload != HELIO_PAYLOAD_RAW) {
         return 0;
     }
     return helio_fail(HELIO_ERR_OPTION,
@@ -96,35 +89,33 @@ static int check_credit(const helio_options *options) {
                       (long long)credit);
 }
 
-int helio_rx_lane_config(const helio_options *options, helio_rx_endpoint_config *out) {
+int helio_rx_lane_config(const helio_receiver_options *options, helio_rx_endpoint_config *out) {
     const uint64_t window = window_packets(options);
     if (window == 0 || check_credit(options)) {
         return HELIO_ERR_OPTION;
     }
+    /* Times that are not given are measured. */
     *out = (helio_rx_endpoint_config){
         .window_packets = (uint32_t)window,
-        .max_message_bytes =
-            (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_MAX_MESSAGE_BYTES),
-        .is_raw = helio_options_integer(options, HELIO_OPTION_ID_PAYLOAD) == HELIO_PAYLOAD_RAW,
-        .max_streams = (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_MAX_STREAMS),
-        .reorder_packets =
-            (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_REORDER_PACKETS),
-        .reorder_ns = helio_options_ns(options, HELIO_OPTION_ID_REORDER_TIME),
-        .nak_backoff_ns = given_ns(options, HELIO_OPTION_ID_NAK_BACKOFF, -1),
-        .nak_repeat_ns = given_ns(options, HELIO_OPTION_ID_NAK_REPEAT, 0),
-        .nak_data_ns = given_ns(options, HELIO_OPTION_ID_NAK_DATA, 0),
-        .nak_retries = (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_NAK_RETRIES),
-        .nak_deadline_ns = helio_options_ns(options, HELIO_OPTION_ID_NAK_DEADLINE),
-        .group_size = (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_GROUP_SIZE),
-        .never_asks = helio_options_integer(options, HELIO_OPTION_ID_NAK) == HELIO_NAK_OFF,
-        .in_arrival_order =
-            helio_options_integer(options, HELIO_OPTION_ID_ORDER) == HELIO_ORDER_ARRIVAL,
-        .spmr_delay_ns = helio_options_ns(options, HELIO_OPTION_ID_SPMR_DELAY),
-        .stream_expiry_ns = helio_options_ns(options, HELIO_OPTION_ID_STREAM_EXPIRY),
-        .ack_packets = (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_ACK_PACKETS),
-        .ack_interval_ns = helio_options_ns(options, HELIO_OPTION_ID_ACK_INTERVAL),
-        .network_elements = helio_options_integer(options, HELIO_OPTION_ID_NETWORK_ELEMENTS),
-        .is_tagged = helio_options_integer(options, HELIO_OPTION_ID_TAGGED),
+        .max_message_bytes = options->stream.max_message_bytes,
+        .is_raw = options->stream.payload == HELIO_PAYLOAD_RAW,
+        .max_streams = options->max_streams,
+        .reorder_packets = options->reorder_packets,
+        .reorder_ns = options->reorder_time_ns,
+        .nak_backoff_ns = options->given.nak_backoff ? options->nak_backoff_ns : -1,
+        .nak_repeat_ns = options->given.nak_repeat ? options->nak_repeat_ns : 0,
+        .nak_data_ns = options->given.nak_data ? options->nak_data_ns : 0,
+        .nak_retries = options->nak_retries,
+        .nak_deadline_ns = options->nak_deadline_ns,
+        .group_size = options->group_size,
+        .never_asks = options->nak == HELIO_NAK_OFF,
+        .in_arrival_order = options->order == HELIO_ORDER_ARRIVAL,
+        .spmr_delay_ns = options->spmr_delay_ns,
+        .stream_expiry_ns = options->stream_expiry_ns,
+        .ack_packets = options->ack_packets,
+        .ack_interval_ns = options->ack_interval_ns,
+        .network_elements = options->network_elements,
+        .is_tagged = options->tagged,
     };
     return 0;
 }
@@ -133,7 +124,7 @@ static int open_endpoint(helio_rx_lane *lane) {
     helio_instance *instance = lane->base.instance;
     const helio_channel *channel = lane->base.channel;
     helio_rx_endpoint_config config;
-    const int error = helio_rx_lane_config(&lane->base.options, &config);
+    const int error = helio_rx_lane_config(&lane->base.options.receiver, &config);
     if (error) {
         return error;
     }
@@ -152,8 +143,7 @@ static int open_endpoint(helio_rx_lane *lane) {
     config.account = &instance->memory.account;
     config.dropped = channel->driver->drops ? read_drops : NULL;
     config.drops_are_joined =
-        helio_options_integer(&lane->base.options, HELIO_OPTION_ID_GRO) == HELIO_GRO_AUTO &&
-        channel->driver == &helio_driver_udp;
+        lane->base.options.receiver.gro == HELIO_GRO_AUTO && channel->driver == &helio_driver_udp;
     const helio_outlet outlet = {.context = lane, .send = send_feedback};
     return helio_rx_endpoint_create(&config, outlet, instance->stats, instance->counts,
                                     &lane->endpoint);
@@ -165,13 +155,12 @@ static void on_gone(helio_lane *base, const helio_address *peer) {
 }
 
 static int open_lane(helio_instance *instance, const helio_endpoint *endpoint,
-                     helio_options *options, helio_clock clock, helio_rx_lane **out) {
+                     helio_end_options *options, helio_clock clock, helio_rx_lane **out) {
     helio_rx_lane *lane = helio_allocate(sizeof *lane);
     if (!lane) {
         return helio_fail(HELIO_ERR_NOMEM, "no memory for an endpoint");
     }
-    int error =
-        helio_lane_open(&lane->base, instance, HELIO_CHANNEL_RECEIVE, endpoint, options, clock);
+    int error = helio_lane_open(&lane->base, instance, HELIO_ON_RECEIVER, endpoint, options, clock);
     if (!error) {
         error = open_endpoint(lane);
         if (error) {
@@ -191,10 +180,10 @@ static int open_lane(helio_instance *instance, const helio_endpoint *endpoint,
 }
 
 int helio_rx_lane_acquire(helio_instance *instance, const helio_endpoint *endpoint,
-                          helio_options *options, helio_clock clock, helio_rx_lane **out) {
+                          helio_end_options *options, helio_clock clock, helio_rx_lane **out) {
     for (helio_rx_lane *lane = instance->rx_lanes; lane; lane = lane->next) {
-        if (helio_lane_serves(&lane->base, endpoint, options, HELIO_ON_RECEIVER)) {
-            helio_options_fini(options);
+        if (helio_lane_serves(&lane->base, endpoint, options)) {
+            helio_options_fini(options, HELIO_ON_RECEIVER);
             *out = lane;
             return 0;
         }

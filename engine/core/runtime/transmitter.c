@@ -62,8 +62,7 @@ static bool attach(helio_instance *instance, helio_command *command, helio_clock
 int helio_transmitter_create(helio_instance *instance, const char *endpoint, const char *topic,
                              const char *options, helio_transmitter **out) {
     transmitter_opening opening;
-    int error = helio_opening_init(&opening.common, endpoint, topic, options, HELIO_ON_TRANSMITTER,
-                                   HELIO_ON_RECEIVER);
+    int error = helio_opening_init(&opening.common, endpoint, topic, options, HELIO_ON_TRANSMITTER);
     if (error) {
         return error;
     }
@@ -72,14 +71,12 @@ int helio_transmitter_create(helio_instance *instance, const char *endpoint, con
         error = helio_fail(HELIO_ERR_NOMEM, "no memory for a transmitter");
     } else {
         transmitter->instance = instance;
-        error = helio_transmitter_open_queue(transmitter, &opening.common.options);
+        error = helio_transmitter_open_queue(transmitter, &opening.common.options.transmitter);
     }
     if (!error) {
-        transmitter->is_raw = helio_options_integer(&opening.common.options,
-                                                    HELIO_OPTION_ID_PAYLOAD) == HELIO_PAYLOAD_RAW;
+        transmitter->is_raw = opening.common.options.stream.payload == HELIO_PAYLOAD_RAW;
         helio_acked_init(&transmitter->acked);
-        transmitter->max_message_bytes = (size_t)helio_options_integer(
-            &opening.common.options, HELIO_OPTION_ID_MAX_MESSAGE_BYTES);
+        transmitter->max_message_bytes = opening.common.options.stream.max_message_bytes;
         opening.transmitter = transmitter;
         helio_command command = {.run = attach, .context = &opening};
         error = helio_command_execute(instance, &command);
@@ -102,16 +99,15 @@ static int64_t longer(int64_t a, int64_t b) {
  * Then it is sent all the same, room or not, but never without credit. */
 static void give_up_room(helio_transmitter *transmitter, helio_clock clock) {
     helio_tx_lane *lane = transmitter->lane;
-    const helio_options *options = &lane->base.options;
+    const helio_transmitter_options *options = &lane->base.options.transmitter;
     const uint64_t used = helio_submit_queue_bytes(&transmitter->queue);
     if (!transmitter->jammed_ns || used < transmitter->jammed_bytes) {
         transmitter->jammed_ns = clock.now_ns;
         transmitter->jammed_bytes = used;
     }
     const int64_t patience_ns =
-        longer(helio_options_ns(options, HELIO_OPTION_ID_LINGER),
-               longer(helio_options_ns(options, HELIO_OPTION_ID_CONNECTION_TIMEOUT),
-                      helio_options_ns(options, HELIO_OPTION_ID_CONNECT_WAIT)));
+        longer(options->linger_ns,
+               longer(options->stream.connection_timeout_ns, options->connect_wait_ns));
     if (clock.now_ns - transmitter->jammed_ns < patience_ns) {
         return;
     }
@@ -133,8 +129,7 @@ static void give_up_acks(helio_transmitter *transmitter, helio_clock clock) {
     if (!transmitter->stuck_ns) {
         transmitter->stuck_ns = clock.now_ns;
     }
-    if (clock.now_ns - transmitter->stuck_ns >=
-        helio_options_ns(&lane->base.options, HELIO_OPTION_ID_LINGER)) {
+    if (clock.now_ns - transmitter->stuck_ns >= lane->base.options.transmitter.linger_ns) {
         helio_tx_stream_release(lane->stream, clock);
         helio_tx_pace_set_send_limit(pace, UINT64_MAX);
     }

@@ -24,10 +24,11 @@ static int open_kept(helio_transmitter *transmitter, helio_keeping *keeping) {
     return error ? helio_limit_fail(instance, "a submit queue", keeping->config.bytes) : 0;
 }
 
-int helio_transmitter_open_queue(helio_transmitter *transmitter, const helio_options *options) {
+int helio_transmitter_open_queue(helio_transmitter *transmitter,
+                                 const helio_transmitter_options *options) {
     helio_keeping keeping;
     const bool is_threaded = transmitter->instance->mode == HELIO_MODE_THREAD;
-    int error = helio_keeping_read(&keeping, options, HELIO_ON_TRANSMITTER);
+    int error = helio_keeping_read_transmitter(&keeping, options);
     if (error) {
         return error;
     }

@@ -18,7 +18,8 @@ void helio_transmitter_finish(helio_transmitter *transmitter, bool is_new, helio
 /* ---- transmitter_kept.c ---- */
 
 /* The queue its options want, if any.  Errors: OPTION, NOMEM. */
-int helio_transmitter_open_queue(helio_transmitter *transmitter, const helio_options *options);
+int helio_transmitter_open_queue(helio_transmitter *transmitter,
+                                 const helio_transmitter_options *options);
 /* Between lock and unlock of the queue: whether the calling thread may push now. */
 bool helio_transmitter_may_push(helio_transmitter *transmitter);
 /* As helio_transmitter_send_many. */

@@ -80,8 +80,7 @@ static void wait_for_room(helio_tx_lane *lane) {
     if (clock.now_ns < lane->wait_after_ns) {
         return;
     }
-    const bool is_asked_to =
-        helio_options_integer(&lane->base.options, HELIO_OPTION_ID_RING_WAIT) != 0;
+    const bool is_asked_to = lane->base.options.transmitter.ring_wait != 0;
     const int64_t until_ns = clock.now_ns + (is_asked_to ? RING_WAIT_NS : HOLD_NS);
     while (!helio_tx_lane_has_room(lane)) {
         if (clock.now_ns >= until_ns) {

@@ -51,7 +51,7 @@ struct helio_tx_lane {
 /* The lane of the instance that serves this endpoint with these options, or a new one; takes over
  * `options`. Errors: as opening a channel, and OPTION, NOMEM of the stream. */
 int helio_tx_lane_acquire(helio_instance *instance, const helio_endpoint *endpoint,
-                          helio_options *options, helio_clock clock, helio_tx_lane **out);
+                          helio_end_options *options, helio_clock clock, helio_tx_lane **out);
 /* Refuses a rate below what the stream's own control packets take.  0 or OPTION. */
 int helio_tx_lane_check_rate(int64_t rate);
 /* The lane's last transmitter has gone: it says so to receivers and lingers.  Nothing while
@@ -61,9 +61,9 @@ void helio_tx_lane_release(helio_tx_lane *lane, helio_clock clock);
 void helio_tx_lane_destroy(helio_tx_lane *lane, helio_clock clock);
 
 /* A stream as options want it: all that does not depend on where it is sent and by whom. */
-helio_tx_stream_config helio_tx_lane_config(const helio_options *options);
+helio_tx_stream_config helio_tx_lane_config(const helio_transmitter_options *options);
 /* Refuses options of rate, windows and slow consumers that contradict each other: 0 or OPTION. */
-int helio_tx_lane_check_policies(const helio_options *options);
+int helio_tx_lane_check_policies(const helio_transmitter_options *options);
 
 /* Reads feedback when it is time to. */
 int helio_tx_lane_receive(helio_tx_lane *lane, helio_clock clock);

@@ -8,24 +8,24 @@ enum { FLOOR_PART = 100 }; /* of the rate: the floor when none is given */
 #define BAND \
     4 /* loss_high is at least so many times loss_low, or the rate would swing between them */
 
-int helio_tx_lane_check_govern(const helio_options *options) {
-    const double high = helio_options_float(options, HELIO_OPTION_ID_LOSS_HIGH);
-    const double low = helio_options_float(options, HELIO_OPTION_ID_LOSS_LOW);
+int helio_tx_lane_check_govern(const helio_transmitter_options *options) {
+    const double high = options->loss_high;
+    const double low = options->loss_low;
     if (high < BAND * low) {
         return helio_fail(HELIO_ERR_OPTION,
                           "option loss_high=%g must be at least %d times loss_low=%g", high, BAND,
                           low);
     }
-    const int64_t least = helio_options_integer(options, HELIO_OPTION_ID_WINDOW_RECEIVERS);
-    const int64_t window = helio_options_integer(options, HELIO_OPTION_ID_FLOW_WINDOW);
+    const int64_t least = options->window_receivers;
+    const int64_t window = options->flow_window;
     if (least > 0 && window == HELIO_FLOW_WINDOW_NONE) {
         return helio_fail(HELIO_ERR_OPTION,
                           "option window_receivers=%lld contradicts flow_window=none: say max, min "
                           "or tagged",
                           (long long)least);
     }
-    const int64_t policy = helio_options_integer(options, HELIO_OPTION_ID_RATE_POLICY);
-    const bool has_reports = helio_options_ns(options, HELIO_OPTION_ID_REPORT_INTERVAL) > 0;
+    const int64_t policy = options->rate_policy;
+    const bool has_reports = options->report_interval_ns > 0;
     if (policy == HELIO_RATE_POLICY_PGMCC && !has_reports) {
         return helio_fail_plain(HELIO_ERR_OPTION,
                                 "option rate_policy=pgmcc needs to hear from receivers, and "
@@ -39,34 +39,33 @@ int helio_tx_lane_check_govern(const helio_options *options) {
     return 0;
 }
 
-helio_tx_govern_config helio_tx_lane_govern(const helio_options *options) {
-    const uint64_t rate = (uint64_t)helio_options_integer(options, HELIO_OPTION_ID_RATE);
-    const uint64_t least = (uint64_t)helio_options_integer(options, HELIO_OPTION_ID_RATE_MIN);
-    const helio_rate_policy *policy =
-        helio_rate_policy_at((size_t)helio_options_integer(options, HELIO_OPTION_ID_RATE_POLICY));
+helio_tx_govern_config helio_tx_lane_govern(const helio_transmitter_options *options) {
+    const uint64_t rate = options->rate;
+    const uint64_t least = options->rate_min;
+    const helio_rate_policy *policy = helio_rate_policy_at(options->rate_policy);
     return (helio_tx_govern_config){
-        .interval_ns = helio_options_ns(options, HELIO_OPTION_ID_CONTROL_INTERVAL),
+        .interval_ns = options->control_interval_ns,
         .policy = policy->name,
-        .mode = (int)helio_options_integer(options, HELIO_OPTION_ID_RATE_MODE),
+        .mode = options->rate_mode,
         .rate =
             {
                 .rate = rate,
                 .rate_min = least ? least : rate / FLOOR_PART,
-                .loss_high = helio_options_float(options, HELIO_OPTION_ID_LOSS_HIGH),
-                .loss_low = helio_options_float(options, HELIO_OPTION_ID_LOSS_LOW),
-                .who = (int)helio_options_integer(options, HELIO_OPTION_ID_RATE_RECEIVERS),
-                .quantile = helio_options_float(options, HELIO_OPTION_ID_RATE_QUANTILE),
-                .silence_ns = helio_options_ns(options, HELIO_OPTION_ID_RATE_SILENCE),
+                .loss_high = options->loss_high,
+                .loss_low = options->loss_low,
+                .who = options->rate_receivers,
+                .quantile = options->rate_quantile,
+                .silence_ns = options->rate_silence_ns,
             },
-        .escalate_ns = helio_options_ns(options, HELIO_OPTION_ID_RATE_ESCALATE),
+        .escalate_ns = options->rate_escalate_ns,
     };
 }
 
-helio_tx_follow_config helio_tx_lane_follow(const helio_options *options) {
+helio_tx_follow_config helio_tx_lane_follow(const helio_transmitter_options *options) {
     return (helio_tx_follow_config){
-        .window = (int)helio_options_integer(options, HELIO_OPTION_ID_FLOW_WINDOW),
-        .least = (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_WINDOW_RECEIVERS),
-        .silence_ns = helio_options_ns(options, HELIO_OPTION_ID_WINDOW_SILENCE),
+        .window = options->flow_window,
+        .least = options->window_receivers,
+        .silence_ns = options->window_silence_ns,
     };
 }
 

@@ -13,10 +13,9 @@ enum {
 };
 
 static int check_history(const helio_tx_lane *lane) {
-    const helio_options *options = &lane->base.options;
-    const int64_t bytes = helio_options_integer(options, HELIO_OPTION_ID_HISTORY_BYTES);
-    const int64_t least =
-        HELIO_WINDOW_PACKETS_MIN * helio_options_integer(options, HELIO_OPTION_ID_MTU);
+    const helio_transmitter_options *options = &lane->base.options.transmitter;
+    const int64_t bytes = options->history_bytes;
+    const int64_t least = HELIO_WINDOW_PACKETS_MIN * options->stream.mtu;
     if (bytes == 0 || bytes >= least) {
         return 0;
     }
@@ -27,9 +26,8 @@ static int check_history(const helio_tx_lane *lane) {
 }
 
 /* Credit counts messages, and bare ones have no numbers of their own. */
-static int check_credit(const helio_options *options) {
-    if (!helio_options_integer(options, HELIO_OPTION_ID_AWAIT_CREDIT) ||
-        helio_options_integer(options, HELIO_OPTION_ID_PAYLOAD) != HELIO_PAYLOAD_RAW) {
+static int check_credit(const helio_transmitter_options *options) {
+    if (!options->await_credit || options->stream.payload != HELIO_PAYLOAD_RAW) {
         return 0;
     }
     return helio_fail_plain(HELIO_ERR_OPTION,
@@ -39,10 +37,10 @@ static int check_credit(const helio_options *options) {
 
 /* Who is shed must not be repaired more than who is not. */
 static int check_limits(const helio_tx_lane *lane) {
-    const helio_options *options = &lane->base.options;
-    const int64_t usual = helio_options_integer(options, HELIO_OPTION_ID_REPAIR_LIMIT);
-    const int64_t shed = helio_options_integer(options, HELIO_OPTION_ID_SHED_LIMIT);
-    if (usual == 0 || shed <= usual || !options->value[HELIO_OPTION_ID_SHED_LIMIT].given) {
+    const helio_transmitter_options *options = &lane->base.options.transmitter;
+    const int64_t usual = options->repair_limit;
+    const int64_t shed = options->shed_limit;
+    if (usual == 0 || shed <= usual || !options->given.shed_limit) {
         return 0;
     }
     return helio_fail(HELIO_ERR_OPTION,
@@ -61,53 +59,48 @@ static int fail_budget(const helio_tx_lane *lane) {
                       (unsigned long long)budget->used_bytes);
 }
 
-helio_tx_stream_config helio_tx_lane_config(const helio_options *options) {
+helio_tx_stream_config helio_tx_lane_config(const helio_transmitter_options *options) {
     helio_tx_stream_config config = {
-        .first_sequence = (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_FIRST_SEQUENCE),
-        .is_raw = helio_options_integer(options, HELIO_OPTION_ID_PAYLOAD) == HELIO_PAYLOAD_RAW,
-        .window_packets = (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_SEND_WINDOW),
-        .max_message_bytes =
-            (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_MAX_MESSAGE_BYTES),
-        .history_bytes = (uint64_t)helio_options_integer(options, HELIO_OPTION_ID_HISTORY_BYTES),
-        .history_ns = helio_options_ns(options, HELIO_OPTION_ID_HISTORY_TIME),
-        .history_dynamic =
-            helio_options_integer(options, HELIO_OPTION_ID_HISTORY) == HELIO_HISTORY_DYNAMIC,
-        .late_join = helio_options_integer(options, HELIO_OPTION_ID_LATE_JOIN),
-        .awaits_credit = helio_options_integer(options, HELIO_OPTION_ID_AWAIT_CREDIT),
-        .acks = (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_ACKS),
-        .acks_missing = (int)helio_options_integer(options, HELIO_OPTION_ID_ACKS_MISSING),
-        .acks_warn_ns = helio_options_ns(options, HELIO_OPTION_ID_ACKS_WARN),
-        .acker_expiry_ns = helio_options_ns(options, HELIO_OPTION_ID_ACKER_EXPIRY),
-        .report_interval_ns = helio_options_ns(options, HELIO_OPTION_ID_REPORT_INTERVAL),
-        .report_rate = (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_REPORT_RATE),
-        .linger_ns = helio_options_ns(options, HELIO_OPTION_ID_LINGER),
-        .heartbeat_min_ns = helio_options_ns(options, HELIO_OPTION_ID_HEARTBEAT_MIN),
-        .heartbeat_max_ns = helio_options_ns(options, HELIO_OPTION_ID_HEARTBEAT_MAX),
-        .ambient_interval_ns = helio_options_ns(options, HELIO_OPTION_ID_AMBIENT_INTERVAL),
-        .announce_interval_ns = helio_options_ns(options, HELIO_OPTION_ID_ANNOUNCE_INTERVAL),
-        .poll_interval_ns = helio_options_ns(options, HELIO_OPTION_ID_POLL_INTERVAL),
+        .first_sequence = options->first_sequence,
+        .is_raw = options->stream.payload == HELIO_PAYLOAD_RAW,
+        .window_packets = options->send_window,
+        .max_message_bytes = options->stream.max_message_bytes,
+        .history_bytes = options->history_bytes,
+        .history_ns = options->history_time_ns,
+        .history_dynamic = options->history == HELIO_HISTORY_DYNAMIC,
+        .late_join = options->late_join,
+        .awaits_credit = options->await_credit,
+        .acks = options->acks,
+        .acks_missing = options->acks_missing,
+        .acks_warn_ns = options->acks_warn_ns,
+        .acker_expiry_ns = options->acker_expiry_ns,
+        .report_interval_ns = options->report_interval_ns,
+        .report_rate = options->report_rate,
+        .linger_ns = options->linger_ns,
+        .heartbeat_min_ns = options->heartbeat_min_ns,
+        .heartbeat_max_ns = options->heartbeat_max_ns,
+        .ambient_interval_ns = options->ambient_interval_ns,
+        .announce_interval_ns = options->announce_interval_ns,
+        .poll_interval_ns = options->poll_interval_ns,
         .pace = helio_tx_lane_pace(options),
         .govern = helio_tx_lane_govern(options),
         .follow = helio_tx_lane_follow(options),
-        .repair_linger_ns = helio_options_ns(options, HELIO_OPTION_ID_REPAIR_LINGER),
-        .limits = {.naks = (uint64_t)helio_options_integer(options, HELIO_OPTION_ID_NAK_LIMIT),
-                   .acks = (uint64_t)helio_options_integer(options, HELIO_OPTION_ID_ACK_LIMIT),
-                   .repair_bytes =
-                       (uint64_t)helio_options_integer(options, HELIO_OPTION_ID_REPAIR_LIMIT),
-                   .shed_bytes =
-                       (uint64_t)helio_options_integer(options, HELIO_OPTION_ID_SHED_LIMIT)},
-        .repair_budget = helio_options_float(options, HELIO_OPTION_ID_REPAIR_BUDGET),
+        .repair_linger_ns = options->repair_linger_ns,
+        .limits = {.naks = options->nak_limit,
+                   .acks = options->ack_limit,
+                   .repair_bytes = options->repair_limit,
+                   .shed_bytes = options->shed_limit},
+        .repair_budget = options->repair_budget,
         .slow = helio_tx_lane_slow(options),
     };
     const int64_t expiry_least_ns = EXPIRY_INTERVALS * config.ambient_interval_ns;
-    if (!options->value[HELIO_OPTION_ID_ACKER_EXPIRY].given &&
-        config.acker_expiry_ns < expiry_least_ns) {
+    if (!options->given.acker_expiry && config.acker_expiry_ns < expiry_least_ns) {
         config.acker_expiry_ns = expiry_least_ns;
     }
     return config;
 }
 
-int helio_tx_lane_check_policies(const helio_options *options) {
+int helio_tx_lane_check_policies(const helio_transmitter_options *options) {
     int error = helio_tx_lane_check_pace(options);
     if (!error) {
         error = helio_tx_lane_check_slow(options);
@@ -120,7 +113,7 @@ int helio_tx_lane_check_policies(const helio_options *options) {
 
 static int open_stream(helio_tx_lane *lane, helio_clock clock) {
     helio_instance *instance = lane->base.instance;
-    const helio_options *options = &lane->base.options;
+    const helio_transmitter_options *options = &lane->base.options.transmitter;
     const helio_channel *channel = lane->base.channel;
     helio_tx_stream_config config = helio_tx_lane_config(options);
     config.breathe = helio_tx_lane_breathe;
@@ -144,8 +137,8 @@ static int open_stream(helio_tx_lane *lane, helio_clock clock) {
         return helio_fail(HELIO_ERR_OPTION,
                           "option acker_expiry must be longer than ambient_interval (%g seconds), "
                           "the longest silence of a receiver that acknowledges, not %g",
-                          helio_options_float(options, HELIO_OPTION_ID_AMBIENT_INTERVAL),
-                          helio_options_float(options, HELIO_OPTION_ID_ACKER_EXPIRY));
+                          (double)options->ambient_interval_ns / 1e9,
+                          (double)options->acker_expiry_ns / 1e9);
     }
     if (!channel->driver->is_connected) { /* where each host is heard on its own */
         config.destinations = lane->base.endpoint.addresses;
@@ -188,13 +181,13 @@ static int open_stream(helio_tx_lane *lane, helio_clock clock) {
 }
 
 static int open_lane(helio_instance *instance, const helio_endpoint *endpoint,
-                     helio_options *options, helio_clock clock, helio_tx_lane **out) {
+                     helio_end_options *options, helio_clock clock, helio_tx_lane **out) {
     helio_tx_lane *lane = helio_allocate(sizeof *lane);
     if (!lane) {
         return helio_fail(HELIO_ERR_NOMEM, "no memory for a stream");
     }
     int error =
-        helio_lane_open(&lane->base, instance, HELIO_CHANNEL_TRANSMIT, endpoint, options, clock);
+        helio_lane_open(&lane->base, instance, HELIO_ON_TRANSMITTER, endpoint, options, clock);
     if (!error) {
         error = open_stream(lane, clock);
         if (error) {
@@ -205,8 +198,7 @@ static int open_lane(helio_instance *instance, const helio_endpoint *endpoint,
         free(lane);
         return error;
     }
-    lane->congestion.limit_ns =
-        helio_options_ns(&lane->base.options, HELIO_OPTION_ID_CONGESTION_TIME);
+    lane->congestion.limit_ns = lane->base.options.transmitter.congestion_time_ns;
     helio_tx_lane_tell_congestion(lane, clock);
     lane->next = instance->tx_lanes;
     instance->tx_lanes = lane;
@@ -215,11 +207,10 @@ static int open_lane(helio_instance *instance, const helio_endpoint *endpoint,
 }
 
 int helio_tx_lane_acquire(helio_instance *instance, const helio_endpoint *endpoint,
-                          helio_options *options, helio_clock clock, helio_tx_lane **out) {
+                          helio_end_options *options, helio_clock clock, helio_tx_lane **out) {
     for (helio_tx_lane *lane = instance->tx_lanes; lane; lane = lane->next) {
-        if (!lane->closing &&
-            helio_lane_serves(&lane->base, endpoint, options, HELIO_ON_TRANSMITTER)) {
-            helio_options_fini(options);
+        if (!lane->closing && helio_lane_serves(&lane->base, endpoint, options)) {
+            helio_options_fini(options, HELIO_ON_TRANSMITTER);
             *out = lane;
             return 0;
         }
@@ -232,8 +223,7 @@ void helio_tx_lane_release(helio_tx_lane *lane, helio_clock clock) {
         helio_tx_stream_close(lane->stream, clock);
         helio_tx_lane_flush_channel(lane);
         lane->closing = true;
-        lane->drain_until_ns = clock.now_ns + helio_options_ns(&lane->base.options,
-                                                               HELIO_OPTION_ID_CONNECTION_TIMEOUT);
+        lane->drain_until_ns = clock.now_ns + lane->base.options.stream.connection_timeout_ns;
     }
 }
 
@@ -245,7 +235,7 @@ void helio_tx_lane_destroy(helio_tx_lane *lane, helio_clock clock) {
     *at = lane->next;
     /* Whoever still misses something is told that nobody will answer. */
     if (!helio_tx_stream_is_finished(lane->stream, clock) ||
-        helio_options_ns(&lane->base.options, HELIO_OPTION_ID_LINGER) == 0) {
+        lane->base.options.transmitter.linger_ns == 0) {
         helio_tx_stream_abort(lane->stream);
     }
     helio_tx_lane_flush_channel(lane);

@@ -5,14 +5,13 @@
 int helio_tx_lane_open_log(helio_tx_lane *lane, const helio_tsi *tsi, char *options,
                            helio_tx_log_config *out) {
     const helio_instance *instance = lane->base.instance;
-    const char *folder = helio_options_string(&instance->options, HELIO_OPTION_ID_DECISION_LOG);
+    const char *folder = instance->options.decision_log;
     *out = (helio_tx_log_config){0};
     if (!folder[0]) {
         return 0;
     }
     char stream[HELIO_TSI_TEXT];
-    const size_t bytes =
-        (size_t)helio_options_integer(&instance->options, HELIO_OPTION_ID_DECISION_LOG_BYTES);
+    const size_t bytes = instance->options.decision_log_bytes;
     const int error = helio_decision_file_open(&lane->log, folder, instance->name,
                                                helio_tsi_format(tsi, stream), bytes);
     helio_options_write(&lane->base.options, HELIO_ON_TRANSMITTER, options,

@@ -28,12 +28,12 @@ int helio_tx_lane_check_rate(int64_t rate) {
                       RATE_MIN, (long long)rate);
 }
 
-int helio_tx_lane_check_pace(const helio_options *options) {
-    const int64_t policy = helio_options_integer(options, HELIO_OPTION_ID_RATE_POLICY);
-    const int64_t rate = helio_options_integer(options, HELIO_OPTION_ID_RATE);
-    const int64_t least = helio_options_integer(options, HELIO_OPTION_ID_RATE_MIN);
-    const int64_t burst = helio_options_integer(options, HELIO_OPTION_ID_RATE_BURST);
-    const int64_t mtu = helio_options_integer(options, HELIO_OPTION_ID_MTU);
+int helio_tx_lane_check_pace(const helio_transmitter_options *options) {
+    const int64_t policy = options->rate_policy;
+    const int64_t rate = options->rate;
+    const int64_t least = options->rate_min;
+    const int64_t burst = options->rate_burst;
+    const int64_t mtu = options->stream.mtu;
     if (policy == HELIO_RATE_POLICY_STATIC && rate == 0) {
         return helio_fail_plain(HELIO_ERR_OPTION,
                                 "option rate_policy=static needs a rate, and rate is 0");
@@ -55,19 +55,18 @@ int helio_tx_lane_check_pace(const helio_options *options) {
     return helio_tx_lane_check_rate(rate);
 }
 
-helio_tx_pace_config helio_tx_lane_pace(const helio_options *options) {
-    const bool counts_payload =
-        helio_options_integer(options, HELIO_OPTION_ID_RATE_COUNTS) == HELIO_RATE_COUNTS_PAYLOAD;
+helio_tx_pace_config helio_tx_lane_pace(const helio_transmitter_options *options) {
+    const bool counts_payload = options->rate_counts == HELIO_RATE_COUNTS_PAYLOAD;
     return (helio_tx_pace_config){
-        .rate = (uint64_t)helio_options_integer(options, HELIO_OPTION_ID_RATE),
-        .burst = (uint64_t)helio_options_integer(options, HELIO_OPTION_ID_RATE_BURST),
-        .repair_share = helio_options_float(options, HELIO_OPTION_ID_REPAIR_SHARE),
+        .rate = options->rate,
+        .burst = options->rate_burst,
+        .repair_share = options->repair_share,
         .overhead = counts_payload ? -HELIO_PGM_DATA_HEADER : BELOW_BYTES,
     };
 }
 
 void helio_tx_lane_place_pace(helio_tx_lane *lane, helio_tx_pace_config *pace) {
-    const int64_t mtu = helio_options_integer(&lane->base.options, HELIO_OPTION_ID_MTU);
+    const int64_t mtu = lane->base.options.stream.mtu;
     if (pace->overhead > 0) { /* of this family and encapsulation */
         pace->overhead =
             (int32_t)mtu - (int32_t)helio_lane_packet_bytes(&lane->base) + ETHERNET_BYTES;

@@ -25,9 +25,9 @@ bool helio_tx_lane_has_messages(const helio_tx_lane *lane);
 /* ---- tx_lane_pace.c ---- */
 
 /* Refuses what contradicts itself.  0 or OPTION. */
-int helio_tx_lane_check_pace(const helio_options *options);
+int helio_tx_lane_check_pace(const helio_transmitter_options *options);
 /* What options say of a stream's rate; the rest of it depends on where the lane is. */
-helio_tx_pace_config helio_tx_lane_pace(const helio_options *options);
+helio_tx_pace_config helio_tx_lane_pace(const helio_transmitter_options *options);
 void helio_tx_lane_place_pace(helio_tx_lane *lane, helio_tx_pace_config *pace);
 
 /* Messages are held back from now on: of all topics; of one, or not any more. */
@@ -42,19 +42,19 @@ helio_clock helio_tx_lane_wait(void *context, int64_t until_ns);
 /* ---- tx_lane_govern.c ---- */
 
 /* Refuses what contradicts itself.  0 or OPTION. */
-int helio_tx_lane_check_govern(const helio_options *options);
+int helio_tx_lane_check_govern(const helio_transmitter_options *options);
 /* What options say of how a stream decides about its rate. */
-helio_tx_govern_config helio_tx_lane_govern(const helio_options *options);
-helio_tx_follow_config helio_tx_lane_follow(const helio_options *options);
+helio_tx_govern_config helio_tx_lane_govern(const helio_transmitter_options *options);
+helio_tx_follow_config helio_tx_lane_follow(const helio_transmitter_options *options);
 /* Bytes in the submit queues; `context` is the lane. */
 uint64_t helio_tx_lane_queued(void *context);
 
 /* ---- tx_lane_slow.c ---- */
 
 /* What a stream does about slow consumers and NAK storms. */
-helio_tx_slow_config helio_tx_lane_slow(const helio_options *options);
+helio_tx_slow_config helio_tx_lane_slow(const helio_transmitter_options *options);
 /* 0, or OPTION: some of it contradicts itself. */
-int helio_tx_lane_check_slow(const helio_options *options);
+int helio_tx_lane_check_slow(const helio_transmitter_options *options);
 
 /* ---- tx_lane_log.c ---- */
 

@@ -10,56 +10,51 @@ _Static_assert((int)HELIO_SLOW_NOTIFY == (int)HELIO_SLOW_ACTION_NOTIFY + 1 &&
                "the rungs are the choices of slow_action, in their order");
 
 /* Unless it is given it is made as long as it must be. */
-static int64_t dwell_of(const helio_options *options) {
-    const int64_t dwell_ns = helio_options_ns(options, HELIO_OPTION_ID_SLOW_DWELL);
-    const int64_t least_ns =
-        INTERVALS_LEAST * helio_options_ns(options, HELIO_OPTION_ID_CONTROL_INTERVAL);
-    return options->value[HELIO_OPTION_ID_SLOW_DWELL].given || dwell_ns > least_ns ? dwell_ns
-                                                                                   : least_ns;
+static int64_t dwell_of(const helio_transmitter_options *options) {
+    const int64_t dwell_ns = options->slow_dwell_ns;
+    const int64_t least_ns = INTERVALS_LEAST * options->control_interval_ns;
+    return options->given.slow_dwell || dwell_ns > least_ns ? dwell_ns : least_ns;
 }
 
-helio_tx_slow_config helio_tx_lane_slow(const helio_options *options) {
+helio_tx_slow_config helio_tx_lane_slow(const helio_transmitter_options *options) {
     return (helio_tx_slow_config){
-        .mode = (int)helio_options_integer(options, HELIO_OPTION_ID_SLOW_MODE),
-        .storm_mode = (int)helio_options_integer(options, HELIO_OPTION_ID_STORM_MODE),
+        .mode = options->slow_mode,
+        .storm_mode = options->storm_mode,
         .consumers =
             {
-                .highest =
-                    (helio_slow_step)(HELIO_SLOW_NOTIFY +
-                                      helio_options_integer(options, HELIO_OPTION_ID_SLOW_ACTION)),
-                .waits = helio_options_integer(options, HELIO_OPTION_ID_SLOW_WAIT),
-                .loss = helio_options_float(options, HELIO_OPTION_ID_SLOW_LOSS),
-                .naks = helio_options_float(options, HELIO_OPTION_ID_SLOW_NAKS),
-                .lag = helio_options_float(options, HELIO_OPTION_ID_SLOW_LAG),
-                .buffer = helio_options_float(options, HELIO_OPTION_ID_SLOW_BUFFER),
+                .highest = (helio_slow_step)(HELIO_SLOW_NOTIFY + options->slow_action),
+                .waits = options->slow_wait,
+                .loss = options->slow_loss,
+                .naks = options->slow_naks,
+                .lag = options->slow_lag,
+                .buffer = options->slow_buffer,
                 .dwell_ns = dwell_of(options),
-                .lead_ns = helio_options_ns(options, HELIO_OPTION_ID_SLOW_LEAD),
-                .suspend_ns = helio_options_ns(options, HELIO_OPTION_ID_SUSPEND_TIME),
-                .expel_after =
-                    (uint32_t)helio_options_integer(options, HELIO_OPTION_ID_EXPEL_AFTER),
-                .expel_ns = helio_options_ns(options, HELIO_OPTION_ID_EXPEL_TIME),
-                .share = helio_options_float(options, HELIO_OPTION_ID_EXPEL_SHARE),
+                .lead_ns = options->slow_lead_ns,
+                .suspend_ns = options->suspend_time_ns,
+                .expel_after = options->expel_after,
+                .expel_ns = options->expel_time_ns,
+                .share = options->expel_share,
             },
         .storm =
             {
-                .storm_ns = helio_options_ns(options, HELIO_OPTION_ID_STORM_TIME),
-                .cut_off_ns = helio_options_ns(options, HELIO_OPTION_ID_CUTOFF_TIME),
+                .storm_ns = options->storm_time_ns,
+                .cut_off_ns = options->cutoff_time_ns,
             },
     };
 }
 
-int helio_tx_lane_check_slow(const helio_options *options) {
-    const int64_t action = helio_options_integer(options, HELIO_OPTION_ID_SLOW_ACTION);
-    const bool waits = helio_options_integer(options, HELIO_OPTION_ID_SLOW_WAIT);
-    const double suspended = helio_options_float(options, HELIO_OPTION_ID_SUSPEND_TIME);
-    const double expelled = helio_options_float(options, HELIO_OPTION_ID_EXPEL_TIME);
-    const double dwell = helio_options_float(options, HELIO_OPTION_ID_SLOW_DWELL);
-    const double interval = helio_options_float(options, HELIO_OPTION_ID_CONTROL_INTERVAL);
-    if (options->value[HELIO_OPTION_ID_SLOW_DWELL].given && dwell < INTERVALS_LEAST * interval) {
+int helio_tx_lane_check_slow(const helio_transmitter_options *options) {
+    const int64_t action = options->slow_action;
+    const bool waits = options->slow_wait;
+    const double suspended = (double)options->suspend_time_ns / 1e9;
+    const double expelled = (double)options->expel_time_ns / 1e9;
+    if (options->given.slow_dwell &&
+        options->slow_dwell_ns < INTERVALS_LEAST * options->control_interval_ns) {
         return helio_fail(HELIO_ERR_OPTION,
                           "option slow_dwell, %g seconds, is less than %d times "
                           "control_interval, %g seconds: nothing is decided on fewer",
-                          dwell, INTERVALS_LEAST, interval);
+                          (double)options->slow_dwell_ns / 1e9, INTERVALS_LEAST,
+                          (double)options->control_interval_ns / 1e9);
     }
     if (waits && action == HELIO_SLOW_ACTION_NOTIFY) {
         return helio_fail(HELIO_ERR_OPTION,

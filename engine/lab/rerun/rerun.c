@@ -121,35 +121,35 @@ static int take_policy(rerun *r, const helio_rate_policy *policy, uint64_t rate,
 }
 
 static int configure(rerun *r, const helio_decision_record *record) {
-    helio_options options;
-    int error = helio_options_init(&options);
+    helio_transmitter_options options;
+    int error = helio_options_init(&options, HELIO_ON_TRANSMITTER);
     if (error) {
         return error;
     }
-    error = helio_options_read(&options, record->text, HELIO_ON_TRANSMITTER, 0);
-    const int64_t policy = helio_options_integer(&options, HELIO_OPTION_ID_RATE_POLICY);
-    const int64_t rate = helio_options_integer(&options, HELIO_OPTION_ID_RATE);
+    error = helio_options_read(&options, HELIO_ON_TRANSMITTER, record->text, false);
+    const helio_option_rate_policy policy = options.rate_policy;
+    const uint64_t rate = options.rate;
     if (!error) {
-        error = helio_options_read(&options, r->options, HELIO_ON_TRANSMITTER, 0);
+        error = helio_options_read(&options, HELIO_ON_TRANSMITTER, r->options, false);
     }
     if (!error) {
         error = helio_tx_lane_check_policies(&options);
     }
     if (!error && record->count >= 2 && record->numbers[1] <= r->reader.places) {
         const helio_tx_stream_config config = helio_tx_lane_config(&options);
-        const int64_t wanted = helio_options_integer(&options, HELIO_OPTION_ID_RATE_POLICY);
         r->rate = config.govern.rate;
         r->rate.packet_bytes = (uint32_t)record->numbers[0];
         r->rate.places = (uint32_t)record->numbers[1];
-        r->forced = wanted != policy ? helio_rate_policy_at((size_t)wanted) : NULL;
-        r->has_own_rate = helio_options_integer(&options, HELIO_OPTION_ID_RATE) != rate;
+        r->forced =
+            options.rate_policy != policy ? helio_rate_policy_at(options.rate_policy) : NULL;
+        r->has_own_rate = options.rate != rate;
         helio_tx_slow_fini(&r->slow);
         error = helio_tx_slow_init(&r->slow, &config.slow, r->rate.places);
         r->is_configured = !error;
     } else if (!error) {
         error = HELIO_DECISION_DAMAGED;
     }
-    helio_options_fini(&options);
+    helio_options_fini(&options, HELIO_ON_TRANSMITTER);
     return error;
 }
 

@@ -16,7 +16,7 @@ typedef struct helio_trial_source {
     helio_trial *trial;
     int number;
     helio_trial_source_config config;
-    helio_options options;
+    helio_transmitter_options options;
     helio_sim_node *node;
     helio_outlet outlet;
     helio_stats *stats; /* of its own: an engine in a process */
@@ -54,7 +54,7 @@ struct helio_trial_group {
     helio_trial *trial;
     int number;
     helio_trial_group_config config;
-    helio_options options;
+    helio_receiver_options options;
     helio_stats *stats; /* all of the group count there */
     helio_stats_object instance;
     helio_sim_link link;

@@ -117,8 +117,7 @@ static int open_endpoint(helio_trial_receiver *receiver) {
     config.endpoint = "sim://lab";
     config.group = destination;
     config.feedback_address = helio_trial_address(2, (unsigned)receiver->id, 50000);
-    config.max_packet_bytes =
-        (uint32_t)helio_options_integer(&group->options, HELIO_OPTION_ID_MTU) - IP_AND_UDP_BYTES;
+    config.max_packet_bytes = group->options.stream.mtu - IP_AND_UDP_BYTES;
     config.receiver = receiver->id;
     config.seed = helio_random_next(&group->trial->random);
     const helio_outlet outlet = helio_sim_outlet(receiver->node, &destination);
@@ -210,16 +209,16 @@ static int add_receivers(helio_trial_group *group, uint64_t first_id) {
 }
 
 static int read_options(helio_trial_group *group) {
-    const int error = helio_options_init(&group->options);
-    if (error) {
-        return error;
+    int error = helio_options_init(&group->options, HELIO_ON_RECEIVER);
+    if (!error) {
+        error = helio_options_read(&group->options, HELIO_ON_RECEIVER, group->config.options, true);
     }
-    const int wrong = helio_options_read(&group->options, group->config.options, HELIO_ON_RECEIVER,
-                                         HELIO_ON_TRANSMITTER);
-    helio_options_apply_profile(&group->options, HELIO_ON_RECEIVER);
+    if (!error) {
+        error = helio_options_apply_profile(&group->options, HELIO_ON_RECEIVER);
+    }
     group->config.options = NULL; /* the caller's */
     helio_rx_endpoint_config config;
-    return wrong ? wrong : helio_rx_lane_config(&group->options, &config);
+    return error ? error : helio_rx_lane_config(&group->options, &config);
 }
 
 int helio_trial_group_create(helio_trial *trial, const helio_trial_group_config *config,
@@ -267,6 +266,6 @@ void helio_trial_group_destroy(helio_trial_group *group) {
                                  helio_trial_now(group->trial).wall_ns);
     }
     helio_stats_destroy(group->stats);
-    helio_options_fini(&group->options);
+    helio_options_fini(&group->options, HELIO_ON_RECEIVER);
     free(group);
 }

@@ -117,8 +117,7 @@ static int open_stream(helio_trial_source *source) {
     config.address = helio_trial_address(1, (unsigned)source->number + 1, 0);
     config.group = helio_trial_group_address();
     config.destination_port = config.group.port;
-    config.max_packet_bytes =
-        (uint32_t)helio_options_integer(&source->options, HELIO_OPTION_ID_MTU) - IP_AND_UDP_BYTES;
+    config.max_packet_bytes = source->options.stream.mtu - IP_AND_UDP_BYTES;
     config.has_checksums = false; /* this network damages nothing */
     config.seed = helio_random_next(&trial->random);
     source->outlet = helio_sim_outlet(source->node, &config.group);
@@ -150,19 +149,31 @@ static int open_node(helio_trial_source *source) {
     return 0;
 }
 
+/* Options of an instance are checked; nothing here follows them. */
+static int check_instance(const char *text) {
+    helio_instance_options options;
+    int error = helio_options_init(&options, HELIO_ON_INSTANCE);
+    if (!error) {
+        error = helio_options_read(&options, HELIO_ON_INSTANCE, text, false);
+        helio_options_fini(&options, HELIO_ON_INSTANCE);
+    }
+    return error;
+}
+
 static int read_options(helio_trial_source *source) {
-    const int error = helio_options_init(&source->options);
-    if (error) {
-        return error;
+    int error = helio_options_init(&source->options, HELIO_ON_TRANSMITTER);
+    if (!error) {
+        error = check_instance(source->config.instance);
     }
-    int wrong = helio_options_read(&source->options, source->config.instance, HELIO_ON_INSTANCE, 0);
-    if (!wrong) {
-        wrong = helio_options_read(&source->options, source->config.options, HELIO_ON_TRANSMITTER,
-                                   HELIO_ON_RECEIVER);
+    if (!error) {
+        error = helio_options_read(&source->options, HELIO_ON_TRANSMITTER, source->config.options,
+                                   true);
     }
-    helio_options_apply_profile(&source->options, HELIO_ON_TRANSMITTER);
+    if (!error) {
+        error = helio_options_apply_profile(&source->options, HELIO_ON_TRANSMITTER);
+    }
     source->config.options = source->config.instance = NULL; /* the caller's */
-    return wrong;
+    return error;
 }
 
 static bool is_possible(const helio_trial_source_config *config) {
@@ -213,6 +224,6 @@ void helio_trial_source_destroy(helio_trial_source *source) {
         helio_stats_close_object(source->stats, &source->instance, clock.wall_ns);
     }
     helio_stats_destroy(source->stats);
-    helio_options_fini(&source->options);
+    helio_options_fini(&source->options, HELIO_ON_TRANSMITTER);
     free(source);
 }
