@@ -34,7 +34,7 @@ def command(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
         "  package:Class  in Python\n\n"
         "A module in C runs in a process of its own, one in Python on a thread. A slow module misses snapshots, one\n"
         "that crashes is started again; neither holds anything up.",
-        "heliograph monitor --module jsonl=path=/var/log/heliograph.jsonl --interval 1",
+        "heliograph monitor --module log=path=/var/log/heliograph.jsonl,values --interval 1",
     )
     add_collect_option(parser)
     parser.add_argument(

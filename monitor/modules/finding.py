@@ -1,7 +1,7 @@
 """Modules by name: Python's by entry point or place, C's by file.
 
 log=FILE                    an installed entry point of the group ``heliograph.modules``
-jsonl=path=FILE             a module in C: NAME.so in a folder of $HELIOGRAPH_MODULE_PATH, or one that comes along
+mine=OPTIONS                a module in C: mine.so in a folder of $HELIOGRAPH_MODULE_PATH
 ./mine.so=OPTIONS           a module in C by its file
 package.module:Class        Python that is not installed as a module
 """
@@ -33,9 +33,7 @@ def available(found: Iterable[EntryPoint] | None = None) -> Mapping[str, EntryPo
 
 def natives() -> Mapping[str, Path]:
     """The modules in C that are found by name."""
-    own = Path(__file__).resolve().parent.parent
-    # Extension modules of Python carry the interpreter's tag: _hdr.cpython-311-x86_64-linux-gnu.so.
-    found = {path.name[1:-3]: path for path in own.glob("_*.so") if path.name.count(".") == 1}
+    found: dict[str, Path] = {}
     for folder in reversed([part for part in os.environ.get(PATH_VARIABLE, "").split(os.pathsep) if part]):
         found |= {path.name[:-3]: path.absolute() for path in Path(folder).glob("*.so")}
     return found
@@ -119,4 +117,4 @@ def open_module(
         sink.open()
     except UserError as error:
         raise UserError(f"module {name!r} cannot be loaded: {error}") from None
-    return Lane(name if path is None else path.stem.removeprefix("_"), sink, tell=tell)
+    return Lane(name if path is None else path.stem, sink, tell=tell)

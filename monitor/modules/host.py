@@ -26,6 +26,7 @@ class PythonSink:
 
     def __init__(self, module: Module) -> None:
         self._module = module
+        self._lost = 0
 
     def start(self, ledger: Ledger) -> None:
         """Tell the module the schema."""
@@ -39,6 +40,7 @@ class PythonSink:
             method, told = method_for(self._module, moment)
             if method is not None:
                 self._call(ledger, method.__name__, method, told)
+        self._count_lost(ledger)
 
     def stop(self, within: float) -> None:
         """Nothing: a thread cannot be hurried."""
@@ -49,6 +51,14 @@ class PythonSink:
             self._module.close()
         except Exception as error:
             ledger.failed(sentence(error), "in close")
+        self._count_lost(ledger)
+
+    def _count_lost(self, ledger: Ledger) -> None:
+        """Count what the module gave up since the last time."""
+        lost = getattr(self._module, "lost", 0)
+        if isinstance(lost, int) and lost > self._lost:
+            ledger.count(lost=lost - self._lost)
+            self._lost = lost
 
     def _call(self, ledger: Ledger, name: str, method: Callable[[Any], None], told: Any) -> None:
         try:

@@ -50,7 +50,8 @@ class Module(Protocol):
     """What a module must have. Its methods are called from one thread, never two at a time.
 
     Two more methods are called where a module has them: ``topic_created(topic)`` and ``topic_destroyed(topic)``, each
-    with a `Topic`, in order with the events.
+    with a `Topic`, in order with the events. An attribute ``lost`` counts what the module gave up, for a full disk or a
+    slow peer: the host adds it to the statistics of the module.
     """
 
     def describe(self, scopes: Mapping[str, catalogue.Scope]) -> None:

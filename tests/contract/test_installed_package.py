@@ -36,10 +36,6 @@ def test_compiled_modules_come_with_their_types(installed: list[str], module: st
     assert f"heliograph/{module}.pyi" in installed
 
 
-def test_the_module_in_c_comes_along(installed: list[str]) -> None:
-    assert "heliograph/monitor/_jsonl.so" in installed
-
-
 def test_the_live_page_brings_its_style(installed: list[str]) -> None:
     assert any(name.startswith("heliograph/dashboards/live/assets/") and name.endswith(".css") for name in installed)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import http.client
+import json
 import re
 import signal
 import socket
@@ -20,6 +21,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from heliograph.exporters.commands import command
 from heliograph.monitor.errors import UserError
 from tests.fleet import sample_fleet
+from tests.monitor.test_module_process import EXAMPLE, Compile, compiled  # noqa: F401 - a fixture
 
 DEADLINE = 30
 
@@ -122,10 +124,15 @@ def test_several_exporters_run_in_one_process_and_end_in_order(
     assert "total_latency" in out[1].read_text()
 
 
-def test_a_module_beside_an_exporter_is_fed_and_its_counts_are_exported(segments: Path, tmp_path: Path) -> None:
+def test_a_module_beside_an_exporter_is_fed_and_its_counts_are_exported(
+    segments: Path,
+    tmp_path: Path,
+    compiled: Compile,  # noqa: F811
+) -> None:
     lines = tmp_path / "lines.jsonl"
+    module = compiled(text=EXAMPLE.read_text(), name="jsonl")
     settings = ["--segments", segments, "--interval", "0.05", "--listen", "127.0.0.1:0"]
-    with running("prometheus", "--module", f"jsonl=path={lines}", *settings) as (process, said):
+    with running("prometheus", "--module", f"{module}={lines}", *settings) as (process, said):
         host, _, port = said.strip().removesuffix("/metrics").rpartition("http://")[2].partition(":")
         ends = time.monotonic() + DEADLINE
         found: dict[str, float] = {}
@@ -139,11 +146,12 @@ def test_a_module_beside_an_exporter_is_fed_and_its_counts_are_exported(segments
         assert found["heliograph_module_topics_total"] >= 20
         process.send_signal(signal.SIGTERM)
         assert process.wait(DEADLINE) == 0
-    assert '"what":"topic_created"' in lines.read_text()
+    told = [json.loads(line) for line in lines.read_text().splitlines()]
+    assert {line["what"] for line in told} == {"instance", "object", "event"}
 
 
 def test_a_module_that_cannot_be_opened_leaves_nothing_running(segments: Path) -> None:
-    done = export("prometheus", "--module", "jsonl=colour=red", "--listen", "127.0.0.1:0", "--segments", segments)
+    done = export("prometheus", "--module", "log=values,colour=red", "--listen", "127.0.0.1:0", "--segments", segments)
     assert done.returncode == 2
     assert "there is no option 'colour=red'" in done.stderr
 

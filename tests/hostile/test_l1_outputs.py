@@ -27,6 +27,7 @@ from heliograph.monitor.cli import main
 from heliograph.monitor.model import InstanceState, ObjectState, Snapshot
 from heliograph.monitor.sampler import Sampler
 from tests.monitor.conftest import read_moments
+from tests.monitor.test_module_process import EXAMPLE, Compile, compiled  # noqa: F401 - a fixture
 
 PARTS: Mapping[str, str] = {
     "a formula": "=cmd|' /C calc'!A1",
@@ -105,6 +106,8 @@ class Given:
     capsys: pytest.CaptureFixture[str]
     sound: tuple[Snapshot, Snapshot]
     """Both without halves of surrogates, which cannot be passed to C."""
+    example: Path
+    """The example of a module in C, compiled."""
 
     def command(self, *words: str) -> str:
         """Standard output and error of a command."""
@@ -137,7 +140,7 @@ def _c_module(given: Given) -> str:
     from heliograph.monitor.modules.feed import Feed
 
     file = given.folder / "told.jsonl"
-    lane = open_module(f"jsonl=path={file}")
+    lane = open_module(f"{given.example}={file}")
     feed = Feed()
     for snapshot in given.sound:
         feed.give(snapshot, [lane])
@@ -266,7 +269,7 @@ JSON_DOORS: Mapping[str, Callable[[Given], str]] = {
     "losses --json": _command("losses", "--json"),
     "receivers --json": _command("receivers", "--json"),
     "the log module": _log_module,
-    "the jsonl module": _c_module,
+    "the example of a module in C": _c_module,
     "collect --json": _collected(True),
     "sub --format json": _message("json", _Sound),
     "sub --format json, not UTF-8": _message("json", _Message),
@@ -301,12 +304,13 @@ def given(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
+    compiled: Compile,  # noqa: F811
 ) -> Given:
     (before, now), sound = made[request.param]
     turn = iter([before, now])
     monkeypatch.setattr(Sampler, "sample", lambda self, histograms=True: next(turn, now))
     monkeypatch.setenv("HELIOGRAPH_SEGMENT_DIR", str(tmp_path))
-    return Given(before, now, tmp_path, capsys, sound)
+    return Given(before, now, tmp_path, capsys, sound, compiled(text=EXAMPLE.read_text(), name="jsonl"))
 
 
 @pytest.mark.parametrize("door", TEXT_DOORS)
@@ -344,7 +348,7 @@ def test_l1_json_stays_json_loses_nothing_and_does_no_harm(given: Given, door: s
     assert found
     told_strings = list(_strings(found))
     sound = NASTY.replace(PARTS["halves of surrogates"], "")
-    if door == "the jsonl module":  # C has UTF-8, which knows no half of a surrogate
+    if door == "the example of a module in C":  # C has UTF-8, which knows no half of a surrogate
         assert any(PARTS["a script"] in item and PARTS["directions"] in item for item in told_strings)
     else:
         assert any(NASTY in item or sound in item for item in told_strings)
