@@ -88,10 +88,10 @@ def statistics_header() -> str:
 
 
 def _features() -> list[str]:
-    """What an object may have that a statistic depends on, and which cells do."""
+    """Features of objects, and the cells that depend on them."""
     cells = [(scope, cell) for scope in catalogue.scopes().values() for cell in scope.cells if cell.statistic.only]
     features = dict.fromkeys(feature for _, cell in cells for feature in cell.statistic.only)
-    out = ["/* What an object may have, without which some of its cells do not apply. */", "enum {"]
+    out = ["/* Features of an object, without which some of its cells do not apply. */", "enum {"]
     out += [f"    HELIO_HAS_{name.upper()} = 1 << {bit}," for bit, name in enumerate(features)]
     out += ["};", "", "/* X(SCOPE, scope, cell, features of which one makes the cell apply) */"]
     rows = [
@@ -111,7 +111,7 @@ def _sum(terms: tuple[catalogue.Term, ...], macro: str) -> str:
 def identities_header() -> str:
     """The lists of sums that hold, as expressions over CELL(name); in joins the sender's are SENT(name)."""
     out = [
-        "/* What must add up in one object.  X(SCOPE, scope, name, left, right): the sides are sums over CELL(name),",
+        "/* Sums that hold in one object.  X(SCOPE, scope, name, left, right): the sides are sums over CELL(name),",
         " * which the user defines; they are equal, modulo 2^64. */",
         _list_macro(
             "HELIO_IDENTITIES(X)",
@@ -158,7 +158,7 @@ def events_header() -> str:
 
 
 def _default_text(row: catalogue.Option) -> str:
-    """A default as a person would write it."""
+    """A default as written in option texts."""
     return str(row.default).lower() if row.type == "boolean" else str(row.default)
 
 
@@ -294,11 +294,11 @@ def _sum_text(terms: tuple[catalogue.Term, ...]) -> str:
 
 
 def identities_page() -> str:
-    """Reference of the books: what must add up."""
+    """Reference of the identities: sums over statistics that must hold."""
     head = (
-        "# The books\n\nWhat must add up. `heliograph books` checks it in running instances, the monitor in every "
-        "snapshot (`monitor/books.py`), the engine's tests in a thousand simulated networks.\n\n"
-        "## In one object\n\nIn every snapshot, also amid traffic: what an object counts is read as of one instant.\n\n"
+        "# Identities\n\nSums over statistics that must hold. `heliograph books` checks them in running instances, the "
+        "monitor in every snapshot (`monitor/books.py`), the engine's tests in a thousand simulated networks.\n\n"
+        "## In one object\n\nThey hold in every snapshot, also during traffic: an object is read as of one instant.\n\n"
     )
     within = _md_table(
         ("scope", "identity", "in", "left", "right", "in words"),
@@ -323,9 +323,8 @@ def identities_page() -> str:
     return (
         head
         + within
-        + "\n## Of both ends of a stream\n\nSender less receiver is in flight: never less than 0, and 0 when all is "
-        "quiet. The ends are read one after the other, so a receiver may be ahead of what its sender's "
-        "record shows.\n\n" + between
+        + "\n## Between both ends of a stream\n\nSender minus receiver is in flight: never below 0, and 0 without "
+        "traffic. The ends are read one after the other, so a receiver may be ahead of its sender.\n\n" + between
     )
 
 

@@ -2,7 +2,7 @@
 #ifndef HELIO_GENERATED_IDENTITIES_H
 #define HELIO_GENERATED_IDENTITIES_H
 
-/* What must add up in one object.  X(SCOPE, scope, name, left, right): the sides are sums over CELL(name),
+/* Sums that hold in one object.  X(SCOPE, scope, name, left, right): the sides are sums over CELL(name),
  * which the user defines; they are equal, modulo 2^64. */
 #define HELIO_IDENTITIES(X) \
     X(TX_STREAM, tx_stream, history, (CELL(packets_sent)), (CELL(history_packets) + CELL(history_trimmed_packets) + CELL(history_trimmed_bytes) + CELL(history_trimmed_age))) \

@@ -24,12 +24,12 @@ enum { HELIO_SCOPES_END = 10 };
     X(INSTANCE, instance, 1, "instance", "version,host,pid,mode,idle,cpu,priority,lock_memory", "One engine in one process.") \
     X(TX_STREAM, tx_stream, 2, "instance,stream", "endpoint,address", "One numbered packet sequence being sent (a PGM transport session).") \
     X(TRANSMITTER, transmitter, 3, "instance,topic,stream", "endpoint", "One topic being sent on a stream.") \
-    X(PEER, peer, 4, "instance,stream,peer", "name,receiver", "One receiver as the transmitter's stream sees it.") \
+    X(PEER, peer, 4, "instance,stream,peer", "name,receiver", "One receiver of a stream, as its source sees it.") \
     X(RX_STREAM, rx_stream, 5, "instance,stream", "endpoint,source,feedback_address", "One numbered packet sequence being received (a PGM transport session).") \
     X(RECEIVER, receiver, 6, "instance,topic,stream", "endpoint", "One topic being received from one stream.") \
-    X(DETAIL, detail, 7, "instance,selector", "", "A level of detail in force, of the instance or of the objects a selector fits; there is one only while it is.") \
-    X(LOSS, loss, 8, "instance,stream,cause", "source,endpoint", "What was lost for good from one stream for one cause: kept until the instance ends, also when the stream is long gone.") \
-    X(INCIDENT, incident, 9, "instance,event", "severity", "A kind of warning or error that has happened.")
+    X(DETAIL, detail, 7, "instance,selector", "", "A level of detail in force, of the instance or of the objects a selector matches. It exists while the level is in force.") \
+    X(LOSS, loss, 8, "instance,stream,cause", "source,endpoint", "Losses of one stream for one cause, kept until the instance ends.") \
+    X(INCIDENT, incident, 9, "instance,event", "severity", "A kind of warning or error that has occurred.")
 
 /* X(cell, KIND, unit, level, statistic, label, value, help) */
 #define HELIO_STATS_INSTANCE(X) \
@@ -38,76 +38,76 @@ enum { HELIO_SCOPES_END = 10 };
     X(bytes_sent, COUNTER, "bytes", 0, "bytes_sent", "", "", "Payload bytes of the messages sent.") \
     X(bytes_received, COUNTER, "bytes", 0, "bytes_received", "", "", "Payload bytes of the messages delivered.") \
     X(packets_sent, COUNTER, "packets", 0, "packets_sent", "", "", "PGM packets of any type handed to the driver.") \
-    X(packets_received, COUNTER, "packets", 0, "packets_received", "", "", "Datagrams read from the driver, valid or not.") \
+    X(packets_received, COUNTER, "packets", 0, "packets_received", "", "", "Datagrams read from the driver, valid and invalid.") \
     X(packet_bytes_sent, COUNTER, "bytes", 0, "packet_bytes_sent", "", "", "Bytes of the PGM packets sent, headers included.") \
     X(packet_bytes_received, COUNTER, "bytes", 0, "packet_bytes_received", "", "", "Bytes of the datagrams received, headers included.") \
     X(nak_packets_sent, COUNTER, "packets", 0, "nak_packets_sent", "", "", "NAK packets sent by all receivers of this instance.") \
     X(nak_packets_received, COUNTER, "packets", 0, "nak_packets_received", "", "", "NAK packets received by all streams of this instance.") \
-    X(naks_sent, COUNTER, "sequences", 0, "naks_sent", "", "", "Sequence numbers asked for in the NAK packets sent.") \
-    X(naks_received, COUNTER, "sequences", 0, "naks_received", "", "", "Sequence numbers asked for in the NAK packets received.") \
+    X(naks_sent, COUNTER, "sequences", 0, "naks_sent", "", "", "Sequence numbers requested in the NAK packets sent, repeats included.") \
+    X(naks_received, COUNTER, "sequences", 0, "naks_received", "", "", "Sequence numbers requested in the NAK packets received, repeats included.") \
     X(retransmits_sent, COUNTER, "packets", 0, "retransmits_sent", "", "", "Repair packets (RDATA) sent.") \
     X(retransmit_bytes, COUNTER, "bytes", 0, "retransmit_bytes", "", "", "Bytes of the repair packets sent.") \
-    X(heartbeats_sent, COUNTER, "packets", 0, "heartbeats_sent", "", "", "Source path messages (SPM) sent.") \
-    X(heartbeats_received, COUNTER, "packets", 0, "heartbeats_received", "", "", "Source path messages (SPM) received.") \
-    X(invalid_packets_size, COUNTER, "packets", 0, "invalid_packets", "reason", "size", "Datagrams refused, by cause.") \
-    X(invalid_packets_version, COUNTER, "packets", 0, "invalid_packets", "reason", "version", "Datagrams refused, by cause.") \
-    X(invalid_packets_type, COUNTER, "packets", 0, "invalid_packets", "reason", "type", "Datagrams refused, by cause.") \
-    X(invalid_packets_checksum, COUNTER, "packets", 0, "invalid_packets", "reason", "checksum", "Datagrams refused, by cause.") \
-    X(invalid_packets_options, COUNTER, "packets", 0, "invalid_packets", "reason", "options", "Datagrams refused, by cause.") \
-    X(invalid_packets_address, COUNTER, "packets", 0, "invalid_packets", "reason", "address", "Datagrams refused, by cause.") \
-    X(invalid_packets_payload, COUNTER, "packets", 0, "invalid_packets", "reason", "payload", "Datagrams refused, by cause.") \
-    X(foreign_packets, COUNTER, "packets", 0, "foreign_packets", "", "", "Valid PGM data whose payload is not Heliograph's (another program on the group).") \
+    X(heartbeats_sent, COUNTER, "packets", 0, "heartbeats_sent", "", "", "Heartbeats (SPM) sent.") \
+    X(heartbeats_received, COUNTER, "packets", 0, "heartbeats_received", "", "", "Heartbeats (SPM) received.") \
+    X(invalid_packets_size, COUNTER, "packets", 0, "invalid_packets", "reason", "size", "Datagrams refused as invalid, by reason.") \
+    X(invalid_packets_version, COUNTER, "packets", 0, "invalid_packets", "reason", "version", "Datagrams refused as invalid, by reason.") \
+    X(invalid_packets_type, COUNTER, "packets", 0, "invalid_packets", "reason", "type", "Datagrams refused as invalid, by reason.") \
+    X(invalid_packets_checksum, COUNTER, "packets", 0, "invalid_packets", "reason", "checksum", "Datagrams refused as invalid, by reason.") \
+    X(invalid_packets_options, COUNTER, "packets", 0, "invalid_packets", "reason", "options", "Datagrams refused as invalid, by reason.") \
+    X(invalid_packets_address, COUNTER, "packets", 0, "invalid_packets", "reason", "address", "Datagrams refused as invalid, by reason.") \
+    X(invalid_packets_payload, COUNTER, "packets", 0, "invalid_packets", "reason", "payload", "Datagrams refused as invalid, by reason.") \
+    X(foreign_packets, COUNTER, "packets", 0, "foreign_packets", "", "", "Valid PGM data packets with the payload of another program on the group.") \
     X(unknown_session_packets, COUNTER, "packets", 0, "unknown_session_packets", "", "", "Valid packets that belong to no stream of this instance.") \
     X(send_would_block, COUNTER, "", 0, "send_would_block", "", "", "Sends refused because the submit queue was full.") \
     X(send_errors, COUNTER, "packets", 0, "send_errors", "", "", "Packets the driver could not send.") \
-    X(socket_drops, COUNTER, "packets", 0, "socket_drops", "", "", "Datagrams the kernel dropped because a socket's receive buffer was full; several it had joined (option gro) count as one.") \
-    X(connections, GAUGE, "", 0, "connections", "", "", "Connections standing (TCP), readers and writers present (shared memory).") \
+    X(socket_drops, COUNTER, "packets", 0, "socket_drops", "", "", "Datagrams the kernel dropped because a socket's receive buffer was full. Datagrams joined by the option gro count as one.") \
+    X(connections, GAUGE, "", 0, "connections", "", "", "Open connections (TCP), or readers and writers attached to rings (shared memory).") \
     X(connects, COUNTER, "", 0, "connects", "", "", "Connections opened, reconnects included.") \
-    X(disconnects, COUNTER, "", 0, "disconnects", "", "", "Connections that ended or broke.") \
-    X(ring_overruns, COUNTER, "packets", 0, "ring_overruns", "", "", "Packets of shared memory rings overwritten before they were read.") \
-    X(backlog_bytes, GAUGE, "bytes", 0, "backlog_bytes", "", "", "Bytes waiting in the engine for a connection to take them.") \
-    X(kernel_backlog_bytes, GAUGE, "bytes", 0, "kernel_backlog_bytes", "", "", "Bytes the kernel has taken for connections and the other side has not acknowledged.") \
+    X(disconnects, COUNTER, "", 0, "disconnects", "", "", "Connections closed or broken.") \
+    X(ring_overruns, COUNTER, "packets", 0, "ring_overruns", "", "", "Packets of shared memory rings overwritten before this instance read them.") \
+    X(backlog_bytes, GAUGE, "bytes", 0, "backlog_bytes", "", "", "Bytes queued in the engine until a TCP connection accepts them.") \
+    X(kernel_backlog_bytes, GAUGE, "bytes", 0, "kernel_backlog_bytes", "", "", "Bytes queued in the kernel that the other side of a TCP connection has not acknowledged.") \
     X(memory_used, GAUGE, "bytes", 0, "memory_used", "", "", "Memory held by windows, queues and buffers.") \
-    X(memory_limit, GAUGE, "bytes", 0, "memory_limit", "", "", "Most memory they may hold (option memory_limit); 0: no limit.") \
-    X(memory_refusals, COUNTER, "", 0, "memory_refusals", "", "", "Times something could not be had, or grow, because of the memory limit.") \
+    X(memory_limit, GAUGE, "bytes", 0, "memory_limit", "", "", "Limit of the memory for windows, queues and buffers (option memory_limit); 0: no limit.") \
+    X(memory_refusals, COUNTER, "", 0, "memory_refusals", "", "", "Allocations refused because of the memory limit.") \
     X(tx_streams, GAUGE, "", 0, "tx_streams", "", "", "Streams being sent.") \
     X(rx_streams, GAUGE, "", 0, "rx_streams", "", "", "Streams being received.") \
     X(transmitters, GAUGE, "", 0, "transmitters", "", "", "Topics being sent.") \
     X(receivers, GAUGE, "", 0, "receivers", "", "", "Topic receivers open.") \
-    X(receivers_unmatched, GAUGE, "", 0, "receivers_unmatched", "", "", "Of these, those that no stream with their topic has been heard for.") \
-    X(packets_no_room, COUNTER, "packets", 0, "packets_no_room", "", "", "Packets of new streams not followed, as there are max_streams already and none of them gives way.") \
-    X(streams_absent, GAUGE, "", 0, "streams_absent", "", "", "Streams that ended without a word of their source and are remembered: one that comes back goes on where it was, and what was sent meanwhile is asked for or reported lost.") \
-    X(streams_forgotten, COUNTER, "", 0, "streams_forgotten", "", "", "Streams that ended so and are not remembered any more, as too many did: should one come back, it is new, and what was sent meanwhile is not reported.") \
-    X(state_refused_streams_of_address, COUNTER, "", 0, "state_refused", "reason", "streams_of_address", "Streams, receivers, connections and requests that had proven nothing and were refused or put out, because one address (of_address) or all together had too many.") \
-    X(state_refused_streams, COUNTER, "", 0, "state_refused", "reason", "streams", "Streams, receivers, connections and requests that had proven nothing and were refused or put out, because one address (of_address) or all together had too many.") \
-    X(state_refused_stream_memory, COUNTER, "", 0, "state_refused", "reason", "stream_memory", "Streams, receivers, connections and requests that had proven nothing and were refused or put out, because one address (of_address) or all together had too many.") \
-    X(state_refused_receivers_of_address, COUNTER, "", 0, "state_refused", "reason", "receivers_of_address", "Streams, receivers, connections and requests that had proven nothing and were refused or put out, because one address (of_address) or all together had too many.") \
-    X(state_refused_receivers, COUNTER, "", 0, "state_refused", "reason", "receivers", "Streams, receivers, connections and requests that had proven nothing and were refused or put out, because one address (of_address) or all together had too many.") \
-    X(state_refused_connections_of_address, COUNTER, "", 0, "state_refused", "reason", "connections_of_address", "Streams, receivers, connections and requests that had proven nothing and were refused or put out, because one address (of_address) or all together had too many.") \
-    X(state_refused_connections, COUNTER, "", 0, "state_refused", "reason", "connections", "Streams, receivers, connections and requests that had proven nothing and were refused or put out, because one address (of_address) or all together had too many.") \
-    X(state_refused_naks_unanswered, COUNTER, "", 0, "state_refused", "reason", "naks_unanswered", "Streams, receivers, connections and requests that had proven nothing and were refused or put out, because one address (of_address) or all together had too many.") \
-    X(state_refused_repairs, COUNTER, "", 0, "state_refused", "reason", "repairs", "Streams, receivers, connections and requests that had proven nothing and were refused or put out, because one address (of_address) or all together had too many.") \
+    X(receivers_unmatched, GAUGE, "", 0, "receivers_unmatched", "", "", "Open topic receivers that have found no stream with their topic.") \
+    X(packets_no_room, COUNTER, "packets", 0, "packets_no_room", "", "", "Packets of new streams refused because max_streams streams are tracked and none can be evicted.") \
+    X(streams_absent, GAUGE, "", 0, "streams_absent", "", "", "Streams that stopped without leaving and are remembered. A stream that returns resumes at its old position.") \
+    X(streams_forgotten, COUNTER, "", 0, "streams_forgotten", "", "", "Absent streams evicted because too many are remembered. If one returns it counts as new, and its losses meanwhile are not reported.") \
+    X(state_refused_streams_of_address, COUNTER, "", 0, "state_refused", "reason", "streams_of_address", "Unproven streams, receivers, connections and requests refused or evicted, by reason: a limit per address (of_address) or in total.") \
+    X(state_refused_streams, COUNTER, "", 0, "state_refused", "reason", "streams", "Unproven streams, receivers, connections and requests refused or evicted, by reason: a limit per address (of_address) or in total.") \
+    X(state_refused_stream_memory, COUNTER, "", 0, "state_refused", "reason", "stream_memory", "Unproven streams, receivers, connections and requests refused or evicted, by reason: a limit per address (of_address) or in total.") \
+    X(state_refused_receivers_of_address, COUNTER, "", 0, "state_refused", "reason", "receivers_of_address", "Unproven streams, receivers, connections and requests refused or evicted, by reason: a limit per address (of_address) or in total.") \
+    X(state_refused_receivers, COUNTER, "", 0, "state_refused", "reason", "receivers", "Unproven streams, receivers, connections and requests refused or evicted, by reason: a limit per address (of_address) or in total.") \
+    X(state_refused_connections_of_address, COUNTER, "", 0, "state_refused", "reason", "connections_of_address", "Unproven streams, receivers, connections and requests refused or evicted, by reason: a limit per address (of_address) or in total.") \
+    X(state_refused_connections, COUNTER, "", 0, "state_refused", "reason", "connections", "Unproven streams, receivers, connections and requests refused or evicted, by reason: a limit per address (of_address) or in total.") \
+    X(state_refused_naks_unanswered, COUNTER, "", 0, "state_refused", "reason", "naks_unanswered", "Unproven streams, receivers, connections and requests refused or evicted, by reason: a limit per address (of_address) or in total.") \
+    X(state_refused_repairs, COUNTER, "", 0, "state_refused", "reason", "repairs", "Unproven streams, receivers, connections and requests refused or evicted, by reason: a limit per address (of_address) or in total.") \
     X(events_emitted, COUNTER, "", 0, "events_emitted", "", "", "Events written to the event ring.") \
-    X(events_suppressed, COUNTER, "", 0, "events_suppressed", "", "", "Events not written because there were too many of their kind; events_suppressed events tell how many of which.") \
-    X(commands_served, COUNTER, "", 0, "commands_served", "", "", "Commands given through the segment that were carried out.") \
-    X(commands_refused, COUNTER, "", 0, "commands_refused", "", "", "Commands given through the segment that were refused.") \
-    X(cycles, COUNTER, "", 0, "cycles", "", "", "Duty cycles of the engine's thread that followed another at once.") \
-    X(cycle_time_max, PEAK, "nanoseconds", 0, "cycle_time_max", "", "", "Longest of them.") \
-    X(cycle_overruns, COUNTER, "", 0, "cycle_overruns", "", "", "Of these, longer than cycle_limit: a slow listener, a page fault, or the core went to somebody else.") \
-    X(host_hiccup, HISTOGRAM, "nanoseconds", 1, "host_hiccup", "", "", "How late a thread that only sleeps (option hiccup_interval) woke: what the host does to everybody, the transport apart.") \
-    X(rate_limit, GAUGE, "bytes", 0, "rate_limit", "", "", "Bytes per second all streams together may send at most; 0: no limit.") \
-    X(detail_level, GAUGE, "", 0, "detail_level", "", "", "Level of detail of the statistics in force.") \
-    X(clock_steps, COUNTER, "", 0, "clock_steps", "", "", "Times this host's wall clock was set: it jumped against the monotonic clock.") \
-    X(losses_replaced, COUNTER, "", 0, "losses_replaced", "", "", "Losses of a stream for a cause that gave way to newer ones (scope loss).") \
-    X(losses_unrecorded, COUNTER, "", 0, "losses_unrecorded", "", "", "Losses that are not in scope loss, as there was no room for one more stream or cause then.") \
+    X(events_suppressed, COUNTER, "", 0, "events_suppressed", "", "", "Events not written because their kind exceeded its limit; events_suppressed events report the numbers.") \
+    X(commands_served, COUNTER, "", 0, "commands_served", "", "", "Commands received through the segment and executed.") \
+    X(commands_refused, COUNTER, "", 0, "commands_refused", "", "", "Commands received through the segment and refused.") \
+    X(cycles, COUNTER, "", 0, "cycles", "", "", "Duty cycles of the engine thread that followed another one without a pause.") \
+    X(cycle_time_max, PEAK, "nanoseconds", 0, "cycle_time_max", "", "", "Longest duty cycle of the engine thread so far.") \
+    X(cycle_overruns, COUNTER, "", 0, "cycle_overruns", "", "", "Duty cycles longer than cycle_limit, caused by a slow listener, a page fault or loss of the core.") \
+    X(host_hiccup, HISTOGRAM, "nanoseconds", 1, "host_hiccup", "", "", "Wake-up delay of a thread that only sleeps (option hiccup_interval): delay caused by the host and not by the transport.") \
+    X(rate_limit, GAUGE, "bytes", 0, "rate_limit", "", "", "Limit of the bytes per second of all streams together; 0: no limit.") \
+    X(detail_level, GAUGE, "", 0, "detail_level", "", "", "Level of detail of the statistics now in force.") \
+    X(clock_steps, COUNTER, "", 0, "clock_steps", "", "", "Steps of this host's wall clock against its monotonic clock.") \
+    X(losses_replaced, COUNTER, "", 0, "losses_replaced", "", "", "Entries of scope loss evicted by newer ones.") \
+    X(losses_unrecorded, COUNTER, "", 0, "losses_unrecorded", "", "", "Losses missing from scope loss because it had no room for another stream or cause.") \
     X(objects_refused, COUNTER, "", 0, "objects_refused", "", "", "Statistics objects that found no room in the segment.") \
     X(histograms_refused, COUNTER, "", 0, "histograms_refused", "", "", "Histograms that found no room in the segment when the level of detail rose.") \
-    X(flight_ticks, COUNTER, "", 0, "flight_ticks", "", "", "Ticks of the flight recorder: times it looked at all statistics.") \
-    X(flight_ticks_late, COUNTER, "", 0, "flight_ticks_late", "", "", "Ticks of the flight recorder that did not happen because it came too late.") \
-    X(flight_interval, GAUGE, "nanoseconds", 0, "flight_interval", "", "", "Time between two ticks of the flight recorder as it is: longer than asked for where looking is dear; 0: there is none.") \
+    X(flight_ticks, COUNTER, "", 0, "flight_ticks", "", "", "Ticks of the flight recorder: samples of all statistics.") \
+    X(flight_ticks_late, COUNTER, "", 0, "flight_ticks_late", "", "", "Ticks of the flight recorder skipped because the recorder ran late.") \
+    X(flight_interval, GAUGE, "nanoseconds", 0, "flight_interval", "", "", "Time between two ticks of the flight recorder now. It exceeds the option when sampling is expensive; 0: no recorder.") \
     X(flight_bytes, GAUGE, "bytes", 0, "flight_bytes", "", "", "Bytes of the flight recording in the ring.") \
-    X(flight_freezes, COUNTER, "", 0, "flight_freezes", "", "", "Flight recordings kept.") \
-    X(flight_errors, COUNTER, "", 0, "flight_errors", "", "", "Times the flight recorder could not open its ring, make it larger, or keep a recording.")
+    X(flight_freezes, COUNTER, "", 0, "flight_freezes", "", "", "Flight recordings saved to a file.") \
+    X(flight_errors, COUNTER, "", 0, "flight_errors", "", "", "Failures of the flight recorder to open its ring, extend it, or save a recording.")
 
 /* One engine in one process. One writer; `guard` is odd while a group of cells changes. */
 typedef struct helio_instance_stats {
@@ -198,113 +198,113 @@ enum { /* indexes of a instance's histograms */
 #define HELIO_STATS_TX_STREAM(X) \
     X(packets_sent, COUNTER, "packets", 0, "packets_sent", "", "", "Original data packets (ODATA) sent.") \
     X(bytes_sent, COUNTER, "bytes", 0, "bytes_sent", "", "", "Bytes of the original data packets, headers included.") \
-    X(packets_unsent, COUNTER, "packets", 0, "packets_unsent", "", "", "Of these, packets the driver could not send: each copy of a fan-out counts.") \
+    X(packets_unsent, COUNTER, "packets", 0, "packets_unsent", "", "", "Original data packets the driver could not send. Each copy of a fan-out counts.") \
     X(repair_packets, COUNTER, "packets", 0, "repair_packets", "", "", "Repair packets (RDATA) sent.") \
     X(repair_bytes, COUNTER, "bytes", 0, "repair_bytes", "", "", "Bytes of the repair packets, headers included.") \
     X(nak_packets_received, COUNTER, "packets", 0, "nak_packets_received", "", "", "Valid NAK packets received.") \
-    X(naks_received, COUNTER, "sequences", 0, "naks_received", "", "", "Sequence numbers asked for.") \
-    X(naks_others, COUNTER, "sequences", 0, "naks_others", "", "", "Of the sequence numbers asked for, those of receivers that are not among the peers: there was no room for them, or they gave way to others. With naks_received of all peers these are naks_received.") \
-    X(blame_time, COUNTER, "nanoseconds", 0, "blame_time", "", "", "Time that data waited for one receiver; the peers' blame_time says for which.") \
-    X(naks_answered_repaired, COUNTER, "sequences", 0, "naks_answered", "outcome", "repaired", "Sequence numbers asked for, by what became of the request.") \
-    X(naks_answered_queued_already, COUNTER, "sequences", 0, "naks_answered", "outcome", "queued_already", "Sequence numbers asked for, by what became of the request.") \
-    X(naks_answered_ignored_recent, COUNTER, "sequences", 0, "naks_answered", "outcome", "ignored_recent", "Sequence numbers asked for, by what became of the request.") \
-    X(naks_answered_too_late, COUNTER, "sequences", 0, "naks_answered", "outcome", "too_late", "Sequence numbers asked for, by what became of the request.") \
-    X(naks_answered_not_sent_yet, COUNTER, "sequences", 0, "naks_answered", "outcome", "not_sent_yet", "Sequence numbers asked for, by what became of the request.") \
-    X(naks_answered_shed, COUNTER, "sequences", 0, "naks_answered", "outcome", "shed", "Sequence numbers asked for, by what became of the request.") \
+    X(naks_received, COUNTER, "sequences", 0, "naks_received", "", "", "Sequence numbers requested by receivers, repeats included.") \
+    X(naks_others, COUNTER, "sequences", 0, "naks_others", "", "", "Sequence numbers requested by receivers that are not tracked, or no longer. With those of the tracked receivers they add up to naks_received.") \
+    X(blame_time, COUNTER, "nanoseconds", 0, "blame_time", "", "", "Time data waited for exactly one receiver; the receivers' blame_time shows which.") \
+    X(naks_answered_repaired, COUNTER, "sequences", 0, "naks_answered", "outcome", "repaired", "Sequence numbers requested, by outcome of the request.") \
+    X(naks_answered_queued_already, COUNTER, "sequences", 0, "naks_answered", "outcome", "queued_already", "Sequence numbers requested, by outcome of the request.") \
+    X(naks_answered_ignored_recent, COUNTER, "sequences", 0, "naks_answered", "outcome", "ignored_recent", "Sequence numbers requested, by outcome of the request.") \
+    X(naks_answered_too_late, COUNTER, "sequences", 0, "naks_answered", "outcome", "too_late", "Sequence numbers requested, by outcome of the request.") \
+    X(naks_answered_not_sent_yet, COUNTER, "sequences", 0, "naks_answered", "outcome", "not_sent_yet", "Sequence numbers requested, by outcome of the request.") \
+    X(naks_answered_shed, COUNTER, "sequences", 0, "naks_answered", "outcome", "shed", "Sequence numbers requested, by outcome of the request.") \
     X(nak_confirmations_sent, COUNTER, "packets", 0, "nak_confirmations_sent", "", "", "NAK confirmations (NCF) sent.") \
-    X(nak_confirmations_withheld, COUNTER, "packets", 0, "nak_confirmations_withheld", "", "", "NAK confirmations left out, as they would have passed the rate; who asked asks again.") \
-    X(heartbeats_sent, COUNTER, "packets", 0, "heartbeats_sent", "", "", "Source path messages (SPM) sent.") \
-    X(nnaks_received, COUNTER, "packets", 0, "nnaks_received", "", "", "Null NAKs (NNAK) received: a repairer on the way repaired.") \
-    X(poll_responses_received, COUNTER, "packets", 0, "poll_responses_received", "", "", "Answers (POLR) to polls received.") \
-    X(population, GAUGE, "", 0, "population", "", "", "Receivers there are, estimated by polling; 0 when nobody is polled.") \
-    X(destinations, GAUGE, "", 0, "destinations", "", "", "Where the stream sends to: 1 for a group, else the number of hosts.") \
-    X(nak_backoff_advised, GAUGE, "nanoseconds", 0, "nak_backoff_advised", "", "", "How long receivers are advised to hold requests back; 0: no advice.") \
-    X(heartbeat_requests_received, COUNTER, "packets", 0, "heartbeat_requests_received", "", "", "Requests for a source path message (SPMR) received.") \
-    X(history_packets, GAUGE, "packets", 0, "history_packets", "", "", "Packets kept for repair.") \
-    X(history_bytes, GAUGE, "bytes", 0, "history_bytes", "", "", "Bytes kept for repair.") \
-    X(history_limit_packets, GAUGE, "packets", 0, "history_limit_packets", "", "", "Most packets the history keeps for repair now.") \
-    X(history_limit_bytes, GAUGE, "bytes", 0, "history_limit_bytes", "", "", "Most bytes the history keeps for repair now.") \
-    X(history_trimmed_packets, COUNTER, "packets", 0, "history_trimmed", "cause", "packets", "Packets that left the history, by what made them go: their number, their bytes, or their age.") \
-    X(history_trimmed_bytes, COUNTER, "packets", 0, "history_trimmed", "cause", "bytes", "Packets that left the history, by what made them go: their number, their bytes, or their age.") \
-    X(history_trimmed_age, COUNTER, "packets", 0, "history_trimmed", "cause", "age", "Packets that left the history, by what made them go: their number, their bytes, or their age.") \
-    X(window_trail, GAUGE, "sequences", 0, "window_trail", "", "", "Oldest sequence number that can be repaired (64-bit, widened).") \
+    X(nak_confirmations_withheld, COUNTER, "packets", 0, "nak_confirmations_withheld", "", "", "NAK confirmations not sent because they would have exceeded the rate; the receiver repeats its request.") \
+    X(heartbeats_sent, COUNTER, "packets", 0, "heartbeats_sent", "", "", "Heartbeats (SPM) sent.") \
+    X(nnaks_received, COUNTER, "packets", 0, "nnaks_received", "", "", "Null NAKs (NNAK) received: a repairer on the path has sent the repair.") \
+    X(poll_responses_received, COUNTER, "packets", 0, "poll_responses_received", "", "", "Poll responses (POLR) received.") \
+    X(population, GAUGE, "", 0, "population", "", "", "Number of receivers estimated by polling; 0: no polling.") \
+    X(destinations, GAUGE, "", 0, "destinations", "", "", "Destinations of the stream: 1 for a group, else the number of hosts.") \
+    X(nak_backoff_advised, GAUGE, "nanoseconds", 0, "nak_backoff_advised", "", "", "Back-off time advised to receivers before they request repairs; 0: no advice.") \
+    X(heartbeat_requests_received, COUNTER, "packets", 0, "heartbeat_requests_received", "", "", "Requests for a heartbeat (SPMR) received.") \
+    X(history_packets, GAUGE, "packets", 0, "history_packets", "", "", "Packets in the history.") \
+    X(history_bytes, GAUGE, "bytes", 0, "history_bytes", "", "", "Bytes in the history.") \
+    X(history_limit_packets, GAUGE, "packets", 0, "history_limit_packets", "", "", "Limit of the packets in the history now.") \
+    X(history_limit_bytes, GAUGE, "bytes", 0, "history_limit_bytes", "", "", "Limit of the bytes in the history now.") \
+    X(history_trimmed_packets, COUNTER, "packets", 0, "history_trimmed", "cause", "packets", "Packets that left the history, by the limit that was reached: packets, bytes or age.") \
+    X(history_trimmed_bytes, COUNTER, "packets", 0, "history_trimmed", "cause", "bytes", "Packets that left the history, by the limit that was reached: packets, bytes or age.") \
+    X(history_trimmed_age, COUNTER, "packets", 0, "history_trimmed", "cause", "age", "Packets that left the history, by the limit that was reached: packets, bytes or age.") \
+    X(window_trail, GAUGE, "sequences", 0, "window_trail", "", "", "Oldest sequence number in the history (64-bit, widened).") \
     X(window_lead, GAUGE, "sequences", 0, "window_lead", "", "", "Newest sequence number sent (64-bit, widened).") \
     X(repair_queue, GAUGE, "packets", 0, "repair_queue", "", "", "Repairs waiting to be sent.") \
-    X(peers, GAUGE, "", 0, "peers", "", "", "Receivers that have asked for repairs or acknowledged.") \
-    X(reports_received, COUNTER, "packets", 0, "reports_received", "", "", "Reports that receivers send of themselves received, with NAKs and ACKs or alone.") \
-    X(reports_refused_elsewhere, COUNTER, "packets", 0, "reports_refused", "reason", "elsewhere", "Reports refused: of a receiver known at another address, impossible, overtaken by a newer one, or beyond the receivers there is room for.") \
-    X(reports_refused_impossible, COUNTER, "packets", 0, "reports_refused", "reason", "impossible", "Reports refused: of a receiver known at another address, impossible, overtaken by a newer one, or beyond the receivers there is room for.") \
-    X(reports_refused_stale, COUNTER, "packets", 0, "reports_refused", "reason", "stale", "Reports refused: of a receiver known at another address, impossible, overtaken by a newer one, or beyond the receivers there is room for.") \
-    X(reports_refused_no_room, COUNTER, "packets", 0, "reports_refused", "reason", "no_room", "Reports refused: of a receiver known at another address, impossible, overtaken by a newer one, or beyond the receivers there is room for.") \
-    X(report_interval, GAUGE, "nanoseconds", 0, "report_interval", "", "", "How often receivers are asked to report now; 0: only with NAKs and ACKs.") \
-    X(receivers_reporting, GAUGE, "", 0, "receivers_reporting", "", "", "Receivers that report and have been heard of late.") \
-    X(grants_received, COUNTER, "", 0, "grants_received", "", "", "Grants of credit received, one for each topic, those of no avail included.") \
-    X(grants_refused_not_awaited, COUNTER, "", 0, "grants_refused", "reason", "not_awaited", "Grants of no avail: this source awaits none, they are not (surely) of the receiver they name, of a topic it does not send, or for more than can be granted.") \
-    X(grants_refused_unproven, COUNTER, "", 0, "grants_refused", "reason", "unproven", "Grants of no avail: this source awaits none, they are not (surely) of the receiver they name, of a topic it does not send, or for more than can be granted.") \
-    X(grants_refused_topic, COUNTER, "", 0, "grants_refused", "reason", "topic", "Grants of no avail: this source awaits none, they are not (surely) of the receiver they name, of a topic it does not send, or for more than can be granted.") \
-    X(grants_refused_impossible, COUNTER, "", 0, "grants_refused", "reason", "impossible", "Grants of no avail: this source awaits none, they are not (surely) of the receiver they name, of a topic it does not send, or for more than can be granted.") \
+    X(peers, GAUGE, "", 0, "peers", "", "", "Receivers tracked: those that have requested repairs, acknowledged or reported.") \
+    X(reports_received, COUNTER, "packets", 0, "reports_received", "", "", "Reports received from receivers, in NAKs, in ACKs or alone.") \
+    X(reports_refused_elsewhere, COUNTER, "packets", 0, "reports_refused", "reason", "elsewhere", "Reports refused, by reason: the receiver has another address, the content is impossible or older, or no room for the receiver.") \
+    X(reports_refused_impossible, COUNTER, "packets", 0, "reports_refused", "reason", "impossible", "Reports refused, by reason: the receiver has another address, the content is impossible or older, or no room for the receiver.") \
+    X(reports_refused_stale, COUNTER, "packets", 0, "reports_refused", "reason", "stale", "Reports refused, by reason: the receiver has another address, the content is impossible or older, or no room for the receiver.") \
+    X(reports_refused_no_room, COUNTER, "packets", 0, "reports_refused", "reason", "no_room", "Reports refused, by reason: the receiver has another address, the content is impossible or older, or no room for the receiver.") \
+    X(report_interval, GAUGE, "nanoseconds", 0, "report_interval", "", "", "Interval at which receivers are to report now; 0: only with NAKs and ACKs.") \
+    X(receivers_reporting, GAUGE, "", 0, "receivers_reporting", "", "", "Receivers that report and are not silent.") \
+    X(grants_received, COUNTER, "", 0, "grants_received", "", "", "Grants of credit received, one for each topic, ineffective ones included.") \
+    X(grants_refused_not_awaited, COUNTER, "", 0, "grants_refused", "reason", "not_awaited", "Grants of credit refused, by reason: credit is not awaited, the receiver is unproven, the topic is unknown, or the number is impossible.") \
+    X(grants_refused_unproven, COUNTER, "", 0, "grants_refused", "reason", "unproven", "Grants of credit refused, by reason: credit is not awaited, the receiver is unproven, the topic is unknown, or the number is impossible.") \
+    X(grants_refused_topic, COUNTER, "", 0, "grants_refused", "reason", "topic", "Grants of credit refused, by reason: credit is not awaited, the receiver is unproven, the topic is unknown, or the number is impossible.") \
+    X(grants_refused_impossible, COUNTER, "", 0, "grants_refused", "reason", "impossible", "Grants of credit refused, by reason: credit is not awaited, the receiver is unproven, the topic is unknown, or the number is impossible.") \
     X(ackers, GAUGE, "", 0, "ackers", "", "", "Receivers that acknowledge.") \
     X(acks_received, COUNTER, "packets", 0, "acks_received", "", "", "Acknowledgements (ACK) received.") \
-    X(acks_shed, COUNTER, "packets", 0, "acks_shed", "", "", "Acknowledgements not heeded: more than ack_limit of one receiver.") \
-    X(feedback_expelled, COUNTER, "packets", 0, "feedback_expelled", "", "", "Packets of receivers that this source has expelled, not heeded.") \
-    X(receivers_treated, GAUGE, "", 0, "receivers_treated", "", "", "Receivers this source sheds, has suspended or has expelled.") \
-    X(notices_sent, COUNTER, "", 0, "notices_sent", "", "", "Notices to receivers sent, repeats included.") \
-    X(clock_answers_sent, COUNTER, "", 0, "clock_answers_sent", "", "", "Receivers' questions for the time that were answered.") \
-    X(acks_refused_elsewhere, COUNTER, "packets", 0, "acks_refused", "reason", "elsewhere", "Acknowledgements refused: of a receiver known at another address, impossible, of an earlier life of their receiver, or beyond the receivers there is room for.") \
-    X(acks_refused_impossible, COUNTER, "packets", 0, "acks_refused", "reason", "impossible", "Acknowledgements refused: of a receiver known at another address, impossible, of an earlier life of their receiver, or beyond the receivers there is room for.") \
-    X(acks_refused_stale, COUNTER, "packets", 0, "acks_refused", "reason", "stale", "Acknowledgements refused: of a receiver known at another address, impossible, of an earlier life of their receiver, or beyond the receivers there is room for.") \
-    X(acks_refused_no_room, COUNTER, "packets", 0, "acks_refused", "reason", "no_room", "Acknowledgements refused: of a receiver known at another address, impossible, of an earlier life of their receiver, or beyond the receivers there is room for.") \
-    X(history_unacked, GAUGE, "packets", 0, "history_unacked", "", "", "Packets of the history that wait for the acknowledgements they need.") \
-    X(history_unacked_dropped, COUNTER, "packets", 0, "history_unacked_dropped", "", "", "Packets that left the history without the acknowledgements they needed: at close, or because the receivers for them were gone (acks_missing=degrade).") \
-    X(ack_blocks, COUNTER, "", 0, "ack_blocks", "", "", "Times sending stopped because the history was full of packets not acknowledged.") \
-    X(rate_limit, GAUGE, "bytes", 0, "rate_limit", "", "", "Bytes per second the stream may send at most; 0: no limit of its own.") \
-    X(rate_limited, COUNTER, "", 0, "rate_limited", "", "", "Times data had to wait for the rate, for repairs that go first, or for the send limit.") \
-    X(rate_limited_time, COUNTER, "nanoseconds", 0, "rate_limited_time", "", "", "Time data waited for them.") \
-    X(congested, GAUGE, "", 0, "congested", "", "", "1 while messages wait for the rate, for receivers or for room, and have for longer than congestion_time.") \
-    X(congestions, COUNTER, "", 0, "congestions", "", "", "Times that began.") \
-    X(rate_decided, GAUGE, "bytes", 0, "rate_decided", "", "", "Bytes per second the rate policy decided on, whether it is in force (rate_mode) or not; 0: no limit.") \
-    X(rate_loss, GAUGE, "", 0, "rate_loss", "", "", "Loss the rate policy decides by, in millionths: what the receiver that counts loses at least.") \
-    X(rate_state, GAUGE, "", 0, "rate_state", "", "", "What the rate policy did last: 0 it left the rate alone, 1 it lowered it, 2 it raised it.") \
+    X(acks_shed, COUNTER, "packets", 0, "acks_shed", "", "", "Acknowledgements ignored because a receiver exceeded ack_limit.") \
+    X(feedback_expelled, COUNTER, "packets", 0, "feedback_expelled", "", "", "Packets ignored because they came from expelled receivers.") \
+    X(receivers_treated, GAUGE, "", 0, "receivers_treated", "", "", "Receivers shed, suspended or expelled now.") \
+    X(notices_sent, COUNTER, "", 0, "notices_sent", "", "", "Notices sent to receivers, repeats included.") \
+    X(clock_answers_sent, COUNTER, "", 0, "clock_answers_sent", "", "", "Answers sent to receivers that requested the time.") \
+    X(acks_refused_elsewhere, COUNTER, "packets", 0, "acks_refused", "reason", "elsewhere", "Acknowledgements refused, by reason: the receiver has another address, the content is impossible or older, or no room for the receiver.") \
+    X(acks_refused_impossible, COUNTER, "packets", 0, "acks_refused", "reason", "impossible", "Acknowledgements refused, by reason: the receiver has another address, the content is impossible or older, or no room for the receiver.") \
+    X(acks_refused_stale, COUNTER, "packets", 0, "acks_refused", "reason", "stale", "Acknowledgements refused, by reason: the receiver has another address, the content is impossible or older, or no room for the receiver.") \
+    X(acks_refused_no_room, COUNTER, "packets", 0, "acks_refused", "reason", "no_room", "Acknowledgements refused, by reason: the receiver has another address, the content is impossible or older, or no room for the receiver.") \
+    X(history_unacked, GAUGE, "packets", 0, "history_unacked", "", "", "Packets in the history that still need acknowledgements.") \
+    X(history_unacked_dropped, COUNTER, "packets", 0, "history_unacked_dropped", "", "", "Packets that left the history unacknowledged, at close or because their receivers had left (acks_missing=degrade).") \
+    X(ack_blocks, COUNTER, "", 0, "ack_blocks", "", "", "Times sending stopped because the history was full of unacknowledged packets.") \
+    X(rate_limit, GAUGE, "bytes", 0, "rate_limit", "", "", "Limit of the stream's bytes per second; 0: no limit of its own.") \
+    X(rate_limited, COUNTER, "", 0, "rate_limited", "", "", "Times data began to wait for the rate, for repairs sent first, or for the send limit.") \
+    X(rate_limited_time, COUNTER, "nanoseconds", 0, "rate_limited_time", "", "", "Time data waited for the rate, for repairs sent first, or for the send limit.") \
+    X(congested, GAUGE, "", 0, "congested", "", "", "1 while messages have waited longer than congestion_time for the rate, for receivers or for room.") \
+    X(congestions, COUNTER, "", 0, "congestions", "", "", "Times the stream became congested.") \
+    X(rate_decided, GAUGE, "bytes", 0, "rate_decided", "", "", "Bytes per second the rate policy decided on, in force or only advised (rate_mode); 0: no limit.") \
+    X(rate_loss, GAUGE, "", 0, "rate_loss", "", "", "Loss the rate policy decides by, in millionths: a lower bound of the loss of the deciding receiver.") \
+    X(rate_state, GAUGE, "", 0, "rate_state", "", "", "Last decision of the rate policy: 0 unchanged, 1 lowered, 2 raised.") \
     X(rate_decreases, COUNTER, "", 0, "rate_decreases", "", "", "Times the rate policy lowered the rate.") \
     X(rate_increases, COUNTER, "", 0, "rate_increases", "", "", "Times the rate policy raised the rate.") \
-    X(send_room, GAUGE, "packets", 0, "send_room", "", "", "Packets that may be sent now as receivers' windows or PGMCC allow; 0 also when neither limits.") \
-    X(pgmcc_window, GAUGE, "packets", 0, "pgmcc_window", "", "", "PGMCC's window; 0 when it does not run.") \
-    X(pgmcc_cuts, COUNTER, "", 0, "pgmcc_cuts", "", "", "Times PGMCC halved its window for a loss.") \
-    X(control_intervals, COUNTER, "", 0, "control_intervals", "", "", "Control intervals in which something happened.") \
-    X(repairs_deferred, COUNTER, "", 0, "repairs_deferred", "", "", "Times repairs had to wait for their share of the rate.") \
-    X(pace_latency, HISTOGRAM, "nanoseconds", 3, "pace_latency", "", "", "Each time the stream's data had to wait for the rate: until it went on.") \
-    X(ack_blocked_time, COUNTER, "nanoseconds", 0, "ack_blocked_time", "", "", "Time sending stood still because the history was full of packets not acknowledged.") \
-    X(slow_decisions_notify, COUNTER, "", 0, "slow_decisions", "decision", "notify", "Decisions about slow consumers, by what was decided: something to do, something that is over, or something to tell.") \
-    X(slow_decisions_pace, COUNTER, "", 0, "slow_decisions", "decision", "pace", "Decisions about slow consumers, by what was decided: something to do, something that is over, or something to tell.") \
-    X(slow_decisions_shed, COUNTER, "", 0, "slow_decisions", "decision", "shed", "Decisions about slow consumers, by what was decided: something to do, something that is over, or something to tell.") \
-    X(slow_decisions_suspend_naks, COUNTER, "", 0, "slow_decisions", "decision", "suspend_naks", "Decisions about slow consumers, by what was decided: something to do, something that is over, or something to tell.") \
-    X(slow_decisions_suspend, COUNTER, "", 0, "slow_decisions", "decision", "suspend", "Decisions about slow consumers, by what was decided: something to do, something that is over, or something to tell.") \
-    X(slow_decisions_expel, COUNTER, "", 0, "slow_decisions", "decision", "expel", "Decisions about slow consumers, by what was decided: something to do, something that is over, or something to tell.") \
-    X(slow_decisions_recover, COUNTER, "", 0, "slow_decisions", "decision", "recover", "Decisions about slow consumers, by what was decided: something to do, something that is over, or something to tell.") \
-    X(slow_decisions_resume, COUNTER, "", 0, "slow_decisions", "decision", "resume", "Decisions about slow consumers, by what was decided: something to do, something that is over, or something to tell.") \
-    X(slow_decisions_readmit, COUNTER, "", 0, "slow_decisions", "decision", "readmit", "Decisions about slow consumers, by what was decided: something to do, something that is over, or something to tell.") \
-    X(slow_decisions_forecast, COUNTER, "", 0, "slow_decisions", "decision", "forecast", "Decisions about slow consumers, by what was decided: something to do, something that is over, or something to tell.") \
-    X(slow_decisions_spare, COUNTER, "", 0, "slow_decisions", "decision", "spare", "Decisions about slow consumers, by what was decided: something to do, something that is over, or something to tell.") \
-    X(slow_decisions_network, COUNTER, "", 0, "slow_decisions", "decision", "network", "Decisions about slow consumers, by what was decided: something to do, something that is over, or something to tell.") \
-    X(slow_actions_notify, COUNTER, "", 0, "slow_actions", "decision", "notify", "Of these, carried out (slow_mode=enforce) or told of (advise).") \
-    X(slow_actions_pace, COUNTER, "", 0, "slow_actions", "decision", "pace", "Of these, carried out (slow_mode=enforce) or told of (advise).") \
-    X(slow_actions_shed, COUNTER, "", 0, "slow_actions", "decision", "shed", "Of these, carried out (slow_mode=enforce) or told of (advise).") \
-    X(slow_actions_suspend_naks, COUNTER, "", 0, "slow_actions", "decision", "suspend_naks", "Of these, carried out (slow_mode=enforce) or told of (advise).") \
-    X(slow_actions_suspend, COUNTER, "", 0, "slow_actions", "decision", "suspend", "Of these, carried out (slow_mode=enforce) or told of (advise).") \
-    X(slow_actions_expel, COUNTER, "", 0, "slow_actions", "decision", "expel", "Of these, carried out (slow_mode=enforce) or told of (advise).") \
-    X(slow_actions_recover, COUNTER, "", 0, "slow_actions", "decision", "recover", "Of these, carried out (slow_mode=enforce) or told of (advise).") \
-    X(slow_actions_resume, COUNTER, "", 0, "slow_actions", "decision", "resume", "Of these, carried out (slow_mode=enforce) or told of (advise).") \
-    X(slow_actions_readmit, COUNTER, "", 0, "slow_actions", "decision", "readmit", "Of these, carried out (slow_mode=enforce) or told of (advise).") \
-    X(slow_actions_forecast, COUNTER, "", 0, "slow_actions", "decision", "forecast", "Of these, carried out (slow_mode=enforce) or told of (advise).") \
-    X(slow_actions_spare, COUNTER, "", 0, "slow_actions", "decision", "spare", "Of these, carried out (slow_mode=enforce) or told of (advise).") \
-    X(slow_actions_network, COUNTER, "", 0, "slow_actions", "decision", "network", "Of these, carried out (slow_mode=enforce) or told of (advise).") \
+    X(send_room, GAUGE, "packets", 0, "send_room", "", "", "Packets that receivers' windows or PGMCC permit now; 0 also when neither limits.") \
+    X(pgmcc_window, GAUGE, "packets", 0, "pgmcc_window", "", "", "Window of PGMCC; 0 when PGMCC does not run.") \
+    X(pgmcc_cuts, COUNTER, "", 0, "pgmcc_cuts", "", "", "Times PGMCC halved its window because of a loss.") \
+    X(control_intervals, COUNTER, "", 0, "control_intervals", "", "", "Control intervals with activity, at whose end the policies decided.") \
+    X(repairs_deferred, COUNTER, "", 0, "repairs_deferred", "", "", "Times repairs waited for their share of the rate.") \
+    X(pace_latency, HISTOGRAM, "nanoseconds", 3, "pace_latency", "", "", "Duration of each wait of the stream's data for the rate.") \
+    X(ack_blocked_time, COUNTER, "nanoseconds", 0, "ack_blocked_time", "", "", "Time sending stood still because the history was full of unacknowledged packets.") \
+    X(slow_decisions_notify, COUNTER, "", 0, "slow_decisions", "decision", "notify", "Decisions about slow receivers, by decision: an action, the end of an action, or a notification.") \
+    X(slow_decisions_pace, COUNTER, "", 0, "slow_decisions", "decision", "pace", "Decisions about slow receivers, by decision: an action, the end of an action, or a notification.") \
+    X(slow_decisions_shed, COUNTER, "", 0, "slow_decisions", "decision", "shed", "Decisions about slow receivers, by decision: an action, the end of an action, or a notification.") \
+    X(slow_decisions_suspend_naks, COUNTER, "", 0, "slow_decisions", "decision", "suspend_naks", "Decisions about slow receivers, by decision: an action, the end of an action, or a notification.") \
+    X(slow_decisions_suspend, COUNTER, "", 0, "slow_decisions", "decision", "suspend", "Decisions about slow receivers, by decision: an action, the end of an action, or a notification.") \
+    X(slow_decisions_expel, COUNTER, "", 0, "slow_decisions", "decision", "expel", "Decisions about slow receivers, by decision: an action, the end of an action, or a notification.") \
+    X(slow_decisions_recover, COUNTER, "", 0, "slow_decisions", "decision", "recover", "Decisions about slow receivers, by decision: an action, the end of an action, or a notification.") \
+    X(slow_decisions_resume, COUNTER, "", 0, "slow_decisions", "decision", "resume", "Decisions about slow receivers, by decision: an action, the end of an action, or a notification.") \
+    X(slow_decisions_readmit, COUNTER, "", 0, "slow_decisions", "decision", "readmit", "Decisions about slow receivers, by decision: an action, the end of an action, or a notification.") \
+    X(slow_decisions_forecast, COUNTER, "", 0, "slow_decisions", "decision", "forecast", "Decisions about slow receivers, by decision: an action, the end of an action, or a notification.") \
+    X(slow_decisions_spare, COUNTER, "", 0, "slow_decisions", "decision", "spare", "Decisions about slow receivers, by decision: an action, the end of an action, or a notification.") \
+    X(slow_decisions_network, COUNTER, "", 0, "slow_decisions", "decision", "network", "Decisions about slow receivers, by decision: an action, the end of an action, or a notification.") \
+    X(slow_actions_notify, COUNTER, "", 0, "slow_actions", "decision", "notify", "Decisions about slow receivers that were executed (slow_mode=enforce) or reported (advise), by decision.") \
+    X(slow_actions_pace, COUNTER, "", 0, "slow_actions", "decision", "pace", "Decisions about slow receivers that were executed (slow_mode=enforce) or reported (advise), by decision.") \
+    X(slow_actions_shed, COUNTER, "", 0, "slow_actions", "decision", "shed", "Decisions about slow receivers that were executed (slow_mode=enforce) or reported (advise), by decision.") \
+    X(slow_actions_suspend_naks, COUNTER, "", 0, "slow_actions", "decision", "suspend_naks", "Decisions about slow receivers that were executed (slow_mode=enforce) or reported (advise), by decision.") \
+    X(slow_actions_suspend, COUNTER, "", 0, "slow_actions", "decision", "suspend", "Decisions about slow receivers that were executed (slow_mode=enforce) or reported (advise), by decision.") \
+    X(slow_actions_expel, COUNTER, "", 0, "slow_actions", "decision", "expel", "Decisions about slow receivers that were executed (slow_mode=enforce) or reported (advise), by decision.") \
+    X(slow_actions_recover, COUNTER, "", 0, "slow_actions", "decision", "recover", "Decisions about slow receivers that were executed (slow_mode=enforce) or reported (advise), by decision.") \
+    X(slow_actions_resume, COUNTER, "", 0, "slow_actions", "decision", "resume", "Decisions about slow receivers that were executed (slow_mode=enforce) or reported (advise), by decision.") \
+    X(slow_actions_readmit, COUNTER, "", 0, "slow_actions", "decision", "readmit", "Decisions about slow receivers that were executed (slow_mode=enforce) or reported (advise), by decision.") \
+    X(slow_actions_forecast, COUNTER, "", 0, "slow_actions", "decision", "forecast", "Decisions about slow receivers that were executed (slow_mode=enforce) or reported (advise), by decision.") \
+    X(slow_actions_spare, COUNTER, "", 0, "slow_actions", "decision", "spare", "Decisions about slow receivers that were executed (slow_mode=enforce) or reported (advise), by decision.") \
+    X(slow_actions_network, COUNTER, "", 0, "slow_actions", "decision", "network", "Decisions about slow receivers that were executed (slow_mode=enforce) or reported (advise), by decision.") \
     X(consumers_in_trouble, GAUGE, "", 0, "consumers_in_trouble", "", "", "Receivers with a symptom over its threshold.") \
-    X(consumers_isolated, GAUGE, "", 0, "consumers_isolated", "", "", "Receivers suspended or expelled, by hand or not; with slow_mode other than enforce also those that would be.") \
-    X(consumer_ceiling, GAUGE, "bytes", 0, "consumer_ceiling", "", "", "Bytes per second the stream goes no faster than, as a slow receiver is waited for; 0: no such thing.") \
+    X(consumers_isolated, GAUGE, "", 0, "consumers_isolated", "", "", "Receivers suspended or expelled, manually or automatically. Unless slow_mode is enforce, those that would be isolated count too.") \
+    X(consumer_ceiling, GAUGE, "bytes", 0, "consumer_ceiling", "", "", "Limit of the bytes per second while the stream is paced to a slow receiver; 0: not paced.") \
     X(storms, COUNTER, "", 0, "storms", "", "", "NAK storms detected.") \
-    X(storm_active, GAUGE, "", 0, "storm_active", "", "", "1 while there is one.") \
-    X(cutoffs, COUNTER, "", 0, "cutoffs", "", "", "Cut-offs of all requests that a storm called for; made with storm_mode=enforce.") \
-    X(cutoff_time, COUNTER, "nanoseconds", 0, "cutoff_time", "", "", "How long these were to last, all together.")
+    X(storm_active, GAUGE, "", 0, "storm_active", "", "", "1 while a NAK storm lasts.") \
+    X(cutoffs, COUNTER, "", 0, "cutoffs", "", "", "Cut-offs of all requests that storms called for; executed only with storm_mode=enforce.") \
+    X(cutoff_time, COUNTER, "nanoseconds", 0, "cutoff_time", "", "", "Total duration of these cut-offs as decided.")
 
 /* One numbered packet sequence being sent (a PGM transport session). One writer; `guard` is odd while a group of cells changes. */
 typedef struct helio_tx_stream_stats {
@@ -428,32 +428,32 @@ enum { /* indexes of a tx_stream's histograms */
 /* X(cell, KIND, unit, level, statistic, label, value, help) */
 #define HELIO_STATS_TRANSMITTER(X) \
     X(messages_sent, COUNTER, "messages", 0, "messages_sent", "", "", "Messages put into packets.") \
-    X(messages_accepted, COUNTER, "messages", 0, "messages_accepted", "", "", "Messages taken from the application, those that wait and those dropped since included.") \
+    X(messages_accepted, COUNTER, "messages", 0, "messages_accepted", "", "", "Messages accepted from the application, waiting and dropped ones included.") \
     X(bytes_sent, COUNTER, "bytes", 0, "bytes_sent", "", "", "Payload bytes of the messages sent.") \
-    X(packets_sent, COUNTER, "packets", 0, "packets_sent", "", "", "Data packets (batches and fragments) of this topic.") \
+    X(packets_sent, COUNTER, "packets", 0, "packets_sent", "", "", "Data packets of this topic, batches and fragments.") \
     X(fragmented_messages, COUNTER, "messages", 0, "fragmented_messages", "", "", "Messages too large for one packet, sent in fragments.") \
-    X(next_message, GAUGE, "messages", 0, "next_message", "", "", "Number the next message will carry (the first message is number 0).") \
+    X(next_message, GAUGE, "messages", 0, "next_message", "", "", "Number of the next message; the first message has number 0.") \
     X(queue_bytes, GAUGE, "bytes", 0, "queue_bytes", "", "", "Bytes waiting in the submit queue.") \
     X(queue_limit_bytes, GAUGE, "bytes", 0, "queue_limit_bytes", "", "", "Size of the submit queue.") \
-    X(queue_messages, GAUGE, "messages", 0, "queue_messages", "", "", "Messages waiting in the submit queue, where they are counted or dropped (queue_messages, overflow); else 0.") \
-    X(messages_waiting, GAUGE, "messages", 0, "messages_waiting", "", "", "Messages accepted and not yet in a packet that was sent: in the submit queue or in the open packet.") \
-    X(queue_age, GAUGE, "nanoseconds", 0, "queue_age", "", "", "How long the oldest message has waited in the submit queue; 0 when none waits.") \
-    X(messages_dropped_newest, COUNTER, "messages", 0, "messages_dropped", "cause", "newest", "Messages dropped from the submit queue, never sent and never numbered, by cause.") \
-    X(messages_dropped_oldest, COUNTER, "messages", 0, "messages_dropped", "cause", "oldest", "Messages dropped from the submit queue, never sent and never numbered, by cause.") \
-    X(messages_dropped_conflated, COUNTER, "messages", 0, "messages_dropped", "cause", "conflated", "Messages dropped from the submit queue, never sent and never numbered, by cause.") \
-    X(messages_dropped_priority, COUNTER, "messages", 0, "messages_dropped", "cause", "priority", "Messages dropped from the submit queue, never sent and never numbered, by cause.") \
-    X(messages_dropped_age, COUNTER, "messages", 0, "messages_dropped", "cause", "age", "Messages dropped from the submit queue, never sent and never numbered, by cause.") \
-    X(messages_dropped_memory, COUNTER, "messages", 0, "messages_dropped", "cause", "memory", "Messages dropped from the submit queue, never sent and never numbered, by cause.") \
-    X(messages_dropped_credit, COUNTER, "messages", 0, "messages_dropped", "cause", "credit", "Messages dropped from the submit queue, never sent and never numbered, by cause.") \
-    X(credit_limit, GAUGE, "messages", 0, "credit_limit", "", "", "Number of the first message that receivers have not granted yet (await_credit); 0: none grants anything.") \
-    X(credit_waits, COUNTER, "", 0, "credit_waits", "", "", "Times that messages began to wait for credit.") \
-    X(credit_wait_time, COUNTER, "nanoseconds", 0, "credit_wait_time", "", "", "How long messages have waited for credit, all together.") \
+    X(queue_messages, GAUGE, "messages", 0, "queue_messages", "", "", "Messages waiting in the submit queue if it counts or drops messages (queue_messages, overflow); else 0.") \
+    X(messages_waiting, GAUGE, "messages", 0, "messages_waiting", "", "", "Messages accepted and not yet sent: in the submit queue or in the open packet.") \
+    X(queue_age, GAUGE, "nanoseconds", 0, "queue_age", "", "", "Waiting time of the oldest message in the submit queue; 0 when it is empty.") \
+    X(messages_dropped_newest, COUNTER, "messages", 0, "messages_dropped", "cause", "newest", "Messages dropped from the submit queue before they were numbered or sent, by cause.") \
+    X(messages_dropped_oldest, COUNTER, "messages", 0, "messages_dropped", "cause", "oldest", "Messages dropped from the submit queue before they were numbered or sent, by cause.") \
+    X(messages_dropped_conflated, COUNTER, "messages", 0, "messages_dropped", "cause", "conflated", "Messages dropped from the submit queue before they were numbered or sent, by cause.") \
+    X(messages_dropped_priority, COUNTER, "messages", 0, "messages_dropped", "cause", "priority", "Messages dropped from the submit queue before they were numbered or sent, by cause.") \
+    X(messages_dropped_age, COUNTER, "messages", 0, "messages_dropped", "cause", "age", "Messages dropped from the submit queue before they were numbered or sent, by cause.") \
+    X(messages_dropped_memory, COUNTER, "messages", 0, "messages_dropped", "cause", "memory", "Messages dropped from the submit queue before they were numbered or sent, by cause.") \
+    X(messages_dropped_credit, COUNTER, "messages", 0, "messages_dropped", "cause", "credit", "Messages dropped from the submit queue before they were numbered or sent, by cause.") \
+    X(credit_limit, GAUGE, "messages", 0, "credit_limit", "", "", "Number of the first message without credit (await_credit); 0: no receiver has granted credit.") \
+    X(credit_waits, COUNTER, "", 0, "credit_waits", "", "", "Times messages began to wait for credit.") \
+    X(credit_wait_time, COUNTER, "nanoseconds", 0, "credit_wait_time", "", "", "Time messages waited for credit.") \
     X(latency_packets, COUNTER, "packets", 0, "latency_packets", "", "", "Packets closed while latency was measured.") \
-    X(latency_samples, COUNTER, "packets", 0, "latency_samples", "", "", "Of these, those that were sampled (option sample): batch_latency counts them.") \
-    X(batch_latency, HISTOGRAM, "nanoseconds", 2, "batch_latency", "", "", "Stage batch: submit of a packet's oldest message until the packet, or the first of its message, is closed, less the wait that pace_latency counts.") \
-    X(pace_latency, HISTOGRAM, "nanoseconds", 3, "pace_latency", "", "", "Stage pace, of the same packets: how long their oldest message was held back by a rate, a window, credit or a lack of room, until it was packed; 0 for those that were not.") \
-    X(send_latency, HISTOGRAM, "nanoseconds", 2, "send_latency", "", "", "Stage send: duration of the driver call that sent packets; for those that leave in it, a part of their network_latency.") \
-    X(submit_delay, HISTOGRAM, "nanoseconds", 3, "submit_delay", "", "", "Intended send time until submit, of messages sent with one.")
+    X(latency_samples, COUNTER, "packets", 0, "latency_samples", "", "", "Packets sampled for latency (option sample), which batch_latency counts.") \
+    X(batch_latency, HISTOGRAM, "nanoseconds", 2, "batch_latency", "", "", "Stage batch: submit of a packet's oldest message until the packet is closed, without the wait in pace_latency. For fragments, the first packet.") \
+    X(pace_latency, HISTOGRAM, "nanoseconds", 3, "pace_latency", "", "", "Stage pace: time a packet's oldest message waited for the rate, a window, credit or room; 0 for a packet that did not wait.") \
+    X(send_latency, HISTOGRAM, "nanoseconds", 2, "send_latency", "", "", "Stage send: duration of the driver call that sent packets, which is also part of their network_latency.") \
+    X(submit_delay, HISTOGRAM, "nanoseconds", 3, "submit_delay", "", "", "Delay from the intended send time to submit, of messages that carry an intended time.")
 
 /* One topic being sent on a stream. One writer; `guard` is odd while a group of cells changes. */
 typedef struct helio_transmitter_stats {
@@ -498,41 +498,41 @@ enum { /* indexes of a transmitter's histograms */
 /* X(cell, KIND, unit, level, statistic, label, value, help) */
 #define HELIO_STATS_PEER(X) \
     X(nak_packets_received, COUNTER, "packets", 0, "nak_packets_received", "", "", "NAK packets received from this receiver.") \
-    X(naks_received, COUNTER, "sequences", 0, "naks_received", "", "", "Sequence numbers this receiver asked for.") \
-    X(naks_repeated, COUNTER, "sequences", 0, "naks_repeated", "", "", "Of these, asked for again; the rest are packets it missed.") \
-    X(repairs_caused, COUNTER, "packets", 0, "repairs_caused", "", "", "Repair packets first asked for by this receiver.") \
-    X(repair_bytes_caused, COUNTER, "bytes", 0, "repair_bytes_caused", "", "", "Bytes of the repair packets first asked for by this receiver.") \
-    X(naks_too_late, COUNTER, "sequences", 0, "naks_too_late", "", "", "Sequence numbers asked for after they had left the history.") \
+    X(naks_received, COUNTER, "sequences", 0, "naks_received", "", "", "Sequence numbers this receiver requested, repeats included.") \
+    X(naks_repeated, COUNTER, "sequences", 0, "naks_repeated", "", "", "Sequence numbers this receiver requested again.") \
+    X(repairs_caused, COUNTER, "packets", 0, "repairs_caused", "", "", "Repair packets that this receiver requested first.") \
+    X(repair_bytes_caused, COUNTER, "bytes", 0, "repair_bytes_caused", "", "", "Bytes of the repair packets that this receiver requested first.") \
+    X(naks_too_late, COUNTER, "sequences", 0, "naks_too_late", "", "", "Sequence numbers requested after they had left the history.") \
     X(acks_received, COUNTER, "packets", 0, "acks_received", "", "", "Acknowledgements received from this receiver.") \
-    X(naks_shed, COUNTER, "sequences", 0, "naks_shed", "", "", "Sequence numbers it asked for that were not repaired: over its limit, or it is suspended.") \
-    X(acks_shed, COUNTER, "packets", 0, "acks_shed", "", "", "Acknowledgements not heeded: more than ack_limit.") \
-    X(treatment, GAUGE, "", 0, "treatment", "", "", "What is done to it: 0 nothing, 2 its repairs are shed, 3 its NAKs are suspended, 4 it is suspended, 6 it is expelled.") \
+    X(naks_shed, COUNTER, "sequences", 0, "naks_shed", "", "", "Sequence numbers requested and not repaired because the receiver exceeded its limit or is suspended.") \
+    X(acks_shed, COUNTER, "packets", 0, "acks_shed", "", "", "Acknowledgements ignored because the receiver exceeded ack_limit.") \
+    X(treatment, GAUGE, "", 0, "treatment", "", "", "Action in force: 0 none, 2 repairs shed, 3 NAKs suspended, 4 suspended, 6 expelled.") \
     X(acked_position, GAUGE, "sequences", 0, "acked_position", "", "", "Newest sequence number this receiver has acknowledged, with all before it (64-bit, widened).") \
-    X(ack_lag, GAUGE, "packets", 0, "ack_lag", "", "", "Packets sent that this receiver had not acknowledged when it was last heard.") \
-    X(last_heard, GAUGE, "nanoseconds", 0, "last_heard", "", "", "Wall clock time of its last NAK, acknowledgement or report, since 1970.") \
-    X(reports_received, COUNTER, "packets", 0, "reports_received", "", "", "Reports of this receiver taken in; the cells below are what it told.") \
-    X(packets_received, COUNTER, "packets", 0, "packets_received", "", "", "Data packets it has received, each once.") \
-    X(packets_lost, COUNTER, "packets", 0, "packets_lost", "", "", "Data packets it first saw missing, whether or not they came later.") \
-    X(packets_unrecoverable, COUNTER, "packets", 0, "packets_unrecoverable", "", "", "Of these, given up for good.") \
-    X(loss, GAUGE, "", 0, "loss", "", "", "Share of the packets it missed at first, by its last reports, in millionths.") \
-    X(buffer_fill, GAUGE, "", 0, "buffer_fill", "", "", "How full its buffers are, the fuller of receive window and receive queue, in millionths.") \
-    X(position, GAUGE, "sequences", 0, "position", "", "", "Newest sequence number it has passed on in order (64-bit, widened).") \
-    X(lag, GAUGE, "packets", 0, "lag", "", "", "Packets sent that it had not passed on when it last reported.") \
-    X(window, GAUGE, "packets", 0, "window", "", "", "Packets beyond its position it has room for.") \
-    X(round_trip, GAUGE, "nanoseconds", 0, "round_trip", "", "", "Time from here to the receiver and back, smoothed; 0: not known.") \
-    X(state, GAUGE, "", 0, "state", "", "", "How it behaves: 0 not known yet, 1 it keeps up, 2 it falls behind, 3 it stands still, 4 it is silent or has left, 5 it catches up.") \
-    X(forecast, GAUGE, "nanoseconds", 0, "forecast", "", "", "Time until what it needs leaves the history, as things go; 0: it will not.") \
+    X(ack_lag, GAUGE, "packets", 0, "ack_lag", "", "", "Packets sent and not yet acknowledged at the receiver's last feedback.") \
+    X(last_heard, GAUGE, "nanoseconds", 0, "last_heard", "", "", "Wall clock time of the receiver's last NAK, acknowledgement or report, since 1970.") \
+    X(reports_received, COUNTER, "packets", 0, "reports_received", "", "", "Reports of this receiver accepted; they supply the statistics below.") \
+    X(packets_received, COUNTER, "packets", 0, "packets_received", "", "", "Data packets the receiver reports as received, each counted once.") \
+    X(packets_lost, COUNTER, "packets", 0, "packets_lost", "", "", "Data packets the receiver reports as missed at first, recovered or not.") \
+    X(packets_unrecoverable, COUNTER, "packets", 0, "packets_unrecoverable", "", "", "Data packets the receiver reports as lost for good.") \
+    X(loss, GAUGE, "", 0, "loss", "", "", "Share of packets missed at first, by the last reports, in millionths.") \
+    X(buffer_fill, GAUGE, "", 0, "buffer_fill", "", "", "Fill of the receive window or the receive queue, whichever is fuller, in millionths.") \
+    X(position, GAUGE, "sequences", 0, "position", "", "", "Newest sequence number passed on in order (64-bit, widened).") \
+    X(lag, GAUGE, "packets", 0, "lag", "", "", "Packets sent and not passed on at the last report.") \
+    X(window, GAUGE, "packets", 0, "window", "", "", "Packets beyond its position that the receiver has room for.") \
+    X(round_trip, GAUGE, "nanoseconds", 0, "round_trip", "", "", "Smoothed round trip time to the receiver; 0: unknown.") \
+    X(state, GAUGE, "", 0, "state", "", "", "Progress: 0 unknown, 1 keeps up, 2 falls behind, 3 stalled, 4 silent or left, 5 catches up.") \
+    X(forecast, GAUGE, "nanoseconds", 0, "forecast", "", "", "Time until packets the receiver needs leave the history at the current rate; 0: they will not.") \
     X(slow_since, GAUGE, "nanoseconds", 0, "slow_since", "", "", "Wall clock time since when a symptom is over its threshold; 0: none is.") \
-    X(suspensions, COUNTER, "", 0, "suspensions", "", "", "Times it was suspended for being slow, or would have been.") \
-    X(lag_bytes, GAUGE, "bytes", 0, "lag_bytes", "", "", "Bytes of the packets sent that it had not passed on when it last reported; of those that have left the history nothing is known, so it is at least so much.") \
-    X(lag_time, GAUGE, "nanoseconds", 0, "lag_time", "", "", "How long ago the oldest packet was sent that it had not passed on when it last reported, at that time; at least so much when that packet has left the history.") \
-    X(blame_time, COUNTER, "nanoseconds", 0, "blame_time", "", "", "Time that data waited for this receiver alone: for its room (flow_window), its acknowledgement (acks, pgmcc), its credit, or for a rate that was lowered on its account.") \
-    X(clock_offset, SIGNED, "nanoseconds", 0, "clock_offset", "", "", "How far its wall clock is ahead of this host's, as it last told; below 0: behind.") \
-    X(clock_error_bound, GAUGE, "nanoseconds", 0, "clock_error_bound", "", "", "The offset is off by no more than this, as it last told.") \
-    X(clock_source, GAUGE, "", 0, "clock_source", "", "", "What it knows the offset by: 0 it is not known, 1 both are on one host, 2 an exchange of time stamps.") \
-    X(badness, GAUGE, "", 0, "badness", "", "", "How much trouble it is, of late, in millionths: what is done to it, how it behaves, then what it loses, lags, fills and is waited for; orders receivers.")
+    X(suspensions, COUNTER, "", 0, "suspensions", "", "", "Times the receiver was suspended for being slow, or would have been.") \
+    X(lag_bytes, GAUGE, "bytes", 0, "lag_bytes", "", "", "Bytes sent and not passed on at the last report. A lower bound: packets that left the history do not count.") \
+    X(lag_time, GAUGE, "nanoseconds", 0, "lag_time", "", "", "Age of the oldest packet not passed on, at the last report. A lower bound once that packet has left the history.") \
+    X(blame_time, COUNTER, "nanoseconds", 0, "blame_time", "", "", "Time data waited for this receiver alone: for its window, its acknowledgement, its credit, or a rate lowered because of it.") \
+    X(clock_offset, SIGNED, "nanoseconds", 0, "clock_offset", "", "", "Offset of the receiver's wall clock from this host's, as last reported; above 0: ahead.") \
+    X(clock_error_bound, GAUGE, "nanoseconds", 0, "clock_error_bound", "", "", "Error bound of the clock offset, as last reported.") \
+    X(clock_source, GAUGE, "", 0, "clock_source", "", "", "Basis of the clock offset: 0 unknown, 1 same host, 2 exchange of time stamps.") \
+    X(badness, GAUGE, "", 0, "badness", "", "", "Rank among slow receivers, in millionths: first the action in force, then state, loss, lag, buffer fill and blame; 0: no trouble.")
 
-/* One receiver as the transmitter's stream sees it. One writer; `guard` is odd while a group of cells changes. */
+/* One receiver of a stream, as its source sees it. One writer; `guard` is odd while a group of cells changes. */
 typedef struct helio_peer_stats {
     _Atomic uint64_t guard;
     _Atomic uint64_t nak_packets_received;
@@ -580,72 +580,72 @@ enum { /* indexes of a peer's histograms */
     X(packets_received, COUNTER, "packets", 0, "packets_received", "", "", "Data packets received, original and repair, duplicates included.") \
     X(bytes_received, COUNTER, "bytes", 0, "bytes_received", "", "", "Bytes of the data packets received, headers included.") \
     X(packets_delivered, COUNTER, "packets", 0, "packets_delivered", "", "", "Data packets passed on in order.") \
-    X(packets_recovered, COUNTER, "packets", 0, "packets_recovered", "", "", "Missing packets that came after all, as a repair or late, once asked for.") \
-    X(packets_lost_window_advanced, COUNTER, "packets", 0, "packets_lost", "reason", "window_advanced", "Packets given up for good, by cause.") \
-    X(packets_lost_ncf_retries, COUNTER, "packets", 0, "packets_lost", "reason", "ncf_retries", "Packets given up for good, by cause.") \
-    X(packets_lost_data_retries, COUNTER, "packets", 0, "packets_lost", "reason", "data_retries", "Packets given up for good, by cause.") \
-    X(packets_lost_deadline, COUNTER, "packets", 0, "packets_lost", "reason", "deadline", "Packets given up for good, by cause.") \
-    X(packets_lost_overflow, COUNTER, "packets", 0, "packets_lost", "reason", "overflow", "Packets given up for good, by cause.") \
-    X(packets_lost_reset, COUNTER, "packets", 0, "packets_lost", "reason", "reset", "Packets given up for good, by cause.") \
-    X(packets_lost_not_requested, COUNTER, "packets", 0, "packets_lost", "reason", "not_requested", "Packets given up for good, by cause.") \
-    X(packets_lost_suspended, COUNTER, "packets", 0, "packets_lost", "reason", "suspended", "Packets given up for good, by cause.") \
-    X(losses_located_history, COUNTER, "packets", 0, "losses_located", "place", "history", "Packets that did not come in at first, recovered since or given up, by where they got lost: history (sent before this receiver came), late (nowhere: it came after it had been asked for), queue (no room as the application was behind), window (no room behind a missing packet), socket (dropped by this host's kernel, or a ring of shared memory), outside (they never reached this host).") \
-    X(losses_located_late, COUNTER, "packets", 0, "losses_located", "place", "late", "Packets that did not come in at first, recovered since or given up, by where they got lost: history (sent before this receiver came), late (nowhere: it came after it had been asked for), queue (no room as the application was behind), window (no room behind a missing packet), socket (dropped by this host's kernel, or a ring of shared memory), outside (they never reached this host).") \
-    X(losses_located_queue, COUNTER, "packets", 0, "losses_located", "place", "queue", "Packets that did not come in at first, recovered since or given up, by where they got lost: history (sent before this receiver came), late (nowhere: it came after it had been asked for), queue (no room as the application was behind), window (no room behind a missing packet), socket (dropped by this host's kernel, or a ring of shared memory), outside (they never reached this host).") \
-    X(losses_located_window, COUNTER, "packets", 0, "losses_located", "place", "window", "Packets that did not come in at first, recovered since or given up, by where they got lost: history (sent before this receiver came), late (nowhere: it came after it had been asked for), queue (no room as the application was behind), window (no room behind a missing packet), socket (dropped by this host's kernel, or a ring of shared memory), outside (they never reached this host).") \
-    X(losses_located_socket, COUNTER, "packets", 0, "losses_located", "place", "socket", "Packets that did not come in at first, recovered since or given up, by where they got lost: history (sent before this receiver came), late (nowhere: it came after it had been asked for), queue (no room as the application was behind), window (no room behind a missing packet), socket (dropped by this host's kernel, or a ring of shared memory), outside (they never reached this host).") \
-    X(losses_located_outside, COUNTER, "packets", 0, "losses_located", "place", "outside", "Packets that did not come in at first, recovered since or given up, by where they got lost: history (sent before this receiver came), late (nowhere: it came after it had been asked for), queue (no room as the application was behind), window (no room behind a missing packet), socket (dropped by this host's kernel, or a ring of shared memory), outside (they never reached this host).") \
-    X(gaps_detected, COUNTER, "packets", 0, "gaps_detected", "", "", "Packets first seen missing.") \
-    X(gaps_filled, COUNTER, "packets", 0, "gaps_filled", "", "", "Of these, packets that came before they were asked for: they were late, not missing.") \
+    X(packets_recovered, COUNTER, "packets", 0, "packets_recovered", "", "", "Missing packets that arrived after they were requested.") \
+    X(packets_lost_window_advanced, COUNTER, "packets", 0, "packets_lost", "reason", "window_advanced", "Packets lost for good, by reason.") \
+    X(packets_lost_ncf_retries, COUNTER, "packets", 0, "packets_lost", "reason", "ncf_retries", "Packets lost for good, by reason.") \
+    X(packets_lost_data_retries, COUNTER, "packets", 0, "packets_lost", "reason", "data_retries", "Packets lost for good, by reason.") \
+    X(packets_lost_deadline, COUNTER, "packets", 0, "packets_lost", "reason", "deadline", "Packets lost for good, by reason.") \
+    X(packets_lost_overflow, COUNTER, "packets", 0, "packets_lost", "reason", "overflow", "Packets lost for good, by reason.") \
+    X(packets_lost_reset, COUNTER, "packets", 0, "packets_lost", "reason", "reset", "Packets lost for good, by reason.") \
+    X(packets_lost_not_requested, COUNTER, "packets", 0, "packets_lost", "reason", "not_requested", "Packets lost for good, by reason.") \
+    X(packets_lost_suspended, COUNTER, "packets", 0, "packets_lost", "reason", "suspended", "Packets lost for good, by reason.") \
+    X(losses_located_history, COUNTER, "packets", 0, "losses_located", "place", "history", "Packets missing at first, recovered or lost, by loss location (the glossary explains the locations).") \
+    X(losses_located_late, COUNTER, "packets", 0, "losses_located", "place", "late", "Packets missing at first, recovered or lost, by loss location (the glossary explains the locations).") \
+    X(losses_located_queue, COUNTER, "packets", 0, "losses_located", "place", "queue", "Packets missing at first, recovered or lost, by loss location (the glossary explains the locations).") \
+    X(losses_located_window, COUNTER, "packets", 0, "losses_located", "place", "window", "Packets missing at first, recovered or lost, by loss location (the glossary explains the locations).") \
+    X(losses_located_socket, COUNTER, "packets", 0, "losses_located", "place", "socket", "Packets missing at first, recovered or lost, by loss location (the glossary explains the locations).") \
+    X(losses_located_outside, COUNTER, "packets", 0, "losses_located", "place", "outside", "Packets missing at first, recovered or lost, by loss location (the glossary explains the locations).") \
+    X(gaps_detected, COUNTER, "packets", 0, "gaps_detected", "", "", "Packets missing at first.") \
+    X(gaps_filled, COUNTER, "packets", 0, "gaps_filled", "", "", "Missing packets that arrived late, before they were requested.") \
     X(out_of_order, COUNTER, "packets", 0, "out_of_order", "", "", "Original data packets that arrived after a newer one.") \
-    X(duplicates, COUNTER, "packets", 0, "duplicates", "", "", "Data packets received again, or when they had been given up.") \
-    X(packets_before_join, COUNTER, "packets", 0, "packets_before_join", "", "", "Data packets received that are older than where this receiver began.") \
-    X(packets_refused, COUNTER, "packets", 0, "packets_refused", "", "", "Data packets refused because no window is as large as they say, or because they were far ahead of all others and nothing bore them out.") \
+    X(duplicates, COUNTER, "packets", 0, "duplicates", "", "", "Data packets received again, or after they were given up.") \
+    X(packets_before_join, COUNTER, "packets", 0, "packets_before_join", "", "", "Data packets received that are older than the first sequence number of this receiver.") \
+    X(packets_refused, COUNTER, "packets", 0, "packets_refused", "", "", "Data packets refused because they announce an impossible window, or are far ahead of all others without confirmation.") \
     X(overflows, COUNTER, "packets", 0, "overflows", "", "", "Data packets dropped because the receive window was full.") \
     X(nak_packets_sent, COUNTER, "packets", 0, "nak_packets_sent", "", "", "NAK packets sent.") \
-    X(naks_sent, COUNTER, "sequences", 0, "naks_sent", "", "", "Sequence numbers asked for, repeats included.") \
-    X(naks_retried, COUNTER, "sequences", 0, "naks_retried", "", "", "Sequence numbers asked for again.") \
-    X(naks_suppressed, COUNTER, "sequences", 0, "naks_suppressed", "", "", "Requests not sent because another receiver had asked.") \
+    X(naks_sent, COUNTER, "sequences", 0, "naks_sent", "", "", "Sequence numbers requested, repeats included.") \
+    X(naks_retried, COUNTER, "sequences", 0, "naks_retried", "", "", "Sequence numbers requested again.") \
+    X(naks_suppressed, COUNTER, "sequences", 0, "naks_suppressed", "", "", "Requests not sent because another receiver had sent them.") \
     X(nak_confirmations_received, COUNTER, "packets", 0, "nak_confirmations_received", "", "", "NAK confirmations (NCF) received.") \
-    X(heartbeats_received, COUNTER, "packets", 0, "heartbeats_received", "", "", "Source path messages (SPM) received.") \
-    X(notices_received, COUNTER, "", 0, "notices_received", "", "", "Notices of the source heeded: what it did to this receiver or to all.") \
-    X(suspended, GAUGE, "", 0, "suspended", "", "", "1 while this receiver asks for nothing, as its source told it.") \
-    X(polls_received, COUNTER, "packets", 0, "polls_received", "", "", "Polls received: questions how many receivers there are.") \
-    X(poll_responses_sent, COUNTER, "packets", 0, "poll_responses_sent", "", "", "Answers (POLR) to polls sent.") \
-    X(congestion_reports_sent, COUNTER, "packets", 0, "congestion_reports_sent", "", "", "NAK packets that carried a congestion report, which the source had asked for.") \
-    X(nak_backoff, GAUGE, "nanoseconds", 0, "nak_backoff", "", "", "Longest time a request is held back, as adapted when the last one was sent.") \
-    X(heartbeat_requests_sent, COUNTER, "packets", 0, "heartbeat_requests_sent", "", "", "Requests for a source path message (SPMR) sent.") \
+    X(heartbeats_received, COUNTER, "packets", 0, "heartbeats_received", "", "", "Heartbeats (SPM) received.") \
+    X(notices_received, COUNTER, "", 0, "notices_received", "", "", "Notices of the source accepted, about this receiver or about all receivers.") \
+    X(suspended, GAUGE, "", 0, "suspended", "", "", "1 while this receiver requests no repairs because its source suspended it.") \
+    X(polls_received, COUNTER, "packets", 0, "polls_received", "", "", "Polls received, which count the receivers.") \
+    X(poll_responses_sent, COUNTER, "packets", 0, "poll_responses_sent", "", "", "Poll responses (POLR) sent.") \
+    X(congestion_reports_sent, COUNTER, "packets", 0, "congestion_reports_sent", "", "", "NAK packets sent with a congestion report that the source requested.") \
+    X(nak_backoff, GAUGE, "nanoseconds", 0, "nak_backoff", "", "", "Longest back-off time before a request, as adapted for the last one.") \
+    X(heartbeat_requests_sent, COUNTER, "packets", 0, "heartbeat_requests_sent", "", "", "Requests for a heartbeat (SPMR) sent.") \
     X(acks_sent, COUNTER, "packets", 0, "acks_sent", "", "", "Acknowledgements (ACK) sent.") \
     X(acked_position, GAUGE, "sequences", 0, "acked_position", "", "", "Newest sequence number acknowledged, with all before it (64-bit, widened).") \
-    X(packets_filtered, COUNTER, "packets", 0, "packets_filtered", "", "", "Packets of topics nobody here wants, dropped before their messages were read.") \
-    X(messages_filtered, COUNTER, "messages", 0, "messages_filtered", "", "", "Messages in the packets filtered.") \
-    X(reports_sent, COUNTER, "packets", 0, "reports_sent", "", "", "Reports of itself sent to the source, with a NAK or an ACK or alone.") \
+    X(packets_filtered, COUNTER, "packets", 0, "packets_filtered", "", "", "Packets without a wanted topic, dropped before their messages were read.") \
+    X(messages_filtered, COUNTER, "messages", 0, "messages_filtered", "", "", "Messages in the filtered packets.") \
+    X(reports_sent, COUNTER, "packets", 0, "reports_sent", "", "", "Reports sent to the source, in NAKs, in ACKs or alone.") \
     X(grants_sent, COUNTER, "", 0, "grants_sent", "", "", "Grants of credit sent, one for each topic, repeats included.") \
-    X(gap_bursts_1, COUNTER, "", 0, "gap_bursts", "length", "1", "Times packets were first seen missing, by how many neighbours were at once.") \
-    X(gap_bursts_2_3, COUNTER, "", 0, "gap_bursts", "length", "2_3", "Times packets were first seen missing, by how many neighbours were at once.") \
-    X(gap_bursts_4_7, COUNTER, "", 0, "gap_bursts", "length", "4_7", "Times packets were first seen missing, by how many neighbours were at once.") \
-    X(gap_bursts_8_15, COUNTER, "", 0, "gap_bursts", "length", "8_15", "Times packets were first seen missing, by how many neighbours were at once.") \
-    X(gap_bursts_16_31, COUNTER, "", 0, "gap_bursts", "length", "16_31", "Times packets were first seen missing, by how many neighbours were at once.") \
-    X(gap_bursts_32_63, COUNTER, "", 0, "gap_bursts", "length", "32_63", "Times packets were first seen missing, by how many neighbours were at once.") \
-    X(gap_bursts_64_127, COUNTER, "", 0, "gap_bursts", "length", "64_127", "Times packets were first seen missing, by how many neighbours were at once.") \
-    X(gap_bursts_128_more, COUNTER, "", 0, "gap_bursts", "length", "128_more", "Times packets were first seen missing, by how many neighbours were at once.") \
-    X(outstanding_naks, GAUGE, "sequences", 0, "outstanding_naks", "", "", "Packets missing now and being asked for.") \
-    X(held_packets, GAUGE, "packets", 0, "held_packets", "", "", "Packets received and waiting for an older one or for room in the receive queue.") \
-    X(missing_packets, GAUGE, "packets", 0, "missing_packets", "", "", "Packets seen missing and neither received nor told to be lost yet.") \
-    X(window_first, GAUGE, "sequences", 0, "window_first", "", "", "Sequence number this receiver began with (64-bit, widened).") \
+    X(gap_bursts_1, COUNTER, "", 0, "gap_bursts", "length", "1", "Gaps detected, by length in packets.") \
+    X(gap_bursts_2_3, COUNTER, "", 0, "gap_bursts", "length", "2_3", "Gaps detected, by length in packets.") \
+    X(gap_bursts_4_7, COUNTER, "", 0, "gap_bursts", "length", "4_7", "Gaps detected, by length in packets.") \
+    X(gap_bursts_8_15, COUNTER, "", 0, "gap_bursts", "length", "8_15", "Gaps detected, by length in packets.") \
+    X(gap_bursts_16_31, COUNTER, "", 0, "gap_bursts", "length", "16_31", "Gaps detected, by length in packets.") \
+    X(gap_bursts_32_63, COUNTER, "", 0, "gap_bursts", "length", "32_63", "Gaps detected, by length in packets.") \
+    X(gap_bursts_64_127, COUNTER, "", 0, "gap_bursts", "length", "64_127", "Gaps detected, by length in packets.") \
+    X(gap_bursts_128_more, COUNTER, "", 0, "gap_bursts", "length", "128_more", "Gaps detected, by length in packets.") \
+    X(outstanding_naks, GAUGE, "sequences", 0, "outstanding_naks", "", "", "Missing packets that are being requested now.") \
+    X(held_packets, GAUGE, "packets", 0, "held_packets", "", "", "Packets received that wait for an older one or for room in the receive queue.") \
+    X(missing_packets, GAUGE, "packets", 0, "missing_packets", "", "", "Packets missing now and not yet given up.") \
+    X(window_first, GAUGE, "sequences", 0, "window_first", "", "", "First sequence number of this receiver (64-bit, widened).") \
     X(window_trail, GAUGE, "sequences", 0, "window_trail", "", "", "Oldest sequence number not yet passed on (64-bit, widened).") \
     X(window_lead, GAUGE, "sequences", 0, "window_lead", "", "", "Newest sequence number known to exist (64-bit, widened).") \
     X(last_activity, GAUGE, "nanoseconds", 0, "last_activity", "", "", "Wall clock time of the last packet of this stream, since 1970.") \
-    X(clock_offset, SIGNED, "nanoseconds", 0, "clock_offset", "", "", "How far this host's wall clock is ahead of the source's; below 0: behind. Latencies from submit to delivery are too long by it.") \
-    X(clock_error_bound, GAUGE, "nanoseconds", 0, "clock_error_bound", "", "", "The offset is off by no more than this: half of the shortest round trip, and what clocks may drift since.") \
-    X(clock_source, GAUGE, "", 0, "clock_source", "", "", "What the offset is known by: 0 it is not known, 1 both are on one host, 2 an exchange of time stamps.") \
-    X(clock_exchanges, COUNTER, "", 0, "clock_exchanges", "", "", "Exchanges of time stamps with the source that were taken in.") \
-    X(clock_exchanges_refused, COUNTER, "", 0, "clock_exchanges_refused", "", "", "Answers of the source that were not asked for, or impossible.") \
-    X(clock_jumps, COUNTER, "", 0, "clock_jumps", "", "", "Times the offset changed by more than its error bounds allow: a clock was set, or stood still.") \
-    X(last_clock_exchange, GAUGE, "nanoseconds", 0, "last_clock_exchange", "", "", "Wall clock time of the last exchange, since 1970.") \
-    X(socket_latency, HISTOGRAM, "nanoseconds", 3, "socket_latency", "", "", "Kernel took the packet in until it was read, packets of all kinds.") \
-    X(recovery_time, HISTOGRAM, "nanoseconds", 1, "recovery_time", "", "", "Packet seen missing until it came.") \
-    X(give_up_time, HISTOGRAM, "nanoseconds", 1, "give_up_time", "", "", "Packet seen missing until it was given up for good, by this receiver's own clock and not its source's window.")
+    X(clock_offset, SIGNED, "nanoseconds", 0, "clock_offset", "", "", "Offset of this host's wall clock from the source's; above 0: ahead. Latencies from submit to delivery are too long by it.") \
+    X(clock_error_bound, GAUGE, "nanoseconds", 0, "clock_error_bound", "", "", "Error bound of the clock offset: half of the shortest round trip plus possible drift since.") \
+    X(clock_source, GAUGE, "", 0, "clock_source", "", "", "Basis of the clock offset: 0 unknown, 1 same host, 2 exchange of time stamps.") \
+    X(clock_exchanges, COUNTER, "", 0, "clock_exchanges", "", "", "Exchanges of time stamps with the source that were accepted.") \
+    X(clock_exchanges_refused, COUNTER, "", 0, "clock_exchanges_refused", "", "", "Time answers of the source refused because they were unsolicited or impossible.") \
+    X(clock_jumps, COUNTER, "", 0, "clock_jumps", "", "", "Changes of the clock offset beyond its error bounds, because a clock was set or stood still.") \
+    X(last_clock_exchange, GAUGE, "nanoseconds", 0, "last_clock_exchange", "", "", "Wall clock time of the last exchange of time stamps, since 1970.") \
+    X(socket_latency, HISTOGRAM, "nanoseconds", 3, "socket_latency", "", "", "Time from arrival in the kernel until the packet was read, packets of all types.") \
+    X(recovery_time, HISTOGRAM, "nanoseconds", 1, "recovery_time", "", "", "Time from detection of a missing packet until it arrived.") \
+    X(give_up_time, HISTOGRAM, "nanoseconds", 1, "give_up_time", "", "", "Time from detection of a missing packet until this receiver's own timers gave it up, not the source's window.")
 
 /* One numbered packet sequence being received (a PGM transport session). One writer; `guard` is odd while a group of cells changes. */
 typedef struct helio_rx_stream_stats {
@@ -731,42 +731,42 @@ enum { /* indexes of a rx_stream's histograms */
 /* X(cell, KIND, unit, level, statistic, label, value, help) */
 #define HELIO_STATS_RECEIVER(X) \
     X(messages_delivered, COUNTER, "messages", 0, "messages_delivered", "", "", "Messages delivered to the application or its receive queue, those trimmed there included.") \
-    X(messages_taken, COUNTER, "messages", 0, "messages_taken", "", "", "Messages the application has taken from the receive queue, or was called with.") \
+    X(messages_taken, COUNTER, "messages", 0, "messages_taken", "", "", "Messages the application took from the receive queue or received in a callback.") \
     X(bytes_delivered, COUNTER, "bytes", 0, "bytes_delivered", "", "", "Payload bytes delivered to the application.") \
     X(messages_recovered, COUNTER, "messages", 0, "messages_recovered", "", "", "Delivered messages whose packet had been missing.") \
-    X(messages_lost, COUNTER, "messages", 0, "messages_lost", "", "", "Messages known never to be delivered (their packets were given up, or the message was damaged).") \
-    X(fragments_joined, COUNTER, "messages", 0, "fragments_joined", "", "", "Numbers used up by the further packets of messages that came in several (payload raw only, where numbers are those of packets).") \
-    X(messages_before_join, GAUGE, "messages", 0, "messages_before_join", "", "", "Messages the topic carried before this receiver joined.") \
+    X(messages_lost, COUNTER, "messages", 0, "messages_lost", "", "", "Messages lost for good, because their packet was given up or they were damaged.") \
+    X(fragments_joined, COUNTER, "messages", 0, "fragments_joined", "", "", "Message numbers used by the second and further packets of a message. Only payload=raw numbers packets instead of messages.") \
+    X(messages_before_join, GAUGE, "messages", 0, "messages_before_join", "", "", "Messages of the topic sent before this receiver joined.") \
     X(next_message, GAUGE, "messages", 0, "next_message", "", "", "Number of the next message expected.") \
-    X(messages_ahead, GAUGE, "messages", 0, "messages_ahead", "", "", "Messages delivered before their turn and not yet passed by it (order arrival).") \
-    X(credit_granted, GAUGE, "messages", 0, "credit_granted", "", "", "Number of the first message the source has not been granted yet (option credit).") \
+    X(messages_ahead, GAUGE, "messages", 0, "messages_ahead", "", "", "Messages delivered out of turn and not yet reached in order (option order=arrival).") \
+    X(credit_granted, GAUGE, "messages", 0, "credit_granted", "", "", "Number of the first message not yet granted to the source (option credit).") \
     X(queue_messages, GAUGE, "messages", 0, "queue_messages", "", "", "Messages waiting in the receive queue.") \
     X(queue_bytes, GAUGE, "bytes", 0, "queue_bytes", "", "", "Bytes waiting in the receive queue.") \
-    X(queue_age, GAUGE, "nanoseconds", 0, "queue_age", "", "", "Age of the oldest message in the receive queue, one just handed out included; 0 when no message of the stream waits.") \
-    X(messages_trimmed_count, COUNTER, "messages", 0, "messages_trimmed", "cause", "count", "Messages delivered to the receive queue and trimmed before the application took them, by cause.") \
-    X(messages_trimmed_bytes, COUNTER, "messages", 0, "messages_trimmed", "cause", "bytes", "Messages delivered to the receive queue and trimmed before the application took them, by cause.") \
-    X(messages_trimmed_age, COUNTER, "messages", 0, "messages_trimmed", "cause", "age", "Messages delivered to the receive queue and trimmed before the application took them, by cause.") \
-    X(messages_trimmed_conflated, COUNTER, "messages", 0, "messages_trimmed", "cause", "conflated", "Messages delivered to the receive queue and trimmed before the application took them, by cause.") \
-    X(messages_trimmed_priority, COUNTER, "messages", 0, "messages_trimmed", "cause", "priority", "Messages delivered to the receive queue and trimmed before the application took them, by cause.") \
-    X(queue_peak_bytes, PEAK, "bytes", 0, "queue_peak_bytes", "", "", "Most bytes that ever waited in the receive queue.") \
+    X(queue_age, GAUGE, "nanoseconds", 0, "queue_age", "", "", "Age of the oldest message in the receive queue, one in use by the application included; 0 when the queue is empty.") \
+    X(messages_trimmed_count, COUNTER, "messages", 0, "messages_trimmed", "cause", "count", "Messages trimmed from the receive queue before the application took them, by cause.") \
+    X(messages_trimmed_bytes, COUNTER, "messages", 0, "messages_trimmed", "cause", "bytes", "Messages trimmed from the receive queue before the application took them, by cause.") \
+    X(messages_trimmed_age, COUNTER, "messages", 0, "messages_trimmed", "cause", "age", "Messages trimmed from the receive queue before the application took them, by cause.") \
+    X(messages_trimmed_conflated, COUNTER, "messages", 0, "messages_trimmed", "cause", "conflated", "Messages trimmed from the receive queue before the application took them, by cause.") \
+    X(messages_trimmed_priority, COUNTER, "messages", 0, "messages_trimmed", "cause", "priority", "Messages trimmed from the receive queue before the application took them, by cause.") \
+    X(queue_peak_bytes, PEAK, "bytes", 0, "queue_peak_bytes", "", "", "Most bytes in the receive queue so far.") \
     X(queue_limit_bytes, GAUGE, "bytes", 0, "queue_limit_bytes", "", "", "Size of the receive queue.") \
     X(queue_full, COUNTER, "", 0, "queue_full", "", "", "Times delivery stopped because the receive queue was full.") \
-    X(latency_messages, COUNTER, "messages", 0, "latency_messages", "", "", "Messages handed over while latency was measured.") \
-    X(latency_samples, COUNTER, "messages", 0, "latency_samples", "", "", "Of these, messages of packets that were sampled (option sample).") \
-    X(latency_recovered, COUNTER, "messages", 0, "latency_recovered", "", "", "Of the sampled, messages of packets that had been missing and were asked for.") \
+    X(latency_messages, COUNTER, "messages", 0, "latency_messages", "", "", "Messages delivered while latency was measured.") \
+    X(latency_samples, COUNTER, "messages", 0, "latency_samples", "", "", "Messages of packets sampled for latency (option sample).") \
+    X(latency_recovered, COUNTER, "messages", 0, "latency_recovered", "", "", "Messages of sampled packets that had been missing and were requested.") \
     X(latency_invalid_samples, COUNTER, "messages", 0, "latency_invalid_samples", "", "", "Latency samples refused because the clocks made them negative.") \
-    X(interarrival_jitter, GAUGE, "nanoseconds", 0, "interarrival_jitter", "", "", "How much the way's time varies from packet to packet: RFC 3550's estimate over the sampled packets that came whole and by themselves.") \
-    X(total_latency, HISTOGRAM, "nanoseconds", 2, "total_latency", "", "", "Total: submit of the packet's oldest message until a message is handed to the application or its queue; batch, pace, network, socket and order (for recovered packets batch, pace, recovery and order) add up to it.") \
-    X(order_latency, HISTOGRAM, "nanoseconds", 2, "order_latency", "", "", "Stage order: packet taken up until it was next in order: reorder and recovery wait.") \
+    X(interarrival_jitter, GAUGE, "nanoseconds", 0, "interarrival_jitter", "", "", "Variation of the transit time between sampled packets that arrived whole and without repair (RFC 3550).") \
+    X(total_latency, HISTOGRAM, "nanoseconds", 2, "total_latency", "", "", "Submit of the packet's oldest message until a message reaches the application or its queue. The stages batch, pace, network, socket and order add up to it.") \
+    X(order_latency, HISTOGRAM, "nanoseconds", 2, "order_latency", "", "", "Stage order: arrival of the packet in the engine until it was next in order, which includes reordering and recovery.") \
     X(callback_time, HISTOGRAM, "nanoseconds", 2, "callback_time", "", "", "Stage callback: duration of the application's callback, per batch.") \
-    X(total_latency_recovered, HISTOGRAM, "nanoseconds", 3, "total_latency_recovered", "", "", "total_latency of recovered packets alone; what it has more is of packets never lost.") \
-    X(order_latency_recovered, HISTOGRAM, "nanoseconds", 3, "order_latency_recovered", "", "", "order_latency of recovered packets alone.") \
-    X(network_latency, HISTOGRAM, "nanoseconds", 3, "network_latency", "", "", "Stage network, of packets never lost: closed at the source until this host's kernel took it in (until it was taken up, where nothing stamps), by two clocks; with it the rest of the source's cycle and its system call.") \
-    X(recovery_latency, HISTOGRAM, "nanoseconds", 3, "recovery_latency", "", "", "In place of network and socket for recovered packets: closed at the source until the repair was taken up, by two clocks.") \
-    X(socket_latency, HISTOGRAM, "nanoseconds", 3, "socket_latency", "", "", "Stage socket, of packets never lost: kernel took it in until the engine took it up.") \
-    X(dispatch_latency, HISTOGRAM, "nanoseconds", 3, "dispatch_latency", "", "", "Stage dispatch: in order until the callback starts or the application takes the message from the receive queue.") \
-    X(end_latency, HISTOGRAM, "nanoseconds", 3, "end_latency", "", "", "Submit of the packet's oldest message until the callback starts or the application takes the message from the receive queue: total and dispatch.") \
-    X(intended_latency, HISTOGRAM, "nanoseconds", 3, "intended_latency", "", "", "As total_latency, from the oldest intended send time of the packet's messages: what a sender that stalls leaves out of total_latency; of packets whose source told one.")
+    X(total_latency_recovered, HISTOGRAM, "nanoseconds", 3, "total_latency_recovered", "", "", "Part of total_latency that belongs to recovered packets.") \
+    X(order_latency_recovered, HISTOGRAM, "nanoseconds", 3, "order_latency_recovered", "", "", "Part of order_latency that belongs to recovered packets.") \
+    X(network_latency, HISTOGRAM, "nanoseconds", 3, "network_latency", "", "", "Stage network, without recovered packets: closing at the source until arrival in this host's kernel, by two clocks. It includes the source's send call.") \
+    X(recovery_latency, HISTOGRAM, "nanoseconds", 3, "recovery_latency", "", "", "Stage recovery, which replaces network and socket for recovered packets: closing at the source until arrival of the repair, by two clocks.") \
+    X(socket_latency, HISTOGRAM, "nanoseconds", 3, "socket_latency", "", "", "Stage socket, without recovered packets: arrival in the kernel until the engine read the packet.") \
+    X(dispatch_latency, HISTOGRAM, "nanoseconds", 3, "dispatch_latency", "", "", "Stage dispatch: from being next in order until the callback starts or the application takes the message.") \
+    X(end_latency, HISTOGRAM, "nanoseconds", 3, "end_latency", "", "", "Submit of the packet's oldest message until the callback starts or the application takes the message: total and dispatch.") \
+    X(intended_latency, HISTOGRAM, "nanoseconds", 3, "intended_latency", "", "", "Latency like total_latency, from the packet's oldest intended send time. It includes stalls of the sending application.")
 
 /* One topic being received from one stream. One writer; `guard` is odd while a group of cells changes. */
 typedef struct helio_receiver_stats {
@@ -827,11 +827,11 @@ enum { /* indexes of a receiver's histograms */
 
 /* X(cell, KIND, unit, level, statistic, label, value, help) */
 #define HELIO_STATS_DETAIL(X) \
-    X(level, GAUGE, "", 0, "level", "", "", "The level of detail, 0 to 3.") \
-    X(until, GAUGE, "nanoseconds", 0, "until", "", "", "Wall clock time of its end, since 1970; 0: it has none.") \
-    X(objects, GAUGE, "", 0, "objects", "", "", "Streams, transmitters, receivers and peers whose level it decides.")
+    X(level, GAUGE, "", 0, "level", "", "", "Level of detail, 0 to 3.") \
+    X(until, GAUGE, "nanoseconds", 0, "until", "", "", "Wall clock time of its end, since 1970; 0: no end.") \
+    X(objects, GAUGE, "", 0, "objects", "", "", "Streams, transmitters and receivers whose level it decides.")
 
-/* A level of detail in force, of the instance or of the objects a selector fits; there is one only while it is. One writer; `guard` is odd while a group of cells changes. */
+/* A level of detail in force, of the instance or of the objects a selector matches. It exists while the level is in force. One writer; `guard` is odd while a group of cells changes. */
 typedef struct helio_detail_stats {
     _Atomic uint64_t guard;
     _Atomic uint64_t level;
@@ -845,16 +845,16 @@ enum { /* indexes of a detail's histograms */
 
 /* X(cell, KIND, unit, level, statistic, label, value, help) */
 #define HELIO_STATS_LOSS(X) \
-    X(observations, COUNTER, "", 0, "observations", "", "", "Times neighbouring packets were given up for good.") \
-    X(packets, COUNTER, "packets", 0, "packets", "", "", "Packets given up for good.") \
-    X(bytes_estimated, COUNTER, "bytes", 0, "bytes_estimated", "", "", "Bytes of these packets by the mean of those the stream brought: what never came has no known size.") \
-    X(longest, PEAK, "packets", 0, "longest", "", "", "Most neighbouring packets given up at once.") \
+    X(observations, COUNTER, "", 0, "observations", "", "", "Times consecutive packets were given up.") \
+    X(packets, COUNTER, "packets", 0, "packets", "", "", "Packets given up.") \
+    X(bytes_estimated, COUNTER, "bytes", 0, "bytes_estimated", "", "", "Bytes of the packets given up, estimated from the mean packet size of the stream.") \
+    X(longest, PEAK, "packets", 0, "longest", "", "", "Most consecutive packets given up at once.") \
     X(first_lost, GAUGE, "nanoseconds", 0, "first_lost", "", "", "Wall clock time of the first loss, since 1970.") \
     X(last_lost, GAUGE, "nanoseconds", 0, "last_lost", "", "", "Wall clock time of the last loss, since 1970.") \
     X(first_sequence, GAUGE, "sequences", 0, "first_sequence", "", "", "Number of the first packet of the first loss (64-bit, widened).") \
     X(last_sequence, GAUGE, "sequences", 0, "last_sequence", "", "", "Number of the last packet of the last loss (64-bit, widened).")
 
-/* What was lost for good from one stream for one cause: kept until the instance ends, also when the stream is long gone. One writer; `guard` is odd while a group of cells changes. */
+/* Losses of one stream for one cause, kept until the instance ends. One writer; `guard` is odd while a group of cells changes. */
 typedef struct helio_loss_stats {
     _Atomic uint64_t guard;
     _Atomic uint64_t observations;
@@ -873,11 +873,11 @@ enum { /* indexes of a loss's histograms */
 
 /* X(cell, KIND, unit, level, statistic, label, value, help) */
 #define HELIO_STATS_INCIDENT(X) \
-    X(occurrences, COUNTER, "", 0, "occurrences", "", "", "Times it happened, those included that were held back as there were too many.") \
-    X(first, GAUGE, "nanoseconds", 0, "first", "", "", "Wall clock time of the first time, since 1970.") \
-    X(last, GAUGE, "nanoseconds", 0, "last", "", "", "Wall clock time of the last time, since 1970.")
+    X(occurrences, COUNTER, "", 0, "occurrences", "", "", "Times the event occurred, suppressed ones included.") \
+    X(first, GAUGE, "nanoseconds", 0, "first", "", "", "Wall clock time of the first occurrence, since 1970.") \
+    X(last, GAUGE, "nanoseconds", 0, "last", "", "", "Wall clock time of the last occurrence, since 1970.")
 
-/* A kind of warning or error that has happened. One writer; `guard` is odd while a group of cells changes. */
+/* A kind of warning or error that has occurred. One writer; `guard` is odd while a group of cells changes. */
 typedef struct helio_incident_stats {
     _Atomic uint64_t guard;
     _Atomic uint64_t occurrences;
@@ -889,7 +889,7 @@ enum { /* indexes of a incident's histograms */
     HELIO_INCIDENT_HISTOGRAMS
 };
 
-/* What an object may have, without which some of its cells do not apply. */
+/* Features of an object, without which some of its cells do not apply. */
 enum {
     HELIO_HAS_UDP = 1 << 0,
     HELIO_HAS_TCP = 1 << 1,
