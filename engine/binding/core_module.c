@@ -12,7 +12,7 @@ static PyObject *module_version(PyObject *module, PyObject *ignored) {
     return PyUnicode_FromString(helio_version());
 }
 
-/* What can be told of how it was made. */
+/* Properties of the build. */
 static PyObject *module_build(PyObject *module, PyObject *ignored) {
     (void)module;
     (void)ignored;

@@ -1,4 +1,5 @@
-/* A token bucket: how much may leave now under a rate in bytes per second, with bursts up to a depth.
+/* A token bucket: how much may leave now under a rate in bytes per second, with bursts up to a
+ * depth.
  *
  * Credit grows with time up to the depth.  What leaves is charged, also when it takes the credit
  * below zero (debt): something may leave while the credit is not negative, so in any span t at most
@@ -21,13 +22,13 @@ typedef struct helio_bucket {
 
 /* Full; `depth` in bytes, at most 2^32. */
 void helio_bucket_init(helio_bucket *bucket, uint64_t rate, uint64_t depth, int64_t now_ns);
-/* What was owed without a limit is paid: the first rate after none begins with a credit of 0. */
+/* Debt without a limit is cancelled: the first rate after none begins with a credit of 0. */
 void helio_bucket_set_rate(helio_bucket *bucket, uint64_t rate, uint64_t depth, int64_t now_ns);
 
 /* Bytes that may leave now; 0: none (something may leave with a credit of 0 or more, so at least 1
  * then).  UINT64_MAX without a limit. */
 uint64_t helio_bucket_credit(helio_bucket *bucket, int64_t now_ns);
-/* Whether the credit is at least so many bytes, which may be below zero: as little debt as that. */
+/* Whether the credit is at least `bytes`, which may be negative: a debt. */
 bool helio_bucket_has(helio_bucket *bucket, int64_t bytes, int64_t now_ns);
 /* So many bytes left, at most 2^32. */
 void helio_bucket_charge(helio_bucket *bucket, uint64_t bytes);

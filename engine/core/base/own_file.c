@@ -48,9 +48,9 @@ static bool is_at(int file, const char *path) {
            open_one.st_dev == named.st_dev && open_one.st_ino == named.st_ino;
 }
 
-/* Whoever finds a file that is not locked takes it for remains, so it must not be found before it is
- * locked: it is made under a name nobody looks for.  Another engine of this name may still have taken
- * that for remains between open and flock; then it is gone, and another is made. */
+/* Another process takes an unlocked file for a leftover, so it must not find the file before it is
+ * locked: it is made under a name nobody looks for.  Another engine of this name may still have
+ * taken that for remains between open and flock; then it is gone, and another is made. */
 static int make_locked(const char *making) {
     const int file = open(making, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (file < 0) {
@@ -123,7 +123,8 @@ static size_t digits(const char *text) {
     return strspn(text, "0123456789");
 }
 
-/* Whether a file is called STEM.PID.helio, STEM.PID.flight, or one of them while it is being made. */
+/* Whether a file is called STEM.PID.helio, STEM.PID.flight, or one of them while it is being
+ * made. */
 static bool is_remains_of(const char *file, const char *stem, size_t length) {
     const bool is_making = file[0] == '.';
     file += is_making;

@@ -1,5 +1,5 @@
 /* One tick of the flight recorder: looks at all objects and events and appends what is new to the
- * ring.  Sans thread and clock: whoever calls gives the time. */
+ * ring.  It has neither thread nor clock: the caller passes the time. */
 #ifndef HELIO_FLIGHT_RECORDER_H
 #define HELIO_FLIGHT_RECORDER_H
 

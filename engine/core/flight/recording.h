@@ -47,7 +47,7 @@ struct helio_flight {
     int64_t cost_ns;              /* of a tick, as it mostly is: processor time */
     helio_flight_cause cause;
     int64_t due_ns;     /* monotonic; when the recording is kept; HELIO_NEVER: none is to be */
-    uint64_t due_chunk; /* or when so many chunks were begun */
+    uint64_t due_chunk; /* or when this many chunks were begun */
     uint32_t chunks_refused;
     bool is_lost; /* the ring is */
 
@@ -67,8 +67,8 @@ struct helio_flight {
     bool is_stopping;
 };
 
-/* Opens the recorder as the instance's options say and starts its thread; *out is NULL when they say
- * there is none or, which an event tells, when it cannot have its file.  Returns 0, OPTION or
+/* Opens the recorder as the instance's options say and starts its thread; *out is NULL when they
+ * say there is none or, which an event tells, when it cannot have its file.  Returns 0, OPTION or
  * NOMEM. */
 int helio_flight_start(const helio_flight_instance *instance, helio_flight **out);
 /* Ends the thread; what was to be kept is kept now.  Accepts NULL. */
@@ -76,11 +76,12 @@ void helio_flight_stop(helio_flight *flight);
 /* After that: removes the ring.  Accepts NULL. */
 void helio_flight_free(helio_flight *flight);
 
-/* Engine, now and then: shows the recorder's statistics and tells what it did.  `flight` may be NULL. */
+/* Engine, now and then: shows the recorder's statistics and tells what it did.  `flight` may be
+ * NULL. */
 void helio_flight_tend(helio_flight *flight, int64_t wall_ns);
 
-/* Asks for the recording to be kept; any thread.  Returns 0 or STATE: there is no recorder, it keeps
- * nothing (flight_keep=0), or somebody asked a moment ago. */
+/* Asks for the recording to be kept; any thread.  Returns 0 or STATE: there is no recorder, it
+ * keeps nothing (flight_keep=0), or somebody asked a moment ago. */
 int helio_flight_ask(helio_flight *flight, const char *why);
 
 /* One tick, as the thread does it; for tests, which have no thread. */

@@ -17,7 +17,7 @@ static const kind kinds[] = {
 };
 enum { KINDS = sizeof kinds / sizeof kinds[0] };
 
-/* What is told of recordings must not make another one. */
+/* Events about recordings must not cause another one. */
 static bool may_freeze(const kind *one) {
     return one->id != HELIO_EVENT_FLIGHT_FROZEN && one->id != HELIO_EVENT_FLIGHT_FAILED;
 }

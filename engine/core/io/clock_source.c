@@ -8,7 +8,7 @@
 #define LEARN_NS (20 * HELIO_MILLISECOND) /* of measuring before the rate is used */
 #define MEASURE_NS HELIO_SECOND           /* then the rate is measured from a later anchor */
 
-#define STEP_NS (100 * HELIO_MICROSECOND)      /* less is not told of */
+#define STEP_NS (100 * HELIO_MICROSECOND)      /* a smaller step is not reported */
 #define UNDISTURBED_NS (2 * HELIO_MICROSECOND) /* for one reading between two others */
 
 enum { READINGS_MAX = 4, READING_TICKS = 1000 }; /* an undisturbed reading takes some hundred */
@@ -44,8 +44,8 @@ static int64_t predicted_ns(const helio_clock_source *source, uint64_t ticks) {
                : 0;
 }
 
-/* The rate from the anchors; a clock that is ahead of the kernel's by `ahead_ns` goes slower for the
- * next life. */
+/* The rate from the anchors; a clock that is ahead of the kernel's by `ahead_ns` goes slower for
+ * the next life. */
 static void set_rate(helio_clock_source *source, int64_t ahead_ns) {
     const int64_t passed_ns = source->anchor_ns - ahead_ns - source->first_ns;
     const uint64_t passed = source->anchor_ticks - source->first_ticks;
@@ -95,8 +95,8 @@ static int64_t move_anchor(helio_clock_source *source) {
     return source->anchor_ns;
 }
 
-/* Reads the wall clock between two readings of the monotonic one, and how far it is from the middle of
- * them.  Returns how far these are apart: it is off by no more than half of that. */
+/* Reads the wall clock between two readings of the monotonic one, and how far it is from the middle
+ * of them.  Returns how far these are apart: it is off by no more than half of that. */
 static int64_t read_offset(int64_t *offset_ns) {
     int64_t best_ns = INT64_MAX;
     for (int i = 0; i < READINGS_MAX && best_ns > UNDISTURBED_NS; i++) {
@@ -111,8 +111,8 @@ static int64_t read_offset(int64_t *offset_ns) {
     return best_ns;
 }
 
-/* Looks up how far the wall clock is from the monotonic one.  A reading that was interrupted every time
- * says nothing as long as it does not contradict what is known. */
+/* Looks up how far the wall clock is from the monotonic one.  A reading that was interrupted every
+ * time says nothing as long as it does not contradict what is known. */
 static void look_up_wall(helio_clock_source *source) {
     int64_t offset_ns = 0;
     const int64_t took_ns = read_offset(&offset_ns);

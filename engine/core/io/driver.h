@@ -26,7 +26,7 @@ typedef enum helio_channel_role {
     HELIO_CHANNEL_RECEIVE
 } helio_channel_role;
 
-/* What may happen to a channel with connections or peers. */
+/* Events of a channel with connections or peers. */
 typedef enum helio_channel_event {
     HELIO_CHANNEL_CONNECTED,    /* the other side is there (again) */
     HELIO_CHANNEL_DISCONNECTED, /* it said goodbye, or the connection broke */
@@ -166,8 +166,8 @@ typedef struct helio_driver {
     bool (*before_sleep)(helio_channel *channel);
     void (*after_sleep)(helio_channel *channel);
 
-    /* Receiving: from now on the kernel is asked when it took each datagram in, or no more.  NULL: it
-     * cannot be asked. */
+    /* Receiving: from now on the kernel is asked when it took each datagram in, or no more.  NULL:
+     * it cannot be asked. */
     void (*stamp)(helio_channel *channel, bool on);
 } helio_driver;
 

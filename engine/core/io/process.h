@@ -1,6 +1,6 @@
-/* Who a process is, so that another can tell whether it still lives.  A process id alone comes back
- * after a while; with the time its process started it is unique as long as the machine runs.
- * Both sides must see the same process ids: one PID namespace. */
+/* The identity of a process, so that another can check whether it still lives.  A process id alone
+ * comes back after a while; with the time its process started it is unique as long as the machine
+ * runs.  Both sides must see the same process ids: one PID namespace. */
 #ifndef HELIO_IO_PROCESS_H
 #define HELIO_IO_PROCESS_H
 

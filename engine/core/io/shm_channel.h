@@ -1,5 +1,5 @@
-/* A channel of the drivers shm and inproc, and what their files share: shm.c (life, packets, sleep),
- * shm_peers.c (the other sides of the rings). */
+/* A channel of the drivers shm and inproc, and what their files share: shm.c (life, packets,
+ * sleep), shm_peers.c (the other sides of the rings). */
 #ifndef HELIO_IO_SHM_CHANNEL_H
 #define HELIO_IO_SHM_CHANNEL_H
 
@@ -53,7 +53,7 @@ typedef struct helio_shm_channel {
     size_t rings_count;
     size_t first; /* ring the next receive begins with */
     uint64_t generation_seen;
-    uint64_t refused_id; /* the ring last told of that could not be joined */
+    uint64_t refused_id; /* the last reported ring that could not be joined */
     bool has_refused;    /* it is to be tried again */
     bool is_cut_told;    /* that the file generation was truncated */
     int64_t opened_ns;

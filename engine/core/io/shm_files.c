@@ -5,7 +5,7 @@
  *
  *     generation                         one word that counts rings coming and going
  *     NAME.ID.PID.START.ring             a ring (shm_ring.h)
- *     NAME.ID.PID.START.bell             a FIFO; whoever writes to it wakes its owner
+ *     NAME.ID.PID.START.bell             a FIFO; a write to it wakes its owner
  *     NAME.ID.PID.START.make             a ring not yet whole
  *
  * The names tell whose they are, so what dead processes left is recognized without being opened;

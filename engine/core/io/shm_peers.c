@@ -128,8 +128,8 @@ void helio_shm_join_ring(void *context, const helio_shm_key *key) {
 
 /* ---- who comes, goes and dies ---- */
 
-/* Another program truncated the ring's file.  Readers have lost it as well: it is withdrawn, and each
- * packet from now on is an error of sending. */
+/* Another program truncated the ring's file.  Readers have lost it as well: it is withdrawn, and
+ * each packet from now on is an error of sending. */
 static void give_up_ring(helio_shm_channel *shm) {
     shm->is_cut = true;
     shm->writer.packet_bytes = 0; /* no packet fits */
@@ -191,7 +191,7 @@ void helio_shm_tend_receive(helio_shm_channel *shm, bool look) {
         shm->generation_seen--; /* perhaps there is a place now */
     }
     if (look && helio_mapped_is_cut(shm->place->generation_guard)) {
-        shm->generation_seen--; /* nobody is told of changes any more */
+        shm->generation_seen--; /* changes are not reported any more */
         if (!shm->is_cut_told) {
             shm->is_cut_told = true;
             helio_shm_tell(shm, HELIO_CHANNEL_TRUNCATED, NULL,

@@ -137,7 +137,7 @@ helio_shm_taken helio_shm_reader_take(helio_shm_reader *reader, uint8_t *to, siz
         atomic_thread_fence(memory_order_acquire); /* the copy before the second look */
         if (atomic_load_explicit(&slot->sequence, memory_order_relaxed) != sequence) {
             if (!helio_shm_reader_has_news(reader)) {
-                return HELIO_SHM_NOTHING; /* the writer is at it; the next look tells of what */
+                return HELIO_SHM_NOTHING; /* the writer is busy with it; the next look shows the result */
             }
             continue;
         }

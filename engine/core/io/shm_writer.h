@@ -19,7 +19,7 @@ typedef struct helio_shm_writer {
     uint64_t limit; /* waits: the slowest reader allows packets before this one */
     uint64_t present_seen;
     uint64_t changes_seen;
-    uint64_t known; /* places whose readers were told of */
+    uint64_t known; /* slots whose readers were reported */
 } helio_shm_writer;
 
 typedef struct helio_shm_writer_config {
@@ -65,13 +65,13 @@ typedef struct helio_shm_reader_news {
     helio_shm_reader_event event;
 } helio_shm_reader_news;
 
-/* Who came, left or, when `is_alive` is given, died since the last time; room for
+/* Readers that came, left or, when `is_alive` is given, died since the last call; room for
  * HELIO_SHM_READERS.  Places of those gone are free again.  Cheap when nothing changed. */
 size_t helio_shm_writer_look(helio_shm_writer *writer,
                              bool (*is_alive)(const helio_process *process),
                              helio_shm_reader_news *news);
 
-/* What wakes the reader of a place. */
+/* The bell that wakes the reader of a slot. */
 void helio_shm_writer_bell_of(const helio_shm_writer *writer, unsigned place, uint64_t *id,
                               helio_process *process);
 

@@ -5,9 +5,9 @@
  * and send through outlets; they cannot tell it from a real network.  Virtual time jumps from event
  * to event, so an hour of loss takes a moment.
  *
- * Packets are there at once unless a pipe (io/sim_pipe.h) is in the way: what several nodes send may
- * pass one they share before it fans out to the group, and what comes into a node may pass one of its
- * own.  The way back has no pipe unless it is given one, and the delay of its own link. */
+ * Packets are there at once unless a pipe (io/sim_pipe.h) is in the way: what several nodes send
+ * may pass one they share before it fans out to the group, and what comes into a node may pass one
+ * of its own.  The way back has no pipe unless it is given one, and the delay of its own link. */
 #ifndef HELIO_IO_SIM_H
 #define HELIO_IO_SIM_H
 
@@ -24,7 +24,7 @@
 typedef struct helio_sim helio_sim;
 typedef struct helio_sim_node helio_sim_node;
 
-/* What happens to packets on their way into a node.  All zero: nothing but arrival at once. */
+/* Faults of packets on their way into a node.  All zero: each arrives at once. */
 typedef struct helio_sim_link {
     double loss;      /* share lost at random */
     double duplicate; /* share that comes twice */
@@ -40,7 +40,7 @@ typedef struct helio_sim_link {
     void *context; /* of drops */
 } helio_sim_link;
 
-/* What is attached to a node.  next_deadline_ns may be in the past (poll is called as soon as
+/* The machine attached to a node.  next_deadline_ns may be in the past (poll is called as soon as
  * possible) or HELIO_NEVER. */
 typedef struct helio_sim_handler {
     void *context;
@@ -77,8 +77,8 @@ helio_sim_pipe *helio_sim_add_pipe(helio_sim *sim, const helio_sim_pipe_config *
 /* Gives it another rate and queue from now on. */
 void helio_sim_change_pipe(helio_sim *sim, helio_sim_pipe *pipe, uint64_t rate,
                            uint64_t queue_bytes);
-/* All that the node sends goes through the pipe, once whatever the number of receivers; NULL: through
- * none. */
+/* All that the node sends goes through the pipe, once whatever the number of receivers; NULL:
+ * through none. */
 void helio_sim_set_uplink(helio_sim_node *node, helio_sim_pipe *pipe);
 /* All that comes to the node goes through the pipe before its link; NULL: through none. */
 void helio_sim_set_downlink(helio_sim_node *node, helio_sim_pipe *pipe);

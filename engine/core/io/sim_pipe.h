@@ -1,5 +1,5 @@
 /* A bottleneck of the simulated network: a queue that drops at its tail and a wire of a given rate
- * behind it.  Whoever shares it shares the queue.
+ * behind it.  All users of the pipe share the queue.
  *
  * Rate and queue may change while packets wait: what is on the wire then has the new rate for the
  * bytes it has left, and nothing that waits is dropped.  It knows nothing of what it carries, nor

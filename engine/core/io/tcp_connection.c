@@ -20,7 +20,7 @@ enum {
     COPIES_BYTES = 64 << 10, /* of one flush; and room for one packet of any length */
     BACKLOG_FIRST = 64 << 10,
     BACKLOG_KEPT = 1 << 20, /* a larger one is given back when it is empty */
-    LAST_READS = 64,        /* at most so many before the socket is closed */
+    LAST_READS = 64,        /* at most, before the socket is closed */
     ALIVE_SHARE = 4,        /* something is said four times within the timeout */
 };
 
@@ -58,7 +58,7 @@ static void give_back(helio_tcp_connection *c, uint64_t bytes) {
 
 /* ---- writing ---- */
 
-/* The connection cannot be written to; whoever reads it will find out why. */
+/* The connection cannot be written to; the reader will find the reason. */
 static void become_mute(helio_tcp_connection *c) {
     c->is_mute = true;
     c->queued = 0;

@@ -6,8 +6,8 @@
  * has been sent is always sent to its end; beyond the backlog's limit whole frames are left out.
  *
  * It begins in GREETING: hello was sent, and nothing but the other side's hello is accepted; until
- * then it has next to no memory.  It becomes STANDING by that, and BROKEN for good by anything wrong; `why` then is a sentence.  It
- * never closes its socket before destroy.
+ * then it has next to no memory.  It becomes STANDING by that, and BROKEN for good by anything
+ * wrong; `why` then is a sentence.  It never closes its socket before destroy.
  *
  * Nothing here blocks.  Time is told to it by tend; a connection on which no whole frame came for
  * its timeout breaks, whatever the kernel believes of it. */
@@ -85,7 +85,8 @@ size_t helio_tcp_read(helio_tcp_connection *connection, helio_datagram *out, siz
 /* There are frames to hand out without a read. */
 bool helio_tcp_has_frame(const helio_tcp_connection *connection);
 
-/* Queues a packet of at most the limit's length; a stable one must stay as it is until the flush. */
+/* Queues a packet of at most the limit's length; a stable one must stay as it is until the
+ * flush. */
 void helio_tcp_queue(helio_tcp_connection *connection, const void *packet, size_t length,
                      bool stable);
 void helio_tcp_flush(helio_tcp_connection *connection);
@@ -97,7 +98,7 @@ static inline size_t helio_tcp_backlog(const helio_tcp_connection *connection) {
 /* Looks at the clock: says that it is alive, and breaks when the other side is not. */
 void helio_tcp_tend(helio_tcp_connection *connection, int64_t now_ns);
 
-/* What an epoll instance is to wait for; 0: nothing. */
+/* The events that an epoll instance waits for; 0: none. */
 uint32_t helio_tcp_interest(const helio_tcp_connection *connection);
 
 #endif

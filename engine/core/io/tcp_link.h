@@ -14,7 +14,7 @@
 typedef struct helio_tcp_link helio_tcp_link;
 typedef struct helio_tcp_pool helio_tcp_pool;
 
-/* What a channel does about what happens on its link. */
+/* Callbacks of a channel for events of its link. */
 typedef struct helio_tcp_leg {
     helio_tcp_link *link;
     struct helio_tcp_leg *next; /* of the link; the first accounts for it */

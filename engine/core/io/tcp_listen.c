@@ -3,9 +3,10 @@
  * Connections are read in turn, a fair share each.  When the reader takes nothing, nothing is read:
  * TCP makes the other side wait.
  *
- * A connection is unproven until its hello came and fits.  Only so many may be unproven, in all and
- * of one IP address: then the oldest of them gives way to the newcomer, as it does when there are
- * no descriptors left.  Of the proven ones half may be of one IP address, and none gives way. */
+ * A connection is unproven until its hello came and fits.  A limited number may be unproven, in all
+ * and of one IP address: then the oldest of them gives way to the newcomer, as it does when there
+ * are no descriptors left.  Of the proven ones half may be of one IP address, and none gives
+ * way. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,7 +41,7 @@ typedef struct tcp_peer {
     struct tcp_peer *next; /* of those that are gone */
     helio_tcp_connection *connection;
     uint32_t watched; /* what the epoll instance waits for */
-    bool is_standing; /* and told of */
+    bool is_standing; /* and reported */
     uint64_t number;  /* of its coming */
 } tcp_peer;
 
@@ -442,7 +443,7 @@ static void pause_reading(tcp_listen *tcp) {
     }
 }
 
-/* What waits in the kernel is to be told of again. */
+/* Asks epoll to report data that waits in the kernel again. */
 static void resume_reading(tcp_listen *tcp) {
     tcp->is_paused = false;
     for (size_t i = 0; i < tcp->count; i++) {

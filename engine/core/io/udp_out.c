@@ -47,7 +47,7 @@ static void start_gso(helio_udp_out *out) {
 }
 
 /* What the kernel says when it is this message it cannot segment: no checksum offload (EIO), a
- * segment longer than the way's MTU (EINVAL, EMSGSIZE), or no such thing at all. */
+ * segment longer than the way's MTU (EINVAL, EMSGSIZE), or does not support it. */
 static bool is_refusal_of_gso(int error) {
     return error == EIO || error == EINVAL || error == EMSGSIZE || error == ENOPROTOOPT ||
            error == EOPNOTSUPP;

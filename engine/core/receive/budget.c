@@ -72,7 +72,7 @@ static uint64_t nak_bytes(const helio_rx_stream *stream) {
     return HELIO_PGM_HEADER + 4 + 2 * (stream->source.family == 6 ? 20 : 8);
 }
 
-/* Packets that a NAK of at most so many bytes can ask for. */
+/* Packets that a NAK of at most `bytes` can request. */
 static size_t asks_within(const helio_rx_stream *stream, uint64_t bytes) {
     enum { CHAIN = 4, ENTRY = 4 }; /* OPT_LENGTH; the option's own head is as long as an entry */
     const uint64_t least = nak_bytes(stream);

@@ -142,7 +142,8 @@ bool helio_delivery_begin_at(helio_delivery *delivery, helio_delivery_topic *top
             topic->expected = number;
         }
         topic->has_joined = true;
-        topic->granted = 0; /* whoever was told before may not have known the topic */
+        topic->granted =
+            0; /* earlier grants may have gone to a source that did not know the topic */
         delivery->has_credit_news = delivery->granting_count > 0;
         helio_receiver_stats *stats = helio_delivery_stats(topic);
         helio_stats_begin(stats);

@@ -18,7 +18,7 @@ void helio_event_limit_init(helio_event_limit *limit, uint32_t rate, uint32_t bu
     }
 }
 
-/* What is told on behalf of a person, and what tells of the limit itself, is never held back. */
+/* Events on behalf of a person, and those about the limit itself, are never suppressed. */
 static bool is_exempt(helio_event_id event) {
     switch (event) {
     case HELIO_EVENT_INSTANCE_STARTED:

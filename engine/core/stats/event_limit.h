@@ -20,7 +20,7 @@ enum { HELIO_EVENT_IDS_END = 256 }; /* ids are below */
 
 typedef struct helio_event_kind {
     helio_bucket bucket; /* its "bytes" are events */
-    uint64_t held;       /* held back and not told of yet */
+    uint64_t held;       /* suppressed and not reported yet */
     int64_t since_ns;    /* the first of them */
 } helio_event_kind;
 
@@ -43,7 +43,7 @@ void helio_event_limit_init(helio_event_limit *limit, uint32_t rate, uint32_t bu
                             int64_t wall_ns);
 /* Whether one more of this kind may be told now; counted as held back if not. */
 bool helio_event_limit_admit(helio_event_limit *limit, helio_event_id event, int64_t wall_ns);
-/* The next of what is to be told of now, and then counts as told; `all`: whether due or not. */
+/* The next kind to report now; it counts as reported.  `all`: also those not due. */
 bool helio_event_limit_take(helio_event_limit *limit, bool all, int64_t wall_ns,
                             helio_events_held *out);
 

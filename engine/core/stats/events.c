@@ -1,4 +1,4 @@
-/* The ring of events (docs/segment.md 5), and what is told of those held back. */
+/* The ring of events (docs/segment.md 5), and the reports of suppressed ones. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

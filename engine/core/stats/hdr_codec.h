@@ -1,4 +1,5 @@
-/* HdrHistogram's V2 encoding (Tene): how a counts array travels in the HDR log and in the Parquet row.
+/* HdrHistogram's V2 encoding (Tene): how a counts array travels in the HDR log and in the Parquet
+ * row.
  *
  *   body         40-byte big-endian header (cookie 0x1c849313), then ZigZag LEB128 words, one per
  *                cell; a negative word is a run of that many empty cells; cells after the last
@@ -6,12 +7,12 @@
  *   compressed   cookie 0x1c849314, length, and the body within zlib
  *
  * Decoding adds into an array the caller owns.  The bytes are hostile: every length is checked
- * before it is used, no size they declare is ever allocated, and inflating stops at the cells of the
- * layout.  A refused payload leaves the counts exactly as they were.
+ * before it is used, no size they declare is ever allocated, and inflating stops at the cells of
+ * the layout.  A refused payload leaves the counts exactly as they were.
  *
- * Which cell counts a value depends on `digits` and `lowest` only; `highest` merely ends the array.
- * So histograms that share digits and lowest add cell by cell, whatever their highest, and others
- * are refused: no value is ever moved to another cell.
+ * Which cell counts a value depends on `digits` and `lowest` only; `highest` merely ends the
+ * array.  So histograms that share digits and lowest add cell by cell, whatever their highest, and
+ * others are refused: no value is ever moved to another cell.
  *
  * Nothing here allocates (zlib does, for its own state), locks or keeps state between calls. */
 #ifndef HELIO_STATS_HDR_CODEC_H
@@ -98,7 +99,7 @@ helio_hdr_refusal helio_hdr_peek(const uint8_t *bytes, size_t size, helio_hdr_la
 helio_hdr_refusal helio_hdr_add(const helio_hdr_layout *layout, const uint8_t *bytes, size_t size,
                                 int64_t expected, uint64_t *counts, int64_t *total);
 
-/* What a payload holds. */
+/* The contents of a payload. */
 typedef struct helio_hdr_digest {
     helio_hdr_layout layout;
     int64_t total;    /* values */
@@ -109,9 +110,9 @@ typedef struct helio_hdr_digest {
 /* Bytes for helio_hdr_rewrite: what a payload of `size` bytes may unpack to. */
 size_t helio_hdr_rewrite_room(size_t size);
 
-/* Reads a payload, body or compressed, and writes its body as helio_hdr_body_encode would, without an
- * array of its cells: a few bytes may claim millions of them.  `out` has `room` bytes; a payload that
- * needs more is refused (PACKED).  *written becomes the bytes of the body. */
+/* Reads a payload, body or compressed, and writes its body as helio_hdr_body_encode would, without
+ * an array of its cells: a few bytes may claim millions of them.  `out` has `room` bytes; a payload
+ * that needs more is refused (PACKED).  *written becomes the bytes of the body. */
 helio_hdr_refusal helio_hdr_rewrite(const uint8_t *bytes, size_t size, uint8_t *out, size_t room,
                                     size_t *written, helio_hdr_digest *digest);
 

@@ -1,14 +1,15 @@
 /* The level of detail while the engine runs: of the whole instance, and of chosen objects by rules
  * (docs/segment.md 4).
  *
- * A rule is a selector (shell patterns), a level and an end.  An object's level is that of the newest
- * rule that fits it, else the instance's; rules raise and lower alike, and fit objects that are opened
- * later too.  Every rule ends by itself, on the monotonic clock, so a clock that is set neither ends
- * nor keeps one.  The table is small and bounded; the same selector again takes its own rule's place.
+ * A rule is a selector (shell patterns), a level and an end.  An object's level is that of the
+ * newest rule that fits it, else the instance's; rules raise and lower alike, and fit objects that
+ * are opened later too.  Every rule ends by itself, on the monotonic clock, so a clock that is set
+ * neither ends nor keeps one.  The table is small and bounded; the same selector again takes its
+ * own rule's place.
  *
- * What an object's level is for: helio_stats_object.histogram, which is NULL for what is off, so
- * whoever counts asks nothing else.  A change costs one look at each object, at once; histograms that
- * are missing then come one by one (histograms.c).
+ * An object's level decides helio_stats_object.histogram, which is NULL for those that are off, so
+ * the counting code checks nothing else.  A change costs one look at each object, at once;
+ * histograms that are missing then come one by one (histograms.c).
  *
  * Each rule in force is an object of the scope `detail`, so that readers see it and its end. */
 #ifndef HELIO_STATS_LEVELS_H
@@ -33,7 +34,7 @@ typedef struct helio_level_selector {
     const char *topic, *stream, *receiver;
 } helio_level_selector;
 
-/* What a change met. */
+/* The result of a change. */
 typedef struct helio_level_change {
     int level, before; /* now; and what it was for the selector, or for the instance */
     uint32_t objects;  /* that have the level now because of this rule */
@@ -47,8 +48,8 @@ typedef struct helio_level_change {
 int helio_levels_set(helio_stats *stats, const helio_level_selector *selector, int level,
                      int64_t until_ns, helio_clock clock, helio_level_change *out);
 
-/* Ends a rule early, or gives the instance the level it was started with.  Returns 0 or OPTION (there
- * is no such rule). */
+/* Ends a rule early, or gives the instance the level it was started with.  Returns 0 or OPTION
+ * (there is no such rule). */
 int helio_levels_end(helio_stats *stats, const helio_level_selector *selector, helio_clock clock,
                      helio_level_change *out);
 

@@ -1,8 +1,8 @@
 /* How another thread of the process reads what the engine's thread counts: straight from the
  * segment's memory, as a reader in another process would (docs/segment.md 3 and 5).
  *
- * Nothing here is waited for, and nothing is written that the engine reads.  What is copied while it
- * changes is found out afterwards, by generation, guard or number, and then is no result. */
+ * Nothing here is waited for, and nothing is written that the engine reads.  What is copied while
+ * it changes is found out afterwards, by generation, guard or number, and then is no result. */
 #ifndef HELIO_STATS_READING_H
 #define HELIO_STATS_READING_H
 
@@ -41,7 +41,7 @@ uint64_t helio_stats_events_written(const helio_stats *stats);
 /* Returns false when that event was overwritten, or is not whole. */
 bool helio_stats_read_event(const helio_stats *stats, uint64_t number, helio_segment_event *out);
 
-/* What identifies the segment: its header's first 256 bytes, of which name, pid and the like never
+/* The identity of the segment: its header's first 256 bytes, of which name, pid and similar never
  * change. */
 const helio_segment_header *helio_stats_header(const helio_stats *stats);
 /* The directory's text and its bytes. */

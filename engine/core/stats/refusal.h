@@ -1,4 +1,4 @@
-/* What was refused, or put out, because it had proven nothing and one address or all together had
+/* State refused or evicted because it had proven nothing, and one address or all together had
  * too many: counted by reason (instance.state_refused) and told once per burst. */
 #ifndef HELIO_STATS_REFUSAL_H
 #define HELIO_STATS_REFUSAL_H

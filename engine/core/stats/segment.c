@@ -1,9 +1,9 @@
 /* The file behind the statistics: created, mapped, kept alive, closed (docs/segment.md 1 and 6).
  *
- * The engine holds a lock (flock) on its segment as long as it runs, and from before it can be found
- * (base/own_file.h), so a file of the same name that can be locked is what a crash left behind and
- * is removed; one that cannot belongs to a running engine and is never touched.  Locks, unlike process
- * numbers, mean the same in every PID namespace. */
+ * The engine holds a lock (flock) on its segment as long as it runs, and from before it can be
+ * found (base/own_file.h), so a file of the same name that can be locked is what a crash left
+ * behind and is removed; one that cannot belongs to a running engine and is never touched.  Locks,
+ * unlike process numbers, mean the same in every PID namespace. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -116,7 +116,7 @@ static int open_file(const char *path) {
                       path);
 }
 
-/* Whoever owns the folder can exchange what is in it. */
+/* The owner of the folder can exchange its files. */
 static int check_folder(const char *folder) {
     const char *why = helio_folder_check(folder);
     return why ? helio_fail(HELIO_ERR_SEGMENT,

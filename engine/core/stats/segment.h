@@ -1,12 +1,13 @@
 /* The segment's layout (docs/segment.md) and what the files of this folder share: segment.c maps it
  * and keeps its header, directory.c writes the text that describes it, objects.c hands out slots
- * and records, histograms.c their histograms as the level of detail wants them, levels.c what that level is,
- * events.c writes the ring of events, incidents.c what of it must not be forgotten, and control_ring.c reads the ring of commands.
+ * and records, histograms.c their histograms as the level of detail wants them, levels.c what that
+ * level is, events.c writes the ring of events, incidents.c what of it must not be forgotten, and
+ * control_ring.c reads the ring of commands.
  *
  * Memory of a segment, in this order: header, directory, table of objects, ring of events, ring of
  * commands, arena.  The arena is given out piece by piece and never taken back; a record and the
- * histograms it ever had stay with their slot.  Each piece is reserved in the file before it is touched, so a
- * full file system is refused and never a SIGBUS. */
+ * histograms it ever had stay with their slot.  Each piece is reserved in the file before it is
+ * touched, so a full file system is refused and never a SIGBUS. */
 #ifndef HELIO_STATS_SEGMENT_H
 #define HELIO_STATS_SEGMENT_H
 
@@ -112,7 +113,7 @@ typedef struct helio_level_rule {
     helio_stats_object object; /* what readers see of it */
 } helio_level_rule;
 
-/* What is known of one kind of warning or error. */
+/* The record of one kind of warning or error. */
 typedef struct helio_incident {
     uint64_t count;
     int64_t first_ns, last_ns;  /* wall clock */
@@ -184,9 +185,9 @@ size_t helio_segment_take(helio_stats *stats, size_t bytes);
 /* Makes the cells absent that depend on a feature. */
 void helio_applies_begin(helio_scope scope, void *record);
 
-/* The moment of an event, or of an object that is opened or closed: the wall clock's, but later than
- * the one before, so that stamps tell the order of all three.  Only a clock that was set back by more
- * than a second is followed back. */
+/* The moment of an event, or of an object that is opened or closed: the wall clock's, but later
+ * than the one before, so that stamps tell the order of all three.  Only a clock that was set back
+ * by more than a second is followed back. */
 uint64_t helio_segment_stamp(helio_stats *stats, int64_t wall_ns);
 
 /* ---- events.c ---- */
@@ -224,8 +225,8 @@ void helio_incidents_end(helio_stats *stats, int64_t wall_ns);
 /* Bytes of the histograms of an object that is opened at this level. */
 size_t helio_histograms_bytes(const helio_stats *stats, helio_scope scope, int level);
 /* The object is live and has its record: it gets the histograms of its level, and those of a higher
- * one when that comes.  `spare`: offset of fresh memory of helio_histograms_bytes for a slot that is
- * used for the first time, else 0. */
+ * one when that comes.  `spare`: offset of fresh memory of helio_histograms_bytes for a slot that
+ * is used for the first time, else 0. */
 void helio_histograms_attach(helio_stats *stats, helio_stats_object *object, size_t spare);
 /* The object's level has changed: histograms stop and go on at once; those that are missing come
  * one by one (helio_stats_tend), once stats->unopened leads to the object. */

@@ -60,7 +60,7 @@ typedef struct helio_stats_config {
     int64_t wall_ns;      /* now */
     uint32_t event_rate;  /* most events per second of one kind; 0: no limit */
     uint32_t event_burst; /* most at once */
-    uint32_t sample;      /* latency is measured of one packet in so many; 0: of every one */
+    uint32_t sample;      /* latency is measured of one packet in `sample`; 0: of every one */
 } helio_stats_config;
 
 /* Creates the segment in state "running"; release it with helio_stats_destroy. Returns 0,
@@ -73,7 +73,7 @@ void helio_stats_destroy(helio_stats *stats);
 /* Path of the segment, "" for private memory. */
 const char *helio_stats_path(const helio_stats *stats);
 
-/* What says which packets have their latency measured. */
+/* Decides which packets have their latency measured. */
 helio_sampler *helio_stats_sampler(helio_stats *stats);
 
 /* Level of detail of the instance: of every object that no rule of stats/levels.h is about. */
@@ -87,14 +87,14 @@ static inline int helio_stats_object_level(const helio_stats_object *object) {
     return object->level;
 }
 
-/* Sets the instance's until a moment (monotonic; HELIO_NEVER: for good), after which it is again what
- * it was at the start.  A higher level gives live objects the histograms they lack, one per call of
- * helio_stats_tend; a lower one stops histograms, whose counts stay readable and go on when the level
- * comes back.  Returns 0, OPTION (no such level) or STATE (a build that counts nothing).
+/* Sets the instance's until a moment (monotonic; HELIO_NEVER: for good), after which it is again
+ * what it was at the start.  A higher level gives live objects the histograms they lack, one per
+ * call of helio_stats_tend; a lower one stops histograms, whose counts stay readable and go on when
+ * the level comes back.  Returns 0, OPTION (no such level) or STATE (a build that counts nothing).
  * helio_levels_set does the same for chosen objects. */
 int helio_stats_set_level(helio_stats *stats, int level, int64_t until_ns, helio_clock clock);
 
-/* Does what is due: opens a histogram, ends a level, tells of events held back.  To be called now and
+/* Does due work: opens a histogram, ends a level, reports suppressed events.  To be called now and
  * then.  Returns whether it wants to be called again soon. */
 bool helio_stats_tend(helio_stats *stats, helio_clock clock);
 
@@ -128,16 +128,16 @@ void helio_stats_close_object(helio_stats *stats, helio_stats_object *object, in
  * the next to be used. */
 void helio_stats_drop_object(helio_stats *stats, helio_stats_object *object);
 
-/* Says that the object has these features (HELIO_HAS_*): the cells that apply with them begin at 0.  A
- * cell that applies with none it has is absent.  For a gauge it is enough to be set. */
+/* Says that the object has these features (HELIO_HAS_*): the cells that apply with them begin at
+ * 0.  A cell that applies with none it has is absent.  For a gauge it is enough to be set. */
 void helio_stats_apply(helio_stats_object *object, unsigned features);
 
 /* Has the open object at `from` live at `to` from now on; `from` is as if never opened. */
 void helio_stats_move_object(helio_stats *stats, helio_stats_object *from, helio_stats_object *to);
 
-/* Writes an event, or counts it as held back when there were too many of its kind of late
- * (stats/event_limit.h).  `slot` is that of the object it is about or HELIO_STATS_NO_SLOT; `args` may
- * be NULL. */
+/* Writes an event, or counts it as suppressed when there were too many of its kind recently
+ * (stats/event_limit.h).  `slot` is that of the object it is about or HELIO_STATS_NO_SLOT; `args`
+ * may be NULL. */
 void helio_stats_event(helio_stats *stats, int64_t wall_ns, helio_event_id event, uint32_t slot,
                        const uint64_t args[4], const char *format, ...)
     __attribute__((format(printf, 6, 7)));
@@ -151,7 +151,8 @@ bool helio_stats_label(char *text, size_t size, const char *key, const char *val
  *
  * Compiled with HELIO_NO_STATS nothing is counted: what counting costs is measured against such a
  * build.  The segment, its objects and events are then still there, its records are zero and no
- * level of detail is on.  So nothing may decide by a cell; what the protocol needs it keeps itself. */
+ * level of detail is on.  So nothing may decide by a cell; what the protocol needs it keeps
+ * itself. */
 
 #ifdef HELIO_NO_STATS
 enum { HELIO_STATS_COUNTING = 0 };

@@ -10,7 +10,7 @@
 
 enum { CACHE_LINE = 64 };
 
-/* Memory for so many packets, of which it holds none. */
+/* Memory for `packets`; the window is empty. */
 static int take_memory(helio_rxw *rxw, size_t capacity) {
     rxw->mask = capacity - 1;
     rxw->free_count = rxw->fresh_first = 0;

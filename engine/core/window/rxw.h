@@ -90,7 +90,7 @@ typedef struct helio_rxw {
 int helio_rxw_init(helio_rxw *rxw, size_t capacity, size_t tsdu_bytes, uint64_t next);
 void helio_rxw_fini(helio_rxw *rxw);
 size_t helio_rxw_memory(const helio_rxw *rxw);
-/* Bytes of a window of so many packets. */
+/* Bytes of a window of `packets`. */
 size_t helio_rxw_memory_of(size_t capacity, size_t tsdu_bytes);
 /* Makes the window larger; what it holds stays, in blocks elsewhere.  0, or NOMEM and nothing has
  * changed. */
@@ -107,7 +107,7 @@ static inline helio_rxw_slot *helio_rxw_slot_of(const helio_rxw *rxw, uint64_t s
  * `sequence`. */
 helio_rxw_result helio_rxw_insert(helio_rxw *rxw, uint64_t sequence,
                                   const helio_rxw_packet *packet);
-/* What insert would say, without inserting. */
+/* The result insert would have, without inserting. */
 helio_rxw_result helio_rxw_look(const helio_rxw *rxw, uint64_t sequence);
 /* Packets up to `sequence` exist: those there is room for become WAITING or LOST, lead moves. */
 void helio_rxw_extend(helio_rxw *rxw, uint64_t sequence);

@@ -19,7 +19,7 @@ enum {
 
 /* ---- chunks ---- */
 
-/* Chunks that packets of so many bytes take at most: each but the one being filled lacks less than
+/* The most chunks that packets of `bytes` take: each but the one being filled lacks less than
  * a packet, and of the oldest all but a packet may have been dropped. */
 static uint64_t chunks_for(const helio_txw *txw, uint64_t bytes) {
     return bytes / (txw->chunk_bytes - txw->packet_bytes) + 3;

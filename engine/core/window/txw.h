@@ -1,7 +1,7 @@
 /* Transmit window: the packets of one stream kept for repair, from the oldest (trail) to the newest
  * sent (lead).
  *
- * What is known of a packet is in a ring of slots; the packets themselves, of any length, lie one
+ * A ring of slots describes the packets; the packets themselves, of any length, lie one
  * behind the other in chunks of one arena, so a window of short packets touches little memory
  * however long packets may be.  Packets are built in place: `open` gives room for a whole one after
  * lead, `commit` makes it lead and keeps what was used.
@@ -115,7 +115,7 @@ static inline uint8_t *helio_txw_packet(const helio_txw *txw, uint64_t sequence)
 /* How far somebody is behind who has all up to `position`. */
 typedef struct helio_txw_behind {
     uint64_t packets;
-    uint64_t bytes; /* of those that are in the window: at least so many */
+    uint64_t bytes; /* of the packets in the window: a lower bound */
     int64_t
         age_ns; /* since the oldest of these was committed: at least so long; 0: there is none */
 } helio_txw_behind;
@@ -135,7 +135,7 @@ bool helio_txw_has_room(const helio_txw *txw);
 /* The open packet is complete. */
 void helio_txw_commit(helio_txw *txw, size_t length, uint32_t payload_sum, int64_t now_ns);
 
-/* What a packet counts in the limit of bytes. */
+/* Bytes that a packet counts in the limit. */
 size_t helio_txw_taken(const helio_txw_slot *slot);
 
 /* Drops packets that are too old, at most `count` of them. */

@@ -1,4 +1,4 @@
-/* What goes over a TCP connection (docs/wire.md section 6): frames, each a head of 4 bytes and a
+/* The bytes of a TCP connection (docs/wire.md section 6): frames, each a head of 4 bytes and a
  * body.  Both ends begin with HELLO; then come PACKET, a PGM packet each, and ALIVE.
  *
  * Decoding trusts nothing: a length is checked before anything is read or waited for. */
@@ -34,7 +34,7 @@ helio_frame_result helio_frame_decode(const uint8_t *bytes, size_t length, size_
 /* Writes the head of a frame; `length` at most 65535. */
 void helio_frame_head(uint8_t out[HELIO_RUM_HEAD], uint8_t kind, size_t length);
 
-/* What each end says first. */
+/* The first frame of each end. */
 typedef struct helio_hello {
     uint8_t version;
     uint8_t role;              /* HELIO_RUM_ROLE_* */

@@ -17,7 +17,7 @@
 
 enum {
     HELIO_PGM_PORT_BYTES = 2,
-    /* What an endpoint may set as its largest packet: the least any path carries, and the most one
+    /* Bounds of an endpoint's largest packet: the least any path carries, and the most one
      * datagram holds. */
     HELIO_PGM_PACKET_MIN = 548,
     HELIO_PGM_PACKET_MAX = 65507,
@@ -74,7 +74,7 @@ typedef struct helio_pgm_fragment {
     uint32_t length; /* of the APDU */
 } helio_pgm_fragment;
 
-/* Who acknowledges what (docs/wire.md 1.1): the private option of an ACK. */
+/* An acknowledgement (docs/wire.md 1.1): the private option of an ACK. */
 typedef struct helio_pgm_acknowledge {
     uint8_t kind;         /* HELIO_PGM_ACK_TRANSPORT or _APPLICATION */
     uint8_t flags;        /* HELIO_PGM_ACK_LEAVING */
@@ -86,7 +86,7 @@ typedef struct helio_pgm_acknowledge {
     size_t name_bytes;    /* at most HELIO_PGM_ACKNOWLEDGE_NAME_MAX */
 } helio_pgm_acknowledge;
 
-/* What a receiver tells of itself (docs/wire.md 1.2): the private option of NAKs and ACKs.  Counts are
+/* A receiver's report (docs/wire.md 1.2): the private option of NAKs and ACKs.  Counts are
  * circular. */
 typedef struct helio_pgm_told {
     uint8_t flags;          /* HELIO_PGM_TOLD_* */
@@ -108,17 +108,17 @@ typedef struct helio_pgm_told {
 typedef struct helio_pgm_reporting {
     uint32_t interval_us; /* 0: only together with what is sent anyway */
     uint32_t stamp;       /* to be told back; 0: none */
-    uint32_t progress;    /* at once when so many packets more were passed on; 0: not for that */
+    uint32_t progress;    /* report at once after this many packets passed on; 0: off */
     uint64_t acker;       /* this receiver: at once for each packet; 0: nobody */
     uint8_t flags;        /* HELIO_PGM_REPORTING_* */
 } helio_pgm_reporting;
 
-/* What sources and receivers both count on: a report that says nothing new waits this many intervals,
+/* Sources and receivers both rely on these: a report without news waits this many intervals,
  * and a topic's credit is granted again after this long at the latest. */
 enum { HELIO_PGM_REPORT_REST = 10 };
 #define HELIO_PGM_GRANT_REPEAT_NS HELIO_SECOND
 
-/* What a source did to a receiver, and why (docs/wire.md 1.3). */
+/* A notice: an action of the source at a receiver, and why (docs/wire.md 1.3). */
 typedef struct helio_pgm_notice {
     uint8_t action; /* HELIO_PGM_NOTICE_*; a later version may know more */
     uint8_t reason; /* HELIO_PGM_REASON_*, BY_HAND included */
@@ -270,7 +270,7 @@ size_t helio_pgm_encode_nak(void *out, const helio_pgm_session *session, uint8_t
                             const uint32_t *sequences, size_t count, const helio_address *source,
                             const helio_address *group);
 /* The same with an NCF's advice how long to hold NAKs back (0: none), and a NAK's congestion report
- * and what its receiver tells of itself (NULL: none). */
+ * and the report of its receiver (NULL: none). */
 size_t helio_pgm_encode_nak_with(void *out, const helio_pgm_session *session, uint8_t type,
                                  const uint32_t *sequences, size_t count,
                                  const helio_address *source, const helio_address *group,
@@ -285,8 +285,8 @@ size_t helio_pgm_encode_spmr(void *out, const helio_pgm_session *session);
 size_t helio_pgm_encode_ack(void *out, const helio_pgm_session *session, uint32_t rx_max,
                             uint32_t bitmap, const helio_pgm_acknowledge *acknowledge,
                             const helio_pgm_told *told);
-/* The same with credit that is granted, at most HELIO_PGM_GRANTS_MAX, and a question for the time (NULL:
- * none). */
+/* The same with credit that is granted, at most HELIO_PGM_GRANTS_MAX, and a question for the time
+ * (NULL: none). */
 size_t helio_pgm_encode_ack_with(void *out, const helio_pgm_session *session, uint32_t rx_max,
                                  uint32_t bitmap, const helio_pgm_acknowledge *acknowledge,
                                  const helio_pgm_told *told, const helio_pgm_grant *grants,

@@ -1,9 +1,9 @@
-/* A TCP flow beside us: NewReno (RFC 5681, 6582) with limited transmit (RFC 3042) and the timeout of
- * RFC 6298, on whole segments.  It always has something to send, and its receiver acknowledges every
- * segment.
+/* A TCP flow beside us: NewReno (RFC 5681, 6582) with limited transmit (RFC 3042) and the timeout
+ * of RFC 6298, on whole segments.  It always has something to send, and its receiver acknowledges
+ * every segment.
  *
- * Two rules bound a recovery, without which a flow that lost hundreds of segments of one window would
- * retransmit one of them per round trip for minutes, and starve whatever it runs beside:
+ * Two rules bound a recovery, without which a flow that lost hundreds of segments of one window
+ * would retransmit one of them per round trip for minutes, and starve whatever it runs beside:
  *
  *   the timer  only the first partial acknowledgement of a recovery restarts it (RFC 6582, section
  *              3.2, step 3), so a long recovery ends in a timeout and slow start;
@@ -123,8 +123,8 @@ static double halved(const helio_trial_tcp *tcp) {
     return half > 2 ? half : 2;
 }
 
-/* Another segment of the same window was lost.  The first time the timer starts afresh, later it goes
- * on. */
+/* Another segment of the same window was lost.  The first time the timer starts afresh, later it
+ * goes on. */
 static void on_partial_ack(helio_trial_tcp *tcp, uint64_t fresh, int64_t now_ns) {
     if (!tcp->has_partial) {
         tcp->due_ns = now_ns + tcp->timeout_ns;
@@ -202,7 +202,7 @@ static void on_timeout(helio_trial_tcp *tcp, int64_t now_ns) {
     tcp->duplicates = 0;
     tcp->is_recovering = false;
     tcp->recover = tcp->sent_to;
-    tcp->next = tcp->unacked; /* all behind is sent anew */
+    tcp->next = tcp->unacked; /* all later data is sent again */
     tcp->timeout_ns = 2 * tcp->timeout_ns < RTO_MAX_NS ? 2 * tcp->timeout_ns : RTO_MAX_NS;
     tcp->due_ns = HELIO_NEVER;
     fill_window(tcp, now_ns);

@@ -2,9 +2,9 @@
  * engine's own code, and the curves of what happened.
  *
  * What it has is added first, each thing known by its number (0, 1, ...) within its kind; then it
- * runs.  Changes at fixed moments (a bottleneck narrows, a consumer slows) are part of the plan.  At
- * the end of each interval a row of values is kept (the columns have names), and events the engine
- * told are kept as they were told.  The same plan and seed give the same bytes.
+ * runs.  Changes at fixed moments (a bottleneck narrows, a consumer slows) are part of the plan.
+ * At the end of each interval a row of values is kept (the columns have names), and events the
+ * engine told are kept as they were told.  The same plan and seed give the same bytes.
  *
  * One thread uses it.  Times are ns since the trial's beginning. */
 #ifndef HELIO_LAB_TRIAL_H
@@ -121,7 +121,7 @@ typedef struct helio_trial_event {
     char text[HELIO_TRIAL_TEXT];
 } helio_trial_event;
 
-/* Events of sources, and of receivers; the first so many, `*missed` more were told. */
+/* Events of sources, and of receivers: the first ones; `*missed` more were reported. */
 const helio_trial_event *helio_trial_events(const helio_trial *trial, size_t *count,
                                             uint64_t *missed);
 
