@@ -1,4 +1,5 @@
-"""What is seen: the live page (`live`) and the Grafana dashboard (`grafana`).
+"""Two views of the fleet: the live page (`live`) and the Grafana dashboard (`grafana`).
 
-Both read the monitor's model and the catalogue's names; neither knows the segment, and they do not know each other.
+Both read the monitor's model and the catalogue's names. Neither reads a segment, and they are independent of each
+other.
 """

@@ -1,8 +1,8 @@
-"""What leaves: everything that carries snapshots of the monitor to somewhere else.
+"""Exporters carry snapshots of the monitor to other systems.
 
-An exporter is a class with two methods. The bundled ones are in `EXPORTERS` and are loaded only when named, because
-some of them need heavy libraries; others come from installed packages through the entry point group
-``heliograph.exporters``. `lane` and `loop` call them.
+An exporter is a class with two methods. The bundled exporters are in `EXPORTERS`; each is imported only when it is
+named, because some need heavy libraries. Installed packages add exporters through the entry point group
+``heliograph.exporters``. `loop` feeds them, each on a lane.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from heliograph.monitor.errors import UserError
 
-if TYPE_CHECKING:  # the model brings numpy, which the front door's help has no use for
+if TYPE_CHECKING:  # the model imports numpy, which the help of the command does not need
     from heliograph.monitor.model import Snapshot
 
 __all__ = ["EXPORTERS", "GROUP", "Exporter", "available", "load"]
@@ -31,32 +31,32 @@ EXPORTERS: Mapping[str, str] = {
 
 
 class Exporter(Protocol):
-    """Takes snapshots somewhere. Both methods are called from one thread, one call at a time."""
+    """Carries snapshots to another system. Both methods are called from one thread, one call at a time."""
 
     def publish(self, snapshot: Snapshot) -> None:
-        """Take one snapshot. Having nothing to say is fine; an exception is counted as a failure and told."""
+        """Export one snapshot. An exception counts as a failure and is reported."""
 
     def close(self) -> None:
-        """Write out what is still held and let go of every resource. Called once, after the last `publish`."""
+        """Write the remaining data and release every resource. Called once, after the last `publish`."""
 
 
 def available() -> list[str]:
-    """Names of all exporters, bundled and installed."""
+    """Return the names of all exporters, bundled and installed."""
     return sorted({*EXPORTERS, *(point.name for point in entry_points(group=GROUP))})
 
 
 def load(name: str) -> Callable[..., Exporter]:
-    """The class of an exporter.
+    """Return the class of an exporter.
 
-    A bundled name cannot be taken by another package.
+    Another package cannot replace a bundled name.
 
     Raises:
-        UserError: There is no such exporter, or what it needs is not installed.
+        UserError: The exporter is unknown, or a package it needs is not installed.
     """
     if (target := EXPORTERS.get(name)) is None:
         points = entry_points(group=GROUP, name=name)
         if not points:
-            raise UserError(f"there is no exporter {name!r}; there are {', '.join(available())}")
+            raise UserError(f"unknown exporter {name!r}; available: {', '.join(available())}")
         target = next(iter(points)).value
     module, _, attribute = target.partition(":")
     try:
@@ -65,6 +65,6 @@ def load(name: str) -> Callable[..., Exporter]:
         if error.name is not None and error.name.startswith("heliograph."):
             raise
         raise UserError(
-            f"exporter {name!r} needs the package {error.name!r}: install heliograph with the extra that brings it "
+            f"exporter {name!r} needs the package {error.name!r}: install heliograph with the extra that provides it "
             "(heliograph[history] for spool and hdrlog), or with heliograph[all]"
         ) from error

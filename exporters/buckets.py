@@ -1,8 +1,8 @@
-"""A classic Prometheus histogram, and window percentiles, from HDR counts.
+"""Classic Prometheus histograms and window percentiles from HDR counts.
 
-A value is counted under `le` when the value HdrHistogram reports for it (the highest of its cell) is at most `le`: the
-same rule as for percentiles, never kinder than the truth, and exact in that every bucket is a sum of whole cells.  The
-bounds follow the decimal steps people set objectives at; three significant digits resolve each of them to 0.1 %.
+A value counts under `le` when the value that HdrHistogram reports for it (the highest of its cell) is at most `le`.
+This is the rule for percentiles too. Every bucket is the sum of whole cells, so it is exact, and it never understates a
+latency. The bounds follow the decimal steps of usual objectives. Three significant digits resolve each to 0.1 %.
 """
 
 from __future__ import annotations
@@ -21,32 +21,32 @@ BOUNDS_NS: tuple[int, ...] = (
     5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 2_500_000, 5_000_000,
     10_000_000, 25_000_000, 100_000_000, 500_000_000, 1_000_000_000, 10_000_000_000,
 )  # fmt: skip
-"""Upper bounds of the buckets, ns: 5 us to 10 s."""
+"""Upper bounds of the buckets in ns: 5 us to 10 s."""
 
 PERCENTILES: tuple[tuple[str, float], ...] = (("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999), ("max", 1.0))
-"""Percentiles of a window: the label's value and the fraction."""
+"""Percentiles of a window: label value and fraction from 0 to 1."""
 
 
 @lru_cache(maxsize=64)
 def le(bound_ns: int) -> str:
-    """Text of a bound in seconds as Prometheus 3 normalises it: ``1.0``, ``0.0005``, ``5e-06``."""
+    """Format a bound in seconds as Prometheus 3 normalises it: ``1.0``, ``0.0005``, ``5e-06``."""
     return repr(bound_ns / 1e9)
 
 
 def same_layout(one: Histogram, other: Histogram) -> bool:
-    """Whether the cells of both mean the same, so that they can be added and subtracted."""
+    """Whether the cells of both histograms have the same bounds, so that they can be added and subtracted."""
     return (one.digits, one.lowest, one.highest, one.size) == (other.digits, other.lowest, other.highest, other.size)
 
 
 def since(newer: Histogram, older: Histogram | None) -> Histogram:
-    """The values counted since `older`; all of them when the histogram was begun anew in between."""
+    """Return the values counted since `older`; all values when the histogram restarted in between."""
     if older is None or not same_layout(newer, older) or not grew(newer, older):
         return newer
     return newer.minus(older)
 
 
 def cumulative(histogram: Histogram, bounds_ns: Sequence[int] = BOUNDS_NS) -> list[tuple[str, int]]:
-    """Buckets as (`le`, number of values at or below it), ending with ``+Inf``, which holds every value.
+    """Return buckets as (`le`, number of values at or below it). The last is ``+Inf`` and holds every value.
 
     Args:
         histogram: The counts.
@@ -60,9 +60,9 @@ def cumulative(histogram: Histogram, bounds_ns: Sequence[int] = BOUNDS_NS) -> li
 
 
 def window_values(histogram: Histogram) -> list[tuple[str, int]]:
-    """The window's percentiles as (name, ns); nothing when no value was counted.
+    """Return the percentiles of the window as (name, ns); an empty list when no value was counted.
 
-    Values above the histogram's range take part as values of its upper end.
+    A value above the range of the histogram counts as the upper end of the range.
     """
     whole = histogram
     if histogram.above:

@@ -1,13 +1,13 @@
-"""A cap on the number of series: the worst items keep their own, the rest is summed under the label ``_other``.
+"""Limits the number of series: the worst items keep their own series, the others are summed under the label ``_other``.
 
-Prometheus pays for every series, so what one answer may hold is limited. Over the limit, items are ranked within their
-scope by their badness where there is one (receivers as they are judged, peers as their source ranks them), by how bad
-they were lately (what they lost, missed or asked for since the window began) and in all, and the top of every scope is
-kept in turn until the limit is reached. Instances are never folded; the sums come on top.
+Every series costs Prometheus memory, so the size of one answer is limited. Above the limit, items are ranked within
+their scope: first by badness where it is known (receivers by their class, remote receivers by the rank of their
+source), then by losses, gaps and requests since the window began, then by the totals. The top of every scope is kept in
+turn until the limit is reached. Instances are never folded. The sums come on top of the limit.
 
-The counters under ``_other`` must stay counters although membership changes. They are therefore not the sum of who is
-in now: each round adds what the folded items counted since the round before. So nothing counted is lost or told twice
-as a rate, and no rate jumps when an item is folded or comes out again. Gauges are sums over who is in now.
+The counters under ``_other`` must remain counters when membership changes. They are not the sum of the present members:
+each round adds the increase of the folded items since the previous round. No increase is lost or counted twice, and no
+rate jumps when an item is folded or unfolded. Gauges are sums over the present members.
 """
 
 from __future__ import annotations
@@ -35,26 +35,26 @@ _BAD: Mapping[str, tuple[str, ...]] = {
     "rx_stream": ("packets_lost", "naks_sent"),
     "receiver": ("messages_lost", "messages_recovered", "queue_full"),
 }
-"""Statistics that make an item of a scope worth showing, all counters."""
+"""Counters that rank the items of a scope."""
 
 
 _JOINED = 7 + len(Behaviour)
-"""Series of a receiver joined with its sender."""
+"""Number of series of a receiver joined with its sender."""
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Who is shown in one round."""
+    """The items shown in one round."""
 
     kept: tuple[Item, ...]
     others: tuple[Item, ...] = ()
-    """One item per node and scope, in place of the folded ones."""
+    """One item per node and scope in place of the folded ones."""
     folded: Mapping[str, int] = field(default_factory=dict)
-    """Series left out, by scope."""
+    """Number of series left out, by scope."""
 
 
 def series_of(item: Item) -> int:
-    """Number of series an item makes."""
+    """Return the number of series of an item."""
     per_histogram = len(BOUNDS_NS) + 3 + len(PERCENTILES)  # buckets with +Inf, sum, count, window
     info = 1 if catalogue.scopes()[item.scope].info else 0
     joined = _JOINED if item.scope == "receiver" else 0
@@ -62,7 +62,7 @@ def series_of(item: Item) -> int:
 
 
 class Budget:
-    """Keeps a stream of snapshots within a number of series."""
+    """Keeps a sequence of snapshots within a number of series."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -72,12 +72,12 @@ class Budget:
     def share(
         self, found: Sequence[Item], window_start: Mapping[Key, Item], judged: Mapping[Key, float] | None = None
     ) -> Share:
-        """Decide who is shown.
+        """Choose the items to show.
 
         Args:
             found: All items of this round.
-            window_start: Items as they were when the window of "lately" began.
-            judged: Badness of items by key, where somebody has judged them.
+            window_start: The items at the start of the recent window.
+            judged: Badness of items by key, where it is known.
         """
         kept, folded = self._split(found, window_start, judged or {})
         groups: defaultdict[Key, list[Item]] = defaultdict(list)
@@ -115,7 +115,7 @@ class Budget:
         return [item for item in found if item.key in chosen], [item for item in found if item.key not in chosen]
 
     def _advanced(self, key: Key, group: Sequence[Item]) -> Item:
-        """The total of a group of folded items: gauges as they are, counters moved on by what is new."""
+        """Sum a group of folded items: gauges as they are, counters increased by the new counts."""
         now = combined(group, key[1])
         total = self._totals.get(key)
         if total is None:
@@ -131,7 +131,7 @@ class Budget:
 
 
 def _in_turn(lists: Sequence[Sequence[Item]]) -> list[Item]:
-    """The first of every list, then the second of every list, and so on."""
+    """Yield the first item of every list, then the second of every list, and so on."""
     longest = max(map(len, lists), default=0)
     return [members[place] for place in range(longest) for members in lists if place < len(members)]
 
@@ -153,13 +153,13 @@ def _bad(item: Item) -> int:
 
 
 def _at_rest(total: Item) -> Item:
-    """The counters of a total alone: its gauges belong to those who were folded then."""
+    """Return the counters of a total. Its gauges belong to the items folded at that time."""
     counted = counters()[total.scope]
     return replace(total, values={name: value for name, value in total.values.items() if name in counted})
 
 
 def _since(item: Item, older: Item | None) -> Item:
-    """What the item counted since `older`; everything when it is new or was started again."""
+    """Return the increase of an item since `older`; all counts when the item is new or restarted."""
     counted = counters()[item.scope]
     if older is None or any(item.values.get(name, 0) < older.values.get(name, 0) for name in counted):
         return item

@@ -1,12 +1,12 @@
-"""The collector: turns the latest snapshot into metric families whenever prometheus-client asks.
+"""The collector turns the latest snapshot into metric families when prometheus-client asks for them.
 
-`update` takes a snapshot and settles what depends on the order of snapshots: which items are shown, the counters of the
-folded ones, the start of the percentile window. `collect` only reads the scene that `update` left, so it may run on any
-number of threads, and a scraper gets a whole snapshot or another, never half of each.
+`update` takes a snapshot and does the work that depends on the order of snapshots: the choice of items, the counters of
+the folded items, the start of the percentile window. `collect` only reads the result, so it may run on any number of
+threads. Each answer shows one whole snapshot.
 
-The percentile gauges are taken over a window rather than over the interval of the snapshots, since a scraper that comes
-every few seconds would miss most intervals. The window begins at the older of two marks that are set a window length
-apart, so it covers at least one window length and less than two, plus an interval; how long it was is exported with it.
+The percentile gauges cover a window, not the interval of the snapshots, because a scraper would miss most intervals.
+The window begins at the older of two marks that are set one window length apart. It covers at least one window length,
+and less than two plus an interval. The length is exported too.
 """
 
 from __future__ import annotations
@@ -44,37 +44,37 @@ __all__ = ["MAX_SERIES", "WINDOW", "SnapshotCollector"]
 
 MAX_SERIES = 20_000
 WINDOW = 15.0
-"""Seconds; at least the scrape interval, so that no value goes unseen."""
+"""Seconds; at least the scrape interval, so that every value is seen by a scrape."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Mark:
-    """A moment the window may begin at."""
+    """A possible start of the window."""
 
     time_ns: int
     snapshot: Snapshot | None = None
-    """None: before the first snapshot, so that the window is the whole life of everything."""
+    """None: before the first snapshot; the window then covers the whole life of every object."""
     items: Mapping[Key, Item] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class _Scene:
-    """All that one answer is made of."""
+    """The content of one answer."""
 
     time_ns: int
     window: _Mark
     nodes: Sequence[Node]
     share: Share
     receivers: Sequence[ReceiverRow]
-    """Over the window; only those whose own statistics are shown."""
+    """Receivers over the window; only those whose own statistics are shown."""
     torn: Mapping[str, int]
     events_missed: int
     books: Mapping[tuple[str, str], int]
-    """The largest residual of each node and sum."""
+    """The largest residual by node and identity."""
 
 
 class SnapshotCollector(Collector):
-    """Metric families of the latest snapshot, and of the exporting process itself."""
+    """Metric families of the latest snapshot and of the exporting process."""
 
     def __init__(
         self,
@@ -86,15 +86,15 @@ class SnapshotCollector(Collector):
         refused: Callable[[], Mapping[str, int]] = dict,
         monotonic_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
-        """Prepare a collector that has nothing to show yet.
+        """Create a collector without data.
 
         Args:
-            max_series: Most series of statistics; what is beyond is folded (see `budget`).
-            window: Length of the percentile window, seconds.
-            lanes: Tells how the exporters and modules of this process fare.
-            account: Tells what a collector misses, where snapshots come from one.
-            refused: Tells what the web server turned away, by cause.
-            monotonic_ns: Clock for the collector's own duration.
+            max_series: Largest number of series of statistics; the rest is folded (see `budget`).
+            window: Length of the percentile window in seconds.
+            lanes: Returns the state of the exporters and modules of this process.
+            account: Returns the account of missing data, when snapshots come from a collector.
+            refused: Returns the number of requests that the web server rejected, by cause.
+            monotonic_ns: Clock in ns for the duration of a collection.
         """
         self._budget = Budget(max_series)
         self._window_ns = int(window * 1e9)
@@ -109,7 +109,7 @@ class SnapshotCollector(Collector):
         self._scene: _Scene | None = None
 
     def registry(self) -> CollectorRegistry:
-        """A registry with this collector alone, for the client's encoders."""
+        """A registry with only this collector, for the encoders of prometheus-client."""
         registry = CollectorRegistry(auto_describe=False)
         registry.register(self)
         return registry
@@ -125,19 +125,19 @@ class SnapshotCollector(Collector):
         }
         self._events_missed += snapshot.events_missed
         everyone = receivers(older.snapshot, snapshot, self._watcher)
-        judged = {("receiver", row.identity): row.badness for row in reversed(everyone)}  # of several the worst
+        judged = {("receiver", row.identity): row.badness for row in reversed(everyone)}  # the worst of several
         share = self._budget.share(found, older.items, judged)
         rows = _shown(everyone, share.kept)
         books = worst(replace(node.state, name=node.name) for node in found_nodes if node.state.health in RUNNING)
         self._scene = _Scene(snapshot.time_ns, older, found_nodes, share, rows, self._torn, self._events_missed, books)
 
     def _moved_on(self, now: _Mark) -> _Mark:
-        """The mark the window begins at; `now` becomes a mark when the newer one is a window length old."""
+        """Return the start of the window. `now` becomes a mark when the newer mark is a window length old."""
         if self._marks is None:
             self._marks = (now, now)
             return _Mark(now.time_ns)
         older, newer = self._marks
-        if now.time_ns < newer.time_ns:  # the clock was set back: begin anew
+        if now.time_ns < newer.time_ns:  # the clock was set back: restart the window
             self._marks = (now, now)
             return now
         if now.time_ns - newer.time_ns >= self._window_ns:
@@ -145,7 +145,7 @@ class SnapshotCollector(Collector):
         return older
 
     def collect(self) -> Iterator[Metric]:
-        """Families with samples, the collector's own last."""
+        """Yield families with samples; those of the collector are last."""
         began = self._monotonic_ns()
         scene = self._scene
         series = 0
@@ -184,12 +184,12 @@ class SnapshotCollector(Collector):
         yield derived_family("exporter_series_folded", folded)
 
     def describe(self) -> Iterator[Metric]:
-        """Every family there can be, so that a scraper may ask for some by ``name[]``."""
+        """Yield every possible family, so that a scraper may select some with ``name[]``."""
         return describe()
 
 
 def _shown(rows: Iterable[ReceiverRow], kept: Iterable[Item]) -> list[ReceiverRow]:
-    """One row, the worst, for each receiver whose own statistics are shown."""
+    """Keep the worst row of each receiver whose own statistics are shown."""
     wanted = {item.labels for item in kept if item.scope == "receiver"}
     first: dict[tuple[str, ...], ReceiverRow] = {}
     for row in rows:  # worst first

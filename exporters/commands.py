@@ -1,7 +1,7 @@
-"""``heliograph export``: run exporters until told to stop.
+"""``heliograph export``: runs exporters until it is stopped.
 
-Several exporters share one process and one reading of the segments; each has its own lane. The end (Ctrl-C or SIGTERM)
-is orderly: a last snapshot is taken, every exporter writes out what it holds, and the exit code is 0.
+All exporters share one process and one read of the segments; each has its own lane. Ctrl-C or SIGTERM ends the command
+in order: it takes a last snapshot, every exporter writes its remaining data, and the exit code is 0.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ examples:
   heliograph export prometheus spool hdrlog --dir spool --file latency.hlog
   heliograph export pushgateway --gateway http://gateway:9091 --group host=$(hostname)
 
-Exporters of other packages take their settings as --set NAME.OPTION=VALUE.
+Exporters of other packages take settings as --set NAME.OPTION=VALUE.
 """
 
 _STOP = {signal.SIGINT, signal.SIGTERM}
@@ -51,7 +51,7 @@ def command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     """Add ``heliograph export``."""
     parser = subparsers.add_parser(
         "export",
-        help="carry statistics to Prometheus, an HDR log, a spool or the console",
+        help="export statistics to Prometheus, an HDR log, a spool or the console",
         description="Run one or more exporters until Ctrl-C or SIGTERM.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -59,48 +59,62 @@ def command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     parser.add_argument("names", metavar="NAME", nargs="+", help=f"exporters to run: {', '.join(available())}")
     add_segments_option(parser)
     add_collect_option(parser)
-    parser.add_argument("--interval", type=interval, default=1.0, metavar="S", help="seconds between snapshots (1)")
+    parser.add_argument(
+        "--interval", type=interval, default=1.0, metavar="S", help="seconds between snapshots (default: 1)"
+    )
     parser.add_argument(
         "--module",
         action="append",
         default=[],
         metavar="NAME[=OPTIONS]",
-        help="feed a module as well, as 'heliograph monitor' does; its counts are then exported (module_...)",
+        help="also feed a module, as 'heliograph monitor' does, and export its counters (module_...)",
     )
     parser.add_argument(
         "--set",
         action="append",
         default=[],
         metavar="NAME.OPTION=VALUE",
-        help="setting of an exporter of another package",
+        help="setting of an exporter from another package",
     )
     prometheus = parser.add_argument_group("prometheus")
-    prometheus.add_argument("--listen", metavar="HOST:PORT", help="address to serve /metrics on (127.0.0.1:9464)")
+    prometheus.add_argument(
+        "--listen", metavar="HOST:PORT", help="address of the /metrics endpoint (default: 127.0.0.1:9464)"
+    )
     add_allowed_host_option(prometheus)
-    prometheus.add_argument("--once", action="store_true", help="write the metrics once, as text, and end")
-    prometheus.add_argument("--out", type=Path, metavar="FILE", help="with --once: write here, not to standard output")
+    prometheus.add_argument("--once", action="store_true", help="write the metrics once as text and exit")
+    prometheus.add_argument(
+        "--out", type=Path, metavar="FILE", help="with --once: output file (default: standard output)"
+    )
     both = parser.add_argument_group("prometheus and pushgateway")
-    both.add_argument("--max-series", type=positive, metavar="N", help="most series of statistics (20000)")
-    both.add_argument("--window", type=interval, metavar="S", help="least window of the percentiles, seconds (15)")
+    both.add_argument("--max-series", type=positive, metavar="N", help="largest number of series (default: 20000)")
+    both.add_argument(
+        "--window", type=interval, metavar="S", help="shortest percentile window in seconds (default: 15)"
+    )
     push = parser.add_argument_group("pushgateway")
     push.add_argument("--gateway", metavar="URL", help="address of the Pushgateway")
-    push.add_argument("--job", help="job to push as (heliograph)")
-    push.add_argument("--group", action="append", default=[], metavar="LABEL=VALUE", help="label of the group; repeats")
+    push.add_argument("--job", help="label 'job' of the pushed metrics (default: heliograph)")
+    push.add_argument(
+        "--group", action="append", default=[], metavar="LABEL=VALUE", help="label of the group; repeatable"
+    )
     parser.add_argument_group("spool").add_argument(
-        "--dir", type=Path, metavar="DIR", help="folder of the Parquet files"
+        "--dir", type=Path, metavar="DIR", help="directory of the Parquet files"
     )
     parser.add_argument_group("hdrlog").add_argument("--file", type=Path, metavar="FILE", help="the log file")
     history = parser.add_argument_group("spool and hdrlog")
-    history.add_argument("--record", type=interval, metavar="S", help="length of the recorded intervals, seconds (10)")
-    history.add_argument("--backlog", action="store_true", help="record also what was counted before the exporter came")
+    history.add_argument(
+        "--record", type=interval, metavar="S", help="length of the recorded intervals in seconds (default: 10)"
+    )
+    history.add_argument(
+        "--backlog", action="store_true", help="also record values counted before the exporter started"
+    )
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the exporters named; returns the exit code.
+    """Run the named exporters; returns the exit code.
 
     Raises:
-        UserError: A setting is missing, unknown or cannot be used.
+        UserError: A setting is missing, unknown or invalid.
     """
     if doubled := {name for name in args.names if args.names.count(name) > 1}:
         raise UserError(f"exporter {', '.join(sorted(doubled))} is named twice")
@@ -126,18 +140,16 @@ _FLAGS: dict[str, tuple[str, ...]] = {
 
 
 def _refuse_strays(args: argparse.Namespace) -> None:
-    """A setting of an exporter that does not run is a mistake, not to be passed over."""
+    """Reject the settings of exporters that do not run."""
     for flag, owners in _FLAGS.items():
         if getattr(args, flag) and not set(owners) & set(args.names):
-            raise UserError(
-                f"--{flag.replace('_', '-')} belongs to {' and '.join(owners)}, which is not among the names"
-            )
+            raise UserError(f"--{flag.replace('_', '-')} belongs to {' and '.join(owners)}, which is not named")
     if args.once and args.names != ["prometheus"]:
-        raise UserError("--once works with the exporter prometheus alone")
+        raise UserError("--once works only with the exporter prometheus")
     if args.once and args.module:
-        raise UserError("--once feeds no module")
+        raise UserError("--once cannot feed a module")
     if args.out and not args.once:
-        raise UserError("--out belongs to --once; the endpoint itself writes no file")
+        raise UserError("--out needs --once: the endpoint writes no file")
 
 
 def _settings(
@@ -146,7 +158,7 @@ def _settings(
     lanes: Callable[[], Iterable[Any]],
     account: Callable[[], Account | None],
 ) -> dict[str, Any]:
-    """Arguments for an exporter's class."""
+    """Return the arguments for the class of an exporter."""
 
     def given(**settings: Any) -> dict[str, Any]:
         return {key: value for key, value in settings.items() if value is not None}
@@ -187,7 +199,7 @@ def _serve(args: argparse.Namespace) -> int:
 
     for key in (_pair(text, "--set NAME.OPTION=VALUE")[0].partition(".")[0] for text in args.set):
         if key not in args.names or key in EXPORTERS:
-            raise UserError(f"--set {key}.…: {key!r} is no exporter of another package among the names")
+            raise UserError(f"--set {key}.…: {key!r} is not a named exporter of another package")
     lanes: list[Lane] = []
     with _stop_signals() as wait, open_source(args) as sampler:
         made = _made(args, lambda: [lane.stats for lane in lanes], lambda: sampler.account)
@@ -199,7 +211,7 @@ def _serve(args: argparse.Namespace) -> int:
             for lane in lanes:
                 lane.close()
             raise
-        # Histograms are most of the cost of a reading, and the console has no use for them.
+        # Histograms are most of the cost of a reading, and the console does not show them.
         histograms = bool(args.module) or any(name != "console" for name in args.names)
         print(
             f"heliograph: exporting {printable(sampler.place)} to {', '.join(map(_told, made))}",
@@ -219,7 +231,7 @@ def _told(made: tuple[str, Exporter]) -> str:
 def _made(
     args: argparse.Namespace, lanes: Callable[[], Iterable[Any]], account: Callable[[], Account | None]
 ) -> list[tuple[str, Exporter]]:
-    """All exporters, or none: those made before one that fails are closed again."""
+    """Create all exporters, or none: when one fails, those already created are closed."""
     made: list[tuple[str, Exporter]] = []
     try:
         for name in args.names:
@@ -230,7 +242,7 @@ def _made(
             except TypeError as error:
                 if name in EXPORTERS:
                     raise
-                raise UserError(f"exporter {name!r} does not take these settings: {error}") from error
+                raise UserError(f"exporter {name!r} rejects these settings: {error}") from error
             except OSError as error:
                 raise UserError(f"exporter {name!r} cannot start: {error}") from error
     except BaseException:
@@ -242,10 +254,10 @@ def _made(
 
 @contextmanager
 def _stop_signals() -> Iterator[Callable[[float], bool]]:
-    """A wait that ends early, with True, when the process is asked to stop.
+    """Return a wait that ends early with True when the process is asked to stop.
 
-    The handlers do nothing, so they never interrupt an exporter halfway; that a signal came is read from the wakeup
-    pipe. (Blocking the signals would not do: libraries start threads of their own, which could receive them.)
+    The handlers do nothing, so that they never interrupt an exporter. The wakeup pipe shows that a signal came.
+    (Blocking the signals is not enough: the threads of a library could receive them.)
     """
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
@@ -267,7 +279,7 @@ def _stop_signals() -> Iterator[Callable[[float], bool]]:
 
 
 def _once(args: argparse.Namespace) -> int:
-    """Two snapshots an interval apart, so that the percentiles have a window."""
+    """Write the metrics of two snapshots one interval apart, so that the percentiles have a window."""
     from heliograph.exporters.collector import MAX_SERIES, SnapshotCollector
     from heliograph.exporters.prometheus import exposition
 

@@ -1,7 +1,7 @@
-"""One line per snapshot, for a person who wants to see that something is going on.
+"""Prints one line per snapshot, to show that data is flowing.
 
-The line says how many nodes are live, what was sent and delivered per second since the line before, what was asked for
-again, and what was lost for good.
+The line has the number of live nodes, the rates of sent and delivered messages and of NAKs since the previous line, and
+the number of lost messages.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ class ConsoleExporter:
         self._older: Snapshot | None = None
 
     def publish(self, snapshot: Snapshot) -> None:
-        """Write the line of this snapshot; the first has no rates yet."""
+        """Write the line of this snapshot; the first line has no rates."""
         print(self._line(snapshot), file=self._stream, flush=True)
         self._older = snapshot
 
     def close(self) -> None:
-        """Nothing is held; the stream is the caller's."""
+        """Do nothing: no data is held, and the stream belongs to the caller."""
 
     def _line(self, snapshot: Snapshot) -> str:
         clock = time.strftime("%H:%M:%S", time.localtime(snapshot.time_ns / 1e9))

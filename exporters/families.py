@@ -1,8 +1,8 @@
-"""Metric families from items and nodes: pure functions, with every name, unit, label and help text from the catalogue.
+"""Metric families from items and nodes: pure functions; names, units, labels and help texts come from the catalogue.
 
-Values leave here in base units (seconds, bytes). The `instance` of the catalogue is called `node`, since Prometheus has
-an `instance` of its own. What describes an object goes to its scope's info family and nowhere else. Samples carry no
-timestamps, and families without samples are left out.
+Values are exported in base units (seconds, bytes). The catalogue's `instance` becomes `node`, because Prometheus has
+its own label `instance`. Descriptive values go to the info family of their scope only. Samples have no timestamps.
+Families without samples are left out.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ WINDOW_LABEL = "percentile"
 
 
 def describe() -> Iterator[Metric]:
-    """Every family there can be, without samples."""
+    """Yield every possible family, without samples."""
     for scope in catalogue.scopes().values():
         if scope.info:
             yield _info_family(scope)
@@ -59,17 +59,17 @@ def _label_names(labels: Iterable[str]) -> list[str]:
 
 
 def _divisor(of: Statistic | Derived) -> int:
-    """The catalogue's scale turned over: division by 10^9 keeps decimals clean, multiplication by 10^-9 does not."""
+    """The inverse of the catalogue's scale: division by 10^9 keeps decimals exact, multiplication by 10^-9 does not."""
     return round(1 / names.scale(of))
 
 
 def _info_family(scope: Scope) -> GaugeMetricFamily:
-    text = f"What describes it, value 1: {scope.help}"
+    text = f"Descriptive labels, value 1: {scope.help}"
     return GaugeMetricFamily(names.info_metric(scope), text, labels=_label_names((*scope.labels, *scope.info)))
 
 
 def _statistic(scope: Scope, statistic: Statistic) -> tuple[Metric, ...]:
-    """The empty families of a statistic: one, or for a histogram two."""
+    """Return the empty families of a statistic: one, or two for a histogram."""
     name = names.metric(statistic)
     labels = _label_names(scope.labels)
     if statistic.kind == "histogram":
@@ -86,7 +86,7 @@ def _statistic(scope: Scope, statistic: Statistic) -> tuple[Metric, ...]:
 
 
 def derived_family(name: str, rows: Iterable[Row]) -> Metric:
-    """A derived family with its samples; values are inside values (nanoseconds where the catalogue says so)."""
+    """Return a derived family with its samples. Values are in internal units (ns where the catalogue says so)."""
     derived: Derived = catalogue.derived()[name]
     kind = CounterMetricFamily if derived.kind == "counter" else GaugeMetricFamily
     family = kind(names.family(derived), derived.help, labels=_label_names(derived.labels))
@@ -97,17 +97,16 @@ def derived_family(name: str, rows: Iterable[Row]) -> Metric:
 
 
 def _shown(labels: Iterable[str]) -> list[str]:
-    """Label values as they leave: whatever they hold, the answer stays one a scraper can read."""
+    """Make label values safe, so that every scraper can parse the answer."""
     return [outside(label, Door.LABEL) for label in labels]
 
 
 def statistic_families(found: Iterable[Item], window_start: Mapping[Key, Item]) -> Iterator[Metric]:
-    """All statistics of the items.
+    """Yield all statistics of the items.
 
     Args:
-        found: What is shown.
-        window_start: Items as they were when the window of the percentiles began; an item that is not there yet is
-            shown from its beginning.
+        found: The items to show.
+        window_start: The items at the start of the percentile window. A missing item is shown from its beginning.
     """
     by_scope: defaultdict[str, list[Item]] = defaultdict(list)
     for item in found:
@@ -160,7 +159,7 @@ def _filled_histogram(
 
 
 def node_families(found: Sequence[Node]) -> Iterator[Metric]:
-    """Whether each node is up, how it is, and since when."""
+    """Yield the state of each node: whether it is up, its health, and its start."""
     known = [node for node in found if node.state.started_ns]
     up = [node for node in found if node.state.health is not Health.CLOSED]
     yield derived_family("node_up", [((n.name,), float(n.state.health in RUNNING)) for n in up])
@@ -172,7 +171,7 @@ def node_families(found: Sequence[Node]) -> Iterator[Metric]:
 
 
 def fleet_families(rows: Sequence[ReceiverRow]) -> Iterator[Metric]:
-    """Each receiver joined with its sender. What depends on a sender out of reach has no sample."""
+    """Yield each receiver joined with its sender. Values that need an unreachable sender have no sample."""
 
     def labels(row: ReceiverRow) -> tuple[str, ...]:
         return row.instance, row.topic, row.stream, row.transmitter or ""
@@ -197,7 +196,7 @@ def fleet_families(rows: Sequence[ReceiverRow]) -> Iterator[Metric]:
 
 
 def book_families(found: Mapping[tuple[str, str], int]) -> Iterator[Metric]:
-    """The largest residual of each node and sum."""
+    """Yield the largest residual by node and identity."""
     yield derived_family("books_residual", list(found.items()))
 
 
@@ -208,7 +207,7 @@ def _lag_ns(row: ReceiverRow) -> float | None:
 
 
 def lane_families(states: Sequence[LaneStats]) -> Iterator[Metric]:
-    """What the exporters of this process say of themselves."""
+    """Yield the state of the exporters of this process."""
     yield derived_family("exporter_publishes", [((s.name,), s.succeeded) for s in states])
     yield derived_family("exporter_publish_failures", [((s.name,), s.errors) for s in states])
     yield derived_family("exporter_snapshots_skipped", [((s.name,), s.dropped) for s in states])
@@ -233,13 +232,13 @@ _MODULE_COUNTERS = {
 
 
 def module_families(states: Sequence[LaneStats]) -> Iterator[Metric]:
-    """What became of the data given to the modules of this process."""
+    """Yield the counters of the modules of this process."""
     for family, field in _MODULE_COUNTERS.items():
         yield derived_family(family, [((s.name,), getattr(s, field)) for s in states])
 
 
 def account_families(account: Account) -> Iterator[Metric]:
-    """What a collector heard, host by host, and what it misses."""
+    """Yield the reports a collector received and missed, by host."""
     hosts = account.hosts
 
     def of_hosts(name: str, value: Callable[[HostState], float]) -> Metric:

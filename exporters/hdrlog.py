@@ -1,8 +1,8 @@
-"""The HDR log: interval histograms in HdrHistogram's own log format (version 1.3), for the tools people already have.
+"""The HDR log: interval histograms in the log format of HdrHistogram (version 1.3), for existing tools.
 
-One line per interval and series, tagged with the series' labels; `monitor.history.hlog` knows the format. The log is
-appended to, so restarting the exporter continues it under a new head. A line that could not be written whole is taken
-back, kept and written with the next attempt, so the file never holds half a line.
+One line holds one interval of one series, tagged with the labels of the series (format: `monitor.history.hlog`). The
+log is appended to: a restarted exporter continues it after a new head. An incomplete line is removed again, kept and
+written at the next attempt, so that the file never holds half a line.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ class HdrLogExporter:
     """Appends snapshots to an HDR log.
 
     Args:
-        path: The log; its folder is created when missing.
-        interval: Seconds each histogram covers, at least.
-        backlog: Also log what was counted before the first snapshot.
+        path: The log; its directory is created when missing.
+        interval: Shortest interval of a histogram in seconds.
+        backlog: Also log values counted before the first snapshot.
 
     Raises:
         UserError: The file cannot be written.
@@ -37,7 +37,7 @@ class HdrLogExporter:
 
     def __init__(self, path: Path, *, interval: float = 10.0, backlog: bool = False) -> None:
         self.lines_dropped = 0
-        """Lines given up because they could not be written for too long."""
+        """Lines dropped because they could not be written for too long."""
         self._path = Path(path)
         self._recorder = IntervalRecorder(int(interval * 1e9), backlog=backlog)
         self._base_ns: int | None = None
@@ -47,7 +47,7 @@ class HdrLogExporter:
             self._handle: int | None = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
             self._size = os.fstat(self._handle).st_size
             if self._size and os.pread(self._handle, 1, self._size - 1) != b"\n":
-                self._pending.append("\n")  # a writer before us was cut off within a line
+                self._pending.append("\n")  # an earlier writer stopped within a line
         except OSError as error:
             raise UserError(f"the log {path} cannot be written: {error.strerror or error}") from error
 
@@ -55,7 +55,7 @@ class HdrLogExporter:
         """Log the intervals that end with this snapshot.
 
         Raises:
-            UserError: They could not be written. They are kept for the next attempt.
+            UserError: The lines could not be written. They are kept for the next attempt.
         """
         if self._base_ns is None:
             self._base_ns = snapshot.time_ns
@@ -66,7 +66,7 @@ class HdrLogExporter:
         """End the interval, write everything and close the log.
 
         Raises:
-            UserError: The last lines could not be written; it says how many are lost.
+            UserError: The last lines could not be written; the message has their number.
         """
         if self._handle is None:
             return
@@ -84,7 +84,7 @@ class HdrLogExporter:
     def _log(self, rows: list[LatencyInterval]) -> None:
         self._pending += [self._line(row) for row in rows if row.n]
         while len(self._pending) > _MAX_LINES:
-            # The head, which gives the lines their time, stays.
+            # The head stays: it gives the lines their time.
             del self._pending[1]
             self.lines_dropped += 1
         try:

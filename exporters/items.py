@@ -1,17 +1,15 @@
-"""Items: the objects of a snapshot as the outside knows them, each under labels that nothing else has.
+"""Items: the objects of a snapshot under external labels; no two items of a scope have the same labels.
 
-Inside, an object is known by its segment, slot and generation; outside, by label values alone.  Three things have to be
-settled on the way:
+Internally an object has a segment, slot and generation; externally it has only label values. This module resolves three
+conflicts:
 
-- Two segments may carry one name: a node that was started again after a crash, or two nodes by mistake. A running one
-  goes before what an earlier run left behind, which is only counted (`Node.remains`). A second running one is told
-  apart by its process id.
-- A stream knows its receivers by address. Where a receiver in reach says that it asks from that address, the peer is
-  called by the receiver's node; an address has an ephemeral port, a node's name stays.
-- Objects that end up under the same labels become one (see `combined`).
+- Two segments may have one name, after a restart or by mistake. A running node takes the name before the remains of an
+  earlier run, which are only counted (`Node.remains`). A second running node gets its process id as a suffix.
+- A stream identifies its receivers by address. When a known receiver sends its requests from that address, the item
+  gets the name of its node: the port of an address changes, a node's name does not.
+- Objects with equal labels are combined into one item (see `combined`).
 
-Objects that are gone, and those of nodes that are dead or closed, are not items: what vanished must not go on
-reporting.
+Destroyed objects and objects of dead or closed nodes are not items: they must not report any longer.
 """
 
 from __future__ import annotations
@@ -37,12 +35,12 @@ _POSITIONS = ("window_", "next_")
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """An instance under the name it has outside."""
+    """An instance under its external name."""
 
     name: str
     state: InstanceState
     remains: int = 0
-    """Segments of earlier runs under the same name."""
+    """Number of segments of earlier runs under the same name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,19 +49,19 @@ class Item:
 
     scope: str
     labels: tuple[str, ...]
-    """Values of the scope's labels, in the catalogue's order."""
+    """Values of the scope's labels in the order of the catalogue."""
     values: Mapping[str, int]
     histograms: Mapping[str, Histogram] = field(default_factory=dict)
     info: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def key(self) -> Key:
-        """What identifies it."""
+        """The identity of the item."""
         return self.scope, self.labels
 
 
 def nodes(snapshot: Snapshot) -> list[Node]:
-    """Every instance once, under a name that no other has; sorted by name."""
+    """Return every instance once under a unique name, sorted by name."""
     by_name: defaultdict[str, list[InstanceState]] = defaultdict(list)
     for instance in sorted(snapshot.instances, key=lambda item: (item.name, item.started_ns)):
         by_name[instance.name].append(instance)
@@ -88,11 +86,11 @@ def _item(node: Node, item: ObjectState, peer_names: Mapping[tuple[str, str], st
 
 
 def items(found: Iterable[Node], peer_names: Mapping[tuple[str, str], str]) -> list[Item]:
-    """The live objects of the running nodes, in the order of the catalogue's scopes.
+    """Return the live objects of the running nodes, in the order of the catalogue's scopes.
 
     Args:
         found: All nodes.
-        peer_names: Node of a peer by stream and address (`heliograph.monitor.fleet.peer_names`).
+        peer_names: Node of a receiver by stream and address (`heliograph.monitor.fleet.peer_names`).
     """
     running = [node for node in found if node.state.health in RUNNING]
     scopes = catalogue.scopes()
@@ -108,10 +106,10 @@ def items(found: Iterable[Node], peer_names: Mapping[tuple[str, str], str]) -> l
 
 
 def combined(same: Sequence[Item], labels: tuple[str, ...]) -> Item:
-    """One item in place of several of one scope.
+    """Combine several items of one scope into one.
 
-    Counters, sizes and histograms add up, peaks and moments keep the highest, values that may be below 0 the one
-    farthest from it; positions (numbers of messages and packets) mean nothing together and are left out.
+    Counters, sizes and histograms are added. Peaks and times take the highest value; signed values take the one
+    farthest from 0. Positions (message and packet numbers) have no meaning together and are left out.
     """
     scope = catalogue.scopes()[same[0].scope]
     values = {}
@@ -122,7 +120,7 @@ def combined(same: Sequence[Item], labels: tuple[str, ...]) -> Item:
     histograms = {}
     for name in (cell.name for cell in scope.cells if cell.statistic.kind == "histogram"):
         found = [item.histograms[name] for item in same if name in item.histograms]
-        # Engines of different versions may count in different cells; those of the first are shown.
+        # Engines of different versions may have different cells; the cells of the first are shown.
         if (whole := merged(one for one in found if same_layout(one, found[0]))) is not None:
             histograms[name] = whole
     return Item(scope.name, labels, values, histograms)

@@ -1,7 +1,7 @@
-"""The loop: read a snapshot at fixed moments and offer it to every lane.
+"""The loop: takes a snapshot at fixed moments and offers it to every lane.
 
-Moments are `start + n * interval`, so the time a round takes does not add up; a moment that passes while a round is
-still running is left out and counted, not made up for. The clock and the wait are arguments.
+Moments are `start + n * interval`, so that the duration of a round adds no delay. A moment that passes during a round
+is skipped and counted. Clock and wait are arguments.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["ExportLoop"]
 
 
 class ExportLoop:
-    """Feeds lanes until told to stop."""
+    """Feeds lanes until it is stopped."""
 
     def __init__(
         self,
@@ -32,15 +32,15 @@ class ExportLoop:
         clock: Callable[[], float] = time.monotonic,
         tell: Callable[[str], None] = lambda text: print(printable(text), file=sys.stderr, flush=True),
     ) -> None:
-        """Prepare the loop.
+        """Create the loop.
 
         Args:
-            sample: Reads a snapshot.
-            lanes: Where it goes; the loop closes them at the end.
+            sample: Takes a snapshot.
+            lanes: Receive the snapshots; the loop closes them at the end.
             interval: Seconds between two snapshots, above 0.
-            wait: Waits some seconds, or until it is time to stop; says whether it is.
-            clock: Seconds that never go back.
-            tell: Takes a sentence for people.
+            wait: Waits a number of seconds or until the stop; returns whether to stop.
+            clock: Monotonic seconds.
+            tell: Receives messages for the user.
         """
         self._sample = sample
         self._lanes = tuple(lanes)
@@ -53,7 +53,7 @@ class ExportLoop:
         self.moments_missed = 0
 
     def run(self) -> None:
-        """Feed the lanes until stopped, then take a last snapshot and close them all."""
+        """Feed the lanes until stopped, then take a last snapshot and close all lanes."""
         try:
             due = self._clock()
             while True:
@@ -71,7 +71,7 @@ class ExportLoop:
             self.close()
 
     def round(self) -> None:
-        """One snapshot to every lane.  Failing to read is told once and tried again at the next moment."""
+        """Offer one snapshot to every lane. A read failure is reported once and retried at the next moment."""
         try:
             snapshot = self._sample()
         except Exception as error:
@@ -84,6 +84,6 @@ class ExportLoop:
         self._feed.give(snapshot, self._lanes)
 
     def close(self) -> None:
-        """Close every lane, whatever becomes of the others."""
+        """Close every lane, also when some fail."""
         for lane in self._lanes:
             lane.close()

@@ -1,9 +1,9 @@
 """The pull endpoint: a small HTTP server that answers Prometheus with the latest snapshot.
 
-It listens on the loopback unless told otherwise, answers to its own names only (`heliograph.monitor.web`), holds no
-more than `server` allows, and belongs in a process of its own, since rendering a large answer
-holds the interpreter. The format (OpenMetrics or text) is the scraper's choice; both carry their version, which
-Prometheus 3 insists on. `exposition` gives the same text without a server.
+It listens on the loopback by default, accepts only requests for its own names (`heliograph.monitor.web`), and has the
+limits of `server`. Run it in its own process, because the rendering of a large answer holds the interpreter lock. The
+scraper chooses the format (OpenMetrics or text). Both carry their version, which Prometheus 3 requires. `exposition`
+gives the same text without a server.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ _GZIP_LEVEL = 1  # higher levels cost many times the time for a few percent
 
 
 def parse_listen(text: str) -> tuple[str, int]:
-    """Host and port of ``HOST:PORT``, ``[IPV6]:PORT`` or ``:PORT`` (the loopback).
+    """Split ``HOST:PORT``, ``[IPV6]:PORT`` or ``:PORT`` (the loopback) into host and port.
 
     Raises:
-        UserError: It is neither, or the port is not 0 to 65535.
+        UserError: The form is wrong, or the port is not from 0 to 65535.
     """
     host, colon, port = text.rpartition(":")
     if not colon or not port.isdecimal() or int(port) > 65535:
-        raise UserError(f"{text!r} is no address to listen on; write HOST:PORT, such as {LISTEN}")
+        raise UserError(f"{text!r} is not a listen address: write HOST:PORT, such as {LISTEN}")
     return host.strip("[]") or "127.0.0.1", int(port)
 
 
 def exposition(collector: SnapshotCollector) -> bytes:
-    """The families as text, format 0.0.4."""
+    """Return the families as text, format 0.0.4."""
     return generate_latest(collector.registry())
 
 
@@ -65,15 +65,15 @@ class PrometheusExporter:
         account: Callable[[], Account | None] = lambda: None,
         allowed_hosts: Collection[str] = (),
     ) -> None:
-        """Listen and serve; until the first snapshot the answers hold the exporter's own families only.
+        """Listen and serve. Until the first snapshot, answers hold only the families of the exporter.
 
         Args:
-            listen: ``HOST:PORT``; port 0 takes a free one, see `address`.
-            max_series: Most series of statistics in an answer.
-            window: Length of the percentile window, seconds.
-            lanes: Tells how the exporters and modules of this process fare.
-            account: Tells what a collector misses, where snapshots come from one.
-            allowed_hosts: Names that scrapers may call it by, besides its own (`heliograph.monitor.web`).
+            listen: ``HOST:PORT``; port 0 takes a free port, see `address`.
+            max_series: Largest number of series of statistics in an answer.
+            window: Length of the percentile window in seconds.
+            lanes: Returns the state of the exporters and modules of this process.
+            account: Returns the account of missing data, when snapshots come from a collector.
+            allowed_hosts: Further host names that scrapers may use (`heliograph.monitor.web`).
 
         Raises:
             UserError: The address cannot be used.
@@ -95,7 +95,7 @@ class PrometheusExporter:
 
     @property
     def address(self) -> tuple[str, int]:
-        """Host and port it listens on."""
+        """Host and port of the endpoint."""
         host, port = self._server.server_address[:2]
         return str(host), int(port)
 
@@ -113,7 +113,7 @@ class PrometheusExporter:
         method, path = environ["REQUEST_METHOD"], environ["PATH_INFO"]
         if method not in ("GET", "HEAD"):
             start_response("405 Method Not Allowed", [("Allow", "GET, HEAD"), ("Content-Type", "text/plain")])
-            return [b"Only GET and HEAD are answered.\n"]
+            return [b"Only GET and HEAD are allowed.\n"]
         if path != "/metrics":
             known = path == "/"
             start_response("200 OK" if known else "404 Not Found", [("Content-Type", "text/plain")])

@@ -1,8 +1,8 @@
-"""Push to a Prometheus Pushgateway, for hosts a Prometheus cannot reach.
+"""Pushes to a Prometheus Pushgateway, for hosts that Prometheus cannot reach.
 
-What is pushed replaces what this group (job and grouping key) pushed before. When the gateway does not answer, pushing
-rests for a time that doubles with each failure up to a limit, so that a gateway in trouble is not hammered; snapshots
-that come meanwhile are let go, since the next push carries all totals anyway. The last state is pushed on closing.
+A push replaces the previous push of the same group (job and grouping key). After a failure, pushing pauses for a time
+that doubles with each failure up to a limit. Snapshots during the pause are dropped, because the next push carries all
+totals. The last state is pushed on close.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LONGEST_REST = 60.0
 
 
 class PushgatewayExporter:
-    """Pushes each snapshot, and rests after failures."""
+    """Pushes each snapshot, and pauses after a failure."""
 
     def __init__(
         self,
@@ -41,27 +41,27 @@ class PushgatewayExporter:
         account: Callable[[], Account | None] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Prepare the exporter; nothing is sent yet.
+        """Create the exporter; sends nothing.
 
         Args:
             url: Address of the gateway, ``http://HOST:PORT`` or ``HOST:PORT``.
-            job: Value of the label `job` of all that is pushed.
-            grouping: Further labels of the group, such as the host's name; two hosts that push the same group
-                overwrite each other.
-            timeout: Longest wait for the gateway, seconds.
-            max_series: Most series of statistics in a push.
-            window: Length of the percentile window, seconds.
-            lanes: Tells how the exporters and modules of this process fare.
-            account: Tells what a collector misses, where snapshots come from one.
-            clock: Seconds that never go back.
+            job: Value of the label `job` of all pushed metrics.
+            grouping: Further labels of the group, such as the host name; two hosts with the same group overwrite each
+                other.
+            timeout: Longest wait for the gateway in seconds.
+            max_series: Largest number of series of statistics in a push.
+            window: Length of the percentile window in seconds.
+            lanes: Returns the state of the exporters and modules of this process.
+            account: Returns the account of missing data, when snapshots come from a collector.
+            clock: Monotonic seconds.
 
         Raises:
-            UserError: The address or the grouping key cannot be used.
+            UserError: The address or the grouping key is invalid.
         """
         if not url.removeprefix("http://").removeprefix("https://").strip("/"):
             raise UserError("a Pushgateway needs an address; write --gateway http://HOST:9091")
         if taken := {"job", "node"} & set(grouping or {}):
-            raise UserError(f"a grouping key cannot be called {', '.join(sorted(taken))}: the metrics use that label")
+            raise UserError(f"the grouping key cannot use {', '.join(sorted(taken))}: the metrics have that label")
         self._url = url
         self._job = job
         self._grouping = dict(grouping or {})
@@ -74,10 +74,10 @@ class PushgatewayExporter:
         self._unsent = False
 
     def publish(self, snapshot: Snapshot) -> None:
-        """Push this snapshot, unless the gateway is given a rest.
+        """Push this snapshot, except during a pause.
 
         Raises:
-            OSError: The gateway did not take it.
+            OSError: The gateway did not accept it.
         """
         self._collector.update(snapshot)
         self._unsent = True
@@ -92,10 +92,10 @@ class PushgatewayExporter:
         self._rest = 0.0
 
     def close(self) -> None:
-        """Push what the gateway has not seen yet.
+        """Push the last state, when the gateway does not have it yet.
 
         Raises:
-            OSError: The gateway did not take it.
+            OSError: The gateway did not accept it.
         """
         if self._unsent:
             self._push()

@@ -1,9 +1,9 @@
-"""A small WSGI server that nobody can hold: bounded in connections, threads, time and size.
+"""A small WSGI server with limits on connections, threads, time and size.
 
-Each connection has a thread, as scrapers are few, and one request. At most `MOST` are open: one more closes the oldest
-that has not sent its request yet, or is turned away. A request has to be whole within seconds and answered within some
-more, however slowly the client sends or reads; a clock in the accepting thread closes what is over time. At most
-`RENDERING` answers are made at once, for each may take megabytes.
+Each connection has a thread and carries one request. At most `MOST` connections are open: a further one closes the
+oldest that has not sent its request yet, or is rejected. A request and its answer have time limits, however slowly the
+client sends or reads; the accepting thread closes connections above the limit. At most `RENDERING` answers are rendered
+at once, because each may need megabytes.
 """
 
 from __future__ import annotations
@@ -37,41 +37,41 @@ class _Connection:
         self.socket = opened
         self.opened = time.monotonic()
         self.asked = False
-        """Whether its request is whole."""
+        """Whether the request is complete."""
         self.closing = False
-        """Whether it was shut, and its thread has not noticed yet."""
+        """Whether the connection was shut down and its thread has not noticed yet."""
 
     @property
     def deadline(self) -> float:
         return self.opened + (ANSWER_SECONDS if self.asked else REQUEST_SECONDS)
 
     def shut(self) -> None:
-        """Wake its thread, whatever it waits for."""
+        """Wake the thread of the connection from any wait."""
         self.closing = True
-        with suppress(OSError):  # it has ended by itself
+        with suppress(OSError):  # already closed
             self.socket.shutdown(socket.SHUT_RDWR)
 
 
 class BoundedServer(WSGIServer):
-    """One thread per connection, of which there are `MOST` at most."""
+    """One thread per connection, at most `MOST` connections."""
 
     request_queue_size = 64
     refused: Counter[str]
-    """Connections and requests refused, by cause."""
+    """Connections and requests rejected, by cause."""
 
     def server_activate(self) -> None:
-        """Begin to listen."""
+        """Start to listen."""
         self.refused = Counter()
         self._open: dict[int, _Connection] = {}
         self._guard = threading.Lock()
         super().server_activate()
 
     def refusals(self) -> Mapping[str, int]:
-        """Connections and requests refused so far, by cause."""
+        """Return the connections and requests rejected so far, by cause."""
         return dict(self.refused)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Give a connection a thread, or turn it away."""
+        """Give a connection a thread, or reject it."""
         with self._guard:
             if len(self._open) >= MOST:
                 waiting = [item for item in self._open.values() if not item.asked and not item.closing]
@@ -93,7 +93,7 @@ class BoundedServer(WSGIServer):
         try:
             self.finish_request(request, client_address)
         except OSError:
-            pass  # the client went away, or its time was over
+            pass  # the client closed the connection, or its time was over
         except Exception:
             self.handle_error(request, client_address)
         finally:
@@ -102,17 +102,17 @@ class BoundedServer(WSGIServer):
             self.shutdown_request(request)
 
     def refuse_host(self) -> None:
-        """Count a request by a name that is not ours."""
+        """Count a request for a foreign host name."""
         self.refused["host"] += 1
 
     def asked(self, request: Any) -> None:
-        """A connection's request is whole."""
+        """Note that the request of a connection is complete."""
         with self._guard:
             if (found := self._open.get(id(request))) is not None:
                 found.asked = True
 
     def service_actions(self) -> None:
-        """Close what is over time; called twice a second."""
+        """Close connections above their time limit; called twice a second."""
         now = time.monotonic()
         with self._guard:
             late = [item for item in self._open.values() if now > item.deadline and not item.closing]
@@ -122,38 +122,38 @@ class BoundedServer(WSGIServer):
 
 
 class BoundedServerV6(BoundedServer):
-    """The same for IPv6."""
+    """The same server for IPv6."""
 
     address_family = socket.AF_INET6
 
 
 class Handler(WSGIRequestHandler):
-    """Reads one request of a bounded size."""
+    """Reads one request of limited size."""
 
     timeout = REQUEST_SECONDS
 
     def setup(self) -> None:
-        """Bound what is read of the head."""
+        """Limit the size of the request head."""
         super().setup()
         self.rfile = _Limited(self.rfile, _HEAD_BYTES)  # type: ignore[assignment]
 
     def parse_request(self) -> bool:
-        """Read the head; tell the server when it is whole."""
+        """Read the head and note when it is complete."""
         sound = super().parse_request()
         if sound and isinstance(self.server, BoundedServer):
             self.server.asked(self.request)
         return sound
 
     def address_string(self) -> str:
-        """The address as it is: no name is looked up."""
+        """Return the address without a name lookup."""
         return str(self.client_address[0])
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing: scrapes come every few seconds."""
+        """Log nothing: scrapes come every few seconds."""
 
 
 class _Limited:
-    """Lines of a file, up to some bytes of them in all; then it has ended."""
+    """Lines of a file up to a total number of bytes; then end of file."""
 
     def __init__(self, file: Any, most: int) -> None:
         self._file = file
@@ -169,7 +169,7 @@ class _Limited:
 
 
 def bounded(application: WSGIApplication, refused: Counter[str]) -> WSGIApplication:
-    """The application, a few answers at a time; more are asked to come again."""
+    """Limit an application to a few answers at a time; further requests get status 503."""
     gate = threading.BoundedSemaphore(RENDERING)
 
     def answer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:

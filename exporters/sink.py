@@ -1,7 +1,7 @@
-"""What a lane of the monitor calls for an exporter.
+"""Connects an exporter to a lane of the monitor.
 
-Lanes (`heliograph.monitor.modules.lane`) give each exporter a thread of its own, so that a slow or failing one holds up
-nobody else. An exporter's lane holds at most one snapshot that waits.
+Lanes (`heliograph.monitor.modules.lane`) give each exporter its own thread, so that a slow or failing exporter does not
+delay the others. The lane of an exporter holds at most one waiting snapshot.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ __all__ = ["ExporterSink", "exporter_lane"]
 
 
 class ExporterSink:
-    """Publishes each snapshot; a failure is counted and the next one published all the same."""
+    """Publishes each snapshot; a failure is counted, and the next snapshot is published too."""
 
     def __init__(self, exporter: Exporter) -> None:
         self._exporter = exporter
@@ -26,11 +26,11 @@ class ExporterSink:
         if portion.snapshot is not None:
             try:
                 self._exporter.publish(portion.snapshot)
-            except Exception as error:  # isolation is the purpose
+            except Exception as error:  # one exporter must not stop the others
                 ledger.failed(sentence(error), "while publishing")
 
     def stop(self, within: float) -> None:
-        """Nothing: a thread cannot be hurried."""
+        """Do nothing: a thread cannot be interrupted."""
 
     def close(self, ledger: Ledger) -> None:
         """Close the exporter."""
@@ -38,5 +38,5 @@ class ExporterSink:
 
 
 def exporter_lane(name: str, exporter: Exporter) -> Lane:
-    """A lane for an exporter: it wants the newest snapshot only, and no events."""
+    """Return a lane for an exporter: it receives only the newest snapshot, and no events."""
     return Lane(name, ExporterSink(exporter), depth=1, moments=0, kind="exporter")

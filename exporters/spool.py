@@ -1,12 +1,11 @@
 """The spool: interval histograms as Parquet files, the input of the latency history.
 
-Snapshots are cut into intervals (`monitor.history.intervals`); every minute, or sooner when many have gathered, the
-rows become a file that is flushed to the disk before it gets its name, so what is in the spool survives a power cut
-and a killed exporter loses at most that minute. What cannot be written (disk full, permission taken away) is kept and
-written with the next attempt; `publish` tells by a `UserError`. Beyond a bound the oldest rows are given up and
-counted in `rows_dropped`.
+Snapshots are cut into intervals (`monitor.history.intervals`). Every minute, or earlier when many rows are waiting, the
+rows become a file. The file is flushed to disk before it gets its name, so that it survives a power cut; a killed
+exporter loses at most one minute. Rows that cannot be written (disk full, permission removed) are kept for the next
+attempt, and `publish` raises a `UserError`. Above a limit the oldest rows are dropped and counted in `rows_dropped`.
 
-One exporter writes a spool at a time: two would record every value twice. A lock file sees to it.
+One exporter writes a spool at a time, because two would record every value twice. A lock file ensures this.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _RETRY_NS = 5_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """Rows of one file. They never change, so writing it again after a failure repeats nothing."""
+    """Rows of one file. They never change, so a second write after a failure duplicates nothing."""
 
     number: int
     rows: tuple[LatencyInterval, ...]
@@ -39,14 +38,14 @@ class SpoolExporter:
     """Writes snapshots to a spool.
 
     Args:
-        directory: Folder of the spool; created when missing.
-        interval: Seconds each histogram covers, at least.
+        directory: Directory of the spool; created when missing.
+        interval: Shortest interval of a histogram in seconds.
         flush: Seconds between two files.
-        backlog: Also record what was counted before the first snapshot.
-        max_rows: Rows kept at most while they cannot be written.
+        backlog: Also record values counted before the first snapshot.
+        max_rows: Largest number of rows kept while they cannot be written.
 
     Raises:
-        UserError: The folder cannot be written, or another exporter is writing it.
+        UserError: The directory cannot be written, or another exporter is writing it.
     """
 
     def __init__(
@@ -60,7 +59,7 @@ class SpoolExporter:
     ) -> None:
         self.rows_written = 0
         self.rows_dropped = 0
-        """Rows given up because they could not be written for too long."""
+        """Rows dropped because they could not be written for too long."""
         self._directory = Path(directory)
         self._recorder = IntervalRecorder(int(interval * 1e9), backlog=backlog)
         self._flush_ns = int(flush * 1e9)
@@ -73,7 +72,7 @@ class SpoolExporter:
         self._lock = FolderLock(
             self._directory,
             f"another exporter is writing the spool {directory}; two would record everything twice: stop one of them, "
-            "or give this one another folder",
+            "or give this one another directory",
         )
         remove_leftovers(self._directory)
 
@@ -81,23 +80,25 @@ class SpoolExporter:
         """Record a snapshot; write a file when it is time.
 
         Raises:
-            UserError: The file could not be written. Nothing is lost; the next attempt is some seconds later.
+            UserError: The file could not be written. No row is lost; the next attempt follows some seconds later.
         """
         if self._flush_at_ns is None:
             self._flush_at_ns = snapshot.time_ns + self._flush_ns
         self._open += self._recorder.update(snapshot)
         ahead_ns = self._flush_at_ns - snapshot.time_ns
-        was_set_back = ahead_ns > max(self._flush_ns, _RETRY_NS)  # the wall clock: it may take hours to be there again
+        was_set_back = ahead_ns > max(
+            self._flush_ns, _RETRY_NS
+        )  # the wall clock: it may need hours to reach that time again
         if ahead_ns <= 0 or was_set_back or len(self._open) >= ROW_GROUP_ROWS:
             self._flush_at_ns = snapshot.time_ns + _RETRY_NS
             self._write()
             self._flush_at_ns = snapshot.time_ns + self._flush_ns
 
     def close(self) -> None:
-        """End the interval, write everything and let go of the spool.
+        """End the interval, write all rows and release the spool.
 
         Raises:
-            UserError: The last rows could not be written; it says how many are lost.
+            UserError: The last rows could not be written; the message has their number.
         """
         if self._closed:
             return
@@ -127,7 +128,7 @@ class SpoolExporter:
             kept = sum(len(batch.rows) for batch in self._sealed)
             raise UserError(
                 f"the spool {self._directory} cannot be written: {error.strerror or error}; "
-                f"{kept} intervals are kept until it can"
+                f"{kept} intervals are kept for the next attempt"
             ) from error
 
     def _keep_within_bound(self) -> None:

@@ -1,9 +1,9 @@
-"""The front door: the command ``heliograph``.
+"""The command ``heliograph``.
 
-It knows no command itself. Each is an entry point of the group ``heliograph.commands``, a function that adds one
-subparser and sets its `run`; only the one asked for is loaded, so a heavy or broken command costs the others nothing.
-Mistakes of the user become one line on standard error and exit code 2. An interrupt or a termination unwinds the
-command, so that it gives back what it holds (a terminal, a segment, a port), and says nothing.
+Every subcommand is an entry point of the group ``heliograph.commands``: a function that adds one subparser and sets
+its `run`. Only the requested subcommand is loaded, so a slow or broken one does not affect the others. A mistake of the
+user prints one line on standard error and gives exit code 2. An interrupt or a termination unwinds the subcommand, so
+that it releases its resources (a terminal, a segment, a port), and prints nothing.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Command = Callable[["argparse._SubParsersAction[argparse.ArgumentParser]"], None
 INTERRUPTED = 130
 BROKEN_PIPE = 141
 
-# Which extra brings a library that only some commands need.
+# The extra that installs a library which only some commands need.
 _EXTRAS = {
     "dash": "live",
     "plotly": "live",
@@ -43,7 +43,7 @@ _EXTRAS = {
 }
 
 _ABOUT = """\
-Heliograph moves messages and shows how well it does it.
+Heliograph transports messages and measures how well it does so.
 
 Try it with three terminals:
 
@@ -55,8 +55,8 @@ Try it with three terminals:
 _MORE = """\
 'heliograph COMMAND --help' explains a command, with an example.
 
-Instances are found through their stats segments in $HELIOGRAPH_SEGMENT_DIR
-(by default /dev/shm/heliograph).
+Heliograph finds instances through their stats segments in $HELIOGRAPH_SEGMENT_DIR
+(default: /dev/shm/heliograph).
 """
 
 
@@ -68,7 +68,7 @@ def _product_version() -> str:
 
 
 def _missing(command: str, error: ImportError) -> str:
-    """What to do about a library that is not there."""
+    """Return a sentence about a missing library and its remedy."""
     module = (error.name or "").split(".")[0]
     if module in _EXTRAS:
         return f"'{command}' needs {module}, which is not installed: pip install 'heliograph[{_EXTRAS[module]}]'"
@@ -88,7 +88,7 @@ def _load(point: EntryPoint) -> Command:
 
 
 def _parser(points: Mapping[str, EntryPoint], wanted: str | None) -> argparse.ArgumentParser:
-    """A parser with the wanted command or, for the help, with all that can be loaded."""
+    """Return a parser with the wanted command or, for the help, with every command that loads."""
     parser = argparse.ArgumentParser(
         prog="heliograph", description=_ABOUT, epilog=_MORE, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -115,7 +115,7 @@ def _dispatch(argv: Sequence[str], points: Mapping[str, EntryPoint]) -> int:
     if first not in points:
         close = difflib.get_close_matches(first, points, n=1)
         advice = f"did you mean '{close[0]}'?" if close else "'heliograph --help' lists the commands"
-        raise UserError(f"there is no command '{first}'; {advice}")
+        raise UserError(f"unknown command '{first}'; {advice}")
     arguments = _parser(points, first).parse_args(argv)
     try:
         code: int = arguments.run(arguments)
@@ -127,7 +127,7 @@ def _dispatch(argv: Sequence[str], points: Mapping[str, EntryPoint]) -> int:
 
 
 def _is_for_people(error: Exception) -> bool:
-    """Whether an error's message is meant for the user: ours, and the engine's where the engine is loaded."""
+    """Whether the message of an error is meant for the user: a `UserError`, or an error of the loaded engine."""
     engine = sys.modules.get("heliograph.engine.errors")
     return isinstance(error, UserError) or (engine is not None and isinstance(error, engine.Error))
 
@@ -138,7 +138,7 @@ def _terminate(number: int, _: FrameType | None) -> None:
 
 @contextmanager
 def _terminable() -> Iterator[None]:
-    """Make SIGTERM unwind the command as Ctrl-C does, unless somebody already handles it."""
+    """Make SIGTERM unwind the command as Ctrl-C does, unless a handler is already installed."""
     if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
         yield
         return
@@ -157,7 +157,7 @@ def main(argv: Sequence[str] | None = None, commands: Iterable[EntryPoint] | Non
         commands: Entry points of the commands; default: the installed ones.
 
     Returns:
-        Exit code: 0, the command's own, 2 for a mistake of the user, 130 when interrupted, 141 when nobody reads on.
+        Exit code: 0, the code of the command, 2 for a mistake of the user, 130 when interrupted, 141 for a closed pipe.
 
     Raises:
         SystemExit: The arguments are wrong (2) or the process was terminated (143).
@@ -171,7 +171,7 @@ def main(argv: Sequence[str] | None = None, commands: Iterable[EntryPoint] | Non
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # The reader of a pipe went away. Python would complain once more when it flushes at exit.
+        # The reader of a pipe has closed it. Python would report the error again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     except Exception as error:
@@ -182,7 +182,7 @@ def main(argv: Sequence[str] | None = None, commands: Iterable[EntryPoint] | Non
 
 
 def _harmless(error: Exception) -> str:
-    """An error for people: what it quotes may have come from outside. Its own lines stay."""
+    """Make an error printable: quoted text may come from outside. Line breaks of the message stay."""
     from heliograph.monitor.text import printable
 
     return "\n".join(map(printable, str(error).split("\n")))

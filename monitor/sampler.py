@@ -161,7 +161,7 @@ class Sampler:
     def absence(self) -> str:
         """Why a snapshot shows no instance, for people."""
         others = f" (files of other users: {self.foreign}; --all-users shows them)" if self.foreign else ""
-        return f"no instance is running here{others}"
+        return f"no running instance found{others}"
 
     @property
     def account(self) -> Account | None:

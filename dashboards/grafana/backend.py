@@ -1,15 +1,14 @@
 """The Grafana port over `grafana-api`, the only file that imports it.
 
-The package is quiet since 2022, and good at what it does.  What it lacks is added here, so that nobody above has to
-know:
+The package has had no release since 2022. This module adds what it lacks:
 
-- an empty body (204) is a success: the package raises a JSON error after the call was carried out;
-- a failure whose body is not an object (a proxy's HTML page, null) is a failure of its status: the package trips over
-it;
-- a redirect is an error: `requests` would turn a redirected POST into a GET and report success;
-- busy or broken servers are asked again, reads always, writes only when the server said that it did nothing;
-- data sources are read and updated by uid, through the package's generic runner: it has wrappers by numeric id only,
-and newer servers have that route switched off.
+- An empty body (204) is a success: the package raises a JSON error after a successful call.
+- A failure whose body is not an object (the HTML page of a proxy, null) is reported by its status: the package fails on
+  it.
+- A redirect is an error: `requests` would turn a redirected POST into a GET and report success.
+- Calls to busy or failing servers are retried: reads always, writes only when the server reports that it did nothing.
+- Data sources are read and updated by uid, through the generic client of the package: it has wrappers by numeric id
+  only, and newer servers have that route switched off.
 """
 
 from __future__ import annotations
@@ -40,13 +39,13 @@ from heliograph.monitor.errors import UserError
 __all__ = ["GrafanaApiBackend"]
 
 _BUSY = frozenset({429, 503})
-"""The server did nothing and says so."""
+"""The server reports that it did nothing."""
 _BROKEN = frozenset({500, 502, 504})
-"""It may have done something."""
+"""The server may have carried out the call."""
 
 
 class GrafanaApiBackend:
-    """A Grafana server at `url`, spoken to with a service account's token."""
+    """A Grafana server at `url`, with the token of a service account."""
 
     def __init__(
         self,
@@ -58,18 +57,18 @@ class GrafanaApiBackend:
         backoff: float = 0.5,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """Nothing is sent yet.
+        """Prepare the client; sends nothing.
 
         Args:
-            url: where Grafana is served, with its sub-path if it has one.
-            token: of a service account that may write dashboards (and data sources, if one is to be made).
-            timeout: seconds to wait for an answer.
-            attempts: how often one call is tried in all, at least 1.
-            backoff: seconds before the second try; doubles from there.
-            sleep: waits that long.
+            url: Address of Grafana, with its sub-path if it has one.
+            token: Token of a service account that may write dashboards (and data sources, if one is to be created).
+            timeout: Longest wait for an answer in seconds.
+            attempts: Largest number of attempts per call, at least 1.
+            backoff: Seconds before the second attempt; doubles with each attempt.
+            sleep: Waits a number of seconds.
 
         Raises:
-            UserError: the URL is none.
+            UserError: The URL is not valid.
         """
         parts = urlsplit(url)
         try:
@@ -77,7 +76,7 @@ class GrafanaApiBackend:
         except ValueError:
             port = -1
         if parts.scheme not in {"http", "https"} or not parts.hostname or port == -1 or parts.query or parts.fragment:
-            raise UserError(f"{url!r} is not the address of a Grafana server; give one like http://127.0.0.1:3000")
+            raise UserError(f"{url!r} is not the address of a Grafana server, such as http://127.0.0.1:3000")
         prefix = parts.path.strip("/")
         host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
         self._url = url
@@ -86,12 +85,12 @@ class GrafanaApiBackend:
             auth=token,
             host=host,
             port=port,
-            url_path_prefix=f"{prefix}/" if prefix else "",  # the package glues "api" straight to it
+            url_path_prefix=f"{prefix}/" if prefix else "",  # the package appends "api" to it
             protocol=parts.scheme,
             timeout=timeout,
         )
         self._answers: list[requests.Response] = []
-        """What came back for the call under way: none when nothing did, else one."""
+        """Answers to the present call: none or one."""
         session: requests.Session = self._face.api.s
         session.max_redirects = 0
         session.hooks["response"].append(self._remember)
@@ -139,7 +138,7 @@ class GrafanaApiBackend:
             return None
 
     def _call(self, call: Callable[[], Any], what: str, *, write: bool = False) -> Any:
-        """Call, again if that may help, and turn whatever goes wrong into one of the port's errors."""
+        """Make a call, retry it where that can help, and turn every failure into an error of the port."""
         for attempt in range(1, self._attempts + 1):
             try:
                 return self._once(call, what, write=write)
@@ -162,20 +161,20 @@ class GrafanaApiBackend:
             return call()
         except requests.TooManyRedirects:
             places = [answer.headers.get("Location", "elsewhere") for answer in self._answers]
-            raise Refused(f"{self._url} redirects to {' '.join(places)}; give that address as --url") from None
+            raise Refused(f"{self._url} redirects to {' '.join(places)}; use that address for --url") from None
         except requests.JSONDecodeError:
             if any(not answer.content for answer in self._answers):
                 return {}
-            raise ServerFailure(f"{self._url} answered, but not as Grafana does; is it the right address?") from None
+            raise ServerFailure(f"{self._url} answered, but not as Grafana does: check --url") from None
         except requests.Timeout:
-            doubt = " It may have been carried out: run `heliograph grafana plan` to see." if write else ""
+            doubt = " It may have been carried out: check with `heliograph grafana plan`." if write else ""
             raise Unreachable(f"Grafana at {self._url} did not answer in time for {what}.{doubt}") from None
         except requests.RequestException as error:
             raise Unreachable(
-                f"cannot reach Grafana at {self._url} ({_cause(error)}); is it running, and is --url right?"
+                f"cannot reach Grafana at {self._url} ({_cause(error)}); check that it runs and that --url is correct"
             ) from None
         except (GrafanaException, TypeError) as error:
-            # TypeError: the package looked for "message" in an answer that is no object.
+            # TypeError: the package looked for "message" in an answer that is not an object.
             for answer in self._answers:
                 self._refuse(answer, what, error)
             raise
@@ -185,19 +184,19 @@ class GrafanaApiBackend:
         if status == HTTPStatus.UNAUTHORIZED:
             raise Unauthorized(
                 f"Grafana at {self._url} does not accept the token (401: {said}); "
-                "make one for a service account and give it as --token or GRAFANA_TOKEN"
+                "create a token for a service account and pass it as --token or GRAFANA_TOKEN"
             ) from cause
         if status == HTTPStatus.FORBIDDEN:
             raise Forbidden(
-                f"the token may not do this: {what} (403: {said}); give its service account the role Editor, "
-                "or Admin if a data source is to be made"
+                f"the token does not permit {what} (403: {said}); its service account needs the role Editor, "
+                "or Admin to create a data source"
             ) from cause
         if status == HTTPStatus.NOT_FOUND:
-            raise NotFound(f"Grafana has no such thing: {what} (404: {said})") from cause
+            raise NotFound(f"Grafana did not find {what} (404: {said})") from cause
         if status in {HTTPStatus.CONFLICT, HTTPStatus.PRECONDITION_FAILED}:
             raise Conflict(
-                f"{what}: it was changed meanwhile, or its name is taken ({status}: {said}); "
-                "run `heliograph grafana plan` and look"
+                f"{what}: it changed in the meantime, or its name is taken ({status}: {said}); "
+                "check with `heliograph grafana plan`"
             ) from cause
         if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             raise ServerFailure(
@@ -207,7 +206,7 @@ class GrafanaApiBackend:
 
 
 def _said(answer: requests.Response) -> str:
-    """The server's own words, short."""
+    """Return the error text of the server, shortened."""
     try:
         body = answer.json()
     except ValueError:

@@ -17,8 +17,8 @@ examples:
   heliograph grafana plan  --url http://127.0.0.1:3000 --token TOKEN
   heliograph grafana apply --url http://127.0.0.1:3000 --token TOKEN --prometheus-url http://127.0.0.1:9090
 
-GRAFANA_URL and GRAFANA_TOKEN are used when the options are not given; the variable keeps the token out of the
-list of processes. The token is a service account's, with the role Editor (Admin for --prometheus-url).
+The options default to GRAFANA_URL and GRAFANA_TOKEN; the variable keeps the token out of the process list. The token
+is that of a service account with the role Editor (Admin for --prometheus-url).
 """
 
 
@@ -26,9 +26,9 @@ def command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     """Add ``heliograph grafana``."""
     parser = subparsers.add_parser(
         "grafana",
-        help="the Grafana dashboard: show it, compare it with a server, put it there",
-        description="The Grafana dashboard, generated from the catalogue of statistics. `plan` tells what `apply` "
-        "would change; `apply` may be repeated, and deletes nothing.",
+        help="the Grafana dashboard: show it, compare it with a server, install it",
+        description="The Grafana dashboard, generated from the catalogue of statistics. `plan` shows the changes "
+        "that `apply` would make. `apply` can be repeated and deletes nothing.",
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -37,19 +37,23 @@ def command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     show.set_defaults(run=_show)
     for name, text in (
         ("plan", "compare with a server and show what apply would change"),
-        ("apply", "make the server have the dashboard"),
+        ("apply", "install or update the dashboard on the server"),
     ):
         action = actions.add_parser(
             name, help=text, description=text, epilog=_EXAMPLE, formatter_class=argparse.RawDescriptionHelpFormatter
         )
-        action.add_argument("--url", default=os.environ.get("GRAFANA_URL"), help="address of Grafana (GRAFANA_URL)")
-        action.add_argument("--token", help="token of a service account (GRAFANA_TOKEN)")
-        action.add_argument("--folder", default="Heliograph", help="title of the folder, '' for none (%(default)s)")
         action.add_argument(
-            "--prometheus-url", metavar="URL", help="also make a data source for the Prometheus at this address"
+            "--url", default=os.environ.get("GRAFANA_URL"), help="address of Grafana (default: $GRAFANA_URL)"
+        )
+        action.add_argument("--token", help="token of a service account (default: $GRAFANA_TOKEN)")
+        action.add_argument(
+            "--folder", default="Heliograph", help="title of the Grafana folder, '' for none (default: %(default)s)"
+        )
+        action.add_argument(
+            "--prometheus-url", metavar="URL", help="also create a data source for the Prometheus at this address"
         )
         if name == "plan":
-            action.add_argument("--check", action="store_true", help="exit with 3 if there is something to change")
+            action.add_argument("--check", action="store_true", help="exit with 3 if changes are needed")
         action.set_defaults(run=_provision)
 
 
@@ -63,9 +67,9 @@ def _show(_: argparse.Namespace) -> int:
 def _provision(args: argparse.Namespace) -> int:
     token = args.token or os.environ.get("GRAFANA_TOKEN")
     if not args.url:
-        raise UserError("where is Grafana? Give --url or set GRAFANA_URL, for example http://127.0.0.1:3000")
+        raise UserError("no address: pass --url or set GRAFANA_URL, for example http://127.0.0.1:3000")
     if not token:
-        raise UserError("no token: give --token or set GRAFANA_TOKEN (Grafana: Administration > Service accounts)")
+        raise UserError("no token: pass --token or set GRAFANA_TOKEN (Grafana: Administration > Service accounts)")
     try:
         from heliograph.dashboards.grafana.backend import GrafanaApiBackend
     except ModuleNotFoundError as error:

@@ -1,8 +1,8 @@
-"""Is what a server has what we would write?  Pure functions of two JSON values.
+"""Compares the stored JSON of a server with the wanted JSON. Pure functions of two JSON values.
 
-A server adds to what it stores: ids, versions, defaults, fields of newer releases.  So the stored value is first cut
-down to the shape of the wanted one (`project`); what is left is compared by hash, and told as a list of differences by
-path. A list is one value: a panel that somebody added is a difference.
+A server adds ids, versions, defaults and fields of newer releases. The stored value is therefore first reduced to the
+shape of the wanted value (`project`). The rest is compared by hash, and shown as a list of differences by path. A list
+is one value: an added panel is a difference.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import Any
 __all__ = ["differences", "digest", "project"]
 
 SERVERS_OWN = frozenset({"id", "version", "iteration", "schemaVersion"})
-"""Keys of a dashboard's top level that belong to the server."""
+"""Keys at the top level of a dashboard that belong to the server."""
 
 _LONGEST = 70
 
 
 def project(stored: Any, wanted: Any) -> Any:
-    """The part of `stored` that `wanted` speaks of."""
+    """Return the part of `stored` that has the shape of `wanted`."""
     if isinstance(wanted, Mapping) and isinstance(stored, Mapping):
         return {key: project(stored[key], value) for key, value in wanted.items() if key in stored}
     if isinstance(wanted, list) and isinstance(stored, list):
@@ -31,14 +31,13 @@ def project(stored: Any, wanted: Any) -> Any:
 
 
 def digest(value: Any) -> str:
-    """SHA-256 of the value, the same for equal values whatever the order of their keys and the spelling of their
-    numbers."""
+    """Return the SHA-256 of a value. Equal values have equal hashes for any order of keys and spelling of numbers."""
     text = json.dumps(_plain(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def differences(stored: Any, wanted: Any, path: str = "") -> Iterator[str]:
-    """What would change, one line each: ``panels[3].title: 'Loss' -> 'Loss by cause'``."""
+    """Yield the differences, one line each: ``panels[3].title: 'Loss' -> 'Loss by cause'``."""
     if isinstance(stored, Mapping) and isinstance(wanted, Mapping):
         for key in [*wanted, *(key for key in stored if key not in wanted)]:
             place = f"{path}.{key}" if path else str(key)
@@ -62,7 +61,7 @@ def differences(stored: Any, wanted: Any, path: str = "") -> Iterator[str]:
 
 
 def _plain(value: Any) -> Any:
-    """The value with 2.0 written as 2, as a server that is not Python stores it."""
+    """Return the value with 2.0 written as 2, as servers in other languages store it."""
     if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, list):

@@ -1,7 +1,7 @@
-"""Panels: one function per kind, each explaining itself and drawing its own threshold.
+"""Panels: one function per kind. Each panel has a description and draws its own threshold.
 
-A panel's description says what is seen and which values are healthy.  Ids are the panel's place in the dashboard;
-nothing else in it is numbered by a server.
+The description states the content and the healthy values. Ids are positions in the dashboard; no id comes from a
+server.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _COLOURS: Mapping[Tone, str] = {"good": GREEN, "watch": AMBER, "bad": RED, "idle
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """From `watch` on a value deserves a look, from `bad` on it is wrong; either may be missing."""
+    """A value from `watch` on needs attention, from `bad` on it is wrong; either may be None."""
 
     watch: float | None = None
     bad: float | None = None
 
     def steps(self) -> list[Json]:
-        """As Grafana wants it."""
+        """Return the steps in the form of Grafana."""
         steps: list[Json] = [{"color": GREEN, "value": None}]
         if self.watch is not None:
             steps.append({"color": AMBER, "value": self.watch})
@@ -41,7 +41,7 @@ class Threshold:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """A panel without its place."""
+    """A panel without its position."""
 
     body: Json
     width: int
@@ -50,7 +50,7 @@ class Panel:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table: its unit and what its values mean."""
+    """A column of a table: its unit and threshold."""
 
     unit: str = "short"
     threshold: Threshold = field(default_factory=Threshold)
@@ -59,7 +59,7 @@ class Column:
 
 
 def placed(panels: Sequence[Panel]) -> list[Json]:
-    """Panels from left to right and top to bottom, with their ids."""
+    """Place panels from left to right and top to bottom, and number them."""
     found: list[Json] = []
     x = y = tallest = 0
     for number, panel in enumerate(panels, start=1):
@@ -71,7 +71,7 @@ def placed(panels: Sequence[Panel]) -> list[Json]:
 
 
 def row(title: str) -> Panel:
-    """A heading across the page."""
+    """A heading across the dashboard."""
     return Panel({"type": "row", "title": title, "collapsed": False, "panels": []}, COLUMNS, 1)
 
 
@@ -86,7 +86,7 @@ def stat(
     zero: str = "",
     width: int = 4,
 ) -> Panel:
-    """One number, coloured by its threshold; `zero` is the word for 0."""
+    """One number, coloured by its threshold; `zero` is the text for 0."""
     mappings = [{"type": "value", "options": {"0": {"text": zero, "color": GREEN, "index": 0}}}] if zero else []
     body = _panel("stat", title, queries, description, healthy, unit, threshold or Threshold())
     body["fieldConfig"]["defaults"] |= {"mappings": mappings, "decimals": 2 if unit == "percentunit" else 0}
@@ -115,7 +115,7 @@ def timeseries(
     stack: bool = False,
     width: int = 12,
 ) -> Panel:
-    """Lines over time; a threshold is drawn on the graph."""
+    """Lines over time, with the threshold drawn in the graph."""
     body = _panel("timeseries", title, queries, description, healthy, unit, threshold or Threshold())
     body["fieldConfig"]["defaults"]["custom"] = {
         "drawStyle": "line",
@@ -140,7 +140,7 @@ def timeseries(
 def timeline(
     title: str, queries: Sequence[Query], words: Mapping[Any, Word], *, description: str, healthy: str, width: int = 12
 ) -> Panel:
-    """Bands of states over time, one per series, each with its word."""
+    """Bands of states over time, one per series, each with its text."""
     body = _panel("state-timeline", title, queries, description, healthy, "short", Threshold())
     body["fieldConfig"]["defaults"] |= {
         "mappings": _mappings(words),
@@ -158,7 +158,7 @@ def timeline(
 
 
 def heatmap(title: str, queries: Sequence[Query], *, description: str, healthy: str, width: int = 12) -> Panel:
-    """Where the values of a histogram lie, over time."""
+    """The distribution of a histogram over time."""
     body = _panel("heatmap", title, queries, description, healthy, "s", Threshold())
     for target in body["targets"]:
         target["format"] = "heatmap"
@@ -192,7 +192,7 @@ def table(
     sort: str,
     width: int = 24,
 ) -> Panel:
-    """The newest values side by side, one column per query (named by its legend), the worst on top."""
+    """The newest values side by side, one column per query (named by its legend), the worst first."""
     body = _panel("table", title, queries, description, healthy, "short", Threshold())
     letters = [target["refId"] for target in body["targets"]]
     renamed = {f"Value #{letter}": query.legend for letter, query in zip(letters, queries, strict=True)}

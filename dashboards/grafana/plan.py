@@ -1,9 +1,8 @@
-"""Plan and apply: what a Grafana server lacks, shown first, then done.
+"""Plan and apply: shows the changes that a Grafana server needs, then makes them.
 
-`plan` only reads.  `apply` carries a plan out and nothing else; planning again afterwards finds nothing to do.  Nothing
-is ever deleted, and a dashboard or data source that has our uid but was not made by us is refused rather than replaced:
-ours carry a mark.  A dashboard is replaced only in the version that was compared; a change made between plan and apply
-is a `Conflict`, not a loss.
+`plan` only reads. `apply` executes a plan; a second plan then finds no changes. Nothing is ever deleted. A dashboard or
+data source with our uid but without our mark is rejected, not replaced. A dashboard is replaced only in the version
+that was compared: a change between plan and apply raises a `Conflict`.
 """
 
 from __future__ import annotations
@@ -19,42 +18,42 @@ from heliograph.dashboards.grafana.port import Conflict, GrafanaPort, Json
 __all__ = ["MARK", "Change", "Wish", "apply", "data_source", "plan"]
 
 MARK = "heliograph-managed"
-"""The tag, or entry of a data source's jsonData, of what this provisioner made."""
+"""Tag of a dashboard, or entry in the jsonData of a data source, that this provisioner created."""
 
 _UID_LENGTH = 40
 
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What a server should have."""
+    """The wanted state of a server."""
 
     dashboard: Mapping[str, Any]
     folder: str = ""
-    """Title of the folder; empty: the top level."""
+    """Title of the Grafana folder; empty: the top level."""
     data_source: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One thing compared with the server."""
+    """The result of one comparison with the server."""
 
     kind: Literal["folder", "data source", "dashboard"]
     action: Literal["create", "update", "keep"]
     uid: str
     title: str
     body: Mapping[str, Any]
-    """What would be sent."""
+    """The body to send."""
     lines: tuple[str, ...] = ()
-    """The differences, for people."""
+    """The differences as text."""
 
     @property
     def needed(self) -> bool:
-        """Whether the server has to be touched."""
+        """Whether the server must be changed."""
         return self.action != "keep"
 
 
 def data_source(url: str) -> Json:
-    """A Prometheus data source for `url`, under a uid of ours."""
+    """Return a Prometheus data source for `url`, with our uid."""
     return {
         "uid": "heliograph-prometheus",
         "name": "Heliograph Prometheus",
@@ -66,7 +65,7 @@ def data_source(url: str) -> Json:
 
 
 def plan(grafana: GrafanaPort, wish: Wish) -> tuple[Change, ...]:
-    """Compare `wish` with the server; in the order in which the changes must be made."""
+    """Compare `wish` with the server; returns the changes in the order in which they must be made."""
     changes: list[Change] = []
     folder_uid = ""
     if wish.folder:
@@ -79,7 +78,7 @@ def plan(grafana: GrafanaPort, wish: Wish) -> tuple[Change, ...]:
 
 
 def apply(grafana: GrafanaPort, changes: Sequence[Change]) -> int:
-    """Carry out a plan and return the number of things changed; the first refusal ends it."""
+    """Execute a plan and return the number of changes; the first error ends it."""
     done = 0
     for change in changes:
         if not change.needed:
@@ -96,7 +95,7 @@ def apply(grafana: GrafanaPort, changes: Sequence[Change]) -> int:
 
 
 def _folder(grafana: GrafanaPort, title: str) -> Change:
-    """The folder of our uid if there is one, else the one of this title, else a new one."""
+    """Find the folder with our uid, else the folder with this title, else plan a new one."""
     uid = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:_UID_LENGTH] or "heliograph"
     if (found := grafana.folder(uid)) is None:
         found = next((folder for folder in grafana.folders() if folder.get("title") == title), None)
@@ -112,8 +111,8 @@ def _data_source(grafana: GrafanaPort, wanted: Mapping[str, Any]) -> Change:
         return Change("data source", "create", uid, name, wanted)
     if stored.get("readOnly") or (stored.get("jsonData") or {}).get("managedBy") != MARK:
         raise Conflict(
-            f"data source {uid!r} exists and was not made by `heliograph grafana`; leave out --prometheus-url and "
-            "choose it in the dashboard, or remove it first"
+            f"data source {uid!r} exists and was not made by `heliograph grafana`; omit --prometheus-url and "
+            "select it in the dashboard, or remove it first"
         )
     part = project(stored, wanted)
     if digest(part) == digest(wanted):
@@ -135,7 +134,7 @@ def _dashboard(grafana: GrafanaPort, dashboard: Mapping[str, Any], folder_uid: s
     if MARK not in (stored.get("tags") or []):
         raise Conflict(
             f"dashboard {uid!r} ({stored.get('title')}) exists and was not made by `heliograph grafana`; "
-            f"give it another uid, or the tag {MARK!r} to hand it over"
+            f"give it another uid, or the tag {MARK!r} to let it be replaced"
         )
     part = project(stored, wanted)
     lines = list(differences(part, wanted))

@@ -1,7 +1,7 @@
-"""What the provisioner needs of a Grafana server: seven calls by uid, and one family of errors.
+"""The interface to a Grafana server: seven calls by uid, and one family of errors.
 
-Nothing here speaks HTTP.  `backend` does, through `grafana-api`; tests do it through the same backend against a server
-of their own.  Numeric ids never cross this border: Grafana gives them anew on every server.
+This module does no HTTP. `backend` implements the interface through `grafana-api`; tests use the same backend with a
+test server. Numeric ids are not part of the interface: every server assigns its own.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ Json = dict[str, Any]
 
 
 class GrafanaError(UserError):
-    """A call to Grafana did not do what was asked; the message says why and what to do."""
+    """A call to Grafana failed; the message has the cause and the remedy."""
 
 
 class Unreachable(GrafanaError):
-    """No Grafana answered at the address."""
+    """No Grafana server answered at the address."""
 
 
 class Unauthorized(GrafanaError):
@@ -40,15 +40,15 @@ class Unauthorized(GrafanaError):
 
 
 class Forbidden(GrafanaError):
-    """403: the token is good but may not do this."""
+    """403: the token is valid but does not permit the call."""
 
 
 class NotFound(GrafanaError):
-    """404: there is nothing of this uid."""
+    """404: the uid does not exist."""
 
 
 class Conflict(GrafanaError):
-    """409 or 412: it exists already, or somebody changed it meanwhile."""
+    """409 or 412: it exists already, or it changed in the meantime."""
 
 
 class Refused(GrafanaError):
@@ -56,37 +56,36 @@ class Refused(GrafanaError):
 
 
 class ServerFailure(GrafanaError):
-    """5xx, or an answer that is not Grafana's."""
+    """5xx, or an answer that does not come from Grafana."""
 
 
 class GrafanaPort(Protocol):
-    """A Grafana server.  Every call raises a `GrafanaError`; the reading ones return None for what does not exist."""
+    """A Grafana server. Every call may raise a `GrafanaError`; reads return None for a missing object."""
 
     def dashboard(self, uid: str) -> Json | None:
-        """``{"dashboard": {...}, "meta": {"folderUid": ...}}``."""
+        """Return ``{"dashboard": {...}, "meta": {"folderUid": ...}}``."""
         ...
 
     def save_dashboard(self, dashboard: Mapping[str, Any], folder_uid: str, message: str) -> None:
-        """Create it, or replace the version named in ``dashboard["version"]``; `Conflict` if that is no longer the
-        newest."""
+        """Create the dashboard, or replace the version in ``dashboard["version"]``; `Conflict` if it is outdated."""
         ...
 
     def folder(self, uid: str) -> Json | None:
-        """The folder of this uid."""
+        """Return the folder with this uid."""
         ...
 
     def folders(self) -> Sequence[Json]:
-        """All folders of the top level."""
+        """Return all folders of the top level."""
         ...
 
     def create_folder(self, title: str, uid: str) -> None:
-        """Create a folder of the top level."""
+        """Create a folder at the top level."""
         ...
 
     def data_source(self, uid: str) -> Json | None:
-        """The data source of this uid."""
+        """Return the data source with this uid."""
         ...
 
     def save_data_source(self, body: Mapping[str, Any], *, exists: bool) -> None:
-        """Create the data source of ``body["uid"]``, or update it when it exists."""
+        """Create the data source with ``body["uid"]``, or update it when it exists."""
         ...

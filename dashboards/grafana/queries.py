@@ -1,7 +1,7 @@
-"""Every PromQL expression of the dashboard; every name in it comes from the catalogue.
+"""All PromQL expressions of the dashboard. Every name in them comes from the catalogue.
 
-Percentiles are taken from summed buckets, never averaged.  The largest value is the one exception to buckets: it is the
-highest of the exporter's window gauges, since a bucket cannot tell it.
+Percentiles are computed from summed buckets, never averaged. The maximum is the exception: it is the highest of the
+exporter's window gauges, because buckets do not contain it.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ __all__ = ["DELIVERED", "NODE_UP", "Query"]
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One expression and how its series are called."""
+    """One expression and the legend of its series."""
 
     expr: str
     legend: str = ""
     instant: bool = False
-    """Only the newest value, as a table."""
+    """Whether to fetch only the newest value, as a table."""
 
 
 def _stat(scope: str, name: str) -> str:
@@ -62,7 +62,7 @@ _LAG = _derived("fleet_receiver_lag_seconds")
 _CLASS = _derived("fleet_receiver_class")
 _LATENCY = _stat("receiver", "total_latency")
 
-# What is wrong
+# Faults
 
 NODES_DOWN = [Query(f"count({NODE_UP}{{{_NODES}}} == 0) or vector(0)")]
 _TROUBLE = f'{_TOPIC_RECEIVED},class!~"{"|".join(sorted(words.CALM))}"'
@@ -84,7 +84,7 @@ def _quantile(fraction: float, by: Sequence[str] = ()) -> str:
 
 P999 = [Query(_quantile(0.999))]
 
-# Who
+# Receivers
 
 CLASS_OVER_TIME = [
     Query(
@@ -109,7 +109,7 @@ WORST_RECEIVERS = [Query(expr, name, instant=True) for name, expr in WORST.items
 LAG = [Query(f"max by (node) ({_LAG}{{{_TOPIC_RECEIVED}}})", "{{node}}")]
 QUEUE = [Query(f"max by (node) ({_derived('fleet_receiver_queue_ratio')}{{{_TOPIC_RECEIVED}}})", "{{node}}")]
 
-# What flows
+# Traffic
 
 THROUGHPUT = [
     Query(f"sum by (topic) ({_rate(_stat('transmitter', 'messages_sent'), _TOPIC_SENT)})", "{{topic}} sent"),
@@ -202,7 +202,7 @@ SUBMIT_FILL = [
 ]
 SUPPRESSED = [Query(f"sum by (node) ({_rate(_stat('instance', 'events_suppressed'), _NODES)})", "{{node}}")]
 
-# The nodes themselves
+# Nodes
 
 HEALTH = [
     Query(
@@ -217,6 +217,6 @@ HEALTH = [
 ]
 DROPS = [
     Query(f"sum by (node) ({_rate(_stat('instance', 'socket_drops'), _NODES)})", "{{node}} socket buffer full"),
-    Query(f"sum by (node) ({_rate(_stat('instance', 'invalid_packets'), _NODES)})", "{{node}} not valid"),
+    Query(f"sum by (node) ({_rate(_stat('instance', 'invalid_packets'), _NODES)})", "{{node}} invalid"),
 ]
 MEMORY = [Query(f"sum by (node) ({_stat('instance', 'memory_used')}{{{_NODES}}})", "{{node}}")]

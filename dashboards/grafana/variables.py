@@ -1,6 +1,6 @@
-"""The dashboard's variables: where the data is, and which node, topic and receiver are looked at.
+"""The variables of the dashboard: the data source, and the selected node, topic and receiver.
 
-A node may send, receive or both, so `receiver` is the list of the nodes that receive.
+A node may send, receive or both; `receiver` lists the nodes that receive.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ DATA_SOURCE: Json = {"type": "prometheus", "uid": "${datasource}"}
 
 
 def variables() -> list[Json]:
-    """In the order in which they are shown."""
+    """Return the variables in the order of display."""
     return [
         {
             "name": "datasource",

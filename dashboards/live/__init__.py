@@ -1,4 +1,5 @@
 """The live page: one sampler, one store, one timer, many figures.
 
-A page asks `store` for a `View`; `figures` turn it into charts and `pages` place them.  Nothing here knows the segment.
+A page reads a `View` from `store`; `figures` turn it into charts, and `pages` place them.  Nothing here reads a
+segment.
 """

@@ -1,10 +1,10 @@
 """The Dash application: one timer in the browser, one store in the server, and plain functions between them.
 
-Every browser asks once per interval; all of them get what was drawn once for the newest view (`Easel`), so the cost of
-drawing does not grow with the readers, and a request that comes while another draws waits for that drawing instead of
-starting its own.  A view that a browser has already is not sent again.
+Every browser sends one request per interval. Each view is drawn once for all browsers (`Easel`), so that the cost of
+drawing does not grow with their number. A request that arrives during a drawing waits for its result. A view that the
+browser already shows is not sent again.
 
-When to ask again, and whether the server still answers, only the browser can know: see `assets/state.js`.
+The browser decides when to send the next request and whether the server answers: see `assets/state.js`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _VERSION_CHECK = re.compile(r'"dash_version_url":"[^"]*"')
 
 
 def _stay_here(app: Dash) -> None:
-    """Take out the one address of the outside world that Dash writes into its page, for a version check of its own."""
+    """Remove the only external address that Dash writes into its page (a version check)."""
     frame = app.interpolate_index
 
     def interpolate_index(**parts: str) -> str:
@@ -42,7 +42,7 @@ def _stay_here(app: Dash) -> None:
 
 
 class Easel:
-    """The drawing of the newest view for each choice somebody has made; safe to use from many threads."""
+    """The drawings of the newest view, one per choice; safe to use from many threads."""
 
     def __init__(self, draw: Callable[[View, Choice], Mapping[str, Any]] = fleet.parts) -> None:
         self._draw = draw
@@ -50,7 +50,7 @@ class Easel:
         self._done: OrderedDict[Choice, tuple[int, Mapping[str, Any]]] = OrderedDict()
 
     def parts(self, view: View, choice: Choice) -> Mapping[str, Any]:
-        """The parts of the page, drawn at most once per view and choice."""
+        """Return the parts of the page, drawn at most once per view and choice."""
         with self._lock:
             done = self._done.get(choice)
             if done is None or done[0] < view.sequence:
@@ -63,7 +63,7 @@ class Easel:
 
 
 def first_page(store: Store, clock: Callable[[], int] = time.time_ns) -> Any:
-    """The page as a browser gets it first, full already."""
+    """Return the complete first page for a browser."""
     view, now = store.view, clock()
     state = standing(view, now)
     return harmless(fleet.layout(view, state, verdict(view, state), now))
@@ -77,10 +77,10 @@ def refresh(
     *,
     clock: Callable[[], int] = time.time_ns,
 ) -> dict[str, Any]:
-    """What has changed since a browser last asked, by place.
+    """Return the parts that changed since the last request of a browser, by id.
 
     Args:
-        seen: sequence of the view the browser shows with this choice; None: it needs everything.
+        seen: Sequence number of the view that the browser shows with this choice; None: it needs all parts.
     """
     view, now = store.view, clock()
     state = standing(view, now)
@@ -99,7 +99,7 @@ def refresh(
 
 
 def create(store: Store, clock: Callable[[], int] = time.time_ns) -> Dash:
-    """The application over a store that somebody else starts and closes."""
+    """Create the application over a store that the caller starts and closes."""
     app = Dash(
         __name__,
         title="Heliograph live",
@@ -107,7 +107,7 @@ def create(store: Store, clock: Callable[[], int] = time.time_ns) -> Dash:
         serve_locally=True,
         compress=False,
         assets_folder="assets",
-        suppress_callback_exceptions=True,  # or the page would carry its layout twice, for a check of its own
+        suppress_callback_exceptions=True,  # otherwise the page would contain its layout twice
     )
     _stay_here(app)
     easel = Easel()
@@ -148,6 +148,6 @@ def create(store: Store, clock: Callable[[], int] = time.time_ns) -> Dash:
         Output("state-reason", "children"),
         Input("tick", "n_intervals"),
         Input("tick", "disabled"),
-        State("stamp", "data"),  # as an input it would hold the callback back while an answer is under way
+        State("stamp", "data"),  # as an input it would delay the callback during a request
     )
     return app

@@ -1,8 +1,8 @@
-"""A picture of a running live page, taken by headless Chromium in real time.
+"""Takes a picture of a running live page with headless Chromium, in real time.
 
-Chromium is driven over its debugging pipe (two file descriptors, JSON messages ended by NUL), so this needs neither a
-driver program nor a WebSocket library, and no virtual time that would make the page's timer race.  The browser starts
-with an empty profile in a temporary folder and talks to nothing but the page.
+Chromium is controlled over its debugging pipe (two file descriptors, JSON messages terminated by NUL). This needs no
+driver program, no WebSocket library, and no virtual time that would change the page's timer. The browser starts with an
+empty profile in a temporary directory and connects only to the page.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ os.dup2(ends[0], 3)
 os.dup2(ends[1], 4)
 os.execv(sys.argv[3], sys.argv[3:])
 """
-"""Chromium reads from descriptor 3 and writes to 4, and a shell cannot renumber those above 9."""
+"""Chromium reads from descriptor 3 and writes to descriptor 4; a shell cannot renumber descriptors above 9."""
 
 
 def browser() -> str | None:
-    """The program of an installed Chromium, None when there is none."""
+    """Return the program of an installed Chromium; None when there is none."""
     return next((found for name in _NAMES if (found := shutil.which(name))), None)
 
 
@@ -61,14 +61,14 @@ def capture(url: str, file: Path, *, width: int = 1440, after: float = 3.0, time
     """Write a PNG of the whole page.
 
     Args:
-        url: the page.
-        file: where to; its folder must exist.
-        width: of the window, pixels.
-        after: seconds the page is left running once it is drawn.
-        timeout: seconds until it counts as failed.
+        url: Address of the page.
+        file: Output file; its directory must exist.
+        width: Width of the window in pixels.
+        after: Seconds that the page runs after it is drawn.
+        timeout: Seconds until the capture fails.
 
     Raises:
-        UserError: there is no Chromium, or the page did not appear in time.
+        UserError: Chromium is missing, or the page did not appear in time.
     """
     program = browser()
     if program is None:
@@ -89,7 +89,7 @@ def capture(url: str, file: Path, *, width: int = 1440, after: float = 3.0, time
 
 
 class _Browser:
-    """One Chromium with one page, spoken to over its pipe."""
+    """One Chromium with one page, controlled over its pipe."""
 
     def __init__(self, program: str, profile: str, deadline: float) -> None:
         self._deadline = deadline
@@ -117,7 +117,7 @@ class _Browser:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        os.close(self._out)  # the browser ends when its pipe does
+        os.close(self._out)  # the browser ends when its pipe is closed
         os.close(self._in)
         try:
             self._process.wait(5.0)
@@ -134,19 +134,19 @@ class _Browser:
         answer = self._call("Page.navigate", {"url": url})
         if "errorText" in answer:
             raise UserError(
-                f"no picture: {url} cannot be opened ({answer['errorText']}); is `heliograph live` running?"
+                f"no picture: {url} cannot be opened ({answer['errorText']}); check that `heliograph live` is running"
             )
 
     def value(self, script: str) -> Any:
-        """Value of an expression in the page."""
+        """Return the value of an expression in the page."""
         answer = self._call("Runtime.evaluate", {"expression": script, "returnByValue": True})
         return answer["result"].get("value")
 
     def picture(self, width: int) -> bytes:
-        """The whole page as PNG."""
+        """Return the whole page as PNG."""
         height = int(self.value("Math.ceil(document.documentElement.getBoundingClientRect().height)"))
         self._size(width, height)
-        time.sleep(0.4)  # the charts follow the window
+        time.sleep(0.4)  # the charts adapt to the window
         return base64.b64decode(self._call("Page.captureScreenshot", {"format": "png"})["data"])
 
     def _size(self, width: int, height: int) -> None:
@@ -167,7 +167,7 @@ class _Browser:
             if answer.get("id") != self._number:
                 continue  # an event
             if "error" in answer:
-                raise UserError(f"no picture: Chromium refused {method}: {answer['error'].get('message')}")
+                raise UserError(f"no picture: Chromium rejected {method}: {answer['error'].get('message')}")
             result: dict[str, Any] = answer["result"]
             return result
 

@@ -1,4 +1,4 @@
-"""``heliograph live``: serve the live page, or take a picture of one that is served."""
+"""``heliograph live``: serves the live page, or takes a picture of a running page."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ examples:
   heliograph live --listen 127.0.0.1:8051 --interval 0.5
   heliograph live --capture live.png --url http://127.0.0.1:8050/
 
-Anyone who can reach the address can look, so it is this machine's own unless --listen says otherwise.
+The page has no access control. It therefore listens on this machine only, unless --listen names another address.
 """
 
 
@@ -43,23 +43,29 @@ def command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     """Add ``heliograph live``."""
     parser = subparsers.add_parser(
         "live",
-        help="the live page: which receiver is in trouble, and why, as it happens",
+        help="serve the live page: receivers in trouble and the causes",
         description="Serve the live page of all instances on this host until Ctrl-C.",
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--listen", default="127.0.0.1:8050", metavar="HOST:PORT", help="address (%(default)s)")
+    parser.add_argument(
+        "--listen", default="127.0.0.1:8050", metavar="HOST:PORT", help="address of the page (default: %(default)s)"
+    )
     add_allowed_host_option(parser)
     add_segments_option(parser)
     add_collect_option(parser)
-    parser.add_argument("--interval", type=_interval, default=1.0, metavar="S", help="seconds between samples (1)")
-    picture = parser.add_argument_group("a picture of a page that is served already")
-    picture.add_argument(
-        "--capture", type=Path, metavar="FILE", help="write it to this PNG file, with Chromium, and end"
+    parser.add_argument(
+        "--interval", type=_interval, default=1.0, metavar="S", help="seconds between samples (default: 1)"
     )
-    picture.add_argument("--url", default="http://127.0.0.1:8050/", help="the page (%(default)s)")
-    picture.add_argument("--after", type=float, default=3.0, metavar="S", help="seconds to leave it running first (3)")
-    picture.add_argument("--width", type=int, default=1440, metavar="PIXELS", help="width of the window (%(default)s)")
+    picture = parser.add_argument_group("picture of a running page")
+    picture.add_argument("--capture", type=Path, metavar="FILE", help="write a PNG file with Chromium and exit")
+    picture.add_argument("--url", default="http://127.0.0.1:8050/", help="address of the page (default: %(default)s)")
+    picture.add_argument(
+        "--after", type=float, default=3.0, metavar="S", help="seconds the page runs before the picture (default: 3)"
+    )
+    picture.add_argument(
+        "--width", type=int, default=1440, metavar="PIXELS", help="width of the window (default: %(default)s)"
+    )
     parser.set_defaults(run=_run)
 
 
@@ -100,7 +106,7 @@ def _serve(args: argparse.Namespace) -> int:
         store.start()
         try:
             shown = f"[{host}]" if ":" in host else host
-            print(f"heliograph live on http://{shown}:{port}/, reading {store.view.place}; Ctrl-C ends it")
+            print(f"heliograph live on http://{shown}:{port}/, reading {store.view.place}; stop with Ctrl-C")
             sys.stdout.flush()
             signal.signal(signal.SIGTERM, _end)
             server.run()
@@ -118,7 +124,7 @@ def _address(text: str) -> tuple[str, int]:
     host, _, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     if not host or not port.isdecimal() or not 0 < int(port) < 65536:
-        raise UserError(f"--listen {text!r} is not HOST:PORT; give for example 127.0.0.1:8050")
+        raise UserError(f"--listen {text!r} is not HOST:PORT, for example 127.0.0.1:8050")
     return host, int(port)
 
 
@@ -129,12 +135,12 @@ def _listen(application: object, host: str, port: int) -> BaseWSGIServer:
     from waitress.server import create_server
 
     class Channel(HTTPChannel):  # type: ignore[misc]  # waitress has no types
-        """A connection whose requests have to be whole within seconds, however slowly they come."""
+        """A connection with a time limit for each request, however slowly it arrives."""
 
         _began: float | None = None
 
         def received(self, data: bytes) -> bool:
-            """Take what has come."""
+            """Process received data."""
             taken = bool(super().received(data))
             now = time.monotonic()
             if self.request is None:
@@ -165,7 +171,7 @@ def _listen(application: object, host: str, port: int) -> BaseWSGIServer:
 
         if error.errno == errno.EADDRINUSE:
             raise UserError(
-                f"port {port} on {host} is in use; end the program that has it, or choose another: "
+                f"port {port} on {host} is in use; stop the program that uses it, or choose another port: "
                 f"--listen {host}:{port + 1}"
             ) from None
         raise UserError(f"cannot listen on {host}:{port}: {error.strerror or error}") from None

@@ -1,8 +1,8 @@
-"""What the charts show of one interval: a `Point` from two snapshots.  Pure functions, nothing kept.
+"""The data of the charts for one interval: a `Point` from two snapshots. Pure functions without state.
 
-Rates are per second, latencies nanoseconds.  Latency is grouped: everything, each topic, each receiving instance.  A
-group's percentiles come from the merged counts of its receivers; percentiles are never averaged.  The counts stay with
-the point in sparse form, so that a longer window is the sum of its points.
+Rates are per second, latencies in nanoseconds. Latency is grouped: all, each topic, each receiving instance. The
+percentiles of a group come from the merged counts of its receivers; percentiles are never averaged. The counts stay
+with the point in sparse form, so that a longer window is the sum of its points.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ _LOST = "packets_lost_"
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """The cells of an HDR histogram that are not 0."""
+    """The non-zero cells of an HDR histogram."""
 
     like: Histogram
-    """A histogram without values that has the same layout."""
+    """An empty histogram with the same layout."""
     index: npt.NDArray[np.int32]
     counts: npt.NDArray[np.uint64]
 
@@ -51,36 +51,36 @@ class Point:
     """One interval."""
 
     time_ns: int
-    """Its end, wall clock."""
+    """End of the interval, wall clock in ns."""
     seconds: float
     delivered: Mapping[str, float] = field(default_factory=dict)
-    """Messages per second, by topic, summed over its receivers."""
+    """Messages per second by topic, summed over its receivers."""
     by_receiver: Mapping[str, float] = field(default_factory=dict)
-    """Messages delivered per second, by receiving instance, summed over its topics."""
+    """Messages delivered per second by receiving instance, summed over its topics."""
     listeners: Mapping[str, float] = field(default_factory=dict)
-    """Receivers, by topic."""
+    """Number of receivers by topic."""
     sent: Mapping[str, float] = field(default_factory=dict)
-    """Messages per second, by topic."""
+    """Messages per second by topic."""
     naks: Mapping[str, float] = field(default_factory=dict)
-    """Sequences asked for per second, by receiving instance."""
+    """Sequence numbers requested per second, by receiving instance."""
     missed: Mapping[str, float] = field(default_factory=dict)
-    """Packets first seen missing per second, by receiving instance."""
+    """Packets detected as missing per second, by receiving instance."""
     recovered: Mapping[str, float] = field(default_factory=dict)
-    """Missing packets that came after all, per second, by receiving instance."""
+    """Missing packets that were recovered per second, by receiving instance."""
     lost: Mapping[str, float] = field(default_factory=dict)
-    """Packets given up for good per second, by receiving instance."""
+    """Packets lost per second, by receiving instance."""
     latency: Mapping[Group, Mapping[str, int]] = field(default_factory=dict)
-    """Percentiles by name (see QUANTILES), ns; a group without values in the interval is absent."""
+    """Percentiles by name (see QUANTILES) in ns; a group without values in the interval is absent."""
     cells: Mapping[Group, Cells] = field(default_factory=dict)
-    """The counts the percentiles came from."""
+    """The counts behind the percentiles."""
 
     def without_cells(self) -> Point:
-        """The same point, light enough to be kept for long."""
+        """Return the point without histogram cells, to keep it for a long time."""
         return replace(self, cells={})
 
 
 def point(older: Snapshot, newer: Snapshot) -> Point | None:
-    """The interval between two snapshots; None when no time passed."""
+    """Return the interval between two snapshots; None when no time passed."""
     seconds = (newer.time_ns - older.time_ns) / 1e9
     if seconds <= 0:
         return None
@@ -110,7 +110,7 @@ def point(older: Snapshot, newer: Snapshot) -> Point | None:
 
 
 def merged(points: Iterable[Point], group: Group) -> Histogram | None:
-    """All values of a group over some points; None when there are none."""
+    """Merge all values of a group over some points; None when there are none."""
     total: npt.NDArray[np.uint64] | None = None
     like: Histogram | None = None
     for item in points:
@@ -123,7 +123,7 @@ def merged(points: Iterable[Point], group: Group) -> Histogram | None:
 
 
 def _latency(older: Snapshot, newer: Snapshot) -> dict[Group, Histogram]:
-    """What was recorded between the snapshots, merged by group; groups without values are left out."""
+    """Merge the values recorded between the snapshots by group; groups without values are left out."""
     before = {
         (instance.incarnation, item.key): item.histograms.get("total_latency")
         for instance, item in older.of("receiver")
@@ -144,7 +144,7 @@ def _latency(older: Snapshot, newer: Snapshot) -> dict[Group, Histogram]:
 
 
 def _alike(parts: Sequence[Histogram], other: Histogram) -> bool:
-    """Whether a histogram has the layout of those before it."""
+    """Whether a histogram has the layout of the others."""
     return not parts or (parts[0].digits, parts[0].lowest, parts[0].highest) == (
         other.digits,
         other.lowest,
@@ -153,7 +153,7 @@ def _alike(parts: Sequence[Histogram], other: Histogram) -> bool:
 
 
 def _interval(now: Histogram, older: Histogram | None) -> Histogram | None:
-    """The values since `older`; None when there are none, or when counts went back, which no sound engine's do."""
+    """Return the values since `older`; None when there are none, or when counts fell, an engine fault."""
     if older is not None and (older.size != now.size or not grew(now, older)):
         return None
     interval = now.minus(older)

@@ -1,8 +1,8 @@
-"""The one store behind every open page: a sampler thread fills it, pages read immutable views of it.
+"""The store behind every open page: a sampler thread fills it, pages read immutable views of it.
 
-However many browsers look, one thread takes one snapshot per interval.  What is kept is bounded: points of the last
-minutes (histogram cells only of the last one), and the newest events.  A sample that fails leaves the last view in
-place and says so; the page then shows its age instead of a chart that has silently stopped.
+One thread takes one snapshot per interval for all browsers. The store is bounded: points of the last minutes (histogram
+cells only of the last minute) and the newest events. After a failed sample the last view stays, with the error; the
+page then shows the age of its data.
 """
 
 from __future__ import annotations
@@ -30,45 +30,45 @@ KEPT_EVENTS = 200
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """All that a page can show, of one moment; never changed."""
+    """The data of a page at one moment; immutable."""
 
     sequence: int = 0
-    """Counts up with every sample."""
+    """Sequence number of the sample."""
     time_ns: int = 0
-    """When the newest sample was taken, wall clock; 0: none yet."""
+    """Time of the newest sample, wall clock in ns; 0: none yet."""
     interval: float = 1.0
     """Seconds between samples."""
     points: tuple[Point, ...] = ()
-    """Oldest first."""
+    """Points, oldest first."""
     rows: tuple[ReceiverRow, ...] = ()
     """Receivers, worst first."""
     known: tuple[ReceiverOfStream, ...] = ()
     """Receivers as their sources see them, worst first."""
     streams: tuple[StreamRow, ...] = ()
-    """Streams being sent, by instance."""
+    """Sent streams, by instance."""
     instances: tuple[InstanceRow, ...] = ()
-    """By name."""
+    """Instances by name."""
     heard_ns: int = 0
-    """Newest heartbeat of any instance, wall clock; 0: none."""
+    """Newest heartbeat of all instances, wall clock in ns; 0: none."""
     events: tuple[Event, ...] = ()
-    """Newest first."""
+    """Events, newest first."""
     events_missed: int = 0
     """Events overwritten before they were read, since the start."""
     trouble: str = ""
-    """Why the last sample failed; empty when it did not."""
+    """Error of the last sample; empty when it succeeded."""
     place: str = ""
-    """Where instances are looked for."""
+    """Where the sampler looks for instances, as text."""
     absence: str = ""
-    """Why there are none, when it is known better than by the place."""
+    """Why there is no instance, when more is known than the place."""
 
     @property
     def spectrum_points(self) -> tuple[Point, ...]:
-        """The points that still have their cells."""
+        """The points that still have their histogram cells."""
         return tuple(item for item in self.points if item.cells)
 
 
 class Service(StrEnum):
-    """How far the page can be trusted. The browser adds two of its own: paused and disconnected."""
+    """How current the page is. The browser adds two states: paused and disconnected."""
 
     STARTING = "starting"
     LIVE = "live"
@@ -78,14 +78,14 @@ class Service(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A service state with the reason for it."""
+    """A service state and its reason."""
 
     service: Service
     reason: str
 
 
 def standing(view: View, now_ns: int) -> Standing:
-    """What the page may say of itself at `now_ns`."""
+    """Return the state of the page at `now_ns`."""
     if not view.sequence and not view.trouble:
         return Standing(Service.STARTING, "the first sample is being taken")
     age = (now_ns - view.time_ns) / 1e9 if view.time_ns else 0.0
@@ -96,11 +96,11 @@ def standing(view: View, now_ns: int) -> Standing:
         return Standing(Service.STALE, f"last sample {_age(age)} ago")
     if not view.instances:
         return Standing(
-            Service.EMPTY, view.absence or f"no instance in {view.place}" if view.place else "no instance in reach"
+            Service.EMPTY, view.absence or f"no instance in {view.place}" if view.place else "no instance found"
         )
     if all(instance.health is not Health.LIVE for instance in view.instances):
         last = f"; last heartbeat {_age((now_ns - view.heard_ns) / 1e9)} ago" if view.heard_ns else ""
-        return Standing(Service.STALE, f"no instance is alive{last}")
+        return Standing(Service.STALE, f"no live instance{last}")
     return Standing(Service.LIVE, f"every {view.interval:g} s")
 
 
@@ -112,8 +112,7 @@ def _age(seconds: float) -> str:
 
 
 class Store:
-    """Samples on a thread of its own from `start` to `close`; `take` samples once, for whoever has a clock of their
-    own."""
+    """Samples on its own thread from `start` to `close`; `take` takes one sample, for callers with their own clock."""
 
     def __init__(
         self,
@@ -126,16 +125,16 @@ class Store:
         cells: int = KEPT_CELLS,
         events: int = KEPT_EVENTS,
     ) -> None:
-        """Nothing is sampled yet.
+        """Create the store; takes no sample.
 
         Args:
-            sample: takes a snapshot; called by one thread at a time.
-            interval: seconds between samples.
-            place: where the sampler looks, for people.
-            absence: tells why there is no instance, for people.
-            points: intervals kept for the charts.
-            cells: how many of them, the newest, keep their histogram cells.
-            events: newest events kept.
+            sample: Takes a snapshot; called by one thread at a time.
+            interval: Seconds between samples.
+            place: Where the sampler looks, as text.
+            absence: Returns the reason when there is no instance.
+            points: Number of intervals kept for the charts.
+            cells: Number of newest intervals that keep their histogram cells.
+            events: Number of newest events kept.
         """
         self._sample = sample
         self._absence = absence
@@ -150,14 +149,14 @@ class Store:
 
     @property
     def view(self) -> View:
-        """The newest view."""
+        """Return the newest view."""
         return self._view  # one reference, replaced as a whole
 
     def take(self) -> View:
         """Take one sample and make it the newest view."""
         try:
             now = self._sample()
-        except Exception as error:  # the page must outlive whatever a sample meets, and tell it
+        except Exception as error:  # the page must survive any error of a sample and show it
             self._view = replace(self._view, sequence=self._view.sequence + 1, trouble=f"sampling failed: {error}")
             return self._view
         before, self._before = self._before, now
@@ -185,7 +184,7 @@ class Store:
         return self._view
 
     def start(self) -> None:
-        """Take the first sample, so that the first page is not empty, then go on in the background."""
+        """Take the first sample, so that the first page is not empty, then continue on a thread."""
         self.take()
         self._thread = threading.Thread(target=self._run, name="heliograph-live-sampler", daemon=True)
         self._thread.start()
@@ -201,4 +200,4 @@ class Store:
         due = time.monotonic() + interval
         while not self._stopping.wait(max(0.0, due - time.monotonic())):
             self.take()
-            due = max(due + interval, time.monotonic())  # a slow sample is not made up for
+            due = max(due + interval, time.monotonic())  # moments missed by a slow sample are skipped

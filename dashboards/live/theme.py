@@ -1,9 +1,9 @@
-"""How the live page looks: colours, marks and the frame every chart shares.
+"""The style of the live page: colours, marks and the frame that every chart shares.
 
-A colour never speaks alone: each state has a word and a shape as well.  Series colours are chosen to be told apart by
-colour-blind readers (after Okabe and Ito) and to stand out at 3:1 or more from both the light and the dark ground, so
-that a figure need not know which of them the reader uses.  Text and grid lines follow the ground by style sheet
-(`assets/heliograph.css`, the only other place with colours).
+Colour is never the only sign: each state has a word and a shape too. The colours of series can be distinguished by
+colour-blind readers (after Okabe and Ito). Their contrast is at least 3:1 on the light and on the dark ground, so that
+a figure is independent of the ground. Text and grid lines follow the ground by style sheet (`assets/heliograph.css`,
+the only other place with colours).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _FONT = "-apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', 'DejaVu Sans Conde
 
 
 def colours(names: Iterable[str]) -> dict[str, str]:
-    """A colour for each name, the same whenever the set of names is the same."""
+    """Return a colour for each name; equal sets of names give equal colours."""
     return {name: SERIES[index % len(SERIES)] for index, name in enumerate(sorted(set(names)))}
 
 
@@ -32,9 +32,9 @@ def figure(unit: str, *, x: Sequence[str] = (), y: Mapping[str, Any] | None = No
     """An empty chart in the common frame: time from left to right, values from 0 up.
 
     Args:
-        unit: what the y axis shows.
-        x: the times of its points; the axis ends where they do.
-        y: settings of the y axis that differ.
+        unit: Unit of the y axis.
+        x: Times of the points; the axis ends with them.
+        y: Settings of the y axis that differ from the default.
     """
     axis = {"gridcolor": _GRID, "linecolor": _GRID, "zeroline": False, "ticks": "", "fixedrange": True}
     drawing = go.Figure()

@@ -1,1 +1,1 @@
-"""The monitor's own commands, one file each; `monitor.cli` finds them through entry points."""
+"""The commands of the monitor, one file each. `monitor.cli` finds them through entry points."""

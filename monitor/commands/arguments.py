@@ -1,4 +1,4 @@
-"""Types of command-line options; light, so that every room's commands can use them."""
+"""Types of command-line options. Imports little, so that the commands of every package can use it."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ __all__ = [
 
 COLLECT_MIB = 512
 SETTLE_SECONDS = 12.0
-"""How long the first snapshot waits, at most, for the hosts that are heard."""
+"""Longest time that the first snapshot waits for the reports of hosts that already publish."""
 
 
 def within(low: float, high: float) -> Callable[[str], float]:
-    """Type of an option in seconds from `low` to `high`."""
+    """Return the type of an option in seconds from `low` to `high`."""
 
     def seconds_of(text: str) -> float:
         try:
@@ -38,20 +38,20 @@ def within(low: float, high: float) -> Callable[[str], float]:
         except ValueError:
             seconds = low - 1
         if not low <= seconds <= high:
-            raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds from {low:g} to {high:g}")
+            raise argparse.ArgumentTypeError(f"{text!r} is not a time in seconds from {low:g} to {high:g}")
         return seconds
 
     return seconds_of
 
 
 interval = within(0.05, 3600)
-"""Type of an option in seconds, 0.05 to 3600."""
+"""Type of an option in seconds from 0.05 to 3600."""
 
 
 def positive(text: str) -> int:
-    """Type of an option that counts, 1 or more."""
+    """Type of an option that is a count of at least 1."""
     if not text.isdigit() or not int(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
     return int(text)
 
 
@@ -61,12 +61,12 @@ def add_segments_option(parser: argparse.ArgumentParser) -> None:
         "--segments",
         metavar="DIR",
         type=Path,
-        help="folder of the stats segments (default: $HELIOGRAPH_SEGMENT_DIR or /dev/shm/heliograph)",
+        help="directory of the stats segments (default: $HELIOGRAPH_SEGMENT_DIR or /dev/shm/heliograph)",
     )
     parser.add_argument(
         "--all-users",
         action="store_true",
-        help="also what other users of this host have put there, as NAME@uidUID; without it, your own alone",
+        help="also read segments of other users on this host, shown as NAME@uidUID (default: only your own)",
     )
 
 
@@ -77,7 +77,7 @@ def add_allowed_host_option(parser: argparse._ActionsContainer) -> None:
         metavar="NAME",
         action="append",
         default=[],
-        help="answer also when called by this name, besides addresses, localhost and the machine's own; repeats",
+        help="accept requests for this host name, besides IP addresses, localhost and this machine's name; repeatable",
     )
 
 
@@ -88,23 +88,23 @@ def add_collect_option(parser: argparse.ArgumentParser) -> None:
         metavar="URL",
         action="append",
         default=[],
-        help="instead of this host, the hosts whose 'heliograph publish' is heard at this endpoint; repeats",
+        help="read the hosts that 'heliograph publish' sends to this endpoint, not this host; repeatable",
     )
     parser.add_argument(
         "--collect-memory",
         metavar="MIB",
         type=positive,
         default=COLLECT_MIB,
-        help=f"with --collect: most memory that what is heard may take (default: {COLLECT_MIB})",
+        help=f"with --collect: memory limit for received reports (default: {COLLECT_MIB})",
     )
 
 
 def open_source(arguments: argparse.Namespace) -> Source:
-    """What ``--segments`` or ``--collect`` name: a sampler or a collector. Use it as a context manager.
+    """Open the source that ``--segments`` or ``--collect`` names: a sampler or a collector, both context managers.
 
     Raises:
-        UserError: Both were given, or a folder that does not exist.
-        heliograph.engine.errors.Error: The engine refuses an endpoint.
+        UserError: Both options were given, or the directory does not exist.
+        heliograph.engine.errors.Error: The engine rejected an endpoint.
     """
     from heliograph.monitor.errors import UserError
     from heliograph.monitor.sampler import Sampler, segment_folder
@@ -112,7 +112,7 @@ def open_source(arguments: argparse.Namespace) -> Source:
     named: Path | None = arguments.segments
     if arguments.collect:
         if named is not None:
-            raise UserError("--segments reads this host and --collect others; give one of them")
+            raise UserError("--segments reads this host, --collect reads other hosts: give only one of them")
         from heliograph.monitor.collector.collector import Collector
         from heliograph.monitor.collector.guard import Bounds
         from heliograph.monitor.collector.link import EngineInlet
@@ -120,24 +120,24 @@ def open_source(arguments: argparse.Namespace) -> Source:
         bounds = Bounds(memory_bytes=arguments.collect_memory << 20)
         return Collector(EngineInlet(arguments.collect), settle=SETTLE_SECONDS, bounds=bounds)
     if named is not None and not named.is_dir():
-        raise UserError(f"there is no folder {named}")
+        raise UserError(f"directory not found: {named}")
     return Sampler(segment_folder(named), all_users=arguments.all_users, tell=tell)
 
 
 def tell(text: str) -> None:
-    """Print a note to the person at the terminal."""
+    """Print a note on standard error."""
     print(f"heliograph: {text}", file=sys.stderr, flush=True)
 
 
 def engine_options(texts: list[str], *owners: str) -> dict[str, str]:
-    """Options of the engine given as ``NAME=VALUE``; the engine checks their values.
+    """Parse options of the engine given as ``NAME=VALUE``. The engine checks the values.
 
     Args:
-        texts: As given.
-        owners: Whose options are wanted: "instance", "transmitter", "receiver"; the others are left out.
+        texts: The options as given.
+        owners: Keep the options of these objects ("instance", "transmitter", "receiver") and drop all others.
 
     Raises:
-        UserError: One is not of that form, or unknown.
+        UserError: An option has another form, or its name is unknown.
     """
     from heliograph.engine import catalogue
     from heliograph.monitor.errors import UserError
@@ -146,7 +146,7 @@ def engine_options(texts: list[str], *owners: str) -> dict[str, str]:
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or name not in catalogue.options():
-            raise UserError(f"{text!r} is no option of the engine; write NAME=VALUE, 'heliograph info' lists them")
+            raise UserError(f"{text!r} is not an engine option: write NAME=VALUE; 'heliograph info' lists the options")
         if set(owners) & set(catalogue.options()[name].on):
             found[name] = value
     return found

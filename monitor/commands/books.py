@@ -1,6 +1,7 @@
-"""``heliograph books``: whether what every object counts adds up, and what is between the ends.
+"""``heliograph books``: reconciles the counters of every object, and shows data in flight between sender and receiver.
 
-The JSON is one object. Its names are stable: `schema` goes up when one is taken away or changes its meaning.
+The output with ``--json`` is one object. Its names are stable: `schema` increases when a name is removed or changes its
+meaning.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ __all__ = ["book_lines", "command"]
 
 SCHEMA = 1
 QUIET = 0.2
-"""Seconds without change after which all is quiet: longer than a sleeping engine leaves its gauges alone."""
+"""Seconds without a change after which traffic counts as quiet; longer than a sleeping engine leaves gauges stale."""
 
 
 def command(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
@@ -32,16 +33,18 @@ def command(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
     parser = add_command(
         subparsers,
         "books",
-        "check that what was sent, delivered, filtered and lost adds up",
-        "Check the books of the instances on this host: in every object what is counted must add up\n"
-        "(engine/docs/identities.md), also while messages flow. What one end sent and the other has\n"
-        "not passed yet is in flight; with --wait the command first waits until all is quiet.\n"
-        "Where packets died that a receiver missed is told, too, as far as it can be known.\n"
-        "Exit code 1: some books do not balance.",
+        "check that the counters of sent, delivered, filtered and lost data add up",
+        "Reconcile the counters of the instances on this host. In every object the counters must add up\n"
+        "(engine/docs/identities.md), also while messages flow. Data that the sender has sent and the receiver\n"
+        "has not passed yet is in flight. With --wait the command first waits until traffic is quiet.\n"
+        "The command also shows the location of every loss, as far as it is known.\n"
+        "Exit code 1: the counters of an object do not add up.",
         "heliograph books --wait 10",
     )
-    parser.add_argument("--wait", metavar="SECONDS", type=_seconds, default=0.0, help="wait so long for quiet, at most")
-    parser.add_argument("--all", action="store_true", help="print every sum, not only one line for each object")
+    parser.add_argument(
+        "--wait", metavar="SECONDS", type=_seconds, default=0.0, help="longest wait for quiet traffic (default: 0)"
+    )
+    parser.add_argument("--all", action="store_true", help="print every sum, not only those that do not add up")
     parser.add_argument("--json", action="store_true", help="one JSON object with every sum")
     add_instance_option(parser)
     parser.set_defaults(run=run)
@@ -53,12 +56,12 @@ def _seconds(text: str) -> float:
     except ValueError:
         value = -1.0
     if not (math.isfinite(value) and 0 <= value <= 86_400):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a time from 0 to 86400 seconds")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time in seconds from 0 to 86400")
     return value
 
 
 def _sample(sampler: Sampler, pattern: str | None, wait: float) -> tuple[Snapshot, bool | None]:
-    """A snapshot, and whether all is quiet; None: it was not asked for."""
+    """Take a snapshot and tell whether traffic is quiet; None: the caller did not ask to wait."""
     snapshot = only(sampler.sample(histograms=False), pattern)
     if wait <= 0:
         return snapshot, None
@@ -88,17 +91,17 @@ def _loss_lines(losses: Sequence[Location]) -> list[str]:
 def book_lines(
     rows: Sequence[Account], ends: Sequence[Crossing], losses: Sequence[Location], every: bool, quiet: bool | None
 ) -> list[str]:
-    """The books for people: the sums, the ends, and the verdict.
+    """Format the reconciliation as text: sums, sender and receiver positions, and a summary.
 
     Args:
         rows: The sums.
-        ends: What is between the ends.
-        losses: Where packets died.
-        every: One line for each sum, not for each object.
-        quiet: Whether all is quiet; None: nobody waited.
+        ends: Positions of senders and receivers, and the data in flight between them.
+        losses: Where packets were lost.
+        every: Print every sum, not only those that do not add up.
+        quiet: Whether traffic became quiet; None: the command did not wait.
     """
     if not rows:
-        return ["no instance is running here, or none that keeps books"]
+        return ["no running instance with counters to reconcile"]
     wrong = [row for row in rows if row.residual]
     shown = rows if every else wrong
     lines = []
@@ -137,14 +140,12 @@ def book_lines(
     lines += [f"{printable(row.instance)}: {sentence(row)}" for row in wrong]
     objects = len({(row.instance, row.scope, tuple(row.labels.values())) for row in rows})
     under_way = sum(end.in_flight > 0 for end in ends)
-    state = {None: "", True: "; all is quiet", False: "; it did not become quiet"}[quiet]
+    state = {None: "", True: "; traffic is quiet", False: "; traffic did not become quiet"}[quiet]
     if quiet and under_way:
-        state += (
-            f", and {under_way} receivers have not passed all that was sent: they wait for room, or nothing told them"
-        )
+        state += f", and {under_way} receivers have not passed all sent data: queue full, or no heartbeat received"
     lines.append(
         f"{len(rows)} sums of {objects} objects: "
-        + (f"{len(wrong)} do not balance" if wrong else "every residual is 0")
+        + (f"{len(wrong)} do not add up" if wrong else "every residual is 0")
         + state
     )
     return lines
@@ -208,7 +209,7 @@ def _fields(
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Check, print, and say by the exit code whether all balances."""
+    """Reconcile and print; returns 1 when a sum does not add up."""
     with sampler_of(arguments) as sampler:
         snapshot, quiet = _sample(sampler, arguments.instance, arguments.wait)
     rows, ends, losses = accounts(snapshot), crossings(snapshot), locate(None, snapshot)

@@ -1,9 +1,9 @@
-"""``heliograph clean``: removes what dead engines left behind, and nothing else.
+"""``heliograph clean``: removes the files of engines that have ended, and nothing else.
 
-A segment is removed only when it can be read and says whose it was, and that process is gone or the engine has closed.
-Before it goes it is looked at twice, a moment apart: a heartbeat that moves belongs to an engine in another container,
-and so does a file somebody holds locked. The ring of a flight recorder goes with its engine; recordings that were kept
-are evidence, and stay unless they are asked for.
+A segment is removed only when it can be read, names its owner, and the owning process has ended or closed the engine.
+The command reads a segment twice before it removes it. A heartbeat that moves, or a lock on the file, shows an engine
+that runs in another container. The ring of a flight recorder is removed with its engine. Flight recordings are
+evidence: they stay unless the user asks to remove them.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ __all__ = ["Finding", "command", "inspect"]
 SECOND_LOOK_SECONDS = 0.25
 """An engine's heartbeat moves at least every 0.1 s."""
 ANOTHER_NS = 2_000_000_000
-"""A process that started this much after what it is said to have made is another one."""
+"""A process that started this much later than the segment is a different process with the same id."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What is to become of one file, and why."""
+    """The decision about one file, and the reason."""
 
     path: Path
     remove: bool
     reason: str
     identity: tuple[int, int] | None = None
     heartbeat_ns: int = 0
-    """Of a flight recorder's ring: its ticks."""
+    """Tick count of a flight recorder's ring; heartbeat of a segment."""
     is_recording: bool = False
-    """A flight recording that was kept."""
+    """Whether the file is a flight recording."""
 
 
 def command(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
@@ -57,15 +57,13 @@ def command(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
         subparsers,
         "clean",
         "remove the stats segments of engines that crashed",
-        "Remove the stats segments, and the rings of flight recorders, of dead processes; say what was kept and why.\n"
-        "What cannot be read is kept: it may be of a newer Heliograph. Flight recordings that were kept stay too,\n"
-        "unless --recordings is given.",
+        "Remove the stats segments and flight recorder rings of dead processes; print the files kept, and why.\n"
+        "A file that cannot be read is kept: a newer version of Heliograph may have written it. Flight recordings are\n"
+        "kept too, unless --recordings is given.",
         "heliograph clean --dry-run",
     )
-    parser.add_argument("--dry-run", action="store_true", help="only say what would be removed")
-    parser.add_argument(
-        "--recordings", action="store_true", help="remove the flight recordings that dead processes kept, too"
-    )
+    parser.add_argument("--dry-run", action="store_true", help="print the files that would be removed, but remove none")
+    parser.add_argument("--recordings", action="store_true", help="also remove the flight recordings of dead processes")
     parser.set_defaults(run=run)
 
 
@@ -78,7 +76,7 @@ def _look_at_flight(path: Path, process_start: ProcessStart, all_users: bool) ->
     start = process_start(header.pid)
     gone = start is None or start > header.started_ns + ANOTHER_NS
     what = f"flight recording {header.number}" if header.number else "flight recorder's ring"
-    reason = f"{what}; process {header.pid} is {'gone' if gone else 'there'}"
+    reason = f"{what}; process {header.pid} is {'gone' if gone else 'running'}"
     return Finding(path, gone, reason, identity, header.ticks, is_kept)
 
 
@@ -104,11 +102,11 @@ def _is_own(path: Path) -> bool:
     try:
         return is_own(path.lstat().st_uid)
     except OSError:
-        return False  # removed between the listing and now
+        return False  # another process removed it after the listing
 
 
 def _locked(path: Path) -> bool:
-    """Whether somebody holds the file locked, as a running engine does."""
+    """Whether another process holds a lock on the file, as a running engine does."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
@@ -123,10 +121,10 @@ def _locked(path: Path) -> bool:
 
 
 def _remove(finding: Finding) -> None:
-    """Remove a file that nobody holds, locked: an engine that starts at this moment does not take the name meanwhile.
+    """Lock and remove a file that no process holds, so that a starting engine cannot take the name meanwhile.
 
     Raises:
-        OSError: It cannot be removed, or is held.
+        OSError: The file cannot be removed, or another process holds it.
     """
     try:
         file = os.open(finding.path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -135,7 +133,7 @@ def _remove(finding: Finding) -> None:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         named = finding.path.lstat()
-        if (named.st_dev, named.st_ino) == finding.identity:  # else an engine has put its own there
+        if (named.st_dev, named.st_ino) == finding.identity:  # otherwise an engine has replaced the file
             finding.path.unlink(missing_ok=True)
     finally:
         os.close(file)
@@ -148,19 +146,19 @@ def inspect(
     pause: Callable[[float], None] = time.sleep,
     all_users: bool = False,
 ) -> Iterator[Finding]:
-    """Decide about every segment and flight recording of a folder: those of this user, or of all.
+    """Decide about every segment and flight recording of a directory: those of this user, or of all users.
 
     Raises:
-        UserError: The folder cannot be listed, or others can exchange the files in it.
+        UserError: The directory cannot be listed, or other users can replace the files in it.
     """
     fault = folder_fault(folder, all_users)
     if fault is not None:
-        raise UserError(f"the segment folder {folder} is not cleaned: {fault}")
+        raise UserError(f"the segment directory {folder} is not cleaned: {fault}")
     try:
         paths = sorted([*folder.glob(f"*{SUFFIX}"), *folder.glob(f"*{FLIGHT_SUFFIX}")])
         paths = [path for path in paths if all_users or _is_own(path)]
     except OSError as error:
-        raise UserError(f"the segment folder {folder} cannot be listed: {error.strerror}") from None
+        raise UserError(f"the segment directory {folder} cannot be listed: {error.strerror}") from None
     first = [_look(path, clock(), process_start, all_users) for path in paths]
     if any(finding.remove for finding in first):
         pause(SECOND_LOOK_SECONDS)
@@ -170,7 +168,7 @@ def inspect(
             continue
         again = _look(finding.path, clock(), process_start, all_users)
         if (again.identity, again.heartbeat_ns) != (finding.identity, finding.heartbeat_ns):
-            yield Finding(finding.path, False, "changed while it was looked at: its engine runs")
+            yield Finding(finding.path, False, "it changed during the check: its engine is running")
         elif _locked(finding.path):
             yield Finding(finding.path, False, "held by a running engine")
         else:
@@ -178,7 +176,7 @@ def inspect(
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Remove what is dead; 1 when something could not be removed."""
+    """Remove the files of dead engines; returns 1 when a file could not be removed."""
     removed = kept = failed = recordings = 0
     for finding in inspect(folder_of(arguments), all_users=arguments.all_users):
         if finding.is_recording and not arguments.recordings:
@@ -201,5 +199,5 @@ def run(arguments: argparse.Namespace) -> int:
     done = "to remove" if arguments.dry_run else "removed"
     print(f"{removed} {done}, {kept} kept" + (f", {failed} failed" if failed else ""))
     if recordings:
-        print(f"flight recordings left: {recordings} (heliograph flight --list shows them, --recordings removes them)")
+        print(f"flight recordings kept: {recordings} (heliograph flight --list shows them, --recordings removes them)")
     return 1 if failed else 0

@@ -1,4 +1,4 @@
-"""``heliograph collect``: hears the publishers of many hosts, tells how each is heard, and passes them on."""
+"""``heliograph collect``: receives the reports of many hosts, shows the state of each host, and can forward them."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ SCHEMA = 1
 _COUNTS = ("SNAPSHOTS", "LOST", "AWAITING", "SKIPPED", "DAMAGED")
 
 _ABOUT = """\
-Hear every host whose 'heliograph publish' sends to an endpoint, and show how each is heard and what did not come.
-With --to pass everything on, as one stream, to the collectors of another site.
-The fleet itself is shown by the commands that have --collect: top, stats, events, monitor, export, live.
+Receive the reports of every host whose 'heliograph publish' sends to an endpoint. Show the state of each host
+and the reports that are missing. With --to, forward all reports as one stream to the collectors of another site.
+The commands with --collect show the fleet: top, stats, events, monitor, export, live.
 """
 _EXAMPLE = """\
 examples:
@@ -43,35 +43,44 @@ def command(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
     """Add ``collect``."""
     parser = subparsers.add_parser(
         "collect",
-        help="hear the hosts that publish, name what did not come, pass it on",
+        help="receive the reports of other hosts, show missing reports, forward all",
         description=_ABOUT,
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "--from", dest="sources", metavar="URL", action="append", required=True, help="endpoint to hear; repeats"
+        "--from",
+        dest="sources",
+        metavar="URL",
+        action="append",
+        required=True,
+        help="endpoint to receive from; repeatable",
     )
-    parser.add_argument("--to", metavar="URL", action="append", default=[], help="endpoint to pass on to; repeats")
+    parser.add_argument("--to", metavar="URL", action="append", default=[], help="endpoint to forward to; repeatable")
     parser.add_argument(
-        "--interval", metavar="SECONDS", type=interval, default=1.0, help="between lines, and messages (default: 1)"
+        "--interval",
+        metavar="SECONDS",
+        type=interval,
+        default=1.0,
+        help="time between two outputs, and between two messages (default: 1)",
     )
     parser.add_argument(
         "--rate",
         metavar="BYTES",
         type=positive,
         default=RATE_BYTES,
-        help=f"with --to: bytes per second that leave at most (default: {RATE_BYTES})",
+        help=f"with --to: send at most this many bytes per second (default: {RATE_BYTES})",
     )
     parser.add_argument(
         "--memory",
         metavar="MIB",
         type=positive,
         default=COLLECT_MIB,
-        help=f"most memory that what is heard may take (default: {COLLECT_MIB})",
+        help=f"memory limit for received reports (default: {COLLECT_MIB})",
     )
     add_transport_options(parser)
-    parser.add_argument("--json", action="store_true", help="one JSON object per interval, on a line")
-    parser.add_argument("--count", metavar="N", type=positive, help="stop after so many intervals")
+    parser.add_argument("--json", action="store_true", help="one JSON object per interval, one per line")
+    parser.add_argument("--count", metavar="N", type=positive, help="stop after N intervals")
     parser.add_argument("--seconds", metavar="SECONDS", type=interval, help="stop after this time")
     parser.set_defaults(run=run)
 
@@ -93,7 +102,7 @@ def _host_fields(host: HostState) -> dict[str, Any]:
 
 
 def account_fields(snapshot: Snapshot, account: Account, absence: str, relay: Relay | None = None) -> dict[str, Any]:
-    """What one interval brought, as plain values for JSON. The names are stable."""
+    """The counters of one interval as plain values for JSON. The names are stable."""
     return {
         "schema": SCHEMA,
         "time_ns": snapshot.time_ns,
@@ -108,17 +117,17 @@ def account_fields(snapshot: Snapshot, account: Account, absence: str, relay: Re
 
 
 def status(snapshot: Snapshot, account: Account, absence: str, relay: Relay | None = None) -> list[str]:
-    """The same as lines for people."""
+    """The same counters as lines of text."""
     moment = datetime.fromtimestamp(snapshot.time_ns // 1_000_000_000)
     up = sum(not host.silent and not host.reason for host in account.hosts)
     stats = account.stats
     lines = [
-        f"heliograph  {moment:%H:%M:%S}  {up} of {len(account.hosts)} hosts heard  "
+        f"heliograph  {moment:%H:%M:%S}  {up} of {len(account.hosts)} hosts report  "
         f"{len(snapshot.instances)} instances  {stats.messages} messages, {stats.lost} lost, {stats.refused} refused"
     ]
     if relay is not None:
         passed = relay.stats
-        lines.append(f"passed on {passed.reports} snapshots in {passed.messages} messages, left out {passed.skipped}")
+        lines.append(f"forwarded {passed.reports} snapshots in {passed.messages} messages, skipped {passed.skipped}")
     if stats.refused_by:
         causes = ", ".join(f"{cause} {count}" for cause, count in stats.refused_by.items())
         lines.append(f"reports refused: {causes}")
@@ -146,7 +155,7 @@ def status(snapshot: Snapshot, account: Account, absence: str, relay: Relay | No
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Listen until interrupted."""
+    """Receive until interrupted."""
     from contextlib import ExitStack
 
     from heliograph.monitor.collector.collector import Collector

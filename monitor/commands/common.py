@@ -1,4 +1,4 @@
-"""What the commands share: the option that names the segment folder, and choosing instances by name."""
+"""Shared by the commands: the option for the segment directory, and the choice of instances by name."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Subparsers = argparse._SubParsersAction
 def add_command(
     subparsers: Subparsers[argparse.ArgumentParser], name: str, help_text: str, about: str, example: str
 ) -> argparse.ArgumentParser:
-    """Add a subparser with the option every monitoring command has."""
+    """Add a subparser with the options that every monitoring command has."""
     parser = subparsers.add_parser(
         name,
         help=help_text,
@@ -38,28 +38,28 @@ def add_instance_option(parser: argparse.ArgumentParser) -> None:
 
 
 def folder_of(arguments: argparse.Namespace) -> Path:
-    """The segment folder asked for.
+    """Return the segment directory that the arguments name.
 
     Raises:
-        UserError: A folder was named that does not exist.
+        UserError: The named directory does not exist.
     """
     named: Path | None = arguments.segments
     if named is not None and not named.is_dir():
-        raise UserError(f"there is no folder {named}")
+        raise UserError(f"directory not found: {named}")
     return segment_folder(named)
 
 
 def sampler_of(arguments: argparse.Namespace) -> Sampler:
-    """What ``--segments`` and ``--all-users`` name. Use it as a context manager.
+    """Open a sampler for ``--segments`` and ``--all-users``. Use it as a context manager.
 
     Raises:
-        UserError: A folder was named that does not exist.
+        UserError: The named directory does not exist.
     """
     return Sampler(folder_of(arguments), all_users=arguments.all_users, tell=tell)
 
 
 def only(snapshot: Snapshot, pattern: str | None) -> Snapshot:
-    """The instances whose name matches a shell pattern, and their events."""
+    """Keep the instances whose name matches a shell pattern, and their events."""
     if pattern is None:
         return snapshot
     instances = tuple(item for item in snapshot.instances if fnmatchcase(item.name, pattern))

@@ -1,4 +1,4 @@
-"""``heliograph ctl``: tells a running engine what to do, and shows the receivers it knows."""
+"""``heliograph ctl``: sends commands to a running engine, and lists the receivers of its streams."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ __all__ = ["choose", "command", "duration", "rate"]
 REFUSED, IMPOSSIBLE, NO_ANSWER = 1, 2, 3
 
 _ABOUT = """\
-Tell a running instance what to do. Only the user the instance runs as can (and root), and each
-command is told as an event, with who gave it, also when it is refused.
+Send a command to a running instance. Only root and the user that runs the instance may do this.
+Each command appears as an event that names the sender of the command, also when the instance refuses it.
 
-Exit codes: 0 done, 1 refused by the instance, 2 cannot be given (no such instance, not yours),
-3 no answer in time (the command was taken back: it is not carried out later).
+Exit codes: 0 done, 1 refused by the instance, 2 not sent (instance not found, or owned by another user),
+3 no answer in time (the command was withdrawn: the instance does not execute it later).
 """
 
 
 def duration(text: str) -> str:
-    """Type of an option in time: 30, 1.5s, 200ms, 5m, 2h; gives seconds as the engine reads them.
+    """Type of an option that is a time: 30, 1.5s, 200ms, 5m, 2h. Returns seconds in the engine's form.
 
     Raises:
-        argparse.ArgumentTypeError: It is none, or not from 1 ms to 30 days.
+        argparse.ArgumentTypeError: The text is not a time, or not from 1 ms to 30 days.
     """
     found = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)?", text)
     scale = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -51,10 +51,10 @@ def duration(text: str) -> str:
 
 
 def rate(text: str) -> str:
-    """Type of a rate: bytes per second with k, M or G, in powers of 1000; gives whole bytes per second.
+    """Type of an option that is a rate: bytes/s with k, M or G (powers of 1000). Returns whole bytes per second.
 
     Raises:
-        argparse.ArgumentTypeError: It is none, or above 1000 G.
+        argparse.ArgumentTypeError: The text is not a rate, or above 1000 G.
     """
     found = re.fullmatch(r"(\d+(?:\.\d+)?)([kKMG]?)(?:B(?:/s)?)?", text)
     scale = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9}
@@ -70,31 +70,33 @@ def _timeout(text: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Verb:
-    """One verb of the engine."""
+    """One verb: a command of the engine."""
 
     name: str
     help: str
     example: str
     arguments: Callable[[argparse.ArgumentParser], None]
-    """Adds what it takes; the names are the keys of the command."""
+    """Adds the arguments of the verb; their names are the keys of the command."""
     where: bool = True
-    """It is for streams, which --stream and --topic choose."""
+    """Whether the verb acts on streams, which --stream and --topic select."""
 
 
 def _for(parser: argparse.ArgumentParser, required: bool) -> None:
     parser.add_argument(
         "--for", dest="for", metavar="TIME", type=duration, required=required, default=None,
-        help="how long: 30, 1.5s, 200ms, 5m, 2h; then it ends by itself",
+        help="duration: 30, 1.5s, 200ms, 5m, 2h; then the command ends automatically",
     )  # fmt: skip
 
 
 def _why(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--why", metavar="TEXT", help="what the receiver and the events are told (40 bytes go out)")
+    parser.add_argument(
+        "--why", metavar="TEXT", help="reason for the receiver and the events (the receiver gets at most 40 bytes)"
+    )
 
 
 def _receiver(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "receiver", metavar="RECEIVER", help="its name, its id, or its address (heliograph ctl receivers)"
+        "receiver", metavar="RECEIVER", help="name, id or address of the receiver (see: heliograph ctl receivers)"
     )
 
 
@@ -103,7 +105,9 @@ def _nothing(_: argparse.ArgumentParser) -> None:
 
 
 def _rate(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("rate", metavar="RATE", type=rate, help="bytes per second: 250k, 10M, 1.2G; 0: no limit")
+    parser.add_argument(
+        "rate", metavar="RATE", type=rate, help="bytes per second: 250k, 10M, 1.2G; 0 removes the limit"
+    )
 
 
 def _policy(parser: argparse.ArgumentParser) -> None:
@@ -133,8 +137,8 @@ def _expel(parser: argparse.ArgumentParser) -> None:
 
 def _cutoff(parser: argparse.ArgumentParser) -> None:
     either = parser.add_mutually_exclusive_group(required=True)
-    either.add_argument("--for", dest="for", metavar="TIME", type=duration, help="how long: 5, 500ms, 1m")
-    either.add_argument("--off", action="store_const", const="yes", help="end it now")
+    either.add_argument("--for", dest="for", metavar="TIME", type=duration, help="duration: 5, 500ms, 1m")
+    either.add_argument("--off", action="store_const", const="yes", help="end the cutoff now")
     _why(parser)
 
 
@@ -143,30 +147,30 @@ def _level(parser: argparse.ArgumentParser) -> None:
 
 
 def _freeze(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--why", metavar="TEXT", help="what the recording and the event say")
+    parser.add_argument("--why", metavar="TEXT", help="reason, kept in the recording and the event")
 
 
 _VERBS = (
-    _Verb("ping", "ask whether it listens", "heliograph ctl ping --instance feed", _nothing, where=False),
-    _Verb("set-rate", "limit how fast streams send", "heliograph ctl set-rate 10M --topic 'PRICES.*'", _rate),
-    _Verb("set-policy", "choose what decides on the rate", "heliograph ctl set-policy dynamic", _policy),
+    _Verb("ping", "check that the instance answers", "heliograph ctl ping --instance feed", _nothing, where=False),
+    _Verb("set-rate", "limit the sending rate of streams", "heliograph ctl set-rate 10M --topic 'PRICES.*'", _rate),
+    _Verb("set-policy", "choose the policy that controls the rate", "heliograph ctl set-policy dynamic", _policy),
     _Verb(
         "suspend",
-        "stop repairing and waiting for a receiver, for a time; it is told why",
+        "stop repairs for a receiver and stop waiting for it, for a time; the receiver is notified of the reason",
         "heliograph ctl suspend slow-1 --for 30s --why 'backup runs there'",
         _suspend,
     ),
     _Verb("resume", "end a suspension now", "heliograph ctl resume slow-1", _undo),
     _Verb(
         "expel",
-        "hear a receiver no more, for a time or until it is readmitted; it is told why",
+        "ignore a receiver, for a time or until it is readmitted; the receiver is notified of the reason",
         "heliograph ctl expel 10.1.2.3:41000 --for 10m --why 'unknown host'",
         _expel,
     ),
-    _Verb("readmit", "hear an expelled receiver again", "heliograph ctl readmit 10.1.2.3:41000", _undo),
+    _Verb("readmit", "accept an expelled receiver again", "heliograph ctl readmit 10.1.2.3:41000", _undo),
     _Verb(
         "cutoff",
-        "stop all repairs of a stream for a time: the brake against a storm of requests",
+        "stop all repairs of a stream for a time, to end a NAK storm",
         "heliograph ctl cutoff --for 2s",
         _cutoff,
     ),
@@ -179,7 +183,7 @@ _VERBS = (
     ),
     _Verb(
         "freeze",
-        "keep the flight recording of the last seconds or minutes, and of two more (heliograph flight reads it)",
+        "keep the flight recording of the last seconds or minutes, and of the next two (see heliograph flight)",
         "heliograph ctl freeze --instance feed --why 'orders were late'",
         _freeze,
         where=False,
@@ -188,14 +192,14 @@ _VERBS = (
 
 
 def _common(parser: argparse.ArgumentParser, top: bool) -> None:
-    """Options that may stand before or behind the verb."""
+    """Add the options that may stand before or after the verb."""
 
     def add(*names: str, default: Any, **how: Any) -> None:
         parser.add_argument(*names, default=default if top else argparse.SUPPRESS, **how)
 
     add("--instance", metavar="WHICH", default=None, help="name or pattern, process id, or path of the segment")
-    add("--timeout", metavar="TIME", type=_timeout, default=2.0, help="longest wait for the answer (default: 2 s)")
-    add("--json", action="store_true", default=False, help="one JSON object, also when it is refused")
+    add("--timeout", metavar="TIME", type=_timeout, default=2.0, help="longest wait for the answer (default: 2s)")
+    add("--json", action="store_true", default=False, help="print one JSON object, also when the command is refused")
     if not top:
         parser.add_argument("--segments", metavar="DIR", type=Path, default=argparse.SUPPRESS, help=argparse.SUPPRESS)
         parser.add_argument("--all-users", action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
@@ -204,10 +208,10 @@ def _common(parser: argparse.ArgumentParser, top: bool) -> None:
 def command(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
     """Add ``ctl``."""
     examples = "\n  ".join(["heliograph ctl receivers", *(verb.example for verb in _VERBS)])
-    parser = add_command(subparsers, "ctl", "tell a running instance what to do", _ABOUT, examples)
+    parser = add_command(subparsers, "ctl", "send a command to a running instance", _ABOUT, examples)
     _common(parser, top=True)
-    verbs = parser.add_subparsers(title="what to do", metavar="VERB", dest="verb", required=True)
-    receivers = verbs.add_parser("receivers", help="list the receivers that streams know; changes nothing")
+    verbs = parser.add_subparsers(title="verbs", metavar="VERB", dest="verb", required=True)
+    receivers = verbs.add_parser("receivers", help="list the receivers of the streams; changes nothing")
     _common(receivers, top=False)
     for verb in _VERBS:
         one = verbs.add_parser(
@@ -221,7 +225,7 @@ def command(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
                 "--topic",
                 metavar="PATTERN",
                 default=argparse.SUPPRESS,
-                help="only streams with such a topic: 'PRICES.*'",
+                help="only streams with a topic that matches: 'PRICES.*'",
             )
         _common(one, top=False)
     parser.set_defaults(run=run)
@@ -236,7 +240,7 @@ def _running(instances: tuple[InstanceState, ...]) -> list[InstanceState]:
 
 
 def _matching(instances: tuple[InstanceState, ...], which: str) -> list[InstanceState]:
-    """Those that run and are called so: by name, else by process id, else by a shell pattern."""
+    """Running instances that match `which`: by name, else by process id, else by shell pattern."""
     running = _running(instances)
     named = [item for item in running if item.name == which]
     if which.isdigit() and not named:
@@ -245,14 +249,14 @@ def _matching(instances: tuple[InstanceState, ...], which: str) -> list[Instance
 
 
 def choose(instances: tuple[InstanceState, ...], which: str | None) -> Path:
-    """The segment of the one instance that is meant.
+    """Return the path of the segment of the selected instance.
 
     Args:
-        instances: Those there are.
-        which: A name or shell pattern, a process id or the path of a segment; None: the only one that runs.
+        instances: All instances found.
+        which: A name or shell pattern, a process id or the path of a segment; None: the only running instance.
 
     Raises:
-        UserError: None is meant, or several.
+        UserError: No instance matches, or several do.
     """
     if which is not None and _is_path(which):
         return Path(which)
@@ -262,10 +266,10 @@ def choose(instances: tuple[InstanceState, ...], which: str | None) -> Path:
         return Path(found[0].path)
     shown = ", ".join(sorted(f"{printable(item.name)} ({item.pid})" for item in found or running))
     if not running:
-        raise UserError("no instance is running here")
+        raise UserError("no running instance found")
     if not found:
-        raise UserError(f"no instance is called {which!r}; there are: {shown}")
-    raise UserError(f"which one? name it with --instance: {shown}")
+        raise UserError(f"no instance matches {which!r}; running: {shown}")
+    raise UserError(f"several instances match; select one with --instance: {shown}")
 
 
 def _receivers(snapshot: Snapshot, arguments: argparse.Namespace) -> int:
@@ -277,7 +281,7 @@ def _receivers(snapshot: Snapshot, arguments: argparse.Namespace) -> int:
 
 
 def _values(arguments: argparse.Namespace) -> Mapping[str, object]:
-    """What goes into the command: what was given of the keys the engine knows."""
+    """The fields of the command: the given arguments that the engine knows as keys."""
     keys = ("receiver", "rate", "policy", "for", "off", "stream", "topic", "why")
     given = vars(arguments)
     return {key: given[key] for key in keys if given.get(key) is not None}
@@ -295,7 +299,7 @@ def _level_lines(snapshot: Snapshot, arguments: argparse.Namespace) -> list[str]
 
 
 def _targets(snapshot: Snapshot, arguments: argparse.Namespace) -> list[Path]:
-    """Segments of the instances that are meant: one, but for `level` maybe more."""
+    """Segments of the selected instances: exactly one, except that `level` accepts several."""
     which: str | None = arguments.instance
     if arguments.verb == "level" and not (which is not None and _is_path(which)):
         found = _running(snapshot.instances) if which is None else _matching(snapshot.instances, which)
@@ -305,7 +309,7 @@ def _targets(snapshot: Snapshot, arguments: argparse.Namespace) -> list[Path]:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Give one command and print the answer."""
+    """Send one command and print the answer."""
     with sampler_of(arguments) as sampler:
         snapshot = sampler.sample(histograms=False)
     if arguments.verb == "receivers":
@@ -322,7 +326,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _give_one_of_many(path: Path, text: str, arguments: argparse.Namespace) -> int:
-    """One that cannot be commanded keeps no other from it."""
+    """Send to one of several instances; an error does not stop the others."""
     try:
         return _give(path, text, arguments, named=True)
     except UserError as error:
@@ -331,7 +335,7 @@ def _give_one_of_many(path: Path, text: str, arguments: argparse.Namespace) -> i
 
 
 def _give(path: Path, text: str, arguments: argparse.Namespace, named: bool = False) -> int:
-    """Give the command to one instance; returns the exit code."""
+    """Send the command to one instance; returns the exit code."""
     try:
         with CommandRing(path, all_users=arguments.all_users) as ring:
             name = ring.header.name

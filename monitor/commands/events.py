@@ -1,4 +1,4 @@
-"""``heliograph events``: what happened, oldest first."""
+"""``heliograph events``: prints events, oldest first."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def command(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
     parser = add_command(
         subparsers,
         "events",
-        "print what happened: losses, full queues, streams that came and went",
-        "Print the events the instances on this host still hold, oldest first.\n"
-        "With --follow go on with new ones until interrupted.",
+        "print events: losses, full queues, new and ended streams",
+        "Print the events that the instances on this host still hold, oldest first.\n"
+        "With --follow continue with new events until interrupted.",
         "heliograph events --follow --instance 'slow*'",
     )
-    parser.add_argument("--follow", action="store_true", help="go on with new events until Ctrl-C")
+    parser.add_argument("--follow", action="store_true", help="continue with new events until Ctrl-C")
     parser.add_argument("--json", action="store_true", help="one JSON object per line")
     add_collect_option(parser)
     add_instance_option(parser)
@@ -37,12 +37,12 @@ def command(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
 
 
 def _shown(name: str, value: int) -> str:
-    """A number as the other doors show it: receivers by their id, as ``heliograph ctl receivers`` lists them."""
+    """A value as the other outputs show it: a receiver by its id, as ``heliograph ctl receivers`` lists it."""
     return f"{value:016x}" if name == "receiver" and value else str(value)
 
 
 def event_line(event: Event) -> str:
-    """An event as one line for people."""
+    """Format an event as one line of text."""
     moment = datetime.fromtimestamp(event.time_ns // 1_000_000_000)
     stamp = f"{moment:%Y-%m-%d %H:%M:%S}.{event.time_ns % 1_000_000_000 // 1000:06}"
     about = " ".join(value for key, value in event.labels.items() if key != "instance")
@@ -52,7 +52,7 @@ def event_line(event: Event) -> str:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the events there are and, when following, those to come."""
+    """Print the stored events and, with ``--follow``, the new ones."""
     with open_source(arguments) as sampler:
         while True:
             snapshot = only(sampler.sample(histograms=False), arguments.instance)

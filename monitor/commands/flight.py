@@ -1,6 +1,6 @@
 """``heliograph flight``: reads the flight recording of an instance.
 
-What a recording needs (numpy, the reader) is imported when one is read, so that the list of commands stays light.
+The reader and numpy are imported only when a recording is read, so that the list of commands loads fast.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ SUFFIX = ".flight"
 DAMAGED = 1
 
 _ABOUT = """\
-Read a flight recording: every statistic of an instance, every 10 ms, before and after something went
-wrong. Shows what it is, the most unusual stretch of it, all curves at a glance, and tick by tick what
-happened around the moment that matters.
+Read a flight recording: every statistic of an instance, every 10 ms, before and after a fault.
+Shows a summary, the most unusual period, all curves at a glance, and a table of the ticks around
+the moment of interest.
 
-An instance records all the time (option flight_bytes) and keeps what it has when something goes wrong
-(option flight_freeze) or when asked: heliograph ctl freeze --instance feed.
+An instance records all the time (option flight_bytes). It keeps the recording when a fault occurs
+(option flight_freeze) or on request: heliograph ctl freeze --instance feed.
 
-FILE is a recording, or the name of an instance, whose ring is read as it is now.
+FILE is a recording, or the name of an instance whose ring is read in its present state.
 
-A time (--from, --to, --around) is seconds from the start (12.5), from the end (-3), or a time of day
+TIME (--from, --to, --around) is in seconds from the start (12.5) or the end (-3), or a time of day
 in UTC (21:05:03.120).
 
-Exit codes: 0 read, 1 read but for parts that are damaged (they are named), 2 cannot be read.
+Exit codes: 0 read, 1 read except for damaged parts (they are named), 2 cannot be read.
 """
 
 _EXAMPLES = """\
@@ -60,23 +60,25 @@ def command(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
     """Add ``flight``."""
     parser = add_command(subparsers, "flight", "read a flight recording", _ABOUT, _EXAMPLES)
     parser.add_argument("file", metavar="FILE", nargs="?", help="a recording, or the name of a running instance")
-    parser.add_argument("--list", action="store_true", help="list the recordings in the segment folder")
-    parser.add_argument("--json", action="store_true", help="everything as one JSON object, on standard output")
+    parser.add_argument("--list", action="store_true", help="list the recordings in the segment directory")
+    parser.add_argument("--json", action="store_true", help="print everything as one JSON object")
     parser.add_argument(
         "--cells",
         metavar="PATTERN",
-        help="with --json: the cells themselves, by scope and name, such as 'tx_stream.rate_*', instead of the curves",
+        help="with --json: raw cells by scope and name, such as 'tx_stream.rate_*', instead of the curves",
     )
     parser.add_argument("--html", metavar="OUT", type=Path, help="write a page with all curves; one file, no script")
-    parser.add_argument("--from", dest="start", metavar="TIME", help="leave out what was before")
-    parser.add_argument("--to", dest="end", metavar="TIME", help="leave out what was after")
+    parser.add_argument("--from", dest="start", metavar="TIME", help="leave out earlier ticks")
+    parser.add_argument("--to", dest="end", metavar="TIME", help="leave out later ticks")
     parser.add_argument(
         "--around",
         metavar="TIME",
-        help="the moment that matters; trigger or burst: why it was kept, or the most unusual stretch (default: "
-        "the trigger; if it was kept by hand, or is the ring, the burst)",
+        help="moment of interest: a TIME, trigger (why the recording was kept) or burst (the most unusual period). "
+        "Default: trigger; burst for the ring and for a recording kept by hand",
     )
-    parser.add_argument("--rows", metavar="N", type=positive, default=20, help="ticks in the table (default: 20)")
+    parser.add_argument(
+        "--rows", metavar="N", type=positive, default=20, help="number of ticks in the table (default: 20)"
+    )
     parser.set_defaults(run=run)
 
 
@@ -84,24 +86,24 @@ def command(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
 
 
 def split_name(path: Path) -> tuple[str, int, int] | None:
-    """Instance name, process and number (0: the ring) of ``NAME.PID.flight`` or ``NAME.PID.N.flight``."""
+    """Return instance name, process and number (0: the ring) of ``NAME.PID.flight`` or ``NAME.PID.N.flight``."""
     found = re.fullmatch(r"(.+?)\.(\d{1,10})(?:\.(\d{1,10}))?\.flight", path.name, re.ASCII)
     return (found[1], int(found[2]), int(found[3] or 0)) if found else None
 
 
 def recordings(folder: Path, all_users: bool = False) -> list[Path]:
-    """The recordings of a folder, oldest first: those of this user, or of all.
+    """Return the recordings of a directory, oldest first: those of this user, or of all users.
 
     Raises:
-        UserError: It cannot be listed, or others can exchange the files in it.
+        UserError: The directory cannot be listed, or other users can replace the files in it.
     """
     fault = folder_fault(folder, all_users)
     if fault is not None:
-        raise UserError(f"the segment folder {folder} is not read: {fault}")
+        raise UserError(f"the segment directory {folder} is not read: {fault}")
     try:
         found = [(path.stat(follow_symlinks=False), path) for path in folder.glob(f"*{SUFFIX}")]
     except OSError as error:
-        raise UserError(f"the segment folder {folder} cannot be listed: {error.strerror}") from None
+        raise UserError(f"the segment directory {folder} cannot be listed: {error.strerror}") from None
     return [path for about, path in sorted(found, key=_age) if all_users or is_own(about.st_uid)]
 
 
@@ -110,15 +112,15 @@ def _age(found: tuple[os.stat_result, Path]) -> tuple[int, Path]:
 
 
 def find(which: str, folder: Path, all_users: bool = False) -> Path:
-    """The file that is meant.
+    """Return the file that `which` names.
 
     Args:
-        which: A path, the name of a file of the folder, or of an instance.
-        folder: The segment folder.
-        all_users: Instances of other users are meant as well.
+        which: A path, the name of a file in the directory, or the name of an instance.
+        folder: The segment directory.
+        all_users: Include the instances of other users.
 
     Raises:
-        UserError: None is meant, or several.
+        UserError: No file matches, or several do.
     """
     if "/" in which or Path(which).is_file():
         return Path(which)
@@ -128,10 +130,12 @@ def find(which: str, folder: Path, all_users: bool = False) -> Path:
     if len(rings) == 1:
         return rings[0]
     if rings:
-        raise UserError(f"which one? {', '.join(printable(path.name) for path in rings)}")
+        raise UserError(f"several recordings match; name one of: {', '.join(printable(path.name) for path in rings)}")
     known = sorted({name[0] for path in recordings(folder, all_users) if (name := split_name(path)) and name[2] == 0})
-    there = f"there are: {', '.join(map(printable, known))}" if known else "none records in " + str(folder)
-    raise UserError(f"there is no file {which!r} and no instance of this name that records; {there}")
+    there = (
+        f"recording instances: {', '.join(map(printable, known))}" if known else "no instance records in" + str(folder)
+    )
+    raise UserError(f"{which!r} is neither a file nor a recording instance; {there}")
 
 
 def _list(folder: Path, as_json: bool, all_users: bool) -> int:
@@ -177,10 +181,10 @@ def _list(folder: Path, as_json: bool, all_users: bool) -> int:
 
 
 def _position(text: str, recording: Recording) -> int:
-    """Position of the tick at a time as people write it.
+    """Return the position of the tick at a time as users write it.
 
     Raises:
-        UserError: It is none.
+        UserError: The text is not a time.
     """
     from bisect import bisect_left
 
@@ -190,31 +194,31 @@ def _position(text: str, recording: Recording) -> int:
         seconds = int(clock[1]) * 3600 + int(clock[2]) * 60 + float(clock[3] or 0)
         wall_ns = day_ns + round(seconds * 1e9)
         if wall_ns < recording.wall_ns[0] - 43_200_000_000_000:
-            wall_ns += 86_400_000_000_000  # it is recorded past midnight
+            wall_ns += 86_400_000_000_000  # the recording crosses midnight
         return recording.position_of(wall_ns)
     try:
         seconds = float(text)
     except ValueError:
         seconds = math.nan
     if not math.isfinite(seconds):
-        raise UserError(f"{text!r} is no time: give seconds from the start (12.5) or the end (-3), or 21:05:03.120")
+        raise UserError(f"{text!r} is not a time: write seconds from the start (12.5) or the end (-3), or 21:05:03.120")
     start = recording.mono_ns[0] if not text.startswith("-") else recording.mono_ns[-1]
     return min(bisect_left(recording.mono_ns, start + round(seconds * 1e9)), len(recording.mono_ns) - 1)
 
 
 def _focus(recording: Recording, around: str | None, burst_at: int | None, bounds: tuple[int, int]) -> tuple[int, str]:
-    """Position of the tick that matters, and why it does."""
+    """Return the position of the tick of interest, and the reason for the choice."""
     trigger = recording.trigger
     if around is not None and around not in ("trigger", "burst"):
-        return _position(around, recording), "as asked"
+        return _position(around, recording), "as requested"
     wants_trigger = around == "trigger" or (around is None and trigger is not None and trigger.event is not None)
     if wants_trigger and trigger is not None:
-        return trigger.position, "where it was triggered"
+        return trigger.position, "the trigger"
     if burst_at is not None and bounds[0] <= burst_at <= bounds[1]:
-        return burst_at, "the most unusual stretch"
+        return burst_at, "the most unusual period"
     if around is not None:
         raise UserError(f"there is no {around} in this recording")
-    return (trigger.position, "where it was asked for") if trigger is not None else (bounds[1], "the end")
+    return (trigger.position, "the request to keep the recording") if trigger is not None else (bounds[1], "the end")
 
 
 def _study(recording: Recording, arguments: argparse.Namespace) -> Study:
@@ -329,9 +333,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.list:
         return _list(folder, arguments.json, arguments.all_users)
     if arguments.file is None:
-        raise UserError("which recording? give a file or the name of an instance; --list shows what there is")
+        raise UserError("name a recording or an instance; --list shows the recordings")
     if arguments.cells is not None and not arguments.json:
-        raise UserError("--cells goes with --json")
+        raise UserError("--cells needs --json")
 
     from heliograph.monitor.flight.reader import read
     from heliograph.monitor.flight.text import events_lines, head_lines, overview_lines, table_lines

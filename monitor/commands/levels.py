@@ -1,7 +1,7 @@
-"""``heliograph ctl level``: levels of detail, of instances or of what patterns fit, always for a time.
+"""``heliograph ctl level``: sets levels of detail for instances or for objects that match a pattern, always for a time.
 
-Unlike other commands it may be for several instances at once: a topic is sent and received in many of them, and who
-looks for a delay wants it seen at both ends.
+The command may address several instances at once. A topic is sent and received in many instances, and a delay must be
+measured at both ends.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["Level", "add_arguments", "has_selector", "level_json", "level_lines"
 
 _SELECTORS = ("topic", "receiver", "stream")
 INSTANCE = "instance"
-"""What stands in the place of a selector for the instance itself (engine/core/stats/levels.c)."""
+"""Value in place of a selector that means the whole instance (engine/core/stats/levels.c)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,59 +29,67 @@ class Level:
 
     instance: str
     selector: str
-    """Patterns, such as ``topic=PRICES.*``; ``instance``: of all that no rule fits."""
+    """Patterns such as ``topic=PRICES.*``; ``instance``: every object that no rule matches."""
     level: int
     until_ns: int | None
-    """Wall clock, since 1970; None: it has no end."""
+    """End of the level, wall clock in ns since 1970; None: no end."""
     objects: int | None
-    """Streams, transmitters, receivers and peers that have it because of this; None: not counted."""
+    """Streams, transmitters and receivers that have this level because of this rule; None: not counted."""
 
 
 def add_arguments(parser: argparse.ArgumentParser, time: Callable[[str], str]) -> None:
-    """Add what the verb takes; `time` is the type of a time."""
+    """Add the arguments of the verb; `time` is the argparse type of a time."""
     parser.add_argument(
         "level",
         metavar="LEVEL",
         nargs="?",
         choices=("0", "1", "2", "3", "default", "off"),
-        help="0 to 3 (heliograph info tells what each adds, and its cost); default or off: end it early",
+        help="0 to 3 (heliograph info shows content and cost of each); default or off ends a level early",
     )
-    parser.add_argument("--for", dest="for", metavar="TIME", type=time, help="how long: 30, 1.5s, 5m; needed")
-    parser.add_argument("--topic", metavar="PATTERN", default=argparse.SUPPRESS, help="only such topics: 'PRICES.*'")
+    parser.add_argument("--for", dest="for", metavar="TIME", type=time, help="duration: 30, 1.5s, 5m; required")
     parser.add_argument(
-        "--receiver", metavar="PATTERN", help="only such receivers, by name, id or address: 'slow-*', '10.1.2.3:*'"
+        "--topic", metavar="PATTERN", default=argparse.SUPPRESS, help="only topics that match: 'PRICES.*'"
     )
-    parser.add_argument("--stream", metavar="PATTERN", help="only such streams (GSI:PORT), with all that is theirs")
-    parser.add_argument("--list", action="store_true", help="show what is in force, and until when; changes nothing")
+    parser.add_argument(
+        "--receiver", metavar="PATTERN", help="only receivers that match by name, id or address: 'slow-*', '10.1.2.3:*'"
+    )
+    parser.add_argument(
+        "--stream", metavar="PATTERN", help="only streams that match (GSI:PORT), with their transmitters and receivers"
+    )
+    parser.add_argument(
+        "--list", action="store_true", help="show the levels in force and their remaining time; changes nothing"
+    )
 
 
 def values(given: Mapping[str, Any]) -> dict[str, object]:
-    """What goes into the command.
+    """Return the fields of the command.
 
     Raises:
-        UserError: There is no level, or no end to it.
+        UserError: The level or its duration is missing.
     """
     selectors = {key: given[key] for key in _SELECTORS if given.get(key) is not None}
     level, time = given.get("level"), given.get("for")
     if level is None:
-        raise UserError("which level? heliograph ctl level 3 --for 60s sets one, heliograph ctl level --list shows all")
+        raise UserError(
+            "level missing: 'heliograph ctl level 3 --for 60s' sets one, 'heliograph ctl level --list' shows all"
+        )
     if level in ("default", "off"):
         if time is not None:
-            raise UserError("default and off end a level now: leave --for out")
+            raise UserError("default and off end a level at once: omit --for")
         return {"off": "yes", **selectors}
     if time is None:
         words = "".join(f" --{key} '{value}'" for key, value in selectors.items())
-        raise UserError(f"say for how long, as no level stays for good: heliograph ctl level {level} --for 60s{words}")
+        raise UserError(f"--for missing: every level ends after a time: heliograph ctl level {level} --for 60s{words}")
     return {"level": level, "for": time, **selectors}
 
 
 def has_selector(given: Mapping[str, Any]) -> bool:
-    """Whether something less than whole instances is meant."""
+    """Whether the arguments select less than whole instances."""
     return any(given.get(key) is not None for key in _SELECTORS)
 
 
 def levels_of(instances: Iterable[InstanceState]) -> Iterator[Level]:
-    """What is in force, each instance's own level first."""
+    """Yield the levels in force, the level of the instance first."""
     for instance in instances:
         found = {
             item.labels.get("selector", ""): Level(
@@ -100,7 +108,7 @@ def levels_of(instances: Iterable[InstanceState]) -> Iterator[Level]:
 
 
 def level_lines(snapshot: Snapshot, instances: Iterable[InstanceState]) -> list[str]:
-    """The table of ``--list``."""
+    """Format the table of ``--list``."""
     rows = [
         (
             item.instance,
@@ -111,9 +119,9 @@ def level_lines(snapshot: Snapshot, instances: Iterable[InstanceState]) -> list[
         )
         for item in levels_of(instances)
     ]
-    return table(("instance", "level", "for", "objects", "of"), rows) if rows else ["no instance is running here"]
+    return table(("instance", "level", "for", "objects", "of"), rows) if rows else ["no running instance found"]
 
 
 def level_json(instances: Iterable[InstanceState]) -> list[str]:
-    """The same, one JSON object a line."""
+    """The same table, one JSON object per line."""
     return [json_text(asdict(item)) for item in levels_of(instances)]

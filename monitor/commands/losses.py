@@ -1,4 +1,4 @@
-"""``heliograph losses``: what was lost for good, also from streams that are gone."""
+"""``heliograph losses``: lists unrecoverable losses, also of streams that have ended."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from heliograph.monitor.text import bytes_text, count_text, printable, table
 __all__ = ["command", "loss_lines"]
 
 _ABOUT = """\
-List what the receiving instances on this host lost for good, by stream and cause, the newest loss first:
-how often and how much, when first and last. An instance keeps this for as long as it runs, also when the
-stream is long gone; at most 64 streams and causes, of which those whose last loss is oldest give way.
-Bytes are an estimate: a packet that never came has no known size.
+List the unrecoverable losses of the receiving instances on this host, by stream and cause, latest first: number,
+size, and the times of the first and the last loss. An instance keeps this list while it runs, also after the stream
+has ended. It holds at most 64 pairs of stream and cause; the pair with the oldest last loss is replaced first.
+Bytes are an estimate: the size of a packet that never arrived is unknown.
 """
 
 
 def command(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
     """Add ``losses``."""
     parser = add_command(
-        subparsers, "losses", "list what was lost for good, also from streams that are gone", _ABOUT,
+        subparsers, "losses", "list unrecoverable losses, also of streams that have ended", _ABOUT,
         "heliograph losses --instance 'desk*'",
     )  # fmt: skip
-    parser.add_argument("--json", action="store_true", help="one JSON object a line for each stream and cause")
+    parser.add_argument("--json", action="store_true", help="one JSON object per stream and cause, one per line")
     add_instance_option(parser)
     parser.set_defaults(run=run)
 
@@ -39,7 +39,7 @@ def _moment(ns: int) -> str:
 
 
 def loss_lines(rows: Sequence[LossRow], snapshot: Snapshot) -> list[str]:
-    """The losses as a table for people, and what could not be kept."""
+    """Format the losses as a table, with a note about losses that the list could not hold."""
     head = (
         "RECEIVER", "STREAM", "OF", "CAUSE", "STREAM IS", "TIMES", "PACKETS", "BYTES ~", "LONGEST", "FIRST", "LAST",
         "SOURCE",
@@ -62,12 +62,12 @@ def loss_lines(rows: Sequence[LossRow], snapshot: Snapshot) -> list[str]:
         for row in rows
     ]
     if not snapshot.instances:
-        return ["no instance is running here"]
-    lines = table(head, cells, left=5) if rows else ["nothing was lost for good"]
+        return ["no running instance found"]
+    lines = table(head, cells, left=5) if rows else ["no unrecoverable losses"]
     for owner, item in snapshot.of("instance"):
         gone = item.values.get("losses_replaced", 0) + item.values.get("losses_unrecorded", 0)
         if gone:
-            lines.append(f"{printable(owner.name)}: {gone} more had no room, or gave way to newer ones")
+            lines.append(f"{printable(owner.name)}: {gone} more did not fit, or were replaced by newer ones")
     return lines
 
 
@@ -76,7 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
     with sampler_of(arguments) as sampler:
         snapshot = sampler.sample(histograms=False)
     wanted = {item.name for item in only(snapshot, arguments.instance).instances}
-    rows = [row for row in losses(snapshot) if row.instance in wanted]  # senders are looked for in all
+    rows = [row for row in losses(snapshot) if row.instance in wanted]  # senders are searched in all instances
     if arguments.json:
         for row in rows:
             print(json_text(asdict(row)))

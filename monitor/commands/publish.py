@@ -1,4 +1,4 @@
-"""``heliograph publish``: sends what is known of this host to whoever collects."""
+"""``heliograph publish``: sends the statistics and events of this host to collectors."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def command(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
     parser = add_command(
         subparsers,
         "publish",
-        "send this host's statistics and events to collectors elsewhere",
-        "Sample every instance on this host and send snapshots and events over the transport, until Ctrl-C.\n"
-        "'heliograph collect' hears them, and so does every command with --collect. It is a program beside the\n"
-        "applications: they do not notice it, whatever becomes of the network or the collectors.",
+        "send the statistics and events of this host to collectors",
+        "Sample every instance on this host, and send snapshots and events over the transport until Ctrl-C.\n"
+        "'heliograph collect' and every command with --collect receive them. The publisher is a separate program:\n"
+        "a failure of the network or of a collector has no effect on the applications.",
         'heliograph publish --to "rmm://239.192.77.9:7709?interface=10.0.0.5"\n'
         "  heliograph publish --to rum://collector:7709 --interval 0.1",
     )
@@ -35,33 +35,33 @@ def command(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
         metavar="URL",
         action="append",
         required=True,
-        help="endpoint: a multicast group, or rum://HOST:PORT where a collector listens; repeats",
+        help="endpoint: a multicast group, or rum://HOST:PORT of a collector; repeatable",
     )
     parser.add_argument(
         "--interval",
         metavar="SECONDS",
         type=within(0.01, 3600),
         default=1.0,
-        help="between snapshots, from 0.01 (default: 1)",
+        help="time between snapshots, at least 0.01 (default: 1)",
     )
     parser.add_argument(
         "--keyframe",
         metavar="SECONDS",
         type=interval,
         default=10.0,
-        help="between whole snapshots, for whoever comes late; between them only changes are sent (default: 10)",
+        help="time between complete snapshots; between them only changes are sent (default: 10)",
     )
     parser.add_argument(
         "--rate",
         metavar="BYTES",
         type=_bytes,
         default=RATE_BYTES,
-        help=f"bytes per second that leave at most; 0: no limit (default: {RATE_BYTES})",
+        help=f"send at most this many bytes per second; 0: no limit (default: {RATE_BYTES})",
     )
-    parser.add_argument("--host", metavar="NAME", help="what this host is called (default: its name)")
+    parser.add_argument("--host", metavar="NAME", help="name of this host in the reports (default: the host name)")
     add_transport_options(parser)
     parser.add_argument("--seconds", metavar="SECONDS", type=interval, help="stop after this time")
-    parser.add_argument("--json", action="store_true", help="print what was sent, on the way out, as a JSON object")
+    parser.add_argument("--json", action="store_true", help="print totals as a JSON object at the end")
     parser.set_defaults(run=run)
 
 
@@ -74,18 +74,18 @@ def add_transport_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="an option of the engine; may be given often; 'heliograph info' lists them",
+        help="an option of the engine; repeatable; 'heliograph info' lists the options",
     )
 
 
 def _bytes(text: str) -> int:
     if not text.isdigit() or 0 < int(text) < 10_000:
-        raise argparse.ArgumentTypeError(f"{text!r} is neither 0 nor a number of bytes from 10000")
+        raise argparse.ArgumentTypeError(f"{text!r} is neither 0 nor at least 10000 bytes")
     return int(text)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Publish until interrupted; tells at the end what was sent."""
+    """Publish until interrupted, then print the totals."""
     from heliograph.monitor.collector.link import EngineOutlet
     from heliograph.monitor.collector.publisher import Publisher, origin_of
 
@@ -128,7 +128,7 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         print(
             f"sent {stats.published} snapshots ({bytes_text(stats.bytes)}, {stats.keyframes} of them whole) and "
-            f"{stats.events} events; left out {stats.skipped} snapshots for want of room or time",
+            f"{stats.events} events; skipped {stats.skipped} snapshots for lack of space or time",
             file=sys.stderr,
         )
     return 0

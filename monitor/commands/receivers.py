@@ -1,4 +1,4 @@
-"""``heliograph receivers``: the receivers that transmitters know, the worst first (also ``ctl receivers``)."""
+"""``heliograph receivers``: lists the receivers of all transmitters, the worst first (also ``ctl receivers``)."""
 
 from __future__ import annotations
 
@@ -20,35 +20,35 @@ from heliograph.monitor.worst import MOST, worst
 __all__ = ["command", "receiver_lines"]
 
 _ABOUT = """\
-List the receivers that the transmitters on this host know, the worst first: how far each is behind in
-packets, bytes and seconds, its share of all requests for repair, how long data waited for it, and when
-what it needs will have left the history. Read from shared memory; no receiver is asked for anything.
+List the receivers of the transmitters on this host, the worst first. For each receiver the list shows how far it is
+behind in packets, bytes and seconds, its share of all repair requests, how long data waited for it, and the time
+until the packets it needs leave the history. The command reads shared memory; it sends nothing to receivers.
 
-Worst is who is expelled or suspended, then who stands still, is silent, falls behind or catches up, and
-among equals who loses, lags, fills its buffers or is waited for most.
+Order: expelled or suspended receivers first, then stalled, silent, falling behind and catching up. Receivers of one
+class are ordered by loss, lag, buffer fill and the time that data waited for them.
 """
 
 
 def command(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
     """Add ``receivers``."""
     parser = add_command(
-        subparsers, "receivers", "list the receivers that transmitters know, the worst first", _ABOUT,
+        subparsers, "receivers", "list the receivers of all transmitters, the worst first", _ABOUT,
         "heliograph receivers --worst 10 --interval 1",
     )  # fmt: skip
-    parser.add_argument("--worst", metavar="N", type=positive, help="only the N worst")
-    parser.add_argument("--interval", metavar="SECONDS", type=interval, help="again and again, until Ctrl-C")
+    parser.add_argument("--worst", metavar="N", type=positive, help="print only the N worst")
+    parser.add_argument("--interval", metavar="SECONDS", type=interval, help="repeat at this interval until Ctrl-C")
     parser.add_argument("--count", metavar="N", type=positive, help="with --interval: stop after N lists")
-    parser.add_argument("--json", action="store_true", help="one JSON object a line for each receiver")
+    parser.add_argument("--json", action="store_true", help="one JSON object per receiver, one per line")
     add_instance_option(parser)
     parser.set_defaults(run=run)
 
 
 def receiver_lines(found: Sequence[ReceiverOfStream]) -> list[str]:
-    """The receivers as a table for people."""
+    """Format the receivers as a table."""
     if not found:
-        return ["no stream knows a receiver: none has asked for a repair, acknowledged or reported"]
+        return ["no receivers: none has requested a repair, acknowledged or reported"]
     head = (
-        "INSTANCE", "STREAM", "RECEIVER", "ID", "ADDRESS", "CLASS", "TREATMENT", "LOSS", "LAG", "LAG BYTES", "BEHIND",
+        "INSTANCE", "STREAM", "RECEIVER", "ID", "ADDRESS", "CLASS", "ACTION", "LOSS", "LAG", "LAG BYTES", "BEHIND",
         "BUFFER", "RTT", "CLOCK", "NAKS", "OF ALL", "DATA LEFT", "WAITED", "HEARD", "WHY",
     )  # fmt: skip
     rows = [
@@ -80,24 +80,24 @@ def receiver_lines(found: Sequence[ReceiverOfStream]) -> list[str]:
 
 
 def running(snapshot: Snapshot) -> Snapshot:
-    """The instances that run."""
+    """Keep the instances that run."""
     alive = tuple(item for item in snapshot.instances if item.health in (Health.LIVE, Health.STALE))
     return replace(snapshot, instances=alive)
 
 
 def listing(found: Sequence[ReceiverOfStream], as_json: bool) -> list[str]:
-    """The lines of one list."""
+    """Format one list."""
     if as_json:
         return [json_text({**asdict(item), "told": item.told}) for item in found]
     return receiver_lines(found)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the list, once or again and again."""
+    """Print the list once, or at an interval."""
     if arguments.worst is not None and arguments.worst > MOST:
-        raise UserError(f"--worst takes 1 to {MOST}")
+        raise UserError(f"--worst must be from 1 to {MOST}")
     if arguments.count is not None and arguments.interval is None:
-        raise UserError("--count needs --interval: how long to wait between two lists")
+        raise UserError("--count needs --interval, the time between two lists")
     previous: Snapshot | None = None
     shown = 0
     with sampler_of(arguments) as sampler:

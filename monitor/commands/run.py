@@ -26,14 +26,14 @@ def command(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
         subparsers,
         "monitor",
         "feed snapshots and events to modules",
-        "Sample every instance on this host at an interval and hand snapshots, events and topics that come and go to\n"
-        "modules. A module is\n\n"
-        "  NAME           installed: an entry point of the group 'heliograph.modules', or NAME.so in a folder of\n"
+        "Sample every instance on this host at an interval. Pass snapshots, events, and created and destroyed topics\n"
+        "to modules. A module is\n\n"
+        "  NAME           an entry point of the group 'heliograph.modules', or NAME.so in a directory of\n"
         "                 $HELIOGRAPH_MODULE_PATH (--list shows all)\n"
-        "  ./FILE.so      in C (heliograph/module.h)\n"
-        "  package:Class  in Python\n\n"
-        "A module in C runs in a process of its own, one in Python on a thread. A slow module misses snapshots, one\n"
-        "that crashes is started again; neither holds anything up.",
+        "  ./FILE.so      a C module (heliograph/module.h)\n"
+        "  package:Class  a Python module\n\n"
+        "A C module runs in its own process, a Python module on a thread. A slow module misses snapshots. A module\n"
+        "that crashes is restarted. Neither delays the other modules.",
         "heliograph monitor --module log=path=/var/log/heliograph.jsonl,values --interval 1",
     )
     add_collect_option(parser)
@@ -42,25 +42,25 @@ def command(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
         metavar="NAME[=OPTIONS]",
         action="append",
         default=[],
-        help="a module to feed; may be given several times",
+        help="a module to feed; repeatable",
     )
-    parser.add_argument("--process", action="store_true", help="run modules in Python in processes of their own too")
+    parser.add_argument("--process", action="store_true", help="run each Python module in its own process too")
     parser.add_argument(
         "--answer",
         metavar="SECONDS",
         type=interval,
         default=10.0,
-        help="a module in a process that takes longer for one snapshot is ended and started again (default: 10)",
+        help="restart a module in a process that takes longer than this for one snapshot (default: 10)",
     )
     parser.add_argument(
         "--interval",
         metavar="SECONDS",
         type=within(0.005, 3600),
         default=1.0,
-        help="0.005 to 3600; default: 1. A topic is never missed while it is 60 at most",
+        help="0.005 to 3600 (default: 1); up to 60 no topic is missed",
     )
     parser.add_argument("--seconds", metavar="SECONDS", type=interval, help="stop after this time")
-    parser.add_argument("--list", "--list-modules", action="store_true", help="list the modules found by name")
+    parser.add_argument("--list", "--list-modules", action="store_true", help="list the installed modules")
     parser.set_defaults(run=run)
 
 
@@ -71,11 +71,10 @@ def feed(
     stop: threading.Event,
     monotonic: Callable[[], float] = time.monotonic,
 ) -> Feed:
-    """Sample at a steady interval until `stop`, and offer each snapshot, with what happened, to every lane.
+    """Sample at a steady interval until `stop`. Offer each snapshot, with its events, to every lane.
 
-    A sample that comes late does not move the following ones; those whose time has passed are left out. The last one
-    is taken at the end, so that nothing that happened until then is left out. Returns the feed, which knows how many
-    topics it missed.
+    A late sample does not delay the following ones; intervals that have passed are skipped. The last sample is taken at
+    the end, so that no event before the end is missed. Returns the feed, which counts the topics it missed.
     """
     stream = Feed()
     due = monotonic()
@@ -117,7 +116,7 @@ def _report(message: str) -> None:
 
 
 def _list() -> None:
-    """The modules found by name; a name of both kinds is the one in Python."""
+    """Print the modules found by name; when both kinds exist, the Python module is used."""
     python = {name: point.value for name, point in available().items()}
     found = {name: str(path) for name, path in natives().items()} | python
     for name, place in sorted(found.items()):
@@ -125,7 +124,7 @@ def _list() -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Feed the modules until interrupted; prints on the way out what each one took. 1 when one had errors."""
+    """Feed the modules until interrupted, then print the account of each; returns 1 when a module had errors."""
     if arguments.list:
         _list()
         return 0
@@ -133,7 +132,7 @@ def run(arguments: argparse.Namespace) -> int:
         known = ", ".join(sorted({*available(), *natives()})) or "none"
         raise UserError(f"name at least one module with --module NAME[=OPTIONS]; installed: {known}")
     if not arguments.collect:
-        folder_of(arguments)  # one that does not exist is told before a module is made
+        folder_of(arguments)  # report a missing directory before a module starts
     lanes: list[Lane] = []
     stop = threading.Event()
     stream = None
@@ -154,5 +153,5 @@ def run(arguments: argparse.Namespace) -> int:
     found = [lane.stats for lane in lanes]
     print("\n".join(_account(found)), file=sys.stderr)
     if stream.missed:
-        _report(f"{stream.missed} topics came and went unseen: an instance's table of objects was full")
+        _report(f"{stream.missed} topics were created and destroyed unseen: the object table of an instance was full")
     return 1 if any(item.errors for item in found) else 0

@@ -1,6 +1,7 @@
-"""``heliograph stats``: every value of every instance, for people or as JSON.
+"""``heliograph stats``: prints every value of every instance, as text or as JSON.
 
-The JSON is one object. Its names are stable: `schema` goes up when one is taken away or changes its meaning.
+The output with ``--json`` is one object. Its names are stable: `schema` increases when a name is removed or changes its
+meaning.
 """
 
 from __future__ import annotations
@@ -32,12 +33,12 @@ def command(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
         subparsers,
         "stats",
         "print every statistic of the running instances",
-        "Print every value the instances on this host count, as they are now.\n"
+        "Print the present value of every statistic of the instances on this host.\n"
         "Counters count from the start of their object; latencies cover its whole life.",
         "heliograph stats --json --instance 'feed*' | jq '.instances[].objects[].values'",
     )
     parser.add_argument("--json", action="store_true", help="one JSON object, with percentiles of the histograms")
-    parser.add_argument("--scope", metavar="NAME", help=f"only objects of a scope: {', '.join(catalogue.scopes())}")
+    parser.add_argument("--scope", metavar="NAME", help=f"only objects of this scope: {', '.join(catalogue.scopes())}")
     parser.add_argument("--nonzero", action="store_true", help="leave out values that are 0 (not with --json)")
     add_collect_option(parser)
     add_instance_option(parser)
@@ -45,7 +46,7 @@ def command(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
 
 
 def histogram_fields(histogram: Histogram) -> dict[str, Any]:
-    """A histogram's figures as plain values for JSON; latencies in ns, null when it is empty."""
+    """The figures of a histogram as plain values for JSON: latencies in ns, null when the histogram is empty."""
     count = histogram.count
     fields: dict[str, Any] = {"count": count, "above": histogram.above, "negative": histogram.negative}
     values = latency.percentiles(histogram, list(_FRACTIONS.values())) if count else [None] * len(_FRACTIONS)
@@ -57,12 +58,12 @@ def histogram_fields(histogram: Histogram) -> dict[str, Any]:
 
 
 def _streams_of(instance: InstanceState) -> dict[str, ObjectState]:
-    """Its streams being received, by their label; a live one before a gone one."""
+    """The streams that the instance receives, by label; a live stream replaces an ended one."""
     return {item.labels["stream"]: item for item in sorted(instance.of("rx_stream"), key=lambda item: item.live)}
 
 
 def _one_ways(item: ObjectState, clocks: Clocks) -> Iterator[tuple[str, OneWay]]:
-    """Medians of what is measured from one end of a stream to the other, with what they are worth."""
+    """Yield the medians of the one-way latencies, with the clock error that limits them."""
     for name in ONE_WAY:
         histogram = item.histograms.get(name)
         if histogram is not None and histogram.count:
@@ -70,7 +71,7 @@ def _one_ways(item: ObjectState, clocks: Clocks) -> Iterator[tuple[str, OneWay]]
 
 
 def clock_fields(item: ObjectState, clocks: Clocks) -> dict[str, Any]:
-    """The clocks of a receiver's two ends for JSON, and the verdict on the median of each one-way latency."""
+    """The clocks of sender and receiver for JSON, and the verdict on the median of each one-way latency."""
     return {
         "source": clocks.source,
         "offset_ns": clocks.offset_ns if clocks.is_known else None,
@@ -105,7 +106,7 @@ def _object_fields(item: ObjectState, clocks: Clocks | None) -> dict[str, Any]:
 
 
 def _clocks(instance: InstanceState, now_ns: int) -> Callable[[ObjectState], Clocks | None]:
-    """Gives the clocks of a receiver's two ends; None for other objects."""
+    """Return a function that gives the clocks of a receiver's two ends; None for other objects."""
     streams = _streams_of(instance)
 
     def clocks(item: ObjectState) -> Clocks | None:
@@ -115,7 +116,7 @@ def _clocks(instance: InstanceState, now_ns: int) -> Callable[[ObjectState], Clo
 
 
 def snapshot_fields(snapshot: Snapshot, scope: str | None = None) -> dict[str, Any]:
-    """A snapshot as plain values for JSON."""
+    """Convert a snapshot to plain values for JSON."""
     return {
         "schema": SCHEMA,
         "time_ns": snapshot.time_ns,
@@ -150,7 +151,7 @@ def _lines(snapshot: Snapshot, scope: str | None, nonzero: bool, absence: str) -
                 continue
             labels = "  ".join(f"{key}={value}" for key, value in item.labels.items() if key != "instance")
             state = "" if item.live else "  (closed)"
-            torn = "  (torn: its writer stopped within an update)" if item.torn else ""
+            torn = "  (torn: the writer stopped during an update)" if item.torn else ""
             yield f"  {printable(f'{item.scope}  {labels}'.rstrip())}{state}{torn}"
             known = catalogue.scopes().get(item.scope)
             units = {cell.name: cell.statistic.unit for cell in known.cells} if known else {}
@@ -179,7 +180,7 @@ def _histogram_lines(name: str, histogram: Histogram, nonzero: bool) -> Iterator
 def run(arguments: argparse.Namespace) -> int:
     """Take one snapshot and print it."""
     if arguments.scope is not None and arguments.scope not in catalogue.scopes():
-        raise UserError(f"there is no scope {arguments.scope!r}; there are: {', '.join(catalogue.scopes())}")
+        raise UserError(f"unknown scope {arguments.scope!r}; scopes: {', '.join(catalogue.scopes())}")
     with open_source(arguments) as source:
         snapshot = only(source.sample(), arguments.instance)
         absence = source.absence

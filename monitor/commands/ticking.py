@@ -1,4 +1,4 @@
-"""A loop that does something at fixed moments until it is told to stop."""
+"""A loop that runs a function at fixed moments until it is stopped."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["stopping", "tick"]
 
 
 def stopping(seconds: float | None = None) -> threading.Event:
-    """An event that Ctrl-C and SIGTERM set, and the end of a time if one is given, so that a command ends orderly."""
+    """Return an event that Ctrl-C, SIGTERM or the end of `seconds` sets, so that a command can end in order."""
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
@@ -29,14 +29,14 @@ def tick(
     late: Callable[[int], object] = lambda count: None,
     monotonic: Callable[[], float] = time.monotonic,
 ) -> None:
-    """Do `step` now and then every `interval` seconds until `stop`.
+    """Call `step` at once and then every `interval` seconds until `stop` is set.
 
     Args:
-        step: What to do.
-        interval: Seconds between the moments. One that comes late does not move the following ones.
-        stop: Ends it.
-        late: Told how many moments passed while a step took too long; they are left out.
-        monotonic: Clock, seconds.
+        step: The function to call.
+        interval: Seconds between two calls. A late call does not delay the following ones.
+        stop: Ends the loop.
+        late: Called with the number of moments that passed during a slow step; they are skipped.
+        monotonic: Clock in seconds.
     """
     due = monotonic()
     while not stop.is_set():

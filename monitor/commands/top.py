@@ -1,7 +1,7 @@
-"""``heliograph top``: the fleet on a terminal, worst receivers first.
+"""``heliograph top``: shows the fleet on a terminal, worst receivers first.
 
-`frame` turns two snapshots into lines and knows nothing of terminals; `_Screen` owns the terminal and gives it back as
-it was, whatever happens.
+`frame` turns two snapshots into lines and is independent of the terminal. `_Screen` changes the terminal and always
+restores it.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _COLOURS = {
     Behaviour.STOPPED: "\x1b[37;41;1m",
 }
 _BOLD = "\x1b[1m"
-_HEADS = ("RECEIVER", "SENDER", "STREAM OF", "KNOWN TO")
+_HEADS = ("RECEIVER", "SENDER", "SOURCE")
 
 
 def command(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
@@ -59,16 +59,15 @@ def command(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
         subparsers,
         "top",
         "watch the fleet live, worst receivers first",
-        "Watch every instance on this host; the receivers that give most trouble are at the top.\n"
-        "Keys: q quits. Rates and latencies are of the last interval. A latency between two hosts is marked when\n"
-        "their clocks were not compared (18.1 µs ?), or not well enough for it (~18.1 µs ±90.0 µs); CLOCK tells how\n"
-        "far the receiver's is ahead, and how far that may be off. LATE BY says who made the latest message in a\n"
-        "thousand late: the host, which kept everything waiting; the network, which lost packets; or the transport\n"
-        "and the application.",
+        "Watch every instance on this host, the worst receivers first. Keys: q quits.\n"
+        "Rates and latencies cover the last interval. A latency between two hosts carries a mark when their clocks\n"
+        "were not compared (18.1 µs ?), or not accurately enough (~18.1 µs ±90.0 µs). CLOCK is the offset of the\n"
+        "receiver's clock and its error bound. LATE BY names the cause of the latest message in a thousand: the host,\n"
+        "which delayed all work; the network, which lost packets; or the transport and the application.",
         "heliograph top --interval 2",
     )
     parser.add_argument("--interval", metavar="SECONDS", type=interval, default=1.0, help="default: 1")
-    parser.add_argument("--once", action="store_true", help="print one table over one interval and exit; for scripts")
+    parser.add_argument("--once", action="store_true", help="print one table for one interval and exit")
     parser.add_argument("--count", metavar="N", type=positive, help="stop after N tables")
     add_collect_option(parser)
     add_instance_option(parser)
@@ -88,7 +87,7 @@ def _summary(previous: Snapshot | None, current: Snapshot) -> list[str]:
 
 
 def _latencies(row: fleet.ReceiverRow) -> Sequence[str]:
-    """p50, p99.9 and the longest; what the clocks of both ends make of them is told with them."""
+    """p50, p99.9 and the maximum, with the clock error of a one-way latency."""
     p50, _, p999, longest = row.latency
     return [value.text if value is not None else "-" for value in (p50, p999, longest)]
 
@@ -123,10 +122,10 @@ def _receiver_lines(rows: Sequence[fleet.ReceiverRow], width: int | None) -> lis
 
 
 def _stream_lines(previous: Snapshot | None, current: Snapshot, width: int | None) -> list[str]:
-    """How fast streams may send, and what they do about their receivers."""
+    """Format the table of streams: their rates, and the state of their receivers."""
     head = (
-        "STREAM OF", "STREAM", "RATE", "DECIDED", "LOSS", "STATE", "LIMITED",
-        "KNOWN", "IN TROUBLE", "ISOLATED", "STORM",
+        "SOURCE", "STREAM", "RATE", "DECIDED", "LOSS", "STATE", "LIMITED",
+        "RECEIVERS", "IN TROUBLE", "ISOLATED", "STORM",
     )  # fmt: skip
     cells = [
         (
@@ -148,9 +147,9 @@ def _stream_lines(previous: Snapshot | None, current: Snapshot, width: int | Non
 
 
 def _known_lines(previous: Snapshot | None, current: Snapshot, width: int | None) -> list[str]:
-    """Receivers as sources see them, the worst first."""
+    """Format the table of receivers as their sources see them, the worst first."""
     head = (
-        "KNOWN TO", "RECEIVER", "CLASS", "TREATMENT", "LOSS", "LAG", "BEHIND", "BUFFER", "RTT", "NAK/S", "OF ALL",
+        "SOURCE", "RECEIVER", "CLASS", "ACTION", "LOSS", "LAG", "BEHIND", "BUFFER", "RTT", "NAK/S", "OF ALL",
         "SHED", "DATA LEFT", "WAITED", "SLOW FOR",
     )  # fmt: skip
     known = worst(sources.receivers_of(current, previous))
@@ -180,8 +179,8 @@ def _known_lines(previous: Snapshot | None, current: Snapshot, width: int | None
 def _worst_line(rows: Sequence[fleet.ReceiverRow]) -> str:
     trouble = [row for row in fleet.worst_instances(rows) if row.behaviour is not Behaviour.OK and row.badness > 0]
     if not trouble:
-        at_once = " (as of one look)" if any(row.looks == 1 for row in rows) else ""
-        return f"every receiver keeps up{at_once}" if rows else "no receiver here"
+        at_once = " (one observation)" if any(row.looks == 1 for row in rows) else ""
+        return f"every receiver keeps up{at_once}" if rows else "no receivers"
     told = (f"{row.instance} ({row.behaviour.replace('_', ' ')}: {row.reason})" for row in trouble)
     return printable("worst: " + "; then ".join(told))
 
@@ -194,22 +193,22 @@ def frame(
     colour: bool = False,
     watcher: Watcher | None = None,
 ) -> list[str]:
-    """The lines of one picture.
+    """Return the lines of one display.
 
     Args:
-        previous: The snapshot before; None: figures are of each object's whole life.
-        current: The snapshot.
-        width: Lines are cut to it; None: not.
-        height: At most so many lines; None: all.
+        previous: The previous snapshot; None: figures cover the whole life of each object.
+        current: The current snapshot.
+        width: Cut lines to this width; None: no limit.
+        height: Largest number of lines; None: no limit.
         colour: Mark states with ANSI colours.
-        watcher: Knows the snapshots before; None: receivers are judged as of one look.
+        watcher: Holds the earlier snapshots; None: receivers are judged by one observation.
     """
     rows = fleet.receivers(previous, current, watcher)
     lines: list[tuple[str, Behaviour | None]] = [(line[:width], None) for line in _summary(previous, current)]
     lines.append((_worst_line(rows)[:width], None))
     ill = [row for row in fleet.instances(previous, current) if row.health is not Health.LIVE]
     for row in ill:
-        advice = " ('heliograph clean' removes what it left)" if row.health is Health.DEAD else ""
+        advice = " ('heliograph clean' removes its files)" if row.health is Health.DEAD else ""
         told = f"{row.health}: {row.name}: {row.reason}{advice}"
         lines.append((printable(told)[:width], Behaviour.STOPPED))
     sending = fleet.transmitters(previous, current)
@@ -251,7 +250,7 @@ def _painted(line: str, mark: Behaviour | None, colour: bool) -> str:
 
 
 class _Screen:
-    """The terminal while `top` has it: other screen, no cursor, keys without Enter."""
+    """The terminal in use by `top`: alternate screen, no cursor, keys without Enter."""
 
     def __init__(self) -> None:
         self._keys = sys.stdin.fileno() if sys.stdin.isatty() else None
@@ -272,12 +271,12 @@ class _Screen:
                 termios.tcsetattr(self._keys, termios.TCSADRAIN, self._settings)
 
     def show(self, lines: Sequence[str]) -> None:
-        """Replace the picture, without a flicker: each line is overwritten, then what is below is cleared."""
+        """Replace the display without flicker: overwrite each line, then clear the rest."""
         sys.stdout.write("\x1b[H" + "\r\n".join(f"{line}\x1b[K" for line in lines) + "\x1b[J")
         sys.stdout.flush()
 
     def wait(self, until: float, redraw: Callable[[], None]) -> bool:
-        """Wait until a moment of the monotonic clock; redraw when the size changes. False when q was pressed."""
+        """Wait until a moment of the monotonic clock; redraw on a size change. Returns False when q was pressed."""
         size = shutil.get_terminal_size()
         while (left := until - time.monotonic()) > 0:
             ready, _, _ = select.select([self._keys] if self._keys is not None else [], [], [], min(left, 0.2))
@@ -304,7 +303,9 @@ def _live(sampler: Source, arguments: argparse.Namespace) -> int:
     current = only(sampler.sample(HISTOGRAMS), arguments.instance)
     shown = 0
     with _Screen() as screen:
-        while arguments.count is None or shown <= arguments.count:  # the first picture, of whole lives, comes at once
+        while (
+            arguments.count is None or shown <= arguments.count
+        ):  # the first display covers whole lives and appears at once
             draw()
             shown += 1
             if not screen.wait(time.monotonic() + arguments.interval, draw):
@@ -316,7 +317,7 @@ def _live(sampler: Source, arguments: argparse.Namespace) -> int:
 def _plain(sampler: Source, arguments: argparse.Namespace, tables: int | None) -> int:
     watcher = Watcher()
     previous = only(sampler.sample(HISTOGRAMS), arguments.instance)
-    fleet.receivers(None, previous, watcher)  # the first look
+    fleet.receivers(None, previous, watcher)  # the first observation
     shown = 0
     while tables is None or shown < tables:
         time.sleep(arguments.interval)
@@ -329,7 +330,7 @@ def _plain(sampler: Source, arguments: argparse.Namespace, tables: int | None) -
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Show the fleet: live on a terminal, as plain tables elsewhere or with ``--once``."""
+    """Show the fleet: live on a terminal; as plain tables elsewhere or with ``--once``."""
     with open_source(arguments) as sampler:
         if arguments.once or not sys.stdout.isatty():
             return _plain(sampler, arguments, 1 if arguments.once else arguments.count)

@@ -106,10 +106,10 @@ def test_counters_are_read_as_rates_over_the_interval_grafana_gives(title: str, 
 
 def test_states_are_shown_as_words() -> None:
     for title, table in (
-        ("How each receiver keeps up", BEHAVIOUR),
+        ("State of each receiver", BEHAVIOUR),
         ("Health", HEALTH),
         ("Receivers as their sources see them", MANNER),
-        ("What is done to receivers", TREATMENT),
+        ("Actions on receivers", TREATMENT),
     ):
         (panel,) = [item for item in PANELS if item["title"] == title]
         (mapping,) = panel["fieldConfig"]["defaults"]["mappings"]
@@ -172,11 +172,11 @@ def test_the_slow_receiver_is_called_slow_and_a_good_one_is_not(prometheus: Aske
 
 
 def test_a_suspended_receiver_is_counted_and_shown_as_such(prometheus: Asked) -> None:
-    wanted = ("Receivers isolated", "What is done to receivers", "Receivers as their sources see them")
+    wanted = ("Receivers isolated", "Actions on receivers", "Receivers as their sources see them")
     found = {title: prometheus(expr.replace("$node", ".+")) for title, expr in TARGETS if title in wanted}
     (isolated,) = found["Receivers isolated"]
     assert isolated["value"][1] == "1"
-    treated = {row["metric"]["peer"]: float(row["value"][1]) for row in found["What is done to receivers"]}
+    treated = {row["metric"]["peer"]: float(row["value"][1]) for row in found["Actions on receivers"]}
     assert sorted(treated.values()) == [0, 0, 0, float(TREATMENT[Treatment.SUSPENDED].rank)]
     seen = [float(row["value"][1]) for row in found["Receivers as their sources see them"]]
     assert sorted(seen) == [1, 1, 1, float(MANNER[Manner.FALLING_BEHIND].rank)]

@@ -95,7 +95,7 @@ def test_a_change_between_plan_and_apply_is_a_conflict_and_not_lost(server: Fake
     server.dashboards["board"][0]["title"] = "Theirs"
     changes = plan(grafana, WISH)
     server.dashboards["board"][0]["version"] += 1
-    with pytest.raises(Conflict, match="changed meanwhile"):
+    with pytest.raises(Conflict, match="changed in the meantime"):
         apply(grafana, changes)
     assert server.dashboards["board"][0]["title"] == "Theirs"
 
@@ -218,14 +218,14 @@ def test_a_redirect_is_told_and_not_followed(server: FakeGrafana) -> None:
     grafana = connect(server)
     changes = plan(grafana, Wish(BOARD))
     server.mishaps.append(Mishap(302, headers={"Location": "https://grafana.example/"}))
-    with pytest.raises(Refused, match=r"redirects to https://grafana\.example/; give that address"):
+    with pytest.raises(Refused, match=r"redirects to https://grafana\.example/; use that address"):
         apply(grafana, changes)
     assert server.dashboards == {}
 
 
 def test_a_page_that_is_not_grafanas_is_told(server: FakeGrafana) -> None:
     server.mishaps.append(Mishap(200, b"<html>hello</html>"))
-    with pytest.raises(ServerFailure, match="is it the right address"):
+    with pytest.raises(ServerFailure, match="check --url"):
         plan(connect(server), WISH)
 
 

@@ -157,7 +157,7 @@ def test_a_page_whose_engines_died_says_so(running: Running, driver: Any) -> Non
     running._stopping.set()
     until(lambda: "stale" in seen(driver, "state"), "the stale state")
     assert "no instance is alive; last heartbeat" in seen(driver, "state")
-    assert "What you see is old" in seen(driver, "verdict")
+    assert "The data on this page is old" in seen(driver, "verdict")
 
 
 def test_a_picture_is_taken_of_the_running_page(running: Running, tmp_path: Path) -> None:
@@ -180,7 +180,7 @@ def test_a_picture_of_a_page_that_is_not_there_is_refused(tmp_path: Path) -> Non
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         nobody = f"http://127.0.0.1:{probe.getsockname()[1]}/"
-    with pytest.raises(UserError, match="is `heliograph live` running"):
+    with pytest.raises(UserError, match="check that `heliograph live` is running"):
         capture(nobody, tmp_path / "live.png")
     assert not (tmp_path / "live.png").exists()
 

@@ -70,7 +70,7 @@ def test_a_healthy_fleet_is_said_to_be_well(running: Fleet) -> None:
     assert (found.tone, found.headline, found.more) == (
         "good",
         "All 2 receivers keep up",
-        "nothing lost in the last 1 s",
+        "no packets lost in the last 1 s",
     )
 
 
@@ -94,14 +94,14 @@ def test_a_receiver_that_was_closed_on_purpose_is_no_trouble(running: Fleet) -> 
 def test_old_figures_are_called_old_before_anything_else(running: Fleet) -> None:
     running.now_ns += 40 * SECOND
     found = said(running)
-    assert (found.tone, found.headline, found.more) == ("watch", "What you see is old", "last sample 40 s ago")
+    assert (found.tone, found.headline, found.more) == ("watch", "The data on this page is old", "last sample 40 s ago")
 
 
 def test_nobody_running_is_not_an_error() -> None:
     store = Store(lambda: Snapshot(NOW_NS, ()), place="/nowhere")
     view = store.take()
     found = verdict(view, standing(view, NOW_NS))
-    assert (found.tone, found.headline) == ("idle", "No instance is running here")
+    assert (found.tone, found.headline) == ("idle", "No running instance found")
     assert "/nowhere" in found.more
 
 
@@ -264,7 +264,7 @@ def test_the_callback_of_the_timer_answers_over_http(running: Fleet) -> None:
     assert answer.status_code == 200
     found = answer.get_json()["response"]
     assert found["throughput"]["figure"]["data"]
-    assert "What you see is old" in json.dumps(found["verdict"])
+    assert "The data on this page is old" in json.dumps(found["verdict"])
 
 
 @pytest.mark.parametrize(

@@ -82,7 +82,7 @@ def test_a_fleet_without_a_heartbeat_is_stale(fleet: Fleet) -> None:
     fleet.now_ns += 20 * SECOND
     view = fleet.store.take()
     state = standing(view, fleet.now_ns)
-    assert (state.service, state.reason) == (Service.STALE, "no instance is alive; last heartbeat 20 s ago")
+    assert (state.service, state.reason) == (Service.STALE, "no live instance; last heartbeat 20 s ago")
 
 
 def test_a_folder_without_instances_is_named() -> None:

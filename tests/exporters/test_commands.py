@@ -167,7 +167,7 @@ def test_a_port_in_use_is_one_clear_sentence_and_nothing_is_left_running(segment
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["nonsense"], "no exporter 'nonsense'; there are console, hdrlog"),
+        (["nonsense"], "unknown exporter 'nonsense'; available: console, hdrlog"),
         (["console", "console"], "console is named twice"),
         (["spool"], "'spool' needs --dir"),
         (["hdrlog"], "'hdrlog' needs --file"),
@@ -175,10 +175,10 @@ def test_a_port_in_use_is_one_clear_sentence_and_nothing_is_left_running(segment
         (["console", "--dir", "x"], "--dir belongs to spool"),
         (["console", "--max-series", "5"], "--max-series belongs to prometheus and pushgateway"),
         (["console", "--backlog"], "--backlog belongs to spool and hdrlog"),
-        (["console", "--once"], "--once works with the exporter prometheus alone"),
-        (["prometheus", "--out", "x"], "--out belongs to --once"),
+        (["console", "--once"], "--once works only with the exporter prometheus"),
+        (["prometheus", "--out", "x"], "--out needs --once"),
         (["pushgateway", "--gateway", "h", "--group", "x"], "'x' is not of the form --group LABEL=VALUE"),
-        (["console", "--set", "console.a=b"], "no exporter of another package"),
+        (["console", "--set", "console.a=b"], "not a named exporter of another package"),
         (["prometheus", "--listen", "nowhere"], "write HOST:PORT"),
     ],
 )
@@ -192,7 +192,7 @@ def test_a_setting_that_is_missing_or_strange_is_refused(arguments: list[str], t
 def test_an_interval_must_be_a_sensible_number_of_seconds(interval: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         parsed("console", "--interval", interval)
-    assert f"--interval: '{interval}' is not a number of seconds" in capsys.readouterr().err
+    assert f"--interval: '{interval}' is not a time in seconds" in capsys.readouterr().err
 
 
 def test_the_signals_are_as_they_were_after_a_refusal(tmp_path: Path) -> None:

@@ -103,7 +103,9 @@ def test_nothing_is_lost_while_the_disk_is_full(tmp_path: Path, disk: list[bool]
             told.append(str(error))
     exporter.close()
     assert len(told) == 8  # tried again every five seconds
-    assert all("No space left on device; " in text and "intervals are kept until it can" in text for text in told)
+    assert all(
+        "No space left on device; " in text and "intervals are kept for the next attempt" in text for text in told
+    )
     assert recorded(tmp_path) == (20 * 195, 20)
     assert exporter.rows_dropped == 0
 

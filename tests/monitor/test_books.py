@@ -114,7 +114,7 @@ def test_the_command_says_that_all_balances(segments: Path, capsys: pytest.Captu
     sample_fleet(segments)
     assert main(["books", "--segments", str(segments), "--wait", "5"]) == 0
     out = capsys.readouterr().out
-    assert "every residual is 0; all is quiet" in out
+    assert "every residual is 0; traffic is quiet" in out
     assert "IN FLIGHT" in out
     assert main(["books", "--segments", str(segments), "--all", "--instance", "alpha"]) == 0
     assert "RESIDUAL" in capsys.readouterr().out
@@ -141,7 +141,7 @@ def test_a_time_that_is_none_is_refused(segments: Path, wait: str, capsys: pytes
     with pytest.raises(SystemExit) as stopped:
         main(["books", "--segments", str(segments), f"--wait={wait}"])
     assert stopped.value.code == 2
-    assert "is not a time from 0 to 86400 seconds" in capsys.readouterr().err
+    assert "is not a time in seconds from 0 to 86400" in capsys.readouterr().err
 
 
 def test_the_command_tells_where_packets_died(segments: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -163,4 +163,4 @@ def test_the_command_tells_where_packets_died(segments: Path, capsys: pytest.Cap
 
 def test_without_instances_there_are_no_books(segments: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["books", "--segments", str(segments)]) == 0
-    assert "no instance is running here" in capsys.readouterr().out
+    assert "no running instance" in capsys.readouterr().out

@@ -80,7 +80,7 @@ def test_the_help_lists_commands_that_cannot_be_loaded_with_the_reason(capsys: p
 
 def test_an_unknown_command_is_answered_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["wroks"], COMMANDS) == 2
-    assert capsys.readouterr().err == "heliograph: there is no command 'wroks'; did you mean 'works'?\n"
+    assert capsys.readouterr().err == "heliograph: unknown command 'wroks'; did you mean 'works'?\n"
     assert main(["zzz"], COMMANDS) == 2
     assert "--help" in capsys.readouterr().err
 

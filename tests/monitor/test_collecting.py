@@ -244,13 +244,13 @@ def test_the_commands_publish_relay_and_collect_and_end_cleanly(stack: ExitStack
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["top", "--once", "--segments", "/tmp", "--collect", "rum://127.0.0.1:1"], "give one of them"),
+        (["top", "--once", "--segments", "/tmp", "--collect", "rum://127.0.0.1:1"], "give only one of them"),
         (["collect", "--from", "nonsense"], "nonsense"),
         (["publish", "--to", "nonsense"], "nonsense"),
-        (["publish", "--to", "rum://127.0.0.1:1", "-o", "no_such=1"], "no option of the engine"),
-        (["publish", "--to", "rum://127.0.0.1:1", "--segments", "/no/such"], "there is no folder"),
+        (["publish", "--to", "rum://127.0.0.1:1", "-o", "no_such=1"], "is not an engine option"),
+        (["publish", "--to", "rum://127.0.0.1:1", "--segments", "/no/such"], "directory not found"),
         (["publish", "--to", "rum://127.0.0.1:1", "--interval", "0.001"], "from 0.01 to 3600"),
-        (["publish", "--to", "rum://127.0.0.1:1", "--rate", "77"], "from 10000"),
+        (["publish", "--to", "rum://127.0.0.1:1", "--rate", "77"], "at least 10000 bytes"),
     ],
 )
 def test_a_mistake_is_told_in_a_sentence(arguments: list[str], told: str) -> None:

@@ -93,7 +93,7 @@ def test_top_tells_of_instances_that_are_not_live(segments: Path) -> None:
 
 
 def test_top_with_nobody_says_so() -> None:
-    assert frame(None, Snapshot(START, ()))[1] == "no receiver here"
+    assert frame(None, Snapshot(START, ()))[1] == "no receivers"
 
 
 def test_top_once_prints_one_table_without_control_characters(
@@ -207,14 +207,14 @@ def test_stats_for_people_show_every_value(segments: Path, capsys: pytest.Captur
 
 def test_stats_of_an_unknown_scope_or_folder_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["stats", "--scope", "galaxy"]) == 2
-    assert "there are: instance, tx_stream" in capsys.readouterr().err
+    assert "scopes: instance, tx_stream" in capsys.readouterr().err
     assert main(["stats", "--segments", "/no/such/folder"]) == 2
-    assert "there is no folder /no/such/folder" in capsys.readouterr().err
+    assert "directory not found: /no/such/folder" in capsys.readouterr().err
 
 
 def test_stats_with_nobody_say_so(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["stats"]) == 0
-    assert capsys.readouterr().out == "no instance is running here\n"
+    assert capsys.readouterr().out == "no running instance found\n"
 
 
 def test_names_made_of_control_characters_cannot_reach_the_terminal(
@@ -322,7 +322,7 @@ def test_clean_keeps_an_instance_of_another_container(segments: Path) -> None:
     path = _dead(segments)
     (finding,) = inspect(segments, clock=lambda: START, pause=beat)
     assert not finding.remove
-    assert "its engine runs" in finding.reason
+    assert "its engine is running" in finding.reason
 
 
 def test_clean_keeps_a_file_that_is_held(segments: Path, capsys: pytest.CaptureFixture[str]) -> None:

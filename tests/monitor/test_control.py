@@ -370,11 +370,14 @@ def test_exit_codes_tell_refused_from_unanswered_from_impossible(
         fields = json.loads(capsys.readouterr().out)
         assert (fields["code"], fields["error"]) == (None, "NO_ANSWER")
         assert main(["ctl", "ping"]) == 2
-        assert f"which one? name it with --instance: feed ({os.getpid()}), idle" in capsys.readouterr().err
+        assert (
+            f"several instances match; select one with --instance: feed ({os.getpid()}), idle"
+            in capsys.readouterr().err
+        )
         assert main(["ctl", "ping", "--instance", "nobody"]) == 2
-        assert "no instance is called 'nobody'; there are: feed" in capsys.readouterr().err
+        assert "no instance matches 'nobody'; running: feed" in capsys.readouterr().err
     assert main(["ctl", "ping"]) == 2
-    assert "no instance is running here" in capsys.readouterr().err
+    assert "no running instance found" in capsys.readouterr().err
 
 
 def test_an_instance_is_chosen_by_name_process_or_path(capsys: pytest.CaptureFixture[str]) -> None:
@@ -554,7 +557,7 @@ def test_receivers_are_listed_with_what_is_known_of_them(segments: Path, capsys:
     _peers(segments)
     assert main(["ctl", "receivers"]) == 0
     head, silent, slow = capsys.readouterr().out.splitlines()
-    assert head.split()[:7] == ["INSTANCE", "STREAM", "RECEIVER", "ID", "ADDRESS", "CLASS", "TREATMENT"]
+    assert head.split()[:7] == ["INSTANCE", "STREAM", "RECEIVER", "ID", "ADDRESS", "CLASS", "ACTION"]
     assert silent.split()[2:8] == ["-", "-", "10.1.2.4:41000", "-", "-", "-"]
     for part in ("slow-1", "00000000deadbeef", "10.1.2.3:41000", "2.1 %", "300", "75 %", "250 µs", "17", "ago"):
         assert part in slow
@@ -567,7 +570,7 @@ def test_receivers_as_json_are_one_object_a_line(segments: Path, capsys: pytest.
     assert (slow["name"], slow["receiver"], slow["loss"], slow["lag"]) == ("slow-1", "00000000deadbeef", 0.021, 300)
     assert (silent["address"], silent["loss"], silent["treatment"]) == ("10.1.2.4:41000", None, "")
     assert main(["ctl", "receivers", "--instance", "other"]) == 0
-    assert capsys.readouterr().out.startswith("no stream knows a receiver")
+    assert capsys.readouterr().out.startswith("no receivers: none has requested a repair")
 
 
 # Everything is loaded before the rights go: the installation may be readable for its owner alone.

@@ -181,7 +181,7 @@ def test_the_command_shows_what_matters(burst: Path, capsys: pytest.CaptureFixtu
     for curve in ("messages sent", "submit queue", "NAKs received", "repairs sent"):
         assert re.search(rf"^{curve} .*[▂-█]", out, re.MULTILINE)
     assert "packets_lost: three <b>" in out
-    assert "the most unusual stretch" in out  # kept by hand: where to look is the burst
+    assert "the most unusual period" in out  # kept by hand: where to look is the burst
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", out)
 
 
@@ -266,9 +266,9 @@ def test_the_ring_of_an_instance_is_found_by_its_name(segments: Path, capsys: py
     assert find("feed", segments).name == "feed.4711.flight"
     assert find("a.b", segments).name == "a.b.12.flight"
     flight_of(steady, 20).write(segments / "feed.4712.flight")
-    with pytest.raises(UserError, match="which one"):
+    with pytest.raises(UserError, match="several recordings match"):
         find("feed", segments)
-    with pytest.raises(UserError, match=r"there are: a\.b, feed"):
+    with pytest.raises(UserError, match=r"recording instances: a\.b, feed"):
         find("food", segments)
     assert main(["flight", "--list"]) == 0
     assert re.search(r"feed\.4711\.3\.flight +kept", capsys.readouterr().out)
@@ -287,10 +287,10 @@ def test_names_of_files_tell_instance_process_and_number() -> None:
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        ([], "which recording"),
-        (["nobody"], "no file 'nobody' and no instance"),
-        (["FILE", "--cells", "*"], "--cells goes with --json"),
-        (["FILE", "--around", "noon"], "'noon' is no time"),
+        ([], "name a recording or an instance"),
+        (["nobody"], "'nobody' is neither a file nor a recording instance"),
+        (["FILE", "--cells", "*"], "--cells needs --json"),
+        (["FILE", "--around", "noon"], "'noon' is not a time"),
         (["FILE", "--from", "2", "--to", "1"], "--from is after --to"),
         (["FILE", "--html", "/nowhere/at/all.html"], "cannot be written"),
     ],
@@ -327,7 +327,7 @@ def test_clean_takes_rings_of_the_dead_and_leaves_what_was_kept(
         "gone.4000000.2.flight": True,
     }
     assert main(["clean"]) == 0
-    assert "flight recordings left: 1" in capsys.readouterr().out
+    assert "flight recordings kept: 1" in capsys.readouterr().out
     assert (segments / "gone.4000000.1.flight").exists()
     assert not (segments / "gone.4000000.flight").exists()
     assert main(["clean", "--recordings"]) == 0

@@ -59,7 +59,7 @@ def test_a_topic_is_raised_in_every_instance_and_reverts_by_itself(capsys: pytes
 
 def test_what_is_in_force_is_listed_with_its_end(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["ctl", "level", "--list"]) == 0
-    assert capsys.readouterr().out == "no instance is running here\n"
+    assert capsys.readouterr().out == "no running instance found\n"
     with engine("feed") as instance, instance.transmitter("inproc://levels", "T", linger=0.0):
         instance.set_level(3, 3600, topic="T")
         assert main(["ctl", "level", "--list", "--json"]) == 0
@@ -103,10 +103,10 @@ def test_a_rule_in_force_is_a_metric(capsys: pytest.CaptureFixture[str]) -> None
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["3"], "say for how long, as no level stays for good: heliograph ctl level 3 --for 60s"),
+        (["3"], "--for missing: every level ends after a time: heliograph ctl level 3 --for 60s"),
         (["3", "--topic", "A*"], "heliograph ctl level 3 --for 60s --topic 'A*'"),
-        (["off", "--for", "3"], "leave --for out"),
-        ([], "which level?"),
+        (["off", "--for", "3"], "omit --for"),
+        ([], "level missing"),
     ],
 )
 def test_a_level_without_an_end_is_refused_with_what_to_write(
@@ -120,7 +120,7 @@ def test_a_level_without_an_end_is_refused_with_what_to_write(
 def test_without_a_pattern_it_must_be_certain_which_instance_is_meant(capsys: pytest.CaptureFixture[str]) -> None:
     with engine("feed-1"), engine("feed-2"):
         assert main(["ctl", "level", "3", "--for", "60s"]) == 2
-        assert "which one? name it with --instance: feed-1" in capsys.readouterr().err
+        assert "several instances match; select one with --instance: feed-1" in capsys.readouterr().err
         assert main(["ctl", "level", "3", "--for", "60s", "--instance", "feed-*"]) == 0
         assert len(capsys.readouterr().out.splitlines()) == 2
         assert main(["ctl", "level", "off", "--topic", "A", "--instance", "feed-?"]) == 1

@@ -97,7 +97,7 @@ def test_top_shows_streams_and_receivers_as_sources_see_them(moments: tuple[Snap
     stream = next(line for line in lines if line.startswith("feed") and STREAM in line and "lowered" in line)
     for wanted in ("3.81 MiB/s", "3.43 MiB/s", "2.1 %", "30 %"):
         assert wanted in stream
-    head = next(index for index, line in enumerate(lines) if line.startswith("KNOWN TO"))
+    head = next(index for index, line in enumerate(lines) if line.split()[:2] == ["SOURCE", "RECEIVER"])
     assert lines[head + 1].split()[:5] == ["feed", "slow", "falling", "behind", "suspended"]
     assert "100 %" in lines[head + 1]
     assert "42.0 s" in lines[head + 1]

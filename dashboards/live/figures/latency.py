@@ -20,11 +20,11 @@ _NINES = {0: "0 %", 1: "90 %", 2: "99 %", 3: "99.9 %", 4: "99.99 %", 5: "99.999 
 _US = 1e-3
 _MOST_POINTS = 160
 _NARROW = 2.0
-"""Decades; an axis shorter than this is labelled within them."""
+"""Decades; a shorter axis has labels within the decades."""
 
 
 def _axis(values_us: Iterable[float]) -> dict[str, Any]:
-    """A logarithmic axis of times around some values, microseconds, labelled with the unit that fits."""
+    """Return a logarithmic time axis around some values in microseconds, labelled with the unit that fits."""
     positive = [value for value in values_us if value > 0]
     low = math.floor(math.log10(min(positive, default=1.0)) * 3) / 3
     high = max(math.ceil(math.log10(max(positive, default=1000.0)) * 3) / 3, low + 1)
@@ -41,7 +41,7 @@ def _tick(value_us: float) -> str:
 
 
 def over_time(points: Sequence[Point], group: Group) -> go.Figure:
-    """Percentiles of each interval in microseconds, of one group; a gap where it had no messages."""
+    """Percentiles of each interval of one group in microseconds; an interval without messages is a gap."""
     x = times(points)
     lines = {
         name: [found[name] * _US if (found := point.latency.get(group)) else None for point in points]
@@ -56,8 +56,7 @@ def over_time(points: Sequence[Point], group: Group) -> go.Figure:
 
 
 def percentile_spectrum(points: Sequence[Point], kind: str) -> go.Figure:
-    """Value by percentile over all of `points`, one line per topic or receiver; x is log 1/(1-q), so each nine is as
-    wide.
+    """Value by percentile over all `points`, one line per topic or receiver. The x axis is log 1/(1-q).
 
     Args:
         kind: "topic" or "receiver".

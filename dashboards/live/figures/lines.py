@@ -1,4 +1,4 @@
-"""What every chart over time shares: its time axis and its lines, with gaps where nothing was measured."""
+"""Shared by all charts over time: the time axis, and lines with gaps where no value was measured."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from heliograph.engine.catalogue.outside import Door, outside
 __all__ = ["add_line", "note_rest", "receiver_colours", "times", "topic_colours"]
 
 MOST_LINES = 12
-"""Topics or receivers a chart can show and still be read."""
+"""Largest number of topics or receivers in a readable chart."""
 
 
 def times(points: Sequence[Point]) -> list[str]:
-    """The points' times on this machine's wall clock, as Plotly reads them."""
+    """Return the times of the points as local wall clock in the format of Plotly."""
     return [datetime.fromtimestamp(point.time_ns / 1e9).isoformat(sep=" ", timespec="milliseconds") for point in points]
 
 
 def topic_colours(points: Sequence[Point]) -> dict[str, str]:
-    """The busiest topics and their colours, the same in every chart of these points."""
+    """Return the busiest topics and their colours, the same in every chart of these points."""
     return theme.colours(_most(_topics(points)))
 
 
 def receiver_colours(points: Sequence[Point]) -> dict[str, str]:
-    """The receiving instances that miss most and their colours, the same in every chart of these points."""
+    """Return the receiving instances with most missing packets and their colours, the same in every chart."""
     return theme.colours(_most(_receivers(points)))
 
 
 def note_rest(figure: go.Figure, points: Sequence[Point], kind: str) -> None:
-    """Say in the chart how many topics or receivers it leaves out, if it does.
+    """Add a note to the chart with the number of topics or receivers that are not drawn.
 
     Args:
         kind: "topic" or "receiver".
@@ -46,7 +46,7 @@ def note_rest(figure: go.Figure, points: Sequence[Point], kind: str) -> None:
 
 
 def _topics(points: Sequence[Point]) -> Counter[str]:
-    """What each topic carried."""
+    """Count the messages of each topic."""
     found: Counter[str] = Counter()
     for point in points:
         found.update(point.sent)
@@ -55,7 +55,7 @@ def _topics(points: Sequence[Point]) -> Counter[str]:
 
 
 def _receivers(points: Sequence[Point]) -> Counter[str]:
-    """What each receiver missed."""
+    """Count the missing packets of each receiver."""
     found: Counter[str] = Counter()
     for point in points:
         found.update(point.naks)
@@ -82,7 +82,7 @@ def add_line(
     """Add one line.
 
     Args:
-        unit: how a value reads under the pointer, in d3's format with its unit: ``,.0f msg/s``.
+        unit: Format of a value under the pointer, in d3's notation with its unit: ``,.0f msg/s``.
     """
     form, _, rest = unit.partition(" ")
     figure.add_scatter(

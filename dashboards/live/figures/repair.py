@@ -1,4 +1,4 @@
-"""Who misses packets: requests for repair, and what became of the missing ones, by receiver."""
+"""Missing packets by receiver: requests for repair, recovery and loss."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["losses", "naks"]
 
 
 def naks(points: Sequence[Point]) -> go.Figure:
-    """Sequence numbers asked for per second (NAKs), by receiver."""
+    """Sequence numbers requested per second (NAKs), by receiver."""
     x = times(points)
     figure = theme.figure("sequences/s", x=x)
     for receiver, colour in receiver_colours(points).items():
@@ -25,7 +25,7 @@ def naks(points: Sequence[Point]) -> go.Figure:
 
 
 def losses(points: Sequence[Point]) -> go.Figure:
-    """Lines: packets missed per second, by receiver. Triangles: packets given up for good."""
+    """Lines: packets missed per second, by receiver. Triangles: packets lost."""
     x = times(points)
     figure = theme.figure("packets/s", x=x)
     for receiver, colour in receiver_colours(points).items():
@@ -36,7 +36,7 @@ def losses(points: Sequence[Point]) -> go.Figure:
             figure.add_scatter(
                 x=x,
                 y=gone,
-                name=outside(f"{receiver}: lost for good", Door.PLOTLY),
+                name=outside(f"{receiver}: lost", Door.PLOTLY),
                 mode="markers",
                 marker={
                     "symbol": "triangle-down",
@@ -44,7 +44,7 @@ def losses(points: Sequence[Point]) -> go.Figure:
                     "color": theme.BAD,
                     "line": {"color": colour, "width": 1.5},
                 },
-                hovertemplate="%{y:,.1f} packets/s lost for good",
+                hovertemplate="%{y:,.1f} packets/s lost",
             )
     note_rest(figure, points, "receiver")
     return figure

@@ -1,4 +1,4 @@
-"""Messages per second of each topic: sent, and what one receiver got of them on average."""
+"""Messages per second of each topic: sent, and delivered per receiver on average."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["throughput"]
 
 
 def throughput(points: Sequence[Point]) -> go.Figure:
-    """Solid: sent. Dotted: delivered per receiver, on average. While all keep up the two lie on each other.
+    """Solid: sent. Dotted: delivered per receiver, on average. The lines coincide while all receivers keep up.
 
     A topic whose transmitter is out of reach has only the dotted line.
     """

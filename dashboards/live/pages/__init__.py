@@ -1,1 +1,1 @@
-"""Pages: pure functions from a view to what stands in each place of the page."""
+"""Pages: pure functions from a view to the content of each part of the page."""

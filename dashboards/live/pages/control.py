@@ -1,4 +1,4 @@
-"""Congestion control as tables: each receiver as its source sees it and what is done to it, and each stream's rate."""
+"""Congestion control as tables: each receiver as its source sees it, the action on it, and the rate of each stream."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _KNOWN_HEADS = (
     ("Class", ""),
     ("Receiver", ""),
     ("Source", ""),
-    ("Done to it", ""),
+    ("Action", ""),
     ("Loss", "n"),
     ("Behind", "n"),
     ("Buffer", ""),
@@ -41,7 +41,7 @@ _STREAM_HEADS = (
     ("Rate decided", "n"),
     ("Last step", ""),
     ("Loss", "n"),
-    ("Data waits", ""),
+    ("Time limited", ""),
     ("Receivers", "n"),
     ("In trouble", "n"),
     ("Isolated", "n"),
@@ -49,18 +49,18 @@ _STREAM_HEADS = (
 
 
 def known(view: View) -> html.Div:
-    """One line per receiver that a source knows, worst first."""
+    """One line per receiver of a source, worst first."""
     shown = view.known[:MOST_ROWS]
     if not shown:
-        return html.Div(html.P("No source knows a receiver yet.", className="nothing"))
+        return html.Div(html.P("No source has a receiver yet.", className="nothing"))
     body: list[Any] = [table(_KNOWN_HEADS, [_known(row) for row in shown], "Receivers as their sources see them")]
     if len(view.known) > len(shown):
-        body.append(html.P(f"and {len(view.known) - len(shown)} more that are better off", className="more"))
+        body.append(html.P(f"and {len(view.known) - len(shown)} more in a better state", className="more"))
     return html.Div(body)
 
 
 def _tone(row: ReceiverOfStream) -> Tone:
-    """That of what is done to it, if anything is, else that of how it behaves."""
+    """The tone of the action on the receiver, if any, otherwise of its class."""
     return TREATMENT[row.treatment].tone if row.treatment else MANNER[row.manner].tone
 
 
@@ -89,10 +89,10 @@ def _known(row: ReceiverOfStream) -> html.Tr:
 
 
 def streams(view: View) -> html.Div:
-    """One line per stream being sent."""
+    """One line per sent stream."""
     shown = view.streams[:MOST_ROWS]
     if not shown:
-        return html.Div(html.P("Nobody sends yet.", className="nothing"))
+        return html.Div(html.P("No instance sends yet.", className="nothing"))
     body: list[Any] = [table(_STREAM_HEADS, [_stream(row) for row in shown], "Streams and their rates")]
     if len(view.streams) > len(shown):
         body.append(html.P(f"and {len(view.streams) - len(shown)} more", className="more"))

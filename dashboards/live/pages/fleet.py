@@ -1,7 +1,7 @@
-"""The fleet page: what is wrong and with whom, the numbers behind it, and the charts of the last minutes.
+"""The fleet page: the main fault and its receiver, the figures behind it, and the charts of the last minutes.
 
-`parts` makes the content of every changing place from a view; `layout` puts the places around it.  The first page a
-browser gets and every later update come from the same function, so the first frame is already full.
+`parts` makes the content of every part that changes from a view; `layout` arranges the parts. The first page and every
+update come from the same function, so that the first page is complete.
 """
 
 from __future__ import annotations
@@ -46,8 +46,7 @@ PLACES = (
     "events",
     "groups",
 )
-"""Ids of the places that change with the view; graphs change their figure, `groups` its options, the others their
-content."""
+"""Ids of the parts that change with the view; graphs change their figure, `groups` its options, others their text."""
 
 GRAPHS = frozenset({"throughput", "naks", "losses", "latency", "spectrum"})
 
@@ -61,16 +60,16 @@ _STATES: Mapping[Service, tuple[str, str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What one reader has chosen to see."""
+    """The selections of one reader."""
 
     group: Group = EVERYTHING
-    """Whose latency over time."""
+    """The group shown in the chart of latency over time."""
     kind: Literal["receiver", "topic"] = "receiver"
-    """What the lines of the spectrum are."""
+    """The lines of the spectrum: receivers or topics."""
 
 
 def stamp(view: View, standing: Standing, now_ns: int) -> dict[str, Any]:
-    """What the browser needs to judge the connection by itself: it changes with every answer."""
+    """Return the data from which the browser judges the connection; it changes with every answer."""
     word, shape, tone = _STATES[standing.service]
     return {
         "sequence": view.sequence,
@@ -84,12 +83,12 @@ def stamp(view: View, standing: Standing, now_ns: int) -> dict[str, Any]:
 
 
 def verdict_parts(verdict: Verdict) -> list[Any]:
-    """The first line."""
+    """Return the content of the first line."""
     return [html.H1(verdict.headline), html.P(verdict.more)]
 
 
 def parts(view: View, choice: Choice) -> dict[str, Any]:
-    """Content by place (see PLACES)."""
+    """Return the content by part (see PLACES)."""
     points = view.points
     spectrum = view.spectrum_points
     return {
@@ -115,7 +114,7 @@ def parts(view: View, choice: Choice) -> dict[str, Any]:
 
 
 def layout(view: View, standing: Standing, verdict: Verdict, now_ns: int) -> html.Main:
-    """The whole page."""
+    """Return the whole page."""
     found = parts(view, Choice())
     state = stamp(view, standing, now_ns)
     return html.Main(
@@ -136,27 +135,31 @@ def layout(view: View, standing: Standing, verdict: Verdict, now_ns: int) -> htm
             ),
             card(
                 "Congestion control",
-                "receivers as their sources see them, worst first; and how fast each stream may send",
+                "receivers as their sources see them, worst first; rates of the streams",
                 html.Div(found["known"], id="known"),
                 html.Div(found["streams"], id="streams"),
             ),
             html.Div(
                 [
-                    _chart("throughput", "Throughput by topic", "solid: sent; dotted: delivered, per receiver", found),
-                    _chart("naks", "Repair requests by receiver", "sequence numbers asked for again (NAKs)", found),
-                    _chart("losses", "Loss by receiver", "lines: packets missed; triangles: lost for good", found),
-                    _chart("latency", "Latency over time", "submit until handed over", found, _group_choice(found)),
+                    _chart("throughput", "Throughput by topic", "solid: sent; dotted: delivered per receiver", found),
+                    _chart("naks", "Repair requests by receiver", "sequence numbers requested (NAKs)", found),
+                    _chart("losses", "Loss by receiver", "lines: packets missed; triangles: packets lost", found),
+                    _chart("latency", "Latency over time", "from submit to delivery", found, _group_choice(found)),
                     _chart(
-                        "spectrum", "Percentile spectrum", "last minute; each nine is as wide", found, _kind_choice()
+                        "spectrum",
+                        "Percentile spectrum",
+                        "last minute; every nine has the same width",
+                        found,
+                        _kind_choice(),
                     ),
                     card("Events", "newest first", html.Div(found["events"], id="events", className="events")),
                 ],
                 className="charts",
             ),
-            card("Instances", "those in trouble first", html.Div(found["instances"], id="instances")),
+            card("Instances", "instances in trouble first", html.Div(found["instances"], id="instances")),
             html.P(
-                "Read from shared memory on this host; nothing here asks the engines anything, and nothing is loaded "
-                "from elsewhere.",
+                "Read from shared memory on this host. The page sends nothing to the engines and loads nothing "
+                "from other hosts.",
                 className="foot",
             ),
         ]
@@ -186,7 +189,7 @@ def _head(state: Mapping[str, Any], view: View) -> html.Header:
 
 
 def taken(view: View) -> str:
-    """When the newest sample was taken."""
+    """Return the time of the newest sample as text."""
     return f"sample of {datetime.fromtimestamp(view.time_ns / 1e9):%H:%M:%S}" if view.time_ns else "no sample yet"
 
 
@@ -231,7 +234,7 @@ def _tiles(view: View) -> list[html.Div]:
         _tile("Sent", numbers.rate(sent), "msg/s"),
         _tile("Delivered", numbers.rate(delivered), "msg/s, total"),
         _tile("Repair requests", numbers.rate(naks), "NAKs/s"),
-        _tile("Lost for good", numbers.count(lost), f"packets, {numbers.seconds(span)}", "bad" if lost else ""),
+        _tile("Packets lost", numbers.count(lost), f"unrecoverable, {numbers.seconds(span)}", "bad" if lost else ""),
         _tile("Latency p50", numbers.latency(tail.get("p50")), "all"),
         _tile("Latency p99.9", numbers.latency(tail.get("p99.9")), "all"),
     ]
@@ -270,7 +273,7 @@ def _losses_twin(points: tuple[Point, ...]) -> html.Table:
         )
         for name in sorted(last.missed)
     ]
-    return tables.twin("Loss by receiver", ("missed/s", "recovered/s", "lost for good, all shown"), rows)
+    return tables.twin("Loss by receiver", ("missed/s", "recovered/s", "lost, all shown"), rows)
 
 
 def _latency_twin(points: tuple[Point, ...]) -> html.Table:

@@ -1,4 +1,4 @@
-"""Numbers as people read them: short, with a unit, the same width for the same size."""
+"""Numbers as text: short, with a unit, and of constant width."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def count(value: float) -> str:
 
 
 def rate(value: float | None) -> str:
-    """A number per second; one decimal when it is small."""
+    """Format a number per second, with one decimal when it is small."""
     if value is None:
         return NONE
     return f"{value:.1f}" if 0 < value < 10 else count(value)
@@ -45,7 +45,7 @@ def latency(value_ns: float | None) -> str:
 
 
 def seconds(value: float | None) -> str:
-    """An age: ``0``, ``0.8 s``, ``42 s``, ``7 min``, ``3 h``."""
+    """Format an age: ``0``, ``0.8 s``, ``42 s``, ``7 min``, ``3 h``."""
     if value is None:
         return NONE
     if value < 0.05:
@@ -58,7 +58,7 @@ def seconds(value: float | None) -> str:
 
 
 def size(value: float) -> str:
-    """Bytes: ``0``, ``512 B``, ``24.1 MiB``."""
+    """Format bytes: ``0``, ``512 B``, ``24.1 MiB``."""
     for step, unit in _SIZES:
         if value >= step:
             return f"{value / step:.1f} {unit}"

@@ -1,4 +1,4 @@
-"""Small pieces of HTML the pages are made of."""
+"""Small HTML components of the pages."""
 
 from __future__ import annotations
 
@@ -25,21 +25,20 @@ def badge(word: Word) -> html.Span:
 
 
 def cell(value: Any, kind: str = "") -> html.Td:
-    """A table cell; a plain 0 steps back."""
+    """A table cell; a plain 0 is shown in grey."""
     quiet = " zero" if value in ("0", "–") else ""
     return html.Td(value, className=f"{kind}{quiet}".strip() or None)
 
 
 def gauge(share: float) -> list[Any]:
-    """A bar for a share of 0 to 1, with its percentage beside it."""
+    """A bar for a share from 0 to 1, with its percentage."""
     tone = " bad" if share >= _FULL else " watch" if share >= _HALF else ""
     bar = html.Span(html.I(style={"width": f"{share * 100:.0f}%"}), className=f"gauge{tone}", **{"aria-hidden": "true"})
     return [bar, f"{share * 100:.0f} %"]
 
 
 def spark(values: Sequence[float | None], title: str) -> html.Span:
-    """The run of some values as a small filled shape, from 0 to the highest; for the eye, the number stands beside
-    it."""
+    """A small filled curve of some values, from 0 to the highest; decoration only: the number stands next to it."""
     known = [value or 0.0 for value in values]
     top = max(known, default=0.0)
     if len(known) < 2 or top <= 0:
@@ -55,11 +54,11 @@ def spark(values: Sequence[float | None], title: str) -> html.Span:
 
 
 def table(heads: Sequence[tuple[str, str]], rows: Sequence[html.Tr], label: str) -> html.Div:
-    """A table that scrolls sideways in its own box when the window is narrow.
+    """A table with its own horizontal scroll bar in a narrow window.
 
     Args:
-        heads: title and class of each column.
-        label: what the table is, for who cannot see its heading.
+        heads: Title and class of each column.
+        label: Name of the table for screen readers.
     """
     head = html.Thead(html.Tr([html.Th(title, className=kind or None, scope="col") for title, kind in heads]))
     return html.Div(html.Table([head, html.Tbody(list(rows))], **{"aria-label": label}), className="scroll")
@@ -78,14 +77,14 @@ def graph(place: str, figure: Any) -> dcc.Graph:
 
 
 _SHOWN = ("children", "title", "aria-label", "label")
-"""Properties of a component that a reader sees."""
+"""Properties of a component that are visible to a reader."""
 
 
 def harmless(found: Any) -> Any:
-    """A page, or parts of one, with every text in it as a page may show it; components are changed in place.
+    """Make every text of a page, or of its parts, safe to show; components are changed in place.
 
-    The browser escapes markup by itself; what it would not is characters that turn the direction of reading or cannot
-    be seen. Figures are not looked into: their names went through the same door (`Door.PLOTLY`).
+    The browser escapes markup. It does not escape characters that change the reading direction or are invisible.
+    Figures are skipped: their names were made safe before (`Door.PLOTLY`).
     """
     if isinstance(found, str):
         return outside(found)

@@ -1,4 +1,4 @@
-"""The tables of the fleet page: receivers, instances, events, and the twins of the charts."""
+"""The tables of the fleet page: receivers, instances, events, and the values of the charts."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _RECEIVER_HEADS = (
     ("NAKs/s", "n"),
     ("last minute", ""),
     ("Missing", "n"),
-    ("Lost for good", "n"),
+    ("Lost", "n"),
     ("p50", "n"),
     ("p99.9", "n"),
     ("Why", ""),
@@ -45,16 +45,16 @@ _RECEIVER_HEADS = (
 
 
 def receivers(view: View) -> html.Div:
-    """One line per receiving instance, worst first; numbers are over all its topics."""
+    """One line per receiving instance, worst first; the numbers cover all its topics."""
     worst = worst_instances(view.rows)
     recent = view.points[-_SPARK_POINTS:]
     shown = worst[:MOST_ROWS]
     rows = [_receiver(row, [item for item in view.rows if item.instance == row.instance], recent) for row in shown]
     body: list[Any] = [table(_RECEIVER_HEADS, rows, "Receivers, worst first")]
     if len(worst) > len(shown):
-        body.append(html.P(f"and {len(worst) - len(shown)} more that are better off", className="more"))
+        body.append(html.P(f"and {len(worst) - len(shown)} more in a better state", className="more"))
     if not rows:
-        body = [html.P("Nobody receives yet.", className="nothing")]
+        body = [html.P("No instance receives yet.", className="nothing")]
     return html.Div(body)
 
 
@@ -88,7 +88,7 @@ def _receiver(worst: ReceiverRow, rows: Sequence[ReceiverRow], recent: Sequence[
 
 
 def topics(view: View) -> html.Details:
-    """Every receiver and topic by itself, worst first."""
+    """One line for each receiver and topic, worst first."""
     heads = (
         ("State", ""),
         ("Receiver", ""),
@@ -131,7 +131,7 @@ def topics(view: View) -> html.Details:
 
 
 def instances(view: View) -> html.Div:
-    """One line per instance, those in trouble first."""
+    """One line per instance, instances in trouble first."""
     heads = (
         ("State", ""),
         ("Instance", ""),
@@ -147,7 +147,7 @@ def instances(view: View) -> html.Div:
     ordered = sorted(view.instances, key=lambda row: (-HEALTH[row.health].rank, row.name))
     rows = [_instance(row) for row in ordered[:MOST_ROWS]]
     if not rows:
-        return html.Div(html.P("No instance is in reach.", className="nothing"))
+        return html.Div(html.P("No instance found.", className="nothing"))
     body: list[Any] = [table(heads, rows, "Instances")]
     if len(ordered) > MOST_ROWS:
         body.append(html.P(f"and {len(ordered) - MOST_ROWS} more", className="more"))
@@ -174,10 +174,10 @@ def _instance(row: InstanceRow) -> html.Tr:
 
 
 def events(view: View) -> html.Div:
-    """The newest events first."""
+    """The events, newest first."""
     rows = [_event(event) for event in view.events[:MOST_EVENTS]]
     if not rows:
-        return html.Div(html.P("Nothing has happened since this page's server started.", className="nothing"))
+        return html.Div(html.P("No events since the server of this page started.", className="nothing"))
     body: list[Any] = [html.Div(html.Table(html.Tbody(rows), **{"aria-label": "Events"}), className="scroll tall")]
     if view.events_missed:
         body.append(html.P(f"{view.events_missed:,} were overwritten before they could be read", className="more"))
@@ -199,7 +199,7 @@ def _event(event: Event) -> html.Tr:
 
 
 def twin(place: str, names: Sequence[str], rows: Sequence[tuple[str, Sequence[str]]]) -> html.Table:
-    """The newest values of a chart as a table: a name and a value per column, for each line."""
+    """The newest values of a chart as a table: one row per line of the chart."""
     head = html.Tr([html.Th("")] + [html.Th(name, className="n") for name in names])
     body = [html.Tr([cell(name), *(cell(value, "n") for value in values)]) for name, values in rows]
     return html.Table([html.Thead(head), html.Tbody(body)], **{"aria-label": place})

@@ -1,4 +1,4 @@
-"""The first line of the page: what is wrong and with whom, in words."""
+"""The first line of the page: the main fault and its receiver, in words."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NAMED = 3
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A sentence, what else is to be said, and how serious it is."""
+    """A headline, further details, and how serious it is."""
 
     tone: Tone
     headline: str
@@ -26,20 +26,20 @@ class Verdict:
 
 
 def troubled(rows: Sequence[ReceiverRow]) -> list[ReceiverRow]:
-    """The worst row of each receiving instance that is in trouble; one that was closed on purpose is not."""
+    """Return the worst row of each receiving instance in trouble; instances that closed normally are left out."""
     return [row for row in worst_instances(rows) if row.behaviour not in CALM and row.badness > 0]
 
 
 def verdict(view: View, standing: Standing) -> Verdict:
-    """What the reader should know first."""
+    """Return the most important fact for the reader."""
     if standing.service is Service.STARTING:
         return Verdict("idle", "Waiting for the first sample", standing.reason)
     if standing.service is Service.EMPTY:
         return Verdict(
-            "idle", "No instance is running here", f"{standing.reason}; the page fills as soon as one starts"
+            "idle", "No running instance found", f"{standing.reason}; the page shows instances as soon as they start"
         )
     if standing.service is Service.STALE:
-        return Verdict("watch", "What you see is old", standing.reason)
+        return Verdict("watch", "The data on this page is old", standing.reason)
     bad = troubled(view.rows)
     gone = [row for row in view.instances if row.health in {Health.DEAD, Health.DAMAGED, Health.STALE}]
     silent = [row for row in gone if row.name not in {item.instance for item in bad}]
@@ -68,14 +68,14 @@ def _well(view: View) -> Verdict:
     minutes = sum(point.seconds for point in view.points) / 60
     span = f"{minutes:.0f} min" if minutes >= 1 else f"{minutes * 60:.0f} s"
     if not receiving:
-        return Verdict("idle", "Nobody receives", f"{len(view.instances)} live, none of them with a receiver")
-    headline = "The one receiver keeps up" if receiving == 1 else f"All {receiving} receivers keep up"
-    books = f"{lost:,.0f} packets lost" if lost else "nothing lost"
+        return Verdict("idle", "No receivers", f"{len(view.instances)} live, none of them with a receiver")
+    headline = "The receiver keeps up" if receiving == 1 else f"All {receiving} receivers keep up"
+    books = f"{lost:,.0f} packets lost" if lost else "no packets lost"
     return Verdict("good", headline, f"{books} in the last {span}")
 
 
 def _clause(row: ReceiverRow, rows: Sequence[ReceiverRow]) -> str:
-    """``slow is falling behind on PRICES.A and 3 other topics``."""
+    """Return a clause such as ``slow is falling behind on PRICES.A and 3 other topics``."""
     alike = [item for item in rows if item.instance == row.instance and item.behaviour is row.behaviour]
     others = len(alike) - 1
     where = f" on {row.topic}" + (f" and {others} other topic{'s' * (others > 1)}" if others else "")
