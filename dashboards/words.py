@@ -59,9 +59,9 @@ MANNER: Mapping[Manner, Word] = {
 TREATMENT: Mapping[Treatment, Word] = {
     Treatment.NONE: Word("nothing", "·", "good", 0),
     Treatment.OTHER: Word("treated", "◇", "watch", 1),
-    Treatment.SHED: Word("repaired less", "◑", "watch", 2),
-    Treatment.NAKS_SUSPENDED: Word("not repaired", "◆", "watch", 3),
-    Treatment.SUSPENDED: Word("suspended", "▲", "bad", 4),
+    Treatment.SHED: Word("repaired less", "◑", "watch", 3),
+    Treatment.NAKS_SUSPENDED: Word("not repaired", "◆", "watch", 4),
+    Treatment.SUSPENDED: Word("suspended", "▲", "bad", 5),
     Treatment.EXPELLED: Word("expelled", "✕", "bad", 6),
 }
 """What a source does to a receiver; ranks are the numbers of the statistic."""

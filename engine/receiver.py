@@ -22,7 +22,6 @@ __all__ = ["OnLoss", "OnMessages", "Receiver"]
 OnMessages: TypeAlias = Callable[[list[Message]], object]
 OnLoss: TypeAlias = Callable[[Loss], object]
 
-_ACTIONS = list(Action)
 _REASONS = list(Reason)
 
 
@@ -30,7 +29,7 @@ def _notice(
     action: int, reason: int, by_hand: bool, seconds: float, text: str, stream: str | None, wall_ns: int
 ) -> Notice:
     why = _REASONS[reason] if reason < len(_REASONS) else Reason.NONE  # a later version may know more
-    return Notice(_ACTIONS[action - 1], why, by_hand, seconds, text, stream, wall_ns)
+    return Notice(Action(_core.ACTIONS[action]), why, by_hand, seconds, text, stream, wall_ns)
 
 
 class Receiver(_core.Receiver):

@@ -18,8 +18,6 @@ __all__ = ["OnAck", "Transmitter"]
 
 OnAck: TypeAlias = Callable[[Ack], object]
 
-_NUMBERS = {action: number for number, action in enumerate(Action, start=1)}
-
 
 class Transmitter(_core.Transmitter):
     """Sends one topic. Made by `Instance.transmitter`; closed by `close`, by a ``with`` block, or with its instance.
@@ -114,7 +112,7 @@ class Transmitter(_core.Transmitter):
 
     def _do(self, receiver: str | Ack | ReceiverView, action: Action, seconds: float, why: str) -> None:
         who = receiver if isinstance(receiver, str) else receiver.receiver
-        self.act(int(who, 16), _NUMBERS[action], seconds, why)
+        self.act(int(who, 16), _core.ACTIONS.index(action), seconds, why)
 
     def receivers(self) -> list[ReceiverView]:  # type: ignore[override]  # the thin coat hands out tuples
         """What is known of the receivers of the stream this transmitter sends on, the worst first.

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from heliograph.engine import catalogue
 from heliograph.monitor.clocks import Clocks, clocks_of
 from heliograph.monitor.model import InstanceState, ObjectState, Snapshot
 from heliograph.monitor.text import duration_text, percent_text
@@ -47,12 +48,13 @@ class Treatment(StrEnum):
 
 MANNERS = tuple(Manner)
 """By the number in the segment."""
+_ACTIONS = catalogue.actions()
 TREATMENTS: Mapping[int, Treatment] = {
     0: Treatment.NONE,
-    2: Treatment.SHED,
-    3: Treatment.NAKS_SUSPENDED,
-    4: Treatment.SUSPENDED,
-    6: Treatment.EXPELLED,
+    _ACTIONS["shed"].number: Treatment.SHED,
+    _ACTIONS["suspend_naks"].number: Treatment.NAKS_SUSPENDED,
+    _ACTIONS["suspend"].number: Treatment.SUSPENDED,
+    _ACTIONS["expel"].number: Treatment.EXPELLED,
 }
 _RATE_STATES = ("", "lowered", "raised")
 

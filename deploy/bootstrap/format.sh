@@ -7,5 +7,5 @@ cd "$top"
 .venv/bin/python engine/catalogue/generate.py
 .venv/bin/ruff check --quiet --fix . || true
 .venv/bin/ruff format --quiet .
-find engine tests -name '*.[ch]' ! -path '*/generated/*' ! -path engine/include/heliograph/errors.h -print0 |
+find engine tests -name '*.[ch]' ! -path '*/generated/*' -print0 |
     xargs -0 -r .venv/bin/clang-format -i

@@ -114,6 +114,18 @@ static struct PyModuleDef module_definition = {
     .m_methods = module_methods,
 };
 
+/* The names of the actions, by number. */
+static int add_actions(PyObject *module) {
+#define FORMAT(NAME, name, number, notice, help) "s"
+#define NAME_OF(NAME, name, number, notice, help) , #name
+    PyObject *names = Py_BuildValue("(s" HELIO_ACTIONS(FORMAT) ")", "none" HELIO_ACTIONS(NAME_OF));
+#undef NAME_OF
+#undef FORMAT
+    const int error = names ? PyModule_AddObjectRef(module, "ACTIONS", names) : -1;
+    Py_XDECREF(names);
+    return error;
+}
+
 PyMODINIT_FUNC PyInit__core(void) {
     if (core_errors_setup() < 0) {
         return NULL;
@@ -125,7 +137,8 @@ PyMODINIT_FUNC PyInit__core(void) {
     if (PyModule_AddType(module, &core_instance_type) < 0 ||
         PyModule_AddType(module, &core_transmitter_type) < 0 ||
         PyModule_AddType(module, &core_receiver_type) < 0 ||
-        PyModule_AddType(module, &core_message_type) < 0 || watch_process(module) < 0) {
+        PyModule_AddType(module, &core_message_type) < 0 || add_actions(module) < 0 ||
+        watch_process(module) < 0) {
         Py_DECREF(module);
         return NULL;
     }

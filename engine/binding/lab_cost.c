@@ -100,7 +100,7 @@ static int time_policy(bench *b, const helio_rate_policy *policy, int intervals)
 
 static int time_consumers(bench *b, int intervals) {
     helio_consumers engine;
-    const helio_consumers_config config = {.highest = HELIO_SLOW_SUSPEND,
+    const helio_consumers_config config = {.highest = HELIO_ACTION_SUSPEND,
                                            .loss = 0.05,
                                            .lag = 0.75,
                                            .buffer = 0.95,

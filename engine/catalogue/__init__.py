@@ -1,4 +1,4 @@
-"""The one list of names: statistics, events, options, profiles, errors and constants of the wire.
+"""The one list of names: statistics, events, actions, options, profiles, errors and constants of the wire.
 
 The tables are TOML files in this folder.  This package reads them and imports nothing else of Heliograph, so every room
 may use it.  `names` derives every other spelling; `generate` writes the C headers and the reference pages.
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 __all__ = [
+    "Action",
     "Cell",
     "Derived",
     "Error",
@@ -26,6 +27,7 @@ __all__ = [
     "Split",
     "Statistic",
     "Term",
+    "actions",
     "derived",
     "errors",
     "events",
@@ -108,6 +110,17 @@ class Event:
     id: int
     severity: Severity
     arguments: tuple[str, ...]
+    help: str
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """What a source decides about a receiver, and does to it."""
+
+    name: str
+    number: int
+    notice: bool
+    """The source notifies the receiver of it."""
     help: str
 
 
@@ -245,6 +258,15 @@ def events() -> Mapping[str, Event]:
     return {
         name: Event(name, row["id"], row["severity"], tuple(row["arguments"]), row["help"])
         for name, row in _table("events")["event"].items()
+    }
+
+
+@cache
+def actions() -> Mapping[str, Action]:
+    """Every action by name, in the order of their numbers, which are 1, 2, 3 and so on."""
+    return {
+        name: Action(name, row["number"], row["notice"], row["help"])
+        for name, row in _table("actions")["action"].items()
     }
 
 

@@ -25,7 +25,7 @@ else:  # run as a file, before anything is installed: find the package by its fo
 
 ENGINE = Path(__file__).resolve().parent.parent
 
-_C_HEAD = "/* Generated from engine/catalogue/{source}.toml by generate.py; do not edit. */\n"
+_C_HEAD = "/* Generated from engine/catalogue/{source}.toml by generate.py; do not edit. */\n/* clang-format off */\n"
 _MD_HEAD = "<!-- Generated from engine/catalogue/{source}.toml by generate.py; do not edit. -->\n"
 
 
@@ -248,6 +248,27 @@ def errors_header() -> str:
     return "\n".join(out)
 
 
+def actions_header() -> str:
+    """The actions and the list X(NAME, name, number, whether a notice carries it, help)."""
+    rows = catalogue.actions().values()
+    out = [
+        "/* What the source of a stream decides about a receiver, and does to it.  The number is the same everywhere:",
+        " * docs/events.md. */",
+        "typedef enum helio_action {",
+        "    HELIO_ACTION_NONE = 0,",
+    ]
+    out += [f"    HELIO_ACTION_{row.name.upper()} = {row.number}, /* {row.help} */" for row in rows]
+    out += ["    HELIO_ACTIONS_END", "} helio_action;", ""]
+    out.append("/* X(NAME, name, number, notice, help); notice 1: the source notifies the receiver of it */")
+    out.append(
+        _list_macro(
+            "HELIO_ACTIONS(X)",
+            [f"X({r.name.upper()}, {r.name}, {r.number}, {r.notice:d}, {_c_string(r.help)})" for r in rows],
+        )
+    )
+    return "\n".join(out)
+
+
 def _md_table(head: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> str:
     lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
     lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
@@ -329,14 +350,24 @@ def identities_page() -> str:
 
 
 def events_page() -> str:
-    """Reference of the events."""
-    return "# Events\n\n" + _md_table(
+    """Reference of the events, and of the actions that their arguments name."""
+    events = _md_table(
         ("event", "id", "severity", "arguments", "meaning"),
         (
             (f"`{e.name}`", str(e.id), e.severity, ", ".join(e.arguments) or "none", e.help)
             for e in catalogue.events().values()
         ),
     )
+    actions = _md_table(
+        ("number", "action", "in notices", "meaning"),
+        ((str(a.number), f"`{a.name}`", "yes" if a.notice else "no", a.help) for a in catalogue.actions().values()),
+    )
+    head = (
+        "\n## Actions\n\nThe event argument `action`. The number is the same in notices ([wire.md](wire.md) 1.3), "
+        "in the statistic `treatment`, in decision logs and in the C interface; the statistics `slow_decisions` and "
+        "`slow_actions`, the option `slow_action` and Python use the name.\n\n"
+    )
+    return "# Events\n\n" + events + head + actions
 
 
 def options_page() -> str:
@@ -403,6 +434,7 @@ HEADERS: Mapping[str, tuple[str, Callable[[], str]]] = {
     "core/generated/profiles.h": ("profiles", profiles_header),
     "core/generated/protocol.h": ("protocol", protocol_header),
     "include/heliograph/errors.h": ("errors", errors_header),
+    "include/heliograph/actions.h": ("actions", actions_header),
 }
 PAGES: Mapping[str, tuple[str, Callable[[], str]]] = {
     "docs/statistics.md": ("statistics", statistics_page),

@@ -14,25 +14,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from heliograph.engine import catalogue
+
 __all__ = ["Decision", "Rerun", "add", "read"]
 
 RATE, CONSUMER, STORM = 16, 17, 18
 _STATES = ("hold", "decrease", "increase")
-_STEPS = (
-    "none",
-    "notify",
-    "pace",
-    "shed",
-    "suspend NAKs",
-    "suspend",
-    "expel",
-    "recovered",
-    "resume",
-    "readmit",
-    "forecast",
-    "spare",
-    "group",
-)
+_ACTIONS = ("none", *catalogue.actions())
 _SYMPTOMS = ("", "loss", "NAKs", "lag", "buffer", "silence")
 _NOBODY = 0xFFFFFFFF
 _LINES = 40
@@ -95,8 +83,8 @@ def _rate(numbers: tuple[int, ...], why: str) -> str:
 
 
 def _consumer(numbers: tuple[int, ...], why: str) -> str:
-    place, step, symptom, value, threshold, _, duration, _, rate = numbers
-    words = [_word(_STEPS, step), _place(place)[2:] or "the group"]
+    place, action, symptom, value, threshold, _, duration, _, rate = numbers
+    words = [_word(_ACTIONS, action), _place(place)[2:] or "the group"]
     if symptom:
         words.append(f"{_word(_SYMPTOMS, symptom)} {_double(value):.4g} over {_double(threshold):.4g}")
     if rate:

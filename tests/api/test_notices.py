@@ -17,7 +17,9 @@ from heliograph.engine import (
     Receiver,
     Transmitter,
     UsageError,
+    catalogue,
 )
+from heliograph.monitor.model import Event
 from heliograph.monitor.segment import Segment
 
 from .conftest import collect, free_port, until
@@ -68,6 +70,22 @@ def events(instance: Instance) -> list[str]:
     assert isinstance(instance.segment, Path)
     with Segment(instance.segment) as segment:
         return [event.name for event in segment.events().events]
+
+
+_AT_RECEIVER = {
+    "notify": "warned",
+    "shed": "warned",
+    "suspend_naks": "suspended",
+    "suspend": "suspended",
+    "resume": "resumed",
+    "expel": "expelled",
+}
+
+
+def _newest(instance: Instance, name: str) -> Event:
+    assert isinstance(instance.segment, Path)
+    with Segment(instance.segment) as segment:
+        return [event for event in segment.events().events if event.name == name][-1]
 
 
 def test_a_suspended_receiver_is_told_and_resumes(way: str) -> None:
@@ -154,6 +172,23 @@ def test_warnings_and_shedding_are_told(instance: Instance, unicast: str) -> Non
     assert told(receiver, Action.SHED).reason is Reason.NAKS
     transmitter.send(b"x")
     assert collect(receiver, 1)
+
+
+def test_an_action_has_the_number_of_the_catalogue(unicast: str) -> None:
+    """In the calls of the binding, in notices, in the events of both ends and in the statistic."""
+    with Instance() as source, Instance() as sink:
+        receiver = sink.receiver(unicast, TOPIC, ack="auto")
+        transmitter = source.transmitter(unicast, TOPIC, linger=0.05)
+        who = int(known(transmitter, receiver).receiver, 16)
+        for name in ("notify", "shed", "suspend_naks", "suspend", "resume", "expel"):
+            transmitter.act(who, catalogue.actions()[name].number, 0.0, "test")
+            told(receiver, Action(name))
+            for instance, event in (source, "receiver_treated"), (sink, _AT_RECEIVER[name]):
+                assert _newest(instance, event).arguments["action"] == catalogue.actions()[name].number
+        assert isinstance(source.segment, Path)
+        with Segment(source.segment) as segment:
+            treated = [item.values["treatment"] for item in segment.objects() if item.scope == "peer"]
+        assert treated == [catalogue.actions()["expel"].number]
 
 
 def test_who_is_not_there_or_not_so_is_refused(instance: Instance, unicast: str) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from heliograph.engine import catalogue
+from heliograph.engine import Action, _core, catalogue
 
 from .cell_uses import written_cells
 
@@ -128,6 +128,18 @@ def test_the_reference_explains_every_name(page: str) -> None:
 
 def test_profiles_are_the_choices_of_their_option() -> None:
     assert list(catalogue.profiles()) == list(catalogue.options()["profile"].choices)
+
+
+def test_the_actions_are_numbered_once() -> None:
+    """By the same number as value of the option, in the two statistics and at the binding."""
+    actions = catalogue.actions()
+    assert [action.number for action in actions.values()] == list(range(1, len(actions) + 1))
+    names = tuple(actions)
+    assert [name.replace("-", "_") for name in catalogue.options()["slow_action"].choices] == list(names[:6])
+    decided = {s.name: s.split.values for s in catalogue.scopes()["tx_stream"].statistics if s.split}
+    assert decided["slow_decisions"] == decided["slow_actions"] == names[:12]
+    assert ("none", *names) == _core.ACTIONS
+    assert set(Action) == {action.name for action in actions.values() if action.notice}
 
 
 @pytest.mark.parametrize(

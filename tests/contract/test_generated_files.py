@@ -14,7 +14,8 @@ def test_headers_and_reference_pages_are_fresh(top: Path) -> None:
 
 
 def test_generated_files_say_so(top: Path) -> None:
-    headers = [*(top / "engine/core/generated").glob("*.h"), top / "engine/include/heliograph/errors.h"]
+    public = (top / "engine/include/heliograph" / name for name in ("actions.h", "errors.h"))
+    headers = [*(top / "engine/core/generated").glob("*.h"), *public]
     assert len(headers) > 3
     for path in headers:
         assert "do not edit" in path.read_text(encoding="utf-8").splitlines()[0], path

@@ -80,11 +80,10 @@ static void print_all_packets(const helio_address *source, const helio_address *
         print_packet("made down", packet, helio_pgm_encode_spm(packet, &session, &spm, source));
     }
     const helio_pgm_notice notices[] = {
-        {HELIO_PGM_NOTICE_SUSPEND, HELIO_PGM_REASON_LOSS, 7, 5000, 0x5EED, 0, "loss 12 %", 9},
-        {HELIO_PGM_NOTICE_NOTIFY, HELIO_PGM_REASON_LAG | HELIO_PGM_REASON_BY_HAND, 8, 0, 0x5EED, 3,
+        {HELIO_ACTION_SUSPEND, HELIO_PGM_REASON_LOSS, 7, 5000, 0x5EED, 0, "loss 12 %", 9},
+        {HELIO_ACTION_NOTIFY, HELIO_PGM_REASON_LAG | HELIO_PGM_REASON_BY_HAND, 8, 0, 0x5EED, 3,
          "a text of which only the first part fits the option", 51},
-        {HELIO_PGM_NOTICE_CUT_OFF, HELIO_PGM_REASON_STORM, 9, HELIO_PGM_NOTICE_TIME_MAX, 0, 0, "",
-         0}};
+        {HELIO_ACTION_CUT_OFF, HELIO_PGM_REASON_STORM, 9, HELIO_PGM_NOTICE_TIME_MAX, 0, 0, "", 0}};
     for (uint32_t i = 1; i <= 3; i++) {
         const helio_pgm_spm spm = {.sequence = 16 + i,
                                    .trail = 2,

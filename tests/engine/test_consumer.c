@@ -13,7 +13,7 @@ enum { RUNS = 200 };
 enum { RUNS = 1000 };
 #endif
 
-static helio_consumers_config made(helio_slow_step highest) {
+static helio_consumers_config made(helio_action highest) {
     return (helio_consumers_config){
         .highest = highest,
         .enforces = true,
@@ -32,15 +32,15 @@ static helio_consumers_config made(helio_slow_step highest) {
 
 /* What was decided in a run, by step and place; the last decision of each step. */
 typedef struct record {
-    uint32_t count[HELIO_SLOW_STEPS];
-    uint32_t of[CROWD_MAX][HELIO_SLOW_STEPS];
-    helio_slow_decision last[HELIO_SLOW_STEPS];
-    int64_t first_ns[HELIO_SLOW_STEPS];
+    uint32_t count[HELIO_ACTIONS_END];
+    uint32_t of[CROWD_MAX][HELIO_ACTIONS_END];
+    helio_slow_decision last[HELIO_ACTIONS_END];
+    int64_t first_ns[HELIO_ACTIONS_END];
 } record;
 
 static uint32_t isolations(const record *r) {
-    return r->count[HELIO_SLOW_SHED] + r->count[HELIO_SLOW_SUSPEND_NAKS] +
-           r->count[HELIO_SLOW_SUSPEND] + r->count[HELIO_SLOW_EXPEL];
+    return r->count[HELIO_ACTION_SHED] + r->count[HELIO_ACTION_SUSPEND_NAKS] +
+           r->count[HELIO_ACTION_SUSPEND] + r->count[HELIO_ACTION_EXPEL];
 }
 
 /* Does in the model what was decided. */
@@ -50,16 +50,17 @@ static void carry_out(crowd *c, const helio_slow_decision *decision) {
     }
     helio_receiver_view *view = &c->views[decision->place];
     crowd_receiver *receiver = &c->receivers[decision->place];
-    if (decision->step == HELIO_SLOW_SUSPEND || decision->step == HELIO_SLOW_SUSPEND_NAKS) {
+    if (decision->action == HELIO_ACTION_SUSPEND || decision->action == HELIO_ACTION_SUSPEND_NAKS) {
         view->flags |= HELIO_VIEW_SUSPENDED;
-        receiver->skips = decision->step == HELIO_SLOW_SUSPEND;
-    } else if (decision->step == HELIO_SLOW_EXPEL) {
+        receiver->skips = decision->action == HELIO_ACTION_SUSPEND;
+    } else if (decision->action == HELIO_ACTION_EXPEL) {
         view->flags = (view->flags & ~(uint32_t)HELIO_VIEW_SUSPENDED) | HELIO_VIEW_EXPELLED;
         receiver->is_silent = true;
-    } else if (decision->step >= HELIO_SLOW_RECOVER && decision->step <= HELIO_SLOW_READMIT) {
+    } else if (decision->action >= HELIO_ACTION_RECOVER &&
+               decision->action <= HELIO_ACTION_READMIT) {
         view->flags &= ~(uint32_t)(HELIO_VIEW_SUSPENDED | HELIO_VIEW_EXPELLED);
         receiver->skips = false;
-        receiver->is_silent = receiver->is_silent && decision->step != HELIO_SLOW_READMIT;
+        receiver->is_silent = receiver->is_silent && decision->action != HELIO_ACTION_READMIT;
     }
 }
 
@@ -73,12 +74,12 @@ static void run(crowd *c, helio_consumers *engine, record *r, int64_t ns) {
         helio_consumers_decide(engine, &c->interval, c->views);
         for (uint32_t i = 0; i < engine->decisions_count; i++) {
             const helio_slow_decision *decision = &engine->decisions[i];
-            r->last[decision->step] = *decision;
-            if (r->count[decision->step]++ == 0) {
-                r->first_ns[decision->step] = c->interval.now_ns;
+            r->last[decision->action] = *decision;
+            if (r->count[decision->action]++ == 0) {
+                r->first_ns[decision->action] = c->interval.now_ns;
             }
             if (decision->place != HELIO_SLOW_NO_PLACE) {
-                r->of[decision->place][decision->step]++;
+                r->of[decision->place][decision->action]++;
             }
             if (engine->config.enforces) {
                 carry_out(c, decision);
@@ -120,7 +121,7 @@ static void a_median_is_the_one_that_sorting_finds(void) {
 /* ---- who is well is left alone ---- */
 
 static void receivers_that_keep_up_are_left_alone(void) {
-    const helio_consumers_config config = made(HELIO_SLOW_EXPEL);
+    const helio_consumers_config config = made(HELIO_ACTION_EXPEL);
     helio_consumers engine = begin(&config);
     crowd c;
     record r = {0};
@@ -129,7 +130,7 @@ static void receivers_that_keep_up_are_left_alone(void) {
         c.receivers[i].loss = 0.01;
     }
     run(&c, &engine, &r, 10 * HELIO_SECOND);
-    for (int step = 0; step < HELIO_SLOW_STEPS; step++) {
+    for (int step = 0; step < HELIO_ACTIONS_END; step++) {
         CHECK_EQUAL(r.count[step], 0);
     }
     for (uint32_t i = 0; i < 20; i++) {
@@ -140,7 +141,7 @@ static void receivers_that_keep_up_are_left_alone(void) {
 
 /* Loss of 0 to 10 % that all have alike, with bursts that hit all. */
 static void a_network_that_loses_alike_is_nobodys_fault(void) {
-    const helio_consumers_config config = made(HELIO_SLOW_EXPEL);
+    const helio_consumers_config config = made(HELIO_ACTION_EXPEL);
     uint32_t wrong = 0, warned = 0;
     for (uint64_t seed = 1; seed <= RUNS; seed++) {
         helio_consumers engine = begin(&config);
@@ -160,7 +161,7 @@ static void a_network_that_loses_alike_is_nobodys_fault(void) {
                 burst ? (int64_t)(10 + helio_random_below(&random, 300)) * MS : 800 * MS);
         }
         wrong += isolations(&r) > 0;
-        warned += count >= 3 ? r.count[HELIO_SLOW_NOTIFY] : 0;
+        warned += count >= 3 ? r.count[HELIO_ACTION_NOTIFY] : 0;
         if (isolations(&r) > 0) {
             fprintf(stderr, "seed %" PRIu64 ": %u receivers, loss %.3f\n", seed, count, loss);
         }
@@ -171,7 +172,7 @@ static void a_network_that_loses_alike_is_nobodys_fault(void) {
 }
 
 static void a_short_burst_of_one_is_no_trouble(void) {
-    const helio_consumers_config config = made(HELIO_SLOW_EXPEL);
+    const helio_consumers_config config = made(HELIO_ACTION_EXPEL);
     for (uint64_t seed = 1; seed <= 100; seed++) {
         helio_consumers engine = begin(&config);
         crowd c;
@@ -182,14 +183,14 @@ static void a_short_burst_of_one_is_no_trouble(void) {
         run(&c, &engine, &r, 90 * MS);
         c.receivers[3].loss = 0;
         run(&c, &engine, &r, 3 * HELIO_SECOND);
-        CHECK_EQUAL(r.count[HELIO_SLOW_NOTIFY], 0);
+        CHECK_EQUAL(r.count[HELIO_ACTION_NOTIFY], 0);
         CHECK_EQUAL(isolations(&r), 0);
         helio_consumers_fini(&engine);
     }
 }
 
 static void a_receiver_that_comes_late_and_catches_up_is_recovering(void) {
-    const helio_consumers_config config = made(HELIO_SLOW_EXPEL);
+    const helio_consumers_config config = made(HELIO_ACTION_EXPEL);
     helio_consumers engine = begin(&config);
     crowd c;
     record r = {0};
@@ -204,7 +205,7 @@ static void a_receiver_that_comes_late_and_catches_up_is_recovering(void) {
     CHECK(engine.consumers[4].watch.symptoms.forecast_ns == HELIO_NEVER);
     run(&c, &engine, &r, 9 * HELIO_SECOND);
     CHECK_EQUAL(engine.consumers[4].watch.class, HELIO_CONSUMER_OK);
-    CHECK_EQUAL(r.count[HELIO_SLOW_NOTIFY] + isolations(&r), 0);
+    CHECK_EQUAL(r.count[HELIO_ACTION_NOTIFY] + isolations(&r), 0);
     helio_consumers_fini(&engine);
 }
 
@@ -212,7 +213,7 @@ static void a_receiver_that_comes_late_and_catches_up_is_recovering(void) {
 
 static void one_bad_among_fifty_is_acted_on_and_nobody_else(void) {
     for (uint64_t seed = 1; seed <= 40; seed++) {
-        const helio_consumers_config config = made(HELIO_SLOW_SUSPEND);
+        const helio_consumers_config config = made(HELIO_ACTION_SUSPEND);
         helio_consumers engine = begin(&config);
         crowd c;
         record r = {0};
@@ -230,16 +231,16 @@ static void one_bad_among_fifty_is_acted_on_and_nobody_else(void) {
             c.receivers[bad].drain = 12000;
         }
         run(&c, &engine, &r, 4 * HELIO_SECOND);
-        CHECK(r.of[bad][HELIO_SLOW_NOTIFY] > 0);
-        CHECK(r.of[bad][HELIO_SLOW_SUSPEND] > 0);
-        CHECK_EQUAL(r.count[HELIO_SLOW_NOTIFY], r.of[bad][HELIO_SLOW_NOTIFY]);
-        CHECK_EQUAL(isolations(&r), r.of[bad][HELIO_SLOW_SHED] +
-                                        r.of[bad][HELIO_SLOW_SUSPEND_NAKS] +
-                                        r.of[bad][HELIO_SLOW_SUSPEND]);
-        CHECK(r.first_ns[HELIO_SLOW_NOTIFY] - bad_ns >= 300 * MS);
-        CHECK(r.first_ns[HELIO_SLOW_SUSPEND] > r.first_ns[HELIO_SLOW_NOTIFY]);
-        CHECK_EQUAL(r.count[HELIO_SLOW_GROUP], 0);
-        const helio_slow_decision *told = &r.last[HELIO_SLOW_NOTIFY];
+        CHECK(r.of[bad][HELIO_ACTION_NOTIFY] > 0);
+        CHECK(r.of[bad][HELIO_ACTION_SUSPEND] > 0);
+        CHECK_EQUAL(r.count[HELIO_ACTION_NOTIFY], r.of[bad][HELIO_ACTION_NOTIFY]);
+        CHECK_EQUAL(isolations(&r), r.of[bad][HELIO_ACTION_SHED] +
+                                        r.of[bad][HELIO_ACTION_SUSPEND_NAKS] +
+                                        r.of[bad][HELIO_ACTION_SUSPEND]);
+        CHECK(r.first_ns[HELIO_ACTION_NOTIFY] - bad_ns >= 300 * MS);
+        CHECK(r.first_ns[HELIO_ACTION_SUSPEND] > r.first_ns[HELIO_ACTION_NOTIFY]);
+        CHECK_EQUAL(r.count[HELIO_ACTION_NETWORK], 0);
+        const helio_slow_decision *told = &r.last[HELIO_ACTION_NOTIFY];
         CHECK_EQUAL(told->receiver, 100 + bad);
         CHECK(told->value >= told->threshold && told->lasted_ns >= 300 * MS);
         helio_consumers_fini(&engine);
@@ -247,7 +248,7 @@ static void one_bad_among_fifty_is_acted_on_and_nobody_else(void) {
 }
 
 static void a_stalled_receiver_is_called_so_and_a_silent_one_stopped(void) {
-    const helio_consumers_config config = made(HELIO_SLOW_NOTIFY);
+    const helio_consumers_config config = made(HELIO_ACTION_NOTIFY);
     helio_consumers engine = begin(&config);
     crowd c;
     record r = {0};
@@ -261,7 +262,7 @@ static void a_stalled_receiver_is_called_so_and_a_silent_one_stopped(void) {
     CHECK_EQUAL(engine.consumers[1].watch.class, HELIO_CONSUMER_STALLED);
     CHECK_EQUAL(engine.consumers[2].watch.class, HELIO_CONSUMER_FALLING);
     CHECK_EQUAL(engine.consumers[3].watch.class, HELIO_CONSUMER_STOPPED);
-    CHECK_EQUAL(r.of[3][HELIO_SLOW_NOTIFY], 1);
+    CHECK_EQUAL(r.of[3][HELIO_ACTION_NOTIFY], 1);
     c.receivers[1].drain = 9000;
     run(&c, &engine, &r, 1 * HELIO_SECOND);
     CHECK_EQUAL(engine.consumers[1].watch.class, HELIO_CONSUMER_RECOVERING);
@@ -272,7 +273,7 @@ static void a_stalled_receiver_is_called_so_and_a_silent_one_stopped(void) {
 }
 
 static void a_receiver_that_stops_its_source_is_stalled(void) {
-    const helio_consumers_config config = made(HELIO_SLOW_SUSPEND);
+    const helio_consumers_config config = made(HELIO_ACTION_SUSPEND);
     helio_consumers engine = begin(&config);
     crowd c;
     record r = {0};
@@ -285,13 +286,13 @@ static void a_receiver_that_stops_its_source_is_stalled(void) {
     run(&c, &engine, &r, 4 * HELIO_SECOND);
     CHECK_EQUAL(engine.consumers[1].watch.class, HELIO_CONSUMER_STALLED);
     CHECK_EQUAL(engine.consumers[2].watch.class, HELIO_CONSUMER_OK);
-    CHECK(r.of[1][HELIO_SLOW_SUSPEND] >= 1);
-    CHECK_EQUAL(isolations(&r), r.of[1][HELIO_SLOW_SUSPEND]);
+    CHECK(r.of[1][HELIO_ACTION_SUSPEND] >= 1);
+    CHECK_EQUAL(isolations(&r), r.of[1][HELIO_ACTION_SUSPEND]);
     helio_consumers_fini(&engine);
 }
 
 static void silence_is_told_of_and_never_punished(void) {
-    const helio_consumers_config config = made(HELIO_SLOW_EXPEL);
+    const helio_consumers_config config = made(HELIO_ACTION_EXPEL);
     helio_consumers engine = begin(&config);
     crowd c;
     record r = {0};
@@ -299,17 +300,17 @@ static void silence_is_told_of_and_never_punished(void) {
     run(&c, &engine, &r, HELIO_SECOND);
     c.receivers[3].is_silent = true;
     run(&c, &engine, &r, 20 * HELIO_SECOND);
-    CHECK_EQUAL(r.count[HELIO_SLOW_NOTIFY], 1);
-    CHECK_EQUAL(r.last[HELIO_SLOW_NOTIFY].symptom, HELIO_SYMPTOM_SILENCE);
+    CHECK_EQUAL(r.count[HELIO_ACTION_NOTIFY], 1);
+    CHECK_EQUAL(r.last[HELIO_ACTION_NOTIFY].symptom, HELIO_SYMPTOM_SILENCE);
     CHECK_EQUAL(isolations(&r), 0);
     c.receivers[3].is_silent = false;
     run(&c, &engine, &r, 3 * HELIO_SECOND);
-    CHECK_EQUAL(r.of[3][HELIO_SLOW_RECOVER], 1);
+    CHECK_EQUAL(r.of[3][HELIO_ACTION_RECOVER], 1);
     helio_consumers_fini(&engine);
 }
 
 static void a_receiver_that_sends_no_reports_is_known_by_its_requests(void) {
-    helio_consumers_config config = made(HELIO_SLOW_SUSPEND);
+    helio_consumers_config config = made(HELIO_ACTION_SUSPEND);
     config.naks = 1000;
     helio_consumers engine = begin(&config);
     crowd c;
@@ -321,14 +322,14 @@ static void a_receiver_that_sends_no_reports_is_known_by_its_requests(void) {
         c.receivers[i].loss = 0.005;
     }
     run(&c, &engine, &r, HELIO_SECOND);
-    CHECK_EQUAL(r.count[HELIO_SLOW_NOTIFY], 0);
+    CHECK_EQUAL(r.count[HELIO_ACTION_NOTIFY], 0);
     c.receivers[2].loss = 0.15;
     run(&c, &engine, &r, 1500 * MS);
-    CHECK_EQUAL(r.of[2][HELIO_SLOW_NOTIFY], 1);
-    CHECK_EQUAL(r.of[2][HELIO_SLOW_SHED], 1);
-    CHECK_EQUAL(r.of[2][HELIO_SLOW_SUSPEND_NAKS], 1);
-    CHECK_EQUAL(r.of[2][HELIO_SLOW_SUSPEND], 1);
-    CHECK_EQUAL(r.last[HELIO_SLOW_NOTIFY].symptom, HELIO_SYMPTOM_NAKS);
+    CHECK_EQUAL(r.of[2][HELIO_ACTION_NOTIFY], 1);
+    CHECK_EQUAL(r.of[2][HELIO_ACTION_SHED], 1);
+    CHECK_EQUAL(r.of[2][HELIO_ACTION_SUSPEND_NAKS], 1);
+    CHECK_EQUAL(r.of[2][HELIO_ACTION_SUSPEND], 1);
+    CHECK_EQUAL(r.last[HELIO_ACTION_NOTIFY].symptom, HELIO_SYMPTOM_NAKS);
     CHECK_EQUAL(isolations(&r), 3);
     helio_consumers_fini(&engine);
 }
@@ -340,7 +341,7 @@ static void trouble(crowd *c, uint32_t who) {
 }
 
 static void who_is_suspended_is_readmitted_as_soon_as_it_is_well(void) {
-    helio_consumers_config config = made(HELIO_SLOW_SUSPEND);
+    helio_consumers_config config = made(HELIO_ACTION_SUSPEND);
     config.suspend_ns = 30 * HELIO_SECOND;
     helio_consumers engine = begin(&config);
     crowd c;
@@ -349,25 +350,25 @@ static void who_is_suspended_is_readmitted_as_soon_as_it_is_well(void) {
     run(&c, &engine, &r, HELIO_SECOND);
     trouble(&c, 2);
     run(&c, &engine, &r, 4 * HELIO_SECOND);
-    CHECK_EQUAL(r.of[2][HELIO_SLOW_NOTIFY], 1);
-    CHECK_EQUAL(r.of[2][HELIO_SLOW_SUSPEND], 1);
-    CHECK_EQUAL(r.of[2][HELIO_SLOW_RESUME], 0);
-    CHECK_EQUAL(r.last[HELIO_SLOW_SUSPEND].duration_ns, 30 * HELIO_SECOND);
+    CHECK_EQUAL(r.of[2][HELIO_ACTION_NOTIFY], 1);
+    CHECK_EQUAL(r.of[2][HELIO_ACTION_SUSPEND], 1);
+    CHECK_EQUAL(r.of[2][HELIO_ACTION_RESUME], 0);
+    CHECK_EQUAL(r.last[HELIO_ACTION_SUSPEND].duration_ns, 30 * HELIO_SECOND);
     c.receivers[2].drain = 1e9;
     const int64_t well_ns = c.interval.now_ns;
     run(&c, &engine, &r, 2 * HELIO_SECOND);
-    CHECK_EQUAL(r.of[2][HELIO_SLOW_RESUME], 1);
-    CHECK_BYTES(r.last[HELIO_SLOW_RESUME].why, "it is well again", 16);
-    CHECK(r.first_ns[HELIO_SLOW_RESUME] - well_ns >= 200 * MS); /* three windows */
-    CHECK(r.first_ns[HELIO_SLOW_NOTIFY] < r.first_ns[HELIO_SLOW_SUSPEND]);
+    CHECK_EQUAL(r.of[2][HELIO_ACTION_RESUME], 1);
+    CHECK_BYTES(r.last[HELIO_ACTION_RESUME].why, "it is well again", 16);
+    CHECK(r.first_ns[HELIO_ACTION_RESUME] - well_ns >= 200 * MS); /* three windows */
+    CHECK(r.first_ns[HELIO_ACTION_NOTIFY] < r.first_ns[HELIO_ACTION_SUSPEND]);
     CHECK_EQUAL(isolations(&r), 1);
     run(&c, &engine, &r, 5 * HELIO_SECOND);
-    CHECK_EQUAL(r.count[HELIO_SLOW_NOTIFY], 1);
+    CHECK_EQUAL(r.count[HELIO_ACTION_NOTIFY], 1);
     helio_consumers_fini(&engine);
 }
 
 static void a_suspension_ends_when_its_time_is_over(void) {
-    const helio_consumers_config config = made(HELIO_SLOW_SUSPEND);
+    const helio_consumers_config config = made(HELIO_ACTION_SUSPEND);
     helio_consumers engine = begin(&config);
     crowd c;
     record r = {0};
@@ -378,18 +379,19 @@ static void a_suspension_ends_when_its_time_is_over(void) {
     run(&c, &engine, &r, HELIO_SECOND);
     c.receivers[4].loss = 0.3;
     run(&c, &engine, &r, 3200 * MS);
-    CHECK_EQUAL(r.of[4][HELIO_SLOW_SUSPEND], 1);
-    CHECK_EQUAL(r.of[4][HELIO_SLOW_SHED], 1); /* it asks, so milder things were tried first */
-    CHECK_EQUAL(r.of[4][HELIO_SLOW_SUSPEND_NAKS], 1);
-    CHECK_EQUAL(r.of[4][HELIO_SLOW_RESUME], 0);
+    CHECK_EQUAL(r.of[4][HELIO_ACTION_SUSPEND], 1);
+    CHECK_EQUAL(r.of[4][HELIO_ACTION_SHED], 1); /* it asks, so milder things were tried first */
+    CHECK_EQUAL(r.of[4][HELIO_ACTION_SUSPEND_NAKS], 1);
+    CHECK_EQUAL(r.of[4][HELIO_ACTION_RESUME], 0);
     run(&c, &engine, &r, 500 * MS);
-    CHECK_EQUAL(r.of[4][HELIO_SLOW_RESUME], 1);
-    CHECK_EQUAL(r.first_ns[HELIO_SLOW_RESUME] - r.first_ns[HELIO_SLOW_SUSPEND], 2 * HELIO_SECOND);
+    CHECK_EQUAL(r.of[4][HELIO_ACTION_RESUME], 1);
+    CHECK_EQUAL(r.first_ns[HELIO_ACTION_RESUME] - r.first_ns[HELIO_ACTION_SUSPEND],
+                2 * HELIO_SECOND);
     helio_consumers_fini(&engine);
 }
 
 static void one_that_is_suspended_again_and_again_is_expelled_and_comes_back(void) {
-    helio_consumers_config config = made(HELIO_SLOW_EXPEL);
+    helio_consumers_config config = made(HELIO_ACTION_EXPEL);
     helio_consumers engine = begin(&config);
     crowd c;
     record r = {0};
@@ -397,18 +399,18 @@ static void one_that_is_suspended_again_and_again_is_expelled_and_comes_back(voi
     run(&c, &engine, &r, HELIO_SECOND);
     trouble(&c, 2);
     run(&c, &engine, &r, 20 * HELIO_SECOND);
-    const int64_t after_ns = r.first_ns[HELIO_SLOW_EXPEL] - r.first_ns[HELIO_SLOW_SUSPEND];
+    const int64_t after_ns = r.first_ns[HELIO_ACTION_EXPEL] - r.first_ns[HELIO_ACTION_SUSPEND];
     CHECK(after_ns > 6 * HELIO_SECOND && after_ns < 12 * HELIO_SECOND); /* three suspensions */
-    CHECK_EQUAL(r.of[2][HELIO_SLOW_EXPEL], 1);
-    CHECK_EQUAL(r.last[HELIO_SLOW_EXPEL].duration_ns, 5 * HELIO_SECOND);
-    CHECK_EQUAL(r.of[2][HELIO_SLOW_READMIT], 1);
-    CHECK(r.of[2][HELIO_SLOW_SUSPEND] > 3); /* it had to be suspended anew */
-    CHECK_EQUAL(isolations(&r), r.of[2][HELIO_SLOW_SUSPEND] + 1);
+    CHECK_EQUAL(r.of[2][HELIO_ACTION_EXPEL], 1);
+    CHECK_EQUAL(r.last[HELIO_ACTION_EXPEL].duration_ns, 5 * HELIO_SECOND);
+    CHECK_EQUAL(r.of[2][HELIO_ACTION_READMIT], 1);
+    CHECK(r.of[2][HELIO_ACTION_SUSPEND] > 3); /* it had to be suspended anew */
+    CHECK_EQUAL(isolations(&r), r.of[2][HELIO_ACTION_SUSPEND] + 1);
     helio_consumers_fini(&engine);
 }
 
 static void suspensions_of_more_than_an_hour_ago_do_not_expel(void) {
-    helio_consumers_config config = made(HELIO_SLOW_EXPEL);
+    helio_consumers_config config = made(HELIO_ACTION_EXPEL);
     config.suspend_ns = 1300 * HELIO_SECOND; /* three of them never lie within an hour */
     helio_consumers engine = begin(&config);
     crowd c;
@@ -417,13 +419,13 @@ static void suspensions_of_more_than_an_hour_ago_do_not_expel(void) {
     run(&c, &engine, &r, HELIO_SECOND);
     trouble(&c, 2);
     run(&c, &engine, &r, 6000 * HELIO_SECOND);
-    CHECK_EQUAL(r.of[2][HELIO_SLOW_SUSPEND], 5);
-    CHECK_EQUAL(r.count[HELIO_SLOW_EXPEL], 0);
+    CHECK_EQUAL(r.of[2][HELIO_ACTION_SUSPEND], 5);
+    CHECK_EQUAL(r.count[HELIO_ACTION_EXPEL], 0);
     helio_consumers_fini(&engine);
 }
 
 static void nobody_is_expelled_on_what_others_could_have_said(void) {
-    const helio_consumers_config config = made(HELIO_SLOW_EXPEL);
+    const helio_consumers_config config = made(HELIO_ACTION_EXPEL);
     helio_consumers engine = begin(&config);
     crowd c;
     record r = {0};
@@ -434,15 +436,15 @@ static void nobody_is_expelled_on_what_others_could_have_said(void) {
     run(&c, &engine, &r, HELIO_SECOND);
     trouble(&c, 2);
     run(&c, &engine, &r, 25 * HELIO_SECOND);
-    CHECK_EQUAL(r.count[HELIO_SLOW_EXPEL], 0);
-    CHECK(r.of[2][HELIO_SLOW_SUSPEND] > 3);
-    CHECK(r.of[2][HELIO_SLOW_SPARE] >= 1); /* which says that a person can */
+    CHECK_EQUAL(r.count[HELIO_ACTION_EXPEL], 0);
+    CHECK(r.of[2][HELIO_ACTION_SUSPEND] > 3);
+    CHECK(r.of[2][HELIO_ACTION_SPARE] >= 1); /* which says that a person can */
     helio_consumers_fini(&engine);
 }
 
 static void no_more_than_the_share_is_isolated_at_once(void) {
     for (uint32_t count = 2; count <= 40; count += 19) {
-        const helio_consumers_config config = made(HELIO_SLOW_EXPEL);
+        const helio_consumers_config config = made(HELIO_ACTION_EXPEL);
         helio_consumers engine = begin(&config);
         crowd c;
         record r = {0};
@@ -461,14 +463,14 @@ static void no_more_than_the_share_is_isolated_at_once(void) {
                 CHECK(isolated <= most);
             }
         }
-        CHECK(r.count[HELIO_SLOW_SUSPEND] >= most);
-        CHECK(r.count[HELIO_SLOW_SPARE] > 0);
+        CHECK(r.count[HELIO_ACTION_SUSPEND] >= most);
+        CHECK(r.count[HELIO_ACTION_SPARE] > 0);
         helio_consumers_fini(&engine);
     }
 }
 
 static void who_is_alone_is_warned_and_no_more(void) {
-    const helio_consumers_config config = made(HELIO_SLOW_EXPEL);
+    const helio_consumers_config config = made(HELIO_ACTION_EXPEL);
     helio_consumers engine = begin(&config);
     crowd c;
     record r = {0};
@@ -476,14 +478,14 @@ static void who_is_alone_is_warned_and_no_more(void) {
     run(&c, &engine, &r, HELIO_SECOND);
     c.receivers[0].drain = 0;
     run(&c, &engine, &r, 5 * HELIO_SECOND);
-    CHECK_EQUAL(r.count[HELIO_SLOW_NOTIFY], 1);
-    CHECK_EQUAL(r.count[HELIO_SLOW_SPARE], 1);
+    CHECK_EQUAL(r.count[HELIO_ACTION_NOTIFY], 1);
+    CHECK_EQUAL(r.count[HELIO_ACTION_SPARE], 1);
     CHECK_EQUAL(isolations(&r), 0);
     helio_consumers_fini(&engine);
 }
 
 static void many_that_worsen_together_are_told_of_once_and_spared(void) {
-    const helio_consumers_config config = made(HELIO_SLOW_SUSPEND);
+    const helio_consumers_config config = made(HELIO_ACTION_SUSPEND);
     helio_consumers engine = begin(&config);
     crowd c;
     record r = {0};
@@ -493,22 +495,22 @@ static void many_that_worsen_together_are_told_of_once_and_spared(void) {
         c.receivers[i].loss = 0.2;
     }
     run(&c, &engine, &r, 1500 * MS);
-    CHECK_EQUAL(r.count[HELIO_SLOW_GROUP], 1);
-    CHECK_EQUAL(r.count[HELIO_SLOW_NOTIFY] + isolations(&r), 0);
+    CHECK_EQUAL(r.count[HELIO_ACTION_NETWORK], 1);
+    CHECK_EQUAL(r.count[HELIO_ACTION_NOTIFY] + isolations(&r), 0);
     for (uint32_t i = 0; i < 12; i++) {
         c.receivers[i].loss = 0;
     }
     run(&c, &engine, &r, 5 * HELIO_SECOND);
     CHECK(!engine.is_troubled);
-    CHECK_EQUAL(r.count[HELIO_SLOW_NOTIFY] + isolations(&r), 0);
+    CHECK_EQUAL(r.count[HELIO_ACTION_NOTIFY] + isolations(&r), 0);
     c.receivers[5].loss = 0.2; /* and then one of them alone */
     run(&c, &engine, &r, 2 * HELIO_SECOND);
-    CHECK_EQUAL(r.of[5][HELIO_SLOW_SUSPEND], 1);
+    CHECK_EQUAL(r.of[5][HELIO_ACTION_SUSPEND], 1);
     helio_consumers_fini(&engine);
 }
 
 static void one_that_stalls_in_a_bad_network_is_found_all_the_same(void) {
-    const helio_consumers_config config = made(HELIO_SLOW_SUSPEND);
+    const helio_consumers_config config = made(HELIO_ACTION_SUSPEND);
     helio_consumers engine = begin(&config);
     crowd c;
     record r = {0};
@@ -517,18 +519,18 @@ static void one_that_stalls_in_a_bad_network_is_found_all_the_same(void) {
         c.receivers[i].loss = 0.2;
     }
     run(&c, &engine, &r, 2 * HELIO_SECOND);
-    CHECK_EQUAL(r.count[HELIO_SLOW_GROUP], 1);
+    CHECK_EQUAL(r.count[HELIO_ACTION_NETWORK], 1);
     c.receivers[3].drain = 0;
     run(&c, &engine, &r, 3 * HELIO_SECOND);
-    CHECK_EQUAL(r.of[3][HELIO_SLOW_NOTIFY], 1);
-    CHECK(r.of[3][HELIO_SLOW_SUSPEND] >= 1);
-    CHECK_EQUAL(r.count[HELIO_SLOW_NOTIFY], 1);
-    CHECK_EQUAL(r.count[HELIO_SLOW_SUSPEND], r.of[3][HELIO_SLOW_SUSPEND]);
+    CHECK_EQUAL(r.of[3][HELIO_ACTION_NOTIFY], 1);
+    CHECK(r.of[3][HELIO_ACTION_SUSPEND] >= 1);
+    CHECK_EQUAL(r.count[HELIO_ACTION_NOTIFY], 1);
+    CHECK_EQUAL(r.count[HELIO_ACTION_SUSPEND], r.of[3][HELIO_ACTION_SUSPEND]);
     helio_consumers_fini(&engine);
 }
 
 static void what_people_did_by_hand_is_left_alone(void) {
-    const helio_consumers_config config = made(HELIO_SLOW_EXPEL);
+    const helio_consumers_config config = made(HELIO_ACTION_EXPEL);
     helio_consumers engine = begin(&config);
     crowd c;
     record r = {0};
@@ -537,7 +539,7 @@ static void what_people_did_by_hand_is_left_alone(void) {
     c.views[3].flags |= HELIO_VIEW_SUSPENDED;
     c.receivers[3].loss = 0.5;
     run(&c, &engine, &r, 5 * HELIO_SECOND);
-    CHECK_EQUAL(r.of[3][HELIO_SLOW_RESUME] + isolations(&r), 0);
+    CHECK_EQUAL(r.of[3][HELIO_ACTION_RESUME] + isolations(&r), 0);
     trouble(&c, 1);
     run(&c, &engine, &r, 5 * HELIO_SECOND);
     CHECK_EQUAL(isolations(&r), 0); /* the one that may be is isolated already */
@@ -547,15 +549,15 @@ static void what_people_did_by_hand_is_left_alone(void) {
     CHECK_EQUAL(engine.consumers[1].isolation, HELIO_ISOLATION_SUSPENDED);
     c.views[1].flags &= ~(uint32_t)HELIO_VIEW_SUSPENDED; /* let go by hand */
     c.receivers[1] = c.receivers[0];
-    const uint32_t resumed = r.of[1][HELIO_SLOW_RESUME];
+    const uint32_t resumed = r.of[1][HELIO_ACTION_RESUME];
     run(&c, &engine, &r, 20 * MS);
     CHECK_EQUAL(engine.consumers[1].isolation, HELIO_ISOLATION_NONE);
-    CHECK_EQUAL(r.of[1][HELIO_SLOW_RESUME], resumed);
+    CHECK_EQUAL(r.of[1][HELIO_ACTION_RESUME], resumed);
     helio_consumers_fini(&engine);
 }
 
 static void who_only_watches_decides_as_if_it_acted(void) {
-    helio_consumers_config config = made(HELIO_SLOW_SUSPEND);
+    helio_consumers_config config = made(HELIO_ACTION_SUSPEND);
     config.enforces = false;
     helio_consumers engine = begin(&config);
     crowd c;
@@ -564,14 +566,14 @@ static void who_only_watches_decides_as_if_it_acted(void) {
     run(&c, &engine, &r, HELIO_SECOND);
     trouble(&c, 2);
     run(&c, &engine, &r, 10 * HELIO_SECOND);
-    CHECK(r.of[2][HELIO_SLOW_SUSPEND] >= 2);
-    CHECK(r.of[2][HELIO_SLOW_RESUME] >= 2);
+    CHECK(r.of[2][HELIO_ACTION_SUSPEND] >= 2);
+    CHECK(r.of[2][HELIO_ACTION_RESUME] >= 2);
     CHECK_EQUAL(c.views[2].flags & HELIO_VIEW_SUSPENDED, 0);
     helio_consumers_fini(&engine);
 }
 
 static void a_receiver_that_starts_anew_begins_with_a_clean_slate(void) {
-    const helio_consumers_config config = made(HELIO_SLOW_SUSPEND);
+    const helio_consumers_config config = made(HELIO_ACTION_SUSPEND);
     helio_consumers engine = begin(&config);
     crowd c;
     record r = {0};
@@ -579,13 +581,13 @@ static void a_receiver_that_starts_anew_begins_with_a_clean_slate(void) {
     run(&c, &engine, &r, HELIO_SECOND);
     trouble(&c, 2);
     run(&c, &engine, &r, 2000 * MS);
-    CHECK_EQUAL(r.of[2][HELIO_SLOW_NOTIFY], 1);
+    CHECK_EQUAL(r.of[2][HELIO_ACTION_NOTIFY], 1);
     c.views[2].flags &= ~(uint32_t)HELIO_VIEW_SUSPENDED;
     c.views[2].incarnation++;
     c.views[2].received = c.views[2].lost = 0;
     c.receivers[2] = c.receivers[0];
     run(&c, &engine, &r, 10 * MS);
-    CHECK_EQUAL(engine.consumers[2].rung, HELIO_SLOW_NONE);
+    CHECK_EQUAL(engine.consumers[2].rung, HELIO_ACTION_NONE);
     CHECK_EQUAL(engine.consumers[2].watch.class, HELIO_CONSUMER_UNKNOWN);
     c.views[2].flags = 0; /* it is forgotten */
     run(&c, &engine, &r, 10 * MS);
@@ -596,7 +598,7 @@ static void a_receiver_that_starts_anew_begins_with_a_clean_slate(void) {
 /* ---- to wait or to exclude ---- */
 
 static void coordinated_consumers_are_all_slowed_and_none_is_isolated(void) {
-    helio_consumers_config config = made(HELIO_SLOW_PACE);
+    helio_consumers_config config = made(HELIO_ACTION_PACE);
     config.waits = true;
     helio_consumers engine = begin(&config);
     crowd c;
@@ -605,11 +607,11 @@ static void coordinated_consumers_are_all_slowed_and_none_is_isolated(void) {
     run(&c, &engine, &r, HELIO_SECOND);
     c.receivers[2].drain = 7000;
     run(&c, &engine, &r, 30 * HELIO_SECOND);
-    CHECK_EQUAL(r.of[2][HELIO_SLOW_NOTIFY], r.count[HELIO_SLOW_NOTIFY]);
-    CHECK(r.of[2][HELIO_SLOW_PACE] >= 1);
+    CHECK_EQUAL(r.of[2][HELIO_ACTION_NOTIFY], r.count[HELIO_ACTION_NOTIFY]);
+    CHECK(r.of[2][HELIO_ACTION_PACE] >= 1);
     CHECK_EQUAL(isolations(&r), 0);
-    CHECK(r.last[HELIO_SLOW_PACE].rate < 7000 * CROWD_PACKET_BYTES);
-    CHECK(r.last[HELIO_SLOW_PACE].rate > 4000 * CROWD_PACKET_BYTES);
+    CHECK(r.last[HELIO_ACTION_PACE].rate < 7000 * CROWD_PACKET_BYTES);
+    CHECK(r.last[HELIO_ACTION_PACE].rate > 4000 * CROWD_PACKET_BYTES);
     CHECK_EQUAL(c.receivers[2].unrecovered, 0);
     c.receivers[2].drain = 1e9;
     run(&c, &engine, &r, 10 * HELIO_SECOND);
@@ -618,7 +620,7 @@ static void coordinated_consumers_are_all_slowed_and_none_is_isolated(void) {
 }
 
 static void who_waiting_does_not_help_is_isolated_after_all(void) {
-    helio_consumers_config config = made(HELIO_SLOW_SUSPEND);
+    helio_consumers_config config = made(HELIO_ACTION_SUSPEND);
     config.waits = true;
     helio_consumers engine = begin(&config);
     crowd c;
@@ -627,14 +629,14 @@ static void who_waiting_does_not_help_is_isolated_after_all(void) {
     run(&c, &engine, &r, HELIO_SECOND);
     c.receivers[2].drain = 0;
     run(&c, &engine, &r, 8 * HELIO_SECOND);
-    CHECK(r.of[2][HELIO_SLOW_PACE] >= 1);
-    CHECK(r.of[2][HELIO_SLOW_SUSPEND] >= 1);
-    CHECK(r.first_ns[HELIO_SLOW_SUSPEND] - r.first_ns[HELIO_SLOW_PACE] >= 1200 * MS);
+    CHECK(r.of[2][HELIO_ACTION_PACE] >= 1);
+    CHECK(r.of[2][HELIO_ACTION_SUSPEND] >= 1);
+    CHECK(r.first_ns[HELIO_ACTION_SUSPEND] - r.first_ns[HELIO_ACTION_PACE] >= 1200 * MS);
     helio_consumers_fini(&engine);
 }
 
 static void uncoordinated_consumers_never_slow_the_others(void) {
-    const helio_consumers_config config = made(HELIO_SLOW_EXPEL);
+    const helio_consumers_config config = made(HELIO_ACTION_EXPEL);
     helio_consumers engine = begin(&config);
     crowd c;
     record r = {0};
@@ -645,8 +647,8 @@ static void uncoordinated_consumers_never_slow_the_others(void) {
         run(&c, &engine, &r, 100 * MS);
         CHECK_EQUAL(engine.ceiling, 0);
     }
-    CHECK_EQUAL(r.count[HELIO_SLOW_PACE], 0);
-    CHECK(r.of[2][HELIO_SLOW_SUSPEND] > 0);
+    CHECK_EQUAL(r.count[HELIO_ACTION_PACE], 0);
+    CHECK(r.of[2][HELIO_ACTION_SUSPEND] > 0);
     helio_consumers_fini(&engine);
 }
 
@@ -656,7 +658,7 @@ static void uncoordinated_consumers_never_slow_the_others(void) {
 static void a_loss_is_told_of_its_lead_ahead(void) {
     double earliest = 0, latest = 1e9;
     for (uint64_t seed = 1; seed <= 100; seed++) {
-        const helio_consumers_config config = made(HELIO_SLOW_NOTIFY);
+        const helio_consumers_config config = made(HELIO_ACTION_NOTIFY);
         helio_consumers engine = begin(&config);
         crowd c;
         record r = {0};
@@ -687,10 +689,10 @@ static void a_loss_is_told_of_its_lead_ahead(void) {
             run(&c, &engine, &r, CROWD_STEP_NS);
         }
         CHECK(c.receivers[1].lost_ns != 0);
-        CHECK_EQUAL(r.of[1][HELIO_SLOW_FORECAST], 1);
-        CHECK_EQUAL(r.count[HELIO_SLOW_FORECAST], 1);
+        CHECK_EQUAL(r.of[1][HELIO_ACTION_FORECAST], 1);
+        CHECK_EQUAL(r.count[HELIO_ACTION_FORECAST], 1);
         const double lead =
-            (double)(c.receivers[1].lost_ns - r.first_ns[HELIO_SLOW_FORECAST]) / HELIO_SECOND;
+            (double)(c.receivers[1].lost_ns - r.first_ns[HELIO_ACTION_FORECAST]) / HELIO_SECOND;
         if (lead < 1 || lead > 5) {
             fprintf(stderr, "seed %" PRIu64 ": told %.2f s ahead\n", seed, lead);
         }
@@ -706,7 +708,7 @@ static void a_loss_is_told_of_its_lead_ahead(void) {
 static void no_loss_is_told_of_that_does_not_come(void) {
     uint32_t wrong = 0;
     for (uint64_t seed = 1; seed <= 100; seed++) {
-        const helio_consumers_config config = made(HELIO_SLOW_NOTIFY);
+        const helio_consumers_config config = made(HELIO_ACTION_NOTIFY);
         helio_consumers engine = begin(&config);
         crowd c;
         record r = {0};
@@ -724,7 +726,7 @@ static void no_loss_is_told_of_that_does_not_come(void) {
             c.receivers[1].drain = 8000;
             run(&c, &engine, &r, 2 * HELIO_SECOND);
         }
-        wrong += r.count[HELIO_SLOW_FORECAST];
+        wrong += r.count[HELIO_ACTION_FORECAST];
         CHECK_EQUAL(c.receivers[1].lost_ns, 0);
         helio_consumers_fini(&engine);
     }
@@ -740,8 +742,8 @@ static void the_rules_hold_whatever_comes(void) {
         helio_random random;
         helio_random_init(&random, seed);
         helio_consumers_config config =
-            made(HELIO_SLOW_NOTIFY + (helio_slow_step)helio_random_below(&random, 6));
-        config.waits = config.highest >= HELIO_SLOW_PACE && helio_random_below(&random, 2);
+            made(HELIO_ACTION_NOTIFY + (helio_action)helio_random_below(&random, 6));
+        config.waits = config.highest >= HELIO_ACTION_PACE && helio_random_below(&random, 2);
         config.naks = helio_random_below(&random, 2) ? 500 : 0;
         config.dwell_ns = (int64_t)(30 + helio_random_below(&random, 600)) * MS;
         config.suspend_ns = (int64_t)helio_random_below(&random, 3000) * MS;
@@ -772,15 +774,15 @@ static void the_rules_hold_whatever_comes(void) {
                         engine.decisions_count * sizeof *engine.decisions);
             for (uint32_t i = 0; i < engine.decisions_count; i++) {
                 const helio_slow_decision *decision = &engine.decisions[i];
-                if (decision->step <= HELIO_SLOW_EXPEL) {
-                    CHECK(decision->step <= config.highest);
-                    CHECK(decision->step != HELIO_SLOW_PACE || config.waits);
-                    CHECK(decision->step != HELIO_SLOW_EXPEL ||
+                if (decision->action <= HELIO_ACTION_EXPEL) {
+                    CHECK(decision->action <= config.highest);
+                    CHECK(decision->action != HELIO_ACTION_PACE || config.waits);
+                    CHECK(decision->action != HELIO_ACTION_EXPEL ||
                           (c.views[decision->place].flags & HELIO_VIEW_PINNED));
                     CHECK(decision->lasted_ns >= config.dwell_ns);
                     CHECK(decision->symptom != HELIO_SYMPTOM_SILENCE ||
-                          decision->step == HELIO_SLOW_NOTIFY);
-                    CHECK(count >= 2 || decision->step <= HELIO_SLOW_PACE);
+                          decision->action == HELIO_ACTION_NOTIFY);
+                    CHECK(count >= 2 || decision->action <= HELIO_ACTION_PACE);
                 }
                 carry_out(&c, decision);
             }
@@ -791,7 +793,7 @@ static void the_rules_hold_whatever_comes(void) {
 }
 
 static void what_it_costs_is_printed(void) {
-    const helio_consumers_config config = made(HELIO_SLOW_EXPEL);
+    const helio_consumers_config config = made(HELIO_ACTION_EXPEL);
     helio_consumers engine = begin(&config);
     static crowd c;
     crowd_init(&c, 1, CROWD_MAX, 20000);

@@ -16,7 +16,7 @@ static void a_warning_is_told_once_and_changes_nothing(void) {
     CHECK_EQUAL(fleet[0].notices_count, 1);
     CHECK_EQUAL(fleet[1].notices_count, 0);
     const helio_notice notice = told(0);
-    CHECK_EQUAL(notice.action, HELIO_NOTICE_NOTIFY);
+    CHECK_EQUAL(notice.action, HELIO_ACTION_NOTIFY);
     CHECK_EQUAL(notice.reason, HELIO_REASON_LAG);
     CHECK_EQUAL(notice.by_hand, 0);
     CHECK(strcmp(notice.text, "lag of 900 packets") == 0);
@@ -34,7 +34,7 @@ static void a_suspended_receiver_asks_for_nothing_until_its_time_is_over(void) {
     fleet_begin(2);
     CHECK_EQUAL(fleet_act(0, HELIO_ACTION_SUSPEND, HELIO_SECOND, "loss 12 %"), 0);
     fleet_run(MS);
-    CHECK_EQUAL(told(0).action, HELIO_NOTICE_SUSPEND);
+    CHECK_EQUAL(told(0).action, HELIO_ACTION_SUSPEND);
     CHECK_EQUAL(told(0).duration_ns, HELIO_SECOND);
     CHECK_EQUAL(events_of(HELIO_EVENT_SUSPENDED), 1);
     CHECK_EQUAL(helio_cell(&source_counts()->receivers_treated), 1);
@@ -45,7 +45,7 @@ static void a_suspended_receiver_asks_for_nothing_until_its_time_is_over(void) {
     CHECK(fleet[0].messages < 10); /* it waits for the first it misses */
     CHECK_EQUAL(fleet[1].messages, 44);
     fleet_run(150 * MS);
-    CHECK_EQUAL(told(0).action, HELIO_NOTICE_RESUME);
+    CHECK_EQUAL(told(0).action, HELIO_ACTION_RESUME);
     CHECK_EQUAL(events_of(HELIO_EVENT_RESUMED), 1);
     CHECK_EQUAL(events_of(HELIO_EVENT_RECEIVER_TREATED), 2);
     CHECK_EQUAL(helio_cell(&source_counts()->receivers_treated), 0);
@@ -66,7 +66,7 @@ static void a_notice_is_heard_though_its_first_three_are_lost(void) {
     CHECK_EQUAL(fleet[0].notices_count, 0);
     fleet_run(400 * MS);
     CHECK_EQUAL(fleet[0].drop_count, 0);
-    CHECK_EQUAL(told(0).action, HELIO_NOTICE_SUSPEND_NAKS);
+    CHECK_EQUAL(told(0).action, HELIO_ACTION_SUSPEND_NAKS);
     CHECK(told(0).duration_ns < 10 * HELIO_SECOND);
     CHECK(told(0).duration_ns > 9 * HELIO_SECOND);
     fleet_end();
@@ -82,7 +82,7 @@ static void who_lost_all_repeats_hears_it_with_a_later_spm(void) {
     CHECK_EQUAL(fleet[0].notices_count, 0);
     fleet[0].drop_count = 0;
     fleet_run(HELIO_SECOND);
-    CHECK_EQUAL(told(0).action, HELIO_NOTICE_SUSPEND);
+    CHECK_EQUAL(told(0).action, HELIO_ACTION_SUSPEND);
     fleet_end();
 }
 
@@ -97,7 +97,7 @@ static void resuming_ends_a_suspension_at_once(void) {
     CHECK_EQUAL(fleet_act(0, HELIO_ACTION_RESUME, 0, "it has recovered"), 0);
     fleet_run(20 * MS);
     CHECK_EQUAL(fleet[0].messages, 13);
-    CHECK_EQUAL(told(0).action, HELIO_NOTICE_RESUME);
+    CHECK_EQUAL(told(0).action, HELIO_ACTION_RESUME);
     CHECK(strcmp(told(0).text, "it has recovered") == 0);
     CHECK_EQUAL(fleet_act(0, HELIO_ACTION_RESUME, 0, "again"), HELIO_ERR_STATE);
     fleet_end();
@@ -161,7 +161,7 @@ static void what_a_suspended_receiver_misses_is_lost_for_that_cause_when_its_tim
     CHECK_EQUAL(before, 12);
     CHECK_EQUAL(fleet_act(0, HELIO_ACTION_SUSPEND, 10 * HELIO_SECOND, "loss"), 0);
     fleet_run(MS);
-    CHECK_EQUAL(told(0).action, HELIO_NOTICE_SUSPEND);
+    CHECK_EQUAL(told(0).action, HELIO_ACTION_SUSPEND);
     const uint64_t naks = naks_of(0);
     fleet_send(8, MS);
     fleet_run(900 * MS);
@@ -195,7 +195,7 @@ static void an_expelled_receiver_goes_and_comes_back_when_readmitted(void) {
     fleet_begin(2);
     CHECK_EQUAL(fleet_act(0, HELIO_ACTION_EXPEL, 0, "buffer full for 3 s"), 0);
     fleet_run(10 * MS);
-    CHECK_EQUAL(told(0).action, HELIO_NOTICE_EXPEL);
+    CHECK_EQUAL(told(0).action, HELIO_ACTION_EXPEL);
     CHECK_EQUAL(fleet[0].ended, 1);
     CHECK_EQUAL(events_of(HELIO_EVENT_EXPELLED), 1);
     CHECK_EQUAL(helio_cell(&source_counts()->ackers), 1);
@@ -208,7 +208,7 @@ static void an_expelled_receiver_goes_and_comes_back_when_readmitted(void) {
     CHECK_EQUAL(fleet_act(0, HELIO_ACTION_READMIT, 0, "by hand"), 0);
     fleet_run(10 * MS);
     CHECK_EQUAL(events_of(HELIO_EVENT_RESUMED), 1);
-    CHECK_EQUAL(told(0).action, HELIO_NOTICE_READMIT);
+    CHECK_EQUAL(told(0).action, HELIO_ACTION_READMIT);
     fleet_send(5, MS);
     fleet_run(20 * MS);
     CHECK_EQUAL(fleet[0].streams, 2);
@@ -241,7 +241,7 @@ static void a_later_life_of_an_expelled_receiver_is_expelled_too(void) {
     again.feedback_address = world_host(300, 50000); /* from elsewhere */
     fleet_add(0, &again);
     fleet_run(3 * HELIO_SECOND);
-    CHECK_EQUAL(told(0).action, HELIO_NOTICE_EXPEL);
+    CHECK_EQUAL(told(0).action, HELIO_ACTION_EXPEL);
     fleet_send(5, MS);
     CHECK_EQUAL(fleet[0].messages, 0);
     CHECK_EQUAL(fleet[1].messages, 9);
@@ -297,7 +297,7 @@ static void in_a_cut_off_nobody_asks_and_afterwards_all_recover(void) {
     helio_tx_stream_cut_off(source.stream, 500 * MS, "storm of NAKs", false, world_now(&w));
     fleet_run(MS);
     for (unsigned i = 0; i < 8; i++) {
-        CHECK_EQUAL(told(i).action, HELIO_NOTICE_CUT_OFF);
+        CHECK_EQUAL(told(i).action, HELIO_ACTION_CUT_OFF);
         CHECK_EQUAL(told(i).reason, HELIO_REASON_STORM);
         fleet[i].lose_every = 3 + i;
     }
@@ -309,7 +309,7 @@ static void in_a_cut_off_nobody_asks_and_afterwards_all_recover(void) {
     for (unsigned i = 0; i < 8; i++) {
         CHECK_EQUAL(fleet[i].messages, 44);
         CHECK_EQUAL(fleet[i].lost, 0);
-        CHECK_EQUAL(told(i).action, HELIO_NOTICE_RESUME);
+        CHECK_EQUAL(told(i).action, HELIO_ACTION_RESUME);
     }
     fleet_end();
 }
@@ -326,7 +326,7 @@ static void a_cut_off_can_be_ended(void) {
     helio_tx_stream_cut_off(source.stream, 0, "over", true, world_now(&w));
     fleet_run(20 * MS);
     CHECK_EQUAL(fleet[0].messages, 13);
-    CHECK_EQUAL(told(0).action, HELIO_NOTICE_RESUME);
+    CHECK_EQUAL(told(0).action, HELIO_ACTION_RESUME);
     fleet_end();
 }
 
@@ -343,7 +343,7 @@ static void many_notices_in_force_are_all_heard(void) {
     fleet_run(5 * HELIO_SECOND);
     for (unsigned i = 0; i < MANY; i++) {
         CHECK_EQUAL(fleet[i].notices_count, 1);
-        CHECK_EQUAL(told(i).action, HELIO_NOTICE_SUSPEND);
+        CHECK_EQUAL(told(i).action, HELIO_ACTION_SUSPEND);
     }
     fleet_end();
 }
@@ -430,7 +430,7 @@ static void notify_as(const helio_address *from, uint32_t spm_sequence,
 static void a_notice_from_elsewhere_or_out_of_order_is_not_believed(void) {
     fleet_begin(1);
     const helio_pgm_notice expel = {
-        .action = HELIO_PGM_NOTICE_EXPEL, .serial = 7, .duration_ms = 1000, .receiver = id_of(0)};
+        .action = HELIO_ACTION_EXPEL, .serial = 7, .duration_ms = 1000, .receiver = id_of(0)};
     const helio_address forger = world_host(66, 40001);
     notify_as(&forger, source.stream->spm_sequence + 5, &expel);
     helio_address itself = source.stream->config.address;
@@ -447,7 +447,7 @@ static void nothing_is_believed_for_longer_than_an_hour(void) {
     fleet_begin(1);
     helio_address itself = source.stream->config.address;
     itself.port = source.stream->config.tsi.port;
-    const helio_pgm_notice suspend = {.action = HELIO_PGM_NOTICE_SUSPEND,
+    const helio_pgm_notice suspend = {.action = HELIO_ACTION_SUSPEND,
                                       .serial = 7,
                                       .duration_ms = UINT32_MAX,
                                       .receiver = id_of(0)};
@@ -457,14 +457,69 @@ static void nothing_is_believed_for_longer_than_an_hour(void) {
     strange.serial = 8;
     strange.action = 99; /* of a later version */
     notify_as(&itself, source.stream->spm_sequence + 6, &strange);
-    strange.action = HELIO_PGM_NOTICE_CUT_OFF; /* for one receiver: makes no sense */
+    strange.action = HELIO_ACTION_CUT_OFF; /* for one receiver: makes no sense */
     notify_as(&itself, source.stream->spm_sequence + 7, &strange);
-    strange.action = HELIO_PGM_NOTICE_EXPEL; /* for another life */
+    strange.action = HELIO_ACTION_EXPEL; /* for another life */
     strange.incarnation = 5;
     notify_as(&itself, source.stream->spm_sequence + 8, &strange);
     strange.receiver = strange.incarnation = 0; /* for all: makes no sense */
     notify_as(&itself, source.stream->spm_sequence + 9, &strange);
     CHECK_EQUAL(fleet[0].notices_count, 1);
+    fleet_end();
+}
+
+/* ---- numbers ---- */
+
+static uint32_t actions_on_wire; /* bits of the actions in notices that reached receiver 0 */
+
+static bool read_actions(void *context, const void *bytes, size_t length, int64_t now_ns) {
+    (void)context, (void)now_ns;
+    helio_pgm_packet packet;
+    if (helio_pgm_decode(bytes, length, &packet) == HELIO_PGM_ACCEPTED) {
+        for (uint32_t i = 0; i < packet.notices_count; i++) {
+            actions_on_wire |= 1U << packet.notices[i].action;
+        }
+    }
+    return false;
+}
+
+/* The packet, the notice and the events of both ends have it. */
+static void check_number(helio_action action, helio_event_id event_at_receiver) {
+    CHECK(actions_on_wire >> action & 1);
+    CHECK_EQUAL(told(0).action, action);
+    CHECK(events_of(HELIO_EVENT_RECEIVER_TREATED) > 0);
+    CHECK_EQUAL(event_told->arguments[0], action);
+    CHECK(events_of(event_at_receiver) > 0);
+    CHECK_EQUAL(event_told->arguments[0], action);
+}
+
+static void an_action_has_the_same_number_everywhere(void) {
+    static const struct {
+        helio_action action, in_force;
+        helio_event_id event;
+    } steps[] = {{HELIO_ACTION_NOTIFY, HELIO_ACTION_NONE, HELIO_EVENT_WARNED},
+                 {HELIO_ACTION_SHED, HELIO_ACTION_SHED, HELIO_EVENT_WARNED},
+                 {HELIO_ACTION_SUSPEND_NAKS, HELIO_ACTION_SUSPEND_NAKS, HELIO_EVENT_SUSPENDED},
+                 {HELIO_ACTION_SUSPEND, HELIO_ACTION_SUSPEND, HELIO_EVENT_SUSPENDED},
+                 {HELIO_ACTION_RESUME, HELIO_ACTION_NONE, HELIO_EVENT_RESUMED},
+                 {HELIO_ACTION_EXPEL, HELIO_ACTION_EXPEL, HELIO_EVENT_EXPELLED},
+                 {HELIO_ACTION_READMIT, HELIO_ACTION_NONE, HELIO_EVENT_RESUMED}};
+    fleet_begin(2);
+    helio_sim_set_link(fleet[0].receiver.node,
+                       &(helio_sim_link){.delay_ns = 50 * US, .drops = read_actions});
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+        actions_on_wire = 0;
+        CHECK_EQUAL(fleet_act(0, steps[i].action, 0, "test"), 0);
+        fleet_run(10 * MS);
+        check_number(steps[i].action, steps[i].event);
+        CHECK_EQUAL(
+            helio_cell(&helio_peers_stats(&source.stream->repairer.peers, place_of(0))->treatment),
+            steps[i].in_force);
+    }
+    fleet_send(2, MS); /* it follows the stream again */
+    helio_tx_stream_cut_off(source.stream, HELIO_SECOND, "test", false, world_now(&w));
+    fleet_run(10 * MS);
+    check_number(HELIO_ACTION_CUT_OFF, HELIO_EVENT_SUSPENDED);
     fleet_end();
 }
 
@@ -486,9 +541,10 @@ static helio_pgm_refusal decode(const uint8_t *bytes, size_t length, helio_pgm_p
 static void every_cut_and_every_length_of_a_notice_is_survived(void) {
     const helio_pgm_session session = {{{1, 2, 3, 4, 5, 6}, 40001}, 7500};
     const helio_address path = world_host(1, 0);
-    const helio_pgm_notice notices[] = {{4, 1, 7, 5000, 0xF000, 0, "loss 12 %", 9},
-                                        {1, 3, 8, 0, 0xF001, 3, "", 0},
-                                        {8, 5, 9, 100, 0, 0, "storm", 5}};
+    const helio_pgm_notice notices[] = {
+        {HELIO_ACTION_SUSPEND, 1, 7, 5000, 0xF000, 0, "loss 12 %", 9},
+        {HELIO_ACTION_NOTIFY, 3, 8, 0, 0xF001, 3, "", 0},
+        {HELIO_ACTION_CUT_OFF, 5, 9, 100, 0, 0, "storm", 5}};
     const helio_pgm_spm spm = {.trail = 1, .lead = 9, .notices = notices, .notices_count = 3};
     uint8_t packet[HELIO_PGM_CONTROL_MAX];
     const size_t length = helio_pgm_encode_spm(packet, &session, &spm, &path);
@@ -525,7 +581,7 @@ static void every_cut_and_every_length_of_a_notice_is_survived(void) {
 static void more_notices_than_may_be_are_refused(void) {
     const helio_pgm_session session = {{{1, 2, 3, 4, 5, 6}, 40001}, 7500};
     const helio_address path = world_host(1, 0);
-    const helio_pgm_notice notice = {4, 1, 7, 5000, 0xF000, 0, "", 0};
+    const helio_pgm_notice notice = {HELIO_ACTION_SUSPEND, 1, 7, 5000, 0xF000, 0, "", 0};
     const helio_pgm_notice four[] = {notice, notice, notice, notice};
     const helio_pgm_spm spm = {.trail = 1, .lead = 9, .notices = four, .notices_count = 4};
     uint8_t packet[HELIO_PGM_CONTROL_MAX];
@@ -558,6 +614,7 @@ int main(void) {
     RUN(nobody_at_a_place_is_refused);
     RUN(a_notice_from_elsewhere_or_out_of_order_is_not_believed);
     RUN(nothing_is_believed_for_longer_than_an_hour);
+    RUN(an_action_has_the_same_number_everywhere);
     RUN(every_cut_and_every_length_of_a_notice_is_survived);
     RUN(more_notices_than_may_be_are_refused);
     return check_result();

@@ -19,7 +19,7 @@ static helio_tx_slow_config made(int mode) {
     return (helio_tx_slow_config){
         .mode = mode,
         .storm_mode = mode,
-        .consumers = {.highest = HELIO_SLOW_EXPEL,
+        .consumers = {.highest = HELIO_ACTION_EXPEL,
                       .loss = 0.05,
                       .lag = 0.75,
                       .buffer = 0.95,
@@ -150,7 +150,7 @@ static void advised_it_is_told_and_nothing_is_done(void) {
     CHECK(slow && advice && place_of(slow) < place_of(advice));
     CHECK(strstr(advice->text, "would be suspended for 2 s"));
     CHECK_EQUAL(advice->arguments[0], 100 + SLOW);
-    CHECK_EQUAL(advice->arguments[1], HELIO_SLOW_SUSPEND);
+    CHECK_EQUAL(advice->arguments[1], HELIO_ACTION_SUSPEND);
     CHECK(strstr(event(HELIO_EVENT_CONSUMER_ADVICE, 1)->text, "would be resumed"));
     CHECK(!event(HELIO_EVENT_CONSUMER_SUSPENDED, 0));
     CHECK(!event(HELIO_EVENT_RECEIVER_TREATED, 0));
@@ -179,8 +179,9 @@ static void enforced_the_events_tell_the_story_in_order(void) {
     CHECK(strstr(slow->text, "receiver 10.0.0.102:50000 is slow"));
     CHECK(strstr(suspended->text, "is suspended for 2 s (buffer 100 % over 95 %") ||
           strstr(suspended->text, "is suspended for 2 s (lag "));
-    CHECK_EQUAL(suspended->arguments[1], HELIO_SLOW_SUSPEND);
+    CHECK_EQUAL(suspended->arguments[1], HELIO_ACTION_SUSPEND);
     CHECK_EQUAL(suspended->arguments[3], 2000);
+    CHECK_EQUAL(event(HELIO_EVENT_RECEIVER_TREATED, 1)->arguments[0], HELIO_ACTION_SUSPEND);
     CHECK(strstr(back->text, "is resumed after"));
     CHECK(strstr(back->text, "it is well again"));
     CHECK(!event(HELIO_EVENT_CONSUMER_SLOW, 1)); /* and of nobody else */
@@ -211,7 +212,7 @@ static void who_was_suspended_before_is_expelled_and_readmitted(void) {
 
 static void a_loss_in_sight_is_told_of(void) {
     helio_tx_slow_config config = made(HELIO_SLOW_MODE_ADVISE);
-    config.consumers.highest = HELIO_SLOW_NOTIFY;
+    config.consumers.highest = HELIO_ACTION_NOTIFY;
     begin(&config);
     run(HELIO_SECOND);
     c.receivers[SLOW].drain = 4000;
@@ -227,7 +228,7 @@ static void a_loss_in_sight_is_told_of(void) {
 static void waiting_sets_a_ceiling_only_where_it_is_enforced(void) {
     for (int mode = HELIO_SLOW_MODE_OBSERVE; mode <= HELIO_SLOW_MODE_ENFORCE; mode++) {
         helio_tx_slow_config config = made(mode);
-        config.consumers.highest = HELIO_SLOW_PACE;
+        config.consumers.highest = HELIO_ACTION_PACE;
         config.consumers.waits = true;
         begin(&config);
         run(HELIO_SECOND);

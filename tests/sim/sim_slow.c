@@ -54,12 +54,12 @@ static void lose(void *context, const helio_loss *loss) {
     box->lost += loss->count;
 }
 
-static helio_tx_slow_config slow_config(helio_slow_step highest) {
+static helio_tx_slow_config slow_config(helio_action highest) {
     return (helio_tx_slow_config){
         .mode = HELIO_SLOW_MODE_ENFORCE,
         .storm_mode = HELIO_STORM_MODE_ENFORCE,
         .consumers = {.highest = highest,
-                      .waits = highest == HELIO_SLOW_PACE,
+                      .waits = highest == HELIO_ACTION_PACE,
                       .loss = 0.05,
                       .lag = 0.75,
                       .buffer = 0.95,
@@ -106,7 +106,7 @@ static int event(helio_event_id id, int n) {
     return -1;
 }
 
-static void begin(uint64_t seed, helio_slow_step highest) {
+static void begin(uint64_t seed, helio_action highest) {
     world_init(&w, seed, 0);
     helio_tx_stream_config config = world_source_config(1);
     config.window_packets = 8192;
@@ -175,7 +175,7 @@ static helio_receiver_view *view_of(unsigned receiver) {
 
 static void one_that_stops_draining_is_suspended_and_readmitted(uint64_t seed) {
     const unsigned slow = (unsigned)(seed % RECEIVERS);
-    begin(seed, HELIO_SLOW_SUSPEND);
+    begin(seed, HELIO_ACTION_SUSPEND);
     flow(100 * MS);
     set_loss(seed % 2 ? 0 : 0.005);
     flow(2 * HELIO_SECOND);
@@ -213,7 +213,7 @@ static void one_that_stops_draining_is_suspended_and_readmitted(uint64_t seed) {
 
 /* All lose alike, and more than a receiver may: nobody is to blame. */
 static void nobody_is_suspended_for_a_bad_network(uint64_t seed) {
-    begin(seed, HELIO_SLOW_EXPEL);
+    begin(seed, HELIO_ACTION_EXPEL);
     flow(100 * MS);
     set_loss(0.08);
     flow(4 * HELIO_SECOND);

@@ -15,7 +15,7 @@ from tests.wire.decoder import ones_sum
 __all__ = ["Capture", "record", "write_pcap"]
 
 ROOT = Path(__file__).resolve().parents[2]
-ROOMS = ("base", "stats", "wire", "window", "repair", "policy", "topic", "stream")
+ROOMS = ("base", "stats", "wire", "window", "receivers", "repair", "policy", "send", "receive")
 SOURCE, RECEIVER, GROUP = ("10.0.0.1", 40001), ("10.0.0.100", 50000), ("239.192.7.7", 7500)
 
 

@@ -43,7 +43,16 @@ OPT_REPORT, OPT_REPORTING = 0x62, 0x63
 OPT_NOTICE, OPT_GRANT = 0x64, 0x65
 OPT_CLOCK, OPT_CLOCK_ANSWER = 0x66, 0x67
 CLOCK_SOURCES = ("unknown", "host", "exchange")
-ACTIONS = ("notify", "shed", "suspend_naks", "suspend", "resume", "expel", "readmit", "cut_off")
+ACTIONS = {
+    1: "notify",
+    3: "shed",
+    4: "suspend_naks",
+    5: "suspend",
+    6: "expel",
+    8: "resume",
+    9: "readmit",
+    13: "cut_off",
+}
 REASONS = ("none", "loss", "naks", "lag", "buffer", "storm")
 WITH_FLAGS = {OPT_RST, OPT_CR, OPT_REPORTING, OPT_CLOCK}
 NETWORK_SIGNIFICANT = {OPT_NAK_LIST, OPT_NAK_BO_IVL, OPT_CR}
@@ -314,10 +323,10 @@ def _acknowledge(body: bytes) -> Acknowledge:
 def _notice(body: bytes) -> Notice:
     reader = _Reader(body)
     action, reason, reserved = reader.number(1), reader.number(1), reader.number(2)
-    _check(1 <= action <= len(ACTIONS) and reason & 0x7F < len(REASONS) and reserved == 0, "action and reason")
+    _check(action in ACTIONS and reason & 0x7F < len(REASONS) and reserved == 0, "action and reason")
     serial, duration_ms = reader.number(4), reader.number(4)
     receiver, incarnation = reader.number(8), reader.number(8)
-    name = ACTIONS[action - 1]
+    name = ACTIONS[action]
     _check(duration_ms <= 3_600_000, "a notice lasts an hour at most")
     _check(bool(duration_ms) == (name not in ("notify", "resume", "readmit")), "what lasts tells how long")
     _check(receiver != 0 or name in ("cut_off", "resume"), "only a cut-off is for all")

@@ -1,4 +1,5 @@
 /* Generated from engine/catalogue/events.toml by generate.py; do not edit. */
+/* clang-format off */
 #ifndef HELIO_GENERATED_EVENTS_H
 #define HELIO_GENERATED_EVENTS_H
 
@@ -134,12 +135,12 @@ typedef enum helio_event_id {
     X(MEMORY_REFUSED, memory_refused, 106, ERROR, "wanted_bytes,used_bytes,limit_bytes,times", "An allocation was refused because of memory_limit. At most one per second.") \
     X(CONSUMER_SLOW, consumer_slow, 90, WARNING, "receiver,symptom,value_millionths,threshold_millionths", "A receiver is slow: a symptom exceeded its threshold for the dwell time, clearly more than for other receivers. Symptoms: 1 loss, 2 naks, 3 lag, 4 buffer, 5 silence.") \
     X(CONSUMER_PACED, consumer_paced, 91, WARNING, "receiver,bytes_per_second,symptom,value_millionths", "The stream is paced to a slow receiver (slow_wait).") \
-    X(CONSUMER_SUSPENDED, consumer_suspended, 92, WARNING, "receiver,action,value_millionths,duration_ms", "A slow receiver's repairs are shed (action 3), its NAKs are suspended (4), or it is suspended (5).") \
+    X(CONSUMER_SUSPENDED, consumer_suspended, 92, WARNING, "receiver,action,value_millionths,duration_ms", "A slow receiver's repairs are shed, its NAKs are suspended, or it is suspended.") \
     X(CONSUMER_EXPELLED, consumer_expelled, 93, ERROR, "receiver,symptom,value_millionths,duration_ms", "A slow receiver was expelled after repeated suspensions.") \
-    X(CONSUMER_READMITTED, consumer_readmitted, 94, INFO, "receiver,action,lasted_ms", "A receiver is no longer slow (action 7), suspended (8) or expelled (9); the text says why.") \
+    X(CONSUMER_READMITTED, consumer_readmitted, 94, INFO, "receiver,action,lasted_ms", "A receiver is no longer slow, suspended or expelled; the text says why.") \
     X(CONSUMER_FORECAST, consumer_forecast, 95, WARNING, "receiver,forecast_ms,lag_millionths", "A receiver falls behind; at the current rate, packets it needs leave the history soon.") \
     X(CONSUMER_SPARED, consumer_spared, 96, WARNING, "receiver,symptom,value_millionths", "A slow receiver is not isolated; the text says why. Receiver 0: many receivers became slow together, which indicates the network.") \
-    X(CONSUMER_ADVICE, consumer_advice, 97, WARNING, "receiver,action,value_millionths,duration_ms", "An action on a slow receiver that slow_mode=enforce would begin or end. Actions: 2 pace, 3 shed, 4 suspend NAKs, 5 suspend, 6 expel, 8 resume, 9 readmit.") \
+    X(CONSUMER_ADVICE, consumer_advice, 97, WARNING, "receiver,action,value_millionths,duration_ms", "An action on a slow receiver that slow_mode=enforce would begin or end.") \
     X(STORM_DETECTED, storm_detected, 98, ERROR, "repeats_millionths,share_millionths,load_millionths,cutoff_ms", "Requests and repairs overload the network without progress, at a normal load. Arguments: repeated among all requests, recovery among all packets, load relative to the usual load.") \
     X(STORM_ENDED, storm_ended, 99, INFO, "lasted_ms,cutoffs", "A NAK storm is over.") \
     X(FLIGHT_FROZEN, flight_frozen, 170, INFO, "number,bytes,trigger_ns", "A flight recording was saved in a file beside the segment; the text has its name and the reason. `heliograph flight` reads it.") \

@@ -1,4 +1,5 @@
 /* Generated from engine/catalogue/options.toml by generate.py; do not edit. */
+/* clang-format off */
 #ifndef HELIO_GENERATED_OPTIONS_H
 #define HELIO_GENERATED_OPTIONS_H
 

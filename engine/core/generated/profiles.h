@@ -1,4 +1,5 @@
 /* Generated from engine/catalogue/profiles.toml by generate.py; do not edit. */
+/* clang-format off */
 #ifndef HELIO_GENERATED_PROFILES_H
 #define HELIO_GENERATED_PROFILES_H
 

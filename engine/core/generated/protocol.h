@@ -1,4 +1,5 @@
 /* Generated from engine/catalogue/protocol.toml by generate.py; do not edit. */
+/* clang-format off */
 #ifndef HELIO_GENERATED_PROTOCOL_H
 #define HELIO_GENERATED_PROTOCOL_H
 
@@ -118,17 +119,6 @@ enum { /* pgm clock */
     HELIO_PGM_CLOCK_UNKNOWN = 0x0,
     HELIO_PGM_CLOCK_HOST = 0x1,
     HELIO_PGM_CLOCK_EXCHANGE = 0x2,
-};
-
-enum { /* pgm notice */
-    HELIO_PGM_NOTICE_NOTIFY = 0x1,
-    HELIO_PGM_NOTICE_SHED = 0x2,
-    HELIO_PGM_NOTICE_SUSPEND_NAKS = 0x3,
-    HELIO_PGM_NOTICE_SUSPEND = 0x4,
-    HELIO_PGM_NOTICE_RESUME = 0x5,
-    HELIO_PGM_NOTICE_EXPEL = 0x6,
-    HELIO_PGM_NOTICE_READMIT = 0x7,
-    HELIO_PGM_NOTICE_CUT_OFF = 0x8,
 };
 
 enum { /* pgm reason */

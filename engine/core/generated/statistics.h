@@ -1,4 +1,5 @@
 /* Generated from engine/catalogue/statistics.toml by generate.py; do not edit. */
+/* clang-format off */
 #ifndef HELIO_GENERATED_STATISTICS_H
 #define HELIO_GENERATED_STATISTICS_H
 
@@ -506,7 +507,7 @@ enum { /* indexes of a transmitter's histograms */
     X(acks_received, COUNTER, "packets", 0, "acks_received", "", "", "Acknowledgements received from this receiver.") \
     X(naks_shed, COUNTER, "sequences", 0, "naks_shed", "", "", "Sequence numbers requested and not repaired because the receiver exceeded its limit or is suspended.") \
     X(acks_shed, COUNTER, "packets", 0, "acks_shed", "", "", "Acknowledgements ignored because the receiver exceeded ack_limit.") \
-    X(treatment, GAUGE, "", 0, "treatment", "", "", "Action in force: 0 none, 2 repairs shed, 3 NAKs suspended, 4 suspended, 6 expelled.") \
+    X(treatment, GAUGE, "", 0, "treatment", "", "", "Action in force: 0 none, 3 shed, 4 suspend_naks, 5 suspend, 6 expel.") \
     X(acked_position, GAUGE, "sequences", 0, "acked_position", "", "", "Newest sequence number this receiver has acknowledged, with all before it (64-bit, widened).") \
     X(ack_lag, GAUGE, "packets", 0, "ack_lag", "", "", "Packets sent and not yet acknowledged at the receiver's last feedback.") \
     X(last_heard, GAUGE, "nanoseconds", 0, "last_heard", "", "", "Wall clock time of the receiver's last NAK, acknowledgement or report, since 1970.") \

@@ -18,13 +18,6 @@ enum {
 #define FORECAST_MARGIN 2   /* a trend is not a promise */
 #define FORECAST_BEHIND 0.1 /* of the history: closer than that, it is not told */
 
-const char *helio_slow_step_name(helio_slow_step step) {
-    static const char *const names[] = {"nothing",  "notify", "pace",    "shed",   "suspend-naks",
-                                        "suspend",  "expel",  "recover", "resume", "readmit",
-                                        "forecast", "spare",  "group"};
-    return names[step];
-}
-
 int helio_consumers_init(helio_consumers *engine, const helio_consumers_config *config) {
     const uint32_t places = config->capacity ? config->capacity : 1;
     *engine = (helio_consumers){
@@ -51,9 +44,9 @@ void helio_consumers_fini(helio_consumers *engine) {
 }
 
 helio_slow_decision *helio_consumers_say(helio_consumers *engine, uint32_t place,
-                                         helio_slow_step step) {
+                                         helio_action action) {
     helio_slow_decision *decision = &engine->decisions[engine->decisions_count++];
-    *decision = (helio_slow_decision){.place = place, .step = step, .why = ""};
+    *decision = (helio_slow_decision){.place = place, .action = action, .why = ""};
     return decision;
 }
 
@@ -166,8 +159,8 @@ static void judge(helio_consumers *engine, helio_consumer *consumer, int64_t now
 /* ---- the ladder ---- */
 
 static helio_slow_decision *say_about(helio_consumers *engine, const helio_consumer *consumer,
-                                      uint32_t place, helio_slow_step step, int64_t now_ns) {
-    helio_slow_decision *decision = helio_consumers_say(engine, place, step);
+                                      uint32_t place, helio_action action, int64_t now_ns) {
+    helio_slow_decision *decision = helio_consumers_say(engine, place, action);
     decision->receiver = consumer->watch.receiver;
     decision->symptom = consumer->worst;
     decision->value = consumer->watch.symptoms.value[consumer->worst];
@@ -178,7 +171,7 @@ static helio_slow_decision *say_about(helio_consumers *engine, const helio_consu
 }
 
 static void come_free(helio_consumer *consumer) {
-    consumer->rung = HELIO_SLOW_NONE;
+    consumer->rung = HELIO_ACTION_NONE;
     consumer->isolation = HELIO_ISOLATION_NONE;
     consumer->above = consumer->apart = consumer->below = consumer->well = 0;
     consumer->since_ns = consumer->apart_ns = 0;
@@ -195,16 +188,16 @@ static uint32_t suspensions_lately(const helio_consumer *consumer, int64_t now_n
 
 /* Whether a rung means anything for this receiver. */
 static bool applies(const helio_consumers *engine, const helio_consumer *consumer,
-                    helio_slow_step rung) {
+                    helio_action rung) {
     const helio_symptoms *symptoms = &consumer->watch.symptoms;
     if (consumer->watch.class == HELIO_CONSUMER_STOPPED) {
-        return rung == HELIO_SLOW_NOTIFY;
+        return rung == HELIO_ACTION_NOTIFY;
     }
     switch (rung) {
-    case HELIO_SLOW_PACE:
+    case HELIO_ACTION_PACE:
         return engine->config.waits && symptoms->has_position;
-    case HELIO_SLOW_SHED:
-    case HELIO_SLOW_SUSPEND_NAKS:
+    case HELIO_ACTION_SHED:
+    case HELIO_ACTION_SUSPEND_NAKS:
         return symptoms->asked;
     default:
         return true;
@@ -213,8 +206,8 @@ static bool applies(const helio_consumers *engine, const helio_consumer *consume
 
 /* Why a receiver is not to be isolated; NULL: it is. */
 static const char *why_spared(const helio_consumers *engine, const helio_consumer *consumer,
-                              helio_slow_step rung) {
-    if (rung < HELIO_SLOW_SHED) {
+                              helio_action rung) {
+    if (rung < HELIO_ACTION_SHED) {
         return NULL;
     }
     if (engine->known < 2) {
@@ -224,17 +217,17 @@ static const char *why_spared(const helio_consumers *engine, const helio_consume
         return "too few others to tell its loss from the network's";
     }
     const uint32_t part = (uint32_t)(engine->config.share * engine->known);
-    if (rung >= HELIO_SLOW_SUSPEND_NAKS && consumer->rung < HELIO_SLOW_SUSPEND_NAKS &&
+    if (rung >= HELIO_ACTION_SUSPEND_NAKS && consumer->rung < HELIO_ACTION_SUSPEND_NAKS &&
         engine->isolated >= (part ? part : 1)) {
         return "as many as may be are isolated already";
     }
     return NULL;
 }
 
-static void isolate(helio_consumers *engine, helio_consumer *consumer, helio_slow_step rung,
+static void isolate(helio_consumers *engine, helio_consumer *consumer, helio_action rung,
                     int64_t now_ns) {
-    const bool expels = rung == HELIO_SLOW_EXPEL;
-    if (rung != HELIO_SLOW_SUSPEND && !expels) {
+    const bool expels = rung == HELIO_ACTION_EXPEL;
+    if (rung != HELIO_ACTION_SUSPEND && !expels) {
         return;
     }
     const helio_consumers_config *config = &engine->config;
@@ -247,26 +240,26 @@ static void isolate(helio_consumers *engine, helio_consumer *consumer, helio_slo
 }
 
 static void take(helio_consumers *engine, helio_consumer *consumer, const helio_receiver_view *view,
-                 uint32_t place, helio_slow_step rung, int64_t now_ns) {
+                 uint32_t place, helio_action rung, int64_t now_ns) {
     const char *spared = why_spared(engine, consumer, rung);
-    if (!spared && rung == HELIO_SLOW_SUSPEND && engine->config.highest == HELIO_SLOW_EXPEL &&
+    if (!spared && rung == HELIO_ACTION_SUSPEND && engine->config.highest == HELIO_ACTION_EXPEL &&
         suspensions_lately(consumer, now_ns) >= engine->config.expel_after) {
         if (view->flags & HELIO_VIEW_PINNED) {
-            rung = HELIO_SLOW_EXPEL;
+            rung = HELIO_ACTION_EXPEL;
         } else if (!consumer->was_spared) {
-            say_about(engine, consumer, place, HELIO_SLOW_SPARE, now_ns)->why =
+            say_about(engine, consumer, place, HELIO_ACTION_SPARE, now_ns)->why =
                 "it is to be expelled by hand: others could speak in its name";
         }
         consumer->was_spared = true;
     }
     if (spared) {
         if (!consumer->was_spared) {
-            say_about(engine, consumer, place, HELIO_SLOW_SPARE, now_ns)->why = spared;
+            say_about(engine, consumer, place, HELIO_ACTION_SPARE, now_ns)->why = spared;
         }
         consumer->was_spared = true;
         return;
     }
-    if (rung >= HELIO_SLOW_SUSPEND_NAKS && !helio_consumer_is_isolated(consumer, view)) {
+    if (rung >= HELIO_ACTION_SUSPEND_NAKS && !helio_consumer_is_isolated(consumer, view)) {
         engine->isolated++;
     }
     consumer->rung = rung;
@@ -274,43 +267,43 @@ static void take(helio_consumers *engine, helio_consumer *consumer, const helio_
     consumer->above = consumer->apart = consumer->below = consumer->well = 0;
     isolate(engine, consumer, rung, now_ns);
     helio_slow_decision *decision = say_about(engine, consumer, place, rung, now_ns);
-    if (rung >= HELIO_SLOW_SHED) {
+    if (rung >= HELIO_ACTION_SHED) {
         decision->duration_ns =
-            rung == HELIO_SLOW_EXPEL ? engine->config.expel_ns : engine->config.suspend_ns;
+            rung == HELIO_ACTION_EXPEL ? engine->config.expel_ns : engine->config.suspend_ns;
     }
-    if (rung == HELIO_SLOW_PACE) {
+    if (rung == HELIO_ACTION_PACE) {
         decision->rate = helio_consumers_pace_to(engine, consumer);
     }
 }
 
 static uint32_t windows_needed(const helio_consumer *consumer) {
-    const uint32_t dwells = consumer->rung == HELIO_SLOW_PACE ? PATIENT_DWELLS : 1;
+    const uint32_t dwells = consumer->rung == HELIO_ACTION_PACE ? PATIENT_DWELLS : 1;
     return HELIO_CONSUMER_DWELL_WINDOWS * (consumer->is_shared ? SHARED_DWELLS : dwells);
 }
 
 static void climb(helio_consumers *engine, helio_consumer *consumer,
                   const helio_receiver_view *view, uint32_t place, int64_t now_ns) {
     /* Expulsion is what a further suspension becomes. */
-    const helio_slow_step top =
-        engine->config.highest == HELIO_SLOW_EXPEL ? HELIO_SLOW_SUSPEND : engine->config.highest;
-    for (helio_slow_step rung = consumer->rung + 1; rung <= top; rung++) {
+    const helio_action top = engine->config.highest == HELIO_ACTION_EXPEL ? HELIO_ACTION_SUSPEND
+                                                                          : engine->config.highest;
+    for (helio_action rung = consumer->rung + 1; rung <= top; rung++) {
         if (!applies(engine, consumer, rung)) {
             continue;
         }
-        const bool is_due = rung == HELIO_SLOW_PACE
+        const bool is_due = rung == HELIO_ACTION_PACE
                                 ? consumer->above >= HELIO_CONSUMER_DWELL_WINDOWS
                                 : consumer->apart >= windows_needed(consumer);
         if (is_due) {
             take(engine, consumer, view, place, rung, now_ns);
             return;
         }
-        if (rung != HELIO_SLOW_NOTIFY) { /* all can be paced for, also when none is to blame */
+        if (rung != HELIO_ACTION_NOTIFY) { /* all can be paced for, also when none is to blame */
             return;
         }
     }
     /* What stands at it at the top is said again before it is over. */
     const bool stands =
-        consumer->rung == HELIO_SLOW_SHED || consumer->rung == HELIO_SLOW_SUSPEND_NAKS;
+        consumer->rung == HELIO_ACTION_SHED || consumer->rung == HELIO_ACTION_SUSPEND_NAKS;
     if (stands && consumer->rung == top && applies(engine, consumer, top) &&
         consumer->apart >= HELIO_CONSUMER_DWELL_WINDOWS &&
         now_ns - consumer->acted_ns >= engine->config.suspend_ns) {
@@ -331,7 +324,7 @@ static void foresee(helio_consumers *engine, helio_consumer *consumer, uint32_t 
     if (consumer->near >= NEAR_WINDOWS && !consumer->was_told) {
         consumer->was_told = true;
         helio_slow_decision *decision =
-            say_about(engine, consumer, place, HELIO_SLOW_FORECAST, now_ns);
+            say_about(engine, consumer, place, HELIO_ACTION_FORECAST, now_ns);
         decision->symptom = HELIO_SYMPTOM_LAG;
         decision->value = symptoms->value[HELIO_SYMPTOM_LAG];
         decision->threshold = engine->config.lag;
@@ -346,8 +339,8 @@ static void foresee(helio_consumers *engine, helio_consumer *consumer, uint32_t 
 static void release(helio_consumers *engine, helio_consumer *consumer, uint32_t place,
                     const char *why, int64_t now_ns) {
     const bool was_expelled = consumer->isolation == HELIO_ISOLATION_EXPELLED;
-    const helio_slow_step step = was_expelled ? HELIO_SLOW_READMIT : HELIO_SLOW_RESUME;
-    helio_slow_decision *decision = say_about(engine, consumer, place, step, now_ns);
+    const helio_action action = was_expelled ? HELIO_ACTION_READMIT : HELIO_ACTION_RESUME;
+    helio_slow_decision *decision = say_about(engine, consumer, place, action, now_ns);
     decision->lasted_ns = now_ns - consumer->acted_ns;
     decision->why = why;
     come_free(consumer);
@@ -374,7 +367,7 @@ static void tend(helio_consumers *engine, helio_consumer *consumer, const helio_
 /* Who asks for nothing because it was told so is not well for that. */
 static bool may_recover(const helio_consumers *engine, const helio_consumer *consumer,
                         int64_t now_ns) {
-    const bool stands = consumer->rung >= HELIO_SLOW_SHED;
+    const bool stands = consumer->rung >= HELIO_ACTION_SHED;
     const bool is_told = consumer->watch.symptoms.has_position;
     return consumer->below >= LEAVE_WINDOWS &&
            (!stands || (is_told && consumer->worst != HELIO_SYMPTOM_NAKS) ||
@@ -384,7 +377,7 @@ static bool may_recover(const helio_consumers *engine, const helio_consumer *con
 static bool is_by_hand(const helio_consumer *consumer, const helio_receiver_view *view) {
     return consumer->isolation == HELIO_ISOLATION_NONE &&
            ((view->flags & HELIO_VIEW_EXPELLED) ||
-            ((view->flags & HELIO_VIEW_SUSPENDED) && consumer->rung < HELIO_SLOW_SUSPEND_NAKS));
+            ((view->flags & HELIO_VIEW_SUSPENDED) && consumer->rung < HELIO_ACTION_SUSPEND_NAKS));
 }
 
 static void decide_one(helio_consumers *engine, const helio_receiver_view *view, uint32_t place,
@@ -398,9 +391,9 @@ static void decide_one(helio_consumers *engine, const helio_receiver_view *view,
         return;
     }
     foresee(engine, consumer, place, now_ns);
-    if (consumer->rung != HELIO_SLOW_NONE && may_recover(engine, consumer, now_ns)) {
+    if (consumer->rung != HELIO_ACTION_NONE && may_recover(engine, consumer, now_ns)) {
         helio_slow_decision *decision =
-            say_about(engine, consumer, place, HELIO_SLOW_RECOVER, now_ns);
+            say_about(engine, consumer, place, HELIO_ACTION_RECOVER, now_ns);
         decision->lasted_ns = now_ns - consumer->acted_ns;
         come_free(consumer);
     } else {

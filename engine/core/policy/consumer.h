@@ -30,39 +30,22 @@
 #ifndef HELIO_POLICY_CONSUMER_H
 #define HELIO_POLICY_CONSUMER_H
 
+#include <heliograph/actions.h>
+
 #include "policy/group.h"
 
 #define HELIO_SLOW_NO_PLACE UINT32_MAX
 
-typedef enum helio_slow_step {
-    HELIO_SLOW_NONE,
-    /* the rungs, in their order */
-    HELIO_SLOW_NOTIFY,
-    HELIO_SLOW_PACE,
-    HELIO_SLOW_SHED,
-    HELIO_SLOW_SUSPEND_NAKS,
-    HELIO_SLOW_SUSPEND,
-    HELIO_SLOW_EXPEL,
-    /* the way back */
-    HELIO_SLOW_RECOVER, /* the trouble is over; what stands at it below SUSPEND is lifted */
-    HELIO_SLOW_RESUME,  /* a suspension is over */
-    HELIO_SLOW_READMIT, /* an expulsion is over */
-    /* what is only told */
-    HELIO_SLOW_FORECAST, /* what it needs is about to leave the history */
-    HELIO_SLOW_SPARE,    /* it was to be isolated, and is not; `why` says why not */
-    HELIO_SLOW_GROUP,    /* many came into trouble together: the network, not they */
-} helio_slow_step;
-
-enum { HELIO_SLOW_STEPS = HELIO_SLOW_GROUP + 1, HELIO_SLOW_SUSPENSIONS_MAX = 8 };
+enum { HELIO_SLOW_SUSPENSIONS_MAX = 8 };
 
 typedef struct helio_consumers_config {
-    helio_slow_step highest; /* NOTIFY to EXPEL */
-    bool waits;              /* PACE is taken; needs `highest` of PACE or above */
-    bool enforces;           /* what is decided is done, and views show it */
-    double loss;             /* thresholds: share of packets lost */
-    double naks;             /* asked for per second; 0: none */
-    double lag;              /* share of the history */
-    double buffer;           /* share of the buffers */
+    helio_action highest; /* NOTIFY to EXPEL */
+    bool waits;           /* PACE is taken; needs `highest` of PACE or above */
+    bool enforces;        /* what is decided is done, and views show it */
+    double loss;          /* thresholds: share of packets lost */
+    double naks;          /* asked for per second; 0: none */
+    double lag;           /* share of the history */
+    double buffer;        /* share of the buffers */
     int64_t dwell_ns;
     int64_t lead_ns; /* told of a loss so long before it */
     int64_t suspend_ns;
@@ -75,7 +58,7 @@ typedef struct helio_consumers_config {
 
 typedef struct helio_slow_decision {
     uint32_t place; /* HELIO_SLOW_NO_PLACE: it is about the group */
-    helio_slow_step step;
+    helio_action action;
     helio_symptom symptom; /* the evidence: which, */
     double value;          /* its value, */
     double threshold;      /* what it is compared with, */
@@ -107,7 +90,7 @@ typedef struct helio_consumer {
     bool was_told;    /* FORECAST */
     bool was_spared;
     helio_symptom worst; /* of the last window, in relation to the thresholds */
-    helio_slow_step rung;
+    helio_action rung;
     int64_t acted_ns; /* the rung was taken or said again */
     helio_isolation isolation;
     int64_t isolated_until_ns;
@@ -151,8 +134,5 @@ void helio_consumers_fini(helio_consumers *engine);
  * in `decisions` until the next call. */
 void helio_consumers_decide(helio_consumers *engine, const helio_interval *interval,
                             const helio_receiver_view *views);
-
-/* The rung or step by the name that the option and the events use. */
-const char *helio_slow_step_name(helio_slow_step step);
 
 #endif

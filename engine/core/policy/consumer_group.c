@@ -54,7 +54,7 @@ void helio_consumers_find_shared(helio_consumers *engine, const helio_interval *
     if (are_many(engine, engine->troubled) && !engine->is_troubled) {
         engine->is_troubled = true;
         helio_slow_decision *decision =
-            helio_consumers_say(engine, HELIO_SLOW_NO_PLACE, HELIO_SLOW_GROUP);
+            helio_consumers_say(engine, HELIO_SLOW_NO_PLACE, HELIO_ACTION_NETWORK);
         decision->value = (double)engine->troubled / engine->known;
         decision->threshold = MANY;
         decision->why = "many came into trouble together: the network rather than they";

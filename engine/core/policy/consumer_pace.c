@@ -48,7 +48,7 @@ void helio_consumers_pace(helio_consumers *engine, const helio_interval *interva
     for (uint32_t place = 0; place < places; place++) {
         const helio_consumer *consumer = &engine->consumers[place];
         const helio_consumer_class class = consumer->watch.class;
-        if (consumer->rung != HELIO_SLOW_PACE || class == HELIO_CONSUMER_STOPPED) {
+        if (consumer->rung != HELIO_ACTION_PACE || class == HELIO_CONSUMER_STOPPED) {
             continue;
         }
         any = true;

@@ -8,7 +8,7 @@
 
 /* A new decision of this interval, to be filled in. */
 helio_slow_decision *helio_consumers_say(helio_consumers *engine, uint32_t place,
-                                         helio_slow_step step);
+                                         helio_action action);
 
 enum { HELIO_CONSUMER_DWELL_WINDOWS = 3 }; /* of trouble, before anything is done */
 
@@ -16,7 +16,7 @@ enum { HELIO_CONSUMER_DWELL_WINDOWS = 3 }; /* of trouble, before anything is don
 static inline bool helio_consumer_is_isolated(const helio_consumer *consumer,
                                               const helio_receiver_view *view) {
     return consumer->isolation != HELIO_ISOLATION_NONE ||
-           consumer->rung >= HELIO_SLOW_SUSPEND_NAKS ||
+           consumer->rung >= HELIO_ACTION_SUSPEND_NAKS ||
            (view->flags & (HELIO_VIEW_SUSPENDED | HELIO_VIEW_EXPELLED));
 }
 

@@ -26,17 +26,17 @@ static bool is_mine(const helio_rx_shared *shared, uint64_t incarnation,
 /* The kind of a notice; KINDS: of none, as it makes no sense or is of a later version. */
 static helio_rx_notice_kind kind_of(const helio_pgm_notice *notice) {
     switch (notice->action) {
-    case HELIO_PGM_NOTICE_NOTIFY:
+    case HELIO_ACTION_NOTIFY:
         return is_for_all(notice) ? HELIO_RX_NOTICE_KINDS : HELIO_RX_WARNING;
-    case HELIO_PGM_NOTICE_SHED:
-    case HELIO_PGM_NOTICE_SUSPEND_NAKS:
-    case HELIO_PGM_NOTICE_SUSPEND:
-    case HELIO_PGM_NOTICE_EXPEL:
-    case HELIO_PGM_NOTICE_READMIT:
+    case HELIO_ACTION_SHED:
+    case HELIO_ACTION_SUSPEND_NAKS:
+    case HELIO_ACTION_SUSPEND:
+    case HELIO_ACTION_EXPEL:
+    case HELIO_ACTION_READMIT:
         return is_for_all(notice) ? HELIO_RX_NOTICE_KINDS : HELIO_RX_STANDING;
-    case HELIO_PGM_NOTICE_RESUME:
+    case HELIO_ACTION_RESUME:
         return is_for_all(notice) ? HELIO_RX_FOR_ALL : HELIO_RX_STANDING;
-    case HELIO_PGM_NOTICE_CUT_OFF:
+    case HELIO_ACTION_CUT_OFF:
         return is_for_all(notice) ? HELIO_RX_FOR_ALL : HELIO_RX_NOTICE_KINDS;
     default:
         return HELIO_RX_NOTICE_KINDS;
@@ -65,8 +65,7 @@ static void tell_application(helio_rx_stream *stream, uint32_t action,
         }
     }
     helio_delivery_on_notice(&stream->delivery, notice,
-                             action == HELIO_PGM_NOTICE_EXPEL ||
-                                 action == HELIO_PGM_NOTICE_READMIT);
+                             action == HELIO_ACTION_EXPEL || action == HELIO_ACTION_READMIT);
 }
 
 static void tell(helio_rx_stream *stream, const helio_pgm_notice *heard, helio_event_id event,
@@ -96,7 +95,7 @@ static void tell_over(helio_rx_stream *stream, uint32_t action, const char *what
 }
 
 void helio_rx_tell_readmitted(helio_rx_stream *stream, helio_clock clock) {
-    tell_over(stream, HELIO_PGM_NOTICE_READMIT, "followed again", NULL, clock);
+    tell_over(stream, HELIO_ACTION_READMIT, "followed again", NULL, clock);
 }
 
 /* ---- obeying ---- */
@@ -117,7 +116,7 @@ static void end_suspension(helio_rx_stream *stream, const helio_pgm_notice *hear
     }
     stream->notices.suspended_until_ns = 0;
     hold(stream, clock.now_ns);
-    tell_over(stream, HELIO_PGM_NOTICE_RESUME, "repairs may be asked for again", heard, clock);
+    tell_over(stream, HELIO_ACTION_RESUME, "repairs may be asked for again", heard, clock);
 }
 
 static void end_cut_off(helio_rx_stream *stream, const helio_pgm_notice *heard, helio_clock clock) {
@@ -127,7 +126,7 @@ static void end_cut_off(helio_rx_stream *stream, const helio_pgm_notice *heard, 
     stream->notices.cut_off_until_ns = 0;
     helio_nak_excuse(&stream->nak, clock.now_ns, clock.now_ns);
     hold(stream, clock.now_ns);
-    tell_over(stream, HELIO_PGM_NOTICE_RESUME, "all may ask for repairs again", heard, clock);
+    tell_over(stream, HELIO_ACTION_RESUME, "all may ask for repairs again", heard, clock);
 }
 
 /* The notice is new. */
@@ -135,33 +134,33 @@ static void obey(helio_rx_stream *stream, const helio_pgm_notice *notice, helio_
     helio_rx_notices *notices = &stream->notices;
     const int64_t until_ns = clock.now_ns + duration_of(notice);
     switch (notice->action) {
-    case HELIO_PGM_NOTICE_NOTIFY:
+    case HELIO_ACTION_NOTIFY:
         tell(stream, notice, HELIO_EVENT_WARNED, "the source warns this receiver", clock);
         break;
-    case HELIO_PGM_NOTICE_SHED:
+    case HELIO_ACTION_SHED:
         end_suspension(stream, NULL, clock);
         tell(stream, notice, HELIO_EVENT_WARNED, "the source repairs less for this receiver",
              clock);
         break;
-    case HELIO_PGM_NOTICE_SUSPEND_NAKS:
-    case HELIO_PGM_NOTICE_SUSPEND:
+    case HELIO_ACTION_SUSPEND_NAKS:
+    case HELIO_ACTION_SUSPEND:
         notices->suspended_until_ns = until_ns;
         hold(stream, clock.now_ns);
         tell(stream, notice, HELIO_EVENT_SUSPENDED, "the source has suspended this receiver",
              clock);
         break;
-    case HELIO_PGM_NOTICE_CUT_OFF:
+    case HELIO_ACTION_CUT_OFF:
         notices->cut_off_until_ns = until_ns;
         helio_nak_excuse(&stream->nak, until_ns, clock.now_ns);
         hold(stream, clock.now_ns);
         tell(stream, notice, HELIO_EVENT_SUSPENDED, "no receiver may ask for repairs", clock);
         break;
-    case HELIO_PGM_NOTICE_EXPEL:
+    case HELIO_ACTION_EXPEL:
         notices->expelled_until_ns = until_ns;
         tell(stream, notice, HELIO_EVENT_EXPELLED, "the source has expelled this receiver", clock);
         helio_rx_give_up(stream, HELIO_LOST_SUSPENDED, clock);
         break;
-    case HELIO_PGM_NOTICE_RESUME:
+    case HELIO_ACTION_RESUME:
         if (is_for_all(notice)) {
             end_cut_off(stream, notice, clock);
         } else {
@@ -177,14 +176,14 @@ static void obey(helio_rx_stream *stream, const helio_pgm_notice *notice, helio_
 static void prolong(helio_rx_stream *stream, const helio_pgm_notice *notice, int64_t now_ns) {
     helio_rx_notices *notices = &stream->notices;
     const int64_t until_ns = now_ns + duration_of(notice);
-    const bool suspends = notice->action == HELIO_PGM_NOTICE_SUSPEND_NAKS ||
-                          notice->action == HELIO_PGM_NOTICE_SUSPEND;
+    const bool suspends =
+        notice->action == HELIO_ACTION_SUSPEND_NAKS || notice->action == HELIO_ACTION_SUSPEND;
     if (suspends && notices->suspended_until_ns) {
         notices->suspended_until_ns = until_ns;
-    } else if (notice->action == HELIO_PGM_NOTICE_CUT_OFF && notices->cut_off_until_ns) {
+    } else if (notice->action == HELIO_ACTION_CUT_OFF && notices->cut_off_until_ns) {
         notices->cut_off_until_ns = until_ns;
         helio_nak_excuse(&stream->nak, until_ns, now_ns);
-    } else if (notice->action == HELIO_PGM_NOTICE_EXPEL && notices->expelled_until_ns) {
+    } else if (notice->action == HELIO_ACTION_EXPEL && notices->expelled_until_ns) {
         notices->expelled_until_ns = until_ns;
     }
     hold(stream, now_ns);
@@ -222,10 +221,10 @@ int helio_rx_expelled_by(const helio_rx_shared *shared, const helio_pgm_packet *
             continue;
         }
         *until_ns = now_ns + duration_of(notice);
-        if (notice->action == HELIO_PGM_NOTICE_EXPEL) {
+        if (notice->action == HELIO_ACTION_EXPEL) {
             return 1;
         }
-        if (notice->action == HELIO_PGM_NOTICE_READMIT) {
+        if (notice->action == HELIO_ACTION_READMIT) {
             return -1;
         }
     }

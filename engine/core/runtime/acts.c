@@ -39,9 +39,8 @@ static bool run_act(helio_instance *instance, helio_command *command, helio_cloc
 
 int helio_transmitter_act(helio_transmitter *transmitter, uint64_t receiver, int action,
                           int64_t duration_ns, const char *why) {
-    if (action < HELIO_ACTION_NOTIFY || action > HELIO_ACTION_READMIT) {
-        return helio_fail(HELIO_ERR_OPTION, "there is no action number %d to do to a receiver",
-                          action);
+    if (!helio_action_is_on_one((helio_action)action)) {
+        return helio_fail(HELIO_ERR_OPTION, "action number %d is none to do to a receiver", action);
     }
     act wanted = {transmitter, receiver, (helio_action)action, duration_ns, why};
     helio_command command = {.run = run_act, .context = &wanted};

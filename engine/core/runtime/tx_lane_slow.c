@@ -5,8 +5,8 @@
 
 enum { INTERVALS_LEAST = 3 }; /* that a receiver is in trouble before anything is done */
 
-_Static_assert((int)HELIO_SLOW_NOTIFY == (int)HELIO_SLOW_ACTION_NOTIFY + 1 &&
-                   (int)HELIO_SLOW_EXPEL == (int)HELIO_SLOW_ACTION_EXPEL + 1,
+_Static_assert((int)HELIO_ACTION_NOTIFY == (int)HELIO_SLOW_ACTION_NOTIFY + 1 &&
+                   (int)HELIO_ACTION_EXPEL == (int)HELIO_SLOW_ACTION_EXPEL + 1,
                "the rungs are the choices of slow_action, in their order");
 
 /* Unless it is given it is made as long as it must be. */
@@ -22,7 +22,7 @@ helio_tx_slow_config helio_tx_lane_slow(const helio_transmitter_options *options
         .storm_mode = options->storm_mode,
         .consumers =
             {
-                .highest = (helio_slow_step)(HELIO_SLOW_NOTIFY + options->slow_action),
+                .highest = (helio_action)(HELIO_ACTION_NOTIFY + options->slow_action),
                 .waits = options->slow_wait,
                 .loss = options->slow_loss,
                 .naks = options->slow_naks,

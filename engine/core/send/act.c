@@ -15,14 +15,14 @@
 enum { WHO_TEXT = 128, FOR_TEXT = 48 };
 
 static const char *const DONE[] = {
-    [HELIO_PGM_NOTICE_NOTIFY] = "is warned",
-    [HELIO_PGM_NOTICE_SHED] = "is repaired less",
-    [HELIO_PGM_NOTICE_SUSPEND_NAKS] = "is not repaired",
-    [HELIO_PGM_NOTICE_SUSPEND] = "is suspended",
-    [HELIO_PGM_NOTICE_RESUME] = "is resumed",
-    [HELIO_PGM_NOTICE_EXPEL] = "is expelled",
-    [HELIO_PGM_NOTICE_READMIT] = "is readmitted",
-    [HELIO_PGM_NOTICE_CUT_OFF] = "are not repaired",
+    [HELIO_ACTION_NOTIFY] = "is warned",
+    [HELIO_ACTION_SHED] = "is repaired less",
+    [HELIO_ACTION_SUSPEND_NAKS] = "is not repaired",
+    [HELIO_ACTION_SUSPEND] = "is suspended",
+    [HELIO_ACTION_RESUME] = "is resumed",
+    [HELIO_ACTION_EXPEL] = "is expelled",
+    [HELIO_ACTION_READMIT] = "is readmitted",
+    [HELIO_ACTION_CUT_OFF] = "are not repaired",
 };
 
 /* ---- who it is ---- */
@@ -196,7 +196,7 @@ void helio_tx_stream_cut_off(helio_tx_stream *stream, int64_t duration_ns, const
     allowances->cut_off_ns =
         begins ? clock.now_ns + (duration_ns < TIME_MAX_NS ? duration_ns : TIME_MAX_NS) : 0;
     helio_tx_notice notice = {
-        .action = begins ? HELIO_PGM_NOTICE_CUT_OFF : HELIO_PGM_NOTICE_RESUME,
+        .action = begins ? HELIO_ACTION_CUT_OFF : HELIO_ACTION_RESUME,
         .reason = (uint8_t)(helio_tx_reason_of(why) | (by_hand ? HELIO_PGM_REASON_BY_HAND : 0)),
         .until_ns = allowances->cut_off_ns,
     };
@@ -211,8 +211,7 @@ void helio_tx_stream_cut_off(helio_tx_stream *stream, int64_t duration_ns, const
 /* Receivers know when it is over, so that need not be said.  (Its place may be empty by now.) */
 static void end_standing(helio_tx_stream *stream, uint32_t place, helio_clock clock) {
     const bool was_expelled = stream->repairer.allowances.all[place].action == HELIO_ACTION_EXPEL;
-    helio_tx_notice notice = {.action = was_expelled ? HELIO_PGM_NOTICE_READMIT
-                                                     : HELIO_PGM_NOTICE_RESUME};
+    helio_tx_notice notice = {.action = was_expelled ? HELIO_ACTION_READMIT : HELIO_ACTION_RESUME};
     put_text(notice.text, "its time is over");
     if (helio_peers_view(&stream->repairer.peers, place)) {
         const identity who = identify(stream, place);
@@ -252,7 +251,7 @@ void helio_tx_end_actions(helio_tx_stream *stream, helio_clock clock) {
     }
     if (allowances->cut_off_ns && clock.now_ns >= allowances->cut_off_ns) {
         allowances->cut_off_ns = 0;
-        helio_tx_notice notice = {.action = HELIO_PGM_NOTICE_RESUME};
+        helio_tx_notice notice = {.action = HELIO_ACTION_RESUME};
         put_text(notice.text, "the cut-off is over");
         tell_event(stream, NULL, &notice, false, clock);
     }

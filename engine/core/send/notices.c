@@ -62,12 +62,12 @@ static void forget_those_over(helio_tx_notices *notices, int64_t now_ns) {
 
 /* Where a notice of this receiver and kind is, or is to be. */
 static helio_tx_notice *place_of(helio_tx_notices *notices, const helio_tx_notice *wanted) {
-    const bool is_warning = wanted->action == HELIO_PGM_NOTICE_NOTIFY;
+    const bool is_warning = wanted->action == HELIO_ACTION_NOTIFY;
     helio_tx_notice *least = notices->all;
     for (uint32_t i = 0; i < notices->count; i++) {
         helio_tx_notice *notice = &notices->all[i];
         if (notice->receiver == wanted->receiver &&
-            (notice->action == HELIO_PGM_NOTICE_NOTIFY) == is_warning) {
+            (notice->action == HELIO_ACTION_NOTIFY) == is_warning) {
             return notice;
         }
         if (notice->repeats < least->repeats ||
@@ -93,9 +93,9 @@ void helio_tx_notices_put(helio_tx_notices *notices, const helio_tx_notice *want
     notice->repeats = REPEATS;
     notice->due_ns = notices->due_ns = now_ns;
     notice->said_ns = INT64_MIN;
-    notice->keep_ns = wanted->until_ns                            ? wanted->until_ns
-                      : wanted->action == HELIO_PGM_NOTICE_NOTIFY ? now_ns
-                                                                  : now_ns + UNDONE_NS;
+    notice->keep_ns = wanted->until_ns                        ? wanted->until_ns
+                      : wanted->action == HELIO_ACTION_NOTIFY ? now_ns
+                                                              : now_ns + UNDONE_NS;
 }
 
 /* ---- saying them ---- */

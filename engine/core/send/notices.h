@@ -20,7 +20,7 @@ typedef struct helio_tx_notice {
     uint64_t receiver; /* 0: all */
     uint64_t incarnation;
     uint32_t serial;
-    uint8_t action;  /* HELIO_PGM_NOTICE_* */
+    uint8_t action;  /* helio_action */
     uint8_t reason;  /* HELIO_PGM_REASON_*, BY_HAND included */
     uint8_t repeats; /* to be said so often yet, each at due_ns */
     int64_t due_ns;

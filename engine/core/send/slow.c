@@ -89,37 +89,37 @@ static const char *remains(const helio_slow_decision *decision, char *text) {
     return text;
 }
 
-static const char *in_words(helio_slow_step step) {
-    static const char *const words[HELIO_SLOW_STEPS] = {
-        [HELIO_SLOW_NOTIFY] = "slow",
-        [HELIO_SLOW_PACE] = "waited for",
-        [HELIO_SLOW_SHED] = "repaired less",
-        [HELIO_SLOW_SUSPEND_NAKS] = "not repaired",
-        [HELIO_SLOW_SUSPEND] = "suspended",
-        [HELIO_SLOW_EXPEL] = "expelled",
-        [HELIO_SLOW_RECOVER] = "no longer slow",
-        [HELIO_SLOW_RESUME] = "resumed",
-        [HELIO_SLOW_READMIT] = "readmitted",
+static const char *in_words(helio_action action) {
+    static const char *const words[HELIO_ACTION_FORECAST] = {
+        [HELIO_ACTION_NOTIFY] = "slow",
+        [HELIO_ACTION_PACE] = "waited for",
+        [HELIO_ACTION_SHED] = "repaired less",
+        [HELIO_ACTION_SUSPEND_NAKS] = "not repaired",
+        [HELIO_ACTION_SUSPEND] = "suspended",
+        [HELIO_ACTION_EXPEL] = "expelled",
+        [HELIO_ACTION_RECOVER] = "no longer slow",
+        [HELIO_ACTION_RESUME] = "resumed",
+        [HELIO_ACTION_READMIT] = "readmitted",
     };
-    return words[step] ? words[step] : "";
+    return words[action] ? words[action] : "";
 }
 
-static helio_event_id event_of(helio_slow_step step) {
-    switch (step) {
-    case HELIO_SLOW_NOTIFY:
+static helio_event_id event_of(helio_action action) {
+    switch (action) {
+    case HELIO_ACTION_NOTIFY:
         return HELIO_EVENT_CONSUMER_SLOW;
-    case HELIO_SLOW_PACE:
+    case HELIO_ACTION_PACE:
         return HELIO_EVENT_CONSUMER_PACED;
-    case HELIO_SLOW_SHED:
-    case HELIO_SLOW_SUSPEND_NAKS:
-    case HELIO_SLOW_SUSPEND:
+    case HELIO_ACTION_SHED:
+    case HELIO_ACTION_SUSPEND_NAKS:
+    case HELIO_ACTION_SUSPEND:
         return HELIO_EVENT_CONSUMER_SUSPENDED;
-    case HELIO_SLOW_EXPEL:
+    case HELIO_ACTION_EXPEL:
         return HELIO_EVENT_CONSUMER_EXPELLED;
-    case HELIO_SLOW_FORECAST:
+    case HELIO_ACTION_FORECAST:
         return HELIO_EVENT_CONSUMER_FORECAST;
-    case HELIO_SLOW_SPARE:
-    case HELIO_SLOW_GROUP:
+    case HELIO_ACTION_SPARE:
+    case HELIO_ACTION_NETWORK:
         return HELIO_EVENT_CONSUMER_SPARED;
     default:
         return HELIO_EVENT_CONSUMER_READMITTED;
@@ -144,10 +144,10 @@ static void fill_arguments(const helio_slow_decision *decision, helio_event_id e
         break;
     case HELIO_EVENT_CONSUMER_SUSPENDED:
     case HELIO_EVENT_CONSUMER_ADVICE:
-        args[1] = (uint64_t)decision->step;
+        args[1] = (uint64_t)decision->action;
         break;
     case HELIO_EVENT_CONSUMER_READMITTED:
-        args[1] = (uint64_t)decision->step;
+        args[1] = (uint64_t)decision->action;
         args[2] = milliseconds(decision->lasted_ns);
         args[3] = 0;
         break;
@@ -171,22 +171,22 @@ static void tell_group(helio_tx_stream *stream, const helio_slow_decision *decis
 /* What is decided about a receiver; in mode advise what is only told is told as it is, the rest as
  * advice. */
 static void tell(helio_tx_stream *stream, const helio_slow_decision *decision, helio_clock clock) {
-    const helio_slow_step step = decision->step;
+    const helio_action action = decision->action;
     const bool is_advice = stream->slow.config.mode == HELIO_SLOW_MODE_ADVISE &&
-                           step > HELIO_SLOW_NOTIFY && step < HELIO_SLOW_FORECAST &&
-                           step != HELIO_SLOW_RECOVER;
-    const helio_event_id event = is_advice ? HELIO_EVENT_CONSUMER_ADVICE : event_of(step);
+                           action > HELIO_ACTION_NOTIFY && action < HELIO_ACTION_FORECAST &&
+                           action != HELIO_ACTION_RECOVER;
+    const helio_event_id event = is_advice ? HELIO_EVENT_CONSUMER_ADVICE : event_of(action);
     const helio_stats_object *peer = &stream->repairer.peers.peers[decision->place].object;
     uint64_t args[4];
     char who[WHO_TEXT], why[WHY_TEXT], rest[WHY_TEXT] = "";
     fill_arguments(decision, event, args);
     who_is(stream, decision->place, who);
-    if (step >= HELIO_SLOW_RECOVER && step <= HELIO_SLOW_READMIT) {
+    if (action >= HELIO_ACTION_RECOVER && action <= HELIO_ACTION_READMIT) {
         remains(decision, why);
     } else {
         evidence(decision, why);
     }
-    if (step == HELIO_SLOW_FORECAST) {
+    if (action == HELIO_ACTION_FORECAST) {
         helio_stats_event(stream->stats, clock.wall_ns, event, peer->slot, args,
                           "%s: receiver %s is %s, %.3g %% of the history behind; as things go "
                           "what it needs leaves the history in %.3g s",
@@ -194,18 +194,19 @@ static void tell(helio_tx_stream *stream, const helio_slow_decision *decision, h
                           seconds(decision->duration_ns));
         return;
     }
-    if (step == HELIO_SLOW_SPARE) {
+    if (action == HELIO_ACTION_SPARE) {
         snprintf(rest, sizeof rest, "slow and not isolated: %s", decision->why);
-    } else if (step >= HELIO_SLOW_RECOVER) {
-        snprintf(rest, sizeof rest, "%s after %.3g s", in_words(step),
+    } else if (action >= HELIO_ACTION_RECOVER) {
+        snprintf(rest, sizeof rest, "%s after %.3g s", in_words(action),
                  seconds(decision->lasted_ns));
-    } else if (step == HELIO_SLOW_PACE) {
-        snprintf(rest, sizeof rest, "%s: no more than %" PRIu64 " bytes/s", in_words(step),
+    } else if (action == HELIO_ACTION_PACE) {
+        snprintf(rest, sizeof rest, "%s: no more than %" PRIu64 " bytes/s", in_words(action),
                  decision->rate);
     } else if (decision->duration_ns > 0) {
-        snprintf(rest, sizeof rest, "%s for %g s", in_words(step), seconds(decision->duration_ns));
+        snprintf(rest, sizeof rest, "%s for %g s", in_words(action),
+                 seconds(decision->duration_ns));
     } else {
-        snprintf(rest, sizeof rest, "%s", in_words(step));
+        snprintf(rest, sizeof rest, "%s", in_words(action));
     }
     helio_stats_event(stream->stats, clock.wall_ns, event, peer->slot, args,
                       "%s: receiver %s %s %s (%s; %s)", stream->endpoint, who,
@@ -214,36 +215,22 @@ static void tell(helio_tx_stream *stream, const helio_slow_decision *decision, h
 
 /* ---- doing it ---- */
 
-static helio_action action_of(const helio_slow_decision *decision) {
-    switch (decision->step) {
-    case HELIO_SLOW_NOTIFY:
-        return HELIO_ACTION_NOTIFY;
-    case HELIO_SLOW_SHED:
-        return HELIO_ACTION_SHED;
-    case HELIO_SLOW_SUSPEND_NAKS:
-        return HELIO_ACTION_SUSPEND_NAKS;
-    case HELIO_SLOW_SUSPEND:
-        return HELIO_ACTION_SUSPEND;
-    case HELIO_SLOW_EXPEL:
-        return HELIO_ACTION_EXPEL;
-    case HELIO_SLOW_RECOVER: /* of what stands below a suspension, if anything does */
-    case HELIO_SLOW_RESUME:
-        return HELIO_ACTION_RESUME;
-    case HELIO_SLOW_READMIT:
-        return HELIO_ACTION_READMIT;
-    default:
-        return HELIO_ACTION_NONE;
+/* What is done to the receiver itself. */
+static helio_action action_on(const helio_slow_decision *decision) {
+    if (decision->action == HELIO_ACTION_RECOVER) {
+        return HELIO_ACTION_RESUME; /* of what is in force below a suspension, if anything is */
     }
+    return helio_action_is_on_one(decision->action) ? decision->action : HELIO_ACTION_NONE;
 }
 
 /* What is over by itself already, or cannot be undone, is refused, which is as well. */
 static void act(helio_tx_stream *stream, const helio_slow_decision *decision, helio_clock clock) {
-    const helio_action action = action_of(decision);
+    const helio_action action = action_on(decision);
     char why[WHY_TEXT];
     if (action == HELIO_ACTION_NONE) {
         return;
     }
-    const bool is_back = decision->step >= HELIO_SLOW_RECOVER;
+    const bool is_back = decision->action >= HELIO_ACTION_RECOVER;
     helio_tx_stream_act(stream, decision->place, action, decision->duration_ns,
                         is_back ? decision->why : evidence(decision, why), false, clock);
 }
@@ -252,12 +239,12 @@ static void carry_out(helio_tx_stream *stream, const helio_slow_decision *decisi
                       helio_clock clock) {
     helio_tx_stream_stats *stats = helio_tx_stats(stream);
     const int mode = stream->slow.config.mode;
-    const size_t i = (size_t)decision->step - HELIO_SLOW_NOTIFY;
+    const size_t i = (size_t)decision->action - HELIO_ACTION_NOTIFY;
     helio_count(&(&stats->slow_decisions_notify)[i], 1);
     helio_peer_stats *peer = decision->place == HELIO_SLOW_NO_PLACE
                                  ? NULL
                                  : helio_peers_stats(&stream->repairer.peers, decision->place);
-    if (peer && decision->step == HELIO_SLOW_SUSPEND) {
+    if (peer && decision->action == HELIO_ACTION_SUSPEND) {
         helio_count(&peer->suspensions, 1);
     }
     if (mode == HELIO_SLOW_MODE_OBSERVE) {
@@ -295,7 +282,7 @@ static void show(helio_tx_stream *stream, const helio_interval *interval, helio_
             continue;
         }
         const uint32_t paced = stream->slow.paced;
-        if (consumer->rung == HELIO_SLOW_PACE &&
+        if (consumer->rung == HELIO_ACTION_PACE &&
             (paced == HELIO_PEER_NONE ||
              is_further_behind(consumer, &consumers->consumers[paced]))) {
             stream->slow.paced = place;

@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <heliograph/actions.h>
+
 #include "base/address.h"
 #include "base/tsi.h"
 #include "generated/protocol.h"
@@ -120,7 +122,7 @@ enum { HELIO_PGM_REPORT_REST = 10 };
 
 /* A notice: an action of the source at a receiver, and why (docs/wire.md 1.3). */
 typedef struct helio_pgm_notice {
-    uint8_t action; /* HELIO_PGM_NOTICE_*; a later version may know more */
+    uint8_t action; /* helio_action; a later version may know more */
     uint8_t reason; /* HELIO_PGM_REASON_*, BY_HAND included */
     uint32_t serial;
     uint32_t duration_ms; /* how much longer; at most HELIO_PGM_NOTICE_TIME_MAX when sent */

@@ -1,4 +1,5 @@
 /* Generated from engine/catalogue/errors.toml by generate.py; do not edit. */
+/* clang-format off */
 #ifndef HELIO_ERRORS_H
 #define HELIO_ERRORS_H
 

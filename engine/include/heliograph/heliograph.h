@@ -18,6 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <heliograph/actions.h>
 #include <heliograph/errors.h>
 
 #ifdef __cplusplus
@@ -84,17 +85,6 @@ enum {
     HELIO_ACKED_APPLICATION = 2 /* its application has acknowledged it */
 };
 
-/* What a stream's source does to a receiver that is slow, or to all of its receivers. */
-enum {
-    HELIO_NOTICE_NOTIFY = 1,       /* it is warned */
-    HELIO_NOTICE_SHED = 2,         /* less is repaired for it */
-    HELIO_NOTICE_SUSPEND_NAKS = 3, /* nothing is, and it asks for nothing */
-    HELIO_NOTICE_SUSPEND = 4,      /* the same, and it is not waited for */
-    HELIO_NOTICE_RESUME = 5,       /* one of 2 to 4, or 8, is over */
-    HELIO_NOTICE_EXPEL = 6,        /* it does not follow the stream any more */
-    HELIO_NOTICE_READMIT = 7,      /* it does again */
-    HELIO_NOTICE_CUT_OFF = 8       /* no receiver of the stream asks for anything */
-};
 enum {
     HELIO_REASON_NONE = 0,
     HELIO_REASON_LOSS = 1,   /* slow: it loses too much */
@@ -108,7 +98,7 @@ enum {
 /* Told to a receiver by the source of a stream. */
 typedef struct helio_notice {
     uint32_t stream;     /* HELIO_NO_STREAM: one that had nothing for this receiver yet */
-    uint32_t action;     /* HELIO_NOTICE_* */
+    uint32_t action;     /* HELIO_ACTION_* */
     uint32_t reason;     /* HELIO_REASON_* */
     uint32_t by_hand;    /* 1: a person decided, 0: the source by itself */
     int64_t duration_ns; /* how long it is to last; 0: it is something that happened */
@@ -244,7 +234,7 @@ HELIO_API int helio_transmitter_acks(helio_transmitter *transmitter, helio_ack *
 HELIO_API int helio_transmitter_on_ack(helio_transmitter *transmitter,
                                        void (*on_ack)(void *context, const helio_ack *ack),
                                        void *context);
-/* Does something to a receiver of the stream, or ends it, by hand, and tells it: action HELIO_NOTICE_* but CUT_OFF; receiver: as
+/* Does something to a receiver of the stream, or ends it, by hand, and tells it: action HELIO_ACTION_* but CUT_OFF; receiver: as
  * in helio_ack or in an event; duration_ns: how long, 0: until it is undone.  All transmitters of the stream are concerned.
  * Errors: OPTION (no such action), STATE (no such receiver, nothing there to be undone, or it is expelled; from a listener). */
 HELIO_API int helio_transmitter_act(helio_transmitter *transmitter, uint64_t receiver, int action,
