@@ -120,7 +120,7 @@ def test_an_alert_leads_to_the_dashboard_and_sets_its_variables(alert: Mapping[s
 def test_a_runbook_says_what_to_do(alert: Mapping[str, Any]) -> None:
     page = (RUNBOOKS / f"{alert['alert']}.md").read_text()
     assert page.startswith(f"# {alert['alert']} ({alert['labels']['severity']})\n")
-    for heading in ("## Look here first", "## It is over when"):
+    for heading in ("## First checks", "## Resolved when"):
         assert heading in page
     assert re.search(r"`heliograph (top|events|stats)", page)
     for target in re.findall(r"\]\(([\w.-]+\.md)\)", page):
