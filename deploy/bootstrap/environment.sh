@@ -1,8 +1,8 @@
 #!/bin/sh
-# Makes .venv with every Python package Heliograph needs, at the versions pyproject.toml and ../constraints.txt pin.
+# Creates .venv with every Python package Heliograph needs, at the versions pyproject.toml and ../constraints.txt pin.
 #
-# PYTHON names the interpreter (default python3). A stamp in .venv remembers what was installed, so a second run costs
-# nothing; other pins, another interpreter or a half-made .venv make it anew.
+# PYTHON names the interpreter (default python3). A stamp in .venv records the installation, so a second run does
+# nothing. Other pins, another interpreter or an incomplete .venv create it again.
 set -eu
 
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Formats what people wrote and writes what is generated.
+# Formats the source files and writes the generated files.
 set -eu
 
 top=$(CDPATH='' cd -- "$(dirname -- "$0")/../.." && pwd)

@@ -1,11 +1,11 @@
 #!/bin/sh
-# Builds the fuzz targets in C with clang and lets each, and each of those in Python (fuzz_py_...), run for some seconds on
+# Builds the fuzz targets in C with clang. Runs each of them, and each target in Python (fuzz_py_...), for some seconds on
 # hostile input, two at a time.
 #
 #   fuzz.sh SECONDS [TARGET...]      fuzz.sh 60 fuzz_pgm fuzz_py_flight
 #
-# What a target finds is left in build/fuzz/found, with the command that repeats it; what it learnt in build/fuzz/corpus for the
-# next time.
+# Findings are in build/fuzz/found, with the command that repeats them. The corpus for the next run is in
+# build/fuzz/corpus.
 set -eu
 
 seconds=$1

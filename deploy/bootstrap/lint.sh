@@ -1,5 +1,5 @@
 #!/bin/sh
-# Every check that needs no running program. All are run, so that one look shows everything; any failure fails.
+# Every check that needs no running program. All checks run, also after a failure; any failure fails the script.
 # Warnings of the C compiler are errors in every build and need no step here.
 set -u
 
@@ -19,7 +19,7 @@ step() {
     fi
 }
 
-# heliograph/ with the folders in it, as they are installed: what mypy reads.
+# heliograph/ with the directories as they are installed, for mypy.
 rm -rf build/src
 mkdir -p build/src/heliograph
 for folder in engine monitor exporters dashboards; do ln -s "../../../$folder" "build/src/heliograph/$folder"; done
@@ -32,7 +32,7 @@ shell_syntax() {
 
 step 'ruff check' "$bin/ruff" check --quiet .
 step 'ruff format' "$bin/ruff" format --quiet --check .
-# By folder, not by package name: by name mypy would take what is installed.
+# By directory, not by package name: by name mypy would read the installed package.
 step 'mypy --strict' "$bin/mypy" build/src/heliograph
 step 'mypy deploy, typing' "$bin/mypy" $(find deploy tests/typing -name '*.py' | sort)
 step 'clang-format' format_c

@@ -1,8 +1,8 @@
 #!/bin/sh
-# Builds the heliograph wheel and installs it into .venv, when any file that goes into it has changed.
+# Builds the heliograph wheel and installs it into .venv when one of its files has changed.
 #
-# It is a real installation, so tests and demo run what users would get. The build tree (build/wheel) is kept: only
-# what changed is compiled again.
+# It is a real installation, so tests and demo run the files that users get. The build tree (build/wheel) is kept, so
+# that only changed files are compiled again.
 set -eu
 
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)

@@ -1,7 +1,7 @@
 #!/bin/sh
-# The Python tests. Most of them wait for something most of the time, so two files run at once; the demonstration, which
-# has ports of its own, and the benches, which time things, run alone; so does the history, whose Spark is started from the
-# test's process and finds no memory where thousands of tests ran before. With arguments: what pytest makes of them, in one go.
+# The Python tests. Most of them wait most of the time, so two files run in parallel. The demo (fixed ports), the benches
+# (timing) and the history run alone: Spark starts from the test process and needs memory that thousands of earlier tests
+# have used. With arguments: one pytest run with these arguments.
 set -eu
 
 top=$(CDPATH='' cd -- "$(dirname -- "$0")/../.." && pwd)

@@ -1,7 +1,7 @@
-"""Print what pip must install before the package itself is built: one requirement a line.
+"""Print the requirements that pip must install before the package is built, one per line.
 
-The pins live in ``pyproject.toml`` only. ``pip`` can install them together with the package, but then it also builds
-the package in an environment of its own, downloaded each time; this gives it the requirements apart.
+The pins are only in ``pyproject.toml``. ``pip`` can install them with the package, but then it builds the package in a
+separate environment that it downloads each time. This script gives it the requirements separately.
 
     python requirements.py pyproject.toml all dev
 """
@@ -16,11 +16,13 @@ from pathlib import Path
 
 
 def expand(project: dict[str, object], extra: str) -> Iterator[str]:
-    """The requirements of one extra, with the project's own extras in it (``heliograph[live]``) opened."""
+    """Yield the requirements of one extra, with the project's own extras in it (``heliograph[live]``) expanded."""
     extras = project["optional-dependencies"]
     assert isinstance(extras, dict)
     if extra not in extras:
-        raise SystemExit(f"requirements.py: pyproject.toml has no extra '{extra}'; it has {', '.join(sorted(extras))}")
+        raise SystemExit(
+            f"requirements.py: pyproject.toml has no extra '{extra}'; its extras are {', '.join(sorted(extras))}"
+        )
     own = re.compile(rf"{re.escape(str(project['name']))}\[([^\]]+)\]$")
     for requirement in extras[extra]:
         nested = own.match(requirement)
@@ -32,7 +34,7 @@ def expand(project: dict[str, object], extra: str) -> Iterator[str]:
 
 
 def main() -> None:
-    """Print the build requirements, the dependencies and the wanted extras, each once, sorted."""
+    """Print the build requirements, the dependencies and the requested extras, each once, sorted."""
     path, *extras = sys.argv[1:]
     table = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     project = table["project"]

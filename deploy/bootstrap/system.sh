@@ -1,9 +1,9 @@
 #!/bin/sh
 # Installs the Debian packages of ../debian-packages.txt that are missing, and nothing else.
 #
-# Needs apt and root (or sudo that asks nothing). Without them it prints the command to run and goes on with what is
-# there: what needs a missing package says so itself. Nothing is started: some packages (prometheus) bring a service,
-# which is kept from starting while apt runs and left disabled.
+# Needs apt and root (or sudo without a password). Otherwise it prints the command to run and continues with the
+# installed packages; a program that needs a missing package reports it. No service is started: some packages
+# (prometheus) contain a service, which is blocked while apt runs and left disabled.
 set -eu
 
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
@@ -14,7 +14,7 @@ say() { printf 'bootstrap: %s\n' "$*"; }
 
 installed() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
 
-# The first name of each line of the list of which no alternative is installed.
+# The first name of each line of the list for which no alternative is installed.
 missing_packages() {
     sed -e 's/#.*//' -e '/^[[:space:]]*$/d' -e 's/|/ /g' "$list" | while read -r names; do
         found=no

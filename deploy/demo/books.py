@@ -1,7 +1,7 @@
-"""The demo's books: what was sent, and what became of it at every receiver.
+"""The reconciliation of the demo: messages sent, and their fate at every receiver.
 
-Read from the stats segments while everybody lives, so they show what an operator would see; the receivers' own tallies,
-counted by the application, are compared with them afterwards.
+It is read from the stats segments while all processes run, so it shows the operator's view. Afterwards it is compared
+with the counts of the applications.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["Books", "Line", "are_balanced", "check_tally", "lines", "notices", "
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """The books of one receiver, all topics together, in messages."""
+    """The reconciliation of one receiver over all topics, in messages."""
 
     receiver: str
     sent: int
@@ -31,11 +31,11 @@ class Line:
     unrecoverable: int
     in_flight: int
     residual: int
-    """What the books cannot explain: the sum over topics of absolute values, so that nothing cancels out."""
+    """Unexplained messages: the sum of absolute residuals over the topics, so that nothing cancels out."""
 
 
 def lines(books: Iterable[Balance]) -> list[Line]:
-    """One line per receiver. A message before the join was never this receiver's: it is no part of `sent` here."""
+    """One line per receiver. `sent` counts only messages after the receiver joined."""
     by_receiver: dict[str, list[Balance]] = defaultdict(list)
     for book in books:
         by_receiver[book.instance].append(book)
@@ -54,7 +54,7 @@ def lines(books: Iterable[Balance]) -> list[Line]:
 
 
 def table(rows: Sequence[Line]) -> list[str]:
-    """The lines as text with a head."""
+    """Format the lines as a table."""
     heads = ("receiver", "sent", "delivered", "recovered", "unrecoverable", "in flight", "residual")
     cells = [heads] + [
         (
@@ -75,37 +75,37 @@ def table(rows: Sequence[Line]) -> list[str]:
 
 
 def are_balanced(rows: Sequence[Line], sent: int, names: Sequence[str], say: Callable[[str], None]) -> bool:
-    """Whether every named receiver is there and accounts for every message the feed says it sent."""
+    """Whether every named receiver is present and accounts for every message the feed sent."""
     wrong = []
     if missing := sorted(set(names) - {row.receiver for row in rows}):
-        wrong.append(f"no books of {', '.join(missing)}")
+        wrong.append(f"no counters of {', '.join(missing)}")
     for row in rows:
         if row.residual:
-            wrong.append(f"{row.receiver}: the books do not balance, residual {row.residual:,}")
+            wrong.append(f"{row.receiver}: the counters do not add up, residual {row.residual:,}")
         if row.in_flight:
             wrong.append(f"{row.receiver}: {row.in_flight:,} messages were still in flight")
         if row.sent != sent:
-            wrong.append(f"{row.receiver}: knows of {row.sent:,} messages, the feed sent {sent:,}")
+            wrong.append(f"{row.receiver}: counts {row.sent:,} messages, the feed sent {sent:,}")
     for text in wrong:
         say(text)
     return not wrong
 
 
 def check_tally(line: Line, tally: Mapping[str, Mapping[str, Any]] | None, say: Callable[[str], None]) -> bool:
-    """Whether what the application counted is what the books say."""
+    """Whether the counts of the application equal the reconciliation."""
     if tally is None:
-        say(f"{line.receiver} did not tell what it got")
+        say(f"{line.receiver} did not report its counts")
         return False
     got = {key: sum(topic[key] for topic in tally.values()) for key in ("delivered", "recovered", "disorder")}
     expected = {"delivered": line.delivered, "recovered": line.recovered, "disorder": 0}
     if got == expected:
         return True
-    say(f"{line.receiver}: the application counted {got}, the books say {expected}")
+    say(f"{line.receiver}: the application counted {got}, the statistics {expected}")
     return False
 
 
 def notices(tally: Mapping[str, Mapping[str, Any]] | None) -> Mapping[str, int]:
-    """How often an application was told of each action; each topic's receiver is told, so the one that heard most."""
+    """Number of notices of each action that the application got: the largest over its topics."""
     heard: dict[str, int] = {}
     for topic in (tally or {}).values():
         for action, count in topic["notices"].items():
@@ -129,7 +129,7 @@ class Books:
         self._sampler.close()
 
     def status(self) -> str:
-        """One line: rates since the last call, and the worst receivers with the reason."""
+        """Return one line: rates since the last call, and the worst receivers with the reason."""
         now = self._sampler.sample(histograms=False)
         rows = receivers(self._before, now)
         self._before = now
@@ -139,11 +139,11 @@ class Books:
         return f"{sent:,.0f} messages/s to {len({row.instance for row in rows})} receivers; {troubles or 'all healthy'}"
 
     def drained(self, sent: Mapping[str, int], names: Sequence[str]) -> bool:
-        """Whether every receiver has everything of every topic, out of its queue too."""
+        """Whether every receiver has delivered all messages of every topic, also those in its queue."""
         rows: list[ReceiverRow] = receivers(None, self._sampler.sample(histograms=False))
         done = {(row.instance, row.topic) for row in rows if row.lag_messages == 0 and row.sent == sent[row.topic]}
         return done >= {(name, topic) for name in names for topic in sent}
 
     def lines(self) -> list[Line]:
-        """The books now."""
+        """Return the present reconciliation."""
         return lines(balance(self._sampler.sample(histograms=False)))

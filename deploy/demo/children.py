@@ -1,7 +1,7 @@
-"""The processes of the demo: started in one place, ended in one place, none left behind.
+"""The processes of the demo: one module starts and ends all of them.
 
-Each child leads a session of its own, so Ctrl-C reaches only the demo, which ends the children in order. If the demo
-itself is killed, the kernel ends them (parent-death signal), and those that listen on standard input see its end.
+Each child leads its own session, so Ctrl-C reaches only the demo, which ends the children in order. If the demo is
+killed, the kernel ends them (parent-death signal), and those that read standard input see its end.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _die_with_parent() -> None:
 
 @dataclass(slots=True)
 class Child:
-    """One process, its log, and how to talk with it."""
+    """One process, its log, and its pipes."""
 
     name: str
     process: subprocess.Popen[bytes]
@@ -41,14 +41,14 @@ class Child:
     _rest: bytes = field(default=b"", repr=False)
 
     def say(self, word: str) -> None:
-        """Write one line to its standard input; a child that is gone is not an error here."""
+        """Write one line to its standard input; a child that has ended is not an error here."""
         if self.process.stdin is not None:
             with contextlib.suppress(BrokenPipeError, ValueError):
                 self.process.stdin.write(f"{word}\n".encode())
                 self.process.stdin.flush()
 
     def hear(self, timeout: float) -> dict[str, Any] | None:
-        """The next line of its standard output, one JSON object; None when none came in time or it has ended."""
+        """Return the next line of its standard output, a JSON object; None when it has ended or at the timeout."""
         assert self.process.stdout is not None
         until = time.monotonic() + timeout
         while b"\n" not in self._rest:
@@ -64,7 +64,7 @@ class Child:
         return answer
 
     def last_words(self) -> str:
-        """The end of its log, for people."""
+        """Return the end of its log as text."""
         with contextlib.suppress(OSError):
             lines = self.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
             return "\n".join(f"    {line}" for line in lines[-12:])
@@ -75,7 +75,7 @@ class Children:
     """All processes of one demo."""
 
     def __init__(self, logs: Path, environment: Mapping[str, str]) -> None:
-        """Logs go to the folder `logs`, one file a child; `environment` is added to the demo's own."""
+        """Logs go to the directory `logs`, one file per child; `environment` is added to that of the demo."""
         self._logs = logs
         self._environment = {**os.environ, **environment}
         self._children: list[Child] = []
@@ -89,7 +89,7 @@ class Children:
         talks: bool = False,
         end_signal: signal.Signals = signal.SIGTERM,
     ) -> Child:
-        """Start a process. With `talks`, its standard input and output are pipes; else both outputs go to its log."""
+        """Start a process. With `talks`, standard input and output are pipes; otherwise its output goes to its log."""
         log = self._logs / f"{name}.log"
         with log.open("wb") as file:
             process = subprocess.Popen(
@@ -106,7 +106,7 @@ class Children:
         return child
 
     def fallen(self) -> list[Child]:
-        """Children that ended though nobody asked them to, or ended badly."""
+        """Return the children that ended without a request, or with an error."""
         return [
             child
             for child in self._children
@@ -115,7 +115,7 @@ class Children:
         ]
 
     def end(self, *children: Child, timeout: float = 10.0) -> None:
-        """Ask children to end, wait for them, and kill those that do not."""
+        """Request the end of children, wait for them, and kill those that do not end."""
         for child in children:
             child.asked_to_end = True
             child.say("end")
@@ -134,5 +134,5 @@ class Children:
                 child.process.wait()
 
     def end_all(self) -> None:
-        """End whatever still runs; nothing to do after an orderly end."""
+        """End all children that still run; does nothing after an orderly end."""
         self.end(*(child for child in self._children if child.process.poll() is None), timeout=5.0)

@@ -1,17 +1,17 @@
-"""The whole house on one machine: a feed, four receivers, everything that watches them, and the books at the end.
+"""All of Heliograph on one machine: a feed, four receivers, all monitoring, and the reconciliation at the end.
 
     make demo                                        until Ctrl-C
     make demo DEMO_SECONDS=30 DEMO_HEADLESS=1        unattended
-    make demo DEMO_SLOW=enforce                      a slow consumer is warned, suspended and readmitted (story.py)
+    make demo DEMO_SLOW=enforce                      a slow receiver is warned, suspended and readmitted (story.py)
 
-The acts: prepare (folder, ports, network), listen (capture, receivers, watchers), feed, watch, stop the feed, let the
-receivers drain, settle the books while everybody still lives, end everybody, and run the Spark roll-up and report over
-what was recorded. With DEMO_SLOW=observe, advise or enforce the receiver `slow` gets into trouble while the demo
-watches, and what was done about it is told at the end. Ctrl-C ends the watching early and the rest follows; a second
-Ctrl-C gives up at once. Whatever happens, no process, segment or namespace stays.
+Steps: prepare (directory, ports, network), listen (capture, receivers, monitoring), feed, watch, stop the feed, let the
+receivers drain, reconcile while all processes run, end all processes, and run the Spark roll-up and report over the
+recorded data. With DEMO_SLOW=observe, advise or enforce the receiver `slow` becomes slow during the demo, and the end
+prints the actions on it. The first Ctrl-C ends the watching, and the other steps follow; a second Ctrl-C ends the demo
+at once. In every case, no process, segment or namespace remains.
 
-The exit code is 0 when every residual is 0, every receiver got everything the books say, the story of the slow consumer
-is complete where one was wanted, and nothing failed.
+The exit code is 0 when every residual is 0, every receiver got the messages that the reconciliation shows, the scenario
+of the slow receiver is complete where one was requested, and nothing failed.
 """
 
 from __future__ import annotations
@@ -40,37 +40,37 @@ GROUP = "239.192.77.1"
 LOSS = 0.02
 HEALTHY = ("alpha", "bravo")
 MARK = ".heliograph-demo"
-"""Says that a folder is a demo's own, to be emptied by the next one."""
+"""Marks a directory of a demo, which the next demo may empty."""
 STATUS_EVERY = 3.0
 DRAIN_SECONDS = 60.0
 
 
 def say(text: str) -> None:
-    """One line for people."""
+    """Print one line."""
     print(f"demo: {text}", flush=True)
 
 
 class Failure(Exception):
-    """The demo cannot go on; the text says why."""
+    """The demo cannot continue; the text is the reason."""
 
 
 @dataclass(slots=True)
 class Ending:
-    """Ctrl-C and SIGTERM: the first asks the demo to come to its end, the second gives up at once."""
+    """Ctrl-C and SIGTERM: the first signal ends the demo in order, the second ends it at once."""
 
     asked: bool = False
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
-        """Take a signal."""
+        """Handle a signal."""
         if self.asked:
             for known in (signal.SIGINT, signal.SIGTERM):
-                signal.signal(known, signal.SIG_IGN)  # nothing may interrupt the clearing up
+                signal.signal(known, signal.SIG_IGN)  # nothing may interrupt the clean-up
             raise KeyboardInterrupt
         self.asked = True
 
 
 def wanted_seconds() -> float:
-    """How long to watch: DEMO_SECONDS, else until Ctrl-C, or 30 s if nobody is there to press it (DEMO_HEADLESS=1)."""
+    """Duration: DEMO_SECONDS, otherwise until Ctrl-C, or 30 s when unattended (DEMO_HEADLESS=1)."""
     text = os.environ.get("DEMO_SECONDS", "")
     headless = os.environ.get("DEMO_HEADLESS", "") not in ("", "0")
     try:
@@ -83,7 +83,7 @@ def wanted_seconds() -> float:
 
 
 def wanted_story() -> Mode | None:
-    """What the feed is to do about slow consumers (DEMO_SLOW); None: as little as by default, and no story."""
+    """The mode of the feed towards slow receivers (DEMO_SLOW); None: default options, and no scenario."""
     text = os.environ.get("DEMO_SLOW", "")
     try:
         return Mode(text) if text else None
@@ -93,11 +93,11 @@ def wanted_story() -> Mode | None:
 
 @contextlib.contextmanager
 def prepared() -> Iterator[Places]:
-    """An empty output folder and a segment folder of the demo's own, which is removed at the end."""
+    """Prepare an empty output directory, and a segment directory that is removed at the end."""
     out = Path(os.environ.get("DEMO_FOLDER") or TOP / "build" / "demo").resolve()
     mark = out / MARK
     if out.exists() and any(out.iterdir()) and not mark.exists():
-        raise Failure(f"{out} holds something else; empty it or name another DEMO_FOLDER")
+        raise Failure(f"{out} contains other files: empty it or set another DEMO_FOLDER")
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
     mark.touch()
@@ -111,7 +111,7 @@ def prepared() -> Iterator[Places]:
 
 
 def start_receivers(children: Children, way: Road, port: int, mode: Mode | None) -> dict[str, Child]:
-    """The four receivers, listening when this returns; with a story `slow` is told later when to be slow."""
+    """Start the four receivers; they listen when this returns. With a scenario `slow` becomes slow later."""
     near, far = (f"rmm://{GROUP}:{port}?interface={address}" for address in (way.near, way.far))
     script = TOP / "deploy/demo/receiver.py"
     loss = [f"--inject-loss={value}" for value in way.options.values()]
@@ -136,7 +136,7 @@ def start_receivers(children: Children, way: Road, port: int, mode: Mode | None)
 
 
 def start_feed(children: Children, way: Road, port: int, mode: Mode | None, places: Places) -> tuple[Child, str]:
-    """The feed, sending when this returns, and the UDP port of its stream."""
+    """Start the feed; returns it and the UDP port of its stream when it sends."""
     endpoint = f"rmm://{GROUP}:{port}?interface={way.near}"
     command: list[str | Path] = [sys.executable, TOP / "deploy/demo/feed.py", f"--endpoint={endpoint}"]
     if mode is not None:
@@ -150,12 +150,12 @@ def start_feed(children: Children, way: Road, port: int, mode: Mode | None, plac
 
 
 def watch(children: Children, reader: books.Books, seconds: float, ending: Ending, story: Story | None) -> None:
-    """Print a status line now and then until the time is over or the end is asked for; meanwhile the story goes on."""
+    """Print status lines until the time is over or the end is requested, and run the scenario."""
     until = time.monotonic() + seconds
     due = time.monotonic() + STATUS_EVERY
     while time.monotonic() < until and not ending.asked:
         if fallen := children.fallen():
-            raise Failure(f"{fallen[0].name} ended by itself:\n{fallen[0].last_words()}")
+            raise Failure(f"{fallen[0].name} ended unexpectedly:\n{fallen[0].last_words()}")
         if time.monotonic() >= due:
             due += STATUS_EVERY
             say(reader.status())
@@ -167,18 +167,18 @@ def watch(children: Children, reader: books.Books, seconds: float, ending: Endin
 
 
 def show(way: Road, port: int, prometheus: int | None, exporter: int, live: int, places: Places) -> None:
-    """Tell what runs and where to look."""
+    """Print the running services and their addresses."""
     say(f"loss: {way.how}")
     say(f"feed on rmm://{GROUP}:{port}?interface={way.near}, topics PRICES.EQUITY, .FX, .RATES, .CREDIT")
     say(f"live page    http://127.0.0.1:{live}/")
     say(f"metrics      http://127.0.0.1:{exporter}/metrics")
     if prometheus is not None:
         say(f"Prometheus   http://127.0.0.1:{prometheus}/alerts")
-    say(f"beside it    .venv/bin/heliograph top --segments {places.segments}")
+    say(f"terminal     .venv/bin/heliograph top --segments {places.segments}")
 
 
 def settle(feed: Child, names: tuple[str, ...], reader: books.Books) -> tuple[list[books.Line], bool]:
-    """Stop the feed, wait until every receiver has what was sent, and print the books; whether they balance."""
+    """Stop the feed, wait until all receivers have all messages, and reconcile; returns whether it is good."""
     feed.say("stop")
     told = feed.hear(30.0)
     if told is None:
@@ -195,7 +195,7 @@ def settle(feed: Child, names: tuple[str, ...], reader: books.Books) -> tuple[li
 
 
 def run(places: Places, seconds: float, mode: Mode | None, ending: Ending, stack: contextlib.ExitStack) -> bool:
-    """All acts in order; whether everything is well."""
+    """Run all steps; returns whether all succeeded."""
     port = free_port(7500, "the feed", say, socket.SOCK_DGRAM)
     exporter_port, live_port, prometheus_port = (
         free_port(preferred, what, say)
@@ -219,12 +219,12 @@ def run(places: Places, seconds: float, mode: Mode | None, ending: Ending, stack
         if mode is not None:
             story = stack.enter_context(Story(mode, receivers["slow"], HEALTHY, places.segments, say))
         watch(children, reader, seconds, ending, story)
-        ending.asked = True  # from here on a Ctrl-C gives up
+        ending.asked = True  # from here on Ctrl-C ends the demo at once
         drawn = watchers.picture(live_port)
         lines, balanced = settle(feed, tuple(receivers), reader)
     told = story.verdict() if story is not None else True
     written = watchers.metrics() and watchers.events()
-    # The exporter first: it writes a last interval while everybody still lives.
+    # The exporter first: it writes a last interval while all processes run.
     children.end(export)
     children.end(*(child for child in (live, prometheus) if child is not None))
     children.end(*receivers.values())
@@ -235,7 +235,7 @@ def run(places: Places, seconds: float, mode: Mode | None, ending: Ending, stack
     children.end(feed)
     if capture is not None:
         children.end(capture)
-        # Everything comes from the stream's own port, and requests for repair go to it.
+        # All packets come from the port of the stream, and repair requests go to it.
         say(f"packets: tshark -r {places.out}/capture.pcap -d udp.port=={stream_port},pgm")
     fallen = children.fallen()
     for child in fallen:
@@ -260,7 +260,7 @@ def main() -> int:
         say(f"{failure}")
         return 1
     except KeyboardInterrupt:
-        say("given up")
+        say("ended early")
         return 130
 
 

@@ -1,7 +1,7 @@
-"""The demo's feed: quotes on four topics, calm most of the time, in bursts every other second.
+"""The feed of the demo: quotes on four topics at a low rate, with a burst every other second.
 
-Prints ``{"ready": ...}`` once it can send. Sends until it reads "stop" (or the end of standard input), then flushes and
-prints what it sent, and goes on answering requests for repair until it reads "end".
+Prints ``{"ready": ...}`` when it can send. Sends until it reads "stop" (or the end of standard input), then flushes and
+prints the number of sent messages. It answers repair requests until it reads "end".
 
     python feed.py --endpoint "rmm://239.192.77.1:7500?interface=127.0.0.1" --seed 7
 """
@@ -30,20 +30,20 @@ BURST_SECONDS = 0.3
 BURST_EVERY = 2.0
 TICK = 0.005
 BOOK_EVERY = 200
-"""Every so many messages an equity order book goes out, larger than a packet."""
+"""After this number of messages an equity order book is sent, larger than a packet."""
 SLOW_CONSUMERS: Mapping[str, OptionValue] = {"slow_action": "suspend", "slow_dwell": 0.3, "suspend_time": 8.0}
-"""How the feed treats slow consumers with ``--slow``: after a second or so in trouble it suspends them."""
+"""Options for slow receivers with ``--slow``: a receiver is suspended after about a second in trouble."""
 
 QUOTE = struct.Struct(">8sQddIIQ")
 
 
 def rate(elapsed: float) -> int:
-    """Messages per second at a moment: a burst at the end of each period."""
+    """Return the messages per second at a moment: a burst at the end of each period."""
     return BURST_PER_SECOND if elapsed % BURST_EVERY >= BURST_EVERY - BURST_SECONDS else CALM_PER_SECOND
 
 
 def quotes(topic: str, dice: random.Random) -> Iterator[bytes]:
-    """An endless series of quotes: symbol, number, bid, ask, sizes, time."""
+    """Yield an endless series of quotes: symbol, number, bid, ask, sizes, time."""
     symbols = [f"{topic[7:10]}{index:03d}".encode() for index in range(50)]
     price = dict.fromkeys(symbols, 100.0)
     for number in count():
@@ -56,14 +56,14 @@ def quotes(topic: str, dice: random.Random) -> Iterator[bytes]:
 
 
 def heard(wait: float) -> str | None:
-    """A line from standard input if one comes within `wait` seconds; its end counts as "end"."""
+    """Return a line from standard input that arrives within `wait` seconds; end of file counts as "end"."""
     if not select.select([sys.stdin], [], [], wait)[0]:
         return None
     return sys.stdin.readline().strip() or "end"
 
 
 def main() -> None:
-    """Send until told to stop."""
+    """Send until stopped."""
     parser = argparse.ArgumentParser(description="A bursty market-data-like feed.")
     parser.add_argument("--endpoint", required=True)
     parser.add_argument("--seed", type=int, default=7)

@@ -1,15 +1,15 @@
-"""The road between the demo's feed and its lossy receiver.
+"""The network between the feed of the demo and its lossy receiver.
 
-Where the system permits, the lossy receiver lives in a network namespace of its own, at the far end of a virtual cable,
-and nftables there drops a share of the data packets that arrive: real packets over a real interface, really lost. The
-other receivers are at the near end, with the feed::
+Where the system permits it, the lossy receiver runs in its own network namespace, at the far end of a virtual cable.
+nftables drops a share of the arriving data packets there: real packets on a real interface. The other receivers are at
+the near end, with the feed::
 
     feed, alpha, bravo, slow  198.18.77.1  ===== cable =====  198.18.77.2  [2 % dropped]  lossy
 
-Where it does not (no root, no nftables, another demo running), everybody is on the loopback interface and the lossy
-receiver throws away the share itself, at the engine's I/O seam (option ``inject_loss``). `Road.how` says which.
+Otherwise (no root, no nftables, another demo running) all processes use the loopback interface, and the engine of the
+lossy receiver drops the share (option ``inject_loss``). `Road.how` names the method.
 
-The address range is 198.18.0.0/15, set apart for tests of network equipment and never routed.
+The address range is 198.18.0.0/15, reserved for tests of network equipment and never routed.
 """
 
 from __future__ import annotations
@@ -32,30 +32,30 @@ PREFIX = "helio-demo-"
 
 @dataclass(frozen=True, slots=True)
 class Road:
-    """How packets reach the receivers."""
+    """The way of packets to the receivers."""
 
     how: str
-    """For people: how loss is made."""
+    """The method that makes loss, as text."""
     near: str
     """Interface address of the feed and the healthy receivers."""
     far: str
     """Interface address of the lossy receiver."""
     device: str
-    """Where a capture sees the feed's packets."""
+    """Interface where a capture sees the packets of the feed."""
     prefix: tuple[str, ...] = ()
-    """What a command of the lossy receiver must begin with."""
+    """First words of a command of the lossy receiver."""
     options: Mapping[str, float] = field(default_factory=dict)
     """Options of the lossy receiver."""
 
 
 class _Refused(Exception):
-    """The system does not permit the namespace; the text says why."""
+    """The system does not permit the namespace; the text is the reason."""
 
 
 def _run(*command: str, text: str | None = None) -> None:
     done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise _Refused(f"`{' '.join(command)}` said: {(done.stderr or done.stdout).strip() or done.returncode}")
+        raise _Refused(f"`{' '.join(command)}` failed: {(done.stderr or done.stdout).strip() or done.returncode}")
 
 
 def _drop_rules(device: str, port: int, per_mille: int) -> str:
@@ -70,7 +70,7 @@ def _drop_rules(device: str, port: int, per_mille: int) -> str:
 
 
 def _forget_the_dead() -> None:
-    """Remove namespaces of demos whose process is gone (killed, so that it could not clean up)."""
+    """Remove namespaces of killed demos."""
     listed = subprocess.run(("ip", "netns", "list"), capture_output=True, text=True, check=False).stdout
     for line in listed.splitlines():
         name = line.split()[0]
@@ -80,9 +80,9 @@ def _forget_the_dead() -> None:
 
 
 def _cable(port: int, loss: float) -> Generator[Road]:
-    """Build the namespace, yield the road, take the namespace away again (and the cable with it)."""
+    """Create the namespace, yield the road, and remove the namespace (and the cable)."""
     if os.geteuid() != 0:
-        raise _Refused("it takes root")
+        raise _Refused("root is needed")
     if missing := [tool for tool in ("ip", "nft") if shutil.which(tool) is None]:
         raise _Refused(f"{' and '.join(missing)} is not installed")
     _forget_the_dead()
@@ -129,7 +129,7 @@ with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
 
 
 def _cross(inside: tuple[str, ...], port: int) -> None:
-    """Prove that a multicast packet gets there and an answer comes back."""
+    """Check that a multicast packet arrives and an answer comes back."""
     group = "239.192.77.254"
     command = (*inside, sys.executable, "-c", _LISTEN, group, FAR, str(port))
     with (
@@ -148,14 +148,14 @@ def _cross(inside: tuple[str, ...], port: int) -> None:
                 break
         else:
             listener.kill()
-            raise _Refused("multicast does not pass the cable (is a firewall in the way?)")
+            raise _Refused("multicast does not pass the cable (check the firewall)")
 
 
 @contextlib.contextmanager
 def road(port: int, loss: float, say: Callable[[str], None]) -> Iterator[Road]:
-    """The road for a feed on UDP `port`; `loss` is the share of packets the lossy receiver loses, 0 to 1.
+    """Yield the road for a feed on UDP `port`; `loss` is the share of packets the lossy receiver loses, 0 to 1.
 
-    Gone again, with all it made, when the context ends.
+    The end of the context removes all that it created.
     """
     cable = _cable(port, loss)
     try:
@@ -164,7 +164,7 @@ def road(port: int, loss: float, say: Callable[[str], None]) -> Iterator[Road]:
         say(f"no network namespace for the lossy receiver: {refusal}")
         loopback = "127.0.0.1"
         yield Road(
-            how=f"the engine throws away {loss:.0%} of lossy's packets at the I/O seam (inject_loss)",
+            how=f"the engine drops {loss:.0%} of lossy's packets (inject_loss)",
             near=loopback,
             far=loopback,
             device="lo",
@@ -178,7 +178,7 @@ def road(port: int, loss: float, say: Callable[[str], None]) -> Iterator[Road]:
 
 
 def free_port(preferred: int, what: str, say: Callable[[str], None], kind: int = socket.SOCK_STREAM) -> int:
-    """The preferred port where it is free on the loopback interface, else another one; says so."""
+    """Return the preferred port if it is free on the loopback interface, otherwise another one, with a message."""
     for port in (preferred, 0):
         with socket.socket(socket.AF_INET, kind) as probe:
             try:
@@ -187,6 +187,6 @@ def free_port(preferred: int, what: str, say: Callable[[str], None], kind: int =
                 continue
             chosen = int(probe.getsockname()[1])
         if chosen != preferred:
-            say(f"port {preferred} is in use; {what} gets {chosen}")
+            say(f"port {preferred} is in use; {what} uses {chosen}")
         return chosen
     raise SystemExit("demo: no free port on 127.0.0.1")

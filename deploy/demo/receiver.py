@@ -1,10 +1,10 @@
-"""One of the demo's receivers: takes all four topics, counts, and checks that nothing comes twice or out of order.
+"""A receiver of the demo: takes all four topics, counts messages, and checks for duplicates and disorder.
 
-With ``--pause`` it sleeps after each batch, as an application that does too much in its handler: it keeps up when the
-feed is calm and falls behind in bursts. A line "pause SECONDS" on standard input changes that while it runs. What the
-feed tells it (it is slow, it is suspended, it may go on) goes to standard error as it comes, and is counted.
+With ``--pause`` it sleeps after each batch, like an application with too much work in its handler. It keeps up at the
+low rate and falls behind in bursts. A line "pause SECONDS" on standard input changes the pause. Notices of the feed
+(slow, suspended, resumed) are counted and printed to standard error.
 
-Prints ``{"ready": ...}`` once it listens; reads "end" (or the end of standard input) and prints what it got.
+Prints ``{"ready": ...}`` when it listens; reads "end" (or the end of standard input) and prints its counts.
 
     python receiver.py --name slow --endpoint "rmm://239.192.77.1:7500?interface=127.0.0.1" --pause 0.02
 """
@@ -27,30 +27,30 @@ BATCH = 64
 
 @dataclass(slots=True)
 class Tally:
-    """What one topic brought; written by its thread only."""
+    """The counts of one topic; only its thread writes them."""
 
     delivered: int = 0
     recovered: int = 0
     skipped: int = 0
-    """Message numbers jumped over after the first message: reported losses."""
+    """Message numbers skipped after the first message: reported losses."""
     disorder: int = 0
-    """Messages that came again or after a newer one: must stay 0."""
+    """Messages that arrived twice or after a newer one: must stay 0."""
     following: int = -1
-    """Number the next message should have."""
+    """Number of the next expected message."""
     notices: dict[str, int] = field(default_factory=dict)
-    """What the feed told this receiver, by what it did; a stream tells it to each topic's receiver."""
+    """Notices of the feed by action; every topic's receiver of a stream gets them."""
 
 
 @dataclass(slots=True)
 class Habit:
-    """How the application behaves; may change at any time."""
+    """Behaviour of the application; may change at any time."""
 
     pause: float
     """Seconds it sleeps after each batch."""
 
 
 def hear_notices(receiver: Receiver, tally: Tally, aloud: bool) -> None:
-    """Count what the feed told this receiver, and say it if this is the topic that speaks for all."""
+    """Count the notices of the feed; print them for one topic only."""
     for notice in receiver.notices():
         tally.notices[notice.action.name.lower()] = tally.notices.get(notice.action.name.lower(), 0) + 1
         if aloud:
@@ -77,7 +77,7 @@ def take(receiver: Receiver, tally: Tally, habit: Habit, done: threading.Event, 
 
 
 def obey(habit: Habit) -> None:
-    """Do what standard input says until it says "end" or ends itself."""
+    """Execute the commands on standard input until "end" or end of file."""
     for line in sys.stdin:
         word, _, value = line.strip().partition(" ")
         if word == "end":
@@ -87,13 +87,13 @@ def obey(habit: Habit) -> None:
 
 
 def main() -> None:
-    """Receive until told to end."""
+    """Receive until ended."""
     parser = argparse.ArgumentParser(description="A receiver of the demo's feed.")
     parser.add_argument("--name", required=True)
     parser.add_argument("--endpoint", required=True)
     parser.add_argument("--pause", type=float, default=0.0, help="seconds to sleep after each batch")
     parser.add_argument("--receive-queue", type=int, default=8 << 20, help="bytes")
-    parser.add_argument("--inject-loss", type=float, default=0.0, help="share of packets thrown away on arrival")
+    parser.add_argument("--inject-loss", type=float, default=0.0, help="share of packets dropped on arrival, 0 to 1")
     arguments = parser.parse_args()
 
     done = threading.Event()

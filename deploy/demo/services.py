@@ -1,4 +1,4 @@
-"""What watches the demo: packet capture, exporters, Prometheus, the live page; and the jobs that run afterwards."""
+"""Monitoring of the demo: packet capture, exporters, Prometheus, the live page; and the jobs that run afterwards."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Files and folders of one demo."""
+    """Files and directories of one demo."""
 
     top: Path
     """The repository."""
     out: Path
-    """What the demo leaves behind."""
+    """Output directory."""
     segments: Path
     """Stats segments of the demo's instances only."""
 
@@ -46,7 +46,7 @@ class Places:
 
 
 def heliograph(*words: str | Path) -> list[str]:
-    """A command line of the installed `heliograph`."""
+    """Return a command line of the installed `heliograph`."""
     return [sys.executable, "-m", "heliograph.monitor.cli", *(str(word) for word in words)]
 
 
@@ -63,7 +63,7 @@ def wait_for_page(url: str, child: Child, timeout: float = 20.0) -> bool:
 
 
 class Watchers:
-    """Starts everything that looks at the demo; what is not installed is left out and said."""
+    """Starts all monitoring; programs that are not installed are skipped with a message."""
 
     def __init__(self, children: Children, places: Places, say: Say) -> None:
         self._children = children
@@ -71,12 +71,12 @@ class Watchers:
         self._say = say
 
     def capture(self, device: str) -> Child | None:
-        """Write every UDP packet of the feed's device to capture.pcap; None where that is not possible."""
+        """Write every UDP packet of the feed's interface to capture.pcap; None where that is not possible."""
         if shutil.which("tcpdump") is None:
             self._say("tcpdump is not installed: no capture.pcap")
             return None
         if os.geteuid() != 0:
-            self._say("capturing packets takes root: no capture.pcap")
+            self._say("packet capture needs root: no capture.pcap")
             return None
         file = self._places.out / "capture.pcap"
         command: list[str | Path] = [
@@ -102,7 +102,7 @@ class Watchers:
         return child
 
     def prometheus(self, port: int, exporter_port: int) -> Child | None:
-        """Run Prometheus on the project's own configuration; None where it is not installed."""
+        """Run Prometheus with the configuration of the project; None where it is not installed."""
         if shutil.which("prometheus") is None:
             self._say("Prometheus is not installed: nothing scrapes the exporter")
             return None
@@ -146,7 +146,7 @@ class Watchers:
         return child
 
     def picture(self, port: int) -> bool:
-        """Write live.png, a picture of the live page; whether that worked (where Chromium is installed)."""
+        """Write live.png, a picture of the live page; returns whether that worked (needs Chromium)."""
         if browser() is None:
             self._say("Chromium is not installed: no live.png")
             return True
@@ -154,12 +154,12 @@ class Watchers:
         return self._job("picture", heliograph("live", f"--capture={file}", f"--url={url}"), timeout=90.0)
 
     def metrics(self) -> bool:
-        """Write metrics.prom, one exposition of everything."""
+        """Write metrics.prom, one exposition of all metrics."""
         file = self._places.out / "metrics.prom"
         return self._job("metrics", heliograph("export", "prometheus", "--once", f"--out={file}"))
 
     def events(self) -> bool:
-        """Write events.txt, what every instance told of, oldest first."""
+        """Write events.txt with the events of every instance, oldest first."""
         file = self._places.out / "events.txt"
         if not self._job("events", heliograph("events")):
             return False
@@ -167,7 +167,7 @@ class Watchers:
         return True
 
     def replay(self) -> bool:
-        """Make every decision of the feed again from its decision log; whether all came out as they were."""
+        """Replay every decision of the feed from its decision log; returns whether all results are equal."""
         logs = sorted(self._places.decisions.iterdir())
         if not logs or not self._job("replay", heliograph("lab", "replay", *logs)):
             return False
@@ -176,7 +176,7 @@ class Watchers:
         return True
 
     def study(self) -> bool:
-        """Roll the spool up and write the report, both on Spark; whether that worked (where Java is installed)."""
+        """Roll the spool up and write the report, both on Spark; returns whether that worked (needs Java)."""
         if shutil.which("java") is None:
             self._say("Java is not installed: no history/ and no report.html")
             return True
@@ -189,7 +189,7 @@ class Watchers:
         )
 
     def _job(self, name: str, command: list[str], timeout: float = 600.0) -> bool:
-        """Run a command to its end with its output in a log; whether it succeeded (its last words are said if not)."""
+        """Run a command to its end with its output in a log; prints the end of the log when it fails."""
         child = self._children.start(name, command)
         child.asked_to_end = True
         try:

@@ -1,12 +1,12 @@
-"""The story of a slow consumer: made to happen, watched from outside, and told with its evidence.
+"""The scenario of a slow receiver: creates it, observes it from outside, and reports it with its events.
 
 With DEMO_SLOW the receiver `slow` keeps up at first, then pauses after each batch for some seconds, then keeps up
-again, and so on for as long as the demo runs. What follows is read from the stats segments, as an operator would see
-it: what the feed decided about `slow`, what `slow` was told, and whether the others' latency suffered meanwhile.
+again, and so on. The results are read from the stats segments, as an operator would see them: the decisions of the feed
+about `slow`, the notices that `slow` got, and the latency of the other receivers.
 
-    observe   the feed decides and does nothing; its statistics say what it would have done
-    advise    events say what would be done, too
-    enforce   it is done: `slow` is warned, suspended, told so, and readmitted when it has recovered
+    observe   the feed decides and takes no action; its statistics count the actions it would take
+    advise    events show the actions too
+    enforce   actions are taken: `slow` is warned, suspended, notified, and readmitted after it has recovered
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ from heliograph.monitor.sampler import Sampler
 __all__ = ["PAUSE", "Mode", "Story", "Telling"]
 
 PAUSE = 0.12
-"""Seconds `slow` sleeps after each batch while it is in trouble: some hundred messages a second of thousands."""
+"""Seconds that `slow` sleeps after each batch while it is slow: it takes some hundred messages/s."""
 WARM_SECONDS = 4.0
-"""What is started with the demo takes the processors at first."""
+"""The processes that start with the demo use the CPU at first."""
 PHASE_SECONDS = 6.0
-"""How long the calm that is compared with the trouble, and the trouble, take: three periods of the feed each."""
+"""Length of the quiet phase and of the slow phase: three periods of the feed each."""
 REST_SECONDS = 8.0
 RECOVERY_SECONDS = 3.0
-"""How long after its trouble `slow` is readmitted, at the latest."""
+"""Longest time from the end of the pause to the readmission of `slow`."""
 POLL_EVERY = 0.5
 LATENCY_FACTOR = 1.2
-"""The others' p99 is to stay within this of what it was before."""
+"""Largest allowed ratio of the others' p99 in the slow phase to the quiet phase."""
 SUSPEND, RESUME = 5, 8
-"""Numbers of decisions in the arguments of events about consumers."""
+"""Numbers of actions in the arguments of events about receivers."""
 
 
 class Mode(StrEnum):
-    """What the feed does about slow consumers (option slow_mode)."""
+    """The mode of the feed towards slow receivers (option slow_mode)."""
 
     OBSERVE = "observe"
     ADVISE = "advise"
@@ -56,17 +56,17 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Telling:
-    """What an event must be to be the next sentence of the story."""
+    """The event that forms the next sentence of the report."""
 
     words: str
-    """For people."""
+    """The sentence."""
     instance: str
     event: str
     action: int | None = None
-    """Value of its argument `action`; None: it may have any."""
+    """Value of its argument `action`; None: any."""
 
     def fits(self, event: Event) -> bool:
-        """Whether the event says it."""
+        """Whether an event matches."""
         named = (event.instance, event.name) == (self.instance, self.event)
         return named and self.action in (None, event.arguments.get("action"))
 
@@ -81,23 +81,23 @@ TELLINGS: Mapping[Mode, Sequence[Telling]] = {
     Mode.ENFORCE: (
         Telling("it is found slow, and warned", "feed", "consumer_slow"),
         Telling("it is suspended", "feed", "consumer_suspended", SUSPEND),
-        Telling("it is told so, and obeys", "slow", "suspended"),
+        Telling("it is notified, and obeys", "slow", "suspended"),
         Telling("it has recovered and is readmitted", "feed", "consumer_readmitted", RESUME),
-        Telling("it is told so, and goes on", "slow", "resumed"),
+        Telling("it is notified, and continues", "slow", "resumed"),
     ),
 }
-"""The sentences of the story in their order."""
+"""The sentences of the report in order, by mode."""
 
 
 @dataclass(slots=True)
 class _Phase:
-    """A stretch of the run: the latency of the others when it began and when it ended."""
+    """A part of the run: the latency of the others at its begin and its end."""
 
     begun: Mapping[str, Histogram]
     ended: Mapping[str, Histogram] = field(default_factory=dict)
 
     def histogram(self, name: str) -> Histogram | None:
-        """What one of the others met in it; None when it met nothing."""
+        """Return the latency of one receiver in this phase; None when it got no message."""
         ended = self.ended.get(name)
         return ended.minus(self.begun.get(name)) if ended is not None else None
 
@@ -112,18 +112,18 @@ def _latencies(snapshot: Snapshot, names: Sequence[str]) -> dict[str, Histogram]
 
 
 class Story:
-    """One demo's story. `step` is called while the demo runs, `end` when it comes to its end. A context manager."""
+    """The scenario of one demo. Call `step` while the demo runs, and `end` at its end. A context manager."""
 
     def __init__(
         self, mode: Mode, slow: Child, others: Sequence[str], segments: Path, say: Callable[[str], None]
     ) -> None:
-        """Nothing happens before the first `step`.
+        """Create the scenario; nothing happens before the first `step`.
 
         Args:
-            mode: What the feed does.
-            slow: The receiver that will be slow.
+            mode: Mode of the feed.
+            slow: The receiver that becomes slow.
             others: Names of the receivers whose latency must not suffer.
-            segments: Folder of the stats segments.
+            segments: Directory of the stats segments.
             say: Prints one line.
         """
         self._mode = mode
@@ -139,7 +139,7 @@ class Story:
         self._is_slow = False
         self._recovered_at = math.inf
         self._is_whole = False
-        """The first trouble and the recovery from it had the time they take."""
+        """Whether the first slow phase and the recovery had their full time."""
         self._events: list[Event] = []
 
     def __enter__(self) -> Self:
@@ -150,10 +150,10 @@ class Story:
     ) -> None:
         self._sampler.close()
 
-    # ---- what happens ----
+    # ---- the run ----
 
     def step(self) -> None:
-        """Begin the next act when it is due, and note what happened."""
+        """Begin the next phase when it is due, and collect events."""
         now = time.monotonic()
         if now >= self._act_due:
             act, lasts = next(self._acts)
@@ -164,7 +164,7 @@ class Story:
             self._note(self._sampler.sample(histograms=False))
 
     def end(self) -> None:
-        """Let `slow` recover if it has not, so that the books can be settled."""
+        """Let `slow` recover, so that the counters can be reconciled."""
         self._is_whole = time.monotonic() - self._recovered_at >= RECOVERY_SECONDS
         if self._is_slow:
             self._recover()
@@ -193,12 +193,12 @@ class Story:
         self._is_slow = False
         self._recovered_at = min(self._recovered_at, time.monotonic())
         self._troubles[-1].ended = self._measure()
-        self._say("slow does not pause any more")
+        self._say("slow no longer pauses")
 
-    # ---- what is told of it ----
+    # ---- the report ----
 
     def told(self) -> list[tuple[Telling, Event]]:
-        """The story as far as it went: each sentence with the event that says it."""
+        """The sentences reported so far, each with its event."""
         found: list[tuple[Telling, Event]] = []
         wanted = list(TELLINGS[self._mode])
         for event in sorted(self._events, key=lambda event: event.time_ns):
@@ -210,11 +210,11 @@ class Story:
         return event.instance == "slow" or "receiver slow at " in event.text
 
     def verdict(self) -> bool:
-        """Tell the story and the others' latency; whether it went as the mode says. Ended early, there is none."""
+        """Print the scenario and the others' latency; returns whether it matches the mode. True when ended early."""
         self._note(self._sampler.sample(histograms=False))
         if not self._is_whole:
             whole = WARM_SECONDS + 2 * PHASE_SECONDS + RECOVERY_SECONDS
-            self._say(f"the demo ended before the story of slow did, which takes {whole:g} s")
+            self._say(f"the demo ended before the scenario of slow, which takes {whole:g} s")
             return True
         self._tell_latency()
         if self._mode is Mode.OBSERVE:
@@ -222,54 +222,56 @@ class Story:
         return self._tell_story() and self._is_as_announced()
 
     def heard(self, notices: Mapping[str, int]) -> bool:
-        """Whether the application of `slow` was told what the feed did, and of nothing that it did not do.
+        """Whether the application of `slow` got notices of the feed's actions, and of no others.
 
         Args:
-            notices: How often it was told of each action.
+            notices: Number of notices by action.
         """
         told = ", ".join(f"{action} {count}" for action, count in sorted(notices.items())) or "nothing"
-        self._say(f"slow itself was told: {told}")
+        self._say(f"notices to slow: {told}")
         if self._mode is not Mode.ENFORCE:
             return not notices
         return not self._is_whole or notices.keys() >= {"notify", "suspend", "resume"}
 
     def _tell_story(self) -> bool:
         told = self.told()
-        self._say("what happened to slow, from the events:")
+        self._say("events about slow:")
         for number, (telling, event) in enumerate(told, 1):
             moment = datetime.fromtimestamp(event.time_ns / 1e9)
             self._say(f"  {number}. {moment:%H:%M:%S.%f} {telling.words}")
             self._say(f"     {event.instance}: {event.name}: {event.text}")
         missing = TELLINGS[self._mode][len(told) :]
         for telling in missing:
-            self._say(f"no event of {telling.instance} tells that {telling.words} ({telling.event})")
+            self._say(f"missing event of {telling.instance}: {telling.words} ({telling.event})")
         return not missing
 
     def _is_as_announced(self) -> bool:
-        """Whether nothing was done that was only to be advised, and nobody else was suspended."""
+        """Whether no action was taken in mode advise, and no other receiver was suspended."""
         done = [event for event in self._events if event.name == "consumer_suspended"]
         if self._mode is Mode.ADVISE and done:
-            self._say("slow was suspended, though the feed was only to advise")
+            self._say("slow was suspended, although the mode is advise")
             return False
         for event in done:
             if not self._concerns_slow(event):
-                self._say(f"another one was treated, too: {event.text}")
+                self._say(f"another receiver got an action: {event.text}")
         return True
 
     def _tell_statistics(self) -> bool:
-        """Mode observe: the decisions are counted, and that is all."""
+        """Mode observe: the statistics count the decisions; there are no events."""
         decided: dict[str, int] = {}
         for owner, item in self._sampler.sample(histograms=False).of("tx_stream"):
             if owner.name == "feed":
                 decided = {name: value for name, value in item.values.items() if name.startswith("slow_") and value}
-        self._say("what the feed would have done: " + ", ".join(f"{name} {value}" for name, value in decided.items()))
+        self._say(
+            "actions the feed would have taken: " + ", ".join(f"{name} {value}" for name, value in decided.items())
+        )
         told = [event for event in self._events if event.name.startswith("consumer_") or event.name == "suspended"]
         for event in told:
-            self._say(f"it was told, though the feed was only to observe: {event.name}: {event.text}")
+            self._say(f"event in mode observe: {event.name}: {event.text}")
         return bool(decided.get("slow_decisions_suspend")) and "slow_actions_suspend" not in decided and not told
 
     def _tell_latency(self) -> None:
-        """The others' p99 while `slow` was in trouble against the calm before."""
+        """Print the others' p99 in the slow phase and in the quiet phase before."""
         for name in self._others:
             before = merged(found for phase in self._calms if (found := phase.histogram(name)) is not None)
             during = merged(found for phase in self._troubles if (found := phase.histogram(name)) is not None)

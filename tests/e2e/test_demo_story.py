@@ -72,7 +72,7 @@ def test_the_receiver_is_told_and_says_so(demo: Run) -> None:
     assert list(dict.fromkeys(said))[:3] == ["notify", "suspend", "resume"], log
     names = [name for line in demo.events("slow") for name in ("suspended", "resumed") if f"  {name}  " in line]
     assert names[:2] == ["suspended", "resumed"]
-    assert re.search(r"slow itself was told: .*suspend \d", demo.text)
+    assert re.search(r"notices to slow: .*suspend \d", demo.text)
 
 
 def test_every_decision_comes_out_again_from_the_log(demo: Run) -> None:
