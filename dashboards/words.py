@@ -6,14 +6,14 @@ A tone picks the colour, never alone: the word and the shape say the same to who
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from heliograph.monitor.behaviour import Behaviour
+from heliograph.monitor.behaviour import BY_STATE, Behaviour
 from heliograph.monitor.model import Health
-from heliograph.monitor.sources import Manner, Treatment
+from heliograph.monitor.sources import Treatment
 
-__all__ = ["BEHAVIOUR", "CALM", "HEALTH", "MANNER", "TREATMENT", "Tone", "Word"]
+__all__ = ["BEHAVIOUR", "CALM", "HEALTH", "STATE", "TREATMENT", "Tone", "Word"]
 
 Tone = Literal["good", "watch", "bad", "idle"]
 
@@ -36,6 +36,7 @@ BEHAVIOUR: Mapping[Behaviour, Word] = {
     Behaviour.FALLING_BEHIND: Word("falling behind", "▲", "bad", 3),
     Behaviour.STALLED: Word("stalled", "■", "bad", 4),
     Behaviour.STOPPED: Word("stopped", "✕", "bad", 5),
+    Behaviour.UNKNOWN: Word("not known", "○", "idle", 6),
 }
 
 HEALTH: Mapping[Health, Word] = {
@@ -46,15 +47,8 @@ HEALTH: Mapping[Health, Word] = {
     Health.DEAD: Word("dead", "✕", "bad", 4),
 }
 
-MANNER: Mapping[Manner, Word] = {
-    Manner.UNKNOWN: Word("not known", "○", "idle", 0),
-    Manner.OK: Word("keeps up", "●", "good", 1),
-    Manner.RECOVERING: Word("catching up", "◐", "watch", 5),
-    Manner.FALLING_BEHIND: Word("falling behind", "▲", "bad", 2),
-    Manner.STALLED: Word("stalled", "■", "bad", 3),
-    Manner.STOPPED: Word("silent", "✕", "bad", 4),
-}
-"""A receiver as its source judges it; ranks are the numbers of the statistic."""
+STATE: Mapping[Behaviour, Word] = {item: replace(BEHAVIOUR[item], rank=state) for state, item in enumerate(BY_STATE)}
+"""The same for a receiver as its source judges it; ranks are the values of the statistic."""
 
 TREATMENT: Mapping[Treatment, Word] = {
     Treatment.NONE: Word("nothing", "·", "good", 0),

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from heliograph.engine import catalogue
 from heliograph.exporters.buckets import BOUNDS_NS, PERCENTILES, same_layout, since
 from heliograph.exporters.items import Item, Key, combined
-from heliograph.monitor.behaviour import Behaviour
+from heliograph.monitor.behaviour import JUDGED
 from heliograph.monitor.latency import merged
 from heliograph.monitor.model import Histogram
 from heliograph.monitor.rates import counters
@@ -38,7 +38,7 @@ _BAD: Mapping[str, tuple[str, ...]] = {
 """Counters that rank the items of a scope."""
 
 
-_JOINED = 7 + len(Behaviour)
+_JOINED = 7 + len(JUDGED)
 """Number of series of a receiver joined with its sender."""
 
 

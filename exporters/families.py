@@ -18,7 +18,7 @@ from heliograph.engine.catalogue import Derived, Scope, Statistic, names
 from heliograph.engine.catalogue.outside import Door, outside
 from heliograph.exporters.buckets import cumulative, since, window_values
 from heliograph.exporters.items import RUNNING, Item, Key, Node
-from heliograph.monitor.behaviour import Behaviour
+from heliograph.monitor.behaviour import JUDGED
 from heliograph.monitor.blame import Blame
 from heliograph.monitor.collector.account import Account, HostState
 from heliograph.monitor.fleet import ReceiverRow
@@ -188,7 +188,7 @@ def fleet_families(rows: Sequence[ReceiverRow]) -> Iterator[Metric]:
     yield gauge("nak_share", lambda row: row.nak_share)
     yield gauge("latency_trusted", lambda row: None if row.trust is None else float(row.trust.is_fact))
     yield gauge("queue_ratio", lambda row: row.queue_fill)
-    classes = [((*labels(row), item.value), float(row.behaviour is item)) for row in rows for item in Behaviour]
+    classes = [((*labels(row), item.value), float(row.behaviour is item)) for row in rows for item in JUDGED]
     yield derived_family("fleet_receiver_class", classes)
     judged = [(row, row.late.blame) for row in rows if row.late]
     lates = [((*labels(row), item.value), float(found is item)) for row, found in judged for item in Blame]

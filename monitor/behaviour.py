@@ -16,7 +16,17 @@ from enum import StrEnum
 from heliograph.monitor.model import Health
 from heliograph.monitor.text import duration_text
 
-__all__ = ["Behaviour", "Evidence", "Judgement", "describe", "is_stopped", "judge_receiver", "seen"]
+__all__ = [
+    "BY_STATE",
+    "JUDGED",
+    "Behaviour",
+    "Evidence",
+    "Judgement",
+    "describe",
+    "is_stopped",
+    "judge_receiver",
+    "seen",
+]
 
 MISSING_RATIO = 0.005
 """Share of packets missing at first from which a receiver counts as lossy."""
@@ -35,11 +45,25 @@ class Behaviour(StrEnum):
     FALLING_BEHIND = "falling_behind"  # delivers, but its application does not keep up
     STALLED = "stalled"  # messages wait and it delivers none
     STOPPED = "stopped"  # closed, dead, or without a heartbeat
+    UNKNOWN = "unknown"  # not known yet, or in a way this version does not know
 
     @property
     def words(self) -> str:
         """As people read it."""
         return self.replace("_", " ")
+
+
+JUDGED = tuple(behaviour for behaviour in Behaviour if behaviour is not Behaviour.UNKNOWN)
+"""The classes that a judgement can have."""
+BY_STATE = (
+    Behaviour.UNKNOWN,
+    Behaviour.OK,
+    Behaviour.FALLING_BEHIND,
+    Behaviour.STALLED,
+    Behaviour.STOPPED,
+    Behaviour.RECOVERING,
+)
+"""The class that a source reports, by the value of the statistic `state`."""
 
 
 @dataclass(frozen=True, slots=True)

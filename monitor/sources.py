@@ -11,27 +11,16 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from heliograph.engine import catalogue
+from heliograph.monitor.behaviour import BY_STATE, Behaviour
 from heliograph.monitor.clocks import Clocks, clocks_of
 from heliograph.monitor.model import InstanceState, ObjectState, Snapshot
 from heliograph.monitor.text import duration_text, percent_text
 
-__all__ = ["Manner", "ReceiverOfStream", "StreamRow", "Treatment", "receivers_of", "streams"]
+__all__ = ["ReceiverOfStream", "StreamRow", "Treatment", "receivers_of", "streams"]
 
 _MILLION = 1e6
 CRYING_SHARE = 0.5
 """Of all requests lately, from which on it is worth telling who asks for them."""
-
-
-class Manner(StrEnum):
-    """How a receiver behaves, as its source judges it (statistic `state` of a peer)."""
-
-    UNKNOWN = "-"
-    """Not known yet, or not to this version."""
-    OK = "ok"
-    FALLING_BEHIND = "falling behind"
-    STALLED = "stalled"
-    STOPPED = "stopped"
-    RECOVERING = "recovering"
 
 
 class Treatment(StrEnum):
@@ -46,8 +35,6 @@ class Treatment(StrEnum):
     """In a way this version does not know."""
 
 
-MANNERS = tuple(Manner)
-"""By the number in the segment."""
 _ACTIONS = catalogue.actions()
 TREATMENTS: Mapping[int, Treatment] = {
     0: Treatment.NONE,
@@ -71,7 +58,8 @@ class ReceiverOfStream:
     receiver: str
     """Its id, or what stands for it."""
     address: str
-    manner: Manner
+    behaviour: Behaviour
+    """As its source judges it."""
     treatment: Treatment
     loss: float | None
     """Share of the packets it missed at first, by its last reports, 0 to 1; None: it reports nothing."""
@@ -121,9 +109,9 @@ class ReceiverOfStream:
         parts = []
         if self.treatment:
             parts.append(str(self.treatment))
-        if self.manner not in (Manner.OK, Manner.UNKNOWN):
+        if self.behaviour not in (Behaviour.OK, Behaviour.UNKNOWN):
             behind = f", {duration_text(self.lag_ns)} behind" if self.lag_ns else ""
-            parts.append(f"{self.manner}{behind}")
+            parts.append(f"{self.behaviour.words}{behind}")
         if self.forecast_ns:
             parts.append(f"what it needs leaves the history in {duration_text(self.forecast_ns)}")
         if (self.nak_share_lately or 0.0) >= CRYING_SHARE:
@@ -233,7 +221,7 @@ def _receiver(before: _Before, current: Snapshot, owner: InstanceState, item: Ob
         name=item.info.get("name", ""),
         receiver=item.info.get("receiver", ""),
         address=item.labels["peer"],
-        manner=MANNERS[state] if state < len(MANNERS) else Manner.UNKNOWN,
+        behaviour=BY_STATE[state] if state < len(BY_STATE) else Behaviour.UNKNOWN,
         treatment=TREATMENTS.get(values.get("treatment", 0), Treatment.OTHER),
         loss=values.get("loss", 0) / _MILLION if reports else None,
         lag=values.get("lag", 0) if reports else None,

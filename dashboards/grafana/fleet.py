@@ -250,8 +250,8 @@ def _control() -> list[Panel]:
         ),
         timeline(
             "Receivers as their sources see them",
-            queries.MANNERS,
-            words.MANNER,
+            queries.STATES,
+            words.STATE,
             description="Class of each receiver by its own reports: keeps up, falling behind, stalled, silent or "
             "catching up.",
             healthy="keeps up. Catching up after a pause is normal if it ends.",

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from heliograph.dashboards import words
 from heliograph.engine import catalogue
 from heliograph.engine.catalogue import names
+from heliograph.monitor.behaviour import JUDGED
 from heliograph.monitor.sources import Treatment
 
 __all__ = ["DELIVERED", "NODE_UP", "Query"]
@@ -90,8 +91,8 @@ CLASS_OVER_TIME = [
     Query(
         "max by (node) ("
         + " or ".join(
-            f'(({_CLASS}{{{_TOPIC_RECEIVED},class="{name}"}} == 1) * 0 + {state.rank})'
-            for name, state in words.BEHAVIOUR.items()
+            f'(({_CLASS}{{{_TOPIC_RECEIVED},class="{item}"}} == 1) * 0 + {words.BEHAVIOUR[item].rank})'
+            for item in JUDGED
         )
         + ")",
         "{{node}}",
@@ -172,7 +173,7 @@ def _peers(name: str) -> str:
     return f"max by (node, peer) ({_stat('peer', name)}{{{_NODES}}})"
 
 
-MANNERS = [Query(_peers("state"), "{{peer}} to {{node}}")]
+STATES = [Query(_peers("state"), "{{peer}} to {{node}}")]
 TREATMENTS = [Query(_peers("treatment"), "{{peer}} by {{node}}")]
 STORMS = [Query(f"{_STREAM} ({_stat('tx_stream', 'storm_active')}{{{_NODES}}})", "{{node}} {{stream}}")]
 SHED = [Query(f"sum by (node, peer) ({_rate(_stat('peer', 'naks_shed'), _NODES)})", "{{peer}} by {{node}}")]

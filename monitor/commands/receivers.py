@@ -58,7 +58,7 @@ def receiver_lines(found: Sequence[ReceiverOfStream]) -> list[str]:
             item.name or "-",
             item.receiver or "-",
             item.address,
-            item.manner,
+            item.behaviour.words,
             item.treatment or "-",
             percent_text(item.loss),
             count_text(item.lag),

@@ -157,7 +157,7 @@ def _known_lines(previous: Snapshot | None, current: Snapshot, width: int | None
         (
             row.instance,
             row.called,
-            row.manner,
+            row.behaviour.words,
             row.treatment or "-",
             percent_text(row.loss),
             count_text(row.lag),

@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 
 from heliograph.dashboards.grafana.fleet import UID, dashboard, text
-from heliograph.dashboards.words import BEHAVIOUR, HEALTH, MANNER, TREATMENT
+from heliograph.dashboards.words import BEHAVIOUR, HEALTH, STATE, TREATMENT
 from heliograph.exporters.families import describe
-from heliograph.monitor.sources import Manner, Treatment
+from heliograph.monitor.behaviour import Behaviour
+from heliograph.monitor.sources import Treatment
 from tests.fleet import sample_fleet
 from tests.prometheus import serve
 
@@ -108,7 +109,7 @@ def test_states_are_shown_as_words() -> None:
     for title, table in (
         ("State of each receiver", BEHAVIOUR),
         ("Health", HEALTH),
-        ("Receivers as their sources see them", MANNER),
+        ("Receivers as their sources see them", STATE),
         ("Actions on receivers", TREATMENT),
     ):
         (panel,) = [item for item in PANELS if item["title"] == title]
@@ -179,4 +180,4 @@ def test_a_suspended_receiver_is_counted_and_shown_as_such(prometheus: Asked) ->
     treated = {row["metric"]["peer"]: float(row["value"][1]) for row in found["Actions on receivers"]}
     assert sorted(treated.values()) == [0, 0, 0, float(TREATMENT[Treatment.SUSPENDED].rank)]
     seen = [float(row["value"][1]) for row in found["Receivers as their sources see them"]]
-    assert sorted(seen) == [1, 1, 1, float(MANNER[Manner.FALLING_BEHIND].rank)]
+    assert sorted(seen) == [1, 1, 1, float(STATE[Behaviour.FALLING_BEHIND].rank)]

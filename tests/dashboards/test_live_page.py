@@ -17,10 +17,10 @@ from heliograph.dashboards.live.pages import numbers
 from heliograph.dashboards.live.pages.fleet import PLACES, Choice, parts
 from heliograph.dashboards.live.pages.verdict import verdict
 from heliograph.dashboards.live.store import Store, View, standing
-from heliograph.dashboards.words import BEHAVIOUR, HEALTH, MANNER, TREATMENT
-from heliograph.monitor.behaviour import Behaviour
+from heliograph.dashboards.words import BEHAVIOUR, HEALTH, STATE, TREATMENT
+from heliograph.monitor.behaviour import BY_STATE, Behaviour
 from heliograph.monitor.model import Health, Snapshot
-from heliograph.monitor.sources import Manner, Treatment
+from heliograph.monitor.sources import Treatment
 from tests.dashboards.views import NOW_NS, SECOND, Fleet
 
 
@@ -117,9 +117,9 @@ def test_the_receivers_stand_worst_first_with_word_shape_and_reason(running: Fle
 def test_every_state_has_a_word_and_a_shape_of_its_own() -> None:
     assert BEHAVIOUR.keys() == set(Behaviour)
     assert HEALTH.keys() == set(Health)
-    assert MANNER.keys() == set(Manner)
+    assert STATE.keys() == set(BY_STATE)
     assert TREATMENT.keys() == set(Treatment)
-    for table in (BEHAVIOUR, HEALTH, MANNER, TREATMENT):
+    for table in (BEHAVIOUR, HEALTH, STATE, TREATMENT):
         for attribute in ("text", "shape", "rank"):
             assert len({getattr(word, attribute) for word in table.values()}) == len(table)
 
@@ -145,7 +145,9 @@ def test_a_stream_shows_its_rate_what_it_is_decided_by_and_how_long_data_waits(r
 def test_a_receiver_that_reports_nothing_has_no_figures_made_up(running: Fleet) -> None:
     view = running.store.view
     silent = tuple(
-        replace(row, name="", loss=None, lag=None, buffer_fill=None, manner=Manner.UNKNOWN, treatment=Treatment.NONE)
+        replace(
+            row, name="", loss=None, lag=None, buffer_fill=None, behaviour=Behaviour.UNKNOWN, treatment=Treatment.NONE
+        )
         for row in view.known[:1]
     )
     shown = text(parts(replace(view, known=silent), Choice())["known"])

@@ -134,7 +134,7 @@ static void receivers_that_keep_up_are_left_alone(void) {
         CHECK_EQUAL(r.count[step], 0);
     }
     for (uint32_t i = 0; i < 20; i++) {
-        CHECK_EQUAL(engine.consumers[i].watch.class, HELIO_CONSUMER_OK);
+        CHECK_EQUAL(engine.consumers[i].watch.class, HELIO_BEHAVIOUR_OK);
     }
     helio_consumers_fini(&engine);
 }
@@ -201,10 +201,10 @@ static void a_receiver_that_comes_late_and_catches_up_is_recovering(void) {
     c.receivers[4].position = (double)c.interval.trail + 100;
     c.receivers[4].drain = 13000;
     run(&c, &engine, &r, HELIO_SECOND);
-    CHECK_EQUAL(engine.consumers[4].watch.class, HELIO_CONSUMER_RECOVERING);
+    CHECK_EQUAL(engine.consumers[4].watch.class, HELIO_BEHAVIOUR_RECOVERING);
     CHECK(engine.consumers[4].watch.symptoms.forecast_ns == HELIO_NEVER);
     run(&c, &engine, &r, 9 * HELIO_SECOND);
-    CHECK_EQUAL(engine.consumers[4].watch.class, HELIO_CONSUMER_OK);
+    CHECK_EQUAL(engine.consumers[4].watch.class, HELIO_BEHAVIOUR_OK);
     CHECK_EQUAL(r.count[HELIO_ACTION_NOTIFY] + isolations(&r), 0);
     helio_consumers_fini(&engine);
 }
@@ -258,17 +258,17 @@ static void a_stalled_receiver_is_called_so_and_a_silent_one_stopped(void) {
     c.receivers[2].drain = 2500;
     c.receivers[3].is_silent = true;
     run(&c, &engine, &r, 4 * HELIO_SECOND);
-    CHECK_EQUAL(engine.consumers[0].watch.class, HELIO_CONSUMER_OK);
-    CHECK_EQUAL(engine.consumers[1].watch.class, HELIO_CONSUMER_STALLED);
-    CHECK_EQUAL(engine.consumers[2].watch.class, HELIO_CONSUMER_FALLING);
-    CHECK_EQUAL(engine.consumers[3].watch.class, HELIO_CONSUMER_STOPPED);
+    CHECK_EQUAL(engine.consumers[0].watch.class, HELIO_BEHAVIOUR_OK);
+    CHECK_EQUAL(engine.consumers[1].watch.class, HELIO_BEHAVIOUR_STALLED);
+    CHECK_EQUAL(engine.consumers[2].watch.class, HELIO_BEHAVIOUR_FALLING_BEHIND);
+    CHECK_EQUAL(engine.consumers[3].watch.class, HELIO_BEHAVIOUR_STOPPED);
     CHECK_EQUAL(r.of[3][HELIO_ACTION_NOTIFY], 1);
     c.receivers[1].drain = 9000;
     run(&c, &engine, &r, 1 * HELIO_SECOND);
-    CHECK_EQUAL(engine.consumers[1].watch.class, HELIO_CONSUMER_RECOVERING);
+    CHECK_EQUAL(engine.consumers[1].watch.class, HELIO_BEHAVIOUR_RECOVERING);
     c.views[0].flags |= HELIO_VIEW_LEFT;
     run(&c, &engine, &r, 20 * MS);
-    CHECK_EQUAL(engine.consumers[0].watch.class, HELIO_CONSUMER_STOPPED);
+    CHECK_EQUAL(engine.consumers[0].watch.class, HELIO_BEHAVIOUR_STOPPED);
     helio_consumers_fini(&engine);
 }
 
@@ -284,8 +284,8 @@ static void a_receiver_that_stops_its_source_is_stalled(void) {
     c.rate = 0; /* the history is full of what is not acknowledged, and messages wait */
     c.interval.queue_bytes = 1 << 20;
     run(&c, &engine, &r, 4 * HELIO_SECOND);
-    CHECK_EQUAL(engine.consumers[1].watch.class, HELIO_CONSUMER_STALLED);
-    CHECK_EQUAL(engine.consumers[2].watch.class, HELIO_CONSUMER_OK);
+    CHECK_EQUAL(engine.consumers[1].watch.class, HELIO_BEHAVIOUR_STALLED);
+    CHECK_EQUAL(engine.consumers[2].watch.class, HELIO_BEHAVIOUR_OK);
     CHECK(r.of[1][HELIO_ACTION_SUSPEND] >= 1);
     CHECK_EQUAL(isolations(&r), r.of[1][HELIO_ACTION_SUSPEND]);
     helio_consumers_fini(&engine);
@@ -588,7 +588,7 @@ static void a_receiver_that_starts_anew_begins_with_a_clean_slate(void) {
     c.receivers[2] = c.receivers[0];
     run(&c, &engine, &r, 10 * MS);
     CHECK_EQUAL(engine.consumers[2].rung, HELIO_ACTION_NONE);
-    CHECK_EQUAL(engine.consumers[2].watch.class, HELIO_CONSUMER_UNKNOWN);
+    CHECK_EQUAL(engine.consumers[2].watch.class, HELIO_BEHAVIOUR_UNKNOWN);
     c.views[2].flags = 0; /* it is forgotten */
     run(&c, &engine, &r, 10 * MS);
     CHECK(!engine.consumers[2].watch.is_begun);

@@ -126,10 +126,10 @@ static void observed_it_is_counted_and_nothing_is_told_or_done(void) {
     CHECK_EQUAL(helio_cell(&counts()->slow_actions_suspend), 0);
     CHECK_EQUAL(helio_cell(&counts()->consumers_in_trouble), 0); /* it would be suspended */
     CHECK_EQUAL(helio_cell(&counts()->consumers_isolated), 1);
-    CHECK_EQUAL(helio_cell(&peer(SLOW)->state), HELIO_CONSUMER_FALLING);
+    CHECK_EQUAL(helio_cell(&peer(SLOW)->state), HELIO_BEHAVIOUR_FALLING_BEHIND);
     CHECK_EQUAL(helio_cell(&peer(SLOW)->suspensions), 1);
     CHECK(helio_cell(&peer(SLOW)->slow_since) > 0);
-    CHECK_EQUAL(helio_cell(&peer(0)->state), HELIO_CONSUMER_OK);
+    CHECK_EQUAL(helio_cell(&peer(0)->state), HELIO_BEHAVIOUR_OK);
     CHECK_EQUAL(helio_cell(&peer(0)->forecast), 0);
     CHECK_EQUAL(helio_cell(&peer(0)->slow_since), 0);
     CHECK_EQUAL(events_of_this(), 0);
@@ -296,7 +296,7 @@ static void without_a_dwell_time_there_is_nothing_of_it(void) {
     begin(&(helio_tx_slow_config){0});
     c.receivers[SLOW].drain = 0;
     run(HELIO_SECOND);
-    CHECK_EQUAL(helio_cell(&peer(SLOW)->state), HELIO_CONSUMER_UNKNOWN);
+    CHECK_EQUAL(helio_cell(&peer(SLOW)->state), HELIO_BEHAVIOUR_UNKNOWN);
     CHECK_EQUAL(helio_tx_slow_ceiling(&source.stream->slow), 0);
     end();
 }

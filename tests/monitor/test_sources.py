@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from heliograph.monitor.behaviour import Behaviour
 from heliograph.monitor.commands.top import frame
 from heliograph.monitor.model import Snapshot
-from heliograph.monitor.sources import Manner, ReceiverOfStream, Treatment, receivers_of, streams
+from heliograph.monitor.sources import ReceiverOfStream, Treatment, receivers_of, streams
 from heliograph.monitor.worst import worst
 from tests.fleet import PACKET_BYTES, PACKETS_PER_SECOND, RATE, RATE_DECIDED, STREAM
 from tests.monitor.conftest import SECOND, changed
@@ -19,12 +20,12 @@ def by_name(rows: list[ReceiverOfStream]) -> dict[str, ReceiverOfStream]:
 def test_a_receiver_is_what_it_reported_and_what_is_done_to_it(moments: tuple[Snapshot, Snapshot]) -> None:
     slow = by_name(receivers_of(moments[1], moments[0]))["slow"]
     assert (slow.instance, slow.stream, slow.called) == ("feed", STREAM, "slow")
-    assert (slow.manner, slow.treatment) == (Manner.FALLING_BEHIND, Treatment.SUSPENDED)
+    assert (slow.behaviour, slow.treatment) == (Behaviour.FALLING_BEHIND, Treatment.SUSPENDED)
     assert (slow.loss, slow.lag, slow.buffer_fill) == (0.003, 1500, 1.0)
     assert (slow.round_trip_ns, slow.forecast_ns, slow.slow_ns) == (180_000, 42 * SECOND, 2_500_000_000)
     assert slow.naks_per_s == 6.0
     alpha = by_name(receivers_of(moments[1], moments[0]))["alpha"]
-    assert (alpha.manner, alpha.treatment, alpha.forecast_ns, alpha.slow_ns) == (Manner.OK, Treatment.NONE, 0, 0)
+    assert (alpha.behaviour, alpha.treatment, alpha.forecast_ns, alpha.slow_ns) == (Behaviour.OK, Treatment.NONE, 0, 0)
 
 
 def test_lag_is_told_in_packets_bytes_and_time_or_not_at_all(moments: tuple[Snapshot, Snapshot]) -> None:
@@ -71,12 +72,14 @@ def test_who_is_isolated_comes_first_then_who_behaves_badly_then_who_loses(momen
 def test_a_receiver_that_reports_nothing_is_known_by_its_address_alone(moments: tuple[Snapshot, Snapshot]) -> None:
     quiet = changed(moments[1], "peer", {"reports_received": 0, "state": 0})
     rows = receivers_of(quiet)
-    assert {(row.loss, row.lag, row.buffer_fill, row.manner) for row in rows} == {(None, None, None, Manner.UNKNOWN)}
+    assert {(row.loss, row.lag, row.buffer_fill, row.behaviour) for row in rows} == {
+        (None, None, None, Behaviour.UNKNOWN)
+    }
 
 
 def test_numbers_of_a_newer_engine_are_not_taken_for_known_ones(moments: tuple[Snapshot, Snapshot]) -> None:
     newer = changed(moments[1], "peer", {"state": 77, "treatment": 9})
-    assert {(row.manner, row.treatment) for row in receivers_of(newer)} == {(Manner.UNKNOWN, Treatment.OTHER)}
+    assert {(row.behaviour, row.treatment) for row in receivers_of(newer)} == {(Behaviour.UNKNOWN, Treatment.OTHER)}
     (row,) = streams(None, changed(moments[1], "tx_stream", {"rate_state": 9}))
     assert row.rate_state == "rate_state 9"
 

@@ -9,7 +9,7 @@ from dash import html
 from heliograph.dashboards.live.pages import numbers
 from heliograph.dashboards.live.pages.parts import badge, cell, gauge, table
 from heliograph.dashboards.live.store import View
-from heliograph.dashboards.words import MANNER, TREATMENT, Tone, Word
+from heliograph.dashboards.words import BEHAVIOUR, TREATMENT, Tone, Word
 from heliograph.monitor.sources import ReceiverOfStream, StreamRow, Treatment
 
 __all__ = ["known", "streams"]
@@ -61,14 +61,14 @@ def known(view: View) -> html.Div:
 
 def _tone(row: ReceiverOfStream) -> Tone:
     """The tone of the action on the receiver, if any, otherwise of its class."""
-    return TREATMENT[row.treatment].tone if row.treatment else MANNER[row.manner].tone
+    return TREATMENT[row.treatment].tone if row.treatment else BEHAVIOUR[row.behaviour].tone
 
 
 def _known(row: ReceiverOfStream) -> html.Tr:
     treatment = badge(TREATMENT[row.treatment]) if row.treatment is not Treatment.NONE else numbers.NONE
     return html.Tr(
         [
-            html.Td(badge(MANNER[row.manner])),
+            html.Td(badge(BEHAVIOUR[row.behaviour])),
             html.Td([html.Strong(row.called), html.Span(f" {row.address}" if row.name else "", className="muted")]),
             cell(row.instance),
             cell(treatment),

@@ -69,23 +69,23 @@ static double share(double part, double of) {
     return found < 1 ? found : 1;
 }
 
-static int gravity(const helio_receiver_view *view, helio_consumer_class class) {
+static int gravity(const helio_receiver_view *view, helio_behaviour class) {
     int grave = 0;
     switch (class) {
-    case HELIO_CONSUMER_RECOVERING:
+    case HELIO_BEHAVIOUR_RECOVERING:
         grave = GRAVE_RECOVERING;
         break;
-    case HELIO_CONSUMER_FALLING:
+    case HELIO_BEHAVIOUR_FALLING_BEHIND:
         grave = GRAVE_FALLING;
         break;
-    case HELIO_CONSUMER_STOPPED:
+    case HELIO_BEHAVIOUR_STOPPED:
         grave = GRAVE_STOPPED;
         break;
-    case HELIO_CONSUMER_STALLED:
+    case HELIO_BEHAVIOUR_STALLED:
         grave = GRAVE_STALLED;
         break;
-    case HELIO_CONSUMER_OK:
-    case HELIO_CONSUMER_UNKNOWN:
+    case HELIO_BEHAVIOUR_OK:
+    case HELIO_BEHAVIOUR_UNKNOWN:
         break;
     }
     if (view->flags & HELIO_VIEW_SUSPENDED) {
@@ -98,7 +98,7 @@ static int gravity(const helio_receiver_view *view, helio_consumer_class class) 
 }
 
 double helio_badness_of(const helio_badness *badness, const helio_receiver_view *view,
-                        helio_consumer_class class) {
+                        helio_behaviour class) {
     if (view->flags & HELIO_VIEW_LEFT) { /* it said goodbye: nobody's trouble */
         return 0;
     }

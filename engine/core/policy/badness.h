@@ -52,6 +52,6 @@ void helio_badness_feed(helio_badness *badness, const helio_badness_look *look);
 
 /* The number: 0 is no trouble at all.  `class`: UNKNOWN where nobody judges. */
 double helio_badness_of(const helio_badness *badness, const helio_receiver_view *view,
-                        helio_consumer_class class);
+                        helio_behaviour class);
 
 #endif

@@ -66,11 +66,11 @@ static double value_of(const helio_symptoms *symptoms, helio_symptom symptom) {
 
 static bool is_above(const helio_consumers *engine, const helio_consumer *consumer,
                      helio_symptom symptom) {
-    const helio_consumer_class class = consumer->watch.class;
+    const helio_behaviour class = consumer->watch.class;
     if (symptom == HELIO_SYMPTOM_SILENCE) {
-        return class == HELIO_CONSUMER_STOPPED;
+        return class == HELIO_BEHAVIOUR_STOPPED;
     }
-    if (class == HELIO_CONSUMER_RECOVERING || class == HELIO_CONSUMER_STOPPED) {
+    if (class == HELIO_BEHAVIOUR_RECOVERING || class == HELIO_BEHAVIOUR_STOPPED) {
         return false;
     }
     const double threshold = threshold_of(engine, symptom);
@@ -88,8 +88,8 @@ static bool are_all_low(const helio_consumers *engine, const helio_consumer *con
 }
 
 static bool is_below(const helio_consumers *engine, const helio_consumer *consumer) {
-    const helio_consumer_class class = consumer->watch.class;
-    return (class == HELIO_CONSUMER_OK || class == HELIO_CONSUMER_RECOVERING) &&
+    const helio_behaviour class = consumer->watch.class;
+    return (class == HELIO_BEHAVIOUR_OK || class == HELIO_BEHAVIOUR_RECOVERING) &&
            are_all_low(engine, consumer);
 }
 
@@ -97,7 +97,7 @@ static bool is_below(const helio_consumers *engine, const helio_consumer *consum
  * until it gives that up, so how it behaves says little; but it has emptied its buffers. */
 static bool is_well(const helio_consumers *engine, const helio_consumer *consumer) {
     return consumer->watch.symptoms.has_position &&
-           consumer->watch.class != HELIO_CONSUMER_STOPPED && are_all_low(engine, consumer);
+           consumer->watch.class != HELIO_BEHAVIOUR_STOPPED && are_all_low(engine, consumer);
 }
 
 static bool is_apart(const helio_consumers *engine, const helio_consumer *consumer,
@@ -166,7 +166,7 @@ static helio_slow_decision *say_about(helio_consumers *engine, const helio_consu
     decision->value = consumer->watch.symptoms.value[consumer->worst];
     decision->threshold = threshold_of(engine, consumer->worst);
     decision->lasted_ns = consumer->since_ns ? now_ns - consumer->since_ns : 0;
-    decision->why = helio_consumer_class_name(consumer->watch.class);
+    decision->why = helio_behaviour_name(consumer->watch.class);
     return decision;
 }
 
@@ -190,7 +190,7 @@ static uint32_t suspensions_lately(const helio_consumer *consumer, int64_t now_n
 static bool applies(const helio_consumers *engine, const helio_consumer *consumer,
                     helio_action rung) {
     const helio_symptoms *symptoms = &consumer->watch.symptoms;
-    if (consumer->watch.class == HELIO_CONSUMER_STOPPED) {
+    if (consumer->watch.class == HELIO_BEHAVIOUR_STOPPED) {
         return rung == HELIO_ACTION_NOTIFY;
     }
     switch (rung) {
@@ -434,7 +434,7 @@ static bool take_in(helio_consumers *engine, const helio_watch_scene *scene,
         }
         const bool isolated = helio_consumer_is_isolated(consumer, view);
         engine->isolated += isolated;
-        engine->known += isolated || consumer->watch.class != HELIO_CONSUMER_STOPPED;
+        engine->known += isolated || consumer->watch.class != HELIO_BEHAVIOUR_STOPPED;
         for (helio_symptom symptom = HELIO_SYMPTOM_LOSS;
              consumer->has_closed && !any && symptom <= HELIO_SYMPTOM_SILENCE; symptom++) {
             any = is_above(engine, consumer, symptom);

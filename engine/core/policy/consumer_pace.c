@@ -47,14 +47,14 @@ void helio_consumers_pace(helio_consumers *engine, const helio_interval *interva
     bool any = false;
     for (uint32_t place = 0; place < places; place++) {
         const helio_consumer *consumer = &engine->consumers[place];
-        const helio_consumer_class class = consumer->watch.class;
-        if (consumer->rung != HELIO_ACTION_PACE || class == HELIO_CONSUMER_STOPPED) {
+        const helio_behaviour class = consumer->watch.class;
+        if (consumer->rung != HELIO_ACTION_PACE || class == HELIO_BEHAVIOUR_STOPPED) {
             continue;
         }
         any = true;
         /* Who catches up is going slowly enough, and what it takes now is what it is given. */
         if (consumer->has_closed && consumer->above > 0 &&
-            (class == HELIO_CONSUMER_FALLING || class == HELIO_CONSUMER_STALLED)) {
+            (class == HELIO_BEHAVIOUR_FALLING_BEHIND || class == HELIO_BEHAVIOUR_STALLED)) {
             helio_consumers_pace_to(engine, consumer);
         }
     }

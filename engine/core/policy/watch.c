@@ -16,7 +16,7 @@ enum {
 #define BEHIND 0.1 /* share of the history from which on it is worth saying */
 #define SILENT_LEAST_NS (3 * HELIO_SECOND)
 
-const char *helio_consumer_class_name(helio_consumer_class class) {
+const char *helio_behaviour_name(helio_behaviour class) {
     static const char *const names[] = {"unknown", "ok",      "falling behind",
                                         "stalled", "stopped", "recovering"};
     return names[class];
@@ -202,7 +202,7 @@ static void measure(helio_watch *watch, const helio_watch_scene *scene,
 }
 
 /* How it behaves, by this window. */
-static helio_consumer_class behaviour(const helio_watch *watch, const helio_watch_config *config) {
+static helio_behaviour behaviour(const helio_watch *watch, const helio_watch_config *config) {
     const helio_symptoms *symptoms = &watch->symptoms;
     const helio_speed *speed = &symptoms->speed;
     const double lag = symptoms->value[HELIO_SYMPTOM_LAG];
@@ -210,31 +210,31 @@ static helio_consumer_class behaviour(const helio_watch *watch, const helio_watc
     int64_t length_ns;
     uint64_t went, sent;
     if (!helio_track_step(&watch->track, &length_ns, &went, &sent)) {
-        return lag >= config->lag || symptoms->late > 0 || is_full ? HELIO_CONSUMER_FALLING
-                                                                   : HELIO_CONSUMER_OK;
+        return lag >= config->lag || symptoms->late > 0 || is_full ? HELIO_BEHAVIOUR_FALLING_BEHIND
+                                                                   : HELIO_BEHAVIOUR_OK;
     }
     const helio_sighting *last = helio_track_last(&watch->track);
     const uint64_t behind = last->lead - last->position;
     if (went == 0 && behind > STILL_PACKETS && behind >= sent) {
-        return sent > 0 || watch->is_waited_for ? HELIO_CONSUMER_STALLED : watch->class;
+        return sent > 0 || watch->is_waited_for ? HELIO_BEHAVIOUR_STALLED : watch->class;
     }
-    const bool was_behind = watch->class == HELIO_CONSUMER_FALLING ||
-                            watch->class == HELIO_CONSUMER_STALLED ||
-                            watch->class == HELIO_CONSUMER_RECOVERING;
+    const bool was_behind = watch->class == HELIO_BEHAVIOUR_FALLING_BEHIND ||
+                            watch->class == HELIO_BEHAVIOUR_STALLED ||
+                            watch->class == HELIO_BEHAVIOUR_RECOVERING;
     if ((lag >= BEHIND || (was_behind && behind > STILL_PACKETS)) && went > sent &&
         speed->growth < -speed->source / CATCHING_PART) {
-        return HELIO_CONSUMER_RECOVERING;
+        return HELIO_BEHAVIOUR_RECOVERING;
     }
     if (lag >= config->lag / 2 || is_full ||
         (lag >= BEHIND && speed->growth > speed->source / GROWTH_PART)) {
-        return HELIO_CONSUMER_FALLING;
+        return HELIO_BEHAVIOUR_FALLING_BEHIND;
     }
-    return HELIO_CONSUMER_OK;
+    return HELIO_BEHAVIOUR_OK;
 }
 
-static void classify(helio_watch *watch, helio_consumer_class seen) {
-    if (seen == watch->seen || watch->class == HELIO_CONSUMER_UNKNOWN ||
-        seen == HELIO_CONSUMER_STOPPED) {
+static void classify(helio_watch *watch, helio_behaviour seen) {
+    if (seen == watch->seen || watch->class == HELIO_BEHAVIOUR_UNKNOWN ||
+        seen == HELIO_BEHAVIOUR_STOPPED) {
         watch->class = seen;
     }
     watch->seen = seen;
@@ -257,7 +257,7 @@ bool helio_watch_feed(helio_watch *watch, const helio_watch_config *config,
         return false;
     }
     if (view->flags & HELIO_VIEW_LEFT) {
-        watch->class = watch->seen = HELIO_CONSUMER_STOPPED;
+        watch->class = watch->seen = HELIO_BEHAVIOUR_STOPPED;
         watch->symptoms.forecast_ns = HELIO_NEVER;
         return false;
     }
@@ -278,7 +278,7 @@ bool helio_watch_feed(helio_watch *watch, const helio_watch_config *config,
         helio_track_add(&watch->track, &watch->sighting);
     }
     measure(watch, scene, view);
-    classify(watch, silent ? HELIO_CONSUMER_STOPPED : behaviour(watch, config));
+    classify(watch, silent ? HELIO_BEHAVIOUR_STOPPED : behaviour(watch, config));
     open_window(watch, interval->now_ns);
     return true;
 }

@@ -31,14 +31,14 @@ typedef enum helio_symptom {
 
 enum { HELIO_SYMPTOMS = HELIO_SYMPTOM_SILENCE + 1 };
 
-typedef enum helio_consumer_class {
-    HELIO_CONSUMER_UNKNOWN,    /* no window is over yet */
-    HELIO_CONSUMER_OK,         /* it keeps up */
-    HELIO_CONSUMER_FALLING,    /* it is behind and does not catch up */
-    HELIO_CONSUMER_STALLED,    /* it stands still while data flows, and is heard */
-    HELIO_CONSUMER_STOPPED,    /* it is silent while data flows, or has left */
-    HELIO_CONSUMER_RECOVERING, /* it is behind and catches up */
-} helio_consumer_class;
+typedef enum helio_behaviour {
+    HELIO_BEHAVIOUR_UNKNOWN,        /* no window is over yet */
+    HELIO_BEHAVIOUR_OK,             /* it keeps up */
+    HELIO_BEHAVIOUR_FALLING_BEHIND, /* it is behind and does not catch up */
+    HELIO_BEHAVIOUR_STALLED,        /* it stands still while data flows, and is heard */
+    HELIO_BEHAVIOUR_STOPPED,        /* it is silent while data flows, or has left */
+    HELIO_BEHAVIOUR_RECOVERING,     /* it is behind and catches up */
+} helio_behaviour;
 
 /* What a window showed. */
 typedef struct helio_symptoms {
@@ -73,8 +73,8 @@ typedef struct helio_watch {
     int64_t news_ns;   /* when it was heard last */
     int64_t period_ns; /* smoothed time between two times it was heard; 0: not known */
     helio_track track;
-    helio_consumer_class seen; /* by the last window alone */
-    helio_consumer_class class;
+    helio_behaviour seen; /* by the last window alone */
+    helio_behaviour class;
     helio_symptoms symptoms; /* of the last window */
 } helio_watch;
 
@@ -98,7 +98,7 @@ bool helio_watch_feed(helio_watch *watch, const helio_watch_config *config,
                       const helio_watch_scene *scene, const helio_receiver_view *view);
 
 /* The name of a class or symptom, for people. */
-const char *helio_consumer_class_name(helio_consumer_class class);
+const char *helio_behaviour_name(helio_behaviour class);
 const char *helio_symptom_name(helio_symptom symptom);
 
 #endif

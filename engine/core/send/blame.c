@@ -127,14 +127,15 @@ void helio_tx_blame_look(helio_tx_stream *stream, int64_t now_ns) {
 
 /* ---- how bad ---- */
 
-static helio_consumer_class class_of(const helio_tx_stream *stream, uint32_t place) {
+static helio_behaviour class_of(const helio_tx_stream *stream, uint32_t place) {
     const helio_tx_slow *slow = &stream->slow;
     if (!slow->is_on || place >= slow->consumers.config.capacity) {
-        return HELIO_CONSUMER_UNKNOWN;
+        return HELIO_BEHAVIOUR_UNKNOWN;
     }
     const helio_watch *watch = &slow->consumers.consumers[place].watch;
-    return watch->receiver == stream->repairer.peers.views[place].receiver ? watch->class
-                                                                           : HELIO_CONSUMER_UNKNOWN;
+    return watch->receiver == stream->repairer.peers.views[place].receiver
+               ? watch->class
+               : HELIO_BEHAVIOUR_UNKNOWN;
 }
 
 /* One that does not report is at least as far behind as what it last asked for. */
@@ -196,7 +197,7 @@ helio_tx_trouble helio_tx_stream_trouble(const helio_tx_stream *stream, uint32_t
     if (view->position) {
         trouble.behind = helio_txw_behind_of(&stream->txw, view->position, now_ns);
     }
-    if (class_of(stream, place) != HELIO_CONSUMER_UNKNOWN) {
+    if (class_of(stream, place) != HELIO_BEHAVIOUR_UNKNOWN) {
         const helio_symptoms *symptoms = &stream->slow.consumers.consumers[place].watch.symptoms;
         if (symptoms->until_ns && symptoms->forecast_ns != HELIO_NEVER) {
             trouble.forecast_ns = symptoms->forecast_ns > 0 ? symptoms->forecast_ns : 1;
