@@ -242,7 +242,7 @@ def errors_header() -> str:
     """Error codes of the C interface and the list X(NAME, value, help)."""
     rows = catalogue.errors().values()
     out = ["typedef enum helio_error {", "    HELIO_OK = 0,"]
-    out += [f"    HELIO_ERR_{row.name} = {row.value}, /* {row.help} */" for row in rows]
+    out += [f"    /* {row.help} */\n    HELIO_ERR_{row.name} = {row.value}," for row in rows]
     out += ["} helio_error;", "", "/* X(NAME, value, help) */"]
     out.append(_list_macro("HELIO_ERRORS(X)", [f"X({r.name}, {r.value}, {_c_string(r.help)})" for r in rows]))
     return "\n".join(out)

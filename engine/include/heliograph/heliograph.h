@@ -1,16 +1,22 @@
-/* Heliograph: low-latency messaging that can be seen through.  The whole C API.
+/* Heliograph: low-latency messaging with complete statistics.  The whole C API.
  *
- * An instance is one engine in one process.  A transmitter sends one topic, a receiver gets one topic; transmitters of one
- * instance on the same endpoint share a stream.  In mode `thread` the engine runs on its own thread: a transmitter may be used
- * by any thread, a receiver by one thread at a time.  In mode `poll` the caller runs everything with helio_instance_poll and
- * all calls must come from one thread; sending and receiving then also work the engine, so nothing else needs to.
+ * An instance is one engine in one process.  A transmitter sends one topic, a receiver gets one topic.  Transmitters of one
+ * instance on the same endpoint share a stream.
  *
- * Functions return 0 or a negative HELIO_ERR_*; helio_error_text tells people why.  Options are given as a text
- * "name=value&name=value" with the names of docs/options.md, NULL for none; an endpoint's query parameters are options too
- * (the text argument wins; one endpoint text may carry options of both ends, each takes its own).  Times are nanoseconds.
+ * Threads: in mode `thread` the engine runs on its own thread.  Any thread may use a transmitter; one thread at a time may use a
+ * receiver.  In mode `poll` the caller runs the engine with helio_instance_poll, and all calls must come from one thread.  Sending
+ * and receiving then run the engine too.
  *
- * After a fork the child must not use an instance of its parent, not even to destroy it: the engine's thread is not in the
- * child, the sockets and the segment are the parent's.
+ * Results: functions return 0 or a negative HELIO_ERR_*, unless stated otherwise; helio_error_text gives the reason as a sentence.
+ * Each function lists its errors without the prefix.
+ *
+ * Options: a text "name=value&name=value" with the names of docs/options.md; NULL: none.  An endpoint's query parameters are options
+ * too; the text argument has priority.  An endpoint may carry options of both ends; each end uses its own.
+ *
+ * Units: times are nanoseconds; wall clock times count from 1970.  Sizes are bytes.
+ *
+ * After a fork the child must not use an instance of its parent, not even to destroy it: the engine thread does not exist in the
+ * child, and the sockets and the segment belong to the parent.
  */
 #ifndef HELIOGRAPH_H
 #define HELIOGRAPH_H
@@ -44,118 +50,170 @@ typedef struct helio_buffer {
     size_t length;
 } helio_buffer;
 
-/* A message received.  `data` stays valid until the next call of helio_receiver_receive on the same receiver, or, in a
- * listener, until it returns. */
+/* A message received.  `data` is valid until the next call of helio_receiver_receive on the same receiver, or, in a
+ * listener, until the listener returns. */
 typedef struct helio_message {
     const void *data;
     size_t length;
-    uint64_t
-        number; /* of the message within its topic and stream; a jump is a loss already told as an event.  With payload=raw
-                   that of its packet; a message in several packets takes as many numbers */
-    int64_t
-        submit_ns; /* when the source submitted the oldest message of its packet, wall clock since 1970; 0 with payload=raw: it is not told */
-    int64_t receive_ns; /* when its packet was read, wall clock since 1970 */
-    uint32_t
-        stream; /* number of the stream within the receiver: 0, 1, ... in order of first packet */
-    uint32_t flags; /* HELIO_MESSAGE_* */
+    /* Number of the message in its topic and stream, from 0; a jump is a loss that was reported before.  With payload=raw the
+     * number of its packet: a message in several packets takes several numbers. */
+    uint64_t number;
+    /* Wall clock time of submit of the oldest message in the packet; 0 with payload=raw, where it is unknown. */
+    int64_t submit_ns;
+    /* Wall clock time at which the packet was read. */
+    int64_t receive_ns;
+    /* Number of the stream within the receiver, from 0 in order of discovery. */
+    uint32_t stream;
+    /* HELIO_MESSAGE_* */
+    uint32_t flags;
 } helio_message;
 
-enum { HELIO_MESSAGE_RECOVERED = 1 /* its packet had been missing */ };
+enum {
+    /* The message's packet had been missing and was repaired. */
+    HELIO_MESSAGE_RECOVERED = 1
+};
 
-/* A loss that cannot be mended, told once per range and in stream order. */
+/* A loss for good, reported once per range and in stream order. */
 typedef struct helio_loss {
-    uint64_t first; /* number of the first message lost */
-    uint64_t count; /* messages */
+    /* Number of the first lost message. */
+    uint64_t first;
+    /* Messages lost. */
+    uint64_t count;
+    /* Number of the stream, as in helio_message. */
     uint32_t stream;
 } helio_loss;
 
-/* What a receiver has acknowledged of a topic.  A receiver acknowledges what was delivered to it (option ack=auto), or what its
- * application acknowledges (ack=app). */
+/* An acknowledgement of one receiver for a topic.  A receiver acknowledges messages on delivery (option ack=auto), or its
+ * application acknowledges them (ack=app). */
 typedef struct helio_ack {
-    uint64_t
-        number; /* of the newest message acknowledged; so are all before it, since the receiver joined */
-    uint64_t receiver; /* who: the same again when it was started anew under the same name */
-    uint32_t kind;     /* HELIO_ACKED_* */
-    char name[48];     /* of the receiver's instance */
-    char address[56];  /* where its acknowledgements come from */
+    /* Newest message acknowledged, with all before it since the receiver joined. */
+    uint64_t number;
+    /* Identity of the receiver; a restart under the same name keeps it. */
+    uint64_t receiver;
+    /* HELIO_ACKED_* */
+    uint32_t kind;
+    /* Name of the receiver's instance. */
+    char name[48];
+    /* Source address of its acknowledgements. */
+    char address[56];
 } helio_ack;
 
 enum {
-    HELIO_ACKED_TRANSPORT = 1,  /* it is in the receiver's memory */
-    HELIO_ACKED_APPLICATION = 2 /* its application has acknowledged it */
+    /* The messages are in the receiver's memory. */
+    HELIO_ACKED_TRANSPORT = 1,
+    /* The receiver's application has acknowledged them. */
+    HELIO_ACKED_APPLICATION = 2
 };
 
+/* Reasons of an action; 1 to 4 are symptoms of a slow receiver. */
 enum {
     HELIO_REASON_NONE = 0,
-    HELIO_REASON_LOSS = 1,   /* slow: it loses too much */
-    HELIO_REASON_NAKS = 2,   /* slow: it asks for too much */
-    HELIO_REASON_LAG = 3,    /* slow: it is too far behind */
-    HELIO_REASON_BUFFER = 4, /* slow: its buffers are full */
-    HELIO_REASON_STORM = 5   /* too many ask for too much */
+    /* It loses too much. */
+    HELIO_REASON_LOSS = 1,
+    /* It requests too many repairs. */
+    HELIO_REASON_NAKS = 2,
+    /* It lags too far behind. */
+    HELIO_REASON_LAG = 3,
+    /* Its buffers are full. */
+    HELIO_REASON_BUFFER = 4,
+    /* Requests of many receivers overload the network. */
+    HELIO_REASON_STORM = 5
 };
 #define HELIO_NO_STREAM UINT32_MAX
 
-/* Told to a receiver by the source of a stream. */
+/* A notice from the source of a stream to a receiver. */
 typedef struct helio_notice {
-    uint32_t stream;     /* HELIO_NO_STREAM: one that had nothing for this receiver yet */
-    uint32_t action;     /* HELIO_ACTION_* */
-    uint32_t reason;     /* HELIO_REASON_* */
-    uint32_t by_hand;    /* 1: a person decided, 0: the source by itself */
-    int64_t duration_ns; /* how long it is to last; 0: it is something that happened */
-    int64_t wall_ns;     /* when it was heard, since 1970 */
-    char text[48];       /* why, for people */
+    /* Number of the stream, as in helio_message; HELIO_NO_STREAM: a stream without messages for this receiver so far. */
+    uint32_t stream;
+    /* HELIO_ACTION_* */
+    uint32_t action;
+    /* HELIO_REASON_* */
+    uint32_t reason;
+    /* 1: a person decided, 0: the source decided automatically. */
+    uint32_t by_hand;
+    /* Duration of the action; 0: it has none. */
+    int64_t duration_ns;
+    /* Wall clock time at which the notice was received. */
+    int64_t wall_ns;
+    /* Reason as a text for people. */
+    char text[48];
 } helio_notice;
 
-/* One receiver of a transmitter's stream as its source sees it.  What only a report tells is 0 for a receiver that sends none
- * (another PGM program): it is known by its address. */
+/* One receiver of a transmitter's stream, as its source sees it.  Fields marked "reported" are 0 for a receiver that sends no
+ * reports (another PGM program), which is identified by its address. */
 typedef struct helio_receiver_info {
-    uint64_t
-        receiver; /* who: the same again when it was started anew under the same name; without reports a hash of its address */
-    uint64_t incarnation;      /* which life of it: greater in a later one; 0 without reports */
-    uint64_t packets_received; /* told: data packets, each once, in this life */
-    uint64_t
-        packets_lost; /* told: data packets first seen missing, whether or not they came later */
-    uint64_t packets_unrecoverable; /* told: of these, given up for good */
-    uint64_t lag;                   /* packets sent that it had not passed on when it last told */
-    uint64_t naks;                  /* packets it asked for, each once */
-    uint64_t naks_again;            /* requests for packets it had asked for before */
-    uint64_t repairs;               /* packets repaired because it asked first */
-    uint64_t repair_bytes;          /* the same in bytes */
-    double loss;                    /* share of packets missed, by the last reports: 0 to 1 */
-    double buffer_fill;    /* told: the fuller of its receive window and receive queue: 0 to 1 */
-    int64_t round_trip_ns; /* smoothed; 0: not known */
-    int64_t heard_ns;      /* when it was heard last, since 1970 */
-    uint32_t window;       /* told: packets beyond those passed on that it had room for */
-    uint32_t state;        /* HELIO_RECEIVER_* */
-    uint32_t reports;      /* 1: it sends reports */
-    uint32_t tagged;       /* 1: it says that it is one of those that set the pace */
-    char name[48];         /* of the receiver's instance; "" until it has told it */
-    char address[56];      /* where its feedback comes from */
-    uint64_t lag_bytes;    /* of the packets of `lag` the history still has: at least so many */
-    int64_t
-        lag_ns; /* since the oldest of these was sent; 0: it is not behind, or nothing is known */
-    int64_t forecast_ns; /* until what it needs leaves the history, as things go; 0: it will not */
-    int64_t blame_ns;    /* time that data waited for this receiver alone */
-    double nak_share;    /* of all that was ever asked for on the stream: 0 to 1 */
-    double badness;      /* how much trouble it is, of late: 0 is none */
+    /* Identity; a restart under the same name keeps it.  Without reports a hash of the address. */
+    uint64_t receiver;
+    /* Reported: incarnation of the receiver, greater after each restart. */
+    uint64_t incarnation;
+    /* Reported: data packets received in this incarnation, each counted once. */
+    uint64_t packets_received;
+    /* Reported: data packets missed at first, recovered or not. */
+    uint64_t packets_lost;
+    /* Reported: data packets lost for good. */
+    uint64_t packets_unrecoverable;
+    /* Packets sent and not passed on at the last report. */
+    uint64_t lag;
+    /* Packets it requested, each counted once. */
+    uint64_t naks;
+    /* Repeated requests. */
+    uint64_t naks_again;
+    /* Repairs that this receiver requested first, in packets and in bytes. */
+    uint64_t repairs;
+    uint64_t repair_bytes;
+    /* Share of packets missed at first, by the last reports: 0 to 1. */
+    double loss;
+    /* Reported: fill of the receive window or the receive queue, whichever is fuller: 0 to 1. */
+    double buffer_fill;
+    /* Smoothed round trip time; 0: unknown. */
+    int64_t round_trip_ns;
+    /* Wall clock time of its last feedback. */
+    int64_t heard_ns;
+    /* Reported: packets beyond its position that it has room for. */
+    uint32_t window;
+    /* HELIO_RECEIVER_* */
+    uint32_t state;
+    /* 1: it sends reports. */
+    uint32_t reports;
+    /* Reported: 1 if it is one of the receivers that set the pace. */
+    uint32_t tagged;
+    /* Name of the receiver's instance; "" while unknown. */
+    char name[48];
+    /* Source address of its feedback. */
+    char address[56];
+    /* Bytes of the packets in `lag` that are still in the history: a lower bound. */
+    uint64_t lag_bytes;
+    /* Age of the oldest packet in `lag`; 0: no lag, or unknown. */
+    int64_t lag_ns;
+    /* Time until packets it needs leave the history at the current rate; 0: they will not. */
+    int64_t forecast_ns;
+    /* Time that data waited for this receiver alone. */
+    int64_t blame_ns;
+    /* Its share of all requests on the stream: 0 to 1. */
+    double nak_share;
+    /* Rank among slow receivers; 0: no trouble. */
+    double badness;
 } helio_receiver_info;
 
 enum {
     HELIO_RECEIVER_OK = 0,
-    HELIO_RECEIVER_SUSPENDED = 1, /* not repaired, not waited for */
-    HELIO_RECEIVER_EXPELLED = 2,  /* not heard */
-    HELIO_RECEIVER_LEFT = 3       /* it said goodbye */
+    /* The source neither repairs for it nor waits for it. */
+    HELIO_RECEIVER_SUSPENDED = 1,
+    /* The source ignores its packets. */
+    HELIO_RECEIVER_EXPELLED = 2,
+    /* It has left. */
+    HELIO_RECEIVER_LEFT = 3
 };
 
-/* Called on the engine's thread (mode `thread`) or within helio_instance_poll (mode `poll`); must not block and must not call the
- * receiver or destroy anything.  on_loss may be NULL. */
+/* Callbacks of a receiver, called on the engine thread (mode `thread`) or within helio_instance_poll (mode `poll`).  They must not
+ * block, call the receiver or destroy anything.  on_loss may be NULL. */
 typedef struct helio_listener {
     void (*on_messages)(void *context, const helio_message *messages, size_t count);
     void (*on_loss)(void *context, const helio_loss *loss);
     void *context;
 } helio_listener;
 
-/* What went wrong in the last failed call of this thread, as a sentence; "" when nothing did. */
+/* Reason of the last failed call of this thread, as a sentence; "" if none has failed. */
 HELIO_API const char *helio_error_text(void);
 /* Name of an error code, such as "HELIO_ERR_OPTION". */
 HELIO_API const char *helio_error_name(int error);
@@ -165,41 +223,45 @@ HELIO_API const char *helio_version(void);
 /* Creates an instance; release it with helio_instance_destroy.
  * Errors: OPTION, NOMEM, SEGMENT, SYSTEM. */
 HELIO_API int helio_instance_create(const char *options, helio_instance **out);
-/* Closes what is still open (each transmitter lingers as its option says), stops the thread, removes the segment.  Accepts NULL. */
+/* Closes all transmitters (each lingers as its option says) and receivers, stops the thread and removes the segment.  Accepts
+ * NULL. */
 HELIO_API void helio_instance_destroy(helio_instance *instance);
-/* Does the work that is due and returns how much there was (0: nothing).  Mode `poll` only, else STATE. */
+/* Runs the engine once.  Returns the number of work items done; 0: nothing was due.  Errors: STATE (mode `thread`). */
 HELIO_API int helio_instance_poll(helio_instance *instance);
-/* Waits until a socket is readable or a timer is due, at most timeout_ns.  Mode `poll` only. */
+/* Waits until a socket is readable or a timer is due, at most timeout_ns.  Errors: STATE (mode `thread`). */
 HELIO_API int helio_instance_wait(helio_instance *instance, int64_t timeout_ns);
-/* Which of an instance's objects are meant: all patterns given (not NULL, not "") must fit, in which `*` stands for any
- * characters and `?` for one.
- *   topic     transmitters and receivers of topics called so
- *   stream    everything of streams called so (GSI:PORT)
- *   receiver  receivers a transmitter knows, by name, id or address; of the receiving instance itself, by its name or the address
- *             its requests come from, its streams and receivers
- * None given: the instance, and with it every object that no such rule is about. */
+/* Selects objects of an instance.  An object must match all patterns that are not NULL and not ""; `*` matches any characters and `?`
+ * one.  Without patterns: the instance, and with it all objects that no other selector matches. */
 typedef struct helio_selector {
-    const char *topic, *stream, *receiver;
+    /* Topic of transmitters and receivers. */
+    const char *topic;
+    /* Stream (GSI:PORT): all objects of the stream. */
+    const char *stream;
+    /* Receiver: at a source, its entry by name, identity or address.  At the receiving instance, its streams and receivers by the
+     * instance's name or the address its requests come from. */
+    const char *receiver;
 } helio_selector;
 
-/* Sets the level of detail of the statistics, 0 to 3, for a time, at most 30 days: then it is again what it was.  Of several
- * selectors that fit an object the one set last decides; 16 can be in force.  `selector` NULL: the instance.  Returns how many
- * objects it fits now, which may be none: those that come later have the level too.
- * Errors: OPTION, STATE (within a callback; a library that counts nothing). */
+/* Sets the level of detail of the statistics, 0 to 3, for for_ns, at most 30 days; then the level returns to its former value.  If
+ * several selectors match an object the newest decides; at most 16 are in force.  `selector` NULL: the instance.  Objects created
+ * later get the level too.  Returns the number of objects matched now.
+ * Errors: OPTION, STATE (within a callback; in a library built without statistics). */
 HELIO_API int helio_instance_set_level(helio_instance *instance, int level, int64_t for_ns,
                                        const helio_selector *selector);
-/* Ends that early: of exactly this selector, or (NULL) the instance's.  Errors: OPTION (nothing like it is in force), STATE. */
+/* Ends a temporary level early: that of exactly this selector, or (NULL) the instance's.  Errors: OPTION (none is in force),
+ * STATE. */
 HELIO_API int helio_instance_reset_level(helio_instance *instance, const helio_selector *selector);
 
+/* Name of the instance (option name). */
 HELIO_API const char *helio_instance_name(const helio_instance *instance);
-/* Path of the stats segment, "" when options said stats=memory. */
+/* Path of the stats segment; "" with the option stats=memory. */
 HELIO_API const char *helio_instance_segment(const helio_instance *instance);
-/* Keeps the flight recording of the last seconds or minutes, with two seconds from now on, in a file of its own, which the event
- * flight_frozen names (docs/flight.md).  `why` is written into it; NULL: "by hand".  Any thread, any mode.  Errors: STATE (there is no
- * recorder, or somebody asked a moment ago). */
+/* Saves the flight recording in a file, with two more seconds from now on; the event flight_frozen names the file (docs/flight.md).
+ * `why` is written into it; NULL: "by hand".  Any thread, any mode.  Errors: STATE (no recorder, or a request just before). */
 HELIO_API int helio_instance_freeze_flight(helio_instance *instance, const char *why);
 
-/* Errors: ENDPOINT, OPTION, TOPIC, ADDRESS, PERMISSION, SYSTEM, NOMEM. */
+/* Creates a transmitter of `topic`; release it with helio_transmitter_destroy.
+ * Errors: ENDPOINT, OPTION, TOPIC, ADDRESS, PERMISSION, SYSTEM, NOMEM. */
 HELIO_API int helio_transmitter_create(helio_instance *instance, const char *endpoint,
                                        const char *topic, const char *options,
                                        helio_transmitter **out);
@@ -207,90 +269,91 @@ HELIO_API int helio_transmitter_create(helio_instance *instance, const char *end
  * the history of packets to be acknowledged).  Errors: SIZE, CLOSED, ACKERS. */
 HELIO_API int helio_transmitter_send(helio_transmitter *transmitter, const void *data,
                                      size_t length);
-/* The same with the time at which it was to be sent, ns since 1970, wall clock; 0 or less: none.  Receivers measure the latency
- * against it beside that against the submit (statistics intended_latency and total_latency), and so count what a sender that
- * stalls lets messages wait before it submits them.  It takes 12 bytes of a packet; with payload=raw it is not told. */
+/* As helio_transmitter_send, with the intended send time by the wall clock; 0 or less: none.  Receivers also measure the latency
+ * from it (statistic intended_latency), which includes stalls of the sending application before submit.  It takes 12 bytes of a
+ * packet; payload=raw does not carry it. */
 HELIO_API int helio_transmitter_send_intended(helio_transmitter *transmitter, const void *data,
                                               size_t length, int64_t intended_ns);
-/* Submits messages in order until one does not fit and tells in *accepted how many were taken.
- * Returns 0 when all were, else the reason for the first that was not.  In mode `poll` the messages share packets. */
+/* Submits messages in order until one does not fit, and stores the number taken in *accepted.  Returns 0 if all were taken, else the
+ * error of the first that was not.  In mode `poll` the messages share packets. */
 HELIO_API int helio_transmitter_send_many(helio_transmitter *transmitter,
                                           const helio_buffer *messages, size_t count,
                                           size_t *accepted);
-/* Waits until everything submitted has been handed to the network, at most timeout_ns.  Errors: TIMEOUT. */
+/* Waits until all messages submitted have been passed to the driver, at most timeout_ns.  Errors: TIMEOUT. */
 HELIO_API int helio_transmitter_flush(helio_transmitter *transmitter, int64_t timeout_ns);
 /* Waits until send can take a message of `length` bytes, at most timeout_ns.  Errors: TIMEOUT, SIZE, CLOSED. */
 HELIO_API int helio_transmitter_wait(helio_transmitter *transmitter, size_t length,
                                      int64_t timeout_ns);
-/* Waits until so many receivers have acknowledged everything submitted (those that joined later: what came after), at most
- * timeout_ns.  Errors: TIMEOUT, ACKERS, STATE. */
+/* Waits until `receivers` receivers have acknowledged all messages submitted, at most timeout_ns.  A receiver that joined later
+ * acknowledges messages sent since.  Errors: TIMEOUT, ACKERS, STATE. */
 HELIO_API int helio_transmitter_wait_acked(helio_transmitter *transmitter, uint32_t receivers,
                                            int64_t timeout_ns);
-/* Takes what receivers have acknowledged since the call before, at most one entry for each receiver: its newest.  Returns how
- * many.  The first call tells where all of them are. */
+/* Takes acknowledgements that are new since the last call, at most one per receiver: its newest.  The first call takes those of all
+ * receivers.  Returns the number of entries, at most `limit`. */
 HELIO_API int helio_transmitter_acks(helio_transmitter *transmitter, helio_ack *acks, size_t limit);
-/* From now on acknowledgements are told to on_ack as they come (NULL: no more), and helio_transmitter_acks has none.  First it
- * tells where all receivers are.  Called like a listener's functions.  Errors: STATE (from a listener). */
+/* Passes acknowledgements to on_ack as they arrive, beginning with the newest of each receiver; NULL ends it.  Meanwhile
+ * helio_transmitter_acks returns none.  on_ack is called like a listener's functions.  Errors: STATE (from a listener). */
 HELIO_API int helio_transmitter_on_ack(helio_transmitter *transmitter,
                                        void (*on_ack)(void *context, const helio_ack *ack),
                                        void *context);
-/* Does something to a receiver of the stream, or ends it, by hand, and tells it: action HELIO_ACTION_* but CUT_OFF; receiver: as
- * in helio_ack or in an event; duration_ns: how long, 0: until it is undone.  All transmitters of the stream are concerned.
- * Errors: OPTION (no such action), STATE (no such receiver, nothing there to be undone, or it is expelled; from a listener). */
+/* Begins or ends an action on a receiver of the stream, and notifies the receiver.  It applies to all transmitters of the stream.
+ *   receiver     identity, as in helio_ack and in events
+ *   action       HELIO_ACTION_*, except CUT_OFF
+ *   duration_ns  0: until it is ended
+ *   why          reason for people, or NULL
+ * Errors: OPTION (unknown action), STATE (unknown receiver, nothing to end, or it is expelled; from a listener). */
 HELIO_API int helio_transmitter_act(helio_transmitter *transmitter, uint64_t receiver, int action,
                                     int64_t duration_ns, const char *why);
-/* All receivers of the stream are to ask for no repairs, and none are made, for duration_ns, at most an hour; 0: from now on they
- * may again.  Errors: STATE (from a listener). */
+/* Stops requests and repairs of all receivers of the stream for duration_ns, at most an hour; 0 ends the cut-off.
+ * Errors: STATE (from a listener). */
 HELIO_API int helio_transmitter_cut_off(helio_transmitter *transmitter, int64_t duration_ns,
                                         const char *why);
 
-/* Copies what is known of the receivers of its stream, the worst first, at most `limit`.  Returns how many there are.  From any thread in mode
- * `thread`. */
+/* Copies the entries of the receivers of its stream, at most `limit`, the worst first.  Returns the number of receivers, which may
+ * exceed `limit`.  Any thread in mode `thread`. */
 HELIO_API int helio_transmitter_receivers(helio_transmitter *transmitter,
                                           helio_receiver_info *receivers, size_t limit);
-/* Bytes per second its stream may send now; 0: no limit of its own.  At most some milliseconds old. */
+/* Bytes per second that its stream may send now; 0: no limit of its own.  The value is at most some milliseconds old. */
 HELIO_API uint64_t helio_transmitter_rate(const helio_transmitter *transmitter);
-/* 1 while messages of its stream have waited for the rate, for receivers or for room for longer than
- * the option congestion_time; else 0. */
+/* 1 while messages of its stream have waited longer than congestion_time for the rate, for receivers or for room; else 0. */
 HELIO_API int helio_transmitter_congested(const helio_transmitter *transmitter);
-/* Identity of the stream it sends on, as "gsi:port" in hex and decimal. */
+/* Identity of its stream as "gsi:port", hexadecimal and decimal. */
 HELIO_API const char *helio_transmitter_stream(const helio_transmitter *transmitter);
-/* Flushes, tells receivers the topic's end, and answers requests for repair for the linger time in the background (mode `thread`) or
- * before it returns (mode `poll`), when it was the stream's last transmitter.  Where a full connection or ring makes no room for as
- * long as connection_timeout (or linger, connect_wait, if longer), what is queued is sent without regard for it: who reads again
- * within the linger time can have it repaired.  Accepts NULL. */
+/* Flushes and notifies receivers of the end of the topic.  The last transmitter of a stream answers requests for the linger time: in
+ * the background (mode `thread`) or before it returns (mode `poll`).  If a full connection or ring makes no room for
+ * connection_timeout (or for linger or connect_wait, if longer), queued messages are sent without waiting for it; a reader that
+ * resumes within the linger time can have them repaired.  Accepts NULL. */
 HELIO_API void helio_transmitter_destroy(helio_transmitter *transmitter);
 
-/* listener NULL: messages wait in the receive queue for helio_receiver_receive.
+/* Creates a receiver of `topic`; release it with helio_receiver_destroy.  listener NULL: messages wait in the receive queue for
+ * helio_receiver_receive.
  * Errors: ENDPOINT, OPTION, TOPIC, ADDRESS, PERMISSION, SYSTEM, NOMEM. */
 HELIO_API int helio_receiver_create(helio_instance *instance, const char *endpoint,
                                     const char *topic, const char *options,
                                     const helio_listener *listener, helio_receiver **out);
-/* Takes up to `limit` messages and releases those of the call before.  Waits for the first at most timeout_ns (0: not at all).
- * Returns how many (0: none came in time) or CLOSED, STATE. */
+/* Takes up to `limit` messages and releases those of the last call.  Waits for the first one at most timeout_ns; 0: not at all.
+ * Returns the number of messages; 0: none arrived in time.  Errors: CLOSED, STATE. */
 HELIO_API int helio_receiver_receive(helio_receiver *receiver, helio_message *messages,
                                      size_t limit, int64_t timeout_ns);
-/* Takes one loss report, oldest first; returns 1, or 0 when there is none.  For receivers without a listener. */
+/* Takes the oldest loss report.  Returns 1, or 0 if there is none.  For receivers without a listener. */
 HELIO_API int helio_receiver_loss(helio_receiver *receiver, helio_loss *loss);
-/* Takes one notice of a source, oldest first; returns 1, or 0 when there is none.  Any receiver, with a listener too; the
- * newest 256 are kept. */
+/* Takes the oldest notice of a source.  Returns 1, or 0 if there is none.  For all receivers; the newest 256 are kept. */
 HELIO_API int helio_receiver_notice(helio_receiver *receiver, helio_notice *notice);
-/* Acknowledges the messages of stream number `stream` up to and including `number`.  For receivers of ack=app, from any thread
- * (mode `thread`) and from a listener too.  Errors: STATE. */
+/* Acknowledges the messages of stream number `stream` up to and including `number` (option ack=app).  Any thread (mode `thread`);
+ * a listener may call it.  Errors: STATE. */
 HELIO_API int helio_receiver_ack(helio_receiver *receiver, uint32_t stream, uint64_t number);
-/* Identity of stream number `stream` as "gsi:port"; NULL when there is none of that number.  Of streams that have ended the
- * last 64 are known, and those with messages the application has not given back; "" for others.  The text is good until the
- * thread has called this eight times more. */
+/* Identity of stream number `stream` as "gsi:port"; NULL if the number is unused.  Of ended streams the last 64 are remembered, and
+ * those with messages still in use; "" for others.  The text is valid until the eighth call of this function by the same thread
+ * after this one. */
 HELIO_API const char *helio_receiver_stream(const helio_receiver *receiver, uint32_t stream);
-/* Asks the source of stream number `stream` again for messages `first` to `last` of the receiver's topic, out of the
- * source's history; the receiver itself goes on undisturbed.  The new receiver gets exactly these messages, as far as the
- * history has them, in order (flag RECOVERED); what it has not, any more or yet, comes as losses.  When the range is
- * complete, helio_receiver_receive of the new receiver returns CLOSED.  Destroy it like any receiver.
- * Releases the messages that the last helio_receiver_receive of `receiver` gave.
- * Errors: OPTION (first > last), STATE (no such stream, or it has ended; a replay; within a listener), NOMEM. */
+/* Creates a receiver that requests messages `first` to `last` of stream number `stream` again from the source's history; `receiver`
+ * continues undisturbed.  The new receiver gets exactly these messages in order, flagged RECOVERED.  Messages outside the history
+ * are reported as losses.  After the range helio_receiver_receive returns CLOSED.  Destroy it like any receiver.
+ * Releases the messages of the last helio_receiver_receive of `receiver`.
+ * Errors: OPTION (first > last), STATE (unknown or ended stream; a replay; within a listener), NOMEM. */
 HELIO_API int helio_receiver_replay(helio_receiver *receiver, uint32_t stream, uint64_t first,
                                     uint64_t last, helio_receiver **out);
-/* Accepts NULL. */
+/* Closes the receiver and releases its messages.  Accepts NULL. */
 HELIO_API void helio_receiver_destroy(helio_receiver *receiver);
 
 #ifdef __cplusplus
