@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
 
+from heliograph.monitor.cursor import Cursor
 from heliograph.monitor.directory import Directory, SegmentError, parse_directory
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.header import text_of
 from heliograph.monitor.ownership import is_own, stranger
 
-__all__ = ["SUFFIX", "Chunk", "Cursor", "FlightError", "FlightFile", "Header", "State", "open_file", "read_header"]
+__all__ = ["SUFFIX", "Chunk", "FlightError", "FlightFile", "Header", "Payload", "State", "open_file", "read_header"]
 
 SUFFIX = ".flight"
 VERSION = 1
@@ -104,62 +105,12 @@ class Chunk:
             at += -(-length // 8) * 8
 
 
-class Cursor:
-    """Reads numbers and texts from a payload."""
+class Payload(Cursor):
+    """Reads the numbers and texts of a frame."""
 
-    __slots__ = ("at", "data")
-
-    def __init__(self, data: bytes) -> None:
-        self.data = data
-        self.at = 0
-
-    def __bool__(self) -> bool:
-        """Whether there is more."""
-        return self.at < len(self.data)
-
-    def number(self) -> int:
-        """An unsigned number of at most 64 bits.
-
-        Raises:
-            FlightError: It is longer, or the payload ends within it.
-        """
-        data, at = self.data, self.at
-        try:
-            byte = data[at]
-            if byte < 0x80:
-                self.at = at + 1
-                return byte
-            value = byte & 0x7F
-            for shift in range(7, 70, 7):
-                at += 1
-                byte = data[at]
-                value |= (byte & 0x7F) << shift
-                if byte < 0x80:
-                    if value >> 64:
-                        break
-                    self.at = at + 1
-                    return value
-        except IndexError:
-            raise FlightError("a frame ends within a number") from None
-        raise FlightError("a frame has a number of more than 64 bits")
-
-    def difference(self) -> int:
-        """A signed difference."""
-        value = self.number()
-        return -(value >> 1) - 1 if value & 1 else value >> 1
-
-    def text(self) -> str:
-        """A text.
-
-        Raises:
-            FlightError: It is longer than the payload.
-        """
-        length = self.number()
-        if length > len(self.data) - self.at:
-            raise FlightError("a frame ends within a text")
-        start = self.at
-        self.at += length
-        return self.data[start : self.at].decode("utf-8", "replace")
+    __slots__ = ()
+    error = FlightError
+    subject = "a frame"
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from heliograph.monitor.directory import RecordLayout
-from heliograph.monitor.flight.format import Chunk, Cursor, FlightError, FlightFile, Header, open_file
+from heliograph.monitor.flight.format import Chunk, FlightError, FlightFile, Header, Payload, open_file
 from heliograph.monitor.model import Event
 
 __all__ = ["Gap", "Recording", "Series", "Track", "Trigger", "read"]
@@ -173,8 +173,8 @@ class _Decoder:
         is_first = True
         try:
             for payload in chunk.frames():
-                cursor = Cursor(payload)
-                is_key = bool(cursor.number() & 1)
+                cursor = Payload(payload)
+                is_key = bool(cursor.uint() & 1)
                 if is_first and not is_key:
                     raise FlightError(f"chunk {chunk.sequence} does not begin with a key")
                 self.tick(cursor, is_key, chunk.sequence)
@@ -191,12 +191,12 @@ class _Decoder:
         self.live.clear()
         return before
 
-    def tick(self, cursor: Cursor, is_key: bool, sequence: int) -> None:
+    def tick(self, cursor: Payload, is_key: bool, sequence: int) -> None:
         """The time of a frame."""
         out = self.recording
-        number = cursor.number()
-        passed, wall = cursor.number(), cursor.number() if is_key else cursor.difference()
-        late, missed, planned = cursor.number(), cursor.number(), cursor.number()
+        number = cursor.uint()
+        passed, wall = cursor.uint(), cursor.uint() if is_key else cursor.difference()
+        late, missed, planned = cursor.uint(), cursor.uint(), cursor.uint()
         if not is_key and not out.numbers:
             raise FlightError(f"chunk {sequence} has a tick that follows nothing")
         mono_ns = passed if is_key else out.mono_ns[-1] + passed
@@ -217,10 +217,10 @@ class _Decoder:
         out.late_ns.append(late)
         out.planned_ns.append(planned)
 
-    def items(self, cursor: Cursor, before: Mapping[tuple[int, int], Track]) -> None:
+    def items(self, cursor: Payload, before: Mapping[tuple[int, int], Track]) -> None:
         events = []
-        while cursor:
-            item = cursor.number()
+        while cursor.left:
+            item = cursor.uint()
             kind = item & ~_TORN
             if kind == _CHANGED:
                 self.changed(cursor, bool(item & _TORN))
@@ -231,21 +231,21 @@ class _Decoder:
             elif item == _EVENT:
                 events.append(self.event(cursor))
             elif item == _TRIGGER:
-                cause, time_ns = cursor.number(), cursor.number()
+                cause, time_ns = cursor.uint(), cursor.uint()
                 trigger = Trigger(self.position, time_ns, cause - 1 if cause else None, cursor.text())
                 self.recording.triggers.append(trigger)
             elif item == _EVENTS_MISSED:
-                self.recording.events_missed += cursor.number()
+                self.recording.events_missed += cursor.uint()
             elif item == _LEFT_OUT:
-                self.recording.left_out = max(self.recording.left_out, cursor.number())
+                self.recording.left_out = max(self.recording.left_out, cursor.uint())
             else:
                 raise FlightError(f"a frame has an item of kind {item}, which this Heliograph does not know")
         for event, slot in events:  # an object and an event about it may be of one tick
             labels = self.labels.get(slot - 1, event.labels)
             self.recording.events.append((self.position, replace(event, labels=labels)))
 
-    def object(self, cursor: Cursor, before: Mapping[tuple[int, int], Track], torn: bool) -> None:
-        slot, scope, generation, created = (cursor.number() for _ in range(4))
+    def object(self, cursor: Payload, before: Mapping[tuple[int, int], Track], torn: bool) -> None:
+        slot, scope, generation, created = (cursor.uint() for _ in range(4))
         text = cursor.text()
         layout = self.recording.layouts.get(scope)
         if layout is None or slot >= _SLOTS_LIMIT:
@@ -283,22 +283,22 @@ class _Decoder:
             positions.append(self.position)
             values.append(value)
 
-    def cells(self, cursor: Cursor, names: Mapping[int, str], before: Mapping[int, int] | None) -> dict[int, int]:
+    def cells(self, cursor: Payload, names: Mapping[int, str], before: Mapping[int, int] | None) -> dict[int, int]:
         """The cells of an item; with `before`, of what changed."""
         found: dict[int, int] = {}
         index = 0
-        for _ in range(cursor.number()):
-            index += cursor.number()
+        for _ in range(cursor.uint()):
+            index += cursor.uint()
             if index not in names:
                 raise FlightError(f"a frame has a cell {index} that its scope does not have")
             if before is None:
-                found[index] = cursor.number()
+                found[index] = cursor.uint()
             else:
                 found[index] = (before.get(index, 0) + cursor.difference()) & _WORD
         return found
 
-    def changed(self, cursor: Cursor, torn: bool) -> None:
-        slot = cursor.number()
+    def changed(self, cursor: Payload, torn: bool) -> None:
+        slot = cursor.uint()
         entry = self.live.get(slot)
         if entry is None:
             raise FlightError(f"a frame changes slot {slot}, where nothing is")
@@ -309,19 +309,19 @@ class _Decoder:
         if torn:
             track.torn.append(self.position)
 
-    def gone(self, cursor: Cursor) -> None:
-        slot = cursor.number()
+    def gone(self, cursor: Payload) -> None:
+        slot = cursor.uint()
         entry = self.live.pop(slot, None)
         if entry is None:
             raise FlightError(f"a frame says that slot {slot} is gone, where nothing is")
         entry[0].last = self.position
 
-    def event(self, cursor: Cursor) -> tuple[Event, int]:
+    def event(self, cursor: Payload) -> tuple[Event, int]:
         """An event and the slot, plus 1, of what it is about."""
-        number = cursor.number()
+        number = cursor.uint()
         time_ns = self.recording.wall_ns[-1] + cursor.difference()
-        kind_id, severity, slot = cursor.number(), cursor.number(), cursor.number()
-        values = [cursor.number() for _ in range(4)]
+        kind_id, severity, slot = cursor.uint(), cursor.uint(), cursor.uint()
+        values = [cursor.uint() for _ in range(4)]
         text = cursor.text()
         kind = self.file.directory.events.get(kind_id)
         names = kind.arguments if kind else ("argument_1", "argument_2", "argument_3", "argument_4")

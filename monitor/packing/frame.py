@@ -12,6 +12,7 @@ import struct
 import zlib
 from dataclasses import dataclass
 
+from heliograph.monitor.cursor import Cursor
 from heliograph.monitor.errors import UserError
 from heliograph.monitor.latency import ENGINE_CELLS
 from heliograph.monitor.packing import varints
@@ -179,41 +180,12 @@ def _inflate(packed: memoryview, size: int) -> bytes:
     return body
 
 
-class Reader:
+class Reader(Cursor):
     """Takes a body apart, front to back."""
 
-    __slots__ = ("_at", "_data")
-
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        self._at = 0
-
-    @property
-    def left(self) -> int:
-        """Bytes not taken yet."""
-        return len(self._data) - self._at
-
-    def uint(self, bound: int = 1 << 64) -> int:
-        """A varint below `bound`.
-
-        Raises:
-            PackingError: There is none.
-        """
-        data, at = self._data, self._at
-        value = shift = 0
-        while True:
-            if at >= len(data) or shift > 63:
-                raise PackingError(f"a snapshot frame is damaged at byte {self._at}: a number does not end")
-            byte = data[at]
-            at += 1
-            value |= (byte & 127) << shift
-            if byte < 128:
-                break
-            shift += 7
-        if value >= bound:
-            raise PackingError(f"a snapshot frame is damaged at byte {self._at}: {value} is not below {bound}")
-        self._at = at
-        return value
+    __slots__ = ()
+    error = PackingError
+    subject = "a snapshot frame is damaged: it"
 
     def count(self, each: int, most: int) -> int:
         """A number of things of at least `each` bytes, `most` at most.
@@ -223,24 +195,8 @@ class Reader:
         """
         value = self.uint()
         if value > most or value * each > self.left:
-            raise PackingError(f"a snapshot frame is damaged at byte {self._at}: it claims {value} of something")
+            raise self.damaged(f"claims {value} of something at byte {self.at}")
         return value
-
-    def take(self, size: int) -> bytes:
-        """The next `size` bytes.
-
-        Raises:
-            PackingError: There are fewer.
-        """
-        if size > self.left:
-            raise PackingError(f"a snapshot frame is damaged: it ends {size - self.left} bytes early")
-        self._at += size
-        return self._data[self._at - size : self._at]
-
-    def text(self, most: int | None = None) -> str:
-        """A text of at most `most` bytes; what is no UTF-8 in it is replaced."""
-        size = self.left if most is None else min(most, self.left)
-        return self.take(self.count(1, size)).decode("utf-8", "replace")
 
     def column(self, count: int | None = None) -> varints.Numbers:
         """A column of numbers; `count` of them, when given.
@@ -250,9 +206,9 @@ class Reader:
         """
         number, size = self.uint(), self.uint()
         if count is not None and number != count:
-            raise PackingError(f"a snapshot frame is damaged: a column has {number} numbers, not {count}")
+            raise self.damaged(f"has a column of {number} numbers, not {count}")
         if number > size:
-            raise PackingError(f"a snapshot frame is damaged: {size} bytes cannot be {number} numbers")
+            raise self.damaged(f"has {size} bytes, which cannot be {number} numbers")
         try:
             return varints.decode(self.take(size), number)
         except ValueError as error:

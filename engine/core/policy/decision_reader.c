@@ -5,6 +5,7 @@
 
 #include <heliograph/errors.h>
 
+#include "base/error.h"
 #include "policy/decision_fields.h"
 
 /* What is left of a record's body. */
@@ -48,9 +49,13 @@ int helio_decision_reader_init(helio_decision_reader *reader, const void *memory
     const uint8_t *head = memory;
     if (size < HELIO_DECISION_LOG_HEADER ||
         memcmp(head, HELIO_DECISION_MAGIC, sizeof HELIO_DECISION_MAGIC - 1) != 0 ||
-        get_word(head, HELIO_DECISION_AT_ORDER) != HELIO_DECISION_ORDER ||
-        get_word(head, HELIO_DECISION_AT_VERSION) != HELIO_DECISION_VERSION) {
+        get_word(head, HELIO_DECISION_AT_ORDER) != HELIO_DECISION_ORDER) {
         return HELIO_DECISION_DAMAGED;
+    }
+    if (get_word(head, HELIO_DECISION_AT_VERSION) != HELIO_DECISION_VERSION) {
+        return helio_fail(HELIO_ERR_OPTION,
+                          "the decision log has version %u; this Heliograph reads version %u",
+                          get_word(head, HELIO_DECISION_AT_VERSION), HELIO_DECISION_VERSION);
     }
     uint64_t used;
     memcpy(&used, head + HELIO_DECISION_AT_USED, sizeof used);
