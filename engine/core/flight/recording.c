@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "base/error.h"
+#include "base/math.h"
 #include "base/memory.h"
 #include "io/clock_source.h"
 #include "queue/thread.h"
@@ -197,16 +198,12 @@ static bool rest(helio_flight *flight, int64_t until_ns) {
     return is_over;
 }
 
-static int64_t later(int64_t a, int64_t b) {
-    return a > b ? a : b;
-}
-
 /* How long to the next tick, when this one cost so much.  What lasts counts: the first touch of a
  * chunk or a recording being kept costs once, and moves the belief no farther than any other. */
 static void adapt(helio_flight *flight, int64_t cost_ns) {
     const int64_t move_ns = flight->cost_ns / COST_MOVES + HELIO_MICROSECOND;
     flight->cost_ns += cost_ns > flight->cost_ns ? move_ns : -move_ns;
-    flight->cost_ns = later(flight->cost_ns, 0);
+    flight->cost_ns = helio_max(flight->cost_ns, 0);
     const int64_t least_ns = flight->cost_ns * COST_SHARE;
     int64_t steps = (least_ns + flight->interval_ns - 1) / flight->interval_ns;
     steps = steps < 1 ? 1 : steps > STEPS_MAX ? STEPS_MAX : steps;
@@ -231,7 +228,8 @@ static void *run(void *context) {
         adapt(flight, spent - spent_before_ns);
         spent_before_ns = spent;
         /* Never soon after a late one: what happened in between would be all noise. */
-        planned_ns = later(planned_ns + flight->step_ns, time.clock.now_ns + flight->step_ns / 2);
+        planned_ns =
+            helio_max(planned_ns + flight->step_ns, time.clock.now_ns + flight->step_ns / 2);
     }
     helio_flight_finish(flight, clock_now());
     return NULL;

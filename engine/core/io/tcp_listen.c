@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/math.h"
 #include "base/random.h"
 #include "io/tcp.h"
 #include "io/tcp_connection.h"
@@ -387,10 +388,6 @@ static size_t share_of(size_t limit, size_t readers) {
     return share > SHARE_MIN ? share : SHARE_MIN;
 }
 
-static size_t smaller(size_t a, size_t b) {
-    return a < b ? a : b;
-}
-
 /* One after the other from the one whose turn it is. */
 static size_t read_in_turn(tcp_listen *tcp, helio_datagram *datagrams, size_t limit) {
     const size_t share = share_of(limit, tcp->count);
@@ -400,7 +397,7 @@ static size_t read_in_turn(tcp_listen *tcp, helio_datagram *datagrams, size_t li
             tcp->turn = 0;
         }
         tcp_peer *peer = tcp->peers[tcp->turn++];
-        total += read_peer(tcp, peer, datagrams + total, smaller(share, limit - total));
+        total += read_peer(tcp, peer, datagrams + total, helio_umin(share, limit - total));
     }
     return total;
 }
@@ -414,7 +411,7 @@ static size_t read_ready(tcp_listen *tcp, helio_datagram *datagrams, size_t limi
     for (int i = 0; i < count && total < limit; i++) {
         tcp_peer *peer = ready[i].data.ptr; /* NULL: the listener, which tend sees to */
         if (peer && !helio_tcp_has_frame(peer->connection)) {
-            total += read_peer(tcp, peer, datagrams + total, smaller(share, limit - total));
+            total += read_peer(tcp, peer, datagrams + total, helio_umin(share, limit - total));
         }
     }
     return total;
@@ -430,7 +427,7 @@ static size_t read_left(tcp_listen *tcp, helio_datagram *datagrams, size_t limit
         }
         tcp_peer *peer = tcp->peers[tcp->turn++];
         if (helio_tcp_has_frame(peer->connection)) {
-            total += read_peer(tcp, peer, datagrams + total, smaller(share, limit - total));
+            total += read_peer(tcp, peer, datagrams + total, helio_umin(share, limit - total));
         }
     }
     return total;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/math.h"
 #include "generated/profiles.h"
 
 enum {
@@ -72,14 +73,10 @@ static const struct {
 
 /* ---- names ---- */
 
-static size_t smaller(size_t a, size_t b) {
-    return a < b ? a : b;
-}
-
 /* Letters to change, add or leave out to make one name the other (Levenshtein). */
 static size_t distance(const char *a, const char *b) {
     size_t row[NAME_BYTES_MAX + 1];
-    const size_t columns = smaller(strlen(b), NAME_BYTES_MAX);
+    const size_t columns = helio_umin(strlen(b), NAME_BYTES_MAX);
     for (size_t j = 0; j <= columns; j++) {
         row[j] = j;
     }
@@ -88,7 +85,8 @@ static size_t distance(const char *a, const char *b) {
         row[0] = i;
         for (size_t j = 1; j <= columns; j++) {
             const size_t above = row[j];
-            row[j] = smaller(smaller(above, row[j - 1]) + 1, diagonal + (a[i - 1] != b[j - 1]));
+            row[j] =
+                helio_umin(helio_umin(above, row[j - 1]) + 1, diagonal + (a[i - 1] != b[j - 1]));
             diagonal = above;
         }
     }
@@ -244,7 +242,7 @@ size_t helio_options_write(const void *options, helio_owner on, char *text, size
         }
         char value[64];
         write_value(row, (const char *)options + row->at, value, sizeof value);
-        used += (size_t)snprintf(text ? text + smaller(used, size) : NULL,
+        used += (size_t)snprintf(text ? text + helio_umin(used, size) : NULL,
                                  size > used ? size - used : 0, "%s%s=%s", used ? "&" : "",
                                  row->name, value);
     }
@@ -305,13 +303,13 @@ static int read_pair(void *options, helio_owner on, const char *pair, size_t len
     char value[VALUE_BYTES_MAX];
     if (!equals) {
         return helio_fail(HELIO_ERR_OPTION, "options are name=value, joined by &; \"%.*s\" is not",
-                          (int)smaller(length, 64), pair);
+                          (int)helio_umin(length, 64), pair);
     }
     const size_t name_length = (size_t)(equals - pair);
     if (!decode(pair, name_length, name, sizeof name) ||
         !decode(equals + 1, length - name_length - 1, value, sizeof value)) {
         return helio_fail(HELIO_ERR_OPTION, "option \"%.*s\" is too long or has a broken %%-escape",
-                          (int)smaller(length, 64), pair);
+                          (int)helio_umin(length, 64), pair);
     }
     const option_row *row = find(name, on);
     if (row) {

@@ -1,5 +1,7 @@
 #include "policy/pgmcc.h"
 
+#include "base/math.h"
+
 #include <math.h>
 
 #define SLOW_START 4.0 /* the window doubles per round trip up to here only: the group is many */
@@ -72,7 +74,7 @@ static void elect(helio_pgmcc *pgmcc, uint32_t place, double cost) {
     /* What it has of the packets on their way is not known: holes among those are not taken for
      * losses of its. */
     pgmcc->cut_at = pgmcc->lead;
-    pgmcc->round_trip_ns = 0;
+    pgmcc->rtt.smoothed_ns = 0;
 }
 
 static bool challenge(helio_pgmcc *pgmcc, const helio_pgmcc_feedback *feedback) {
@@ -104,18 +106,9 @@ bool helio_pgmcc_on_gone(helio_pgmcc *pgmcc, uint32_t place) {
 
 /* ---- the window ---- */
 
-/* RFC 6298, section 2. */
 static void measure(helio_pgmcc *pgmcc, int64_t round_trip_ns) {
-    if (pgmcc->round_trip_ns == 0) {
-        pgmcc->round_trip_ns = round_trip_ns;
-        pgmcc->variation_ns = round_trip_ns / 2;
-    } else {
-        const int64_t off_ns = round_trip_ns - pgmcc->round_trip_ns;
-        pgmcc->variation_ns += ((off_ns < 0 ? -off_ns : off_ns) - pgmcc->variation_ns) / 4;
-        pgmcc->round_trip_ns += off_ns / 8;
-    }
-    const int64_t timeout_ns = pgmcc->round_trip_ns + 4 * pgmcc->variation_ns;
-    pgmcc->timeout_ns = timeout_ns < LEAST_TIMEOUT_NS ? LEAST_TIMEOUT_NS : timeout_ns;
+    helio_rtt_measure(&pgmcc->rtt, round_trip_ns);
+    pgmcc->timeout_ns = helio_max(helio_rtt_timeout_ns(&pgmcc->rtt), LEAST_TIMEOUT_NS);
 }
 
 /* Takes in the map; returns how many packets are acknowledged for the first time. */
@@ -198,8 +191,7 @@ bool helio_pgmcc_poll(helio_pgmcc *pgmcc, int64_t now_ns) {
     pgmcc->cut_at = pgmcc->lead;
     pgmcc->is_recovering = false;
     give_up_flight(pgmcc);
-    pgmcc->timeout_ns =
-        pgmcc->timeout_ns < MOST_TIMEOUT_NS / 2 ? 2 * pgmcc->timeout_ns : MOST_TIMEOUT_NS;
+    pgmcc->timeout_ns = helio_min(2 * pgmcc->timeout_ns, MOST_TIMEOUT_NS);
     if (++pgmcc->timeouts >= FRUITLESS_TIMEOUTS) {
         helio_pgmcc_on_gone(pgmcc, pgmcc->acker);
     }

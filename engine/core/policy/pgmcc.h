@@ -25,21 +25,21 @@
 #include <stdint.h>
 
 #include "base/clock.h"
+#include "base/rtt.h"
 
 #define HELIO_PGMCC_NOBODY UINT32_MAX
 
 typedef struct helio_pgmcc {
-    double window;         /* packets, at least 1 */
-    uint32_t acker;        /* place of the receiver; NOBODY: to be elected */
-    double acker_cost;     /* 1 / its throughput; 0: it has lost nothing yet */
-    uint64_t newest;       /* acknowledged */
-    uint64_t acked;        /* bit i: newest - i was acknowledged */
-    uint64_t lead;         /* newest sequence sent */
-    uint64_t cut_at;       /* lead when the window was cut last: losses up to there count no more */
-    bool is_recovering;    /* nothing sent after the last cut is acknowledged: no growth */
-    uint64_t full_at;      /* lead when the window was full last */
-    int64_t round_trip_ns; /* of the acker, smoothed; 0: not measured */
-    int64_t variation_ns;
+    double window;      /* packets, at least 1 */
+    uint32_t acker;     /* place of the receiver; NOBODY: to be elected */
+    double acker_cost;  /* 1 / its throughput; 0: it has lost nothing yet */
+    uint64_t newest;    /* acknowledged */
+    uint64_t acked;     /* bit i: newest - i was acknowledged */
+    uint64_t lead;      /* newest sequence sent */
+    uint64_t cut_at;    /* lead when the window was cut last: losses up to there count no more */
+    bool is_recovering; /* nothing sent after the last cut is acknowledged: no growth */
+    uint64_t full_at;   /* lead when the window was full last */
+    helio_rtt rtt;      /* of the acker */
     int64_t timeout_ns;
     int64_t due_ns;    /* when the timeout runs out; HELIO_NEVER: nothing is on its way */
     uint32_t timeouts; /* in a row */

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "base/clock.h"
+#include "base/math.h"
 
 #define ROUND_TRIP_GUESS_NS (50 * HELIO_MICROSECOND)
 #define INTERVAL_MAX_NS (50 * HELIO_MILLISECOND)
@@ -17,14 +18,6 @@ static int64_t interval_of(double group_size, int64_t round_trip_ns) {
     return (int64_t)(6 * (double)round_trip_ns * (spread > 1 ? spread : 1));
 }
 
-static int64_t at_least(int64_t value, int64_t least) {
-    return value > least ? value : least;
-}
-
-static int64_t at_most(int64_t value, int64_t most) {
-    return value < most ? value : most;
-}
-
 /* Finds T and G anew. */
 static void settle(helio_backoff *backoff) {
     const helio_backoff_config *config = &backoff->config;
@@ -35,11 +28,11 @@ static void settle(helio_backoff *backoff) {
         return;
     }
     const int64_t own_ns = interval_of(backoff->group_size, backoff->round_trip_ns);
-    int64_t wanted_ns = at_least(backoff->advised_ns, own_ns);
+    int64_t wanted_ns = helio_max(backoff->advised_ns, own_ns);
     if (backoff->most_ns > 0) {
-        wanted_ns = at_least(at_most(wanted_ns, backoff->most_ns), backoff->least_ns);
+        wanted_ns = helio_clamp(wanted_ns, backoff->least_ns, backoff->most_ns);
     }
-    backoff->interval_ns = at_most(at_least(wanted_ns, own_ns), INTERVAL_MAX_NS);
+    backoff->interval_ns = helio_min(helio_max(wanted_ns, own_ns), INTERVAL_MAX_NS);
     /* An even draw over 2d suits SMALL_GROUP receivers: an interval advised that is longer was
      * found among as many more. */
     const double told =
@@ -55,7 +48,7 @@ void helio_backoff_init(helio_backoff *backoff, const helio_backoff_config *conf
 }
 
 void helio_backoff_set_round_trip(helio_backoff *backoff, int64_t round_trip_ns) {
-    backoff->round_trip_ns = at_least(round_trip_ns, HELIO_MICROSECOND);
+    backoff->round_trip_ns = helio_max(round_trip_ns, HELIO_MICROSECOND);
     settle(backoff);
 }
 

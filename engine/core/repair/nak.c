@@ -6,6 +6,7 @@
 #include <heliograph/errors.h>
 
 #include "base/clock.h"
+#include "base/math.h"
 
 #define INSIST_NS (365 * 24 * 3600 * HELIO_SECOND)
 #define REPEAT_MAX_NS (50 * HELIO_MILLISECOND)
@@ -198,23 +199,15 @@ static int64_t grown(int64_t base_ns, uint32_t times, int64_t limit_ns) {
     return base_ns;
 }
 
-static int64_t at_least(int64_t value, int64_t least) {
-    return value > least ? value : least;
-}
-
-static int64_t at_most(int64_t value, int64_t most) {
-    return value < most ? value : most;
-}
-
 /* NAK_RPT_IVL as it is now. */
 static int64_t repeat_base_ns(const helio_nak *nak) {
     if (nak->config.repeat_ns > 0) {
         return nak->config.repeat_ns;
     }
-    const int64_t usual_ns = nak->confirming.mean_ns
-                                 ? at_least(4 * nak->confirming.mean_ns, REPEAT_MIN_NS)
+    const int64_t usual_ns = nak->confirming.rtt.smoothed_ns
+                                 ? helio_max(4 * nak->confirming.rtt.smoothed_ns, REPEAT_MIN_NS)
                                  : REPEAT_START_NS;
-    return at_most(at_least(usual_ns, nak->confirming.held_ns), REPEAT_MAX_NS);
+    return helio_min(helio_max(usual_ns, nak->confirming.held_ns), REPEAT_MAX_NS);
 }
 
 /* NAK_RDATA_IVL as it is now: some sources are slow to repair what they confirm at once. */
@@ -223,11 +216,12 @@ static int64_t data_base_ns(const helio_nak *nak) {
     if (nak->config.data_ns > 0) {
         return nak->config.data_ns;
     }
-    const int64_t usual_ns = time->mean_ns
-                                 ? at_least(time->mean_ns + 4 * time->deviation_ns,
-                                            at_least(8 * nak->confirming.mean_ns, DATA_MIN_NS))
-                                 : DATA_START_NS;
-    return at_most(at_least(usual_ns, time->held_ns), DATA_MAX_NS);
+    const int64_t usual_ns =
+        time->rtt.smoothed_ns
+            ? helio_max(helio_rtt_timeout_ns(&time->rtt),
+                        helio_max(8 * nak->confirming.rtt.smoothed_ns, DATA_MIN_NS))
+            : DATA_START_NS;
+    return helio_min(helio_max(usual_ns, time->held_ns), DATA_MAX_NS);
 }
 
 static int64_t repeat_ns(const helio_nak *nak, const helio_nak_entry *entry) {
@@ -239,16 +233,8 @@ static int64_t data_ns(const helio_nak *nak, const helio_nak_entry *entry) {
 }
 
 static void measure(helio_nak_time *time, int64_t seen_ns) {
-    seen_ns = at_least(at_most(seen_ns, DATA_MAX_NS), 1);
+    helio_rtt_measure(&time->rtt, helio_clamp(seen_ns, 1, DATA_MAX_NS));
     time->held_ns = 0;
-    if (!time->mean_ns) {
-        time->mean_ns = seen_ns;
-        time->deviation_ns = seen_ns / 2;
-        return;
-    }
-    const int64_t off_ns = seen_ns - time->mean_ns;
-    time->deviation_ns += ((off_ns < 0 ? -off_ns : off_ns) - time->deviation_ns) / 4;
-    time->mean_ns = at_least(time->mean_ns + off_ns / 8, 1);
 }
 
 /* ---- GRACE ---- */
@@ -350,7 +336,7 @@ bool helio_nak_on_ncf(helio_nak *nak, uint64_t sequence, int64_t now_ns) {
     if (state == HELIO_NAK_WAIT_NCF && entry->asked) {
         if (entry->ncf_retries == 0 && entry->data_retries == 0) {
             measure(&nak->confirming, now_ns - entry->asked_ns);
-            helio_backoff_set_round_trip(&nak->backoff, nak->confirming.mean_ns);
+            helio_backoff_set_round_trip(&nak->backoff, nak->confirming.rtt.smoothed_ns);
         } else {
             nak->confirming.held_ns = repeat_ns(nak, entry);
         }

@@ -31,6 +31,7 @@
 #include <stdint.h>
 
 #include "base/random.h"
+#include "base/rtt.h"
 #include "repair/backoff.h"
 #include "window/rxw.h"
 
@@ -73,8 +74,7 @@ typedef struct helio_nak_entry {
 /* A smoothed time and how far single ones are from it.  What was asked for again says nothing about
  * it (Karn's rule), but the wait that was long enough is kept until something does. */
 typedef struct helio_nak_time {
-    int64_t mean_ns; /* 0: not measured */
-    int64_t deviation_ns;
+    helio_rtt rtt;
     int64_t held_ns; /* 0: none */
 } helio_nak_time;
 

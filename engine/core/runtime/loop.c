@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "base/math.h"
 #include "flight/recording.h"
 #include "runtime/control.h"
 #include "runtime/rx_lane.h"
@@ -13,10 +14,6 @@
     (10 * HELIO_MILLISECOND) /* asleep with messages in some queue: its gauges must not grow old */
 /* Mode poll, where messages leave within send: how often feedback and timers are looked after. */
 #define TRANSMIT_NS (5 * HELIO_MICROSECOND)
-
-static int64_t earlier(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
 
 static void tell_step(helio_instance *instance, helio_clock clock) {
     const int64_t by_ns = helio_clock_take_step(&instance->clock);
@@ -151,20 +148,20 @@ void helio_loop_transmit(helio_instance *instance, helio_clock clock) {
 static int64_t next_deadline(const helio_instance *instance, int64_t now_ns) {
     int64_t deadline = now_ns + (instance->stats_wait ? CHORES_NS : HEARTBEAT_NS);
     for (const helio_tx_lane *lane = instance->tx_lanes; lane; lane = lane->next) {
-        deadline = earlier(deadline, helio_tx_stream_next_deadline_ns(lane->stream));
+        deadline = helio_min(deadline, helio_tx_stream_next_deadline_ns(lane->stream));
         if (helio_tx_lane_waits_for_room(lane)) {
-            deadline = earlier(deadline, now_ns + HELIO_TX_LANE_LOOK_NS);
+            deadline = helio_min(deadline, now_ns + HELIO_TX_LANE_LOOK_NS);
         }
-        deadline = earlier(deadline, helio_tx_lane_ready_ns(lane));
-        deadline = earlier(deadline, helio_congestion_next_deadline_ns(&lane->congestion));
+        deadline = helio_min(deadline, helio_tx_lane_ready_ns(lane));
+        deadline = helio_min(deadline, helio_congestion_next_deadline_ns(&lane->congestion));
         if (helio_tx_lane_is_queueing(lane)) {
-            deadline = earlier(deadline, now_ns + BUSY_CHORES_NS);
+            deadline = helio_min(deadline, now_ns + BUSY_CHORES_NS);
         }
     }
     for (const helio_rx_lane *lane = instance->rx_lanes; lane; lane = lane->next) {
-        deadline = earlier(deadline, helio_rx_endpoint_next_deadline_ns(lane->endpoint));
+        deadline = helio_min(deadline, helio_rx_endpoint_next_deadline_ns(lane->endpoint));
         if (helio_rx_lane_is_queueing(lane)) {
-            deadline = earlier(deadline, now_ns + BUSY_CHORES_NS);
+            deadline = helio_min(deadline, now_ns + BUSY_CHORES_NS);
         }
     }
     return deadline;
@@ -210,7 +207,7 @@ static void wake_lanes(helio_instance *instance) {
 
 void helio_loop_sleep(helio_instance *instance, int64_t deadline_ns) {
     const int64_t now_ns = helio_monotonic_ns();
-    const int64_t until_ns = earlier(deadline_ns, next_deadline(instance, now_ns));
+    const int64_t until_ns = helio_min(deadline_ns, next_deadline(instance, now_ns));
     if (until_ns <= now_ns) {
         return;
     }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "base/math.h"
 #include "base/memory.h"
 #include "runtime/loop.h"
 #include "runtime/opening.h"
@@ -90,10 +91,6 @@ int helio_transmitter_create(helio_instance *instance, const char *endpoint, con
     return 0;
 }
 
-static int64_t longer(int64_t a, int64_t b) {
-    return a > b ? a : b;
-}
-
 /* What is left in the queue of a transmitter that goes has found no room in the channel, or no
  * credit: whoever makes it wait has stopped, and is waited for as long as for one that is silent.
  * Then it is sent all the same, room or not, but never without credit. */
@@ -106,8 +103,8 @@ static void give_up_room(helio_transmitter *transmitter, helio_clock clock) {
         transmitter->jammed_bytes = used;
     }
     const int64_t patience_ns =
-        longer(options->linger_ns,
-               longer(options->stream.connection_timeout_ns, options->connect_wait_ns));
+        helio_max(options->linger_ns,
+                  helio_max(options->stream.connection_timeout_ns, options->connect_wait_ns));
     if (clock.now_ns - transmitter->jammed_ns < patience_ns) {
         return;
     }

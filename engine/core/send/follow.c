@@ -1,5 +1,6 @@
 #include "send/follow.h"
 
+#include "base/math.h"
 #include "base/sequence.h"
 #include "generated/options.h"
 #include "send/govern.h"
@@ -55,10 +56,6 @@ bool helio_tx_follow_has_asked(const helio_tx_follow *follow, uint64_t receiver)
 
 /* ---- windows ---- */
 
-static int64_t sooner(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
 /* Whether anybody is there for PGMCC to follow.  Returns when that, or its timeout, is next to be
  * looked at. */
 static int64_t look_for_reporters(helio_tx_stream *stream, int64_t now_ns) {
@@ -73,7 +70,7 @@ static int64_t look_for_reporters(helio_tx_stream *stream, int64_t now_ns) {
     }
     const int64_t alone_ns = follow->reported_ns + helio_tx_reports_silence_ns(&stream->reports);
     follow->is_alone = now_ns >= alone_ns;
-    return follow->is_alone ? HELIO_NEVER : sooner(timeout_ns, alone_ns);
+    return follow->is_alone ? HELIO_NEVER : helio_min(timeout_ns, alone_ns);
 }
 
 static void look(helio_tx_stream *stream, helio_clock clock) {
@@ -92,7 +89,7 @@ static void look(helio_tx_stream *stream, helio_clock clock) {
     follow->limit = helio_window_limit_of(&config, views, places, stream->txw.lead, clock.now_ns);
     if (follow->limit.place < places) {
         follow->due_ns =
-            sooner(timeout_ns, views[follow->limit.place].heard_ns + config.silence_ns);
+            helio_min(timeout_ns, views[follow->limit.place].heard_ns + config.silence_ns);
     }
 }
 

@@ -1,5 +1,7 @@
 #include "send/history.h"
 
+#include "base/math.h"
+
 #include <heliograph/errors.h>
 
 enum {
@@ -10,19 +12,11 @@ enum {
 
 #define QUIET_NS (5 * HELIO_SECOND)
 
-static uint64_t larger(uint64_t a, uint64_t b) {
-    return a > b ? a : b;
-}
-
-static uint64_t smaller(uint64_t a, uint64_t b) {
-    return a < b ? a : b;
-}
-
 static uint64_t budget_left(const helio_history_budget *budget) {
     if (!budget || budget->limit_bytes == 0) {
         return UINT64_MAX;
     }
-    return budget->limit_bytes - smaller(budget->used_bytes, budget->limit_bytes);
+    return budget->limit_bytes - helio_umin(budget->used_bytes, budget->limit_bytes);
 }
 
 static void set_limits(helio_tx_history *history, uint64_t packets, uint64_t bytes) {
@@ -44,8 +38,9 @@ int helio_tx_history_init(helio_tx_history *history, helio_txw *txw, const helio
         .max_bytes = txw->limit_bytes,
         .quiet_since_ns = now_ns,
     };
-    history->first_packets = larger(history->max_packets / PART, PACKETS_MIN);
-    history->first_bytes = smaller(larger(history->max_bytes / PART, least), history->max_bytes);
+    history->first_packets = helio_umax(history->max_packets / PART, PACKETS_MIN);
+    history->first_bytes =
+        helio_umin(helio_umax(history->max_bytes / PART, least), history->max_bytes);
     if (budget_left(budget) < (is_dynamic ? history->first_bytes : history->max_bytes)) {
         return HELIO_ERR_OPTION;
     }
@@ -90,9 +85,9 @@ static bool grow(helio_tx_history *history) {
     helio_txw *txw = history->txw;
     /* Chunks take somewhat more than the packets in them. */
     const uint64_t memory = helio_account_left(history->account);
-    const uint64_t left = smaller(budget_left(history->budget), memory - memory / PART);
-    const uint64_t packets = smaller(2 * txw->limit_packets, history->max_packets);
-    uint64_t bytes = smaller(2 * txw->limit_bytes, history->max_bytes);
+    const uint64_t left = helio_umin(budget_left(history->budget), memory - memory / PART);
+    const uint64_t packets = helio_umin(2 * txw->limit_packets, history->max_packets);
+    uint64_t bytes = helio_umin(2 * txw->limit_bytes, history->max_bytes);
     if (bytes - txw->limit_bytes > left) {
         bytes = txw->limit_bytes + left;
     }
@@ -105,8 +100,8 @@ static bool grow(helio_tx_history *history) {
 
 static bool shrink(helio_tx_history *history) {
     helio_txw *txw = history->txw;
-    const uint64_t packets = larger(txw->limit_packets / 2, history->first_packets);
-    const uint64_t bytes = larger(txw->limit_bytes / 2, history->first_bytes);
+    const uint64_t packets = helio_umax(txw->limit_packets / 2, history->first_packets);
+    const uint64_t bytes = helio_umax(txw->limit_bytes / 2, history->first_bytes);
     if (packets == txw->limit_packets && bytes == txw->limit_bytes) {
         return false;
     }

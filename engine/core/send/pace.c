@@ -1,5 +1,7 @@
 #include "send/pace.h"
 
+#include "base/math.h"
+
 enum { BRAKE_BURST_PART = 200 }; /* of a second */
 
 static uint64_t cost_of(const helio_tx_pace *pace, size_t length) {
@@ -162,14 +164,11 @@ bool helio_tx_pace_takes_control(helio_tx_pace *pace, size_t length, int64_t now
 
 /* ---- when? ---- */
 
-static int64_t later(int64_t a, int64_t b) {
-    return a > b ? a : b;
-}
-
 int64_t helio_tx_pace_credit_ns(const helio_tx_pace *pace) {
     const int64_t own_ns = helio_bucket_ready_ns(&pace->limit.bucket);
-    return is_shared(pace) ? later(own_ns, helio_bucket_ready_ns(&pace->config.share->limit.bucket))
-                           : own_ns;
+    return is_shared(pace)
+               ? helio_max(own_ns, helio_bucket_ready_ns(&pace->config.share->limit.bucket))
+               : own_ns;
 }
 
 int64_t helio_tx_pace_ready_ns(const helio_tx_pace *pace) {
@@ -177,8 +176,9 @@ int64_t helio_tx_pace_ready_ns(const helio_tx_pace *pace) {
 }
 
 int64_t helio_tx_pace_repair_ready_ns(const helio_tx_pace *pace) {
-    return later(helio_bucket_ready_ns(&pace->brake),
-                 later(helio_bucket_ready_ns(&pace->repairs), helio_tx_pace_credit_ns(pace)));
+    return helio_max(
+        helio_bucket_ready_ns(&pace->brake),
+        helio_max(helio_bucket_ready_ns(&pace->repairs), helio_tx_pace_credit_ns(pace)));
 }
 
 /* ---- it leaves ---- */

@@ -15,6 +15,7 @@
 
 #include "base/bits.h"
 #include "base/error.h"
+#include "base/math.h"
 #include "base/own_file.h"
 #include "stats/losses.h"
 #include "stats/segment.h"
@@ -29,10 +30,6 @@ enum {
     EVENTS_MIN = 64,
     EVENTS_MAX = 4096,
 };
-
-static size_t bounded(size_t value, size_t low, size_t high) {
-    return value < low ? low : value > high ? high : value;
-}
 
 /* Largest power of two not above the value. */
 static size_t power_of_two_below(size_t value) {
@@ -211,9 +208,9 @@ static int lay_out(helio_stats *stats, const helio_stats_config *config) {
     if (!directory) {
         return helio_fail(HELIO_ERR_NOMEM, "no memory for the directory of the statistics");
     }
-    const size_t objects = bounded(stats->size / MEMORY_PER_OBJECT, OBJECTS_MIN, OBJECTS_MAX);
-    const size_t events =
-        power_of_two_below(bounded(stats->size / MEMORY_PER_OBJECT, EVENTS_MIN, EVENTS_MAX));
+    const int64_t share = (int64_t)(stats->size / MEMORY_PER_OBJECT);
+    const size_t objects = (size_t)helio_clamp(share, OBJECTS_MIN, OBJECTS_MAX);
+    const size_t events = power_of_two_below((size_t)helio_clamp(share, EVENTS_MIN, EVENTS_MAX));
     const size_t directory_offset = sizeof(helio_segment_header);
     const size_t objects_offset = helio_round_up(directory_offset + directory_bytes, 64);
     const size_t events_offset = objects_offset + objects * sizeof(helio_segment_object);

@@ -16,6 +16,9 @@
 
 #include "trial/parts.h"
 
+#include "base/math.h"
+#include "base/rtt.h"
+
 enum {
     SEGMENT_BYTES = 1448,
     HEADER_BYTES = 52, /* IP and TCP with timestamps */
@@ -51,8 +54,7 @@ struct helio_trial_tcp {
     bool has_partial;  /* an acknowledgement within this recovery */
     uint64_t recover;  /* recovery is over when this is acknowledged */
     uint64_t timed_up; /* segment the timer ran out for last; UINT64_MAX: none */
-    double smoothed_ns;
-    double variance_ns;
+    helio_rtt rtt;
     int64_t timeout_ns;
     int64_t due_ns; /* of the timer; HELIO_NEVER: it is off */
     uint64_t retransmits;
@@ -100,19 +102,8 @@ static void fill_window(helio_trial_tcp *tcp, int64_t now_ns) {
 }
 
 static void measure(helio_trial_tcp *tcp, int64_t round_trip_ns) {
-    const double sample = (double)round_trip_ns;
-    if (tcp->smoothed_ns == 0) {
-        tcp->smoothed_ns = sample;
-        tcp->variance_ns = sample / 2;
-    } else {
-        const double off = sample - tcp->smoothed_ns;
-        tcp->variance_ns += ((off < 0 ? -off : off) - tcp->variance_ns) / 4;
-        tcp->smoothed_ns += off / 8;
-    }
-    tcp->timeout_ns = (int64_t)(tcp->smoothed_ns + 4 * tcp->variance_ns);
-    if (tcp->timeout_ns < RTO_MIN_NS) {
-        tcp->timeout_ns = RTO_MIN_NS;
-    }
+    helio_rtt_measure(&tcp->rtt, round_trip_ns);
+    tcp->timeout_ns = helio_max(helio_rtt_timeout_ns(&tcp->rtt), RTO_MIN_NS);
 }
 
 /* The threshold after a loss: at most half of the flight (RFC 5681, equation 4).  What limited
@@ -203,7 +194,7 @@ static void on_timeout(helio_trial_tcp *tcp, int64_t now_ns) {
     tcp->is_recovering = false;
     tcp->recover = tcp->sent_to;
     tcp->next = tcp->unacked; /* all later data is sent again */
-    tcp->timeout_ns = 2 * tcp->timeout_ns < RTO_MAX_NS ? 2 * tcp->timeout_ns : RTO_MAX_NS;
+    tcp->timeout_ns = helio_min(2 * tcp->timeout_ns, RTO_MAX_NS);
     tcp->due_ns = HELIO_NEVER;
     fill_window(tcp, now_ns);
 }
