@@ -20,6 +20,9 @@ class Rerun(TypedDict):
     damaged: bool
     decisions: list[Decision]
 
+def check_options(owner: str, options: str | None, /) -> None:
+    """Raise ValueError unless they are options of an owner: "instance", "transmitter", "receiver"."""
+
 def decision_costs(receivers: int, intervals: int, /) -> dict[str, float]: ...
 def rerun(log: bytes, options: str | None = ..., /) -> Rerun: ...
 

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     from heliograph.engine.message import Loss, Message
-    from heliograph.engine.options import Owner
     from heliograph.engine.receiver import Receiver
     from heliograph.engine.transmitter import Transmitter
 
@@ -150,17 +149,17 @@ def _told(run: Run) -> Run:
     return told
 
 
-def _options(texts: list[str], owner: Owner) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The options given with ``-o``: those of the instance, and those of `owner`."""
+def _options(texts: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The options given with ``-o``: those of the instance, and the others."""
     from heliograph.engine import catalogue
-    from heliograph.engine.options import parse
+    from heliograph.engine.options import split
 
     mine: dict[str, Any] = {}
     instances: dict[str, Any] = {}
     for text in texts:
-        option = catalogue.options().get(text.partition("=")[0])
+        name, value = split(text)
+        option = catalogue.options().get(name)
         of_instance = option is not None and "instance" in option.on
-        name, value = parse("instance" if of_instance else owner, text)
         (instances if of_instance else mine)[name] = value
     return instances, mine
 
@@ -169,7 +168,7 @@ def _options(texts: list[str], owner: Owner) -> tuple[dict[str, Any], dict[str, 
 def _run_pub(arguments: argparse.Namespace) -> int:
     from heliograph.engine.instance import Instance
 
-    instances, mine = _options(arguments.option, "transmitter")
+    instances, mine = _options(arguments.option)
     try:
         messages = _messages(arguments)
     except OSError as error:
@@ -256,7 +255,7 @@ class _Tally:
 def _run_sub(arguments: argparse.Namespace) -> int:
     from heliograph.engine.instance import Instance
 
-    instances, mine = _options(arguments.option, "receiver")
+    instances, mine = _options(arguments.option)
     tally = _Tally()
     with (
         Instance(**{"name": f"sub-{os.getpid()}", **instances}) as instance,

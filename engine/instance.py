@@ -48,7 +48,7 @@ class Instance(_core.Instance):
             ResourceError: memory or the stats segment could not be had.
             SystemCallError: the operating system refused something else.
         """
-        return super().__new__(cls, encode("instance", {"name": name, "mode": mode, "idle": idle, **options}))
+        return super().__new__(cls, encode({"name": name, "mode": mode, "idle": idle, **options}))
 
     def transmitter(
         self, endpoint: str, topic: str, *, on_ack: OnAck | None = None, **options: OptionValue

@@ -53,7 +53,7 @@ class Receiver(_core.Receiver):
     ) -> Self:
         """As `Instance.receiver`."""
         tell = None if on_loss is None else _Tell(on_loss)
-        return super().__new__(cls, instance, endpoint, topic, encode("receiver", options), on_messages, tell)
+        return super().__new__(cls, instance, endpoint, topic, encode(options), on_messages, tell)
 
     def receive_batch(self, timeout: float | None = None, limit: int = 4096) -> Batch:
         """Take up to `limit` (1 to 65536) messages in one buffer; empty when none came in time.
@@ -73,7 +73,7 @@ class Receiver(_core.Receiver):
         """Acknowledge a message and all before it; with ``ack="app"`` transmitters may wait for this.
 
         May be called from any thread (mode ``thread``) and within callbacks. It only takes note: the engine tells the
-        source within the option ``ack_interval``, sooner when the source asks.
+        source within a millisecond, sooner when the source asks.
 
         Args:
             message: the message, or its number.

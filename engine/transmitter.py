@@ -37,7 +37,7 @@ class Transmitter(_core.Transmitter):
     ) -> Self:
         """As `Instance.transmitter`."""
         tell = None if on_ack is None else _Tell(on_ack)
-        return super().__new__(cls, instance, endpoint, topic, encode("transmitter", options), tell)
+        return super().__new__(cls, instance, endpoint, topic, encode(options), tell)
 
     def acks(self) -> list[Ack]:  # type: ignore[override]  # the thin coat hands out tuples
         """Take what receivers have acknowledged since the last call: the newest of each that has made progress.
@@ -64,7 +64,7 @@ class Transmitter(_core.Transmitter):
         self._do(receiver, Action.NOTIFY, 0.0, why)
 
     def shed(self, receiver: str | Ack | ReceiverView, seconds: float = 0.0, why: str = "") -> None:
-        """Repair for a receiver no more than the option ``shed_limit``; else as `suspend`."""
+        """Repair at most 64 KiB a second for a receiver; else as `suspend`."""
         self._do(receiver, Action.SHED, seconds, why)
 
     def suspend(

@@ -302,7 +302,7 @@ def _control() -> list[Panel]:
         timeseries(
             "Events suppressed",
             queries.SUPPRESSED,
-            description="Events suppressed by the limits event_rate and event_burst of their kind. The statistics "
+            description="Events suppressed by the limit event_rate of their kind. The statistics "
             "include what they would have reported.",
             healthy="none. Find the cause of an event that is this frequent.",
             unit="cps",

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "lab_cost.h"
 #include "lab_rerun.h"
+#include "options/options.h"
 #include "trial/trial.h"
 
 #define SLICE_NS (100 * HELIO_MILLISECOND) /* of virtual time between looks for Ctrl-C */
@@ -316,7 +317,35 @@ static PyObject *decision_costs(PyObject *module, PyObject *args) {
     return costs;
 }
 
+static PyObject *check_options(PyObject *module, PyObject *args) {
+    (void)module;
+    static const char *const names[] = {"instance", "transmitter", "receiver"};
+    const char *name, *text;
+    union {
+        helio_instance_options instance;
+        helio_end_options end;
+    } options;
+    if (!PyArg_ParseTuple(args, "sz", &name, &text)) {
+        return NULL;
+    }
+    helio_owner on = HELIO_ON_INSTANCE;
+    while (on < HELIO_ON_RECEIVER && strcmp(name, names[on]) != 0) {
+        on++;
+    }
+    int error = helio_options_init(&options, on);
+    if (!error) {
+        error = helio_options_read(&options, on, text, false);
+        helio_options_fini(&options, on);
+    }
+    if (error) {
+        return refuse(error);
+    }
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef functions[] = {
+    {"check_options", check_options, METH_VARARGS,
+     "Raise ValueError unless they are options of an owner: owner, options."},
     {"decision_costs", decision_costs, METH_VARARGS,
      "ns that each decider takes for a receiver, with so many receivers, in so many intervals."},
     {"rerun", lab_rerun, METH_VARARGS,

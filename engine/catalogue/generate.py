@@ -198,7 +198,7 @@ def options_header() -> str:
         head = [] if owner == "instance" else ["    helio_stream_options stream;"]
         own = [row for row in rows if owner in row.on and (owner == "instance" or row not in shared)]
         out += _option_struct(owner, head, own)
-    out.append("/* X(name, STRUCT, member, TYPE, per_handle, low, high, default as text, choices joined by ',') */")
+    out.append("/* X(name, part, member, TYPE, per_handle, low, high, default, choices joined by ',', unit) */")
     for owner in _OWNERS:
         out.append(
             _list_macro(
@@ -206,7 +206,7 @@ def options_header() -> str:
                 [
                     f"X({r.name}, {'stream.' if owner != 'instance' and r in shared else ''}, {r.member}, "
                     f"{_cell_type(r)}, {str(r.per_handle).lower()}, {float(r.low or 0)!r}, {float(r.high or 0)!r}, "
-                    f"{_c_string(_default_text(r))}, {_c_string(','.join(r.choices))})"
+                    f"{_c_string(_default_text(r))}, {_c_string(','.join(r.choices))}, {_c_string(r.unit)})"
                     for r in rows
                     if owner in r.on
                 ],

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any, Literal
 
-from heliograph.engine import options
-from heliograph.engine.errors import OptionError
+from heliograph.engine import _lab
+from heliograph.engine.options import encode
 
 __all__ = [
     "Criterion",
@@ -221,16 +221,18 @@ class _Table:
             more = f"; there are: {', '.join(known)}" if known else ""
             raise ScenarioError(f'{self.file}: unknown key "{self.key(wrong)}"{more}')
 
-    def options(self, owner: options.Owner, more: Mapping[str, float] | None = None) -> str | None:
+    def options(self, owner: str, more: Mapping[str, float] | None = None) -> str | None:
         """The options, and `more` where these are not given."""
         values = self.left.pop("options", {})
         if not isinstance(values, dict):
             raise self.wrong("options", "a table of options", values)
         values = {**(more or {}), **values}
         try:
-            return options.encode(owner, values)
-        except OptionError as error:
+            text = encode(values)
+            _lab.check_options(owner, text)
+        except ValueError as error:
             raise ScenarioError(f"{self.file}: {self.key('options')}: {error}") from None
+        return text
 
 
 _SECONDS = (0.0, 1e6)

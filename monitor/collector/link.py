@@ -11,7 +11,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Protocol, Self
 
 from heliograph.monitor.collector.report import TOPIC
 
@@ -73,20 +73,15 @@ class Inlet(Protocol):
         """Hear no more."""
 
 
-def _split(
-    owner: Literal["transmitter", "receiver"], options: Mapping[str, Any]
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Options of the instance and those of its transmitters or receivers; texts become what the option takes."""
+def _split(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Options of the instance and those of its transmitters or receivers."""
     from heliograph.engine import catalogue
-    from heliograph.engine.options import parse
 
     mine: dict[str, Any] = {}
     theirs: dict[str, Any] = {}
     for name, value in options.items():
         option = catalogue.options().get(name)
         of_instance = option is not None and "instance" in option.on and name != "rate"
-        if isinstance(value, str):
-            _, value = parse("instance" if of_instance else owner, f"{name}={value}")
         (mine if of_instance else theirs)[name] = value
     return mine, theirs
 
@@ -125,7 +120,6 @@ class EngineOutlet(_Closing):
         self._no_room = WouldBlock
         self.urls = tuple(urls)
         mine, theirs = _split(
-            "transmitter",
             {
                 **{"name": f"publish-{os.getpid()}", "stats": "memory", "idle": "block"},
                 **{"rate": rate, "submit_queue": QUEUE_BYTES, "history_bytes": HISTORY_BYTES, **options},
@@ -181,7 +175,6 @@ class EngineInlet(_Closing):
 
         self.urls = tuple(urls)
         mine, theirs = _split(
-            "receiver",
             {
                 **{"name": f"collect-{os.getpid()}", "stats": "memory", "idle": "block"},
                 **{"join": "live", "receive_queue": QUEUE_BYTES, "max_streams": 4096, **options},

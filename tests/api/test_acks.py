@@ -16,7 +16,6 @@ from heliograph.engine import (
     Instance,
     Message,
     MessageSizeError,
-    OptionError,
     TimeoutExpired,
     UsageError,
     WouldBlock,
@@ -408,8 +407,3 @@ def test_a_message_the_history_could_never_hold_is_refused(multicast: str) -> No
         with pytest.raises(MessageSizeError):
             transmitter.send(b"x" * 32 * 1448)
         transmitter.send(b"x" * 20 * 1448)
-
-
-def test_expiry_is_longer_than_the_silence_of_a_healthy_receiver(multicast: str) -> None:
-    with Instance() as instance, pytest.raises(OptionError, match="acker_expiry"):
-        instance.transmitter(multicast, TOPIC, acks=1, acker_expiry=0.1)

@@ -139,7 +139,7 @@ def test_losses_are_told_on_standard_error(heliograph: Start, multicast: str, se
 
 WRONG = {
     "endpoint": (("pub", "http://x", "T", "--message", "x"), "heliograph: "),
-    "option": (("sub", "rmm://239.192.1.1:7500", "T", "-o", "reorder_tim=1"), 'did you mean "reorder_time"?'),
+    "option": (("sub", "rmm://239.192.1.1:7500", "T", "-o", "reorder_tim=1"), "did you mean reorder_time?"),
     "range": (("pub", "rmm://239.192.1.1:7500", "T", "-o", "ttl=300"), "from 0 to 255"),
     "file": (("pub", "rmm://239.192.1.1:7500", "T", "--file", "/nowhere/x"), "cannot read /nowhere/x: No such file"),
     "rate": (("pub", "rmm://239.192.1.1:7500", "T", "--rate", "0"), '"0" is not a number above 0'),

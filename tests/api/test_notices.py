@@ -162,7 +162,6 @@ def test_warnings_and_shedding_are_told(instance: Instance, unicast: str) -> Non
         nak_limit=10_000,
         ack_limit=10_000,
         repair_limit=1_000_000,
-        shed_limit=10_000,
         repair_budget=4.0,
     )
     ack = known(transmitter, receiver)
@@ -208,8 +207,3 @@ def test_who_is_not_there_or_not_so_is_refused(instance: Instance, unicast: str)
     with pytest.raises(OptionError):
         transmitter.act(int(ack.receiver, 16), 99, 0.0, "")
     assert receiver.notices() == []
-
-
-def test_shedding_more_than_usual_is_refused_with_both_values(instance: Instance, unicast: str) -> None:
-    with pytest.raises(OptionError, match=r"shed_limit.*repair_limit=1000.*2000"):
-        instance.transmitter(unicast, TOPIC, repair_limit=1000, shed_limit=2000)

@@ -92,14 +92,6 @@ def test_a_burst_given_is_the_burst(threaded: Instance, unicast: str) -> None:
     assert send_all(transmitter, 150) < 1.0  # of more than the rate would take
 
 
-def test_without_headers_more_leaves(polled: Instance, unicast: str) -> None:
-    """A polled instance gives every small message a packet of its own."""
-    transmitter = polled.transmitter(unicast, TOPIC, rate=100_000, rate_burst=3000, rate_counts="payload", linger=0.0)
-    took = send_all(transmitter, 400, 10)
-    assert took >= (400 * 10 - 4500) / 100_000
-    assert took < 400 * (10 + OVERHEAD) / 100_000 + 2
-
-
 def test_an_instances_rate_is_that_of_all_its_streams(unicast: str) -> None:
     other = f"rmm+unicast://127.0.0.1:{free_port()}"
     with Instance(rate=RATE) as instance:

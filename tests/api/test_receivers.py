@@ -106,7 +106,7 @@ def test_a_closed_transmitter_knows_nobody(threaded: Instance, unicast: str) -> 
 
 
 def test_impossible_intervals_are_refused(threaded: Instance, unicast: str) -> None:
-    with pytest.raises(OptionError, match=r"report_interval.* from 0 to 600 seconds, not -1"):
+    with pytest.raises(OptionError, match=r"report_interval.* from 0 to 600 seconds, not .-1"):
         threaded.transmitter(unicast, "T", report_interval=-1)
-    with pytest.raises(OptionError, match=r"report_rate.* from 1 to 1000000 .*not 0"):
+    with pytest.raises(OptionError, match=r"report_rate.* from 1 to 1000000 .*not .0"):
         threaded.transmitter(unicast, "T", report_rate=0)

@@ -208,5 +208,5 @@ def test_one_packet_in_many_is_sampled(unicast: str) -> None:
 
 @pytest.mark.parametrize("wrong", [0, 1_000_001])
 def test_a_share_that_is_none_is_refused(wrong: int) -> None:
-    with pytest.raises(OptionError, match=f'"sample" is a whole number from 1 to 1000000 packets, not {wrong}'):
+    with pytest.raises(OptionError, match=f'sample is a whole number from 1 to 1000000 packets, not "{wrong}"'):
         Instance(sample=wrong)

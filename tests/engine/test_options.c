@@ -78,20 +78,23 @@ static void a_later_value_wins_and_empty_pairs_are_skipped(void) {
 }
 
 static void a_refusal_names_option_range_and_value(void) {
-    refused(HELIO_ON_TRANSMITTER, "ttl=256", "option ttl is from 0 to 255; 256 is outside");
-    refused(HELIO_ON_TRANSMITTER, "report_interval=601", "option report_interval is from 0 to 600");
-    refused(HELIO_ON_TRANSMITTER, "report_rate=0", "option report_rate is from 1 to 1000000");
+    refused(HELIO_ON_TRANSMITTER, "ttl=256",
+            "option ttl is a whole number from 0 to 255 hops, not \"256\"");
+    refused(HELIO_ON_TRANSMITTER, "report_interval=601",
+            "option report_interval is a number from 0 to 600");
+    refused(HELIO_ON_TRANSMITTER, "report_rate=0",
+            "option report_rate is a whole number from 1 to 1000000");
     refused(HELIO_ON_RECEIVER, "tagged=perhaps", "option tagged");
     refused(HELIO_ON_TRANSMITTER, "rate_mode=ask", "one of enforce,advise,observe");
-    refused(HELIO_ON_TRANSMITTER, "loss_high=1.5", "option loss_high is from 1e-05 to 1");
-    refused(HELIO_ON_TRANSMITTER, "loss_low=-1", "option loss_low is from 0 to 1");
+    refused(HELIO_ON_TRANSMITTER, "loss_high=1.5", "option loss_high is a number from 1e-05 to 1");
+    refused(HELIO_ON_TRANSMITTER, "loss_low=-1", "option loss_low is a number from 0 to 1");
     refused(HELIO_ON_TRANSMITTER, "rate_receivers=best", "one of worst,quantile,tagged");
-    refused(HELIO_ON_TRANSMITTER, "rate_quantile=2", "option rate_quantile is from 0 to 1");
-    refused(HELIO_ON_TRANSMITTER, "rate_silence=-1", "option rate_silence is from 0 to 3600");
-    refused(HELIO_ON_TRANSMITTER, "rate_escalate=4000", "option rate_escalate is from 0 to 3600");
-    refused(HELIO_ON_TRANSMITTER, "control_interval=0", "option control_interval is from 0.001");
+    refused(HELIO_ON_TRANSMITTER, "rate_quantile=2",
+            "option rate_quantile is a number from 0 to 1");
+    refused(HELIO_ON_TRANSMITTER, "control_interval=0",
+            "option control_interval is a number from 0.001");
     refused(HELIO_ON_TRANSMITTER, "ttl=many",
-            "option ttl is a whole number from 0 to 255, not \"many\"");
+            "option ttl is a whole number from 0 to 255 hops, not \"many\"");
     refused(HELIO_ON_TRANSMITTER, "ttl=1.5", "whole number");
     refused(HELIO_ON_TRANSMITTER, "ttl=", "not \"\"");
     refused(HELIO_ON_TRANSMITTER, "linger=nan", "option linger is a number");
@@ -169,18 +172,13 @@ static void every_value_of_every_profile_becomes_the_default_of_its_owners(void)
         {"lan-latency", "idle", "spin"},
         {"lan-latency", "heartbeat_min", "200e-6"},
         {"lan-latency", "reorder_time", "10e-6"},
-        {"lan-latency", "repair_linger", "50e-6"},
         {"lan-throughput", "socket_buffer", "16777216"},
         {"lan-throughput", "send_window", "32768"},
         {"lan-throughput", "receive_window", "32768"},
         {"lan-throughput", "submit_queue", "16777216"},
         {"lan-throughput", "receive_queue", "33554432"},
         {"wan", "reorder_time", "0.001"},
-        {"wan", "nak_backoff", "0.05"},
-        {"wan", "nak_repeat", "0.2"},
-        {"wan", "nak_data", "0.4"},
         {"wan", "nak_deadline", "10"},
-        {"wan", "repair_linger", "0.05"},
         {"wan", "report_interval", "1"},
         {"wan", "heartbeat_min", "0.1"},
         {"wan", "heartbeat_max", "30"},
@@ -190,8 +188,6 @@ static void every_value_of_every_profile_becomes_the_default_of_its_owners(void)
         {"wan", "receive_window", "65536"},
         {"wan", "linger", "10"},
         {"wan", "ttl", "32"},
-        {"many-receivers", "nak_backoff", "0.01"},
-        {"many-receivers", "repair_linger", "0.002"},
         {"many-receivers", "report_interval", "1"},
         {"many-receivers", "heartbeat_min", "0.002"},
         {"many-receivers", "socket_buffer", "16777216"},

@@ -77,7 +77,7 @@ def subscribe(folder: Path, life: int, url: str) -> None:
     file = _appended(folder / "received.bin")
     with Instance(name="subscriber", idle="block") as instance:
         # A life before this one may have taken messages that it did not acknowledge any more: nobody else can.
-        receiver = instance.receiver(url, TOPIC, ack="app", ack_interval=0.002, join="history")
+        receiver = instance.receiver(url, TOPIC, ack="app", join="history")
         while not _Flags.ends:
             messages = receiver.receive(timeout=0.2)
             if not messages:

@@ -27,7 +27,7 @@ from tests.interop.peers import Peer
 from tests.interop.zmtp import Unpacker, pack
 
 PEER = "zmq_peer"
-PATIENT = {"nak_data": 0.15, "nak_deadline": 20.0}
+PATIENT = {"nak_deadline": 20.0}
 """libzmq confirms at once and repairs when its socket wakes up next, tens of milliseconds later."""
 
 

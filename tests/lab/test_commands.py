@@ -68,7 +68,7 @@ def test_a_mistake_is_a_sentence_and_code_2(file: str, small: str, tmp_path: Pat
     Path(file).write_text(small.replace("send_window", "send_widow"), encoding="utf-8")
     done = lab("run", file, "--out", str(tmp_path / "out"))
     assert done.returncode == 2
-    assert "small.toml: source[0].options: unknown option" in done.stderr
+    assert "small.toml: source[0].options: a transmitter has no option" in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -116,14 +116,14 @@ typedef enum helio_event_id {
     X(CONGESTION_ON, congestion_on, 70, WARNING, "waited_ns,queue_bytes,rate", "Messages have waited longer than congestion_time; the text says for what.") \
     X(CONGESTION_OFF, congestion_off, 71, INFO, "lasted_ns,queue_bytes,rate", "The congestion ended.") \
     X(RATE_CHANGED, rate_changed, 75, INFO, "from,to,loss_millionths,place", "The rate policy changed the rate in bytes per second, or would have (rate_mode=advise). Rises are reported in steps of 10 %. The text names the deciding receiver (argument 4294967295: none).") \
-    X(RATE_FLOOR, rate_floor, 76, WARNING, "rate,loss_millionths,place,lasted_ns", "The rate is at its minimum (rate_min) and receivers still lose too much, for rate_escalate or longer. A lower rate does not help them.") \
+    X(RATE_FLOOR, rate_floor, 76, WARNING, "rate,loss_millionths,place,lasted_ns", "The rate is at its minimum (rate_min) and receivers still lose too much, for a second or longer. A lower rate does not help them.") \
     X(RATE_POLICY_CHANGED, rate_policy_changed, 77, INFO, "rate", "The stream has another rate policy. The rate is the one in force, in bytes per second; 0: no limit.") \
     X(RECEIVER_CONFLICT, receiver_conflict, 80, WARNING, "receiver,incarnation,position", "A report or an acknowledgement was refused because it came from another address than its receiver's: forged, two receivers with one name, or a receiver that moved without leaving.") \
     X(RECEIVER_RESTARTED, receiver_restarted, 81, INFO, "receiver,incarnation,position", "A reporting receiver restarted; the numbers it reports begin at 0 again.") \
     X(RECEIVER_LEFT, receiver_left, 82, INFO, "receiver,incarnation,position", "A reporting receiver left.") \
     X(COMMAND, command, 110, INFO, "uid,pid,ticket", "A command received through the segment (heliograph ctl) was executed. The text has the command and the answer.") \
     X(COMMAND_REFUSED, command_refused, 111, WARNING, "uid,pid,ticket,error", "A command received through the segment was refused. The text has the command and the reason.") \
-    X(EVENTS_SUPPRESSED, events_suppressed, 112, WARNING, "event,events,span_ns", "Events of one kind exceeded event_rate and event_burst and were suppressed. Statistics counted their causes nevertheless.") \
+    X(EVENTS_SUPPRESSED, events_suppressed, 112, WARNING, "event,events,span_ns", "Events of one kind exceeded event_rate and were suppressed. Statistics counted their causes nevertheless.") \
     X(LEVEL_CHANGED, level_changed, 113, INFO, "level,before,for_ns,objects", "The level of detail was changed at run time, for the instance or for the objects a selector matches. for_ns 0: permanently.") \
     X(LEVEL_REVERTED, level_reverted, 114, INFO, "level,before,objects", "A temporary level of detail ended, for the instance or for the objects a selector matches. level is the instance's.") \
     X(MESSAGES_DROPPED, messages_dropped, 100, WARNING, "messages,messages_in_all", "Messages were dropped from a submit queue (overflow, queue_age, or closing without credit). At most one per second, with all since the last.") \
@@ -147,7 +147,7 @@ typedef enum helio_event_id {
     X(FLIGHT_FAILED, flight_failed, 171, WARNING, "", "The flight recorder has no ring, or could not save a recording; the text says why. The engine continues without it.") \
     X(CLOCK_STEPPED, clock_stepped, 140, WARNING, "by,forward", "This host's wall clock was set: it stepped against the monotonic clock, by the nanoseconds given. Latencies across the step are off by as much.") \
     X(CLOCK_OFFSET_CHANGED, clock_offset_changed, 141, WARNING, "by,bound", "The offset between this host's clock and the source's changed by more than its error bounds: a clock was set or stood still. The estimate has followed.") \
-    X(CYCLE_OVERRUN, cycle_overrun, 175, WARNING, "nanoseconds", "A duty cycle of the engine thread took longer than cycle_limit.") \
+    X(CYCLE_OVERRUN, cycle_overrun, 175, WARNING, "nanoseconds", "A duty cycle of the engine thread took longer than 50 ms.") \
     X(LOSSES_LOCATED, losses_located, 145, INFO, "outside,socket,window,queue", "Packets missing at first were located since the last such event, by loss location. At most one per second.") \
     X(FILE_TRUNCATED, file_truncated, 176, ERROR, "", "Another program truncated a file this instance has mapped: a stats segment, a decision log or a ring. The instance continues without it.")
 

@@ -73,11 +73,6 @@ typedef enum {
 } helio_option_rate_policy;
 
 typedef enum {
-    HELIO_RATE_COUNTS_WIRE,
-    HELIO_RATE_COUNTS_PAYLOAD,
-} helio_option_rate_counts;
-
-typedef enum {
     HELIO_RATE_MODE_ENFORCE,
     HELIO_RATE_MODE_ADVISE,
     HELIO_RATE_MODE_OBSERVE,
@@ -198,9 +193,7 @@ typedef struct helio_instance_options {
     uint64_t level;
     uint64_t sample;
     int64_t hiccup_interval_ns;
-    int64_t cycle_limit_ns;
     uint64_t event_rate;
-    uint64_t event_burst;
     uint64_t rate;
     uint64_t memory_limit;
     double memory_high;
@@ -226,9 +219,7 @@ typedef struct helio_instance_options {
         bool level;
         bool sample;
         bool hiccup_interval;
-        bool cycle_limit;
         bool event_rate;
-        bool event_burst;
         bool rate;
         bool memory_limit;
         bool memory_high;
@@ -274,13 +265,11 @@ typedef struct helio_transmitter_options {
     int64_t ambient_interval_ns;
     int64_t announce_interval_ns;
     int64_t poll_interval_ns;
-    int64_t repair_linger_ns;
     int64_t report_interval_ns;
     uint64_t report_rate;
     helio_option_rate_policy rate_policy;
     uint64_t rate_min;
     uint64_t rate_burst;
-    helio_option_rate_counts rate_counts;
     int64_t congestion_time_ns;
     double repair_share;
     helio_option_rate_mode rate_mode;
@@ -291,18 +280,13 @@ typedef struct helio_transmitter_options {
     double loss_low;
     helio_option_rate_receivers rate_receivers;
     double rate_quantile;
-    int64_t rate_silence_ns;
-    int64_t rate_escalate_ns;
     int64_t control_interval_ns;
     uint64_t acks;
     helio_option_acks_missing acks_missing;
-    int64_t acks_warn_ns;
-    int64_t acker_expiry_ns;
     uint64_t nak_limit;
     uint64_t ack_limit;
     uint64_t repair_limit;
     double repair_budget;
-    uint64_t shed_limit;
     helio_option_slow_mode slow_mode;
     helio_option_slow_action slow_action;
     bool slow_wait;
@@ -348,13 +332,11 @@ typedef struct helio_transmitter_options {
         bool ambient_interval;
         bool announce_interval;
         bool poll_interval;
-        bool repair_linger;
         bool report_interval;
         bool report_rate;
         bool rate_policy;
         bool rate_min;
         bool rate_burst;
-        bool rate_counts;
         bool congestion_time;
         bool repair_share;
         bool rate_mode;
@@ -365,18 +347,13 @@ typedef struct helio_transmitter_options {
         bool loss_low;
         bool rate_receivers;
         bool rate_quantile;
-        bool rate_silence;
-        bool rate_escalate;
         bool control_interval;
         bool acks;
         bool acks_missing;
-        bool acks_warn;
-        bool acker_expiry;
         bool nak_limit;
         bool ack_limit;
         bool repair_limit;
         bool repair_budget;
-        bool shed_limit;
         bool slow_mode;
         bool slow_action;
         bool slow_wait;
@@ -402,7 +379,6 @@ typedef struct helio_receiver_options {
     double inject_loss;
     helio_option_ack ack;
     uint64_t ack_packets;
-    int64_t ack_interval_ns;
     uint64_t credit;
     bool tagged;
     uint64_t receive_window;
@@ -419,10 +395,7 @@ typedef struct helio_receiver_options {
     helio_option_order order;
     uint64_t group_size;
     int64_t nak_backoff_ns;
-    int64_t nak_repeat_ns;
-    int64_t nak_data_ns;
     bool network_elements;
-    int64_t spmr_delay_ns;
     uint64_t nak_retries;
     int64_t nak_deadline_ns;
     int64_t stream_expiry_ns;
@@ -432,7 +405,6 @@ typedef struct helio_receiver_options {
         bool inject_loss;
         bool ack;
         bool ack_packets;
-        bool ack_interval;
         bool credit;
         bool tagged;
         bool receive_window;
@@ -449,10 +421,7 @@ typedef struct helio_receiver_options {
         bool order;
         bool group_size;
         bool nak_backoff;
-        bool nak_repeat;
-        bool nak_data;
         bool network_elements;
-        bool spmr_delay;
         bool nak_retries;
         bool nak_deadline;
         bool stream_expiry;
@@ -460,166 +429,153 @@ typedef struct helio_receiver_options {
     } given;
 } helio_receiver_options;
 
-/* X(name, STRUCT, member, TYPE, per_handle, low, high, default as text, choices joined by ',') */
+/* X(name, part, member, TYPE, per_handle, low, high, default, choices joined by ',', unit) */
 #define HELIO_INSTANCE_OPTIONS(X) \
-    X(name, , name, STRING, false, 0.0, 0.0, "", "") \
-    X(mode, , mode, CHOICE, false, 0.0, 0.0, "thread", "thread,poll") \
-    X(idle, , idle, CHOICE, false, 0.0, 0.0, "backoff", "spin,yield,backoff,block") \
-    X(cpu, , cpu, SIGNED, false, -1.0, 4095.0, "-1", "") \
-    X(priority, , priority, UNSIGNED, false, 0.0, 99.0, "0", "") \
-    X(lock_memory, , lock_memory, BOOLEAN, false, 0.0, 0.0, "false", "") \
-    X(stats, , stats, CHOICE, false, 0.0, 0.0, "segment", "segment,memory") \
-    X(segment_dir, , segment_dir, STRING, false, 0.0, 0.0, "", "") \
-    X(segment_bytes, , segment_bytes, UNSIGNED, false, 1048576.0, 4294967296.0, "67108864", "") \
-    X(level, , level, UNSIGNED, false, 0.0, 3.0, "2", "") \
-    X(sample, , sample, UNSIGNED, false, 1.0, 1000000.0, "1", "") \
-    X(hiccup_interval, , hiccup_interval_ns, DURATION, false, 0.0, 1.0, "0.005", "") \
-    X(cycle_limit, , cycle_limit_ns, DURATION, false, 1e-06, 60.0, "0.05", "") \
-    X(event_rate, , event_rate, UNSIGNED, false, 0.0, 1000000.0, "100", "") \
-    X(event_burst, , event_burst, UNSIGNED, false, 1.0, 1000000.0, "200", "") \
-    X(rate, , rate, UNSIGNED, false, 0.0, 100000000000.0, "0", "") \
-    X(memory_limit, , memory_limit, UNSIGNED, false, 0.0, 1099511627776.0, "0", "") \
-    X(memory_high, , memory_high, FLOAT, false, 0.0, 1.0, "0.85", "") \
-    X(memory_low, , memory_low, FLOAT, false, 0.0, 1.0, "0.7", "") \
-    X(history_limit_bytes, , history_limit_bytes, UNSIGNED, false, 0.0, 1099511627776.0, "0", "") \
-    X(decision_log, , decision_log, STRING, false, 0.0, 0.0, "", "") \
-    X(decision_log_bytes, , decision_log_bytes, UNSIGNED, false, 65536.0, 17179869184.0, "16777216", "") \
-    X(flight_bytes, , flight_bytes, UNSIGNED, false, 0.0, 1073741824.0, "4194304", "") \
-    X(flight_interval, , flight_interval_ns, DURATION, false, 0.001, 60.0, "0.01", "") \
-    X(flight_freeze, , flight_freeze, STRING, false, 0.0, 0.0, "error,socket_drops,suspended,consumer_suspended,rate_floor", "") \
-    X(flight_keep, , flight_keep, UNSIGNED, false, 0.0, 1000.0, "4", "") \
-    X(profile, , profile, CHOICE, false, 0.0, 0.0, "standard", "standard,lan-latency,lan-throughput,wan,many-receivers")
+    X(name, , name, STRING, false, 0.0, 0.0, "", "", "") \
+    X(mode, , mode, CHOICE, false, 0.0, 0.0, "thread", "thread,poll", "") \
+    X(idle, , idle, CHOICE, false, 0.0, 0.0, "backoff", "spin,yield,backoff,block", "") \
+    X(cpu, , cpu, SIGNED, false, -1.0, 4095.0, "-1", "", "") \
+    X(priority, , priority, UNSIGNED, false, 0.0, 99.0, "0", "", "") \
+    X(lock_memory, , lock_memory, BOOLEAN, false, 0.0, 0.0, "false", "", "") \
+    X(stats, , stats, CHOICE, false, 0.0, 0.0, "segment", "segment,memory", "") \
+    X(segment_dir, , segment_dir, STRING, false, 0.0, 0.0, "", "", "") \
+    X(segment_bytes, , segment_bytes, UNSIGNED, false, 1048576.0, 4294967296.0, "67108864", "", "bytes") \
+    X(level, , level, UNSIGNED, false, 0.0, 3.0, "2", "", "") \
+    X(sample, , sample, UNSIGNED, false, 1.0, 1000000.0, "1", "", "packets") \
+    X(hiccup_interval, , hiccup_interval_ns, DURATION, false, 0.0, 1.0, "0.005", "", "seconds") \
+    X(event_rate, , event_rate, UNSIGNED, false, 0.0, 1000000.0, "100", "", "events per second") \
+    X(rate, , rate, UNSIGNED, false, 0.0, 100000000000.0, "0", "", "bytes") \
+    X(memory_limit, , memory_limit, UNSIGNED, false, 0.0, 1099511627776.0, "0", "", "bytes") \
+    X(memory_high, , memory_high, FLOAT, false, 0.0, 1.0, "0.85", "", "") \
+    X(memory_low, , memory_low, FLOAT, false, 0.0, 1.0, "0.7", "", "") \
+    X(history_limit_bytes, , history_limit_bytes, UNSIGNED, false, 0.0, 1099511627776.0, "0", "", "bytes") \
+    X(decision_log, , decision_log, STRING, false, 0.0, 0.0, "", "", "") \
+    X(decision_log_bytes, , decision_log_bytes, UNSIGNED, false, 65536.0, 17179869184.0, "16777216", "", "bytes") \
+    X(flight_bytes, , flight_bytes, UNSIGNED, false, 0.0, 1073741824.0, "4194304", "", "bytes") \
+    X(flight_interval, , flight_interval_ns, DURATION, false, 0.001, 60.0, "0.01", "", "seconds") \
+    X(flight_freeze, , flight_freeze, STRING, false, 0.0, 0.0, "error,socket_drops,suspended,consumer_suspended,rate_floor", "", "") \
+    X(flight_keep, , flight_keep, UNSIGNED, false, 0.0, 1000.0, "4", "", "recordings") \
+    X(profile, , profile, CHOICE, false, 0.0, 0.0, "standard", "standard,lan-latency,lan-throughput,wan,many-receivers", "")
 
 #define HELIO_TRANSMITTER_OPTIONS(X) \
-    X(rate, , rate, UNSIGNED, false, 0.0, 100000000000.0, "0", "") \
-    X(profile, stream., profile, CHOICE, false, 0.0, 0.0, "standard", "standard,lan-latency,lan-throughput,wan,many-receivers") \
-    X(interface, stream., interface, STRING, false, 0.0, 0.0, "", "") \
-    X(ttl, , ttl, UNSIGNED, false, 0.0, 255.0, "1", "") \
-    X(mtu, stream., mtu, UNSIGNED, false, 576.0, 65535.0, "1500", "") \
-    X(socket_buffer, stream., socket_buffer, UNSIGNED, false, 4096.0, 1073741824.0, "4194304", "") \
-    X(gso, , gso, CHOICE, false, 0.0, 0.0, "auto", "auto,off") \
-    X(encapsulation, stream., encapsulation, CHOICE, false, 0.0, 0.0, "udp", "udp,ip") \
-    X(router_alert, , router_alert, BOOLEAN, false, 0.0, 0.0, "false", "") \
-    X(upstream, , upstream, BOOLEAN, false, 0.0, 0.0, "false", "") \
-    X(payload, stream., payload, CHOICE, false, 0.0, 0.0, "heliograph", "heliograph,raw") \
-    X(ring_packets, , ring_packets, UNSIGNED, false, 64.0, 1048576.0, "2048", "") \
-    X(ring_wait, , ring_wait, BOOLEAN, false, 0.0, 0.0, "false", "") \
-    X(huge_pages, , huge_pages, BOOLEAN, false, 0.0, 0.0, "false", "") \
-    X(connection_timeout, stream., connection_timeout_ns, DURATION, false, 0.1, 3600.0, "10.0", "") \
-    X(connect_wait, , connect_wait_ns, DURATION, false, 0.0, 3600.0, "1.0", "") \
-    X(send_backlog, , send_backlog, UNSIGNED, false, 65536.0, 1073741824.0, "4194304", "") \
-    X(send_window, , send_window, UNSIGNED, false, 16.0, 4194304.0, "16384", "") \
-    X(history, , history, CHOICE, false, 0.0, 0.0, "static", "static,dynamic") \
-    X(history_bytes, , history_bytes, UNSIGNED, false, 0.0, 1099511627776.0, "0", "") \
-    X(history_time, , history_time_ns, DURATION, false, 0.0, 1000000.0, "0.0", "") \
-    X(late_join, , late_join, BOOLEAN, false, 0.0, 0.0, "true", "") \
-    X(first_sequence, , first_sequence, UNSIGNED, false, 0.0, 4294967295.0, "0", "") \
-    X(submit_queue, , submit_queue, UNSIGNED, true, 65536.0, 1073741824.0, "4194304", "") \
-    X(overflow, , overflow, CHOICE, true, 0.0, 0.0, "block", "block,refuse,drop_newest,drop_oldest,conflate,priority") \
-    X(queue_messages, , queue_messages, UNSIGNED, true, 0.0, 16777216.0, "0", "") \
-    X(queue_age, , queue_age_ns, DURATION, true, 0.0, 1000000.0, "0.0", "") \
-    X(low_water, , low_water, FLOAT, true, 0.0, 1.0, "1.0", "") \
-    X(await_credit, , await_credit, BOOLEAN, false, 0.0, 0.0, "false", "") \
-    X(key_offset, stream., key_offset, UNSIGNED, true, 0.0, 1073741824.0, "0", "") \
-    X(key_bytes, stream., key_bytes, UNSIGNED, true, 0.0, 255.0, "0", "") \
-    X(priority_offset, stream., priority_offset, SIGNED, true, -1.0, 1073741824.0, "-1", "") \
-    X(queue_high, stream., queue_high, FLOAT, true, 0.0, 1.0, "0.0", "") \
-    X(queue_low, stream., queue_low, FLOAT, true, 0.0, 1.0, "0.0", "") \
-    X(max_message_bytes, stream., max_message_bytes, UNSIGNED, false, 1.0, 1073741824.0, "67108864", "") \
-    X(linger, , linger_ns, DURATION, false, 0.0, 3600.0, "1.0", "") \
-    X(heartbeat_min, , heartbeat_min_ns, DURATION, false, 5e-05, 10.0, "0.0005", "") \
-    X(heartbeat_max, , heartbeat_max_ns, DURATION, false, 0.001, 300.0, "1.0", "") \
-    X(ambient_interval, , ambient_interval_ns, DURATION, false, 0.001, 300.0, "0.5", "") \
-    X(announce_interval, , announce_interval_ns, DURATION, false, 0.01, 300.0, "1.0", "") \
-    X(poll_interval, , poll_interval_ns, DURATION, false, 0.0, 3600.0, "0.0", "") \
-    X(repair_linger, , repair_linger_ns, DURATION, false, 0.0, 10.0, "0.0001", "") \
-    X(report_interval, , report_interval_ns, DURATION, false, 0.0, 600.0, "0.1", "") \
-    X(report_rate, , report_rate, UNSIGNED, false, 1.0, 1000000.0, "1000", "") \
-    X(rate_policy, , rate_policy, CHOICE, false, 0.0, 0.0, "none", "none,static,dynamic,pgmcc") \
-    X(rate_min, , rate_min, UNSIGNED, false, 0.0, 100000000000.0, "0", "") \
-    X(rate_burst, , rate_burst, UNSIGNED, false, 0.0, 1073741824.0, "0", "") \
-    X(rate_counts, , rate_counts, CHOICE, false, 0.0, 0.0, "wire", "wire,payload") \
-    X(congestion_time, , congestion_time_ns, DURATION, false, 0.001, 3600.0, "0.05", "") \
-    X(repair_share, , repair_share, FLOAT, false, 0.01, 1.0, "0.25", "") \
-    X(rate_mode, , rate_mode, CHOICE, false, 0.0, 0.0, "enforce", "enforce,advise,observe") \
-    X(flow_window, , flow_window, CHOICE, false, 0.0, 0.0, "none", "none,max,min,tagged") \
-    X(window_receivers, , window_receivers, UNSIGNED, false, 0.0, 65536.0, "0", "") \
-    X(window_silence, , window_silence_ns, DURATION, false, 0.01, 3600.0, "5.0", "") \
-    X(loss_high, , loss_high, FLOAT, false, 1e-05, 1.0, "0.01", "") \
-    X(loss_low, , loss_low, FLOAT, false, 0.0, 1.0, "0.001", "") \
-    X(rate_receivers, , rate_receivers, CHOICE, false, 0.0, 0.0, "worst", "worst,quantile,tagged") \
-    X(rate_quantile, , rate_quantile, FLOAT, false, 0.0, 1.0, "0.95", "") \
-    X(rate_silence, , rate_silence_ns, DURATION, false, 0.0, 3600.0, "0.0", "") \
-    X(rate_escalate, , rate_escalate_ns, DURATION, false, 0.0, 3600.0, "1.0", "") \
-    X(control_interval, , control_interval_ns, DURATION, false, 0.001, 10.0, "0.01", "") \
-    X(acks, , acks, UNSIGNED, false, 0.0, 1024.0, "0", "") \
-    X(acks_missing, , acks_missing, CHOICE, false, 0.0, 0.0, "block", "block,degrade,fail") \
-    X(acks_warn, , acks_warn_ns, DURATION, false, 0.0, 3600.0, "1.0", "") \
-    X(acker_expiry, , acker_expiry_ns, DURATION, false, 0.01, 3600.0, "5.0", "") \
-    X(nak_limit, , nak_limit, UNSIGNED, false, 0.0, 1000000000.0, "0", "") \
-    X(ack_limit, , ack_limit, UNSIGNED, false, 0.0, 1000000000.0, "0", "") \
-    X(repair_limit, , repair_limit, UNSIGNED, false, 0.0, 1099511627776.0, "0", "") \
-    X(repair_budget, , repair_budget, FLOAT, false, 0.0, 1000000.0, "2.0", "") \
-    X(shed_limit, , shed_limit, UNSIGNED, false, 1.0, 1099511627776.0, "65536", "") \
-    X(slow_mode, , slow_mode, CHOICE, false, 0.0, 0.0, "observe", "observe,advise,enforce") \
-    X(slow_action, , slow_action, CHOICE, false, 0.0, 0.0, "suspend", "notify,pace,shed,suspend-naks,suspend,expel") \
-    X(slow_wait, , slow_wait, BOOLEAN, false, 0.0, 0.0, "false", "") \
-    X(slow_loss, , slow_loss, FLOAT, false, 0.0, 1.0, "0.05", "") \
-    X(slow_naks, , slow_naks, FLOAT, false, 0.0, 1000000000.0, "0.0", "") \
-    X(slow_lag, , slow_lag, FLOAT, false, 0.0, 1.0, "0.75", "") \
-    X(slow_buffer, , slow_buffer, FLOAT, false, 0.0, 1.0, "0.95", "") \
-    X(slow_dwell, , slow_dwell_ns, DURATION, false, 0.03, 3600.0, "0.3", "") \
-    X(slow_lead, , slow_lead_ns, DURATION, false, 0.0, 3600.0, "1.0", "") \
-    X(suspend_time, , suspend_time_ns, DURATION, false, 0.1, 3600.0, "2.0", "") \
-    X(expel_after, , expel_after, UNSIGNED, false, 1.0, 8.0, "3", "") \
-    X(expel_time, , expel_time_ns, DURATION, false, 0.1, 86400.0, "60.0", "") \
-    X(expel_share, , expel_share, FLOAT, false, 0.0, 1.0, "0.1", "") \
-    X(storm_mode, , storm_mode, CHOICE, false, 0.0, 0.0, "observe", "observe,advise,enforce") \
-    X(storm_time, , storm_time_ns, DURATION, false, 0.15, 3.0, "0.5", "") \
-    X(cutoff_time, , cutoff_time_ns, DURATION, false, 0.01, 5.0, "0.2", "")
+    X(rate, , rate, UNSIGNED, false, 0.0, 100000000000.0, "0", "", "bytes") \
+    X(profile, stream., profile, CHOICE, false, 0.0, 0.0, "standard", "standard,lan-latency,lan-throughput,wan,many-receivers", "") \
+    X(interface, stream., interface, STRING, false, 0.0, 0.0, "", "", "") \
+    X(ttl, , ttl, UNSIGNED, false, 0.0, 255.0, "1", "", "hops") \
+    X(mtu, stream., mtu, UNSIGNED, false, 576.0, 65535.0, "1500", "", "bytes") \
+    X(socket_buffer, stream., socket_buffer, UNSIGNED, false, 4096.0, 1073741824.0, "4194304", "", "bytes") \
+    X(gso, , gso, CHOICE, false, 0.0, 0.0, "auto", "auto,off", "") \
+    X(encapsulation, stream., encapsulation, CHOICE, false, 0.0, 0.0, "udp", "udp,ip", "") \
+    X(router_alert, , router_alert, BOOLEAN, false, 0.0, 0.0, "false", "", "") \
+    X(upstream, , upstream, BOOLEAN, false, 0.0, 0.0, "false", "", "") \
+    X(payload, stream., payload, CHOICE, false, 0.0, 0.0, "heliograph", "heliograph,raw", "") \
+    X(ring_packets, , ring_packets, UNSIGNED, false, 64.0, 1048576.0, "2048", "", "packets") \
+    X(ring_wait, , ring_wait, BOOLEAN, false, 0.0, 0.0, "false", "", "") \
+    X(huge_pages, , huge_pages, BOOLEAN, false, 0.0, 0.0, "false", "", "") \
+    X(connection_timeout, stream., connection_timeout_ns, DURATION, false, 0.1, 3600.0, "10.0", "", "seconds") \
+    X(connect_wait, , connect_wait_ns, DURATION, false, 0.0, 3600.0, "1.0", "", "seconds") \
+    X(send_backlog, , send_backlog, UNSIGNED, false, 65536.0, 1073741824.0, "4194304", "", "bytes") \
+    X(send_window, , send_window, UNSIGNED, false, 16.0, 4194304.0, "16384", "", "packets") \
+    X(history, , history, CHOICE, false, 0.0, 0.0, "static", "static,dynamic", "") \
+    X(history_bytes, , history_bytes, UNSIGNED, false, 0.0, 1099511627776.0, "0", "", "bytes") \
+    X(history_time, , history_time_ns, DURATION, false, 0.0, 1000000.0, "0.0", "", "seconds") \
+    X(late_join, , late_join, BOOLEAN, false, 0.0, 0.0, "true", "", "") \
+    X(first_sequence, , first_sequence, UNSIGNED, false, 0.0, 4294967295.0, "0", "", "") \
+    X(submit_queue, , submit_queue, UNSIGNED, true, 65536.0, 1073741824.0, "4194304", "", "bytes") \
+    X(overflow, , overflow, CHOICE, true, 0.0, 0.0, "block", "block,refuse,drop_newest,drop_oldest,conflate,priority", "") \
+    X(queue_messages, , queue_messages, UNSIGNED, true, 0.0, 16777216.0, "0", "", "messages") \
+    X(queue_age, , queue_age_ns, DURATION, true, 0.0, 1000000.0, "0.0", "", "seconds") \
+    X(low_water, , low_water, FLOAT, true, 0.0, 1.0, "1.0", "", "") \
+    X(await_credit, , await_credit, BOOLEAN, false, 0.0, 0.0, "false", "", "") \
+    X(key_offset, stream., key_offset, UNSIGNED, true, 0.0, 1073741824.0, "0", "", "bytes") \
+    X(key_bytes, stream., key_bytes, UNSIGNED, true, 0.0, 255.0, "0", "", "bytes") \
+    X(priority_offset, stream., priority_offset, SIGNED, true, -1.0, 1073741824.0, "-1", "", "bytes") \
+    X(queue_high, stream., queue_high, FLOAT, true, 0.0, 1.0, "0.0", "", "") \
+    X(queue_low, stream., queue_low, FLOAT, true, 0.0, 1.0, "0.0", "", "") \
+    X(max_message_bytes, stream., max_message_bytes, UNSIGNED, false, 1.0, 1073741824.0, "67108864", "", "bytes") \
+    X(linger, , linger_ns, DURATION, false, 0.0, 3600.0, "1.0", "", "seconds") \
+    X(heartbeat_min, , heartbeat_min_ns, DURATION, false, 5e-05, 10.0, "0.0005", "", "seconds") \
+    X(heartbeat_max, , heartbeat_max_ns, DURATION, false, 0.001, 300.0, "1.0", "", "seconds") \
+    X(ambient_interval, , ambient_interval_ns, DURATION, false, 0.001, 300.0, "0.5", "", "seconds") \
+    X(announce_interval, , announce_interval_ns, DURATION, false, 0.01, 300.0, "1.0", "", "seconds") \
+    X(poll_interval, , poll_interval_ns, DURATION, false, 0.0, 3600.0, "0.0", "", "seconds") \
+    X(report_interval, , report_interval_ns, DURATION, false, 0.0, 600.0, "0.1", "", "seconds") \
+    X(report_rate, , report_rate, UNSIGNED, false, 1.0, 1000000.0, "1000", "", "reports/second") \
+    X(rate_policy, , rate_policy, CHOICE, false, 0.0, 0.0, "none", "none,static,dynamic,pgmcc", "") \
+    X(rate_min, , rate_min, UNSIGNED, false, 0.0, 100000000000.0, "0", "", "bytes") \
+    X(rate_burst, , rate_burst, UNSIGNED, false, 0.0, 1073741824.0, "0", "", "bytes") \
+    X(congestion_time, , congestion_time_ns, DURATION, false, 0.001, 3600.0, "0.05", "", "seconds") \
+    X(repair_share, , repair_share, FLOAT, false, 0.01, 1.0, "0.25", "", "") \
+    X(rate_mode, , rate_mode, CHOICE, false, 0.0, 0.0, "enforce", "enforce,advise,observe", "") \
+    X(flow_window, , flow_window, CHOICE, false, 0.0, 0.0, "none", "none,max,min,tagged", "") \
+    X(window_receivers, , window_receivers, UNSIGNED, false, 0.0, 65536.0, "0", "", "receivers") \
+    X(window_silence, , window_silence_ns, DURATION, false, 0.01, 3600.0, "5.0", "", "seconds") \
+    X(loss_high, , loss_high, FLOAT, false, 1e-05, 1.0, "0.01", "", "") \
+    X(loss_low, , loss_low, FLOAT, false, 0.0, 1.0, "0.001", "", "") \
+    X(rate_receivers, , rate_receivers, CHOICE, false, 0.0, 0.0, "worst", "worst,quantile,tagged", "") \
+    X(rate_quantile, , rate_quantile, FLOAT, false, 0.0, 1.0, "0.95", "", "") \
+    X(control_interval, , control_interval_ns, DURATION, false, 0.001, 10.0, "0.01", "", "seconds") \
+    X(acks, , acks, UNSIGNED, false, 0.0, 1024.0, "0", "", "receivers") \
+    X(acks_missing, , acks_missing, CHOICE, false, 0.0, 0.0, "block", "block,degrade,fail", "") \
+    X(nak_limit, , nak_limit, UNSIGNED, false, 0.0, 1000000000.0, "0", "", "sequences") \
+    X(ack_limit, , ack_limit, UNSIGNED, false, 0.0, 1000000000.0, "0", "", "packets") \
+    X(repair_limit, , repair_limit, UNSIGNED, false, 0.0, 1099511627776.0, "0", "", "bytes") \
+    X(repair_budget, , repair_budget, FLOAT, false, 0.0, 1000000.0, "2.0", "", "") \
+    X(slow_mode, , slow_mode, CHOICE, false, 0.0, 0.0, "observe", "observe,advise,enforce", "") \
+    X(slow_action, , slow_action, CHOICE, false, 0.0, 0.0, "suspend", "notify,pace,shed,suspend-naks,suspend,expel", "") \
+    X(slow_wait, , slow_wait, BOOLEAN, false, 0.0, 0.0, "false", "", "") \
+    X(slow_loss, , slow_loss, FLOAT, false, 0.0, 1.0, "0.05", "", "") \
+    X(slow_naks, , slow_naks, FLOAT, false, 0.0, 1000000000.0, "0.0", "", "sequences/second") \
+    X(slow_lag, , slow_lag, FLOAT, false, 0.0, 1.0, "0.75", "", "") \
+    X(slow_buffer, , slow_buffer, FLOAT, false, 0.0, 1.0, "0.95", "", "") \
+    X(slow_dwell, , slow_dwell_ns, DURATION, false, 0.03, 3600.0, "0.3", "", "seconds") \
+    X(slow_lead, , slow_lead_ns, DURATION, false, 0.0, 3600.0, "1.0", "", "seconds") \
+    X(suspend_time, , suspend_time_ns, DURATION, false, 0.1, 3600.0, "2.0", "", "seconds") \
+    X(expel_after, , expel_after, UNSIGNED, false, 1.0, 8.0, "3", "", "suspensions") \
+    X(expel_time, , expel_time_ns, DURATION, false, 0.1, 86400.0, "60.0", "", "seconds") \
+    X(expel_share, , expel_share, FLOAT, false, 0.0, 1.0, "0.1", "", "") \
+    X(storm_mode, , storm_mode, CHOICE, false, 0.0, 0.0, "observe", "observe,advise,enforce", "") \
+    X(storm_time, , storm_time_ns, DURATION, false, 0.15, 3.0, "0.5", "", "seconds") \
+    X(cutoff_time, , cutoff_time_ns, DURATION, false, 0.01, 5.0, "0.2", "", "seconds")
 
 #define HELIO_RECEIVER_OPTIONS(X) \
-    X(profile, stream., profile, CHOICE, false, 0.0, 0.0, "standard", "standard,lan-latency,lan-throughput,wan,many-receivers") \
-    X(interface, stream., interface, STRING, false, 0.0, 0.0, "", "") \
-    X(mtu, stream., mtu, UNSIGNED, false, 576.0, 65535.0, "1500", "") \
-    X(socket_buffer, stream., socket_buffer, UNSIGNED, false, 4096.0, 1073741824.0, "4194304", "") \
-    X(gro, , gro, CHOICE, false, 0.0, 0.0, "auto", "auto,off") \
-    X(encapsulation, stream., encapsulation, CHOICE, false, 0.0, 0.0, "udp", "udp,ip") \
-    X(inject_loss, , inject_loss, FLOAT, false, 0.0, 1.0, "0.0", "") \
-    X(payload, stream., payload, CHOICE, false, 0.0, 0.0, "heliograph", "heliograph,raw") \
-    X(connection_timeout, stream., connection_timeout_ns, DURATION, false, 0.1, 3600.0, "10.0", "") \
-    X(key_offset, stream., key_offset, UNSIGNED, true, 0.0, 1073741824.0, "0", "") \
-    X(key_bytes, stream., key_bytes, UNSIGNED, true, 0.0, 255.0, "0", "") \
-    X(priority_offset, stream., priority_offset, SIGNED, true, -1.0, 1073741824.0, "-1", "") \
-    X(queue_high, stream., queue_high, FLOAT, true, 0.0, 1.0, "0.0", "") \
-    X(queue_low, stream., queue_low, FLOAT, true, 0.0, 1.0, "0.0", "") \
-    X(max_message_bytes, stream., max_message_bytes, UNSIGNED, false, 1.0, 1073741824.0, "67108864", "") \
-    X(ack, , ack, CHOICE, false, 0.0, 0.0, "none", "none,auto,app") \
-    X(ack_packets, , ack_packets, UNSIGNED, false, 1.0, 65536.0, "64", "") \
-    X(ack_interval, , ack_interval_ns, DURATION, false, 0.0, 10.0, "0.001", "") \
-    X(credit, , credit, UNSIGNED, false, 0.0, 2147483648.0, "0", "") \
-    X(tagged, , tagged, BOOLEAN, false, 0.0, 0.0, "false", "") \
-    X(receive_window, , receive_window, UNSIGNED, false, 16.0, 4194304.0, "16384", "") \
-    X(join, , join, CHOICE, false, 0.0, 0.0, "auto", "auto,live,history") \
-    X(receive_bytes, , receive_bytes, UNSIGNED, false, 0.0, 1099511627776.0, "0", "") \
-    X(receive_queue, , receive_queue, UNSIGNED, true, 65536.0, 1073741824.0, "8388608", "") \
-    X(receive_overflow, , receive_overflow, CHOICE, true, 0.0, 0.0, "block", "block,drop_newest,drop_oldest,conflate,priority") \
-    X(receive_messages, , receive_messages, UNSIGNED, true, 0.0, 16777216.0, "0", "") \
-    X(receive_age, , receive_age_ns, DURATION, true, 0.0, 1000000.0, "0.0", "") \
-    X(receive_low_water, , receive_low_water, FLOAT, true, 0.0, 1.0, "0.5", "") \
-    X(reorder_packets, , reorder_packets, UNSIGNED, false, 0.0, 64.0, "2", "") \
-    X(reorder_time, , reorder_time_ns, DURATION, false, 0.0, 10.0, "2e-05", "") \
-    X(nak, , nak, CHOICE, false, 0.0, 0.0, "on", "on,off") \
-    X(order, , order, CHOICE, false, 0.0, 0.0, "stream", "stream,arrival") \
-    X(group_size, , group_size, UNSIGNED, false, 0.0, 10000000.0, "0", "") \
-    X(nak_backoff, , nak_backoff_ns, DURATION, false, 0.0, 60.0, "0.0001", "") \
-    X(nak_repeat, , nak_repeat_ns, DURATION, false, 1e-05, 60.0, "0.002", "") \
-    X(nak_data, , nak_data_ns, DURATION, false, 1e-05, 60.0, "0.005", "") \
-    X(network_elements, , network_elements, BOOLEAN, false, 0.0, 0.0, "false", "") \
-    X(spmr_delay, , spmr_delay_ns, DURATION, false, 0.0, 10.0, "0.002", "") \
-    X(nak_retries, , nak_retries, UNSIGNED, false, 0.0, 65535.0, "64", "") \
-    X(nak_deadline, , nak_deadline_ns, DURATION, false, 0.001, 3600.0, "1.0", "") \
-    X(stream_expiry, , stream_expiry_ns, DURATION, false, 0.01, 3600.0, "10.0", "") \
-    X(max_streams, , max_streams, UNSIGNED, false, 1.0, 65536.0, "64", "")
+    X(profile, stream., profile, CHOICE, false, 0.0, 0.0, "standard", "standard,lan-latency,lan-throughput,wan,many-receivers", "") \
+    X(interface, stream., interface, STRING, false, 0.0, 0.0, "", "", "") \
+    X(mtu, stream., mtu, UNSIGNED, false, 576.0, 65535.0, "1500", "", "bytes") \
+    X(socket_buffer, stream., socket_buffer, UNSIGNED, false, 4096.0, 1073741824.0, "4194304", "", "bytes") \
+    X(gro, , gro, CHOICE, false, 0.0, 0.0, "auto", "auto,off", "") \
+    X(encapsulation, stream., encapsulation, CHOICE, false, 0.0, 0.0, "udp", "udp,ip", "") \
+    X(inject_loss, , inject_loss, FLOAT, false, 0.0, 1.0, "0.0", "", "") \
+    X(payload, stream., payload, CHOICE, false, 0.0, 0.0, "heliograph", "heliograph,raw", "") \
+    X(connection_timeout, stream., connection_timeout_ns, DURATION, false, 0.1, 3600.0, "10.0", "", "seconds") \
+    X(key_offset, stream., key_offset, UNSIGNED, true, 0.0, 1073741824.0, "0", "", "bytes") \
+    X(key_bytes, stream., key_bytes, UNSIGNED, true, 0.0, 255.0, "0", "", "bytes") \
+    X(priority_offset, stream., priority_offset, SIGNED, true, -1.0, 1073741824.0, "-1", "", "bytes") \
+    X(queue_high, stream., queue_high, FLOAT, true, 0.0, 1.0, "0.0", "", "") \
+    X(queue_low, stream., queue_low, FLOAT, true, 0.0, 1.0, "0.0", "", "") \
+    X(max_message_bytes, stream., max_message_bytes, UNSIGNED, false, 1.0, 1073741824.0, "67108864", "", "bytes") \
+    X(ack, , ack, CHOICE, false, 0.0, 0.0, "none", "none,auto,app", "") \
+    X(ack_packets, , ack_packets, UNSIGNED, false, 1.0, 65536.0, "64", "", "packets") \
+    X(credit, , credit, UNSIGNED, false, 0.0, 2147483648.0, "0", "", "messages") \
+    X(tagged, , tagged, BOOLEAN, false, 0.0, 0.0, "false", "", "") \
+    X(receive_window, , receive_window, UNSIGNED, false, 16.0, 4194304.0, "16384", "", "packets") \
+    X(join, , join, CHOICE, false, 0.0, 0.0, "auto", "auto,live,history", "") \
+    X(receive_bytes, , receive_bytes, UNSIGNED, false, 0.0, 1099511627776.0, "0", "", "bytes") \
+    X(receive_queue, , receive_queue, UNSIGNED, true, 65536.0, 1073741824.0, "8388608", "", "bytes") \
+    X(receive_overflow, , receive_overflow, CHOICE, true, 0.0, 0.0, "block", "block,drop_newest,drop_oldest,conflate,priority", "") \
+    X(receive_messages, , receive_messages, UNSIGNED, true, 0.0, 16777216.0, "0", "", "messages") \
+    X(receive_age, , receive_age_ns, DURATION, true, 0.0, 1000000.0, "0.0", "", "seconds") \
+    X(receive_low_water, , receive_low_water, FLOAT, true, 0.0, 1.0, "0.5", "", "") \
+    X(reorder_packets, , reorder_packets, UNSIGNED, false, 0.0, 64.0, "2", "", "packets") \
+    X(reorder_time, , reorder_time_ns, DURATION, false, 0.0, 10.0, "2e-05", "", "seconds") \
+    X(nak, , nak, CHOICE, false, 0.0, 0.0, "on", "on,off", "") \
+    X(order, , order, CHOICE, false, 0.0, 0.0, "stream", "stream,arrival", "") \
+    X(group_size, , group_size, UNSIGNED, false, 0.0, 10000000.0, "0", "", "receivers") \
+    X(nak_backoff, , nak_backoff_ns, DURATION, false, 0.0, 60.0, "0.0001", "", "seconds") \
+    X(network_elements, , network_elements, BOOLEAN, false, 0.0, 0.0, "false", "", "") \
+    X(nak_retries, , nak_retries, UNSIGNED, false, 0.0, 65535.0, "64", "", "requests") \
+    X(nak_deadline, , nak_deadline_ns, DURATION, false, 0.001, 3600.0, "1.0", "", "seconds") \
+    X(stream_expiry, , stream_expiry_ns, DURATION, false, 0.01, 3600.0, "10.0", "", "seconds") \
+    X(max_streams, , max_streams, UNSIGNED, false, 1.0, 65536.0, "64", "", "streams")
 
 #endif

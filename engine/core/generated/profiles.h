@@ -8,18 +8,13 @@
     X(LAN_LATENCY, idle, "spin") \
     X(LAN_LATENCY, heartbeat_min, "0.0002") \
     X(LAN_LATENCY, reorder_time, "1e-05") \
-    X(LAN_LATENCY, repair_linger, "5e-05") \
     X(LAN_THROUGHPUT, socket_buffer, "16777216") \
     X(LAN_THROUGHPUT, send_window, "32768") \
     X(LAN_THROUGHPUT, receive_window, "32768") \
     X(LAN_THROUGHPUT, submit_queue, "16777216") \
     X(LAN_THROUGHPUT, receive_queue, "33554432") \
     X(WAN, reorder_time, "0.001") \
-    X(WAN, nak_backoff, "0.05") \
-    X(WAN, nak_repeat, "0.2") \
-    X(WAN, nak_data, "0.4") \
     X(WAN, nak_deadline, "10.0") \
-    X(WAN, repair_linger, "0.05") \
     X(WAN, report_interval, "1.0") \
     X(WAN, heartbeat_min, "0.1") \
     X(WAN, heartbeat_max, "30.0") \
@@ -29,8 +24,6 @@
     X(WAN, receive_window, "65536") \
     X(WAN, linger, "10.0") \
     X(WAN, ttl, "32") \
-    X(MANY_RECEIVERS, nak_backoff, "0.01") \
-    X(MANY_RECEIVERS, repair_linger, "0.002") \
     X(MANY_RECEIVERS, report_interval, "1.0") \
     X(MANY_RECEIVERS, heartbeat_min, "0.002") \
     X(MANY_RECEIVERS, socket_buffer, "16777216")

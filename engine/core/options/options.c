@@ -28,18 +28,20 @@ typedef struct option_row {
     double low, high;
     const char *initial;
     const char *choices;
+    const char *unit;
 } option_row;
 
-#define ROW(STRUCT, name, part, member, TYPE, per_handle, low, high, initial, choices) \
-    {#name,                                                                            \
-     TYPE,                                                                             \
-     per_handle,                                                                       \
-     offsetof(STRUCT, part member),                                                    \
-     offsetof(STRUCT, part given.name),                                                \
-     low,                                                                              \
-     high,                                                                             \
-     initial,                                                                          \
-     choices},
+#define ROW(STRUCT, name, part, member, TYPE, per_handle, low, high, initial, choices, unit) \
+    {#name,                                                                                  \
+     TYPE,                                                                                   \
+     per_handle,                                                                             \
+     offsetof(STRUCT, part member),                                                          \
+     offsetof(STRUCT, part given.name),                                                      \
+     low,                                                                                    \
+     high,                                                                                   \
+     initial,                                                                                \
+     choices,                                                                                \
+     unit},
 static const option_row instance_rows[] = {
 #define X(...) ROW(helio_instance_options, __VA_ARGS__)
     HELIO_INSTANCE_OPTIONS(X)
@@ -161,14 +163,12 @@ static int read_number(const option_row *row, const char *text, void *out) {
     char *end = NULL;
     const double value = strtod(text, &end);
     const bool whole = row->type == SIGNED || row->type == UNSIGNED;
-    if (end == text || *end || !isfinite(value) || (whole && value != floor(value))) {
-        return helio_fail(HELIO_ERR_OPTION, "option %s is %s from %.15g to %.15g, not \"%.64s\"",
-                          row->name, whole ? "a whole number" : "a number", row->low, row->high,
-                          text);
-    }
-    if (value < row->low || value > row->high) {
-        return helio_fail(HELIO_ERR_OPTION, "option %s is from %.15g to %.15g; %.64s is outside",
-                          row->name, row->low, row->high, text);
+    if (end == text || *end || !isfinite(value) || (whole && value != floor(value)) ||
+        value < row->low || value > row->high) {
+        return helio_fail(HELIO_ERR_OPTION,
+                          "option %s is %s from %.15g to %.15g%s%s, not \"%.64s\"", row->name,
+                          whole ? "a whole number" : "a number", row->low, row->high,
+                          row->unit[0] ? " " : "", row->unit, text);
     }
     switch (row->type) {
     case SIGNED:

@@ -24,7 +24,10 @@
 
 #define DEFAULT_FOLDER "/dev/shm/heliograph"
 
-enum { OWN_FOLDER_BYTES = sizeof DEFAULT_FOLDER + 16 }; /* with the number of the user */
+enum {
+    OWN_FOLDER_BYTES = sizeof DEFAULT_FOLDER + 16, /* with the number of the user */
+    EVENT_BURST = 200, /* most events of one kind at once, above event_rate */
+};
 
 bool helio_instance_is_engine(const helio_instance *instance) {
     return instance->mode == HELIO_MODE_THREAD ? pthread_equal(pthread_self(), instance->thread)
@@ -126,7 +129,7 @@ static int open_stats(helio_instance *instance) {
         .incarnation = helio_random_next(&instance->random),
         .wall_ns = helio_wall_ns(),
         .event_rate = options->event_rate,
-        .event_burst = options->event_burst,
+        .event_burst = EVENT_BURST,
         .sample = options->sample,
     };
     int error = helio_stats_create(&config, &instance->stats);
@@ -303,7 +306,6 @@ static int open_instance(helio_instance *instance, const char *options) {
             return error;
         }
     }
-    instance->cycle_limit_ns = instance->options.cycle_limit_ns;
     instance->history.limit_bytes = instance->options.history_limit_bytes;
     error = set_rate(instance);
     if (!error) {

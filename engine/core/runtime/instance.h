@@ -45,7 +45,6 @@ struct helio_instance {
     helio_clock_source clock;
     int64_t
         cycle_ns; /* monotonic; the duty cycle began; 0: the thread has slept since the last one */
-    int64_t cycle_limit_ns;
     helio_idle idle;
     helio_commands commands;
     pthread_t thread; /* mode thread */

@@ -10,6 +10,7 @@
 
 #define HEARTBEAT_NS (50 * HELIO_MILLISECOND) /* the segment promises 100 ms */
 #define CHORES_NS HELIO_MILLISECOND
+#define CYCLE_LIMIT_NS (50 * HELIO_MILLISECOND) /* a longer cycle is reported */
 #define BUSY_CHORES_NS \
     (10 * HELIO_MILLISECOND) /* asleep with messages in some queue: its gauges must not grow old */
 /* Mode poll, where messages leave within send: how often feedback and timers are looked after. */
@@ -96,7 +97,7 @@ static void count_cycle(helio_instance *instance, helio_clock clock) {
     if (instance->cycle_ns) {
         helio_count(&instance->counts->cycles, 1);
         helio_peak(&instance->counts->cycle_time_max, (uint64_t)took_ns);
-        if (took_ns > instance->cycle_limit_ns) {
+        if (took_ns > CYCLE_LIMIT_NS) {
             tell_overrun(instance, took_ns, clock);
         }
     }

@@ -89,12 +89,17 @@ static int check_credit(const helio_receiver_options *options) {
                       (long long)credit);
 }
 
+/* A stream discovered by its data is asked for its state after a random time of at most this. */
+static int64_t spmr_delay_of(const helio_receiver_options *options) {
+    const bool are_many = options->stream.profile == HELIO_PROFILE_MANY_RECEIVERS;
+    return (are_many ? 20 : 2) * HELIO_MILLISECOND;
+}
+
 int helio_rx_lane_config(const helio_receiver_options *options, helio_rx_endpoint_config *out) {
     const uint64_t window = window_packets(options);
     if (window == 0 || check_credit(options)) {
         return HELIO_ERR_OPTION;
     }
-    /* Times that are not given are measured. */
     *out = (helio_rx_endpoint_config){
         .window_packets = (uint32_t)window,
         .max_message_bytes = options->stream.max_message_bytes,
@@ -103,17 +108,15 @@ int helio_rx_lane_config(const helio_receiver_options *options, helio_rx_endpoin
         .reorder_packets = options->reorder_packets,
         .reorder_ns = options->reorder_time_ns,
         .nak_backoff_ns = options->given.nak_backoff ? options->nak_backoff_ns : -1,
-        .nak_repeat_ns = options->given.nak_repeat ? options->nak_repeat_ns : 0,
-        .nak_data_ns = options->given.nak_data ? options->nak_data_ns : 0,
         .nak_retries = options->nak_retries,
         .nak_deadline_ns = options->nak_deadline_ns,
         .group_size = options->group_size,
         .never_asks = options->nak == HELIO_NAK_OFF,
         .in_arrival_order = options->order == HELIO_ORDER_ARRIVAL,
-        .spmr_delay_ns = options->spmr_delay_ns,
+        .spmr_delay_ns = spmr_delay_of(options),
         .stream_expiry_ns = options->stream_expiry_ns,
         .ack_packets = options->ack_packets,
-        .ack_interval_ns = options->ack_interval_ns,
+        .ack_interval_ns = HELIO_MILLISECOND,
         .network_elements = options->network_elements,
         .is_tagged = options->tagged,
     };

@@ -55,9 +55,8 @@ helio_tx_govern_config helio_tx_lane_govern(const helio_transmitter_options *opt
                 .loss_low = options->loss_low,
                 .who = options->rate_receivers,
                 .quantile = options->rate_quantile,
-                .silence_ns = options->rate_silence_ns,
             },
-        .escalate_ns = options->rate_escalate_ns,
+        .escalate_ns = HELIO_SECOND,
     };
 }
 

@@ -35,20 +35,6 @@ static int check_credit(const helio_transmitter_options *options) {
                             "messages grant nothing");
 }
 
-/* Who is shed must not be repaired more than who is not. */
-static int check_limits(const helio_tx_lane *lane) {
-    const helio_transmitter_options *options = &lane->base.options.transmitter;
-    const int64_t usual = options->repair_limit;
-    const int64_t shed = options->shed_limit;
-    if (usual == 0 || shed <= usual || !options->given.shed_limit) {
-        return 0;
-    }
-    return helio_fail(HELIO_ERR_OPTION,
-                      "option shed_limit is at most repair_limit=%lld, as it is for receivers that "
-                      "are repaired less; %lld is more",
-                      (long long)usual, (long long)shed);
-}
-
 static int fail_budget(const helio_tx_lane *lane) {
     const helio_history_budget *budget = &lane->base.instance->history;
     return helio_fail(HELIO_ERR_OPTION,
@@ -57,6 +43,22 @@ static int fail_budget(const helio_tx_lane *lane) {
                       "history_bytes and send_window make it smaller)",
                       (unsigned long long)budget->limit_bytes,
                       (unsigned long long)budget->used_bytes);
+}
+
+/* Requests for a packet repaired less than this ago are ignored. */
+static const int64_t repair_linger_ns[] = {
+    [HELIO_PROFILE_STANDARD] = 100 * HELIO_MICROSECOND,
+    [HELIO_PROFILE_LAN_LATENCY] = 50 * HELIO_MICROSECOND,
+    [HELIO_PROFILE_LAN_THROUGHPUT] = 100 * HELIO_MICROSECOND,
+    [HELIO_PROFILE_WAN] = 50 * HELIO_MILLISECOND,
+    [HELIO_PROFILE_MANY_RECEIVERS] = 2 * HELIO_MILLISECOND,
+};
+
+/* A receiver whose acknowledgements have not come for this long counts no more. */
+static int64_t acker_expiry_of(const helio_transmitter_options *options) {
+    const int64_t least_ns = EXPIRY_INTERVALS * options->ambient_interval_ns;
+    const int64_t usual_ns = 5 * HELIO_SECOND;
+    return usual_ns > least_ns ? usual_ns : least_ns;
 }
 
 helio_tx_stream_config helio_tx_lane_config(const helio_transmitter_options *options) {
@@ -72,8 +74,8 @@ helio_tx_stream_config helio_tx_lane_config(const helio_transmitter_options *opt
         .awaits_credit = options->await_credit,
         .acks = options->acks,
         .acks_missing = options->acks_missing,
-        .acks_warn_ns = options->acks_warn_ns,
-        .acker_expiry_ns = options->acker_expiry_ns,
+        .acks_warn_ns = HELIO_SECOND,
+        .acker_expiry_ns = acker_expiry_of(options),
         .report_interval_ns = options->report_interval_ns,
         .report_rate = options->report_rate,
         .linger_ns = options->linger_ns,
@@ -85,18 +87,13 @@ helio_tx_stream_config helio_tx_lane_config(const helio_transmitter_options *opt
         .pace = helio_tx_lane_pace(options),
         .govern = helio_tx_lane_govern(options),
         .follow = helio_tx_lane_follow(options),
-        .repair_linger_ns = options->repair_linger_ns,
+        .repair_linger_ns = repair_linger_ns[options->stream.profile],
         .limits = {.naks = options->nak_limit,
                    .acks = options->ack_limit,
-                   .repair_bytes = options->repair_limit,
-                   .shed_bytes = options->shed_limit},
+                   .repair_bytes = options->repair_limit},
         .repair_budget = options->repair_budget,
         .slow = helio_tx_lane_slow(options),
     };
-    const int64_t expiry_least_ns = EXPIRY_INTERVALS * config.ambient_interval_ns;
-    if (!options->given.acker_expiry && config.acker_expiry_ns < expiry_least_ns) {
-        config.acker_expiry_ns = expiry_least_ns;
-    }
     return config;
 }
 
@@ -133,13 +130,6 @@ static int open_stream(helio_tx_lane *lane, helio_clock clock) {
     config.is_connected = channel->driver->is_connected;
     config.seed = helio_random_next(&instance->random);
     helio_tx_lane_place_pace(lane, &config.pace);
-    if (config.acker_expiry_ns <= config.ambient_interval_ns) {
-        return helio_fail(HELIO_ERR_OPTION,
-                          "option acker_expiry must be longer than ambient_interval (%g seconds), "
-                          "the longest silence of a receiver that acknowledges, not %g",
-                          (double)options->ambient_interval_ns / 1e9,
-                          (double)options->acker_expiry_ns / 1e9);
-    }
     if (!channel->driver->is_connected) { /* where each host is heard on its own */
         config.destinations = lane->base.endpoint.addresses;
         config.destinations_count = (uint32_t)lane->base.endpoint.addresses_count;
@@ -149,9 +139,6 @@ static int open_stream(helio_tx_lane *lane, helio_clock clock) {
     int error = check_history(lane);
     if (!error) {
         error = helio_tx_lane_check_policies(options);
-    }
-    if (!error) {
-        error = check_limits(lane);
     }
     char options_text[HELIO_DECISION_TEXT_MAX + 1];
     if (!error) {

@@ -56,21 +56,18 @@ int helio_tx_lane_check_pace(const helio_transmitter_options *options) {
 }
 
 helio_tx_pace_config helio_tx_lane_pace(const helio_transmitter_options *options) {
-    const bool counts_payload = options->rate_counts == HELIO_RATE_COUNTS_PAYLOAD;
     return (helio_tx_pace_config){
         .rate = options->rate,
         .burst = options->rate_burst,
         .repair_share = options->repair_share,
-        .overhead = counts_payload ? -HELIO_PGM_DATA_HEADER : BELOW_BYTES,
+        .overhead = BELOW_BYTES,
     };
 }
 
 void helio_tx_lane_place_pace(helio_tx_lane *lane, helio_tx_pace_config *pace) {
     const int64_t mtu = lane->base.options.stream.mtu;
-    if (pace->overhead > 0) { /* of this family and encapsulation */
-        pace->overhead =
-            (int32_t)mtu - (int32_t)helio_lane_packet_bytes(&lane->base) + ETHERNET_BYTES;
-    }
+    /* Of this family and encapsulation. */
+    pace->overhead = (int32_t)mtu - (int32_t)helio_lane_packet_bytes(&lane->base) + ETHERNET_BYTES;
     pace->copies = (uint32_t)lane->base.endpoint.addresses_count;
     pace->share = &lane->base.instance->rate;
 }
