@@ -71,7 +71,6 @@ int main(int argc, char **argv) {
         (way != 'd' && helio_submit_queue_init(&transmitter->queue, QUEUE_BYTES) != 0)) {
         fail("instance");
     }
-    transmitter->way = way == 'd' ? HELIO_WAY_DIRECT : HELIO_WAY_QUEUE;
     pass(messages, way);
     printf("{\"messages\": %ld}\n", messages);
     helio_transmitter_destroy(transmitter);

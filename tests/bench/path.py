@@ -3,8 +3,8 @@
     python -m tests.bench.path --programs build/path/bench
 
 callgrind counts the calls from one file to another; each is a stay in the other file and one more in the caller's.
-A header counts as its .c file; `base` and `stats`, which every file uses, and the C library are left out, and so is what
-the engine does in a cycle without messages. Each file must have been compiled alone (no link-time optimisation):
+A header counts as its .c file. `base` and `stats`, which every file uses, and the C library are left out, and so is
+what the engine does in a cycle without messages. Each file must have been compiled alone (no link-time optimisation):
 
     cmake -S engine -B build/path -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG="-O2 -g" -DHELIO_BENCH=ON
     ninja -C build/path bench_path

@@ -301,7 +301,7 @@ static uint64_t events_of(helio_event_id event) {
 }
 
 static bool has_room(void) {
-    return helio_tx_stream_has_room(source.stream, 5, world_now(&w));
+    return helio_tx_stream_admit(source.stream, topic, 5, world_now(&w)) == HELIO_ADMIT_GO;
 }
 
 /* Sends as many as go, at most `count`; returns how many. */
@@ -628,15 +628,18 @@ static void a_large_message_waits_for_room_for_all_of_it(void) {
     begin_acked(1, HELIO_ACKS_MISSING_BLOCK, 1, HELIO_SINK_ACK_AUTO);
     const size_t longest = helio_tx_stream_longest(source.stream);
     CHECK(longest > 25 * 1400 && longest < HISTORY * 1448);
-    CHECK(helio_tx_stream_has_room(source.stream, longest, world_now(&w)));
+    CHECK_EQUAL(helio_tx_stream_admit(source.stream, topic, longest, world_now(&w)),
+                HELIO_ADMIT_GO);
     for (int i = 0; i < 20; i++) {
         CHECK_EQUAL(helio_tx_stream_append(source.stream, topic, data, longest,
                                            world_now(&w).wall_ns, world_now(&w)),
                     0);
-        CHECK(!helio_tx_stream_has_room(source.stream, longest, world_now(&w)));
+        CHECK_EQUAL(helio_tx_stream_admit(source.stream, topic, longest, world_now(&w)),
+                    HELIO_ADMIT_HISTORY);
         helio_sim_wake(source.node);
         world_run(&w, 20 * MS);
-        CHECK(helio_tx_stream_has_room(source.stream, longest, world_now(&w)));
+        CHECK_EQUAL(helio_tx_stream_admit(source.stream, topic, longest, world_now(&w)),
+                    HELIO_ADMIT_GO);
     }
     CHECK_EQUAL(inboxes[0].messages, 20);
     CHECK_EQUAL(helio_cell(&source_counts()->history_unacked_dropped), 0);

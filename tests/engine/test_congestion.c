@@ -18,7 +18,7 @@ static helio_congestion_change wait_for(int ms) {
     helio_congestion_change change = HELIO_CONGESTION_SAME;
     for (int i = 0; i < ms && change == HELIO_CONGESTION_SAME; i++) {
         now_ns += MS;
-        helio_congestion_note(&it, now_ns);
+        helio_congestion_note(&it, HELIO_ADMIT_RATE, now_ns);
         change = helio_congestion_look(&it, now_ns);
     }
     return change;

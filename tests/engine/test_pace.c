@@ -60,7 +60,8 @@ static void flow_on_packet(void *context, const void *packet, size_t length,
 /* As a transmit lane does it. */
 static void flow_poll(void *context, helio_clock clock) {
     flow *f = context;
-    while (f->left && helio_tx_stream_may_append(f->stream, f->topic, f->length, clock)) {
+    while (f->left &&
+           helio_tx_stream_admit(f->stream, f->topic, f->length, clock) == HELIO_ADMIT_GO) {
         CHECK_EQUAL(
             helio_tx_stream_append(f->stream, f->topic, payload, f->length, clock.wall_ns, clock),
             0);
@@ -314,7 +315,7 @@ static void without_a_rate_a_send_limit_lets_no_requests_stop_the_data(void) {
     const size_t length = helio_pgm_encode_nak_with(packet, &session, HELIO_PGM_TYPE_NAK, list, 40,
                                                     &source, &config.group, 0, NULL, NULL);
     helio_tx_stream_on_packet(f->stream, packet, length, &from, world_now(&w));
-    CHECK(helio_tx_stream_may_append(f->stream, f->topic, f->length, world_now(&w)));
+    CHECK(helio_tx_stream_admit(f->stream, f->topic, f->length, world_now(&w)) == HELIO_ADMIT_GO);
     CHECK(helio_tx_stream_pressing(f->stream) > 0); /* by which its lane holds data for a while */
     end_all(true);
 }
@@ -434,7 +435,7 @@ static void a_long_message_waits_for_the_send_limit_a_second_and_not_for_each_pa
     CHECK(took_ns > HELIO_SECOND);
     CHECK(took_ns < 11 * HELIO_SECOND / 10);
     check_envelope(f->packets, f->count, 10000000, burst_of(10000000));
-    CHECK(!helio_tx_stream_may_append(f->stream, f->topic, 1400, world_now(&w)));
+    CHECK(helio_tx_stream_admit(f->stream, f->topic, 1400, world_now(&w)) != HELIO_ADMIT_GO);
     end_all(true);
 }
 
@@ -584,7 +585,8 @@ static void braked_repairs_leave_at_the_brakes_rate_without_any_other(void) {
         CHECK(helio_tx_pace_repair_ready_ns(&pace) > now_ns);
     }
     CHECK(sent >= 198 && sent <= 203);
-    CHECK(helio_tx_pace_takes_data(&pace, 1, false, now_ns)); /* data does not wait for it */
+    CHECK(helio_tx_pace_admit(&pace, 1, false, now_ns) ==
+          HELIO_ADMIT_GO); /* data does not wait for it */
     helio_tx_pace_brake_repairs(&pace, 0, now_ns);
     CHECK(helio_tx_pace_takes_repair(&pace, now_ns));
     helio_tx_pace_fini(&pace);

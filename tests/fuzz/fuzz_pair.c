@@ -101,7 +101,7 @@ static void send(pair *p, uint8_t how) {
     const size_t bytes = sizes[how & 7];
     for (int left = 1 + (how >> 5); left > 0; left--) {
         if (p->is_closed || *number == MESSAGES_MAX ||
-            !helio_tx_stream_has_room(p->source, bytes, p->now)) {
+            helio_tx_stream_admit(p->source, p->topics[topic], bytes, p->now) != HELIO_ADMIT_GO) {
             return;
         }
         memcpy(body, number, sizeof *number);

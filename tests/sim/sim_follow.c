@@ -62,7 +62,7 @@ static int64_t consumer_deadline_ns(void *context) {
 /* The source's application always has something to send. */
 static void poll_source(void *context, helio_clock clock) {
     (void)context;
-    while (helio_tx_stream_may_append(source.stream, topic, MESSAGE, clock)) {
+    while (helio_tx_stream_admit(source.stream, topic, MESSAGE, clock) == HELIO_ADMIT_GO) {
         burst.count = burst.at_ns == clock.now_ns ? burst.count + 1 : 1;
         burst.at_ns = clock.now_ns;
         burst.most = burst.count > burst.most ? burst.count : burst.most;

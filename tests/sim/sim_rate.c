@@ -32,7 +32,7 @@ static void count_loss(void *context, const helio_loss *loss) {
 /* The application always has something to send. */
 static void poll_flow(void *context, helio_clock clock) {
     (void)context;
-    while (helio_tx_stream_may_append(source.stream, topic, MESSAGE, clock)) {
+    while (helio_tx_stream_admit(source.stream, topic, MESSAGE, clock) == HELIO_ADMIT_GO) {
         helio_tx_stream_append(source.stream, topic, body, MESSAGE, clock.wall_ns, clock);
         helio_tx_stream_flush(source.stream, clock);
     }

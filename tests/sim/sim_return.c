@@ -401,7 +401,8 @@ static void send(trial *t, life *l, unsigned k) {
     }
     const size_t most = t->is_raw ? 1000 : chance(t, 0.05) ? BODY_MAX : 300;
     const size_t bytes = 24 + pick(t, most - 24);
-    if (!helio_tx_stream_has_room(l->source.stream, bytes, world_now(&t->world))) {
+    if (helio_tx_stream_admit(l->source.stream, l->topic[k], bytes, world_now(&t->world)) !=
+        HELIO_ADMIT_GO) {
         return;
     }
     const uint64_t number = t->is_raw ? helio_tx_stream_lead(l->source.stream) + 1 : l->sent[k];
@@ -566,7 +567,8 @@ static void check_exact(const trial *t, const reader *r, const life *l) {
 /* The source can say where its topics are.  One whose history waits for acknowledgements cannot:
  * a receiver that began to acknowledge late does not vote for what it had before. */
 static bool can_tell(const trial *t, const life *l) {
-    return helio_tx_stream_has_room(l->source.stream, BODY_MAX, world_now(&t->world));
+    return helio_tx_stream_admit(l->source.stream, l->topic[0], BODY_MAX, world_now(&t->world)) ==
+           HELIO_ADMIT_GO;
 }
 
 /* All is healed and announced: nothing is missing without a word. */

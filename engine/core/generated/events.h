@@ -113,7 +113,7 @@ typedef enum helio_event_id {
     X(ACKER_LEFT, acker_left, 61, WARNING, "receiver,acked_sequence,ackers", "A receiver no longer acknowledges: it left, or was silent for the expiry time.") \
     X(ACKS_MISSING, acks_missing, 62, WARNING, "ackers,wanted,packets_unacked", "Too few receivers acknowledge, or they are so slow that the history is full. The text names the slow ones.") \
     X(ACKS_DEGRADED, acks_degraded, 63, WARNING, "needed,wanted,packets_unacked", "The number of acknowledgements a packet needs followed the number of receivers (acks_missing=degrade), or packets were dropped unacknowledged at close.") \
-    X(CONGESTION_ON, congestion_on, 70, WARNING, "waited_ns,queue_bytes,rate", "Messages have waited longer than congestion_time; the text says for what.") \
+    X(CONGESTION_ON, congestion_on, 70, WARNING, "waited_ns,queue_bytes,rate,cause", "Messages have waited longer than congestion_time. The text names the cause: 1 room in the channel, 2 repairs, 3 acknowledgements (the history is full), 4 the rate, 5 the instance's rate, 6 the send limit, 7 credit.") \
     X(CONGESTION_OFF, congestion_off, 71, INFO, "lasted_ns,queue_bytes,rate", "The congestion ended.") \
     X(RATE_CHANGED, rate_changed, 75, INFO, "from,to,loss_millionths,place", "The rate policy changed the rate in bytes per second, or would have (rate_mode=advise). Rises are reported in steps of 10 %. The text names the deciding receiver (argument 4294967295: none).") \
     X(RATE_FLOOR, rate_floor, 76, WARNING, "rate,loss_millionths,place,lasted_ns", "The rate is at its minimum (rate_min) and receivers still lose too much, for a second or longer. A lower rate does not help them.") \

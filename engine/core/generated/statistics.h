@@ -260,6 +260,12 @@ enum { /* indexes of a instance's histograms */
     X(ack_blocks, COUNTER, "", 0, "ack_blocks", "", "", "Times sending stopped because the history was full of unacknowledged packets.") \
     X(rate_limit, GAUGE, "bytes", 0, "rate_limit", "", "", "Limit of the stream's bytes per second; 0: no limit of its own.") \
     X(rate_limited, COUNTER, "", 0, "rate_limited", "", "", "Times data began to wait for the rate, for repairs sent first, or for the send limit.") \
+    X(wait_time_room, COUNTER, "nanoseconds", 0, "wait_time", "reason", "room", "Time messages waited to be sent, by cause: room in the channel, repairs sent first, acknowledgements (the history is full), the rate, the instance's rate, or the send limit. For credit see credit_wait_time.") \
+    X(wait_time_repairs, COUNTER, "nanoseconds", 0, "wait_time", "reason", "repairs", "Time messages waited to be sent, by cause: room in the channel, repairs sent first, acknowledgements (the history is full), the rate, the instance's rate, or the send limit. For credit see credit_wait_time.") \
+    X(wait_time_history, COUNTER, "nanoseconds", 0, "wait_time", "reason", "history", "Time messages waited to be sent, by cause: room in the channel, repairs sent first, acknowledgements (the history is full), the rate, the instance's rate, or the send limit. For credit see credit_wait_time.") \
+    X(wait_time_rate, COUNTER, "nanoseconds", 0, "wait_time", "reason", "rate", "Time messages waited to be sent, by cause: room in the channel, repairs sent first, acknowledgements (the history is full), the rate, the instance's rate, or the send limit. For credit see credit_wait_time.") \
+    X(wait_time_instance_rate, COUNTER, "nanoseconds", 0, "wait_time", "reason", "instance_rate", "Time messages waited to be sent, by cause: room in the channel, repairs sent first, acknowledgements (the history is full), the rate, the instance's rate, or the send limit. For credit see credit_wait_time.") \
+    X(wait_time_window, COUNTER, "nanoseconds", 0, "wait_time", "reason", "window", "Time messages waited to be sent, by cause: room in the channel, repairs sent first, acknowledgements (the history is full), the rate, the instance's rate, or the send limit. For credit see credit_wait_time.") \
     X(rate_limited_time, COUNTER, "nanoseconds", 0, "rate_limited_time", "", "", "Time data waited for the rate, for repairs sent first, or for the send limit.") \
     X(congested, GAUGE, "", 0, "congested", "", "", "1 while messages have waited longer than congestion_time for the rate, for receivers or for room.") \
     X(congestions, COUNTER, "", 0, "congestions", "", "", "Times the stream became congested.") \
@@ -373,6 +379,12 @@ typedef struct helio_tx_stream_stats {
     _Atomic uint64_t ack_blocks;
     _Atomic uint64_t rate_limit;
     _Atomic uint64_t rate_limited;
+    _Atomic uint64_t wait_time_room;
+    _Atomic uint64_t wait_time_repairs;
+    _Atomic uint64_t wait_time_history;
+    _Atomic uint64_t wait_time_rate;
+    _Atomic uint64_t wait_time_instance_rate;
+    _Atomic uint64_t wait_time_window;
     _Atomic uint64_t rate_limited_time;
     _Atomic uint64_t congested;
     _Atomic uint64_t congestions;

@@ -138,6 +138,9 @@ int helio_submit_queue_push(helio_submit_queue *queue, const void *data, size_t 
 
 int helio_submit_queue_push_kept(helio_submit_queue *queue, const void *data, size_t length,
                                  int64_t submit_ns, int64_t intended_ns, int64_t now_ns) {
+    if (!helio_submit_queue_admits(queue)) {
+        return helio_submit_queue_refuse(queue);
+    }
     const kept_head head = {submit_ns, intended_ns};
     const int error = helio_kept_queue_push(queue->kept, &head, data, length, now_ns);
     if (error == HELIO_ERR_NOMEM) {
@@ -175,6 +178,11 @@ void helio_submit_queue_close(helio_submit_queue *queue) {
     queue->is_closed = queue->low_water < 1;
 }
 
+bool helio_submit_queue_lacks_memory(const helio_submit_queue *queue, size_t length) {
+    return queue->ring.memory && is_long(queue, length) &&
+           helio_account_left(queue->account) < length;
+}
+
 bool helio_submit_queue_would_fit(helio_submit_queue *queue, size_t length) {
     if (!helio_submit_queue_admits(queue)) {
         return false;
@@ -184,7 +192,7 @@ bool helio_submit_queue_would_fit(helio_submit_queue *queue, size_t length) {
     }
     const bool outside = is_long(queue, length);
     return (!outside ||
-            (has_room_outside(queue, length) && helio_account_left(queue->account) >= length)) &&
+            (has_room_outside(queue, length) && !helio_submit_queue_lacks_memory(queue, length))) &&
            helio_ring_reserve(&queue->ring,
                               sizeof(submit_record) + sizeof(int64_t) + (outside ? 0 : length));
     /* reserved and not committed: nothing happened */

@@ -79,6 +79,14 @@ static inline void helio_submit_queue_accept(helio_submit_queue *queue, uint64_t
 int helio_submit_queue_refuse(helio_submit_queue *queue);
 /* The same: whether a queue that was full has drained to its low water. */
 bool helio_submit_queue_admits(helio_submit_queue *queue);
+/* The same: whether a producer may push now: no other has waited for room, or it is its turn, and the queue
+ * is not above its low water. */
+static inline bool helio_submit_queue_may_push(helio_submit_queue *queue) {
+    return (helio_turns_is_empty(&queue->turns) && !queue->is_closed) ||
+           (helio_turns_may_try(&queue->turns) && helio_submit_queue_admits(queue));
+}
+/* Whether a message of this length is refused as there is no memory for it. */
+bool helio_submit_queue_lacks_memory(const helio_submit_queue *queue, size_t length);
 /* The same: a message found no room. */
 void helio_submit_queue_close(helio_submit_queue *queue);
 /* The same: whether a message of this length would fit now. */

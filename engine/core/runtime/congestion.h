@@ -10,13 +10,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/clock.h"
+#include "send/admit.h"
 
 typedef struct helio_congestion {
     int64_t limit_ns; /* that long is too long */
     int64_t since_ns; /* messages have waited since; 0: none do */
     int64_t seen_ns;  /* they were last seen to */
     bool is_on;
+    bool is_waiting;       /* none has been seen to have left since */
+    helio_admission cause; /* what they were last seen to wait for */
 } helio_congestion;
 
 typedef enum helio_congestion_change {
@@ -25,14 +27,20 @@ typedef enum helio_congestion_change {
     HELIO_CONGESTION_ENDS
 } helio_congestion_change;
 
-/* Messages wait. */
-static inline void helio_congestion_note(helio_congestion *congestion, int64_t now_ns) {
+/* Messages wait.  Returns how long they have since the last note; 0 when that was the first. */
+static inline int64_t helio_congestion_note(helio_congestion *congestion, helio_admission cause,
+                                            int64_t now_ns) {
+    const int64_t waited_ns = congestion->is_waiting ? now_ns - congestion->seen_ns : 0;
     congestion->since_ns = congestion->since_ns ? congestion->since_ns : now_ns;
     congestion->seen_ns = now_ns;
+    congestion->is_waiting = true;
+    congestion->cause = cause;
+    return waited_ns > 0 ? waited_ns : 0;
 }
 
 /* None do: what waited has left. */
 static inline void helio_congestion_rest(helio_congestion *congestion) {
+    congestion->is_waiting = false;
     if (!congestion->is_on) {
         congestion->since_ns = 0;
     }

@@ -108,7 +108,7 @@ static void give_up_room(helio_transmitter *transmitter, helio_clock clock) {
     if (clock.now_ns - transmitter->jammed_ns < patience_ns) {
         return;
     }
-    if (helio_tx_lane_credit(lane, transmitter, clock) == 0) {
+    if (helio_tx_lane_admit(lane, transmitter->topic, 0, clock) == HELIO_ADMIT_CREDIT) {
         helio_transmitter_drop_rest(transmitter);
     } else {
         lane->is_heedless = true;
@@ -120,7 +120,7 @@ static void give_up_room(helio_transmitter *transmitter, helio_clock clock) {
 static void give_up_acks(helio_transmitter *transmitter, helio_clock clock) {
     helio_tx_lane *lane = transmitter->lane;
     helio_tx_pace *pace = helio_tx_stream_pace(lane->stream);
-    if (!lane->stuck && pace->wait != HELIO_TX_WAIT_LIMIT) {
+    if (lane->held != HELIO_ADMIT_HISTORY && pace->wait != HELIO_ADMIT_WINDOW) {
         return;
     }
     if (!transmitter->stuck_ns) {
@@ -232,49 +232,78 @@ bool helio_transmitter_is_refusing(const helio_transmitter *transmitter) {
     return atomic_load_explicit(&transmitter->lane->refusing, memory_order_acquire);
 }
 
-int helio_transmitter_fail_ackers(void) {
-    return helio_fail_plain(HELIO_ERR_ACKERS, "fewer receivers acknowledge than option acks wants");
+helio_admission helio_transmitter_admit(helio_transmitter *transmitter, size_t length,
+                                        helio_clock clock) {
+    return helio_transmitter_is_refusing(transmitter)
+               ? HELIO_ADMIT_ACKERS
+               : helio_tx_lane_admit(transmitter->lane, transmitter->topic, length, clock);
 }
 
-/* Mode poll: what was put into packets goes on its way. */
-void helio_transmitter_finish(helio_transmitter *transmitter, bool is_new, helio_clock clock) {
-    helio_instance *instance = transmitter->instance;
-    transmitter->unflushed = is_new;
-    helio_tx_lane_flush(transmitter->lane, clock);
-    if (!instance->polling) {
-        helio_loop_transmit(instance, clock);
+helio_admission helio_transmitter_cause(const helio_transmitter *transmitter, size_t length) {
+    const int held = atomic_load_explicit(&transmitter->lane->held_shown, memory_order_relaxed);
+    return helio_transmitter_is_refusing(transmitter)                     ? HELIO_ADMIT_ACKERS
+           : helio_submit_queue_lacks_memory(&transmitter->queue, length) ? HELIO_ADMIT_MEMORY
+           : held != HELIO_ADMIT_GO                                       ? (helio_admission)held
+           : atomic_load_explicit(&transmitter->awaits_credit, memory_order_relaxed)
+               ? HELIO_ADMIT_CREDIT
+               : HELIO_ADMIT_QUEUE;
+}
+
+int helio_transmitter_fail(const helio_transmitter *transmitter, int error, helio_admission cause) {
+    const helio_admission_words *words = &helio_admission_text[cause];
+    if (cause == HELIO_ADMIT_ACKERS) {
+        return helio_fail_plain(HELIO_ERR_ACKERS, words->refused);
     }
+    if (helio_submit_queue_is_open(&transmitter->queue)) {
+        return helio_fail_plain(error, words->queue_full);
+    }
+    const int64_t ready_ns = helio_tx_stream_ready_ns(transmitter->lane->stream);
+    const int64_t wait_ns = ready_ns - helio_monotonic_ns();
+    if ((cause == HELIO_ADMIT_RATE || cause == HELIO_ADMIT_INSTANCE_RATE) &&
+        ready_ns != HELIO_NEVER && wait_ns > 0) {
+        return helio_fail(error, "%s; in %lld us", words->refused,
+                          (long long)(wait_ns + HELIO_MICROSECOND - 1) / HELIO_MICROSECOND);
+    }
+    return helio_fail_plain(error, words->refused);
 }
 
 /* ---- send ---- */
 
-static inline int push_all(helio_transmitter *transmitter, const helio_buffer *messages,
-                           size_t count, int64_t intended_ns, bool in_turn, size_t *accepted) {
+/* Between lock and unlock of the queue. */
+static inline int push(helio_transmitter *transmitter, const helio_buffer *message,
+                       int64_t intended_ns, helio_clock now) {
     helio_submit_queue *queue = &transmitter->queue;
-    const int64_t submit_ns = helio_wall_ns();
+    if (!helio_transmitter_is_fit(transmitter, message->length)) {
+        return helio_transmitter_fail_size(transmitter, message->length);
+    }
+    return queue->kept ? helio_submit_queue_push_kept(queue, message->data, message->length,
+                                                      now.wall_ns, intended_ns, now.now_ns)
+                       : helio_submit_queue_push(queue, message->data, message->length, now.wall_ns,
+                                                 intended_ns);
+}
+
+/* Mode thread: into the submit queue, which the engine empties.  intended_ns: of all of them; 0: none
+ * has one. */
+static int push_all(helio_transmitter *transmitter, const helio_buffer *messages, size_t count,
+                    int64_t intended_ns, size_t *accepted) {
+    helio_submit_queue *queue = &transmitter->queue;
+    const helio_clock now = {queue->kept ? helio_monotonic_ns() : 0, helio_wall_ns()};
     int error = 0;
     size_t done = 0;
     if (helio_transmitter_is_refusing(transmitter)) {
         *accepted = 0;
-        return helio_transmitter_fail_ackers();
+        return helio_transmitter_fail(transmitter, HELIO_ERR_ACKERS, HELIO_ADMIT_ACKERS);
     }
     helio_submit_queue_lock(queue);
-    if (in_turn && !helio_transmitter_may_push(transmitter)) {
-        count = 0;
+    const bool may_push = helio_submit_queue_may_push(queue);
+    if (!may_push && count) {
         error = helio_submit_queue_refuse(queue);
     }
-    for (; done < count; done++) {
-        if (!helio_transmitter_is_fit(transmitter, messages[done].length)) {
-            error = helio_transmitter_fail_size(transmitter, messages[done].length);
-            break;
-        }
-        error = helio_submit_queue_push(queue, messages[done].data, messages[done].length,
-                                        submit_ns, intended_ns);
-        if (error) {
-            break;
-        }
+    while (!error && done < count) {
+        error = push(transmitter, &messages[done], intended_ns, now);
+        done += !error;
     }
-    if (in_turn && error == HELIO_ERR_WOULD_BLOCK) {
+    if (error == HELIO_ERR_WOULD_BLOCK && may_push) {
         helio_submit_queue_close(queue);
     }
     helio_submit_queue_accept(queue, done);
@@ -283,153 +312,112 @@ static inline int push_all(helio_transmitter *transmitter, const helio_buffer *m
         helio_idle_wake(&transmitter->instance->idle);
     }
     *accepted = done;
+    if (error == HELIO_ERR_WOULD_BLOCK) {
+        helio_transmitter_fail(transmitter, error,
+                               helio_transmitter_cause(transmitter, messages[done].length));
+    }
     return error;
 }
 
-/* Mode poll: what waits is handed over; true when the channel takes more now. */
-static bool make_room(const helio_transmitter *transmitter, size_t length) {
-    helio_tx_lane *lane = transmitter->lane;
-    helio_tx_lane_flush(lane, helio_clock_read(&lane->base.instance->clock));
-    return helio_tx_lane_takes(lane, transmitter->topic, length);
+/* Mode poll: what was put into packets goes on its way. */
+static void finish(helio_transmitter *transmitter, bool is_new, helio_clock clock) {
+    helio_instance *instance = transmitter->instance;
+    transmitter->unflushed = is_new;
+    helio_tx_lane_flush(transmitter->lane, clock);
+    if (!instance->polling) {
+        helio_loop_transmit(instance, clock);
+    }
 }
 
-static int fail_full(const helio_transmitter *transmitter) {
-    helio_tx_lane *lane = transmitter->lane;
-    helio_tx_lane_note_refused(lane, helio_clock_read(&lane->base.instance->clock).now_ns);
-    helio_count(&transmitter->instance->counts->send_would_block, 1);
-    const int64_t ready_ns = helio_tx_stream_ready_ns(lane->stream);
-    const int64_t wait_ns = ready_ns - helio_monotonic_ns();
-    if (helio_tx_stream_is_paced(lane->stream) && ready_ns != HELIO_NEVER && wait_ns > 0) {
-        return helio_fail(HELIO_ERR_WOULD_BLOCK, "rate limited; in %lld us",
-                          (long long)(wait_ns + HELIO_MICROSECOND - 1) / HELIO_MICROSECOND);
-    }
-    if (lane->awaits_credit && helio_tx_stream_credit(lane->stream, transmitter->topic) == 0) {
-        helio_tx_stream_wait_for_credit(lane->stream, transmitter->topic,
-                                        helio_clock_read(&lane->base.instance->clock));
-        return helio_fail_plain(HELIO_ERR_WOULD_BLOCK,
-                                "receivers have granted no more credit (await_credit); poll the "
-                                "instance and try again");
-    }
-    return helio_fail_plain(HELIO_ERR_WOULD_BLOCK,
-                            "the connection takes no more now, the history waits for "
-                            "acknowledgements, or others have their turn within the rate; poll "
-                            "the instance and try again");
+/* Mode poll: what waits is handed over; the answer then. */
+static helio_admission admit_after_flush(helio_transmitter *transmitter, size_t length) {
+    helio_clock_source *source = &transmitter->instance->clock;
+    helio_tx_lane_flush(transmitter->lane, helio_clock_read(source));
+    return helio_transmitter_admit(transmitter, length, helio_clock_read(source));
 }
 
-static int append_some(helio_transmitter *transmitter, const helio_buffer *messages, size_t count,
-                       int64_t intended_ns, helio_clock clock, size_t *accepted) {
-    helio_tx_lane *lane = transmitter->lane;
-    int error = 0;
-    size_t done = 0, counted = 0;
-    const size_t long_bytes = helio_lane_packet_bytes(&lane->base) / 2;
-    for (; done < count; done++) {
-        if (!helio_transmitter_is_fit(transmitter, messages[done].length)) {
-            error = helio_transmitter_fail_size(transmitter, messages[done].length);
-            break;
-        }
-        if (helio_transmitter_is_refusing(transmitter)) {
-            error = helio_transmitter_fail_ackers();
-            break;
-        }
-        if ((!helio_tx_lane_has_room(lane) ||
-             (lane->awaits_credit &&
-              helio_tx_stream_credit(lane->stream, transmitter->topic) == 0) ||
-             !helio_tx_stream_has_room(lane->stream, messages[done].length, clock)) &&
-            !make_room(transmitter, messages[done].length)) {
-            error = fail_full(transmitter);
-            break;
-        }
-        if (messages[done].length > long_bytes) { /* the books may be looked at while it is cut */
-            helio_submit_queue_accept(&transmitter->queue, done - counted);
-            counted = done;
-        }
-        error = helio_tx_stream_append_intended(lane->stream, transmitter->topic,
-                                                messages[done].data, messages[done].length,
-                                                clock.wall_ns, intended_ns, clock);
-        if (error) {
-            break;
-        }
+static int refuse(const helio_transmitter *transmitter, helio_admission cause, helio_clock clock) {
+    if (cause != HELIO_ADMIT_ACKERS) {
+        helio_tx_lane_note_wait(transmitter->lane, cause, clock.now_ns);
+        helio_count(&transmitter->instance->counts->send_would_block, 1);
     }
-    helio_submit_queue_accept(&transmitter->queue, done - counted);
-    *accepted = done;
-    return error;
+    return helio_transmitter_fail(transmitter, HELIO_ERR_WOULD_BLOCK, cause);
 }
 
-/* With a rate: one by one, each at its own time, as a long one may have waited. */
-static int append_paced(helio_transmitter *transmitter, const helio_buffer *messages, size_t count,
-                        int64_t intended_ns, size_t *accepted) {
-    helio_tx_lane *lane = transmitter->lane;
-    int error = 0;
-    size_t done = 0;
-    while (!error && done < count) {
-        const helio_clock clock = helio_clock_read(&lane->base.instance->clock);
-        const size_t length = messages[done].length;
-        size_t one = 0;
-        if (helio_transmitter_is_fit(transmitter, length) &&
-            !helio_tx_stream_may_append(lane->stream, transmitter->topic, length, clock) &&
-            !make_room(transmitter, length)) {
-            error = fail_full(transmitter);
-        } else {
-            error = append_some(transmitter, &messages[done], 1, intended_ns, clock, &one);
-        }
-        done += one;
-    }
-    *accepted = done;
-    return error;
-}
-
+/* Mode poll: into packets, at once.  A message that may not go yet is refused, or a kept queue takes it,
+ * and those behind it. */
 static int append_all(helio_transmitter *transmitter, const helio_buffer *messages, size_t count,
                       int64_t intended_ns, size_t *accepted) {
     helio_tx_lane *lane = transmitter->lane;
-    const helio_clock clock = helio_clock_read(&transmitter->instance->clock);
+    helio_submit_queue *queue = &transmitter->queue;
+    helio_clock clock = helio_clock_read(&transmitter->instance->clock);
     helio_tx_lane_make_way(lane, clock);
-    const int error = helio_tx_stream_is_paced(lane->stream)
-                          ? append_paced(transmitter, messages, count, intended_ns, accepted)
-                          : append_some(transmitter, messages, count, intended_ns, clock, accepted);
-    helio_transmitter_finish(transmitter, *accepted > 0, clock);
+    bool is_new = queue->kept && helio_tx_lane_drain_kept(lane, transmitter, clock);
+    const bool is_paced = helio_tx_stream_is_paced(lane->stream);
+    const size_t long_bytes = helio_lane_packet_bytes(&lane->base) / 2;
+    int error = 0;
+    size_t done = 0, counted = 0;
+    while (!error && done < count) {
+        const helio_buffer *message = &messages[done];
+        if (!helio_transmitter_is_fit(transmitter, message->length)) {
+            error = helio_transmitter_fail_size(transmitter, message->length);
+            break;
+        }
+        if (is_paced) { /* each at its own time, as a long one may have waited */
+            clock = helio_clock_read(&transmitter->instance->clock);
+        }
+        helio_admission answer = helio_transmitter_admit(transmitter, message->length, clock);
+        if (answer == HELIO_ADMIT_GO && queue->kept && helio_submit_queue_has_messages(queue)) {
+            answer = HELIO_ADMIT_QUEUE;
+        } else if (answer != HELIO_ADMIT_GO && !queue->kept) {
+            answer = admit_after_flush(transmitter, message->length);
+        }
+        if (answer == HELIO_ADMIT_GO) {
+            if (message->length > long_bytes) { /* the books may be looked at while it is cut */
+                helio_submit_queue_accept(queue, done - counted);
+                counted = done;
+            }
+            lane->congestion.is_waiting = false;
+            error =
+                helio_tx_stream_append_intended(lane->stream, transmitter->topic, message->data,
+                                                message->length, clock.wall_ns, intended_ns, clock);
+            is_new = true;
+        } else if (queue->kept && answer != HELIO_ADMIT_ACKERS) {
+            error = push(transmitter, message, intended_ns, clock);
+        } else {
+            error = refuse(transmitter, answer, clock);
+        }
+        done += !error;
+    }
+    helio_submit_queue_accept(queue, done - counted);
+    finish(transmitter, is_new, clock);
+    *accepted = done;
     return error;
 }
 
 /* intended_ns: of all of them; 0: none has one. */
 static inline int submit(helio_transmitter *transmitter, const helio_buffer *messages, size_t count,
                          int64_t intended_ns, size_t *accepted) {
-    size_t taken = 0;
-    int error = 0;
-    switch (atomic_load_explicit(&transmitter->way, memory_order_relaxed)) {
-    case HELIO_WAY_QUEUE:
-        error = push_all(transmitter, messages, count, intended_ns, false, &taken);
-        break;
-    case HELIO_WAY_IN_TURN:
-        error = push_all(transmitter, messages, count, intended_ns, true, &taken);
-        break;
-    case HELIO_WAY_KEPT:
-        error = helio_transmitter_push_kept(transmitter, messages, count, intended_ns, &taken);
-        break;
-    case HELIO_WAY_DIRECT:
-        error = append_all(transmitter, messages, count, intended_ns, &taken);
-        break;
-    case HELIO_WAY_DIRECT_KEPT:
-        error = helio_transmitter_append_kept(transmitter, messages, count, intended_ns, &taken);
-        break;
-    }
-    if (accepted) {
-        *accepted = taken;
-    }
-    return error;
+    return transmitter->instance->mode == HELIO_MODE_POLL
+               ? append_all(transmitter, messages, count, intended_ns, accepted)
+               : push_all(transmitter, messages, count, intended_ns, accepted);
 }
 
 int helio_transmitter_send_many(helio_transmitter *transmitter, const helio_buffer *messages,
                                 size_t count, size_t *accepted) {
-    return submit(transmitter, messages, count, 0, accepted);
+    size_t taken;
+    return submit(transmitter, messages, count, 0, accepted ? accepted : &taken);
 }
 
 int helio_transmitter_send(helio_transmitter *transmitter, const void *data, size_t length) {
     const helio_buffer message = {data, length};
-    return submit(transmitter, &message, 1, 0, NULL);
+    size_t taken;
+    return submit(transmitter, &message, 1, 0, &taken);
 }
 
 int helio_transmitter_send_intended(helio_transmitter *transmitter, const void *data, size_t length,
                                     int64_t intended_ns) {
     const helio_buffer message = {data, length};
-    return submit(transmitter, &message, 1, intended_ns > 0 ? intended_ns : 0, NULL);
+    size_t taken;
+    return submit(transmitter, &message, 1, intended_ns > 0 ? intended_ns : 0, &taken);
 }

@@ -7,15 +7,6 @@
 #include "queue/submit_queue.h"
 #include "runtime/tx_lane.h"
 
-/* What becomes of a message sent. */
-enum {
-    HELIO_WAY_QUEUE,       /* into the ring */
-    HELIO_WAY_IN_TURN,     /* the same, where others wait for room or a low water is to be kept */
-    HELIO_WAY_KEPT,        /* into a kept queue */
-    HELIO_WAY_DIRECT,      /* mode poll: into a packet at once */
-    HELIO_WAY_DIRECT_KEPT, /* the same, or into a kept queue when the lane takes no more */
-};
-
 struct helio_transmitter {
     helio_submit_queue queue; /* without memory when all goes into packets at once */
     helio_instance *instance;
@@ -38,9 +29,9 @@ struct helio_transmitter {
     uint64_t in_hand; /* taken off the kept queue and not in a packet yet */
     uint64_t accepted_counted, queued_counted;
 
-    _Atomic int way;  /* HELIO_WAY_* */
-    bool never_waits; /* for room: it is refused at once */
-    bool drops;       /* so there always is room */
+    _Atomic bool awaits_credit; /* its messages wait for credit, as the last cycle saw it */
+    bool never_waits;           /* for room: it is refused at once */
+    bool drops;                 /* so there always is room */
     helio_mark mark;
     /* What was dropped of the queue, under its lock, as counted, and in all as told. */
     uint64_t dropped[HELIO_DROPPED_CAUSES];

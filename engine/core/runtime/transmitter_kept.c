@@ -1,8 +1,7 @@
-/* Sending where the queue is bound by a number of messages or drops some: by a kept queue. */
+/* The submit queue of a transmitter: which it has, what it drops, how full it is. */
 #include <inttypes.h>
 
 #include "base/error.h"
-#include "io/clock_source.h"
 #include "runtime/transmitter_parts.h"
 
 /* ---- the queue ---- */
@@ -35,103 +34,13 @@ int helio_transmitter_open_queue(helio_transmitter *transmitter,
     transmitter->mark = keeping.mark;
     transmitter->never_waits = keeping.never_waits;
     transmitter->drops = helio_kept_drops(keeping.config.policy);
-    int way = HELIO_WAY_DIRECT;
     if (transmitter->drops || (is_threaded && keeping.is_needed)) {
         error = open_kept(transmitter, &keeping);
-        way = is_threaded ? HELIO_WAY_KEPT : HELIO_WAY_DIRECT_KEPT;
     } else if (is_threaded) {
         error = helio_submit_queue_init(&transmitter->queue, keeping.config.bytes);
-        way = keeping.low_water < 1 ? HELIO_WAY_IN_TURN : HELIO_WAY_QUEUE;
     }
     transmitter->queue.low_water = transmitter->drops ? 1 : keeping.low_water;
     transmitter->queue.account = &transmitter->instance->memory.account;
-    atomic_store_explicit(&transmitter->way, way, memory_order_relaxed);
-    return error;
-}
-
-/* ---- send ---- */
-
-bool helio_transmitter_may_push(helio_transmitter *transmitter) {
-    helio_submit_queue *queue = &transmitter->queue;
-    return helio_turns_may_try(&queue->turns) && helio_submit_queue_admits(queue);
-}
-
-int helio_transmitter_push_kept(helio_transmitter *transmitter, const helio_buffer *messages,
-                                size_t count, int64_t intended_ns, size_t *accepted) {
-    helio_submit_queue *queue = &transmitter->queue;
-    const int64_t submit_ns = helio_wall_ns(), now_ns = helio_monotonic_ns();
-    size_t done = 0;
-    *accepted = 0;
-    if (helio_transmitter_is_refusing(transmitter)) {
-        return helio_transmitter_fail_ackers();
-    }
-    int error = 0;
-    helio_submit_queue_lock(queue);
-    const bool may_push = transmitter->drops || helio_turns_may_try(&queue->turns);
-    for (; done < count; done++) {
-        const helio_buffer *message = &messages[done];
-        if (!helio_transmitter_is_fit(transmitter, message->length)) {
-            error = helio_transmitter_fail_size(transmitter, message->length);
-        } else if (!may_push || !helio_submit_queue_admits(queue)) {
-            error = helio_submit_queue_refuse(queue);
-        } else {
-            error = helio_submit_queue_push_kept(queue, message->data, message->length, submit_ns,
-                                                 intended_ns, now_ns);
-        }
-        if (error) {
-            break;
-        }
-    }
-    if (error == HELIO_ERR_WOULD_BLOCK && may_push) {
-        helio_submit_queue_close(queue);
-    }
-    helio_submit_queue_accept(queue, done);
-    helio_submit_queue_unlock(queue);
-    if (done) {
-        helio_idle_wake(&transmitter->instance->idle);
-    }
-    *accepted = done;
-    return error;
-}
-
-/* Puts it into a packet when nothing waits before it and the lane takes it, else into the queue. */
-static int append_or_keep(helio_transmitter *transmitter, const helio_buffer *message,
-                          int64_t intended_ns, helio_clock clock, bool *has_appended) {
-    helio_submit_queue *queue = &transmitter->queue;
-    if (!helio_submit_queue_has_messages(queue) &&
-        helio_tx_lane_takes(transmitter->lane, transmitter->topic, message->length)) {
-        *has_appended = true;
-        return helio_tx_stream_append_intended(transmitter->lane->stream, transmitter->topic,
-                                               message->data, message->length, clock.wall_ns,
-                                               intended_ns, clock);
-    }
-    return helio_submit_queue_push_kept(queue, message->data, message->length, clock.wall_ns,
-                                        intended_ns, clock.now_ns);
-}
-
-int helio_transmitter_append_kept(helio_transmitter *transmitter, const helio_buffer *messages,
-                                  size_t count, int64_t intended_ns, size_t *accepted) {
-    helio_tx_lane *lane = transmitter->lane;
-    const helio_clock clock = helio_clock_read(&transmitter->instance->clock);
-    helio_tx_lane_make_way(lane, clock);
-    bool has_appended = helio_tx_lane_drain_kept(lane, transmitter, clock);
-    int error = 0;
-    size_t done = 0;
-    for (; done < count; done++) {
-        if (!helio_transmitter_is_fit(transmitter, messages[done].length)) {
-            error = helio_transmitter_fail_size(transmitter, messages[done].length);
-        } else if (helio_transmitter_is_refusing(transmitter)) {
-            error = helio_transmitter_fail_ackers();
-        } else {
-            error = append_or_keep(transmitter, &messages[done], intended_ns, clock, &has_appended);
-        }
-        if (error) {
-            break;
-        }
-        helio_submit_queue_accept(&transmitter->queue, 1);
-    }
-    helio_transmitter_finish(transmitter, has_appended, clock);
-    *accepted = done;
     return error;
 }
 

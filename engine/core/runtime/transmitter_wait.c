@@ -60,25 +60,29 @@ int helio_transmitter_flush(helio_transmitter *transmitter, int64_t timeout_ns) 
     return 0;
 }
 
-/* There is no queue to be full, but the channel or the history may be. */
+/* There is no queue to be full, but the lane may hold messages back. */
 static int wait_for_lane(helio_transmitter *transmitter, size_t length, int64_t deadline_ns) {
+    helio_instance *instance = transmitter->instance;
     helio_tx_lane *lane = transmitter->lane;
-    while (!helio_tx_lane_takes(lane, transmitter->topic, length)) {
-        if (helio_monotonic_ns() >= deadline_ns) {
-            return helio_fail_plain(HELIO_ERR_TIMEOUT,
-                                    "the connection took no more in time, the history waits for "
-                                    "acknowledgements, or the rate or the credit did not allow it");
+    for (;;) {
+        const helio_clock clock = helio_clock_read(&instance->clock);
+        const helio_admission answer = helio_transmitter_admit(transmitter, length, clock);
+        if (answer == HELIO_ADMIT_GO) {
+            return 0;
         }
-        if (!helio_loop_once(transmitter->instance)) {
+        if (answer == HELIO_ADMIT_ACKERS || helio_monotonic_ns() >= deadline_ns) {
+            return helio_transmitter_fail(transmitter, HELIO_ERR_TIMEOUT, answer);
+        }
+        helio_tx_lane_note_wait(lane, answer, clock.now_ns);
+        if (!helio_loop_once(instance)) {
             int64_t look_ns = helio_deadline_after(HELIO_TX_LANE_LOOK_NS);
             const int64_t ready_ns = helio_tx_stream_ready_ns(lane->stream);
-            if (ready_ns > helio_monotonic_ns() && helio_tx_lane_has_room(lane)) {
+            if (ready_ns > helio_monotonic_ns() && answer != HELIO_ADMIT_ROOM) {
                 look_ns = ready_ns;
             }
-            helio_loop_rest(transmitter->instance, look_ns < deadline_ns ? look_ns : deadline_ns);
+            helio_loop_rest(instance, look_ns < deadline_ns ? look_ns : deadline_ns);
         }
     }
-    return 0;
 }
 
 static int wait_polled(helio_transmitter *transmitter, size_t length, int64_t deadline_ns) {
@@ -114,36 +118,36 @@ static bool wait_in_turn(helio_transmitter *transmitter, helio_turn *turn, size_
 
 static int wait_queued(helio_transmitter *transmitter, size_t length, int64_t deadline_ns) {
     helio_submit_queue *queue = &transmitter->queue;
-    const int usual_way = queue->kept            ? HELIO_WAY_KEPT
-                          : queue->low_water < 1 ? HELIO_WAY_IN_TURN
-                                                 : HELIO_WAY_QUEUE;
     bool has_room = true;
     helio_submit_queue_lock(queue);
     if (!helio_turns_is_empty(&queue->turns) || !helio_submit_queue_would_fit(queue, length)) {
         helio_turn turn;
         helio_turns_join(&queue->turns, &turn);
-        if (usual_way == HELIO_WAY_QUEUE) {
-            atomic_store_explicit(&transmitter->way, HELIO_WAY_IN_TURN, memory_order_relaxed);
-        }
         has_room = wait_in_turn(transmitter, &turn, length, deadline_ns);
         helio_turns_leave(&queue->turns, &turn, has_room);
-        if (helio_turns_is_empty(&queue->turns)) {
-            atomic_store_explicit(&transmitter->way, usual_way, memory_order_relaxed);
-        }
     }
     helio_submit_queue_unlock(queue);
     return has_room ? 0
-                    : helio_fail_plain(HELIO_ERR_TIMEOUT, "the submit queue had no room in time");
+                    : helio_transmitter_fail(transmitter, HELIO_ERR_TIMEOUT,
+                                             helio_transmitter_cause(transmitter, length));
 }
 
+/* With overflow=refuse nobody waits for room. */
 static int wait_never(helio_transmitter *transmitter, size_t length) {
-    const bool has_room = transmitter->queue.ring.capacity > 0
-                              ? helio_submit_queue_has_room(&transmitter->queue, length)
-                              : helio_tx_lane_takes(transmitter->lane, transmitter->topic, length);
-    return has_room ? 0
-                    : helio_fail_plain(HELIO_ERR_WOULD_BLOCK,
-                                       "there is no room, and with overflow=refuse nobody waits "
-                                       "for some");
+    helio_submit_queue *queue = &transmitter->queue;
+    helio_admission answer = HELIO_ADMIT_GO;
+    if (!helio_submit_queue_is_open(queue)) {
+        answer = helio_transmitter_admit(transmitter, length,
+                                         helio_clock_read(&transmitter->instance->clock));
+    } else if (!helio_submit_queue_has_room(queue, length)) {
+        answer = helio_transmitter_cause(transmitter, length);
+    }
+    const int error = answer == HELIO_ADMIT_GO
+                          ? 0
+                          : helio_transmitter_fail(transmitter, HELIO_ERR_WOULD_BLOCK, answer);
+    return error == HELIO_ERR_WOULD_BLOCK
+               ? helio_fail(error, "%s; with overflow=refuse nobody waits", helio_error_sentence())
+               : error;
 }
 
 int helio_transmitter_wait(helio_transmitter *transmitter, size_t length, int64_t timeout_ns) {
@@ -178,7 +182,7 @@ static int wait_acked_polled(helio_transmitter *transmitter, uint32_t receivers,
     const uint64_t sequence = helio_tx_stream_newest(transmitter->topic);
     while (sequence && helio_tx_stream_acked_by(stream, sequence) < receivers) {
         if (helio_transmitter_is_refusing(transmitter)) {
-            return helio_transmitter_fail_ackers();
+            return helio_transmitter_fail(transmitter, HELIO_ERR_ACKERS, HELIO_ADMIT_ACKERS);
         }
         if (helio_monotonic_ns() >= deadline_ns) {
             return fail_unacked();
@@ -216,8 +220,9 @@ int helio_transmitter_wait_acked(helio_transmitter *transmitter, uint32_t receiv
         }
         if (helio_transmitter_is_refusing(transmitter) || helio_monotonic_ns() >= deadline_ns) {
             helio_signal_cancel(&acked->progress);
-            error = helio_transmitter_is_refusing(transmitter) ? helio_transmitter_fail_ackers()
-                                                               : fail_unacked();
+            error = helio_transmitter_is_refusing(transmitter)
+                        ? helio_transmitter_fail(transmitter, HELIO_ERR_ACKERS, HELIO_ADMIT_ACKERS)
+                        : fail_unacked();
         } else {
             helio_signal_wait(&acked->progress, seen, deadline_ns);
         }

@@ -9,7 +9,7 @@
 #define FEEDBACK_QUIET_INTERVAL_NS (30 * HELIO_MICROSECOND)
 #define FEEDBACK_QUIET_NS (10 * HELIO_MILLISECOND)
 
-#define HOLD_NS (5 * HELIO_MILLISECOND)        /* longest time repairs keep new data waiting */
+#define ROOM_WAIT_NS (5 * HELIO_MILLISECOND)   /* longest wait for room within a message */
 #define RING_WAIT_NS (200 * HELIO_MILLISECOND) /* the same for a reader asked to be waited for */
 #define WAIT_AGAIN_NS (50 * HELIO_MILLISECOND) /* after a wait for room was in vain */
 
@@ -22,8 +22,7 @@ enum {
     PACKETS_PER_CYCLE =
         90, /* about as many of one transmitter, so that requests for repair get their turn; two
              * messages of segmentation offload, filled */
-    REPAIRS_AHEAD = 32, /* with more repairs waiting than this, new data waits for them */
-    MESSAGE_COST = 8,   /* bytes a message takes in a packet beside its own */
+    MESSAGE_COST = 8, /* bytes a message takes in a packet beside its own */
 };
 
 /* ---- packets out ---- */
@@ -81,7 +80,7 @@ static void wait_for_room(helio_tx_lane *lane) {
         return;
     }
     const bool is_asked_to = lane->base.options.transmitter.ring_wait != 0;
-    const int64_t until_ns = clock.now_ns + (is_asked_to ? RING_WAIT_NS : HOLD_NS);
+    const int64_t until_ns = clock.now_ns + (is_asked_to ? RING_WAIT_NS : ROOM_WAIT_NS);
     while (!helio_tx_lane_has_room(lane)) {
         if (clock.now_ns >= until_ns) {
             lane->wait_after_ns = is_asked_to ? 0 : clock.now_ns + WAIT_AGAIN_NS;
@@ -158,76 +157,28 @@ int helio_tx_lane_receive(helio_tx_lane *lane, helio_clock clock) {
     return (int)count;
 }
 
-/* Whether new data should wait.  A source that outruns its receivers would otherwise push what they
- * miss out of its history; so many repairs waiting slow it down to what they take in.  Not for
- * ever: one that keeps crying must not stop the stream. */
-static bool is_pressed(helio_tx_lane *lane, helio_clock clock) {
-    if (helio_tx_stream_pressing(lane->stream) <= REPAIRS_AHEAD) {
-        lane->held_since_ns = 0;
-        return false;
-    }
-    if (!lane->held_since_ns) {
-        lane->held_since_ns = clock.now_ns;
-    }
-    if (clock.now_ns - lane->held_since_ns < HOLD_NS) {
-        return true;
-    }
-    lane->held_since_ns = 0;
-    return false;
-}
-
-/* With a rate: whether the message must wait for it.  While some message's own end waits, no other
- * long one is begun. */
-static bool is_held(helio_tx_lane *lane, const helio_transmitter *transmitter, size_t length,
-                    helio_clock clock) {
-    const bool may_wait_within = length > helio_lane_packet_bytes(&lane->base);
-    lane->is_paced = (may_wait_within && lane->base.instance->waits_within) ||
-                     !helio_tx_stream_may_append(lane->stream, transmitter->topic, length, clock);
-    return lane->is_paced;
-}
-
-static bool has_messages(const helio_transmitter *transmitter) {
-    return helio_submit_queue_has_messages(&transmitter->queue);
-}
-
-uint64_t helio_tx_lane_credit(helio_tx_lane *lane, helio_transmitter *transmitter,
-                              helio_clock clock) {
-    if (!lane->awaits_credit) {
-        return UINT64_MAX;
-    }
-    const uint64_t credit = helio_tx_stream_credit(lane->stream, transmitter->topic);
-    helio_tx_lane_hold_topic(transmitter, credit == 0, clock);
-    if (credit == 0 && has_messages(transmitter)) {
-        helio_tx_stream_wait_for_credit(lane->stream, transmitter->topic, clock);
-    }
-    return credit;
-}
-
-/* While a long message was sent, receivers may have come that grant less. */
-static uint64_t credit_after(const helio_tx_lane *lane, const helio_transmitter *transmitter,
-                             uint64_t count) {
-    return lane->awaits_credit ? count + helio_tx_stream_credit(lane->stream, transmitter->topic)
-                               : UINT64_MAX;
+/* Messages of the transmitter wait for this; its topic's credit holds back no other topic. */
+static void note_held(helio_tx_lane *lane, helio_admission cause) {
+    lane->held = cause == HELIO_ADMIT_CREDIT ? lane->held : cause;
 }
 
 /* Puts a bounded number of the transmitter's messages into packets. */
-static inline int drain(helio_tx_lane *lane, helio_transmitter *transmitter, size_t budget,
-                        const bool has_pace, helio_clock clock) {
+static int drain_ring(helio_tx_lane *lane, helio_transmitter *transmitter, size_t budget,
+                      helio_clock clock) {
     helio_submit_queue *queue = &transmitter->queue;
     helio_submitted message;
     const size_t packet_bytes = helio_lane_packet_bytes(&lane->base);
-    uint64_t most = helio_tx_lane_credit(lane, transmitter, clock), count = 0, counted = 0;
+    const bool is_paced = helio_tx_stream_is_paced(lane->stream);
+    uint64_t count = 0, counted = 0;
     size_t bytes = 0;
-    while (bytes < budget && count < most && helio_tx_lane_has_room(lane) &&
-           helio_submit_queue_peek(queue, &message)) {
-        if (has_pace || message.submit_ns > clock.wall_ns) { /* submitted after this cycle began */
+    while (bytes < budget && helio_submit_queue_peek(queue, &message)) {
+        if (is_paced || message.submit_ns > clock.wall_ns) { /* submitted after this cycle began */
             clock = helio_clock_read(&lane->base.instance->clock);
         }
-        if (has_pace && is_held(lane, transmitter, message.length, clock)) {
-            break;
-        }
-        if (!helio_tx_stream_has_room(lane->stream, message.length, clock)) {
-            lane->stuck = true;
+        const helio_admission answer =
+            helio_tx_lane_admit(lane, transmitter->topic, message.length, clock);
+        if (answer != HELIO_ADMIT_GO) {
+            note_held(lane, answer);
             break;
         }
         if (message.length > packet_bytes / 2) { /* the books may be looked at while it is cut */
@@ -240,9 +191,6 @@ static inline int drain(helio_tx_lane *lane, helio_transmitter *transmitter, siz
         bytes += message.length + MESSAGE_COST;
         helio_submit_queue_drop(queue);
         count++;
-        if (message.length > packet_bytes) {
-            most = credit_after(lane, transmitter, count);
-        }
     }
     transmitter->taken += count - counted;
     if (count) {
@@ -255,30 +203,27 @@ static inline int drain(helio_tx_lane *lane, helio_transmitter *transmitter, siz
 
 /* Takes the message at the front of a kept queue, if there is one and it need not wait. */
 static bool take_kept(helio_tx_lane *lane, const helio_transmitter *transmitter,
-                      helio_submit_queue *queue, helio_submitted *message, bool has_pace,
-                      helio_clock clock) {
+                      helio_submit_queue *queue, helio_submitted *message, helio_clock clock) {
     size_t length;
+    bool is_taken = false;
     helio_submit_queue_lock(queue);
     helio_submit_queue_expire(queue, clock.now_ns);
-    bool is_taken = helio_kept_queue_front(queue->kept, &length) &&
-                    !(has_pace && is_held(lane, transmitter, length, clock));
-    if (is_taken && !helio_tx_stream_has_room(lane->stream, length, clock)) {
-        lane->stuck = true;
-        is_taken = false;
+    if (helio_kept_queue_front(queue->kept, &length)) {
+        const helio_admission answer = helio_tx_lane_admit(lane, transmitter->topic, length, clock);
+        note_held(lane, answer == HELIO_ADMIT_GO ? lane->held : answer);
+        is_taken = answer == HELIO_ADMIT_GO && helio_submit_queue_take(queue, message);
     }
-    is_taken = is_taken && helio_submit_queue_take(queue, message);
     helio_submit_queue_unlock(queue);
     return is_taken;
 }
 
-/* As drain, of a kept queue. */
+/* As drain_ring, of a kept queue. */
 static int drain_kept(helio_tx_lane *lane, helio_transmitter *transmitter, size_t budget,
-                      bool has_pace, helio_clock clock) {
+                      helio_clock clock) {
     helio_submitted message;
-    uint64_t most = helio_tx_lane_credit(lane, transmitter, clock), count = 0;
+    uint64_t count = 0;
     size_t bytes = 0;
-    while (bytes < budget && count < most && helio_tx_lane_has_room(lane) &&
-           take_kept(lane, transmitter, &transmitter->queue, &message, has_pace, clock)) {
+    while (bytes < budget && take_kept(lane, transmitter, &transmitter->queue, &message, clock)) {
         transmitter->in_hand = 1;
         helio_tx_stream_append_intended(lane->stream, transmitter->topic, message.data,
                                         message.length, message.submit_ns, message.intended_ns,
@@ -286,7 +231,6 @@ static int drain_kept(helio_tx_lane *lane, helio_transmitter *transmitter, size_
         transmitter->in_hand = 0;
         bytes += message.length + MESSAGE_COST;
         count++;
-        most = credit_after(lane, transmitter, count);
         clock = helio_clock_read(&lane->base.instance->clock);
     }
     if (count) {
@@ -297,10 +241,17 @@ static int drain_kept(helio_tx_lane *lane, helio_transmitter *transmitter, size_
     return (int)count;
 }
 
+static int drain(helio_tx_lane *lane, helio_transmitter *transmitter, size_t budget,
+                 helio_clock clock) {
+    helio_tx_lane_hold_topic(lane, transmitter, clock);
+    return transmitter->queue.ring.memory ? drain_ring(lane, transmitter, budget, clock)
+           : transmitter->queue.kept      ? drain_kept(lane, transmitter, budget, clock)
+                                          : 0;
+}
+
 bool helio_tx_lane_drain_kept(helio_tx_lane *lane, helio_transmitter *transmitter,
                               helio_clock clock) {
-    return drain_kept(lane, transmitter, SIZE_MAX, helio_tx_stream_is_paced(lane->stream), clock) >
-           0;
+    return drain(lane, transmitter, SIZE_MAX, clock) > 0;
 }
 
 /* Whoever was first is last now. */
@@ -321,15 +272,13 @@ static void rotate(helio_tx_lane *lane) {
 /* With a rate: what credit there is goes to the transmitters in turn. */
 static int drain_in_turn(helio_tx_lane *lane, size_t budget, helio_clock clock) {
     int drained = 0;
-    for (helio_transmitter *t = lane->transmitters; t && !lane->is_paced; t = t->next) {
-        drained += t->queue.ring.memory ? drain(lane, t, budget, true, clock)
-                   : t->queue.kept      ? drain_kept(lane, t, budget, true, clock)
-                                        : 0;
+    for (helio_transmitter *t = lane->transmitters; t && !helio_tx_lane_is_paced_out(lane);
+         t = t->next) {
+        drained += drain(lane, t, budget, clock);
     }
-    if (lane->is_paced) {
+    if (helio_tx_lane_is_paced_out(lane)) {
         rotate(lane);
-    }
-    if (!lane->is_paced && !helio_tx_lane_has_work(lane)) {
+    } else if (!helio_tx_lane_has_work(lane)) {
         helio_tx_stream_rest(lane->stream, clock);
     }
     return drained;
@@ -348,11 +297,9 @@ static int drain_all(helio_tx_lane *lane, helio_clock clock) {
         return drain_in_turn(lane, budget, clock);
     }
     for (helio_transmitter *t = lane->transmitters; t; t = t->next) {
-        drained += t->queue.ring.memory ? drain(lane, t, budget, false, clock)
-                   : t->queue.kept      ? drain_kept(lane, t, budget, false, clock)
-                                        : 0;
+        drained += drain(lane, t, budget, clock);
     }
-    if (lane->stuck) { /* what room there is next goes to another one first */
+    if (lane->held == HELIO_ADMIT_HISTORY) { /* what room there is next goes to another one first */
         rotate(lane);
     }
     return drained;
@@ -379,23 +326,8 @@ static bool someone_waits(const helio_tx_lane *lane) {
     return false;
 }
 
-bool helio_tx_lane_look_for_room(helio_tx_lane *lane) {
-    helio_channel *channel = lane->base.channel;
-    lane->room =
-        channel->driver->room && !lane->is_heedless ? channel->driver->room(channel) : SIZE_MAX;
-    return lane->room >= HELIO_TX_LANE_ROOM_MIN;
-}
-
-bool helio_tx_lane_takes(helio_tx_lane *lane, const helio_tx_topic *topic, size_t length) {
-    const helio_clock clock = helio_clock_read(&lane->base.instance->clock);
-    return helio_tx_lane_has_room(lane) && helio_tx_stream_has_room(lane->stream, length, clock) &&
-           (!lane->awaits_credit || helio_tx_stream_credit(lane->stream, topic) > 0) &&
-           (!helio_tx_stream_is_paced(lane->stream) ||
-            helio_tx_stream_may_append(lane->stream, topic, length, clock));
-}
-
 /* A connection stands anew: the other side is told at once where the stream is. */
-static void greet(helio_tx_lane *lane, helio_clock clock) {
+void helio_tx_lane_greet(helio_tx_lane *lane, helio_clock clock) {
     if (lane->base.connected) {
         lane->base.connected = false;
         helio_tx_stream_greet(lane->stream, clock);
@@ -403,12 +335,11 @@ static void greet(helio_tx_lane *lane, helio_clock clock) {
 }
 
 int helio_tx_lane_work(helio_tx_lane *lane, helio_clock clock) {
-    greet(lane, clock);
+    helio_tx_lane_greet(lane, clock);
     helio_tx_lane_tell_refusing(lane);
     helio_hold_end(helio_tx_stream_hold(lane->stream), clock.wall_ns);
-    lane->stuck = lane->is_paced = false;
-    lane->is_jammed = !helio_tx_lane_has_room(lane);
-    const bool takes = !lane->is_jammed && !is_pressed(lane, clock);
+    lane->held = helio_tx_lane_admit_any(lane, clock);
+    const bool takes = lane->held == HELIO_ADMIT_GO;
     const int drained = takes ? drain_all(lane, clock) : 0;
     lane->open = lane->open || drained;
     const bool whole =
@@ -417,7 +348,7 @@ int helio_tx_lane_work(helio_tx_lane *lane, helio_clock clock) {
         helio_tx_stream_flush(lane->stream, helio_clock_read(&lane->base.instance->clock));
         lane->open = false;
     }
-    if (!takes || lane->is_paced || lane->stuck) {
+    if (lane->held != HELIO_ADMIT_GO) {
         helio_tx_lane_hold(lane, clock);
     }
     const int done = drained + helio_tx_lane_poll_stream(lane, clock);
@@ -425,27 +356,19 @@ int helio_tx_lane_work(helio_tx_lane *lane, helio_clock clock) {
     if (whole) {
         hand_over(lane);
     }
-    if (lane->is_paced || lane->stuck || lane->is_jammed) {
+    if (lane->held != HELIO_ADMIT_GO) {
         if (helio_tx_lane_has_messages(lane)) {
-            helio_congestion_note(&lane->congestion, clock.now_ns);
+            helio_tx_lane_note_wait(lane, lane->held, clock.now_ns);
         }
-    } else if (whole && takes) {
+    } else if (whole) {
         helio_congestion_rest(&lane->congestion);
     }
+    helio_tx_lane_show(lane, lane->held);
     for (helio_transmitter *t = lane->transmitters; t; t = t->next) {
         helio_tx_lane_serve_waits(lane,
                                   t); /* new ones may wait for what was acknowledged long ago */
     }
     return done;
-}
-
-void helio_tx_lane_make_way(helio_tx_lane *lane, helio_clock clock) {
-    greet(lane, clock);
-    while (is_pressed(lane, clock)) {
-        helio_tx_lane_poll_stream(lane, clock);
-        helio_tx_lane_flush_channel(lane);
-        clock = helio_clock_read(&lane->base.instance->clock);
-    }
 }
 
 void helio_tx_lane_flush(helio_tx_lane *lane, helio_clock clock) {
@@ -504,38 +427,4 @@ void helio_tx_lane_refresh(helio_tx_lane *lane, helio_clock clock) {
     helio_tx_lane_tell_congestion(lane, clock);
     helio_lane_tend(&lane->base, clock);
     helio_tx_stream_note_unsent(lane->stream, lane->base.channel->counters.data_errors);
-}
-
-/* Messages wait, and not for credit. */
-static bool has_messages_to_send(const helio_tx_lane *lane, const helio_transmitter *transmitter) {
-    return has_messages(transmitter) &&
-           (!lane->awaits_credit || helio_tx_stream_credit(lane->stream, transmitter->topic) > 0);
-}
-
-bool helio_tx_lane_has_work(const helio_tx_lane *lane) {
-    /* Else not until an acknowledgement comes, room is made, or the rate allows more. */
-    const bool can_send = !lane->stuck && !lane->is_jammed && !lane->is_paced;
-    for (const helio_transmitter *t = lane->transmitters; t; t = t->next) {
-        if (helio_acked_has_new_wait(&t->acked) || (can_send && has_messages_to_send(lane, t))) {
-            return true;
-        }
-    }
-    return false;
-}
-
-bool helio_tx_lane_has_messages(const helio_tx_lane *lane) {
-    for (const helio_transmitter *t = lane->transmitters; t; t = t->next) {
-        if (has_messages_to_send(lane, t)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-bool helio_tx_lane_waits_for_room(const helio_tx_lane *lane) {
-    return lane->is_jammed && helio_tx_lane_has_messages(lane);
-}
-
-int64_t helio_tx_lane_ready_ns(const helio_tx_lane *lane) {
-    return lane->is_paced ? helio_tx_stream_ready_ns(lane->stream) : HELIO_NEVER;
 }

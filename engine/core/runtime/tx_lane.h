@@ -33,9 +33,8 @@ struct helio_tx_lane {
     int64_t wait_after_ns;   /* monotonic: no waiting for room before */
     int64_t drain_until_ns;  /* monotonic: closing, how long connections may take for the rest */
     bool closing;            /* lingering: no transmitter is left */
-    bool stuck;              /* messages wait: the history is full and not acknowledged */
-    bool is_jammed;          /* the channel had no room when it was looked at last */
-    bool is_paced;           /* messages wait for the rate, or were held back by it */
+    helio_admission held;    /* what messages of all topics wait for, as the last cycle saw it */
+    _Atomic int held_shown;  /* the same, for senders */
     bool awaits_credit;      /* messages leave only as far as receivers have granted */
     bool is_waiting;         /* within a long message, for its next packet */
     int64_t chores_due_ns;   /* monotonic: of an engine that waits there */
@@ -74,12 +73,9 @@ bool helio_tx_lane_look_for_room(helio_tx_lane *lane);
 static inline bool helio_tx_lane_has_room(helio_tx_lane *lane) {
     return lane->room >= HELIO_TX_LANE_ROOM_MIN || helio_tx_lane_look_for_room(lane);
 }
-/* Whether stream and channel take a message of this length now. */
-bool helio_tx_lane_takes(helio_tx_lane *lane, const helio_tx_topic *topic, size_t length);
-/* How many of its messages the transmitter may send now as far as credit goes; a transmitter that
- * may send none and has some is noted to wait. */
-uint64_t helio_tx_lane_credit(helio_tx_lane *lane, helio_transmitter *transmitter,
-                              helio_clock clock);
+/* Whether a message may be put into packets now.  Every way of sending asks this. */
+helio_admission helio_tx_lane_admit(helio_tx_lane *lane, helio_tx_topic *topic, size_t length,
+                                    helio_clock clock);
 /* Puts what waits in a kept queue into packets, as far as stream and channel take it; whether there
  * was any. */
 bool helio_tx_lane_drain_kept(helio_tx_lane *lane, helio_transmitter *transmitter,
@@ -100,8 +96,8 @@ void helio_tx_lane_tell_acks(helio_tx_lane *lane);
 
 /* Some submit queue has messages that can be sent, or somebody waits for something new. */
 bool helio_tx_lane_has_work(const helio_tx_lane *lane);
-/* Mode poll: a message was refused and waits with the application. */
-void helio_tx_lane_note_refused(helio_tx_lane *lane, int64_t now_ns);
+/* Messages are seen to wait for this cause. */
+void helio_tx_lane_note_wait(helio_tx_lane *lane, helio_admission cause, int64_t now_ns);
 /* Some have messages that wait for room in the channel. */
 bool helio_tx_lane_waits_for_room(const helio_tx_lane *lane);
 /* When those that wait for the rate go on; HELIO_NEVER when none do. */

@@ -1,7 +1,5 @@
-/* A transmit lane and the rate: what the options say of it, and the time a long message spends
- * waiting for its next packet, and whether messages wait for too long. */
-#include <inttypes.h>
-
+/* A transmit lane and the rate: the options about it, and the time a long message waits for its next
+ * packet. */
 #include "base/error.h"
 #include "runtime/rx_lane.h"
 #include "runtime/tx_lane_parts.h"
@@ -72,98 +70,6 @@ void helio_tx_lane_place_pace(helio_tx_lane *lane, helio_tx_pace_config *pace) {
     pace->share = &lane->base.instance->rate;
 }
 
-/* ---- what is held back (send/batcher.h) ---- */
-
-void helio_tx_lane_hold(helio_tx_lane *lane, helio_clock clock) {
-    helio_hold *hold = helio_tx_stream_hold(lane->stream);
-    int64_t oldest_ns = HELIO_NEVER;
-    for (helio_transmitter *t = lane->transmitters; t; t = t->next) {
-        const int64_t submit_ns = helio_submit_queue_oldest_ns(&t->queue, clock);
-        oldest_ns = submit_ns < oldest_ns ? submit_ns : oldest_ns;
-    }
-    helio_hold_begin(hold, oldest_ns, clock.wall_ns);
-}
-
-void helio_tx_lane_hold_topic(helio_transmitter *transmitter, bool is_held, helio_clock clock) {
-    helio_hold *hold = helio_tx_topic_hold(transmitter->topic);
-    helio_hold_end(hold, clock.wall_ns);
-    if (is_held) {
-        helio_hold_begin(hold, helio_submit_queue_oldest_ns(&transmitter->queue, clock),
-                         clock.wall_ns);
-    }
-}
-
-/* ---- congestion ---- */
-
-static const char *reason_of(const helio_tx_lane *lane) {
-    if (lane->is_jammed) {
-        return "room in the channel";
-    }
-    const helio_tx_wait wait = helio_tx_stream_pace(lane->stream)->wait;
-    if (lane->stuck || (!lane->is_paced && wait == HELIO_TX_WAIT_NONE)) {
-        return "acknowledgements";
-    }
-    switch (wait) {
-    case HELIO_TX_WAIT_INSTANCE:
-        return "the instance's rate";
-    case HELIO_TX_WAIT_REPAIRS:
-        return "repairs within the rate";
-    case HELIO_TX_WAIT_LIMIT:
-        return "receivers (the send limit)";
-    default:
-        return "the rate";
-    }
-}
-
-static uint64_t queued_bytes(const helio_tx_lane *lane) {
-    uint64_t bytes = 0;
-    for (const helio_transmitter *t = lane->transmitters; t; t = t->next) {
-        bytes += helio_submit_queue_is_open(&t->queue) ? helio_submit_queue_bytes(&t->queue) : 0;
-    }
-    return bytes;
-}
-
-static void tell_change(helio_tx_lane *lane, helio_clock clock, int64_t began_ns) {
-    helio_congestion *congestion = &lane->congestion;
-    helio_stats_object *object = helio_tx_stream_object(lane->stream);
-    const uint64_t rate = helio_tx_stream_pace(lane->stream)->limit.bucket.rate;
-    const uint64_t args[4] = {(uint64_t)(clock.now_ns - began_ns), queued_bytes(lane), rate};
-    atomic_store_explicit(&lane->congested, congestion->is_on, memory_order_relaxed);
-    helio_tx_stream_stats *stats = object->record;
-    helio_set(&stats->congested, congestion->is_on);
-    helio_count(&stats->congestions, congestion->is_on);
-    if (congestion->is_on) {
-        helio_stats_event(lane->base.instance->stats, clock.wall_ns, HELIO_EVENT_CONGESTION_ON,
-                          object->slot, args,
-                          "%s: messages have waited for %s for %" PRIu64 " ms; %" PRIu64
-                          " bytes are queued, the rate is %" PRIu64 " bytes/s",
-                          lane->base.endpoint.label, reason_of(lane), args[0] / HELIO_MILLISECOND,
-                          args[1], rate);
-    } else {
-        helio_stats_event(lane->base.instance->stats, clock.wall_ns, HELIO_EVENT_CONGESTION_OFF,
-                          object->slot, args, "%s: nothing waits any more, after %" PRIu64 " ms",
-                          lane->base.endpoint.label, args[0] / HELIO_MILLISECOND);
-    }
-}
-
-void helio_tx_lane_tell_congestion(helio_tx_lane *lane, helio_clock clock) {
-    helio_congestion *congestion = &lane->congestion;
-    if (lane->awaited_by ||
-        ((lane->is_paced || lane->stuck || lane->is_jammed) && helio_tx_lane_has_messages(lane))) {
-        helio_congestion_note(congestion, clock.now_ns); /* asleep nobody else says so */
-    }
-    const int64_t began_ns = congestion->since_ns;
-    if (helio_congestion_look(congestion, clock.now_ns) != HELIO_CONGESTION_SAME) {
-        tell_change(lane, clock, began_ns);
-    }
-    atomic_store_explicit(&lane->rate, helio_tx_stream_pace(lane->stream)->limit.bucket.rate,
-                          memory_order_relaxed);
-}
-
-void helio_tx_lane_note_refused(helio_tx_lane *lane, int64_t now_ns) {
-    helio_congestion_note(&lane->congestion, now_ns);
-}
-
 /* ---- waiting ---- */
 
 /* What the rest of the engine has to send does not wait for this message. */
@@ -183,7 +89,7 @@ static void do_chores(helio_tx_lane *lane, helio_clock clock) {
     }
     lane->chores_due_ns = clock.now_ns + CHORES_NS;
     helio_stats_heartbeat(instance->stats, clock.wall_ns);
-    helio_congestion_note(&lane->congestion, clock.now_ns);
+    helio_tx_lane_note_wait(lane, helio_tx_stream_pace(lane->stream)->wait, clock.now_ns);
     helio_tx_lane_tell_congestion(lane, clock);
     for (helio_rx_lane *rx = instance->rx_lanes; rx; rx = rx->next) {
         helio_rx_lane_refresh(rx, clock);
@@ -202,6 +108,7 @@ helio_clock helio_tx_lane_wait(void *context, int64_t until_ns) {
     helio_tx_lane *lane = context;
     helio_instance *instance = lane->base.instance;
     helio_tx_lane_flush_channel(lane);
+    helio_tx_lane_show(lane, helio_tx_stream_pace(lane->stream)->wait);
     lane->is_waiting = true;
     instance->waits_within++;
     helio_clock clock = helio_clock_read(&instance->clock);
@@ -221,13 +128,4 @@ helio_clock helio_tx_lane_wait(void *context, int64_t until_ns) {
     instance->waits_within--;
     lane->is_waiting = false;
     return clock;
-}
-
-bool helio_tx_lane_is_queueing(const helio_tx_lane *lane) {
-    for (const helio_transmitter *t = lane->transmitters; t; t = t->next) {
-        if (helio_submit_queue_bytes(&t->queue) > 0) {
-            return true;
-        }
-    }
-    return false;
 }

@@ -19,8 +19,25 @@ void helio_tx_lane_breathe(void *context, int64_t not_before_ns);
 /* Repairs, heartbeats, announcements, if it is time. */
 int helio_tx_lane_poll_stream(helio_tx_lane *lane, helio_clock clock);
 
-/* Some transmitter has messages in its queue. */
+/* A connection was made again: the other side learns at once where the stream is. */
+void helio_tx_lane_greet(helio_tx_lane *lane, helio_clock clock);
+
+/* ---- tx_lane_admit.c ---- */
+
+/* Whether any message may be put into packets in this cycle: GO, ROOM or REPAIRS. */
+helio_admission helio_tx_lane_admit_any(helio_tx_lane *lane, helio_clock clock);
+/* Some transmitter has messages in its queue, and credit. */
 bool helio_tx_lane_has_messages(const helio_tx_lane *lane);
+/* Messages wait for the rate, or what goes with it. */
+bool helio_tx_lane_is_paced_out(const helio_tx_lane *lane);
+/* Messages are held back from now on: of all topics; of one, if it has no credit. */
+void helio_tx_lane_hold(helio_tx_lane *lane, helio_clock clock);
+void helio_tx_lane_hold_topic(helio_tx_lane *lane, helio_transmitter *transmitter,
+                              helio_clock clock);
+/* Begins and ends of congestion are reported, and senders learn the rate. */
+void helio_tx_lane_tell_congestion(helio_tx_lane *lane, helio_clock clock);
+/* Senders learn what messages wait for. */
+void helio_tx_lane_show(helio_tx_lane *lane, helio_admission held);
 
 /* ---- tx_lane_pace.c ---- */
 
@@ -30,12 +47,6 @@ int helio_tx_lane_check_pace(const helio_transmitter_options *options);
 helio_tx_pace_config helio_tx_lane_pace(const helio_transmitter_options *options);
 void helio_tx_lane_place_pace(helio_tx_lane *lane, helio_tx_pace_config *pace);
 
-/* Messages are held back from now on: of all topics; of one, or not any more. */
-void helio_tx_lane_hold(helio_tx_lane *lane, helio_clock clock);
-void helio_tx_lane_hold_topic(helio_transmitter *transmitter, bool is_held, helio_clock clock);
-
-/* What was held back is noted; begins and ends of congestion are told, and senders learn the rate. */
-void helio_tx_lane_tell_congestion(helio_tx_lane *lane, helio_clock clock);
 /* The next packet of a large message waits: the engine goes on without it. */
 helio_clock helio_tx_lane_wait(void *context, int64_t until_ns);
 

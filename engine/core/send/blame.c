@@ -60,7 +60,7 @@ static uint32_t holds_rate(const helio_tx_stream *stream) {
 }
 
 static bool waits(const helio_tx_stream *stream) {
-    return stream->pace.wait == HELIO_TX_WAIT_LIMIT || stream->pace.wait == HELIO_TX_WAIT_RATE ||
+    return stream->pace.wait == HELIO_ADMIT_WINDOW || stream->pace.wait == HELIO_ADMIT_RATE ||
            stream->acks.blocked_ns || stream->credit_waits > 0;
 }
 
@@ -68,13 +68,13 @@ static uint32_t held_by(const helio_tx_stream *stream) {
     if (stream->acks.blocked_ns) {
         return holds_acks(stream);
     }
-    if (stream->pace.wait == HELIO_TX_WAIT_LIMIT) {
+    if (stream->pace.wait == HELIO_ADMIT_WINDOW) {
         return holds_window(stream);
     }
     if (stream->credit_waits > 0) {
         return holds_credit(stream);
     }
-    return stream->pace.wait == HELIO_TX_WAIT_RATE ? holds_rate(stream) : HELIO_PEER_NONE;
+    return stream->pace.wait == HELIO_ADMIT_RATE ? holds_rate(stream) : HELIO_PEER_NONE;
 }
 
 /* ---- for how long ---- */

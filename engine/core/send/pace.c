@@ -25,11 +25,11 @@ static void set_repairs(helio_tx_pace *pace, int64_t now_ns) {
 }
 
 static void end_wait(helio_tx_pace *pace, int64_t now_ns) {
-    if (pace->wait == HELIO_TX_WAIT_NONE) {
+    if (pace->wait == HELIO_ADMIT_GO) {
         return;
     }
     const int64_t waited_ns = now_ns - pace->waits_since_ns;
-    pace->wait = HELIO_TX_WAIT_NONE;
+    pace->wait = HELIO_ADMIT_GO;
     helio_count(&pace->stats->rate_limited_time, (uint64_t)waited_ns);
     helio_record(pace->latency, waited_ns, 1);
 }
@@ -75,8 +75,8 @@ void helio_tx_pace_set_rate(helio_tx_pace *pace, uint64_t rate, int64_t now_ns) 
 }
 
 void helio_tx_pace_set_send_limit(helio_tx_pace *pace, uint64_t sequence) {
-    if (pace->wait == HELIO_TX_WAIT_LIMIT && sequence > pace->send_limit) {
-        pace->wait = HELIO_TX_WAIT_RATE; /* of which time tells: data is looked at again at once */
+    if (pace->wait == HELIO_ADMIT_WINDOW && sequence > pace->send_limit) {
+        pace->wait = HELIO_ADMIT_RATE; /* of which time tells: data is looked at again at once */
     }
     pace->send_limit = sequence;
     pace->is_on = helio_tx_pace_has_rate(pace) || sequence != UINT64_MAX;
@@ -93,44 +93,45 @@ bool helio_tx_pace_has_credit(helio_tx_pace *pace, int64_t now_ns) {
            (!is_shared(pace) || helio_tx_limit_takes(&pace->config.share->limit, now_ns));
 }
 
-static helio_tx_wait look(helio_tx_pace *pace, uint64_t sequence, bool is_behind, int64_t now_ns) {
+static helio_admission look(helio_tx_pace *pace, uint64_t sequence, bool is_behind,
+                            int64_t now_ns) {
     if (sequence > pace->send_limit && !pace->is_limit_waived) {
-        return HELIO_TX_WAIT_LIMIT;
+        return HELIO_ADMIT_WINDOW;
     }
     if (!helio_tx_limit_takes(&pace->limit, now_ns)) {
-        return HELIO_TX_WAIT_RATE;
+        return HELIO_ADMIT_RATE;
     }
     if (is_behind) {
-        return HELIO_TX_WAIT_REPAIRS;
+        return HELIO_ADMIT_REPAIRS;
     }
     if (is_shared(pace) && !helio_tx_share_takes(pace->config.share, &pace->place, now_ns)) {
-        return HELIO_TX_WAIT_INSTANCE;
+        return HELIO_ADMIT_INSTANCE_RATE;
     }
-    return HELIO_TX_WAIT_NONE;
+    return HELIO_ADMIT_GO;
 }
 
-static void begin_wait(helio_tx_pace *pace, helio_tx_wait wait, int64_t now_ns) {
+static void begin_wait(helio_tx_pace *pace, helio_admission wait, int64_t now_ns) {
     pace->was_limited = true;
-    if (pace->wait == HELIO_TX_WAIT_NONE) {
+    if (pace->wait == HELIO_ADMIT_GO) {
         pace->waits_since_ns = now_ns;
         helio_count(&pace->stats->rate_limited, 1);
     }
     pace->wait = wait;
 }
 
-bool helio_tx_pace_takes_data(helio_tx_pace *pace, uint64_t sequence, bool is_behind,
-                              int64_t now_ns) {
+helio_admission helio_tx_pace_admit(helio_tx_pace *pace, uint64_t sequence, bool is_behind,
+                                    int64_t now_ns) {
     if (!pace->is_on) {
         end_wait(pace, now_ns);
-        return true;
+        return HELIO_ADMIT_GO;
     }
-    const helio_tx_wait wait = look(pace, sequence, is_behind, now_ns);
-    if (wait == HELIO_TX_WAIT_NONE) {
+    const helio_admission wait = look(pace, sequence, is_behind, now_ns);
+    if (wait == HELIO_ADMIT_GO) {
         end_wait(pace, now_ns);
     } else {
         begin_wait(pace, wait, now_ns);
     }
-    return wait == HELIO_TX_WAIT_NONE;
+    return wait;
 }
 
 void helio_tx_pace_brake_repairs(helio_tx_pace *pace, uint64_t rate, int64_t now_ns) {
@@ -172,7 +173,7 @@ int64_t helio_tx_pace_credit_ns(const helio_tx_pace *pace) {
 }
 
 int64_t helio_tx_pace_ready_ns(const helio_tx_pace *pace) {
-    return pace->wait == HELIO_TX_WAIT_LIMIT ? HELIO_NEVER : helio_tx_pace_credit_ns(pace);
+    return pace->wait == HELIO_ADMIT_WINDOW ? HELIO_NEVER : helio_tx_pace_credit_ns(pace);
 }
 
 int64_t helio_tx_pace_repair_ready_ns(const helio_tx_pace *pace) {

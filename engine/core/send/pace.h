@@ -28,6 +28,7 @@
 
 #include "base/bucket.h"
 #include "base/clock.h"
+#include "send/admit.h"
 #include "send/limit.h"
 #include "send/share.h"
 #include "stats/stats.h"
@@ -41,15 +42,6 @@ typedef struct helio_tx_pace_config {
     helio_tx_share *share; /* of the instance; may be NULL */
 } helio_tx_pace_config;
 
-/* Why data waits. */
-typedef enum helio_tx_wait {
-    HELIO_TX_WAIT_NONE,
-    HELIO_TX_WAIT_RATE,     /* the stream's */
-    HELIO_TX_WAIT_INSTANCE, /* the instance's rate, or its turn */
-    HELIO_TX_WAIT_REPAIRS,  /* or an announcement: they go first */
-    HELIO_TX_WAIT_LIMIT     /* its sequence number */
-} helio_tx_wait;
-
 typedef struct helio_tx_pace {
     helio_tx_pace_config config;
     bool is_on; /* some limit is in force */
@@ -62,7 +54,7 @@ typedef struct helio_tx_pace {
     uint64_t charged;     /* bytes, ever */
     bool is_open;         /* a packet is being filled */
     bool was_limited;
-    helio_tx_wait wait; /* why data waits now */
+    helio_admission wait; /* what data waits for now; GO: it does not wait */
     int64_t waits_since_ns;
     bool repairs_wait;
     helio_tx_stream_stats *stats;
@@ -89,10 +81,10 @@ static inline bool helio_tx_pace_is_braked(const helio_tx_pace *pace) {
     return pace->brake.rate > 0;
 }
 
-/* Whether the data packet with this number may be begun now.  `is_behind`: something waits that goes
- * first, and could leave. */
-bool helio_tx_pace_takes_data(helio_tx_pace *pace, uint64_t sequence, bool is_behind,
-                              int64_t now_ns);
+/* Whether the data packet with this number may be begun now: GO, RATE, INSTANCE_RATE, REPAIRS or WINDOW.
+ * `is_behind`: something waits that goes first, and could leave. */
+helio_admission helio_tx_pace_admit(helio_tx_pace *pace, uint64_t sequence, bool is_behind,
+                                    int64_t now_ns);
 /* Whether there is credit for one more packet, turns and numbers aside. */
 bool helio_tx_pace_has_credit(helio_tx_pace *pace, int64_t now_ns);
 bool helio_tx_pace_takes_repair(helio_tx_pace *pace, int64_t now_ns);

@@ -133,6 +133,12 @@ static inline bool helio_tx_announcement_is_due(const helio_tx_stream *stream, i
            helio_txw_has_room(&stream->txw);
 }
 
+/* ---- send/admit.c ---- */
+
+/* Whether the data packet with this number may be begun now, as far as rate and send limit go. */
+helio_admission helio_tx_admit_packet(helio_tx_stream *stream, uint64_t sequence,
+                                      helio_clock clock);
+
 /* ---- send/control.c ---- */
 
 /* Says where the stream is.  `now_ns` is told back by receivers, for round trips; 0: not known. */

@@ -119,37 +119,13 @@ static void breathe(helio_tx_stream *stream, const helio_pgm_fragment *fragment,
     stream->config.breathe(stream->outlet.context, not_before_ns);
 }
 
-/* Something waits that goes before data and could leave.  Without a rate nothing bounds what repairs
- * take, and whoever asks on and on would stop the stream: its lane holds data back, for a while. */
-static bool is_behind(const helio_tx_stream *stream, int64_t now_ns) {
-    return (helio_repairer_has_work(&stream->repairer) && helio_tx_pace_has_rate(&stream->pace) &&
-            helio_tx_pace_repair_ready_ns(&stream->pace) <= now_ns) ||
-           helio_tx_announcement_is_due(stream, now_ns);
-}
-
-static bool takes_data(helio_tx_stream *stream, uint64_t sequence, helio_clock clock) {
-    if (helio_tx_pace_takes_data(&stream->pace, sequence, is_behind(stream, clock.now_ns),
-                                 clock.now_ns)) {
-        if (stream->blame.place != HELIO_PEER_NONE) {
-            helio_tx_blame_look(stream, clock.now_ns);
-        }
-        return true;
-    }
-    helio_tx_blame_look(stream, clock.now_ns);
-    const int64_t ready_ns = helio_tx_pace_ready_ns(&stream->pace);
-    if (ready_ns != HELIO_NEVER) {
-        helio_heartbeat_hold(&stream->heartbeat, ready_ns > clock.now_ns ? ready_ns : clock.now_ns);
-    }
-    return false;
-}
-
 /* The next packet of the message waits for the rate; for receivers (the send limit) it does so for a
  * while only, and the rest of the message then goes on without: an engine must not stand still for one
  * that has gone. */
 static void wait_within(helio_tx_stream *stream, helio_clock clock) {
     const int64_t since_ns = clock.now_ns;
-    while (!takes_data(stream, stream->txw.lead + 1, clock)) {
-        if (stream->pace.wait == HELIO_TX_WAIT_LIMIT && clock.now_ns - since_ns > LIMIT_WAIT_NS) {
+    while (helio_tx_admit_packet(stream, stream->txw.lead + 1, clock) != HELIO_ADMIT_GO) {
+        if (stream->pace.wait == HELIO_ADMIT_WINDOW && clock.now_ns - since_ns > LIMIT_WAIT_NS) {
             stream->pace.is_limit_waived = true;
         }
         const int64_t ready_ns = helio_tx_pace_ready_ns(&stream->pace);
@@ -626,19 +602,6 @@ bool helio_tx_stream_is_finished(const helio_tx_stream *stream, helio_clock cloc
 
 /* ---- acknowledgements ---- */
 
-/* Packets that a message takes, the one that may be open included. */
-static uint64_t packets_of(const helio_tx_stream *stream, size_t length) {
-    const size_t head = HELIO_TSDU_HEADER + helio_tsdu_message_header_bytes(length);
-    const size_t whole = stream->batcher.tsdu_bytes;
-    const size_t part = whole - (HELIO_PGM_FRAGMENT_HEADER - HELIO_PGM_DATA_HEADER);
-    const uint64_t own = head + length <= whole ? 1 : (head + length + part - 1) / part;
-    return own + (stream->batcher.tsdu != NULL);
-}
-
-bool helio_tx_stream_has_room(helio_tx_stream *stream, size_t length, helio_clock clock) {
-    return helio_tx_acks_has_room(&stream->acks, packets_of(stream, length), clock);
-}
-
 size_t helio_tx_stream_longest(const helio_tx_stream *stream) {
     if (stream->config.acks == 0) {
         return stream->config.max_message_bytes;
@@ -666,15 +629,6 @@ uint64_t helio_tx_stream_newest(const helio_tx_topic *topic) {
 
 bool helio_tx_stream_is_paced(const helio_tx_stream *stream) {
     return stream->pace.is_on;
-}
-
-bool helio_tx_stream_may_append(helio_tx_stream *stream, const helio_tx_topic *topic, size_t length,
-                                helio_clock clock) {
-    if (helio_batcher_joins(&stream->batcher, &topic->position, length)) {
-        return true;
-    }
-    const uint64_t sequence = stream->txw.lead + 1 + (stream->batcher.tsdu != NULL);
-    return takes_data(stream, sequence, clock);
 }
 
 int64_t helio_tx_stream_ready_ns(const helio_tx_stream *stream) {

@@ -31,6 +31,7 @@
 #include "receivers/action.h"
 #include "receivers/allowance.h"
 #include "receivers/receiver_view.h"
+#include "send/admit.h"
 #include "send/batcher.h"
 #include "send/follow.h"
 #include "send/govern.h"
@@ -39,9 +40,6 @@
 #include "send/slow.h"
 #include "stats/stats.h"
 #include "window/txw.h"
-
-typedef struct helio_tx_stream helio_tx_stream;
-typedef struct helio_tx_topic helio_tx_topic;
 
 /* What the histories of an instance's streams may take together. */
 typedef struct helio_history_budget {
@@ -138,10 +136,7 @@ void helio_tx_stream_remove_topic(helio_tx_stream *stream, helio_tx_topic *topic
 /* Tells at once where the stream is (SPM): somebody has come who cannot know. */
 void helio_tx_stream_greet(helio_tx_stream *stream, helio_clock clock);
 
-/* Whether the history takes a message of this length; when packets must be acknowledged and are not,
- * it may not, and what is appended all the same pushes out what is not acknowledged. */
-bool helio_tx_stream_has_room(helio_tx_stream *stream, size_t length, helio_clock clock);
-/* The longest message it takes without doing so. */
+/* The longest message that the history takes with all its packets to be acknowledged. */
 size_t helio_tx_stream_longest(const helio_tx_stream *stream);
 /* Fewer receivers acknowledge than must, and messages are to be refused (acks_missing). */
 bool helio_tx_stream_is_refusing(const helio_tx_stream *stream);
@@ -187,11 +182,7 @@ uint64_t helio_tx_stream_credit(const helio_tx_stream *stream, const helio_tx_to
 void helio_tx_stream_wait_for_credit(helio_tx_stream *stream, helio_tx_topic *topic,
                                      helio_clock clock);
 
-/* Whether a message may be appended now as far as the rate goes; one that joins the open packet
- * always may.  What is appended all the same leaves and is owed. */
-bool helio_tx_stream_may_append(helio_tx_stream *stream, const helio_tx_topic *topic, size_t length,
-                                helio_clock clock);
-/* There is a limit, so that the question above makes sense. */
+/* A rate or a send limit is in force. */
 bool helio_tx_stream_is_paced(const helio_tx_stream *stream);
 /* When to ask again: the past when at once, HELIO_NEVER when something must come in first. */
 int64_t helio_tx_stream_ready_ns(const helio_tx_stream *stream);

@@ -47,8 +47,7 @@ void helio_trial_source_offer(helio_trial_source *source, double offered) {
 
 static bool may_send(helio_trial_source *source, helio_clock clock) {
     const uint32_t bytes = source->config.message_bytes;
-    return helio_tx_stream_may_append(source->stream, source->topic, bytes, clock) &&
-           helio_tx_stream_has_room(source->stream, bytes, clock);
+    return helio_tx_stream_admit(source->stream, source->topic, bytes, clock) == HELIO_ADMIT_GO;
 }
 
 /* Sends what waits and may leave now. */
