@@ -188,6 +188,8 @@ class Option:
     choices: tuple[str, ...] = ()
     low: float | None = None
     high: float | None = None
+    expert: bool = False
+    for_tests: bool = False
     per_handle: bool = False
     """Of one transmitter or receiver: those that share a stream may differ in it."""
 
@@ -338,6 +340,8 @@ def options() -> Mapping[str, Option]:
             choices=tuple(row.get("choices", ())),
             low=row.get("low"),
             high=row.get("high"),
+            expert=row.get("expert", False),
+            for_tests=row.get("for_tests", False),
             per_handle=row.get("per_handle", False),
         )
         for name, row in _table("options")["option"].items()

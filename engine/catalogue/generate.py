@@ -370,15 +370,13 @@ def events_page() -> str:
     return "# Events\n\n" + events + head + actions
 
 
-def options_page() -> str:
-    """Reference of the options."""
-
+def _options_table(rows: list[catalogue.Option]) -> str:
     def bounds(option: catalogue.Option) -> str:
         if option.choices:
             return ", ".join(option.choices)
         return "" if option.low is None else f"{option.low} to {option.high} {option.unit}".rstrip()
 
-    return "# Options\n\n" + _md_table(
+    return _md_table(
         ("option", "of", "type", "range", "default", "meaning"),
         (
             (
@@ -389,9 +387,26 @@ def options_page() -> str:
                 f"`{_default_text(o)}`" if o.default != "" else "",
                 o.help,
             )
-            for o in catalogue.options().values()
+            for o in rows
         ),
     )
+
+
+def options_page() -> str:
+    """Reference of the options, without those for experts."""
+    rows = catalogue.options().values()
+    usual = _options_table([o for o in rows if not o.expert and not o.for_tests])
+    tests = _options_table([o for o in rows if o.for_tests])
+    return (
+        f"# Options\n\nRarely used options: [options-expert.md](options-expert.md).\n\n{usual}\n## For tests\n\n{tests}"
+    )
+
+
+def expert_page() -> str:
+    """Reference of the options that few need."""
+    rows = [o for o in catalogue.options().values() if o.expert]
+    head = "# Options for experts\n\nThe defaults fit nearly always. Usual options: [options.md](options.md).\n\n"
+    return head + _options_table(rows)
 
 
 def profiles_page() -> str:
@@ -442,6 +457,7 @@ PAGES: Mapping[str, tuple[str, Callable[[], str]]] = {
     "docs/derived.md": ("derived", derived_page),
     "docs/events.md": ("events", events_page),
     "docs/options.md": ("options", options_page),
+    "docs/options-expert.md": ("options", expert_page),
     "docs/profiles.md": ("profiles", profiles_page),
     "docs/errors.md": ("errors", errors_page),
     "docs/protocol.md": ("protocol", protocol_page),

@@ -14,7 +14,7 @@ TOP = Path(__file__).resolve().parents[2]
 GLOSSARY = (TOP / "engine/docs/glossary.md").read_text(encoding="utf-8")
 MOST_WORDS, MOST_CHARACTERS = 20, 200
 OPENERS = {"what", "who", "whoever", "how", "so", "of", "that", "those", "these", "which", "whether", "they", "as"}
-FILES = ["statistics", "events", "errors", "derived", "identities"]
+FILES = ["statistics", "events", "errors", "derived", "identities", "options", "profiles"]
 
 
 def rows(section: str, columns: int) -> list[list[str]]:
