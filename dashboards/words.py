@@ -1,6 +1,6 @@
-"""States as people read them: a word, a shape, a tone and a rank, the same on the live page and in Grafana.
+"""Display of states: a word, a shape, a tone and a rank, the same on the live page and in Grafana.
 
-A tone picks the colour, never alone: the word and the shape say the same to who cannot see it.
+A tone selects the colour. Word and shape carry the same information for readers who cannot see it.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ Tone = Literal["good", "watch", "bad", "idle"]
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """How one state is shown."""
+    """Display of one state."""
 
     text: str
     shape: str
     tone: Tone
     rank: int
-    """Its number where a picture needs one; within a table of states the worse has the higher."""
+    """Its number in a chart; within a table of states the worse has the higher."""
 
 
 BEHAVIOUR: Mapping[Behaviour, Word] = {
@@ -52,13 +52,13 @@ STATE: Mapping[Behaviour, Word] = {item: replace(BEHAVIOUR[item], rank=state) fo
 
 TREATMENT: Mapping[Treatment, Word] = {
     Treatment.NONE: Word("nothing", "·", "good", 0),
-    Treatment.OTHER: Word("treated", "◇", "watch", 1),
+    Treatment.OTHER: Word("other action", "◇", "watch", 1),
     Treatment.SHED: Word("repaired less", "◑", "watch", 3),
     Treatment.NAKS_SUSPENDED: Word("not repaired", "◆", "watch", 4),
     Treatment.SUSPENDED: Word("suspended", "▲", "bad", 5),
     Treatment.EXPELLED: Word("expelled", "✕", "bad", 6),
 }
-"""What a source does to a receiver; ranks are the numbers of the statistic."""
+"""Action of a source on a receiver; ranks are the numbers of the statistic."""
 
 CALM = frozenset({Behaviour.OK, Behaviour.RECOVERING})
-"""What nobody need be called for."""
+"""Classes that need no attention."""

@@ -28,7 +28,7 @@ FIELDS = [
     ("stream", "<u4"),
     ("flags", "<u4"),
 ]
-"""What `Batch.table` tells of each message, as the fields of a numpy type."""
+"""The fields of each message in `Batch.table`, as a numpy type."""
 
 _RECORD_BYTES = 48
 

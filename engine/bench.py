@@ -55,7 +55,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a `Run` came to. Latencies are in ns."""
+    """The result of a `Run`. Latencies are in ns."""
 
     transport: str
     size: int

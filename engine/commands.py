@@ -185,7 +185,7 @@ def _run_pub(arguments: argparse.Namespace) -> int:
 
 
 def _messages(arguments: argparse.Namespace) -> Iterator[bytes]:
-    """What to send. A file is read at once, so that one that cannot be read stops the command before it starts."""
+    """Return the messages to send. A file is read first, so that an unreadable one stops the command early."""
     if arguments.message is not None:
         return _repeated(arguments.message.encode("utf-8", "surrogateescape"), arguments.count)
     if arguments.file is not None:
@@ -224,7 +224,7 @@ def _send(transmitter: Transmitter, messages: Iterator[bytes], rate: float | Non
 
 
 class _Tally:
-    """What `sub` has seen."""
+    """The counts of `sub`."""
 
     def __init__(self) -> None:
         self.messages = 0

@@ -1,4 +1,4 @@
-"""What can go wrong: one small family, one class per kind a caller can act on.
+"""Errors: one small family, one class per kind that a caller can handle.
 
 The catalogue says which error code is carried by which class; each exception keeps the code's name, for the few callers
 who tell the kinds apart more finely: ``error.code == "PERMISSION"``.

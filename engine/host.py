@@ -1,4 +1,4 @@
-"""What is installed and what this host offers, for `heliograph info` and for reports of trouble."""
+"""Installed parts and features of this host, for `heliograph info` and for fault reports."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _kernel(name: str, convert: Callable[[str], Fact]) -> Fact:
 
 
 def _clock() -> str:
-    """What the engine reads its time from, as engine/core/io/clock_source.c decides it."""
+    """The clock source of the engine, as engine/core/io/clock_source.c decides it."""
     try:
         source = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource").read_text().strip()
     except OSError:

@@ -1,6 +1,6 @@
-"""What each level of detail of the statistics adds, and what it costs on this machine: for `heliograph info`.
+"""Content and cost of each level of detail of the statistics on this machine, for `heliograph info`.
 
-What is added comes from the catalogue. The cost is measured: one instance in one thread sends to itself over memory,
+The content comes from the catalogue. The cost is measured: one instance in one thread sends to itself over memory,
 and its level changes between slots of a few milliseconds, in the order 0 1 2 3 3 2 1 0. Each such round gives one value
 per level, and what drifts - temperature, clock, neighbours - falls on all levels alike; a level's cost is the median of
 its differences to level 0 of the same round. The interval around a median is the one that holds the true median in 95 %
@@ -36,7 +36,7 @@ _CALLS_MIN = 2
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """What one level adds to those below it."""
+    """The statistics that one level adds to those below it."""
 
     level: int
     histograms: tuple[str, ...]
@@ -61,7 +61,7 @@ class Added:
 
 
 def ladder() -> list[Added]:
-    """What each level adds, by the catalogue."""
+    """Return the statistics that each level adds, from the catalogue."""
     statistics = [statistic for scope in catalogue.scopes().values() for statistic in scope.statistics]
     out = []
     for level in LEVELS:
@@ -105,7 +105,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a message costs at one level, both ends together, in ns of processor time."""
+    """Cost of a message at one level, both ends together, in ns of processor time."""
 
     level: int
     ns: Interval

@@ -1,4 +1,4 @@
-"""What comes out of a receiver: messages, reports of loss for good, notices of its sources; and what goes back:
+"""The values of a receiver: messages, reports of unrecoverable loss, notices of its sources; and, to the source:
 acknowledgements."""
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ __all__ = ["Ack", "Action", "Loss", "Message", "Notice", "Reason", "Replay"]
 
 
 class Action(StrEnum):
-    """What a source does to a receiver that is slow, or to all of its receivers."""
+    """Action of a source on a slow receiver, or on all of its receivers."""
 
     NOTIFY = "notify"
     """It is warned."""
@@ -55,7 +55,7 @@ class Ack:
     number: int
     """Of the newest message acknowledged, and with it all before it since the receiver joined."""
     receiver: str
-    """Who: 16 hex digits, the same again when it is started anew under the same name."""
+    """Identity: 16 hex digits, the same after a restart under the same name."""
     name: str
     """Of the receiver's instance."""
     address: str
@@ -83,7 +83,7 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """What a stream's source did to this receiver, or to all; taken from `Receiver.notices`."""
+    """Notice of an action of a stream's source on this receiver, or on all; taken from `Receiver.notices`."""
 
     action: Action
     reason: Reason
@@ -101,7 +101,7 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """What `Receiver.replay` brought: every number of the range is in one of the two."""
+    """Result of `Receiver.replay`: every number of the range is in one of the two."""
 
     messages: list[Message]
     """In order; each says `recovered`."""

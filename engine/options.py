@@ -12,7 +12,7 @@ from heliograph.engine.errors import OptionError
 __all__ = ["OptionValue", "encode", "split"]
 
 OptionValue: TypeAlias = str | int | float | bool | os.PathLike[str] | None
-"""What a keyword may be given; None means: not given."""
+"""Values of a keyword; None means: not given."""
 
 
 def encode(options: Mapping[str, OptionValue]) -> str | None:

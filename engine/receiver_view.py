@@ -1,4 +1,4 @@
-"""What a transmitter knows of the receivers of its stream."""
+"""The receivers of a stream as its transmitter tracks them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class ReceiverView:
     """
 
     receiver: str
-    """Who: 16 hex digits, the same again when it is started anew under the same name; without reports made from its
+    """Identity: 16 hex digits, the same after a restart under the same name; without reports it is made from its
     address."""
     name: str
     """Of the receiver's instance; empty until it has told it."""
@@ -50,7 +50,7 @@ class ReceiverView:
     repair_bytes: int
     """Bytes of these, headers included."""
     state: Literal["ok", "suspended", "expelled", "left"]
-    """What this stream makes of it; left: it said goodbye."""
+    """Its class at this stream; left: it announced its end."""
     heard_ns: int
     """When it was heard last: nanoseconds since 1970."""
     reports: bool
@@ -58,12 +58,12 @@ class ReceiverView:
     tagged: bool
     """Whether it says that it is one of those that set the pace (option `tagged`)."""
     lag_bytes: int | None
-    """Bytes of these packets that it is behind; at least so many where the oldest have left the history."""
+    """Bytes of these packets that it is behind; a lower bound when the oldest have left the history."""
     lag_time: float | None
     """Seconds since the oldest packet was sent that it had not passed on when it last told: never more than
     `report_interval` too long, and at least so long when that packet has left the history."""
     forecast: float | None
-    """Seconds until what it needs leaves the history, as things go; None: it will not."""
+    """Seconds until the packets it needs leave the history, at current rates; None: they will not."""
     blame_time: float
     """Seconds that data waited for this receiver alone: for its room, acknowledgement or credit, or for a rate that was
     lowered on its account."""
@@ -71,4 +71,4 @@ class ReceiverView:
     """Share of all the requests for repair that the stream ever had, 0 to 1: these add up to 1, but for receivers that
     are not known any more."""
     badness: float
-    """How much trouble it is, of late; 0 is none. Receivers are ordered by it."""
+    """Present trouble; 0 is none. Receivers are ordered by it."""

@@ -42,7 +42,7 @@ class Transmitter(_core.Transmitter):
     def acks(self) -> list[Ack]:  # type: ignore[override]  # the thin coat hands out tuples
         """Take what receivers have acknowledged since the last call: the newest of each that has made progress.
 
-        The first call tells where all receivers are that acknowledge. What nobody takes is replaced by what is newer,
+        The first call returns the positions of all receivers that acknowledge. A newer position replaces an older one,
         so nothing piles up. With a callback `on_ack` it goes there, and there is nothing to take.
 
         Raises:
@@ -70,9 +70,9 @@ class Transmitter(_core.Transmitter):
     def suspend(
         self, receiver: str | Ack | ReceiverView, seconds: float = 0.0, why: str = "", *, naks_only: bool = False
     ) -> None:
-        """Repair nothing for a receiver and do not wait for it; it is told, and asks for nothing.
+        """Repair nothing for a receiver and do not wait for it; it is notified, and requests nothing.
 
-        What it misses meanwhile is lost to it when its `nak_deadline` has passed.
+        Packets it misses in this time are lost to it after its `nak_deadline`.
 
         Args:
             receiver: who: a `ReceiverView` or an `Ack` of it, or its 16 hex digits.
@@ -115,7 +115,7 @@ class Transmitter(_core.Transmitter):
         self.act(int(who, 16), _core.ACTIONS.index(action), seconds, why)
 
     def receivers(self) -> list[ReceiverView]:  # type: ignore[override]  # the thin coat hands out tuples
-        """What is known of the receivers of the stream this transmitter sends on, the worst first.
+        """Return the receivers of the stream of this transmitter, the worst first.
 
         It is a look at one moment: losses, lag and buffers as each receiver told last, at most `report_interval`
         seconds ago while there is news, later when they are many; requests and repairs as counted here. At most 1,024

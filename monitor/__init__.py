@@ -1,6 +1,6 @@
-"""What is known of a running fleet: segments read, joined, judged, and handed to whoever wants to see.
+"""The state of a running fleet: reads segments, joins both ends, judges receivers, and passes the result on.
 
-This is the shop window; each name is loaded when it is first used, so importing the package costs nothing::
+Each name is loaded when it is first used, so that the import of the package is cheap::
 
     from heliograph.monitor import Sampler, receivers
 

@@ -1,6 +1,6 @@
-"""Loads modules in C (engine/binding/module_host.c), whose structures it makes from tuples.
+"""Loads C modules (engine/binding/module_host.c) and converts tuples to their structures.
 
-Pairs are flat tuples of keys and values in turn; arrays of numbers are bytes in the byte order of the machine.
+Pairs are flat tuples of alternating keys and values. Arrays of numbers are bytes in the byte order of the machine.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ ABI: int
 """Version of the module interface."""
 
 class Refused(Exception):
-    """The file is no module that this host can use."""
+    """The file is not a module that this host can use."""
 
 class Failed(Exception):
-    """A function of the module failed; the text is what it said."""
+    """A function of the module failed; the text is its error."""
 
 class Loaded:
-    """A module that is loaded into this process. Its functions are called without the interpreter's lock."""
+    """A module loaded into this process. Its functions are called without the interpreter lock."""
 
     name: str
     version: str
@@ -27,19 +27,19 @@ class Loaded:
         """Load a shared object.
 
         Args:
-            path: With a slash, or the loader looks elsewhere.
-            told: Called with ("log", severity, text) and ("lost", count, "") when the module says so.
+            path: Path with a slash; otherwise the loader searches elsewhere.
+            told: Called with ("log", severity, text) and ("lost", count, "") when the module reports this.
         """
 
     def open(self, options: str, /) -> None: ...
     def describe(
         self, product_version: str, scopes: tuple[tuple[Any, ...], ...], kinds: tuple[tuple[Any, ...], ...], /
     ) -> None:
-        """Give it the schema.
+        """Pass the schema to the module.
 
         Args:
-            product_version: Of this Heliograph.
-            scopes: (id, name, help, labels, cells), a cell (name, statistic, unit, split label, split value, help,
+            product_version: Version of Heliograph.
+            scopes: (id, name, help, labels, cells), a cell is (name, statistic, unit, split label, split value, help,
                 kind, level).
             kinds: (id, severity, name, help) of each kind of event.
         """
@@ -47,11 +47,11 @@ class Loaded:
     def snapshot(
         self, time_ns: int, number: int, dropped: int, events_missed: int, instances: tuple[tuple[Any, ...], ...], /
     ) -> None:
-        """Give it a snapshot.
+        """Pass a snapshot to the module.
 
-        An instance is (name, health, reason, pid, incarnation, started, heartbeat, objects); an object (scope index,
-        flags, created, labels, info pairs, values u64, valid u8, histograms); a histogram (cell index, digits, lowest,
-        highest, above, negative, total, places u32, counts u64).
+        An instance is (name, health, reason, pid, incarnation, started, heartbeat, objects); an object is (scope index,
+        flags, created, labels, info pairs, values u64, valid u8, histograms); a histogram is (cell index, digits,
+        lowest, highest, above, negative, total, places u32, counts u64).
         """
 
     def event(

@@ -1,4 +1,4 @@
-"""Histograms in a segment: blocks whose every claim is checked before it is followed."""
+"""Histograms in a segment: every size and offset of a block is checked before it is used."""
 
 from __future__ import annotations
 
@@ -19,43 +19,43 @@ _SHAPE_BYTES = 32
 
 
 class Budget:
-    """Bytes of histograms one reading may still take.
+    """Bytes of histograms that one reading may still take.
 
-    Blocks do not overlap, so the histograms of a sound file are never more than the file; one in which thousands of
-    objects point to the same block would otherwise keep a monitor busy.
+    Blocks do not overlap, so the histograms of a valid file are never larger than the file. Without this limit, a file
+    with thousands of objects that point to one block would keep a monitor busy.
     """
 
     __slots__ = ("left",)
 
     def __init__(self, size: int) -> None:
-        """For a file of so many bytes."""
+        """Create the budget for a file of `size` bytes."""
         self.left = size
 
     def spend(self, size: int) -> bool:
-        """Take `size` bytes; False when they are more than is left."""
+        """Take `size` bytes; returns False when fewer are left."""
         self.left -= size
         return self.left >= 0
 
 
 class Blocks:
-    """Reads histograms; remembers the shape of each block."""
+    """Reads histograms; keeps the shape of each block."""
 
     __slots__ = ("_file", "_known", "_order")
 
     def __init__(self, file: SegmentFile, order: str) -> None:
-        """Of a file in a byte order, "<" or ">"."""
+        """Read from a file in a byte order, "<" or ">"."""
         self._file = file
         self._order = order
         self._known: dict[int, tuple[bytes, int]] = {}
 
     def read(self, header: Header, offset: int, budget: Budget) -> Histogram:
-        """The histogram at a place.
+        """Return the histogram at an offset.
 
         Raises:
-            SegmentError: There is none, or histograms overlap.
+            SegmentError: There is no histogram, or histograms overlap.
         """
         if offset % 64:
-            raise self._file.damaged(f"it has a histogram at {offset}, which is no multiple of 64")
+            raise self._file.damaged(f"it has a histogram at {offset}, which is not a multiple of 64")
         self._file.check(header, offset, HISTOGRAM_HEAD_BYTES, "the head of a histogram")
         known = self._known.get(offset)
         cells = known[1] if known else self._cells(header, offset)
@@ -63,7 +63,7 @@ class Blocks:
             raise self._file.damaged("its histograms overlap")
         data = self._file.read(offset, HISTOGRAM_HEAD_BYTES + 8 * cells, "a histogram")
         shape = data[:_SHAPE_BYTES]
-        if known and known[0] != shape:  # the block was used again with other parameters
+        if known and known[0] != shape:  # the block is in use with other parameters
             del self._known[offset]
             return self.read(header, offset, budget)
         self._known[offset] = (shape, cells)
@@ -73,7 +73,7 @@ class Blocks:
         return Histogram(counts.astype(np.uint64, copy=False), lowest, highest, digits, above, negative, total)
 
     def _cells(self, header: Header, offset: int) -> int:
-        """Check the head of a histogram and that all of it is in the file; its number of cells."""
+        """Check the head of a histogram and that the file contains all of it; returns the number of cells."""
         head = self._file.read(offset, HISTOGRAM_HEAD_BYTES, "the head of a histogram")
         magic, digits, lowest, highest, cells, cell_bytes = struct.unpack_from(f"{self._order}IIQQII", head)
         if magic != HISTOGRAM_MAGIC or cell_bytes != 8:
@@ -83,6 +83,6 @@ class Blocks:
         except ValueError as error:
             raise self._file.damaged(f"at {offset}: {error}") from None
         if cells != expected:
-            raise self._file.damaged(f"the histogram at {offset} has {cells} cells; its parameters make {expected}")
+            raise self._file.damaged(f"the histogram at {offset} has {cells} cells; its parameters need {expected}")
         self._file.check(header, offset, HISTOGRAM_HEAD_BYTES + 8 * cells, "a histogram")
         return int(cells)

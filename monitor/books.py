@@ -1,11 +1,11 @@
-"""The books: what every object counts must add up, and what one end sent the other passed, lost, or has coming.
+"""Reconciliation: the counters of every object must add up, and data between sender and receiver is in flight.
 
-The sums are data (`engine/catalogue/identities.toml`; the engine's tests hold the same ones). Within one object they
-hold in every snapshot, also amid traffic, since an object is read as of one instant: `residual` is then 0. Between the
-two ends of a stream the difference is in flight: never less than 0, and 0 once all is quiet.
+The identities are data (`engine/catalogue/identities.toml`; the tests of the engine use the same). Within one object
+they hold in every snapshot, also under traffic, because an object is read at one instant: `residual` is then 0. Between
+the two ends of a stream the difference is in flight: never below 0, and 0 when traffic is quiet.
 
-Not in the books: an object whose writer stopped within an update (torn), and a sum over cells that the engine which
-wrote the object does not know yet.
+Two cases are left out: an object whose writer stopped during an update (torn), and a sum over cells that the engine of
+the object does not have.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ class Account:
     instance: str
     scope: str
     labels: Mapping[str, str]
-    """Of the object, without its instance."""
+    """Labels of the object without its instance."""
     live: bool
     identity: str
     unit: str
     left: int
     right: int
     terms: Mapping[str, int]
-    """The cells of the right side that are not 0."""
+    """The non-zero cells of the right side."""
 
     @property
     def residual(self) -> int:
-        """What the books cannot explain; 0 when they balance."""
+        """Left side minus right side; 0 when the sum holds."""
         return self.left - self.right
 
 
 @dataclass(frozen=True, slots=True)
 class Crossing:
-    """The two ends of a stream, by one sum."""
+    """The two ends of a stream in one sum."""
 
     join: str
     unit: str
@@ -53,11 +53,11 @@ class Crossing:
     """Name of the sending instance."""
     receiver: str
     labels: Mapping[str, str]
-    """Stream and, in messages, topic."""
+    """Stream and, for messages, topic."""
     sent: int
     passed: int
     in_flight: int
-    """Sent and not yet passed; 0 also where the receiver was read later and is ahead of its sender's record."""
+    """Sent and not yet passed; also 0 when the receiver was read later and is ahead of the record of its sender."""
 
 
 @cache
@@ -75,7 +75,7 @@ def _by_scope() -> Mapping[str, tuple[Identity, ...]]:
 
 
 def _sum(scope: str, terms: Iterable[Term], values: Mapping[str, int]) -> int | None:
-    """The value of a side; None when a cell is missing that should be there."""
+    """Return the value of a side; None when a required cell is missing."""
     total = 0
     for term in terms:
         if not term.cell:
@@ -110,7 +110,7 @@ def _account(owner: InstanceState, item: ObjectState, identity: Identity) -> Acc
 
 
 def accounts(snapshot: Snapshot) -> list[Account]:
-    """Every sum of every object, those of objects that are gone included: what they ended with adds up, too."""
+    """Return every sum of every object, also of destroyed objects: their final values must add up too."""
     return [
         account
         for owner in snapshot.instances
@@ -122,7 +122,7 @@ def accounts(snapshot: Snapshot) -> list[Account]:
 
 
 def _labels(item: ObjectState) -> tuple[str, ...]:
-    """What the two ends have in common."""
+    """The labels that both ends have."""
     return tuple(item.labels[key] for key in ("stream", "topic") if key in item.labels)
 
 
@@ -154,7 +154,7 @@ def _crossing(
 
 
 def crossings(snapshot: Snapshot) -> list[Crossing]:
-    """Every pair of ends that both live and are in reach, by receiver."""
+    """Return every pair of live ends in reach, by receiver."""
     found = []
     for join in catalogue.joins():
         senders = {_labels(item): (owner, item) for owner, item in _ends(snapshot, join.sender)}
@@ -167,7 +167,7 @@ def crossings(snapshot: Snapshot) -> list[Crossing]:
 
 
 def worst(instances: Iterable[InstanceState]) -> dict[tuple[str, str], int]:
-    """The largest residual by instance and sum (``scope.identity``): as many as there are sums, whatever is counted."""
+    """Return the largest residual by instance and sum (``scope.identity``), one per sum."""
     found: dict[tuple[str, str], int] = {}
     for owner in instances:
         for item in owner.objects:
@@ -186,7 +186,7 @@ def worst(instances: Iterable[InstanceState]) -> dict[tuple[str, str], int]:
 
 
 def is_quiet(before: Snapshot, after: Snapshot) -> bool:
-    """Nothing that the books count changed between two snapshots, and both have the same objects."""
+    """Whether no counter of the sums changed between two snapshots, and both have the same objects."""
 
     def counted(snapshot: Snapshot) -> dict[tuple[str, str, tuple[str, ...], str], tuple[int, int]]:
         return {
@@ -198,11 +198,11 @@ def is_quiet(before: Snapshot, after: Snapshot) -> bool:
 
 
 def sentence(row: Account) -> str:
-    """What is wrong with an account, for people."""
+    """Describe the fault of a sum in a sentence."""
     by_name = {(one.scope, one.name): one for one in catalogue.identities()}
     said = by_name[row.scope, row.identity].help
     terms = ", ".join(f"{name} {value}" for name, value in row.terms.items()) or "nothing"
     if row.residual == 0:
         return f"{said} {row.left} = {terms}"
-    verb = "are not accounted for" if row.residual > 0 else "are accounted for twice"
-    return f"{abs(row.residual)} {row.unit} {verb}: {said} Here {row.left} against {row.right} ({terms})"
+    verb = "are not accounted for" if row.residual > 0 else "are counted twice"
+    return f"{abs(row.residual)} {row.unit} {verb}: {said} Values: {row.left} and {row.right} ({terms})"

@@ -1,13 +1,13 @@
-"""What a one-way latency is worth: how far apart the clocks of its two ends are, and how surely that is known.
+"""The accuracy of a one-way latency: the offset between the clocks of its two ends, and its error bound.
 
-A latency from submit to delivery is the receiver's wall clock less the sender's, so it is too long by as much as the
-receiver's is ahead. Engines measure that offset and a bound of its error (`engine/docs/wire.md` 1.5); here they are
-put beside the latency. The measured value is never changed: a verdict and an estimate stand next to it.
+A latency from submit to delivery is the receiver's wall clock minus the sender's. It is too long by the time that the
+receiver's clock is ahead. Engines measure this offset and its error bound (`engine/docs/wire.md` 1.5). This module puts
+them beside the latency. The measured value is never changed; a verdict and an estimate stand next to it.
 
-- *same clock*: both ends are on one host, the value is what it says.
-- *trusted*: offset and bound together are no more than the latency itself.
-- *flagged*: they are more. The estimate, with its bound, is all that is known; half of the round trip may say more.
-- *unknown*: nobody has compared the clocks.
+- *same clock*: both ends are on one host, and the value is exact.
+- *trusted*: offset and bound together do not exceed the latency.
+- *flagged*: they exceed it. Only the estimate and its bound are known; half of the round trip may be more accurate.
+- *unknown*: the clocks have not been compared.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ ONE_WAY = ("total_latency", "network_latency")
 
 
 class ClockSource(StrEnum):
-    """What the offset of two clocks is known by (statistic `clock_source`)."""
+    """The source of the offset between two clocks (statistic `clock_source`)."""
 
     UNKNOWN = "unknown"
     HOST = "host"
-    """Both are on one host: there is one clock."""
+    """Both ends are on one host with one clock."""
     EXCHANGE = "exchange"
     """Time stamps were exchanged."""
 
 
 class Trust(StrEnum):
-    """Whether a one-way latency can be taken for what it says."""
+    """Whether a one-way latency can be used as measured."""
 
     SAME_CLOCK = "same clock"
     TRUSTED = "trusted"
@@ -46,7 +46,7 @@ class Trust(StrEnum):
 
     @property
     def is_fact(self) -> bool:
-        """The value may be shown as it is."""
+        """Whether the value may be shown without a mark."""
         return self in (Trust.SAME_CLOCK, Trust.TRUSTED)
 
 
@@ -56,34 +56,34 @@ class Clocks:
 
     source: ClockSource = ClockSource.UNKNOWN
     offset_ns: int = 0
-    """How far the receiver's clock is ahead of the source's; below 0: behind."""
+    """Time that the receiver's clock is ahead of the source's, ns; below 0: behind."""
     bound_ns: int = 0
-    """The offset is off by no more than this."""
+    """Error bound of the offset, ns."""
     age_ns: int | None = None
-    """Since the last exchange; None: there was none."""
+    """Time since the last exchange, ns; None: there was none."""
 
     @property
     def is_known(self) -> bool:
-        """Somebody has compared them."""
+        """Whether the clocks have been compared."""
         return self.source is not ClockSource.UNKNOWN
 
     @property
     def error_ns(self) -> int:
-        """A latency taken as it was measured is off by no more than this."""
+        """Largest error of a latency as measured, ns."""
         return abs(self.offset_ns) + self.bound_ns
 
 
 UNKNOWN = Clocks()
 _SOURCES = tuple(ClockSource)
-"""By the number in the segment."""
+"""Sources by their number in the segment."""
 
 
 def clocks_of(item: ObjectState | None, now_ns: int = 0) -> Clocks:
-    """What an object of the scope `rx_stream`, or `peer`, says of the clocks.
+    """Read the clocks from an object of the scope `rx_stream` or `peer`.
 
     Args:
-        item: The object; None: it is not in reach.
-        now_ns: The moment of the snapshot, ns since 1970; 0: the age is not wanted.
+        item: The object; None: it is out of reach.
+        now_ns: Time of the snapshot, ns since 1970; 0: without the age.
     """
     values = item.values if item is not None else {}
     number = values.get("clock_source", 0)
@@ -97,27 +97,27 @@ def clocks_of(item: ObjectState | None, now_ns: int = 0) -> Clocks:
 
 @dataclass(frozen=True, slots=True)
 class OneWay:
-    """A one-way latency and what it is worth."""
+    """A one-way latency and its accuracy."""
 
     raw_ns: float
-    """As it was measured."""
+    """Latency as measured, ns."""
     clocks: Clocks
     round_trip_ns: int | None = None
-    """Between the two ends; None: not known."""
+    """Round trip between the two ends, ns; None: unknown."""
 
     @property
     def corrected_ns(self) -> float | None:
-        """The best estimate: as measured, less the offset; off by `bound_ns` at most. None: the clocks are unknown."""
+        """The best estimate: as measured, minus the offset; its error is at most `bound_ns`. None: unknown clocks."""
         return self.raw_ns - self.clocks.offset_ns if self.clocks.is_known else None
 
     @property
     def bound_ns(self) -> int | None:
-        """Most that `corrected_ns` may be off; None: the clocks are unknown."""
+        """Largest error of `corrected_ns`; None: unknown clocks."""
         return self.clocks.bound_ns if self.clocks.is_known else None
 
     @property
     def range_ns(self) -> tuple[float, float] | None:
-        """Between which the latency surely was; never below 0. None: the clocks are unknown."""
+        """Range that contains the latency; never below 0. None: unknown clocks."""
         if not self.clocks.is_known:
             return None
         best = self.raw_ns - self.clocks.offset_ns
@@ -125,13 +125,13 @@ class OneWay:
 
     @property
     def instead_ns(self) -> float | None:
-        """Half of the round trip, where the value is no fact and it is known: what the network takes, one way, if both
-        ways take alike."""
+        """Half of the round trip, when the value is not a fact and the round trip is known: the one-way time of a
+        symmetric network."""
         return self.round_trip_ns / 2 if self.round_trip_ns and not self.trust.is_fact else None
 
     @property
     def trust(self) -> Trust:
-        """The verdict."""
+        """Return the verdict."""
         match self.clocks.source:
             case ClockSource.HOST:
                 return Trust.SAME_CLOCK
@@ -142,15 +142,15 @@ class OneWay:
 
     @property
     def reason(self) -> str:
-        """The verdict in a sentence, for people."""
+        """Return the verdict as a sentence."""
         trust, clocks = self.trust, self.clocks
         best = self.raw_ns - clocks.offset_ns
         if trust is Trust.SAME_CLOCK:
-            return "both ends read one clock"
+            return "both ends use one clock"
         if trust is Trust.UNKNOWN:
-            return "nobody has compared the two clocks"
+            return "the two clocks have not been compared"
         if trust is Trust.TRUSTED:
-            return f"the clocks make it wrong by {duration_text(clocks.error_ns)} at most"
+            return f"the error of the clocks is at most {duration_text(clocks.error_ns)}"
         if clocks.bound_ns > best:
             value = duration_text(best) if best > 0 else "0"
             told = f"the clocks' error bound {duration_text(clocks.bound_ns)} exceeds the value {value}"
@@ -164,7 +164,7 @@ class OneWay:
 
     @property
     def text(self) -> str:
-        """The value as people may read it: ``210 µs``; ``~200 µs ±3.00 ms`` when flagged; ``210 µs ?`` when unknown."""
+        """Return the value as text: ``210 µs``; ``~200 µs ±3.00 ms`` when flagged; ``210 µs ?`` when unknown."""
         trust = self.trust
         if trust.is_fact:
             return duration_text(self.raw_ns)
@@ -177,15 +177,15 @@ class OneWay:
 def one_way(
     values_ns: Iterable[float | None], clocks: Clocks, round_trip_ns: int | None = None
 ) -> tuple[OneWay | None, ...]:
-    """Latencies of one receiver, such as its percentiles, with what they are worth; None where there is no value.
+    """Add the clocks to the latencies of one receiver, such as its percentiles; None where there is no value.
 
-    For a study over two hosts: `OneWay.corrected_ns` and `OneWay.bound_ns`, beside `OneWay.raw_ns`.
+    For a study over two hosts use `OneWay.corrected_ns` and `OneWay.bound_ns` beside `OneWay.raw_ns`.
     """
     return tuple(None if value is None else OneWay(value, clocks, round_trip_ns) for value in values_ns)
 
 
 def clocks_text(clocks: Clocks) -> str:
-    """How the clocks stand, in a few signs: ``one``, ``±52.0 µs``, ``+5.00 ms ±52.0 µs``, ``?``."""
+    """Return the clocks as short text: ``one``, ``±52.0 µs``, ``+5.00 ms ±52.0 µs``, ``?``."""
     if clocks.source is ClockSource.HOST:
         return "one"
     if not clocks.is_known:

@@ -1,9 +1,9 @@
-"""Gives commands to a running engine through the ring in its segment (engine/docs/segment.md, section 8).
+"""Sends commands to a running engine through the ring in its segment (engine/docs/segment.md, section 8).
 
-Only who may write the segment's file can: its owner, and root. A client takes a slot by compare-and-exchange of its
-first word, writes the command, hands it over and waits for the answer; the engine looks once in a millisecond (asleep:
-in 50). Everything has an end: a client that waits in vain takes its command back, so that it is not carried out later,
-and a slot whose client died is taken over by the next one.
+Only the owner of the segment's file, and root, can do this. A client takes a slot by compare-and-exchange of its first
+word, writes the command, submits it and waits for the answer. The engine reads the ring once in a millisecond (asleep:
+once in 50). Every wait ends: a client without an answer withdraws its command, so that it is not executed later. The
+slot of a dead client is taken over by the next client.
 """
 
 from __future__ import annotations
@@ -40,48 +40,48 @@ _FREE, _CLAIMED, _SUBMITTED, _RUNNING, _DONE = range(5)
 _PHASE_BITS, _PID_BITS = 3, 22
 _TICKETS = 1 << (64 - _PHASE_BITS - _PID_BITS)
 
-# Within a slot.
+# Fields of a slot.
 _STARTED, _CHECK, _TEXT, _CODE, _ANSWER = 8, 32, 48, 496, 504
 _ANSWER_BYTES = 504
 
 _STUCK_NS = 1_000_000_000
-"""A slot whose client has not written its command for so long, or has not fetched the answer so long after its
-deadline, is anybody's."""
+"""A slot is free for all when its client has not written its command, or not fetched the answer after its deadline,
+for this time."""
 
 _LOOK_SECONDS = (0.0002, 0.005)
-"""First and longest pause between two looks for the answer."""
+"""First and longest pause between two checks for the answer, seconds."""
 
 
 class NoAnswer(UserError):
-    """The engine did not take the command in time; the command was taken back and is not carried out."""
+    """The engine did not take the command in time; the command was withdrawn and is not executed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What an engine says to a command."""
+    """The answer of an engine to a command."""
 
     code: int
-    """0, or an error of the catalogue."""
+    """0, or the number of an error of the catalogue."""
     text: str
 
     @property
     def error(self) -> str | None:
-        """Name of the error; None when the command was carried out."""
+        """Name of the error; None when the command was executed."""
         if self.code == 0:
             return None
         return next((e.name for e in catalogue.errors().values() if e.value == self.code), str(self.code))
 
 
 def command_text(verb: str, values: Mapping[str, object]) -> str:
-    """A command as the ring carries it: ``verb key=value ...``, values quoted with %XX.
+    """Encode a command for the ring: ``verb key=value ...``, values quoted with %XX.
 
     Raises:
-        UserError: It is longer than a slot.
+        UserError: The command is longer than a slot.
     """
     words = [verb, *(f"{key}={quote(str(value), safe=_PLAIN)}" for key, value in values.items())]
     text = " ".join(words)
     if len(text.encode()) > TEXT_BYTES:
-        raise UserError(f"the command is too long: it takes {len(text.encode())} bytes of {TEXT_BYTES}; say it shorter")
+        raise UserError(f"the command is too long: {len(text.encode())} of at most {TEXT_BYTES} bytes")
     return text
 
 
@@ -89,7 +89,7 @@ _PLAIN = "!\"#$&'()*+,/:;<=>?@[\\]^`{|}"
 
 
 def _check(ticket: int, text: bytes) -> int:
-    """FNV-1a of the ticket and the text."""
+    """Return the FNV-1a hash of the ticket and the text."""
     value = 0xCBF29CE484222325
     for byte in struct.pack("<Q", ticket) + text:
         value = (value ^ byte) * 0x100000001B3 & 0xFFFF_FFFF_FFFF_FFFF
@@ -97,7 +97,7 @@ def _check(ticket: int, text: bytes) -> int:
 
 
 def _start_ticks(pid: int) -> int | None:
-    """When a process started, in ticks since boot; None when it is gone."""
+    """Return the start of a process in ticks since boot; None when it has ended."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             fields = file.read().rpartition(b")")[2].split()
@@ -133,20 +133,20 @@ class _State:
 
 
 class CommandRing:
-    """The command ring of one running engine. A context manager; for one thread at a time."""
+    """The command ring of one running engine. A context manager for one thread at a time."""
 
     def __init__(self, path: Path, clock: Callable[[], int] = time.time_ns, all_users: bool = False) -> None:
         """Open the ring.
 
         Args:
             path: The segment's file.
-            clock: Wall clock, ns since 1970.
-            all_users: The segment may belong to another user (who can make the answers up).
+            clock: Wall clock in ns since 1970.
+            all_users: Accept a segment of another user (who can forge the answers).
 
         Raises:
-            UserError: The segment belongs to another user, is of an engine that takes no commands, or cannot be read.
+            UserError: The segment belongs to another user, its engine takes no commands, or it cannot be read.
         """
-        # Only who gives commands needs it; what only reads segments works without.
+        # Only commands need this import; readers of segments work without it.
         from heliograph.monitor import _atomic
 
         self._mapping = _atomic.Mapping
@@ -182,7 +182,7 @@ class CommandRing:
         (version,) = struct.unpack_from("=I", data, 12)
         if version != LAYOUT_VERSION:
             raise SegmentError(
-                f"{self.path} has layout version {version}; this Heliograph speaks version {LAYOUT_VERSION}"
+                f"{self.path} has layout version {version}; this Heliograph supports version {LAYOUT_VERSION}"
             )
         try:
             return parse_header(data, "<" if sys.byteorder == "little" else ">", os.fstat(self._file).st_size)
@@ -192,7 +192,9 @@ class CommandRing:
     def _map_ring(self) -> Mapping64:
         header = self.header
         if not header.commands_offset:
-            raise UserError(f"{header.name} takes no commands: its Heliograph is {header.product or 'an older one'}")
+            raise UserError(
+                f"{header.name} accepts no commands: its version of Heliograph is {header.product or 'older'}"
+            )
         start = header.commands_offset - header.commands_offset % mmap.ALLOCATIONGRANULARITY
         self._base = header.commands_offset - start
         size = self._base + COMMAND_HEAD_BYTES + header.command_capacity * header.command_bytes
@@ -213,14 +215,14 @@ class CommandRing:
         return self._map.compare_exchange(at, old.word, new.word)
 
     def _is_abandoned(self, at: int, state: _State) -> bool:
-        """Whether a slot's client is gone, or as good as gone."""
+        """Whether the client of a slot has ended or exceeded its time."""
         if state.phase == _FREE:
             return True
         if state.phase > _DONE:
-            return True  # no engine and no client writes that
+            return True  # no engine and no client writes this state
         now_ns = self._clock()
         if state.phase == _CLAIMED:
-            # Nothing but the word is certain yet: the rest may still be of the client before.
+            # Only the first word is certain: the rest may belong to the previous client.
             word, since_ns = self._seen.get(at, (0, 0))
             if word != state.word:
                 self._seen[at] = state.word, now_ns
@@ -232,7 +234,7 @@ class CommandRing:
         return bool(now_ns > deadline_ns + _STUCK_NS)
 
     def _claim(self) -> tuple[int, _State] | None:
-        """A slot that is ours now; None when each has a client that lives."""
+        """Claim a slot; None when each has a live client."""
         for number in range(self.header.command_capacity):
             at = self._slot(number)
             state = self._state(at)
@@ -243,7 +245,7 @@ class CommandRing:
         return None
 
     def _submit(self, at: int, mine: _State, text: bytes, deadline_ns: int) -> bool:
-        """Write a command into a slot that is ours and hand it over; False when the slot was taken from us."""
+        """Write a command into our slot and submit it; returns False when the slot was taken from us."""
         ticks = _start_ticks(os.getpid()) or 0
         head = struct.pack(
             "=QQQQII", ticks, self._clock(), deadline_ns, _check(mine.ticket, text), os.getuid(), len(text)
@@ -258,27 +260,27 @@ class CommandRing:
     # Commands
 
     def give(self, text: str, timeout: float = 2.0) -> Answer:
-        """Give a command and wait for the answer.
+        """Send a command and wait for the answer.
 
         Args:
             text: The command, see `command_text`.
-            timeout: Seconds to wait, for a free slot and for the answer together.
+            timeout: Seconds for the free slot and the answer together.
 
         Raises:
-            NoAnswer: The engine did not take it in time, or has ended; it is not carried out.
+            NoAnswer: The engine did not take the command in time, or has ended; it is not executed.
             UserError: The command is too long, the answer was lost, or the segment was truncated.
         """
         try:
             return self._give(text, timeout)
         except OSError:  # of the mapping
             raise SegmentError(
-                f"{self.path} was truncated by another program; nobody knows whether the command was carried out"
+                f"{self.path} was truncated by another program; it is unknown whether the command was executed"
             ) from None
 
     def _give(self, text: str, timeout: float) -> Answer:
         data = text.encode()
         if len(data) > TEXT_BYTES:
-            raise UserError(f"the command is too long: it takes {len(data)} bytes of {TEXT_BYTES}; say it shorter")
+            raise UserError(f"the command is too long: {len(data)} of at most {TEXT_BYTES} bytes")
         end = time.monotonic() + timeout
         while True:
             claimed = self._claim()
@@ -290,7 +292,7 @@ class CommandRing:
             if time.monotonic() >= end:
                 raise NoAnswer(
                     f"{self.header.name} has {self.header.command_capacity} other commands waiting; "
-                    f"this one found no place in {timeout:g} s and was not given"
+                    f"this command found no free slot in {timeout:g} s and was not sent"
                 )
             time.sleep(_LOOK_SECONDS[1])
 
@@ -304,17 +306,17 @@ class CommandRing:
             if state.ticket != mine.ticket or state.pid != mine.pid:
                 raise UserError(
                     f"the answer of {self.header.name} was lost: another client took the slot; "
-                    "'heliograph events' tells whether the command was carried out"
+                    "'heliograph events' shows whether the command was executed"
                 )
             if not withdrawn and (time.monotonic() >= end or self._is_over()):
-                # The engine may have taken it at this very moment: then its answer comes at once.
+                # The engine may have taken it at this moment: then its answer follows at once.
                 if self._change(at, mine.then(_SUBMITTED), mine.then(_FREE)):
                     self._expect_life()
                     raise NoAnswer(self._why_no_answer())
                 withdrawn = True
                 end = time.monotonic() + 1.0
             elif withdrawn and time.monotonic() >= end:
-                raise NoAnswer(f"{self.header.name} took the command and stopped while it carried it out")
+                raise NoAnswer(f"{self.header.name} took the command and stopped during its execution")
             time.sleep(pause)
             pause = min(pause * 2, longest)
 
@@ -333,18 +335,18 @@ class CommandRing:
     def _expect_life(self) -> None:
         header = self._read_header()
         if header.state == CLOSED:
-            raise NoAnswer(f"{header.name} has shut down; the command was not carried out")
+            raise NoAnswer(f"{header.name} has shut down; the command was not executed")
         verdict = judge(header, self._clock())
         if verdict.health is Health.DEAD:
-            raise NoAnswer(f"{header.name} is dead ({verdict.reason}); 'heliograph clean' removes what it left")
+            raise NoAnswer(f"{header.name} is dead ({verdict.reason}); 'heliograph clean' removes its files")
 
     def _why_no_answer(self) -> str:
         header = self._read_header()
         verdict = judge(header, self._clock())
         why = f"{header.name} did not take the command ({verdict.reason})"
         if header.polled:
-            why += "; it is an instance of mode=poll and listens only while its program polls or sends"
-        return f"{why}; the command was taken back and is not carried out"
+            why += "; with mode=poll it takes commands only while its program polls or sends"
+        return f"{why}; the command was withdrawn and is not executed"
 
 
 def _open(path: Path, all_users: bool) -> int:
@@ -360,7 +362,7 @@ def _open(path: Path, all_users: bool) -> int:
         raise SegmentError(f"{path} is not a regular file")
     if not is_own(found.st_uid) and not all_users:
         os.close(file)
-        raise UserError(f"{_not_yours(path)}, or give --all-users")
+        raise UserError(f"{_not_yours(path)}, or pass --all-users")
     return file
 
 
@@ -375,7 +377,7 @@ def _not_yours(path: Path) -> str:
     try:
         owner = _user(path.stat().st_uid)
     except OSError:
-        return f"{path} may not be written by you ({_user(os.getuid())})"
+        return f"{path} is not writable for you ({_user(os.getuid())})"
     return (
         f"{path} belongs to {owner}, and only its owner may command that engine; you are {_user(os.getuid())}: "
         f"run as {owner}, such as 'sudo -u {owner} heliograph ctl ...'"

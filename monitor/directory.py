@@ -1,8 +1,8 @@
-"""The directory of a stats segment: what the file says about its own records (engine/docs/segment.md, section 2).
+"""The directory of a stats segment: the description of its records in the file (engine/docs/segment.md, section 2).
 
-A monitor of one version reads an engine of another because nothing here knows a statistic by name: which cells a record
-has, where they lie and what they are called all comes from the file. Unknown lines and extra fields are skipped; a line
-that would lead a reader outside its record is refused.
+A monitor of one version reads an engine of another version, because this module uses no statistic by name. The cells of
+a record, their offsets and their names come from the file. Unknown lines and extra fields are skipped. A line that
+addresses data outside its record is rejected.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ __all__ = ["Directory", "EventKind", "RecordLayout", "SegmentError", "StatCell",
 
 GUARD_BYTES = 8
 
-# Far above any engine's: what a directory claims, its readers make of every line.
+# Far above the needs of any engine: the reader allocates for every line of a directory.
 _SCOPES_LIMIT = 256
 _CELLS_LIMIT = 1 << 14
 _EVENTS_LIMIT = 1 << 12
 
 
 class SegmentError(UserError):
-    """A stats segment cannot be read; the message names what is wrong."""
+    """A stats segment cannot be read; the message names the fault."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class RecordLayout:
 
     @property
     def signed(self) -> frozenset[str]:
-        """Names of the cells whose values may be below 0; they hold them in two's complement."""
+        """Names of the cells with signed values, in two's complement."""
         return frozenset(cell.name for cell in self.cells if cell.kind == "signed")
 
     @property
@@ -82,17 +82,17 @@ class EventKind:
 
 @dataclass(frozen=True, slots=True)
 class Directory:
-    """All a segment says about its contents."""
+    """The contents of a segment as described by its directory."""
 
     scopes: Mapping[int, RecordLayout]
-    """By scope id."""
+    """Record layouts by scope id."""
     events: Mapping[int, EventKind]
-    """By event id."""
+    """Event kinds by event id."""
 
 
 def _number(text: str, line: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= 10):
-        raise SegmentError(f"the directory has {text[:40]!r} where a number belongs, in {line[:80]!r}")
+        raise SegmentError(f"the directory has {text[:40]!r} in place of a number, in {line[:80]!r}")
     return int(text)
 
 
@@ -114,10 +114,10 @@ def _stat(fields: list[str], line: str) -> StatCell:
 
 
 def parse_directory(text: str) -> Directory:
-    """Read the directory's lines.
+    """Parse the lines of a directory.
 
     Raises:
-        SegmentError: A known line lacks fields, holds no number where one belongs, or points outside its record.
+        SegmentError: A known line lacks fields, has no number where one is needed, or points outside its record.
     """
     heads = {}
     cells: dict[str, list[StatCell]] = {}
@@ -147,7 +147,7 @@ def parse_directory(text: str) -> Directory:
     scopes = {}
     for name, number, size, labels, info, help_text in heads.values():
         if len({cell.offset for cell in cells.get(name, ())}) < len(cells.get(name, ())):
-            raise SegmentError(f"the directory puts two cells of scope {name[:40]} in one place")
+            raise SegmentError(f"the directory puts two cells of scope {name[:40]} at one offset")
         for cell in cells.get(name, ()):
             if cell.offset % 8 or not GUARD_BYTES <= cell.offset <= size - 8:
                 raise SegmentError(f"the directory puts cell {name[:40]}.{cell.name[:40]} outside its record")

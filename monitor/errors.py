@@ -1,4 +1,4 @@
-"""Mistakes and mishaps that are told to people."""
+"""Errors with a message for the user."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ __all__ = ["UserError"]
 
 
 class UserError(Exception):
-    """Something a person can put right.
+    """An error that the user can correct.
 
-    Its message is one sentence that says what is wrong and, where it helps, what to do. The front door prints it as
-    ``heliograph: <message>`` and exits with 2; it is never shown as a traceback.
+    Its message is one sentence with the fault and, where it helps, the remedy. The command prints it as
+    ``heliograph: <message>`` and exits with 2; it never appears as a traceback.
     """

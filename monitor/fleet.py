@@ -1,15 +1,15 @@
-"""Joins both ends: who sends, who receives, who asks for repairs, and whether the books balance.
+"""Joins both ends of streams: sender, receiver, repair requests, and the reconciliation.
 
-Pure functions from a snapshot (and the one before) to rows. A receiver's sender is found by the stream label, which
-both ends carry; a peer that asks a sender for repairs is found by the address it asks from, which the receiving
-instance calls `feedback_address`. A sender outside this host is unknown: what depends on it is then None.
+Pure functions from a snapshot (and the previous one) to rows. The sender of a receiver is found by the stream label,
+which both ends carry. A receiver that requests repairs is found by the source address of its requests, the info
+`feedback_address` of the receiving instance. A sender on another host is unknown: values that depend on it are None.
 
-An interval is the time between the two snapshots. For an object the earlier snapshot does not have (it is new, its
-instance restarted, or there is no earlier snapshot) the interval is the object's whole life.
+An interval is the time between the two snapshots. If the earlier snapshot does not have an object (it is new, its
+instance restarted, or there is no earlier snapshot), the interval is the whole life of the object.
 
-The two ends are read one after the other, so a receiver may already have what the sender's record does not show yet.
-A receiver that expects message n proves that n were sent: `sent` is never less than that, and `in_flight` never
-negative. `residual` is what the books cannot explain; on a sound engine it is 0.
+The two ends are read one after the other, so a receiver may already have messages that its sender's record does not
+show. A receiver that expects message n proves that n messages were sent: `sent` is at least n, and `in_flight` is never
+negative. `residual` is the number of unexplained messages; it is 0 for a correct engine.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ _TRIM_CAUSES = ("count", "bytes", "age", "conflated", "priority")
 
 @dataclass(frozen=True, slots=True)
 class _Reception:
-    """How a stream came in at an instance over an interval: the same for all topics of the stream."""
+    """Reception of a stream by an instance over an interval: the same for all topics of the stream."""
 
     rx: ObjectState | None
     peer: ObjectState | None
-    """The instance as the stream's source knows it."""
+    """The instance as the source of the stream tracks it."""
     missing_ratio: float
     naks_per_s: float
     nak_ratio: float
@@ -64,14 +64,14 @@ class _Reception:
 
 
 class _Joined(Interval):
-    """An interval, and what the topics of a stream share in it."""
+    """An interval, and the data that the topics of a stream share in it."""
 
     def __init__(self, previous: Snapshot | None, current: Snapshot) -> None:
         super().__init__(previous, current)
         self._receptions: dict[tuple[int, str], _Reception] = {}
 
     def reception(self, owner: InstanceState, stream: str) -> _Reception:
-        """How a stream comes in at an instance; worked out once, for all topics."""
+        """Return the reception of a stream by an instance; computed once for all topics."""
         place = (owner.incarnation, stream)
         if place not in self._receptions:
             self._receptions[place] = _reception(self, owner, stream)
@@ -79,10 +79,10 @@ class _Joined(Interval):
 
 
 def _of(snapshot: Snapshot, scope: str) -> Iterator[tuple[InstanceState, ObjectState]]:
-    """Objects of a scope that matter now.
+    """Yield the relevant objects of a scope.
 
-    A closed object of a running instance is history; one of an ended instance is its final account. A dead instance
-    whose name runs again is remains: what it was is told, but it is nobody's trouble any more.
+    A closed object of a running instance is left out; one of an ended instance has its final values. The remains of a
+    dead instance whose name runs again are shown, but do not count as trouble.
     """
     running = {item.name for item in snapshot.instances if item.health in (Health.LIVE, Health.STALE)}
     for owner, item in snapshot.of(scope):
@@ -116,11 +116,11 @@ def _balance(interval: Interval, owner: InstanceState, item: ObjectState) -> Bal
 
 
 def balance(snapshot: Snapshot, previous: Snapshot | None = None) -> list[Balance]:
-    """The books of every receiver, by instance and topic.
+    """Return the reconciliation of every receiver, by instance and topic.
 
     Args:
-        snapshot: The moment.
-        previous: Where senders are looked for that are not in `snapshot` any more.
+        snapshot: The current snapshot.
+        previous: Snapshot with senders that are no longer in `snapshot`.
     """
     interval = Interval(previous, snapshot)
     books = [_balance(interval, owner, item) for owner, item in _of(snapshot, "receiver")]
@@ -128,12 +128,12 @@ def balance(snapshot: Snapshot, previous: Snapshot | None = None) -> list[Balanc
 
 
 def receivers(previous: Snapshot | None, current: Snapshot, watcher: Watcher | None = None) -> list[ReceiverRow]:
-    """Every receiver, worst first; the interval is the whole life where `previous` does not have it.
+    """Return every receiver, worst first; objects that `previous` lacks cover their whole life.
 
     Args:
-        previous: Where the interval of rates begins.
-        current: The moment.
-        watcher: Knows the observations before; each receiver is then judged by its last ten. None: as of one look.
+        previous: Start of the interval for rates.
+        current: The current snapshot.
+        watcher: Holds earlier observations; each receiver is then judged by its last ten. None: by one observation.
     """
     interval = _Joined(previous, current)
     if watcher is not None:
@@ -244,7 +244,7 @@ def _late(
     sender: tuple[InstanceState, ObjectState] | None,
     latency: Histogram | None,
 ) -> Verdict | None:
-    """Who made the interval's latest messages late, where the hosts' hiccups are known."""
+    """Return the cause of the latest messages of the interval, where the hosts' hiccups are known."""
     if latency is None or latency.count < LEAST_MESSAGES:
         return None
     ends = [owner] if sender is None else [owner, sender[0]]
@@ -269,7 +269,7 @@ def _reception(interval: Interval, owner: InstanceState, stream: str) -> _Recept
 
 
 def _packets(interval: Interval, owner: InstanceState, rx: ObjectState | None) -> int:
-    """Packets of the stream in the interval: those passed on or, when it held some back, those known to exist."""
+    """Packets of the stream in the interval: delivered packets or, when some were held back, all known packets."""
     delivered = interval.change(owner, rx, "packets_delivered")
     old = interval.earlier(owner, rx)
     known = value_of(rx, "window_lead") - value_of(old, "window_lead") if old is not None else 0
@@ -282,7 +282,7 @@ def _lag(books: Balance, item: ObjectState) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Behind:
-    """A lag in time and bytes; None: not known."""
+    """A lag in time and bytes; None: unknown."""
 
     seconds: float | None
     size: int | None
@@ -292,10 +292,10 @@ class _Behind:
 def _behind(
     interval: Interval, watcher: Watcher | None, books: Balance, item: ObjectState, sent_per_s: float | None
 ) -> _Behind:
-    """How old the oldest message is that the application does not have, and the bytes from it on.
+    """Return the age of the oldest message that the application does not have, and the bytes from it on.
 
-    What waits in the receive queue is older than what is under way. When a message under way was sent is known to who
-    has watched the sender; else the lag is divided by the rate, which is an estimate and called so.
+    Messages in the receive queue are older than messages in flight. The send time of a message in flight is known from
+    observations of the sender. Otherwise the lag is divided by the rate, which gives an estimate marked as such.
     """
     waiting, queued = value_of(item, "queue_messages"), value_of(item, "queue_bytes")
     in_flight = books.in_flight or 0
@@ -308,7 +308,7 @@ def _behind(
         mean = value_of(sender[1], "bytes_sent") / max(1, value_of(sender[1], "messages_sent")) if sender else 0.0
         size = queued + (way.size if way else round(mean * in_flight))
     elif books.in_flight is None:
-        size = None  # what is under way is not known
+        size = None  # the messages in flight are unknown
     age_ns = _known(item, "queue_age") if waiting else None
     if age_ns:
         return _Behind(age_ns / 1e9, size, LagBasis.MEASURED)
@@ -323,7 +323,7 @@ def _known(item: ObjectState | None, cell: str) -> int | None:
 
 
 def _peer(interval: Interval, owner: InstanceState, stream: str, rx: ObjectState | None) -> ObjectState | None:
-    """The receiver as its source knows it."""
+    """Return the receiver as its source tracks it."""
     address = rx.info.get("feedback_address", "") if rx else ""
     for peer in interval.now.live_peers.get((stream, address), ()):
         _, _, twin = peer.labels["peer"].partition("#")
@@ -357,7 +357,7 @@ def _loss_place(interval: Interval, owner: InstanceState, rx: ObjectState | None
 
 
 def peer_names(snapshot: Snapshot) -> Mapping[tuple[str, str], str]:
-    """Name of the receiving instance by stream and peer address (the labels of a `peer` object)."""
+    """Return the name of the receiving instance by stream and address (the labels of a `peer` object)."""
     return {
         (item.labels["stream"], address): owner.name
         for owner, item in snapshot.of("rx_stream")
@@ -366,7 +366,7 @@ def peer_names(snapshot: Snapshot) -> Mapping[tuple[str, str], str]:
 
 
 def worst_instances(rows: Iterable[ReceiverRow]) -> list[ReceiverRow]:
-    """The worst row of each receiving instance, worst first."""
+    """Return the worst row of each receiving instance, worst first."""
     worst: dict[str, ReceiverRow] = {}
     for row in rows:
         if row.instance not in worst or row.badness > worst[row.instance].badness:
@@ -375,7 +375,7 @@ def worst_instances(rows: Iterable[ReceiverRow]) -> list[ReceiverRow]:
 
 
 def transmitters(previous: Snapshot | None, current: Snapshot) -> list[TransmitterRow]:
-    """Every topic being sent, by instance and topic."""
+    """Return every sent topic, by instance and topic."""
     interval = Interval(previous, current)
     listening: dict[tuple[str, str], int] = {}
     for _, item in current.of("receiver"):
@@ -416,7 +416,7 @@ def transmitters(previous: Snapshot | None, current: Snapshot) -> list[Transmitt
 
 
 def instances(previous: Snapshot | None, current: Snapshot) -> list[InstanceRow]:
-    """Every instance, by name."""
+    """Return every instance, by name."""
     interval = Interval(previous, current)
     rows = []
     for owner in current.instances:

@@ -1,8 +1,8 @@
 """The header of a stats segment (engine/docs/segment.md, section 1), checked against the size of its file.
 
-What passes `parse_header` may be followed: the directory, the table of objects and the ring of events lie within the
-file, and their counts are no larger than any engine's could be. A segment that is still being written (state 0) is only
-that; nothing else of it is checked or to be used.
+After `parse_header` all offsets are safe: the directory, the table of objects and the ring of events lie within the
+file, and their counts are not larger than those of any engine. A segment that is still being written (state 0) is only
+marked as such; its other fields are neither checked nor used.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ COMMAND_BYTES = 1024
 
 WRITING, RUNNING, CLOSED = 0, 1, 2
 
-# Far above any engine's, small enough that a made-up file cannot keep a monitor busy.
+# Far above the needs of any engine, small enough that a forged file cannot keep a monitor busy.
 _FILE_LIMIT = 1 << 34
 _DIRECTORY_LIMIT = 1 << 20
 _OBJECTS_LIMIT = 1 << 16
@@ -33,7 +33,7 @@ _COMMANDS_LIMIT = 1 << 10
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """The fixed part of a segment: who writes it, and where its structures lie."""
+    """The fixed part of a segment: its writer and the offsets of its structures."""
 
     size: int
     state: int
@@ -56,13 +56,13 @@ class Header:
     name: str
     product: str
     commands_offset: int = 0
-    """0: the engine takes no commands."""
+    """0: the engine accepts no commands."""
     command_capacity: int = 0
     command_bytes: int = 0
 
 
 def text_of(data: bytes) -> str:
-    """Text up to the first NUL."""
+    """Return the text up to the first NUL."""
     return data.split(b"\0", 1)[0].decode("utf-8", "replace")
 
 
@@ -77,16 +77,16 @@ def check_place(file_bytes: int, offset: int, size: int, what: str) -> None:
 
 
 def parse_header(data: bytes, order: str, file_bytes: int, limit: int | None = None) -> Header:
-    """Take the header's 256 bytes apart and check them.
+    """Parse the 256 bytes of the header and check them.
 
     Args:
-        data: The bytes; magic, byte order and version are the caller's business.
+        data: The bytes; the caller has checked magic, byte order and version.
         order: "<" or ">".
         file_bytes: Actual size of the file.
-        limit: Most bytes its tables may take; default: as many as it has.
+        limit: Largest size of its tables in bytes; default: the size of the file.
 
     Raises:
-        SegmentError: Something claimed does not fit into the file.
+        SegmentError: A claimed structure does not fit into the file.
     """
     fields = struct.unpack_from(f"{order}QQQQQQQQQQIIQQIIQQ", data, 16)
     size, state, pid, incarnation, started, heartbeat, mode, directory, directory_bytes = fields[:9]
@@ -126,7 +126,7 @@ def parse_header(data: bytes, order: str, file_bytes: int, limit: int | None = N
 
 
 def _check_tables(header: Header, limit: int) -> None:
-    """What a reader goes through from end to end is no larger than what the file has."""
+    """Check that the structures a reader scans are not larger than the file."""
     tables = header.directory_bytes + header.objects_used * header.object_bytes
     tables += header.event_capacity * header.event_bytes
     if tables > limit:
@@ -135,7 +135,7 @@ def _check_tables(header: Header, limit: int) -> None:
 
 def _check(header: Header, file_bytes: int) -> None:
     if header.size > file_bytes or header.size > _FILE_LIMIT:
-        raise SegmentError(f"it claims {header.size} bytes and has {file_bytes}")
+        raise SegmentError(f"it claims {header.size} bytes but has {file_bytes}")
     if header.directory_bytes > _DIRECTORY_LIMIT:
         raise SegmentError(f"it claims a directory of {header.directory_bytes} bytes")
     check_place(header.size, header.directory_offset, header.directory_bytes, "its directory")

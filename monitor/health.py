@@ -1,9 +1,9 @@
-"""How far what an instance says of itself can be trusted (engine/docs/segment.md, section 6).
+"""The health of an instance: how far its segment can be trusted (engine/docs/segment.md, section 6).
 
-A heartbeat may be old because the process died, because it hangs, or because a polled engine is not being polled; the
-process id tells which. Two things make process ids lie, and both are handled here: an id is used again by a process
-that started later than the segment, and a process in another container has an id that means nothing outside it. A
-heartbeat that moves while its process cannot be found settles the second.
+A heartbeat may be old because the process died, because it hangs, or because a polled engine is not polled. The process
+id shows which. Two cases make process ids misleading, and both are handled: an id is reused by a process that started
+later than the segment, and the id of a process in another container has no meaning here. The second case is detected by
+a heartbeat that moves while its process cannot be found.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ __all__ = ["ProcessStart", "Verdict", "judge", "process_start_ns"]
 
 STALE_NS = 1_000_000_000
 _START_SLACK_NS = 2_000_000_000
-"""A process counts as another one only if it started this much after the segment: clocks are stepped now and then."""
+"""A process is a different one only if it started this much after the segment, because clocks are sometimes stepped."""
 
 ProcessStart = Callable[[int], int | None]
-"""Start of a process by its id, ns since 1970; None when there is no such process."""
+"""Returns the start of a process by its id, ns since 1970; None when the process does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A health and the reason for it, for people."""
+    """A health and its reason as text."""
 
     health: Health
     reason: str
@@ -36,10 +36,10 @@ class Verdict:
 
 
 def process_start_ns(pid: int) -> int | None:
-    """When process `pid` started, ns since 1970; None when it is gone or only waits for its parent (a zombie)."""
+    """Return the start of process `pid`, ns since 1970; None when it has ended or is a zombie."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
-            # The name, in parentheses, may hold anything; the state follows it, the start is 19 fields later.
+            # The name, in parentheses, may contain any character; the state follows it, the start is 19 fields later.
             fields = file.read().rpartition(b")")[2].split()
     except OSError:
         return None
@@ -50,7 +50,7 @@ def process_start_ns(pid: int) -> int | None:
 
 
 def _seconds(ns: int) -> str:
-    return f"{max(0, ns) / 1e9:.1f} s"  # the engine may have written after the reader looked at its clock
+    return f"{max(0, ns) / 1e9:.1f} s"  # the engine may have written after the reader read its clock
 
 
 def judge(
@@ -59,14 +59,14 @@ def judge(
     process_start: ProcessStart = process_start_ns,
     unfound_heartbeat_ns: int | None = None,
 ) -> Verdict:
-    """Health of an instance by its header.
+    """Judge the health of an instance by its header.
 
     Args:
-        header: As it is now.
-        now_ns: Wall clock, ns since 1970.
-        process_start: Looks a process up.
-        unfound_heartbeat_ns: Heartbeat at an earlier reading at which the process could not be found either, if any. A
-            newer heartbeat now means that the engine runs where its id cannot be seen.
+        header: Its present header.
+        now_ns: Wall clock in ns since 1970.
+        process_start: Returns the start of a process.
+        unfound_heartbeat_ns: Heartbeat at an earlier reading when the process could not be found, if any. A newer
+            heartbeat now means that the engine runs in another container.
     """
     if header.state == CLOSED:
         return Verdict(Health.CLOSED, "shut down cleanly")
@@ -75,14 +75,14 @@ def judge(
     start = process_start(header.pid)
     if start is None:
         if unfound_heartbeat_ns is not None and header.heartbeat_ns > unfound_heartbeat_ns and fresh:
-            reason = f"heartbeat {_seconds(age_ns)} ago; process {header.pid} is of another container"
+            reason = f"heartbeat {_seconds(age_ns)} ago; process {header.pid} is in another container"
             return Verdict(Health.LIVE, reason, process_found=False)
-        reason = f"process {header.pid} is gone; last heartbeat {_seconds(age_ns)} ago"
+        reason = f"process {header.pid} has ended; last heartbeat {_seconds(age_ns)} ago"
         return Verdict(Health.DEAD, reason, process_found=False)
     if fresh:
         return Verdict(Health.LIVE, f"heartbeat {_seconds(age_ns)} ago")
     if start > header.started_ns + _START_SLACK_NS:
-        return Verdict(Health.DEAD, f"process id {header.pid} belongs to another process now")
+        return Verdict(Health.DEAD, f"process id {header.pid} now belongs to another process")
     if header.polled:
         return Verdict(Health.STALE, f"not polled for {_seconds(age_ns)}")
     if age_ns < 0:

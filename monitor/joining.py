@@ -1,7 +1,7 @@
-"""Snapshots indexed for joining both ends: what is where, and what changed between two of them.
+"""Snapshots with indexes for joining both ends, and the changes between two snapshots.
 
-Every index is made once, when it is first asked for, so that joining costs by the object and not by the pair: a hundred
-thousand receivers look their stream, their sender and their peer up.
+Every index is built once, at its first use, so that the cost of a join is per object and not per pair: a hundred
+thousand receivers look up their stream, their sender and their entry at the source.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["Interval", "View", "value_of"]
 
 
 class View:
-    """A snapshot, indexed for joining."""
+    """A snapshot with indexes for joining."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
@@ -26,13 +26,13 @@ class View:
 
     @cached_property
     def senders(self) -> Mapping[tuple[str, str], tuple[InstanceState, ObjectState]]:
-        """By stream and topic; a live one before a gone one, the newest before an older one."""
+        """Senders by stream and topic; a live one replaces an ended one, a newer one an older one."""
         rows = sorted(self.snapshot.of("transmitter"), key=lambda row: (row[1].live, row[1].created_ns))
         return {(item.labels["stream"], item.labels["topic"]): (owner, item) for owner, item in rows}
 
     @cached_property
     def rx_streams(self) -> Mapping[tuple[int, str], ObjectState]:
-        """By incarnation and stream."""
+        """Received streams by incarnation and stream."""
         rows = sorted(self.snapshot.of("rx_stream"), key=lambda row: (row[1].live, row[1].created_ns))
         return {(owner.incarnation, item.labels["stream"]): item for owner, item in rows}
 
@@ -43,13 +43,13 @@ class View:
 
     @cached_property
     def stream_senders(self) -> Mapping[str, tuple[InstanceState, ObjectState]]:
-        """By stream; a live one before a gone one, the newest before an older one."""
+        """Senders by stream; a live one replaces an ended one, a newer one an older one."""
         rows = sorted(self.snapshot.of("tx_stream"), key=lambda row: (row[1].live, row[1].created_ns))
         return {item.labels["stream"]: (owner, item) for owner, item in rows}
 
     @cached_property
     def peers(self) -> Mapping[str, Sequence[tuple[InstanceState, ObjectState]]]:
-        """By stream."""
+        """Receivers of sources, by stream."""
         found: dict[str, list[tuple[InstanceState, ObjectState]]] = {}
         for owner, item in self.snapshot.of("peer"):
             found.setdefault(item.labels["stream"], []).append((owner, item))
@@ -57,7 +57,7 @@ class View:
 
     @cached_property
     def live_peers(self) -> Mapping[tuple[str, str], Sequence[ObjectState]]:
-        """By stream and address; receivers behind one address (`ADDRESS#NUMBER`) together."""
+        """Live receivers of sources by stream and address; receivers behind one address (`ADDRESS#NUMBER`) together."""
         found: dict[tuple[str, str], list[ObjectState]] = {}
         for stream, peers in self.peers.items():
             for _, item in peers:
@@ -67,7 +67,7 @@ class View:
 
     @cached_property
     def round_trips(self) -> Mapping[tuple[str, str], int]:
-        """Between source and receiver, ns, by stream and the receiver's address; those that are known."""
+        """Known round trips between source and receiver in ns, by stream and address of the receiver."""
         return {
             (item.labels["stream"], item.labels["peer"]): item.values["round_trip"]
             for _, item in self.snapshot.of("peer")
@@ -76,7 +76,7 @@ class View:
 
 
 class Interval:
-    """What changed between two snapshots."""
+    """The changes between two snapshots."""
 
     def __init__(self, previous: Snapshot | None, current: Snapshot) -> None:
         self.now = View(current)
@@ -88,20 +88,20 @@ class Interval:
     def earlier(self, owner: InstanceState, item: ObjectState | None) -> ObjectState | None:
         if self.before is None or item is None or self._between <= 0:
             return None
-        place = id(item)  # of an object that `now` keeps alive; asked for many times a row
+        place = id(item)  # `now` keeps the object alive; used many times per row
         if place not in self._earlier:
             self._earlier[place] = self.before.objects.get((owner.incarnation, item.key))
         return self._earlier[place]
 
     @cached_property
     def at_its_start(self) -> Interval:
-        """The moment it began, seen by itself."""
+        """The earlier snapshot alone, as an interval."""
         assert self.before is not None
         return Interval(None, self.before.snapshot)
 
     @cached_property
     def asked(self) -> Mapping[str, tuple[Mapping[str, int], int]]:
-        """Sequences asked for in the interval, by stream: those of each address, and all together."""
+        """Sequence numbers requested in the interval by stream: per address, and in total."""
         found = {}
         for stream, peers in self.now.peers.items():
             own: dict[str, int] = {}
@@ -112,14 +112,14 @@ class Interval:
         return found
 
     def seconds(self, owner: InstanceState, item: ObjectState | None) -> float:
-        """Length of the interval for an object: to the earlier snapshot, or its whole life."""
+        """Length of the interval for an object: since the earlier snapshot, or its whole life."""
         if self.earlier(owner, item) is not None:
             return self._between
         born_ns = (item.created_ns if item else 0) or owner.started_ns
         return max((self.now.snapshot.time_ns - born_ns) / 1e9, 1e-3)
 
     def change(self, owner: InstanceState, item: ObjectState | None, cell: str) -> int:
-        """Growth of a counter; 0 when the object or the cell is missing."""
+        """Increase of a counter; 0 when the object or the cell is missing."""
         if item is None:
             return 0
         old = self.earlier(owner, item)
@@ -141,14 +141,14 @@ class Interval:
         return values if values.filled()[0].size else None
 
     def hiccups(self, owner: InstanceState) -> Histogram | None:
-        """Those of an instance's host in the interval; None when they were not read."""
+        """Hiccups of an instance's host in the interval; None when they were not read."""
         if owner.incarnation not in self._hiccups:
             found = next(owner.of("instance"), None)
             self._hiccups[owner.incarnation] = self.histogram(owner, found, "host_hiccup") if found else None
         return self._hiccups[owner.incarnation]
 
     def sender(self, stream: str, topic: str) -> tuple[InstanceState, ObjectState] | None:
-        """The sending end, also when it has just gone."""
+        """Return the sending end, also when it has just ended."""
         found = self.now.senders.get((stream, topic))
         if found is None and self.before is not None:
             found = self.before.senders.get((stream, topic))

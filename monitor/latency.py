@@ -1,11 +1,11 @@
-"""Latency read from HDR counts: the bucket layout, percentiles, the spectrum, jitter.
+"""Latency from HDR counts: bucket layout, percentiles, spectrum, jitter.
 
-The one percentile rule of the whole product: the value at p is the value of rank ``ceil(p * n)``, at least 1, among the
-n values in order, shown as the highest value its bucket holds. Percentiles are read last, from counts that were added
-or subtracted cell by cell; they are never averaged.
+The product has one percentile rule. The value at p is the value of rank ``ceil(p * n)``, at least 1, among the n
+ordered values, shown as the highest value of its bucket. Percentiles are computed last, from counts that were added or
+subtracted cell by cell; they are never averaged.
 
-The layout is HdrHistogram's for any number of significant digits. A bucket holds values ``lower_bounds`` to
-``upper_bounds``; both ends depend only on (digits, lowest, highest) and are computed once.
+The layout is that of HdrHistogram for any number of significant digits. A bucket holds values ``lower_bounds`` to
+``upper_bounds``. Both depend only on (digits, lowest, highest) and are computed once.
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ __all__ = [
 
 _RANK_SLACK = 1e-9
 _RANK_SLACK_RELATIVE = 2.3e-16
-"""0.99 * 100 is 99.00000000000001 in binary; a rank is not raised by such dust.  As in the C kernel of the history."""
+"""0.99 * 100 is 99.00000000000001 in binary; this slack keeps the rank from being rounded up, as in the C kernel."""
 
 ENGINE_CELLS = 27_648
-"""Cells of the histograms the engine makes: 3 digits from 1 ns to 60 s."""
+"""Cells of the engine's histograms: 3 digits from 1 ns to 60 s."""
 
 Bounds = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Shape of the counts array for one set of parameters."""
+    """Shape of the array of counts for one set of parameters."""
 
     unit_magnitude: int
     sub_bucket_half_magnitude: int
@@ -64,18 +64,18 @@ class Layout:
 
 @lru_cache(maxsize=64)
 def layout_of(digits: int, lowest: int, highest: int) -> Layout:
-    """Layout of HdrHistogram for these parameters.
+    """Return the layout of HdrHistogram for these parameters.
 
     Raises:
         ValueError: digits is not 1 to 5, lowest is below 1, or highest is below twice lowest or above 2^63 - 1.
     """
     if not 1 <= digits <= 5 or lowest < 1 or not 2 * lowest <= highest < 2**63:
-        raise ValueError(f"no histogram has {digits} digits from {lowest} to {highest}")
+        raise ValueError(f"impossible histogram: {digits} digits from {lowest} to {highest}")
     single_unit = 2 * 10**digits
     sub_bucket_magnitude = math.ceil(math.log2(single_unit))
     unit_magnitude = lowest.bit_length() - 1
     if unit_magnitude + sub_bucket_magnitude > 62:
-        raise ValueError(f"no histogram has {digits} digits from {lowest} to {highest}")
+        raise ValueError(f"impossible histogram: {digits} digits from {lowest} to {highest}")
     half = sub_bucket_magnitude - 1
     smallest_untrackable = (1 << sub_bucket_magnitude) << unit_magnitude
     buckets = 1
@@ -86,7 +86,7 @@ def layout_of(digits: int, lowest: int, highest: int) -> Layout:
 
 
 def cell_of(value: int, digits: int = 3, lowest: int = 1, highest: int = 60_000_000_000) -> int:
-    """Cell that counts `value` (0 to `highest`)."""
+    """Return the cell that counts `value` (0 to `highest`)."""
     layout = layout_of(digits, lowest, highest)
     sub_bucket_count = 2 << layout.sub_bucket_half_magnitude
     scaled = value >> layout.unit_magnitude
@@ -95,7 +95,7 @@ def cell_of(value: int, digits: int = 3, lowest: int = 1, highest: int = 60_000_
 
 
 def _ends(layout: Layout, cells: npt.NDArray[Any]) -> tuple[Bounds, Bounds]:
-    """Lowest and highest value of the cells given."""
+    """Return the lowest and highest value of the given cells."""
     half = np.uint64(layout.sub_bucket_half_magnitude)
     index = cells.astype(np.uint64)
     bucket = np.maximum(index >> half, np.uint64(1)) - np.uint64(1)
@@ -115,7 +115,7 @@ _kept_ends = lru_cache(maxsize=8)(_all_ends)
 
 
 def _bounds(histogram: Histogram) -> tuple[Bounds, Bounds]:
-    """Those of all cells, kept for layouts no larger than the engine's: 4 MiB at most."""
+    """Return the bounds of all cells; cached for layouts up to the size of the engine's (at most 4 MiB)."""
     layout = (histogram.digits, histogram.lowest, histogram.highest)
     return _kept_ends(*layout) if layout_of(*layout).cells <= ENGINE_CELLS else _all_ends(*layout)
 
@@ -125,23 +125,23 @@ def _filled_ends(histogram: Histogram, cells: npt.NDArray[Any]) -> tuple[Bounds,
 
 
 def lower_bounds(histogram: Histogram) -> Bounds:
-    """Smallest value of each cell, ns."""
+    """Return the smallest value of each cell, ns."""
     return _bounds(histogram)[0]
 
 
 def upper_bounds(histogram: Histogram) -> Bounds:
-    """Highest value of each cell ("highest equivalent value"), ns."""
+    """Return the highest value of each cell ("highest equivalent value"), ns."""
     return _bounds(histogram)[1]
 
 
 def filled_bounds(histogram: Histogram) -> tuple[Bounds, Bounds, Counts]:
-    """Smallest and highest value, and content, of each cell that is not 0; what most questions need."""
+    """Return smallest value, highest value and count of each non-zero cell."""
     cells, counts = histogram.filled()
     return *_filled_ends(histogram, cells), counts
 
 
 def percentiles(histogram: Histogram, fractions: Sequence[float]) -> list[int]:
-    """Values at `fractions` (0 to 1), ns; all 0 when the histogram is empty."""
+    """Return the values at `fractions` (0 to 1), ns; all 0 when the histogram is empty."""
     cells, counts = histogram.filled()
     if not cells.size:
         return [0] * len(fractions)
@@ -155,30 +155,30 @@ def percentiles(histogram: Histogram, fractions: Sequence[float]) -> list[int]:
 
 def _rank(fraction: float, total: int) -> int:
     if not 0.0 <= fraction <= 1.0:
-        raise ValueError(f"a percentile is asked for as a fraction from 0 to 1, not {fraction}")
+        raise ValueError(f"a percentile must be a fraction from 0 to 1, not {fraction}")
     product = fraction * total
     return min(total, max(1, math.ceil(product - _RANK_SLACK - product * _RANK_SLACK_RELATIVE)))
 
 
 def percentile(histogram: Histogram, fraction: float) -> int:
-    """Value at `fraction` (0 to 1), ns; 0 when the histogram is empty."""
+    """Return the value at `fraction` (0 to 1), ns; 0 when the histogram is empty."""
     return percentiles(histogram, [fraction])[0]
 
 
 def maximum(histogram: Histogram) -> int:
-    """Highest value (of the highest filled cell), ns; 0 when empty. Values above `highest` are not in the cells."""
+    """Return the highest value (of the highest filled cell), ns; 0 when empty. Values above `highest` have no cell."""
     cells, _ = histogram.filled()
     return int(_filled_ends(histogram, cells[-1:])[1][0]) if cells.size else 0
 
 
 def minimum(histogram: Histogram) -> int:
-    """Lowest value (of the lowest filled cell), ns; 0 when empty."""
+    """Return the lowest value (of the lowest filled cell), ns; 0 when empty."""
     cells, _ = histogram.filled()
     return int(_filled_ends(histogram, cells[:1])[0][0]) if cells.size else 0
 
 
 def mean(histogram: Histogram) -> float:
-    """Mean, ns, from the middles of the cells as HdrHistogram computes it; 0.0 when empty."""
+    """Return the mean in ns from the middles of the cells, as HdrHistogram does; 0.0 when empty."""
     lowest, highest, filled = filled_bounds(histogram)
     if not filled.size:
         return 0.0
@@ -190,13 +190,13 @@ def mean(histogram: Histogram) -> float:
 
 
 def jitter(histogram: Histogram) -> int:
-    """p99.9 - p50, ns."""
+    """Return p99.9 - p50, ns."""
     high, middle = percentiles(histogram, [0.999, 0.5])
     return high - middle
 
 
 def merged(histograms: Iterable[Histogram]) -> Histogram | None:
-    """All values of histograms of one layout as one histogram; None when there is none.
+    """Merge all values of histograms of one layout into one histogram; None when there is no histogram.
 
     Raises:
         ValueError: The layouts differ.
@@ -223,7 +223,7 @@ def merged(histograms: Iterable[Histogram]) -> Histogram | None:
 
 
 def grew(newer: Histogram, older: Histogram) -> bool:
-    """Whether no cell of `newer` holds less than that of `older`, which has the same layout."""
+    """Whether no cell of `newer` is below that of `older`, which has the same layout."""
     if type(newer) is Histogram and type(older) is Histogram:
         return not (newer.counts < older.counts).any()
     cells, counts = newer.filled()
@@ -235,31 +235,31 @@ def grew(newer: Histogram, older: Histogram) -> bool:
 
 
 def never_lost(whole: Histogram, recovered: Histogram, count: int) -> Histogram | None:
-    """Values of messages whose packets were never lost: `whole` without `recovered`, exactly.
+    """Return the values of messages whose packets were never lost: `whole` minus `recovered`, exactly.
 
     Args:
-        whole: ``total_latency`` or ``order_latency`` of a receiver, over some time.
-        recovered: Its ``..._recovered``, over the same time.
-        count: By how much ``latency_recovered`` grew in that time.
+        whole: ``total_latency`` or ``order_latency`` of a receiver over some time.
+        recovered: Its ``..._recovered`` over the same time.
+        count: Increase of ``latency_recovered`` in that time.
 
     Returns:
-        None when `recovered` was not on for all of the time, so that what it lacks is in the difference too.
+        None when `recovered` was not enabled all the time: the difference would then contain recovered messages.
 
     Raises:
-        ValueError: The layouts differ, or `recovered` has values that `whole` has not: they are not of one receiver.
+        ValueError: The layouts differ, or `recovered` has values that `whole` lacks: they are of different receivers.
     """
     if (whole.digits, whole.lowest, whole.highest) != (recovered.digits, recovered.lowest, recovered.highest):
         raise ValueError("histograms of different layouts cannot be subtracted")
     if recovered.count + recovered.above + recovered.negative != count:
         return None
     if not grew(whole, recovered) or recovered.above > whole.above:
-        raise ValueError("what was recovered is not among the values")
+        raise ValueError("the recovered values are not part of all values")
     rest = whole.minus(recovered)
     return rest if rest.negative >= 0 else dense(rest, negative=0)
 
 
 def dense(histogram: Histogram, negative: int | None = None) -> Histogram:
-    """The same with all cells in one array, which is the caller's; `negative` in place of its own where it is given."""
+    """Return the histogram with all cells in one array owned by the caller; `negative` replaces its own where given."""
     return Histogram(
         counts=histogram.counts,
         lowest=histogram.lowest,
@@ -273,26 +273,26 @@ def dense(histogram: Histogram, negative: int | None = None) -> Histogram:
 
 @dataclass(frozen=True, slots=True)
 class Spectrum:
-    """A percentile plot: one point per filled cell, thinned to what can be seen."""
+    """A percentile plot: one point per filled cell, reduced to the visible ones."""
 
     fractions: npt.NDArray[np.float64]
-    """Share of the values at or below the point, ascending, the last is 1."""
+    """Share of the values at or below the point, ascending; the last is 1."""
     values: Bounds
-    """Value there, ns."""
+    """Value at the point, ns."""
     counts: npt.NDArray[np.uint64]
     """Number of values at or below the point."""
 
     @property
     def nines(self) -> npt.NDArray[np.float64]:
-        """The usual x axis, log10(1 / (1 - fraction)): 1 is p90, 2 is p99. The last point (fraction 1) is placed where
-        the last value but one ends, so that it can be drawn."""
+        """The usual x axis, log10(1 / (1 - fraction)): 1 is p90, 2 is p99. The last point (fraction 1) is at the end of
+        the last value but one, so that it can be drawn."""
         total = float(self.counts[-1]) if self.counts.size else 1.0
         rest = np.maximum(1.0 - self.fractions, 0.5 / total)
         return -np.log10(rest)
 
 
 def spectrum(histogram: Histogram, points: int = 400) -> Spectrum:
-    """Points for a percentile plot, evenly spread over the nines; at most about `points` of them, empty when empty."""
+    """Return points for a percentile plot, evenly spread over the nines; at most about `points`; empty when empty."""
     _, upper, counts = filled_bounds(histogram)
     running = np.cumsum(counts)
     total = running[-1] if counts.size else np.uint64(1)

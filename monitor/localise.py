@@ -1,11 +1,11 @@
-"""Where packets died: at the sender, in the network, at the receiver's socket, or for want of room there.
+"""Loss locations: the sender, the network, the receiver's socket, or lack of space at the receiver.
 
-The receiving engine gives each packet that did not come in a place by the evidence it has at that moment
-(`rx_stream.losses_located`, engine/docs/adr/0020-where-packets-die.md). What never reached the receiver's host it
-cannot tell apart; with both ends in reach the sender's own count of packets its driver could not send does. What no
-end can know stays `outside`.
+The receiving engine assigns a location to each missing packet by the evidence at that moment
+(`rx_stream.losses_located`, engine/docs/adr/0020-where-packets-die.md). It cannot distinguish causes outside its host.
+With both ends in reach, the sender's count of packets that its driver could not send helps. Packets without evidence at
+any end stay `outside`.
 
-Pure functions from a snapshot (and the one before) to rows, as in `fleet`.
+Pure functions from a snapshot (and the previous one) to rows, as in `fleet`.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from heliograph.monitor.model import InstanceState, ObjectState, Snapshot
 __all__ = ["PLACES", "Location", "Verdict", "judge", "locate"]
 
 PLACES: Mapping[str, str] = {
-    "sender": "the sender's host refused to send them",
+    "sender": "the sender's host could not send them",
     "network": "the network lost them",
-    "outside": "they never reached this host, and the sender is not in reach to say whether it sent them",
+    "outside": "they never reached this host; the sender is out of reach, so it is unknown whether it sent them",
     "socket": "this host's kernel dropped them: the socket's buffer was full",
-    "window": "the receive window was full behind a packet that was missing",
-    "queue": "the application was behind, and the receive window was full",
+    "window": "the receive window was full behind a missing packet",
+    "queue": "the application was slow, and the receive window was full",
 }
-"""Places of loss, and what it means for people."""
+"""Loss locations and their descriptions."""
 
 _AT_RECEIVER = ("socket", "window", "queue")
 _BY_ELIMINATION = 0.9
@@ -35,41 +35,41 @@ _NOT_KNOWN = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Where most of the packets of a stream died that a receiver missed."""
+    """The main loss location of the packets of a stream that a receiver missed."""
 
     places: Mapping[str, int]
-    """Packets by place, those with none left out."""
+    """Packets by location; locations without packets are left out."""
     place: str | None
-    """Where most died; None: none did."""
+    """Location with most packets; None: no losses."""
     confidence: float
-    """0 to 1: the place's share of the packets; less where it was found by elimination or by a count others share."""
+    """0 to 1: share of the location; lower when it was found by elimination or by a count that others share."""
     evidence: str
     """One sentence."""
 
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """The losses of one stream at one receiving instance, in an interval."""
+    """The losses of one stream at one receiving instance in an interval."""
 
     instance: str
     stream: str
     sender: str | None
-    """Name of the sending instance; None: not in reach."""
+    """Name of the sending instance; None: out of reach."""
     seconds: float
     lost: int
-    """Packets that did not come in at first, whether or not they were recovered."""
+    """Packets that were missing at first, whether or not they were recovered."""
     late: int
-    """Asked for, and then they came themselves: nowhere lost."""
+    """Packets that arrived late after a request: not lost."""
     verdict: Verdict
 
 
 def judge(located: Mapping[str, int], unsent: int | None, copies: int = 1) -> Verdict:
-    """Weigh what both ends know.
+    """Combine the evidence of both ends.
 
     Args:
-        located: Packets by place, as the receiving engine counts them.
-        unsent: Data packets the sender's driver could not send meanwhile; None: the sender is not in reach.
-        copies: Hosts the sender sends each packet to, each of which may be the one that was not sent to.
+        located: Packets by location, as counted by the receiving engine.
+        unsent: Data packets that the sender's driver could not send in the interval; None: sender out of reach.
+        copies: Number of hosts the sender sends each packet to; the failed send may concern any of them.
     """
     outside = located.get("outside", 0)
     places = {place: located.get(place, 0) for place in _AT_RECEIVER}
@@ -84,7 +84,7 @@ def judge(located: Mapping[str, int], unsent: int | None, copies: int = 1) -> Ve
     places = {place: count for place, count in places.items() if count}
     total = sum(places.values())
     if not total:
-        return Verdict({}, None, 0.0, "nothing was lost")
+        return Verdict({}, None, 0.0, "no losses")
     place = max(places, key=lambda one: (places[one], one))
     said = [f"{count} of {total} packets: {PLACES[one]}" for one, count in sorted(places.items(), key=lambda x: -x[1])]
     return Verdict(places, place, trust[place] * places[place] / total, "; ".join(said))
@@ -105,10 +105,10 @@ def _index(snapshot: Snapshot | None) -> dict[tuple[int, tuple[str, ...]], Objec
 
 
 def locate(previous: Snapshot | None, current: Snapshot) -> list[Location]:
-    """Every stream being received, that with most losses first.
+    """Return every received stream, the one with most losses first.
 
     Args:
-        previous: Begin of the interval; what it does not have, or None, is taken from its own beginning.
+        previous: Start of the interval; objects that it lacks, or all for None, count from their own start.
         current: End of the interval.
     """
     before = _index(previous)

@@ -1,17 +1,17 @@
-"""A module that writes lines of JSON: what changes, and on request every value.
+"""A module that writes lines of JSON: changes, and on request every value.
 
 ``heliograph monitor --module log`` writes to standard output, ``--module log=FILE`` appends to a file. Other options
 are words separated by commas (`OPTIONS`):
 
-path=FILE         append to a file; it is opened again within a second after it was moved away
+path=FILE         append to a file; it is reopened within a second after it was moved
 to=ADDRESS        send to ``tcp://HOST:PORT``, ``udp://HOST:PORT`` or ``unix:///PATH``
 events-only       events and topics only: an audit trail
-values            every object of every snapshot too, with its values and histograms
+values            also every object of every snapshot, with values and histograms
 histograms=off    no histograms among the values
-rate=LINES        most lines of values per second (default 100000); events are never held back
+rate=LINES        largest number of value lines per second (default 100000); events have no limit
 
 Each line is one object with `time_ns`, `what` ("event", "topic_created", "topic_destroyed", "receiver", "instance",
-"snapshot" or "object") and the fields of that thing, ready for a log shipper.
+"snapshot" or "object") and the fields of that item, for a log shipper.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _LINES_PER_SECOND = 100_000
 
 
 def event_fields(event: Event) -> dict[str, Any]:
-    """An event as plain values for JSON. The names are stable."""
+    """Convert an event to plain values for JSON. The names are stable."""
     return {
         "time_ns": event.time_ns,
         "instance": event.instance,
@@ -86,12 +86,12 @@ class LogModule:
         """Open the output.
 
         Args:
-            options: Path of the file to append to, or options as the comment of this file lists them; empty: standard
+            options: Path of the file to append to, or options as listed in the comment of this file; empty: standard
                 output.
-            stream: Write here where the options name no file and no address; it is not closed.
+            stream: Output when the options name no file and no address; it is not closed.
 
         Raises:
-            UserError: An option is wrong or the file cannot be opened.
+            UserError: An option is wrong, or the file cannot be opened.
         """
         self._path, self._to = "", ""
         self._events_only = self._values = False
@@ -126,21 +126,21 @@ class LogModule:
             self._histograms = value == "on"
         elif name == "rate":
             if not re.fullmatch(r"[1-9][0-9]{0,17}", value):
-                raise UserError(f"rate={value}: it must be a number of lines from 1")
+                raise UserError(f"rate={value}: must be a number of lines of at least 1")
             self._rate = int(value)
         else:
-            raise UserError(f"there is no option '{word}'; the options are {OPTIONS}")
+            raise UserError(f"unknown option '{word}'; options: {OPTIONS}")
 
     @property
     def lost(self) -> int:
-        """Lines given up: those the output did not take, and lines of values over the rate."""
+        """Lines dropped: lines that the output did not accept, and value lines above the rate."""
         return self._output.lost + self._held_back
 
     def describe(self, scopes: Mapping[str, catalogue.Scope]) -> None:
-        """Nothing to prepare: fields carry their own names."""
+        """Do nothing: fields carry their own names."""
 
     def snapshot(self, snapshot: Snapshot) -> None:
-        """Write what changed since the snapshot before, and the values."""
+        """Write the changes since the previous snapshot, and the values."""
         if self._events_only:
             return
         lines = list(self._changes(snapshot))
@@ -168,7 +168,7 @@ class LogModule:
         self._previous = snapshot
 
     def _admitted(self, lines: Iterator[bytes]) -> Iterator[bytes]:
-        """The lines of values that the rate has room for; the others are counted."""
+        """Yield the value lines within the rate; count the others."""
         now = time.monotonic()
         self._allowance = min(self._rate, self._allowance + (now - self._filled) * self._rate)
         self._filled = now
@@ -185,11 +185,11 @@ class LogModule:
         self._output.write([_line(event.time_ns, "event", event_fields(event) | ({"id": kind.id} if kind else {}))])
 
     def topic_created(self, topic: Topic) -> None:
-        """Write that a topic came."""
+        """Write that a topic was created."""
         self._output.write([_topic_line("topic_created", topic)])
 
     def topic_destroyed(self, topic: Topic) -> None:
-        """Write that a topic went."""
+        """Write that a topic was destroyed."""
         self._output.write([_topic_line("topic_destroyed", topic)])
 
     def close(self) -> None:
@@ -208,7 +208,7 @@ def _topic_line(what: str, topic: Topic) -> bytes:
 
 
 def _value_lines(snapshot: Snapshot, histograms: bool) -> Iterator[bytes]:
-    """A line for the snapshot with its instances, and one for each object."""
+    """Yield a line for the snapshot with its instances, and one for each object."""
     instances = [_instance_fields(instance) for instance in snapshot.instances]
     yield _line(snapshot.time_ns, "snapshot", {"instances": instances})
     for instance in snapshot.instances:

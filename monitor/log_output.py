@@ -1,7 +1,7 @@
-"""Where the module `log` writes its lines: a file, a stream socket or datagrams.
+"""The outputs of the module `log`: a file, a stream socket or datagrams.
 
-No output waits for a full disk or for a peer that does not read. An output gives up whole lines, counts them in `lost`,
-and raises a `UserError` that says why.
+No output waits for a full disk or a slow reader. An output drops whole lines, counts them in `lost`, and raises a
+`UserError` with the reason.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ _WAITING_BYTES = 4 << 20
 
 
 class Output(Protocol):
-    """Takes whole lines, each with its line end."""
+    """Takes whole lines with their line ends."""
 
     lost: int
-    """Lines given up."""
+    """Lines dropped."""
 
     def write(self, lines: Sequence[bytes]) -> None:
-        """Write lines, or give them up and raise `UserError`."""
+        """Write lines, or drop them and raise `UserError`."""
 
     def close(self) -> None:
-        """Write the lines that wait, as far as that needs no time, and close."""
+        """Write the waiting lines as far as possible without a wait, and close."""
 
 
 class StreamOutput:
@@ -56,7 +56,7 @@ class StreamOutput:
 
 
 class FileOutput:
-    """Appends to a file. A file that was moved away, as by logrotate, is opened again within a second."""
+    """Appends to a file. A file that was moved, for example by logrotate, is reopened within a second."""
 
     def __init__(self, path: str, clock: Callable[[], float] = time.monotonic) -> None:
         self.lost = 0
@@ -92,7 +92,7 @@ class FileOutput:
         return os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOCTTY, 0o644)
 
     def _follow(self) -> None:
-        """Open the path again where it no longer names the open file."""
+        """Reopen the path when it no longer names the open file."""
         now = self._clock()
         if now - self._checked < _RETRY_SECONDS:
             return
@@ -106,7 +106,7 @@ class FileOutput:
 
 
 class SocketOutput:
-    """Sends lines to ``tcp://HOST:PORT``, ``udp://HOST:PORT`` or ``unix:///PATH``; connects again after a hang-up."""
+    """Sends lines to ``tcp://HOST:PORT``, ``udp://HOST:PORT`` or ``unix:///PATH``; reconnects after a disconnect."""
 
     def __init__(self, to: str, clock: Callable[[], float] = time.monotonic) -> None:
         self.lost = 0
@@ -124,10 +124,10 @@ class SocketOutput:
         except ValueError:
             is_unix = is_net = False
         if not is_unix and not is_net:
-            raise UserError(f"to={to}: it must be tcp://HOST:PORT, udp://HOST:PORT or unix:///PATH")
+            raise UserError(f"to={to}: must be tcp://HOST:PORT, udp://HOST:PORT or unix:///PATH")
 
     def write(self, lines: Sequence[bytes]) -> None:
-        """Queue lines and send as much as the peer takes."""
+        """Queue lines and send as many as the receiving program accepts."""
         try:
             self._send()
         finally:
@@ -140,10 +140,10 @@ class SocketOutput:
                     self._lines.append(line)
         self._send()
         if self.lost > lost:
-            raise UserError(f"{self._to} does not take lines as fast as they come")
+            raise UserError(f"{self._to} does not accept lines fast enough")
 
     def close(self) -> None:
-        """Send what waits, for a tenth of a second at most."""
+        """Send the waiting lines for at most a tenth of a second."""
         with suppress(UserError):
             if self._lines and self._socket is not None:
                 self._send(_CLOSE_SECONDS)
@@ -151,7 +151,7 @@ class SocketOutput:
         self._hang_up()
 
     def _send(self, within: float = 0.0) -> None:
-        """Send lines until none is left or the peer takes no more."""
+        """Send lines until none is left or the receiving program accepts no more."""
         while self._lines and self._connected():
             assert self._socket is not None
             self._socket.settimeout(within)
@@ -200,7 +200,7 @@ class SocketOutput:
         return made
 
     def _hang_up(self) -> None:
-        """Close the socket; the line under way is sent again from its start."""
+        """Close the socket; a partly sent line is sent again from its start."""
         if self._socket is not None:
             self._socket.close()
         self._socket = None

@@ -1,7 +1,7 @@
-"""What was lost for good, by stream and cause: kept by each instance after the stream is gone, as long as it runs.
+"""Unrecoverable losses by stream and cause. An instance keeps them while it runs, also after the stream has ended.
 
-Pure functions from a snapshot to rows. What came after all is no loss; how much first went missing is told by the
-stream (statistic `gaps_detected`) while it is there.
+Pure functions from a snapshot to rows. A recovered packet is not a loss; the statistic `gaps_detected` of the stream
+counts missing packets.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ __all__ = ["LossRow", "losses"]
 
 @dataclass(frozen=True, slots=True)
 class LossRow:
-    """The losses of one stream for one cause at one receiving instance."""
+    """The losses of one stream by one cause at one receiving instance."""
 
     instance: str
     stream: str
     cause: str
-    """Why packets were given up: a value of `packets_lost` of an rx_stream."""
+    """Cause of the losses: a value of `packets_lost` of an rx_stream."""
     transmitter: str | None
-    """Name of the sending instance; None: it is not in reach."""
+    """Name of the sending instance; None: out of reach."""
     source: str
-    """Address the stream came from."""
+    """Source address of the stream."""
     endpoint: str
     observations: int
-    """Times neighbouring packets were given up."""
+    """Number of losses; each is a run of adjacent packets."""
     packets: int
     bytes_estimated: int
-    """By the mean of the packets that came; what never came has no known size."""
+    """Estimate by the mean size of received packets; the size of a packet that never arrived is unknown."""
     longest: int
-    """Most neighbouring packets given up at once."""
+    """Length of the longest run of adjacent packets."""
     first_ns: int
     """Wall clock time of the first loss."""
     last_ns: int
@@ -40,11 +40,11 @@ class LossRow:
     first_sequence: int
     last_sequence: int
     is_live: bool
-    """The stream is still being received."""
+    """Whether the stream is still being received."""
 
 
 def losses(snapshot: Snapshot) -> list[LossRow]:
-    """All losses instances keep, the newest first."""
+    """Return all losses that the instances keep, latest first."""
     senders = {item.labels["stream"]: owner.name for owner, item in snapshot.of("tx_stream")}
     live = {(owner.incarnation, item.labels["stream"]) for owner, item in snapshot.of("rx_stream") if item.live}
     rows = [

@@ -1,6 +1,6 @@
-"""What is known of a fleet at one moment: plain values that flow from the sampler to every door.
+"""The state of a fleet at one moment: plain values that flow from the sampler to every output.
 
-Inside, times are integers in nanoseconds (wall clock, since 1970) and sizes are bytes; the doors convert.
+Internally times are integers in nanoseconds (wall clock, since 1970) and sizes are bytes; the outputs convert them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Labels = Mapping[str, str]
 
 
 class Health(StrEnum):
-    """How far what an instance says of itself can be trusted."""
+    """The health of an instance: how far its data can be trusted."""
 
     LIVE = "live"
     STALE = "stale"  # its heartbeat is old
@@ -45,7 +45,7 @@ class Histogram:
     """HDR counts of one statistic since its object was created (or, from `minus`, over an interval)."""
 
     counts: Counts
-    """One cell per bucket, in HdrHistogram's order; never written to."""
+    """One cell per bucket, in the order of HdrHistogram; read-only."""
     lowest: int
     highest: int
     digits: int
@@ -53,11 +53,11 @@ class Histogram:
     """Values above `highest`."""
     negative: int = 0
     total_ns: int = 0
-    """Sum of the values recorded, ns."""
+    """Sum of the recorded values, ns."""
 
     @property
     def count(self) -> int:
-        """Number of values, always the sum of the cells."""
+        """Number of values: the sum of the cells."""
         return int(self.counts.sum())
 
     @property
@@ -66,12 +66,12 @@ class Histogram:
         return int(self.counts.size)
 
     def filled(self) -> tuple[Cells, Counts]:
-        """Positions, rising, and contents of the cells that are not 0."""
+        """Return ascending indexes and contents of the non-zero cells."""
         cells = np.flatnonzero(self.counts)
         return cells, self.counts[cells]
 
     def minus(self, older: Histogram | None) -> Histogram:
-        """The values recorded since `older`, exactly; all of them when `older` is None."""
+        """Return the values recorded since `older`, exactly; all values when `older` is None."""
         if older is None:
             return self
         return Histogram(
@@ -91,23 +91,23 @@ class ObjectState:
 
     scope: str
     labels: Labels
-    """The scope's labels, in the catalogue's order."""
+    """The labels of its scope, in the order of the catalogue."""
     info: Labels
-    """What else describes it."""
+    """Further descriptive values."""
     values: Mapping[str, int]
-    """Value by cell name (a split statistic has one cell per value of its label); a cell that does not apply to the
-    object is absent, which is another thing than 0."""
+    """Value by cell name (a split statistic has one cell per value of its label). A cell that does not apply to the
+    object is absent; this differs from 0."""
     histograms: Mapping[str, Histogram] = field(default_factory=dict)
-    """By statistic name; absent when off."""
+    """Histograms by statistic name; absent when disabled."""
     live: bool = True
     torn: bool = False
-    """The writer stopped within an update; the values may not belong together."""
+    """The writer stopped during an update; the values may be inconsistent."""
     created_ns: int = 0
     generation: int = 0
     closed_ns: int = field(default=0, compare=False)
-    """When it ended; 0 while it lives. Known to who reads the segment, as the next."""
+    """When it was destroyed, ns; 0 while it lives. Known only to readers of the segment, like the next."""
     slot: int = field(default=-1, compare=False)
-    """Its place in the instance's table of objects, where `generation` counts its users; -1: not known."""
+    """Its index in the instance's table of objects, where `generation` counts the uses; -1: unknown."""
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -117,7 +117,7 @@ class ObjectState:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened once."""
+    """An event: something that happened once."""
 
     instance: str
     incarnation: int
@@ -133,12 +133,12 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class InstanceState:
-    """All that one instance says of itself."""
+    """All data of one instance."""
 
     name: str
     health: Health
     reason: str
-    """Why it has this health, for people."""
+    """Reason of the health, as text."""
     pid: int
     incarnation: int
     started_ns: int
@@ -146,26 +146,26 @@ class InstanceState:
     path: str
     objects: tuple[ObjectState, ...] = ()
     settled_ns: int | None = field(default=None, compare=False)
-    """Events from this moment on come with the next snapshot, though the objects may be younger; None: all are here."""
+    """Events after this moment are in the next snapshot, although objects may be newer; None: all are here."""
 
     def of(self, scope: str) -> Iterator[ObjectState]:
-        """Its objects of one scope."""
+        """Yield its objects of one scope."""
         return (item for item in self.objects if item.scope == scope)
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Every instance in reach, at one moment."""
+    """Every instance in reach at one moment."""
 
     time_ns: int
     instances: tuple[InstanceState, ...]
     events: tuple[Event, ...] = ()
-    """Events since the snapshot before."""
+    """Events since the previous snapshot."""
     events_missed: int = 0
-    """Events overwritten before they were read, since the snapshot before."""
+    """Events overwritten before they were read, since the previous snapshot."""
 
     def of(self, scope: str) -> Iterator[tuple[InstanceState, ObjectState]]:
-        """Every object of one scope, with its instance."""
+        """Yield every object of one scope, with its instance."""
         for instance in self.instances:
             for item in instance.of(scope):
                 yield instance, item
@@ -185,8 +185,8 @@ class Rate:
 def rates(older: Snapshot, newer: Snapshot, counters: Mapping[str, frozenset[str]]) -> list[Rate]:
     """Compare two snapshots.
 
-    `counters` gives, for each scope, the cells that are counters. An object that is new, or whose instance restarted
-    (another incarnation), yields nothing rather than a false or negative rate.
+    `counters` names the counter cells of each scope. An object that is new, or whose instance restarted (another
+    incarnation), yields no rates instead of wrong or negative ones.
     """
     seconds = (newer.time_ns - older.time_ns) / 1e9
     if seconds <= 0:

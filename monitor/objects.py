@@ -1,18 +1,18 @@
-"""Reads all objects of a segment in few calls, and makes anew only those that changed.
+"""Reads all objects of a segment in few calls, and rebuilds only those that changed.
 
-A fleet of a thousand receivers has thousands of objects, few of which change between two looks. So the table of objects
-and the records are read in pieces of up to a MiB whatever the number of objects, compared with what was read the last
-time, and an object whose entry and record are as they were is the very `ObjectState` of the last reading.
+A fleet of a thousand receivers has thousands of objects, and few of them change between two readings. The table of
+objects and the records are therefore read in pieces of up to a MiB and compared with the previous reading. An object
+with unchanged entry and record is the same `ObjectState` as in the previous reading.
 
-Each object is of one instant (engine/docs/segment.md, section 3):
+Each object has the values of one instant (engine/docs/segment.md, section 3):
 
-- A record that differs in no byte from the last accepted copy is that copy again: its guard, which only counts up, has
-  not moved since, so nothing was written under it meanwhile. One reading is proof.
-- Those that differ are read again, and their guards once more after that. A copy between two equal, even guards is
-  taken; what a writer was at is read by itself until it is, or is marked torn.
-- The entries of what was made anew are read once more at the end. One that changed meanwhile is begun again.
+- A record that equals the last accepted copy in every byte is valid: its guard only counts up, so it was not written in
+  between. One reading is enough.
+- Changed records are read again, and then their guards once more. A copy between two equal, even guards is accepted. A
+  record under change is read alone until it is valid, or is marked torn.
+- The entries of rebuilt objects are read once more at the end. An object whose entry changed in between is read again.
 
-Every offset, size and count is checked before it is followed; a piece is never larger than the file.
+Every offset, size and count is checked before it is used; a piece is never larger than the file.
 """
 
 from __future__ import annotations
@@ -37,23 +37,23 @@ __all__ = ["GONE", "LIVE", "Objects"]
 EMPTY, LIVE, GONE = 0, 1, 2
 
 PIECE_BYTES = 1 << 20
-"""Most bytes of records in one call: a piece and its like of the last time stay in the processor's cache."""
+"""Largest number of bytes of records in one call: a piece and its previous copy fit into the processor's cache."""
 GAP_BYTES = 4096
-"""Records farther apart are read by calls of their own: between them lies a histogram."""
+"""Records farther apart are read by separate calls: there is a histogram between them."""
 SINGLY = 4
-"""So many of a piece are read one by one; more together."""
+"""Up to this number of records of a piece are read one by one; more are read together."""
 
 _HEAD_BYTES = 48
 _GUARD_TRIES = 200
 _TRIES_BEFORE_YIELD = 20
 _ENTRY_TRIES = 4
 _FIELDS_MOST = 64
-"""Labels and info of an object."""
+"""Largest number of labels and info fields of an object."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """What the entry of a slot says."""
+    """The entry of a slot."""
 
     record: Record
     offset: int
@@ -66,7 +66,7 @@ class _Place:
 
 
 class _Piece:
-    """Records that are read by one call: those of neighbouring objects, in the order of their places."""
+    """Records read by one call: those of adjacent objects, in the order of their offsets."""
 
     __slots__ = ("doubtful", "ends", "last", "offset", "size", "slots", "spans", "starts")
 
@@ -77,16 +77,16 @@ class _Piece:
         ends = [start + place.record.size for start, (_, place) in zip(starts, members, strict=True)]
         self.size = max(ends)
         self.spans = [slice(start, end) for start, end in zip(starts, ends, strict=True)]
-        """Where the record of each member lies in the piece, in bytes."""
+        """Byte range of the record of each member in the piece."""
         self.starts = np.array(starts) // 8
         self.ends = np.array(ends) // 8
         self.last: bytearray | None = None
-        """The bytes last accepted; None: not read yet."""
+        """The last accepted bytes; None: not read yet."""
         self.doubtful: set[int] = set()
-        """Members that are read again whatever their bytes: they are torn, or their slot was used again."""
+        """Members that are always read again: they are torn, or their slot was reused."""
 
     def changed(self, data: bytes, rows: Mapping[int, bytes]) -> Sequence[int]:
-        """Members whose bytes are not those last accepted."""
+        """Return the members whose bytes differ from the last accepted ones."""
         if self.last is None:
             self.last = bytearray(data)
             new = {n for n, slot in enumerate(self.slots) if slot not in rows or rows[slot] != data[self.spans[n]]}
@@ -106,13 +106,13 @@ class Objects:
     """The objects of one open segment."""
 
     def __init__(self, file: SegmentFile, order: str, records: Mapping[int, Record], mark: str = "") -> None:
-        """Nothing is read yet.
+        """Create the reader; reads nothing.
 
         Args:
             file: The segment.
             order: Its byte order, "<" or ">".
-            records: How to take records apart, by scope id.
-            mark: What is added to the name of the instance.
+            records: Decoders of records, by scope id.
+            mark: Suffix of the name of the instance.
         """
         self._file = file
         self._mark = mark
@@ -126,17 +126,17 @@ class Objects:
     def _forget(self) -> None:
         self._shape: tuple[int, int, int] | None = None
         self._table = b""
-        self._suspect: set[int] = set()  # slots whose entry is not known to be the one in `_table`
+        self._suspect: set[int] = set()  # slots whose entry may differ from `_table`
         self._places: dict[int, _Place] = {}
-        self._rows: dict[int, bytes] = {}  # the record of a slot, as last accepted
+        self._rows: dict[int, bytes] = {}  # the last accepted record of a slot
         self._torn: set[int] = set()
-        self._histograms: dict[int, tuple[tuple[str, int], ...]] = {}  # by slot, of those that have any
+        self._histograms: dict[int, tuple[tuple[str, int], ...]] = {}  # by slot, where there are any
         self._plain: dict[int, ObjectState] = {}  # without histograms
         self._pieces: list[_Piece] | None = None
         self._all: tuple[ObjectState, ...] | None = None
 
     def read(self, header: Header, histograms: bool | Collection[str]) -> tuple[ObjectState, ...]:
-        """Every object, live or gone, in the order of slots.
+        """Return every object, live or destroyed, in the order of slots.
 
         Raises:
             SegmentError: The segment is damaged.
@@ -148,7 +148,7 @@ class Objects:
         try:
             return self._read(header, histograms)
         except BaseException:
-            self._forget()  # half of it may be of now and half of then
+            self._forget()  # it may mix old and new data
             raise
 
     def _read(self, header: Header, histograms: bool | Collection[str]) -> tuple[ObjectState, ...]:
@@ -163,7 +163,7 @@ class Objects:
                 self._make(slot)
             self._take_histograms(header, histograms, again if attempt else None, budget, taken, failed)
             again = self._changed_entries(header, {*again, *taken, *failed} if not attempt else again)
-            for slot in again:  # the engine took the slot for another object meanwhile
+            for slot in again:  # the engine reused the slot for another object in between
                 failed.pop(slot, None)
                 taken.pop(slot, None)
             if failed:
@@ -173,7 +173,7 @@ class Objects:
             self._relearn(header, again, failed)
         if failed:
             raise next(iter(failed.values()))
-        for slot in again:  # it changes faster than it can be read: it comes with the next reading
+        for slot in again:  # it changes faster than it can be read: the next reading returns it
             self._plain.pop(slot, None)
         if fresh or self._all is None:
             self._all = tuple(self._plain[slot] for slot in sorted(self._plain))
@@ -182,7 +182,7 @@ class Objects:
     # ---- the table ----
 
     def _learn(self, header: Header, failed: dict[int, SegmentError]) -> set[int]:
-        """Read the table; the slots whose entry is not as it was."""
+        """Read the table; returns the slots with a changed entry."""
         size, used = header.object_bytes, header.objects_used
         data = self._file.read(header.objects_offset, used * size, "its table of objects")
         if data == self._table and not self._suspect:
@@ -201,7 +201,7 @@ class Objects:
         return changed
 
     def _drop(self, slot: int) -> None:
-        """Forget what is in a slot."""
+        """Forget the object of a slot."""
         if self._places.pop(slot, None) is not None:
             self._pieces = None
         self._unread(slot)
@@ -227,7 +227,7 @@ class Objects:
         if known is None or (known.offset, known.record) != (place.offset, place.record):
             self._pieces = None
         elif known.generation == place.generation and slot in self._rows and self._pieces is not None:
-            self._places[slot] = place  # the same object, closed: its record may have changed as any other
+            self._places[slot] = place  # the same object, closed: its record may have changed too
             return
         else:
             self._pieces = None
@@ -248,7 +248,7 @@ class Objects:
         return _Place(record, offset, state == LIVE, generation, created, closed, labels, info)
 
     def identify(self, slot: int, entry: bytes, layout: RecordLayout) -> tuple[Mapping[str, str], Mapping[str, str]]:
-        """Labels and info of an entry. They rarely change, so they are parsed once.
+        """Return labels and info of an entry. They rarely change, so they are parsed once.
 
         Raises:
             SegmentError: A label of its scope is missing.
@@ -271,7 +271,7 @@ class Objects:
         return labels, fields
 
     def _changed_entries(self, header: Header, slots: Collection[int]) -> list[int]:
-        """Those of the slots whose entry is another than when it was read."""
+        """Return the slots whose entry has changed since it was read."""
         if not slots:
             return []
         size, first, last = header.object_bytes, min(slots), max(slots) + 1
@@ -287,7 +287,7 @@ class Objects:
         return changed
 
     def _relearn(self, header: Header, slots: Iterable[int], failed: dict[int, SegmentError]) -> None:
-        """Read entry and record of single slots anew."""
+        """Read entry and record of single slots again."""
         size = header.object_bytes
         table = bytearray(self._table)
         for slot in slots:
@@ -298,12 +298,12 @@ class Objects:
             if place is not None:
                 self._accept(slot, *self._consistent(place))
         self._table = bytes(table)
-        self._pieces = None  # they hold what the slots were before
+        self._pieces = None  # they hold the previous objects of the slots
 
     # ---- records ----
 
     def _arranged(self) -> list[_Piece]:
-        """All records in pieces; made anew when a record is somewhere else."""
+        """Return all records in pieces; rebuilt when a record has moved."""
         if self._pieces is not None:
             return self._pieces
         pieces = []
@@ -320,7 +320,7 @@ class Objects:
             end = max(end, last)
         if members:
             pieces.append(_Piece(members))
-        # Records of an engine lie side by side: what is read of them is no more than the file has.
+        # Records of an engine are adjacent, so their total is not larger than the file.
         claimed = max(sum(place.record.size for place in self._places.values()), sum(piece.size for piece in pieces))
         if claimed > self._file.limit:
             raise self._file.damaged(f"it claims records of {claimed} bytes, more than it has")
@@ -330,7 +330,7 @@ class Objects:
         return pieces
 
     def _read_records(self) -> set[int]:
-        """Read every record; the slots whose record is not as it was."""
+        """Read every record; returns the slots with a changed record."""
         fresh: set[int] = set()
         for piece in self._arranged():
             data = self._file.read(piece.offset, piece.size, "a record")
@@ -352,7 +352,7 @@ class Objects:
         return fresh
 
     def _together(self, piece: _Piece, before: bytes, changed: Sequence[int]) -> dict[int, bytes]:
-        """Copies of those members that no writer was at: between two readings of the guards the record is copied."""
+        """Return copies of the members that were not written: the record is read between two readings of the guards."""
         members = np.array(changed)
         begin, end = 8 * int(piece.starts[members[0]]), 8 * int(piece.ends[members].max())
         data = self._file.read(piece.offset + begin, end - begin, "a record")
@@ -383,7 +383,7 @@ class Objects:
             del self._histograms[slot]
 
     def _consistent(self, place: _Place) -> tuple[bytes, bool]:
-        """A record by itself, and whether its words may not belong together."""
+        """Read a record alone; returns it and whether it may be inconsistent."""
         row = b""
         for attempt in range(_GUARD_TRIES):
             before = self._file.read(place.offset, 8, "a record")
@@ -392,13 +392,13 @@ class Objects:
             if before == after == row[:8] and not place.record.guard(row) & 1:
                 return row, False
             if attempt > _TRIES_BEFORE_YIELD:
-                os.sched_yield()  # the writer may be waiting for this very core
+                os.sched_yield()  # the writer may be waiting for this core
         return row, True
 
     # ---- objects ----
 
     def _make(self, slot: int) -> None:
-        """The object of a slot, as entry and record last read have it."""
+        """Build the object of a slot from the last entry and record."""
         place = self._places.get(slot)
         self._all = None
         if place is None:
@@ -432,7 +432,7 @@ class Objects:
         taken: dict[int, ObjectState],
         failed: dict[int, SegmentError],
     ) -> None:
-        """Objects with the histograms that are wanted, which are read each time: counts rest in no record."""
+        """Return the objects with the requested histograms, which are read each time: records do not contain counts."""
         if not wanted:
             return
         for slot in sorted(self._histograms if slots is None else self._histograms.keys() & set(slots)):

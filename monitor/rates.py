@@ -1,4 +1,4 @@
-"""What of a record counts up: the catalogue's answer, in the form `model.rates` wants it."""
+"""The counters of records, from the catalogue, in the form that `model.rates` needs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["counters", "rates_between"]
 
 @cache
 def counters() -> Mapping[str, frozenset[str]]:
-    """The cells that are counters, by scope."""
+    """Return the counter cells by scope."""
     return {
         scope.name: frozenset(cell.name for cell in scope.cells if cell.statistic.kind == "counter")
         for scope in catalogue.scopes().values()
@@ -21,5 +21,5 @@ def counters() -> Mapping[str, frozenset[str]]:
 
 
 def rates_between(older: Snapshot, newer: Snapshot) -> list[Rate]:
-    """Rates of every counter of the catalogue."""
+    """Return the rates of every counter of the catalogue."""
     return rates(older, newer, counters())

@@ -1,7 +1,7 @@
-"""Records: the cells of one object, and its values as a mapping that is taken apart only where somebody looks.
+"""Records: the cells of one object, as a mapping that decodes a cell only when it is used.
 
-Most objects of a large fleet are copied once a second and asked for a handful of cells, so `Values` keeps the bytes of
-the record and reads a cell when it is named. Whoever asks for many makes the dictionary, once.
+Most objects of a large fleet are copied once a second, and only a few of their cells are used. `Values` therefore keeps
+the bytes of the record and decodes a cell by name. Use of many cells builds the dictionary once.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from heliograph.monitor.directory import RecordLayout
 __all__ = ["ABSENT", "Record", "Values"]
 
 ABSENT = 1 << 63
-"""A cell that does not apply to its object."""
+"""Value of a cell that does not apply to its object."""
 _WRAP = 1 << 64
 _SINGLE = 8
-"""So many cells are read one by one; then all, which takes as long as some ten."""
+"""Up to this number of cells are decoded one by one; then all, which costs as much as about ten."""
 
 Default = TypeVar("Default")
 
 
 class Record:
-    """How to take the record of one scope apart."""
+    """Decodes the records of one scope."""
 
     __slots__ = ("_blocks", "_names", "_plain", "_signed", "_words", "histograms", "layout", "places", "size", "word")
 
     def __init__(self, layout: RecordLayout, order: str) -> None:
-        """For records in a byte order, "<" or ">"."""
+        """Decode records in a byte order, "<" or ">"."""
         self.layout = layout
         self.size = layout.record_bytes
         self.word = struct.Struct(f"{order}Q")
@@ -37,31 +37,31 @@ class Record:
         self._plain = layout.plain
         self._signed = layout.signed
         self.places = {name: (8 * index, name in self._signed) for name, index in self._plain}
-        """Byte offset of a cell by its name, and whether it may be below 0."""
+        """Byte offset of a cell by its name, and whether it is signed."""
         self.histograms = layout.histograms
         self._names = tuple(name for name, _ in self.histograms)
         at = [index for _, index in self.histograms]
         self._blocks: Callable[[bytes], tuple[int, ...]]
-        if at and at == list(range(at[0], at[0] + len(at))):  # side by side, as engines lay them
+        if at and at == list(range(at[0], at[0] + len(at))):  # adjacent, as engines place them
             together = struct.Struct(f"{order}{len(at)}Q")
             self._blocks = lambda row: together.unpack_from(row, 8 * at[0])
         else:
             self._blocks = lambda row: tuple(word for index in at for word in self.word.unpack_from(row, 8 * index))
 
     def guard(self, row: bytes) -> int:
-        """The seqlock of a record."""
+        """Return the guard (seqlock) of a record."""
         (value,) = self.word.unpack_from(row)
         return int(value)
 
     def blocks(self, row: bytes) -> tuple[tuple[str, int], ...]:
-        """Name and place of the histograms there are."""
+        """Return name and offset of the existing histograms."""
         if not self.histograms:
             return ()
         places = self._blocks(row)
         return tuple(pair for pair in zip(self._names, places, strict=True) if pair[1]) if any(places) else ()
 
     def values(self, row: bytes) -> dict[str, int]:
-        """Every value that applies, by name of its cell."""
+        """Return every value that applies, by cell name."""
         words = self._words.unpack(row)
         values = {name: words[index] for name, index in self._plain if words[index] != ABSENT}
         for name in self._signed & values.keys():
@@ -71,12 +71,12 @@ class Record:
 
 
 class Values(Mapping[str, int]):
-    """The values of one record at one instant; never changes."""
+    """The values of one record at one instant; immutable."""
 
     __slots__ = ("_all", "_asked", "_record", "_row")
 
     def __init__(self, record: Record, row: bytes) -> None:
-        """Of a whole record."""
+        """Use the bytes of a whole record."""
         self._record = record
         self._row = row
         self._all: dict[str, int] | None = None
@@ -89,7 +89,7 @@ class Values(Mapping[str, int]):
     @overload
     def get(self, name: str, default: Default, /) -> int | Default: ...
     def get(self, name: str, default: object = None, /) -> object:
-        """The value of a cell; `default` where there is none or it does not apply."""
+        """Return the value of a cell; `default` when it is missing or does not apply."""
         if self._all is not None:
             return self._all.get(name, default)
         self._asked += 1
@@ -121,15 +121,15 @@ class Values(Mapping[str, int]):
         return len(self._whole())
 
     def keys(self) -> KeysView[str]:
-        """Names of the cells that apply."""
+        """Return the names of the cells that apply."""
         return self._whole().keys()
 
     def items(self) -> ItemsView[str, int]:
-        """Names and values of the cells that apply."""
+        """Return names and values of the cells that apply."""
         return self._whole().items()
 
     def values(self) -> ValuesView[int]:
-        """Values of the cells that apply."""
+        """Return the values of the cells that apply."""
         return self._whole().values()
 
     def __repr__(self) -> str:

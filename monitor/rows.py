@@ -1,6 +1,6 @@
-"""What the joined fleet looks like: one row per receiver, transmitter and instance, and the books. Plain values.
+"""Rows of the joined fleet: receivers, transmitters, instances and the reconciliation. Plain values.
 
-Rates are per second, latencies ns, shares and ratios 0 to 1. None means "cannot be known from here", never 0.
+Rates are per second, latencies ns, shares and ratios 0 to 1. None means "unknown here", never 0.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ __all__ = ["Balance", "InstanceRow", "LagBasis", "ReceiverRow", "TransmitterRow"
 
 
 class LagBasis(StrEnum):
-    """Where a lag in seconds comes from."""
+    """The source of a lag in seconds."""
 
     MEASURED = "measured"
-    """The receive queue knows the age of its oldest message, but for its time under way; or there is no lag."""
+    """From the age of the oldest message in the receive queue, without its transit time; or there is no lag."""
     WATCHED = "watched"
-    """By when the sender was seen to have sent the message: right to within the time between two observations."""
+    """From the observed time of sending: accurate to the time between two observations."""
     AT_LEAST = "at least"
     """The message was sent before the sender was first observed."""
     ESTIMATED = "estimated"
@@ -32,7 +32,7 @@ class LagBasis(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """The books of one receiver since it joined, in messages.
+    """The reconciliation of one receiver since it joined, in messages.
 
     sent = before join + delivered + trimmed + lost + in flight.
     """
@@ -41,15 +41,15 @@ class Balance:
     topic: str
     stream: str
     transmitter: str | None
-    """Name of the sending instance, None when it is not in reach."""
+    """Name of the sending instance; None: out of reach."""
     sent: int | None
     before_join: int
     delivered: int
     """Taken by the application, or waiting for it."""
     recovered: int
-    """Of those delivered or trimmed."""
+    """Recovered messages among those delivered or trimmed."""
     trimmed: int
-    """They came, and the receive queue gave them up before the application took them."""
+    """Messages that arrived and that the receive queue dropped before the application took them."""
     lost: int
     in_flight: int | None
     """Sent, not yet passed by the receiver."""
@@ -64,12 +64,12 @@ class ReceiverRow(Balance):
     health: Health
     behaviour: Behaviour
     badness: float
-    """0 is best; rows are ordered by it, worst first."""
+    """0 is best; rows are sorted by it, worst first."""
     reason: str
     looks: int
-    """Observations the class rests on; 1: it is as of one look."""
+    """Number of observations behind the class; 1: only one observation."""
     since_ns: int
-    """When the class was first seen, wall clock; 0: not known, as of one look."""
+    """When the class was first seen, wall clock in ns; 0: unknown, only one observation."""
     seconds: float
     """Length of the interval."""
     sent_per_s: float | None
@@ -78,26 +78,26 @@ class ReceiverRow(Balance):
     recovered_per_s: float
     lost_per_s: float
     missing_ratio: float
-    """Packets of the stream first seen missing, per packet; 0 to 1."""
+    """Packets detected as missing, per packet of the stream; 0 to 1."""
     naks_per_s: float
-    """Sequences asked for by this instance on this stream."""
+    """Sequence numbers requested per second by this instance on this stream."""
     nak_ratio: float
-    """Sequences asked for per packet of the stream."""
+    """Sequence numbers requested per packet of the stream."""
     nak_share: float | None
-    """Share of all the stream's requests that came from here, 0 to 1; None when nobody asked or it is not known."""
+    """Share of all requests of the stream that came from here, 0 to 1; None: no requests, or unknown."""
     loss_place: str | None
-    """Where most of the packets it missed died (`localise.PLACES`); None when none did."""
+    """Loss location of most missing packets (`localise.PLACES`); None: no losses."""
     forecast_ns: int | None
-    """Until what it needs leaves the sender's history, as things go; 0: it will not; None: that is not known here."""
+    """Time until the packets it needs leave the sender's history, at current rates; 0: they will not; None: unknown."""
     blame_ns: int | None
-    """Time that data waited for it alone; None: that is not known here."""
+    """Time that data waited for this receiver alone, ns; None: unknown here."""
     outstanding_naks: int
     lag_messages: int
-    """Sent and not yet with the application: in flight and in the queue."""
+    """Messages sent and not yet with the application: in flight and in the queue."""
     lag_bytes: int | None
-    """Payload of these messages; None: what is under way is not known."""
+    """Payload of these messages; None: the messages in flight are unknown."""
     lag_seconds: float | None
-    """Age of the oldest of these messages; None: it cannot be known."""
+    """Age of the oldest of these messages; None: unknown."""
     lag_basis: LagBasis
     """Where `lag_seconds` comes from."""
     queue_messages: int
@@ -108,32 +108,32 @@ class ReceiverRow(Balance):
     p999_ns: int | None
     max_ns: int | None
     clocks: Clocks = UNKNOWN
-    """Those of the two ends; what the latencies above are worth is for `latency` to say."""
+    """The clocks of the two ends; `latency` combines them with the latencies above."""
     late: Verdict | None = None
-    """Who made the latest messages late; None: too few, or hiccups of the host were not read."""
+    """Cause of the latest messages; None: too few messages, or no hiccup data of the host."""
     round_trip_ns: int | None = None
-    """Between the two ends; None when the sender is out of reach, or does not know."""
+    """Round trip between the two ends; None when the sender is out of reach or does not know it."""
 
     @property
     def trust(self) -> Trust | None:
-        """Whether the median can be taken for what it says, and so the longer ones; None: nothing was measured."""
+        """Whether the median, and so the longer latencies, can be used as measured; None: nothing was measured."""
         first = self.latency[0]
         return first.trust if first is not None else None
 
     @property
     def latency(self) -> tuple[OneWay | None, ...]:
-        """p50, p99, p99.9 and the longest, with what they are worth."""
+        """p50, p99, p99.9 and the maximum, with the error of the clocks."""
         return one_way((self.p50_ns, self.p99_ns, self.p999_ns, self.max_ns), self.clocks, self.round_trip_ns)
 
     @property
     def identity(self) -> tuple[str, ...]:
-        """What tells it from every other."""
+        """Identity of the row."""
         return self.instance, self.topic, self.stream
 
 
 @dataclass(frozen=True, slots=True)
 class TransmitterRow:
-    """One topic being sent, over an interval; repairs and requests are those of its whole stream."""
+    """One sent topic over an interval; repairs and requests are those of its whole stream."""
 
     instance: str
     topic: str
@@ -147,7 +147,7 @@ class TransmitterRow:
     packets_per_s: float
     queue_bytes: int
     receivers: int
-    """Receivers of it in reach."""
+    """Receivers of the topic in reach."""
     naks_per_s: float
     repairs_per_s: float
     repair_ratio: float

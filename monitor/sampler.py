@@ -1,20 +1,19 @@
 """Takes snapshots of every instance on this host.
 
-The sampler finds the segments in a folder, keeps them open, and reads all of them at each `sample`. Instances come and
-go; what it promises about that:
+The sampler finds the segments of a directory, keeps them open, and reads all of them at each `sample`. It guarantees:
 
-- An instance that runs appears in every snapshot, with its health and the reason for it.
-- An instance that closed cleanly appears once more, as `closed`, with its final values, though its file is gone: the
-  sampler had it open. One that opened and closed between two samples is never seen.
+- A running instance appears in every snapshot, with its health and the reason.
+- An instance that closed cleanly appears once more as `closed` with its final values, although its file is removed: the
+  sampler had it open. An instance that opened and closed between two samples is never seen.
 - A dead instance appears, with its last values, in every snapshot until its file is removed.
-- A file that cannot be read appears as `damaged` in every snapshot, with the reason; it keeps nothing else from being
-  read. A file that is still being written is left out until it is ready, or has been unready for five seconds.
-- An instance of another user is left out and counted, unless `all_users` is set; then it is called ``NAME@uidUID``, so
-  it takes the name of none of one's own.
-- Of more files than the process may have open, those of one's own come first, then those whose process is there, then
-  the newest; the others are left out and counted.
-- Every event is in one snapshot, in the order of their times. The first one that sees an instance brings the events its
-  ring still holds; those overwritten earlier are nobody's loss and are not counted as missed.
+- A file that cannot be read appears as `damaged` in every snapshot, with the reason; other files are not affected. A
+  file that is being written is left out until it is ready, or for at most five seconds.
+- An instance of another user is left out and counted, unless `all_users` is set; its name is then ``NAME@uidUID``, so
+  that it cannot take the name of one's own instance.
+- When the process cannot open all files, the user's own files come first, then those with a running process, then the
+  newest. The others are left out and counted.
+- Every event is in exactly one snapshot, in the order of time. The first snapshot of an instance has the events that
+  its ring still holds; events overwritten earlier are not counted as missed.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ __all__ = ["SUFFIX", "Sampler", "Source", "segment_folder"]
 
 SUFFIX = ".helio"
 FILES_MOST = 1024
-"""Segments that are kept open, where the limit of the process allows more."""
+"""Largest number of segments kept open, where the limit of the process allows it."""
 UNREADY_NS = 5_000_000_000
 
 Identity = tuple[int, int]
@@ -51,14 +50,14 @@ Identity = tuple[int, int]
 
 
 def files_limit() -> int:
-    """How many segments are kept open: a quarter of what the process may have open, the rest is for others."""
+    """Return how many segments to keep open: a quarter of the process limit."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return FILES_MOST if soft == resource.RLIM_INFINITY else max(1, min(FILES_MOST, soft // 4))
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A file of the folder."""
+    """A file of the directory."""
 
     identity: Identity
     path: Path
@@ -67,7 +66,7 @@ class _Found:
 
 
 def split_name(path: Path) -> tuple[str, int]:
-    """Instance name and pid of a file name ``NAME.PID.helio``; the pid is 0 when it has none."""
+    """Return instance name and pid of a file name ``NAME.PID.helio``; the pid is 0 when it has none."""
     name, _, pid = path.name.removesuffix(SUFFIX).rpartition(".")
     if name and pid.isascii() and pid.isdigit() and len(pid) <= 10:
         return name, int(pid)
@@ -75,7 +74,7 @@ def split_name(path: Path) -> tuple[str, int]:
 
 
 class _Watch:
-    """One open segment and what is remembered of it between samples."""
+    """One open segment and its state between samples."""
 
     __slots__ = ("cursor", "finished", "segment", "unfound_heartbeat_ns")
 
@@ -84,26 +83,26 @@ class _Watch:
         self.cursor: int | None = None
         self.unfound_heartbeat_ns: int | None = None
         self.finished = False
-        """It has been shown for the last time."""
+        """Whether it has been shown for the last time."""
 
 
 class Source(Protocol):
-    """Where snapshots come from: a `Sampler` of this host, or a collector of many (`monitor.collector`)."""
+    """A source of snapshots: a `Sampler` of this host, or a collector of many (`monitor.collector`)."""
 
     @property
     def place(self) -> str:
-        """Where it looks, for people."""
+        """Where it looks for instances, as text."""
 
     @property
     def absence(self) -> str:
-        """Why the last snapshot shows no instance, for people."""
+        """Why the last snapshot has no instance, as text."""
 
     @property
     def account(self) -> Account | None:
-        """What a collector misses; None of a sampler, which reads what there is."""
+        """The reports a collector misses; None for a sampler."""
 
     def sample(self, histograms: bool | Collection[str] = True) -> Snapshot:
-        """The next snapshot."""
+        """Take the next snapshot."""
 
     def __enter__(self) -> Self: ...
 
@@ -113,7 +112,7 @@ class Source(Protocol):
 
 
 class Sampler:
-    """Reads all instances of a folder. A context manager; `close` releases the files. For one thread at a time."""
+    """Reads all instances of a directory. A context manager; `close` releases the files. For one thread at a time."""
 
     def __init__(
         self,
@@ -123,21 +122,21 @@ class Sampler:
         all_users: bool = False,
         tell: Callable[[str], object] | None = None,
     ) -> None:
-        """Make a sampler; nothing is read yet.
+        """Create a sampler; reads nothing.
 
         Args:
-            folder: The segment folder; default: see `segment_folder`. It need not exist yet.
-            clock: Wall clock, ns since 1970.
-            process_start: Looks a process up by id.
+            folder: The segment directory; default: see `segment_folder`. It need not exist yet.
+            clock: Wall clock in ns since 1970.
+            process_start: Returns the start of a process by id.
             all_users: Read the files of other users as well.
-            tell: Told, once, that files are left out.
+            tell: Receives a message, once, when files are left out.
         """
         self.folder = segment_folder(folder)
         self.all_users = all_users
         self.foreign = 0
         """Files of other users that the last sample left out."""
         self.left_out = 0
-        """Files that the last sample left out as there were too many."""
+        """Files that the last sample left out because there were too many."""
         self._tell = tell
         self._told: set[str] = set()
         self._clock = clock
@@ -154,46 +153,46 @@ class Sampler:
 
     @property
     def place(self) -> str:
-        """The folder, for people."""
+        """The directory, as text."""
         return str(self.folder)
 
     @property
     def absence(self) -> str:
-        """Why a snapshot shows no instance, for people."""
+        """Why a snapshot has no instance, as text."""
         others = f" (files of other users: {self.foreign}; --all-users shows them)" if self.foreign else ""
         return f"no running instance found{others}"
 
     @property
     def account(self) -> Account | None:
-        """Nothing: only a collector misses snapshots."""
+        """None: only a collector misses snapshots."""
         return None
 
     def close(self) -> None:
-        """Close every file. The sampler can be used again; it then starts anew."""
+        """Close every file. The sampler can be used again; it then starts from the beginning."""
         for watch in self._watches.values():
             watch.segment.close()
         self._watches.clear()
 
     def sample(self, histograms: bool | Collection[str] = True) -> Snapshot:
-        """Read every instance now.
+        """Read every instance.
 
         Args:
-            histograms: Which histograms to read: all, none, or the statistics named. They are most of the cost, and
-                each is 216 KiB in memory for as long as the snapshot is kept.
+            histograms: Histograms to read: all, none, or the named statistics. They are most of the cost, and each
+                takes 216 KiB of memory while the snapshot exists.
 
         Raises:
-            UserError: The folder exists but cannot be listed, or others can exchange the files in it.
+            UserError: The directory cannot be listed, or other users can replace the files in it.
         """
         now_ns = self._clock()
         fault = folder_fault(self.folder, self.all_users)
         if fault is not None:
-            raise UserError(f"the segment folder {self.folder} is not read: {fault}")
+            raise UserError(f"the segment directory {self.folder} is not read: {fault}")
         present = self._chosen(list(self._files()))
         instances: list[InstanceState] = []
         events: list[Event] = []
         missed = 0
         for identity in [known for known in self._watches if known in present and not present[known]]:
-            self._drop(identity)  # there was no room for it any more
+            self._drop(identity)  # it no longer fits into the limit
         for identity, found in present.items():
             if found is not None and identity not in self._watches:
                 unreadable = self._open(found, now_ns)
@@ -216,14 +215,16 @@ class Sampler:
             if instance is not None:
                 instances.append(instance)
             is_over = instance is None or instance.health not in (Health.LIVE, Health.STALE)
-            if removed and (is_over or not is_own(watch.segment.owner)):  # another's could be made and removed for ever
+            if removed and (
+                is_over or not is_own(watch.segment.owner)
+            ):  # another user could create and remove files without end
                 self._drop(identity)
         instances.sort(key=lambda item: (item.name, item.started_ns, item.pid))
         events.sort(key=lambda item: (item.time_ns, item.instance, item.number))
         return Snapshot(now_ns, tuple(instances), tuple(events), missed)
 
     def _chosen(self, files: list[_Found]) -> dict[Identity, _Found | None]:
-        """What there is; None: it is left out as there are too many."""
+        """Choose the files to read; None: left out because there are too many."""
         own = [found for found in files if is_own(found.uid)]
         self.foreign = 0 if self.all_users else len(files) - len(own)
         if self.foreign:
@@ -232,7 +233,7 @@ class Sampler:
         limit = files_limit()
         self.left_out = max(0, len(wanted) - limit)
         if self.left_out:
-            self._say("many", f"segments that are not read: {self.left_out}, as more than {limit} cannot be kept open")
+            self._say("many", f"segments that are not read: {self.left_out}; at most {limit} can be kept open")
             wanted.sort(key=self._rank)
         return {found.identity: found if at < limit else None for at, found in enumerate(wanted)}
 
@@ -241,7 +242,7 @@ class Sampler:
         return not is_own(found.uid), not (pid and self._process_start(pid) is not None), -found.modified_ns
 
     def _say(self, kind: str, text: str) -> None:
-        """Tell something once."""
+        """Report a message once."""
         if self._tell is not None and kind not in self._told:
             self._told.add(kind)
             self._tell(text)
@@ -255,16 +256,16 @@ class Sampler:
                     try:
                         found = entry.stat(follow_symlinks=False)
                     except OSError:
-                        continue  # removed between the listing and now
+                        continue  # removed after the listing
                     identity = found.st_dev, found.st_ino
                     yield _Found(identity, Path(entry.path), found.st_uid, found.st_mtime_ns)
         except FileNotFoundError:
             return  # no instance has run yet
         except OSError as error:
-            raise UserError(f"the segment folder {self.folder} cannot be listed: {error.strerror}") from None
+            raise UserError(f"the segment directory {self.folder} cannot be listed: {error.strerror}") from None
 
     def _open(self, found: _Found, now_ns: int) -> InstanceState | None:
-        """Open a file and watch it; returns what to show of one that cannot be read."""
+        """Open a file and watch it; returns the state of a file that cannot be read."""
         path, identity = found.path, found.identity
         try:
             segment = Segment(path, self.all_users)
@@ -278,15 +279,15 @@ class Sampler:
             segment.close()
             if age_ns < UNREADY_NS:
                 return None
-            never = SegmentError(f"{path} was never finished: its engine stopped while making it")
+            never = SegmentError(f"{path} was never finished: its engine stopped while creating it")
             return _damaged(path, never, found.uid)
         self._watches[identity] = _Watch(segment)
         return None
 
     def _read(self, watch: _Watch, now_ns: int, histograms: bool | Collection[str]) -> tuple[InstanceState | None, int]:
-        """State of a watched instance, None when it has been shown for the last time; and the events there were.
+        """Return the state of a watched instance, None after it was shown for the last time; and its events.
 
-        The number of events is read before the objects: all that the events tell of the objects show as well.
+        The number of events is read before the objects, so that the objects show everything that the events report.
         """
         header = watch.segment.header()
         known = watch.segment.opened

@@ -1,10 +1,10 @@
-"""Reader of one stats segment, exactly as engine/docs/segment.md specifies it.
+"""Reads one stats segment, as specified in engine/docs/segment.md.
 
-The file may have been written by another version, cut short, or made up by an enemy: every offset and count is checked
-against the file's size before it is followed, and what cannot be followed raises `SegmentError`. Nothing here crashes.
+The file may come from another version, be truncated, or be forged. Every offset and count is checked against the size
+of the file before it is used; an invalid one raises `SegmentError`. The reader never crashes.
 
-`segment_file.py` reads bytes, `objects.py` the objects (each of one instant, all of them in few calls), `blocks.py`
-histograms; header, directory and events are here.
+`segment_file.py` reads bytes, `objects.py` the objects (each of one instant, in few calls), `blocks.py` histograms;
+this module reads header, directory and events.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class EventBatch:
 
     events: tuple[Event, ...]
     cursor: int
-    """Number of the next event; give it to the next reading."""
+    """Number of the next event, for the next reading."""
     missed: int
     """Events since the last cursor that were overwritten before they were read."""
 
@@ -57,11 +57,11 @@ class Segment:
         """Open and check a segment.
 
         Args:
-            path: Its file.
-            all_users: It may belong to another user; then its instance is called ``NAME@uidUID`` wherever it is named.
+            path: Path of the file.
+            all_users: Accept a segment of another user; the name of its instance is then ``NAME@uidUID``.
 
         Raises:
-            SegmentError: It cannot be opened, is another user's, or is not a segment this version can read.
+            SegmentError: It cannot be opened, belongs to another user, or is not a segment of a supported version.
         """
         self.path = path
         self._file = SegmentFile(path, all_users)
@@ -81,7 +81,7 @@ class Segment:
         self.close()
 
     def refresh(self) -> None:
-        """Read anew what is otherwise read once: the directory and who writes the segment.
+        """Read the data again that is normally read once: the directory and the identity of the writer.
 
         Raises:
             SegmentError: The segment is damaged.
@@ -94,11 +94,11 @@ class Segment:
 
     @property
     def modified_ns(self) -> int:
-        """When the file was last changed through a write, ns since 1970."""
+        """Time of the last change of the file by a write, ns since 1970."""
         return self._file.modified_ns
 
     def close(self) -> None:
-        """Close the file; the segment cannot be read any more. Harmless when closed."""
+        """Close the file; the segment can then not be read. Harmless when closed."""
         self._file.close()
 
     def _byte_order(self) -> str:
@@ -118,10 +118,10 @@ class Segment:
     # Header and directory
 
     def header(self) -> Header:
-        """Read and check the header as it is now.
+        """Read and check the present header.
 
         Raises:
-            SegmentError: It is damaged.
+            SegmentError: The header is damaged.
         """
         data = self._file.read(0, HEADER_BYTES, "its header")
         try:
@@ -149,10 +149,10 @@ class Segment:
     # Objects
 
     def objects(self, histograms: bool | Collection[str] = True) -> tuple[ObjectState, ...]:
-        """Every object, live or gone, each of one instant.
+        """Return every object, live or destroyed, each of one instant.
 
         Args:
-            histograms: Which to read: all, none, or the statistics named. They are most of the cost.
+            histograms: Histograms to read: all, none, or the named statistics. They are most of the cost.
 
         Raises:
             SegmentError: The segment is damaged.
@@ -165,11 +165,11 @@ class Segment:
     # Events
 
     def events(self, cursor: int | None = None, until: int | None = None) -> EventBatch:
-        """Events from number `cursor` on, oldest first; None: all that the ring still holds.
+        """Return the events from number `cursor` on, oldest first; None: all that the ring still holds.
 
         Args:
-            cursor: The number to begin with.
-            until: The number to end before; None: read all there are.
+            cursor: Number of the first event.
+            until: Number after the last event; None: all.
 
         Raises:
             SegmentError: The segment is damaged.
@@ -181,7 +181,7 @@ class Segment:
         oldest = max(0, written - capacity)
         end = written if until is None else min(written, until)
         first = min(oldest if cursor is None else cursor, end)
-        begin = min(max(first, oldest), end)  # what was overwritten from `end` on is for the next reading to miss
+        begin = min(max(first, oldest), end)  # events overwritten from `end` on are counted by the next reading
         missed = begin - first
         events = []
         for number in range(begin, end):
@@ -193,7 +193,7 @@ class Segment:
         return EventBatch(tuple(events), end, missed)
 
     def event_moment(self, number: int) -> int | None:
-        """When event `number` happened, ns since 1970; None: it has not; 0: it cannot be read any more.
+        """Return the time of event `number`, ns since 1970; None: it has not happened; 0: it can no longer be read.
 
         Raises:
             SegmentError: The segment is damaged.
@@ -205,7 +205,7 @@ class Segment:
         return event.time_ns if event is not None else 0
 
     def _event(self, header: Header, number: int) -> Event | None:
-        """Event `number`, None when it is being overwritten."""
+        """Return event `number`; None while it is being overwritten."""
         offset = header.events_offset + number % header.event_capacity * header.event_bytes
         before = self._file.read(offset, 8, "its events")
         data = self._file.read(offset, EVENT_BYTES, "its events")
@@ -228,7 +228,7 @@ class Segment:
         )
 
     def _labels_of(self, header: Header, slot: int) -> Mapping[str, str]:
-        """Labels of the object in a slot; the instance's own where there is none."""
+        """Return the labels of the object in a slot; those of the instance where there is no object."""
         if slot < header.objects_used:
             entry = self._file.read(
                 header.objects_offset + slot * header.object_bytes, OBJECT_BYTES, "its table of objects"

@@ -1,8 +1,8 @@
-"""The file under a segment, opened to read and for nothing else: bytes by place, and errors that name it.
+"""The file of a segment, opened read-only: reads bytes at offsets, with errors that name the file.
 
-It is read with `pread` rather than mapped. A mapped file that is truncated kills its reader (SIGBUS), and reading a
-page the engine never wrote would allocate it; `pread` returns short and allocates nothing. Both see the same pages. No
-lock is taken and nothing is written, so a reader that stops at any place holds up nobody.
+It is read with `pread`, not mapped. Truncation of a mapped file kills its reader (SIGBUS), and a read of a page that
+the engine never wrote would allocate it. `pread` returns fewer bytes and allocates nothing. Both see the same pages.
+The reader takes no lock and writes nothing, so that a stopped reader delays no other process.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["SegmentFile"]
 
 
 SLACK_BYTES = 1 << 20
-"""For file systems that count less than they hold."""
+"""Slack for file systems that report less than they hold."""
 
 
 class SegmentFile:
@@ -31,15 +31,15 @@ class SegmentFile:
         """Open it.
 
         Args:
-            path: Where it is.
-            all_users: It may belong to another user.
+            path: Path of the file.
+            all_users: Accept a file of another user.
 
         Raises:
-            SegmentError: It cannot be opened, is not a regular file, or is another user's.
+            SegmentError: It cannot be opened, is not a regular file, or belongs to another user.
         """
         self.path = path
         try:
-            # A FIFO must not block the reader, nor a link lead it out of the folder.
+            # A FIFO must not block the reader, and a link must not lead it out of the directory.
             self._file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
         except OSError as error:
             raise SegmentError(f"{path} cannot be opened: {error.strerror}") from None
@@ -56,35 +56,35 @@ class SegmentFile:
 
     @property
     def size(self) -> int:
-        """Bytes it has now."""
+        """Present size in bytes."""
         return os.fstat(self._file).st_size
 
     @property
     def limit(self) -> int:
-        """Bytes that may be read of structures of one kind: no more than the file has, holes not counted.
+        """Largest number of bytes to read for structures of one kind: the allocated size of the file.
 
-        Engines reserve what they use, so the structures of a segment never overlap and are never holes. A file of a few
-        KiB that claims gigabytes would otherwise cost its reader gigabytes.
+        Engines allocate the memory they use, so the structures of a segment never overlap and are never holes. Without
+        this limit, a file of a few KiB that claims gigabytes would cost its reader gigabytes.
         """
         return os.fstat(self._file).st_blocks * 512 + SLACK_BYTES
 
     @property
     def modified_ns(self) -> int:
-        """When it was last changed through a write, ns since 1970."""
+        """Time of the last change by a write, ns since 1970."""
         return os.fstat(self._file).st_mtime_ns
 
     def close(self) -> None:
-        """Close it. Harmless when closed."""
+        """Close the file. Harmless when closed."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
 
     def damaged(self, what: str) -> SegmentError:
-        """The error that says what is wrong with the file."""
+        """Return the error for a fault of the file."""
         return SegmentError(f"{self.path} is damaged: {what}")
 
     def read(self, offset: int, size: int, what: str) -> bytes:
-        """Exactly these bytes.
+        """Read exactly these bytes.
 
         Raises:
             SegmentError: The file ends before; the message names `what`.
@@ -98,7 +98,7 @@ class SegmentFile:
         return data
 
     def check(self, header: Header, offset: int, size: int, what: str) -> None:
-        """Check that a structure lies within what the header claims.
+        """Check that a structure lies within the size in the header.
 
         Raises:
             SegmentError: It does not; the message names `what`.

@@ -1,7 +1,7 @@
-"""What sources know: every receiver as the transmitting side sees it, and how fast each stream may send and why.
+"""The view of sources: every receiver as the sending side tracks it, and the rate of each stream with its cause.
 
-Pure functions from a snapshot (and the one before) to rows. Nothing here needs the receiving side in reach: what a
-receiver does, loses and holds is what it reported to the source, and what is done about it is the source's doing.
+Pure functions from a snapshot (and the previous one) to rows. The receiving side need not be in reach: loss, lag and
+buffers of a receiver come from its reports to the source, and actions come from the source.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ __all__ = ["ReceiverOfStream", "StreamRow", "Treatment", "receivers_of", "stream
 
 _MILLION = 1e6
 CRYING_SHARE = 0.5
-"""Of all requests lately, from which on it is worth telling who asks for them."""
+"""Share of all recent requests above which the receiver is named."""
 
 
 class Treatment(StrEnum):
-    """What a source does to a receiver (statistic `treatment` of a peer)."""
+    """Action of a source on a receiver (statistic `treatment` of a peer)."""
 
     NONE = ""
     SHED = "repaired less"
@@ -32,7 +32,7 @@ class Treatment(StrEnum):
     SUSPENDED = "suspended"
     EXPELLED = "expelled"
     OTHER = "treated"
-    """In a way this version does not know."""
+    """An action unknown to this version."""
 
 
 _ACTIONS = catalogue.actions()
@@ -48,64 +48,64 @@ _RATE_STATES = ("", "lowered", "raised")
 
 @dataclass(frozen=True, slots=True)
 class ReceiverOfStream:
-    """One receiver as one stream's source knows it."""
+    """One receiver as the source of one stream tracks it."""
 
     instance: str
-    """Of the source."""
+    """Name of the source."""
     stream: str
     name: str
-    """As it reports; empty for one that sends no reports."""
+    """Name from its reports; empty without reports."""
     receiver: str
-    """Its id, or what stands for it."""
+    """Its id, or a substitute for it."""
     address: str
     behaviour: Behaviour
     """As its source judges it."""
     treatment: Treatment
     loss: float | None
-    """Share of the packets it missed at first, by its last reports, 0 to 1; None: it reports nothing."""
+    """Share of packets missing at first, from its last reports, 0 to 1; None: no reports."""
     lag: int | None
-    """Packets sent that it had not passed on when it last reported."""
+    """Packets sent that it had not passed on at its last report."""
     lag_bytes: int | None
-    """Bytes of these; at least so many where the oldest have left the history."""
+    """Bytes of these packets; a lower bound when the oldest have left the history."""
     lag_ns: int | None
-    """How long ago the oldest of these was sent, when it reported; at least so long where it has left the history."""
+    """Age of the oldest of these packets at the report, ns; a lower bound when it has left the history."""
     buffer_fill: float | None
-    """How full its buffers are, 0 to 1."""
+    """Fill of its buffers, 0 to 1."""
     round_trip_ns: int
+    """0: unknown."""
     clocks: Clocks
-    """How far its clock is ahead of the source's, as it told."""
-    """0: not known."""
+    """Offset of its clock to the source's, from its reports."""
     naks: int
     naks_per_s: float | None
-    """Over the interval; None without an earlier snapshot that has it."""
+    """Over the interval; None without an earlier snapshot of it."""
     nak_share: float | None
-    """Of all sequences the stream was ever asked for, 0 to 1; None: nobody asked. Together with those of receivers
-    that are not known (any more) the shares add up to 1."""
+    """Share of all requests of the stream so far, 0 to 1; None: no requests. Together with the receivers that are no
+    longer tracked, the shares add up to 1."""
     nak_share_lately: float | None
-    """The same over the interval; None: nobody asked in it, or there is no earlier snapshot that has it."""
+    """The same over the interval; None: no requests in it, or no earlier snapshot of it."""
     naks_shed: int
-    """Sequences it asked for that were not repaired, as it is over its limit or treated so."""
+    """Requests that were not repaired, because the receiver is over its limit or under an action."""
     forecast_ns: int
-    """Until what it needs leaves the history, as things go; 0: it will not."""
+    """Time until the packets it needs leave the history, at current rates, ns; 0: they will not."""
     blame_ns: int
-    """Time that data waited for it alone."""
+    """Time that data waited for this receiver alone, ns."""
     slow_ns: int
-    """For how long a symptom has been over its threshold; 0: none is."""
+    """Time for which a symptom has been over its threshold, ns; 0: no symptom."""
     suspensions: int
-    """Times it was suspended for being slow, or would have been."""
+    """Number of suspensions for being slow, or of those it would have had."""
     silent_ns: int
-    """Since it was last heard."""
+    """Time since the last packet from it, ns."""
     badness: float
-    """How much trouble it is of late, as its source ranks it; 0 is best."""
+    """Present trouble, as its source ranks it; 0 is best."""
 
     @property
     def identity(self) -> tuple[str, ...]:
-        """What tells it from every other."""
+        """Identity of the row."""
         return self.instance, self.stream, self.name, self.receiver, self.address
 
     @property
     def told(self) -> str:
-        """What is worth telling of it, as a sentence; empty when nothing is."""
+        """The noteworthy facts as a sentence; empty when there are none."""
         parts = []
         if self.treatment:
             parts.append(str(self.treatment))
@@ -113,9 +113,9 @@ class ReceiverOfStream:
             behind = f", {duration_text(self.lag_ns)} behind" if self.lag_ns else ""
             parts.append(f"{self.behaviour.words}{behind}")
         if self.forecast_ns:
-            parts.append(f"what it needs leaves the history in {duration_text(self.forecast_ns)}")
+            parts.append(f"the data it needs leaves the history in {duration_text(self.forecast_ns)}")
         if (self.nak_share_lately or 0.0) >= CRYING_SHARE:
-            parts.append(f"asks for {percent_text(self.nak_share_lately)} of all repairs")
+            parts.append(f"requests {percent_text(self.nak_share_lately)} of all repairs")
         if self.blame_ns:
             parts.append(f"data waited {duration_text(self.blame_ns)} for it")
         return "; ".join(parts)
@@ -128,7 +128,7 @@ class ReceiverOfStream:
 
 @dataclass(frozen=True, slots=True)
 class StreamRow:
-    """How fast one stream may send, and what it does about its receivers, over an interval."""
+    """The rate of one stream and the state of its receivers, over an interval."""
 
     instance: str
     stream: str
@@ -138,27 +138,27 @@ class StreamRow:
     rate: int
     """Bytes per second in force; 0: no limit."""
     rate_decided: int
-    """Bytes per second the rate policy wants, in force or not; 0: no limit."""
+    """Bytes per second that the rate policy decided, in force or not; 0: no limit."""
     rate_state: str
-    """What the policy did in the last interval of its own: "lowered", "raised" or nothing."""
+    """Last decision of the policy: "lowered", "raised" or empty."""
     loss: float
-    """By which the policy decides, 0 to 1."""
+    """Loss that determines the rate, 0 to 1."""
     limited_share: float
-    """Share of the time data waited for the rate, 0 to 1."""
+    """Share of the time that data waited for the rate, 0 to 1."""
     receivers: int
-    """That the source knows."""
+    """Receivers that the source tracks."""
     troubled: int
-    """Of these, with a symptom over its threshold."""
+    """Receivers with a symptom over its threshold."""
     isolated: int
-    """Of these, suspended or expelled; in mode observe or advise those that would be."""
+    """Receivers suspended or expelled; in mode observe or advise, those that would be."""
     naks_per_s: float
     repairs_waiting: int
     storm: bool
-    """There is a NAK storm."""
+    """Whether there is a NAK storm."""
 
     @property
     def is_controlled(self) -> bool:
-        """A rate, or a policy that would set one, is there to be seen."""
+        """Whether there is a rate, or a policy that would set one."""
         return bool(self.rate or self.rate_decided)
 
 
@@ -172,7 +172,7 @@ def _share(part: float, whole: float) -> float | None:
 
 
 class _Before:
-    """The snapshot before, by object."""
+    """The previous snapshot, by object."""
 
     def __init__(self, previous: Snapshot | None, current: Snapshot) -> None:
         self._seconds = (current.time_ns - previous.time_ns) / 1e9 if previous is not None else 0.0
@@ -187,14 +187,14 @@ class _Before:
         }
 
     def rate(self, owner: InstanceState, item: ObjectState, cell: str) -> float | None:
-        """Growth of a counter per second; None where it cannot be known."""
+        """Increase of a counter per second; None where it is unknown."""
         old = self._objects.get((owner.incarnation, item.key))
         if old is None:
             return None
         return max(0, item.values.get(cell, 0) - old.values.get(cell, 0)) / self._seconds
 
     def shares(self, owner: InstanceState, item: ObjectState, cell: str) -> tuple[float | None, float | None]:
-        """A peer's share of what its stream counted under the same name: ever, and over the interval."""
+        """A receiver's share of the counter of its stream with the same name: in total, and over the interval."""
         stream = self._streams.get((owner.incarnation, item.labels["stream"]))
         if stream is None:
             return None, None
@@ -204,7 +204,7 @@ class _Before:
 
 
 def receivers_of(current: Snapshot, previous: Snapshot | None = None) -> list[ReceiverOfStream]:
-    """Every receiver the streams of a snapshot know, by instance, stream and name."""
+    """Return every receiver of the streams of a snapshot, by instance, stream and name."""
     before = _Before(previous, current)
     found = [_receiver(before, current, owner, item) for owner, item in current.of("peer") if item.live]
     return sorted(found, key=lambda row: (row.instance, row.stream, row.name, row.address))
@@ -245,7 +245,7 @@ def _receiver(before: _Before, current: Snapshot, owner: InstanceState, item: Ob
 
 
 def streams(previous: Snapshot | None, current: Snapshot) -> list[StreamRow]:
-    """Every stream being sent, by instance and stream."""
+    """Return every sent stream, by instance and stream."""
     before = _Before(previous, current)
     known: dict[tuple[int, str], int] = {}
     for owner, item in current.of("peer"):

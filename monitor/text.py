@@ -1,4 +1,4 @@
-"""Numbers and names as people read them on a terminal."""
+"""Formats numbers and names for a terminal."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["bytes_text", "count_text", "duration_text", "percent_text", "printab
 
 
 def printable(text: str) -> str:
-    """A text that came from outside, safe for a terminal: it cannot move the cursor, change colours or hide."""
+    """Make a text from outside safe for a terminal: it cannot move the cursor, change colours or hide."""
     return outside(text)
 
 
@@ -24,12 +24,12 @@ def _scaled(value: float, steps: Sequence[tuple[float, str]]) -> str:
 
 
 def count_text(value: int | None) -> str:
-    """A number of things, in full; a dash for None."""
+    """Format a count in full; a dash for None."""
     return "-" if value is None else str(value)
 
 
 def rate_text(value: float | None) -> str:
-    """A rate per second: 0, 0.25, 12, 9 870, 1.23 M; a dash for None."""
+    """Format a rate per second: 0, 0.25, 12, 9 870, 1.23 M; a dash for None."""
     if value is None:
         return "-"
     if abs(value) >= 1e5:
@@ -40,17 +40,17 @@ def rate_text(value: float | None) -> str:
 
 
 def bytes_text(value: float) -> str:
-    """A size: 512 B, 1.50 KiB, 24.0 MiB."""
+    """Format a size: 512 B, 1.50 KiB, 24.0 MiB."""
     return _scaled(value, ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (1, "B")))
 
 
 def duration_text(ns: float | None) -> str:
-    """A duration: 850 ns, 18.1 µs, 4.20 ms, 1.50 s; a dash for None."""
+    """Format a duration: 850 ns, 18.1 µs, 4.20 ms, 1.50 s; a dash for None."""
     return "-" if ns is None else _scaled(ns, ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1, "ns")))
 
 
 def percent_text(ratio: float | None) -> str:
-    """A share: 0 %, 0.05 %, 2.1 %, 97 %; a dash for None."""
+    """Format a share: 0 %, 0.05 %, 2.1 %, 97 %; a dash for None."""
     if ratio is None:
         return "-"
     percent = ratio * 100
@@ -59,13 +59,13 @@ def percent_text(ratio: float | None) -> str:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1, width: int | None = None) -> list[str]:
-    """Lines of a table.
+    """Return the lines of a table.
 
     Args:
         head: Titles of the columns.
-        rows: Cells, made printable here.
-        left: The first `left` columns, and the last, are set to the left; the others, numbers, to the right.
-        width: Lines are cut to it.
+        rows: Cells; made printable here.
+        left: The first `left` columns, and the last, are left-aligned; the others, numbers, are right-aligned.
+        width: Lines are cut to this width.
     """
     lines = [list(head), *([printable(cell) for cell in row] for row in rows)]
     widths = [max(len(line[index]) for line in lines) for index in range(len(head))]

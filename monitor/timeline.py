@@ -1,13 +1,12 @@
-"""When messages were sent, as seen from outside: how old the oldest undelivered one is, and how many bytes follow it.
+"""The send times of messages as observed from outside: the age of the oldest undelivered one, and the bytes from it on.
 
-A timeline is fed with where a sender was (its next message, its bytes) at each observation. A message was sent between
-the last observation that did not have it and the first that did; within that time it is placed by the messages between
-them. So an age is right to within the time between two observations, also when nothing is being sent any more, which a
-lag divided by a rate never is.
+A timeline is fed with the position of a sender (its next message, its bytes) at each observation. A message was sent
+between the last observation without it and the first with it; within that time its send time is interpolated. An age is
+therefore accurate to the time between two observations, also after the sender stops. A lag divided by a rate is not.
 
-The number of points is bounded: when they are too many every second one of the older half goes, so the far past gets
-coarser and the recent stays exact. A message from before the first point is at least so old. A sender that begins anew,
-or a clock that is set back, begins a new timeline.
+The number of points is bounded: when there are too many, every second point of the older half is removed, so that the
+past gets coarser and the recent part stays exact. The age of a message from before the first point is a lower bound. A
+sender that restarts, or a clock that is set back, begins a new timeline.
 """
 
 from __future__ import annotations
@@ -27,28 +26,28 @@ class _Point:
     sent: int
     """Number of the next message."""
     size: int
-    """Bytes of all before it."""
+    """Bytes of all messages before it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Behind:
-    """What lies between a message and the sender."""
+    """The distance between a message and the sender."""
 
     age_ns: int
     size: int
     """Bytes."""
     is_bounded: bool
-    """False: the message is from before the first observation, so it is at least so much."""
+    """False: the message is from before the first observation, so its age is a lower bound."""
 
 
 class Timeline:
-    """Where one sender was, and when."""
+    """The positions of one sender over time."""
 
     def __init__(self, points: int = POINTS) -> None:
-        """Empty.
+        """Create an empty timeline.
 
         Args:
-            points: Most of them, at least 4.
+            points: Largest number of points, at least 4.
         """
         self._most = points
         self._points: list[_Point] = []
@@ -57,19 +56,21 @@ class Timeline:
         return len(self._points)
 
     def add(self, time_ns: int, sent: int, size: int) -> None:
-        """The sender is here now. What is older than the last point tells nothing new and is left out."""
+        """Add a position of the sender. An observation older than the last point is ignored."""
         last = self._points[-1] if self._points else None
         if last is not None:
             if sent < last.sent or size < last.size:
                 if time_ns <= last.time_ns:
                     return  # a late observation
-                self._points.clear()  # the sender has begun anew
+                self._points.clear()  # the sender has restarted
             elif time_ns <= last.time_ns:
                 if (sent, size) == (last.sent, last.size):
-                    return  # the same once more
+                    return  # the same position again
                 self._points.clear()  # the clock was set back
             elif len(self._points) > 1 and self._points[-2].sent == last.sent == sent:
-                self._points[-1] = _Point(time_ns, sent, size)  # it rests: the end of the rest is enough
+                self._points[-1] = _Point(
+                    time_ns, sent, size
+                )  # the sender is idle: only the end of the idle time is kept
                 return
         self._points.append(_Point(time_ns, sent, size))
         if len(self._points) > self._most:
@@ -77,7 +78,7 @@ class Timeline:
             self._points = [*self._points[:half:2], *self._points[half:]]
 
     def behind(self, message: int) -> Behind | None:
-        """How long ago the message with this number was sent, as of the last point, and the bytes from it on.
+        """Return the age of the message with this number at the last point, and the bytes from it on.
 
         None: it has not been sent, or there is no point.
         """

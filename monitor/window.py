@@ -1,25 +1,24 @@
-"""What a receiver did over the last ten observations, and the class that follows: the one judge of all doors.
+"""The class of a receiver from its last ten observations; all outputs use this one judge.
 
-One interval shows a moment; a class should say how a receiver behaves. So each receiver has a window of observations,
-of any pace, and is judged by all of it, without absolute sizes where there is a way (after Burrow, which judges
-consumers by ten offsets):
+One interval shows only a moment. Each receiver therefore has a window of observations at any interval. It is judged by
+the whole window, without absolute sizes where possible (after Burrow, which judges by ten offsets):
 
     stopped         at once: it is closed, or its instance does not run
     stalled         in each of the last three steps messages waited and none was delivered
-    falling behind  behind in every look, and the distance grew in four steps of five, by a hundredth of what was
-                    sent; or its application was waited for in every second step; or it stays a quarter of a second
-                    or more behind
-    lossy           it lost something for good, or misses half a percent of the packets at first; until it is half
-                    of that
+    falling behind  behind in every observation, and the distance grew in four steps of five, by a hundredth of the sent
+                    messages; or delivery waited for its application in every second step; or it stays a quarter of a
+                    second or more behind
+    lossy           it lost messages, or half a percent of the packets are missing at first; until the share is half of
+                    that
     recovering      it was behind, and the distance shrank in four steps of five
-    ok              else
+    ok              otherwise
 
-A class changes when two observations in a row say the same, back to ok when three do; only the end of a receiver and
-a loss for good are taken as they come. With fewer than three steps there is only what the last one shows (`seen`).
+A class changes when two observations in a row agree; back to ok when three do. Only the end of a receiver and an
+unrecoverable loss take effect at once. With fewer than three steps only the last step counts (`seen`).
 
-What is not a next observation does no harm: the same snapshot again or one that comes late is left out; counters that
-fall (a receiver begun anew) begin the window anew; after a gap many times as long as the steps before only the two
-ends of it count; a clock set back is found when what seems late goes on, or comes with greater counters.
+Irregular observations are handled: a repeated or late snapshot is ignored. Counters that fall (a restarted receiver)
+restart the window. After a gap many times as long as the previous steps, only its two ends count. A clock that was set
+back is detected when observations stay late, or come with greater counters.
 """
 
 from __future__ import annotations
@@ -49,19 +48,19 @@ __all__ = ["LOOKS", "Look", "Place", "Watcher", "Window"]
 LOOKS = 10
 """Steps of a window."""
 STEPS_LEAST = 3
-"""Below so many only the last step counts."""
+"""With fewer steps only the last one counts."""
 STALLED_STEPS = 3
 TREND = 0.8
-"""Of the steps go the same way."""
+"""Share of the steps in one direction that makes a trend."""
 GROWTH = 0.01
-"""Of what was sent: growth below it is none."""
+"""Share of the sent messages; smaller growth is ignored."""
 AGREE, AGREE_ON_OK = 2, 3
 GAP_STEPS = 10
 LATE_LOOKS = 3
-"""So many observations in a row that seem late are not: the clock was set back."""
+"""After this number of late observations in a row, the clock was set back."""
 
 Place = tuple[int, tuple[str, ...]]
-"""Incarnation and key of a receiver's object."""
+"""Incarnation and key of the object of a receiver."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,16 +74,16 @@ class Look:
     lost: int
     queue_full: int
     gaps: int
-    """Packets first seen missing."""
+    """Packets detected as missing."""
     packets: int
-    """Packets of the stream, passed on or known to exist."""
+    """Packets of the stream, delivered or known to exist."""
     lag: int
     """Messages sent and not with the application."""
     queue_fill: float
 
     @property
     def counters(self) -> tuple[int, ...]:
-        """What never falls in the life of a receiver."""
+        """The values that never fall in the life of a receiver."""
         return self.expected, self.delivered, self.lost, self.queue_full, self.gaps
 
 
@@ -93,10 +92,10 @@ def _fell(newer: Look, older: Look) -> bool:
 
 
 class Window:
-    """The last observations of one receiver and its class."""
+    """The last observations of one receiver, and its class."""
 
     def __init__(self) -> None:
-        """Nothing was observed yet."""
+        """Create an empty window."""
         self._looks: deque[Look] = deque(maxlen=LOOKS + 1)
         self._late = 0
         self._class: Behaviour | None = None
@@ -107,15 +106,15 @@ class Window:
 
     @property
     def looks(self) -> int:
-        """Observations it holds."""
+        """Number of observations in the window."""
         return len(self._looks)
 
     def judge(self, look: Look, evidence: Evidence) -> Judgement:
-        """Take in an observation and judge.
+        """Add an observation and judge.
 
         Args:
-            look: What is seen now.
-            evidence: The same as of one look: health, lag in seconds, shares, and what the interval before it shows.
+            look: The present observation.
+            evidence: Health, lag in seconds, shares, and the values of the last interval.
         """
         is_new = self._take(look)
         whole = self._evidence(evidence)
@@ -133,7 +132,7 @@ class Window:
         self._late = 0
 
     def _take(self, look: Look) -> bool:
-        """Whether it is a next observation, or the first of a new beginning."""
+        """Whether the observation is the next one, or the first after a restart."""
         if not self._looks:
             self._begin(look)
             return True
@@ -162,10 +161,10 @@ class Window:
     def _pace_ns(self) -> float:
         return median(newer.time_ns - older.time_ns for older, newer in pairwise(self._looks))
 
-    # ---- what they show ----
+    # ---- evaluation ----
 
     def _evidence(self, now: Evidence) -> Evidence:
-        """The evidence of the whole window, where there is one."""
+        """Return the evidence of the whole window, if it is long enough."""
         if len(self._looks) <= STEPS_LEAST:
             return now
         first, last = self._looks[0], self._looks[-1]
@@ -181,7 +180,7 @@ class Window:
         )
 
     def _standing(self) -> int:
-        """Steps, up to now, in which messages waited and none was delivered, nor went away otherwise."""
+        """Number of last steps in which messages waited and none was delivered or dropped."""
         count = 0
         looks = list(self._looks)
         for older, newer in zip(reversed(looks[:-1]), reversed(looks[1:]), strict=True):
@@ -258,26 +257,26 @@ class Window:
 
 
 class Watcher:
-    """The windows of all receivers and the timelines of all senders: what a door holds beside its sampler.
+    """The windows of all receivers and the timelines of all senders; an output keeps one beside its sampler.
 
-    Give it to `fleet.receivers` with every snapshot. What is not in a snapshot any more is forgotten with the next. For
-    one thread at a time.
+    Pass it to `fleet.receivers` with every snapshot. It drops objects that are missing in a snapshot. For one thread at
+    a time.
     """
 
     def __init__(self) -> None:
-        """Nothing is known yet."""
+        """Create an empty watcher."""
         self._windows: dict[Place, Window] = {}
         self._timelines: dict[tuple[int, str, str], Timeline] = {}
 
     def judge(self, place: Place, look: Look, evidence: Evidence) -> Judgement:
-        """Take in an observation of one receiver and judge it."""
+        """Add an observation of one receiver and judge it."""
         return self._windows.setdefault(place, Window()).judge(look, evidence)
 
     def timeline(self, sender: tuple[int, str, str]) -> Timeline:
-        """Of the sender with this incarnation, stream and topic."""
+        """Return the timeline of the sender with this incarnation, stream and topic."""
         return self._timelines.setdefault(sender, Timeline())
 
     def forget_but(self, places: Mapping[Place, object], senders: Mapping[tuple[int, str, str], object]) -> None:
-        """Forget what is not there any more."""
+        """Drop all other receivers and senders."""
         self._windows = {place: window for place, window in self._windows.items() if place in places}
         self._timelines = {sender: line for sender, line in self._timelines.items() if sender in senders}

@@ -1,8 +1,8 @@
-"""The worst of many: one order for all rows that say how bad they are.
+"""The worst rows: one order for all rows with a badness.
 
-Badness orders rows, the greater first; equals come by their identity, so the same rows always come in the same order
-and a cut through equals is the same at every look. What badness is made of is said where it is counted: for a receiver
-as its source sees it in the engine (statistic `badness` of a peer), for one on this host in `behaviour`.
+Rows are sorted by badness, the greatest first, and then by identity. Equal rows therefore always have the same order,
+and a cut between them is stable. The badness of a receiver as its source sees it comes from the engine (statistic
+`badness` of a peer); that of a receiver on this host comes from `behaviour`.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Protocol, TypeVar
 __all__ = ["MOST", "Ranked", "worst"]
 
 MOST = 10_000
-"""Most rows that are asked for at once."""
+"""Largest number of rows in one request."""
 
 
 class Ranked(Protocol):
-    """A row that has a place in the order."""
+    """A row with a position in the order."""
 
     @property
     def badness(self) -> float:
@@ -26,7 +26,7 @@ class Ranked(Protocol):
 
     @property
     def identity(self) -> tuple[str, ...]:
-        """What tells it from every other row."""
+        """Identity of the row."""
 
 
 Row = TypeVar("Row", bound=Ranked)
@@ -37,11 +37,11 @@ def _order(row: Ranked) -> tuple[float, tuple[str, ...]]:
 
 
 def worst(rows: Iterable[Row], most: int | None = None) -> list[Row]:
-    """Rows, the worst first.
+    """Return rows, the worst first.
 
     Args:
-        rows: In any order.
-        most: So many of them, 1 to 10 000; None: all.
+        rows: Rows in any order.
+        most: Number of rows, 1 to 10 000; None: all.
 
     Raises:
         ValueError: `most` is out of its range.
@@ -49,5 +49,5 @@ def worst(rows: Iterable[Row], most: int | None = None) -> list[Row]:
     if most is None:
         return sorted(rows, key=_order)
     if not 1 <= most <= MOST:
-        raise ValueError(f"the worst {most} cannot be had: 1 to {MOST}")
+        raise ValueError(f"the number of worst rows must be from 1 to {MOST}, not {most}")
     return heapq.nsmallest(most, rows, key=_order)

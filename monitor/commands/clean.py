@@ -76,7 +76,7 @@ def _look_at_flight(path: Path, process_start: ProcessStart, all_users: bool) ->
     start = process_start(header.pid)
     gone = start is None or start > header.started_ns + ANOTHER_NS
     what = f"flight recording {header.number}" if header.number else "flight recorder's ring"
-    reason = f"{what}; process {header.pid} is {'gone' if gone else 'running'}"
+    reason = f"{what}; process {header.pid} {'has ended' if gone else 'is running'}"
     return Finding(path, gone, reason, identity, header.ticks, is_kept)
 
 
@@ -91,7 +91,7 @@ def _look(path: Path, now_ns: int, process_start: ProcessStart, all_users: bool)
         return Finding(path, False, str(error))
     if header.state == WRITING:
         gone = process_start(header.pid) is None
-        reason = f"never finished; process {header.pid} is gone" if gone else "is being written"
+        reason = f"never finished; process {header.pid} has ended" if gone else "is being written"
         return Finding(path, gone and header.pid > 0, reason, identity)
     verdict = judge(header, now_ns, process_start)
     remove = verdict.health in (Health.DEAD, Health.CLOSED)

@@ -1,7 +1,7 @@
 """`heliograph history`: rollup, merge, import, report. Heavy libraries are loaded when one of them runs.
 
-Exit code 0: all went well; 1: done, but something of the input could not be used (it is named on stderr); 2: nothing
-was done, and why.
+Exit code 0: success; 1: done, but part of the input could not be used (it is named on stderr); 2: nothing was done; the
+reason is on stderr.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ examples:
   heliograph export spool --dir spool                    record, until Ctrl-C
   heliograph history rollup --spool spool --history history
   heliograph history report --history history --out report.html
-  heliograph history import jHiccup.hlog --spool spool   bring a log of another program
-  heliograph history merge --spool spool                 a quick look, without Spark
+  heliograph history import jHiccup.hlog --spool spool   import a log of another program
+  heliograph history merge --spool spool                 percentiles at once, without Spark
 """
 
 
@@ -38,11 +38,11 @@ def command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     parser = subparsers.add_parser(
         "history",
         help="roll up, report and import recorded latencies",
-        description="Work on recorded latency histograms: exact merges at any grouping, percentiles read last.",
+        description="Work on recorded latency histograms: exact merges at any grouping, percentiles computed last.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    actions = parser.add_subparsers(title="what to do", metavar="ACTION", required=True)
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     _add_rollup(actions)
     _add_merge(actions)
     _add_import(actions)
@@ -73,18 +73,22 @@ def _add(
 
 def _spool_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--spool", type=Path, default=Path("spool"), metavar="DIR", help="folder of the spool (default: spool)"
+        "--spool", type=Path, default=Path("spool"), metavar="DIR", help="directory of the spool (default: spool)"
     )
 
 
 def _history_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--history", type=Path, default=Path("history"), metavar="DIR", help="folder of the history (default: history)"
+        "--history",
+        type=Path,
+        default=Path("history"),
+        metavar="DIR",
+        help="directory of the history (default: history)",
     )
 
 
 def _progress_option(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--progress", action="store_true", help="tell how far it is even when not on a terminal")
+    parser.add_argument("--progress", action="store_true", help="show progress also when stderr is not a terminal")
 
 
 def _add_rollup(actions: Actions[argparse.ArgumentParser]) -> None:
@@ -94,7 +98,7 @@ def _add_rollup(actions: Actions[argparse.ArgumentParser]) -> None:
         _rollup,
         "merge a spool into hours, with Spark",
         "Merge the interval histograms of a spool into one row per hour and series, with percentiles. Running it\n"
-        "again gives the same rows. Spark pays off for many days or many machines; --master says where it runs.",
+        "again gives the same rows. Spark is faster for many days or many machines; --master selects the cluster.",
         "heliograph history rollup --spool spool --history history --master 'local[4]'",
     )
     _spool_option(parser)
@@ -103,7 +107,7 @@ def _add_rollup(actions: Actions[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--replace",
         action="store_true",
-        help="also replace hours that hold more intervals than the spool now does",
+        help="also replace hours that have more intervals than the spool has now",
     )
     _progress_option(parser)
 
@@ -128,8 +132,8 @@ def _add_import(actions: Actions[argparse.ArgumentParser]) -> None:
         actions,
         "import",
         _import,
-        "bring HdrHistogram logs into a spool",
-        "Bring HdrHistogram interval logs (tagged or plain, values in ns) into a spool. Importing a log twice changes\n"
+        "import HdrHistogram logs into a spool",
+        "Import HdrHistogram interval logs (tagged or plain, values in ns) into a spool. A second import changes\n"
         "nothing.",
         "heliograph history import *.hlog --spool spool",
     )
@@ -145,7 +149,7 @@ def _add_report(actions: Actions[argparse.ArgumentParser]) -> None:
         "report",
         _report,
         "show a history as one HTML file",
-        "Write percentile spectra, jitter and every hour of a history as one HTML file that needs nothing else.",
+        "Write percentile spectra, jitter and every hour of a history as one self-contained HTML file.",
         "heliograph history report --history history --out report.html",
     )
     _history_option(parser)
@@ -156,7 +160,7 @@ def _add_report(actions: Actions[argparse.ArgumentParser]) -> None:
 
 
 class _Progress:
-    """One line on stderr that is written over, at most five times a second."""
+    """One line on stderr that is overwritten, at most five times a second."""
 
     def __init__(self, wanted: bool) -> None:
         self._is_on = wanted or sys.stderr.isatty()
@@ -184,10 +188,10 @@ def _needs_pyarrow() -> None:
 
 
 def _tell_problems(problems: Iterable[tuple[Broken, int]]) -> int:
-    """Name what could not be used; returns how much it was."""
+    """Report the input that could not be used; returns its amount."""
     found = list(problems)
     for broken, rows in found[:_NAMED]:
-        what = "left out whole" if rows == 0 else f"{rows} {'row' if rows == 1 else 'rows'} left out"
+        what = "left out completely" if rows == 0 else f"{rows} {'row' if rows == 1 else 'rows'} left out"
         print(printable(f"heliograph: {broken.path}: {what}: {broken.reason}"), file=sys.stderr)
     if len(found) > _NAMED:
         print(f"heliograph: and {len(found) - _NAMED} more", file=sys.stderr)
@@ -215,7 +219,10 @@ def _rollup(args: argparse.Namespace) -> int:
         f"{'hour' if done.hours == 1 else 'hours'}"
     )
     for hour in done.kept:
-        print(f"heliograph: {hour}: kept, it holds more intervals than the spool now does (--replace)", file=sys.stderr)
+        print(
+            f"heliograph: {hour}: kept, because it has more intervals than the spool has now (see --replace)",
+            file=sys.stderr,
+        )
     return 1 if _tell_problems(done.problems) or done.kept else 0
 
 

@@ -2,12 +2,12 @@
 
     spool/date=2026-11-21/0f3c9a7be21d4c55-000017.parquet      source, number within the source
 
-A file is written under a hidden temporary name, flushed to the disk (fsync of the file and of its folder) and renamed,
-so a reader sees it whole or not at all, and what is in place survives a power cut. Page checksums are on: without
-zlib around the histograms nothing else would notice a flipped bit.
+A file is written under a hidden temporary name, flushed to disk (fsync of the file and of its directory) and renamed. A
+reader sees it whole or not at all, and a renamed file survives a power cut. Page checksums are on, because the
+histograms have no zlib checksum.
 
-`scan` finds what can be read. Copies are harmless: files whose rows may repeat each other come back as one unit, and
-`read_unit` gives each (source, seq) once. A file that cannot be read is named and left out; all others are read.
+`scan` finds the readable files. Copies are harmless: files with possibly equal rows form one unit, and `read_unit`
+returns each (source, seq) once. An unreadable file is named and left out; all others are read.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ _WRITER: dict[str, Any] = {
 }
 
 _NEEDED = frozenset({"ts", "len_ms", "digits", "lowest", "highest", "n", "h", "source", "seq"})
-"""Columns without which a file is not one of the spool; others have a natural empty value."""
+"""Required columns of a spool file; the others have a natural empty value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """Something of the input that could not be used."""
+    """Input that could not be used."""
 
     path: str
     reason: str
@@ -68,7 +68,7 @@ class Broken:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """Files that must be read together because their rows may repeat each other; nearly always one."""
+    """Files that must be read together because they may have equal rows; nearly always one."""
 
     paths: tuple[str, ...]
     rows: int
@@ -76,14 +76,14 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """What a spool holds."""
+    """The content of a spool."""
 
     units: tuple[Unit, ...]
     broken: tuple[Broken, ...]
 
     @property
     def rows(self) -> int:
-        """Rows by the files' own account, copies included."""
+        """Number of rows by the files' metadata, copies included."""
         return sum(unit.rows for unit in self.units)
 
 
@@ -103,7 +103,7 @@ def to_table(rows: Sequence[LatencyInterval]) -> pa.Table:
 
 
 def write_spool(folder: Path, rows: Sequence[LatencyInterval], source: str, number: int) -> list[Path]:
-    """Write rows as one file per day. A file that is already there under its name is left as it is.
+    """Write rows as one file per day. A file that already exists under its name stays unchanged.
 
     Raises:
         OSError: The disk is full, or there is no permission. Files already renamed stay; call again with the same
@@ -139,7 +139,7 @@ def write_table(target: Path, table: pa.Table) -> None:
 
 
 def _locked(path: Path) -> IO[bytes]:
-    """Make a file and lock it. What `remove_leftovers` took for a leftover before it was locked is made again."""
+    """Create a file and lock it. It is created again when `remove_leftovers` removed it before the lock."""
     while True:
         file = path.open("wb")
         try:
@@ -153,14 +153,14 @@ def _locked(path: Path) -> IO[bytes]:
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Remove what writers of a spool that were killed left behind. A file that is being written is locked and stays."""
+    """Remove the temporary files of killed writers. A file that is being written is locked and stays."""
     for temporary in folder.glob(f"date=*/{_TEMPORARY}*"):
         try:
             with temporary.open("rb") as file:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 if os.path.samestat(os.fstat(file.fileno()), temporary.stat()):
                     temporary.unlink()
-        except OSError:  # locked, gone, or another's: not ours to remove
+        except OSError:  # locked, removed, or of another user
             continue
 
 
@@ -176,7 +176,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def parquet_files(folder: Path) -> list[Path]:
-    """Parquet files below `folder`, sorted; hidden and temporary ones are not ours to read."""
+    """Return the Parquet files below `folder`, sorted; hidden and temporary files are skipped."""
     return sorted(
         path
         for path in folder.rglob("*.parquet")
@@ -185,15 +185,15 @@ def parquet_files(folder: Path) -> list[Path]:
 
 
 def no_spool(folder: Path) -> UserError:
-    """What to tell when there is no spool where one should be."""
-    return UserError(f"there is no spool at {folder}; record one with `heliograph export spool --dir {folder}`")
+    """Return the error for a missing spool."""
+    return UserError(f"no spool in {folder}: record one with `heliograph export spool --dir {folder}`")
 
 
 def scan(folder: Path) -> Scan:
-    """Look at the footer of every file of a spool.
+    """Read the footer of every file of a spool.
 
     Raises:
-        UserError: There is no such folder.
+        UserError: The directory does not exist.
     """
     if not folder.is_dir():
         raise no_spool(folder)
@@ -221,7 +221,7 @@ Span = tuple[str, int, int]
 
 
 def _span(metadata: pq.FileMetaData) -> Span | None:
-    """Source and range of seq of a file, from the statistics of its columns; None when they do not say."""
+    """Return source and range of seq of a file from its column statistics; None when they are missing."""
     names = metadata.schema.names
     sources: set[str] = set()
     low, high = [], []
@@ -238,7 +238,7 @@ def _span(metadata: pq.FileMetaData) -> Span | None:
 
 
 def _units(files: Iterable[tuple[Span | None, str, int]]) -> Iterator[Unit]:
-    """Files whose ranges overlap go together; those that do not say their range go with everything of theirs."""
+    """Group files with overlapping ranges; a file without a range joins all files of its source."""
     known = sorted((span, path, rows) for span, path, rows in files if span is not None)
     unknown = [(path, rows) for span, path, rows in files if span is None]
     if unknown:
@@ -259,7 +259,7 @@ def _units(files: Iterable[tuple[Span | None, str, int]]) -> Iterator[Unit]:
 
 
 def read_unit(paths: Sequence[str]) -> Iterator[tuple[str, pa.Table | Broken]]:
-    """The rows of each file of a unit, every (source, seq) once; `Broken` for a file that cannot be read whole."""
+    """Yield the rows of each file of a unit, every (source, seq) once; `Broken` for an unreadable file."""
     seen: set[tuple[str, int]] = set()
     for path in paths:
         try:
@@ -271,7 +271,7 @@ def read_unit(paths: Sequence[str]) -> Iterator[tuple[str, pa.Table | Broken]]:
 
 
 def _first_time(table: pa.Table, seen: set[tuple[str, int]], *, alone: bool) -> pa.Table:
-    """Rows not seen before; remembers them unless no other file can repeat them."""
+    """Return the rows not seen before; keeps their keys unless no other file can repeat them."""
     keys = table.select(["source", "seq"])
     if alone and keys.group_by(["source", "seq"], use_threads=False).aggregate([]).num_rows == table.num_rows:
         return table
@@ -283,7 +283,7 @@ def _first_time(table: pa.Table, seen: set[tuple[str, int]], *, alone: bool) -> 
 
 
 def normalized(table: pa.Table, columns: tuple[Column, ...]) -> pa.Table:
-    """The columns of a table in our order and types. Absent labels are empty and absent numbers 0.
+    """Return the columns of a table in our order and types. Absent labels are empty and absent numbers 0.
 
     Raises:
         ValueError: A column has another type, or lacks values.
@@ -306,13 +306,13 @@ def normalized(table: pa.Table, columns: tuple[Column, ...]) -> pa.Table:
 
 
 def read_history(folder: Path) -> tuple[pa.Table, list[Broken]]:
-    """All hours of a history, in the order of series and time, and the files that could not be read.
+    """Return all hours of a history, sorted by series and time, and the files that could not be read.
 
     Raises:
-        UserError: There is no such folder.
+        UserError: The directory does not exist.
     """
     if not folder.is_dir():
-        raise UserError(f"there is no history at {folder}; make one with `heliograph history rollup`")
+        raise UserError(f"no history in {folder}: create one with `heliograph history rollup`")
     tables = [arrow_schema(HISTORY).empty_table()]
     broken = []
     for path in parquet_files(folder):

@@ -1,4 +1,4 @@
-"""Brings HdrHistogram interval logs into the spool, where they are rows like any other.
+"""Imports HdrHistogram interval logs into the spool, as rows like any other.
 
 The name of the log is the instance, its tags are the `tag` column, the metric is `imported_latency`; a log that
 Heliograph wrote gets its own labels back. Values are taken as nanoseconds, the unit of HdrHistogram's log tools.
@@ -30,7 +30,7 @@ Progress = Callable[[int], None]
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What became of one log."""
+    """The result of one log."""
 
     path: Path
     intervals: int
@@ -40,7 +40,7 @@ class Imported:
     refused: int
     """Lines that could not be read."""
     malformed: tuple[Malformed, ...]
-    """The first of them, a thousand at most."""
+    """The first of them, at most a thousand."""
     already_there: bool
     """The same log had been imported before; nothing was written."""
 
@@ -52,7 +52,7 @@ def import_hlog(path: Path, spool: Path, *, instance: str | None = None, progres
         path: The log.
         spool: Folder of the spool; created when missing.
         instance: Label of its series; the name of the file without its ending when None.
-        progress: Told now and then.
+        progress: Called from time to time.
 
     Raises:
         UserError: The log cannot be read or the spool cannot be written.

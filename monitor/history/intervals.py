@@ -1,4 +1,4 @@
-"""Cuts the ever-growing histograms of snapshots into intervals, so that every value is in exactly one of them.
+"""Cuts the growing histograms of snapshots into intervals, so that every value is in exactly one of them.
 
 A series is one histogram of one object of one run of an instance. For each the recorder keeps the counts that earlier
 intervals hold (`base`, encoded, a few kB) and the newest reading. Cutting gives the difference and moves the base.
@@ -35,7 +35,7 @@ Key = tuple[int, tuple[str, ...], str]
 
 @dataclass(frozen=True, slots=True)
 class _Base:
-    """What earlier intervals hold of a series."""
+    """The counts of a series in earlier intervals."""
 
     body: bytes
     above: int
@@ -49,9 +49,9 @@ class _Series:
     item: ObjectState
     metric: str
     base: _Base | None
-    """None: nothing is in an interval yet."""
+    """None: no interval yet."""
     since_ns: int
-    """Where the next interval begins."""
+    """Start of the next interval, ns."""
     latest: Histogram | None
     """Newest reading since the last cut; None when there was none."""
     seen_ns: int
@@ -82,14 +82,14 @@ class IntervalRecorder:
 
     Args:
         interval_ns: Length of an interval, at least; snapshots are the only moments it can end at.
-        backlog: Record what objects counted before the first snapshot, as one interval since their creation.
+        backlog: Record values counted before the first snapshot as one interval since the creation of their object.
         source: Name of the recording.
     """
 
     def __init__(self, interval_ns: int, *, backlog: bool = False, source: str | None = None) -> None:
         self.source = source or new_source()
         self.backwards = 0
-        """Readings refused because counts had gone backwards."""
+        """Readings rejected because counts had fallen."""
         self._interval_ns = interval_ns
         self._backlog = backlog
         self._metrics = _metrics()
@@ -203,7 +203,7 @@ def _base(reading: Histogram) -> _Base:
 
 
 def _difference(newest: Histogram, base: _Base | None) -> Histogram | None:
-    """What `newest` counted since; None when it cannot come after `base`."""
+    """Return the values of `newest` since `base`; None when it cannot follow `base`."""
     if base is None:
         return newest
     body, digits, lowest, highest = _hdr.decode(base.body)

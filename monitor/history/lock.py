@@ -1,4 +1,4 @@
-"""One writer at a time for a folder: a lock that the kernel gives back when its holder ends, however it ends."""
+"""One writer at a time for a directory: a lock that the kernel releases when its holder ends."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ class FolderLock:
     """Holds ``folder/.lock``; creates the folder when missing.
 
     Args:
-        folder: What is locked.
-        busy: What to tell when another process holds it.
+        folder: The directory to lock.
+        busy: Message when another process holds the lock.
 
     Raises:
-        UserError: Another process holds it, or the folder cannot be written.
+        UserError: Another process holds it, or the directory cannot be written.
     """
 
     def __init__(self, folder: Path, busy: str) -> None:
@@ -27,7 +27,7 @@ class FolderLock:
             folder.mkdir(parents=True, exist_ok=True)
             self._handle: int | None = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
-            raise UserError(f"the folder {folder} cannot be written: {error.strerror or error}") from error
+            raise UserError(f"the directory {folder} cannot be written: {error.strerror or error}") from error
         try:
             fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -35,7 +35,7 @@ class FolderLock:
             raise UserError(busy) from error
 
     def release(self) -> None:
-        """Let the next one in; harmless when done already."""
+        """Release the lock; harmless when done already."""
         if self._handle is not None:
             os.close(self._handle)
             self._handle = None

@@ -3,8 +3,8 @@
 Merging adds counts cell by cell, so any order and any grouping give the same histogram, and partial results are rows
 like any other. Percentiles are read once, from the final counts.
 
-A row whose payload cannot be what its columns say (damaged, another layout, another number of values) is left out
-whole, named with its reason, and takes nothing with it.
+A row whose payload does not match its columns (damaged, another layout, another number of values) is left out, with its
+reason. Other rows are not affected.
 
 The work runs without the interpreter's lock, one group after another through one counts array: memory is the input,
 the output, and 221 kB.
@@ -37,10 +37,10 @@ _SORTED_BY = [(name, "ascending") for name in ("ts", *SERIES)]
 
 Integers = npt.NDArray[np.int64]
 Progress = Callable[[int, int], None]
-"""Called with rows done and rows in all."""
+"""Called with the rows done and the total."""
 
 Period = int | None
-"""What falls together: rows whose start is in the same this many microseconds; None: everything."""
+"""Length of a period in microseconds: rows that start in the same one are merged; None: all rows are merged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +61,8 @@ def merge(table: pa.Table, period: Period = HOUR_US, *, final: bool = True) -> t
 
     Args:
         table: Columns of `SPOOL` or `HISTORY`.
-        period: What falls together.
-        final: Read the percentiles; otherwise they are 0 and the result is to be merged again.
+        period: Length of the merged periods.
+        final: Compute the percentiles; otherwise they are 0 and the result must be merged again.
 
     Returns:
         Rows of `HISTORY`, sorted by time and series, and how many rows were left out, by reason.
@@ -220,7 +220,7 @@ class Merger:
 
 
 def merge_unit(paths: Sequence[str], period: Period = HOUR_US) -> tuple[pa.Table, list[tuple[Broken, int]]]:
-    """Partly merge the files of one unit; returns what could not be used with its number of rows (0: whole file)."""
+    """Partly merge the files of one unit; returns the unusable input with its number of rows (0: whole file)."""
     merger = Merger(period)
     problems = []
     for path, found in read_unit(paths):
@@ -239,10 +239,10 @@ def merge_spool(
     """Merge a whole spool on this machine, without Spark.
 
     Returns:
-        Rows of `HISTORY`, and what could not be used.
+        Rows of `HISTORY`, and the unusable input.
 
     Raises:
-        UserError: There is no such folder.
+        UserError: The directory does not exist.
     """
     found = scan(folder)
     problems = [(broken, 0) for broken in found.broken]

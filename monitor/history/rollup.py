@@ -1,14 +1,13 @@
 """The roll-up: spool -> history, one row per hour and series, on Spark.
 
-    units of files -> partly merged hours (in each task, by the C kernel) -> whole hours -> date=…/hour=… folders
+    units of files -> partly merged hours (in each task, by the C kernel) -> whole hours -> date=…/hour=… directories
 
-Tasks read the spool's files themselves: a damaged one is named, left out and counted, and takes nothing else with it.
+Tasks read the files of the spool: a damaged file is named, left out and counted; other files are not affected.
 Only partly merged rows travel between tasks.
 
-Running it again gives the same rows. Every hour found in the spool is made anew from all its intervals beside the
-history and takes the place of the old one by renaming; hours the spool no longer holds stay. An hour that would hold
-fewer intervals than before (part of the spool is gone, or now unreadable) stays too and is reported, unless `replace`
-is set.
+Running it again gives the same rows. Every hour of the spool is rebuilt from all its intervals beside the history, and
+replaces the old hour by a rename; hours that the spool no longer has stay. An hour with fewer intervals than before
+(part of the spool is removed or unreadable) does not replace the old one and is reported, unless `replace` is set.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ __all__ = ["RolledUp", "dated", "partly_merged", "rollup", "units", "whole_hours
 
 _PROBLEM = (
     Column("path", "text", "File that could not be used, whole or in part."),
-    Column("reason", "text", "Why; empty: the row is no problem."),
+    Column("reason", "text", "Reason; empty: the row is valid."),
     Column("rows", "integer", "Rows left out; 0: the whole file."),
 )
 PARTLY = (*HISTORY, *_PROBLEM)
@@ -47,18 +46,18 @@ _BATCH_ROWS = 1000
 
 @dataclass(frozen=True, slots=True)
 class RolledUp:
-    """What a roll-up did."""
+    """The result of a roll-up."""
 
     intervals: int
-    """Intervals in the hours made."""
+    """Intervals in the rebuilt hours."""
     values: int
-    """Values in the hours made."""
+    """Values in the rebuilt hours."""
     hours: int
-    """Hours made anew."""
+    """Number of rebuilt hours."""
     kept: tuple[str, ...]
-    """Hours that hold more intervals than the spool now does, left as they were."""
+    """Hours with more intervals than the spool has now; they are unchanged."""
     problems: tuple[tuple[Broken, int], ...]
-    """What could not be used, with the number of rows (0: the whole file)."""
+    """Unusable input, with the number of rows (0: the whole file)."""
 
 
 # -- steps ------------------------------------------------------------------------------------------------------------
@@ -78,14 +77,14 @@ def partly_merged(frame: DataFrame) -> DataFrame:
 
 
 def whole_hours(frame: DataFrame) -> DataFrame:
-    """Bring the parts of each hour together and finish them: percentiles are read here and nowhere before."""
+    """Merge the parts of each hour and finish them: percentiles are computed only here."""
     good = frame.where("reason = ''").drop(*(column.name for column in _PROBLEM))
     together = good.repartition("ts").sortWithinPartitions("ts", *SERIES)
     return together.mapInArrow(_merge_and_finish, spark_schema(HISTORY))
 
 
 def dated(frame: DataFrame) -> DataFrame:
-    """Add what the folders are named by."""
+    """Add the columns that name the directories."""
     return frame.selectExpr("*", "date_format(ts, 'yyyy-MM-dd') AS date", "date_format(ts, 'HH') AS hour")
 
 
@@ -144,16 +143,16 @@ def _batches(table: pa.Table) -> list[pa.RecordBatch]:
 
 
 def rollup(spark: SparkSession, spool: Path, history: Path, *, replace: bool = False) -> RolledUp:
-    """Roll a spool up into a history. Both folders must be seen by every worker under the same name.
+    """Roll a spool up into a history. Every worker must see both directories under the same name.
 
     Args:
         spark: The session.
-        spool: What to read.
-        history: Where to write; created when missing.
-        replace: Also put hours in place that hold fewer intervals than what they replace.
+        spool: Directory to read.
+        history: Directory to write; created when missing.
+        replace: Also replace hours by hours with fewer intervals.
 
     Raises:
-        UserError: There is no such spool, or the history cannot be written.
+        UserError: The spool does not exist, or the history cannot be written.
     """
     found = scan(spool)
     problems = [(broken, 0) for broken in found.broken]
@@ -171,7 +170,7 @@ def rollup(spark: SparkSession, spool: Path, history: Path, *, replace: bool = F
 
 
 def _write_hours(spark: SparkSession, found: Scan, folder: Path) -> list[tuple[Broken, int]]:
-    """Write the hours below `folder`; returns what could not be used."""
+    """Write the hours below `folder`; returns the unusable input."""
     parts = units(spark, _absolute(found.units)).transform(partly_merged).persist()
     try:
         told = parts.where("reason <> ''").select("path", "reason", "rows").collect()
@@ -192,7 +191,7 @@ def _absolute(found: Iterable[Unit]) -> Iterator[Unit]:
 
 
 def _remove_leftovers(history: Path) -> None:
-    """What runs that were killed left behind. An hour they had set aside and not replaced is put back."""
+    """Remove the files of killed runs. An hour that such a run had moved away and not replaced is restored."""
     for aside in sorted(history.glob(".old-*")):
         for hour in aside.glob("date=*/hour=*"):
             place = history / hour.relative_to(aside)
@@ -226,7 +225,7 @@ def _put_in_place(fresh: Path, history: Path, problems: list[tuple[Broken, int]]
 
 
 def _content(hour: Path) -> tuple[int, int]:
-    """Intervals and values in the folder of an hour; none when it cannot be read."""
+    """Return intervals and values in the directory of an hour; none when it cannot be read."""
     intervals = values = 0
     for path in parquet_files(hour):
         try:

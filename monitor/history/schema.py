@@ -1,4 +1,4 @@
-"""What a row of the spool and a row of the history are, as plain data.
+"""The rows of the spool and of the history, as plain data.
 
 `latency_interval` (the spool) is one histogram of one series over one interval, as it was recorded. `latency_hour` (the
 history) is the same series over an hour: the same columns, less those that identify a recording, plus what was merged
@@ -51,10 +51,10 @@ class Column:
 
 
 LABELS = ("instance", "topic", "stream", "metric", "tag")
-"""Columns that tell series apart."""
+"""Columns that identify series."""
 
 SERIES = (*LABELS, "digits", "lowest")
-"""What must be equal for two histograms to be added."""
+"""Values that must be equal for two histograms to be added."""
 
 PERCENTILES: dict[str, float] = {
     "p50": 0.5,
@@ -67,7 +67,7 @@ PERCENTILES: dict[str, float] = {
 """Column of the history by fraction; `max` is a column of every row."""
 
 IMPORTED = "imported_latency"
-"""Metric of logs that another program recorded."""
+"""Metric of logs recorded by another program."""
 
 _TIME = (
     Column("ts", "time", "Start of the interval, UTC, in microseconds."),

@@ -1,7 +1,7 @@
 """A Spark session for the history: the same on a laptop and, with another master, on a cluster.
 
-What a local session needs to behave is decided here: this interpreter for the workers, loopback only, no web page, UTC,
-few shuffle partitions, and quiet. What the JVM prints goes to a file that is shown only when it does not start.
+This module sets the options of a local session: this interpreter for the workers, loopback only, no web page, UTC, few
+shuffle partitions, and little output. The output of the JVM goes to a file that is shown only when the start fails.
 """
 
 from __future__ import annotations

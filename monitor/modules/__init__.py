@@ -1,11 +1,11 @@
-"""Modules: other people's code that is given every snapshot and event, without a way to hold anything up.
+"""Modules: external code that gets every snapshot and event, and cannot delay the monitor.
 
-A module is Python (`protocol.Module`, an entry point of the group ``heliograph.modules``) or C (a shared object that
-exports what ``heliograph/module.h`` says). Both are fed the same stream: the schema, then snapshots, and after each the
-events and the topics that came and went since the one before, in the order in which they happened.
+A module is in Python (`protocol.Module`, an entry point of the group ``heliograph.modules``) or in C (a shared object
+with the interface of ``heliograph/module.h``). Both get the same stream: the schema, then snapshots, and after each
+snapshot its events and its created and destroyed topics, in the order in which they happened.
 
-Whatever runs foreign code stands behind a `Lane`, a thread with a bounded queue: `host.PythonSink` calls a module in
-this process, `process.ProcessSink` one in a child process of ours, and the exporters have a sink of their own.
+External code always runs behind a `Lane`, a thread with a bounded queue. `host.PythonSink` calls a module in this
+process, `process.ProcessSink` one in a child process. The exporters have their own sink.
 """
 
 from __future__ import annotations

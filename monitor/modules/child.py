@@ -1,7 +1,7 @@
-"""The process that runs one module: ``python -m heliograph.monitor.modules.child FD``, made by `process.ProcessSink`.
+"""The process that runs one module: ``python -m heliograph.monitor.modules.child FD`` (see `process.ProcessSink`).
 
-It holds nothing of the monitor but its end of a pair of sockets, so it may crash, hang or exit. When the monitor is
-gone it closes the module and leaves; when the module does not return by then, it leaves without.
+It shares only one end of a socket pair with the monitor, so it may crash, hang or exit. When the monitor ends, it
+closes the module and exits; when the module does not return in time, it exits without.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ __all__ = ["main"]
 
 _GRACE_SECONDS = 10.0
 _FAILURES = 16
-"""Different texts of failures told in one answer."""
+"""Largest number of different failures in one answer."""
 _SENTENCES = 20
-"""Most sentences of the module passed on between two answers."""
+"""Largest number of messages of the module passed on between two answers."""
 
 
 class _Answer(Ledger):
-    """Gathers what the module does wrong until the monitor asks."""
+    """Collects the failures of the module until the monitor asks for them."""
 
     def __init__(self, line: _Line) -> None:
         super().__init__("", "", lambda text: None)
@@ -55,7 +55,7 @@ class _Answer(Ledger):
                 self._counts[name] = self._counts.get(name, 0) + number
 
     def say(self, text: str) -> None:
-        """Pass on a sentence at once."""
+        """Pass on a message at once."""
         with self._gathered:
             self._said += 1
             said = self._said
@@ -63,18 +63,18 @@ class _Answer(Ledger):
             self._line.send({"say": text})
 
     def take(self) -> dict[str, Any]:
-        """All that was gathered, which starts anew."""
+        """Return the collected failures and counts, and clear them."""
         with self._gathered:
             failures, self._failures = self._failures, {}
             counts, self._counts = self._counts, {}
             said, self._said = self._said, 0
         if said > _SENTENCES:
-            self._line.send({"say": f"says {said - _SENTENCES} sentences more than are passed on at a time"})
+            self._line.send({"say": f"says {said - _SENTENCES} messages more than the limit"})
         return {"failures": [[doing, text, times] for (doing, text), times in failures.items()], "counts": counts}
 
 
 class _Line:
-    """The child's end."""
+    """The child's end of the connection."""
 
     def __init__(self, end: socket.socket) -> None:
         self._end = end
@@ -82,7 +82,7 @@ class _Line:
         self._lock = threading.Lock()
 
     def send(self, what: dict[str, Any]) -> None:
-        """Send a line; a monitor that is gone is no error."""
+        """Send a line; it is no error when the monitor has ended."""
         with self._lock:
             try:
                 self._end.sendall(json.dumps(what).encode() + b"\n")
@@ -90,7 +90,7 @@ class _Line:
                 return
 
     def receive(self) -> tuple[bytes, bytes] | None:
-        """The next record; None at the end."""
+        """Return the next record; None at the end."""
         head = self._file.read(HEAD.size)
         if len(head) < HEAD.size:
             return None
@@ -100,7 +100,7 @@ class _Line:
 
 
 def _watch(end: socket.socket) -> None:
-    """Leave a while after the monitor is gone, whatever the module does."""
+    """Exit some time after the monitor has ended, whatever the module does."""
     watcher = select.poll()
     watcher.register(end, 0)
     watcher.poll()
@@ -155,8 +155,8 @@ def _run(line: _Line) -> None:
 
 
 def main() -> None:
-    """Run the module until the monitor says, or is, the end."""
-    # Ctrl-C and a service manager's signal reach the whole group; the monitor tells its children when to end.
+    """Run the module until the monitor requests the end, or ends."""
+    # Ctrl-C and a service manager's signal reach the whole group; the monitor decides when its children end.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     end = socket.socket(fileno=int(sys.argv[1]))

@@ -1,19 +1,19 @@
-"""The feed: numbers snapshots and finds the topics that came and went between them.
+"""The feed: numbers snapshots and finds the topics created and destroyed between them.
 
-A topic of a stream at an instance is an object in the instance's table, of scope transmitter or receiver. An object
-that ended stays in the table for a minute, with the moments it was created and closed; so a topic that came and went
-between two snapshots is found in the second. What is promised:
+A topic of a stream at an instance is an object in the instance's table, of scope transmitter or receiver. A destroyed
+object stays in the table for a minute, with its times of creation and destruction. A topic that lived only between two
+snapshots is therefore found in the second. The feed guarantees:
 
-- Each topic is told as created once and destroyed once, in that order, even if it lived for a microsecond.
-- Changes and events of one instance are in the order in which they happened: the engine's stamps rise strictly. A
-  change that is younger than the first event not read yet is kept for the next snapshot, with that event.
-- When the feed begins, the topics there are, and those that ended within about a minute before, are told first.
-- When an instance dies or its file is gone, its topics are destroyed.
-- Where snapshots come from a collector they tell no slots: a topic is then known by its labels and its stamp, and its
-  end is that of the snapshot that shows it.
-- The one way to miss a topic is a table without room, or no snapshot for a minute: then its slot is used again before
-  anybody looked. Each such use is seen by the slot's generation, and counted in `missed`. What never got a slot the
-  engine counts itself (statistic `objects_refused`).
+- Each topic is reported as created once and destroyed once, in that order, even if it lived for a microsecond.
+- Changes and events of one instance are in order: the engine's time stamps increase strictly. A change newer than the
+  first unread event is kept for the next snapshot, with that event.
+- At its start the feed first reports the existing topics, and those destroyed within about the last minute.
+- When an instance dies or its file is removed, its topics are destroyed.
+- Snapshots from a collector have no slots: a topic is then identified by its labels and its time stamp. Its end has the
+  time of the snapshot that shows it.
+- A topic is missed only when the table is full, or without a snapshot for a minute: its slot is then reused before a
+  snapshot. The generation of the slot shows each reuse, counted in `missed`. The engine counts topics that never got a
+  slot (statistic `objects_refused`).
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _Place = tuple[object, ...]
 
 @dataclass(slots=True)
 class _Seat:
-    """A slot of an instance's table, as it was last seen."""
+    """The last known state of a slot in an instance's table."""
 
     generation: int
     topic: Topic | None
-    """While it lives."""
+    """The topic, while it lives."""
 
 
 class _Run:
@@ -60,16 +60,16 @@ class Feed:
         self._runs: dict[int, _Run] = {}
         self._number = 0
         self.missed = 0
-        """Topics nobody could see, as their slot was used again too soon."""
+        """Topics that no snapshot showed, because their slot was reused too soon."""
 
     def portion(self, snapshot: Snapshot) -> Portion:
-        """A snapshot with its number and all that happened since the one before, in order."""
+        """Return a snapshot with its number and all moments since the previous one, in order."""
         self._number += 1
         changes = [change for found in self._changes(snapshot) for change in found]
         return Portion(snapshot, _in_order(snapshot.events, changes), self._number)
 
     def give(self, snapshot: Snapshot, lanes: Sequence[Lane]) -> None:
-        """Offer a snapshot, and what happened, to every lane; what happened is not looked for when none wants it."""
+        """Offer a snapshot and its moments to every lane; moments are computed only when a lane wants them."""
         portion = self.portion(snapshot) if any(lane.wants_moments for lane in lanes) else Portion(snapshot)
         for lane in lanes:
             lane.offer(snapshot, portion.moments, portion.number)
@@ -98,7 +98,7 @@ class Feed:
                 place = _place(item)
                 places.add(place)
                 changes += self._seen(run, place, instance, item, is_new, time_ns)
-        for place in [key for key in run.seats if key not in places]:  # only without slots: the table let go of it
+        for place in [key for key in run.seats if key not in places]:  # only without slots: the table evicted it
             seat = run.seats.pop(place)
             if seat.topic is not None:
                 changes.append(_destroyed(seat.topic, time_ns))
@@ -115,7 +115,7 @@ class Feed:
         closed_ns = item.closed_ns or time_ns
         seat = run.seats.get(place)
         if seat is None:
-            counts = item.slot >= 0 and not is_new  # else its users before are not ours to miss
+            counts = item.slot >= 0 and not is_new  # otherwise its earlier uses are not counted as missed
             seat = run.seats[place] = _Seat(1 if counts else item.generation, None)
             self.missed += max(0, item.generation - seat.generation)
         elif item.generation == seat.generation:
@@ -124,7 +124,7 @@ class Feed:
                 seat.topic = None
             return
         else:
-            if seat.topic is not None:  # it ended, and its slot was used again
+            if seat.topic is not None:  # it ended, and its slot was reused
                 yield _destroyed(seat.topic, item.created_ns - 1)
             self.missed += max(0, item.generation - seat.generation - 1)
         topic = Topic(
@@ -143,19 +143,19 @@ class Feed:
 
 
 def _place(item: ObjectState) -> _Place:
-    """What tells an object from all others of its run: its slot, or else what it is and its stamp."""
+    """Identity of an object within its run: its slot, or its labels and time stamp."""
     if item.slot >= 0:
         return (item.slot,)
     return (item.scope, *item.labels.values(), item.created_ns)
 
 
 def _destroyed(topic: Topic, time_ns: int) -> TopicChange:
-    """The end of a topic; never before its beginning, whatever the wall clock did meanwhile."""
+    """Return the end of a topic; never before its start, whatever the wall clock did."""
     return TopicChange(replace(topic, time_ns=max(time_ns, topic.time_ns + 1)), created=False)
 
 
 def _end(run: _Run, time_ns: int) -> list[TopicChange]:
-    """The end of all topics of a run."""
+    """Return the end of all topics of a run."""
     ended = [_destroyed(seat.topic, time_ns) for seat in run.seats.values() if seat.topic is not None]
     for seat in run.seats.values():
         seat.topic = None
@@ -163,7 +163,7 @@ def _end(run: _Run, time_ns: int) -> list[TopicChange]:
 
 
 def _in_order(events: tuple[Event, ...], changes: list[TopicChange]) -> tuple[Moment, ...]:
-    """Events, which are in order, and changes, by time; of the same moment a birth comes first and a death last."""
+    """Merge ordered events and changes by time; at the same moment a creation comes first and a destruction last."""
     if not changes:
         return events
 

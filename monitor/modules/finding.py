@@ -1,9 +1,9 @@
-"""Modules by name: Python's by entry point or place, C's by file.
+"""Modules by name: Python modules by entry point or path, C modules by file.
 
 log=FILE                    an installed entry point of the group ``heliograph.modules``
-mine=OPTIONS                a module in C: mine.so in a folder of $HELIOGRAPH_MODULE_PATH
-./mine.so=OPTIONS           a module in C by its file
-package.module:Class        Python that is not installed as a module
+mine=OPTIONS                a C module: mine.so in a directory of $HELIOGRAPH_MODULE_PATH
+./mine.so=OPTIONS           a C module by its file
+package.module:Class        a Python class that is not installed as a module
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ Factory = Callable[[str], Module]
 
 
 def available(found: Iterable[EntryPoint] | None = None) -> Mapping[str, EntryPoint]:
-    """The installed modules in Python by name."""
+    """Return the installed Python modules by name."""
     return {point.name: point for point in (entry_points(group=GROUP) if found is None else found)}
 
 
 def natives() -> Mapping[str, Path]:
-    """The modules in C that are found by name."""
+    """Return the C modules that are found by name."""
     found: dict[str, Path] = {}
     for folder in reversed([part for part in os.environ.get(PATH_VARIABLE, "").split(os.pathsep) if part]):
         found |= {path.name[:-3]: path.absolute() for path in Path(folder).glob("*.so")}
@@ -40,31 +40,31 @@ def natives() -> Mapping[str, Path]:
 
 
 def native(name: str) -> Path | None:
-    """The file of a module in C; None when the name is not of one.
+    """Return the file of a C module; None when the name is not that of one.
 
     Raises:
-        UserError: It is the name of a file that is not there.
+        UserError: The name is that of a missing file.
     """
     if name.endswith(".so"):
         path = Path(name).absolute()
         if not path.is_file():
-            raise UserError(f"there is no file {name}")
+            raise UserError(f"file not found: {name}")
         return path
     return None if name in available() or ":" in name else natives().get(name)
 
 
 def load(request: str, found: Iterable[EntryPoint] | None = None) -> tuple[str, Module]:
-    """Make the module in Python of a request.
+    """Create the Python module of a request.
 
     Args:
         request: ``NAME`` or ``NAME=OPTIONS``; the name of one not installed is ``package.module:Class``.
-        found: Where names are looked up; default: the installed entry points.
+        found: Entry points to search; default: the installed ones.
 
     Returns:
         Its name and the module.
 
     Raises:
-        UserError: There is none of that name, or it cannot be loaded or made.
+        UserError: The name is unknown, or the module cannot be loaded or created.
     """
     name, _, options = request.partition("=")
     installed = available(found)
@@ -77,11 +77,11 @@ def load(request: str, found: Iterable[EntryPoint] | None = None) -> tuple[str, 
             factory = getattr(importlib.import_module(place), attribute)
         else:
             known = ", ".join(sorted({*installed, *natives()})) or "none is installed"
-            raise UserError(f"there is no module {name!r}; known are: {known}")
+            raise UserError(f"unknown module {name!r}; known: {known}")
         return name, factory(options)
     except UserError:
         raise
-    except Exception as error:  # whatever the module's own code does wrong
+    except Exception as error:  # any error of the module's code
         raise UserError(f"module {name!r} cannot be loaded: {type(error).__name__}: {error}") from error
 
 
@@ -92,16 +92,16 @@ def open_module(
     answer: float = 10.0,
     tell: Callable[[str], None] = to_stderr,
 ) -> Lane:
-    """The module of a request on a lane of its own.
+    """Return the module of a request on its own lane.
 
     Args:
-        request: ``NAME`` or ``NAME=OPTIONS``, as the comment of this file tells.
-        process: Run a module in Python in a process of its own too; one in C always is.
+        request: ``NAME`` or ``NAME=OPTIONS``, see the comment of this file.
+        process: Run a Python module in its own process too; a C module always has one.
         answer: Seconds after which a module in a process that does not answer is killed.
-        tell: Told of troubles, in sentences; default: standard error.
+        tell: Receives messages about faults; default: standard error.
 
     Raises:
-        UserError: There is none of that name, or it cannot be loaded, or refuses its options.
+        UserError: The name is unknown, or the module cannot be loaded, or rejects its options.
     """
     from heliograph.monitor.modules.host import PythonSink
 

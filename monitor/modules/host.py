@@ -1,4 +1,4 @@
-"""A module in this process: what a lane calls for it."""
+"""A module in this process: the calls that its lane makes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["PythonSink", "method_for"]
 
 
 def method_for(module: Module, moment: Moment) -> tuple[Callable[[Any], None] | None, Any]:
-    """The method of a module that a moment goes to, None where it has none; and what it is told."""
+    """Return the method of a module for a moment (None: not defined) and its argument."""
     if isinstance(moment, Event):
         return module.event, moment
     name = "topic_created" if moment.created else "topic_destroyed"
@@ -22,18 +22,18 @@ def method_for(module: Module, moment: Moment) -> tuple[Callable[[Any], None] | 
 
 
 class PythonSink:
-    """Calls a module's methods. One that raises is counted, and the next is called all the same."""
+    """Calls the methods of a module. A call that raises is counted, and the next call follows."""
 
     def __init__(self, module: Module) -> None:
         self._module = module
         self._lost = 0
 
     def start(self, ledger: Ledger) -> None:
-        """Tell the module the schema."""
+        """Pass the schema to the module."""
         self._call(ledger, "describe", self._module.describe, catalogue.scopes())
 
     def take(self, portion: Portion, ledger: Ledger) -> None:
-        """The snapshot first, then what happened."""
+        """Pass the snapshot, then its moments."""
         if portion.snapshot is not None:
             self._call(ledger, "snapshot", self._module.snapshot, portion.snapshot)
         for moment in portion.moments:
@@ -43,10 +43,10 @@ class PythonSink:
         self._count_lost(ledger)
 
     def stop(self, within: float) -> None:
-        """Nothing: a thread cannot be hurried."""
+        """Do nothing: a thread cannot be interrupted."""
 
     def close(self, ledger: Ledger) -> None:
-        """Tell the module that this is the end."""
+        """Notify the module of the end."""
         try:
             self._module.close()
         except Exception as error:
@@ -54,7 +54,7 @@ class PythonSink:
         self._count_lost(ledger)
 
     def _count_lost(self, ledger: Ledger) -> None:
-        """Count what the module gave up since the last time."""
+        """Count the lines that the module dropped since the last call."""
         lost = getattr(self._module, "lost", 0)
         if isinstance(lost, int) and lost > self._lost:
             ledger.count(lost=lost - self._lost)
@@ -63,5 +63,5 @@ class PythonSink:
     def _call(self, ledger: Ledger, name: str, method: Callable[[Any], None], told: Any) -> None:
         try:
             method(told)
-        except Exception as error:  # isolation is the purpose: a module's mistake is its own
+        except Exception as error:  # an error of one module must not affect others
             ledger.failed(sentence(error), f"in {name}")

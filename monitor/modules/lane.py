@@ -1,13 +1,13 @@
-"""A lane: foreign code on a thread of its own behind a bounded queue, so that it can hold up nobody.
+"""A lane: external code on its own thread behind a bounded queue, so that it cannot delay others.
 
-Exporters and modules, in this process or in a child of it, all run behind one. What it promises:
+Exporters and modules, in this process or in a child process, run behind a lane. It guarantees:
 
 - `offer` returns at once, always.
-- When more than `depth` snapshots wait the oldest is dropped and counted: all statistics are totals since the start, so
-  who misses a snapshot has a longer interval, not a hole.
-- The moments (events, topics that came and went) of a dropped snapshot stay, in their order, before those of the next.
-  Only when more than `moments` of them wait the oldest are dropped, and counted.
-- What the foreign code raises is counted, told once while it lasts, and changes nothing for others.
+- When more than `depth` snapshots wait, the oldest is dropped and counted. All statistics are totals since the start,
+  so a missed snapshot makes a longer interval, not a gap.
+- The moments (events, created and destroyed topics) of a dropped snapshot stay, in order, before those of the next one.
+  The oldest are dropped and counted only when more than `moments` of them wait.
+- Exceptions of the external code are counted, reported once while they last, and do not affect others.
 - ``offered = given + dropped`` for snapshots, events and topic changes alike, once nothing waits.
 """
 
@@ -34,71 +34,71 @@ _PORTION_MOMENTS = 1024
 
 @dataclass(frozen=True, slots=True)
 class Portion:
-    """What foreign code is given at a time: a snapshot and what happened since the one before."""
+    """The input of external code: a snapshot and the moments since the previous one."""
 
     snapshot: Snapshot | None
-    """None: the moments of snapshots that were dropped."""
+    """None: only the moments of dropped snapshots."""
     moments: Sequence[Moment] = ()
     number: int = 0
-    """Of the snapshots taken, from 1."""
+    """Number of the snapshot, from 1."""
     dropped: int = 0
-    """Snapshots that this foreign code missed since the one before."""
+    """Snapshots that this code missed since the previous one."""
 
 
 @dataclass(frozen=True, slots=True)
 class LaneStats:
-    """What became of all that was offered to a lane."""
+    """The account of everything offered to a lane."""
 
     name: str
     kind: str = "module"
-    """What the foreign code is: a module or an exporter."""
+    """Kind of the external code: a module or an exporter."""
     offered: int = 0
     """Snapshots."""
     snapshots: int = 0
-    """Given to the foreign code."""
+    """Snapshots passed to the external code."""
     dropped: int = 0
-    """Snapshots it was too slow for, or that were lost with it."""
+    """Snapshots dropped because the code was too slow, or lost with it."""
     succeeded: int = 0
-    """Snapshots given that it did not fail on."""
+    """Snapshots that it took without failure."""
     events: int = 0
     events_dropped: int = 0
     topics: int = 0
-    """Topics created and destroyed that it was told of."""
+    """Changes of topics passed to it."""
     topics_dropped: int = 0
     errors: int = 0
     crashes: int = 0
-    """Times its process ended by itself, or was ended as it did not answer."""
+    """Number of times its process ended unexpectedly, or was killed because it did not answer."""
     restarts: int = 0
     lost: int = 0
-    """What it says to have given up by itself."""
+    """Items that the code reports to have dropped."""
     error: str = ""
-    """What it fails with now; empty after a success."""
+    """Present failure; empty after a success."""
     last_error: str = ""
     busy_ns: int = 0
-    """Time spent in the foreign code."""
+    """Time spent in the external code, ns."""
     duration_ns: int = 0
-    """That of the last snapshot."""
+    """Time spent on the last snapshot, ns."""
     success_ns: int = 0
-    """Wall clock of the last success, since 1970; 0 before the first."""
+    """Wall clock of the last success, ns since 1970; 0 before the first."""
 
     @property
     def busy_seconds(self) -> float:
-        """Time spent in the foreign code."""
+        """Time spent in the external code, seconds."""
         return self.busy_ns / 1e9
 
 
 class NotTaken(Exception):
-    """A sink could not give a portion to the foreign code: it counts as dropped, and the sink has told why."""
+    """A sink could not pass on a portion: it counts as dropped, and the sink has reported the reason."""
 
 
 def sentence(error: Exception) -> str:
-    """An error as people are told it: in its own words when they are meant for people."""
+    """Return the text of an error for the user."""
     told = isinstance(error, UserError) and str(error)
     return str(error) if told else f"{type(error).__name__}: {error}".removesuffix(": ")
 
 
 class Ledger:
-    """The books of one lane: counts, and tells each trouble once while it lasts. Any thread may use it."""
+    """The account of one lane: counts, and reports each fault once while it lasts. Any thread may use it."""
 
     def __init__(self, name: str, kind: str, tell: Callable[[str], None]) -> None:
         self._tell = tell
@@ -107,7 +107,7 @@ class Ledger:
 
     @property
     def stats(self) -> LaneStats:
-        """The counts as they are now."""
+        """Return the present counts."""
         with self._lock:
             return self._stats
 
@@ -117,12 +117,12 @@ class Ledger:
             self._stats = replace(self._stats, **{name: getattr(self._stats, name) + n for name, n in by.items()})
 
     def failed(self, text: str, doing: str = "", times: int = 1) -> None:
-        """The foreign code failed; told unless it fails with the same text already.
+        """Count a failure of the external code; report it unless the present failure has the same text.
 
         Args:
-            text: Why.
-            doing: In doing what, such as "while publishing" or "in snapshot".
-            times: How often, with the same text.
+            text: The cause.
+            doing: The action that failed, such as "while publishing" or "in snapshot".
+            times: Number of failures with this text.
         """
         with self._lock:
             known = self._stats.error
@@ -131,11 +131,11 @@ class Ledger:
             self._tell(f"{self._stats.kind} {self._stats.name}{' failed ' * bool(doing)}{doing}: {text}")
 
     def say(self, text: str) -> None:
-        """Tell people something about this lane, as the end of a sentence that begins with its name."""
+        """Report a message about this lane: the end of a sentence that begins with its name."""
         self._tell(f"{self._stats.kind} {self._stats.name} {text}")
 
     def succeeded(self, snapshots: int, duration_ns: int, wall_ns: int) -> None:
-        """A portion went without trouble."""
+        """Count a portion that succeeded."""
         with self._lock:
             recovered = self._stats.error
             self._stats = replace(
@@ -149,34 +149,34 @@ class Ledger:
             self.say("works again")
 
     def took(self, duration_ns: int) -> None:
-        """A portion went with trouble, in this time."""
+        """Count a portion that failed, with its duration."""
         with self._lock:
             self._stats = replace(self._stats, duration_ns=duration_ns)
 
 
 class Sink(Protocol):
-    """What a lane runs: the door to foreign code. Called from the lane's thread, but for `stop`."""
+    """The connection of a lane to external code. Called from the lane's thread, except `stop`."""
 
     def start(self, ledger: Ledger) -> None:
         """Called once, first."""
 
     def take(self, portion: Portion, ledger: Ledger) -> None:
-        """Give a portion to the foreign code, and tell `ledger` of every failure.
+        """Pass a portion to the external code, and report every failure to `ledger`.
 
         Raises:
-            NotTaken: It could not be given.
-            Exception: Counted as a failure; what the portion holds counts as given.
+            NotTaken: The portion could not be passed on.
+            Exception: Counted as a failure; the portion counts as passed on.
         """
 
     def stop(self, within: float) -> None:
-        """The end has come: wait for nothing longer than `within` seconds. Called from another thread."""
+        """The end: from now on wait at most `within` seconds. Called from another thread."""
 
     def close(self, ledger: Ledger) -> None:
         """Called once, last."""
 
 
 def to_stderr(text: str) -> None:
-    """Tell people a sentence."""
+    """Print a message."""
     print(printable(text), file=sys.stderr, flush=True)
 
 
@@ -198,14 +198,14 @@ class Lane:
         """Start the thread.
 
         Args:
-            name: For messages and statistics.
-            sink: The foreign code; it belongs to the thread from now on.
-            depth: Most snapshots that wait.
-            moments: Most moments that wait; 0: it wants none.
-            kind: What the foreign code is, for messages.
-            tell: Told of each new trouble, in a sentence; called on the lane's thread.
+            name: Name for messages and statistics.
+            sink: The external code; it now belongs to the thread.
+            depth: Largest number of waiting snapshots.
+            moments: Largest number of waiting moments; 0: it wants none.
+            kind: Kind of the external code, for messages.
+            tell: Receives each new fault as a sentence; called on the lane's thread.
             monotonic_ns: Clock for durations.
-            wall_ns: Clock for moments.
+            wall_ns: Clock for times.
         """
         self._sink = sink
         self._depth = depth
@@ -214,10 +214,10 @@ class Lane:
         self._wall_ns = wall_ns
         self.ledger = Ledger(name, kind, tell)
         self._changed = threading.Condition()
-        self._orphans: deque[Moment] = deque()  # of dropped snapshots: before all that waits
+        self._orphans: deque[Moment] = deque()  # of dropped snapshots; they come before all others
         self._waiting: deque[Portion] = deque()
         self._moments_waiting = 0
-        self._dropped = 0  # since the snapshot given last
+        self._dropped = 0  # since the last snapshot passed on
         self._closing = False
         self._thread = threading.Thread(target=self._run, name=f"{kind} {name}", daemon=True)
         self._thread.start()
@@ -229,11 +229,11 @@ class Lane:
 
     @property
     def wants_moments(self) -> bool:
-        """Whether it takes events and topic changes."""
+        """Whether the code takes events and topic changes."""
         return self._moments > 0
 
     def offer(self, snapshot: Snapshot, moments: Sequence[Moment] = (), number: int = 0) -> None:
-        """Hand over a snapshot and what happened before it; never waits."""
+        """Offer a snapshot and the moments before it; never waits."""
         if not self._moments:
             moments = ()
         with self._changed:
@@ -249,13 +249,13 @@ class Lane:
             self._changed.notify()
 
     def close(self, timeout: float = 10.0) -> bool:
-        """Let the foreign code finish what waits, close it, and end the thread.
+        """Let the external code process the waiting input, close it, and end the thread.
 
         Args:
-            timeout: Seconds it is given.
+            timeout: Longest time for this, in seconds.
 
         Returns:
-            Whether it finished in time; if not it is left behind and what still waits is counted as dropped.
+            Whether it finished in time; otherwise the thread is abandoned, and the waiting input counts as dropped.
         """
         with self._changed:
             self._closing = True
@@ -270,11 +270,11 @@ class Lane:
             self._waiting.clear()
             self._orphans.clear()
             self._moments_waiting = 0
-        self.ledger.say(f"did not finish within {timeout:g} s and is left behind")
+        self.ledger.say(f"did not finish within {timeout:g} s and is abandoned")
         return False
 
     def _trim(self) -> None:
-        """Drop the oldest moments that are too many; call with the lock held."""
+        """Drop the oldest moments above the limit; call with the lock held."""
         excess = self._moments_waiting - self._moments
         if excess <= 0:
             return
@@ -297,7 +297,7 @@ class Lane:
     def _safely(self, call: Callable[[], None], doing: str) -> None:
         try:
             call()
-        except Exception as error:  # isolation is the purpose: foreign code's mistake is its own
+        except Exception as error:  # an error of external code must not affect others
             self.ledger.failed(sentence(error), doing)
 
     def _next(self) -> Portion | None:
@@ -340,6 +340,6 @@ class Lane:
 
 
 def _kinds(moments: Sequence[Moment] | deque[Moment], suffix: str = "") -> dict[str, Any]:
-    """How many events and topic changes these are, by the counter's name."""
+    """Count events and topic changes, by the name of the counter."""
     events = sum(isinstance(moment, Event) for moment in moments)
     return {f"events{suffix}": events, f"topics{suffix}": len(moments) - events}

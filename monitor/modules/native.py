@@ -1,7 +1,7 @@
-"""A module in C, in this process: what a child process calls for it.
+"""A C module in this process: the calls that a child process makes.
 
-What Python knows by name C gets by place: the schema is the catalogue, and the values of an object stand in the order
-of its scope's cells. Scopes and cells that the catalogue does not have (of an engine of another version) are left out.
+Python identifies values by name, C by index: the schema is the catalogue, and the values of an object are in the order
+of the cells of its scope. Scopes and cells that are not in the catalogue (of another version) are left out.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _LIVE, _TORN = 1, 2
 
 
 class _Places:
-    """Where the values of a scope's objects stand."""
+    """Indexes of the values of the objects of a scope."""
 
     __slots__ = ("cells", "histograms", "index")
 
@@ -43,7 +43,7 @@ class _Places:
 
 
 def schema_of(scopes: Mapping[str, catalogue.Scope]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """The scopes and the kinds of events, as `Loaded.describe` takes them."""
+    """Return the scopes and kinds of events in the form of `Loaded.describe`."""
 
     def cell_of(cell: catalogue.Cell) -> tuple[Any, ...]:
         statistic = cell.statistic
@@ -81,18 +81,18 @@ def _histogram(place: int, histogram: Histogram) -> tuple[Any, ...]:
 
 
 class NativeSink:
-    """Calls the functions of a module in C that is loaded into this very process."""
+    """Calls the functions of a C module in this process."""
 
     def __init__(self, path: str, options: str, ledger: Ledger) -> None:
-        """Load and open it.
+        """Load and open the module.
 
         Args:
             path: The shared object.
-            options: For the module.
-            ledger: Told what the module says of itself, at any time.
+            options: Options of the module.
+            ledger: Receives messages of the module at any time.
 
         Raises:
-            UserError: It is no module, or refuses its options.
+            UserError: The file is not a module, or it rejects its options.
         """
         self._ledger = ledger
         try:
@@ -101,12 +101,12 @@ class NativeSink:
         except _module_host.Refused as error:
             raise UserError(str(error)) from None
         except _module_host.Failed as error:
-            raise UserError(f"it refuses to open: {error}") from None
+            raise UserError(f"it failed to open: {error}") from None
         self.name = f"{self._module.name} {self._module.version}"
         self._places = {scope.name: _Places(index, scope) for index, scope in enumerate(catalogue.scopes().values())}
 
     def start(self, ledger: Ledger) -> None:
-        """Tell it the schema."""
+        """Pass the schema to the module."""
         try:
             product = version("heliograph")
         except PackageNotFoundError:
@@ -114,7 +114,7 @@ class NativeSink:
         self._call("describe", self._module.describe, product, *schema_of(catalogue.scopes()))
 
     def take(self, portion: Portion, ledger: Ledger) -> None:
-        """The snapshot first, then what happened."""
+        """Pass the snapshot, then its moments."""
         snapshot = portion.snapshot
         if snapshot is not None:
             instances = tuple(
@@ -141,7 +141,7 @@ class NativeSink:
                 self._call("topic_destroyed", self._module.topic_destroyed, *_topic(moment.topic))
 
     def stop(self, within: float) -> None:
-        """Nothing: C cannot be hurried."""
+        """Do nothing: C code cannot be interrupted."""
 
     def close(self, ledger: Ledger) -> None:
         """Close the module."""
@@ -171,7 +171,7 @@ class NativeSink:
         except _module_host.Failed as error:
             self._ledger.failed(str(error), f"in {name}")
         except (TypeError, ValueError, OverflowError) as error:  # values that C cannot hold
-            self._ledger.failed(f"what it should be given cannot be passed to C: {error}", f"in {name}")
+            self._ledger.failed(f"its input cannot be converted to C: {error}", f"in {name}")
 
     def _told(self, kind: str, number: int, text: str) -> None:
         if kind == "lost":

@@ -1,9 +1,8 @@
-"""A module in a child process of ours: what a lane calls for it.
+"""A module in a child process: the calls that its lane makes.
 
-The child may be slow, crash, hang or exit: what was given to it and not answered for is counted as dropped, a child
-that does not answer in time is killed, and another is started after a pause that grows, but only so often. A new child
-is told of all topics there are before it is told anything else. All waiting is done on the lane's thread; nothing here
-can hold up the monitor.
+The child may be slow, crash, hang or exit. Input without an answer counts as dropped. A child that does not answer in
+time is killed, and restarted after a pause that grows, up to a number of times. A new child first gets all existing
+topics. All waits are on the lane's thread and do not delay the monitor.
 """
 
 from __future__ import annotations
@@ -30,17 +29,17 @@ __all__ = ["ProcessSink"]
 
 _SLICE_SECONDS = 0.1
 _START_SECONDS = 30.0
-"""Least time a child is given to start and to open the module."""
+"""Shortest time for a child to start and to open the module."""
 _HOUR_SECONDS = 3600.0
 _LINE_BYTES = 1 << 20
 
 
 class _Ended(Exception):
-    """The child is no more, for the reason given."""
+    """The child has ended, with the given reason."""
 
 
 class _Child:
-    """A running child and our end of the line to it. One thread at a time."""
+    """A running child and our end of the connection. One thread at a time."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say
@@ -56,19 +55,19 @@ class _Child:
         ours.setblocking(False)
         self._line = ours
         self.encoder = Encoder(compress=False)
-        """Of the snapshots given to this child."""
+        """Encoder of the snapshots for this child."""
 
     @property
     def pid(self) -> int:
         return self._process.pid
 
     def exchange(self, data: bytes, left: Callable[[], float], closing: bool = False) -> dict[str, Any]:
-        """Send records that end in a question, and wait for the answer.
+        """Send records that end in a request for an answer, and wait for the answer.
 
         Args:
             data: The records.
-            left: Seconds that may still pass; asked again and again.
-            closing: The child leaves when it has answered.
+            left: Returns the seconds that remain.
+            closing: The child exits after its answer.
 
         Raises:
             _Ended: It ended, or did not answer in time and was killed.
@@ -85,7 +84,7 @@ class _Child:
             except BlockingIOError:
                 pass
             except OSError:
-                unsent = memoryview(b"")  # it is gone; what it said last may still be there
+                unsent = memoryview(b"")  # it has ended; its last lines may still be readable
             answer = self._received()
             if answer is not None:
                 if unsent:
@@ -97,7 +96,7 @@ class _Child:
         raise _Ended("did not answer in time and was killed")
 
     def _received(self) -> dict[str, Any] | None:
-        """The answer, when it is here."""
+        """Return the answer, when it has arrived."""
         try:
             chunk = self._line.recv(1 << 16)
         except BlockingIOError:
@@ -122,24 +121,24 @@ class _Child:
         return answer
 
     def _nonsense(self) -> _Ended:
-        """The child speaks, but not as agreed: a module may write to what is not its own. It is killed."""
+        """Kill a child that breaks the protocol: a module may write to foreign file descriptors."""
         self.kill()
-        return _Ended("said what is no answer and was killed")
+        return _Ended("sent an invalid answer and was killed")
 
     def _end(self) -> str:
-        """How it ended; a child that closed its line but lives is killed."""
+        """Return how it ended; a live child with a closed connection is killed."""
         try:
             code = self._process.wait(1.0)
         except subprocess.TimeoutExpired:
             self.kill()
-            return "left its line and was killed"
+            return "closed its connection and was killed"
         self._line.close()
         if code < 0:
             try:
-                return f"was ended by {signal.Signals(-code).name}"
+                return f"was killed by {signal.Signals(-code).name}"
             except ValueError:
-                return f"was ended by signal {-code}"
-        return f"ended with exit code {code}" if code else "ended by itself"
+                return f"was killed by signal {-code}"
+        return f"ended with exit code {code}" if code else "ended unexpectedly"
 
     def _reap(self, left: Callable[[], float]) -> None:
         try:
@@ -149,14 +148,14 @@ class _Child:
         self._line.close()
 
     def kill(self) -> None:
-        """End it at once."""
+        """Kill it."""
         self._process.kill()
         self._process.wait()
         self._line.close()
 
 
 def _checked(answer: Any) -> dict[str, Any]:
-    """An answer of the shape agreed on; anything else raises one of the errors of wrong types and values."""
+    """Check the form of an answer; raises an error of type or value otherwise."""
     if "refused" in answer:
         return {"refused": str(answer["refused"])}
     failures = [(str(doing), str(text), max(1, int(times))) for doing, text, times in answer["failures"]]
@@ -177,15 +176,15 @@ class ProcessSink:
         restarts: int = 10,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Prepare; `open` starts the child.
+        """Prepare the sink; `open` starts the child.
 
         Args:
             what: `native`, the path of a shared object, with `options`; or `python`, a request as `finding.load` takes.
-            answer: Longest time for one portion, seconds.
-            pause: Before the first restart, seconds; doubled at each further one.
-            longest_pause: Seconds.
-            restarts: Most within an hour; then the module is given up.
-            monotonic: Clock, seconds.
+            answer: Longest time for one portion in seconds.
+            pause: Seconds before the first restart; doubled at each further one.
+            longest_pause: Largest pause in seconds.
+            restarts: Largest number of restarts within an hour; then the module is stopped.
+            monotonic: Clock in seconds.
         """
         self._what = dict(what)
         self._answer = answer
@@ -199,20 +198,20 @@ class ProcessSink:
         self._restarted: deque[float] = deque()
         self._given_up = False
         self._topics: dict[tuple[object, ...], Topic] = {}
-        """Those that live, in the order in which they came."""
+        """Live topics, in the order of creation."""
         self._opening: list[dict[str, Any]] = []
         self._ledger: Ledger | None = None
 
     @property
     def pid(self) -> int:
-        """The child's process id; 0: there is none."""
+        """The child's process id; 0: no child."""
         return self._child.pid if self._child is not None else 0
 
     def open(self) -> None:
-        """Start the child for the first time, so that what is wrong with the module is known at once.
+        """Start the child for the first time, so that a fault of the module is known at once.
 
         Raises:
-            UserError: The module cannot be loaded, or refuses its options.
+            UserError: The module cannot be loaded, or rejects its options.
         """
         try:
             self._opening.append(self._begin())
@@ -220,16 +219,16 @@ class ProcessSink:
             raise UserError(f"its process {error} while the module was opened") from None
 
     def start(self, ledger: Ledger) -> None:
-        """Take over what the module did wrong when it was opened."""
+        """Count the failures of the module during its opening."""
         self._ledger = ledger
         for answer in self._opening:
             self._settle(answer, ledger)
 
     def take(self, portion: Portion, ledger: Ledger) -> None:
-        """Give a portion to the child; start another child first where there is none.
+        """Pass a portion to the child; start another child first where there is none.
 
         Raises:
-            NotTaken: There is none, or it ended over this portion.
+            NotTaken: There is no child, or it ended during this portion.
         """
         try:
             self._give(portion, ledger)
@@ -237,12 +236,12 @@ class ProcessSink:
             self._remember(portion)
 
     def stop(self, within: float) -> None:
-        """Nothing takes longer than this from now on."""
+        """From now on, no wait is longer than this."""
         self._latest = self._monotonic() + within
         self._stopping.set()
 
     def close(self, ledger: Ledger) -> None:
-        """Have the child close the module and leave."""
+        """Let the child close the module and exit."""
         if self._child is None:
             return
         try:
@@ -272,7 +271,7 @@ class ProcessSink:
         self._settle(answer, ledger)
 
     def _running(self, ledger: Ledger) -> _Child:
-        """The child; made anew, after a pause, when it ended."""
+        """Return the child; it is restarted, after a pause, when it has ended."""
         while self._child is None:
             self._await_turn(ledger)
             ledger.count(restarts=1)
@@ -288,21 +287,21 @@ class ProcessSink:
         """Wait until another child may be started.
 
         Raises:
-            NotTaken: None may, or this is the end.
+            NotTaken: No restart is allowed, or the lane ends.
         """
         now = self._monotonic()
         while self._restarted and now - self._restarted[0] > _HOUR_SECONDS:
             self._restarted.popleft()
         if len(self._restarted) >= self._limit and not self._given_up:
             self._given_up = True
-            ledger.say(f"is given up: it was started again {self._limit} times within an hour")
+            ledger.say(f"is stopped: it was restarted {self._limit} times within an hour")
         pause = min(self._longest_pause, self._pause * 2.0 ** len(self._restarted))
         if self._given_up or self._stopping.wait(pause):
             raise NotTaken
         self._restarted.append(self._monotonic())
 
     def _begin(self) -> dict[str, Any]:
-        """Start a child, open the module in it, and tell it the topics there are; what it answered."""
+        """Start a child, open the module in it, and pass the existing topics; returns its answer."""
         child = _Child(self._say)
         try:
             first = record(b"P", json.dumps({**self._what, "path": sys.path}).encode())
@@ -320,7 +319,7 @@ class ProcessSink:
         return answer
 
     def _left(self, seconds: float = 0.0) -> Callable[[], float]:
-        """How much of the time for one answer is left, as a function; it is `seconds` at least."""
+        """Return a function that gives the remaining time for one answer, at least `seconds`."""
         until = self._monotonic() + max(self._answer, seconds)
 
         def left() -> float:
@@ -330,20 +329,20 @@ class ProcessSink:
         return left
 
     def _lost(self, why: str, ledger: Ledger) -> None:
-        """The child ended unasked."""
+        """Count an unexpected end of the child."""
         self._child = None
         ledger.count(crashes=1)
         ledger.failed(f"its process {why}")
 
     def _settle(self, answer: Mapping[str, Any], ledger: Ledger) -> None:
-        """Write an answer into the books."""
+        """Add an answer to the account."""
         for doing, text, times in answer.get("failures", ()):
             ledger.failed(text, doing, times)
         if answer.get("counts"):
             ledger.count(**answer["counts"])
 
     def _remember(self, portion: Portion) -> None:
-        """Keep the topics there are, for a child to come."""
+        """Keep the existing topics for the next child."""
         for moment in portion.moments:
             if isinstance(moment, TopicChange):
                 topic = moment.topic

@@ -1,4 +1,4 @@
-"""What a module in Python must have, and what it is given besides snapshots and events."""
+"""The interface of a Python module, and the values it gets besides snapshots and events."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Direction", "Module", "Moment", "Topic", "TopicChange"]
 
 
 class Direction(StrEnum):
-    """Which end of a topic an instance has."""
+    """The end of a topic that an instance has."""
 
     TRANSMIT = "transmit"
     RECEIVE = "receive"
@@ -22,10 +22,10 @@ class Direction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic of one stream at one instance: opened for sending, or heard of by a receiver that wants it."""
+    """A topic of one stream at one instance: opened for sending, or discovered by a receiver that wants it."""
 
     time_ns: int
-    """When it was created or destroyed, ns since 1970."""
+    """Time of creation or destruction, ns since 1970."""
     instance: str
     incarnation: int
     direction: Direction
@@ -36,32 +36,32 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class TopicChange:
-    """A topic came, or went."""
+    """A topic was created or destroyed."""
 
     topic: Topic
     created: bool
 
 
 Moment = Event | TopicChange
-"""What happens between two snapshots."""
+"""An event or a change between two snapshots."""
 
 
 class Module(Protocol):
-    """What a module must have. Its methods are called from one thread, never two at a time.
+    """The methods of a module. They are called from one thread, one at a time.
 
-    Two more methods are called where a module has them: ``topic_created(topic)`` and ``topic_destroyed(topic)``, each
-    with a `Topic`, in order with the events. An attribute ``lost`` counts what the module gave up, for a full disk or a
-    slow peer: the host adds it to the statistics of the module.
+    Two more methods are optional: ``topic_created(topic)`` and ``topic_destroyed(topic)``, each with a `Topic`, in
+    order with the events. An optional attribute ``lost`` counts the items that the module dropped, because of a full
+    disk or a slow reader: the host adds it to the statistics of the module.
     """
 
     def describe(self, scopes: Mapping[str, catalogue.Scope]) -> None:
-        """Told once, first: every scope and statistic that snapshots may hold."""
+        """Called once, first: every scope and statistic that snapshots may contain."""
 
     def snapshot(self, snapshot: Snapshot) -> None:
-        """One snapshot; some may have been left out since the last."""
+        """One snapshot; some may be missing since the last one."""
 
     def event(self, event: Event) -> None:
-        """One event, after the snapshot it came with, in the order in which they happened."""
+        """One event, after its snapshot, in order."""
 
     def close(self) -> None:
-        """Told once, last."""
+        """Called once, last."""

@@ -1,14 +1,14 @@
-"""What the monitor and the child process of a module say to each other, over a pair of connected sockets.
+"""The protocol between the monitor and the child process of a module, over a socket pair.
 
-The monitor speaks in records: a letter, the length of what follows (u32, little endian), and that many bytes.
+The monitor sends records: a letter, the length of the rest (u32, little endian), and that many bytes.
 
-    P   what to run, JSON: {"native": path | "python": request, "options": text, "path": sys.path}
+    P   the module, JSON: {"native": path | "python": request, "options": text, "path": sys.path}
     S   a snapshot: its number and the snapshots dropped before it (2 x u64), then a frame of `monitor.packing`
     M   moments, JSON: a list of events and topic changes, in order
-    A   asks for an answer
-    Z   the end: close the module, answer, leave
+    A   request for an answer
+    Z   the end: close the module, answer, exit
 
-The child speaks in lines of JSON: ``{"answer": ...}`` to P, A and Z, and ``{"say": text}`` at any time.
+The child sends lines of JSON: ``{"answer": ...}`` to P, A and Z, and ``{"say": text}`` at any time.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NUMBERS = struct.Struct("<QQ")
 
 
 def record(kind: bytes, *parts: bytes) -> bytes:
-    """A record of a kind."""
+    """Return a record of a kind."""
     return b"".join((HEAD.pack(kind, sum(map(len, parts))), *parts))
 
 
@@ -59,12 +59,12 @@ def _plain(moment: Moment) -> list[Any]:
 
 
 def moments_to(moments: Sequence[Moment]) -> bytes:
-    """Moments as JSON."""
+    """Encode moments as JSON."""
     return json.dumps([_plain(moment) for moment in moments], separators=(",", ":")).encode()
 
 
 def moments_from(data: bytes) -> list[Moment]:
-    """The moments again."""
+    """Decode moments."""
     found: list[Moment] = []
     for row in json.loads(data):
         if isinstance(row[0], bool):

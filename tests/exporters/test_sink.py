@@ -143,7 +143,7 @@ def test_an_exporter_that_hangs_is_left_behind_on_closing() -> None:
     lane.offer(at(1))
     recorder.wait_for(1)
     assert not lane.close(0.01)
-    assert "left behind" in told[0]
+    assert "is abandoned" in told[0]
     release.set()
     assert lane.close(WAIT)
 

@@ -60,7 +60,7 @@ def test_what_could_not_be_used_is_told_on_stderr_and_by_the_exit_code(
     assert run("merge", "--spool", tmp_path) == 1
     out, err = capsys.readouterr()
     assert len(out.splitlines()) == 3
-    assert "broken.parquet: left out whole: " in err
+    assert "broken.parquet: left out completely: " in err
     assert "s9-000000.parquet: 1 row left out: a payload counts another number of values" in err
 
 
@@ -87,7 +87,7 @@ def test_report_writes_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 
 def test_a_roll_up_without_a_spool_fails_before_spark_starts(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="there is no spool at"):
+    with pytest.raises(UserError, match="no spool in"):
         run("rollup", "--spool", tmp_path / "nowhere")
 
 

@@ -115,7 +115,7 @@ def test_a_series_without_values_has_a_row_and_no_line(tmp_path: Path) -> None:
 
 
 def test_a_history_that_is_not_there_or_empty_is_told(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="there is no history at"):
+    with pytest.raises(UserError, match="no history in"):
         report(tmp_path / "nowhere")
     with pytest.raises(UserError, match="holds no hours"):
         report(tmp_path)

@@ -164,7 +164,7 @@ def test_m5_a_directory_of_cells_in_one_place_is_refused(segments: Path) -> None
     with Sampler(segments) as sampler:
         (item,) = sampler.sample().instances
     assert item.health is Health.DAMAGED
-    assert "in one place" in item.reason
+    assert "at one offset" in item.reason
 
 
 CROWD = """

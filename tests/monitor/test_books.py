@@ -56,7 +56,7 @@ def test_a_residual_names_its_object_its_sum_and_its_terms(fleet: Snapshot) -> N
     (row,) = [row for row in books.accounts(wrong) if row.residual]
     assert (row.instance, row.scope, row.identity, row.unit) == ("alpha", "rx_stream", "received", "packets")
     assert (row.residual, row.labels, row.terms["duplicates"]) == (-7, {"stream": STREAM}, 7)
-    assert books.sentence(row).startswith("7 packets are accounted for twice: ")
+    assert books.sentence(row).startswith("7 packets are counted twice: ")
     short = changed(fleet, "alpha", "rx_stream", packets_received=row.left + 5)
     (row,) = [row for row in books.accounts(short) if row.residual]
     assert books.sentence(row).startswith("5 packets are not accounted for: ")

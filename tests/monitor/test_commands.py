@@ -89,7 +89,7 @@ def test_top_tells_of_instances_that_are_not_live(segments: Path) -> None:
     with Sampler() as sampler:
         lines = frame(None, sampler.sample())
     assert any(line.startswith("damaged: broken: ") for line in lines)
-    assert any(line.startswith(f"dead: dead: process {NOBODY} is gone") for line in lines)
+    assert any(line.startswith(f"dead: dead: process {NOBODY} has ended") for line in lines)
 
 
 def test_top_with_nobody_says_so() -> None:
@@ -291,7 +291,7 @@ def test_clean_removes_the_dead_and_says_what_it_kept_and_why(
     broken.write_bytes(b"not a segment at all")
     assert main(["clean", "--dry-run"]) == 0
     out = capsys.readouterr().out
-    assert f"would remove {dead.name}: process {NOBODY} is gone" in out
+    assert f"would remove {dead.name}: process {NOBODY} has ended" in out
     assert dead.exists()
     assert main(["clean"]) == 0
     out = capsys.readouterr().out
@@ -371,7 +371,7 @@ def test_monitor_without_or_with_an_unknown_module_says_which_there_are(capsys: 
     assert main(["monitor"]) == 2
     assert "installed: log" in capsys.readouterr().err
     assert main(["monitor", "--module", "nobody"]) == 2
-    assert "there is no module 'nobody'" in capsys.readouterr().err
+    assert "unknown module 'nobody'" in capsys.readouterr().err
     assert main(["monitor", "--list"]) == 0
     assert re.search(r"^log +Python ", capsys.readouterr().out, re.MULTILINE)
 

@@ -178,7 +178,7 @@ def test_values_with_any_character_arrive_as_they_are() -> None:
 
 
 def test_a_command_longer_than_a_slot_is_refused_before_it_is_given() -> None:
-    with pytest.raises(UserError, match="too long: it takes 453 bytes of 448"):
+    with pytest.raises(UserError, match="too long: 453 of at most 448 bytes"):
         command_text("ping", {"why": "x" * 444})
     with engine() as path, pytest.raises(UserError, match="too long"):
         give(path, "x" * 449)
@@ -189,7 +189,7 @@ def test_a_command_longer_than_a_slot_is_refused_before_it_is_given() -> None:
 
 def test_an_engine_that_nobody_polls_is_told_apart_and_the_command_taken_back() -> None:
     with engine("unpolled") as path:
-        with pytest.raises(NoAnswer, match=r"mode=poll and listens only while its program polls.*not carried out"):
+        with pytest.raises(NoAnswer, match=r"mode=poll it takes commands only while its program polls.*not executed"):
             give(path, "level level=3 for=100", 0.2)
         with CommandRing(path) as ring:
             assert {ring._state(ring._slot(n)).phase for n in range(8)} == {0}
@@ -217,7 +217,7 @@ def test_an_engine_that_shuts_down_meanwhile_is_reported() -> None:
 
 def test_an_engine_without_a_ring_takes_no_commands(segments: Path) -> None:
     path = write_segment(segments / "old.1.helio", name="old", product="0.0.9").path
-    with pytest.raises(UserError, match=r"old takes no commands: its Heliograph is 0\.0\.9"):
+    with pytest.raises(UserError, match=r"old accepts no commands: its version of Heliograph is 0\.0\.9"):
         CommandRing(path)
 
 

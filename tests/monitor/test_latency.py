@@ -91,7 +91,7 @@ def test_where_some_recovered_were_not_told_apart_there_is_no_difference() -> No
 
 
 def test_recovered_values_of_another_receiver_are_refused() -> None:
-    with pytest.raises(ValueError, match="not among"):
+    with pytest.raises(ValueError, match="not part of"):
         latency.never_lost(_histogram([5]), _histogram([6]), 1)
     with pytest.raises(ValueError, match="layouts"):
         latency.never_lost(_histogram([5]), _histogram([5], 2), 1)

@@ -223,7 +223,7 @@ def test_a_module_that_is_not_installed_is_named_by_its_place() -> None:
 @pytest.mark.parametrize(
     ("request_", "said"),
     [
-        ("nobody", "known are: .*recorder"),
+        ("nobody", "known: .*recorder"),
         ("no.such.place:Thing", "no.such.place"),
         ("heliograph.monitor.log:Nothing", "Nothing"),
         ("broken", "ZeroDivisionError"),

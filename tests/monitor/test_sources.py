@@ -43,7 +43,7 @@ def test_the_shares_of_all_requests_add_up_ever_and_lately(moments: tuple[Snapsh
     assert sum(row.nak_share_lately or 0.0 for row in rows) == pytest.approx(1.0)
     crying = max(rows, key=lambda row: row.nak_share_lately or 0.0)
     assert crying.name == "lossy"
-    assert f"asks for {crying.nak_share_lately or 0:.0%}".replace("%", " %") in crying.told
+    assert f"requests {crying.nak_share_lately or 0:.0%}".replace("%", " %") in crying.told
     assert {row.nak_share_lately for row in receivers_of(now)} == {None}
     asked_by_nobody = changed(changed(now, "peer", {"naks_received": 0}), "tx_stream", {"naks_received": 0})
     assert {row.nak_share for row in receivers_of(asked_by_nobody)} == {None}
