@@ -15,14 +15,14 @@ __all__ = ["Cursor"]
 
 
 class Cursor:
-    """Takes bytes apart, front to back. Nothing that the bytes claim is believed before they are seen to hold it."""
+    """Decodes bytes from front to back. Every claimed size is checked against the bytes before it is used."""
 
     __slots__ = ("at", "data")
 
     error: ClassVar[type[UserError]] = UserError
     """Raised for damage, by every method."""
     subject: ClassVar[str] = "it"
-    """What the bytes are, as the sentences of errors begin."""
+    """Subject of the error sentences."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
