@@ -14,6 +14,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/bits.h"
+
+/* Before each record: its length with this header, and whether it is padding. */
+typedef struct helio_ring_head {
+    uint32_t bytes;
+    uint32_t padding;
+} helio_ring_head;
+_Static_assert(sizeof(helio_ring_head) == 8, "records lie at multiples of 8");
+
 typedef struct helio_ring {
     uint8_t *memory;
     size_t capacity; /* a power of two */
@@ -41,20 +50,72 @@ static inline size_t helio_ring_record_max(const helio_ring *ring) {
     return ring->capacity / 4;
 }
 
+static inline helio_ring_head *helio_ring_at(helio_ring *ring, uint64_t position) {
+    return (helio_ring_head *)(void *)(ring->memory + (position & (ring->capacity - 1)));
+}
+
 /* Producer: room for a record of `length` bytes, NULL when there is none now; it counts once
  * committed. */
-void *helio_ring_reserve(helio_ring *ring, size_t length);
-void helio_ring_commit(helio_ring *ring);
+static inline void *helio_ring_reserve(helio_ring *ring, size_t length) {
+    const size_t bytes = (size_t)helio_round_up(sizeof(helio_ring_head) + length, 8);
+    uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
+    const size_t to_end = ring->capacity - (size_t)(tail & (ring->capacity - 1));
+    const size_t padding = bytes > to_end ? to_end : 0;
+    if (tail + padding + bytes - ring->released_seen > ring->capacity) {
+        ring->released_seen = atomic_load_explicit(&ring->released, memory_order_acquire);
+        if (tail + padding + bytes - ring->released_seen > ring->capacity) {
+            return NULL;
+        }
+    }
+    if (padding) {
+        *helio_ring_at(ring, tail) = (helio_ring_head){(uint32_t)padding, 1};
+        tail += padding;
+    }
+    helio_ring_head *head = helio_ring_at(ring, tail);
+    *head = (helio_ring_head){(uint32_t)bytes, 0};
+    ring->reserved_end = tail + bytes;
+    return head + 1;
+}
+
+static inline void helio_ring_commit(helio_ring *ring) {
+    atomic_store_explicit(&ring->tail, ring->reserved_end, memory_order_release);
+}
+
+/* Consumer: the record that helio_ring_next would give, without moving on; NULL when there is none. */
+static inline void *helio_ring_peek(helio_ring *ring) {
+    for (;;) {
+        if (ring->next == ring->tail_seen) {
+            ring->tail_seen = atomic_load_explicit(&ring->tail, memory_order_acquire);
+            if (ring->next == ring->tail_seen) {
+                return NULL;
+            }
+        }
+        helio_ring_head *head = helio_ring_at(ring, ring->next);
+        if (!head->padding) {
+            return head + 1;
+        }
+        ring->next += head->bytes;
+    }
+}
 
 /* Consumer: the next record, NULL when there is none.  It stays valid until release. */
-void *helio_ring_next(helio_ring *ring);
-/* Consumer: the record that helio_ring_next would give, without moving on. */
-void *helio_ring_peek(helio_ring *ring);
+static inline void *helio_ring_next(helio_ring *ring) {
+    void *record = helio_ring_peek(ring);
+    if (record) {
+        ring->next += helio_ring_at(ring, ring->next)->bytes;
+    }
+    return record;
+}
+
 /* Producer: the oldest record not given back; NULL when there is none.  It stays, for nobody else
  * writes. */
 void *helio_ring_oldest(helio_ring *ring);
 /* Consumer: gives back all records looked at so far. */
-void helio_ring_release(helio_ring *ring);
+static inline void helio_ring_release(helio_ring *ring) {
+    if (ring->next != atomic_load_explicit(&ring->released, memory_order_relaxed)) {
+        atomic_store_explicit(&ring->released, ring->next, memory_order_release);
+    }
+}
 
 /* Bytes in use, as any thread sees it. */
 static inline size_t helio_ring_used(const helio_ring *ring) {

@@ -66,14 +66,6 @@ void helio_submit_queue_fini(helio_submit_queue *queue) {
     pthread_mutex_destroy(&queue->producers);
 }
 
-void helio_submit_queue_lock(helio_submit_queue *queue) {
-    pthread_mutex_lock(&queue->producers);
-}
-
-void helio_submit_queue_unlock(helio_submit_queue *queue) {
-    pthread_mutex_unlock(&queue->producers);
-}
-
 static bool is_long(const helio_submit_queue *queue, size_t length) {
     return length > helio_ring_record_max(&queue->ring) - 64;
 }

@@ -64,8 +64,12 @@ static inline bool helio_submit_queue_is_open(const helio_submit_queue *queue) {
 
 /* Producers, between lock and unlock: copies one message in.  Returns 0, HELIO_ERR_WOULD_BLOCK or
  * HELIO_ERR_NOMEM. */
-void helio_submit_queue_lock(helio_submit_queue *queue);
-void helio_submit_queue_unlock(helio_submit_queue *queue);
+static inline void helio_submit_queue_lock(helio_submit_queue *queue) {
+    pthread_mutex_lock(&queue->producers);
+}
+static inline void helio_submit_queue_unlock(helio_submit_queue *queue) {
+    pthread_mutex_unlock(&queue->producers);
+}
 int helio_submit_queue_push(helio_submit_queue *queue, const void *data, size_t length,
                             int64_t submit_ns, int64_t intended_ns);
 int helio_submit_queue_push_kept(helio_submit_queue *queue, const void *data, size_t length,

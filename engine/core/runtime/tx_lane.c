@@ -243,7 +243,9 @@ static int drain_kept(helio_tx_lane *lane, helio_transmitter *transmitter, size_
 
 static int drain(helio_tx_lane *lane, helio_transmitter *transmitter, size_t budget,
                  helio_clock clock) {
-    helio_tx_lane_hold_topic(lane, transmitter, clock);
+    if (lane->awaits_credit) {
+        helio_tx_lane_hold_topic(lane, transmitter, clock);
+    }
     return transmitter->queue.ring.memory ? drain_ring(lane, transmitter, budget, clock)
            : transmitter->queue.kept      ? drain_kept(lane, transmitter, budget, clock)
                                           : 0;

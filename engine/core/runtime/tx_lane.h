@@ -74,8 +74,17 @@ static inline bool helio_tx_lane_has_room(helio_tx_lane *lane) {
     return lane->room >= HELIO_TX_LANE_ROOM_MIN || helio_tx_lane_look_for_room(lane);
 }
 /* Whether a message may be put into packets now.  Every way of sending asks this. */
-helio_admission helio_tx_lane_admit(helio_tx_lane *lane, helio_tx_topic *topic, size_t length,
-                                    helio_clock clock);
+static inline helio_admission helio_tx_lane_admit(helio_tx_lane *lane, helio_tx_topic *topic,
+                                                  size_t length, helio_clock clock) {
+    if (!helio_tx_lane_has_room(lane)) {
+        return HELIO_ADMIT_ROOM;
+    }
+    /* While some message's own end waits for a rate, no other long one is begun. */
+    if (lane->base.instance->waits_within && length > helio_lane_packet_bytes(&lane->base)) {
+        return HELIO_ADMIT_RATE;
+    }
+    return helio_tx_stream_admit(lane->stream, topic, length, clock);
+}
 /* Puts what waits in a kept queue into packets, as far as stream and channel take it; whether there
  * was any. */
 bool helio_tx_lane_drain_kept(helio_tx_lane *lane, helio_transmitter *transmitter,

@@ -50,18 +50,6 @@ void helio_tx_lane_make_way(helio_tx_lane *lane, helio_clock clock) {
     }
 }
 
-helio_admission helio_tx_lane_admit(helio_tx_lane *lane, helio_tx_topic *topic, size_t length,
-                                    helio_clock clock) {
-    if (!helio_tx_lane_has_room(lane)) {
-        return HELIO_ADMIT_ROOM;
-    }
-    /* While some message's own end waits for a rate, no other long one is begun. */
-    if (lane->base.instance->waits_within && length > helio_lane_packet_bytes(&lane->base)) {
-        return HELIO_ADMIT_RATE;
-    }
-    return helio_tx_stream_admit(lane->stream, topic, length, clock);
-}
-
 /* ---- who has messages that may go? ---- */
 
 /* Messages wait, and not for credit. */
@@ -133,9 +121,6 @@ void helio_tx_lane_hold(helio_tx_lane *lane, helio_clock clock) {
 
 void helio_tx_lane_hold_topic(helio_tx_lane *lane, helio_transmitter *transmitter,
                               helio_clock clock) {
-    if (!lane->awaits_credit) {
-        return;
-    }
     const bool is_held = helio_tx_stream_credit(lane->stream, transmitter->topic) == 0;
     helio_hold *hold = helio_tx_topic_hold(transmitter->topic);
     helio_hold_end(hold, clock.wall_ns);
