@@ -37,5 +37,6 @@ step 'mypy --strict' "$bin/mypy" build/src/heliograph
 step 'mypy deploy, typing' "$bin/mypy" $(find deploy tests/typing -name '*.py' | sort)
 step 'clang-format' format_c
 step 'generated files' "$bin/python" engine/catalogue/generate.py --check
+step 'architecture picture' "$bin/python" deploy/bootstrap/picture.py --check
 step 'shell syntax' shell_syntax
 exit "$bad"
