@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
@@ -36,6 +36,7 @@ __all__ = [
     "options",
     "profiles",
     "protocol",
+    "renamed_options",
     "scopes",
 ]
 
@@ -190,8 +191,14 @@ class Option:
     high: float | None = None
     expert: bool = False
     for_tests: bool = False
+    variants: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, hash=False)
+    """Fields that differ for an owner."""
     per_handle: bool = False
     """Of one transmitter or receiver: those that share a stream may differ in it."""
+
+    def of(self, owner: str) -> Option:
+        """The option as an owner has it."""
+        return replace(self, on=(owner,), **self.variants.get(owner, {}))
 
     @property
     def member(self) -> str:
@@ -326,6 +333,10 @@ def derived() -> Mapping[str, Derived]:
     }
 
 
+def _tuples(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in row.items()}
+
+
 @cache
 def options() -> Mapping[str, Option]:
     """Every option by name."""
@@ -342,10 +353,17 @@ def options() -> Mapping[str, Option]:
             high=row.get("high"),
             expert=row.get("expert", False),
             for_tests=row.get("for_tests", False),
+            variants={"receiver": _tuples(row["receiver"])} if "receiver" in row else {},
             per_handle=row.get("per_handle", False),
         )
         for name, row in _table("options")["option"].items()
     }
+
+
+@cache
+def renamed_options() -> Mapping[str, str]:
+    """The name of now by the former name of an option."""
+    return {old: new for new, names in _table("options")["renamed_from"].items() for old in names}
 
 
 @cache

@@ -192,6 +192,7 @@ def options_header() -> str:
             out += [f"    HELIO_{row.name.upper()}_{choice.upper().replace('-', '_')}," for choice in row.choices]
             out += [f"}} helio_option_{row.name};", ""]
     shared = [row for row in rows if set(row.on) >= {"transmitter", "receiver"}]
+    common = {row.name for row in shared}
     out.append("/* Options of transmitters and receivers.  Durations are in ns. */")
     out += _option_struct("stream", [], shared)
     for owner in _OWNERS:
@@ -204,14 +205,15 @@ def options_header() -> str:
             _list_macro(
                 f"HELIO_{owner.upper()}_OPTIONS(X)",
                 [
-                    f"X({r.name}, {'stream.' if owner != 'instance' and r in shared else ''}, {r.member}, "
+                    f"X({r.name}, {'stream.' if owner != 'instance' and r.name in common else ''}, {r.member}, "
                     f"{_cell_type(r)}, {str(r.per_handle).lower()}, {float(r.low or 0)!r}, {float(r.high or 0)!r}, "
                     f"{_c_string(_default_text(r))}, {_c_string(','.join(r.choices))}, {_c_string(r.unit)})"
-                    for r in rows
-                    if owner in r.on
+                    for r in (row.of(owner) for row in rows if owner in row.on)
                 ],
             )
         )
+    renamed = [f"X({old}, {new})" for old, new in catalogue.renamed_options().items()]
+    out += ["/* X(former name, name of now) */", _list_macro("HELIO_RENAMED_OPTIONS(X)", renamed)]
     return "\n".join(out)
 
 
@@ -387,7 +389,8 @@ def _options_table(rows: list[catalogue.Option]) -> str:
                 f"`{_default_text(o)}`" if o.default != "" else "",
                 o.help,
             )
-            for o in rows
+            for row in rows
+            for o in ([row.of(owner) for owner in row.on] if row.variants else [row])
         ),
     )
 

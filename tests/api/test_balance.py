@@ -24,13 +24,13 @@ def options(choose: random.Random) -> tuple[dict[str, Any], dict[str, Any]]:
     policy = choose.choice(("block", "drop_oldest", "drop_newest", "conflate", "age"))
     if policy == "age":
         sending |= {"queue_age": 0.002, "overflow": "drop_oldest"}
-        receiving |= {"receive_age": 0.002}
+        receiving |= {"queue_age": 0.002}
     elif policy == "conflate":
         sending |= {"overflow": "conflate", "key_offset": 0, "key_bytes": 1, "queue_messages": 16}
     elif policy != "block":
         sending |= {"overflow": policy, "queue_messages": 16}
     if choose.random() < 0.5:
-        receiving |= {"receive_overflow": choose.choice(("drop_oldest", "drop_newest")), "receive_messages": 32}
+        receiving |= {"overflow": choose.choice(("drop_oldest", "drop_newest")), "queue_messages": 32}
     if choose.random() < 0.3:
         receiving |= {"inject_loss": 0.1, "nak_deadline": 0.01}
     if choose.random() < 0.3:

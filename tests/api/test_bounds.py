@@ -126,9 +126,7 @@ def test_exactly_these_survive_at_the_transmitter(instance: Instance, multicast:
 def test_exactly_these_survive_at_the_receiver(instance: Instance, multicast: str, overflow: str) -> None:
     survivors, dropped = SURVIVORS[overflow]
     trimmed = {{"newest": "count", "oldest": "count"}.get(cause, cause): n for cause, n in dropped.items()}
-    receiver = instance.receiver(
-        multicast, TOPIC, receive_overflow=overflow, receive_messages=3, key_bytes=1, priority_offset=1
-    )
+    receiver = instance.receiver(multicast, TOPIC, overflow=overflow, queue_messages=3, key_bytes=1, priority_offset=1)
     other = instance.receiver(multicast, TOPIC)
     transmitter = instance.transmitter(multicast, TOPIC, linger=0.0)
     transmitter.send_many([word.encode() for word in SENT.split()])
@@ -141,7 +139,7 @@ def test_exactly_these_survive_at_the_receiver(instance: Instance, multicast: st
 
 
 def test_the_books_balance_with_what_was_trimmed(threaded: Instance, multicast: str, segments: Path) -> None:
-    receiver = threaded.receiver(multicast, TOPIC, receive_overflow="drop_oldest", receive_messages=10)
+    receiver = threaded.receiver(multicast, TOPIC, overflow="drop_oldest", queue_messages=10)
     transmitter = threaded.transmitter(multicast, TOPIC, linger=0.0)
     transmitter.send_many([b"%d" % n for n in range(1000)])
     assert until(lambda: total(threaded, "receiver", "messages_trimmed_count") == 990)
@@ -158,7 +156,7 @@ def test_the_books_balance_with_what_was_trimmed(threaded: Instance, multicast: 
 
 
 def test_old_messages_are_trimmed(instance: Instance, multicast: str) -> None:
-    receiver = instance.receiver(multicast, TOPIC, receive_age=0.5)
+    receiver = instance.receiver(multicast, TOPIC, queue_age=0.5)
     transmitter = instance.transmitter(multicast, TOPIC, linger=0.0)
     transmitter.send_many([b"old"] * 5)
     assert until(lambda: total(instance, "receiver", "messages_delivered") == 5, instance)
@@ -181,7 +179,7 @@ def test_messages_too_old_to_be_sent_are_dropped(instance: Instance, multicast: 
 
 
 def test_a_receive_queue_counted_in_messages_makes_delivery_wait(instance: Instance, multicast: str) -> None:
-    receiver = instance.receiver(multicast, TOPIC, receive_messages=8, receive_low_water=0.25)
+    receiver = instance.receiver(multicast, TOPIC, queue_messages=8, low_water=0.25)
     transmitter = instance.transmitter(multicast, TOPIC, linger=0.0)
     transmitter.send_many([b"%d" % n for n in range(20)])
     assert until(lambda: total(instance, "receiver", "queue_full") == 1, instance)
@@ -309,7 +307,7 @@ def test_two_topics_of_one_stream_may_have_opposite_policies(instance: Instance,
 
 def test_a_queue_alerts_once_per_crossing_and_before_anything_is_dropped(instance: Instance, multicast: str) -> None:
     receiver = instance.receiver(
-        multicast, TOPIC, receive_overflow="drop_newest", receive_messages=10, queue_high=0.8, queue_low=0.2
+        multicast, TOPIC, overflow="drop_newest", queue_messages=10, queue_high=0.8, queue_low=0.2
     )
     transmitter = instance.transmitter(multicast, TOPIC, linger=0.0)
 
@@ -405,7 +403,7 @@ def resident():
 limit = 48 << 20
 with Instance(memory_limit=limit, mode="poll") as instance:
     before = resident()
-    receiver = instance.receiver(sys.argv[1], "T", receive_overflow="drop_oldest")
+    receiver = instance.receiver(sys.argv[1], "T", overflow="drop_oldest")
     transmitter = instance.transmitter(sys.argv[1], "T", linger=0.0, send_window=8192)
     body = b"x" * 1300
     for _ in range(60000):
@@ -433,9 +431,9 @@ CONTRADICTIONS = [
         {"overflow": "conflate"},
         "overflow=conflate needs a key: key_bytes of at least 1, not key_bytes=0",
     ),
-    ("receiver", {"receive_overflow": "conflate"}, "receive_overflow=conflate needs a key"),
+    ("receiver", {"overflow": "conflate"}, "overflow=conflate needs a key"),
     ("transmitter", {"overflow": "priority"}, "overflow=priority needs .*priority_offset=-1"),
-    ("receiver", {"receive_overflow": "priority"}, "receive_overflow=priority needs .*priority_offset=-1"),
+    ("receiver", {"overflow": "priority"}, "overflow=priority needs .*priority_offset=-1"),
     ("transmitter", {"queue_high": 0.5, "queue_low": 0.6}, "queue_low is at most queue_high, here 0.5; 0.6 is more"),
     ("receiver", {"queue_high": 0.5, "queue_low": 0.6}, "queue_low is at most queue_high, here 0.5; 0.6 is more"),
     ("transmitter", {"queue_age": 1.0}, "queue_age drops messages, and overflow=block never does; queue_age=1"),

@@ -178,7 +178,7 @@ def test_without_an_intended_time_there_is_none(unicast: str) -> None:
 @pytest.mark.parametrize("overflow", ["block", "drop_oldest"])
 def test_a_bounded_queue_keeps_the_intended_time(overflow: str, unicast: str) -> None:
     with Instance(level=3) as instance:
-        receiver = instance.receiver(unicast, "T", receive_messages=100)
+        receiver = instance.receiver(unicast, "T", queue_messages=100)
         transmitter = instance.transmitter(unicast, "T", linger=0.0, queue_messages=100, overflow=overflow)
         transmitter.send(b"x", intended_ns=time.time_ns() - 1_000_000_000)
         transmitter.send(bytes(100_000), intended_ns=time.time_ns() - 1_000_000_000)

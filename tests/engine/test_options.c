@@ -121,6 +121,22 @@ static void an_option_of_another_object_is_refused_unless_ignored(void) {
     CHECK_EQUAL(read_text("mode=poll", HELIO_ON_RECEIVER, true), HELIO_ERR_OPTION);
 }
 
+static void a_former_name_is_answered_with_the_new_one(void) {
+    refused(HELIO_ON_RECEIVER, "receive_overflow=block",
+            "option receive_overflow is now called overflow");
+    refused(HELIO_ON_TRANSMITTER, "receive_age=1", "option receive_age is now called queue_age");
+}
+
+static void an_option_of_both_ends_may_differ_between_them(void) {
+    CHECK_EQUAL(read_for(HELIO_ON_TRANSMITTER, "overflow=refuse"), 0);
+    CHECK_EQUAL(options.transmitter.stream.overflow, HELIO_OVERFLOW_REFUSE);
+    CHECK(options.transmitter.stream.low_water == 1);
+    refused(HELIO_ON_RECEIVER, "overflow=refuse", "one of block,drop_newest,drop_oldest,conflate,");
+    CHECK_EQUAL(read_for(HELIO_ON_RECEIVER, "overflow=priority"), 0);
+    CHECK_EQUAL(options.receiver.stream.overflow, HELIO_OVERFLOW_PRIORITY);
+    CHECK(options.receiver.stream.low_water == 0.5);
+}
+
 static void broken_texts_are_refused(void) {
     refused(HELIO_ON_INSTANCE, "mode", "name=value");
     refused(HELIO_ON_INSTANCE, "name=%4", "escape");
@@ -238,6 +254,8 @@ int main(void) {
     RUN(a_refusal_names_option_range_and_value);
     RUN(a_misspelt_name_is_answered_with_the_near_one);
     RUN(an_option_of_another_object_is_refused_unless_ignored);
+    RUN(a_former_name_is_answered_with_the_new_one);
+    RUN(an_option_of_both_ends_may_differ_between_them);
     RUN(broken_texts_are_refused);
     RUN(a_profile_changes_defaults_and_nothing_given);
     RUN(every_value_of_every_profile_becomes_the_default_of_its_owners);

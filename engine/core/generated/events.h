@@ -127,7 +127,7 @@ typedef enum helio_event_id {
     X(LEVEL_CHANGED, level_changed, 113, INFO, "level,before,for_ns,objects", "The level of detail was changed at run time, for the instance or for the objects a selector matches. for_ns 0: permanently.") \
     X(LEVEL_REVERTED, level_reverted, 114, INFO, "level,before,objects", "A temporary level of detail ended, for the instance or for the objects a selector matches. level is the instance's.") \
     X(MESSAGES_DROPPED, messages_dropped, 100, WARNING, "messages,messages_in_all", "Messages were dropped from a submit queue (overflow, queue_age, or closing without credit). At most one per second, with all since the last.") \
-    X(MESSAGES_TRIMMED, messages_trimmed, 101, WARNING, "messages,messages_in_all", "Messages were trimmed from a receive queue (receive_overflow, receive_age). At most one per second, with all since the last.") \
+    X(MESSAGES_TRIMMED, messages_trimmed, 101, WARNING, "messages,messages_in_all", "Messages were trimmed from a receive queue (overflow, queue_age). At most one per second, with all since the last.") \
     X(QUEUE_ALERT_ON, queue_alert_on, 102, WARNING, "fill_ppm,queue_bytes", "A queue reached its high mark (queue_high).") \
     X(QUEUE_ALERT_OFF, queue_alert_off, 103, INFO, "fill_ppm,queue_bytes", "A queue fell to its low mark (queue_low).") \
     X(MEMORY_ALERT_ON, memory_alert_on, 104, WARNING, "used_bytes,limit_bytes", "The instance's memory reached its high mark (memory_high).") \

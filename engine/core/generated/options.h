@@ -58,11 +58,11 @@ typedef enum {
 
 typedef enum {
     HELIO_OVERFLOW_BLOCK,
-    HELIO_OVERFLOW_REFUSE,
     HELIO_OVERFLOW_DROP_NEWEST,
     HELIO_OVERFLOW_DROP_OLDEST,
     HELIO_OVERFLOW_CONFLATE,
     HELIO_OVERFLOW_PRIORITY,
+    HELIO_OVERFLOW_REFUSE,
 } helio_option_overflow;
 
 typedef enum {
@@ -131,14 +131,6 @@ typedef enum {
 } helio_option_join;
 
 typedef enum {
-    HELIO_RECEIVE_OVERFLOW_BLOCK,
-    HELIO_RECEIVE_OVERFLOW_DROP_NEWEST,
-    HELIO_RECEIVE_OVERFLOW_DROP_OLDEST,
-    HELIO_RECEIVE_OVERFLOW_CONFLATE,
-    HELIO_RECEIVE_OVERFLOW_PRIORITY,
-} helio_option_receive_overflow;
-
-typedef enum {
     HELIO_NAK_ON,
     HELIO_NAK_OFF,
 } helio_option_nak;
@@ -157,6 +149,10 @@ typedef struct helio_stream_options {
     helio_option_encapsulation encapsulation;
     helio_option_payload payload;
     int64_t connection_timeout_ns;
+    helio_option_overflow overflow;
+    uint64_t queue_messages;
+    int64_t queue_age_ns;
+    double low_water;
     uint64_t key_offset;
     uint64_t key_bytes;
     int64_t priority_offset;
@@ -171,6 +167,10 @@ typedef struct helio_stream_options {
         bool encapsulation;
         bool payload;
         bool connection_timeout;
+        bool overflow;
+        bool queue_messages;
+        bool queue_age;
+        bool low_water;
         bool key_offset;
         bool key_bytes;
         bool priority_offset;
@@ -254,10 +254,6 @@ typedef struct helio_transmitter_options {
     bool late_join;
     uint64_t first_sequence;
     uint64_t submit_queue;
-    helio_option_overflow overflow;
-    uint64_t queue_messages;
-    int64_t queue_age_ns;
-    double low_water;
     bool await_credit;
     int64_t linger_ns;
     int64_t heartbeat_min_ns;
@@ -321,10 +317,6 @@ typedef struct helio_transmitter_options {
         bool late_join;
         bool first_sequence;
         bool submit_queue;
-        bool overflow;
-        bool queue_messages;
-        bool queue_age;
-        bool low_water;
         bool await_credit;
         bool linger;
         bool heartbeat_min;
@@ -385,10 +377,6 @@ typedef struct helio_receiver_options {
     helio_option_join join;
     uint64_t receive_bytes;
     uint64_t receive_queue;
-    helio_option_receive_overflow receive_overflow;
-    uint64_t receive_messages;
-    int64_t receive_age_ns;
-    double receive_low_water;
     uint64_t reorder_packets;
     int64_t reorder_time_ns;
     helio_option_nak nak;
@@ -411,10 +399,6 @@ typedef struct helio_receiver_options {
         bool join;
         bool receive_bytes;
         bool receive_queue;
-        bool receive_overflow;
-        bool receive_messages;
-        bool receive_age;
-        bool receive_low_water;
         bool reorder_packets;
         bool reorder_time;
         bool nak;
@@ -482,10 +466,10 @@ typedef struct helio_receiver_options {
     X(late_join, , late_join, BOOLEAN, false, 0.0, 0.0, "true", "", "") \
     X(first_sequence, , first_sequence, UNSIGNED, false, 0.0, 4294967295.0, "0", "", "") \
     X(submit_queue, , submit_queue, UNSIGNED, true, 65536.0, 1073741824.0, "4194304", "", "bytes") \
-    X(overflow, , overflow, CHOICE, true, 0.0, 0.0, "block", "block,refuse,drop_newest,drop_oldest,conflate,priority", "") \
-    X(queue_messages, , queue_messages, UNSIGNED, true, 0.0, 16777216.0, "0", "", "messages") \
-    X(queue_age, , queue_age_ns, DURATION, true, 0.0, 1000000.0, "0.0", "", "seconds") \
-    X(low_water, , low_water, FLOAT, true, 0.0, 1.0, "1.0", "", "") \
+    X(overflow, stream., overflow, CHOICE, true, 0.0, 0.0, "block", "block,drop_newest,drop_oldest,conflate,priority,refuse", "") \
+    X(queue_messages, stream., queue_messages, UNSIGNED, true, 0.0, 16777216.0, "0", "", "messages") \
+    X(queue_age, stream., queue_age_ns, DURATION, true, 0.0, 1000000.0, "0.0", "", "seconds") \
+    X(low_water, stream., low_water, FLOAT, true, 0.0, 1.0, "1.0", "", "") \
     X(await_credit, , await_credit, BOOLEAN, false, 0.0, 0.0, "false", "", "") \
     X(key_offset, stream., key_offset, UNSIGNED, true, 0.0, 1073741824.0, "0", "", "bytes") \
     X(key_bytes, stream., key_bytes, UNSIGNED, true, 0.0, 255.0, "0", "", "bytes") \
@@ -548,6 +532,10 @@ typedef struct helio_receiver_options {
     X(inject_loss, , inject_loss, FLOAT, false, 0.0, 1.0, "0.0", "", "") \
     X(payload, stream., payload, CHOICE, false, 0.0, 0.0, "heliograph", "heliograph,raw", "") \
     X(connection_timeout, stream., connection_timeout_ns, DURATION, false, 0.1, 3600.0, "10.0", "", "seconds") \
+    X(overflow, stream., overflow, CHOICE, true, 0.0, 0.0, "block", "block,drop_newest,drop_oldest,conflate,priority", "") \
+    X(queue_messages, stream., queue_messages, UNSIGNED, true, 0.0, 16777216.0, "0", "", "messages") \
+    X(queue_age, stream., queue_age_ns, DURATION, true, 0.0, 1000000.0, "0.0", "", "seconds") \
+    X(low_water, stream., low_water, FLOAT, true, 0.0, 1.0, "0.5", "", "") \
     X(key_offset, stream., key_offset, UNSIGNED, true, 0.0, 1073741824.0, "0", "", "bytes") \
     X(key_bytes, stream., key_bytes, UNSIGNED, true, 0.0, 255.0, "0", "", "bytes") \
     X(priority_offset, stream., priority_offset, SIGNED, true, -1.0, 1073741824.0, "-1", "", "bytes") \
@@ -562,10 +550,6 @@ typedef struct helio_receiver_options {
     X(join, , join, CHOICE, false, 0.0, 0.0, "auto", "auto,live,history", "") \
     X(receive_bytes, , receive_bytes, UNSIGNED, false, 0.0, 1099511627776.0, "0", "", "bytes") \
     X(receive_queue, , receive_queue, UNSIGNED, true, 65536.0, 1073741824.0, "8388608", "", "bytes") \
-    X(receive_overflow, , receive_overflow, CHOICE, true, 0.0, 0.0, "block", "block,drop_newest,drop_oldest,conflate,priority", "") \
-    X(receive_messages, , receive_messages, UNSIGNED, true, 0.0, 16777216.0, "0", "", "messages") \
-    X(receive_age, , receive_age_ns, DURATION, true, 0.0, 1000000.0, "0.0", "", "seconds") \
-    X(receive_low_water, , receive_low_water, FLOAT, true, 0.0, 1.0, "0.5", "", "") \
     X(reorder_packets, , reorder_packets, UNSIGNED, false, 0.0, 64.0, "2", "", "packets") \
     X(reorder_time, , reorder_time_ns, DURATION, false, 0.0, 10.0, "2e-05", "", "seconds") \
     X(nak, , nak, CHOICE, false, 0.0, 0.0, "on", "on,off", "") \
@@ -577,5 +561,12 @@ typedef struct helio_receiver_options {
     X(nak_deadline, , nak_deadline_ns, DURATION, false, 0.001, 3600.0, "1.0", "", "seconds") \
     X(stream_expiry, , stream_expiry_ns, DURATION, false, 0.01, 3600.0, "10.0", "", "seconds") \
     X(max_streams, , max_streams, UNSIGNED, false, 1.0, 65536.0, "64", "", "streams")
+
+/* X(former name, name of now) */
+#define HELIO_RENAMED_OPTIONS(X) \
+    X(receive_overflow, overflow) \
+    X(receive_messages, queue_messages) \
+    X(receive_age, queue_age) \
+    X(receive_low_water, low_water)
 
 #endif

@@ -58,6 +58,14 @@ static const option_row receiver_rows[] = {
 #undef X
 };
 
+static const struct {
+    const char *old, *now;
+} renamed[] = {
+#define X(old, now) {#old, #now},
+    HELIO_RENAMED_OPTIONS(X)
+#undef X
+};
+
 enum { OWNERS = 3 };
 
 static const struct {
@@ -126,6 +134,11 @@ static int fail_elsewhere(const char *name, helio_owner on) {
         if (find(name, owner)) {
             second = first ? owners[owner].name : NULL;
             first = first ? first : owners[owner].name;
+        }
+    }
+    for (size_t i = 0; i < sizeof renamed / sizeof *renamed; i++) {
+        if (strcmp(renamed[i].old, name) == 0) {
+            return helio_fail(HELIO_ERR_OPTION, "option %s is now called %s", name, renamed[i].now);
         }
     }
     return first ? helio_fail(HELIO_ERR_OPTION, "option %s belongs to %s%s%s, not to %s", name,
