@@ -1,8 +1,8 @@
 #!/bin/sh
-# Creates .venv with every Python package Heliograph needs, at the versions pyproject.toml and ../constraints.txt pin.
+# Creates .venv with every Python package that pyproject.toml names, at the versions that ../constraints.txt pins.
 #
 # PYTHON names the interpreter (default python3). A stamp in .venv records the installation, so a second run does
-# nothing. Other pins, another interpreter or an incomplete .venv create it again.
+# nothing. Other requirements or pins, another interpreter or an incomplete .venv create it again.
 set -eu
 
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)

@@ -1,7 +1,7 @@
 """Print the requirements that pip must install before the package is built, one per line.
 
-The pins are only in ``pyproject.toml``. ``pip`` can install them with the package, but then it builds the package in a
-separate environment that it downloads each time. This script gives it the requirements separately.
+``pyproject.toml`` has the ranges and ``deploy/constraints.txt`` the versions. ``pip`` can install the requirements with
+the package, but then it builds the package in a separate environment that it downloads each time.
 
     python requirements.py pyproject.toml all dev
 """
