@@ -13,6 +13,13 @@ PY := .venv/bin/python
 BOOTSTRAP := deploy/bootstrap
 JOBS ?= $(shell nproc)
 PYTEST ?=
+STAGES := $(or $(PYTHON),python3) $(BOOTSTRAP)/stages.py
+INSTALL := 'installation=sh $(BOOTSTRAP)/bootstrap.sh'
+NATIVE := 'build of the C programs=sh $(BOOTSTRAP)/native.sh build/release'
+TEST_C := 'C tests, release=sh $(BOOTSTRAP)/ctest.sh build/release' \
+	'C tests, sanitizers=sh $(BOOTSTRAP)/ctest.sh build/asan address,undefined'
+TEST_FUZZ := 'fuzzing=sh $(BOOTSTRAP)/fuzz.sh 5'
+TEST_PY := 'Python tests=sh $(BOOTSTRAP)/pytest.sh $(PYTEST)'
 BENCH = $(if $(SECONDS),--seconds $(SECONDS)) $(if $(ROWS),--rows '$(ROWS)')
 
 .PHONY: help
@@ -32,28 +39,28 @@ demo: bootstrap ## the whole house on this machine, until Ctrl-C (DEMO_SECONDS=3
 	@exec $(PY) deploy/demo/demo.py
 
 .PHONY: test
-test: bootstrap test-c test-fuzz test-py ## every test: C (release and sanitizers), fuzzing for a moment, then Python
+test: ## every test: C (release and sanitizers), fuzzing for a moment, then Python
+	@$(STAGES) $(INSTALL) $(TEST_C) $(TEST_FUZZ) $(TEST_PY)
 
 .PHONY: test-c
 test-c: ## the C tests, release build and address+undefined sanitizer build
-	@sh $(BOOTSTRAP)/ctest.sh build/release
-	@sh $(BOOTSTRAP)/ctest.sh build/asan address,undefined
+	@$(STAGES) $(TEST_C)
 
 .PHONY: test-fuzz
-test-fuzz: bootstrap ## each fuzz target for 5 seconds
-	@sh $(BOOTSTRAP)/fuzz.sh 5
+test-fuzz: ## each fuzz target for 5 seconds
+	@$(STAGES) $(INSTALL) $(TEST_FUZZ)
 
 .PHONY: test-tsan
 test-tsan: ## the C tests under the thread sanitizer
-	@sh $(BOOTSTRAP)/ctest.sh build/tsan thread
+	@$(STAGES) 'C tests, thread sanitizer=sh $(BOOTSTRAP)/ctest.sh build/tsan thread'
 
 .PHONY: fuzz
-fuzz: bootstrap ## each fuzz target for FUZZ_SECONDS (60); TARGETS="fuzz_pgm" chooses
-	@sh $(BOOTSTRAP)/fuzz.sh $(or $(FUZZ_SECONDS),60) $(TARGETS)
+fuzz: ## each fuzz target for FUZZ_SECONDS (60); TARGETS="fuzz_pgm" chooses
+	@$(STAGES) $(INSTALL) 'fuzzing=sh $(BOOTSTRAP)/fuzz.sh $(or $(FUZZ_SECONDS),60) $(TARGETS)'
 
 .PHONY: test-py
 test-py: bootstrap ## the Python tests (PYTEST="-k name" chooses)
-	@sh $(BOOTSTRAP)/native.sh build/release
+	@$(STAGES) $(NATIVE)
 	@sh $(BOOTSTRAP)/pytest.sh $(PYTEST)
 
 .PHONY: lint
@@ -70,28 +77,28 @@ fmt: ## format Python and C, write the generated files
 
 .PHONY: bench
 bench: bootstrap ## speed against bare sockets, the rows that tell most, as ratios of neighbouring runs
-	@sh $(BOOTSTRAP)/native.sh build/release
+	@$(STAGES) $(NATIVE)
 	@$(PY) -m tests.bench.run --programs build/release/bench --quick --pairs $(or $(PAIRS),3) $(BENCH)
 
 .PHONY: bench-peers
 bench-peers: bootstrap ## every row, libzmq and pyzmq too; refreshes tests/bench/RESULTS.md (PAIRS=5 SECONDS=0.7 ROWS=words)
-	@sh $(BOOTSTRAP)/native.sh build/release
+	@$(STAGES) $(NATIVE)
 	@$(PY) -m tests.bench.run --programs build/release/bench --pairs $(or $(PAIRS),5) $(BENCH)
 
 .PHONY: instructions
 instructions: bootstrap ## instructions per message at each level of detail, by callgrind; refreshes RESULTS.md
-	@sh $(BOOTSTRAP)/native.sh build/release
+	@$(STAGES) $(NATIVE)
 	@$(PY) -m tests.bench.instructions --programs build/release/bench
 
 .PHONY: monitor-cost
 monitor-cost: bootstrap ## what monitoring takes: CPU time of a sample by size of the fleet; and of the engine's throughput
-	@sh $(BOOTSTRAP)/native.sh build/release
+	@$(STAGES) $(NATIVE)
 	@$(PY) -m tests.bench.monitor_cost
 	@$(PY) -m tests.bench.undisturbed --programs build/release/bench --pairs $(or $(PAIRS),3)
 
 .PHONY: soak
 soak: bootstrap ## 70 % load for SECONDS=600: nothing may grow (a run that long refreshes RESULTS.md)
-	@sh $(BOOTSTRAP)/native.sh build/release
+	@$(STAGES) $(NATIVE)
 	@$(PY) -m tests.bench.soak --programs build/release/bench --seconds $(or $(SECONDS),600)
 
 .PHONY: lab

@@ -26,11 +26,12 @@ fi
 mkdir -p "$tree"
 generator='Unix Makefiles'
 if command -v ninja >/dev/null 2>&1; then generator=Ninja; fi
-if ! { cmake -S engine -B "$tree" -G "$generator" -DCMAKE_C_COMPILER=clang -DHELIO_FUZZ=ON \
-    -DHELIO_SANITIZE=address,undefined && cmake --build "$tree" --parallel "${JOBS:-$(nproc)}"; } >"$tree/build.log" 2>&1; then
-    cat "$tree/build.log" >&2
+cmake -S engine -B "$tree" -G "$generator" -DCMAKE_C_COMPILER=clang -DHELIO_FUZZ=ON \
+    -DHELIO_SANITIZE=address,undefined >"$tree/cmake.log" 2>&1 || {
+    cat "$tree/cmake.log" >&2
     exit 1
-fi
+}
+cmake --build "$tree" --parallel "${JOBS:-$(nproc)}"
 .venv/bin/python tests/fuzz/seeds.py "$tree/seeds"
 
 [ $# -gt 0 ] || set -- $(cd "$tree" && for file in fuzz_*; do [ -x "$file" ] && [ -f "$file" ] && echo "$file"; done) \
@@ -54,7 +55,7 @@ one() {
     target=$1
     mkdir -p "$tree/corpus/$target"
     if run "$target" >"$tree/$target.log" 2>&1; then
-        printf 'fuzz: %-18s %s s, %s inputs, nothing found\n' "$target" "$seconds" \
+        printf 'fuzz: [%s/%s] %-18s %s s, %s inputs, nothing found\n' "$2" "$total" "$target" "$seconds" \
             "$(sed -n 's/^stat::number_of_executed_units: *//p' "$tree/$target.log")"
     else
         printf 'fuzz: %-18s FAILED\n' "$target"
@@ -66,15 +67,16 @@ one() {
 }
 
 bad=0
+total=$#
 while [ $# -gt 0 ]; do
     first=$1
     shift
-    one "$first" &
+    one "$first" $((total - $#)) &
     job=$!
     if [ $# -gt 0 ]; then
         second=$1
         shift
-        one "$second" || bad=1
+        one "$second" $((total - $#)) || bad=1
     fi
     wait "$job" || bad=1
 done

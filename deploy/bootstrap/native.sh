@@ -25,8 +25,9 @@ bench=ON
 if [ -n "$sanitizers" ]; then bench=OFF; fi
 
 mkdir -p "$tree"
-if ! { cmake -S engine -B "$tree" -G "$generator" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DHELIO_TESTS=ON -DHELIO_BENCH=$bench \
-    -DHELIO_SANITIZE="$sanitizers" && cmake --build "$tree" --parallel "${JOBS:-$(nproc)}"; } >"$tree/build.log" 2>&1; then
-    cat "$tree/build.log" >&2
+cmake -S engine -B "$tree" -G "$generator" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DHELIO_TESTS=ON -DHELIO_BENCH=$bench \
+    -DHELIO_SANITIZE="$sanitizers" >"$tree/cmake.log" 2>&1 || {
+    cat "$tree/cmake.log" >&2
     exit 1
-fi
+}
+cmake --build "$tree" --parallel "${JOBS:-$(nproc)}"

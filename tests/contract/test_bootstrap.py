@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -117,3 +118,39 @@ def test_one_of_two_alternatives_is_enough(copy: Path) -> None:
     }
     done = run(copy / "deploy/bootstrap/system.sh", fakes)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def stages(*arguments: str) -> subprocess.Popen[str]:
+    command = [sys.executable, str(BOOTSTRAP / "stages.py"), *arguments]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def test_stages_show_how_far_they_are_and_end_at_the_first_failure() -> None:
+    ninja = r"build=printf '[1/4] a.c\n[4/4] d.c\nwarning\n'"
+    ctest = r"ctest=printf ' 1/2 Test  #1: a .. Passed\n 2/2 Test  #2: b ..***Failed\n'"
+    pytest_lines = r"py=printf 'tests/a.py ...s [ 50%%]\ntests/b.py .F. [ 75%%]\n..... [ 99%%]\n'"
+    done = stages(ninja, ctest, pytest_lines, "bad=sh -c 'exit 3'", "never=true")
+    told, _ = done.communicate(timeout=60)
+    assert done.returncode == 3
+    lines = told.splitlines()
+    assert {"[1/5] build ...", "[1/5] build ... 100% 0:00", "warning", "[2/5] ctest ... 100% 0:00"} <= set(lines)
+    assert "a.c" not in told
+    assert "***Failed" in told
+    assert "tests/b.py .F. [ 75%]" in lines
+    assert "tests/a.py" not in told
+    assert re.search(r"\n\[4/5\] bad: failed with status 3 in \d+:\d\d\nnever: not run\n$", told)
+
+
+def test_an_interrupted_stage_leaves_no_process_behind(tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+    # A shell starts what it runs in the background with SIGINT ignored.
+    with stages(f"""one=sh -c 'sleep 300 & echo $! >"{pid}"; echo ready; wait'""") as running:
+        assert running.stdout is not None
+        while "ready" not in running.stdout.readline():
+            pass
+        running.send_signal(signal.SIGINT)
+        told, _ = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert "interrupted" in told
+    state = Path(f"/proc/{pid.read_text(encoding='utf-8').strip()}/stat")
+    assert not state.exists() or state.read_text(encoding="utf-8").split()[2] == "Z"
