@@ -1,18 +1,18 @@
-/* What only the browser can do: ask for the next view when the last one has come, and tell how far the page can be trusted.
+/* The part of the browser: requests the next view after the last one has arrived, and shows how current the page is.
  *
- * The timer only starts `tick`.  It asks the server by changing `ask`, never while an answer is under way: Dash drops an
- * answer that a newer question has overtaken, so a server slower than the timer would otherwise never be heard.  It judges
- * the connection by the stamp of the answers, which changes with every one of them.
+ * The timer only starts `tick`.  It sends a request by changing `ask`, never during a request: Dash drops an answer to an
+ * older request, so the answers of a server slower than the timer would all be lost.  It judges the connection by the
+ * stamp of the answers, which changes with every answer.
  */
 
 (function () {
   "use strict";
 
-  var PATIENCE = 15000; /* milliseconds until an unanswered question is asked again */
+  var PATIENCE = 15000; /* milliseconds until a request without an answer is repeated */
 
   var answered = null; /* stamp of the newest answer */
-  var arrived = Date.now(); /* when it came, by the browser's clock */
-  var asked = null; /* when the question under way was asked; null: none is */
+  var arrived = Date.now(); /* when it arrived, by the browser's clock */
+  var asked = null; /* when the present request was sent; null: none */
   var question = 0;
   var pausedAt = null;
 
