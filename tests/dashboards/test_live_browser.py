@@ -156,7 +156,7 @@ def test_a_page_whose_engines_died_says_so(running: Running, driver: Any) -> Non
     until(lambda: "live" in seen(driver, "state"), "a live page")
     running._stopping.set()
     until(lambda: "stale" in seen(driver, "state"), "the stale state")
-    assert "no instance is alive; last heartbeat" in seen(driver, "state")
+    assert "no live instance; last heartbeat" in seen(driver, "state")
     assert "The data on this page is old" in seen(driver, "verdict")
 
 
