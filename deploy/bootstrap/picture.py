@@ -39,7 +39,7 @@ GRID = {
 }
 # The Python packages: left, top, width, caption.
 PYTHON = {
-    "engine": (LEFT, 172, 300, "Instance, Transmitter, Receiver; the binding to the core; the lab"),
+    "engine": (LEFT, 172, 300, "Instance, Transmitter, Receiver; the binding to the core"),
     "dashboards": (846, 172, 166, "the live page; Grafana"),
     "exporters": (1030, 172, 166, "Prometheus, HDR log, spool"),
     "monitor": (846, 326, 350, "segments to snapshots, rates and latency; collector, modules, history on Spark"),

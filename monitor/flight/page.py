@@ -11,10 +11,9 @@ import numpy as np
 from heliograph.engine.catalogue.outside import html_text
 from heliograph.monitor.flight.curves import Curve
 from heliograph.monitor.flight.detect import Stretch
-from heliograph.monitor.flight.reader import Series
 from heliograph.monitor.flight.text import Study, burst_line, head_lines, moment, shown
-from heliograph.monitor.page_style import PAGE_STYLE
-from heliograph.monitor.svg import Axis, Frame, Line, Mark, chart, nice_axis
+from heliograph.monitor.page.shell import document, legend, table, tiles
+from heliograph.monitor.page.svg import Axis, Frame, Line, Mark, chart, nice_axis, thinned
 
 __all__ = ["page"]
 
@@ -28,27 +27,16 @@ _CLOSE_SECONDS = 0.25
 
 def page(study: Study) -> str:
     """The page as HTML."""
-    title = f"Flight recording of {study.recording.header.name}"
     groups = [(name, list(curves)) for name, curves in groupby(study.curves, key=lambda curve: curve.spec.group)]
-    body = [_header(study, title), _tiles(study)]
-    body += [_section(study, name, curves) for name, curves in groups]
-    body.append(_events(study))
-    body.append(
-        "<footer>Rates are those of each tick. Of many ticks in one pixel the extreme is drawn. Orange: the trigger; "
-        "grey: ticks that are missing; blue: the most unusual stretch. Times are UTC.</footer>"
+    sections = [_section(study, name, curves) for name, curves in groups]
+    return document(
+        f"Flight recording of {study.recording.header.name}",
+        [line.strip() for line in head_lines(study)],
+        [_tiles(study), *sections, _events(study)],
+        "Rates are those of each tick. Of many ticks in one pixel the extreme is drawn. Orange: the trigger; "
+        "grey: ticks that are missing; blue: the most unusual stretch. Times are UTC.",
+        style=_STYLE,
     )
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{html_text(title)}</title>\n<style>{PAGE_STYLE}{_STYLE}</style>\n</head>\n<body>\n<main>\n"
-        + "\n".join(part for part in body if part)
-        + "\n</main>\n</body>\n</html>\n"
-    )
-
-
-def _header(study: Study, title: str) -> str:
-    lines = "".join(f"<p class='sub'>{html_text(line.strip())}</p>" for line in head_lines(study))
-    return f"<header><p class='brand'>Heliograph</p><h1>{html_text(title)}</h1>{lines}</header>"
 
 
 def _peak(curve: Curve) -> float:
@@ -58,7 +46,7 @@ def _peak(curve: Curve) -> float:
 
 def _tiles(study: Study) -> str:
     by_key = {curve.spec.key: curve for curve in study.curves}
-    tiles = []
+    figures = []
     for key, head in (
         ("messages_sent", "Most sent"),
         ("messages_received", "Most received"),
@@ -71,29 +59,8 @@ def _tiles(study: Study) -> str:
         curve = by_key.get(key)
         if curve is not None and not curve.is_flat:
             unit = curve.spec.unit if curve.spec.unit.endswith("/s") and not curve.spec.unit.startswith("B") else ""
-            tiles.append((head, shown(_peak(curve), curve.spec.unit), unit))
-    return (
-        "<section class='tiles'>"
-        + "".join(
-            f"<div class='tile'><h2>{html_text(head)}</h2><p class='big'>{html_text(value)}</p>"
-            f"<p class='sub'>{html_text(unit)}</p></div>"
-            for head, value, unit in tiles
-        )
-        + "</section>"
-    )
-
-
-def _thinned(times: Series, values: Series) -> tuple[list[float], list[float]]:
-    stride = max(1, math.ceil(len(values) / _POINTS))
-    if stride == 1:
-        return times.tolist(), values.tolist()
-    xs, ys = [], []
-    for start in range(0, len(values), stride):
-        part = values[start : start + stride]
-        at = start if np.all(np.isnan(part)) else start + int(np.nanargmax(part))
-        xs.append(float(times[at]))
-        ys.append(float(values[at]))
-    return xs, ys
+            figures.append((head, shown(_peak(curve), curve.spec.unit), unit))
+    return tiles(figures)
 
 
 def _marks(study: Study) -> list[Mark]:
@@ -131,7 +98,7 @@ def _chart(study: Study, drawn: Sequence[Curve], first: int, last: int, label: s
     top = 0.0
     for curve in drawn:
         values = curve.values[first : last + 1]
-        lines.append(Line(curve.spec.title, *_thinned(times[first : last + 1], values)))
+        lines.append(Line(curve.spec.title, *thinned(times[first : last + 1], values, _POINTS)))
         top = max(top, float(np.nanmax(values)) if np.any(~np.isnan(values)) else 0.0)
     y = _scaled_axis(top, drawn[0].spec.unit)
     marks = [mark for mark in _marks(study) if mark.end >= low and mark.at <= high]
@@ -151,18 +118,13 @@ def _section(study: Study, name: str, curves: Sequence[Curve]) -> str:
     if not drawn:
         return ""
     unit = drawn[0].spec.unit if drawn[0].spec.unit not in ("ns", "millionths") else ""
-    legend = "".join(
-        f"<li><span class='key c{index}'></span>{html_text(curve.spec.title)} <small>most "
-        f"{html_text(shown(_peak(curve), curve.spec.unit))}</small></li>"
-        for index, curve in enumerate(drawn)
-    )
     times = study.recording.times
     centre = float(times[study.focus])
     near = [int(np.searchsorted(times, centre + edge)) for edge in (-_CLOSE_SECONDS, _CLOSE_SECONDS)]
     first, last = max(study.first, near[0]), min(study.last, near[1])
     parts = [
         f"<section class='card'><h2>{html_text(name)} <small>{html_text(unit)}</small></h2>",
-        f"<ul class='legend'>{legend}</ul>",
+        legend((curve.spec.title, f"most {shown(_peak(curve), curve.spec.unit)}", "") for curve in drawn),
         _chart(study, drawn, study.first, study.last, f"{name} over the span"),
     ]
     if last - first >= 2 and (first, last) != (study.first, study.last):
@@ -176,23 +138,16 @@ def _events(study: Study) -> str:
     inside = [event for at, event in study.recording.events if study.first <= at <= study.last]
     if not inside:
         return ""
-    rows = "".join(
-        f"<tr><th scope='row'>{moment(event.time_ns)}</th><td class='text'>{html_text(event.severity)}</td>"
-        f"<td class='text'>{html_text(event.name)}</td><td class='text told'>{html_text(event.text)}</td></tr>"
-        for event in inside[:_EVENTS]
-    )
+    rows = [
+        (moment(event.time_ns), *map(html_text, (event.severity, event.name, event.text))) for event in inside[:_EVENTS]
+    ]
     more = f"<p class='sub'>{_EVENTS} of {len(inside):,} are listed.</p>" if len(inside) > _EVENTS else ""
-    return (
-        "<section class='card'><h2>Events</h2><div class='scroll'><table><thead><tr>"
-        "<th scope='col' class='text'>Time</th><th scope='col' class='text'>Severity</th>"
-        "<th scope='col' class='text'>Event</th>"
-        f"<th scope='col' class='text'>Text</th></tr></thead><tbody>{rows}</tbody></table></div>{more}</section>"
-    )
+    found = table(("Time", "Severity", "Event", "Text"), rows, (0, 1, 2, ~3))
+    return f"<section class='card'><h2>Events</h2>{found}{more}</section>"
 
 
 _STYLE = """
 .mark.trigger { fill: var(--c0); }
 .mark.gap { fill: var(--soft); opacity: 0.25; }
 .mark.burst { fill: var(--c1); opacity: 0.16; }
-.told { white-space: normal; overflow-wrap: anywhere; }
 """

@@ -9,8 +9,8 @@ from heliograph.engine.catalogue.outside import html_text
 from heliograph.monitor.history.files import Broken
 from heliograph.monitor.history.report_svg import duration, spectrum_chart, time_chart
 from heliograph.monitor.history.schema import PERCENTILES
-from heliograph.monitor.page_style import PAGE_STYLE
-from heliograph.monitor.svg import COLOURS, Line
+from heliograph.monitor.page import shell
+from heliograph.monitor.page.svg import COLOURS, Line
 
 if TYPE_CHECKING:
     from heliograph.monitor.history.report import Hour, MetricReport, SeriesReport
@@ -28,31 +28,22 @@ _HEADS = [f"{fraction * 100:g} %" for fraction in PERCENTILES.values()]
 
 def page(title: str, metrics: Sequence[MetricReport], broken: Sequence[Broken]) -> str:
     """The whole report as HTML."""
-    body = [_header(title, metrics), _tiles(metrics), _trouble(broken)]
-    body += [_metric(metric) for metric in metrics]
-    body.append(
-        "<footer>The percentile p of n values is the value of rank ⌈p·n⌉, shown as the largest value of its "
+    return shell.document(
+        title,
+        [_span(metrics)],
+        [_tiles(metrics), _trouble(broken), *map(_metric, metrics)],
+        "The percentile p of n values is the value of rank ⌈p·n⌉, shown as the largest value of its "
         "HdrHistogram bucket. Hours are merged by adding buckets; no percentile is an average of "
-        "others. Jitter is 99.9 % minus 50 %. Times are UTC.</footer>"
-    )
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{html_text(title)}</title>\n<style>{PAGE_STYLE}</style>\n</head>\n<body>\n<main>\n"
-        + "\n".join(part for part in body if part)
-        + "\n</main>\n</body>\n</html>\n"
+        "others. Jitter is 99.9 % minus 50 %. Times are UTC.",
     )
 
 
-def _header(title: str, metrics: Sequence[MetricReport]) -> str:
+def _span(metrics: Sequence[MetricReport]) -> str:
     starts = [hour.start for metric in metrics for series in metric.series for hour in series.hours]
     first, last = min(starts), max(starts)
     hours = len(set(starts))
     span = f"{first:%Y-%m-%d %H:00}" + (f" to {last:%Y-%m-%d %H:59}" if last != first else " to " + f"{last:%H:59}")
-    return (
-        f"<header><p class='brand'>Heliograph</p><h1>{html_text(title)}</h1>"
-        f"<p class='sub'>{span} UTC · {hours} {'hour' if hours == 1 else 'hours'} with data</p></header>"
-    )
+    return f"{span} UTC · {hours} {'hour' if hours == 1 else 'hours'} with data"
 
 
 def _tiles(metrics: Sequence[MetricReport]) -> str:
@@ -61,22 +52,14 @@ def _tiles(metrics: Sequence[MetricReport]) -> str:
     highest = max(main.series, key=lambda one: one.whole.max)
     shaky = max(main.series, key=lambda one: one.whole.jitter)
     dropped = sum(series.whole.dropped for metric in metrics for series in metric.series)
-    tiles = [
+    figures = [
         ("Values", f"{sum(one.whole.n for one in main.series):,}", f"{main.title}, {len(main.series)} series"),
         ("Worst 99.9 %", duration(worst.whole.percentiles[_P99_9]), worst.name),
         ("Highest", duration(highest.whole.max), highest.name),
         ("Most jitter", duration(shaky.whole.jitter), shaky.name),
         ("Out of range", f"{dropped:,}", "values in no bucket, all metrics"),
     ]
-    return (
-        "<section class='tiles'>"
-        + "".join(
-            f"<div class='tile'><h2>{html_text(head)}</h2><p class='big'>{html_text(value)}</p>"
-            f"<p class='sub'>{html_text(sub)}</p></div>"
-            for head, value, sub in tiles
-        )
-        + "</section>"
-    )
+    return shell.tiles(figures)
 
 
 def _trouble(broken: Sequence[Broken]) -> str:
@@ -91,7 +74,8 @@ def _metric(metric: MetricReport) -> str:
     parts = [f"<section class='card'><h2>{html_text(metric.title)}</h2>"]
     if drawn:
         lines = [Line(_full(one), one.spectrum.nines.tolist(), one.spectrum.values.tolist()) for one in drawn]
-        parts.append(f"<h3>Percentile spectrum</h3>{_legend(drawn)}{spectrum_chart(lines)}")
+        names = shell.legend((one.name, one.detail, "") for one in drawn)
+        parts.append(f"<h3>Percentile spectrum</h3>{names}{spectrum_chart(lines)}")
         if len(metric.series) > len(drawn):
             parts.append(f"<p class='sub'>Drawn: the {len(drawn)} of {len(metric.series)} with the worst 99.9 %.</p>")
     parts.append("<h3>All the time</h3>" + _summary(metric))
@@ -101,14 +85,6 @@ def _metric(metric: MetricReport) -> str:
     parts.append(_hours(metric))
     parts.append("</section>")
     return "".join(parts)
-
-
-def _legend(drawn: Sequence[SeriesReport]) -> str:
-    items = "".join(
-        f"<li><span class='key c{index % COLOURS}'></span>{html_text(one.name)}{_small(one)}</li>"
-        for index, one in enumerate(drawn)
-    )
-    return f"<ul class='legend'>{items}</ul>"
 
 
 def _by_hour(drawn: Sequence[SeriesReport]) -> str:
@@ -133,44 +109,31 @@ def _by_hour(drawn: Sequence[SeriesReport]) -> str:
 
 
 def _summary(metric: MetricReport) -> str:
-    rows = "".join(
-        f"<tr><th scope='row'>{html_text(one.name)}{_small(one)}</th>{_figures(one.whole)}</tr>"
-        for one in metric.series
-    )
-    return _table(("Series",), rows)
+    return _table(("Series",), [(_named(one), *_figures(one.whole)) for one in metric.series])
 
 
 def _hours(metric: MetricReport) -> str:
     listed = [(hour, one) for one in metric.series for hour in one.hours]
     listed.sort(key=lambda pair: pair[0].start)
-    rows = "".join(
-        f"<tr><th scope='row'>{hour.start:%Y-%m-%d %H:%M}</th><td class='text'>{html_text(one.name)}{_small(one)}</td>"
-        f"{_figures(hour)}</tr>"
-        for hour, one in listed[:LISTED]
-    )
+    rows = [(f"{hour.start:%Y-%m-%d %H:%M}", _named(one), *_figures(hour)) for hour, one in listed[:LISTED]]
     more = f"<p class='sub'>{LISTED:,} of {len(listed):,} rows are listed.</p>" if len(listed) > LISTED else ""
     state = " open" if len(listed) <= 60 else ""
     table = _table(("Hour", "Series"), rows)
     return f"<details{state}><summary><h3>Hour by hour ({len(listed):,})</h3></summary>{table}{more}</details>"
 
 
-def _table(heads: Sequence[str], rows: str) -> str:
-    figures = ("Values", "Mean", *_HEADS, "Max", "Jitter")
-    head = "".join(f"<th scope='col' class='text'>{name}</th>" for name in heads)
-    head += "".join(f"<th scope='col'>{name}</th>" for name in figures)
-    return f"<div class='scroll'><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    return shell.table((*heads, "Values", "Mean", *_HEADS, "Max", "Jitter"), rows, range(len(heads)))
 
 
-def _figures(hour: Hour) -> str:
+def _figures(hour: Hour) -> list[str]:
     shown = [duration(value) for value in (hour.mean, *hour.percentiles, hour.max, hour.jitter)]
-    if not hour.n:
-        shown = ["–"] * len(shown)
-    return f"<td>{hour.n:,}</td>" + "".join(f"<td>{text}</td>" for text in shown)
+    return [f"{hour.n:,}", *(shown if hour.n else ["–"] * len(shown))]
 
 
 def _full(series: SeriesReport) -> str:
     return f"{series.name} ({series.detail})" if series.detail else series.name
 
 
-def _small(series: SeriesReport) -> str:
-    return f" <small>{html_text(series.detail)}</small>" if series.detail else ""
+def _named(series: SeriesReport) -> str:
+    return html_text(series.name) + shell.small(series.detail)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from heliograph.monitor.svg import Axis, Line, chart
+from heliograph.monitor.page.svg import Axis, Line, chart
 
 __all__ = ["duration", "spectrum_chart", "time_chart"]
 

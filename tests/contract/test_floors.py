@@ -1,7 +1,8 @@
 """Who may know whom: every import of the Python packages, read from the source.
 
 ``engine.catalogue`` imports nothing of ours; the rest of ``engine`` only itself; ``monitor`` itself and the catalogue,
-but for ``monitor.collector``, which sends snapshots over the engine and loads it when a link is opened;
+but for ``monitor.collector``, which sends snapshots over the engine and loads it when a link is opened, and
+``monitor.lab``, which runs the engine's own code on a simulated network;
 ``exporters`` and ``dashboards`` themselves, ``monitor`` and the catalogue, never each other. Heavy libraries stay in
 the rooms that use them; `test_entry_points` proves that the front door loads none.
 """
@@ -22,6 +23,7 @@ MAY_IMPORT = {
     "engine.catalogue": (CATALOGUE,),
     "engine": ("heliograph.engine",),
     "monitor.collector": ("heliograph.monitor", "heliograph.engine"),
+    "monitor.lab": ("heliograph.monitor", "heliograph.engine"),
     "monitor": ("heliograph.monitor", CATALOGUE),
     "exporters": ("heliograph.exporters", "heliograph.monitor", CATALOGUE),
     "dashboards": ("heliograph.dashboards", "heliograph.monitor", CATALOGUE),

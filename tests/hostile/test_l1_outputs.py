@@ -404,16 +404,18 @@ def _flight(tmp_path: Path) -> str:
 
 
 def _svg(tmp_path: Path) -> str:
-    from heliograph.monitor.svg import Axis, Frame, Line, Mark, chart
+    from heliograph.monitor.page.svg import Axis, Frame, Line, Mark, chart
 
     axis = Axis(0.0, 1.0, [(0.5, NASTY)])
     return chart([Line(NASTY, [0, 1], [0, 1])], axis, axis, NASTY, frame=Frame(), marks=[Mark(0, 1, "m", NASTY)])
 
 
 def _lab(tmp_path: Path) -> str:
-    from heliograph.engine.lab.svg import Curve, Mark, chart
+    from heliograph.monitor.lab.page import timed_chart
+    from heliograph.monitor.page.svg import Line, Mark
 
-    return chart(NASTY, NASTY, [Curve(NASTY, "line", 0, [0.0, 1.0], [], [])], [Mark(0.5, "plan", NASTY)], 1.0, 2.0)
+    lines, marks = [Line(NASTY, [1.0, 2.0], [0.0, 1.0])], [Mark(0.5, 0.5, "plan", NASTY, "dot")]
+    return timed_chart(NASTY, NASTY, lines, marks, 1.0, 2.0)
 
 
 PAGES: Mapping[str, Callable[[Path], str]] = {"report": _report, "flight": _flight, "svg": _svg, "lab": _lab}

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from heliograph.engine.lab.scenario import shipped
+from heliograph.monitor.lab.scenario import shipped
 
 LAB = (sys.executable, "-m", "heliograph.monitor.cli", "lab")
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import pytest
 
-from heliograph.engine.lab.measures import MEASURES, passes
-from heliograph.engine.lab.runs import Trials, run_scenarios
-from heliograph.engine.lab.scenario import load, parse, shipped
+from heliograph.monitor.lab.measures import MEASURES, passes
+from heliograph.monitor.lab.runs import Trials, run_scenarios
+from heliograph.monitor.lab.scenario import load, parse, shipped
 
 HELD_OUT = 1000
 """The first seed: whoever tunes a constant does so with smaller ones."""

@@ -7,9 +7,9 @@ from array import array
 
 import pytest
 
-from heliograph.engine.lab.curves import Curves, Event, Receiver, Sight
-from heliograph.engine.lab.measures import measure
-from heliograph.engine.lab.scenario import Plan, parse
+from heliograph.monitor.lab.curves import Curves, Event, Receiver, Sight
+from heliograph.monitor.lab.measures import measure
+from heliograph.monitor.lab.scenario import Plan, parse
 
 TEXT = """
 title = "Made up"

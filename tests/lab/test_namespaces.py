@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from heliograph.engine.lab import namespaces
-from heliograph.engine.lab.runs import run_scenarios
-from heliograph.engine.lab.scenario import ScenarioError, parse
+from heliograph.monitor.lab import namespaces
+from heliograph.monitor.lab.runs import run_scenarios
+from heliograph.monitor.lab.scenario import ScenarioError, parse
 
 REAL = """
 title = "Real"

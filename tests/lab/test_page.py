@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import html.parser
 import json
+import re
 
 import pytest
 
-from heliograph.engine.lab.page import page
-from heliograph.engine.lab.runs import Trials, run_scenarios
-from heliograph.engine.lab.scenario import parse
-from heliograph.engine.lab.svg import Curve, chart, scaled
+from heliograph.monitor.lab.page import page, scaled, timed_chart
+from heliograph.monitor.lab.runs import Trials, run_scenarios
+from heliograph.monitor.lab.scenario import parse
+from heliograph.monitor.page.svg import Line
 
 VOID = {"meta", "br", "img", "link", "input", "hr"}
 
@@ -29,8 +30,8 @@ class Reader(html.parser.HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         values = dict(attrs)
         self.fetched += [name for name in ("src", "href") if name in values]
-        if tag == "polyline":
-            self.curves.append(values["points"] or "")
+        if tag == "path" and "line" in (values.get("class") or "").split():
+            self.curves.append(values["d"] or "")
         if "data-chart" in values:
             self.charts.append(json.loads(values["data-chart"] or ""))
         if tag not in VOID:
@@ -74,7 +75,7 @@ def test_the_page_has_every_curve_with_all_its_points(trials: Trials) -> None:
     drawn = [series for one in trials.outcomes[0].drawn[""] for series in one.series]
     assert len(drawn) >= 12
     assert len(reader.curves) == len(drawn)
-    assert all(len(points.split()) == 40 for points in reader.curves)
+    assert all(points.count("M") + points.count("L") == 40 for points in reader.curves)
     text = " ".join(reader.texts)
     assert all(series.name in text for series in drawn)
 
@@ -106,7 +107,7 @@ def test_the_page_is_for_light_and_dark(trials: Trials) -> None:
 
 
 def test_axes_have_ticks_and_units() -> None:
-    drawing = chart("Rate", "B/s", [Curve("a", "line", 0, [0.0, 2.5e6, 4e6], [], [])], [], 1.0, 3.0)
+    drawing = timed_chart("Rate", "B/s", [Line("a", [1, 2, 3], [0.0, 2.5e6, 4e6])], [], 1.0, 3.0)
     assert ">MB/s</text>" in drawing
     assert ">seconds</text>" in drawing
     assert all(f">{tick}</text>" in drawing for tick in (0, 1, 2, 3, 4))
@@ -117,8 +118,9 @@ def test_axes_have_ticks_and_units() -> None:
 def test_a_long_curve_keeps_its_peaks() -> None:
     values = [0.0] * 10_000
     values[7777] = 5.0
-    drawing = chart("Queue", "B", [Curve("a", "line", 0, values, [], [])], [], 0.01, 100.0)
-    points = drawing.split('points="')[1].split('"')[0].split()
+    times = [0.01 * (i + 1) for i in range(len(values))]
+    drawing = timed_chart("Queue", "B", [Line("a", times, values)], [], 0.01, 100.0)
+    points = re.findall(r"[ML][\d.]+ ([\d.]+)", drawing.split('<path class="line')[1].split('d="')[1].split('"')[0])
     assert len(points) <= 800
-    heights = [float(point.split(",")[1]) for point in points]
+    heights = [float(point) for point in points]
     assert sum(height < max(heights) for height in heights) == 1

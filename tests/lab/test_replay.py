@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from heliograph.engine import Instance, OptionError, SystemCallError
-from heliograph.engine.lab.replay import read
+from heliograph.monitor.lab.replay import read
 
 ENDPOINT = "rmm+unicast://127.0.0.1:{port}"
 OPTIONS = {

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from heliograph.engine.lab.charts import charts
-from heliograph.engine.lab.curves import run
-from heliograph.engine.lab.measures import MEASURES, measure, passes
-from heliograph.engine.lab.runs import Trials, run_scenarios
-from heliograph.engine.lab.scenario import Scenario, load, parse, shipped
+from heliograph.monitor.lab.charts import charts
+from heliograph.monitor.lab.curves import run
+from heliograph.monitor.lab.measures import MEASURES, measure, passes
+from heliograph.monitor.lab.runs import Trials, run_scenarios
+from heliograph.monitor.lab.scenario import Scenario, load, parse, shipped
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from heliograph.engine.lab.scenario import ScenarioError, Turn, load, parse, shipped
+from heliograph.monitor.lab.scenario import ScenarioError, Turn, load, parse, shipped
 
 
 def test_a_file_says_what_is_on_the_network(small: str) -> None:

@@ -21,7 +21,7 @@ from heliograph.monitor.flight.curves import curves
 from heliograph.monitor.flight.detect import unusual
 from heliograph.monitor.flight.reader import read
 from heliograph.monitor.flight.text import moment, shown, sparkline
-from heliograph.monitor.svg import Axis, Line, Mark, chart, nice_axis
+from heliograph.monitor.page.svg import Axis, Line, Mark, chart, nice_axis
 from tests.flights import START_NS, FlightObject, FlightWriter
 from tests.segments import SegmentEvent
 

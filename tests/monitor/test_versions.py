@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from heliograph.engine.lab import replay
 from heliograph.monitor.flight.reader import read
+from heliograph.monitor.lab import replay
 from heliograph.monitor.model import Snapshot
 from heliograph.monitor.packing import Decoder, Encoder
 from heliograph.monitor.segment import Segment

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from heliograph.engine import _lab, catalogue
-from heliograph.engine.lab.scenario import Plan
+from heliograph.monitor.lab.scenario import Plan
 
 __all__ = ["Curves", "Event", "Receiver", "Sight", "run"]
 

@@ -32,8 +32,8 @@ from pathlib import Path
 from urllib.parse import parse_qsl
 
 from heliograph.engine import catalogue
-from heliograph.engine.lab.curves import Curves, Receiver
-from heliograph.engine.lab.scenario import Plan, ScenarioError, Source
+from heliograph.monitor.lab.curves import Curves, Receiver
+from heliograph.monitor.lab.scenario import Plan, ScenarioError, Source
 
 __all__ = ["check", "missing", "run"]
 

@@ -443,7 +443,7 @@ def parse(text: str, file: str, name: str) -> Scenario:
     Raises:
         ScenarioError: something in it is wrong.
     """
-    from heliograph.engine.lab.measures import check  # it knows scenarios
+    from heliograph.monitor.lab.measures import check  # it knows scenarios
 
     try:
         values = tomllib.loads(text)
@@ -469,7 +469,7 @@ def parse(text: str, file: str, name: str) -> Scenario:
     )
     table.end(("title", "shows", "repeat", "network", "criterion", "variant", "mark", *_PLAN_KEYS))
     if scenario.network == "namespaces":
-        from heliograph.engine.lab import namespaces  # it knows scenarios
+        from heliograph.monitor.lab import namespaces  # it knows scenarios
 
         for plan in scenario.plans.values():
             namespaces.check(file, plan)

@@ -12,11 +12,11 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from heliograph.engine.lab import replay
+from heliograph.monitor.lab import replay
 
 if TYPE_CHECKING:
-    from heliograph.engine.lab.runs import Trials, Verdict
-    from heliograph.engine.lab.scenario import Scenario
+    from heliograph.monitor.lab.runs import Trials, Verdict
+    from heliograph.monitor.lab.scenario import Scenario
 
 __all__ = ["command"]
 
@@ -88,7 +88,7 @@ def _natural(text: str) -> int:
 
 
 def _scenarios(names: list[str]) -> list[Scenario]:
-    from heliograph.engine.lab.scenario import load, shipped
+    from heliograph.monitor.lab.scenario import load, shipped
 
     known = {name: load(name) for name in shipped()} if {"all", "real"} & set(names) else {}
     networks = {"all": "simulated", "real": "namespaces"}
@@ -123,8 +123,8 @@ class _Progress:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from heliograph.engine.lab.runs import cores, run_scenarios
-    from heliograph.engine.lab.scenario import ScenarioError
+    from heliograph.monitor.lab.runs import cores, run_scenarios
+    from heliograph.monitor.lab.scenario import ScenarioError
 
     progress = _Progress()
     verdicts: list[Verdict] = []
@@ -151,7 +151,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 def _write(trials: Trials, folder: Path) -> None:
     """Both files of a scenario; none is ever there half written."""
-    from heliograph.engine.lab.page import page
+    from heliograph.monitor.lab.page import page
 
     for ending, text in (("json", json.dumps(_facts(trials))), ("html", page(trials))):
         path = folder / f"{trials.scenario.name}.{ending}"
@@ -210,7 +210,7 @@ def _print(trials: Trials) -> None:
 
 
 def _list(arguments: argparse.Namespace) -> int:
-    from heliograph.engine.lab.scenario import load, shipped
+    from heliograph.monitor.lab.scenario import load, shipped
 
     for name in shipped():
         print(f"{name:<20}  {load(name).title}")
@@ -218,8 +218,8 @@ def _list(arguments: argparse.Namespace) -> int:
 
 
 def _show(arguments: argparse.Namespace) -> int:
-    from heliograph.engine.lab.measures import MEASURES
-    from heliograph.engine.lab.scenario import ScenarioError, load
+    from heliograph.monitor.lab.measures import MEASURES
+    from heliograph.monitor.lab.scenario import ScenarioError, load
 
     try:
         scenario = load(arguments.scenario)

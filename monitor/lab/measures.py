@@ -14,7 +14,7 @@ from statistics import fmean, pstdev
 from typing import Literal
 
 from heliograph.engine import _lab
-from heliograph.engine.lab.curves import Curves, Event
+from heliograph.monitor.lab.curves import Curves, Event
 
 __all__ = ["MEASURES", "Measure", "check", "measure", "passes"]
 

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from heliograph.engine.lab import curves, namespaces
-from heliograph.engine.lab.charts import Chart, charts
-from heliograph.engine.lab.curves import Event
-from heliograph.engine.lab.measures import MEASURES, measure, passes
-from heliograph.engine.lab.scenario import Criterion, Scenario
+from heliograph.monitor.lab import curves, namespaces
+from heliograph.monitor.lab.charts import Chart, charts
+from heliograph.monitor.lab.curves import Event
+from heliograph.monitor.lab.measures import MEASURES, measure, passes
+from heliograph.monitor.lab.scenario import Criterion, Scenario
 
 __all__ = ["Outcome", "Trials", "Verdict", "cores", "run_scenarios"]
 

@@ -15,6 +15,7 @@ PAGE_STYLE = """
 body { margin: 0; background: var(--paper); color: var(--ink);
   font: 15px/1.5 system-ui, -apple-system, "Segoe UI", "Liberation Sans", sans-serif; }
 main { max-width: 1320px; margin: 0 auto; padding: 32px 20px 48px; }
+header { margin-bottom: 20px; }
 h1 { margin: 0; font-size: 30px; letter-spacing: -0.02em; }
 h2 { margin: 0 0 4px; font-size: 19px; }
 h3 { margin: 22px 0 8px; font-size: 15px; }
@@ -31,20 +32,23 @@ h3 { margin: 22px 0 8px; font-size: 15px; }
 .trouble code { overflow-wrap: anywhere; }
 .legend { display: flex; flex-wrap: wrap; gap: 4px 18px; margin: 0 0 6px; padding: 0; list-style: none;
   font-size: 13px; }
-.key { display: inline-block; width: 14px; height: 4px; border-radius: 2px; margin: 0 7px 3px 0; }
-.key.c0 { background: var(--c0); } .key.c1 { background: var(--c1); } .key.c2 { background: var(--c2); }
-.key.c3 { background: var(--c3); } .key.c4 { background: var(--c4); } .key.c5 { background: var(--c5); }
-.key.c6 { background: var(--c6); } .key.c7 { background: var(--c7); }
+.c0 { color: var(--c0); } .c1 { color: var(--c1); } .c2 { color: var(--c2); } .c3 { color: var(--c3); }
+.c4 { color: var(--c4); } .c5 { color: var(--c5); } .c6 { color: var(--c6); } .c7 { color: var(--c7); }
+.key { display: inline-block; width: 14px; height: 4px; border-radius: 2px; margin: 0 7px 3px 0;
+  background: currentColor; }
+.key.thin { height: 2px; }
+.key.limit { height: 0; background: none; border-top: 2px dashed; border-radius: 0; }
 svg { display: block; width: 100%; height: auto; }
 .grid { stroke: var(--rule); }
-.tick { fill: var(--soft); font-size: 12px; }
-.line { fill: none; stroke-width: 2; stroke-linejoin: round; }
+.tick, .unit { fill: var(--soft); font-size: 12px; }
+.unit { font-style: italic; }
+.line { fill: none; stroke: currentColor; stroke-width: 2; stroke-linejoin: round; }
+.line.thin { stroke-width: 1.1; }
+.line.limit { stroke-width: 1.6; stroke-dasharray: 6 4; }
 .line:hover { stroke-width: 4; }
-.line.c0 { stroke: var(--c0); } .line.c1 { stroke: var(--c1); } .line.c2 { stroke: var(--c2); }
-.line.c3 { stroke: var(--c3); } .line.c4 { stroke: var(--c4); } .line.c5 { stroke: var(--c5); }
-.line.c6 { stroke: var(--c6); } .line.c7 { stroke: var(--c7); }
-.dot.c0 { fill: var(--c0); } .dot.c1 { fill: var(--c1); } .dot.c2 { fill: var(--c2); } .dot.c3 { fill: var(--c3); }
-.dot.c4 { fill: var(--c4); } .dot.c5 { fill: var(--c5); } .dot.c6 { fill: var(--c6); } .dot.c7 { fill: var(--c7); }
+.dot, .band { fill: currentColor; }
+.band { opacity: 0.17; }
+.told { white-space: normal; overflow-wrap: anywhere; }
 .scroll { overflow-x: auto; }
 table { width: 100%; border-collapse: collapse; font-size: 13px; font-variant-numeric: tabular-nums; }
 th, td { padding: 6px 8px; text-align: right; white-space: nowrap; border-bottom: 1px solid var(--rule); }

@@ -9,7 +9,7 @@ from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from heliograph.engine.lab.curves import Curves
+from heliograph.monitor.lab.curves import Curves
 
 __all__ = ["Chart", "Series", "charts"]
 
