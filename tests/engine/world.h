@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/math.h"
 #include "io/sim.h"
 #include "receive/endpoint.h"
 #include "send/stream.h"
@@ -119,6 +120,12 @@ static inline void world_source_poll(void *context, helio_clock clock) {
 static inline int64_t world_source_deadline(void *context) {
     world_source *source = context;
     return source->stream ? helio_tx_stream_next_deadline_ns(source->stream) : HELIO_NEVER;
+}
+
+/* Of a source whose application has something to send whenever it may. */
+static inline int64_t world_eager_deadline(void *context) {
+    const helio_tx_stream *stream = ((world_source *)context)->stream;
+    return helio_min(helio_tx_stream_next_deadline_ns(stream), helio_tx_stream_ready_ns(stream));
 }
 
 static inline void world_add_source(world *w, world_source *source,

@@ -13,15 +13,10 @@
 
 #include "books.h"
 #include "check.h"
+#include "seeds.h"
 #include "world.h"
 
 enum { SOURCES_MAX = 2, RECEIVERS_MAX = 3, TOPICS_MAX = 4, MESSAGE_BYTES = 12000 };
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { SEEDS_DEFAULT = 150 };
-#else
-enum { SEEDS_DEFAULT = 1000 };
-#endif
 
 static const char *const TOPICS[TOPICS_MAX] = {"prices", "orders", "news", "all else"};
 
@@ -348,24 +343,16 @@ static bool holds(uint64_t seed) {
 }
 
 int main(int argc, char **argv) {
-    uint64_t seeds = SEEDS_DEFAULT, first = 1;
-    for (int i = 1; i + 1 < argc; i += 2) {
-        if (strcmp(argv[i], "--seeds") == 0) {
-            seeds = strtoull(argv[i + 1], NULL, 10);
-        } else if (strcmp(argv[i], "--first") == 0) {
-            first = strtoull(argv[i + 1], NULL, 10);
-        }
-    }
-    for (uint64_t seed = first; seed < first + seeds; seed++) {
-        if (!holds(seed)) {
-            fprintf(stderr, "failed with: sim_books --first %" PRIu64 " --seeds 1\n", seed);
-            return 1;
-        }
+    const seeds seeds = seeds_from(argc, argv, 1000, 150);
+    if (!seeds_hold("sim_books", seeds, holds)) {
+        return 1;
     }
     printf("%" PRIu64 " runs, %" PRIu64 " lives: messages %" PRIu64 " delivered, %" PRIu64
            " filtered, %" PRIu64 " lost; packets %" PRIu64 " recovered, %" PRIu64 " late, %" PRIu64
            " overflows; %" PRIu64 " treatments; %" PRIu64 " streams whole; every residual 0\n",
-           seeds, lives, delivered, filtered, lost, recovered, ahead, overflowed, acts, whole);
+           seeds.count, lives, delivered, filtered, lost, recovered, ahead, overflowed, acts,
+           whole);
     /* A run that met nothing proves nothing. */
-    return seeds >= 100 && !(lost && filtered && recovered && overflowed && ahead && acts && whole);
+    return seeds.count >= 100 &&
+           !(lost && filtered && recovered && overflowed && ahead && acts && whole);
 }

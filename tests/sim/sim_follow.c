@@ -72,13 +72,6 @@ static void poll_source(void *context, helio_clock clock) {
     helio_tx_stream_poll(source.stream, clock);
 }
 
-static int64_t source_deadline_ns(void *context) {
-    (void)context;
-    const int64_t stream_ns = helio_tx_stream_next_deadline_ns(source.stream);
-    const int64_t ready_ns = helio_tx_stream_ready_ns(source.stream);
-    return stream_ns < ready_ns ? stream_ns : ready_ns;
-}
-
 static void add_consumer(unsigned i, uint64_t rate, bool is_tagged) {
     helio_rx_endpoint_config config = world_receiver_config(100 + i);
     config.window_packets = WINDOW;
@@ -121,7 +114,7 @@ static void begin_source(int window, const char *policy, uint64_t pipe_rate) {
     }
     CHECK_EQUAL(helio_tx_stream_add_topic(source.stream, "t", world_now(&w), &topic), 0);
     helio_sim_attach(source.node, &(helio_sim_handler){&source, world_source_on_packet, poll_source,
-                                                       source_deadline_ns});
+                                                       world_eager_deadline});
     helio_sim_wake(source.node);
 }
 

@@ -12,6 +12,7 @@
 #include "base/hash.h"
 #include "check.h"
 #include "generated/protocol.h"
+#include "seeds.h"
 #include "world.h"
 
 enum {
@@ -20,12 +21,6 @@ enum {
     TOPICS_MAX = 3,
     SCRATCH_BYTES = 100 * 1024,
 };
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { SEEDS_DEFAULT = 150 };
-#else
-enum { SEEDS_DEFAULT = 1000 };
-#endif
 
 /* ---- messages that can be checked by their number alone ---- */
 
@@ -486,21 +481,11 @@ static bool holds(uint64_t seed) {
 }
 
 int main(int argc, char **argv) {
-    uint64_t seeds = SEEDS_DEFAULT, first = 1;
-    for (int i = 1; i + 1 < argc; i += 2) {
-        if (strcmp(argv[i], "--seeds") == 0) {
-            seeds = strtoull(argv[i + 1], NULL, 10);
-        } else if (strcmp(argv[i], "--first") == 0) {
-            first = strtoull(argv[i + 1], NULL, 10);
-        }
+    const seeds seeds = seeds_from(argc, argv, 1000, 150);
+    if (!seeds_hold("sim_property", seeds, holds)) {
+        return 1;
     }
-    for (uint64_t seed = first; seed < first + seeds; seed++) {
-        if (!holds(seed)) {
-            fprintf(stderr, "failed with: sim_property --first %" PRIu64 " --seeds 1\n", seed);
-            return 1;
-        }
-    }
-    printf("%" PRIu64 " seeds: %" PRIu64 " messages delivered, %" PRIu64 " reported lost\n", seeds,
-           delivered_total, lost_total);
+    printf("%" PRIu64 " seeds: %" PRIu64 " messages delivered, %" PRIu64 " reported lost\n",
+           seeds.count, delivered_total, lost_total);
     return 0;
 }

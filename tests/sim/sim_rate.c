@@ -39,13 +39,6 @@ static void poll_flow(void *context, helio_clock clock) {
     helio_tx_stream_poll(source.stream, clock);
 }
 
-static int64_t next_deadline_ns(void *context) {
-    (void)context;
-    const int64_t stream_ns = helio_tx_stream_next_deadline_ns(source.stream);
-    const int64_t ready_ns = helio_tx_stream_ready_ns(source.stream);
-    return stream_ns < ready_ns ? stream_ns : ready_ns;
-}
-
 static void begin(void) {
     messages = losses = 0;
     world_init(&w, 11, 0);
@@ -79,7 +72,7 @@ static void begin(void) {
     helio_sim_set_uplink(source.node, bottleneck);
     CHECK_EQUAL(helio_tx_stream_add_topic(source.stream, "t", world_now(&w), &topic), 0);
     helio_sim_attach(source.node, &(helio_sim_handler){&source, world_source_on_packet, poll_flow,
-                                                       next_deadline_ns});
+                                                       world_eager_deadline});
     helio_sim_wake(source.node);
 }
 

@@ -17,6 +17,7 @@
 
 #include "books.h"
 #include "check.h"
+#include "seeds.h"
 #include "world.h"
 
 enum {
@@ -28,12 +29,6 @@ enum {
     NUMBERS_MAX = 8192,
     BODY_MAX = 4000,
 };
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { SEEDS_DEFAULT = 200 };
-#else
-enum { SEEDS_DEFAULT = 2000 };
-#endif
 
 #define MS HELIO_MILLISECOND
 
@@ -716,22 +711,12 @@ static bool holds(uint64_t seed) {
 }
 
 int main(int argc, char **argv) {
-    uint64_t seeds = SEEDS_DEFAULT, first = 1;
-    for (int i = 1; i + 1 < argc; i += 2) {
-        if (strcmp(argv[i], "--seeds") == 0) {
-            seeds = strtoull(argv[i + 1], NULL, 10);
-        } else if (strcmp(argv[i], "--first") == 0) {
-            first = strtoull(argv[i + 1], NULL, 10);
-        }
-    }
-    for (uint64_t seed = first; seed < first + seeds; seed++) {
-        if (!holds(seed)) {
-            fprintf(stderr, "failed with: sim_return --first %" PRIu64 " --seeds 1\n", seed);
-            return 1;
-        }
+    const seeds seeds = seeds_from(argc, argv, 2000, 200);
+    if (!seeds_hold("sim_return", seeds, holds)) {
+        return 1;
     }
     printf("%" PRIu64 " seeds: %" PRIu64 " lives, %" PRIu64 " outages, %" PRIu64
            " returns; %" PRIu64 " messages delivered, %" PRIu64 " reported lost\n",
-           seeds, lives_total, outages_total, returns_total, delivered_total, lost_total);
+           seeds.count, lives_total, outages_total, returns_total, delivered_total, lost_total);
     return 0;
 }
