@@ -12,6 +12,17 @@ static int to_duration(double seconds, int64_t *duration_ns) {
     return 0;
 }
 
+/* Leaves the handle; None, or NULL with the error set. */
+static PyObject *finished(core_transmitter *self, int result) {
+    if (!core_leave(&self->child.gate)) {
+        return NULL;
+    }
+    if (result < 0) {
+        return core_raise(result);
+    }
+    Py_RETURN_NONE;
+}
+
 PyObject *core_transmitter_act(PyObject *op, PyObject *args) {
     core_transmitter *self = (core_transmitter *)op;
     unsigned long long receiver;
@@ -26,14 +37,7 @@ PyObject *core_transmitter_act(PyObject *op, PyObject *args) {
     PyThreadState *python = PyEval_SaveThread(); /* the engine's thread may want the GIL */
     const int result = helio_transmitter_act(self->handle, receiver, action, duration_ns, why);
     PyEval_RestoreThread(python);
-    if (!core_leave(&self->child.gate)) {
-        return NULL;
-    }
-    if (result < 0) {
-        core_raise(result);
-        return NULL;
-    }
-    Py_RETURN_NONE;
+    return finished(self, result);
 }
 
 PyObject *core_transmitter_cut_off(PyObject *op, PyObject *args, PyObject *keywords) {
@@ -49,14 +53,7 @@ PyObject *core_transmitter_cut_off(PyObject *op, PyObject *args, PyObject *keywo
     PyThreadState *python = PyEval_SaveThread();
     const int result = helio_transmitter_cut_off(self->handle, duration_ns, why);
     PyEval_RestoreThread(python);
-    if (!core_leave(&self->child.gate)) {
-        return NULL;
-    }
-    if (result < 0) {
-        core_raise(result);
-        return NULL;
-    }
-    Py_RETURN_NONE;
+    return finished(self, result);
 }
 
 static PyObject *notice_tuple(core_receiver *self, const helio_notice *notice) {

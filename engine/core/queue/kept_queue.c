@@ -1,5 +1,6 @@
 /* Which messages of a bounded queue stay: what is dropped, what there is room for, what comes and
  * what is taken. */
+#include <math.h>
 #include <string.h>
 
 #include <heliograph/errors.h>
@@ -18,6 +19,13 @@ uint64_t helio_kept_queue_messages(const helio_kept_queue *queue) {
 
 uint64_t helio_kept_queue_bytes(const helio_kept_queue *queue) {
     return atomic_load_explicit(&queue->bytes, memory_order_acquire);
+}
+
+double helio_kept_queue_fill(const helio_kept_queue *queue, uint64_t bytes, uint64_t most_bytes,
+                             uint64_t most_messages) {
+    const double messages =
+        most_messages == 0 ? 0 : (double)helio_kept_queue_messages(queue) / (double)most_messages;
+    return fmax((double)bytes / (double)most_bytes, messages);
 }
 
 /* Messages came or went. */

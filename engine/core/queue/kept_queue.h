@@ -110,6 +110,9 @@ int64_t helio_kept_queue_oldest_ns(const helio_kept_queue *queue, int64_t otherw
 /* Messages and bytes that wait, as any thread sees them. */
 uint64_t helio_kept_queue_messages(const helio_kept_queue *queue);
 uint64_t helio_kept_queue_bytes(const helio_kept_queue *queue);
+/* Share of the bounds in use, of bytes or of messages; 0 messages: no such bound, and no queue. */
+double helio_kept_queue_fill(const helio_kept_queue *queue, uint64_t bytes, uint64_t most_bytes,
+                             uint64_t most_messages);
 /* What a message of this length counts in the bound of bytes. */
 size_t helio_kept_queue_cost(const helio_kept_queue *queue, size_t length);
 

@@ -149,12 +149,8 @@ int helio_submit_queue_push_kept(helio_submit_queue *queue, const void *data, si
 
 /* Share of the bound in use. */
 static double filled(const helio_submit_queue *queue) {
-    const double bytes = (double)helio_submit_queue_bytes(queue) / (double)queue->ring.capacity;
-    const double messages =
-        queue->most_messages == 0
-            ? 0
-            : (double)helio_kept_queue_messages(queue->kept) / (double)queue->most_messages;
-    return bytes > messages ? bytes : messages;
+    return helio_kept_queue_fill(queue->kept, helio_submit_queue_bytes(queue), queue->ring.capacity,
+                                 queue->most_messages);
 }
 
 uint64_t helio_submit_queue_fill(const helio_submit_queue *queue) {

@@ -23,8 +23,8 @@ static void take_out(helio_rx_absents *absents, helio_rx_absent *absent) {
     helio_map_remove(&absents->by_tsi, helio_tsi_key(&absent->tsi));
     absents->bytes -= bytes;
     helio_account_give(absents->account, bytes);
-    helio_count(&absents->instance->memory_used, -bytes);
-    helio_count(&absents->instance->streams_absent, (uint64_t)-1);
+    helio_uncount(&absents->instance->memory_used, bytes);
+    helio_uncount(&absents->instance->streams_absent, 1);
     free(absent);
 }
 

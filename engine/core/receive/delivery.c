@@ -170,7 +170,7 @@ bool helio_delivery_meet(helio_delivery *delivery, helio_delivery_topic *topic, 
                                           (subscription->sink.credit ? HELIO_HAS_CREDIT : 0u));
     topic->is_met = delivery->has_met = true;
     if (subscription->matched++ == 0) {
-        helio_count(&shared->instance->receivers_unmatched, (uint64_t)-1);
+        helio_uncount(&shared->instance->receivers_unmatched, 1);
     }
     topic->stream = subscription->streams++;
     if (subscription->sink.on_stream) {

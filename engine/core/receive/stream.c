@@ -186,8 +186,8 @@ void helio_rx_stream_destroy(helio_rx_stream *stream, helio_clock clock) {
     helio_rx_set_blocked(stream, false);
     helio_rx_doubt_fini(stream);
     helio_delivery_fini(&stream->delivery, clock);
-    helio_count(&shared->instance->rx_streams, (uint64_t)-1);
-    helio_count(&shared->instance->memory_used, (uint64_t)-(int64_t)helio_rx_memory_of(stream));
+    helio_uncount(&shared->instance->rx_streams, 1);
+    helio_uncount(&shared->instance->memory_used, helio_rx_memory_of(stream));
     helio_account_give(shared->config.account, helio_rx_memory_of(stream));
     helio_nak_fini(&stream->nak);
     helio_rxw_fini(&stream->rxw);

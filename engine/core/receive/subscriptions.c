@@ -76,6 +76,6 @@ void helio_subscriptions_remove(helio_subscriptions *subscriptions,
     leave(subscriptions, subscription);
     count_acking(subscriptions, &subscription->sink, UINT32_MAX); /* one less */
     free(subscription);
-    helio_count(&subscriptions->instance->receivers, (uint64_t)-1);
-    helio_count(&subscriptions->instance->receivers_unmatched, (uint64_t)-1);
+    helio_uncount(&subscriptions->instance->receivers, 1);
+    helio_uncount(&subscriptions->instance->receivers_unmatched, 1);
 }

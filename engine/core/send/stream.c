@@ -378,8 +378,8 @@ void helio_tx_stream_destroy(helio_tx_stream *stream, helio_clock clock) {
     if (!stream) {
         return;
     }
-    helio_count(&stream->instance->tx_streams, (uint64_t)-1);
-    helio_count(&stream->instance->memory_used, -(uint64_t)stream->memory);
+    helio_uncount(&stream->instance->tx_streams, 1);
+    helio_uncount(&stream->instance->memory_used, stream->memory);
     helio_account_give(stream->config.account, stream->memory);
     helio_tx_history_fini(&stream->history);
     helio_tx_govern_fini(&stream->govern);

@@ -15,7 +15,7 @@ int helio_tx_topics_init(helio_tx_topics *topics) {
 }
 
 void helio_tx_topics_fini(helio_tx_topics *topics, helio_clock clock) {
-    helio_count(&topics->instance->transmitters, (uint64_t)-(int64_t)topics->open);
+    helio_uncount(&topics->instance->transmitters, topics->open);
     while (topics->first) {
         helio_tx_topic *topic = topics->first;
         topics->first = topic->next;
@@ -122,7 +122,7 @@ void helio_tx_topics_remove(helio_tx_topics *topics, helio_tx_topic *topic, heli
     topic->object = (helio_stats_object){0};
     topic->position.stats = NULL;
     topics->open--;
-    helio_count(&topics->instance->transmitters, (uint64_t)-1);
+    helio_uncount(&topics->instance->transmitters, 1);
 }
 
 void helio_tx_topics_end(helio_tx_topics *topics, helio_clock clock) {

@@ -167,6 +167,11 @@ static inline void helio_count(_Atomic uint64_t *cell, uint64_t by) {
     }
 }
 
+/* Takes back what was counted, for gauges of what there is now. */
+static inline void helio_uncount(_Atomic uint64_t *cell, uint64_t by) {
+    helio_count(cell, 0 - by);
+}
+
 static inline void helio_set(_Atomic uint64_t *cell, uint64_t value) {
     if (HELIO_STATS_COUNTING) {
         atomic_store_explicit(cell, value, memory_order_relaxed);
