@@ -157,6 +157,25 @@ def test_the_list_of_insides_is_of_today() -> None:
     assert not unlisted
 
 
+# Whether a message may go is asked once (docs/adr/0032): who else may ask the single questions.
+QUESTIONS = {
+    "helio_tx_stream_credit": ("core/send/admit.c", "core/send/credit.c", "core/runtime/tx_lane_admit.c"),
+    "helio_tx_stream_pressing": ("core/send/stream.c", "core/runtime/tx_lane_admit.c"),
+    "helio_tx_acks_has_room": ("core/send/admit.c", "core/send/acks.c"),
+    "helio_tx_pace_admit": ("core/send/admit.c", "core/send/pace.c"),
+}
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_whether_a_message_may_go_is_asked_at_the_gate(question: str) -> None:
+    asking = {
+        path.relative_to(ENGINE).as_posix()
+        for path in CORE.rglob("*.c")
+        if re.search(rf"\b{question}\(", path.read_text(encoding="utf-8"))
+    }
+    assert asking == set(QUESTIONS[question])
+
+
 SYSTEM_HEADERS = {
     "Python.h": ("binding/",),
     "sys/socket.h": ("core/io/", "modules/"),

@@ -110,10 +110,6 @@ uint64_t helio_tx_stream_credit(const helio_tx_stream *stream, const helio_tx_to
     return topic->credit.limit > next ? topic->credit.limit - next : 0;
 }
 
-bool helio_tx_stream_awaits_credit(const helio_tx_stream *stream) {
-    return stream->config.awaits_credit;
-}
-
 /* Counts what a topic has waited so far. */
 static void count_wait(helio_tx_topic *topic, int64_t now_ns) {
     helio_tx_credit *credit = &topic->credit;

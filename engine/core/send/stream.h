@@ -174,8 +174,6 @@ bool helio_tx_stream_acked_message(const helio_tx_stream *stream, const helio_tx
 /* The i-th of those who acknowledge; NULL: there are no more. */
 const helio_acker *helio_tx_stream_acker(const helio_tx_stream *stream, uint32_t i);
 
-/* The stream's messages wait for credit, so that the two below make sense. */
-bool helio_tx_stream_awaits_credit(const helio_tx_stream *stream);
 /* How many messages of the topic may be appended as far as credit goes. */
 uint64_t helio_tx_stream_credit(const helio_tx_stream *stream, const helio_tx_topic *topic);
 /* Messages of the topic wait for more. */
