@@ -63,7 +63,7 @@ static inline void crowd_init(crowd *c, uint64_t seed, uint32_t count, double ra
             .incarnation = 1,
             .flags = HELIO_VIEW_PRESENT | HELIO_VIEW_REPORTS | HELIO_VIEW_PINNED,
             .position = c->interval.lead,
-            .place = i,
+            .index = i,
             .heard_ns = c->interval.now_ns,
         };
     }

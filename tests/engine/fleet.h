@@ -174,7 +174,7 @@ static inline helio_tx_stream_stats *source_counts(void) {
 
 static inline uint32_t place_of(unsigned i) {
     const helio_address address = world_host(100 + i, 50000);
-    return helio_peers_at(&source.stream->repairer.peers, &address);
+    return helio_receivers_at(&source.stream->repairer.receivers, &address);
 }
 
 static inline int fleet_act(unsigned i, helio_action action, int64_t duration_ns, const char *why) {

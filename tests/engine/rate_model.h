@@ -75,7 +75,7 @@ static inline void model_init(model *m) {
     m->free_s = m->now_s = 0;
     m->intervals = 0;
     m->config.packet_bytes = MODEL_PACKET;
-    m->config.places = m->receivers;
+    m->config.entries = m->receivers;
     for (unsigned i = 0; i < m->senders; i++) {
         model_sender *s = &m->sender[i];
         memset(s, 0, offsetof(model_sender, flight));
@@ -88,7 +88,7 @@ static inline void model_init(model *m) {
             s->views[r] = (helio_receiver_view){
                 .receiver = 1000 * (i + 1) + r,
                 .incarnation = 1,
-                .place = r,
+                .index = r,
                 .flags = HELIO_VIEW_PRESENT | (m->has_no_reports ? 0 : HELIO_VIEW_REPORTS),
                 .round_trip_ns = m->hides_round_trip ? 0 : (int64_t)(2e9 * m->delay_s),
             };

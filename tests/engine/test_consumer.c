@@ -45,11 +45,11 @@ static uint32_t isolations(const record *r) {
 
 /* Does in the model what was decided. */
 static void carry_out(crowd *c, const helio_slow_decision *decision) {
-    if (decision->place == HELIO_SLOW_NO_PLACE) {
+    if (decision->index == HELIO_RECEIVER_NONE) {
         return;
     }
-    helio_receiver_view *view = &c->views[decision->place];
-    crowd_receiver *receiver = &c->receivers[decision->place];
+    helio_receiver_view *view = &c->views[decision->index];
+    crowd_receiver *receiver = &c->receivers[decision->index];
     if (decision->action == HELIO_ACTION_SUSPEND || decision->action == HELIO_ACTION_SUSPEND_NAKS) {
         view->flags |= HELIO_VIEW_SUSPENDED;
         receiver->skips = decision->action == HELIO_ACTION_SUSPEND;
@@ -78,8 +78,8 @@ static void run(crowd *c, helio_consumers *engine, record *r, int64_t ns) {
             if (r->count[decision->action]++ == 0) {
                 r->first_ns[decision->action] = c->interval.now_ns;
             }
-            if (decision->place != HELIO_SLOW_NO_PLACE) {
-                r->of[decision->place][decision->action]++;
+            if (decision->index != HELIO_RECEIVER_NONE) {
+                r->of[decision->index][decision->action]++;
             }
             if (engine->config.enforces) {
                 carry_out(c, decision);
@@ -778,7 +778,7 @@ static void the_rules_hold_whatever_comes(void) {
                     CHECK(decision->action <= config.highest);
                     CHECK(decision->action != HELIO_ACTION_PACE || config.waits);
                     CHECK(decision->action != HELIO_ACTION_EXPEL ||
-                          (c.views[decision->place].flags & HELIO_VIEW_PINNED));
+                          (c.views[decision->index].flags & HELIO_VIEW_PINNED));
                     CHECK(decision->lasted_ns >= config.dwell_ns);
                     CHECK(decision->symptom != HELIO_SYMPTOM_SILENCE ||
                           decision->action == HELIO_ACTION_NOTIFY);

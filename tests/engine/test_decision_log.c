@@ -44,7 +44,7 @@ static helio_receiver_view any_view(uint32_t place) {
         .position = any(),
         .missing = any(),
         .buffer_fill = (uint32_t)any(),
-        .place = place,
+        .index = place,
         .round_trip_ns = (int64_t)any(),
         .heard_ns = (int64_t)any(),
     };
@@ -206,7 +206,7 @@ static void read_all(size_t size) {
         return;
     }
     while (next() == 1) {
-        CHECK(reader.interval.receivers <= reader.places);
+        CHECK(reader.interval.receivers <= reader.entries);
     }
     helio_decision_reader_fini(&reader);
 }

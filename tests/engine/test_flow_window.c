@@ -33,14 +33,14 @@ static void max_follows_the_one_with_the_most_room(void) {
     begin();
     const helio_window_limit limit = limit_by(HELIO_WINDOW_MAX, 0);
     CHECK_EQUAL(limit.sequence, 8900);
-    CHECK_EQUAL(limit.place, 2);
+    CHECK_EQUAL(limit.index, 2);
 }
 
 static void min_follows_the_one_with_the_least(void) {
     begin();
     const helio_window_limit limit = limit_by(HELIO_WINDOW_MIN, 0);
     CHECK_EQUAL(limit.sequence, 150);
-    CHECK_EQUAL(limit.place, 3);
+    CHECK_EQUAL(limit.index, 3);
     CHECK_EQUAL(limit.progress, 12);
 }
 

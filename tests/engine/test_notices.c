@@ -179,7 +179,7 @@ static void what_a_suspended_receiver_misses_is_lost_for_that_cause_when_its_tim
 static void what_stands_is_seen_in_the_view(void) {
     fleet_begin(1);
     fleet_act(0, HELIO_ACTION_SUSPEND, HELIO_SECOND, "loss");
-    const helio_receiver_view *view = &source.stream->repairer.peers.views[place_of(0)];
+    const helio_receiver_view *view = &source.stream->repairer.receivers.views[place_of(0)];
     CHECK_EQUAL(view->flags & HELIO_VIEW_SUSPENDED, HELIO_VIEW_SUSPENDED);
     CHECK_EQUAL(view->flags & HELIO_VIEW_EXPELLED, 0);
     fleet_run(1100 * MS);
@@ -380,7 +380,7 @@ static void a_receiver_of_another_make_is_treated_without_being_told(void) {
     ask_as_stranger(&stranger, 2);
     fleet_run(10 * MS);
     CHECK_EQUAL(helio_cell(&source_counts()->repair_packets), 1);
-    const uint32_t place = helio_peers_at(&source.stream->repairer.peers, &stranger);
+    const uint32_t place = helio_receivers_at(&source.stream->repairer.receivers, &stranger);
     const uint64_t notices = helio_cell(&source_counts()->notices_sent);
     CHECK_EQUAL(helio_tx_stream_act(source.stream, place, HELIO_ACTION_SUSPEND_NAKS, HELIO_SECOND,
                                     "naks", false, world_now(&w)),
@@ -402,8 +402,8 @@ static void nobody_at_a_place_is_refused(void) {
     CHECK_EQUAL(
         helio_tx_stream_act(source.stream, 99, HELIO_ACTION_SUSPEND, 0, "x", true, world_now(&w)),
         HELIO_ERR_STATE);
-    CHECK_EQUAL(helio_tx_stream_act(source.stream, HELIO_PEER_NONE, HELIO_ACTION_SUSPEND, 0, "x",
-                                    true, world_now(&w)),
+    CHECK_EQUAL(helio_tx_stream_act(source.stream, HELIO_RECEIVER_NONE, HELIO_ACTION_SUSPEND, 0,
+                                    "x", true, world_now(&w)),
                 HELIO_ERR_STATE);
     CHECK_EQUAL(helio_tx_stream_act(source.stream, place_of(0), HELIO_ACTION_NONE, 0, "x", true,
                                     world_now(&w)),
@@ -513,7 +513,8 @@ static void an_action_has_the_same_number_everywhere(void) {
         fleet_run(10 * MS);
         check_number(steps[i].action, steps[i].event);
         CHECK_EQUAL(
-            helio_cell(&helio_peers_stats(&source.stream->repairer.peers, place_of(0))->treatment),
+            helio_cell(
+                &helio_receivers_stats(&source.stream->repairer.receivers, place_of(0))->treatment),
             steps[i].in_force);
     }
     fleet_send(2, MS); /* it follows the stream again */

@@ -20,7 +20,7 @@ static void send_all(int64_t now_ns) {
 }
 
 static helio_pgmcc_feedback ack(uint32_t place, uint64_t newest, uint32_t bitmap) {
-    return (helio_pgmcc_feedback){.place = place,
+    return (helio_pgmcc_feedback){.index = place,
                                   .round_trip_ns = MS,
                                   .is_ack = true,
                                   .newest = newest,
@@ -45,7 +45,7 @@ static void it_begins_with_one_packet_and_whoever_answers_first_becomes_the_acke
     CHECK_EQUAL(helio_pgmcc_send_limit(&cc), 1001);
     send_all(0);
     CHECK_EQUAL(cc.lead, 1001);
-    CHECK_EQUAL(cc.acker, HELIO_PGMCC_NOBODY);
+    CHECK_EQUAL(cc.acker, HELIO_RECEIVER_NONE);
     const helio_pgmcc_feedback feedback = ack(7, 1001, 1);
     CHECK(hear(&feedback, MS));
     CHECK_EQUAL(cc.acker, 7);
@@ -150,7 +150,7 @@ static void silence_leaves_one_packet_and_two_silences_the_acker(void) {
     const int64_t again_ns = helio_pgmcc_next_deadline_ns(&cc);
     CHECK(again_ns - due_ns > due_ns - 20 * MS);
     CHECK(helio_pgmcc_poll(&cc, again_ns));
-    CHECK_EQUAL(cc.acker, HELIO_PGMCC_NOBODY);
+    CHECK_EQUAL(cc.acker, HELIO_RECEIVER_NONE);
 }
 
 static void the_worst_receiver_becomes_the_acker_but_not_one_about_as_bad(void) {
@@ -159,21 +159,21 @@ static void the_worst_receiver_becomes_the_acker_but_not_one_about_as_bad(void) 
     helio_pgmcc_feedback feedback = ack(7, 1001, 1);
     feedback.loss = 0.01;
     hear(&feedback, MS);
-    const helio_pgmcc_feedback better = {.place = 1, .loss = 0.001, .round_trip_ns = MS};
+    const helio_pgmcc_feedback better = {.index = 1, .loss = 0.001, .round_trip_ns = MS};
     CHECK(!hear(&better, 2 * MS));
-    const helio_pgmcc_feedback like_it = {.place = 2, .loss = 0.012, .round_trip_ns = MS};
+    const helio_pgmcc_feedback like_it = {.index = 2, .loss = 0.012, .round_trip_ns = MS};
     CHECK(!hear(&like_it, 2 * MS));
-    const helio_pgmcc_feedback unmeasured = {.place = 3, .loss = 0.5};
+    const helio_pgmcc_feedback unmeasured = {.index = 3, .loss = 0.5};
     CHECK(!hear(&unmeasured, 2 * MS));
-    const helio_pgmcc_feedback farther = {.place = 4, .loss = 0.01, .round_trip_ns = 2 * MS};
+    const helio_pgmcc_feedback farther = {.index = 4, .loss = 0.01, .round_trip_ns = 2 * MS};
     CHECK(hear(&farther, 2 * MS));
     CHECK_EQUAL(cc.acker, 4);
-    const helio_pgmcc_feedback worse = {.place = 5, .loss = 0.05, .round_trip_ns = 2 * MS};
+    const helio_pgmcc_feedback worse = {.index = 5, .loss = 0.05, .round_trip_ns = 2 * MS};
     CHECK(hear(&worse, 2 * MS));
     CHECK_EQUAL(cc.acker, 5);
     CHECK(!helio_pgmcc_on_gone(&cc, 4));
     CHECK(helio_pgmcc_on_gone(&cc, 5));
-    CHECK_EQUAL(cc.acker, HELIO_PGMCC_NOBODY);
+    CHECK_EQUAL(cc.acker, HELIO_RECEIVER_NONE);
 }
 
 static void an_acknowledgement_of_what_was_never_sent_is_nothing(void) {
@@ -306,7 +306,7 @@ static void who_comes_after_long_silence_is_not_made_to_wait_for_the_timeout(voi
     }
     send_all(now_ns); /* the late one has not had this one */
     CHECK(helio_pgmcc_next_deadline_ns(&cc) - now_ns > 30 * HELIO_SECOND);
-    const helio_pgmcc_feedback feedback = {.place = 7, .round_trip_ns = MS};
+    const helio_pgmcc_feedback feedback = {.index = 7, .round_trip_ns = MS};
     CHECK(hear(&feedback, now_ns));
     CHECK(helio_pgmcc_send_limit(&cc) > cc.lead);
     send_all(now_ns);

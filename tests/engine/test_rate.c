@@ -301,7 +301,7 @@ static void begin(int who, uint64_t rate) {
         .quantile = 0.9,
         .silence_ns = HELIO_SECOND,
         .packet_bytes = MODEL_PACKET,
-        .places = PLACES,
+        .entries = PLACES,
     };
     b.state =
         calloc(1, helio_rate_dynamic.state_bytes + PLACES * helio_rate_dynamic.receiver_bytes);
@@ -311,7 +311,7 @@ static void begin(int who, uint64_t rate) {
     for (uint32_t i = 0; i < PLACES; i++) {
         b.views[i] = (helio_receiver_view){.receiver = 100 + i,
                                            .incarnation = 1,
-                                           .place = i,
+                                           .index = i,
                                            .flags = HELIO_VIEW_PRESENT | HELIO_VIEW_REPORTS};
     }
 }

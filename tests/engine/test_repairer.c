@@ -24,7 +24,7 @@ static helio_clock at(int64_t ns) {
     return (helio_clock){ns, 1000000 + ns};
 }
 
-static void begin(uint32_t max_peers) {
+static void begin(uint32_t max_receivers) {
     const helio_stats_config config = {.name = "test", .bytes = 1 << 20, .wall_ns = 1};
     memset(&counts, 0, sizeof counts);
     CHECK_EQUAL(helio_stats_create(&config, &stats), 0);
@@ -37,7 +37,7 @@ static void begin(uint32_t max_peers) {
         .stats = stats,
         .instance = "test",
         .stream = "s",
-        .max_peers = max_peers,
+        .max_receivers = max_receivers,
         .linger_ns = 100 * US,
         .limits = limits,
     };
@@ -58,8 +58,9 @@ static bool ask(uint32_t first, uint32_t count, int from, int64_t now_ns) {
     }
     const helio_address address = peer(from);
     helio_repair_answer answer;
-    helio_repairer_on_nak(&repairer, &nak, helio_peers_meet(&repairer.peers, &address, at(now_ns)),
-                          1, at(now_ns), &answer);
+    helio_repairer_on_nak(&repairer, &nak,
+                          helio_receivers_discover(&repairer.receivers, &address, at(now_ns)), 1,
+                          at(now_ns), &answer);
     CHECK_EQUAL(answer.naks, count);
     shed = answer.shed_count;
     return answer.confirmed_count > 0;
@@ -103,7 +104,7 @@ static void what_is_gone_or_not_sent_yet_is_confirmed_and_not_repaired(void) {
     CHECK(!helio_repairer_has_work(&repairer));
     CHECK_EQUAL(helio_cell(&counts.naks_answered_too_late), 1);
     CHECK_EQUAL(helio_cell(&counts.naks_answered_not_sent_yet), 1);
-    CHECK_EQUAL(helio_cell(&helio_peers_stats(&repairer.peers, 0)->naks_too_late), 1);
+    CHECK_EQUAL(helio_cell(&helio_receivers_stats(&repairer.receivers, 0)->naks_too_late), 1);
     end();
 }
 
@@ -138,8 +139,8 @@ static void each_receiver_has_its_own_counts(void) {
     ask(1010, 1, 2, 6);
     while (helio_repairer_next(&repairer, at(7), &sequence)) {
     }
-    const helio_peer_stats *first = helio_peers_stats(&repairer.peers, 0);
-    const helio_peer_stats *second = helio_peers_stats(&repairer.peers, 1);
+    const helio_peer_stats *first = helio_receivers_stats(&repairer.receivers, 0);
+    const helio_peer_stats *second = helio_receivers_stats(&repairer.receivers, 1);
     CHECK_EQUAL(helio_cell(&first->naks_received), 3);
     CHECK_EQUAL(helio_cell(&first->repairs_caused), 3);
     CHECK_EQUAL(helio_cell(&first->repair_bytes_caused), 150);
@@ -153,8 +154,8 @@ static void each_receiver_has_its_own_counts(void) {
 /* What the live peers asked for, and those who are none. */
 static uint64_t attributed(void) {
     uint64_t sum = helio_cell(&counts.naks_others);
-    for (uint32_t place = 0; place < repairer.peers.count; place++) {
-        const helio_peer_stats *peer = helio_peers_stats(&repairer.peers, place);
+    for (uint32_t place = 0; place < repairer.receivers.count; place++) {
+        const helio_peer_stats *peer = helio_receivers_stats(&repairer.receivers, place);
         sum += peer ? helio_cell(&peer->naks_received) : 0;
     }
     return sum;
@@ -174,10 +175,10 @@ static void every_request_is_attributed_also_of_those_without_a_place_or_gone(vo
         CHECK_EQUAL(helio_cell(&counts.naks_received), asked);
         CHECK_EQUAL(attributed(), asked);
         double shares = 0;
-        for (uint32_t place = 0; place < repairer.peers.count; place++) {
-            shares += helio_peers_asked_share(&repairer.peers, place);
+        for (uint32_t place = 0; place < repairer.receivers.count; place++) {
+            shares += helio_receivers_asked_share(&repairer.receivers, place);
         }
-        const double others = (double)repairer.peers.asked_by_others / (double)asked;
+        const double others = (double)repairer.receivers.asked_by_others / (double)asked;
         CHECK(shares + others > 1 - 1e-9 && shares + others < 1 + 1e-9);
     }
     CHECK(helio_cell(&counts.naks_others) > 0);
@@ -188,15 +189,15 @@ static void forged_addresses_do_not_push_out_receivers_and_the_silent_give_way(v
     begin(4);
     for (int i = 0; i < 100; i++) {
         ask(1010, 1, i, 0);
-        helio_peers_prove(&repairer.peers, (uint32_t)i, at(0)); /* the first four */
+        helio_receivers_prove(&repairer.receivers, (uint32_t)i, at(0)); /* the first four */
     }
     CHECK_EQUAL(helio_cell(&counts.peers), 4);
-    CHECK_EQUAL(helio_cell(&helio_peers_stats(&repairer.peers, 0)->naks_received), 1);
+    CHECK_EQUAL(helio_cell(&helio_receivers_stats(&repairer.receivers, 0)->naks_received), 1);
     ask(1010, 1, 0, 30 * HELIO_SECOND);
     ask(1010, 1, 50, 61 * HELIO_SECOND); /* the second has been silent for a minute */
     CHECK_EQUAL(helio_cell(&counts.peers), 4);
     const helio_address address = peer(50);
-    CHECK_EQUAL(helio_peers_meet(&repairer.peers, &address, at(61 * HELIO_SECOND)), 1);
+    CHECK_EQUAL(helio_receivers_discover(&repairer.receivers, &address, at(61 * HELIO_SECOND)), 1);
     end();
 }
 

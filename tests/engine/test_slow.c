@@ -41,7 +41,9 @@ static void begin(const helio_tx_slow_config *slow) {
     crowd_init(&c, 1, RECEIVERS, 10000);
     for (uint32_t i = 0; i < RECEIVERS; i++) {
         const helio_address address = world_host(100 + i, 50000);
-        CHECK_EQUAL(helio_peers_meet(&source.stream->repairer.peers, &address, world_now(&w)), i);
+        CHECK_EQUAL(
+            helio_receivers_discover(&source.stream->repairer.receivers, &address, world_now(&w)),
+            i);
     }
 }
 
@@ -52,7 +54,7 @@ static void end(void) {
 
 static helio_receiver_view *views(void) {
     uint32_t places;
-    return helio_peers_views(&source.stream->repairer.peers, &places);
+    return helio_receivers_views(&source.stream->repairer.receivers, &places);
 }
 
 /* The model's receivers are the stream's, but for what the stream did to them. */
@@ -87,7 +89,7 @@ static helio_tx_stream_stats *counts(void) {
 }
 
 static helio_peer_stats *peer(uint32_t place) {
-    return helio_peers_stats(&source.stream->repairer.peers, place);
+    return helio_receivers_stats(&source.stream->repairer.receivers, place);
 }
 
 /* The n-th event of a kind, from 0; NULL: there are fewer. */
@@ -175,7 +177,7 @@ static void enforced_the_events_tell_the_story_in_order(void) {
     CHECK(place_of(slow) < place_of(suspended) && place_of(suspended) < place_of(back));
     CHECK_EQUAL(slow->arguments[0], 100 + SLOW);
     CHECK(slow->arguments[2] >= slow->arguments[3]);
-    CHECK_EQUAL(slow->slot, source.stream->repairer.peers.peers[SLOW].object.slot);
+    CHECK_EQUAL(slow->slot, source.stream->repairer.receivers.entries[SLOW].object.slot);
     CHECK(strstr(slow->text, "receiver 10.0.0.102:50000 is slow"));
     CHECK(strstr(suspended->text, "is suspended for 2 s (buffer 100 % over 95 %") ||
           strstr(suspended->text, "is suspended for 2 s (lag "));

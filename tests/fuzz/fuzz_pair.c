@@ -49,7 +49,7 @@ static void start_source(pair *p, uint8_t a, uint8_t b) {
     config.report_interval_ns = b & 1 ? 20 * HELIO_MILLISECOND : 0;
     config.history_ns = b & 2 ? 30 * HELIO_MILLISECOND : 0;
     config.is_connected = b & 4;
-    config.max_peers = b & 8 ? 4 : 0;
+    config.max_receivers = b & 8 ? 4 : 0;
     config.announce_interval_ns = 20 * HELIO_MILLISECOND;
     p->source_address = config.address;
     p->source_address.port = config.tsi.port;

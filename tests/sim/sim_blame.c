@@ -155,25 +155,25 @@ static void spoil(run *r) {
 }
 
 static void check_attribution(void) {
-    const helio_peers *peers = &source.stream->repairer.peers;
+    const helio_receivers *receivers = &source.stream->repairer.receivers;
     uint64_t sum = 0;
     double shares = 0;
     for (unsigned i = 0; i < FEW; i++) {
-        const uint32_t place = helio_peers_find(peers, ID + i);
-        CHECK(place != HELIO_PEER_NONE);
-        if (place == HELIO_PEER_NONE) {
+        const helio_receiver_index index = helio_receivers_find(receivers, ID + i);
+        CHECK(index != HELIO_RECEIVER_NONE);
+        if (index == HELIO_RECEIVER_NONE) {
             continue;
         }
-        CHECK_EQUAL(peers->peers[place].asked_for, asked_of[i]);
+        CHECK_EQUAL(receivers->entries[index].asked_for, asked_of[i]);
 #ifndef HELIO_NO_STATS
-        const helio_peer_stats *cells = peers->peers[place].object.record;
+        const helio_peer_stats *cells = receivers->entries[index].object.record;
         CHECK_EQUAL(helio_cell(&cells->naks_received), asked_of[i]);
 #endif
         sum += asked_of[i];
-        shares += helio_peers_asked_share(peers, place);
+        shares += helio_receivers_asked_share(receivers, index);
     }
-    CHECK_EQUAL(sum, peers->asked_for);
-    CHECK_EQUAL(peers->asked_by_others, 0);
+    CHECK_EQUAL(sum, receivers->asked_for);
+    CHECK_EQUAL(receivers->asked_by_others, 0);
     CHECK(sum == 0 || (shares > 1 - 1e-9 && shares < 1 + 1e-9));
 #ifndef HELIO_NO_STATS
     CHECK_EQUAL(helio_cell(&helio_tx_stats(source.stream)->naks_received), sum);
@@ -181,10 +181,11 @@ static void check_attribution(void) {
 }
 
 static double badness_of(unsigned i) {
-    const uint32_t place = helio_peers_find(&source.stream->repairer.peers, ID + i);
-    return place == HELIO_PEER_NONE
+    const helio_receiver_index index =
+        helio_receivers_find(&source.stream->repairer.receivers, ID + i);
+    return index == HELIO_RECEIVER_NONE
                ? -1
-               : helio_tx_stream_trouble(source.stream, place, world_now(&w).now_ns).badness;
+               : helio_tx_stream_trouble(source.stream, index, world_now(&w).now_ns).badness;
 }
 
 /* ---- all runs ---- */

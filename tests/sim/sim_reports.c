@@ -144,7 +144,7 @@ static double loss_of(uint32_t number) {
     double loss = -1;
     const helio_receiver_view *view = view_of(number);
     if (view) {
-        helio_tx_stream_receiver(source.stream, view->place, &name, &loss);
+        helio_tx_stream_receiver(source.stream, view->index, &name, &loss);
     }
     return loss;
 }

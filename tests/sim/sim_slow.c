@@ -169,8 +169,8 @@ static void flow(int64_t ns) {
 }
 
 static helio_receiver_view *view_of(unsigned receiver) {
-    helio_peers *peers = &source.stream->repairer.peers;
-    return helio_peers_view(peers, helio_peers_find(peers, 1000 + receiver));
+    helio_receivers *peers = &source.stream->repairer.receivers;
+    return helio_receivers_view(peers, helio_receivers_find(peers, 1000 + receiver));
 }
 
 static void one_that_stops_draining_is_suspended_and_readmitted(uint64_t seed) {

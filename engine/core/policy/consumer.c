@@ -19,15 +19,15 @@ enum {
 #define FORECAST_BEHIND 0.1 /* of the history: closer than that, it is not told */
 
 int helio_consumers_init(helio_consumers *engine, const helio_consumers_config *config) {
-    const uint32_t places = config->capacity ? config->capacity : 1;
+    const uint32_t entries = config->capacity ? config->capacity : 1;
     *engine = (helio_consumers){
         .config = *config,
         .watch = {.window_ns = config->dwell_ns / HELIO_CONSUMER_DWELL_WINDOWS,
                   .lag = config->lag,
                   .buffer = config->buffer},
-        .consumers = calloc(places, sizeof *engine->consumers),
-        .values = calloc(places, sizeof *engine->values),
-        .decisions = calloc((size_t)places * DECISIONS_PLACE + 1, sizeof *engine->decisions),
+        .consumers = calloc(entries, sizeof *engine->consumers),
+        .values = calloc(entries, sizeof *engine->values),
+        .decisions = calloc((size_t)entries * DECISIONS_PLACE + 1, sizeof *engine->decisions),
     };
     if (engine->consumers && engine->values && engine->decisions) {
         return 0;
@@ -43,10 +43,10 @@ void helio_consumers_fini(helio_consumers *engine) {
     *engine = (helio_consumers){0};
 }
 
-helio_slow_decision *helio_consumers_say(helio_consumers *engine, uint32_t place,
+helio_slow_decision *helio_consumers_say(helio_consumers *engine, helio_receiver_index index,
                                          helio_action action) {
     helio_slow_decision *decision = &engine->decisions[engine->decisions_count++];
-    *decision = (helio_slow_decision){.place = place, .action = action, .why = ""};
+    *decision = (helio_slow_decision){.index = index, .action = action, .why = ""};
     return decision;
 }
 
@@ -159,8 +159,9 @@ static void judge(helio_consumers *engine, helio_consumer *consumer, int64_t now
 /* ---- the ladder ---- */
 
 static helio_slow_decision *say_about(helio_consumers *engine, const helio_consumer *consumer,
-                                      uint32_t place, helio_action action, int64_t now_ns) {
-    helio_slow_decision *decision = helio_consumers_say(engine, place, action);
+                                      helio_receiver_index index, helio_action action,
+                                      int64_t now_ns) {
+    helio_slow_decision *decision = helio_consumers_say(engine, index, action);
     decision->receiver = consumer->watch.receiver;
     decision->symptom = consumer->worst;
     decision->value = consumer->watch.symptoms.value[consumer->worst];
@@ -240,21 +241,21 @@ static void isolate(helio_consumers *engine, helio_consumer *consumer, helio_act
 }
 
 static void take(helio_consumers *engine, helio_consumer *consumer, const helio_receiver_view *view,
-                 uint32_t place, helio_action rung, int64_t now_ns) {
+                 helio_receiver_index index, helio_action rung, int64_t now_ns) {
     const char *spared = why_spared(engine, consumer, rung);
     if (!spared && rung == HELIO_ACTION_SUSPEND && engine->config.highest == HELIO_ACTION_EXPEL &&
         suspensions_lately(consumer, now_ns) >= engine->config.expel_after) {
         if (view->flags & HELIO_VIEW_PINNED) {
             rung = HELIO_ACTION_EXPEL;
         } else if (!consumer->was_spared) {
-            say_about(engine, consumer, place, HELIO_ACTION_SPARE, now_ns)->why =
+            say_about(engine, consumer, index, HELIO_ACTION_SPARE, now_ns)->why =
                 "it is to be expelled by hand: others could speak in its name";
         }
         consumer->was_spared = true;
     }
     if (spared) {
         if (!consumer->was_spared) {
-            say_about(engine, consumer, place, HELIO_ACTION_SPARE, now_ns)->why = spared;
+            say_about(engine, consumer, index, HELIO_ACTION_SPARE, now_ns)->why = spared;
         }
         consumer->was_spared = true;
         return;
@@ -266,7 +267,7 @@ static void take(helio_consumers *engine, helio_consumer *consumer, const helio_
     consumer->acted_ns = now_ns;
     consumer->above = consumer->apart = consumer->below = consumer->well = 0;
     isolate(engine, consumer, rung, now_ns);
-    helio_slow_decision *decision = say_about(engine, consumer, place, rung, now_ns);
+    helio_slow_decision *decision = say_about(engine, consumer, index, rung, now_ns);
     if (rung >= HELIO_ACTION_SHED) {
         decision->duration_ns =
             rung == HELIO_ACTION_EXPEL ? engine->config.expel_ns : engine->config.suspend_ns;
@@ -282,7 +283,7 @@ static uint32_t windows_needed(const helio_consumer *consumer) {
 }
 
 static void climb(helio_consumers *engine, helio_consumer *consumer,
-                  const helio_receiver_view *view, uint32_t place, int64_t now_ns) {
+                  const helio_receiver_view *view, helio_receiver_index index, int64_t now_ns) {
     /* Expulsion is what a further suspension becomes. */
     const helio_action top = engine->config.highest == HELIO_ACTION_EXPEL ? HELIO_ACTION_SUSPEND
                                                                           : engine->config.highest;
@@ -294,7 +295,7 @@ static void climb(helio_consumers *engine, helio_consumer *consumer,
                                 ? consumer->above >= HELIO_CONSUMER_DWELL_WINDOWS
                                 : consumer->apart >= windows_needed(consumer);
         if (is_due) {
-            take(engine, consumer, view, place, rung, now_ns);
+            take(engine, consumer, view, index, rung, now_ns);
             return;
         }
         if (rung != HELIO_ACTION_NOTIFY) { /* all can be paced for, also when none is to blame */
@@ -307,13 +308,13 @@ static void climb(helio_consumers *engine, helio_consumer *consumer,
     if (stands && consumer->rung == top && applies(engine, consumer, top) &&
         consumer->apart >= HELIO_CONSUMER_DWELL_WINDOWS &&
         now_ns - consumer->acted_ns >= engine->config.suspend_ns) {
-        take(engine, consumer, view, place, consumer->rung, now_ns);
+        take(engine, consumer, view, index, consumer->rung, now_ns);
     }
 }
 
 /* ---- a loss in sight ---- */
 
-static void foresee(helio_consumers *engine, helio_consumer *consumer, uint32_t place,
+static void foresee(helio_consumers *engine, helio_consumer *consumer, helio_receiver_index index,
                     int64_t now_ns) {
     const helio_symptoms *symptoms = &consumer->watch.symptoms;
     const double lead = FORECAST_MARGIN * (double)engine->config.lead_ns;
@@ -324,7 +325,7 @@ static void foresee(helio_consumers *engine, helio_consumer *consumer, uint32_t 
     if (consumer->near >= NEAR_WINDOWS && !consumer->was_told) {
         consumer->was_told = true;
         helio_slow_decision *decision =
-            say_about(engine, consumer, place, HELIO_ACTION_FORECAST, now_ns);
+            say_about(engine, consumer, index, HELIO_ACTION_FORECAST, now_ns);
         decision->symptom = HELIO_SYMPTOM_LAG;
         decision->value = symptoms->value[HELIO_SYMPTOM_LAG];
         decision->threshold = engine->config.lag;
@@ -336,11 +337,11 @@ static void foresee(helio_consumers *engine, helio_consumer *consumer, uint32_t 
 
 /* ---- one receiver, one interval ---- */
 
-static void release(helio_consumers *engine, helio_consumer *consumer, uint32_t place,
+static void release(helio_consumers *engine, helio_consumer *consumer, helio_receiver_index index,
                     const char *why, int64_t now_ns) {
     const bool was_expelled = consumer->isolation == HELIO_ISOLATION_EXPELLED;
     const helio_action action = was_expelled ? HELIO_ACTION_READMIT : HELIO_ACTION_RESUME;
-    helio_slow_decision *decision = say_about(engine, consumer, place, action, now_ns);
+    helio_slow_decision *decision = say_about(engine, consumer, index, action, now_ns);
     decision->lasted_ns = now_ns - consumer->acted_ns;
     decision->why = why;
     come_free(consumer);
@@ -352,15 +353,15 @@ static void release(helio_consumers *engine, helio_consumer *consumer, uint32_t 
 
 /* It is isolated: is that over? */
 static void tend(helio_consumers *engine, helio_consumer *consumer, const helio_receiver_view *view,
-                 uint32_t place, int64_t now_ns) {
+                 helio_receiver_index index, int64_t now_ns) {
     const bool expelled = consumer->isolation == HELIO_ISOLATION_EXPELLED;
     const uint32_t flag = expelled ? HELIO_VIEW_EXPELLED : HELIO_VIEW_SUSPENDED;
     if (now_ns >= consumer->isolated_until_ns) {
-        release(engine, consumer, place, "its time is over", now_ns);
+        release(engine, consumer, index, "its time is over", now_ns);
     } else if (engine->config.enforces && !(view->flags & flag)) {
         come_free(consumer); /* somebody else let it go */
     } else if (!expelled && consumer->well >= HELIO_CONSUMER_DWELL_WINDOWS) {
-        release(engine, consumer, place, "it is well again", now_ns);
+        release(engine, consumer, index, "it is well again", now_ns);
     }
 }
 
@@ -380,24 +381,24 @@ static bool is_by_hand(const helio_consumer *consumer, const helio_receiver_view
             ((view->flags & HELIO_VIEW_SUSPENDED) && consumer->rung < HELIO_ACTION_SUSPEND_NAKS));
 }
 
-static void decide_one(helio_consumers *engine, const helio_receiver_view *view, uint32_t place,
-                       int64_t now_ns) {
-    helio_consumer *consumer = &engine->consumers[place];
+static void decide_one(helio_consumers *engine, const helio_receiver_view *view,
+                       helio_receiver_index index, int64_t now_ns) {
+    helio_consumer *consumer = &engine->consumers[index];
     if (consumer->isolation != HELIO_ISOLATION_NONE) {
-        tend(engine, consumer, view, place, now_ns);
+        tend(engine, consumer, view, index, now_ns);
         return;
     }
     if (!consumer->has_closed || is_by_hand(consumer, view)) {
         return;
     }
-    foresee(engine, consumer, place, now_ns);
+    foresee(engine, consumer, index, now_ns);
     if (consumer->rung != HELIO_ACTION_NONE && may_recover(engine, consumer, now_ns)) {
         helio_slow_decision *decision =
-            say_about(engine, consumer, place, HELIO_ACTION_RECOVER, now_ns);
+            say_about(engine, consumer, index, HELIO_ACTION_RECOVER, now_ns);
         decision->lasted_ns = now_ns - consumer->acted_ns;
         come_free(consumer);
     } else {
-        climb(engine, consumer, view, place, now_ns);
+        climb(engine, consumer, view, index, now_ns);
     }
 }
 
@@ -407,13 +408,13 @@ static bool is_present(const helio_receiver_view *view) {
 
 /* Takes in what is new of all.  True when some window ended over a threshold. */
 static bool take_in(helio_consumers *engine, const helio_watch_scene *scene,
-                    const helio_receiver_view *views, uint32_t places) {
+                    const helio_receiver_view *views, uint32_t entries) {
     bool any = false;
     engine->known = engine->isolated = 0;
     engine->again = 0;
-    for (uint32_t place = 0; place < places; place++) {
-        helio_consumer *consumer = &engine->consumers[place];
-        const helio_receiver_view *view = &views[place];
+    for (helio_receiver_index index = 0; index < entries; index++) {
+        helio_consumer *consumer = &engine->consumers[index];
+        const helio_receiver_view *view = &views[index];
         consumer->has_closed = false;
         if (!(view->flags & HELIO_VIEW_PRESENT)) {
             if (consumer->watch.is_begun) {
@@ -459,7 +460,7 @@ static uint64_t history_of(helio_consumers *engine, const helio_interval *interv
 void helio_consumers_decide(helio_consumers *engine, const helio_interval *interval,
                             const helio_receiver_view *views) {
     const uint32_t capacity = engine->config.capacity;
-    const uint32_t places = interval->receivers < capacity ? interval->receivers : capacity;
+    const uint32_t entries = interval->receivers < capacity ? interval->receivers : capacity;
     const int64_t now_ns = interval->now_ns;
     engine->decisions_count = 0;
     if (!engine->has_begun) {
@@ -475,21 +476,21 @@ void helio_consumers_decide(helio_consumers *engine, const helio_interval *inter
         .history_packets = history_of(engine, interval),
     };
     helio_consumers_follow_rate(engine, interval);
-    if (take_in(engine, &scene, views, places)) {
-        helio_consumers_compare(engine, interval, views, places);
+    if (take_in(engine, &scene, views, entries)) {
+        helio_consumers_compare(engine, interval, views, entries);
     }
-    for (uint32_t place = 0; place < places; place++) {
-        if (engine->consumers[place].has_closed) {
-            judge(engine, &engine->consumers[place], now_ns);
+    for (helio_receiver_index index = 0; index < entries; index++) {
+        if (engine->consumers[index].has_closed) {
+            judge(engine, &engine->consumers[index], now_ns);
         }
     }
-    helio_consumers_find_shared(engine, interval, places);
-    for (uint32_t place = 0; place < places; place++) {
-        if (is_present(&views[place])) {
-            decide_one(engine, &views[place], place, now_ns);
+    helio_consumers_find_shared(engine, interval, entries);
+    for (helio_receiver_index index = 0; index < entries; index++) {
+        if (is_present(&views[index])) {
+            decide_one(engine, &views[index], index, now_ns);
         }
     }
-    helio_consumers_pace(engine, interval, places);
+    helio_consumers_pace(engine, interval, entries);
     engine->before_ns = now_ns;
     engine->lead_before = interval->lead;
     engine->trail_before = interval->trail;

@@ -34,8 +34,6 @@
 
 #include "policy/group.h"
 
-#define HELIO_SLOW_NO_PLACE UINT32_MAX
-
 enum { HELIO_SLOW_SUSPENSIONS_MAX = 8 };
 
 typedef struct helio_consumers_config {
@@ -53,11 +51,11 @@ typedef struct helio_consumers_config {
     int64_t expel_ns;
     double share;      /* of the receivers, isolated at once */
     uint64_t rate_min; /* bytes per second: PACE goes no lower; 0: a sixteenth of the rate before */
-    uint32_t capacity; /* most places */
+    uint32_t capacity; /* most entries */
 } helio_consumers_config;
 
 typedef struct helio_slow_decision {
-    uint32_t place; /* HELIO_SLOW_NO_PLACE: it is about the group */
+    helio_receiver_index index; /* HELIO_RECEIVER_NONE: it is about the group */
     helio_action action;
     helio_symptom symptom; /* the evidence: which, */
     double value;          /* its value, */
@@ -101,8 +99,8 @@ typedef struct helio_consumer {
 typedef struct helio_consumers {
     helio_consumers_config config;
     helio_watch_config watch;
-    helio_consumer *consumers;      /* by place */
-    double *values;                 /* scratch, by place */
+    helio_consumer *consumers;      /* by index */
+    double *values;                 /* scratch, by index */
     helio_slow_decision *decisions; /* of the last interval, in order */
     uint32_t decisions_count;
     bool has_begun;
@@ -130,7 +128,7 @@ typedef struct helio_consumers {
 int helio_consumers_init(helio_consumers *engine, const helio_consumers_config *config);
 void helio_consumers_fini(helio_consumers *engine);
 
-/* Decides at the end of an interval; `views` are interval->receivers, by place.  The decisions are
+/* Decides at the end of an interval; `views` are interval->receivers, by index.  The decisions are
  * in `decisions` until the next call. */
 void helio_consumers_decide(helio_consumers *engine, const helio_interval *interval,
                             const helio_receiver_view *views);

@@ -40,13 +40,13 @@ uint64_t helio_consumers_pace_to(helio_consumers *engine, const helio_consumer *
 }
 
 void helio_consumers_pace(helio_consumers *engine, const helio_interval *interval,
-                          uint32_t places) {
+                          uint32_t entries) {
     if (engine->ceiling == 0) {
         return;
     }
     bool any = false;
-    for (uint32_t place = 0; place < places; place++) {
-        const helio_consumer *consumer = &engine->consumers[place];
+    for (helio_receiver_index index = 0; index < entries; index++) {
+        const helio_consumer *consumer = &engine->consumers[index];
         const helio_behaviour class = consumer->watch.class;
         if (consumer->rung != HELIO_ACTION_PACE || class == HELIO_BEHAVIOUR_STOPPED) {
             continue;

@@ -7,7 +7,7 @@
 #include "policy/consumer.h"
 
 /* A new decision of this interval, to be filled in. */
-helio_slow_decision *helio_consumers_say(helio_consumers *engine, uint32_t place,
+helio_slow_decision *helio_consumers_say(helio_consumers *engine, helio_receiver_index index,
                                          helio_action action);
 
 enum { HELIO_CONSUMER_DWELL_WINDOWS = 3 }; /* of trouble, before anything is done */
@@ -24,10 +24,10 @@ static inline bool helio_consumer_is_isolated(const helio_consumer *consumer,
 
 /* What is usual among those who are not isolated. */
 void helio_consumers_compare(helio_consumers *engine, const helio_interval *interval,
-                             const helio_receiver_view *views, uint32_t places);
+                             const helio_receiver_view *views, uint32_t entries);
 /* Who came into trouble together, and whether many are in it. */
 void helio_consumers_find_shared(helio_consumers *engine, const helio_interval *interval,
-                                 uint32_t places);
+                                 uint32_t entries);
 
 /* ---- consumer_pace.c ---- */
 
@@ -36,6 +36,7 @@ void helio_consumers_follow_rate(helio_consumers *engine, const helio_interval *
 /* Lowers the ceiling to what the receiver takes.  Returns the ceiling. */
 uint64_t helio_consumers_pace_to(helio_consumers *engine, const helio_consumer *consumer);
 /* Keeps the ceiling with those that are paced; raises it when there are none. */
-void helio_consumers_pace(helio_consumers *engine, const helio_interval *interval, uint32_t places);
+void helio_consumers_pace(helio_consumers *engine, const helio_interval *interval,
+                          uint32_t entries);
 
 #endif

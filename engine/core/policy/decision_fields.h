@@ -17,7 +17,7 @@
     X(repair_packets) X(repair_bytes) X(naks) X(offered_bytes) X(rate) X(queue_bytes) \
     X(lead) X(trail) X(history_packets) X(repairs_waiting) X(silence_ns)
 
-/* Without the place, which comes first. */
+/* Without the entry, which comes first. */
 #define HELIO_DECISION_VIEW_FIELDS(X) \
     X(receiver) X(incarnation) X(flags) X(window) X(received) X(lost) X(unrecoverable) \
     X(naks) X(naks_again) X(naks_late) X(naks_shed) X(repairs) X(repair_bytes) X(position) \
@@ -60,7 +60,7 @@ static inline void helio_decision_set_view(helio_receiver_view *to, const uint64
 #undef X
 }
 
-/* Places in the header. */
+/* Entries in the header. */
 enum {
     HELIO_DECISION_AT_ORDER = 8,
     HELIO_DECISION_AT_VERSION = 12,

@@ -66,12 +66,12 @@ static void append(helio_decision_log *log, uint8_t kind, const uint8_t *body, s
 
 int helio_decision_log_init(helio_decision_log *log, void *memory, size_t capacity,
                             const char *instance, const char *stream, int64_t wall_ns,
-                            uint32_t places) {
+                            uint32_t entries) {
     *log = (helio_decision_log){0};
-    if (capacity < HELIO_DECISION_LOG_MIN || places > HELIO_DECISION_PLACES_MAX) {
+    if (capacity < HELIO_DECISION_LOG_MIN || entries > HELIO_DECISION_PLACES_MAX) {
         return HELIO_ERR_OPTION;
     }
-    helio_receiver_view *views = calloc(places ? places : 1, sizeof *views);
+    helio_receiver_view *views = calloc(entries ? entries : 1, sizeof *views);
     if (!views) {
         return HELIO_ERR_NOMEM;
     }
@@ -79,12 +79,12 @@ int helio_decision_log_init(helio_decision_log *log, void *memory, size_t capaci
                                 .capacity = capacity,
                                 .used = HELIO_DECISION_LOG_HEADER,
                                 .views = views,
-                                .places = places};
+                                .entries = entries};
     uint8_t *head = memory;
     memset(head, 0, HELIO_DECISION_LOG_HEADER);
     put_word(head, HELIO_DECISION_AT_ORDER, HELIO_DECISION_ORDER);
     put_word(head, HELIO_DECISION_AT_VERSION, HELIO_DECISION_VERSION);
-    put_word(head, HELIO_DECISION_AT_PLACES, places);
+    put_word(head, HELIO_DECISION_AT_PLACES, entries);
     memcpy(head + HELIO_DECISION_AT_WALL, &wall_ns, sizeof wall_ns);
     strncpy((char *)head + HELIO_DECISION_AT_INSTANCE, instance,
             HELIO_DECISION_AT_STREAM - HELIO_DECISION_AT_INSTANCE - 1);
@@ -101,21 +101,21 @@ void helio_decision_log_fini(helio_decision_log *log) {
 }
 
 void helio_decision_log_view(helio_decision_log *log, const helio_receiver_view *view) {
-    if (log->is_full || view->place >= log->places) {
+    if (log->is_full || view->index >= log->entries) {
         return;
     }
     uint64_t numbers[HELIO_DECISION_VIEW_NUMBERS], before[HELIO_DECISION_VIEW_NUMBERS];
     helio_decision_get_view(view, numbers);
-    helio_decision_get_view(&log->views[view->place], before);
+    helio_decision_get_view(&log->views[view->index], before);
     if (!(view->flags & HELIO_VIEW_NEWS) && memcmp(numbers, before, sizeof numbers) == 0) {
         return;
     }
     uint8_t body[BODY_MAX];
-    size_t length = put_number(body, view->place);
+    size_t length = put_number(body, view->index);
     length += put_differences(body + length, numbers, before, HELIO_DECISION_VIEW_NUMBERS);
     append(log, HELIO_DECISION_VIEW, body, length);
-    log->views[view->place] = *view;
-    log->views[view->place].flags &= ~(uint32_t)HELIO_VIEW_NEWS;
+    log->views[view->index] = *view;
+    log->views[view->index].flags &= ~(uint32_t)HELIO_VIEW_NEWS;
 }
 
 void helio_decision_log_interval(helio_decision_log *log, const helio_interval *interval) {

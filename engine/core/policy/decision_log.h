@@ -31,7 +31,7 @@ enum {
 typedef enum helio_decision_kind {
     /* what the policies see */
     HELIO_DECISION_CONFIG = 1,   /* text: options as "name=value&..." */
-    HELIO_DECISION_RECEIVER = 2, /* place; text: "name address" */
+    HELIO_DECISION_RECEIVER = 2, /* index; text: "name address" */
     HELIO_DECISION_VIEW = 3,     /* a receiver's view that has news or has changed; differences */
     HELIO_DECISION_INTERVAL = 4, /* the end of an interval, after its views; differences */
     HELIO_DECISION_POLICY =
@@ -48,16 +48,16 @@ typedef struct helio_decision_log {
     size_t used;
     bool is_full;
     helio_interval interval;    /* the last one written */
-    helio_receiver_view *views; /* the last ones written, by place */
-    uint32_t places;
+    helio_receiver_view *views; /* the last ones written, by index */
+    uint32_t entries;
 } helio_decision_log;
 
 /* Begins a log in `memory`, of at least HELIO_DECISION_LOG_MIN bytes, aligned to 8, which outlives
- * it.  `stream`: its TSI as text.  `places`: receivers there may be.  0, OPTION (too small) or NOMEM; free
+ * it.  `stream`: its TSI as text.  `entries`: receivers there may be.  0, OPTION (too small) or NOMEM; free
  * with helio_decision_log_fini, which leaves the memory alone. */
 int helio_decision_log_init(helio_decision_log *log, void *memory, size_t capacity,
                             const char *instance, const char *stream, int64_t wall_ns,
-                            uint32_t places);
+                            uint32_t entries);
 void helio_decision_log_fini(helio_decision_log *log);
 
 /* Each view, then the interval they belong to.  A view is written when it has news or has changed. */

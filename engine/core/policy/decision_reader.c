@@ -59,16 +59,16 @@ int helio_decision_reader_init(helio_decision_reader *reader, const void *memory
     }
     uint64_t used;
     memcpy(&used, head + HELIO_DECISION_AT_USED, sizeof used);
-    const uint32_t places = get_word(head, HELIO_DECISION_AT_PLACES);
-    if (used < HELIO_DECISION_LOG_HEADER || used > size || places > HELIO_DECISION_PLACES_MAX) {
+    const uint32_t entries = get_word(head, HELIO_DECISION_AT_PLACES);
+    if (used < HELIO_DECISION_LOG_HEADER || used > size || entries > HELIO_DECISION_PLACES_MAX) {
         return HELIO_DECISION_DAMAGED;
     }
     *reader = (helio_decision_reader){
-        .memory = memory, .used = used, .at = HELIO_DECISION_LOG_HEADER, .places = places};
+        .memory = memory, .used = used, .at = HELIO_DECISION_LOG_HEADER, .entries = entries};
     memcpy(&reader->wall_ns, head + HELIO_DECISION_AT_WALL, sizeof reader->wall_ns);
     memcpy(reader->instance, head + HELIO_DECISION_AT_INSTANCE, sizeof reader->instance - 1);
     memcpy(reader->stream, head + HELIO_DECISION_AT_STREAM, sizeof reader->stream - 1);
-    reader->views = calloc(places ? places : 1, sizeof *reader->views);
+    reader->views = calloc(entries ? entries : 1, sizeof *reader->views);
     return reader->views ? 0 : HELIO_ERR_NOMEM;
 }
 
@@ -78,11 +78,11 @@ void helio_decision_reader_fini(helio_decision_reader *reader) {
 }
 
 static bool take_view(helio_decision_reader *reader, span body) {
-    uint64_t place;
-    if (!take_number(&body, &place) || place >= reader->places) {
+    uint64_t index;
+    if (!take_number(&body, &index) || index >= reader->entries) {
         return false;
     }
-    helio_receiver_view *view = &reader->views[place];
+    helio_receiver_view *view = &reader->views[index];
     uint64_t numbers[HELIO_DECISION_VIEW_NUMBERS];
     view->flags &= ~(uint32_t)HELIO_VIEW_NEWS; /* as it was when it was written */
     helio_decision_get_view(view, numbers);
@@ -90,7 +90,7 @@ static bool take_view(helio_decision_reader *reader, span body) {
         return false;
     }
     helio_decision_set_view(view, numbers);
-    view->place = (uint32_t)place;
+    view->index = (uint32_t)index;
     return true;
 }
 
@@ -101,7 +101,7 @@ static bool take_interval(helio_decision_reader *reader, span body) {
         return false;
     }
     helio_decision_set_interval(&reader->interval, numbers);
-    return reader->interval.receivers <= reader->places;
+    return reader->interval.receivers <= reader->entries;
 }
 
 static bool take_record(span body, helio_decision_record *record) {

@@ -14,7 +14,7 @@ typedef struct helio_decision_reader {
     char stream[40];
     helio_interval interval;    /* as of the last INTERVAL record */
     helio_receiver_view *views; /* as of now; NEWS: in those that came since the interval before */
-    uint32_t places;
+    uint32_t entries;
     bool is_at_interval; /* the last record was one; its views are news until the next is read */
 } helio_decision_reader;
 

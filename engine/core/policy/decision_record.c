@@ -26,7 +26,7 @@ bool helio_decision_is_same_rate(const helio_rate_decision *a, const helio_rate_
 
 void helio_decision_of_consumer(const helio_slow_decision *decision, uint64_t *numbers) {
     const uint64_t all[HELIO_DECISION_CONSUMER_NUMBERS] = {
-        decision->place,
+        decision->index,
         (uint64_t)decision->action,
         (uint64_t)decision->symptom,
         bits_of(decision->value),

@@ -47,7 +47,7 @@ static inline void helio_track_init(helio_track *track) {
     track->count = 0;
 }
 
-/* Sightings come in order of time; one at the time of the last replaces it. */
+/* Sightings come in order of time; one at the time of the last reentries it. */
 void helio_track_add(helio_track *track, const helio_sighting *sighting);
 
 /* The last; NULL: none. */

@@ -19,7 +19,7 @@ typedef struct helio_interval {
     int64_t wall_ns;    /* the same, wall clock */
     int64_t length_ns;  /* since the end of the one before */
     uint32_t flags;     /* HELIO_INTERVAL_* */
-    uint32_t receivers; /* places in the table of views; some may not be PRESENT */
+    uint32_t receivers; /* entries in the table of views; some may not be PRESENT */
     /* within it */
     uint64_t packets_sent; /* original data */
     uint64_t bytes_sent;

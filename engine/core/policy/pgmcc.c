@@ -23,7 +23,7 @@ enum {
 void helio_pgmcc_init(helio_pgmcc *pgmcc, uint64_t lead) {
     *pgmcc = (helio_pgmcc){
         .window = 1,
-        .acker = HELIO_PGMCC_NOBODY,
+        .acker = HELIO_RECEIVER_NONE,
         .newest = lead,
         .acked = UINT64_MAX, /* what was sent before is not asked about */
         .lead = lead,
@@ -61,15 +61,15 @@ static void give_up_flight(helio_pgmcc *pgmcc) {
     pgmcc->due_ns = HELIO_NEVER; /* until something is sent again */
 }
 
-static void elect(helio_pgmcc *pgmcc, uint32_t place, double cost) {
+static void elect(helio_pgmcc *pgmcc, helio_receiver_index index, double cost) {
     /* The first to answer after a silence may have come after the packet that waits for an answer,
      * and what the timeout has grown to was not its doing. */
-    if (pgmcc->acker == HELIO_PGMCC_NOBODY && pgmcc->timeouts > 0) {
+    if (pgmcc->acker == HELIO_RECEIVER_NONE && pgmcc->timeouts > 0) {
         give_up_flight(pgmcc);
         pgmcc->timeouts = 0;
         pgmcc->timeout_ns = FIRST_TIMEOUT_NS;
     }
-    pgmcc->acker = place;
+    pgmcc->acker = index;
     pgmcc->acker_cost = cost;
     /* What it has of the packets on their way is not known: holes among those are not taken for
      * losses of its. */
@@ -78,28 +78,28 @@ static void elect(helio_pgmcc *pgmcc, uint32_t place, double cost) {
 }
 
 static bool challenge(helio_pgmcc *pgmcc, const helio_pgmcc_feedback *feedback) {
-    if (pgmcc->acker == HELIO_PGMCC_NOBODY) {
-        elect(pgmcc, feedback->place, cost_of(feedback->loss, feedback->round_trip_ns));
+    if (pgmcc->acker == HELIO_RECEIVER_NONE) {
+        elect(pgmcc, feedback->index, cost_of(feedback->loss, feedback->round_trip_ns));
         return true;
     }
     if (feedback->round_trip_ns <= 0) {
         return false;
     }
     const double cost = cost_of(feedback->loss, feedback->round_trip_ns);
-    if (feedback->place == pgmcc->acker) {
+    if (feedback->index == pgmcc->acker) {
         pgmcc->acker_cost = cost;
     } else if (cost * ACKER_BIAS > pgmcc->acker_cost) {
-        elect(pgmcc, feedback->place, cost);
+        elect(pgmcc, feedback->index, cost);
         return true;
     }
     return false;
 }
 
-bool helio_pgmcc_on_gone(helio_pgmcc *pgmcc, uint32_t place) {
-    if (place != pgmcc->acker) {
+bool helio_pgmcc_on_gone(helio_pgmcc *pgmcc, helio_receiver_index index) {
+    if (index != pgmcc->acker) {
         return false;
     }
-    pgmcc->acker = HELIO_PGMCC_NOBODY;
+    pgmcc->acker = HELIO_RECEIVER_NONE;
     pgmcc->acker_cost = 0;
     return true;
 }
@@ -159,7 +159,7 @@ static void cut(helio_pgmcc *pgmcc) {
 bool helio_pgmcc_on_feedback(helio_pgmcc *pgmcc, const helio_pgmcc_feedback *feedback,
                              int64_t now_ns) {
     const bool has_changed = challenge(pgmcc, feedback);
-    if (feedback->place != pgmcc->acker || !feedback->is_ack || feedback->newest > pgmcc->lead) {
+    if (feedback->index != pgmcc->acker || !feedback->is_ack || feedback->newest > pgmcc->lead) {
         return has_changed;
     }
     if (feedback->measured_ns > 0) {

@@ -3,13 +3,13 @@
  *
  * One receiver, the acker, acknowledges each data packet with the newest sequence it has and a map
  * of the 32 up to there.  The window grows by one packet per round trip and is halved by a loss, like
- * TCP's; what has been sent since the newest packet acknowledged takes its place in it.  (The draft
+ * TCP's; what has been sent since the newest packet acknowledged takes its entry in it.  (The draft
  * keeps a count of tokens instead, which lost acknowledgements and changes of the acker let leak
  * away.)  A loss is a hole with three or more
  * later packets acknowledged.  After a cut nothing counts until a packet sent after it is
  * acknowledged.  When no acknowledgement comes for the retransmission timeout (RFC 6298) the window is one
  * packet; after two such times in a row the acker is forgotten and whoever answers next takes its
- * place.
+ * index.
  *
  * The acker is the receiver with the smallest throughput by TCP's equation (Padhye et al., as in
  * RFC 5348), from the share of packets it lost and its round trip: 1 / (RTT (sqrt(2p/3) +
@@ -26,16 +26,15 @@
 
 #include "base/clock.h"
 #include "base/rtt.h"
-
-#define HELIO_PGMCC_NOBODY UINT32_MAX
+#include "receivers/index.h"
 
 typedef struct helio_pgmcc {
-    double window;      /* packets, at least 1 */
-    uint32_t acker;     /* place of the receiver; NOBODY: to be elected */
-    double acker_cost;  /* 1 / its throughput; 0: it has lost nothing yet */
-    uint64_t newest;    /* acknowledged */
-    uint64_t acked;     /* bit i: newest - i was acknowledged */
-    uint64_t lead;      /* newest sequence sent */
+    double window;              /* packets, at least 1 */
+    helio_receiver_index acker; /* index of the receiver; NONE: to be elected */
+    double acker_cost;          /* 1 / its throughput; 0: it has lost nothing yet */
+    uint64_t newest;            /* acknowledged */
+    uint64_t acked;             /* bit i: newest - i was acknowledged */
+    uint64_t lead;              /* newest sequence sent */
     uint64_t cut_at;    /* lead when the window was cut last: losses up to there count no more */
     bool is_recovering; /* nothing sent after the last cut is acknowledged: no growth */
     uint64_t full_at;   /* lead when the window was full last */
@@ -48,8 +47,8 @@ typedef struct helio_pgmcc {
 
 /* What a receiver said. */
 typedef struct helio_pgmcc_feedback {
-    uint32_t place; /* who */
-    double loss;    /* share of packets it loses, 0 to 1, and its round trip (0: not known), */
+    helio_receiver_index index; /* who */
+    double loss; /* share of packets it loses, 0 to 1, and its round trip (0: not known), */
     int64_t round_trip_ns; /* both averaged over the same time for all receivers, to compare them */
     bool is_ack;           /* it acknowledges: the three that follow are given */
     uint64_t newest;       /* newest sequence it has */
@@ -69,7 +68,7 @@ static inline uint64_t helio_pgmcc_send_limit(const helio_pgmcc *pgmcc) {
 bool helio_pgmcc_on_feedback(helio_pgmcc *pgmcc, const helio_pgmcc_feedback *feedback,
                              int64_t now_ns);
 /* A receiver has gone, or does not count any more.  True when it was the acker. */
-bool helio_pgmcc_on_gone(helio_pgmcc *pgmcc, uint32_t place);
+bool helio_pgmcc_on_gone(helio_pgmcc *pgmcc, helio_receiver_index index);
 /* Looks at the timeout.  True when it ran out. */
 bool helio_pgmcc_poll(helio_pgmcc *pgmcc, int64_t now_ns);
 static inline int64_t helio_pgmcc_next_deadline_ns(const helio_pgmcc *pgmcc) {

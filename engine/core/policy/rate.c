@@ -25,7 +25,7 @@ static void decide_fixed(void *state, const helio_interval *interval,
         .rate = ((const fixed *)state)->rate,
         .send_limit = HELIO_RATE_NO_SEQUENCE,
         .state = HELIO_RATE_HOLD,
-        .worst = HELIO_RATE_NO_PLACE,
+        .worst = HELIO_RECEIVER_NONE,
         .why = "",
     };
 }
@@ -71,7 +71,7 @@ helio_rate_decision helio_rate_begin(const helio_rate_policy *policy,
                 : policy->is_fixed         ? config->rate
                                            : rate,
         .send_limit = HELIO_RATE_NO_SEQUENCE,
-        .worst = HELIO_RATE_NO_PLACE,
+        .worst = HELIO_RECEIVER_NONE,
         .why = "",
     };
 }

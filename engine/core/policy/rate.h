@@ -18,8 +18,6 @@
 #include "policy/interval.h"
 
 #define HELIO_RATE_NO_SEQUENCE UINT64_MAX
-#define HELIO_RATE_NO_PLACE UINT32_MAX
-
 typedef struct helio_rate_config {
     uint64_t rate;      /* bytes per second: the fixed rate, or the ceiling; 0: none */
     uint64_t rate_min;  /* the floor */
@@ -30,7 +28,7 @@ typedef struct helio_rate_config {
     int64_t silence_ns; /* a receiver that reports and is silent for this long counts as a loss; 0:
                            for as long as the interval says */
     uint32_t packet_bytes; /* of the longest packet */
-    uint32_t places;       /* in the table of views, taken or not */
+    uint32_t entries;      /* in the table of views, taken or not */
 } helio_rate_config;
 
 typedef enum helio_rate_state {
@@ -43,7 +41,7 @@ typedef struct helio_rate_decision {
     uint64_t rate;       /* bytes per second; 0: no limit */
     uint64_t send_limit; /* newest sequence that may be sent; HELIO_RATE_NO_SEQUENCE: any */
     helio_rate_state state;
-    uint32_t worst;  /* place of the receiver that decided; HELIO_RATE_NO_PLACE: none */
+    uint32_t worst;  /* index of the receiver that decided; HELIO_RECEIVER_NONE: none */
     double signal;   /* what was compared with the thresholds: a share of packets lost */
     const char *why; /* a few words for people; a literal */
 } helio_rate_decision;
@@ -52,7 +50,7 @@ typedef struct helio_rate_policy {
     const char *name;
     bool is_fixed;         /* decides the same always */
     size_t state_bytes;    /* 0 at first, aligned as by malloc */
-    size_t receiver_bytes; /* of it more for each place in the table of views */
+    size_t receiver_bytes; /* of it more for each entry of the table of views */
     /* `rate`: in force until now, 0 for none. */
     void (*init)(void *state, const helio_rate_config *config, uint64_t rate, int64_t now_ns);
     /* Called once per interval; costs less than 1 us per receiver.  `out` holds the decision before

@@ -63,7 +63,7 @@ enum {
 };
 
 typedef struct receiver {
-    uint64_t receiver; /* who has the place; with its incarnation */
+    uint64_t receiver; /* who has the entry; with its incarnation */
     uint64_t incarnation;
     uint32_t era;   /* in which its counts began; 0: none yet */
     uint32_t stale; /* intervals with data and without news of it */
@@ -74,7 +74,7 @@ typedef struct receiver {
     helio_loss_bound bound;
     int64_t silent_ns; /* while data was sent */
     uint32_t silences;
-    uint32_t ranked; /* no matter of this receiver: the i-th place while they are put in order */
+    uint32_t ranked; /* no matter of this receiver: the i-th index while they are put in order */
 } receiver;
 
 typedef struct dynamic {
@@ -90,21 +90,21 @@ typedef struct dynamic {
     uint64_t lead;      /* newest packet sent before it */
     int64_t thaw_ns;    /* no change before */
     int64_t settled_ns; /* whatever is heard from here on belongs to the era */
-    uint32_t fell_for;  /* place of the receiver that the last fall was for */
+    uint32_t fell_for;  /* index of the receiver that the last fall was for */
     double budget;      /* packets that may still be lost; below 0: too many were */
     uint32_t counted;   /* receivers that counted last */
     double z;           /* for so many */
     uint32_t clean;     /* intervals with loss below loss_low */
     uint32_t tolerable; /* intervals with loss below loss_high */
     double rises;       /* since loss was last above loss_low, in round trips if these are longer */
-    receiver receivers[]; /* one per place */
+    receiver receivers[]; /* one per index */
 } dynamic;
 
 /* What the receivers say in one interval. */
 typedef struct hearing {
     helio_loss_bound loss; /* of the one that decides */
-    uint32_t worst;        /* its place */
-    uint32_t silent;       /* place of one that has fallen silent */
+    uint32_t worst;        /* its entry */
+    uint32_t silent;       /* index of one that has fallen silent */
     uint32_t counted;
     bool is_early;         /* somebody tells of packets sent before the last fall */
     int64_t round_trip_ns; /* the longest */
@@ -197,7 +197,7 @@ static void listen(receiver *r, dynamic *state, const helio_receiver_view *view,
     if (!is_of_era(state, view, interval->now_ns)) {
         return;
     }
-    if (r->era != 0 && view->place == state->fell_for) { /* lost on the way when the rate fell */
+    if (r->era != 0 && view->index == state->fell_for) { /* lost on the way when the rate fell */
         state->budget -= (double)(lost_of(view) - r->lost);
     }
     begin(r, state, view);
@@ -205,7 +205,7 @@ static void listen(receiver *r, dynamic *state, const helio_receiver_view *view,
 
 /* ---- all of them ---- */
 
-/* Puts the place with the k-th highest bound at k, and in front of it those with higher ones. */
+/* Puts the entry with the k-th highest bound at k, and in front of it those with higher ones. */
 static uint32_t select_place(receiver *receivers, uint32_t count, uint32_t k) {
     uint32_t low = 0, high = count - 1;
     while (low < high) {
@@ -221,9 +221,9 @@ static uint32_t select_place(receiver *receivers, uint32_t count, uint32_t k) {
             if (i > j) {
                 break;
             }
-            const uint32_t place = receivers[i].ranked;
+            const helio_receiver_index index = receivers[i].ranked;
             receivers[i++].ranked = receivers[j].ranked;
-            receivers[j].ranked = place;
+            receivers[j].ranked = index;
             if (j-- == 0) {
                 break;
             }
@@ -250,32 +250,32 @@ static uint32_t decider(dynamic *state, uint32_t worst, uint32_t counted) {
 
 static hearing hear(dynamic *state, const helio_interval *interval,
                     const helio_receiver_view *views) {
-    hearing heard = {.worst = HELIO_RATE_NO_PLACE, .silent = HELIO_RATE_NO_PLACE};
-    const uint32_t places =
-        interval->receivers < state->config.places ? interval->receivers : state->config.places;
+    hearing heard = {.worst = HELIO_RECEIVER_NONE, .silent = HELIO_RECEIVER_NONE};
+    const uint32_t entries =
+        interval->receivers < state->config.entries ? interval->receivers : state->config.entries;
     double highest = 0;
-    for (uint32_t place = 0; place < places; place++) {
-        const helio_receiver_view *view = &views[place];
+    for (helio_receiver_index index = 0; index < entries; index++) {
+        const helio_receiver_view *view = &views[index];
         if (!counts(state, view)) {
             continue;
         }
-        receiver *r = &state->receivers[place];
+        receiver *r = &state->receivers[index];
         listen(r, state, view, interval);
         heard.is_early |= r->era != state->era && (view->flags & HELIO_VIEW_NEWS);
         if (falls_silent(r, state, view, interval)) {
-            heard.silent = place;
+            heard.silent = index;
         }
         if (r->bound.at_least > highest) {
             highest = r->bound.at_least;
-            heard.worst = place;
+            heard.worst = index;
         }
         if (view->round_trip_ns > heard.round_trip_ns) {
             heard.round_trip_ns = view->round_trip_ns;
         }
-        state->receivers[heard.counted++].ranked = place;
+        state->receivers[heard.counted++].ranked = index;
     }
     heard.worst = decider(state, heard.worst, heard.counted);
-    if (heard.worst != HELIO_RATE_NO_PLACE) {
+    if (heard.worst != HELIO_RECEIVER_NONE) {
         heard.loss = state->receivers[heard.worst].bound;
     }
     if (heard.counted != state->counted) {
@@ -316,7 +316,7 @@ static void fall(dynamic *state, const helio_interval *interval, const hearing *
     state->passed = used * share_left;
     state->ceiling = used * share_left * (yields ? YIELD : 1);
     state->rate = clamped(state, state->ceiling * MARGIN);
-    if (heard->worst != HELIO_RATE_NO_PLACE) {
+    if (heard->worst != HELIO_RECEIVER_NONE) {
         const receiver *r = &state->receivers[heard->worst];
         state->budget -= (double)(r->lost - r->lost_before);
     }
@@ -381,7 +381,7 @@ static void move(dynamic *state, const helio_interval *interval, const hearing *
     if (bound > config->loss_high) {
         out->why = "it loses more than loss_high";
         fall(state, interval, heard, 1 - heard->loss.share, out);
-    } else if (heard->silent != HELIO_RATE_NO_PLACE) {
+    } else if (heard->silent != HELIO_RECEIVER_NONE) {
         out->why = "it has fallen silent";
         out->worst = heard->silent;
         fall(state, interval, heard, SILENT_CUT, out);
@@ -446,7 +446,7 @@ static void init(void *policy, const helio_rate_config *config, uint64_t rate, i
         .settled_ns = now_ns,
         .z = helio_loss_z(1),
         .unlimited = SENT_MEMORY,
-        .fell_for = HELIO_RATE_NO_PLACE,
+        .fell_for = HELIO_RECEIVER_NONE,
     };
     state->rate = first > 0 ? clamped(state, first) : 0;
 }

@@ -55,7 +55,7 @@ typedef struct helio_symptoms {
 } helio_symptoms;
 
 typedef struct helio_watch {
-    uint64_t receiver; /* whom it is about; another one in its place begins anew */
+    uint64_t receiver; /* whom it is about; another one in its entry begins anew */
     uint64_t incarnation;
     bool is_begun;
     /* cumulative counts as last seen */

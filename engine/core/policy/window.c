@@ -14,12 +14,12 @@ static bool counts(const helio_window_config *config, const helio_receiver_view 
 }
 
 helio_window_limit helio_window_limit_of(const helio_window_config *config,
-                                         const helio_receiver_view *views, uint32_t places,
+                                         const helio_receiver_view *views, uint32_t entries,
                                          uint64_t lead, int64_t now_ns) {
-    helio_window_limit limit = {.sequence = HELIO_WINDOW_NO_LIMIT, .place = UINT32_MAX};
+    helio_window_limit limit = {.sequence = HELIO_WINDOW_NO_LIMIT, .index = UINT32_MAX};
     uint32_t count = 0, least_window = UINT32_MAX;
-    for (uint32_t place = 0; place < places; place++) {
-        const helio_receiver_view *view = &views[place];
+    for (helio_receiver_index index = 0; index < entries; index++) {
+        const helio_receiver_view *view = &views[index];
         if (!counts(config, view, now_ns)) {
             continue;
         }
@@ -28,7 +28,7 @@ helio_window_limit helio_window_limit_of(const helio_window_config *config,
         const bool is_tighter = config->rule != HELIO_WINDOW_MAX && sequence < limit.sequence;
         if (count++ == 0 || is_looser || is_tighter) {
             limit.sequence = sequence;
-            limit.place = place;
+            limit.index = index;
         }
         if (view->window < least_window) {
             least_window = view->window;

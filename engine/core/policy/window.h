@@ -32,16 +32,16 @@ typedef struct helio_window_config {
 } helio_window_config;
 
 typedef struct helio_window_limit {
-    uint64_t sequence; /* newest that may be sent; HELIO_WINDOW_NO_LIMIT: any */
-    uint32_t place;    /* of the receiver that sets it; UINT32_MAX: none */
-    bool is_short;     /* there are fewer receivers than there must be */
+    uint64_t sequence;          /* newest that may be sent; HELIO_WINDOW_NO_LIMIT: any */
+    helio_receiver_index index; /* of the receiver that sets it; UINT32_MAX: none */
+    bool is_short;              /* there are fewer receivers than there must be */
     uint32_t
         progress; /* packets after which receivers should tell: a quarter of the least window */
 } helio_window_limit;
 
 /* `lead`: newest sequence sent. */
 helio_window_limit helio_window_limit_of(const helio_window_config *config,
-                                         const helio_receiver_view *views, uint32_t places,
+                                         const helio_receiver_view *views, uint32_t entries,
                                          uint64_t lead, int64_t now_ns);
 
 #endif

@@ -20,7 +20,7 @@ void helio_acks_fini(helio_acks *acks) {
     *acks = (helio_acks){0};
 }
 
-/* ---- places ---- */
+/* ---- entries ---- */
 
 /* Each array that could be had is kept, whatever becomes of the others. */
 static bool grow(helio_acks *acks) {
@@ -40,11 +40,11 @@ static bool grow(helio_acks *acks) {
     if (order) {
         acks->order = order;
     }
-    uint32_t *places = realloc(acks->free, capacity * sizeof *places);
-    if (places) {
-        acks->free = places;
+    uint32_t *entries = realloc(acks->free, capacity * sizeof *entries);
+    if (entries) {
+        acks->free = entries;
     }
-    if (!ackers || !order || !places) {
+    if (!ackers || !order || !entries) {
         return false;
     }
     for (uint32_t i = acks->capacity; i < capacity; i++) {
@@ -55,9 +55,9 @@ static bool grow(helio_acks *acks) {
     return true;
 }
 
-/* The map leads to a place by its number plus 1, for it cannot hold NULL. */
-static void *mark_of(uint32_t place) {
-    return (void *)(uintptr_t)(place + 1);
+/* The map leads to an entry by its number plus 1, for it cannot hold NULL. */
+static void *mark_of(uint32_t index) {
+    return (void *)(uintptr_t)(index + 1);
 }
 
 helio_acker *helio_acks_find(const helio_acks *acks, uint64_t receiver) {
@@ -68,9 +68,9 @@ helio_acker *helio_acks_find(const helio_acks *acks, uint64_t receiver) {
     return mark ? &acks->ackers[mark - 1] : NULL;
 }
 
-static uint32_t rank_of(const helio_acks *acks, uint32_t place) {
+static uint32_t rank_of(const helio_acks *acks, uint32_t index) {
     uint32_t rank = 0;
-    while (acks->order[rank] != place) {
+    while (acks->order[rank] != index) {
         rank++;
     }
     return rank;
@@ -78,15 +78,15 @@ static uint32_t rank_of(const helio_acks *acks, uint32_t place) {
 
 /* Moves the acker at this rank to where its position belongs. */
 static void sort_in(helio_acks *acks, uint32_t rank) {
-    const uint32_t place = acks->order[rank];
-    const uint64_t position = acks->ackers[place].position;
+    const uint32_t index = acks->order[rank];
+    const uint64_t position = acks->ackers[index].position;
     for (; rank > 0 && helio_acks_at(acks, rank - 1)->position < position; rank--) {
         acks->order[rank] = acks->order[rank - 1];
     }
     for (; rank + 1 < acks->count && helio_acks_at(acks, rank + 1)->position > position; rank++) {
         acks->order[rank] = acks->order[rank + 1];
     }
-    acks->order[rank] = place;
+    acks->order[rank] = index;
 }
 
 /* One address has half of all there may be. */
@@ -105,31 +105,31 @@ static helio_acker *add(helio_acks *acks, const helio_acker *heard) {
     if (has_too_many(acks, &heard->address) || (acks->count == acks->capacity && !grow(acks))) {
         return NULL;
     }
-    const uint32_t place = acks->free[acks->capacity - acks->count - 1];
-    if (helio_map_put(&acks->by_receiver, heard->receiver, mark_of(place))) {
+    const uint32_t index = acks->free[acks->capacity - acks->count - 1];
+    if (helio_map_put(&acks->by_receiver, heard->receiver, mark_of(index))) {
         return NULL;
     }
-    acks->ackers[place] = *heard;
-    acks->ackers[place].began_ns = heard->heard_ns;
-    acks->order[acks->count++] = place;
+    acks->ackers[index] = *heard;
+    acks->ackers[index].began_ns = heard->heard_ns;
+    acks->order[acks->count++] = index;
     acks->out += heard->is_out;
     sort_in(acks, acks->count - 1);
     const int64_t due_ns = heard->heard_ns + acks->expiry_ns;
     if (due_ns < acks->expiry_due_ns) {
         acks->expiry_due_ns = due_ns;
     }
-    return &acks->ackers[place];
+    return &acks->ackers[index];
 }
 
 void helio_acks_remove(helio_acks *acks, helio_acker *acker) {
-    const uint32_t place = (uint32_t)(acker - acks->ackers);
-    const uint32_t rank = rank_of(acks, place);
+    const uint32_t index = (uint32_t)(acker - acks->ackers);
+    const uint32_t rank = rank_of(acks, index);
     helio_map_remove(&acks->by_receiver, acker->receiver);
     memmove(&acks->order[rank], &acks->order[rank + 1],
             (acks->count - rank - 1) * sizeof *acks->order);
     acks->count--;
     acks->out -= acker->is_out;
-    acks->free[acks->capacity - acks->count - 1] = place;
+    acks->free[acks->capacity - acks->count - 1] = index;
     *acker = (helio_acker){0};
 }
 

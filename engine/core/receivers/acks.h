@@ -40,9 +40,9 @@ typedef struct helio_acker {
 } helio_acker;
 
 typedef struct helio_acks {
-    helio_acker *ackers; /* places, which acker keep while they are there */
-    uint32_t *order;     /* places of the `count` ackers, largest position first */
-    uint32_t *free;      /* the other places */
+    helio_acker *ackers; /* entries, which acker keep while they are there */
+    uint32_t *order;     /* entries of the `count` ackers, largest position first */
+    uint32_t *free;      /* the other entries */
     uint32_t count;
     uint32_t out;      /* of these, not counted */
     uint32_t capacity; /* grows up to `limit` */

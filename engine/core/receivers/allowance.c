@@ -8,10 +8,10 @@
 enum { SHED_DEFAULT = 65536 };
 #define DEPTH_MAX (UINT64_C(1) << 32)
 
-int helio_allowances_init(helio_allowances *allowances, uint32_t places,
+int helio_allowances_init(helio_allowances *allowances, uint32_t entries,
                           const helio_limits *limits) {
     *allowances = (helio_allowances){
-        .limits = *limits, .places = places, .ends_ns = HELIO_NEVER, .tell_ns = HELIO_NEVER};
+        .limits = *limits, .entries = entries, .ends_ns = HELIO_NEVER, .tell_ns = HELIO_NEVER};
     if (allowances->limits.shed_bytes == 0) {
         allowances->limits.shed_bytes = SHED_DEFAULT;
     }
@@ -19,7 +19,7 @@ int helio_allowances_init(helio_allowances *allowances, uint32_t places,
     if (most > 0 && allowances->limits.shed_bytes > most) {
         allowances->limits.shed_bytes = most;
     }
-    allowances->all = calloc((size_t)places + 1, sizeof *allowances->all);
+    allowances->all = calloc((size_t)entries + 1, sizeof *allowances->all);
     return allowances->all ? 0 : HELIO_ERR_NOMEM;
 }
 
@@ -46,11 +46,11 @@ static void begin(helio_allowances *allowances, helio_allowance *allowance, uint
                       now_ns);
 }
 
-helio_allowance *helio_allowances_of(helio_allowances *allowances, uint32_t place, uint64_t key,
-                                     int64_t now_ns) {
-    const bool has_place = place < allowances->places;
-    helio_allowance *allowance = &allowances->all[has_place ? place : allowances->places];
-    const uint64_t whose = has_place ? key + 1 : 1; /* 0: nobody's yet */
+helio_allowance *helio_allowances_of(helio_allowances *allowances, helio_receiver_index index,
+                                     uint64_t key, int64_t now_ns) {
+    const bool has_entry = index < allowances->entries;
+    helio_allowance *allowance = &allowances->all[has_entry ? index : allowances->entries];
+    const uint64_t whose = has_entry ? key + 1 : 1; /* 0: nobody's yet */
     if (allowance->key != whose) {
         begin(allowances, allowance, whose, now_ns);
     }
@@ -121,12 +121,12 @@ void helio_allowance_set(helio_allowances *allowances, helio_allowance *allowanc
 
 /* ---- time ---- */
 
-uint32_t helio_allowances_ended(helio_allowances *allowances, int64_t now_ns) {
+helio_receiver_index helio_allowances_ended(helio_allowances *allowances, int64_t now_ns) {
     if (now_ns < allowances->ends_ns) {
-        return UINT32_MAX;
+        return HELIO_RECEIVER_NONE;
     }
     int64_t ends_ns = HELIO_NEVER;
-    for (uint32_t i = 0; i < allowances->places; i++) {
+    for (uint32_t i = 0; i < allowances->entries; i++) {
         const helio_allowance *allowance = &allowances->all[i];
         if (allowance->action == HELIO_ACTION_NONE) {
             continue;
@@ -139,15 +139,15 @@ uint32_t helio_allowances_ended(helio_allowances *allowances, int64_t now_ns) {
         }
     }
     allowances->ends_ns = ends_ns;
-    return UINT32_MAX;
+    return HELIO_RECEIVER_NONE;
 }
 
-uint32_t helio_allowances_refused(helio_allowances *allowances, int64_t now_ns) {
+helio_receiver_index helio_allowances_refused(helio_allowances *allowances, int64_t now_ns) {
     if (now_ns < allowances->tell_ns) {
-        return UINT32_MAX;
+        return HELIO_RECEIVER_NONE;
     }
     int64_t tell_ns = HELIO_NEVER;
-    for (uint32_t i = 0; i <= allowances->places; i++) {
+    for (uint32_t i = 0; i <= allowances->entries; i++) {
         const helio_allowance *allowance = &allowances->all[i];
         if (allowance->refused_from_ns == 0) {
             continue;
@@ -161,7 +161,7 @@ uint32_t helio_allowances_refused(helio_allowances *allowances, int64_t now_ns) 
         }
     }
     allowances->tell_ns = tell_ns;
-    return UINT32_MAX;
+    return HELIO_RECEIVER_NONE;
 }
 
 int64_t helio_allowances_next_deadline_ns(const helio_allowances *allowances) {

@@ -3,9 +3,9 @@
  * is slow (action.h).
  *
  * Limits are buckets of one second's worth: with a limit of n nothing more than n is granted at
- * once, and n in each second from then on.  A receiver is known by its place among the peers;
- * those there is no place for share one allowance, so that made-up addresses get no more than one
- * receiver does.  What stands at a receiver outlives its silence, so its place must be kept while
+ * once, and n in each second from then on.  A receiver is known by its entry in the table;
+ * those there is no entry for share one allowance, so that made-up addresses get no more than one
+ * receiver does.  What stands at a receiver outlives its silence, so its entry must be kept while
  * it does.
  *
  * What is refused is counted, and told in windows of a second: due, then take.  It knows no packets
@@ -20,6 +20,7 @@
 #include "base/bucket.h"
 #include "base/clock.h"
 #include "receivers/action.h"
+#include "receivers/index.h"
 
 typedef struct helio_limits {
     uint64_t naks;         /* sequences asked for, per second and receiver; 0: no limit */
@@ -29,7 +30,7 @@ typedef struct helio_limits {
 } helio_limits;
 
 typedef struct helio_allowance {
-    uint64_t key; /* whose it is: a place may be given to another receiver */
+    uint64_t key; /* whose it is: an entry may be given to another receiver */
     helio_bucket naks;
     helio_bucket acks;
     helio_bucket repairs;
@@ -42,8 +43,8 @@ typedef struct helio_allowance {
 
 typedef struct helio_allowances {
     helio_limits limits;
-    helio_allowance *all; /* by place; the last is that of all who have none */
-    uint32_t places;
+    helio_allowance *all; /* by index; the last is that of all who have none */
+    uint32_t entries;
     uint32_t treated;   /* something stands at so many */
     uint32_t expelled;  /* of these */
     int64_t ends_ns;    /* nothing that stands is over before */
@@ -52,14 +53,14 @@ typedef struct helio_allowances {
 } helio_allowances;
 
 /* 0 or NOMEM; free with helio_allowances_fini. */
-int helio_allowances_init(helio_allowances *allowances, uint32_t places,
+int helio_allowances_init(helio_allowances *allowances, uint32_t entries,
                           const helio_limits *limits);
 void helio_allowances_fini(helio_allowances *allowances);
 
-/* The allowance of the receiver at a place, which begins anew, with nothing standing, when `key` is another receiver's; a
- * place that is none gets the common one. */
-helio_allowance *helio_allowances_of(helio_allowances *allowances, uint32_t place, uint64_t key,
-                                     int64_t now_ns);
+/* The allowance of the receiver at an index, which begins anew, with nothing standing, when `key` is another receiver's; a
+ * HELIO_RECEIVER_NONE gets the common one. */
+helio_allowance *helio_allowances_of(helio_allowances *allowances, helio_receiver_index index,
+                                     uint64_t key, int64_t now_ns);
 
 /* One packet of `bytes` is asked for: whether it may be repaired for this receiver.  What may not
  * is counted. */
@@ -74,9 +75,9 @@ bool helio_allowance_grants_ack(helio_allowances *allowances, helio_allowance *a
 /* `action` stands at the receiver until `until_ns`; NONE: nothing does. */
 void helio_allowance_set(helio_allowances *allowances, helio_allowance *allowance,
                          helio_action action, int64_t until_ns, int64_t now_ns);
-/* A place where what stands is over, or whose window of refusals is; UINT32_MAX: none. */
-uint32_t helio_allowances_ended(helio_allowances *allowances, int64_t now_ns);
-uint32_t helio_allowances_refused(helio_allowances *allowances, int64_t now_ns);
+/* A receiver whose action, or whose window of refusals, is over; HELIO_RECEIVER_NONE: none. */
+helio_receiver_index helio_allowances_ended(helio_allowances *allowances, int64_t now_ns);
+helio_receiver_index helio_allowances_refused(helio_allowances *allowances, int64_t now_ns);
 /* When one of the two has something; HELIO_NEVER: nothing to come. */
 int64_t helio_allowances_next_deadline_ns(const helio_allowances *allowances);
 

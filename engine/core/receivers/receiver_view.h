@@ -11,8 +11,10 @@
 
 #include <stdint.h>
 
+#include "receivers/index.h"
+
 enum {                              /* flags of a view */
-       HELIO_VIEW_PRESENT = 1 << 0, /* the place is taken */
+       HELIO_VIEW_PRESENT = 1 << 0, /* the entry is taken */
        HELIO_VIEW_NEWS = 1 << 1,    /* something was heard of it since the last control interval */
        HELIO_VIEW_REPORTS = 1 << 2, /* it sends reports */
        HELIO_VIEW_TAGGED = 1 << 3,  /* its report says that it is one of those that set the pace */
@@ -39,10 +41,10 @@ typedef struct helio_receiver_view {
     uint64_t repairs;      /* packets repaired because it asked first */
     uint64_t repair_bytes; /* the same in bytes */
     /* now */
-    uint64_t position;     /* told: newest sequence passed on in order, widened; 0: not known */
-    uint64_t missing;      /* oldest sequence it asked for lately, widened; 0: none */
-    uint32_t buffer_fill;  /* told: how full its buffers are, in 65535ths */
-    uint32_t place;        /* in the table of the stream's receivers; the same while it is known */
+    uint64_t position;    /* told: newest sequence passed on in order, widened; 0: not known */
+    uint64_t missing;     /* oldest sequence it asked for lately, widened; 0: none */
+    uint32_t buffer_fill; /* told: how full its buffers are, in 65535ths */
+    helio_receiver_index index;
     int64_t round_trip_ns; /* smoothed; 0: not known */
     int64_t heard_ns;      /* monotonic: its last feedback of any kind */
 } helio_receiver_view;

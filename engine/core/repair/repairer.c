@@ -29,19 +29,20 @@ int helio_repairer_init(helio_repairer *repairer, const helio_repairer_config *c
     }
     int error = repairer->entries && (repairer->fan || !config->fans_out) ? 0 : HELIO_ERR_NOMEM;
     if (!error) {
-        error = helio_queue_init(&repairer->queue, (uint32_t)capacity, config->max_peers + 1);
+        error = helio_queue_init(&repairer->queue, (uint32_t)capacity, config->max_receivers + 1);
     }
     if (!error) {
-        error = helio_allowances_init(&repairer->allowances, config->max_peers, &config->limits);
+        error =
+            helio_allowances_init(&repairer->allowances, config->max_receivers, &config->limits);
     }
     if (!error) {
-        error = helio_peers_init(&repairer->peers, config->max_peers, config->stats,
-                                 config->instance, config->stream);
+        error = helio_receivers_init(&repairer->receivers, config->max_receivers, config->stats,
+                                     config->instance, config->stream);
     }
-    repairer->peers.stream = stats;
-    repairer->peers.refusals = config->refusals;
-    repairer->peers.hosts.destinations = config->destinations;
-    repairer->peers.hosts.destinations_count = config->destinations_count;
+    repairer->receivers.stream = stats;
+    repairer->receivers.refusals = config->refusals;
+    repairer->receivers.hosts.destinations = config->destinations;
+    repairer->receivers.hosts.destinations_count = config->destinations_count;
     if (error) {
         helio_repairer_fini(repairer, (helio_clock){0});
     }
@@ -49,7 +50,7 @@ int helio_repairer_init(helio_repairer *repairer, const helio_repairer_config *c
 }
 
 void helio_repairer_fini(helio_repairer *repairer, helio_clock clock) {
-    helio_peers_fini(&repairer->peers, clock);
+    helio_receivers_fini(&repairer->receivers, clock);
     helio_allowances_fini(&repairer->allowances);
     helio_queue_fini(&repairer->queue);
     free(repairer->entries);
@@ -99,7 +100,7 @@ static void charge(const request *who, const helio_txw_slot *slot) {
 }
 
 static uint32_t line_of(const helio_repairer *repairer, uint32_t asker) {
-    return asker == HELIO_PEER_NONE ? repairer->peers.capacity : asker;
+    return asker == HELIO_RECEIVER_NONE ? repairer->receivers.capacity : asker;
 }
 
 /* The packet waits in the line of whoever asked first; in a much shorter one it goes sooner. */
@@ -136,44 +137,44 @@ static bool enqueue(helio_repairer *repairer, uint64_t sequence, helio_txw_slot 
 /* ---- requests ---- */
 
 static void note_request(helio_repairer *repairer, uint64_t sequence, const request *who) {
-    helio_peer_stats *peer = helio_peers_stats(&repairer->peers, who->asker);
+    helio_peer_stats *cells = helio_receivers_stats(&repairer->receivers, who->asker);
     const bool is_first =
-        helio_peers_ask(&repairer->peers, who->asker, sequence, who->clock.now_ns);
-    if (peer && !is_first) {
-        helio_count(&peer->naks_repeated, 1);
+        helio_receivers_ask(&repairer->receivers, who->asker, sequence, who->clock.now_ns);
+    if (cells && !is_first) {
+        helio_count(&cells->naks_repeated, 1);
     }
 }
 
 static void count_too_late(helio_repairer *repairer, uint32_t asker) {
-    helio_peer_stats *peer = helio_peers_stats(&repairer->peers, asker);
-    if (peer) {
-        helio_peers_view(&repairer->peers, asker)->naks_late++;
-        helio_count(&peer->naks_too_late, 1);
+    helio_peer_stats *cells = helio_receivers_stats(&repairer->receivers, asker);
+    if (cells) {
+        helio_receivers_view(&repairer->receivers, asker)->naks_late++;
+        helio_count(&cells->naks_too_late, 1);
     }
     helio_count(&repairer->stats->naks_answered_too_late, 1);
 }
 
 static void count_shed(helio_repairer *repairer, uint32_t asker) {
-    helio_peer_stats *peer = helio_peers_stats(&repairer->peers, asker);
-    if (peer) {
-        helio_peers_view(&repairer->peers, asker)->naks_shed++;
-        helio_count(&peer->naks_shed, 1);
+    helio_peer_stats *cells = helio_receivers_stats(&repairer->receivers, asker);
+    if (cells) {
+        helio_receivers_view(&repairer->receivers, asker)->naks_shed++;
+        helio_count(&cells->naks_shed, 1);
     }
     helio_count(&repairer->stats->naks_answered_shed, 1);
 }
 
 /* Its host's budget is used up. */
 static void refuse(helio_repairer *repairer, const request *who) {
-    const helio_peers *peers = &repairer->peers;
+    const helio_receivers *receivers = &repairer->receivers;
     char text[128], at[HELIO_ADDRESS_TEXT];
-    if (who->asker < peers->count && peers->peers[who->asker].is_proven) {
+    if (who->asker < receivers->count && receivers->entries[who->asker].is_proven) {
         snprintf(text, sizeof text, "receivers at %s ask for more repairs than their share",
-                 helio_address_format_ip(&peers->peers[who->asker].address, at));
+                 helio_address_format_ip(&receivers->entries[who->asker].address, at));
     } else {
         snprintf(text, sizeof text,
                  "receivers that have proven nothing ask for more repairs than their share");
     }
-    helio_refuse(&peers->refusals, HELIO_REFUSAL_REPAIRS, 1, &repairer->over_budget, text,
+    helio_refuse(&receivers->refusals, HELIO_REFUSAL_REPAIRS, 1, &repairer->over_budget, text,
                  who->clock);
 }
 
@@ -251,18 +252,19 @@ static bool is_confirmed(helio_repairer *repairer, uint64_t first, uint64_t dest
     return false;
 }
 
-helio_allowance *helio_repairer_allowance(helio_repairer *repairer, uint32_t place,
+helio_allowance *helio_repairer_allowance(helio_repairer *repairer, helio_receiver_index index,
                                           int64_t now_ns) {
-    const helio_peers *peers = &repairer->peers;
-    const uint64_t key = place < peers->count ? peers->peers[place].born : 0;
-    return helio_allowances_of(&repairer->allowances, place, key, now_ns);
+    const helio_receivers *receivers = &repairer->receivers;
+    const uint64_t key = index < receivers->count ? receivers->entries[index].born : 0;
+    return helio_allowances_of(&repairer->allowances, index, key, now_ns);
 }
 
 /* The budget that repairs for a receiver come from; NULL: there is no limit.  Who speaks over a
  * connection is limited by what that takes. */
-static helio_budget *budget_of(helio_repairer *repairer, uint32_t place, int64_t now_ns) {
-    helio_peers *peers = &repairer->peers;
-    if (repairer->share == 0 || peers->are_pinned) {
+static helio_budget *budget_of(helio_repairer *repairer, helio_receiver_index index,
+                               int64_t now_ns) {
+    helio_receivers *receivers = &repairer->receivers;
+    if (repairer->share == 0 || receivers->are_pinned) {
         return NULL;
     }
     const helio_budget_terms terms = {
@@ -271,18 +273,18 @@ static helio_budget *budget_of(helio_repairer *repairer, uint32_t place, int64_t
         .history = repairer->txw->bytes,
         .now_ns = now_ns,
     };
-    helio_peer *peer = place < peers->count ? &peers->peers[place] : NULL;
-    if (peer && peer->brings) {
-        peer->brings = false;
-        helio_hosts_bring(&peers->hosts, peer->host, &terms);
+    helio_receiver_entry *entry = index < receivers->count ? &receivers->entries[index] : NULL;
+    if (entry && entry->brings) {
+        entry->brings = false;
+        helio_hosts_bring(&receivers->hosts, entry->host, &terms);
     }
-    return helio_hosts_budget(&peers->hosts, peer ? peer->host : HELIO_HOST_NONE,
-                              peer && peer->is_proven, &terms);
+    return helio_hosts_budget(&receivers->hosts, entry ? entry->host : HELIO_HOST_NONE,
+                              entry && entry->is_proven, &terms);
 }
 
 /* To how many hosts of a fan-out a repair for these goes. */
 static uint32_t copies_of(const helio_repairer *repairer, uint64_t destinations) {
-    const uint32_t count = repairer->peers.hosts.destinations_count;
+    const uint32_t count = repairer->receivers.hosts.destinations_count;
     if (!repairer->fan || count == 0) {
         return 1;
     }
@@ -315,7 +317,7 @@ void helio_repairer_on_nak(helio_repairer *repairer, const helio_pgm_packet *nak
         .destinations = destinations,
         .clock = clock,
     };
-    helio_peer_stats *peer = helio_peers_stats(&repairer->peers, asker);
+    helio_peer_stats *cells = helio_receivers_stats(&repairer->receivers, asker);
     const size_t count = 1 + nak->list_count;
     answer->naks = count;
     answer->confirmed_count = answer->shed_count = 0;
@@ -323,8 +325,8 @@ void helio_repairer_on_nak(helio_repairer *repairer, const helio_pgm_packet *nak
     helio_stats_begin(stats);
     helio_count(&stats->nak_packets_received, 1);
     helio_count(&stats->naks_received, count);
-    helio_peers_count_asked(&repairer->peers, asker, count);
-    helio_set(&stats->peers, repairer->peers.count - repairer->peers.vacant);
+    helio_receivers_count_asked(&repairer->receivers, asker, count);
+    helio_set(&stats->peers, repairer->receivers.count - repairer->receivers.vacant);
     answer_one(repairer, first, &who, answer);
     for (size_t i = 0; i < nak->list_count; i++) {
         answer_one(repairer, helio_sequence_widen(nak->list[i], first), &who, answer);
@@ -332,11 +334,11 @@ void helio_repairer_on_nak(helio_repairer *repairer, const helio_pgm_packet *nak
     helio_set(&stats->repair_queue, repairer->queue.count);
     helio_stats_end(stats);
 
-    if (peer) {
-        helio_stats_begin(peer);
-        helio_count(&peer->nak_packets_received, 1);
-        helio_set(&peer->last_heard, (uint64_t)clock.wall_ns);
-        helio_stats_end(peer);
+    if (cells) {
+        helio_stats_begin(cells);
+        helio_count(&cells->nak_packets_received, 1);
+        helio_set(&cells->last_heard, (uint64_t)clock.wall_ns);
+        helio_stats_end(cells);
     }
     if (count == 1 && answer->confirmed_count == 1 &&
         is_confirmed(repairer, first, destinations, clock.now_ns)) {
@@ -352,13 +354,13 @@ static void count_repair(helio_repairer *repairer, helio_txw_slot *slot) {
     helio_count(&stats->repair_bytes, slot->length);
     helio_set(&stats->repair_queue, repairer->queue.count);
     helio_stats_end(stats);
-    helio_peer_stats *peer = helio_peers_stats(&repairer->peers, slot->asker);
-    if (peer) {
-        helio_receiver_view *view = helio_peers_view(&repairer->peers, slot->asker);
+    helio_peer_stats *cells = helio_receivers_stats(&repairer->receivers, slot->asker);
+    if (cells) {
+        helio_receiver_view *view = helio_receivers_view(&repairer->receivers, slot->asker);
         view->repairs++;
         view->repair_bytes += slot->length;
-        helio_count(&peer->repairs_caused, 1);
-        helio_count(&peer->repair_bytes_caused, slot->length);
+        helio_count(&cells->repairs_caused, 1);
+        helio_count(&cells->repair_bytes_caused, slot->length);
     }
 }
 

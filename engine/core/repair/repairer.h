@@ -28,7 +28,7 @@
 
 #include "base/clock.h"
 #include "receivers/allowance.h"
-#include "receivers/peers.h"
+#include "receivers/table.h"
 #include "repair/advice.h"
 #include "repair/queue.h"
 #include "stats/stats.h"
@@ -45,9 +45,9 @@ typedef struct helio_repair_fan {
 typedef struct helio_repairer {
     helio_txw *txw;
     helio_tx_stream_stats *stats;
-    helio_peers peers;
+    helio_receivers receivers;
     helio_allowances allowances;
-    helio_queue queue; /* of 2 * sequence + is_pressing; a line for each place of peers, and one */
+    helio_queue queue; /* of 2 * sequence + is_pressing; a line for each receiver, and one */
     uint32_t *entries; /* in the queue, of a slot that is queued; by sequence & txw->mask */
     int64_t linger_ns;
     uint64_t pressing; /* of those that wait, not for packets sent long ago */
@@ -64,7 +64,7 @@ typedef struct helio_repairer_config {
     helio_stats *stats;
     const char *instance; /* labels */
     const char *stream;
-    uint32_t max_peers;
+    uint32_t max_receivers;
     int64_t linger_ns;
     bool fans_out;
     helio_limits limits;
@@ -89,10 +89,11 @@ int helio_repairer_init(helio_repairer *repairer, const helio_repairer_config *c
                         helio_txw *txw, helio_tx_stream_stats *stats);
 void helio_repairer_fini(helio_repairer *repairer, helio_clock clock);
 
-/* The allowance of the receiver at a place; HELIO_PEER_NONE: of those not counted. */
-helio_allowance *helio_repairer_allowance(helio_repairer *repairer, uint32_t place, int64_t now_ns);
+/* The allowance of the receiver at an index; HELIO_RECEIVER_NONE: of those not counted. */
+helio_allowance *helio_repairer_allowance(helio_repairer *repairer, helio_receiver_index index,
+                                          int64_t now_ns);
 
-/* Takes in a valid NAK; `asker`: place of the receiver, HELIO_PEER_NONE for one not counted;
+/* Takes in a valid NAK; `asker`: index of the receiver, HELIO_RECEIVER_NONE for one not counted;
  * `destinations`: bits of those it comes from, of interest for fan-out only. */
 void helio_repairer_on_nak(helio_repairer *repairer, const helio_pgm_packet *nak, uint32_t asker,
                            uint64_t destinations, helio_clock clock, helio_repair_answer *answer);

@@ -19,13 +19,13 @@ static bool run_act(helio_instance *instance, helio_command *command, helio_cloc
     (void)instance;
     const act *wanted = command->context;
     helio_tx_lane *lane = wanted->transmitter->lane;
-    const uint32_t place = helio_tx_stream_find(lane->stream, wanted->receiver);
-    if (place == UINT32_MAX) {
+    const helio_receiver_index index = helio_tx_stream_find(lane->stream, wanted->receiver);
+    if (index == HELIO_RECEIVER_NONE) {
         command->result = helio_fail(HELIO_ERR_STATE, "stream %s knows no receiver %016" PRIx64,
                                      wanted->transmitter->stream, wanted->receiver);
         return true;
     }
-    command->result = helio_tx_stream_act(lane->stream, place, wanted->action, wanted->duration_ns,
+    command->result = helio_tx_stream_act(lane->stream, index, wanted->action, wanted->duration_ns,
                                           wanted->why, true, clock);
     if (command->result < 0) {
         helio_fail(command->result,

@@ -86,12 +86,13 @@ static void list_receivers(helio_instance *instance, const helio_control_request
                            const char *word, list *out) {
     for (helio_tx_lane *lane = meant(instance->tx_lanes, request); lane;
          lane = meant(lane->next, request)) {
-        uint32_t place = 0;
+        helio_receiver_index index = 0;
         while (!out->is_cut &&
-               (place = word ? helio_tx_stream_receiver_called(lane->stream, word, place)
-                             : helio_tx_stream_receiver_from(lane->stream, place)) != UINT32_MAX) {
+               (index = word ? helio_tx_stream_receiver_called(lane->stream, word, index)
+                             : helio_tx_stream_receiver_from(lane->stream, index)) !=
+                   HELIO_RECEIVER_NONE) {
             char text[HELIO_TX_RECEIVER_TEXT];
-            put(out, helio_tx_stream_describe(lane->stream, place++, text));
+            put(out, helio_tx_stream_describe(lane->stream, index++, text));
         }
     }
 }
@@ -104,12 +105,12 @@ static int check_receiver(helio_instance *instance, const helio_control_request 
     unsigned count = 0;
     for (helio_tx_lane *lane = meant(instance->tx_lanes, request); lane;
          lane = meant(lane->next, request)) {
-        const uint32_t place = helio_tx_stream_receiver_called(lane->stream, word, 0);
-        if (place == UINT32_MAX) {
+        const helio_receiver_index index = helio_tx_stream_receiver_called(lane->stream, word, 0);
+        if (index == HELIO_RECEIVER_NONE) {
             continue;
         }
         count++;
-        if (helio_tx_stream_receiver_called(lane->stream, word, place + 1) != UINT32_MAX) {
+        if (helio_tx_stream_receiver_called(lane->stream, word, index + 1) != HELIO_RECEIVER_NONE) {
             list_receivers(instance, request, word, &found);
             return helio_fail(HELIO_ERR_OPTION,
                               "several receivers are called %.60s; name one by "
@@ -226,12 +227,12 @@ static int act(helio_instance *instance, const helio_control_request *request, h
     unsigned count = 0;
     for (helio_tx_lane *lane = meant(instance->tx_lanes, request); lane;
          lane = meant(lane->next, request)) {
-        const uint32_t place = helio_tx_stream_receiver_called(lane->stream, word, 0);
-        if (place == UINT32_MAX) {
+        const helio_receiver_index index = helio_tx_stream_receiver_called(lane->stream, word, 0);
+        if (index == HELIO_RECEIVER_NONE) {
             continue;
         }
-        helio_tx_stream_describe(lane->stream, place, who);
-        const int failed = helio_tx_stream_act(lane->stream, place, action, request->for_ns,
+        helio_tx_stream_describe(lane->stream, index, who);
+        const int failed = helio_tx_stream_act(lane->stream, index, action, request->for_ns,
                                                why_of(request), true, clock);
         error = failed ? failed : error;
         count += !failed;

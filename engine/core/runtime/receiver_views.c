@@ -28,8 +28,8 @@ static void describe(helio_tx_stream *stream, const helio_receiver_view *view, h
                      helio_receiver_info *out) {
     const char *name;
     double loss;
-    const helio_address *address = helio_tx_stream_receiver(stream, view->place, &name, &loss);
-    const helio_tx_trouble trouble = helio_tx_stream_trouble(stream, view->place, clock.now_ns);
+    const helio_address *address = helio_tx_stream_receiver(stream, view->index, &name, &loss);
+    const helio_tx_trouble trouble = helio_tx_stream_trouble(stream, view->index, clock.now_ns);
     memset(out, 0, sizeof *out);
     *out = (helio_receiver_info){
         .receiver = view->receiver,
@@ -106,10 +106,10 @@ static bool list(helio_instance *instance, helio_command *command, helio_clock c
     (void)instance;
     const listing *wanted = command->context;
     helio_tx_stream *stream = wanted->transmitter->lane->stream;
-    uint32_t places;
-    const helio_receiver_view *views = helio_tx_stream_views(stream, &places);
+    uint32_t entries;
+    const helio_receiver_view *views = helio_tx_stream_views(stream, &entries);
     size_t count = 0;
-    for (uint32_t i = 0; i < places; i++) {
+    for (uint32_t i = 0; i < entries; i++) {
         if (!(views[i].flags & HELIO_VIEW_PRESENT)) {
             continue;
         }

@@ -36,20 +36,20 @@ typedef struct identity {
     bool can_be_told; /* it is known by more than its address */
 } identity;
 
-static identity identify(helio_tx_stream *stream, uint32_t place) {
-    const helio_peer *peer = &stream->repairer.peers.peers[place];
-    const helio_receiver_view *view = &stream->repairer.peers.views[place];
+static identity identify(helio_tx_stream *stream, helio_receiver_index index) {
+    const helio_receiver_entry *entry = &stream->repairer.receivers.entries[index];
+    const helio_receiver_view *view = &stream->repairer.receivers.views[index];
     return (identity){
-        .address = &peer->address,
+        .address = &entry->address,
         .receiver = view->receiver,
         .incarnation = view->incarnation,
-        .name = peer->name,
+        .name = entry->name,
         .can_be_told = view->flags & HELIO_VIEW_REPORTS,
     };
 }
 
-uint32_t helio_tx_stream_find(const helio_tx_stream *stream, uint64_t receiver) {
-    return helio_peers_find(&stream->repairer.peers, receiver);
+helio_receiver_index helio_tx_stream_find(const helio_tx_stream *stream, uint64_t receiver) {
+    return helio_receivers_find(&stream->repairer.receivers, receiver);
 }
 
 /* ---- telling people ---- */
@@ -114,21 +114,21 @@ static uint32_t flags_of(helio_action action) {
 }
 
 /* `action`, NONE or one that stands, is what stands at the receiver from now on. */
-static void set_standing(helio_tx_stream *stream, uint32_t place, helio_action action,
+static void set_standing(helio_tx_stream *stream, helio_receiver_index index, helio_action action,
                          int64_t until_ns, helio_clock clock) {
     helio_repairer *repairer = &stream->repairer;
-    helio_allowance *allowance = helio_repairer_allowance(repairer, place, clock.now_ns);
+    helio_allowance *allowance = helio_repairer_allowance(repairer, index, clock.now_ns);
     helio_allowance_set(&repairer->allowances, allowance, action, until_ns, clock.now_ns);
     helio_set(&helio_tx_stats(stream)->receivers_treated, repairer->allowances.treated);
-    helio_receiver_view *view = helio_peers_view(&repairer->peers, place);
+    helio_receiver_view *view = helio_receivers_view(&repairer->receivers, index);
     if (!view) {
         return;
     }
     view->flags &= ~(uint32_t)(HELIO_VIEW_SUSPENDED | HELIO_VIEW_EXPELLED);
     view->flags |= flags_of(action);
-    helio_peer_stats *peer = helio_peers_stats(&repairer->peers, place);
-    if (peer) {
-        helio_set(&peer->treatment, (uint64_t)action);
+    helio_peer_stats *cells = helio_receivers_stats(&repairer->receivers, index);
+    if (cells) {
+        helio_set(&cells->treatment, (uint64_t)action);
     }
     if (action == HELIO_ACTION_EXPEL) {
         helio_tx_acks_expel(&stream->acks, view->receiver, clock);
@@ -153,18 +153,18 @@ static void put_text(char *to, const char *text) {
     to[length] = '\0';
 }
 
-int helio_tx_stream_act(helio_tx_stream *stream, uint32_t place, helio_action action,
+int helio_tx_stream_act(helio_tx_stream *stream, helio_receiver_index index, helio_action action,
                         int64_t duration_ns, const char *why, bool by_hand, helio_clock clock) {
     helio_repairer *repairer = &stream->repairer;
-    if (!helio_peers_view(&repairer->peers, place)) {
+    if (!helio_receivers_view(&repairer->receivers, index)) {
         return HELIO_ERR_STATE;
     }
-    const helio_allowance *allowance = helio_repairer_allowance(repairer, place, clock.now_ns);
+    const helio_allowance *allowance = helio_repairer_allowance(repairer, index, clock.now_ns);
     if (!fits(action, (helio_action)allowance->action)) {
         return HELIO_ERR_STATE;
     }
     const bool stands = helio_action_stands(action);
-    const identity who = identify(stream, place);
+    const identity who = identify(stream, index);
     helio_tx_notice notice = {
         .receiver = who.receiver,
         .incarnation = action == HELIO_ACTION_NOTIFY ? who.incarnation : 0,
@@ -181,7 +181,7 @@ int helio_tx_stream_act(helio_tx_stream *stream, uint32_t place, helio_action ac
         helio_tx_notices_put(&stream->notices, &notice, clock.now_ns);
     }
     if (action != HELIO_ACTION_NOTIFY) {
-        set_standing(stream, place, stands ? action : HELIO_ACTION_NONE, notice.until_ns, clock);
+        set_standing(stream, index, stands ? action : HELIO_ACTION_NONE, notice.until_ns, clock);
     }
     return 0;
 }
@@ -208,22 +208,22 @@ void helio_tx_stream_cut_off(helio_tx_stream *stream, int64_t duration_ns, const
 
 /* ---- time ---- */
 
-/* Receivers know when it is over, so that need not be said.  (Its place may be empty by now.) */
-static void end_standing(helio_tx_stream *stream, uint32_t place, helio_clock clock) {
-    const bool was_expelled = stream->repairer.allowances.all[place].action == HELIO_ACTION_EXPEL;
+/* Receivers know when it is over, so that need not be said.  (Its entry may be empty by now.) */
+static void end_standing(helio_tx_stream *stream, helio_receiver_index index, helio_clock clock) {
+    const bool was_expelled = stream->repairer.allowances.all[index].action == HELIO_ACTION_EXPEL;
     helio_tx_notice notice = {.action = was_expelled ? HELIO_ACTION_READMIT : HELIO_ACTION_RESUME};
     put_text(notice.text, "its time is over");
-    if (helio_peers_view(&stream->repairer.peers, place)) {
-        const identity who = identify(stream, place);
+    if (helio_receivers_view(&stream->repairer.receivers, index)) {
+        const identity who = identify(stream, index);
         tell_event(stream, &who, &notice, false, clock);
     }
-    set_standing(stream, place, HELIO_ACTION_NONE, 0, clock);
+    set_standing(stream, index, HELIO_ACTION_NONE, 0, clock);
 }
 
-static void tell_refused(helio_tx_stream *stream, uint32_t place, helio_clock clock) {
-    helio_allowance *allowance = &stream->repairer.allowances.all[place];
-    const bool is_known = helio_peers_view(&stream->repairer.peers, place) != NULL;
-    const identity who = is_known ? identify(stream, place) : (identity){.name = ""};
+static void tell_refused(helio_tx_stream *stream, helio_receiver_index index, helio_clock clock) {
+    helio_allowance *allowance = &stream->repairer.allowances.all[index];
+    const bool is_known = helio_receivers_view(&stream->repairer.receivers, index) != NULL;
+    const identity who = is_known ? identify(stream, index) : (identity){.name = ""};
     char address[HELIO_ADDRESS_TEXT] = "receivers there is no room for";
     if (is_known) {
         helio_address_format(who.address, address);
@@ -242,12 +242,12 @@ static void tell_refused(helio_tx_stream *stream, uint32_t place, helio_clock cl
 
 void helio_tx_end_actions(helio_tx_stream *stream, helio_clock clock) {
     helio_allowances *allowances = &stream->repairer.allowances;
-    uint32_t place;
-    while ((place = helio_allowances_ended(allowances, clock.now_ns)) != UINT32_MAX) {
-        end_standing(stream, place, clock);
+    helio_receiver_index index;
+    while ((index = helio_allowances_ended(allowances, clock.now_ns)) != HELIO_RECEIVER_NONE) {
+        end_standing(stream, index, clock);
     }
-    while ((place = helio_allowances_refused(allowances, clock.now_ns)) != UINT32_MAX) {
-        tell_refused(stream, place, clock);
+    while ((index = helio_allowances_refused(allowances, clock.now_ns)) != HELIO_RECEIVER_NONE) {
+        tell_refused(stream, index, clock);
     }
     if (allowances->cut_off_ns && clock.now_ns >= allowances->cut_off_ns) {
         allowances->cut_off_ns = 0;
@@ -267,19 +267,19 @@ int64_t helio_tx_actions_deadline_ns(const helio_tx_stream *stream) {
 /* Who tells its name is known by it; who does not, by its address. */
 static uint32_t place_of_sender(const helio_tx_stream *stream, const helio_pgm_packet *packet,
                                 const helio_address *from) {
-    const helio_peers *peers = &stream->repairer.peers;
+    const helio_receivers *receivers = &stream->repairer.receivers;
     if (packet->options & HELIO_PGM_HAS_REPORT) {
-        return helio_peers_find(peers, packet->told.receiver);
+        return helio_receivers_find(receivers, packet->told.receiver);
     }
     if (packet->options & HELIO_PGM_HAS_ACKNOWLEDGE) {
-        return helio_peers_find(peers, packet->acknowledge.receiver);
+        return helio_receivers_find(receivers, packet->acknowledge.receiver);
     }
-    return helio_peers_at(peers, from);
+    return helio_receivers_at(receivers, from);
 }
 
 bool helio_tx_is_expelled(const helio_tx_stream *stream, const helio_pgm_packet *packet,
                           const helio_address *from) {
-    const uint32_t place = place_of_sender(stream, packet, from);
-    return place != HELIO_PEER_NONE &&
-           (stream->repairer.peers.views[place].flags & HELIO_VIEW_EXPELLED);
+    const helio_receiver_index index = place_of_sender(stream, packet, from);
+    return index != HELIO_RECEIVER_NONE &&
+           (stream->repairer.receivers.views[index].flags & HELIO_VIEW_EXPELLED);
 }

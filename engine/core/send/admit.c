@@ -44,7 +44,7 @@ helio_admission helio_tx_admit_packet(helio_tx_stream *stream, uint64_t sequence
                                       helio_clock clock) {
     const helio_admission answer =
         helio_tx_pace_admit(&stream->pace, sequence, is_behind(stream, clock.now_ns), clock.now_ns);
-    if (answer != HELIO_ADMIT_GO || stream->blame.place != HELIO_PEER_NONE) {
+    if (answer != HELIO_ADMIT_GO || stream->blame.index != HELIO_RECEIVER_NONE) {
         helio_tx_blame_look(stream, clock.now_ns);
     }
     const int64_t ready_ns = helio_tx_pace_ready_ns(&stream->pace);

@@ -24,24 +24,24 @@
 
 struct helio_tx_stream;
 
-/* What is kept of a receiver, by its place. */
+/* What is kept of a receiver, by its entry. */
 typedef struct helio_tx_suspect {
-    uint32_t born; /* which receiver: another one in its place begins anew */
+    uint32_t born; /* which receiver: another one in its entry begins anew */
     uint64_t blame_ns;
     helio_badness badness;
 } helio_tx_suspect;
 
 typedef struct helio_tx_blame {
-    helio_tx_suspect *suspects; /* by place */
-    uint32_t places;
-    uint32_t place; /* who is waited for now; HELIO_PEER_NONE: nobody */
+    helio_tx_suspect *suspects; /* by index */
+    uint32_t entries;
+    helio_receiver_index index; /* who is waited for now; HELIO_RECEIVER_NONE: nobody */
     uint32_t born;
     int64_t since_ns;  /* as far as it is counted */
     int64_t looked_ns; /* when badness was looked at */
 } helio_tx_blame;
 
 /* 0 or NOMEM; release with helio_tx_blame_fini. */
-int helio_tx_blame_init(helio_tx_blame *blame, uint32_t places, int64_t now_ns);
+int helio_tx_blame_init(helio_tx_blame *blame, uint32_t entries, int64_t now_ns);
 void helio_tx_blame_fini(helio_tx_blame *blame);
 
 /* Something may have changed about whether data waits, and for whom. */
@@ -50,8 +50,8 @@ void helio_tx_blame_look(struct helio_tx_stream *stream, int64_t now_ns);
 /* Now and then: how much trouble each receiver has been. */
 void helio_tx_blame_tend(struct helio_tx_stream *stream, int64_t now_ns);
 
-/* Of the receiver at a place that is PRESENT: the time it was waited for, and its badness. */
-uint64_t helio_tx_blame_ns(const struct helio_tx_stream *stream, uint32_t place);
-double helio_tx_badness(const struct helio_tx_stream *stream, uint32_t place);
+/* Of the receiver at an index that is PRESENT: the time it was waited for, and its badness. */
+uint64_t helio_tx_blame_ns(const struct helio_tx_stream *stream, helio_receiver_index index);
+double helio_tx_badness(const struct helio_tx_stream *stream, helio_receiver_index index);
 
 #endif

@@ -23,43 +23,45 @@ bool helio_tx_stream_is_called(const helio_tx_stream *stream, const char *tsi, c
     return false;
 }
 
-static bool is_receiver_called(const helio_peers *peers, uint32_t place, const char *word) {
-    const helio_peer *peer = &peers->peers[place];
+static bool is_receiver_called(const helio_receivers *receivers, helio_receiver_index index,
+                               const char *word) {
+    const helio_receiver_entry *entry = &receivers->entries[index];
     char text[HELIO_ADDRESS_TEXT];
-    if (peer->name[0] && strcmp(peer->name, word) == 0) {
+    if (entry->name[0] && strcmp(entry->name, word) == 0) {
         return true;
     }
-    snprintf(text, sizeof text, "%016" PRIx64, peers->views[place].receiver);
+    snprintf(text, sizeof text, "%016" PRIx64, receivers->views[index].receiver);
     return strcmp(text, word) == 0 ||
-           strcmp(helio_address_format(&peer->address, text), word) == 0 ||
-           strcmp(helio_address_format_ip(&peer->address, text), word) == 0;
+           strcmp(helio_address_format(&entry->address, text), word) == 0 ||
+           strcmp(helio_address_format_ip(&entry->address, text), word) == 0;
 }
 
-uint32_t helio_tx_stream_receiver_from(const helio_tx_stream *stream, uint32_t from) {
-    const helio_peers *peers = &stream->repairer.peers;
-    while (from < peers->count && !(peers->views[from].flags & HELIO_VIEW_PRESENT)) {
+helio_receiver_index helio_tx_stream_receiver_from(const helio_tx_stream *stream, uint32_t from) {
+    const helio_receivers *receivers = &stream->repairer.receivers;
+    while (from < receivers->count && !(receivers->views[from].flags & HELIO_VIEW_PRESENT)) {
         from++;
     }
-    return from < peers->count ? from : HELIO_PEER_NONE;
+    return from < receivers->count ? from : HELIO_RECEIVER_NONE;
 }
 
-uint32_t helio_tx_stream_receiver_called(const helio_tx_stream *stream, const char *word,
-                                         uint32_t from) {
-    uint32_t place = helio_tx_stream_receiver_from(stream, from);
-    while (place != HELIO_PEER_NONE && !is_receiver_called(&stream->repairer.peers, place, word)) {
-        place = helio_tx_stream_receiver_from(stream, place + 1);
+helio_receiver_index helio_tx_stream_receiver_called(const helio_tx_stream *stream,
+                                                     const char *word, uint32_t from) {
+    helio_receiver_index index = helio_tx_stream_receiver_from(stream, from);
+    while (index != HELIO_RECEIVER_NONE &&
+           !is_receiver_called(&stream->repairer.receivers, index, word)) {
+        index = helio_tx_stream_receiver_from(stream, index + 1);
     }
-    return place;
+    return index;
 }
 
-const char *helio_tx_stream_describe(const helio_tx_stream *stream, uint32_t place,
+const char *helio_tx_stream_describe(const helio_tx_stream *stream, helio_receiver_index index,
                                      char text[HELIO_TX_RECEIVER_TEXT]) {
-    const helio_peer *peer = &stream->repairer.peers.peers[place];
+    const helio_receiver_entry *entry = &stream->repairer.receivers.entries[index];
     char address[HELIO_ADDRESS_TEXT];
-    helio_address_format(&peer->address, address);
-    if (peer->name[0]) {
-        snprintf(text, HELIO_TX_RECEIVER_TEXT, "%s (%016" PRIx64 ", %s)", peer->name,
-                 stream->repairer.peers.views[place].receiver, address);
+    helio_address_format(&entry->address, address);
+    if (entry->name[0]) {
+        snprintf(text, HELIO_TX_RECEIVER_TEXT, "%s (%016" PRIx64 ", %s)", entry->name,
+                 stream->repairer.receivers.views[index].receiver, address);
     } else {
         snprintf(text, HELIO_TX_RECEIVER_TEXT, "%s", address);
     }

@@ -14,15 +14,15 @@ enum { HELIO_TX_RECEIVER_TEXT = 160 };
 /* "": any. */
 bool helio_tx_stream_is_called(const helio_tx_stream *stream, const char *tsi, const char *topics);
 
-/* The next receiver that is called so, from a place of the table of receivers on; UINT32_MAX: there
+/* The next receiver that is called so, from an entry of the table of receivers on; HELIO_RECEIVER_NONE: there
  * are no more. */
-uint32_t helio_tx_stream_receiver_called(const helio_tx_stream *stream, const char *word,
-                                         uint32_t from);
+helio_receiver_index helio_tx_stream_receiver_called(const helio_tx_stream *stream,
+                                                     const char *word, uint32_t from);
 /* The next there is. */
-uint32_t helio_tx_stream_receiver_from(const helio_tx_stream *stream, uint32_t from);
+helio_receiver_index helio_tx_stream_receiver_from(const helio_tx_stream *stream, uint32_t from);
 
 /* "name (id, address)", or what is known of it; returns `text`. */
-const char *helio_tx_stream_describe(const helio_tx_stream *stream, uint32_t place,
+const char *helio_tx_stream_describe(const helio_tx_stream *stream, helio_receiver_index index,
                                      char text[HELIO_TX_RECEIVER_TEXT]);
 
 #endif

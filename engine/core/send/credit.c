@@ -20,12 +20,12 @@ void helio_tx_credit_fini(helio_tx_credit *credit) {
     *credit = (helio_tx_credit){0};
 }
 
-static bool reserve(helio_tx_credit *credit, uint32_t place) {
-    if (place < credit->capacity) {
+static bool reserve(helio_tx_credit *credit, helio_receiver_index index) {
+    if (index < credit->capacity) {
         return true;
     }
     uint32_t capacity = credit->capacity ? credit->capacity : CAPACITY_MIN;
-    while (capacity <= place) {
+    while (capacity <= index) {
         capacity *= 2;
     }
     helio_tx_granted *granted = realloc(credit->granted, capacity * sizeof *granted);
@@ -38,61 +38,61 @@ static bool reserve(helio_tx_credit *credit, uint32_t place) {
     return true;
 }
 
-static bool counts(const helio_tx_granted *granted, const helio_peers *peers, uint32_t place,
-                   int64_t now_ns) {
+static bool counts(const helio_tx_granted *granted, const helio_receivers *receivers,
+                   helio_receiver_index index, int64_t now_ns) {
     const uint32_t away = HELIO_VIEW_SUSPENDED | HELIO_VIEW_EXPELLED | HELIO_VIEW_LEFT;
-    if (!granted->is_set || place >= peers->count) {
+    if (!granted->is_set || index >= receivers->count) {
         return false;
     }
-    const helio_receiver_view *view = &peers->views[place];
+    const helio_receiver_view *view = &receivers->views[index];
     return (view->flags & HELIO_VIEW_PRESENT) && !(view->flags & away) &&
-           peers->peers[place].born == granted->born && view->incarnation == granted->incarnation &&
-           now_ns - granted->heard_ns < FORGET_NS;
+           receivers->entries[index].born == granted->born &&
+           view->incarnation == granted->incarnation && now_ns - granted->heard_ns < FORGET_NS;
 }
 
-void helio_tx_credit_weigh(helio_tx_credit *credit, helio_peers *peers, int64_t now_ns) {
+void helio_tx_credit_weigh(helio_tx_credit *credit, helio_receivers *receivers, int64_t now_ns) {
     bool is_granted = false;
     uint64_t least = UINT64_MAX;
-    credit->place = HELIO_PEER_NONE;
-    for (uint32_t place = 0; place < credit->capacity; place++) {
-        const helio_tx_granted *granted = &credit->granted[place];
-        if (!counts(granted, peers, place, now_ns)) {
+    credit->index = HELIO_RECEIVER_NONE;
+    for (helio_receiver_index index = 0; index < credit->capacity; index++) {
+        const helio_tx_granted *granted = &credit->granted[index];
+        if (!counts(granted, receivers, index, now_ns)) {
             continue;
         }
         is_granted = true;
         if (granted->limit < least) {
             least = granted->limit;
-            credit->place = place;
+            credit->index = index;
         }
     }
     credit->limit = is_granted ? least : 0;
 }
 
-bool helio_tx_credit_take(helio_tx_credit *credit, helio_peers *peers, uint32_t place,
-                          uint64_t limit, int64_t now_ns) {
-    if (!reserve(credit, place)) {
+bool helio_tx_credit_take(helio_tx_credit *credit, helio_receivers *receivers,
+                          helio_receiver_index index, uint64_t limit, int64_t now_ns) {
+    if (!reserve(credit, index)) {
         return false;
     }
-    helio_tx_granted *granted = &credit->granted[place];
-    const bool did_count = counts(granted, peers, place, now_ns);
+    helio_tx_granted *granted = &credit->granted[index];
+    const bool did_count = counts(granted, receivers, index, now_ns);
     const uint64_t before = granted->limit;
-    const bool is_same_life = granted->is_set && granted->born == peers->peers[place].born &&
-                              granted->incarnation == peers->views[place].incarnation;
+    const bool is_same_life = granted->is_set && granted->born == receivers->entries[index].born &&
+                              granted->incarnation == receivers->views[index].incarnation;
     if (limit == HELIO_PGM_GRANT_UNBOUND) {
         granted->is_set = false;
     } else {
         *granted = (helio_tx_granted){
             .limit = is_same_life && before > limit ? before : limit,
-            .incarnation = peers->views[place].incarnation,
+            .incarnation = receivers->views[index].incarnation,
             .heard_ns = now_ns,
-            .born = peers->peers[place].born,
+            .born = receivers->entries[index].born,
             .is_set = true,
         };
         if (did_count && is_same_life && (granted->limit == before || before > credit->limit)) {
             return true; /* others hold the topic back */
         }
     }
-    helio_tx_credit_weigh(credit, peers, now_ns);
+    helio_tx_credit_weigh(credit, receivers, now_ns);
     return true;
 }
 
@@ -154,7 +154,7 @@ void helio_tx_tend_credit(helio_tx_stream *stream, int64_t now_ns) {
         return;
     }
     for (helio_tx_topic *topic = stream->topics.first; topic; topic = topic->next) {
-        helio_tx_credit_weigh(&topic->credit, &stream->repairer.peers, now_ns);
+        helio_tx_credit_weigh(&topic->credit, &stream->repairer.receivers, now_ns);
         show(stream, topic, now_ns);
     }
 }
@@ -170,7 +170,7 @@ static void announce_soon(helio_tx_stream *stream, int64_t now_ns) {
 }
 
 /* Whether it lets its topic go further. */
-static bool take(helio_tx_stream *stream, const helio_pgm_grant *grant, uint32_t place,
+static bool take(helio_tx_stream *stream, const helio_pgm_grant *grant, helio_receiver_index index,
                  int64_t now_ns) {
     helio_tx_stream_stats *stats = helio_tx_stats(stream);
     helio_tx_topic *topic = helio_map_get(&stream->topics.by_id, grant->topic);
@@ -183,7 +183,7 @@ static bool take(helio_tx_stream *stream, const helio_pgm_grant *grant, uint32_t
         helio_count(&stats->grants_refused_impossible, 1);
         return false;
     }
-    if (!helio_tx_credit_take(&topic->credit, &stream->repairer.peers, place, grant->limit,
+    if (!helio_tx_credit_take(&topic->credit, &stream->repairer.receivers, index, grant->limit,
                               now_ns)) {
         return false; /* it will be said again */
     }
@@ -194,21 +194,21 @@ static bool take(helio_tx_stream *stream, const helio_pgm_grant *grant, uint32_t
     return topic->credit.limit > before;
 }
 
-bool helio_tx_on_grants(helio_tx_stream *stream, const helio_pgm_packet *ack, uint32_t place,
-                        bool is_proven, helio_clock clock) {
+bool helio_tx_on_grants(helio_tx_stream *stream, const helio_pgm_packet *ack,
+                        helio_receiver_index index, bool is_proven, helio_clock clock) {
     helio_tx_stream_stats *stats = helio_tx_stats(stream);
     helio_count(&stats->grants_received, ack->grants_count);
     if (!stream->config.awaits_credit) {
         helio_count(&stats->grants_refused_not_awaited, ack->grants_count);
         return false;
     }
-    if (!is_proven || place == HELIO_PEER_NONE) {
+    if (!is_proven || index == HELIO_RECEIVER_NONE) {
         helio_count(&stats->grants_refused_unproven, ack->grants_count);
         return false;
     }
     bool goes_further = false;
     for (uint32_t i = 0; i < ack->grants_count; i++) {
-        goes_further |= take(stream, &ack->grants[i], place, clock.now_ns);
+        goes_further |= take(stream, &ack->grants[i], index, clock.now_ns);
     }
     return goes_further;
 }

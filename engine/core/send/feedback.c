@@ -8,7 +8,7 @@
 /* ---- who it is, and what it reports ---- */
 
 #define CLOCK_MAX_NS (INT64_C(1) << 62)
-#define TEND_PEERS_NS (100 * HELIO_MILLISECOND)
+#define TEND_RECEIVERS_NS (100 * HELIO_MILLISECOND)
 
 static void count_report(helio_tx_stream *stream, helio_report_result result) {
     helio_tx_stream_stats *stats = helio_tx_stats(stream);
@@ -34,17 +34,17 @@ static void count_report(helio_tx_stream *stream, helio_report_result result) {
 /* A receiver that has not reported yet acknowledges from another address. */
 static bool acknowledges_elsewhere(const helio_tx_stream *stream, uint64_t receiver,
                                    const helio_address *from, int64_t now_ns) {
-    return helio_peers_whereabouts(&stream->repairer.peers, receiver, from, now_ns) ==
+    return helio_receivers_whereabouts(&stream->repairer.receivers, receiver, from, now_ns) ==
                HELIO_WHEREABOUTS_UNKNOWN &&
            helio_acks_is_elsewhere(&stream->acks.registry, receiver, from, now_ns);
 }
 
-/* The place of the receiver that a packet comes from, once its report is taken in (*is_proven).  Who
+/* The index of the receiver that a packet comes from, once its report is taken in (*is_proven).  Who
  * reports for another counts as whoever is at its address. */
 static uint32_t identify(helio_tx_stream *stream, const helio_pgm_packet *packet,
                          const helio_address *from, bool *is_proven, helio_clock clock) {
-    helio_peers *peers = &stream->repairer.peers;
-    uint32_t place = HELIO_PEER_NONE;
+    helio_receivers *receivers = &stream->repairer.receivers;
+    helio_receiver_index index = HELIO_RECEIVER_NONE;
     *is_proven = false;
     helio_report_result result = HELIO_REPORT_TAKEN;
     if ((packet->options & HELIO_PGM_HAS_REPORT) && packet->told.receiver != 0) {
@@ -56,60 +56,62 @@ static uint32_t identify(helio_tx_stream *stream, const helio_pgm_packet *packet
         };
         result = acknowledges_elsewhere(stream, packet->told.receiver, from, clock.now_ns)
                      ? HELIO_REPORT_ELSEWHERE
-                     : helio_peers_hear(peers, &packet->told, from, &context, clock, &place);
+                     : helio_receivers_on_report(receivers, &packet->told, from, &context, clock,
+                                                 &index);
         count_report(stream, result);
         *is_proven = result == HELIO_REPORT_TAKEN;
     }
-    if (place == HELIO_PEER_NONE) {
-        place = helio_peers_meet(peers, from, clock);
+    if (index == HELIO_RECEIVER_NONE) {
+        index = helio_receivers_discover(receivers, from, clock);
     }
     stream->traffic.feedback++;
-    helio_receiver_view *view = helio_peers_view(peers, place);
+    helio_receiver_view *view = helio_receivers_view(receivers, index);
     if (view && result != HELIO_REPORT_IMPOSSIBLE) {
         view->heard_ns = clock.now_ns;
         view->flags |= HELIO_VIEW_NEWS;
     }
-    helio_set(&helio_tx_stats(stream)->peers, peers->count - peers->vacant);
-    return place;
+    helio_set(&helio_tx_stats(stream)->peers, receivers->count - receivers->vacant);
+    return index;
 }
 
 /* A report came alone: when there are too many, receivers are to hear of it at once. */
-static void limit_reports(helio_tx_stream *stream, uint32_t place, helio_clock clock) {
-    const helio_receiver_view *view = helio_peers_view(&stream->repairer.peers, place);
+static void limit_reports(helio_tx_stream *stream, helio_receiver_index index, helio_clock clock) {
+    const helio_receiver_view *view = helio_receivers_view(&stream->repairer.receivers, index);
     const int64_t round_trip_ns = view ? view->round_trip_ns : 0;
     if (view && helio_tx_follow_has_asked(&stream->follow, view->receiver)) {
         return;
     }
     if (helio_tx_reports_on_report(&stream->reports, round_trip_ns, clock.now_ns)) {
-        stream->repairer.peers.silence_ns = helio_tx_reports_silence_ns(&stream->reports);
+        stream->repairer.receivers.silence_ns = helio_tx_reports_silence_ns(&stream->reports);
         helio_tx_send_spm(stream, clock.now_ns);
     }
 }
 
 void helio_tx_tend_reports(helio_tx_stream *stream, int64_t now_ns) {
     helio_tx_reports_poll(&stream->reports, stream->txw.lead, now_ns);
-    if (now_ns < stream->tend_peers_ns) {
+    if (now_ns < stream->tend_receivers_ns) {
         return;
     }
-    stream->tend_peers_ns = now_ns + TEND_PEERS_NS;
+    stream->tend_receivers_ns = now_ns + TEND_RECEIVERS_NS;
     helio_tx_blame_tend(stream, now_ns);
     helio_tx_tend_credit(stream, now_ns);
-    stream->repairer.peers.silence_ns = helio_tx_reports_silence_ns(&stream->reports);
+    stream->repairer.receivers.silence_ns = helio_tx_reports_silence_ns(&stream->reports);
     helio_tx_stream_stats *stats = helio_tx_stats(stream);
-    helio_set(&stats->receivers_reporting, helio_peers_tend(&stream->repairer.peers, now_ns));
+    helio_set(&stats->receivers_reporting,
+              helio_receivers_tend(&stream->repairer.receivers, now_ns));
     helio_set(&stats->report_interval, (uint64_t)stream->reports.interval_ns);
 }
 
-helio_receiver_view *helio_tx_stream_views(helio_tx_stream *stream, uint32_t *places) {
-    return helio_peers_views(&stream->repairer.peers, places);
+helio_receiver_view *helio_tx_stream_views(helio_tx_stream *stream, uint32_t *entries) {
+    return helio_receivers_views(&stream->repairer.receivers, entries);
 }
 
-const helio_address *helio_tx_stream_receiver(helio_tx_stream *stream, uint32_t place,
+const helio_address *helio_tx_stream_receiver(helio_tx_stream *stream, helio_receiver_index index,
                                               const char **name, double *loss) {
-    const helio_peer *peer = &stream->repairer.peers.peers[place];
-    *name = peer->name;
-    *loss = helio_peers_loss(&stream->repairer.peers, place);
-    return &peer->address;
+    const helio_receiver_entry *entry = &stream->repairer.receivers.entries[index];
+    *name = entry->name;
+    *loss = helio_receivers_loss(&stream->repairer.receivers, index);
+    return &entry->address;
 }
 
 /* ---- NAK, NNAK ---- */
@@ -218,90 +220,93 @@ static void on_spmr(helio_tx_stream *stream, helio_clock clock) {
 
 /* ---- ACK ---- */
 
-static void count_ack(helio_tx_stream *stream, uint32_t place, const helio_acker *heard,
+static void count_ack(helio_tx_stream *stream, helio_receiver_index index, const helio_acker *heard,
                       helio_clock clock) {
-    helio_peers_reach(&stream->repairer.peers, place, heard->position);
-    helio_peer_stats *peer = helio_peers_stats(&stream->repairer.peers, place);
-    if (!peer) {
+    helio_receivers_reach(&stream->repairer.receivers, index, heard->position);
+    helio_peer_stats *cells = helio_receivers_stats(&stream->repairer.receivers, index);
+    if (!cells) {
         return;
     }
-    helio_stats_begin(peer);
-    helio_peers_apply(&stream->repairer.peers, place, HELIO_HAS_ACKS);
-    helio_count(&peer->acks_received, 1);
-    helio_set(&peer->acked_position, heard->position);
-    helio_set(&peer->ack_lag, stream->txw.lead - heard->position);
-    helio_set(&peer->last_heard, (uint64_t)clock.wall_ns);
-    helio_stats_end(peer);
+    helio_stats_begin(cells);
+    helio_receivers_apply(&stream->repairer.receivers, index, HELIO_HAS_ACKS);
+    helio_count(&cells->acks_received, 1);
+    helio_set(&cells->acked_position, heard->position);
+    helio_set(&cells->ack_lag, stream->txw.lead - heard->position);
+    helio_set(&cells->last_heard, (uint64_t)clock.wall_ns);
+    helio_stats_end(cells);
 }
 
 /* Whether an acknowledgement is within its receiver's limit; *is_out: it does not count. */
-static bool is_granted(helio_tx_stream *stream, uint32_t place, helio_clock clock, bool *is_out) {
+static bool is_granted(helio_tx_stream *stream, helio_receiver_index index, helio_clock clock,
+                       bool *is_out) {
     helio_repairer *repairer = &stream->repairer;
     *is_out = false;
     if (repairer->allowances.limits.acks == 0 && repairer->allowances.treated == 0) {
         return true;
     }
-    helio_allowance *allowance = helio_repairer_allowance(repairer, place, clock.now_ns);
+    helio_allowance *allowance = helio_repairer_allowance(repairer, index, clock.now_ns);
     *is_out = helio_action_leaves_out((helio_action)allowance->action);
     if (helio_allowance_grants_ack(&repairer->allowances, allowance, clock.now_ns)) {
         return true;
     }
     helio_count(&helio_tx_stats(stream)->acks_shed, 1);
-    helio_peer_stats *peer = helio_peers_stats(&repairer->peers, place);
-    if (peer) {
-        helio_count(&peer->acks_shed, 1);
+    helio_peer_stats *cells = helio_receivers_stats(&repairer->receivers, index);
+    if (cells) {
+        helio_count(&cells->acks_shed, 1);
     }
     return false;
 }
 
 /* What a receiver knows of the clocks, which is shown, and its question for the time. */
-static void on_clock(helio_tx_stream *stream, const helio_pgm_packet *ack, uint32_t place,
-                     helio_clock clock) {
+static void on_clock(helio_tx_stream *stream, const helio_pgm_packet *ack,
+                     helio_receiver_index index, helio_clock clock) {
     const helio_pgm_clock *told = &ack->clock;
     const bool is_known =
         (told->source == HELIO_PGM_CLOCK_HOST || told->source == HELIO_PGM_CLOCK_EXCHANGE) &&
         told->offset_ns < CLOCK_MAX_NS && told->offset_ns > -CLOCK_MAX_NS &&
         told->bound_ns < (uint64_t)CLOCK_MAX_NS;
-    helio_peer_stats *peer = helio_peers_stats(&stream->repairer.peers, place);
-    if (peer) {
-        helio_stats_begin(peer);
-        helio_set(&peer->clock_source, is_known ? told->source : HELIO_PGM_CLOCK_UNKNOWN);
-        helio_set(&peer->clock_offset, is_known ? (uint64_t)told->offset_ns : HELIO_STATS_ABSENT);
-        helio_set(&peer->clock_error_bound, is_known ? told->bound_ns : HELIO_STATS_ABSENT);
-        helio_stats_end(peer);
+    helio_peer_stats *cells = helio_receivers_stats(&stream->repairer.receivers, index);
+    if (cells) {
+        helio_stats_begin(cells);
+        helio_set(&cells->clock_source, is_known ? told->source : HELIO_PGM_CLOCK_UNKNOWN);
+        helio_set(&cells->clock_offset, is_known ? (uint64_t)told->offset_ns : HELIO_STATS_ABSENT);
+        helio_set(&cells->clock_error_bound, is_known ? told->bound_ns : HELIO_STATS_ABSENT);
+        helio_stats_end(cells);
     }
     helio_tx_clock_on_question(&stream->clocks, ack->told.receiver, told->token,
                                told->source == HELIO_PGM_CLOCK_UNKNOWN, clock);
 }
 
 static void on_acknowledge(helio_tx_stream *stream, const helio_pgm_packet *ack,
-                           const helio_address *from, uint32_t place, helio_clock clock) {
-    helio_peers *peers = &stream->repairer.peers;
+                           const helio_address *from, helio_receiver_index index,
+                           helio_clock clock) {
+    helio_receivers *receivers = &stream->repairer.receivers;
     const uint64_t receiver = ack->acknowledge.receiver;
     const helio_whereabouts whereabouts =
-        helio_peers_whereabouts(peers, receiver, from, clock.now_ns);
+        helio_receivers_whereabouts(receivers, receiver, from, clock.now_ns);
     helio_tx_acks_sender sender = {
         .from = from,
         .is_vouched = whereabouts == HELIO_WHEREABOUTS_HERE,
         .is_elsewhere = whereabouts == HELIO_WHEREABOUTS_ELSEWHERE,
     };
-    if (!is_granted(stream, place, clock, &sender.is_out)) {
+    if (!is_granted(stream, index, clock, &sender.is_out)) {
         return;
     }
     helio_acker heard;
     const helio_acks_result result =
         helio_tx_acks_on_ack(&stream->acks, ack, &sender, clock, &heard);
     if (result == HELIO_ACKS_ELSEWHERE && sender.is_elsewhere) {
-        helio_peers_tell_conflict(peers, helio_peers_find(peers, receiver), from, clock);
+        helio_receivers_report_conflict(receivers, helio_receivers_find(receivers, receiver), from,
+                                        clock);
     }
     if (!helio_acks_is_taken(result)) {
         return;
     }
-    helio_peers_prove(peers, place, clock);
+    helio_receivers_prove(receivers, index, clock);
     if (result != HELIO_ACKS_REPEATED && stream->config.on_ack) {
         stream->config.on_ack(stream->outlet.context, &heard);
     }
-    count_ack(stream, place, &heard, clock);
+    count_ack(stream, index, &heard, clock);
 }
 
 /* With an acknowledgement, a report, or both. */
@@ -309,24 +314,24 @@ static void on_ack(helio_tx_stream *stream, const helio_pgm_packet *ack, const h
                    helio_clock clock) {
     bool is_proven;
     helio_tx_blame_look(stream, clock.now_ns); /* before what it says ends the wait */
-    const uint32_t place = identify(stream, ack, from, &is_proven, clock);
-    helio_tx_follow_on_feedback(stream, place, ack, clock);
+    const helio_receiver_index index = identify(stream, ack, from, &is_proven, clock);
+    helio_tx_follow_on_feedback(stream, index, ack, clock);
     if (is_proven && (ack->options & HELIO_PGM_HAS_CLOCK)) {
-        on_clock(stream, ack, place, clock);
+        on_clock(stream, ack, index, clock);
     }
     const bool goes_further = (ack->options & HELIO_PGM_HAS_GRANT) &&
-                              helio_tx_on_grants(stream, ack, place, is_proven, clock);
+                              helio_tx_on_grants(stream, ack, index, is_proven, clock);
     if (is_proven && (ack->told.flags & HELIO_PGM_TOLD_LEAVING)) {
         helio_tx_tend_credit(stream, clock.now_ns);
     }
     if (!(ack->options & HELIO_PGM_HAS_ACKNOWLEDGE)) {
         /* No interval makes goodbyes fewer, and what makes the source go on is never too much. */
         if (!(ack->told.flags & HELIO_PGM_TOLD_LEAVING) && !goes_further) {
-            limit_reports(stream, place, clock);
+            limit_reports(stream, index, clock);
         }
         return;
     }
-    on_acknowledge(stream, ack, from, place, clock);
+    on_acknowledge(stream, ack, from, index, clock);
 }
 
 uint32_t helio_tx_stream_acked_by(const helio_tx_stream *stream, uint64_t sequence) {

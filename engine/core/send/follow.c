@@ -35,7 +35,8 @@ static bool is_other(uint32_t wanted, uint32_t asked) {
 static void ask(helio_tx_stream *stream, int64_t now_ns) {
     helio_tx_follow *follow = &stream->follow;
     const helio_receiver_view *acker =
-        follow->runs_pgmcc ? helio_peers_view(&stream->repairer.peers, follow->pgmcc.acker) : NULL;
+        follow->runs_pgmcc ? helio_receivers_view(&stream->repairer.receivers, follow->pgmcc.acker)
+                           : NULL;
     const uint64_t receiver = acker ? acker->receiver : 0;
     if (receiver == follow->acker && !is_other(follow->limit.progress, follow->progress)) {
         return;
@@ -65,7 +66,7 @@ static int64_t look_for_reporters(helio_tx_stream *stream, int64_t now_ns) {
         return HELIO_NEVER;
     }
     const int64_t timeout_ns = helio_pgmcc_next_deadline_ns(&follow->pgmcc);
-    if (follow->pgmcc.acker != HELIO_PGMCC_NOBODY) {
+    if (follow->pgmcc.acker != HELIO_RECEIVER_NONE) {
         return timeout_ns;
     }
     const int64_t alone_ns = follow->reported_ns + helio_tx_reports_silence_ns(&stream->reports);
@@ -79,17 +80,17 @@ static void look(helio_tx_stream *stream, helio_clock clock) {
     follow->due_ns = timeout_ns;
     if (follow->config.window == HELIO_FLOW_WINDOW_NONE) {
         follow->limit =
-            (helio_window_limit){.sequence = HELIO_WINDOW_NO_LIMIT, .place = UINT32_MAX};
+            (helio_window_limit){.sequence = HELIO_WINDOW_NO_LIMIT, .index = HELIO_RECEIVER_NONE};
         return;
     }
-    uint32_t places;
-    const helio_receiver_view *views = helio_peers_views(&stream->repairer.peers, &places);
+    uint32_t entries;
+    const helio_receiver_view *views = helio_receivers_views(&stream->repairer.receivers, &entries);
     const helio_window_config config = {rule_of(follow->config.window), follow->config.least,
                                         follow->config.silence_ns};
-    follow->limit = helio_window_limit_of(&config, views, places, stream->txw.lead, clock.now_ns);
-    if (follow->limit.place < places) {
+    follow->limit = helio_window_limit_of(&config, views, entries, stream->txw.lead, clock.now_ns);
+    if (follow->limit.index < entries) {
         follow->due_ns =
-            helio_min(timeout_ns, views[follow->limit.place].heard_ns + config.silence_ns);
+            helio_min(timeout_ns, views[follow->limit.index].heard_ns + config.silence_ns);
     }
 }
 
@@ -121,15 +122,15 @@ static int64_t measured(const helio_tx_stream *stream, uint64_t sequence, int64_
     return slot->repairs == 0 && now_ns > slot->sent_ns ? now_ns - slot->sent_ns : 0;
 }
 
-static void feed(helio_tx_stream *stream, uint32_t place, const helio_pgm_packet *packet,
-                 helio_clock clock) {
+static void feed(helio_tx_stream *stream, helio_receiver_index index,
+                 const helio_pgm_packet *packet, helio_clock clock) {
     helio_pgmcc *pgmcc = &stream->follow.pgmcc;
-    const helio_receiver_view *view = helio_peers_view(&stream->repairer.peers, place);
+    const helio_receiver_view *view = helio_receivers_view(&stream->repairer.receivers, index);
     if (!view || !(view->flags & HELIO_VIEW_REPORTS)) {
         return;
     }
     if (view->flags & (HELIO_VIEW_SUSPENDED | HELIO_VIEW_EXPELLED | HELIO_VIEW_LEFT)) {
-        helio_pgmcc_on_gone(pgmcc, place);
+        helio_pgmcc_on_gone(pgmcc, index);
         return;
     }
     stream->follow.reported_ns = clock.now_ns;
@@ -139,13 +140,13 @@ static void feed(helio_tx_stream *stream, uint32_t place, const helio_pgm_packet
     const uint64_t newest = helio_sequence_widen(packet->sequence, stream->txw.lead);
     const bool is_ack = packet->type == HELIO_PGM_TYPE_ACK && (packet->bitmap & 1);
     const helio_pgmcc_feedback feedback = {
-        .place = place,
-        .loss = helio_peers_mean_loss(&stream->repairer.peers, place),
-        .round_trip_ns = helio_peers_mean_round_trip_ns(&stream->repairer.peers, place),
+        .index = index,
+        .loss = helio_receivers_mean_loss(&stream->repairer.receivers, index),
+        .round_trip_ns = helio_receivers_mean_round_trip_ns(&stream->repairer.receivers, index),
         .is_ack = is_ack,
         .newest = newest,
         .bitmap = packet->bitmap,
-        .measured_ns = is_ack && place == pgmcc->acker ? measured(stream, newest, clock.now_ns) : 0,
+        .measured_ns = is_ack && index == pgmcc->acker ? measured(stream, newest, clock.now_ns) : 0,
     };
     helio_pgmcc_on_sent(pgmcc, stream->txw.lead, clock.now_ns);
     helio_pgmcc_on_feedback(pgmcc, &feedback, clock.now_ns);
@@ -176,13 +177,13 @@ void helio_tx_follow_set_pgmcc(helio_tx_stream *stream, bool runs, bool obeys, h
     settle(stream, clock);
 }
 
-void helio_tx_follow_on_feedback(helio_tx_stream *stream, uint32_t place,
+void helio_tx_follow_on_feedback(helio_tx_stream *stream, helio_receiver_index index,
                                  const helio_pgm_packet *packet, helio_clock clock) {
     if (!helio_tx_follow_is_on(&stream->follow)) {
         return;
     }
     if (stream->follow.runs_pgmcc) {
-        feed(stream, place, packet, clock);
+        feed(stream, index, packet, clock);
     }
     settle(stream, clock);
 }

@@ -68,8 +68,8 @@ static inline void helio_tx_follow_ask(const helio_tx_follow *follow,
 /* A report of this receiver, which came alone, was asked for: it is not one too many. */
 bool helio_tx_follow_has_asked(const helio_tx_follow *follow, uint64_t receiver);
 
-/* The receiver at `place` has told of itself, by this packet. */
-void helio_tx_follow_on_feedback(helio_tx_stream *stream, uint32_t place,
+/* The receiver at `index` has told of itself, by this packet. */
+void helio_tx_follow_on_feedback(helio_tx_stream *stream, helio_receiver_index index,
                                  const helio_pgm_packet *packet, helio_clock clock);
 /* Looks at timeouts, and who is still there. */
 void helio_tx_follow_poll(helio_tx_stream *stream, helio_clock clock);

@@ -21,7 +21,7 @@ enum { FLOOR_LEFT = 2 };
 static helio_rate_config config_of(helio_tx_stream *stream) {
     helio_rate_config config = stream->govern.config.rate;
     config.packet_bytes = stream->config.max_packet_bytes;
-    config.places = stream->repairer.peers.capacity;
+    config.entries = stream->repairer.receivers.capacity;
     return config;
 }
 
@@ -30,7 +30,7 @@ static int take_policy(helio_tx_stream *stream, const helio_rate_policy *policy,
                        helio_clock clock) {
     helio_tx_govern *govern = &stream->govern;
     const helio_rate_config config = config_of(stream);
-    void *state = calloc(1, policy->state_bytes + config.places * policy->receiver_bytes);
+    void *state = calloc(1, policy->state_bytes + config.entries * policy->receiver_bytes);
     if (!state) {
         return HELIO_ERR_NOMEM;
     }
@@ -149,15 +149,16 @@ int helio_tx_stream_set_ceiling(helio_tx_stream *stream, uint64_t rate, helio_cl
 /* ---- telling ---- */
 
 /* "receiver NAME at ADDRESS ", or nothing. */
-static const char *name_of(helio_tx_stream *stream, uint32_t place, char *text, size_t size) {
+static const char *name_of(helio_tx_stream *stream, helio_receiver_index index, char *text,
+                           size_t size) {
     char address[HELIO_ADDRESS_TEXT];
     text[0] = 0;
-    if (place == HELIO_RATE_NO_PLACE) {
+    if (index == HELIO_RECEIVER_NONE) {
         return text;
     }
-    const helio_peer *peer = &stream->repairer.peers.peers[place];
-    snprintf(text, size, "receiver %s%s%s: ", peer->name, peer->name[0] ? " at " : "",
-             helio_address_format(&peer->address, address));
+    const helio_receiver_entry *entry = &stream->repairer.receivers.entries[index];
+    snprintf(text, size, "receiver %s%s%s: ", entry->name, entry->name[0] ? " at " : "",
+             helio_address_format(&entry->address, address));
     return text;
 }
 
@@ -246,7 +247,7 @@ static uint64_t queued(const helio_tx_stream *stream) {
     return stream->config.queued ? stream->config.queued(stream->outlet.context) : 0;
 }
 
-static helio_interval gather(helio_tx_stream *stream, uint32_t places, helio_clock clock) {
+static helio_interval gather(helio_tx_stream *stream, uint32_t entries, helio_clock clock) {
     helio_tx_govern *govern = &stream->govern;
     const helio_tx_traffic *now = &stream->traffic, *before = &govern->before;
     const bool was_limited = helio_tx_pace_was_limited(&stream->pace);
@@ -255,7 +256,7 @@ static helio_interval gather(helio_tx_stream *stream, uint32_t places, helio_clo
         .now_ns = clock.now_ns,
         .wall_ns = clock.wall_ns,
         .length_ns = clock.now_ns - govern->begun_ns,
-        .receivers = places,
+        .receivers = entries,
         .packets_sent = now->packets - before->packets,
         .bytes_sent = now->bytes - before->bytes,
         .repair_packets = now->repair_packets - before->repair_packets,
@@ -283,9 +284,9 @@ static helio_interval gather(helio_tx_stream *stream, uint32_t places, helio_clo
 /* All that policies see comes in here, and all that they decide goes out. */
 static void decide(helio_tx_stream *stream, helio_clock clock) {
     helio_tx_govern *govern = &stream->govern;
-    uint32_t places;
-    helio_receiver_view *views = helio_peers_views(&stream->repairer.peers, &places);
-    const helio_interval interval = gather(stream, places, clock);
+    uint32_t entries;
+    helio_receiver_view *views = helio_receivers_views(&stream->repairer.receivers, &entries);
+    const helio_interval interval = gather(stream, entries, clock);
 
     helio_tx_log_interval(stream, &interval, views);
     govern->policy->decide(govern->state, &interval, views, &govern->decision);
@@ -298,8 +299,8 @@ static void decide(helio_tx_stream *stream, helio_clock clock) {
         tell_rate(stream, clock);
     }
 
-    for (uint32_t place = 0; place < places; place++) {
-        views[place].flags &= ~(uint32_t)HELIO_VIEW_NEWS;
+    for (helio_receiver_index index = 0; index < entries; index++) {
+        views[index].flags &= ~(uint32_t)HELIO_VIEW_NEWS;
     }
 }
 

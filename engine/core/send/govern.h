@@ -36,7 +36,7 @@ typedef struct helio_tx_govern_config {
     int64_t interval_ns; /* 0: no governor */
     const char *policy;  /* its name; NULL: none */
     int mode;            /* HELIO_RATE_MODE_* */
-    /* Times, thresholds and rates; what the stream knows itself (packet_bytes, places) is set here. */
+    /* Times, thresholds and rates; what the stream knows itself (packet_bytes, entries) is set here. */
     helio_rate_config rate;
     int64_t escalate_ns; /* lossy at the floor for so long is told of; 0: never */
 } helio_tx_govern_config;

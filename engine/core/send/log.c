@@ -13,15 +13,15 @@ int helio_tx_log_init(helio_tx_stream *stream, const helio_tx_log_config *config
         return 0;
     }
     char tsi[HELIO_TSI_TEXT];
-    const uint32_t places = stream->repairer.peers.capacity;
+    const uint32_t entries = stream->repairer.receivers.capacity;
     const int error =
         helio_decision_log_init(&log->log, config->memory, config->bytes, stream->instance_name,
-                                helio_tsi_format(&stream->config.tsi, tsi), clock.wall_ns, places);
+                                helio_tsi_format(&stream->config.tsi, tsi), clock.wall_ns, entries);
     if (error) {
         return error;
     }
     log->is_on = true;
-    const uint64_t numbers[2] = {stream->config.max_packet_bytes, places};
+    const uint64_t numbers[2] = {stream->config.max_packet_bytes, entries};
     helio_decision_log_record(&log->log, HELIO_DECISION_CONFIG, numbers, 2, config->options);
     return 0;
 }
@@ -33,19 +33,20 @@ void helio_tx_log_fini(helio_tx_log *log) {
     log->is_on = false;
 }
 
-static void write_name(helio_tx_stream *stream, uint32_t place) {
-    const helio_peer *peer = &stream->repairer.peers.peers[place];
+static void write_name(helio_tx_stream *stream, helio_receiver_index index) {
+    const helio_receiver_entry *entry = &stream->repairer.receivers.entries[index];
     char address[HELIO_ADDRESS_TEXT], text[HELIO_PGM_REPORT_NAME_MAX + HELIO_ADDRESS_TEXT + 2];
-    snprintf(text, sizeof text, "%s %s", peer->name, helio_address_format(&peer->address, address));
-    const uint64_t number = place;
+    snprintf(text, sizeof text, "%s %s", entry->name,
+             helio_address_format(&entry->address, address));
+    const uint64_t number = index;
     helio_decision_log_record(&stream->log.log, HELIO_DECISION_RECEIVER, &number, 1, text);
 }
 
-/* Who has come to a place. */
+/* Who has come to an entry. */
 static void name(helio_tx_stream *stream, const helio_receiver_view *view) {
-    const helio_receiver_view *before = &stream->log.log.views[view->place];
+    const helio_receiver_view *before = &stream->log.log.views[view->index];
     if ((view->flags & HELIO_VIEW_PRESENT) && view->receiver != before->receiver) {
-        write_name(stream, view->place);
+        write_name(stream, view->index);
     }
 }
 
@@ -54,9 +55,9 @@ void helio_tx_log_interval(helio_tx_stream *stream, const helio_interval *interv
     if (!stream->log.is_on) {
         return;
     }
-    for (uint32_t place = 0; place < interval->receivers; place++) {
-        name(stream, &views[place]);
-        helio_decision_log_view(&stream->log.log, &views[place]);
+    for (helio_receiver_index index = 0; index < interval->receivers; index++) {
+        name(stream, &views[index]);
+        helio_decision_log_view(&stream->log.log, &views[index]);
     }
     helio_decision_log_interval(&stream->log.log, interval);
 }

@@ -72,7 +72,7 @@ struct helio_tx_stream {
     int64_t announce_due_ns;
     int64_t announce_after_ns; /* no announcement is hastened before */
     uint32_t credit_waits;     /* topics whose messages wait for credit */
-    int64_t tend_peers_ns;     /* when to look after what is known of receivers */
+    int64_t tend_receivers_ns; /* when to look after what is known of receivers */
     int64_t answer_after_ns;   /* no SPMR is answered before */
     int64_t finish_ns;
 };

@@ -15,12 +15,12 @@ enum { BRAKE_PACKETS = 20 };
 
 enum { WHO_TEXT = HELIO_PGM_REPORT_NAME_MAX + HELIO_ADDRESS_TEXT + 8, WHY_TEXT = 96 };
 
-int helio_tx_slow_init(helio_tx_slow *slow, const helio_tx_slow_config *config, uint32_t places) {
-    *slow = (helio_tx_slow){.config = *config, .paced = HELIO_PEER_NONE};
+int helio_tx_slow_init(helio_tx_slow *slow, const helio_tx_slow_config *config, uint32_t entries) {
+    *slow = (helio_tx_slow){.config = *config, .paced = HELIO_RECEIVER_NONE};
     if (config->consumers.dwell_ns == 0) {
         return 0;
     }
-    slow->config.consumers.capacity = places;
+    slow->config.consumers.capacity = entries;
     slow->config.consumers.enforces = config->mode == HELIO_SLOW_MODE_ENFORCE;
     slow->config.storm.enforces = config->storm_mode == HELIO_STORM_MODE_ENFORCE;
     helio_storm_init(&slow->storm, &slow->config.storm);
@@ -52,11 +52,11 @@ static uint64_t milliseconds(int64_t ns) {
 
 /* ---- telling people ---- */
 
-static const char *who_is(const helio_tx_stream *stream, uint32_t place, char *text) {
-    const helio_peer *peer = &stream->repairer.peers.peers[place];
+static const char *who_is(const helio_tx_stream *stream, helio_receiver_index index, char *text) {
+    const helio_receiver_entry *entry = &stream->repairer.receivers.entries[index];
     char address[HELIO_ADDRESS_TEXT];
-    helio_address_format(&peer->address, address);
-    snprintf(text, WHO_TEXT, "%s%s%s", peer->name, peer->name[0] ? " at " : "", address);
+    helio_address_format(&entry->address, address);
+    snprintf(text, WHO_TEXT, "%s%s%s", entry->name, entry->name[0] ? " at " : "", address);
     return text;
 }
 
@@ -176,18 +176,18 @@ static void tell(helio_tx_stream *stream, const helio_slow_decision *decision, h
                            action > HELIO_ACTION_NOTIFY && action < HELIO_ACTION_FORECAST &&
                            action != HELIO_ACTION_RECOVER;
     const helio_event_id event = is_advice ? HELIO_EVENT_CONSUMER_ADVICE : event_of(action);
-    const helio_stats_object *peer = &stream->repairer.peers.peers[decision->place].object;
+    const helio_stats_object *entry = &stream->repairer.receivers.entries[decision->index].object;
     uint64_t args[4];
     char who[WHO_TEXT], why[WHY_TEXT], rest[WHY_TEXT] = "";
     fill_arguments(decision, event, args);
-    who_is(stream, decision->place, who);
+    who_is(stream, decision->index, who);
     if (action >= HELIO_ACTION_RECOVER && action <= HELIO_ACTION_READMIT) {
         remains(decision, why);
     } else {
         evidence(decision, why);
     }
     if (action == HELIO_ACTION_FORECAST) {
-        helio_stats_event(stream->stats, clock.wall_ns, event, peer->slot, args,
+        helio_stats_event(stream->stats, clock.wall_ns, event, entry->slot, args,
                           "%s: receiver %s is %s, %.3g %% of the history behind; as things go "
                           "what it needs leaves the history in %.3g s",
                           stream->endpoint, who, decision->why, 100 * decision->value,
@@ -208,7 +208,7 @@ static void tell(helio_tx_stream *stream, const helio_slow_decision *decision, h
     } else {
         snprintf(rest, sizeof rest, "%s", in_words(action));
     }
-    helio_stats_event(stream->stats, clock.wall_ns, event, peer->slot, args,
+    helio_stats_event(stream->stats, clock.wall_ns, event, entry->slot, args,
                       "%s: receiver %s %s %s (%s; %s)", stream->endpoint, who,
                       is_advice ? "would be" : "is", rest, why, decision->why);
 }
@@ -231,7 +231,7 @@ static void act(helio_tx_stream *stream, const helio_slow_decision *decision, he
         return;
     }
     const bool is_back = decision->action >= HELIO_ACTION_RECOVER;
-    helio_tx_stream_act(stream, decision->place, action, decision->duration_ns,
+    helio_tx_stream_act(stream, decision->index, action, decision->duration_ns,
                         is_back ? decision->why : evidence(decision, why), false, clock);
 }
 
@@ -241,17 +241,18 @@ static void carry_out(helio_tx_stream *stream, const helio_slow_decision *decisi
     const int mode = stream->slow.config.mode;
     const size_t i = (size_t)decision->action - HELIO_ACTION_NOTIFY;
     helio_count(&(&stats->slow_decisions_notify)[i], 1);
-    helio_peer_stats *peer = decision->place == HELIO_SLOW_NO_PLACE
-                                 ? NULL
-                                 : helio_peers_stats(&stream->repairer.peers, decision->place);
-    if (peer && decision->action == HELIO_ACTION_SUSPEND) {
-        helio_count(&peer->suspensions, 1);
+    helio_peer_stats *cells =
+        decision->index == HELIO_RECEIVER_NONE
+            ? NULL
+            : helio_receivers_stats(&stream->repairer.receivers, decision->index);
+    if (cells && decision->action == HELIO_ACTION_SUSPEND) {
+        helio_count(&cells->suspensions, 1);
     }
     if (mode == HELIO_SLOW_MODE_OBSERVE) {
         return;
     }
     helio_count(&(&stats->slow_actions_notify)[i], 1);
-    if (decision->place == HELIO_SLOW_NO_PLACE) {
+    if (decision->index == HELIO_RECEIVER_NONE) {
         tell_group(stream, decision, clock);
         return;
     }
@@ -273,25 +274,25 @@ static void show(helio_tx_stream *stream, const helio_interval *interval, helio_
     helio_set(&stats->consumers_in_trouble, consumers->troubled);
     helio_set(&stats->consumers_isolated, consumers->isolated);
     helio_set(&stats->consumer_ceiling, helio_tx_slow_ceiling(&stream->slow));
-    stream->slow.paced = HELIO_PEER_NONE;
-    for (uint32_t place = 0; place < interval->receivers && place < consumers->config.capacity;
-         place++) {
-        const helio_consumer *consumer = &consumers->consumers[place];
-        helio_peer_stats *peer = helio_peers_stats(&stream->repairer.peers, place);
-        if (!peer) {
+    stream->slow.paced = HELIO_RECEIVER_NONE;
+    for (helio_receiver_index index = 0;
+         index < interval->receivers && index < consumers->config.capacity; index++) {
+        const helio_consumer *consumer = &consumers->consumers[index];
+        helio_peer_stats *cells = helio_receivers_stats(&stream->repairer.receivers, index);
+        if (!cells) {
             continue;
         }
         const uint32_t paced = stream->slow.paced;
         if (consumer->rung == HELIO_ACTION_PACE &&
-            (paced == HELIO_PEER_NONE ||
+            (paced == HELIO_RECEIVER_NONE ||
              is_further_behind(consumer, &consumers->consumers[paced]))) {
-            stream->slow.paced = place;
+            stream->slow.paced = index;
         }
         const int64_t forecast_ns = consumer->watch.symptoms.forecast_ns;
         const bool is_safe = forecast_ns == HELIO_NEVER || !consumer->watch.symptoms.until_ns;
-        helio_set(&peer->state, (uint64_t)consumer->watch.class);
-        helio_set(&peer->forecast, is_safe ? 0 : (uint64_t)(forecast_ns > 0 ? forecast_ns : 1));
-        helio_set(&peer->slow_since,
+        helio_set(&cells->state, (uint64_t)consumer->watch.class);
+        helio_set(&cells->forecast, is_safe ? 0 : (uint64_t)(forecast_ns > 0 ? forecast_ns : 1));
+        helio_set(&cells->slow_since,
                   consumer->since_ns
                       ? (uint64_t)(clock.wall_ns - (interval->now_ns - consumer->since_ns))
                       : 0);

@@ -30,12 +30,12 @@ typedef struct helio_tx_slow {
     helio_consumers consumers;
     helio_storm storm;
     helio_storm_decision storm_decision; /* of the last interval */
-    uint32_t paced;    /* place of the receiver that is waited for; HELIO_PEER_NONE */
+    uint32_t paced;    /* index of the receiver that is waited for; HELIO_RECEIVER_NONE */
     uint32_t cut_offs; /* of the storm there is */
 } helio_tx_slow;
 
-/* 0 or NOMEM; `places`: most receivers.  Release with helio_tx_slow_fini. */
-int helio_tx_slow_init(helio_tx_slow *slow, const helio_tx_slow_config *config, uint32_t places);
+/* 0 or NOMEM; `entries`: most receivers.  Release with helio_tx_slow_fini. */
+int helio_tx_slow_init(helio_tx_slow *slow, const helio_tx_slow_config *config, uint32_t entries);
 void helio_tx_slow_fini(helio_tx_slow *slow);
 
 /* Decides and carries out at the end of an interval. */

@@ -12,7 +12,7 @@
 #include "wire/checksum.h"
 
 enum {
-    PEERS_DEFAULT = 1024,
+    RECEIVERS_DEFAULT = 1024,
     REPORT_RATE_DEFAULT = 1000,
     POLL_REPAIRS = 32,   /* most repairs sent by one poll */
     DATA_PER_REPAIR = 2, /* while both wait: two data packets, one repair */
@@ -251,7 +251,7 @@ static int init_parts(helio_tx_stream *stream, helio_clock clock) {
         .stats = stream->stats,
         .instance = stream->instance_name,
         .stream = helio_tsi_format(&config->tsi, tsi),
-        .max_peers = config->max_peers ? config->max_peers : PEERS_DEFAULT,
+        .max_receivers = config->max_receivers ? config->max_receivers : RECEIVERS_DEFAULT,
         .linger_ns = config->repair_linger_ns,
         .fans_out = stream->destinations_count > 0,
         .limits = config->limits,
@@ -263,14 +263,14 @@ static int init_parts(helio_tx_stream *stream, helio_clock clock) {
     };
     error = helio_repairer_init(&stream->repairer, &repairer, &stream->txw, helio_tx_stats(stream));
     if (!error) {
-        error = helio_tx_slow_init(&stream->slow, &config->slow, repairer.max_peers);
+        error = helio_tx_slow_init(&stream->slow, &config->slow, repairer.max_receivers);
     }
     if (!error) {
         error = helio_tx_history_init(&stream->history, &stream->txw, &stream->repairer,
                                       config->budget, config->history_dynamic, clock.now_ns);
     }
     if (!error) {
-        error = helio_tx_blame_init(&stream->blame, repairer.max_peers, clock.now_ns);
+        error = helio_tx_blame_init(&stream->blame, repairer.max_receivers, clock.now_ns);
     }
     if (!error) {
         helio_tx_follow_init(stream, &config->follow, clock);
@@ -365,7 +365,7 @@ int helio_tx_stream_create(const helio_tx_stream_config *config, helio_outlet ou
               stream->destinations_count ? stream->destinations_count : 1);
     stream->announce_due_ns = clock.now_ns + config->announce_interval_ns;
     stream->answer_after_ns = clock.now_ns;
-    stream->repairer.peers.are_pinned = config->is_connected;
+    stream->repairer.receivers.are_pinned = config->is_connected;
     helio_tx_reports_init(&stream->reports, config->report_interval_ns,
                           config->report_rate ? config->report_rate : REPORT_RATE_DEFAULT,
                           stream->txw.lead, clock.now_ns);
@@ -581,8 +581,8 @@ int64_t helio_tx_stream_next_deadline_ns(const helio_tx_stream *stream) {
     if (govern_ns < deadline_ns) {
         deadline_ns = govern_ns;
     }
-    if (stream->credit_waits > 0 && stream->tend_peers_ns < deadline_ns) {
-        deadline_ns = stream->tend_peers_ns;
+    if (stream->credit_waits > 0 && stream->tend_receivers_ns < deadline_ns) {
+        deadline_ns = stream->tend_receivers_ns;
     }
     if (stream->polling.due_ns < deadline_ns) {
         deadline_ns = stream->polling.due_ns;

@@ -92,7 +92,7 @@ typedef struct helio_tx_stream_config {
     int acks_missing; /* HELIO_ACKS_MISSING_* */
     int64_t acks_warn_ns;
     int64_t acker_expiry_ns; /* longer than ambient_interval_ns when acks > 0 */
-    uint32_t max_peers;      /* most receivers known one by one; 0: 1024 */
+    uint32_t max_receivers;  /* most receivers known one by one; 0: 1024 */
     bool is_connected;       /* each receiver has a connection, or memory: none can be forged */
     int64_t
         report_interval_ns; /* receivers report at least this often; 0: with NAKs and ACKs only */
@@ -146,13 +146,13 @@ void helio_tx_stream_release(helio_tx_stream *stream, helio_clock clock);
 void helio_tx_stream_note_unsent(helio_tx_stream *stream, uint64_t packets);
 /* The newest packet sent. */
 uint64_t helio_tx_stream_lead(const helio_tx_stream *stream);
-/* What is known of its receivers: `*places` views, of which some may not be PRESENT. */
-helio_receiver_view *helio_tx_stream_views(helio_tx_stream *stream, uint32_t *places);
-/* The address and name of the receiver at a place that is PRESENT, and the share of packets it lost
+/* What is known of its receivers: `*count` views, of which some may not be PRESENT. */
+helio_receiver_view *helio_tx_stream_views(helio_tx_stream *stream, uint32_t *count);
+/* The address and name of the receiver at an index that is PRESENT, and the share of packets it lost
  * lately. */
-const helio_address *helio_tx_stream_receiver(helio_tx_stream *stream, uint32_t place,
+const helio_address *helio_tx_stream_receiver(helio_tx_stream *stream, helio_receiver_index index,
                                               const char **name, double *loss);
-/* How far the receiver at a place is behind by now, and how much trouble it is. */
+/* How far the receiver at an index is behind by now, and how much trouble it is. */
 typedef struct helio_tx_trouble {
     helio_txw_behind behind; /* of what it told to have passed on; 0: that is not known */
     int64_t forecast_ns;     /* until what it needs leaves the history; 0: it will not */
@@ -161,7 +161,7 @@ typedef struct helio_tx_trouble {
     double badness;          /* policy/badness.h */
 } helio_tx_trouble;
 
-helio_tx_trouble helio_tx_stream_trouble(const helio_tx_stream *stream, uint32_t place,
+helio_tx_trouble helio_tx_stream_trouble(const helio_tx_stream *stream, helio_receiver_index index,
                                          int64_t now_ns);
 /* The newest packet with messages of the topic that was sent; 0: none. */
 uint64_t helio_tx_stream_newest(const helio_tx_topic *topic);
@@ -189,14 +189,14 @@ void helio_tx_stream_rest(helio_tx_stream *stream, helio_clock clock);
 /* Bytes per second from now on; 0: no limit. */
 void helio_tx_stream_set_rate(helio_tx_stream *stream, uint64_t bytes_per_s, helio_clock clock);
 helio_tx_pace *helio_tx_stream_pace(helio_tx_stream *stream);
-/* The place of the receiver with this id in the table of receivers; UINT32_MAX: none. */
-uint32_t helio_tx_stream_find(const helio_tx_stream *stream, uint64_t receiver);
-/* Does something to the receiver at a place of the table of receivers, or ends it, tells it what and
+/* The index of the receiver with this id; HELIO_RECEIVER_NONE: it is not tracked. */
+helio_receiver_index helio_tx_stream_find(const helio_tx_stream *stream, uint64_t receiver);
+/* Does something to the receiver at an index, or ends it, tells it what and
  * why, and counts.  duration_ns: how long what stands is to stand; 0: until it is undone.  `why`
  * begins with loss, naks, lag, buffer or storm when it is one of these; of its text 40 bytes go out.
  * Errors: STATE (nobody there, an expelled receiver is to be suspended, or nothing is there to be
  * undone). */
-int helio_tx_stream_act(helio_tx_stream *stream, uint32_t place, helio_action action,
+int helio_tx_stream_act(helio_tx_stream *stream, helio_receiver_index index, helio_action action,
                         int64_t duration_ns, const char *why, bool by_hand, helio_clock clock);
 /* Nobody is to ask for repairs, and nothing is repaired, for so long, at most an hour; 0: it is
  * over. */

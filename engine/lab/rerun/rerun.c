@@ -107,7 +107,7 @@ static void settle(rerun *r) {
 /* ---- policies ---- */
 
 static int take_policy(rerun *r, const helio_rate_policy *policy, uint64_t rate, int64_t now_ns) {
-    void *state = calloc(1, policy->state_bytes + r->rate.places * policy->receiver_bytes);
+    void *state = calloc(1, policy->state_bytes + r->rate.entries * policy->receiver_bytes);
     if (!state) {
         return HELIO_ERR_NOMEM;
     }
@@ -135,16 +135,16 @@ static int configure(rerun *r, const helio_decision_record *record) {
     if (!error) {
         error = helio_tx_lane_check_policies(&options);
     }
-    if (!error && record->count >= 2 && record->numbers[1] <= r->reader.places) {
+    if (!error && record->count >= 2 && record->numbers[1] <= r->reader.entries) {
         const helio_tx_stream_config config = helio_tx_lane_config(&options);
         r->rate = config.govern.rate;
         r->rate.packet_bytes = (uint32_t)record->numbers[0];
-        r->rate.places = (uint32_t)record->numbers[1];
+        r->rate.entries = (uint32_t)record->numbers[1];
         r->forced =
             options.rate_policy != policy ? helio_rate_policy_at(options.rate_policy) : NULL;
         r->has_own_rate = options.rate != rate;
         helio_tx_slow_fini(&r->slow);
-        error = helio_tx_slow_init(&r->slow, &config.slow, r->rate.places);
+        error = helio_tx_slow_init(&r->slow, &config.slow, r->rate.entries);
         r->is_configured = !error;
     } else if (!error) {
         error = HELIO_DECISION_DAMAGED;

@@ -7,12 +7,12 @@
  *
  * The number is bounded.  A receiver is proven by a report or an acknowledgement that was taken, or
  * by its connection; until then it is one of few, and gives way to newcomers, so that forged
- * addresses cannot push out real receivers (peer_places.h).  Who gets no place goes uncounted.
+ * addresses cannot push out real receivers (entries.h).  Who gets no entry goes uncounted.
  *
  * It decides by the views, never by statistics.  It knows nothing of packets on their way, sockets,
  * threads or clocks. */
-#ifndef HELIO_RECEIVERS_PEERS_H
-#define HELIO_RECEIVERS_PEERS_H
+#ifndef HELIO_RECEIVERS_TABLE_H
+#define HELIO_RECEIVERS_TABLE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -29,20 +29,18 @@
 #include "window/txw.h"
 #include "wire/pgm.h"
 
-#define HELIO_PEER_NONE UINT32_MAX
-
-/* What is kept of a receiver beside its view. */
 /* The same over about a second of time, however often a receiver reports.  Receivers are compared by
  * these: one that reports each packet would else be judged by its last few packets, and another by
  * its last few thousand. */
-typedef struct helio_peer_average {
+typedef struct helio_receiver_average {
     double lost;
     double expected;
     double round_trip_ns; /* 0: not known */
     uint32_t at_us;       /* of the last report */
-} helio_peer_average;
+} helio_receiver_average;
 
-typedef struct helio_peer {
+/* What is kept of a receiver beside its view. */
+typedef struct helio_receiver_entry {
     helio_address address;
     helio_stats_object object;
     helio_asked asked;
@@ -54,18 +52,18 @@ typedef struct helio_peer {
     int64_t missing_ns; /* when it last asked for the packet in `missing`, or an older one */
     double recent_lost; /* packets of the last reports, the older the less */
     double recent_expected;
-    helio_peer_average average;
-    uint32_t born; /* number of its coming, for whoever keeps something by place */
+    helio_receiver_average average;
+    uint32_t born; /* number of its coming, for whoever keeps something by index */
     uint32_t host; /* where it is */
     bool is_proven;
     bool brings;      /* a life of it has begun, for which the host's budget is to grow */
     int64_t began_ns; /* when this life was first heard of */
-} helio_peer;
+} helio_receiver_entry;
 
-typedef struct helio_peers {
-    helio_peer *peers;          /* by place */
-    helio_receiver_view *views; /* by place */
-    uint32_t count;             /* places in use or used before */
+typedef struct helio_receivers {
+    helio_receiver_entry *entries; /* by index */
+    helio_receiver_view *views;    /* by index */
+    uint32_t count;                /* entries in use or used before */
     uint32_t capacity;
     uint32_t vacant;   /* of these, not PRESENT */
     uint32_t unproven; /* of those PRESENT */
@@ -85,31 +83,35 @@ typedef struct helio_peers {
     helio_refusal_place refusals;
     helio_burst refused;
     int64_t event_after_ns; /* conflicts are told of now and then */
-} helio_peers;
+} helio_receivers;
 
-/* instance and stream: labels, copied.  0 or NOMEM; free with helio_peers_fini. */
-int helio_peers_init(helio_peers *peers, uint32_t capacity, helio_stats *stats,
-                     const char *instance, const char *stream);
-void helio_peers_fini(helio_peers *peers, helio_clock clock);
+/* instance and stream: labels, copied.  0 or NOMEM; free with helio_receivers_fini. */
+int helio_receivers_init(helio_receivers *receivers, uint32_t capacity, helio_stats *stats,
+                         const char *instance, const char *stream);
+void helio_receivers_fini(helio_receivers *receivers, helio_clock clock);
 
-/* The table: places that are not PRESENT are empty. */
-static inline helio_receiver_view *helio_peers_views(helio_peers *peers, uint32_t *places) {
-    *places = peers->count;
-    return peers->views;
+/* The table: entries that are not PRESENT are empty. */
+static inline helio_receiver_view *helio_receivers_views(helio_receivers *receivers,
+                                                         uint32_t *entries) {
+    *entries = receivers->count;
+    return receivers->views;
 }
-/* The place of the receiver with this id (HELIO_PEER_NONE: it is not known), which without reports
+/* The index of the receiver with this id (HELIO_RECEIVER_NONE: it is not known), which without reports
  * is a hash of its address. */
-uint32_t helio_peers_find(const helio_peers *peers, uint64_t receiver);
+helio_receiver_index helio_receivers_find(const helio_receivers *receivers, uint64_t receiver);
 
-/* The place of the receiver that is known at an address, the first of several; HELIO_PEER_NONE: none
+/* The index of the receiver that is known at an address, the first of several; HELIO_RECEIVER_NONE: none
  * is. */
-uint32_t helio_peers_at(const helio_peers *peers, const helio_address *address);
+helio_receiver_index helio_receivers_at(const helio_receivers *receivers,
+                                        const helio_address *address);
 
 /* Who it is that gives feedback from an address without saying so, made known when it is new;
- * HELIO_PEER_NONE when there is no room. */
-uint32_t helio_peers_meet(helio_peers *peers, const helio_address *address, helio_clock clock);
+ * HELIO_RECEIVER_NONE when there is no room. */
+helio_receiver_index helio_receivers_discover(helio_receivers *receivers,
+                                              const helio_address *address, helio_clock clock);
 /* It has proven to be one, by an acknowledgement that was taken. */
-void helio_peers_prove(helio_peers *peers, uint32_t place, helio_clock clock);
+void helio_receivers_prove(helio_receivers *receivers, helio_receiver_index index,
+                           helio_clock clock);
 
 /* What is sure of a receiver's address: that its reports come from there (HERE), or cannot. */
 typedef enum helio_whereabouts {
@@ -117,11 +119,11 @@ typedef enum helio_whereabouts {
     HELIO_WHEREABOUTS_HERE,
     HELIO_WHEREABOUTS_ELSEWHERE,
 } helio_whereabouts;
-helio_whereabouts helio_peers_whereabouts(const helio_peers *peers, uint64_t receiver,
-                                          const helio_address *from, int64_t now_ns);
+helio_whereabouts helio_receivers_whereabouts(const helio_receivers *receivers, uint64_t receiver,
+                                              const helio_address *from, int64_t now_ns);
 /* A report, or an acknowledgement, of a receiver came from another address than its own. */
-void helio_peers_tell_conflict(helio_peers *peers, uint32_t place, const helio_address *from,
-                               helio_clock clock);
+void helio_receivers_report_conflict(helio_receivers *receivers, helio_receiver_index index,
+                                     const helio_address *from, helio_clock clock);
 
 typedef enum helio_report_result {
     HELIO_REPORT_TAKEN,
@@ -139,39 +141,46 @@ typedef struct helio_report_context {
     uint32_t now_us;          /* what a stamp would say now */
 } helio_report_context;
 
-/* Takes in what a receiver (its id is not 0) tells of itself.  Stores its place, also when the
+/* Takes in what a receiver (its id is not 0) tells of itself.  Stores its entry, also when the
  * report is not taken but its receiver is known there. */
-helio_report_result helio_peers_hear(helio_peers *peers, const helio_pgm_told *told,
-                                     const helio_address *from, const helio_report_context *context,
-                                     helio_clock clock, uint32_t *place);
+helio_report_result helio_receivers_on_report(helio_receivers *receivers,
+                                              const helio_pgm_told *told, const helio_address *from,
+                                              const helio_report_context *context,
+                                              helio_clock clock, uint32_t *index);
 
 /* The most it told since this was last asked: packets behind, and how full its buffers were.  From now
  * on it is what it told last. */
-void helio_peers_take_peaks(helio_peers *peers, uint32_t place, uint64_t *lag, uint32_t *fill);
+void helio_receivers_take_peaks(helio_receivers *receivers, helio_receiver_index index,
+                                uint64_t *lag, uint32_t *fill);
 
-/* So many sequences were asked for, by the receiver at `place` or, HELIO_PEER_NONE, by one that is
+/* So many sequences were asked for, by the receiver at `index` or, HELIO_RECEIVER_NONE, by one that is
  * not known.  What all asked for is always the sum of what each and what others did. */
-void helio_peers_count_asked(helio_peers *peers, uint32_t place, uint64_t sequences);
-/* The share of all sequences asked for that the receiver at `place` asked for, 0 to 1; of none, 0. */
-double helio_peers_asked_share(const helio_peers *peers, uint32_t place);
+void helio_receivers_count_asked(helio_receivers *receivers, helio_receiver_index index,
+                                 uint64_t sequences);
+/* The share of all sequences asked for that the receiver at `index` asked for, 0 to 1; of none, 0. */
+double helio_receivers_asked_share(const helio_receivers *receivers, helio_receiver_index index);
 /* A receiver asks for a packet.  True when it had not before. */
-bool helio_peers_ask(helio_peers *peers, uint32_t place, uint64_t sequence, int64_t now_ns);
+bool helio_receivers_ask(helio_receivers *receivers, helio_receiver_index index, uint64_t sequence,
+                         int64_t now_ns);
 /* An acknowledgement tells how far it is. */
-void helio_peers_reach(helio_peers *peers, uint32_t place, uint64_t position);
+void helio_receivers_reach(helio_receivers *receivers, helio_receiver_index index,
+                           uint64_t position);
 /* Now and then: forgets what receivers that do not report asked for and no longer ask for. Returns
  * how many receivers report and have been heard within the silence time. */
-uint32_t helio_peers_tend(helio_peers *peers, int64_t now_ns);
+uint32_t helio_receivers_tend(helio_receivers *receivers, int64_t now_ns);
 
-/* Its statistics; NULL for HELIO_PEER_NONE and empty places. */
-helio_peer_stats *helio_peers_stats(helio_peers *peers, uint32_t place);
-/* The same place's statistics have this feature from now on (HELIO_HAS_*). */
-void helio_peers_apply(helio_peers *peers, uint32_t place, unsigned feature);
+/* Its statistics; NULL for HELIO_RECEIVER_NONE and empty entries. */
+helio_peer_stats *helio_receivers_stats(helio_receivers *receivers, helio_receiver_index index);
+/* The statistics of this receiver have this feature from now on (HELIO_HAS_*). */
+void helio_receivers_apply(helio_receivers *receivers, helio_receiver_index index,
+                           unsigned feature);
 /* NULL for the same. */
-helio_receiver_view *helio_peers_view(helio_peers *peers, uint32_t place);
+helio_receiver_view *helio_receivers_view(helio_receivers *receivers, helio_receiver_index index);
 /* Share of the packets lost lately, 0 to 1. */
-double helio_peers_loss(const helio_peers *peers, uint32_t place);
+double helio_receivers_loss(const helio_receivers *receivers, helio_receiver_index index);
 /* The same, and the round trip (0: not known), as a mean over about the last second. */
-double helio_peers_mean_loss(const helio_peers *peers, uint32_t place);
-int64_t helio_peers_mean_round_trip_ns(const helio_peers *peers, uint32_t place);
+double helio_receivers_mean_loss(const helio_receivers *receivers, helio_receiver_index index);
+int64_t helio_receivers_mean_round_trip_ns(const helio_receivers *receivers,
+                                           helio_receiver_index index);
 
 #endif

@@ -1,12 +1,12 @@
 /* What a stream knows of its receivers: who they are, what they told, what they asked for. */
 #include "check.h"
-#include "receivers/peers.h"
+#include "receivers/table.h"
 
 #define MS HELIO_MILLISECOND
 enum { FIRST = 1000 };
 
 static helio_stats *stats;
-static helio_peers peers;
+static helio_receivers receivers;
 static helio_report_context stream;
 
 static helio_address host(int number) {
@@ -24,12 +24,12 @@ static helio_clock at(int64_t ns) {
 static void begin(uint32_t capacity) {
     const helio_stats_config config = {.name = "test", .bytes = 1 << 20, .wall_ns = 1};
     CHECK_EQUAL(helio_stats_create(&config, &stats), 0);
-    CHECK_EQUAL(helio_peers_init(&peers, capacity, stats, "test", "s"), 0);
+    CHECK_EQUAL(helio_receivers_init(&receivers, capacity, stats, "test", "s"), 0);
     stream = (helio_report_context){.start = FIRST, .lead = FIRST + 999};
 }
 
 static void end(void) {
-    helio_peers_fini(&peers, at(0));
+    helio_receivers_fini(&receivers, at(0));
     helio_stats_destroy(stats);
 }
 
@@ -49,21 +49,21 @@ static helio_pgm_told report(uint64_t receiver, uint32_t position, uint32_t lost
 }
 
 static helio_report_result hear(const helio_pgm_told *told, int from, int64_t now_ns,
-                                uint32_t *place) {
+                                uint32_t *index) {
     const helio_address address = host(from);
-    return helio_peers_hear(&peers, told, &address, &stream, at(now_ns), place);
+    return helio_receivers_on_report(&receivers, told, &address, &stream, at(now_ns), index);
 }
 
 static uint32_t meet(int from, int64_t now_ns) {
     const helio_address address = host(from);
-    return helio_peers_meet(&peers, &address, at(now_ns));
+    return helio_receivers_discover(&receivers, &address, at(now_ns));
 }
 
 static uint32_t present(void) {
     uint32_t places, count = 0;
-    const helio_receiver_view *views = helio_peers_views(&peers, &places);
+    const helio_receiver_view *views = helio_receivers_views(&receivers, &places);
     for (uint32_t i = 0; i < places; i++) {
-        CHECK(!(views[i].flags & HELIO_VIEW_PRESENT) || views[i].place == i);
+        CHECK(!(views[i].flags & HELIO_VIEW_PRESENT) || views[i].index == i);
         count += (views[i].flags & HELIO_VIEW_PRESENT) != 0;
     }
     return count;
@@ -73,24 +73,24 @@ static uint32_t present(void) {
 
 static void a_receiver_met_by_its_address_and_then_by_its_id_is_one(void) {
     begin(4);
-    uint32_t place;
+    helio_receiver_index index;
     const uint32_t met = meet(1, 0);
-    CHECK(helio_peers_ask(&peers, met, FIRST + 5, 0));
-    CHECK(!(helio_peers_view(&peers, met)->flags & HELIO_VIEW_REPORTS));
-    const uint64_t hash = helio_peers_view(&peers, met)->receiver;
-    CHECK_EQUAL(helio_peers_find(&peers, hash), met);
+    CHECK(helio_receivers_ask(&receivers, met, FIRST + 5, 0));
+    CHECK(!(helio_receivers_view(&receivers, met)->flags & HELIO_VIEW_REPORTS));
+    const uint64_t hash = helio_receivers_view(&receivers, met)->receiver;
+    CHECK_EQUAL(helio_receivers_find(&receivers, hash), met);
     const helio_pgm_told told = report(77, 100, 3);
-    CHECK_EQUAL(hear(&told, 1, 1, &place), HELIO_REPORT_TAKEN);
-    CHECK_EQUAL(place, met);
+    CHECK_EQUAL(hear(&told, 1, 1, &index), HELIO_REPORT_TAKEN);
+    CHECK_EQUAL(index, met);
     CHECK_EQUAL(present(), 1);
-    const helio_receiver_view *view = helio_peers_view(&peers, place);
+    const helio_receiver_view *view = helio_receivers_view(&receivers, index);
     CHECK_EQUAL(view->receiver, 77);
     CHECK_EQUAL(view->naks, 1);
     CHECK_EQUAL(view->flags, HELIO_VIEW_PRESENT | HELIO_VIEW_NEWS | HELIO_VIEW_REPORTS);
-    CHECK_EQUAL(helio_peers_find(&peers, 77), met);
-    CHECK_EQUAL(helio_peers_find(&peers, hash), HELIO_PEER_NONE);
+    CHECK_EQUAL(helio_receivers_find(&receivers, 77), met);
+    CHECK_EQUAL(helio_receivers_find(&receivers, hash), HELIO_RECEIVER_NONE);
     CHECK_EQUAL(meet(1, 2), met);
-    CHECK(strcmp(peers.peers[met].name, "desk") == 0);
+    CHECK(strcmp(receivers.entries[met].name, "desk") == 0);
     end();
 }
 
@@ -103,7 +103,7 @@ static void two_receivers_behind_one_address_are_two(void) {
     CHECK(a != b);
     CHECK_EQUAL(hear(&first, 1, 1, &again), HELIO_REPORT_TAKEN);
     CHECK_EQUAL(again, a);
-    CHECK_EQUAL(helio_peers_view(&peers, b)->position, FIRST + 89);
+    CHECK_EQUAL(helio_receivers_view(&receivers, b)->position, FIRST + 89);
     CHECK_EQUAL(meet(1, 2), a); /* who does not say is the first */
     end();
 }
@@ -114,31 +114,31 @@ static void who_says_its_name_at_once_has_one_object_from_the_start(void) {
     const helio_pgm_told first = report(77, 100, 3), second = report(78, 90, 0);
     CHECK_EQUAL(hear(&first, 1, 0, &a), HELIO_REPORT_TAKEN);
     CHECK_EQUAL(hear(&second, 2, 0, &b), HELIO_REPORT_TAKEN);
-    CHECK_EQUAL(peers.peers[b].object.slot, peers.peers[a].object.slot + 1);
-    CHECK(strcmp(peers.peers[a].name, "desk") == 0);
+    CHECK_EQUAL(receivers.entries[b].object.slot, receivers.entries[a].object.slot + 1);
+    CHECK(strcmp(receivers.entries[a].name, "desk") == 0);
     end();
 }
 
 static void a_later_life_counts_anew_and_an_earlier_one_is_refused(void) {
     begin(4);
-    uint32_t place;
+    helio_receiver_index index;
     helio_pgm_told told = report(77, 500, 50);
-    CHECK_EQUAL(hear(&told, 1, 0, &place), HELIO_REPORT_TAKEN);
-    helio_peers_ask(&peers, place, FIRST + 600, 0);
+    CHECK_EQUAL(hear(&told, 1, 0, &index), HELIO_REPORT_TAKEN);
+    helio_receivers_ask(&receivers, index, FIRST + 600, 0);
     told = report(77, 10, 1);
     told.incarnation = 8;
-    CHECK_EQUAL(hear(&told, 1, 1, &place), HELIO_REPORT_TAKEN);
-    const helio_receiver_view *view = helio_peers_view(&peers, place);
+    CHECK_EQUAL(hear(&told, 1, 1, &index), HELIO_REPORT_TAKEN);
+    const helio_receiver_view *view = helio_receivers_view(&receivers, index);
     CHECK_EQUAL(view->received, 10);
     CHECK_EQUAL(view->lost, 1);
     CHECK_EQUAL(view->naks, 0);
     CHECK_EQUAL(view->position, FIRST + 9);
-    CHECK(helio_peers_ask(&peers, place, FIRST + 600, 1));
+    CHECK(helio_receivers_ask(&receivers, index, FIRST + 600, 1));
     told.incarnation = 7;
-    CHECK_EQUAL(hear(&told, 1, 2, &place), HELIO_REPORT_STALE);
+    CHECK_EQUAL(hear(&told, 1, 2, &index), HELIO_REPORT_STALE);
     CHECK_EQUAL(view->incarnation, 8);
 #ifndef HELIO_NO_STATS
-    const helio_peer_stats *cells = helio_peers_stats(&peers, place);
+    const helio_peer_stats *cells = helio_receivers_stats(&receivers, index);
     CHECK_EQUAL(helio_cell(&cells->packets_received), 510); /* a counter goes on */
     CHECK_EQUAL(helio_cell(&cells->packets_lost), 51);
 #endif
@@ -149,104 +149,104 @@ static void a_later_life_counts_anew_and_an_earlier_one_is_refused(void) {
 
 static void a_report_from_elsewhere_is_refused_while_the_receiver_lives(void) {
     begin(4);
-    uint32_t place, other;
+    helio_receiver_index index, other;
     helio_pgm_told told = report(77, 100, 3), forged = report(77, 100, 100);
     forged.incarnation = 9;
-    CHECK_EQUAL(hear(&told, 1, 0, &place), HELIO_REPORT_TAKEN);
+    CHECK_EQUAL(hear(&told, 1, 0, &index), HELIO_REPORT_TAKEN);
     CHECK_EQUAL(hear(&forged, 2, HELIO_SECOND - 1, &other), HELIO_REPORT_ELSEWHERE);
-    CHECK_EQUAL(other, HELIO_PEER_NONE);
-    CHECK_EQUAL(helio_peers_view(&peers, place)->lost, 3);
+    CHECK_EQUAL(other, HELIO_RECEIVER_NONE);
+    CHECK_EQUAL(helio_receivers_view(&receivers, index)->lost, 3);
     told.position++;
     told.received++;
-    CHECK_EQUAL(hear(&told, 1, HELIO_SECOND, &place), HELIO_REPORT_TAKEN);
+    CHECK_EQUAL(hear(&told, 1, HELIO_SECOND, &index), HELIO_REPORT_TAKEN);
     CHECK_EQUAL(hear(&forged, 2, 2 * HELIO_SECOND - 1, &other), HELIO_REPORT_ELSEWHERE);
     /* it is silent: it may have moved, and what was counted for the new address is its own */
     const uint32_t unnamed = meet(2, 2 * HELIO_SECOND);
-    helio_peers_ask(&peers, unnamed, FIRST + 200, 0);
+    helio_receivers_ask(&receivers, unnamed, FIRST + 200, 0);
     CHECK_EQUAL(present(), 2);
     CHECK_EQUAL(hear(&forged, 2, 2 * HELIO_SECOND, &other), HELIO_REPORT_TAKEN);
-    CHECK_EQUAL(other, place);
+    CHECK_EQUAL(other, index);
     CHECK_EQUAL(present(), 1);
-    CHECK_EQUAL(meet(2, 2 * HELIO_SECOND), place);
+    CHECK_EQUAL(meet(2, 2 * HELIO_SECOND), index);
     end();
 }
 
 static void who_said_goodbye_may_come_back_from_elsewhere_at_once(void) {
     begin(4);
-    uint32_t place, again;
+    helio_receiver_index index, again;
     helio_pgm_told told = report(77, 100, 3);
     told.flags = HELIO_PGM_TOLD_LEAVING;
-    CHECK_EQUAL(hear(&told, 1, 0, &place), HELIO_REPORT_TAKEN);
-    CHECK(helio_peers_view(&peers, place)->flags & HELIO_VIEW_LEFT);
+    CHECK_EQUAL(hear(&told, 1, 0, &index), HELIO_REPORT_TAKEN);
+    CHECK(helio_receivers_view(&receivers, index)->flags & HELIO_VIEW_LEFT);
     told = report(77, 2, 0);
     told.incarnation = 8;
     CHECK_EQUAL(hear(&told, 2, 1, &again), HELIO_REPORT_TAKEN);
-    CHECK_EQUAL(again, place);
-    CHECK(!(helio_peers_view(&peers, place)->flags & HELIO_VIEW_LEFT));
+    CHECK_EQUAL(again, index);
+    CHECK(!(helio_receivers_view(&receivers, index)->flags & HELIO_VIEW_LEFT));
     end();
 }
 
 static void impossible_numbers_change_nothing(void) {
     begin(4);
-    uint32_t place;
+    helio_receiver_index index;
     const helio_pgm_told good = report(77, 500, 10);
-    CHECK_EQUAL(hear(&good, 1, 0, &place), HELIO_REPORT_TAKEN);
-    const helio_receiver_view before = *helio_peers_view(&peers, place);
+    CHECK_EQUAL(hear(&good, 1, 0, &index), HELIO_REPORT_TAKEN);
+    const helio_receiver_view before = *helio_receivers_view(&receivers, index);
     helio_pgm_told bad = good;
     bad.position = FIRST + 1000; /* not sent yet */
-    CHECK_EQUAL(hear(&bad, 1, 1, &place), HELIO_REPORT_IMPOSSIBLE);
+    CHECK_EQUAL(hear(&bad, 1, 1, &index), HELIO_REPORT_IMPOSSIBLE);
     bad = good;
     bad.received = 1001; /* more than were sent */
-    CHECK_EQUAL(hear(&bad, 1, 1, &place), HELIO_REPORT_IMPOSSIBLE);
+    CHECK_EQUAL(hear(&bad, 1, 1, &index), HELIO_REPORT_IMPOSSIBLE);
     bad = good;
     bad.lost = 1001;
-    CHECK_EQUAL(hear(&bad, 1, 1, &place), HELIO_REPORT_IMPOSSIBLE);
+    CHECK_EQUAL(hear(&bad, 1, 1, &index), HELIO_REPORT_IMPOSSIBLE);
     bad = good;
     bad.unrecoverable = 11; /* more than it missed */
-    CHECK_EQUAL(hear(&bad, 1, 1, &place), HELIO_REPORT_IMPOSSIBLE);
+    CHECK_EQUAL(hear(&bad, 1, 1, &index), HELIO_REPORT_IMPOSSIBLE);
     bad = good;
     bad.received = 499; /* fewer than before */
-    CHECK_EQUAL(hear(&bad, 1, 1, &place), HELIO_REPORT_STALE);
+    CHECK_EQUAL(hear(&bad, 1, 1, &index), HELIO_REPORT_STALE);
     bad = good;
     bad.lost = 9;
-    CHECK_EQUAL(hear(&bad, 1, 1, &place), HELIO_REPORT_STALE);
+    CHECK_EQUAL(hear(&bad, 1, 1, &index), HELIO_REPORT_STALE);
     bad = good;
     bad.position--;
-    CHECK_EQUAL(hear(&bad, 1, 1, &place), HELIO_REPORT_STALE);
-    CHECK_EQUAL(place, before.place);
-    CHECK_BYTES(helio_peers_view(&peers, place), &before, sizeof before);
+    CHECK_EQUAL(hear(&bad, 1, 1, &index), HELIO_REPORT_STALE);
+    CHECK_EQUAL(index, before.index);
+    CHECK_BYTES(helio_receivers_view(&receivers, index), &before, sizeof before);
     bad = report(78, 500, 0);
     bad.position = FIRST - 2; /* before the first packet */
-    CHECK_EQUAL(hear(&bad, 2, 1, &place), HELIO_REPORT_IMPOSSIBLE);
+    CHECK_EQUAL(hear(&bad, 2, 1, &index), HELIO_REPORT_IMPOSSIBLE);
     end();
 }
 
 static void a_full_table_keeps_those_it_has(void) {
     begin(2);
-    uint32_t place, quiet;
+    helio_receiver_index index, quiet;
     helio_pgm_told told = report(1, 100, 0);
-    CHECK_EQUAL(hear(&told, 1, 0, &place), HELIO_REPORT_TAKEN);
+    CHECK_EQUAL(hear(&told, 1, 0, &index), HELIO_REPORT_TAKEN);
     told = report(2, 100, 0);
     CHECK_EQUAL(hear(&told, 2, 0, &quiet), HELIO_REPORT_TAKEN);
     told = report(1, 100, 0);
     for (int i = 0; i < 1000; i++) { /* a storm of invented ones */
         const helio_pgm_told invented = report(1000 + (uint64_t)i, 100, 100);
-        CHECK_EQUAL(hear(&invented, 10 + i, i, &place), HELIO_REPORT_NO_ROOM);
-        CHECK_EQUAL(meet(10 + i, i), HELIO_PEER_NONE);
+        CHECK_EQUAL(hear(&invented, 10 + i, i, &index), HELIO_REPORT_NO_ROOM);
+        CHECK_EQUAL(meet(10 + i, i), HELIO_RECEIVER_NONE);
     }
-    CHECK_EQUAL(helio_peers_find(&peers, 1), 0);
+    CHECK_EQUAL(helio_receivers_find(&receivers, 1), 0);
     told.received++;
-    CHECK_EQUAL(hear(&told, 1, 50 * HELIO_SECOND, &place), HELIO_REPORT_TAKEN);
+    CHECK_EQUAL(hear(&told, 1, 50 * HELIO_SECOND, &index), HELIO_REPORT_TAKEN);
     told = report(3, 100, 0);
-    CHECK_EQUAL(hear(&told, 3, 60 * HELIO_SECOND, &place), HELIO_REPORT_TAKEN);
-    CHECK_EQUAL(place, quiet); /* silent for a minute */
+    CHECK_EQUAL(hear(&told, 3, 60 * HELIO_SECOND, &index), HELIO_REPORT_TAKEN);
+    CHECK_EQUAL(index, quiet); /* silent for a minute */
     told = report(1, 102, 0);
     told.flags = HELIO_PGM_TOLD_LEAVING;
-    CHECK_EQUAL(hear(&told, 1, 61 * HELIO_SECOND, &place), HELIO_REPORT_TAKEN);
+    CHECK_EQUAL(hear(&told, 1, 61 * HELIO_SECOND, &index), HELIO_REPORT_TAKEN);
     told = report(4, 100, 0);
-    CHECK_EQUAL(hear(&told, 4, 62 * HELIO_SECOND, &place), HELIO_REPORT_TAKEN);
-    CHECK_EQUAL(place, 0); /* it had left */
-    CHECK_EQUAL(helio_peers_find(&peers, 1), HELIO_PEER_NONE);
+    CHECK_EQUAL(hear(&told, 4, 62 * HELIO_SECOND, &index), HELIO_REPORT_TAKEN);
+    CHECK_EQUAL(index, 0); /* it had left */
+    CHECK_EQUAL(helio_receivers_find(&receivers, 1), HELIO_RECEIVER_NONE);
     end();
 }
 
@@ -259,7 +259,7 @@ static helio_address at_port(int number, int port) {
 
 static uint32_t meet_at(int number, int port, int64_t now_ns) {
     const helio_address address = at_port(number, port);
-    return helio_peers_meet(&peers, &address, at(now_ns));
+    return helio_receivers_discover(&receivers, &address, at(now_ns));
 }
 
 static helio_instance_stats refusals;
@@ -267,12 +267,12 @@ static helio_instance_stats refusals;
 static void begin_counted(uint32_t capacity) {
     begin(capacity);
     refusals = (helio_instance_stats){0};
-    peers.refusals = (helio_refusal_place){stats, &refusals, 0, "s"};
+    receivers.refusals = (helio_refusal_place){stats, &refusals, 0, "s"};
 }
 
 static void who_has_proven_nothing_gives_way_to_those_that_report(void) {
     begin_counted(1024);
-    uint32_t place;
+    helio_receiver_index index;
     for (int i = 0; i < 2000; i++) { /* from many hosts */
         meet(i, i * MS);
     }
@@ -280,14 +280,14 @@ static void who_has_proven_nothing_gives_way_to_those_that_report(void) {
     CHECK_EQUAL(helio_cell(&refusals.state_refused_receivers), 2000 - 256);
     for (uint32_t i = 0; i < 1024; i++) {
         const helio_pgm_told told = report(5000 + i, 100, 0);
-        CHECK_EQUAL(hear(&told, 3000 + (int)i, 2 * HELIO_SECOND, &place), HELIO_REPORT_TAKEN);
+        CHECK_EQUAL(hear(&told, 3000 + (int)i, 2 * HELIO_SECOND, &index), HELIO_REPORT_TAKEN);
     }
     CHECK_EQUAL(present(), 1024);
-    CHECK_EQUAL(peers.unproven, 0);
-    CHECK_EQUAL(meet(9000, 2 * HELIO_SECOND), HELIO_PEER_NONE);
+    CHECK_EQUAL(receivers.unproven, 0);
+    CHECK_EQUAL(meet(9000, 2 * HELIO_SECOND), HELIO_RECEIVER_NONE);
     const helio_pgm_told more = report(9999, 100, 0);
-    CHECK_EQUAL(hear(&more, 9999, 2 * HELIO_SECOND, &place), HELIO_REPORT_NO_ROOM);
-    CHECK(helio_peers_find(&peers, 5000) != HELIO_PEER_NONE);
+    CHECK_EQUAL(hear(&more, 9999, 2 * HELIO_SECOND, &index), HELIO_REPORT_NO_ROOM);
+    CHECK(helio_receivers_find(&receivers, 5000) != HELIO_RECEIVER_NONE);
     end();
 }
 
@@ -299,8 +299,8 @@ static void the_one_heard_longest_ago_gives_way_first(void) {
     const uint32_t first = meet(0, 300 * MS); /* it speaks again */
     meet(1000, 301 * MS);
     const helio_address second = host(1), it = host(0);
-    CHECK_EQUAL(helio_peers_at(&peers, &it), first);
-    CHECK_EQUAL(helio_peers_at(&peers, &second), HELIO_PEER_NONE);
+    CHECK_EQUAL(helio_receivers_at(&receivers, &it), first);
+    CHECK_EQUAL(helio_receivers_at(&receivers, &second), HELIO_RECEIVER_NONE);
     end();
 }
 
@@ -311,19 +311,19 @@ static void one_address_has_a_share_of_the_places(void) {
     }
     CHECK_EQUAL(present(), 64);
     CHECK_EQUAL(helio_cell(&refusals.state_refused_receivers_of_address), 1000 - 64);
-    CHECK(meet(2, HELIO_SECOND) != HELIO_PEER_NONE);
+    CHECK(meet(2, HELIO_SECOND) != HELIO_RECEIVER_NONE);
     CHECK_EQUAL(present(), 65);
     /* half of all, of those that report */
-    uint32_t place, taken = 0;
+    helio_receiver_index index, taken = 0;
     for (uint32_t i = 0; i < 600; i++) {
         const helio_address from = at_port(1, 2000 + (int)i);
         const helio_pgm_told told = report(100 + i, 100, 0);
-        taken += helio_peers_hear(&peers, &told, &from, &stream, at(2 * HELIO_SECOND), &place) ==
-                 HELIO_REPORT_TAKEN;
+        taken += helio_receivers_on_report(&receivers, &told, &from, &stream, at(2 * HELIO_SECOND),
+                                           &index) == HELIO_REPORT_TAKEN;
     }
     CHECK_EQUAL(taken, 512);
     const helio_pgm_told other = report(7777, 100, 0);
-    CHECK_EQUAL(hear(&other, 7, 2 * HELIO_SECOND, &place), HELIO_REPORT_TAKEN);
+    CHECK_EQUAL(hear(&other, 7, 2 * HELIO_SECOND, &index), HELIO_REPORT_TAKEN);
     end();
 }
 
@@ -334,7 +334,7 @@ static void looking_for_who_gives_way_is_bounded(void) {
     }
     uint32_t came = 0;
     for (int i = 0; i < 5000; i++) {
-        came += meet(1000 + i, HELIO_SECOND) != HELIO_PEER_NONE;
+        came += meet(1000 + i, HELIO_SECOND) != HELIO_RECEIVER_NONE;
     }
     CHECK(came <= 101);
     CHECK_EQUAL(helio_cell(&refusals.state_refused_receivers), 5000);
@@ -343,29 +343,29 @@ static void looking_for_who_gives_way_is_bounded(void) {
 
 static void an_impossible_report_proves_nothing(void) {
     begin_counted(1024);
-    uint32_t place;
+    helio_receiver_index index;
     helio_pgm_told told = report(77, 500, 0);
     told.position = FIRST + 5000;
-    CHECK_EQUAL(hear(&told, 1, 0, &place), HELIO_REPORT_IMPOSSIBLE);
+    CHECK_EQUAL(hear(&told, 1, 0, &index), HELIO_REPORT_IMPOSSIBLE);
     CHECK_EQUAL(present(), 0);
     end();
 }
 
 static void a_life_far_in_the_future_is_refused_while_the_receiver_is_heard(void) {
     begin(4);
-    uint32_t place;
+    helio_receiver_index index;
     helio_pgm_told told = report(77, 100, 0), forged = report(77, 100, 0);
     forged.incarnation = UINT64_MAX;
-    CHECK_EQUAL(hear(&told, 1, 0, &place), HELIO_REPORT_TAKEN);
-    CHECK_EQUAL(hear(&forged, 1, MS, &place), HELIO_REPORT_IMPOSSIBLE);
+    CHECK_EQUAL(hear(&told, 1, 0, &index), HELIO_REPORT_TAKEN);
+    CHECK_EQUAL(hear(&forged, 1, MS, &index), HELIO_REPORT_IMPOSSIBLE);
     told.received++;
-    CHECK_EQUAL(hear(&told, 1, 2 * MS, &place), HELIO_REPORT_TAKEN);
+    CHECK_EQUAL(hear(&told, 1, 2 * MS, &index), HELIO_REPORT_TAKEN);
     /* one that was believed before the receiver came shuts it out for a while only */
     forged.receiver = told.receiver = 78;
-    CHECK_EQUAL(hear(&forged, 2, 0, &place), HELIO_REPORT_TAKEN);
-    CHECK_EQUAL(hear(&told, 3, HELIO_SECOND, &place), HELIO_REPORT_STALE);
-    CHECK_EQUAL(hear(&told, 3, 3 * HELIO_SECOND, &place), HELIO_REPORT_TAKEN);
-    CHECK_EQUAL(helio_peers_view(&peers, place)->incarnation, told.incarnation);
+    CHECK_EQUAL(hear(&forged, 2, 0, &index), HELIO_REPORT_TAKEN);
+    CHECK_EQUAL(hear(&told, 3, HELIO_SECOND, &index), HELIO_REPORT_STALE);
+    CHECK_EQUAL(hear(&told, 3, 3 * HELIO_SECOND, &index), HELIO_REPORT_TAKEN);
+    CHECK_EQUAL(helio_receivers_view(&receivers, index)->incarnation, told.incarnation);
     end();
 }
 
@@ -373,20 +373,20 @@ static void a_life_far_in_the_future_is_refused_while_the_receiver_is_heard(void
 
 static void counts_and_numbers_go_on_over_their_wraps(void) {
     begin(4);
-    uint32_t place;
+    helio_receiver_index index;
     stream.start = UINT64_C(0x1FFFFFFF0);
     stream.lead = stream.start + 99;
     helio_pgm_told told = report(77, 0, 0);
     told.received = 20;
     told.position = (uint32_t)(stream.start + 19);
-    CHECK_EQUAL(hear(&told, 1, 0, &place), HELIO_REPORT_TAKEN);
-    CHECK_EQUAL(helio_peers_view(&peers, place)->position, stream.start + 19);
-    helio_receiver_view *view = helio_peers_view(&peers, place);
+    CHECK_EQUAL(hear(&told, 1, 0, &index), HELIO_REPORT_TAKEN);
+    CHECK_EQUAL(helio_receivers_view(&receivers, index)->position, stream.start + 19);
+    helio_receiver_view *view = helio_receivers_view(&receivers, index);
     view->received = UINT64_C(0x2FFFFFFFF);
     stream.lead = UINT64_C(0x500000000);
     told.received = 4;
     told.position = 0;
-    CHECK_EQUAL(hear(&told, 1, 1, &place), HELIO_REPORT_TAKEN);
+    CHECK_EQUAL(hear(&told, 1, 1, &index), HELIO_REPORT_TAKEN);
     CHECK_EQUAL(view->received, UINT64_C(0x300000004));
     CHECK_EQUAL(view->position, UINT64_C(0x500000000));
     end();
@@ -394,84 +394,85 @@ static void counts_and_numbers_go_on_over_their_wraps(void) {
 
 static void the_round_trip_is_what_the_stamp_took_less_its_stay(void) {
     begin(4);
-    uint32_t place;
+    helio_receiver_index index;
     helio_pgm_told told = report(77, 100, 0);
-    CHECK_EQUAL(hear(&told, 1, 0, &place), HELIO_REPORT_TAKEN);
-    const helio_receiver_view *view = helio_peers_view(&peers, place);
+    CHECK_EQUAL(hear(&told, 1, 0, &index), HELIO_REPORT_TAKEN);
+    const helio_receiver_view *view = helio_receivers_view(&receivers, index);
     CHECK_EQUAL(view->round_trip_ns, 0);
     told.stamp = UINT32_MAX - 99; /* over the wrap */
     told.hold_us = 1000;
     stream.now_us = 1100;
-    CHECK_EQUAL(hear(&told, 1, 1, &place), HELIO_REPORT_TAKEN);
+    CHECK_EQUAL(hear(&told, 1, 1, &index), HELIO_REPORT_TAKEN);
     CHECK_EQUAL(view->round_trip_ns, 200 * HELIO_MICROSECOND);
     stream.now_us += 80;
-    CHECK_EQUAL(hear(&told, 1, 2, &place), HELIO_REPORT_TAKEN);
+    CHECK_EQUAL(hear(&told, 1, 2, &index), HELIO_REPORT_TAKEN);
     CHECK_EQUAL(view->round_trip_ns, 210 * HELIO_MICROSECOND);
     told.hold_us = 5000; /* longer than it was away: nonsense */
-    CHECK_EQUAL(hear(&told, 1, 3, &place), HELIO_REPORT_TAKEN);
+    CHECK_EQUAL(hear(&told, 1, 3, &index), HELIO_REPORT_TAKEN);
     CHECK_EQUAL(view->round_trip_ns, 210 * HELIO_MICROSECOND);
     end();
 }
 
 static void loss_is_that_of_the_last_reports(void) {
     begin(4);
-    uint32_t place;
+    helio_receiver_index index;
     stream.lead = FIRST + 99999;
     helio_pgm_told told = report(77, 1000, 100);
-    CHECK_EQUAL(hear(&told, 1, 0, &place), HELIO_REPORT_TAKEN);
-    CHECK(helio_peers_loss(&peers, place) == 0.1);
+    CHECK_EQUAL(hear(&told, 1, 0, &index), HELIO_REPORT_TAKEN);
+    CHECK(helio_receivers_loss(&receivers, index) == 0.1);
     for (uint32_t i = 2; i <= 60; i++) {
         told = report(77, 1000 * i, 100 + i);
-        CHECK_EQUAL(hear(&told, 1, i, &place), HELIO_REPORT_TAKEN);
+        CHECK_EQUAL(hear(&told, 1, i, &index), HELIO_REPORT_TAKEN);
     }
-    CHECK(helio_peers_loss(&peers, place) > 0.00099 && helio_peers_loss(&peers, place) < 0.0012);
+    CHECK(helio_receivers_loss(&receivers, index) > 0.00099 &&
+          helio_receivers_loss(&receivers, index) < 0.0012);
     end();
 }
 
 static void requests_are_told_from_repeated_ones(void) {
     begin(4);
-    const uint32_t place = meet(1, 0), other = meet(2, 0);
-    CHECK(helio_peers_ask(&peers, place, FIRST + 5, 0));
-    CHECK(helio_peers_ask(&peers, place, FIRST + 9, 0));
-    CHECK(helio_peers_ask(&peers, place, FIRST + 7, 0));
-    CHECK(!helio_peers_ask(&peers, place, FIRST + 7, 0));
-    CHECK(helio_peers_ask(&peers, other, FIRST + 7, 0));
-    CHECK(helio_peers_ask(&peers, place, FIRST + 9 + 4095, 0));
-    CHECK(!helio_peers_ask(&peers, place, FIRST + 9, 0));
-    CHECK(!helio_peers_ask(&peers, place, FIRST + 5, 0)); /* out of its memory: as before */
-    CHECK(helio_peers_ask(&peers, place, FIRST + 50000, 0));
-    CHECK(helio_peers_ask(&peers, place, FIRST + 50000 - 4095, 0));
-    const helio_receiver_view *view = helio_peers_view(&peers, place);
+    const helio_receiver_index index = meet(1, 0), other = meet(2, 0);
+    CHECK(helio_receivers_ask(&receivers, index, FIRST + 5, 0));
+    CHECK(helio_receivers_ask(&receivers, index, FIRST + 9, 0));
+    CHECK(helio_receivers_ask(&receivers, index, FIRST + 7, 0));
+    CHECK(!helio_receivers_ask(&receivers, index, FIRST + 7, 0));
+    CHECK(helio_receivers_ask(&receivers, other, FIRST + 7, 0));
+    CHECK(helio_receivers_ask(&receivers, index, FIRST + 9 + 4095, 0));
+    CHECK(!helio_receivers_ask(&receivers, index, FIRST + 9, 0));
+    CHECK(!helio_receivers_ask(&receivers, index, FIRST + 5, 0)); /* out of its memory: as before */
+    CHECK(helio_receivers_ask(&receivers, index, FIRST + 50000, 0));
+    CHECK(helio_receivers_ask(&receivers, index, FIRST + 50000 - 4095, 0));
+    const helio_receiver_view *view = helio_receivers_view(&receivers, index);
     CHECK_EQUAL(view->naks, 6);
     CHECK_EQUAL(view->naks_again, 3);
-    CHECK_EQUAL(helio_peers_view(&peers, other)->naks, 1);
+    CHECK_EQUAL(helio_receivers_view(&receivers, other)->naks, 1);
     end();
 }
 
 static void the_oldest_packet_asked_for_is_known_until_it_is_passed_on(void) {
     begin(4);
-    uint32_t place;
+    helio_receiver_index index;
     helio_pgm_told told = report(77, 100, 5);
-    CHECK_EQUAL(hear(&told, 1, 0, &place), HELIO_REPORT_TAKEN);
-    const helio_receiver_view *view = helio_peers_view(&peers, place);
-    helio_peers_ask(&peers, place, FIRST + 300, 0);
-    helio_peers_ask(&peers, place, FIRST + 150, 0);
-    helio_peers_ask(&peers, place, FIRST + 500, 0);
+    CHECK_EQUAL(hear(&told, 1, 0, &index), HELIO_REPORT_TAKEN);
+    const helio_receiver_view *view = helio_receivers_view(&receivers, index);
+    helio_receivers_ask(&receivers, index, FIRST + 300, 0);
+    helio_receivers_ask(&receivers, index, FIRST + 150, 0);
+    helio_receivers_ask(&receivers, index, FIRST + 500, 0);
     CHECK_EQUAL(view->missing, FIRST + 150);
     told = report(77, 200, 5);
-    CHECK_EQUAL(hear(&told, 1, 1, &place), HELIO_REPORT_TAKEN);
+    CHECK_EQUAL(hear(&told, 1, 1, &index), HELIO_REPORT_TAKEN);
     CHECK_EQUAL(view->missing, FIRST + 300);
-    helio_peers_reach(&peers, place, FIRST + 400);
+    helio_receivers_reach(&receivers, index, FIRST + 400);
     CHECK_EQUAL(view->missing, FIRST + 500);
-    helio_peers_reach(&peers, place, FIRST + 500);
+    helio_receivers_reach(&receivers, index, FIRST + 500);
     CHECK_EQUAL(view->missing, 0);
     /* who does not report is believed to have what it no longer asks for */
     const uint32_t silent = meet(2, 0);
-    helio_peers_ask(&peers, silent, FIRST + 150, 0);
-    CHECK_EQUAL(helio_peers_tend(&peers, 250 * MS), 1);
-    CHECK_EQUAL(helio_peers_view(&peers, silent)->missing, FIRST + 150);
-    helio_peers_tend(&peers, 251 * MS);
-    CHECK_EQUAL(helio_peers_view(&peers, silent)->missing, 0);
+    helio_receivers_ask(&receivers, silent, FIRST + 150, 0);
+    CHECK_EQUAL(helio_receivers_tend(&receivers, 250 * MS), 1);
+    CHECK_EQUAL(helio_receivers_view(&receivers, silent)->missing, FIRST + 150);
+    helio_receivers_tend(&receivers, 251 * MS);
+    CHECK_EQUAL(helio_receivers_view(&receivers, silent)->missing, 0);
     end();
 }
 

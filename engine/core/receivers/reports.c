@@ -1,4 +1,4 @@
-#include "receivers/peer_reports.h"
+#include "receivers/reports.h"
 
 #include "base/sequence.h"
 
@@ -54,36 +54,36 @@ static helio_report_result check(const helio_receiver_view *view, const helio_pg
     return HELIO_REPORT_TAKEN;
 }
 
-helio_report_result helio_peer_check_report(const helio_receiver_view *view,
-                                            const helio_pgm_told *told,
-                                            const helio_report_context *context) {
+helio_report_result helio_receivers_check_report(const helio_receiver_view *view,
+                                                 const helio_pgm_told *told,
+                                                 const helio_report_context *context) {
     counts now;
     return check(view, told, context, &now);
 }
 
-static void begin_anew(helio_peer *peer, helio_receiver_view *view) {
+static void begin_anew(helio_receiver_entry *entry, helio_receiver_view *view) {
     view->received = view->lost = view->unrecoverable = 0;
     view->naks = view->naks_again = view->naks_late = view->naks_shed = 0;
     view->repairs = view->repair_bytes = 0;
     view->position = view->missing = 0;
     view->round_trip_ns = 0;
-    peer->asked = (helio_asked){0};
-    peer->recent_lost = peer->recent_expected = 0;
-    peer->average = (helio_peer_average){0};
-    peer->peak_lag = peer->peak_fill = 0;
+    entry->asked = (helio_asked){0};
+    entry->recent_lost = entry->recent_expected = 0;
+    entry->average = (helio_receiver_average){0};
+    entry->peak_lag = entry->peak_fill = 0;
 }
 
 /* The share of the average that stays, now that time has passed; begins it with the first report. */
-static double fade(helio_peer *peer, uint32_t now_us) {
-    helio_peer_average *average = &peer->average;
+static double fade(helio_receiver_entry *entry, uint32_t now_us) {
+    helio_receiver_average *average = &entry->average;
     const double passed_us = (double)(uint32_t)(now_us - average->at_us);
     const bool is_first = average->expected == 0 && average->round_trip_ns == 0;
     average->at_us = now_us;
     return is_first ? 0 : AVERAGE_US / (AVERAGE_US + passed_us);
 }
 
-static void measure_loss(helio_peer *peer, const helio_receiver_view *view, const counts *now,
-                         double keep_average) {
+static void measure_loss(helio_receiver_entry *entry, const helio_receiver_view *view,
+                         const counts *now, double keep_average) {
     const double lost = (double)(now->lost - view->lost);
     const double came = (double)(now->received - view->received) +
                         (double)(now->unrecoverable - view->unrecoverable);
@@ -92,15 +92,15 @@ static void measure_loss(helio_peer *peer, const helio_receiver_view *view, cons
     }
     const double keep = 1 - 1.0 / LOSS_WEIGHT;
     const double expected = came > lost ? came : lost;
-    helio_peer_average *average = &peer->average;
-    peer->recent_lost = keep * peer->recent_lost + lost;
-    peer->recent_expected = keep * peer->recent_expected + expected;
+    helio_receiver_average *average = &entry->average;
+    entry->recent_lost = keep * entry->recent_lost + lost;
+    entry->recent_expected = keep * entry->recent_expected + expected;
     average->lost = keep_average * average->lost + lost;
     average->expected = keep_average * average->expected + expected;
 }
 
 /* The stamp went there with an SPM, lay there for the hold time, and is back. */
-static void measure_round_trip(helio_peer *peer, helio_receiver_view *view,
+static void measure_round_trip(helio_receiver_entry *entry, helio_receiver_view *view,
                                const helio_pgm_told *told, uint32_t now_us, double keep_average) {
     if (told->stamp == 0 || told->hold_us == HELIO_PGM_TOLD_NO_ECHO) {
         return;
@@ -112,26 +112,27 @@ static void measure_round_trip(helio_peer *peer, helio_receiver_view *view,
     const int64_t took_ns = (took_us > 1 ? took_us : 1) * HELIO_MICROSECOND;
     view->round_trip_ns +=
         view->round_trip_ns ? (took_ns - view->round_trip_ns) / ROUND_TRIP_WEIGHT : took_ns;
-    double *mean_ns = &peer->average.round_trip_ns;
+    double *mean_ns = &entry->average.round_trip_ns;
     *mean_ns = *mean_ns > 0 ? keep_average * *mean_ns + (1 - keep_average) * (double)took_ns
                             : (double)took_ns;
 }
 
-helio_report_result helio_peer_take_report(helio_peer *peer, helio_receiver_view *view,
-                                           const helio_pgm_told *told,
-                                           const helio_report_context *context) {
+helio_report_result helio_receivers_take_report(helio_receiver_entry *entry,
+                                                helio_receiver_view *view,
+                                                const helio_pgm_told *told,
+                                                const helio_report_context *context) {
     counts now;
     const helio_report_result result = check(view, told, context, &now);
     if (result != HELIO_REPORT_TAKEN) {
         return result;
     }
     if ((view->flags & HELIO_VIEW_REPORTS) && told->incarnation != view->incarnation) {
-        begin_anew(peer, view);
+        begin_anew(entry, view);
     }
-    const double keep_average = fade(peer, context->now_us);
-    measure_loss(peer, view, &now, keep_average);
-    measure_round_trip(peer, view, told, context->now_us, keep_average);
-    helio_peer_stats *stats = peer->object.record;
+    const double keep_average = fade(entry, context->now_us);
+    measure_loss(entry, view, &now, keep_average);
+    measure_round_trip(entry, view, told, context->now_us, keep_average);
+    helio_peer_stats *stats = entry->object.record;
     helio_count(&stats->packets_received, now.received - view->received);
     helio_count(&stats->packets_lost, now.lost - view->lost);
     helio_count(&stats->packets_unrecoverable, now.unrecoverable - view->unrecoverable);
@@ -141,7 +142,7 @@ helio_report_result helio_peer_take_report(helio_peer *peer, helio_receiver_view
     view->unrecoverable = now.unrecoverable;
     view->position = now.position;
     if (view->missing && view->missing <= now.position) {
-        view->missing = helio_asked_after(&peer->asked, now.position);
+        view->missing = helio_asked_after(&entry->asked, now.position);
     }
     view->buffer_fill = told->buffer_fill;
     view->window = told->window;
@@ -156,27 +157,28 @@ helio_report_result helio_peer_take_report(helio_peer *peer, helio_receiver_view
     return HELIO_REPORT_TAKEN;
 }
 
-void helio_peer_show_report(helio_peer *peer, const helio_receiver_view *view,
-                            const helio_report_context *context, helio_clock clock) {
-    helio_peer_stats *stats = peer->object.record;
-    const double loss = peer->recent_expected > 0 ? peer->recent_lost / peer->recent_expected : 0;
-    peer->told = context->history
-                     ? helio_txw_behind_of(context->history, view->position, clock.now_ns)
-                     : (helio_txw_behind){.packets = context->lead - view->position};
-    if (peer->told.packets > peer->peak_lag) {
-        peer->peak_lag = peer->told.packets;
+void helio_receivers_show_report(helio_receiver_entry *entry, const helio_receiver_view *view,
+                                 const helio_report_context *context, helio_clock clock) {
+    helio_peer_stats *stats = entry->object.record;
+    const double loss =
+        entry->recent_expected > 0 ? entry->recent_lost / entry->recent_expected : 0;
+    entry->told = context->history
+                      ? helio_txw_behind_of(context->history, view->position, clock.now_ns)
+                      : (helio_txw_behind){.packets = context->lead - view->position};
+    if (entry->told.packets > entry->peak_lag) {
+        entry->peak_lag = entry->told.packets;
     }
-    if (view->buffer_fill > peer->peak_fill) {
-        peer->peak_fill = view->buffer_fill;
+    if (view->buffer_fill > entry->peak_fill) {
+        entry->peak_fill = view->buffer_fill;
     }
     helio_stats_begin(stats);
     helio_count(&stats->reports_received, 1);
     helio_set(&stats->loss, (uint64_t)(loss * MILLION));
     helio_set(&stats->buffer_fill, (uint64_t)view->buffer_fill * MILLION / UINT16_MAX);
     helio_set(&stats->position, view->position);
-    helio_set(&stats->lag, peer->told.packets);
-    helio_set(&stats->lag_bytes, peer->told.bytes);
-    helio_set(&stats->lag_time, (uint64_t)peer->told.age_ns);
+    helio_set(&stats->lag, entry->told.packets);
+    helio_set(&stats->lag_bytes, entry->told.bytes);
+    helio_set(&stats->lag_time, (uint64_t)entry->told.age_ns);
     helio_set(&stats->window, view->window);
     helio_set(&stats->round_trip, (uint64_t)view->round_trip_ns);
     helio_set(&stats->last_heard, (uint64_t)clock.wall_ns);
