@@ -24,7 +24,7 @@ static helio_clock at(int64_t ns) {
 static void begin(uint32_t capacity) {
     const helio_stats_config config = {.name = "test", .bytes = 1 << 20, .wall_ns = 1};
     CHECK_EQUAL(helio_stats_create(&config, &stats), 0);
-    CHECK_EQUAL(helio_receivers_init(&receivers, capacity, stats, "test", "s"), 0);
+    CHECK_EQUAL(helio_receivers_init(&receivers, capacity, 0, stats, "test", "s"), 0);
     stream = (helio_report_context){.start = FIRST, .lead = FIRST + 999};
 }
 

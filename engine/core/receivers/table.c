@@ -16,14 +16,18 @@
 #define REBIND_NS HELIO_SECOND /* until the stream says otherwise */
 enum { LOOKS_PER_SECOND = 1000, LOOKS_AT_ONCE = 100 };
 
-int helio_receivers_init(helio_receivers *receivers, uint32_t capacity, helio_stats *stats,
-                         const char *instance, const char *stream) {
-    *receivers = (helio_receivers){
-        .capacity = capacity, .stats = stats, .silence_ns = REBIND_NS, .event_after_ns = INT64_MIN};
+int helio_receivers_init(helio_receivers *receivers, uint32_t capacity, size_t state_bytes,
+                         helio_stats *stats, const char *instance, const char *stream) {
+    *receivers = (helio_receivers){.capacity = capacity,
+                                   .state_bytes = state_bytes,
+                                   .stats = stats,
+                                   .silence_ns = REBIND_NS,
+                                   .event_after_ns = INT64_MIN};
     receivers->entries = calloc(capacity, sizeof *receivers->entries);
     receivers->views = calloc(capacity, sizeof *receivers->views);
+    receivers->states = calloc(capacity, state_bytes ? state_bytes : 1);
     receivers->labels = calloc(1, HELIO_STATS_LABELS_BYTES);
-    if (!receivers->entries || !receivers->views || !receivers->labels ||
+    if (!receivers->entries || !receivers->views || !receivers->states || !receivers->labels ||
         helio_map_init(&receivers->by_address, capacity) ||
         helio_map_init(&receivers->by_receiver, capacity) ||
         helio_hosts_init(&receivers->hosts, capacity)) {
@@ -45,6 +49,7 @@ void helio_receivers_fini(helio_receivers *receivers, helio_clock clock) {
     helio_hosts_fini(&receivers->hosts);
     free(receivers->entries);
     free(receivers->views);
+    free(receivers->states);
     free(receivers->labels);
     *receivers = (helio_receivers){0};
 }
@@ -183,6 +188,9 @@ static helio_receiver_index add_entry(helio_receivers *receivers, const helio_ad
         .brings = is_proven,
         .began_ns = clock.now_ns,
     };
+    if (receivers->state_bytes > 0) {
+        memset(helio_receivers_state(receivers, index), 0, receivers->state_bytes);
+    }
     receivers->unproven += !is_proven;
     receivers->views[index] = (helio_receiver_view){
         .receiver = receiver,

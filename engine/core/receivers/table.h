@@ -63,7 +63,10 @@ typedef struct helio_receiver_entry {
 typedef struct helio_receivers {
     helio_receiver_entry *entries; /* by index */
     helio_receiver_view *views;    /* by index */
-    uint32_t count;                /* entries in use or used before */
+    /* By index: what the owner of the table keeps of each receiver. */
+    uint8_t *states;
+    size_t state_bytes;
+    uint32_t count; /* entries in use or used before */
     uint32_t capacity;
     uint32_t vacant;   /* of these, not PRESENT */
     uint32_t unproven; /* of those PRESENT */
@@ -85,9 +88,10 @@ typedef struct helio_receivers {
     int64_t event_after_ns; /* conflicts are told of now and then */
 } helio_receivers;
 
-/* instance and stream: labels, copied.  0 or NOMEM; free with helio_receivers_fini. */
-int helio_receivers_init(helio_receivers *receivers, uint32_t capacity, helio_stats *stats,
-                         const char *instance, const char *stream);
+/* state_bytes: size of what the owner keeps of each receiver.  instance and stream: labels, copied.
+ * 0 or NOMEM; free with helio_receivers_fini. */
+int helio_receivers_init(helio_receivers *receivers, uint32_t capacity, size_t state_bytes,
+                         helio_stats *stats, const char *instance, const char *stream);
 void helio_receivers_fini(helio_receivers *receivers, helio_clock clock);
 
 /* The table: entries that are not PRESENT are empty. */
@@ -95,6 +99,11 @@ static inline helio_receiver_view *helio_receivers_views(helio_receivers *receiv
                                                          uint32_t *entries) {
     *entries = receivers->count;
     return receivers->views;
+}
+/* What the owner keeps of the receiver at an index; all zeros when the receiver is discovered. */
+static inline void *helio_receivers_state(const helio_receivers *receivers,
+                                          helio_receiver_index index) {
+    return receivers->states + index * receivers->state_bytes;
 }
 /* The index of the receiver with this id (HELIO_RECEIVER_NONE: it is not known), which without reports
  * is a hash of its address. */

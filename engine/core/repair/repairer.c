@@ -36,8 +36,9 @@ int helio_repairer_init(helio_repairer *repairer, const helio_repairer_config *c
             helio_allowances_init(&repairer->allowances, config->max_receivers, &config->limits);
     }
     if (!error) {
-        error = helio_receivers_init(&repairer->receivers, config->max_receivers, config->stats,
-                                     config->instance, config->stream);
+        error = helio_receivers_init(&repairer->receivers, config->max_receivers,
+                                     config->receiver_bytes, config->stats, config->instance,
+                                     config->stream);
     }
     repairer->receivers.stream = stats;
     repairer->receivers.refusals = config->refusals;

@@ -65,6 +65,7 @@ typedef struct helio_repairer_config {
     const char *instance; /* labels */
     const char *stream;
     uint32_t max_receivers;
+    size_t receiver_bytes; /* that the owner keeps of each (helio_receivers_state) */
     int64_t linger_ns;
     bool fans_out;
     helio_limits limits;

@@ -1,24 +1,12 @@
 #include "send/blame.h"
 
-#include <stdlib.h>
-
-#include <heliograph/errors.h>
-
 #include "send/parts.h"
 
 #define LOOK_NS (100 * HELIO_MICROSECOND)
 #define MILLION 1e6
 
-int helio_tx_blame_init(helio_tx_blame *blame, uint32_t entries, int64_t now_ns) {
-    *blame =
-        (helio_tx_blame){.entries = entries, .index = HELIO_RECEIVER_NONE, .looked_ns = now_ns};
-    blame->suspects = calloc(entries, sizeof *blame->suspects);
-    return blame->suspects ? 0 : HELIO_ERR_NOMEM;
-}
-
-void helio_tx_blame_fini(helio_tx_blame *blame) {
-    free(blame->suspects);
-    blame->suspects = NULL;
+void helio_tx_blame_init(helio_tx_blame *blame, int64_t now_ns) {
+    *blame = (helio_tx_blame){.index = HELIO_RECEIVER_NONE, .looked_ns = now_ns};
 }
 
 /* ---- who ---- */
@@ -81,13 +69,8 @@ static helio_receiver_index held_by(const helio_tx_stream *stream) {
 
 /* ---- for how long ---- */
 
-static helio_tx_suspect *suspect_of(helio_tx_stream *stream, helio_receiver_index index) {
-    helio_tx_suspect *suspect = &stream->blame.suspects[index];
-    const uint32_t born = stream->repairer.receivers.entries[index].born;
-    if (suspect->born != born) {
-        *suspect = (helio_tx_suspect){.born = born};
-    }
-    return suspect;
+static helio_tx_blamed *blamed(const helio_tx_stream *stream, helio_receiver_index index) {
+    return helio_receivers_state(&stream->repairer.receivers, index);
 }
 
 static bool is_there(const helio_tx_stream *stream, helio_receiver_index index) {
@@ -102,7 +85,7 @@ static void charge(helio_tx_stream *stream, int64_t now_ns) {
         stream->repairer.receivers.entries[blame->index].born != blame->born) {
         return;
     }
-    suspect_of(stream, blame->index)->blame_ns += (uint64_t)took_ns;
+    blamed(stream, blame->index)->blame_ns += (uint64_t)took_ns;
     helio_count(&helio_tx_stats(stream)->blame_time, (uint64_t)took_ns);
     helio_count(&helio_receivers_stats(&stream->repairer.receivers, blame->index)->blame_time,
                 (uint64_t)took_ns);
@@ -167,26 +150,22 @@ void helio_tx_blame_tend(helio_tx_stream *stream, int64_t now_ns) {
         if (!is_there(stream, index)) {
             continue;
         }
-        helio_tx_suspect *suspect = suspect_of(stream, index);
+        helio_tx_blamed *state = blamed(stream, index);
         helio_badness_look look = look_at(stream, index);
-        look.blame_ns = suspect->blame_ns;
+        look.blame_ns = state->blame_ns;
         look.length_ns = length_ns;
-        helio_badness_feed(&suspect->badness, &look);
+        helio_badness_feed(&state->badness, &look);
         helio_set(&helio_receivers_stats(receivers, index)->badness,
                   (uint64_t)(MILLION * helio_tx_badness(stream, index)));
     }
 }
 
 uint64_t helio_tx_blame_ns(const helio_tx_stream *stream, helio_receiver_index index) {
-    const helio_tx_suspect *suspect = &stream->blame.suspects[index];
-    return suspect->born == stream->repairer.receivers.entries[index].born ? suspect->blame_ns : 0;
+    return blamed(stream, index)->blame_ns;
 }
 
 double helio_tx_badness(const helio_tx_stream *stream, helio_receiver_index index) {
-    const helio_tx_suspect *suspect = &stream->blame.suspects[index];
-    static const helio_badness unknown;
-    const bool is_known = suspect->born == stream->repairer.receivers.entries[index].born;
-    return helio_badness_of(is_known ? &suspect->badness : &unknown,
+    return helio_badness_of(&blamed(stream, index)->badness,
                             &stream->repairer.receivers.views[index], class_of(stream, index));
 }
 

@@ -24,25 +24,23 @@
 
 struct helio_tx_stream;
 
-/* What is kept of a receiver, by its entry. */
-typedef struct helio_tx_suspect {
-    uint32_t born; /* which receiver: another one in its entry begins anew */
+/* What is kept of a receiver in its entry of the table. */
+typedef struct helio_tx_blamed {
     uint64_t blame_ns;
     helio_badness badness;
-} helio_tx_suspect;
+} helio_tx_blamed;
 
 typedef struct helio_tx_blame {
-    helio_tx_suspect *suspects; /* by index */
-    uint32_t entries;
-    helio_receiver_index index; /* who is waited for now; HELIO_RECEIVER_NONE: nobody */
+    /* The receiver that is waited for now; HELIO_RECEIVER_NONE: none. */
+    helio_receiver_index index;
     uint32_t born;
-    int64_t since_ns;  /* as far as it is counted */
-    int64_t looked_ns; /* when badness was looked at */
+    /* As far as it is counted. */
+    int64_t since_ns;
+    /* When badness was looked at. */
+    int64_t looked_ns;
 } helio_tx_blame;
 
-/* 0 or NOMEM; release with helio_tx_blame_fini. */
-int helio_tx_blame_init(helio_tx_blame *blame, uint32_t entries, int64_t now_ns);
-void helio_tx_blame_fini(helio_tx_blame *blame);
+void helio_tx_blame_init(helio_tx_blame *blame, int64_t now_ns);
 
 /* Something may have changed about whether data waits, and for whom. */
 void helio_tx_blame_look(struct helio_tx_stream *stream, int64_t now_ns);

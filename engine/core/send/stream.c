@@ -252,6 +252,7 @@ static int init_parts(helio_tx_stream *stream, helio_clock clock) {
         .instance = stream->instance_name,
         .stream = helio_tsi_format(&config->tsi, tsi),
         .max_receivers = config->max_receivers ? config->max_receivers : RECEIVERS_DEFAULT,
+        .receiver_bytes = sizeof(helio_tx_blamed),
         .linger_ns = config->repair_linger_ns,
         .fans_out = stream->destinations_count > 0,
         .limits = config->limits,
@@ -270,9 +271,7 @@ static int init_parts(helio_tx_stream *stream, helio_clock clock) {
                                       config->budget, config->history_dynamic, clock.now_ns);
     }
     if (!error) {
-        error = helio_tx_blame_init(&stream->blame, repairer.max_receivers, clock.now_ns);
-    }
-    if (!error) {
+        helio_tx_blame_init(&stream->blame, clock.now_ns);
         helio_tx_follow_init(stream, &config->follow, clock);
     }
     if (!error) {
@@ -383,7 +382,6 @@ void helio_tx_stream_destroy(helio_tx_stream *stream, helio_clock clock) {
     helio_account_give(stream->config.account, stream->memory);
     helio_tx_history_fini(&stream->history);
     helio_tx_govern_fini(&stream->govern);
-    helio_tx_blame_fini(&stream->blame);
     helio_tx_log_fini(&stream->log);
     helio_tx_pace_fini(&stream->pace);
     helio_tx_topics_fini(&stream->topics, clock);
