@@ -62,7 +62,7 @@ static void begin(bench *b) {
                                             .incarnation = 1,
                                             .flags = HELIO_VIEW_PRESENT | HELIO_VIEW_REPORTS,
                                             .window = 1024,
-                                            .place = i,
+                                            .index = i,
                                             .round_trip_ns = HELIO_MILLISECOND};
     }
     b->spent_ns = 0;
@@ -85,7 +85,7 @@ static int time_policy(bench *b, const helio_rate_policy *policy, int intervals)
                                       .loss_low = 0.001,
                                       .quantile = 0.95,
                                       .packet_bytes = 1100,
-                                      .places = receivers};
+                                      .entries = receivers};
     helio_rate_decision decision = {.send_limit = HELIO_RATE_NO_SEQUENCE};
     policy->init(state, &config, config.rate, b->interval.now_ns);
     for (int i = 0; i < intervals; i++) {

@@ -69,7 +69,7 @@ def test_exactly_one_class_of_a_receiver_holds(fleet: SnapshotCollector) -> None
     assert by_node == {"alpha": "ok", "bravo": "ok", "slow": "falling_behind", "lossy": "lossy"}
 
 
-def test_receivers_table_are_called_by_their_nodes(fleet: SnapshotCollector) -> None:
+def test_peers_are_called_by_their_nodes(fleet: SnapshotCollector) -> None:
     peers = samples(fleet, "heliograph_peer_naks_received_sequences_total")
     assert {one.labels["peer"] for one in peers} == {"alpha", "bravo", "slow", "lossy"}
 

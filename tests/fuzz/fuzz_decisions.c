@@ -36,7 +36,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         helio_decision_record record;
         size_t at = reader.at;
         while (helio_decision_reader_next(&reader, &record) == 1) {
-            if (reader.at <= at || reader.at > bytes || reader.interval.receivers > reader.places ||
+            if (reader.at <= at || reader.at > bytes ||
+                reader.interval.receivers > reader.entries ||
                 record.count > HELIO_DECISION_NUMBERS_MAX ||
                 !memchr(record.text, 0, sizeof record.text)) {
                 abort();
