@@ -42,7 +42,7 @@ PYTHON = {
     "engine": (LEFT, 172, 300, "Instance, Transmitter, Receiver; the binding to the core"),
     "dashboards": (846, 172, 166, "the live page; Grafana"),
     "exporters": (1030, 172, 166, "Prometheus, HDR log, spool"),
-    "monitor": (846, 326, 350, "segments to snapshots, rates and latency; collector, modules, history on Spark"),
+    "monitor": (846, 326, 350, "segments to snapshots, rates and latency; collector, modules, lab, history"),
     "engine/catalogue": (846, 470, 350, "every name: statistics, events, options, errors"),
 }
 MESSAGE = ("your program", "queue", "send", "io", "network", "io", "receive", "queue", "your program")
