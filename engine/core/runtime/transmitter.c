@@ -333,6 +333,7 @@ static void finish(helio_transmitter *transmitter, bool is_new, helio_clock cloc
 static helio_admission admit_after_flush(helio_transmitter *transmitter, size_t length) {
     helio_clock_source *source = &transmitter->instance->clock;
     helio_tx_lane_flush(transmitter->lane, helio_clock_read(source));
+    helio_tx_lane_look(transmitter->lane);
     return helio_transmitter_admit(transmitter, length, helio_clock_read(source));
 }
 
@@ -352,6 +353,7 @@ static int append_all(helio_transmitter *transmitter, const helio_buffer *messag
     helio_submit_queue *queue = &transmitter->queue;
     helio_clock clock = helio_clock_read(&transmitter->instance->clock);
     helio_tx_lane_make_way(lane, clock);
+    helio_tx_lane_look(lane);
     bool is_new = queue->kept && helio_tx_lane_drain_kept(lane, transmitter, clock);
     const bool is_paced = helio_tx_stream_is_paced(lane->stream);
     const size_t long_bytes = helio_lane_packet_bytes(&lane->base) / 2;

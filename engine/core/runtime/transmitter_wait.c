@@ -66,6 +66,7 @@ static int wait_for_lane(helio_transmitter *transmitter, size_t length, int64_t 
     helio_tx_lane *lane = transmitter->lane;
     for (;;) {
         const helio_clock clock = helio_clock_read(&instance->clock);
+        helio_tx_lane_look(lane);
         const helio_admission answer = helio_transmitter_admit(transmitter, length, clock);
         if (answer == HELIO_ADMIT_GO) {
             return 0;
@@ -137,6 +138,7 @@ static int wait_never(helio_transmitter *transmitter, size_t length) {
     helio_submit_queue *queue = &transmitter->queue;
     helio_admission answer = HELIO_ADMIT_GO;
     if (!helio_submit_queue_is_open(queue)) {
+        helio_tx_lane_look(transmitter->lane);
         answer = helio_transmitter_admit(transmitter, length,
                                          helio_clock_read(&transmitter->instance->clock));
     } else if (!helio_submit_queue_has_room(queue, length)) {

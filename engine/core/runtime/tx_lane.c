@@ -340,6 +340,7 @@ int helio_tx_lane_work(helio_tx_lane *lane, helio_clock clock) {
     helio_tx_lane_greet(lane, clock);
     helio_tx_lane_tell_refusing(lane);
     helio_hold_end(helio_tx_stream_hold(lane->stream), clock.wall_ns);
+    helio_tx_lane_look(lane);
     lane->held = helio_tx_lane_admit_any(lane, clock);
     const bool takes = lane->held == HELIO_ADMIT_GO;
     const int drained = takes ? drain_all(lane, clock) : 0;

@@ -33,6 +33,7 @@ struct helio_tx_lane {
     int64_t wait_after_ns;   /* monotonic: no waiting for room before */
     int64_t drain_until_ns;  /* monotonic: closing, how long connections may take for the rest */
     bool closing;            /* lingering: no transmitter is left */
+    bool is_gated;           /* more than the channel's room may hold messages back */
     helio_admission held;    /* what messages of all topics wait for, as the last cycle saw it */
     _Atomic int held_shown;  /* the same, for senders */
     bool awaits_credit;      /* messages leave only as far as receivers have granted */
@@ -73,11 +74,18 @@ bool helio_tx_lane_look_for_room(helio_tx_lane *lane);
 static inline bool helio_tx_lane_has_room(helio_tx_lane *lane) {
     return lane->room >= HELIO_TX_LANE_ROOM_MIN || helio_tx_lane_look_for_room(lane);
 }
+/* To be called before a run of messages: what may hold them back. */
+static inline void helio_tx_lane_look(helio_tx_lane *lane) {
+    lane->is_gated = lane->base.instance->waits_within || helio_tx_stream_is_gated(lane->stream);
+}
 /* Whether a message may be put into packets now.  Every way of sending asks this. */
 static inline helio_admission helio_tx_lane_admit(helio_tx_lane *lane, helio_tx_topic *topic,
                                                   size_t length, helio_clock clock) {
     if (!helio_tx_lane_has_room(lane)) {
         return HELIO_ADMIT_ROOM;
+    }
+    if (!lane->is_gated) {
+        return HELIO_ADMIT_GO;
     }
     /* While some message's own end waits for a rate, no other long one is begun. */
     if (lane->base.instance->waits_within && length > helio_lane_packet_bytes(&lane->base)) {

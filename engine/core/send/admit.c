@@ -88,3 +88,8 @@ helio_admission helio_tx_stream_admit(helio_tx_stream *stream, helio_tx_topic *t
                ? HELIO_ADMIT_GO
                : HELIO_ADMIT_HISTORY;
 }
+
+bool helio_tx_stream_is_gated(const helio_tx_stream *stream) {
+    return stream->config.acks > 0 || stream->config.awaits_credit || stream->pace.is_on ||
+           stream->pace.wait != HELIO_ADMIT_GO;
+}

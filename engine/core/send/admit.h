@@ -6,6 +6,7 @@
 #ifndef HELIO_SEND_ADMIT_H
 #define HELIO_SEND_ADMIT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/clock.h"
@@ -43,5 +44,8 @@ typedef struct helio_tx_topic helio_tx_topic;
  * packets not acknowledged leave the history. */
 helio_admission helio_tx_stream_admit(helio_tx_stream *stream, helio_tx_topic *topic, size_t length,
                                       helio_clock clock);
+
+/* Whether that may be anything but GO, as far as the stream's state goes now. */
+bool helio_tx_stream_is_gated(const helio_tx_stream *stream);
 
 #endif
