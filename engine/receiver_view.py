@@ -29,9 +29,9 @@ class ReceiverView:
     """Share of the packets that it missed at first, by its last reports: 0 to 1."""
     packets_received: int | None
     """Data packets it has had in this life, each once."""
-    packets_lost: int | None
+    packets_missed: int | None
     """Of these and the ones given up, those it first saw missing."""
-    packets_unrecoverable: int | None
+    packets_lost: int | None
     """Of those missed, the ones given up for good."""
     lag: int | None
     """Packets sent by now that it had not passed on when it last told."""

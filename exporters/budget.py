@@ -31,7 +31,7 @@ OTHER = "_other"
 _BAD: Mapping[str, tuple[str, ...]] = {
     "tx_stream": ("naks_received",),
     "transmitter": ("messages_sent",),
-    "peer": ("naks_received",),
+    "tx_receiver": ("naks_received",),
     "rx_stream": ("packets_lost", "naks_sent"),
     "receiver": ("messages_lost", "messages_recovered", "queue_full"),
 }

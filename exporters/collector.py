@@ -33,11 +33,11 @@ from heliograph.exporters.families import (
     statistic_families,
 )
 from heliograph.exporters.items import RUNNING, Item, Key, Node, items, nodes
-from heliograph.monitor.books import worst
 from heliograph.monitor.collector.account import Account
 from heliograph.monitor.fleet import ReceiverRow, peer_names, receivers
 from heliograph.monitor.model import Snapshot
 from heliograph.monitor.modules.lane import LaneStats
+from heliograph.monitor.reconciliation import worst
 from heliograph.monitor.window import Watcher
 
 __all__ = ["MAX_SERIES", "WINDOW", "SnapshotCollector"]

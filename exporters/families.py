@@ -197,7 +197,7 @@ def fleet_families(rows: Sequence[ReceiverRow]) -> Iterator[Metric]:
 
 def book_families(found: Mapping[tuple[str, str], int]) -> Iterator[Metric]:
     """Yield the largest residual by node and identity."""
-    yield derived_family("books_residual", list(found.items()))
+    yield derived_family("reconciliation_residual", list(found.items()))
 
 
 def _lag_ns(row: ReceiverRow) -> float | None:
@@ -263,10 +263,10 @@ def account_families(account: Account) -> Iterator[Metric]:
     yield derived_family("collector_messages_lost", [((), account.stats.lost)])
     yield derived_family("collector_messages_refused", [((), account.stats.refused)])
     yield derived_family("collector_reports_looped", [((), account.stats.looped)])
-    yield derived_family("collector_reports_unheard", [((), account.stats.unheard)])
+    yield derived_family("collector_reports_untracked", [((), account.stats.unheard)])
     yield derived_family("collector_reports_refused", [((key,), n) for key, n in account.stats.refused_by.items()])
     yield of_hosts("reports_dropped", lambda host: host.stats.dropped)
-    yield derived_family("collector_origins_forgotten", [((), account.stats.forgotten)])
+    yield derived_family("collector_hosts_evicted", [((), account.stats.forgotten)])
     yield derived_family("collector_memory", [((), account.stats.memory_bytes)])
     yield derived_family("collector_memory_limit", [((), account.stats.memory_limit)])
     yield derived_family("collector_objects", [((), account.stats.objects)])

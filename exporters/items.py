@@ -79,8 +79,10 @@ def nodes(snapshot: Snapshot) -> list[Node]:
 def _item(node: Node, item: ObjectState, peer_names: Mapping[tuple[str, str], str]) -> Item:
     labels = dict(item.labels)
     labels["instance"] = node.name
-    if item.scope == "peer":
-        labels["peer"] = peer_names.get((labels.get("stream", ""), labels.get("peer", "")), labels.get("peer", ""))
+    if item.scope == "tx_receiver":
+        labels["receiver"] = peer_names.get(
+            (labels.get("stream", ""), labels.get("receiver", "")), labels.get("receiver", "")
+        )
     values = tuple(labels.get(name, "") for name in catalogue.scopes()[item.scope].labels)
     return Item(item.scope, values, item.values, item.histograms, item.info)
 

@@ -189,7 +189,7 @@ def _receiver(interval: _Joined, owner: InstanceState, item: ObjectState, watche
             delivered=value_of(item, "messages_delivered"),
             lost=value_of(item, "messages_lost"),
             queue_full=value_of(item, "queue_full"),
-            gaps=value_of(rx, "gaps_detected"),
+            gaps=value_of(rx, "packets_missed"),
             packets=max(value_of(rx, "packets_delivered"), value_of(rx, "window_lead")),
             lag=lag,
             queue_fill=queue_fill,
@@ -258,7 +258,7 @@ def _reception(interval: Interval, owner: InstanceState, stream: str) -> _Recept
     return _Reception(
         rx=rx,
         peer=_peer(interval, owner, stream, rx),
-        missing_ratio=min(1.0, interval.change(owner, rx, "gaps_detected") / packets),
+        missing_ratio=min(1.0, interval.change(owner, rx, "packets_missed") / packets),
         naks_per_s=interval.rate(owner, rx, "naks_sent"),
         nak_ratio=interval.change(owner, rx, "naks_sent") / packets,
         nak_share=_nak_share(interval, stream, rx),
@@ -326,7 +326,7 @@ def _peer(interval: Interval, owner: InstanceState, stream: str, rx: ObjectState
     """Return the receiver as its source tracks it."""
     address = rx.info.get("feedback_address", "") if rx else ""
     for peer in interval.now.live_peers.get((stream, address), ()):
-        _, _, twin = peer.labels["peer"].partition("#")
+        _, _, twin = peer.labels["receiver"].partition("#")
         if not twin or peer.info.get("name") == owner.name:
             return peer
     return None
@@ -407,7 +407,7 @@ def transmitters(previous: Snapshot | None, current: Snapshot) -> list[Transmitt
                 repairs_per_s=interval.rate(owner, tx, "repair_packets"),
                 repair_ratio=repairs / max(1, interval.change(owner, tx, "packets_sent")),
                 history_packets=value_of(tx, "history_packets"),
-                peers=value_of(tx, "peers"),
+                peers=value_of(tx, "receivers"),
                 batch_p50_ns=p50,
                 batch_p99_ns=p99,
             )

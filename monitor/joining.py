@@ -51,7 +51,7 @@ class View:
     def peers(self) -> Mapping[str, Sequence[tuple[InstanceState, ObjectState]]]:
         """Receivers of sources, by stream."""
         found: dict[str, list[tuple[InstanceState, ObjectState]]] = {}
-        for owner, item in self.snapshot.of("peer"):
+        for owner, item in self.snapshot.of("tx_receiver"):
             found.setdefault(item.labels["stream"], []).append((owner, item))
         return found
 
@@ -62,15 +62,15 @@ class View:
         for stream, peers in self.peers.items():
             for _, item in peers:
                 if item.live:
-                    found.setdefault((stream, item.labels["peer"].partition("#")[0]), []).append(item)
+                    found.setdefault((stream, item.labels["receiver"].partition("#")[0]), []).append(item)
         return found
 
     @cached_property
     def round_trips(self) -> Mapping[tuple[str, str], int]:
         """Known round trips between source and receiver in ns, by stream and address of the receiver."""
         return {
-            (item.labels["stream"], item.labels["peer"]): item.values["round_trip"]
-            for _, item in self.snapshot.of("peer")
+            (item.labels["stream"], item.labels["receiver"]): item.values["round_trip"]
+            for _, item in self.snapshot.of("tx_receiver")
             if item.values.get("round_trip")
         }
 
@@ -106,7 +106,7 @@ class Interval:
         for stream, peers in self.now.peers.items():
             own: dict[str, int] = {}
             for owner, peer in peers:
-                address = peer.labels["peer"]
+                address = peer.labels["receiver"]
                 own[address] = own.get(address, 0) + self.change(owner, peer, "naks_received")
             found[stream] = (own, sum(own.values()))
         return found

@@ -1,6 +1,6 @@
 """Unrecoverable losses by stream and cause. An instance keeps them while it runs, also after the stream has ended.
 
-Pure functions from a snapshot to rows. A recovered packet is not a loss; the statistic `gaps_detected` of the stream
+Pure functions from a snapshot to rows. A recovered packet is not a loss; the statistic `packets_missed` of the stream
 counts missing packets.
 """
 

@@ -24,7 +24,7 @@ CRYING_SHARE = 0.5
 
 
 class Treatment(StrEnum):
-    """Action of a source on a receiver (statistic `treatment` of a peer)."""
+    """Action of a source on a receiver (statistic `action` of a peer)."""
 
     NONE = ""
     SHED = "repaired less"
@@ -60,7 +60,7 @@ class ReceiverOfStream:
     address: str
     behaviour: Behaviour
     """As its source judges it."""
-    treatment: Treatment
+    action: Treatment
     loss: float | None
     """Share of packets missing at first, from its last reports, 0 to 1; None: no reports."""
     lag: int | None
@@ -107,8 +107,8 @@ class ReceiverOfStream:
     def told(self) -> str:
         """The noteworthy facts as a sentence; empty when there are none."""
         parts = []
-        if self.treatment:
-            parts.append(str(self.treatment))
+        if self.action:
+            parts.append(str(self.action))
         if self.behaviour not in (Behaviour.OK, Behaviour.UNKNOWN):
             behind = f", {duration_text(self.lag_ns)} behind" if self.lag_ns else ""
             parts.append(f"{self.behaviour.words}{behind}")
@@ -183,7 +183,7 @@ class _Before:
             (owner.incarnation, item.key): item
             for owner in (previous.instances if previous is not None and self._seconds > 0 else ())
             for item in owner.objects
-            if item.scope in ("peer", "tx_stream")
+            if item.scope in ("tx_receiver", "tx_stream")
         }
 
     def rate(self, owner: InstanceState, item: ObjectState, cell: str) -> float | None:
@@ -206,7 +206,7 @@ class _Before:
 def receivers_of(current: Snapshot, previous: Snapshot | None = None) -> list[ReceiverOfStream]:
     """Return every receiver of the streams of a snapshot, by instance, stream and name."""
     before = _Before(previous, current)
-    found = [_receiver(before, current, owner, item) for owner, item in current.of("peer") if item.live]
+    found = [_receiver(before, current, owner, item) for owner, item in current.of("tx_receiver") if item.live]
     return sorted(found, key=lambda row: (row.instance, row.stream, row.name, row.address))
 
 
@@ -219,10 +219,10 @@ def _receiver(before: _Before, current: Snapshot, owner: InstanceState, item: Ob
         instance=owner.name,
         stream=item.labels["stream"],
         name=item.info.get("name", ""),
-        receiver=item.info.get("receiver", ""),
-        address=item.labels["peer"],
+        receiver=item.info.get("receiver_id", ""),
+        address=item.labels["receiver"],
         behaviour=BY_STATE[state] if state < len(BY_STATE) else Behaviour.UNKNOWN,
-        treatment=TREATMENTS.get(values.get("treatment", 0), Treatment.OTHER),
+        action=TREATMENTS.get(values.get("action", 0), Treatment.OTHER),
         loss=values.get("loss", 0) / _MILLION if reports else None,
         lag=values.get("lag", 0) if reports else None,
         lag_bytes=values.get("lag_bytes") if reports else None,
@@ -239,7 +239,7 @@ def _receiver(before: _Before, current: Snapshot, owner: InstanceState, item: Ob
         blame_ns=values.get("blame_time", 0),
         slow_ns=max(0, current.time_ns - since) if since else 0,
         suspensions=values.get("suspensions", 0),
-        silent_ns=max(0, current.time_ns - values.get("last_heard", 0)),
+        silent_ns=max(0, current.time_ns - values.get("last_feedback", 0)),
         badness=values.get("badness", 0) / _MILLION,
     )
 
@@ -248,7 +248,7 @@ def streams(previous: Snapshot | None, current: Snapshot) -> list[StreamRow]:
     """Return every sent stream, by instance and stream."""
     before = _Before(previous, current)
     known: dict[tuple[int, str], int] = {}
-    for owner, item in current.of("peer"):
+    for owner, item in current.of("tx_receiver"):
         if item.live:
             place = (owner.incarnation, item.labels["stream"])
             known[place] = known.get(place, 0) + 1
@@ -274,8 +274,8 @@ def _stream(before: _Before, known: int, owner: InstanceState, item: ObjectState
         loss=values.get("rate_loss", 0) / _MILLION,
         limited_share=min(1.0, (limited or 0.0) / 1e9),
         receivers=known,
-        troubled=values.get("consumers_in_trouble", 0),
-        isolated=values.get("consumers_isolated", 0),
+        troubled=values.get("receivers_in_trouble", 0),
+        isolated=values.get("receivers_isolated", 0),
         naks_per_s=before.rate(owner, item, "naks_received") or 0.0,
         repairs_waiting=values.get("repair_queue", 0),
         storm=bool(values.get("storm_active", 0)),

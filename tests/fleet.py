@@ -80,7 +80,7 @@ def _feed(seconds: int, now_ns: int) -> list[SegmentObject]:
                 "packets_received": asked,
                 "naks_received": asked,
                 "nak_packets_received": asked,
-                "retransmits_sent": asked,
+                "repair_packets": asked,
                 "memory_used": 24_000_000,
                 "memory_limit": 100_000_000,
                 "tx_streams": 1,
@@ -106,14 +106,14 @@ def _feed(seconds: int, now_ns: int) -> list[SegmentObject]:
                 "history_bytes": 16384 * PACKET_BYTES,
                 "window_lead": packets - 1,
                 "window_trail": packets - 16384,
-                "peers": 4,
+                "receivers": 4,
                 "rate_limit": RATE,
                 "rate_decided": RATE_DECIDED,
                 "rate_loss": 21_000,
                 "rate_state": 1,
                 "rate_limited_time": 300_000_000 * seconds,
-                "consumers_in_trouble": 1,
-                "consumers_isolated": 1,
+                "receivers_in_trouble": 1,
+                "receivers_isolated": 1,
             },
         ),
     ]
@@ -138,18 +138,18 @@ def _feed(seconds: int, now_ns: int) -> list[SegmentObject]:
     for name, count in naks.items():
         objects.append(
             SegmentObject(
-                "peer",
-                {"instance": "feed", "stream": STREAM, "peer": f"127.0.0.1:{_PORTS[name]}"},
-                {"name": name, "receiver": f"{_PORTS[name]:016x}"},
+                "tx_receiver",
+                {"instance": "feed", "stream": STREAM, "receiver": f"127.0.0.1:{_PORTS[name]}"},
+                {"name": name, "receiver_id": f"{_PORTS[name]:016x}"},
                 {
                     "nak_packets_received": count,
                     "naks_received": count,
                     "repairs_caused": count,
                     "repair_bytes_caused": count * PACKET_BYTES,
-                    "last_heard": now_ns,
+                    "last_feedback": now_ns,
                     "reports_received": 10 * seconds,
                     "state": _STATES[name],
-                    "treatment": _TREATMENTS[name],
+                    "action": _TREATMENTS[name],
                     "loss": _LOSSES[name],
                     "lag": _LAGS[name],
                     "lag_bytes": _LAGS[name] * PACKET_BYTES,
@@ -168,7 +168,7 @@ def _feed(seconds: int, now_ns: int) -> list[SegmentObject]:
     rule = {"level": 3, "until": until, "objects": len(TOPICS)}
     objects.append(SegmentObject("detail", {"instance": "feed", "selector": "topic=PRICES.*"}, {}, rule))
     warned = {"occurrences": 1, "first": now_ns - 2_000_000_000, "last": now_ns - 2_000_000_000}
-    labels = {"instance": "feed", "event": "receiver_notified"}
+    labels = {"instance": "feed", "event": "receiver_slow"}
     objects.append(SegmentObject("incident", labels, {"severity": "warning"}, warned))
     return objects
 
@@ -226,7 +226,7 @@ def _receiving(name: str, seconds: int, now_ns: int) -> list[SegmentObject]:
             "packets_delivered": packets - lost_packets,
             "packets_recovered": gaps - lost_packets,
             "packets_lost_window_advanced": lost_packets,
-            "gaps_detected": gaps,
+            "packets_missed": gaps,
             "losses_located_outside": gaps,
             "nak_packets_sent": naks,
             "naks_sent": naks,

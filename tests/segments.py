@@ -240,6 +240,8 @@ def write_segment(
         unknown = {*item.values, *item.histograms} - {cell.name for cell in cells}
         if unknown:
             raise ValueError(f"{item.scope} has no cell {', '.join(sorted(unknown))}")
+        if item.scope == "incident" and item.labels["event"] not in catalogue.events():
+            raise ValueError(f"the catalogue has no event {item.labels['event']}")
         words = [blocks.get((slot, cell.name), item.values.get(cell.name, 0)) for cell in cells]
         parts.append((records[slot], struct.pack(f"{order}{1 + len(words)}Q", item.guard, *words)))
         entry = _object_entry(item, records[slot], 8 + 8 * len(cells), order)

@@ -125,10 +125,13 @@ WIRE = [
 
 NAKS_SENT = [Query(f"sum by (node) ({_rate(_stat('rx_stream', 'naks_sent'), _RECEIVERS)})", "{{node}}")]
 NAKS_BY_PEER = [
-    Query(f"sum by (node, peer) ({_rate(_stat('peer', 'naks_received'), _NODES)})", "{{node}} from {{peer}}")
+    Query(
+        f"sum by (node, receiver) ({_rate(_stat('tx_receiver', 'naks_received'), _NODES)})",
+        "{{node}} from {{receiver}}",
+    )
 ]
 MISSED = [
-    Query(f"sum by (node) ({_rate(_stat('rx_stream', 'gaps_detected'), _RECEIVERS)})", "{{node}} missed"),
+    Query(f"sum by (node) ({_rate(_stat('rx_stream', 'packets_missed'), _RECEIVERS)})", "{{node}} missed"),
     Query(f"sum by (node) ({_rate(_stat('rx_stream', 'packets_recovered'), _RECEIVERS)})", "{{node}} recovered"),
 ]
 LOST = [Query(f"sum by (node, reason) ({_lost(_RECEIVERS, '$__rate_interval')})", "{{node}} {{reason}}")]
@@ -170,19 +173,21 @@ RATE_LOSS = [
 
 
 def _peers(name: str) -> str:
-    return f"max by (node, peer) ({_stat('peer', name)}{{{_NODES}}})"
+    return f"max by (node, receiver) ({_stat('tx_receiver', name)}{{{_NODES}}})"
 
 
-STATES = [Query(_peers("state"), "{{peer}} to {{node}}")]
-TREATMENTS = [Query(_peers("treatment"), "{{peer}} by {{node}}")]
+STATES = [Query(_peers("state"), "{{receiver}} to {{node}}")]
+TREATMENTS = [Query(_peers("action"), "{{receiver}} by {{node}}")]
 STORMS = [Query(f"{_STREAM} ({_stat('tx_stream', 'storm_active')}{{{_NODES}}})", "{{node}} {{stream}}")]
-SHED = [Query(f"sum by (node, peer) ({_rate(_stat('peer', 'naks_shed'), _NODES)})", "{{peer}} by {{node}}")]
+SHED = [
+    Query(f"sum by (node, receiver) ({_rate(_stat('tx_receiver', 'naks_shed'), _NODES)})", "{{receiver}} by {{node}}")
+]
 FORECAST = [
-    Query(f"min by (node, peer) ({_stat('peer', 'forecast')}{{{_NODES}}} > 0)", "{{peer}} of {{node}}"),
+    Query(f"min by (node, receiver) ({_stat('tx_receiver', 'forecast')}{{{_NODES}}} > 0)", "{{receiver}} of {{node}}"),
 ]
 ISOLATED = [
     Query(
-        f"count(max by (node, stream, peer) ({_stat('peer', 'treatment')}{{{_NODES}}})"
+        f"count(max by (node, stream, receiver) ({_stat('tx_receiver', 'action')}{{{_NODES}}})"
         f" >= {words.TREATMENT[Treatment.SUSPENDED].rank}) or vector(0)"
     )
 ]

@@ -30,7 +30,7 @@ QUANTILES: Mapping[str, float] = {"p50": 0.5, "p99": 0.99, "p99.9": 0.999, "max"
 _PER_TOPIC = {("receiver", "messages_delivered"): "delivered", ("transmitter", "messages_sent"): "sent"}
 _PER_RECEIVER = {
     ("rx_stream", "naks_sent"): "naks",
-    ("rx_stream", "gaps_detected"): "missed",
+    ("rx_stream", "packets_missed"): "missed",
     ("rx_stream", "packets_recovered"): "recovered",
 }
 _LOST = "packets_lost_"

@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
-import books
+import reconciliation
 from children import Child, Children
 from network import Road, free_port, road
 from services import Places, Watchers
@@ -149,7 +149,9 @@ def start_feed(children: Children, way: Road, port: int, mode: Mode | None, plac
     return feed, re.findall(r"\d+", told["stream"])[-1]
 
 
-def watch(children: Children, reader: books.Books, seconds: float, ending: Ending, story: Story | None) -> None:
+def watch(
+    children: Children, reader: reconciliation.Books, seconds: float, ending: Ending, story: Story | None
+) -> None:
     """Print status lines until the time is over or the end is requested, and run the scenario."""
     until = time.monotonic() + seconds
     due = time.monotonic() + STATUS_EVERY
@@ -177,7 +179,7 @@ def show(way: Road, port: int, prometheus: int | None, exporter: int, live: int,
     say(f"terminal     .venv/bin/heliograph top --segments {places.segments}")
 
 
-def settle(feed: Child, names: tuple[str, ...], reader: books.Books) -> tuple[list[books.Line], bool]:
+def settle(feed: Child, names: tuple[str, ...], reader: reconciliation.Books) -> tuple[list[reconciliation.Line], bool]:
     """Stop the feed, wait until all receivers have all messages, and reconcile; returns whether it is good."""
     feed.say("stop")
     told = feed.hear(30.0)
@@ -190,8 +192,8 @@ def settle(feed: Child, names: tuple[str, ...], reader: books.Books) -> tuple[li
     while not reader.drained(sent, names) and time.monotonic() < until:
         time.sleep(0.2)
     lines = reader.lines()
-    print("\n" + "\n".join(books.table(lines)) + "\n", flush=True)
-    return lines, books.are_balanced(lines, total, names, say)
+    print("\n" + "\n".join(reconciliation.table(lines)) + "\n", flush=True)
+    return lines, reconciliation.are_balanced(lines, total, names, say)
 
 
 def run(places: Places, seconds: float, mode: Mode | None, ending: Ending, stack: contextlib.ExitStack) -> bool:
@@ -214,7 +216,7 @@ def run(places: Places, seconds: float, mode: Mode | None, ending: Ending, stack
     feed, stream_port = start_feed(children, way, port, mode, places)
     show(way, port, prometheus_port if prometheus else None, exporter_port, live_port, places)
 
-    with books.Books(places.segments) as reader:
+    with reconciliation.Books(places.segments) as reader:
         story = None
         if mode is not None:
             story = stack.enter_context(Story(mode, receivers["slow"], HEALTHY, places.segments, say))
@@ -229,9 +231,9 @@ def run(places: Places, seconds: float, mode: Mode | None, ending: Ending, stack
     children.end(*(child for child in (live, prometheus) if child is not None))
     children.end(*receivers.values())
     tallies = {name: child.hear(1.0) for name, child in receivers.items()}
-    counted = [books.check_tally(line, tallies[line.receiver], say) for line in lines]
+    counted = [reconciliation.check_tally(line, tallies[line.receiver], say) for line in lines]
     if story is not None:
-        counted.append(story.heard(books.notices(tallies["slow"])))
+        counted.append(story.heard(reconciliation.notices(tallies["slow"])))
     children.end(feed)
     if capture is not None:
         children.end(capture)

@@ -74,15 +74,15 @@ class Telling:
 TELLINGS: Mapping[Mode, Sequence[Telling]] = {
     Mode.OBSERVE: (),
     Mode.ADVISE: (
-        Telling("it is found slow", "feed", "consumer_slow"),
-        Telling("it would be suspended", "feed", "consumer_advice", SUSPEND),
-        Telling("it would be readmitted", "feed", "consumer_advice", RESUME),
+        Telling("it is found slow", "feed", "receiver_slow"),
+        Telling("it would be suspended", "feed", "receiver_advice", SUSPEND),
+        Telling("it would be readmitted", "feed", "receiver_advice", RESUME),
     ),
     Mode.ENFORCE: (
-        Telling("it is found slow, and warned", "feed", "consumer_slow"),
-        Telling("it is suspended", "feed", "consumer_suspended", SUSPEND),
+        Telling("it is found slow, and warned", "feed", "receiver_slow"),
+        Telling("it is suspended", "feed", "receiver_suspended", SUSPEND),
         Telling("it is notified, and obeys", "slow", "suspended"),
-        Telling("it has recovered and is readmitted", "feed", "consumer_readmitted", RESUME),
+        Telling("it has recovered and is readmitted", "feed", "receiver_readmitted", RESUME),
         Telling("it is notified, and continues", "slow", "resumed"),
     ),
 }
@@ -247,7 +247,7 @@ class Story:
 
     def _is_as_announced(self) -> bool:
         """Whether no action was taken in mode advise, and no other receiver was suspended."""
-        done = [event for event in self._events if event.name == "consumer_suspended"]
+        done = [event for event in self._events if event.name == "receiver_suspended"]
         if self._mode is Mode.ADVISE and done:
             self._say("slow was suspended, although the mode is advise")
             return False

@@ -319,8 +319,8 @@ def _sum_text(terms: tuple[catalogue.Term, ...]) -> str:
 def identities_page() -> str:
     """Reference of the identities: sums over statistics that must hold."""
     head = (
-        "# Identities\n\nSums over statistics that must hold. `heliograph books` checks them in running instances, the "
-        "monitor in every snapshot (`monitor/books.py`), the engine's tests in a thousand simulated networks.\n\n"
+        "# Identities\n\nSums over statistics that must hold. `heliograph reconcile` checks them in running instances, "
+        "the monitor in every snapshot (`monitor/reconciliation.py`), the C tests in 1,000 simulated networks.\n\n"
         "## In one object\n\nThey hold in every snapshot, also during traffic: an object is read as of one instant.\n\n"
     )
     within = _md_table(
@@ -366,7 +366,7 @@ def events_page() -> str:
     )
     head = (
         "\n## Actions\n\nThe event argument `action`. The number is the same in notices ([wire.md](wire.md) 1.3), "
-        "in the statistic `treatment`, in decision logs and in the C interface; the statistics `slow_decisions` and "
+        "in the statistic `action`, in decision logs and in the C interface; the statistics `slow_decisions` and "
         "`slow_actions`, the option `slow_action` and Python use the name.\n\n"
     )
     return "# Events\n\n" + events + head + actions

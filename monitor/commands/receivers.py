@@ -59,7 +59,7 @@ def receiver_lines(found: Sequence[ReceiverOfStream]) -> list[str]:
             item.receiver or "-",
             item.address,
             item.behaviour.words,
-            item.treatment or "-",
+            item.action or "-",
             percent_text(item.loss),
             count_text(item.lag),
             bytes_text(item.lag_bytes) if item.lag_bytes is not None else "-",

@@ -158,7 +158,7 @@ def _known_lines(previous: Snapshot | None, current: Snapshot, width: int | None
             row.instance,
             row.called,
             row.behaviour.words,
-            row.treatment or "-",
+            row.action or "-",
             percent_text(row.loss),
             count_text(row.lag),
             duration_text(row.lag_ns),

@@ -56,7 +56,7 @@ def _losses(curves: Curves) -> Iterator[Series]:
     plan = curves.plan
     sent = [sum(rates) for rates in zip(*_of_sources(curves, "packets_sent"), strict=True)]
     for i, group in enumerate(plan.receivers):
-        missed = curves.per_second(f"group{i}.gaps_detected")
+        missed = curves.per_second(f"group{i}.packets_missed")
         shares = [
             min(100.0, 100 * lost / (group.count * packets)) if packets else 0.0  # what is missed may be older
             for lost, packets in zip(missed, sent, strict=True)

@@ -108,7 +108,7 @@ def _loss(curves: Curves, first: int, end: int) -> float:
     """Share of packets first seen missing in rows `first` to `end`, by the group of receivers that misses most."""
     sent = sum(_grown(curves, f"source{i}.packets_sent", first, end) for i in range(len(curves.plan.sources)))
     return max(
-        _grown(curves, f"group{i}.gaps_detected", first, end) / (group.count * sent) if sent else 0.0
+        _grown(curves, f"group{i}.packets_missed", first, end) / (group.count * sent) if sent else 0.0
         for i, group in enumerate(curves.plan.receivers)
     )
 

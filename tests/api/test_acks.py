@@ -61,7 +61,7 @@ def test_nak_mode_discards_the_oldest_and_counts_and_never_blocks(multicast: str
         assert received + lost == 2000
         assert cell(source, "tx_stream", "history_trimmed_packets") > 1000
         assert cell(source, "tx_stream", "ack_blocks") == 0
-        assert cell(source, "tx_stream", "ackers") == 0
+        assert cell(source, "tx_stream", "receivers_acknowledging") == 0
         assert transmitter.acks() == []
 
 
@@ -340,7 +340,7 @@ def test_wait_2_ack_of_3_holds_for_the_second_and_not_for_the_third(multicast: s
         receivers[1].acknowledge(messages[1])
         transmitter.wait_acked(2, timeout=10.0)
         assert cell(source, "tx_stream", "history_unacked") == 0
-        assert cell(source, "tx_stream", "ackers") == 3
+        assert cell(source, "tx_stream", "receivers_acknowledging") == 3
         with pytest.raises(TimeoutExpired):
             transmitter.wait_acked(3, timeout=0.05)
 
@@ -354,7 +354,7 @@ def test_fail_refuses_to_send_while_too_few_acknowledge(multicast: str) -> None:
         with pytest.raises(AckersError):
             transmitter.send_many([b"x", b"y"])
         receiver = sink.receiver(multicast, TOPIC, ack="auto")
-        assert until(lambda: cell(source, "tx_stream", "ackers") == 1)
+        assert until(lambda: cell(source, "tx_stream", "receivers_acknowledging") == 1)
 
         def send() -> bool:
             try:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from heliograph.engine import Instance, WouldBlock
-from heliograph.monitor.books import accounts, crossings, sentence
+from heliograph.monitor.reconciliation import accounts, crossings, sentence
 from heliograph.monitor.sampler import Sampler
 
 from .conftest import until

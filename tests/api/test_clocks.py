@@ -56,7 +56,7 @@ def test_on_one_host_both_ends_know_that_there_is_one_clock(endpoint: str, segme
         assert until(lambda: clocks(sampler, "rx_stream") == [Clocks(ClockSource.HOST, 0, 0)])
         assert until(lambda: [row.trust for row in fleet.receivers(None, sampler.sample())] == [Trust.SAME_CLOCK])
         if endpoint.startswith(("rmm", "rum")):
-            assert until(lambda: clocks(sampler, "peer") == [Clocks(ClockSource.HOST, 0, 0)])
+            assert until(lambda: clocks(sampler, "tx_receiver") == [Clocks(ClockSource.HOST, 0, 0)])
 
 
 @pytest.fixture
@@ -100,10 +100,10 @@ def test_hosts_with_addresses_of_their_own_measure_and_the_truth_is_within_the_b
             def measured(scope: str) -> bool:
                 return [item.source for item in clocks(sampler, scope)] == [ClockSource.EXCHANGE]
 
-            assert until(lambda: measured("rx_stream") and measured("peer"), seconds=20)
+            assert until(lambda: measured("rx_stream") and measured("tx_receiver"), seconds=20)
             snapshot = sampler.sample()
             (row,) = fleet.receivers(None, snapshot)
-            (source,) = (clocks_of(item) for _, item in snapshot.of("peer"))
+            (source,) = (clocks_of(item) for _, item in snapshot.of("tx_receiver"))
     finally:
         for program in programs:
             program.terminate()

@@ -40,7 +40,7 @@ def test_a_receiver_that_leaves_claims_nothing_its_application_did_not_acknowled
         transmitter.acks()
         receiver.acknowledge(messages[3])
         receiver.close()
-        assert until(lambda: events(source, "acker_left"))
+        assert until(lambda: events(source, "acks_stopped"))
         assert [ack.number for ack in transmitter.acks()] == [3]
 
 
@@ -55,8 +55,8 @@ def test_a_replay_does_not_disturb_acknowledging(endpoint: str) -> None:
         assert len(receiver.replay(10, 900).messages) == 891
         transmitter.send(b"x")
         transmitter.wait_acked(timeout=5.0)
-        assert len(events(source, "acker_joined")) == 1
-        assert events(source, "acker_left") == []
+        assert len(events(source, "acks_started")) == 1
+        assert events(source, "acks_stopped") == []
 
 
 # ---- receivers that go -----------------------------------------------------------------------------

@@ -107,7 +107,7 @@ def test_a_suspended_receiver_is_told_and_resumes(way: str) -> None:
         transmitter.send(b"the end")
         transmitter.flush()
         assert until(lambda: any(m.data == b"the end" for m in receiver.receive(timeout=0.05)))
-        assert "receiver_treated" in events(source)
+        assert "receiver_action" in events(source)
         assert {"suspended", "resumed"} <= set(events(sink))
 
 
@@ -182,11 +182,11 @@ def test_an_action_has_the_number_of_the_catalogue(unicast: str) -> None:
         for name in ("notify", "shed", "suspend_naks", "suspend", "resume", "expel"):
             transmitter.act(who, catalogue.actions()[name].number, 0.0, "test")
             told(receiver, Action(name))
-            for instance, event in (source, "receiver_treated"), (sink, _AT_RECEIVER[name]):
+            for instance, event in (source, "receiver_action"), (sink, _AT_RECEIVER[name]):
                 assert _newest(instance, event).arguments["action"] == catalogue.actions()[name].number
         assert isinstance(source.segment, Path)
         with Segment(source.segment) as segment:
-            treated = [item.values["treatment"] for item in segment.objects() if item.scope == "peer"]
+            treated = [item.values["action"] for item in segment.objects() if item.scope == "tx_receiver"]
         assert treated == [catalogue.actions()["expel"].number]
 
 

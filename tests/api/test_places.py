@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from heliograph.engine import Instance, Receiver
-from heliograph.monitor.books import accounts
 from heliograph.monitor.localise import Location, locate
+from heliograph.monitor.reconciliation import accounts
 from heliograph.monitor.sampler import Sampler
 
 from .conftest import until

@@ -77,7 +77,7 @@ def test_one_send_reaches_several_hosts_and_each_is_repaired_on_its_own() -> Non
             assert [message.number for message in got] == list(range(total))
         stream = records(source, "tx_stream")[0]
         assert stream["destinations"] == 3
-        asked = [record["naks_received"] for record in records(source, "peer")]
+        asked = [record["naks_received"] for record in records(source, "tx_receiver")]
         assert len([naks for naks in asked if naks > 0]) == 2  # who lost nothing asked for nothing
         confirmed = sorted(record["nak_confirmations_received"] for record in records(sink, "rx_stream"))
         assert confirmed[0] == 0  # and heard nothing of it

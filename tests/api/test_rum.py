@@ -161,7 +161,7 @@ def test_messages_arrive_in_order(rum: str, instance: Instance, idle: str) -> No
         assert [message.data for message in messages] == [b"%d" % number for number in range(count)]
         assert [message.number for message in messages] == list(range(count))
         assert total(instance, "instance", "naks_sent") == 0
-        assert total(source, "instance", "retransmits_sent") == 0
+        assert total(source, "instance", "repair_packets") == 0
         assert receiver.losses() == []
 
 

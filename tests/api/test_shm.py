@@ -175,7 +175,7 @@ def test_a_writer_killed_is_told_of_and_its_ring_goes(script: Script, rings: Pat
         assert [line(writer), line(writer)] == ["up", "sent"]
         assert len(collect(receiver, 500)) == 500
         writer.send_signal(signal.SIGKILL)
-        assert until(lambda: tells(instance, "peer_crashed"))
+        assert until(lambda: tells(instance, "process_crashed"))
         assert until(lambda: not list(rings.glob("*.ring")))
         assert until(lambda: count(instance, "connections") == 0)
         second = script(WRITER, "shm://crash", "1", "10")
@@ -197,7 +197,7 @@ def test_a_reader_killed_while_holding_the_ring_stops_nobody(script: Script, rin
             with pytest.raises(TimeoutError):
                 transmitter.flush(timeout=0.2)
         holder.send_signal(signal.SIGKILL)
-        assert until(lambda: tells(instance, "peer_crashed"))
+        assert until(lambda: tells(instance, "process_crashed"))
         assert len(collect(receiver, 200)) == 200
 
 

@@ -105,11 +105,11 @@ def test_one_that_does_not_drain_is_warned_suspended_and_readmitted_when_it_does
             flow(drain=drain)
             return name in story(source)
 
-        assert until(lambda: told("consumer_suspended", drain=False), seconds=30.0)
-        assert until(lambda: told("consumer_readmitted", drain=True), seconds=30.0)
+        assert until(lambda: told("receiver_suspended", drain=False), seconds=30.0)
+        assert until(lambda: told("receiver_readmitted", drain=True), seconds=30.0)
         names = story(source)
-        assert names.index("consumer_slow") < names.index("consumer_suspended") < names.index("consumer_readmitted")
-        assert names.count("consumer_slow") == names.count("consumer_suspended") == 1
+        assert names.index("receiver_slow") < names.index("receiver_suspended") < names.index("receiver_readmitted")
+        assert names.count("receiver_slow") == names.count("receiver_suspended") == 1
         assert Action.SUSPEND in [notice.action for notice in stuck.notices()]
 
         def all_received() -> bool:
@@ -210,7 +210,7 @@ EXPEL: dict[str, Any] = {"slow_action": "expel", "expel_after": 1, "suspend_time
 @pytest.mark.parametrize("crowd", ["shm"], indirect=True)
 def test_who_is_slow_again_is_expelled_where_nobody_else_can_speak_in_its_name(crowd: Crowd) -> None:
     transmitter = crowd.topic("PRICES", **EXPEL)
-    assert crowd.until(lambda: "consumer_expelled" in story(crowd.source))
+    assert crowd.until(lambda: "receiver_expelled" in story(crowd.source))
     assert decided(crowd.source, transmitter.stream)["suspend"] == 1
     assert decided(crowd.source, transmitter.stream)["expel"] == 1
     assert crowd.until(lambda: Action.EXPEL in crowd.told("PRICES"))
@@ -219,10 +219,10 @@ def test_who_is_slow_again_is_expelled_where_nobody_else_can_speak_in_its_name(c
 def test_on_udp_who_is_slow_again_is_suspended_again_and_a_person_is_asked_to_expel(crowd: Crowd) -> None:
     """Anybody could report in its name there."""
     transmitter = crowd.topic("PRICES", **EXPEL)
-    assert crowd.until(lambda: story(crowd.source).count("consumer_suspended") == 2)
+    assert crowd.until(lambda: story(crowd.source).count("receiver_suspended") == 2)
     assert "expel" not in decided(crowd.source, transmitter.stream)
     assert isinstance(crowd.source.segment, Path)
     with Segment(crowd.source.segment) as segment:
-        (spared,) = [event.text for event in segment.events().events if event.name == "consumer_spared"]
+        (spared,) = [event.text for event in segment.events().events if event.name == "receiver_spared"]
     assert "it is to be expelled by hand: others could speak in its name" in spared
     assert Action.EXPEL not in crowd.told("PRICES")

@@ -129,8 +129,8 @@ def test_the_shares_of_requests_add_up_and_the_one_that_asks_most_comes_first(mu
                 snapshot = sampler.sample(False)
             owner = next(item for item in snapshot.instances if item.name == "feed")
             stream = next(owner.of("tx_stream")).values
-            peers = sum(item.values["naks_received"] for item in owner.of("peer") if item.live)
-            return peers + stream["naks_others"] == stream["naks_received"] > 0
+            peers = sum(item.values["naks_received"] for item in owner.of("tx_receiver") if item.live)
+            return peers + stream["naks_untracked"] == stream["naks_received"] > 0
 
         assert until(exact, seconds=10.0)
 

@@ -26,7 +26,7 @@ def counted(instance: Instance, name: str) -> int:
 
 
 def gaps(instance: Instance) -> int:
-    return sum(stream.values["gaps_detected"] for stream in segment_of(instance).of("rx_stream"))
+    return sum(stream.values["packets_missed"] for stream in segment_of(instance).of("rx_stream"))
 
 
 def may_be_raw() -> bool:

@@ -74,7 +74,9 @@ def _transmitting(fleet: Fleet) -> list[SegmentObject]:
             for topic in topics
         ),
         *(
-            SegmentObject("peer", {**own, "stream": STREAM, "peer": f"10.0.{n >> 8}.{n & 255}:40000"}, {}, {})
+            SegmentObject(
+                "tx_receiver", {**own, "stream": STREAM, "receiver": f"10.0.{n >> 8}.{n & 255}:40000"}, {}, {}
+            )
             for n in range(fleet.peers)
         ),
     ]

@@ -41,7 +41,7 @@ def test_each_receiver_is_known_by_name_with_what_it_has_had(join: Join, transpo
         assert view.reports
         assert view.state == "ok"
         assert view.packets_received is not None
-        assert view.packets_unrecoverable == 0
+        assert view.packets_lost == 0
         assert view.lag == 0
         assert view.window is not None
         assert view.window > 0
@@ -86,4 +86,4 @@ def test_buffers_that_fill_up_are_seen(join: Join) -> None:
         pair.work()
         assert not pair.receivers[0].receive(timeout=0)  # gives back what it was given last
         views = pair.transmitter.receivers()
-    assert [(view.name, view.buffer_fill, view.packets_unrecoverable) for view in views] == [("slow", 0.0, 0)]
+    assert [(view.name, view.buffer_fill, view.packets_lost) for view in views] == [("slow", 0.0, 0)]

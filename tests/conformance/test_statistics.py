@@ -36,7 +36,7 @@ def exchanged(transport: Transport, **options: object) -> Snapshot:
         assert len(pair.receive(100)) == 100
         with Sampler() as sampler:
             end = time.monotonic() + 10
-            while not any(True for _ in sampler.sample(histograms=False).of("peer")) and time.monotonic() < end:
+            while not any(True for _ in sampler.sample(histograms=False).of("tx_receiver")) and time.monotonic() < end:
                 time.sleep(0.01)
             return sampler.sample()
 
@@ -61,7 +61,7 @@ def test_every_statistic_is_there_or_absent_for_a_feature_the_object_lacks(trans
                 assert item.values[cell.name] < PLAUSIBLE, (item.scope, cell.name)
             else:
                 assert cell.statistic.only, f"{item.scope}.{cell.name} is absent, though it always applies"
-    assert {"instance", "tx_stream", "transmitter", "peer", "rx_stream", "receiver"} <= seen.keys()
+    assert {"instance", "tx_stream", "transmitter", "tx_receiver", "rx_stream", "receiver"} <= seen.keys()
 
 
 def test_each_transport_says_what_it_can_and_nothing_of_the_others(transport: Transport) -> None:

@@ -13,6 +13,7 @@ import pytest
 TOP = Path(__file__).resolve().parents[2]
 GLOSSARY = (TOP / "engine/docs/glossary.md").read_text(encoding="utf-8")
 MOST_WORDS, MOST_CHARACTERS = 20, 200
+RIDDLES = "of no avail|no such thing|so many events|heeded|is called so"
 OPENERS = {"what", "who", "whoever", "how", "so", "of", "that", "those", "these", "which", "whether", "they", "as"}
 FILES = ["statistics", "events", "errors", "derived", "identities", "options", "profiles"]
 
@@ -74,3 +75,15 @@ def test_the_lint_finds_what_it_is_for() -> None:
     """So that an empty list of banned words cannot pass for clean texts."""
     assert faults("What the peer was told of late", noun=True)
     assert not faults("Packets sent.", noun=True)
+
+
+def test_no_riddle_stands_where_an_operator_reads() -> None:
+    rooms = ("engine/catalogue", "engine/include", "engine/docs", "monitor", "exporters", "dashboards", "deploy")
+    paths = [path for room in rooms for path in (TOP / room).rglob("*") if path.is_file()]
+    wrong = [
+        f"{path.relative_to(TOP)}: {match[0]}"
+        for path in [*paths, TOP / "README.md"]
+        if path.suffix in {".md", ".py", ".toml", ".h", ".json", ".yml", ".js", ".css", ".c"}
+        for match in re.finditer(RIDDLES, path.read_text(encoding="utf-8"), re.IGNORECASE)
+    ]
+    assert not wrong, "\n".join(wrong)

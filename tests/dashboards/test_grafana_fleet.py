@@ -177,7 +177,7 @@ def test_a_suspended_receiver_is_counted_and_shown_as_such(prometheus: Asked) ->
     found = {title: prometheus(expr.replace("$node", ".+")) for title, expr in TARGETS if title in wanted}
     (isolated,) = found["Receivers isolated"]
     assert isolated["value"][1] == "1"
-    treated = {row["metric"]["peer"]: float(row["value"][1]) for row in found["Actions on receivers"]}
+    treated = {row["metric"]["receiver"]: float(row["value"][1]) for row in found["Actions on receivers"]}
     assert sorted(treated.values()) == [0, 0, 0, float(TREATMENT[Treatment.SUSPENDED].rank)]
     seen = [float(row["value"][1]) for row in found["Receivers as their sources see them"]]
     assert sorted(seen) == [1, 1, 1, float(STATE[Behaviour.FALLING_BEHIND].rank)]

@@ -145,9 +145,7 @@ def test_a_stream_shows_its_rate_what_it_is_decided_by_and_how_long_data_waits(r
 def test_a_receiver_that_reports_nothing_has_no_figures_made_up(running: Fleet) -> None:
     view = running.store.view
     silent = tuple(
-        replace(
-            row, name="", loss=None, lag=None, buffer_fill=None, behaviour=Behaviour.UNKNOWN, treatment=Treatment.NONE
-        )
+        replace(row, name="", loss=None, lag=None, buffer_fill=None, behaviour=Behaviour.UNKNOWN, action=Treatment.NONE)
         for row in view.known[:1]
     )
     shown = text(parts(replace(view, known=silent), Choice())["known"])

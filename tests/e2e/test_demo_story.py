@@ -89,7 +89,7 @@ def samples(demo: Run, metric: str) -> dict[str, float]:
 
 def test_nobody_else_waits_for_it(demo: Run) -> None:
     """By the source's own clock no packet waited for anybody, and nobody lost a message for good."""
-    for metric in ("heliograph_tx_stream_blame_time_seconds_total", "heliograph_peer_blame_time_seconds_total"):
+    for metric in ("heliograph_tx_stream_blame_time_seconds_total", "heliograph_tx_receiver_blame_time_seconds_total"):
         waited = samples(demo, metric)
         assert waited
         assert set(waited.values()) == {0.0}, waited

@@ -2,8 +2,8 @@
  * remembered. */
 #include "receive/absent.h"
 
-#include "books.h"
 #include "pair.h"
+#include "reconciliation.h"
 #include "wire/checksum.h"
 
 static void begin_with(helio_rx_endpoint_config config, uint32_t first_sequence, uint32_t history) {

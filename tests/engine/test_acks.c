@@ -320,7 +320,7 @@ static void silence(unsigned i, bool is_silent) {
 
 static void wait_2_ack_of_3_holds_until_the_second_and_releases_before_the_third(void) {
     begin_acked(2, HELIO_ACKS_MISSING_BLOCK, 3, HELIO_SINK_ACK_AUTO);
-    CHECK_EQUAL(helio_cell(&source_counts()->ackers), 3);
+    CHECK_EQUAL(helio_cell(&source_counts()->receivers_acknowledging), 3);
     send(1);
     world_run(&w, 5 * MS);
     CHECK_EQUAL(helio_cell(&source_counts()->history_unacked), 0);
@@ -367,7 +367,7 @@ static void wait_ack_stops_sending_when_the_history_is_full_and_drops_nothing(vo
 
 static void nak_mode_never_stops_and_drops_the_oldest(void) {
     begin_acked(0, HELIO_ACKS_MISSING_BLOCK, 1, HELIO_SINK_ACK_NONE);
-    CHECK_EQUAL(helio_cell(&source_counts()->ackers), 0);
+    CHECK_EQUAL(helio_cell(&source_counts()->receivers_acknowledging), 0);
     silence(0, true);
     CHECK_EQUAL(send_while_room(10 * HISTORY), 10 * HISTORY);
     CHECK(helio_cell(&source_counts()->history_trimmed_packets) >= 9 * HISTORY);
@@ -382,7 +382,7 @@ static void ack_mode_tells_of_receivers_without_holding_anything(void) {
     begin_acked(0, HELIO_ACKS_MISSING_BLOCK, 1, HELIO_SINK_ACK_AUTO);
     send(100);
     world_run(&w, 5 * MS);
-    CHECK_EQUAL(helio_cell(&source_counts()->ackers), 1);
+    CHECK_EQUAL(helio_cell(&source_counts()->receivers_acknowledging), 1);
     CHECK_EQUAL(noted_last.receiver, 1000);
     CHECK(strcmp(noted_last.name, "anna") == 0);
     CHECK_EQUAL(noted_last.kind, HELIO_PGM_ACK_TRANSPORT);
@@ -543,18 +543,18 @@ static void a_receiver_that_goes_says_so_and_one_that_dies_expires(void) {
     begin_acked(2, HELIO_ACKS_MISSING_BLOCK, 3, HELIO_SINK_ACK_AUTO);
     world_end_receiver(&listeners[0]);
     world_run(&w, MS);
-    CHECK_EQUAL(helio_cell(&source_counts()->ackers), 2);
-    CHECK_EQUAL(events_of(HELIO_EVENT_ACKER_LEFT), 1);
+    CHECK_EQUAL(helio_cell(&source_counts()->receivers_acknowledging), 2);
+    CHECK_EQUAL(events_of(HELIO_EVENT_ACKS_STOPPED), 1);
     silence(1, true);
     world_run(&w, 6 * HELIO_SECOND);
-    CHECK_EQUAL(helio_cell(&source_counts()->ackers), 1);
-    CHECK_EQUAL(events_of(HELIO_EVENT_ACKER_LEFT), 2);
+    CHECK_EQUAL(helio_cell(&source_counts()->receivers_acknowledging), 1);
+    CHECK_EQUAL(events_of(HELIO_EVENT_ACKS_STOPPED), 2);
     send(3);
     world_run(&w, 10 * MS);
     CHECK(helio_cell(&source_counts()->history_unacked) >= 3);
     silence(1, false);
     world_run(&w, 2 * HELIO_SECOND);
-    CHECK_EQUAL(helio_cell(&source_counts()->ackers), 2);
+    CHECK_EQUAL(helio_cell(&source_counts()->receivers_acknowledging), 2);
     CHECK_EQUAL(helio_cell(&source_counts()->history_unacked), 0);
     end_acked();
 }
@@ -677,7 +677,7 @@ static void impossible_acknowledgements_release_nothing(void) {
     forge(5, 1, 0, 7, 0); /* more than it received */
     CHECK_EQUAL(helio_cell(&world_counts(&source.instance)->invalid_packets_options), 2);
     forge(5, 1, 0, 5, HELIO_PGM_ACK_LEAVING); /* goes without having come */
-    CHECK_EQUAL(helio_cell(&source_counts()->ackers), 0);
+    CHECK_EQUAL(helio_cell(&source_counts()->receivers_acknowledging), 0);
     CHECK_EQUAL(helio_cell(&source_counts()->history_unacked), unacked);
     end_acked();
 }
@@ -772,7 +772,7 @@ static void nobody_acknowledges_or_leaves_for_another(void) {
     forge_of(&acker, "10.0.0.66:6666", acker.incarnation, HELIO_PGM_ACK_LEAVING);
     CHECK_EQUAL(helio_cell(&source_counts()->acks_refused_elsewhere), 3);
     CHECK_EQUAL(helio_cell(&source_counts()->history_unacked), unacked);
-    CHECK_EQUAL(helio_cell(&source_counts()->ackers), 1);
+    CHECK_EQUAL(helio_cell(&source_counts()->receivers_acknowledging), 1);
     silence(0, false);
     world_run(&w, 600 * MS);
     CHECK_EQUAL(helio_cell(&source_counts()->history_unacked), 0);

@@ -209,7 +209,7 @@ static void both_ends_know_the_offset_within_its_bound(void) {
     CHECK_EQUAL(helio_cell(&here(0)->clock_exchanges_refused), 0);
     CHECK_EQUAL(helio_cell(&here(0)->clock_jumps), 0);
     CHECK(helio_cell(&here(0)->last_clock_exchange) > 0);
-    const helio_peer_stats *peer = clocked_record(&w, HELIO_SCOPE_PEER, "");
+    const helio_tx_receiver_stats *peer = clocked_record(&w, HELIO_SCOPE_TX_RECEIVER, "");
     CHECK_EQUAL(helio_cell(&peer->clock_source), HELIO_PGM_CLOCK_EXCHANGE);
     const int64_t truth_ns = clocked_offset(&receiver_clocks[0], &source_clocks);
     CHECK(llabs((int64_t)helio_cell(&peer->clock_offset) - truth_ns) <
@@ -304,7 +304,7 @@ static void on_one_host_there_is_one_clock_and_nothing_is_asked(void) {
     CHECK_EQUAL(helio_cell(&here(0)->clock_offset), 0);
     CHECK_EQUAL(helio_cell(&here(0)->clock_error_bound), 0);
     CHECK_EQUAL(helio_cell(&here(0)->clock_exchanges), 0);
-    const helio_peer_stats *peer = clocked_record(&w, HELIO_SCOPE_PEER, "");
+    const helio_tx_receiver_stats *peer = clocked_record(&w, HELIO_SCOPE_TX_RECEIVER, "");
     CHECK_EQUAL(helio_cell(&peer->clock_source), HELIO_PGM_CLOCK_HOST);
     const helio_tx_stream_stats *sent = helio_tx_stream_object(source.stream)->record;
     CHECK_EQUAL(helio_cell(&sent->clock_answers_sent), 0);
@@ -426,12 +426,13 @@ static void a_stranger_cannot_ask_and_what_it_tells_is_shown_within_reason(void)
     ask(0, &absurd);      /* no report */
     ask(0xF000, &absurd); /* in the name of one who is at another address */
     CHECK_EQUAL(source.stream->clocks.count, waiting);
-    const helio_peer_stats *peer = clocked_record(&w, HELIO_SCOPE_PEER, "000000000000f000");
+    const helio_tx_receiver_stats *peer =
+        clocked_record(&w, HELIO_SCOPE_TX_RECEIVER, "000000000000f000");
     CHECK_EQUAL(helio_cell(&peer->clock_source), HELIO_PGM_CLOCK_EXCHANGE);
     CHECK(llabs((int64_t)helio_cell(&peer->clock_offset)) < MS);
     ask(0xABCD, &absurd); /* one that reports for itself */
     CHECK_EQUAL(source.stream->clocks.count, waiting + 1);
-    peer = clocked_record(&w, HELIO_SCOPE_PEER, "000000000000abcd");
+    peer = clocked_record(&w, HELIO_SCOPE_TX_RECEIVER, "000000000000abcd");
     CHECK(peer != NULL);
     CHECK_EQUAL(helio_cell(&peer->clock_source), HELIO_PGM_CLOCK_UNKNOWN);
     CHECK_EQUAL(helio_cell(&peer->clock_offset), HELIO_STATS_ABSENT);

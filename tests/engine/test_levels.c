@@ -187,8 +187,8 @@ static void check_fit(helio_stats *stats, helio_scope scope, const char *labels,
 }
 
 static void selectors_fit_by_topic_stream_and_receiver(void) {
-    static const char peer[] = "instance=feed\nstream=aa:7\npeer=10.0.0.1:9\nname=slow-1\n"
-                               "receiver=00000000000000aa\n";
+    static const char peer[] = "instance=feed\nstream=aa:7\nreceiver=10.0.0.1:9\nname=slow-1\n"
+                               "receiver_id=00000000000000aa\n";
     static const char rx_stream[] =
         "instance=sink\nstream=aa:7\nendpoint=e\nsource=s\nfeedback_address=10.0.0.2:5\n";
     static const char receiver[] = "instance=sink\ntopic=A=B\nstream=aa:7\nendpoint=e\n";
@@ -198,13 +198,13 @@ static void selectors_fit_by_topic_stream_and_receiver(void) {
         const char *patterns[3];
         bool fits;
     } cases[] = {
-        {HELIO_SCOPE_PEER, peer, {NULL, NULL, "slow-*"}, true},
-        {HELIO_SCOPE_PEER, peer, {NULL, NULL, "10.0.0.1:*"}, true},
-        {HELIO_SCOPE_PEER, peer, {NULL, NULL, "*aa"}, true},
-        {HELIO_SCOPE_PEER, peer, {NULL, NULL, "feed"}, false}, /* that is who sends */
-        {HELIO_SCOPE_PEER, peer, {NULL, "aa:7", "slow-1"}, true},
-        {HELIO_SCOPE_PEER, peer, {NULL, "bb:*", "slow-1"}, false},
-        {HELIO_SCOPE_PEER, peer, {"*", NULL, "slow-1"}, false}, /* it has no topic */
+        {HELIO_SCOPE_TX_RECEIVER, peer, {NULL, NULL, "slow-*"}, true},
+        {HELIO_SCOPE_TX_RECEIVER, peer, {NULL, NULL, "10.0.0.1:*"}, true},
+        {HELIO_SCOPE_TX_RECEIVER, peer, {NULL, NULL, "*aa"}, true},
+        {HELIO_SCOPE_TX_RECEIVER, peer, {NULL, NULL, "feed"}, false}, /* that is who sends */
+        {HELIO_SCOPE_TX_RECEIVER, peer, {NULL, "aa:7", "slow-1"}, true},
+        {HELIO_SCOPE_TX_RECEIVER, peer, {NULL, "bb:*", "slow-1"}, false},
+        {HELIO_SCOPE_TX_RECEIVER, peer, {"*", NULL, "slow-1"}, false}, /* it has no topic */
         {HELIO_SCOPE_RX_STREAM, rx_stream, {NULL, NULL, "sink"}, true},
         {HELIO_SCOPE_RX_STREAM, rx_stream, {NULL, NULL, "10.0.0.2:5"}, true},
         {HELIO_SCOPE_RX_STREAM, rx_stream, {"", "aa:?", ""}, true},

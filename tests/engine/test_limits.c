@@ -255,7 +255,8 @@ static void requests_over_the_limit_are_confirmed_to_the_asker_alone_and_told(vo
     CHECK(fleet[0].messages < 30);
     CHECK(helio_cell(&source_counts()->naks_answered_shed) > 30);
     const uint32_t place = place_of(0);
-    const helio_peer_stats *peer = helio_receivers_stats(&source.stream->repairer.receivers, place);
+    const helio_tx_receiver_stats *peer =
+        helio_receivers_stats(&source.stream->repairer.receivers, place);
     CHECK_EQUAL(helio_cell(&peer->naks_shed), helio_cell(&source_counts()->naks_answered_shed));
     CHECK_EQUAL(source.stream->repairer.receivers.views[place].naks_shed,
                 helio_cell(&peer->naks_shed));

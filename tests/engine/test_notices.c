@@ -21,7 +21,7 @@ static void a_warning_is_told_once_and_changes_nothing(void) {
     CHECK_EQUAL(notice.by_hand, 0);
     CHECK(strcmp(notice.text, "lag of 900 packets") == 0);
     CHECK_EQUAL(events_of(HELIO_EVENT_WARNED), 1);
-    CHECK_EQUAL(events_of(HELIO_EVENT_RECEIVER_TREATED), 1);
+    CHECK_EQUAL(events_of(HELIO_EVENT_RECEIVER_ACTION), 1);
     CHECK_EQUAL(event_told->arguments[1], id_of(0));
     fleet[0].lose_every = 5;
     fleet_send(20, 100 * US);
@@ -37,7 +37,7 @@ static void a_suspended_receiver_asks_for_nothing_until_its_time_is_over(void) {
     CHECK_EQUAL(told(0).action, HELIO_ACTION_SUSPEND);
     CHECK_EQUAL(told(0).duration_ns, HELIO_SECOND);
     CHECK_EQUAL(events_of(HELIO_EVENT_SUSPENDED), 1);
-    CHECK_EQUAL(helio_cell(&source_counts()->receivers_treated), 1);
+    CHECK_EQUAL(helio_cell(&source_counts()->receivers_restricted), 1);
     fleet[0].lose_every = 4;
     fleet_send(40, 100 * US);
     fleet_run(900 * MS);
@@ -47,8 +47,8 @@ static void a_suspended_receiver_asks_for_nothing_until_its_time_is_over(void) {
     fleet_run(150 * MS);
     CHECK_EQUAL(told(0).action, HELIO_ACTION_RESUME);
     CHECK_EQUAL(events_of(HELIO_EVENT_RESUMED), 1);
-    CHECK_EQUAL(events_of(HELIO_EVENT_RECEIVER_TREATED), 2);
-    CHECK_EQUAL(helio_cell(&source_counts()->receivers_treated), 0);
+    CHECK_EQUAL(events_of(HELIO_EVENT_RECEIVER_ACTION), 2);
+    CHECK_EQUAL(helio_cell(&source_counts()->receivers_restricted), 0);
     CHECK(naks_of(0) >= 10);
     CHECK_EQUAL(fleet[0].messages, 44);
     CHECK_EQUAL(fleet[0].notices_count, 2);
@@ -198,7 +198,7 @@ static void an_expelled_receiver_goes_and_comes_back_when_readmitted(void) {
     CHECK_EQUAL(told(0).action, HELIO_ACTION_EXPEL);
     CHECK_EQUAL(fleet[0].ended, 1);
     CHECK_EQUAL(events_of(HELIO_EVENT_EXPELLED), 1);
-    CHECK_EQUAL(helio_cell(&source_counts()->ackers), 1);
+    CHECK_EQUAL(helio_cell(&source_counts()->receivers_acknowledging), 1);
     fleet_send(10, MS);
     fleet_run(3 * HELIO_SECOND); /* SPMs come meanwhile */
     CHECK_EQUAL(fleet[0].streams, 1);
@@ -215,7 +215,7 @@ static void an_expelled_receiver_goes_and_comes_back_when_readmitted(void) {
     CHECK_EQUAL(fleet[0].messages, 9); /* what was sent meanwhile is not asked for, */
     CHECK_EQUAL(fleet[0].lost, 10);    /* and lost */
     CHECK_EQUAL(fleet[1].messages, 19);
-    CHECK_EQUAL(helio_cell(&source_counts()->ackers), 2);
+    CHECK_EQUAL(helio_cell(&source_counts()->receivers_acknowledging), 2);
     fleet_end();
 }
 
@@ -228,7 +228,7 @@ static void an_expulsion_ends_by_itself(void) {
     fleet_send(3, MS);
     CHECK_EQUAL(fleet[0].streams, 2);
     CHECK_EQUAL(fleet[0].messages, 7);
-    CHECK_EQUAL(helio_cell(&source_counts()->receivers_treated), 0);
+    CHECK_EQUAL(helio_cell(&source_counts()->receivers_restricted), 0);
     fleet_end();
 }
 
@@ -245,7 +245,7 @@ static void a_later_life_of_an_expelled_receiver_is_expelled_too(void) {
     fleet_send(5, MS);
     CHECK_EQUAL(fleet[0].messages, 0);
     CHECK_EQUAL(fleet[1].messages, 9);
-    CHECK_EQUAL(helio_cell(&source_counts()->ackers), 1);
+    CHECK_EQUAL(helio_cell(&source_counts()->receivers_acknowledging), 1);
     fleet_end();
 }
 
@@ -263,7 +263,7 @@ static void what_an_expelled_receiver_says_is_not_heeded(void) {
     CHECK(helio_cell(&source_counts()->feedback_expelled) > 0);
     CHECK_EQUAL(helio_cell(&source_counts()->naks_received), asked);
     CHECK_EQUAL(helio_cell(&source_counts()->nak_confirmations_sent), confirmed);
-    CHECK_EQUAL(helio_cell(&source_counts()->ackers), 1);
+    CHECK_EQUAL(helio_cell(&source_counts()->receivers_acknowledging), 1);
     fleet_end();
 }
 
@@ -286,7 +286,7 @@ static void a_suspended_receiver_is_not_waited_for(void) {
     fleet_send(3, MS);
     fleet_run(50 * MS);
     CHECK_EQUAL(fleet[0].messages, fleet[1].messages); /* it is back, and counts */
-    CHECK_EQUAL(helio_cell(&source_counts()->ackers), 3);
+    CHECK_EQUAL(helio_cell(&source_counts()->receivers_acknowledging), 3);
     fleet_end();
 }
 
@@ -487,7 +487,7 @@ static bool read_actions(void *context, const void *bytes, size_t length, int64_
 static void check_number(helio_action action, helio_event_id event_at_receiver) {
     CHECK(actions_on_wire >> action & 1);
     CHECK_EQUAL(told(0).action, action);
-    CHECK(events_of(HELIO_EVENT_RECEIVER_TREATED) > 0);
+    CHECK(events_of(HELIO_EVENT_RECEIVER_ACTION) > 0);
     CHECK_EQUAL(event_told->arguments[0], action);
     CHECK(events_of(event_at_receiver) > 0);
     CHECK_EQUAL(event_told->arguments[0], action);
@@ -514,7 +514,7 @@ static void an_action_has_the_same_number_everywhere(void) {
         check_number(steps[i].action, steps[i].event);
         CHECK_EQUAL(
             helio_cell(
-                &helio_receivers_stats(&source.stream->repairer.receivers, place_of(0))->treatment),
+                &helio_receivers_stats(&source.stream->repairer.receivers, place_of(0))->action),
             steps[i].in_force);
     }
     fleet_send(2, MS); /* it follows the stream again */

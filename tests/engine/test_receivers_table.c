@@ -138,9 +138,9 @@ static void a_later_life_counts_anew_and_an_earlier_one_is_refused(void) {
     CHECK_EQUAL(hear(&told, 1, 2, &index), HELIO_REPORT_STALE);
     CHECK_EQUAL(view->incarnation, 8);
 #ifndef HELIO_NO_STATS
-    const helio_peer_stats *cells = helio_receivers_stats(&receivers, index);
+    const helio_tx_receiver_stats *cells = helio_receivers_stats(&receivers, index);
     CHECK_EQUAL(helio_cell(&cells->packets_received), 510); /* a counter goes on */
-    CHECK_EQUAL(helio_cell(&cells->packets_lost), 51);
+    CHECK_EQUAL(helio_cell(&cells->packets_missed), 51);
 #endif
     end();
 }

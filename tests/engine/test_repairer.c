@@ -139,23 +139,23 @@ static void each_receiver_has_its_own_counts(void) {
     ask(1010, 1, 2, 6);
     while (helio_repairer_next(&repairer, at(7), &sequence)) {
     }
-    const helio_peer_stats *first = helio_receivers_stats(&repairer.receivers, 0);
-    const helio_peer_stats *second = helio_receivers_stats(&repairer.receivers, 1);
+    const helio_tx_receiver_stats *first = helio_receivers_stats(&repairer.receivers, 0);
+    const helio_tx_receiver_stats *second = helio_receivers_stats(&repairer.receivers, 1);
     CHECK_EQUAL(helio_cell(&first->naks_received), 3);
     CHECK_EQUAL(helio_cell(&first->repairs_caused), 3);
     CHECK_EQUAL(helio_cell(&first->repair_bytes_caused), 150);
     CHECK_EQUAL(helio_cell(&second->naks_received), 1);
     CHECK_EQUAL(helio_cell(&second->repairs_caused), 0);
-    CHECK_EQUAL(helio_cell(&second->last_heard), 1000006);
-    CHECK_EQUAL(helio_cell(&counts.peers), 2);
+    CHECK_EQUAL(helio_cell(&second->last_feedback), 1000006);
+    CHECK_EQUAL(helio_cell(&counts.receivers), 2);
     end();
 }
 
 /* What the live peers asked for, and those who are none. */
 static uint64_t attributed(void) {
-    uint64_t sum = helio_cell(&counts.naks_others);
+    uint64_t sum = helio_cell(&counts.naks_untracked);
     for (uint32_t place = 0; place < repairer.receivers.count; place++) {
-        const helio_peer_stats *peer = helio_receivers_stats(&repairer.receivers, place);
+        const helio_tx_receiver_stats *peer = helio_receivers_stats(&repairer.receivers, place);
         sum += peer ? helio_cell(&peer->naks_received) : 0;
     }
     return sum;
@@ -181,7 +181,7 @@ static void every_request_is_attributed_also_of_those_without_a_place_or_gone(vo
         const double others = (double)repairer.receivers.asked_by_others / (double)asked;
         CHECK(shares + others > 1 - 1e-9 && shares + others < 1 + 1e-9);
     }
-    CHECK(helio_cell(&counts.naks_others) > 0);
+    CHECK(helio_cell(&counts.naks_untracked) > 0);
     end();
 }
 
@@ -191,11 +191,11 @@ static void forged_addresses_do_not_push_out_receivers_and_the_silent_give_way(v
         ask(1010, 1, i, 0);
         helio_receivers_prove(&repairer.receivers, (uint32_t)i, at(0)); /* the first four */
     }
-    CHECK_EQUAL(helio_cell(&counts.peers), 4);
+    CHECK_EQUAL(helio_cell(&counts.receivers), 4);
     CHECK_EQUAL(helio_cell(&helio_receivers_stats(&repairer.receivers, 0)->naks_received), 1);
     ask(1010, 1, 0, 30 * HELIO_SECOND);
     ask(1010, 1, 50, 61 * HELIO_SECOND); /* the second has been silent for a minute */
-    CHECK_EQUAL(helio_cell(&counts.peers), 4);
+    CHECK_EQUAL(helio_cell(&counts.receivers), 4);
     const helio_address address = peer(50);
     CHECK_EQUAL(helio_receivers_discover(&repairer.receivers, &address, at(61 * HELIO_SECOND)), 1);
     end();

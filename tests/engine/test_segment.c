@@ -165,16 +165,17 @@ static void a_slot_is_used_again_after_a_minute_as_another_generation(void) {
     helio_stats *stats = open_stats("alpha", NULL, 4 << 20, 0);
     CHECK(stats);
     helio_stats_object first, soon, later;
-    helio_stats_open_object(stats, HELIO_SCOPE_PEER, "peer=a\n", 0, &first);
+    helio_stats_open_object(stats, HELIO_SCOPE_TX_RECEIVER, "receiver=a\n", 0, &first);
     const uint32_t slot = first.slot;
-    helio_count(&((helio_peer_stats *)first.record)->naks_received, 9);
+    helio_count(&((helio_tx_receiver_stats *)first.record)->naks_received, 9);
     helio_stats_close_object(stats, &first, SECOND_NS);
-    helio_stats_open_object(stats, HELIO_SCOPE_PEER, "peer=b\n", 2 * SECOND_NS, &soon);
+    helio_stats_open_object(stats, HELIO_SCOPE_TX_RECEIVER, "receiver=b\n", 2 * SECOND_NS, &soon);
     CHECK(soon.slot != slot);
-    helio_stats_open_object(stats, HELIO_SCOPE_PEER, "peer=c\n", (MINUTE + 1) * SECOND_NS, &later);
+    helio_stats_open_object(stats, HELIO_SCOPE_TX_RECEIVER, "receiver=c\n",
+                            (MINUTE + 1) * SECOND_NS, &later);
     CHECK_EQUAL(later.slot, slot);
     CHECK_EQUAL(stats->objects[slot].generation, 2);
-    CHECK_EQUAL(((helio_peer_stats *)later.record)->naks_received, 0);
+    CHECK_EQUAL(((helio_tx_receiver_stats *)later.record)->naks_received, 0);
     CHECK_EQUAL(helio_cell(&stats->header->objects_used), 2);
     helio_stats_close_object(stats, &soon, 0);
     helio_stats_close_object(stats, &later, 0);
@@ -186,20 +187,22 @@ static void stamps_tell_the_order_of_objects_and_events(void) {
     CHECK(stats);
     helio_stats_object a, b;
     /* All within one turn of the engine, whose clock stands still meanwhile. */
-    helio_stats_open_object(stats, HELIO_SCOPE_PEER, "peer=a\n", SECOND_NS, &a);
+    helio_stats_open_object(stats, HELIO_SCOPE_TX_RECEIVER, "receiver=a\n", SECOND_NS, &a);
     const uint32_t slot_a = a.slot;
-    helio_stats_event(stats, SECOND_NS, HELIO_EVENT_PEER_SEEN, a.slot, NULL, "a");
+    helio_stats_event(stats, SECOND_NS, HELIO_EVENT_RECEIVER_DISCOVERED, a.slot, NULL, "a");
     helio_stats_close_object(stats, &a, SECOND_NS);
-    helio_stats_open_object(stats, HELIO_SCOPE_PEER, "peer=b\n", SECOND_NS - 5, &b);
+    helio_stats_open_object(stats, HELIO_SCOPE_TX_RECEIVER, "receiver=b\n", SECOND_NS - 5, &b);
     CHECK_EQUAL(stats->objects[slot_a].created_ns, SECOND_NS);
     CHECK_EQUAL(stats->events[0].time_ns, SECOND_NS + 1);
     CHECK_EQUAL(stats->objects[slot_a].closed_ns, SECOND_NS + 2);
     CHECK_EQUAL(stats->objects[b.slot].created_ns, SECOND_NS + 3);
-    helio_stats_event(stats, 9 * SECOND_NS, HELIO_EVENT_PEER_SEEN, b.slot, NULL, "later");
+    helio_stats_event(stats, 9 * SECOND_NS, HELIO_EVENT_RECEIVER_DISCOVERED, b.slot, NULL, "later");
     CHECK_EQUAL(stats->events[1].time_ns, 9 * SECOND_NS);
-    helio_stats_event(stats, 8 * SECOND_NS, HELIO_EVENT_PEER_SEEN, b.slot, NULL, "a second back");
+    helio_stats_event(stats, 8 * SECOND_NS, HELIO_EVENT_RECEIVER_DISCOVERED, b.slot, NULL,
+                      "a second back");
     CHECK_EQUAL(stats->events[2].time_ns, 9 * SECOND_NS + 1);
-    helio_stats_event(stats, 7 * SECOND_NS, HELIO_EVENT_PEER_SEEN, b.slot, NULL, "set back");
+    helio_stats_event(stats, 7 * SECOND_NS, HELIO_EVENT_RECEIVER_DISCOVERED, b.slot, NULL,
+                      "set back");
     CHECK_EQUAL(stats->events[3].time_ns, 7 * SECOND_NS);
     helio_stats_close_object(stats, &b, 9 * SECOND_NS);
     helio_stats_destroy(stats);

@@ -88,7 +88,7 @@ static helio_tx_stream_stats *counts(void) {
     return source.stream->object.record;
 }
 
-static helio_peer_stats *peer(uint32_t place) {
+static helio_tx_receiver_stats *peer(uint32_t place) {
     return helio_receivers_stats(&source.stream->repairer.receivers, place);
 }
 
@@ -105,7 +105,7 @@ static const helio_segment_event *event(helio_event_id id, int n) {
 static uint64_t events_of_this(void) {
     uint64_t count = 0;
     for (uint64_t i = 0; i < w.stats->header->events_written; i++) {
-        count += w.stats->events[i].event >= HELIO_EVENT_CONSUMER_SLOW &&
+        count += w.stats->events[i].event >= HELIO_EVENT_RECEIVER_SLOW &&
                  w.stats->events[i].event <= HELIO_EVENT_STORM_ENDED;
     }
     return count;
@@ -119,15 +119,15 @@ static void observed_it_is_counted_and_nothing_is_told_or_done(void) {
     const helio_tx_slow_config config = made(HELIO_SLOW_MODE_OBSERVE);
     begin(&config);
     run(HELIO_SECOND);
-    CHECK_EQUAL(helio_cell(&counts()->consumers_in_trouble), 0);
+    CHECK_EQUAL(helio_cell(&counts()->receivers_in_trouble), 0);
     c.receivers[SLOW].drain = 5000;
     run(3 * HELIO_SECOND);
     CHECK_EQUAL(helio_cell(&counts()->slow_decisions_notify), 1);
     CHECK_EQUAL(helio_cell(&counts()->slow_decisions_suspend), 1);
     CHECK_EQUAL(helio_cell(&counts()->slow_actions_notify), 0);
     CHECK_EQUAL(helio_cell(&counts()->slow_actions_suspend), 0);
-    CHECK_EQUAL(helio_cell(&counts()->consumers_in_trouble), 0); /* it would be suspended */
-    CHECK_EQUAL(helio_cell(&counts()->consumers_isolated), 1);
+    CHECK_EQUAL(helio_cell(&counts()->receivers_in_trouble), 0); /* it would be suspended */
+    CHECK_EQUAL(helio_cell(&counts()->receivers_isolated), 1);
     CHECK_EQUAL(helio_cell(&peer(SLOW)->state), HELIO_BEHAVIOUR_FALLING_BEHIND);
     CHECK_EQUAL(helio_cell(&peer(SLOW)->suspensions), 1);
     CHECK(helio_cell(&peer(SLOW)->slow_since) > 0);
@@ -147,15 +147,15 @@ static void advised_it_is_told_and_nothing_is_done(void) {
     run(5 * HELIO_SECOND);
     CHECK_EQUAL(views()[SLOW].flags & HELIO_VIEW_SUSPENDED, 0);
     CHECK(helio_cell(&counts()->slow_actions_suspend) >= 1);
-    const helio_segment_event *slow = event(HELIO_EVENT_CONSUMER_SLOW, 0);
-    const helio_segment_event *advice = event(HELIO_EVENT_CONSUMER_ADVICE, 0);
+    const helio_segment_event *slow = event(HELIO_EVENT_RECEIVER_SLOW, 0);
+    const helio_segment_event *advice = event(HELIO_EVENT_RECEIVER_ADVICE, 0);
     CHECK(slow && advice && place_of(slow) < place_of(advice));
     CHECK(strstr(advice->text, "would be suspended for 2 s"));
     CHECK_EQUAL(advice->arguments[0], 100 + SLOW);
     CHECK_EQUAL(advice->arguments[1], HELIO_ACTION_SUSPEND);
-    CHECK(strstr(event(HELIO_EVENT_CONSUMER_ADVICE, 1)->text, "would be resumed"));
-    CHECK(!event(HELIO_EVENT_CONSUMER_SUSPENDED, 0));
-    CHECK(!event(HELIO_EVENT_RECEIVER_TREATED, 0));
+    CHECK(strstr(event(HELIO_EVENT_RECEIVER_ADVICE, 1)->text, "would be resumed"));
+    CHECK(!event(HELIO_EVENT_RECEIVER_SUSPENDED, 0));
+    CHECK(!event(HELIO_EVENT_RECEIVER_ACTION, 0));
     end();
 }
 
@@ -170,9 +170,9 @@ static void enforced_the_events_tell_the_story_in_order(void) {
     c.receivers[SLOW].drain = 1e9;
     run(1200 * MS);
     CHECK_EQUAL(views()[SLOW].flags & HELIO_VIEW_SUSPENDED, 0);
-    const helio_segment_event *slow = event(HELIO_EVENT_CONSUMER_SLOW, 0);
-    const helio_segment_event *suspended = event(HELIO_EVENT_CONSUMER_SUSPENDED, 0);
-    const helio_segment_event *back = event(HELIO_EVENT_CONSUMER_READMITTED, 0);
+    const helio_segment_event *slow = event(HELIO_EVENT_RECEIVER_SLOW, 0);
+    const helio_segment_event *suspended = event(HELIO_EVENT_RECEIVER_SUSPENDED, 0);
+    const helio_segment_event *back = event(HELIO_EVENT_RECEIVER_READMITTED, 0);
     CHECK(slow && suspended && back);
     CHECK(place_of(slow) < place_of(suspended) && place_of(suspended) < place_of(back));
     CHECK_EQUAL(slow->arguments[0], 100 + SLOW);
@@ -183,12 +183,12 @@ static void enforced_the_events_tell_the_story_in_order(void) {
           strstr(suspended->text, "is suspended for 2 s (lag "));
     CHECK_EQUAL(suspended->arguments[1], HELIO_ACTION_SUSPEND);
     CHECK_EQUAL(suspended->arguments[3], 2000);
-    CHECK_EQUAL(event(HELIO_EVENT_RECEIVER_TREATED, 1)->arguments[0], HELIO_ACTION_SUSPEND);
+    CHECK_EQUAL(event(HELIO_EVENT_RECEIVER_ACTION, 1)->arguments[0], HELIO_ACTION_SUSPEND);
     CHECK(strstr(back->text, "is resumed after"));
     CHECK(strstr(back->text, "it is well again"));
-    CHECK(!event(HELIO_EVENT_CONSUMER_SLOW, 1)); /* and of nobody else */
+    CHECK(!event(HELIO_EVENT_RECEIVER_SLOW, 1)); /* and of nobody else */
     /* Receivers were told: a warning, the suspension, its end. */
-    CHECK(event(HELIO_EVENT_RECEIVER_TREATED, 2) && !event(HELIO_EVENT_RECEIVER_TREATED, 3));
+    CHECK(event(HELIO_EVENT_RECEIVER_ACTION, 2) && !event(HELIO_EVENT_RECEIVER_ACTION, 3));
     end();
 }
 
@@ -203,7 +203,7 @@ static void who_was_suspended_before_is_expelled_and_readmitted(void) {
         run(CROWD_STEP_NS);
     }
     CHECK(views()[SLOW].flags & HELIO_VIEW_EXPELLED);
-    const helio_segment_event *expelled = event(HELIO_EVENT_CONSUMER_EXPELLED, 0);
+    const helio_segment_event *expelled = event(HELIO_EVENT_RECEIVER_EXPELLED, 0);
     CHECK(expelled && expelled->arguments[3] == 3000);
     c.receivers[SLOW] = c.receivers[0];
     run(3100 * MS);
@@ -219,7 +219,7 @@ static void a_loss_in_sight_is_told_of(void) {
     run(HELIO_SECOND);
     c.receivers[SLOW].drain = 4000;
     run(1500 * MS);
-    const helio_segment_event *forecast = event(HELIO_EVENT_CONSUMER_FORECAST, 0);
+    const helio_segment_event *forecast = event(HELIO_EVENT_RECEIVER_FORECAST, 0);
     CHECK(forecast && strstr(forecast->text, "leaves the history in"));
     CHECK(forecast->arguments[1] > 0 && forecast->arguments[1] < 3000);
     CHECK(helio_cell(&peer(SLOW)->forecast) > 0);
@@ -239,8 +239,8 @@ static void waiting_sets_a_ceiling_only_where_it_is_enforced(void) {
         const uint64_t ceiling = helio_tx_slow_ceiling(&source.stream->slow);
         CHECK_EQUAL(helio_cell(&counts()->slow_decisions_pace), 1);
         CHECK_EQUAL(ceiling > 0, mode == HELIO_SLOW_MODE_ENFORCE);
-        CHECK_EQUAL(helio_cell(&counts()->consumer_ceiling), ceiling);
-        CHECK_EQUAL(event(HELIO_EVENT_CONSUMER_PACED, 0) != NULL, mode == HELIO_SLOW_MODE_ENFORCE);
+        CHECK_EQUAL(helio_cell(&counts()->slow_rate_limit), ceiling);
+        CHECK_EQUAL(event(HELIO_EVENT_RECEIVER_PACED, 0) != NULL, mode == HELIO_SLOW_MODE_ENFORCE);
         if (ceiling) {
             CHECK(ceiling < 6000 * CROWD_PACKET_BYTES);
         }
@@ -256,11 +256,11 @@ static void many_in_trouble_are_told_of_as_the_networks(void) {
         c.receivers[i].loss = 0.3;
     }
     run(3 * HELIO_SECOND);
-    const helio_segment_event *spared = event(HELIO_EVENT_CONSUMER_SPARED, 0);
+    const helio_segment_event *spared = event(HELIO_EVENT_RECEIVER_SPARED, 0);
     CHECK(spared && strstr(spared->text, "of the receivers are in trouble"));
     CHECK_EQUAL(spared->arguments[0], 0);
     CHECK_EQUAL(events_of_this(), 1);
-    CHECK_EQUAL(helio_cell(&counts()->consumers_in_trouble), RECEIVERS);
+    CHECK_EQUAL(helio_cell(&counts()->receivers_in_trouble), RECEIVERS);
     CHECK_EQUAL(helio_cell(&counts()->slow_decisions_network), 1);
     end();
 }
@@ -279,7 +279,7 @@ static void a_storm_is_told_of_and_braked(void) {
         CHECK_EQUAL(helio_cell(&counts()->cutoff_time), 200 * MS);
         const helio_segment_event *detected = event(HELIO_EVENT_STORM_DETECTED, 0);
         CHECK_EQUAL(detected != NULL, mode != HELIO_STORM_MODE_OBSERVE);
-        const helio_segment_event *treated = event(HELIO_EVENT_RECEIVER_TREATED, 0);
+        const helio_segment_event *treated = event(HELIO_EVENT_RECEIVER_ACTION, 0);
         CHECK_EQUAL(treated != NULL, mode == HELIO_STORM_MODE_ENFORCE);
         if (detected) {
             CHECK(strstr(detected->text, mode == HELIO_STORM_MODE_ENFORCE

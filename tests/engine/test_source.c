@@ -107,7 +107,7 @@ static void hosts_that_miss_the_same_packet_are_each_served(void) {
         CHECK_EQUAL(boxes[i].messages, 10);
         CHECK_EQUAL(repairs_seen[i], 1);
     }
-    CHECK_EQUAL(helio_cell(&source_counts()->peers), HOSTS);
+    CHECK_EQUAL(helio_cell(&source_counts()->receivers), HOSTS);
     CHECK_EQUAL(helio_cell(&source_counts()->nak_backoff_advised), HELIO_STATS_ABSENT);
     end_hosts();
 }

@@ -69,7 +69,7 @@ static void a_loss_is_asked_for_and_repaired(void) {
     helio_trial_add_source(trial, &source);
     helio_trial_add_group(trial, &lossy);
     CHECK_EQUAL(helio_trial_run(trial, 2 * HELIO_SECOND), 0);
-    CHECK(value("group0.gaps_detected") > 200 && value("group0.gaps_detected") < 400);
+    CHECK(value("group0.packets_missed") > 200 && value("group0.packets_missed") < 400);
     CHECK(value("source0.repair_packets") > 100);
     CHECK_EQUAL(value("group0.lost"), 0);
     end();

@@ -70,8 +70,8 @@ def test_exactly_one_class_of_a_receiver_holds(fleet: SnapshotCollector) -> None
 
 
 def test_peers_are_called_by_their_nodes(fleet: SnapshotCollector) -> None:
-    peers = samples(fleet, "heliograph_peer_naks_received_sequences_total")
-    assert {one.labels["peer"] for one in peers} == {"alpha", "bravo", "slow", "lossy"}
+    peers = samples(fleet, "heliograph_tx_receiver_naks_received_sequences_total")
+    assert {one.labels["receiver"] for one in peers} == {"alpha", "bravo", "slow", "lossy"}
 
 
 def test_a_receiver_without_its_sender_has_no_lag_but_still_its_books() -> None:

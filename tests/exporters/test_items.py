@@ -50,12 +50,12 @@ def test_a_stale_node_still_has_items() -> None:
 def test_a_peer_is_called_by_the_node_that_asks_from_its_address() -> None:
     address = "10.0.0.7:41001"
     peers = [
-        state("peer", {"instance": "feed", "stream": "s1", "peer": peer}, {"naks_received": 4})
+        state("tx_receiver", {"instance": "feed", "stream": "s1", "receiver": peer}, {"naks_received": 4})
         for peer in (address, "10.0.0.9:5")
     ]
     stream = state("rx_stream", {"instance": "alpha", "stream": "s1"}, info={"feedback_address": address})
     shown = found(at(1, instance("feed", *peers), instance("alpha", stream)))
-    assert sorted(item.labels[2] for item in shown if item.scope == "peer") == ["10.0.0.9:5", "alpha"]
+    assert sorted(item.labels[2] for item in shown if item.scope == "tx_receiver") == ["10.0.0.9:5", "alpha"]
 
 
 def test_objects_under_the_same_labels_become_one() -> None:

@@ -73,7 +73,7 @@ class Case(ABC):
 
     def residual(self) -> int:
         """The largest residual of the books of everyone, the dead included."""
-        from heliograph.monitor.books import accounts
+        from heliograph.monitor.reconciliation import accounts
 
         snapshot = self.sampler.sample(histograms=False)
         return max((abs(row.residual) for row in accounts(snapshot)), default=0)
@@ -92,7 +92,7 @@ class Case(ABC):
 
     def _in_flight(self) -> int | None:
         """Of all streams together; None: there is no stream with both ends, or the publisher has not come to rest."""
-        from heliograph.monitor.books import crossings, is_quiet
+        from heliograph.monitor.reconciliation import crossings, is_quiet
 
         before = self.sampler.sample(histograms=False)
         self.house.sleep(0.1)
@@ -266,7 +266,7 @@ class Exporter(Case):
         return bool(made) and max(made) > self._since and bool(sent) and max(sent) > 0
 
     def residual(self) -> int:
-        exported = self._values("heliograph_books_residual")
+        exported = self._values("heliograph_reconciliation_residual")
         return max([super().residual(), *(round(abs(value)) for value in exported)])
 
     def complaint(self) -> str:

@@ -5,8 +5,8 @@
  * no room), two bytes of length, for a fragment twelve of its option, and the TSDU. */
 #include "receive/delivery.h"
 
-#include "books.h"
 #include "check.h"
+#include "reconciliation.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#include "books.h"
+#include "reconciliation.h"
 #include "world.h"
 
 #define MUST(condition)                                                             \

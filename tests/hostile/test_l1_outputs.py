@@ -251,7 +251,7 @@ TEXT_DOORS: Mapping[str, Callable[[Given], str]] = {
     "stats": _command("stats"),
     "top": _command("top", "--count", "2", "--interval", "0.1"),
     "events": _command("events"),
-    "books": _command("books", "--all"),
+    "reconcile": _command("reconcile", "--all"),
     "losses": _command("losses"),
     "receivers": _command("receivers"),
     "an error": _command("stats", "--segments", "/nowhere/\x1b[31m\x9b\u202e"),
@@ -265,7 +265,7 @@ TEXT_DOORS: Mapping[str, Callable[[Given], str]] = {
 JSON_DOORS: Mapping[str, Callable[[Given], str]] = {
     "stats --json": _command("stats", "--json"),
     "events --json": _command("events", "--json"),
-    "books --json": _command("books", "--json"),
+    "reconcile --json": _command("reconcile", "--json"),
     "losses --json": _command("losses", "--json"),
     "receivers --json": _command("receivers", "--json"),
     "the log module": _log_module,

@@ -11,8 +11,8 @@ from typing import Literal, Protocol
 import pytest
 
 from heliograph.engine import Instance, Message, Receiver, Transmitter
-from heliograph.monitor.books import accounts, sentence
 from heliograph.monitor.model import Event, ObjectState, Snapshot
+from heliograph.monitor.reconciliation import accounts, sentence
 from heliograph.monitor.sampler import Sampler
 from tests.interop.cable import ADDRESSES, Cable, lay
 from tests.interop.peers import GROUP, PORT, Peer, compile_peer

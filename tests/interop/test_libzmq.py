@@ -84,8 +84,8 @@ def test_libzmq_gets_what_we_send(cable: Cable, near: Instance, start: Start, lo
     assert peer.wait_for(len(heard + messages), 40) == heard + messages
     assert_nothing_odd()
     if loss == 0.1:
-        askers = objects(look(), "peer")
-        assert all(asker.labels["peer"].startswith(f"{ADDRESSES['far']}:") for asker in askers)
+        askers = objects(look(), "tx_receiver")
+        assert all(asker.labels["receiver"].startswith(f"{ADDRESSES['far']}:") for asker in askers)
         assert total(askers, "naks_received") >= total(askers, "repairs_caused") > 0
 
 

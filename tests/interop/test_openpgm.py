@@ -66,9 +66,9 @@ def test_openpgm_gets_what_we_send(cable: Cable, near: Instance, start: Start, l
     assert peer.resets == 0
     assert_nothing_odd()
     if loss == 0.1:
-        askers = objects(look(), "peer")
+        askers = objects(look(), "tx_receiver")
         assert len(askers) <= 2, "OpenPGM sends single requests from one socket and lists from another"
-        assert all(asker.labels["peer"].startswith(f"{ADDRESSES['far']}:") for asker in askers)
+        assert all(asker.labels["receiver"].startswith(f"{ADDRESSES['far']}:") for asker in askers)
         assert total(askers, "naks_received") >= total(askers, "repairs_caused") > 0
         assert total(askers, "naks_too_late") == 0
 

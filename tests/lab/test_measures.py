@@ -84,13 +84,13 @@ def test_episodes_are_parted_by_quiet_intervals(plan: Plan) -> None:
 
 
 def test_loss_is_gone_when_a_span_of_intervals_is_clean(plan: Plan) -> None:
-    quiet = {"group0.gaps_detected": counted(*[0.0] * 10)}
+    quiet = {"group0.packets_missed": counted(*[0.0] * 10)}
     runs = made(
         plan,
         source0_packets_sent=counted(*[50.0] * 10),
         source1_packets_sent=counted(*[50.0] * 10),
-        group0_gaps_detected=quiet["group0.gaps_detected"],
-        group1_gaps_detected=counted(0, 0, 30, 30, 0, 30, 0, 0, 0, 0),
+        group0_packets_missed=quiet["group0.packets_missed"],
+        group1_packets_missed=counted(0, 0, 30, 30, 0, 30, 0, 0, 0, 0),
     )
     assert measure("loss_gone_intervals", runs, {"at": 3.0, "span": 3, "below": 0.05}) == 4
     assert measure("loss_share", runs, {"begin": 1.0, "end": 5.0}) == pytest.approx(0.15)

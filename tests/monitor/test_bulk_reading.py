@@ -19,7 +19,9 @@ OBJECTS = 200
 
 
 def _peer(number: int, **values: int) -> SegmentObject:
-    return SegmentObject("peer", {"instance": "a", "stream": STREAM, "peer": f"10.0.0.1:{number}"}, values=values)
+    return SegmentObject(
+        "tx_receiver", {"instance": "a", "stream": STREAM, "receiver": f"10.0.0.1:{number}"}, values=values
+    )
 
 
 def _write(path: Path, count: int = OBJECTS) -> Written:
@@ -28,7 +30,7 @@ def _write(path: Path, count: int = OBJECTS) -> Written:
 
 
 def _place(cell: str) -> int:
-    return 8 + 8 * [item.name for item in catalogue.scopes()["peer"].cells].index(cell)
+    return 8 + 8 * [item.name for item in catalogue.scopes()["tx_receiver"].cells].index(cell)
 
 
 def _change(written: Written, slot: int, value: int, guard: int = 2) -> None:
@@ -153,18 +155,18 @@ def test_objects_come_and_go_between_others_that_stay(segments: Path) -> None:
     write_segment(path, name="a", objects=peers, object_capacity=64)
     with Segment(path) as segment:
         first = segment.objects()
-        closed = SegmentObject("peer", peers[7].labels, values=peers[7].values, state="gone", closed_ns=5)
-        again = SegmentObject("peer", {**peers[9].labels, "peer": "10.9.9.9:9"}, values={}, generation=2)
+        closed = SegmentObject("tx_receiver", peers[7].labels, values=peers[7].values, state="gone", closed_ns=5)
+        again = SegmentObject("tx_receiver", {**peers[9].labels, "receiver": "10.9.9.9:9"}, values={}, generation=2)
         write_segment(path, name="a", objects=[*peers[:7], closed, peers[8], again, *peers[10:]], object_capacity=64)
         second = segment.objects()
         assert [n for n in range(50) if second[n] is not first[n]] == [7, 9]
         assert (second[7].live, second[7].closed_ns, second[7].values["naks_received"]) == (False, 5, 7)
-        assert (second[9].labels["peer"], second[9].generation, second[9].values["naks_received"]) == (
+        assert (second[9].labels["receiver"], second[9].generation, second[9].values["naks_received"]) == (
             "10.9.9.9:9",
             2,
             0,
         )
-        empty = SegmentObject("peer", peers[9].labels, state="empty")
+        empty = SegmentObject("tx_receiver", peers[9].labels, state="empty")
         write_segment(path, name="a", objects=[*peers[:9], empty, *peers[10:]], object_capacity=64)
         assert [item.slot for item in segment.objects()] == [*range(9), *range(10, 50)]
 
@@ -184,7 +186,7 @@ def test_histograms_come_with_a_record_that_rests(segments: Path) -> None:
 
 
 def test_values_are_a_mapping_like_any_other(segments: Path) -> None:
-    cells = [cell for cell in catalogue.scopes()["peer"].cells if cell.statistic.kind == "signed"]
+    cells = [cell for cell in catalogue.scopes()["tx_receiver"].cells if cell.statistic.kind == "signed"]
     below = cells[0].name
     item = _peer(1, naks_received=2**63 + 5, **{below: 2**64 - 3, "round_trip": ABSENT})
     written = write_segment(segments / "a.1.helio", name="a", objects=[item])

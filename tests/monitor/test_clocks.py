@@ -135,7 +135,7 @@ def two_hosts(folder: Path, offset_ns: int, bound_ns: int, source: int = 2) -> N
         objects=[
             SegmentObject("instance", {"instance": "tx"}, {"host": "one"}, {}),
             SegmentObject(
-                "peer", {"instance": "tx", "stream": STREAM, "peer": ADDRESS},
+                "tx_receiver", {"instance": "tx", "stream": STREAM, "receiver": ADDRESS},
                 {"name": "rx", "receiver": "00000000000000ff"},
                 {"round_trip": 80_000, "reports_received": 3, "clock_source": source,
                  "clock_offset": offset_ns % 2**64, "clock_error_bound": bound_ns},
@@ -198,7 +198,7 @@ def test_an_offset_below_zero_travels_and_changes(tmp_path: Path) -> None:
         assert told is not None
         for taken in (snapshot, told):
             assert {item.values["clock_offset"] for _, item in taken.of("rx_stream")} == {offset_ns}
-            assert {item.values["clock_offset"] for _, item in taken.of("peer")} == {offset_ns}
+            assert {item.values["clock_offset"] for _, item in taken.of("tx_receiver")} == {offset_ns}
 
 
 @pytest.mark.parametrize(

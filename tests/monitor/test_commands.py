@@ -253,7 +253,7 @@ def test_events_as_json_are_one_object_a_line(segments: Path, capsys: pytest.Cap
 
 def test_an_event_line_calls_receivers_by_their_id() -> None:
     arguments = {"receiver": 0xDEADBEEF, "action": 5}
-    event = Event("feed", 1, 0, 1_700_000_000_000_000_000, "consumer_suspended", "warning", {}, arguments, "")
+    event = Event("feed", 1, 0, 1_700_000_000_000_000_000, "receiver_suspended", "warning", {}, arguments, "")
     assert event_line(event).endswith("receiver=00000000deadbeef action=5")
     group = replace(event, arguments={"receiver": 0})
     assert event_line(group).endswith("receiver=0")

@@ -474,15 +474,15 @@ def test_a_receiver_is_suspended_resumed_expelled_and_readmitted_by_hand(stream:
     path, _ = stream
     slow = _known(path)["slow-1"]
     assert _ctl("suspend", "slow-1", "--for", "60s", "--why", "backup runs there").startswith("slow-1 (")
-    assert _known(path)["slow-1"].treatment == "suspended"
-    assert _known(path)["fast-1"].treatment == ""
+    assert _known(path)["slow-1"].action == "suspended"
+    assert _known(path)["fast-1"].action == ""
     assert "is resumed on 1 stream" in _ctl("resume", slow.receiver)
-    assert _known(path)["slow-1"].treatment == ""
+    assert _known(path)["slow-1"].action == ""
     assert "is expelled for 600 s on 1 stream" in _ctl("expel", slow.address, "--for", "10m")
-    assert _known(path)["slow-1"].treatment == "expelled"
+    assert _known(path)["slow-1"].action == "expelled"
     assert "is expelled: readmit it first" in _ctl("suspend", "slow-1", "--for", "1s")
     assert "is readmitted on 1 stream" in _ctl("readmit", "slow-1", "--topic", "PRICES.*")
-    assert _known(path)["slow-1"].treatment == ""
+    assert _known(path)["slow-1"].action == ""
     assert "is not expelled" in _ctl("readmit", "slow-1")
     told = [event.text for event in events_of(path, "command")]
     assert told[0].startswith(f"suspend receiver=slow-1 for=60 why=backup%20runs%20there: slow-1 ({slow.receiver}")
@@ -500,7 +500,7 @@ def test_a_receiver_that_is_not_known_or_not_the_only_one_is_refused_with_those_
     assert answer.startswith("several receivers are called 127.0.0.1; name one by its id or address: ")
     assert "no stream is called so; there are: " in _ctl("expel", "slow-1", "--topic", "ORDERS.*")
     assert "no stream is called so" in _ctl("expel", "slow-1", "--stream", "000000000000:1")
-    assert {item.treatment for item in _known(path).values()} == {""}
+    assert {item.action for item in _known(path).values()} == {""}
 
 
 def test_a_rate_is_set_and_lifted_and_repairs_are_cut_off_by_hand(stream: tuple[Path, Instance]) -> None:
@@ -539,16 +539,18 @@ def _peers(folder: Path) -> None:
         name="feed",
         objects=[
             SegmentObject(
-                "peer",
-                {**labels, "peer": "10.1.2.3:41000"},
-                info={"name": "slow-1", "receiver": "00000000deadbeef"},
+                "tx_receiver",
+                {**labels, "receiver": "10.1.2.3:41000"},
+                info={"name": "slow-1", "receiver_id": "00000000deadbeef"},
                 values={
                     "reports_received": 5, "loss": 21_000, "lag": 300, "buffer_fill": 750_000, "round_trip": 250_000,
-                    "naks_received": 17, "last_heard": now,
+                    "naks_received": 17, "last_feedback": now,
                 },
             ),
-            SegmentObject("peer", {**labels, "peer": "10.1.2.4:41000"}, values={"naks_received": 3, "last_heard": now}),
-            SegmentObject("peer", {**labels, "peer": "10.1.2.5:41000"}, state="gone"),
+            SegmentObject("tx_receiver", {**labels, "receiver": "10.1.2.4:41000"}, values={
+                "naks_received": 3, "last_feedback": now,
+            }),
+            SegmentObject("tx_receiver", {**labels, "receiver": "10.1.2.5:41000"}, state="gone"),
         ],
     )  # fmt: skip
 
@@ -568,7 +570,7 @@ def test_receivers_as_json_are_one_object_a_line(segments: Path, capsys: pytest.
     assert main(["ctl", "receivers", "--json", "--instance", "fe*"]) == 0
     silent, slow = (json.loads(line) for line in capsys.readouterr().out.splitlines())
     assert (slow["name"], slow["receiver"], slow["loss"], slow["lag"]) == ("slow-1", "00000000deadbeef", 0.021, 300)
-    assert (silent["address"], silent["loss"], silent["treatment"]) == ("10.1.2.4:41000", None, "")
+    assert (silent["address"], silent["loss"], silent["action"]) == ("10.1.2.4:41000", None, "")
     assert main(["ctl", "receivers", "--instance", "other"]) == 0
     assert capsys.readouterr().out.startswith("no receivers: none has requested a repair")
 

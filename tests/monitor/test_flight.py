@@ -36,7 +36,7 @@ def flight_of(
     flight = FlightWriter()
     flight.tick(
         new={
-            0: FlightObject("instance", {"instance": "feed"}, {"retransmits_sent": 7}),
+            0: FlightObject("instance", {"instance": "feed"}, {"repair_packets": 7}),
             1: FlightObject("tx_stream", STREAM, {"rate_limit": 5000}),
             2: FlightObject("transmitter", TOPIC),
             3: FlightObject("receiver", TOPIC),
@@ -47,7 +47,7 @@ def flight_of(
         sent += load(tick)
         flight.tick(
             changed={
-                0: {"messages_sent": sent, "naks_received": sent // 10, "retransmits_sent": 7 + sent // 10},
+                0: {"messages_sent": sent, "naks_received": sent // 10, "repair_packets": 7 + sent // 10},
                 2: {"queue_bytes": 100 * load(tick)},
                 3: {"messages_delivered": sent, "total_latency": 20_000 * sent},
             },
@@ -81,10 +81,10 @@ def test_an_object_that_comes_begins_at_nothing_and_one_that_goes_takes_nothing_
     flight = FlightWriter()
     flight.tick(new={0: FlightObject("instance", {"instance": "feed"})})
     flight.tick()
-    stream = FlightObject("rx_stream", STREAM, {"gaps_detected": 4}, created_ns=START_NS + 11_000_000)
+    stream = FlightObject("rx_stream", STREAM, {"packets_missed": 4}, created_ns=START_NS + 11_000_000)
     flight.tick(new={1: stream})
     flight.tick(gone=[1])
-    flight.tick(new={1: FlightObject("rx_stream", STREAM, {"gaps_detected": 900}, generation=2, created_ns=1)})
+    flight.tick(new={1: FlightObject("rx_stream", STREAM, {"packets_missed": 900}, generation=2, created_ns=1)})
     recording = read(flight.write(tmp_path / "f.flight"))
     gaps = next(curve for curve in curves(recording) if curve.spec.key == "gaps")
     # The second is older than the recording knew of: what it had counted did not happen in one tick.

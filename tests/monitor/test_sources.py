@@ -20,19 +20,19 @@ def by_name(rows: list[ReceiverOfStream]) -> dict[str, ReceiverOfStream]:
 def test_a_receiver_is_what_it_reported_and_what_is_done_to_it(moments: tuple[Snapshot, Snapshot]) -> None:
     slow = by_name(receivers_of(moments[1], moments[0]))["slow"]
     assert (slow.instance, slow.stream, slow.called) == ("feed", STREAM, "slow")
-    assert (slow.behaviour, slow.treatment) == (Behaviour.FALLING_BEHIND, Treatment.SUSPENDED)
+    assert (slow.behaviour, slow.action) == (Behaviour.FALLING_BEHIND, Treatment.SUSPENDED)
     assert (slow.loss, slow.lag, slow.buffer_fill) == (0.003, 1500, 1.0)
     assert (slow.round_trip_ns, slow.forecast_ns, slow.slow_ns) == (180_000, 42 * SECOND, 2_500_000_000)
     assert slow.naks_per_s == 6.0
     alpha = by_name(receivers_of(moments[1], moments[0]))["alpha"]
-    assert (alpha.behaviour, alpha.treatment, alpha.forecast_ns, alpha.slow_ns) == (Behaviour.OK, Treatment.NONE, 0, 0)
+    assert (alpha.behaviour, alpha.action, alpha.forecast_ns, alpha.slow_ns) == (Behaviour.OK, Treatment.NONE, 0, 0)
 
 
 def test_lag_is_told_in_packets_bytes_and_time_or_not_at_all(moments: tuple[Snapshot, Snapshot]) -> None:
     slow = by_name(receivers_of(moments[1]))["slow"]
     assert (slow.lag, slow.lag_bytes) == (1500, 1500 * PACKET_BYTES)
     assert slow.lag_ns == 1500 * SECOND // PACKETS_PER_SECOND
-    silent = by_name(receivers_of(changed(moments[1], "peer", {"reports_received": 0})))["slow"]
+    silent = by_name(receivers_of(changed(moments[1], "tx_receiver", {"reports_received": 0})))["slow"]
     assert (silent.lag, silent.lag_bytes, silent.lag_ns) == (None, None, None)
 
 
@@ -45,7 +45,7 @@ def test_the_shares_of_all_requests_add_up_ever_and_lately(moments: tuple[Snapsh
     assert crying.name == "lossy"
     assert f"requests {crying.nak_share_lately or 0:.0%}".replace("%", " %") in crying.told
     assert {row.nak_share_lately for row in receivers_of(now)} == {None}
-    asked_by_nobody = changed(changed(now, "peer", {"naks_received": 0}), "tx_stream", {"naks_received": 0})
+    asked_by_nobody = changed(changed(now, "tx_receiver", {"naks_received": 0}), "tx_stream", {"naks_received": 0})
     assert {row.nak_share for row in receivers_of(asked_by_nobody)} == {None}
 
 
@@ -70,7 +70,7 @@ def test_who_is_isolated_comes_first_then_who_behaves_badly_then_who_loses(momen
 
 
 def test_a_receiver_that_reports_nothing_is_known_by_its_address_alone(moments: tuple[Snapshot, Snapshot]) -> None:
-    quiet = changed(moments[1], "peer", {"reports_received": 0, "state": 0})
+    quiet = changed(moments[1], "tx_receiver", {"reports_received": 0, "state": 0})
     rows = receivers_of(quiet)
     assert {(row.loss, row.lag, row.buffer_fill, row.behaviour) for row in rows} == {
         (None, None, None, Behaviour.UNKNOWN)
@@ -78,8 +78,8 @@ def test_a_receiver_that_reports_nothing_is_known_by_its_address_alone(moments: 
 
 
 def test_numbers_of_a_newer_engine_are_not_taken_for_known_ones(moments: tuple[Snapshot, Snapshot]) -> None:
-    newer = changed(moments[1], "peer", {"state": 77, "treatment": 9})
-    assert {(row.behaviour, row.treatment) for row in receivers_of(newer)} == {(Behaviour.UNKNOWN, Treatment.OTHER)}
+    newer = changed(moments[1], "tx_receiver", {"state": 77, "action": 9})
+    assert {(row.behaviour, row.action) for row in receivers_of(newer)} == {(Behaviour.UNKNOWN, Treatment.OTHER)}
     (row,) = streams(None, changed(moments[1], "tx_stream", {"rate_state": 9}))
     assert row.rate_state == "rate_state 9"
 

@@ -129,11 +129,11 @@ def test_requests_for_repair_are_counted_where_they_leave_and_where_they_arrive(
     seen = _read(engine)
     (source,) = seen.of("tx_stream")
     (stream,) = seen.of("rx_stream")
-    (peer,) = seen.of("peer")
+    (peer,) = seen.of("tx_receiver")
     (receiver,) = seen.of("receiver")
-    assert stream.values["naks_sent"] >= stream.values["gaps_detected"] > 0
+    assert stream.values["naks_sent"] >= stream.values["packets_missed"] > 0
     assert stream.values["naks_sent"] >= source.values["naks_received"] >= peer.values["naks_received"] > 0
-    assert peer.labels["peer"] == stream.labels["feedback_address"]
+    assert peer.labels["receiver"] == stream.labels["feedback_address"]
     assert peer.labels["name"] == "decoded engine"
     assert receiver.values["messages_recovered"] > 0
     assert stream.histograms["recovery_time"].total == stream.values["packets_recovered"]

@@ -166,7 +166,7 @@ static void check_attribution(void) {
         }
         CHECK_EQUAL(receivers->entries[index].asked_for, asked_of[i]);
 #ifndef HELIO_NO_STATS
-        const helio_peer_stats *cells = receivers->entries[index].object.record;
+        const helio_tx_receiver_stats *cells = receivers->entries[index].object.record;
         CHECK_EQUAL(helio_cell(&cells->naks_received), asked_of[i]);
 #endif
         sum += asked_of[i];

@@ -10,8 +10,8 @@
  * monitor adds from the other end (monitor/localise.py); the rule is the same here. */
 #include <stdbool.h>
 
-#include "books.h"
 #include "check.h"
+#include "reconciliation.h"
 #include "world.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

@@ -364,7 +364,7 @@ static void forged_reports_change_nothing_and_are_counted(void) {
     CHECK_EQUAL(view_of(BAD)->lost, before.lost);
     CHECK(view_of(BAD)->received > before.received);
     CHECK_EQUAL(helio_cell(&counts()->reports_refused_elsewhere), refused + 100);
-    CHECK_EQUAL(helio_cell(&counts()->peers), FEW + 1); /* mallory has an address */
+    CHECK_EQUAL(helio_cell(&counts()->receivers), FEW + 1); /* mallory has an address */
     end(FEW);
 }
 

@@ -15,8 +15,8 @@
  * it told of was passed or reported; the books balance; nothing is left behind. */
 #include <stdbool.h>
 
-#include "books.h"
 #include "check.h"
+#include "reconciliation.h"
 #include "seeds.h"
 #include "world.h"
 

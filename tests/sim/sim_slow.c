@@ -88,7 +88,7 @@ static void read_on(void) {
     const helio_segment_header *header = w.stats->header;
     for (; read_up_to < header->events_written; read_up_to++) {
         const helio_segment_event *e = &w.stats->events[read_up_to & (header->event_capacity - 1)];
-        const bool is_mine = e->event >= HELIO_EVENT_CONSUMER_SLOW;
+        const bool is_mine = e->event >= HELIO_EVENT_RECEIVER_SLOW;
         const bool is_told = e->event == HELIO_EVENT_SUSPENDED || e->event == HELIO_EVENT_RESUMED;
         if ((is_mine || is_told) && chapters < STORY_MAX) {
             story[chapters++] = (chapter){(helio_event_id)e->event, e->arguments[0]};
@@ -179,23 +179,23 @@ static void one_that_stops_draining_is_suspended_and_readmitted(uint64_t seed) {
     flow(100 * MS);
     set_loss(seed % 2 ? 0 : 0.005);
     flow(2 * HELIO_SECOND);
-    CHECK_EQUAL(event(HELIO_EVENT_CONSUMER_SLOW, 0), -1);
+    CHECK_EQUAL(event(HELIO_EVENT_RECEIVER_SLOW, 0), -1);
     CHECK(view_of(slow) && (view_of(slow)->flags & HELIO_VIEW_REPORTS));
     inboxes[slow].is_stuck = true;
     flow(5 * HELIO_SECOND);
-    const int warned = event(HELIO_EVENT_CONSUMER_SLOW, 0);
-    const int suspended = event(HELIO_EVENT_CONSUMER_SUSPENDED, 0);
+    const int warned = event(HELIO_EVENT_RECEIVER_SLOW, 0);
+    const int suspended = event(HELIO_EVENT_RECEIVER_SUSPENDED, 0);
     CHECK(warned >= 0 && suspended > warned);
     CHECK_EQUAL(story[warned].receiver, 1000 + slow);
     CHECK_EQUAL(story[suspended].receiver, 1000 + slow);
-    CHECK_EQUAL(event(HELIO_EVENT_CONSUMER_SLOW, 1), -1);
+    CHECK_EQUAL(event(HELIO_EVENT_RECEIVER_SLOW, 1), -1);
     CHECK(view_of(slow)->flags & HELIO_VIEW_SUSPENDED);
     CHECK(event(HELIO_EVENT_SUSPENDED, 0) > suspended); /* it was told */
-    CHECK_EQUAL(event(HELIO_EVENT_CONSUMER_READMITTED, 0), -1);
+    CHECK_EQUAL(event(HELIO_EVENT_RECEIVER_READMITTED, 0), -1);
     inboxes[slow].is_stuck = false;
     const uint64_t before = inboxes[slow].messages;
     flow(4 * HELIO_SECOND);
-    const int readmitted = event(HELIO_EVENT_CONSUMER_READMITTED, 0);
+    const int readmitted = event(HELIO_EVENT_RECEIVER_READMITTED, 0);
     CHECK(readmitted > suspended);
     CHECK_EQUAL(story[readmitted].receiver, 1000 + slow);
     CHECK(event(HELIO_EVENT_RESUMED, 0) > suspended);
@@ -217,8 +217,8 @@ static void nobody_is_suspended_for_a_bad_network(uint64_t seed) {
     flow(100 * MS);
     set_loss(0.08);
     flow(4 * HELIO_SECOND);
-    CHECK_EQUAL(event(HELIO_EVENT_CONSUMER_SUSPENDED, 0), -1);
-    CHECK_EQUAL(event(HELIO_EVENT_CONSUMER_SLOW, 0), -1);
+    CHECK_EQUAL(event(HELIO_EVENT_RECEIVER_SUSPENDED, 0), -1);
+    CHECK_EQUAL(event(HELIO_EVENT_RECEIVER_SLOW, 0), -1);
     CHECK_EQUAL(event(HELIO_EVENT_STORM_DETECTED, 0), -1);
     world_run(&w, 3 * HELIO_SECOND);
     read_on();

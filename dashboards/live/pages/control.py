@@ -61,17 +61,17 @@ def known(view: View) -> html.Div:
 
 def _tone(row: ReceiverOfStream) -> Tone:
     """The tone of the action on the receiver, if any, otherwise of its class."""
-    return TREATMENT[row.treatment].tone if row.treatment else BEHAVIOUR[row.behaviour].tone
+    return TREATMENT[row.action].tone if row.action else BEHAVIOUR[row.behaviour].tone
 
 
 def _known(row: ReceiverOfStream) -> html.Tr:
-    treatment = badge(TREATMENT[row.treatment]) if row.treatment is not Treatment.NONE else numbers.NONE
+    action = badge(TREATMENT[row.action]) if row.action is not Treatment.NONE else numbers.NONE
     return html.Tr(
         [
             html.Td(badge(BEHAVIOUR[row.behaviour])),
             html.Td([html.Strong(row.called), html.Span(f" {row.address}" if row.name else "", className="muted")]),
             cell(row.instance),
-            cell(treatment),
+            cell(action),
             cell(numbers.ratio(row.loss) if row.loss is not None else numbers.NONE, "n"),
             cell(numbers.count(row.lag) if row.lag is not None else numbers.NONE, "n"),
             html.Td(gauge(row.buffer_fill) if row.buffer_fill is not None else numbers.NONE),

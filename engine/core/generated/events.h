@@ -13,7 +13,7 @@ typedef enum helio_event_id {
     HELIO_EVENT_STREAM_SILENT = 5,
     HELIO_EVENT_PACKETS_LOST = 6,
     HELIO_EVENT_MESSAGES_LOST = 7,
-    HELIO_EVENT_PEER_SEEN = 8,
+    HELIO_EVENT_RECEIVER_DISCOVERED = 8,
     HELIO_EVENT_RECEIVE_QUEUE_FULL = 9,
     HELIO_EVENT_RECEIVE_QUEUE_DRAINED = 10,
     HELIO_EVENT_SOCKET_DROPS = 11,
@@ -25,18 +25,18 @@ typedef enum helio_event_id {
     HELIO_EVENT_STATE_REFUSED = 21,
     HELIO_EVENT_CONNECTION_OPENED = 17,
     HELIO_EVENT_CONNECTION_LOST = 18,
-    HELIO_EVENT_PEER_CRASHED = 19,
+    HELIO_EVENT_PROCESS_CRASHED = 19,
     HELIO_EVENT_TRANSPORT_FALLBACK = 20,
     HELIO_EVENT_WARNED = 69,
-    HELIO_EVENT_RECEIVER_TREATED = 85,
+    HELIO_EVENT_RECEIVER_ACTION = 85,
     HELIO_EVENT_NAK_LIMIT = 86,
     HELIO_EVENT_SUSPENDED = 87,
     HELIO_EVENT_RESUMED = 88,
     HELIO_EVENT_EXPELLED = 89,
     HELIO_EVENT_HISTORY_RESIZED = 30,
     HELIO_EVENT_DECISION_LOG_FULL = 115,
-    HELIO_EVENT_ACKER_JOINED = 60,
-    HELIO_EVENT_ACKER_LEFT = 61,
+    HELIO_EVENT_ACKS_STARTED = 60,
+    HELIO_EVENT_ACKS_STOPPED = 61,
     HELIO_EVENT_ACKS_MISSING = 62,
     HELIO_EVENT_ACKS_DEGRADED = 63,
     HELIO_EVENT_CONGESTION_ON = 70,
@@ -59,14 +59,14 @@ typedef enum helio_event_id {
     HELIO_EVENT_MEMORY_ALERT_ON = 104,
     HELIO_EVENT_MEMORY_ALERT_OFF = 105,
     HELIO_EVENT_MEMORY_REFUSED = 106,
-    HELIO_EVENT_CONSUMER_SLOW = 90,
-    HELIO_EVENT_CONSUMER_PACED = 91,
-    HELIO_EVENT_CONSUMER_SUSPENDED = 92,
-    HELIO_EVENT_CONSUMER_EXPELLED = 93,
-    HELIO_EVENT_CONSUMER_READMITTED = 94,
-    HELIO_EVENT_CONSUMER_FORECAST = 95,
-    HELIO_EVENT_CONSUMER_SPARED = 96,
-    HELIO_EVENT_CONSUMER_ADVICE = 97,
+    HELIO_EVENT_RECEIVER_SLOW = 90,
+    HELIO_EVENT_RECEIVER_PACED = 91,
+    HELIO_EVENT_RECEIVER_SUSPENDED = 92,
+    HELIO_EVENT_RECEIVER_EXPELLED = 93,
+    HELIO_EVENT_RECEIVER_READMITTED = 94,
+    HELIO_EVENT_RECEIVER_FORECAST = 95,
+    HELIO_EVENT_RECEIVER_SPARED = 96,
+    HELIO_EVENT_RECEIVER_ADVICE = 97,
     HELIO_EVENT_STORM_DETECTED = 98,
     HELIO_EVENT_STORM_ENDED = 99,
     HELIO_EVENT_FLIGHT_FROZEN = 170,
@@ -87,7 +87,7 @@ typedef enum helio_event_id {
     X(STREAM_SILENT, stream_silent, 5, WARNING, "silent_ns", "A stream was silent for the expiry time and was dropped.") \
     X(PACKETS_LOST, packets_lost, 6, ERROR, "first_sequence,packets,reason", "Packets are unrecoverable. Reported once per range, in stream order.") \
     X(MESSAGES_LOST, messages_lost, 7, ERROR, "first_message,messages", "Messages of a topic are unrecoverable. Reported once per range, in stream order.") \
-    X(PEER_SEEN, peer_seen, 8, INFO, "", "A stream discovered a receiver: it requested a repair, acknowledged or reported.") \
+    X(RECEIVER_DISCOVERED, receiver_discovered, 8, INFO, "", "A stream discovered a receiver: it requested a repair, acknowledged or reported.") \
     X(RECEIVE_QUEUE_FULL, receive_queue_full, 9, WARNING, "queue_bytes", "The receive queue is full because the application is too slow; delivery waits.") \
     X(RECEIVE_QUEUE_DRAINED, receive_queue_drained, 10, INFO, "queue_bytes", "A full receive queue fell below half; delivery continues.") \
     X(SOCKET_DROPS, socket_drops, 11, WARNING, "packets", "The kernel dropped datagrams because a socket's receive buffer was full.") \
@@ -99,24 +99,24 @@ typedef enum helio_event_id {
     X(STATE_REFUSED, state_refused, 21, WARNING, "reason,refused", "Unproven streams, receivers, connections or requests were refused or evicted because of a limit. Once per burst, with the total; reason is an index, from 0, into the reasons of instance.state_refused.") \
     X(CONNECTION_OPENED, connection_opened, 17, INFO, "", "A connection was established, or a reader or writer attached to a ring.") \
     X(CONNECTION_LOST, connection_lost, 18, WARNING, "", "A connection closed or broke. Its streams continue after a reconnect, as far as the history reaches.") \
-    X(PEER_CRASHED, peer_crashed, 19, ERROR, "", "The process on the other side of a ring ended without detaching.") \
+    X(PROCESS_CRASHED, process_crashed, 19, ERROR, "", "The process on the other side of a ring ended without detaching.") \
     X(TRANSPORT_FALLBACK, transport_fallback, 20, INFO, "", "A faster transport was not available; the text says why, and what is used instead.") \
     X(WARNED, warned, 69, WARNING, "action,reason,duration_ms", "At a receiver: its source notified it that it is slow, or repairs less for it. The text says why.") \
-    X(RECEIVER_TREATED, receiver_treated, 85, WARNING, "action,receiver,duration_ms,by_hand", "At a source: an action on a receiver, or a cut-off, began or ended. The text says for whom and why.") \
+    X(RECEIVER_ACTION, receiver_action, 85, WARNING, "action,receiver,duration_ms,by_hand", "At a source: an action on a receiver, or a cut-off, began or ended. The text says for whom and why.") \
     X(NAK_LIMIT, nak_limit, 86, WARNING, "receiver,window,naks_shed,acks_shed", "At a source: requests or acknowledgements of a receiver exceeded its limit and were ignored. At most one per second and receiver; window is in nanoseconds.") \
     X(SUSPENDED, suspended, 87, WARNING, "action,reason,duration_ms", "At a receiver: its source suspended it, so it requests no repairs. The text says why.") \
     X(RESUMED, resumed, 88, INFO, "action", "At a receiver: it requests repairs again, or receives a stream again after it was expelled.") \
     X(EXPELLED, expelled, 89, ERROR, "action,reason,duration_ms", "At a receiver: its source expelled it, so it no longer receives the stream. The text says why.") \
     X(HISTORY_RESIZED, history_resized, 30, INFO, "limit_packets,limit_bytes", "A dynamic history changed its limits: up because requests came close to its end, down after a quiet time.") \
     X(DECISION_LOG_FULL, decision_log_full, 115, WARNING, "bytes", "A decision log has reached its size limit. Decisions continue and are no longer logged.") \
-    X(ACKER_JOINED, acker_joined, 60, INFO, "receiver,first_sequence,ackers", "A receiver began to acknowledge a stream, possibly again after a restart.") \
-    X(ACKER_LEFT, acker_left, 61, WARNING, "receiver,acked_sequence,ackers", "A receiver no longer acknowledges: it left, or was silent for the expiry time.") \
-    X(ACKS_MISSING, acks_missing, 62, WARNING, "ackers,wanted,packets_unacked", "Too few receivers acknowledge, or they are so slow that the history is full. The text names the slow ones.") \
+    X(ACKS_STARTED, acks_started, 60, INFO, "receiver,first_sequence,receivers", "A receiver began to acknowledge a stream, possibly again after a restart.") \
+    X(ACKS_STOPPED, acks_stopped, 61, WARNING, "receiver,acked_sequence,receivers", "A receiver no longer acknowledges: it left, or was silent for the expiry time.") \
+    X(ACKS_MISSING, acks_missing, 62, WARNING, "receivers,wanted,packets_unacked", "Too few receivers acknowledge, or they are so slow that the history is full. The text names the slow ones.") \
     X(ACKS_DEGRADED, acks_degraded, 63, WARNING, "needed,wanted,packets_unacked", "The number of acknowledgements a packet needs followed the number of receivers (acks_missing=degrade), or packets were dropped unacknowledged at close.") \
-    X(CONGESTION_ON, congestion_on, 70, WARNING, "waited_ns,queue_bytes,rate,cause", "Messages have waited longer than congestion_time. The text names the cause: 1 room in the channel, 2 repairs, 3 acknowledgements (the history is full), 4 the rate, 5 the instance's rate, 6 the send limit, 7 credit.") \
+    X(CONGESTION_ON, congestion_on, 70, WARNING, "waited_ns,queue_bytes,rate,cause", "Messages have waited longer than congestion_time. Causes: 1 channel room, 2 repairs, 3 acknowledgements (history full), 4 rate, 5 instance's rate, 6 send limit, 7 credit.") \
     X(CONGESTION_OFF, congestion_off, 71, INFO, "lasted_ns,queue_bytes,rate", "The congestion ended.") \
-    X(RATE_CHANGED, rate_changed, 75, INFO, "from,to,loss_millionths,place", "The rate policy changed the rate in bytes per second, or would have (rate_mode=advise). Rises are reported in steps of 10 %. The text names the deciding receiver (argument 4294967295: none).") \
-    X(RATE_FLOOR, rate_floor, 76, WARNING, "rate,loss_millionths,place,lasted_ns", "The rate is at its minimum (rate_min) and receivers still lose too much, for a second or longer. A lower rate does not help them.") \
+    X(RATE_CHANGED, rate_changed, 75, INFO, "from,to,loss_millionths,receiver_index", "The rate policy changed the rate in bytes per second, or would have (rate_mode=advise). Rises are reported in steps of 10 %. The text names the deciding receiver (receiver_index 4294967295: none).") \
+    X(RATE_FLOOR, rate_floor, 76, WARNING, "rate,loss_millionths,receiver_index,lasted_ns", "The rate is at its minimum (rate_min) and receivers still lose too much, for a second or longer. A lower rate does not help them.") \
     X(RATE_POLICY_CHANGED, rate_policy_changed, 77, INFO, "rate", "The stream has another rate policy. The rate is the one in force, in bytes per second; 0: no limit.") \
     X(RECEIVER_CONFLICT, receiver_conflict, 80, WARNING, "receiver,incarnation,position", "A report or an acknowledgement was refused because it came from another address than its receiver's: forged, two receivers with one name, or a receiver that moved without leaving.") \
     X(RECEIVER_RESTARTED, receiver_restarted, 81, INFO, "receiver,incarnation,position", "A reporting receiver restarted; the numbers it reports begin at 0 again.") \
@@ -133,14 +133,14 @@ typedef enum helio_event_id {
     X(MEMORY_ALERT_ON, memory_alert_on, 104, WARNING, "used_bytes,limit_bytes", "The instance's memory reached its high mark (memory_high).") \
     X(MEMORY_ALERT_OFF, memory_alert_off, 105, INFO, "used_bytes,limit_bytes", "The instance's memory fell to its low mark (memory_low).") \
     X(MEMORY_REFUSED, memory_refused, 106, ERROR, "wanted_bytes,used_bytes,limit_bytes,times", "An allocation was refused because of memory_limit. At most one per second.") \
-    X(CONSUMER_SLOW, consumer_slow, 90, WARNING, "receiver,symptom,value_millionths,threshold_millionths", "A receiver is slow: a symptom exceeded its threshold for the dwell time, clearly more than for other receivers. Symptoms: 1 loss, 2 naks, 3 lag, 4 buffer, 5 silence.") \
-    X(CONSUMER_PACED, consumer_paced, 91, WARNING, "receiver,bytes_per_second,symptom,value_millionths", "The stream is paced to a slow receiver (slow_wait).") \
-    X(CONSUMER_SUSPENDED, consumer_suspended, 92, WARNING, "receiver,action,value_millionths,duration_ms", "A slow receiver's repairs are shed, its NAKs are suspended, or it is suspended.") \
-    X(CONSUMER_EXPELLED, consumer_expelled, 93, ERROR, "receiver,symptom,value_millionths,duration_ms", "A slow receiver was expelled after repeated suspensions.") \
-    X(CONSUMER_READMITTED, consumer_readmitted, 94, INFO, "receiver,action,lasted_ms", "A receiver is no longer slow, suspended or expelled; the text says why.") \
-    X(CONSUMER_FORECAST, consumer_forecast, 95, WARNING, "receiver,forecast_ms,lag_millionths", "A receiver falls behind; at the current rate, packets it needs leave the history soon.") \
-    X(CONSUMER_SPARED, consumer_spared, 96, WARNING, "receiver,symptom,value_millionths", "A slow receiver is not isolated; the text says why. Receiver 0: many receivers became slow together, which indicates the network.") \
-    X(CONSUMER_ADVICE, consumer_advice, 97, WARNING, "receiver,action,value_millionths,duration_ms", "An action on a slow receiver that slow_mode=enforce would begin or end.") \
+    X(RECEIVER_SLOW, receiver_slow, 90, WARNING, "receiver,symptom,value_millionths,threshold_millionths", "A receiver is slow: a symptom exceeded its threshold for the dwell time, clearly more than for other receivers. Symptoms: 1 loss, 2 naks, 3 lag, 4 buffer, 5 silence.") \
+    X(RECEIVER_PACED, receiver_paced, 91, WARNING, "receiver,bytes_per_second,symptom,value_millionths", "The stream is paced to a slow receiver (slow_wait).") \
+    X(RECEIVER_SUSPENDED, receiver_suspended, 92, WARNING, "receiver,action,value_millionths,duration_ms", "A slow receiver's repairs are shed, its NAKs are suspended, or it is suspended.") \
+    X(RECEIVER_EXPELLED, receiver_expelled, 93, ERROR, "receiver,symptom,value_millionths,duration_ms", "A slow receiver was expelled after repeated suspensions.") \
+    X(RECEIVER_READMITTED, receiver_readmitted, 94, INFO, "receiver,action,lasted_ms", "A receiver is no longer slow, suspended or expelled; the text says why.") \
+    X(RECEIVER_FORECAST, receiver_forecast, 95, WARNING, "receiver,forecast_ms,lag_millionths", "A receiver falls behind; at the current rate, packets it needs leave the history soon.") \
+    X(RECEIVER_SPARED, receiver_spared, 96, WARNING, "receiver,symptom,value_millionths", "A slow receiver is not isolated; the text says why. Receiver 0: many receivers became slow together, which indicates the network.") \
+    X(RECEIVER_ADVICE, receiver_advice, 97, WARNING, "receiver,action,value_millionths,duration_ms", "An action on a slow receiver that slow_mode=enforce would begin or end.") \
     X(STORM_DETECTED, storm_detected, 98, ERROR, "repeats_millionths,share_millionths,load_millionths,cutoff_ms", "Requests and repairs overload the network without progress, at a normal load. Arguments: repeated among all requests, recovery among all packets, load relative to the usual load.") \
     X(STORM_ENDED, storm_ended, 99, INFO, "lasted_ms,cutoffs", "A NAK storm is over.") \
     X(FLIGHT_FROZEN, flight_frozen, 170, INFO, "number,bytes,trigger_ns", "A flight recording was saved in a file beside the segment; the text has its name and the reason. `heliograph flight` reads it.") \

@@ -437,7 +437,7 @@ typedef struct helio_receiver_options {
     X(decision_log_bytes, , decision_log_bytes, UNSIGNED, false, 65536.0, 17179869184.0, "16777216", "", "bytes") \
     X(flight_bytes, , flight_bytes, UNSIGNED, false, 0.0, 1073741824.0, "4194304", "", "bytes") \
     X(flight_interval, , flight_interval_ns, DURATION, false, 0.001, 60.0, "0.01", "", "seconds") \
-    X(flight_freeze, , flight_freeze, STRING, false, 0.0, 0.0, "error,socket_drops,suspended,consumer_suspended,rate_floor", "", "") \
+    X(flight_freeze, , flight_freeze, STRING, false, 0.0, 0.0, "error,socket_drops,suspended,receiver_suspended,rate_floor", "", "") \
     X(flight_keep, , flight_keep, UNSIGNED, false, 0.0, 1000.0, "4", "", "recordings") \
     X(profile, , profile, CHOICE, false, 0.0, 0.0, "standard", "standard,lan-latency,lan-throughput,wan,many-receivers", "")
 

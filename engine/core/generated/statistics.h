@@ -10,7 +10,7 @@ typedef enum helio_scope {
     HELIO_SCOPE_INSTANCE = 1,
     HELIO_SCOPE_TX_STREAM = 2,
     HELIO_SCOPE_TRANSMITTER = 3,
-    HELIO_SCOPE_PEER = 4,
+    HELIO_SCOPE_TX_RECEIVER = 4,
     HELIO_SCOPE_RX_STREAM = 5,
     HELIO_SCOPE_RECEIVER = 6,
     HELIO_SCOPE_DETAIL = 7,
@@ -25,7 +25,7 @@ enum { HELIO_SCOPES_END = 10 };
     X(INSTANCE, instance, 1, "instance", "version,host,pid,mode,idle,cpu,priority,lock_memory", "One engine in one process.") \
     X(TX_STREAM, tx_stream, 2, "instance,stream", "endpoint,address", "One numbered packet sequence being sent (a PGM transport session).") \
     X(TRANSMITTER, transmitter, 3, "instance,topic,stream", "endpoint", "One topic being sent on a stream.") \
-    X(PEER, peer, 4, "instance,stream,peer", "name,receiver", "One receiver of a stream, as its source sees it.") \
+    X(TX_RECEIVER, tx_receiver, 4, "instance,stream,receiver", "name,receiver_id", "One receiver of a stream, as its source sees it.") \
     X(RX_STREAM, rx_stream, 5, "instance,stream", "endpoint,source,feedback_address", "One numbered packet sequence being received (a PGM transport session).") \
     X(RECEIVER, receiver, 6, "instance,topic,stream", "endpoint", "One topic being received from one stream.") \
     X(DETAIL, detail, 7, "instance,selector", "", "A level of detail in force, of the instance or of the objects a selector matches. It exists while the level is in force.") \
@@ -46,8 +46,8 @@ enum { HELIO_SCOPES_END = 10 };
     X(nak_packets_received, COUNTER, "packets", 0, "nak_packets_received", "", "", "NAK packets received by all streams of this instance.") \
     X(naks_sent, COUNTER, "sequences", 0, "naks_sent", "", "", "Sequence numbers requested in the NAK packets sent, repeats included.") \
     X(naks_received, COUNTER, "sequences", 0, "naks_received", "", "", "Sequence numbers requested in the NAK packets received, repeats included.") \
-    X(retransmits_sent, COUNTER, "packets", 0, "retransmits_sent", "", "", "Repair packets (RDATA) sent.") \
-    X(retransmit_bytes, COUNTER, "bytes", 0, "retransmit_bytes", "", "", "Bytes of the repair packets sent.") \
+    X(repair_packets, COUNTER, "packets", 0, "repair_packets", "", "", "Repair packets (RDATA) sent.") \
+    X(repair_bytes, COUNTER, "bytes", 0, "repair_bytes", "", "", "Bytes of the repair packets sent.") \
     X(heartbeats_sent, COUNTER, "packets", 0, "heartbeats_sent", "", "", "Heartbeats (SPM) sent.") \
     X(heartbeats_received, COUNTER, "packets", 0, "heartbeats_received", "", "", "Heartbeats (SPM) received.") \
     X(invalid_packets_size, COUNTER, "packets", 0, "invalid_packets", "reason", "size", "Datagrams refused as invalid, by reason.") \
@@ -125,8 +125,8 @@ typedef struct helio_instance_stats {
     _Atomic uint64_t nak_packets_received;
     _Atomic uint64_t naks_sent;
     _Atomic uint64_t naks_received;
-    _Atomic uint64_t retransmits_sent;
-    _Atomic uint64_t retransmit_bytes;
+    _Atomic uint64_t repair_packets;
+    _Atomic uint64_t repair_bytes;
     _Atomic uint64_t heartbeats_sent;
     _Atomic uint64_t heartbeats_received;
     _Atomic uint64_t invalid_packets_size;
@@ -204,7 +204,7 @@ enum { /* indexes of a instance's histograms */
     X(repair_bytes, COUNTER, "bytes", 0, "repair_bytes", "", "", "Bytes of the repair packets, headers included.") \
     X(nak_packets_received, COUNTER, "packets", 0, "nak_packets_received", "", "", "Valid NAK packets received.") \
     X(naks_received, COUNTER, "sequences", 0, "naks_received", "", "", "Sequence numbers requested by receivers, repeats included.") \
-    X(naks_others, COUNTER, "sequences", 0, "naks_others", "", "", "Sequence numbers requested by receivers that are not tracked, or no longer. With those of the tracked receivers they add up to naks_received.") \
+    X(naks_untracked, COUNTER, "sequences", 0, "naks_untracked", "", "", "Sequence numbers requested by receivers that are not tracked, or no longer. With those of the tracked receivers they add up to naks_received.") \
     X(blame_time, COUNTER, "nanoseconds", 0, "blame_time", "", "", "Time data waited for exactly one receiver; the receivers' blame_time shows which.") \
     X(naks_answered_repaired, COUNTER, "sequences", 0, "naks_answered", "outcome", "repaired", "Sequence numbers requested, by outcome of the request.") \
     X(naks_answered_queued_already, COUNTER, "sequences", 0, "naks_answered", "outcome", "queued_already", "Sequence numbers requested, by outcome of the request.") \
@@ -231,7 +231,7 @@ enum { /* indexes of a instance's histograms */
     X(window_trail, GAUGE, "sequences", 0, "window_trail", "", "", "Oldest sequence number in the history (64-bit, widened).") \
     X(window_lead, GAUGE, "sequences", 0, "window_lead", "", "", "Newest sequence number sent (64-bit, widened).") \
     X(repair_queue, GAUGE, "packets", 0, "repair_queue", "", "", "Repairs waiting to be sent.") \
-    X(peers, GAUGE, "", 0, "peers", "", "", "Receivers tracked: those that have requested repairs, acknowledged or reported.") \
+    X(receivers, GAUGE, "", 0, "receivers", "", "", "Receivers tracked: those that have requested repairs, acknowledged or reported.") \
     X(reports_received, COUNTER, "packets", 0, "reports_received", "", "", "Reports received from receivers, in NAKs, in ACKs or alone.") \
     X(reports_refused_elsewhere, COUNTER, "packets", 0, "reports_refused", "reason", "elsewhere", "Reports refused, by reason: the receiver has another address, the content is impossible or older, or no room for the receiver.") \
     X(reports_refused_impossible, COUNTER, "packets", 0, "reports_refused", "reason", "impossible", "Reports refused, by reason: the receiver has another address, the content is impossible or older, or no room for the receiver.") \
@@ -244,11 +244,11 @@ enum { /* indexes of a instance's histograms */
     X(grants_refused_unproven, COUNTER, "", 0, "grants_refused", "reason", "unproven", "Grants of credit refused, by reason: credit is not awaited, the receiver is unproven, the topic is unknown, or the number is impossible.") \
     X(grants_refused_topic, COUNTER, "", 0, "grants_refused", "reason", "topic", "Grants of credit refused, by reason: credit is not awaited, the receiver is unproven, the topic is unknown, or the number is impossible.") \
     X(grants_refused_impossible, COUNTER, "", 0, "grants_refused", "reason", "impossible", "Grants of credit refused, by reason: credit is not awaited, the receiver is unproven, the topic is unknown, or the number is impossible.") \
-    X(ackers, GAUGE, "", 0, "ackers", "", "", "Receivers that acknowledge.") \
+    X(receivers_acknowledging, GAUGE, "", 0, "receivers_acknowledging", "", "", "Receivers that acknowledge.") \
     X(acks_received, COUNTER, "packets", 0, "acks_received", "", "", "Acknowledgements (ACK) received.") \
     X(acks_shed, COUNTER, "packets", 0, "acks_shed", "", "", "Acknowledgements ignored because a receiver exceeded ack_limit.") \
     X(feedback_expelled, COUNTER, "packets", 0, "feedback_expelled", "", "", "Packets ignored because they came from expelled receivers.") \
-    X(receivers_treated, GAUGE, "", 0, "receivers_treated", "", "", "Receivers shed, suspended or expelled now.") \
+    X(receivers_restricted, GAUGE, "", 0, "receivers_restricted", "", "", "Receivers shed, suspended or expelled now.") \
     X(notices_sent, COUNTER, "", 0, "notices_sent", "", "", "Notices sent to receivers, repeats included.") \
     X(clock_answers_sent, COUNTER, "", 0, "clock_answers_sent", "", "", "Answers sent to receivers that requested the time.") \
     X(acks_refused_elsewhere, COUNTER, "packets", 0, "acks_refused", "reason", "elsewhere", "Acknowledgements refused, by reason: the receiver has another address, the content is impossible or older, or no room for the receiver.") \
@@ -260,12 +260,12 @@ enum { /* indexes of a instance's histograms */
     X(ack_blocks, COUNTER, "", 0, "ack_blocks", "", "", "Times sending stopped because the history was full of unacknowledged packets.") \
     X(rate_limit, GAUGE, "bytes", 0, "rate_limit", "", "", "Limit of the stream's bytes per second; 0: no limit of its own.") \
     X(rate_limited, COUNTER, "", 0, "rate_limited", "", "", "Times data began to wait for the rate, for repairs sent first, or for the send limit.") \
-    X(wait_time_room, COUNTER, "nanoseconds", 0, "wait_time", "reason", "room", "Time messages waited to be sent, by cause: room in the channel, repairs sent first, acknowledgements (the history is full), the rate, the instance's rate, or the send limit. For credit see credit_wait_time.") \
-    X(wait_time_repairs, COUNTER, "nanoseconds", 0, "wait_time", "reason", "repairs", "Time messages waited to be sent, by cause: room in the channel, repairs sent first, acknowledgements (the history is full), the rate, the instance's rate, or the send limit. For credit see credit_wait_time.") \
-    X(wait_time_history, COUNTER, "nanoseconds", 0, "wait_time", "reason", "history", "Time messages waited to be sent, by cause: room in the channel, repairs sent first, acknowledgements (the history is full), the rate, the instance's rate, or the send limit. For credit see credit_wait_time.") \
-    X(wait_time_rate, COUNTER, "nanoseconds", 0, "wait_time", "reason", "rate", "Time messages waited to be sent, by cause: room in the channel, repairs sent first, acknowledgements (the history is full), the rate, the instance's rate, or the send limit. For credit see credit_wait_time.") \
-    X(wait_time_instance_rate, COUNTER, "nanoseconds", 0, "wait_time", "reason", "instance_rate", "Time messages waited to be sent, by cause: room in the channel, repairs sent first, acknowledgements (the history is full), the rate, the instance's rate, or the send limit. For credit see credit_wait_time.") \
-    X(wait_time_window, COUNTER, "nanoseconds", 0, "wait_time", "reason", "window", "Time messages waited to be sent, by cause: room in the channel, repairs sent first, acknowledgements (the history is full), the rate, the instance's rate, or the send limit. For credit see credit_wait_time.") \
+    X(wait_time_room, COUNTER, "nanoseconds", 0, "wait_time", "reason", "room", "Time messages waited to be sent, by reason: channel room, repairs sent first, unacknowledged history, the rate, the instance's rate, the send limit. Credit: credit_wait_time.") \
+    X(wait_time_repairs, COUNTER, "nanoseconds", 0, "wait_time", "reason", "repairs", "Time messages waited to be sent, by reason: channel room, repairs sent first, unacknowledged history, the rate, the instance's rate, the send limit. Credit: credit_wait_time.") \
+    X(wait_time_history, COUNTER, "nanoseconds", 0, "wait_time", "reason", "history", "Time messages waited to be sent, by reason: channel room, repairs sent first, unacknowledged history, the rate, the instance's rate, the send limit. Credit: credit_wait_time.") \
+    X(wait_time_rate, COUNTER, "nanoseconds", 0, "wait_time", "reason", "rate", "Time messages waited to be sent, by reason: channel room, repairs sent first, unacknowledged history, the rate, the instance's rate, the send limit. Credit: credit_wait_time.") \
+    X(wait_time_instance_rate, COUNTER, "nanoseconds", 0, "wait_time", "reason", "instance_rate", "Time messages waited to be sent, by reason: channel room, repairs sent first, unacknowledged history, the rate, the instance's rate, the send limit. Credit: credit_wait_time.") \
+    X(wait_time_window, COUNTER, "nanoseconds", 0, "wait_time", "reason", "window", "Time messages waited to be sent, by reason: channel room, repairs sent first, unacknowledged history, the rate, the instance's rate, the send limit. Credit: credit_wait_time.") \
     X(rate_limited_time, COUNTER, "nanoseconds", 0, "rate_limited_time", "", "", "Time data waited for the rate, for repairs sent first, or for the send limit.") \
     X(congested, GAUGE, "", 0, "congested", "", "", "1 while messages have waited longer than congestion_time for the rate, for receivers or for room.") \
     X(congestions, COUNTER, "", 0, "congestions", "", "", "Times the stream became congested.") \
@@ -305,9 +305,9 @@ enum { /* indexes of a instance's histograms */
     X(slow_actions_forecast, COUNTER, "", 0, "slow_actions", "decision", "forecast", "Decisions about slow receivers that were executed (slow_mode=enforce) or reported (advise), by decision.") \
     X(slow_actions_spare, COUNTER, "", 0, "slow_actions", "decision", "spare", "Decisions about slow receivers that were executed (slow_mode=enforce) or reported (advise), by decision.") \
     X(slow_actions_network, COUNTER, "", 0, "slow_actions", "decision", "network", "Decisions about slow receivers that were executed (slow_mode=enforce) or reported (advise), by decision.") \
-    X(consumers_in_trouble, GAUGE, "", 0, "consumers_in_trouble", "", "", "Receivers with a symptom over its threshold.") \
-    X(consumers_isolated, GAUGE, "", 0, "consumers_isolated", "", "", "Receivers suspended or expelled, manually or automatically. Unless slow_mode is enforce, those that would be isolated count too.") \
-    X(consumer_ceiling, GAUGE, "bytes", 0, "consumer_ceiling", "", "", "Limit of the bytes per second while the stream is paced to a slow receiver; 0: not paced.") \
+    X(receivers_in_trouble, GAUGE, "", 0, "receivers_in_trouble", "", "", "Receivers with a symptom over its threshold.") \
+    X(receivers_isolated, GAUGE, "", 0, "receivers_isolated", "", "", "Receivers suspended or expelled, manually or automatically. Unless slow_mode is enforce, those that would be isolated count too.") \
+    X(slow_rate_limit, GAUGE, "bytes", 0, "slow_rate_limit", "", "", "Limit of the bytes per second while the stream is paced to a slow receiver; 0: not paced.") \
     X(storms, COUNTER, "", 0, "storms", "", "", "NAK storms detected.") \
     X(storm_active, GAUGE, "", 0, "storm_active", "", "", "1 while a NAK storm lasts.") \
     X(cutoffs, COUNTER, "", 0, "cutoffs", "", "", "Cut-offs of all requests that storms called for; executed only with storm_mode=enforce.") \
@@ -323,7 +323,7 @@ typedef struct helio_tx_stream_stats {
     _Atomic uint64_t repair_bytes;
     _Atomic uint64_t nak_packets_received;
     _Atomic uint64_t naks_received;
-    _Atomic uint64_t naks_others;
+    _Atomic uint64_t naks_untracked;
     _Atomic uint64_t blame_time;
     _Atomic uint64_t naks_answered_repaired;
     _Atomic uint64_t naks_answered_queued_already;
@@ -350,7 +350,7 @@ typedef struct helio_tx_stream_stats {
     _Atomic uint64_t window_trail;
     _Atomic uint64_t window_lead;
     _Atomic uint64_t repair_queue;
-    _Atomic uint64_t peers;
+    _Atomic uint64_t receivers;
     _Atomic uint64_t reports_received;
     _Atomic uint64_t reports_refused_elsewhere;
     _Atomic uint64_t reports_refused_impossible;
@@ -363,11 +363,11 @@ typedef struct helio_tx_stream_stats {
     _Atomic uint64_t grants_refused_unproven;
     _Atomic uint64_t grants_refused_topic;
     _Atomic uint64_t grants_refused_impossible;
-    _Atomic uint64_t ackers;
+    _Atomic uint64_t receivers_acknowledging;
     _Atomic uint64_t acks_received;
     _Atomic uint64_t acks_shed;
     _Atomic uint64_t feedback_expelled;
-    _Atomic uint64_t receivers_treated;
+    _Atomic uint64_t receivers_restricted;
     _Atomic uint64_t notices_sent;
     _Atomic uint64_t clock_answers_sent;
     _Atomic uint64_t acks_refused_elsewhere;
@@ -424,9 +424,9 @@ typedef struct helio_tx_stream_stats {
     _Atomic uint64_t slow_actions_forecast;
     _Atomic uint64_t slow_actions_spare;
     _Atomic uint64_t slow_actions_network;
-    _Atomic uint64_t consumers_in_trouble;
-    _Atomic uint64_t consumers_isolated;
-    _Atomic uint64_t consumer_ceiling;
+    _Atomic uint64_t receivers_in_trouble;
+    _Atomic uint64_t receivers_isolated;
+    _Atomic uint64_t slow_rate_limit;
     _Atomic uint64_t storms;
     _Atomic uint64_t storm_active;
     _Atomic uint64_t cutoffs;
@@ -509,7 +509,7 @@ enum { /* indexes of a transmitter's histograms */
 };
 
 /* X(cell, KIND, unit, level, statistic, label, value, help) */
-#define HELIO_STATS_PEER(X) \
+#define HELIO_STATS_TX_RECEIVER(X) \
     X(nak_packets_received, COUNTER, "packets", 0, "nak_packets_received", "", "", "NAK packets received from this receiver.") \
     X(naks_received, COUNTER, "sequences", 0, "naks_received", "", "", "Sequence numbers this receiver requested, repeats included.") \
     X(naks_repeated, COUNTER, "sequences", 0, "naks_repeated", "", "", "Sequence numbers this receiver requested again.") \
@@ -519,14 +519,14 @@ enum { /* indexes of a transmitter's histograms */
     X(acks_received, COUNTER, "packets", 0, "acks_received", "", "", "Acknowledgements received from this receiver.") \
     X(naks_shed, COUNTER, "sequences", 0, "naks_shed", "", "", "Sequence numbers requested and not repaired because the receiver exceeded its limit or is suspended.") \
     X(acks_shed, COUNTER, "packets", 0, "acks_shed", "", "", "Acknowledgements ignored because the receiver exceeded ack_limit.") \
-    X(treatment, GAUGE, "", 0, "treatment", "", "", "Action in force: 0 none, 3 shed, 4 suspend_naks, 5 suspend, 6 expel.") \
+    X(action, GAUGE, "", 0, "action", "", "", "Action in force: 0 none, 3 shed, 4 suspend_naks, 5 suspend, 6 expel.") \
     X(acked_position, GAUGE, "sequences", 0, "acked_position", "", "", "Newest sequence number this receiver has acknowledged, with all before it (64-bit, widened).") \
     X(ack_lag, GAUGE, "packets", 0, "ack_lag", "", "", "Packets sent and not yet acknowledged at the receiver's last feedback.") \
-    X(last_heard, GAUGE, "nanoseconds", 0, "last_heard", "", "", "Wall clock time of the receiver's last NAK, acknowledgement or report, since 1970.") \
+    X(last_feedback, GAUGE, "nanoseconds", 0, "last_feedback", "", "", "Wall clock time of the receiver's last NAK, acknowledgement or report, since 1970.") \
     X(reports_received, COUNTER, "packets", 0, "reports_received", "", "", "Reports of this receiver accepted; they supply the statistics below.") \
     X(packets_received, COUNTER, "packets", 0, "packets_received", "", "", "Data packets the receiver reports as received, each counted once.") \
-    X(packets_lost, COUNTER, "packets", 0, "packets_lost", "", "", "Data packets the receiver reports as missed at first, recovered or not.") \
-    X(packets_unrecoverable, COUNTER, "packets", 0, "packets_unrecoverable", "", "", "Data packets the receiver reports as lost for good.") \
+    X(packets_missed, COUNTER, "packets", 0, "packets_missed", "", "", "Data packets the receiver reports as missed at first, recovered or not.") \
+    X(packets_lost, COUNTER, "packets", 0, "packets_lost", "", "", "Data packets the receiver reports as lost for good.") \
     X(loss, GAUGE, "", 0, "loss", "", "", "Share of packets missed at first, by the last reports, in millionths.") \
     X(buffer_fill, GAUGE, "", 0, "buffer_fill", "", "", "Fill of the receive window or the receive queue, whichever is fuller, in millionths.") \
     X(position, GAUGE, "sequences", 0, "position", "", "", "Newest sequence number passed on in order (64-bit, widened).") \
@@ -546,7 +546,7 @@ enum { /* indexes of a transmitter's histograms */
     X(badness, GAUGE, "", 0, "badness", "", "", "Rank among slow receivers, in millionths: first the action in force, then state, loss, lag, buffer fill and blame; 0: no trouble.")
 
 /* One receiver of a stream, as its source sees it. One writer; `guard` is odd while a group of cells changes. */
-typedef struct helio_peer_stats {
+typedef struct helio_tx_receiver_stats {
     _Atomic uint64_t guard;
     _Atomic uint64_t nak_packets_received;
     _Atomic uint64_t naks_received;
@@ -557,14 +557,14 @@ typedef struct helio_peer_stats {
     _Atomic uint64_t acks_received;
     _Atomic uint64_t naks_shed;
     _Atomic uint64_t acks_shed;
-    _Atomic uint64_t treatment;
+    _Atomic uint64_t action;
     _Atomic uint64_t acked_position;
     _Atomic uint64_t ack_lag;
-    _Atomic uint64_t last_heard;
+    _Atomic uint64_t last_feedback;
     _Atomic uint64_t reports_received;
     _Atomic uint64_t packets_received;
+    _Atomic uint64_t packets_missed;
     _Atomic uint64_t packets_lost;
-    _Atomic uint64_t packets_unrecoverable;
     _Atomic uint64_t loss;
     _Atomic uint64_t buffer_fill;
     _Atomic uint64_t position;
@@ -582,10 +582,10 @@ typedef struct helio_peer_stats {
     _Atomic uint64_t clock_error_bound;
     _Atomic uint64_t clock_source;
     _Atomic uint64_t badness;
-} helio_peer_stats;
+} helio_tx_receiver_stats;
 
-enum { /* indexes of a peer's histograms */
-    HELIO_PEER_HISTOGRAMS
+enum { /* indexes of a tx_receiver's histograms */
+    HELIO_TX_RECEIVER_HISTOGRAMS
 };
 
 /* X(cell, KIND, unit, level, statistic, label, value, help) */
@@ -602,14 +602,14 @@ enum { /* indexes of a peer's histograms */
     X(packets_lost_reset, COUNTER, "packets", 0, "packets_lost", "reason", "reset", "Packets lost for good, by reason.") \
     X(packets_lost_not_requested, COUNTER, "packets", 0, "packets_lost", "reason", "not_requested", "Packets lost for good, by reason.") \
     X(packets_lost_suspended, COUNTER, "packets", 0, "packets_lost", "reason", "suspended", "Packets lost for good, by reason.") \
-    X(losses_located_history, COUNTER, "packets", 0, "losses_located", "place", "history", "Packets missing at first, recovered or lost, by loss location (the glossary explains the locations).") \
-    X(losses_located_late, COUNTER, "packets", 0, "losses_located", "place", "late", "Packets missing at first, recovered or lost, by loss location (the glossary explains the locations).") \
-    X(losses_located_queue, COUNTER, "packets", 0, "losses_located", "place", "queue", "Packets missing at first, recovered or lost, by loss location (the glossary explains the locations).") \
-    X(losses_located_window, COUNTER, "packets", 0, "losses_located", "place", "window", "Packets missing at first, recovered or lost, by loss location (the glossary explains the locations).") \
-    X(losses_located_socket, COUNTER, "packets", 0, "losses_located", "place", "socket", "Packets missing at first, recovered or lost, by loss location (the glossary explains the locations).") \
-    X(losses_located_outside, COUNTER, "packets", 0, "losses_located", "place", "outside", "Packets missing at first, recovered or lost, by loss location (the glossary explains the locations).") \
-    X(gaps_detected, COUNTER, "packets", 0, "gaps_detected", "", "", "Packets missing at first.") \
-    X(gaps_filled, COUNTER, "packets", 0, "gaps_filled", "", "", "Missing packets that arrived late, before they were requested.") \
+    X(losses_located_history, COUNTER, "packets", 0, "losses_located", "location", "history", "Packets missing at first, recovered or lost, by loss location (the glossary explains the locations).") \
+    X(losses_located_late, COUNTER, "packets", 0, "losses_located", "location", "late", "Packets missing at first, recovered or lost, by loss location (the glossary explains the locations).") \
+    X(losses_located_queue, COUNTER, "packets", 0, "losses_located", "location", "queue", "Packets missing at first, recovered or lost, by loss location (the glossary explains the locations).") \
+    X(losses_located_window, COUNTER, "packets", 0, "losses_located", "location", "window", "Packets missing at first, recovered or lost, by loss location (the glossary explains the locations).") \
+    X(losses_located_socket, COUNTER, "packets", 0, "losses_located", "location", "socket", "Packets missing at first, recovered or lost, by loss location (the glossary explains the locations).") \
+    X(losses_located_outside, COUNTER, "packets", 0, "losses_located", "location", "outside", "Packets missing at first, recovered or lost, by loss location (the glossary explains the locations).") \
+    X(packets_missed, COUNTER, "packets", 0, "packets_missed", "", "", "Packets missing at first.") \
+    X(packets_late, COUNTER, "packets", 0, "packets_late", "", "", "Missing packets that arrived late, before they were requested.") \
     X(out_of_order, COUNTER, "packets", 0, "out_of_order", "", "", "Original data packets that arrived after a newer one.") \
     X(duplicates, COUNTER, "packets", 0, "duplicates", "", "", "Data packets received again, or after they were given up.") \
     X(packets_before_join, COUNTER, "packets", 0, "packets_before_join", "", "", "Data packets received that are older than the first sequence number of this receiver.") \
@@ -634,14 +634,14 @@ enum { /* indexes of a peer's histograms */
     X(messages_filtered, COUNTER, "messages", 0, "messages_filtered", "", "", "Messages in the filtered packets.") \
     X(reports_sent, COUNTER, "packets", 0, "reports_sent", "", "", "Reports sent to the source, in NAKs, in ACKs or alone.") \
     X(grants_sent, COUNTER, "", 0, "grants_sent", "", "", "Grants of credit sent, one for each topic, repeats included.") \
-    X(gap_bursts_1, COUNTER, "", 0, "gap_bursts", "length", "1", "Gaps detected, by length in packets.") \
-    X(gap_bursts_2_3, COUNTER, "", 0, "gap_bursts", "length", "2_3", "Gaps detected, by length in packets.") \
-    X(gap_bursts_4_7, COUNTER, "", 0, "gap_bursts", "length", "4_7", "Gaps detected, by length in packets.") \
-    X(gap_bursts_8_15, COUNTER, "", 0, "gap_bursts", "length", "8_15", "Gaps detected, by length in packets.") \
-    X(gap_bursts_16_31, COUNTER, "", 0, "gap_bursts", "length", "16_31", "Gaps detected, by length in packets.") \
-    X(gap_bursts_32_63, COUNTER, "", 0, "gap_bursts", "length", "32_63", "Gaps detected, by length in packets.") \
-    X(gap_bursts_64_127, COUNTER, "", 0, "gap_bursts", "length", "64_127", "Gaps detected, by length in packets.") \
-    X(gap_bursts_128_more, COUNTER, "", 0, "gap_bursts", "length", "128_more", "Gaps detected, by length in packets.") \
+    X(gaps_1, COUNTER, "", 0, "gaps", "length", "1", "Gaps detected, by length in packets.") \
+    X(gaps_2_3, COUNTER, "", 0, "gaps", "length", "2_3", "Gaps detected, by length in packets.") \
+    X(gaps_4_7, COUNTER, "", 0, "gaps", "length", "4_7", "Gaps detected, by length in packets.") \
+    X(gaps_8_15, COUNTER, "", 0, "gaps", "length", "8_15", "Gaps detected, by length in packets.") \
+    X(gaps_16_31, COUNTER, "", 0, "gaps", "length", "16_31", "Gaps detected, by length in packets.") \
+    X(gaps_32_63, COUNTER, "", 0, "gaps", "length", "32_63", "Gaps detected, by length in packets.") \
+    X(gaps_64_127, COUNTER, "", 0, "gaps", "length", "64_127", "Gaps detected, by length in packets.") \
+    X(gaps_128_more, COUNTER, "", 0, "gaps", "length", "128_more", "Gaps detected, by length in packets.") \
     X(outstanding_naks, GAUGE, "sequences", 0, "outstanding_naks", "", "", "Missing packets that are being requested now.") \
     X(held_packets, GAUGE, "packets", 0, "held_packets", "", "", "Packets received that wait for an older one or for room in the receive queue.") \
     X(missing_packets, GAUGE, "packets", 0, "missing_packets", "", "", "Packets missing now and not yet given up.") \
@@ -681,8 +681,8 @@ typedef struct helio_rx_stream_stats {
     _Atomic uint64_t losses_located_window;
     _Atomic uint64_t losses_located_socket;
     _Atomic uint64_t losses_located_outside;
-    _Atomic uint64_t gaps_detected;
-    _Atomic uint64_t gaps_filled;
+    _Atomic uint64_t packets_missed;
+    _Atomic uint64_t packets_late;
     _Atomic uint64_t out_of_order;
     _Atomic uint64_t duplicates;
     _Atomic uint64_t packets_before_join;
@@ -707,14 +707,14 @@ typedef struct helio_rx_stream_stats {
     _Atomic uint64_t messages_filtered;
     _Atomic uint64_t reports_sent;
     _Atomic uint64_t grants_sent;
-    _Atomic uint64_t gap_bursts_1;
-    _Atomic uint64_t gap_bursts_2_3;
-    _Atomic uint64_t gap_bursts_4_7;
-    _Atomic uint64_t gap_bursts_8_15;
-    _Atomic uint64_t gap_bursts_16_31;
-    _Atomic uint64_t gap_bursts_32_63;
-    _Atomic uint64_t gap_bursts_64_127;
-    _Atomic uint64_t gap_bursts_128_more;
+    _Atomic uint64_t gaps_1;
+    _Atomic uint64_t gaps_2_3;
+    _Atomic uint64_t gaps_4_7;
+    _Atomic uint64_t gaps_8_15;
+    _Atomic uint64_t gaps_16_31;
+    _Atomic uint64_t gaps_32_63;
+    _Atomic uint64_t gaps_64_127;
+    _Atomic uint64_t gaps_128_more;
     _Atomic uint64_t outstanding_naks;
     _Atomic uint64_t held_packets;
     _Atomic uint64_t missing_packets;
@@ -944,11 +944,11 @@ enum {
     X(TRANSMITTER, transmitter, credit_limit, HELIO_HAS_CREDIT) \
     X(TRANSMITTER, transmitter, credit_waits, HELIO_HAS_CREDIT) \
     X(TRANSMITTER, transmitter, credit_wait_time, HELIO_HAS_CREDIT) \
-    X(PEER, peer, acks_received, HELIO_HAS_ACKS) \
-    X(PEER, peer, acked_position, HELIO_HAS_ACKS) \
-    X(PEER, peer, ack_lag, HELIO_HAS_ACKS) \
-    X(PEER, peer, clock_offset, HELIO_HAS_CLOCK) \
-    X(PEER, peer, clock_error_bound, HELIO_HAS_CLOCK) \
+    X(TX_RECEIVER, tx_receiver, acks_received, HELIO_HAS_ACKS) \
+    X(TX_RECEIVER, tx_receiver, acked_position, HELIO_HAS_ACKS) \
+    X(TX_RECEIVER, tx_receiver, ack_lag, HELIO_HAS_ACKS) \
+    X(TX_RECEIVER, tx_receiver, clock_offset, HELIO_HAS_CLOCK) \
+    X(TX_RECEIVER, tx_receiver, clock_error_bound, HELIO_HAS_CLOCK) \
     X(RX_STREAM, rx_stream, acks_sent, HELIO_HAS_ACKS) \
     X(RX_STREAM, rx_stream, acked_position, HELIO_HAS_ACKS) \
     X(RX_STREAM, rx_stream, clock_offset, HELIO_HAS_CLOCK) \

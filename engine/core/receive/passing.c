@@ -62,7 +62,7 @@ void helio_rx_go_back(helio_rx_stream *stream, uint64_t first) {
     helio_rxw_go_back(rxw, first);
     stream->ask_from = stream->first = first;
     helio_stats_begin(stats);
-    helio_count(&stats->gaps_detected, missing(stream) - were_missing);
+    helio_count(&stats->packets_missed, missing(stream) - were_missing);
     helio_count(&stats->overflows, were_held - rxw->held);
     helio_set(&stats->window_first, first);
     helio_rx_show_window(stream);
@@ -87,7 +87,7 @@ static void account_taken(helio_rx_stream *stream, bool is_passed, found found, 
         helio_count(&stats->packets_delivered, 1);
     }
     if (found != FOUND_NEW) {
-        helio_count(found == FOUND_LATE ? &stats->gaps_filled : &stats->packets_recovered, 1);
+        helio_count(found == FOUND_LATE ? &stats->packets_late : &stats->packets_recovered, 1);
     }
     if (found == FOUND_RECOVERED) {
         helio_rx_shares shares = {{0}};
@@ -122,8 +122,8 @@ static unsigned burst_class(uint64_t count) {
 static void account_gap(helio_rx_stream *stream, uint64_t first, uint64_t count) {
     helio_rx_stream_stats *stats = helio_rx_stats(stream);
     helio_stats_begin(stats);
-    helio_count(&stats->gaps_detected, count);
-    helio_count(&(&stats->gap_bursts_1)[burst_class(count)], 1);
+    helio_count(&stats->packets_missed, count);
+    helio_count(&(&stats->gaps_1)[burst_class(count)], 1);
     helio_rx_show_window(stream);
     helio_stats_end(stats);
     const uint64_t end = first + count;

@@ -30,7 +30,7 @@ static void refuse(helio_receivers *receivers, helio_refusal reason, const helio
 void helio_receivers_count_others(helio_receivers *receivers, uint64_t sequences) {
     receivers->asked_by_others += sequences;
     if (receivers->stream) {
-        helio_count(&receivers->stream->naks_others, sequences);
+        helio_count(&receivers->stream->naks_untracked, sequences);
     }
 }
 

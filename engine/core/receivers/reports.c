@@ -132,10 +132,10 @@ helio_report_result helio_receivers_take_report(helio_receiver_entry *entry,
     const double keep_average = fade(entry, context->now_us);
     measure_loss(entry, view, &now, keep_average);
     measure_round_trip(entry, view, told, context->now_us, keep_average);
-    helio_peer_stats *stats = entry->object.record;
+    helio_tx_receiver_stats *stats = entry->object.record;
     helio_count(&stats->packets_received, now.received - view->received);
-    helio_count(&stats->packets_lost, now.lost - view->lost);
-    helio_count(&stats->packets_unrecoverable, now.unrecoverable - view->unrecoverable);
+    helio_count(&stats->packets_missed, now.lost - view->lost);
+    helio_count(&stats->packets_lost, now.unrecoverable - view->unrecoverable);
     view->incarnation = told->incarnation;
     view->received = now.received;
     view->lost = now.lost;
@@ -159,7 +159,7 @@ helio_report_result helio_receivers_take_report(helio_receiver_entry *entry,
 
 void helio_receivers_show_report(helio_receiver_entry *entry, const helio_receiver_view *view,
                                  const helio_report_context *context, helio_clock clock) {
-    helio_peer_stats *stats = entry->object.record;
+    helio_tx_receiver_stats *stats = entry->object.record;
     const double loss =
         entry->recent_expected > 0 ? entry->recent_lost / entry->recent_expected : 0;
     entry->told = context->history
@@ -181,6 +181,6 @@ void helio_receivers_show_report(helio_receiver_entry *entry, const helio_receiv
     helio_set(&stats->lag_time, (uint64_t)entry->told.age_ns);
     helio_set(&stats->window, view->window);
     helio_set(&stats->round_trip, (uint64_t)view->round_trip_ns);
-    helio_set(&stats->last_heard, (uint64_t)clock.wall_ns);
+    helio_set(&stats->last_feedback, (uint64_t)clock.wall_ns);
     helio_stats_end(stats);
 }

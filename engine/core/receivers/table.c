@@ -78,7 +78,8 @@ helio_receiver_index helio_receivers_at(const helio_receivers *receivers,
                                                                   : HELIO_RECEIVER_NONE;
 }
 
-helio_peer_stats *helio_receivers_stats(helio_receivers *receivers, helio_receiver_index index) {
+helio_tx_receiver_stats *helio_receivers_stats(helio_receivers *receivers,
+                                               helio_receiver_index index) {
     return is_present(receivers, index) ? receivers->entries[index].object.record : NULL;
 }
 
@@ -125,11 +126,11 @@ static int open_object(helio_receivers *receivers, helio_receiver_index index, h
     char labels[HELIO_STATS_LABELS_BYTES], text[96];
     memcpy(labels, receivers->labels, sizeof labels);
     label_of(receivers, index, text);
-    helio_stats_label(labels, sizeof labels, "peer", text);
+    helio_stats_label(labels, sizeof labels, "receiver", text);
     helio_stats_label(labels, sizeof labels, "name", entry->name);
     snprintf(text, sizeof text, "%016" PRIx64, receivers->views[index].receiver);
-    helio_stats_label(labels, sizeof labels, "receiver", text);
-    return helio_stats_open_object(receivers->stats, HELIO_SCOPE_PEER, labels, clock.wall_ns,
+    helio_stats_label(labels, sizeof labels, "receiver_id", text);
+    return helio_stats_open_object(receivers->stats, HELIO_SCOPE_TX_RECEIVER, labels, clock.wall_ns,
                                    &entry->object);
 }
 
@@ -143,11 +144,11 @@ static void reopen_object(helio_receivers *receivers, helio_receiver_index index
         helio_stats_move_object(receivers->stats, &before, &entry->object);
         return;
     }
-    const helio_peer_stats *from = before.record;
-    helio_peer_stats *to = entry->object.record;
+    const helio_tx_receiver_stats *from = before.record;
+    helio_tx_receiver_stats *to = entry->object.record;
     helio_stats_begin(to);
 #define X(cell, ...) helio_set(&to->cell, helio_cell(&from->cell));
-    HELIO_STATS_PEER(X)
+    HELIO_STATS_TX_RECEIVER(X)
 #undef X
     helio_stats_end(to);
     helio_stats_close_object(receivers->stats, &before, clock.wall_ns);
@@ -214,8 +215,8 @@ static helio_receiver_index add_entry(helio_receivers *receivers, const helio_ad
     }
     char text[96];
     label_of(receivers, index, text);
-    helio_stats_event(receivers->stats, clock.wall_ns, HELIO_EVENT_PEER_SEEN, entry->object.slot,
-                      NULL, "%s gives feedback", text);
+    helio_stats_event(receivers->stats, clock.wall_ns, HELIO_EVENT_RECEIVER_DISCOVERED,
+                      entry->object.slot, NULL, "%s gives feedback", text);
     return index;
 }
 
@@ -266,8 +267,8 @@ static void fold(helio_receivers *receivers, uint32_t from, uint32_t into, helio
     kept->repair_bytes += lost->repair_bytes;
     receivers->entries[into].asked_for += receivers->entries[from].asked_for;
     receivers->entries[from].asked_for = 0;
-    const helio_peer_stats *cells = receivers->entries[from].object.record;
-    helio_peer_stats *to = receivers->entries[into].object.record;
+    const helio_tx_receiver_stats *cells = receivers->entries[from].object.record;
+    helio_tx_receiver_stats *to = receivers->entries[into].object.record;
     helio_stats_begin(to);
     helio_count(&to->nak_packets_received, helio_cell(&cells->nak_packets_received));
     helio_count(&to->naks_received, helio_cell(&cells->naks_received));

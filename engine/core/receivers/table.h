@@ -179,7 +179,8 @@ void helio_receivers_reach(helio_receivers *receivers, helio_receiver_index inde
 uint32_t helio_receivers_tend(helio_receivers *receivers, int64_t now_ns);
 
 /* Its statistics; NULL for HELIO_RECEIVER_NONE and empty entries. */
-helio_peer_stats *helio_receivers_stats(helio_receivers *receivers, helio_receiver_index index);
+helio_tx_receiver_stats *helio_receivers_stats(helio_receivers *receivers,
+                                               helio_receiver_index index);
 /* The statistics of this receiver have this feature from now on (HELIO_HAS_*). */
 void helio_receivers_apply(helio_receivers *receivers, helio_receiver_index index,
                            unsigned feature);

@@ -138,7 +138,7 @@ static bool enqueue(helio_repairer *repairer, uint64_t sequence, helio_txw_slot 
 /* ---- requests ---- */
 
 static void note_request(helio_repairer *repairer, uint64_t sequence, const request *who) {
-    helio_peer_stats *cells = helio_receivers_stats(&repairer->receivers, who->asker);
+    helio_tx_receiver_stats *cells = helio_receivers_stats(&repairer->receivers, who->asker);
     const bool is_first =
         helio_receivers_ask(&repairer->receivers, who->asker, sequence, who->clock.now_ns);
     if (cells && !is_first) {
@@ -147,7 +147,7 @@ static void note_request(helio_repairer *repairer, uint64_t sequence, const requ
 }
 
 static void count_too_late(helio_repairer *repairer, uint32_t asker) {
-    helio_peer_stats *cells = helio_receivers_stats(&repairer->receivers, asker);
+    helio_tx_receiver_stats *cells = helio_receivers_stats(&repairer->receivers, asker);
     if (cells) {
         helio_receivers_view(&repairer->receivers, asker)->naks_late++;
         helio_count(&cells->naks_too_late, 1);
@@ -156,7 +156,7 @@ static void count_too_late(helio_repairer *repairer, uint32_t asker) {
 }
 
 static void count_shed(helio_repairer *repairer, uint32_t asker) {
-    helio_peer_stats *cells = helio_receivers_stats(&repairer->receivers, asker);
+    helio_tx_receiver_stats *cells = helio_receivers_stats(&repairer->receivers, asker);
     if (cells) {
         helio_receivers_view(&repairer->receivers, asker)->naks_shed++;
         helio_count(&cells->naks_shed, 1);
@@ -318,7 +318,7 @@ void helio_repairer_on_nak(helio_repairer *repairer, const helio_pgm_packet *nak
         .destinations = destinations,
         .clock = clock,
     };
-    helio_peer_stats *cells = helio_receivers_stats(&repairer->receivers, asker);
+    helio_tx_receiver_stats *cells = helio_receivers_stats(&repairer->receivers, asker);
     const size_t count = 1 + nak->list_count;
     answer->naks = count;
     answer->confirmed_count = answer->shed_count = 0;
@@ -327,7 +327,7 @@ void helio_repairer_on_nak(helio_repairer *repairer, const helio_pgm_packet *nak
     helio_count(&stats->nak_packets_received, 1);
     helio_count(&stats->naks_received, count);
     helio_receivers_count_asked(&repairer->receivers, asker, count);
-    helio_set(&stats->peers, repairer->receivers.count - repairer->receivers.vacant);
+    helio_set(&stats->receivers, repairer->receivers.count - repairer->receivers.vacant);
     answer_one(repairer, first, &who, answer);
     for (size_t i = 0; i < nak->list_count; i++) {
         answer_one(repairer, helio_sequence_widen(nak->list[i], first), &who, answer);
@@ -338,7 +338,7 @@ void helio_repairer_on_nak(helio_repairer *repairer, const helio_pgm_packet *nak
     if (cells) {
         helio_stats_begin(cells);
         helio_count(&cells->nak_packets_received, 1);
-        helio_set(&cells->last_heard, (uint64_t)clock.wall_ns);
+        helio_set(&cells->last_feedback, (uint64_t)clock.wall_ns);
         helio_stats_end(cells);
     }
     if (count == 1 && answer->confirmed_count == 1 &&
@@ -355,7 +355,7 @@ static void count_repair(helio_repairer *repairer, helio_txw_slot *slot) {
     helio_count(&stats->repair_bytes, slot->length);
     helio_set(&stats->repair_queue, repairer->queue.count);
     helio_stats_end(stats);
-    helio_peer_stats *cells = helio_receivers_stats(&repairer->receivers, slot->asker);
+    helio_tx_receiver_stats *cells = helio_receivers_stats(&repairer->receivers, slot->asker);
     if (cells) {
         helio_receiver_view *view = helio_receivers_view(&repairer->receivers, slot->asker);
         view->repairs++;

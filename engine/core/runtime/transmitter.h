@@ -46,7 +46,7 @@ bool helio_transmitter_detach(helio_transmitter *transmitter, helio_clock clock)
  * it, and how full it is. */
 void helio_transmitter_refresh(helio_transmitter *transmitter, bool is_last, helio_clock clock);
 /* The same: adds what it accepted, dropped and holds to the topic's books, and shows these; to be
- * done for all transmitters of a lane, one after the other (transmitter_books.c). */
+ * done for all transmitters of a lane, one after the other (transmitter_totals.c). */
 void helio_transmitter_collect(helio_transmitter *transmitter);
 void helio_transmitter_show(const helio_transmitter *transmitter);
 /* Frees a transmitter that was detached. */

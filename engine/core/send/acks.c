@@ -26,7 +26,7 @@ static helio_tx_stream_stats *stats_of(const helio_tx_acks *acks) {
 
 static void show(helio_tx_acks *acks) {
     helio_tx_stream_stats *stats = stats_of(acks);
-    helio_set(&stats->ackers, acks->registry.count);
+    helio_set(&stats->receivers_acknowledging, acks->registry.count);
     if (acks->config.wanted) {
         helio_set(&stats->history_unacked, acks->txw->lead - acks->stable);
     }
@@ -138,7 +138,7 @@ static void set_needed(helio_tx_acks *acks, helio_clock clock) {
 static void tell_acker(helio_tx_acks *acks, helio_event_id event, const helio_acker *acker,
                        const char *what, helio_clock clock) {
     char address[HELIO_ADDRESS_TEXT];
-    const uint64_t sequence = event == HELIO_EVENT_ACKER_JOINED ? acker->first : acker->position;
+    const uint64_t sequence = event == HELIO_EVENT_ACKS_STARTED ? acker->first : acker->position;
     helio_stats_event(acks->config.stats, clock.wall_ns, event, acks->config.object->slot,
                       (const uint64_t[4]){acker->receiver, sequence, acks->registry.count},
                       "%s: receiver %s (%s) %s at packet %" PRIu64 "; %" PRIu32 " acknowledge",
@@ -150,7 +150,7 @@ static void tell_acker(helio_tx_acks *acks, helio_event_id event, const helio_ac
 static void part(helio_tx_acks *acks, helio_acker *acker, const char *why, helio_clock clock) {
     const helio_acker gone = *acker;
     helio_acks_remove(&acks->registry, acker);
-    tell_acker(acks, HELIO_EVENT_ACKER_LEFT, &gone, why, clock);
+    tell_acker(acks, HELIO_EVENT_ACKS_STOPPED, &gone, why, clock);
     set_needed(acks, clock);
 }
 
@@ -217,7 +217,7 @@ helio_acks_result helio_tx_acks_on_ack(helio_tx_acks *acks, const helio_pgm_pack
         return result;
     }
     if (result == HELIO_ACKS_JOINED || result == HELIO_ACKS_RESTARTED) {
-        tell_acker(acks, HELIO_EVENT_ACKER_JOINED, acker,
+        tell_acker(acks, HELIO_EVENT_ACKS_STARTED, acker,
                    result == HELIO_ACKS_JOINED ? "joined" : "joined anew", clock);
         set_needed(acks, clock);
     }

@@ -78,7 +78,7 @@ static void tell_event(helio_tx_stream *stream, const identity *who, const helio
         snprintf(whom, sizeof whom, "receiver %s%s%s", who->name, who->name[0] ? " at " : "",
                  helio_address_format(who->address, address));
     }
-    helio_stats_event(stream->stats, clock.wall_ns, HELIO_EVENT_RECEIVER_TREATED,
+    helio_stats_event(stream->stats, clock.wall_ns, HELIO_EVENT_RECEIVER_ACTION,
                       stream->object.slot,
                       (const uint64_t[4]){notice->action, who ? who->receiver : 0,
                                           left_ms(notice->until_ns, clock.now_ns), by_hand},
@@ -119,16 +119,16 @@ static void set_standing(helio_tx_stream *stream, helio_receiver_index index, he
     helio_repairer *repairer = &stream->repairer;
     helio_allowance *allowance = helio_repairer_allowance(repairer, index, clock.now_ns);
     helio_allowance_set(&repairer->allowances, allowance, action, until_ns, clock.now_ns);
-    helio_set(&helio_tx_stats(stream)->receivers_treated, repairer->allowances.treated);
+    helio_set(&helio_tx_stats(stream)->receivers_restricted, repairer->allowances.treated);
     helio_receiver_view *view = helio_receivers_view(&repairer->receivers, index);
     if (!view) {
         return;
     }
     view->flags &= ~(uint32_t)(HELIO_VIEW_SUSPENDED | HELIO_VIEW_EXPELLED);
     view->flags |= flags_of(action);
-    helio_peer_stats *cells = helio_receivers_stats(&repairer->receivers, index);
+    helio_tx_receiver_stats *cells = helio_receivers_stats(&repairer->receivers, index);
     if (cells) {
-        helio_set(&cells->treatment, (uint64_t)action);
+        helio_set(&cells->action, (uint64_t)action);
     }
     if (action == HELIO_ACTION_EXPEL) {
         helio_tx_acks_expel(&stream->acks, view->receiver, clock);

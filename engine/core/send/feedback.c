@@ -70,7 +70,7 @@ static uint32_t identify(helio_tx_stream *stream, const helio_pgm_packet *packet
         view->heard_ns = clock.now_ns;
         view->flags |= HELIO_VIEW_NEWS;
     }
-    helio_set(&helio_tx_stats(stream)->peers, receivers->count - receivers->vacant);
+    helio_set(&helio_tx_stats(stream)->receivers, receivers->count - receivers->vacant);
     return index;
 }
 
@@ -223,7 +223,7 @@ static void on_spmr(helio_tx_stream *stream, helio_clock clock) {
 static void count_ack(helio_tx_stream *stream, helio_receiver_index index, const helio_acker *heard,
                       helio_clock clock) {
     helio_receivers_reach(&stream->repairer.receivers, index, heard->position);
-    helio_peer_stats *cells = helio_receivers_stats(&stream->repairer.receivers, index);
+    helio_tx_receiver_stats *cells = helio_receivers_stats(&stream->repairer.receivers, index);
     if (!cells) {
         return;
     }
@@ -232,7 +232,7 @@ static void count_ack(helio_tx_stream *stream, helio_receiver_index index, const
     helio_count(&cells->acks_received, 1);
     helio_set(&cells->acked_position, heard->position);
     helio_set(&cells->ack_lag, stream->txw.lead - heard->position);
-    helio_set(&cells->last_heard, (uint64_t)clock.wall_ns);
+    helio_set(&cells->last_feedback, (uint64_t)clock.wall_ns);
     helio_stats_end(cells);
 }
 
@@ -250,7 +250,7 @@ static bool is_granted(helio_tx_stream *stream, helio_receiver_index index, heli
         return true;
     }
     helio_count(&helio_tx_stats(stream)->acks_shed, 1);
-    helio_peer_stats *cells = helio_receivers_stats(&repairer->receivers, index);
+    helio_tx_receiver_stats *cells = helio_receivers_stats(&repairer->receivers, index);
     if (cells) {
         helio_count(&cells->acks_shed, 1);
     }
@@ -265,7 +265,7 @@ static void on_clock(helio_tx_stream *stream, const helio_pgm_packet *ack,
         (told->source == HELIO_PGM_CLOCK_HOST || told->source == HELIO_PGM_CLOCK_EXCHANGE) &&
         told->offset_ns < CLOCK_MAX_NS && told->offset_ns > -CLOCK_MAX_NS &&
         told->bound_ns < (uint64_t)CLOCK_MAX_NS;
-    helio_peer_stats *cells = helio_receivers_stats(&stream->repairer.receivers, index);
+    helio_tx_receiver_stats *cells = helio_receivers_stats(&stream->repairer.receivers, index);
     if (cells) {
         helio_stats_begin(cells);
         helio_set(&cells->clock_source, is_known ? told->source : HELIO_PGM_CLOCK_UNKNOWN);

@@ -107,22 +107,22 @@ static const char *in_words(helio_action action) {
 static helio_event_id event_of(helio_action action) {
     switch (action) {
     case HELIO_ACTION_NOTIFY:
-        return HELIO_EVENT_CONSUMER_SLOW;
+        return HELIO_EVENT_RECEIVER_SLOW;
     case HELIO_ACTION_PACE:
-        return HELIO_EVENT_CONSUMER_PACED;
+        return HELIO_EVENT_RECEIVER_PACED;
     case HELIO_ACTION_SHED:
     case HELIO_ACTION_SUSPEND_NAKS:
     case HELIO_ACTION_SUSPEND:
-        return HELIO_EVENT_CONSUMER_SUSPENDED;
+        return HELIO_EVENT_RECEIVER_SUSPENDED;
     case HELIO_ACTION_EXPEL:
-        return HELIO_EVENT_CONSUMER_EXPELLED;
+        return HELIO_EVENT_RECEIVER_EXPELLED;
     case HELIO_ACTION_FORECAST:
-        return HELIO_EVENT_CONSUMER_FORECAST;
+        return HELIO_EVENT_RECEIVER_FORECAST;
     case HELIO_ACTION_SPARE:
     case HELIO_ACTION_NETWORK:
-        return HELIO_EVENT_CONSUMER_SPARED;
+        return HELIO_EVENT_RECEIVER_SPARED;
     default:
-        return HELIO_EVENT_CONSUMER_READMITTED;
+        return HELIO_EVENT_RECEIVER_READMITTED;
     }
 }
 
@@ -134,24 +134,24 @@ static void fill_arguments(const helio_slow_decision *decision, helio_event_id e
     args[2] = value;
     args[3] = milliseconds(decision->duration_ns);
     switch (event) {
-    case HELIO_EVENT_CONSUMER_SLOW:
+    case HELIO_EVENT_RECEIVER_SLOW:
         args[3] = millionths(decision->threshold);
         break;
-    case HELIO_EVENT_CONSUMER_PACED:
+    case HELIO_EVENT_RECEIVER_PACED:
         args[1] = decision->rate;
         args[2] = (uint64_t)decision->symptom;
         args[3] = value;
         break;
-    case HELIO_EVENT_CONSUMER_SUSPENDED:
-    case HELIO_EVENT_CONSUMER_ADVICE:
+    case HELIO_EVENT_RECEIVER_SUSPENDED:
+    case HELIO_EVENT_RECEIVER_ADVICE:
         args[1] = (uint64_t)decision->action;
         break;
-    case HELIO_EVENT_CONSUMER_READMITTED:
+    case HELIO_EVENT_RECEIVER_READMITTED:
         args[1] = (uint64_t)decision->action;
         args[2] = milliseconds(decision->lasted_ns);
         args[3] = 0;
         break;
-    case HELIO_EVENT_CONSUMER_FORECAST:
+    case HELIO_EVENT_RECEIVER_FORECAST:
         args[1] = milliseconds(decision->duration_ns);
         args[3] = 0;
         break;
@@ -162,7 +162,7 @@ static void fill_arguments(const helio_slow_decision *decision, helio_event_id e
 
 static void tell_group(helio_tx_stream *stream, const helio_slow_decision *decision,
                        helio_clock clock) {
-    helio_stats_event(stream->stats, clock.wall_ns, HELIO_EVENT_CONSUMER_SPARED,
+    helio_stats_event(stream->stats, clock.wall_ns, HELIO_EVENT_RECEIVER_SPARED,
                       stream->object.slot, (const uint64_t[4]){0, 0, millionths(decision->value)},
                       "%s: %.3g %% of the receivers are in trouble: %s", stream->endpoint,
                       100 * decision->value, decision->why);
@@ -175,7 +175,7 @@ static void tell(helio_tx_stream *stream, const helio_slow_decision *decision, h
     const bool is_advice = stream->slow.config.mode == HELIO_SLOW_MODE_ADVISE &&
                            action > HELIO_ACTION_NOTIFY && action < HELIO_ACTION_FORECAST &&
                            action != HELIO_ACTION_RECOVER;
-    const helio_event_id event = is_advice ? HELIO_EVENT_CONSUMER_ADVICE : event_of(action);
+    const helio_event_id event = is_advice ? HELIO_EVENT_RECEIVER_ADVICE : event_of(action);
     const helio_stats_object *entry = &stream->repairer.receivers.entries[decision->index].object;
     uint64_t args[4];
     char who[WHO_TEXT], why[WHY_TEXT], rest[WHY_TEXT] = "";
@@ -241,7 +241,7 @@ static void carry_out(helio_tx_stream *stream, const helio_slow_decision *decisi
     const int mode = stream->slow.config.mode;
     const size_t i = (size_t)decision->action - HELIO_ACTION_NOTIFY;
     helio_count(&(&stats->slow_decisions_notify)[i], 1);
-    helio_peer_stats *cells =
+    helio_tx_receiver_stats *cells =
         decision->index == HELIO_RECEIVER_NONE
             ? NULL
             : helio_receivers_stats(&stream->repairer.receivers, decision->index);
@@ -271,14 +271,14 @@ static bool is_further_behind(const helio_consumer *a, const helio_consumer *b) 
 static void show(helio_tx_stream *stream, const helio_interval *interval, helio_clock clock) {
     const helio_consumers *consumers = &stream->slow.consumers;
     helio_tx_stream_stats *stats = helio_tx_stats(stream);
-    helio_set(&stats->consumers_in_trouble, consumers->troubled);
-    helio_set(&stats->consumers_isolated, consumers->isolated);
-    helio_set(&stats->consumer_ceiling, helio_tx_slow_ceiling(&stream->slow));
+    helio_set(&stats->receivers_in_trouble, consumers->troubled);
+    helio_set(&stats->receivers_isolated, consumers->isolated);
+    helio_set(&stats->slow_rate_limit, helio_tx_slow_ceiling(&stream->slow));
     stream->slow.paced = HELIO_RECEIVER_NONE;
     for (helio_receiver_index index = 0;
          index < interval->receivers && index < consumers->config.capacity; index++) {
         const helio_consumer *consumer = &consumers->consumers[index];
-        helio_peer_stats *cells = helio_receivers_stats(&stream->repairer.receivers, index);
+        helio_tx_receiver_stats *cells = helio_receivers_stats(&stream->repairer.receivers, index);
         if (!cells) {
             continue;
         }

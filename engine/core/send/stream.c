@@ -38,8 +38,8 @@ static bool send_repair(helio_tx_stream *stream, helio_clock clock) {
     helio_pgm_make_repair(packet, (uint32_t)stream->txw.trail, slot->payload_sum);
     stream->traffic.repair_packets++;
     stream->traffic.repair_bytes += slot->length;
-    helio_count(&stream->instance->retransmits_sent, 1);
-    helio_count(&stream->instance->retransmit_bytes, slot->length);
+    helio_count(&stream->instance->repair_packets, 1);
+    helio_count(&stream->instance->repair_bytes, slot->length);
     const uint64_t askers =
         stream->destinations_count ? helio_repairer_destinations(&stream->repairer, sequence) : 0;
     helio_tx_send_to_askers(stream, askers, packet, slot->length, true);

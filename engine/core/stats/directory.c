@@ -45,8 +45,8 @@ static const helio_cell_shape tx_stream_cells[] = {HELIO_STATS_TX_STREAM(X)};
 #define RECORD helio_transmitter_stats
 static const helio_cell_shape transmitter_cells[] = {HELIO_STATS_TRANSMITTER(X)};
 #undef RECORD
-#define RECORD helio_peer_stats
-static const helio_cell_shape peer_cells[] = {HELIO_STATS_PEER(X)};
+#define RECORD helio_tx_receiver_stats
+static const helio_cell_shape tx_receiver_cells[] = {HELIO_STATS_TX_RECEIVER(X)};
 #undef RECORD
 #define RECORD helio_rx_stream_stats
 static const helio_cell_shape rx_stream_cells[] = {HELIO_STATS_RX_STREAM(X)};

@@ -70,12 +70,12 @@ static bool find_label(const char *labels, const char *key, char value[HELIO_STA
 
 /* Labels by which a receiver is called, by scope; the last is NULL. */
 static const char *const *receiver_labels(helio_scope scope) {
-    static const char *const peer[] = {"peer", "name", "receiver", NULL};
+    static const char *const peer[] = {"receiver", "name", "receiver_id", NULL};
     static const char *const rx_stream[] = {"instance", "feedback_address", NULL};
     static const char *const receiver[] = {"instance", NULL};
     static const char *const nobody[] = {NULL};
     switch (scope) {
-    case HELIO_SCOPE_PEER:
+    case HELIO_SCOPE_TX_RECEIVER:
         return peer;
     case HELIO_SCOPE_RX_STREAM:
         return rx_stream;

@@ -149,9 +149,9 @@ typedef struct helio_receiver_info {
     /* Reported: data packets received in this incarnation, each counted once. */
     uint64_t packets_received;
     /* Reported: data packets missed at first, recovered or not. */
-    uint64_t packets_lost;
+    uint64_t packets_missed;
     /* Reported: data packets lost for good. */
-    uint64_t packets_unrecoverable;
+    uint64_t packets_lost;
     /* Packets sent and not passed on at the last report. */
     uint64_t lag;
     /* Packets it requested, each counted once. */

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from heliograph.engine import catalogue
-from heliograph.monitor import books
+from heliograph.monitor import reconciliation
 from heliograph.monitor.cli import main
 from heliograph.monitor.model import ObjectState, Snapshot
 from heliograph.monitor.sampler import Sampler
@@ -44,32 +44,32 @@ def changed(snapshot: Snapshot, instance: str, scope: str, **values: int | None)
 
 
 def test_every_sum_of_every_object_is_there_and_balances(fleet: Snapshot) -> None:
-    rows = books.accounts(fleet)
+    rows = reconciliation.accounts(fleet)
     assert {(row.scope, row.identity) for row in rows} == {(one.scope, one.name) for one in catalogue.identities()}
     assert [row for row in rows if row.residual] == []
     assert sum(row.scope == "receiver" for row in rows) == 2 * len(RECEIVERS) * len(TOPICS)
-    assert set(books.worst(fleet.instances).values()) == {0}
+    assert set(reconciliation.worst(fleet.instances).values()) == {0}
 
 
 def test_a_residual_names_its_object_its_sum_and_its_terms(fleet: Snapshot) -> None:
     wrong = changed(fleet, "alpha", "rx_stream", duplicates=7)
-    (row,) = [row for row in books.accounts(wrong) if row.residual]
+    (row,) = [row for row in reconciliation.accounts(wrong) if row.residual]
     assert (row.instance, row.scope, row.identity, row.unit) == ("alpha", "rx_stream", "received", "packets")
     assert (row.residual, row.labels, row.terms["duplicates"]) == (-7, {"stream": STREAM}, 7)
-    assert books.sentence(row).startswith("7 packets are counted twice: ")
+    assert reconciliation.sentence(row).startswith("7 packets are counted twice: ")
     short = changed(fleet, "alpha", "rx_stream", packets_received=row.left + 5)
-    (row,) = [row for row in books.accounts(short) if row.residual]
-    assert books.sentence(row).startswith("5 packets are not accounted for: ")
-    found = books.worst(wrong.instances)
+    (row,) = [row for row in reconciliation.accounts(short) if row.residual]
+    assert reconciliation.sentence(row).startswith("5 packets are not accounted for: ")
+    found = reconciliation.worst(wrong.instances)
     assert {key: value for key, value in found.items() if value} == {("alpha", "rx_stream.received"): -7}
 
 
 def test_a_cell_that_does_not_apply_adds_nothing_and_one_not_known_yet_closes_the_book(fleet: Snapshot) -> None:
     absent = changed(fleet, "alpha", "receiver", fragments_joined=None)
-    assert len(books.accounts(absent)) == len(books.accounts(fleet))
+    assert len(reconciliation.accounts(absent)) == len(reconciliation.accounts(fleet))
     older = changed(fleet, "alpha", "rx_stream", window_first=None)
-    assert len(books.accounts(older)) == len(books.accounts(fleet)) - 1
-    assert [row for row in books.accounts(older) if row.residual] == []
+    assert len(reconciliation.accounts(older)) == len(reconciliation.accounts(fleet)) - 1
+    assert [row for row in reconciliation.accounts(older) if row.residual] == []
 
 
 def test_an_object_whose_writer_stopped_within_an_update_is_not_judged(fleet: Snapshot) -> None:
@@ -81,12 +81,12 @@ def test_an_object_whose_writer_stopped_within_an_update_is_not_judged(fleet: Sn
             for owner in wrong.instances
         ),
     )
-    assert books.accounts(torn) == []
-    assert books.worst(torn.instances) == {}
+    assert reconciliation.accounts(torn) == []
+    assert reconciliation.worst(torn.instances) == {}
 
 
 def test_what_is_between_the_ends_is_in_flight(fleet: Snapshot) -> None:
-    ends = [end for end in books.crossings(fleet) if end.join == "messages" and end.receiver == "slow"]
+    ends = [end for end in reconciliation.crossings(fleet) if end.join == "messages" and end.receiver == "slow"]
     assert {end.labels["topic"] for end in ends} == set(TOPICS)
     for end in ends:
         assert end.sender == "feed"
@@ -94,8 +94,10 @@ def test_what_is_between_the_ends_is_in_flight(fleet: Snapshot) -> None:
 
 
 def test_a_receiver_read_after_its_sender_is_not_behind_it_and_widened_numbers_agree(fleet: Snapshot) -> None:
-    def packets(snapshot: Snapshot) -> books.Crossing:
-        (end,) = [end for end in books.crossings(snapshot) if end.join == "packets" and end.receiver == "alpha"]
+    def packets(snapshot: Snapshot) -> reconciliation.Crossing:
+        (end,) = [
+            end for end in reconciliation.crossings(snapshot) if end.join == "packets" and end.receiver == "alpha"
+        ]
         return end
 
     before = packets(fleet)
@@ -106,17 +108,17 @@ def test_a_receiver_read_after_its_sender_is_not_behind_it_and_widened_numbers_a
 
 
 def test_quiet_is_when_nothing_counted_changes(fleet: Snapshot) -> None:
-    assert books.is_quiet(fleet, fleet)
-    assert not books.is_quiet(fleet, changed(fleet, "alpha", "rx_stream", packets_received=1))
+    assert reconciliation.is_quiet(fleet, fleet)
+    assert not reconciliation.is_quiet(fleet, changed(fleet, "alpha", "rx_stream", packets_received=1))
 
 
 def test_the_command_says_that_all_balances(segments: Path, capsys: pytest.CaptureFixture[str]) -> None:
     sample_fleet(segments)
-    assert main(["books", "--segments", str(segments), "--wait", "5"]) == 0
+    assert main(["reconcile", "--segments", str(segments), "--wait", "5"]) == 0
     out = capsys.readouterr().out
     assert "every residual is 0; traffic is quiet" in out
     assert "IN FLIGHT" in out
-    assert main(["books", "--segments", str(segments), "--all", "--instance", "alpha"]) == 0
+    assert main(["reconcile", "--segments", str(segments), "--all", "--instance", "alpha"]) == 0
     assert "RESIDUAL" in capsys.readouterr().out
 
 
@@ -127,9 +129,9 @@ def test_the_command_fails_where_something_does_not_add_up(segments: Path, capsy
         name="feed",
         objects=[SegmentObject("transmitter", {"instance": "feed", "topic": "T", "stream": "s"}, {}, values)],
     )
-    assert main(["books", "--segments", str(segments)]) == 1
+    assert main(["reconcile", "--segments", str(segments)]) == 1
     assert "feed: 2 messages are not accounted for" in capsys.readouterr().out
-    assert main(["books", "--segments", str(segments), "--json"]) == 1
+    assert main(["reconcile", "--segments", str(segments), "--json"]) == 1
     told = json.loads(capsys.readouterr().out)
     assert told["balanced"] is False
     (row,) = [row for row in told["sums"] if row["residual"]]
@@ -139,28 +141,28 @@ def test_the_command_fails_where_something_does_not_add_up(segments: Path, capsy
 @pytest.mark.parametrize("wait", ["-1", "nan", "soon", "1e9"])
 def test_a_time_that_is_none_is_refused(segments: Path, wait: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
-        main(["books", "--segments", str(segments), f"--wait={wait}"])
+        main(["reconcile", "--segments", str(segments), f"--wait={wait}"])
     assert stopped.value.code == 2
     assert "is not a time in seconds from 0 to 86400" in capsys.readouterr().err
 
 
 def test_the_command_tells_where_packets_died(segments: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    values = {"packets_received": 90, "packets_delivered": 90, "packets_recovered": 10, "gaps_detected": 10}
+    values = {"packets_received": 90, "packets_delivered": 90, "packets_recovered": 10, "packets_missed": 10}
     values |= {"window_trail": 90, "losses_located_socket": 8, "losses_located_outside": 2}
     write_segment(
         segments / "alpha.1.helio",
         name="alpha",
         objects=[SegmentObject("rx_stream", {"instance": "alpha", "stream": "s"}, {}, values)],
     )
-    assert main(["books", "--segments", str(segments)]) == 0
+    assert main(["reconcile", "--segments", str(segments)]) == 0
     out = capsys.readouterr().out
     assert "alpha: of stream s 8 of 10 packets: this host's kernel dropped them" in out
     assert "confidence 0.80" in out
-    assert main(["books", "--segments", str(segments), "--json"]) == 0
+    assert main(["reconcile", "--segments", str(segments), "--json"]) == 0
     (row,) = json.loads(capsys.readouterr().out)["losses"]
     assert (row["place"], row["places"]) == ("socket", {"socket": 8, "outside": 2})
 
 
 def test_without_instances_there_are_no_books(segments: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["books", "--segments", str(segments)]) == 0
+    assert main(["reconcile", "--segments", str(segments)]) == 0
     assert "no running instance" in capsys.readouterr().out

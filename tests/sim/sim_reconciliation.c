@@ -2,7 +2,7 @@
  * catalogue (docs/identities.md) holds in every object at every moment looked
  * at, callbacks included, and when all is quiet nothing is in flight.
  *
- *     sim_books [--seeds N] [--first N]
+ *     sim_reconciliation [--seeds N] [--first N]
  *
  * Each seed draws loss, bursts, doubles and reorder; topics wanted and not
  * wanted, bare payloads; windows too small for what is lost; receivers that
@@ -11,8 +11,8 @@
  * failure prints its seed. */
 #include <stdbool.h>
 
-#include "books.h"
 #include "check.h"
+#include "reconciliation.h"
 #include "seeds.h"
 #include "world.h"
 
@@ -302,7 +302,7 @@ static void add_up(const helio_stats *stats) {
             filtered += helio_cell(&r->messages_filtered);
             recovered += helio_cell(&r->packets_recovered);
             overflowed += helio_cell(&r->overflows);
-            ahead += helio_cell(&r->gaps_filled);
+            ahead += helio_cell(&r->packets_late);
         }
     }
 }
@@ -344,7 +344,7 @@ static bool holds(uint64_t seed) {
 
 int main(int argc, char **argv) {
     const seeds seeds = seeds_from(argc, argv, 1000, 150);
-    if (!seeds_hold("sim_books", seeds, holds)) {
+    if (!seeds_hold("sim_reconciliation", seeds, holds)) {
         return 1;
     }
     printf("%" PRIu64 " runs, %" PRIu64 " lives: messages %" PRIu64 " delivered, %" PRIu64

@@ -1,4 +1,4 @@
-"""``heliograph books``: reconciles the counters of every object, and shows data in flight between sender and receiver.
+"""``heliograph reconcile``: reconciles the counters of every object, and shows data in flight.
 
 The output with ``--json`` is one object. Its names are stable: `schema` increases when a name is removed or changes its
 meaning.
@@ -14,10 +14,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from heliograph.engine.catalogue.outside import json_text
-from heliograph.monitor.books import Account, Crossing, accounts, crossings, is_quiet, sentence
 from heliograph.monitor.commands.common import Subparsers, add_command, add_instance_option, only, sampler_of
 from heliograph.monitor.localise import Location, locate
 from heliograph.monitor.model import Snapshot
+from heliograph.monitor.reconciliation import Account, Crossing, accounts, crossings, is_quiet, sentence
 from heliograph.monitor.sampler import Sampler
 from heliograph.monitor.text import printable, table
 
@@ -29,17 +29,17 @@ QUIET = 0.2
 
 
 def command(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
-    """Add ``books``."""
+    """Add ``reconcile``."""
     parser = add_command(
         subparsers,
-        "books",
+        "reconcile",
         "check that the counters of sent, delivered, filtered and lost data add up",
         "Reconcile the counters of the instances on this host. In every object the counters must add up\n"
         "(engine/docs/identities.md), also while messages flow. Data that the sender has sent and the receiver\n"
         "has not passed yet is in flight. With --wait the command first waits until traffic is quiet.\n"
         "The command also shows the location of every loss, as far as it is known.\n"
         "Exit code 1: the counters of an object do not add up.",
-        "heliograph books --wait 10",
+        "heliograph reconcile --wait 10",
     )
     parser.add_argument(
         "--wait", metavar="SECONDS", type=_seconds, default=0.0, help="longest wait for quiet traffic (default: 0)"
