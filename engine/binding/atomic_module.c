@@ -1,9 +1,9 @@
 /* heliograph.monitor._atomic: 64-bit words in shared memory, changed as a whole.
  *
  * Python can map a segment but cannot compare and exchange a word of it, which is how the clients
- * of an engine's command ring keep out of each other's way (docs/segment.md 8).  And what Python maps
- * kills it (SIGBUS) when another program truncates the file; a Mapping of this module raises OSError.
- * It links nothing of the engine but the guard of its own mappings (base/mapped.h). */
+ * of an engine's command ring keep out of each other's way (docs/segment.md 8).  And what Python
+ * maps kills it (SIGBUS) when another program truncates the file; a Mapping of this module raises
+ * OSError.  It links nothing of the engine but the guard of its own mappings (base/mapped.h). */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 

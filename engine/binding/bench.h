@@ -10,7 +10,8 @@
 /* Raises heliograph.engine.errors.Error with the library's sentence; returns NULL. */
 PyObject *bench_raise(const char *what);
 
-/* To be called now and then without the GIL: whether to go on, or there is an exception (Ctrl-C). */
+/* To be called now and then without the GIL: whether to go on, or there is an exception
+ * (Ctrl-C). */
 bool bench_goes_on(void);
 
 /* levels(order, batch, slot_seconds, warmup_seconds): bench_levels.c. */

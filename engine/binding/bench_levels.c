@@ -1,9 +1,10 @@
 /* What a message costs at each level of detail: the measurement behind `heliograph info`.
  *
- * One instance in one thread sends to itself over memory, so no second thread, no system call and no
- * network is in the figures, and the time is that of this thread's processor: what other programs
- * take is not counted, what they do to the caches is.  Only the level of detail changes between
- * slots, in the instance as it runs: memory, addresses and code are the same in all of them. */
+ * One instance in one thread sends to itself over memory, so no second thread, no system call and
+ * no network is in the figures, and the time is that of this thread's processor: what other
+ * programs take is not counted, what they do to the caches is.  Only the level of detail changes
+ * between slots, in the instance as it runs: memory, addresses and code are the same in all of
+ * them. */
 #include "bench.h"
 
 #include <stdlib.h>

@@ -1,10 +1,10 @@
-/* heliograph.engine._bench: the loops of `heliograph bench`, in C so that they measure the transport
- * and not Python.  One process sends, one receives; they share a board of 64-bit words in shared
- * memory that the command gives them.
+/* heliograph.engine._bench: the loops of `heliograph bench`, in C so that they measure the
+ * transport and not Python.  One process sends, one receives; they share a board of 64-bit words in
+ * shared memory that the command gives them.
  *
- * Open loop: message k is meant for the moment begin + k / rate, and latency counts from that moment
- * whenever it really left, so a stall of the sender or the network is seen by every message it
- * delays (no coordinated omission).  At full speed the moment is when its batch was submitted.
+ * Open loop: message k is meant for the moment begin + k / rate, and latency counts from that
+ * moment whenever it really left, so a stall of the sender or the network is seen by every message
+ * it delays (no coordinated omission).  At full speed the moment is when its batch was submitted.
  * Both ends are on one host and read one clock. */
 #include "bench.h"
 
@@ -366,8 +366,8 @@ static bool receive_all(const bench *b, receiving *r) {
     }
 }
 
-/* Which of `total` values in ascending order is the percentile: 1 to total, rounded up, with a little
- * leniency for shares that are not exact; large totals leave no room for it beside them. */
+/* Which of `total` values in ascending order is the percentile: 1 to total, rounded up, with a
+ * little leniency for shares that are not exact; large totals leave no room for it beside them. */
 static uint64_t rank_of(uint64_t total, double share) {
     const double exact = share * (double)total;
     uint64_t rank = (uint64_t)exact;

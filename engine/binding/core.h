@@ -230,8 +230,8 @@ PyObject *core_receiver_stream_name(core_receiver *self, uint32_t number);
 void core_receiver_destroy(core_child *child);
 void core_listener_on_messages(void *context, const helio_message *messages, size_t count);
 void core_listener_on_loss(void *context, const helio_loss *loss);
-/* Calls a callback with an argument, which it takes over; NULL: making it failed.  What comes out of
- * it is counted in *errors. */
+/* Calls a callback with an argument, which it takes over; NULL: making it failed.  What comes out
+ * of it is counted in *errors. */
 void core_call(core_instance *instance, uint64_t *errors, PyObject *callback, PyObject *argument);
 
 /* -- acknowledgements: core_acks.c ---------------------------------------------------------- */

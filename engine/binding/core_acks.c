@@ -99,8 +99,8 @@ failed:
 
 /* ---- receiver ---- */
 
-/* The stream's number within the receiver: of this name, or of the only one there is; NO_STREAM with
- * an exception. */
+/* The stream's number within the receiver: of this name, or of the only one there is; NO_STREAM
+ * with an exception. */
 #define NO_STREAM UINT32_MAX
 static uint32_t receiver_stream_number(core_receiver *self, PyObject *name) {
     if (name == NULL || name == Py_None) {

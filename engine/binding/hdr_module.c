@@ -1,8 +1,8 @@
 /* heliograph.monitor._hdr: the HDR codec and the merge kernel for Python.
  *
- * It takes and returns plain things: buffers of u64 counts, bytes, and the offset and data buffers of an
- * Arrow binary column.  The heavy calls give up the interpreter's lock, so threads merge side by side.
- * It links the codec only, not the engine: a reader of the history needs no transport. */
+ * It takes and returns plain things: buffers of u64 counts, bytes, and the offset and data buffers
+ * of an Arrow binary column.  The heavy calls give up the interpreter's lock, so threads merge side
+ * by side.  It links the codec only, not the engine: a reader of the history needs no transport. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
@@ -381,7 +381,8 @@ static const char *merge_group(merge_job *job, Py_ssize_t group, helio_hdr_layou
     return NULL;
 }
 
-/* Merges group after group through one counts array that stays in cache.  NULL, or what is wrong. */
+/* Merges group after group through one counts array that stays in cache.  NULL, or what is
+ * wrong. */
 static const char *merge_run(merge_job *job) {
     job->ends[0] = 0;
     memset(job->counts, 0, (size_t)job->widest.cells * 8);

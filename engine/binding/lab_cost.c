@@ -1,5 +1,5 @@
-/* What a control interval's decisions cost: each policy is asked again and again about receivers who
- * fare differently, and timed by the processor's own clock. */
+/* What a control interval's decisions cost: each policy is asked again and again about receivers
+ * who fare differently, and timed by the processor's own clock. */
 #include "lab_cost.h"
 
 #include <stdlib.h>

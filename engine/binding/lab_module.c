@@ -9,7 +9,7 @@
 
 #include <heliograph/heliograph.h>
 
-#include "base/clock.h"
+#include "base/moment.h"
 #include "lab_cost.h"
 #include "lab_rerun.h"
 #include "options/options.h"

@@ -1,9 +1,9 @@
 /* heliograph.monitor._module_host: loads a module of heliograph/module.h and calls its functions.
  *
- * It runs in a process that holds one module and nothing else (monitor/modules/child.py), for a module
- * may crash.  It takes plain tuples (module_values.c) and gives up the interpreter's lock while the
- * module's code runs.  The module may speak to its host at any time and from any thread of its own;
- * what it says reaches Python through one callable, told (kind, number, text). */
+ * It runs in a process that holds one module and nothing else (monitor/modules/child.py), for a
+ * module may crash.  It takes plain tuples (module_values.c) and gives up the interpreter's lock
+ * while the module's code runs.  The module may speak to its host at any time and from any thread
+ * of its own; what it says reaches Python through one callable, told (kind, number, text). */
 #include "module_values.h"
 
 #include <dlfcn.h>

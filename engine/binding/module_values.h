@@ -1,6 +1,6 @@
-/* What the host of C modules (module_host.c) hands to a module: the structures of heliograph/module.h
- * made from plain Python values, in an arena that lives for one call.  Texts and arrays of numbers
- * point into the Python objects, which the caller keeps alive. */
+/* What the host of C modules (module_host.c) hands to a module: the structures of
+ * heliograph/module.h made from plain Python values, in an arena that lives for one call.  Texts
+ * and arrays of numbers point into the Python objects, which the caller keeps alive. */
 #ifndef HELIO_MODULE_VALUES_H
 #define HELIO_MODULE_VALUES_H
 

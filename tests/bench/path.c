@@ -22,7 +22,7 @@ static helio_transmitter *transmitter;
 
 /* callgrind knows them by name. */
 __attribute__((noinline)) void submitted(void);
-__attribute__((noinline)) void sent(helio_clock clock);
+__attribute__((noinline)) void sent(helio_moment moment);
 
 static void fail(const char *what) {
     fprintf(stderr, "path: %s: %s\n", what, helio_error_text());
@@ -36,8 +36,8 @@ void submitted(void) {
     }
 }
 
-void sent(helio_clock clock) {
-    helio_tx_lane_work(transmitter->lane, clock);
+void sent(helio_moment moment) {
+    helio_tx_lane_work(transmitter->lane, moment);
 }
 
 static void pass(long messages, char way) {

@@ -1,5 +1,5 @@
-/* Nodes of a simulated network whose clocks are their own: set differently, running at different rates,
- * and set anew in between. */
+/* Nodes of a simulated network whose clocks are their own: set differently, running at different
+ * rates, and set anew in between. */
 #ifndef HELIO_TESTS_CLOCKED_H
 #define HELIO_TESTS_CLOCKED_H
 
@@ -17,12 +17,12 @@ typedef struct clocked {
 } clocked;
 
 /* What the node's clocks say when it is `sim_ns`. */
-static inline helio_clock clocked_at(const clocked *node, int64_t sim_ns) {
+static inline helio_moment clocked_at(const clocked *node, int64_t sim_ns) {
     const int64_t passed_ns = sim_ns + (int64_t)((double)sim_ns * node->ppm / 1e6);
-    return (helio_clock){node->origin_ns + passed_ns, CLOCKED_WALL_NS + node->wall_ns + passed_ns};
+    return (helio_moment){node->origin_ns + passed_ns, CLOCKED_WALL_NS + node->wall_ns + passed_ns};
 }
 
-static inline helio_clock clocked_now(const clocked *node) {
+static inline helio_moment clocked_now(const clocked *node) {
     return clocked_at(node, world_now(node->world).now_ns);
 }
 
@@ -32,15 +32,15 @@ static inline int64_t clocked_offset(const clocked *a, const clocked *b) {
 }
 
 static inline void clocked_on_packet(void *context, const void *packet, size_t length,
-                                     const helio_address *from, helio_clock clock) {
+                                     const helio_address *from, helio_moment moment) {
     const clocked *node = context;
     node->inner.on_packet(node->inner.context, packet, length, from,
-                          clocked_at(node, clock.now_ns));
+                          clocked_at(node, moment.now_ns));
 }
 
-static inline void clocked_poll(void *context, helio_clock clock) {
+static inline void clocked_poll(void *context, helio_moment moment) {
     const clocked *node = context;
-    node->inner.poll(node->inner.context, clocked_at(node, clock.now_ns));
+    node->inner.poll(node->inner.context, clocked_at(node, moment.now_ns));
 }
 
 static inline int64_t clocked_deadline(void *context) {
@@ -87,7 +87,8 @@ static inline void clocked_add_receiver(world *w, clocked *clocks, world_receive
                                        world_receiver_deadline});
 }
 
-/* The record of the first live object of a scope with `label` among its labels; NULL: there is none. */
+/* The record of the first live object of a scope with `label` among its labels; NULL: there is
+ * none. */
 static inline void *clocked_record(const world *w, helio_scope scope, const char *label) {
     for (uint64_t slot = 0; slot < w->stats->header->objects_used; slot++) {
         const helio_segment_object *object = &w->stats->objects[slot];

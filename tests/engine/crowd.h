@@ -1,8 +1,8 @@
 /* A crowd: a source and its receivers as the policies see them, without a network or packets.
  *
  * Each step is a control interval.  The source sends; a receiver misses some of it by chance, is
- * repaired, takes from its window as fast as its application drains it, and reports.  One that needs
- * what has left the history loses it and goes on from there. */
+ * repaired, takes from its window as fast as its application drains it, and reports.  One that
+ * needs what has left the history loses it and goes on from there. */
 #ifndef HELIO_TESTS_CROWD_H
 #define HELIO_TESTS_CROWD_H
 

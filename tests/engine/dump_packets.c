@@ -6,8 +6,8 @@
  *     made down|up HEX   a packet the engine can make, whether or not it was needed in the run
  *     sent TOPIC NUMBER LENGTH     a message that the application sent
  *
- * The run has messages of all sizes, loss both ways, acknowledgements, a receiver that comes late, and
- * an orderly end. */
+ * The run has messages of all sizes, loss both ways, acknowledgements, a receiver that comes late,
+ * and an orderly end. */
 #include <inttypes.h>
 
 #include "send/topics.h"
@@ -46,13 +46,13 @@ static size_t take_all(void *context, const helio_message *messages, size_t coun
 static void send(world_source *source, helio_tx_topic *topic, uint64_t number, size_t length,
                  int64_t late_ns) {
     static uint8_t data[100000];
-    const helio_clock clock = world_now(source->world);
+    const helio_moment moment = world_now(source->world);
     for (size_t i = 0; i < length; i++) {
         data[i] = (uint8_t)(number + i);
     }
-    const int64_t submit_ns = clock.wall_ns - 1000;
+    const int64_t submit_ns = moment.wall_ns - 1000;
     if (helio_tx_stream_append_intended(source->stream, topic, data, length, submit_ns,
-                                        late_ns ? submit_ns - late_ns : 0, clock) != 0) {
+                                        late_ns ? submit_ns - late_ns : 0, moment) != 0) {
         abort();
     }
     printf("sent %s %" PRIu64 " %zu\n", topic->name, number, length);

@@ -1,4 +1,5 @@
-/* A source and some receivers that acknowledge, on one simulated network, and what each was told. */
+/* A source and some receivers that acknowledge, on one simulated network, and what each was
+ * told. */
 #ifndef HELIO_TESTS_FLEET_H
 #define HELIO_TESTS_FLEET_H
 

@@ -1,5 +1,5 @@
-/* A source and a receiver whose packets are carried by hand, so that a wait can be put wherever it is
- * to be; every clock is an argument and every value exact.  And what their histograms count. */
+/* A source and a receiver whose packets are carried by hand, so that a wait can be put wherever it
+ * is to be; every clock is an argument and every value exact.  And what their histograms count. */
 #ifndef HELIO_TESTS_HAND_H
 #define HELIO_TESTS_HAND_H
 
@@ -29,7 +29,7 @@ static helio_tx_stream *source;
 static helio_rx_endpoint *receiver;
 static helio_tx_topic *topic;
 static helio_stats_object *received; /* scope receiver */
-static helio_clock now;
+static helio_moment now;
 static uint64_t messages;
 static int64_t measured_ns;
 
@@ -60,7 +60,8 @@ static inline void pass(int64_t ns) {
     now.wall_ns += ns;
 }
 
-/* Hands one packet to the receiver, which the kernel took in `kernel_ns` ago; 0: it does not say. */
+/* Hands one packet to the receiver, which the kernel took in `kernel_ns` ago; 0: it does not
+ * say. */
 static inline void arrive(const carried *packet, int64_t kernel_ns) {
     const helio_address from = world_host(1, 40001);
     helio_rx_endpoint_stamp(receiver, kernel_ns ? now.wall_ns - kernel_ns : 0);
@@ -89,7 +90,7 @@ static inline void begin_sampled(uint32_t sample) {
                                        .wall_ns = 1,
                                        .incarnation = 5,
                                        .sample = sample};
-    now = (helio_clock){1000 * HELIO_SECOND, 5000 * HELIO_SECOND};
+    now = (helio_moment){1000 * HELIO_SECOND, 5000 * HELIO_SECOND};
     down.count = up.count = 0;
     messages = 0;
     received = NULL;

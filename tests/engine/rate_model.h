@@ -10,7 +10,7 @@
 
 #include <math.h>
 
-#include "base/clock.h"
+#include "base/moment.h"
 #include "base/random.h"
 #include "check.h"
 #include "policy/rate.h"

@@ -203,8 +203,8 @@ static void a_subscription_made_meanwhile_does_not_inherit(void) {
 
 /* ---- bounds ---- */
 
-/* A source is heard of, and then of data after a packet that never comes: its stream is followed, and
- * proves nothing. */
+/* A source is heard of, and then of data after a packet that never comes: its stream is followed,
+ * and proves nothing. */
 static void meet(uint32_t number, const char *from) {
     uint8_t packet[HELIO_PGM_CONTROL_MAX + 64];
     helio_pgm_session session = {.destination_port = 7500};

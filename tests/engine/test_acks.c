@@ -1,5 +1,5 @@
-/* Feedback modes ACK, App-ACK, Wait-ACK and Wait-N-ACK, first the counting, then source and receivers
- * on a simulated network. */
+/* Feedback modes ACK, App-ACK, Wait-ACK and Wait-N-ACK, first the counting, then source and
+ * receivers on a simulated network. */
 #include "pair.h"
 
 #include <heliograph/errors.h>

@@ -1,5 +1,5 @@
-/* The gate: each cause for which a message may not go is answered for its own reason, by every way of
- * sending, and the error, the event and the statistic name that cause. */
+/* The gate: each cause for which a message may not go is answered for its own reason, by every way
+ * of sending, and the error, the event and the statistic name that cause. */
 #include "check.h"
 
 #include <unistd.h>
@@ -75,7 +75,8 @@ static void end(void) {
     helio_instance_destroy(instance);
 }
 
-/* From now on the transmitter has a submit queue, and this thread is application and engine in turn. */
+/* From now on the transmitter has a submit queue, and this thread is application and engine in
+ * turn. */
 static void begin_queue(void) {
     CHECK_EQUAL(helio_submit_queue_init(&transmitter->queue, QUEUE_BYTES), 0);
     transmitter->queue.account = &instance->memory.account;

@@ -21,9 +21,9 @@ static uint8_t *open_packet(void *context, bool is_fragment) {
 }
 
 static void close_packet(void *context, size_t bytes, helio_pgm_fragment *fragment,
-                         helio_clock clock) {
+                         helio_moment moment) {
     (void)context;
-    (void)clock;
+    (void)moment;
     CHECK(bytes > 0 && bytes <= (fragment ? TSDU - 20 : TSDU));
     CHECK_EQUAL(packets[packet_count].is_fragment, fragment != NULL);
     if (fragment && fragment->offset == 0) {
@@ -40,7 +40,7 @@ static helio_batcher batcher;
 static helio_instance_stats instance;
 static helio_transmitter_stats counts[2];
 static helio_topic_position topics[2];
-static const helio_clock now = {1000, 5000};
+static const helio_moment now = {1000, 5000};
 
 static void begin(void) {
     packet_count = 0;

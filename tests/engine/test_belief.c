@@ -94,13 +94,13 @@ static helio_rx_stream_stats *stream_counts(void) {
 static uint64_t victim_bytes;
 
 static void count_bytes(void *context, const void *packet, size_t length, const helio_address *from,
-                        helio_clock clock) {
-    (void)context, (void)packet, (void)from, (void)clock;
+                        helio_moment moment) {
+    (void)context, (void)packet, (void)from, (void)moment;
     victim_bytes += length;
 }
 
-static void sit(void *context, helio_clock clock) {
-    (void)context, (void)clock;
+static void sit(void *context, helio_moment moment) {
+    (void)context, (void)moment;
 }
 
 static int64_t never(void *context) {
@@ -114,7 +114,8 @@ static void add_victim(const char *address) {
                      &(helio_sim_handler){NULL, count_bytes, sit, never});
 }
 
-/* Somebody whose address is forged, at both ports that feedback may go to, and whom a path names. */
+/* Somebody whose address is forged, at both ports that feedback may go to, and whom a path
+ * names. */
 static void begin_victims(helio_rx_endpoint_config config) {
     begin_receiver(config);
     given_bytes = victim_bytes = 0;
@@ -280,7 +281,8 @@ static void whoever_answers_cannot_turn_requests_upon_another(void) {
 
 /* ---- genuine streams ---- */
 
-/* Virtual time until `count` messages are there, from a loss of `lost` packets with one behind it. */
+/* Virtual time until `count` messages are there, from a loss of `lost` packets with one behind
+ * it. */
 static int64_t recover(uint64_t lost, int64_t delay_ns, bool has_answered) {
     helio_rx_endpoint_config config = world_receiver_config(100);
     config.group = world_host(100, 7500); /* unicast: nothing is held back */

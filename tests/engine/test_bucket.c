@@ -2,7 +2,7 @@
 #include "check.h"
 
 #include "base/bucket.h"
-#include "base/clock.h"
+#include "base/moment.h"
 #include "base/random.h"
 
 #define MS HELIO_MILLISECOND

@@ -1,5 +1,5 @@
-/* How far a receiver's clock is ahead of its source's: the truth lies within the error bound, whatever
- * delays, losses, rates of the clocks and people who set them do. */
+/* How far a receiver's clock is ahead of its source's: the truth lies within the error bound,
+ * whatever delays, losses, rates of the clocks and people who set them do. */
 #include "check.h"
 #include "clocked.h"
 #include "receive/stream.h"
@@ -16,8 +16,8 @@ static int64_t delay(helio_random *random, int64_t least_ns, int64_t jitter_ns) 
     return least_ns + (helio_random_below(random, 10) ? jitter / 20 : jitter);
 }
 
-/* Exchanges over a way with other delays each direction and losses, between clocks that drift apart by
- * `ppm`.  Returns the last error bound. */
+/* Exchanges over a way with other delays each direction and losses, between clocks that drift apart
+ * by `ppm`.  Returns the last error bound. */
 static int64_t exchange(uint64_t seed, double ppm, int64_t there_ns, int64_t back_ns,
                         int64_t jitter_ns) {
     helio_random random;
@@ -156,9 +156,9 @@ static void begin(unsigned count, helio_sim_link up, helio_sim_link down) {
  * would have its variables live beside the setjmp of RUN. */
 __attribute__((noinline)) static void run_at(int64_t ns, int64_t gap_ns) {
     for (int64_t passed_ns = 0; passed_ns < ns; passed_ns += gap_ns) {
-        const helio_clock clock = clocked_now(&source_clocks);
-        helio_tx_stream_append(source.stream, topic, "hello", 5, clock.wall_ns, clock);
-        helio_tx_stream_flush(source.stream, clock);
+        const helio_moment moment = clocked_now(&source_clocks);
+        helio_tx_stream_append(source.stream, topic, "hello", 5, moment.wall_ns, moment);
+        helio_tx_stream_flush(source.stream, moment);
         helio_sim_wake(source.node);
         world_run(&w, gap_ns);
     }
@@ -358,8 +358,9 @@ static void say(const helio_pgm_time *time) {
         helio_pgm_encode_spm(packet, &stream->session, &spm, &stream->config.address);
     helio_address from = stream->config.address;
     from.port = stream->config.tsi.port;
-    const helio_clock clock = clocked_now(&receiver_clocks[0]);
-    helio_rx_endpoint_on_packet(receivers[0].endpoint, packet, length, &from, clock.wall_ns, clock);
+    const helio_moment moment = clocked_now(&receiver_clocks[0]);
+    helio_rx_endpoint_on_packet(receivers[0].endpoint, packet, length, &from, moment.wall_ns,
+                                moment);
 }
 
 static void answers_nobody_asked_for_and_absurd_times_change_nothing(void) {
@@ -392,7 +393,7 @@ static void answers_nobody_asked_for_and_absurd_times_change_nothing(void) {
 static void questions_have_tokens_that_do_not_repeat_and_wait_for_each_other(void) {
     helio_rx_clock clocks;
     helio_pgm_clock question;
-    helio_rx_clock_init(&clocks, false, 42, (helio_clock){0, CLOCKED_WALL_NS});
+    helio_rx_clock_init(&clocks, false, 42, (helio_moment){0, CLOCKED_WALL_NS});
     uint32_t tokens[6];
     for (int i = 0; i < 6; i++) {
         CHECK(helio_rx_clock_ask(&clocks, &question, i * HELIO_SECOND));
@@ -476,7 +477,7 @@ static void an_answer_that_is_said_again_counts_no_second_time(void) {
 static void who_gets_no_answers_asks_less_and_less_often(void) {
     helio_rx_clock clocks;
     helio_pgm_clock question;
-    helio_rx_clock_init(&clocks, false, 42, (helio_clock){0, CLOCKED_WALL_NS});
+    helio_rx_clock_init(&clocks, false, 42, (helio_moment){0, CLOCKED_WALL_NS});
     unsigned asked = 0;
     for (int64_t t = 0; t < 600 * HELIO_SECOND; t += 100 * MS) {
         asked += helio_rx_clock_ask(&clocks, &question, t);
@@ -488,50 +489,50 @@ static void who_gets_no_answers_asks_less_and_less_often(void) {
 static void a_source_keeps_a_bounded_number_of_questions_and_answers_the_oldest_first(void) {
     helio_tx_clock clocks = {0};
     helio_pgm_time said;
-    const helio_clock clock = {HELIO_SECOND, CLOCKED_WALL_NS};
-    CHECK(!helio_tx_clock_take(&clocks, &said, clock.now_ns));
+    const helio_moment moment = {HELIO_SECOND, CLOCKED_WALL_NS};
+    CHECK(!helio_tx_clock_take(&clocks, &said, moment.now_ns));
     for (uint64_t i = 1; i <= 100; i++) {
-        helio_tx_clock_on_question(&clocks, i, (uint32_t)i, false, clock);
+        helio_tx_clock_on_question(&clocks, i, (uint32_t)i, false, moment);
     }
     CHECK_EQUAL(clocks.count, HELIO_TX_CLOCK_WAITING);
     helio_tx_clock_on_question(&clocks, 1, 77, false,
-                               clock); /* asks again: the newer question counts */
+                               moment); /* asks again: the newer question counts */
     CHECK_EQUAL(clocks.count, HELIO_TX_CLOCK_WAITING);
-    CHECK_EQUAL(helio_tx_clock_due_ns(&clocks), clock.now_ns);
-    CHECK(helio_tx_clock_take(&clocks, &said, clock.now_ns - 1)); /* they came later than that */
+    CHECK_EQUAL(helio_tx_clock_due_ns(&clocks), moment.now_ns);
+    CHECK(helio_tx_clock_take(&clocks, &said, moment.now_ns - 1)); /* they came later than that */
     CHECK_EQUAL(said.answers_count, 0);
-    CHECK(!helio_tx_clock_take(&clocks, &said, clock.now_ns + MS)); /* too soon */
-    CHECK(helio_tx_clock_take(&clocks, &said, clock.now_ns + 20 * MS));
+    CHECK(!helio_tx_clock_take(&clocks, &said, moment.now_ns + MS)); /* too soon */
+    CHECK(helio_tx_clock_take(&clocks, &said, moment.now_ns + 20 * MS));
     CHECK_EQUAL(said.answers_count, 4);
     CHECK_EQUAL(said.answers[0].receiver, 1);
     CHECK_EQUAL(said.answers[0].token, 77);
     CHECK_EQUAL(said.answers[3].receiver, 4);
     CHECK_EQUAL(said.sent_ns, HELIO_SECOND + 20 * MS);
     CHECK_EQUAL(said.wall_ns, CLOCKED_WALL_NS + 20 * MS);
-    CHECK_EQUAL(helio_tx_clock_due_ns(&clocks), clock.now_ns + 20 * MS + HELIO_TX_CLOCK_GAP_NS);
+    CHECK_EQUAL(helio_tx_clock_due_ns(&clocks), moment.now_ns + 20 * MS + HELIO_TX_CLOCK_GAP_NS);
 }
 
 static void who_knows_nothing_is_answered_first_and_finds_room(void) {
     helio_tx_clock clocks = {0};
     helio_pgm_time said;
-    const helio_clock clock = {HELIO_SECOND, CLOCKED_WALL_NS};
+    const helio_moment moment = {HELIO_SECOND, CLOCKED_WALL_NS};
     for (uint64_t i = 1; i <= HELIO_TX_CLOCK_WAITING; i++) {
-        helio_tx_clock_on_question(&clocks, i, 9, false, clock);
+        helio_tx_clock_on_question(&clocks, i, 9, false, moment);
     }
-    helio_tx_clock_on_question(&clocks, 500, 9, true, clock);
-    helio_tx_clock_on_question(&clocks, 501, 9, true, clock);
-    helio_tx_clock_on_question(&clocks, 502, 9, false, clock); /* there is no room for it */
+    helio_tx_clock_on_question(&clocks, 500, 9, true, moment);
+    helio_tx_clock_on_question(&clocks, 501, 9, true, moment);
+    helio_tx_clock_on_question(&clocks, 502, 9, false, moment); /* there is no room for it */
     CHECK_EQUAL(clocks.count, HELIO_TX_CLOCK_WAITING);
     static const uint64_t order[] = {500, 501, 1, 2, 3};
-    CHECK(helio_tx_clock_take(&clocks, &said, clock.now_ns));
+    CHECK(helio_tx_clock_take(&clocks, &said, moment.now_ns));
     for (int i = 0; i < 4; i++) {
         CHECK_EQUAL(said.answers[i].receiver, order[i]);
     }
     CHECK_EQUAL(clocks.newcomers, 0);
-    CHECK(helio_tx_clock_take(&clocks, &said, clock.now_ns + HELIO_SECOND));
+    CHECK(helio_tx_clock_take(&clocks, &said, moment.now_ns + HELIO_SECOND));
     CHECK_EQUAL(said.answers[0].receiver, order[4]);
     for (uint64_t i = 1000; i < 1100; i++) {
-        helio_tx_clock_on_question(&clocks, i, 9, true, clock);
+        helio_tx_clock_on_question(&clocks, i, 9, true, moment);
     }
     CHECK_EQUAL(clocks.count, HELIO_TX_CLOCK_WAITING);
     CHECK_EQUAL(clocks.newcomers, HELIO_TX_CLOCK_WAITING);

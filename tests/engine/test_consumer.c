@@ -1,4 +1,5 @@
-/* Who is slow, what is done about it, and who is left alone: the engine over a model of receivers. */
+/* Who is slow, what is done about it, and who is left alone: the engine over a model of
+ * receivers. */
 #include <time.h>
 
 #include "check.h"

@@ -1,5 +1,5 @@
-/* The command ring of a running engine, from the side of its clients: the honest, the dead, the late
- * and the hostile. */
+/* The command ring of a running engine, from the side of its clients: the honest, the dead, the
+ * late and the hostile. */
 #include "check.h"
 
 #include <fcntl.h>
@@ -11,8 +11,8 @@
 
 #include <heliograph/heliograph.h>
 
-#include "base/clock.h"
 #include "base/glob.h"
+#include "base/moment.h"
 #include "base/random.h"
 #include "generated/events.h"
 #include "runtime/control_text.h"

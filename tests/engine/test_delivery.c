@@ -9,7 +9,7 @@ static helio_stats_object instance;
 static helio_subscriptions shared;
 static helio_delivery delivery;
 static uint64_t sequence;
-static const helio_clock now = {7000, 9000};
+static const helio_moment now = {7000, 9000};
 static const helio_tsi tsi = {{1, 2, 3, 4, 5, 6}, 7};
 
 /* What a sink was told, as text: "3 4 !5+2 7" are messages 3 and 4, two lost from 5, message 7. */

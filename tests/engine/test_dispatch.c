@@ -1,5 +1,6 @@
-/* The stages of a message's latency that are of the runtime: what it waits for the application, whose
- * own thread counts that, into histograms the engine opens and closes; and the system call. */
+/* The stages of a message's latency that are of the runtime: what it waits for the application,
+ * whose own thread counts that, into histograms the engine opens and closes; and the system
+ * call. */
 #include <pthread.h>
 #include <stdio.h>
 #include <unistd.h>

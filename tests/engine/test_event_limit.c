@@ -1,7 +1,7 @@
 /* Storms of events: what is told, what is held back, and that the books of both are exact. */
 #include "check.h"
 
-#include "base/clock.h"
+#include "base/moment.h"
 #include "stats/segment.h"
 
 enum { RATE = 100, BURST = 200, STORM = 100000 };
@@ -38,7 +38,7 @@ static void breach(scene *s, helio_event_id event, int64_t wall_ns) {
 }
 
 static void tend(scene *s, int64_t wall_ns) {
-    helio_stats_tend(s->stats, (helio_clock){.now_ns = wall_ns, .wall_ns = wall_ns});
+    helio_stats_tend(s->stats, (helio_moment){.now_ns = wall_ns, .wall_ns = wall_ns});
 }
 
 /* How many events of a kind the ring has, and what its argument 1 adds up to for kind `about`. */

@@ -188,7 +188,7 @@ typedef struct bench {
     helio_stats *stats;
     helio_stats_object instance;
     helio_flight flight;
-    helio_clock clock;
+    helio_moment moment;
     char path[128];
 } bench;
 
@@ -204,7 +204,7 @@ static void open_bench(bench *b, uint32_t keep, const char *freeze) {
         .event_burst = 1,
     };
     memset(b, 0, sizeof *b);
-    b->clock = (helio_clock){.now_ns = HELIO_SECOND, .wall_ns = WALL};
+    b->moment = (helio_moment){.now_ns = HELIO_SECOND, .wall_ns = WALL};
     CHECK_EQUAL(helio_stats_create(&config, &b->stats), 0);
     CHECK_EQUAL(helio_stats_open_object(b->stats, HELIO_SCOPE_INSTANCE, "instance=bench\n", WALL,
                                         &b->instance),
@@ -214,9 +214,9 @@ static void open_bench(bench *b, uint32_t keep, const char *freeze) {
 }
 
 static void tick(bench *b) {
-    b->clock.now_ns += TICK;
-    b->clock.wall_ns += TICK;
-    const helio_flight_time time = {.clock = b->clock, .next_ns = TICK};
+    b->moment.now_ns += TICK;
+    b->moment.wall_ns += TICK;
+    const helio_flight_time time = {.moment = b->moment, .next_ns = TICK};
     helio_flight_turn(&b->flight, &time);
 }
 
@@ -251,7 +251,7 @@ static void check_object(const reading *r, const helio_stats_object *object, siz
 }
 
 static void open_object(bench *b, helio_scope scope, const char *labels, helio_stats_object *out) {
-    CHECK_EQUAL(helio_stats_open_object(b->stats, scope, labels, b->clock.wall_ns, out), 0);
+    CHECK_EQUAL(helio_stats_open_object(b->stats, scope, labels, b->moment.wall_ns, out), 0);
 }
 
 /* ---- tests ---- */
@@ -297,7 +297,7 @@ static void the_ring_wraps_and_tells_the_truth(void) {
             open_object(&b, HELIO_SCOPE_RX_STREAM, "instance=bench\nstream=1.2\n", one);
         } else if (helio_random_next(&random) % 50 == 0) {
             /* Gone for longer than a slot rests, so that slots are used again. */
-            helio_stats_close_object(b.stats, one, b.clock.wall_ns - 100 * HELIO_SECOND);
+            helio_stats_close_object(b.stats, one, b.moment.wall_ns - 100 * HELIO_SECOND);
         } else {
             _Atomic uint64_t *cells = one->record;
             for (int change = 0; change < 8; change++) {
@@ -357,10 +357,10 @@ static void late_ticks_are_told(void) {
     static reading r;
     open_bench(&b, 0, "none");
     tick(&b);
-    b.clock.now_ns += 5 * TICK;
-    b.clock.wall_ns += 5 * TICK - 3000; /* and the wall clock was set back a little */
+    b.moment.now_ns += 5 * TICK;
+    b.moment.wall_ns += 5 * TICK - 3000; /* and the wall clock was set back a little */
     const helio_flight_time time = {
-        .clock = b.clock, .late_ns = 4 * TICK, .missed = 4, .next_ns = TICK};
+        .moment = b.moment, .late_ns = 4 * TICK, .missed = 4, .next_ns = TICK};
     helio_flight_turn(&b.flight, &time);
     read_file(b.path, &r);
     CHECK_EQUAL(r.missed, 4);
@@ -371,7 +371,7 @@ static void late_ticks_are_told(void) {
 }
 
 static void tell(bench *b, helio_event_id event, const char *what) {
-    helio_stats_event(b->stats, b->clock.wall_ns, event, HELIO_STATS_NO_SLOT,
+    helio_stats_event(b->stats, b->moment.wall_ns, event, HELIO_STATS_NO_SLOT,
                       (const uint64_t[4]){1, 2, 3, UINT64_MAX}, "%s", what);
 }
 
@@ -417,7 +417,7 @@ static void an_event_keeps_the_recording_with_what_came_after(void) {
     tell(&b, HELIO_EVENT_WARNED, "only a warning");
     tick(&b);
     tell(&b, HELIO_EVENT_PACKETS_LOST, "three packets");
-    const int64_t then = b.clock.wall_ns;
+    const int64_t then = b.moment.wall_ns;
     tick(&b);
     kept_path(&b, 1, path);
     for (int i = 0; i < 190; i++) {
@@ -484,7 +484,7 @@ static void the_oldest_recordings_go(void) {
     for (int i = 0; i < 5; i++) {
         CHECK_EQUAL(helio_flight_ask(&b.flight, "by hand"), 0);
         CHECK_EQUAL(helio_flight_ask(&b.flight, "twice"), HELIO_ERR_STATE);
-        helio_flight_finish(&b.flight, b.clock);
+        helio_flight_finish(&b.flight, b.moment);
         usleep(20000); /* the file system's clock has to move, which ticks every 4 or 10 ms */
     }
     CHECK_EQUAL(helio_cell(&b.flight.freezes), 5);
@@ -503,7 +503,7 @@ static void a_folder_that_cannot_be_written_is_counted_and_told(void) {
     free(b.flight.recorder.file.path); /* as if its folder were gone */
     b.flight.recorder.file.path = strdup("/nowhere/at/all/bench.1.flight");
     CHECK_EQUAL(helio_flight_ask(&b.flight, "why not"), 0);
-    helio_flight_finish(&b.flight, b.clock);
+    helio_flight_finish(&b.flight, b.moment);
     CHECK_EQUAL(helio_cell(&b.flight.errors), 1);
     CHECK_EQUAL(helio_cell(&b.flight.freezes), 0);
     CHECK(!b.flight.outcomes[0].is_kept);

@@ -1,5 +1,5 @@
 /* How far receivers' windows let a source go. */
-#include "base/clock.h"
+#include "base/moment.h"
 #include "check.h"
 #include "policy/window.h"
 

@@ -1,7 +1,7 @@
 /* Hiccups of the host: what a sleeper that wakes late writes down. */
 #include <string.h>
 
-#include "base/clock.h"
+#include "base/moment.h"
 #include "check.h"
 #include "runtime/hiccup.h"
 

@@ -430,8 +430,8 @@ static void a_replay_finds_its_range_among_other_topics_and_through_loss(void) {
     end();
 }
 
-/* The search asks again for what is long in coming, so that repairs come twice: the second ones before
- * the replay has asked for those packets itself. */
+/* The search asks again for what is long in coming, so that repairs come twice: the second ones
+ * before the replay has asked for those packets itself. */
 static void a_repair_that_comes_before_it_was_asked_for_is_marked_too(void) {
     begin_offering(8192);
     send(6000);

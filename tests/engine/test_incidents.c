@@ -1,5 +1,5 @@
 /* The log of distinct warnings and errors. */
-#include "base/clock.h"
+#include "base/moment.h"
 #include "check.h"
 #include "stats/segment.h"
 
@@ -36,7 +36,7 @@ static void each_kind_of_warning_is_kept_with_how_often_first_and_last(void) {
     tell(HELIO_EVENT_PACKETS_LOST, 1000);
     tell(HELIO_EVENT_SEND_FAILED, 2000);
     tell(HELIO_EVENT_PACKETS_LOST, 3000);
-    helio_stats_tend(stats, (helio_clock){.now_ns = 5, .wall_ns = 3000});
+    helio_stats_tend(stats, (helio_moment){.now_ns = 5, .wall_ns = 3000});
     CHECK_EQUAL(slots(), 3);
     for (uint32_t slot = 1; slot < 3; slot++) {
         CHECK_EQUAL(stats->objects[slot].scope, HELIO_SCOPE_INCIDENT);
@@ -52,7 +52,7 @@ static void each_kind_of_warning_is_kept_with_how_often_first_and_last(void) {
 static void what_is_only_told_is_no_incident(void) {
     begin(0, 1);
     tell(HELIO_EVENT_INSTANCE_STARTED, 1000);
-    helio_stats_tend(stats, (helio_clock){.now_ns = 5, .wall_ns = 1000});
+    helio_stats_tend(stats, (helio_moment){.now_ns = 5, .wall_ns = 1000});
     CHECK_EQUAL(slots(), 1);
     end();
 }
@@ -62,7 +62,7 @@ static void those_held_back_are_counted_too(void) {
     for (int i = 0; i < 1000; i++) {
         tell(HELIO_EVENT_PACKETS_LOST, 1000 + i);
     }
-    helio_stats_tend(stats, (helio_clock){.now_ns = 5, .wall_ns = 2000});
+    helio_stats_tend(stats, (helio_moment){.now_ns = 5, .wall_ns = 2000});
     CHECK_EQUAL(incident(1)->occurrences, 1000);
     CHECK_EQUAL(incident(1)->last, 1999);
     CHECK(helio_cell(&stats->header->events_written) < 10);

@@ -1,5 +1,5 @@
-/* Levels of detail by rules: which objects a selector fits, which of several rules decides, when one
- * ends, and what readers see of it. */
+/* Levels of detail by rules: which objects a selector fits, which of several rules decides, when
+ * one ends, and what readers see of it. */
 #include "check.h"
 
 #include <string.h>
@@ -14,8 +14,8 @@
 
 static char folder[64];
 
-static helio_clock at(int64_t seconds) {
-    return (helio_clock){.now_ns = seconds * SECOND_NS, .wall_ns = (1000 + seconds) * SECOND_NS};
+static helio_moment at(int64_t seconds) {
+    return (helio_moment){.now_ns = seconds * SECOND_NS, .wall_ns = (1000 + seconds) * SECOND_NS};
 }
 
 static helio_stats *open_stats(const char *where, size_t bytes, int level) {
@@ -278,10 +278,10 @@ static void a_wall_clock_that_is_set_ends_no_rule_and_keeps_none(void) {
     helio_stats *stats = open_stats(folder, 8 << 20, 1);
     CHECK_EQUAL(set_topic(stats, "A", 3, 61, 1), 0);
     const helio_detail_stats *cells = stats->rules[1].object.record;
-    helio_stats_tend(stats, (helio_clock){.now_ns = at(2).now_ns, .wall_ns = at(9000).wall_ns});
+    helio_stats_tend(stats, (helio_moment){.now_ns = at(2).now_ns, .wall_ns = at(9000).wall_ns});
     CHECK_EQUAL(stats->rules_in_force, 1);
     CHECK_EQUAL(cells->until, (uint64_t)(at(9000).wall_ns + 59 * SECOND_NS));
-    helio_stats_tend(stats, (helio_clock){.now_ns = at(61).now_ns, .wall_ns = at(-900).wall_ns});
+    helio_stats_tend(stats, (helio_moment){.now_ns = at(61).now_ns, .wall_ns = at(-900).wall_ns});
     CHECK_EQUAL(stats->rules_in_force, 0);
     helio_stats_destroy(stats);
 }

@@ -299,12 +299,12 @@ typedef struct crybaby {
     uint64_t next;
 } crybaby;
 
-static void cry(void *context, helio_clock clock) {
+static void cry(void *context, helio_moment moment) {
     crybaby *baby = context;
-    if (clock.now_ns < baby->due_ns) {
+    if (moment.now_ns < baby->due_ns) {
         return;
     }
-    baby->due_ns = clock.now_ns + 500 * US;
+    baby->due_ns = moment.now_ns + 500 * US;
     const helio_txw *txw = &source.stream->txw;
     const helio_pgm_session session = {source.stream->config.tsi, 7500};
     for (int k = 0; k < CRY_PACKETS; k++) {
@@ -324,8 +324,8 @@ static void cry(void *context, helio_clock clock) {
 }
 
 static void hear_nothing(void *context, const void *packet, size_t length,
-                         const helio_address *from, helio_clock clock) {
-    (void)context, (void)packet, (void)length, (void)from, (void)clock;
+                         const helio_address *from, helio_moment moment) {
+    (void)context, (void)packet, (void)length, (void)from, (void)moment;
 }
 
 static int64_t next_cry(void *context) {
@@ -335,13 +335,13 @@ static int64_t next_cry(void *context) {
 /* A source that sends no more than 32 repairs a millisecond. */
 static int64_t polled_ns;
 
-static void poll_slowly(void *context, helio_clock clock) {
+static void poll_slowly(void *context, helio_moment moment) {
     (void)context;
-    if (clock.now_ns < polled_ns + MS) {
+    if (moment.now_ns < polled_ns + MS) {
         return;
     }
-    polled_ns = clock.now_ns;
-    helio_tx_stream_poll(source.stream, clock);
+    polled_ns = moment.now_ns;
+    helio_tx_stream_poll(source.stream, moment);
 }
 
 static int64_t slow_deadline(void *context) {

@@ -1,5 +1,5 @@
-/* Files on this machine: mappings that are cut short by somebody else, whose files and folders are, and files
- * that are locked from the first moment they can be found. */
+/* Files on this machine: mappings that are cut short by somebody else, whose files and folders are,
+ * and files that are locked from the first moment they can be found. */
 #include "check.h"
 
 #include <errno.h>

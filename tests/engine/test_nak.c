@@ -1,5 +1,5 @@
 /* Asking for what is missing: every state of the machine and every way out of it. */
-#include "base/clock.h"
+#include "base/moment.h"
 #include "check.h"
 #include "repair/nak.h"
 

@@ -52,26 +52,26 @@ static int capture(void *context, const helio_address *to, const void *packet, s
 }
 
 static void flow_on_packet(void *context, const void *packet, size_t length,
-                           const helio_address *from, helio_clock clock) {
+                           const helio_address *from, helio_moment moment) {
     flow *f = context;
-    helio_tx_stream_on_packet(f->stream, packet, length, from, clock);
+    helio_tx_stream_on_packet(f->stream, packet, length, from, moment);
 }
 
 /* As a transmit lane does it. */
-static void flow_poll(void *context, helio_clock clock) {
+static void flow_poll(void *context, helio_moment moment) {
     flow *f = context;
     while (f->left &&
-           helio_tx_stream_admit(f->stream, f->topic, f->length, clock) == HELIO_ADMIT_GO) {
+           helio_tx_stream_admit(f->stream, f->topic, f->length, moment) == HELIO_ADMIT_GO) {
         CHECK_EQUAL(
-            helio_tx_stream_append(f->stream, f->topic, payload, f->length, clock.wall_ns, clock),
+            helio_tx_stream_append(f->stream, f->topic, payload, f->length, moment.wall_ns, moment),
             0);
         f->left--;
     }
-    helio_tx_stream_flush(f->stream, clock);
+    helio_tx_stream_flush(f->stream, moment);
     if (!f->left) {
-        helio_tx_stream_rest(f->stream, clock);
+        helio_tx_stream_rest(f->stream, moment);
     }
-    helio_tx_stream_poll(f->stream, clock);
+    helio_tx_stream_poll(f->stream, moment);
 }
 
 static int64_t flow_deadline(void *context) {
@@ -390,7 +390,7 @@ static void what_repairs_do_not_need_is_datas(void) {
 
 /* ---- long messages ---- */
 
-static helio_clock let_the_world_turn(void *context, int64_t until_ns) {
+static helio_moment let_the_world_turn(void *context, int64_t until_ns) {
     flow *f = context;
     const int64_t now_ns = world_now(&w).now_ns;
     world_run(&w, until_ns > now_ns && until_ns - now_ns < MS ? until_ns - now_ns : MS);
@@ -539,8 +539,8 @@ static void what_one_stream_leaves_of_the_instances_rate_the_others_have(void) {
     end_all(false);
 }
 
-static void no_poll(void *context, helio_clock clock) {
-    (void)context, (void)clock;
+static void no_poll(void *context, helio_moment moment) {
+    (void)context, (void)moment;
 }
 
 static int64_t no_deadline(void *context) {

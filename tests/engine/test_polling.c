@@ -1,7 +1,7 @@
 /* Finding out how many receivers there are: the source's questions, the receivers' answers. */
 #include "send/polling.h"
 
-#include "base/clock.h"
+#include "base/moment.h"
 #include "check.h"
 
 #define MS HELIO_MILLISECOND

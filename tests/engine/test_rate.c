@@ -154,7 +154,8 @@ static double range(const double *rates, unsigned count) {
     return model_highest(rates, count) - model_lowest(rates, count);
 }
 
-/* A swing that grows doubles and doubles again within 1,000 intervals; a saw's teeth differ by chance. */
+/* A swing that grows doubles and doubles again within 1,000 intervals; a saw's teeth differ by
+ * chance. */
 static void four_times_the_delay_makes_no_swing_that_grows(bool is_told) {
     figure growth = at_most("swing of the last third / of the first", 1);
     figure variation = at_most("coefficient of variation of the rate", 0.15);

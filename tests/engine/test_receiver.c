@@ -1,4 +1,5 @@
-/* What a receiver does beyond asking for what is missing, one rule of RFC 3208 or option at a time. */
+/* What a receiver does beyond asking for what is missing, one rule of RFC 3208 or option at a
+ * time. */
 #include "base/hash.h"
 #include "pair.h"
 #include "wire/checksum.h"

@@ -17,8 +17,8 @@ static helio_address host(int number) {
     return address;
 }
 
-static helio_clock at(int64_t ns) {
-    return (helio_clock){ns, 1000000 + ns};
+static helio_moment at(int64_t ns) {
+    return (helio_moment){ns, 1000000 + ns};
 }
 
 static void begin(uint32_t capacity) {

@@ -20,8 +20,8 @@ static helio_address peer(int number) {
     return address;
 }
 
-static helio_clock at(int64_t ns) {
-    return (helio_clock){ns, 1000000 + ns};
+static helio_moment at(int64_t ns) {
+    return (helio_moment){ns, 1000000 + ns};
 }
 
 static void begin(uint32_t max_receivers) {

@@ -135,11 +135,11 @@ static void an_offset_of_the_clocks_is_no_jitter(void) {
     for (int i = 0; i < 20; i++) {
         append("x", 0);
         flush();
-        const helio_clock at_source = now;
+        const helio_moment at_source = now;
         pass(WAY_NS);
         now.wall_ns -= HELIO_SECOND; /* the receiver's clock is a second behind */
         deliver_all(0);
-        now = (helio_clock){at_source.now_ns + WAY_NS, at_source.wall_ns + WAY_NS};
+        now = (helio_moment){at_source.now_ns + WAY_NS, at_source.wall_ns + WAY_NS};
     }
     CHECK_EQUAL(helio_cell(&((helio_receiver_stats *)received->record)->interarrival_jitter), 0);
     end();

@@ -222,8 +222,8 @@ static void levels_decide_which_histograms_are_on(void) {
     helio_stats_destroy(stats);
 }
 
-static helio_clock at(int64_t seconds) {
-    return (helio_clock){.now_ns = seconds * SECOND_NS, .wall_ns = (1000 + seconds) * SECOND_NS};
+static helio_moment at(int64_t seconds) {
+    return (helio_moment){.now_ns = seconds * SECOND_NS, .wall_ns = (1000 + seconds) * SECOND_NS};
 }
 
 static void a_raised_level_gives_live_objects_what_they_lack_one_by_one(void) {
@@ -448,7 +448,8 @@ static void labels_stay_lines_whatever_is_in_them(void) {
     CHECK(strlen(text) < sizeof text);
 }
 
-/* Another program truncates the file at its beginning, in the table, in the ring of events, in the arena. */
+/* Another program truncates the file at its beginning, in the table, in the ring of events, in the
+ * arena. */
 static void a_segment_that_is_cut_is_counted_in_private_memory(void) {
     for (int step = 0; step < 4; step++) {
         helio_stats *stats = open_stats("cut", folder, 4 << 20, 1);
@@ -483,7 +484,7 @@ static void a_segment_that_is_cut_is_counted_in_private_memory(void) {
         for (uint32_t slot = 0; slot < helio_stats_slots(stats); slot++) {
             helio_stats_read_entry(stats, slot, &entry);
         }
-        helio_stats_tend(stats, (helio_clock){.now_ns = SECOND_NS, .wall_ns = late_ns});
+        helio_stats_tend(stats, (helio_moment){.now_ns = SECOND_NS, .wall_ns = late_ns});
         CHECK(helio_mapped_is_cut(stats->guard) && stats->is_cut_told);
         for (int i = 0; i < 60; i++) {
             helio_stats_close_object(stats, &later[i], late_ns);

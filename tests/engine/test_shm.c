@@ -1,5 +1,6 @@
-/* Rings in shared memory and in the process: order, overrun, waiting, sleep, and the death of either
- * side.  Processes are forked; the only threads are those of the race between writer and reader. */
+/* Rings in shared memory and in the process: order, overrun, waiting, sleep, and the death of
+ * either side.  Processes are forked; the only threads are those of the race between writer and
+ * reader. */
 #include "check.h"
 
 #include <dirent.h>
@@ -13,8 +14,8 @@
 #include <unistd.h>
 
 #include "base/bits.h"
-#include "base/clock.h"
 #include "base/error.h"
+#include "base/moment.h"
 #include "io/driver.h"
 #include "io/shm_reader.h"
 #include "io/shm_writer.h"

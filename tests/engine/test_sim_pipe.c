@@ -97,11 +97,11 @@ static ear ears[2];
 static helio_address group;
 
 static void hear(void *context, const void *packet, size_t length, const helio_address *from,
-                 helio_clock clock) {
+                 helio_moment moment) {
     (void)length, (void)from;
     ear *e = context;
     e->from[e->packets] = *(const uint8_t *)packet;
-    e->at_ns[e->packets++] = clock.now_ns;
+    e->at_ns[e->packets++] = moment.now_ns;
 }
 
 static helio_address address(const char *text) {

@@ -1,5 +1,5 @@
-/* What a stream does about slow consumers and storms: decided over a model of receivers, counted, told
- * and carried out as the modes allow. */
+/* What a stream does about slow consumers and storms: decided over a model of receivers, counted,
+ * told and carried out as the modes allow. */
 #include "check.h"
 #include "crowd.h"
 #include "generated/options.h"

@@ -1,4 +1,5 @@
-/* What a source does beyond sending and repairing: several hosts, the end before its time, advice. */
+/* What a source does beyond sending and repairing: several hosts, the end before its time,
+ * advice. */
 #include "pair.h"
 
 /* ---- several hosts, one by one ---- */

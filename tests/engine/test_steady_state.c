@@ -1,11 +1,12 @@
-/* A running engine neither allocates nor locks: every message takes the same way through memory that
- * was there before.
+/* A running engine neither allocates nor locks: every message takes the same way through memory
+ * that was there before.
  *
  * The functions that would be called are the program's own here (the C library lets a program bring
- * its malloc), so calls from inside the C library count as well.  They are counted for the thread of
- * the engine: in mode thread that is every thread but this one, in mode poll it is this one, whose
- * application does not allocate either.  What the application's side does is counted apart: its lock
- * of the submit queue, which keeps its own threads from each other, shows that counting works. */
+ * its malloc), so calls from inside the C library count as well.  They are counted for the thread
+ * of the engine: in mode thread that is every thread but this one, in mode poll it is this one,
+ * whose application does not allocate either.  What the application's side does is counted apart:
+ * its lock of the submit queue, which keeps its own threads from each other, shows that counting
+ * works. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 
 #include <stdio.h>

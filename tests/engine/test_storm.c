@@ -1,10 +1,10 @@
 /* When recovery is a storm, and when it is only recovery: the detector over a model of a source, a
  * network with a bottleneck, and receivers that ask.
  *
- * What is missing is asked for in each step.  While the network keeps up, one request and one repair
- * mend it.  When it does not, answers come later than the next request is due, and each packet is
- * asked for and repaired `greed` times, of which once is useful: then beyond some load recovery
- * feeds itself.  What is missing for about a second is given up. */
+ * What is missing is asked for in each step.  While the network keeps up, one request and one
+ * repair mend it.  When it does not, answers come later than the next request is due, and each
+ * packet is asked for and repaired `greed` times, of which once is useful: then beyond some load
+ * recovery feeds itself.  What is missing for about a second is given up. */
 #include "base/random.h"
 #include "check.h"
 #include "policy/storm.h"

@@ -1,5 +1,5 @@
-/* The TCP driver over loopback: packets both ways, and what it does about strangers, silence, broken
- * connections and readers that do not keep up.  Time is an argument. */
+/* The TCP driver over loopback: packets both ways, and what it does about strangers, silence,
+ * broken connections and readers that do not keep up.  Time is an argument. */
 #include "check.h"
 
 #include <arpa/inet.h>
@@ -9,8 +9,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/error.h"
+#include "base/moment.h"
 #include "base/random.h"
 #include "io/driver.h"
 #include "wire/frame.h"

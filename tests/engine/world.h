@@ -63,7 +63,7 @@ static inline void world_fini(world *w) {
     helio_stats_destroy(w->stats);
 }
 
-static inline helio_clock world_now(const world *w) {
+static inline helio_moment world_now(const world *w) {
     return helio_sim_now(w->sim);
 }
 
@@ -103,17 +103,17 @@ static inline helio_tx_stream_config world_source_config(unsigned number) {
 }
 
 static inline void world_source_on_packet(void *context, const void *packet, size_t length,
-                                          const helio_address *from, helio_clock clock) {
+                                          const helio_address *from, helio_moment moment) {
     world_source *source = context;
     if (source->stream) {
-        helio_tx_stream_on_packet(source->stream, packet, length, from, clock);
+        helio_tx_stream_on_packet(source->stream, packet, length, from, moment);
     }
 }
 
-static inline void world_source_poll(void *context, helio_clock clock) {
+static inline void world_source_poll(void *context, helio_moment moment) {
     world_source *source = context;
     if (source->stream) {
-        helio_tx_stream_poll(source->stream, clock);
+        helio_tx_stream_poll(source->stream, moment);
     }
 }
 
@@ -176,17 +176,18 @@ static inline helio_rx_endpoint_config world_receiver_config(unsigned number) {
 }
 
 static inline void world_receiver_on_packet(void *context, const void *packet, size_t length,
-                                            const helio_address *from, helio_clock clock) {
+                                            const helio_address *from, helio_moment moment) {
     world_receiver *receiver = context;
     if (receiver->endpoint) {
-        helio_rx_endpoint_on_packet(receiver->endpoint, packet, length, from, clock.wall_ns, clock);
+        helio_rx_endpoint_on_packet(receiver->endpoint, packet, length, from, moment.wall_ns,
+                                    moment);
     }
 }
 
-static inline void world_receiver_poll(void *context, helio_clock clock) {
+static inline void world_receiver_poll(void *context, helio_moment moment) {
     world_receiver *receiver = context;
     if (receiver->endpoint) {
-        helio_rx_endpoint_poll(receiver->endpoint, clock);
+        helio_rx_endpoint_poll(receiver->endpoint, moment);
     }
 }
 

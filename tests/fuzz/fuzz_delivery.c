@@ -19,7 +19,7 @@ enum {
     MEMORY_MAX = 16 << 20
 };
 
-static const helio_clock now = {7000, 9000};
+static const helio_moment now = {7000, 9000};
 static size_t room;
 static uint64_t sum;
 

@@ -464,7 +464,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                                  &p->instance) == 0);
     the_pair = p;
     p->room = SIZE_MAX;
-    p->now = (helio_clock){1000 * HELIO_SECOND, 5000 * HELIO_SECOND};
+    p->now = (helio_moment){1000 * HELIO_SECOND, 5000 * HELIO_SECOND};
     const uint8_t a = take_byte(&input), b = take_byte(&input), c = take_byte(&input);
     if (take_byte(&input) & 1) { /* the source was there before */
         start_source(p, a, b);

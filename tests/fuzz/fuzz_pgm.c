@@ -19,7 +19,7 @@ static size_t take_some(void *context, const helio_message *messages, size_t cou
 }
 
 static void give(world_receiver *receiver, world_source *source, const uint8_t *data, size_t length,
-                 bool keep_checksum, helio_clock clock) {
+                 bool keep_checksum, helio_moment moment) {
     uint8_t *datagram = malloc(length + 1);
     if (!datagram) {
         return;
@@ -31,8 +31,9 @@ static void give(world_receiver *receiver, world_source *source, const uint8_t *
         memcpy(datagram + 6, &sum, 2);
     }
     const helio_address from = world_address("10.0.0.1:40001");
-    helio_rx_endpoint_on_packet(receiver->endpoint, datagram, length, &from, clock.wall_ns, clock);
-    helio_tx_stream_on_packet(source->stream, datagram, length, &from, clock);
+    helio_rx_endpoint_on_packet(receiver->endpoint, datagram, length, &from, moment.wall_ns,
+                                moment);
+    helio_tx_stream_on_packet(source->stream, datagram, length, &from, moment);
     free(datagram);
 }
 

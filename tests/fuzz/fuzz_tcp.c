@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "base/moment.h"
 #include "io/tcp_connection.h"
 
 enum { PACKET_BYTES = 600, IS_RECEIVER = 1, IS_GREETED = 2 };

@@ -63,7 +63,7 @@ typedef struct pair {
     helio_tx_stream *source;
     helio_rx_endpoint *receiver;
     helio_tx_topic *topics[TOPICS];
-    helio_clock now;
+    helio_moment now;
     queue down, up; /* from the source, and to it */
     int life;       /* of the source: 1, 2, ... */
     uint64_t sent[LIVES_MAX + 1][TOPICS];

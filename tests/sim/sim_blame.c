@@ -46,7 +46,7 @@ static size_t take(void *context, const helio_message *messages, size_t count) {
 }
 
 static void watch(void *context, const void *packet, size_t length, const helio_address *from,
-                  helio_clock clock) {
+                  helio_moment moment) {
     helio_pgm_packet read;
     CHECK_EQUAL(helio_pgm_decode(packet, length, &read), HELIO_PGM_ACCEPTED);
     for (unsigned i = 0; read.type == HELIO_PGM_TYPE_NAK && i < FEW; i++) {
@@ -54,7 +54,7 @@ static void watch(void *context, const void *packet, size_t length, const helio_
             asked_of[i] += 1 + read.list_count;
         }
     }
-    world_source_on_packet(context, packet, length, from, clock);
+    world_source_on_packet(context, packet, length, from, moment);
 }
 
 /* ---- a run ---- */
@@ -128,9 +128,9 @@ static void let_take(run *r, int i) {
 static void flow(run *r, int packets) {
     static const uint8_t data[100];
     for (int i = 0; i < packets; i++) {
-        const helio_clock clock = world_now(&w);
-        helio_tx_stream_append(source.stream, topic, data, sizeof data, clock.wall_ns, clock);
-        helio_tx_stream_flush(source.stream, clock);
+        const helio_moment moment = world_now(&w);
+        helio_tx_stream_append(source.stream, topic, data, sizeof data, moment.wall_ns, moment);
+        helio_tx_stream_flush(source.stream, moment);
         helio_sim_wake(source.node);
         let_take(r, i);
         world_run(&w, EVERY_NS);

@@ -1,5 +1,5 @@
-/* Sources that follow their receivers, the engine's own code from end to end on a simulated network:
- * windows pace the source to whom they say, PGMCC finds a bottleneck and fills it. */
+/* Sources that follow their receivers, the engine's own code from end to end on a simulated
+ * network: windows pace the source to whom they say, PGMCC finds a bottleneck and fills it. */
 #include "check.h"
 #include "generated/options.h"
 #include "send/parts.h"
@@ -60,16 +60,16 @@ static int64_t consumer_deadline_ns(void *context) {
 }
 
 /* The source's application always has something to send. */
-static void poll_source(void *context, helio_clock clock) {
+static void poll_source(void *context, helio_moment moment) {
     (void)context;
-    while (helio_tx_stream_admit(source.stream, topic, MESSAGE, clock) == HELIO_ADMIT_GO) {
-        burst.count = burst.at_ns == clock.now_ns ? burst.count + 1 : 1;
-        burst.at_ns = clock.now_ns;
+    while (helio_tx_stream_admit(source.stream, topic, MESSAGE, moment) == HELIO_ADMIT_GO) {
+        burst.count = burst.at_ns == moment.now_ns ? burst.count + 1 : 1;
+        burst.at_ns = moment.now_ns;
         burst.most = burst.count > burst.most ? burst.count : burst.most;
-        helio_tx_stream_append(source.stream, topic, body, MESSAGE, clock.wall_ns, clock);
-        helio_tx_stream_flush(source.stream, clock);
+        helio_tx_stream_append(source.stream, topic, body, MESSAGE, moment.wall_ns, moment);
+        helio_tx_stream_flush(source.stream, moment);
     }
-    helio_tx_stream_poll(source.stream, clock);
+    helio_tx_stream_poll(source.stream, moment);
 }
 
 static void add_consumer(unsigned i, uint64_t rate, bool is_tagged) {
@@ -233,8 +233,8 @@ static void pgmcc_fills_a_bottleneck_and_nobody_loses_for_good(void) {
     end();
 }
 
-/* Its acknowledgements are PGMCC's clock: held back and told together, they would let bursts out that
- * fill the queue of a bottleneck, to the loss of everybody who shares it. */
+/* Its acknowledgements are PGMCC's clock: held back and told together, they would let bursts out
+ * that fill the queue of a bottleneck, to the loss of everybody who shares it. */
 static void the_acker_answers_each_packet_at_once_so_nothing_leaves_in_bursts(void) {
     begin_pgmcc(0);
     burst.most = 0;

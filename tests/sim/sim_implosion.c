@@ -154,9 +154,9 @@ static void end(void) {
 }
 
 static void send_one(void) {
-    const helio_clock clock = world_now(&w);
-    helio_tx_stream_append(source.stream, topic, "x", 1, clock.wall_ns, clock);
-    helio_tx_stream_flush(source.stream, clock);
+    const helio_moment moment = world_now(&w);
+    helio_tx_stream_append(source.stream, topic, "x", 1, moment.wall_ns, moment);
+    helio_tx_stream_flush(source.stream, moment);
     helio_sim_wake(source.node);
 }
 

@@ -1,13 +1,13 @@
 /* Where packets died is told right: four places of loss are emulated in turn, each under a
- * background of the others, and in at least 95 of 100 runs the place with the most losses is the one
- * that was.
+ * background of the others, and in at least 95 of 100 runs the place with the most losses is the
+ * one that was.
  *
  *     sim_places [--runs N] [--verbose]
  *
  * A receiver's host is a socket buffer of some packets that an engine empties in turns; the driver
  * of the source refuses packets, the network loses them, the buffer overflows, or the application
- * has no room and the window overflows.  What the engine cannot know - that packets never left - the
- * monitor adds from the other end (monitor/localise.py); the rule is the same here. */
+ * has no room and the window overflows.  What the engine cannot know - that packets never left -
+ * the monitor adds from the other end (monitor/localise.py); the rule is the same here. */
 #include <stdbool.h>
 
 #include "check.h"
@@ -71,19 +71,19 @@ static int send_or_refuse(void *context, const helio_address *to, const void *pa
     return network.send(network.context, to, packet, length, stable);
 }
 
-static void read_all(helio_clock clock) {
+static void read_all(helio_moment moment) {
     while (buffer.count > 0 && !buffer.is_stalled) {
         const size_t at = buffer.first;
         buffer.first = (buffer.first + 1) % buffer.capacity;
         buffer.count--;
         helio_rx_endpoint_on_packet(receiver.endpoint, buffer.packets[at].data,
                                     buffer.packets[at].length, &buffer.packets[at].from,
-                                    clock.wall_ns, clock);
+                                    moment.wall_ns, moment);
     }
 }
 
 static void take_in(void *context, const void *packet, size_t length, const helio_address *from,
-                    helio_clock clock) {
+                    helio_moment moment) {
     (void)context;
     CHECK(length <= PACKET_BYTES);
     if (buffer.count == buffer.capacity) {
@@ -94,13 +94,13 @@ static void take_in(void *context, const void *packet, size_t length, const heli
     buffer.packets[at].length = length;
     buffer.packets[at].from = *from;
     memcpy(buffer.packets[at].data, packet, length);
-    read_all(clock);
+    read_all(moment);
 }
 
-static void poll(void *context, helio_clock clock) {
+static void poll(void *context, helio_moment moment) {
     (void)context;
     if (!buffer.is_stalled) {
-        helio_rx_endpoint_poll(receiver.endpoint, clock);
+        helio_rx_endpoint_poll(receiver.endpoint, moment);
     }
 }
 
@@ -178,11 +178,11 @@ static void wake(void) {
 static void send_burst(helio_tx_topic *topic, uint64_t packets) {
     static uint8_t data[1400];
     for (uint64_t i = 0; i < packets; i++) {
-        const helio_clock clock = world_now(&w);
+        const helio_moment moment = world_now(&w);
         CHECK_EQUAL(
-            helio_tx_stream_append(source.stream, topic, data, sizeof data, clock.wall_ns, clock),
+            helio_tx_stream_append(source.stream, topic, data, sizeof data, moment.wall_ns, moment),
             0);
-        helio_tx_stream_flush(source.stream, clock);
+        helio_tx_stream_flush(source.stream, moment);
         world_run(&w, (int64_t)(1 + pick(20)) * HELIO_MICROSECOND);
     }
     helio_sim_wake(source.node);

@@ -295,11 +295,11 @@ static void add_receiver(trial *t, unsigned i) {
 static void append(trial *t, unsigned source, unsigned topic) {
     const uint64_t key = message_seed(t->seed, source, topic, t->sent[source][topic]);
     const size_t bytes = message_bytes(key, t->largest);
-    const helio_clock clock = world_now(&t->world);
+    const helio_moment moment = world_now(&t->world);
     fill_message(key, t->scratch, bytes);
     t->sent[source][topic]++;
     CHECK_EQUAL(helio_tx_stream_append(t->source[source].stream, t->topic[source][topic],
-                                       t->scratch, bytes, clock.wall_ns, clock),
+                                       t->scratch, bytes, moment.wall_ns, moment),
                 0);
 }
 
@@ -385,8 +385,8 @@ static void begin_trial(trial *t) {
     }
 }
 
-/* The network is whole, and one more message of each topic tells whoever missed the last ones: now no
- * loss is without a word, and the last number is exact. */
+/* The network is whole, and one more message of each topic tells whoever missed the last ones: now
+ * no loss is without a word, and the last number is exact. */
 static void let_announce(trial *t) {
     t->is_announced = true;
     t->drop_end_ns = 0;

@@ -1,6 +1,6 @@
-/* A source with rate_policy=dynamic behind a bottleneck, receivers that report, and the engine's own
- * code from end to end: loss stays below the threshold, and the rate follows the bottleneck both
- * ways. */
+/* A source with rate_policy=dynamic behind a bottleneck, receivers that report, and the engine's
+ * own code from end to end: loss stays below the threshold, and the rate follows the bottleneck
+ * both ways. */
 #include "check.h"
 #include "send/govern.h"
 #include "world.h"
@@ -30,13 +30,13 @@ static void count_loss(void *context, const helio_loss *loss) {
 }
 
 /* The application always has something to send. */
-static void poll_flow(void *context, helio_clock clock) {
+static void poll_flow(void *context, helio_moment moment) {
     (void)context;
-    while (helio_tx_stream_admit(source.stream, topic, MESSAGE, clock) == HELIO_ADMIT_GO) {
-        helio_tx_stream_append(source.stream, topic, body, MESSAGE, clock.wall_ns, clock);
-        helio_tx_stream_flush(source.stream, clock);
+    while (helio_tx_stream_admit(source.stream, topic, MESSAGE, moment) == HELIO_ADMIT_GO) {
+        helio_tx_stream_append(source.stream, topic, body, MESSAGE, moment.wall_ns, moment);
+        helio_tx_stream_flush(source.stream, moment);
     }
-    helio_tx_stream_poll(source.stream, clock);
+    helio_tx_stream_poll(source.stream, moment);
 }
 
 static void begin(void) {

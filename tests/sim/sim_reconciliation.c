@@ -170,10 +170,10 @@ static void act(trial *t) {
 
 static void send(trial *t, unsigned i, unsigned k) {
     static uint8_t data[MESSAGE_BYTES];
-    const helio_clock clock = world_now(&t->world);
+    const helio_moment moment = world_now(&t->world);
     const size_t bytes = chance(t, 0.05) ? 1 + pick(t, MESSAGE_BYTES) : 1 + pick(t, 300);
     CHECK_EQUAL(helio_tx_stream_append(t->source[i].stream, t->topic[i][t->is_raw ? 0 : k], data,
-                                       bytes, clock.wall_ns, clock),
+                                       bytes, moment.wall_ns, moment),
                 0);
 }
 

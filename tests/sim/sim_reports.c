@@ -32,15 +32,15 @@ static uint8_t *asked_of; /* by receiver and sequence, of `asked_span` each */
 static uint32_t asked_span;
 
 static void watch(void *context, const void *packet, size_t length, const helio_address *from,
-                  helio_clock clock) {
+                  helio_moment moment) {
     helio_pgm_packet read;
     CHECK_EQUAL(helio_pgm_decode(packet, length, &read), HELIO_PGM_ACCEPTED);
     const bool has_report = read.options & HELIO_PGM_HAS_REPORT;
     const uint64_t who = has_report ? read.told.receiver - ID : MANY;
     if (who < MANY) {
         reports_of[who]++;
-        if (read.type == HELIO_PGM_TYPE_ACK && clock.now_ns / SLICE_NS < SLICES) {
-            reports_in[clock.now_ns / SLICE_NS]++;
+        if (read.type == HELIO_PGM_TYPE_ACK && moment.now_ns / SLICE_NS < SLICES) {
+            reports_in[moment.now_ns / SLICE_NS]++;
         }
     }
     for (uint32_t i = 0; read.type == HELIO_PGM_TYPE_NAK && asked_span && i <= read.list_count;
@@ -50,7 +50,7 @@ static void watch(void *context, const void *packet, size_t length, const helio_
         *(*asked ? &naks_again_of[who] : &naks_of[who]) += 1;
         *asked = 1;
     }
-    world_source_on_packet(context, packet, length, from, clock);
+    world_source_on_packet(context, packet, length, from, moment);
 }
 
 static size_t take_all(void *context, const helio_message *messages, size_t count) {
@@ -116,9 +116,9 @@ static void end(uint32_t count) {
 static void send_for(int64_t ns, int64_t every_ns) {
     const int64_t end_ns = world_now(&w).now_ns + ns;
     while (world_now(&w).now_ns < end_ns) {
-        const helio_clock clock = world_now(&w);
-        helio_tx_stream_append(source.stream, topic, "x", 1, clock.wall_ns, clock);
-        helio_tx_stream_flush(source.stream, clock);
+        const helio_moment moment = world_now(&w);
+        helio_tx_stream_append(source.stream, topic, "x", 1, moment.wall_ns, moment);
+        helio_tx_stream_flush(source.stream, moment);
         helio_sim_wake(source.node);
         world_run(&w, every_ns);
     }

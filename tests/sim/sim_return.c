@@ -9,10 +9,10 @@
  * shorter and longer than the expiry, several in a row; both orders, bare payloads, receivers that
  * acknowledge, connections instead of a group.  A failure prints its seed.
  *
- * What is checked: a message comes once, and in order where order is asked for; what is lost is told
- * once; a stream that comes back goes on with the number it ended with; when the network is healed
- * nothing is missing without a word, up to the last message sent; of a source that died, every packet
- * it told of was passed or reported; the books balance; nothing is left behind. */
+ * What is checked: a message comes once, and in order where order is asked for; what is lost is
+ * told once; a stream that comes back goes on with the number it ended with; when the network is
+ * healed nothing is missing without a word, up to the last message sent; of a source that died,
+ * every packet it told of was passed or reported; the books balance; nothing is left behind. */
 #include <stdbool.h>
 
 #include "check.h"
@@ -257,7 +257,7 @@ static void start_source(trial *t, unsigned i) {
 
 /* What a receiver is told of a stream: the newest packet. */
 static void on_receiver_packet(void *context, const void *packet, size_t length,
-                               const helio_address *from, helio_clock clock) {
+                               const helio_address *from, helio_moment moment) {
     receiver *r = context;
     helio_pgm_packet decoded;
     /* A stream is not met by its end, when nobody who followed it is left. */
@@ -272,11 +272,11 @@ static void on_receiver_packet(void *context, const void *packet, size_t length,
         }
         r->has_told[i] = true;
     }
-    world_receiver_on_packet(&r->world, packet, length, from, clock);
+    world_receiver_on_packet(&r->world, packet, length, from, moment);
 }
 
-static void receiver_poll(void *context, helio_clock clock) {
-    world_receiver_poll(&((receiver *)context)->world, clock);
+static void receiver_poll(void *context, helio_moment moment) {
+    world_receiver_poll(&((receiver *)context)->world, moment);
 }
 
 static int64_t receiver_deadline(void *context) {

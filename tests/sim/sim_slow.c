@@ -1,6 +1,6 @@
-/* A slow consumer, from end to end on a virtual network: one of eight receivers stops draining.  Its
- * source hears of it by its reports, warns it, suspends it, tells it so, and readmits it when it
- * drains again; nobody else is touched or loses anything.
+/* A slow consumer, from end to end on a virtual network: one of eight receivers stops draining.
+ * Its source hears of it by its reports, warns it, suspends it, tells it so, and readmits it when
+ * it drains again; nobody else is touched or loses anything.
  *
  *     sim_slow [--seeds N] [--first N] */
 #include <stdbool.h>

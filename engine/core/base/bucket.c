@@ -1,6 +1,6 @@
 #include "base/bucket.h"
 
-#include "base/clock.h"
+#include "base/moment.h"
 
 #define NANOS INT64_C(1000000000)
 /* So much debt is forgiven: one charge is never that large, and sums must not overflow. */

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/clock.h"
+#include "base/moment.h"
 
 #define HELIO_BURST_NS (10 * HELIO_SECOND)
 

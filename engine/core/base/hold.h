@@ -1,5 +1,5 @@
-/* A time in which something (a rate, a window, credit, want of room) keeps messages from being packed,
- * so that what it costs them can be told from other waits.
+/* A time in which something (a rate, a window, credit, want of room) keeps messages from being
+ * packed, so that what it costs them can be told from other waits.
  *
  * Only the newest is known.  What was submitted before its end waits for it until it is packed, for
  * what lies in front is held back too; what was submitted after its end does not. */

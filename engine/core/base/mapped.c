@@ -90,8 +90,8 @@ static void call_futex(int operation, uint32_t value) {
     syscall(SYS_futex, &lock_word, operation, value, NULL, NULL, 0);
 }
 
-/* Threads and what they lock with belong to runtime; this is held for a moment, when a file is opened
- * or closed.  Who waits sleeps: it may be more urgent than who holds it. */
+/* Threads and what they lock with belong to runtime; this is held for a moment, when a file is
+ * opened or closed.  Who waits sleeps: it may be more urgent than who holds it. */
 static void lock(void) {
     uint32_t found = FREE;
     if (!atomic_compare_exchange_strong(&lock_word, &found, HELD)) {

@@ -1,17 +1,17 @@
 /* Mapped files that may be cut short by somebody else.
  *
- * Who touches a page of a mapped file that is no longer in the file is sent SIGBUS, and dies of it.
- * No check of the size before the access helps: the file may be cut between the two.  So a mapping
- * that is registered here is guarded: the handler of SIGBUS puts private pages of zeros where the
- * file ends, notes that the mapping is cut, and the access goes on.  The owner asks helio_mapped_is_cut
- * where it does its rare work, and gives up the file with an error.
+ * Who touches a page of a mapped file that is no longer in the file is sent SIGBUS, and dies of
+ * it.  No check of the size before the access helps: the file may be cut between the two.  So a
+ * mapping that is registered here is guarded: the handler of SIGBUS puts private pages of zeros
+ * where the file ends, notes that the mapping is cut, and the access goes on.  The owner asks
+ * helio_mapped_is_cut where it does its rare work, and gives up the file with an error.
  *
  * Who uses a guarded mapping must therefore be right with zeros in place of anything it wrote: it
  * keeps sizes and places in memory of its own.
  *
- * The handler is there only while mappings are registered.  What is not in one of them is passed to the
- * handler that was there before.  A thread that blocks SIGBUS dies as before; the engine's do not block
- * it. */
+ * The handler is there only while mappings are registered.  What is not in one of them is passed to
+ * the handler that was there before.  A thread that blocks SIGBUS dies as before; the engine's do
+ * not block it. */
 #ifndef HELIO_BASE_MAPPED_H
 #define HELIO_BASE_MAPPED_H
 

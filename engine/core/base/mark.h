@@ -1,5 +1,5 @@
-/* Two marks with hysteresis: what rises to `high` is above until it is back at `low` or under it, so
- * each crossing is told once, however much the value trembles. */
+/* Two marks with hysteresis: what rises to `high` is above until it is back at `low` or under it,
+ * so each crossing is told once, however much the value trembles. */
 #ifndef HELIO_BASE_MARK_H
 #define HELIO_BASE_MARK_H
 

@@ -1,5 +1,5 @@
-/* The lesser and the greater of two numbers, and a number held between two others.  Of deadlines the
- * lesser is the earlier: HELIO_NEVER is the greatest.  For doubles there are fmin and fmax. */
+/* The lesser and the greater of two numbers, and a number held between two others.  Of deadlines
+ * the lesser is the earlier: HELIO_NEVER is the greatest.  For doubles there are fmin and fmax. */
 #ifndef HELIO_BASE_MATH_H
 #define HELIO_BASE_MATH_H
 

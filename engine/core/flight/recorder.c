@@ -67,16 +67,16 @@ void helio_flight_recorder_look(helio_flight_recorder *recorder) {
 
 static void put_time(helio_flight_recorder *recorder, const helio_flight_time *time, bool is_key) {
     helio_flight_frame *frame = &recorder->frame;
-    const helio_clock clock = time->clock, before = recorder->before;
+    const helio_moment moment = time->moment, before = recorder->before;
     helio_flight_put(frame, is_key ? HELIO_FLIGHT_KEY : 0);
     helio_flight_put(frame, recorder->ticks);
     if (is_key) {
-        helio_flight_put(frame, (uint64_t)clock.now_ns);
-        helio_flight_put(frame, (uint64_t)clock.wall_ns);
+        helio_flight_put(frame, (uint64_t)moment.now_ns);
+        helio_flight_put(frame, (uint64_t)moment.wall_ns);
     } else {
-        const int64_t passed_ns = clock.now_ns - before.now_ns;
+        const int64_t passed_ns = moment.now_ns - before.now_ns;
         helio_flight_put(frame, (uint64_t)passed_ns);
-        helio_flight_put_change(frame, (uint64_t)(clock.wall_ns - before.wall_ns - passed_ns));
+        helio_flight_put_change(frame, (uint64_t)(moment.wall_ns - before.wall_ns - passed_ns));
     }
     helio_flight_put(frame, (uint64_t)time->late_ns);
     helio_flight_put(frame, time->missed);
@@ -124,7 +124,7 @@ static bool make_frame(helio_flight_recorder *recorder, const helio_flight_time 
     if (cause) {
         put_cause(frame, cause);
     }
-    put_events(recorder, time->clock.wall_ns);
+    put_events(recorder, time->moment.wall_ns);
     if (is_key && frame->used < whole / 4 * 3) {
         frame->limit = whole / 4 * 3;
     }
@@ -153,7 +153,7 @@ void helio_flight_recorder_write(helio_flight_recorder *recorder, const helio_fl
     }
     if (is_written) {
         helio_flight_scan_settle(&recorder->scan);
-        recorder->before = time->clock;
+        recorder->before = time->moment;
         recorder->ticks++;
     }
 }

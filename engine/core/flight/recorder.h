@@ -3,7 +3,7 @@
 #ifndef HELIO_FLIGHT_RECORDER_H
 #define HELIO_FLIGHT_RECORDER_H
 
-#include "base/clock.h"
+#include "base/moment.h"
 #include "flight/file.h"
 #include "flight/scan.h"
 
@@ -11,7 +11,7 @@ enum { HELIO_FLIGHT_EVENTS_PER_TICK = 32 };
 
 /* When a tick is. */
 typedef struct helio_flight_time {
-    helio_clock clock;
+    helio_moment moment;
     int64_t late_ns; /* after the moment it was planned for */
     uint64_t missed; /* ticks since the one before that did not happen */
     int64_t next_ns; /* time to the next one, as planned */
@@ -29,7 +29,7 @@ typedef struct helio_flight_recorder {
     helio_flight_file file;
     helio_flight_scan scan;
     helio_flight_frame frame;
-    helio_clock before; /* the tick before */
+    helio_moment before; /* the tick before */
     uint64_t next_event;
     uint64_t ticks;
     uint64_t chunks_begun;

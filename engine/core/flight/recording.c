@@ -42,8 +42,8 @@ static void publish(helio_flight *flight, const helio_flight_time *time) {
     show(&flight->step_shown_ns, (uint64_t)flight->step_ns);
 }
 
-/* Leaves word for the engine; there is room, or it has not looked for a long time and the errors are
- * counted all the same. */
+/* Leaves word for the engine; there is room, or it has not looked for a long time and the errors
+ * are counted all the same. */
 static helio_flight_outcome *next_outcome(helio_flight *flight) {
     const uint64_t told = helio_cell(&flight->told);
     const uint64_t taken = atomic_load_explicit(&flight->taken, memory_order_acquire);
@@ -75,22 +75,22 @@ static void leave_word(helio_flight *flight, bool is_kept) {
 
 /* ---- freezing ---- */
 
-static bool take_request(helio_flight *flight, helio_clock clock) {
+static bool take_request(helio_flight *flight, helio_moment moment) {
     if (atomic_load_explicit(&flight->asked, memory_order_acquire) != 2) {
         return false;
     }
-    flight->cause = (helio_flight_cause){.wall_ns = clock.wall_ns};
+    flight->cause = (helio_flight_cause){.wall_ns = moment.wall_ns};
     memcpy(flight->cause.why, flight->asked_why, sizeof flight->cause.why);
     atomic_store_explicit(&flight->asked, 0, memory_order_release);
     return true;
 }
 
 /* Events are looked at in any case: what was told while a recording is being kept is in it. */
-static bool take_event(helio_flight *flight, bool is_free, helio_clock clock) {
+static bool take_event(helio_flight *flight, bool is_free, helio_moment moment) {
     bool fires = false;
     for (size_t i = 0; i < flight->recorder.events.count; i++) {
         const helio_segment_event *event = &flight->recorder.events.list[i];
-        if (helio_flight_trigger_fires(&flight->trigger, event->event, clock.now_ns) && is_free &&
+        if (helio_flight_trigger_fires(&flight->trigger, event->event, moment.now_ns) && is_free &&
             !fires) {
             fires = true;
             flight->cause = (helio_flight_cause){.wall_ns = (int64_t)event->time_ns,
@@ -102,19 +102,19 @@ static bool take_event(helio_flight *flight, bool is_free, helio_clock clock) {
     return fires;
 }
 
-static bool is_triggered(helio_flight *flight, helio_clock clock) {
+static bool is_triggered(helio_flight *flight, helio_moment moment) {
     const bool is_free = flight->keeper.keep > 0 && flight->due_ns == HELIO_NEVER &&
                          !helio_flight_keeper_is_busy(&flight->keeper);
-    const bool fires = take_event(flight, is_free, clock);
-    return fires || (is_free && take_request(flight, clock));
+    const bool fires = take_event(flight, is_free, moment);
+    return fires || (is_free && take_request(flight, moment));
 }
 
-static void keep_on(helio_flight *flight, helio_clock clock) {
+static void keep_on(helio_flight *flight, helio_moment moment) {
     const helio_flight_recorder *recorder = &flight->recorder;
     int done = 0;
     const bool is_waiting = flight->due_ns != HELIO_NEVER;
     if (is_waiting &&
-        (clock.now_ns >= flight->due_ns || recorder->chunks_begun >= flight->due_chunk)) {
+        (moment.now_ns >= flight->due_ns || recorder->chunks_begun >= flight->due_chunk)) {
         flight->due_ns = HELIO_NEVER;
         done = helio_flight_keeper_begin(&flight->keeper, &recorder->file, &flight->cause);
     } else if (helio_flight_keeper_is_busy(&flight->keeper)) {
@@ -151,13 +151,13 @@ void helio_flight_turn(helio_flight *flight, const helio_flight_time *time) {
         return;
     }
     helio_flight_recorder_look(recorder);
-    const bool fires = is_triggered(flight, time->clock);
+    const bool fires = is_triggered(flight, time->moment);
     helio_flight_recorder_write(recorder, time, fires ? &flight->cause : NULL);
     if (fires) {
-        flight->due_ns = time->clock.now_ns + AFTER_NS;
+        flight->due_ns = time->moment.now_ns + AFTER_NS;
         flight->due_chunk = recorder->chunks_begun + AFTER_CHUNKS;
     }
-    keep_on(flight, time->clock);
+    keep_on(flight, time->moment);
     if (recorder->file.refused > 0 && flight->chunks_refused == 0) {
         add(&flight->errors, 1); /* it stays as small as it is: once is enough */
         flight->chunks_refused = recorder->file.refused;
@@ -165,9 +165,9 @@ void helio_flight_turn(helio_flight *flight, const helio_flight_time *time) {
     publish(flight, time);
 }
 
-void helio_flight_finish(helio_flight *flight, helio_clock clock) {
-    const helio_flight_time last = {.clock = clock, .next_ns = flight->step_ns};
-    const helio_clock end = {.now_ns = HELIO_NEVER, .wall_ns = clock.wall_ns};
+void helio_flight_finish(helio_flight *flight, helio_moment moment) {
+    const helio_flight_time last = {.moment = moment, .next_ns = flight->step_ns};
+    const helio_moment end = {.now_ns = HELIO_NEVER, .wall_ns = moment.wall_ns};
     for (int i = 0; i < 2; i++) { /* the second: asked for while another was being kept */
         helio_flight_turn(flight, &last);
         while (flight->due_ns != HELIO_NEVER || helio_flight_keeper_is_busy(&flight->keeper)) {
@@ -210,8 +210,8 @@ static void adapt(helio_flight *flight, int64_t cost_ns) {
     flight->step_ns = steps * flight->interval_ns;
 }
 
-static helio_clock clock_now(void) {
-    return (helio_clock){.now_ns = helio_monotonic_ns(), .wall_ns = helio_wall_ns()};
+static helio_moment clock_now(void) {
+    return (helio_moment){.now_ns = helio_monotonic_ns(), .wall_ns = helio_wall_ns()};
 }
 
 static void *run(void *context) {
@@ -219,8 +219,8 @@ static void *run(void *context) {
     int64_t planned_ns = helio_monotonic_ns();
     int64_t spent_before_ns = spent_ns();
     while (!rest(flight, planned_ns)) {
-        helio_flight_time time = {.clock = clock_now(), .next_ns = flight->step_ns};
-        time.late_ns = time.clock.now_ns > planned_ns ? time.clock.now_ns - planned_ns : 0;
+        helio_flight_time time = {.moment = clock_now(), .next_ns = flight->step_ns};
+        time.late_ns = time.moment.now_ns > planned_ns ? time.moment.now_ns - planned_ns : 0;
         time.missed = (uint64_t)(time.late_ns / flight->step_ns);
         helio_flight_turn(flight, &time);
         planned_ns += (int64_t)time.missed * flight->step_ns;
@@ -229,7 +229,7 @@ static void *run(void *context) {
         spent_before_ns = spent;
         /* Never soon after a late one: what happened in between would be all noise. */
         planned_ns =
-            helio_max(planned_ns + flight->step_ns, time.clock.now_ns + flight->step_ns / 2);
+            helio_max(planned_ns + flight->step_ns, time.moment.now_ns + flight->step_ns / 2);
     }
     helio_flight_finish(flight, clock_now());
     return NULL;

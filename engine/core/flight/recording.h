@@ -88,6 +88,6 @@ int helio_flight_ask(helio_flight *flight, const char *why);
 int helio_flight_open(helio_flight *flight, const helio_stats *stats, const char *path,
                       size_t bytes, int64_t interval_ns, uint32_t keep, const char *freeze);
 void helio_flight_turn(helio_flight *flight, const helio_flight_time *time);
-void helio_flight_finish(helio_flight *flight, helio_clock clock);
+void helio_flight_finish(helio_flight *flight, helio_moment moment);
 
 #endif

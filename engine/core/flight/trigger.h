@@ -1,13 +1,13 @@
 /* Which events freeze the flight recording (option flight_freeze), and how often: a kind does once,
- * and again only when none of its kind was told for a while, so that a trouble that lasts is kept as
- * it began and does not push out everything before it. */
+ * and again only when none of its kind was told for a while, so that a trouble that lasts is kept
+ * as it began and does not push out everything before it. */
 #ifndef HELIO_FLIGHT_TRIGGER_H
 #define HELIO_FLIGHT_TRIGGER_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/clock.h"
+#include "base/moment.h"
 #include "stats/event_limit.h"
 
 #define HELIO_FLIGHT_QUIET_NS (10 * HELIO_SECOND)

@@ -136,11 +136,11 @@ int64_t helio_clock_take_step(helio_clock_source *source) {
     return by_ns;
 }
 
-helio_clock helio_clock_anchor(helio_clock_source *source) {
+helio_moment helio_clock_anchor(helio_clock_source *source) {
     const int64_t now_ns = source->has_counter ? move_anchor(source) : helio_monotonic_ns();
     if (now_ns >= source->wall_due_ns) {
         look_up_wall(source);
         source->wall_due_ns = now_ns + LIFE_NS;
     }
-    return (helio_clock){.now_ns = now_ns, .wall_ns = now_ns + source->offset_ns};
+    return (helio_moment){.now_ns = now_ns, .wall_ns = now_ns + source->offset_ns};
 }

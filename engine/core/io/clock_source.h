@@ -1,23 +1,23 @@
 /* The clocks of an engine.
  *
- * It looks at the time with every packet, so a look must cost next to nothing.  Where the
- * kernel itself keeps time by the processor's time stamp counter (clock source "tsc": constant rate,
- * the same on all cores), an engine reads the counter and counts on from an anchor: a moment at
- * which it asked the kernel for both clocks, at most a millisecond ago.  The rate comes from the
- * anchors themselves.  Elsewhere every look asks the kernel.
+ * It looks at the time with every packet, so a look must cost next to nothing.  Where the kernel
+ * itself keeps time by the processor's time stamp counter (clock source "tsc": constant rate, the
+ * same on all cores), an engine reads the counter and counts on from an anchor: a moment at which
+ * it asked the kernel for both clocks, at most a millisecond ago.  The rate comes from the anchors
+ * themselves.  Elsewhere every look asks the kernel.
  *
  * Its monotonic clock never goes back.  It strays from the kernel's by what the rate is off within
  * a millisecond, some nanoseconds.
  *
- * The kernel steers both of its clocks alike, so the wall clock keeps its distance from the monotonic
- * one until somebody sets it.  The distance is looked up every millisecond; when it has changed the
- * wall clock was set, by as much. */
+ * The kernel steers both of its clocks alike, so the wall clock keeps its distance from the
+ * monotonic one until somebody sets it.  The distance is looked up every millisecond; when it has
+ * changed the wall clock was set, by as much. */
 #ifndef HELIO_IO_CLOCK_SOURCE_H
 #define HELIO_IO_CLOCK_SOURCE_H
 
 #include <stdbool.h>
 
-#include "base/clock.h"
+#include "base/moment.h"
 #include "io/kernel_clock.h"
 
 typedef struct helio_clock_source {
@@ -47,19 +47,20 @@ static inline uint64_t helio_ticks(void) {
 /* Finds out whether the counter can be used. */
 void helio_clock_source_init(helio_clock_source *source);
 /* Asks the kernel: the slow half of helio_clock_read. */
-helio_clock helio_clock_anchor(helio_clock_source *source);
+helio_moment helio_clock_anchor(helio_clock_source *source);
 
-/* By how much the wall clock was set (back: below 0) since the last call; 0: not by anything worth telling. */
+/* By how much the wall clock was set (back: below 0) since the last call; 0: not by anything worth
+ * telling. */
 int64_t helio_clock_take_step(helio_clock_source *source);
 
 /* One moment on both clocks. */
-static inline helio_clock helio_clock_read(helio_clock_source *source) {
+static inline helio_moment helio_clock_read(helio_clock_source *source) {
     const uint64_t passed = helio_ticks() - source->anchor_ticks;
     if (passed >= source->life_ticks) { /* also when the counter was set back */
         return helio_clock_anchor(source);
     }
     const int64_t now_ns = source->anchor_ns + (int64_t)(passed * source->ns_per_tick >> 32);
-    return (helio_clock){.now_ns = now_ns, .wall_ns = now_ns + source->offset_ns};
+    return (helio_moment){.now_ns = now_ns, .wall_ns = now_ns + source->offset_ns};
 }
 
 /* Monotonic moment `timeout_ns` from now; HELIO_NEVER for one that never comes. */

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <time.h>
 
-#include "base/clock.h"
+#include "base/moment.h"
 
 static inline int64_t helio_read_clock(clockid_t id) {
     struct timespec at;

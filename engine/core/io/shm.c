@@ -7,15 +7,16 @@
  * slot back at any moment, and with ring_wait it gets it back sooner.  What a receiver says goes
  * into its own small ring to the writer whose address it names.
  *
- * While both sides are awake no system call is made but by tend, every LOOK_NS, to see who lives. */
+ * While both sides are awake no system call is made but by tend, every LOOK_NS, to see who
+ * lives. */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/random.h>
 #include <unistd.h>
 
 #include "base/bits.h"
-#include "base/clock.h"
 #include "base/error.h"
+#include "base/moment.h"
 #include "io/kernel_clock.h"
 #include "io/shm_channel.h"
 

@@ -1,6 +1,6 @@
 /* Where rings and bells are found: files of a folder, for processes; a list of the process, for its
- * threads.  A channel has one place, under the name its endpoint says: its bell, which wakes it, and,
- * when it writes, its ring.  Both go with it.
+ * threads.  A channel has one place, under the name its endpoint says: its bell, which wakes it,
+ * and, when it writes, its ring.  Both go with it.
  *
  * None of this is on the way of a packet. */
 #ifndef HELIO_IO_SHM_PLACE_H

@@ -1,5 +1,5 @@
-/* The reading side of a ring (shm_ring.h): takes packets out, notices those it was too slow for, and
- * says things back.  All of it belongs to one thread. */
+/* The reading side of a ring (shm_ring.h): takes packets out, notices those it was too slow for,
+ * and says things back.  All of it belongs to one thread. */
 #ifndef HELIO_IO_SHM_READER_H
 #define HELIO_IO_SHM_READER_H
 

@@ -375,8 +375,8 @@ helio_outlet helio_sim_outlet(helio_sim_node *node, const helio_address *destina
 
 /* ---- time ---- */
 
-helio_clock helio_sim_now(const helio_sim *sim) {
-    return (helio_clock){sim->now_ns, WALL_NS + sim->now_ns};
+helio_moment helio_sim_now(const helio_sim *sim) {
+    return (helio_moment){sim->now_ns, WALL_NS + sim->now_ns};
 }
 
 void helio_sim_wake(helio_sim_node *node) {
@@ -407,12 +407,12 @@ static void happen_to_pipe(helio_sim *sim, event what) {
 
 static void happen_to_node(helio_sim *sim, event what) {
     helio_sim_node *node = what.node;
-    const helio_clock clock = helio_sim_now(sim);
+    const helio_moment moment = helio_sim_now(sim);
     if (what.parcel) {
         sim->counts.arrived++;
         if (node->handler.on_packet) {
             node->handler.on_packet(node->handler.context, what.parcel->data, what.parcel->length,
-                                    &what.parcel->from, clock);
+                                    &what.parcel->from, moment);
         }
         release(what.parcel);
     } else {
@@ -420,7 +420,7 @@ static void happen_to_node(helio_sim *sim, event what) {
             return; /* an earlier one took its place */
         }
         node->wake_ns = HELIO_NEVER;
-        node->handler.poll(node->handler.context, clock);
+        node->handler.poll(node->handler.context, moment);
     }
     helio_sim_wake(node);
 }

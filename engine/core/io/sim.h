@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #include "base/address.h"
-#include "base/clock.h"
+#include "base/moment.h"
 #include "base/outlet.h"
 #include "base/random.h"
 #include "io/sim_pipe.h"
@@ -45,8 +45,8 @@ typedef struct helio_sim_link {
 typedef struct helio_sim_handler {
     void *context;
     void (*on_packet)(void *context, const void *packet, size_t length, const helio_address *from,
-                      helio_clock clock);
-    void (*poll)(void *context, helio_clock clock);
+                      helio_moment moment);
+    void (*poll)(void *context, helio_moment moment);
     int64_t (*next_deadline_ns)(void *context);
 } helio_sim_handler;
 
@@ -86,7 +86,7 @@ void helio_sim_set_downlink(helio_sim_node *node, helio_sim_pipe *pipe);
 /* An outlet that sends from the node; `destination` is where packets for NULL go. */
 helio_outlet helio_sim_outlet(helio_sim_node *node, const helio_address *destination);
 
-helio_clock helio_sim_now(const helio_sim *sim);
+helio_moment helio_sim_now(const helio_sim *sim);
 /* Runs until the virtual time now_ns. */
 void helio_sim_run_until(helio_sim *sim, int64_t now_ns);
 /* The node's deadline may have changed by something outside the simulation. */

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "base/address.h"
-#include "base/clock.h"
+#include "base/moment.h"
 
 struct helio_sim_node;
 struct helio_sim_parcel;

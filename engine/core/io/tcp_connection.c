@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "base/moment.h"
 
 #define GREETING_NS (5 * HELIO_SECOND) /* a hello takes no longer */
 #define ALIVE_MIN_NS (20 * HELIO_MILLISECOND)

@@ -7,7 +7,7 @@
 
 #include <heliograph/errors.h>
 
-#include "base/clock.h"
+#include "base/moment.h"
 #include "io/tcp_socket.h"
 #include "wire/pgm.h"
 

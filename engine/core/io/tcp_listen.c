@@ -13,10 +13,10 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/math.h"
+#include "base/moment.h"
 #include "base/random.h"
 #include "io/tcp.h"
 #include "io/tcp_connection.h"

@@ -43,7 +43,8 @@ static void prepare(int socket, size_t socket_buffer) {
 
 /* ---- listening ---- */
 
-/* Of two programs that bound a port only one can listen, so the address is free when both succeed. */
+/* Of two programs that bound a port only one can listen, so the address is free when both
+ * succeed. */
 static int try_listen(const helio_address *address, uint32_t interface) {
     const helio_udp_name name = helio_udp_name_of(address, interface);
     const int fd = open_socket(&name);

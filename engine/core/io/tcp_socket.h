@@ -1,5 +1,6 @@
 /* Sockets of the TCP driver: opened and prepared here, used in tcp_listen.c and tcp_link.c.  None
- * blocks, and none waits to fill segments.  Every refusal becomes a sentence that says what to do. */
+ * blocks, and none waits to fill segments.  Every refusal becomes a sentence that says what to
+ * do. */
 #ifndef HELIO_IO_TCP_SOCKET_H
 #define HELIO_IO_TCP_SOCKET_H
 

@@ -8,8 +8,8 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/error.h"
+#include "base/moment.h"
 #include "io/kernel_clock.h"
 #include "io/tcp.h"
 #include "io/tcp_link.h"

@@ -43,8 +43,8 @@ typedef struct helio_udp_out {
     helio_udp_control_out control[HELIO_CHANNEL_BATCH];
 } helio_udp_out;
 
-/* `out` is all zeros but for config, counters, fd and connected, which must outlive it.  0 or NOMEM;
- * release with helio_udp_out_fini. */
+/* `out` is all zeros but for config, counters, fd and connected, which must outlive it.  0 or
+ * NOMEM; release with helio_udp_out_fini. */
 int helio_udp_out_init(helio_udp_out *out);
 void helio_udp_out_fini(helio_udp_out *out);
 

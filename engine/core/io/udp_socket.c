@@ -299,8 +299,8 @@ int helio_udp_open_connected(const helio_channel_config *config, int socket) {
     return fd;
 }
 
-/* Whether some socket has the port at every address of this machine: then an address of the loopback
- * that nobody would name is taken too.  IPv4 only. */
+/* Whether some socket has the port at every address of this machine: then an address of the
+ * loopback that nobody would name is taken too.  IPv4 only. */
 static bool is_bound_everywhere(const helio_channel_config *config, uint16_t port) {
     const helio_address unlikely = {.family = 4, .port = port, .ip = {127, 113, 94, 4}};
     const int probe = family_of(config) == 4 ? open_datagrams(4) : -1;
@@ -312,9 +312,9 @@ static bool is_bound_everywhere(const helio_channel_config *config, uint16_t por
     return is_taken;
 }
 
-/* Receivers of other programs may have the port too, on the group or on any address, so it is shared
- * with those that share.  One that has this very address would get what is meant for us, or lose it
- * to us: that is refused. */
+/* Receivers of other programs may have the port too, on the group or on any address, so it is
+ * shared with those that share.  One that has this very address would get what is meant for us, or
+ * lose it to us: that is refused. */
 static int bind_shared(int socket, const helio_channel_config *config, const helio_address *at) {
     int bound = bind_to(socket, config, at);
     const bool is_shared =

@@ -26,8 +26,8 @@ helio_address helio_udp_address(const helio_udp_name *name);
 helio_udp_name helio_udp_destination(const helio_channel_config *config,
                                      const helio_address *address);
 
-/* Multicast: fills in the interface the system would choose when none is named, and makes sure there
- * is a way to the group where naming one is not enough (IPv6).  0 or HELIO_ERR_ADDRESS. */
+/* Multicast: fills in the interface the system would choose when none is named, and makes sure
+ * there is a way to the group where naming one is not enough (IPv6).  0 or HELIO_ERR_ADDRESS. */
 int helio_udp_choose_interface(helio_channel_config *config);
 
 /* Opens the socket of a transmit stream, bound to the interface and a port of the kernel's choice;

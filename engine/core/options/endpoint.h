@@ -6,7 +6,8 @@
  *   shm://NAME?...                                     shared memory of one host
  *   inproc://NAME?...                                  memory of one process
  *
- * IPv6 addresses stand in brackets: rmm://[ff15::1]:7500.  All of one endpoint are of one family. */
+ * IPv6 addresses stand in brackets: rmm://[ff15::1]:7500.  All of one endpoint are of one
+ * family. */
 #ifndef HELIO_OPTIONS_ENDPOINT_H
 #define HELIO_OPTIONS_ENDPOINT_H
 

@@ -1,5 +1,5 @@
-/* Options as people write them ("name=value&name=value", percent-encoded) made into the members of a
- * struct, checked, from the catalogue's table. */
+/* Options as people write them ("name=value&name=value", percent-encoded) made into the members of
+ * a struct, checked, from the catalogue's table. */
 #ifndef HELIO_OPTIONS_OPTIONS_H
 #define HELIO_OPTIONS_OPTIONS_H
 

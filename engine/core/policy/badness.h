@@ -1,4 +1,5 @@
-/* How much trouble a receiver is, as one number that orders the receivers of a stream, or of several.
+/* How much trouble a receiver is, as one number that orders the receivers of a stream, or of
+ * several.
  *
  * Whole part: what is done to it or how it behaves, the graver the more (see helio_badness_of).
  * Fraction: how much of the trouble there can be it has been lately, the mean of five shares from 0
@@ -10,8 +11,9 @@
  *     given up of the packets sent, those it will never have, tenfold
  *     blame    of the time, what data waited for it
  *
- * "Lately" is a mean whose weights halve in about three seconds of looks, so one bad moment does not
- * stay, and one good moment does not hide what went before.  A new life of a receiver begins anew.
+ * "Lately" is a mean whose weights halve in about three seconds of looks, so one bad moment does
+ * not stay, and one good moment does not hide what went before.  A new life of a receiver begins
+ * anew.
  *
  * A pure function of what it is given. */
 #ifndef HELIO_POLICY_BADNESS_H

@@ -10,12 +10,14 @@
  *
  *     notify - pace - shed - suspend NAKs - suspend - expel
  *
- * PACE, the source sending no faster than the receiver takes, is for coordinated consumers (`waits`);
- * uncoordinated ones skip it, and so are isolated one by one.  SHED and SUSPEND_NAKS are skipped for
- * who asks for nothing.  A suspension ends when its time is over, earlier when the receiver has been
- * well for three windows.  EXPEL is for who was suspended several times within an hour.
+ * PACE, the source sending no faster than the receiver takes, is for coordinated consumers
+ * (`waits`); uncoordinated ones skip it, and so are isolated one by one.  SHED and SUSPEND_NAKS are
+ * skipped for who asks for nothing.  A suspension ends when its time is over, earlier when the
+ * receiver has been well for three windows.  EXPEL is for who was suspended several times within an
+ * hour.
  *
- * Networks fail too, and then receivers are not to blame.  So a receiver is warned and isolated only
+ * Networks fail too, and then receivers are not to blame.  So a receiver is warned and isolated
+ * only
  *   - when it is clearly worse than the others (group.h; of three receivers or more),
  *   - after eight times the dwell, when it came into trouble together with many,
  *   - while no more than a share of the receivers is isolated; of several one may always be, and
@@ -24,9 +26,9 @@
  *   - for silence never: it is only told of,
  *   - and expelled only when nobody else can speak in its name (HELIO_VIEW_PINNED).
  *
- * Where it may not act (observe, advise) it decides as if it did.  What people did by hand it leaves
- * alone.  A pure function of configuration, intervals and views: no clock, no statistics, no memory
- * taken after init, so a log of its inputs gives its decisions again. */
+ * Where it may not act (observe, advise) it decides as if it did.  What people did by hand it
+ * leaves alone.  A pure function of configuration, intervals and views: no clock, no statistics, no
+ * memory taken after init, so a log of its inputs gives its decisions again. */
 #ifndef HELIO_POLICY_CONSUMER_H
 #define HELIO_POLICY_CONSUMER_H
 

@@ -1,5 +1,5 @@
-/* The numbers of an interval and of a view, in the order a decision log has them (docs/decisions.md).
- * New ones go to the end; none is ever taken out. */
+/* The numbers of an interval and of a view, in the order a decision log has them
+ * (docs/decisions.md).  New ones go to the end; none is ever taken out. */
 #ifndef HELIO_POLICY_DECISION_FIELDS_H
 #define HELIO_POLICY_DECISION_FIELDS_H
 

@@ -1,10 +1,11 @@
-/* The decision log of one stream: everything its policies saw and everything they decided, in order,
- * so that each decision can be made again (decision_reader.h) by the same policies or by others.
+/* The decision log of one stream: everything its policies saw and everything they decided, in
+ * order, so that each decision can be made again (decision_reader.h) by the same policies or by
+ * others.
  *
  * A log is a block of memory, a file that the caller has mapped or not, with a header and records
  * behind it.  A record is a kind, a length and numbers as variable-length integers; the numbers of
- * an interval and of a view are differences to the one before, so a quiet receiver takes some 20 bytes.
- * Layout: docs/decisions.md.
+ * an interval and of a view are differences to the one before, so a quiet receiver takes some 20
+ * bytes.  Layout: docs/decisions.md.
  *
  * What is written is never changed: `used` in the header grows when a record is complete, so a
  * reader of a crashed engine's log finds whole records only.  When the memory is used up nothing
@@ -53,18 +54,19 @@ typedef struct helio_decision_log {
 } helio_decision_log;
 
 /* Begins a log in `memory`, of at least HELIO_DECISION_LOG_MIN bytes, aligned to 8, which outlives
- * it.  `stream`: its TSI as text.  `entries`: receivers there may be.  0, OPTION (too small) or NOMEM; free
- * with helio_decision_log_fini, which leaves the memory alone. */
+ * it.  `stream`: its TSI as text.  `entries`: receivers there may be.  0, OPTION (too small) or
+ * NOMEM; free with helio_decision_log_fini, which leaves the memory alone. */
 int helio_decision_log_init(helio_decision_log *log, void *memory, size_t capacity,
                             const char *instance, const char *stream, int64_t wall_ns,
                             uint32_t entries);
 void helio_decision_log_fini(helio_decision_log *log);
 
-/* Each view, then the interval they belong to.  A view is written when it has news or has changed. */
+/* Each view, then the interval they belong to.  A view is written when it has news or has
+ * changed. */
 void helio_decision_log_view(helio_decision_log *log, const helio_receiver_view *view);
 void helio_decision_log_interval(helio_decision_log *log, const helio_interval *interval);
-/* Any other record: up to HELIO_DECISION_NUMBERS_MAX numbers and a text, which may be NULL and is cut at
- * HELIO_DECISION_TEXT_MAX. */
+/* Any other record: up to HELIO_DECISION_NUMBERS_MAX numbers and a text, which may be NULL and is
+ * cut at HELIO_DECISION_TEXT_MAX. */
 void helio_decision_log_record(helio_decision_log *log, helio_decision_kind kind,
                                const uint64_t *numbers, size_t count, const char *text);
 

@@ -28,8 +28,8 @@ typedef struct helio_decision_record {
 /* Beside HELIO_ERR_*: it is no decision log, or a damaged one. */
 enum { HELIO_DECISION_DAMAGED = -100 };
 
-/* 0, DAMAGED, HELIO_ERR_NOMEM, or HELIO_ERR_OPTION for a log of another version, with a sentence that
- * names both; free with helio_decision_reader_fini.  The memory outlives it. */
+/* 0, DAMAGED, HELIO_ERR_NOMEM, or HELIO_ERR_OPTION for a log of another version, with a sentence
+ * that names both; free with helio_decision_reader_fini.  The memory outlives it. */
 int helio_decision_reader_init(helio_decision_reader *reader, const void *memory, size_t size);
 void helio_decision_reader_fini(helio_decision_reader *reader);
 

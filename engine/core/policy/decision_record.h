@@ -1,5 +1,5 @@
-/* Decisions as numbers: what a decision log has of them, and what a decision made again is compared by
- * (docs/decisions.md). */
+/* Decisions as numbers: what a decision log has of them, and what a decision made again is compared
+ * by (docs/decisions.md). */
 #ifndef HELIO_POLICY_DECISION_RECORD_H
 #define HELIO_POLICY_DECISION_RECORD_H
 

@@ -19,7 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/clock.h"
+#include "base/moment.h"
 
 enum { HELIO_TRACK_SIGHTINGS = 8 }; /* a power of two */
 

@@ -1,12 +1,12 @@
 /* One control interval of a stream: what its source did in it and how things stand at its end.
- * Together with the receivers' views (receivers/receiver_view.h) it is all that a policy decides by,
- * so whoever has them recorded can have every decision made again. */
+ * Together with the receivers' views (receivers/receiver_view.h) it is all that a policy decides
+ * by, so whoever has them recorded can have every decision made again. */
 #ifndef HELIO_POLICY_INTERVAL_H
 #define HELIO_POLICY_INTERVAL_H
 
 #include <stdint.h>
 
-#include "base/clock.h"
+#include "base/moment.h"
 #include "receivers/receiver_view.h"
 
 enum {                                  /* flags of an interval */

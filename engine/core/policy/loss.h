@@ -5,8 +5,8 @@
  * from one a little below, which a few hundred packets cannot.
  *
  * The share of packets lost is never compared with a threshold itself: of a hundred receivers that
- * lose 0.5 % each, the unluckiest has lost 2 % of its last few hundred packets.  What is compared is
- * a lower bound (Wilson's score interval): what it loses at least, but for a chance that shrinks
+ * lose 0.5 % each, the unluckiest has lost 2 % of its last few hundred packets.  What is compared
+ * is a lower bound (Wilson's score interval): what it loses at least, but for a chance that shrinks
  * with z.  With z growing with the number of receivers (helio_loss_z) the highest bound of many is
  * exceeded by chance as seldom as that of one. */
 #ifndef HELIO_POLICY_LOSS_H

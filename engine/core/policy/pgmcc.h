@@ -2,29 +2,28 @@
  * draft-ietf-rmt-bb-pgmcc-03).  It shares a bottleneck with TCP about evenly.
  *
  * One receiver, the acker, acknowledges each data packet with the newest sequence it has and a map
- * of the 32 up to there.  The window grows by one packet per round trip and is halved by a loss, like
- * TCP's; what has been sent since the newest packet acknowledged takes its entry in it.  (The draft
- * keeps a count of tokens instead, which lost acknowledgements and changes of the acker let leak
- * away.)  A loss is a hole with three or more
- * later packets acknowledged.  After a cut nothing counts until a packet sent after it is
- * acknowledged.  When no acknowledgement comes for the retransmission timeout (RFC 6298) the window is one
- * packet; after two such times in a row the acker is forgotten and whoever answers next takes its
- * index.
+ * of the 32 up to there.  The window grows by one packet per round trip and is halved by a loss,
+ * like TCP's; what has been sent since the newest packet acknowledged takes its entry in it.  (The
+ * draft keeps a count of tokens instead, which lost acknowledgements and changes of the acker let
+ * leak away.)  A loss is a hole with three or more later packets acknowledged.  After a cut nothing
+ * counts until a packet sent after it is acknowledged.  When no acknowledgement comes for the
+ * retransmission timeout (RFC 6298) the window is one packet; after two such times in a row the
+ * acker is forgotten and whoever answers next takes its index.
  *
  * The acker is the receiver with the smallest throughput by TCP's equation (Padhye et al., as in
- * RFC 5348), from the share of packets it lost and its round trip: 1 / (RTT (sqrt(2p/3) +
- * 12 sqrt(3p/8) p (1 + 32 p^2))).  A rival takes over when its throughput is below three quarters
- * of the acker's, so that the role does not wander between equals.
+ * RFC 5348), from the share of packets it lost and its round trip: 1 / (RTT (sqrt(2p/3) + 12
+ * sqrt(3p/8) p (1 + 32 p^2))).  A rival takes over when its throughput is below three quarters of
+ * the acker's, so that the role does not wander between equals.
  *
- * The window does not grow while the application sends less than it allows (RFC 7661's reason).
- * It knows no packets, sockets or clocks. */
+ * The window does not grow while the application sends less than it allows (RFC 7661's reason).  It
+ * knows no packets, sockets or clocks. */
 #ifndef HELIO_POLICY_PGMCC_H
 #define HELIO_POLICY_PGMCC_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/clock.h"
+#include "base/moment.h"
 #include "base/rtt.h"
 #include "receivers/index.h"
 

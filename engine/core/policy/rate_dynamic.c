@@ -183,7 +183,8 @@ static bool falls_silent(receiver *r, const dynamic *state, const helio_receiver
 
 static void listen(receiver *r, dynamic *state, const helio_receiver_view *view,
                    const helio_interval *interval) {
-    /* Counts that fell: it was forgotten and has come again, before anything was decided without. */
+    /* Counts that fell: it was forgotten and has come again, before anything was decided
+     * without. */
     const bool is_back = view->received + view->lost < r->seen || lost_of(view) < r->lost;
     if (r->receiver != view->receiver || r->incarnation != view->incarnation || is_back) {
         *r = (receiver){.receiver = view->receiver, .incarnation = view->incarnation};

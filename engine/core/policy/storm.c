@@ -24,8 +24,8 @@ static double share(uint64_t part, uint64_t rest) {
     return part + rest ? (double)part / (double)(part + rest) : 0;
 }
 
-/* The average takes in what looks normal: pauses say nothing of the load that is usual, and a lasting
- * rise becomes normal slowly. */
+/* The average takes in what looks normal: pauses say nothing of the load that is usual, and a
+ * lasting rise becomes normal slowly. */
 static void learn(helio_storm *storm, double load, int64_t length_ns) {
     if (load < storm->usual / PAUSE_PART) {
         return;

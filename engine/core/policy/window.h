@@ -1,4 +1,5 @@
-/* How far a source may send ahead of its receivers: what they have passed on and the room they tell of.
+/* How far a source may send ahead of its receivers: what they have passed on and the room they tell
+ * of.
  *
  *   max     as far as the one with the most room: the fast are not held up, the slow may lose
  *   min     as far as all have room: nobody loses for want of room, the slowest sets the pace

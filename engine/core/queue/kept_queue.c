@@ -183,7 +183,8 @@ static int append(helio_kept_queue *queue, const void *head, const void *data, s
     return 0;
 }
 
-/* A newer message takes over an older one's place, and where it lies in the arena if it is as long. */
+/* A newer message takes over an older one's place, and where it lies in the arena if it is as
+ * long. */
 static int replace(helio_kept_queue *queue, uint32_t i, const void *head, const void *data,
                    size_t length, int64_t now_ns) {
     helio_kept_node *message = &queue->nodes[i];

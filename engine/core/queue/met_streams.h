@@ -1,9 +1,9 @@
 /* The streams a receiver met, by the numbers it gave them.
  *
- * A stream that has ended stays while messages of it wait for the application or may be in its hands,
- * and for as long as it is among the last HELIO_MET_ENDED_KEPT that ended: the application may ask for
- * its name.  So what is kept does not grow with the streams that ever came, but with those that are
- * there and with the messages that wait.
+ * A stream that has ended stays while messages of it wait for the application or may be in its
+ * hands, and for as long as it is among the last HELIO_MET_ENDED_KEPT that ended: the application
+ * may ask for its name.  So what is kept does not grow with the streams that ever came, but with
+ * those that are there and with the messages that wait.
  *
  * The engine's thread adds, ends and forgets; others look, under the receiver's lock. */
 #ifndef HELIO_QUEUE_MET_STREAMS_H

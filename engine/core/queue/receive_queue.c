@@ -275,12 +275,12 @@ typedef struct measured_run {
 } measured_run;
 
 /* The application's moment: both clocks, read when they are first needed. */
-static void record_run(helio_receive_queue *queue, const measured_run *run, helio_clock *now) {
+static void record_run(helio_receive_queue *queue, const measured_run *run, helio_moment *now) {
     if (run->count == 0) {
         return;
     }
     if (now->now_ns == 0) {
-        *now = (helio_clock){helio_monotonic_ns(), helio_wall_ns()};
+        *now = (helio_moment){helio_monotonic_ns(), helio_wall_ns()};
     }
     /* In this order, so that either the engine sees it record or it sees what the engine set. */
     atomic_store_explicit(&queue->is_recording, true, memory_order_seq_cst);
@@ -296,7 +296,7 @@ static void record_run(helio_receive_queue *queue, const measured_run *run, heli
 
 /* A message that has a stamp was taken, and `data` is not set yet. */
 static void note_stamp(helio_receive_queue *queue, measured_run *run, helio_message *message,
-                       helio_passage *passage, helio_clock *now) {
+                       helio_passage *passage, helio_moment *now) {
     const int64_t in_order_ns = (int64_t)(uintptr_t)message->data;
     message->flags &= ~IS_STAMPED;
     if (passage != run->passage || in_order_ns != run->in_order_ns ||
@@ -309,7 +309,7 @@ static void note_stamp(helio_receive_queue *queue, measured_run *run, helio_mess
 
 static size_t take_kept(helio_receive_queue *queue, helio_message *messages, size_t limit) {
     measured_run run = {0};
-    helio_clock now = {0};
+    helio_moment now = {0};
     size_t taken = 0;
     helio_kept_message kept;
     helio_receive_queue_lock(queue);
@@ -337,7 +337,7 @@ size_t helio_receive_queue_take(helio_receive_queue *queue, helio_message *messa
     }
     give_back(queue);
     measured_run run = {0};
-    helio_clock now = {0};
+    helio_moment now = {0};
     size_t taken = 0;
     queued_message *record;
     while (taken < limit && (record = helio_ring_next(&queue->ring))) {

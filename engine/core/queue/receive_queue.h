@@ -5,8 +5,8 @@
  * Once full, the queue refuses until it has drained to its low water, so that delivery resumes in
  * one go and not message by message.
  *
- * Messages whose latency is measured carry the moment they came in; what they waited for the application
- * its own thread counts, into histograms that have no other writer.
+ * Messages whose latency is measured carry the moment they came in; what they waited for the
+ * application its own thread counts, into histograms that have no other writer.
  *
  * A queue that is bound by a number of messages, or that trims some, has no ring but a kept queue,
  * and a lock both sides take. */
@@ -39,8 +39,8 @@ typedef struct helio_passage {
     uint64_t trimmed_messages, trimmed_bytes; /* under the kept queue's lock */
     _Alignas(64) _Atomic uint64_t taken_messages;
     _Atomic uint64_t taken_bytes;
-    /* Where the application's thread counts how long messages waited for it, and how old they were; the
-     * engine opens and closes them (helio_receive_queue_measure).  NULL: it does not. */
+    /* Where the application's thread counts how long messages waited for it, and how old they were;
+     * the engine opens and closes them (helio_receive_queue_measure).  NULL: it does not. */
     _Atomic(helio_hdr *) waits;
     _Atomic(helio_hdr *) ages;
 } helio_passage;
@@ -79,12 +79,12 @@ void helio_receive_queue_fini(helio_receive_queue *queue);
  * from then on. */
 bool helio_receive_queue_push(helio_receive_queue *queue, const helio_message *message,
                               helio_passage *passage);
-/* The same for a message whose wait is measured, from in_order_ns (monotonic) on, not 0; only while the
- * passage's histograms are open. */
+/* The same for a message whose wait is measured, from in_order_ns (monotonic) on, not 0; only while
+ * the passage's histograms are open. */
 bool helio_receive_queue_push_measured(helio_receive_queue *queue, const helio_message *message,
                                        helio_passage *passage, int64_t in_order_ns);
-/* Engine: from now on the application counts into these histograms, either of which may be NULL.  When
- * it returns nobody writes to those it had before. */
+/* Engine: from now on the application counts into these histograms, either of which may be NULL.
+ * When it returns nobody writes to those it had before. */
 void helio_receive_queue_measure(helio_receive_queue *queue, helio_passage *passage,
                                  helio_hdr *waits, helio_hdr *ages);
 static inline bool helio_receive_queue_is_full(const helio_receive_queue *queue) {

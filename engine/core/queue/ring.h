@@ -81,7 +81,8 @@ static inline void helio_ring_commit(helio_ring *ring) {
     atomic_store_explicit(&ring->tail, ring->reserved_end, memory_order_release);
 }
 
-/* Consumer: the record that helio_ring_next would give, without moving on; NULL when there is none. */
+/* Consumer: the record that helio_ring_next would give, without moving on; NULL when there is
+ * none. */
 static inline void *helio_ring_peek(helio_ring *ring) {
     for (;;) {
         if (ring->next == ring->tail_seen) {

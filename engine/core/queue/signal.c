@@ -6,7 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "base/moment.h"
 
 uint32_t helio_signal_prepare(helio_signal *signal) {
     atomic_fetch_add_explicit(&signal->sleepers, 1, memory_order_relaxed);

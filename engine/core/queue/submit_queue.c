@@ -8,8 +8,9 @@
 typedef struct submit_record {
     int64_t submit_ns;
     uint64_t length;
-    /* 0: the message follows, as with most.  Else bit IS_INTENDED: the time it was to be sent at follows,
-     * and the rest: where the message is when it is too long for the ring; 0: it follows too. */
+    /* 0: the message follows, as with most.  Else bit IS_INTENDED: the time it was to be sent at
+     * follows, and the rest: where the message is when it is too long for the ring; 0: it follows
+     * too. */
     uintptr_t outside;
 } submit_record;
 
@@ -222,7 +223,7 @@ bool helio_submit_queue_peek(helio_submit_queue *queue, helio_submitted *out) {
     return true;
 }
 
-int64_t helio_submit_queue_oldest_ns(helio_submit_queue *queue, helio_clock clock) {
+int64_t helio_submit_queue_oldest_ns(helio_submit_queue *queue, helio_moment moment) {
     if (!queue->kept) {
         const submit_record *record = queue->ring.memory ? helio_ring_peek(&queue->ring) : NULL;
         return record ? record->submit_ns : HELIO_NEVER;
@@ -230,7 +231,7 @@ int64_t helio_submit_queue_oldest_ns(helio_submit_queue *queue, helio_clock cloc
     helio_submit_queue_lock(queue);
     const int64_t oldest_ns = helio_kept_queue_oldest_ns(queue->kept, HELIO_NEVER);
     helio_submit_queue_unlock(queue);
-    return oldest_ns == HELIO_NEVER ? HELIO_NEVER : clock.wall_ns - (clock.now_ns - oldest_ns);
+    return oldest_ns == HELIO_NEVER ? HELIO_NEVER : moment.wall_ns - (moment.now_ns - oldest_ns);
 }
 
 void helio_submit_queue_drop(helio_submit_queue *queue) {

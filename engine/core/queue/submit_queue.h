@@ -3,15 +3,15 @@
  * memory of its own; only a reference is queued, and the room it may take is that of the ring
  * again.
  *
- * A queue that is bound by a number of messages, or that drops some when it is full, has no ring but
- * a kept queue; its consumer takes the producers' lock too, and takes messages with _take. */
+ * A queue that is bound by a number of messages, or that drops some when it is full, has no ring
+ * but a kept queue; its consumer takes the producers' lock too, and takes messages with _take. */
 #ifndef HELIO_QUEUE_SUBMIT_QUEUE_H
 #define HELIO_QUEUE_SUBMIT_QUEUE_H
 
 #include <pthread.h>
 
 #include "base/account.h"
-#include "base/clock.h"
+#include "base/moment.h"
 #include "queue/kept_queue.h"
 #include "queue/ring.h"
 #include "queue/signal.h"
@@ -83,8 +83,8 @@ static inline void helio_submit_queue_accept(helio_submit_queue *queue, uint64_t
 int helio_submit_queue_refuse(helio_submit_queue *queue);
 /* The same: whether a queue that was full has drained to its low water. */
 bool helio_submit_queue_admits(helio_submit_queue *queue);
-/* The same: whether a producer may push now: no other has waited for room, or it is its turn, and the queue
- * is not above its low water. */
+/* The same: whether a producer may push now: no other has waited for room, or it is its turn, and
+ * the queue is not above its low water. */
 static inline bool helio_submit_queue_may_push(helio_submit_queue *queue) {
     return (helio_turns_is_empty(&queue->turns) && !queue->is_closed) ||
            (helio_turns_may_try(&queue->turns) && helio_submit_queue_admits(queue));
@@ -101,7 +101,7 @@ bool helio_submit_queue_has_room(helio_submit_queue *queue, size_t length);
 uint64_t helio_submit_queue_position(const helio_submit_queue *queue);
 
 /* Consumer: when the oldest message was submitted, or before; HELIO_NEVER: there is none. */
-int64_t helio_submit_queue_oldest_ns(helio_submit_queue *queue, helio_clock clock);
+int64_t helio_submit_queue_oldest_ns(helio_submit_queue *queue, helio_moment moment);
 /* Consumer: the oldest message; drop takes it off.  The data is valid until then. */
 bool helio_submit_queue_peek(helio_submit_queue *queue, helio_submitted *out);
 void helio_submit_queue_drop(helio_submit_queue *queue);

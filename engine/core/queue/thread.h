@@ -1,5 +1,6 @@
-/* Threads of an engine.  Signals are for the program's own threads: ours are started with all of them
- * blocked but SIGBUS, which a thread sends itself when a mapped file is cut (base/mapped.h). */
+/* Threads of an engine.  Signals are for the program's own threads: ours are started with all of
+ * them blocked but SIGBUS, which a thread sends itself when a mapped file is cut
+ * (base/mapped.h). */
 #ifndef HELIO_QUEUE_THREAD_H
 #define HELIO_QUEUE_THREAD_H
 

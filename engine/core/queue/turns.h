@@ -2,8 +2,8 @@
  * other, and while somebody waits nobody else gets in before.  A thread that has had its turn holds
  * a pass for one try.
  *
- * All under the lock of the queue's producers.  Only the first of them watches the queue; the others
- * sleep until they are first. */
+ * All under the lock of the queue's producers.  Only the first of them watches the queue; the
+ * others sleep until they are first. */
 #ifndef HELIO_QUEUE_TURNS_H
 #define HELIO_QUEUE_TURNS_H
 

@@ -128,7 +128,7 @@ void helio_rx_budget_on_nak(helio_rx_stream *stream, size_t asks, size_t bytes, 
 }
 
 /* What waits has waited for longer than an answer takes. */
-static void tell_held_back(helio_rx_stream *stream, helio_clock clock) {
+static void tell_held_back(helio_rx_stream *stream, helio_moment moment) {
     helio_rx_shared *shared = stream->shared;
     helio_rx_budget *budget = &stream->budget;
     const uint64_t news = stream->nak.put_off_ever - budget->counted;
@@ -137,37 +137,37 @@ static void tell_held_back(helio_rx_stream *stream, helio_clock clock) {
     }
     budget->counted = stream->nak.put_off_ever;
     const helio_refusal reason = HELIO_REFUSAL_NAKS_UNANSWERED;
-    const _Atomic uint64_t *refused =
-        helio_refusal_count(shared->instance, reason, news, &shared->naks_unanswered, clock.now_ns);
+    const _Atomic uint64_t *refused = helio_refusal_count(shared->instance, reason, news,
+                                                          &shared->naks_unanswered, moment.now_ns);
     if (!refused) {
         return;
     }
     char tsi[HELIO_TSI_TEXT], source[HELIO_ADDRESS_TEXT];
-    helio_stats_event(shared->stats, clock.wall_ns, HELIO_EVENT_STATE_REFUSED, stream->object.slot,
+    helio_stats_event(shared->stats, moment.wall_ns, HELIO_EVENT_STATE_REFUSED, stream->object.slot,
                       (const uint64_t[4]){reason, helio_cell(refused)},
                       "stream %s: %" PRIu64 " requests wait, as %s has answered none",
                       helio_tsi_format(&stream->tsi, tsi), stream->nak.put_off,
                       helio_address_format(&stream->feedback, source));
 }
 
-void helio_rx_budget_poll(helio_rx_stream *stream, helio_clock clock) {
+void helio_rx_budget_poll(helio_rx_stream *stream, helio_moment moment) {
     helio_rx_budget *budget = &stream->budget;
     if (stream->nak.put_off == 0) {
         budget->release_ns = HELIO_NEVER;
         return;
     }
     if (budget->release_ns == HELIO_NEVER) {
-        budget->release_ns = clock.now_ns + RELEASE_NS;
+        budget->release_ns = moment.now_ns + RELEASE_NS;
     }
-    if (clock.now_ns < budget->release_ns) {
+    if (moment.now_ns < budget->release_ns) {
         return;
     }
-    budget->release_ns = clock.now_ns + RELEASE_NS;
-    if (!is_answering(budget, clock.now_ns)) {
-        tell_held_back(stream, clock);
+    budget->release_ns = moment.now_ns + RELEASE_NS;
+    if (!is_answering(budget, moment.now_ns)) {
+        tell_held_back(stream, moment);
     }
-    const size_t asks = helio_rx_budget_asks(stream, clock.now_ns);
+    const size_t asks = helio_rx_budget_asks(stream, moment.now_ns);
     if (asks > 0) {
-        helio_nak_release(&stream->nak, asks, clock.now_ns);
+        helio_nak_release(&stream->nak, asks, moment.now_ns);
     }
 }

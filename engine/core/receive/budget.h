@@ -20,7 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/clock.h"
+#include "base/moment.h"
 
 #define HELIO_RX_BUDGET_PAUSE_NS (2 * HELIO_MILLISECOND)
 #define HELIO_RX_BUDGET_LAPSE_NS HELIO_SECOND
@@ -67,6 +67,6 @@ size_t helio_rx_budget_asks(helio_rx_stream *stream, int64_t now_ns);
 bool helio_rx_budget_allows_report(const helio_rx_stream *stream, size_t bytes, int64_t now_ns);
 void helio_rx_budget_on_nak(helio_rx_stream *stream, size_t asks, size_t bytes, int64_t now_ns);
 /* Releases waiting requests as far as the budget allows, when it is time to look. */
-void helio_rx_budget_poll(helio_rx_stream *stream, helio_clock clock);
+void helio_rx_budget_poll(helio_rx_stream *stream, helio_moment moment);
 
 #endif

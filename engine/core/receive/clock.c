@@ -16,11 +16,11 @@ enum {
 #define WALL_MAX (UINT64_C(1) << 62) /* ns since 1970: the year 2116 */
 
 void helio_rx_clock_init(helio_rx_clock *clocks, bool is_same_host, uint64_t seed,
-                         helio_clock clock) {
+                         helio_moment moment) {
     *clocks = (helio_rx_clock){
         .is_same_host = is_same_host,
-        .own_wall_ns = clock.wall_ns - clock.now_ns,
-        .ask_ns = clock.now_ns,
+        .own_wall_ns = moment.wall_ns - moment.now_ns,
+        .ask_ns = moment.now_ns,
         .token = (uint32_t)seed,
     };
 }
@@ -140,22 +140,22 @@ static void take_time(helio_rx_clock *clocks, int64_t sent_ns, int64_t wall_ns, 
     }
 }
 
-static void take_in(helio_rx_stream *stream, const helio_pgm_time *time, helio_clock clock) {
+static void take_in(helio_rx_stream *stream, const helio_pgm_time *time, helio_moment moment) {
     helio_rx_clock *clocks = &stream->clocks;
     helio_rx_stream_stats *stats = helio_rx_stats(stream);
-    if (!is_sound(time, clock.now_ns)) {
+    if (!is_sound(time, moment.now_ns)) {
         helio_count(&stats->clock_exchanges_refused, 1);
         return;
     }
     const int64_t sent_ns = (int64_t)time->sent_ns;
-    take_time(clocks, sent_ns, (int64_t)time->wall_ns, clock.now_ns);
+    take_time(clocks, sent_ns, (int64_t)time->wall_ns, moment.now_ns);
     for (uint32_t i = 0; i < time->answers_count; i++) {
         if (time->answers[i].receiver != stream->shared->config.receiver) {
             continue;
         }
-        if (take_answer(clocks, &time->answers[i], sent_ns, clock.now_ns)) {
+        if (take_answer(clocks, &time->answers[i], sent_ns, moment.now_ns)) {
             helio_count(&stats->clock_exchanges, 1);
-            helio_set(&stats->last_clock_exchange, (uint64_t)clock.wall_ns);
+            helio_set(&stats->last_clock_exchange, (uint64_t)moment.wall_ns);
         } else {
             helio_count(&stats->clock_exchanges_refused, 1);
         }
@@ -181,7 +181,7 @@ static bool has_jumped(const helio_rx_clock *clocks, const helio_clock_offset *n
     return (uint64_t)llabs(now->ns - shown->ns) > allowed_ns;
 }
 
-static void tell_jump(helio_rx_stream *stream, const helio_clock_offset *now, helio_clock clock) {
+static void tell_jump(helio_rx_stream *stream, const helio_clock_offset *now, helio_moment moment) {
     const helio_rx_clock *clocks = &stream->clocks;
     const int64_t by_ns = now->ns - clocks->shown.ns;
     const char *why = has_moved(clocks->shown_own_wall_ns, clocks->own_wall_ns)
@@ -192,19 +192,19 @@ static void tell_jump(helio_rx_stream *stream, const helio_clock_offset *now, he
     const uint64_t args[4] = {(uint64_t)llabs(by_ns), now->bound_ns};
     helio_count(&helio_rx_stats(stream)->clock_jumps, 1);
     helio_stats_event(
-        stream->shared->stats, clock.wall_ns, HELIO_EVENT_CLOCK_OFFSET_CHANGED, stream->object.slot,
-        args,
+        stream->shared->stats, moment.wall_ns, HELIO_EVENT_CLOCK_OFFSET_CHANGED,
+        stream->object.slot, args,
         "this host's clock is %.6f s %s of the source's, give or take %.6f s, and was "
         "%.6f s %s: %s",
         (double)llabs(now->ns) / 1e9, now->ns < 0 ? "behind" : "ahead", (double)now->bound_ns / 1e9,
         (double)llabs(clocks->shown.ns) / 1e9, clocks->shown.ns < 0 ? "behind" : "ahead", why);
 }
 
-static void show(helio_rx_stream *stream, helio_clock clock) {
+static void show(helio_rx_stream *stream, helio_moment moment) {
     helio_rx_clock *clocks = &stream->clocks;
-    const helio_clock_offset now = helio_rx_clock_read(clocks, clock.now_ns);
-    if (has_jumped(clocks, &now, clock.now_ns)) {
-        tell_jump(stream, &now, clock);
+    const helio_clock_offset now = helio_rx_clock_read(clocks, moment.now_ns);
+    if (has_jumped(clocks, &now, moment.now_ns)) {
+        tell_jump(stream, &now, moment);
     }
     helio_rx_stream_stats *stats = helio_rx_stats(stream);
     helio_stats_begin(stats);
@@ -217,17 +217,17 @@ static void show(helio_rx_stream *stream, helio_clock clock) {
         return;
     }
     clocks->shown = now;
-    clocks->shown_ns = clock.now_ns;
+    clocks->shown_ns = moment.now_ns;
     clocks->shown_own_wall_ns = clocks->own_wall_ns;
     clocks->shown_source_wall_ns = clocks->source_wall_ns;
 }
 
 void helio_rx_clock_on_spm(helio_rx_stream *stream, const helio_pgm_packet *spm,
-                           helio_clock clock) {
+                           helio_moment moment) {
     helio_rx_clock *clocks = &stream->clocks;
-    clocks->own_wall_ns = clock.wall_ns - clock.now_ns;
+    clocks->own_wall_ns = moment.wall_ns - moment.now_ns;
     if ((spm->options & HELIO_PGM_HAS_CLOCK_ANSWER) && !clocks->is_same_host) {
-        take_in(stream, &spm->time, clock);
+        take_in(stream, &spm->time, moment);
     }
-    show(stream, clock);
+    show(stream, moment);
 }

@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/clock.h"
+#include "base/moment.h"
 #include "receive/clock_bounds.h"
 #include "wire/pgm.h"
 
@@ -56,14 +56,14 @@ typedef struct helio_rx_clock {
 
 /* `seed`: of the tokens, which must not be guessed. */
 void helio_rx_clock_init(helio_rx_clock *clocks, bool is_same_host, uint64_t seed,
-                         helio_clock clock);
+                         helio_moment moment);
 
 /* Before a report is sent: whether it carries a question or the known offset. */
 bool helio_rx_clock_ask(helio_rx_clock *clocks, helio_pgm_clock *out, int64_t now_ns);
 
 /* A newer SPM came, at `came_ns`. */
 void helio_rx_clock_on_spm(struct helio_rx_stream *stream, const helio_pgm_packet *spm,
-                           helio_clock clock);
+                           helio_moment moment);
 
 helio_clock_offset helio_rx_clock_read(const helio_rx_clock *clocks, int64_t now_ns);
 

@@ -84,22 +84,23 @@ static void learn_backoff(helio_rx_stream *stream, const helio_pgm_packet *packe
     }
 }
 
-static void learn_window(helio_rx_stream *stream, const helio_pgm_packet *spm, helio_clock clock) {
+static void learn_window(helio_rx_stream *stream, const helio_pgm_packet *spm,
+                         helio_moment moment) {
     helio_rxw *rxw = &stream->rxw;
     const uint64_t lead = helio_sequence_widen(spm->lead, rxw->known);
     const uint64_t window = helio_rx_spm_window(spm);
     const helio_rx_arrival *before;
-    if (!helio_rx_believes_lead(stream, lead, &before, clock.now_ns)) {
+    if (!helio_rx_believes_lead(stream, lead, &before, moment.now_ns)) {
         return;
     }
     if (before) {
-        helio_rx_take_aside(stream, before, clock);
+        helio_rx_take_aside(stream, before, moment);
     }
-    helio_rx_learn_trail(stream, lead + 1 - window, clock);
+    helio_rx_learn_trail(stream, lead + 1 - window, moment);
     if (lead > stream->told_lead) {
         stream->told_lead = lead;
     }
-    helio_rx_believe(stream, clock.now_ns);
+    helio_rx_believe(stream, moment.now_ns);
     if (spm->options & HELIO_PGM_HAS_RST) {
         return;
     }
@@ -107,7 +108,8 @@ static void learn_window(helio_rx_stream *stream, const helio_pgm_packet *spm, h
     stream->end = stream->doubt.end_newest = lead;
 }
 
-void helio_rx_begin_with(helio_rx_stream *stream, const helio_pgm_packet *spm, helio_clock clock) {
+void helio_rx_begin_with(helio_rx_stream *stream, const helio_pgm_packet *spm,
+                         helio_moment moment) {
     helio_rxw *rxw = &stream->rxw;
     stream->is_waiting = false;
     if (spm) {
@@ -122,7 +124,7 @@ void helio_rx_begin_with(helio_rx_stream *stream, const helio_pgm_packet *spm, h
     if (stream->acks.is_on) {
         helio_rx_acks_begin(&stream->acks, rxw->trail, stream->acks.incarnation);
     }
-    helio_rx_drain(stream, clock);
+    helio_rx_drain(stream, moment);
 }
 
 static void send_feedback_to(helio_rx_stream *stream, helio_address to) {
@@ -133,7 +135,7 @@ static void send_feedback_to(helio_rx_stream *stream, helio_address to) {
 }
 
 static void on_spm(helio_rx_stream *stream, const helio_pgm_packet *spm, const helio_address *from,
-                   helio_clock clock) {
+                   helio_moment moment) {
     helio_count(&helio_rx_stats(stream)->heartbeats_received, 1);
     helio_count(&stream->shared->instance->heartbeats_received, 1);
     if (!helio_rx_believes_spm(stream, spm->sequence)) {
@@ -148,39 +150,39 @@ static void on_spm(helio_rx_stream *stream, const helio_pgm_packet *spm, const h
     }
     stream->report_fields = spm->options & HELIO_PGM_HAS_CRQST ? spm->report.fields : 0;
     learn_backoff(stream, spm);
-    helio_rx_acks_repeat(&stream->acks, clock.now_ns);
+    helio_rx_acks_repeat(&stream->acks, moment.now_ns);
     helio_rx_reports_on_spm(&stream->reports,
                             spm->options & HELIO_PGM_HAS_REPORTING ? &spm->reporting : NULL,
-                            stream->shared->config.receiver, clock.now_ns);
+                            stream->shared->config.receiver, moment.now_ns);
     if (helio_rx_reports_follows(&stream->reports)) {
-        helio_rx_follow(stream, clock.now_ns);
+        helio_rx_follow(stream, moment.now_ns);
     }
     helio_rx_credit_on_spm(&stream->credit,
                            spm->options & HELIO_PGM_HAS_REPORTING ? &spm->reporting : NULL,
-                           clock.now_ns);
-    helio_rx_clock_on_spm(stream, spm, clock);
-    helio_rx_watch_buffers(stream, clock.now_ns);
+                           moment.now_ns);
+    helio_rx_clock_on_spm(stream, spm, moment);
+    helio_rx_watch_buffers(stream, moment.now_ns);
     if (stream->is_waiting) {
-        helio_rx_begin_with(stream, spm, clock);
+        helio_rx_begin_with(stream, spm, moment);
     }
     if (helio_rx_has_window(spm)) {
-        learn_window(stream, spm, clock);
+        learn_window(stream, spm, moment);
     }
     if (spm->notices_count > 0) {
-        helio_rx_on_notices(stream, spm, clock);
+        helio_rx_on_notices(stream, spm, moment);
     }
     if (!(spm->options & HELIO_PGM_HAS_RST)) {
         stream->doubt.has_reset = false;
-    } else if (helio_rx_believes_reset(stream, spm->sequence, clock.now_ns)) {
-        helio_rx_reset(stream, clock);
+    } else if (helio_rx_believes_reset(stream, spm->sequence, moment.now_ns)) {
+        helio_rx_reset(stream, moment);
     }
 }
 
-void helio_rx_reset(helio_rx_stream *stream, helio_clock clock) {
+void helio_rx_reset(helio_rx_stream *stream, helio_moment moment) {
     stream->doubt.has_reset = false;
     stream->has_end = true;
     stream->doubt.end_newest = helio_rx_newest_known(stream);
-    helio_rx_give_up_all(stream, HELIO_LOST_RESET, clock);
+    helio_rx_give_up_all(stream, HELIO_LOST_RESET, moment);
     stream->end = stream->rxw.lead;
 }
 
@@ -225,24 +227,24 @@ static void on_requests(helio_rx_stream *stream, const helio_pgm_packet *packet,
 }
 
 void helio_rx_on_control(helio_rx_stream *stream, const helio_pgm_packet *packet,
-                         const helio_address *from, helio_clock clock) {
+                         const helio_address *from, helio_moment moment) {
     switch (packet->type) {
     case HELIO_PGM_TYPE_SPM:
-        on_spm(stream, packet, from, clock);
+        on_spm(stream, packet, from, moment);
         break;
     case HELIO_PGM_TYPE_NCF:
         helio_count(&helio_rx_stats(stream)->nak_confirmations_received, 1);
         learn_backoff(stream, packet);
-        on_requests(stream, packet, helio_nak_on_ncf, clock.now_ns);
+        on_requests(stream, packet, helio_nak_on_ncf, moment.now_ns);
         break;
     case HELIO_PGM_TYPE_NAK:
-        on_requests(stream, packet, helio_nak_on_foreign_nak, clock.now_ns);
+        on_requests(stream, packet, helio_nak_on_foreign_nak, moment.now_ns);
         break;
     case HELIO_PGM_TYPE_POLL:
-        on_poll(stream, packet, from, clock.now_ns);
+        on_poll(stream, packet, from, moment.now_ns);
         break;
     case HELIO_PGM_TYPE_SPMR:
-        on_spmr(stream, clock.now_ns);
+        on_spmr(stream, moment.now_ns);
         break;
     default:
         break;

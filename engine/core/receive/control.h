@@ -19,12 +19,12 @@ bool helio_rx_has_window(const helio_pgm_packet *spm);
 uint64_t helio_rx_begins_at(const helio_rx_shared *shared, const helio_pgm_packet *spm);
 
 /* A stream discovered by data begins: where an SPM says, or with that data when none came. */
-void helio_rx_begin_with(helio_rx_stream *stream, const helio_pgm_packet *spm, helio_clock clock);
+void helio_rx_begin_with(helio_rx_stream *stream, const helio_pgm_packet *spm, helio_moment moment);
 
 /* The source has given the stream up: the receiver gives up missing packets. */
-void helio_rx_reset(helio_rx_stream *stream, helio_clock clock);
+void helio_rx_reset(helio_rx_stream *stream, helio_moment moment);
 
 void helio_rx_on_control(helio_rx_stream *stream, const helio_pgm_packet *packet,
-                         const helio_address *from, helio_clock clock);
+                         const helio_address *from, helio_moment moment);
 
 #endif

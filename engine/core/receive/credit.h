@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/clock.h"
+#include "base/moment.h"
 #include "wire/pgm.h"
 
 typedef struct helio_rx_stream helio_rx_stream;

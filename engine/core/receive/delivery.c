@@ -22,7 +22,7 @@ int helio_delivery_init(helio_delivery *delivery, helio_subscriptions *shared, c
         error = helio_delivery_add(delivery, s);
     }
     if (error) {
-        helio_delivery_fini(delivery, (helio_clock){0});
+        helio_delivery_fini(delivery, (helio_moment){0});
     }
     return error;
 }
@@ -44,7 +44,7 @@ static void forget_unacked(helio_delivery *delivery, helio_delivery_topic *topic
     helio_unacked_fini(&topic->unacked);
 }
 
-static void end_topic(helio_delivery *delivery, helio_delivery_topic *topic, helio_clock clock) {
+static void end_topic(helio_delivery *delivery, helio_delivery_topic *topic, helio_moment moment) {
     const helio_sink *sink = &topic->subscription->sink;
     if (topic->is_met && sink->on_stream_end) {
         sink->on_stream_end(sink->context, topic->stream);
@@ -52,18 +52,18 @@ static void end_topic(helio_delivery *delivery, helio_delivery_topic *topic, hel
     if (topic->is_met && --topic->subscription->matched == 0) {
         helio_count(&delivery->shared->instance->receivers_unmatched, 1);
     }
-    helio_stats_close_object(delivery->shared->stats, &topic->object, clock.wall_ns);
+    helio_stats_close_object(delivery->shared->stats, &topic->object, moment.wall_ns);
     forget_unacked(delivery, topic);
     helio_delivery_end_granting(delivery, topic);
     free(topic);
 }
 
-void helio_delivery_fini(helio_delivery *delivery, helio_clock clock) {
+void helio_delivery_fini(helio_delivery *delivery, helio_moment moment) {
     for (size_t i = 0; i < delivery->topics.capacity; i++) {
         helio_delivery_topic *topic = delivery->topics.entries[i].value;
         while (topic) {
             helio_delivery_topic *next = topic->next;
-            end_topic(delivery, topic, clock);
+            end_topic(delivery, topic, moment);
             topic = next;
         }
     }
@@ -129,7 +129,7 @@ int helio_delivery_add(helio_delivery *delivery, helio_subscription *subscriptio
 }
 
 void helio_delivery_remove(helio_delivery *delivery, helio_subscription *subscription,
-                           helio_clock clock) {
+                           helio_moment moment) {
     const uint64_t key = key_of(delivery, subscription);
     helio_delivery_topic *head = helio_map_get(&delivery->topics, key);
     helio_delivery_topic **link = &head;
@@ -146,12 +146,13 @@ void helio_delivery_remove(helio_delivery *delivery, helio_subscription *subscri
     } else {
         helio_map_remove(&delivery->topics, key);
     }
-    end_topic(delivery, topic, clock);
+    end_topic(delivery, topic, moment);
 }
 
 /* ---- one topic of one subscription ---- */
 
-bool helio_delivery_meet(helio_delivery *delivery, helio_delivery_topic *topic, helio_clock clock) {
+bool helio_delivery_meet(helio_delivery *delivery, helio_delivery_topic *topic,
+                         helio_moment moment) {
     if (topic->is_met) {
         return true;
     }
@@ -162,7 +163,7 @@ bool helio_delivery_meet(helio_delivery *delivery, helio_delivery_topic *topic, 
     helio_stats_label(labels, sizeof labels, "topic", subscription->name);
     helio_stats_label(labels, sizeof labels, "stream", helio_tsi_format(&delivery->tsi, stream));
     helio_stats_label(labels, sizeof labels, "endpoint", shared->endpoint);
-    if (helio_stats_open_object(shared->stats, HELIO_SCOPE_RECEIVER, labels, clock.wall_ns,
+    if (helio_stats_open_object(shared->stats, HELIO_SCOPE_RECEIVER, labels, moment.wall_ns,
                                 &topic->object)) {
         return false;
     }
@@ -189,7 +190,7 @@ static bool keeps_messages(const helio_delivery_topic *topic) {
 
 void helio_delivery_count(helio_delivery *delivery, helio_delivery_topic *topic,
                           const helio_message *messages, size_t count, uint64_t joined,
-                          const helio_rxw_packet *packet, helio_clock clock) {
+                          const helio_rxw_packet *packet, helio_moment moment) {
     helio_receiver_stats *stats = helio_delivery_stats(topic);
     uint64_t bytes = 0;
     for (size_t i = 0; i < count; i++) {
@@ -209,7 +210,7 @@ void helio_delivery_count(helio_delivery *delivery, helio_delivery_topic *topic,
     helio_count(&delivery->shared->instance->messages_received, count);
     helio_count(&delivery->shared->instance->bytes_received, bytes);
     if (topic->is_measuring) {
-        helio_delivery_measure(delivery, topic, messages[0].submit_ns, count, packet, clock);
+        helio_delivery_measure(delivery, topic, messages[0].submit_ns, count, packet, moment);
     }
 }
 
@@ -227,8 +228,8 @@ size_t helio_delivery_give(const helio_delivery_topic *topic, helio_message *mes
 /* Gives messages of a batch and keeps account of them; returns how many were taken. */
 static size_t hand_over(helio_delivery *delivery, helio_delivery_topic *topic,
                         helio_message *messages, size_t count, bool in_turn,
-                        const helio_rxw_packet *packet, helio_clock clock) {
-    helio_delivery_begin_measuring(delivery, topic, clock);
+                        const helio_rxw_packet *packet, helio_moment moment) {
+    helio_delivery_begin_measuring(delivery, topic, moment);
     const size_t taken = helio_delivery_give(topic, messages, count, packet);
     if (taken > 0) {
         if (in_turn) {
@@ -237,7 +238,7 @@ static size_t hand_over(helio_delivery *delivery, helio_delivery_topic *topic,
             helio_ahead_add(&topic->ahead, messages[0].number, taken);
             topic->ahead_count += taken;
         }
-        helio_delivery_count(delivery, topic, messages, taken, 0, packet, clock);
+        helio_delivery_count(delivery, topic, messages, taken, 0, packet, moment);
     }
     return taken;
 }
@@ -245,7 +246,7 @@ static size_t hand_over(helio_delivery *delivery, helio_delivery_topic *topic,
 /* Offers one topic those messages it has not had.  False: its sink has no room for all. */
 static bool offer_in_turn(helio_delivery *delivery, helio_delivery_topic *topic,
                           helio_message *messages, size_t count, const helio_rxw_packet *packet,
-                          helio_clock clock) {
+                          helio_moment moment) {
     const uint64_t first = messages[0].number, end = first + count;
     while (topic->expected < end) {
         uint64_t stop = end;
@@ -259,7 +260,7 @@ static bool offer_in_turn(helio_delivery *delivery, helio_delivery_topic *topic,
         }
         const size_t wanted = (size_t)(stop - topic->expected);
         if (hand_over(delivery, topic, messages + (topic->expected - first), wanted, true, packet,
-                      clock) < wanted) {
+                      moment) < wanted) {
             return false;
         }
     }
@@ -270,9 +271,9 @@ static bool offer_in_turn(helio_delivery *delivery, helio_delivery_topic *topic,
 }
 
 static bool offer(helio_delivery *delivery, helio_delivery_topic *topic, helio_message *messages,
-                  size_t count, const helio_rxw_packet *packet, helio_clock clock) {
+                  size_t count, const helio_rxw_packet *packet, helio_moment moment) {
     const uint64_t before = topic->expected;
-    const bool is_whole = offer_in_turn(delivery, topic, messages, count, packet, clock);
+    const bool is_whole = offer_in_turn(delivery, topic, messages, count, packet, moment);
     if (topic->unacked.batches && topic->expected > before) {
         helio_unacked_add(&topic->unacked, delivery->first_sequence, topic->expected);
     }
@@ -339,7 +340,7 @@ static helio_delivery_result deliver_messages(helio_delivery *delivery,
                                               helio_delivery_topic *topics,
                                               const helio_tsdu_header *header, const uint8_t *batch,
                                               size_t bytes, const helio_rxw_packet *packet,
-                                              bool is_again, helio_clock clock) {
+                                              bool is_again, helio_moment moment) {
     batch_reader reader = {batch + header->header_bytes, batch + bytes, header->first_message,
                            header->count};
     /* A batch of one chunk is found damaged before anything of it is delivered; a larger one is
@@ -363,11 +364,11 @@ static helio_delivery_result deliver_messages(helio_delivery *delivery,
                     !helio_delivery_believes(delivery, topic, header->first_message)) {
                     return HELIO_DELIVERY_DAMAGED;
                 }
-                if (!helio_delivery_reach(delivery, topic, header->first_message, clock)) {
+                if (!helio_delivery_reach(delivery, topic, header->first_message, moment)) {
                     return HELIO_DELIVERY_FULL;
                 }
             }
-            is_full |= !offer(delivery, topic, messages, count, packet, clock);
+            is_full |= !offer(delivery, topic, messages, count, packet, moment);
         }
         if (is_full) {
             return HELIO_DELIVERY_FULL;
@@ -389,7 +390,7 @@ static bool takes_ahead(const helio_delivery *delivery, const helio_delivery_top
 }
 
 void helio_delivery_ahead(helio_delivery *delivery, const helio_rxw_packet *packet,
-                          helio_clock clock) {
+                          helio_moment moment) {
     helio_tsdu_header header;
     if (delivery->shared->is_raw || packet->is_fragment ||
         helio_tsdu_decode(packet->tsdu, packet->bytes, &header) != HELIO_TSDU_OURS ||
@@ -409,7 +410,7 @@ void helio_delivery_ahead(helio_delivery *delivery, const helio_rxw_packet *pack
         const size_t count = read_chunk(&reader, &form, messages);
         for (helio_delivery_topic *topic = topics; topic; topic = topic->next) {
             if (takes_ahead(delivery, topic, &header, first, count)) {
-                hand_over(delivery, topic, messages, count, false, packet, clock);
+                hand_over(delivery, topic, messages, count, false, packet, moment);
             }
         }
     }
@@ -428,16 +429,17 @@ static bool is_credible(const helio_delivery *delivery, const helio_tsdu_topic *
            helio_delivery_believes_entry(delivery, topics, entry->next_message);
 }
 
-static void take_entry(helio_delivery *delivery, const helio_tsdu_topic *entry, helio_clock clock) {
+static void take_entry(helio_delivery *delivery, const helio_tsdu_topic *entry,
+                       helio_moment moment) {
     helio_delivery_topic *topic = helio_map_get(&delivery->topics, entry->topic_id);
     for (; topic; topic = topic->next) {
         if (is_named(topic, entry)) {
-            if (helio_delivery_reach(delivery, topic, entry->next_message, clock)) {
+            if (helio_delivery_reach(delivery, topic, entry->next_message, moment)) {
                 helio_delivery_confirm(delivery, topic);
             }
         } else if (!topic->has_conflict) {
             topic->has_conflict = true;
-            helio_stats_event(delivery->shared->stats, clock.wall_ns, HELIO_EVENT_TOPIC_CONFLICT,
+            helio_stats_event(delivery->shared->stats, moment.wall_ns, HELIO_EVENT_TOPIC_CONFLICT,
                               HELIO_STATS_NO_SLOT, NULL, "topics %s and %.*s have one identifier",
                               topic->subscription->name, (int)entry->name_bytes, entry->name);
         }
@@ -445,7 +447,7 @@ static void take_entry(helio_delivery *delivery, const helio_tsdu_topic *entry, 
 }
 
 static helio_delivery_result take_topics(helio_delivery *delivery, const helio_tsdu_header *header,
-                                         const uint8_t *batch, size_t bytes, helio_clock clock) {
+                                         const uint8_t *batch, size_t bytes, helio_moment moment) {
     const uint8_t *end = batch + bytes;
     helio_tsdu_topic entry;
     const uint8_t *at = batch + header->header_bytes;
@@ -459,7 +461,7 @@ static helio_delivery_result take_topics(helio_delivery *delivery, const helio_t
     }
     at = batch + header->header_bytes;
     while (at < end && helio_tsdu_next_topic(&at, end, &entry)) {
-        take_entry(delivery, &entry, clock);
+        take_entry(delivery, &entry, moment);
     }
     return HELIO_DELIVERY_TAKEN;
 }
@@ -469,9 +471,9 @@ static helio_delivery_result take_topics(helio_delivery *delivery, const helio_t
 static helio_delivery_result deliver_batch(helio_delivery *delivery, uint64_t sequence,
                                            const helio_tsdu_header *header, const uint8_t *batch,
                                            size_t bytes, const helio_rxw_packet *packet,
-                                           bool is_again, helio_clock clock) {
+                                           bool is_again, helio_moment moment) {
     if (header->kind == HELIO_TSDU_KIND_TOPICS) {
-        return take_topics(delivery, header, batch, bytes, clock);
+        return take_topics(delivery, header, batch, bytes, moment);
     }
     if (header->flags & HELIO_TSDU_FLAG_ASK) {
         delivery->asked = sequence;
@@ -481,7 +483,7 @@ static helio_delivery_result deliver_batch(helio_delivery *delivery, uint64_t se
         delivery->messages_filtered += header->count;
         return HELIO_DELIVERY_FILTERED;
     }
-    return deliver_messages(delivery, topics, header, batch, bytes, packet, is_again, clock);
+    return deliver_messages(delivery, topics, header, batch, bytes, packet, is_again, moment);
 }
 
 static helio_delivery_result not_ours(helio_tsdu_result result) {
@@ -533,7 +535,7 @@ helio_delivery_result helio_delivery_put_together(helio_delivery *delivery, uint
 
 static helio_delivery_result pass_fragment(helio_delivery *delivery, uint64_t sequence,
                                            const helio_rxw_packet *packet, bool is_again,
-                                           helio_clock clock) {
+                                           helio_moment moment) {
     helio_reassembly *reassembly = &delivery->reassembly;
     if (delivery->ready_sequence != sequence) {
         if (packet->fragment.offset == 0) {
@@ -551,11 +553,11 @@ static helio_delivery_result pass_fragment(helio_delivery *delivery, uint64_t se
         }
     }
     return deliver_batch(delivery, sequence, &delivery->open_batch, reassembly->data,
-                         reassembly->bytes, packet, is_again, clock);
+                         reassembly->bytes, packet, is_again, moment);
 }
 
 helio_delivery_result helio_delivery_pass(helio_delivery *delivery, uint64_t sequence,
-                                          const helio_rxw_packet *packet, helio_clock clock) {
+                                          const helio_rxw_packet *packet, helio_moment moment) {
     const bool is_again = delivery->full_sequence == sequence;
     helio_delivery_result result;
     delivery->is_complete = false;
@@ -564,15 +566,15 @@ helio_delivery_result helio_delivery_pass(helio_delivery *delivery, uint64_t seq
         delivery->first_sequence -= (uint32_t)sequence - packet->fragment.first;
     }
     if (delivery->shared->is_raw) {
-        result = helio_delivery_pass_raw(delivery, sequence, packet, clock);
+        result = helio_delivery_pass_raw(delivery, sequence, packet, moment);
     } else if (packet->is_fragment) {
-        result = pass_fragment(delivery, sequence, packet, is_again, clock);
+        result = pass_fragment(delivery, sequence, packet, is_again, moment);
     } else {
         helio_reassembly_abort(&delivery->reassembly);
         helio_tsdu_header header;
         const helio_tsdu_result head = helio_tsdu_decode(packet->tsdu, packet->bytes, &header);
         result = head == HELIO_TSDU_OURS ? deliver_batch(delivery, sequence, &header, packet->tsdu,
-                                                         packet->bytes, packet, is_again, clock)
+                                                         packet->bytes, packet, is_again, moment)
                                          : not_ours(head);
     }
     delivery->full_sequence = result == HELIO_DELIVERY_FULL ? sequence : 0;
@@ -583,7 +585,7 @@ helio_delivery_result helio_delivery_pass(helio_delivery *delivery, uint64_t seq
 }
 
 /* The batch being put together misses a packet: its messages are lost. */
-static void lose_open_batch(helio_delivery *delivery, helio_clock clock) {
+static void lose_open_batch(helio_delivery *delivery, helio_moment moment) {
     helio_reassembly *reassembly = &delivery->reassembly;
     if (!reassembly->is_open) {
         return;
@@ -598,17 +600,17 @@ static void lose_open_batch(helio_delivery *delivery, helio_clock clock) {
         return; /* the whole batch would have been refused */
     }
     for (helio_delivery_topic *topic = topics; topic; topic = topic->next) {
-        helio_delivery_reach(delivery, topic, header->first_message + header->count, clock);
+        helio_delivery_reach(delivery, topic, header->first_message + header->count, moment);
     }
 }
 
 void helio_delivery_on_packets_lost(helio_delivery *delivery, uint64_t sequence, uint64_t count,
-                                    helio_clock clock) {
+                                    helio_moment moment) {
     delivery->is_complete = false;
     if (delivery->shared->is_raw) {
-        helio_delivery_lose_raw(delivery, sequence, count, clock);
+        helio_delivery_lose_raw(delivery, sequence, count, moment);
     } else {
-        lose_open_batch(delivery, clock);
+        lose_open_batch(delivery, moment);
     }
     delivery->missed += count; /* beyond what was known of the open batch */
 }

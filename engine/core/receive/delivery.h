@@ -32,8 +32,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/clock.h"
 #include "base/map.h"
+#include "base/moment.h"
 #include "base/tsi.h"
 #include "receive/reassembly.h"
 #include "receive/subscriptions.h"
@@ -87,22 +87,22 @@ typedef struct helio_delivery {
 int helio_delivery_init(helio_delivery *delivery, helio_subscriptions *shared, const helio_tsi *tsi,
                         bool is_complete);
 /* Reports the end of the stream to each sink that it matched. */
-void helio_delivery_fini(helio_delivery *delivery, helio_clock clock);
+void helio_delivery_fini(helio_delivery *delivery, helio_moment moment);
 
 /* A subscription begins or ends. */
 int helio_delivery_add(helio_delivery *delivery, helio_subscription *subscription);
 void helio_delivery_remove(helio_delivery *delivery, helio_subscription *subscription,
-                           helio_clock clock);
+                           helio_moment moment);
 
 /* Passes on the next packet of the stream. */
 helio_delivery_result helio_delivery_pass(helio_delivery *delivery, uint64_t sequence,
-                                          const helio_rxw_packet *packet, helio_clock clock);
+                                          const helio_rxw_packet *packet, helio_moment moment);
 /* Hands over messages of a packet whose turn has not come (order=arrival). */
 void helio_delivery_ahead(helio_delivery *delivery, const helio_rxw_packet *packet,
-                          helio_clock clock);
+                          helio_moment moment);
 /* The next `count` packets of the stream, from `sequence` on, are lost. */
 void helio_delivery_on_packets_lost(helio_delivery *delivery, uint64_t sequence, uint64_t count,
-                                    helio_clock clock);
+                                    helio_moment moment);
 
 /* Passes a notice of the source to the sinks of the topics that the stream is known to have; with
  * `to_all` to all other sinks too. */

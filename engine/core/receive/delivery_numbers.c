@@ -18,7 +18,7 @@ enum { BATCH_MAX = UINT16_MAX }; /* most messages one packet can begin */
 
 /* Messages from the one expected up to `number` will not come. */
 static void lose_run(helio_delivery *delivery, helio_delivery_topic *topic, uint64_t number,
-                     helio_clock clock) {
+                     helio_moment moment) {
     const uint64_t first = topic->expected, count = number - first;
     helio_receiver_stats *stats = helio_delivery_stats(topic);
     topic->expected = number;
@@ -28,7 +28,7 @@ static void lose_run(helio_delivery *delivery, helio_delivery_topic *topic, uint
     helio_set(&stats->next_message, number);
     helio_stats_end(stats);
     const uint64_t args[4] = {first, count};
-    helio_stats_event(delivery->shared->stats, clock.wall_ns, HELIO_EVENT_MESSAGES_LOST,
+    helio_stats_event(delivery->shared->stats, moment.wall_ns, HELIO_EVENT_MESSAGES_LOST,
                       topic->object.slot, args,
                       "%" PRIu64 " messages of %s lost from number %" PRIu64, count,
                       topic->subscription->name, first);
@@ -50,14 +50,14 @@ void helio_delivery_pass_ahead(helio_delivery_topic *topic, uint64_t number) {
 }
 
 static void lose_up_to(helio_delivery *delivery, helio_delivery_topic *topic, uint64_t number,
-                       helio_clock clock) {
+                       helio_moment moment) {
     while (topic->expected < number) {
         const uint64_t run = helio_ahead_run(&topic->ahead, topic->expected);
         const uint64_t end = run < number ? run : number;
         if (helio_ahead_has(&topic->ahead, topic->expected)) {
             helio_delivery_pass_ahead(topic, end);
         } else {
-            lose_run(delivery, topic, end, clock);
+            lose_run(delivery, topic, end, moment);
         }
     }
     helio_ahead_trim(&topic->ahead, number);
@@ -133,8 +133,8 @@ static bool begins_as_known(const helio_delivery *delivery, const helio_delivery
 }
 
 bool helio_delivery_begin_at(helio_delivery *delivery, helio_delivery_topic *topic, uint64_t number,
-                             helio_clock clock) {
-    if (!helio_delivery_meet(delivery, topic, clock)) {
+                             helio_moment moment) {
+    if (!helio_delivery_meet(delivery, topic, moment)) {
         return false;
     }
     if (!topic->has_joined) {
@@ -152,7 +152,7 @@ bool helio_delivery_begin_at(helio_delivery *delivery, helio_delivery_topic *top
         helio_stats_end(stats);
     }
     if (number > topic->expected) {
-        lose_up_to(delivery, topic, number, clock);
+        lose_up_to(delivery, topic, number, moment);
     }
     helio_delivery_confirm(delivery, topic);
     return true;

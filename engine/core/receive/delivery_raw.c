@@ -13,7 +13,7 @@ static uint64_t raw_number(helio_delivery *delivery, uint64_t sequence) {
 /* A bare message, whose packets are those from `number` on. */
 static helio_delivery_result deliver_raw(helio_delivery *delivery, uint64_t number,
                                          uint64_t packets, const uint8_t *data, size_t bytes,
-                                         const helio_rxw_packet *packet, helio_clock clock) {
+                                         const helio_rxw_packet *packet, helio_moment moment) {
     helio_delivery_topic *topic = helio_map_get(&delivery->topics, HELIO_DELIVERY_RAW_ID);
     if (!topic) {
         delivery->messages_filtered++;
@@ -28,13 +28,13 @@ static helio_delivery_result deliver_raw(helio_delivery *delivery, uint64_t numb
     };
     bool is_full = false;
     for (; topic; topic = topic->next) {
-        if (!helio_delivery_reach(delivery, topic, number, clock)) {
+        if (!helio_delivery_reach(delivery, topic, number, moment)) {
             return HELIO_DELIVERY_FULL;
         }
         if (topic->expected > number) {
             continue; /* it has had it */
         }
-        helio_delivery_begin_measuring(delivery, topic, clock);
+        helio_delivery_begin_measuring(delivery, topic, moment);
         if (helio_delivery_give(topic, &message, 1, packet) == 0) {
             is_full = true;
             continue;
@@ -43,13 +43,14 @@ static helio_delivery_result deliver_raw(helio_delivery *delivery, uint64_t numb
         if (topic->unacked.batches) {
             helio_unacked_add(&topic->unacked, delivery->first_sequence, topic->expected);
         }
-        helio_delivery_count(delivery, topic, &message, 1, packets - 1, packet, clock);
+        helio_delivery_count(delivery, topic, &message, 1, packets - 1, packet, moment);
     }
     return is_full ? HELIO_DELIVERY_FULL : HELIO_DELIVERY_TAKEN;
 }
 
 static helio_delivery_result pass_raw_fragment(helio_delivery *delivery, uint64_t sequence,
-                                               const helio_rxw_packet *packet, helio_clock clock) {
+                                               const helio_rxw_packet *packet,
+                                               helio_moment moment) {
     helio_reassembly *reassembly = &delivery->reassembly;
     if (delivery->ready_sequence != sequence) {
         if (packet->fragment.offset == 0) {
@@ -66,26 +67,26 @@ static helio_delivery_result pass_raw_fragment(helio_delivery *delivery, uint64_
     }
     const uint64_t packets = raw_number(delivery, sequence) + 1 - delivery->apdu_number;
     return deliver_raw(delivery, delivery->apdu_number, packets, reassembly->data,
-                       reassembly->bytes, packet, clock);
+                       reassembly->bytes, packet, moment);
 }
 
 helio_delivery_result helio_delivery_pass_raw(helio_delivery *delivery, uint64_t sequence,
-                                              const helio_rxw_packet *packet, helio_clock clock) {
+                                              const helio_rxw_packet *packet, helio_moment moment) {
     if (packet->is_fragment) {
-        return pass_raw_fragment(delivery, sequence, packet, clock);
+        return pass_raw_fragment(delivery, sequence, packet, moment);
     }
     helio_reassembly_abort(&delivery->reassembly);
     return deliver_raw(delivery, raw_number(delivery, sequence), 1, packet->tsdu, packet->bytes,
-                       packet, clock);
+                       packet, moment);
 }
 
 void helio_delivery_lose_raw(helio_delivery *delivery, uint64_t sequence, uint64_t count,
-                             helio_clock clock) {
+                             helio_moment moment) {
     helio_reassembly_abort(&delivery->reassembly);
     helio_delivery_topic *topic = helio_map_get(&delivery->topics, HELIO_DELIVERY_RAW_ID);
     for (; topic; topic = topic->next) {
-        if (helio_delivery_reach(delivery, topic, raw_number(delivery, sequence), clock)) {
-            helio_delivery_reach(delivery, topic, raw_number(delivery, sequence + count), clock);
+        if (helio_delivery_reach(delivery, topic, raw_number(delivery, sequence), moment)) {
+            helio_delivery_reach(delivery, topic, raw_number(delivery, sequence + count), moment);
         }
     }
 }

@@ -77,7 +77,7 @@ static void measure_total(const helio_delivery *delivery, helio_delivery_topic *
 
 void helio_delivery_measure(const helio_delivery *delivery, helio_delivery_topic *topic,
                             int64_t submit_ns, uint64_t count, const helio_rxw_packet *packet,
-                            helio_clock clock) {
+                            helio_moment moment) {
     helio_receiver_stats *stats = helio_delivery_stats(topic);
     helio_count(&stats->latency_messages, count);
     if (!topic->is_sampled) {
@@ -86,14 +86,14 @@ void helio_delivery_measure(const helio_delivery *delivery, helio_delivery_topic
     helio_count(&stats->latency_samples, count);
     const bool is_recovered =
         packet->recovered || (packet->is_fragment && delivery->reassembly_recovered);
-    const int64_t order_ns = clock.now_ns - packet->arrival_ns;
+    const int64_t order_ns = moment.now_ns - packet->arrival_ns;
     record(topic, HELIO_RECEIVER_ORDER_LATENCY, order_ns, count);
     if (is_recovered) {
         helio_count(&stats->latency_recovered, count);
         record(topic, HELIO_RECEIVER_ORDER_LATENCY_RECOVERED, order_ns, count);
     }
     if (submit_ns != 0) { /* bare messages carry no stamp */
-        measure_total(delivery, topic, submit_ns, count, is_recovered, clock.wall_ns);
+        measure_total(delivery, topic, submit_ns, count, is_recovered, moment.wall_ns);
     }
-    measure_way(delivery, topic, count, packet, is_recovered, clock.wall_ns - order_ns);
+    measure_way(delivery, topic, count, packet, is_recovered, moment.wall_ns - order_ns);
 }

@@ -48,12 +48,12 @@ static inline helio_receiver_stats *helio_delivery_stats(helio_delivery_topic *t
 
 /* As helio_delivery_reach, when the topic has not begun or is behind. */
 bool helio_delivery_begin_at(helio_delivery *delivery, helio_delivery_topic *topic, uint64_t number,
-                             helio_clock clock);
+                             helio_moment moment);
 /* The stream says that `number`, which is plausible, is the topic's next.  False: out of memory. */
 static inline bool helio_delivery_reach(helio_delivery *delivery, helio_delivery_topic *topic,
-                                        uint64_t number, helio_clock clock) {
+                                        uint64_t number, helio_moment moment) {
     return (topic->has_joined && number <= topic->expected) ||
-           helio_delivery_begin_at(delivery, topic, number, clock);
+           helio_delivery_begin_at(delivery, topic, number, moment);
 }
 /* The topic's number is known as of now. */
 static inline void helio_delivery_confirm(const helio_delivery *delivery,
@@ -77,14 +77,15 @@ void helio_delivery_pass_ahead(helio_delivery_topic *topic, uint64_t number);
 /* ---- delivery.c ---- */
 
 /* The topic appears for the first time: opens the statistics and notifies the sink. */
-bool helio_delivery_meet(helio_delivery *delivery, helio_delivery_topic *topic, helio_clock clock);
+bool helio_delivery_meet(helio_delivery *delivery, helio_delivery_topic *topic,
+                         helio_moment moment);
 /* Passes messages of a packet to the topic's sink; returns how many it took. */
 size_t helio_delivery_give(const helio_delivery_topic *topic, helio_message *messages, size_t count,
                            const helio_rxw_packet *packet);
 /* Counts messages of a packet that were taken.  joined: numbers they used beyond their own. */
 void helio_delivery_count(helio_delivery *delivery, helio_delivery_topic *topic,
                           const helio_message *messages, size_t count, uint64_t joined,
-                          const helio_rxw_packet *packet, helio_clock clock);
+                          const helio_rxw_packet *packet, helio_moment moment);
 /* Adds a fragment; the APDU is whole when ready_sequence is `sequence` afterwards.  TAKEN or
  * DAMAGED. */
 helio_delivery_result helio_delivery_put_together(helio_delivery *delivery, uint64_t sequence,
@@ -97,11 +98,12 @@ void helio_delivery_draw(helio_delivery *delivery, helio_delivery_topic *topic);
 /* `count` measured messages of a packet were taken; `submit_ns` belongs to the oldest. */
 void helio_delivery_measure(const helio_delivery *delivery, helio_delivery_topic *topic,
                             int64_t submit_ns, uint64_t count, const helio_rxw_packet *packet,
-                            helio_clock clock);
+                            helio_moment moment);
 
 /* As draw; nearly free while latency is not measured. */
 static inline void helio_delivery_begin_measuring(helio_delivery *delivery,
-                                                  helio_delivery_topic *topic, helio_clock clock) {
+                                                  helio_delivery_topic *topic,
+                                                  helio_moment moment) {
     int64_t *measured_ns = topic->subscription->sink.measured_ns;
     topic->is_measuring = topic->object.histogram[HELIO_RECEIVER_TOTAL_LATENCY] ||
                           topic->object.histogram[HELIO_RECEIVER_ORDER_LATENCY];
@@ -110,7 +112,7 @@ static inline void helio_delivery_begin_measuring(helio_delivery *delivery,
         helio_delivery_draw(delivery, topic);
     }
     if (measured_ns) {
-        *measured_ns = topic->is_sampled ? clock.now_ns : HELIO_NOT_MEASURED;
+        *measured_ns = topic->is_sampled ? moment.now_ns : HELIO_NOT_MEASURED;
     }
 }
 
@@ -124,9 +126,9 @@ void helio_delivery_end_granting(helio_delivery *delivery, helio_delivery_topic 
 
 /* As helio_delivery_pass. */
 helio_delivery_result helio_delivery_pass_raw(helio_delivery *delivery, uint64_t sequence,
-                                              const helio_rxw_packet *packet, helio_clock clock);
+                                              const helio_rxw_packet *packet, helio_moment moment);
 /* As helio_delivery_on_packets_lost.  Numbers are packets', so what is lost is known at once. */
 void helio_delivery_lose_raw(helio_delivery *delivery, uint64_t sequence, uint64_t count,
-                             helio_clock clock);
+                             helio_moment moment);
 
 #endif

@@ -76,10 +76,10 @@ static bool is_over(const helio_rx_discovered *record, const helio_rx_shared *sh
 
 /* A record for a stream that has none; NULL: there is no memory.  Its contents are the caller's. */
 static helio_rx_discovered *add(helio_rx_discovery *discovery, helio_rx_shared *shared,
-                                uint64_t key, const helio_address *source, helio_clock clock) {
+                                uint64_t key, const helio_address *source, helio_moment moment) {
     helio_rx_discovered_set *set = make_set(discovery, shared, place_of(discovery, source));
     if (!set) {
-        helio_rx_refuse_state(shared, HELIO_RX_REFUSED_MEMORY, source, clock);
+        helio_rx_refuse_state(shared, HELIO_RX_REFUSED_MEMORY, source, moment);
         return NULL;
     }
     uint32_t place = 0;
@@ -92,12 +92,12 @@ static helio_rx_discovered *add(helio_rx_discovery *discovery, helio_rx_shared *
             }
         }
         const helio_rx_discovered *oldest = &set->record[place];
-        if (!is_over(oldest, shared, clock.now_ns)) {
+        if (!is_over(oldest, shared, moment.now_ns)) {
             helio_rx_refuse_state(shared,
                                   helio_address_same_ip(&oldest->source, source)
                                       ? HELIO_RX_REFUSED_OF_ADDRESS
                                       : HELIO_RX_REFUSED_STREAMS,
-                                  source, clock);
+                                  source, moment);
         }
     }
     set->keys[place] = key;
@@ -122,12 +122,12 @@ void helio_rx_discovery_forget(helio_rx_discovery *discovery, helio_rx_shared *s
 
 void helio_rx_discovery_remember(helio_rx_discovery *discovery, helio_rx_shared *shared,
                                  uint64_t key, const helio_address *source,
-                                 const helio_rx_start *start, helio_clock clock) {
+                                 const helio_rx_start *start, helio_moment moment) {
     helio_rx_discovered *record =
-        find(discovery, key, source) ? NULL : add(discovery, shared, key, source, clock);
+        find(discovery, key, source) ? NULL : add(discovery, shared, key, source, moment);
     if (record) {
         *record =
-            (helio_rx_discovered){.source = *source, .start = *start, .heard_ns = clock.now_ns};
+            (helio_rx_discovered){.source = *source, .start = *start, .heard_ns = moment.now_ns};
     }
 }
 
@@ -202,21 +202,21 @@ static helio_rx_verdict on_spm(helio_rx_discovered *record, const helio_rx_share
 /* What came in order and is wanted by nobody need not come again. */
 static helio_rx_verdict on_unwanted(helio_rx_discovered *record, helio_rx_shared *shared,
                                     helio_wanted wanted, const helio_address *from,
-                                    helio_clock clock) {
+                                    helio_moment moment) {
     record->start.first++;
     if (wanted == HELIO_WANTED_FOREIGN) {
         helio_count(&shared->instance->foreign_packets, 1);
-        helio_rx_foreign_event(shared, from, "another program's data", clock);
+        helio_rx_foreign_event(shared, from, "another program's data", moment);
     } else if (wanted == HELIO_WANTED_DAMAGED) {
         helio_pgm_count_refusal(shared->instance, HELIO_PGM_BAD_PAYLOAD);
-        helio_rx_foreign_event(shared, from, "a damaged batch", clock);
+        helio_rx_foreign_event(shared, from, "a damaged batch", moment);
     }
     return HELIO_RX_TRACK_NOT;
 }
 
 static helio_rx_verdict on_data(helio_rx_discovered *record, helio_rx_shared *shared,
                                 const helio_pgm_packet *data, const helio_address *from,
-                                helio_clock clock) {
+                                helio_moment moment) {
     const uint64_t sequence = helio_sequence_widen(data->sequence, record->start.first - 1);
     if (sequence < record->start.first) {
         return HELIO_RX_TRACK_NOT; /* it was sent before, or came already */
@@ -238,7 +238,7 @@ static helio_rx_verdict on_data(helio_rx_discovered *record, helio_rx_shared *sh
     if (is_fragment) {
         record->unwanted_apdu = data->fragment.first;
     }
-    return on_unwanted(record, shared, wanted, from, clock);
+    return on_unwanted(record, shared, wanted, from, moment);
 }
 
 /* The packet is data of a kind not used here, or contradicts itself: no stream begins with it. */
@@ -257,7 +257,7 @@ static bool is_refused(helio_rx_shared *shared, const helio_pgm_packet *data) {
 helio_rx_verdict helio_rx_discovery_on_packet(helio_rx_discovery *discovery,
                                               helio_rx_shared *shared,
                                               const helio_pgm_packet *packet,
-                                              const helio_address *from, helio_clock clock,
+                                              const helio_address *from, helio_moment moment,
                                               helio_rx_discovered *out) {
     enum { LAST = HELIO_PGM_HAS_FIN | HELIO_PGM_HAS_RST | HELIO_PGM_HAS_NBR_UNREACH };
     const bool is_spm = packet->type == HELIO_PGM_TYPE_SPM;
@@ -265,7 +265,7 @@ helio_rx_verdict helio_rx_discovery_on_packet(helio_rx_discovery *discovery,
     const bool is_last = is_spm && (packet->options & LAST);
     const uint64_t key = helio_tsi_key(&packet->tsi);
     helio_rx_discovered *record = find(discovery, key, from);
-    if (record && is_over(record, shared, clock.now_ns)) {
+    if (record && is_over(record, shared, moment.now_ns)) {
         helio_rx_discovery_forget(discovery, shared, key, from);
         record = NULL;
     }
@@ -287,9 +287,9 @@ helio_rx_verdict helio_rx_discovery_on_packet(helio_rx_discovery *discovery,
     } else {
         now.start = helio_rx_start_of(shared, packet, false);
     }
-    now.heard_ns = clock.now_ns;
+    now.heard_ns = moment.now_ns;
     helio_rx_verdict follow = is_spm    ? on_spm(&now, shared, packet, from)
-                              : is_data ? on_data(&now, shared, packet, from, clock)
+                              : is_data ? on_data(&now, shared, packet, from, moment)
                                         : HELIO_RX_TRACK_IF_ROOM; /* it asks who is there */
     if (is_last && (follow < HELIO_RX_TRACK_PERHAPS || !(packet->options & HELIO_PGM_HAS_FIN))) {
         helio_rx_discovery_forget(discovery, shared, key,
@@ -297,7 +297,7 @@ helio_rx_verdict helio_rx_discovery_on_packet(helio_rx_discovery *discovery,
         return HELIO_RX_TRACK_NOT;
     }
     if (!record && follow == HELIO_RX_TRACK_NOT) {
-        record = add(discovery, shared, key, from, clock);
+        record = add(discovery, shared, key, from, moment);
     }
     if (record) {
         *record = now;

@@ -30,7 +30,7 @@
 
 #include "base/account.h"
 #include "base/address.h"
-#include "base/clock.h"
+#include "base/moment.h"
 #include "stats/stats.h"
 #include "wire/pgm.h"
 
@@ -99,7 +99,7 @@ helio_rx_start helio_rx_start_of(const helio_rx_shared *shared, const helio_pgm_
 helio_rx_verdict helio_rx_discovery_on_packet(helio_rx_discovery *discovery,
                                               helio_rx_shared *shared,
                                               const helio_pgm_packet *packet,
-                                              const helio_address *from, helio_clock clock,
+                                              const helio_address *from, helio_moment moment,
                                               helio_rx_discovered *out);
 /* The newest SPM of a discovered stream, rebuilt from its record. */
 helio_pgm_packet helio_rx_discovered_packet(const helio_rx_discovered *record,
@@ -111,7 +111,7 @@ void helio_rx_discovery_forget(helio_rx_discovery *discovery, helio_rx_shared *s
  * record stays as it is. */
 void helio_rx_discovery_remember(helio_rx_discovery *discovery, helio_rx_shared *shared,
                                  uint64_t key, const helio_address *source,
-                                 const helio_rx_start *start, helio_clock clock);
+                                 const helio_rx_start *start, helio_moment moment);
 /* A subscription was added: for it, a stream that has passed something is not complete. */
 void helio_rx_discovery_on_subscribe(helio_rx_discovery *discovery);
 

@@ -18,7 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/clock.h"
+#include "base/moment.h"
 #include "window/rxw.h"
 #include "wire/pgm.h"
 

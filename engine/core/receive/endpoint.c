@@ -67,17 +67,17 @@ void helio_rx_endpoint_note_drops(helio_rx_endpoint *endpoint, uint64_t total, i
     helio_rx_drops_note(&endpoint->shared.drops, total, now_ns);
 }
 
-void helio_rx_endpoint_destroy(helio_rx_endpoint *endpoint, helio_clock clock) {
+void helio_rx_endpoint_destroy(helio_rx_endpoint *endpoint, helio_moment moment) {
     if (!endpoint) {
         return;
     }
     while (endpoint->replays) {
-        helio_rx_endpoint_end_replay(endpoint, endpoint->replays, clock);
+        helio_rx_endpoint_end_replay(endpoint, endpoint->replays, moment);
     }
     while (endpoint->streams) {
         helio_rx_stream *stream = endpoint->streams;
         endpoint->streams = stream->next;
-        helio_rx_stream_destroy(stream, clock);
+        helio_rx_stream_destroy(stream, moment);
     }
     helio_rx_unproven_fini(&endpoint->shared.unproven);
     helio_rx_discovery_fini(&endpoint->discovery, &endpoint->shared);
@@ -95,36 +95,36 @@ void helio_rx_endpoint_destroy(helio_rx_endpoint *endpoint, helio_clock clock) {
 /* ---- subscriptions ---- */
 
 /* A subscription was added or removed, which may begin, end or change acknowledging. */
-static void set_acking(helio_rx_endpoint *endpoint, helio_clock clock) {
+static void set_acking(helio_rx_endpoint *endpoint, helio_moment moment) {
     for (helio_rx_stream *stream = endpoint->streams; stream; stream = stream->next) {
-        helio_rx_stream_set_acking(stream, clock);
+        helio_rx_stream_set_acking(stream, moment);
         helio_rx_endpoint_set_deadline(endpoint, stream);
     }
 }
 
 void helio_rx_endpoint_acknowledge(helio_rx_endpoint *endpoint,
                                    const helio_subscription *subscription, uint32_t number,
-                                   uint64_t next, helio_clock clock) {
+                                   uint64_t next, helio_moment moment) {
     helio_rx_stream *stream = endpoint->streams;
     while (stream && !helio_delivery_acknowledge(&stream->delivery, subscription, number, next)) {
         stream = stream->next;
     }
     if (stream) {
-        helio_rx_advance_acks(stream, clock);
+        helio_rx_advance_acks(stream, moment);
         helio_rx_endpoint_set_deadline(endpoint, stream);
     }
 }
 
-void helio_rx_endpoint_grant(helio_rx_endpoint *endpoint, helio_clock clock) {
+void helio_rx_endpoint_grant(helio_rx_endpoint *endpoint, helio_moment moment) {
     for (helio_rx_stream *stream = endpoint->streams; stream; stream = stream->next) {
         stream->delivery.has_credit_news = stream->delivery.granting_count > 0;
-        helio_rx_grant_when_due(stream, clock.now_ns);
+        helio_rx_grant_when_due(stream, moment.now_ns);
         helio_rx_endpoint_set_deadline(endpoint, stream);
     }
 }
 
 int helio_rx_endpoint_subscribe(helio_rx_endpoint *endpoint, const char *topic,
-                                const helio_sink *sink, helio_clock clock,
+                                const helio_sink *sink, helio_moment moment,
                                 helio_subscription **out) {
     helio_subscription *subscription;
     int error =
@@ -139,9 +139,9 @@ int helio_rx_endpoint_subscribe(helio_rx_endpoint *endpoint, const char *topic,
         stream->is_complete &= stream->rxw.trail == stream->first;
     }
     helio_rx_discovery_on_subscribe(&endpoint->discovery);
-    set_acking(endpoint, clock);
+    set_acking(endpoint, moment);
     if (error) {
-        helio_rx_endpoint_unsubscribe(endpoint, subscription, clock);
+        helio_rx_endpoint_unsubscribe(endpoint, subscription, moment);
     } else {
         *out = subscription;
     }
@@ -149,25 +149,25 @@ int helio_rx_endpoint_subscribe(helio_rx_endpoint *endpoint, const char *topic,
 }
 
 void helio_rx_endpoint_unsubscribe(helio_rx_endpoint *endpoint, helio_subscription *subscription,
-                                   helio_clock clock) {
+                                   helio_moment moment) {
     const bool ends_acking =
         helio_subscriptions_are_acked_by(&endpoint->shared.subscriptions, subscription);
     for (helio_rx_stream *stream = endpoint->streams; stream; stream = stream->next) {
         /* The goodbye claims no more than was acknowledged, so send it before that state is
          * gone. */
         if (ends_acking) {
-            helio_rx_stop_acking(stream, clock);
+            helio_rx_stop_acking(stream, moment);
         }
-        helio_delivery_remove(&stream->delivery, subscription, clock);
+        helio_delivery_remove(&stream->delivery, subscription, moment);
         if (subscription->sink.credit > 0) {
-            helio_rx_stop_granting(stream, subscription->id, clock.now_ns);
+            helio_rx_stop_granting(stream, subscription->id, moment.now_ns);
         }
         if (stream->is_blocked) { /* perhaps this subscription had no room */
-            endpoint->deadline_ns = clock.now_ns;
+            endpoint->deadline_ns = moment.now_ns;
         }
     }
     helio_subscriptions_remove(&endpoint->shared.subscriptions, subscription);
-    set_acking(endpoint, clock);
+    set_acking(endpoint, moment);
 }
 
 static helio_rx_stream *find_stream(helio_rx_endpoint *endpoint, const helio_tsi *tsi) {
@@ -191,20 +191,20 @@ static void look_at_proof(helio_rx_stream *stream, int64_t now_ns) {
 }
 
 static void refuse(helio_rx_endpoint *endpoint, helio_pgm_refusal refusal,
-                   const helio_address *from, helio_clock clock) {
+                   const helio_address *from, helio_moment moment) {
     helio_pgm_count_refusal(endpoint->shared.instance, refusal);
-    helio_rx_foreign_event(&endpoint->shared, from, "a malformed datagram", clock);
+    helio_rx_foreign_event(&endpoint->shared, from, "a malformed datagram", moment);
 }
 
 static void tell_conflict(helio_rx_endpoint *endpoint, helio_rx_stream *stream,
-                          const helio_address *from, helio_clock clock) {
-    if (clock.now_ns < stream->conflict_event_after_ns) {
+                          const helio_address *from, helio_moment moment) {
+    if (moment.now_ns < stream->conflict_event_after_ns) {
         return;
     }
-    stream->conflict_event_after_ns = clock.now_ns + CONFLICT_EVENT_NS;
+    stream->conflict_event_after_ns = moment.now_ns + CONFLICT_EVENT_NS;
     char tsi[HELIO_TSI_TEXT], here[HELIO_ADDRESS_TEXT], there[HELIO_ADDRESS_TEXT];
     helio_stats_event(
-        endpoint->shared.stats, clock.wall_ns, HELIO_EVENT_STREAM_CONFLICT, stream->object.slot,
+        endpoint->shared.stats, moment.wall_ns, HELIO_EVENT_STREAM_CONFLICT, stream->object.slot,
         NULL, "stream %s of %s also comes from %s", helio_tsi_format(&stream->tsi, tsi),
         helio_address_format(&stream->source, here), helio_address_format(from, there));
 }
@@ -212,29 +212,29 @@ static void tell_conflict(helio_rx_endpoint *endpoint, helio_rx_stream *stream,
 /* The owner of the TSI's port came after a stream from another port was tracked in its name. */
 static helio_rx_stream *displace(helio_rx_endpoint *endpoint, helio_rx_stream *stream,
                                  const helio_pgm_packet *packet, const helio_address *from,
-                                 helio_clock clock) {
-    tell_conflict(endpoint, stream, from, clock);
-    helio_rx_endpoint_end_stream(endpoint, stream, HELIO_RX_STREAM_DISPLACED, clock);
-    return helio_rx_endpoint_discover(endpoint, packet, from, clock);
+                                 helio_moment moment) {
+    tell_conflict(endpoint, stream, from, moment);
+    helio_rx_endpoint_end_stream(endpoint, stream, HELIO_RX_STREAM_DISPLACED, moment);
+    return helio_rx_endpoint_discover(endpoint, packet, from, moment);
 }
 
 /* The stream of a packet that goes downstream; NULL: the packet is refused and counted. */
 static helio_rx_stream *stream_of_source(helio_rx_endpoint *endpoint, helio_rx_stream *stream,
                                          const helio_pgm_packet *packet, const helio_address *from,
-                                         helio_clock clock) {
-    switch (helio_rx_origin_of(stream, from, clock.now_ns)) {
+                                         helio_moment moment) {
+    switch (helio_rx_origin_of(stream, from, moment.now_ns)) {
     case HELIO_RX_OF_SOURCE:
         return stream;
     case HELIO_RX_OF_OWNER:
         if (packet->type == HELIO_PGM_TYPE_SPM || packet->type == HELIO_PGM_TYPE_ODATA) {
-            return displace(endpoint, stream, packet, from, clock);
+            return displace(endpoint, stream, packet, from, moment);
         }
         break;
     case HELIO_RX_OF_ANOTHER:
         break;
     }
     helio_pgm_count_refusal(endpoint->shared.instance, HELIO_PGM_BAD_ADDRESS);
-    tell_conflict(endpoint, stream, from, clock);
+    tell_conflict(endpoint, stream, from, moment);
     return NULL;
 }
 
@@ -274,30 +274,30 @@ static void record_wait(const helio_rx_stream *stream, int64_t kernel_ns, int64_
 
 int helio_rx_endpoint_replay(helio_rx_endpoint *endpoint, const helio_tsi *tsi, const char *topic,
                              uint64_t first, uint64_t last, const helio_sink *sink,
-                             helio_clock clock, helio_replay **out) {
+                             helio_moment moment, helio_replay **out) {
     const helio_rx_stream *stream = find_stream(endpoint, tsi);
     if (!stream || !stream->has_spm) {
         return HELIO_ERR_STATE;
     }
     const helio_replay_config config = {topic, first, last, *sink};
-    const int error = helio_replay_create(stream, &config, clock, out);
+    const int error = helio_replay_create(stream, &config, moment, out);
     if (!error) {
-        helio_replay_hold(*out, helio_rx_held_until(&stream->notices), clock.now_ns);
+        helio_replay_hold(*out, helio_rx_held_until(&stream->notices), moment.now_ns);
         *helio_replay_link(*out) = endpoint->replays;
         endpoint->replays = *out;
-        endpoint->deadline_ns = clock.now_ns;
+        endpoint->deadline_ns = moment.now_ns;
     }
     return error;
 }
 
 void helio_rx_endpoint_end_replay(helio_rx_endpoint *endpoint, helio_replay *replay,
-                                  helio_clock clock) {
+                                  helio_moment moment) {
     helio_replay **link = &endpoint->replays;
     while (*link != replay) {
         link = helio_replay_link(*link);
     }
     *link = *helio_replay_link(replay);
-    helio_replay_destroy(replay, clock);
+    helio_replay_destroy(replay, moment);
 }
 
 static void set_replay_deadline(helio_rx_endpoint *endpoint, const helio_replay *replay) {
@@ -309,12 +309,12 @@ static void set_replay_deadline(helio_rx_endpoint *endpoint, const helio_replay 
 
 static void show_replays(helio_rx_endpoint *endpoint, const helio_rx_stream *stream,
                          const helio_pgm_packet *packet, size_t bytes, int64_t receive_ns,
-                         helio_clock clock) {
+                         helio_moment moment) {
     for (helio_replay *r = endpoint->replays; r; r = *helio_replay_link(r)) {
         if (helio_tsi_equal(helio_replay_tsi(r), &packet->tsi)) {
-            helio_replay_on_packet(r, packet, bytes, receive_ns, clock);
+            helio_replay_on_packet(r, packet, bytes, receive_ns, moment);
             if (packet->type == HELIO_PGM_TYPE_SPM) {
-                helio_replay_hold(r, helio_rx_held_until(&stream->notices), clock.now_ns);
+                helio_replay_hold(r, helio_rx_held_until(&stream->notices), moment.now_ns);
             }
             set_replay_deadline(endpoint, r);
         }
@@ -322,7 +322,8 @@ static void show_replays(helio_rx_endpoint *endpoint, const helio_rx_stream *str
 }
 
 void helio_rx_endpoint_on_packet(helio_rx_endpoint *endpoint, const void *datagram, size_t length,
-                                 const helio_address *from, int64_t receive_ns, helio_clock clock) {
+                                 const helio_address *from, int64_t receive_ns,
+                                 helio_moment moment) {
     helio_instance_stats *instance = endpoint->shared.instance;
     helio_count(&instance->packets_received, 1);
     helio_count(&instance->packet_bytes_received, length);
@@ -334,19 +335,19 @@ void helio_rx_endpoint_on_packet(helio_rx_endpoint *endpoint, const void *datagr
                       : helio_pgm_decode_unsummed(datagram, length, &packet);
     }
     if (refusal) {
-        refuse(endpoint, refusal, from, clock);
+        refuse(endpoint, refusal, from, moment);
         return;
     }
     helio_rx_stream *stream = find_stream(endpoint, &packet.tsi);
     if (!stream) {
-        stream = helio_rx_endpoint_discover(endpoint, &packet, from, clock);
+        stream = helio_rx_endpoint_discover(endpoint, &packet, from, moment);
     }
     if (!stream) {
         helio_count(&instance->unknown_session_packets, 1);
         return;
     }
     if (is_downstream(&packet)) {
-        stream = stream_of_source(endpoint, stream, &packet, from, clock);
+        stream = stream_of_source(endpoint, stream, &packet, from, moment);
         if (!stream) {
             return;
         }
@@ -360,18 +361,18 @@ void helio_rx_endpoint_on_packet(helio_rx_endpoint *endpoint, const void *datagr
         return;
     }
     record_wait(stream, endpoint->shared.kernel_ns, receive_ns);
-    helio_rx_stream_on_packet(stream, &packet, length, from, receive_ns, clock);
+    helio_rx_stream_on_packet(stream, &packet, length, from, receive_ns, moment);
     if (helio_rx_is_unproven(stream)) {
-        look_at_proof(stream, clock.now_ns);
+        look_at_proof(stream, moment.now_ns);
     }
     if (endpoint->replays) {
-        show_replays(endpoint, stream, &packet, length, receive_ns, clock);
+        show_replays(endpoint, stream, &packet, length, receive_ns, moment);
     }
     if (stream->nak.outstanding > 0 || stream->acks.is_on || stream->credit.is_awaited ||
         stream->polled.due_ns != HELIO_NEVER || helio_rx_reports_follows(&stream->reports)) {
         helio_rx_endpoint_set_deadline(endpoint, stream);
     } else if (stream->has_end) {
-        endpoint->deadline_ns = clock.now_ns; /* it may be over */
+        endpoint->deadline_ns = moment.now_ns; /* it may be over */
     } else if (packet.type == HELIO_PGM_TYPE_SPM) {
         helio_rx_endpoint_set_deadline(endpoint, stream); /* of reports */
     }
@@ -379,8 +380,8 @@ void helio_rx_endpoint_on_packet(helio_rx_endpoint *endpoint, const void *datagr
 
 /* ---- time ---- */
 
-int helio_rx_endpoint_poll(helio_rx_endpoint *endpoint, helio_clock clock) {
-    if (clock.now_ns < endpoint->deadline_ns && !helio_rx_endpoint_is_blocked(endpoint)) {
+int helio_rx_endpoint_poll(helio_rx_endpoint *endpoint, helio_moment moment) {
+    if (moment.now_ns < endpoint->deadline_ns && !helio_rx_endpoint_is_blocked(endpoint)) {
         return 0;
     }
     int work = 0;
@@ -391,22 +392,22 @@ int helio_rx_endpoint_poll(helio_rx_endpoint *endpoint, helio_clock clock) {
     for (helio_rx_stream *stream = endpoint->streams, *next; stream; stream = next) {
         next = stream->next;
         if (was_held_back) {
-            stream->heard_ns = clock.now_ns;
+            stream->heard_ns = moment.now_ns;
         }
-        work += helio_rx_stream_poll(stream, clock);
+        work += helio_rx_stream_poll(stream, moment);
         if (helio_rx_is_unproven(stream)) {
-            look_at_proof(stream, clock.now_ns);
+            look_at_proof(stream, moment.now_ns);
         }
-        const helio_rx_stream_state state = helio_rx_stream_state_of(stream, clock);
+        const helio_rx_stream_state state = helio_rx_stream_state_of(stream, moment);
         if (state == HELIO_RX_STREAM_OPEN) {
             helio_rx_endpoint_set_deadline(endpoint, stream);
         } else {
-            helio_rx_endpoint_end_stream(endpoint, stream, state, clock);
+            helio_rx_endpoint_end_stream(endpoint, stream, state, moment);
             work++;
         }
     }
     for (helio_replay *r = endpoint->replays; r; r = *helio_replay_link(r)) {
-        work += helio_replay_poll(r, clock);
+        work += helio_replay_poll(r, moment);
         set_replay_deadline(endpoint, r);
     }
     return work;

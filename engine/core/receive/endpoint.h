@@ -28,7 +28,7 @@
 
 #include "base/account.h"
 #include "base/address.h"
-#include "base/clock.h"
+#include "base/moment.h"
 #include "base/outlet.h"
 #include "base/tsi.h"
 #include "receive/sink.h"
@@ -91,24 +91,24 @@ int helio_rx_endpoint_create(const helio_rx_endpoint_config *config, helio_outle
 /* `total` datagrams were dropped on this host so far; the caller reports it now and then. */
 void helio_rx_endpoint_note_drops(helio_rx_endpoint *endpoint, uint64_t total, int64_t now_ns);
 /* Ends every stream and subscription (sinks get on_stream_end).  Accepts NULL. */
-void helio_rx_endpoint_destroy(helio_rx_endpoint *endpoint, helio_clock clock);
+void helio_rx_endpoint_destroy(helio_rx_endpoint *endpoint, helio_moment moment);
 
 /* Delivers a topic to a sink from now on, from streams already known too.  Several subscriptions
  * may want one topic.  Errors: TOPIC (empty or longer than 255 bytes), NOMEM. */
 int helio_rx_endpoint_subscribe(helio_rx_endpoint *endpoint, const char *topic,
-                                const helio_sink *sink, helio_clock clock,
+                                const helio_sink *sink, helio_moment moment,
                                 helio_subscription **out);
 void helio_rx_endpoint_unsubscribe(helio_rx_endpoint *endpoint, helio_subscription *subscription,
-                                   helio_clock clock);
+                                   helio_moment moment);
 
 /* The application has acknowledged all messages before `next` of stream number `stream` of a
  * subscription (HELIO_SINK_ACK_APP).  Must not be called from the sink. */
 void helio_rx_endpoint_acknowledge(helio_rx_endpoint *endpoint,
                                    const helio_subscription *subscription, uint32_t stream,
-                                   uint64_t next, helio_clock clock);
+                                   uint64_t next, helio_moment moment);
 /* The application has consumed more messages of a subscription with credit.  Must not be called
  * from the sink. */
-void helio_rx_endpoint_grant(helio_rx_endpoint *endpoint, helio_clock clock);
+void helio_rx_endpoint_grant(helio_rx_endpoint *endpoint, helio_moment moment);
 /* Wall clock time at which the kernel received the next datagrams; 0: not known.  For
  * statistics. */
 void helio_rx_endpoint_stamp(helio_rx_endpoint *endpoint, int64_t kernel_ns);
@@ -118,20 +118,21 @@ void helio_rx_endpoint_stamp(helio_rx_endpoint *endpoint, int64_t kernel_ns);
  * tracked, or no SPM of it came yet), TOPIC, NOMEM. */
 int helio_rx_endpoint_replay(helio_rx_endpoint *endpoint, const helio_tsi *tsi, const char *topic,
                              uint64_t first, uint64_t last, const helio_sink *sink,
-                             helio_clock clock, helio_replay **out);
+                             helio_moment moment, helio_replay **out);
 void helio_rx_endpoint_end_replay(helio_rx_endpoint *endpoint, helio_replay *replay,
-                                  helio_clock clock);
+                                  helio_moment moment);
 
 /* A datagram was received.  `receive_ns` is the wall clock time of the read.  The caller may reuse
  * the memory on return. */
 void helio_rx_endpoint_on_packet(helio_rx_endpoint *endpoint, const void *packet, size_t length,
-                                 const helio_address *from, int64_t receive_ns, helio_clock clock);
+                                 const helio_address *from, int64_t receive_ns,
+                                 helio_moment moment);
 /* The connection to `peer` is closed: its streams may continue from another one of the same
  * host. */
 void helio_rx_endpoint_detach(helio_rx_endpoint *endpoint, const helio_address *peer);
 /* Sends NAKs and SPMRs that are due, offers held messages to sinks that had no room, and drops
  * silent streams.  Returns the amount of work done, 0 for none. */
-int helio_rx_endpoint_poll(helio_rx_endpoint *endpoint, helio_clock clock);
+int helio_rx_endpoint_poll(helio_rx_endpoint *endpoint, helio_moment moment);
 /* When poll has work to do; HELIO_NEVER for none.  A stream that waits for room in a sink has no
  * deadline: poll it (is_blocked) when the sink has room. */
 int64_t helio_rx_endpoint_next_deadline_ns(const helio_rx_endpoint *endpoint);

@@ -55,12 +55,12 @@ struct helio_rx_endpoint {
  * on, else NULL. */
 helio_rx_stream *helio_rx_endpoint_discover(helio_rx_endpoint *endpoint,
                                             const helio_pgm_packet *packet,
-                                            const helio_address *from, helio_clock clock);
+                                            const helio_address *from, helio_moment moment);
 
 /* Stops tracking a stream for the reason in `state`: reports it and frees its memory.  The endpoint
  * keeps what it needs to continue the stream if it may come back (absent.h). */
 void helio_rx_endpoint_end_stream(helio_rx_endpoint *endpoint, helio_rx_stream *stream,
-                                  helio_rx_stream_state state, helio_clock clock);
+                                  helio_rx_stream_state state, helio_moment moment);
 
 static inline void helio_rx_endpoint_set_deadline(helio_rx_endpoint *endpoint,
                                                   const helio_rx_stream *stream) {

@@ -106,8 +106,8 @@ static void report_sent(helio_rx_stream *stream, const helio_pgm_told *told, int
 /* The question for the time that goes with a report, if it is time for one.  Who leaves asks
  * nothing. */
 static const helio_pgm_clock *ask_time(helio_rx_stream *stream, const helio_pgm_told *told,
-                                       uint8_t flags, helio_pgm_clock *clock, int64_t now_ns) {
-    return told && !flags && helio_rx_clock_ask(&stream->clocks, clock, now_ns) ? clock : NULL;
+                                       uint8_t flags, helio_pgm_clock *moment, int64_t now_ns) {
+    return told && !flags && helio_rx_clock_ask(&stream->clocks, moment, now_ns) ? moment : NULL;
 }
 
 /* ---- ACK ---- */
@@ -181,10 +181,10 @@ void helio_rx_send_ack(helio_rx_stream *stream, uint8_t flags, int64_t now_ns) {
     const helio_pgm_session session = session_of(stream);
     helio_pgm_grant grants[HELIO_PGM_GRANTS_MAX] = {0};
     const uint32_t grants_count = report ? take_grants(stream, grants) : 0;
-    helio_pgm_clock clock;
+    helio_pgm_clock moment;
     const size_t length = helio_pgm_encode_ack_with(
         packet, &session, (uint32_t)stream->newest, bitmap_of(stream), &acknowledge, report, grants,
-        grants_count, ask_time(stream, report, flags, &clock, now_ns));
+        grants_count, ask_time(stream, report, flags, &moment, now_ns));
     helio_rx_acks_sent(acks);
     report_sent(stream, report, now_ns);
     helio_rx_stream_stats *stats = helio_rx_stats(stream);
@@ -195,23 +195,23 @@ void helio_rx_send_ack(helio_rx_stream *stream, uint8_t flags, int64_t now_ns) {
     send_to_source(stream, &stream->feedback, packet, length);
 }
 
-void helio_rx_stop_acking(helio_rx_stream *stream, helio_clock clock) {
+void helio_rx_stop_acking(helio_rx_stream *stream, helio_moment moment) {
     if (!stream->acks.is_on) {
         return;
     }
-    helio_rx_advance_acks(stream, clock);
+    helio_rx_advance_acks(stream, moment);
     if (helio_rx_can_acknowledge(stream)) {
-        helio_rx_send_ack(stream, HELIO_PGM_ACK_LEAVING, clock.now_ns);
+        helio_rx_send_ack(stream, HELIO_PGM_ACK_LEAVING, moment.now_ns);
     }
     helio_rx_acks_end(&stream->acks);
 }
 
-void helio_rx_stream_set_acking(helio_rx_stream *stream, helio_clock clock) {
+void helio_rx_stream_set_acking(helio_rx_stream *stream, helio_moment moment) {
     if (!helio_rx_is_acking(stream->shared)) {
-        helio_rx_stop_acking(stream, clock);
+        helio_rx_stop_acking(stream, moment);
     } else if (!stream->acks.is_on) {
         helio_nak_insist(&stream->nak);
-        helio_rx_acks_begin(&stream->acks, stream->rxw.trail, (uint64_t)clock.wall_ns);
+        helio_rx_acks_begin(&stream->acks, stream->rxw.trail, (uint64_t)moment.wall_ns);
     }
 }
 
@@ -229,10 +229,10 @@ static void send_report_with(helio_rx_stream *stream, uint8_t flags, const helio
     told.flags |= flags;
     uint8_t packet[HELIO_PGM_CONTROL_MAX];
     const helio_pgm_session session = session_of(stream);
-    helio_pgm_clock clock;
+    helio_pgm_clock moment;
     const size_t length = helio_pgm_encode_ack_with(
         packet, &session, (uint32_t)stream->newest, bitmap_of(stream), NULL, &told, grants,
-        grants_count, ask_time(stream, &told, flags, &clock, now_ns));
+        grants_count, ask_time(stream, &told, flags, &moment, now_ns));
     report_sent(stream, &told, now_ns);
     send_to_source(stream, &stream->feedback, packet, length);
 }
@@ -273,11 +273,11 @@ int helio_rx_report_when_due(helio_rx_stream *stream, int64_t now_ns) {
     return 1;
 }
 
-void helio_rx_say_goodbye(helio_rx_stream *stream, helio_clock clock) {
+void helio_rx_say_goodbye(helio_rx_stream *stream, helio_moment moment) {
     const bool is_silent =
-        clock.now_ns - stream->heard_ns >= stream->shared->config.stream_expiry_ns;
+        moment.now_ns - stream->heard_ns >= stream->shared->config.stream_expiry_ns;
     if (stream->reports.count > 0 && !helio_rx_has_ended(stream) && !is_silent) {
-        send_report(stream, HELIO_PGM_TOLD_LEAVING, clock.now_ns);
+        send_report(stream, HELIO_PGM_TOLD_LEAVING, moment.now_ns);
     }
 }
 
@@ -320,7 +320,7 @@ void helio_rx_send_nak(helio_rx_stream *stream, const helio_nak_round *round, in
     send_feedback(stream, &stream->feedback, packet, length);
 }
 
-void helio_rx_send_spmr(helio_rx_stream *stream, helio_clock clock) {
+void helio_rx_send_spmr(helio_rx_stream *stream, helio_moment moment) {
     uint8_t packet[HELIO_PGM_CONTROL_MAX];
     const helio_pgm_session session = session_of(stream);
     const size_t length = helio_pgm_encode_spmr(packet, &session);
@@ -337,7 +337,7 @@ void helio_rx_send_spmr(helio_rx_stream *stream, helio_clock clock) {
     if (is_sent) {
         send_to_source(stream, &to, packet, length);
     }
-    stream->spmr_due_ns = clock.now_ns + stream->spmr_interval_ns;
+    stream->spmr_due_ns = moment.now_ns + stream->spmr_interval_ns;
     if (stream->spmr_interval_ns < SPMR_INTERVAL_MAX_NS) {
         stream->spmr_interval_ns *= 2;
     }

@@ -12,7 +12,7 @@ void helio_rx_send_nak(helio_rx_stream *stream, const helio_nak_round *round, in
 
 /* Requests an SPM from a source whose data came first.  It goes to the group first, so that other
  * receivers need not ask. */
-void helio_rx_send_spmr(helio_rx_stream *stream, helio_clock clock);
+void helio_rx_send_spmr(helio_rx_stream *stream, helio_moment moment);
 
 /* Answers the last poll. */
 void helio_rx_send_polr(helio_rx_stream *stream);
@@ -31,7 +31,7 @@ static inline bool helio_rx_can_acknowledge(const helio_rx_stream *stream) {
 void helio_rx_send_ack(helio_rx_stream *stream, uint8_t flags, int64_t now_ns);
 
 /* The source is not to wait for this receiver any longer. */
-void helio_rx_stop_acking(helio_rx_stream *stream, helio_clock clock);
+void helio_rx_stop_acking(helio_rx_stream *stream, helio_moment moment);
 
 static inline bool helio_rx_can_report(const helio_rx_stream *stream) {
     return stream->reports.is_on && stream->shared->config.receiver != 0 &&
@@ -51,6 +51,6 @@ void helio_rx_send_grants(helio_rx_stream *stream, const helio_pgm_grant *grants
                           int64_t now_ns);
 
 /* The receiver leaves while its source stays: notifies the source if it knows this receiver. */
-void helio_rx_say_goodbye(helio_rx_stream *stream, helio_clock clock);
+void helio_rx_say_goodbye(helio_rx_stream *stream, helio_moment moment);
 
 #endif

@@ -116,9 +116,9 @@ void helio_rx_locations_count(helio_rx_stream *stream, const helio_rx_shares *sh
     }
 }
 
-void helio_rx_locations_tell(helio_rx_stream *stream, helio_clock clock) {
+void helio_rx_locations_tell(helio_rx_stream *stream, helio_moment moment) {
     uint64_t news[HELIO_RX_LOCATIONS], total = 0;
-    if (clock.now_ns < stream->locate_after_ns) {
+    if (moment.now_ns < stream->locate_after_ns) {
         return;
     }
     for (int i = 0; i < HELIO_RX_LOCATIONS; i++) {
@@ -129,10 +129,10 @@ void helio_rx_locations_tell(helio_rx_stream *stream, helio_clock clock) {
         return;
     }
     stream->located_told = stream->located;
-    stream->locate_after_ns = clock.now_ns + TELL_NS;
+    stream->locate_after_ns = moment.now_ns + TELL_NS;
     const uint64_t args[4] = {news[HELIO_RX_LOCATION_OUTSIDE], news[HELIO_RX_LOCATION_SOCKET],
                               news[HELIO_RX_LOCATION_WINDOW], news[HELIO_RX_LOCATION_QUEUE]};
-    helio_stats_event(stream->shared->stats, clock.wall_ns, HELIO_EVENT_LOSSES_LOCATED,
+    helio_stats_event(stream->shared->stats, moment.wall_ns, HELIO_EVENT_LOSSES_LOCATED,
                       stream->object.slot, args,
                       "%" PRIu64 " packets did not come in: %" PRIu64 " never reached this host, "
                       "%" PRIu64 " were dropped by its socket, %" PRIu64

@@ -19,7 +19,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/clock.h"
+#include "base/moment.h"
 
 struct helio_rx_stream;
 struct helio_rx_shared;
@@ -69,6 +69,6 @@ void helio_rx_locations_take_back(struct helio_rx_stream *stream, helio_rx_locat
 /* Counts lost packets by location; between helio_stats_begin and _end. */
 void helio_rx_locations_count(struct helio_rx_stream *stream, const helio_rx_shares *shares);
 /* Reports losses since the last report, at most once a second. */
-void helio_rx_locations_tell(struct helio_rx_stream *stream, helio_clock clock);
+void helio_rx_locations_tell(struct helio_rx_stream *stream, helio_moment moment);
 
 #endif

@@ -52,9 +52,9 @@ static int64_t duration_of(const helio_pgm_notice *notice) {
 
 /* Tells the application; without a notice of the source it ends by itself. */
 static void tell_application(helio_rx_stream *stream, uint32_t action,
-                             const helio_pgm_notice *heard, helio_clock clock,
+                             const helio_pgm_notice *heard, helio_moment moment,
                              helio_notice *notice) {
-    *notice = (helio_notice){.action = action, .wall_ns = clock.wall_ns};
+    *notice = (helio_notice){.action = action, .wall_ns = moment.wall_ns};
     if (heard) {
         notice->reason = heard->reason & ~HELIO_PGM_REASON_BY_HAND;
         notice->by_hand = (heard->reason & HELIO_PGM_REASON_BY_HAND) != 0;
@@ -69,14 +69,14 @@ static void tell_application(helio_rx_stream *stream, uint32_t action,
 }
 
 static void tell(helio_rx_stream *stream, const helio_pgm_notice *heard, helio_event_id event,
-                 const char *what, helio_clock clock) {
+                 const char *what, helio_moment moment) {
     helio_notice notice;
-    tell_application(stream, heard->action, heard, clock, &notice);
+    tell_application(stream, heard->action, heard, moment, &notice);
     char tsi[HELIO_TSI_TEXT], source[HELIO_ADDRESS_TEXT], lasts[LASTS_TEXT] = "";
     if (notice.duration_ns > 0) {
         snprintf(lasts, sizeof lasts, " for %g s", (double)notice.duration_ns / 1e9);
     }
-    helio_stats_event(stream->shared->stats, clock.wall_ns, event, stream->object.slot,
+    helio_stats_event(stream->shared->stats, moment.wall_ns, event, stream->object.slot,
                       (const uint64_t[4]){notice.action, notice.reason, heard->duration_ms},
                       "stream %s of %s: %s%s%s: %s", helio_tsi_format(&stream->tsi, tsi),
                       helio_address_format_ip(&stream->source, source), what, lasts,
@@ -84,18 +84,18 @@ static void tell(helio_rx_stream *stream, const helio_pgm_notice *heard, helio_e
 }
 
 static void tell_over(helio_rx_stream *stream, uint32_t action, const char *what,
-                      const helio_pgm_notice *heard, helio_clock clock) {
+                      const helio_pgm_notice *heard, helio_moment moment) {
     helio_notice notice;
-    tell_application(stream, action, heard, clock, &notice);
+    tell_application(stream, action, heard, moment, &notice);
     char tsi[HELIO_TSI_TEXT];
-    helio_stats_event(stream->shared->stats, clock.wall_ns, HELIO_EVENT_RESUMED,
+    helio_stats_event(stream->shared->stats, moment.wall_ns, HELIO_EVENT_RESUMED,
                       stream->object.slot, (const uint64_t[4]){action}, "stream %s: %s%s%s",
                       helio_tsi_format(&stream->tsi, tsi), what, notice.text[0] ? ": " : "",
                       notice.text);
 }
 
-void helio_rx_tell_readmitted(helio_rx_stream *stream, helio_clock clock) {
-    tell_over(stream, HELIO_ACTION_READMIT, "followed again", NULL, clock);
+void helio_rx_tell_readmitted(helio_rx_stream *stream, helio_moment moment) {
+    tell_over(stream, HELIO_ACTION_READMIT, "followed again", NULL, moment);
 }
 
 /* ---- obeying ---- */
@@ -110,61 +110,62 @@ static void hold(helio_rx_stream *stream, int64_t now_ns) {
 }
 
 static void end_suspension(helio_rx_stream *stream, const helio_pgm_notice *heard,
-                           helio_clock clock) {
+                           helio_moment moment) {
     if (stream->notices.suspended_until_ns == 0) {
         return;
     }
     stream->notices.suspended_until_ns = 0;
-    hold(stream, clock.now_ns);
-    tell_over(stream, HELIO_ACTION_RESUME, "repairs may be asked for again", heard, clock);
+    hold(stream, moment.now_ns);
+    tell_over(stream, HELIO_ACTION_RESUME, "repairs may be asked for again", heard, moment);
 }
 
-static void end_cut_off(helio_rx_stream *stream, const helio_pgm_notice *heard, helio_clock clock) {
+static void end_cut_off(helio_rx_stream *stream, const helio_pgm_notice *heard,
+                        helio_moment moment) {
     if (stream->notices.cut_off_until_ns == 0) {
         return;
     }
     stream->notices.cut_off_until_ns = 0;
-    helio_nak_excuse(&stream->nak, clock.now_ns, clock.now_ns);
-    hold(stream, clock.now_ns);
-    tell_over(stream, HELIO_ACTION_RESUME, "all may ask for repairs again", heard, clock);
+    helio_nak_excuse(&stream->nak, moment.now_ns, moment.now_ns);
+    hold(stream, moment.now_ns);
+    tell_over(stream, HELIO_ACTION_RESUME, "all may ask for repairs again", heard, moment);
 }
 
 /* The notice is new. */
-static void obey(helio_rx_stream *stream, const helio_pgm_notice *notice, helio_clock clock) {
+static void obey(helio_rx_stream *stream, const helio_pgm_notice *notice, helio_moment moment) {
     helio_rx_notices *notices = &stream->notices;
-    const int64_t until_ns = clock.now_ns + duration_of(notice);
+    const int64_t until_ns = moment.now_ns + duration_of(notice);
     switch (notice->action) {
     case HELIO_ACTION_NOTIFY:
-        tell(stream, notice, HELIO_EVENT_WARNED, "the source warns this receiver", clock);
+        tell(stream, notice, HELIO_EVENT_WARNED, "the source warns this receiver", moment);
         break;
     case HELIO_ACTION_SHED:
-        end_suspension(stream, NULL, clock);
+        end_suspension(stream, NULL, moment);
         tell(stream, notice, HELIO_EVENT_WARNED, "the source repairs less for this receiver",
-             clock);
+             moment);
         break;
     case HELIO_ACTION_SUSPEND_NAKS:
     case HELIO_ACTION_SUSPEND:
         notices->suspended_until_ns = until_ns;
-        hold(stream, clock.now_ns);
+        hold(stream, moment.now_ns);
         tell(stream, notice, HELIO_EVENT_SUSPENDED, "the source has suspended this receiver",
-             clock);
+             moment);
         break;
     case HELIO_ACTION_CUT_OFF:
         notices->cut_off_until_ns = until_ns;
-        helio_nak_excuse(&stream->nak, until_ns, clock.now_ns);
-        hold(stream, clock.now_ns);
-        tell(stream, notice, HELIO_EVENT_SUSPENDED, "no receiver may ask for repairs", clock);
+        helio_nak_excuse(&stream->nak, until_ns, moment.now_ns);
+        hold(stream, moment.now_ns);
+        tell(stream, notice, HELIO_EVENT_SUSPENDED, "no receiver may ask for repairs", moment);
         break;
     case HELIO_ACTION_EXPEL:
         notices->expelled_until_ns = until_ns;
-        tell(stream, notice, HELIO_EVENT_EXPELLED, "the source has expelled this receiver", clock);
-        helio_rx_give_up(stream, HELIO_LOST_SUSPENDED, clock);
+        tell(stream, notice, HELIO_EVENT_EXPELLED, "the source has expelled this receiver", moment);
+        helio_rx_give_up(stream, HELIO_LOST_SUSPENDED, moment);
         break;
     case HELIO_ACTION_RESUME:
         if (is_for_all(notice)) {
-            end_cut_off(stream, notice, clock);
+            end_cut_off(stream, notice, moment);
         } else {
-            end_suspension(stream, notice, clock);
+            end_suspension(stream, notice, moment);
         }
         break;
     default: /* READMIT is for those that do not follow the stream */
@@ -189,7 +190,8 @@ static void prolong(helio_rx_stream *stream, const helio_pgm_notice *notice, int
     hold(stream, now_ns);
 }
 
-void helio_rx_on_notices(helio_rx_stream *stream, const helio_pgm_packet *spm, helio_clock clock) {
+void helio_rx_on_notices(helio_rx_stream *stream, const helio_pgm_packet *spm,
+                         helio_moment moment) {
     helio_rx_notices *notices = &stream->notices;
     for (uint32_t i = 0; i < spm->notices_count; i++) {
         const helio_pgm_notice *notice = &spm->notices[i];
@@ -203,9 +205,9 @@ void helio_rx_on_notices(helio_rx_stream *stream, const helio_pgm_packet *spm, h
             notices->has_heard[kind] = true;
             notices->serial[kind] = notice->serial;
             helio_count(&helio_rx_stats(stream)->notices_received, 1);
-            obey(stream, notice, clock);
+            obey(stream, notice, moment);
         } else if (notices->serial[kind] == notice->serial) {
-            prolong(stream, notice, clock.now_ns);
+            prolong(stream, notice, moment.now_ns);
         }
     }
 }
@@ -233,13 +235,13 @@ int helio_rx_expelled_by(const helio_rx_shared *shared, const helio_pgm_packet *
 
 /* ---- time ---- */
 
-void helio_rx_notices_poll(helio_rx_stream *stream, helio_clock clock) {
+void helio_rx_notices_poll(helio_rx_stream *stream, helio_moment moment) {
     const helio_rx_notices *notices = &stream->notices;
-    if (notices->suspended_until_ns && clock.now_ns >= notices->suspended_until_ns) {
-        end_suspension(stream, NULL, clock);
+    if (notices->suspended_until_ns && moment.now_ns >= notices->suspended_until_ns) {
+        end_suspension(stream, NULL, moment);
     }
-    if (notices->cut_off_until_ns && clock.now_ns >= notices->cut_off_until_ns) {
-        end_cut_off(stream, NULL, clock);
+    if (notices->cut_off_until_ns && moment.now_ns >= notices->cut_off_until_ns) {
+        end_cut_off(stream, NULL, moment);
     }
 }
 

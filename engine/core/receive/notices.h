@@ -16,7 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/clock.h"
+#include "base/moment.h"
 #include "wire/pgm.h"
 
 struct helio_rx_stream;
@@ -40,12 +40,12 @@ typedef struct helio_rx_notices {
 
 /* A newer SPM came. */
 void helio_rx_on_notices(struct helio_rx_stream *stream, const helio_pgm_packet *spm,
-                         helio_clock clock);
+                         helio_moment moment);
 /* Ends notices whose time is over. */
-void helio_rx_notices_poll(struct helio_rx_stream *stream, helio_clock clock);
+void helio_rx_notices_poll(struct helio_rx_stream *stream, helio_moment moment);
 int64_t helio_rx_notices_next_deadline_ns(const helio_rx_notices *notices);
 /* The receiver tracks the stream again, after it was expelled from it. */
-void helio_rx_tell_readmitted(struct helio_rx_stream *stream, helio_clock clock);
+void helio_rx_tell_readmitted(struct helio_rx_stream *stream, helio_moment moment);
 
 /* For a stream that is not tracked: 1 when the packet says that this receiver is expelled from it
  * (*until_ns: how long), -1 when it says that this is over, 0 when it says neither. */

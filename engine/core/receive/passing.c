@@ -17,13 +17,13 @@ void helio_rx_set_blocked(helio_rx_stream *stream, bool is_blocked) {
 }
 
 void helio_rx_foreign_event(helio_rx_shared *shared, const helio_address *from, const char *what,
-                            helio_clock clock) {
-    if (clock.now_ns < shared->foreign_event_after_ns) {
+                            helio_moment moment) {
+    if (moment.now_ns < shared->foreign_event_after_ns) {
         return;
     }
-    shared->foreign_event_after_ns = clock.now_ns + EVENT_INTERVAL_NS;
+    shared->foreign_event_after_ns = moment.now_ns + EVENT_INTERVAL_NS;
     char text[HELIO_ADDRESS_TEXT];
-    helio_stats_event(shared->stats, clock.wall_ns, HELIO_EVENT_FOREIGN_TRAFFIC,
+    helio_stats_event(shared->stats, moment.wall_ns, HELIO_EVENT_FOREIGN_TRAFFIC,
                       HELIO_STATS_NO_SLOT, NULL, "%s from %s on %s", what,
                       helio_address_format(from, text), shared->config.endpoint);
 }
@@ -136,10 +136,10 @@ static void account_gap(helio_rx_stream *stream, uint64_t first, uint64_t count)
 
 /* Offers the packet at trail to the topics.  False: a sink has no room. */
 static bool pass(helio_rx_stream *stream, uint64_t sequence, const helio_rxw_packet *packet,
-                 helio_clock clock) {
+                 helio_moment moment) {
     helio_rx_shared *shared = stream->shared;
     const helio_delivery_result result =
-        helio_delivery_pass(&stream->delivery, sequence, packet, clock);
+        helio_delivery_pass(&stream->delivery, sequence, packet, moment);
     if (result == HELIO_DELIVERY_FULL) {
         helio_rx_set_blocked(stream, true);
         return false;
@@ -153,10 +153,10 @@ static bool pass(helio_rx_stream *stream, uint64_t sequence, const helio_rxw_pac
         helio_set(&stats->messages_filtered, stream->delivery.messages_filtered);
     } else if (result == HELIO_DELIVERY_FOREIGN) {
         helio_count(&shared->instance->foreign_packets, 1);
-        helio_rx_foreign_event(shared, &stream->source, "another program's data", clock);
+        helio_rx_foreign_event(shared, &stream->source, "another program's data", moment);
     } else if (result == HELIO_DELIVERY_DAMAGED) {
         helio_pgm_count_refusal(shared->instance, HELIO_PGM_BAD_PAYLOAD);
-        helio_rx_foreign_event(shared, &stream->source, "a damaged batch", clock);
+        helio_rx_foreign_event(shared, &stream->source, "a damaged batch", moment);
     }
     return true;
 }
@@ -171,7 +171,7 @@ typedef struct lost_run {
 
 /* What of it outlives the stream. */
 static void keep_history(helio_rx_stream *stream, const lost_run *run, const char *cause,
-                         helio_clock clock) {
+                         helio_moment moment) {
     const helio_rx_shared *shared = stream->shared;
     const helio_rx_stream_stats *stats = stream->object.record;
     const uint64_t packets = helio_cell(&stats->packets_received);
@@ -187,10 +187,10 @@ static void keep_history(helio_rx_stream *stream, const lost_run *run, const cha
         .packets = run->count,
         .bytes = run->count * mean,
     };
-    helio_losses_note(shared->stats, &note, clock.wall_ns);
+    helio_losses_note(shared->stats, &note, moment.wall_ns);
 }
 
-static void report_lost(helio_rx_stream *stream, lost_run *run, helio_clock clock) {
+static void report_lost(helio_rx_stream *stream, lost_run *run, helio_moment moment) {
     if (run->count == 0) {
         return;
     }
@@ -221,25 +221,25 @@ static void report_lost(helio_rx_stream *stream, lost_run *run, helio_clock cloc
     helio_rx_locations_count(stream, &run->shares);
     helio_rx_show_window(stream);
     helio_stats_end(stats);
-    keep_history(stream, run, names[run->cause], clock);
+    keep_history(stream, run, names[run->cause], moment);
     stream->given_up += run->count;
     if (run->first <= stream->joined) { /* what was caught up with is lost all the same */
         const uint64_t past = stream->joined - run->first + 1;
         stream->missed += past < run->count ? past : run->count;
     }
     const uint64_t args[4] = {run->first, run->count, run->cause};
-    helio_stats_event(stream->shared->stats, clock.wall_ns, HELIO_EVENT_PACKETS_LOST,
+    helio_stats_event(stream->shared->stats, moment.wall_ns, HELIO_EVENT_PACKETS_LOST,
                       stream->object.slot, args, "%" PRIu64 " packets lost from %" PRIu64 ": %s",
                       run->count, run->first, names[run->cause]);
-    helio_rx_locations_tell(stream, clock);
-    helio_delivery_on_packets_lost(&stream->delivery, run->first, run->count, clock);
+    helio_rx_locations_tell(stream, moment);
+    helio_delivery_on_packets_lost(&stream->delivery, run->first, run->count, moment);
     run->count = 0;
 }
 
 static void add_lost(helio_rx_stream *stream, lost_run *run, uint64_t first, uint64_t count,
-                     helio_rxw_cause cause, const helio_rx_shares *shares, helio_clock clock) {
+                     helio_rxw_cause cause, const helio_rx_shares *shares, helio_moment moment) {
     if (run->count > 0 && run->cause != cause) {
-        report_lost(stream, run, clock);
+        report_lost(stream, run, moment);
     }
     if (run->count == 0) {
         *run = (lost_run){.first = first, .cause = cause};
@@ -253,11 +253,11 @@ static void add_lost(helio_rx_stream *stream, lost_run *run, uint64_t first, uin
 
 /* The window is empty; what is before `sequence` is lost at once, without being walked through. */
 static void skip_to(helio_rx_stream *stream, lost_run *run, uint64_t sequence,
-                    helio_rxw_cause cause, helio_clock clock) {
+                    helio_rxw_cause cause, helio_moment moment) {
     const uint64_t first = stream->rxw.trail, count = sequence - first;
     const helio_rx_shares shares =
-        helio_rx_locations_find(stream, first, count, false, clock.now_ns);
-    add_lost(stream, run, first, count, cause, &shares, clock);
+        helio_rx_locations_find(stream, first, count, false, moment.now_ns);
+    add_lost(stream, run, first, count, cause, &shares, moment);
     helio_rxw_skip(&stream->rxw, sequence);
     account_gap(stream, first, count);
 }
@@ -314,7 +314,7 @@ void helio_rx_believe(helio_rx_stream *stream, int64_t now_ns) {
     }
 }
 
-void helio_rx_drain(helio_rx_stream *stream, helio_clock clock) {
+void helio_rx_drain(helio_rx_stream *stream, helio_moment moment) {
     helio_rxw *rxw = &stream->rxw;
     if (stream->is_waiting) {
         return;
@@ -323,12 +323,12 @@ void helio_rx_drain(helio_rx_stream *stream, helio_clock clock) {
     bool is_stuck = false;
     while (!is_stuck) {
         if (helio_rxw_is_empty(rxw) && rxw->source_trail > rxw->trail) {
-            skip_to(stream, &run, rxw->source_trail, HELIO_LOST_WINDOW_ADVANCED, clock);
+            skip_to(stream, &run, rxw->source_trail, HELIO_LOST_WINDOW_ADVANCED, moment);
         }
         /* What the source has dropped is skipped at once when the window is empty, not walked
          * through. */
         if (rxw->known > rxw->lead && rxw->lead + 1 >= rxw->source_trail) {
-            helio_rx_extend(stream, rxw->known, clock.now_ns);
+            helio_rx_extend(stream, rxw->known, moment.now_ns);
         }
         if (helio_rxw_is_empty(rxw)) {
             break;
@@ -338,12 +338,12 @@ void helio_rx_drain(helio_rx_stream *stream, helio_clock clock) {
         switch ((helio_rxw_state)slot->state) {
         case HELIO_RXW_LOST:
             one.of[slot->place] = 1;
-            add_lost(stream, &run, rxw->trail, 1, (helio_rxw_cause)slot->cause, &one, clock);
+            add_lost(stream, &run, rxw->trail, 1, (helio_rxw_cause)slot->cause, &one, moment);
             helio_rxw_pop(rxw);
             break;
         case HELIO_RXW_HELD:
-            report_lost(stream, &run, clock);
-            is_stuck = !pass(stream, rxw->trail, &slot->packet, clock);
+            report_lost(stream, &run, moment);
+            is_stuck = !pass(stream, rxw->trail, &slot->packet, moment);
             if (!is_stuck) {
                 helio_rxw_pop(rxw);
                 account_passed(stream);
@@ -354,7 +354,7 @@ void helio_rx_drain(helio_rx_stream *stream, helio_clock clock) {
             is_stuck = true;
         }
     }
-    report_lost(stream, &run, clock);
+    report_lost(stream, &run, moment);
     if (stream->newest < rxw->trail - 1) {
         stream->newest = rxw->trail - 1;
     }
@@ -365,14 +365,14 @@ static void lost_to_source(void *context, uint64_t sequence) {
     helio_nak_remove(&stream->nak, sequence);
 }
 
-void helio_rx_advance_source(helio_rx_stream *stream, uint64_t trail, helio_clock clock) {
+void helio_rx_advance_source(helio_rx_stream *stream, uint64_t trail, helio_moment moment) {
     if (trail <= stream->rxw.source_trail) {
         return;
     }
     const bool is_ahead = trail > stream->rxw.trail;
     helio_rxw_advance_source(&stream->rxw, trail, lost_to_source, stream);
     if (is_ahead) {
-        helio_rx_drain(stream, clock);
+        helio_rx_drain(stream, moment);
     }
 }
 
@@ -405,26 +405,26 @@ static found find(helio_rx_stream *stream, uint64_t sequence, helio_rxw_packet *
 /* This receiver is suspended: what it misses comes only if others ask for it.  When a quarter of
  * the window waits for that it lets go of what is missing and goes on with what comes, instead of
  * falling as far behind as the history reaches. */
-static void catch_up(helio_rx_stream *stream, uint64_t sequence, helio_clock clock) {
+static void catch_up(helio_rx_stream *stream, uint64_t sequence, helio_moment moment) {
     const helio_rxw *rxw = &stream->rxw;
     uint64_t trail = rxw->trail - 1;
     while (sequence > rxw->trail && sequence - rxw->trail > rxw->mask / SUSPENDED_PART &&
            rxw->trail > trail && !stream->is_blocked) {
         trail = rxw->trail;
-        helio_rx_extend(stream, sequence - 1, clock.now_ns);
-        helio_rx_give_up(stream, HELIO_LOST_SUSPENDED, clock);
+        helio_rx_extend(stream, sequence - 1, moment.now_ns);
+        helio_rx_give_up(stream, HELIO_LOST_SUSPENDED, moment);
     }
 }
 
 /* Holds a packet that cannot be passed on now. */
 static void hold(helio_rx_stream *stream, uint64_t sequence, const helio_rxw_packet *packet,
-                 found found, uint8_t place, size_t bytes, helio_clock clock) {
+                 found found, uint8_t place, size_t bytes, helio_moment moment) {
     helio_rxw *rxw = &stream->rxw;
     if (helio_rxw_look(rxw, sequence) == HELIO_RXW_OVERFLOW) {
-        helio_rx_make_room(stream, sequence, clock.now_ns);
+        helio_rx_make_room(stream, sequence, moment.now_ns);
     }
     if (helio_rxw_look(rxw, sequence) == HELIO_RXW_OPENED_GAP) {
-        helio_rx_extend(stream, sequence - 1, clock.now_ns);
+        helio_rx_extend(stream, sequence - 1, moment.now_ns);
     }
     switch (helio_rxw_insert(rxw, sequence, packet)) {
     case HELIO_RXW_OVERFLOW:
@@ -441,16 +441,16 @@ static void hold(helio_rx_stream *stream, uint64_t sequence, const helio_rxw_pac
     case HELIO_RXW_OPENED_GAP:
         account_taken(stream, false, found, place, bytes);
         if (stream->shared->config.in_arrival_order && !stream->is_blocked) {
-            helio_delivery_ahead(&stream->delivery, packet, clock);
+            helio_delivery_ahead(&stream->delivery, packet, moment);
         }
     }
 }
 
 void helio_rx_take(helio_rx_stream *stream, uint64_t sequence, helio_rxw_packet *packet,
-                   size_t bytes, helio_clock clock) {
+                   size_t bytes, helio_moment moment) {
     helio_rxw *rxw = &stream->rxw;
     if (stream->notices.suspended_until_ns && !stream->is_waiting) {
-        catch_up(stream, sequence, clock);
+        catch_up(stream, sequence, moment);
     }
     const found found = find(stream, sequence, packet);
     uint8_t place =
@@ -460,27 +460,27 @@ void helio_rx_take(helio_rx_stream *stream, uint64_t sequence, helio_rxw_packet 
         place = HELIO_RX_LOCATION_LATE;
     }
     if (sequence != rxw->trail || stream->is_blocked || stream->is_waiting) {
-        hold(stream, sequence, packet, found, place, bytes, clock);
+        hold(stream, sequence, packet, found, place, bytes, moment);
         return;
     }
-    if (pass(stream, sequence, packet, clock)) {
+    if (pass(stream, sequence, packet, moment)) {
         helio_rxw_pass(rxw);
         account_taken(stream, true, found, place, bytes);
     } else {
-        hold(stream, sequence, packet, found, place, bytes, clock);
+        hold(stream, sequence, packet, found, place, bytes, moment);
     }
     if (found == FOUND_RECOVERED) {
-        helio_rx_locations_tell(stream, clock);
+        helio_rx_locations_tell(stream, moment);
     }
     if (!stream->is_blocked && (rxw->known > rxw->lead || !helio_rxw_is_empty(rxw))) {
-        helio_rx_drain(stream, clock);
+        helio_rx_drain(stream, moment);
     }
 }
 
 void helio_rx_take_aside(helio_rx_stream *stream, const helio_rx_arrival *aside,
-                         helio_clock clock) {
+                         helio_moment moment) {
     const uint64_t sequence = aside->sequence;
-    helio_rx_learn_trail(stream, aside->trail, clock);
+    helio_rx_learn_trail(stream, aside->trail, moment);
     if (helio_rxw_look(&stream->rxw, sequence) == HELIO_RXW_DUPLICATE) {
         helio_rx_account(stream, &helio_rx_stats(stream)->duplicates, aside->bytes);
         return;
@@ -489,16 +489,16 @@ void helio_rx_take_aside(helio_rx_stream *stream, const helio_rx_arrival *aside,
     if (is_newest) {
         helio_rx_move_newest(stream, sequence);
     }
-    hold(stream, sequence, &aside->packet, FOUND_NEW, HELIO_RX_LOCATION_LATE, aside->bytes, clock);
+    hold(stream, sequence, &aside->packet, FOUND_NEW, HELIO_RX_LOCATION_LATE, aside->bytes, moment);
     if (is_newest && stream->nak.outstanding > 0) {
-        helio_nak_on_newest(&stream->nak, sequence, clock.now_ns);
+        helio_nak_on_newest(&stream->nak, sequence, moment.now_ns);
     }
     if (!stream->is_blocked) {
-        helio_rx_drain(stream, clock);
+        helio_rx_drain(stream, moment);
     }
 }
 
-void helio_rx_give_up(helio_rx_stream *stream, helio_rxw_cause cause, helio_clock clock) {
+void helio_rx_give_up(helio_rx_stream *stream, helio_rxw_cause cause, helio_moment moment) {
     helio_rxw *rxw = &stream->rxw;
     for (uint64_t sequence = rxw->trail; sequence <= rxw->lead; sequence++) {
         if (helio_rxw_slot_of(rxw, sequence)->state == HELIO_RXW_WAITING) {
@@ -507,30 +507,30 @@ void helio_rx_give_up(helio_rx_stream *stream, helio_rxw_cause cause, helio_cloc
         }
     }
     if (!stream->is_blocked) {
-        helio_rx_drain(stream, clock);
+        helio_rx_drain(stream, moment);
     }
 }
 
 void helio_rx_give_up_before(helio_rx_stream *stream, uint64_t sequence, helio_rxw_cause cause,
-                             helio_clock clock) {
+                             helio_moment moment) {
     if (sequence <= stream->rxw.trail) {
         return;
     }
     lost_run run = {0};
-    skip_to(stream, &run, sequence, cause, clock);
-    report_lost(stream, &run, clock);
+    skip_to(stream, &run, sequence, cause, moment);
+    report_lost(stream, &run, moment);
     if (stream->newest < sequence - 1) {
         stream->newest = sequence - 1;
     }
 }
 
-void helio_rx_give_up_all(helio_rx_stream *stream, helio_rxw_cause cause, helio_clock clock) {
+void helio_rx_give_up_all(helio_rx_stream *stream, helio_rxw_cause cause, helio_moment moment) {
     const helio_rxw *rxw = &stream->rxw;
     do {
-        helio_rx_give_up(stream, cause, clock);
+        helio_rx_give_up(stream, cause, moment);
     } while (!stream->is_blocked && !stream->is_waiting && !helio_rxw_is_empty(rxw));
     const uint64_t last = stream->newest > stream->told_lead ? stream->newest : stream->told_lead;
     if (!stream->is_blocked && helio_rxw_is_empty(rxw)) {
-        helio_rx_give_up_before(stream, last + 1, cause, clock);
+        helio_rx_give_up_before(stream, last + 1, cause, moment);
     }
 }

@@ -23,9 +23,10 @@ static inline void helio_rx_move_newest(helio_rx_stream *stream, uint64_t sequen
 /* Accepts a data packet of `bytes`, not a duplicate: passes it on when it is next, else holds it,
  * and requests missing packets. */
 void helio_rx_take(helio_rx_stream *stream, uint64_t sequence, helio_rxw_packet *packet,
-                   size_t bytes, helio_clock clock);
+                   size_t bytes, helio_moment moment);
 /* Accepts data that was held aside (doubt.h). */
-void helio_rx_take_aside(helio_rx_stream *stream, const helio_rx_arrival *aside, helio_clock clock);
+void helio_rx_take_aside(helio_rx_stream *stream, const helio_rx_arrival *aside,
+                         helio_moment moment);
 /* Packets up to `sequence` exist: requests those of the window that are missing. */
 void helio_rx_extend(helio_rx_stream *stream, uint64_t sequence, int64_t now_ns);
 /* Requests the next piece of missing history. */
@@ -34,25 +35,25 @@ void helio_rx_pace(helio_rx_stream *stream, int64_t now_ns);
  * beyond the data that came. */
 void helio_rx_believe(helio_rx_stream *stream, int64_t now_ns);
 /* The source no longer has packets before `trail`: those missing are lost. */
-void helio_rx_advance_source(helio_rx_stream *stream, uint64_t trail, helio_clock clock);
+void helio_rx_advance_source(helio_rx_stream *stream, uint64_t trail, helio_moment moment);
 /* The source announced its trail. */
 static inline void helio_rx_learn_trail(helio_rx_stream *stream, uint64_t trail,
-                                        helio_clock clock) {
+                                        helio_moment moment) {
     if (trail > stream->told_trail) {
         stream->told_trail = trail;
     }
-    helio_rx_advance_source(stream, trail, clock);
+    helio_rx_advance_source(stream, trail, moment);
 }
 
 /* Gives up all missing packets. */
-void helio_rx_give_up(helio_rx_stream *stream, helio_rxw_cause cause, helio_clock clock);
+void helio_rx_give_up(helio_rx_stream *stream, helio_rxw_cause cause, helio_moment moment);
 /* Gives up packets announced beyond the window too: nothing more comes. */
-void helio_rx_give_up_all(helio_rx_stream *stream, helio_rxw_cause cause, helio_clock clock);
+void helio_rx_give_up_all(helio_rx_stream *stream, helio_rxw_cause cause, helio_moment moment);
 /* Gives up everything before `sequence`; the window is empty. */
 void helio_rx_give_up_before(helio_rx_stream *stream, uint64_t sequence, helio_rxw_cause cause,
-                             helio_clock clock);
+                             helio_moment moment);
 /* Passes on packets in order, until one is missing or a sink has no room. */
-void helio_rx_drain(helio_rx_stream *stream, helio_clock clock);
+void helio_rx_drain(helio_rx_stream *stream, helio_moment moment);
 /* Sets whether the stream waits for room in a sink. */
 void helio_rx_set_blocked(helio_rx_stream *stream, bool is_blocked);
 

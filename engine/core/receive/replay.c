@@ -151,17 +151,17 @@ static int send_feedback(void *context, const helio_address *to, const void *pac
     return replay->outlet.send(replay->outlet.context, to, packet, length, stable);
 }
 
-static int open_records(helio_replay *replay, helio_clock clock) {
+static int open_records(helio_replay *replay, helio_moment moment) {
     const helio_stats_config config = {
-        .name = "replay", .bytes = STATS_BYTES, .wall_ns = clock.wall_ns};
+        .name = "replay", .bytes = STATS_BYTES, .wall_ns = moment.wall_ns};
     helio_stats **stats = &replay->shared.stats;
     int error = helio_stats_create(&config, stats);
     if (!error) {
-        error = helio_stats_open_object(*stats, HELIO_SCOPE_INSTANCE, "", clock.wall_ns,
+        error = helio_stats_open_object(*stats, HELIO_SCOPE_INSTANCE, "", moment.wall_ns,
                                         &replay->private_instance);
     }
     if (!error) {
-        error = helio_stats_open_object(*stats, HELIO_SCOPE_RECEIVER, "", clock.wall_ns,
+        error = helio_stats_open_object(*stats, HELIO_SCOPE_RECEIVER, "", moment.wall_ns,
                                         &replay->object);
     }
     replay->shared.instance = replay->private_instance.record;
@@ -169,7 +169,7 @@ static int open_records(helio_replay *replay, helio_clock clock) {
 }
 
 int helio_replay_create(const helio_rx_stream *stream, const helio_replay_config *config,
-                        helio_clock clock, helio_replay **out) {
+                        helio_moment moment, helio_replay **out) {
     const helio_rx_shared *shared = stream->shared;
     helio_replay *replay = calloc(1, sizeof *replay);
     if (!replay) {
@@ -188,7 +188,7 @@ int helio_replay_create(const helio_rx_stream *stream, const helio_replay_config
     replay->tsi = stream->tsi;
     replay->low = stream->told_trail;
     replay->high = stream->rxw.known;
-    replay->try_until_ns = clock.now_ns;
+    replay->try_until_ns = moment.now_ns;
     replay->shared.config = shared->config;
     replay->shared.config.join_history = true;
     if (replay->shared.config.window_packets > WINDOW) {
@@ -196,8 +196,8 @@ int helio_replay_create(const helio_rx_stream *stream, const helio_replay_config
     }
     replay->shared.outlet = (helio_outlet){replay, send_feedback};
     replay->shared.foreign_event_after_ns = INT64_MAX;
-    helio_random_init(&replay->shared.random, (uint64_t)clock.now_ns ^ shared->config.seed);
-    int error = open_records(replay, clock);
+    helio_random_init(&replay->shared.random, (uint64_t)moment.now_ns ^ shared->config.seed);
+    int error = open_records(replay, moment);
     if (!error) {
         replay->shared.subscriptions = shared->subscriptions;
         replay->shared.subscriptions.first = NULL;
@@ -216,7 +216,7 @@ int helio_replay_create(const helio_rx_stream *stream, const helio_replay_config
     }
     if (error) {
         replay->has_ended = true;
-        helio_replay_destroy(replay, clock);
+        helio_replay_destroy(replay, moment);
         return error;
     }
     if (replay->sink.on_stream) {
@@ -226,13 +226,13 @@ int helio_replay_create(const helio_rx_stream *stream, const helio_replay_config
     return 0;
 }
 
-void helio_replay_destroy(helio_replay *replay, helio_clock clock) {
+void helio_replay_destroy(helio_replay *replay, helio_moment moment) {
     if (!replay) {
         return;
     }
     end(replay);
     if (replay->stream) {
-        helio_rx_stream_destroy(replay->stream, clock);
+        helio_rx_stream_destroy(replay->stream, moment);
     }
     if (replay->shared.subscriptions.first) {
         helio_subscriptions_remove(&replay->shared.subscriptions,
@@ -299,7 +299,7 @@ static void learn_from(helio_replay *replay, uint64_t sequence, const helio_pgm_
 }
 
 /* The part found is fetched. */
-static void fetch(helio_replay *replay, helio_clock clock) {
+static void fetch(helio_replay *replay, helio_moment moment) {
     replay->try_until_ns = HELIO_NEVER;
     helio_pgm_packet spm = {
         .tsi = replay->tsi,
@@ -314,28 +314,28 @@ static void fetch(helio_replay *replay, helio_clock clock) {
     };
     const helio_rx_start start = helio_rx_start_of(&replay->shared, &spm, false);
     if (replay->low > replay->high ||
-        helio_rx_stream_create(&replay->shared, &replay->tsi, &start, NULL, &replay->source, clock,
+        helio_rx_stream_create(&replay->shared, &replay->tsi, &start, NULL, &replay->source, moment,
                                &replay->stream)) {
-        helio_replay_give_up(replay, clock);
+        helio_replay_give_up(replay, moment);
         return;
     }
-    helio_rx_stream_prove(replay->stream, clock.now_ns);
-    helio_rx_stream_on_packet(replay->stream, &spm, 0, &replay->source, clock.wall_ns, clock);
+    helio_rx_stream_prove(replay->stream, moment.now_ns);
+    helio_rx_stream_on_packet(replay->stream, &spm, 0, &replay->source, moment.wall_ns, moment);
     replay->stream->feedback = replay->feedback;
     replay->stream->budget = replay->budget;
     replay->stream->budget.counted = 0; /* its own requests */
     replay->stream->budget.release_ns = HELIO_NEVER;
-    helio_replay_hold(replay, replay->held_until_ns, clock.now_ns);
+    helio_replay_hold(replay, replay->held_until_ns, moment.now_ns);
 }
 
 /* Asks for packets spread over the part that may hold the range. */
-static void begin_round(helio_replay *replay, helio_clock clock) {
+static void begin_round(helio_replay *replay, helio_moment moment) {
     const uint64_t span = replay->high - replay->low;
     const bool is_worthwhile = replay->rounds == 0 || span < replay->span / 2;
     replay->span = span;
     if (replay->high < replay->low || span <= SEARCH_ENOUGH || !is_worthwhile ||
         replay->rounds == ROUNDS_MAX) {
-        fetch(replay, clock);
+        fetch(replay, moment);
         return;
     }
     replay->rounds++;
@@ -345,10 +345,10 @@ static void begin_round(helio_replay *replay, helio_clock clock) {
         replay->probes[i] = replay->low + (i + 1) * span / (PROBES + 1);
     }
     send_probes(replay);
-    replay->try_until_ns = clock.now_ns + TRY_NS;
+    replay->try_until_ns = moment.now_ns + TRY_NS;
 }
 
-static void on_probe(helio_replay *replay, const helio_pgm_packet *packet, helio_clock clock) {
+static void on_probe(helio_replay *replay, const helio_pgm_packet *packet, helio_moment moment) {
     const uint64_t sequence = helio_sequence_widen(packet->sequence, replay->high);
     for (size_t i = 0; i < replay->probes_count; i++) {
         if (replay->probes[i] != sequence) {
@@ -359,20 +359,20 @@ static void on_probe(helio_replay *replay, const helio_pgm_packet *packet, helio
         learn_from(replay, sequence, packet);
     }
     if (replay->probes_count > 0 && replay->probes_left == 0) {
-        begin_round(replay, clock);
+        begin_round(replay, moment);
     }
 }
 
-static void search_on(helio_replay *replay, helio_clock clock) {
+static void search_on(helio_replay *replay, helio_moment moment) {
     if (replay->rounds == 0) {
-        begin_round(replay, clock);
+        begin_round(replay, moment);
     } else if (++replay->tries < TRIES_MAX) {
         send_probes(replay);
-        replay->try_until_ns = clock.now_ns + (TRY_NS << replay->tries);
+        replay->try_until_ns = moment.now_ns + (TRY_NS << replay->tries);
     } else { /* some never came; perhaps the rest is enough to go on with */
         const bool found_some = replay->probes_left < replay->probes_count;
         replay->rounds = found_some ? replay->rounds : ROUNDS_MAX;
-        begin_round(replay, clock);
+        begin_round(replay, moment);
     }
 }
 
@@ -390,7 +390,7 @@ static void look_for_the_end(helio_replay *replay) {
 }
 
 void helio_replay_on_packet(helio_replay *replay, const helio_pgm_packet *packet, size_t bytes,
-                            int64_t receive_ns, helio_clock clock) {
+                            int64_t receive_ns, helio_moment moment) {
     if (replay->has_ended) {
         return;
     }
@@ -404,7 +404,7 @@ void helio_replay_on_packet(helio_replay *replay, const helio_pgm_packet *packet
     }
     if (!replay->stream) {
         if (is_data) {
-            on_probe(replay, packet, clock);
+            on_probe(replay, packet, moment);
         }
         return;
     }
@@ -412,12 +412,12 @@ void helio_replay_on_packet(helio_replay *replay, const helio_pgm_packet *packet
     const uint64_t sequence = helio_sequence_widen(packet->sequence, high);
     if (is_data && sequence <= high) {
         helio_rx_stream_on_packet(replay->stream, packet, bytes, &replay->source, receive_ns,
-                                  clock);
+                                  moment);
     } else if (is_data || packet->type == HELIO_PGM_TYPE_SPM) {
-        helio_rx_advance_source(replay->stream, helio_sequence_widen(packet->trail, high), clock);
+        helio_rx_advance_source(replay->stream, helio_sequence_widen(packet->trail, high), moment);
     } else if (packet->type == HELIO_PGM_TYPE_NCF || packet->type == HELIO_PGM_TYPE_NAK) {
         helio_rx_stream_on_packet(replay->stream, packet, bytes, &replay->source, receive_ns,
-                                  clock);
+                                  moment);
     }
     look_for_the_end(replay);
 }
@@ -434,12 +434,12 @@ void helio_replay_hold(helio_replay *replay, int64_t until_ns, int64_t now_ns) {
     }
 }
 
-void helio_replay_give_up(helio_replay *replay, helio_clock clock) {
+void helio_replay_give_up(helio_replay *replay, helio_moment moment) {
     if (replay->has_ended) {
         return;
     }
     if (replay->stream) {
-        helio_rx_give_up(replay->stream, HELIO_LOST_RESET, clock);
+        helio_rx_give_up(replay->stream, HELIO_LOST_RESET, moment);
         if (replay->stream->is_blocked) {
             return; /* what is held is delivered when there is room */
         }
@@ -448,7 +448,7 @@ void helio_replay_give_up(helio_replay *replay, helio_clock clock) {
     end(replay);
 }
 
-int helio_replay_poll(helio_replay *replay, helio_clock clock) {
+int helio_replay_poll(helio_replay *replay, helio_moment moment) {
     if (replay->has_ended) {
         return 0;
     }
@@ -456,14 +456,14 @@ int helio_replay_poll(helio_replay *replay, helio_clock clock) {
     if (!replay->stream && replay->try_until_ns < replay->held_until_ns) {
         replay->try_until_ns = replay->held_until_ns;
     }
-    if (!replay->stream && clock.now_ns >= replay->try_until_ns) {
-        search_on(replay, clock);
+    if (!replay->stream && moment.now_ns >= replay->try_until_ns) {
+        search_on(replay, moment);
         work = 1;
     } else if (replay->stream) {
-        work = helio_rx_stream_poll(replay->stream, clock);
+        work = helio_rx_stream_poll(replay->stream, moment);
         if (!replay->stream->is_blocked &&
-            helio_rx_stream_state_of(replay->stream, clock) == HELIO_RX_STREAM_SILENT) {
-            helio_replay_give_up(replay, clock);
+            helio_rx_stream_state_of(replay->stream, moment) == HELIO_RX_STREAM_SILENT) {
+            helio_replay_give_up(replay, moment);
         }
         look_for_the_end(replay);
     }

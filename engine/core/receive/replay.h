@@ -26,18 +26,18 @@ typedef struct helio_replay_config {
 /* `stream` is the one being received; the replay uses its outlet and addresses.  Errors: TOPIC,
  * NOMEM; free with helio_replay_destroy. */
 int helio_replay_create(const helio_rx_stream *stream, const helio_replay_config *config,
-                        helio_clock clock, helio_replay **out);
+                        helio_moment moment, helio_replay **out);
 /* Calls the sink's on_stream_end if it was not called yet, and nothing else.  Accepts NULL. */
-void helio_replay_destroy(helio_replay *replay, helio_clock clock);
+void helio_replay_destroy(helio_replay *replay, helio_moment moment);
 
 /* A packet of the stream. */
 void helio_replay_on_packet(helio_replay *replay, const helio_pgm_packet *packet, size_t bytes,
-                            int64_t receive_ns, helio_clock clock);
+                            int64_t receive_ns, helio_moment moment);
 /* The stream has ended: the rest is lost. */
-void helio_replay_give_up(helio_replay *replay, helio_clock clock);
+void helio_replay_give_up(helio_replay *replay, helio_moment moment);
 /* Its receiver must not request repairs before `until_ns`; 0: it may. */
 void helio_replay_hold(helio_replay *replay, int64_t until_ns, int64_t now_ns);
-int helio_replay_poll(helio_replay *replay, helio_clock clock);
+int helio_replay_poll(helio_replay *replay, helio_moment moment);
 int64_t helio_replay_next_deadline_ns(const helio_replay *replay);
 
 const helio_tsi *helio_replay_tsi(const helio_replay *replay);

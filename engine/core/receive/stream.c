@@ -24,7 +24,7 @@ enum {
 
 /* ---- create, destroy ---- */
 
-static int open_object(helio_rx_stream *stream, const helio_address *from, helio_clock clock) {
+static int open_object(helio_rx_stream *stream, const helio_address *from, helio_moment moment) {
     const helio_rx_shared *shared = stream->shared;
     char labels[HELIO_STATS_LABELS_BYTES] = "", text[HELIO_ADDRESS_TEXT], tsi[HELIO_TSI_TEXT];
     helio_stats_label(labels, sizeof labels, "instance", shared->config.instance);
@@ -34,7 +34,7 @@ static int open_object(helio_rx_stream *stream, const helio_address *from, helio
     helio_stats_label(labels, sizeof labels, "feedback_address",
                       helio_address_format(&shared->config.feedback_address, text));
     const int error = helio_stats_open_plain_object(shared->stats, HELIO_SCOPE_RX_STREAM, labels,
-                                                    clock.wall_ns, &stream->object);
+                                                    moment.wall_ns, &stream->object);
     if (!error && helio_rx_is_acking(shared)) {
         helio_stats_apply(&stream->object, HELIO_HAS_ACKS);
     }
@@ -112,7 +112,7 @@ static bool is_on_this_host(const helio_rx_shared *shared, const helio_address *
 
 int helio_rx_stream_create(helio_rx_shared *shared, const helio_tsi *tsi,
                            const helio_rx_start *start, const helio_rx_return *back,
-                           const helio_address *from, helio_clock clock, helio_rx_stream **out) {
+                           const helio_address *from, helio_moment moment, helio_rx_stream **out) {
     helio_rx_stream *stream = calloc(1, sizeof *stream);
     if (!stream) {
         return HELIO_ERR_NOMEM;
@@ -125,26 +125,27 @@ int helio_rx_stream_create(helio_rx_shared *shared, const helio_tsi *tsi,
     stream->is_waiting = start->is_waiting;
     stream->ask_from = stream->first = first;
     stream->joined = start->joined;
-    stream->incarnation = (uint64_t)clock.wall_ns;
+    stream->incarnation = (uint64_t)moment.wall_ns;
     stream->told_flags = shared->config.is_tagged ? HELIO_PGM_TOLD_TAGGED : 0;
-    stream->begin_by_ns = clock.now_ns + BEGIN_WAIT_NS;
+    stream->begin_by_ns = moment.now_ns + BEGIN_WAIT_NS;
     stream->tsi = *tsi;
     helio_rx_bind(stream, from);
     helio_rx_budget_init(&stream->budget, shared->config.is_connected);
     stream->newest = first - 1;
-    stream->heard_ns = stream->opened_ns = clock.now_ns;
+    stream->heard_ns = stream->opened_ns = moment.now_ns;
     const uint64_t delay_ns = (uint64_t)shared->config.spmr_delay_ns;
     stream->spmr_interval_ns = HELIO_RX_SPMR_INTERVAL_NS;
-    stream->spmr_due_ns = clock.now_ns + (int64_t)helio_random_below(&shared->random, delay_ns + 1);
+    stream->spmr_due_ns =
+        moment.now_ns + (int64_t)helio_random_below(&shared->random, delay_ns + 1);
     helio_polled_init(&stream->polled, shared->node);
     int error = init_parts(stream, first, start->is_complete);
     if (!error && !helio_account_take(shared->config.account, helio_rx_memory_of(stream))) {
         error = HELIO_ERR_NOMEM;
-    } else if (!error && (error = open_object(stream, from, clock)) != 0) {
+    } else if (!error && (error = open_object(stream, from, moment)) != 0) {
         helio_account_give(shared->config.account, helio_rx_memory_of(stream));
     }
     if (error) {
-        helio_delivery_fini(&stream->delivery, clock);
+        helio_delivery_fini(&stream->delivery, moment);
         helio_nak_fini(&stream->nak);
         helio_rxw_fini(&stream->rxw);
         free(stream);
@@ -154,7 +155,7 @@ int helio_rx_stream_create(helio_rx_shared *shared, const helio_tsi *tsi,
     helio_count(&shared->instance->memory_used, helio_rx_memory_of(stream));
     char name[HELIO_TSI_TEXT], text[HELIO_ADDRESS_TEXT];
     const uint64_t args[4] = {first};
-    helio_stats_event(shared->stats, clock.wall_ns, HELIO_EVENT_STREAM_OPENED, stream->object.slot,
+    helio_stats_event(shared->stats, moment.wall_ns, HELIO_EVENT_STREAM_OPENED, stream->object.slot,
                       args, "stream %s of %s %s packet %" PRIu64,
                       helio_tsi_format(&stream->tsi, name), helio_address_format(from, text),
                       stream->is_back ? "is back and goes on with" : "from", first);
@@ -166,26 +167,26 @@ int helio_rx_stream_create(helio_rx_shared *shared, const helio_tsi *tsi,
     helio_rx_show_window(stream);
     helio_stats_end(stream->object.record);
     helio_rx_clock_init(&stream->clocks, is_on_this_host(shared, from),
-                        shared->config.seed ^ stream->incarnation, clock);
-    helio_rx_stream_set_acking(stream, clock);
+                        shared->config.seed ^ stream->incarnation, moment);
+    helio_rx_stream_set_acking(stream, moment);
     if (back && !start->is_complete) {
-        resume_topics(stream, back->absent, clock.now_ns);
+        resume_topics(stream, back->absent, moment.now_ns);
     }
     if (back && back->lost_before) {
-        helio_rx_give_up_before(stream, back->lost_before, HELIO_LOST_SUSPENDED, clock);
+        helio_rx_give_up_before(stream, back->lost_before, HELIO_LOST_SUSPENDED, moment);
     }
     *out = stream;
     return 0;
 }
 
-void helio_rx_stream_destroy(helio_rx_stream *stream, helio_clock clock) {
+void helio_rx_stream_destroy(helio_rx_stream *stream, helio_moment moment) {
     helio_rx_shared *shared = stream->shared;
     helio_rx_unproven_remove(&shared->unproven, stream);
-    helio_rx_stop_acking(stream, clock);
-    helio_rx_say_goodbye(stream, clock);
+    helio_rx_stop_acking(stream, moment);
+    helio_rx_say_goodbye(stream, moment);
     helio_rx_set_blocked(stream, false);
     helio_rx_doubt_fini(stream);
-    helio_delivery_fini(&stream->delivery, clock);
+    helio_delivery_fini(&stream->delivery, moment);
     helio_uncount(&shared->instance->rx_streams, 1);
     helio_uncount(&shared->instance->memory_used, helio_rx_memory_of(stream));
     helio_account_give(shared->config.account, helio_rx_memory_of(stream));
@@ -194,7 +195,7 @@ void helio_rx_stream_destroy(helio_rx_stream *stream, helio_clock clock) {
     if (stream->gives_way) {
         helio_stats_drop_object(shared->stats, &stream->object);
     } else {
-        helio_stats_close_object(shared->stats, &stream->object, clock.wall_ns);
+        helio_stats_close_object(shared->stats, &stream->object, moment.wall_ns);
     }
     free(stream);
 }
@@ -202,7 +203,7 @@ void helio_rx_stream_destroy(helio_rx_stream *stream, helio_clock clock) {
 /* ---- data ---- */
 
 static inline void read_data(const helio_rx_stream *stream, const helio_pgm_packet *packet,
-                             int64_t receive_ns, helio_clock clock, helio_rxw_packet *out) {
+                             int64_t receive_ns, helio_moment moment, helio_rxw_packet *out) {
     *out = (helio_rxw_packet){
         .tsdu = packet->tsdu,
         .bytes = packet->tsdu_bytes,
@@ -210,7 +211,7 @@ static inline void read_data(const helio_rx_stream *stream, const helio_pgm_pack
         .lasts = stream->shared->config.data_lasts,
         .is_repair = packet->type == HELIO_PGM_TYPE_RDATA,
         .receive_ns = receive_ns,
-        .arrival_ns = clock.now_ns,
+        .arrival_ns = moment.now_ns,
         .kernel_ns = stream->shared->kernel_ns,
     };
     if (out->is_fragment) {
@@ -220,26 +221,26 @@ static inline void read_data(const helio_rx_stream *stream, const helio_pgm_pack
 
 /* Data far ahead: whether it is to be taken now. */
 static bool is_believed(helio_rx_stream *stream, const helio_pgm_packet *packet, size_t bytes,
-                        int64_t receive_ns, helio_clock clock) {
+                        int64_t receive_ns, helio_moment moment) {
     const uint64_t sequence = helio_sequence_widen(packet->sequence, stream->rxw.known);
     helio_rx_arrival arrival = {
         .sequence = sequence,
         .trail = helio_sequence_widen(packet->trail, sequence),
         .bytes = bytes,
     };
-    read_data(stream, packet, receive_ns, clock, &arrival.packet);
+    read_data(stream, packet, receive_ns, moment, &arrival.packet);
     const helio_rx_arrival *before;
-    if (!helio_rx_believes_data(stream, &arrival, &before, clock.now_ns)) {
+    if (!helio_rx_believes_data(stream, &arrival, &before, moment.now_ns)) {
         return false;
     }
     if (before) {
-        helio_rx_take_aside(stream, before, clock);
+        helio_rx_take_aside(stream, before, moment);
     }
     return true;
 }
 
 static void on_data(helio_rx_stream *stream, const helio_pgm_packet *packet, size_t bytes,
-                    int64_t receive_ns, helio_clock clock) {
+                    int64_t receive_ns, helio_moment moment) {
     helio_rx_stream_stats *stats = helio_rx_stats(stream);
     if (packet->sequence - packet->trail >= HELIO_RX_WINDOW_LIMIT) { /* no window is as large */
         helio_rx_account(stream, &stats->packets_refused, bytes);
@@ -248,10 +249,10 @@ static void on_data(helio_rx_stream *stream, const helio_pgm_packet *packet, siz
     }
     const uint64_t sequence = helio_sequence_widen(packet->sequence, stream->rxw.known);
     if ((int64_t)(sequence - stream->newest) > HELIO_RX_LEAP &&
-        !is_believed(stream, packet, bytes, receive_ns, clock)) {
+        !is_believed(stream, packet, bytes, receive_ns, moment)) {
         return;
     }
-    helio_rx_learn_trail(stream, helio_sequence_widen(packet->trail, sequence), clock);
+    helio_rx_learn_trail(stream, helio_sequence_widen(packet->trail, sequence), moment);
     const bool is_newest = sequence > stream->newest;
     if (helio_rxw_look(&stream->rxw, sequence) == HELIO_RXW_DUPLICATE) {
         helio_rx_account(
@@ -263,13 +264,13 @@ static void on_data(helio_rx_stream *stream, const helio_pgm_packet *packet, siz
         helio_count(&stats->out_of_order, 1);
     }
     helio_rxw_packet held;
-    read_data(stream, packet, receive_ns, clock, &held);
+    read_data(stream, packet, receive_ns, moment, &held);
     if (is_newest) {
         helio_rx_move_newest(stream, sequence);
     }
-    helio_rx_take(stream, sequence, &held, bytes, clock);
+    helio_rx_take(stream, sequence, &held, bytes, moment);
     if (is_newest && stream->nak.outstanding > 0) {
-        helio_nak_on_newest(&stream->nak, sequence, clock.now_ns);
+        helio_nak_on_newest(&stream->nak, sequence, moment.now_ns);
     }
 }
 
@@ -281,11 +282,11 @@ static bool is_in_order(const helio_rx_stream *stream) {
 
 void helio_rx_stream_on_packet(helio_rx_stream *stream, const helio_pgm_packet *packet,
                                size_t bytes, const helio_address *from, int64_t receive_ns,
-                               helio_clock clock) {
+                               helio_moment moment) {
     helio_rx_stream_stats *stats = helio_rx_stats(stream);
     const bool had_order = is_in_order(stream);
     if (packet->type != HELIO_PGM_TYPE_NAK && packet->type != HELIO_PGM_TYPE_SPMR) {
-        stream->heard_ns = clock.now_ns;
+        stream->heard_ns = moment.now_ns;
     }
     if (stream->notices.expelled_until_ns && packet->type != HELIO_PGM_TYPE_SPM) {
         return; /* it only waits for what is held to be passed on */
@@ -294,27 +295,27 @@ void helio_rx_stream_on_packet(helio_rx_stream *stream, const helio_pgm_packet *
     case HELIO_PGM_TYPE_ODATA:
     case HELIO_PGM_TYPE_RDATA:
         stream->budget.heard_bytes += bytes;
-        on_data(stream, packet, bytes, receive_ns, clock);
+        on_data(stream, packet, bytes, receive_ns, moment);
         break;
     default:
         if (packet->type != HELIO_PGM_TYPE_NAK && packet->type != HELIO_PGM_TYPE_SPMR) {
             stream->budget.heard_bytes += bytes;
         }
-        helio_rx_on_control(stream, packet, from, clock);
+        helio_rx_on_control(stream, packet, from, moment);
         break;
     }
     if (stream->is_pacing) {
-        helio_rx_believe(stream, clock.now_ns);
-        helio_rx_pace(stream, clock.now_ns);
+        helio_rx_believe(stream, moment.now_ns);
+        helio_rx_pace(stream, moment.now_ns);
     }
     if (helio_rx_reports_follows(&stream->reports)) {
-        helio_rx_follow(stream, clock.now_ns);
+        helio_rx_follow(stream, moment.now_ns);
     }
-    helio_rx_advance_acks(stream, clock);
+    helio_rx_advance_acks(stream, moment);
     if (stream->delivery.has_credit_news) {
-        helio_rx_grant_when_due(stream, clock.now_ns);
+        helio_rx_grant_when_due(stream, moment.now_ns);
     }
-    helio_set(&stats->last_activity, (uint64_t)clock.wall_ns);
+    helio_set(&stats->last_activity, (uint64_t)moment.wall_ns);
     if (!had_order || !is_in_order(stream)) {
         helio_stats_begin(stats);
         helio_rx_show_window(stream);
@@ -324,7 +325,7 @@ void helio_rx_stream_on_packet(helio_rx_stream *stream, const helio_pgm_packet *
 
 /* ---- time ---- */
 
-void helio_rx_advance_acks(helio_rx_stream *stream, helio_clock clock) {
+void helio_rx_advance_acks(helio_rx_stream *stream, helio_moment moment) {
     helio_rx_acks *acks = &stream->acks;
     if (!acks->is_on) {
         return;
@@ -334,90 +335,90 @@ void helio_rx_advance_acks(helio_rx_stream *stream, helio_clock clock) {
     if (oldest <= position) {
         position = oldest - 1;
     }
-    helio_rx_acks_advance(acks, position, clock.now_ns);
-    helio_rx_acks_ask(acks, stream->delivery.asked, clock.now_ns);
+    helio_rx_acks_advance(acks, position, moment.now_ns);
+    helio_rx_acks_ask(acks, stream->delivery.asked, moment.now_ns);
 }
 
-int helio_rx_stream_poll(helio_rx_stream *stream, helio_clock clock) {
+int helio_rx_stream_poll(helio_rx_stream *stream, helio_moment moment) {
     int work = 0;
     if (stream->is_blocked) {
-        helio_rx_drain(stream, clock);
+        helio_rx_drain(stream, moment);
         work += !stream->is_blocked;
         if (helio_rx_reports_follows(&stream->reports)) {
-            helio_rx_follow(stream, clock.now_ns);
+            helio_rx_follow(stream, moment.now_ns);
         }
     }
-    if (!stream->has_spm && clock.now_ns >= stream->spmr_due_ns) {
-        helio_rx_send_spmr(stream, clock);
+    if (!stream->has_spm && moment.now_ns >= stream->spmr_due_ns) {
+        helio_rx_send_spmr(stream, moment);
         work++;
     }
-    if (clock.now_ns >= helio_rx_acks_next_deadline_ns(&stream->acks) &&
+    if (moment.now_ns >= helio_rx_acks_next_deadline_ns(&stream->acks) &&
         helio_rx_can_acknowledge(stream)) {
-        helio_rx_send_ack(stream, 0, clock.now_ns);
+        helio_rx_send_ack(stream, 0, moment.now_ns);
         work++;
     }
-    work += helio_rx_report_when_due(stream, clock.now_ns);
-    work += helio_rx_grant_when_due(stream, clock.now_ns);
-    if (stream->is_waiting && clock.now_ns >= stream->begin_by_ns) {
-        helio_rx_begin_with(stream, NULL, clock);
+    work += helio_rx_report_when_due(stream, moment.now_ns);
+    work += helio_rx_grant_when_due(stream, moment.now_ns);
+    if (stream->is_waiting && moment.now_ns >= stream->begin_by_ns) {
+        helio_rx_begin_with(stream, NULL, moment);
         work++;
     }
     if (stream->is_pacing) {
-        helio_rx_believe(stream, clock.now_ns);
-        helio_rx_pace(stream, clock.now_ns);
+        helio_rx_believe(stream, moment.now_ns);
+        helio_rx_pace(stream, moment.now_ns);
     }
-    if (clock.now_ns >= helio_rx_notices_next_deadline_ns(&stream->notices)) {
-        helio_rx_notices_poll(stream, clock);
+    if (moment.now_ns >= helio_rx_notices_next_deadline_ns(&stream->notices)) {
+        helio_rx_notices_poll(stream, moment);
         work++;
     }
     if (stream->notices.expelled_until_ns && !helio_rxw_is_empty(&stream->rxw)) {
-        helio_rx_give_up(stream, HELIO_LOST_SUSPENDED, clock);
+        helio_rx_give_up(stream, HELIO_LOST_SUSPENDED, moment);
         work++;
     }
-    if (helio_polled_answer(&stream->polled, clock.now_ns)) {
+    if (helio_polled_answer(&stream->polled, moment.now_ns)) {
         helio_rx_send_polr(stream);
         work++;
     }
-    if (helio_rx_doubt_poll(stream, clock.now_ns)) {
-        helio_rx_reset(stream, clock);
+    if (helio_rx_doubt_poll(stream, moment.now_ns)) {
+        helio_rx_reset(stream, moment);
         work++;
     }
-    helio_rx_budget_poll(stream, clock);
+    helio_rx_budget_poll(stream, moment);
     helio_nak_round round;
     const bool can_ask = stream->feedback.family != 0 && !stream->is_unreachable;
     bool has_losses = false;
     for (int i = 0; i < POLL_ROUNDS && stream->nak.outstanding > 0; i++) {
-        stream->nak.ask_room = helio_rx_budget_asks(stream, clock.now_ns);
-        if (!helio_nak_poll(&stream->nak, can_ask, clock.now_ns, &round)) {
+        stream->nak.ask_room = helio_rx_budget_asks(stream, moment.now_ns);
+        if (!helio_nak_poll(&stream->nak, can_ask, moment.now_ns, &round)) {
             break;
         }
         if (round.ask_count > 0) {
-            helio_rx_send_nak(stream, &round, clock.now_ns);
+            helio_rx_send_nak(stream, &round, moment.now_ns);
         }
         for (size_t k = 0; k < round.loss_count; k++) {
             helio_rxw_lose(&stream->rxw, round.losses[k].sequence, round.losses[k].cause);
             helio_record(stream->object.histogram[HELIO_RX_STREAM_GIVE_UP_TIME],
-                         clock.now_ns - round.losses[k].seen_ns, 1);
+                         moment.now_ns - round.losses[k].seen_ns, 1);
         }
         has_losses |= round.loss_count > 0;
         work++;
     }
-    helio_rx_budget_poll(stream, clock);
+    helio_rx_budget_poll(stream, moment);
     if (has_losses && !stream->is_blocked) {
-        helio_rx_drain(stream, clock);
+        helio_rx_drain(stream, moment);
     }
     if (has_losses) {
-        helio_rx_pace(stream, clock.now_ns);
+        helio_rx_pace(stream, moment.now_ns);
     }
     if (work > 0) {
-        helio_rx_advance_acks(stream, clock);
+        helio_rx_advance_acks(stream, moment);
         helio_rx_stream_stats *stats = helio_rx_stats(stream);
         helio_stats_begin(stats);
         helio_rx_show_window(stream);
         helio_stats_end(stats);
     }
-    if (clock.now_ns - stream->heard_ns >= stream->shared->config.stream_expiry_ns) {
-        helio_rx_give_up_all(stream, HELIO_LOST_DEADLINE, clock);
+    if (moment.now_ns - stream->heard_ns >= stream->shared->config.stream_expiry_ns) {
+        helio_rx_give_up_all(stream, HELIO_LOST_DEADLINE, moment);
     }
     return work;
 }
@@ -465,7 +466,7 @@ int64_t helio_rx_stream_next_deadline_ns(const helio_rx_stream *stream) {
     return deadline_ns;
 }
 
-helio_rx_stream_state helio_rx_stream_state_of(const helio_rx_stream *stream, helio_clock clock) {
+helio_rx_stream_state helio_rx_stream_state_of(const helio_rx_stream *stream, helio_moment moment) {
     const helio_rxw *rxw = &stream->rxw;
     if (stream->is_blocked || !helio_rxw_is_empty(rxw)) {
         return HELIO_RX_STREAM_OPEN;
@@ -476,7 +477,7 @@ helio_rx_stream_state helio_rx_stream_state_of(const helio_rx_stream *stream, he
     if (helio_rx_has_ended(stream) && rxw->trail > stream->end) {
         return HELIO_RX_STREAM_CLOSED;
     }
-    return clock.now_ns - stream->heard_ns >= stream->shared->config.stream_expiry_ns
+    return moment.now_ns - stream->heard_ns >= stream->shared->config.stream_expiry_ns
                ? HELIO_RX_STREAM_SILENT
                : HELIO_RX_STREAM_OPEN;
 }

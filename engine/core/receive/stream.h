@@ -32,7 +32,7 @@
 
 #include "base/address.h"
 #include "base/burst.h"
-#include "base/clock.h"
+#include "base/moment.h"
 #include "base/outlet.h"
 #include "base/random.h"
 #include "receive/absent.h"
@@ -163,8 +163,8 @@ helio_rx_start helio_rx_start_again(const helio_rx_shared *shared, const helio_p
  * helio_rx_stream_prove.  0 or NOMEM; release it with helio_rx_stream_destroy. */
 int helio_rx_stream_create(helio_rx_shared *shared, const helio_tsi *tsi,
                            const helio_rx_start *start, const helio_rx_return *back,
-                           const helio_address *from, helio_clock clock, helio_rx_stream **out);
-void helio_rx_stream_destroy(helio_rx_stream *stream, helio_clock clock);
+                           const helio_address *from, helio_moment moment, helio_rx_stream **out);
+void helio_rx_stream_destroy(helio_rx_stream *stream, helio_moment moment);
 /* The stream is proven: no other stream evicts it, and it gets its histograms and its whole window,
  * as far as memory_limit allows. */
 void helio_rx_stream_prove(helio_rx_stream *stream, int64_t now_ns);
@@ -181,15 +181,15 @@ static inline helio_rx_origin helio_rx_origin_of(helio_rx_stream *stream, const 
  * long. */
 void helio_rx_stream_on_packet(helio_rx_stream *stream, const helio_pgm_packet *packet,
                                size_t bytes, const helio_address *from, int64_t receive_ns,
-                               helio_clock clock);
+                               helio_moment moment);
 /* Begins or ends acknowledging, as the subscriptions need. */
-void helio_rx_stream_set_acking(helio_rx_stream *stream, helio_clock clock);
+void helio_rx_stream_set_acking(helio_rx_stream *stream, helio_moment moment);
 /* More packets may have been passed on, or acknowledged by the application. */
-void helio_rx_advance_acks(helio_rx_stream *stream, helio_clock clock);
+void helio_rx_advance_acks(helio_rx_stream *stream, helio_moment moment);
 /* Returns the amount of work done. */
-int helio_rx_stream_poll(helio_rx_stream *stream, helio_clock clock);
+int helio_rx_stream_poll(helio_rx_stream *stream, helio_moment moment);
 int64_t helio_rx_stream_next_deadline_ns(const helio_rx_stream *stream);
-helio_rx_stream_state helio_rx_stream_state_of(const helio_rx_stream *stream, helio_clock clock);
+helio_rx_stream_state helio_rx_stream_state_of(const helio_rx_stream *stream, helio_moment moment);
 
 /* The newest packet known to exist. */
 static inline uint64_t helio_rx_newest_known(const helio_rx_stream *stream) {
@@ -227,6 +227,6 @@ static inline bool helio_rx_is_acking(const helio_rx_shared *shared) {
 
 /* Reports foreign traffic, at most once a minute. */
 void helio_rx_foreign_event(helio_rx_shared *shared, const helio_address *from, const char *what,
-                            helio_clock clock);
+                            helio_moment moment);
 
 #endif

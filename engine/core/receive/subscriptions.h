@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 #include "base/account.h"
-#include "base/clock.h"
 #include "base/map.h"
+#include "base/moment.h"
 #include "generated/protocol.h"
 #include "receive/sink.h"
 #include "stats/stats.h"

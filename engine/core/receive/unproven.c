@@ -98,7 +98,7 @@ helio_rx_stream *helio_rx_unproven_too_many(const helio_rx_unproven *unproven,
 /* ---- what is refused ---- */
 
 void helio_rx_refuse_state(helio_rx_shared *shared, helio_rx_refusal refusal,
-                           const helio_address *from, helio_clock clock) {
+                           const helio_address *from, helio_moment moment) {
     static const helio_refusal reasons[HELIO_RX_REFUSALS] = {
         [HELIO_RX_REFUSED_OF_ADDRESS] = HELIO_REFUSAL_STREAMS_OF_ADDRESS,
         [HELIO_RX_REFUSED_STREAMS] = HELIO_REFUSAL_STREAMS,
@@ -110,7 +110,7 @@ void helio_rx_refuse_state(helio_rx_shared *shared, helio_rx_refusal refusal,
         [HELIO_RX_REFUSED_MEMORY] = "memory_limit leaves no room",
     };
     const _Atomic uint64_t *cell = helio_refusal_count(shared->instance, reasons[refusal], 1,
-                                                       &shared->refusals[refusal], clock.now_ns);
+                                                       &shared->refusals[refusal], moment.now_ns);
     if (!cell) {
         return;
     }
@@ -118,7 +118,7 @@ void helio_rx_refuse_state(helio_rx_shared *shared, helio_rx_refusal refusal,
     const uint64_t refused = helio_cell(cell);
     const uint64_t args[4] = {reasons[refusal], refused};
     helio_stats_event(
-        shared->stats, clock.wall_ns, HELIO_EVENT_STATE_REFUSED, HELIO_STATS_NO_SLOT, args,
+        shared->stats, moment.wall_ns, HELIO_EVENT_STATE_REFUSED, HELIO_STATS_NO_SLOT, args,
         "%s: a stream that has proven nothing gives way, as %s; a new one is of %s; "
         "%" PRIu64 " until now",
         shared->config.endpoint, why[refusal], helio_address_format_ip(from, text), refused);

@@ -16,8 +16,8 @@
 #include <stdint.h>
 
 #include "base/address.h"
-#include "base/clock.h"
 #include "base/map.h"
+#include "base/moment.h"
 
 enum {
     HELIO_RX_UNPROVEN_PART = 8,  /* an address may have this part of max_streams */
@@ -72,6 +72,6 @@ typedef enum helio_rx_refusal {
 
 /* A stream or its record is refused or evicted: counts it, and reports it once per burst. */
 void helio_rx_refuse_state(helio_rx_shared *shared, helio_rx_refusal refusal,
-                           const helio_address *from, helio_clock clock);
+                           const helio_address *from, helio_moment moment);
 
 #endif

@@ -1,17 +1,18 @@
 /* Who acknowledges a stream, and how far: the registry at its source.
  *
  * An acker is one receiver: the same one, by its id, counts once, whatever life it is in.  It is
- * bound to the address it was first heard at (identity.h).  It stands for the packets from where it joined up to its
- * position, and for none before.  A later life (a greater incarnation) takes the place of the
- * earlier one and begins where it joined anew; what the earlier one had is no longer counted.  Only
- * progress counts: an acknowledgement that is old, or came twice, changes nothing but the time it
- * was heard.
+ * bound to the address it was first heard at (identity.h).  It stands for the packets from where it
+ * joined up to its position, and for none before.  A later life (a greater incarnation) takes the
+ * place of the earlier one and begins where it joined anew; what the earlier one had is no longer
+ * counted.  Only progress counts: an acknowledgement that is old, or came twice, changes nothing
+ * but the time it was heard.
  *
  * What is acknowledged by N receivers is an order statistic: packets up to the N-th largest
  * position, over the ackers that joined early enough.  The registry keeps them sorted.
  *
  * The number is bounded, and half of it is for one IP address; when there is no room a newcomer is
- * refused, so that forged ones cannot push out real receivers.  It knows nothing of packets, sockets, threads or clocks. */
+ * refused, so that forged ones cannot push out real receivers.  It knows nothing of packets,
+ * sockets, threads or clocks. */
 #ifndef HELIO_RECEIVERS_ACKS_H
 #define HELIO_RECEIVERS_ACKS_H
 
@@ -19,8 +20,8 @@
 #include <stdint.h>
 
 #include "base/address.h"
-#include "base/clock.h"
 #include "base/map.h"
+#include "base/moment.h"
 #include "generated/protocol.h"
 #include "receivers/identity.h"
 
@@ -96,8 +97,8 @@ static inline uint32_t helio_acks_live(const helio_acks *acks) {
  */
 helio_acker *helio_acks_expired(helio_acks *acks, int64_t now_ns);
 
-/* The newest sequence up to which each packet after `after` was acknowledged by at least `receivers`
- * (1 or more) of those there are; `after` when the next one was not. */
+/* The newest sequence up to which each packet after `after` was acknowledged by at least
+ * `receivers` (1 or more) of those there are; `after` when the next one was not. */
 uint64_t helio_acks_stable(const helio_acks *acks, uint32_t receivers, uint64_t after);
 /* How many have acknowledged this sequence. */
 uint32_t helio_acks_count(const helio_acks *acks, uint64_t sequence);

@@ -15,14 +15,14 @@ static uint32_t share(const helio_receivers *receivers, uint32_t part) {
 }
 
 static void refuse(helio_receivers *receivers, helio_refusal reason, const helio_address *address,
-                   helio_clock clock) {
+                   helio_moment moment) {
     char text[128], at[HELIO_ADDRESS_TEXT];
     snprintf(text, sizeof text,
              reason == HELIO_REFUSAL_RECEIVERS_OF_ADDRESS
                  ? "there are too many receivers at %s to know each of them"
                  : "there are too many receivers to know each of them, the last one at %s",
              helio_address_format_ip(address, at));
-    helio_refuse(&receivers->refusals, reason, 1, &receivers->refused, text, clock);
+    helio_refuse(&receivers->refusals, reason, 1, &receivers->refused, text, moment);
 }
 
 /* ---- emptying ---- */
@@ -35,7 +35,7 @@ void helio_receivers_count_others(helio_receivers *receivers, uint64_t sequences
 }
 
 void helio_receivers_evict(helio_receivers *receivers, helio_receiver_index index,
-                           helio_clock clock) {
+                           helio_moment moment) {
     helio_receiver_entry *entry = &receivers->entries[index];
     if (entry->asked_for > 0) {
         helio_receivers_count_others(receivers, entry->asked_for);
@@ -46,7 +46,7 @@ void helio_receivers_evict(helio_receivers *receivers, helio_receiver_index inde
     if (helio_map_get(&receivers->by_receiver, receivers->views[index].receiver) == entry) {
         helio_map_remove(&receivers->by_receiver, receivers->views[index].receiver);
     }
-    helio_stats_close_object(receivers->stats, &entry->object, clock.wall_ns);
+    helio_stats_close_object(receivers->stats, &entry->object, moment.wall_ns);
     helio_hosts_leave(&receivers->hosts, entry->host, entry->is_proven);
     receivers->unproven -= !entry->is_proven;
     *entry = (helio_receiver_entry){.host = HELIO_HOST_NONE};
@@ -74,8 +74,8 @@ static bool may_look(helio_receivers *receivers, int64_t now_ns) {
     return true;
 }
 
-/* The first to give way of those that are proven or not, at one host or (NONE) at all; those that left
- * before those that are silent.  HELIO_RECEIVER_NONE: there is none. */
+/* The first to give way of those that are proven or not, at one host or (NONE) at all; those that
+ * left before those that are silent.  HELIO_RECEIVER_NONE: there is none. */
 static helio_receiver_index first_to_go(const helio_receivers *receivers, bool is_proven,
                                         uint32_t host) {
     uint32_t first = HELIO_RECEIVER_NONE;
@@ -98,27 +98,27 @@ static helio_receiver_index first_to_go(const helio_receivers *receivers, bool i
 
 /* One that is not proven gives way. */
 static bool put_out(helio_receivers *receivers, uint32_t host, helio_refusal reason,
-                    helio_clock clock) {
+                    helio_moment moment) {
     const helio_receiver_index index = first_to_go(receivers, false, host);
     if (index == HELIO_RECEIVER_NONE) {
         return false;
     }
-    refuse(receivers, reason, &receivers->entries[index].address, clock);
-    helio_receivers_evict(receivers, index, clock);
+    refuse(receivers, reason, &receivers->entries[index].address, moment);
+    helio_receivers_evict(receivers, index, moment);
     return true;
 }
 
 /* A proven one that left, or is silent, does; false when all are too lively. */
-static bool part_with(helio_receivers *receivers, uint32_t host, helio_clock clock) {
+static bool part_with(helio_receivers *receivers, uint32_t host, helio_moment moment) {
     const helio_receiver_index index = first_to_go(receivers, true, host);
     if (index == HELIO_RECEIVER_NONE) {
         return false;
     }
     const helio_receiver_view *view = &receivers->views[index];
-    if (!is_leaver(view) && clock.now_ns - view->heard_ns < SILENT_NS) {
+    if (!is_leaver(view) && moment.now_ns - view->heard_ns < SILENT_NS) {
         return false;
     }
-    helio_receivers_evict(receivers, index, clock);
+    helio_receivers_evict(receivers, index, moment);
     return true;
 }
 
@@ -129,30 +129,30 @@ static bool has_room(const helio_receivers *receivers) {
 }
 
 /* A proven newcomer at an address that has its share of entries takes the place of one there. */
-static bool fits_address(helio_receivers *receivers, uint32_t host, helio_clock clock) {
+static bool fits_address(helio_receivers *receivers, uint32_t host, helio_moment moment) {
     return receivers->are_pinned || host == HELIO_HOST_NONE ||
            receivers->hosts.hosts[host].proven < share(receivers, PROVEN_OF_ADDRESS_PART) ||
-           (may_look(receivers, clock.now_ns) && part_with(receivers, host, clock));
+           (may_look(receivers, moment.now_ns) && part_with(receivers, host, moment));
 }
 
 static bool admits_proven(helio_receivers *receivers, const helio_address *address,
-                          helio_clock clock) {
-    if (!fits_address(receivers, helio_hosts_find(&receivers->hosts, address), clock)) {
-        refuse(receivers, HELIO_REFUSAL_RECEIVERS_OF_ADDRESS, address, clock);
+                          helio_moment moment) {
+    if (!fits_address(receivers, helio_hosts_find(&receivers->hosts, address), moment)) {
+        refuse(receivers, HELIO_REFUSAL_RECEIVERS_OF_ADDRESS, address, moment);
         return false;
     }
     if (has_room(receivers) ||
         (receivers->unproven > 0 &&
-         put_out(receivers, HELIO_HOST_NONE, HELIO_REFUSAL_RECEIVERS, clock)) ||
-        (may_look(receivers, clock.now_ns) && part_with(receivers, HELIO_HOST_NONE, clock))) {
+         put_out(receivers, HELIO_HOST_NONE, HELIO_REFUSAL_RECEIVERS, moment)) ||
+        (may_look(receivers, moment.now_ns) && part_with(receivers, HELIO_HOST_NONE, moment))) {
         return true;
     }
-    refuse(receivers, HELIO_REFUSAL_RECEIVERS, address, clock);
+    refuse(receivers, HELIO_REFUSAL_RECEIVERS, address, moment);
     return false;
 }
 
 static bool admits_unproven(helio_receivers *receivers, const helio_address *address,
-                            helio_clock clock) {
+                            helio_moment moment) {
     const uint32_t host = helio_hosts_find(&receivers->hosts, address);
     const bool is_crowded = host != HELIO_HOST_NONE && receivers->hosts.hosts[host].unproven >=
                                                            share(receivers, OF_ADDRESS_PART);
@@ -162,20 +162,20 @@ static bool admits_unproven(helio_receivers *receivers, const helio_address *add
     }
     const helio_refusal reason =
         is_crowded ? HELIO_REFUSAL_RECEIVERS_OF_ADDRESS : HELIO_REFUSAL_RECEIVERS;
-    if (may_look(receivers, clock.now_ns) &&
-        (put_out(receivers, is_crowded ? host : HELIO_HOST_NONE, reason, clock) ||
-         part_with(receivers, HELIO_HOST_NONE, clock))) {
+    if (may_look(receivers, moment.now_ns) &&
+        (put_out(receivers, is_crowded ? host : HELIO_HOST_NONE, reason, moment) ||
+         part_with(receivers, HELIO_HOST_NONE, moment))) {
         return true;
     }
-    refuse(receivers, reason, address, clock);
+    refuse(receivers, reason, address, moment);
     return false;
 }
 
 helio_receiver_index helio_receivers_take_entry(helio_receivers *receivers,
                                                 const helio_address *address, bool is_proven,
-                                                helio_clock clock) {
-    if (!(is_proven ? admits_proven(receivers, address, clock)
-                    : admits_unproven(receivers, address, clock))) {
+                                                helio_moment moment) {
+    if (!(is_proven ? admits_proven(receivers, address, moment)
+                    : admits_unproven(receivers, address, moment))) {
         return HELIO_RECEIVER_NONE;
     }
     if (receivers->vacant == 0) {
@@ -190,13 +190,13 @@ helio_receiver_index helio_receivers_take_entry(helio_receivers *receivers,
 }
 
 bool helio_receivers_prove_entry(helio_receivers *receivers, helio_receiver_index index,
-                                 helio_clock clock) {
+                                 helio_moment moment) {
     helio_receiver_entry *entry = &receivers->entries[index];
     if (entry->is_proven) {
         return true;
     }
-    if (!fits_address(receivers, entry->host, clock)) {
-        refuse(receivers, HELIO_REFUSAL_RECEIVERS_OF_ADDRESS, &entry->address, clock);
+    if (!fits_address(receivers, entry->host, moment)) {
+        refuse(receivers, HELIO_REFUSAL_RECEIVERS_OF_ADDRESS, &entry->address, moment);
         return false;
     }
     helio_hosts_prove(&receivers->hosts, entry->host);

@@ -5,10 +5,10 @@
  * connection.  One known by its requests alone is not.
  *
  * Repairs are budgeted by host, for ports and names cost nothing to invent; all receivers that are
- * not proven share one budget.  A budget grows by HELIO_HOST_REPAIR_FLOOR a second and by `share` of
- * the data that is sent to the host meanwhile, up to what the history holds (for proven ones twice
- * that, as repairs may be lost too), HELIO_HOST_HOLDS at least.  A receiver that comes, or comes
- * again, brings as much, as long as not too many come: HELIO_HOST_COMINGS at once, one in
+ * not proven share one budget.  A budget grows by HELIO_HOST_REPAIR_FLOOR a second and by `share`
+ * of the data that is sent to the host meanwhile, up to what the history holds (for proven ones
+ * twice that, as repairs may be lost too), HELIO_HOST_HOLDS at least.  A receiver that comes, or
+ * comes again, brings as much, as long as not too many come: HELIO_HOST_COMINGS at once, one in
  * HELIO_HOST_COMING_NS from then on.
  *
  * It knows no packets and no clock. */
@@ -19,8 +19,8 @@
 #include <stdint.h>
 
 #include "base/address.h"
-#include "base/clock.h"
 #include "base/map.h"
+#include "base/moment.h"
 
 enum {
     HELIO_HOST_REPAIR_FLOOR = 1 << 20, /* bytes per second */

@@ -1,12 +1,13 @@
-/* Whether feedback in the name of a receiver comes from that receiver.  Acknowledgements and reports
- * are judged here, by one rule:
+/* Whether feedback in the name of a receiver comes from that receiver.  Acknowledgements and
+ * reports are judged here, by one rule:
  *
  * A receiver is bound to the address, IP and port, it was first heard at.  What comes from another
- * one is refused until the receiver has said goodbye or has been silent for `silence_ns`: then it may
- * have moved.  An earlier life (a smaller incarnation) is refused, unless the later one has been
- * silent for so long that it may be the one that never was.  Incarnations are times of the receiver's
- * clock, so between two lives they grow by no more than the time between them; a life further in the
- * future than that would shut out all that follow, and is refused while the one before is heard.
+ * one is refused until the receiver has said goodbye or has been silent for `silence_ns`: then it
+ * may have moved.  An earlier life (a smaller incarnation) is refused, unless the later one has
+ * been silent for so long that it may be the one that never was.  Incarnations are times of the
+ * receiver's clock, so between two lives they grow by no more than the time between them; a life
+ * further in the future than that would shut out all that follow, and is refused while the one
+ * before is heard.
  *
  * It is no authentication: who speaks first in a name has it, and who can forge the source address
  * of a packet can speak for the receiver there. */
@@ -17,7 +18,7 @@
 #include <stdint.h>
 
 #include "base/address.h"
-#include "base/clock.h"
+#include "base/moment.h"
 
 #define HELIO_IDENTITY_TOLERANCE_NS (10 * HELIO_SECOND) /* a clock may be set by as much */
 enum { HELIO_IDENTITY_FORGOTTEN = 3 };                  /* silences after which any life may come */

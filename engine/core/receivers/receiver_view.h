@@ -1,4 +1,5 @@
-/* What a source knows of one receiver of its stream: plain numbers, the evidence policies decide by.
+/* What a source knows of one receiver of its stream: plain numbers, the evidence policies decide
+ * by.
  *
  * Some of it the receiver tells (a report, on its feedback), the rest is counted here from its
  * feedback.  A receiver of another make sends no reports: it is known by its address alone, and

@@ -73,7 +73,8 @@ static void begin_anew(helio_receiver_entry *entry, helio_receiver_view *view) {
     entry->peak_lag = entry->peak_fill = 0;
 }
 
-/* The share of the average that stays, now that time has passed; begins it with the first report. */
+/* The share of the average that stays, now that time has passed; begins it with the first
+ * report. */
 static double fade(helio_receiver_entry *entry, uint32_t now_us) {
     helio_receiver_average *average = &entry->average;
     const double passed_us = (double)(uint32_t)(now_us - average->at_us);
@@ -158,12 +159,12 @@ helio_report_result helio_receivers_take_report(helio_receiver_entry *entry,
 }
 
 void helio_receivers_show_report(helio_receiver_entry *entry, const helio_receiver_view *view,
-                                 const helio_report_context *context, helio_clock clock) {
+                                 const helio_report_context *context, helio_moment moment) {
     helio_tx_receiver_stats *stats = entry->object.record;
     const double loss =
         entry->recent_expected > 0 ? entry->recent_lost / entry->recent_expected : 0;
     entry->told = context->history
-                      ? helio_txw_behind_of(context->history, view->position, clock.now_ns)
+                      ? helio_txw_behind_of(context->history, view->position, moment.now_ns)
                       : (helio_txw_behind){.packets = context->lead - view->position};
     if (entry->told.packets > entry->peak_lag) {
         entry->peak_lag = entry->told.packets;
@@ -181,6 +182,6 @@ void helio_receivers_show_report(helio_receiver_entry *entry, const helio_receiv
     helio_set(&stats->lag_time, (uint64_t)entry->told.age_ns);
     helio_set(&stats->window, view->window);
     helio_set(&stats->round_trip, (uint64_t)view->round_trip_ns);
-    helio_set(&stats->last_feedback, (uint64_t)clock.wall_ns);
+    helio_set(&stats->last_feedback, (uint64_t)moment.wall_ns);
     helio_stats_end(stats);
 }

@@ -31,7 +31,7 @@ int helio_receivers_init(helio_receivers *receivers, uint32_t capacity, size_t s
         helio_map_init(&receivers->by_address, capacity) ||
         helio_map_init(&receivers->by_receiver, capacity) ||
         helio_hosts_init(&receivers->hosts, capacity)) {
-        helio_receivers_fini(receivers, (helio_clock){0});
+        helio_receivers_fini(receivers, (helio_moment){0});
         return HELIO_ERR_NOMEM;
     }
     helio_bucket_init(&receivers->looks, LOOKS_PER_SECOND, LOOKS_AT_ONCE, 0);
@@ -40,9 +40,9 @@ int helio_receivers_init(helio_receivers *receivers, uint32_t capacity, size_t s
     return 0;
 }
 
-void helio_receivers_fini(helio_receivers *receivers, helio_clock clock) {
+void helio_receivers_fini(helio_receivers *receivers, helio_moment moment) {
     for (uint32_t i = 0; i < receivers->count; i++) {
-        helio_stats_close_object(receivers->stats, &receivers->entries[i].object, clock.wall_ns);
+        helio_stats_close_object(receivers->stats, &receivers->entries[i].object, moment.wall_ns);
     }
     helio_map_fini(&receivers->by_address);
     helio_map_fini(&receivers->by_receiver);
@@ -121,7 +121,8 @@ static void label_of(const helio_receivers *receivers, helio_receiver_index inde
     }
 }
 
-static int open_object(helio_receivers *receivers, helio_receiver_index index, helio_clock clock) {
+static int open_object(helio_receivers *receivers, helio_receiver_index index,
+                       helio_moment moment) {
     helio_receiver_entry *entry = &receivers->entries[index];
     char labels[HELIO_STATS_LABELS_BYTES], text[96];
     memcpy(labels, receivers->labels, sizeof labels);
@@ -130,17 +131,17 @@ static int open_object(helio_receivers *receivers, helio_receiver_index index, h
     helio_stats_label(labels, sizeof labels, "name", entry->name);
     snprintf(text, sizeof text, "%016" PRIx64, receivers->views[index].receiver);
     helio_stats_label(labels, sizeof labels, "receiver_id", text);
-    return helio_stats_open_object(receivers->stats, HELIO_SCOPE_TX_RECEIVER, labels, clock.wall_ns,
-                                   &entry->object);
+    return helio_stats_open_object(receivers->stats, HELIO_SCOPE_TX_RECEIVER, labels,
+                                   moment.wall_ns, &entry->object);
 }
 
 /* Its labels have changed: an object that says so replaces the old one and takes its counts. */
 static void reopen_object(helio_receivers *receivers, helio_receiver_index index,
-                          helio_clock clock) {
+                          helio_moment moment) {
     helio_receiver_entry *entry = &receivers->entries[index];
     helio_stats_object before;
     helio_stats_move_object(receivers->stats, &entry->object, &before);
-    if (open_object(receivers, index, clock)) { /* without memory it keeps the labels it has */
+    if (open_object(receivers, index, moment)) { /* without memory it keeps the labels it has */
         helio_stats_move_object(receivers->stats, &before, &entry->object);
         return;
     }
@@ -151,7 +152,7 @@ static void reopen_object(helio_receivers *receivers, helio_receiver_index index
     HELIO_STATS_TX_RECEIVER(X)
 #undef X
     helio_stats_end(to);
-    helio_stats_close_object(receivers->stats, &before, clock.wall_ns);
+    helio_stats_close_object(receivers->stats, &before, moment.wall_ns);
 }
 
 /* One name a life: who speaks in many names would have its object opened again and again. */
@@ -173,10 +174,10 @@ static bool learn_name(helio_receiver_entry *entry, const helio_pgm_told *told, 
 /* `told`: what it says of itself, if it does, so that its object has its name from the start. */
 static helio_receiver_index add_entry(helio_receivers *receivers, const helio_address *address,
                                       uint64_t receiver, const helio_pgm_told *told,
-                                      helio_clock clock) {
+                                      helio_moment moment) {
     const bool is_proven = told || receivers->are_pinned;
     const helio_receiver_index index =
-        helio_receivers_take_entry(receivers, address, is_proven, clock);
+        helio_receivers_take_entry(receivers, address, is_proven, moment);
     if (index == HELIO_RECEIVER_NONE) {
         return index;
     }
@@ -187,7 +188,7 @@ static helio_receiver_index add_entry(helio_receivers *receivers, const helio_ad
         .host = helio_hosts_enter(&receivers->hosts, address, is_proven),
         .is_proven = is_proven,
         .brings = is_proven,
-        .began_ns = clock.now_ns,
+        .began_ns = moment.now_ns,
     };
     if (receivers->state_bytes > 0) {
         memset(helio_receivers_state(receivers, index), 0, receivers->state_bytes);
@@ -197,7 +198,7 @@ static helio_receiver_index add_entry(helio_receivers *receivers, const helio_ad
         .receiver = receiver,
         .flags = HELIO_VIEW_PRESENT | (receivers->are_pinned ? HELIO_VIEW_PINNED : 0),
         .index = index,
-        .heard_ns = clock.now_ns,
+        .heard_ns = moment.now_ns,
     };
     receivers->vacant--;
     if (told) {
@@ -206,35 +207,35 @@ static helio_receiver_index add_entry(helio_receivers *receivers, const helio_ad
     const bool is_first = !helio_map_get(&receivers->by_address, helio_receivers_key(address));
     if ((is_first && helio_map_put(&receivers->by_address, helio_receivers_key(address), entry)) ||
         helio_map_put(&receivers->by_receiver, receiver, entry) ||
-        open_object(receivers, index, clock)) {
-        helio_receivers_evict(receivers, index, clock); /* without memory it goes uncounted */
+        open_object(receivers, index, moment)) {
+        helio_receivers_evict(receivers, index, moment); /* without memory it goes uncounted */
         return HELIO_RECEIVER_NONE;
     }
-    if (!is_proven && clock.now_ns < receivers->refused.quiet_ns) { /* one of a storm of them */
+    if (!is_proven && moment.now_ns < receivers->refused.quiet_ns) { /* one of a storm of them */
         return index;
     }
     char text[96];
     label_of(receivers, index, text);
-    helio_stats_event(receivers->stats, clock.wall_ns, HELIO_EVENT_RECEIVER_DISCOVERED,
+    helio_stats_event(receivers->stats, moment.wall_ns, HELIO_EVENT_RECEIVER_DISCOVERED,
                       entry->object.slot, NULL, "%s gives feedback", text);
     return index;
 }
 
 helio_receiver_index helio_receivers_discover(helio_receivers *receivers,
-                                              const helio_address *address, helio_clock clock) {
+                                              const helio_address *address, helio_moment moment) {
     const uint64_t key = helio_receivers_key(address);
     const helio_receiver_entry *entry = helio_map_get(&receivers->by_address, key);
     if (!entry) { /* unless the hash is another receiver's id */
         return helio_map_get(&receivers->by_receiver, key)
                    ? HELIO_RECEIVER_NONE
-                   : add_entry(receivers, address, key, NULL, clock);
+                   : add_entry(receivers, address, key, NULL, moment);
     }
     /* Two addresses of one hash: only the first is counted. */
     if (!helio_address_equal(&entry->address, address)) {
         return HELIO_RECEIVER_NONE;
     }
     helio_receiver_view *view = &receivers->views[index_of(receivers, entry)];
-    view->heard_ns = clock.now_ns;
+    view->heard_ns = moment.now_ns;
     view->flags |= HELIO_VIEW_NEWS;
     return index_of(receivers, entry);
 }
@@ -242,7 +243,7 @@ helio_receiver_index helio_receivers_discover(helio_receivers *receivers,
 /* ---- who reports ---- */
 
 static void tell(helio_receivers *receivers, helio_event_id event, helio_receiver_index index,
-                 const char *what, const helio_address *other, helio_clock clock) {
+                 const char *what, const helio_address *other, helio_moment moment) {
     const helio_receiver_entry *entry = &receivers->entries[index];
     const helio_receiver_view *view = &receivers->views[index];
     char text[96], at[HELIO_ADDRESS_TEXT] = "";
@@ -250,13 +251,13 @@ static void tell(helio_receivers *receivers, helio_event_id event, helio_receive
     if (other) {
         helio_address_format(other, at);
     }
-    helio_stats_event(receivers->stats, clock.wall_ns, event, entry->object.slot,
+    helio_stats_event(receivers->stats, moment.wall_ns, event, entry->object.slot,
                       (const uint64_t[4]){view->receiver, view->incarnation, view->position},
                       "receiver %s (%s) %s%s", entry->name, text, what, at);
 }
 
 /* The counts made for an address go to the receiver that now speaks from there. */
-static void fold(helio_receivers *receivers, uint32_t from, uint32_t into, helio_clock clock) {
+static void fold(helio_receivers *receivers, uint32_t from, uint32_t into, helio_moment moment) {
     const helio_receiver_view *lost = &receivers->views[from];
     helio_receiver_view *kept = &receivers->views[into];
     kept->naks += lost->naks;
@@ -277,12 +278,12 @@ static void fold(helio_receivers *receivers, uint32_t from, uint32_t into, helio
     helio_count(&to->repairs_caused, helio_cell(&cells->repairs_caused));
     helio_count(&to->repair_bytes_caused, helio_cell(&cells->repair_bytes_caused));
     helio_stats_end(to);
-    helio_receivers_evict(receivers, from, clock);
+    helio_receivers_evict(receivers, from, moment);
 }
 
 /* The receiver has moved. */
 static void rebind(helio_receivers *receivers, helio_receiver_index index,
-                   const helio_address *address, helio_clock clock) {
+                   const helio_address *address, helio_moment moment) {
     helio_receiver_entry *entry = &receivers->entries[index];
     if (helio_map_get(&receivers->by_address, helio_receivers_key(&entry->address)) == entry) {
         helio_map_remove(&receivers->by_address, helio_receivers_key(&entry->address));
@@ -294,13 +295,13 @@ static void rebind(helio_receivers *receivers, helio_receiver_index index,
     const helio_receiver_entry *there =
         helio_map_get(&receivers->by_address, helio_receivers_key(address));
     if (there && !(receivers->views[index_of(receivers, there)].flags & HELIO_VIEW_REPORTS)) {
-        fold(receivers, index_of(receivers, there), index, clock);
+        fold(receivers, index_of(receivers, there), index, moment);
     }
     if (!helio_map_get(&receivers->by_address, helio_receivers_key(address))) {
         helio_map_put(&receivers->by_address, helio_receivers_key(address),
                       entry); /* without memory: by id only */
     }
-    reopen_object(receivers, index, clock);
+    reopen_object(receivers, index, moment);
 }
 
 /* One met by its address says who it is. */
@@ -317,18 +318,18 @@ static bool name_entry(helio_receivers *receivers, helio_receiver_index index, u
 }
 
 void helio_receivers_report_conflict(helio_receivers *receivers, helio_receiver_index index,
-                                     const helio_address *from, helio_clock clock) {
-    if (clock.now_ns < receivers->event_after_ns) {
+                                     const helio_address *from, helio_moment moment) {
+    if (moment.now_ns < receivers->event_after_ns) {
         return;
     }
-    receivers->event_after_ns = clock.now_ns + EVENT_INTERVAL_NS;
-    tell(receivers, HELIO_EVENT_RECEIVER_CONFLICT, index, "is also spoken for from ", from, clock);
+    receivers->event_after_ns = moment.now_ns + EVENT_INTERVAL_NS;
+    tell(receivers, HELIO_EVENT_RECEIVER_CONFLICT, index, "is also spoken for from ", from, moment);
 }
 
 void helio_receivers_prove(helio_receivers *receivers, helio_receiver_index index,
-                           helio_clock clock) {
+                           helio_moment moment) {
     if (is_present(receivers, index)) {
-        helio_receivers_prove_entry(receivers, index, clock);
+        helio_receivers_prove_entry(receivers, index, moment);
     }
 }
 
@@ -359,10 +360,10 @@ helio_whereabouts helio_receivers_whereabouts(const helio_receivers *receivers, 
 /* The receiver at this address that has not said who it is says so with a report. */
 static helio_receiver_index reporter_at(helio_receivers *receivers,
                                         const helio_receiver_entry *here, uint64_t receiver,
-                                        const helio_address *from, helio_clock clock) {
+                                        const helio_address *from, helio_moment moment) {
     const helio_receiver_index index = index_of(receivers, here);
     if (!helio_address_equal(&here->address, from) ||
-        !helio_receivers_prove_entry(receivers, index, clock) ||
+        !helio_receivers_prove_entry(receivers, index, moment) ||
         !name_entry(receivers, index, receiver)) {
         return HELIO_RECEIVER_NONE;
     }
@@ -371,24 +372,24 @@ static helio_receiver_index reporter_at(helio_receivers *receivers,
 
 /* The receiver a report is of, for the first time; HELIO_RECEIVER_NONE: there is no room. */
 static helio_receiver_index new_reporter(helio_receivers *receivers, const helio_pgm_told *told,
-                                         const helio_address *from, helio_clock clock) {
+                                         const helio_address *from, helio_moment moment) {
     const helio_receiver_entry *here =
         helio_map_get(&receivers->by_address, helio_receivers_key(from));
     return !here || (receivers->views[index_of(receivers, here)].flags & HELIO_VIEW_REPORTS)
-               ? add_entry(receivers, from, told->receiver, told, clock)
-               : reporter_at(receivers, here, told->receiver, from, clock);
+               ? add_entry(receivers, from, told->receiver, told, moment)
+               : reporter_at(receivers, here, told->receiver, from, moment);
 }
 
 /* The receiver a report is of; *why: TAKEN unless it is refused. */
 static helio_receiver_index reporter(helio_receivers *receivers, const helio_pgm_told *told,
                                      const helio_address *from, const helio_report_context *context,
-                                     helio_clock clock, helio_report_result *why) {
+                                     helio_moment moment, helio_report_result *why) {
     helio_receiver_index index = helio_receivers_find(receivers, told->receiver);
     const helio_receiver_view nobody = {0};
     if (index == HELIO_RECEIVER_NONE) {
         *why = helio_receivers_check_report(&nobody, told, context);
         if (*why == HELIO_REPORT_TAKEN &&
-            (index = new_reporter(receivers, told, from, clock)) == HELIO_RECEIVER_NONE) {
+            (index = new_reporter(receivers, told, from, moment)) == HELIO_RECEIVER_NONE) {
             *why = HELIO_REPORT_NO_ROOM;
         }
         return index;
@@ -399,10 +400,10 @@ static helio_receiver_index reporter(helio_receivers *receivers, const helio_pgm
         known.incarnation = told->incarnation;
     }
     switch (helio_identity_judge(&known, from, told->incarnation, receivers->silence_ns,
-                                 clock.now_ns)) {
+                                 moment.now_ns)) {
     case HELIO_IDENTITY_ELSEWHERE:
         *why = HELIO_REPORT_ELSEWHERE;
-        helio_receivers_report_conflict(receivers, index, from, clock);
+        helio_receivers_report_conflict(receivers, index, from, moment);
         return HELIO_RECEIVER_NONE;
     case HELIO_IDENTITY_STALE:
         *why = HELIO_REPORT_STALE;
@@ -418,23 +419,23 @@ static helio_receiver_index reporter(helio_receivers *receivers, const helio_pgm
         if (told->incarnation < view->incarnation) {
             view->incarnation = 0; /* it was forged, or its clock was set back: a new life begins */
         }
-        rebind(receivers, index, from, clock);
+        rebind(receivers, index, from, moment);
         return index;
     case HELIO_IDENTITY_SAME:
         break;
     }
-    *why = helio_receivers_prove_entry(receivers, index, clock) ? HELIO_REPORT_TAKEN
-                                                                : HELIO_REPORT_NO_ROOM;
+    *why = helio_receivers_prove_entry(receivers, index, moment) ? HELIO_REPORT_TAKEN
+                                                                 : HELIO_REPORT_NO_ROOM;
     return index;
 }
 
 helio_report_result helio_receivers_on_report(helio_receivers *receivers,
                                               const helio_pgm_told *told, const helio_address *from,
                                               const helio_report_context *context,
-                                              helio_clock clock, uint32_t *index) {
+                                              helio_moment moment, uint32_t *index) {
     helio_report_result result;
     const uint64_t births = receivers->births;
-    *index = reporter(receivers, told, from, context, clock, &result);
+    *index = reporter(receivers, told, from, context, moment, &result);
     if (result != HELIO_REPORT_TAKEN) {
         return result;
     }
@@ -448,21 +449,21 @@ helio_report_result helio_receivers_on_report(helio_receivers *receivers,
     if (result != HELIO_REPORT_TAKEN) {
         return result;
     }
-    view->heard_ns = clock.now_ns;
+    view->heard_ns = moment.now_ns;
     if (!is_new && was_known && view->incarnation != incarnation) {
-        entry->began_ns = clock.now_ns;
+        entry->began_ns = moment.now_ns;
         entry->brings = true;
     }
     if (!is_new && (learn_name(entry, told, view->incarnation == incarnation) || !was_known)) {
-        reopen_object(receivers, *index, clock);
+        reopen_object(receivers, *index, moment);
     }
     if (was_known && view->incarnation != incarnation) {
-        tell(receivers, HELIO_EVENT_RECEIVER_RESTARTED, *index, "has begun anew", NULL, clock);
+        tell(receivers, HELIO_EVENT_RECEIVER_RESTARTED, *index, "has begun anew", NULL, moment);
     }
     if (was_there && (view->flags & HELIO_VIEW_LEFT)) {
-        tell(receivers, HELIO_EVENT_RECEIVER_LEFT, *index, "has left", NULL, clock);
+        tell(receivers, HELIO_EVENT_RECEIVER_LEFT, *index, "has left", NULL, moment);
     }
-    helio_receivers_show_report(entry, view, context, clock);
+    helio_receivers_show_report(entry, view, context, moment);
     return result;
 }
 

@@ -2,8 +2,8 @@
  * known of each (receiver_view.h), and statistics of its own (scope peer).
  *
  * A receiver is known by the id it reports, else by the address its feedback comes from; learning
- * the id of one met by its address makes the two one.  Several receivers may speak from one address.
- * Who reports is bound to its address (identity.h), so that nobody else can speak for it.
+ * the id of one met by its address makes the two one.  Several receivers may speak from one
+ * address.  Who reports is bound to its address (identity.h), so that nobody else can speak for it.
  *
  * The number is bounded.  A receiver is proven by a report or an acknowledgement that was taken, or
  * by its connection; until then it is one of few, and gives way to newcomers, so that forged
@@ -19,8 +19,8 @@
 
 #include "base/address.h"
 #include "base/bucket.h"
-#include "base/clock.h"
 #include "base/map.h"
+#include "base/moment.h"
 #include "receivers/asked.h"
 #include "receivers/hosts.h"
 #include "receivers/receiver_view.h"
@@ -29,9 +29,9 @@
 #include "window/txw.h"
 #include "wire/pgm.h"
 
-/* The same over about a second of time, however often a receiver reports.  Receivers are compared by
- * these: one that reports each packet would else be judged by its last few packets, and another by
- * its last few thousand. */
+/* The same over about a second of time, however often a receiver reports.  Receivers are compared
+ * by these: one that reports each packet would else be judged by its last few packets, and another
+ * by its last few thousand. */
 typedef struct helio_receiver_average {
     double lost;
     double expected;
@@ -92,7 +92,7 @@ typedef struct helio_receivers {
  * 0 or NOMEM; free with helio_receivers_fini. */
 int helio_receivers_init(helio_receivers *receivers, uint32_t capacity, size_t state_bytes,
                          helio_stats *stats, const char *instance, const char *stream);
-void helio_receivers_fini(helio_receivers *receivers, helio_clock clock);
+void helio_receivers_fini(helio_receivers *receivers, helio_moment moment);
 
 /* The table: entries that are not PRESENT are empty. */
 static inline helio_receiver_view *helio_receivers_views(helio_receivers *receivers,
@@ -105,22 +105,22 @@ static inline void *helio_receivers_state(const helio_receivers *receivers,
                                           helio_receiver_index index) {
     return receivers->states + index * receivers->state_bytes;
 }
-/* The index of the receiver with this id (HELIO_RECEIVER_NONE: it is not known), which without reports
- * is a hash of its address. */
+/* The index of the receiver with this id (HELIO_RECEIVER_NONE: it is not known), which without
+ * reports is a hash of its address. */
 helio_receiver_index helio_receivers_find(const helio_receivers *receivers, uint64_t receiver);
 
-/* The index of the receiver that is known at an address, the first of several; HELIO_RECEIVER_NONE: none
- * is. */
+/* The index of the receiver that is known at an address, the first of several; HELIO_RECEIVER_NONE:
+ * none is. */
 helio_receiver_index helio_receivers_at(const helio_receivers *receivers,
                                         const helio_address *address);
 
 /* Who it is that gives feedback from an address without saying so, made known when it is new;
  * HELIO_RECEIVER_NONE when there is no room. */
 helio_receiver_index helio_receivers_discover(helio_receivers *receivers,
-                                              const helio_address *address, helio_clock clock);
+                                              const helio_address *address, helio_moment moment);
 /* It has proven to be one, by an acknowledgement that was taken. */
 void helio_receivers_prove(helio_receivers *receivers, helio_receiver_index index,
-                           helio_clock clock);
+                           helio_moment moment);
 
 /* What is sure of a receiver's address: that its reports come from there (HERE), or cannot. */
 typedef enum helio_whereabouts {
@@ -132,7 +132,7 @@ helio_whereabouts helio_receivers_whereabouts(const helio_receivers *receivers, 
                                               const helio_address *from, int64_t now_ns);
 /* A report, or an acknowledgement, of a receiver came from another address than its own. */
 void helio_receivers_report_conflict(helio_receivers *receivers, helio_receiver_index index,
-                                     const helio_address *from, helio_clock clock);
+                                     const helio_address *from, helio_moment moment);
 
 typedef enum helio_report_result {
     HELIO_REPORT_TAKEN,
@@ -155,18 +155,19 @@ typedef struct helio_report_context {
 helio_report_result helio_receivers_on_report(helio_receivers *receivers,
                                               const helio_pgm_told *told, const helio_address *from,
                                               const helio_report_context *context,
-                                              helio_clock clock, uint32_t *index);
+                                              helio_moment moment, uint32_t *index);
 
-/* The most it told since this was last asked: packets behind, and how full its buffers were.  From now
- * on it is what it told last. */
+/* The most it told since this was last asked: packets behind, and how full its buffers were.  From
+ * now on it is what it told last. */
 void helio_receivers_take_peaks(helio_receivers *receivers, helio_receiver_index index,
                                 uint64_t *lag, uint32_t *fill);
 
-/* So many sequences were asked for, by the receiver at `index` or, HELIO_RECEIVER_NONE, by one that is
- * not known.  What all asked for is always the sum of what each and what others did. */
+/* So many sequences were asked for, by the receiver at `index` or, HELIO_RECEIVER_NONE, by one that
+ * is not known.  What all asked for is always the sum of what each and what others did. */
 void helio_receivers_count_asked(helio_receivers *receivers, helio_receiver_index index,
                                  uint64_t sequences);
-/* The share of all sequences asked for that the receiver at `index` asked for, 0 to 1; of none, 0. */
+/* The share of all sequences asked for that the receiver at `index` asked for, 0 to 1; of none,
+ * 0. */
 double helio_receivers_asked_share(const helio_receivers *receivers, helio_receiver_index index);
 /* A receiver asks for a packet.  True when it had not before. */
 bool helio_receivers_ask(helio_receivers *receivers, helio_receiver_index index, uint64_t sequence,

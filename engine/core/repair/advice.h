@@ -1,7 +1,7 @@
 /* How long a source advises its receivers to hold NAKs back: RFC 3208 15.2.1, tuned by what comes.
  *
- * NAKs for one packet from several receivers cannot all be avoided, and few of them are cheaper than
- * the time it takes to avoid them.  So the interval doubles, at most once per packet, when one
+ * NAKs for one packet from several receivers cannot all be avoided, and few of them are cheaper
+ * than the time it takes to avoid them.  So the interval doubles, at most once per packet, when one
  * packet is asked for by many, or when packets are asked for three times on average; it halves when
  * PROBE repairs met hardly a duplicate.  Until the first doubling nothing is advised. */
 #ifndef HELIO_REPAIR_ADVICE_H
@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/clock.h"
+#include "base/moment.h"
 
 enum {
     HELIO_ADVICE_PROBE = 16, /* repairs: NAK_PROBE_NUM */

@@ -2,8 +2,8 @@
 
 #include <math.h>
 
-#include "base/clock.h"
 #include "base/math.h"
+#include "base/moment.h"
 
 #define ROUND_TRIP_GUESS_NS (50 * HELIO_MICROSECOND)
 #define INTERVAL_MAX_NS (50 * HELIO_MILLISECOND)

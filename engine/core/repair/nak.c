@@ -5,8 +5,8 @@
 
 #include <heliograph/errors.h>
 
-#include "base/clock.h"
 #include "base/math.h"
+#include "base/moment.h"
 
 #define INSIST_NS (365 * 24 * 3600 * HELIO_SECOND)
 #define REPEAT_MAX_NS (50 * HELIO_MILLISECOND)

@@ -10,19 +10,19 @@
  *
  * A timer that runs out in WAIT_NCF or WAIT_DATA leads back to BACK_OFF until the retries are used
  * up; a foreign NAK leads from BACK_OFF to WAIT_NCF (as in the RFC's drawing; its prose differs).
- * While it is held (the source will not repair for now) nothing is asked for; what is missing backs off
- * until then, and the deadlines go on, unless the time is excused (nobody may ask).
+ * While it is held (the source will not repair for now) nothing is asked for; what is missing backs
+ * off until then, and the deadlines go on, unless the time is excused (nobody may ask).
  *
- * The caller may limit how many sequences are asked for (ask_room).  What is beyond that is put off: it
- * waits in BACK_OFF, for its deadline or to be released, and uses up no retries.
+ * The caller may limit how many sequences are asked for (ask_room).  What is beyond that is put
+ * off: it waits in BACK_OFF, for its deadline or to be released, and uses up no retries.
  *
  * Besides, each sequence has a deadline, so that confirmations of other receivers' requests cannot
  * keep it waiting for ever.
  *
  * Sequences leave GRACE in order, through a ring; the other timers are in a heap.  The caller says
  * which sequences are missing and which have come; the machine says which to ask for and which are
- * lost.  All memory is taken by init and grow and bounded by the receive window.  It knows nothing of
- * packets, sockets, threads or clocks. */
+ * lost.  All memory is taken by init and grow and bounded by the receive window.  It knows nothing
+ * of packets, sockets, threads or clocks. */
 #ifndef HELIO_REPAIR_NAK_H
 #define HELIO_REPAIR_NAK_H
 
@@ -136,8 +136,8 @@ void helio_nak_insist(helio_nak *nak);
 
 /* Nothing is asked for before `until_ns`; now or earlier: it may be at once. */
 void helio_nak_hold(helio_nak *nak, int64_t until_ns, int64_t now_ns);
-/* The time from now until `until_ns` does not count against deadlines; now or earlier: from now on it
- * does. */
+/* The time from now until `until_ns` does not count against deadlines; now or earlier: from now on
+ * it does. */
 void helio_nak_excuse(helio_nak *nak, int64_t until_ns, int64_t now_ns);
 
 /* Of the sequences put off, the `count` that end first are asked for after a back-off. */

@@ -45,13 +45,13 @@ int helio_repairer_init(helio_repairer *repairer, const helio_repairer_config *c
     repairer->receivers.hosts.destinations = config->destinations;
     repairer->receivers.hosts.destinations_count = config->destinations_count;
     if (error) {
-        helio_repairer_fini(repairer, (helio_clock){0});
+        helio_repairer_fini(repairer, (helio_moment){0});
     }
     return error;
 }
 
-void helio_repairer_fini(helio_repairer *repairer, helio_clock clock) {
-    helio_receivers_fini(&repairer->receivers, clock);
+void helio_repairer_fini(helio_repairer *repairer, helio_moment moment) {
+    helio_receivers_fini(&repairer->receivers, moment);
     helio_allowances_fini(&repairer->allowances);
     helio_queue_fini(&repairer->queue);
     free(repairer->entries);
@@ -92,7 +92,7 @@ typedef struct request {
     helio_budget *budget; /* NULL: there is no limit */
     uint32_t copies;      /* of each repair that are sent */
     uint64_t destinations;
-    helio_clock clock;
+    helio_moment moment;
 } request;
 
 static void charge(const request *who, const helio_txw_slot *slot) {
@@ -140,7 +140,7 @@ static bool enqueue(helio_repairer *repairer, uint64_t sequence, helio_txw_slot 
 static void note_request(helio_repairer *repairer, uint64_t sequence, const request *who) {
     helio_tx_receiver_stats *cells = helio_receivers_stats(&repairer->receivers, who->asker);
     const bool is_first =
-        helio_receivers_ask(&repairer->receivers, who->asker, sequence, who->clock.now_ns);
+        helio_receivers_ask(&repairer->receivers, who->asker, sequence, who->moment.now_ns);
     if (cells && !is_first) {
         helio_count(&cells->naks_repeated, 1);
     }
@@ -176,14 +176,14 @@ static void refuse(helio_repairer *repairer, const request *who) {
                  "receivers that have proven nothing ask for more repairs than their share");
     }
     helio_refuse(&receivers->refusals, HELIO_REFUSAL_REPAIRS, 1, &repairer->over_budget, text,
-                 who->clock);
+                 who->moment);
 }
 
 /* Decides what becomes of one sequence asked for.  False: it is shed. */
 static bool ask(helio_repairer *repairer, uint64_t sequence, const request *who) {
     helio_tx_stream_stats *stats = repairer->stats;
     helio_txw *txw = repairer->txw;
-    const int64_t now_ns = who->clock.now_ns;
+    const int64_t now_ns = who->moment.now_ns;
     repairer->late_requests += sequence < txw->trail + helio_txw_count(txw) / 4;
     if (sequence > txw->lead) {
         helio_count(&stats->naks_answered_not_sent_yet, 1);
@@ -307,16 +307,17 @@ static void answer_one(helio_repairer *repairer, uint64_t sequence, const reques
 }
 
 void helio_repairer_on_nak(helio_repairer *repairer, const helio_pgm_packet *nak, uint32_t asker,
-                           uint64_t destinations, helio_clock clock, helio_repair_answer *answer) {
+                           uint64_t destinations, helio_moment moment,
+                           helio_repair_answer *answer) {
     helio_tx_stream_stats *stats = repairer->stats;
     const uint64_t first = helio_sequence_widen(nak->sequence, repairer->txw->lead);
     const request who = {
         .asker = asker,
-        .allowance = helio_repairer_allowance(repairer, asker, clock.now_ns),
-        .budget = budget_of(repairer, asker, clock.now_ns),
+        .allowance = helio_repairer_allowance(repairer, asker, moment.now_ns),
+        .budget = budget_of(repairer, asker, moment.now_ns),
         .copies = copies_of(repairer, destinations),
         .destinations = destinations,
-        .clock = clock,
+        .moment = moment,
     };
     helio_tx_receiver_stats *cells = helio_receivers_stats(&repairer->receivers, asker);
     const size_t count = 1 + nak->list_count;
@@ -338,11 +339,11 @@ void helio_repairer_on_nak(helio_repairer *repairer, const helio_pgm_packet *nak
     if (cells) {
         helio_stats_begin(cells);
         helio_count(&cells->nak_packets_received, 1);
-        helio_set(&cells->last_feedback, (uint64_t)clock.wall_ns);
+        helio_set(&cells->last_feedback, (uint64_t)moment.wall_ns);
         helio_stats_end(cells);
     }
     if (count == 1 && answer->confirmed_count == 1 &&
-        is_confirmed(repairer, first, destinations, clock.now_ns)) {
+        is_confirmed(repairer, first, destinations, moment.now_ns)) {
         answer->confirmed_count = 0;
     }
 }
@@ -365,7 +366,7 @@ static void count_repair(helio_repairer *repairer, helio_txw_slot *slot) {
     }
 }
 
-bool helio_repairer_next(helio_repairer *repairer, helio_clock clock, uint64_t *sequence) {
+bool helio_repairer_next(helio_repairer *repairer, helio_moment moment, uint64_t *sequence) {
     uint64_t entry;
     while (helio_queue_pop(&repairer->queue, &entry)) {
         *sequence = entry / 2;
@@ -380,14 +381,14 @@ bool helio_repairer_next(helio_repairer *repairer, helio_clock clock, uint64_t *
         helio_txw_slot *slot = helio_txw_slot_of(repairer->txw, *sequence);
         helio_repair_fan *fan = fan_of(repairer, *sequence);
         if (fan) {
-            fan->served =
-                slot->repairs > 0 && is_recent(slot->repaired_ns, clock.now_ns, repairer->linger_ns)
-                    ? fan->served | fan->waiting
-                    : fan->waiting;
+            fan->served = slot->repairs > 0 &&
+                                  is_recent(slot->repaired_ns, moment.now_ns, repairer->linger_ns)
+                              ? fan->served | fan->waiting
+                              : fan->waiting;
         }
         slot->queued = false;
         slot->repairs++;
-        slot->repaired_ns = clock.now_ns;
+        slot->repaired_ns = moment.now_ns;
         helio_advice_on_repair(&repairer->advice);
         count_repair(repairer, slot);
         return true;

@@ -1,9 +1,9 @@
 /* Answering requests for repair: the source's half.
  *
  * A NAK is confirmed at once (NCF), whatever it asks for.  What the history has is queued, each
- * packet at most once, unless its repair left less than linger_ns ago: then it crosses the request.
- * A request seen again within linger_ns is not confirmed again, so that a storm of NAKs does not
- * become a storm of NCFs.
+ * packet at most once, unless its repair left less than linger_ns ago: then it crosses the
+ * request.  A request seen again within linger_ns is not confirmed again, so that a storm of NAKs
+ * does not become a storm of NCFs.
  *
  * Repairs of packets sent long ago, half a window or more, are for receivers that come late: they
  * are not pressing, new data need not wait for them - unless it is about to push them out of a full
@@ -14,9 +14,9 @@
  * everything, and how often several ask for one packet makes the advice how long to hold NAKs back.
  *
  * What a receiver asks for is repaired in its name: as far as it is allowed (allowance.h) and its
- * host's budget lasts (hosts.h), and in turn with the others (queue.h).  What it is not allowed is confirmed to it alone, for whoever
- * else hears a confirmation waits for the repair.  A packet that waits in a long line goes over to
- * a much shorter one when that one's receiver asks for it too.
+ * host's budget lasts (hosts.h), and in turn with the others (queue.h).  What it is not allowed is
+ * confirmed to it alone, for whoever else hears a confirmation waits for the repair.  A packet that
+ * waits in a long line goes over to a much shorter one when that one's receiver asks for it too.
  *
  * The queue is bounded by the window.  It knows nothing of sockets, threads or clocks. */
 #ifndef HELIO_REPAIR_REPAIRER_H
@@ -26,7 +26,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/clock.h"
+#include "base/moment.h"
 #include "receivers/allowance.h"
 #include "receivers/table.h"
 #include "repair/advice.h"
@@ -88,7 +88,7 @@ typedef struct helio_repair_answer {
 /* txw and stats are the stream's and outlive it.  0 or NOMEM; free with helio_repairer_fini. */
 int helio_repairer_init(helio_repairer *repairer, const helio_repairer_config *config,
                         helio_txw *txw, helio_tx_stream_stats *stats);
-void helio_repairer_fini(helio_repairer *repairer, helio_clock clock);
+void helio_repairer_fini(helio_repairer *repairer, helio_moment moment);
 
 /* The allowance of the receiver at an index; HELIO_RECEIVER_NONE: of those not counted. */
 helio_allowance *helio_repairer_allowance(helio_repairer *repairer, helio_receiver_index index,
@@ -97,10 +97,10 @@ helio_allowance *helio_repairer_allowance(helio_repairer *repairer, helio_receiv
 /* Takes in a valid NAK; `asker`: index of the receiver, HELIO_RECEIVER_NONE for one not counted;
  * `destinations`: bits of those it comes from, of interest for fan-out only. */
 void helio_repairer_on_nak(helio_repairer *repairer, const helio_pgm_packet *nak, uint32_t asker,
-                           uint64_t destinations, helio_clock clock, helio_repair_answer *answer);
+                           uint64_t destinations, helio_moment moment, helio_repair_answer *answer);
 /* The next packet to repair, taken from the queue; false when there is none.  It is counted as
  * sent. */
-bool helio_repairer_next(helio_repairer *repairer, helio_clock clock, uint64_t *sequence);
+bool helio_repairer_next(helio_repairer *repairer, helio_moment moment, uint64_t *sequence);
 
 /* Fan-out: bits of the destinations the repair just taken is for. */
 static inline uint64_t helio_repairer_destinations(const helio_repairer *repairer,

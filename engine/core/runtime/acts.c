@@ -1,4 +1,5 @@
-/* What an application does by hand to the receivers of a transmitter's stream: run by the engine. */
+/* What an application does by hand to the receivers of a transmitter's stream: run by the
+ * engine. */
 #include <inttypes.h>
 
 #include "base/error.h"
@@ -15,7 +16,7 @@ typedef struct act {
     const char *why;
 } act;
 
-static bool run_act(helio_instance *instance, helio_command *command, helio_clock clock) {
+static bool run_act(helio_instance *instance, helio_command *command, helio_moment moment) {
     (void)instance;
     const act *wanted = command->context;
     helio_tx_lane *lane = wanted->transmitter->lane;
@@ -26,7 +27,7 @@ static bool run_act(helio_instance *instance, helio_command *command, helio_cloc
         return true;
     }
     command->result = helio_tx_stream_act(lane->stream, index, wanted->action, wanted->duration_ns,
-                                          wanted->why, true, clock);
+                                          wanted->why, true, moment);
     if (command->result < 0) {
         helio_fail(command->result,
                    "receiver %016" PRIx64
@@ -47,11 +48,11 @@ int helio_transmitter_act(helio_transmitter *transmitter, uint64_t receiver, int
     return helio_command_execute(transmitter->instance, &command);
 }
 
-static bool run_cut_off(helio_instance *instance, helio_command *command, helio_clock clock) {
+static bool run_cut_off(helio_instance *instance, helio_command *command, helio_moment moment) {
     (void)instance;
     const act *wanted = command->context;
     helio_tx_stream_cut_off(wanted->transmitter->lane->stream, wanted->duration_ns, wanted->why,
-                            true, clock);
+                            true, moment);
     return true;
 }
 

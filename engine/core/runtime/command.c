@@ -18,9 +18,9 @@ void helio_commands_fini(helio_commands *commands) {
     pthread_cond_destroy(&commands->finished);
 }
 
-static bool run(helio_instance *instance, helio_command *command, helio_clock clock) {
+static bool run(helio_instance *instance, helio_command *command, helio_moment moment) {
     command->result = 0;
-    if (!command->run(instance, command, clock)) {
+    if (!command->run(instance, command, moment)) {
         return false;
     }
     if (command->result < 0) {
@@ -29,7 +29,7 @@ static bool run(helio_instance *instance, helio_command *command, helio_clock cl
     return true;
 }
 
-int helio_commands_run(helio_instance *instance, helio_clock clock) {
+int helio_commands_run(helio_instance *instance, helio_moment moment) {
     helio_commands *commands = &instance->commands;
     if (!helio_commands_pending(commands)) {
         return 0;
@@ -38,7 +38,7 @@ int helio_commands_run(helio_instance *instance, helio_clock clock) {
     pthread_mutex_lock(&commands->lock);
     for (helio_command **at = &commands->first; *at;) {
         helio_command *command = *at;
-        if (run(instance, command, clock)) {
+        if (run(instance, command, moment)) {
             *at = command->next;
             command->done = true; /* it may be gone as soon as the lock is */
             done++;

@@ -9,12 +9,12 @@
 
 #include <heliograph/heliograph.h>
 
-#include "base/clock.h"
+#include "base/moment.h"
 
 typedef struct helio_command {
     /* Runs on the engine's thread; false: not done yet, to be run again in the next duty cycle.
      * Stores the outcome in `result`. */
-    bool (*run)(helio_instance *instance, struct helio_command *command, helio_clock clock);
+    bool (*run)(helio_instance *instance, struct helio_command *command, helio_moment moment);
     void *context;
     int result;
 
@@ -38,7 +38,7 @@ void helio_commands_fini(helio_commands *commands);
 int helio_command_execute(helio_instance *instance, helio_command *command);
 
 /* Engine: runs what waits; returns how many were done. */
-int helio_commands_run(helio_instance *instance, helio_clock clock);
+int helio_commands_run(helio_instance *instance, helio_moment moment);
 static inline bool helio_commands_pending(const helio_commands *commands) {
     return atomic_load_explicit(&commands->pending, memory_order_acquire);
 }

@@ -26,33 +26,33 @@ static const char *quote(const helio_control_copy *command, char out[QUOTE_BYTES
 }
 
 static void audit(helio_instance *instance, const helio_control_copy *command, int code,
-                  const char *sentence, helio_clock clock) {
+                  const char *sentence, helio_moment moment) {
     char quoted[QUOTE_BYTES];
     const helio_event_id event = code == 0 ? HELIO_EVENT_COMMAND : HELIO_EVENT_COMMAND_REFUSED;
     helio_count(
         code == 0 ? &instance->counts->commands_served : &instance->counts->commands_refused, 1);
     helio_stats_event(
-        instance->stats, clock.wall_ns, event, instance->object.slot,
+        instance->stats, moment.wall_ns, event, instance->object.slot,
         (const uint64_t[4]){command->uid, command->pid, command->ticket, (uint64_t)(int64_t)code},
         "%s: %s", quote(command, quoted), sentence);
 }
 
-static int carry_out(helio_instance *instance, const helio_control_copy *command, helio_clock clock,
-                     char *done) {
+static int carry_out(helio_instance *instance, const helio_control_copy *command,
+                     helio_moment moment, char *done) {
     if (!command->is_whole) {
         return helio_fail(HELIO_ERR_OPTION,
                           "the command is damaged: its length or its check is wrong");
     }
-    if (command->deadline_ns < clock.wall_ns) {
+    if (command->deadline_ns < moment.wall_ns) {
         return helio_fail(HELIO_ERR_TIMEOUT, "the command came too late: nobody waits for it any "
                                              "more; it was not carried out");
     }
     helio_control_request request;
     const int error = helio_control_parse(command->text, command->text_bytes, &request);
-    return error ? error : helio_control_do(instance, &request, clock, done);
+    return error ? error : helio_control_do(instance, &request, moment, done);
 }
 
-void helio_control_serve(helio_instance *instance, helio_clock clock) {
+void helio_control_serve(helio_instance *instance, helio_moment moment) {
     helio_control_ring *ring = helio_stats_control(instance->stats);
     if (!ring || !helio_control_rung(ring)) {
         return;
@@ -60,9 +60,9 @@ void helio_control_serve(helio_instance *instance, helio_clock clock) {
     helio_control_copy command;
     for (int i = 0; i < HELIO_CONTROL_SLOTS && helio_control_take(ring, &command); i++) {
         char done[HELIO_CONTROL_SENTENCE_BYTES] = "";
-        const int code = carry_out(instance, &command, clock, done);
+        const int code = carry_out(instance, &command, moment, done);
         const char *sentence = code == 0 ? done : helio_error_sentence();
-        audit(instance, &command, code, sentence, clock);
+        audit(instance, &command, code, sentence, moment);
         helio_control_answer(&command, code, sentence);
     }
 }

@@ -7,6 +7,6 @@
 #include "runtime/instance.h"
 
 /* Carries out what waits, one ring's worth at most; costs one comparison when nothing does. */
-void helio_control_serve(helio_instance *instance, helio_clock clock);
+void helio_control_serve(helio_instance *instance, helio_moment moment);
 
 #endif

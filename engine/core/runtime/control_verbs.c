@@ -134,20 +134,20 @@ static int check_receiver(helio_instance *instance, const helio_control_request 
 /* ---- verbs: each writes what was done, or notes why not ---- */
 
 static int do_ping(helio_instance *instance, const helio_control_request *request,
-                   helio_clock clock, char *done) {
+                   helio_moment moment, char *done) {
     (void)request;
-    (void)clock;
+    (void)moment;
     snprintf(done, HELIO_CONTROL_SENTENCE_BYTES, "%s %s listens", instance->name, HELIO_VERSION);
     return 0;
 }
 
 static int do_set_rate(helio_instance *instance, const helio_control_request *request,
-                       helio_clock clock, char *done) {
+                       helio_moment moment, char *done) {
     char streams[32];
     unsigned count = 0;
     for (helio_tx_lane *lane = meant(instance->tx_lanes, request); lane;
          lane = meant(lane->next, request)) {
-        const int error = helio_tx_stream_set_ceiling(lane->stream, request->rate, clock);
+        const int error = helio_tx_stream_set_ceiling(lane->stream, request->rate, moment);
         if (error) {
             return helio_fail(error, "%llu bytes per second is below rate_min of a stream",
                               (unsigned long long)request->rate);
@@ -178,23 +178,23 @@ static int window_of(const char *policy) {
     return -1;
 }
 
-static int set_policy(helio_tx_stream *stream, const char *policy, helio_clock clock) {
+static int set_policy(helio_tx_stream *stream, const char *policy, helio_moment moment) {
     const int window = window_of(policy);
     if (window < 0) {
-        return helio_tx_stream_set_policy(stream, policy, clock);
+        return helio_tx_stream_set_policy(stream, policy, moment);
     }
-    helio_tx_stream_set_window(stream, window, clock);
+    helio_tx_stream_set_window(stream, window, moment);
     return 0;
 }
 
 static int do_set_policy(helio_instance *instance, const helio_control_request *request,
-                         helio_clock clock, char *done) {
+                         helio_moment moment, char *done) {
     const char *policy = request->text[HELIO_CONTROL_KEY_POLICY];
     char streams[32];
     unsigned count = 0;
     for (helio_tx_lane *lane = meant(instance->tx_lanes, request); lane;
          lane = meant(lane->next, request)) {
-        const int error = set_policy(lane->stream, policy, clock);
+        const int error = set_policy(lane->stream, policy, moment);
         if (error) {
             list known = {0};
             const helio_rate_policy *other;
@@ -217,7 +217,7 @@ static int do_set_policy(helio_instance *instance, const helio_control_request *
 
 /* Does something to the receiver, on each stream that knows it. */
 static int act(helio_instance *instance, const helio_control_request *request, helio_action action,
-               const char *words, const char *unfit, helio_clock clock, char *done) {
+               const char *words, const char *unfit, helio_moment moment, char *done) {
     int error = check_receiver(instance, request);
     if (error) {
         return error;
@@ -233,7 +233,7 @@ static int act(helio_instance *instance, const helio_control_request *request, h
         }
         helio_tx_stream_describe(lane->stream, index, who);
         const int failed = helio_tx_stream_act(lane->stream, index, action, request->for_ns,
-                                               why_of(request), true, clock);
+                                               why_of(request), true, moment);
         error = failed ? failed : error;
         count += !failed;
     }
@@ -246,30 +246,30 @@ static int act(helio_instance *instance, const helio_control_request *request, h
 }
 
 static int do_suspend(helio_instance *instance, const helio_control_request *request,
-                      helio_clock clock, char *done) {
+                      helio_moment moment, char *done) {
     return act(instance, request, HELIO_ACTION_SUSPEND, "suspended",
-               "is expelled: readmit it first", clock, done);
+               "is expelled: readmit it first", moment, done);
 }
 
 static int do_resume(helio_instance *instance, const helio_control_request *request,
-                     helio_clock clock, char *done) {
-    return act(instance, request, HELIO_ACTION_RESUME, "resumed", "is not suspended", clock, done);
+                     helio_moment moment, char *done) {
+    return act(instance, request, HELIO_ACTION_RESUME, "resumed", "is not suspended", moment, done);
 }
 
 static int do_expel(helio_instance *instance, const helio_control_request *request,
-                    helio_clock clock, char *done) {
-    return act(instance, request, HELIO_ACTION_EXPEL, "expelled", "cannot be expelled", clock,
+                    helio_moment moment, char *done) {
+    return act(instance, request, HELIO_ACTION_EXPEL, "expelled", "cannot be expelled", moment,
                done);
 }
 
 static int do_readmit(helio_instance *instance, const helio_control_request *request,
-                      helio_clock clock, char *done) {
-    return act(instance, request, HELIO_ACTION_READMIT, "readmitted", "is not expelled", clock,
+                      helio_moment moment, char *done) {
+    return act(instance, request, HELIO_ACTION_READMIT, "readmitted", "is not expelled", moment,
                done);
 }
 
 static int do_cutoff(helio_instance *instance, const helio_control_request *request,
-                     helio_clock clock, char *done) {
+                     helio_moment moment, char *done) {
     const bool begins = request->has & HELIO_CONTROL_HAS_FOR;
     if (begins == !!(request->has & HELIO_CONTROL_HAS_OFF)) {
         return helio_fail(HELIO_ERR_OPTION, "cutoff needs either for=SECONDS or off=yes");
@@ -278,7 +278,7 @@ static int do_cutoff(helio_instance *instance, const helio_control_request *requ
     unsigned count = 0;
     for (helio_tx_lane *lane = meant(instance->tx_lanes, request); lane;
          lane = meant(lane->next, request)) {
-        helio_tx_stream_cut_off(lane->stream, request->for_ns, why_of(request), true, clock);
+        helio_tx_stream_cut_off(lane->stream, request->for_ns, why_of(request), true, moment);
         count++;
     }
     if (count == 0) {
@@ -291,13 +291,13 @@ static int do_cutoff(helio_instance *instance, const helio_control_request *requ
 }
 
 static int do_level(helio_instance *instance, const helio_control_request *request,
-                    helio_clock clock, char *done) {
-    return helio_detail_do(instance, request, clock, done, HELIO_CONTROL_SENTENCE_BYTES);
+                    helio_moment moment, char *done) {
+    return helio_detail_do(instance, request, moment, done, HELIO_CONTROL_SENTENCE_BYTES);
 }
 
 static int do_freeze(helio_instance *instance, const helio_control_request *request,
-                     helio_clock clock, char *done) {
-    (void)clock;
+                     helio_moment moment, char *done) {
+    (void)moment;
     const int error = helio_flight_ask(instance->flight, why_of(request));
     snprintf(done, HELIO_CONTROL_SENTENCE_BYTES,
              "the flight recording is kept; the event flight_frozen names its file, in about 2 s");
@@ -305,11 +305,11 @@ static int do_freeze(helio_instance *instance, const helio_control_request *requ
 }
 
 int helio_control_do(helio_instance *instance, const helio_control_request *request,
-                     helio_clock clock, char done[HELIO_CONTROL_SENTENCE_BYTES]) {
+                     helio_moment moment, char done[HELIO_CONTROL_SENTENCE_BYTES]) {
     switch (request->verb) {
 #define X(NAME, name, word, must, may) \
     case HELIO_CONTROL_VERB_##NAME:    \
-        return do_##name(instance, request, clock, done);
+        return do_##name(instance, request, moment, done);
         HELIO_CONTROL_VERBS(X)
 #undef X
     case HELIO_CONTROL_VERBS_COUNT:

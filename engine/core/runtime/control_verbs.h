@@ -10,6 +10,6 @@ enum { HELIO_CONTROL_SENTENCE_BYTES = 512 };
 /* Carries out a request and writes what was done.  Returns 0, OPTION (nobody is meant, or more than
  * one) or STATE, and notes the sentence. */
 int helio_control_do(helio_instance *instance, const helio_control_request *request,
-                     helio_clock clock, char done[HELIO_CONTROL_SENTENCE_BYTES]);
+                     helio_moment moment, char done[HELIO_CONTROL_SENTENCE_BYTES]);
 
 #endif

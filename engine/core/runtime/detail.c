@@ -29,7 +29,7 @@ static void write_end(const helio_level_change *change, char *done, size_t done_
 }
 
 int helio_detail_do(helio_instance *instance, const helio_control_request *request,
-                    helio_clock clock, char *done, size_t done_bytes) {
+                    helio_moment moment, char *done, size_t done_bytes) {
     const helio_level_selector selector = {
         .topic = request->text[HELIO_CONTROL_KEY_TOPIC],
         .stream = request->text[HELIO_CONTROL_KEY_STREAM],
@@ -41,9 +41,9 @@ int helio_detail_do(helio_instance *instance, const helio_control_request *reque
     int error;
     if (given == sets) {
         error = helio_levels_set(instance->stats, &selector, request->level,
-                                 clock.now_ns + request->for_ns, clock, &change);
+                                 moment.now_ns + request->for_ns, moment, &change);
     } else if (given == HELIO_CONTROL_HAS_OFF) {
-        error = helio_levels_end(instance->stats, &selector, clock, &change);
+        error = helio_levels_end(instance->stats, &selector, moment, &change);
     } else {
         return helio_fail(HELIO_ERR_OPTION,
                           "level needs for how long, as no level stays for good: level=3 for=60; "
@@ -65,13 +65,13 @@ typedef struct level_call {
     int64_t for_ns; /* 0: what is in force ends */
 } level_call;
 
-static bool run(helio_instance *instance, helio_command *command, helio_clock clock) {
+static bool run(helio_instance *instance, helio_command *command, helio_moment moment) {
     const level_call *call = command->context;
     helio_level_change change;
     const int error = call->for_ns > 0
                           ? helio_levels_set(instance->stats, &call->selector, call->level,
-                                             clock.now_ns + call->for_ns, clock, &change)
-                          : helio_levels_end(instance->stats, &call->selector, clock, &change);
+                                             moment.now_ns + call->for_ns, moment, &change)
+                          : helio_levels_end(instance->stats, &call->selector, moment, &change);
     command->result = error ? error : (int)change.objects;
     return true;
 }

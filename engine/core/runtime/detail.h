@@ -9,6 +9,6 @@
 /* Carries out the verb `level`, on the engine's thread, and writes what was done.  Returns 0, or
  * OPTION or STATE and notes the sentence. */
 int helio_detail_do(helio_instance *instance, const helio_control_request *request,
-                    helio_clock clock, char *done, size_t done_bytes);
+                    helio_moment moment, char *done, size_t done_bytes);
 
 #endif

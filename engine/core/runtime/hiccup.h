@@ -1,11 +1,11 @@
 /* Hiccups of the host, recorded beside the transport's latency so that blame can be split.
  *
- * A thread that does nothing but sleep for a short while, again and again, and looks how late it wakes
- * (Gil Tene's jHiccup): whatever keeps it from the core - another thread, the hypervisor, a stopped
- * process, the clock - keeps the application from it too, and none of it is the transport's doing.
- * Systematic lateness of the timer, the least ever seen, is taken off.  A hiccup longer than the sleep
- * hid other sleeps, which would have been late as well; they are filled in, so that percentiles are of
- * time and not of sleeps.
+ * A thread that does nothing but sleep for a short while, again and again, and looks how late it
+ * wakes (Gil Tene's jHiccup): whatever keeps it from the core - another thread, the hypervisor, a
+ * stopped process, the clock - keeps the application from it too, and none of it is the transport's
+ * doing.  Systematic lateness of the timer, the least ever seen, is taken off.  A hiccup longer
+ * than the sleep hid other sleeps, which would have been late as well; they are filled in, so that
+ * percentiles are of time and not of sleeps.
  *
  * The thread is the only writer of its histogram and shares nothing else with the engine. */
 #ifndef HELIO_RUNTIME_HICCUP_H

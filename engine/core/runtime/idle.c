@@ -8,8 +8,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/error.h"
+#include "base/moment.h"
 #include "generated/options.h"
 
 #define SPIN_NS (20 * HELIO_MICROSECOND)

@@ -75,8 +75,8 @@ static int draw_random(helio_instance *instance) {
 
 /* ---- statistics ---- */
 
-/* Where nobody says it: the folder all users share, unless one of them made it; then, so as not to be
- * at his mercy, one of this user's own.  Monitors look in the same place (monitor/places.py). */
+/* Where nobody says it: the folder all users share, unless one of them made it; then, so as not to
+ * be at his mercy, one of this user's own.  Monitors look in the same place (monitor/places.py). */
 static const char *segment_folder(const helio_instance_options *options,
                                   char own[OWN_FOLDER_BYTES]) {
     struct stat about;
@@ -344,13 +344,13 @@ int helio_instance_create(const char *options, helio_instance **out) {
 }
 
 /* Closes everything; false: messages still wait to be sent.  Lanes linger on. */
-static bool stop(helio_instance *instance, helio_command *command, helio_clock clock) {
+static bool stop(helio_instance *instance, helio_command *command, helio_moment moment) {
     (void)command;
     bool waiting = false;
     for (helio_tx_lane *lane = instance->tx_lanes; lane; lane = lane->next) {
         for (helio_transmitter *t = lane->transmitters, *next; t; t = next) {
             next = t->next;
-            if (helio_transmitter_detach(t, clock)) {
+            if (helio_transmitter_detach(t, moment)) {
                 helio_transmitter_free(t);
             } else {
                 waiting = true;
@@ -364,7 +364,7 @@ static bool stop(helio_instance *instance, helio_command *command, helio_clock c
         next_lane = lane->next; /* the lane goes with its last receiver */
         for (helio_receiver *r = lane->receivers, *next; r; r = next) {
             next = r->next;
-            helio_receiver_detach(r, clock);
+            helio_receiver_detach(r, moment);
             helio_receiver_free(r);
         }
     }

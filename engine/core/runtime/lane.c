@@ -135,7 +135,8 @@ static unsigned features_of(const helio_endpoint *endpoint) {
 }
 
 int helio_lane_open(helio_lane *lane, helio_instance *instance, helio_owner on,
-                    const helio_endpoint *endpoint, helio_end_options *options, helio_clock clock) {
+                    const helio_endpoint *endpoint, helio_end_options *options,
+                    helio_moment moment) {
     *lane =
         (helio_lane){.instance = instance, .endpoint = *endpoint, .on = on, .options = *options};
     memset(options, 0, sizeof *options);
@@ -153,7 +154,7 @@ int helio_lane_open(helio_lane *lane, helio_instance *instance, helio_owner on,
     const size_t got = lane->channel->counters.buffer_bytes;
     if (got < wanted) {
         helio_stats_event(
-            instance->stats, clock.wall_ns, HELIO_EVENT_SOCKET_BUFFER_SMALL, instance->object.slot,
+            instance->stats, moment.wall_ns, HELIO_EVENT_SOCKET_BUFFER_SMALL, instance->object.slot,
             (const uint64_t[4]){wanted, got},
             "%s: asked for a socket buffer of %zu bytes, got %zu; raise net.core.rmem_max",
             lane->endpoint.label, wanted, got);
@@ -161,7 +162,7 @@ int helio_lane_open(helio_lane *lane, helio_instance *instance, helio_owner on,
     return 0;
 }
 
-static void tell_refusals(helio_lane *lane, helio_clock clock) {
+static void tell_refusals(helio_lane *lane, helio_moment moment) {
     const helio_channel_counters *now = &lane->channel->counters;
     const helio_refusal_place place = {lane->instance->stats, lane->instance->counts,
                                        lane->instance->object.slot, lane->endpoint.label};
@@ -169,11 +170,11 @@ static void tell_refusals(helio_lane *lane, helio_clock clock) {
     const uint64_t all = now->refused - lane->counted.refused;
     if (of_address > 0) {
         helio_refuse(&place, HELIO_REFUSAL_CONNECTIONS_OF_ADDRESS, of_address, &lane->refused,
-                     "there are too many connections of one address", clock);
+                     "there are too many connections of one address", moment);
     }
     if (all > 0) {
         helio_refuse(&place, HELIO_REFUSAL_CONNECTIONS, all, &lane->refused,
-                     "there are too many connections, or no descriptors for them", clock);
+                     "there are too many connections, or no descriptors for them", moment);
     }
 }
 
@@ -214,42 +215,42 @@ bool helio_lane_serves(const helio_lane *lane, const helio_endpoint *endpoint,
            helio_options_share(&lane->options, options, lane->on);
 }
 
-static void tell_errors(helio_lane *lane, helio_clock clock, uint64_t errors) {
+static void tell_errors(helio_lane *lane, helio_moment moment, uint64_t errors) {
     const int number = lane->channel->counters.send_errno;
-    helio_stats_event(lane->instance->stats, clock.wall_ns, HELIO_EVENT_SEND_FAILED,
+    helio_stats_event(lane->instance->stats, moment.wall_ns, HELIO_EVENT_SEND_FAILED,
                       lane->instance->object.slot, (const uint64_t[4]){(uint64_t)number},
                       "%s: %llu packets could not be sent: %s", lane->endpoint.label,
                       (unsigned long long)errors, strerror(number));
 }
 
-static void tell_drops(helio_lane *lane, helio_clock clock, uint64_t drops) {
-    helio_stats_event(lane->instance->stats, clock.wall_ns, HELIO_EVENT_SOCKET_DROPS,
+static void tell_drops(helio_lane *lane, helio_moment moment, uint64_t drops) {
+    helio_stats_event(lane->instance->stats, moment.wall_ns, HELIO_EVENT_SOCKET_DROPS,
                       lane->instance->object.slot, (const uint64_t[4]){drops},
                       "%s: the kernel dropped %llu datagrams because the socket's buffer was full",
                       lane->endpoint.label, (unsigned long long)drops);
 }
 
-void helio_lane_tend(helio_lane *lane, helio_clock clock) {
+void helio_lane_tend(helio_lane *lane, helio_moment moment) {
     const helio_channel_counters *now = &lane->channel->counters;
     if (lane->channel->driver->tend) {
-        lane->channel->driver->tend(lane->channel, clock.now_ns);
+        lane->channel->driver->tend(lane->channel, moment.now_ns);
     }
-    tell_refusals(lane, clock);
+    tell_refusals(lane, moment);
     count_changes(lane);
 
     const uint64_t errors = now->send_errors - lane->told.send_errors;
     const uint64_t drops = now->socket_drops - lane->told.socket_drops;
-    if ((!errors && !drops) || clock.now_ns < lane->next_event_ns) {
+    if ((!errors && !drops) || moment.now_ns < lane->next_event_ns) {
         return;
     }
     if (errors) {
-        tell_errors(lane, clock, errors);
+        tell_errors(lane, moment, errors);
     }
     if (drops) {
-        tell_drops(lane, clock, drops);
+        tell_drops(lane, moment, drops);
     }
     lane->told = *now;
-    lane->next_event_ns = clock.now_ns + HELIO_SECOND;
+    lane->next_event_ns = moment.now_ns + HELIO_SECOND;
 }
 
 bool helio_lane_before_sleep(helio_lane *lane) {

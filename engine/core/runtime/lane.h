@@ -25,7 +25,8 @@ typedef struct helio_lane {
 
 /* Opens the channel; takes over `options`, also when it fails.  Release with helio_lane_close. */
 int helio_lane_open(helio_lane *lane, helio_instance *instance, helio_owner on,
-                    const helio_endpoint *endpoint, helio_end_options *options, helio_clock clock);
+                    const helio_endpoint *endpoint, helio_end_options *options,
+                    helio_moment moment);
 void helio_lane_close(helio_lane *lane);
 
 /* Whether it serves the endpoint with these options. */
@@ -33,7 +34,7 @@ bool helio_lane_serves(const helio_lane *lane, const helio_endpoint *endpoint,
                        const helio_end_options *options);
 
 /* Lets the channel look after itself and carries its mishaps to the statistics. */
-void helio_lane_tend(helio_lane *lane, helio_clock clock);
+void helio_lane_tend(helio_lane *lane, helio_moment moment);
 
 /* Receiving: starts and stops the kernel's stamps, as the level of detail wants them. */
 void helio_lane_follow_level(helio_lane *lane);

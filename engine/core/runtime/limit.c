@@ -80,16 +80,16 @@ static void tell_refusals(helio_instance *instance, int64_t wall_ns, uint64_t re
                       instance->name, args[2], args[3], args[0], args[1]);
 }
 
-void helio_limit_tend(helio_instance *instance, helio_clock clock) {
+void helio_limit_tend(helio_instance *instance, helio_moment moment) {
     helio_limit *limit = &instance->memory;
     show(instance);
     if (helio_mark_cross(&limit->mark, helio_account_used(&limit->account))) {
-        tell_crossing(instance, clock.wall_ns);
+        tell_crossing(instance, moment.wall_ns);
     }
     const uint64_t refusals = atomic_load_explicit(&limit->account.refusals, memory_order_relaxed);
     helio_count(&instance->counts->memory_refusals, refusals - limit->refusals_counted);
     limit->refusals_counted = refusals;
-    if (refusals != limit->refusals_told && clock.wall_ns - limit->told_ns >= HELIO_SECOND) {
-        tell_refusals(instance, clock.wall_ns, refusals);
+    if (refusals != limit->refusals_told && moment.wall_ns - limit->told_ns >= HELIO_SECOND) {
+        tell_refusals(instance, moment.wall_ns, refusals);
     }
 }

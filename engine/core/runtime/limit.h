@@ -4,8 +4,8 @@
 #define HELIO_RUNTIME_LIMIT_H
 
 #include "base/account.h"
-#include "base/clock.h"
 #include "base/mark.h"
+#include "base/moment.h"
 
 typedef struct helio_instance helio_instance;
 
@@ -25,6 +25,6 @@ int helio_limit_fail(const helio_instance *instance, const char *what, uint64_t 
 int helio_limit_take(helio_instance *instance, const char *what, uint64_t bytes);
 void helio_limit_give(helio_instance *instance, uint64_t bytes);
 /* Engine, now and then: sets the gauges, tells of marks crossed and of refusals. */
-void helio_limit_tend(helio_instance *instance, helio_clock clock);
+void helio_limit_tend(helio_instance *instance, helio_moment moment);
 
 #endif

@@ -16,52 +16,52 @@
 /* Mode poll, where messages leave within send: how often feedback and timers are looked after. */
 #define TRANSMIT_NS (5 * HELIO_MICROSECOND)
 
-static void tell_step(helio_instance *instance, helio_clock clock) {
+static void tell_step(helio_instance *instance, helio_moment moment) {
     const int64_t by_ns = helio_clock_take_step(&instance->clock);
     if (by_ns == 0) {
         return;
     }
     const uint64_t args[4] = {(uint64_t)llabs(by_ns), by_ns > 0};
     helio_count(&instance->counts->clock_steps, 1);
-    helio_stats_event(instance->stats, clock.wall_ns, HELIO_EVENT_CLOCK_STEPPED,
+    helio_stats_event(instance->stats, moment.wall_ns, HELIO_EVENT_CLOCK_STEPPED,
                       instance->object.slot, args, "the wall clock was set %s by %.6f s",
                       by_ns > 0 ? "forward" : "back", (double)llabs(by_ns) / 1e9);
 }
 
 /* Things that need not happen in every cycle. */
-static void do_chores(helio_instance *instance, helio_clock clock) {
-    instance->chores_due_ns = clock.now_ns + CHORES_NS;
-    helio_stats_heartbeat(instance->stats, clock.wall_ns);
-    tell_step(instance, clock);
-    helio_control_serve(instance, clock);
-    instance->stats_wait = helio_stats_tend(instance->stats, clock);
+static void do_chores(helio_instance *instance, helio_moment moment) {
+    instance->chores_due_ns = moment.now_ns + CHORES_NS;
+    helio_stats_heartbeat(instance->stats, moment.wall_ns);
+    tell_step(instance, moment);
+    helio_control_serve(instance, moment);
+    instance->stats_wait = helio_stats_tend(instance->stats, moment);
     for (helio_tx_lane *lane = instance->tx_lanes; lane; lane = lane->next) {
-        helio_tx_lane_refresh(lane, clock);
+        helio_tx_lane_refresh(lane, moment);
     }
     for (helio_rx_lane *lane = instance->rx_lanes; lane; lane = lane->next) {
-        helio_rx_lane_refresh(lane, clock);
+        helio_rx_lane_refresh(lane, moment);
     }
-    helio_limit_tend(instance, clock);
-    helio_flight_tend(instance->flight, clock.wall_ns);
+    helio_limit_tend(instance, moment);
+    helio_flight_tend(instance->flight, moment.wall_ns);
 }
 
-static void close_finished(helio_instance *instance, helio_clock clock) {
+static void close_finished(helio_instance *instance, helio_moment moment) {
     for (helio_tx_lane *lane = instance->tx_lanes, *next; lane; lane = next) {
         next = lane->next;
-        if (helio_tx_lane_is_finished(lane, clock)) {
-            helio_tx_lane_destroy(lane, clock);
+        if (helio_tx_lane_is_finished(lane, moment)) {
+            helio_tx_lane_destroy(lane, moment);
         }
     }
 }
 
-static int transmit(helio_instance *instance, helio_clock clock) {
+static int transmit(helio_instance *instance, helio_moment moment) {
     int done = 0;
     for (helio_tx_lane *lane = instance->tx_lanes; lane; lane = lane->next) {
-        done += helio_tx_lane_receive(lane, clock);
-        done += helio_tx_lane_work(lane, clock);
+        done += helio_tx_lane_receive(lane, moment);
+        done += helio_tx_lane_work(lane, moment);
         helio_tx_lane_tell_acks(lane);
     }
-    instance->transmit_due_ns = done ? 0 : clock.now_ns + TRANSMIT_NS;
+    instance->transmit_due_ns = done ? 0 : moment.now_ns + TRANSMIT_NS;
     return done;
 }
 
@@ -70,21 +70,21 @@ static bool is_time_to_transmit(const helio_instance *instance, int64_t now_ns) 
 }
 
 /* The sending half of a cycle, and the chores. */
-static int look_after(helio_instance *instance, helio_clock clock) {
-    const int done = is_time_to_transmit(instance, clock.now_ns) ? transmit(instance, clock) : 0;
-    if (clock.now_ns >= instance->chores_due_ns) {
-        do_chores(instance, clock);
-        close_finished(instance, clock);
+static int look_after(helio_instance *instance, helio_moment moment) {
+    const int done = is_time_to_transmit(instance, moment.now_ns) ? transmit(instance, moment) : 0;
+    if (moment.now_ns >= instance->chores_due_ns) {
+        do_chores(instance, moment);
+        close_finished(instance, moment);
     }
     return done;
 }
 
 /* ---- the duty cycle ---- */
 
-static void tell_overrun(helio_instance *instance, int64_t took_ns, helio_clock clock) {
+static void tell_overrun(helio_instance *instance, int64_t took_ns, helio_moment moment) {
     helio_count(&instance->counts->cycle_overruns, 1);
     helio_stats_event(
-        instance->stats, clock.wall_ns, HELIO_EVENT_CYCLE_OVERRUN, instance->object.slot,
+        instance->stats, moment.wall_ns, HELIO_EVENT_CYCLE_OVERRUN, instance->object.slot,
         (const uint64_t[4]){(uint64_t)took_ns},
         "a cycle of the engine's thread took %.3f ms: a slow listener, a page fault, or "
         "the core went to somebody else",
@@ -92,16 +92,16 @@ static void tell_overrun(helio_instance *instance, int64_t took_ns, helio_clock 
 }
 
 /* A cycle begins where the one before ended, unless the thread slept in between. */
-static void count_cycle(helio_instance *instance, helio_clock clock) {
-    const int64_t took_ns = clock.now_ns - instance->cycle_ns;
+static void count_cycle(helio_instance *instance, helio_moment moment) {
+    const int64_t took_ns = moment.now_ns - instance->cycle_ns;
     if (instance->cycle_ns) {
         helio_count(&instance->counts->cycles, 1);
         helio_peak(&instance->counts->cycle_time_max, (uint64_t)took_ns);
         if (took_ns > CYCLE_LIMIT_NS) {
-            tell_overrun(instance, took_ns, clock);
+            tell_overrun(instance, took_ns, moment);
         }
     }
-    instance->cycle_ns = clock.now_ns;
+    instance->cycle_ns = moment.now_ns;
 }
 
 int helio_loop_once(helio_instance *instance) {
@@ -114,33 +114,33 @@ int helio_loop_once(helio_instance *instance) {
     /* One reading of the clock serves a cycle in which nothing happens.  Mode poll: whoever waits
      * for a message has it as soon as it is read.  Mode thread: what listeners send leaves in this
      * cycle. */
-    helio_clock clock = helio_clock_read(&instance->clock);
+    helio_moment moment = helio_clock_read(&instance->clock);
     if (is_polled) {
-        done += look_after(instance, clock);
+        done += look_after(instance, moment);
     } else {
-        count_cycle(instance, clock);
+        count_cycle(instance, moment);
     }
     for (helio_rx_lane *lane = instance->rx_lanes; lane; lane = lane->next) {
-        const int received = helio_rx_lane_work(lane, clock);
+        const int received = helio_rx_lane_work(lane, moment);
         if (received && !is_polled) {
-            clock = helio_clock_read(&instance->clock);
+            moment = helio_clock_read(&instance->clock);
         }
         done += received;
     }
     if (!is_polled) {
-        done += look_after(instance, clock);
+        done += look_after(instance, moment);
     }
     instance->polling = false;
     return done;
 }
 
-void helio_loop_transmit(helio_instance *instance, helio_clock clock) {
-    if (clock.now_ns < instance->transmit_due_ns) {
+void helio_loop_transmit(helio_instance *instance, helio_moment moment) {
+    if (moment.now_ns < instance->transmit_due_ns) {
         return;
     }
-    transmit(instance, clock);
-    if (clock.now_ns >= instance->chores_due_ns) {
-        do_chores(instance, clock);
+    transmit(instance, moment);
+    if (moment.now_ns >= instance->chores_due_ns) {
+        do_chores(instance, moment);
     }
 }
 

@@ -11,7 +11,7 @@ int helio_loop_once(helio_instance *instance);
 
 /* Mode poll: the sending half of a cycle, when it is time to; a program that only sends needs no
  * other. */
-void helio_loop_transmit(helio_instance *instance, helio_clock clock);
+void helio_loop_transmit(helio_instance *instance, helio_moment moment);
 
 /* Sleeps until there may be work, at most until the deadline (monotonic). */
 void helio_loop_sleep(helio_instance *instance, int64_t deadline_ns);

@@ -49,7 +49,7 @@ static int open_queue(helio_receiver *receiver, const helio_receiver_options *op
     return error;
 }
 
-static bool attach(helio_instance *instance, helio_command *command, helio_clock clock) {
+static bool attach(helio_instance *instance, helio_command *command, helio_moment moment) {
     receiver_opening *opening = command->context;
     helio_receiver *receiver = opening->receiver;
     helio_rx_lane *lane = NULL;
@@ -58,7 +58,7 @@ static bool attach(helio_instance *instance, helio_command *command, helio_clock
         return true;
     }
     command->result = helio_rx_lane_acquire(instance, &opening->common.endpoint,
-                                            &opening->common.options, clock, &lane);
+                                            &opening->common.options, moment, &lane);
     if (command->result < 0) {
         helio_limit_give(instance, memory_of(receiver));
         return true;
@@ -68,9 +68,9 @@ static bool attach(helio_instance *instance, helio_command *command, helio_clock
     receiver->lane = lane; /* the sink may be called before subscribe returns */
     const helio_sink sink = helio_receiver_sink(receiver);
     command->result = helio_rx_endpoint_subscribe(lane->endpoint, opening->common.topic, &sink,
-                                                  clock, &receiver->subscription);
+                                                  moment, &receiver->subscription);
     if (command->result < 0) {
-        helio_rx_lane_release(lane, clock);
+        helio_rx_lane_release(lane, moment);
         helio_limit_give(instance, memory_of(receiver));
         return true;
     }
@@ -115,17 +115,17 @@ int helio_receiver_create(helio_instance *instance, const char *endpoint, const 
     return 0;
 }
 
-void helio_receiver_detach(helio_receiver *receiver, helio_clock clock) {
+void helio_receiver_detach(helio_receiver *receiver, helio_moment moment) {
     helio_rx_lane *lane = receiver->lane;
-    helio_receiver_settle(receiver, clock);
+    helio_receiver_settle(receiver, moment);
     helio_limit_give(receiver->instance, memory_of(receiver));
     if (receiver->is_replay) {
-        helio_rx_endpoint_end_replay(lane->endpoint, receiver->replay, clock);
+        helio_rx_endpoint_end_replay(lane->endpoint, receiver->replay, moment);
     } else {
         if (helio_receiver_has_acks(receiver)) {
-            helio_receiver_pass_acks(receiver, clock);
+            helio_receiver_pass_acks(receiver, moment);
         }
-        helio_rx_endpoint_unsubscribe(lane->endpoint, receiver->subscription, clock);
+        helio_rx_endpoint_unsubscribe(lane->endpoint, receiver->subscription, moment);
     }
     helio_receiver **at = &lane->receivers;
     while (*at != receiver) {
@@ -133,12 +133,12 @@ void helio_receiver_detach(helio_receiver *receiver, helio_clock clock) {
     }
     *at = receiver->next;
     lane->is_lent &= receiver->lent == 0;
-    helio_rx_lane_release(lane, clock);
+    helio_rx_lane_release(lane, moment);
 }
 
-static bool detach(helio_instance *instance, helio_command *command, helio_clock clock) {
+static bool detach(helio_instance *instance, helio_command *command, helio_moment moment) {
     (void)instance;
-    helio_receiver_detach(command->context, clock);
+    helio_receiver_detach(command->context, moment);
     return true;
 }
 
@@ -181,7 +181,7 @@ static int fail_replay(int error, uint32_t stream) {
                : helio_fail(error, "no memory for a replay");
 }
 
-static bool attach_replay(helio_instance *instance, helio_command *command, helio_clock clock) {
+static bool attach_replay(helio_instance *instance, helio_command *command, helio_moment moment) {
     const replay_opening *opening = command->context;
     helio_receiver *live = opening->live;
     helio_receiver *receiver = opening->replay;
@@ -194,9 +194,9 @@ static bool attach_replay(helio_instance *instance, helio_command *command, heli
         command->result = limited;
         return true;
     }
-    const int error = met ? helio_rx_endpoint_replay(lane->endpoint, &met->tsi,
-                                                     live->subscription->name, opening->first,
-                                                     opening->last, &sink, clock, &receiver->replay)
+    const int error = met ? helio_rx_endpoint_replay(
+                                lane->endpoint, &met->tsi, live->subscription->name, opening->first,
+                                opening->last, &sink, moment, &receiver->replay)
                           : HELIO_ERR_STATE;
     command->result = error ? fail_replay(error, opening->stream) : 0;
     if (error) {

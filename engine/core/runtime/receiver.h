@@ -51,7 +51,7 @@ struct helio_receiver {
 };
 
 /* Engine: takes the receiver out of its lane. */
-void helio_receiver_detach(helio_receiver *receiver, helio_clock clock);
+void helio_receiver_detach(helio_receiver *receiver, helio_moment moment);
 /* Frees a receiver that was detached. */
 void helio_receiver_free(helio_receiver *receiver);
 

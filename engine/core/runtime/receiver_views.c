@@ -1,6 +1,6 @@
 /* A transmitter's receivers, as the application may see them: a copy of what its stream knows, the
- * worst first.  Who wants few of many gets the worst: on the engine's thread they are kept in a heap
- * whose root is the least bad, and the caller's thread puts them in order. */
+ * worst first.  Who wants few of many gets the worst: on the engine's thread they are kept in a
+ * heap whose root is the least bad, and the caller's thread puts them in order. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,12 +24,12 @@ static uint32_t state_of(const helio_receiver_view *view) {
                                                 : HELIO_RECEIVER_OK;
 }
 
-static void describe(helio_tx_stream *stream, const helio_receiver_view *view, helio_clock clock,
+static void describe(helio_tx_stream *stream, const helio_receiver_view *view, helio_moment moment,
                      helio_receiver_info *out) {
     const char *name;
     double loss;
     const helio_address *address = helio_tx_stream_receiver(stream, view->index, &name, &loss);
-    const helio_tx_trouble trouble = helio_tx_stream_trouble(stream, view->index, clock.now_ns);
+    const helio_tx_trouble trouble = helio_tx_stream_trouble(stream, view->index, moment.now_ns);
     memset(out, 0, sizeof *out);
     *out = (helio_receiver_info){
         .receiver = view->receiver,
@@ -52,7 +52,7 @@ static void describe(helio_tx_stream *stream, const helio_receiver_view *view, h
         .loss = loss,
         .buffer_fill = (double)view->buffer_fill / UINT16_MAX,
         .round_trip_ns = view->round_trip_ns,
-        .heard_ns = clock.wall_ns - (clock.now_ns - view->heard_ns),
+        .heard_ns = moment.wall_ns - (moment.now_ns - view->heard_ns),
         .state = state_of(view),
         .reports = (view->flags & HELIO_VIEW_REPORTS) != 0,
         .tagged = (view->flags & HELIO_VIEW_TAGGED) != 0,
@@ -102,7 +102,7 @@ static int compare(const void *a, const void *b) {
     return is_worse(one->badness, one->receiver, other) ? -1 : 1;
 }
 
-static bool list(helio_instance *instance, helio_command *command, helio_clock clock) {
+static bool list(helio_instance *instance, helio_command *command, helio_moment moment) {
     (void)instance;
     const listing *wanted = command->context;
     helio_tx_stream *stream = wanted->transmitter->lane->stream;
@@ -114,12 +114,12 @@ static bool list(helio_instance *instance, helio_command *command, helio_clock c
             continue;
         }
         if (count < wanted->limit) {
-            describe(stream, &views[i], clock, &wanted->out[count]);
+            describe(stream, &views[i], moment, &wanted->out[count]);
             sift_up(wanted->out, count);
         } else if (wanted->limit > 0 &&
-                   is_worse(helio_tx_stream_trouble(stream, i, clock.now_ns).badness,
+                   is_worse(helio_tx_stream_trouble(stream, i, moment.now_ns).badness,
                             views[i].receiver, &wanted->out[0])) {
-            describe(stream, &views[i], clock, &wanted->out[0]);
+            describe(stream, &views[i], moment, &wanted->out[0]);
             sift_down(wanted->out, wanted->limit);
         }
         count++;

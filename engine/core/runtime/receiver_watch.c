@@ -103,17 +103,17 @@ static void add_trims(const uint64_t *of_stream, uint64_t *trimmed) {
     }
 }
 
-static void refresh(helio_receiver *receiver, bool is_last, helio_clock clock) {
+static void refresh(helio_receiver *receiver, bool is_last, helio_moment moment) {
     helio_receive_queue *queue = &receiver->queue;
     uint64_t trimmed[HELIO_TRIMMED_CAUSES] = {0}, total = 0;
     if (receiver->has_listener) {
         return;
     }
-    helio_receiver_watch(receiver, clock.wall_ns);
-    const int64_t age_ns = helio_receive_queue_age_ns(queue, clock.now_ns, clock.wall_ns);
+    helio_receiver_watch(receiver, moment.wall_ns);
+    const int64_t age_ns = helio_receive_queue_age_ns(queue, moment.now_ns, moment.wall_ns);
     if (queue->kept) {
         helio_receive_queue_lock(queue);
-        helio_kept_queue_expire(queue->kept, clock.now_ns);
+        helio_kept_queue_expire(queue->kept, moment.now_ns);
     }
     for (helio_met_stream *met = receiver->met.there.oldest; met; met = met->newer) {
         helio_stats_begin(record_of(met));
@@ -134,15 +134,15 @@ static void refresh(helio_receiver *receiver, bool is_last, helio_clock clock) {
         total += trimmed[cause];
     }
     if (total != receiver->trimmed_told &&
-        (is_last || clock.wall_ns - receiver->trimmed_told_ns >= HELIO_SECOND)) {
-        tell_trims(receiver, trimmed, total, clock.wall_ns);
+        (is_last || moment.wall_ns - receiver->trimmed_told_ns >= HELIO_SECOND)) {
+        tell_trims(receiver, trimmed, total, moment.wall_ns);
     }
 }
 
-void helio_receiver_refresh(helio_receiver *receiver, helio_clock clock) {
-    refresh(receiver, false, clock);
+void helio_receiver_refresh(helio_receiver *receiver, helio_moment moment) {
+    refresh(receiver, false, moment);
 }
 
-void helio_receiver_settle(helio_receiver *receiver, helio_clock clock) {
-    refresh(receiver, true, clock);
+void helio_receiver_settle(helio_receiver *receiver, helio_moment moment) {
+    refresh(receiver, true, moment);
 }

@@ -158,12 +158,13 @@ static void on_gone(helio_lane *base, const helio_address *peer) {
 }
 
 static int open_lane(helio_instance *instance, const helio_endpoint *endpoint,
-                     helio_end_options *options, helio_clock clock, helio_rx_lane **out) {
+                     helio_end_options *options, helio_moment moment, helio_rx_lane **out) {
     helio_rx_lane *lane = helio_allocate(sizeof *lane);
     if (!lane) {
         return helio_fail(HELIO_ERR_NOMEM, "no memory for an endpoint");
     }
-    int error = helio_lane_open(&lane->base, instance, HELIO_ON_RECEIVER, endpoint, options, clock);
+    int error =
+        helio_lane_open(&lane->base, instance, HELIO_ON_RECEIVER, endpoint, options, moment);
     if (!error) {
         error = open_endpoint(lane);
         if (error) {
@@ -183,7 +184,7 @@ static int open_lane(helio_instance *instance, const helio_endpoint *endpoint,
 }
 
 int helio_rx_lane_acquire(helio_instance *instance, const helio_endpoint *endpoint,
-                          helio_end_options *options, helio_clock clock, helio_rx_lane **out) {
+                          helio_end_options *options, helio_moment moment, helio_rx_lane **out) {
     for (helio_rx_lane *lane = instance->rx_lanes; lane; lane = lane->next) {
         if (helio_lane_serves(&lane->base, endpoint, options)) {
             helio_options_fini(options, HELIO_ON_RECEIVER);
@@ -191,10 +192,10 @@ int helio_rx_lane_acquire(helio_instance *instance, const helio_endpoint *endpoi
             return 0;
         }
     }
-    return open_lane(instance, endpoint, options, clock, out);
+    return open_lane(instance, endpoint, options, moment, out);
 }
 
-void helio_rx_lane_release(helio_rx_lane *lane, helio_clock clock) {
+void helio_rx_lane_release(helio_rx_lane *lane, helio_moment moment) {
     if (lane->receivers) {
         return;
     }
@@ -204,9 +205,9 @@ void helio_rx_lane_release(helio_rx_lane *lane, helio_clock clock) {
     }
     *at = lane->next;
     lane->base.on_gone = NULL;
-    helio_rx_endpoint_destroy(lane->endpoint, clock);
+    helio_rx_endpoint_destroy(lane->endpoint, moment);
     flush_channel(lane);
-    helio_lane_tend(&lane->base, clock);
+    helio_lane_tend(&lane->base, moment);
     helio_lane_close(&lane->base);
     free(lane);
 }
@@ -227,15 +228,15 @@ static size_t receive_batch(helio_rx_lane *lane) {
     if (!count) {
         return 0;
     }
-    helio_clock clock = helio_clock_read(&instance->clock);
-    const int64_t receive_ns = clock.wall_ns;
+    helio_moment moment = helio_clock_read(&instance->clock);
+    const int64_t receive_ns = moment.wall_ns;
     for (size_t i = 0; i < count; i++) {
         if (i > 0) { /* listeners take their time */
-            clock = helio_clock_read(&instance->clock);
+            moment = helio_clock_read(&instance->clock);
         }
         helio_rx_endpoint_stamp(lane->endpoint, datagrams[i].kernel_ns);
         helio_rx_endpoint_on_packet(lane->endpoint, datagrams[i].data, datagrams[i].length,
-                                    &datagrams[i].source, receive_ns, clock);
+                                    &datagrams[i].source, receive_ns, moment);
     }
     return count;
 }
@@ -264,10 +265,10 @@ static int receive(helio_rx_lane *lane) {
     return (int)total;
 }
 
-static void pass_acks(helio_rx_lane *lane, helio_clock clock) {
+static void pass_acks(helio_rx_lane *lane, helio_moment moment) {
     for (helio_receiver *r = lane->receivers; r; r = r->next) {
         if (helio_receiver_has_acks(r)) {
-            helio_receiver_pass_acks(r, clock);
+            helio_receiver_pass_acks(r, moment);
         }
     }
 }
@@ -277,7 +278,7 @@ static bool is_done(const helio_receiver *receiver) {
 }
 
 /* Applications are done with messages: their sources may send more. */
-static void grant(helio_rx_lane *lane, helio_clock clock) {
+static void grant(helio_rx_lane *lane, helio_moment moment) {
     bool has_news = false;
     for (helio_receiver *r = lane->receivers; r; r = r->next) {
         if (is_done(r)) {
@@ -287,7 +288,7 @@ static void grant(helio_rx_lane *lane, helio_clock clock) {
     }
     if (has_news) {
         atomic_thread_fence(memory_order_seq_cst); /* what is done from here on raises it again */
-        helio_rx_endpoint_grant(lane->endpoint, clock);
+        helio_rx_endpoint_grant(lane->endpoint, moment);
     }
 }
 
@@ -305,20 +306,20 @@ bool helio_rx_lane_has_acks(const helio_rx_lane *lane) {
     return false;
 }
 
-int helio_rx_lane_work(helio_rx_lane *lane, helio_clock clock) {
+int helio_rx_lane_work(helio_rx_lane *lane, helio_moment moment) {
     int done = receive(lane);
     if (done) {
-        clock = helio_clock_read(&lane->base.instance->clock);
+        moment = helio_clock_read(&lane->base.instance->clock);
     }
     if (lane->acked_by_app) {
-        pass_acks(lane, clock);
+        pass_acks(lane, moment);
     }
     if (lane->grants) {
-        grant(lane, clock);
+        grant(lane, moment);
     }
-    if (clock.now_ns >= helio_rx_endpoint_next_deadline_ns(lane->endpoint) ||
+    if (moment.now_ns >= helio_rx_endpoint_next_deadline_ns(lane->endpoint) ||
         helio_rx_lane_can_resume(lane)) {
-        done += helio_rx_endpoint_poll(lane->endpoint, clock);
+        done += helio_rx_endpoint_poll(lane->endpoint, moment);
     }
     flush_channel(lane);
     return done;
@@ -333,27 +334,27 @@ static bool has_listener(const helio_rx_lane *lane) {
     return false;
 }
 
-void helio_rx_lanes_work_amid_send(helio_instance *instance, helio_clock clock) {
+void helio_rx_lanes_work_amid_send(helio_instance *instance, helio_moment moment) {
     const bool is_polled = instance->mode == HELIO_MODE_POLL;
     if (is_polled && instance->polling) {
         return; /* a listener sends: some lane is at work already */
     }
     for (helio_rx_lane *lane = instance->rx_lanes; lane; lane = lane->next) {
         if (!is_polled || !has_listener(lane)) {
-            helio_rx_lane_work(lane, clock);
+            helio_rx_lane_work(lane, moment);
         }
     }
 }
 
-void helio_rx_lane_refresh(helio_rx_lane *lane, helio_clock clock) {
+void helio_rx_lane_refresh(helio_rx_lane *lane, helio_moment moment) {
     for (helio_receiver *r = lane->receivers; r; r = r->next) {
-        helio_receiver_refresh(r, clock);
+        helio_receiver_refresh(r, moment);
     }
     helio_lane_follow_level(&lane->base);
-    helio_lane_tend(&lane->base, clock);
+    helio_lane_tend(&lane->base, moment);
     const helio_channel_counters *counters = &lane->base.channel->counters;
     helio_rx_endpoint_note_drops(lane->endpoint, counters->socket_drops + counters->overruns,
-                                 clock.now_ns);
+                                 moment.now_ns);
 }
 
 bool helio_rx_lane_before_sleep(helio_rx_lane *lane) {

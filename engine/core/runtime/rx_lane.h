@@ -24,21 +24,21 @@ struct helio_rx_lane {
 /* The lane of the instance that serves this endpoint with these options, or a new one; takes over
  * `options`. Errors: as opening a channel, and OPTION, NOMEM of the endpoint. */
 int helio_rx_lane_acquire(helio_instance *instance, const helio_endpoint *endpoint,
-                          helio_end_options *options, helio_clock clock, helio_rx_lane **out);
+                          helio_end_options *options, helio_moment moment, helio_rx_lane **out);
 /* Closes it, unless receivers are left. */
-void helio_rx_lane_release(helio_rx_lane *lane, helio_clock clock);
+void helio_rx_lane_release(helio_rx_lane *lane, helio_moment moment);
 
 /* An endpoint as options want it: all that does not depend on where it is and who has it.  0, or
  * HELIO_ERR_OPTION for options that contradict each other. */
 int helio_rx_lane_config(const helio_receiver_options *options, helio_rx_endpoint_config *out);
 
 /* Reads what came, asks for what is missing, delivers. */
-int helio_rx_lane_work(helio_rx_lane *lane, helio_clock clock);
-/* Works all lanes while one long message is being sent, so that nothing is missed meanwhile.  In mode
- * poll only those without a listener, which might send into the midst of that message. */
-void helio_rx_lanes_work_amid_send(helio_instance *instance, helio_clock clock);
+int helio_rx_lane_work(helio_rx_lane *lane, helio_moment moment);
+/* Works all lanes while one long message is being sent, so that nothing is missed meanwhile.  In
+ * mode poll only those without a listener, which might send into the midst of that message. */
+void helio_rx_lanes_work_amid_send(helio_instance *instance, helio_moment moment);
 /* Sets the gauges of its queues and carries mishaps of the channel to the statistics. */
-void helio_rx_lane_refresh(helio_rx_lane *lane, helio_clock clock);
+void helio_rx_lane_refresh(helio_rx_lane *lane, helio_moment moment);
 
 /* From now on news ends a sleep; false: there is some already.  What a full receiver holds back is
  * none. */

@@ -32,7 +32,7 @@ static void on_stream_end(void *context, uint32_t stream) {
     helio_receiver *receiver = context;
     helio_met_stream *met = met_stream(receiver, stream);
     if (met) {
-        helio_receiver_refresh(receiver, (helio_clock){helio_monotonic_ns(), helio_wall_ns()});
+        helio_receiver_refresh(receiver, (helio_moment){helio_monotonic_ns(), helio_wall_ns()});
         helio_receive_queue_measure(&receiver->queue, &met->passage, NULL, NULL);
         pthread_mutex_lock(&receiver->lock);
         helio_met_streams_end(&receiver->met, met);
@@ -109,8 +109,8 @@ static uint64_t waiting_bytes(const helio_met_stream *met) {
            helio_cell(&met->passage.taken_bytes);
 }
 
-/* Since when the wait in the queue is measured, with the application told where to count it; 0: it is
- * not. */
+/* Since when the wait in the queue is measured, with the application told where to count it; 0: it
+ * is not. */
 static int64_t measured_since(helio_receiver *receiver, helio_met_stream *met) {
     helio_hdr *const *histogram = met->object->histogram;
     if (!is_measured(receiver) || !histogram[HELIO_RECEIVER_DISPATCH_LATENCY]) {
@@ -273,7 +273,7 @@ bool helio_receiver_has_acks(const helio_receiver *receiver) {
     return atomic_load_explicit(&receiver->has_acks, memory_order_relaxed);
 }
 
-void helio_receiver_pass_acks(helio_receiver *receiver, helio_clock clock) {
+void helio_receiver_pass_acks(helio_receiver *receiver, helio_moment moment) {
     atomic_store_explicit(&receiver->has_acks, false, memory_order_relaxed);
     atomic_thread_fence(memory_order_seq_cst); /* what is told from here on raises it again */
     for (helio_met_stream *met = receiver->met.there.oldest; met; met = met->newer) {
@@ -281,7 +281,7 @@ void helio_receiver_pass_acks(helio_receiver *receiver, helio_clock clock) {
         if (next > met->acknowledged_told) {
             met->acknowledged_told = next;
             helio_rx_endpoint_acknowledge(receiver->lane->endpoint, receiver->subscription,
-                                          met->number, next, clock);
+                                          met->number, next, moment);
         }
     }
 }

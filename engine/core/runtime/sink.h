@@ -7,11 +7,11 @@
 
 helio_sink helio_receiver_sink(helio_receiver *receiver);
 
-/* Sets the gauges of the receiver's queue, trims what is too old, and tells what was trimmed and how
- * full it is. */
-void helio_receiver_refresh(helio_receiver *receiver, helio_clock clock);
+/* Sets the gauges of the receiver's queue, trims what is too old, and tells what was trimmed and
+ * how full it is. */
+void helio_receiver_refresh(helio_receiver *receiver, helio_moment moment);
 /* The last time: all that was trimmed is told. */
-void helio_receiver_settle(helio_receiver *receiver, helio_clock clock);
+void helio_receiver_settle(helio_receiver *receiver, helio_moment moment);
 /* Tells when the queue crosses its marks. */
 void helio_receiver_watch(helio_receiver *receiver, int64_t wall_ns);
 /* The application counts what messages of the stream wait for it as the level of detail has it. */
@@ -22,6 +22,6 @@ void helio_receiver_on_trim(helio_passage *passage, int cause);
 /* The application has acknowledged something that the endpoint does not know of yet. */
 bool helio_receiver_has_acks(const helio_receiver *receiver);
 /* Tells the endpoint. */
-void helio_receiver_pass_acks(helio_receiver *receiver, helio_clock clock);
+void helio_receiver_pass_acks(helio_receiver *receiver, helio_moment moment);
 
 #endif

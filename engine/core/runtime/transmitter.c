@@ -21,7 +21,7 @@ static uint64_t memory_of(const helio_transmitter *transmitter) {
     return transmitter->queue.ring.memory ? transmitter->queue.ring.capacity : 0;
 }
 
-static bool attach(helio_instance *instance, helio_command *command, helio_clock clock) {
+static bool attach(helio_instance *instance, helio_command *command, helio_moment moment) {
     transmitter_opening *opening = command->context;
     helio_transmitter *transmitter = opening->transmitter;
     helio_tx_lane *lane = NULL;
@@ -31,17 +31,17 @@ static bool attach(helio_instance *instance, helio_command *command, helio_clock
         return true;
     }
     command->result = helio_tx_lane_acquire(instance, &opening->common.endpoint,
-                                            &opening->common.options, clock, &lane);
+                                            &opening->common.options, moment, &lane);
     if (command->result < 0) {
         helio_limit_give(instance, memory);
         return true;
     }
     command->result =
-        helio_tx_stream_add_topic(lane->stream, opening->common.topic, clock, &transmitter->topic);
+        helio_tx_stream_add_topic(lane->stream, opening->common.topic, moment, &transmitter->topic);
     if (command->result < 0) {
         helio_limit_give(instance, memory);
         if (!lane->transmitters) {
-            helio_tx_lane_destroy(lane, clock);
+            helio_tx_lane_destroy(lane, moment);
         }
         return true;
     }
@@ -56,7 +56,7 @@ static bool attach(helio_instance *instance, helio_command *command, helio_clock
     transmitter->next = lane->transmitters;
     lane->transmitters = transmitter;
     helio_tsi_format(helio_tx_stream_tsi(lane->stream), transmitter->stream);
-    helio_tx_lane_flush(lane, clock);
+    helio_tx_lane_flush(lane, moment);
     return true;
 }
 
@@ -94,21 +94,21 @@ int helio_transmitter_create(helio_instance *instance, const char *endpoint, con
 /* What is left in the queue of a transmitter that goes has found no room in the channel, or no
  * credit: whoever makes it wait has stopped, and is waited for as long as for one that is silent.
  * Then it is sent all the same, room or not, but never without credit. */
-static void give_up_room(helio_transmitter *transmitter, helio_clock clock) {
+static void give_up_room(helio_transmitter *transmitter, helio_moment moment) {
     helio_tx_lane *lane = transmitter->lane;
     const helio_transmitter_options *options = &lane->base.options.transmitter;
     const uint64_t used = helio_submit_queue_bytes(&transmitter->queue);
     if (!transmitter->jammed_ns || used < transmitter->jammed_bytes) {
-        transmitter->jammed_ns = clock.now_ns;
+        transmitter->jammed_ns = moment.now_ns;
         transmitter->jammed_bytes = used;
     }
     const int64_t patience_ns =
         helio_max(options->linger_ns,
                   helio_max(options->stream.connection_timeout_ns, options->connect_wait_ns));
-    if (clock.now_ns - transmitter->jammed_ns < patience_ns) {
+    if (moment.now_ns - transmitter->jammed_ns < patience_ns) {
         return;
     }
-    if (helio_tx_lane_admit(lane, transmitter->topic, 0, clock) == HELIO_ADMIT_CREDIT) {
+    if (helio_tx_lane_admit(lane, transmitter->topic, 0, moment) == HELIO_ADMIT_CREDIT) {
         helio_transmitter_drop_rest(transmitter);
     } else {
         lane->is_heedless = true;
@@ -117,47 +117,47 @@ static void give_up_room(helio_transmitter *transmitter, helio_clock clock) {
 
 /* The same for receivers - acknowledgements, the send limit - for the linger time; then it is sent
  * without.  The rate alone is no reason: what waits for it leaves in time. */
-static void give_up_acks(helio_transmitter *transmitter, helio_clock clock) {
+static void give_up_acks(helio_transmitter *transmitter, helio_moment moment) {
     helio_tx_lane *lane = transmitter->lane;
     helio_tx_pace *pace = helio_tx_stream_pace(lane->stream);
     if (lane->held != HELIO_ADMIT_HISTORY && pace->wait != HELIO_ADMIT_WINDOW) {
         return;
     }
     if (!transmitter->stuck_ns) {
-        transmitter->stuck_ns = clock.now_ns;
+        transmitter->stuck_ns = moment.now_ns;
     }
-    if (clock.now_ns - transmitter->stuck_ns >= lane->base.options.transmitter.linger_ns) {
-        helio_tx_stream_release(lane->stream, clock);
+    if (moment.now_ns - transmitter->stuck_ns >= lane->base.options.transmitter.linger_ns) {
+        helio_tx_stream_release(lane->stream, moment);
         helio_tx_pace_set_send_limit(pace, UINT64_MAX);
     }
 }
 
-bool helio_transmitter_detach(helio_transmitter *transmitter, helio_clock clock) {
+bool helio_transmitter_detach(helio_transmitter *transmitter, helio_moment moment) {
     helio_tx_lane *lane = transmitter->lane;
     if (helio_submit_queue_has_messages(&transmitter->queue)) {
-        give_up_acks(transmitter, clock);
-        give_up_room(transmitter, clock);
+        give_up_acks(transmitter, moment);
+        give_up_room(transmitter, moment);
         return false;
     }
     lane->is_heedless = false;
-    helio_tx_lane_flush(lane, clock);
-    helio_transmitter_refresh(transmitter, true, clock);
-    helio_tx_lane_refresh(lane, clock);
+    helio_tx_lane_flush(lane, moment);
+    helio_transmitter_refresh(transmitter, true, moment);
+    helio_tx_lane_refresh(lane, moment);
     helio_limit_give(transmitter->instance, memory_of(transmitter));
     helio_transmitter **at = &lane->transmitters;
     while (*at != transmitter) {
         at = &(*at)->next;
     }
     *at = transmitter->next;
-    helio_tx_stream_remove_topic(lane->stream, transmitter->topic, clock);
-    helio_tx_lane_flush(lane, clock);
-    helio_tx_lane_release(lane, clock);
+    helio_tx_stream_remove_topic(lane->stream, transmitter->topic, moment);
+    helio_tx_lane_flush(lane, moment);
+    helio_tx_lane_release(lane, moment);
     return true;
 }
 
-static bool detach(helio_instance *instance, helio_command *command, helio_clock clock) {
+static bool detach(helio_instance *instance, helio_command *command, helio_moment moment) {
     (void)instance;
-    return helio_transmitter_detach(command->context, clock);
+    return helio_transmitter_detach(command->context, moment);
 }
 
 void helio_transmitter_free(helio_transmitter *transmitter) {
@@ -233,10 +233,10 @@ bool helio_transmitter_is_refusing(const helio_transmitter *transmitter) {
 }
 
 helio_admission helio_transmitter_admit(helio_transmitter *transmitter, size_t length,
-                                        helio_clock clock) {
+                                        helio_moment moment) {
     return helio_transmitter_is_refusing(transmitter)
                ? HELIO_ADMIT_ACKERS
-               : helio_tx_lane_admit(transmitter->lane, transmitter->topic, length, clock);
+               : helio_tx_lane_admit(transmitter->lane, transmitter->topic, length, moment);
 }
 
 helio_admission helio_transmitter_cause(const helio_transmitter *transmitter, size_t length) {
@@ -271,7 +271,7 @@ int helio_transmitter_fail(const helio_transmitter *transmitter, int error, heli
 
 /* Between lock and unlock of the queue. */
 static inline int push(helio_transmitter *transmitter, const helio_buffer *message,
-                       int64_t intended_ns, helio_clock now) {
+                       int64_t intended_ns, helio_moment now) {
     helio_submit_queue *queue = &transmitter->queue;
     if (!helio_transmitter_is_fit(transmitter, message->length)) {
         return helio_transmitter_fail_size(transmitter, message->length);
@@ -282,12 +282,12 @@ static inline int push(helio_transmitter *transmitter, const helio_buffer *messa
                                                  intended_ns);
 }
 
-/* Mode thread: into the submit queue, which the engine empties.  intended_ns: of all of them; 0: none
- * has one. */
+/* Mode thread: into the submit queue, which the engine empties.  intended_ns: of all of them; 0:
+ * none has one. */
 static int push_all(helio_transmitter *transmitter, const helio_buffer *messages, size_t count,
                     int64_t intended_ns, size_t *accepted) {
     helio_submit_queue *queue = &transmitter->queue;
-    const helio_clock now = {queue->kept ? helio_monotonic_ns() : 0, helio_wall_ns()};
+    const helio_moment now = {queue->kept ? helio_monotonic_ns() : 0, helio_wall_ns()};
     int error = 0;
     size_t done = 0;
     if (helio_transmitter_is_refusing(transmitter)) {
@@ -320,12 +320,12 @@ static int push_all(helio_transmitter *transmitter, const helio_buffer *messages
 }
 
 /* Mode poll: what was put into packets goes on its way. */
-static void finish(helio_transmitter *transmitter, bool is_new, helio_clock clock) {
+static void finish(helio_transmitter *transmitter, bool is_new, helio_moment moment) {
     helio_instance *instance = transmitter->instance;
     transmitter->unflushed = is_new;
-    helio_tx_lane_flush(transmitter->lane, clock);
+    helio_tx_lane_flush(transmitter->lane, moment);
     if (!instance->polling) {
-        helio_loop_transmit(instance, clock);
+        helio_loop_transmit(instance, moment);
     }
 }
 
@@ -337,24 +337,25 @@ static helio_admission admit_after_flush(helio_transmitter *transmitter, size_t 
     return helio_transmitter_admit(transmitter, length, helio_clock_read(source));
 }
 
-static int refuse(const helio_transmitter *transmitter, helio_admission cause, helio_clock clock) {
+static int refuse(const helio_transmitter *transmitter, helio_admission cause,
+                  helio_moment moment) {
     if (cause != HELIO_ADMIT_ACKERS) {
-        helio_tx_lane_note_wait(transmitter->lane, cause, clock.now_ns);
+        helio_tx_lane_note_wait(transmitter->lane, cause, moment.now_ns);
         helio_count(&transmitter->instance->counts->send_would_block, 1);
     }
     return helio_transmitter_fail(transmitter, HELIO_ERR_WOULD_BLOCK, cause);
 }
 
-/* Mode poll: into packets, at once.  A message that may not go yet is refused, or a kept queue takes it,
- * and those behind it. */
+/* Mode poll: into packets, at once.  A message that may not go yet is refused, or a kept queue
+ * takes it, and those behind it. */
 static int append_all(helio_transmitter *transmitter, const helio_buffer *messages, size_t count,
                       int64_t intended_ns, size_t *accepted) {
     helio_tx_lane *lane = transmitter->lane;
     helio_submit_queue *queue = &transmitter->queue;
-    helio_clock clock = helio_clock_read(&transmitter->instance->clock);
-    helio_tx_lane_make_way(lane, clock);
+    helio_moment moment = helio_clock_read(&transmitter->instance->clock);
+    helio_tx_lane_make_way(lane, moment);
     helio_tx_lane_look(lane);
-    bool is_new = queue->kept && helio_tx_lane_drain_kept(lane, transmitter, clock);
+    bool is_new = queue->kept && helio_tx_lane_drain_kept(lane, transmitter, moment);
     const bool is_paced = helio_tx_stream_is_paced(lane->stream);
     const size_t long_bytes = helio_lane_packet_bytes(&lane->base) / 2;
     int error = 0;
@@ -366,9 +367,9 @@ static int append_all(helio_transmitter *transmitter, const helio_buffer *messag
             break;
         }
         if (is_paced) { /* each at its own time, as a long one may have waited */
-            clock = helio_clock_read(&transmitter->instance->clock);
+            moment = helio_clock_read(&transmitter->instance->clock);
         }
-        helio_admission answer = helio_transmitter_admit(transmitter, message->length, clock);
+        helio_admission answer = helio_transmitter_admit(transmitter, message->length, moment);
         if (answer == HELIO_ADMIT_GO && queue->kept && helio_submit_queue_has_messages(queue)) {
             answer = HELIO_ADMIT_QUEUE;
         } else if (answer != HELIO_ADMIT_GO && !queue->kept) {
@@ -380,19 +381,19 @@ static int append_all(helio_transmitter *transmitter, const helio_buffer *messag
                 counted = done;
             }
             lane->congestion.is_waiting = false;
-            error =
-                helio_tx_stream_append_intended(lane->stream, transmitter->topic, message->data,
-                                                message->length, clock.wall_ns, intended_ns, clock);
+            error = helio_tx_stream_append_intended(lane->stream, transmitter->topic, message->data,
+                                                    message->length, moment.wall_ns, intended_ns,
+                                                    moment);
             is_new = true;
         } else if (queue->kept && answer != HELIO_ADMIT_ACKERS) {
-            error = push(transmitter, message, intended_ns, clock);
+            error = push(transmitter, message, intended_ns, moment);
         } else {
-            error = refuse(transmitter, answer, clock);
+            error = refuse(transmitter, answer, moment);
         }
         done += !error;
     }
     helio_submit_queue_accept(queue, done - counted);
-    finish(transmitter, is_new, clock);
+    finish(transmitter, is_new, moment);
     *accepted = done;
     return error;
 }

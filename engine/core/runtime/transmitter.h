@@ -41,10 +41,10 @@ struct helio_transmitter {
 };
 
 /* Engine: takes the transmitter out of its lane once its queue is empty; false: not yet. */
-bool helio_transmitter_detach(helio_transmitter *transmitter, helio_clock clock);
-/* Engine, now and then: sets what is counted and tells what its queue has dropped, `is_last`: all of
- * it, and how full it is. */
-void helio_transmitter_refresh(helio_transmitter *transmitter, bool is_last, helio_clock clock);
+bool helio_transmitter_detach(helio_transmitter *transmitter, helio_moment moment);
+/* Engine, now and then: sets what is counted and tells what its queue has dropped, `is_last`: all
+ * of it, and how full it is. */
+void helio_transmitter_refresh(helio_transmitter *transmitter, bool is_last, helio_moment moment);
 /* The same: adds what it accepted, dropped and holds to the topic's books, and shows these; to be
  * done for all transmitters of a lane, one after the other (transmitter_totals.c). */
 void helio_transmitter_collect(helio_transmitter *transmitter);

@@ -109,7 +109,7 @@ static void tell_mark(const helio_transmitter *transmitter, uint64_t fill, int64
                       is_above ? "filling up" : "no longer full", (double)fill / 1e4);
 }
 
-void helio_transmitter_refresh(helio_transmitter *transmitter, bool is_last, helio_clock clock) {
+void helio_transmitter_refresh(helio_transmitter *transmitter, bool is_last, helio_moment moment) {
     helio_submit_queue *queue = &transmitter->queue;
     if (!helio_submit_queue_is_open(queue)) {
         helio_transmitter_collect(transmitter);
@@ -117,18 +117,18 @@ void helio_transmitter_refresh(helio_transmitter *transmitter, bool is_last, hel
     }
     const uint64_t fill = transmitter->mark.high ? helio_submit_queue_fill(queue) : 0;
     if (helio_mark_cross(&transmitter->mark, fill)) {
-        tell_mark(transmitter, fill, clock.wall_ns);
+        tell_mark(transmitter, fill, moment.wall_ns);
     }
     if (!queue->kept) {
         helio_transmitter_collect(transmitter);
-        tell_new_drops(transmitter, is_last, clock.wall_ns);
+        tell_new_drops(transmitter, is_last, moment.wall_ns);
         return;
     }
     helio_submit_queue_lock(queue);
-    helio_submit_queue_expire(queue, clock.now_ns);
+    helio_submit_queue_expire(queue, moment.now_ns);
     helio_submit_queue_unlock(queue);
     helio_transmitter_collect(transmitter);
-    tell_new_drops(transmitter, is_last, clock.wall_ns);
+    tell_new_drops(transmitter, is_last, moment.wall_ns);
     if (!transmitter->unflushed) { /* what is gone was sent long ago, or dropped */
         helio_submit_queue_hand_over(queue);
     }

@@ -13,11 +13,11 @@ int helio_transmitter_fail_size(const helio_transmitter *transmitter, size_t len
 bool helio_transmitter_is_refusing(const helio_transmitter *transmitter);
 /* Mode poll: whether a message may be put into packets now. */
 helio_admission helio_transmitter_admit(helio_transmitter *transmitter, size_t length,
-                                        helio_clock clock);
+                                        helio_moment moment);
 /* Mode thread: what a message waits for that found no room in the submit queue. */
 helio_admission helio_transmitter_cause(const helio_transmitter *transmitter, size_t length);
-/* Notes the sentence for what a message waits for.  Returns `error`, WOULD_BLOCK or TIMEOUT; ACKERS when
- * that is the cause. */
+/* Notes the sentence for what a message waits for.  Returns `error`, WOULD_BLOCK or TIMEOUT; ACKERS
+ * when that is the cause. */
 int helio_transmitter_fail(const helio_transmitter *transmitter, int error, helio_admission cause);
 
 /* ---- transmitter_kept.c ---- */

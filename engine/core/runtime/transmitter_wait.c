@@ -65,16 +65,16 @@ static int wait_for_lane(helio_transmitter *transmitter, size_t length, int64_t 
     helio_instance *instance = transmitter->instance;
     helio_tx_lane *lane = transmitter->lane;
     for (;;) {
-        const helio_clock clock = helio_clock_read(&instance->clock);
+        const helio_moment moment = helio_clock_read(&instance->clock);
         helio_tx_lane_look(lane);
-        const helio_admission answer = helio_transmitter_admit(transmitter, length, clock);
+        const helio_admission answer = helio_transmitter_admit(transmitter, length, moment);
         if (answer == HELIO_ADMIT_GO) {
             return 0;
         }
         if (answer == HELIO_ADMIT_ACKERS || helio_monotonic_ns() >= deadline_ns) {
             return helio_transmitter_fail(transmitter, HELIO_ERR_TIMEOUT, answer);
         }
-        helio_tx_lane_note_wait(lane, answer, clock.now_ns);
+        helio_tx_lane_note_wait(lane, answer, moment.now_ns);
         if (!helio_loop_once(instance)) {
             int64_t look_ns = helio_deadline_after(HELIO_TX_LANE_LOOK_NS);
             const int64_t ready_ns = helio_tx_stream_ready_ns(lane->stream);
@@ -233,8 +233,8 @@ int helio_transmitter_wait_acked(helio_transmitter *transmitter, uint32_t receiv
     return error;
 }
 
-static bool note_all(helio_instance *instance, helio_command *command, helio_clock clock) {
-    (void)instance, (void)clock;
+static bool note_all(helio_instance *instance, helio_command *command, helio_moment moment) {
+    (void)instance, (void)moment;
     helio_transmitter *transmitter = command->context;
     atomic_store_explicit(&transmitter->acked.is_wanted, true, memory_order_relaxed);
     helio_tx_lane_note_all(transmitter->lane, transmitter);
@@ -247,13 +247,13 @@ typedef struct ack_listener {
     void *context;
 } ack_listener;
 
-static bool set_listener(helio_instance *instance, helio_command *command, helio_clock clock) {
+static bool set_listener(helio_instance *instance, helio_command *command, helio_moment moment) {
     const ack_listener *listener = command->context;
     helio_transmitter *transmitter = listener->transmitter;
     transmitter->on_ack = listener->on_ack;
     transmitter->on_ack_context = listener->context;
     command->context = transmitter;
-    return note_all(instance, command, clock);
+    return note_all(instance, command, moment);
 }
 
 int helio_transmitter_on_ack(helio_transmitter *transmitter,
@@ -268,7 +268,7 @@ int helio_transmitter_acks(helio_transmitter *transmitter, helio_ack *acks, size
     if (!atomic_load_explicit(&acked->is_wanted, memory_order_relaxed)) {
         helio_command command = {.run = note_all, .context = transmitter};
         const bool is_engine = helio_instance_is_engine(transmitter->instance);
-        const int error = is_engine ? !note_all(transmitter->instance, &command, (helio_clock){0})
+        const int error = is_engine ? !note_all(transmitter->instance, &command, (helio_moment){0})
                                     : helio_command_execute(transmitter->instance, &command);
         if (error) {
             return error;

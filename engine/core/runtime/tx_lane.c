@@ -46,12 +46,12 @@ void helio_tx_lane_flush_channel(helio_tx_lane *lane) {
         driver->flush(lane->base.channel);
         return;
     }
-    /* By the engine's own clock: a lone message over memory takes hardly longer than two questions to
-     * the kernel's. */
-    helio_clock_source *clock = &lane->base.instance->clock;
-    const int64_t start_ns = helio_clock_read(clock).now_ns;
+    /* By the engine's own clock: a lone message over memory takes hardly longer than two questions
+     * to the kernel's. */
+    helio_clock_source *moment = &lane->base.instance->clock;
+    const int64_t start_ns = helio_clock_read(moment).now_ns;
     driver->flush(lane->base.channel);
-    record_send(lane, helio_clock_read(clock).now_ns - start_ns);
+    record_send(lane, helio_clock_read(moment).now_ns - start_ns);
 }
 
 int helio_tx_lane_send(void *context, const helio_address *to, const void *packet, size_t length,
@@ -66,35 +66,35 @@ int helio_tx_lane_send(void *context, const helio_address *to, const void *packe
     return lane->base.channel->driver->send(lane->base.channel, to, packet, length, stable);
 }
 
-int helio_tx_lane_poll_stream(helio_tx_lane *lane, helio_clock clock) {
-    return clock.now_ns >= helio_tx_stream_next_deadline_ns(lane->stream)
-               ? helio_tx_stream_poll(lane->stream, clock)
+int helio_tx_lane_poll_stream(helio_tx_lane *lane, helio_moment moment) {
+    return moment.now_ns >= helio_tx_stream_next_deadline_ns(lane->stream)
+               ? helio_tx_stream_poll(lane->stream, moment)
                : 0;
 }
 
 /* A connection is full: what it took goes on its way, for a moment.  When that was of no use (its
  * reader may be this very engine), the rest of the message goes on without. */
 static void wait_for_room(helio_tx_lane *lane) {
-    helio_clock clock = helio_clock_read(&lane->base.instance->clock);
-    if (clock.now_ns < lane->wait_after_ns) {
+    helio_moment moment = helio_clock_read(&lane->base.instance->clock);
+    if (moment.now_ns < lane->wait_after_ns) {
         return;
     }
     const bool is_asked_to = lane->base.options.transmitter.ring_wait != 0;
-    const int64_t until_ns = clock.now_ns + (is_asked_to ? RING_WAIT_NS : ROOM_WAIT_NS);
+    const int64_t until_ns = moment.now_ns + (is_asked_to ? RING_WAIT_NS : ROOM_WAIT_NS);
     while (!helio_tx_lane_has_room(lane)) {
-        if (clock.now_ns >= until_ns) {
-            lane->wait_after_ns = is_asked_to ? 0 : clock.now_ns + WAIT_AGAIN_NS;
+        if (moment.now_ns >= until_ns) {
+            lane->wait_after_ns = is_asked_to ? 0 : moment.now_ns + WAIT_AGAIN_NS;
             return;
         }
-        helio_tx_lane_receive(lane, clock);
+        helio_tx_lane_receive(lane, moment);
         lane->base.channel->driver->flush(lane->base.channel);
-        helio_lane_tend(&lane->base, clock);
-        clock = helio_clock_read(&lane->base.instance->clock);
+        helio_lane_tend(&lane->base, moment);
+        moment = helio_clock_read(&lane->base.instance->clock);
     }
 }
 
-/* A long message is being cut, and somebody asks for what was sent a good while ago: what comes next
- * would push it out of the history. */
+/* A long message is being cut, and somebody asks for what was sent a good while ago: what comes
+ * next would push it out of the history. */
 static bool must_wait(helio_tx_lane *lane, int64_t now_ns) {
     if (now_ns < lane->free_until_ns || !helio_tx_stream_is_outrunning(lane->stream, now_ns)) {
         lane->waits_since_ns = 0;
@@ -113,16 +113,16 @@ static bool must_wait(helio_tx_lane *lane, int64_t now_ns) {
 
 void helio_tx_lane_breathe(void *context, int64_t not_before_ns) {
     helio_tx_lane *lane = context;
-    helio_clock clock;
+    helio_moment moment;
     do {
         helio_tx_lane_flush_channel(lane);
-        clock = helio_clock_read(&lane->base.instance->clock);
-        helio_tx_lane_receive(lane, clock);
-        helio_tx_lane_poll_stream(lane, clock);
-        helio_tx_lane_make_way(lane, clock);
-        helio_rx_lanes_work_amid_send(lane->base.instance, clock);
+        moment = helio_clock_read(&lane->base.instance->clock);
+        helio_tx_lane_receive(lane, moment);
+        helio_tx_lane_poll_stream(lane, moment);
+        helio_tx_lane_make_way(lane, moment);
+        helio_rx_lanes_work_amid_send(lane->base.instance, moment);
         wait_for_room(lane);
-    } while (clock.now_ns < not_before_ns || (not_before_ns && must_wait(lane, clock.now_ns)));
+    } while (moment.now_ns < not_before_ns || (not_before_ns && must_wait(lane, moment.now_ns)));
 }
 
 /* ---- work ---- */
@@ -138,8 +138,8 @@ static void plan_read(helio_tx_lane *lane, size_t count, int64_t now_ns) {
     lane->read_due_ns = now_ns + (is_quiet ? FEEDBACK_QUIET_INTERVAL_NS : FEEDBACK_INTERVAL_NS);
 }
 
-int helio_tx_lane_receive(helio_tx_lane *lane, helio_clock clock) {
-    if (clock.now_ns < lane->read_due_ns) {
+int helio_tx_lane_receive(helio_tx_lane *lane, helio_moment moment) {
+    if (moment.now_ns < lane->read_due_ns) {
         return 0;
     }
     helio_channel *channel = lane->base.channel;
@@ -151,9 +151,9 @@ int helio_tx_lane_receive(helio_tx_lane *lane, helio_clock clock) {
     }
     for (size_t i = 0; i < count; i++) {
         helio_tx_stream_on_packet(lane->stream, datagrams[i].data, datagrams[i].length,
-                                  &datagrams[i].source, clock);
+                                  &datagrams[i].source, moment);
     }
-    plan_read(lane, count, clock.now_ns);
+    plan_read(lane, count, moment.now_ns);
     return (int)count;
 }
 
@@ -164,7 +164,7 @@ static void note_held(helio_tx_lane *lane, helio_admission cause) {
 
 /* Puts a bounded number of the transmitter's messages into packets. */
 static int drain_ring(helio_tx_lane *lane, helio_transmitter *transmitter, size_t budget,
-                      helio_clock clock) {
+                      helio_moment moment) {
     helio_submit_queue *queue = &transmitter->queue;
     helio_submitted message;
     const size_t packet_bytes = helio_lane_packet_bytes(&lane->base);
@@ -172,11 +172,11 @@ static int drain_ring(helio_tx_lane *lane, helio_transmitter *transmitter, size_
     uint64_t count = 0, counted = 0;
     size_t bytes = 0;
     while (bytes < budget && helio_submit_queue_peek(queue, &message)) {
-        if (is_paced || message.submit_ns > clock.wall_ns) { /* submitted after this cycle began */
-            clock = helio_clock_read(&lane->base.instance->clock);
+        if (is_paced || message.submit_ns > moment.wall_ns) { /* submitted after this cycle began */
+            moment = helio_clock_read(&lane->base.instance->clock);
         }
         const helio_admission answer =
-            helio_tx_lane_admit(lane, transmitter->topic, message.length, clock);
+            helio_tx_lane_admit(lane, transmitter->topic, message.length, moment);
         if (answer != HELIO_ADMIT_GO) {
             note_held(lane, answer);
             break;
@@ -187,7 +187,7 @@ static int drain_ring(helio_tx_lane *lane, helio_transmitter *transmitter, size_
         }
         helio_tx_stream_append_intended(lane->stream, transmitter->topic, message.data,
                                         message.length, message.submit_ns, message.intended_ns,
-                                        clock);
+                                        moment);
         bytes += message.length + MESSAGE_COST;
         helio_submit_queue_drop(queue);
         count++;
@@ -203,13 +203,14 @@ static int drain_ring(helio_tx_lane *lane, helio_transmitter *transmitter, size_
 
 /* Takes the message at the front of a kept queue, if there is one and it need not wait. */
 static bool take_kept(helio_tx_lane *lane, const helio_transmitter *transmitter,
-                      helio_submit_queue *queue, helio_submitted *message, helio_clock clock) {
+                      helio_submit_queue *queue, helio_submitted *message, helio_moment moment) {
     size_t length;
     bool is_taken = false;
     helio_submit_queue_lock(queue);
-    helio_submit_queue_expire(queue, clock.now_ns);
+    helio_submit_queue_expire(queue, moment.now_ns);
     if (helio_kept_queue_front(queue->kept, &length)) {
-        const helio_admission answer = helio_tx_lane_admit(lane, transmitter->topic, length, clock);
+        const helio_admission answer =
+            helio_tx_lane_admit(lane, transmitter->topic, length, moment);
         note_held(lane, answer == HELIO_ADMIT_GO ? lane->held : answer);
         is_taken = answer == HELIO_ADMIT_GO && helio_submit_queue_take(queue, message);
     }
@@ -219,19 +220,19 @@ static bool take_kept(helio_tx_lane *lane, const helio_transmitter *transmitter,
 
 /* As drain_ring, of a kept queue. */
 static int drain_kept(helio_tx_lane *lane, helio_transmitter *transmitter, size_t budget,
-                      helio_clock clock) {
+                      helio_moment moment) {
     helio_submitted message;
     uint64_t count = 0;
     size_t bytes = 0;
-    while (bytes < budget && take_kept(lane, transmitter, &transmitter->queue, &message, clock)) {
+    while (bytes < budget && take_kept(lane, transmitter, &transmitter->queue, &message, moment)) {
         transmitter->in_hand = 1;
         helio_tx_stream_append_intended(lane->stream, transmitter->topic, message.data,
                                         message.length, message.submit_ns, message.intended_ns,
-                                        clock);
+                                        moment);
         transmitter->in_hand = 0;
         bytes += message.length + MESSAGE_COST;
         count++;
-        clock = helio_clock_read(&lane->base.instance->clock);
+        moment = helio_clock_read(&lane->base.instance->clock);
     }
     if (count) {
         transmitter->unflushed = true;
@@ -242,18 +243,18 @@ static int drain_kept(helio_tx_lane *lane, helio_transmitter *transmitter, size_
 }
 
 static int drain(helio_tx_lane *lane, helio_transmitter *transmitter, size_t budget,
-                 helio_clock clock) {
+                 helio_moment moment) {
     if (lane->awaits_credit) {
-        helio_tx_lane_hold_topic(lane, transmitter, clock);
+        helio_tx_lane_hold_topic(lane, transmitter, moment);
     }
-    return transmitter->queue.ring.memory ? drain_ring(lane, transmitter, budget, clock)
-           : transmitter->queue.kept      ? drain_kept(lane, transmitter, budget, clock)
+    return transmitter->queue.ring.memory ? drain_ring(lane, transmitter, budget, moment)
+           : transmitter->queue.kept      ? drain_kept(lane, transmitter, budget, moment)
                                           : 0;
 }
 
 bool helio_tx_lane_drain_kept(helio_tx_lane *lane, helio_transmitter *transmitter,
-                              helio_clock clock) {
-    return drain(lane, transmitter, SIZE_MAX, clock) > 0;
+                              helio_moment moment) {
+    return drain(lane, transmitter, SIZE_MAX, moment) > 0;
 }
 
 /* Whoever was first is last now. */
@@ -272,23 +273,23 @@ static void rotate(helio_tx_lane *lane) {
 }
 
 /* With a rate: what credit there is goes to the transmitters in turn. */
-static int drain_in_turn(helio_tx_lane *lane, size_t budget, helio_clock clock) {
+static int drain_in_turn(helio_tx_lane *lane, size_t budget, helio_moment moment) {
     int drained = 0;
     for (helio_transmitter *t = lane->transmitters; t && !helio_tx_lane_is_paced_out(lane);
          t = t->next) {
-        drained += drain(lane, t, budget, clock);
+        drained += drain(lane, t, budget, moment);
     }
     if (helio_tx_lane_is_paced_out(lane)) {
         rotate(lane);
     } else if (!helio_tx_lane_has_work(lane)) {
-        helio_tx_stream_rest(lane->stream, clock);
+        helio_tx_stream_rest(lane->stream, moment);
     }
     return drained;
 }
 
 /* Takes messages off the queues.  What one cycle sends beyond its share (a message is never cut
  * short) is made good by the next ones, so that what the network brings meanwhile is read. */
-static int drain_all(helio_tx_lane *lane, helio_clock clock) {
+static int drain_all(helio_tx_lane *lane, helio_moment moment) {
     const size_t budget = PACKETS_PER_CYCLE * (size_t)helio_lane_packet_bytes(&lane->base);
     int drained = 0;
     lane->debt_bytes -= budget < lane->debt_bytes ? budget : lane->debt_bytes;
@@ -296,10 +297,10 @@ static int drain_all(helio_tx_lane *lane, helio_clock clock) {
         return 0;
     }
     if (helio_tx_stream_is_paced(lane->stream) || lane->base.instance->waits_within) {
-        return drain_in_turn(lane, budget, clock);
+        return drain_in_turn(lane, budget, moment);
     }
     for (helio_transmitter *t = lane->transmitters; t; t = t->next) {
-        drained += drain(lane, t, budget, clock);
+        drained += drain(lane, t, budget, moment);
     }
     if (lane->held == HELIO_ADMIT_HISTORY) { /* what room there is next goes to another one first */
         rotate(lane);
@@ -329,21 +330,21 @@ static bool someone_waits(const helio_tx_lane *lane) {
 }
 
 /* A connection stands anew: the other side is told at once where the stream is. */
-void helio_tx_lane_greet(helio_tx_lane *lane, helio_clock clock) {
+void helio_tx_lane_greet(helio_tx_lane *lane, helio_moment moment) {
     if (lane->base.connected) {
         lane->base.connected = false;
-        helio_tx_stream_greet(lane->stream, clock);
+        helio_tx_stream_greet(lane->stream, moment);
     }
 }
 
-int helio_tx_lane_work(helio_tx_lane *lane, helio_clock clock) {
-    helio_tx_lane_greet(lane, clock);
+int helio_tx_lane_work(helio_tx_lane *lane, helio_moment moment) {
+    helio_tx_lane_greet(lane, moment);
     helio_tx_lane_tell_refusing(lane);
-    helio_hold_end(helio_tx_stream_hold(lane->stream), clock.wall_ns);
+    helio_hold_end(helio_tx_stream_hold(lane->stream), moment.wall_ns);
     helio_tx_lane_look(lane);
-    lane->held = helio_tx_lane_admit_any(lane, clock);
+    lane->held = helio_tx_lane_admit_any(lane, moment);
     const bool takes = lane->held == HELIO_ADMIT_GO;
-    const int drained = takes ? drain_all(lane, clock) : 0;
+    const int drained = takes ? drain_all(lane, moment) : 0;
     lane->open = lane->open || drained;
     const bool whole =
         lane->open && (!takes || !helio_tx_lane_has_work(lane) || someone_waits(lane));
@@ -352,16 +353,16 @@ int helio_tx_lane_work(helio_tx_lane *lane, helio_clock clock) {
         lane->open = false;
     }
     if (lane->held != HELIO_ADMIT_GO) {
-        helio_tx_lane_hold(lane, clock);
+        helio_tx_lane_hold(lane, moment);
     }
-    const int done = drained + helio_tx_lane_poll_stream(lane, clock);
+    const int done = drained + helio_tx_lane_poll_stream(lane, moment);
     helio_tx_lane_flush_channel(lane);
     if (whole) {
         hand_over(lane);
     }
     if (lane->held != HELIO_ADMIT_GO) {
         if (helio_tx_lane_has_messages(lane)) {
-            helio_tx_lane_note_wait(lane, lane->held, clock.now_ns);
+            helio_tx_lane_note_wait(lane, lane->held, moment.now_ns);
         }
     } else if (whole) {
         helio_congestion_rest(&lane->congestion);
@@ -374,8 +375,8 @@ int helio_tx_lane_work(helio_tx_lane *lane, helio_clock clock) {
     return done;
 }
 
-void helio_tx_lane_flush(helio_tx_lane *lane, helio_clock clock) {
-    helio_tx_stream_flush(lane->stream, clock);
+void helio_tx_lane_flush(helio_tx_lane *lane, helio_moment moment) {
+    helio_tx_stream_flush(lane->stream, moment);
     helio_tx_lane_flush_channel(lane);
     hand_over(lane);
 }
@@ -385,21 +386,21 @@ static helio_transmitter_stats *record_of(const helio_transmitter *transmitter) 
 }
 
 /* How long the oldest message of its queue has waited. */
-static uint64_t oldest_age(helio_transmitter *transmitter, helio_clock clock) {
+static uint64_t oldest_age(helio_transmitter *transmitter, helio_moment moment) {
     helio_submit_queue *queue = &transmitter->queue;
     helio_submitted front;
     int64_t age_ns = 0;
     if (queue->kept) {
         helio_submit_queue_lock(queue);
-        age_ns = clock.now_ns - helio_kept_queue_oldest_ns(queue->kept, clock.now_ns);
+        age_ns = moment.now_ns - helio_kept_queue_oldest_ns(queue->kept, moment.now_ns);
         helio_submit_queue_unlock(queue);
     } else if (queue->ring.memory && helio_submit_queue_peek(queue, &front)) {
-        age_ns = clock.wall_ns - front.submit_ns;
+        age_ns = moment.wall_ns - front.submit_ns;
     }
     return age_ns > 0 ? (uint64_t)age_ns : 0;
 }
 
-void helio_tx_lane_refresh(helio_tx_lane *lane, helio_clock clock) {
+void helio_tx_lane_refresh(helio_tx_lane *lane, helio_moment moment) {
     /* Transmitters of one topic share its record. */
     for (const helio_transmitter *t = lane->transmitters; t; t = t->next) {
         helio_set(&record_of(t)->queue_bytes, 0);
@@ -418,16 +419,16 @@ void helio_tx_lane_refresh(helio_tx_lane *lane, helio_clock clock) {
         if (t->queue.kept) {
             helio_count(&record_of(t)->queue_messages, helio_kept_queue_messages(t->queue.kept));
         }
-        helio_peak(&record_of(t)->queue_age, oldest_age(t, clock));
-        helio_transmitter_refresh(t, false, clock);
+        helio_peak(&record_of(t)->queue_age, oldest_age(t, moment));
+        helio_transmitter_refresh(t, false, moment);
     }
     for (const helio_transmitter *t = lane->transmitters; t; t = t->next) {
         helio_transmitter_show(t);
     }
     helio_tx_lane_flush_channel(lane);
-    helio_tx_lane_tend_log(lane, clock);
-    helio_tx_stream_tend(lane->stream, clock);
-    helio_tx_lane_tell_congestion(lane, clock);
-    helio_lane_tend(&lane->base, clock);
+    helio_tx_lane_tend_log(lane, moment);
+    helio_tx_stream_tend(lane->stream, moment);
+    helio_tx_lane_tell_congestion(lane, moment);
+    helio_lane_tend(&lane->base, moment);
     helio_tx_stream_note_unsent(lane->stream, lane->base.channel->counters.data_errors);
 }

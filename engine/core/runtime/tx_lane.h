@@ -51,14 +51,14 @@ struct helio_tx_lane {
 /* The lane of the instance that serves this endpoint with these options, or a new one; takes over
  * `options`. Errors: as opening a channel, and OPTION, NOMEM of the stream. */
 int helio_tx_lane_acquire(helio_instance *instance, const helio_endpoint *endpoint,
-                          helio_end_options *options, helio_clock clock, helio_tx_lane **out);
+                          helio_end_options *options, helio_moment moment, helio_tx_lane **out);
 /* Refuses a rate below what the stream's own control packets take.  0 or OPTION. */
 int helio_tx_lane_check_rate(int64_t rate);
 /* The lane's last transmitter has gone: it says so to receivers and lingers.  Nothing while
  * transmitters are left. */
-void helio_tx_lane_release(helio_tx_lane *lane, helio_clock clock);
+void helio_tx_lane_release(helio_tx_lane *lane, helio_moment moment);
 /* Closes it at once. */
-void helio_tx_lane_destroy(helio_tx_lane *lane, helio_clock clock);
+void helio_tx_lane_destroy(helio_tx_lane *lane, helio_moment moment);
 
 /* A stream as options want it: all that does not depend on where it is sent and by whom. */
 helio_tx_stream_config helio_tx_lane_config(const helio_transmitter_options *options);
@@ -66,9 +66,9 @@ helio_tx_stream_config helio_tx_lane_config(const helio_transmitter_options *opt
 int helio_tx_lane_check_policies(const helio_transmitter_options *options);
 
 /* Reads feedback when it is time to. */
-int helio_tx_lane_receive(helio_tx_lane *lane, helio_clock clock);
+int helio_tx_lane_receive(helio_tx_lane *lane, helio_moment moment);
 /* Drains submit queues, does what is due, hands packets to the network. */
-int helio_tx_lane_work(helio_tx_lane *lane, helio_clock clock);
+int helio_tx_lane_work(helio_tx_lane *lane, helio_moment moment);
 /* Whether the channel takes new data now. */
 bool helio_tx_lane_look_for_room(helio_tx_lane *lane);
 static inline bool helio_tx_lane_has_room(helio_tx_lane *lane) {
@@ -80,7 +80,7 @@ static inline void helio_tx_lane_look(helio_tx_lane *lane) {
 }
 /* Whether a message may be put into packets now.  Every way of sending asks this. */
 static inline helio_admission helio_tx_lane_admit(helio_tx_lane *lane, helio_tx_topic *topic,
-                                                  size_t length, helio_clock clock) {
+                                                  size_t length, helio_moment moment) {
     if (!helio_tx_lane_has_room(lane)) {
         return HELIO_ADMIT_ROOM;
     }
@@ -91,19 +91,19 @@ static inline helio_admission helio_tx_lane_admit(helio_tx_lane *lane, helio_tx_
     if (lane->base.instance->waits_within && length > helio_lane_packet_bytes(&lane->base)) {
         return HELIO_ADMIT_RATE;
     }
-    return helio_tx_stream_admit(lane->stream, topic, length, clock);
+    return helio_tx_stream_admit(lane->stream, topic, length, moment);
 }
 /* Puts what waits in a kept queue into packets, as far as stream and channel take it; whether there
  * was any. */
 bool helio_tx_lane_drain_kept(helio_tx_lane *lane, helio_transmitter *transmitter,
-                              helio_clock clock);
+                              helio_moment moment);
 /* Mode poll: sends repairs that new data should wait for. */
-void helio_tx_lane_make_way(helio_tx_lane *lane, helio_clock clock);
+void helio_tx_lane_make_way(helio_tx_lane *lane, helio_moment moment);
 /* Mode poll: closes the open packet and hands it to the network. */
-void helio_tx_lane_flush(helio_tx_lane *lane, helio_clock clock);
+void helio_tx_lane_flush(helio_tx_lane *lane, helio_moment moment);
 
 /* Sets the gauges of its queues and carries mishaps of the channel to the statistics. */
-void helio_tx_lane_refresh(helio_tx_lane *lane, helio_clock clock);
+void helio_tx_lane_refresh(helio_tx_lane *lane, helio_moment moment);
 
 /* Notes for the transmitter what all receivers have acknowledged. */
 void helio_tx_lane_note_all(helio_tx_lane *lane, helio_transmitter *transmitter);
@@ -121,6 +121,6 @@ bool helio_tx_lane_waits_for_room(const helio_tx_lane *lane);
 int64_t helio_tx_lane_ready_ns(const helio_tx_lane *lane);
 /* Messages wait in a submit queue, for whatever reason. */
 bool helio_tx_lane_is_queueing(const helio_tx_lane *lane);
-bool helio_tx_lane_is_finished(const helio_tx_lane *lane, helio_clock clock);
+bool helio_tx_lane_is_finished(const helio_tx_lane *lane, helio_moment moment);
 
 #endif

@@ -108,7 +108,7 @@ int helio_tx_lane_check_policies(const helio_transmitter_options *options) {
     return error;
 }
 
-static int open_stream(helio_tx_lane *lane, helio_clock clock) {
+static int open_stream(helio_tx_lane *lane, helio_moment moment) {
     helio_instance *instance = lane->base.instance;
     const helio_transmitter_options *options = &lane->base.options.transmitter;
     const helio_channel *channel = lane->base.channel;
@@ -148,7 +148,7 @@ static int open_stream(helio_tx_lane *lane, helio_clock clock) {
         error = helio_tx_lane_open_log(lane, &config.tsi, options_text, &config.log);
     }
     if (!error) {
-        error = helio_tx_stream_create(&config, outlet, instance->stats, instance->counts, clock,
+        error = helio_tx_stream_create(&config, outlet, instance->stats, instance->counts, moment,
                                        &lane->stream);
         if (error == HELIO_ERR_OPTION) {
             error = fail_budget(lane);
@@ -168,15 +168,15 @@ static int open_stream(helio_tx_lane *lane, helio_clock clock) {
 }
 
 static int open_lane(helio_instance *instance, const helio_endpoint *endpoint,
-                     helio_end_options *options, helio_clock clock, helio_tx_lane **out) {
+                     helio_end_options *options, helio_moment moment, helio_tx_lane **out) {
     helio_tx_lane *lane = helio_allocate(sizeof *lane);
     if (!lane) {
         return helio_fail(HELIO_ERR_NOMEM, "no memory for a stream");
     }
     int error =
-        helio_lane_open(&lane->base, instance, HELIO_ON_TRANSMITTER, endpoint, options, clock);
+        helio_lane_open(&lane->base, instance, HELIO_ON_TRANSMITTER, endpoint, options, moment);
     if (!error) {
-        error = open_stream(lane, clock);
+        error = open_stream(lane, moment);
         if (error) {
             helio_lane_close(&lane->base);
         }
@@ -186,7 +186,7 @@ static int open_lane(helio_instance *instance, const helio_endpoint *endpoint,
         return error;
     }
     lane->congestion.limit_ns = lane->base.options.transmitter.congestion_time_ns;
-    helio_tx_lane_tell_congestion(lane, clock);
+    helio_tx_lane_tell_congestion(lane, moment);
     lane->next = instance->tx_lanes;
     instance->tx_lanes = lane;
     *out = lane;
@@ -194,7 +194,7 @@ static int open_lane(helio_instance *instance, const helio_endpoint *endpoint,
 }
 
 int helio_tx_lane_acquire(helio_instance *instance, const helio_endpoint *endpoint,
-                          helio_end_options *options, helio_clock clock, helio_tx_lane **out) {
+                          helio_end_options *options, helio_moment moment, helio_tx_lane **out) {
     for (helio_tx_lane *lane = instance->tx_lanes; lane; lane = lane->next) {
         if (!lane->closing && helio_lane_serves(&lane->base, endpoint, options)) {
             helio_options_fini(options, HELIO_ON_TRANSMITTER);
@@ -202,33 +202,33 @@ int helio_tx_lane_acquire(helio_instance *instance, const helio_endpoint *endpoi
             return 0;
         }
     }
-    return open_lane(instance, endpoint, options, clock, out);
+    return open_lane(instance, endpoint, options, moment, out);
 }
 
-void helio_tx_lane_release(helio_tx_lane *lane, helio_clock clock) {
+void helio_tx_lane_release(helio_tx_lane *lane, helio_moment moment) {
     if (!lane->transmitters && !lane->closing) {
-        helio_tx_stream_close(lane->stream, clock);
+        helio_tx_stream_close(lane->stream, moment);
         helio_tx_lane_flush_channel(lane);
         lane->closing = true;
-        lane->drain_until_ns = clock.now_ns + lane->base.options.stream.connection_timeout_ns;
+        lane->drain_until_ns = moment.now_ns + lane->base.options.stream.connection_timeout_ns;
     }
 }
 
-void helio_tx_lane_destroy(helio_tx_lane *lane, helio_clock clock) {
+void helio_tx_lane_destroy(helio_tx_lane *lane, helio_moment moment) {
     helio_tx_lane **at = &lane->base.instance->tx_lanes;
     while (*at != lane) {
         at = &(*at)->next;
     }
     *at = lane->next;
     /* Whoever still misses something is told that nobody will answer. */
-    if (!helio_tx_stream_is_finished(lane->stream, clock) ||
+    if (!helio_tx_stream_is_finished(lane->stream, moment) ||
         lane->base.options.transmitter.linger_ns == 0) {
         helio_tx_stream_abort(lane->stream);
     }
     helio_tx_lane_flush_channel(lane);
-    helio_lane_tend(&lane->base, clock);
+    helio_lane_tend(&lane->base, moment);
     const size_t log_bytes = helio_tx_stream_log_used(lane->stream);
-    helio_tx_stream_destroy(lane->stream, clock);
+    helio_tx_stream_destroy(lane->stream, moment);
     helio_decision_file_close(&lane->log, log_bytes);
     helio_lane_close(&lane->base);
     free(lane);
@@ -241,7 +241,7 @@ static bool is_draining(const helio_tx_lane *lane, int64_t now_ns) {
            now_ns < lane->drain_until_ns;
 }
 
-bool helio_tx_lane_is_finished(const helio_tx_lane *lane, helio_clock clock) {
-    return lane->closing && helio_tx_stream_is_finished(lane->stream, clock) &&
-           !is_draining(lane, clock.now_ns);
+bool helio_tx_lane_is_finished(const helio_tx_lane *lane, helio_moment moment) {
+    return lane->closing && helio_tx_stream_is_finished(lane->stream, moment) &&
+           !is_draining(lane, moment.now_ns);
 }

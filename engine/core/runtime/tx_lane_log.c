@@ -21,12 +21,12 @@ int helio_tx_lane_open_log(helio_tx_lane *lane, const helio_tsi *tsi, char *opti
     return error;
 }
 
-void helio_tx_lane_tend_log(helio_tx_lane *lane, helio_clock clock) {
+void helio_tx_lane_tend_log(helio_tx_lane *lane, helio_moment moment) {
     if (lane->log.is_cut_told || !helio_mapped_is_cut(lane->log.guard)) {
         return;
     }
     lane->log.is_cut_told = true;
-    helio_stats_event(lane->base.instance->stats, clock.wall_ns, HELIO_EVENT_FILE_TRUNCATED,
+    helio_stats_event(lane->base.instance->stats, moment.wall_ns, HELIO_EVENT_FILE_TRUNCATED,
                       lane->base.instance->object.slot, NULL,
                       "the decision log %s was truncated by another program; its records are lost",
                       lane->log.path);

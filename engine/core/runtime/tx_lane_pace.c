@@ -1,5 +1,5 @@
-/* A transmit lane and the rate: the options about it, and the time a long message waits for its next
- * packet. */
+/* A transmit lane and the rate: the options about it, and the time a long message waits for its
+ * next packet. */
 #include "base/error.h"
 #include "runtime/rx_lane.h"
 #include "runtime/tx_lane_parts.h"
@@ -73,26 +73,26 @@ void helio_tx_lane_place_pace(helio_tx_lane *lane, helio_tx_pace_config *pace) {
 /* ---- waiting ---- */
 
 /* What the rest of the engine has to send does not wait for this message. */
-static void work_others(helio_instance *instance, helio_clock clock) {
+static void work_others(helio_instance *instance, helio_moment moment) {
     for (helio_tx_lane *lane = instance->tx_lanes; lane; lane = lane->next) {
         if (!lane->is_waiting) {
-            helio_tx_lane_receive(lane, clock);
-            helio_tx_lane_work(lane, clock);
+            helio_tx_lane_receive(lane, moment);
+            helio_tx_lane_work(lane, moment);
         }
     }
 }
 
-static void do_chores(helio_tx_lane *lane, helio_clock clock) {
+static void do_chores(helio_tx_lane *lane, helio_moment moment) {
     helio_instance *instance = lane->base.instance;
-    if (clock.now_ns < lane->chores_due_ns) {
+    if (moment.now_ns < lane->chores_due_ns) {
         return;
     }
-    lane->chores_due_ns = clock.now_ns + CHORES_NS;
-    helio_stats_heartbeat(instance->stats, clock.wall_ns);
-    helio_tx_lane_note_wait(lane, helio_tx_stream_pace(lane->stream)->wait, clock.now_ns);
-    helio_tx_lane_tell_congestion(lane, clock);
+    lane->chores_due_ns = moment.now_ns + CHORES_NS;
+    helio_stats_heartbeat(instance->stats, moment.wall_ns);
+    helio_tx_lane_note_wait(lane, helio_tx_stream_pace(lane->stream)->wait, moment.now_ns);
+    helio_tx_lane_tell_congestion(lane, moment);
     for (helio_rx_lane *rx = instance->rx_lanes; rx; rx = rx->next) {
-        helio_rx_lane_refresh(rx, clock);
+        helio_rx_lane_refresh(rx, moment);
     }
 }
 
@@ -104,28 +104,28 @@ static void nap(helio_instance *instance, int64_t until_ns) {
     }
 }
 
-helio_clock helio_tx_lane_wait(void *context, int64_t until_ns) {
+helio_moment helio_tx_lane_wait(void *context, int64_t until_ns) {
     helio_tx_lane *lane = context;
     helio_instance *instance = lane->base.instance;
     helio_tx_lane_flush_channel(lane);
     helio_tx_lane_show(lane, helio_tx_stream_pace(lane->stream)->wait);
     lane->is_waiting = true;
     instance->waits_within++;
-    helio_clock clock = helio_clock_read(&instance->clock);
-    const int64_t latest_ns = clock.now_ns + NAP_NS; /* then the stream looks again */
+    helio_moment moment = helio_clock_read(&instance->clock);
+    const int64_t latest_ns = moment.now_ns + NAP_NS; /* then the stream looks again */
     do {
         nap(instance, until_ns < latest_ns ? until_ns : latest_ns);
-        clock = helio_clock_read(&instance->clock);
-        helio_tx_lane_receive(lane, clock);
-        helio_tx_lane_poll_stream(lane, clock);
+        moment = helio_clock_read(&instance->clock);
+        helio_tx_lane_receive(lane, moment);
+        helio_tx_lane_poll_stream(lane, moment);
         helio_tx_lane_flush_channel(lane);
-        helio_lane_tend(&lane->base, clock);
-        work_others(instance, clock);
-        helio_rx_lanes_work_amid_send(instance, clock);
-        do_chores(lane, clock);
-    } while (clock.now_ns < until_ns && clock.now_ns < latest_ns);
+        helio_lane_tend(&lane->base, moment);
+        work_others(instance, moment);
+        helio_rx_lanes_work_amid_send(instance, moment);
+        do_chores(lane, moment);
+    } while (moment.now_ns < until_ns && moment.now_ns < latest_ns);
     helio_idle_reset(&instance->idle);
     instance->waits_within--;
     lane->is_waiting = false;
-    return clock;
+    return moment;
 }

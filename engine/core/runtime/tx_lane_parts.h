@@ -17,25 +17,25 @@ int helio_tx_lane_send(void *context, const helio_address *to, const void *packe
 void helio_tx_lane_breathe(void *context, int64_t not_before_ns);
 
 /* Repairs, heartbeats, announcements, if it is time. */
-int helio_tx_lane_poll_stream(helio_tx_lane *lane, helio_clock clock);
+int helio_tx_lane_poll_stream(helio_tx_lane *lane, helio_moment moment);
 
 /* A connection was made again: the other side learns at once where the stream is. */
-void helio_tx_lane_greet(helio_tx_lane *lane, helio_clock clock);
+void helio_tx_lane_greet(helio_tx_lane *lane, helio_moment moment);
 
 /* ---- tx_lane_admit.c ---- */
 
 /* Whether any message may be put into packets in this cycle: GO, ROOM or REPAIRS. */
-helio_admission helio_tx_lane_admit_any(helio_tx_lane *lane, helio_clock clock);
+helio_admission helio_tx_lane_admit_any(helio_tx_lane *lane, helio_moment moment);
 /* Some transmitter has messages in its queue, and credit. */
 bool helio_tx_lane_has_messages(const helio_tx_lane *lane);
 /* Messages wait for the rate, or what goes with it. */
 bool helio_tx_lane_is_paced_out(const helio_tx_lane *lane);
 /* Messages are held back from now on: of all topics; of one, if it has no credit. */
-void helio_tx_lane_hold(helio_tx_lane *lane, helio_clock clock);
+void helio_tx_lane_hold(helio_tx_lane *lane, helio_moment moment);
 void helio_tx_lane_hold_topic(helio_tx_lane *lane, helio_transmitter *transmitter,
-                              helio_clock clock);
+                              helio_moment moment);
 /* Begins and ends of congestion are reported, and senders learn the rate. */
-void helio_tx_lane_tell_congestion(helio_tx_lane *lane, helio_clock clock);
+void helio_tx_lane_tell_congestion(helio_tx_lane *lane, helio_moment moment);
 /* Senders learn what messages wait for. */
 void helio_tx_lane_show(helio_tx_lane *lane, helio_admission held);
 
@@ -48,7 +48,7 @@ helio_tx_pace_config helio_tx_lane_pace(const helio_transmitter_options *options
 void helio_tx_lane_place_pace(helio_tx_lane *lane, helio_tx_pace_config *pace);
 
 /* The next packet of a large message waits: the engine goes on without it. */
-helio_clock helio_tx_lane_wait(void *context, int64_t until_ns);
+helio_moment helio_tx_lane_wait(void *context, int64_t until_ns);
 
 /* ---- tx_lane_govern.c ---- */
 
@@ -69,13 +69,13 @@ int helio_tx_lane_check_slow(const helio_transmitter_options *options);
 
 /* ---- tx_lane_log.c ---- */
 
-/* Opens the decision log of the stream with this TSI, if the instance is to have one; `options` takes
- * HELIO_DECISION_TEXT_MAX + 1 bytes that must last until the stream was created.  0 or SYSTEM,
- * PERMISSION, NOMEM. */
+/* Opens the decision log of the stream with this TSI, if the instance is to have one; `options`
+ * takes HELIO_DECISION_TEXT_MAX + 1 bytes that must last until the stream was created.  0 or
+ * SYSTEM, PERMISSION, NOMEM. */
 int helio_tx_lane_open_log(helio_tx_lane *lane, const helio_tsi *tsi, char *options,
                            helio_tx_log_config *out);
 /* Tells, once, when another program truncated the log. */
-void helio_tx_lane_tend_log(helio_tx_lane *lane, helio_clock clock);
+void helio_tx_lane_tend_log(helio_tx_lane *lane, helio_moment moment);
 
 /* ---- tx_lane_acks.c ---- */
 

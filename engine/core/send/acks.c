@@ -105,19 +105,19 @@ static void name_those_behind(const helio_tx_acks *acks, char *text, size_t size
 }
 
 static void tell(helio_tx_acks *acks, helio_event_id event, uint64_t first, const char *what,
-                 helio_clock clock) {
+                 helio_moment moment) {
     char behind[200];
     const uint64_t waiting = acks->txw->lead - acks->stable;
     name_those_behind(acks, behind, sizeof behind);
     helio_stats_event(
-        acks->config.stats, clock.wall_ns, event, acks->config.object->slot,
+        acks->config.stats, moment.wall_ns, event, acks->config.object->slot,
         (const uint64_t[4]){first, acks->config.wanted, waiting},
         "%s: %s; %" PRIu32 " of %" PRIu32 " receivers acknowledge, %" PRIu64 " packets wait%s",
         acks->config.label, what, acks->registry.count, acks->config.wanted, waiting, behind);
 }
 
 /* Ackers came or went. */
-static void set_needed(helio_tx_acks *acks, helio_clock clock) {
+static void set_needed(helio_tx_acks *acks, helio_moment moment) {
     const uint32_t wanted = acks->config.wanted, live = helio_acks_live(&acks->registry);
     if (acks->config.missing != HELIO_ACKS_MISSING_DEGRADE) {
         return;
@@ -130,16 +130,16 @@ static void set_needed(helio_tx_acks *acks, helio_clock clock) {
     tell(acks, HELIO_EVENT_ACKS_DEGRADED, needed,
          needed < wanted ? "packets wait for fewer acknowledgements than wanted"
                          : "packets wait for all acknowledgements wanted again",
-         clock);
+         moment);
 }
 
 /* ---- receivers ---- */
 
 static void tell_acker(helio_tx_acks *acks, helio_event_id event, const helio_acker *acker,
-                       const char *what, helio_clock clock) {
+                       const char *what, helio_moment moment) {
     char address[HELIO_ADDRESS_TEXT];
     const uint64_t sequence = event == HELIO_EVENT_ACKS_STARTED ? acker->first : acker->position;
-    helio_stats_event(acks->config.stats, clock.wall_ns, event, acks->config.object->slot,
+    helio_stats_event(acks->config.stats, moment.wall_ns, event, acks->config.object->slot,
                       (const uint64_t[4]){acker->receiver, sequence, acks->registry.count},
                       "%s: receiver %s (%s) %s at packet %" PRIu64 "; %" PRIu32 " acknowledge",
                       acks->config.label, acker->name,
@@ -147,11 +147,11 @@ static void tell_acker(helio_tx_acks *acks, helio_event_id event, const helio_ac
                       acks->registry.count);
 }
 
-static void part(helio_tx_acks *acks, helio_acker *acker, const char *why, helio_clock clock) {
+static void part(helio_tx_acks *acks, helio_acker *acker, const char *why, helio_moment moment) {
     const helio_acker gone = *acker;
     helio_acks_remove(&acks->registry, acker);
-    tell_acker(acks, HELIO_EVENT_ACKS_STOPPED, &gone, why, clock);
-    set_needed(acks, clock);
+    tell_acker(acks, HELIO_EVENT_ACKS_STOPPED, &gone, why, moment);
+    set_needed(acks, moment);
 }
 
 /* What an ACK says, in numbers of ours; false: impossible. */
@@ -205,25 +205,25 @@ static helio_acks_result take(helio_tx_acks *acks, const helio_pgm_packet *ack,
 }
 
 helio_acks_result helio_tx_acks_on_ack(helio_tx_acks *acks, const helio_pgm_packet *ack,
-                                       const helio_tx_acks_sender *sender, helio_clock clock,
+                                       const helio_tx_acks_sender *sender, helio_moment moment,
                                        helio_acker *heard) {
     helio_acker *acker = NULL;
     helio_tx_stream_stats *stats = stats_of(acks);
     helio_count(&stats->acks_received, 1);
     const bool is_leaving = ack->acknowledge.flags & HELIO_PGM_ACK_LEAVING;
-    const helio_acks_result result = take(acks, ack, sender, clock.now_ns, heard, &acker);
+    const helio_acks_result result = take(acks, ack, sender, moment.now_ns, heard, &acker);
     if (!helio_acks_is_taken(result)) {
         count_refusal(stats, result);
         return result;
     }
     if (result == HELIO_ACKS_JOINED || result == HELIO_ACKS_RESTARTED) {
         tell_acker(acks, HELIO_EVENT_ACKS_STARTED, acker,
-                   result == HELIO_ACKS_JOINED ? "joined" : "joined anew", clock);
-        set_needed(acks, clock);
+                   result == HELIO_ACKS_JOINED ? "joined" : "joined anew", moment);
+        set_needed(acks, moment);
     }
     find_stable(acks);
     if (is_leaving) {
-        part(acks, acker, "left", clock);
+        part(acks, acker, "left", moment);
         find_stable(acks);
     }
     helio_stats_begin(stats);
@@ -244,23 +244,23 @@ const helio_acker *helio_tx_acks_awaited(const helio_tx_acks *acks) {
 }
 
 void helio_tx_acks_leave_out(helio_tx_acks *acks, uint64_t receiver, bool is_out,
-                             helio_clock clock) {
+                             helio_moment moment) {
     helio_acker *acker = helio_acks_find(&acks->registry, receiver);
     if (!acker || acker->is_out == is_out) {
         return;
     }
     helio_acks_set_out(&acks->registry, acker, is_out);
-    set_needed(acks, clock);
+    set_needed(acks, moment);
     find_stable(acks);
     show(acks);
 }
 
-void helio_tx_acks_expel(helio_tx_acks *acks, uint64_t receiver, helio_clock clock) {
+void helio_tx_acks_expel(helio_tx_acks *acks, uint64_t receiver, helio_moment moment) {
     helio_acker *acker = helio_acks_find(&acks->registry, receiver);
     if (!acker) {
         return;
     }
-    part(acks, acker, "was expelled", clock);
+    part(acks, acker, "was expelled", moment);
     find_stable(acks);
     show(acks);
 }
@@ -308,25 +308,25 @@ static void set_blocked(helio_tx_acks *acks, bool is_blocked, int64_t now_ns) {
     acks->blocked_ns = is_blocked ? now_ns : 0;
 }
 
-bool helio_tx_acks_has_room(helio_tx_acks *acks, uint64_t packets, helio_clock clock) {
+bool helio_tx_acks_has_room(helio_tx_acks *acks, uint64_t packets, helio_moment moment) {
     if (acks->config.wanted == 0) {
         return true;
     }
     const bool has_room = takes(acks, packets);
     if (!has_room || acks->blocked_ns) {
-        set_blocked(acks, !has_room, clock.now_ns);
+        set_blocked(acks, !has_room, moment.now_ns);
     }
     return has_room;
 }
 
-void helio_tx_acks_let_go(helio_tx_acks *acks, uint64_t sequence, helio_clock clock) {
+void helio_tx_acks_let_go(helio_tx_acks *acks, uint64_t sequence, helio_moment moment) {
     if (acks->config.wanted == 0 || sequence <= acks->stable) {
         return;
     }
-    if (clock.now_ns >= acks->let_go_after_ns) {
-        acks->let_go_after_ns = clock.now_ns + HELIO_SECOND;
+    if (moment.now_ns >= acks->let_go_after_ns) {
+        acks->let_go_after_ns = moment.now_ns + HELIO_SECOND;
         tell(acks, HELIO_EVENT_ACKS_DEGRADED, acks->needed,
-             "at a transmitter's end packets are let go unacknowledged", clock);
+             "at a transmitter's end packets are let go unacknowledged", moment);
     }
     helio_count(&stats_of(acks)->history_unacked_dropped, sequence - acks->stable);
     advance(acks, sequence);
@@ -359,30 +359,30 @@ static bool is_short(const helio_tx_acks *acks) {
             acks->blocked_ns);
 }
 
-static void warn(helio_tx_acks *acks, helio_clock clock) {
+static void warn(helio_tx_acks *acks, helio_moment moment) {
     if (!is_short(acks)) {
         acks->short_ns = 0;
         acks->has_warned = false;
         return;
     }
     if (acks->short_ns == 0) {
-        acks->short_ns = clock.now_ns;
+        acks->short_ns = moment.now_ns;
     }
-    if (acks->has_warned || clock.now_ns - acks->short_ns < acks->config.warn_ns) {
+    if (acks->has_warned || moment.now_ns - acks->short_ns < acks->config.warn_ns) {
         return;
     }
     acks->has_warned = true;
     tell(acks, HELIO_EVENT_ACKS_MISSING, acks->registry.count,
          acks->blocked_ns ? "the history is full of packets not acknowledged, and sending waits"
                           : "packets wait for receivers that are not there",
-         clock);
+         moment);
 }
 
-void helio_tx_acks_poll(helio_tx_acks *acks, helio_clock clock) {
+void helio_tx_acks_poll(helio_tx_acks *acks, helio_moment moment) {
     helio_acker *silent;
     bool has_lost = false;
-    while ((silent = helio_acks_expired(&acks->registry, clock.now_ns)) != NULL) {
-        part(acks, silent, "fell silent", clock);
+    while ((silent = helio_acks_expired(&acks->registry, moment.now_ns)) != NULL) {
+        part(acks, silent, "fell silent", moment);
         has_lost = true;
     }
     if (has_lost) {
@@ -390,9 +390,9 @@ void helio_tx_acks_poll(helio_tx_acks *acks, helio_clock clock) {
         show(acks);
     }
     if (acks->blocked_ns && takes(acks, 1)) {
-        set_blocked(acks, false, clock.now_ns); /* whoever waited may not try again */
+        set_blocked(acks, false, moment.now_ns); /* whoever waited may not try again */
     }
-    warn(acks, clock);
+    warn(acks, moment);
 }
 
 int64_t helio_tx_acks_next_deadline_ns(const helio_tx_acks *acks) {

@@ -72,27 +72,27 @@ typedef struct helio_tx_acks_sender {
 
 /* An ACK with HAS_ACKNOWLEDGE came.  *heard: who, and how far. */
 helio_acks_result helio_tx_acks_on_ack(helio_tx_acks *acks, const helio_pgm_packet *ack,
-                                       const helio_tx_acks_sender *sender, helio_clock clock,
+                                       const helio_tx_acks_sender *sender, helio_moment moment,
                                        helio_acker *heard);
 /* Whose acknowledgement would let packets leave the history: the last of as many as are needed.
  * NULL: there are not so many. */
 const helio_acker *helio_tx_acks_awaited(const helio_tx_acks *acks);
 /* A receiver is suspended, and does not count, or does again. */
 void helio_tx_acks_leave_out(helio_tx_acks *acks, uint64_t receiver, bool is_out,
-                             helio_clock clock);
+                             helio_moment moment);
 /* A receiver is expelled: it acknowledges no more. */
-void helio_tx_acks_expel(helio_tx_acks *acks, uint64_t receiver, helio_clock clock);
+void helio_tx_acks_expel(helio_tx_acks *acks, uint64_t receiver, helio_moment moment);
 /* The packet at lead was committed; `topic` NULL for one that carries no messages. */
 void helio_tx_acks_on_sent(helio_tx_acks *acks, helio_tx_topic *topic, uint64_t first_message);
 
 /* Whether the history takes so many packets without dropping what is not acknowledged; when it does
  * not, sending counts as blocked until it does. */
-bool helio_tx_acks_has_room(helio_tx_acks *acks, uint64_t packets, helio_clock clock);
+bool helio_tx_acks_has_room(helio_tx_acks *acks, uint64_t packets, helio_moment moment);
 /* The most packets it ever takes. */
 uint64_t helio_tx_acks_capacity(const helio_tx_acks *acks);
-/* Packets up to `sequence`, at most lead, are let go unacknowledged, as something else must be sent or
- * an end be made; they are counted and told of. */
-void helio_tx_acks_let_go(helio_tx_acks *acks, uint64_t sequence, helio_clock clock);
+/* Packets up to `sequence`, at most lead, are let go unacknowledged, as something else must be sent
+ * or an end be made; they are counted and told of. */
+void helio_tx_acks_let_go(helio_tx_acks *acks, uint64_t sequence, helio_moment moment);
 
 /* Fewer receivers than wanted acknowledge, and messages are to be refused. */
 static inline bool helio_tx_acks_is_refusing(const helio_tx_acks *acks) {
@@ -105,7 +105,7 @@ bool helio_tx_acks_should_ask(const helio_tx_acks *acks, int64_t now_ns);
 void helio_tx_acks_on_asked(helio_tx_acks *acks, int64_t now_ns);
 
 /* Forgets ackers that are silent, tells what is missing. */
-void helio_tx_acks_poll(helio_tx_acks *acks, helio_clock clock);
+void helio_tx_acks_poll(helio_tx_acks *acks, helio_moment moment);
 int64_t helio_tx_acks_next_deadline_ns(const helio_tx_acks *acks);
 
 /* As helio_tx_stream_acked_message. */

@@ -1,5 +1,5 @@
-/* What a source does to its receivers when they are slow (receivers/action.h): carrying it out, telling
- * people by events and the receivers by notices, and ending what is over.
+/* What a source does to its receivers when they are slow (receivers/action.h): carrying it out,
+ * telling people by events and the receivers by notices, and ending what is over.
  *
  * A receiver known by its address alone, one of another make, is treated and cannot be told. */
 #include <inttypes.h>
@@ -72,19 +72,19 @@ static uint64_t left_ms(int64_t until_ns, int64_t now_ns) {
 }
 
 static void tell_event(helio_tx_stream *stream, const identity *who, const helio_tx_notice *notice,
-                       bool by_hand, helio_clock clock) {
+                       bool by_hand, helio_moment moment) {
     char whom[WHO_TEXT] = "all receivers", address[HELIO_ADDRESS_TEXT], time[FOR_TEXT];
     if (who) {
         snprintf(whom, sizeof whom, "receiver %s%s%s", who->name, who->name[0] ? " at " : "",
                  helio_address_format(who->address, address));
     }
-    helio_stats_event(stream->stats, clock.wall_ns, HELIO_EVENT_RECEIVER_ACTION,
+    helio_stats_event(stream->stats, moment.wall_ns, HELIO_EVENT_RECEIVER_ACTION,
                       stream->object.slot,
                       (const uint64_t[4]){notice->action, who ? who->receiver : 0,
-                                          left_ms(notice->until_ns, clock.now_ns), by_hand},
+                                          left_ms(notice->until_ns, moment.now_ns), by_hand},
                       "%s: %s %s%s%s: %s", stream->endpoint, whom, DONE[notice->action],
-                      for_how_long(notice->until_ns, clock.now_ns, time), by_hand ? " by hand" : "",
-                      notice->text);
+                      for_how_long(notice->until_ns, moment.now_ns, time),
+                      by_hand ? " by hand" : "", notice->text);
 }
 
 /* ---- carrying it out ---- */
@@ -115,10 +115,10 @@ static uint32_t flags_of(helio_action action) {
 
 /* `action`, NONE or one that stands, is what stands at the receiver from now on. */
 static void set_standing(helio_tx_stream *stream, helio_receiver_index index, helio_action action,
-                         int64_t until_ns, helio_clock clock) {
+                         int64_t until_ns, helio_moment moment) {
     helio_repairer *repairer = &stream->repairer;
-    helio_allowance *allowance = helio_repairer_allowance(repairer, index, clock.now_ns);
-    helio_allowance_set(&repairer->allowances, allowance, action, until_ns, clock.now_ns);
+    helio_allowance *allowance = helio_repairer_allowance(repairer, index, moment.now_ns);
+    helio_allowance_set(&repairer->allowances, allowance, action, until_ns, moment.now_ns);
     helio_set(&helio_tx_stats(stream)->receivers_restricted, repairer->allowances.treated);
     helio_receiver_view *view = helio_receivers_view(&repairer->receivers, index);
     if (!view) {
@@ -131,10 +131,10 @@ static void set_standing(helio_tx_stream *stream, helio_receiver_index index, he
         helio_set(&cells->action, (uint64_t)action);
     }
     if (action == HELIO_ACTION_EXPEL) {
-        helio_tx_acks_expel(&stream->acks, view->receiver, clock);
+        helio_tx_acks_expel(&stream->acks, view->receiver, moment);
     } else {
         helio_tx_acks_leave_out(&stream->acks, view->receiver, helio_action_leaves_out(action),
-                                clock);
+                                moment);
     }
 }
 
@@ -154,12 +154,12 @@ static void put_text(char *to, const char *text) {
 }
 
 int helio_tx_stream_act(helio_tx_stream *stream, helio_receiver_index index, helio_action action,
-                        int64_t duration_ns, const char *why, bool by_hand, helio_clock clock) {
+                        int64_t duration_ns, const char *why, bool by_hand, helio_moment moment) {
     helio_repairer *repairer = &stream->repairer;
     if (!helio_receivers_view(&repairer->receivers, index)) {
         return HELIO_ERR_STATE;
     }
-    const helio_allowance *allowance = helio_repairer_allowance(repairer, index, clock.now_ns);
+    const helio_allowance *allowance = helio_repairer_allowance(repairer, index, moment.now_ns);
     if (!fits(action, (helio_action)allowance->action)) {
         return HELIO_ERR_STATE;
     }
@@ -171,56 +171,56 @@ int helio_tx_stream_act(helio_tx_stream *stream, helio_receiver_index index, hel
         .action = (uint8_t)action,
         .reason = (uint8_t)(helio_tx_reason_of(why) | (by_hand ? HELIO_PGM_REASON_BY_HAND : 0)),
         .until_ns = !stands                                            ? 0
-                    : duration_ns > 0 && duration_ns < HELIO_NEVER / 2 ? clock.now_ns + duration_ns
+                    : duration_ns > 0 && duration_ns < HELIO_NEVER / 2 ? moment.now_ns + duration_ns
                                                                        : HELIO_NEVER,
     };
     put_text(notice.text, why);
-    stream->clock = clock;
-    tell_event(stream, &who, &notice, by_hand, clock);
+    stream->moment = moment;
+    tell_event(stream, &who, &notice, by_hand, moment);
     if (who.can_be_told) {
-        helio_tx_notices_put(&stream->notices, &notice, clock.now_ns);
+        helio_tx_notices_put(&stream->notices, &notice, moment.now_ns);
     }
     if (action != HELIO_ACTION_NOTIFY) {
-        set_standing(stream, index, stands ? action : HELIO_ACTION_NONE, notice.until_ns, clock);
+        set_standing(stream, index, stands ? action : HELIO_ACTION_NONE, notice.until_ns, moment);
     }
     return 0;
 }
 
 void helio_tx_stream_cut_off(helio_tx_stream *stream, int64_t duration_ns, const char *why,
-                             bool by_hand, helio_clock clock) {
+                             bool by_hand, helio_moment moment) {
     helio_allowances *allowances = &stream->repairer.allowances;
     const bool begins = duration_ns > 0;
     if (!begins && allowances->cut_off_ns == 0) {
         return;
     }
     allowances->cut_off_ns =
-        begins ? clock.now_ns + (duration_ns < TIME_MAX_NS ? duration_ns : TIME_MAX_NS) : 0;
+        begins ? moment.now_ns + (duration_ns < TIME_MAX_NS ? duration_ns : TIME_MAX_NS) : 0;
     helio_tx_notice notice = {
         .action = begins ? HELIO_ACTION_CUT_OFF : HELIO_ACTION_RESUME,
         .reason = (uint8_t)(helio_tx_reason_of(why) | (by_hand ? HELIO_PGM_REASON_BY_HAND : 0)),
         .until_ns = allowances->cut_off_ns,
     };
     put_text(notice.text, why);
-    stream->clock = clock;
-    tell_event(stream, NULL, &notice, by_hand, clock);
-    helio_tx_notices_put(&stream->notices, &notice, clock.now_ns);
+    stream->moment = moment;
+    tell_event(stream, NULL, &notice, by_hand, moment);
+    helio_tx_notices_put(&stream->notices, &notice, moment.now_ns);
 }
 
 /* ---- time ---- */
 
 /* Receivers know when it is over, so that need not be said.  (Its entry may be empty by now.) */
-static void end_standing(helio_tx_stream *stream, helio_receiver_index index, helio_clock clock) {
+static void end_standing(helio_tx_stream *stream, helio_receiver_index index, helio_moment moment) {
     const bool was_expelled = stream->repairer.allowances.all[index].action == HELIO_ACTION_EXPEL;
     helio_tx_notice notice = {.action = was_expelled ? HELIO_ACTION_READMIT : HELIO_ACTION_RESUME};
     put_text(notice.text, "its time is over");
     if (helio_receivers_view(&stream->repairer.receivers, index)) {
         const identity who = identify(stream, index);
-        tell_event(stream, &who, &notice, false, clock);
+        tell_event(stream, &who, &notice, false, moment);
     }
-    set_standing(stream, index, HELIO_ACTION_NONE, 0, clock);
+    set_standing(stream, index, HELIO_ACTION_NONE, 0, moment);
 }
 
-static void tell_refused(helio_tx_stream *stream, helio_receiver_index index, helio_clock clock) {
+static void tell_refused(helio_tx_stream *stream, helio_receiver_index index, helio_moment moment) {
     helio_allowance *allowance = &stream->repairer.allowances.all[index];
     const bool is_known = helio_receivers_view(&stream->repairer.receivers, index) != NULL;
     const identity who = is_known ? identify(stream, index) : (identity){.name = ""};
@@ -228,9 +228,9 @@ static void tell_refused(helio_tx_stream *stream, helio_receiver_index index, he
     if (is_known) {
         helio_address_format(who.address, address);
     }
-    const uint64_t window_ns = (uint64_t)(clock.now_ns - allowance->refused_from_ns);
+    const uint64_t window_ns = (uint64_t)(moment.now_ns - allowance->refused_from_ns);
     helio_stats_event(
-        stream->stats, clock.wall_ns, HELIO_EVENT_NAK_LIMIT, stream->object.slot,
+        stream->stats, moment.wall_ns, HELIO_EVENT_NAK_LIMIT, stream->object.slot,
         (const uint64_t[4]){who.receiver, window_ns, allowance->naks_shed, allowance->acks_shed},
         "%s: %s%s%s: %" PRIu32 " packets asked for and %" PRIu32
         " acknowledgements not heeded in %g s",
@@ -240,20 +240,20 @@ static void tell_refused(helio_tx_stream *stream, helio_receiver_index index, he
     allowance->naks_shed = allowance->acks_shed = 0;
 }
 
-void helio_tx_end_actions(helio_tx_stream *stream, helio_clock clock) {
+void helio_tx_end_actions(helio_tx_stream *stream, helio_moment moment) {
     helio_allowances *allowances = &stream->repairer.allowances;
     helio_receiver_index index;
-    while ((index = helio_allowances_ended(allowances, clock.now_ns)) != HELIO_RECEIVER_NONE) {
-        end_standing(stream, index, clock);
+    while ((index = helio_allowances_ended(allowances, moment.now_ns)) != HELIO_RECEIVER_NONE) {
+        end_standing(stream, index, moment);
     }
-    while ((index = helio_allowances_refused(allowances, clock.now_ns)) != HELIO_RECEIVER_NONE) {
-        tell_refused(stream, index, clock);
+    while ((index = helio_allowances_refused(allowances, moment.now_ns)) != HELIO_RECEIVER_NONE) {
+        tell_refused(stream, index, moment);
     }
-    if (allowances->cut_off_ns && clock.now_ns >= allowances->cut_off_ns) {
+    if (allowances->cut_off_ns && moment.now_ns >= allowances->cut_off_ns) {
         allowances->cut_off_ns = 0;
         helio_tx_notice notice = {.action = HELIO_ACTION_RESUME};
         put_text(notice.text, "the cut-off is over");
-        tell_event(stream, NULL, &notice, false, clock);
+        tell_event(stream, NULL, &notice, false, moment);
     }
 }
 

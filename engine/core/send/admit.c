@@ -32,8 +32,9 @@ const helio_admission_words helio_admission_text[HELIO_ADMISSIONS] = {
                             "the instance has no memory left for the message (memory_limit)"},
 };
 
-/* Something waits that goes before data and could leave.  Without a rate nothing bounds what repairs
- * take, and whoever asks on and on would stop the stream: its lane holds data back, for a while. */
+/* Something waits that goes before data and could leave.  Without a rate nothing bounds what
+ * repairs take, and whoever asks on and on would stop the stream: its lane holds data back, for a
+ * while. */
 static bool is_behind(const helio_tx_stream *stream, int64_t now_ns) {
     return (helio_repairer_has_work(&stream->repairer) && helio_tx_pace_has_rate(&stream->pace) &&
             helio_tx_pace_repair_ready_ns(&stream->pace) <= now_ns) ||
@@ -41,15 +42,16 @@ static bool is_behind(const helio_tx_stream *stream, int64_t now_ns) {
 }
 
 helio_admission helio_tx_admit_packet(helio_tx_stream *stream, uint64_t sequence,
-                                      helio_clock clock) {
-    const helio_admission answer =
-        helio_tx_pace_admit(&stream->pace, sequence, is_behind(stream, clock.now_ns), clock.now_ns);
+                                      helio_moment moment) {
+    const helio_admission answer = helio_tx_pace_admit(
+        &stream->pace, sequence, is_behind(stream, moment.now_ns), moment.now_ns);
     if (answer != HELIO_ADMIT_GO || stream->blame.index != HELIO_RECEIVER_NONE) {
-        helio_tx_blame_look(stream, clock.now_ns);
+        helio_tx_blame_look(stream, moment.now_ns);
     }
     const int64_t ready_ns = helio_tx_pace_ready_ns(&stream->pace);
     if (answer != HELIO_ADMIT_GO && ready_ns != HELIO_NEVER) {
-        helio_heartbeat_hold(&stream->heartbeat, ready_ns > clock.now_ns ? ready_ns : clock.now_ns);
+        helio_heartbeat_hold(&stream->heartbeat,
+                             ready_ns > moment.now_ns ? ready_ns : moment.now_ns);
     }
     return answer;
 }
@@ -64,27 +66,27 @@ static uint64_t packets_of(const helio_tx_stream *stream, size_t length) {
 }
 
 static helio_admission admit_rate(helio_tx_stream *stream, const helio_tx_topic *topic,
-                                  size_t length, helio_clock clock) {
+                                  size_t length, helio_moment moment) {
     return helio_batcher_joins(&stream->batcher, &topic->position, length)
                ? HELIO_ADMIT_GO
                : helio_tx_admit_packet(
-                     stream, stream->txw.lead + 1 + (stream->batcher.tsdu != NULL), clock);
+                     stream, stream->txw.lead + 1 + (stream->batcher.tsdu != NULL), moment);
 }
 
 helio_admission helio_tx_stream_admit(helio_tx_stream *stream, helio_tx_topic *topic, size_t length,
-                                      helio_clock clock) {
+                                      helio_moment moment) {
     if (stream->config.awaits_credit && helio_tx_stream_credit(stream, topic) == 0) {
-        helio_tx_stream_wait_for_credit(stream, topic, clock);
+        helio_tx_stream_wait_for_credit(stream, topic, moment);
         return HELIO_ADMIT_CREDIT;
     }
     if (stream->pace.is_on || stream->pace.wait != HELIO_ADMIT_GO) { /* a wait may be over */
-        const helio_admission answer = admit_rate(stream, topic, length, clock);
+        const helio_admission answer = admit_rate(stream, topic, length, moment);
         if (answer != HELIO_ADMIT_GO) {
             return answer;
         }
     }
     return stream->config.acks == 0 ||
-                   helio_tx_acks_has_room(&stream->acks, packets_of(stream, length), clock)
+                   helio_tx_acks_has_room(&stream->acks, packets_of(stream, length), moment)
                ? HELIO_ADMIT_GO
                : HELIO_ADMIT_HISTORY;
 }

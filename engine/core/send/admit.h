@@ -1,15 +1,15 @@
 /* May this message go now?  One question, one answer: GO, or the one cause it waits for.
  *
- * A stream answers for credit, rate, send limit and history; its lane (helio_tx_lane_admit) adds the
- * channel's room, and a transmitter (helio_transmitter_admit) its receivers and its submit queue.  Errors,
- * events and statistics use the answer and its words. */
+ * A stream answers for credit, rate, send limit and history; its lane (helio_tx_lane_admit) adds
+ * the channel's room, and a transmitter (helio_transmitter_admit) its receivers and its submit
+ * queue.  Errors, events and statistics use the answer and its words. */
 #ifndef HELIO_SEND_ADMIT_H
 #define HELIO_SEND_ADMIT_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/clock.h"
+#include "base/moment.h"
 
 typedef enum helio_admission {
     HELIO_ADMIT_GO,
@@ -29,7 +29,8 @@ typedef enum helio_admission {
 typedef struct helio_admission_words {
     /* Follows "messages wait for". */
     const char *waits_for;
-    /* The sentence of the error: of a message refused at once, and of one whose submit queue is full. */
+    /* The sentence of the error: of a message refused at once, and of one whose submit queue is
+     * full. */
     const char *refused;
     const char *queue_full;
 } helio_admission_words;
@@ -39,11 +40,11 @@ extern const helio_admission_words helio_admission_text[HELIO_ADMISSIONS];
 typedef struct helio_tx_stream helio_tx_stream;
 typedef struct helio_tx_topic helio_tx_topic;
 
-/* Whether a message may be appended now.  One that joins the open packet waits for no rate.  A refusal is
- * counted as a wait until the next answer.  What is appended all the same leaves: the rate is owed, and
- * packets not acknowledged leave the history. */
+/* Whether a message may be appended now.  One that joins the open packet waits for no rate.  A
+ * refusal is counted as a wait until the next answer.  What is appended all the same leaves: the
+ * rate is owed, and packets not acknowledged leave the history. */
 helio_admission helio_tx_stream_admit(helio_tx_stream *stream, helio_tx_topic *topic, size_t length,
-                                      helio_clock clock);
+                                      helio_moment moment);
 
 /* Whether that may be anything but GO, as far as the stream's state goes now. */
 bool helio_tx_stream_is_gated(const helio_tx_stream *stream);

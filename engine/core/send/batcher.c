@@ -56,7 +56,7 @@ static void measure(helio_batcher *batcher, const helio_topic_position *topic, i
     helio_record(object->histogram[HELIO_TRANSMITTER_PACE_LATENCY], paced_ns, count);
 }
 
-void helio_batcher_flush(helio_batcher *batcher, helio_clock clock) {
+void helio_batcher_flush(helio_batcher *batcher, helio_moment moment) {
     if (!batcher->tsdu) {
         return;
     }
@@ -69,16 +69,16 @@ void helio_batcher_flush(helio_batcher *batcher, helio_clock clock) {
                           .topic_id = topic->id,
                           .first_message = topic->next_message,
                           .submit_ns = batcher->submit_ns,
-                          .closed_after_ns = closed_after(batcher->submit_ns, clock.wall_ns),
+                          .closed_after_ns = closed_after(batcher->submit_ns, moment.wall_ns),
                           .intended_ns = batcher->intended_ns,
                       });
     batcher->closing = topic;
     batcher->closing_first = topic->next_message;
     topic->next_message += batcher->count;
     batcher->tsdu = NULL;
-    batcher->door.close(batcher->door.context, batcher->used, NULL, clock);
+    batcher->door.close(batcher->door.context, batcher->used, NULL, moment);
     count_messages(batcher, topic, batcher->count, batcher->body_bytes, 1);
-    measure(batcher, topic, clock.wall_ns - batcher->submit_ns, batcher->paced_ns, 1);
+    measure(batcher, topic, moment.wall_ns - batcher->submit_ns, batcher->paced_ns, 1);
 }
 
 /* Copies the batch's bytes from `offset` on, of which head_bytes are in `head` and the rest in
@@ -99,7 +99,7 @@ static void copy_part(uint8_t *to, const uint8_t *head, size_t head_bytes, const
 
 /* Sends head and data as one APDU in as many packets as it takes; returns how many. */
 static uint64_t send_fragments(helio_batcher *batcher, const uint8_t *head, size_t head_bytes,
-                               const uint8_t *data, size_t length, helio_clock clock) {
+                               const uint8_t *data, size_t length, helio_moment moment) {
     const size_t total = head_bytes + length;
     const size_t part_max =
         batcher->tsdu_bytes - (HELIO_PGM_FRAGMENT_HEADER - HELIO_PGM_DATA_HEADER);
@@ -110,14 +110,14 @@ static uint64_t send_fragments(helio_batcher *batcher, const uint8_t *head, size
         uint8_t *tsdu = batcher->door.open(batcher->door.context, true);
         copy_part(tsdu, head, head_bytes, data, offset, part);
         fragment.offset = (uint32_t)offset;
-        batcher->door.close(batcher->door.context, part, &fragment, clock);
+        batcher->door.close(batcher->door.context, part, &fragment, moment);
         offset += part;
     }
     return packets;
 }
 
 static void send_large(helio_batcher *batcher, helio_topic_position *topic, const uint8_t *data,
-                       size_t length, int64_t submit_ns, helio_clock clock) {
+                       size_t length, int64_t submit_ns, helio_moment moment) {
     uint8_t head[HELIO_TSDU_HEADER + HELIO_TSDU_INTENDED_BYTES + HELIO_TSDU_EXTENDED_HEADER];
     const size_t batch_head = helio_tsdu_header_bytes(batcher->next_intended_ns);
     helio_tsdu_encode(head, &(helio_tsdu_header){
@@ -127,37 +127,37 @@ static void send_large(helio_batcher *batcher, helio_topic_position *topic, cons
                                 .topic_id = topic->id,
                                 .first_message = topic->next_message,
                                 .submit_ns = submit_ns,
-                                .closed_after_ns = closed_after(submit_ns, clock.wall_ns),
+                                .closed_after_ns = closed_after(submit_ns, moment.wall_ns),
                                 .intended_ns = batcher->next_intended_ns,
                             });
     const size_t head_bytes =
         batch_head + helio_tsdu_encode_message_header(head + batch_head, length);
-    const int64_t paced_ns = paced(batcher, topic, submit_ns, clock.wall_ns);
+    const int64_t paced_ns = paced(batcher, topic, submit_ns, moment.wall_ns);
     batcher->closing = topic;
     batcher->closing_first = topic->next_message;
-    const uint64_t packets = send_fragments(batcher, head, head_bytes, data, length, clock);
+    const uint64_t packets = send_fragments(batcher, head, head_bytes, data, length, moment);
     topic->next_message++;
     count_messages(batcher, topic, 1, length, packets);
     helio_count(&topic->stats->fragmented_messages, 1);
-    measure(batcher, topic, clock.wall_ns - submit_ns, paced_ns, packets);
+    measure(batcher, topic, moment.wall_ns - submit_ns, paced_ns, packets);
 }
 
 static void send_raw(helio_batcher *batcher, helio_topic_position *topic, const uint8_t *data,
-                     size_t length, int64_t submit_ns, helio_clock clock) {
-    const int64_t paced_ns = paced(batcher, topic, submit_ns, clock.wall_ns);
+                     size_t length, int64_t submit_ns, helio_moment moment) {
+    const int64_t paced_ns = paced(batcher, topic, submit_ns, moment.wall_ns);
     uint64_t packets = 1;
     batcher->closing = topic;
     batcher->closing_first = topic->next_message;
     if (length <= batcher->tsdu_bytes) {
         memcpy(batcher->door.open(batcher->door.context, false), data, length);
-        batcher->door.close(batcher->door.context, length, NULL, clock);
+        batcher->door.close(batcher->door.context, length, NULL, moment);
     } else {
-        packets = send_fragments(batcher, NULL, 0, data, length, clock);
+        packets = send_fragments(batcher, NULL, 0, data, length, moment);
         helio_count(&topic->stats->fragmented_messages, 1);
     }
     topic->next_message += packets;
     count_messages(batcher, topic, 1, length, packets);
-    measure(batcher, topic, clock.wall_ns - submit_ns, paced_ns, packets);
+    measure(batcher, topic, moment.wall_ns - submit_ns, paced_ns, packets);
 }
 
 bool helio_batcher_joins(const helio_batcher *batcher, const helio_topic_position *topic,
@@ -169,20 +169,20 @@ bool helio_batcher_joins(const helio_batcher *batcher, const helio_topic_positio
 }
 
 void helio_batcher_append(helio_batcher *batcher, helio_topic_position *topic, const void *data,
-                          size_t length, int64_t submit_ns, helio_clock clock) {
+                          size_t length, int64_t submit_ns, helio_moment moment) {
     if (batcher->is_raw) {
-        send_raw(batcher, topic, data, length, submit_ns, clock);
+        send_raw(batcher, topic, data, length, submit_ns, moment);
         return;
     }
     const size_t header = helio_tsdu_message_header_bytes(length);
     const size_t needed = header + length;
     if (batcher->tsdu && !helio_batcher_joins(batcher, topic, length)) {
-        helio_batcher_flush(batcher, clock);
+        helio_batcher_flush(batcher, moment);
     }
     if (!batcher->tsdu) {
         const size_t head = helio_tsdu_header_bytes(batcher->next_intended_ns);
         if (needed > batcher->tsdu_bytes - head) {
-            send_large(batcher, topic, data, length, submit_ns, clock);
+            send_large(batcher, topic, data, length, submit_ns, moment);
             return;
         }
         batcher->tsdu = batcher->door.open(batcher->door.context, false);
@@ -191,7 +191,7 @@ void helio_batcher_append(helio_batcher *batcher, helio_topic_position *topic, c
         batcher->count = 0;
         batcher->body_bytes = 0;
         batcher->submit_ns = submit_ns;
-        batcher->paced_ns = paced(batcher, topic, submit_ns, clock.wall_ns);
+        batcher->paced_ns = paced(batcher, topic, submit_ns, moment.wall_ns);
         batcher->intended_ns = batcher->next_intended_ns;
     }
     uint8_t *at = batcher->tsdu + batcher->used;
@@ -204,18 +204,18 @@ void helio_batcher_append(helio_batcher *batcher, helio_topic_position *topic, c
     batcher->body_bytes += length;
     if (submit_ns < batcher->submit_ns) {
         batcher->submit_ns = submit_ns;
-        batcher->paced_ns = paced(batcher, topic, submit_ns, clock.wall_ns);
+        batcher->paced_ns = paced(batcher, topic, submit_ns, moment.wall_ns);
     }
 }
 
 void helio_batcher_append_intended(helio_batcher *batcher, helio_topic_position *topic,
                                    const void *data, size_t length, int64_t submit_ns,
-                                   int64_t intended_ns, helio_clock clock) {
+                                   int64_t intended_ns, helio_moment moment) {
     if (batcher->tsdu && !batcher->intended_ns) {
-        helio_batcher_flush(batcher, clock);
+        helio_batcher_flush(batcher, moment);
     }
     batcher->next_intended_ns = intended_ns;
-    helio_batcher_append(batcher, topic, data, length, submit_ns, clock);
+    helio_batcher_append(batcher, topic, data, length, submit_ns, moment);
     batcher->next_intended_ns = 0;
     if (batcher->tsdu && intended_ns < batcher->intended_ns) {
         batcher->intended_ns = intended_ns;
@@ -227,8 +227,8 @@ void helio_batcher_append_intended(helio_batcher *batcher, helio_topic_position 
 }
 
 void helio_batcher_announce(helio_batcher *batcher, const helio_tsdu_topic *topics, size_t count,
-                            uint8_t flags, helio_clock clock) {
-    helio_batcher_flush(batcher, clock);
+                            uint8_t flags, helio_moment moment) {
+    helio_batcher_flush(batcher, moment);
     for (size_t i = 0; i < count;) {
         uint8_t *tsdu = batcher->door.open(batcher->door.context, false);
         size_t used = HELIO_TSDU_HEADER;
@@ -242,9 +242,9 @@ void helio_batcher_announce(helio_batcher *batcher, const helio_tsdu_topic *topi
                                     .kind = HELIO_TSDU_KIND_TOPICS,
                                     .flags = flags,
                                     .count = entries,
-                                    .submit_ns = clock.wall_ns,
+                                    .submit_ns = moment.wall_ns,
                                 });
         batcher->closing = NULL;
-        batcher->door.close(batcher->door.context, used, NULL, clock);
+        batcher->door.close(batcher->door.context, used, NULL, moment);
     }
 }

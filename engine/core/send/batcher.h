@@ -5,7 +5,8 @@
  * own is sent at once as a batch of one message in fragments (OPT_FRAGMENT), consecutive packets.
  *
  * With is_raw there are no batches: each message alone is a packet's TSDU, at once, or an APDU in
- * fragments, and a topic's numbers count packets (docs/wire.md 7).  Messages must not be empty then.
+ * fragments, and a topic's numbers count packets (docs/wire.md 7).  Messages must not be empty
+ * then.
  *
  * The batcher knows packets only through its door, and no sequence numbers, sockets, threads or
  * clocks. */
@@ -16,8 +17,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/clock.h"
 #include "base/hold.h"
+#include "base/moment.h"
 #include "stats/stats.h"
 #include "wire/pgm.h"
 #include "wire/tsdu.h"
@@ -32,7 +33,7 @@ typedef struct helio_packet_door {
     /* The packet is complete: `bytes` of TSDU.  `fragment` NULL: a whole batch; else its `first` is
      * to be set to the sequence of this packet when its offset is 0, and is handed unchanged to the
      * rest. */
-    void (*close)(void *context, size_t bytes, helio_pgm_fragment *fragment, helio_clock clock);
+    void (*close)(void *context, size_t bytes, helio_pgm_fragment *fragment, helio_moment moment);
 } helio_packet_door;
 
 enum { HELIO_TOPIC_DROP_CAUSES = 7 }; /* values of transmitter.messages_dropped */
@@ -81,19 +82,19 @@ void helio_batcher_init(helio_batcher *batcher, helio_packet_door door, size_t t
                         helio_instance_stats *instance);
 /* Puts in one message, at most 2^30 bytes. */
 void helio_batcher_append(helio_batcher *batcher, helio_topic_position *topic, const void *data,
-                          size_t length, int64_t submit_ns, helio_clock clock);
-/* The same with the time, wall clock, at which it was to be sent (docs/wire.md 2.3); with is_raw that
- * is not told.  It joins no packet without such a time. */
+                          size_t length, int64_t submit_ns, helio_moment moment);
+/* The same with the time, wall clock, at which it was to be sent (docs/wire.md 2.3); with is_raw
+ * that is not told.  It joins no packet without such a time. */
 void helio_batcher_append_intended(helio_batcher *batcher, helio_topic_position *topic,
                                    const void *data, size_t length, int64_t submit_ns,
-                                   int64_t intended_ns, helio_clock clock);
+                                   int64_t intended_ns, helio_moment moment);
 /* Whether a message would join the open packet. */
 bool helio_batcher_joins(const helio_batcher *batcher, const helio_topic_position *topic,
                          size_t length);
 /* Closes the open packet, if any. */
-void helio_batcher_flush(helio_batcher *batcher, helio_clock clock);
+void helio_batcher_flush(helio_batcher *batcher, helio_moment moment);
 /* Sends a TOPICS batch of these entries (after what is open), in as many packets as it takes. */
 void helio_batcher_announce(helio_batcher *batcher, const helio_tsdu_topic *topics, size_t count,
-                            uint8_t flags, helio_clock clock);
+                            uint8_t flags, helio_moment moment);
 
 #endif

@@ -12,8 +12,8 @@
  * repairs, for a turn among streams, or for receivers that are not there, is nobody's.  Under
  * flow_window max it is the receiver with the most room: nobody else could be waited for.
  *
- * Looked at whenever data is held up and while it is, at most every 100 us, so a time may be that much
- * too long or too short. */
+ * Looked at whenever data is held up and while it is, at most every 100 us, so a time may be that
+ * much too long or too short. */
 #ifndef HELIO_SEND_BLAME_H
 #define HELIO_SEND_BLAME_H
 

@@ -6,7 +6,8 @@
 /* A clock that was set is told of before anybody asks. */
 #define STEP_NS (100 * HELIO_MICROSECOND)
 
-/* The place of a receiver whose question does not wait yet; HELIO_TX_CLOCK_WAITING: there is no room. */
+/* The place of a receiver whose question does not wait yet; HELIO_TX_CLOCK_WAITING: there is no
+ * room. */
 static uint32_t make_room(helio_tx_clock *clocks, bool is_new) {
     const bool is_full = clocks->count == HELIO_TX_CLOCK_WAITING;
     if (is_full && (!is_new || clocks->newcomers == HELIO_TX_CLOCK_WAITING)) {
@@ -25,9 +26,9 @@ static uint32_t make_room(helio_tx_clock *clocks, bool is_new) {
 }
 
 void helio_tx_clock_on_question(helio_tx_clock *clocks, uint64_t receiver, uint32_t token,
-                                bool is_new, helio_clock clock) {
-    helio_tx_clock_see(clocks, clock);
-    if (token == 0 || clock.now_ns < 0) {
+                                bool is_new, helio_moment moment) {
+    helio_tx_clock_see(clocks, moment);
+    if (token == 0 || moment.now_ns < 0) {
         return;
     }
     uint32_t place = 0;
@@ -43,8 +44,8 @@ void helio_tx_clock_on_question(helio_tx_clock *clocks, uint64_t receiver, uint3
     }
 }
 
-/* Moves what can be answered into `out`: a question that came later than the moment the SPM speaks of
- * waits for the next one. */
+/* Moves what can be answered into `out`: a question that came later than the moment the SPM speaks
+ * of waits for the next one. */
 static void take_answers(helio_tx_clock *clocks, helio_pgm_time *out) {
     uint32_t kept = 0, newcomers = 0;
     for (uint32_t i = 0; i < clocks->count; i++) {

@@ -1,11 +1,12 @@
 /* The questions of receivers for a source's time, until an SPM answers them (docs/wire.md 1.5).
  *
- * An SPM answers HELIO_PGM_CLOCK_ANSWERS_MAX of them, oldest first, and says when each came and when
- * it leaves itself, so they may lie for as long as it takes.  No packet is sent for a few of them;
- * when an SPM's worth waits one is sent, at most every HELIO_TX_CLOCK_GAP_NS, however many ask; and
- * of SPMs that are sent anyway one every HELIO_TX_CLOCK_REST_NS has answers.  Who knows nothing of the
- * clocks yet comes before those who have had answers, and takes their room when there is no other.  A
- * question that finds no room goes unanswered, and its receiver asks again, after a longer time.
+ * An SPM answers HELIO_PGM_CLOCK_ANSWERS_MAX of them, oldest first, and says when each came and
+ * when it leaves itself, so they may lie for as long as it takes.  No packet is sent for a few of
+ * them; when an SPM's worth waits one is sent, at most every HELIO_TX_CLOCK_GAP_NS, however many
+ * ask; and of SPMs that are sent anyway one every HELIO_TX_CLOCK_REST_NS has answers.  Who knows
+ * nothing of the clocks yet comes before those who have had answers, and takes their room when
+ * there is no other.  A question that finds no room goes unanswered, and its receiver asks again,
+ * after a longer time.
  *
  * It knows nothing of packets on their way, sockets, threads or clocks. */
 #ifndef HELIO_SEND_CLOCK_H
@@ -14,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/clock.h"
+#include "base/moment.h"
 #include "wire/pgm.h"
 
 enum { HELIO_TX_CLOCK_WAITING = 64 };
@@ -35,16 +36,16 @@ typedef struct helio_tx_clock {
 } helio_tx_clock;
 
 /* The time.  Questions that are told of from here on came no later. */
-static inline void helio_tx_clock_see(helio_tx_clock *clocks, helio_clock clock) {
-    if (clock.now_ns > clocks->seen_ns) {
-        clocks->seen_ns = clock.now_ns;
+static inline void helio_tx_clock_see(helio_tx_clock *clocks, helio_moment moment) {
+    if (moment.now_ns > clocks->seen_ns) {
+        clocks->seen_ns = moment.now_ns;
     }
-    clocks->wall_ns = clock.wall_ns - clock.now_ns;
+    clocks->wall_ns = moment.wall_ns - moment.now_ns;
 }
-/* A receiver asked, which has had answers before or not (is_new); the question came at `clock`, or after that, but not after the latest moment
- * seen. */
+/* A receiver asked, which has had answers before or not (is_new); the question came at `clock`, or
+ * after that, but not after the latest moment seen. */
 void helio_tx_clock_on_question(helio_tx_clock *clocks, uint64_t receiver, uint32_t token,
-                                bool is_new, helio_clock clock);
+                                bool is_new, helio_moment moment);
 /* What the next SPM says; false: nothing, as nobody asked and nothing is new. */
 bool helio_tx_clock_take(helio_tx_clock *clocks, helio_pgm_time *out, int64_t now_ns);
 

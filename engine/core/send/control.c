@@ -13,7 +13,7 @@ void helio_tx_send_spm(helio_tx_stream *stream, int64_t now_ns) {
     uint8_t packet[HELIO_PGM_CONTROL_MAX];
     helio_pgm_notice notices[HELIO_PGM_NOTICES_MAX];
     const uint32_t notices_count =
-        helio_tx_notices_take(&stream->notices, notices, now_ns ? now_ns : stream->clock.now_ns);
+        helio_tx_notices_take(&stream->notices, notices, now_ns ? now_ns : stream->moment.now_ns);
     helio_pgm_reporting reporting = {
         .interval_us = (uint32_t)(stream->reports.interval_ns / HELIO_MICROSECOND),
         .stamp = now_ns ? helio_tx_stamp(now_ns) : 0,
@@ -72,16 +72,16 @@ int helio_tx_open(helio_tx_stream *stream, int64_t now_ns) {
     return OPENING_SPMS;
 }
 
-void helio_tx_stream_greet(helio_tx_stream *stream, helio_clock clock) {
-    if (!stream->has_finished && helio_tx_open(stream, clock.now_ns) == 0) {
-        helio_tx_send_spm(stream, clock.now_ns);
+void helio_tx_stream_greet(helio_tx_stream *stream, helio_moment moment) {
+    if (!stream->has_finished && helio_tx_open(stream, moment.now_ns) == 0) {
+        helio_tx_send_spm(stream, moment.now_ns);
     }
 }
 
-static void announce_all(helio_tx_stream *stream, helio_clock clock) {
-    helio_tx_topics_announce(&stream->topics, clock);
+static void announce_all(helio_tx_stream *stream, helio_moment moment) {
+    helio_tx_topics_announce(&stream->topics, moment);
     stream->has_news = false; /* an announcement alone is no news */
-    stream->announce_due_ns = clock.now_ns + stream->config.announce_interval_ns;
+    stream->announce_due_ns = moment.now_ns + stream->config.announce_interval_ns;
 }
 
 static void send_poll(helio_tx_stream *stream, const helio_pgm_poll *question) {
@@ -91,32 +91,32 @@ static void send_poll(helio_tx_stream *stream, const helio_pgm_poll *question) {
     helio_tx_send(stream, packet, length, false);
 }
 
-int helio_tx_tell(helio_tx_stream *stream, helio_clock clock) {
+int helio_tx_tell(helio_tx_stream *stream, helio_moment moment) {
     int sent = 0;
-    if (helio_tx_announcement_is_due(stream, clock.now_ns) &&
-        helio_tx_pace_has_credit(&stream->pace, clock.now_ns)) {
-        announce_all(stream, clock);
+    if (helio_tx_announcement_is_due(stream, moment.now_ns) &&
+        helio_tx_pace_has_credit(&stream->pace, moment.now_ns)) {
+        announce_all(stream, moment);
         sent++;
     }
-    if (helio_heartbeat_poll(&stream->heartbeat, clock.now_ns) &&
-        helio_tx_pace_takes_control(&stream->pace, spm_bytes(stream), clock.now_ns)) {
-        helio_tx_send_spm(stream, clock.now_ns);
+    if (helio_heartbeat_poll(&stream->heartbeat, moment.now_ns) &&
+        helio_tx_pace_takes_control(&stream->pace, spm_bytes(stream), moment.now_ns)) {
+        helio_tx_send_spm(stream, moment.now_ns);
         sent++;
     }
-    for (int i = 0; i < NOTICE_SPMS && clock.now_ns >= stream->notices.due_ns &&
-                    helio_tx_pace_takes_control(&stream->pace, spm_bytes(stream), clock.now_ns);
+    for (int i = 0; i < NOTICE_SPMS && moment.now_ns >= stream->notices.due_ns &&
+                    helio_tx_pace_takes_control(&stream->pace, spm_bytes(stream), moment.now_ns);
          i++) {
-        helio_tx_send_spm(stream, clock.now_ns);
+        helio_tx_send_spm(stream, moment.now_ns);
         sent++;
     }
-    if (clock.now_ns >= helio_tx_clock_due_ns(&stream->clocks) &&
-        helio_tx_pace_takes_control(&stream->pace, spm_bytes(stream), clock.now_ns)) {
-        helio_tx_send_spm(stream, clock.now_ns);
+    if (moment.now_ns >= helio_tx_clock_due_ns(&stream->clocks) &&
+        helio_tx_pace_takes_control(&stream->pace, spm_bytes(stream), moment.now_ns)) {
+        helio_tx_send_spm(stream, moment.now_ns);
         sent++;
     }
     helio_pgm_poll question;
     uint64_t population;
-    if (helio_polling_ask(&stream->polling, clock.now_ns, &question, &population)) {
+    if (helio_polling_ask(&stream->polling, moment.now_ns, &question, &population)) {
         helio_set(&helio_tx_stats(stream)->population, population);
         send_poll(stream, &question);
         sent++;
@@ -126,16 +126,16 @@ int helio_tx_tell(helio_tx_stream *stream, helio_clock clock) {
 
 /* ---- its end ---- */
 
-void helio_tx_stream_close(helio_tx_stream *stream, helio_clock clock) {
+void helio_tx_stream_close(helio_tx_stream *stream, helio_moment moment) {
     if (stream->is_closed) {
         return;
     }
-    helio_tx_open(stream, clock.now_ns);
-    helio_tx_topics_end(&stream->topics, clock);
+    helio_tx_open(stream, moment.now_ns);
+    helio_tx_topics_end(&stream->topics, moment);
     stream->is_closed = true;
-    stream->finish_ns = clock.now_ns + stream->config.linger_ns;
-    helio_tx_send_spm(stream, clock.now_ns);
-    helio_heartbeat_restart(&stream->heartbeat, clock.now_ns);
+    stream->finish_ns = moment.now_ns + stream->config.linger_ns;
+    helio_tx_send_spm(stream, moment.now_ns);
+    helio_heartbeat_restart(&stream->heartbeat, moment.now_ns);
 }
 
 void helio_tx_stream_abort(helio_tx_stream *stream) {

@@ -8,8 +8,8 @@
 
 enum { CAPACITY_MIN = 4 };
 
-/* Grants that were not repeated for so long count no more: the topic's receiver has gone, though not
- * all of its kind. */
+/* Grants that were not repeated for so long count no more: the topic's receiver has gone, though
+ * not all of its kind. */
 #define FORGET_NS (3 * HELIO_PGM_GRANT_REPEAT_NS + HELIO_SECOND)
 #define ANNOUNCE_AGAIN_NS (20 * HELIO_MILLISECOND)
 
@@ -121,13 +121,13 @@ static void count_wait(helio_tx_topic *topic, int64_t now_ns) {
 }
 
 void helio_tx_stream_wait_for_credit(helio_tx_stream *stream, helio_tx_topic *topic,
-                                     helio_clock clock) {
+                                     helio_moment moment) {
     helio_tx_credit *credit = &topic->credit;
     if (credit->is_waiting) {
         return;
     }
     credit->is_waiting = true;
-    credit->waits_since_ns = clock.now_ns;
+    credit->waits_since_ns = moment.now_ns;
     stream->credit_waits++;
     if (topic->position.stats) {
         helio_count(&topic->position.stats->credit_waits, 1);
@@ -195,7 +195,7 @@ static bool take(helio_tx_stream *stream, const helio_pgm_grant *grant, helio_re
 }
 
 bool helio_tx_on_grants(helio_tx_stream *stream, const helio_pgm_packet *ack,
-                        helio_receiver_index index, bool is_proven, helio_clock clock) {
+                        helio_receiver_index index, bool is_proven, helio_moment moment) {
     helio_tx_stream_stats *stats = helio_tx_stats(stream);
     helio_count(&stats->grants_received, ack->grants_count);
     if (!stream->config.awaits_credit) {
@@ -208,7 +208,7 @@ bool helio_tx_on_grants(helio_tx_stream *stream, const helio_pgm_packet *ack,
     }
     bool goes_further = false;
     for (uint32_t i = 0; i < ack->grants_count; i++) {
-        goes_further |= take(stream, &ack->grants[i], index, clock.now_ns);
+        goes_further |= take(stream, &ack->grants[i], index, moment.now_ns);
     }
     return goes_further;
 }

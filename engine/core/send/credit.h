@@ -1,11 +1,12 @@
 /* Credit: how far receivers let a source go on with each topic (docs/wire.md 1.4).
  *
- * A topic goes as far as the receiver that grants least: of those that grant it anything, are heard,
- * repeat their grants, and are neither suspended nor expelled nor gone.  While none is left, or
- * before there was one, nothing goes.  What a receiver grants only grows, but for a later life of it.
+ * A topic goes as far as the receiver that grants least: of those that grant it anything, are
+ * heard, repeat their grants, and are neither suspended nor expelled nor gone.  While none is left,
+ * or before there was one, nothing goes.  What a receiver grants only grows, but for a later life
+ * of it.
  *
- * Grants are kept by the receivers' entries in the table of receivers (receivers/table.h), which decides
- * who speaks for whom; what is kept is as long as that table at most. */
+ * Grants are kept by the receivers' entries in the table of receivers (receivers/table.h), which
+ * decides who speaks for whom; what is kept is as long as that table at most. */
 #ifndef HELIO_SEND_CREDIT_H
 #define HELIO_SEND_CREDIT_H
 
@@ -47,10 +48,10 @@ void helio_tx_credit_weigh(helio_tx_credit *credit, helio_receivers *receivers, 
 
 /* ---- of a stream ---- */
 
-/* An ACK came with grants, from the receiver at `index` if `is_proven`.  Whether they let some topic
- * go further. */
+/* An ACK came with grants, from the receiver at `index` if `is_proven`.  Whether they let some
+ * topic go further. */
 bool helio_tx_on_grants(helio_tx_stream *stream, const helio_pgm_packet *ack,
-                        helio_receiver_index index, bool is_proven, helio_clock clock);
+                        helio_receiver_index index, bool is_proven, helio_moment moment);
 /* Now and then. */
 void helio_tx_tend_credit(helio_tx_stream *stream, int64_t now_ns);
 

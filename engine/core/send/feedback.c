@@ -1,5 +1,6 @@
 /* What receivers say to the source: NAKs and the NCFs that answer them, ACKs, requests for an SPM,
- * answers to polls.  All of it comes from the network and is checked here before anything acts on it. */
+ * answers to polls.  All of it comes from the network and is checked here before anything acts on
+ * it. */
 #include <string.h>
 
 #include "base/sequence.h"
@@ -39,10 +40,10 @@ static bool acknowledges_elsewhere(const helio_tx_stream *stream, uint64_t recei
            helio_acks_is_elsewhere(&stream->acks.registry, receiver, from, now_ns);
 }
 
-/* The index of the receiver that a packet comes from, once its report is taken in (*is_proven).  Who
- * reports for another counts as whoever is at its address. */
+/* The index of the receiver that a packet comes from, once its report is taken in (*is_proven).
+ * Who reports for another counts as whoever is at its address. */
 static uint32_t identify(helio_tx_stream *stream, const helio_pgm_packet *packet,
-                         const helio_address *from, bool *is_proven, helio_clock clock) {
+                         const helio_address *from, bool *is_proven, helio_moment moment) {
     helio_receivers *receivers = &stream->repairer.receivers;
     helio_receiver_index index = HELIO_RECEIVER_NONE;
     *is_proven = false;
@@ -52,22 +53,22 @@ static uint32_t identify(helio_tx_stream *stream, const helio_pgm_packet *packet
             .start = helio_sequence_start(stream->config.first_sequence),
             .lead = stream->txw.lead,
             .history = &stream->txw,
-            .now_us = helio_tx_stamp(clock.now_ns),
+            .now_us = helio_tx_stamp(moment.now_ns),
         };
-        result = acknowledges_elsewhere(stream, packet->told.receiver, from, clock.now_ns)
+        result = acknowledges_elsewhere(stream, packet->told.receiver, from, moment.now_ns)
                      ? HELIO_REPORT_ELSEWHERE
-                     : helio_receivers_on_report(receivers, &packet->told, from, &context, clock,
+                     : helio_receivers_on_report(receivers, &packet->told, from, &context, moment,
                                                  &index);
         count_report(stream, result);
         *is_proven = result == HELIO_REPORT_TAKEN;
     }
     if (index == HELIO_RECEIVER_NONE) {
-        index = helio_receivers_discover(receivers, from, clock);
+        index = helio_receivers_discover(receivers, from, moment);
     }
     stream->traffic.feedback++;
     helio_receiver_view *view = helio_receivers_view(receivers, index);
     if (view && result != HELIO_REPORT_IMPOSSIBLE) {
-        view->heard_ns = clock.now_ns;
+        view->heard_ns = moment.now_ns;
         view->flags |= HELIO_VIEW_NEWS;
     }
     helio_set(&helio_tx_stats(stream)->receivers, receivers->count - receivers->vacant);
@@ -75,15 +76,16 @@ static uint32_t identify(helio_tx_stream *stream, const helio_pgm_packet *packet
 }
 
 /* A report came alone: when there are too many, receivers are to hear of it at once. */
-static void limit_reports(helio_tx_stream *stream, helio_receiver_index index, helio_clock clock) {
+static void limit_reports(helio_tx_stream *stream, helio_receiver_index index,
+                          helio_moment moment) {
     const helio_receiver_view *view = helio_receivers_view(&stream->repairer.receivers, index);
     const int64_t round_trip_ns = view ? view->round_trip_ns : 0;
     if (view && helio_tx_follow_has_asked(&stream->follow, view->receiver)) {
         return;
     }
-    if (helio_tx_reports_on_report(&stream->reports, round_trip_ns, clock.now_ns)) {
+    if (helio_tx_reports_on_report(&stream->reports, round_trip_ns, moment.now_ns)) {
         stream->repairer.receivers.silence_ns = helio_tx_reports_silence_ns(&stream->reports);
-        helio_tx_send_spm(stream, clock.now_ns);
+        helio_tx_send_spm(stream, moment.now_ns);
     }
 }
 
@@ -136,7 +138,8 @@ static uint64_t askers_of(const helio_tx_stream *stream, const helio_pgm_packet 
 
 /* Confirms these sequences of a NAK: to all that hear confirmations, or to the asker `alone`. */
 static void confirm(helio_tx_stream *stream, const helio_pgm_packet *nak, const uint32_t *sequences,
-                    size_t count, uint64_t askers, const helio_address *alone, helio_clock clock) {
+                    size_t count, uint64_t askers, const helio_address *alone,
+                    helio_moment moment) {
     if (count == 0) {
         return;
     }
@@ -144,7 +147,7 @@ static void confirm(helio_tx_stream *stream, const helio_pgm_packet *nak, const 
     const size_t length = helio_pgm_encode_nak_with(packet, &stream->session, HELIO_PGM_TYPE_NCF,
                                                     sequences, count, &nak->source, &nak->group,
                                                     helio_tx_advised_us(stream), NULL, NULL);
-    if (!helio_tx_pace_takes_control(&stream->pace, length, clock.now_ns)) {
+    if (!helio_tx_pace_takes_control(&stream->pace, length, moment.now_ns)) {
         helio_count(&helio_tx_stats(stream)->nak_confirmations_withheld, 1);
         return;
     }
@@ -163,7 +166,7 @@ static bool is_addressed_to(const helio_tx_stream *stream, const helio_pgm_packe
 }
 
 static void on_nak(helio_tx_stream *stream, const helio_pgm_packet *nak, const helio_address *from,
-                   helio_clock clock) {
+                   helio_moment moment) {
     if (!is_addressed_to(stream, nak)) {
         helio_pgm_count_refusal(stream->instance, HELIO_PGM_BAD_ADDRESS);
         return;
@@ -174,12 +177,12 @@ static void on_nak(helio_tx_stream *stream, const helio_pgm_packet *nak, const h
     }
     const uint64_t askers = askers_of(stream, nak, from);
     bool is_proven;
-    helio_tx_blame_look(stream, clock.now_ns); /* before what it says ends the wait */
-    const uint32_t asker = identify(stream, nak, from, &is_proven, clock);
+    helio_tx_blame_look(stream, moment.now_ns); /* before what it says ends the wait */
+    const uint32_t asker = identify(stream, nak, from, &is_proven, moment);
     helio_repair_answer answer;
-    helio_repairer_on_nak(&stream->repairer, nak, asker, askers, clock, &answer);
-    confirm(stream, nak, answer.confirmed, answer.confirmed_count, askers, NULL, clock);
-    confirm(stream, nak, answer.shed, answer.shed_count, askers, from, clock);
+    helio_repairer_on_nak(&stream->repairer, nak, asker, askers, moment, &answer);
+    confirm(stream, nak, answer.confirmed, answer.confirmed_count, askers, NULL, moment);
+    confirm(stream, nak, answer.shed, answer.shed_count, askers, from, moment);
     if (stream->is_group) {
         helio_set(&helio_tx_stats(stream)->nak_backoff_advised,
                   (uint64_t)helio_tx_advised_us(stream) * HELIO_MICROSECOND);
@@ -187,7 +190,7 @@ static void on_nak(helio_tx_stream *stream, const helio_pgm_packet *nak, const h
     helio_count(&stream->instance->nak_packets_received, 1);
     helio_count(&stream->instance->naks_received, answer.naks);
     stream->traffic.naks += answer.naks;
-    helio_tx_follow_on_feedback(stream, asker, nak, clock);
+    helio_tx_follow_on_feedback(stream, asker, nak, moment);
 }
 
 /* A repairer on the way tells what it repaired itself: of interest to who counts, no more. */
@@ -207,21 +210,21 @@ static void on_polr(helio_tx_stream *stream, const helio_pgm_packet *polr) {
     }
 }
 
-static void on_spmr(helio_tx_stream *stream, helio_clock clock) {
+static void on_spmr(helio_tx_stream *stream, helio_moment moment) {
     helio_count(&helio_tx_stats(stream)->heartbeat_requests_received, 1);
-    if (clock.now_ns < stream->answer_after_ns ||
-        !helio_tx_pace_takes_control(&stream->pace, 0, clock.now_ns)) {
+    if (moment.now_ns < stream->answer_after_ns ||
+        !helio_tx_pace_takes_control(&stream->pace, 0, moment.now_ns)) {
         return;
     }
-    stream->answer_after_ns = clock.now_ns + stream->config.heartbeat_min_ns;
-    helio_tx_open(stream, clock.now_ns);
-    helio_tx_send_spm(stream, clock.now_ns);
+    stream->answer_after_ns = moment.now_ns + stream->config.heartbeat_min_ns;
+    helio_tx_open(stream, moment.now_ns);
+    helio_tx_send_spm(stream, moment.now_ns);
 }
 
 /* ---- ACK ---- */
 
 static void count_ack(helio_tx_stream *stream, helio_receiver_index index, const helio_acker *heard,
-                      helio_clock clock) {
+                      helio_moment moment) {
     helio_receivers_reach(&stream->repairer.receivers, index, heard->position);
     helio_tx_receiver_stats *cells = helio_receivers_stats(&stream->repairer.receivers, index);
     if (!cells) {
@@ -232,21 +235,21 @@ static void count_ack(helio_tx_stream *stream, helio_receiver_index index, const
     helio_count(&cells->acks_received, 1);
     helio_set(&cells->acked_position, heard->position);
     helio_set(&cells->ack_lag, stream->txw.lead - heard->position);
-    helio_set(&cells->last_feedback, (uint64_t)clock.wall_ns);
+    helio_set(&cells->last_feedback, (uint64_t)moment.wall_ns);
     helio_stats_end(cells);
 }
 
 /* Whether an acknowledgement is within its receiver's limit; *is_out: it does not count. */
-static bool is_granted(helio_tx_stream *stream, helio_receiver_index index, helio_clock clock,
+static bool is_granted(helio_tx_stream *stream, helio_receiver_index index, helio_moment moment,
                        bool *is_out) {
     helio_repairer *repairer = &stream->repairer;
     *is_out = false;
     if (repairer->allowances.limits.acks == 0 && repairer->allowances.treated == 0) {
         return true;
     }
-    helio_allowance *allowance = helio_repairer_allowance(repairer, index, clock.now_ns);
+    helio_allowance *allowance = helio_repairer_allowance(repairer, index, moment.now_ns);
     *is_out = helio_action_leaves_out((helio_action)allowance->action);
-    if (helio_allowance_grants_ack(&repairer->allowances, allowance, clock.now_ns)) {
+    if (helio_allowance_grants_ack(&repairer->allowances, allowance, moment.now_ns)) {
         return true;
     }
     helio_count(&helio_tx_stats(stream)->acks_shed, 1);
@@ -259,7 +262,7 @@ static bool is_granted(helio_tx_stream *stream, helio_receiver_index index, heli
 
 /* What a receiver knows of the clocks, which is shown, and its question for the time. */
 static void on_clock(helio_tx_stream *stream, const helio_pgm_packet *ack,
-                     helio_receiver_index index, helio_clock clock) {
+                     helio_receiver_index index, helio_moment moment) {
     const helio_pgm_clock *told = &ack->clock;
     const bool is_known =
         (told->source == HELIO_PGM_CLOCK_HOST || told->source == HELIO_PGM_CLOCK_EXCHANGE) &&
@@ -274,64 +277,64 @@ static void on_clock(helio_tx_stream *stream, const helio_pgm_packet *ack,
         helio_stats_end(cells);
     }
     helio_tx_clock_on_question(&stream->clocks, ack->told.receiver, told->token,
-                               told->source == HELIO_PGM_CLOCK_UNKNOWN, clock);
+                               told->source == HELIO_PGM_CLOCK_UNKNOWN, moment);
 }
 
 static void on_acknowledge(helio_tx_stream *stream, const helio_pgm_packet *ack,
                            const helio_address *from, helio_receiver_index index,
-                           helio_clock clock) {
+                           helio_moment moment) {
     helio_receivers *receivers = &stream->repairer.receivers;
     const uint64_t receiver = ack->acknowledge.receiver;
     const helio_whereabouts whereabouts =
-        helio_receivers_whereabouts(receivers, receiver, from, clock.now_ns);
+        helio_receivers_whereabouts(receivers, receiver, from, moment.now_ns);
     helio_tx_acks_sender sender = {
         .from = from,
         .is_vouched = whereabouts == HELIO_WHEREABOUTS_HERE,
         .is_elsewhere = whereabouts == HELIO_WHEREABOUTS_ELSEWHERE,
     };
-    if (!is_granted(stream, index, clock, &sender.is_out)) {
+    if (!is_granted(stream, index, moment, &sender.is_out)) {
         return;
     }
     helio_acker heard;
     const helio_acks_result result =
-        helio_tx_acks_on_ack(&stream->acks, ack, &sender, clock, &heard);
+        helio_tx_acks_on_ack(&stream->acks, ack, &sender, moment, &heard);
     if (result == HELIO_ACKS_ELSEWHERE && sender.is_elsewhere) {
         helio_receivers_report_conflict(receivers, helio_receivers_find(receivers, receiver), from,
-                                        clock);
+                                        moment);
     }
     if (!helio_acks_is_taken(result)) {
         return;
     }
-    helio_receivers_prove(receivers, index, clock);
+    helio_receivers_prove(receivers, index, moment);
     if (result != HELIO_ACKS_REPEATED && stream->config.on_ack) {
         stream->config.on_ack(stream->outlet.context, &heard);
     }
-    count_ack(stream, index, &heard, clock);
+    count_ack(stream, index, &heard, moment);
 }
 
 /* With an acknowledgement, a report, or both. */
 static void on_ack(helio_tx_stream *stream, const helio_pgm_packet *ack, const helio_address *from,
-                   helio_clock clock) {
+                   helio_moment moment) {
     bool is_proven;
-    helio_tx_blame_look(stream, clock.now_ns); /* before what it says ends the wait */
-    const helio_receiver_index index = identify(stream, ack, from, &is_proven, clock);
-    helio_tx_follow_on_feedback(stream, index, ack, clock);
+    helio_tx_blame_look(stream, moment.now_ns); /* before what it says ends the wait */
+    const helio_receiver_index index = identify(stream, ack, from, &is_proven, moment);
+    helio_tx_follow_on_feedback(stream, index, ack, moment);
     if (is_proven && (ack->options & HELIO_PGM_HAS_CLOCK)) {
-        on_clock(stream, ack, index, clock);
+        on_clock(stream, ack, index, moment);
     }
     const bool goes_further = (ack->options & HELIO_PGM_HAS_GRANT) &&
-                              helio_tx_on_grants(stream, ack, index, is_proven, clock);
+                              helio_tx_on_grants(stream, ack, index, is_proven, moment);
     if (is_proven && (ack->told.flags & HELIO_PGM_TOLD_LEAVING)) {
-        helio_tx_tend_credit(stream, clock.now_ns);
+        helio_tx_tend_credit(stream, moment.now_ns);
     }
     if (!(ack->options & HELIO_PGM_HAS_ACKNOWLEDGE)) {
         /* No interval makes goodbyes fewer, and what makes the source go on is never too much. */
         if (!(ack->told.flags & HELIO_PGM_TOLD_LEAVING) && !goes_further) {
-            limit_reports(stream, index, clock);
+            limit_reports(stream, index, moment);
         }
         return;
     }
-    on_acknowledge(stream, ack, from, index, clock);
+    on_acknowledge(stream, ack, from, index, moment);
 }
 
 uint32_t helio_tx_stream_acked_by(const helio_tx_stream *stream, uint64_t sequence) {
@@ -350,12 +353,12 @@ const helio_acker *helio_tx_stream_acker(const helio_tx_stream *stream, uint32_t
 
 /* ---- which is it? ---- */
 
-void helio_tx_stream_read_at(helio_tx_stream *stream, helio_clock clock) {
-    helio_tx_clock_see(&stream->clocks, clock);
+void helio_tx_stream_read_at(helio_tx_stream *stream, helio_moment moment) {
+    helio_tx_clock_see(&stream->clocks, moment);
 }
 
 void helio_tx_stream_on_packet(helio_tx_stream *stream, const void *datagram, size_t length,
-                               const helio_address *from, helio_clock clock) {
+                               const helio_address *from, helio_moment moment) {
     helio_count(&stream->instance->packets_received, 1);
     helio_count(&stream->instance->packet_bytes_received, length);
     helio_pgm_packet packet;
@@ -369,12 +372,12 @@ void helio_tx_stream_on_packet(helio_tx_stream *stream, const void *datagram, si
         helio_tx_is_expelled(stream, &packet, from)) {
         helio_count(&helio_tx_stats(stream)->feedback_expelled, 1);
     } else if (is_mine && packet.type == HELIO_PGM_TYPE_NAK) {
-        on_nak(stream, &packet, from, clock);
+        on_nak(stream, &packet, from, moment);
     } else if (is_mine && packet.type == HELIO_PGM_TYPE_ACK &&
                (packet.options & (HELIO_PGM_HAS_ACKNOWLEDGE | HELIO_PGM_HAS_REPORT))) {
-        on_ack(stream, &packet, from, clock);
+        on_ack(stream, &packet, from, moment);
     } else if (is_mine && packet.type == HELIO_PGM_TYPE_SPMR) {
-        on_spmr(stream, clock);
+        on_spmr(stream, moment);
     } else if (is_mine && packet.type == HELIO_PGM_TYPE_NNAK) {
         on_nnak(stream, &packet);
     } else if (is_mine && packet.type == HELIO_PGM_TYPE_POLR) {

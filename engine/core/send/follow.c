@@ -43,8 +43,8 @@ static void ask(helio_tx_stream *stream, int64_t now_ns) {
     }
     follow->acker = receiver;
     follow->progress = follow->limit.progress;
-    /* However often it changes, as it may by forged reports, the rate's envelope holds; heartbeats say
-     * it, too. */
+    /* However often it changes, as it may by forged reports, the rate's envelope holds; heartbeats
+     * say it, too. */
     if (stream->has_opened && !stream->has_finished &&
         helio_tx_pace_takes_control(&stream->pace, 0, now_ns)) {
         helio_tx_send_spm(stream, now_ns);
@@ -74,9 +74,9 @@ static int64_t look_for_reporters(helio_tx_stream *stream, int64_t now_ns) {
     return follow->is_alone ? HELIO_NEVER : helio_min(timeout_ns, alone_ns);
 }
 
-static void look(helio_tx_stream *stream, helio_clock clock) {
+static void look(helio_tx_stream *stream, helio_moment moment) {
     helio_tx_follow *follow = &stream->follow;
-    const int64_t timeout_ns = look_for_reporters(stream, clock.now_ns);
+    const int64_t timeout_ns = look_for_reporters(stream, moment.now_ns);
     follow->due_ns = timeout_ns;
     if (follow->config.window == HELIO_FLOW_WINDOW_NONE) {
         follow->limit =
@@ -87,16 +87,16 @@ static void look(helio_tx_stream *stream, helio_clock clock) {
     const helio_receiver_view *views = helio_receivers_views(&stream->repairer.receivers, &entries);
     const helio_window_config config = {rule_of(follow->config.window), follow->config.least,
                                         follow->config.silence_ns};
-    follow->limit = helio_window_limit_of(&config, views, entries, stream->txw.lead, clock.now_ns);
+    follow->limit = helio_window_limit_of(&config, views, entries, stream->txw.lead, moment.now_ns);
     if (follow->limit.index < entries) {
         follow->due_ns =
             helio_min(timeout_ns, views[follow->limit.index].heard_ns + config.silence_ns);
     }
 }
 
-static void settle(helio_tx_stream *stream, helio_clock clock) {
-    look(stream, clock);
-    ask(stream, clock.now_ns);
+static void settle(helio_tx_stream *stream, helio_moment moment) {
+    look(stream, moment);
+    ask(stream, moment.now_ns);
     helio_tx_govern_limit(stream);
     show(stream);
 }
@@ -112,8 +112,8 @@ uint64_t helio_tx_follow_send_limit(const helio_tx_follow *follow) {
 
 /* ---- PGMCC ---- */
 
-/* The round trip of the packet an acknowledgement is for: from when it was sent, unless a repair was,
- * too. */
+/* The round trip of the packet an acknowledgement is for: from when it was sent, unless a repair
+ * was, too. */
 static int64_t measured(const helio_tx_stream *stream, uint64_t sequence, int64_t now_ns) {
     if (!helio_txw_has(&stream->txw, sequence)) {
         return 0;
@@ -123,7 +123,7 @@ static int64_t measured(const helio_tx_stream *stream, uint64_t sequence, int64_
 }
 
 static void feed(helio_tx_stream *stream, helio_receiver_index index,
-                 const helio_pgm_packet *packet, helio_clock clock) {
+                 const helio_pgm_packet *packet, helio_moment moment) {
     helio_pgmcc *pgmcc = &stream->follow.pgmcc;
     const helio_receiver_view *view = helio_receivers_view(&stream->repairer.receivers, index);
     if (!view || !(view->flags & HELIO_VIEW_REPORTS)) {
@@ -133,7 +133,7 @@ static void feed(helio_tx_stream *stream, helio_receiver_index index,
         helio_pgmcc_on_gone(pgmcc, index);
         return;
     }
-    stream->follow.reported_ns = clock.now_ns;
+    stream->follow.reported_ns = moment.now_ns;
     if (stream->follow.is_alone) { /* what was sent until now is nothing to go by */
         helio_pgmcc_init(pgmcc, stream->txw.lead);
     }
@@ -146,49 +146,51 @@ static void feed(helio_tx_stream *stream, helio_receiver_index index,
         .is_ack = is_ack,
         .newest = newest,
         .bitmap = packet->bitmap,
-        .measured_ns = is_ack && index == pgmcc->acker ? measured(stream, newest, clock.now_ns) : 0,
+        .measured_ns =
+            is_ack && index == pgmcc->acker ? measured(stream, newest, moment.now_ns) : 0,
     };
-    helio_pgmcc_on_sent(pgmcc, stream->txw.lead, clock.now_ns);
-    helio_pgmcc_on_feedback(pgmcc, &feedback, clock.now_ns);
+    helio_pgmcc_on_sent(pgmcc, stream->txw.lead, moment.now_ns);
+    helio_pgmcc_on_feedback(pgmcc, &feedback, moment.now_ns);
 }
 
 /* ---- life ---- */
 
 void helio_tx_follow_init(helio_tx_stream *stream, const helio_tx_follow_config *config,
-                          helio_clock clock) {
+                          helio_moment moment) {
     stream->follow = (helio_tx_follow){.config = *config, .due_ns = HELIO_NEVER};
     helio_pgmcc_init(&stream->follow.pgmcc, stream->txw.lead);
-    look(stream, clock);
+    look(stream, moment);
 }
 
-void helio_tx_stream_set_window(helio_tx_stream *stream, int window, helio_clock clock) {
+void helio_tx_stream_set_window(helio_tx_stream *stream, int window, helio_moment moment) {
     stream->follow.config.window = window;
-    settle(stream, clock);
+    settle(stream, moment);
 }
 
-void helio_tx_follow_set_pgmcc(helio_tx_stream *stream, bool runs, bool obeys, helio_clock clock) {
+void helio_tx_follow_set_pgmcc(helio_tx_stream *stream, bool runs, bool obeys,
+                               helio_moment moment) {
     helio_tx_follow *follow = &stream->follow;
     follow->obeys_pgmcc = obeys;
     if (runs && !follow->runs_pgmcc) {
         helio_pgmcc_init(&follow->pgmcc, stream->txw.lead);
-        follow->reported_ns = clock.now_ns;
+        follow->reported_ns = moment.now_ns;
     }
     follow->runs_pgmcc = runs;
-    settle(stream, clock);
+    settle(stream, moment);
 }
 
 void helio_tx_follow_on_feedback(helio_tx_stream *stream, helio_receiver_index index,
-                                 const helio_pgm_packet *packet, helio_clock clock) {
+                                 const helio_pgm_packet *packet, helio_moment moment) {
     if (!helio_tx_follow_is_on(&stream->follow)) {
         return;
     }
     if (stream->follow.runs_pgmcc) {
-        feed(stream, index, packet, clock);
+        feed(stream, index, packet, moment);
     }
-    settle(stream, clock);
+    settle(stream, moment);
 }
 
-void helio_tx_follow_poll(helio_tx_stream *stream, helio_clock clock) {
+void helio_tx_follow_poll(helio_tx_stream *stream, helio_moment moment) {
     helio_tx_follow *follow = &stream->follow;
     if (!helio_tx_follow_is_on(follow)) {
         return;
@@ -197,12 +199,12 @@ void helio_tx_follow_poll(helio_tx_stream *stream, helio_clock clock) {
     if (follow->runs_pgmcc && !follow->is_alone) {
         const int64_t due_ns = helio_pgmcc_next_deadline_ns(&follow->pgmcc);
         if (stream->txw.lead != follow->pgmcc.lead) {
-            helio_pgmcc_on_sent(&follow->pgmcc, stream->txw.lead, clock.now_ns);
+            helio_pgmcc_on_sent(&follow->pgmcc, stream->txw.lead, moment.now_ns);
         }
-        has_changed = helio_pgmcc_poll(&follow->pgmcc, clock.now_ns) ||
+        has_changed = helio_pgmcc_poll(&follow->pgmcc, moment.now_ns) ||
                       helio_pgmcc_next_deadline_ns(&follow->pgmcc) != due_ns;
     }
-    if (has_changed || clock.now_ns >= follow->due_ns) {
-        settle(stream, clock);
+    if (has_changed || moment.now_ns >= follow->due_ns) {
+        settle(stream, moment);
     }
 }

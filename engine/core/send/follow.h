@@ -5,23 +5,24 @@
  *   PGMCC     as far as the worst receiver's acknowledgements allow (policy/pgmcc.h), while the rate
  *             policy is pgmcc
  *
- * PGMCC with nobody who reports holds nothing back: while no acker is elected and for a whole silence
- * time (send/reports.h) no receiver has reported, there is only the rate.  Until then it sends a packet
- * per timeout, so silence is not what a congested network makes of reports.  The first report ends it.
+ * PGMCC with nobody who reports holds nothing back: while no acker is elected and for a whole
+ * silence time (send/reports.h) no receiver has reported, there is only the rate.  Until then it
+ * sends a packet per timeout, so silence is not what a congested network makes of reports.  The
+ * first report ends it.
  *
  * Both together: as far as both allow.  SPMs ask receivers for what this needs: a report whenever
  * they have moved on by a quarter of a window, and one for every packet from PGMCC's acker; an SPM
  * leaves at once when that changes.
  *
- * The acker is asked for by its identity, on SPMs: data packets are as without PGMCC, and a receiver
- * of another make is never the acker (docs/adr/0018-pgmcc.md). */
+ * The acker is asked for by its identity, on SPMs: data packets are as without PGMCC, and a
+ * receiver of another make is never the acker (docs/adr/0018-pgmcc.md). */
 #ifndef HELIO_SEND_FOLLOW_H
 #define HELIO_SEND_FOLLOW_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/clock.h"
+#include "base/moment.h"
 #include "policy/pgmcc.h"
 #include "policy/window.h"
 #include "wire/pgm.h"
@@ -48,11 +49,11 @@ typedef struct helio_tx_follow {
 } helio_tx_follow;
 
 void helio_tx_follow_init(helio_tx_stream *stream, const helio_tx_follow_config *config,
-                          helio_clock clock);
+                          helio_moment moment);
 /* By hand: another rule. */
-void helio_tx_stream_set_window(helio_tx_stream *stream, int window, helio_clock clock);
+void helio_tx_stream_set_window(helio_tx_stream *stream, int window, helio_moment moment);
 /* PGMCC begins anew, or ends. */
-void helio_tx_follow_set_pgmcc(helio_tx_stream *stream, bool runs, bool obeys, helio_clock clock);
+void helio_tx_follow_set_pgmcc(helio_tx_stream *stream, bool runs, bool obeys, helio_moment moment);
 
 static inline bool helio_tx_follow_is_on(const helio_tx_follow *follow) {
     return follow->runs_pgmcc || follow->config.window != 0;
@@ -70,9 +71,9 @@ bool helio_tx_follow_has_asked(const helio_tx_follow *follow, uint64_t receiver)
 
 /* The receiver at `index` has told of itself, by this packet. */
 void helio_tx_follow_on_feedback(helio_tx_stream *stream, helio_receiver_index index,
-                                 const helio_pgm_packet *packet, helio_clock clock);
+                                 const helio_pgm_packet *packet, helio_moment moment);
 /* Looks at timeouts, and who is still there. */
-void helio_tx_follow_poll(helio_tx_stream *stream, helio_clock clock);
+void helio_tx_follow_poll(helio_tx_stream *stream, helio_moment moment);
 static inline int64_t helio_tx_follow_next_deadline_ns(const helio_tx_follow *follow) {
     return follow->due_ns;
 }

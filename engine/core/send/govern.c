@@ -27,7 +27,7 @@ static helio_rate_config config_of(helio_tx_stream *stream) {
 
 /* Takes the policy; `rate` is in force. */
 static int take_policy(helio_tx_stream *stream, const helio_rate_policy *policy, uint64_t rate,
-                       helio_clock clock) {
+                       helio_moment moment) {
     helio_tx_govern *govern = &stream->govern;
     const helio_rate_config config = config_of(stream);
     void *state = calloc(1, policy->state_bytes + config.entries * policy->receiver_bytes);
@@ -37,24 +37,24 @@ static int take_policy(helio_tx_stream *stream, const helio_rate_policy *policy,
     free(govern->state);
     govern->state = state;
     govern->policy = policy;
-    policy->init(state, &config, rate, clock.now_ns);
+    policy->init(state, &config, rate, moment.now_ns);
     govern->decision = helio_rate_begin(policy, &config, rate);
     govern->at_floor_ns = 0;
     govern->is_floor_told = false;
-    helio_tx_log_policy(stream, policy->name, rate, config.rate, clock.now_ns);
+    helio_tx_log_policy(stream, policy->name, rate, config.rate, moment.now_ns);
     helio_tx_follow_set_pgmcc(stream, policy == &helio_rate_pgmcc,
-                              govern->config.mode == HELIO_RATE_MODE_ENFORCE, clock);
+                              govern->config.mode == HELIO_RATE_MODE_ENFORCE, moment);
     return 0;
 }
 
 int helio_tx_govern_init(helio_tx_stream *stream, const helio_tx_govern_config *config,
-                         helio_clock clock) {
+                         helio_moment moment) {
     helio_tx_govern *govern = &stream->govern;
     *govern = (helio_tx_govern){
         .config = *config,
         .is_resting = true,
-        .begun_ns = clock.now_ns,
-        .tell_after_ns = clock.now_ns,
+        .begun_ns = moment.now_ns,
+        .tell_after_ns = moment.now_ns,
         .send_limit = HELIO_RATE_NO_SEQUENCE,
     };
     const helio_rate_policy *policy =
@@ -64,7 +64,7 @@ int helio_tx_govern_init(helio_tx_stream *stream, const helio_tx_govern_config *
     }
     const uint64_t rate = policy == &helio_rate_none ? 0 : config->rate.rate;
     govern->rate = govern->told_rate = rate;
-    return take_policy(stream, policy, rate, clock);
+    return take_policy(stream, policy, rate, moment);
 }
 
 void helio_tx_govern_fini(helio_tx_govern *govern) {
@@ -83,12 +83,12 @@ static uint64_t rate_to_set(const helio_tx_stream *stream) {
     return ceiling && (rate == 0 || ceiling < rate) ? ceiling : rate;
 }
 
-static void set(helio_tx_stream *stream, helio_clock clock) {
+static void set(helio_tx_stream *stream, helio_moment moment) {
     helio_tx_govern *govern = &stream->govern;
     const uint64_t rate = rate_to_set(stream);
     if (rate != govern->rate) {
         govern->rate = rate;
-        helio_tx_stream_set_rate(stream, rate, clock);
+        helio_tx_stream_set_rate(stream, rate, moment);
     }
     helio_tx_govern_limit(stream);
 }
@@ -106,7 +106,7 @@ void helio_tx_govern_limit(helio_tx_stream *stream) {
     }
 }
 
-int helio_tx_stream_set_policy(helio_tx_stream *stream, const char *name, helio_clock clock) {
+int helio_tx_stream_set_policy(helio_tx_stream *stream, const char *name, helio_moment moment) {
     helio_tx_govern *govern = &stream->govern;
     const helio_rate_policy *policy = helio_rate_policy_named(name);
     if (!policy) {
@@ -116,18 +116,18 @@ int helio_tx_stream_set_policy(helio_tx_stream *stream, const char *name, helio_
     if (policy == &helio_rate_static && govern->config.rate.rate == 0) {
         govern->config.rate.rate = govern->rate; /* a limit that was found is kept */
     }
-    const int error = take_policy(stream, policy, govern->rate, clock);
+    const int error = take_policy(stream, policy, govern->rate, moment);
     if (error) {
         return error;
     }
-    set(stream, clock);
-    helio_stats_event(stream->stats, clock.wall_ns, HELIO_EVENT_RATE_POLICY_CHANGED,
+    set(stream, moment);
+    helio_stats_event(stream->stats, moment.wall_ns, HELIO_EVENT_RATE_POLICY_CHANGED,
                       stream->object.slot, (const uint64_t[4]){govern->rate},
                       "%s: rate policy %s instead of %s", stream->endpoint, name, before);
     return 0;
 }
 
-int helio_tx_stream_set_ceiling(helio_tx_stream *stream, uint64_t rate, helio_clock clock) {
+int helio_tx_stream_set_ceiling(helio_tx_stream *stream, uint64_t rate, helio_moment moment) {
     helio_tx_govern *govern = &stream->govern;
     const bool decides = !govern->policy->is_fixed || govern->policy == &helio_rate_pgmcc;
     const helio_rate_policy *policy = decides ? govern->policy
@@ -139,9 +139,9 @@ int helio_tx_stream_set_ceiling(helio_tx_stream *stream, uint64_t rate, helio_cl
     govern->config.rate.rate = rate;
     const uint64_t now =
         rate > 0 && (govern->rate == 0 || govern->rate > rate) ? rate : govern->rate;
-    const int error = take_policy(stream, policy, now, clock);
+    const int error = take_policy(stream, policy, now, moment);
     if (!error) {
-        set(stream, clock);
+        set(stream, moment);
     }
     return error;
 }
@@ -170,11 +170,11 @@ static bool tells(const helio_tx_govern *govern) {
     return govern->config.mode != HELIO_RATE_MODE_OBSERVE;
 }
 
-static void tell_rate(helio_tx_stream *stream, helio_clock clock) {
+static void tell_rate(helio_tx_stream *stream, helio_moment moment) {
     helio_tx_govern *govern = &stream->govern;
     const helio_rate_decision *decision = &govern->decision;
     const double from = (double)govern->told_rate, to = (double)decision->rate;
-    if (to == from || clock.now_ns < govern->tell_after_ns ||
+    if (to == from || moment.now_ns < govern->tell_after_ns ||
         (to > from && to < (1 + TELL_RISE) * from)) {
         return;
     }
@@ -182,18 +182,18 @@ static void tell_rate(helio_tx_stream *stream, helio_clock clock) {
     const bool acts = govern->config.mode == HELIO_RATE_MODE_ENFORCE;
     const uint64_t args[4] = {govern->told_rate, decision->rate, millionths(decision->signal),
                               decision->worst};
-    helio_stats_event(stream->stats, clock.wall_ns, HELIO_EVENT_RATE_CHANGED, stream->object.slot,
+    helio_stats_event(stream->stats, moment.wall_ns, HELIO_EVENT_RATE_CHANGED, stream->object.slot,
                       args,
                       "%s: the rate %s from %" PRIu64 " to %" PRIu64 " bytes/s; %s%s (%.3g %%)",
                       stream->endpoint, acts ? "goes" : "would go", args[0], args[1],
                       name_of(stream, decision->worst, receiver, sizeof receiver), decision->why,
                       100 * decision->signal);
     govern->told_rate = decision->rate;
-    govern->tell_after_ns = clock.now_ns + TELL_INTERVAL_NS;
+    govern->tell_after_ns = moment.now_ns + TELL_INTERVAL_NS;
 }
 
 /* Follows for how long receivers have lost too much although the rate is at its floor. */
-static void watch_floor(helio_tx_stream *stream, helio_clock clock) {
+static void watch_floor(helio_tx_stream *stream, helio_moment moment) {
     helio_tx_govern *govern = &stream->govern;
     const helio_rate_decision *decision = &govern->decision;
     if (decision->rate == 0 || decision->rate > FLOOR_LEFT * govern->config.rate.rate_min) {
@@ -202,9 +202,9 @@ static void watch_floor(helio_tx_stream *stream, helio_clock clock) {
         return;
     }
     if (govern->at_floor_ns == 0 && decision->rate <= govern->config.rate.rate_min) {
-        govern->at_floor_ns = clock.now_ns;
+        govern->at_floor_ns = moment.now_ns;
     }
-    const int64_t lasted_ns = clock.now_ns - govern->at_floor_ns;
+    const int64_t lasted_ns = moment.now_ns - govern->at_floor_ns;
     if (govern->at_floor_ns == 0 || govern->is_floor_told || govern->config.escalate_ns == 0 ||
         decision->state != HELIO_RATE_DECREASE || lasted_ns < govern->config.escalate_ns) {
         return;
@@ -217,7 +217,7 @@ static void watch_floor(helio_tx_stream *stream, helio_clock clock) {
     const uint64_t args[4] = {decision->rate, millionths(decision->signal), decision->worst,
                               (uint64_t)lasted_ns};
     helio_stats_event(
-        stream->stats, clock.wall_ns, HELIO_EVENT_RATE_FLOOR, stream->object.slot, args,
+        stream->stats, moment.wall_ns, HELIO_EVENT_RATE_FLOOR, stream->object.slot, args,
         "%s: the rate is at its floor of %" PRIu64 " bytes/s for %.3g s; %s%s (%.3g %%)",
         stream->endpoint, args[0], (double)lasted_ns / 1e9,
         name_of(stream, decision->worst, receiver, sizeof receiver), decision->why,
@@ -247,15 +247,15 @@ static uint64_t queued(const helio_tx_stream *stream) {
     return stream->config.queued ? stream->config.queued(stream->outlet.context) : 0;
 }
 
-static helio_interval gather(helio_tx_stream *stream, uint32_t entries, helio_clock clock) {
+static helio_interval gather(helio_tx_stream *stream, uint32_t entries, helio_moment moment) {
     helio_tx_govern *govern = &stream->govern;
     const helio_tx_traffic *now = &stream->traffic, *before = &govern->before;
     const bool was_limited = helio_tx_pace_was_limited(&stream->pace);
     const uint64_t waits = queued(stream);
     helio_interval interval = {
-        .now_ns = clock.now_ns,
-        .wall_ns = clock.wall_ns,
-        .length_ns = clock.now_ns - govern->begun_ns,
+        .now_ns = moment.now_ns,
+        .wall_ns = moment.wall_ns,
+        .length_ns = moment.now_ns - govern->begun_ns,
         .receivers = entries,
         .packets_sent = now->packets - before->packets,
         .bytes_sent = now->bytes - before->bytes,
@@ -282,21 +282,21 @@ static helio_interval gather(helio_tx_stream *stream, uint32_t entries, helio_cl
 }
 
 /* All that policies see comes in here, and all that they decide goes out. */
-static void decide(helio_tx_stream *stream, helio_clock clock) {
+static void decide(helio_tx_stream *stream, helio_moment moment) {
     helio_tx_govern *govern = &stream->govern;
     uint32_t entries;
     helio_receiver_view *views = helio_receivers_views(&stream->repairer.receivers, &entries);
-    const helio_interval interval = gather(stream, entries, clock);
+    const helio_interval interval = gather(stream, entries, moment);
 
     helio_tx_log_interval(stream, &interval, views);
     govern->policy->decide(govern->state, &interval, views, &govern->decision);
-    helio_tx_slow_decide(stream, &interval, views, clock);
-    helio_tx_log_decisions(stream, clock);
-    set(stream, clock);
+    helio_tx_slow_decide(stream, &interval, views, moment);
+    helio_tx_log_decisions(stream, moment);
+    set(stream, moment);
     show(stream);
-    watch_floor(stream, clock);
+    watch_floor(stream, moment);
     if (tells(govern)) {
-        tell_rate(stream, clock);
+        tell_rate(stream, moment);
     }
 
     for (helio_receiver_index index = 0; index < entries; index++) {
@@ -319,7 +319,7 @@ static bool stirs(const helio_tx_stream *stream) {
            (minds_data(stream) && (now->packets != before->packets || stream->pace.was_limited));
 }
 
-void helio_tx_govern_poll(helio_tx_stream *stream, helio_clock clock) {
+void helio_tx_govern_poll(helio_tx_stream *stream, helio_moment moment) {
     helio_tx_govern *govern = &stream->govern;
     if (govern->config.interval_ns == 0) {
         return;
@@ -327,12 +327,12 @@ void helio_tx_govern_poll(helio_tx_stream *stream, helio_clock clock) {
     if (govern->is_resting) {
         if (stirs(stream)) {
             govern->is_resting = false;
-            begin(stream, clock.now_ns);
+            begin(stream, moment.now_ns);
         }
-    } else if (clock.now_ns - govern->begun_ns >= govern->config.interval_ns) {
+    } else if (moment.now_ns - govern->begun_ns >= govern->config.interval_ns) {
         govern->is_resting = !stirs(stream);
-        decide(stream, clock);
-        begin(stream, clock.now_ns);
+        decide(stream, moment);
+        begin(stream, moment.now_ns);
     }
 }
 

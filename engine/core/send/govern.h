@@ -17,7 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/clock.h"
+#include "base/moment.h"
 #include "policy/rate.h"
 
 typedef struct helio_tx_stream helio_tx_stream;
@@ -36,7 +36,8 @@ typedef struct helio_tx_govern_config {
     int64_t interval_ns; /* 0: no governor */
     const char *policy;  /* its name; NULL: none */
     int mode;            /* HELIO_RATE_MODE_* */
-    /* Times, thresholds and rates; what the stream knows itself (packet_bytes, entries) is set here. */
+    /* Times, thresholds and rates; what the stream knows itself (packet_bytes, entries) is set
+     * here. */
     helio_rate_config rate;
     int64_t escalate_ns; /* lossy at the floor for so long is told of; 0: never */
 } helio_tx_govern_config;
@@ -61,21 +62,21 @@ typedef struct helio_tx_govern {
 /* Begins with the configured policy; the rate is not touched, as the stream has it already.  0,
  * OPTION (no such policy) or NOMEM; release with helio_tx_govern_fini. */
 int helio_tx_govern_init(helio_tx_stream *stream, const helio_tx_govern_config *config,
-                         helio_clock clock);
+                         helio_moment moment);
 void helio_tx_govern_fini(helio_tx_govern *govern);
 
 /* By hand: another policy by name, which goes on from the rate in force.  OPTION (there is none of
  * that name) or NOMEM: nothing changes. */
-int helio_tx_stream_set_policy(helio_tx_stream *stream, const char *name, helio_clock clock);
+int helio_tx_stream_set_policy(helio_tx_stream *stream, const char *name, helio_moment moment);
 /* By hand: the most bytes per second from now on, whatever the policy; 0: no limit.  Policies none
  * and static become static and none.  OPTION (below rate_min) or NOMEM: nothing changes. */
-int helio_tx_stream_set_ceiling(helio_tx_stream *stream, uint64_t rate, helio_clock clock);
+int helio_tx_stream_set_ceiling(helio_tx_stream *stream, uint64_t rate, helio_moment moment);
 
 /* How far data may go has changed (send/follow.h). */
 void helio_tx_govern_limit(helio_tx_stream *stream);
 
 /* Ends the interval when it is time to. */
-void helio_tx_govern_poll(helio_tx_stream *stream, helio_clock clock);
+void helio_tx_govern_poll(helio_tx_stream *stream, helio_moment moment);
 /* HELIO_NEVER: nothing happens. */
 int64_t helio_tx_govern_next_deadline_ns(const helio_tx_stream *stream);
 

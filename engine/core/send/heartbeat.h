@@ -34,8 +34,8 @@ static inline void helio_heartbeat_init(helio_heartbeat *heartbeat, int64_t min_
     helio_heartbeat_restart(heartbeat, now_ns);
 }
 
-/* Data waits to leave and says itself where the stream is: no heartbeat before `until_ns`, when it is
- * expected, and a first interval after. */
+/* Data waits to leave and says itself where the stream is: no heartbeat before `until_ns`, when it
+ * is expected, and a first interval after. */
 static inline void helio_heartbeat_hold(helio_heartbeat *heartbeat, int64_t until_ns) {
     if (heartbeat->heartbeat_due_ns < until_ns + heartbeat->min_ns) {
         heartbeat->heartbeat_due_ns = until_ns + heartbeat->min_ns;

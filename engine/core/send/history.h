@@ -1,10 +1,10 @@
 /* How large a stream's history is: always as large as its options allow, or dynamic.
  *
  * A dynamic history begins with a sixteenth of its limits.  It is in need when repairs are asked
- * for that it no longer has or that are in its oldest quarter, or when its floor
- * (acknowledgements) leaves no room; then its limits double, up to the options' and to what the
- * instance's budget and memory have left.  After a quiet time they halve again, down to where they began, and
- * the memory goes back to the system.  All that happens in `tend`, never while packets are sent.
+ * for that it no longer has or that are in its oldest quarter, or when its floor (acknowledgements)
+ * leaves no room; then its limits double, up to the options' and to what the instance's budget and
+ * memory have left.  After a quiet time they halve again, down to where they began, and the memory
+ * goes back to the system.  All that happens in `tend`, never while packets are sent.
  *
  * A budget is the sum of the limits (in bytes) of all histories of an instance. */
 #ifndef HELIO_SEND_HISTORY_H
@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/clock.h"
+#include "base/moment.h"
 #include "repair/repairer.h"
 #include "send/stream.h"
 #include "window/txw.h"
@@ -37,8 +37,8 @@ int helio_tx_history_init(helio_tx_history *history, helio_txw *txw, const helio
 /* Gives back to the budget. */
 void helio_tx_history_fini(helio_tx_history *history);
 
-/* The oldest packet a receiver that comes late should ask for: the oldest there is, but not one that
- * new data is about to push out. */
+/* The oldest packet a receiver that comes late should ask for: the oldest there is, but not one
+ * that new data is about to push out. */
 uint64_t helio_tx_history_offer(const helio_tx_history *history);
 
 /* Grows or shrinks a dynamic history when it is time to.  True when the limits changed.  No driver

@@ -6,7 +6,7 @@
 #include "send/parts.h"
 
 int helio_tx_log_init(helio_tx_stream *stream, const helio_tx_log_config *config,
-                      helio_clock clock) {
+                      helio_moment moment) {
     helio_tx_log *log = &stream->log;
     *log = (helio_tx_log){0};
     if (!config->memory) {
@@ -14,9 +14,9 @@ int helio_tx_log_init(helio_tx_stream *stream, const helio_tx_log_config *config
     }
     char tsi[HELIO_TSI_TEXT];
     const uint32_t entries = stream->repairer.receivers.capacity;
-    const int error =
-        helio_decision_log_init(&log->log, config->memory, config->bytes, stream->instance_name,
-                                helio_tsi_format(&stream->config.tsi, tsi), clock.wall_ns, entries);
+    const int error = helio_decision_log_init(
+        &log->log, config->memory, config->bytes, stream->instance_name,
+        helio_tsi_format(&stream->config.tsi, tsi), moment.wall_ns, entries);
     if (error) {
         return error;
     }
@@ -62,21 +62,21 @@ void helio_tx_log_interval(helio_tx_stream *stream, const helio_interval *interv
     helio_decision_log_interval(&stream->log.log, interval);
 }
 
-static void tell_full(helio_tx_stream *stream, helio_clock clock) {
+static void tell_full(helio_tx_stream *stream, helio_moment moment) {
     helio_tx_log *log = &stream->log;
     if (!log->log.is_full || log->is_full_told) {
         return;
     }
     log->is_full_told = true;
     const uint64_t args[4] = {log->log.used};
-    helio_stats_event(stream->stats, clock.wall_ns, HELIO_EVENT_DECISION_LOG_FULL,
+    helio_stats_event(stream->stats, moment.wall_ns, HELIO_EVENT_DECISION_LOG_FULL,
                       stream->object.slot, args,
                       "%s: the decision log is full (option decision_log_bytes); decisions are "
                       "made on and no longer written down",
                       stream->endpoint);
 }
 
-void helio_tx_log_decisions(helio_tx_stream *stream, helio_clock clock) {
+void helio_tx_log_decisions(helio_tx_stream *stream, helio_moment moment) {
     helio_tx_log *log = &stream->log;
     if (!log->is_on) {
         return;
@@ -101,7 +101,7 @@ void helio_tx_log_decisions(helio_tx_stream *stream, helio_clock clock) {
         helio_decision_log_record(&log->log, HELIO_DECISION_STORM, numbers,
                                   HELIO_DECISION_STORM_NUMBERS, NULL);
     }
-    tell_full(stream, clock);
+    tell_full(stream, moment);
 }
 
 void helio_tx_log_policy(helio_tx_stream *stream, const char *name, uint64_t rate, uint64_t ceiling,

@@ -23,7 +23,7 @@ typedef struct helio_tx_log {
 
 /* 0, OPTION (too little memory) or NOMEM; release with helio_tx_log_fini. */
 int helio_tx_log_init(struct helio_tx_stream *stream, const helio_tx_log_config *config,
-                      helio_clock clock);
+                      helio_moment moment);
 void helio_tx_log_fini(helio_tx_log *log);
 /* Bytes of the memory that hold the log. */
 static inline size_t helio_tx_log_used(const helio_tx_log *log) {
@@ -34,7 +34,7 @@ static inline size_t helio_tx_log_used(const helio_tx_log *log) {
 void helio_tx_log_interval(struct helio_tx_stream *stream, const helio_interval *interval,
                            const helio_receiver_view *views);
 /* What was decided. */
-void helio_tx_log_decisions(struct helio_tx_stream *stream, helio_clock clock);
+void helio_tx_log_decisions(struct helio_tx_stream *stream, helio_moment moment);
 /* A rate policy takes over, at the beginning or by hand: from this rate, with this ceiling. */
 void helio_tx_log_policy(struct helio_tx_stream *stream, const char *name, uint64_t rate,
                          uint64_t ceiling, int64_t now_ns);

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/clock.h"
+#include "base/moment.h"
 #include "wire/pgm.h"
 
 enum { HELIO_TX_NOTICES_MAX = 128 };

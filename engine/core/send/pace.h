@@ -1,8 +1,8 @@
 /* When a stream's packets may leave: its rate, its instance's rate, and how far it may send.
  *
- * The rate is one bucket for all that leaves (send/limit.h, where the envelope is), and its instance
- * may have another for all its streams (send/share.h); a packet needs both.  Repairs have a budget
- * beside: a bucket that grows with a share of the rate.
+ * The rate is one bucket for all that leaves (send/limit.h, where the envelope is), and its
+ * instance may have another for all its streams (send/share.h); a packet needs both.  Repairs have
+ * a budget beside: a bucket that grows with a share of the rate.
  *
  *     NCF, SPM, POLL, announcements asked for   never wait and are charged; below the envelope's
  *                                               lower bound confirmations and heartbeats are left
@@ -27,7 +27,7 @@
 #include <stdint.h>
 
 #include "base/bucket.h"
-#include "base/clock.h"
+#include "base/moment.h"
 #include "send/admit.h"
 #include "send/limit.h"
 #include "send/share.h"
@@ -81,8 +81,8 @@ static inline bool helio_tx_pace_is_braked(const helio_tx_pace *pace) {
     return pace->brake.rate > 0;
 }
 
-/* Whether the data packet with this number may be begun now: GO, RATE, INSTANCE_RATE, REPAIRS or WINDOW.
- * `is_behind`: something waits that goes first, and could leave. */
+/* Whether the data packet with this number may be begun now: GO, RATE, INSTANCE_RATE, REPAIRS or
+ * WINDOW.  `is_behind`: something waits that goes first, and could leave. */
 helio_admission helio_tx_pace_admit(helio_tx_pace *pace, uint64_t sequence, bool is_behind,
                                     int64_t now_ns);
 /* Whether there is credit for one more packet, turns and numbers aside. */

@@ -1,6 +1,6 @@
 /* The state of a stream being sent and what its files share: stream.c (life, data, repairs, time),
- * control.c (SPMs and polls), feedback.c (what receivers report), choice.c (streams and receivers by
- * name), act.c (actions on receivers).  Everybody else includes send/stream.h. */
+ * control.c (SPMs and polls), feedback.c (what receivers report), choice.c (streams and receivers
+ * by name), act.c (actions on receivers).  Everybody else includes send/stream.h. */
 #ifndef HELIO_SEND_PARTS_H
 #define HELIO_SEND_PARTS_H
 
@@ -67,7 +67,7 @@ struct helio_tx_stream {
     bool has_news;     /* data was sent since the last announcement */
     bool is_cutting; /* within append: fragments are neighbours, so nothing else may be numbered */
     uint32_t data_since_repair;
-    helio_clock clock;        /* of the last poll, or wait: for what happens where none is given */
+    helio_moment moment;      /* of the last poll, or wait: for what happens where none is given */
     int64_t cutting_since_ns; /* the long message being cut was begun */
     int64_t announce_due_ns;
     int64_t announce_after_ns; /* no announcement is hastened before */
@@ -137,7 +137,7 @@ static inline bool helio_tx_announcement_is_due(const helio_tx_stream *stream, i
 
 /* Whether the data packet with this number may be begun now, as far as rate and send limit go. */
 helio_admission helio_tx_admit_packet(helio_tx_stream *stream, uint64_t sequence,
-                                      helio_clock clock);
+                                      helio_moment moment);
 
 /* ---- send/control.c ---- */
 
@@ -146,8 +146,9 @@ void helio_tx_send_spm(helio_tx_stream *stream, int64_t now_ns);
 /* SPMs before the first data: receivers that are there learn where the stream begins.  Returns how
  * many; 0 when it has opened already. */
 int helio_tx_open(helio_tx_stream *stream, int64_t now_ns);
-/* Sends the announcement, the heartbeat, the notices and the poll that are due.  Returns how many. */
-int helio_tx_tell(helio_tx_stream *stream, helio_clock clock);
+/* Sends the announcement, the heartbeat, the notices and the poll that are due.  Returns how
+ * many. */
+int helio_tx_tell(helio_tx_stream *stream, helio_moment moment);
 
 /* ---- send/feedback.c ---- */
 
@@ -157,7 +158,7 @@ void helio_tx_tend_reports(helio_tx_stream *stream, int64_t now_ns);
 /* ---- send/act.c ---- */
 
 /* Ends what is over of what was done to receivers, and tells what was refused. */
-void helio_tx_end_actions(helio_tx_stream *stream, helio_clock clock);
+void helio_tx_end_actions(helio_tx_stream *stream, helio_moment moment);
 /* When there is something to end. */
 int64_t helio_tx_actions_deadline_ns(const helio_tx_stream *stream);
 /* A packet is of a receiver that is expelled. */

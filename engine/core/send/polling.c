@@ -1,6 +1,6 @@
 #include "send/polling.h"
 
-#include "base/clock.h"
+#include "base/moment.h"
 #include "base/sequence.h"
 
 enum {

@@ -1,11 +1,13 @@
-/* How often a source asks its receivers to report (docs/adr/0012-reports.md): as often as the option
- * says, unless they are so many that all together would send more reports than `rate` per second.
+/* How often a source asks its receivers to report (docs/adr/0012-reports.md): as often as the
+ * option says, unless they are so many that all together would send more reports than `rate` per
+ * second.
  *
- * Reports that come alone are charged to a bucket of a tenth of a second's worth.  When it is
- * empty the interval asked for becomes longer, at once, by as many times as too many came since it was
+ * Reports that come alone are charged to a bucket of a tenth of a second's worth.  When it is empty
+ * the interval asked for becomes longer, at once, by as many times as too many came since it was
  * full or the interval changed, two to eight, and the bucket a quarter full, for a measure of what
  * that does; some round trips pass before it is looked at again.  When less than a quarter of the
- * rate comes, while data flows, the interval halves, at most once in two intervals.  In between nothing changes.
+ * rate comes, while data flows, the interval halves, at most once in two intervals.  In between
+ * nothing changes.
  *
  * It knows nothing of packets, sockets, threads or clocks. */
 #ifndef HELIO_SEND_REPORTS_H
@@ -15,7 +17,7 @@
 #include <stdint.h>
 
 #include "base/bucket.h"
-#include "base/clock.h"
+#include "base/moment.h"
 
 typedef struct helio_tx_reports {
     int64_t least_ns;    /* the option; 0: no reports are asked for */

@@ -2,7 +2,7 @@
 
 #include <stddef.h>
 
-#include "base/clock.h"
+#include "base/moment.h"
 
 enum { PORTION_PACKETS = 2 };
 

@@ -9,7 +9,8 @@
 
 #define MILLION 1e6
 
-/* While there is a storm, repairs take this share of the usual load, a few packets a second at least. */
+/* While there is a storm, repairs take this share of the usual load, a few packets a second at
+ * least. */
 #define BRAKE_SHARE 0.25
 enum { BRAKE_PACKETS = 20 };
 
@@ -161,8 +162,8 @@ static void fill_arguments(const helio_slow_decision *decision, helio_event_id e
 }
 
 static void tell_group(helio_tx_stream *stream, const helio_slow_decision *decision,
-                       helio_clock clock) {
-    helio_stats_event(stream->stats, clock.wall_ns, HELIO_EVENT_RECEIVER_SPARED,
+                       helio_moment moment) {
+    helio_stats_event(stream->stats, moment.wall_ns, HELIO_EVENT_RECEIVER_SPARED,
                       stream->object.slot, (const uint64_t[4]){0, 0, millionths(decision->value)},
                       "%s: %.3g %% of the receivers are in trouble: %s", stream->endpoint,
                       100 * decision->value, decision->why);
@@ -170,7 +171,8 @@ static void tell_group(helio_tx_stream *stream, const helio_slow_decision *decis
 
 /* What is decided about a receiver; in mode advise what is only told is told as it is, the rest as
  * advice. */
-static void tell(helio_tx_stream *stream, const helio_slow_decision *decision, helio_clock clock) {
+static void tell(helio_tx_stream *stream, const helio_slow_decision *decision,
+                 helio_moment moment) {
     const helio_action action = decision->action;
     const bool is_advice = stream->slow.config.mode == HELIO_SLOW_MODE_ADVISE &&
                            action > HELIO_ACTION_NOTIFY && action < HELIO_ACTION_FORECAST &&
@@ -187,7 +189,7 @@ static void tell(helio_tx_stream *stream, const helio_slow_decision *decision, h
         evidence(decision, why);
     }
     if (action == HELIO_ACTION_FORECAST) {
-        helio_stats_event(stream->stats, clock.wall_ns, event, entry->slot, args,
+        helio_stats_event(stream->stats, moment.wall_ns, event, entry->slot, args,
                           "%s: receiver %s is %s, %.3g %% of the history behind; as things go "
                           "what it needs leaves the history in %.3g s",
                           stream->endpoint, who, decision->why, 100 * decision->value,
@@ -208,7 +210,7 @@ static void tell(helio_tx_stream *stream, const helio_slow_decision *decision, h
     } else {
         snprintf(rest, sizeof rest, "%s", in_words(action));
     }
-    helio_stats_event(stream->stats, clock.wall_ns, event, entry->slot, args,
+    helio_stats_event(stream->stats, moment.wall_ns, event, entry->slot, args,
                       "%s: receiver %s %s %s (%s; %s)", stream->endpoint, who,
                       is_advice ? "would be" : "is", rest, why, decision->why);
 }
@@ -224,7 +226,7 @@ static helio_action action_on(const helio_slow_decision *decision) {
 }
 
 /* What is over by itself already, or cannot be undone, is refused, which is as well. */
-static void act(helio_tx_stream *stream, const helio_slow_decision *decision, helio_clock clock) {
+static void act(helio_tx_stream *stream, const helio_slow_decision *decision, helio_moment moment) {
     const helio_action action = action_on(decision);
     char why[WHY_TEXT];
     if (action == HELIO_ACTION_NONE) {
@@ -232,11 +234,11 @@ static void act(helio_tx_stream *stream, const helio_slow_decision *decision, he
     }
     const bool is_back = decision->action >= HELIO_ACTION_RECOVER;
     helio_tx_stream_act(stream, decision->index, action, decision->duration_ns,
-                        is_back ? decision->why : evidence(decision, why), false, clock);
+                        is_back ? decision->why : evidence(decision, why), false, moment);
 }
 
 static void carry_out(helio_tx_stream *stream, const helio_slow_decision *decision,
-                      helio_clock clock) {
+                      helio_moment moment) {
     helio_tx_stream_stats *stats = helio_tx_stats(stream);
     const int mode = stream->slow.config.mode;
     const size_t i = (size_t)decision->action - HELIO_ACTION_NOTIFY;
@@ -253,12 +255,12 @@ static void carry_out(helio_tx_stream *stream, const helio_slow_decision *decisi
     }
     helio_count(&(&stats->slow_actions_notify)[i], 1);
     if (decision->index == HELIO_RECEIVER_NONE) {
-        tell_group(stream, decision, clock);
+        tell_group(stream, decision, moment);
         return;
     }
-    tell(stream, decision, clock);
+    tell(stream, decision, moment);
     if (mode == HELIO_SLOW_MODE_ENFORCE) {
-        act(stream, decision, clock);
+        act(stream, decision, moment);
     }
 }
 
@@ -268,7 +270,7 @@ static bool is_further_behind(const helio_consumer *a, const helio_consumer *b) 
     return a->watch.symptoms.value[HELIO_SYMPTOM_LAG] > b->watch.symptoms.value[HELIO_SYMPTOM_LAG];
 }
 
-static void show(helio_tx_stream *stream, const helio_interval *interval, helio_clock clock) {
+static void show(helio_tx_stream *stream, const helio_interval *interval, helio_moment moment) {
     const helio_consumers *consumers = &stream->slow.consumers;
     helio_tx_stream_stats *stats = helio_tx_stats(stream);
     helio_set(&stats->receivers_in_trouble, consumers->troubled);
@@ -294,7 +296,7 @@ static void show(helio_tx_stream *stream, const helio_interval *interval, helio_
         helio_set(&cells->forecast, is_safe ? 0 : (uint64_t)(forecast_ns > 0 ? forecast_ns : 1));
         helio_set(&cells->slow_since,
                   consumer->since_ns
-                      ? (uint64_t)(clock.wall_ns - (interval->now_ns - consumer->since_ns))
+                      ? (uint64_t)(moment.wall_ns - (interval->now_ns - consumer->since_ns))
                       : 0);
     }
 }
@@ -311,7 +313,7 @@ static void brake_repairs(helio_tx_stream *stream, bool is_on, int64_t now_ns) {
 }
 
 static void decide_storm(helio_tx_stream *stream, const helio_interval *interval,
-                         helio_clock clock) {
+                         helio_moment moment) {
     helio_tx_slow *slow = &stream->slow;
     helio_tx_stream_stats *stats = helio_tx_stats(stream);
     const helio_storm_decision decision =
@@ -326,7 +328,7 @@ static void decide_storm(helio_tx_stream *stream, const helio_interval *interval
     }
     if (decision.began && tells) {
         helio_stats_event(
-            stream->stats, clock.wall_ns, HELIO_EVENT_STORM_DETECTED, stream->object.slot,
+            stream->stats, moment.wall_ns, HELIO_EVENT_STORM_DETECTED, stream->object.slot,
             (const uint64_t[4]){millionths(decision.repeats), millionths(decision.share),
                                 millionths(decision.load), milliseconds(decision.cut_off_ns)},
             "%s: %.3g %% of all packets are recovery at %.3g %% of the usual load, and %.3g %% of "
@@ -339,14 +341,15 @@ static void decide_storm(helio_tx_stream *stream, const helio_interval *interval
         helio_count(&stats->cutoffs, 1);
         helio_count(&stats->cutoff_time, (uint64_t)decision.cut_off_ns);
         if (mode == HELIO_STORM_MODE_ENFORCE) {
-            helio_tx_stream_cut_off(stream, decision.cut_off_ns, "storm of requests", false, clock);
+            helio_tx_stream_cut_off(stream, decision.cut_off_ns, "storm of requests", false,
+                                    moment);
         }
     }
     if (mode == HELIO_STORM_MODE_ENFORCE && (decision.began || decision.ended)) {
-        brake_repairs(stream, decision.began, clock.now_ns);
+        brake_repairs(stream, decision.began, moment.now_ns);
     }
     if (decision.ended && tells) {
-        helio_stats_event(stream->stats, clock.wall_ns, HELIO_EVENT_STORM_ENDED,
+        helio_stats_event(stream->stats, moment.wall_ns, HELIO_EVENT_STORM_ENDED,
                           stream->object.slot,
                           (const uint64_t[4]){milliseconds(decision.lasted_ns), slow->cut_offs},
                           "%s: the storm of requests is over after %.3g s and %" PRIu32 " cut-offs",
@@ -355,15 +358,15 @@ static void decide_storm(helio_tx_stream *stream, const helio_interval *interval
 }
 
 void helio_tx_slow_decide(helio_tx_stream *stream, const helio_interval *interval,
-                          helio_receiver_view *views, helio_clock clock) {
+                          helio_receiver_view *views, helio_moment moment) {
     helio_tx_slow *slow = &stream->slow;
     if (!slow->is_on) {
         return;
     }
     helio_consumers_decide(&slow->consumers, interval, views);
     for (uint32_t i = 0; i < slow->consumers.decisions_count; i++) {
-        carry_out(stream, &slow->consumers.decisions[i], clock);
+        carry_out(stream, &slow->consumers.decisions[i], moment);
     }
-    decide_storm(stream, interval, clock);
-    show(stream, interval, clock);
+    decide_storm(stream, interval, moment);
+    show(stream, interval, moment);
 }

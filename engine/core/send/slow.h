@@ -1,5 +1,5 @@
-/* Slow consumers and NAK storms of a stream: what the engines in policy/ decide is counted, told and
- * done, as far as the modes allow.
+/* Slow consumers and NAK storms of a stream: what the engines in policy/ decide is counted, told
+ * and done, as far as the modes allow.
  *
  *     observe   statistics only
  *     advise    and events that say what is seen and what would be done
@@ -9,7 +9,7 @@
 #ifndef HELIO_SEND_SLOW_H
 #define HELIO_SEND_SLOW_H
 
-#include "base/clock.h"
+#include "base/moment.h"
 #include "policy/consumer.h"
 #include "policy/storm.h"
 
@@ -18,8 +18,8 @@ struct helio_tx_stream;
 typedef struct helio_tx_slow_config {
     int mode;       /* HELIO_SLOW_MODE_* */
     int storm_mode; /* HELIO_STORM_MODE_* */
-    /* Thresholds, times and shares; `enforces` and `capacity` are found here.  A dwell time of 0: none
-     * of all this. */
+    /* Thresholds, times and shares; `enforces` and `capacity` are found here.  A dwell time of 0:
+     * none of all this. */
     helio_consumers_config consumers;
     helio_storm_config storm;
 } helio_tx_slow_config;
@@ -40,7 +40,7 @@ void helio_tx_slow_fini(helio_tx_slow *slow);
 
 /* Decides and carries out at the end of an interval. */
 void helio_tx_slow_decide(struct helio_tx_stream *stream, const helio_interval *interval,
-                          helio_receiver_view *views, helio_clock clock);
+                          helio_receiver_view *views, helio_moment moment);
 
 /* Bytes per second that the stream is not to pass as a slow consumer is waited for; 0: none.  The
  * rate in force is the lower one of this and what the rate policy says. */

@@ -25,11 +25,11 @@ enum {
 #define OUTRUN_NS (20 * HELIO_MILLISECOND) /* in which who is behind asks again */
 #define LIMIT_WAIT_NS HELIO_SECOND
 
-static bool send_repair(helio_tx_stream *stream, helio_clock clock) {
+static bool send_repair(helio_tx_stream *stream, helio_moment moment) {
     uint64_t sequence;
     if (!helio_repairer_has_work(&stream->repairer) ||
-        !helio_tx_pace_takes_repair(&stream->pace, clock.now_ns) ||
-        !helio_repairer_next(&stream->repairer, clock, &sequence)) {
+        !helio_tx_pace_takes_repair(&stream->pace, moment.now_ns) ||
+        !helio_repairer_next(&stream->repairer, moment, &sequence)) {
         return false;
     }
     const uint64_t charged = stream->pace.charged;
@@ -57,7 +57,7 @@ static uint8_t *open_packet(void *context, bool is_fragment) {
     }
     uint8_t *packet = helio_txw_open(&stream->txw);
     while (!packet) { /* has_room keeps messages away; the end of a topic cannot be kept away */
-        helio_tx_acks_let_go(&stream->acks, stream->acks.stable + 1, stream->clock);
+        helio_tx_acks_let_go(&stream->acks, stream->acks.stable + 1, stream->moment);
         packet = helio_txw_open(&stream->txw);
     }
     if (stream->pace.is_on) {
@@ -100,9 +100,9 @@ static uint32_t sum_of(const helio_tx_stream *stream, const uint8_t *payload, si
 
 /* Packet number `place` of a message in fragments was sent. */
 static void breathe(helio_tx_stream *stream, const helio_pgm_fragment *fragment, uint32_t place,
-                    helio_clock clock) {
+                    helio_moment moment) {
     if (place == 0) {
-        stream->cutting_since_ns = clock.now_ns;
+        stream->cutting_since_ns = moment.now_ns;
     }
     if (!stream->config.breathe || place % BREATH != BREATH - 1) {
         return;
@@ -119,26 +119,26 @@ static void breathe(helio_tx_stream *stream, const helio_pgm_fragment *fragment,
     stream->config.breathe(stream->outlet.context, not_before_ns);
 }
 
-/* The next packet of the message waits for the rate; for receivers (the send limit) it does so for a
- * while only, and the rest of the message then goes on without: an engine must not stand still for one
- * that has gone. */
-static void wait_within(helio_tx_stream *stream, helio_clock clock) {
-    const int64_t since_ns = clock.now_ns;
-    while (helio_tx_admit_packet(stream, stream->txw.lead + 1, clock) != HELIO_ADMIT_GO) {
-        if (stream->pace.wait == HELIO_ADMIT_WINDOW && clock.now_ns - since_ns > LIMIT_WAIT_NS) {
+/* The next packet of the message waits for the rate; for receivers (the send limit) it does so for
+ * a while only, and the rest of the message then goes on without: an engine must not stand still
+ * for one that has gone. */
+static void wait_within(helio_tx_stream *stream, helio_moment moment) {
+    const int64_t since_ns = moment.now_ns;
+    while (helio_tx_admit_packet(stream, stream->txw.lead + 1, moment) != HELIO_ADMIT_GO) {
+        if (stream->pace.wait == HELIO_ADMIT_WINDOW && moment.now_ns - since_ns > LIMIT_WAIT_NS) {
             stream->pace.is_limit_waived = true;
         }
         const int64_t ready_ns = helio_tx_pace_ready_ns(&stream->pace);
-        clock = stream->config.wait(stream->outlet.context, ready_ns);
-        stream->clock = clock;
+        moment = stream->config.wait(stream->outlet.context, ready_ns);
+        stream->moment = moment;
     }
 }
 
 static void close_packet(void *context, size_t bytes, helio_pgm_fragment *fragment,
-                         helio_clock clock) {
+                         helio_moment moment) {
     helio_tx_stream *stream = context;
-    if (stream->is_cutting && stream->clock.now_ns > clock.now_ns) { /* it has waited */
-        clock = stream->clock;
+    if (stream->is_cutting && stream->moment.now_ns > moment.now_ns) { /* it has waited */
+        moment = stream->moment;
     }
     helio_txw *txw = &stream->txw;
     const uint64_t sequence = txw->lead + 1;
@@ -150,11 +150,11 @@ static void close_packet(void *context, size_t bytes, helio_pgm_fragment *fragme
     const uint32_t sum = sum_of(stream, packet + header, bytes);
     const size_t length = helio_pgm_encode_data(packet, &stream->session, (uint32_t)sequence,
                                                 (uint32_t)txw->trail, fragment, bytes, sum);
-    helio_txw_commit(txw, length, sum, clock.now_ns);
+    helio_txw_commit(txw, length, sum, moment.now_ns);
     helio_tx_acks_on_sent(&stream->acks, (helio_tx_topic *)stream->batcher.closing,
                           stream->batcher.closing_first);
     count_data(stream, length);
-    helio_heartbeat_restart(&stream->heartbeat, clock.now_ns);
+    helio_heartbeat_restart(&stream->heartbeat, moment.now_ns);
     stream->has_news = !stream->config.is_raw;
     if (stream->pace.is_open) {
         helio_tx_pace_on_close(&stream->pace);
@@ -163,20 +163,20 @@ static void close_packet(void *context, size_t bytes, helio_pgm_fragment *fragme
     if (helio_repairer_has_work(&stream->repairer) &&
         ++stream->data_since_repair >= DATA_PER_REPAIR) {
         stream->data_since_repair = 0;
-        send_repair(stream, clock);
+        send_repair(stream, moment);
     }
     if (!fragment) {
         return;
     }
-    breathe(stream, fragment, (uint32_t)sequence - fragment->first, clock);
+    breathe(stream, fragment, (uint32_t)sequence - fragment->first, moment);
     if (stream->pace.is_on && stream->config.wait && fragment->offset + bytes < fragment->length) {
-        wait_within(stream, clock);
+        wait_within(stream, moment);
     }
 }
 
 /* ---- create, destroy ---- */
 
-static int open_object(helio_tx_stream *stream, helio_clock clock) {
+static int open_object(helio_tx_stream *stream, helio_moment moment) {
     char labels[HELIO_STATS_LABELS_BYTES] = "", text[HELIO_ADDRESS_TEXT], tsi[HELIO_TSI_TEXT];
     helio_stats_label(labels, sizeof labels, "instance", stream->instance_name);
     helio_stats_label(labels, sizeof labels, "stream", helio_tsi_format(&stream->config.tsi, tsi));
@@ -185,7 +185,7 @@ static int open_object(helio_tx_stream *stream, helio_clock clock) {
     address.port = stream->config.tsi.port;
     helio_stats_label(labels, sizeof labels, "address", helio_address_format(&address, text));
     const int error = helio_stats_open_object(stream->stats, HELIO_SCOPE_TX_STREAM, labels,
-                                              clock.wall_ns, &stream->object);
+                                              moment.wall_ns, &stream->object);
     if (!error) {
         helio_stats_apply(&stream->object,
                           (stream->config.acks ? HELIO_HAS_ACKS : 0u) |
@@ -210,9 +210,9 @@ static bool is_valid(const helio_tx_stream_config *config) {
            config->announce_interval_ns > 0;
 }
 
-static int init_parts(helio_tx_stream *stream, helio_clock clock) {
+static int init_parts(helio_tx_stream *stream, helio_moment moment) {
     const helio_tx_stream_config *config = &stream->config;
-    int error = open_object(stream, clock);
+    int error = open_object(stream, moment);
     if (!error) {
         error = helio_tx_topics_init(&stream->topics);
     }
@@ -231,7 +231,7 @@ static int init_parts(helio_tx_stream *stream, helio_clock clock) {
     }
     helio_tx_pace_init(&stream->pace, &config->pace, config->max_packet_bytes,
                        helio_tx_stats(stream),
-                       stream->object.histogram[HELIO_TX_STREAM_PACE_LATENCY], clock.now_ns);
+                       stream->object.histogram[HELIO_TX_STREAM_PACE_LATENCY], moment.now_ns);
     const helio_tx_acks_config acks = {
         .wanted = config->acks,
         .missing = config->acks_missing,
@@ -268,17 +268,17 @@ static int init_parts(helio_tx_stream *stream, helio_clock clock) {
     }
     if (!error) {
         error = helio_tx_history_init(&stream->history, &stream->txw, &stream->repairer,
-                                      config->budget, config->history_dynamic, clock.now_ns);
+                                      config->budget, config->history_dynamic, moment.now_ns);
     }
     if (!error) {
-        helio_tx_blame_init(&stream->blame, clock.now_ns);
-        helio_tx_follow_init(stream, &config->follow, clock);
+        helio_tx_blame_init(&stream->blame, moment.now_ns);
+        helio_tx_follow_init(stream, &config->follow, moment);
     }
     if (!error) {
-        error = helio_tx_log_init(stream, &config->log, clock);
+        error = helio_tx_log_init(stream, &config->log, moment);
     }
     if (!error) {
-        error = helio_tx_govern_init(stream, &config->govern, clock);
+        error = helio_tx_govern_init(stream, &config->govern, moment);
     }
     if (error) {
         return error;
@@ -308,7 +308,7 @@ static void show_limits(helio_tx_stream *stream) {
 }
 
 int helio_tx_stream_create(const helio_tx_stream_config *config, helio_outlet outlet,
-                           helio_stats *stats, helio_instance_stats *instance, helio_clock clock,
+                           helio_stats *stats, helio_instance_stats *instance, helio_moment moment,
                            helio_tx_stream **out) {
     if (!is_valid(config)) {
         return HELIO_ERR_OPTION;
@@ -318,7 +318,7 @@ int helio_tx_stream_create(const helio_tx_stream_config *config, helio_outlet ou
         return HELIO_ERR_NOMEM;
     }
     stream->config = *config;
-    stream->clock = clock;
+    stream->moment = moment;
     stream->outlet = outlet;
     stream->stats = stats;
     stream->instance = instance;
@@ -345,10 +345,10 @@ int helio_tx_stream_create(const helio_tx_stream_config *config, helio_outlet ou
     stream->topics.instance_name = stream->instance_name;
     stream->topics.endpoint = stream->endpoint;
     const int error =
-        stream->instance_name && stream->endpoint ? init_parts(stream, clock) : HELIO_ERR_NOMEM;
+        stream->instance_name && stream->endpoint ? init_parts(stream, moment) : HELIO_ERR_NOMEM;
     helio_count(&instance->tx_streams, 1);
     if (error) {
-        helio_tx_stream_destroy(stream, clock);
+        helio_tx_stream_destroy(stream, moment);
         return error;
     }
     show_limits(stream);
@@ -358,22 +358,22 @@ int helio_tx_stream_create(const helio_tx_stream_config *config, helio_outlet ou
     stream->batcher.is_raw = config->is_raw;
     stream->batcher.sampler = helio_stats_sampler(stats);
     helio_heartbeat_init(&stream->heartbeat, config->heartbeat_min_ns, config->heartbeat_max_ns,
-                         config->ambient_interval_ns, clock.now_ns);
-    helio_polling_init(&stream->polling, config->poll_interval_ns, config->seed, clock.now_ns);
+                         config->ambient_interval_ns, moment.now_ns);
+    helio_polling_init(&stream->polling, config->poll_interval_ns, config->seed, moment.now_ns);
     helio_set(&helio_tx_stats(stream)->destinations,
               stream->destinations_count ? stream->destinations_count : 1);
-    stream->announce_due_ns = clock.now_ns + config->announce_interval_ns;
-    stream->answer_after_ns = clock.now_ns;
+    stream->announce_due_ns = moment.now_ns + config->announce_interval_ns;
+    stream->answer_after_ns = moment.now_ns;
     stream->repairer.receivers.are_pinned = config->is_connected;
     helio_tx_reports_init(&stream->reports, config->report_interval_ns,
                           config->report_rate ? config->report_rate : REPORT_RATE_DEFAULT,
-                          stream->txw.lead, clock.now_ns);
+                          stream->txw.lead, moment.now_ns);
     stream->spm_sequence = config->first_spm_sequence;
     *out = stream;
     return 0;
 }
 
-void helio_tx_stream_destroy(helio_tx_stream *stream, helio_clock clock) {
+void helio_tx_stream_destroy(helio_tx_stream *stream, helio_moment moment) {
     if (!stream) {
         return;
     }
@@ -384,15 +384,15 @@ void helio_tx_stream_destroy(helio_tx_stream *stream, helio_clock clock) {
     helio_tx_govern_fini(&stream->govern);
     helio_tx_log_fini(&stream->log);
     helio_tx_pace_fini(&stream->pace);
-    helio_tx_topics_fini(&stream->topics, clock);
+    helio_tx_topics_fini(&stream->topics, moment);
     helio_tx_notices_fini(&stream->notices);
     if (stream->repairer.entries) {
-        helio_repairer_fini(&stream->repairer, clock);
+        helio_repairer_fini(&stream->repairer, moment);
     }
     helio_tx_slow_fini(&stream->slow);
     helio_tx_acks_fini(&stream->acks);
     helio_txw_fini(&stream->txw);
-    helio_stats_close_object(stream->stats, &stream->object, clock.wall_ns);
+    helio_stats_close_object(stream->stats, &stream->object, moment.wall_ns);
     free(stream->instance_name);
     free(stream->endpoint);
     free(stream);
@@ -400,29 +400,30 @@ void helio_tx_stream_destroy(helio_tx_stream *stream, helio_clock clock) {
 
 /* ---- topics ---- */
 
-int helio_tx_stream_add_topic(helio_tx_stream *stream, const char *name, helio_clock clock,
+int helio_tx_stream_add_topic(helio_tx_stream *stream, const char *name, helio_moment moment,
                               helio_tx_topic **out) {
     return stream->is_closed ? HELIO_ERR_CLOSED
-                             : helio_tx_topics_add(&stream->topics, name, clock, out);
+                             : helio_tx_topics_add(&stream->topics, name, moment, out);
 }
 
 void helio_tx_stream_remove_topic(helio_tx_stream *stream, helio_tx_topic *topic,
-                                  helio_clock clock) {
-    helio_tx_topics_remove(&stream->topics, topic, clock);
+                                  helio_moment moment) {
+    helio_tx_topics_remove(&stream->topics, topic, moment);
 }
 
 /* ---- messages ---- */
 
 /* The next batch asks receivers to acknowledge it at once, if it is time to ask. */
-static void ask(helio_tx_stream *stream, helio_clock clock) {
-    if (helio_tx_acks_should_ask(&stream->acks, clock.now_ns)) {
+static void ask(helio_tx_stream *stream, helio_moment moment) {
+    if (helio_tx_acks_should_ask(&stream->acks, moment.now_ns)) {
         stream->batcher.flags = HELIO_TSDU_FLAG_ASK;
-        helio_tx_acks_on_asked(&stream->acks, clock.now_ns);
+        helio_tx_acks_on_asked(&stream->acks, moment.now_ns);
     }
 }
 
 static inline int append(helio_tx_stream *stream, helio_tx_topic *topic, const void *data,
-                         size_t length, int64_t submit_ns, int64_t intended_ns, helio_clock clock) {
+                         size_t length, int64_t submit_ns, int64_t intended_ns,
+                         helio_moment moment) {
     if (length > stream->config.max_message_bytes || (stream->config.is_raw && length == 0)) {
         return HELIO_ERR_SIZE;
     }
@@ -430,14 +431,14 @@ static inline int append(helio_tx_stream *stream, helio_tx_topic *topic, const v
         return HELIO_ERR_CLOSED;
     }
     if (length > stream->batcher.tsdu_bytes) { /* it is a burst of its own */
-        ask(stream, clock);
+        ask(stream, moment);
     }
     stream->is_cutting = true;
     if (intended_ns) {
         helio_batcher_append_intended(&stream->batcher, &topic->position, data, length, submit_ns,
-                                      intended_ns, clock);
+                                      intended_ns, moment);
     } else {
-        helio_batcher_append(&stream->batcher, &topic->position, data, length, submit_ns, clock);
+        helio_batcher_append(&stream->batcher, &topic->position, data, length, submit_ns, moment);
     }
     stream->is_cutting = stream->pace.is_limit_waived = false;
     stream->batcher.flags = 0;
@@ -445,26 +446,26 @@ static inline int append(helio_tx_stream *stream, helio_tx_topic *topic, const v
 }
 
 int helio_tx_stream_append(helio_tx_stream *stream, helio_tx_topic *topic, const void *data,
-                           size_t length, int64_t submit_ns, helio_clock clock) {
-    return append(stream, topic, data, length, submit_ns, 0, clock);
+                           size_t length, int64_t submit_ns, helio_moment moment) {
+    return append(stream, topic, data, length, submit_ns, 0, moment);
 }
 
 int helio_tx_stream_append_intended(helio_tx_stream *stream, helio_tx_topic *topic,
                                     const void *data, size_t length, int64_t submit_ns,
-                                    int64_t intended_ns, helio_clock clock) {
-    return append(stream, topic, data, length, submit_ns, intended_ns, clock);
+                                    int64_t intended_ns, helio_moment moment) {
+    return append(stream, topic, data, length, submit_ns, intended_ns, moment);
 }
 
 helio_hold *helio_tx_stream_hold(helio_tx_stream *stream) {
     return &stream->batcher.hold;
 }
 
-void helio_tx_stream_flush(helio_tx_stream *stream, helio_clock clock) {
+void helio_tx_stream_flush(helio_tx_stream *stream, helio_moment moment) {
     if (!stream->batcher.tsdu) {
         return;
     }
-    ask(stream, clock);
-    helio_batcher_flush(&stream->batcher, clock);
+    ask(stream, moment);
+    helio_batcher_flush(&stream->batcher, moment);
     stream->batcher.flags = 0;
 }
 
@@ -481,29 +482,30 @@ static void expire(helio_tx_stream *stream, int64_t now_ns) {
     }
 }
 
-int helio_tx_stream_poll(helio_tx_stream *stream, helio_clock clock) {
-    if (helio_tx_stream_is_finished(stream, clock) && !helio_repairer_has_work(&stream->repairer)) {
+int helio_tx_stream_poll(helio_tx_stream *stream, helio_moment moment) {
+    if (helio_tx_stream_is_finished(stream, moment) &&
+        !helio_repairer_has_work(&stream->repairer)) {
         stream->has_finished = true;
     }
     if (stream->has_finished) {
         return 0;
     }
-    stream->clock = clock;
-    helio_tx_clock_see(&stream->clocks, clock);
-    expire(stream, clock.now_ns);
-    helio_tx_blame_look(stream, clock.now_ns);
-    helio_tx_acks_poll(&stream->acks, clock);
-    if (clock.now_ns >= helio_tx_actions_deadline_ns(stream)) {
-        helio_tx_end_actions(stream, clock);
+    stream->moment = moment;
+    helio_tx_clock_see(&stream->clocks, moment);
+    expire(stream, moment.now_ns);
+    helio_tx_blame_look(stream, moment.now_ns);
+    helio_tx_acks_poll(&stream->acks, moment);
+    if (moment.now_ns >= helio_tx_actions_deadline_ns(stream)) {
+        helio_tx_end_actions(stream, moment);
     }
-    int sent = helio_tx_open(stream, clock.now_ns);
-    helio_tx_tend_reports(stream, clock.now_ns);
-    sent += helio_tx_tell(stream, clock);
-    for (int i = 0; i < POLL_REPAIRS && send_repair(stream, clock); i++) {
+    int sent = helio_tx_open(stream, moment.now_ns);
+    helio_tx_tend_reports(stream, moment.now_ns);
+    sent += helio_tx_tell(stream, moment);
+    for (int i = 0; i < POLL_REPAIRS && send_repair(stream, moment); i++) {
         sent++;
     }
-    helio_tx_follow_poll(stream, clock);
-    helio_tx_govern_poll(stream, clock);
+    helio_tx_follow_poll(stream, moment);
+    helio_tx_govern_poll(stream, moment);
     return sent;
 }
 
@@ -517,16 +519,16 @@ bool helio_tx_stream_is_outrunning(const helio_tx_stream *stream, int64_t now_ns
     return now_ns - stream->repairer.behind_ns < OUTRUN_NS;
 }
 
-void helio_tx_stream_tend(helio_tx_stream *stream, helio_clock clock) {
+void helio_tx_stream_tend(helio_tx_stream *stream, helio_moment moment) {
     const uint64_t before = stream->txw.limit_bytes;
     /* It comes and goes with the level of detail. */
     stream->pace.latency = stream->object.histogram[HELIO_TX_STREAM_PACE_LATENCY];
-    if (!helio_tx_history_tend(&stream->history, clock.now_ns)) {
+    if (!helio_tx_history_tend(&stream->history, moment.now_ns)) {
         return;
     }
     show_limits(stream);
     const uint64_t args[4] = {stream->txw.limit_packets, stream->txw.limit_bytes};
-    helio_stats_event(stream->stats, clock.wall_ns, HELIO_EVENT_HISTORY_RESIZED,
+    helio_stats_event(stream->stats, moment.wall_ns, HELIO_EVENT_HISTORY_RESIZED,
                       stream->object.slot, args,
                       "the history %s to %" PRIu64 " packets and %" PRIu64 " bytes",
                       stream->txw.limit_bytes < before ? "shrank" : "grew", args[0], args[1]);
@@ -594,8 +596,8 @@ int64_t helio_tx_stream_next_deadline_ns(const helio_tx_stream *stream) {
     return deadline_ns;
 }
 
-bool helio_tx_stream_is_finished(const helio_tx_stream *stream, helio_clock clock) {
-    return stream->is_closed && clock.now_ns >= stream->finish_ns;
+bool helio_tx_stream_is_finished(const helio_tx_stream *stream, helio_moment moment) {
+    return stream->is_closed && moment.now_ns >= stream->finish_ns;
 }
 
 /* ---- acknowledgements ---- */
@@ -615,8 +617,8 @@ bool helio_tx_stream_is_refusing(const helio_tx_stream *stream) {
     return helio_tx_acks_is_refusing(&stream->acks);
 }
 
-void helio_tx_stream_release(helio_tx_stream *stream, helio_clock clock) {
-    helio_tx_acks_let_go(&stream->acks, stream->txw.lead, clock);
+void helio_tx_stream_release(helio_tx_stream *stream, helio_moment moment) {
+    helio_tx_acks_let_go(&stream->acks, stream->txw.lead, moment);
 }
 
 uint64_t helio_tx_stream_newest(const helio_tx_topic *topic) {
@@ -633,12 +635,12 @@ int64_t helio_tx_stream_ready_ns(const helio_tx_stream *stream) {
     return helio_tx_pace_ready_ns(&stream->pace);
 }
 
-void helio_tx_stream_rest(helio_tx_stream *stream, helio_clock clock) {
-    helio_tx_pace_rest(&stream->pace, clock.now_ns);
+void helio_tx_stream_rest(helio_tx_stream *stream, helio_moment moment) {
+    helio_tx_pace_rest(&stream->pace, moment.now_ns);
 }
 
-void helio_tx_stream_set_rate(helio_tx_stream *stream, uint64_t bytes_per_s, helio_clock clock) {
-    helio_tx_pace_set_rate(&stream->pace, bytes_per_s, clock.now_ns);
+void helio_tx_stream_set_rate(helio_tx_stream *stream, uint64_t bytes_per_s, helio_moment moment) {
+    helio_tx_pace_set_rate(&stream->pace, bytes_per_s, moment.now_ns);
 }
 
 helio_tx_pace *helio_tx_stream_pace(helio_tx_stream *stream) {

@@ -6,9 +6,10 @@
  * while data flows repairs get at least a third of the packets.  With a rate (send/pace.h) messages
  * and repairs wait for it, repairs within their share.
  *
- * A stream to several hosts (fan-out) sends data and SPMs to each of them, repairs and NCFs to those
- * that asked.  In a group it advises receivers how long to hold NAKs back (NAK_BO_IVL in SPMs and
- * NCFs) once they ask for one packet too often, and may ask from time to time how many they are.
+ * A stream to several hosts (fan-out) sends data and SPMs to each of them, repairs and NCFs to
+ * those that asked.  In a group it advises receivers how long to hold NAKs back (NAK_BO_IVL in SPMs
+ * and NCFs) once they ask for one packet too often, and may ask from time to time how many they
+ * are.
  *
  * It opens with three SPMs of an empty window, so that receivers already there miss nothing.  After
  * the last topic was removed and close was called it goes on answering for the linger time.
@@ -23,8 +24,8 @@
 
 #include "base/account.h"
 #include "base/address.h"
-#include "base/clock.h"
 #include "base/hold.h"
+#include "base/moment.h"
 #include "base/outlet.h"
 #include "base/tsi.h"
 #include "receivers/acks.h"
@@ -59,7 +60,7 @@ typedef struct helio_tx_stream_config {
      * wait: the moment to hand over packets, to let requests for repair in and to poll, until
      * `until_ns` (monotonic; HELIO_NEVER: until something comes in) or a little longer or shorter.
      * Returns the time then.  NULL: nothing waits within append. */
-    helio_clock (*wait)(void *context, int64_t until_ns);
+    helio_moment (*wait)(void *context, int64_t until_ns);
     /* Bytes that wait to be appended; called with the outlet's context.  May be NULL. */
     uint64_t (*queued)(void *context);
     /* A receiver has acknowledged more, or for the first time; within on_packet, with the outlet's
@@ -117,39 +118,41 @@ typedef struct helio_tx_stream_config {
 
 /* Creates a stream and opens its statistics object (scope tx_stream); release it with
  * helio_tx_stream_destroy. `instance` gets the instance-wide counts, tx_streams, transmitters and
- * memory_used included.  Errors: NOMEM (also when the account has too little left), OPTION (the same of the budget). */
+ * memory_used included.  Errors: NOMEM (also when the account has too little left), OPTION (the
+ * same of the budget). */
 int helio_tx_stream_create(const helio_tx_stream_config *config, helio_outlet outlet,
-                           helio_stats *stats, helio_instance_stats *instance, helio_clock clock,
+                           helio_stats *stats, helio_instance_stats *instance, helio_moment moment,
                            helio_tx_stream **out);
 /* Frees everything at once, topics included; says nothing to receivers.  Accepts NULL. */
-void helio_tx_stream_destroy(helio_tx_stream *stream, helio_clock clock);
+void helio_tx_stream_destroy(helio_tx_stream *stream, helio_moment moment);
 
 /* Opens a topic, announces it and opens its statistics object (scope transmitter).  A name that is
  * open already gives the same topic again, to be removed as often.  Errors: TOPIC (empty, longer
- * than 255 bytes, or its identifier is another topic's; raw: another one is open), NOMEM, CLOSED. */
-int helio_tx_stream_add_topic(helio_tx_stream *stream, const char *name, helio_clock clock,
+ * than 255 bytes, or its identifier is another topic's; raw: another one is open), NOMEM,
+ * CLOSED. */
+int helio_tx_stream_add_topic(helio_tx_stream *stream, const char *name, helio_moment moment,
                               helio_tx_topic **out);
 /* Sends what is open, tells receivers the topic's end and total, and frees the topic. */
 void helio_tx_stream_remove_topic(helio_tx_stream *stream, helio_tx_topic *topic,
-                                  helio_clock clock);
+                                  helio_moment moment);
 
 /* Tells at once where the stream is (SPM): somebody has come who cannot know. */
-void helio_tx_stream_greet(helio_tx_stream *stream, helio_clock clock);
+void helio_tx_stream_greet(helio_tx_stream *stream, helio_moment moment);
 
 /* The longest message that the history takes with all its packets to be acknowledged. */
 size_t helio_tx_stream_longest(const helio_tx_stream *stream);
 /* Fewer receivers acknowledge than must, and messages are to be refused (acks_missing). */
 bool helio_tx_stream_is_refusing(const helio_tx_stream *stream);
 /* Lets go what is not acknowledged; it is counted and told of. */
-void helio_tx_stream_release(helio_tx_stream *stream, helio_clock clock);
+void helio_tx_stream_release(helio_tx_stream *stream, helio_moment moment);
 /* So many of its data packets the driver could not send, in all. */
 void helio_tx_stream_note_unsent(helio_tx_stream *stream, uint64_t packets);
 /* The newest packet sent. */
 uint64_t helio_tx_stream_lead(const helio_tx_stream *stream);
 /* What is known of its receivers: `*count` views, of which some may not be PRESENT. */
 helio_receiver_view *helio_tx_stream_views(helio_tx_stream *stream, uint32_t *count);
-/* The address and name of the receiver at an index that is PRESENT, and the share of packets it lost
- * lately. */
+/* The address and name of the receiver at an index that is PRESENT, and the share of packets it
+ * lost lately. */
 const helio_address *helio_tx_stream_receiver(helio_tx_stream *stream, helio_receiver_index index,
                                               const char **name, double *loss);
 /* How far the receiver at an index is behind by now, and how much trouble it is. */
@@ -167,8 +170,8 @@ helio_tx_trouble helio_tx_stream_trouble(const helio_tx_stream *stream, helio_re
 uint64_t helio_tx_stream_newest(const helio_tx_topic *topic);
 /* How many receivers have acknowledged a packet, and all before it since they joined. */
 uint32_t helio_tx_stream_acked_by(const helio_tx_stream *stream, uint64_t sequence);
-/* Number of the topic's newest message that this receiver has acknowledged.  False: none, or not known
- * any more. */
+/* Number of the topic's newest message that this receiver has acknowledged.  False: none, or not
+ * known any more. */
 bool helio_tx_stream_acked_message(const helio_tx_stream *stream, const helio_tx_topic *topic,
                                    const helio_acker *acker, uint64_t *number);
 /* The i-th of those who acknowledge; NULL: there are no more. */
@@ -178,58 +181,58 @@ const helio_acker *helio_tx_stream_acker(const helio_tx_stream *stream, uint32_t
 uint64_t helio_tx_stream_credit(const helio_tx_stream *stream, const helio_tx_topic *topic);
 /* Messages of the topic wait for more. */
 void helio_tx_stream_wait_for_credit(helio_tx_stream *stream, helio_tx_topic *topic,
-                                     helio_clock clock);
+                                     helio_moment moment);
 
 /* A rate or a send limit is in force. */
 bool helio_tx_stream_is_paced(const helio_tx_stream *stream);
 /* When to ask again: the past when at once, HELIO_NEVER when something must come in first. */
 int64_t helio_tx_stream_ready_ns(const helio_tx_stream *stream);
 /* Nothing waits to be appended. */
-void helio_tx_stream_rest(helio_tx_stream *stream, helio_clock clock);
+void helio_tx_stream_rest(helio_tx_stream *stream, helio_moment moment);
 /* Bytes per second from now on; 0: no limit. */
-void helio_tx_stream_set_rate(helio_tx_stream *stream, uint64_t bytes_per_s, helio_clock clock);
+void helio_tx_stream_set_rate(helio_tx_stream *stream, uint64_t bytes_per_s, helio_moment moment);
 helio_tx_pace *helio_tx_stream_pace(helio_tx_stream *stream);
 /* The index of the receiver with this id; HELIO_RECEIVER_NONE: it is not tracked. */
 helio_receiver_index helio_tx_stream_find(const helio_tx_stream *stream, uint64_t receiver);
-/* Does something to the receiver at an index, or ends it, tells it what and
- * why, and counts.  duration_ns: how long what stands is to stand; 0: until it is undone.  `why`
- * begins with loss, naks, lag, buffer or storm when it is one of these; of its text 40 bytes go out.
- * Errors: STATE (nobody there, an expelled receiver is to be suspended, or nothing is there to be
- * undone). */
+/* Does something to the receiver at an index, or ends it, tells it what and why, and counts.
+ * duration_ns: how long what stands is to stand; 0: until it is undone.  `why` begins with loss,
+ * naks, lag, buffer or storm when it is one of these; of its text 40 bytes go out.  Errors: STATE
+ * (nobody there, an expelled receiver is to be suspended, or nothing is there to be undone). */
 int helio_tx_stream_act(helio_tx_stream *stream, helio_receiver_index index, helio_action action,
-                        int64_t duration_ns, const char *why, bool by_hand, helio_clock clock);
+                        int64_t duration_ns, const char *why, bool by_hand, helio_moment moment);
 /* Nobody is to ask for repairs, and nothing is repaired, for so long, at most an hour; 0: it is
  * over. */
 void helio_tx_stream_cut_off(helio_tx_stream *stream, int64_t duration_ns, const char *why,
-                             bool by_hand, helio_clock clock);
+                             bool by_hand, helio_moment moment);
 
 /* Puts one message into packets and sends those that are full.  `submit_ns` is wall clock.  The
  * data is copied. Errors: SIZE (too long, or raw and empty), CLOSED. */
 int helio_tx_stream_append(helio_tx_stream *stream, helio_tx_topic *topic, const void *data,
-                           size_t length, int64_t submit_ns, helio_clock clock);
+                           size_t length, int64_t submit_ns, helio_moment moment);
 /* The same with the time, wall clock, at which it was to be sent; 0: it has none. */
 int helio_tx_stream_append_intended(helio_tx_stream *stream, helio_tx_topic *topic,
                                     const void *data, size_t length, int64_t submit_ns,
-                                    int64_t intended_ns, helio_clock clock);
+                                    int64_t intended_ns, helio_moment moment);
 /* What keeps messages of all topics from being appended, for statistics: its owner's. */
 helio_hold *helio_tx_stream_hold(helio_tx_stream *stream);
 /* Sends the open packet, if any.  Call it when there is nothing more to append. */
-void helio_tx_stream_flush(helio_tx_stream *stream, helio_clock clock);
+void helio_tx_stream_flush(helio_tx_stream *stream, helio_moment moment);
 
-/* The datagrams that come next were read at this moment, or earlier, and not before they arrived: what
- * receivers that ask for the time are told. */
-void helio_tx_stream_read_at(helio_tx_stream *stream, helio_clock clock);
+/* The datagrams that come next were read at this moment, or earlier, and not before they arrived:
+ * what receivers that ask for the time are told. */
+void helio_tx_stream_read_at(helio_tx_stream *stream, helio_moment moment);
 /* A datagram came to the stream's socket (NAK, ACK, NNAK, SPMR, POLR; anything else is counted and
  * refused). */
 void helio_tx_stream_on_packet(helio_tx_stream *stream, const void *packet, size_t length,
-                               const helio_address *from, helio_clock clock);
+                               const helio_address *from, helio_moment moment);
 /* Sends repairs (a bounded number), SPMs and announcements that are due.  Returns how many packets
  * were sent. */
-int helio_tx_stream_poll(helio_tx_stream *stream, helio_clock clock);
+int helio_tx_stream_poll(helio_tx_stream *stream, helio_moment moment);
 /* Grows or shrinks a dynamic history when it is time to.  No driver may keep pointers to packets:
  * call it now and then, after a flush. */
-void helio_tx_stream_tend(helio_tx_stream *stream, helio_clock clock);
-/* Repairs that wait and that new data should wait for; none with a rate, whose budgets see to it. */
+void helio_tx_stream_tend(helio_tx_stream *stream, helio_moment moment);
+/* Repairs that wait and that new data should wait for; none with a rate, whose budgets see to
+ * it. */
 uint64_t helio_tx_stream_pressing(const helio_tx_stream *stream);
 /* A moment ago a packet was asked for that was sent a quarter of a full history ago: somebody is
  * behind. */
@@ -238,12 +241,12 @@ bool helio_tx_stream_is_outrunning(const helio_tx_stream *stream, int64_t now_ns
 int64_t helio_tx_stream_next_deadline_ns(const helio_tx_stream *stream);
 
 /* Removes the topics left, says FIN and starts to linger.  Nothing can be appended afterwards. */
-void helio_tx_stream_close(helio_tx_stream *stream, helio_clock clock);
+void helio_tx_stream_close(helio_tx_stream *stream, helio_moment moment);
 /* Tells receivers that nothing more comes and nothing will be repaired (RST), and finishes at once:
  * for a stream that is taken down before its time.  Nothing when it has said so or never opened. */
 void helio_tx_stream_abort(helio_tx_stream *stream);
 /* The linger time is over (and the stream can be destroyed without harm to anybody). */
-bool helio_tx_stream_is_finished(const helio_tx_stream *stream, helio_clock clock);
+bool helio_tx_stream_is_finished(const helio_tx_stream *stream, helio_moment moment);
 
 /* Bytes of its decision log; 0: there is none. */
 size_t helio_tx_stream_log_used(const helio_tx_stream *stream);

@@ -41,15 +41,15 @@ typedef struct helio_tx_topics {
 
 /* The other fields are the caller's to fill in.  0 or NOMEM; free with helio_tx_topics_fini. */
 int helio_tx_topics_init(helio_tx_topics *topics);
-void helio_tx_topics_fini(helio_tx_topics *topics, helio_clock clock);
+void helio_tx_topics_fini(helio_tx_topics *topics, helio_moment moment);
 
 /* As helio_tx_stream_add_topic and _remove_topic. */
-int helio_tx_topics_add(helio_tx_topics *topics, const char *name, helio_clock clock,
+int helio_tx_topics_add(helio_tx_topics *topics, const char *name, helio_moment moment,
                         helio_tx_topic **out);
-void helio_tx_topics_remove(helio_tx_topics *topics, helio_tx_topic *topic, helio_clock clock);
+void helio_tx_topics_remove(helio_tx_topics *topics, helio_tx_topic *topic, helio_moment moment);
 /* Ends all that are open. */
-void helio_tx_topics_end(helio_tx_topics *topics, helio_clock clock);
+void helio_tx_topics_end(helio_tx_topics *topics, helio_moment moment);
 /* Tells receivers all that are open. */
-void helio_tx_topics_announce(helio_tx_topics *topics, helio_clock clock);
+void helio_tx_topics_announce(helio_tx_topics *topics, helio_moment moment);
 
 #endif

@@ -1,6 +1,6 @@
-/* Which cells apply to an object (the catalogue's `only`).  What depends on a feature is absent until
- * the object is said to have it: a transport without a socket drops nothing there, which is another
- * thing than having dropped nothing. */
+/* Which cells apply to an object (the catalogue's `only`).  What depends on a feature is absent
+ * until the object is said to have it: a transport without a socket drops nothing there, which is
+ * another thing than having dropped nothing. */
 #include <stddef.h>
 
 #include "stats/segment.h"

@@ -1,6 +1,6 @@
 #include "stats/event_limit.h"
 
-#include "base/clock.h"
+#include "base/moment.h"
 
 #define TELL_NS HELIO_SECOND
 

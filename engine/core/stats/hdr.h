@@ -1,6 +1,6 @@
 /* Latency histogram in HdrHistogram's own layout (Gil Tene): the counts array of a histogram of 3
- * significant digits from 1 ns to 60 s.  It lives in memory its owner gives it (the stats segment, a
- * merge buffer); see docs/segment.md 4.
+ * significant digits from 1 ns to 60 s.  It lives in memory its owner gives it (the stats segment,
+ * a merge buffer); see docs/segment.md 4.
  *
  * One writer; counts only grow, so any number of readers can take differences without stopping
  * it. */
@@ -44,7 +44,8 @@ static inline void helio_hdr_bump(_Atomic uint64_t *cell, uint64_t by) {
                           memory_order_relaxed);
 }
 
-/* Counts `count` values.  Values out of range are counted apart, so that nothing is lost silently. */
+/* Counts `count` values.  Values out of range are counted apart, so that nothing is lost
+ * silently. */
 static inline void helio_hdr_record(helio_hdr *hdr, int64_t value, uint64_t count) {
     if (value < 0) {
         helio_hdr_bump(&hdr->negative, count);

@@ -1,8 +1,8 @@
 /* The histograms of objects, as the level of detail wants them (docs/segment.md 4).
  *
  * An object has a histogram from the first moment its level was on; `kept` has it from then to the
- * object's end, `histogram` only while the level is on, which is what counting looks at.  The cell of
- * the record leads readers to it as long as it is kept: what was counted stays readable.  The
+ * object's end, `histogram` only while the level is on, which is what counting looks at.  The cell
+ * of the record leads readers to it as long as it is kept: what was counted stays readable.  The
  * memory belongs to the slot, so an object that comes later finds it there, and clears it.
  *
  * Raising the level gives live objects what they lack, one histogram at a time: each is a system
@@ -161,10 +161,10 @@ static void tell_cut(helio_stats *stats, int64_t wall_ns) {
     }
 }
 
-bool helio_stats_tend(helio_stats *stats, helio_clock clock) {
-    tell_cut(stats, clock.wall_ns);
-    helio_events_tend(stats, clock.wall_ns);
-    helio_levels_tend(stats, clock);
+bool helio_stats_tend(helio_stats *stats, helio_moment moment) {
+    tell_cut(stats, moment.wall_ns);
+    helio_events_tend(stats, moment.wall_ns);
+    helio_levels_tend(stats, moment);
     if (stats->unopened) {
         open_one(stats);
     }

@@ -1,9 +1,9 @@
-/* The log of distinct warnings and errors: one object (scope incident) for each kind that ever happened,
- * with how often, first and last.  A ring of events forgets its oldest, this does not, and it counts those
- * that were held back as well.
+/* The log of distinct warnings and errors: one object (scope incident) for each kind that ever
+ * happened, with how often, first and last.  A ring of events forgets its oldest, this does not,
+ * and it counts those that were held back as well.
  *
- * An event may be told anywhere, within the opening of an object too, so it is only noted there; objects
- * are opened and written by the chores. */
+ * An event may be told anywhere, within the opening of an object too, so it is only noted there;
+ * objects are opened and written by the chores. */
 #include <stdlib.h>
 
 #include "stats/segment.h"

@@ -143,7 +143,7 @@ static void put_under(helio_stats *stats, helio_stats_object *object, int rule) 
     helio_histograms_follow(stats, object);
 }
 
-static void show(helio_level_rule *rule, helio_clock clock) {
+static void show(helio_level_rule *rule, helio_moment moment) {
     helio_detail_stats *cells = rule->object.record;
     if (!cells) {
         return;
@@ -152,7 +152,7 @@ static void show(helio_level_rule *rule, helio_clock clock) {
     helio_set(&cells->level, (uint64_t)rule->level);
     helio_set(&cells->until, rule->until_ns == HELIO_NEVER
                                  ? 0
-                                 : (uint64_t)(clock.wall_ns + rule->until_ns - clock.now_ns));
+                                 : (uint64_t)(moment.wall_ns + rule->until_ns - moment.now_ns));
     helio_set(&cells->objects, rule->objects);
     helio_stats_end(cells);
 }
@@ -168,14 +168,14 @@ static void note_highest(helio_stats *stats) {
 
 /* Opens what readers see of the rule; without memory for it the rule is in force all the same. */
 static void open_object(helio_stats *stats, helio_level_rule *rule, const char *text,
-                        helio_clock clock) {
+                        helio_moment moment) {
     char labels[HELIO_STATS_LABELS_BYTES] = "";
     if (rule->object.record) {
         return;
     }
     helio_stats_label(labels, sizeof labels, "instance", stats->name);
     helio_stats_label(labels, sizeof labels, "selector", text[0] ? text : "instance");
-    if (helio_stats_open_object(stats, HELIO_SCOPE_DETAIL, labels, clock.wall_ns, &rule->object)) {
+    if (helio_stats_open_object(stats, HELIO_SCOPE_DETAIL, labels, moment.wall_ns, &rule->object)) {
         rule->object = (helio_stats_object){.slot = HELIO_STATS_NO_SLOT};
     }
 }
@@ -187,9 +187,9 @@ static uint32_t slot_of(const helio_stats *stats, const helio_level_rule *rule) 
 }
 
 static void tell_changed(helio_stats *stats, const helio_level_rule *rule,
-                         const helio_level_change *change, helio_clock clock) {
-    const int64_t for_ns = rule->until_ns == HELIO_NEVER ? 0 : rule->until_ns - clock.now_ns;
-    helio_stats_event(stats, clock.wall_ns, HELIO_EVENT_LEVEL_CHANGED, slot_of(stats, rule),
+                         const helio_level_change *change, helio_moment moment) {
+    const int64_t for_ns = rule->until_ns == HELIO_NEVER ? 0 : rule->until_ns - moment.now_ns;
+    helio_stats_event(stats, moment.wall_ns, HELIO_EVENT_LEVEL_CHANGED, slot_of(stats, rule),
                       (const uint64_t[4]){(uint64_t)change->level, (uint64_t)change->before,
                                           (uint64_t)for_ns, change->objects},
                       "%s%sthe level of detail is %d, it was %d", change->text,
@@ -197,9 +197,9 @@ static void tell_changed(helio_stats *stats, const helio_level_rule *rule,
 }
 
 static void tell_reverted(helio_stats *stats, const helio_level_rule *rule,
-                          const helio_level_change *change, helio_clock clock) {
+                          const helio_level_change *change, helio_moment moment) {
     helio_stats_event(
-        stats, clock.wall_ns, HELIO_EVENT_LEVEL_REVERTED, slot_of(stats, rule),
+        stats, moment.wall_ns, HELIO_EVENT_LEVEL_REVERTED, slot_of(stats, rule),
         (const uint64_t[4]){(uint64_t)change->level, (uint64_t)change->before, change->objects},
         "%s%sthe level of detail is %d again, it was %d", change->text, change->text[0] ? ": " : "",
         change->level, change->before);
@@ -215,7 +215,7 @@ int helio_stats_highest_level(const helio_stats *stats) {
     return stats->highest_level;
 }
 
-static void set_instance(helio_stats *stats, int level, int64_t until_ns, helio_clock clock) {
+static void set_instance(helio_stats *stats, int level, int64_t until_ns, helio_moment moment) {
     helio_level_rule *rule = &stats->rules[INSTANCE_RULE];
     rule->level = level;
     rule->until_ns = until_ns;
@@ -231,15 +231,15 @@ static void set_instance(helio_stats *stats, int level, int64_t until_ns, helio_
         helio_set(&stats->instance->detail_level, (uint64_t)level);
     }
     if (level == stats->level_at_start && until_ns == HELIO_NEVER) {
-        helio_stats_close_object(stats, &rule->object, clock.wall_ns);
+        helio_stats_close_object(stats, &rule->object, moment.wall_ns);
     } else {
-        open_object(stats, rule, "", clock);
-        show(rule, clock);
+        open_object(stats, rule, "", moment);
+        show(rule, moment);
     }
 }
 
-int helio_stats_set_level(helio_stats *stats, int level, int64_t until_ns, helio_clock clock) {
-    return helio_levels_set(stats, &(helio_level_selector){0}, level, until_ns, clock, NULL);
+int helio_stats_set_level(helio_stats *stats, int level, int64_t until_ns, helio_moment moment) {
+    return helio_levels_set(stats, &(helio_level_selector){0}, level, until_ns, moment, NULL);
 }
 
 /* ---- rules ---- */
@@ -280,7 +280,7 @@ static void apply(helio_stats *stats, helio_level_rule *rule) {
     note_highest(stats);
 }
 
-static void end(helio_stats *stats, helio_level_rule *rule, helio_clock clock,
+static void end(helio_stats *stats, helio_level_rule *rule, helio_moment moment,
                 helio_level_change *out) {
     const int place = (int)(rule - stats->rules);
     *out = (helio_level_change){
@@ -295,17 +295,17 @@ static void end(helio_stats *stats, helio_level_rule *rule, helio_clock clock,
     }
     stats->unopened = stats->live;
     note_highest(stats);
-    tell_reverted(stats, rule, out, clock);
-    helio_stats_close_object(stats, &rule->object, clock.wall_ns);
+    tell_reverted(stats, rule, out, moment);
+    helio_stats_close_object(stats, &rule->object, moment.wall_ns);
 }
 
 /* The instance has the level again that it was started with. */
-static void end_instance(helio_stats *stats, helio_clock clock, helio_level_change *out) {
+static void end_instance(helio_stats *stats, helio_moment moment, helio_level_change *out) {
     helio_level_rule *rule = &stats->rules[INSTANCE_RULE];
     *out = (helio_level_change){
         .level = stats->level_at_start, .before = rule->level, .objects = rule->objects};
-    set_instance(stats, stats->level_at_start, HELIO_NEVER, clock);
-    tell_reverted(stats, rule, out, clock);
+    set_instance(stats, stats->level_at_start, HELIO_NEVER, moment);
+    tell_reverted(stats, rule, out, moment);
 }
 
 static int check_level(int level) {
@@ -337,7 +337,7 @@ static helio_level_rule *take_rule(helio_stats *stats, const char *const pattern
 }
 
 int helio_levels_set(helio_stats *stats, const helio_level_selector *selector, int level,
-                     int64_t until_ns, helio_clock clock, helio_level_change *out) {
+                     int64_t until_ns, helio_moment moment, helio_level_change *out) {
     const char *patterns[KINDS];
     helio_level_change change = {.level = level};
     helio_level_rule *rule = &stats->rules[INSTANCE_RULE];
@@ -351,7 +351,7 @@ int helio_levels_set(helio_stats *stats, const helio_level_selector *selector, i
     }
     if (is_instance(patterns)) {
         change.before = rule->level;
-        set_instance(stats, level, until_ns, clock);
+        set_instance(stats, level, until_ns, moment);
     } else {
         rule = take_rule(stats, patterns);
         if (!rule) {
@@ -365,11 +365,11 @@ int helio_levels_set(helio_stats *stats, const helio_level_selector *selector, i
         rule->order = ++stats->rules_ever;
         describe(rule, change.text);
         apply(stats, rule);
-        open_object(stats, rule, change.text, clock);
-        show(rule, clock);
+        open_object(stats, rule, change.text, moment);
+        show(rule, moment);
     }
     change.objects = rule->objects;
-    tell_changed(stats, rule, &change, clock);
+    tell_changed(stats, rule, &change, moment);
     if (out) {
         *out = change;
     }
@@ -392,19 +392,19 @@ static int fail_no_rule(const helio_stats *stats) {
                 : helio_fail(HELIO_ERR_OPTION, "no rule is in force");
 }
 
-int helio_levels_end(helio_stats *stats, const helio_level_selector *selector, helio_clock clock,
+int helio_levels_end(helio_stats *stats, const helio_level_selector *selector, helio_moment moment,
                      helio_level_change *out) {
     const char *patterns[KINDS];
     helio_level_change change;
     patterns_of(selector, patterns);
     if (is_instance(patterns)) {
-        end_instance(stats, clock, &change);
+        end_instance(stats, moment, &change);
     } else {
         helio_level_rule *rule = same(stats, patterns);
         if (!rule) {
             return fail_no_rule(stats);
         }
-        end(stats, rule, clock, &change);
+        end(stats, rule, moment, &change);
     }
     if (out) {
         *out = change;
@@ -419,18 +419,18 @@ void helio_levels_init(helio_stats *stats, int level, const char *name) {
     snprintf(stats->name, sizeof stats->name, "%s", name);
 }
 
-void helio_levels_tend(helio_stats *stats, helio_clock clock) {
+void helio_levels_tend(helio_stats *stats, helio_moment moment) {
     helio_level_change change;
-    if (clock.now_ns >= stats->rules[INSTANCE_RULE].until_ns) {
-        end_instance(stats, clock, &change);
+    if (moment.now_ns >= stats->rules[INSTANCE_RULE].until_ns) {
+        end_instance(stats, moment, &change);
     }
-    show(&stats->rules[INSTANCE_RULE], clock);
+    show(&stats->rules[INSTANCE_RULE], moment);
     for (int i = 1; i < HELIO_LEVEL_RULES_END && stats->rules_in_force > 0; i++) {
         helio_level_rule *rule = &stats->rules[i];
-        if (rule->order && clock.now_ns >= rule->until_ns) {
-            end(stats, rule, clock, &change);
+        if (rule->order && moment.now_ns >= rule->until_ns) {
+            end(stats, rule, moment, &change);
         } else if (rule->order) {
-            show(rule, clock);
+            show(rule, moment);
         }
     }
 }

@@ -46,11 +46,11 @@ typedef struct helio_level_change {
  * Returns 0, OPTION (no such level, a pattern too long, too many rules) or STATE (a build that
  * counts nothing).  `out` may be NULL. */
 int helio_levels_set(helio_stats *stats, const helio_level_selector *selector, int level,
-                     int64_t until_ns, helio_clock clock, helio_level_change *out);
+                     int64_t until_ns, helio_moment moment, helio_level_change *out);
 
 /* Ends a rule early, or gives the instance the level it was started with.  Returns 0 or OPTION
  * (there is no such rule). */
-int helio_levels_end(helio_stats *stats, const helio_level_selector *selector, helio_clock clock,
+int helio_levels_end(helio_stats *stats, const helio_level_selector *selector, helio_moment moment,
                      helio_level_change *out);
 
 #endif

@@ -4,8 +4,8 @@
  * An object is opened at the first loss of a stream for a cause and lives until the instance ends.
  * There are at most HELIO_LOSSES_MAX.  One more takes the place of the one whose last loss is
  * longest ago, which losses_replaced counts, at most once a second: streams that come, lose and go,
- * forged ones among them, must not use up the segment.  What comes in between is in the stream's own
- * counts alone, and losses_unrecorded says how often.
+ * forged ones among them, must not use up the segment.  What comes in between is in the stream's
+ * own counts alone, and losses_unrecorded says how often.
  *
  * The memory of all of them is taken at the first loss; without it nothing is kept. */
 #ifndef HELIO_STATS_LOSSES_H

@@ -2,8 +2,8 @@
  *
  * A slot is used again when its object is gone; the oldest of the same scope first, and not before
  * readers had a minute to see its last values unless there is no other room; the slot of an object
- * that was dropped is used first, and at once.  A slot keeps its memory, so that of a scope is that of
- * its most numerous moment. */
+ * that was dropped is used first, and at once.  A slot keeps its memory, so that of a scope is that
+ * of its most numerous moment. */
 #include <stdlib.h>
 #include <string.h>
 

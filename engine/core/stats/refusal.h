@@ -43,14 +43,14 @@ static inline const _Atomic uint64_t *helio_refusal_count(helio_instance_stats *
 /* `count` more were refused; `what` says who, for people. */
 static inline void helio_refuse(const helio_refusal_place *place, helio_refusal reason,
                                 uint64_t count, helio_burst *burst, const char *what,
-                                helio_clock clock) {
+                                helio_moment moment) {
     if (!place->instance) {
         return;
     }
     const _Atomic uint64_t *refused =
-        helio_refusal_count(place->instance, reason, count, burst, clock.now_ns);
+        helio_refusal_count(place->instance, reason, count, burst, moment.now_ns);
     if (refused) {
-        helio_stats_event(place->stats, clock.wall_ns, HELIO_EVENT_STATE_REFUSED, place->slot,
+        helio_stats_event(place->stats, moment.wall_ns, HELIO_EVENT_STATE_REFUSED, place->slot,
                           (const uint64_t[4]){reason, helio_cell(refused)}, "%s: %s", place->label,
                           what);
     }

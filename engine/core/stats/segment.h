@@ -208,7 +208,7 @@ int helio_levels_find(const helio_stats *stats, helio_scope scope, const char *l
 void helio_levels_admit(helio_stats *stats, helio_stats_object *object);
 void helio_levels_dismiss(helio_stats *stats, const helio_stats_object *object);
 /* Ends what is over. */
-void helio_levels_tend(helio_stats *stats, helio_clock clock);
+void helio_levels_tend(helio_stats *stats, helio_moment moment);
 /* Frees what readers see of rules. */
 void helio_levels_fini(helio_stats *stats);
 

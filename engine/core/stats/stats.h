@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/clock.h"
+#include "base/moment.h"
 #include "generated/events.h"
 #include "generated/statistics.h"
 #include "stats/hdr.h"
@@ -92,11 +92,11 @@ static inline int helio_stats_object_level(const helio_stats_object *object) {
  * call of helio_stats_tend; a lower one stops histograms, whose counts stay readable and go on when
  * the level comes back.  Returns 0, OPTION (no such level) or STATE (a build that counts nothing).
  * helio_levels_set does the same for chosen objects. */
-int helio_stats_set_level(helio_stats *stats, int level, int64_t until_ns, helio_clock clock);
+int helio_stats_set_level(helio_stats *stats, int level, int64_t until_ns, helio_moment moment);
 
 /* Does due work: opens a histogram, ends a level, reports suppressed events.  To be called now and
  * then.  Returns whether it wants to be called again soon. */
-bool helio_stats_tend(helio_stats *stats, helio_clock clock);
+bool helio_stats_tend(helio_stats *stats, helio_moment moment);
 
 /* Tells of all events held back: the end is near. */
 void helio_stats_tell_held(helio_stats *stats, int64_t wall_ns);

@@ -1,4 +1,5 @@
-/* The chain of options of a PGM packet (RFC 3208 section 9): reading it.  Part of pgm.h's decoder. */
+/* The chain of options of a PGM packet (RFC 3208 section 9): reading it.  Part of pgm.h's
+ * decoder. */
 #ifndef HELIO_WIRE_PGM_OPTIONS_H
 #define HELIO_WIRE_PGM_OPTIONS_H
 

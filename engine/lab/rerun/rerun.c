@@ -260,7 +260,8 @@ int helio_rerun(const void *log, size_t size, const char *options,
             error = heed(&r, from);
         }
     }
-    /* A log that is full, or of an engine that crashed, may end before the last interval's decisions. */
+    /* A log that is full, or of an engine that crashed, may end before the last interval's
+     * decisions. */
     if (r.made.count > r.recorded.count) {
         r.made.count = r.recorded.count;
     }

@@ -1,9 +1,9 @@
-/* Decisions made again: a decision log's inputs go to the same policies, or to others, and what they
- * decide is held against what was decided.
+/* Decisions made again: a decision log's inputs go to the same policies, or to others, and what
+ * they decide is held against what was decided.
  *
  * With the recorded options everything must come out the same, to the last bit: policies are
- * functions of what the log has.  With other options it shows what they would have decided on the same
- * inputs; what their decisions would have changed in the inputs it cannot know. */
+ * functions of what the log has.  With other options it shows what they would have decided on the
+ * same inputs; what their decisions would have changed in the inputs it cannot know. */
 #ifndef HELIO_LAB_RERUN_H
 #define HELIO_LAB_RERUN_H
 
@@ -45,9 +45,9 @@ typedef struct helio_rerun_summary {
     bool is_damaged;     /* it could not be read to its end */
 } helio_rerun_summary;
 
-/* `options`: "name=value&..." over the recorded ones, NULL for none.  `tell` gets each decision, in order,
- * and ends the run by returning false.  0, HELIO_DECISION_DAMAGED (no decision log, or without its
- * beginning), HELIO_ERR_OPTION (helio_error_text says why) or NOMEM. */
+/* `options`: "name=value&..." over the recorded ones, NULL for none.  `tell` gets each decision, in
+ * order, and ends the run by returning false.  0, HELIO_DECISION_DAMAGED (no decision log, or
+ * without its beginning), HELIO_ERR_OPTION (helio_error_text says why) or NOMEM. */
 int helio_rerun(const void *log, size_t size, const char *options,
                 bool (*tell)(void *context, const helio_rerun_decision *decision), void *context,
                 helio_rerun_summary *summary);

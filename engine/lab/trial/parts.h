@@ -1,5 +1,5 @@
-/* What the files of a trial share: trial.c (life, the plan, time), source.c, receiver.c, tcp.c (who is
- * on the network) and samples.c (curves and events).  Everybody else has trial.h. */
+/* What the files of a trial share: trial.c (life, the plan, time), source.c, receiver.c, tcp.c (who
+ * is on the network) and samples.c (curves and events).  Everybody else has trial.h. */
 #ifndef HELIO_LAB_PARTS_H
 #define HELIO_LAB_PARTS_H
 
@@ -119,7 +119,7 @@ struct helio_trial {
     helio_trial_samples samples;
 };
 
-static inline helio_clock helio_trial_now(const helio_trial *trial) {
+static inline helio_moment helio_trial_now(const helio_trial *trial) {
     return helio_sim_now(trial->sim);
 }
 

@@ -1,5 +1,6 @@
-/* Receivers of a trial: an endpoint each, a bounded queue, and an application that takes messages at
- * its own pace.  When the queue is full the sink has no room, as with a receiver of the engine. */
+/* Receivers of a trial: an endpoint each, a bounded queue, and an application that takes messages
+ * at its own pace.  When the queue is full the sink has no room, as with a receiver of the
+ * engine. */
 #include <stdlib.h>
 
 #include <heliograph/errors.h>
@@ -35,7 +36,7 @@ static void take(helio_trial_receiver *receiver, int64_t now_ns) {
 static size_t on_messages(void *context, const helio_message *messages, size_t count) {
     helio_trial_receiver *receiver = context;
     helio_trial_group *group = receiver->group;
-    const helio_clock clock = helio_trial_now(group->trial);
+    const helio_moment moment = helio_trial_now(group->trial);
     size_t taken = 0;
     for (; taken < count; taken++) {
         const uint64_t bytes = messages[taken].length + MESSAGE_COST;
@@ -49,12 +50,12 @@ static size_t on_messages(void *context, const helio_message *messages, size_t c
         } else {
             group->taken_messages++;
         }
-        const int64_t way_ns = clock.wall_ns - messages[taken].submit_ns;
+        const int64_t way_ns = moment.wall_ns - messages[taken].submit_ns;
         group->latest_ns = way_ns > group->latest_ns ? way_ns : group->latest_ns;
     }
     receiver->delivered += taken;
     if (receiver->next_ns == HELIO_NEVER) {
-        plan(receiver, clock.now_ns);
+        plan(receiver, moment.now_ns);
     }
     return taken;
 }
@@ -79,20 +80,21 @@ static void on_loss(void *context, const helio_loss *loss) {
 /* ---- the endpoint ---- */
 
 static void on_packet(void *context, const void *packet, size_t length, const helio_address *from,
-                      helio_clock clock) {
+                      helio_moment moment) {
     helio_trial_receiver *receiver = context;
     if (receiver->endpoint) {
-        helio_rx_endpoint_on_packet(receiver->endpoint, packet, length, from, clock.wall_ns, clock);
+        helio_rx_endpoint_on_packet(receiver->endpoint, packet, length, from, moment.wall_ns,
+                                    moment);
     }
 }
 
-static void poll(void *context, helio_clock clock) {
+static void poll(void *context, helio_moment moment) {
     helio_trial_receiver *receiver = context;
     if (!receiver->endpoint) {
         return;
     }
-    take(receiver, clock.now_ns);
-    helio_rx_endpoint_poll(receiver->endpoint, clock);
+    take(receiver, moment.now_ns);
+    helio_rx_endpoint_poll(receiver->endpoint, moment);
 }
 
 static int64_t next_deadline_ns(void *context) {
@@ -106,7 +108,7 @@ static int64_t next_deadline_ns(void *context) {
 
 static int open_endpoint(helio_trial_receiver *receiver) {
     helio_trial_group *group = receiver->group;
-    const helio_clock clock = helio_trial_now(group->trial);
+    const helio_moment moment = helio_trial_now(group->trial);
     helio_rx_endpoint_config config;
     int error = helio_rx_lane_config(&group->options, &config);
     if (error) {
@@ -129,7 +131,7 @@ static int open_endpoint(helio_trial_receiver *receiver) {
                              .on_loss = on_loss,
                              .read_gauge = group->config.drain >= 0 ? read_gauge : NULL};
     return error ? error
-                 : helio_rx_endpoint_subscribe(receiver->endpoint, HELIO_TRIAL_TOPIC, &sink, clock,
+                 : helio_rx_endpoint_subscribe(receiver->endpoint, HELIO_TRIAL_TOPIC, &sink, moment,
                                                &subscription);
 }
 
@@ -151,7 +153,7 @@ void helio_trial_group_leave(helio_trial_group *group) {
 }
 
 void helio_trial_group_changed(helio_trial_group *group) {
-    const helio_clock clock = helio_trial_now(group->trial);
+    const helio_moment moment = helio_trial_now(group->trial);
     for (uint32_t i = 0; i < group->config.count; i++) {
         helio_trial_receiver *receiver = &group->receivers[i];
         helio_sim_set_link(receiver->node, &group->link);
@@ -159,7 +161,7 @@ void helio_trial_group_changed(helio_trial_group *group) {
             group->taken_messages += receiver->queued;
             receiver->queued = receiver->queued_bytes = 0;
         }
-        plan(receiver, clock.now_ns);
+        plan(receiver, moment.now_ns);
         helio_sim_wake(receiver->node);
     }
 }

@@ -45,22 +45,22 @@ void helio_trial_source_offer(helio_trial_source *source, double offered) {
 
 /* ---- the stream ---- */
 
-static bool may_send(helio_trial_source *source, helio_clock clock) {
+static bool may_send(helio_trial_source *source, helio_moment moment) {
     const uint32_t bytes = source->config.message_bytes;
-    return helio_tx_stream_admit(source->stream, source->topic, bytes, clock) == HELIO_ADMIT_GO;
+    return helio_tx_stream_admit(source->stream, source->topic, bytes, moment) == HELIO_ADMIT_GO;
 }
 
 /* Sends what waits and may leave now. */
-static void drain(helio_trial_source *source, helio_clock clock) {
-    for (int i = 0; i < BURST && source->queued > 0 && may_send(source, clock); i++) {
+static void drain(helio_trial_source *source, helio_moment moment) {
+    for (int i = 0; i < BURST && source->queued > 0 && may_send(source, moment); i++) {
         helio_tx_stream_append(source->stream, source->topic, body, source->config.message_bytes,
-                               clock.wall_ns, clock);
+                               moment.wall_ns, moment);
         source->queued--;
         source->sent_messages++;
     }
-    helio_tx_stream_flush(source->stream, clock);
+    helio_tx_stream_flush(source->stream, moment);
     if (source->queued == 0) {
-        helio_tx_stream_rest(source->stream, clock);
+        helio_tx_stream_rest(source->stream, moment);
     }
 }
 
@@ -77,17 +77,17 @@ static uint64_t queued(void *context) {
 }
 
 static void on_packet(void *context, const void *packet, size_t length, const helio_address *from,
-                      helio_clock clock) {
+                      helio_moment moment) {
     helio_trial_source *source = context;
-    helio_tx_stream_on_packet(source->stream, packet, length, from, clock);
+    helio_tx_stream_on_packet(source->stream, packet, length, from, moment);
 }
 
-static void poll(void *context, helio_clock clock) {
+static void poll(void *context, helio_moment moment) {
     helio_trial_source *source = context;
-    offer(source, clock.now_ns);
-    drain(source, clock);
-    if (clock.now_ns >= helio_tx_stream_next_deadline_ns(source->stream)) {
-        helio_tx_stream_poll(source->stream, clock);
+    offer(source, moment.now_ns);
+    drain(source, moment);
+    if (moment.now_ns >= helio_tx_stream_next_deadline_ns(source->stream)) {
+        helio_tx_stream_poll(source->stream, moment);
     }
 }
 
@@ -106,7 +106,7 @@ static int64_t next_deadline_ns(void *context) {
 
 static int open_stream(helio_trial_source *source) {
     helio_trial *trial = source->trial;
-    const helio_clock clock = helio_trial_now(trial);
+    const helio_moment moment = helio_trial_now(trial);
     helio_tx_stream_config config = helio_tx_lane_config(&source->options);
     const uint16_t port = (uint16_t)(40000 + source->number);
     config.queued = queued;
@@ -122,12 +122,12 @@ static int open_stream(helio_trial_source *source) {
     source->outlet = helio_sim_outlet(source->node, &config.group);
     const helio_outlet outlet = {source, send};
     const int error = helio_tx_stream_create(&config, outlet, source->stats,
-                                             source->instance.record, clock, &source->stream);
+                                             source->instance.record, moment, &source->stream);
     if (error == HELIO_ERR_OPTION) {
         return helio_fail(error, "the engine refuses the options of source %d", source->number);
     }
     return error ? error
-                 : helio_tx_stream_add_topic(source->stream, HELIO_TRIAL_TOPIC, clock,
+                 : helio_tx_stream_add_topic(source->stream, HELIO_TRIAL_TOPIC, moment,
                                              &source->topic);
 }
 
@@ -217,10 +217,10 @@ int helio_trial_source_create(helio_trial *trial, const helio_trial_source_confi
 }
 
 void helio_trial_source_destroy(helio_trial_source *source) {
-    const helio_clock clock = helio_trial_now(source->trial);
-    helio_tx_stream_destroy(source->stream, clock);
+    const helio_moment moment = helio_trial_now(source->trial);
+    helio_tx_stream_destroy(source->stream, moment);
     if (source->stats) {
-        helio_stats_close_object(source->stats, &source->instance, clock.wall_ns);
+        helio_stats_close_object(source->stats, &source->instance, moment.wall_ns);
     }
     helio_stats_destroy(source->stats);
     helio_options_fini(&source->options, HELIO_ON_TRANSMITTER);

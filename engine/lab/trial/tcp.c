@@ -169,18 +169,18 @@ static void on_duplicate_ack(helio_trial_tcp *tcp, int64_t now_ns) {
 }
 
 static void on_ack(void *context, const void *packet, size_t length, const helio_address *from,
-                   helio_clock clock) {
+                   helio_moment moment) {
     (void)length, (void)from;
     helio_trial_tcp *tcp = context;
     segment ack;
     memcpy(&ack, packet, sizeof ack);
-    measure(tcp, clock.now_ns - ack.sent_ns);
+    measure(tcp, moment.now_ns - ack.sent_ns);
     if (ack.number > tcp->unacked) {
-        on_new_ack(tcp, ack.number, clock.now_ns);
+        on_new_ack(tcp, ack.number, moment.now_ns);
     } else if (ack.number == tcp->unacked && tcp->next > tcp->unacked) {
-        on_duplicate_ack(tcp, clock.now_ns);
+        on_duplicate_ack(tcp, moment.now_ns);
     }
-    fill_window(tcp, clock.now_ns);
+    fill_window(tcp, moment.now_ns);
 }
 
 static void on_timeout(helio_trial_tcp *tcp, int64_t now_ns) {
@@ -199,12 +199,12 @@ static void on_timeout(helio_trial_tcp *tcp, int64_t now_ns) {
     fill_window(tcp, now_ns);
 }
 
-static void poll_sender(void *context, helio_clock clock) {
+static void poll_sender(void *context, helio_moment moment) {
     helio_trial_tcp *tcp = context;
-    if (clock.now_ns >= tcp->due_ns) {
-        on_timeout(tcp, clock.now_ns);
+    if (moment.now_ns >= tcp->due_ns) {
+        on_timeout(tcp, moment.now_ns);
     } else {
-        fill_window(tcp, clock.now_ns);
+        fill_window(tcp, moment.now_ns);
     }
 }
 
@@ -220,8 +220,8 @@ static bool is_held(const helio_trial_tcp *tcp, uint64_t number) {
 }
 
 static void on_data(void *context, const void *packet, size_t length, const helio_address *from,
-                    helio_clock clock) {
-    (void)length, (void)from, (void)clock;
+                    helio_moment moment) {
+    (void)length, (void)from, (void)moment;
     helio_trial_tcp *tcp = context;
     segment data;
     memcpy(&data, packet, sizeof data);

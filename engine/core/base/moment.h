@@ -1,6 +1,6 @@
-/* The time, as an argument: nothing in the protocol reads a clock. */
-#ifndef HELIO_BASE_CLOCK_H
-#define HELIO_BASE_CLOCK_H
+/* The time is an argument: nothing in the protocol reads a clock. */
+#ifndef HELIO_BASE_MOMENT_H
+#define HELIO_BASE_MOMENT_H
 
 #include <stdint.h>
 
@@ -11,9 +11,9 @@
 
 /* One moment on two clocks.  Timers run on `now_ns`; stamps that people or other hosts see are
  * `wall_ns`. */
-typedef struct helio_clock {
+typedef struct helio_moment {
     int64_t now_ns;  /* monotonic, any origin, never goes back */
     int64_t wall_ns; /* since 1970 */
-} helio_clock;
+} helio_moment;
 
 #endif
