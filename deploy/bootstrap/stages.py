@@ -121,8 +121,8 @@ def interrupted(_number: int, _frame: object) -> NoReturn:
 
 
 def main() -> int:
-    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, interrupted)
+    for end_signal in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+        signal.signal(end_signal, interrupted)
     stages = [argument.split("=", 1) for argument in sys.argv[1:]]
     ends: list[str] = []
     status = 0
