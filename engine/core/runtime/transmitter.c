@@ -234,7 +234,7 @@ bool helio_transmitter_is_refusing(const helio_transmitter *transmitter) {
 
 helio_admission helio_transmitter_admit(helio_transmitter *transmitter, size_t length,
                                         helio_moment moment) {
-    return helio_transmitter_is_refusing(transmitter)
+    return transmitter->lane->is_gated && helio_transmitter_is_refusing(transmitter)
                ? HELIO_ADMIT_ACKERS
                : helio_tx_lane_admit(transmitter->lane, transmitter->topic, length, moment);
 }
@@ -355,7 +355,8 @@ static int append_all(helio_transmitter *transmitter, const helio_buffer *messag
     helio_moment moment = helio_clock_read(&transmitter->instance->clock);
     helio_tx_lane_make_way(lane, moment);
     helio_tx_lane_look(lane);
-    bool is_new = queue->kept && helio_tx_lane_drain_kept(lane, transmitter, moment);
+    const bool keeps = queue->kept != NULL;
+    bool is_new = keeps && helio_tx_lane_drain_kept(lane, transmitter, moment);
     const bool is_paced = helio_tx_stream_is_paced(lane->stream);
     const size_t long_bytes = helio_lane_packet_bytes(&lane->base) / 2;
     int error = 0;
@@ -370,9 +371,9 @@ static int append_all(helio_transmitter *transmitter, const helio_buffer *messag
             moment = helio_clock_read(&transmitter->instance->clock);
         }
         helio_admission answer = helio_transmitter_admit(transmitter, message->length, moment);
-        if (answer == HELIO_ADMIT_GO && queue->kept && helio_submit_queue_has_messages(queue)) {
+        if (answer == HELIO_ADMIT_GO && keeps && helio_submit_queue_has_messages(queue)) {
             answer = HELIO_ADMIT_QUEUE;
-        } else if (answer != HELIO_ADMIT_GO && !queue->kept) {
+        } else if (answer != HELIO_ADMIT_GO && !keeps) {
             answer = admit_after_flush(transmitter, message->length);
         }
         if (answer == HELIO_ADMIT_GO) {
@@ -385,7 +386,7 @@ static int append_all(helio_transmitter *transmitter, const helio_buffer *messag
                                                     message->length, moment.wall_ns, intended_ns,
                                                     moment);
             is_new = true;
-        } else if (queue->kept && answer != HELIO_ADMIT_ACKERS) {
+        } else if (keeps && answer != HELIO_ADMIT_ACKERS) {
             error = push(transmitter, message, intended_ns, moment);
         } else {
             error = refuse(transmitter, answer, moment);

@@ -76,7 +76,9 @@ static inline bool helio_tx_lane_has_room(helio_tx_lane *lane) {
 }
 /* To be called before a run of messages: what may hold them back. */
 static inline void helio_tx_lane_look(helio_tx_lane *lane) {
-    lane->is_gated = lane->base.instance->waits_within || helio_tx_stream_is_gated(lane->stream);
+    lane->is_gated = lane->base.instance->waits_within ||
+                     atomic_load_explicit(&lane->refusing, memory_order_acquire) ||
+                     helio_tx_stream_is_gated(lane->stream);
 }
 /* Whether a message may be put into packets now.  Every way of sending asks this. */
 static inline helio_admission helio_tx_lane_admit(helio_tx_lane *lane, helio_tx_topic *topic,
