@@ -63,6 +63,14 @@ test-py: bootstrap ## the Python tests (PYTEST="-k name" chooses)
 	@$(STAGES) $(NATIVE)
 	@sh $(BOOTSTRAP)/pytest.sh $(PYTEST)
 
+.PHONY: test-quick
+test-quick: bootstrap ## the tests that the changes since main are most likely to break, in less than three minutes
+	@$(PY) $(BOOTSTRAP)/quick.py
+
+.PHONY: wheel
+wheel: bootstrap ## a wheel and an sdist in build/dist; tries the wheel with the newest and the oldest allowed packages
+	@sh $(BOOTSTRAP)/wheel.sh
+
 .PHONY: lint
 lint: ## ruff, mypy --strict, clang-format, generated files fresh, shell syntax
 	@sh $(BOOTSTRAP)/system.sh
