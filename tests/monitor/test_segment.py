@@ -83,7 +83,8 @@ def test_every_cell_of_the_catalogue_is_read_under_its_own_name(segments: Path) 
             if cell.statistic.kind != "histogram"
         }
         expected[scope.name] = values
-        objects.append(SegmentObject(scope.name, dict.fromkeys(scope.labels, "x"), values=values))
+        labels = dict.fromkeys(scope.labels, "x") | ({"event": "stream_closed"} if scope.name == "incident" else {})
+        objects.append(SegmentObject(scope.name, labels, values=values))
     written = write_segment(segments / "all.1.helio", name="all", objects=objects)
     with Segment(written.path) as segment:
         assert {item.scope: dict(item.values) for item in segment.objects()} == expected
