@@ -70,7 +70,7 @@ def test_naks_and_losses_have_one_line_per_receiver_in_the_same_colours(points: 
     lines = {trace.name: trace.line.color for trace in missed.data if trace.mode == "lines"}
     assert lines == {trace.name: trace.line.color for trace in asked.data}
     (gone,) = [trace for trace in missed.data if trace.mode == "markers"]
-    assert gone.name == "slow: lost for good"
+    assert gone.name == "slow: lost"
     assert gone.marker.symbol == "triangle-down"
 
 
