@@ -44,6 +44,11 @@ LATENCY_FACTOR = 1.2
 """Largest allowed ratio of the others' p99 in the slow phase to the quiet phase."""
 SUSPEND, RESUME = 5, 8
 """Numbers of actions in the arguments of events about receivers."""
+SLOW_EVENTS = {
+    f"receiver_{end}"
+    for end in ["slow", "paced", "suspended", "expelled", "readmitted", "forecast", "spared", "advice"]
+}
+"""Events of a source about slow receivers."""
 
 
 class Mode(StrEnum):
@@ -265,7 +270,7 @@ class Story:
         self._say(
             "actions the feed would have taken: " + ", ".join(f"{name} {value}" for name, value in decided.items())
         )
-        told = [event for event in self._events if event.name.startswith("consumer_") or event.name == "suspended"]
+        told = [event for event in self._events if event.name in {*SLOW_EVENTS, "suspended"}]
         for event in told:
             self._say(f"event in mode observe: {event.name}: {event.text}")
         return bool(decided.get("slow_decisions_suspend")) and "slow_actions_suspend" not in decided and not told

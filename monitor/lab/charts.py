@@ -1,4 +1,4 @@
-"""What of a run is drawn: a few charts, each a few series over time.
+"""The charts of a run, each with a few series over time.
 
 Pure functions from curves to values; `page` knows how they look.
 """

@@ -38,7 +38,7 @@ class Receiver:
 
 
 class Sight(NamedTuple):
-    """What a source knew of a receiver at the end of an interval; counts are since it knows of it."""
+    """A source's view of a receiver at the end of an interval; counts begin when the source discovered it."""
 
     at: float
     """Seconds."""
@@ -61,7 +61,7 @@ class Sight(NamedTuple):
 
 
 class Curves:
-    """What one run gave.
+    """The result of one run.
 
     Columns are named ``pipe0.queue``, ``source1.rate_limit``, ``group0.delivered``, ``tcp0.acked``: a thing, its number
     and what of it; all that the catalogue counts of a tx_stream is there for each source, and of rx_streams, summed,
@@ -120,7 +120,7 @@ class Curves:
 
     @cached_property
     def sights(self) -> list[Sight]:
-        """What sources knew of receivers, in the order of time; empty unless the plan watches."""
+        """Sources' views of receivers, in order of time; empty unless the plan watches."""
         width = len(Sight._fields)
         values = self._sights
         return [Sight(*values[i : i + width]) for i in range(0, len(values), width)]

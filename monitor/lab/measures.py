@@ -1,7 +1,7 @@
 """Measures: one number of the curves of a run, to be held against a bound.
 
 A measure sees the runs of all variants of its scenario. It says whether its number should be at most or at least the
-bound. What never happened is infinity (or, where more is better, minus infinity), so it never passes.
+bound. A result that never happened is infinity (where more is better, minus infinity), so it never passes.
 """
 
 from __future__ import annotations
@@ -323,7 +323,7 @@ def _told_times(runs: Runs, event: str, begin: float) -> float:
 
 @_measure("ns per receiver", "less", receivers=1000, intervals=300)
 def _decision_cost(runs: Runs, receivers: float, intervals: float) -> float:
-    """What all decisions of a control interval cost for one receiver: the dearest rate policy, and the rest."""
+    """Cost of all decisions of a control interval for one receiver: the most expensive rate policy, and the rest."""
     costs = _lab.decision_costs(int(receivers), int(intervals))
     rest = sum(costs.pop(what) for what in ("slow consumers", "storms"))
     return max(costs.values()) + rest

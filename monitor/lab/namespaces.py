@@ -48,7 +48,7 @@ _numbers = itertools.count()
 
 
 def missing() -> str:
-    """What this host lacks for a run on real sockets; empty when nothing."""
+    """The tools or rights that this host lacks for a run on real sockets; empty when none."""
     if os.geteuid() != 0:
         return "network namespaces need root"
     lacking = [tool for tool in ("ip", "tc") if shutil.which(tool) is None]
@@ -94,7 +94,7 @@ class _Cable:
 
     @staticmethod
     def at(namespace: str) -> tuple[str, ...]:
-        """What a command begins with to run there."""
+        """The first words of a command that runs there."""
         return ("ip", "netns", "exec", namespace)
 
     def narrow(self, verb: str, rate: int, queue: int) -> None:

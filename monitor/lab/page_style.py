@@ -1,4 +1,4 @@
-"""What the pages of the lab have beside the style of all pages: verdicts, marks, and the values under the pointer."""
+"""Style of the lab's pages beyond that of all pages: verdicts, marks, and the values under the pointer."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Rerun:
-    """What became of a log."""
+    """The result of replaying a log."""
 
     log: str
     instance: str

@@ -27,7 +27,7 @@ __all__ = ["Outcome", "Trials", "Verdict", "cores", "run_scenarios"]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one run of all variants came to."""
+    """The result of one run of all variants."""
 
     seed: int
     values: tuple[float, ...]
@@ -35,7 +35,7 @@ class Outcome:
     drawn: Mapping[str, list[Chart]]
     """Charts by variant."""
     events: Mapping[str, list[Event]]
-    """What was told, by variant; of the first seed only."""
+    """Events by variant; of the first seed only."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,13 +110,13 @@ class Tcp:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What one run has on its network."""
+    """The network of one run and its machines."""
 
     duration: float
     interval: float
     """Seconds of one sample, which is the control interval too."""
     watches: bool
-    """What sources know of each receiver is kept."""
+    """Sources' views of each receiver are kept."""
     pipes: tuple[Pipe, ...]
     sources: tuple[Source, ...]
     receivers: tuple[Receivers, ...]
@@ -126,14 +126,14 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Criterion:
-    """What must come out: the `measure` of a run, in its worst seed, on the right side of `bound`."""
+    """A condition: the `measure` of a run, in its worst seed, is on the right side of `bound`."""
 
     name: str
     measure: str
     bound: float | None
     """None: the value is reported, no bound is set."""
     values: Mapping[str, float | str]
-    """What the measure is to know beside the curves."""
+    """Parameters of the measure beside the curves."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -200,7 +200,7 @@ def test_a_port_in_use_is_named_with_a_way_out(tmp_path: Path) -> None:
         _, errors = process.communicate(timeout=60)
     assert process.returncode == 2
     assert errors == (
-        f"heliograph: port {port} on 127.0.0.1 is in use; end the program that has it, or choose another: "
+        f"heliograph: port {port} on 127.0.0.1 is in use; stop the program that uses it, or choose another port: "
         f"--listen 127.0.0.1:{port + 1}\n"
     )
 

@@ -50,7 +50,7 @@ def test_every_bundled_exporter_loads_and_has_the_shape(name: str) -> None:
 
 
 def test_an_unknown_exporter_is_refused_with_those_there_are() -> None:
-    with pytest.raises(UserError, match=r"no exporter 'promethius'; there are .*prometheus"):
+    with pytest.raises(UserError, match=r"unknown exporter 'promethius'; available: .*prometheus"):
         load("promethius")
 
 

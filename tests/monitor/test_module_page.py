@@ -49,6 +49,8 @@ def test_the_module_of_the_page_has_at_most_50_lines() -> None:
 
 def _random_object(of: random.Random, instance: str, scope: catalogue.Scope, number: int) -> SegmentObject:
     labels = {name: instance if name == "instance" else of.choice(WORDS) for name in scope.labels}
+    if scope.name == "incident":
+        labels["event"] = of.choice(list(catalogue.events()))
     info = {name: of.choice(WORDS) for name in scope.info if of.random() < 0.7}
     values = {
         cell.name: of.choice((0, 1, of.getrandbits(64), 2**64 - 2, of.randrange(1000)))
