@@ -70,7 +70,7 @@ def test_every_family_of_a_collector_has_its_number() -> None:
     assert found["heliograph_collector_host_up"]["two",] == 0
     assert found["heliograph_collector_events_missed"] == {("one", "feed"): 4, ("one", "sink"): 5}
     totals = {"hosts": 2, "messages": 21, "messages_refused": 23, "messages_lost": 24}
-    totals |= {"reports_looped": 25, "reports_untracked": 26, "origins_forgotten": 29}
+    totals |= {"reports_looped": 25, "reports_untracked": 26, "hosts_evicted": 29}
     totals |= {"memory_bytes": 30, "memory_limit_bytes": 31, "objects": 32}
     assert found["heliograph_collector_reports_refused"] == {("damaged",): 27, ("memory",): 28}
     for name, value in totals.items():
