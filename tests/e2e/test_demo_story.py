@@ -53,8 +53,8 @@ def test_the_whole_story_is_told_and_the_books_balance(demo: Run) -> None:
 
 
 def test_events_tell_it_in_order_with_the_evidence(demo: Run) -> None:
-    lines = [line for line in demo.events("feed") if "receiver slow at " in line and "  consumer_" in line]
-    told = [line.split("  consumer_")[1].split("  ")[0] for line in lines]
+    lines = [line for line in demo.events("feed") if "receiver slow at " in line and "  receiver_" in line]
+    told = [line.split("  receiver_")[1].split("  ")[0] for line in lines]
     assert [told.index(name) for name in ("slow", "suspended", "readmitted")] == sorted(
         told.index(name) for name in ("slow", "suspended", "readmitted")
     ), lines
