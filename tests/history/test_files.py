@@ -151,7 +151,7 @@ def test_labels_absent_from_older_files_read_as_empty(tmp_path: Path) -> None:
 
 
 def test_a_spool_that_is_not_there_is_told() -> None:
-    with pytest.raises(UserError, match="there is no spool at /nowhere/spool; record one"):
+    with pytest.raises(UserError, match="no spool in /nowhere/spool: record one"):
         scan(Path("/nowhere/spool"))
 
 
