@@ -12,14 +12,18 @@ COUNT = 300
 
 
 def known(pair: Pair, packets: int, seconds: float = 10.0) -> dict[str, ReceiverView]:
-    """Receivers by name, once each has told that it has had at least so many packets."""
+    """Receivers by name, once each has reported `packets` packets or more and lags behind by none.
+
+    A stream sends packets of its own beside those of the messages, so the report that completes the count of packets
+    may come while a later packet is on its way.
+    """
     end = time.monotonic() + seconds
     while True:
         pair.work()
         for receiver in pair.receivers:
             receiver.receive(timeout=0, limit=1000)
         views = pair.transmitter.receivers()
-        done = [v for v in views if v.packets_received is not None and v.packets_received >= packets]
+        done = [v for v in views if (v.packets_received or 0) >= packets and v.lag == 0]
         if len(done) == len(pair.receivers) or time.monotonic() > end:
             return {view.name: view for view in views}
         time.sleep(0.001)
