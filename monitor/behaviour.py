@@ -49,8 +49,8 @@ class Behaviour(StrEnum):
 
     @property
     def words(self) -> str:
-        """As people read it."""
-        return self.replace("_", " ")
+        """The class for tables and sentences; "-": unknown."""
+        return "-" if self is Behaviour.UNKNOWN else self.replace("_", " ")
 
 
 JUDGED = tuple(behaviour for behaviour in Behaviour if behaviour is not Behaviour.UNKNOWN)

@@ -24,7 +24,7 @@ CRYING_SHARE = 0.5
 
 
 class Treatment(StrEnum):
-    """Action of a source on a receiver (statistic `action` of a peer)."""
+    """Action of a source on a receiver (statistic `action` of a tx_receiver)."""
 
     NONE = ""
     SHED = "repaired less"

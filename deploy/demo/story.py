@@ -49,6 +49,8 @@ SLOW_EVENTS = {
     for end in ["slow", "paced", "suspended", "expelled", "readmitted", "forecast", "spared", "advice"]
 }
 """Events of a source about slow receivers."""
+STORY_EVENTS = {*SLOW_EVENTS, "suspended"}
+"""With the event of the receiver itself."""
 
 
 class Mode(StrEnum):
@@ -270,7 +272,7 @@ class Story:
         self._say(
             "actions the feed would have taken: " + ", ".join(f"{name} {value}" for name, value in decided.items())
         )
-        told = [event for event in self._events if event.name in {*SLOW_EVENTS, "suspended"}]
+        told = [event for event in self._events if event.name in STORY_EVENTS]
         for event in told:
             self._say(f"event in mode observe: {event.name}: {event.text}")
         return bool(decided.get("slow_decisions_suspend")) and "slow_actions_suspend" not in decided and not told

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 
 from heliograph.engine.catalogue.outside import json_text
-from heliograph.monitor.behaviour import JUDGED
 from heliograph.monitor.clocks import clocks_text
 from heliograph.monitor.commands.arguments import interval, positive
 from heliograph.monitor.commands.common import Subparsers, add_command, add_instance_option, only, sampler_of
@@ -59,7 +58,7 @@ def receiver_lines(found: Sequence[ReceiverOfStream]) -> list[str]:
             item.name or "-",
             item.receiver or "-",
             item.address,
-            item.behaviour.words if item.behaviour in JUDGED else "-",
+            item.behaviour.words,
             item.action or "-",
             percent_text(item.loss),
             count_text(item.lag),

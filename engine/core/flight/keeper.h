@@ -1,9 +1,9 @@
 /* Recordings that are kept: the ring as it is, copied into a file of its own beside it,
  * NAME.PID.N.flight, a chunk at a time so that the recorder's ticks go on in between.
  *
- * So many of a name are kept; the oldest goes.  Instances without a name of their own count by
- * their program, or each run would leave as many.  Nothing is written that would take the last room
- * of the file system, which the statistics may need. */
+ * A number of them per name is kept; the oldest goes.  Instances without a name of their own count
+ * by their program, or each run would leave as many.  Nothing is written that would take the last
+ * room of the file system, which the statistics may need. */
 #ifndef HELIO_FLIGHT_KEEPER_H
 #define HELIO_FLIGHT_KEEPER_H
 

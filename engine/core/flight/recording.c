@@ -43,7 +43,7 @@ static void publish(helio_flight *flight, const helio_flight_time *time) {
 }
 
 /* Leaves word for the engine; there is room, or it has not looked for a long time and the errors
- * are counted all the same. */
+ * are counted nevertheless. */
 static helio_flight_outcome *next_outcome(helio_flight *flight) {
     const uint64_t told = helio_cell(&flight->told);
     const uint64_t taken = atomic_load_explicit(&flight->taken, memory_order_acquire);

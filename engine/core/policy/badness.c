@@ -21,7 +21,7 @@ static bool is_another(const helio_badness *badness, const helio_receiver_view *
     return badness->receiver != view->receiver || badness->incarnation != view->incarnation;
 }
 
-/* A counter that begins anew with a receiver's next life has no past. */
+/* A counter that restarts with a receiver's next life has no past. */
 static double since(uint64_t now, uint64_t *before) {
     const uint64_t by = now > *before ? now - *before : 0;
     *before = now;

@@ -12,8 +12,8 @@
  *     blame    of the time, what data waited for it
  *
  * "Lately" is a mean whose weights halve in about three seconds of looks, so one bad moment does
- * not stay, and one good moment does not hide what went before.  A new life of a receiver begins
- * anew.
+ * not stay, and one good moment does not hide what went before.  A new life of a receiver starts
+ * from zero.
  *
  * A pure function of what it is given. */
 #ifndef HELIO_POLICY_BADNESS_H

@@ -8,7 +8,7 @@
  * none, from the packets it asked for.  Which receiver's counts is `who`: the worst one's, a
  * quantile, or the worst one of those tagged.
  *
- * After a fall nothing counts that happened before it: each receiver begins anew with the first
+ * After a fall nothing counts that happened before it: each receiver starts over with the first
  * report that has all packets sent until then behind it, or when a round trip is over, by far if
  * nobody knows how long it is.  So a long feedback delay never makes one loss count twice.
  *

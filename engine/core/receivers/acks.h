@@ -3,7 +3,7 @@
  * An acker is one receiver: the same one, by its id, counts once, whatever life it is in.  It is
  * bound to the address it was first heard at (identity.h).  It stands for the packets from where it
  * joined up to its position, and for none before.  A later life (a greater incarnation) takes the
- * place of the earlier one and begins where it joined anew; what the earlier one had is no longer
+ * place of the earlier one and begins where it joined again; what the earlier one had is no longer
  * counted.  Only progress counts: an acknowledgement that is old, or came twice, changes nothing
  * but the time it was heard.
  *

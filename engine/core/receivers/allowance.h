@@ -57,7 +57,7 @@ int helio_allowances_init(helio_allowances *allowances, uint32_t entries,
                           const helio_limits *limits);
 void helio_allowances_fini(helio_allowances *allowances);
 
-/* The allowance of the receiver at an index, which begins anew, with nothing standing, when `key`
+/* The allowance of the receiver at an index, which starts without any action, when `key`
  * is another receiver's; a HELIO_RECEIVER_NONE gets the common one. */
 helio_allowance *helio_allowances_of(helio_allowances *allowances, helio_receiver_index index,
                                      uint64_t key, int64_t now_ns);

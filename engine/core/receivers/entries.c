@@ -78,7 +78,7 @@ static bool may_look(helio_receivers *receivers, int64_t now_ns) {
  * left before those that are silent.  HELIO_RECEIVER_NONE: there is none. */
 static helio_receiver_index first_to_go(const helio_receivers *receivers, bool is_proven,
                                         uint32_t host) {
-    uint32_t first = HELIO_RECEIVER_NONE;
+    helio_receiver_index first = HELIO_RECEIVER_NONE;
     for (uint32_t i = 0; i < receivers->count; i++) {
         const helio_receiver_view *view = &receivers->views[i];
         if (!(view->flags & HELIO_VIEW_PRESENT) || is_kept(view) ||

@@ -4,7 +4,8 @@
  * Some of it the receiver tells (a report, on its feedback), the rest is counted here from its
  * feedback.  A receiver of another make sends no reports: it is known by its address alone, and
  * what only a report tells is 0.  Counts are cumulative since the receiver is known and never fall,
- * so a lost report loses nothing; a later life of a receiver (a greater incarnation) begins anew.
+ * so a lost report loses nothing; a later life of a receiver (a greater incarnation) starts from
+ * zero.
  *
  * A view goes into the decision log as it is. */
 #ifndef HELIO_RECEIVERS_RECEIVER_VIEW_H

@@ -432,7 +432,7 @@ static helio_receiver_index reporter(helio_receivers *receivers, const helio_pgm
 helio_report_result helio_receivers_on_report(helio_receivers *receivers,
                                               const helio_pgm_told *told, const helio_address *from,
                                               const helio_report_context *context,
-                                              helio_moment moment, uint32_t *index) {
+                                              helio_moment moment, helio_receiver_index *index) {
     helio_report_result result;
     const uint64_t births = receivers->births;
     *index = reporter(receivers, told, from, context, moment, &result);
@@ -458,7 +458,7 @@ helio_report_result helio_receivers_on_report(helio_receivers *receivers,
         reopen_object(receivers, *index, moment);
     }
     if (was_known && view->incarnation != incarnation) {
-        tell(receivers, HELIO_EVENT_RECEIVER_RESTARTED, *index, "has begun anew", NULL, moment);
+        tell(receivers, HELIO_EVENT_RECEIVER_RESTARTED, *index, "has restarted", NULL, moment);
     }
     if (was_there && (view->flags & HELIO_VIEW_LEFT)) {
         tell(receivers, HELIO_EVENT_RECEIVER_LEFT, *index, "has left", NULL, moment);

@@ -1,5 +1,5 @@
 /* The receivers a stream has heard (a request for repair, an acknowledgement, a report): what is
- * known of each (receiver_view.h), and statistics of its own (scope peer).
+ * known of each (receiver_view.h), and statistics of its own (scope tx_receiver).
  *
  * A receiver is known by the id it reports, else by the address its feedback comes from; learning
  * the id of one met by its address makes the two one.  Several receivers may speak from one
@@ -155,15 +155,15 @@ typedef struct helio_report_context {
 helio_report_result helio_receivers_on_report(helio_receivers *receivers,
                                               const helio_pgm_told *told, const helio_address *from,
                                               const helio_report_context *context,
-                                              helio_moment moment, uint32_t *index);
+                                              helio_moment moment, helio_receiver_index *index);
 
 /* The most it told since this was last asked: packets behind, and how full its buffers were.  From
  * now on it is what it told last. */
 void helio_receivers_take_peaks(helio_receivers *receivers, helio_receiver_index index,
                                 uint64_t *lag, uint32_t *fill);
 
-/* So many sequences were asked for, by the receiver at `index` or, HELIO_RECEIVER_NONE, by one that
- * is not known.  What all asked for is always the sum of what each and what others did. */
+/* `sequences` were requested by the receiver at `index`, or by one that is not tracked
+ * (HELIO_RECEIVER_NONE).  The total is always the sum over receivers and others. */
 void helio_receivers_count_asked(helio_receivers *receivers, helio_receiver_index index,
                                  uint64_t sequences);
 /* The share of all sequences asked for that the receiver at `index` asked for, 0 to 1; of none,

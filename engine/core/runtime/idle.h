@@ -18,8 +18,8 @@ typedef struct helio_idle {
     int strategy; /* HELIO_IDLE_* */
     int epoll;
     int event; /* written by wakers */
-    /* Sockets to watch.  The kernel is told of them before the first sleep: whoever spins spares
-     * the senders its telling of every packet. */
+    /* Sockets to watch.  They are registered with the kernel before the first sleep: an engine that
+     * spins spares the senders its telling of every packet. */
     int *watched;
     size_t watched_count, watched_capacity;
     bool has_slept;

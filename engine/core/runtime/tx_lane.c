@@ -159,7 +159,9 @@ int helio_tx_lane_receive(helio_tx_lane *lane, helio_moment moment) {
 
 /* Messages of the transmitter wait for this; its topic's credit holds back no other topic. */
 static void note_held(helio_tx_lane *lane, helio_admission cause) {
-    lane->held = cause == HELIO_ADMIT_CREDIT ? lane->held : cause;
+    if (cause != HELIO_ADMIT_CREDIT) {
+        lane->held = cause;
+    }
 }
 
 /* Puts a bounded number of the transmitter's messages into packets. */
@@ -211,8 +213,11 @@ static bool take_kept(helio_tx_lane *lane, const helio_transmitter *transmitter,
     if (helio_kept_queue_front(queue->kept, &length)) {
         const helio_admission answer =
             helio_tx_lane_admit(lane, transmitter->topic, length, moment);
-        note_held(lane, answer == HELIO_ADMIT_GO ? lane->held : answer);
-        is_taken = answer == HELIO_ADMIT_GO && helio_submit_queue_take(queue, message);
+        if (answer == HELIO_ADMIT_GO) {
+            is_taken = helio_submit_queue_take(queue, message);
+        } else {
+            note_held(lane, answer);
+        }
     }
     helio_submit_queue_unlock(queue);
     return is_taken;

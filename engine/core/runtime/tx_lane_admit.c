@@ -3,7 +3,13 @@
  * cause. */
 #include <inttypes.h>
 
+#include "base/math.h"
 #include "runtime/tx_lane_parts.h"
+
+_Static_assert(offsetof(helio_tx_stream_stats, wait_time_window) -
+                       offsetof(helio_tx_stream_stats, wait_time_room) ==
+                   (HELIO_ADMIT_WINDOW - HELIO_ADMIT_ROOM) * sizeof(_Atomic uint64_t),
+               "a cell of wait_time for each cause from ROOM to WINDOW");
 
 #define HOLD_NS (5 * HELIO_MILLISECOND) /* longest time repairs keep new data waiting */
 
@@ -115,7 +121,7 @@ void helio_tx_lane_hold(helio_tx_lane *lane, helio_moment moment) {
     int64_t oldest_ns = HELIO_NEVER;
     for (helio_transmitter *t = lane->transmitters; t; t = t->next) {
         const int64_t submit_ns = helio_submit_queue_oldest_ns(&t->queue, moment);
-        oldest_ns = submit_ns < oldest_ns ? submit_ns : oldest_ns;
+        oldest_ns = helio_min(oldest_ns, submit_ns);
     }
     helio_hold_begin(hold, oldest_ns, moment.wall_ns);
 }
@@ -134,28 +140,11 @@ void helio_tx_lane_hold_topic(helio_tx_lane *lane, helio_transmitter *transmitte
 
 /* ---- congestion ---- */
 
+/* The cells of wait_time are in the order of the causes.  Credit has a cell of its topic
+ * (credit_wait_time); other causes have none. */
 static void count_wait(helio_tx_stream_stats *stats, helio_admission cause, uint64_t waited_ns) {
-    switch (cause) {
-    case HELIO_ADMIT_ROOM:
-        helio_count(&stats->wait_time_room, waited_ns);
-        break;
-    case HELIO_ADMIT_REPAIRS:
-        helio_count(&stats->wait_time_repairs, waited_ns);
-        break;
-    case HELIO_ADMIT_HISTORY:
-        helio_count(&stats->wait_time_history, waited_ns);
-        break;
-    case HELIO_ADMIT_RATE:
-        helio_count(&stats->wait_time_rate, waited_ns);
-        break;
-    case HELIO_ADMIT_INSTANCE_RATE:
-        helio_count(&stats->wait_time_instance_rate, waited_ns);
-        break;
-    case HELIO_ADMIT_WINDOW:
-        helio_count(&stats->wait_time_window, waited_ns);
-        break;
-    default: /* credit is the topic's: credit_wait_time */
-        break;
+    if (cause >= HELIO_ADMIT_ROOM && cause <= HELIO_ADMIT_WINDOW) {
+        helio_count(&(&stats->wait_time_room)[cause - HELIO_ADMIT_ROOM], waited_ns);
     }
 }
 

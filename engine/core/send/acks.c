@@ -218,7 +218,7 @@ helio_acks_result helio_tx_acks_on_ack(helio_tx_acks *acks, const helio_pgm_pack
     }
     if (result == HELIO_ACKS_JOINED || result == HELIO_ACKS_RESTARTED) {
         tell_acker(acks, HELIO_EVENT_ACKS_STARTED, acker,
-                   result == HELIO_ACKS_JOINED ? "joined" : "joined anew", moment);
+                   result == HELIO_ACKS_JOINED ? "joined" : "joined again", moment);
         set_needed(acks, moment);
     }
     find_stable(acks);

@@ -1,5 +1,6 @@
 #include "send/admit.h"
 
+#include "base/math.h"
 #include "send/parts.h"
 
 #define CAUSE(waits_for, advice)                                \
@@ -50,8 +51,7 @@ helio_admission helio_tx_admit_packet(helio_tx_stream *stream, uint64_t sequence
     }
     const int64_t ready_ns = helio_tx_pace_ready_ns(&stream->pace);
     if (answer != HELIO_ADMIT_GO && ready_ns != HELIO_NEVER) {
-        helio_heartbeat_hold(&stream->heartbeat,
-                             ready_ns > moment.now_ns ? ready_ns : moment.now_ns);
+        helio_heartbeat_hold(&stream->heartbeat, helio_max(ready_ns, moment.now_ns));
     }
     return answer;
 }

@@ -41,7 +41,7 @@ typedef struct helio_tx_stream helio_tx_stream;
 typedef struct helio_tx_topic helio_tx_topic;
 
 /* Whether a message may be appended now.  One that joins the open packet waits for no rate.  A
- * refusal is counted as a wait until the next answer.  What is appended all the same leaves: the
+ * refusal is counted as a wait until the next answer.  What is appended nevertheless leaves: the
  * rate is owed, and packets not acknowledged leave the history. */
 helio_admission helio_tx_stream_admit(helio_tx_stream *stream, helio_tx_topic *topic, size_t length,
                                       helio_moment moment);

@@ -26,8 +26,8 @@ enum {
 
 /* Which objects are meant: all patterns that are given (not NULL, not "") must fit.
  *   topic     transmitters and receivers of topics called so
- *   stream    everything of streams called so: streams, transmitters, receivers, peers
- *   receiver  peers by name, id or address; of a receiving instance, by its name or the address its
+ *   stream    everything of the streams of this name: streams, transmitters, receivers
+ *   receiver  receivers of a source by name, id or address; of a receiving instance, by its name or the address its
  *             requests come from, its streams and receivers
  * None given: the instance, and with it every object that no rule fits. */
 typedef struct helio_level_selector {
