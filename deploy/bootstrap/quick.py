@@ -1,6 +1,6 @@
 """Run the tests that the changes since main are most likely to break, and print the reason for each.
 
-A C test is chosen if it includes a changed header, or the header of a changed source, also through other headers.
+A C test is chosen if it includes a changed header, or a header of the room of a changed source, also through headers.
 A Python test is chosen if it changed or imports a changed module. CONTRACT always runs. Without changes BASIC runs.
 `make test` runs everything; it is the condition for a merge.
 """
@@ -24,7 +24,11 @@ CONTRACT = [
 SLOW_C = {"test_tcp", "sim_blame", "sim_reports"}  # 10 to 30 seconds each
 SLOW = ("bench", "contract", "e2e", "faults", "fuzz", "history", "hostile", "interop", "lab")
 MOST = 8  # Python test files
-INCLUDE = re.compile(r'^\s*#\s*include\s*"(?:[^"]*/)?([^"/]+\.h)"', re.MULTILINE)
+INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+\.h)[">]', re.MULTILINE)
+ROOTS = ("engine/core/", "engine/lab/", "engine/include/", "tests/engine/")
+"""Folders where the compiler looks for headers. A header is known by its path from one of them."""
+
+BEHIND_API = ("io", "options", "queue", "runtime")  # rooms that programs reach through <heliograph/...>
 
 
 def changes(top: Path) -> list[str]:
@@ -35,6 +39,20 @@ def changes(top: Path) -> list[str]:
 
     base = git("merge-base", "main", "HEAD") or ["HEAD"]
     return sorted({*git("diff", "--name-only", base[0]), *git("ls-files", "--others", "--exclude-standard")})
+
+
+def included_name(name: str) -> str:
+    """The name by which sources include a file."""
+    return name.removeprefix(next((root for root in ROOTS if name.startswith(root)), ""))
+
+
+def is_reached(name: str, included: Iterable[str]) -> bool:
+    """Whether a change of the file may change a program with these headers: for a source, with one of its room."""
+    file = Path(included_name(name))
+    if file.suffix == ".c" and file.parent != Path():
+        rooms = {Path(header).parent.name for header in included}
+        return file.parent.name in rooms or (file.parent.name in BEHIND_API and "heliograph" in rooms)
+    return file.with_suffix(".h").as_posix() in included
 
 
 def closure(text: str, headers: Mapping[str, str]) -> set[str]:
@@ -55,8 +73,7 @@ def c_tests(changed: Iterable[str], tests: Mapping[str, str], headers: Mapping[s
     included = {test: closure(text, headers) for test, text in tests.items()}
     for name in (name for name in changed if name.endswith((".c", ".h"))):
         for test in tests:
-            header = Path(name).with_suffix(".h").name
-            if Path(name).stem == test or (header in included[test] and test not in SLOW_C):
+            if Path(name).stem == test or (is_reached(name, included[test]) and test not in SLOW_C):
                 chosen.setdefault(test, name)
     return chosen
 
@@ -75,16 +92,20 @@ def python_tests(changed: Iterable[str], tests: Mapping[str, str]) -> dict[str, 
 
 
 def texts(*patterns: str) -> dict[Path, str]:
-    return {path: path.read_text(encoding="utf-8") for pattern in patterns for path in sorted(TOP.glob(pattern))}
+    """Texts of the files that fit the patterns, by their paths in the repository."""
+    return {
+        path.relative_to(TOP): path.read_text(encoding="utf-8")
+        for pattern in patterns
+        for path in sorted(TOP.glob(pattern))
+    }
 
 
 def main() -> int:
     """Choose, build and run."""
     changed = changes(TOP)
-    headers = {path.name: text for path, text in texts("engine/**/*.h", "tests/engine/*.h").items()}
+    headers = {included_name(str(path)): text for path, text in texts("engine/**/*.h", "tests/engine/*.h").items()}
     programs = {path.stem: text for path, text in texts("tests/engine/test_*.c", "tests/sim/*.c").items()}
-    files = {path.relative_to(TOP): text for path, text in texts("tests/*/test_*.py").items()}
-    fast = {str(path): text for path, text in files.items() if path.parts[1] not in SLOW}
+    fast = {str(path): text for path, text in texts("tests/*/test_*.py").items() if path.parts[1] not in SLOW}
     in_c = c_tests(changed, programs, headers) or BASIC
     in_python = python_tests(changed, fast) or BASIC_PY
     for test, reason in [*in_c.items(), *list(in_python.items())[:MOST]]:

@@ -13,8 +13,20 @@ sys.path.append(str(TOP / "deploy/bootstrap"))
 
 import quick  # noqa: E402
 
-PROGRAMS = {"test_a": '#include "pair.h"\n', "test_b": '#include "wire/b.h"\n', "test_tcp": '#include "pair.h"\n'}
-HEADERS = {"pair.h": '#include "send/a.h"\n', "a.h": '#include "c.h"\n', "b.h": "", "c.h": '#include "a.h"\n'}
+PROGRAMS = {
+    "test_a": '#include "pair.h"\n',
+    "test_b": '#include "wire/b.h"\n',
+    "test_api": "#include <heliograph/api.h>\n",
+    "test_tcp": '#include "pair.h"\n',
+}
+HEADERS = {
+    "pair.h": '#include "send/a.h"\n',
+    "send/a.h": '#include "send/c.h"\n',
+    "send/c.h": '#include "send/a.h"\n',
+    "receive/a.h": "",
+    "wire/b.h": "",
+    "heliograph/api.h": "",
+}
 PYTHON = {
     "tests/monitor/test_one.py": "from heliograph.monitor import rates, window\n",
     "tests/monitor/test_two.py": "from heliograph.monitor.rates import Rate\n",
@@ -27,7 +39,13 @@ PYTHON = {
     [
         ("engine/core/send/a.c", {"test_a"}),
         ("engine/core/send/c.h", {"test_a"}),
+        ("engine/core/send/inside.c", {"test_a"}),  # a source of the room
+        ("engine/core/receive/a.h", set()),  # another header of the same name
+        ("engine/core/receive/a.c", set()),
         ("engine/core/wire/b.h", {"test_b"}),
+        ("engine/include/heliograph/api.h", {"test_api"}),
+        ("engine/core/runtime/lane.c", {"test_api"}),
+        ("tests/engine/pair.c", {"test_a"}),
         ("tests/engine/test_tcp.c", {"test_tcp"}),
         ("engine/README.md", set()),
     ],
