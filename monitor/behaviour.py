@@ -1,10 +1,9 @@
-"""Which receivers give trouble, by how they behave, and how to say it to people.
+"""Classifies receivers by their behaviour and states the reason in a sentence.
 
-A receiver is judged by what it did, not by absolute sizes: one that is 10 000 messages behind and gaining is well, one
-that is 50 behind and loses ground is not. `judge_receiver` judges by one interval, without a past; `window` by the last
-ten observations, and says it in the same words. Both name one class, a score that orders a fleet worst first, and the
-evidence as a sentence. The bands of the score keep the classes in order; within a band more
-trouble scores higher.
+The classification uses changes, not absolute sizes: a receiver 10 000 messages behind that gains is healthy, one that
+is 50 messages behind and loses ground is not. `judge_receiver` uses one interval; `window` uses the last ten
+observations and the same words. Both give a class, a score that sorts a fleet worst first, and the evidence as a
+sentence. Each class has its own band of scores; within a band, more trouble has a higher score.
 """
 
 from __future__ import annotations
@@ -29,32 +28,32 @@ __all__ = [
 ]
 
 MISSING_RATIO = 0.005
-"""Share of packets missing at first from which a receiver counts as lossy."""
+"""A receiver is lossy from this share of packets that were missing at first."""
 QUEUE_FILL = 0.8
 LAG_SECONDS = 0.25
 LAG_MESSAGES = 2
-"""A single message behind is one in flight."""
+"""A lag of one message is normal: that message is in flight."""
 
 
 class Behaviour(StrEnum):
-    """What a receiver is doing."""
+    """Class of a receiver."""
 
     OK = "ok"
-    RECOVERING = "recovering"  # behind, and catching up
-    LOSSY = "lossy"  # packets go missing on the way to it, or messages are lost for good
-    FALLING_BEHIND = "falling_behind"  # delivers, but its application does not keep up
+    RECOVERING = "recovering"  # its lag falls
+    LOSSY = "lossy"  # the network loses packets to it, or messages are lost
+    FALLING_BEHIND = "falling_behind"  # it delivers, but its application is too slow
     STALLED = "stalled"  # messages wait and it delivers none
-    STOPPED = "stopped"  # closed, dead, or without a heartbeat
-    UNKNOWN = "unknown"  # not known yet, or in a way this version does not know
+    STOPPED = "stopped"  # closed, dead, or its heartbeat stopped
+    UNKNOWN = "unknown"  # not known yet, or a class of a later version
 
     @property
     def words(self) -> str:
-        """The class for tables and sentences; "-": unknown."""
+        """The class as text for tables and sentences; "-" if unknown."""
         return "-" if self is Behaviour.UNKNOWN else self.replace("_", " ")
 
 
 JUDGED = tuple(behaviour for behaviour in Behaviour if behaviour is not Behaviour.UNKNOWN)
-"""The classes that a judgement can have."""
+"""The classes a judgement can have."""
 BY_STATE = (
     Behaviour.UNKNOWN,
     Behaviour.OK,
@@ -63,49 +62,50 @@ BY_STATE = (
     Behaviour.STOPPED,
     Behaviour.RECOVERING,
 )
-"""The class that a source reports, by the value of the statistic `state`."""
+"""The class a source reports, indexed by the value of the statistic `state`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What a receiver did over an interval."""
+    """Measurements of a receiver over an interval."""
 
     health: Health
     health_reason: str
     live: bool
-    """It has not been closed."""
+    """True while the receiver is open."""
     delivered: int
     """Messages delivered in the interval."""
     lost: int
-    """Messages lost for good in the interval."""
+    """Messages lost in the interval."""
     lag_messages: int
     lag_seconds: float | None
-    """None when nothing was sent in the interval."""
+    """None if nothing was sent in the interval."""
     lag_before: int | None
-    """Messages behind at the start of the interval; None when there is no earlier snapshot."""
+    """Lag in messages at the start of the interval; None if there is no earlier snapshot."""
     queue_fill: float
     """0 to 1."""
     queue_full: int
-    """Times in the interval that delivery had to wait for the application."""
+    """Number of times in the interval that delivery waited for the application."""
     missing_ratio: float
-    """Packets first seen missing per packet of the stream, 0 to 1."""
+    """Packets that were missing at first, per packet of the stream, 0 to 1."""
     nak_share: float | None
-    """This receiver's share of all sequences asked for on the stream; None when nobody asked."""
+    """This receiver's share of all requests on the stream, 0 to 1; None if there were no requests."""
     forecast_ns: int | None = None
-    """Until what it needs leaves the sender's history, as its source sees it; 0: it will not; None: not known."""
+    """Time until the packets it needs leave its source's history, by the source's forecast, ns. 0: they stay; None:
+    unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A class, a score (0 is best) and the evidence in words."""
+    """A class, a score (0 is best) and the evidence as a sentence."""
 
     behaviour: Behaviour
     badness: float
     reason: str
     looks: int = 1
-    """Observations it rests on; 1: it is as of one look."""
+    """Number of observations used; 1 for a judgement of one interval."""
     since_ns: int = 0
-    """When the class was first seen, wall clock; 0: as of one look, that is not known."""
+    """Time the class was first seen, wall clock, ns; 0 for a judgement of one interval."""
 
 
 def _percent(ratio: float) -> str:
@@ -128,19 +128,19 @@ def _queue(evidence: Evidence) -> str:
 
 
 def _losses(evidence: Evidence) -> str:
-    return f"lost {_messages(evidence.lost)} for good" if evidence.lost else ""
+    return f"lost {_messages(evidence.lost)}" if evidence.lost else ""
 
 
 def _repairs(evidence: Evidence) -> str:
     if evidence.nak_share is None or not evidence.missing_ratio:
         return ""
-    return f"asks for {_percent(evidence.nak_share)} of all repairs"
+    return f"sends {_percent(evidence.nak_share)} of all requests"
 
 
 def _forecast(evidence: Evidence) -> str:
     if not evidence.forecast_ns:
         return ""
-    return f"what it needs leaves the history in {duration_text(evidence.forecast_ns)}"
+    return f"packets it needs leave the history in {duration_text(evidence.forecast_ns)}"
 
 
 def _sentence(*parts: str) -> str:
@@ -148,12 +148,12 @@ def _sentence(*parts: str) -> str:
 
 
 def judge_receiver(evidence: Evidence) -> Judgement:
-    """Class, score and reason of a receiver as of one look: what it did over one interval, without a past."""
+    """Class, score and reason of a receiver from one interval."""
     return describe(seen(evidence), evidence)
 
 
 def seen(evidence: Evidence) -> Behaviour:
-    """The class that one interval shows."""
+    """The class of a receiver from one interval."""
     if is_stopped(evidence):
         return Behaviour.STOPPED
     for behaviour, shows in _SHOWS:
@@ -163,7 +163,7 @@ def seen(evidence: Evidence) -> Behaviour:
 
 
 def is_stopped(evidence: Evidence) -> bool:
-    """It is closed, or its instance does not run."""
+    """Whether the receiver is closed or its instance does not run."""
     return evidence.health is not Health.LIVE or not evidence.live
 
 
@@ -200,30 +200,30 @@ _SHOWS: Sequence[tuple[Behaviour, Callable[[Evidence], bool]]] = (
 
 
 def describe(behaviour: Behaviour, evidence: Evidence) -> Judgement:
-    """Score and reason of a receiver of a class, by the evidence for it."""
-    return _TOLD[behaviour](evidence)
+    """Score and reason of a receiver of a class, from the evidence."""
+    return _DESCRIBE[behaviour](evidence)
 
 
-def _told_ok(evidence: Evidence) -> Judgement:
+def _describe_ok(evidence: Evidence) -> Judgement:
     lag = min(1.0, (evidence.lag_seconds or 0.0) / LAG_SECONDS)
     strain = min(1.0, max(evidence.queue_fill, evidence.missing_ratio / MISSING_RATIO, lag))
     return Judgement(Behaviour.OK, 99.0 * strain, _sentence("keeps up", _repairs(evidence), _forecast(evidence)))
 
 
-def _told_stopped(evidence: Evidence) -> Judgement:
+def _describe_stopped(evidence: Evidence) -> Judgement:
     if evidence.health is Health.CLOSED or evidence.health is Health.LIVE:
         return Judgement(Behaviour.STOPPED, 0.0, _sentence("closed", _losses(evidence)))
     return Judgement(Behaviour.STOPPED, 900.0, _sentence(evidence.health_reason, _losses(evidence)))
 
 
-def _told_stalled(evidence: Evidence) -> Judgement:
+def _describe_stalled(evidence: Evidence) -> Judgement:
     reason = _sentence(
         f"delivers nothing, {_behind(evidence)}", _queue(evidence), _losses(evidence), _forecast(evidence)
     )
     return Judgement(Behaviour.STALLED, 850.0, reason)
 
 
-def _told_falling_behind(evidence: Evidence) -> Judgement:
+def _describe_falling_behind(evidence: Evidence) -> Judgement:
     lag = evidence.lag_seconds or 0.0
     badness = 600.0 + 50.0 * evidence.queue_fill + min(49.0, 10.0 * lag) + (100.0 if evidence.lost else 0.0)
     reason = _sentence(
@@ -232,24 +232,24 @@ def _told_falling_behind(evidence: Evidence) -> Judgement:
     return Judgement(Behaviour.FALLING_BEHIND, badness, reason)
 
 
-def _told_lossy(evidence: Evidence) -> Judgement:
+def _describe_lossy(evidence: Evidence) -> Judgement:
     badness = (700.0 if evidence.lost else 400.0) + min(99.0, 1000.0 * evidence.missing_ratio)
     missing = f"loses {_percent(evidence.missing_ratio)} of packets" if evidence.missing_ratio >= 0.0005 else ""
     reason = _sentence(_losses(evidence), missing, _repairs(evidence), _forecast(evidence))
     return Judgement(Behaviour.LOSSY, badness, reason)
 
 
-def _told_recovering(evidence: Evidence) -> Judgement:
+def _describe_recovering(evidence: Evidence) -> Judgement:
     before = f", {evidence.lag_before} before" if evidence.lag_before is not None else ""
     reason = _sentence(f"catching up: {_behind(evidence)}{before}", _queue(evidence))
     return Judgement(Behaviour.RECOVERING, 200.0 + min(99.0, 10.0 * (evidence.lag_seconds or 0.0)), reason)
 
 
-_TOLD: Mapping[Behaviour, Callable[[Evidence], Judgement]] = {
-    Behaviour.OK: _told_ok,
-    Behaviour.RECOVERING: _told_recovering,
-    Behaviour.LOSSY: _told_lossy,
-    Behaviour.FALLING_BEHIND: _told_falling_behind,
-    Behaviour.STALLED: _told_stalled,
-    Behaviour.STOPPED: _told_stopped,
+_DESCRIBE: Mapping[Behaviour, Callable[[Evidence], Judgement]] = {
+    Behaviour.OK: _describe_ok,
+    Behaviour.RECOVERING: _describe_recovering,
+    Behaviour.LOSSY: _describe_lossy,
+    Behaviour.FALLING_BEHIND: _describe_falling_behind,
+    Behaviour.STALLED: _describe_stalled,
+    Behaviour.STOPPED: _describe_stopped,
 }

@@ -1,10 +1,9 @@
-"""Who may ask a web server of ours, by the name it was called by.
+"""Checks the Host header of requests to the monitor's web servers, against DNS rebinding.
 
-A page of another site can let its own name point to 127.0.0.1 and then read, as its own, whatever answers there (DNS
-rebinding). Such a request carries that name in its header Host. So a name is answered only when it is one of ours:
-localhost, the one that was bound, this machine's own name unless only the loopback listens, and those that were
-allowed by option. Addresses are always answered, for they cannot be pointed elsewhere, and so is a request without the
-header, which no browser sends.
+A page of another site can make its own host name resolve to 127.0.0.1 and then read the answers of a local server.
+Such a request carries that name in its Host header. Therefore a server answers only these names: localhost, the bound
+host, this machine's host name unless only the loopback is bound, and the names allowed by option. IP addresses are
+always allowed, because rebinding needs a name. A request without the header is allowed; no browser sends one.
 """
 
 from __future__ import annotations
@@ -25,24 +24,24 @@ _LONGEST = 255
 
 
 class AllowedHosts:
-    """The names a server may be called by."""
+    """The host names a server answers to."""
 
     def __init__(
         self, bound: str, allowed: Collection[str] = (), own_name: Callable[[], str] = socket.gethostname
     ) -> None:
-        """Collect them.
+        """Collect the names.
 
         Args:
             bound: Host or address the server listens on.
             allowed: Further names.
-            own_name: Tells this machine's name.
+            own_name: Returns this machine's host name.
         """
         self._names = {"localhost", _plain(bound), *map(_plain, allowed)}
         if not _is_loopback(bound):
             self._names.add(_plain(own_name()))
 
     def allows(self, header: str) -> bool:
-        """Whether a request with this header Host may be answered; empty: it has none."""
+        """Whether to answer a request with this Host header; an empty string means no header."""
         if len(header) > _LONGEST:
             return False
         name = _plain(_without_port(header))
@@ -75,12 +74,12 @@ def _is_loopback(bound: str) -> bool:
 def guarded(
     application: WSGIApplication, hosts: AllowedHosts, on_refusal: Callable[[], None] = lambda: None
 ) -> WSGIApplication:
-    """The application for requests whose header Host is allowed; others get 403 and what to do.
+    """Wrap an application: requests with another Host header get status 403 and a hint.
 
     Args:
-        application: What is guarded.
-        hosts: The names it may be called by.
-        on_refusal: Called for each request refused.
+        application: The application to protect.
+        hosts: The host names it answers to.
+        on_refusal: Called for each refused request.
     """
 
     def answer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
@@ -88,9 +87,9 @@ def guarded(
         if hosts.allows(header):
             return application(environ, start_response)
         on_refusal()
-        told = f"The name {printable(header[:80])} is none of this server's; --allowed-host NAME allows one.\n".encode()
-        head = [("Content-Type", "text/plain; charset=utf-8"), ("Content-Length", str(len(told)))]
+        hint = f"The host name {printable(header[:80])} is not allowed; --allowed-host NAME allows one.\n".encode()
+        head = [("Content-Type", "text/plain; charset=utf-8"), ("Content-Length", str(len(hint)))]
         start_response("403 Forbidden", head)
-        return [told]
+        return [hint]
 
     return answer

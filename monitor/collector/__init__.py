@@ -1,9 +1,9 @@
-"""One fleet out of many hosts: snapshots published over the transport itself, and collected.
+"""Statistics of many hosts in one snapshot: published over Heliograph's own transport, and collected.
 
-Each host runs a `Publisher`, which samples its segments and sends what it finds as frames (`monitor.packing`). A
-`Collector` hears any number of them and hands out one `Snapshot`, as a `Sampler` does of one host, so every door works
-on either. A `Relay` passes on what a collector hears. This package and no other of the monitor uses the engine, and
-only `link` imports it, when a link is opened.
+Each host runs a `Publisher`, which samples its segments and sends the snapshots as frames (`monitor.packing`). A
+`Collector` receives from any number of publishers and returns one `Snapshot`, as a `Sampler` does for one host, so
+every output works with both. A `Relay` forwards the reports of a collector. Of the monitor, only this package uses the
+engine, and only `link` imports it, when a link is opened.
 """
 
 from __future__ import annotations

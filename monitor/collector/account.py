@@ -1,4 +1,4 @@
-"""What a collector took, and what it names as missing. Plain values."""
+"""Counters of a collector: reports accepted, refused and missing. Plain values."""
 
 from __future__ import annotations
 
@@ -12,19 +12,20 @@ __all__ = ["Account", "CollectorStats", "HostState"]
 
 @dataclass(frozen=True, slots=True)
 class HostState:
-    """An origin, for people and exporters."""
+    """State of an origin, for pages and exporters."""
 
     origin: int
     host: str
     place: str
     silent: bool
     reason: str
-    """Why it is silent, or has no snapshot yet; empty when all is well."""
+    """Why it is silent or has no snapshot yet; empty if neither."""
     age: float
-    """Seconds since it was last heard."""
+    """Seconds since its last report."""
     interval: float
+    """Seconds between its reports."""
     hops: int
-    """Relays its reports come through."""
+    """Number of relays that forward its reports."""
     instances: int
     stats: OriginStats
     missed_by_instance: Mapping[str, int]
@@ -32,32 +33,32 @@ class HostState:
 
 @dataclass(frozen=True, slots=True)
 class CollectorStats:
-    """What a collector took and refused, of all hosts."""
+    """Counters of a collector, over all hosts."""
 
     messages: int = 0
     bytes: int = 0
     refused: int = 0
-    """Messages that were no reports, or damaged."""
+    """Messages that were damaged or not reports."""
     lost: int = 0
-    """Messages the transport says it could not get any more."""
+    """Messages the transport reported as lost."""
     looped: int = 0
-    """Reports that had come through this very relay before, or through too many."""
+    """Reports that had already passed this relay."""
     unheard: int = 0
-    """Reports of hosts beyond the most that are followed."""
+    """Reports of origins that were not tracked because the limit was reached."""
     refused_by: Mapping[str, int] = field(default_factory=dict)
-    """Reports refused, by cause (`guard.Cause`)."""
+    """Number of refused reports, by cause (`guard.Cause`)."""
     forgotten: int = 0
-    """Origins that gave way to others before their time."""
+    """Origins evicted to make room for others."""
     memory_bytes: int = 0
-    """What all origins take, by estimate."""
+    """Estimated memory of all origins."""
     memory_limit: int = 0
     objects: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """All of it, of one moment."""
+    """Counters and hosts at one moment."""
 
     stats: CollectorStats = CollectorStats()
     hosts: tuple[HostState, ...] = ()
-    """By name."""
+    """Sorted by name."""

@@ -1,15 +1,15 @@
-"""One snapshot of many hosts: what a `Sampler` does for one, a `Collector` does for all whose publishers it hears.
+"""One snapshot of many hosts: a `Collector` does for all publishers what a `Sampler` does for one host.
 
-`sample` takes what has come and merges it. What it promises:
+`sample` reads the reports received so far and merges them. Guarantees:
 
-- Every instance of every host heard is in it, told apart by host and incarnation and never mixed. Both ends of a stream
-  meet through its label, which every host carries, so whatever joins them on one host joins them across hosts.
-- A host that falls silent stays, its instances stale and with the reason, until it is forgotten.
-- Every event that came is in one snapshot; those that did not are counted.
-- Nobody who sends can make it stop for the others, or grow beyond its bounds (`guard`). What it refuses is counted by
-  cause and told as an event of its own, once per burst.
-- Rates: when a host's next snapshot is due any moment, `sample` waits for it a little, so one that is called as often
-  as the hosts publish finds one more of each, and not none and then two.
+- The snapshot has every instance of every known host, identified by host and incarnation and never mixed. Both ends of
+  a stream have the same stream label on every host, so code that joins them on one host also joins them across hosts.
+- A silent host stays in the snapshot until it is forgotten; its instances are stale and state the reason.
+- Every event received is in exactly one snapshot; missing events are counted.
+- No sender can block the reports of others or exceed the bounds of `guard`. Refused reports are counted by cause, and
+  the first of each burst becomes an event of the collector itself.
+- Rates: if a host's next snapshot is due, `sample` waits for it briefly. So a caller with the interval of the
+  publishers gets one new snapshot of each host every time, not none and then two.
 """
 
 from __future__ import annotations
@@ -36,32 +36,32 @@ __all__ = ["Collector"]
 FORGET_SECONDS = 300.0
 PATIENCE_SECONDS = 0.25
 NOBODY_SECONDS = 3.0
-"""How long the first `sample` waits for somebody to be heard at all."""
+"""Seconds the first `sample` waits for a first report."""
 _MOST_ROUNDS = 64
 _TAKE_SECONDS = 1.0
-"""Processor time after which what has come is merged; the rest waits."""
+"""Processor time of one call for reading reports; the rest waits for the next call."""
 _BURST_SECONDS = 10.0
-"""Refusals of one cause with no more than this between them are one burst."""
+"""Refusals of one cause belong to one burst if at most this time is between them."""
 SELF = "collector"
-"""The instance that a collector's own events are of."""
+"""Instance name in the collector's own events."""
 _ROUND_SECONDS = 0.05
-"""How long to wait for messages at a time."""
+"""Seconds to wait for messages at a time."""
 
 
 class _Held:
-    """What an origin is counted with."""
+    """Memory and objects counted for an origin."""
 
     __slots__ = ("objects", "source", "weight")
 
     def __init__(self, source: str) -> None:
         self.source = source
-        """The one that brought it first."""
+        """The source of its first report."""
         self.weight = 0
         self.objects = 0
 
 
 class Collector:
-    """Merges what publishers send. A context manager; `close` ends the link. For one thread at a time."""
+    """Merges the reports of publishers. A context manager; `close` ends the link. For one thread at a time."""
 
     def __init__(
         self,
@@ -77,16 +77,16 @@ class Collector:
         monotonic: Callable[[], float] = time.monotonic,
         spent: Callable[[], float] = time.thread_time,
     ) -> None:
-        """Begin to listen.
+        """Begin to receive.
 
         Args:
-            inlet: Where reports come from; closed with the collector.
-            settle: Seconds the first `sample` waits, at most, until every host heard has been read.
-            patience: Seconds each waits, at most, for a snapshot that is due.
-            forget: Seconds after which a silent host is forgotten.
-            identity: This collector's among relays; reports that have come through it are not taken again.
-            limits: The most a frame may hold.
-            bounds: The most that origins and sources may take; default: those of `Bounds`.
+            inlet: Source of the reports; closed with the collector.
+            settle: Longest time the first `sample` waits until every known host has a snapshot, seconds.
+            patience: Longest time each `sample` waits for a snapshot that is due, seconds.
+            forget: Time after which a silent host is forgotten, seconds.
+            identity: Identity of this collector's relay; reports that already passed it are dropped.
+            limits: Limits of a frame.
+            bounds: Limits of origins and sources; default: those of `Bounds`.
             clock: Wall clock, ns since 1970.
             monotonic: Clock for ages, seconds.
             spent: Processor time used, seconds.
@@ -104,9 +104,9 @@ class Collector:
         self._sources = Sources()
         self._held: dict[int, _Held] = {}
         self._by_source: Counter[str] = Counter()
-        """Bytes of memory that each source's origins take."""
+        """Memory of the origins of each source, bytes."""
         self._bursts: dict[str, float] = {}
-        """When a cause was last met."""
+        """Time of the last refusal by cause."""
         self._own_events: list[Event] = []
         self._own_number = 0
         self._began_ns = clock()
@@ -118,7 +118,7 @@ class Collector:
         self._closed = False
         self._account = Account()
         self.news: list[News] = []
-        """What the last `sample` found new, host by host, as it came; for relays."""
+        """News of the last `sample`, by host, for relays."""
 
     def __enter__(self) -> Self:
         return self
@@ -129,39 +129,39 @@ class Collector:
         self.close()
 
     def close(self) -> None:
-        """Hear no more. Harmless when closed."""
+        """Close the inlet. Does nothing if already closed."""
         if not self._closed:
             self._closed = True
             self._inlet.close()
 
-    # What is said of it
+    # Description
 
     @property
     def place(self) -> str:
-        """Where it listens, for people."""
+        """Its endpoints, for display."""
         return ", ".join(self._inlet.urls)
 
     @property
     def absence(self) -> str:
-        """Why the last snapshot shows no instance, for people."""
+        """Why the last snapshot has no instance, for display."""
         if not self._origins:
             since = datetime.fromtimestamp(self._began_ns // 1_000_000_000)
             seconds = (self._clock() - self._began_ns) / 1e9
-            refused = f"; {self._stats.refused} messages were no reports" if self._stats.refused else ""
-            return f"no publisher has been heard on {self.place} since {since:%H:%M:%S} ({seconds:.0f} s){refused}"
+            refused = f"; {self._stats.refused} messages were not reports" if self._stats.refused else ""
+            return f"no report received on {self.place} since {since:%H:%M:%S} ({seconds:.0f} s){refused}"
         unread = [state for state in self.hosts() if state.reason]
         if unread:
             return "; ".join(f"{state.host}: {state.reason}" for state in unread[:3])
         count = len(self._origins)
-        return f"no instance is running on the {count} hosts heard" if count > 1 else "no instance is running there"
+        return f"no instance is running on {count} hosts" if count > 1 else "no instance is running on the host"
 
     @property
     def account(self) -> Account:
-        """What was taken and what is missing, as of the last `sample`. May be read by any thread."""
+        """Counters and hosts as of the last `sample`. Any thread may read it."""
         return self._account
 
     def hosts(self) -> list[HostState]:
-        """Every host that is not forgotten, by name."""
+        """Every tracked host, sorted by name."""
         now = self._monotonic()
         called = self._hosts()
         return sorted(
@@ -197,13 +197,13 @@ class Collector:
             return f"silent for {age:.1f} s; it publishes every {origin.interval:g} s{through}"
         return (origin.refusal or origin.waiting) if origin.snapshot is None else ""
 
-    # Taking
+    # Receiving
 
     def sample(self, histograms: bool | Collection[str] = True) -> Snapshot:
-        """Take what has come, and merge it with what is known.
+        """Read the reports received and merge them with the known state.
 
         Args:
-            histograms: As of a `Sampler`. They cost nothing until they are looked at, so all are always there.
+            histograms: As for a `Sampler`. Ignored: histograms cost nothing until they are read, so all are present.
         """
         self._take(0.0)
         if self._settle > 0:
@@ -223,7 +223,7 @@ class Collector:
             self._take(min(_ROUND_SECONDS, left))
 
     def _settled(self, now: float) -> bool:
-        """Whether every host heard has been read, and others had the time to be heard."""
+        """Whether every known host has a snapshot, and unknown hosts had time to report."""
         origins = self._origins.values()
         if not origins or any(origin.snapshot is None for origin in origins):
             return False
@@ -233,9 +233,9 @@ class Collector:
         return any(not origin.fresh and origin.due(now) for origin in self._origins.values())
 
     def _take(self, timeout: float) -> None:
-        """Take all that waits, or wait for something."""
+        """Read all waiting messages, or wait for one."""
         end = self._spent() + _TAKE_SECONDS
-        for _ in range(_MOST_ROUNDS):  # somebody who never stops does not keep it from answering
+        for _ in range(_MOST_ROUNDS):  # a sender that never pauses must not block the caller
             messages = self._inlet.receive(timeout)
             if not messages:
                 break
@@ -274,12 +274,12 @@ class Collector:
             if origin is not None:
                 origin.drop()
             cause = Cause.COST if not source.purse.is_open else Cause.BANNED
-            self._refuse(cause, report, source, "reports before it cost too much or could not be read", now)
+            self._refuse(cause, report, source, "earlier reports cost too much time or were unreadable", now)
             return
         if origin is None:
             if not self._has_room(source):
                 self._stats = replace(self._stats, unheard=self._stats.unheard + 1)
-                self._refuse(Cause.ORIGINS, report, source, "too many hosts are followed", now)
+                self._refuse(Cause.ORIGINS, report, source, "the limit of hosts is reached", now)
                 return
             origin = self._origins[report.origin] = Origin(report, now, self._limits)
             self._held[report.origin] = _Held(source.name)
@@ -290,7 +290,7 @@ class Collector:
             reason, cause = self._make_room(origin), Cause.MEMORY
         if reason:
             banned = source.strike(report.origin, now)
-            rest = f"; the next {banned:.0f} s of it are not looked at" if banned else ""
+            rest = f"; its reports are ignored for {banned:.0f} s" if banned else ""
             if origin.snapshot is None:
                 origin.refusal = f"its reports are refused: {reason}{rest}"
             self._refuse(cause, report, source, reason + rest, now)
@@ -300,7 +300,7 @@ class Collector:
             self._arrived_ns = self._clock()
 
     def _refuse(self, cause: Cause, report: Report, source: Source, reason: str, now: float) -> None:
-        """Count a refusal, and tell it when it is the first of a burst."""
+        """Count a refusal, and record an event if it is the first of a burst."""
         before = self._stats.refused_by
         self._stats = replace(self._stats, refused_by={**before, cause: before.get(cause, 0) + 1})
         last = self._bursts.get(cause)
@@ -326,7 +326,7 @@ class Collector:
     # Bounds
 
     def _has_room(self, source: Source) -> bool:
-        """Whether one more origin may be followed; one that never sent a snapshot may have to give way."""
+        """Whether one more origin may be tracked; this may evict an origin that never sent a snapshot."""
         bounds = self._bounds
         mine = [key for key, held in self._held.items() if held.source == source.name]
         unproven = [key for key in mine if self._origins[key].snapshot is None]
@@ -356,27 +356,27 @@ class Collector:
         held.weight, held.objects = weight, objects
 
     def _make_room(self, origin: Origin) -> str:
-        """Keep within the bounds after an origin has grown; why it had to be given up, or nothing."""
+        """Restore the bounds after an origin has grown; return why its content was discarded, or an empty string."""
         bounds, held = self._bounds, self._held[origin.id]
         reason = ""
         if held.weight > bounds.origin_bytes:
-            reason = f"it takes more than {bounds.origin_bytes >> 20} MiB"
+            reason = f"the host needs more than {bounds.origin_bytes >> 20} MiB"
         elif self._by_source[held.source] > bounds.source_bytes:
-            reason = f"what came on its stream takes more than {bounds.source_bytes >> 20} MiB"
+            reason = f"the hosts of its stream need more than {bounds.source_bytes >> 20} MiB"
         elif self._is_over():
-            for other in self._who_gives_way(origin):
+            for other in self._evictable(origin):
                 self._forget_origin(other.id)
                 if not self._is_over():
                     break
             else:
-                reason = f"all hosts take {bounds.memory_bytes >> 20} MiB or {bounds.objects} objects already"
+                reason = f"all hosts together reach {bounds.memory_bytes >> 20} MiB or {bounds.objects} objects"
         if reason:
             origin.give_up(f"its reports are refused: {reason}")
             self._weigh(origin)
         return reason
 
-    def _who_gives_way(self, to: Origin) -> list[Origin]:
-        """Origins that may be forgotten for another: those that never sent a snapshot, then the silent ones."""
+    def _evictable(self, to: Origin) -> list[Origin]:
+        """Origins that may be evicted for another: first those that never sent a snapshot, then silent ones."""
         now = self._monotonic()
         found = (other for other in self._origins.values() if other.snapshot is None or other.silent(now))
         return sorted(
@@ -443,15 +443,15 @@ class Collector:
             yield renamed_event(event, name) if name else event
 
     def _moment(self, fresh: bool) -> int:
-        """When the newest of it arrived: between two of these is what the counters changed in. Always later than the
-        one before."""
+        """Arrival time of the newest report. The differences of these times are the intervals of rates, so each is
+        later than the one before."""
         moment = self._arrived_ns if fresh else self._clock()
         self._last_ns = max(moment, self._last_ns + 1)
         return self._last_ns
 
 
 def _stale(instance: InstanceState, host: str, reason: str) -> InstanceState:
-    """An instance that ran when its host was last heard."""
+    """Mark an instance as stale if it ran at the last report of its host."""
     if instance.health not in (Health.LIVE, Health.STALE):
         return instance
     return replace(instance, health=Health.STALE, reason=f"host {host}: {reason}")

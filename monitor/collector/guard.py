@@ -1,14 +1,15 @@
-"""What a collector grants to those it hears, so that no one of them takes what belongs to the others.
+"""Limits of a collector, so that no sender takes the resources of the others.
 
-Nobody on the network is authenticated: whoever reaches the endpoint may send reports of any origin. So everything a
-report makes the collector keep or do is limited, per origin, per source (the stream it came on) and in total:
+Senders are not authenticated: any process that reaches the endpoint may send reports of any origin. So memory and
+processor time are limited for each origin, for each source (the stream of a report) and in total:
 
-- Memory and objects: an origin may hold a quarter, a source half of what the collector may. When all of it is taken,
-  origins that never sent a snapshot give way first, then those silent the longest; then the one that grew is refused.
-- Processor time: each source has a purse, filled by the bytes it sends and a little by time. Who has spent more than
-  came in is not looked at until it is filled again.
-- Attention: an origin whose frames are refused one after the other is not looked at for ten seconds, then twenty, up
-  to five minutes. That holds for the source they came on: another source's reports of the same origin are taken.
+- Memory and objects: an origin may use a quarter, a source half of the total. If the total is exceeded, origins that
+  never sent a snapshot are evicted first, then the origins that were silent longest. If that is not enough, the origin
+  that grew is refused.
+- Processor time: each source has a budget. The bytes it sends and the passing time fill it; reading its reports uses
+  it. The reports of a source with an empty budget are dropped.
+- Bans: after eight refused frames in a row, the reports of an origin are ignored for ten seconds, then twenty, up to
+  five minutes. A ban applies to one source: reports of the same origin from another source are accepted.
 """
 
 from __future__ import annotations
@@ -31,51 +32,53 @@ class Cause(StrEnum):
     """Why a report was refused."""
 
     DAMAGED = "damaged"
-    """Its frame is none, or over a limit."""
+    """Its frame cannot be read or exceeds a limit."""
     COST = "cost"
-    """Its source has used up its processor time."""
+    """The processor time of its source is used up."""
     MEMORY = "memory"
-    """Holding it would take more than its origin, its source or all may."""
+    """It exceeds the memory limit of its origin, of its source or of the collector."""
     ORIGINS = "origins"
-    """Too many origins, or too many of its source."""
+    """The number of origins is at its limit, in total or for its source."""
     BANNED = "banned"
-    """Those before it were refused one after the other."""
+    """Too many earlier reports in a row were refused."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The most a collector takes."""
+    """Limits of a collector."""
 
     memory_bytes: int = 512 << 20
-    """Of all origins together, by estimate."""
+    """Estimated memory of all origins."""
     objects: int = 1 << 18
+    """Objects of all origins."""
     origins: int = 4096
+    """Number of origins."""
     unproven: int = 64
-    """Origins of one source that have not sent a snapshot yet."""
+    """Number of origins of one source that have not sent a snapshot yet."""
 
     @property
     def origin_bytes(self) -> int:
-        """Most memory of one origin."""
+        """Memory of one origin."""
         return self.memory_bytes // 4
 
     @property
     def source_bytes(self) -> int:
-        """Most memory of one source's origins."""
+        """Memory of all origins of one source."""
         return self.memory_bytes // 2
 
     @property
     def origin_objects(self) -> int:
-        """Most objects of one origin."""
+        """Objects of one origin."""
         return self.objects // 4
 
     @property
     def source_origins(self) -> int:
-        """Most origins of one source."""
+        """Number of origins of one source."""
         return max(1, self.origins // 2)
 
 
 class Purse:
-    """Processor time that a source may use. Times are seconds."""
+    """Budget of processor time of a source. Times are seconds."""
 
     __slots__ = ("_left", "_seen")
 
@@ -88,18 +91,18 @@ class Purse:
         self._seen = now
 
     def earn(self, size: int, now: float) -> None:
-        """Put in what `size` bytes and the time since the last ones are worth."""
+        """Add the amounts for `size` bytes and for the time since the last call."""
         earned = self.PER_BYTE * size + self.PER_SECOND * max(0.0, now - self._seen)
         self._left = max(self._left, min(self._left + earned, self.MOST + self.PER_BYTE * size))
         self._seen = now
 
     @property
     def is_open(self) -> bool:
-        """Whether anything is left."""
+        """Whether the budget is not used up."""
         return self._left > 0
 
     def spend(self, seconds: float) -> None:
-        """Take out what was used."""
+        """Subtract the time used."""
         self._left -= seconds
 
 
@@ -107,25 +110,25 @@ class Purse:
 class _Strikes:
     count: int = 0
     ban: float = 0.0
-    """Seconds of the last ban; 0: none yet."""
+    """Duration of the last ban, seconds; 0: none yet."""
     until: float = 0.0
 
 
 @dataclass(slots=True)
 class Source:
-    """One stream that reports come on."""
+    """One stream that carries reports."""
 
     name: str
     purse: Purse
     _strikes: OrderedDict[int, _Strikes] = field(default_factory=OrderedDict)
 
     def is_banned(self, origin: int, now: float) -> bool:
-        """Whether its reports of an origin are not looked at."""
+        """Whether its reports of an origin are ignored."""
         found = self._strikes.get(origin)
         return found is not None and now < found.until
 
     def strike(self, origin: int, now: float) -> float:
-        """A frame of an origin was refused; the seconds for which none of it is looked at from now on, mostly 0."""
+        """Count a refused frame of an origin; return the duration of the ban that begins now, seconds, usually 0."""
         found = self._strikes.setdefault(origin, _Strikes())
         self._strikes.move_to_end(origin)
         while len(self._strikes) > _MOST_STRIKERS:
@@ -139,12 +142,12 @@ class Source:
         return found.ban
 
     def absolve(self, origin: int) -> None:
-        """A frame of an origin was taken."""
+        """Clear the strikes of an origin after an accepted frame."""
         self._strikes.pop(origin, None)
 
 
 class Sources:
-    """The sources heard lately."""
+    """The sources of recent reports."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[str, Source] = OrderedDict()
@@ -153,7 +156,7 @@ class Sources:
         return len(self._known)
 
     def of(self, name: str, now: float) -> Source:
-        """The source of a name, new when it is not known or was forgotten for newer ones."""
+        """The source of a name; a new one if it is unknown or was evicted."""
         found = self._known.get(name)
         if found is None:
             found = self._known[name] = Source(name, Purse(now))

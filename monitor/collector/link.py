@@ -1,8 +1,8 @@
-"""The two ends of the way snapshots take: the engine, behind the little that publishers and collectors need.
+"""Sending and receiving of reports: a small interface to the engine for publishers and collectors.
 
-Here alone the monitor uses the engine, and loads it when a link is opened. Each link has an instance of its own, so it
-shares no thread, queue or stream with what it watches. The instance counts privately (``stats=memory``): it has no
-segment, so nobody samples it, and publishing does not make news to publish.
+This is the monitor's only use of the engine; it is imported when a link is opened. Each link has its own instance and
+shares no thread, queue or stream with the monitored instances. The instance has no segment (``stats=memory``), so it is
+not sampled and publishing does not itself create changes to publish.
 """
 
 from __future__ import annotations
@@ -18,59 +18,59 @@ from heliograph.monitor.collector.report import TOPIC
 __all__ = ["EngineInlet", "EngineOutlet", "Heard", "Inlet", "Outlet"]
 
 QUEUE_BYTES = 64 << 20
-"""Of the queues at both ends; memory is taken as it is used. A whole fleet's keyframe fits."""
+"""Size of the queues at both ends; memory is allocated when used. A keyframe of a whole fleet fits."""
 HISTORY_BYTES = 16 << 20
 _MOST_MESSAGES = 64
-"""Taken at a time: each may be megabytes."""
+"""Messages received in one call; each may have megabytes."""
 
 
 class Heard(bytes):
-    """A message, and what it came on."""
+    """A message and its source."""
 
     source: str
     """Identity of the stream."""
 
     @classmethod
     def on(cls, data: bytes, source: str) -> Self:
-        """A message that came on a stream."""
+        """A message with the identity of its stream."""
         heard = cls(data)
         heard.source = source
         return heard
 
 
 class Outlet(Protocol):
-    """Where a publisher or relay sends to."""
+    """Sending end of a publisher or relay."""
 
     @property
     def urls(self) -> Sequence[str]:
-        """The endpoints, for people."""
+        """The endpoints, for display."""
 
     def send(self, message: bytes, timeout: float) -> bool:
-        """Send, waiting for room at most `timeout` seconds; False when there is none."""
+        """Send a message; wait up to `timeout` seconds for room. False if there was no room."""
 
     def newcomers(self) -> bool:
-        """Whether somebody listens who did not when this was asked last."""
+        """Whether a new receiver appeared since the last call."""
 
     def close(self) -> None:
-        """Send what waits, for a short while, and end."""
+        """Send queued messages for a short time, and close."""
 
 
 class Inlet(Protocol):
-    """Where a collector hears from."""
+    """Receiving end of a collector."""
 
     @property
     def urls(self) -> Sequence[str]:
-        """The endpoints, for people."""
+        """The endpoints, for display."""
 
     def receive(self, timeout: float) -> Sequence[bytes]:
-        """Messages that have come; waits for the first at most `timeout` seconds. Those that are `Heard` say what they
-        came on."""
+        """Messages received; waits up to `timeout` seconds for the first. A message of type `Heard` has its
+        source."""
 
     def lost(self) -> int:
-        """Messages the transport could not get any more, since this was asked last."""
+        """Number of messages lost since the last call."""
 
     def close(self) -> None:
-        """Hear no more."""
+        """Stop receiving."""
 
 
 def _split(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -100,16 +100,16 @@ class _Closing(ABC):
 
 
 class EngineOutlet(_Closing):
-    """Sends to one endpoint or several, on an instance of its own."""
+    """Sends to one or more endpoints, with its own instance."""
 
     def __init__(self, urls: Sequence[str], rate: int, topic: str = TOPIC, **options: Any) -> None:
         """Open the transmitters.
 
         Args:
             urls: Endpoints.
-            rate: Bytes per second that leave at most, for each endpoint; 0: no limit.
-            topic: What to send on.
-            options: Of the engine; they go before what is chosen here.
+            rate: Highest rate for each endpoint, bytes per second; 0: no limit.
+            topic: Topic to send.
+            options: Options of the engine; they override the defaults of this class.
 
         Raises:
             heliograph.engine.errors.Error: An endpoint or option is refused.
@@ -134,7 +134,7 @@ class EngineOutlet(_Closing):
         self._known: set[tuple[str, int]] = set()
 
     def send(self, message: bytes, timeout: float) -> bool:
-        """As `Outlet.send`; with several endpoints, whether any had room."""
+        """As `Outlet.send`; with several endpoints, whether at least one had room."""
         sent = False
         for transmitter in self._transmitters:
             try:
@@ -145,7 +145,7 @@ class EngineOutlet(_Closing):
         return sent
 
     def newcomers(self) -> bool:
-        """As `Outlet.newcomers`, by the reports that receivers send."""
+        """As `Outlet.newcomers`, from the reports of receivers."""
         views = [view for transmitter in self._transmitters for view in transmitter.receivers()]
         now = {(view.receiver, view.incarnation) for view in views if view.state != "left"}
         found = not now <= self._known
@@ -158,15 +158,15 @@ class EngineOutlet(_Closing):
 
 
 class EngineInlet(_Closing):
-    """Hears one endpoint or several, on an instance of its own."""
+    """Receives from one or more endpoints, with its own instance."""
 
     def __init__(self, urls: Sequence[str], topic: str = TOPIC, **options: Any) -> None:
         """Open the receivers.
 
         Args:
             urls: Endpoints.
-            topic: What to hear.
-            options: Of the engine; they go before what is chosen here.
+            topic: Topic to receive.
+            options: Options of the engine; they override the defaults of this class.
 
         Raises:
             heliograph.engine.errors.Error: An endpoint or option is refused.

@@ -1,8 +1,8 @@
-"""What instances are called where several hosts are seen at once.
+"""Unique display names of instances on several hosts.
 
-Alone, a name is enough. A name that runs on two hosts is shown as ``name@host`` from then on, on every host; one that
-runs twice on a host as ``name#pid``; two origins of one host name as ``host~1a2b``, by the first digits of their
-identity. An instance keeps what it was called for as long as it is seen, so no counter changes hands.
+A unique name stays as it is. A name that runs on two hosts becomes ``name@host`` on every host; a name that runs twice
+on one host becomes ``name#pid``. Two origins with the same host name become ``host~1a2b``, with the first digits of
+their identity. An instance keeps its display name while it is known, so its counters stay under one name.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ Place = tuple[int, int, str]
 
 
 class Names:
-    """Remembers what instances are called."""
+    """Remembers the display names of instances."""
 
     def __init__(self) -> None:
         self._shared: set[str] = set()
-        """Names met on two origins."""
+        """Names used on two origins."""
         self._twins: dict[Place, str] = {}
         self._made: dict[int, tuple[ObjectState, ObjectState]] = {}
-        """Objects under another name, by the identity of the one they were made from, which is kept for it."""
+        """Pairs of an object and its renamed copy, by `id` of the object; the pair keeps the object alive."""
 
     def hosts(self, origins: Mapping[int, str]) -> Mapping[int, str]:
-        """What each origin's host is called, by origin."""
+        """Display name of each origin's host, by origin."""
         count = Counter(origins.values())
         return {
             origin: host if count[host] == 1 else f"{host}~{origin:016x}"[: len(host) + 5]
@@ -40,11 +40,11 @@ class Names:
         }
 
     def called(self, found: Mapping[int, Sequence[InstanceState]], hosts: Mapping[int, str]) -> Mapping[Place, str]:
-        """What each instance is called.
+        """Display name of each instance.
 
         Args:
             found: Instances by origin.
-            hosts: What each origin's host is called.
+            hosts: Display name of each origin's host.
         """
         on = Counter(name for instances in found.values() for name in {item.name for item in instances})
         self._shared &= on.keys()
@@ -66,7 +66,7 @@ class Names:
         return names
 
     def renamed(self, instance: InstanceState, name: str) -> InstanceState:
-        """An instance under another name, its objects too. An object that has not changed is the same one again."""
+        """An instance and its objects under another name. Unchanged objects keep their renamed copy."""
         if name == instance.name:
             return instance
         objects = tuple(self._renamed(item, instance.name, name) for item in instance.objects)
@@ -82,14 +82,14 @@ class Names:
         return made[1]
 
     def forget(self, objects: Sequence[ObjectState]) -> None:
-        """Forget what was made of any but these objects."""
+        """Drop the renamed copies of all other objects."""
         if len(self._made) > 2 * len(objects):
             kept = {id(item) for item in objects}
             self._made = {key: made for key, made in self._made.items() if key in kept}
 
 
 def renamed_event(event: Event, name: str) -> Event:
-    """An event under the name its instance is called by."""
+    """An event with the display name of its instance."""
     if event.instance == name:
         return event
     labels = event.labels

@@ -1,12 +1,12 @@
-"""One origin as a collector knows it: its newest snapshot, its events, and the account of what did not come.
+"""State of one origin in a collector: its newest snapshot, its events, and counters of missing reports.
 
-Reports of an origin may come over several *lanes*: directly and through relays, or from two publishers of one folder by
-mistake. Each has frames of its own, so each has a decoder. One lane at a time is listened to: of those that have sent a
-snapshot and are not silent the one of fewest relays, then of the youngest publisher. What another brings meanwhile is a
-duplicate. A lane whose frames cannot be read is never listened to while there is another.
+Reports of an origin may arrive on several *lanes*: directly and through relays, or by mistake from two publishers of
+one folder. Each lane has its own sequence of frames and its own decoder. One lane is selected: among lanes that have
+sent a snapshot and are not silent, the one with the fewest relays, then the one with the newest publisher. Reports on
+other lanes are duplicates. A lane with unreadable frames is selected only if there is no other.
 
-Events are numbered by the instance that wrote them, without a gap. So whatever path they took, each is handed on once,
-and those that never came are counted, per instance and exactly.
+Instances number their events without gaps. So each event is passed on once, whatever its path, and the missing events
+of each instance are counted exactly.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ __all__ = ["News", "Origin", "OriginStats"]
 
 SILENT_INTERVALS = 3
 LEAST_SILENT = 1.0
-"""Seconds; nobody is silent before."""
+"""Seconds; shortest time until an origin is silent."""
 LONGEST_INTERVAL = 3600.0
-"""Seconds; what a publisher says beyond is not believed."""
+"""Seconds; longer intervals stated by a publisher are reduced to this."""
 _MOST_LANES = 8
 _MOST_NAMES = 256
 _LONGEST_NAME = 256
@@ -42,37 +42,37 @@ _ORIGIN_WEIGHT = 8192
 
 @dataclass(frozen=True, slots=True)
 class OriginStats:
-    """What came from an origin, and what did not, since the collector first heard of it."""
+    """Counters of an origin since its first report."""
 
     snapshots: int = 0
-    """Taken."""
+    """Snapshots decoded."""
     lost: int = 0
-    """Snapshots that were sent and never came."""
+    """Snapshots that were sent but not received."""
     awaiting: int = 0
-    """Snapshots that came and could not be read, for they say what changed since a keyframe that did not."""
+    """Snapshots that could not be decoded because their keyframe was not received."""
     skipped: int = 0
-    """Snapshots its publisher left out, for want of room or time."""
+    """Snapshots its publisher skipped for lack of room or time."""
     damaged: int = 0
     """Frames that could not be read."""
     dropped: int = 0
-    """Reports that were not looked at: too many before them could not be read, or cost more than their share."""
+    """Reports ignored because earlier reports were unreadable or cost too much processor time."""
     duplicates: int = 0
-    """Reports that came by another way too."""
+    """Reports that also arrived on another lane."""
     restarts: int = 0
     """Times another publisher, or another relay, took over."""
     bytes: int = 0
     events: int = 0
     events_missed: int = 0
-    """Events that happened and never came."""
+    """Events that occurred but were not received."""
 
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """What has come from an origin since the last time it was asked."""
+    """Content received from an origin since the last `Origin.take`."""
 
     report: Report
     snapshot: Snapshot
-    """The newest; with it the last state of instances that closed meanwhile, and all events since."""
+    """The newest snapshot, with the last state of instances closed since and with all events since."""
     directory: Directory
 
 
@@ -97,18 +97,18 @@ class _Lane:
         self.report = report
         self.heard = 0.0
         self.proven = False
-        """Whether it has sent a snapshot."""
+        """Whether a snapshot of it was decoded."""
         self.events: deque[Event] = deque()
-        """The newest that came while another lane was listened to."""
+        """The newest events received while another lane was selected."""
         self.event_bytes = 0
 
     @property
     def weight(self) -> int:
-        """Bytes of memory it takes, by estimate."""
+        """Estimated memory, bytes."""
         return _LANE_WEIGHT + self.decoder.weight + self.event_bytes
 
     def keep(self, events: Iterable[Event]) -> None:
-        """Keep events for the case that this lane is listened to."""
+        """Keep events in case this lane is selected later."""
         for event in events:
             self.events.append(event)
             self.event_bytes += _weight_of(event)
@@ -116,7 +116,7 @@ class _Lane:
                 self.event_bytes -= _weight_of(self.events.popleft())
 
     def give_up(self) -> None:
-        """Forget everything that frames have told."""
+        """Discard the decoded content."""
         self.decoder = Decoder(self.limits)
         self.events.clear()
         self.event_bytes = 0
@@ -131,75 +131,75 @@ class Origin:
     """One origin. Times are seconds of the collector's monotonic clock."""
 
     def __init__(self, report: Report, now: float, limits: Limits | None = None) -> None:
-        """Meet an origin by its first report, which is not taken yet."""
+        """Create an origin for its first report, which `feed` must still take."""
         self.id = report.origin
         self.report = report
         self.first_heard = now
         self.heard = now
-        """When it was last heard on the lane listened to."""
+        """Time of the last report on the selected lane."""
         self.snapshot: Snapshot | None = None
-        """The newest; None: none could be read yet."""
+        """The newest snapshot; None: none could be decoded yet."""
         self.refusal = ""
-        """Why its reports are not taken, for people; empty when they are."""
+        """Why its reports are refused, for display; empty if they are not."""
         self._limits = limits
         self._lanes: dict[tuple[str, int, tuple[int, ...]], _Lane] = {}
         self._current: _Lane | None = None
         self._stats = OriginStats()
         self._skipped = (report.publisher, report.skipped)
-        """By the publisher's own account, as of its last report."""
+        """Publisher and its count of skipped snapshots, from its last report."""
         self._expected: dict[int, int] = {}
-        """Number of the next event, by incarnation."""
+        """Number of the next event by incarnation."""
         self._missed_by: dict[str, int] = {}
         self._events: deque[Event] = deque()
         self._event_bytes = 0
         self._missed = 0
         self._closed: dict[int, InstanceState] = {}
         """Instances that closed since the last `take`, by incarnation."""
-        self._told_closed: set[int] = set()
+        self._closed_taken: set[int] = set()
         self._fresh = False
 
     @property
     def stats(self) -> OriginStats:
-        """The account so far."""
+        """The counters."""
         return self._stats
 
     @property
     def missed_by_instance(self) -> Mapping[str, int]:
-        """Events that never came, by the name of the instance they happened in."""
+        """Number of missing events by the name of their instance."""
         return self._missed_by
 
     @property
     def interval(self) -> float:
-        """Seconds between its snapshots, as it says."""
+        """Seconds between its snapshots, as stated by the publisher."""
         return _interval(self.report)
 
     @property
     def waiting(self) -> str:
-        """Why there is no newer snapshot, for people; empty when there is."""
+        """Why the next snapshot is delayed, for display; empty if it is not."""
         return self._current.decoder.waiting if self._current is not None else ""
 
     @property
     def weight(self) -> int:
-        """Bytes of memory it takes, by estimate."""
+        """Estimated memory, bytes."""
         closed = sum(_weight_of_instance(item) for item in self._closed.values())
         return _ORIGIN_WEIGHT + self._event_bytes + closed + sum(lane.weight for lane in self._lanes.values())
 
     @property
     def objects(self) -> int:
-        """Objects of its newest snapshot."""
+        """Number of objects in its newest snapshot."""
         return sum(len(item.objects) for item in self.snapshot.instances) if self.snapshot is not None else 0
 
     @property
     def fresh(self) -> bool:
-        """Whether `take` has something to give."""
+        """Whether `take` has news."""
         return self._fresh
 
     def silent(self, now: float) -> bool:
-        """Whether it has been silent for longer than three of its intervals, or said goodbye."""
+        """Whether no report came for three intervals, or its publisher has ended."""
         return self.report.ends or now - self.heard > self._patience(self.report)
 
     def due(self, now: float) -> bool:
-        """Whether a snapshot should come at any moment."""
+        """Whether the next snapshot is due about now."""
         age = now - self.heard
         return not self.report.ends and 0.75 * self.interval <= age <= 1.5 * self.interval
 
@@ -208,15 +208,15 @@ class Origin:
         return max(SILENT_INTERVALS * _interval(report), LEAST_SILENT)
 
     def feed(self, report: Report, now: float, source: str = "") -> PackingError | None:
-        """Take a report of this origin.
+        """Process a report of this origin.
 
         Args:
-            report: What came.
-            now: The moment.
-            source: What it came on; each source has lanes of its own.
+            report: The report.
+            now: Current time.
+            source: Stream of the report; each source has its own lanes.
 
         Returns:
-            Why its frame cannot be read; None when there is none, or it could.
+            Why its frame cannot be decoded; None if it was decoded or there is no frame.
         """
         key = (source, report.publisher, report.path)
         lane = self._lanes.get(key)
@@ -256,11 +256,11 @@ class Origin:
         return error
 
     def drop(self) -> None:
-        """Count a report that was not looked at."""
+        """Count an ignored report."""
         self._stats = replace(self._stats, dropped=self._stats.dropped + 1)
 
     def give_up(self, reason: str) -> None:
-        """Forget all that its reports have told, for it takes too much; the account stays."""
+        """Discard the content because it exceeds a limit; the counters stay."""
         for lane in self._lanes.values():
             lane.give_up()
         self.snapshot = None
@@ -271,10 +271,10 @@ class Origin:
         self._fresh = False
 
     def _choose(self, now: float) -> None:
-        """Decide which lane to listen to."""
+        """Select a lane."""
         for key in [key for key, lane in self._lanes.items() if now - lane.heard > 10 * self._patience(lane.report)]:
             del self._lanes[key]
-        while len(self._lanes) > _MOST_LANES:  # those that never sent a snapshot first
+        while len(self._lanes) > _MOST_LANES:  # lanes without a snapshot first
             del self._lanes[min(self._lanes, key=lambda key: (self._lanes[key].proven, self._lanes[key].heard))]
         lanes = list(self._lanes.values())
         proven = [lane for lane in lanes if lane.proven]
@@ -302,9 +302,9 @@ class Origin:
             self._closed |= {
                 item.incarnation: item
                 for item in gone
-                if item.health is Health.CLOSED and item.incarnation not in self._told_closed
+                if item.health is Health.CLOSED and item.incarnation not in self._closed_taken
             }
-        self._told_closed &= present
+        self._closed_taken &= present
         for incarnation in present:
             self._closed.pop(incarnation, None)
         self._expected = {key: value for key, value in self._expected.items() if key in present or key in self._closed}
@@ -316,7 +316,7 @@ class Origin:
         expected = self._expected.get(event.incarnation)
         stats = self._stats
         if expected is not None and event.number < expected:
-            return  # it came by another way already
+            return  # it already arrived on another lane
         gap = event.number - expected if expected is not None else 0
         self._expected[event.incarnation] = event.number + 1
         if gap:
@@ -327,27 +327,27 @@ class Origin:
                 del self._missed_by[next(iter(self._missed_by))]
         self._events.append(event)
         self._event_bytes += _weight_of(event)
-        while len(self._events) > _KEPT_EVENTS or self._event_bytes > _KEPT_EVENT_BYTES:  # nobody takes them
+        while len(self._events) > _KEPT_EVENTS or self._event_bytes > _KEPT_EVENT_BYTES:  # not taken
             self._event_bytes -= _weight_of(self._events.popleft())
             gap += 1
             self._missed += 1
         self._stats = replace(stats, events=stats.events + 1, events_missed=stats.events_missed + gap)
 
     def take(self) -> News | None:
-        """What has come since this was called last; None when nothing was ever read.
+        """The news since the last call; None if no snapshot was decoded yet.
 
-        An instance that closed cleanly is in it once.
+        An instance that closed cleanly is included once.
         """
         if self.snapshot is None or self._current is None:
             return None
-        now = [item for item in self.snapshot.instances if item.incarnation not in self._told_closed]
+        now = [item for item in self.snapshot.instances if item.incarnation not in self._closed_taken]
         whole = replace(
             self.snapshot,
             instances=(*now, *self._closed.values()),
             events=tuple(self._events),
             events_missed=self._missed,
         )
-        self._told_closed |= {item.incarnation for item in self.snapshot.instances if item.health is Health.CLOSED}
+        self._closed_taken |= {item.incarnation for item in self.snapshot.instances if item.health is Health.CLOSED}
         self._events.clear()
         self._event_bytes = 0
         self._closed.clear()

@@ -1,9 +1,9 @@
-"""Samples one host and sends what it finds.
+"""Samples one host and sends the snapshots.
 
-A publisher is a process of its own beside the applications: it reads their segments as any monitor does, and sends on
-an instance of its own, at no more than its rate. When there is no room a snapshot is left out and counted; nothing
-waits for the network. A frame tells what changed since the last keyframe, so a lost one costs itself alone; keyframes
-come at intervals and as soon as somebody new listens.
+A publisher is a separate process: it reads the segments of applications as any monitor does, and sends with its own
+instance, limited to its rate. If there is no room, it skips the snapshot and counts it; nothing waits for the network.
+A frame has the changes since the last keyframe, so the loss of one frame affects no other. Keyframes are sent at
+intervals and as soon as a new receiver appears.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ class _Sampler(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PublisherStats:
-    """What a publisher has done."""
+    """Counters of a publisher."""
 
     published: int = 0
     """Snapshots sent."""
     keyframes: int = 0
     skipped: int = 0
-    """Snapshots for which there was no room, or no time."""
+    """Snapshots skipped for lack of room or time."""
     bytes: int = 0
-    """Of the messages sent."""
+    """Bytes of the messages sent."""
     events: int = 0
     events_dropped: int = 0
-    """Events that waited for room until they were too many."""
+    """Events dropped because too many waited for room."""
 
 
 def origin_of(folder: Path) -> int:
-    """Identity of a segment folder: the same for every publisher of it, another in every host and container."""
+    """Identity of a segment folder: equal for all its publishers, different on every host and in every container."""
     parts = [socket.gethostname(), os.path.realpath(folder)]
     for path in ("/proc/sys/kernel/random/boot_id", "/etc/machine-id"):
         try:
@@ -79,11 +79,11 @@ class Publisher:
         """Prepare to publish; nothing is sent yet.
 
         Args:
-            sampler: Where snapshots come from.
-            outlet: Where they go. It is not closed.
-            origin: Whose they are, see `origin_of`.
-            place: The segment folder, for people.
-            host: What the host is called; default: its name.
+            sampler: Provides the snapshots.
+            outlet: Sends them. It is not closed.
+            origin: Identity of the segment folder, see `origin_of`.
+            place: The segment folder, for display.
+            host: Name of the host; default: its host name.
             interval: Seconds between snapshots.
             keyframe: Seconds between keyframes.
             clock: Wall clock, ns since 1970.
@@ -97,7 +97,7 @@ class Publisher:
         self._events: list[Event] = []
         self._missed = 0
         self._closed: tuple[InstanceState, ...] = ()
-        """Instances whose last state, which a sampler gives once, has not been sent."""
+        """Closed instances whose last state was not sent yet; a sampler returns it only once."""
         self._stats = PublisherStats()
         self._report = Report(
             origin=origin,
@@ -110,21 +110,21 @@ class Publisher:
 
     @property
     def stats(self) -> PublisherStats:
-        """What has been done so far."""
+        """The counters."""
         return self._stats
 
     def publish(self) -> bool:
-        """Take a snapshot and send it; False when there was no room, and its events wait for the next.
+        """Take a snapshot and send it. Returns False if there was no room; its events are sent with the next one.
 
         Raises:
             UserError: The segment folder cannot be listed.
-            PackingError: A segment holds what cannot be packed.
+            PackingError: A segment has values that cannot be packed.
         """
         snapshot = self._sampler.sample()
         self._events += snapshot.events
         self._missed += snapshot.events_missed
         stats = self._stats
-        if len(self._events) > _KEPT_EVENTS:  # the collectors see the gap in their numbers
+        if len(self._events) > _KEPT_EVENTS:  # collectors detect the gap in the numbers
             stats = replace(stats, events_dropped=stats.events_dropped + len(self._events) - _KEPT_EVENTS)
             del self._events[:-_KEPT_EVENTS]
         keyframe = self._outlet.newcomers() or self._due
@@ -153,10 +153,10 @@ class Publisher:
         return True
 
     def skip(self, count: int) -> None:
-        """Count snapshots that were due and not taken, because the one before took too long."""
+        """Count snapshots that were due but not taken because the previous one took too long."""
         self._stats = replace(self._stats, skipped=self._stats.skipped + count)
 
     def farewell(self) -> None:
-        """Tell the collectors that no more will come."""
+        """Notify the collectors that this publisher ends."""
         report = replace(self._report, skipped=self._stats.skipped, ends=True)
         self._outlet.send(pack_message([report]), self._wait)

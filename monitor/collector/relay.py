@@ -1,9 +1,9 @@
-"""Passes on what a collector hears, so that a site is one stream to the next.
+"""Forwards the reports of a collector, so that a site is one stream for the next site.
 
-A relay sends, at an interval, one message of all that is new: for each origin its newest snapshot and all events
-since. It makes frames of its own, so whoever listens to it gets on by its keyframes and not by those of the
-publishers. Origin, host and publisher stay what they were; the relay adds itself to the path, and passes on nothing
-that went through it before or through too many.
+At each interval a relay sends one message with all news: for each origin its newest snapshot and all events since. It
+encodes its own frames, so its receivers depend on its keyframes and not on those of the publishers. Origin, host and
+publisher are kept. The relay adds its identity to the path, and does not forward reports that already passed it or too
+many relays.
 """
 
 from __future__ import annotations
@@ -21,33 +21,33 @@ from heliograph.monitor.packing import Encoder, PackingError
 __all__ = ["Relay", "RelayStats", "new_identity"]
 
 _MESSAGE_BYTES = 4 << 20
-"""A message is sent when it has grown to this."""
+"""A message is sent when it reaches this size."""
 _KEPT_EVENTS = 10_000
 _MOST_ENCODERS = 4096
 
 
 def new_identity() -> int:
-    """What a relay is known by in paths: random."""
+    """A random identity of a relay, used in paths."""
     return int.from_bytes(os.urandom(8), "little")
 
 
 @dataclass(frozen=True, slots=True)
 class RelayStats:
-    """What a relay passed on."""
+    """Counters of a relay."""
 
     reports: int = 0
     messages: int = 0
     bytes: int = 0
     skipped: int = 0
-    """Reports for which there was no room."""
+    """Reports skipped for lack of room."""
     stopped: int = 0
-    """Reports that had come through too many relays."""
+    """Reports that passed too many relays."""
     refused: int = 0
     """Reports that could not be packed."""
 
 
 class _Way:
-    """What is kept for one origin."""
+    """State of one origin."""
 
     __slots__ = ("due", "encoder", "events", "missed", "skipped")
 
@@ -60,14 +60,14 @@ class _Way:
 
 
 class Relay:
-    """Sends on to one outlet. For one thread."""
+    """Forwards reports to one outlet. For one thread."""
 
     def __init__(self, outlet: Outlet, identity: int, *, interval: float = 1.0, keyframe: float = 10.0) -> None:
-        """Prepare to pass on.
+        """Prepare to forward.
 
         Args:
-            outlet: Where to. It is not closed.
-            identity: What the relay is known by, see `new_identity`; its collector must know it too.
+            outlet: Sends the messages. It is not closed.
+            identity: Identity of the relay, see `new_identity`; its collector must have the same.
             interval: Seconds between messages.
             keyframe: Seconds between keyframes.
         """
@@ -80,11 +80,11 @@ class Relay:
 
     @property
     def stats(self) -> RelayStats:
-        """What was passed on so far."""
+        """The counters."""
         return self._stats
 
     def forward(self, news: Iterable[News]) -> None:
-        """Pass on what is new, together."""
+        """Forward all news, in as few messages as possible."""
         if self._outlet.newcomers():
             for way in self._ways.values():
                 way.due = True
@@ -108,7 +108,7 @@ class Relay:
             self._stats = replace(stats, stopped=stats.stopped + 1)
             return None
         way = self._ways.pop(report.origin, None) or _Way(self._every)
-        self._ways[report.origin] = way  # the one heard last is the last
+        self._ways[report.origin] = way  # sorted by time of the last report
         if len(self._ways) > _MOST_ENCODERS:
             del self._ways[next(iter(self._ways))]
         way.encoder.directory = news.directory

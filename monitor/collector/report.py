@@ -1,7 +1,7 @@
-"""What is sent: messages of reports, each of which is one frame of one origin (engine/docs/collector.md).
+"""Messages of publishers: each has reports, and each report has one frame of one origin (engine/docs/collector.md).
 
-An *origin* is a segment folder of a host: what one sampler reads. It keeps its identity when its publisher is started
-anew. The *path* names the relays a report has come through, so that none passes it on twice.
+An *origin* is a segment folder of a host. It keeps its identity when its publisher restarts. The *path* lists the
+relays a report has passed, so that none forwards it twice.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from heliograph.monitor.packing.varints import uint
 __all__ = ["MAX_HOPS", "TOPIC", "Report", "pack_message", "unpack_message"]
 
 TOPIC = "_heliograph"
-"""Topic that snapshots are published on, unless told otherwise."""
+"""Default topic of published snapshots."""
 MAX_HOPS = 8
-"""Relays a report comes through, at most."""
+"""Highest number of relays a report passes."""
 
 _MAGIC = b"HCOL"
 _VERSION = 1
@@ -31,27 +31,27 @@ _LEAST_BYTES = 10
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A frame and who it is of."""
+    """A frame, its origin and its publisher."""
 
     origin: int
-    """Whose segments these are; 64 bits, the same again when the publisher is started anew."""
+    """Identity of the segment folder, 64 bits; a restart of the publisher does not change it."""
     host: str
     place: str
     """The segment folder."""
     publisher: int
-    """Which life of the publisher: random."""
+    """Incarnation of the publisher, random."""
     started_ns: int
-    """When that began, by the clock of its host; ns since 1970."""
+    """Start time of that incarnation by the clock of its host, ns since 1970."""
     interval_ns: int
-    """How often reports come."""
+    """Interval between reports, ns."""
     skipped: int = 0
-    """Snapshots that were due and not sent, since the publisher started."""
+    """Snapshots that were due but not sent since the publisher started."""
     path: tuple[int, ...] = ()
-    """Relays it has come through, the first one first."""
+    """Relays it has passed, in order."""
     ends: bool = False
-    """The publisher shuts down; there will be no more."""
+    """Whether the publisher ends; there will be no more reports."""
     frame: bytes = b""
-    """Empty: none, only news of the publisher."""
+    """The frame; empty if the report only has news of the publisher."""
 
 
 def _text(value: str) -> bytes:
@@ -60,7 +60,7 @@ def _text(value: str) -> bytes:
 
 
 def pack_message(reports: Sequence[Report]) -> bytes:
-    """A message of reports.
+    """Encode reports as one message.
 
     Raises:
         ValueError: A number does not fit.
@@ -84,19 +84,19 @@ def pack_message(reports: Sequence[Report]) -> bytes:
 
 
 def unpack_message(data: bytes) -> list[Report]:
-    """The reports of a message.
+    """Decode the reports of a message.
 
     Raises:
-        PackingError: It is damaged, or of a version not known here.
+        PackingError: The message is damaged or has an unknown version.
     """
     if len(data) < _HEAD.size or data[:4] != _MAGIC:
-        raise PackingError(f"{len(data)} bytes that are no report of a publisher")
+        raise PackingError(f"{len(data)} bytes are not a report of a publisher")
     if data[4] != _VERSION:
-        raise PackingError(f"a report of version {data[4]}; this Heliograph reads version {_VERSION}")
+        raise PackingError(f"a report has version {data[4]}; this Heliograph reads version {_VERSION}")
     source = Reader(data[_HEAD.size :])
     reports = []
     for _ in range(source.count(_LEAST_BYTES, _MOST_REPORTS)):
-        # What a later version adds stands at the end of the head and is passed over.
+        # Fields of later versions follow at the end of the head and are skipped.
         head = Reader(source.take(source.count(1, source.left)))
         origin, host, place = head.uint(), head.text(), head.text()
         publisher, started, interval, skipped, flags = (head.uint() for _ in range(5))

@@ -1,1 +1,1 @@
-"""Flight recordings: read (`reader`), made into curves (`curves`), searched (`detect`) and shown (`report`, `page`)."""
+"""Flight recordings: reading (`reader`), curves (`curves`), bursts (`detect`) and output (`text`, `page`)."""

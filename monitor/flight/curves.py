@@ -1,7 +1,7 @@
-"""The telling curves of a recording: load, queues, recovery, loss, what the controllers had and decided.
+"""Curves of a recording: load, queues, recovery, loss, and the state of the rate controllers.
 
-A curve has a value for each tick: of counters the rate since the tick before, of gauges the value, over all objects
-together.
+A curve has one value for each tick, over all objects of its scope: the rate since the previous tick for counters, the
+value itself for gauges.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["CURVES", "Curve", "Spec", "counted", "curves", "rate_of"]
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """What a curve is made of."""
+    """Definition of a curve."""
 
     key: str
     title: str
@@ -26,9 +26,9 @@ class Spec:
     unit: str
     scope: str
     cells: tuple[str, ...]
-    """Names; one that ends with * stands for all that begin so."""
+    """Cell names; a name that ends with * matches all names with that prefix."""
     how: str
-    """rate: of counters, per second; sum, max or least (of those above 0): of gauges; mean: ns per message."""
+    """rate: of counters, per second; sum, max or least (of values above 0): of gauges; mean: ns per message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +37,11 @@ class Curve:
 
     spec: Spec
     values: Series
-    """For each tick; NaN where nothing is known."""
+    """One value for each tick; NaN where the value is unknown."""
 
     @property
     def is_flat(self) -> bool:
-        """Whether there is nothing to see: never anything but 0."""
+        """Whether all known values are 0."""
         return not np.any(np.nan_to_num(self.values))
 
 
@@ -60,20 +60,20 @@ CURVES = (
     _spec("naks_sent", "NAKs sent", "Recovery", "packets/s", "instance", "naks_sent", "rate"),
     _spec("naks_received", "NAKs received", "Recovery", "packets/s", "instance", "naks_received", "rate"),
     _spec("repairs_sent", "repairs sent", "Recovery", "packets/s", "instance", "repair_packets", "rate"),
-    _spec("gaps", "packets seen missing", "Recovery", "packets/s", "rx_stream", "packets_missed", "rate"),
+    _spec("gaps", "packets missing at first", "Recovery", "packets/s", "rx_stream", "packets_missed", "rate"),
     _spec("recovered", "packets recovered", "Recovery", "packets/s", "rx_stream", "packets_recovered", "rate"),
     _spec("missing", "packets missing now", "Waiting", "packets", "rx_stream", "outstanding_naks", "sum"),
     _spec("held", "packets held for an older one", "Waiting", "packets", "rx_stream", "held_packets", "sum"),
     _spec("repair_queue", "repairs waiting", "Waiting", "packets", "tx_stream", "repair_queue", "sum"),
-    _spec("packets_lost", "packets lost for good", "Loss", "packets/s", "rx_stream", "packets_lost_*", "rate"),
+    _spec("packets_lost", "packets lost", "Loss", "packets/s", "rx_stream", "packets_lost_*", "rate"),
     _spec("messages_lost", "messages lost", "Loss", "messages/s", "receiver", "messages_lost", "rate"),
     _spec("socket_drops", "dropped by the kernel", "Loss", "packets/s", "instance", "socket_drops", "rate"),
     _spec("send_errors", "send errors", "Loss", "packets/s", "instance", "send_errors", "rate"),
     _spec("dropped", "dropped from submit queues", "Loss", "messages/s", "transmitter", "messages_dropped_*", "rate"),
     _spec("rate_limit", "rate limit", "Rate", "B/s", "tx_stream", "rate_limit", "least"),
-    _spec("rate_decided", "rate the policy decided on", "Rate", "B/s", "tx_stream", "rate_decided", "least"),
+    _spec("rate_decided", "rate chosen by the policy", "Rate", "B/s", "tx_stream", "rate_decided", "least"),
     _spec("slow_rate_limit", "ceiling for slow receivers", "Rate", "B/s", "tx_stream", "slow_rate_limit", "least"),
-    _spec("rate_loss", "loss the policy decides by", "Loss seen", "millionths", "tx_stream", "rate_loss", "max"),
+    _spec("rate_loss", "loss used by the policy", "Loss seen", "millionths", "tx_stream", "rate_loss", "max"),
     _spec("send_room", "packets that may be sent", "Window", "packets", "tx_stream", "send_room", "least"),
     _spec("pgmcc_window", "PGMCC window", "Window", "packets", "tx_stream", "pgmcc_window", "least"),
     _spec("lag", "worst receiver's lag", "Lag", "packets", "tx_receiver", "lag", "max"),
@@ -87,7 +87,7 @@ def _named(track: Track, pattern: str) -> list[str]:
 
 
 def _grown(recording: Recording, track: Track, cell: str) -> Series:
-    """How much a counter grew at each tick; an object that came while it was recorded began at 0."""
+    """Growth of a counter at each tick; an object created during the recording starts at 0."""
     ticks = len(recording.numbers)
     values = track.values(cell, ticks)
     out = np.zeros(ticks)
@@ -99,7 +99,7 @@ def _grown(recording: Recording, track: Track, cell: str) -> Series:
 
 
 def counted(recording: Recording, scope: str, cells: Sequence[str]) -> Series:
-    """How much the counters of a scope grew at each tick, all together."""
+    """Total growth of the counters of a scope at each tick."""
     total = np.zeros(len(recording.numbers))
     for track in recording.of(scope):
         for pattern in cells:
@@ -110,7 +110,7 @@ def counted(recording: Recording, scope: str, cells: Sequence[str]) -> Series:
 
 
 def rate_of(recording: Recording, grown: Series) -> Series:
-    """Growth made a rate per second; NaN at the first tick, which has none before it."""
+    """Convert growth to a rate per second; NaN at the first tick."""
     passed = np.diff(recording.times)
     rates = np.full(len(grown), np.nan)
     np.divide(grown[1:], passed, out=rates[1:], where=passed > 0)
@@ -142,7 +142,7 @@ def _gauge(recording: Recording, spec: Spec) -> Series:
 
 
 def _mean(recording: Recording, spec: Spec) -> Series:
-    """The growth of a sum of times by that of what was counted."""
+    """The growth of a sum of times divided by the growth of its count."""
     times, counts = (counted(recording, spec.scope, (cell,)) for cell in spec.cells)
     out = np.full(len(times), np.nan)
     np.divide(times, counts, out=out, where=(counts > 0) & (times > 0))
@@ -150,7 +150,7 @@ def _mean(recording: Recording, spec: Spec) -> Series:
 
 
 def curves(recording: Recording, specs: Sequence[Spec] = CURVES) -> list[Curve]:
-    """The curves, flat ones too."""
+    """All curves, including flat ones."""
     found = []
     for spec in specs:
         if spec.how == "rate":

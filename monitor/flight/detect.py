@@ -1,9 +1,9 @@
 """Finds the most unusual stretch of a recording.
 
-The load, messages sent and received, is counted in windows of 20 ms, every 10 ms. The usual is the median of all
-windows, the spread the median distance from it (MAD, as a standard deviation; at least that of random arrivals, the
-root of the median). What lies farthest from the usual, in spreads, is the most unusual: its robust z-score. Medians,
-because what is looked for must not shift what it is compared with.
+The load (messages sent and received) is counted in windows of 20 ms, every 10 ms. The usual load is the median of all
+windows. The spread is the median absolute deviation scaled to a standard deviation, at least the square root of the
+median, which is the spread of random arrivals. The window with the greatest robust z-score (distance from the usual in
+spreads) is the most unusual. Medians are used because a burst must not shift its own reference.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["NOTABLE", "Stretch", "unusual"]
 
 WINDOW_SECONDS = 0.02
 NOTABLE = 8.0
-"""z-scores above this are worth telling: in an hour of random arrivals none is."""
+"""z-scores above this are reported; random arrivals do not reach it within an hour."""
 
 _MAD_TO_DEVIATION = 1.4826
 _WINDOWS_LEAST = 10
@@ -38,11 +38,11 @@ class Stretch:
     usual: float
     """Messages per second in the median window."""
     score: float
-    """Distance from the usual in spreads; below 0: too little."""
+    """Distance from the usual load in spreads; negative if the load was too low."""
 
     @property
     def is_notable(self) -> bool:
-        """Whether it is more than chance."""
+        """Whether chance cannot explain it."""
         return abs(self.score) >= NOTABLE
 
 
@@ -51,7 +51,7 @@ def _total(recording: Recording) -> Series:
 
 
 def unusual(recording: Recording, window: float = WINDOW_SECONDS) -> Stretch | None:
-    """The most unusual stretch; None when the recording is too short, or nothing was sent or received."""
+    """The most unusual stretch; None if the recording is too short or shows no traffic."""
     times, total = recording.times, _total(recording)
     if len(times) < _WINDOWS_LEAST or total[-1] <= 0:
         return None
@@ -71,7 +71,7 @@ def unusual(recording: Recording, window: float = WINDOW_SECONDS) -> Stretch | N
         first -= 1
     while last < len(scores) - 1 and scores[last + 1] / threshold >= 1:
         last += 1
-    # Windows overlap: those at half the height and more reach half a window over the edges.
+    # Windows overlap: windows of at least half the height extend half a window beyond the edges.
     start, end = float(starts[first]), float(starts[last]) + window
     if last > first:
         start, end = start + window / 4, end - window / 4

@@ -1,4 +1,4 @@
-"""The file of a flight recording as engine/docs/flight.md has it: header, chunks, frames; not their meaning."""
+"""File format of flight recordings (engine/docs/flight.md): header, chunks and frames. `reader` decodes the frames."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ HEADER_BYTES = 512
 CHUNK_HEAD_BYTES = 64
 FRAME_HEAD_BYTES = 8
 
-# Far above any recorder's, small enough that a made-up file cannot keep a reader busy.
+# Far above the values of any recorder, and small enough that a forged file cannot keep a reader busy.
 _FILE_LIMIT = 1 << 32
 _DIRECTORY_LIMIT = 1 << 20
 _CHUNKS_LIMIT = 1 << 10
 _SLACK = 1 << 20
 _PACKED = 4
-"""A recording kept by a file system that compresses may hold so many times what is counted of it."""
+"""Highest compression ratio assumed of a file system: a file's size may be this multiple of its blocks."""
 _PIECE_BYTES = 1 << 20
 
 
 class FlightError(UserError):
-    """A flight recording cannot be read; the message names what is wrong."""
+    """A flight recording cannot be read; the message states the reason."""
 
 
 class State(IntEnum):
-    """What the file is."""
+    """State of the file."""
 
     WRITING = 0
     RECORDING = 1
@@ -51,7 +51,7 @@ class State(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """The fixed part."""
+    """The header of the file."""
 
     size: int
     state: State
@@ -65,12 +65,12 @@ class Header:
     chunk_bytes: int
     chunks: int
     number: int
-    """Of a kept recording; 0 is the ring."""
+    """Number of a kept recording; 0 for the ring."""
     trigger_ns: int
     trigger_event: int | None
-    """Number of the event it was kept for; None: by hand, or the ring."""
+    """Number of the event that triggered it; None if kept by command, or for the ring."""
     ticks: int
-    """Recorded so far."""
+    """Number of ticks recorded."""
     name: str
     product: str
     why: str
@@ -88,19 +88,19 @@ class Chunk:
         """The payload of each frame, in order.
 
         Raises:
-            FlightError: A frame does not fit or its check is wrong; those before it were good.
+            FlightError: A frame is cut off or its checksum is wrong. The frames before it are valid.
         """
         at, end = 0, len(self.data)
         while at < end:
             if end - at < FRAME_HEAD_BYTES:
-                raise FlightError(f"chunk {self.sequence} ends within the head of a frame")
+                raise FlightError(f"chunk {self.sequence} ends within a frame header")
             length, check = struct.unpack_from(f"{self.order}II", self.data, at)
             at += FRAME_HEAD_BYTES
             if length > end - at:
                 raise FlightError(f"chunk {self.sequence} ends within a frame of {length} bytes")
             payload = self.data[at : at + length]
             if zlib.crc32(payload) != check:
-                raise FlightError(f"the check of a frame in chunk {self.sequence} is wrong")
+                raise FlightError(f"a frame in chunk {self.sequence} has a wrong checksum")
             yield payload
             at += -(-length // 8) * 8
 
@@ -115,7 +115,7 @@ class Payload(Cursor):
 
 @dataclass(frozen=True, slots=True)
 class FlightFile:
-    """All a file has, before it is taken apart."""
+    """Content of a file before its frames are decoded."""
 
     path: Path
     header: Header
@@ -123,7 +123,7 @@ class FlightFile:
     chunks: tuple[Chunk, ...]
     """Oldest first."""
     damage: tuple[str, ...]
-    """What could not be read, in words."""
+    """One sentence for each part that could not be read."""
 
 
 def _header(data: bytes, order: str, path: Path) -> Header:
@@ -133,12 +133,12 @@ def _header(data: bytes, order: str, path: Path) -> Header:
     if state > State.FROZEN:
         raise FlightError(f"{path} is damaged: its state is {state}")
     if size > _FILE_LIMIT or directory_bytes > _DIRECTORY_LIMIT or not 0 < chunks <= _CHUNKS_LIMIT:
-        raise FlightError(f"{path} is damaged: its header claims what no recorder writes")
+        raise FlightError(f"{path} is damaged: its header has values that no recorder writes")
     fits = HEADER_BYTES <= directory <= chunks_offset - directory_bytes and chunks_offset % 8 == 0
     if not fits or chunk_bytes % 8 or not CHUNK_HEAD_BYTES < chunk_bytes <= size:
         raise FlightError(f"{path} is damaged: its parts overlap")
     if chunks_offset + chunks * chunk_bytes > size:
-        raise FlightError(f"{path} is damaged: its chunks are larger than the file it says it is")
+        raise FlightError(f"{path} is damaged: its chunks are larger than the file size in its header")
     return Header(
         size=size,
         state=State(state),
@@ -175,11 +175,11 @@ class _Reading:
             raise FlightError(f"{path} is not read: {stranger(found.st_uid)}")
         self.size = found.st_size
         self.left = found.st_blocks * 512 * _PACKED + _SLACK
-        """Bytes of chunks that may be read: holes are not counted."""
+        """Limit of chunk bytes to read; holes are not counted."""
         self.damage: list[str] = []
 
     def read(self, offset: int, size: int) -> bytes:
-        """Up to `size` bytes; fewer where the file ends."""
+        """Read up to `size` bytes; fewer at the end of the file."""
         try:
             return os.pread(self.file, size, offset)
         except OSError as error:
@@ -218,7 +218,7 @@ class _Reading:
             raise FlightError(f"{self.path} is damaged: {error}") from None
 
     def frames(self, sequence: int, offset: int, size: int) -> bytes:
-        """The bytes of a chunk's frames, up to a hole: a made-up file may have gigabytes of it that no disk holds."""
+        """Read the frames of a chunk up to a hole; a forged sparse file may claim gigabytes that no disk holds."""
         pieces = []
         for at in range(0, size, _PIECE_BYTES):
             piece = self.read(offset + at, min(_PIECE_BYTES, size - at))
@@ -231,7 +231,7 @@ class _Reading:
         return b"".join(pieces)
 
     def chunk(self, header: Header, order: str, place: int) -> Chunk | None:
-        """A chunk; None: it is empty, or was overwritten while it was read."""
+        """Read a chunk; None if it is empty or was overwritten during the read."""
         offset = header.chunks_offset + place * header.chunk_bytes
         head = self.read(offset, CHUNK_HEAD_BYTES)
         if len(head) < CHUNK_HEAD_BYTES:
@@ -255,7 +255,7 @@ class _Reading:
 @contextmanager
 def _opened(path: Path, all_users: bool) -> Iterator[_Reading]:
     try:
-        # A FIFO must not block the reader.
+        # O_NONBLOCK: a FIFO must not block the reader.
         file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         raise FlightError(f"{path} cannot be opened: {error.strerror}") from None
@@ -266,20 +266,28 @@ def _opened(path: Path, all_users: bool) -> Iterator[_Reading]:
 
 
 def read_header(path: Path, all_users: bool = False) -> tuple[Header, tuple[int, int]]:
-    """The header of a flight recording, and device and inode of its file. It is one's own, unless `all_users`.
+    """Read the header of a flight recording, and device and inode of its file.
+
+    Args:
+        path: The file.
+        all_users: Also read files of other users.
 
     Raises:
-        FlightError: It cannot be opened or is none.
+        FlightError: The file cannot be opened or is not a flight recording.
     """
     with _opened(path, all_users) as reading:
         return reading.header(reading.order()), reading.identity
 
 
 def open_file(path: Path, all_users: bool = False) -> FlightFile:
-    """Read a flight recording, kept or still being recorded. It is one's own, unless `all_users`.
+    """Read a flight recording, kept or still being recorded. Damaged parts are skipped and listed in `damage`.
+
+    Args:
+        path: The file.
+        all_users: Also read files of other users.
 
     Raises:
-        FlightError: It cannot be opened or is none; what is merely damaged is left out and named in `damage`.
+        FlightError: The file cannot be opened or is not a flight recording.
     """
     with _opened(path, all_users) as reading:
         order = reading.order()

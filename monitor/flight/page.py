@@ -1,4 +1,4 @@
-"""A recording as a page: one file with charts, events and figures; no script, nothing fetched."""
+"""A recording as one self-contained HTML page with charts, events and figures; no script, nothing fetched."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from heliograph.monitor.page.svg import Axis, Frame, Line, Mark, chart, nice_axi
 __all__ = ["page"]
 
 _POINTS = 900
-"""Most points of a line: about one a pixel; each keeps the extreme of what it stands for."""
+"""Maximum number of points of a line, about one for each pixel; each point is the extreme of its ticks."""
 _EVENTS = 500
 _FRAME = Frame(width=920, height=210, left=72, right=20, top=12, bottom=34)
 _CLOSE_SECONDS = 0.25
-"""Around the focus, in the second column of charts."""
+"""Seconds before and after the focus in the second column of charts."""
 
 
 def page(study: Study) -> str:
-    """The page as HTML."""
+    """The HTML page of a recording."""
     groups = [(name, list(curves)) for name, curves in groupby(study.curves, key=lambda curve: curve.spec.group)]
     sections = [_section(study, name, curves) for name, curves in groups]
     return document(
         f"Flight recording of {study.recording.header.name}",
         [line.strip() for line in head_lines(study)],
         [_tiles(study), *sections, _events(study)],
-        "Rates are those of each tick. Of many ticks in one pixel the extreme is drawn. Orange: the trigger; "
-        "grey: ticks that are missing; blue: the most unusual stretch. Times are UTC.",
+        "Rates are per tick. If several ticks share a pixel, the extreme is drawn. Orange: the trigger; "
+        "grey: missing ticks; blue: the most unusual stretch. Times are UTC.",
         style=_STYLE,
     )
 
@@ -106,7 +106,7 @@ def _chart(study: Study, drawn: Sequence[Curve], first: int, last: int, label: s
 
 
 def _scaled_axis(top: float, unit: str) -> Axis:
-    """The axis of values in their unit; times and shares as people write them."""
+    """The value axis, with its unit; times and shares are scaled to readable units."""
     axis = nice_axis(top)
     if unit in ("ns", "millionths"):
         return Axis(axis.low, axis.high, [(value, shown(value, unit)) for value, _ in axis.ticks])

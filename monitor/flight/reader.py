@@ -1,10 +1,10 @@
-"""Flight recordings made into what happened: ticks, objects with their cells over time, events, triggers.
+"""Decodes flight recordings into ticks, objects with their cells over time, events and triggers.
 
-Cells are kept as their changes, a position among the ticks and the value from there on, so a recording of an hour in
-which little happened is small. `Track.values` makes a plain series of one.
+A cell is stored as a list of changes (position of the tick, new value), so an hour with little activity stays small.
+`Track.values` expands a cell into a series.
 
-The file may be being written, cut short, or made up: a chunk is taken up to its first mistake, which is named in
-`Recording.damage`, and what is missing between two chunks is a `Gap`.
+The file may still be written to, be truncated or be forged. Each chunk is read up to its first error, which is listed
+in `Recording.damage`. Ticks missing between two chunks become a `Gap`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _ABSENT = 1 << 63
 
 @dataclass(slots=True)
 class Track:
-    """One object, from its first tick to its last."""
+    """One object over the time it existed."""
 
     scope: str
     labels: Mapping[str, str]
@@ -45,18 +45,18 @@ class Track:
     created_ns: int
     generation: int
     first: int
-    """Position of the first tick that has it."""
+    """Position of the first tick that has the object."""
     last: int
-    """Position of the last one."""
+    """Position of the last tick that has the object."""
     changes: dict[str, tuple[list[int], list[int]]] = field(default_factory=dict)
-    """By cell: positions of ticks, and the value from there on. A cell that is absent is always 0."""
+    """By cell: positions of its changes and the new values. An absent cell is always 0."""
     signed: frozenset[str] = frozenset()
-    """Cells whose values may be below 0, here still in two's complement."""
+    """Cells whose values may be negative; `changes` has them in two's complement."""
     torn: list[int] = field(default_factory=list)
-    """Positions of ticks whose cells may not belong together."""
+    """Positions of ticks at which the cells may be inconsistent with each other."""
 
     def values(self, cell: str, ticks: int) -> Series:
-        """The cell at each of `ticks` positions; NaN where the object is not there or the cell does not apply."""
+        """The cell at each of `ticks` positions; NaN where the object does not exist or the cell does not apply."""
         series = np.full(ticks, np.nan)
         series[self.first : self.last + 1] = 0.0
         positions, values = self.changes.get(cell, ((), ()))
@@ -73,7 +73,7 @@ class Track:
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """From here on the recording was being kept."""
+    """The moment at which the recorder began to keep the recording."""
 
     position: int
     time_ns: int
@@ -83,7 +83,7 @@ class Trigger:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Ticks that are missing before a position."""
+    """Ticks missing before a position."""
 
     position: int
     ticks: int
@@ -93,37 +93,37 @@ class Gap:
 
 @dataclass(slots=True)
 class Recording:
-    """All of one recording."""
+    """A decoded recording."""
 
     path: Path
     header: Header
     layouts: Mapping[int, RecordLayout]
     numbers: list[int] = field(default_factory=list)
-    """Of the ticks; 0 is the instance's first."""
+    """Numbers of the ticks; 0 is the instance's first tick."""
     mono_ns: list[int] = field(default_factory=list)
     wall_ns: list[int] = field(default_factory=list)
     late_ns: list[int] = field(default_factory=list)
     planned_ns: list[int] = field(default_factory=list)
-    """Time to the next tick, as planned."""
+    """Planned time to the next tick, ns."""
     tracks: list[Track] = field(default_factory=list)
     events: list[tuple[int, Event]] = field(default_factory=list)
-    """With the position of the tick that told them."""
+    """Events, each with the position of the tick that recorded it."""
     events_missed: int = 0
     triggers: list[Trigger] = field(default_factory=list)
     gaps: list[Gap] = field(default_factory=list)
     left_out: int = 0
-    """Most objects that one key had no room for."""
+    """Highest number of objects for which a key frame had no room."""
     damage: list[str] = field(default_factory=list)
 
     @property
     def times(self) -> Series:
-        """Seconds of each tick since the first one, on the clock that is never set."""
+        """Seconds from the first tick to each tick, by the monotonic clock."""
         first = self.mono_ns[0] if self.mono_ns else 0
         return np.array([(now - first) / 1e9 for now in self.mono_ns], dtype=np.float64)
 
     @property
     def seconds(self) -> float:
-        """From the first tick to the last."""
+        """Duration from the first tick to the last, seconds."""
         return (self.mono_ns[-1] - self.mono_ns[0]) / 1e9 if self.mono_ns else 0.0
 
     def of(self, scope: str) -> Iterator[Track]:
@@ -131,12 +131,12 @@ class Recording:
         return (track for track in self.tracks if track.scope == scope)
 
     def position_of(self, wall_ns: int) -> int:
-        """Position of the first tick at or after a moment of the wall clock; that of the last if there is none."""
+        """Position of the first tick at or after a wall-clock time; of the last tick if there is none."""
         return min(bisect_left(self.wall_ns, wall_ns), len(self.wall_ns) - 1)
 
     @property
     def trigger(self) -> Trigger | None:
-        """Why it was kept; of a ring that was frozen several times, the last."""
+        """The trigger it was kept for; the last one if the ring was frozen several times."""
         for trigger in reversed(self.triggers):
             if not self.header.trigger_ns or trigger.time_ns == self.header.trigger_ns:
                 return trigger
@@ -144,7 +144,7 @@ class Recording:
 
 
 class _Decoder:
-    """Follows the frames."""
+    """Applies the frames in order."""
 
     def __init__(self, file: FlightFile) -> None:
         self.file = file
@@ -154,7 +154,7 @@ class _Decoder:
             for number, layout in file.directory.scopes.items()
         }
         self.live: dict[int, tuple[Track, Mapping[int, str], dict[int, int]]] = {}
-        """By slot: the track, names of its cells, and their values now."""
+        """By slot: the track, its cell names, and the current values."""
         self.labels: dict[int, Mapping[str, str]] = {}
         self.position = -1
 
@@ -176,7 +176,7 @@ class _Decoder:
                 cursor = Payload(payload)
                 is_key = bool(cursor.uint() & 1)
                 if is_first and not is_key:
-                    raise FlightError(f"chunk {chunk.sequence} does not begin with a key")
+                    raise FlightError(f"chunk {chunk.sequence} does not begin with a key frame")
                 self.tick(cursor, is_key, chunk.sequence)
                 self.items(cursor, self.restart() if is_key else {})
                 is_first = False
@@ -184,7 +184,7 @@ class _Decoder:
             self.recording.damage.append(str(error))
 
     def restart(self) -> dict[tuple[int, int], Track]:
-        """A key says all there is; returns what there was, by slot and generation, which may go on."""
+        """Prepare for a key frame, which lists all objects; return the previous tracks by slot and generation."""
         before = {(slot, track.generation): track for slot, (track, _, _) in self.live.items()}
         for track in before.values():
             track.last = self.position - 1
@@ -192,24 +192,24 @@ class _Decoder:
         return before
 
     def tick(self, cursor: Payload, is_key: bool, sequence: int) -> None:
-        """The time of a frame."""
+        """Read the time of a frame."""
         out = self.recording
         number = cursor.uint()
         passed, wall = cursor.uint(), cursor.uint() if is_key else cursor.difference()
         late, missed, planned = cursor.uint(), cursor.uint(), cursor.uint()
         if not is_key and not out.numbers:
-            raise FlightError(f"chunk {sequence} has a tick that follows nothing")
+            raise FlightError(f"chunk {sequence} has a tick without a key frame before it")
         mono_ns = passed if is_key else out.mono_ns[-1] + passed
         wall_ns = wall if is_key else out.wall_ns[-1] + passed + wall
         if not (0 <= wall_ns < _TIME_LIMIT and mono_ns < _TIME_LIMIT and late < _TIME_LIMIT and planned < _TIME_LIMIT):
-            raise FlightError(f"chunk {sequence} has a tick at a moment that cannot be")
+            raise FlightError(f"chunk {sequence} has a tick with an impossible time")
         if out.numbers and (number <= out.numbers[-1] or mono_ns < out.mono_ns[-1]):
             raise FlightError(f"chunk {sequence} has ticks out of order")
         self.position += 1
         lost = number - out.numbers[-1] - 1 if out.numbers else 0
         if lost or missed:
             seconds = (mono_ns - out.mono_ns[-1]) / 1e9 if out.mono_ns else 0.0
-            why = "the recording has lost them" if lost else "the recorder came too late"
+            why = "their chunk was lost" if lost else "the recorder was late"
             out.gaps.append(Gap(self.position, lost + missed, seconds, why))
         out.numbers.append(number)
         out.mono_ns.append(mono_ns)
@@ -240,7 +240,7 @@ class _Decoder:
                 self.recording.left_out = max(self.recording.left_out, cursor.uint())
             else:
                 raise FlightError(f"a frame has an item of kind {item}, which this Heliograph does not know")
-        for event, slot in events:  # an object and an event about it may be of one tick
+        for event, slot in events:  # a tick may have both an object and an event of it
             labels = self.labels.get(slot - 1, event.labels)
             self.recording.events.append((self.position, replace(event, labels=labels)))
 
@@ -284,13 +284,13 @@ class _Decoder:
             values.append(value)
 
     def cells(self, cursor: Payload, names: Mapping[int, str], before: Mapping[int, int] | None) -> dict[int, int]:
-        """The cells of an item; with `before`, of what changed."""
+        """Read the cells of an item; with `before`, the changed cells."""
         found: dict[int, int] = {}
         index = 0
         for _ in range(cursor.uint()):
             index += cursor.uint()
             if index not in names:
-                raise FlightError(f"a frame has a cell {index} that its scope does not have")
+                raise FlightError(f"a frame has cell {index}, which its scope does not have")
             if before is None:
                 found[index] = cursor.uint()
             else:
@@ -301,7 +301,7 @@ class _Decoder:
         slot = cursor.uint()
         entry = self.live.get(slot)
         if entry is None:
-            raise FlightError(f"a frame changes slot {slot}, where nothing is")
+            raise FlightError(f"a frame changes slot {slot}, which is empty")
         track, names, values = entry
         for index, value in self.cells(cursor, names, values).items():
             values[index] = value
@@ -313,11 +313,11 @@ class _Decoder:
         slot = cursor.uint()
         entry = self.live.pop(slot, None)
         if entry is None:
-            raise FlightError(f"a frame says that slot {slot} is gone, where nothing is")
+            raise FlightError(f"a frame closes slot {slot}, which is empty")
         entry[0].last = self.position
 
     def event(self, cursor: Payload) -> tuple[Event, int]:
-        """An event and the slot, plus 1, of what it is about."""
+        """Read an event; return it with the slot of its object plus 1, or 0."""
         number = cursor.uint()
         time_ns = self.recording.wall_ns[-1] + cursor.difference()
         kind_id, severity, slot = cursor.uint(), cursor.uint(), cursor.uint()
@@ -341,14 +341,18 @@ class _Decoder:
 
 
 def read(path: Path, all_users: bool = False) -> Recording:
-    """Read a recording. It is one's own, unless `all_users`.
+    """Read and decode a recording.
+
+    Args:
+        path: The file.
+        all_users: Also read files of other users.
 
     Raises:
-        FlightError: It is none, or nothing of it can be read.
+        FlightError: The file is not a flight recording, or no tick of it can be read.
     """
     file = open_file(path, all_users)
     recording = _Decoder(file).run()
     if not recording.numbers:
-        why = recording.damage[0] if recording.damage else "no tick is complete yet"
-        raise FlightError(f"{path} has nothing to read: {why}")
+        why = recording.damage[0] if recording.damage else "none is complete yet"
+        raise FlightError(f"{path} has no readable tick: {why}")
     return recording

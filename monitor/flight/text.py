@@ -1,4 +1,4 @@
-"""A recording as people read it on a terminal: what it is, what stands out, curves as sparklines, ticks as a table."""
+"""A recording as text for a terminal: a summary, curves as sparklines, and a table of ticks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["Study", "events_lines", "head_lines", "moment", "overview_lines", "s
 
 _BARS = "▁▂▃▄▅▆▇█"
 _COLUMNS = 9
-"""Curves in the table of ticks, most."""
+"""Maximum number of curves in the table of ticks."""
 _FIRST = (
     "messages_sent",
     "messages_received",
@@ -30,18 +30,18 @@ _FIRST = (
     "naks_received",
     "repairs_sent",
 )
-"""Load, queue, NAKs and repairs come first, where there are any."""
+"""Curves preferred for the table of ticks."""
 _EVENTS = 20
 _KINDS = {
-    State.WRITING: "a recording that was not completed",
-    State.RECORDING: "the ring, as it is now",
-    State.CLOSED: "the ring, as it ended",
+    State.WRITING: "an incomplete recording",
+    State.RECORDING: "the ring, current state",
+    State.CLOSED: "the ring, final state",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """A recording, or a span of it, and what was made of it."""
+    """A recording, or a span of it, and its evaluation."""
 
     recording: Recording
     curves: Sequence[Curve]
@@ -50,19 +50,19 @@ class Study:
     """Position of the first tick of the span."""
     last: int
     focus: int
-    """Position of the tick that matters most."""
+    """Position of the most relevant tick."""
     focus_is: str
-    """Why it does, in words."""
+    """Reason for this focus, as text."""
 
 
 def moment(wall_ns: int, digits: int = 3) -> str:
-    """A moment of the day, UTC: 21:05:03.120."""
+    """A time of day, UTC: 21:05:03.120."""
     at = datetime.fromtimestamp(wall_ns // 1_000_000_000, UTC)
     return f"{at:%H:%M:%S}.{wall_ns % 1_000_000_000:09d}"[: 9 + digits]
 
 
 def shown(value: float, unit: str) -> str:
-    """A value in its unit, short; a dash where there is none."""
+    """A value with its unit, shortened; "-" for NaN."""
     if math.isnan(value):
         return "-"
     if unit == "ns":
@@ -75,7 +75,7 @@ def shown(value: float, unit: str) -> str:
 
 
 def sparkline(values: Series, width: int = 60) -> str:
-    """The curve in `width` characters, each the greatest value of its stretch; blanks where nothing is known."""
+    """The curve in `width` characters; each shows the greatest value of its ticks, a blank if unknown."""
     if not len(values):
         return ""
     edges = np.linspace(0, len(values), min(width, len(values)) + 1).astype(int)
@@ -94,12 +94,12 @@ def sparkline(values: Series, width: int = 60) -> str:
 def _kind(recording: Recording) -> str:
     header = recording.header
     if header.state is State.FROZEN:
-        return f"recording {header.number}, kept because: {printable(header.why)}"
+        return f"recording {header.number}, reason: {printable(header.why)}"
     return _KINDS[header.state]
 
 
 def head_lines(study: Study) -> list[str]:
-    """What the recording is, and what stands out."""
+    """Summary of the recording and its most unusual stretch."""
     recording, header = study.recording, study.recording.header
     day = datetime.fromtimestamp(recording.wall_ns[0] // 1_000_000_000, UTC)
     late = sum(gap.ticks for gap in recording.gaps)
@@ -112,31 +112,31 @@ def head_lines(study: Study) -> list[str]:
         + f", {late} missing; {len(recording.tracks)} objects, {len(recording.events)} events",
     ]
     if header.state is State.FROZEN and recording.trigger is not None:
-        lines.append(f"  kept for what happened at {moment(header.trigger_ns)}")
+        lines.append(f"  triggered at {moment(header.trigger_ns)}")
     if recording.events_missed:
         lines.append(f"  {recording.events_missed} events were overwritten before they were recorded")
     if recording.left_out:
-        lines.append(f"  {recording.left_out} objects found no room in it: flight_bytes is too small for so many")
+        lines.append(f"  {recording.left_out} objects are not recorded: flight_bytes is too small")
     lines += [f"  damaged: {printable(text)}" for text in recording.damage]
     return [*lines, burst_line(study)]
 
 
 def burst_line(study: Study) -> str:
-    """The most unusual stretch, in a sentence."""
+    """The most unusual stretch, as a sentence."""
     burst, recording = study.burst, study.recording
     if burst is None:
-        return "  nothing was sent or received that could be unusual"
+        return "  no unusual load: no messages, or a recording that is too short"
     at = recording.wall_ns[0] + round(burst.start * 1e9)
     times = f", {burst.rate / burst.usual:.3g} times the usual {rate_text(burst.usual)}" if burst.usual else ""
     what = (
         f"{duration_text((burst.end - burst.start) * 1e9)} from {moment(at)} ({burst.start:+.3f} s): "
         f"{rate_text(burst.rate)} messages/s{times} (z = {burst.score:.0f})"
     )
-    return f"  most unusual: {what}" if burst.is_notable else f"  nothing unusual in the load; most so: {what}"
+    return f"  most unusual: {what}" if burst.is_notable else f"  no unusual load; highest deviation: {what}"
 
 
 def overview_lines(study: Study, width: int = 48) -> list[str]:
-    """Each curve that is not flat: its range and its shape over the span."""
+    """One line for each curve that is not flat: its range and its shape over the span."""
     rows = []
     for curve in study.curves:
         values = curve.values[study.first : study.last + 1]
@@ -149,19 +149,19 @@ def overview_lines(study: Study, width: int = 48) -> list[str]:
             [curve.spec.title, unit if unit not in ("ns", "millionths") else "", *texts, sparkline(values, width)]
         )
     if not rows:
-        return ["nothing happened: all curves are flat"]
+        return ["no activity: all curves are flat"]
     return table(("curve", "", "least", "median", "most", "over the span"), rows, left=2)
 
 
 def _excitement(curve: Curve, first: int, last: int) -> float:
-    """How much a curve does within a stretch, compared with what it does otherwise."""
+    """Range of a curve within a stretch, in standard deviations of the whole curve."""
     inside = np.nan_to_num(curve.values[first : last + 1])
     spread = float(np.std(np.nan_to_num(curve.values))) or 1.0
     return float(np.ptp(inside)) / spread if len(inside) else 0.0
 
 
 def table_lines(study: Study, rows: int = 20) -> list[str]:
-    """The ticks around the focus with the curves that do most there; `>` marks the focus."""
+    """The ticks around the focus, with the curves that change most there; `>` marks the focus."""
     recording = study.recording
     first = max(study.first, study.focus - rows // 2)
     last = min(study.last, first + rows - 1)
@@ -170,22 +170,22 @@ def table_lines(study: Study, rows: int = 20) -> list[str]:
     chosen = [curve for curve in live if curve in ranked]
     times = recording.times
     head = ["", "time", "tick", *(curve.spec.key.replace("_", " ") for curve in chosen), ""]
-    told: dict[int, list[str]] = {}
+    events: dict[int, list[str]] = {}
     for position, event in recording.events:
-        told.setdefault(position, []).append(event.name)
+        events.setdefault(position, []).append(event.name)
     body = []
     for at in range(first, last + 1):
         step = (times[at] - times[at - 1]) * 1e9 if at else math.nan
         cells = [shown(float(curve.values[at]), curve.spec.unit) for curve in chosen]
         mark = ">" if at == study.focus else ""
-        body.append([mark, moment(recording.wall_ns[at]), shown(step, "ns"), *cells, ", ".join(told.get(at, ()))])
+        body.append([mark, moment(recording.wall_ns[at]), shown(step, "ns"), *cells, ", ".join(events.get(at, ()))])
     around = f"around {moment(recording.wall_ns[study.focus])}, {study.focus_is}:"
     sparks = ["", "", "", *(sparkline(curve.values[first : last + 1], 12) for curve in chosen), ""]
     return [around, *table(head, [*body, sparks], left=2)]
 
 
 def events_lines(study: Study, most: int = _EVENTS) -> list[str]:
-    """The events of the span, those nearest to the focus when they are many."""
+    """The events of the span; at most `most`, those nearest to the focus."""
     inside = [(at, event) for at, event in study.recording.events if study.first <= at <= study.last]
     if not inside:
         return []

@@ -1,8 +1,8 @@
-"""The report: a history as one HTML file that needs nothing else, to be read, mailed or kept.
+"""The report: a latency history as one self-contained HTML file.
 
-Per metric: the percentile spectrum of every series over the whole time, the table of its percentiles and jitter, p99.9
-hour by hour, and every hour as a row. It reads the history's files directly, without Spark. All figures come from
-merged counts; a percentile is never an average.
+For each metric: the percentile spectrum of every series over the whole time, a table of percentiles and jitter, p99.9
+by hour, and a row for every hour. The report reads the history's files directly, without Spark. All figures come from
+merged counts; percentiles are never averaged.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["Hour", "MetricReport", "Reported", "SeriesReport", "report", "write_
 
 @dataclass(frozen=True, slots=True)
 class Hour:
-    """Figures of a series over some time, ns."""
+    """Figures of a series over an hour or over the whole time, ns."""
 
     start: datetime
     n: int
@@ -49,11 +49,11 @@ class Hour:
 
 @dataclass(frozen=True, slots=True)
 class SeriesReport:
-    """One series: all its time, and every hour."""
+    """Figures of one series: over the whole time, and for every hour."""
 
     name: str
     detail: str
-    """What else tells it apart, for the small print."""
+    """Further labels that distinguish the series, for small print."""
     whole: Hour
     spectrum: Spectrum
     hours: tuple[Hour, ...]
@@ -70,7 +70,7 @@ class MetricReport:
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """A report and what could not be read for it."""
+    """A report and the files that could not be read."""
 
     html: str
     series: int
@@ -81,21 +81,21 @@ def report(history: Path, title: str = "Latency history") -> Reported:
     """Make the report of a history.
 
     Raises:
-        UserError: There is no history, or it holds nothing.
+        UserError: There is no history, or it has no readable hours.
     """
     table, broken = read_history(history)
     if table.num_rows == 0:
         hint = f" ({len(broken)} files could not be read)" if broken else ""
-        raise UserError(f"the history {history} holds no hours{hint}; make some with `heliograph history rollup`")
+        raise UserError(f"the history {history} has no hours{hint}; run `heliograph history rollup` first")
     metrics = _metrics(table)
     return Reported(page(title, metrics, broken), sum(len(metric.series) for metric in metrics), tuple(broken))
 
 
 def write_report(text: str, path: Path) -> None:
-    """Put a report in place, whole or not at all.
+    """Write a report atomically.
 
     Raises:
-        UserError: It cannot be written.
+        UserError: The file cannot be written.
     """
     temporary = path.with_name(f".tmp-{path.name}")
     try:
@@ -153,7 +153,7 @@ def _hour(row: dict[str, object]) -> Hour:
 
 
 def _names(rows: Sequence[dict[str, object]]) -> list[tuple[str, str]]:
-    """Name and detail of each series: what people call it, and what is needed to tell it apart."""
+    """Name and detail of each series: a short name, and the labels that make it unique."""
     layouts = {(row["digits"], row["lowest"]) for row in rows}
     found = []
     for row in rows:

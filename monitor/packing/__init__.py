@@ -1,7 +1,7 @@
-"""A snapshot as bytes, and back: frames, whole or as changes, that describe themselves (engine/docs/snapshot.md).
+"""Encodes snapshots as self-describing frames, complete or as changes, and decodes them (engine/docs/snapshot.md).
 
-`Encoder().frame(snapshot)` makes one frame; `Decoder().feed(frame)` gives the snapshot back, its histograms bit by bit
-the same. A reader may come late (it waits for a keyframe), lose frames (it names them) and be of another version.
+`Encoder().frame(snapshot)` encodes one frame; `Decoder().feed(frame)` returns the snapshot with identical histograms. A
+reader may start late (it waits for a keyframe), lose frames (it counts them) and have another version.
 """
 
 from __future__ import annotations

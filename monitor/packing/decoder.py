@@ -1,8 +1,8 @@
-"""Frames into snapshots.
+"""Decodes frames into snapshots.
 
-The decoder keeps the last keyframe and the last frame, either of which the next may be based on. A frame based on one
-it does not have is passed over, and what it waits for is told. What has not changed between two snapshots is the same
-object in both, so a decoded stream costs what changes.
+The decoder keeps the last keyframe and the last frame; the next frame may be based on either. A frame with another base
+is skipped, and `waiting` states which frame is missing. Two successive snapshots share their unchanged objects, so the
+cost of a stream depends on its changes only.
 """
 
 from __future__ import annotations
@@ -27,30 +27,30 @@ _MANY = 4
 _LEAST_EVENT_BYTES = 9
 _LEAST_INSTANCE_BYTES = 5
 _MOST_CELLS = 1 << 12
-"""Of one shape."""
+"""Highest number of cells of one shape."""
 
 
 @dataclass(frozen=True, slots=True)
 class DecoderStats:
-    """What became of the frames of a stream, or of several when its encoder was started anew."""
+    """Counters of the frames of a stream; they continue when its encoder restarts."""
 
     frames: int = 0
-    """Taken: each became a snapshot."""
+    """Frames decoded to a snapshot."""
     keyframes: int = 0
-    """Of those."""
+    """Keyframes among them."""
     missed: int = 0
-    """Frames between the first heard of an encoder and the last that never came."""
+    """Frames missing between the first and the last frame of an encoder."""
     unusable: int = 0
-    """Frames that came and are based on one that is not here."""
+    """Frames received whose base frame is missing."""
     repeated: int = 0
-    """Frames that came again, or late."""
+    """Frames received twice or late."""
     restarts: int = 0
     """Times another encoder took over."""
 
 
 @dataclass(slots=True)
 class _State:
-    """A snapshot and the tables it is told with."""
+    """A decoded snapshot and its tables."""
 
     number: int = 0
     texts: list[str] = field(default_factory=list)
@@ -62,27 +62,27 @@ class _State:
     layouts: list[Layout] = field(default_factory=list)
     row: Numbers = field(default_factory=lambda: _NO_NUMBERS)
     places: Positions = field(default_factory=lambda: np.zeros(1, np.int64))
-    """Where each object's numbers begin in `row`, and one more: its length."""
+    """Start of each object's numbers in `row`; the last entry is the length of `row`."""
     histograms: list[SparseHistogram] = field(default_factory=list)
     histogram_places: list[int] = field(default_factory=lambda: [0])
     text_bytes: int = 0
-    """Of `texts`."""
+    """Size of `texts`."""
     shape_cells: int = 0
-    """Of `shapes`."""
+    """Number of cells of `shapes`."""
     held_cells: int = 0
-    """Of `histograms`."""
+    """Number of cells of `histograms`."""
     weight: int = 0
-    """Bytes of memory it takes, by estimate."""
+    """Estimated memory, bytes."""
 
 
 class Decoder:
     """Reads the frames of one stream. For one thread at a time."""
 
     def __init__(self, limits: Limits | None = None) -> None:
-        """Begin to read; the first snapshot comes with the first keyframe.
+        """Prepare to decode; the first keyframe gives the first snapshot.
 
         Args:
-            limits: The most to accept; default: those of `Limits`.
+            limits: Limits of a frame; default: those of `Limits`.
         """
         self._limits = limits or Limits()
         self._stream: int | None = None
@@ -95,23 +95,23 @@ class Decoder:
 
     @property
     def stats(self) -> DecoderStats:
-        """What became of the frames so far."""
+        """The counters."""
         return self._stats
 
     @property
     def waiting(self) -> str:
-        """What the next snapshot waits for, for people; empty when the last frame gave one."""
+        """Why there is no newer snapshot, for display; empty if the last frame gave one."""
         return self._waiting
 
     @property
     def weight(self) -> int:
-        """Bytes of memory that what it holds takes, by estimate."""
+        """Estimated memory of its content, bytes."""
         states = {id(state): state for state in (self._key, self._last) if state is not None}
         return sum(state.weight for state in states.values())
 
     @property
     def directory(self) -> Directory:
-        """Kind and unit of every cell the stream has named, by scope and cell."""
+        """Kind and unit of every cell defined by the stream, by scope and cell."""
         shapes = self._last.shapes if self._last else []
         if self._directory[0] is not shapes:
             found = {(shape.scope, cell.name): (cell.kind, cell.unit) for shape in shapes for cell in shape.cells}
@@ -119,13 +119,13 @@ class Decoder:
         return self._directory[1]
 
     def feed(self, frame: bytes) -> Snapshot | None:
-        """Take the next frame.
+        """Decode the next frame.
 
         Returns:
-            Its snapshot; None when it is based on a frame that is not here, or not newer than the last one.
+            Its snapshot; None if its base frame is missing or it is not newer than the last frame.
 
         Raises:
-            PackingError: It is damaged, of another version, or over a limit. What came before stays as it was.
+            PackingError: The frame is damaged, has another version or exceeds a limit. The state does not change.
         """
         head, body = unpack(frame, self._limits.body_bytes)
         restarted = self._stream is not None and head.stream != self._stream
@@ -149,13 +149,13 @@ class Decoder:
         return next((state for state in (self._last, self._key) if state is not None and state.number == number), None)
 
     def _note(self, head: Head, restarted: bool, used: bool) -> None:
-        """Keep the account of a frame that is sound."""
+        """Count a valid frame."""
         stats = self._stats
         if restarted:
             self._key = self._last = None
             stats = replace(stats, restarts=stats.restarts + 1)
         if self._stream is not None:
-            # Of an encoder that took over, all frames were to be had.
+            # All frames of an encoder that took over could have been received.
             stats = replace(stats, missed=stats.missed + head.number - (0 if restarted else self._newest) - 1)
         self._stream, self._newest = head.stream, head.number
         if used:
@@ -164,8 +164,8 @@ class Decoder:
             self._stats = replace(stats, frames=stats.frames + 1, keyframes=keyframes)
         else:
             self._waiting = (
-                f"frame {head.number} says what changed since frame {head.base}, which was not received; "
-                "the next keyframe says everything"
+                f"frame {head.number} has the changes since frame {head.base}, which was not received; "
+                "the next keyframe is complete"
             )
             self._stats = replace(stats, unusable=stats.unusable + 1)
 
@@ -175,7 +175,7 @@ def _damaged(what: str) -> PackingError:
 
 
 class _Read:
-    """Reads the body of one frame."""
+    """Decodes the body of one frame."""
 
     def __init__(self, body: bytes, base: _State, limits: Limits, work: Work) -> None:
         self._in = Reader(body)
@@ -184,14 +184,14 @@ class _Read:
         self._work = work
         self._now = _State()
         self._sources: list[int] = []
-        """Object of the base that each object continues; -1: none."""
+        """Index of the base's object that each object continues; -1: none."""
         self._following = 0
-        """Objects of the base below this one cannot be continued any more."""
+        """Objects of the base below this index cannot be continued any more."""
         self._as_before = False
-        """Whether the objects are those of the base, all of them: what most frames of a stream find."""
+        """Whether the objects are exactly those of the base, as in most frames."""
 
     def all(self, number: int) -> tuple[_State, Snapshot]:
-        """The whole frame."""
+        """Decode the complete body."""
         now = self._now
         now.number = number
         time_ns, missed = self._in.uint(), self._in.uint()
@@ -207,13 +207,13 @@ class _Read:
         ]
         now.weight = self._weight()
         if now.weight > self._limits.memory_bytes:
-            raise _damaged(f"holding it would take more than {self._limits.memory_bytes >> 20} MiB")
+            raise _damaged(f"it needs more than {self._limits.memory_bytes >> 20} MiB of memory")
         events = tuple(self._events())
         self._extensions()
         return now, Snapshot(time_ns, tuple(now.instances), events, missed)
 
     def _weight(self) -> int:
-        """Bytes that the snapshot takes, as if nothing of it were shared with another."""
+        """Estimated memory of the snapshot without sharing, bytes."""
         now = self._now
         return (
             (_TEXT_WEIGHT * len(now.texts) + now.text_bytes)
@@ -231,9 +231,9 @@ class _Read:
         base, now, source, limits, work = self._base, self._now, self._in, self._limits, self._work
         lengths = source.column()
         if len(base.texts) + len(lengths) > limits.strings:
-            raise _damaged(f"it names more than {limits.strings} texts")
+            raise _damaged(f"it defines more than {limits.strings} texts")
         if len(lengths) and int(lengths.max()) > limits.text_bytes:
-            raise _damaged(f"it names a text of more than {limits.text_bytes} bytes")
+            raise _damaged(f"it defines a text of more than {limits.text_bytes} bytes")
         work.charge(work.TEXT, len(lengths))
         texts = [source.take(length).decode("utf-8", "replace") for length in lengths.tolist()]
         now.texts = base.texts + texts if texts else base.texts
@@ -242,7 +242,7 @@ class _Read:
         now.shapes = base.shapes + shapes if shapes else base.shapes
         now.shape_cells = base.shape_cells + sum(len(shape.cells) for shape in shapes)
         if now.shape_cells > limits.shape_cells:
-            raise _damaged(f"its kinds of record have more than {limits.shape_cells} cells")
+            raise _damaged(f"its shapes have more than {limits.shape_cells} cells")
         forms = [self._form() for _ in range(source.count(4, limits.forms - len(base.forms)))]
         now.forms = base.forms + forms if forms else base.forms
 
@@ -269,13 +269,13 @@ class _Read:
         self._work.charge(self._work.FORM)
         form = Form(*(self._in.uint() for _ in range(4)))
         if form.cells > self._limits.histogram_cells:
-            raise _damaged(f"a histogram has {form.cells} cells; at most {self._limits.histogram_cells} are taken")
+            raise _damaged(f"a histogram has {form.cells} cells; the limit is {self._limits.histogram_cells}")
         try:
             expected = layout_of(form.digits, form.lowest, form.highest).cells
         except ValueError as error:
             raise _damaged(str(error)) from None
         if form.cells != expected:
-            raise _damaged(f"a histogram has {form.cells} cells; its parameters make {expected}")
+            raise _damaged(f"a histogram has {form.cells} cells; its parameters require {expected}")
         return form
 
     # Instances and objects
@@ -289,7 +289,7 @@ class _Read:
             place = source.uint(len(base.instances) + 1) - 1
             if place >= 0:
                 if place < following:
-                    raise _damaged("it continues an instance twice or out of turn")
+                    raise _damaged("it continues an instance twice or out of order")
                 following = place + 1
                 known = base.instances[place]
                 name, path, pid = known.name, known.path, known.pid
@@ -305,15 +305,15 @@ class _Read:
             elif place >= 0:
                 reason = base.instances[place].reason
             else:
-                raise _damaged("a new instance has the reason of an old one")
+                raise _damaged("a new instance keeps the reason of an old one")
             self._runs()
             now.first.append(len(self._sources))
             heads.append(InstanceState(name, health, reason, pid, incarnation, started, heartbeat, path))
         return heads
 
     def _runs(self) -> None:
-        """Which objects an instance has. Each of the base is continued at most once, in their order, so what a
-        decoder holds grows by new objects only, and those have bytes of their own."""
+        """Read which objects an instance has. Each object of the base is continued at most once and in order, so
+        memory grows only by new objects, each of which has its own bytes in the frame."""
         source, base, sources = self._in, self._base, self._sources
         runs = source.count(2, source.left)
         self._work.charge(self._work.RUN, runs)
@@ -326,20 +326,20 @@ class _Read:
                 sources += [-1] * count
             else:
                 if start < self._following or start + count > len(base.objects):
-                    raise _damaged("it continues an object twice or out of turn")
+                    raise _damaged("it continues an object twice or out of order")
                 self._following = start + count
                 sources += range(start, start + count)
 
     def _new_objects(self) -> None:
-        """The objects themselves, those of the base as they were and new ones without their numbers."""
+        """Build the objects: those of the base unchanged, and new ones without their numbers."""
         source, base, now, limits, work = self._in, self._base, self._now, self._limits, self._work
         new = self._sources.count(-1)
         work.charge(work.OBJECT, new)
-        # As many as the base has, in rising order and none twice: the base's.
+        # The same number as the base, rising and without duplicates: these are the objects of the base.
         self._as_before = not new and len(self._sources) == len(base.objects)
         numbers = source.column(new).tolist()
         if any(number >= len(now.shapes) for number in numbers):
-            raise _damaged("an object has a shape that was never told")
+            raise _damaged("an object has an undefined shape")
         shapes = [now.shapes[number] for number in numbers]
         named = sum(len(shape.labels) + len(shape.info) for shape in shapes)
         work.charge(work.NAME, named)
@@ -361,7 +361,7 @@ class _Read:
         work.charge(work.HISTOGRAM, count)
         forms = source.column(count).tolist()
         if any(number >= len(now.forms) for number in forms):
-            raise _damaged("a histogram has a form that was never told")
+            raise _damaged("a histogram has an undefined form")
         if self._as_before:
             now.objects, now.histograms = list(base.objects), list(base.histograms)
             now.layouts, now.places, now.histogram_places = base.layouts, base.places, base.histogram_places
@@ -396,13 +396,13 @@ class _Read:
         texts = self._now.texts
         numbers = self._in.column(count)
         if len(numbers) and int(numbers.max()) >= len(texts):
-            raise _damaged("it uses a text that was never told")
+            raise _damaged("it uses an undefined text")
         return (texts[number] for number in numbers.tolist())
 
     # Rows
 
     def _rows(self) -> set[int]:
-        """Read what changed in the row of numbers; the objects it touches."""
+        """Read the changes of the row of numbers; return the indexes of changed objects."""
         base, now = self._base, self._now
         size = int(now.places[-1])
         row = base.row.copy() if self._as_before else np.zeros(size, np.uint64)
@@ -429,7 +429,7 @@ class _Read:
             raise _damaged(str(error)) from None
 
     def _changes(self) -> set[int]:
-        """Read what changed in the histograms; the objects it touches."""
+        """Read the changes of the histograms; return the indexes of changed objects."""
         source, now = self._in, self._now
         which = self._positions(len(now.histograms))
         sums = unzigzag(source.column(3 * len(which))).reshape(-1, 3)
@@ -437,10 +437,10 @@ class _Read:
         cells = source.column()
         numbers = unzigzag(source.column(len(cells)))
         if len(lengths) and int(lengths.max()) > len(cells):
-            raise _damaged("a histogram has more cells than there are")
+            raise _damaged("a histogram has more changes than cells")
         counts = lengths.astype(np.int64)
         if int(counts.sum()) != len(cells):
-            raise _damaged("the histograms' cells are not all somebody's")
+            raise _damaged("some changed cells belong to no histogram")
         work = self._work
         work.charge(work.CHANGE, len(which))
         work.charge(work.CHANGED_CELL, len(cells))
@@ -465,8 +465,8 @@ class _Read:
 
     @staticmethod
     def _moved(gaps: Numbers, counts: Positions, held: Sequence[SparseHistogram]) -> Positions:
-        """Cells that changed, of all histograms one after the other, from their gaps; `counts` says how many each
-        has."""
+        """Positions of the changed cells of all histograms in turn, from their gaps; `counts` has the number of
+        changed cells of each."""
         if not len(gaps):
             return np.zeros(0, np.int64)
         bounds = np.repeat(np.array([old.size for old in held], np.int64), counts)
@@ -480,7 +480,7 @@ class _Read:
         return moved
 
     def _remake(self, touched: set[int]) -> None:
-        """Make the objects that are new or have changed."""
+        """Build the objects that are new or changed."""
         now = self._now
         if not self._as_before:
             touched.update(place for place, source in enumerate(self._sources) if source < 0)
@@ -488,7 +488,7 @@ class _Read:
         work.charge(work.CHANGED_OBJECT, len(touched) - self._sources.count(-1))
         owned = np.fromiter(touched, np.int64, len(touched))
         work.charge(work.CELL, int((now.places[owned + 1] - now.places[owned]).sum()) if len(owned) else 0)
-        row = now.row.tolist() if _MANY * len(touched) > len(now.objects) else None  # at once, where it pays
+        row = now.row.tolist() if _MANY * len(touched) > len(now.objects) else None  # all at once if many changed
         for place in touched:
             item, layout = now.objects[place], now.layouts[place]
             start, end = int(now.places[place]), int(now.places[place + 1])
@@ -526,7 +526,7 @@ class _Read:
             yield Event(instance, incarnation, number, time_ns, name, severity, labels, arguments, text)
 
     def _extensions(self) -> None:
-        """Pass over what a later version adds; it must be the end."""
+        """Skip the sections of later versions; the frame must end after them."""
         source = self._in
         count = source.count(2, source.left)
         self._work.charge(self._work.EXTENSION, count)
@@ -549,7 +549,7 @@ _NO_CELLS = (np.zeros(0, np.int64), _NO_NUMBERS)
 
 
 def _signed(values: dict[str, int], layout: Layout) -> dict[str, int]:
-    """The numbers, those that may be below 0 out of two's complement."""
+    """The numbers, with signed ones converted from two's complement."""
     for name in layout.signed:
         if values[name] >> 63:
             values[name] -= 1 << 64

@@ -1,8 +1,8 @@
-"""Snapshots into frames: the first whole, then what has changed.
+"""Encodes snapshots as frames: the first is complete, the next ones have changes.
 
-A snapshot is flattened: the numbers of all its objects are one row, their histograms another. A frame says which
-objects are those of its base and which are new, and then where the rows differ. A keyframe is a frame whose base is
-empty, so there is one way to write both.
+A snapshot is flattened: the numbers of all objects form one row, their histograms another. A frame lists which objects
+continue those of its base and which are new, and then the differences of the rows. A keyframe is a frame with an empty
+base, so both are written by the same code.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _Names = frozenset[tuple[str, bool]]
 """Names of cells, and whether each is a histogram."""
 _TABLE_SLACK = 4096
 _MOST_ALIKE = 16
-"""Shapes that are looked at before another is made; engines make one or two, an enemy may make thousands."""
+"""Number of similar shapes compared before a new one is defined; engines have one or two, an attacker thousands."""
 _EMPTY = np.zeros(0, np.uint64)
 
 
@@ -58,7 +58,7 @@ def _names(shape: Shape) -> _Names:
 
 @dataclass(slots=True)
 class _Flat:
-    """A snapshot in rows, and the tables that name what is in them."""
+    """A snapshot as rows, with its tables."""
 
     number: int = 0
     texts: dict[str, int] = field(default_factory=dict)
@@ -68,19 +68,19 @@ class _Flat:
     instances: list[_Identity] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)
     first: list[int] = field(default_factory=lambda: [0])
-    """Number of each instance's first object, and one more: the number of objects."""
+    """Index of each instance's first object; the last entry is the number of objects."""
     objects: list[_Identity] = field(default_factory=list)
     places: list[int] = field(default_factory=lambda: [0])
-    """Where each object's numbers begin in `row`, and one more: its length."""
+    """Start of each object's numbers in `row`; the last entry is the length of `row`."""
     row: Numbers = field(default_factory=lambda: _EMPTY)
     histogram_places: list[int] = field(default_factory=lambda: [0])
     cells: list[tuple[Cells, Numbers]] = field(default_factory=list)
     sums: Numbers = field(default_factory=lambda: _EMPTY)
-    """Three for each histogram: above, negative, total."""
+    """Three numbers for each histogram: above, negative, total."""
 
 
 class Encoder:
-    """Makes the frames of one stream. For one thread at a time."""
+    """Encodes the frames of one stream. For one thread at a time."""
 
     def __init__(
         self,
@@ -94,13 +94,13 @@ class Encoder:
         """Begin a stream; its first frame is a keyframe.
 
         Args:
-            chain: Each frame says what changed since the one before: the smallest, for a way that loses nothing.
-                Otherwise since the last keyframe, so a lost frame costs nothing but itself.
-            keyframe_every: Every how many frames one is a keyframe, for those who come late; 0: only the first.
-            compress: Whether to compress frames where it is worth it.
-            directory: Kind and unit by scope and cell; default: the catalogue's. A relay passes its source's on, and
-                may set `directory` when it learns more.
-            stream: What the stream is known by; default: random.
+            chain: Base each frame on the previous one: the smallest frames, for links without loss. Otherwise on the
+                last keyframe, so that the loss of one frame affects no other.
+            keyframe_every: Number of frames from one keyframe to the next, for late readers; 0: only the first.
+            compress: Whether to compress frames if that saves enough.
+            directory: Kind and unit by scope and cell; default: the catalogue's. A relay passes the directory of its
+                publisher and may set `directory` again later.
+            stream: Identity of the stream, 64 bits; default: random.
         """
         self._chain = chain
         self._every = keyframe_every
@@ -115,28 +115,28 @@ class Encoder:
 
     @property
     def number(self) -> int:
-        """Of the last frame made; 0: none."""
+        """Number of the last frame; 0: none."""
         return self._number
 
     @property
     def made_keyframe(self) -> bool:
-        """Whether the last frame made was a keyframe."""
+        """Whether the last frame was a keyframe."""
         return self._since_keyframe == 1
 
     def withdraw(self) -> None:
-        """Take the last frame back, once: it was not sent, and the next one has its number."""
+        """Undo the last frame, which was not sent; the next one gets its number. Works once for each frame."""
         self._base, self._number, self._since_keyframe, self._texts_at_keyframe = self._before
 
     def frame(self, snapshot: Snapshot, keyframe: bool = False) -> bytes:
-        """The next frame.
+        """Encode the next frame.
 
         Args:
-            snapshot: What it says.
-            keyframe: Make it whole even when changes would do.
+            snapshot: Its content.
+            keyframe: Make it a keyframe.
 
         Raises:
-            PackingError: A number of the snapshot is not from 0 to 2^64 - 1, or a histogram has other cells than its
-                parameters make. The stream goes on with the next snapshot as if this one had not been.
+            PackingError: A number of the snapshot is not from 0 to 2^64 - 1, or the cells of a histogram do not match
+                its parameters. The stream continues with the next snapshot.
         """
         base = None if keyframe else self._base
         if base is not None:
@@ -182,7 +182,7 @@ def _text(value: str) -> bytes:
 
 
 class _Writer:
-    """Makes the body of one frame."""
+    """Encodes the body of one frame."""
 
     def __init__(self, base: _Flat, directory: Directory) -> None:
         self._base = base
@@ -192,14 +192,14 @@ class _Writer:
         self._forms: Numbering[Form] = Numbering(base.forms)
         self._layouts: dict[_Key, Layout] = dict(base.layouts)
         self._alike: dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[tuple[Shape, _Names]]] = {}
-        """Shapes by scope, labels and info, with what their cells are called."""
+        """Shapes by scope, labels and info, with the names of their cells."""
         for shape in base.shapes:
             self._alike.setdefault(shape[:3], []).append((shape, _names(shape)))
         self._now = _Flat()
         self._row: list[int] = []
         self._sums: list[int] = []
         self._sources: list[int] = []
-        """Object of the base that each object continues; -1: none."""
+        """Index of the base's object that each object continues; -1: none."""
         self._new: list[tuple[ObjectState, Layout, tuple[Form, ...]]] = []
 
     def flat(self, number: int) -> _Flat:
@@ -211,13 +211,13 @@ class _Writer:
         return now
 
     def body(self, snapshot: Snapshot) -> bytes:
-        """All sections. The tables come first, so they are written last."""
+        """All sections. The tables come first in the frame and are encoded last."""
         instances = self._instances(snapshot.instances)
         objects = self._new_objects()
         rows = self._rows() + self._cells()
         events = self._events(snapshot.events)
         head = _u64(snapshot.time_ns) + _u64(snapshot.events_missed)
-        shapes = self._new_shapes()  # names texts, so before them
+        shapes = self._new_shapes()  # it adds texts, so it runs first
         return b"".join((head, self._new_texts(), shapes, self._new_forms(), instances, objects, rows, events, b"\0"))
 
     # Tables
@@ -267,7 +267,7 @@ class _Writer:
         return b"".join(out)
 
     def _objects(self, objects: Sequence[ObjectState], owner: int) -> bytes:
-        """Runs of an instance's objects, each of new ones or of neighbours in the base."""
+        """Runs of an instance's objects; a run has new objects or neighbours in the base."""
         base, now = self._base, self._now
         following, end = (base.first[owner], base.first[owner + 1]) if owner >= 0 else (0, 0)
         where: dict[_Identity, int] | None = None
@@ -314,7 +314,7 @@ class _Writer:
         now = self._now
         self._row.append(item.live | item.torn << 1)
         values = item.values
-        if layout.signed:  # the row is of 64-bit words, so these go as two's complement
+        if layout.signed:  # the row has 64-bit words: two's complement
             values = {**values, **{name: values[name] & WORD for name in layout.signed}}
         self._row += [values[name] for name in layout.cells]
         now.places.append(len(self._row))
@@ -334,7 +334,7 @@ class _Writer:
         return known
 
     def _shape(self, key: _Key) -> Shape:
-        """A shape that has a record's cells: one that is known, or a new one with those of the catalogue too."""
+        """A shape with the cells of a record: a known one, or a new one that includes the catalogue's cells."""
         scope, labels, info, values, histograms = key
         alike = self._alike.setdefault(key[:3], [])
         for shape, names in alike[:_MOST_ALIKE]:
@@ -372,8 +372,8 @@ class _Writer:
     # Rows
 
     def _aligned(self, before: Numbers, places: Sequence[int], own: Sequence[int], size: int) -> Numbers:
-        """What the base's row has where this one's objects stand; 0 for new ones. `places` and `own` say where each
-        object begins in either."""
+        """The base's row in the order of the current objects; 0 for new ones. `places` and `own` are the starts of
+        the objects in the base's row and in the current row."""
         out = np.zeros(size, np.uint64)
         sources = self._sources
         start = 0
@@ -409,7 +409,7 @@ class _Writer:
             for offset in range(now.histogram_places[place + 1] - first):
                 current = now.cells[first + offset]
                 before = base.cells[base.histogram_places[source] + offset] if source >= 0 else nothing
-                same = current[0] is before[0] and current[1] is before[1]  # decoded, and passed on
+                same = current[0] is before[0] and current[1] is before[1]  # decoded and forwarded
                 change = nothing if same else changed(before, current)
                 if len(change[0]) or sums[3 * (first + offset) : 3 * (first + offset) + 3].any():
                     touched.append(first + offset)
@@ -450,7 +450,5 @@ def _form(histogram: Histogram) -> Form:
     except ValueError as error:
         raise PackingError(f"the snapshot cannot be packed: {error}") from None
     if type(histogram) is Histogram and histogram.counts.size != cells:
-        raise PackingError(
-            f"the snapshot cannot be packed: a histogram has {histogram.counts.size} cells; its parameters make {cells}"
-        )
+        raise PackingError(f"the snapshot cannot be packed: a histogram has {histogram.counts.size} cells, not {cells}")
     return Form(histogram.digits, histogram.lowest, histogram.highest, cells)

@@ -1,9 +1,9 @@
-"""The envelope of a frame, and reading its body without trusting it.
+"""The envelope of a frame, and safe reading of its body.
 
-A frame is a head of 40 bytes and a body, plain or compressed. Everything a reader takes is checked against what is
-left before anything is made of it: a frame that lies raises `PackingError` and costs no more than honest bytes of its
-length would. The body may not be more than 32 times its packed bytes, so that a small frame stays small, and what is
-made of it is paid for by the bytes that came (`Work`).
+A frame has a head of 40 bytes and a body, plain or compressed. Every count is checked against the remaining bytes
+before memory is allocated. A forged frame raises `PackingError` and costs no more than a valid frame of its size. The
+body may have at most 32 times its compressed size, and the cost of decoding is limited by the size of the frame
+(`Work`).
 """
 
 from __future__ import annotations
@@ -24,60 +24,60 @@ VERSION = 1
 KEYFRAME = 1
 COMPRESSED = 2
 RATIO = 32
-"""Most bytes of a body for each byte it is packed in."""
+"""Highest compression ratio of a body."""
 
 _HEAD = struct.Struct("<4sBBHQQQII")
 _WORTH_BYTES = 512
-"""Smaller bodies are not worth compressing."""
+"""Bodies below this size are not compressed."""
 
 
 class PackingError(UserError):
-    """Bytes are no frame that can be read, or a snapshot cannot be made into one; the message says what is wrong."""
+    """A frame cannot be decoded or a snapshot cannot be encoded; the message states the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The most a decoder accepts."""
+    """Limits of a decoder."""
 
     body_bytes: int = 64 << 20
     instances: int = 1 << 16
     objects: int = 1 << 18
-    """In a snapshot."""
+    """Objects in a snapshot."""
     cells: int = 1 << 24
-    """Numbers of all objects of a snapshot together."""
+    """Numbers of all objects in a snapshot."""
     histograms: int = 1 << 20
     strings: int = 1 << 20
-    """Different texts a stream may have named since its keyframe."""
+    """Texts defined by a stream since its keyframe."""
     text_bytes: int = 1 << 14
-    """Of one text."""
+    """Size of one text."""
     shapes: int = 1 << 12
-    """Different kinds of record."""
+    """Shapes (kinds of record)."""
     shape_cells: int = 1 << 16
-    """Of all kinds of record together."""
+    """Cells of all shapes."""
     names: int = 64
-    """Labels, further descriptions or arguments of one object or event."""
+    """Labels, descriptions or arguments of one object or event."""
     forms: int = 64
-    """Different forms of histograms."""
+    """Forms of histograms."""
     histogram_cells: int = ENGINE_CELLS
-    """Of one histogram: as many as the engine makes."""
+    """Cells of one histogram; the engine's histograms have this number."""
     events: int = 1 << 16
-    """In a snapshot."""
+    """Events in a snapshot."""
     memory_bytes: int = 256 << 20
-    """What a decoder may hold, by its own estimate."""
+    """Estimated memory of a decoder's content."""
 
 
 class Work:
-    """What reading a frame may cost, charged before it is done.
+    """Budget of processor time for decoding a frame, charged before each step.
 
-    Nanoseconds of a usual processor, estimated and rather too many than too few. What its bytes allow is far more
-    than an honest frame needs; one whose bytes were packed tightly to make a reader slow is refused before it does.
+    The unit is nanoseconds of a common processor, estimated generously. The budget for each byte is far above the
+    needs of a valid frame; a frame built to slow a reader down is refused before it does.
     """
 
     __slots__ = ("_left",)
 
     ONCE = 150_000
     PER_BYTE = 7_000
-    """Of the frame as it came. 7 ms for a KB."""
+    """Budget for each byte of the frame as received: 7 ms per KB."""
     BODY_BYTE = 3
     TEXT = 700
     SHAPE = 9_000
@@ -102,30 +102,30 @@ class Work:
         self._left = self.ONCE + self.PER_BYTE * frame_bytes
 
     def charge(self, each: int, count: int = 1) -> None:
-        """Take `count` pieces of work of `each` ns.
+        """Charge `count` units of work of `each` ns.
 
         Raises:
-            PackingError: It would be more than the frame's bytes allow.
+            PackingError: The budget of the frame is exceeded.
         """
         self._left -= each * count
         if self._left < 0:
-            raise PackingError("a snapshot frame is damaged: reading it would cost more than its bytes allow")
+            raise PackingError("a snapshot frame is damaged: decoding it costs too much for its size")
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What a frame says of itself."""
+    """The head of a frame."""
 
     stream: int
-    """Who encodes: random, another for every encoder."""
+    """Identity of the encoder, random."""
     number: int
-    """Of the frame, from 1; each is one more than the one before."""
+    """Number of the frame, from 1, increasing by 1."""
     base: int
-    """Number of the frame whose changes it holds; 0 in a keyframe."""
+    """Number of the frame that its changes refer to; 0 in a keyframe."""
 
 
 def pack(head: Head, body: bytes, compress: bool = True) -> bytes:
-    """A frame."""
+    """Build a frame."""
     flags = 0 if head.base else KEYFRAME
     packed = body
     if compress and len(body) >= _WORTH_BYTES:
@@ -138,20 +138,20 @@ def pack(head: Head, body: bytes, compress: bool = True) -> bytes:
 
 
 def unpack(frame: bytes, limit: int) -> tuple[Head, bytes]:
-    """Head and body of a frame.
+    """Split a frame into head and body.
 
     Raises:
-        PackingError: It is not a frame, is damaged, of a version not known here, or larger than `limit` bytes.
+        PackingError: It is not a frame, is damaged, has an unknown version, or its body exceeds `limit` bytes.
     """
     if len(frame) < _HEAD.size or frame[:4] != MAGIC:
-        raise PackingError(f"{len(frame)} bytes that are no snapshot frame")
+        raise PackingError(f"{len(frame)} bytes are not a snapshot frame")
     _, version, flags, _, stream, number, base, size, check = _HEAD.unpack_from(frame)
     if version != VERSION:
-        raise PackingError(f"a snapshot frame of version {version}; this Heliograph reads version {VERSION}")
+        raise PackingError(f"a snapshot frame has version {version}; this Heliograph reads version {VERSION}")
     if not number or bool(flags & KEYFRAME) != (base == 0) or base >= number:
         raise PackingError(f"a snapshot frame is damaged: number {number} is based on {base}")
     if size > limit:
-        raise PackingError(f"a snapshot frame of {size} bytes; at most {limit} are taken")
+        raise PackingError(f"a snapshot frame has {size} bytes; the limit is {limit}")
     packed = memoryview(frame)[_HEAD.size :]
     if flags & COMPRESSED:
         if size > RATIO * len(packed):
@@ -162,7 +162,7 @@ def unpack(frame: bytes, limit: int) -> tuple[Head, bytes]:
     if len(body) != size:
         raise PackingError(f"a snapshot frame is damaged: its body has {len(body)} bytes, not {size}")
     if zlib.crc32(body) != check:
-        raise PackingError("a snapshot frame is damaged: its check sum is wrong")
+        raise PackingError("a snapshot frame is damaged: its checksum is wrong")
     return Head(stream, number, base), body
 
 
@@ -176,33 +176,33 @@ def _inflate(packed: memoryview, size: int) -> bytes:
     if more:
         raise PackingError(f"a snapshot frame is damaged: its body has more than {size} bytes")
     if not machine.eof or machine.unused_data:
-        raise PackingError("a snapshot frame is damaged: its packed bytes do not end where its body does")
+        raise PackingError("a snapshot frame is damaged: its compressed bytes do not end with its body")
     return body
 
 
 class Reader(Cursor):
-    """Takes a body apart, front to back."""
+    """Reads a body from start to end."""
 
     __slots__ = ()
     error = PackingError
     subject = "a snapshot frame is damaged: it"
 
     def count(self, each: int, most: int) -> int:
-        """A number of things of at least `each` bytes, `most` at most.
+        """Read a count of items of at least `each` bytes; at most `most`.
 
         Raises:
-            PackingError: They cannot all be there.
+            PackingError: The count exceeds `most` or the remaining bytes.
         """
         value = self.uint()
         if value > most or value * each > self.left:
-            raise self.damaged(f"claims {value} of something at byte {self.at}")
+            raise self.damaged(f"claims {value} items at byte {self.at}")
         return value
 
     def column(self, count: int | None = None) -> varints.Numbers:
-        """A column of numbers; `count` of them, when given.
+        """Read a column of numbers; `count` of them, if given.
 
         Raises:
-            PackingError: It is damaged, or has another length.
+            PackingError: The column is damaged or has another length.
         """
         number, size = self.uint(), self.uint()
         if count is not None and number != count:

@@ -1,8 +1,8 @@
-"""A histogram that keeps only the cells that are not 0.
+"""A histogram that stores only the cells that are not 0.
 
-A histogram of the engine has 27,648 cells (216 KiB) of which a few hundred are ever used. A decoder holds them for
-every object of a fleet, and an enemy may claim thousands: so the array of all cells is made when it is asked for, and
-belongs to whoever asked. Percentiles, differences and sums do not ask for it.
+A histogram of the engine has 27,648 cells (216 KiB), of which a few hundred are used. A decoder keeps histograms for
+every object of a fleet, and a forged frame may claim thousands. So the array of all cells is built only on request, for
+the caller. Percentiles, differences and sums do not need it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["Form", "SparseHistogram", "added", "changed", "sparse_cells"]
 
 
 class Form(NamedTuple):
-    """What decides a histogram's cells."""
+    """Parameters that determine a histogram's cells."""
 
     digits: int
     lowest: int
@@ -27,14 +27,14 @@ class Form(NamedTuple):
 
 
 class SparseHistogram(Histogram):
-    """As `Histogram`; `counts` is made anew at each reading."""
+    """A `Histogram` with sparse cells; `counts` is computed at each access."""
 
     __slots__ = ("cells", "numbers")
 
     cells: Cells
-    """Positions of the cells that are not 0, rising."""
+    """Positions of the cells that are not 0, in rising order."""
     numbers: Counts
-    """What they hold."""
+    """Content of these cells."""
 
     def __init__(
         self,
@@ -45,8 +45,8 @@ class SparseHistogram(Histogram):
         negative: int = 0,
         total_ns: int = 0,
     ) -> None:
-        """Keep the cells given; neither array may be written to any more. The form may be another histogram's."""
-        put = object.__setattr__  # the class is frozen, and a decoder makes very many
+        """Store the cells; neither array may be modified afterwards. The form may be another histogram."""
+        put = object.__setattr__  # the class is frozen, and a decoder creates very many
         put(self, "cells", cells)
         put(self, "numbers", numbers)
         put(self, "above", above)
@@ -65,7 +65,7 @@ class SparseHistogram(Histogram):
 
     @property
     def count(self) -> int:
-        """Number of values, always the sum of the cells."""
+        """Number of values: the sum of the cells."""
         return int(self.numbers.sum())
 
     @property
@@ -74,11 +74,11 @@ class SparseHistogram(Histogram):
         return layout_of(self.digits, self.lowest, self.highest).cells
 
     def filled(self) -> tuple[Cells, Counts]:
-        """Positions, rising, and contents of the cells that are not 0."""
+        """Positions, in rising order, and contents of the cells that are not 0."""
         return self.cells, self.numbers
 
     def minus(self, older: Histogram | None) -> Histogram:
-        """The values recorded since `older`, exactly; all of them when `older` is None.
+        """The values recorded since `older`; all values if `older` is None.
 
         Raises:
             ValueError: `older` has another number of cells.
@@ -97,7 +97,7 @@ class SparseHistogram(Histogram):
         )
 
     def __eq__(self, other: object) -> bool:
-        """Whether another histogram, of either kind, has the same form and counted the same."""
+        """Whether another histogram, of either class, has the same form and the same counts."""
         if not isinstance(other, Histogram):
             return NotImplemented
         cells, numbers = sparse_cells(other)
@@ -116,12 +116,12 @@ def _rest(histogram: Histogram) -> tuple[int, ...]:
 
 
 def sparse_cells(histogram: Histogram) -> tuple[Cells, Counts]:
-    """Positions, rising, and contents of the cells that are not 0."""
+    """Positions, in rising order, and contents of the cells that are not 0."""
     return histogram.filled()
 
 
 def changed(before: tuple[Cells, Counts], now: tuple[Cells, Counts]) -> tuple[Cells, Counts]:
-    """Positions of the cells that differ, rising, and by how much, modulo 2^64."""
+    """Positions, in rising order, of the cells that differ, and the differences modulo 2^64."""
     if len(before[0]) == len(now[0]) and np.array_equal(before[0], now[0]):
         differences = now[1] - before[1]
         moved = np.flatnonzero(differences)
@@ -130,7 +130,7 @@ def changed(before: tuple[Cells, Counts], now: tuple[Cells, Counts]) -> tuple[Ce
 
 
 def added(before: tuple[Cells, Counts], change: tuple[Cells, Counts]) -> tuple[Cells, Counts]:
-    """The cells after a change, those that are not 0. Nothing of `change` is kept."""
+    """The cells that are not 0 after a change. The result does not share memory with `change`."""
     cells, numbers = before
     if not len(cells):
         both, sums = change[0].copy(), change[1].copy()
@@ -138,7 +138,7 @@ def added(before: tuple[Cells, Counts], change: tuple[Cells, Counts]) -> tuple[C
         return before
     else:
         places = np.minimum(np.searchsorted(cells, change[0]), len(cells) - 1)
-        if (cells[places] == change[0]).all():  # what most changes find
+        if (cells[places] == change[0]).all():  # the usual case
             both, sums = cells, numbers.copy()
             sums[places] += change[1]
         else:

@@ -1,6 +1,6 @@
-"""What a stream of frames names once: texts, shapes of records, forms of histograms.
+"""Tables that a stream of frames defines once: texts, shapes of records, forms of histograms.
 
-Frames refer to them by number. A frame brings those its base does not have, numbered on from there.
+Frames refer to their entries by number. A frame has the entries that its base lacks; they continue its numbering.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 class CellName(NamedTuple):
-    """One number of a record, or one histogram, as its writer described it."""
+    """One number or one histogram of a record, as its writer describes it."""
 
     name: str
     kind: str
-    """counter, gauge, signed, peak, histogram or something of a later version; empty: not known."""
+    """counter, gauge, signed, peak, histogram, or a kind of a later version; empty: unknown."""
     unit: str
 
 
 class Shape(NamedTuple):
-    """A kind of record: what its labels, its further description and its cells are called."""
+    """A kind of record: the names of its labels, its description and its cells."""
 
     scope: str
     labels: tuple[str, ...]
@@ -52,7 +52,7 @@ class Shape(NamedTuple):
 
 
 class Numbering(Generic[Key]):
-    """Numbers things in the order they are first met, on top of those already known."""
+    """Numbers keys in the order of first use, after the known ones."""
 
     __slots__ = ("known", "new")
 
@@ -72,7 +72,7 @@ class Numbering(Generic[Key]):
         return len(self.known) + len(self.new)
 
     def all(self) -> dict[Key, int]:
-        """Those known before and the new ones; the old dictionary may be the one that is handed on."""
+        """Known and new keys; the result may be the known dictionary itself."""
         if not self.new:
             return self.known
         if not self.known:
@@ -82,26 +82,26 @@ class Numbering(Generic[Key]):
 
 @dataclass(frozen=True)
 class Layout:
-    """A shape, and which of its cells an object has: a bit each, the first in the lowest bit of the first byte."""
+    """A shape and a bit for each of its cells that an object has; the first is the lowest bit of the first byte."""
 
     shape: Shape
     number: int
-    """Of the shape."""
+    """Number of the shape."""
     bits: bytes
 
     @cached_property
     def cells(self) -> tuple[str, ...]:
-        """Names of the numbers it has, in order."""
+        """Names of its numbers, in order."""
         return tuple(item.name for item in present(self.shape, self.bits) if item.kind != HISTOGRAM)
 
     @cached_property
     def signed(self) -> tuple[str, ...]:
-        """Names of the numbers that may be below 0."""
+        """Names of its numbers that may be negative."""
         return tuple(item.name for item in present(self.shape, self.bits) if item.kind == SIGNED)
 
     @cached_property
     def histograms(self) -> tuple[str, ...]:
-        """Names of the histograms it has, in order."""
+        """Names of its histograms, in order."""
         return tuple(item.name for item in present(self.shape, self.bits) if item.kind == HISTOGRAM)
 
 
@@ -115,7 +115,7 @@ def present(shape: Shape, bits: bytes) -> Iterator[CellName]:
 
 
 def bits_of(shape: Shape, values: frozenset[str], histograms: frozenset[str]) -> bytes:
-    """The bits of the cells and histograms named."""
+    """The bits of the given cells and histograms."""
     out = bytearray((len(shape.cells) + 7) // 8)
     for place, item in enumerate(shape.cells):
         if item.name in (histograms if item.kind == HISTOGRAM else values):

@@ -1,8 +1,8 @@
-"""Columns of whole numbers as varints, encoded and decoded all at once.
+"""Columns of integers as varints, encoded and decoded as arrays.
 
 A varint is LEB128: seven bits a byte, the lowest first, the top bit set in all but the last; at most ten bytes, 64
-bits. Signed differences are zigzagged first (0, -1, 1, -2 become 0, 1, 2, 3), rising positions become gaps, so what
-changes little costs one byte. Nothing here loops over numbers but for short columns, where numpy costs more.
+bits. Signed differences use zigzag encoding (0, -1, 1, -2 become 0, 1, 2, 3) and rising positions become gaps, so small
+changes need one byte. Only short columns use a Python loop, because numpy costs more for them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Positions = npt.NDArray[np.int64]
 
 _MOST_BYTES = 10
 _SHORT = 24
-"""Numbers up to which a plain loop is quicker."""
+"""Highest number of values for which a Python loop is faster."""
 
 _SEVEN = np.uint64(7)
 _ONE = np.uint64(1)
@@ -36,7 +36,7 @@ def uint(value: int) -> bytes:
 
 
 def encode(values: Numbers) -> bytes:
-    """The varints of a column, one after the other."""
+    """The concatenated varints of a column."""
     if len(values) <= _SHORT:
         return b"".join(map(uint, values.tolist()))
     lengths = np.ones(len(values), np.int64)
@@ -56,10 +56,10 @@ def encode(values: Numbers) -> bytes:
 
 
 def decode(data: bytes | memoryview, count: int) -> Numbers:
-    """The numbers of a column that fills `data`.
+    """Decode a column that fills `data`.
 
     Raises:
-        ValueError: It is not `count` varints, or one of them has more than 64 bits.
+        ValueError: `data` does not have exactly `count` varints, or one has more than 64 bits.
     """
     if not count or not data:
         if count or data:
@@ -89,7 +89,7 @@ def decode(data: bytes | memoryview, count: int) -> Numbers:
 
 
 def zigzag(differences: Numbers) -> Numbers:
-    """Differences modulo 2^64, those nearest to 0 on either side becoming the smallest."""
+    """Encode signed differences (modulo 2^64) so that values near 0 become small."""
     signed = differences.view(np.int64)
     return ((signed << np.int64(1)) ^ (signed >> np.int64(63))).view(np.uint64)
 
@@ -100,7 +100,7 @@ def unzigzag(values: Numbers) -> Numbers:
 
 
 def gaps(rising: Positions) -> Numbers:
-    """Strictly rising positions, from 0, as the numbers of positions left out before each."""
+    """Encode strictly rising positions as the number of positions skipped before each."""
     out = rising.astype(np.uint64)
     out[1:] -= out[:-1].copy() + _ONE
     return out

@@ -150,7 +150,7 @@ def test_the_ring_is_read_while_it_is_recorded(threaded: Instance, capsys: pytes
     ring = threaded.segment.with_suffix(".flight")
     assert until(lambda: len(read_or_wait(ring)) >= 20)
     assert main(["flight", threaded.name]) == 0
-    assert "the ring, as it is now" in capsys.readouterr().out
+    assert "the ring, current state" in capsys.readouterr().out
     threaded.close()
     assert not ring.exists()
 

@@ -93,9 +93,9 @@ def test_a_folder_without_instances_is_named() -> None:
 
 
 def test_where_hosts_are_collected_the_page_says_why_none_is_there() -> None:
-    store = Store(lambda: empty(NOW_NS), place="rum://here:1", absence=lambda: "no publisher has been heard")
+    store = Store(lambda: empty(NOW_NS), place="rum://here:1", absence=lambda: "no report received")
     state = standing(store.take(), NOW_NS)
-    assert (state.service, state.reason) == (Service.EMPTY, "no publisher has been heard")
+    assert (state.service, state.reason) == (Service.EMPTY, "no report received")
 
 
 def test_one_thread_samples_however_many_look() -> None:

@@ -117,7 +117,7 @@ def test_a_series_without_values_has_a_row_and_no_line(tmp_path: Path) -> None:
 def test_a_history_that_is_not_there_or_empty_is_told(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no history in"):
         report(tmp_path / "nowhere")
-    with pytest.raises(UserError, match="holds no hours"):
+    with pytest.raises(UserError, match="has no hours"):
         report(tmp_path)
     (tmp_path / "broken.parquet").write_bytes(b"PAR1")
     with pytest.raises(UserError, match="1 files could not be read"):

@@ -191,7 +191,7 @@ def test_h2_an_origin_that_keeps_sending_refused_frames_is_dropped_for_a_time_an
         events += collector.sample().events
     stats = host(collector, "hostile").stats
     assert (stats.damaged, stats.dropped) == (8, 12)
-    assert "the next 10 s of it are not looked at" in host(collector, "hostile").reason
+    assert "its reports are ignored for 10 s" in host(collector, "hostile").reason
     causes = collector.account.stats.refused_by
     assert causes == {"damaged": 8, "banned": 12}
     assert [(item.instance, item.name, item.labels["cause"]) for item in events] == [

@@ -30,9 +30,13 @@ WELL = Evidence(
     [
         ({}, Behaviour.OK, "keeps up"),
         ({"missing_ratio": 0.001, "nak_share": 0.02}, Behaviour.OK, "2.0 %"),
-        ({"missing_ratio": 0.021, "nak_share": 0.97}, Behaviour.LOSSY, "loses 2.1 % of packets; asks for 97.0 %"),
-        ({"lost": 35}, Behaviour.LOSSY, "lost 35 messages for good"),
-        ({"lost": 1}, Behaviour.LOSSY, "lost 1 message for good"),
+        (
+            {"missing_ratio": 0.021, "nak_share": 0.97},
+            Behaviour.LOSSY,
+            "2.1 % of packets; sends 97.0 % of all",
+        ),
+        ({"lost": 35}, Behaviour.LOSSY, "lost 35 messages"),
+        ({"lost": 1}, Behaviour.LOSSY, "lost 1 message"),
         (
             {"queue_fill": 1.0, "lag_messages": 1200, "lag_seconds": 0.3, "lag_before": 1000},
             Behaviour.FALLING_BEHIND,

@@ -224,7 +224,7 @@ def test_the_commands_publish_relay_and_collect_and_end_cleanly(stack: ExitStack
     assert head.stdout is not None
     lines = (json.loads(line) for line in itertools.islice(head.stdout, 45))
     first = next(lines)
-    assert "no publisher has been heard on rum://" in first["absence"]
+    assert "no report received on rum://" in first["absence"]
     (host,) = next(line["hosts"] for line in lines if line["instances"] == 1)
     assert (host["host"], host["relays"], host["up"], host["lost"]) == ("one", 1, True, 0)
     seen = subprocess.run(

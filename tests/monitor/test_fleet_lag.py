@@ -64,10 +64,10 @@ def test_what_its_source_knows_stands_beside_and_is_told(moments: tuple[Snapshot
     slow = row(fleet.receivers(*moments), "slow")
     assert slow.forecast_ns == 42 * SECOND
     assert slow.blame_ns
-    assert "what it needs leaves the history in 42.0 s" in slow.reason
+    assert "packets it needs leave the history in 42.0 s" in slow.reason
     alpha = row(fleet.receivers(*moments))
     assert (alpha.forecast_ns, alpha.blame_ns) == (0, 0)
-    assert "leaves the history" not in alpha.reason
+    assert "leave the history" not in alpha.reason
 
 
 def test_a_watched_receiver_is_judged_by_all_looks(moments: tuple[Snapshot, Snapshot]) -> None:

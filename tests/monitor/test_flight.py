@@ -176,7 +176,7 @@ def test_the_command_shows_what_matters(burst: Path, capsys: pytest.CaptureFixtu
     assert main(["flight", str(burst)]) == 0
     out = capsys.readouterr().out
     assert "feed (process" in out
-    assert "recording 1, kept because: tried" in out
+    assert "recording 1, reason: tried" in out
     assert re.search(r"most unusual: \d+(\.\d)? ms from 22:13:21\.4\d\d", out)
     for curve in ("messages sent", "submit queue", "NAKs received", "repairs sent"):
         assert re.search(rf"^{curve} .*[▂-█]", out, re.MULTILINE)

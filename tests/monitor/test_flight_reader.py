@@ -113,7 +113,7 @@ def test_ticks_that_did_not_happen_are_a_gap(tmp_path: Path) -> None:
     flight.tick(missed=3, late_ns=30_000_000)
     recording = read(flight.write(tmp_path / "f.flight"))
     (gap,) = recording.gaps
-    assert (gap.position, gap.ticks, gap.why) == (1, 3, "the recorder came too late")
+    assert (gap.position, gap.ticks, gap.why) == (1, 3, "the recorder was late")
     assert gap.seconds == pytest.approx(0.04)
 
 
@@ -228,8 +228,8 @@ def test_flipped_bits_never_make_it_fail_or_lie_about_values(tmp_path: Path) -> 
         (b"\x80", "ends within a number"),
         (b"\xff" * 11, "more than 64 bits"),
         (number(99), "kind 99"),
-        (number(2) + number(5) + number(0), "slot 5, where nothing is"),
-        (number(3) + number(9), "slot 9 is gone"),
+        (number(2) + number(5) + number(0), "slot 5, which is empty"),
+        (number(3) + number(9), "closes slot 9"),
         (number(2) + number(0) + number(1) + number(4000) + difference(1), "cell 4000"),
         (number(2) + number(0) + number(1 << 60), "ends within a number"),
         (number(1) + number(1 << 40) + number(1) + number(1) + number(1) + number(0) + number(0), "slot"),
@@ -256,7 +256,7 @@ def test_what_is_no_recording_is_named(tmp_path: Path) -> None:
         (b"", "is not a flight recording"),
         (b"HELIOSEG" + bytes(600), "is not a flight recording"),
         (newer, "version 2; this Heliograph reads version 1"),
-        (FlightWriter(directory=small_directory()).data(), "no tick is complete yet"),
+        (FlightWriter(directory=small_directory()).data(), "no readable tick: none is complete"),
     ):
         path.write_bytes(data)
         with pytest.raises(FlightError, match=why):

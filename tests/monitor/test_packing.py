@@ -234,7 +234,7 @@ def test_who_comes_late_waits_for_a_keyframe_and_says_so() -> None:
     frames = [encoder.frame(snapshot) for snapshot in _numbered(1, 2, 3, 4)]
     assert decoder.waiting == "nothing has been received"
     assert decoder.feed(frames[1]) is None
-    assert "frame 2 says what changed since frame 1" in decoder.waiting
+    assert "frame 2 has the changes since frame 1" in decoder.waiting
     assert decoder.feed(frames[2]) is None
     back = decoder.feed(frames[3])
     assert back is not None
