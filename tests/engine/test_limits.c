@@ -78,55 +78,26 @@ static uint64_t granted(helio_allowances *all, helio_allowance *one, int asked, 
 
 static void a_limit_grants_a_seconds_worth_at_once_and_the_rate_from_then_on(void) {
     helio_allowances all;
-    CHECK_EQUAL(helio_allowances_init(&all, 4, &(helio_limits){.naks = 100}), 0);
-    helio_allowance *one = helio_allowances_of(&all, 0, 7, HELIO_SECOND);
-    CHECK_EQUAL(granted(&all, one, 500, HELIO_SECOND), 100);
-    CHECK_EQUAL(granted(&all, one, 500, HELIO_SECOND), 0);
+    helio_allowances_init(&all, &(helio_limits){.naks = 100});
+    helio_allowance one, other;
+    helio_allowance_begin(&all, &one, HELIO_SECOND);
+    CHECK_EQUAL(granted(&all, &one, 500, HELIO_SECOND), 100);
+    CHECK_EQUAL(granted(&all, &one, 500, HELIO_SECOND), 0);
     uint64_t within = 0;
     for (int64_t now_ns = HELIO_SECOND; now_ns < 11 * HELIO_SECOND; now_ns += 10 * MS) {
-        within += granted(&all, one, 5, now_ns + 10 * MS);
+        within += granted(&all, &one, 5, now_ns + 10 * MS);
     }
     CHECK_EQUAL(within, 1000);
-    CHECK_EQUAL(granted(&all, one, 500, 100 * HELIO_SECOND), 100); /* no more is saved */
-    helio_allowance *other = helio_allowances_of(&all, 1, 8, 100 * HELIO_SECOND);
-    CHECK_EQUAL(granted(&all, other, 500, 100 * HELIO_SECOND), 100);
-    helio_allowances_fini(&all);
-}
-
-static void those_without_a_place_share_one_allowance(void) {
-    helio_allowances all;
-    CHECK_EQUAL(helio_allowances_init(&all, 2, &(helio_limits){.naks = 10}), 0);
-    uint64_t count = 0;
-    for (uint64_t key = 1; key < 100; key++) {
-        count += granted(&all, helio_allowances_of(&all, UINT32_MAX, key, 5), 5, 5);
-    }
-    CHECK_EQUAL(count, 10);
-    helio_allowances_fini(&all);
-}
-
-static void a_place_given_to_another_begins_anew_with_nothing_standing(void) {
-    helio_allowances all;
-    CHECK_EQUAL(helio_allowances_init(&all, 2, &(helio_limits){.naks = 10}), 0);
-    helio_allowance *one = helio_allowances_of(&all, 0, 2, 5);
-    CHECK_EQUAL(granted(&all, one, 20, 5), 10);
-    helio_allowance_set(&all, one, HELIO_ACTION_EXPEL, HELIO_NEVER, 5);
-    CHECK_EQUAL(all.treated, 1);
-    CHECK_EQUAL(all.expelled, 1);
-    one = helio_allowances_of(&all, 0, 3, 5);
-    CHECK_EQUAL(all.treated, 0);
-    CHECK_EQUAL(all.expelled, 0);
-    CHECK_EQUAL(granted(&all, one, 20, 5), 10);
-    helio_allowance_set(&all, one, HELIO_ACTION_SHED, HELIO_NEVER, 5);
-    CHECK_EQUAL(helio_allowances_of(&all, 0, 0, 5)->action,
-                HELIO_ACTION_NONE); /* it is empty now */
-    helio_allowances_fini(&all);
+    CHECK_EQUAL(granted(&all, &one, 500, 100 * HELIO_SECOND), 100); /* no more is saved */
+    helio_allowance_begin(&all, &other, 100 * HELIO_SECOND);
+    CHECK_EQUAL(granted(&all, &other, 500, 100 * HELIO_SECOND), 100);
 }
 
 static void shedding_lessens_the_bytes_of_repairs_and_its_end_restores_them(void) {
     helio_allowances all;
-    const helio_limits limits = {.repair_bytes = 100000, .shed_bytes = 10000};
-    CHECK_EQUAL(helio_allowances_init(&all, 1, &limits), 0);
-    helio_allowance *one = helio_allowances_of(&all, 0, 1, 0);
+    helio_allowances_init(&all, &(helio_limits){.repair_bytes = 100000, .shed_bytes = 10000});
+    helio_allowance one;
+    helio_allowance_begin(&all, &one, 0);
     static const struct {
         helio_action action;
         int repairs; /* of 1000 bytes, at once */
@@ -136,14 +107,14 @@ static void shedding_lessens_the_bytes_of_repairs_and_its_end_restores_them(void
                  {HELIO_ACTION_SUSPEND_NAKS, 0}};
     for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
         const int64_t now_ns = (int64_t)(i + 1) * 100 * HELIO_SECOND;
-        helio_allowance_set(&all, one, steps[i].action, HELIO_NEVER, now_ns);
+        helio_allowance_set(&all, &one, steps[i].action, HELIO_NEVER, now_ns);
         int repairs = 0;
-        for (int k = 0; k < 1000 && helio_allowance_grants_nak(&all, one, now_ns); k++, repairs++) {
-            helio_allowance_charge(one, 1000);
+        for (int k = 0; k < 1000 && helio_allowance_grants_nak(&all, &one, now_ns);
+             k++, repairs++) {
+            helio_allowance_charge(&one, 1000);
         }
         CHECK_EQUAL(repairs, steps[i].repairs);
     }
-    helio_allowances_fini(&all);
 }
 
 /* ---- budgets of hosts ---- */
@@ -400,8 +371,6 @@ int main(void) {
     RUN(a_full_queue_takes_nothing_and_places_are_used_again);
     RUN(what_moves_waits_in_the_other_line);
     RUN(a_limit_grants_a_seconds_worth_at_once_and_the_rate_from_then_on);
-    RUN(those_without_a_place_share_one_allowance);
-    RUN(a_place_given_to_another_begins_anew_with_nothing_standing);
     RUN(shedding_lessens_the_bytes_of_repairs_and_its_end_restores_them);
     RUN(a_host_gets_the_history_once_and_then_a_share_of_the_data);
     RUN(those_that_proved_nothing_share_one_budget);

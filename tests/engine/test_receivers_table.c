@@ -476,6 +476,51 @@ static void the_oldest_packet_asked_for_is_known_until_it_is_passed_on(void) {
     end();
 }
 
+/* ---- allowances ---- */
+
+static uint64_t granted(helio_receiver_index index, int requests) {
+    uint64_t count = 0;
+    for (int i = 0; i < requests; i++) {
+        count += helio_allowance_grants_nak(&receivers.allowances,
+                                            helio_receivers_allowance(&receivers, index), 5);
+    }
+    return count;
+}
+
+static void receivers_that_are_not_tracked_share_one_allowance(void) {
+    begin(2);
+    helio_allowances_init(&receivers.allowances, &(helio_limits){.naks = 10});
+    uint64_t count = 0;
+    for (int i = 0; i < 100; i++) {
+        count += granted(HELIO_RECEIVER_NONE, 5);
+    }
+    CHECK_EQUAL(count, 10);
+    CHECK_EQUAL(granted(meet(1, 5), 20), 10);
+    end();
+}
+
+static void an_evicted_receivers_actions_and_limits_do_not_pass_to_the_next(void) {
+    begin(1);
+    helio_allowances *all = &receivers.allowances;
+    helio_allowances_init(all, &(helio_limits){.naks = 10});
+    const helio_receiver_index index = meet(1, 5);
+    helio_allowance *one = helio_receivers_allowance(&receivers, index);
+    CHECK_EQUAL(granted(index, 20), 10);
+    helio_allowance_set(all, one, HELIO_ACTION_EXPEL, HELIO_NEVER, 5);
+    CHECK_EQUAL(all->restricted, 1);
+    CHECK_EQUAL(all->expelled, 1);
+    const uint32_t born = receivers.entries[index].born;
+    CHECK(helio_receivers_is(&receivers, index, born));
+    CHECK_EQUAL(meet(2, 6), index);
+    CHECK(!helio_receivers_is(&receivers, index, born));
+    CHECK_EQUAL(all->restricted, 0);
+    CHECK_EQUAL(all->expelled, 0);
+    CHECK_EQUAL(all->untracked.naks_shed, 10); /* what the first was refused is still reported */
+    CHECK_EQUAL(one->action, HELIO_ACTION_NONE);
+    CHECK_EQUAL(granted(index, 20), 10);
+    end();
+}
+
 int main(void) {
     RUN(a_receiver_met_by_its_address_and_then_by_its_id_is_one);
     RUN(two_receivers_behind_one_address_are_two);
@@ -496,5 +541,7 @@ int main(void) {
     RUN(loss_is_that_of_the_last_reports);
     RUN(requests_are_told_from_repeated_ones);
     RUN(the_oldest_packet_asked_for_is_known_until_it_is_passed_on);
+    RUN(receivers_that_are_not_tracked_share_one_allowance);
+    RUN(an_evicted_receivers_actions_and_limits_do_not_pass_to_the_next);
     return check_result();
 }

@@ -1,17 +1,29 @@
 #include "receivers/allowance.h"
 
-#include <stdlib.h>
+#include "base/math.h"
 
-#include <heliograph/errors.h>
-
-#define WINDOW_NS HELIO_SECOND
 enum { SHED_DEFAULT = 65536 };
 #define DEPTH_MAX (UINT64_C(1) << 32)
 
-int helio_allowances_init(helio_allowances *allowances, uint32_t entries,
-                          const helio_limits *limits) {
-    *allowances = (helio_allowances){
-        .limits = *limits, .entries = entries, .ends_ns = HELIO_NEVER, .tell_ns = HELIO_NEVER};
+/* A bucket lets something through at a credit of 0, so a depth of one less than the rate grants the
+ * rate at once. */
+static uint64_t depth_of(uint64_t rate) {
+    return rate > DEPTH_MAX ? DEPTH_MAX : rate - (rate > 0);
+}
+
+void helio_allowance_begin(const helio_allowances *allowances, helio_allowance *allowance,
+                           int64_t now_ns) {
+    const helio_limits *limits = &allowances->limits;
+    *allowance = (helio_allowance){0};
+    helio_bucket_init(&allowance->naks, limits->naks, depth_of(limits->naks), now_ns);
+    helio_bucket_init(&allowance->acks, limits->acks, depth_of(limits->acks), now_ns);
+    helio_bucket_init(&allowance->repairs, limits->repair_bytes, depth_of(limits->repair_bytes),
+                      now_ns);
+}
+
+void helio_allowances_init(helio_allowances *allowances, const helio_limits *limits) {
+    *allowances =
+        (helio_allowances){.limits = *limits, .ends_ns = HELIO_NEVER, .report_ns = HELIO_NEVER};
     if (allowances->limits.shed_bytes == 0) {
         allowances->limits.shed_bytes = SHED_DEFAULT;
     }
@@ -19,53 +31,33 @@ int helio_allowances_init(helio_allowances *allowances, uint32_t entries,
     if (most > 0 && allowances->limits.shed_bytes > most) {
         allowances->limits.shed_bytes = most;
     }
-    allowances->all = calloc((size_t)entries + 1, sizeof *allowances->all);
-    return allowances->all ? 0 : HELIO_ERR_NOMEM;
+    helio_allowance_begin(allowances, &allowances->untracked, 0);
 }
 
-void helio_allowances_fini(helio_allowances *allowances) {
-    free(allowances->all);
-    allowances->all = NULL;
+static void count_action(helio_allowances *allowances, const helio_allowance *allowance,
+                         helio_action next) {
+    allowances->restricted +=
+        (uint32_t)(next != HELIO_ACTION_NONE) - (uint32_t)(allowance->action != HELIO_ACTION_NONE);
+    allowances->expelled += (uint32_t)(next == HELIO_ACTION_EXPEL) -
+                            (uint32_t)(allowance->action == HELIO_ACTION_EXPEL);
 }
 
-/* Something may leave while the credit is not negative, so one less than the rate makes the rate
- * what is granted at once. */
-static uint64_t depth_of(uint64_t rate) {
-    return rate > DEPTH_MAX ? DEPTH_MAX : rate - (rate > 0);
-}
+/* ---- refusals ---- */
 
-static void begin(helio_allowances *allowances, helio_allowance *allowance, uint64_t key,
-                  int64_t now_ns) {
-    const helio_limits *limits = &allowances->limits;
-    allowances->treated -= allowance->action != HELIO_ACTION_NONE;
-    allowances->expelled -= allowance->action == HELIO_ACTION_EXPEL;
-    *allowance = (helio_allowance){.key = key};
-    helio_bucket_init(&allowance->naks, limits->naks, depth_of(limits->naks), now_ns);
-    helio_bucket_init(&allowance->acks, limits->acks, depth_of(limits->acks), now_ns);
-    helio_bucket_init(&allowance->repairs, limits->repair_bytes, depth_of(limits->repair_bytes),
-                      now_ns);
-}
-
-helio_allowance *helio_allowances_of(helio_allowances *allowances, helio_receiver_index index,
-                                     uint64_t key, int64_t now_ns) {
-    const bool has_entry = index < allowances->entries;
-    helio_allowance *allowance = &allowances->all[has_entry ? index : allowances->entries];
-    const uint64_t whose = has_entry ? key + 1 : 1; /* 0: nobody's yet */
-    if (allowance->key != whose) {
-        begin(allowances, allowance, whose, now_ns);
+static void begin_window(helio_allowances *allowances, helio_allowance *allowance, int64_t now_ns) {
+    if (allowance->refused_from_ns == 0) {
+        allowance->refused_from_ns = now_ns ? now_ns : 1;
+        allowances->report_ns =
+            helio_min(allowances->report_ns, now_ns + HELIO_ALLOWANCE_WINDOW_NS);
     }
-    return allowance;
 }
 
-/* ---- what is asked for ---- */
-
-static void refuse(helio_allowances *allowances, helio_allowance *allowance, int64_t now_ns) {
+void helio_allowance_end(helio_allowances *allowances, const helio_allowance *allowance) {
+    count_action(allowances, allowance, HELIO_ACTION_NONE);
     if (allowance->refused_from_ns) {
-        return;
-    }
-    allowance->refused_from_ns = now_ns ? now_ns : 1;
-    if (now_ns + WINDOW_NS < allowances->tell_ns) {
-        allowances->tell_ns = now_ns + WINDOW_NS;
+        begin_window(allowances, &allowances->untracked, allowance->refused_from_ns);
+        allowances->untracked.naks_shed += allowance->naks_shed;
+        allowances->untracked.acks_shed += allowance->acks_shed;
     }
 }
 
@@ -78,7 +70,7 @@ bool helio_allowance_grants_nak(helio_allowances *allowances, helio_allowance *a
         helio_bucket_charge(&allowance->naks, 1);
         return true;
     }
-    refuse(allowances, allowance, now_ns);
+    begin_window(allowances, allowance, now_ns);
     allowance->naks_shed++;
     return false;
 }
@@ -93,77 +85,29 @@ bool helio_allowance_grants_ack(helio_allowances *allowances, helio_allowance *a
         helio_bucket_charge(&allowance->acks, 1);
         return true;
     }
-    refuse(allowances, allowance, now_ns);
+    begin_window(allowances, allowance, now_ns);
     allowance->acks_shed++;
     return false;
 }
 
-/* ---- what stands ---- */
+/* ---- actions ---- */
 
 void helio_allowance_set(helio_allowances *allowances, helio_allowance *allowance,
                          helio_action action, int64_t until_ns, int64_t now_ns) {
     const uint64_t usual = allowances->limits.repair_bytes;
     const bool is_shed = action == HELIO_ACTION_SHED;
     const uint64_t rate = is_shed ? allowances->limits.shed_bytes : usual;
-    allowances->treated += (uint32_t)(action != HELIO_ACTION_NONE) -
-                           (uint32_t)(allowance->action != HELIO_ACTION_NONE);
-    allowances->expelled += (uint32_t)(action == HELIO_ACTION_EXPEL) -
-                            (uint32_t)(allowance->action == HELIO_ACTION_EXPEL);
+    count_action(allowances, allowance, action);
     if (is_shed != (allowance->action == HELIO_ACTION_SHED)) {
         helio_bucket_init(&allowance->repairs, rate, depth_of(rate), now_ns);
     }
     allowance->action = (uint8_t)action;
     allowance->until_ns = until_ns;
-    if (action != HELIO_ACTION_NONE && until_ns < allowances->ends_ns) {
-        allowances->ends_ns = until_ns;
+    if (action != HELIO_ACTION_NONE) {
+        allowances->ends_ns = helio_min(allowances->ends_ns, until_ns);
     }
-}
-
-/* ---- time ---- */
-
-helio_receiver_index helio_allowances_ended(helio_allowances *allowances, int64_t now_ns) {
-    if (now_ns < allowances->ends_ns) {
-        return HELIO_RECEIVER_NONE;
-    }
-    int64_t ends_ns = HELIO_NEVER;
-    for (uint32_t i = 0; i < allowances->entries; i++) {
-        const helio_allowance *allowance = &allowances->all[i];
-        if (allowance->action == HELIO_ACTION_NONE) {
-            continue;
-        }
-        if (allowance->until_ns <= now_ns) {
-            return i;
-        }
-        if (allowance->until_ns < ends_ns) {
-            ends_ns = allowance->until_ns;
-        }
-    }
-    allowances->ends_ns = ends_ns;
-    return HELIO_RECEIVER_NONE;
-}
-
-helio_receiver_index helio_allowances_refused(helio_allowances *allowances, int64_t now_ns) {
-    if (now_ns < allowances->tell_ns) {
-        return HELIO_RECEIVER_NONE;
-    }
-    int64_t tell_ns = HELIO_NEVER;
-    for (uint32_t i = 0; i <= allowances->entries; i++) {
-        const helio_allowance *allowance = &allowances->all[i];
-        if (allowance->refused_from_ns == 0) {
-            continue;
-        }
-        const int64_t due_ns = allowance->refused_from_ns + WINDOW_NS;
-        if (due_ns <= now_ns) {
-            return i;
-        }
-        if (due_ns < tell_ns) {
-            tell_ns = due_ns;
-        }
-    }
-    allowances->tell_ns = tell_ns;
-    return HELIO_RECEIVER_NONE;
 }
 
 int64_t helio_allowances_next_deadline_ns(const helio_allowances *allowances) {
-    return allowances->ends_ns < allowances->tell_ns ? allowances->ends_ns : allowances->tell_ns;
+    return helio_min(allowances->ends_ns, allowances->report_ns);
 }

@@ -1,15 +1,13 @@
-/* What each receiver of a stream may cause at its source: how many packets it may ask for, how many
- * acknowledgements are heeded, how many bytes are repaired for it - and what stands at it, when it
- * is slow (action.h).
+/* The limits of one receiver of a stream, and the action in force at it (action.h).
  *
- * Limits are buckets of one second's worth: with a limit of n nothing more than n is granted at
- * once, and n in each second from then on.  A receiver is known by its entry in the table;
- * those there is no entry for share one allowance, so that made-up addresses get no more than one
- * receiver does.  What stands at a receiver outlives its silence, so its entry must be kept while
- * it does.
+ * A receiver may request packets, acknowledge, and cause bytes of repairs.  Each of the three has a
+ * bucket that holds one second's worth: with a limit of n at most n is granted at once, and n per
+ * second from then on.  The table of receivers (table.h) has one allowance per receiver.  All
+ * receivers that are not tracked share one, so that made-up addresses together get no more than one
+ * receiver.
  *
- * What is refused is counted, and told in windows of a second: due, then take.  It knows no packets
- * and no clock; callers pass monotonic times. */
+ * What is refused is counted over windows of a second, which the caller reports.  Nothing here
+ * knows packets or a clock; callers pass monotonic times. */
 #ifndef HELIO_RECEIVERS_ALLOWANCE_H
 #define HELIO_RECEIVERS_ALLOWANCE_H
 
@@ -20,65 +18,74 @@
 #include "base/bucket.h"
 #include "base/moment.h"
 #include "receivers/action.h"
-#include "receivers/index.h"
 
+#define HELIO_ALLOWANCE_WINDOW_NS HELIO_SECOND
+
+/* Per second and receiver. */
 typedef struct helio_limits {
-    uint64_t naks;         /* sequences asked for, per second and receiver; 0: no limit */
-    uint64_t acks;         /* acknowledgements; 0: no limit */
-    uint64_t repair_bytes; /* bytes of repairs; 0: no limit */
-    uint64_t shed_bytes;   /* the same while SHED; 0: 64 KiB */
+    /* Sequences requested; 0: no limit. */
+    uint64_t naks;
+    /* Acknowledgements; 0: no limit. */
+    uint64_t acks;
+    /* Bytes of repairs; 0: no limit. */
+    uint64_t repair_bytes;
+    /* Bytes of repairs under action SHED; 0: 64 KiB. */
+    uint64_t shed_bytes;
 } helio_limits;
 
 typedef struct helio_allowance {
-    uint64_t key; /* whose it is: an entry may be given to another receiver */
     helio_bucket naks;
     helio_bucket acks;
     helio_bucket repairs;
-    int64_t until_ns;        /* `action` stands until then; HELIO_NEVER: until it is undone */
-    int64_t refused_from_ns; /* the window of what was refused; 0: nothing was */
-    uint32_t naks_shed;      /* within the window */
+    /* `action` is in force until then; HELIO_NEVER: until somebody ends it. */
+    int64_t until_ns;
+    /* Start of the window of refusals; 0: nothing was refused. */
+    int64_t refused_from_ns;
+    /* Refused in the window. */
+    uint32_t naks_shed;
     uint32_t acks_shed;
-    uint8_t action; /* helio_action that stands */
+    /* helio_action in force. */
+    uint8_t action;
 } helio_allowance;
 
+/* Of all receivers of a stream. */
 typedef struct helio_allowances {
     helio_limits limits;
-    helio_allowance *all; /* by index; the last is that of all who have none */
-    uint32_t entries;
-    uint32_t treated;   /* something stands at so many */
-    uint32_t expelled;  /* of these */
-    int64_t ends_ns;    /* nothing that stands is over before */
-    int64_t tell_ns;    /* no window is over before */
-    int64_t cut_off_ns; /* until then nothing is repaired for anybody; 0: no such thing */
+    /* Of all receivers that are not tracked. */
+    helio_allowance untracked;
+    /* Receivers with an action in force, and those of them that are expelled. */
+    uint32_t restricted;
+    uint32_t expelled;
+    /* No action in force ends before. */
+    int64_t ends_ns;
+    /* No window of refusals ends before. */
+    int64_t report_ns;
+    /* Nothing is repaired for any receiver until then; 0: there is no cut-off. */
+    int64_t cut_off_ns;
 } helio_allowances;
 
-/* 0 or NOMEM; free with helio_allowances_fini. */
-int helio_allowances_init(helio_allowances *allowances, uint32_t entries,
-                          const helio_limits *limits);
-void helio_allowances_fini(helio_allowances *allowances);
+void helio_allowances_init(helio_allowances *allowances, const helio_limits *limits);
 
-/* The allowance of the receiver at an index, which starts without any action, when `key`
- * is another receiver's; a HELIO_RECEIVER_NONE gets the common one. */
-helio_allowance *helio_allowances_of(helio_allowances *allowances, helio_receiver_index index,
-                                     uint64_t key, int64_t now_ns);
+/* A receiver was discovered. */
+void helio_allowance_begin(const helio_allowances *allowances, helio_allowance *allowance,
+                           int64_t now_ns);
+/* A receiver is evicted.  Its refusals are reported with those of receivers not tracked. */
+void helio_allowance_end(helio_allowances *allowances, const helio_allowance *allowance);
 
-/* One packet of `bytes` is asked for: whether it may be repaired for this receiver.  What may not
- * is counted. */
+/* Whether one packet that the receiver requests may be repaired.  Counts a refusal. */
 bool helio_allowance_grants_nak(helio_allowances *allowances, helio_allowance *allowance,
                                 int64_t now_ns);
-/* Its repair is going to be sent in this receiver's name. */
+/* A repair is about to be sent on the receiver's account. */
 void helio_allowance_charge(helio_allowance *allowance, size_t bytes);
-/* Whether an acknowledgement is to be heeded; what is not is counted. */
+/* Whether an acknowledgement is processed.  Counts a refusal. */
 bool helio_allowance_grants_ack(helio_allowances *allowances, helio_allowance *allowance,
                                 int64_t now_ns);
 
-/* `action` stands at the receiver until `until_ns`; NONE: nothing does. */
+/* Puts `action` in force until `until_ns`; NONE: no action is in force. */
 void helio_allowance_set(helio_allowances *allowances, helio_allowance *allowance,
                          helio_action action, int64_t until_ns, int64_t now_ns);
-/* A receiver whose action, or whose window of refusals, is over; HELIO_RECEIVER_NONE: none. */
-helio_receiver_index helio_allowances_ended(helio_allowances *allowances, int64_t now_ns);
-helio_receiver_index helio_allowances_refused(helio_allowances *allowances, int64_t now_ns);
-/* When one of the two has something; HELIO_NEVER: nothing to come. */
+
+/* When an action or a window of refusals may end; HELIO_NEVER: there is none. */
 int64_t helio_allowances_next_deadline_ns(const helio_allowances *allowances);
 
 #endif

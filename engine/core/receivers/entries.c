@@ -48,6 +48,10 @@ void helio_receivers_evict(helio_receivers *receivers, helio_receiver_index inde
     }
     helio_stats_close_object(receivers->stats, &entry->object, moment.wall_ns);
     helio_hosts_leave(&receivers->hosts, entry->host, entry->is_proven);
+    helio_allowance_end(&receivers->allowances, &entry->allowance);
+    if (receivers->stream) {
+        helio_set(&receivers->stream->receivers_restricted, receivers->allowances.restricted);
+    }
     receivers->unproven -= !entry->is_proven;
     *entry = (helio_receiver_entry){.host = HELIO_HOST_NONE};
     receivers->views[index] = (helio_receiver_view){.index = index};

@@ -190,6 +190,7 @@ static helio_receiver_index add_entry(helio_receivers *receivers, const helio_ad
         .brings = is_proven,
         .began_ns = moment.now_ns,
     };
+    helio_allowance_begin(&receivers->allowances, &entry->allowance, moment.now_ns);
     if (receivers->state_bytes > 0) {
         memset(helio_receivers_state(receivers, index), 0, receivers->state_bytes);
     }

@@ -21,6 +21,7 @@
 #include "base/bucket.h"
 #include "base/map.h"
 #include "base/moment.h"
+#include "receivers/allowance.h"
 #include "receivers/asked.h"
 #include "receivers/hosts.h"
 #include "receivers/receiver_view.h"
@@ -44,6 +45,7 @@ typedef struct helio_receiver_entry {
     helio_address address;
     helio_stats_object object;
     helio_asked asked;
+    helio_allowance allowance;
     char name[HELIO_PGM_REPORT_NAME_MAX + 1]; /* "": not known */
     helio_txw_behind told;                    /* how far it was behind when it last reported */
     uint64_t peak_lag;  /* most packets it told to be behind since somebody looked */
@@ -72,6 +74,7 @@ typedef struct helio_receivers {
     uint32_t unproven; /* of those PRESENT */
     uint32_t births;
     helio_hosts hosts;
+    helio_allowances allowances;
     helio_map by_address;
     helio_map by_receiver;
     helio_stats *stats;
@@ -104,6 +107,17 @@ static inline helio_receiver_view *helio_receivers_views(helio_receivers *receiv
 static inline void *helio_receivers_state(const helio_receivers *receivers,
                                           helio_receiver_index index) {
     return receivers->states + index * receivers->state_bytes;
+}
+/* The receiver at an index is still the one with this number (helio_receiver_entry.born). */
+static inline bool helio_receivers_is(const helio_receivers *receivers, helio_receiver_index index,
+                                      uint32_t born) {
+    return born != 0 && index < receivers->count && receivers->entries[index].born == born;
+}
+/* The allowance of the receiver at an index; HELIO_RECEIVER_NONE: of those that are not tracked. */
+static inline helio_allowance *helio_receivers_allowance(helio_receivers *receivers,
+                                                         helio_receiver_index index) {
+    return index < receivers->count ? &receivers->entries[index].allowance
+                                    : &receivers->allowances.untracked;
 }
 /* The index of the receiver with this id (HELIO_RECEIVER_NONE: it is not known), which without
  * reports is a hash of its address. */

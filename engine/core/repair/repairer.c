@@ -32,14 +32,11 @@ int helio_repairer_init(helio_repairer *repairer, const helio_repairer_config *c
         error = helio_queue_init(&repairer->queue, (uint32_t)capacity, config->max_receivers + 1);
     }
     if (!error) {
-        error =
-            helio_allowances_init(&repairer->allowances, config->max_receivers, &config->limits);
-    }
-    if (!error) {
         error = helio_receivers_init(&repairer->receivers, config->max_receivers,
                                      config->receiver_bytes, config->stats, config->instance,
                                      config->stream);
     }
+    helio_allowances_init(&repairer->receivers.allowances, &config->limits);
     repairer->receivers.stream = stats;
     repairer->receivers.refusals = config->refusals;
     repairer->receivers.hosts.destinations = config->destinations;
@@ -52,7 +49,6 @@ int helio_repairer_init(helio_repairer *repairer, const helio_repairer_config *c
 
 void helio_repairer_fini(helio_repairer *repairer, helio_moment moment) {
     helio_receivers_fini(&repairer->receivers, moment);
-    helio_allowances_fini(&repairer->allowances);
     helio_queue_fini(&repairer->queue);
     free(repairer->entries);
     free(repairer->fan);
@@ -199,7 +195,7 @@ static bool ask(helio_repairer *repairer, uint64_t sequence, const request *who)
         refuse(repairer, who);
         return false;
     }
-    if (!helio_allowance_grants_nak(&repairer->allowances, who->allowance, now_ns)) {
+    if (!helio_allowance_grants_nak(&repairer->receivers.allowances, who->allowance, now_ns)) {
         count_shed(repairer, who->asker);
         return false;
     }
@@ -251,13 +247,6 @@ static bool is_confirmed(helio_repairer *repairer, uint64_t first, uint64_t dest
     slot->confirms++;
     slot->confirmed_ns = now_ns;
     return false;
-}
-
-helio_allowance *helio_repairer_allowance(helio_repairer *repairer, helio_receiver_index index,
-                                          int64_t now_ns) {
-    const helio_receivers *receivers = &repairer->receivers;
-    const uint64_t key = index < receivers->count ? receivers->entries[index].born : 0;
-    return helio_allowances_of(&repairer->allowances, index, key, now_ns);
 }
 
 /* The budget that repairs for a receiver come from; NULL: there is no limit.  Who speaks over a
@@ -313,7 +302,7 @@ void helio_repairer_on_nak(helio_repairer *repairer, const helio_pgm_packet *nak
     const uint64_t first = helio_sequence_widen(nak->sequence, repairer->txw->lead);
     const request who = {
         .asker = asker,
-        .allowance = helio_repairer_allowance(repairer, asker, moment.now_ns),
+        .allowance = helio_receivers_allowance(&repairer->receivers, asker),
         .budget = budget_of(repairer, asker, moment.now_ns),
         .copies = copies_of(repairer, destinations),
         .destinations = destinations,

@@ -27,7 +27,6 @@
 #include <stdint.h>
 
 #include "base/moment.h"
-#include "receivers/allowance.h"
 #include "receivers/table.h"
 #include "repair/advice.h"
 #include "repair/queue.h"
@@ -46,7 +45,6 @@ typedef struct helio_repairer {
     helio_txw *txw;
     helio_tx_stream_stats *stats;
     helio_receivers receivers;
-    helio_allowances allowances;
     helio_queue queue; /* of 2 * sequence + is_pressing; a line for each receiver, and one */
     uint32_t *entries; /* in the queue, of a slot that is queued; by sequence & txw->mask */
     int64_t linger_ns;
@@ -89,10 +87,6 @@ typedef struct helio_repair_answer {
 int helio_repairer_init(helio_repairer *repairer, const helio_repairer_config *config,
                         helio_txw *txw, helio_tx_stream_stats *stats);
 void helio_repairer_fini(helio_repairer *repairer, helio_moment moment);
-
-/* The allowance of the receiver at an index; HELIO_RECEIVER_NONE: of those not counted. */
-helio_allowance *helio_repairer_allowance(helio_repairer *repairer, helio_receiver_index index,
-                                          int64_t now_ns);
 
 /* Takes in a valid NAK; `asker`: index of the receiver, HELIO_RECEIVER_NONE for one not counted;
  * `destinations`: bits of those it comes from, of interest for fan-out only. */

@@ -81,8 +81,8 @@ static bool is_there(const helio_tx_stream *stream, helio_receiver_index index) 
 static void charge(helio_tx_stream *stream, int64_t now_ns) {
     helio_tx_blame *blame = &stream->blame;
     const int64_t took_ns = now_ns - blame->since_ns;
-    if (took_ns <= 0 || !is_there(stream, blame->index) ||
-        stream->repairer.receivers.entries[blame->index].born != blame->born) {
+    if (took_ns <= 0 ||
+        !helio_receivers_is(&stream->repairer.receivers, blame->index, blame->born)) {
         return;
     }
     blamed(stream, blame->index)->blame_ns += (uint64_t)took_ns;

@@ -8,8 +8,8 @@
 
 enum { CAPACITY_MIN = 4 };
 
-/* Grants that were not repeated for so long count no more: the topic's receiver has gone, though
- * not all of its kind. */
+/* A grant not repeated for this long no longer counts: its process may live on without a receiver of
+ * the topic. */
 #define FORGET_NS (3 * HELIO_PGM_GRANT_REPEAT_NS + HELIO_SECOND)
 #define ANNOUNCE_AGAIN_NS (20 * HELIO_MILLISECOND)
 
@@ -38,34 +38,30 @@ static bool reserve(helio_tx_credit *credit, helio_receiver_index index) {
     return true;
 }
 
+static bool is_of_same_life(const helio_tx_granted *granted, const helio_receivers *receivers,
+                            helio_receiver_index index) {
+    return helio_receivers_is(receivers, index, granted->born) &&
+           granted->incarnation == receivers->views[index].incarnation;
+}
+
 static bool counts(const helio_tx_granted *granted, const helio_receivers *receivers,
                    helio_receiver_index index, int64_t now_ns) {
     const uint32_t away = HELIO_VIEW_SUSPENDED | HELIO_VIEW_EXPELLED | HELIO_VIEW_LEFT;
-    if (!granted->is_set || index >= receivers->count) {
-        return false;
-    }
-    const helio_receiver_view *view = &receivers->views[index];
-    return (view->flags & HELIO_VIEW_PRESENT) && !(view->flags & away) &&
-           receivers->entries[index].born == granted->born &&
-           view->incarnation == granted->incarnation && now_ns - granted->heard_ns < FORGET_NS;
+    return is_of_same_life(granted, receivers, index) && !(receivers->views[index].flags & away) &&
+           now_ns - granted->heard_ns < FORGET_NS;
 }
 
 void helio_tx_credit_weigh(helio_tx_credit *credit, helio_receivers *receivers, int64_t now_ns) {
-    bool is_granted = false;
     uint64_t least = UINT64_MAX;
     credit->index = HELIO_RECEIVER_NONE;
     for (helio_receiver_index index = 0; index < credit->capacity; index++) {
         const helio_tx_granted *granted = &credit->granted[index];
-        if (!counts(granted, receivers, index, now_ns)) {
-            continue;
-        }
-        is_granted = true;
-        if (granted->limit < least) {
+        if (counts(granted, receivers, index, now_ns) && granted->limit < least) {
             least = granted->limit;
             credit->index = index;
         }
     }
-    credit->limit = is_granted ? least : 0;
+    credit->limit = credit->index == HELIO_RECEIVER_NONE ? 0 : least;
 }
 
 bool helio_tx_credit_take(helio_tx_credit *credit, helio_receivers *receivers,
@@ -76,20 +72,18 @@ bool helio_tx_credit_take(helio_tx_credit *credit, helio_receivers *receivers,
     helio_tx_granted *granted = &credit->granted[index];
     const bool did_count = counts(granted, receivers, index, now_ns);
     const uint64_t before = granted->limit;
-    const bool is_same_life = granted->is_set && granted->born == receivers->entries[index].born &&
-                              granted->incarnation == receivers->views[index].incarnation;
+    const bool is_same_life = is_of_same_life(granted, receivers, index);
     if (limit == HELIO_PGM_GRANT_UNBOUND) {
-        granted->is_set = false;
+        *granted = (helio_tx_granted){0};
     } else {
         *granted = (helio_tx_granted){
             .limit = is_same_life && before > limit ? before : limit,
             .incarnation = receivers->views[index].incarnation,
             .heard_ns = now_ns,
             .born = receivers->entries[index].born,
-            .is_set = true,
         };
         if (did_count && is_same_life && (granted->limit == before || before > credit->limit)) {
-            return true; /* others hold the topic back */
+            return true; /* the least grant is that of another receiver */
         }
     }
     helio_tx_credit_weigh(credit, receivers, now_ns);
@@ -98,7 +92,7 @@ bool helio_tx_credit_take(helio_tx_credit *credit, helio_receivers *receivers,
 
 /* ---- of a stream ---- */
 
-/* Number of the topic's next message, those in the open packet counted. */
+/* Number of the topic's next message after those in the open packet. */
 static uint64_t next_of(const helio_tx_stream *stream, const helio_tx_topic *topic) {
     const helio_batcher *batcher = &stream->batcher;
     const bool is_open = batcher->tsdu && batcher->topic == &topic->position;
@@ -110,7 +104,7 @@ uint64_t helio_tx_stream_credit(const helio_tx_stream *stream, const helio_tx_to
     return topic->credit.limit > next ? topic->credit.limit - next : 0;
 }
 
-/* Counts what a topic has waited so far. */
+/* Counts the time that a topic has waited so far. */
 static void count_wait(helio_tx_topic *topic, int64_t now_ns) {
     helio_tx_credit *credit = &topic->credit;
     if (topic->position.stats && now_ns > credit->waits_since_ns) {
@@ -134,7 +128,7 @@ void helio_tx_stream_wait_for_credit(helio_tx_stream *stream, helio_tx_topic *to
     }
 }
 
-/* After the limit may have changed. */
+/* To be called when the limit may have changed. */
 static void show(helio_tx_stream *stream, helio_tx_topic *topic, int64_t now_ns) {
     if (topic->position.stats) {
         helio_set(&topic->position.stats->credit_limit, topic->credit.limit);
@@ -159,7 +153,7 @@ void helio_tx_tend_credit(helio_tx_stream *stream, int64_t now_ns) {
     }
 }
 
-/* A receiver grants a topic without knowing where it stands: an announcement tells. */
+/* A receiver grants a topic and does not know its position: an announcement reports it. */
 static void announce_soon(helio_tx_stream *stream, int64_t now_ns) {
     const int64_t at_ns = stream->announce_after_ns > now_ns ? stream->announce_after_ns : now_ns;
     stream->has_news = true;
@@ -169,7 +163,7 @@ static void announce_soon(helio_tx_stream *stream, int64_t now_ns) {
     }
 }
 
-/* Whether it lets its topic go further. */
+/* Returns whether the grant raised the limit of its topic. */
 static bool take(helio_tx_stream *stream, const helio_pgm_grant *grant, helio_receiver_index index,
                  int64_t now_ns) {
     helio_tx_stream_stats *stats = helio_tx_stats(stream);
@@ -185,7 +179,7 @@ static bool take(helio_tx_stream *stream, const helio_pgm_grant *grant, helio_re
     }
     if (!helio_tx_credit_take(&topic->credit, &stream->repairer.receivers, index, grant->limit,
                               now_ns)) {
-        return false; /* it will be said again */
+        return false; /* the receiver repeats it */
     }
     if (grant->limit == 0) {
         announce_soon(stream, now_ns);

@@ -242,18 +242,19 @@ static void count_ack(helio_tx_stream *stream, helio_receiver_index index, const
 /* Whether an acknowledgement is within its receiver's limit; *is_out: it does not count. */
 static bool is_granted(helio_tx_stream *stream, helio_receiver_index index, helio_moment moment,
                        bool *is_out) {
-    helio_repairer *repairer = &stream->repairer;
+    helio_receivers *receivers = &stream->repairer.receivers;
+    helio_allowances *allowances = &receivers->allowances;
     *is_out = false;
-    if (repairer->allowances.limits.acks == 0 && repairer->allowances.treated == 0) {
+    if (allowances->limits.acks == 0 && allowances->restricted == 0) {
         return true;
     }
-    helio_allowance *allowance = helio_repairer_allowance(repairer, index, moment.now_ns);
+    helio_allowance *allowance = helio_receivers_allowance(receivers, index);
     *is_out = helio_action_leaves_out((helio_action)allowance->action);
-    if (helio_allowance_grants_ack(&repairer->allowances, allowance, moment.now_ns)) {
+    if (helio_allowance_grants_ack(allowances, allowance, moment.now_ns)) {
         return true;
     }
     helio_count(&helio_tx_stats(stream)->acks_shed, 1);
-    helio_tx_receiver_stats *cells = helio_receivers_stats(&repairer->receivers, index);
+    helio_tx_receiver_stats *cells = helio_receivers_stats(receivers, index);
     if (cells) {
         helio_count(&cells->acks_shed, 1);
     }
@@ -368,7 +369,7 @@ void helio_tx_stream_on_packet(helio_tx_stream *stream, const void *datagram, si
         return;
     }
     const bool is_mine = helio_tsi_equal(&packet.tsi, &stream->config.tsi) && !stream->has_finished;
-    if (is_mine && stream->repairer.allowances.expelled > 0 &&
+    if (is_mine && stream->repairer.receivers.allowances.expelled > 0 &&
         helio_tx_is_expelled(stream, &packet, from)) {
         helio_count(&helio_tx_stats(stream)->feedback_expelled, 1);
     } else if (is_mine && packet.type == HELIO_PGM_TYPE_NAK) {
