@@ -54,6 +54,9 @@ void core_tell_accepted(size_t accepted);
 int core_arguments(const char *function, PyObject *const *args, Py_ssize_t count,
                    PyObject *keywords, const char *const *names, size_t name_count, size_t required,
                    PyObject **values);
+/* PyObject_GetBuffer for bytes in one piece; any other buffer is a BufferError.  Returns 0, or -1
+ * with an exception. */
+int core_buffer(PyObject *object, int flags, Py_buffer *view);
 /* Seconds, None or NULL (for ever) to ns.  Returns 0, or -1 with an exception. */
 int core_timeout(PyObject *seconds, int64_t *timeout_ns);
 /* A moment of CLOCK_MONOTONIC that is `timeout_ns` ahead; HELIO_FOREVER stays so. */
@@ -224,6 +227,8 @@ Py_ssize_t core_receiver_fetch(core_receiver *self, size_t limit, int64_t timeou
  * exception. */
 int core_receive_arguments(const char *function, PyObject *const *args, Py_ssize_t count,
                            PyObject *keywords, int64_t *timeout_ns, Py_ssize_t *limit);
+/* Copies a message out of the library as a Message. */
+PyObject *core_receiver_message(core_receiver *self, const helio_message *message);
 /* A new reference to the identity of a stream. */
 PyObject *core_receiver_stream_name(core_receiver *self, uint32_t number);
 /* Destroys the handle; what core_child.destroy of a receiver is. */

@@ -49,7 +49,8 @@ int core_timeout(PyObject *seconds, int64_t *timeout_ns) {
         *timeout_ns = HELIO_FOREVER;
         return 0;
     }
-    double value = PyFloat_AsDouble(seconds);
+    double value =
+        PyLong_CheckExact(seconds) ? PyLong_AsDouble(seconds) : PyFloat_AsDouble(seconds);
     if (value == -1.0 && PyErr_Occurred()) {
         return -1;
     }
@@ -60,6 +61,37 @@ int core_timeout(PyObject *seconds, int64_t *timeout_ns) {
     }
     *timeout_ns = value < 9e9 ? (int64_t)(value * 1e9) : HELIO_FOREVER;
     return 0;
+}
+
+/* Whether an object refused its bytes only because they do not lie in one piece. */
+static bool is_scattered(PyObject *object) {
+    Py_buffer view;
+    if (!PyObject_CheckBuffer(object)) {
+        return false;
+    }
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    bool scattered = false;
+    if (PyObject_GetBuffer(object, &view, PyBUF_FULL_RO) == 0) {
+        scattered = !PyBuffer_IsContiguous(&view, 'C');
+        PyBuffer_Release(&view);
+    }
+    PyErr_Restore(type, value, trace);
+    return scattered;
+}
+
+int core_buffer(PyObject *object, int flags, Py_buffer *view) {
+    if (PyObject_GetBuffer(object, view, flags) == 0) {
+        return 0;
+    }
+    if (is_scattered(object)) {
+        PyErr_Format(
+            PyExc_BufferError,
+            "the buffer of this %s is not C-contiguous: its bytes do not lie in one piece, "
+            "in order; make a contiguous copy first",
+            Py_TYPE(object)->tp_name);
+    }
+    return -1;
 }
 
 static int64_t now_ns(void) {

@@ -19,10 +19,7 @@ static void callback_failed(core_instance *instance, uint64_t *errors, PyObject 
 static PyObject *batch(core_receiver *self, const helio_message *messages, size_t count) {
     PyObject *list = PyList_New((Py_ssize_t)count);
     for (size_t i = 0; list != NULL && i < count; i++) {
-        PyObject *stream = core_receiver_stream_name(self, messages[i].stream);
-        PyObject *message =
-            stream != NULL ? core_message_new(&messages[i], self->child.topic, stream) : NULL;
-        Py_XDECREF(stream);
+        PyObject *message = core_receiver_message(self, &messages[i]);
         if (message == NULL) {
             Py_CLEAR(list);
         } else {

@@ -104,7 +104,7 @@ static int packing_by_size(packing *packing, PyObject *size) {
 }
 
 static int packing_by_offsets(packing *packing, PyObject *offsets) {
-    if (PyObject_GetBuffer(offsets, &packing->offsets, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) < 0) {
+    if (core_buffer(offsets, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT, &packing->offsets) < 0) {
         return -1;
     }
     const Py_buffer *view = &packing->offsets;
@@ -141,7 +141,7 @@ static int packing_open(packing *packing, PyObject *data, PyObject *size, PyObje
         PyErr_SetString(PyExc_TypeError, "send_packed() needs either size or offsets");
         return -1;
     }
-    if (PyObject_GetBuffer(data, &packing->data, PyBUF_SIMPLE) < 0) {
+    if (core_buffer(data, PyBUF_SIMPLE, &packing->data) < 0) {
         return -1;
     }
     return size != NULL ? packing_by_size(packing, size) : packing_by_offsets(packing, offsets);

@@ -172,7 +172,7 @@ Py_ssize_t core_receiver_fetch(core_receiver *self, size_t limit, int64_t timeou
 
 typedef PyObject *(*convert)(core_receiver *self, const helio_message *message);
 
-static PyObject *to_message(core_receiver *self, const helio_message *message) {
+PyObject *core_receiver_message(core_receiver *self, const helio_message *message) {
     PyObject *stream = core_receiver_stream_name(self, message->stream);
     if (stream == NULL) {
         return NULL;
@@ -251,7 +251,8 @@ static PyObject *receiver_list(core_receiver *self, const char *function, PyObje
 
 static PyObject *receiver_receive(PyObject *op, PyObject *const *args, Py_ssize_t count,
                                   PyObject *keywords) {
-    return receiver_list((core_receiver *)op, "receive", args, count, keywords, to_message);
+    return receiver_list((core_receiver *)op, "receive", args, count, keywords,
+                         core_receiver_message);
 }
 
 static PyObject *receiver_receive_bytes(PyObject *op, PyObject *const *args, Py_ssize_t count,
@@ -267,16 +268,80 @@ static PyObject *receiver_iter(PyObject *op) {
     return Py_NewRef(op);
 }
 
+static PyObject *take_one(core_receiver *self) {
+    PyObject *message = core_receiver_message(self, &self->slots[self->position]);
+    if (message != NULL) {
+        self->position++;
+    }
+    return message;
+}
+
+/* Result of a call for one message when core_receiver_fetch returned `available`, which is not
+ * above 0. */
+static PyObject *nothing_taken(Py_ssize_t available) {
+    if (available == CORE_RECEIVER_CLOSED) {
+        return core_raise_text(HELIO_ERR_CLOSED, "the receiver is closed");
+    }
+    return available < 0 ? NULL : Py_NewRef(Py_None);
+}
+
 static PyObject *receiver_next(PyObject *op) {
     core_receiver *self = (core_receiver *)op;
     if (core_receiver_fetch(self, DEFAULT_LIMIT, HELIO_FOREVER) < 0) {
         return NULL; /* closed sets no exception: the end of the loop */
     }
-    PyObject *message = to_message(self, &self->slots[self->position]);
-    if (message != NULL) {
+    return take_one(self);
+}
+
+static PyObject *receiver_receive_one(PyObject *op, PyObject *const *args, Py_ssize_t count,
+                                      PyObject *keywords) {
+    static const char *const names[] = {"timeout"};
+    core_receiver *self = (core_receiver *)op;
+    PyObject *timeout;
+    int64_t timeout_ns;
+    if (core_arguments("receive_one", args, count, keywords, names, 1, 0, &timeout) < 0 ||
+        core_timeout(timeout, &timeout_ns) < 0) {
+        return NULL;
+    }
+    const Py_ssize_t available = core_receiver_fetch(self, DEFAULT_LIMIT, timeout_ns);
+    return available > 0 ? take_one(self) : nothing_taken(available);
+}
+
+/* Copies the next message; one that does not fit stays for the next call. */
+static PyObject *copy_next(core_receiver *self, const Py_buffer *to) {
+    const helio_message *message = &self->slots[self->position];
+    if (message->length > (size_t)to->len) {
+        return PyErr_Format(PyExc_ValueError,
+                            "the next message has %zu bytes and the buffer %zd; the message is "
+                            "kept for the next call",
+                            message->length, to->len);
+    }
+    PyObject *length = PyLong_FromSize_t(message->length);
+    if (length != NULL) {
+        if (message->length > 0) {
+            memcpy(to->buf, message->data, message->length);
+        }
         self->position++;
     }
-    return message;
+    return length;
+}
+
+static PyObject *receiver_receive_into(PyObject *op, PyObject *const *args, Py_ssize_t count,
+                                       PyObject *keywords) {
+    static const char *const names[] = {"buffer", "timeout"};
+    core_receiver *self = (core_receiver *)op;
+    PyObject *values[2];
+    int64_t timeout_ns;
+    Py_buffer to;
+    if (core_arguments("receive_into", args, count, keywords, names, 2, 1, values) < 0 ||
+        core_timeout(values[1], &timeout_ns) < 0 ||
+        core_buffer(values[0], PyBUF_WRITABLE, &to) < 0) {
+        return NULL;
+    }
+    const Py_ssize_t available = core_receiver_fetch(self, DEFAULT_LIMIT, timeout_ns);
+    PyObject *result = available > 0 ? copy_next(self, &to) : nothing_taken(available);
+    PyBuffer_Release(&to);
+    return result;
 }
 
 static PyObject *receiver_losses(PyObject *op, PyObject *ignored) {
@@ -371,6 +436,24 @@ static PyMethodDef receiver_methods[] = {
      METH_FASTCALL | METH_KEYWORDS,
      "receive_bytes($self, /, timeout=None, limit=256)\n--\n\n"
      "As receive, but the list holds plain bytes: the quickest way to take many small messages."},
+    {"receive_one", (PyCFunction)(void (*)(void))receiver_receive_one,
+     METH_FASTCALL | METH_KEYWORDS,
+     "receive_one($self, /, timeout=None)\n--\n\n"
+     "Take the next message; None when none came in time. Costs less than a list of one.\n\n"
+     "Waits at most `timeout` seconds (None: without limit; 0: not at all).\n\n"
+     "Raises:\n    The errors of receive."},
+    {"receive_into", (PyCFunction)(void (*)(void))receiver_receive_into,
+     METH_FASTCALL | METH_KEYWORDS,
+     "receive_into($self, /, buffer, timeout=None)\n--\n\n"
+     "Copy the next message to the start of a writable, C-contiguous buffer; returns its length in "
+     "bytes,\n"
+     "None when none came in time. An empty message has length 0.\n\n"
+     "Waits at most `timeout` seconds (None: without limit; 0: not at all).\n\n"
+     "Raises:\n    ValueError: the message is longer than the buffer. It stays for the next call: "
+     "take it with a\n        larger buffer or with another method.\n"
+     "    BufferError: the buffer is read-only or not contiguous.\n"
+     "    TypeError: the object has no buffer.\n"
+     "    The errors of receive."},
     {"receive_packed", (PyCFunction)(void (*)(void))core_receiver_receive_packed,
      METH_FASTCALL | METH_KEYWORDS,
      "receive_packed($self, /, timeout=None, limit=4096)\n--\n\n"

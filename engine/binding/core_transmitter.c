@@ -179,7 +179,7 @@ static PyObject *transmitter_send(PyObject *op, PyObject *const *args, Py_ssize_
         Py_DECREF(data);
     } else {
         Py_buffer view;
-        if (PyObject_GetBuffer(data, &view, PyBUF_SIMPLE) < 0) {
+        if (core_buffer(data, PyBUF_SIMPLE, &view) < 0) {
             return NULL;
         }
         result = transmitter_send_buffer(self, view.buf, (size_t)view.len, values[1], values[2]);
@@ -219,7 +219,7 @@ static int chunk_fill(chunk *chunk, PyObject *messages, size_t first) {
                 }
             }
             Py_buffer *view = &chunk->views[chunk->view_count];
-            if (PyObject_GetBuffer(data, view, PyBUF_SIMPLE) < 0) {
+            if (core_buffer(data, PyBUF_SIMPLE, view) < 0) {
                 return -1;
             }
             chunk->view_count++;
@@ -355,7 +355,10 @@ static void transmitter_dealloc(PyObject *op) {
 static PyMethodDef transmitter_methods[] = {
     {"send", (PyCFunction)(void (*)(void))transmitter_send, METH_FASTCALL | METH_KEYWORDS,
      "send($self, /, data, timeout=None, intended_ns=None)\n--\n\n"
-     "Submit one message; any bytes-like object, copied.\n\n"
+     "Submit one message: the bytes of any C-contiguous buffer (bytes, bytearray, memoryview, "
+     "numpy "
+     "array).\n\n"
+     "They are copied once, into the engine; the buffer is free again when this returns.\n\n"
      "When the submit queue is full, waits at most `timeout` seconds for room (None: as long as it "
      "takes;\n"
      "0: not at all, nor within a callback).\n\n"
@@ -371,6 +374,8 @@ static PyMethodDef transmitter_methods[] = {
      "    AckersError: fewer receivers acknowledge than the option acks wants, and acks_missing is "
      "\"fail\".\n"
      "    ClosedError: the transmitter is closed.\n"
+     "    BufferError: the buffer is not C-contiguous.\n"
+     "    TypeError: the object has no buffer.\n"
      "    ValueError: timeout is negative, or intended_ns is not above 0."},
     {"send_many", (PyCFunction)(void (*)(void))transmitter_send_many, METH_FASTCALL | METH_KEYWORDS,
      "send_many($self, /, messages, timeout=None)\n--\n\n"

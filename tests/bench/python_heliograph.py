@@ -55,19 +55,19 @@ def ping(duel: Duel) -> dict[str, float]:
     with instance(options) as engine:
         transmitter, receiver = _exchange(engine, endpoint(options, 0), endpoint(options, 1))
         duel.wait_ready()
-        send, receive = transmitter.send, receiver.receive_bytes
+        send, receive = transmitter.send, receiver.receive_one
 
         def exchange() -> None:
             send(payload)
-            while not receive(0, 1):
+            while receive(0) is None:
                 pass
 
         if options.transport != "shm":  # who connects has connected when the first answer is there
             for _ in range(100):
                 send(payload)
-                if receive(0.05, 1):
+                if receive(0.05) is not None:
                     break
-            while receive(0.02, 1):
+            while receive(0.02) is not None:
                 pass
         return duel.ping(exchange)
 
@@ -77,10 +77,10 @@ def echo(duel: Duel) -> None:
     options, payload = duel.options, duel.payload
     with instance(options) as engine:
         transmitter, receiver = _exchange(engine, endpoint(options, 1), endpoint(options, 0))
-        send, receive = transmitter.send, receiver.receive_bytes
+        send, receive = transmitter.send, receiver.receive_one
         duel.board.ready = 1
         while True:
-            if receive(0, 1):
+            if receive(0) is not None:
                 send(payload)
 
 

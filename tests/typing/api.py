@@ -50,6 +50,8 @@ def uses_everything(endpoint: str) -> Iterator[bytes]:
             assert_type(receiver, Receiver)
             assert_type(receiver.receive(timeout=1.0, limit=16), list[Message])
             assert_type(receiver.receive_bytes(timeout=0), list[bytes])
+            assert_type(receiver.receive_one(timeout=0), Message | None)
+            assert_type(receiver.receive_into(bytearray(64), timeout=0), int | None)
             assert_type(receiver.losses(), list[Loss])
             for notice in receiver.notices():
                 assert_type(notice, Notice)
