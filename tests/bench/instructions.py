@@ -1,9 +1,11 @@
-"""Instructions per message at each level of detail of the statistics, counted by callgrind.
+"""Instructions per message at each level of detail of the statistics, and of one call, counted by callgrind.
 
     python -m tests.bench.instructions --programs build/release/bench
 
 Counts do not depend on what else the machine does, so they show a change of one per cent where a clock cannot. They
-are of user space, of both ends together: 64-byte messages, sent in lists of 512 and received in one process.
+are of user space. Per message: both ends together, 64-byte messages, sent in lists of 512 and received in one process.
+Per call: a send or a receive of one lone message, or a receive that finds nothing; one in `HIGHEST` that costs more
+than 2 % above its entry there is a failure.
 """
 
 from __future__ import annotations
@@ -13,16 +15,24 @@ import json
 import os
 import re
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.bench import report
 
 LEVELS = (0, 1, 2, 3)
 MESSAGES = 20480
+CALLS = 51
+PARTS = ("send", "receive", "idle")
+CALL_PARTS = (*PARTS, "turn-around")
+SCHEMES = ("udp", "tcp", "shm")
+HIGHEST = {"udp turn-around": 3861, "udp idle": 523}
+"""Instructions with the compiler of the CI image; lower an entry whenever its count falls."""
+TOLERANCE = 1.02
 _SECONDS = 300
 
 TOP = Path(__file__).resolve().parents[2]
@@ -32,8 +42,8 @@ class Refused(Exception):
     """It cannot be counted here; the text says why."""
 
 
-def count(program: Path, level: int, messages: int = MESSAGES) -> float:
-    """Instructions per message.
+def _callgrind(program: Path, arguments: Sequence[str], options: Sequence[str] = ()) -> tuple[str, list[int]]:
+    """Run a program; return its output and the instructions of each dump.
 
     Raises:
         Refused: there is no valgrind, the program was not built, or one of them failed.
@@ -44,10 +54,10 @@ def count(program: Path, level: int, messages: int = MESSAGES) -> float:
         raise Refused(f"{program} was not built")
     with tempfile.TemporaryDirectory(prefix="heliograph-bench-") as folder:
         out = Path(folder) / "callgrind"
-        command = ["valgrind", "--tool=callgrind", "--toggle-collect=measured", f"--callgrind-out-file={out}"]
+        command = ["valgrind", "--tool=callgrind", "--toggle-collect=measured", f"--callgrind-out-file={out}", *options]
         try:
             done = subprocess.run(
-                [*command, str(program), str(level), str(messages)],
+                [*command, str(program), *arguments],
                 capture_output=True,
                 text=True,
                 check=False,
@@ -56,16 +66,53 @@ def count(program: Path, level: int, messages: int = MESSAGES) -> float:
             )
         except subprocess.TimeoutExpired:
             raise Refused(f"{program.name} took longer than {_SECONDS} s") from None
-        if done.returncode != 0 or not out.exists():
+        if done.returncode != 0:
             said = [line for line in done.stderr.splitlines() if line and not line.startswith("==")]
             raise Refused(f"{program.name} failed: {said[0] if said else done.stderr[-300:]}")
-        total = re.search(r"^(?:summary|totals): (\d+)", out.read_text(encoding="utf-8"), re.MULTILINE)
-        if total is None or int(total[1]) == 0:
+        texts = [path.read_text(encoding="utf-8") for path in Path(folder).glob("callgrind*")]
+        totals = [re.search(r"^(?:summary|totals): (\d+)", text, re.MULTILINE) for text in texts]
+        counts = [int(total[1]) for total in totals if total is not None and int(total[1]) > 0]
+        if not counts:
             raise Refused(f"callgrind counted nothing in {program.name}")
-        return int(total[1]) / float(json.loads(done.stdout)["messages"])
+        return done.stdout, counts
 
 
-def section(counts: Mapping[str, float], facts: Mapping[str, str]) -> str:
+def count(program: Path, level: int, messages: int = MESSAGES) -> float:
+    """Instructions per message.
+
+    Raises:
+        Refused: it cannot be counted here.
+    """
+    printed, (total,) = _callgrind(program, (str(level), str(messages)))
+    return total / float(json.loads(printed)["messages"])
+
+
+def count_call(program: Path, part: str, scheme: str, calls: int = CALLS) -> int:
+    """Instructions of one call, the median of `calls`.
+
+    Raises:
+        Refused: it cannot be counted here.
+    """
+    _, counts = _callgrind(program, (part, scheme, str(calls)), ["--dump-after=measured"])
+    return statistics.median_low(counts)
+
+
+def count_calls(program: Path) -> dict[str, int]:
+    """Instructions of each part of each scheme, and of a turn-around: a send and the receive of its message."""
+    counts = {f"{scheme} {part}": count_call(program, part, scheme) for scheme in SCHEMES for part in PARTS}
+    return counts | {f"{s} turn-around": counts[f"{s} send"] + counts[f"{s} receive"] for s in SCHEMES}
+
+
+def too_high(calls: Mapping[str, int]) -> list[str]:
+    """The calls that cost more than `HIGHEST` allows."""
+    return [
+        f"{name} takes {calls[name]} instructions, allowed are {highest} and 2 %"
+        for name, highest in HIGHEST.items()
+        if calls[name] > highest * TOLERANCE
+    ]
+
+
+def section(counts: Mapping[str, float], calls: Mapping[str, int], facts: Mapping[str, str]) -> str:
     """The section of RESULTS.md."""
     base = counts["compiled out"]
     lines = [
@@ -78,6 +125,16 @@ def section(counts: Mapping[str, float], facts: Mapping[str, str]) -> str:
         "| --- | ---: | ---: |",
     ]
     lines += [f"| {name} | {value:.1f} | {value / base:.3f} |" for name, value in counts.items()]
+    lines += [
+        "",
+        "One call at level 0, mode poll, median; a turn-around is the send and the receive of one lone message.",
+        "",
+        "| transport | " + " | ".join(CALL_PARTS) + " |",
+        "| --- |" + " ---: |" * len(CALL_PARTS),
+    ]
+    for scheme in SCHEMES:
+        row = " | ".join(str(calls[f"{scheme} {part}"]) for part in CALL_PARTS)
+        lines.append(f"| {scheme} | {row} |")
     return "\n".join(lines)
 
 
@@ -91,16 +148,22 @@ def main() -> int:
     try:
         counts = {"compiled out": count(args.programs / "instructions_no_stats", 0)}
         counts |= {f"level {level}": count(args.programs / "instructions", level) for level in LEVELS}
+        calls = count_calls(args.programs / "call")
     except Refused as refused:
         print(f"instructions: {refused}", file=sys.stderr)
         return 1
     for name, value in counts.items():
         print(f"{name:<14} {value:8.1f} instructions per message, {value / counts['compiled out']:.3f} of compiled out")
+    for name, value in calls.items():
+        print(f"{name:<16} {value:6d} instructions")
     args.out.parent.mkdir(parents=True, exist_ok=True)
-    args.out.write_text(json.dumps(counts, indent=1) + "\n", encoding="utf-8")
-    report.put_section("instructions", section(counts, report.machine()), args.results)
+    args.out.write_text(json.dumps({**counts, **calls}, indent=1) + "\n", encoding="utf-8")
+    report.put_section("instructions", section(counts, calls, report.machine()), args.results)
     print(f"written to {args.out}; refreshed {args.results}")
-    return 0
+    failures = too_high(calls)
+    for failure in failures:
+        print(f"instructions: {failure}", file=sys.stderr)
+    return 1 if failures else 0
 
 
 if __name__ == "__main__":

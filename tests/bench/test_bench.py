@@ -313,6 +313,19 @@ def test_instructions_are_counted_exactly(programs: Path) -> None:
     assert 50 < bare < counted, "counting costs something, and the other program does not count"
 
 
+def test_instructions_of_a_call_are_counted(programs: Path) -> None:
+    if shutil.which("valgrind") is None:
+        pytest.skip("no valgrind here")
+    idle = instructions.count_call(programs / "call", "idle", "udp", 21)
+    assert 20 < idle < instructions.count_call(programs / "call", "receive", "udp", 21)
+
+
+def test_a_call_above_its_limit_is_named() -> None:
+    highest = instructions.HIGHEST
+    assert instructions.too_high({name: int(value * 1.02) for name, value in highest.items()}) == []
+    assert len(instructions.too_high({name: int(value * 1.03) + 1 for name, value in highest.items()})) == len(highest)
+
+
 def test_instructions_say_when_there_is_nothing_to_count(tmp_path: Path) -> None:
     with pytest.raises(instructions.Refused, match=r"valgrind|not built"):
         instructions.count(tmp_path / "instructions", 0)
