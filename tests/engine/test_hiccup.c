@@ -58,7 +58,7 @@ static void the_thread_writes_and_ends(void) {
     helio_hiccup hiccup;
     memset(&histogram, 0, sizeof histogram);
     helio_hdr_init(&histogram);
-    CHECK_EQUAL(helio_hiccup_start(&hiccup, &histogram, MS), 0);
+    CHECK_EQUAL(helio_hiccup_start(&hiccup, &histogram, MS, -1), 0);
     for (int i = 0; i < 10000 && total() < 3; i++) {
         const struct timespec moment = {0, 1000000};
         nanosleep(&moment, NULL);

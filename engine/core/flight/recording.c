@@ -214,50 +214,57 @@ static helio_moment clock_now(void) {
     return (helio_moment){.now_ns = helio_monotonic_ns(), .wall_ns = helio_wall_ns()};
 }
 
+/* A tick that was planned for flight->planned_ns. */
+static void tick(helio_flight *flight, helio_moment moment) {
+    helio_flight_time time = {.moment = moment, .next_ns = flight->step_ns};
+    time.late_ns = helio_max(moment.now_ns - flight->planned_ns, 0);
+    time.missed = (uint64_t)(time.late_ns / flight->step_ns);
+    helio_flight_turn(flight, &time);
+    flight->planned_ns += (int64_t)time.missed * flight->step_ns;
+}
+
+/* Never soon after a late one: what happened in between would be all noise. */
+static void plan(helio_flight *flight, int64_t now_ns, int64_t cost_ns) {
+    adapt(flight, cost_ns);
+    flight->planned_ns =
+        helio_max(flight->planned_ns + flight->step_ns, now_ns + flight->step_ns / 2);
+}
+
 static void *run(void *context) {
     helio_flight *flight = context;
-    int64_t planned_ns = helio_monotonic_ns();
     int64_t spent_before_ns = spent_ns();
-    while (!rest(flight, planned_ns)) {
-        helio_flight_time time = {.moment = clock_now(), .next_ns = flight->step_ns};
-        time.late_ns = time.moment.now_ns > planned_ns ? time.moment.now_ns - planned_ns : 0;
-        time.missed = (uint64_t)(time.late_ns / flight->step_ns);
-        helio_flight_turn(flight, &time);
-        planned_ns += (int64_t)time.missed * flight->step_ns;
+    while (!rest(flight, flight->planned_ns)) {
+        const helio_moment moment = clock_now();
+        tick(flight, moment);
         const int64_t spent = spent_ns();
-        adapt(flight, spent - spent_before_ns);
+        plan(flight, moment.now_ns, spent - spent_before_ns);
         spent_before_ns = spent;
-        /* Never soon after a late one: what happened in between would be all noise. */
-        planned_ns =
-            helio_max(planned_ns + flight->step_ns, time.moment.now_ns + flight->step_ns / 2);
     }
     helio_flight_finish(flight, clock_now());
     return NULL;
 }
 
-/* Not on the core the engine has to itself, and never in its class: an ordinary thread. */
-static void place_thread(pthread_attr_t *attributes, int64_t cpu) {
-    const struct sched_param ordinary = {.sched_priority = 0};
-    pthread_attr_setinheritsched(attributes, PTHREAD_EXPLICIT_SCHED);
-    pthread_attr_setschedpolicy(attributes, SCHED_OTHER);
-    pthread_attr_setschedparam(attributes, &ordinary);
-    pthread_attr_setstacksize(attributes, STACK_BYTES);
-    cpu_set_t cores;
-    if (cpu < 0 || cpu >= CPU_SETSIZE || sched_getaffinity(0, sizeof cores, &cores) < 0) {
+void helio_flight_serve(helio_flight *flight, helio_moment moment) {
+    if (!flight || moment.now_ns < helio_flight_due_ns(flight)) {
         return;
     }
-    CPU_CLR((int)cpu, &cores);
-    if (CPU_COUNT(&cores) > 0) {
-        pthread_attr_setaffinity_np(attributes, sizeof cores, &cores);
-    }
+    const int64_t begin_ns = helio_monotonic_ns();
+    tick(flight, moment);
+    plan(flight, moment.now_ns, helio_monotonic_ns() - begin_ns);
 }
 
+/* Never in the engine's class: an ordinary thread. */
 static int start_thread(helio_flight *flight) {
     const helio_flight_instance *instance = &flight->instance;
+    const struct sched_param ordinary = {.sched_priority = 0};
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
-    place_thread(&attributes, instance->options->cpu);
-    const int error = helio_thread_start(&flight->thread, &attributes, run, flight);
+    pthread_attr_setinheritsched(&attributes, PTHREAD_EXPLICIT_SCHED);
+    pthread_attr_setschedpolicy(&attributes, SCHED_OTHER);
+    pthread_attr_setschedparam(&attributes, &ordinary);
+    pthread_attr_setstacksize(&attributes, STACK_BYTES);
+    const int error = helio_thread_start_helper(&flight->thread, &attributes,
+                                                instance->options->cpu, run, flight);
     pthread_attr_destroy(&attributes);
     if (error) {
         return helio_fail(HELIO_ERR_SYSTEM, "cannot start the flight recorder's thread: %s",
@@ -335,7 +342,9 @@ int helio_flight_start(const helio_flight_instance *instance, helio_flight **out
                               options->flight_interval_ns, options->flight_keep, freeze);
     free(path);
     flight->instance = *instance;
-    if (!error) {
+    flight->planned_ns = helio_monotonic_ns();
+    flight->is_served = options->mode == HELIO_MODE_POLL;
+    if (!error && !flight->is_served) {
         error = start_thread(flight);
     }
     if (error) {
@@ -348,6 +357,9 @@ int helio_flight_start(const helio_flight_instance *instance, helio_flight **out
 }
 
 void helio_flight_stop(helio_flight *flight) {
+    if (flight && flight->is_served) {
+        helio_flight_finish(flight, clock_now());
+    }
     if (!flight || !flight->has_thread) {
         return;
     }

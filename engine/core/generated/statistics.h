@@ -95,7 +95,7 @@ enum { HELIO_SCOPES_END = 10 };
     X(cycles, COUNTER, "", 0, "cycles", "", "", "Duty cycles of the engine thread that followed another one without a pause.") \
     X(cycle_time_max, PEAK, "nanoseconds", 0, "cycle_time_max", "", "", "Longest duty cycle of the engine thread so far.") \
     X(cycle_overruns, COUNTER, "", 0, "cycle_overruns", "", "", "Duty cycles longer than 50 ms, caused by a slow listener, a page fault or loss of the core.") \
-    X(host_hiccup, HISTOGRAM, "nanoseconds", 1, "host_hiccup", "", "", "Wake-up delay of a thread that only sleeps (option hiccup_interval): delay caused by the host and not by the transport.") \
+    X(host_hiccup, HISTOGRAM, "nanoseconds", 1, "host_hiccup", "", "", "Wake-up delay of a thread that only sleeps (option hiccup_interval): delay caused by the host and not by the transport. It has no values without that thread.") \
     X(rate_limit, GAUGE, "bytes", 0, "rate_limit", "", "", "Limit of the bytes per second of all streams together; 0: no limit.") \
     X(detail_level, GAUGE, "", 0, "detail_level", "", "", "Level of detail of the statistics now in force.") \
     X(clock_steps, COUNTER, "", 0, "clock_steps", "", "", "Steps of this host's wall clock against its monotonic clock.") \

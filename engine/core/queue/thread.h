@@ -5,18 +5,15 @@
 #define HELIO_QUEUE_THREAD_H
 
 #include <pthread.h>
-#include <signal.h>
+#include <stdint.h>
 
 /* As pthread_create. */
-static inline int helio_thread_start(pthread_t *thread, const pthread_attr_t *attributes,
-                                     void *(*run)(void *context), void *context) {
-    sigset_t all, before;
-    sigfillset(&all);
-    sigdelset(&all, SIGBUS);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    const int error = pthread_create(thread, attributes, run, context);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return error;
-}
+int helio_thread_start(pthread_t *thread, const pthread_attr_t *attributes,
+                       void *(*run)(void *context), void *context);
+
+/* The same for a thread that is in nobody's way: it runs on no core the caller is pinned to, and
+ * not on core `cpu` (-1: none), as long as the process has other cores. */
+int helio_thread_start_helper(pthread_t *thread, pthread_attr_t *attributes, int64_t cpu,
+                              void *(*run)(void *context), void *context);
 
 #endif

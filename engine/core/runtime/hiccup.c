@@ -40,13 +40,14 @@ static void *run(void *context) {
     return NULL;
 }
 
-int helio_hiccup_start(helio_hiccup *hiccup, helio_hdr *histogram, int64_t interval_ns) {
+int helio_hiccup_start(helio_hiccup *hiccup, helio_hdr *histogram, int64_t interval_ns,
+                       int64_t cpu) {
     *hiccup =
         (helio_hiccup){.histogram = histogram, .interval_ns = interval_ns, .least_ns = HELIO_NEVER};
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, STACK_BYTES);
-    const int error = helio_thread_start(&hiccup->thread, &attributes, run, hiccup);
+    const int error = helio_thread_start_helper(&hiccup->thread, &attributes, cpu, run, hiccup);
     pthread_attr_destroy(&attributes);
     hiccup->is_running = error == 0;
     return error ? helio_fail(HELIO_ERR_SYSTEM,

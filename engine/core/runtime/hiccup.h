@@ -1,9 +1,11 @@
 /* Hiccups of the host, recorded beside the transport's latency so that blame can be split.
  *
  * A thread that does nothing but sleep for a short while, again and again, and looks how late it
- * wakes (Gil Tene's jHiccup): whatever keeps it from the core - another thread, the hypervisor, a
+ * wakes (Gil Tene's jHiccup): whatever keeps it from a core - another thread, the hypervisor, a
  * stopped process, the clock - keeps the application from it too, and none of it is the transport's
- * doing.  Systematic lateness of the timer, the least ever seen, is taken off.  A hiccup longer
+ * doing.  It runs on no pinned core, where it would measure the thread that spins there, and disturb
+ * it.  An engine of mode poll has no such thread unless the option hiccup_interval is given
+ * (docs/adr/0035).  Systematic lateness of the timer, the least ever seen, is taken off.  A hiccup longer
  * than the sleep hid other sleeps, which would have been late as well; they are filled in, so that
  * percentiles are of time and not of sleeps.
  *
@@ -26,8 +28,9 @@ typedef struct helio_hiccup {
     _Atomic bool is_ending;
 } helio_hiccup;
 
-/* Starts the thread.  0 or HELIO_ERR_SYSTEM. */
-int helio_hiccup_start(helio_hiccup *hiccup, helio_hdr *histogram, int64_t interval_ns);
+/* Starts the thread, on a core other than `cpu` (-1: any).  0 or HELIO_ERR_SYSTEM. */
+int helio_hiccup_start(helio_hiccup *hiccup, helio_hdr *histogram, int64_t interval_ns,
+                       int64_t cpu);
 /* Ends it, within one interval.  Harmless when it never started. */
 void helio_hiccup_stop(helio_hiccup *hiccup);
 

@@ -116,6 +116,17 @@ static void describe(const helio_instance *instance, char *labels, size_t size) 
                       instance->options.lock_memory ? "true" : "false");
 }
 
+/* Mode poll is to stay without threads of the engine: there the option must be given. */
+static int start_hiccup(helio_instance *instance) {
+    const helio_instance_options *options = &instance->options;
+    helio_hdr *histogram = instance->object.histogram[HELIO_INSTANCE_HOST_HICCUP];
+    const bool is_wanted = instance->mode == HELIO_MODE_THREAD || options->given.hiccup_interval;
+    return histogram && is_wanted && options->hiccup_interval_ns > 0
+               ? helio_hiccup_start(&instance->hiccup, histogram, options->hiccup_interval_ns,
+                                    options->cpu)
+               : 0;
+}
+
 static int open_stats(helio_instance *instance) {
     const helio_instance_options *options = &instance->options;
     const bool private = options->stats == HELIO_STATS_MEMORY;
@@ -149,10 +160,7 @@ static int open_stats(helio_instance *instance) {
     if (instance->mode == HELIO_MODE_THREAD) {
         helio_stats_apply(&instance->object, HELIO_HAS_THREAD);
     }
-    helio_hdr *hiccups = instance->object.histogram[HELIO_INSTANCE_HOST_HICCUP];
-    const int64_t interval_ns = options->hiccup_interval_ns;
-    return hiccups && interval_ns > 0 ? helio_hiccup_start(&instance->hiccup, hiccups, interval_ns)
-                                      : 0;
+    return start_hiccup(instance);
 }
 
 static void tell(helio_instance *instance, helio_event_id event, const char *what) {

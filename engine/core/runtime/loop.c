@@ -42,6 +42,7 @@ static void do_chores(helio_instance *instance, helio_moment moment) {
         helio_rx_lane_refresh(lane, moment);
     }
     helio_limit_tend(instance, moment);
+    helio_flight_serve(instance->flight, moment);
     helio_flight_tend(instance->flight, moment.wall_ns);
 }
 
@@ -148,6 +149,7 @@ void helio_loop_transmit(helio_instance *instance, helio_moment moment) {
 
 static int64_t next_deadline(const helio_instance *instance, int64_t now_ns) {
     int64_t deadline = now_ns + (instance->stats_wait ? CHORES_NS : HEARTBEAT_NS);
+    deadline = helio_min(deadline, helio_flight_due_ns(instance->flight));
     for (const helio_tx_lane *lane = instance->tx_lanes; lane; lane = lane->next) {
         deadline = helio_min(deadline, helio_tx_stream_next_deadline_ns(lane->stream));
         if (helio_tx_lane_waits_for_room(lane)) {
