@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "policy/consumer.h"
 #include "policy/rate.h"
+#include "policy/slow_receiver.h"
 #include "policy/storm.h"
 
 #define INTERVAL_NS (10 * HELIO_MILLISECOND)
@@ -98,30 +98,30 @@ static int time_policy(bench *b, const helio_rate_policy *policy, int intervals)
     return 0;
 }
 
-static int time_consumers(bench *b, int intervals) {
-    helio_consumers engine;
-    const helio_consumers_config config = {.highest = HELIO_ACTION_SUSPEND,
-                                           .loss = 0.05,
-                                           .lag = 0.75,
-                                           .buffer = 0.95,
-                                           .dwell_ns = 300 * HELIO_MILLISECOND,
-                                           .lead_ns = HELIO_SECOND,
-                                           .suspend_ns = 2 * HELIO_SECOND,
-                                           .expel_after = 3,
-                                           .expel_ns = HELIO_SECOND,
-                                           .share = 0.1,
-                                           .capacity = b->interval.receivers};
-    if (helio_consumers_init(&engine, &config)) {
+static int time_slow_receivers(bench *b, int intervals) {
+    helio_slow_receivers engine;
+    const helio_slow_receivers_config config = {.highest = HELIO_ACTION_SUSPEND,
+                                                .loss = 0.05,
+                                                .lag = 0.75,
+                                                .buffer = 0.95,
+                                                .dwell_ns = 300 * HELIO_MILLISECOND,
+                                                .lead_ns = HELIO_SECOND,
+                                                .suspend_ns = 2 * HELIO_SECOND,
+                                                .expel_after = 3,
+                                                .expel_ns = HELIO_SECOND,
+                                                .share = 0.1,
+                                                .capacity = b->interval.receivers};
+    if (helio_slow_receivers_init(&engine, &config)) {
         return -1;
     }
     begin(b);
     for (int i = 0; i < intervals; i++) {
         pass(b);
         const int64_t begun_ns = thread_ns();
-        helio_consumers_decide(&engine, &b->interval, b->views);
+        helio_slow_receivers_decide(&engine, &b->interval, b->views);
         note(b, begun_ns);
     }
-    helio_consumers_fini(&engine);
+    helio_slow_receivers_fini(&engine);
     return 0;
 }
 
@@ -150,8 +150,8 @@ size_t lab_cost(uint32_t receivers, int intervals, lab_cost_row *rows, size_t mo
             rows[count++] = (lab_cost_row){policy->name, b.spent_ns / intervals / receivers};
         }
     }
-    if (time_consumers(&b, intervals) == 0) {
-        rows[count++] = (lab_cost_row){"slow consumers", b.spent_ns / intervals / receivers};
+    if (time_slow_receivers(&b, intervals) == 0) {
+        rows[count++] = (lab_cost_row){"slow receivers", b.spent_ns / intervals / receivers};
     }
     time_storm(&b, intervals);
     rows[count++] = (lab_cost_row){"storms", b.spent_ns / intervals / receivers};

@@ -325,5 +325,5 @@ def _told_times(runs: Runs, event: str, begin: float) -> float:
 def _decision_cost(runs: Runs, receivers: float, intervals: float) -> float:
     """Cost of all decisions of a control interval for one receiver: the most expensive rate policy, and the rest."""
     costs = _lab.decision_costs(int(receivers), int(intervals))
-    rest = sum(costs.pop(what) for what in ("slow consumers", "storms"))
+    rest = sum(costs.pop(what) for what in ("slow receivers", "storms"))
     return max(costs.values()) + rest

@@ -1,4 +1,4 @@
-"""Slow consumers and NAK storms as options of a transmitter: what is taken, and what is refused, both values named."""
+"""Slow receivers and NAK storms as options of a transmitter: what is taken, and what is refused, both values named."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ POLICIES = {
     "suspend": {"slow_action": "suspend", "suspend_time": 1.0},
     "wait": {"slow_action": "pace", "slow_wait": True},
 }
-"""The policies there are, each for a topic; what they do is shown below and in tests/engine/test_consumer.c."""
+"""The policies there are, each for a topic; what they do is shown below and in tests/engine/test_slow_receiver.c."""
 
 
 @pytest.mark.parametrize("policy", POLICIES)

@@ -87,7 +87,7 @@ INSIDES = {
     "engine/core/base/endian.h": ("engine/core/wire/*", "engine/core/io/*", "tests/engine/test_udp_raw.c"),
     "engine/core/io/shm_channel.h": ("engine/core/io/shm*.c",),
     "engine/core/io/tcp.h": ("engine/core/io/tcp*.c",),
-    "engine/core/policy/consumer_parts.h": ("engine/core/policy/consumer*.c",),
+    "engine/core/policy/slow_receiver_parts.h": ("engine/core/policy/slow_receiver*.c",),
     "engine/core/policy/decision_fields.h": ("engine/core/policy/decision_*.c", "tests/fuzz/fuzz_decisions.c"),
     "engine/core/queue/kept_parts.h": ("engine/core/queue/kept_*.c",),
     "engine/core/receive/control.h": ("engine/core/receive/*.c",),

@@ -1,4 +1,4 @@
-"""The demo with a slow consumer: it is warned, suspended, told so and readmitted, and events tell it in order."""
+"""The demo with a slow receiver: it is warned, suspended, told so and readmitted, and events tell it in order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-/* What a stream does about slow consumers and storms: decided over a model of receivers, counted,
+/* What a stream does about slow receivers and storms: decided over a model of receivers, counted,
  * told and carried out as the modes allow. */
 #include "check.h"
 #include "crowd.h"
@@ -19,7 +19,7 @@ static helio_tx_slow_config made(int mode) {
     return (helio_tx_slow_config){
         .mode = mode,
         .storm_mode = mode,
-        .consumers = {.highest = HELIO_ACTION_EXPEL,
+        .receivers = {.highest = HELIO_ACTION_EXPEL,
                       .loss = 0.05,
                       .lag = 0.75,
                       .buffer = 0.95,
@@ -214,7 +214,7 @@ static void who_was_suspended_before_is_expelled_and_readmitted(void) {
 
 static void a_loss_in_sight_is_told_of(void) {
     helio_tx_slow_config config = made(HELIO_SLOW_MODE_ADVISE);
-    config.consumers.highest = HELIO_ACTION_NOTIFY;
+    config.receivers.highest = HELIO_ACTION_NOTIFY;
     begin(&config);
     run(HELIO_SECOND);
     c.receivers[SLOW].drain = 4000;
@@ -230,8 +230,8 @@ static void a_loss_in_sight_is_told_of(void) {
 static void waiting_sets_a_ceiling_only_where_it_is_enforced(void) {
     for (int mode = HELIO_SLOW_MODE_OBSERVE; mode <= HELIO_SLOW_MODE_ENFORCE; mode++) {
         helio_tx_slow_config config = made(mode);
-        config.consumers.highest = HELIO_ACTION_PACE;
-        config.consumers.waits = true;
+        config.receivers.highest = HELIO_ACTION_PACE;
+        config.receivers.waits = true;
         begin(&config);
         run(HELIO_SECOND);
         c.receivers[SLOW].drain = 6000;

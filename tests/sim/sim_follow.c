@@ -51,7 +51,7 @@ static void count_loss(void *context, const helio_loss *loss) {
     ((consumer *)context)->lost += loss->count;
 }
 
-/* The application of a slow consumer has room again now and then: it is polled for it. */
+/* The application of a slow receiver has room again now and then: it is polled for it. */
 static int64_t consumer_deadline_ns(void *context) {
     const helio_rx_endpoint *endpoint = ((world_receiver *)context)->endpoint;
     const int64_t deadline_ns = helio_rx_endpoint_next_deadline_ns(endpoint);

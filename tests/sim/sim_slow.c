@@ -1,4 +1,4 @@
-/* A slow consumer, from end to end on a virtual network: one of eight receivers stops draining.
+/* A slow receiver, from end to end on a virtual network: one of eight receivers stops draining.
  * Its source hears of it by its reports, warns it, suspends it, tells it so, and readmits it when
  * it drains again; nobody else is touched or loses anything.
  *
@@ -58,7 +58,7 @@ static helio_tx_slow_config slow_config(helio_action highest) {
     return (helio_tx_slow_config){
         .mode = HELIO_SLOW_MODE_ENFORCE,
         .storm_mode = HELIO_STORM_MODE_ENFORCE,
-        .consumers = {.highest = highest,
+        .receivers = {.highest = highest,
                       .waits = highest == HELIO_ACTION_PACE,
                       .loss = 0.05,
                       .lag = 0.75,
@@ -230,7 +230,7 @@ static void nobody_is_suspended_for_a_bad_network(uint64_t seed) {
 
 static uint64_t seeds = SEEDS_DEFAULT, first = 1;
 
-static void a_slow_consumer_is_warned_suspended_told_and_readmitted(void) {
+static void a_slow_receiver_is_warned_suspended_told_and_readmitted(void) {
     for (uint64_t seed = first; seed < first + seeds; seed++) {
         printf("      seed %" PRIu64 "\n", seed);
         one_that_stops_draining_is_suspended_and_readmitted(seed);
@@ -251,7 +251,7 @@ int main(int argc, char **argv) {
             first = strtoull(argv[i + 1], NULL, 10);
         }
     }
-    RUN(a_slow_consumer_is_warned_suspended_told_and_readmitted);
+    RUN(a_slow_receiver_is_warned_suspended_told_and_readmitted);
     RUN(a_bad_network_is_nobodys_fault);
     return check_result();
 }

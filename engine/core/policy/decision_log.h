@@ -39,7 +39,7 @@ typedef enum helio_decision_kind {
         5, /* a rate policy takes over: rate in force, ceiling, now; text: name */
     /* what they decide, after the interval */
     HELIO_DECISION_RATE = 16, /* rate, send limit, state, worst, signal; text: why */
-    HELIO_DECISION_CONSUMER = 17,
+    HELIO_DECISION_SLOW_RECEIVER = 17,
     HELIO_DECISION_STORM = 18,
 } helio_decision_kind;
 

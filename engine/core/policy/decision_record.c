@@ -24,8 +24,8 @@ bool helio_decision_is_same_rate(const helio_rate_decision *a, const helio_rate_
     return memcmp(numbers_a, numbers_b, sizeof numbers_a) == 0;
 }
 
-void helio_decision_of_consumer(const helio_slow_decision *decision, uint64_t *numbers) {
-    const uint64_t all[HELIO_DECISION_CONSUMER_NUMBERS] = {
+void helio_decision_of_slow_receiver(const helio_slow_decision *decision, uint64_t *numbers) {
+    const uint64_t all[HELIO_DECISION_SLOW_RECEIVER_NUMBERS] = {
         decision->index,
         (uint64_t)decision->action,
         (uint64_t)decision->symptom,

@@ -1,4 +1,4 @@
-/* One receiver as the slow-consumer engine watches it: what it said and what was counted becomes
+/* One receiver as the slow-receiver engine watches it: what it said and what was counted becomes
  * symptoms, window by window.
  *
  * A window lasts at least a third of the dwell time, until 200 packets were seen (or five times as

@@ -62,7 +62,7 @@ void helio_tx_lane_destroy(helio_tx_lane *lane, helio_moment moment);
 
 /* A stream as options want it: all that does not depend on where it is sent and by whom. */
 helio_tx_stream_config helio_tx_lane_config(const helio_transmitter_options *options);
-/* Refuses options of rate, windows and slow consumers that contradict each other: 0 or OPTION. */
+/* Refuses options of rate, windows and slow receivers that contradict each other: 0 or OPTION. */
 int helio_tx_lane_check_policies(const helio_transmitter_options *options);
 
 /* Reads feedback when it is time to. */

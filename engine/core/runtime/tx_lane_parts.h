@@ -62,7 +62,7 @@ uint64_t helio_tx_lane_queued(void *context);
 
 /* ---- tx_lane_slow.c ---- */
 
-/* What a stream does about slow consumers and NAK storms. */
+/* What a stream does about slow receivers and NAK storms. */
 helio_tx_slow_config helio_tx_lane_slow(const helio_transmitter_options *options);
 /* 0, or OPTION: some of it contradicts itself. */
 int helio_tx_lane_check_slow(const helio_transmitter_options *options);

@@ -1,4 +1,4 @@
-/* What the options of slow consumers and NAK storms make of a stream, and which of them contradict
+/* What the options of slow receivers and NAK storms make of a stream, and which of them contradict
  * each other. */
 #include "base/error.h"
 #include "runtime/tx_lane_parts.h"
@@ -20,7 +20,7 @@ helio_tx_slow_config helio_tx_lane_slow(const helio_transmitter_options *options
     return (helio_tx_slow_config){
         .mode = options->slow_mode,
         .storm_mode = options->storm_mode,
-        .consumers =
+        .receivers =
             {
                 .highest = (helio_action)(HELIO_ACTION_NOTIFY + options->slow_action),
                 .waits = options->slow_wait,

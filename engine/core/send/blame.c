@@ -115,10 +115,10 @@ void helio_tx_blame_look(helio_tx_stream *stream, int64_t now_ns) {
 
 static helio_behaviour class_of(const helio_tx_stream *stream, helio_receiver_index index) {
     const helio_tx_slow *slow = &stream->slow;
-    if (!slow->is_on || index >= slow->consumers.config.capacity) {
+    if (!slow->is_on || index >= slow->receivers.config.capacity) {
         return HELIO_BEHAVIOUR_UNKNOWN;
     }
-    const helio_watch *watch = &slow->consumers.consumers[index].watch;
+    const helio_watch *watch = &slow->receivers.receivers[index].watch;
     return watch->receiver == stream->repairer.receivers.views[index].receiver
                ? watch->class
                : HELIO_BEHAVIOUR_UNKNOWN;
@@ -181,7 +181,7 @@ helio_tx_trouble helio_tx_stream_trouble(const helio_tx_stream *stream, helio_re
         trouble.behind = helio_txw_behind_of(&stream->txw, view->position, now_ns);
     }
     if (class_of(stream, index) != HELIO_BEHAVIOUR_UNKNOWN) {
-        const helio_symptoms *symptoms = &stream->slow.consumers.consumers[index].watch.symptoms;
+        const helio_symptoms *symptoms = &stream->slow.receivers.receivers[index].watch.symptoms;
         if (symptoms->until_ns && symptoms->forecast_ns != HELIO_NEVER) {
             trouble.forecast_ns = symptoms->forecast_ns > 0 ? symptoms->forecast_ns : 1;
         }

@@ -72,7 +72,7 @@ void helio_tx_govern_fini(helio_tx_govern *govern) {
     govern->state = NULL;
 }
 
-/* What the stream's rate is to be: as the policy decided, but no more than a slow consumer that is
+/* What the stream's rate is to be: as the policy decided, but no more than a slow receiver that is
  * waited for takes. */
 static uint64_t rate_to_set(const helio_tx_stream *stream) {
     const helio_tx_govern *govern = &stream->govern;

@@ -1,5 +1,5 @@
 /* The governor of a stream: at the end of each control interval it gathers what happened in it and
- * what is known of the receivers, has the rate policy decide, and the engine for slow consumers
+ * what is known of the receivers, has the rate policy decide, and the engine for slow receivers
  * (send/slow.h), and carries the rate out.
  *
  *     observe   statistics only: what would be decided

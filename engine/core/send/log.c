@@ -90,11 +90,11 @@ void helio_tx_log_decisions(helio_tx_stream *stream, helio_moment moment) {
         log->rate = *rate;
     }
     const helio_tx_slow *slow = &stream->slow;
-    for (uint32_t i = 0; slow->is_on && i < slow->consumers.decisions_count; i++) {
-        helio_decision_of_consumer(&slow->consumers.decisions[i], numbers);
-        helio_decision_log_record(&log->log, HELIO_DECISION_CONSUMER, numbers,
-                                  HELIO_DECISION_CONSUMER_NUMBERS,
-                                  slow->consumers.decisions[i].why);
+    for (uint32_t i = 0; slow->is_on && i < slow->receivers.decisions_count; i++) {
+        helio_decision_of_slow_receiver(&slow->receivers.decisions[i], numbers);
+        helio_decision_log_record(&log->log, HELIO_DECISION_SLOW_RECEIVER, numbers,
+                                  HELIO_DECISION_SLOW_RECEIVER_NUMBERS,
+                                  slow->receivers.decisions[i].why);
     }
     if (slow->is_on && helio_decision_has_storm(&slow->storm_decision)) {
         helio_decision_of_storm(&slow->storm_decision, numbers);

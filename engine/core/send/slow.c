@@ -18,25 +18,25 @@ enum { WHO_TEXT = HELIO_PGM_REPORT_NAME_MAX + HELIO_ADDRESS_TEXT + 8, WHY_TEXT =
 
 int helio_tx_slow_init(helio_tx_slow *slow, const helio_tx_slow_config *config, uint32_t entries) {
     *slow = (helio_tx_slow){.config = *config, .paced = HELIO_RECEIVER_NONE};
-    if (config->consumers.dwell_ns == 0) {
+    if (config->receivers.dwell_ns == 0) {
         return 0;
     }
-    slow->config.consumers.capacity = entries;
-    slow->config.consumers.enforces = config->mode == HELIO_SLOW_MODE_ENFORCE;
+    slow->config.receivers.capacity = entries;
+    slow->config.receivers.enforces = config->mode == HELIO_SLOW_MODE_ENFORCE;
     slow->config.storm.enforces = config->storm_mode == HELIO_STORM_MODE_ENFORCE;
     helio_storm_init(&slow->storm, &slow->config.storm);
-    const int error = helio_consumers_init(&slow->consumers, &slow->config.consumers);
+    const int error = helio_slow_receivers_init(&slow->receivers, &slow->config.receivers);
     slow->is_on = !error;
     return error;
 }
 
 void helio_tx_slow_fini(helio_tx_slow *slow) {
-    helio_consumers_fini(&slow->consumers);
+    helio_slow_receivers_fini(&slow->receivers);
     slow->is_on = false;
 }
 
 uint64_t helio_tx_slow_ceiling(const helio_tx_slow *slow) {
-    return slow->is_on && slow->config.consumers.enforces ? slow->consumers.ceiling : 0;
+    return slow->is_on && slow->config.receivers.enforces ? slow->receivers.ceiling : 0;
 }
 
 static uint64_t millionths(double value) {
@@ -266,37 +266,37 @@ static void carry_out(helio_tx_stream *stream, const helio_slow_decision *decisi
 
 /* ---- what is seen ---- */
 
-static bool is_further_behind(const helio_consumer *a, const helio_consumer *b) {
+static bool is_further_behind(const helio_slow_receiver *a, const helio_slow_receiver *b) {
     return a->watch.symptoms.value[HELIO_SYMPTOM_LAG] > b->watch.symptoms.value[HELIO_SYMPTOM_LAG];
 }
 
 static void show(helio_tx_stream *stream, const helio_interval *interval, helio_moment moment) {
-    const helio_consumers *consumers = &stream->slow.consumers;
+    const helio_slow_receivers *receivers = &stream->slow.receivers;
     helio_tx_stream_stats *stats = helio_tx_stats(stream);
-    helio_set(&stats->receivers_in_trouble, consumers->troubled);
-    helio_set(&stats->receivers_isolated, consumers->isolated);
+    helio_set(&stats->receivers_in_trouble, receivers->troubled);
+    helio_set(&stats->receivers_isolated, receivers->isolated);
     helio_set(&stats->slow_rate_limit, helio_tx_slow_ceiling(&stream->slow));
     stream->slow.paced = HELIO_RECEIVER_NONE;
     for (helio_receiver_index index = 0;
-         index < interval->receivers && index < consumers->config.capacity; index++) {
-        const helio_consumer *consumer = &consumers->consumers[index];
+         index < interval->receivers && index < receivers->config.capacity; index++) {
+        const helio_slow_receiver *receiver = &receivers->receivers[index];
         helio_tx_receiver_stats *cells = helio_receivers_stats(&stream->repairer.receivers, index);
         if (!cells) {
             continue;
         }
         const uint32_t paced = stream->slow.paced;
-        if (consumer->rung == HELIO_ACTION_PACE &&
+        if (receiver->rung == HELIO_ACTION_PACE &&
             (paced == HELIO_RECEIVER_NONE ||
-             is_further_behind(consumer, &consumers->consumers[paced]))) {
+             is_further_behind(receiver, &receivers->receivers[paced]))) {
             stream->slow.paced = index;
         }
-        const int64_t forecast_ns = consumer->watch.symptoms.forecast_ns;
-        const bool is_safe = forecast_ns == HELIO_NEVER || !consumer->watch.symptoms.until_ns;
-        helio_set(&cells->state, (uint64_t)consumer->watch.class);
+        const int64_t forecast_ns = receiver->watch.symptoms.forecast_ns;
+        const bool is_safe = forecast_ns == HELIO_NEVER || !receiver->watch.symptoms.until_ns;
+        helio_set(&cells->state, (uint64_t)receiver->watch.class);
         helio_set(&cells->forecast, is_safe ? 0 : (uint64_t)(forecast_ns > 0 ? forecast_ns : 1));
         helio_set(&cells->slow_since,
-                  consumer->since_ns
-                      ? (uint64_t)(moment.wall_ns - (interval->now_ns - consumer->since_ns))
+                  receiver->since_ns
+                      ? (uint64_t)(moment.wall_ns - (interval->now_ns - receiver->since_ns))
                       : 0);
     }
 }
@@ -317,7 +317,7 @@ static void decide_storm(helio_tx_stream *stream, const helio_interval *interval
     helio_tx_slow *slow = &stream->slow;
     helio_tx_stream_stats *stats = helio_tx_stats(stream);
     const helio_storm_decision decision =
-        helio_storm_decide(&slow->storm, interval, slow->consumers.again);
+        helio_storm_decide(&slow->storm, interval, slow->receivers.again);
     slow->storm_decision = decision;
     const int mode = slow->config.storm_mode;
     const bool tells = mode != HELIO_STORM_MODE_OBSERVE;
@@ -363,9 +363,9 @@ void helio_tx_slow_decide(helio_tx_stream *stream, const helio_interval *interva
     if (!slow->is_on) {
         return;
     }
-    helio_consumers_decide(&slow->consumers, interval, views);
-    for (uint32_t i = 0; i < slow->consumers.decisions_count; i++) {
-        carry_out(stream, &slow->consumers.decisions[i], moment);
+    helio_slow_receivers_decide(&slow->receivers, interval, views);
+    for (uint32_t i = 0; i < slow->receivers.decisions_count; i++) {
+        carry_out(stream, &slow->receivers.decisions[i], moment);
     }
     decide_storm(stream, interval, moment);
     show(stream, interval, moment);

@@ -1,4 +1,4 @@
-/* Slow consumers and NAK storms of a stream: what the engines in policy/ decide is counted, told
+/* Slow receivers and NAK storms of a stream: what the engines in policy/ decide is counted, told
  * and done, as far as the modes allow.
  *
  *     observe   statistics only
@@ -10,7 +10,7 @@
 #define HELIO_SEND_SLOW_H
 
 #include "base/moment.h"
-#include "policy/consumer.h"
+#include "policy/slow_receiver.h"
 #include "policy/storm.h"
 
 struct helio_tx_stream;
@@ -20,14 +20,14 @@ typedef struct helio_tx_slow_config {
     int storm_mode; /* HELIO_STORM_MODE_* */
     /* Thresholds, times and shares; `enforces` and `capacity` are found here.  A dwell time of 0:
      * none of all this. */
-    helio_consumers_config consumers;
+    helio_slow_receivers_config receivers;
     helio_storm_config storm;
 } helio_tx_slow_config;
 
 typedef struct helio_tx_slow {
     helio_tx_slow_config config;
     bool is_on;
-    helio_consumers consumers;
+    helio_slow_receivers receivers;
     helio_storm storm;
     helio_storm_decision storm_decision; /* of the last interval */
     uint32_t paced;    /* index of the receiver that is waited for; HELIO_RECEIVER_NONE */
@@ -42,7 +42,7 @@ void helio_tx_slow_fini(helio_tx_slow *slow);
 void helio_tx_slow_decide(struct helio_tx_stream *stream, const helio_interval *interval,
                           helio_receiver_view *views, helio_moment moment);
 
-/* Bytes per second that the stream is not to pass as a slow consumer is waited for; 0: none.  The
+/* Bytes per second that the stream is not to pass as a slow receiver is waited for; 0: none.  The
  * rate in force is the lower one of this and what the rate policy says. */
 uint64_t helio_tx_slow_ceiling(const helio_tx_slow *slow);
 

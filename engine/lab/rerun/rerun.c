@@ -198,18 +198,18 @@ static int decide(rerun *r) {
     if (!r->slow.is_on) {
         return 0;
     }
-    helio_consumers *consumers = &r->slow.consumers;
-    helio_consumers_decide(consumers, interval, r->reader.views);
-    for (uint32_t i = 0; i < consumers->decisions_count && !error; i++) {
-        const helio_slow_decision *decision = &consumers->decisions[i];
-        error =
-            make(r, HELIO_DECISION_CONSUMER, HELIO_DECISION_CONSUMER_NUMBERS, decision->why, &side);
+    helio_slow_receivers *receivers = &r->slow.receivers;
+    helio_slow_receivers_decide(receivers, interval, r->reader.views);
+    for (uint32_t i = 0; i < receivers->decisions_count && !error; i++) {
+        const helio_slow_decision *decision = &receivers->decisions[i];
+        error = make(r, HELIO_DECISION_SLOW_RECEIVER, HELIO_DECISION_SLOW_RECEIVER_NUMBERS,
+                     decision->why, &side);
         if (!error) {
-            helio_decision_of_consumer(decision, side->numbers);
+            helio_decision_of_slow_receiver(decision, side->numbers);
         }
     }
     const helio_storm_decision storm =
-        helio_storm_decide(&r->slow.storm, interval, consumers->again);
+        helio_storm_decide(&r->slow.storm, interval, receivers->again);
     if (!error && helio_decision_has_storm(&storm)) {
         error = make(r, HELIO_DECISION_STORM, HELIO_DECISION_STORM_NUMBERS, NULL, &side);
         if (!error) {
@@ -232,7 +232,7 @@ static int heed(rerun *r, const helio_decision_record *from) {
         settle(r);
         return decide(r);
     case HELIO_DECISION_RATE:
-    case HELIO_DECISION_CONSUMER:
+    case HELIO_DECISION_SLOW_RECEIVER:
     case HELIO_DECISION_STORM:
         return record(r, from);
     default:

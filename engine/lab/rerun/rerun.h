@@ -16,7 +16,7 @@
 
 typedef struct helio_rerun_side {
     bool is_there;
-    uint8_t kind; /* HELIO_DECISION_RATE, _CONSUMER or _STORM */
+    uint8_t kind; /* HELIO_DECISION_RATE, _SLOW_RECEIVER or _STORM */
     uint32_t count;
     uint64_t numbers[HELIO_DECISION_NUMBERS_OF_ONE];
     char why[96];

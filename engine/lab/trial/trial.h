@@ -2,7 +2,7 @@
  * engine's own code, and the curves of what happened.
  *
  * What it has is added first, each thing known by its number (0, 1, ...) within its kind; then it
- * runs.  Changes at fixed moments (a bottleneck narrows, a consumer slows) are part of the plan.
+ * runs.  Changes at fixed moments (a bottleneck narrows, a receiver slows) are part of the plan.
  * At the end of each interval a row of values is kept (the columns have names), and events the
  * engine told are kept as they were told.  The same plan and seed give the same bytes.
  *

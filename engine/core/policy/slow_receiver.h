@@ -1,4 +1,4 @@
-/* Slow consumers: who is one, what is done about it, and when that is over.
+/* Slow receivers: who is one, what is done about it, and when that is over.
  *
  * At the end of each control interval the engine sees the interval and the views, and says what is
  * to be done.  Each receiver is watched for itself (watch.h).  It is in trouble when a symptom is
@@ -10,7 +10,7 @@
  *
  *     notify - pace - shed - suspend NAKs - suspend - expel
  *
- * PACE, the source sending no faster than the receiver takes, is for coordinated consumers
+ * PACE, the source sending no faster than the receiver takes, is for coordinated receivers
  * (`waits`); uncoordinated ones skip it, and so are isolated one by one.  SHED and SUSPEND_NAKS are
  * skipped for who asks for nothing.  A suspension ends when its time is over, earlier when the
  * receiver has been well for three windows.  EXPEL is for who was suspended several times within an
@@ -29,8 +29,8 @@
  * Where it may not act (observe, advise) it decides as if it did.  What people did by hand it
  * leaves alone.  A pure function of configuration, intervals and views: no clock, no statistics, no
  * memory taken after init, so a log of its inputs gives its decisions again. */
-#ifndef HELIO_POLICY_CONSUMER_H
-#define HELIO_POLICY_CONSUMER_H
+#ifndef HELIO_POLICY_SLOW_RECEIVER_H
+#define HELIO_POLICY_SLOW_RECEIVER_H
 
 #include <heliograph/actions.h>
 
@@ -38,7 +38,7 @@
 
 enum { HELIO_SLOW_SUSPENSIONS_MAX = 8 };
 
-typedef struct helio_consumers_config {
+typedef struct helio_slow_receivers_config {
     helio_action highest; /* NOTIFY to EXPEL */
     bool waits;           /* PACE is taken; needs `highest` of PACE or above */
     bool enforces;        /* what is decided is done, and views show it */
@@ -54,7 +54,7 @@ typedef struct helio_consumers_config {
     double share;      /* of the receivers, isolated at once */
     uint64_t rate_min; /* bytes per second: PACE goes no lower; 0: a sixteenth of the rate before */
     uint32_t capacity; /* most entries */
-} helio_consumers_config;
+} helio_slow_receivers_config;
 
 typedef struct helio_slow_decision {
     helio_receiver_index index; /* HELIO_RECEIVER_NONE: it is about the group */
@@ -75,7 +75,7 @@ typedef enum helio_isolation {
     HELIO_ISOLATION_EXPELLED
 } helio_isolation;
 
-typedef struct helio_consumer {
+typedef struct helio_slow_receiver {
     helio_watch watch;
     /* windows in a row, since the last rung was taken, that were ... */
     uint32_t above;   /* ... over a threshold */
@@ -96,12 +96,12 @@ typedef struct helio_consumer {
     int64_t isolated_until_ns;
     int64_t suspended_ns[HELIO_SLOW_SUSPENSIONS_MAX]; /* ring of when */
     uint32_t suspensions;
-} helio_consumer;
+} helio_slow_receiver;
 
-typedef struct helio_consumers {
-    helio_consumers_config config;
+typedef struct helio_slow_receivers {
+    helio_slow_receivers_config config;
     helio_watch_config watch;
-    helio_consumer *consumers;      /* by index */
+    helio_slow_receiver *receivers; /* by index */
     double *values;                 /* scratch, by index */
     helio_slow_decision *decisions; /* of the last interval, in order */
     uint32_t decisions_count;
@@ -124,15 +124,16 @@ typedef struct helio_consumers {
     double sent_rate;     /* bytes per second, smoothed */
     double packet_bytes;  /* of a packet, smoothed */
     int64_t raise_due_ns;
-} helio_consumers;
+} helio_slow_receivers;
 
-/* 0 or NOMEM; free with helio_consumers_fini. */
-int helio_consumers_init(helio_consumers *engine, const helio_consumers_config *config);
-void helio_consumers_fini(helio_consumers *engine);
+/* 0 or NOMEM; free with helio_slow_receivers_fini. */
+int helio_slow_receivers_init(helio_slow_receivers *engine,
+                              const helio_slow_receivers_config *config);
+void helio_slow_receivers_fini(helio_slow_receivers *engine);
 
 /* Decides at the end of an interval; `views` are interval->receivers, by index.  The decisions are
  * in `decisions` until the next call. */
-void helio_consumers_decide(helio_consumers *engine, const helio_interval *interval,
-                            const helio_receiver_view *views);
+void helio_slow_receivers_decide(helio_slow_receivers *engine, const helio_interval *interval,
+                                 const helio_receiver_view *views);
 
 #endif

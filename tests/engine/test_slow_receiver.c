@@ -4,7 +4,7 @@
 
 #include "check.h"
 #include "crowd.h"
-#include "policy/consumer.h"
+#include "policy/slow_receiver.h"
 
 #define MS HELIO_MILLISECOND
 
@@ -14,8 +14,8 @@ enum { RUNS = 200 };
 enum { RUNS = 1000 };
 #endif
 
-static helio_consumers_config made(helio_action highest) {
-    return (helio_consumers_config){
+static helio_slow_receivers_config made(helio_action highest) {
+    return (helio_slow_receivers_config){
         .highest = highest,
         .enforces = true,
         .loss = 0.05,
@@ -40,17 +40,17 @@ typedef struct record {
 } record;
 
 static crowd c;
-static helio_consumers engine;
+static helio_slow_receivers engine;
 static record r;
 
-static void begin(helio_consumers_config config, uint64_t seed, uint32_t count, double rate) {
-    CHECK_EQUAL(helio_consumers_init(&engine, &config), 0);
+static void begin(helio_slow_receivers_config config, uint64_t seed, uint32_t count, double rate) {
+    CHECK_EQUAL(helio_slow_receivers_init(&engine, &config), 0);
     crowd_init(&c, seed, count, rate);
     r = (record){0};
 }
 
 static void finish(void) {
-    helio_consumers_fini(&engine);
+    helio_slow_receivers_fini(&engine);
 }
 
 static uint32_t isolations(void) {
@@ -86,7 +86,7 @@ static void run(int64_t ns) {
         const double ceiling = (double)engine.ceiling / CROWD_PACKET_BYTES;
         c.rate = engine.ceiling && ceiling < rate ? ceiling : rate;
         crowd_step(&c);
-        helio_consumers_decide(&engine, &c.interval, c.views);
+        helio_slow_receivers_decide(&engine, &c.interval, c.views);
         for (uint32_t i = 0; i < engine.decisions_count; i++) {
             const helio_slow_decision *decision = &engine.decisions[i];
             r.last[decision->action] = *decision;
@@ -139,7 +139,7 @@ static void receivers_that_keep_up_are_left_alone(void) {
         CHECK_EQUAL(r.count[step], 0);
     }
     for (uint32_t i = 0; i < 20; i++) {
-        CHECK_EQUAL(engine.consumers[i].watch.class, HELIO_BEHAVIOUR_OK);
+        CHECK_EQUAL(engine.receivers[i].watch.class, HELIO_BEHAVIOUR_OK);
     }
     finish();
 }
@@ -194,10 +194,10 @@ static void a_receiver_that_comes_late_and_catches_up_is_recovering(void) {
     c.receivers[4].position = (double)c.interval.trail + 100;
     c.receivers[4].drain = 13000;
     run(HELIO_SECOND);
-    CHECK_EQUAL(engine.consumers[4].watch.class, HELIO_BEHAVIOUR_RECOVERING);
-    CHECK(engine.consumers[4].watch.symptoms.forecast_ns == HELIO_NEVER);
+    CHECK_EQUAL(engine.receivers[4].watch.class, HELIO_BEHAVIOUR_RECOVERING);
+    CHECK(engine.receivers[4].watch.symptoms.forecast_ns == HELIO_NEVER);
     run(9 * HELIO_SECOND);
-    CHECK_EQUAL(engine.consumers[4].watch.class, HELIO_BEHAVIOUR_OK);
+    CHECK_EQUAL(engine.receivers[4].watch.class, HELIO_BEHAVIOUR_OK);
     CHECK_EQUAL(r.count[HELIO_ACTION_NOTIFY] + isolations(), 0);
     finish();
 }
@@ -243,17 +243,17 @@ static void a_stalled_receiver_is_called_so_and_a_silent_one_stopped(void) {
     c.receivers[2].drain = 2500;
     c.receivers[3].is_silent = true;
     run(4 * HELIO_SECOND);
-    CHECK_EQUAL(engine.consumers[0].watch.class, HELIO_BEHAVIOUR_OK);
-    CHECK_EQUAL(engine.consumers[1].watch.class, HELIO_BEHAVIOUR_STALLED);
-    CHECK_EQUAL(engine.consumers[2].watch.class, HELIO_BEHAVIOUR_FALLING_BEHIND);
-    CHECK_EQUAL(engine.consumers[3].watch.class, HELIO_BEHAVIOUR_STOPPED);
+    CHECK_EQUAL(engine.receivers[0].watch.class, HELIO_BEHAVIOUR_OK);
+    CHECK_EQUAL(engine.receivers[1].watch.class, HELIO_BEHAVIOUR_STALLED);
+    CHECK_EQUAL(engine.receivers[2].watch.class, HELIO_BEHAVIOUR_FALLING_BEHIND);
+    CHECK_EQUAL(engine.receivers[3].watch.class, HELIO_BEHAVIOUR_STOPPED);
     CHECK_EQUAL(r.of[3][HELIO_ACTION_NOTIFY], 1);
     c.receivers[1].drain = 9000;
     run(1 * HELIO_SECOND);
-    CHECK_EQUAL(engine.consumers[1].watch.class, HELIO_BEHAVIOUR_RECOVERING);
+    CHECK_EQUAL(engine.receivers[1].watch.class, HELIO_BEHAVIOUR_RECOVERING);
     c.views[0].flags |= HELIO_VIEW_LEFT;
     run(20 * MS);
-    CHECK_EQUAL(engine.consumers[0].watch.class, HELIO_BEHAVIOUR_STOPPED);
+    CHECK_EQUAL(engine.receivers[0].watch.class, HELIO_BEHAVIOUR_STOPPED);
     finish();
 }
 
@@ -265,8 +265,8 @@ static void a_receiver_that_stops_its_source_is_stalled(void) {
     c.rate = 0; /* the history is full of what is not acknowledged, and messages wait */
     c.interval.queue_bytes = 1 << 20;
     run(4 * HELIO_SECOND);
-    CHECK_EQUAL(engine.consumers[1].watch.class, HELIO_BEHAVIOUR_STALLED);
-    CHECK_EQUAL(engine.consumers[2].watch.class, HELIO_BEHAVIOUR_OK);
+    CHECK_EQUAL(engine.receivers[1].watch.class, HELIO_BEHAVIOUR_STALLED);
+    CHECK_EQUAL(engine.receivers[2].watch.class, HELIO_BEHAVIOUR_OK);
     CHECK(r.of[1][HELIO_ACTION_SUSPEND] >= 1);
     CHECK_EQUAL(isolations(), r.of[1][HELIO_ACTION_SUSPEND]);
     finish();
@@ -287,7 +287,7 @@ static void silence_is_told_of_and_never_punished(void) {
 }
 
 static void a_receiver_that_sends_no_reports_is_known_by_its_requests(void) {
-    helio_consumers_config config = made(HELIO_ACTION_SUSPEND);
+    helio_slow_receivers_config config = made(HELIO_ACTION_SUSPEND);
     config.naks = 1000;
     begin(config, 1, 6, 20000);
     for (uint32_t i = 0; i < 6; i++) {
@@ -315,7 +315,7 @@ static void trouble(crowd *c, uint32_t who) {
 }
 
 static void who_is_suspended_is_readmitted_as_soon_as_it_is_well(void) {
-    helio_consumers_config config = made(HELIO_ACTION_SUSPEND);
+    helio_slow_receivers_config config = made(HELIO_ACTION_SUSPEND);
     config.suspend_ns = 30 * HELIO_SECOND;
     begin(config, 1, 6, 10000);
     run(HELIO_SECOND);
@@ -358,7 +358,7 @@ static void a_suspension_ends_when_its_time_is_over(void) {
 }
 
 static void one_that_is_suspended_again_and_again_is_expelled_and_comes_back(void) {
-    helio_consumers_config config = made(HELIO_ACTION_EXPEL);
+    helio_slow_receivers_config config = made(HELIO_ACTION_EXPEL);
     begin(config, 1, 6, 10000);
     run(HELIO_SECOND);
     trouble(&c, 2);
@@ -374,7 +374,7 @@ static void one_that_is_suspended_again_and_again_is_expelled_and_comes_back(voi
 }
 
 static void suspensions_of_more_than_an_hour_ago_do_not_expel(void) {
-    helio_consumers_config config = made(HELIO_ACTION_EXPEL);
+    helio_slow_receivers_config config = made(HELIO_ACTION_EXPEL);
     config.suspend_ns = 1300 * HELIO_SECOND; /* three of them never lie within an hour */
     begin(config, 1, 3, 10000);
     run(HELIO_SECOND);
@@ -483,18 +483,18 @@ static void what_people_did_by_hand_is_left_alone(void) {
     c.views[3].flags &= ~(uint32_t)HELIO_VIEW_SUSPENDED;
     c.receivers[3].loss = 0;
     run(HELIO_SECOND);
-    CHECK_EQUAL(engine.consumers[1].isolation, HELIO_ISOLATION_SUSPENDED);
+    CHECK_EQUAL(engine.receivers[1].isolation, HELIO_ISOLATION_SUSPENDED);
     c.views[1].flags &= ~(uint32_t)HELIO_VIEW_SUSPENDED; /* let go by hand */
     c.receivers[1] = c.receivers[0];
     const uint32_t resumed = r.of[1][HELIO_ACTION_RESUME];
     run(20 * MS);
-    CHECK_EQUAL(engine.consumers[1].isolation, HELIO_ISOLATION_NONE);
+    CHECK_EQUAL(engine.receivers[1].isolation, HELIO_ISOLATION_NONE);
     CHECK_EQUAL(r.of[1][HELIO_ACTION_RESUME], resumed);
     finish();
 }
 
 static void who_only_watches_decides_as_if_it_acted(void) {
-    helio_consumers_config config = made(HELIO_ACTION_SUSPEND);
+    helio_slow_receivers_config config = made(HELIO_ACTION_SUSPEND);
     config.enforces = false;
     begin(config, 1, 6, 10000);
     run(HELIO_SECOND);
@@ -517,18 +517,18 @@ static void a_receiver_that_starts_anew_begins_with_a_clean_slate(void) {
     c.views[2].received = c.views[2].lost = 0;
     c.receivers[2] = c.receivers[0];
     run(10 * MS);
-    CHECK_EQUAL(engine.consumers[2].rung, HELIO_ACTION_NONE);
-    CHECK_EQUAL(engine.consumers[2].watch.class, HELIO_BEHAVIOUR_UNKNOWN);
+    CHECK_EQUAL(engine.receivers[2].rung, HELIO_ACTION_NONE);
+    CHECK_EQUAL(engine.receivers[2].watch.class, HELIO_BEHAVIOUR_UNKNOWN);
     c.views[2].flags = 0; /* it is forgotten */
     run(10 * MS);
-    CHECK(!engine.consumers[2].watch.is_begun);
+    CHECK(!engine.receivers[2].watch.is_begun);
     finish();
 }
 
 /* ---- to wait or to exclude ---- */
 
-static void coordinated_consumers_are_all_slowed_and_none_is_isolated(void) {
-    helio_consumers_config config = made(HELIO_ACTION_PACE);
+static void coordinated_receivers_are_all_slowed_and_none_is_isolated(void) {
+    helio_slow_receivers_config config = made(HELIO_ACTION_PACE);
     config.waits = true;
     begin(config, 1, 6, 10000);
     run(HELIO_SECOND);
@@ -547,7 +547,7 @@ static void coordinated_consumers_are_all_slowed_and_none_is_isolated(void) {
 }
 
 static void who_waiting_does_not_help_is_isolated_after_all(void) {
-    helio_consumers_config config = made(HELIO_ACTION_SUSPEND);
+    helio_slow_receivers_config config = made(HELIO_ACTION_SUSPEND);
     config.waits = true;
     begin(config, 1, 6, 10000);
     run(HELIO_SECOND);
@@ -559,7 +559,7 @@ static void who_waiting_does_not_help_is_isolated_after_all(void) {
     finish();
 }
 
-static void uncoordinated_consumers_never_slow_the_others(void) {
+static void uncoordinated_receivers_never_slow_the_others(void) {
     begin(made(HELIO_ACTION_EXPEL), 1, 6, 10000);
     run(HELIO_SECOND);
     trouble(&c, 2);
@@ -653,15 +653,15 @@ static void the_rules_hold_whatever_comes(void) {
     for (uint64_t seed = 1; seed <= RUNS / 5; seed++) {
         helio_random random;
         helio_random_init(&random, seed);
-        helio_consumers_config config =
+        helio_slow_receivers_config config =
             made(HELIO_ACTION_NOTIFY + (helio_action)helio_random_below(&random, 6));
         config.waits = config.highest >= HELIO_ACTION_PACE && helio_random_below(&random, 2);
         config.naks = helio_random_below(&random, 2) ? 500 : 0;
         config.dwell_ns = (int64_t)(30 + helio_random_below(&random, 600)) * MS;
         config.suspend_ns = (int64_t)helio_random_below(&random, 3000) * MS;
         config.expel_ns = HELIO_SECOND;
-        helio_consumers again;
-        CHECK_EQUAL(helio_consumers_init(&again, &config), 0);
+        helio_slow_receivers again;
+        CHECK_EQUAL(helio_slow_receivers_init(&again, &config), 0);
         const uint32_t count = 1 + (uint32_t)helio_random_below(&random, 30);
         begin(config, seed, count, 1000 + (double)helio_random_below(&random, 30000));
         for (int step = 0; step < 2000; step++) {
@@ -679,8 +679,8 @@ static void the_rules_hold_whatever_comes(void) {
                 view->receiver += helio_random_below(&random, 2) << 32;
             }
             crowd_step(&c);
-            helio_consumers_decide(&engine, &c.interval, c.views);
-            helio_consumers_decide(&again, &c.interval, c.views);
+            helio_slow_receivers_decide(&engine, &c.interval, c.views);
+            helio_slow_receivers_decide(&again, &c.interval, c.views);
             CHECK_EQUAL(engine.decisions_count, again.decisions_count);
             CHECK_BYTES(engine.decisions, again.decisions,
                         engine.decisions_count * sizeof *engine.decisions);
@@ -700,7 +700,7 @@ static void the_rules_hold_whatever_comes(void) {
             }
         }
         finish();
-        helio_consumers_fini(&again);
+        helio_slow_receivers_fini(&again);
     }
 }
 
@@ -714,7 +714,7 @@ static void what_it_costs_is_printed(void) {
         crowd_step(&c);
         struct timespec before, after;
         clock_gettime(CLOCK_MONOTONIC, &before);
-        helio_consumers_decide(&engine, &c.interval, c.views);
+        helio_slow_receivers_decide(&engine, &c.interval, c.views);
         clock_gettime(CLOCK_MONOTONIC, &after);
         spent_ns += (after.tv_sec - before.tv_sec) * HELIO_SECOND + after.tv_nsec - before.tv_nsec;
     }
@@ -746,9 +746,9 @@ int main(void) {
     RUN(what_people_did_by_hand_is_left_alone);
     RUN(who_only_watches_decides_as_if_it_acted);
     RUN(a_receiver_that_starts_anew_begins_with_a_clean_slate);
-    RUN(coordinated_consumers_are_all_slowed_and_none_is_isolated);
+    RUN(coordinated_receivers_are_all_slowed_and_none_is_isolated);
     RUN(who_waiting_does_not_help_is_isolated_after_all);
-    RUN(uncoordinated_consumers_never_slow_the_others);
+    RUN(uncoordinated_receivers_never_slow_the_others);
     RUN(a_loss_is_told_of_its_lead_ahead);
     RUN(no_loss_is_told_of_that_does_not_come);
     RUN(the_rules_hold_whatever_comes);

@@ -1,4 +1,4 @@
-#include "policy/consumer_parts.h"
+#include "policy/slow_receiver_parts.h"
 
 enum { PACKET_PART = 8, FLOOR_PART = 16 };
 
@@ -6,7 +6,8 @@ enum { PACKET_PART = 8, FLOOR_PART = 16 };
 #define DRAIN 0.75 /* of what it takes: the rest of its speed empties its queue */
 #define RAISE 1.1
 
-void helio_consumers_follow_rate(helio_consumers *engine, const helio_interval *interval) {
+void helio_slow_receivers_follow_rate(helio_slow_receivers *engine,
+                                      const helio_interval *interval) {
     if (interval->length_ns <= 0) {
         return;
     }
@@ -22,13 +23,14 @@ void helio_consumers_follow_rate(helio_consumers *engine, const helio_interval *
         engine->packet_bytes > 0 ? (bytes - engine->packet_bytes) / PACKET_PART : bytes;
 }
 
-uint64_t helio_consumers_pace_to(helio_consumers *engine, const helio_consumer *consumer) {
+uint64_t helio_slow_receivers_pace_to(helio_slow_receivers *engine,
+                                      const helio_slow_receiver *receiver) {
     if (engine->ceiling == 0) {
         engine->rate_before = (uint64_t)engine->sent_rate;
     }
     const uint64_t least =
         engine->config.rate_min ? engine->config.rate_min : engine->rate_before / FLOOR_PART + 1;
-    const double takes = consumer->watch.symptoms.speed.receiver * engine->packet_bytes;
+    const double takes = receiver->watch.symptoms.speed.receiver * engine->packet_bytes;
     uint64_t wanted = takes > 0 ? (uint64_t)(DRAIN * takes) : 0;
     if (wanted < least) {
         wanted = least;
@@ -39,23 +41,23 @@ uint64_t helio_consumers_pace_to(helio_consumers *engine, const helio_consumer *
     return engine->ceiling;
 }
 
-void helio_consumers_pace(helio_consumers *engine, const helio_interval *interval,
-                          uint32_t entries) {
+void helio_slow_receivers_pace(helio_slow_receivers *engine, const helio_interval *interval,
+                               uint32_t entries) {
     if (engine->ceiling == 0) {
         return;
     }
     bool any = false;
     for (helio_receiver_index index = 0; index < entries; index++) {
-        const helio_consumer *consumer = &engine->consumers[index];
-        const helio_behaviour class = consumer->watch.class;
-        if (consumer->rung != HELIO_ACTION_PACE || class == HELIO_BEHAVIOUR_STOPPED) {
+        const helio_slow_receiver *receiver = &engine->receivers[index];
+        const helio_behaviour class = receiver->watch.class;
+        if (receiver->rung != HELIO_ACTION_PACE || class == HELIO_BEHAVIOUR_STOPPED) {
             continue;
         }
         any = true;
         /* Who catches up is going slowly enough, and what it takes now is what it is given. */
-        if (consumer->has_closed && consumer->above > 0 &&
+        if (receiver->has_closed && receiver->above > 0 &&
             (class == HELIO_BEHAVIOUR_FALLING_BEHIND || class == HELIO_BEHAVIOUR_STALLED)) {
-            helio_consumers_pace_to(engine, consumer);
+            helio_slow_receivers_pace_to(engine, receiver);
         }
     }
     if (any) {
