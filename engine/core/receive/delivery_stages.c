@@ -1,4 +1,4 @@
-/* The stages of the latency of messages at their receiver, up to the hand-over (docs/adr/0025).
+/* The stages of the latency of messages at their receiver, up to the hand-over (docs/latency.md).
  *
  *     submit ....... closed ........ kernel ..... taken up ..... handed over
  *        batch, pace     network       socket        order           what follows is the sink's
