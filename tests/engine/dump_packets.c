@@ -99,8 +99,19 @@ static void print_all_packets(const helio_address *source, const helio_address *
         print_packet("made down", packet, helio_pgm_encode_spm(packet, &session, &spm, source));
     }
     const helio_pgm_report report = {HELIO_PGM_REPORT_RECEIVER, 9, 0, 0, 656, *source};
-    const helio_pgm_told told = {
-        HELIO_PGM_TOLD_TAGGED, 32768, 0x5EED, 5, 1000, 20, 3, 9, 512, 77, 1500, "desk 1", 6};
+    const helio_pgm_receiver_report told = {HELIO_PGM_RECEIVER_REPORT_TAGGED,
+                                            32768,
+                                            0x5EED,
+                                            5,
+                                            1000,
+                                            20,
+                                            3,
+                                            9,
+                                            512,
+                                            77,
+                                            1500,
+                                            "desk 1",
+                                            6};
     for (size_t i = 0; i < 8; i++) {
         const size_t count = i & 1 ? 63 : 1;
         print_packet("made up", packet,

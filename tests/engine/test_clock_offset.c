@@ -411,7 +411,8 @@ static void questions_have_tokens_that_do_not_repeat_and_wait_for_each_other(voi
 static void ask(uint64_t receiver, const helio_pgm_clock *question) {
     uint8_t packet[HELIO_PGM_CONTROL_MAX];
     const helio_tx_stream *stream = source.stream;
-    const helio_pgm_told told = {.receiver = receiver, .incarnation = 1, .position = UINT32_MAX};
+    const helio_pgm_receiver_report told = {
+        .receiver = receiver, .incarnation = 1, .position = UINT32_MAX};
     const size_t length = helio_pgm_encode_ack_with(packet, &stream->session, UINT32_MAX, 0, NULL,
                                                     receiver ? &told : NULL, NULL, 0, question);
     const helio_address from = world_host(77, 50000);

@@ -361,7 +361,7 @@ static void a_suspended_receiver_holds_nobody(void) {
 
 static void say(const helio_address *from, uint64_t receiver, uint64_t topic_id, uint64_t limit) {
     const helio_pgm_session session = {*helio_tx_stream_tsi(source.stream), 7500};
-    const helio_pgm_told told = {
+    const helio_pgm_receiver_report told = {
         .receiver = receiver, .incarnation = UINT64_MAX, .position = UINT32_MAX};
     const helio_pgm_grant grant = {topic_id, limit};
     uint8_t packet[HELIO_PGM_CONTROL_MAX];

@@ -128,14 +128,15 @@ static size_t encode(uint8_t *out, const helio_pgm_packet *packet) {
         return helio_pgm_encode_ack_with(
             out, &session, packet->sequence, packet->bitmap,
             packet->options & HELIO_PGM_HAS_ACKNOWLEDGE ? &packet->acknowledge : NULL,
-            packet->options & HELIO_PGM_HAS_REPORT ? &packet->told : NULL, packet->grants,
-            packet->grants_count, packet->options & HELIO_PGM_HAS_CLOCK ? &packet->clock : NULL);
+            packet->options & HELIO_PGM_HAS_REPORT ? &packet->receiver_report : NULL,
+            packet->grants, packet->grants_count,
+            packet->options & HELIO_PGM_HAS_CLOCK ? &packet->clock : NULL);
     default:
         memcpy(sequences + 1, packet->list, packet->list_count * sizeof packet->list[0]);
         return helio_pgm_encode_nak_with(
             out, &session, packet->type, sequences, 1 + packet->list_count, &packet->source,
             &packet->group, 0, packet->options & HELIO_PGM_HAS_CR ? &packet->report : NULL,
-            packet->options & HELIO_PGM_HAS_REPORT ? &packet->told : NULL);
+            packet->options & HELIO_PGM_HAS_REPORT ? &packet->receiver_report : NULL);
     }
 }
 
@@ -277,9 +278,9 @@ static void a_repair_is_the_same_packet_with_type_and_trail_changed(void) {
 
 static void what_a_receiver_tells_of_itself_is_read(void) {
     const helio_pgm_packet packet = decoded("nak_report");
-    const helio_pgm_told *told = &packet.told;
+    const helio_pgm_receiver_report *told = &packet.receiver_report;
     CHECK_EQUAL(packet.options, HELIO_PGM_HAS_REPORT);
-    CHECK_EQUAL(told->flags, HELIO_PGM_TOLD_TAGGED);
+    CHECK_EQUAL(told->flags, HELIO_PGM_RECEIVER_REPORT_TAGGED);
     CHECK_EQUAL(told->buffer_fill, 0x8000);
     CHECK_EQUAL(told->receiver, 0x5EED);
     CHECK_EQUAL(told->incarnation, 0x1122334455667788);
@@ -317,7 +318,7 @@ static void the_longest_request_with_both_reports_fits(void) {
     const helio_pgm_report report = {.fields = HELIO_PGM_REPORT_ALL, .receiver = source};
     char name[80];
     memset(name, 'n', sizeof name);
-    const helio_pgm_told told = {.receiver = 1, .name = name, .name_bytes = sizeof name};
+    const helio_pgm_receiver_report told = {.receiver = 1, .name = name, .name_bytes = sizeof name};
     uint32_t sequences[63] = {0};
     uint8_t out[HELIO_PGM_CONTROL_MAX];
     helio_pgm_packet packet;
@@ -325,7 +326,7 @@ static void the_longest_request_with_both_reports_fits(void) {
                                                     &source, &group, 0, &report, &told);
     CHECK_EQUAL(length, HELIO_PGM_CONTROL_MAX);
     CHECK_EQUAL(helio_pgm_decode(out, length, &packet), HELIO_PGM_ACCEPTED);
-    CHECK_EQUAL(packet.told.name_bytes, HELIO_PGM_REPORT_NAME_MAX);
+    CHECK_EQUAL(packet.receiver_report.name_bytes, HELIO_PGM_REPORT_NAME_MAX);
 }
 
 /* ---- refusals ---- */

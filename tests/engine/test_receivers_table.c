@@ -34,21 +34,21 @@ static void end(void) {
 }
 
 /* A report that a receiver may make that has missed `lost` of the first `position` packets. */
-static helio_pgm_told report(uint64_t receiver, uint32_t position, uint32_t lost) {
-    return (helio_pgm_told){
+static helio_pgm_receiver_report report(uint64_t receiver, uint32_t position, uint32_t lost) {
+    return (helio_pgm_receiver_report){
         .receiver = receiver,
         .incarnation = 7,
         .received = position,
         .lost = lost,
         .position = FIRST - 1 + position,
         .window = 64,
-        .hold_us = HELIO_PGM_TOLD_NO_ECHO,
+        .hold_us = HELIO_PGM_RECEIVER_REPORT_NO_ECHO,
         .name = "desk",
         .name_bytes = 4,
     };
 }
 
-static helio_report_result hear(const helio_pgm_told *told, int from, int64_t now_ns,
+static helio_report_result hear(const helio_pgm_receiver_report *told, int from, int64_t now_ns,
                                 uint32_t *index) {
     const helio_address address = host(from);
     return helio_receivers_on_report(&receivers, told, &address, &stream, at(now_ns), index);
@@ -79,7 +79,7 @@ static void a_receiver_met_by_its_address_and_then_by_its_id_is_one(void) {
     CHECK(!(helio_receivers_view(&receivers, met)->flags & HELIO_VIEW_REPORTS));
     const uint64_t hash = helio_receivers_view(&receivers, met)->receiver;
     CHECK_EQUAL(helio_receivers_find(&receivers, hash), met);
-    const helio_pgm_told told = report(77, 100, 3);
+    const helio_pgm_receiver_report told = report(77, 100, 3);
     CHECK_EQUAL(hear(&told, 1, 1, &index), HELIO_REPORT_TAKEN);
     CHECK_EQUAL(index, met);
     CHECK_EQUAL(present(), 1);
@@ -97,7 +97,7 @@ static void a_receiver_met_by_its_address_and_then_by_its_id_is_one(void) {
 static void two_receivers_behind_one_address_are_two(void) {
     begin(4);
     uint32_t a, b, again;
-    const helio_pgm_told first = report(77, 100, 3), second = report(78, 90, 0);
+    const helio_pgm_receiver_report first = report(77, 100, 3), second = report(78, 90, 0);
     CHECK_EQUAL(hear(&first, 1, 0, &a), HELIO_REPORT_TAKEN);
     CHECK_EQUAL(hear(&second, 1, 0, &b), HELIO_REPORT_TAKEN);
     CHECK(a != b);
@@ -111,7 +111,7 @@ static void two_receivers_behind_one_address_are_two(void) {
 static void who_says_its_name_at_once_has_one_object_from_the_start(void) {
     begin(4);
     uint32_t a, b;
-    const helio_pgm_told first = report(77, 100, 3), second = report(78, 90, 0);
+    const helio_pgm_receiver_report first = report(77, 100, 3), second = report(78, 90, 0);
     CHECK_EQUAL(hear(&first, 1, 0, &a), HELIO_REPORT_TAKEN);
     CHECK_EQUAL(hear(&second, 2, 0, &b), HELIO_REPORT_TAKEN);
     CHECK_EQUAL(receivers.entries[b].object.slot, receivers.entries[a].object.slot + 1);
@@ -122,7 +122,7 @@ static void who_says_its_name_at_once_has_one_object_from_the_start(void) {
 static void a_later_life_counts_anew_and_an_earlier_one_is_refused(void) {
     begin(4);
     helio_receiver_index index;
-    helio_pgm_told told = report(77, 500, 50);
+    helio_pgm_receiver_report told = report(77, 500, 50);
     CHECK_EQUAL(hear(&told, 1, 0, &index), HELIO_REPORT_TAKEN);
     helio_receivers_ask(&receivers, index, FIRST + 600, 0);
     told = report(77, 10, 1);
@@ -150,7 +150,7 @@ static void a_later_life_counts_anew_and_an_earlier_one_is_refused(void) {
 static void a_report_from_elsewhere_is_refused_while_the_receiver_lives(void) {
     begin(4);
     helio_receiver_index index, other;
-    helio_pgm_told told = report(77, 100, 3), forged = report(77, 100, 100);
+    helio_pgm_receiver_report told = report(77, 100, 3), forged = report(77, 100, 100);
     forged.incarnation = 9;
     CHECK_EQUAL(hear(&told, 1, 0, &index), HELIO_REPORT_TAKEN);
     CHECK_EQUAL(hear(&forged, 2, HELIO_SECOND - 1, &other), HELIO_REPORT_ELSEWHERE);
@@ -174,8 +174,8 @@ static void a_report_from_elsewhere_is_refused_while_the_receiver_lives(void) {
 static void who_said_goodbye_may_come_back_from_elsewhere_at_once(void) {
     begin(4);
     helio_receiver_index index, again;
-    helio_pgm_told told = report(77, 100, 3);
-    told.flags = HELIO_PGM_TOLD_LEAVING;
+    helio_pgm_receiver_report told = report(77, 100, 3);
+    told.flags = HELIO_PGM_RECEIVER_REPORT_LEAVING;
     CHECK_EQUAL(hear(&told, 1, 0, &index), HELIO_REPORT_TAKEN);
     CHECK(helio_receivers_view(&receivers, index)->flags & HELIO_VIEW_LEFT);
     told = report(77, 2, 0);
@@ -189,10 +189,10 @@ static void who_said_goodbye_may_come_back_from_elsewhere_at_once(void) {
 static void impossible_numbers_change_nothing(void) {
     begin(4);
     helio_receiver_index index;
-    const helio_pgm_told good = report(77, 500, 10);
+    const helio_pgm_receiver_report good = report(77, 500, 10);
     CHECK_EQUAL(hear(&good, 1, 0, &index), HELIO_REPORT_TAKEN);
     const helio_receiver_view before = *helio_receivers_view(&receivers, index);
-    helio_pgm_told bad = good;
+    helio_pgm_receiver_report bad = good;
     bad.position = FIRST + 1000; /* not sent yet */
     CHECK_EQUAL(hear(&bad, 1, 1, &index), HELIO_REPORT_IMPOSSIBLE);
     bad = good;
@@ -224,13 +224,13 @@ static void impossible_numbers_change_nothing(void) {
 static void a_full_table_keeps_those_it_has(void) {
     begin(2);
     helio_receiver_index index, quiet;
-    helio_pgm_told told = report(1, 100, 0);
+    helio_pgm_receiver_report told = report(1, 100, 0);
     CHECK_EQUAL(hear(&told, 1, 0, &index), HELIO_REPORT_TAKEN);
     told = report(2, 100, 0);
     CHECK_EQUAL(hear(&told, 2, 0, &quiet), HELIO_REPORT_TAKEN);
     told = report(1, 100, 0);
     for (int i = 0; i < 1000; i++) { /* a storm of invented ones */
-        const helio_pgm_told invented = report(1000 + (uint64_t)i, 100, 100);
+        const helio_pgm_receiver_report invented = report(1000 + (uint64_t)i, 100, 100);
         CHECK_EQUAL(hear(&invented, 10 + i, i, &index), HELIO_REPORT_NO_ROOM);
         CHECK_EQUAL(meet(10 + i, i), HELIO_RECEIVER_NONE);
     }
@@ -241,7 +241,7 @@ static void a_full_table_keeps_those_it_has(void) {
     CHECK_EQUAL(hear(&told, 3, 60 * HELIO_SECOND, &index), HELIO_REPORT_TAKEN);
     CHECK_EQUAL(index, quiet); /* silent for a minute */
     told = report(1, 102, 0);
-    told.flags = HELIO_PGM_TOLD_LEAVING;
+    told.flags = HELIO_PGM_RECEIVER_REPORT_LEAVING;
     CHECK_EQUAL(hear(&told, 1, 61 * HELIO_SECOND, &index), HELIO_REPORT_TAKEN);
     told = report(4, 100, 0);
     CHECK_EQUAL(hear(&told, 4, 62 * HELIO_SECOND, &index), HELIO_REPORT_TAKEN);
@@ -279,13 +279,13 @@ static void who_has_proven_nothing_gives_way_to_those_that_report(void) {
     CHECK_EQUAL(present(), 256);
     CHECK_EQUAL(helio_cell(&refusals.state_refused_receivers), 2000 - 256);
     for (uint32_t i = 0; i < 1024; i++) {
-        const helio_pgm_told told = report(5000 + i, 100, 0);
+        const helio_pgm_receiver_report told = report(5000 + i, 100, 0);
         CHECK_EQUAL(hear(&told, 3000 + (int)i, 2 * HELIO_SECOND, &index), HELIO_REPORT_TAKEN);
     }
     CHECK_EQUAL(present(), 1024);
     CHECK_EQUAL(receivers.unproven, 0);
     CHECK_EQUAL(meet(9000, 2 * HELIO_SECOND), HELIO_RECEIVER_NONE);
-    const helio_pgm_told more = report(9999, 100, 0);
+    const helio_pgm_receiver_report more = report(9999, 100, 0);
     CHECK_EQUAL(hear(&more, 9999, 2 * HELIO_SECOND, &index), HELIO_REPORT_NO_ROOM);
     CHECK(helio_receivers_find(&receivers, 5000) != HELIO_RECEIVER_NONE);
     end();
@@ -317,12 +317,12 @@ static void one_address_has_a_share_of_the_places(void) {
     helio_receiver_index index, taken = 0;
     for (uint32_t i = 0; i < 600; i++) {
         const helio_address from = at_port(1, 2000 + (int)i);
-        const helio_pgm_told told = report(100 + i, 100, 0);
+        const helio_pgm_receiver_report told = report(100 + i, 100, 0);
         taken += helio_receivers_on_report(&receivers, &told, &from, &stream, at(2 * HELIO_SECOND),
                                            &index) == HELIO_REPORT_TAKEN;
     }
     CHECK_EQUAL(taken, 512);
-    const helio_pgm_told other = report(7777, 100, 0);
+    const helio_pgm_receiver_report other = report(7777, 100, 0);
     CHECK_EQUAL(hear(&other, 7, 2 * HELIO_SECOND, &index), HELIO_REPORT_TAKEN);
     end();
 }
@@ -344,7 +344,7 @@ static void looking_for_who_gives_way_is_bounded(void) {
 static void an_impossible_report_proves_nothing(void) {
     begin_counted(1024);
     helio_receiver_index index;
-    helio_pgm_told told = report(77, 500, 0);
+    helio_pgm_receiver_report told = report(77, 500, 0);
     told.position = FIRST + 5000;
     CHECK_EQUAL(hear(&told, 1, 0, &index), HELIO_REPORT_IMPOSSIBLE);
     CHECK_EQUAL(present(), 0);
@@ -354,7 +354,7 @@ static void an_impossible_report_proves_nothing(void) {
 static void a_life_far_in_the_future_is_refused_while_the_receiver_is_heard(void) {
     begin(4);
     helio_receiver_index index;
-    helio_pgm_told told = report(77, 100, 0), forged = report(77, 100, 0);
+    helio_pgm_receiver_report told = report(77, 100, 0), forged = report(77, 100, 0);
     forged.incarnation = UINT64_MAX;
     CHECK_EQUAL(hear(&told, 1, 0, &index), HELIO_REPORT_TAKEN);
     CHECK_EQUAL(hear(&forged, 1, MS, &index), HELIO_REPORT_IMPOSSIBLE);
@@ -376,7 +376,7 @@ static void counts_and_numbers_go_on_over_their_wraps(void) {
     helio_receiver_index index;
     stream.start = UINT64_C(0x1FFFFFFF0);
     stream.lead = stream.start + 99;
-    helio_pgm_told told = report(77, 0, 0);
+    helio_pgm_receiver_report told = report(77, 0, 0);
     told.received = 20;
     told.position = (uint32_t)(stream.start + 19);
     CHECK_EQUAL(hear(&told, 1, 0, &index), HELIO_REPORT_TAKEN);
@@ -395,7 +395,7 @@ static void counts_and_numbers_go_on_over_their_wraps(void) {
 static void the_round_trip_is_what_the_stamp_took_less_its_stay(void) {
     begin(4);
     helio_receiver_index index;
-    helio_pgm_told told = report(77, 100, 0);
+    helio_pgm_receiver_report told = report(77, 100, 0);
     CHECK_EQUAL(hear(&told, 1, 0, &index), HELIO_REPORT_TAKEN);
     const helio_receiver_view *view = helio_receivers_view(&receivers, index);
     CHECK_EQUAL(view->round_trip_ns, 0);
@@ -417,7 +417,7 @@ static void loss_is_that_of_the_last_reports(void) {
     begin(4);
     helio_receiver_index index;
     stream.lead = FIRST + 99999;
-    helio_pgm_told told = report(77, 1000, 100);
+    helio_pgm_receiver_report told = report(77, 1000, 100);
     CHECK_EQUAL(hear(&told, 1, 0, &index), HELIO_REPORT_TAKEN);
     CHECK(helio_receivers_loss(&receivers, index) == 0.1);
     for (uint32_t i = 2; i <= 60; i++) {
@@ -452,7 +452,7 @@ static void requests_are_told_from_repeated_ones(void) {
 static void the_oldest_packet_asked_for_is_known_until_it_is_passed_on(void) {
     begin(4);
     helio_receiver_index index;
-    helio_pgm_told told = report(77, 100, 5);
+    helio_pgm_receiver_report told = report(77, 100, 5);
     CHECK_EQUAL(hear(&told, 1, 0, &index), HELIO_REPORT_TAKEN);
     const helio_receiver_view *view = helio_receivers_view(&receivers, index);
     helio_receivers_ask(&receivers, index, FIRST + 300, 0);

@@ -7,7 +7,7 @@
 #define INTERVAL_NS (100 * MS)
 
 static helio_rx_reports reports;
-static helio_pgm_told now;
+static helio_pgm_receiver_report now;
 
 static void asked(uint32_t interval_ms, uint32_t stamp, int64_t now_ns) {
     const helio_pgm_reporting said = {.interval_us = interval_ms * 1000, .stamp = stamp};
@@ -16,7 +16,7 @@ static void asked(uint32_t interval_ms, uint32_t stamp, int64_t now_ns) {
 
 static void begin(uint64_t seed) {
     helio_rx_reports_init(&reports, seed);
-    now = (helio_pgm_told){.receiver = 1, .received = 1};
+    now = (helio_pgm_receiver_report){.receiver = 1, .received = 1};
 }
 
 static void send(int64_t now_ns) {
@@ -162,7 +162,7 @@ static void the_stamp_is_told_back_with_its_stay_and_the_name_now_and_then(void)
     int named = 0;
     for (int i = 0; i < 64; i++) {
         helio_rx_reports_fill_in(&reports, "desk", &now, i);
-        CHECK_EQUAL(now.hold_us, HELIO_PGM_TOLD_NO_ECHO);
+        CHECK_EQUAL(now.hold_us, HELIO_PGM_RECEIVER_REPORT_NO_ECHO);
         named += now.name_bytes == 4;
         CHECK(i >= 3 || now.name_bytes == 4);
         helio_rx_reports_on_sent(&reports, &now, i);
@@ -174,7 +174,7 @@ static void the_stamp_is_told_back_with_its_stay_and_the_name_now_and_then(void)
     CHECK_EQUAL(now.stamp, 77);
     CHECK_EQUAL(now.hold_us, 2000000);
     helio_rx_reports_fill_in(&reports, "desk", &now, 5000 * HELIO_SECOND); /* more than fits */
-    CHECK_EQUAL(now.hold_us, HELIO_PGM_TOLD_NO_ECHO);
+    CHECK_EQUAL(now.hold_us, HELIO_PGM_RECEIVER_REPORT_NO_ECHO);
 }
 
 /* ---- the source ---- */

@@ -36,7 +36,7 @@ static void watch(void *context, const void *packet, size_t length, const helio_
     helio_pgm_packet read;
     CHECK_EQUAL(helio_pgm_decode(packet, length, &read), HELIO_PGM_ACCEPTED);
     const bool has_report = read.options & HELIO_PGM_HAS_REPORT;
-    const uint64_t who = has_report ? read.told.receiver - ID : MANY;
+    const uint64_t who = has_report ? read.receiver_report.receiver - ID : MANY;
     if (who < MANY) {
         reports_of[who]++;
         if (read.type == HELIO_PGM_TYPE_ACK && moment.now_ns / SLICE_NS < SLICES) {
@@ -344,13 +344,13 @@ static void forged_reports_change_nothing_and_are_counted(void) {
     const helio_receiver_view before = *view_of(BAD);
     const uint64_t refused = helio_cell(&counts()->reports_refused_elsewhere);
     const helio_pgm_session session = {*helio_tx_stream_tsi(source.stream), 7500};
-    const helio_pgm_told forged = {
+    const helio_pgm_receiver_report forged = {
         .receiver = ID + BAD,
         .incarnation = before.incarnation + 1,
         .lost = 400,
         .position = (uint32_t)before.position,
         .buffer_fill = UINT16_MAX,
-        .hold_us = HELIO_PGM_TOLD_NO_ECHO,
+        .hold_us = HELIO_PGM_RECEIVER_REPORT_NO_ECHO,
     };
     uint8_t packet[HELIO_PGM_CONTROL_MAX];
     const uint32_t rx_max = (uint32_t)helio_tx_stream_lead(source.stream);

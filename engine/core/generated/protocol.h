@@ -104,11 +104,11 @@ enum { /* pgm ack */
     HELIO_PGM_ACK_LEAVING = 0x1,
 };
 
-enum { /* pgm told */
-    HELIO_PGM_TOLD_LEAVING = 0x1,
-    HELIO_PGM_TOLD_TAGGED = 0x2,
-    HELIO_PGM_TOLD_OBEYING = 0x4,
-    HELIO_PGM_TOLD_NO_ECHO = 0xffffffff,
+enum { /* pgm receiver report */
+    HELIO_PGM_RECEIVER_REPORT_LEAVING = 0x1,
+    HELIO_PGM_RECEIVER_REPORT_TAGGED = 0x2,
+    HELIO_PGM_RECEIVER_REPORT_OBEYING = 0x4,
+    HELIO_PGM_RECEIVER_REPORT_NO_ECHO = 0xffffffff,
 };
 
 enum { /* pgm reporting */

@@ -38,7 +38,7 @@ static uint64_t packets_in(uint64_t bytes, uint64_t bytes_per_packet) {
 }
 
 /* How full the buffers are, and how many packets more they take. */
-static void gauge_buffers(const helio_rx_stream *stream, helio_pgm_told *told) {
+static void gauge_buffers(const helio_rx_stream *stream, helio_pgm_receiver_report *told) {
     const helio_rxw *rxw = &stream->rxw;
     const uint64_t capacity = helio_rx_window_of(stream), passed = rxw->trail - stream->first;
     double fill = (double)(rxw->lead + 1 - rxw->trail) / (double)capacity;
@@ -62,15 +62,15 @@ static void gauge_buffers(const helio_rx_stream *stream, helio_pgm_told *told) {
 }
 
 void helio_rx_watch_buffers(helio_rx_stream *stream, int64_t now_ns) {
-    helio_pgm_told told;
+    helio_pgm_receiver_report told;
     gauge_buffers(stream, &told);
     helio_rx_reports_on_fill(&stream->reports, told.buffer_fill, now_ns);
 }
 
 /* What there is to tell, but for what helio_rx_reports adds. */
-static helio_pgm_told condition_of(const helio_rx_stream *stream) {
+static helio_pgm_receiver_report condition_of(const helio_rx_stream *stream) {
     const helio_rxw *rxw = &stream->rxw;
-    helio_pgm_told told = {
+    helio_pgm_receiver_report told = {
         .flags = stream->told_flags,
         .receiver = stream->shared->config.receiver,
         .incarnation = stream->incarnation,
@@ -85,8 +85,8 @@ static helio_pgm_told condition_of(const helio_rx_stream *stream) {
 }
 
 /* The report for a packet about to be sent; NULL: the source wants none. */
-static const helio_pgm_told *make_report(const helio_rx_stream *stream, helio_pgm_told *told,
-                                         int64_t now_ns) {
+static const helio_pgm_receiver_report *
+make_report(const helio_rx_stream *stream, helio_pgm_receiver_report *told, int64_t now_ns) {
     if (!helio_rx_can_report(stream)) {
         return NULL;
     }
@@ -95,7 +95,8 @@ static const helio_pgm_told *make_report(const helio_rx_stream *stream, helio_pg
     return told;
 }
 
-static void report_sent(helio_rx_stream *stream, const helio_pgm_told *told, int64_t now_ns) {
+static void report_sent(helio_rx_stream *stream, const helio_pgm_receiver_report *told,
+                        int64_t now_ns) {
     if (!told) {
         return;
     }
@@ -105,8 +106,9 @@ static void report_sent(helio_rx_stream *stream, const helio_pgm_told *told, int
 
 /* The question for the time that goes with a report, if it is time for one.  Who leaves asks
  * nothing. */
-static const helio_pgm_clock *ask_time(helio_rx_stream *stream, const helio_pgm_told *told,
-                                       uint8_t flags, helio_pgm_clock *moment, int64_t now_ns) {
+static const helio_pgm_clock *ask_time(helio_rx_stream *stream,
+                                       const helio_pgm_receiver_report *told, uint8_t flags,
+                                       helio_pgm_clock *moment, int64_t now_ns) {
     return told && !flags && helio_rx_clock_ask(&stream->clocks, moment, now_ns) ? moment : NULL;
 }
 
@@ -175,8 +177,8 @@ void helio_rx_send_ack(helio_rx_stream *stream, uint8_t flags, int64_t now_ns) {
         return;
     }
     uint8_t packet[HELIO_PGM_CONTROL_MAX];
-    helio_pgm_told told;
-    const helio_pgm_told *report =
+    helio_pgm_receiver_report told;
+    const helio_pgm_receiver_report *report =
         may_report(stream, least) ? make_report(stream, &told, now_ns) : NULL;
     const helio_pgm_session session = session_of(stream);
     helio_pgm_grant grants[HELIO_PGM_GRANTS_MAX] = {0};
@@ -218,7 +220,7 @@ void helio_rx_stream_set_acking(helio_rx_stream *stream, helio_moment moment) {
 /* An ACK that acknowledges nothing, for its report and what is granted. */
 static void send_report_with(helio_rx_stream *stream, uint8_t flags, const helio_pgm_grant *grants,
                              uint32_t grants_count, int64_t now_ns) {
-    helio_pgm_told told;
+    helio_pgm_receiver_report told;
     if (!make_report(stream, &told, now_ns)) {
         return;
     }
@@ -239,7 +241,7 @@ static void send_report_with(helio_rx_stream *stream, uint8_t flags, const helio
 
 static void send_report(helio_rx_stream *stream, uint8_t flags, int64_t now_ns) {
     helio_pgm_grant grants[HELIO_PGM_GRANTS_MAX] = {0};
-    const bool is_leaving = flags & HELIO_PGM_TOLD_LEAVING;
+    const bool is_leaving = flags & HELIO_PGM_RECEIVER_REPORT_LEAVING;
     const uint32_t count = is_leaving ? 0 : take_grants(stream, grants);
     send_report_with(stream, flags, grants, count, now_ns);
 }
@@ -265,7 +267,7 @@ int helio_rx_report_when_due(helio_rx_stream *stream, int64_t now_ns) {
         !helio_rx_can_report(stream)) {
         return 0;
     }
-    const helio_pgm_told now = condition_of(stream);
+    const helio_pgm_receiver_report now = condition_of(stream);
     if (!helio_rx_reports_poll(&stream->reports, &now, now_ns)) {
         return 0;
     }
@@ -277,7 +279,7 @@ void helio_rx_say_goodbye(helio_rx_stream *stream, helio_moment moment) {
     const bool is_silent =
         moment.now_ns - stream->heard_ns >= stream->shared->config.stream_expiry_ns;
     if (stream->reports.count > 0 && !helio_rx_has_ended(stream) && !is_silent) {
-        send_report(stream, HELIO_PGM_TOLD_LEAVING, moment.now_ns);
+        send_report(stream, HELIO_PGM_RECEIVER_REPORT_LEAVING, moment.now_ns);
     }
 }
 
@@ -300,8 +302,8 @@ void helio_rx_send_nak(helio_rx_stream *stream, const helio_nak_round *round, in
     const size_t full = HELIO_PGM_CONTROL_MAX - 4 * (1 + HELIO_PGM_NAK_LIST_MAX - round->ask_count);
     const bool has_room = helio_rx_budget_allows_report(stream, full, now_ns);
     const bool tells_loss = has_room && report.fields;
-    helio_pgm_told now;
-    const helio_pgm_told *told = has_room ? make_report(stream, &now, now_ns) : NULL;
+    helio_pgm_receiver_report now;
+    const helio_pgm_receiver_report *told = has_room ? make_report(stream, &now, now_ns) : NULL;
     const size_t length = helio_pgm_encode_nak_with(
         packet, &session, HELIO_PGM_TYPE_NAK, sequences, round->ask_count, &stream->source,
         &config->group, 0, tells_loss ? &report : NULL, told);

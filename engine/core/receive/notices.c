@@ -104,8 +104,8 @@ static void hold(helio_rx_stream *stream, int64_t now_ns) {
     const int64_t until_ns = helio_rx_held_until(&stream->notices);
     helio_nak_hold(&stream->nak, until_ns, now_ns);
     const bool obeys = now_ns < until_ns;
-    stream->told_flags &= (uint8_t)~HELIO_PGM_TOLD_OBEYING;
-    stream->told_flags |= obeys ? HELIO_PGM_TOLD_OBEYING : 0;
+    stream->told_flags &= (uint8_t)~HELIO_PGM_RECEIVER_REPORT_OBEYING;
+    stream->told_flags |= obeys ? HELIO_PGM_RECEIVER_REPORT_OBEYING : 0;
     helio_set(&helio_rx_stats(stream)->suspended, obeys);
 }
 

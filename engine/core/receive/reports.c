@@ -16,7 +16,7 @@ enum {
  * source. */
 #define INTERVAL_MIN_NS HELIO_MILLISECOND
 
-#define HOLD_MAX_US (HELIO_PGM_TOLD_NO_ECHO - 1)
+#define HOLD_MAX_US (HELIO_PGM_RECEIVER_REPORT_NO_ECHO - 1)
 
 void helio_rx_reports_init(helio_rx_reports *reports, uint64_t seed) {
     *reports = (helio_rx_reports){.due_ns = HELIO_NEVER};
@@ -111,14 +111,15 @@ void helio_rx_reports_on_fill(helio_rx_reports *reports, uint16_t fill, int64_t 
     }
 }
 
-static bool is_news(const helio_pgm_told *now, const helio_pgm_told *told) {
+static bool is_news(const helio_pgm_receiver_report *now, const helio_pgm_receiver_report *told) {
     return now->flags != told->flags || now->received != told->received ||
            now->lost != told->lost || now->unrecoverable != told->unrecoverable ||
            now->position != told->position ||
            class_of(now->buffer_fill) != class_of(told->buffer_fill);
 }
 
-bool helio_rx_reports_poll(helio_rx_reports *reports, const helio_pgm_told *now, int64_t now_ns) {
+bool helio_rx_reports_poll(helio_rx_reports *reports, const helio_pgm_receiver_report *now,
+                           int64_t now_ns) {
     if (now_ns < reports->due_ns) {
         return false;
     }
@@ -131,11 +132,11 @@ bool helio_rx_reports_poll(helio_rx_reports *reports, const helio_pgm_told *now,
 }
 
 void helio_rx_reports_fill_in(const helio_rx_reports *reports, const char *name,
-                              helio_pgm_told *told, int64_t now_ns) {
+                              helio_pgm_receiver_report *told, int64_t now_ns) {
     const uint64_t hold_us = (uint64_t)(now_ns - reports->stamp_ns) / HELIO_MICROSECOND;
     told->stamp = reports->stamp;
-    told->hold_us =
-        reports->stamp && hold_us <= HOLD_MAX_US ? (uint32_t)hold_us : HELIO_PGM_TOLD_NO_ECHO;
+    told->hold_us = reports->stamp && hold_us <= HOLD_MAX_US ? (uint32_t)hold_us
+                                                             : HELIO_PGM_RECEIVER_REPORT_NO_ECHO;
     told->name = name;
     const bool is_named =
         reports->count < NAMED_FIRST || reports->count % HELIO_RX_REPORTS_NAMED == 0;
@@ -149,7 +150,7 @@ void helio_rx_reports_put_off(helio_rx_reports *reports, int64_t now_ns) {
     }
 }
 
-void helio_rx_reports_on_sent(helio_rx_reports *reports, const helio_pgm_told *told,
+void helio_rx_reports_on_sent(helio_rx_reports *reports, const helio_pgm_receiver_report *told,
                               int64_t now_ns) {
     reports->told = *told;
     reports->told.name = NULL;

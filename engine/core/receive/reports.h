@@ -37,16 +37,16 @@ enum {
 
 typedef struct helio_rx_reports {
     helio_random random;
-    bool is_on;          /* the source understands them */
-    int64_t interval_ns; /* 0: only with what is sent anyway */
-    int64_t due_ns;      /* when to decide whether to send one; HELIO_NEVER: never */
-    int64_t told_ns;     /* when the last one was sent; valid when `count` > 0 */
-    int64_t stamp_ns;    /* when the source's newest stamp came */
-    uint32_t stamp;      /* 0: none came */
-    uint32_t count;      /* sent */
-    bool is_even;        /* the first one was drawn evenly */
-    helio_pgm_told told; /* what the last one said */
-    uint32_t progress;   /* packets passed on that cause a report at once; 0: off */
+    bool is_on;                     /* the source understands them */
+    int64_t interval_ns;            /* 0: only with what is sent anyway */
+    int64_t due_ns;                 /* when to decide whether to send one; HELIO_NEVER: never */
+    int64_t told_ns;                /* when the last one was sent; valid when `count` > 0 */
+    int64_t stamp_ns;               /* when the source's newest stamp came */
+    uint32_t stamp;                 /* 0: none came */
+    uint32_t count;                 /* sent */
+    bool is_even;                   /* the first one was drawn evenly */
+    helio_pgm_receiver_report told; /* what the last one said */
+    uint32_t progress;              /* packets passed on that cause a report at once; 0: off */
     bool is_acker;
     bool is_pressing;      /* the next is sent even if it says nothing new */
     uint32_t newest;       /* newest packet noted */
@@ -73,15 +73,16 @@ static inline int64_t helio_rx_reports_next_deadline_ns(const helio_rx_reports *
     return reports->due_ns;
 }
 /* At the deadline: whether `now` is worth a packet of its own.  When not, the deadline moves on. */
-bool helio_rx_reports_poll(helio_rx_reports *reports, const helio_pgm_told *now, int64_t now_ns);
+bool helio_rx_reports_poll(helio_rx_reports *reports, const helio_pgm_receiver_report *now,
+                           int64_t now_ns);
 
 /* Completes a report before it is sent: the source's stamp, and the name when it is due. */
 void helio_rx_reports_fill_in(const helio_rx_reports *reports, const char *name,
-                              helio_pgm_told *told, int64_t now_ns);
+                              helio_pgm_receiver_report *told, int64_t now_ns);
 /* A report that was due may not be sent yet. */
 void helio_rx_reports_put_off(helio_rx_reports *reports, int64_t now_ns);
 /* A report was sent, alone or not. */
-void helio_rx_reports_on_sent(helio_rx_reports *reports, const helio_pgm_told *told,
+void helio_rx_reports_on_sent(helio_rx_reports *reports, const helio_pgm_receiver_report *told,
                               int64_t now_ns);
 
 #endif

@@ -112,7 +112,7 @@ struct helio_rx_stream {
     int64_t locate_after_ns;               /* no report before */
     uint64_t untold;       /* packets that left the window as lost and are not reported yet */
     uint64_t incarnation;  /* greater in a later life of this receiver */
-    uint8_t told_flags;    /* HELIO_PGM_TOLD_*, of its reports */
+    uint8_t told_flags;    /* HELIO_PGM_RECEIVER_REPORT_*, of its reports */
     uint32_t spm_sequence; /* of the newest SPM */
     bool has_spm;
     bool is_unreachable; /* the source says so (NBR_UNREACH): requests are pointless */

@@ -19,7 +19,8 @@ typedef struct counts {
     uint64_t position;
 } counts;
 
-static helio_report_result check(const helio_receiver_view *view, const helio_pgm_told *told,
+static helio_report_result check(const helio_receiver_view *view,
+                                 const helio_pgm_receiver_report *told,
                                  const helio_report_context *context, counts *now) {
     const bool is_same_life =
         (view->flags & HELIO_VIEW_REPORTS) && told->incarnation == view->incarnation;
@@ -55,7 +56,7 @@ static helio_report_result check(const helio_receiver_view *view, const helio_pg
 }
 
 helio_report_result helio_receivers_check_report(const helio_receiver_view *view,
-                                                 const helio_pgm_told *told,
+                                                 const helio_pgm_receiver_report *told,
                                                  const helio_report_context *context) {
     counts now;
     return check(view, told, context, &now);
@@ -102,8 +103,9 @@ static void measure_loss(helio_receiver_entry *entry, const helio_receiver_view 
 
 /* The stamp went there with an SPM, lay there for the hold time, and is back. */
 static void measure_round_trip(helio_receiver_entry *entry, helio_receiver_view *view,
-                               const helio_pgm_told *told, uint32_t now_us, double keep_average) {
-    if (told->stamp == 0 || told->hold_us == HELIO_PGM_TOLD_NO_ECHO) {
+                               const helio_pgm_receiver_report *told, uint32_t now_us,
+                               double keep_average) {
+    if (told->stamp == 0 || told->hold_us == HELIO_PGM_RECEIVER_REPORT_NO_ECHO) {
         return;
     }
     const int32_t took_us = (int32_t)(now_us - told->stamp - told->hold_us);
@@ -120,7 +122,7 @@ static void measure_round_trip(helio_receiver_entry *entry, helio_receiver_view 
 
 helio_report_result helio_receivers_take_report(helio_receiver_entry *entry,
                                                 helio_receiver_view *view,
-                                                const helio_pgm_told *told,
+                                                const helio_pgm_receiver_report *told,
                                                 const helio_report_context *context) {
     counts now;
     const helio_report_result result = check(view, told, context, &now);
@@ -149,10 +151,10 @@ helio_report_result helio_receivers_take_report(helio_receiver_entry *entry,
     view->window = told->window;
     view->flags &= ~(uint32_t)(HELIO_VIEW_TAGGED | HELIO_VIEW_LEFT);
     view->flags |= HELIO_VIEW_REPORTS | HELIO_VIEW_NEWS;
-    if (told->flags & HELIO_PGM_TOLD_TAGGED) {
+    if (told->flags & HELIO_PGM_RECEIVER_REPORT_TAGGED) {
         view->flags |= HELIO_VIEW_TAGGED;
     }
-    if (told->flags & HELIO_PGM_TOLD_LEAVING) {
+    if (told->flags & HELIO_PGM_RECEIVER_REPORT_LEAVING) {
         view->flags |= HELIO_VIEW_LEFT;
     }
     return HELIO_REPORT_TAKEN;

@@ -156,7 +156,8 @@ static void reopen_object(helio_receivers *receivers, helio_receiver_index index
 }
 
 /* One name a life: who speaks in many names would have its object opened again and again. */
-static bool learn_name(helio_receiver_entry *entry, const helio_pgm_told *told, bool is_same_life) {
+static bool learn_name(helio_receiver_entry *entry, const helio_pgm_receiver_report *told,
+                       bool is_same_life) {
     char name[sizeof entry->name] = "";
     for (size_t i = 0; i < told->name_bytes; i++) { /* it goes into texts and labels */
         name[i] = told->name[i] < ' ' && told->name[i] >= 0 ? '?' : told->name[i];
@@ -173,7 +174,7 @@ static bool learn_name(helio_receiver_entry *entry, const helio_pgm_told *told, 
 
 /* `told`: what it says of itself, if it does, so that its object has its name from the start. */
 static helio_receiver_index add_entry(helio_receivers *receivers, const helio_address *address,
-                                      uint64_t receiver, const helio_pgm_told *told,
+                                      uint64_t receiver, const helio_pgm_receiver_report *told,
                                       helio_moment moment) {
     const bool is_proven = told || receivers->are_pinned;
     const helio_receiver_index index =
@@ -372,7 +373,8 @@ static helio_receiver_index reporter_at(helio_receivers *receivers,
 }
 
 /* The receiver a report is of, for the first time; HELIO_RECEIVER_NONE: there is no room. */
-static helio_receiver_index new_reporter(helio_receivers *receivers, const helio_pgm_told *told,
+static helio_receiver_index new_reporter(helio_receivers *receivers,
+                                         const helio_pgm_receiver_report *told,
                                          const helio_address *from, helio_moment moment) {
     const helio_receiver_entry *here =
         helio_map_get(&receivers->by_address, helio_receivers_key(from));
@@ -382,7 +384,8 @@ static helio_receiver_index new_reporter(helio_receivers *receivers, const helio
 }
 
 /* The receiver a report is of; *why: TAKEN unless it is refused. */
-static helio_receiver_index reporter(helio_receivers *receivers, const helio_pgm_told *told,
+static helio_receiver_index reporter(helio_receivers *receivers,
+                                     const helio_pgm_receiver_report *told,
                                      const helio_address *from, const helio_report_context *context,
                                      helio_moment moment, helio_report_result *why) {
     helio_receiver_index index = helio_receivers_find(receivers, told->receiver);
@@ -431,7 +434,8 @@ static helio_receiver_index reporter(helio_receivers *receivers, const helio_pgm
 }
 
 helio_report_result helio_receivers_on_report(helio_receivers *receivers,
-                                              const helio_pgm_told *told, const helio_address *from,
+                                              const helio_pgm_receiver_report *told,
+                                              const helio_address *from,
                                               const helio_report_context *context,
                                               helio_moment moment, helio_receiver_index *index) {
     helio_report_result result;

@@ -167,7 +167,8 @@ typedef struct helio_report_context {
 /* Takes in what a receiver (its id is not 0) tells of itself.  Stores its entry, also when the
  * report is not taken but its receiver is known there. */
 helio_report_result helio_receivers_on_report(helio_receivers *receivers,
-                                              const helio_pgm_told *told, const helio_address *from,
+                                              const helio_pgm_receiver_report *told,
+                                              const helio_address *from,
                                               const helio_report_context *context,
                                               helio_moment moment, helio_receiver_index *index);
 

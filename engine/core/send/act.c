@@ -301,7 +301,7 @@ static helio_receiver_index sender_of(const helio_tx_stream *stream, const helio
                                       const helio_address *from) {
     const helio_receivers *receivers = &stream->repairer.receivers;
     if (packet->options & HELIO_PGM_HAS_REPORT) {
-        return helio_receivers_find(receivers, packet->told.receiver);
+        return helio_receivers_find(receivers, packet->receiver_report.receiver);
     }
     if (packet->options & HELIO_PGM_HAS_ACKNOWLEDGE) {
         return helio_receivers_find(receivers, packet->acknowledge.receiver);

@@ -48,17 +48,18 @@ static uint32_t identify(helio_tx_stream *stream, const helio_pgm_packet *packet
     helio_receiver_index index = HELIO_RECEIVER_NONE;
     *is_proven = false;
     helio_report_result result = HELIO_REPORT_TAKEN;
-    if ((packet->options & HELIO_PGM_HAS_REPORT) && packet->told.receiver != 0) {
+    if ((packet->options & HELIO_PGM_HAS_REPORT) && packet->receiver_report.receiver != 0) {
         const helio_report_context context = {
             .start = helio_sequence_start(stream->config.first_sequence),
             .lead = stream->txw.lead,
             .history = &stream->txw,
             .now_us = helio_tx_stamp(moment.now_ns),
         };
-        result = acknowledges_elsewhere(stream, packet->told.receiver, from, moment.now_ns)
-                     ? HELIO_REPORT_ELSEWHERE
-                     : helio_receivers_on_report(receivers, &packet->told, from, &context, moment,
-                                                 &index);
+        result =
+            acknowledges_elsewhere(stream, packet->receiver_report.receiver, from, moment.now_ns)
+                ? HELIO_REPORT_ELSEWHERE
+                : helio_receivers_on_report(receivers, &packet->receiver_report, from, &context,
+                                            moment, &index);
         count_report(stream, result);
         *is_proven = result == HELIO_REPORT_TAKEN;
     }
@@ -277,7 +278,7 @@ static void on_clock(helio_tx_stream *stream, const helio_pgm_packet *ack,
         helio_set(&cells->clock_error_bound, is_known ? told->bound_ns : HELIO_STATS_ABSENT);
         helio_stats_end(cells);
     }
-    helio_tx_clock_on_question(&stream->clocks, ack->told.receiver, told->token,
+    helio_tx_clock_on_question(&stream->clocks, ack->receiver_report.receiver, told->token,
                                told->source == HELIO_PGM_CLOCK_UNKNOWN, moment);
 }
 
@@ -325,12 +326,12 @@ static void on_ack(helio_tx_stream *stream, const helio_pgm_packet *ack, const h
     }
     const bool goes_further = (ack->options & HELIO_PGM_HAS_GRANT) &&
                               helio_tx_on_grants(stream, ack, index, is_proven, moment);
-    if (is_proven && (ack->told.flags & HELIO_PGM_TOLD_LEAVING)) {
+    if (is_proven && (ack->receiver_report.flags & HELIO_PGM_RECEIVER_REPORT_LEAVING)) {
         helio_tx_tend_credit(stream, moment.now_ns);
     }
     if (!(ack->options & HELIO_PGM_HAS_ACKNOWLEDGE)) {
         /* No interval makes goodbyes fewer, and what makes the source go on is never too much. */
-        if (!(ack->told.flags & HELIO_PGM_TOLD_LEAVING) && !goes_further) {
+        if (!(ack->receiver_report.flags & HELIO_PGM_RECEIVER_REPORT_LEAVING) && !goes_further) {
             limit_reports(stream, index, moment);
         }
         return;

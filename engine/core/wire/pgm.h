@@ -90,8 +90,8 @@ typedef struct helio_pgm_acknowledge {
 
 /* A receiver's report (docs/wire.md 1.2): the private option of NAKs and ACKs.  Counts are
  * circular. */
-typedef struct helio_pgm_told {
-    uint8_t flags;          /* HELIO_PGM_TOLD_* */
+typedef struct helio_pgm_receiver_report {
+    uint8_t flags;          /* HELIO_PGM_RECEIVER_REPORT_* */
     uint16_t buffer_fill;   /* how full its buffers are, in 65535ths */
     uint64_t receiver;      /* the same in each of its lives */
     uint64_t incarnation;   /* greater in a later life */
@@ -101,10 +101,10 @@ typedef struct helio_pgm_told {
     uint32_t position;      /* newest sequence passed on in order */
     uint32_t window;        /* packets beyond `position` it has room for */
     uint32_t stamp;         /* of the newest SPM with one; meaningful with a hold time */
-    uint32_t hold_us;       /* since then; HELIO_PGM_TOLD_NO_ECHO: none was heard */
+    uint32_t hold_us;       /* since then; HELIO_PGM_RECEIVER_REPORT_NO_ECHO: none was heard */
     const char *name;       /* for people; not NUL-terminated */
     size_t name_bytes;      /* at most HELIO_PGM_REPORT_NAME_MAX; 0: not told this time */
-} helio_pgm_told;
+} helio_pgm_receiver_report;
 
 /* When receivers are to report: the private option of SPMs. */
 typedef struct helio_pgm_reporting {
@@ -202,16 +202,16 @@ typedef struct helio_pgm_packet {
     uint32_t lead;             /* SPM */
     const uint8_t *tsdu;       /* data */
     uint32_t tsdu_bytes;
-    uint32_t join;                     /* HAS_JOIN: minimum sequence */
-    helio_pgm_fragment fragment;       /* HAS_FRAGMENT */
-    helio_address path;                /* SPM, POLL: port 0 */
-    helio_address source;              /* NAK, NNAK, NCF: port 0 */
-    helio_address group;               /* NAK, NNAK, NCF: port 0 */
-    uint32_t bitmap;                   /* ACK: bit i is set when RX_MAX - i was received */
-    helio_pgm_acknowledge acknowledge; /* HAS_ACKNOWLEDGE */
-    helio_pgm_told told;               /* HAS_REPORT */
-    helio_pgm_reporting reporting;     /* HAS_REPORTING */
-    uint32_t grants_count;             /* HAS_GRANT */
+    uint32_t join;                             /* HAS_JOIN: minimum sequence */
+    helio_pgm_fragment fragment;               /* HAS_FRAGMENT */
+    helio_address path;                        /* SPM, POLL: port 0 */
+    helio_address source;                      /* NAK, NNAK, NCF: port 0 */
+    helio_address group;                       /* NAK, NNAK, NCF: port 0 */
+    uint32_t bitmap;                           /* ACK: bit i is set when RX_MAX - i was received */
+    helio_pgm_acknowledge acknowledge;         /* HAS_ACKNOWLEDGE */
+    helio_pgm_receiver_report receiver_report; /* HAS_REPORT */
+    helio_pgm_reporting reporting;             /* HAS_REPORTING */
+    uint32_t grants_count;                     /* HAS_GRANT */
     helio_pgm_grant grants[HELIO_PGM_GRANTS_MAX];
     helio_pgm_clock clock;     /* HAS_CLOCK */
     helio_pgm_time time;       /* HAS_CLOCK_ANSWER */
@@ -261,7 +261,7 @@ typedef struct helio_pgm_spm {
     helio_pgm_reporting reporting;
     const helio_pgm_notice *notices;
     uint32_t notices_count;     /* at most HELIO_PGM_NOTICES_MAX */
-    const helio_pgm_time *time; /* NULL: not told */
+    const helio_pgm_time *time; /* NULL: none */
 } helio_pgm_spm;
 
 size_t helio_pgm_encode_spm(void *out, const helio_pgm_session *session, const helio_pgm_spm *spm,
@@ -277,22 +277,23 @@ size_t helio_pgm_encode_nak_with(void *out, const helio_pgm_session *session, ui
                                  const uint32_t *sequences, size_t count,
                                  const helio_address *source, const helio_address *group,
                                  uint32_t backoff_us, const helio_pgm_report *report,
-                                 const helio_pgm_told *told);
+                                 const helio_pgm_receiver_report *receiver_report);
 size_t helio_pgm_encode_poll(void *out, const helio_pgm_session *session, uint32_t sequence,
                              const helio_pgm_poll *poll, const helio_address *path);
 size_t helio_pgm_encode_polr(void *out, const helio_pgm_session *session, uint32_t sequence,
                              uint16_t round);
 size_t helio_pgm_encode_spmr(void *out, const helio_pgm_session *session);
-/* NULL: nothing is acknowledged, or nothing told.  Names longer than fit are cut. */
+/* NULL: nothing is acknowledged, or no report.  Names longer than fit are cut. */
 size_t helio_pgm_encode_ack(void *out, const helio_pgm_session *session, uint32_t rx_max,
                             uint32_t bitmap, const helio_pgm_acknowledge *acknowledge,
-                            const helio_pgm_told *told);
+                            const helio_pgm_receiver_report *receiver_report);
 /* The same with credit that is granted, at most HELIO_PGM_GRANTS_MAX, and a question for the time
  * (NULL: none). */
 size_t helio_pgm_encode_ack_with(void *out, const helio_pgm_session *session, uint32_t rx_max,
                                  uint32_t bitmap, const helio_pgm_acknowledge *acknowledge,
-                                 const helio_pgm_told *told, const helio_pgm_grant *grants,
-                                 uint32_t grants_count, const helio_pgm_clock *clock);
+                                 const helio_pgm_receiver_report *receiver_report,
+                                 const helio_pgm_grant *grants, uint32_t grants_count,
+                                 const helio_pgm_clock *clock);
 
 /* Writes the header of a data packet in front of `tsdu_bytes` that are in place at
  * HELIO_PGM_DATA_HEADER, or with a fragment at HELIO_PGM_FRAGMENT_HEADER, of `packet`.

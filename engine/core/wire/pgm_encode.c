@@ -109,21 +109,21 @@ static void put_acknowledge(chain *c, const helio_pgm_acknowledge *acknowledge) 
     put_name(at + HELIO_PGM_ACKNOWLEDGE_OPTION, acknowledge->name, name_bytes);
 }
 
-static void put_told(chain *c, const helio_pgm_told *told) {
-    const size_t name_bytes = fitting(told->name_bytes, HELIO_PGM_REPORT_NAME_MAX);
+static void put_receiver_report(chain *c, const helio_pgm_receiver_report *receiver_report) {
+    const size_t name_bytes = fitting(receiver_report->name_bytes, HELIO_PGM_REPORT_NAME_MAX);
     uint8_t *at = put_option(c, HELIO_PGM_OPTION_REPORT, HELIO_PGM_REPORT_OPTION + name_bytes, 0);
-    at[4] = told->flags;
-    helio_put16(at + 6, told->buffer_fill);
-    helio_put64(at + 8, told->receiver);
-    helio_put64(at + 16, told->incarnation);
-    helio_put32(at + 24, told->received);
-    helio_put32(at + 28, told->lost);
-    helio_put32(at + 32, told->unrecoverable);
-    helio_put32(at + 36, told->position);
-    helio_put32(at + 40, told->window);
-    helio_put32(at + 44, told->stamp);
-    helio_put32(at + 48, told->hold_us);
-    put_name(at + HELIO_PGM_REPORT_OPTION, told->name, name_bytes);
+    at[4] = receiver_report->flags;
+    helio_put16(at + 6, receiver_report->buffer_fill);
+    helio_put64(at + 8, receiver_report->receiver);
+    helio_put64(at + 16, receiver_report->incarnation);
+    helio_put32(at + 24, receiver_report->received);
+    helio_put32(at + 28, receiver_report->lost);
+    helio_put32(at + 32, receiver_report->unrecoverable);
+    helio_put32(at + 36, receiver_report->position);
+    helio_put32(at + 40, receiver_report->window);
+    helio_put32(at + 44, receiver_report->stamp);
+    helio_put32(at + 48, receiver_report->hold_us);
+    put_name(at + HELIO_PGM_REPORT_OPTION, receiver_report->name, name_bytes);
 }
 
 static void put_reporting(chain *c, const helio_pgm_reporting *reporting) {
@@ -239,7 +239,7 @@ size_t helio_pgm_encode_nak_with(void *out, const helio_pgm_session *session, ui
                                  const uint32_t *sequences, size_t count,
                                  const helio_address *source, const helio_address *group,
                                  uint32_t backoff_us, const helio_pgm_report *report,
-                                 const helio_pgm_told *told) {
+                                 const helio_pgm_receiver_report *receiver_report) {
     assert(count >= 1 && count <= 1 + HELIO_PGM_NAK_LIST_MAX);
     uint8_t *packet = out;
     put_header(packet, session, type, type != HELIO_PGM_TYPE_NCF);
@@ -258,8 +258,8 @@ size_t helio_pgm_encode_nak_with(void *out, const helio_pgm_session *session, ui
     if (report) {
         put_report(&options, report);
     }
-    if (told) {
-        put_told(&options, told);
+    if (receiver_report) {
+        put_receiver_report(&options, receiver_report);
     }
     return seal(packet, end_chain(&options));
 }
@@ -296,15 +296,16 @@ size_t helio_pgm_encode_spmr(void *out, const helio_pgm_session *session) {
 
 size_t helio_pgm_encode_ack(void *out, const helio_pgm_session *session, uint32_t rx_max,
                             uint32_t bitmap, const helio_pgm_acknowledge *acknowledge,
-                            const helio_pgm_told *told) {
-    return helio_pgm_encode_ack_with(out, session, rx_max, bitmap, acknowledge, told, NULL, 0,
-                                     NULL);
+                            const helio_pgm_receiver_report *receiver_report) {
+    return helio_pgm_encode_ack_with(out, session, rx_max, bitmap, acknowledge, receiver_report,
+                                     NULL, 0, NULL);
 }
 
 size_t helio_pgm_encode_ack_with(void *out, const helio_pgm_session *session, uint32_t rx_max,
                                  uint32_t bitmap, const helio_pgm_acknowledge *acknowledge,
-                                 const helio_pgm_told *told, const helio_pgm_grant *grants,
-                                 uint32_t grants_count, const helio_pgm_clock *clock) {
+                                 const helio_pgm_receiver_report *receiver_report,
+                                 const helio_pgm_grant *grants, uint32_t grants_count,
+                                 const helio_pgm_clock *clock) {
     uint8_t *packet = out;
     put_header(packet, session, HELIO_PGM_TYPE_ACK, true);
     helio_put32(packet + 16, rx_max);
@@ -313,8 +314,8 @@ size_t helio_pgm_encode_ack_with(void *out, const helio_pgm_session *session, ui
     if (acknowledge) {
         put_acknowledge(&options, acknowledge);
     }
-    if (told) {
-        put_told(&options, told);
+    if (receiver_report) {
+        put_receiver_report(&options, receiver_report);
     }
     if (grants_count > 0) {
         put_grants(&options, grants, grants_count);

@@ -129,12 +129,12 @@ static bool read_acknowledge(const uint8_t *option, size_t bytes, helio_pgm_pack
 }
 
 static bool read_told(const uint8_t *option, size_t bytes, helio_pgm_packet *out) {
-    helio_pgm_told *told = &out->told;
+    helio_pgm_receiver_report *receiver_report = &out->receiver_report;
     if (bytes < HELIO_PGM_REPORT_OPTION ||
         bytes > HELIO_PGM_REPORT_OPTION + HELIO_PGM_REPORT_NAME_MAX) {
         return false;
     }
-    *told = (helio_pgm_told){
+    *receiver_report = (helio_pgm_receiver_report){
         .flags = option[4],
         .buffer_fill = helio_get16(option + 6),
         .receiver = helio_get64(option + 8),
@@ -149,7 +149,8 @@ static bool read_told(const uint8_t *option, size_t bytes, helio_pgm_packet *out
         .name = (const char *)option + HELIO_PGM_REPORT_OPTION,
         .name_bytes = bytes - HELIO_PGM_REPORT_OPTION,
     };
-    return out->type != HELIO_PGM_TYPE_ACK || !helio_sequence_before(out->sequence, told->position);
+    return out->type != HELIO_PGM_TYPE_ACK ||
+           !helio_sequence_before(out->sequence, receiver_report->position);
 }
 
 static bool read_reporting(const uint8_t *option, size_t bytes, helio_pgm_packet *out) {
