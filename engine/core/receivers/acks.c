@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/math.h"
+
 enum { CAPACITY_MIN = 16 };
 
 void helio_acks_init(helio_acks *acks, uint32_t limit, int64_t expiry_ns) {
@@ -13,83 +15,56 @@ void helio_acks_init(helio_acks *acks, uint32_t limit, int64_t expiry_ns) {
 }
 
 void helio_acks_fini(helio_acks *acks) {
-    helio_map_fini(&acks->by_receiver);
-    free(acks->ackers);
+    for (uint32_t i = 0; i < acks->count; i++) {
+        free(acks->order[i]);
+    }
     free(acks->order);
-    free(acks->free);
+    helio_map_fini(&acks->by_receiver);
     *acks = (helio_acks){0};
 }
 
 /* ---- entries ---- */
 
-/* Each array that could be had is kept, whatever becomes of the others. */
 static bool grow(helio_acks *acks) {
-    uint32_t capacity = acks->capacity ? 2 * acks->capacity : CAPACITY_MIN;
-    if (capacity > acks->limit) {
-        capacity = acks->limit;
-    }
+    const uint32_t twice = acks->capacity ? 2 * acks->capacity : CAPACITY_MIN;
+    const uint32_t capacity = twice < acks->limit ? twice : acks->limit;
     if (capacity == acks->capacity ||
         (!acks->by_receiver.entries && helio_map_init(&acks->by_receiver, CAPACITY_MIN))) {
         return false;
     }
-    helio_acker *ackers = realloc(acks->ackers, capacity * sizeof *ackers);
-    if (ackers) {
-        acks->ackers = ackers;
-    }
-    uint32_t *order = realloc(acks->order, capacity * sizeof *order);
+    helio_acker **order = realloc(acks->order, capacity * sizeof *order);
     if (order) {
         acks->order = order;
+        acks->capacity = capacity;
     }
-    uint32_t *entries = realloc(acks->free, capacity * sizeof *entries);
-    if (entries) {
-        acks->free = entries;
-    }
-    if (!ackers || !order || !entries) {
-        return false;
-    }
-    for (uint32_t i = acks->capacity; i < capacity; i++) {
-        acks->ackers[i] = (helio_acker){0};
-        acks->free[i - acks->count] = i; /* all others are taken */
-    }
-    acks->capacity = capacity;
-    return true;
-}
-
-/* The map leads to an entry by its number plus 1, for it cannot hold NULL. */
-static void *mark_of(uint32_t index) {
-    return (void *)(uintptr_t)(index + 1);
+    return order != NULL;
 }
 
 helio_acker *helio_acks_find(const helio_acks *acks, uint64_t receiver) {
-    if (acks->count == 0) {
-        return NULL;
-    }
-    const uintptr_t mark = (uintptr_t)helio_map_get(&acks->by_receiver, receiver);
-    return mark ? &acks->ackers[mark - 1] : NULL;
+    return acks->count > 0 ? helio_map_get(&acks->by_receiver, receiver) : NULL;
 }
 
-static uint32_t rank_of(const helio_acks *acks, uint32_t index) {
+static uint32_t rank_of(const helio_acks *acks, const helio_acker *acker) {
     uint32_t rank = 0;
-    while (acks->order[rank] != index) {
+    while (acks->order[rank] != acker) {
         rank++;
     }
     return rank;
 }
 
-/* Moves the acker at this rank to where its position belongs. */
+/* Moves the receiver at this rank to the rank of its position. */
 static void sort_in(helio_acks *acks, uint32_t rank) {
-    const uint32_t index = acks->order[rank];
-    const uint64_t position = acks->ackers[index].position;
-    for (; rank > 0 && helio_acks_at(acks, rank - 1)->position < position; rank--) {
+    helio_acker *acker = acks->order[rank];
+    for (; rank > 0 && acks->order[rank - 1]->position < acker->position; rank--) {
         acks->order[rank] = acks->order[rank - 1];
     }
-    for (; rank + 1 < acks->count && helio_acks_at(acks, rank + 1)->position > position; rank++) {
+    for (; rank + 1 < acks->count && acks->order[rank + 1]->position > acker->position; rank++) {
         acks->order[rank] = acks->order[rank + 1];
     }
-    acks->order[rank] = index;
+    acks->order[rank] = acker;
 }
 
-/* One address has half of all there may be. */
+/* Receivers at one IP address have at most half of the room. */
 static bool has_too_many(const helio_acks *acks, const helio_address *address) {
     uint32_t of_address = 0;
     if (acks->count < acks->limit / 2) {
@@ -105,32 +80,28 @@ static helio_acker *add(helio_acks *acks, const helio_acker *heard) {
     if (has_too_many(acks, &heard->address) || (acks->count == acks->capacity && !grow(acks))) {
         return NULL;
     }
-    const uint32_t index = acks->free[acks->capacity - acks->count - 1];
-    if (helio_map_put(&acks->by_receiver, heard->receiver, mark_of(index))) {
+    helio_acker *acker = malloc(sizeof *acker);
+    if (!acker || helio_map_put(&acks->by_receiver, heard->receiver, acker)) {
+        free(acker);
         return NULL;
     }
-    acks->ackers[index] = *heard;
-    acks->ackers[index].began_ns = heard->heard_ns;
-    acks->order[acks->count++] = index;
+    *acker = *heard;
+    acker->began_ns = heard->heard_ns;
+    acks->order[acks->count++] = acker;
     acks->out += heard->is_out;
     sort_in(acks, acks->count - 1);
-    const int64_t due_ns = heard->heard_ns + acks->expiry_ns;
-    if (due_ns < acks->expiry_due_ns) {
-        acks->expiry_due_ns = due_ns;
-    }
-    return &acks->ackers[index];
+    acks->expiry_due_ns = helio_min(acks->expiry_due_ns, heard->heard_ns + acks->expiry_ns);
+    return acker;
 }
 
 void helio_acks_remove(helio_acks *acks, helio_acker *acker) {
-    const uint32_t index = (uint32_t)(acker - acks->ackers);
-    const uint32_t rank = rank_of(acks, index);
+    const uint32_t rank = rank_of(acks, acker);
     helio_map_remove(&acks->by_receiver, acker->receiver);
-    memmove(&acks->order[rank], &acks->order[rank + 1],
-            (acks->count - rank - 1) * sizeof *acks->order);
     acks->count--;
+    memmove(&acks->order[rank], &acks->order[rank + 1],
+            (acks->count - rank) * sizeof(helio_acker *));
     acks->out -= acker->is_out;
-    acks->free[acks->capacity - acks->count - 1] = index;
-    *acker = (helio_acker){0};
+    free(acker);
 }
 
 /* ---- acknowledgements ---- */
@@ -154,7 +125,7 @@ bool helio_acks_is_elsewhere(const helio_acks *acks, uint64_t receiver, const he
     return helio_identity_is_elsewhere(&known, from, acks->silence_ns, now_ns);
 }
 
-/* What of an acker's next acknowledgement speaks against it; REPEATED: nothing does. */
+/* Why an acknowledgement of a known receiver is refused; REPEATED: it is not. */
 static helio_acks_result judge(const helio_acks *acks, const helio_acker *acker,
                                const helio_acker *heard, bool is_vouched) {
     helio_identity known = identity_of(acker);
@@ -203,7 +174,7 @@ helio_acks_result helio_acks_hear(helio_acks *acks, const helio_acker *heard, bo
         result = HELIO_ACKS_PROGRESS;
         acker->position = heard->position;
     }
-    sort_in(acks, rank_of(acks, (uint32_t)(acker - acks->ackers)));
+    sort_in(acks, rank_of(acks, acker));
     return result;
 }
 
@@ -223,9 +194,7 @@ helio_acker *helio_acks_expired(helio_acks *acks, int64_t now_ns) {
         if (expires_ns <= now_ns) {
             return acker;
         }
-        if (expires_ns < due_ns) {
-            due_ns = expires_ns;
-        }
+        due_ns = helio_min(due_ns, expires_ns);
     }
     acks->expiry_due_ns = due_ns;
     return NULL;
@@ -233,7 +202,8 @@ helio_acker *helio_acks_expired(helio_acks *acks, int64_t now_ns) {
 
 /* ---- questions ---- */
 
-/* Position of the last of `receivers` ackers that have the packet after `after`, or `after`. */
+/* The least position of the first `receivers` ones that have the packet after `after`; `after`:
+ * fewer have it. */
 static uint64_t reached_by(const helio_acks *acks, uint32_t receivers, uint64_t after) {
     uint32_t found = 0;
     for (uint32_t i = 0; i < acks->count; i++) {
@@ -250,7 +220,7 @@ static uint64_t reached_by(const helio_acks *acks, uint32_t receivers, uint64_t 
 
 uint64_t helio_acks_stable(const helio_acks *acks, uint32_t receivers, uint64_t after) {
     for (;;) {
-        /* Beyond what these ackers have, others may count that joined in between. */
+        /* Further on, receivers that joined in between may count too. */
         const uint64_t reached = reached_by(acks, receivers, after);
         if (reached == after) {
             return after;
