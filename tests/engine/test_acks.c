@@ -9,6 +9,7 @@
 #include "receive/acks.h"
 #include "receive/unacked.h"
 #include "receivers/acks.h"
+#include "send/choice.h"
 #include "stats/segment.h"
 
 /* ---- the registry ---- */
@@ -779,6 +780,30 @@ static void nobody_acknowledges_or_leaves_for_another(void) {
     end_acked();
 }
 
+/* Receiver 77 acknowledges without a report, so the source knows its address alone. */
+static void an_action_on_a_receiver_without_reports_holds_for_its_acknowledgements(void) {
+    begin_acked(1, HELIO_ACKS_MISSING_DEGRADE, 0, HELIO_SINK_ACK_AUTO);
+    send(10);
+    const helio_address from = world_host(66, 6666);
+    forge(5, 1, 0, 5, 0);
+    CHECK_EQUAL(helio_cell(&source_counts()->receivers_acknowledging), 1);
+    const helio_receiver_index index = helio_tx_stream_receiver_called(
+        source.stream, helio_address_format(&from, (char[HELIO_ADDRESS_TEXT]){0}), 0);
+    const uint64_t changes = events_of(HELIO_EVENT_ACKS_DEGRADED);
+    CHECK_EQUAL(helio_tx_stream_act(source.stream, index, HELIO_ACTION_SUSPEND, HELIO_SECOND,
+                                    "test", false, world_now(&w)),
+                0);
+    CHECK_EQUAL(events_of(HELIO_EVENT_ACKS_DEGRADED), changes + 1);
+    CHECK_EQUAL(helio_tx_stream_act(source.stream, index, HELIO_ACTION_EXPEL, 0, "test", false,
+                                    world_now(&w)),
+                0);
+    CHECK_EQUAL(helio_cell(&source_counts()->receivers_acknowledging), 0);
+    forge(6, 1, 0, 6, 0);
+    CHECK_EQUAL(helio_cell(&source_counts()->feedback_expelled), 1);
+    CHECK_EQUAL(helio_cell(&source_counts()->receivers_acknowledging), 0);
+    end_acked();
+}
+
 int main(void) {
     RUN(wait_n_ack_counts_distinct_receivers_and_only_progress);
     RUN(a_new_life_counts_from_where_it_joined_and_an_old_one_no_more);
@@ -811,5 +836,6 @@ int main(void) {
     RUN(no_life_begins_later_than_now);
     RUN(one_address_has_half_of_the_ackers);
     RUN(nobody_acknowledges_or_leaves_for_another);
+    RUN(an_action_on_a_receiver_without_reports_holds_for_its_acknowledgements);
     return check_result();
 }

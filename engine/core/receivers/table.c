@@ -78,6 +78,18 @@ helio_receiver_index helio_receivers_at(const helio_receivers *receivers,
                                                                   : HELIO_RECEIVER_NONE;
 }
 
+helio_receiver_index helio_receivers_acknowledging(const helio_receivers *receivers,
+                                                   uint64_t receiver, const helio_address *from) {
+    const helio_receiver_index known = helio_receivers_find(receivers, receiver);
+    if (known != HELIO_RECEIVER_NONE) {
+        return known;
+    }
+    const helio_receiver_index there = helio_receivers_at(receivers, from);
+    return there == HELIO_RECEIVER_NONE || (receivers->views[there].flags & HELIO_VIEW_REPORTS)
+               ? HELIO_RECEIVER_NONE
+               : there;
+}
+
 helio_tx_receiver_stats *helio_receivers_stats(helio_receivers *receivers,
                                                helio_receiver_index index) {
     return is_present(receivers, index) ? receivers->entries[index].object.record : NULL;

@@ -128,6 +128,11 @@ helio_receiver_index helio_receivers_find(const helio_receivers *receivers, uint
 helio_receiver_index helio_receivers_at(const helio_receivers *receivers,
                                         const helio_address *address);
 
+/* The index of the receiver that acknowledges under this id from an address: the one that reports
+ * under the id, else the one at the address if it does not report; HELIO_RECEIVER_NONE: none. */
+helio_receiver_index helio_receivers_acknowledging(const helio_receivers *receivers,
+                                                   uint64_t receiver, const helio_address *from);
+
 /* Who it is that gives feedback from an address without saying so, made known when it is new;
  * HELIO_RECEIVER_NONE when there is no room. */
 helio_receiver_index helio_receivers_discover(helio_receivers *receivers,

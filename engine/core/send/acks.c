@@ -243,26 +243,26 @@ const helio_acker *helio_tx_acks_awaited(const helio_tx_acks *acks) {
     return NULL;
 }
 
-void helio_tx_acks_leave_out(helio_tx_acks *acks, uint64_t receiver, bool is_out,
-                             helio_moment moment) {
-    helio_acker *acker = helio_acks_find(&acks->registry, receiver);
-    if (!acker || acker->is_out == is_out) {
-        return;
+void helio_tx_acks_on_action(helio_tx_acks *acks, const helio_receivers *receivers,
+                             helio_receiver_index index, helio_action action, helio_moment moment) {
+    const bool is_out = helio_action_leaves_out(action);
+    for (uint32_t i = acks->registry.count; i > 0; i--) {
+        helio_acker *acker = helio_acks_at(&acks->registry, i - 1);
+        if (acker->is_out == is_out && action != HELIO_ACTION_EXPEL) {
+            continue;
+        }
+        if (helio_receivers_acknowledging(receivers, acker->receiver, &acker->address) != index) {
+            continue;
+        }
+        if (action == HELIO_ACTION_EXPEL) {
+            part(acks, acker, "was expelled", moment);
+        } else {
+            helio_acks_set_out(&acks->registry, acker, is_out);
+            set_needed(acks, moment);
+        }
+        find_stable(acks);
+        show(acks);
     }
-    helio_acks_set_out(&acks->registry, acker, is_out);
-    set_needed(acks, moment);
-    find_stable(acks);
-    show(acks);
-}
-
-void helio_tx_acks_expel(helio_tx_acks *acks, uint64_t receiver, helio_moment moment) {
-    helio_acker *acker = helio_acks_find(&acks->registry, receiver);
-    if (!acker) {
-        return;
-    }
-    part(acks, acker, "was expelled", moment);
-    find_stable(acks);
-    show(acks);
 }
 
 /* ---- sending ---- */

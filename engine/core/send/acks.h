@@ -19,6 +19,7 @@
 
 #include "generated/options.h"
 #include "receivers/acks.h"
+#include "receivers/table.h"
 #include "send/topics.h"
 #include "stats/stats.h"
 #include "window/txw.h"
@@ -77,11 +78,10 @@ helio_acks_result helio_tx_acks_on_ack(helio_tx_acks *acks, const helio_pgm_pack
 /* Whose acknowledgement would let packets leave the history: the last of as many as are needed.
  * NULL: there are not so many. */
 const helio_acker *helio_tx_acks_awaited(const helio_tx_acks *acks);
-/* A receiver is suspended, and does not count, or does again. */
-void helio_tx_acks_leave_out(helio_tx_acks *acks, uint64_t receiver, bool is_out,
-                             helio_moment moment);
-/* A receiver is expelled: it acknowledges no more. */
-void helio_tx_acks_expel(helio_tx_acks *acks, uint64_t receiver, helio_moment moment);
+/* `action` is in force from now on at the receiver that the table has at an index: a suspended one
+ * does not count, an expelled one is removed. */
+void helio_tx_acks_on_action(helio_tx_acks *acks, const helio_receivers *receivers,
+                             helio_receiver_index index, helio_action action, helio_moment moment);
 /* The packet at lead was committed; `topic` NULL for one that carries no messages. */
 void helio_tx_acks_on_sent(helio_tx_acks *acks, helio_tx_topic *topic, uint64_t first_message);
 

@@ -131,12 +131,7 @@ static void set_action(helio_tx_stream *stream, helio_receiver_index index, heli
     view->flags |= flags_of(action);
     helio_set(&helio_tx_stats(stream)->receivers_restricted, allowances->restricted);
     helio_set(&helio_receivers_stats(receivers, index)->action, (uint64_t)action);
-    if (action == HELIO_ACTION_EXPEL) {
-        helio_tx_acks_expel(&stream->acks, view->receiver, moment);
-    } else {
-        helio_tx_acks_leave_out(&stream->acks, view->receiver, helio_action_leaves_out(action),
-                                moment);
-    }
+    helio_tx_acks_on_action(&stream->acks, receivers, index, action, moment);
 }
 
 /* Copies what fits into a notice, in whole characters. */
@@ -304,7 +299,7 @@ static helio_receiver_index sender_of(const helio_tx_stream *stream, const helio
         return helio_receivers_find(receivers, packet->receiver_report.receiver);
     }
     if (packet->options & HELIO_PGM_HAS_ACKNOWLEDGE) {
-        return helio_receivers_find(receivers, packet->acknowledge.receiver);
+        return helio_receivers_acknowledging(receivers, packet->acknowledge.receiver, from);
     }
     return helio_receivers_at(receivers, from);
 }

@@ -25,7 +25,8 @@ static helio_receiver_index holds_window(const helio_tx_stream *stream) {
 
 static helio_receiver_index holds_acks(const helio_tx_stream *stream) {
     const helio_acker *acker = helio_tx_acks_awaited(&stream->acks);
-    return acker ? helio_receivers_find(&stream->repairer.receivers, acker->receiver)
+    return acker ? helio_receivers_acknowledging(&stream->repairer.receivers, acker->receiver,
+                                                 &acker->address)
                  : HELIO_RECEIVER_NONE;
 }
 
