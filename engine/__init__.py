@@ -1,4 +1,4 @@
-"""The transport: an `Instance` and what is made from it.
+"""The transport: `Instance`, `Transmitter`, `Receiver` and their values.
 
     from heliograph.engine import Instance
 
@@ -6,7 +6,7 @@
         for message in receiver:
             print(message.data)
 
-Names are looked up when they are first used, so that the catalogue can be read where the engine is not built.
+Names are imported on first use, so that `heliograph.engine.catalogue` works without the compiled engine.
 """
 
 from __future__ import annotations

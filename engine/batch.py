@@ -1,8 +1,8 @@
-"""Batch: many messages in one buffer, for programs that count in millions per second.
+"""Batch: many messages in one buffer, for millions of messages per second.
 
 batch = receiver.receive_batch()
-prices = batch.matrix("<f8")          # messages of one size, as rows of numbers
-for view in batch:                    # or one by one, without a copy
+prices = batch.matrix("<f8")          # messages of equal size, as rows of numbers
+for view in batch:                    # or single messages, without a copy
     ...
 latency = batch.table["receive_ns"] - batch.table["submit_ns"]
 """
@@ -28,21 +28,21 @@ FIELDS = [
     ("stream", "<u4"),
     ("flags", "<u4"),
 ]
-"""The fields of each message in `Batch.table`, as a numpy type."""
+"""The fields of a record of `Batch.table`, as a numpy type."""
 
 _RECORD_BYTES = 48
 
 
 class Batch(Sequence[memoryview]):
-    """Messages received together. A sequence of views into `data`; nothing is copied or made until it is asked for."""
+    """Messages received together: a sequence of views into `data`. Views and arrays are created on access."""
 
     __slots__ = ("__dict__", "_view", "data", "records")
 
     def __init__(self, data: bytes, records: bytes) -> None:
         self.data = data
-        """The messages' bytes, back to back."""
+        """The concatenated bytes of the messages."""
         self.records = records
-        """One record of `FIELDS` for each message."""
+        """One record for each message, with the fields of `FIELDS`."""
         self._view = memoryview(data)
 
     def __len__(self) -> int:
@@ -50,12 +50,12 @@ class Batch(Sequence[memoryview]):
 
     @cached_property
     def table(self) -> npt.NDArray[np.void]:
-        """Where each message lies and came from: a numpy array of records with the fields of `FIELDS`.
+        """Position and origin of each message: a numpy array of records with the fields of `FIELDS`.
 
-        Offsets and lengths are bytes within `data`; times are ns since 1970, wall clock; bit 0 of flags: its packet
-        had been missing; stream: the number of the stream within the receiver.
+        Offset and length are bytes within `data`. Times are ns since 1970, wall clock. Bit 0 of flags is set if the
+        message was recovered. Stream is the index of the stream in this receiver.
         """
-        import numpy as np  # only those who ask for arrays wait for it
+        import numpy as np  # imported here, so that programs without arrays start faster
 
         return np.frombuffer(self.records, dtype=np.dtype(FIELDS))
 
@@ -65,10 +65,13 @@ class Batch(Sequence[memoryview]):
         return [*offsets, len(self.data)]
 
     def matrix(self, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-        """Messages that all have one size, as a numpy array with one row for each, without a copy.
+        """Messages of equal size as a numpy array, one row for each message, without a copy.
+
+        Args:
+            dtype: Type of the elements, such as ``"<f8"``.
 
         Raises:
-            ValueError: the messages have different sizes, or their size is no multiple of the type's.
+            ValueError: The messages have different sizes, or their size is not a multiple of the type's size.
         """
         import numpy as np
 

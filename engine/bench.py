@@ -1,9 +1,8 @@
-"""``heliograph bench``: what the transport does on this machine, measured honestly.
+"""``heliograph bench``: measures latency and throughput of the transport on this machine.
 
-Two processes, a sender and a receiver, talk over one transport. Latency is open loop: every message has a moment it is
-meant to leave at, fixed before the run, and its latency counts from that moment, so that a stall counts for every
-message it delays. Beside every rate stand the losses, the tail and the maximum. Figures of a loopback are not figures
-of a network.
+Two processes, a sender and a receiver, use one transport. Latency is open loop: every message has a planned sending
+time, fixed before the run, and its latency counts from that time, so a stall counts for every message it delays. Each
+rate is printed with losses, tail and maximum. Figures of a loopback do not apply to a network.
 """
 
 from __future__ import annotations
@@ -29,15 +28,15 @@ Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 _PERCENTILES = ("min", "p50", "p90", "p99", "p99.9", "p99.99", "max")
 _NOT_YET = 2**64 - 1
 _GRACE_SECONDS = 30.0
-"""How long beyond the run the two processes may take before they are given up."""
+"""Time after the end of the run until the two processes are killed, seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One measurement.
+    """Parameters of one measurement.
 
-    rate: messages per second, 0 for as many as go. seconds: of sending; warmup: of these, not measured. loss: share of
-    the packets the receiver throws away before it looks at them, 0 to 1.
+    rate: messages per second; 0: no limit. seconds: duration of sending; warmup: its first part that is not measured.
+    loss: share of packets that the receiver drops unread, 0 to 1.
     """
 
     transport: str
@@ -50,7 +49,7 @@ class Run:
     endpoint: str = ""
     level: int = 0
     feedback: str = "ack"
-    """At full rate, ack: acknowledgements hold the sender, which would outrun the receiver; nak: nothing does."""
+    """At full rate, ack: acknowledgements limit the sender, which is faster than the receiver; nak: no limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,18 +61,18 @@ class Result:
     mode: str
     feedback: str
     offered_rate: float
-    """Messages per second asked for, 0: as many as go."""
+    """Messages per second requested; 0: no limit."""
     sent: int
     received: int
     unrecoverable: int
-    """Messages known to be lost for good."""
+    """Messages reported as lost."""
     recovered: int
-    """Messages whose packet had been missing."""
+    """Messages of recovered packets."""
     messages_per_second: float
     """At the receiver, after the warm-up."""
     megabytes_per_second: float
     latest_ns: int
-    """Most that the sender left behind a message's moment."""
+    """Greatest delay of the sender behind a message's planned time."""
     latency_ns: dict[str, float]
     jitter_ns: float
     """p99.9 - p50."""
@@ -108,14 +107,14 @@ _MODES = {
 
 
 def _pin(core: int) -> None:
-    """Bind this process to one of its cores, when there are two to choose from."""
+    """Bind this process to one of its cores, if there are at least two."""
     cores = sorted(os.sched_getaffinity(0))
     if len(cores) >= 2:
         os.sched_setaffinity(0, {cores[core]})
 
 
 def _child(work: Callable[[], dict[str, Any]], out: int) -> int:
-    """Fork a process that does the work and writes its result as JSON to `out`; returns its id."""
+    """Fork a process that runs `work` and writes the result as JSON to `out`; return its process id."""
     sys.stdout.flush()
     sys.stderr.flush()
     child = os.fork()
@@ -140,7 +139,7 @@ def _stop(children: list[int]) -> None:
 
 
 def _wait(children: list[int], seconds: float, tell: Callable[[float], None]) -> None:
-    """Wait until all have ended, and take them out of the list; one that fails ends the others."""
+    """Wait until all have ended and remove them from the list; a failure of one ends the others."""
     begin = time.monotonic()
     while children:
         for child in list(children):
@@ -168,7 +167,7 @@ def _both(
     seconds: float,
     tell: Callable[[float], None],
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Run a sender and a receiver side by side; their answers."""
+    """Run a sender and a receiver in parallel; return their results."""
     board = mmap.mmap(-1, mmap.PAGESIZE)
     board[:24] = struct.pack("=QQQ", 0, _NOT_YET, 0)
     pipes = [os.pipe(), os.pipe()]
@@ -181,7 +180,7 @@ def _both(
                 try:
                     return work(board)
                 except BaseException:
-                    board[16:24] = struct.pack("=Q", 1)  # the other need not wait
+                    board[16:24] = struct.pack("=Q", 1)  # the other must not wait
                     raise
 
             children.append(_child(run, pipes[core][1]))
@@ -205,14 +204,14 @@ def _joined(*options: str) -> str:
 
 
 def measure(run: Run, tell: Callable[[float], None] = lambda spent: None) -> Result:
-    """Measure once.
+    """Run one measurement.
 
     Args:
-        run: what.
-        tell: called now and then with the seconds spent.
+        run: Its parameters.
+        tell: Called with the elapsed time, seconds.
 
     Raises:
-        RuntimeError: the transport could not be opened, or one side failed; the text says why.
+        RuntimeError: The transport could not be opened, or one process failed; the text states the reason.
     """
     endpoint = run.endpoint or _ENDPOINTS[run.transport]()
     instance = f"{_MODES[run.mode]}&level={run.level}&profile=lan-throughput"
@@ -363,12 +362,12 @@ def _measure_python(run: Run, way: str, tell: Callable[[float], None]) -> dict[s
 
 _DESCRIPTION = """Measure the transport on this machine, over the loopback or shared memory.
 
-  latency     messages at a fixed rate, each timed from the moment it was meant to leave
-  throughput  as many messages as go (or --rate), with losses and latencies beside
-  loss        throughput without and with a share of the packets thrown away: what repairs cost
-  python      messages per second through the Python interface: one by one, in lists, in batches
+  latency     messages at a fixed rate, each timed from its planned sending time
+  throughput  messages at the highest rate (or --rate), with losses and latencies
+  loss        throughput with and without dropped packets: the cost of repairs
+  python      messages per second through the Python interface: singly, in lists, in batches
 
-A loopback is no network: compare these figures with others of the same machine only."""
+A loopback is not a network: compare these figures only with others of the same machine."""
 
 _EPILOG = """example:
   heliograph bench latency --transport rmm --size 64 1024 --rate 20000
@@ -386,35 +385,39 @@ def command(subparsers: Subparsers) -> None:
     )
     parser.add_argument("what", choices=["latency", "throughput", "loss", "python"], help="see above")
     parser.add_argument(
-        "--transport", choices=list(_ENDPOINTS), default="rmm", help="what carries the messages (default: rmm)"
+        "--transport", choices=list(_ENDPOINTS), default="rmm", help="transport to measure (default: rmm)"
     )
-    parser.add_argument("--endpoint", default="", metavar="URL", help="an endpoint of your own; both ends use it")
+    parser.add_argument("--endpoint", default="", metavar="URL", help="endpoint for both ends instead of the default")
     parser.add_argument(
-        "--size", type=_size, nargs="+", default=[64], metavar="BYTES", help="of a message (default: 64)"
+        "--size", type=_size, nargs="+", default=[64], metavar="BYTES", help="message sizes (default: 64)"
     )
     parser.add_argument(
-        "--rate", type=_rate, default=None, metavar="N", help="messages per second (default: latency 10000, else all)"
+        "--rate",
+        type=_rate,
+        default=None,
+        metavar="N",
+        help="messages per second (latency: 10000, else no limit)",
     )
     parser.add_argument(
         "--mode",
         choices=list(_MODES),
         default="spin",
-        help="spin: both programs run the engine and never sleep; thread: the engine's own thread; block: it sleeps "
-        "when idle (default: spin)",
+        help="spin: both processes run the engine and never sleep; thread: the engine has its own thread; block: that "
+        "thread sleeps when idle (default: spin)",
     )
-    parser.add_argument("--seconds", type=_seconds, default=3.0, metavar="S", help="of sending (default: 3)")
+    parser.add_argument("--seconds", type=_seconds, default=3.0, metavar="S", help="duration of sending (default: 3)")
     parser.add_argument(
-        "--loss", type=_share, default=0.01, metavar="SHARE", help="loss: packets thrown away (default: 0.01)"
+        "--loss", type=_share, default=0.01, metavar="SHARE", help="share of packets to drop for loss (default: 0.01)"
     )
     parser.add_argument(
         "--feedback",
         choices=["ack", "nak"],
         default="ack",
-        help="at full rate, ack: the receiver's acknowledgements hold the sender; nak: nothing does, and what the "
-        "receiver cannot take is repaired or lost (default: ack)",
+        help="at full rate, ack: the receiver's acknowledgements limit the sender; nak: no limit, so packets the "
+        "receiver is too slow for are repaired or lost (default: ack)",
     )
     parser.add_argument("--level", type=int, choices=range(4), default=0, help="level of detail of the statistics")
-    parser.add_argument("--json", action="store_true", help="as JSON: an object, or a list when there are several rows")
+    parser.add_argument("--json", action="store_true", help="print JSON: an object, or a list for several rows")
     parser.set_defaults(run=_run)
 
 
@@ -448,7 +451,7 @@ def _share(text: str) -> float:
 
 
 def _progress(what: str, seconds: float) -> Callable[[float], None]:
-    """Tell on a terminal how far a run is."""
+    """A progress bar of a run on a terminal."""
     if not sys.stderr.isatty():
         return lambda spent: None
 

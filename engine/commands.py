@@ -1,6 +1,6 @@
 """The engine's subcommands: `pub`, `sub` and `info`.
 
-The command line reads this file to build its help, so what needs the compiled module is imported when a command runs.
+The command line imports this module to build its help, so the compiled module is imported only when a command runs.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 Run: TypeAlias = Callable[[argparse.Namespace], int]
 
 _LOOK_SECONDS = 0.2
-"""How often `sub` looks for losses while nothing comes."""
+"""Seconds between checks of `sub` for losses while no message arrives."""
 _FLUSH_SECONDS = 10.0
-"""How long `pub` waits at the end until all it has sent is on its way."""
+"""Longest time `pub` waits at the end until all messages have been sent, seconds."""
 
 
 def pub(subparsers: Subparsers) -> None:
@@ -36,7 +36,7 @@ def pub(subparsers: Subparsers) -> None:
         subparsers,
         "pub",
         "send messages on a topic",
-        "Send messages on a topic: each line of standard input, or what the options below say.",
+        "Send messages on a topic: each line of standard input, or the content given by the options below.",
         "example:\n"
         '  heliograph pub "rmm://239.192.77.1:7500?interface=127.0.0.1" PRICES.FX --message "EURUSD 1.0842"\n'
         '  heliograph pub "rmm://239.192.77.1:7500?interface=127.0.0.1" LOAD --size 200 --count 100000 --rate 5000',
@@ -47,7 +47,7 @@ def pub(subparsers: Subparsers) -> None:
     source.add_argument("--file", type=Path, metavar="FILE", help="send the content of a file as one message")
     source.add_argument("--size", type=_natural, metavar="BYTES", help="send numbered filler of this size")
     parser.add_argument("--count", type=_natural, metavar="N", help="send it N times (default: 1); at most N lines")
-    parser.add_argument("--rate", type=_positive, metavar="N", help="messages per second (default: as fast as it goes)")
+    parser.add_argument("--rate", type=_positive, metavar="N", help="messages per second (default: no limit)")
     parser.set_defaults(run=_run_pub)
 
 
@@ -57,7 +57,7 @@ def sub(subparsers: Subparsers) -> None:
         subparsers,
         "sub",
         "print the messages of a topic",
-        "Print the messages of a topic as they come, until Ctrl-C. Losses are told on standard error.",
+        "Print the messages of a topic as they arrive, until Ctrl-C. Losses are reported on standard error.",
         'example:\n  heliograph sub "rmm://239.192.77.1:7500?interface=127.0.0.1" PRICES.FX --format json',
     )
     _common(parser)
@@ -66,7 +66,7 @@ def sub(subparsers: Subparsers) -> None:
         "--timeout",
         type=_positive,
         metavar="S",
-        help="stop when nothing came for S seconds; then fewer than --count is a failure",
+        help="stop when no message arrived for S seconds; fewer than --count messages are then a failure",
     )
     parser.add_argument(
         "--format",
@@ -74,7 +74,7 @@ def sub(subparsers: Subparsers) -> None:
         default="text",
         help="a line per message as text or hex, a JSON object per message, or nothing (default: text)",
     )
-    parser.add_argument("--stats", action="store_true", help="tell at the end how many came, how fast, and losses")
+    parser.add_argument("--stats", action="store_true", help="print messages, rate and losses at the end")
     parser.set_defaults(run=_run_sub)
 
 
@@ -83,16 +83,16 @@ def info(subparsers: Subparsers) -> None:
     parser = _subparser(
         subparsers,
         "info",
-        "tell what is installed, what this host can do, and what the statistics cost on it",
-        "Tell the version, where things are, what this host offers, what each level of detail of the statistics\n"
-        "adds and costs here (measured in a few seconds), and the default of every option.",
+        "print the version, the features of this host, and the cost of the statistics on it",
+        "Print the version, file locations, features of this host, content and cost of each level of detail of the\n"
+        "statistics (measured in a few seconds), and the default of every option.",
         "example:\n  heliograph info --json\n  heliograph info --no-measure",
     )
-    parser.add_argument("--no-measure", action="store_true", help="leave out what the levels of detail cost")
+    parser.add_argument("--no-measure", action="store_true", help="do not measure the cost of the levels of detail")
     parser.add_argument(
-        "--seconds", type=_positive, default=4.0, metavar="S", help="how long to measure (default: 4; more, less noise)"
+        "--seconds", type=_positive, default=4.0, metavar="S", help="duration of the measurement (default: 4)"
     )
-    parser.add_argument("--json", action="store_true", help="as one JSON object")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run=_run_info)
 
 
@@ -113,7 +113,7 @@ def _common(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="an option of the engine; may be given often; `heliograph info` lists them",
+        help="an option of the engine; may be repeated; `heliograph info` lists them",
     )
 
 
@@ -133,11 +133,11 @@ def _positive(text: str) -> float:
     return value
 
 
-def _told(run: Run) -> Run:
-    """Turns what the engine refuses into a sentence on standard error and exit code 2."""
+def _reported(run: Run) -> Run:
+    """Report errors of the engine on standard error, with exit code 2."""
 
     @functools.wraps(run)
-    def told(arguments: argparse.Namespace) -> int:
+    def reported(arguments: argparse.Namespace) -> int:
         from heliograph.engine.errors import Error
 
         try:
@@ -146,7 +146,7 @@ def _told(run: Run) -> Run:
             print(f"heliograph: {_harmless(str(error))}", file=sys.stderr)
             return 2
 
-    return told
+    return reported
 
 
 def _options(texts: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -164,7 +164,7 @@ def _options(texts: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
     return instances, mine
 
 
-@_told
+@_reported
 def _run_pub(arguments: argparse.Namespace) -> int:
     from heliograph.engine.instance import Instance
 
@@ -185,7 +185,7 @@ def _run_pub(arguments: argparse.Namespace) -> int:
 
 
 def _messages(arguments: argparse.Namespace) -> Iterator[bytes]:
-    """Return the messages to send. A file is read first, so that an unreadable one stops the command early."""
+    """The messages to send. A file is read at once, so that an unreadable file stops the command early."""
     if arguments.message is not None:
         return _repeated(arguments.message.encode("utf-8", "surrogateescape"), arguments.count)
     if arguments.file is not None:
@@ -235,7 +235,7 @@ class _Tally:
         self.last = 0.0
 
     def add(self, batch: list[Message], now: float) -> None:
-        """Count messages that came at `now`, in seconds."""
+        """Count messages that arrived at `now`, seconds."""
         if self.messages == 0:
             self.first = now
         self.last = now
@@ -243,15 +243,15 @@ class _Tally:
         self.bytes += sum(map(len, batch))
         self.recovered += sum(message.recovered for message in batch)
 
-    def tell(self) -> str:
-        """One line for people."""
+    def text(self) -> str:
+        """The counts as one line."""
         seconds = self.last - self.first
         rate = f", {self.messages / seconds:,.0f} per second" if seconds > 0 else ""
         came = f"{_counted(self.messages)}, {self.bytes:,} bytes{rate}"
         return f"{came}; {self.recovered:,} recovered, {self.lost:,} lost"
 
 
-@_told
+@_reported
 def _run_sub(arguments: argparse.Namespace) -> int:
     from heliograph.engine.instance import Instance
 
@@ -265,7 +265,7 @@ def _run_sub(arguments: argparse.Namespace) -> int:
             _receive(receiver, arguments, tally)
         finally:
             if arguments.stats:
-                print(tally.tell(), file=sys.stderr)
+                print(tally.text(), file=sys.stderr)
     return 0 if arguments.count is None or tally.messages >= arguments.count else 1
 
 
@@ -299,7 +299,7 @@ def _counted(count: int) -> str:
 
 
 def _harmless(text: str) -> str:
-    """A text that came from outside as a terminal may have it; tabs between its parts stay."""
+    """A text from outside, safe for a terminal; tabs are kept."""
     from heliograph.engine.catalogue.outside import outside
 
     return "\t".join(outside(part, most=None) for part in text.split("\t"))
@@ -341,7 +341,7 @@ _FORMATS: dict[str, Callable[[Message], str] | None] = {
 }
 
 
-@_told
+@_reported
 def _run_info(arguments: argparse.Namespace) -> int:
     from heliograph.engine import info
 

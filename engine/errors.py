@@ -1,7 +1,7 @@
-"""Errors: one small family, one class per kind that a caller can handle.
+"""Errors: a common base class and one class for each kind that a caller can handle.
 
-The catalogue says which error code is carried by which class; each exception keeps the code's name, for the few callers
-who tell the kinds apart more finely: ``error.code == "PERMISSION"``.
+The catalogue assigns each error code to a class. An exception also has the name of its code, for callers that need more
+detail: ``error.code == "PERMISSION"``.
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ __all__ = [
 
 
 class Error(Exception):
-    """Anything the engine refuses or fails at. Its text is a sentence for people."""
+    """Base class of the engine's errors. Its text states the cause in a sentence."""
 
     code: str = ""
     """Name of the error in the catalogue, such as ``"WOULD_BLOCK"``."""
     accepted: int = 0
-    """Of a failed `Transmitter.send_many`: how many messages had been taken before."""
+    """Number of messages accepted before `Transmitter.send_many` failed."""
 
 
 class EndpointError(Error):
-    """An endpoint cannot be understood, or its address, interface or port cannot be used."""
+    """An endpoint is malformed, or its address, interface or port cannot be used."""
 
 
 class OptionError(Error, ValueError):
-    """An option or a topic name is unknown, unfit or outside its range."""
+    """An option is unknown or its value invalid, or a topic name is invalid."""
 
 
 class WouldBlock(Error):
-    """The submit queue is full and waiting was not allowed; try again later."""
+    """The submit queue is full and the call may not wait; try again later."""
 
 
 class TimeoutExpired(Error, TimeoutError):
-    """The time given passed first."""
+    """The timeout of the call expired."""
 
 
 class ClosedError(Error):
@@ -56,7 +56,7 @@ class ClosedError(Error):
 
 
 class AckersError(Error):
-    """Fewer receivers acknowledge than the option ``acks`` wants, and ``acks_missing`` says fail."""
+    """Fewer receivers acknowledge than the option ``acks`` requires, and ``acks_missing`` is ``fail``."""
 
 
 class MessageSizeError(Error):
@@ -64,15 +64,15 @@ class MessageSizeError(Error):
 
 
 class UsageError(Error):
-    """The call does not fit: the wrong mode, the wrong thread, or within a callback."""
+    """The call is not permitted here: in this mode, on this thread, in this state, or within a callback."""
 
 
 class SystemCallError(Error):
-    """The operating system refused; the text says what and why."""
+    """A system call failed; the text names the call and the reason."""
 
 
 class ResourceError(Error):
-    """Memory or the stats segment could not be had."""
+    """Memory or the stats segment could not be allocated."""
 
 
 @cache
@@ -85,8 +85,8 @@ def from_code(value: int, text: str = "") -> Error:
     """The exception for an error code of the C interface.
 
     Args:
-        value: a ``HELIO_ERR_*``.
-        text: what happened, for people; "" for what the catalogue says of the code.
+        value: A ``HELIO_ERR_*`` value.
+        text: The message; if empty, the catalogue's text of the code.
     """
     if value not in _kinds():
         return Error(text or f"error {value}")

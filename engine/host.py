@@ -20,12 +20,12 @@ _GROUP = "239.192.255.254"
 
 
 def facts() -> dict[str, dict[str, Fact]]:
-    """Everything there is to tell, by group and name. Takes up to half a second when multicast does not work."""
+    """All facts by group and name. Takes up to half a second if multicast does not work."""
     return {"installed": _installed(), "host": _host(), "option defaults": _defaults()}
 
 
 def segment_folder() -> Path:
-    """Where instances keep their stats segments unless told otherwise."""
+    """Default folder of the stats segments."""
     named = os.environ.get("HELIOGRAPH_SEGMENT_DIR")
     shared = Path("/dev/shm/heliograph")
     if named or not shared.is_dir():
@@ -36,11 +36,11 @@ def segment_folder() -> Path:
 
 
 def multicast_works(interface: str = "127.0.0.1", timeout: float = 0.5) -> bool:
-    """Whether a datagram sent to a group on an interface comes back.
+    """Whether a datagram sent to a multicast group on an interface is received there.
 
     Args:
         interface: IPv4 address of the interface.
-        timeout: seconds to wait for the datagram.
+        timeout: Longest time to wait for the datagram, seconds.
     """
     here = socket.inet_aton(interface)
     try:
@@ -91,18 +91,18 @@ def _kernel(name: str, convert: Callable[[str], Fact]) -> Fact:
 
 
 def _clock() -> str:
-    """The clock source of the engine, as engine/core/io/clock_source.c decides it."""
+    """The engine's clock source; the same decision as in engine/core/io/clock_source.c."""
     try:
         source = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource").read_text().strip()
     except OSError:
         source = "unknown"
     if source == "tsc" and platform.machine() == "x86_64":
         return "tsc, read by the engine itself"
-    return f"{source}, asked of the kernel (clock_gettime)"
+    return f"{source}, read through the kernel (clock_gettime)"
 
 
 def _offload(option: int) -> bool:
-    """Whether the kernel knows an offload of UDP (Linux 4.18 for sending, 5.0 for receiving)."""
+    """Whether the kernel supports a UDP offload (sending: Linux 4.18, receiving: 5.0)."""
     try:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
             probe.getsockopt(socket.IPPROTO_UDP, option)
@@ -112,14 +112,14 @@ def _offload(option: int) -> bool:
 
 
 def _existing(folder: Path) -> Path:
-    """The folder, or the nearest above it that is there."""
+    """The folder, or its nearest existing parent."""
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
     return folder
 
 
 def _writable(folder: Path) -> bool:
-    """Whether a file can be made in a folder, or the folder itself when it is missing."""
+    """Whether files can be created in a folder, or the folder itself if it is missing."""
     return os.access(_existing(folder), os.W_OK | os.X_OK)
 
 

@@ -1,4 +1,4 @@
-"""``heliograph info``: what is installed, what this host offers, and what the levels of detail cost on it."""
+"""``heliograph info``: installed parts, features of this host, and the cost of the levels of detail on it."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from heliograph.engine.levels import CASES, Case, Cost, ladder, measure
 __all__ = ["cost_text", "run"]
 
 _HEAD = """\
-cost of a message at each level, in ns of processor time, both ends together
-  64 bytes over memory within one thread; median, and between what it lies in 95 % of measurements"""
+cost of a message at each level, ns of processor time, both ends together
+  64 bytes over memory within one thread; median and its 95 % confidence interval"""
 
 _NOTES = """\
-  Not in these figures: what the kernel's stamps cost, which level 3 adds to UDP sockets; and level 0 itself against
-  an engine that counts nothing, which is another build (tests/bench/README.md), as are instructions per message."""
+  Not included: the kernel timestamps that level 3 adds to UDP sockets, and the cost of level 0 itself. To measure
+  level 0, compare with a build without statistics (tests/bench/README.md)."""
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print everything."""
+    """Print the report; return the exit code."""
     facts: dict[str, Any] = dict(host.facts())
     costs = None if arguments.no_measure else _measured(arguments.seconds)
     if arguments.json:
@@ -54,7 +54,7 @@ def _measured(seconds: float) -> list[tuple[Case, list[Cost]]]:
 
 
 def _progress(what: str, share: float | None) -> None:
-    """A bar on a terminal, which is gone in the end."""
+    """A progress bar on a terminal, erased at the end."""
     if sys.stderr.isatty():
         text = "" if share is None else f"{what} [{'#' * round(30 * share):<30}]"
         print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
@@ -82,7 +82,7 @@ def _cost_lines(costs: list[tuple[Case, list[Cost]]]) -> list[str]:
 
 
 def cost_text(cost: Cost) -> str:
-    """A level's cost in words that claim no more than was seen."""
+    """The cost of a level as text; states the difference to level 0 only if it is significant."""
     whole = f"{cost.ns.median:.1f} ({cost.ns.low:.1f} to {cost.ns.high:.1f})"
     added = cost.added_ns
     if cost.level == 0:

@@ -15,14 +15,14 @@ __all__ = ["Instance"]
 
 
 class Instance(_core.Instance):
-    """One engine, from which transmitters and receivers are made; closed by `close` or a ``with`` block.
+    """One engine; creates transmitters and receivers. Closed by `close` or at the end of a ``with`` block.
 
-    In mode ``thread`` (the default) it runs on its own thread. In mode ``poll`` you run it: call `poll`, and `wait`
-    when there is nothing to do, all from one thread; sending and receiving then work the engine too.
+    In mode ``thread`` (the default) it runs on its own thread. In mode ``poll`` the application runs it from one
+    thread: it calls `poll`, and `wait` when there is no work. Send and receive calls then also run the engine.
 
-    With the option ``rate`` (bytes per second) all its streams together send no more than that; they share it fairly.
+    The option ``rate`` limits all its streams together, in bytes per second; they share the limit fairly.
 
-    At the end of the program, open instances are closed. A forked child finds its copies closed.
+    Open instances are closed at the end of the program. In a forked child the copies are closed.
     """
 
     __slots__ = ("__weakref__",)
@@ -38,37 +38,37 @@ class Instance(_core.Instance):
         """Start an engine.
 
         Args:
-            name: what monitors call it; the program's name and process id when not given.
-            mode: who runs it.
-            idle: what its thread does when there is nothing to do.
-            options: any other option of instances, see docs/options.md.
+            name: Name shown by monitors; default: the program's name and process id.
+            mode: ``thread``: its own thread runs it; ``poll``: the application runs it.
+            idle: Behaviour of its thread when there is no work.
+            options: Other options of instances, see docs/options.md.
 
         Raises:
-            OptionError: an option is unknown or its value outside its range.
-            ResourceError: memory or the stats segment could not be had.
-            SystemCallError: the operating system refused something else.
+            OptionError: An option is unknown or its value invalid.
+            ResourceError: Memory or the stats segment could not be allocated.
+            SystemCallError: A system call failed.
         """
         return super().__new__(cls, encode({"name": name, "mode": mode, "idle": idle, **options}))
 
     def transmitter(
         self, endpoint: str, topic: str, *, on_ack: OnAck | None = None, **options: OptionValue
     ) -> Transmitter:
-        """A transmitter of a topic.
+        """Create a transmitter of a topic.
 
         Args:
-            endpoint: where to send: ``rmm://GROUP:PORT?interface=IP`` or ``rmm+unicast://HOST:PORT``. Options may be
-                given as query parameters; the keywords win.
-            topic: 1 to 255 bytes of UTF-8.
-            on_ack: called with each `Ack`, on the engine's thread or within `poll`, when a receiver has acknowledged
-                more; what `receiver` says of callbacks holds for it.
-            options: see docs/options.md.
+            endpoint: Destination: ``rmm://GROUP:PORT?interface=IP`` or ``rmm+unicast://HOST:PORT``. Query parameters
+                may set options; keywords override them.
+            topic: Name of the topic, 1 to 255 bytes of UTF-8.
+            on_ack: Called with an `Ack` when a receiver has acknowledged more, on the engine's thread or within
+                `poll`. The rules for callbacks of `receiver` apply.
+            options: Options of transmitters, see docs/options.md.
 
         Raises:
-            EndpointError: the endpoint is malformed, or its address cannot be used.
-            OptionError: an option or the topic's name is unfit.
-            SystemCallError: the operating system refused.
-            ClosedError: the instance is closed.
-            UsageError: called within a callback of this instance.
+            EndpointError: The endpoint is malformed, or its address cannot be used.
+            OptionError: An option is unknown or its value invalid, or the topic's name is invalid.
+            SystemCallError: A system call failed.
+            ClosedError: The instance is closed.
+            UsageError: Called within a callback of this instance.
         """
         return Transmitter(self, endpoint, topic, on_ack=on_ack, **options)
 
@@ -81,26 +81,31 @@ class Instance(_core.Instance):
         on_loss: OnLoss | None = None,
         **options: OptionValue,
     ) -> Receiver:
-        """A receiver of a topic.
+        """Create a receiver of a topic.
 
-        With ``credit`` it limits how many messages a transmitter sends beyond those taken, and given back by the next
-        `Receiver.receive`, so that a slow application paces its source instead of filling queues on the way::
+        The option ``credit`` limits the number of messages a transmitter may send before the application has taken
+        them; each `Receiver.receive` grants credit for the messages of the previous call. So a slow application paces
+        its source and queues stay short::
 
             receiver = instance.receiver(endpoint, "JOBS", credit=100)
             transmitter = elsewhere.transmitter(endpoint, "JOBS", await_credit=True)
 
-        Callbacks run on the engine's thread, or within `poll`. They must be quick, and may send but do nothing else
-        with this instance. An exception in one is shown by `sys.unraisablehook`, counted, and does no harm.
+        Callbacks run on the engine's thread or within `poll`. They must be short. They may send, but must not use the
+        instance otherwise. `sys.unraisablehook` reports an exception in a callback; it is counted and ignored.
 
         Args:
-            endpoint: where to listen: ``rmm://GROUP:PORT?interface=IP`` or ``rmm+unicast://HOST:PORT``.
-            topic: the name the transmitter gave it.
-            on_messages: called with each list of messages; without it they wait in the receiver.
-            on_loss: called with each `Loss`; only together with `on_messages`.
-            options: see docs/options.md.
+            endpoint: Address to receive on: ``rmm://GROUP:PORT?interface=IP`` or ``rmm+unicast://HOST:PORT``.
+            topic: Name of the topic, 1 to 255 bytes of UTF-8.
+            on_messages: Called with each list of messages; without it messages wait in the receiver.
+            on_loss: Called with each `Loss`; requires `on_messages`.
+            options: Options of receivers, see docs/options.md.
 
         Raises:
-            The errors of `transmitter`.
+            EndpointError: The endpoint is malformed, or its address cannot be used.
+            OptionError: An option is unknown or its value invalid, or the topic's name is invalid.
+            SystemCallError: A system call failed.
+            ClosedError: The instance is closed.
+            UsageError: Called within a callback of this instance.
         """
         return Receiver(self, endpoint, topic, on_messages=on_messages, on_loss=on_loss, **options)
 
@@ -113,68 +118,68 @@ class Instance(_core.Instance):
         receiver: str | None = None,
         stream: str | None = None,
     ) -> int:
-        """Set the level of detail of the statistics for a time; then it is again what it was.
+        """Set the level of detail of the statistics for a limited time; afterwards the previous level returns.
 
-        Without a pattern it is that of the instance; with some, of what all of them fit, and of nothing else, also of
-        what is made later. Of several that fit, the one set last decides; 16 can be in force. Both the change and
-        its end are events, ``level_changed`` and ``level_reverted``::
+        Without a pattern it applies to the whole instance. With patterns it applies to the objects that match all of
+        them, including objects created later. If several settings match, the latest applies; up to 16 can be active.
+        The change and its end are reported as the events ``level_changed`` and ``level_reverted``::
 
             instance.set_level(3, seconds=60, topic="PRICES.*")
 
         Args:
-            level: 0 to 3; `heliograph info` tells what each adds, and its cost here.
-            seconds: for how long, at most 30 days.
-            topic: pattern (``*`` any characters, ``?`` one) of topics sent and received.
-            receiver: pattern of the name, id or address of receivers that transmitters know; in the receiving instance
-                itself, of its name or the address its requests come from.
-            stream: pattern of streams, ``GSI:PORT``, with all that belongs to them.
+            level: 0 to 3; `heliograph info` shows the content and cost of each.
+            seconds: Duration in seconds, above 0 and at most 30 days.
+            topic: Pattern of topics sent and received; ``*`` matches any characters, ``?`` one.
+            receiver: At a source, pattern of the name, id or address of its receivers; in the receiving instance,
+                pattern of its name or of the address of its requests.
+            stream: Pattern of streams, ``GSI:PORT``, including all objects of the stream.
 
         Returns:
-            How many objects it fits now: streams, transmitters, receivers, peers.
+            Number of objects that match now: streams, transmitters, and receivers at both ends.
 
         Raises:
-            OptionError: the level, the time or a pattern is out of range, or too many are in force.
-            UsageError: within a callback, or the library was built without statistics.
-            ClosedError: the instance is closed.
+            OptionError: The level, the duration or a pattern is invalid, or too many settings are active.
+            UsageError: Called within a callback, or the library was built without statistics.
+            ClosedError: The instance is closed.
         """
         return super().set_level(level, seconds, topic=topic, receiver=receiver, stream=stream)
 
     def reset_level(self, *, topic: str | None = None, receiver: str | None = None, stream: str | None = None) -> int:
-        """End early what `set_level` has begun with exactly these patterns (none: the instance's).
+        """End a setting of `set_level` early; the patterns must be the same (none: that of the whole instance).
 
         Returns:
-            How many objects it fitted.
+            Number of objects that matched.
 
         Raises:
-            OptionError: nothing with these patterns is in force.
-            UsageError: within a callback.
-            ClosedError: the instance is closed.
+            OptionError: No setting with these patterns is active.
+            UsageError: Called within a callback.
+            ClosedError: The instance is closed.
         """
         return super().reset_level(topic=topic, receiver=receiver, stream=stream)
 
     def freeze_flight(self, why: str | None = None) -> None:
-        """Keep the flight recording: all statistics, every 10 ms, of the last seconds or minutes and of two more.
+        """Keep the flight recording: all statistics in steps of 10 ms, up to two seconds after this call.
 
-        It returns at once. The recording is written two seconds later, or when the instance is closed, beside the
-        segment; the event ``flight_frozen`` names its file, and ``heliograph flight FILE`` reads it. May be called
-        within a callback::
+        The call returns at once. The file is written beside the segment two seconds later, or when the instance is
+        closed. The event ``flight_frozen`` has its name, and ``heliograph flight FILE`` reads it. The call is
+        permitted within a callback::
 
             if message_took_too_long:
                 instance.freeze_flight("order 4711 took 80 ms")
 
         Args:
-            why: what the recording and the event say; at most 199 bytes.
+            why: Reason, for the recording and the event; at most 199 bytes of UTF-8.
 
         Raises:
-            UsageError: there is no flight recorder (``flight_bytes=0``, ``stats="memory"``), it keeps nothing
-                (``flight_keep=0``), or a recording was asked for a moment ago.
-            ClosedError: the instance is closed.
+            UsageError: There is no flight recorder (``flight_bytes=0``, ``stats="memory"``), it keeps no recordings
+                (``flight_keep=0``), or another recording was requested within the last seconds.
+            ClosedError: The instance is closed.
         """
         super().freeze_flight(why)
 
     @property
-    def segment(self) -> Path | None:  # type: ignore[override]  # the thin coat hands out text
-        """The stats segment; None when the option ``stats`` is ``memory``."""
+    def segment(self) -> Path | None:  # type: ignore[override]  # the compiled base returns text
+        """File of the stats segment; None if the option ``stats`` is ``memory``."""
         path = super().segment
         return Path(path) if path else None
 

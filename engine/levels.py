@@ -1,11 +1,10 @@
 """Content and cost of each level of detail of the statistics on this machine, for `heliograph info`.
 
-The content comes from the catalogue. The cost is measured: one instance in one thread sends to itself over memory,
-and its level changes between slots of a few milliseconds, in the order 0 1 2 3 3 2 1 0. Each such round gives one value
-per level, and what drifts - temperature, clock, neighbours - falls on all levels alike; a level's cost is the median of
-its differences to level 0 of the same round. The interval around a median is the one that holds the true median in 95 %
-of measurements, from the ranks of the values alone. A difference whose interval reaches over 0 is told as what it is:
-none that could be seen.
+The content comes from the catalogue. The cost is measured: one instance in one thread sends to itself over memory. Its
+level changes between slots of a few milliseconds, in the order 0 1 2 3 3 2 1 0. Each round gives one value for each
+level, so drift (temperature, clock, other programs) affects all levels equally. The cost of a level is the median of
+its differences to level 0 of the same round, with the 95 % confidence interval of that median from ranks. If the
+interval includes 0, no difference is reported.
 """
 
 from __future__ import annotations
@@ -22,33 +21,33 @@ __all__ = ["CASES", "LEVELS", "Added", "Case", "Cost", "Interval", "costs_of", "
 
 LEVELS = (0, 1, 2, 3)
 ORDER = bytes((*LEVELS, *reversed(LEVELS)))
-"""One round: every level twice, so that a steady drift cancels out."""
+"""One round: every level twice, so that linear drift cancels out."""
 
 _SLOT_SECONDS = 0.004
 _WARMUP_SECONDS = 0.15
-"""Of each call: until all histograms are there and the caches are warm."""
+"""Warm-up of each call, until all histograms exist and the caches are filled, seconds."""
 _ROUNDS_PER_CALL = 8
 _CALLS_MIN = 2
 
 
-# ---- what a level adds ----
+# ---- content of the levels ----
 
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """The statistics that one level adds to those below it."""
+    """The statistics that one level adds to the lower levels."""
 
     level: int
     histograms: tuple[str, ...]
     """Histograms, as ``scope.statistic``."""
     cells: int
-    """Counters, gauges and peaks, one for each value of a split."""
+    """Number of counters, gauges and peaks; each value of a split counts."""
     scopes: int
-    """Kinds of objects these are of."""
+    """Number of kinds of objects that have them."""
 
     @property
     def text(self) -> str:
-        """For people."""
+        """The content as text."""
         parts = []
         if self.cells:
             parts.append(f"{self.cells} counters, gauges and peaks of {self.scopes} kinds of objects")
@@ -61,7 +60,7 @@ class Added:
 
 
 def ladder() -> list[Added]:
-    """Return the statistics that each level adds, from the catalogue."""
+    """The statistics that each level adds, from the catalogue."""
     statistics = [statistic for scope in catalogue.scopes().values() for statistic in scope.statistics]
     out = []
     for level in LEVELS:
@@ -78,25 +77,25 @@ def ladder() -> list[Added]:
     return out
 
 
-# ---- what it costs ----
+# ---- cost of the levels ----
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One way to send."""
+    """A way of sending that is measured."""
 
     name: str
     batch: int
-    """Messages of one list, which share packets."""
+    """Messages per list; the messages of a list share packets."""
 
 
 CASES = (Case("in lists of 64", 64), Case("one by one", 1))
-"""With one message a packet, what is counted per packet is a cost of each message: the dearest case."""
+"""With one message per packet, each message bears the full cost of the packet's statistics: the worst case."""
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A median, and between what it lies in 95 % of measurements."""
+    """A median and its 95 % confidence interval."""
 
     median: float
     low: float
@@ -105,24 +104,25 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Cost of a message at one level, both ends together, in ns of processor time."""
+    """Cost of a message at one level, both ends together, ns of processor time."""
 
     level: int
     ns: Interval
     added_ns: Interval
-    """More than at level 0 of the same round."""
+    """Difference to level 0 of the same round."""
     throughput: float
-    """Of that at level 0, as a share: the median over the rounds."""
+    """Throughput relative to level 0; the median over the rounds."""
     rounds: int
 
     @property
     def is_seen(self) -> bool:
-        """Whether the difference to level 0 is larger than the noise."""
+        """Whether the difference to level 0 exceeds the noise."""
         return self.added_ns.low > 0 or self.added_ns.high < 0
 
 
 def median_interval(values: Sequence[float]) -> Interval:
-    """The median of independent values and its interval of 95 %, by ranks; with fewer than 6 values all there is."""
+    """The median of independent values and its 95 % confidence interval by ranks; with fewer than 6 values, the
+    range."""
     ranked = sorted(values)
     reach = 1.96 * math.sqrt(len(ranked)) / 2
     low = max(0, math.floor(len(ranked) / 2 - reach))
@@ -131,13 +131,16 @@ def median_interval(values: Sequence[float]) -> Interval:
 
 
 def costs_of(slots: Sequence[float]) -> list[Cost]:
-    """The cost of each level from the ns per message of each slot, in rounds of `ORDER`.
+    """The cost of each level.
+
+    Args:
+        slots: Time per message in each slot, ns; complete rounds of `ORDER`.
 
     Raises:
-        ValueError: there is no whole round.
+        ValueError: The slots are not complete rounds.
     """
     if not slots or len(slots) % len(ORDER):
-        raise ValueError(f"{len(slots)} slots are no rounds of {len(ORDER)}")
+        raise ValueError(f"{len(slots)} slots are not complete rounds of {len(ORDER)}")
     rounds = []
     for start in range(0, len(slots), len(ORDER)):
         one = slots[start : start + len(ORDER)]
@@ -157,20 +160,20 @@ def costs_of(slots: Sequence[float]) -> list[Cost]:
 def measure(
     case: Case, seconds: float, tell: Callable[[float], None] = lambda share: None, slot: float = _SLOT_SECONDS
 ) -> list[Cost]:
-    """Measure what a message costs at each level.
+    """Measure the cost of a message at each level.
 
     Args:
-        case: how messages are sent.
-        seconds: about how long to measure; where others use the processor it takes longer, at most twice as long.
-        tell: called now and then with the share that is done, 0 to 1.
-        slot: seconds of one slot.
+        case: The way of sending.
+        seconds: Approximate duration, seconds; at most twice as long if other programs use the processor.
+        tell: Called with the progress, 0 to 1.
+        slot: Duration of one slot, seconds.
 
     Raises:
-        Error: the transport could not be opened.
+        Error: The transport could not be opened.
     """
     from heliograph.engine import _bench
 
-    # A slot begins with an eighth of itself that is not measured.
+    # The first eighth of a slot is not measured.
     call_seconds = _WARMUP_SECONDS + _ROUNDS_PER_CALL * len(ORDER) * slot * 9 / 8
     calls = max(_CALLS_MIN, round(seconds / call_seconds))
     end = time.monotonic() + 2 * seconds

@@ -1,5 +1,4 @@
-"""The values of a receiver: messages, reports of unrecoverable loss, notices of its sources; and, to the source:
-acknowledgements."""
+"""Values that transmitters and receivers return: messages, losses, notices and acknowledgements."""
 
 from __future__ import annotations
 
@@ -16,62 +15,64 @@ class Action(StrEnum):
     """Action of a source on a slow receiver, or on all of its receivers."""
 
     NOTIFY = "notify"
-    """It is warned."""
+    """The receiver is warned."""
     SHED = "shed"
-    """Less is repaired for it."""
+    """The source repairs less for it."""
     SUSPEND_NAKS = "suspend_naks"
-    """Nothing is repaired for it, and it asks for nothing."""
+    """The source repairs nothing for it, and it sends no NAKs."""
     SUSPEND = "suspend"
-    """The same, and nobody waits for it."""
+    """As SUSPEND_NAKS, and the source does not wait for it."""
     RESUME = "resume"
-    """One of these, or a cut-off, is over."""
+    """Ends SHED, SUSPEND_NAKS, SUSPEND or CUT_OFF."""
     EXPEL = "expel"
-    """It does not follow the stream any more."""
+    """The source ignores it, and it leaves the stream."""
     READMIT = "readmit"
-    """It does again."""
+    """Ends EXPEL."""
     CUT_OFF = "cut_off"
-    """No receiver of the stream asks for anything."""
+    """No receiver of the stream may send NAKs."""
 
 
 class Reason(StrEnum):
-    """Why a source did something to a receiver."""
+    """Symptom that caused an action."""
 
     NONE = "none"
-    """The text says it."""
+    """No symptom; see the text of the notice."""
     LOSS = "loss"
+    """The receiver loses too many packets."""
     NAKS = "naks"
-    """It asks for too much."""
+    """It sends too many requests."""
     LAG = "lag"
+    """It is too far behind."""
     BUFFER = "buffer"
     """Its buffers are full."""
     STORM = "storm"
-    """Too many ask for too much."""
+    """A storm: all receivers together send too many requests."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ack:
-    """How far a receiver has acknowledged a topic; taken from `Transmitter.acks`."""
+    """Acknowledged position of a receiver in a topic; returned by `Transmitter.acks`."""
 
     number: int
-    """Of the newest message acknowledged, and with it all before it since the receiver joined."""
+    """Number of the newest message acknowledged, with all before it since the receiver joined."""
     receiver: str
-    """Identity: 16 hex digits, the same after a restart under the same name."""
+    """Identity of the receiver: 16 hex digits, the same after a restart under the same name."""
     name: str
-    """Of the receiver's instance."""
+    """Name of the receiver's instance."""
     address: str
-    """Where its acknowledgements come from."""
+    """Source address of its acknowledgements."""
     kind: Literal["transport", "application"]
-    """Whether it is in the receiver's memory, or acknowledged by its application."""
+    """transport: the receiving engine has the message; application: the application acknowledged it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """Messages that could not be had any more; each range is told once, in the order of the stream."""
+    """A range of lost messages; each range is reported once, in the order of the stream."""
 
     first: int
     """Number of the first message lost, within its topic and stream."""
     count: int
-    """Messages lost."""
+    """Number of messages lost, at least 1."""
     stream: str
     """Identity of the stream, as in `Message.stream`."""
 
@@ -83,32 +84,32 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Notice of an action of a stream's source on this receiver, or on all; taken from `Receiver.notices`."""
+    """Notice of an action of a source on this receiver or on all receivers; returned by `Receiver.notices`."""
 
     action: Action
     reason: Reason
     by_hand: bool
-    """A person decided, and not the source by itself."""
+    """True if a person decided, False if the source decided automatically."""
     seconds: float
-    """How long it is to last; 0: it is something that happened."""
+    """Duration of the action, seconds; 0 if it has none."""
     text: str
-    """Why, for people."""
+    """The reason as text."""
     stream: str | None
-    """Identity of the stream, as in `Message.stream`; None: one that had nothing for this receiver yet."""
+    """Identity of the stream, as in `Message.stream`; None if the stream had no message for this receiver yet."""
     wall_ns: int
-    """When it was heard, ns since 1970."""
+    """Time of its arrival, ns since 1970."""
 
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """Result of `Receiver.replay`: every number of the range is in one of the two."""
+    """Result of `Receiver.replay`: each number of the range is either in `messages` or in `losses`."""
 
     messages: list[Message]
-    """In order; each says `recovered`."""
+    """In order; `recovered` is True in each."""
     losses: list[Loss]
-    """Ranges the source's history does not have any more, or not yet."""
+    """Ranges that are not in the source's history: too old or not sent yet."""
 
     @property
     def complete(self) -> bool:
-        """Whether the whole range is there."""
+        """Whether `messages` has the whole range."""
         return not self.losses

@@ -1,4 +1,4 @@
-"""Options: keywords become the text the engine reads, ``name=value&name=value``. The engine checks names and values."""
+"""Options: converts keywords to the engine's text, ``name=value&name=value``. The engine checks names and values."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from heliograph.engine.errors import OptionError
 __all__ = ["OptionValue", "encode", "split"]
 
 OptionValue: TypeAlias = str | int | float | bool | os.PathLike[str] | None
-"""Values of a keyword; None means: not given."""
+"""Value of an option; None means that the option is not given."""
 
 
 def encode(options: Mapping[str, OptionValue]) -> str | None:
-    """The options of one object as the engine reads them; None when there are none.
+    """The options of one object as text for the engine; None if there are none.
 
     Args:
-        options: values by name; those that are None are left out.
+        options: Values by name; None values are ignored.
 
     Raises:
-        OptionError: a value cannot be written as text.
+        OptionError: A value has an unsupported type or contains NUL.
     """
     given = [(name, value) for name, value in options.items() if value is not None]
     return "&".join(f"{quote(name, safe='')}={quote(_text(name, value), safe='')}" for name, value in given) or None
 
 
 def split(text: str) -> tuple[str, str]:
-    """One ``name=value`` as typed on a command line, as a name and a value fit for `encode`.
+    """Split one ``name=value`` of a command line into name and value.
 
     Raises:
-        OptionError: it has no "=".
+        OptionError: There is no "=".
     """
     name, separator, value = text.partition("=")
     if not separator:
-        raise _refusal(f'an option is given as name=value, not "{text}"')
+        raise _refusal(f'an option must have the form name=value, not "{text}"')
     return name, value
 
 
@@ -53,4 +53,4 @@ def _text(name: str, value: object) -> str:
         return repr(value)
     if isinstance(value, str | os.PathLike) and "\0" not in os.fspath(value):
         return os.fspath(value)
-    raise _refusal(f"option {name} is a text without NUL, a number, or true or false, not {value!r}")
+    raise _refusal(f"option {name} must be a text without NUL, a number or a bool, not {value!r}")

@@ -1,4 +1,4 @@
-"""Receiver: gets one topic, by iteration, in lists, or by callback."""
+"""Receiver: receives one topic, by iteration, in lists, or by callback."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def _notice(
 
 
 class Receiver(_core.Receiver):
-    """Gets one topic. Made by `Instance.receiver`; closed by `close`, by a ``with`` block, or with its instance.
+    """Receives one topic. Created by `Instance.receiver`; closed by `close`, by a ``with`` block, or with its instance.
 
     Without callbacks, messages wait for ``for message in receiver`` or `receive`; use it from one thread at a time.
-    With callbacks it works by itself until it or its instance is closed, also when nobody keeps it.
+    With callbacks it stays active until it or its instance is closed, even without a reference to it.
     """
 
     __slots__ = ("__weakref__",)
@@ -56,81 +56,83 @@ class Receiver(_core.Receiver):
         return super().__new__(cls, instance, endpoint, topic, encode(options), on_messages, tell)
 
     def receive_batch(self, timeout: float | None = None, limit: int = 4096) -> Batch:
-        """Take up to `limit` (1 to 65536) messages in one buffer; empty when none came in time.
+        """Take messages in one buffer; the batch is empty if none arrived in time.
 
-        The quickest way to take very many small messages: no object is made for each.
+        This is the fastest way to take very many small messages, because no object is created for each.
 
         Args:
-            timeout: seconds to wait for the first message; None: as long as it takes, 0: not at all.
-            limit: most messages to take.
+            timeout: Longest time to wait for the first message, seconds, at least 0; None: no limit.
+            limit: Maximum number of messages, 1 to 65536.
 
         Raises:
-            The errors of `receive`.
+            ClosedError: The receiver is closed, perhaps during the wait.
+            UsageError: It has a callback, or another thread is receiving with it.
+            ValueError: `timeout` or `limit` is out of range.
         """
         return Batch(*self.receive_packed(timeout, limit))
 
     def acknowledge(self, message: Message | int, stream: str | None = None) -> None:
-        """Acknowledge a message and all before it; with ``ack="app"`` transmitters may wait for this.
+        """Acknowledge a message and all before it; transmitters can wait for this. Requires ``ack="app"``.
 
-        May be called from any thread (mode ``thread``) and within callbacks. It only takes note: the engine tells the
-        source within a millisecond, sooner when the source asks.
+        May be called from any thread (mode ``thread``) and within callbacks. It returns at once: the engine notifies
+        the source within a millisecond, sooner if the source requests it.
 
         Args:
-            message: the message, or its number.
-            stream: identity of the stream when a number is given; not needed while there is only one.
+            message: The message, or its number.
+            stream: Identity of the stream if a number is given; optional if the receiver has only one stream.
 
         Raises:
-            UsageError: the option ``ack`` is not ``app``.
-            ValueError: the receiver has met no such stream, or several and none was named.
-            ClosedError: the receiver is closed.
+            UsageError: The option ``ack`` is not ``app``.
+            ValueError: The receiver does not know the stream, or has several and `stream` is None.
+            ClosedError: The receiver is closed.
         """
         if isinstance(message, int):
             self.acknowledge_number(message, stream)
         else:
             self.acknowledge_number(message.number, message.stream)
 
-    def losses(self) -> list[Loss]:  # type: ignore[override]  # the thin coat hands out tuples
-        """Take the reports of losses since the last call, oldest first.
+    def losses(self) -> list[Loss]:  # type: ignore[override]  # the compiled base returns tuples
+        """Take the losses reported since the last call, oldest first.
 
         Raises:
-            ClosedError: the receiver is closed.
-            UsageError: another thread is receiving with it, or it is called within a callback of its instance.
+            ClosedError: The receiver is closed.
+            UsageError: Another thread is receiving with it, or it is called within a callback of its instance.
         """
         return [Loss(*loss) for loss in super().losses()]
 
-    def notices(self) -> list[Notice]:  # type: ignore[override]  # the thin coat hands out tuples
-        """Take what sources have told this receiver since the last call, oldest first; the newest 256 are kept.
+    def notices(self) -> list[Notice]:  # type: ignore[override]  # the compiled base returns tuples
+        """Take the notices of sources since the last call, oldest first; the newest 256 are kept.
 
-        A source that finds a receiver slow may warn it, repair less or nothing for it, or expel it, and says why. The
-        receiver obeys by itself; the application may lessen its load, or tell somebody.
+        A source may warn a slow receiver, repair less or nothing for it, or expel it; the notice has the reason. The
+        engine complies automatically. The application may reduce its load or alert an operator.
 
         Raises:
-            ClosedError: the receiver is closed.
+            ClosedError: The receiver is closed.
         """
         return [_notice(*notice) for notice in super().notices()]
 
-    def replay(  # type: ignore[override]  # the thin coat hands out a receiver of the range
+    def replay(  # type: ignore[override]  # the compiled base returns a receiver of the range
         self, first: int, last: int, *, stream: str | int = 0, timeout: float = 5.0
     ) -> Replay:
-        """Get messages again that the source still has in its history, whether this receiver had them or not.
+        """Receive messages again that are still in the source's history, even if this receiver never had them.
 
-        The receiver goes on undisturbed, and nothing of a replay counts in its statistics. The source is asked as for
-        lost packets, so a replay costs it repairs, which all receivers of a multicast group see (and drop).
+        Normal reception continues, and a replay does not count in the receiver's statistics. The source repairs the
+        packets as if they were lost; in a multicast group all receivers get these repairs and drop them.
 
         Args:
-            first: number of the first message wanted, from 0.
-            last: number of the last one; at least `first`.
-            stream: `Message.stream`, or the number of a stream in the order this receiver met them.
-            timeout: seconds for all of it.
+            first: Number of the first message, from 0.
+            last: Number of the last message, at least `first`.
+            stream: `Message.stream`, or the index of the stream in this receiver, in the order of discovery.
+            timeout: Longest time for the whole replay, seconds.
 
         Returns:
-            The messages of the range, in order, and what of it the history does not have any more, or not yet.
+            The messages of the range, in order, and the ranges that are not in the history.
 
         Raises:
-            OptionError: `first` is more than `last`.
-            TimeoutExpired: not all of it came in time.
-            ClosedError: the receiver is closed.
-            UsageError: the stream is not followed now, or this is called within a callback of the instance.
+            OptionError: `first` is greater than `last`.
+            TimeoutExpired: The replay did not finish in time.
+            ClosedError: The receiver is closed.
+            UsageError: The receiver does not track the stream, or this is called within a callback of the instance.
         """
         end = time.monotonic() + timeout
         messages: list[Message] = []
@@ -159,7 +161,7 @@ class Receiver(_core.Receiver):
 
 
 class _Tell:
-    """Turns the thin coat's tuple into a `Loss` for the callback."""
+    """Calls the callback with a `Loss` made from the base's tuple."""
 
     __slots__ = ("on_loss",)
 

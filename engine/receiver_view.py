@@ -10,65 +10,65 @@ __all__ = ["ReceiverView"]
 
 @dataclass(frozen=True, slots=True)
 class ReceiverView:
-    """One receiver as the transmitter sees it; taken from `Transmitter.receivers`.
+    """One receiver of a stream as its source tracks it; returned by `Transmitter.receivers`.
 
-    A receiver reports how it fares at least once in `report_interval` seconds while there is news. One that sends no
-    reports (another PGM program) is known by its address: what only a report tells is None then.
+    While its values change, a receiver sends a report at least every `report_interval` seconds. A receiver without
+    reports (another PGM implementation) is identified by its address; the values of reports are None.
     """
 
     receiver: str
-    """Identity: 16 hex digits, the same after a restart under the same name; without reports it is made from its
+    """Identity: 16 hex digits, the same after a restart under the same name; without reports it is derived from the
     address."""
     name: str
-    """Of the receiver's instance; empty until it has told it."""
+    """Name of the receiver's instance; empty until it has reported it."""
     address: str
-    """Where its feedback comes from."""
+    """Source address of its feedback."""
     incarnation: int
-    """Which life of it: greater in a later one; 0 without reports."""
+    """Incarnation of the receiver, increasing; 0 without reports."""
     loss: float | None
-    """Share of the packets that it missed at first, by its last reports: 0 to 1."""
+    """Share of packets that were missing at first, by its last reports, 0 to 1."""
     packets_received: int | None
-    """Data packets it has had in this life, each once."""
+    """Data packets received in this incarnation, without duplicates."""
     packets_missed: int | None
-    """Of these and the ones given up, those it first saw missing."""
+    """Data packets that were missing at first, recovered or lost."""
     packets_lost: int | None
-    """Of those missed, the ones given up for good."""
+    """Data packets lost."""
     lag: int | None
-    """Packets sent by now that it had not passed on when it last told."""
+    """Packets sent that it had not passed on at its last report."""
     buffer_fill: float | None
-    """How full its buffers are, the fuller of receive window and receive queue: 0 to 1."""
+    """Fill of its receive window or receive queue, whichever is fuller, 0 to 1."""
     window: int | None
-    """Packets that it had room for beyond those it had passed on."""
+    """Packets it had room for beyond those passed on."""
     round_trip: float
-    """Seconds from here to the receiver and back, smoothed; 0: not known."""
+    """Smoothed round trip to the receiver, seconds; 0: unknown."""
     naks: int
-    """Packets it asked for, each once."""
+    """Packets it requested, each counted once."""
     naks_again: int
-    """Requests for packets that it had asked for before."""
+    """Repeated requests for the same packets."""
     repairs: int
-    """Packets repaired because it asked first."""
+    """Packets repaired on its request."""
     repair_bytes: int
-    """Bytes of these, headers included."""
+    """Bytes of these repairs, headers included."""
     state: Literal["ok", "suspended", "expelled", "left"]
-    """Its class at this stream; left: it announced its end."""
+    """State of the receiver at this stream; left: it announced its end."""
     heard_ns: int
-    """When it was heard last: nanoseconds since 1970."""
+    """Time of the last packet from it, ns since 1970."""
     reports: bool
     """Whether it sends reports."""
     tagged: bool
-    """Whether it says that it is one of those that set the pace (option `tagged`)."""
+    """Whether its option `tagged` is set, so that it controls the pace."""
     lag_bytes: int | None
-    """Bytes of these packets that it is behind; a lower bound when the oldest have left the history."""
+    """Bytes of the packets in `lag`; a lower bound if the oldest have left the history."""
     lag_time: float | None
-    """Seconds since the oldest packet was sent that it had not passed on when it last told: never more than
-    `report_interval` too long, and at least so long when that packet has left the history."""
+    """Age of the oldest packet in `lag` at the last report, seconds. At most `report_interval` too high; a lower bound
+    if that packet has left the history."""
     forecast: float | None
-    """Seconds until the packets it needs leave the history, at current rates; None: they will not."""
+    """Time until the packets it needs leave the history at current rates, seconds; None: they stay."""
     blame_time: float
-    """Seconds that data waited for this receiver alone: for its room, acknowledgement or credit, or for a rate that was
-    lowered on its account."""
+    """Time that data waited for this receiver alone, seconds: for its room, acknowledgement or credit, or because its
+    feedback lowered the rate."""
     nak_share: float
-    """Share of all the requests for repair that the stream ever had, 0 to 1: these add up to 1, but for receivers that
-    are not known any more."""
+    """Share of all requests of the stream so far, 0 to 1. The shares of all receivers add up to 1, except those of
+    evicted receivers."""
     badness: float
-    """Present trouble; 0 is none. Receivers are ordered by it."""
+    """Score of its current trouble; 0 is best. `Transmitter.receivers` sorts by it."""

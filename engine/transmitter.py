@@ -20,14 +20,14 @@ OnAck: TypeAlias = Callable[[Ack], object]
 
 
 class Transmitter(_core.Transmitter):
-    """Sends one topic. Made by `Instance.transmitter`; closed by `close`, by a ``with`` block, or with its instance.
+    """Sends one topic. Created by `Instance.transmitter`; closed by `close`, by a ``with`` block, or with its instance.
 
     Transmitters of one instance on the same endpoint share a stream. In mode ``thread`` any thread may use it.
 
-    By default a stream sends as fast as it can. With the option ``rate`` (bytes per second) it sends no more than that:
-    messages wait in the submit queue, where `send` waits for room; in mode ``poll`` `send` itself waits, or raises
-    `WouldBlock`. Closing waits until what was submitted has left. `rate` tells the limit in force, `congested` whether
-    messages have waited for longer than the option ``congestion_time``.
+    By default a stream sends without a limit. The option ``rate`` limits it, in bytes per second: messages wait in the
+    submit queue, and `send` waits for room in it; in mode ``poll`` `send` itself waits or raises `WouldBlock`. `close`
+    waits until all submitted messages have been sent. `rate` is the current limit. `congested` is True if messages
+    have waited longer than the option ``congestion_time``.
     """
 
     __slots__ = ("__weakref__",)
@@ -39,14 +39,14 @@ class Transmitter(_core.Transmitter):
         tell = None if on_ack is None else _Tell(on_ack)
         return super().__new__(cls, instance, endpoint, topic, encode(options), tell)
 
-    def acks(self) -> list[Ack]:  # type: ignore[override]  # the thin coat hands out tuples
-        """Take what receivers have acknowledged since the last call: the newest of each that has made progress.
+    def acks(self) -> list[Ack]:  # type: ignore[override]  # the compiled base returns tuples
+        """Take the new acknowledged positions since the last call, one for each receiver that has made progress.
 
         The first call returns the positions of all receivers that acknowledge. A newer position replaces an older one,
-        so nothing piles up. With a callback `on_ack` it goes there, and there is nothing to take.
+        so memory is bounded. With the callback `on_ack` the list is always empty.
 
         Raises:
-            ClosedError: the transmitter is closed.
+            ClosedError: The transmitter is closed.
         """
         return [Ack(*ack) for ack in super().acks()]
 
@@ -54,75 +54,79 @@ class Transmitter(_core.Transmitter):
         """Warn a receiver of the stream; nothing else changes for it.
 
         Args:
-            receiver: who: a `ReceiverView` or an `Ack` of it, or its 16 hex digits.
-            why: told to it and in an event; up to 40 bytes go out.
+            receiver: Its `ReceiverView` or `Ack`, or its identity of 16 hex digits.
+            why: Reason, for the notice and the event; the notice has its first 40 bytes.
 
         Raises:
-            UsageError: the stream knows no such receiver, or this is called within a callback of the instance.
-            ClosedError: the transmitter is closed.
+            UsageError: The stream does not track the receiver, or this is called within a callback of the instance.
+            ClosedError: The transmitter is closed.
+            ValueError: `receiver` is not a hexadecimal number.
         """
         self._do(receiver, Action.NOTIFY, 0.0, why)
 
     def shed(self, receiver: str | Ack | ReceiverView, seconds: float = 0.0, why: str = "") -> None:
-        """Repair at most 64 KiB a second for a receiver; else as `suspend`."""
+        """Repair at most 64 KiB per second for a receiver. Arguments and errors as for `suspend`."""
         self._do(receiver, Action.SHED, seconds, why)
 
     def suspend(
         self, receiver: str | Ack | ReceiverView, seconds: float = 0.0, why: str = "", *, naks_only: bool = False
     ) -> None:
-        """Repair nothing for a receiver and do not wait for it; it is notified, and requests nothing.
+        """Repair nothing for a receiver and do not wait for it. The receiver is notified and sends no NAKs.
 
-        Packets it misses in this time are lost to it after its `nak_deadline`.
+        The receiver loses packets that are still missing after its `nak_deadline`.
 
         Args:
-            receiver: who: a `ReceiverView` or an `Ack` of it, or its 16 hex digits.
-            seconds: how long; 0: until `resume`.
-            why: told to it and in an event; up to 40 bytes go out.
-            naks_only: its acknowledgements are waited for all the same.
+            receiver: Its `ReceiverView` or `Ack`, or its identity of 16 hex digits.
+            seconds: Duration, 0 to 1e9 seconds; 0: until `resume`.
+            why: Reason, for the notice and the event; the notice has its first 40 bytes.
+            naks_only: Continue to wait for its acknowledgements.
 
         Raises:
-            UsageError: the stream knows no such receiver, it is expelled, or this is called within a callback.
-            ClosedError: the transmitter is closed.
-            ValueError: the seconds are below 0.
+            UsageError: The stream does not track the receiver, the receiver is expelled, or this is called within a
+                callback of the instance.
+            ClosedError: The transmitter is closed.
+            ValueError: `seconds` is out of range, or `receiver` is not a hexadecimal number.
         """
         self._do(receiver, Action.SUSPEND_NAKS if naks_only else Action.SUSPEND, seconds, why)
 
     def resume(self, receiver: str | Ack | ReceiverView, why: str = "") -> None:
-        """End `shed` or `suspend`.
+        """End `shed` or `suspend`. Arguments as for `notify`.
 
         Raises:
-            UsageError: there is nothing to end, or as `suspend`.
+            UsageError: Neither is active for the receiver, or as for `suspend`.
+            ClosedError: The transmitter is closed.
         """
         self._do(receiver, Action.RESUME, 0.0, why)
 
     def expel(self, receiver: str | Ack | ReceiverView, seconds: float = 0.0, why: str = "") -> None:
-        """Do not hear a receiver any more; it is told, and does not follow the stream, nor does a later life of it.
+        """Ignore a receiver. It is notified and leaves the stream; its later incarnations are refused too.
 
-        Args and errors as `suspend`; 0 seconds: until `readmit`.
+        Arguments and errors as for `suspend`; 0 seconds: until `readmit`.
         """
         self._do(receiver, Action.EXPEL, seconds, why)
 
     def readmit(self, receiver: str | Ack | ReceiverView, why: str = "") -> None:
-        """End `expel`: the receiver follows the stream again, from what is sent then.
+        """End `expel`: the receiver joins the stream again, from the current position. Arguments as for `notify`.
 
         Raises:
-            UsageError: it is not expelled, or as `suspend`.
+            UsageError: The receiver is not expelled, or as for `suspend`.
+            ClosedError: The transmitter is closed.
         """
         self._do(receiver, Action.READMIT, 0.0, why)
 
     def _do(self, receiver: str | Ack | ReceiverView, action: Action, seconds: float, why: str) -> None:
-        who = receiver if isinstance(receiver, str) else receiver.receiver
-        self.act(int(who, 16), _core.ACTIONS.index(action), seconds, why)
+        identity = receiver if isinstance(receiver, str) else receiver.receiver
+        self.act(int(identity, 16), _core.ACTIONS.index(action), seconds, why)
 
-    def receivers(self) -> list[ReceiverView]:  # type: ignore[override]  # the thin coat hands out tuples
-        """Return the receivers of the stream of this transmitter, the worst first.
+    def receivers(self) -> list[ReceiverView]:  # type: ignore[override]  # the compiled base returns tuples
+        """The receivers of the transmitter's stream, worst first.
 
-        It is a look at one moment: losses, lag and buffers as each receiver told last, at most `report_interval`
-        seconds ago while there is news, later when they are many; requests and repairs as counted here. At most 1,024
-        receivers are known one by one.
+        Loss, lag and buffers come from the last report of each receiver, at most `report_interval` seconds old while
+        they change, older with many receivers. Requests and repairs are counted by this source. A source tracks at
+        most 1,024 receivers.
 
         Raises:
-            ClosedError: the transmitter is closed.
+            ClosedError: The transmitter is closed.
         """
         return [ReceiverView(*view) for view in super().receivers()]
 
@@ -139,7 +143,7 @@ class Transmitter(_core.Transmitter):
 
 
 class _Tell:
-    """Turns the thin coat's tuple into an `Ack` for the callback."""
+    """Calls the callback with an `Ack` made from the base's tuple."""
 
     __slots__ = ("on_ack",)
 

@@ -15,7 +15,7 @@ from prometheus_client.metrics_core import Metric
 
 from heliograph.engine import catalogue
 from heliograph.engine.catalogue import Derived, Scope, Statistic, names
-from heliograph.engine.catalogue.outside import Door, outside
+from heliograph.engine.catalogue.outside import Output, outside
 from heliograph.exporters.buckets import cumulative, since, window_values
 from heliograph.exporters.items import RUNNING, Item, Key, Node
 from heliograph.monitor.behaviour import JUDGED
@@ -98,7 +98,7 @@ def derived_family(name: str, rows: Iterable[Row]) -> Metric:
 
 def _shown(labels: Iterable[str]) -> list[str]:
     """Make label values safe, so that every scraper can parse the answer."""
-    return [outside(label, Door.LABEL) for label in labels]
+    return [outside(label, Output.LABEL) for label in labels]
 
 
 def statistic_families(found: Iterable[Item], window_start: Mapping[Key, Item]) -> Iterator[Metric]:

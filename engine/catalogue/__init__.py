@@ -1,7 +1,7 @@
-"""The one list of names: statistics, events, actions, options, profiles, errors and constants of the wire.
+"""The catalogue of all names: statistics, events, actions, options, profiles, errors and constants of the wire.
 
-The tables are TOML files in this folder.  This package reads them and imports nothing else of Heliograph, so every room
-may use it.  `names` derives every other spelling; `generate` writes the C headers and the reference pages.
+The tables are TOML files in this folder. This package reads them and imports nothing else of Heliograph, so every
+package may use it. `names` derives every other spelling; `generate` writes the C headers and the reference pages.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _FOLDER = Path(__file__).parent
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """One statistic counted in several cells, one per value of `label`."""
+    """Division of a statistic into several cells, one for each value of `label`."""
 
     label: str
     values: tuple[str, ...]
@@ -61,12 +61,12 @@ class Cell:
     name: str
     statistic: Statistic
     value: str | None
-    """Value of the statistic's split label, None when it is not split."""
+    """Value of the statistic's split label; None if it has no split."""
 
 
 @dataclass(frozen=True, slots=True)
 class Statistic:
-    """One thing that is counted, within a scope."""
+    """One statistic of a scope."""
 
     scope: str
     name: str
@@ -76,11 +76,11 @@ class Statistic:
     help: str
     split: Split | None = None
     only: tuple[str, ...] = ()
-    """Features of which an object must have one for the statistic to apply to it; none: it always does."""
+    """The statistic applies to objects with one of these features; if empty, to all objects."""
 
     @property
     def cells(self) -> tuple[Cell, ...]:
-        """The cells that hold it, in the order of the record."""
+        """Its cells, in the order of the record."""
         if self.split is None:
             return (Cell(self.name, self, None),)
         return tuple(Cell(f"{self.name}_{value}", self, value) for value in self.split.values)
@@ -88,7 +88,7 @@ class Statistic:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """A kind of object that carries statistics."""
+    """A kind of object that has statistics."""
 
     name: str
     id: int
@@ -99,13 +99,13 @@ class Scope:
 
     @property
     def cells(self) -> tuple[Cell, ...]:
-        """Every cell of the record, in its order."""
+        """All cells of the record, in order."""
         return tuple(cell for statistic in self.statistics for cell in statistic.cells)
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A kind of thing that happens once and is told."""
+    """A kind of event."""
 
     name: str
     id: int
@@ -116,18 +116,18 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """What a source decides about a receiver, and does to it."""
+    """An action of a source on a receiver."""
 
     name: str
     number: int
     notice: bool
-    """The source notifies the receiver of it."""
+    """Whether the source notifies the receiver of it."""
     help: str
 
 
 @dataclass(frozen=True, slots=True)
 class Derived:
-    """A family no engine counts: worked out by the monitor, or said by an exporter of itself."""
+    """A metric family that is not in segments: computed by the monitor, or about an exporter itself."""
 
     name: str
     kind: Literal["counter", "gauge"]
@@ -135,16 +135,16 @@ class Derived:
     labels: tuple[str, ...]
     help: str
     stamp: bool = False
-    """The value is a moment, not a duration."""
+    """Whether the value is a point in time, not a duration."""
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One cell of a sum, or a plain number."""
+    """One cell of a sum, or a constant."""
 
     sign: Literal[1, -1]
     cell: str
-    """Empty for a plain number."""
+    """Empty for a constant."""
     number: int = 0
 
 
@@ -162,17 +162,17 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """A sum over the cells of both ends of a stream: left less right is in flight."""
+    """A sum over the cells of both ends of a stream: left minus right is in flight."""
 
     name: str
     sender: str
-    """Scope of the sender's object, as `receiver` is of the receiver's."""
+    """Scope of the sender's object; `receiver` is the scope of the receiver's object."""
     receiver: str
     unit: str
     left: tuple[Term, ...]
     right: tuple[Term, ...]
     modulo: int
-    """The ends may count from different multiples of it; 0: they do not."""
+    """The two ends may differ by multiples of it; 0: they may not."""
     help: str
 
 
@@ -194,10 +194,10 @@ class Option:
     variants: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, hash=False)
     """Fields that differ for an owner."""
     per_handle: bool = False
-    """Of one transmitter or receiver: those that share a stream may differ in it."""
+    """Whether handles that share a stream may have different values."""
 
     def of(self, owner: str) -> Option:
-        """The option as an owner has it."""
+        """The option as it applies to an owner."""
         return replace(self, on=(owner,), **self.variants.get(owner, {}))
 
     @property
@@ -213,7 +213,7 @@ class Profile:
     name: str
     help: str
     values: Mapping[str, str | int | float | bool]
-    """Default by option; the others keep theirs."""
+    """Defaults by option; all other options keep their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,7 +272,7 @@ def events() -> Mapping[str, Event]:
 
 @cache
 def actions() -> Mapping[str, Action]:
-    """Every action by name, in the order of their numbers, which are 1, 2, 3 and so on."""
+    """Every action by name, in the order of their numbers (1, 2, 3, ...)."""
     return {
         name: Action(name, row["number"], row["notice"], row["help"])
         for name, row in _table("actions")["action"].items()
@@ -280,7 +280,7 @@ def actions() -> Mapping[str, Action]:
 
 
 def _terms(scope: str, texts: list[str]) -> tuple[Term, ...]:
-    """The terms of one side; a split statistic stands for all its cells."""
+    """The terms of one side; a statistic with a split expands to all its cells."""
     found: list[Term] = []
     for text in texts:
         sign: Literal[1, -1] = -1 if text.startswith("-") else 1
@@ -362,7 +362,7 @@ def options() -> Mapping[str, Option]:
 
 @cache
 def renamed_options() -> Mapping[str, str]:
-    """The name of now by the former name of an option."""
+    """Current names of renamed options, by former name."""
     return {old: new for new, names in _table("options")["renamed_from"].items() for old in names}
 
 

@@ -1,7 +1,7 @@
-"""Every other spelling of a catalogue name, derived in one place.
+"""Derives every other spelling of a catalogue name.
 
-Inside, values are integers in nanoseconds and bytes.  The doors speak base units (seconds, bytes, ratios), so the
-spelling for Prometheus carries the converted unit and `scale` converts the value.
+Internal values are integers in nanoseconds and bytes. Outputs use base units (seconds, bytes, ratios): the name for
+Prometheus has the converted unit, and `scale` converts the value.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ACRONYMS = {"naks": "NAKs", "nak": "NAK", "spm": "SPM", "ncf": "NCF", "rx": "RX
 def metric(statistic: Statistic) -> str:
     """Prometheus family name: ``heliograph_rx_stream_naks_sent_sequences_total``.
 
-    Prometheus gives `instance` to every scraped series itself, so that scope is called `node` there.
+    Prometheus adds the label `instance` to every scraped series, so this scope is called `node` there.
     """
     scope = "node" if statistic.scope == "instance" else statistic.scope
     unit = _METRIC_UNIT[statistic.unit]
@@ -41,7 +41,7 @@ def metric(statistic: Statistic) -> str:
 
 
 def window_metric(statistic: Statistic) -> str:
-    """Prometheus family of a histogram's percentiles over the last moments.
+    """Prometheus family of a histogram's percentiles over a recent time window.
 
     For example ``heliograph_receiver_total_latency_window_seconds``, with a label `percentile`.
     """
@@ -49,7 +49,7 @@ def window_metric(statistic: Statistic) -> str:
 
 
 def family(derived: Derived) -> str:
-    """Prometheus family name of what is derived: ``heliograph_node_heartbeat_timestamp_seconds``."""
+    """Prometheus name of a derived family: ``heliograph_node_heartbeat_timestamp_seconds``."""
     unit = _METRIC_UNIT[derived.unit]
     words = [PREFIX, derived.name]
     if derived.stamp:
@@ -62,12 +62,12 @@ def family(derived: Derived) -> str:
 
 
 def metric_label(name: str) -> str:
-    """Label name at the Prometheus door (`instance` is Prometheus's own)."""
+    """Label name for Prometheus, which uses `instance` itself."""
     return "node" if name == "instance" else name
 
 
 def scale(statistic: Statistic | Derived) -> float:
-    """Factor from the inside value to the value at the doors."""
+    """Factor from the internal value to the value of outputs."""
     return 1e-9 if statistic.unit == "nanoseconds" else 1.0
 
 
@@ -77,17 +77,17 @@ def column(statistic: Statistic) -> str:
 
 
 def title(statistic: Statistic) -> str:
-    """Axis or column title for people: ``NAKs sent``."""
+    """Title of an axis or column: ``NAKs sent``."""
     return label(statistic.name)
 
 
 def label(name: str) -> str:
-    """A snake_case name as people read it."""
+    """A snake_case name as a label for display."""
     words = [_ACRONYMS.get(word, word) for word in name.split("_")]
     text = " ".join(words)
     return text[0].upper() + text[1:] if text[0].islower() else text
 
 
 def info_metric(scope: Scope) -> str:
-    """Prometheus family that carries what describes an object of the scope."""
+    """Prometheus family with the description of the objects of a scope."""
     return f"{PREFIX}_{'node' if scope.name == 'instance' else scope.name}_info"

@@ -1,12 +1,11 @@
-"""Text that came from outside, as each door may show it: names, topics, hosts, labels, reasons, message text.
+"""Escapes untrusted text for each output: names, topics, hosts, labels, reasons, message text.
 
-Whoever sends decides what such a text holds: escape sequences that move the cursor, characters that turn the direction
-of reading or cannot be seen, markup, templates, formulas. `outside` is the one function that makes it harmless, and
-`json_text` its counterpart for whole JSON documents. It stands with the catalogue because every floor may import this
-package, and a door that had its own would forget a case.
+The sender controls the content of such texts: escape sequences, characters that are invisible or change the reading
+direction, markup, templates, formulas. `outside` makes a text safe, and `json_text` does so for JSON documents. They
+are part of the catalogue package because every package may import it, so there is only one implementation.
 
-A character is harmless when `str.isprintable` says so. Control characters (C0, DEL, C1), line and paragraph
-separators, characters of format (direction, zero width), halves of surrogates and what Unicode does not know are not.
+A character is safe if `str.isprintable` is true. Control characters (C0, DEL, C1), line and paragraph separators,
+format characters (direction, zero width), surrogates and unassigned code points are not safe.
 """
 
 from __future__ import annotations
@@ -17,51 +16,51 @@ from enum import StrEnum
 from html import escape
 from typing import Any
 
-__all__ = ["MOST", "Door", "html_text", "json_text", "outside"]
+__all__ = ["MOST", "Output", "html_text", "json_text", "outside"]
 
 MOST = 2000
-"""Characters of a text that are shown; a name has no more than some hundred."""
+"""Highest number of characters shown; names have a few hundred at most."""
 _REPLACED = "\N{REPLACEMENT CHARACTER}"
 _KEPT = 480
 _PLOTLY = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "$": "&#36;", "%{": "%&#123;"}
 
 
-class Door(StrEnum):
-    """Where a text is shown."""
+class Output(StrEnum):
+    """Kinds of output."""
 
     TEXT = "text"
-    """A terminal, a log for people, or a page that escapes markup by itself: the harmful are replaced visibly."""
+    """A terminal, a log, or a page that escapes markup itself: unsafe characters are replaced visibly."""
     LABEL = "label"
-    """An identity, as a label of Prometheus: what differs stays different. Harmful characters and backslashes become
-    ``\\uXXXX``; a long one ends in a hash of all of it."""
+    """An identity, such as a Prometheus label: different texts stay different. Unsafe characters and backslashes become
+    ``\\uXXXX``; a long text ends with a hash of the whole."""
     HTML = "html"
     """HTML or SVG, within an element or a quoted attribute."""
     PLOTLY = "plotly"
-    """A name or a text of a Plotly figure: neither its markup nor its templates find anything."""
+    """A name or a text of a Plotly figure, without effective markup or templates."""
     CSV = "csv"
-    """A field of a table that a spreadsheet may open: no formula, quoted where it has to be."""
+    """A CSV field for spreadsheets: formulas are disabled, quotes are added if needed."""
 
 
-def outside(text: str, door: Door = Door.TEXT, most: int | None = MOST) -> str:
-    """A text that came from outside, harmless at a door.
+def outside(text: str, output: Output = Output.TEXT, most: int | None = MOST) -> str:
+    """Make an untrusted text safe for an output.
 
     Args:
-        text: As it came.
-        door: Where it goes.
-        most: Characters that are kept; None: all.
+        text: The text.
+        output: The kind of output.
+        most: Highest number of characters kept; None: no limit.
     """
-    if door is Door.LABEL:
+    if output is Output.LABEL:
         return _label(text)
     shown = text if text.isprintable() else "".join(char if char.isprintable() else _REPLACED for char in text)
     if most is not None and len(shown) > most:
         shown = shown[: most - 1] + "…"
-    match door:
-        case Door.HTML:
+    match output:
+        case Output.HTML:
             return escape(shown, quote=True)
-        case Door.PLOTLY:
+        case Output.PLOTLY:
             for mark, entity in _PLOTLY.items():
                 shown = shown.replace(mark, entity)
-        case Door.CSV:
+        case Output.CSV:
             if shown[:1] in ("=", "+", "-", "@", _REPLACED):
                 shown = "'" + shown
             if any(mark in shown for mark in ',;"'):
@@ -71,12 +70,12 @@ def outside(text: str, door: Door = Door.TEXT, most: int | None = MOST) -> str:
 
 def html_text(text: str, most: int | None = MOST) -> str:
     """`outside` for HTML and SVG."""
-    return outside(text, Door.HTML, most)
+    return outside(text, Output.HTML, most)
 
 
 def _escaped(char: str) -> str:
     code = ord(char)
-    if code > 0xFFFF:  # as JSON has it: two halves
+    if code > 0xFFFF:  # a surrogate pair, as in JSON
         code -= 0x10000
         return f"\\u{0xD800 | code >> 10:04x}\\u{0xDC00 | code & 0x3FF:04x}"
     return f"\\u{code:04x}"
@@ -93,14 +92,14 @@ def _label(text: str) -> str:
 
 
 def json_text(value: Any, **settings: Any) -> str:
-    """A value as JSON that may be shown on a terminal: readable, whole, and without a harmful character.
+    """A value as complete JSON that is safe to print on a terminal.
 
     Args:
-        value: What `json.dumps` takes.
-        settings: As of `json.dumps`.
+        value: A value for `json.dumps`.
+        settings: Arguments for `json.dumps`.
     """
     text = json.dumps(value, ensure_ascii=False, **settings)
     if text.isprintable():
         return text
-    # Within strings `dumps` has escaped C0; outside of them there is nothing but its own line ends.
+    # Within strings `dumps` has escaped C0; outside strings the only control characters are its own newlines.
     return "".join(char if char.isprintable() or char == "\n" else _escaped(char) for char in text)

@@ -55,7 +55,7 @@ def test_a_steady_drift_cancels_out() -> None:
 
 def test_what_is_no_whole_round_is_refused() -> None:
     for slots in ([], [1.0], [1.0] * 12):
-        with pytest.raises(ValueError, match="no rounds of 8"):
+        with pytest.raises(ValueError, match="not complete rounds of 8"):
             costs_of(slots)
 
 
@@ -96,7 +96,7 @@ def test_info_prints_levels_and_costs_and_json_has_the_same() -> None:
     text = info("--seconds", "0.2")
     assert "heliograph ctl level" in text
     assert all(f"  {case.name}, 16 rounds\n" in text for case in CASES)
-    assert "another build" in text
+    assert "a build without statistics" in text
     facts: dict[str, Any] = json.loads(info("--json", "--seconds", "0.2"))
     assert [added["level"] for added in facts["levels of detail"]] == list(LEVELS)
     costs = facts["cost of the levels"]

@@ -48,8 +48,8 @@ WRONG: list[tuple[str, str, Any, str]] = [
     ("receiver", "inject_loss", 1.5, 'option inject_loss is a number from 0 to 1, not "1.5"'),
     ("receiver", "tagged", 1, 'option tagged is true or false, not "1"'),
     ("instance", "mode", "threads", 'option mode is one of thread,poll, not "threads"'),
-    ("instance", "name", b"x", "option name is a text without NUL, a number, or true or false, not b'x'"),
-    ("instance", "name", "a\0b", "option name is a text without NUL, a number, or true or false, not 'a\\x00b'"),
+    ("instance", "name", b"x", "option name must be a text without NUL, a number or a bool, not b'x'"),
+    ("instance", "name", "a\0b", "option name must be a text without NUL, a number or a bool, not 'a\\x00b'"),
 ]
 
 

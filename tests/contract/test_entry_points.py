@@ -1,4 +1,4 @@
-"""The front door: every subcommand named in pyproject.toml is there, has help, and costs nothing heavy to list."""
+"""The command line: every subcommand named in pyproject.toml is there, has help, and costs nothing heavy to list."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@
 but for ``monitor.collector``, which sends snapshots over the engine and loads it when a link is opened, and
 ``monitor.lab``, which runs the engine's own code on a simulated network;
 ``exporters`` and ``dashboards`` themselves, ``monitor`` and the catalogue, never each other. Heavy libraries stay in
-the rooms that use them; `test_entry_points` proves that the front door loads none.
+the rooms that use them; `test_entry_points` proves that the command line loads none.
 """
 
 from __future__ import annotations

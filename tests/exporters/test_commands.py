@@ -59,7 +59,7 @@ def metrics(text: str) -> dict[str, float]:
 
 
 def parsed(*arguments: str) -> object:
-    """The settings as the front door would pass them, run in this process."""
+    """The settings as the command line would pass them, run in this process."""
     parser = argparse.ArgumentParser()
     command(parser.add_subparsers())
     args = parser.parse_args(["export", *arguments])

@@ -104,7 +104,7 @@ class House:
         return self.start(role, "tests.faults.actors", role, self.folder, str(self._lives), url)
 
     def heliograph(self, name: str, *words: str | Path, output: Path | None = None) -> subprocess.Popen[bytes]:
-        """Start a command of the front door."""
+        """Start a command of the command line."""
         return self.start(name, "heliograph.monitor.cli", *words, output=output)
 
     def child(self, name: str) -> subprocess.Popen[bytes]:

@@ -1,7 +1,7 @@
-"""L1, L4: text that came from outside does no harm in any output; one test goes through every door.
+"""L1, L4: text that came from outside does no harm in any output; one test goes through every output.
 
 What a name may do to a reader: move the cursor or change colours (C0, C1, DEL), begin a line of its own, turn the
-direction of reading, hide, be markup or a script, be a template or a formula. Every door is given the same snapshots,
+direction of reading, hide, be markup or a script, be a template or a formula. Every output is given the same snapshots,
 whose every name, label, reason and event text holds all of it.
 """
 
@@ -98,7 +98,7 @@ def hostile(snapshot: Snapshot, which: str = NASTY) -> Snapshot:
 
 @dataclass
 class Given:
-    """What a door is tested with."""
+    """What a output is tested with."""
 
     before: Snapshot
     now: Snapshot
@@ -186,7 +186,7 @@ def _hdr_log(given: Given) -> str:
 
 
 def _collected(as_json: bool) -> Callable[[Given], str]:
-    def door(given: Given) -> str:
+    def output(given: Given) -> str:
         from heliograph.monitor.collector.account import Account, CollectorStats, HostState
         from heliograph.monitor.collector.origin import OriginStats
         from heliograph.monitor.commands.collect import account_fields, status
@@ -200,7 +200,7 @@ def _collected(as_json: bool) -> Callable[[Given], str]:
             return json_text(account_fields(empty, account, NASTY)) + "\n"
         return "\n".join(status(empty, account, NASTY))
 
-    return door
+    return output
 
 
 class _Message:
@@ -214,7 +214,7 @@ class _Sound(_Message):
 
 
 def _message(form: str, kind: type[_Message]) -> Callable[[Given], str]:
-    def door(given: Given) -> str:
+    def output(given: Given) -> str:
         from heliograph.engine.commands import _FORMATS
 
         shown = _FORMATS[form]
@@ -224,17 +224,17 @@ def _message(form: str, kind: type[_Message]) -> Callable[[Given], str]:
             assert "\n" not in line
         return line.replace("\t", " ") + "\n"
 
-    return door
+    return output
 
 
 def _history_rows(as_json: bool) -> Callable[[Given], str]:
-    def door(given: Given) -> str:
+    def output(given: Given) -> str:
         from heliograph.monitor.history.text import json_lines, text_table
 
         merged = _history(PARTS["halves of surrogates"])
         return "\n".join(json_lines(merged) if as_json else text_table(merged, hourly=True)) + "\n"
 
-    return door
+    return output
 
 
 def _history(without: str) -> Any:
@@ -247,7 +247,7 @@ def _history(without: str) -> Any:
     return merge(to_table(rows))[0]
 
 
-TEXT_DOORS: Mapping[str, Callable[[Given], str]] = {
+TEXT_OUTPUTS: Mapping[str, Callable[[Given], str]] = {
     "stats": _command("stats"),
     "top": _command("top", "--count", "2", "--interval", "0.1"),
     "events": _command("events"),
@@ -262,7 +262,7 @@ TEXT_DOORS: Mapping[str, Callable[[Given], str]] = {
     "sub": _message("text", _Message),
     "the history as text": _history_rows(False),
 }
-JSON_DOORS: Mapping[str, Callable[[Given], str]] = {
+JSON_OUTPUTS: Mapping[str, Callable[[Given], str]] = {
     "stats --json": _command("stats", "--json"),
     "events --json": _command("events", "--json"),
     "reconcile --json": _command("reconcile", "--json"),
@@ -313,15 +313,15 @@ def given(
     return Given(before, now, tmp_path, capsys, sound, compiled(text=EXAMPLE.read_text(), name="jsonl"))
 
 
-@pytest.mark.parametrize("door", TEXT_DOORS)
-def test_l1_no_text_moves_the_cursor_turns_or_hides(given: Given, door: str) -> None:
-    told = TEXT_DOORS[door](given)
-    assert ("nowhere" if door == "an error" else PARTS["a formula"][:5]) in unquote(told)  # the name is there
+@pytest.mark.parametrize("output", TEXT_OUTPUTS)
+def test_l1_no_text_moves_the_cursor_turns_or_hides(given: Given, output: str) -> None:
+    told = TEXT_OUTPUTS[output](given)
+    assert ("nowhere" if output == "an error" else PARTS["a formula"][:5]) in unquote(told)  # the name is there
     assert is_harmless(told), sorted({hex(ord(char)) for char in told if not is_harmless(char)})
     assert not any(
         line.startswith(("fake_total", "# TYPE fake", "heliograph: all is well")) for line in told.split("\n")
     )
-    if door != "an HDR log":  # its tags are whole, or a reader could not tell the series apart
+    if output != "an HDR log":  # its tags are whole, or a reader could not tell the series apart
         assert max(map(len, told.split("\n"))) < 40_000
 
 
@@ -337,9 +337,9 @@ def _strings(value: Any) -> Iterator[str]:
             yield from _strings(item)
 
 
-@pytest.mark.parametrize("door", JSON_DOORS)
-def test_l1_json_stays_json_loses_nothing_and_does_no_harm(given: Given, door: str) -> None:
-    told = JSON_DOORS[door](given)
+@pytest.mark.parametrize("output", JSON_OUTPUTS)
+def test_l1_json_stays_json_loses_nothing_and_does_no_harm(given: Given, output: str) -> None:
+    told = JSON_OUTPUTS[output](given)
     assert is_harmless(told), sorted({hex(ord(char)) for char in told if not is_harmless(char)})
     try:
         found = [json.loads(told)]
@@ -348,7 +348,7 @@ def test_l1_json_stays_json_loses_nothing_and_does_no_harm(given: Given, door: s
     assert found
     told_strings = list(_strings(found))
     sound = NASTY.replace(PARTS["halves of surrogates"], "")
-    if door == "the example of a module in C":  # C has UTF-8, which knows no half of a surrogate
+    if output == "the example of a module in C":  # C has UTF-8, which knows no half of a surrogate
         assert any(PARTS["a script"] in item and PARTS["directions"] in item for item in told_strings)
     else:
         assert any(NASTY in item or sound in item for item in told_strings)
@@ -541,19 +541,19 @@ def test_l1_the_live_page_shows_no_character_that_turns_or_hides(moments: tuple[
 
 @pytest.mark.parametrize("part", PARTS)
 def test_l1_the_one_function_knows_every_part(part: str) -> None:
-    from heliograph.engine.catalogue.outside import Door, json_text, outside
+    from heliograph.engine.catalogue.outside import Output, json_text, outside
 
     text = f"a{PARTS[part]}z"
-    for door in Door:
-        shown = outside(text, door)
+    for output in Output:
+        shown = outside(text, output)
         assert is_harmless(shown)
         assert "\n" not in shown
         shown.encode("utf-8")
-    assert not re.search(r"[<>\"']", outside(text, Door.HTML))
-    assert not re.search(r"[<>$]|%\{", outside(text, Door.PLOTLY))
-    csv = outside(PARTS[part], Door.CSV)
+    assert not re.search(r"[<>\"']", outside(text, Output.HTML))
+    assert not re.search(r"[<>$]|%\{", outside(text, Output.PLOTLY))
+    csv = outside(PARTS[part], Output.CSV)
     assert not csv.lstrip('"').startswith(("=", "+", "-", "@"))
     assert json.loads(json_text([text])) == [text]
     assert is_harmless(json_text([text], indent=1))
-    assert outside("plain name, ä 漢字", Door.LABEL) == outside("plain name, ä 漢字") == "plain name, ä 漢字"
+    assert outside("plain name, ä 漢字", Output.LABEL) == outside("plain name, ä 漢字") == "plain name, ä 漢字"
     assert len(outside("x" * 100_000)) == 2000

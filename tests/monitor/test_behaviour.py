@@ -33,7 +33,7 @@ WELL = Evidence(
         (
             {"missing_ratio": 0.021, "nak_share": 0.97},
             Behaviour.LOSSY,
-            "2.1 % of packets; sends 97.0 % of all",
+            "loses 2.1 % of packets; sends 97.0 % of all requests",
         ),
         ({"lost": 35}, Behaviour.LOSSY, "lost 35 messages"),
         ({"lost": 1}, Behaviour.LOSSY, "lost 1 message"),

@@ -1,4 +1,4 @@
-"""The front door: help, suggestions, and mistakes told in one line."""
+"""The command line: help, suggestions, and mistakes told in one line."""
 
 from __future__ import annotations
 

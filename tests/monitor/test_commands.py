@@ -1,4 +1,4 @@
-"""The monitor's commands, from the front door to what people read."""
+"""The monitor's commands, from the command line to what people read."""
 
 from __future__ import annotations
 

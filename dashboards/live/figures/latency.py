@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 from heliograph.dashboards.live import theme
 from heliograph.dashboards.live.figures.lines import add_line, note_rest, receiver_colours, times, topic_colours
 from heliograph.dashboards.live.series import QUANTILES, Group, Point, merged
-from heliograph.engine.catalogue.outside import Door, outside
+from heliograph.engine.catalogue.outside import Output, outside
 from heliograph.monitor.latency import spectrum
 
 __all__ = ["over_time", "percentile_spectrum"]
@@ -81,7 +81,7 @@ def percentile_spectrum(points: Sequence[Point], kind: str) -> go.Figure:
         figure.add_scatter(
             x=line.nines,
             y=line.values * _US,
-            name=outside(name, Door.PLOTLY),
+            name=outside(name, Output.PLOTLY),
             mode="lines",
             line={"color": colours[name], "width": 1.6},
             customdata=line.fractions * 100,

@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 
 from heliograph.dashboards.live import theme
 from heliograph.dashboards.live.series import Point
-from heliograph.engine.catalogue.outside import Door, outside
+from heliograph.engine.catalogue.outside import Output, outside
 
 __all__ = ["add_line", "note_rest", "receiver_colours", "times", "topic_colours"]
 
@@ -88,7 +88,7 @@ def add_line(
     figure.add_scatter(
         x=x,
         y=y,
-        name=outside(name, Door.PLOTLY),
+        name=outside(name, Output.PLOTLY),
         mode="lines",
         line={"color": colour, "width": width, "dash": dash},
         hovertemplate=f"%{{y:{form}}} {rest}",

@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 from heliograph.dashboards.live import theme
 from heliograph.dashboards.live.figures.lines import add_line, note_rest, receiver_colours, times
 from heliograph.dashboards.live.series import Point
-from heliograph.engine.catalogue.outside import Door, outside
+from heliograph.engine.catalogue.outside import Output, outside
 
 __all__ = ["losses", "naks"]
 
@@ -36,7 +36,7 @@ def losses(points: Sequence[Point]) -> go.Figure:
             figure.add_scatter(
                 x=x,
                 y=gone,
-                name=outside(f"{receiver}: lost", Door.PLOTLY),
+                name=outside(f"{receiver}: lost", Output.PLOTLY),
                 mode="markers",
                 marker={
                     "symbol": "triangle-down",

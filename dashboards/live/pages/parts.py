@@ -84,7 +84,7 @@ def harmless(found: Any) -> Any:
     """Make every text of a page, or of its parts, safe to show; components are changed in place.
 
     The browser escapes markup. It does not escape characters that change the reading direction or are invisible.
-    Figures are skipped: their names were made safe before (`Door.PLOTLY`).
+    Figures are skipped: their names were made safe before (`Output.PLOTLY`).
     """
     if isinstance(found, str):
         return outside(found)
