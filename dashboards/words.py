@@ -11,9 +11,9 @@ from typing import Literal
 
 from heliograph.monitor.behaviour import BY_STATE, Behaviour
 from heliograph.monitor.model import Health
-from heliograph.monitor.sources import Treatment
+from heliograph.monitor.sources import ACTIONS, OTHER_ACTION
 
-__all__ = ["BEHAVIOUR", "CALM", "HEALTH", "STATE", "TREATMENT", "Tone", "Word"]
+__all__ = ["ACTION", "BEHAVIOUR", "CALM", "HEALTH", "STATE", "Tone", "Word"]
 
 Tone = Literal["good", "watch", "bad", "idle"]
 
@@ -50,13 +50,16 @@ HEALTH: Mapping[Health, Word] = {
 STATE: Mapping[Behaviour, Word] = {item: replace(BEHAVIOUR[item], rank=state) for state, item in enumerate(BY_STATE)}
 """The same for a receiver as its source judges it; ranks are the values of the statistic."""
 
-TREATMENT: Mapping[Treatment, Word] = {
-    Treatment.NONE: Word("nothing", "·", "good", 0),
-    Treatment.OTHER: Word("other action", "◇", "watch", 1),
-    Treatment.SHED: Word("repaired less", "◑", "watch", 3),
-    Treatment.NAKS_SUSPENDED: Word("not repaired", "◆", "watch", 4),
-    Treatment.SUSPENDED: Word("suspended", "▲", "bad", 5),
-    Treatment.EXPELLED: Word("expelled", "✕", "bad", 6),
+_ACTION_SHAPES: Mapping[str, tuple[str, Tone]] = {
+    "": ("·", "good"),
+    "shed": ("◑", "watch"),
+    "suspend_naks": ("◆", "watch"),
+    "suspend": ("▲", "bad"),
+    "expel": ("✕", "bad"),
+}
+ACTION: Mapping[str, Word] = {
+    OTHER_ACTION: Word(OTHER_ACTION, "◇", "watch", 1),
+    **{name: Word(name.replace("_", " ") or "none", *_ACTION_SHAPES[name], number) for number, name in ACTIONS.items()},
 }
 """Action of a source on a receiver; ranks are the numbers of the statistic."""
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 
 from heliograph.engine import catalogue
 from heliograph.monitor.behaviour import BY_STATE, Behaviour
@@ -16,33 +15,20 @@ from heliograph.monitor.clocks import Clocks, clocks_of
 from heliograph.monitor.model import InstanceState, ObjectState, Snapshot
 from heliograph.monitor.text import duration_text, percent_text
 
-__all__ = ["ReceiverOfStream", "StreamRow", "Treatment", "receivers_of", "streams"]
+__all__ = ["ACTIONS", "OTHER_ACTION", "ReceiverOfStream", "StreamRow", "receivers_of", "streams"]
 
 _MILLION = 1e6
 CRYING_SHARE = 0.5
 """Share of all recent requests above which the receiver is named."""
 
 
-class Treatment(StrEnum):
-    """Action of a source on a receiver (statistic `action` of a tx_receiver)."""
-
-    NONE = ""
-    SHED = "repaired less"
-    NAKS_SUSPENDED = "not repaired"
-    SUSPENDED = "suspended"
-    EXPELLED = "expelled"
-    OTHER = "treated"
-    """An action unknown to this version."""
-
-
-_ACTIONS = catalogue.actions()
-TREATMENTS: Mapping[int, Treatment] = {
-    0: Treatment.NONE,
-    _ACTIONS["shed"].number: Treatment.SHED,
-    _ACTIONS["suspend_naks"].number: Treatment.NAKS_SUSPENDED,
-    _ACTIONS["suspend"].number: Treatment.SUSPENDED,
-    _ACTIONS["expel"].number: Treatment.EXPELLED,
+ACTIONS: Mapping[int, str] = {
+    0: "",
+    **{catalogue.actions()[name].number: name for name in ("shed", "suspend_naks", "suspend", "expel")},
 }
+"""The values of the statistic `action` of a tx_receiver: names of the catalogue's actions that last, "" for none."""
+OTHER_ACTION = "other"
+"""An action unknown to this version."""
 _RATE_STATES = ("", "lowered", "raised")
 
 
@@ -60,7 +46,8 @@ class ReceiverOfStream:
     address: str
     behaviour: Behaviour
     """As its source judges it."""
-    action: Treatment
+    action: str
+    """The action of its source, see `ACTIONS`."""
     loss: float | None
     """Share of packets missing at first, from its last reports, 0 to 1; None: no reports."""
     lag: int | None
@@ -104,16 +91,16 @@ class ReceiverOfStream:
         return self.instance, self.stream, self.name, self.receiver, self.address
 
     @property
-    def told(self) -> str:
+    def reason(self) -> str:
         """The noteworthy facts as a sentence; empty when there are none."""
         parts = []
         if self.action:
-            parts.append(str(self.action))
+            parts.append(f"action {self.action}")
         if self.behaviour not in (Behaviour.OK, Behaviour.UNKNOWN):
             behind = f", {duration_text(self.lag_ns)} behind" if self.lag_ns else ""
             parts.append(f"{self.behaviour.words}{behind}")
         if self.forecast_ns:
-            parts.append(f"the data it needs leaves the history in {duration_text(self.forecast_ns)}")
+            parts.append(f"packets it needs leave the history in {duration_text(self.forecast_ns)}")
         if (self.nak_share_lately or 0.0) >= CRYING_SHARE:
             parts.append(f"requests {percent_text(self.nak_share_lately)} of all repairs")
         if self.blame_ns:
@@ -222,7 +209,7 @@ def _receiver(before: _Before, current: Snapshot, owner: InstanceState, item: Ob
         receiver=item.info.get("receiver_id", ""),
         address=item.labels["receiver"],
         behaviour=BY_STATE[state] if state < len(BY_STATE) else Behaviour.UNKNOWN,
-        action=TREATMENTS.get(values.get("action", 0), Treatment.OTHER),
+        action=ACTIONS.get(values.get("action", 0), OTHER_ACTION),
         loss=values.get("loss", 0) / _MILLION if reports else None,
         lag=values.get("lag", 0) if reports else None,
         lag_bytes=values.get("lag_bytes") if reports else None,

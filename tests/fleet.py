@@ -40,7 +40,7 @@ _PORTS = {"alpha": 41001, "bravo": 41002, "slow": 41003, "lossy": 41004}
 
 # As their source sees them: class, what is done to it, and shares in millionths.
 _STATES = {"alpha": 1, "bravo": 1, "slow": 2, "lossy": 1}
-_TREATMENTS = {"alpha": 0, "bravo": 0, "slow": 5, "lossy": 0}
+_ACTIONS = {"alpha": 0, "bravo": 0, "slow": 5, "lossy": 0}
 _LOSSES = {"alpha": 0, "bravo": 500, "slow": 3_000, "lossy": 21_000}
 _LAGS = {"alpha": 3, "bravo": 3, "slow": 1_500, "lossy": 12}
 _BADNESS = {"alpha": 1_000, "bravo": 2_000, "slow": 10_400_000, "lossy": 90_000}
@@ -149,7 +149,7 @@ def _feed(seconds: int, now_ns: int) -> list[SegmentObject]:
                     "last_feedback": now_ns,
                     "reports_received": 10 * seconds,
                     "state": _STATES[name],
-                    "action": _TREATMENTS[name],
+                    "action": _ACTIONS[name],
                     "loss": _LOSSES[name],
                     "lag": _LAGS[name],
                     "lag_bytes": _LAGS[name] * PACKET_BYTES,

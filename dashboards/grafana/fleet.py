@@ -258,10 +258,10 @@ def _control() -> list[Panel]:
         ),
         timeline(
             "Actions on receivers",
-            queries.TREATMENTS,
-            words.TREATMENT,
-            description="Repairs shed, NAKs suspended, suspended, expelled; automatically or by command.",
-            healthy="nothing.",
+            queries.ACTIONS,
+            words.ACTION,
+            description="Shed, suspend NAKs, suspend or expel; automatic or by command.",
+            healthy="none.",
         ),
         timeseries(
             "Until data leaves the history",

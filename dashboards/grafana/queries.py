@@ -13,7 +13,6 @@ from heliograph.dashboards import words
 from heliograph.engine import catalogue
 from heliograph.engine.catalogue import names
 from heliograph.monitor.behaviour import JUDGED
-from heliograph.monitor.sources import Treatment
 
 __all__ = ["DELIVERED", "NODE_UP", "Query"]
 
@@ -172,12 +171,12 @@ RATE_LOSS = [
 ]
 
 
-def _peers(name: str) -> str:
+def _receivers(name: str) -> str:
     return f"max by (node, receiver) ({_stat('tx_receiver', name)}{{{_NODES}}})"
 
 
-STATES = [Query(_peers("state"), "{{receiver}} to {{node}}")]
-TREATMENTS = [Query(_peers("action"), "{{receiver}} by {{node}}")]
+STATES = [Query(_receivers("state"), "{{receiver}} to {{node}}")]
+ACTIONS = [Query(_receivers("action"), "{{receiver}} by {{node}}")]
 STORMS = [Query(f"{_STREAM} ({_stat('tx_stream', 'storm_active')}{{{_NODES}}})", "{{node}} {{stream}}")]
 SHED = [
     Query(f"sum by (node, receiver) ({_rate(_stat('tx_receiver', 'naks_shed'), _NODES)})", "{{receiver}} by {{node}}")
@@ -188,7 +187,7 @@ FORECAST = [
 ISOLATED = [
     Query(
         f"count(max by (node, stream, receiver) ({_stat('tx_receiver', 'action')}{{{_NODES}}})"
-        f" >= {words.TREATMENT[Treatment.SUSPENDED].rank}) or vector(0)"
+        f" >= {words.ACTION['suspend'].rank}) or vector(0)"
     )
 ]
 IN_STORM = [Query(f"count({_stat('tx_stream', 'storm_active')}{{{_NODES}}} == 1) or vector(0)")]

@@ -72,7 +72,7 @@ def receiver_lines(found: Sequence[ReceiverOfStream]) -> list[str]:
             duration_text(item.forecast_ns or None),
             duration_text(item.blame_ns or None),
             f"{duration_text(item.silent_ns)} ago",
-            item.told,
+            item.reason,
         )
         for item in found
     ]
@@ -88,7 +88,7 @@ def running(snapshot: Snapshot) -> Snapshot:
 def listing(found: Sequence[ReceiverOfStream], as_json: bool) -> list[str]:
     """Format one list."""
     if as_json:
-        return [json_text({**asdict(item), "told": item.told}) for item in found]
+        return [json_text({**asdict(item), "reason": item.reason}) for item in found]
     return receiver_lines(found)
 
 

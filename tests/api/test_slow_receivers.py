@@ -100,7 +100,7 @@ def test_the_time_waited_is_that_of_the_receiver_waited_for(
         assert views["slow"].blame_time < 1.2 * took + 0.2
         assert views["quick"].blame_time < 0.5 * views["slow"].blame_time
         assert rows["slow"].blame_ns >= 0.9e9 * views["slow"].blame_time
-        assert "data waited" in rows["slow"].told
+        assert "data waited" in rows["slow"].reason
 
 
 def test_the_shares_of_requests_add_up_and_the_one_that_asks_most_comes_first(multicast: str) -> None:

@@ -14,10 +14,9 @@ from typing import Any
 import pytest
 
 from heliograph.dashboards.grafana.fleet import UID, dashboard, text
-from heliograph.dashboards.words import BEHAVIOUR, HEALTH, STATE, TREATMENT
+from heliograph.dashboards.words import ACTION, BEHAVIOUR, HEALTH, STATE
 from heliograph.exporters.families import describe
 from heliograph.monitor.behaviour import Behaviour
-from heliograph.monitor.sources import Treatment
 from tests.fleet import sample_fleet
 from tests.prometheus import serve
 
@@ -110,7 +109,7 @@ def test_states_are_shown_as_words() -> None:
         ("State of each receiver", BEHAVIOUR),
         ("Health", HEALTH),
         ("Receivers as their sources see them", STATE),
-        ("Actions on receivers", TREATMENT),
+        ("Actions on receivers", ACTION),
     ):
         (panel,) = [item for item in PANELS if item["title"] == title]
         (mapping,) = panel["fieldConfig"]["defaults"]["mappings"]
@@ -177,7 +176,7 @@ def test_a_suspended_receiver_is_counted_and_shown_as_such(prometheus: Asked) ->
     found = {title: prometheus(expr.replace("$node", ".+")) for title, expr in TARGETS if title in wanted}
     (isolated,) = found["Receivers isolated"]
     assert isolated["value"][1] == "1"
-    treated = {row["metric"]["receiver"]: float(row["value"][1]) for row in found["Actions on receivers"]}
-    assert sorted(treated.values()) == [0, 0, 0, float(TREATMENT[Treatment.SUSPENDED].rank)]
+    actions = {row["metric"]["receiver"]: float(row["value"][1]) for row in found["Actions on receivers"]}
+    assert sorted(actions.values()) == [0, 0, 0, float(ACTION["suspend"].rank)]
     seen = [float(row["value"][1]) for row in found["Receivers as their sources see them"]]
     assert sorted(seen) == [1, 1, 1, float(STATE[Behaviour.FALLING_BEHIND].rank)]

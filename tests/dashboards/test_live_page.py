@@ -17,10 +17,10 @@ from heliograph.dashboards.live.pages import numbers
 from heliograph.dashboards.live.pages.fleet import PLACES, Choice, parts
 from heliograph.dashboards.live.pages.verdict import verdict
 from heliograph.dashboards.live.store import Store, View, standing
-from heliograph.dashboards.words import BEHAVIOUR, HEALTH, STATE, TREATMENT
+from heliograph.dashboards.words import ACTION, BEHAVIOUR, HEALTH, STATE
 from heliograph.monitor.behaviour import BY_STATE, Behaviour
 from heliograph.monitor.model import Health, Snapshot
-from heliograph.monitor.sources import Treatment
+from heliograph.monitor.sources import ACTIONS, OTHER_ACTION
 from tests.dashboards.views import NOW_NS, SECOND, Fleet
 
 
@@ -118,8 +118,8 @@ def test_every_state_has_a_word_and_a_shape_of_its_own() -> None:
     assert BEHAVIOUR.keys() == set(Behaviour)
     assert HEALTH.keys() == set(Health)
     assert STATE.keys() == set(BY_STATE)
-    assert TREATMENT.keys() == set(Treatment)
-    for table in (BEHAVIOUR, HEALTH, STATE, TREATMENT):
+    assert ACTION.keys() == {*ACTIONS.values(), OTHER_ACTION}
+    for table in (BEHAVIOUR, HEALTH, STATE, ACTION):
         for attribute in ("text", "shape", "rank"):
             assert len({getattr(word, attribute) for word in table.values()}) == len(table)
 
@@ -128,7 +128,7 @@ def test_receivers_are_shown_as_their_source_sees_them_the_isolated_one_first(ru
     shown = text(parts(running.store.view, Choice())["known"])
     places = [shown.index(f" {name} ") for name in ("slow", "lossy", "bravo", "alpha")]
     assert places == sorted(places)
-    for wanted in ("▲ falling behind slow", "▲ suspended", "2.1 %", "100 %", "180 µs", "42 s", "2.5 s", "● keeps up"):
+    for wanted in ("▲ falling behind slow", "▲ suspend ", "2.1 %", "100 %", "180 µs", "42 s", "2.5 s", "● keeps up"):
         assert wanted in shown
 
 
@@ -145,7 +145,7 @@ def test_a_stream_shows_its_rate_what_it_is_decided_by_and_how_long_data_waits(r
 def test_a_receiver_that_reports_nothing_has_no_figures_made_up(running: Fleet) -> None:
     view = running.store.view
     silent = tuple(
-        replace(row, name="", loss=None, lag=None, buffer_fill=None, behaviour=Behaviour.UNKNOWN, action=Treatment.NONE)
+        replace(row, name="", loss=None, lag=None, buffer_fill=None, behaviour=Behaviour.UNKNOWN, action="")
         for row in view.known[:1]
     )
     shown = text(parts(replace(view, known=silent), Choice())["known"])

@@ -7,7 +7,7 @@ import pytest
 from heliograph.monitor.behaviour import Behaviour
 from heliograph.monitor.commands.top import frame
 from heliograph.monitor.model import Snapshot
-from heliograph.monitor.sources import ReceiverOfStream, Treatment, receivers_of, streams
+from heliograph.monitor.sources import OTHER_ACTION, ReceiverOfStream, receivers_of, streams
 from heliograph.monitor.worst import worst
 from tests.fleet import PACKET_BYTES, PACKETS_PER_SECOND, RATE, RATE_DECIDED, STREAM
 from tests.monitor.conftest import SECOND, changed
@@ -20,12 +20,12 @@ def by_name(rows: list[ReceiverOfStream]) -> dict[str, ReceiverOfStream]:
 def test_a_receiver_is_what_it_reported_and_what_is_done_to_it(moments: tuple[Snapshot, Snapshot]) -> None:
     slow = by_name(receivers_of(moments[1], moments[0]))["slow"]
     assert (slow.instance, slow.stream, slow.called) == ("feed", STREAM, "slow")
-    assert (slow.behaviour, slow.action) == (Behaviour.FALLING_BEHIND, Treatment.SUSPENDED)
+    assert (slow.behaviour, slow.action) == (Behaviour.FALLING_BEHIND, "suspend")
     assert (slow.loss, slow.lag, slow.buffer_fill) == (0.003, 1500, 1.0)
     assert (slow.round_trip_ns, slow.forecast_ns, slow.slow_ns) == (180_000, 42 * SECOND, 2_500_000_000)
     assert slow.naks_per_s == 6.0
     alpha = by_name(receivers_of(moments[1], moments[0]))["alpha"]
-    assert (alpha.behaviour, alpha.action, alpha.forecast_ns, alpha.slow_ns) == (Behaviour.OK, Treatment.NONE, 0, 0)
+    assert (alpha.behaviour, alpha.action, alpha.forecast_ns, alpha.slow_ns) == (Behaviour.OK, "", 0, 0)
 
 
 def test_lag_is_told_in_packets_bytes_and_time_or_not_at_all(moments: tuple[Snapshot, Snapshot]) -> None:
@@ -43,7 +43,7 @@ def test_the_shares_of_all_requests_add_up_ever_and_lately(moments: tuple[Snapsh
     assert sum(row.nak_share_lately or 0.0 for row in rows) == pytest.approx(1.0)
     crying = max(rows, key=lambda row: row.nak_share_lately or 0.0)
     assert crying.name == "lossy"
-    assert f"requests {crying.nak_share_lately or 0:.0%}".replace("%", " %") in crying.told
+    assert f"requests {crying.nak_share_lately or 0:.0%}".replace("%", " %") in crying.reason
     assert {row.nak_share_lately for row in receivers_of(now)} == {None}
     asked_by_nobody = changed(changed(now, "tx_receiver", {"naks_received": 0}), "tx_stream", {"naks_received": 0})
     assert {row.nak_share for row in receivers_of(asked_by_nobody)} == {None}
@@ -51,10 +51,10 @@ def test_the_shares_of_all_requests_add_up_ever_and_lately(moments: tuple[Snapsh
 
 def test_who_is_in_trouble_is_told_with_what_is_in_sight(moments: tuple[Snapshot, Snapshot]) -> None:
     rows = by_name(receivers_of(moments[1], moments[0]))
-    assert rows["slow"].told.startswith("suspended; falling behind, ")
-    assert "leaves the history in 42.0 s" in rows["slow"].told
-    assert "data waited" in rows["slow"].told
-    assert rows["alpha"].told == ""
+    assert rows["slow"].reason.startswith("action suspend; falling behind, ")
+    assert "leave the history in 42.0 s" in rows["slow"].reason
+    assert "data waited" in rows["slow"].reason
+    assert rows["alpha"].reason == ""
 
 
 def test_rates_need_two_snapshots(moments: tuple[Snapshot, Snapshot]) -> None:
@@ -79,7 +79,7 @@ def test_a_receiver_that_reports_nothing_is_known_by_its_address_alone(moments: 
 
 def test_numbers_of_a_newer_engine_are_not_taken_for_known_ones(moments: tuple[Snapshot, Snapshot]) -> None:
     newer = changed(moments[1], "tx_receiver", {"state": 77, "action": 9})
-    assert {(row.behaviour, row.action) for row in receivers_of(newer)} == {(Behaviour.UNKNOWN, Treatment.OTHER)}
+    assert {(row.behaviour, row.action) for row in receivers_of(newer)} == {(Behaviour.UNKNOWN, OTHER_ACTION)}
     (row,) = streams(None, changed(moments[1], "tx_stream", {"rate_state": 9}))
     assert row.rate_state == "rate_state 9"
 
@@ -101,7 +101,7 @@ def test_top_shows_streams_and_receivers_as_sources_see_them(moments: tuple[Snap
     for wanted in ("3.81 MiB/s", "3.43 MiB/s", "2.1 %", "30 %"):
         assert wanted in stream
     head = next(index for index, line in enumerate(lines) if line.split()[:2] == ["SOURCE", "RECEIVER"])
-    assert lines[head + 1].split()[:5] == ["feed", "slow", "falling", "behind", "suspended"]
+    assert lines[head + 1].split()[:5] == ["feed", "slow", "falling", "behind", "suspend"]
     assert "100 %" in lines[head + 1]
     assert "42.0 s" in lines[head + 1]
     assert "NAK STORM" not in "\n".join(lines)

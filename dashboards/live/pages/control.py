@@ -9,8 +9,8 @@ from dash import html
 from heliograph.dashboards.live.pages import numbers
 from heliograph.dashboards.live.pages.parts import badge, cell, gauge, table
 from heliograph.dashboards.live.store import View
-from heliograph.dashboards.words import BEHAVIOUR, TREATMENT, Tone, Word
-from heliograph.monitor.sources import ReceiverOfStream, StreamRow, Treatment
+from heliograph.dashboards.words import ACTION, BEHAVIOUR, Tone, Word
+from heliograph.monitor.sources import ReceiverOfStream, StreamRow
 
 __all__ = ["known", "streams"]
 
@@ -61,11 +61,11 @@ def known(view: View) -> html.Div:
 
 def _tone(row: ReceiverOfStream) -> Tone:
     """The tone of the action on the receiver, if any, otherwise of its class."""
-    return TREATMENT[row.action].tone if row.action else BEHAVIOUR[row.behaviour].tone
+    return ACTION[row.action].tone if row.action else BEHAVIOUR[row.behaviour].tone
 
 
 def _known(row: ReceiverOfStream) -> html.Tr:
-    action = badge(TREATMENT[row.action]) if row.action is not Treatment.NONE else numbers.NONE
+    action = badge(ACTION[row.action]) if row.action else numbers.NONE
     return html.Tr(
         [
             html.Td(badge(BEHAVIOUR[row.behaviour])),
