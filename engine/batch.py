@@ -10,8 +10,10 @@ latency = batch.table["receive_ns"] - batch.table["submit_ns"]
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cache, cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, overload
+
+from heliograph.engine._core import common_length
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,6 +33,21 @@ FIELDS = [
 """The fields of a record of `Batch.table`, as a numpy type."""
 
 _RECORD_BYTES = 48
+
+
+@cache
+def _table_type() -> np.dtype[np.void]:
+    import numpy as np
+
+    return np.dtype(FIELDS)
+
+
+@lru_cache(maxsize=64, typed=True)
+def _element_type(dtype: npt.DTypeLike) -> np.dtype[Any]:
+    """The numpy type of one element; making it from a text or a class costs more than a batch."""
+    import numpy as np
+
+    return np.dtype(dtype).base
 
 
 class Batch(Sequence[memoryview]):
@@ -57,7 +74,7 @@ class Batch(Sequence[memoryview]):
         """
         import numpy as np  # imported here, so that programs without arrays start faster
 
-        return np.frombuffer(self.records, dtype=np.dtype(FIELDS))
+        return np.frombuffer(self.records, dtype=_table_type())
 
     @cached_property
     def _offsets(self) -> list[int]:
@@ -65,24 +82,30 @@ class Batch(Sequence[memoryview]):
         return [*offsets, len(self.data)]
 
     def matrix(self, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-        """Messages of equal size as a numpy array, one row for each message, without a copy.
+        """Messages of equal size as a read-only numpy array of shape (messages, size / itemsize), without a copy.
+
+        The array keeps `data`, so it outlives the batch and the receiver.
 
         Args:
-            dtype: Type of the elements, such as ``"<f8"``.
+            dtype: Type of the elements, such as ``"<f8"``. The 64 types used last are cached.
 
         Raises:
-            ValueError: The messages have different sizes, or their size is not a multiple of the type's size.
+            ValueError: The messages have different sizes, or their size is not a multiple of the type's size, or the
+                type holds Python objects.
+            TypeError: numpy does not know the type.
         """
         import numpy as np
 
-        lengths = self.table["length"]
+        length = common_length(self.records)
+        try:
+            kind = _element_type(dtype)  # type: ignore[arg-type]  # a TypeError when it cannot be hashed
+        except TypeError:  # a list of fields, or no type at all
+            kind = np.dtype(dtype).base
         if len(self) == 0:
-            return np.empty((0, 0), dtype=dtype)
-        if (lengths != lengths[0]).any():
-            raise ValueError(
-                f"the messages have different sizes, from {lengths.min()} to {lengths.max()} bytes; use the views"
-            )
-        return np.frombuffer(self.data, dtype=dtype).reshape(len(self), -1)
+            return np.empty((0, 0), dtype=kind)
+        if kind.itemsize == 0 or kind.hasobject or length % kind.itemsize != 0:
+            raise ValueError(f"messages of {length} bytes are no rows of {kind}, {kind.itemsize} bytes each")
+        return np.ndarray((len(self), length // kind.itemsize), kind, self.data)
 
     @overload
     def __getitem__(self, place: int) -> memoryview: ...

@@ -199,6 +199,8 @@ PyObject *core_receiver_receive_packed(PyObject *self, PyObject *const *args, Py
                                        PyObject *keywords);
 PyObject *core_transmitter_send_packed(PyObject *self, PyObject *const *args, Py_ssize_t count,
                                        PyObject *keywords);
+/* The length in bytes that all messages of the records have; a ValueError when they differ. */
+PyObject *core_common_length(PyObject *module, PyObject *records);
 
 /* -- receiver: core_receiver.c, core_listener.c --------------------------------------------- */
 

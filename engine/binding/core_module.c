@@ -66,6 +66,11 @@ static PyMethodDef module_methods[] = {
     {"build", module_build, METH_NOARGS, "build()\n--\n\nHow it was compiled."},
     {"library", module_library, METH_NOARGS,
      "library()\n--\n\nPath of the file that holds the library."},
+    {"common_length", core_common_length, METH_O,
+     "common_length(records, /)\n--\n\n"
+     "Length in bytes that all messages of the records of receive_packed have; 0 without "
+     "records.\n\n"
+     "Raises:\n    ValueError: they have different lengths."},
     {"_finish", module_finish, METH_NOARGS, "Close every open instance; for atexit."},
     {"_forget", module_forget, METH_NOARGS, "Forget every open instance; for a forked child."},
     {NULL, NULL, 0, NULL},

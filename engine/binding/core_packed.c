@@ -65,6 +65,41 @@ PyObject *core_receiver_receive_packed(PyObject *op, PyObject *const *args, Py_s
     return available < 0 ? NULL : pack(self, (size_t)(available < limit ? available : limit));
 }
 
+static uint64_t length_in(const char *records, size_t i) {
+    uint64_t length;
+    memcpy(&length, records + i * sizeof(packed_record) + offsetof(packed_record, length),
+           sizeof length);
+    return length;
+}
+
+static PyObject *common_length(const char *records, size_t count) {
+    const uint64_t first = count > 0 ? length_in(records, 0) : 0;
+    uint64_t least = first, most = first;
+    for (size_t i = 1; i < count; i++) {
+        const uint64_t length = length_in(records, i);
+        least = length < least ? length : least;
+        most = length > most ? length : most;
+    }
+    if (least != most) {
+        return PyErr_Format(PyExc_ValueError,
+                            "the messages have different sizes, from %llu to %llu bytes; use the "
+                            "views",
+                            (unsigned long long)least, (unsigned long long)most);
+    }
+    return PyLong_FromUnsignedLongLong(first);
+}
+
+PyObject *core_common_length(PyObject *module, PyObject *records) {
+    (void)module;
+    Py_buffer view;
+    if (core_buffer(records, PyBUF_SIMPLE, &view) < 0) {
+        return NULL;
+    }
+    PyObject *length = common_length(view.buf, (size_t)view.len / sizeof(packed_record));
+    PyBuffer_Release(&view);
+    return length;
+}
+
 /* ---- send ---- */
 
 /* Where the messages of a buffer are. */

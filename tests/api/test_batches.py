@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import gc
+import sys
+import tracemalloc
 from array import array
+from typing import Any
 
 import numpy as np
 import pytest
@@ -59,6 +63,93 @@ def test_messages_of_many_sizes_are_no_matrix() -> None:
     batch = make((0, 3, 0, 0, 0, 0, 0), (3, 2, 1, 0, 0, 0, 0))
     with pytest.raises(ValueError, match="different sizes, from 2 to 3 bytes"):
         batch.matrix("u1")
+
+
+@pytest.mark.parametrize(
+    ("dtype", "shape"),
+    [
+        ("u1", (2, 8)),
+        ("<f4", (2, 2)),
+        (np.dtype(">i8"), (2, 1)),
+        (np.uint16, (2, 4)),
+        (float, (2, 1)),
+        ([("bid", "<f4"), ("ask", "<f4")], (2, 1)),
+        (("<u2", (2,)), (2, 4)),
+    ],
+    ids=str,
+)
+def test_rows_may_have_any_type(dtype: Any, shape: tuple[int, int]) -> None:
+    batch = make((0, 8, 0, 0, 0, 0, 0), (8, 8, 1, 0, 0, 0, 0), data=bytes(range(16)))
+    for _ in range(2):
+        rows = batch.matrix(dtype)
+        assert rows.shape == shape
+        assert rows.tobytes() == batch.data
+        assert not rows.flags.writeable
+        assert rows.base is not None
+
+
+@pytest.mark.parametrize(
+    ("dtype", "error"),
+    [("<f4", ValueError), ("S", ValueError), ("V0", ValueError), ("no type", TypeError), (object(), TypeError)],
+    ids=str,
+)
+def test_rows_of_an_unfit_type_are_refused(dtype: Any, error: type[Exception]) -> None:
+    batch = make((0, 6, 0, 0, 0, 0, 0), (6, 6, 1, 0, 0, 0, 0), data=bytes(12))
+    with pytest.raises(error):
+        batch.matrix(dtype)
+
+
+def test_rows_of_objects_are_refused() -> None:
+    with pytest.raises(ValueError, match="no rows of object"):
+        make((0, 8, 0, 0, 0, 0, 0), data=bytes(8)).matrix(object)
+
+
+def test_empty_messages_are_empty_rows() -> None:
+    assert make((0, 0, 0, 0, 0, 0, 0), (0, 0, 1, 0, 0, 0, 0), data=b"").matrix("<f8").shape == (2, 0)
+
+
+def test_views_and_rows_outlive_their_batch_and_the_receiver(instance: Instance, multicast: str) -> None:
+    receiver, transmitter = instance.receiver(multicast, "T"), instance.transmitter(multicast, "T", linger=0.0)
+    transmitter.send_packed(b"abcdefgh", size=4)
+    batch = receiver.receive_batch(timeout=5)
+    view, rows, table = batch[0], batch.matrix("u1"), batch.table
+    transmitter.send_packed(b"ABCDEFGH", size=4)
+    assert receiver.receive_batch(timeout=5)
+    del batch
+    receiver.close()
+    instance.close()
+    gc.collect()
+    assert (bytes(view), rows[0].tobytes(), table["number"][0]) == (b"abcd", b"abcd", 0)
+
+
+def test_batches_leak_nothing(polled: Instance, multicast: str) -> None:
+    receiver, transmitter = polled.receiver(multicast, "T"), polled.transmitter(multicast, "T", linger=0.0)
+
+    def once() -> None:
+        transmitter.send_packed(bytes(4000), size=40)
+        left = 100
+        while left:
+            batch = receiver.receive_batch(timeout=5)
+            left -= len(batch)
+            assert batch.matrix("<f8").shape == (len(batch), 5)
+            assert len(list(batch)) == len(batch.table)
+
+    for _ in range(20):
+        once()
+    gc.collect()
+    blocks, kind = sys.getallocatedblocks(), sys.getrefcount(np.dtype("<f8"))
+    tracemalloc.start()
+    try:
+        once()
+        before = tracemalloc.get_traced_memory()[0]
+        for _ in range(200):
+            once()
+        gc.collect()
+        assert tracemalloc.get_traced_memory()[0] - before < 20_000
+    finally:
+        tracemalloc.stop()
+    assert sys.getallocatedblocks() - blocks < 200
+    assert abs(sys.getrefcount(np.dtype("<f8")) - kind) < 10
 
 
 def test_a_batch_is_a_sequence() -> None:
