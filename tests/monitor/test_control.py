@@ -474,12 +474,12 @@ def test_a_receiver_is_suspended_resumed_expelled_and_readmitted_by_hand(stream:
     path, _ = stream
     slow = _known(path)["slow-1"]
     assert _ctl("suspend", "slow-1", "--for", "60s", "--why", "backup runs there").startswith("slow-1 (")
-    assert _known(path)["slow-1"].action == "suspended"
+    assert _known(path)["slow-1"].action == "suspend"
     assert _known(path)["fast-1"].action == ""
     assert "is resumed on 1 stream" in _ctl("resume", slow.receiver)
     assert _known(path)["slow-1"].action == ""
     assert "is expelled for 600 s on 1 stream" in _ctl("expel", slow.address, "--for", "10m")
-    assert _known(path)["slow-1"].action == "expelled"
+    assert _known(path)["slow-1"].action == "expel"
     assert "is expelled: readmit it first" in _ctl("suspend", "slow-1", "--for", "1s")
     assert "is readmitted on 1 stream" in _ctl("readmit", "slow-1", "--topic", "PRICES.*")
     assert _known(path)["slow-1"].action == ""
