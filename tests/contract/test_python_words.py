@@ -11,6 +11,8 @@ ROOT = Path(__file__).resolve().parents[2]
 FILES = [path for folder in ("monitor", "exporters", "dashboards") for path in sorted((ROOT / folder).rglob("*.py"))]
 FILES += sorted((ROOT / "engine").glob("*.py"))
 PAGES = [path for folder in ("monitor", "exporters", "dashboards", "deploy") for path in (ROOT / folder).rglob("*.md")]
+PAGES += {*(ROOT / "engine" / "docs").glob("*.md")} - {ROOT / "engine" / "docs" / "glossary.md"}  # it lists the words
+PAGES += [ROOT / "README.md", ROOT / "engine" / "README.md", ROOT / "tests" / "COVERAGE.md"]
 
 BANNED = re.compile(
     r"\b(of no avail|such (a )?thing|so many|anew|heeded|told of|tells of|is called so|as things go)\b"
