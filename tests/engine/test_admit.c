@@ -10,9 +10,10 @@
 #include "runtime/transmitter.h"
 #include "runtime/tx_lane.h"
 #include "send/admit.h"
+#include "send/topics.h"
 #include "stats/segment.h"
 
-enum { SIZE = 1000, QUEUE_BYTES = 65536, LONG = 40000, MANY = 100000 };
+enum { SIZE = 1000, QUEUE_BYTES = 65536, LONG = 40000, MANY = 100000, LISTED = 3000 };
 
 #define WAIT_NS (30 * HELIO_MILLISECOND)
 
@@ -172,6 +173,69 @@ static void polled_a_refusal_names_its_one_cause(void) {
     }
 }
 
+/* How many messages of a list leave when each is asked about alone. */
+static size_t send_one_by_one(const helio_buffer *list, size_t count) {
+    helio_tx_lane *lane = transmitter->lane;
+    size_t done = 0;
+    helio_tx_lane_look(lane);
+    for (; done < count; done++) {
+        const helio_moment moment = helio_clock_read(&instance->clock);
+        if (helio_tx_lane_admit(lane, transmitter->topic, list[done].length, moment) !=
+            HELIO_ADMIT_GO) {
+            helio_tx_lane_flush(lane, moment);
+            helio_tx_lane_look(lane);
+            if (helio_tx_lane_admit(lane, transmitter->topic, list[done].length, moment) !=
+                HELIO_ADMIT_GO) {
+                break;
+            }
+        }
+        CHECK_EQUAL(helio_tx_stream_append(lane->stream, transmitter->topic, list[done].data,
+                                           list[done].length, moment.wall_ns, moment),
+                    0);
+    }
+    helio_tx_lane_flush(lane, helio_clock_read(&instance->clock));
+    return done;
+}
+
+static void a_list_is_refused_at_the_same_message_as_its_messages_one_by_one(void) {
+    static helio_buffer list[LISTED];
+    for (int i = 0; i < LISTED; i++) {
+        list[i] = (helio_buffer){data, (size_t)(i * 7 % 90)};
+    }
+    for (int i = 0; i < EXAMPLES; i++) {
+        const helio_admission cause = examples[i].cause;
+        if (cause != HELIO_ADMIT_HISTORY && cause != HELIO_ADMIT_WINDOW &&
+            cause != HELIO_ADMIT_CREDIT) {
+            continue; /* it depends on time, or no message goes */
+        }
+        size_t accepted[2], sequence[2];
+        for (int by_list = 0; by_list < 2; by_list++) {
+            begin_example(&examples[i]);
+            helio_tx_pace *pace = helio_tx_stream_pace(transmitter->lane->stream);
+            if (cause == HELIO_ADMIT_WINDOW) {
+                helio_tx_pace_set_send_limit(pace,
+                                             helio_tx_stream_lead(transmitter->lane->stream) + 11);
+            }
+            if (cause == HELIO_ADMIT_CREDIT) {
+                transmitter->topic->credit.limit = 333;
+            }
+            const uint64_t lead = helio_tx_stream_lead(transmitter->lane->stream);
+            if (by_list) {
+                CHECK_EQUAL(
+                    helio_transmitter_send_many(transmitter, list, LISTED, &accepted[by_list]),
+                    HELIO_ERR_WOULD_BLOCK);
+            } else {
+                accepted[by_list] = send_one_by_one(list, LISTED);
+            }
+            sequence[by_list] = helio_tx_stream_lead(transmitter->lane->stream) - lead;
+            end();
+        }
+        CHECK(accepted[0] > 100 && accepted[0] < LISTED);
+        CHECK_EQUAL(accepted[1], accepted[0]);
+        CHECK_EQUAL(sequence[1], sequence[0]);
+    }
+}
+
 static void a_full_queue_names_what_its_messages_wait_for(void) {
     for (int i = 0; i < EXAMPLES; i++) {
         const helio_admission_words *words = &helio_admission_text[examples[i].cause];
@@ -257,6 +321,7 @@ static void each_cause_has_words_of_its_own(void) {
 
 int main(void) {
     RUN(polled_a_refusal_names_its_one_cause);
+    RUN(a_list_is_refused_at_the_same_message_as_its_messages_one_by_one);
     RUN(a_full_queue_names_what_its_messages_wait_for);
     RUN(a_queue_that_is_only_full_says_so);
     RUN(want_of_memory_is_not_a_full_queue);

@@ -1,6 +1,7 @@
 /* Packing messages into packets. */
 #include "send/batcher.h"
 
+#include "base/random.h"
 #include "check.h"
 
 enum { TSDU = 1448, PACKETS_MAX = 300 };
@@ -202,6 +203,97 @@ static void announcements_take_as_many_packets_as_they_need(void) {
     CHECK_EQUAL(packet_count, 4); /* 36 entries fit a packet */
 }
 
+enum { LIST = 60, ROUNDS = 300, RUN_PACKETS = 150 };
+
+/* A list of one topic, run by run or message by message; messages above `longest` are left out. */
+static void append_list(const helio_buffer *list, size_t count, size_t longest, bool by_runs,
+                        helio_topic_position *topic, int64_t submit_ns, int64_t intended_ns) {
+    for (size_t i = 0; i < count; i++) {
+        if (by_runs) {
+            i += helio_batcher_append_run(&batcher, topic, list + i, count - i, longest, submit_ns,
+                                          intended_ns, now);
+        }
+        if (i < count && list[i].length <= longest) {
+            if (intended_ns) {
+                helio_batcher_append_intended(&batcher, topic, list[i].data, list[i].length,
+                                              submit_ns, intended_ns, now);
+            } else {
+                helio_batcher_append(&batcher, topic, list[i].data, list[i].length, submit_ns, now);
+            }
+        }
+    }
+}
+
+/* The same lists twice from one seed: random lengths, topics, times and flushes. */
+static void append_random_lists(uint64_t seed, bool by_runs) {
+    static uint8_t data[4096];
+    helio_random random;
+    begin();
+    helio_random_init(&random, seed);
+    for (size_t i = 0; i < sizeof data; i++) {
+        data[i] = (uint8_t)helio_random_next(&random);
+    }
+    while (packet_count < RUN_PACKETS) {
+        helio_buffer list[LIST];
+        const size_t count = helio_random_below(&random, LIST + 1);
+        const uint64_t most = helio_random_below(&random, 8) ? 100 : 2000;
+        for (size_t i = 0; i < count; i++) {
+            list[i] = (helio_buffer){data + helio_random_below(&random, 1000),
+                                     helio_random_below(&random, most)};
+        }
+        helio_topic_position *topic = &topics[helio_random_below(&random, 2)];
+        const size_t longest = helio_random_below(&random, 4) ? 3000 : 50;
+        const int64_t submit_ns = now.wall_ns - (int64_t)helio_random_below(&random, 100);
+        const int64_t intended_ns = helio_random_below(&random, 3)
+                                        ? 0
+                                        : submit_ns - (int64_t)helio_random_below(&random, 50);
+        append_list(list, count, longest, by_runs, topic, submit_ns, intended_ns);
+        if (helio_random_below(&random, 4) == 0) {
+            helio_batcher_flush(&batcher, now);
+        }
+    }
+    helio_batcher_flush(&batcher, now);
+}
+
+static void a_run_makes_the_packets_of_its_messages_one_by_one(void) {
+    static uint8_t expected[PACKETS_MAX][TSDU];
+    static size_t bytes[PACKETS_MAX];
+    static helio_transmitter_stats wanted[2];
+    for (uint64_t seed = 1; seed <= ROUNDS; seed++) {
+        append_random_lists(seed, false);
+        const size_t count = packet_count;
+        for (size_t i = 0; i < count; i++) {
+            bytes[i] = packets[i].bytes;
+            memcpy(expected[i], packets[i].tsdu, bytes[i]);
+        }
+        memcpy(wanted, counts, sizeof counts);
+        const uint64_t sent = helio_cell(&instance.bytes_sent);
+        append_random_lists(seed, true);
+        CHECK_EQUAL(packet_count, count);
+        for (size_t i = 0; i < count; i++) {
+            CHECK_EQUAL(packets[i].bytes, bytes[i]);
+            CHECK_BYTES(packets[i].tsdu, expected[i], bytes[i]);
+        }
+        CHECK_BYTES(counts, wanted, sizeof counts);
+        CHECK_EQUAL(helio_cell(&instance.bytes_sent), sent);
+    }
+}
+
+static void a_run_stops_where_messages_join_no_more(void) {
+    begin();
+    const helio_buffer list[4] = {{"a", 1}, {"bb", 2}, {"cccc", 4}, {"d", 1}};
+    CHECK_EQUAL(helio_batcher_append_run(&batcher, &topics[0], list, 4, 9, 5000, 0, now), 0);
+    append(0, 100);
+    CHECK_EQUAL(helio_batcher_append_run(&batcher, &topics[1], list, 4, 9, 5000, 0, now), 0);
+    CHECK_EQUAL(helio_batcher_append_run(&batcher, &topics[0], list, 4, 9, 5000, 4000, now), 0);
+    CHECK_EQUAL(helio_batcher_append_run(&batcher, &topics[0], list, 4, 2, 5000, 0, now), 2);
+    CHECK_EQUAL(helio_batcher_append_run(&batcher, &topics[0], list, 1, 9, 5000, 0, now), 1);
+    batcher.count = HELIO_TSDU_COUNT_MAX - 1;
+    CHECK_EQUAL(helio_batcher_append_run(&batcher, &topics[0], list, 4, 9, 5000, 0, now), 1);
+    CHECK_EQUAL(helio_batcher_append_run(&batcher, &topics[0], list, 4, 9, 5000, 0, now), 0);
+    CHECK_EQUAL(packet_count, 0);
+}
+
 int main(void) {
     RUN(messages_share_a_packet_until_it_is_flushed);
     RUN(a_full_packet_is_closed_and_the_next_goes_on_with_the_numbers);
@@ -209,6 +301,8 @@ int main(void) {
     RUN(the_largest_message_of_one_packet_fits_exactly);
     RUN(a_large_message_is_cut_into_neighbouring_fragments);
     RUN(the_oldest_submit_time_counts);
+    RUN(a_run_makes_the_packets_of_its_messages_one_by_one);
+    RUN(a_run_stops_where_messages_join_no_more);
     RUN(announcements_take_as_many_packets_as_they_need);
     return check_result();
 }

@@ -382,10 +382,17 @@ static int append_all(helio_transmitter *transmitter, const helio_buffer *messag
                 counted = done;
             }
             lane->congestion.is_waiting = false;
+            is_new = true;
+            const size_t run = helio_tx_stream_append_run(
+                lane->stream, transmitter->topic, message, count - done,
+                transmitter->max_message_bytes, moment.wall_ns, intended_ns, moment);
+            if (run > 0) {
+                done += run;
+                continue;
+            }
             error = helio_tx_stream_append_intended(lane->stream, transmitter->topic, message->data,
                                                     message->length, moment.wall_ns, intended_ns,
                                                     moment);
-            is_new = true;
         } else if (keeps && answer != HELIO_ADMIT_ACKERS) {
             error = push(transmitter, message, intended_ns, moment);
         } else {

@@ -91,6 +91,15 @@ helio_admission helio_tx_stream_admit(helio_tx_stream *stream, helio_tx_topic *t
                : HELIO_ADMIT_HISTORY;
 }
 
+size_t helio_tx_admit_run(const helio_tx_stream *stream, const helio_tx_topic *topic,
+                          size_t count) {
+    if (!stream->config.awaits_credit) {
+        return count;
+    }
+    const uint64_t credit = helio_tx_stream_credit(stream, topic);
+    return credit < count ? (size_t)credit : count;
+}
+
 bool helio_tx_stream_is_gated(const helio_tx_stream *stream) {
     return stream->config.acks > 0 || stream->config.awaits_credit || stream->pace.is_on ||
            stream->pace.wait != HELIO_ADMIT_GO;

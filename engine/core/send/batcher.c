@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/math.h"
+
 void helio_batcher_init(helio_batcher *batcher, helio_packet_door door, size_t tsdu_bytes,
                         helio_instance_stats *instance) {
     *batcher = (helio_batcher){.door = door, .instance = instance, .tsdu_bytes = tsdu_bytes};
@@ -224,6 +226,61 @@ void helio_batcher_append_intended(helio_batcher *batcher, helio_topic_position 
         helio_record(topic->object->histogram[HELIO_TRANSMITTER_SUBMIT_DELAY],
                      submit_ns - intended_ns, 1);
     }
+}
+
+/* Copies leading messages to `to` as far as they fit into `room`; returns the bytes written and sets
+ * *taken. */
+static size_t put_run(uint8_t *to, size_t room, const helio_buffer *messages, size_t count,
+                      size_t longest, size_t *taken) {
+    uint8_t *at = to;
+    size_t i = 0;
+    for (; i < count; i++) {
+        const size_t length = messages[i].length;
+        const size_t needed = HELIO_TSDU_MESSAGE_HEADER + length;
+        if (length > longest || needed > room) {
+            break;
+        }
+        helio_tsdu_encode_message_header(at, length);
+        if (length > 0) {
+            memcpy(at + HELIO_TSDU_MESSAGE_HEADER, messages[i].data, length);
+        }
+        at += needed;
+        room -= needed;
+    }
+    *taken = i;
+    return (size_t)(at - to);
+}
+
+size_t helio_batcher_append_run(helio_batcher *batcher, helio_topic_position *topic,
+                                const helio_buffer *messages, size_t count, size_t longest,
+                                int64_t submit_ns, int64_t intended_ns, helio_moment moment) {
+    if (!batcher->tsdu || batcher->topic != topic || (intended_ns && !batcher->intended_ns)) {
+        return 0;
+    }
+    const size_t countable = HELIO_TSDU_COUNT_MAX - batcher->count;
+    size_t taken;
+    const size_t bytes =
+        put_run(batcher->tsdu + batcher->used, batcher->tsdu_bytes - batcher->used, messages,
+                count < countable ? count : countable,
+                longest < HELIO_TSDU_PLAIN_MAX ? longest : HELIO_TSDU_PLAIN_MAX, &taken);
+    if (taken == 0) {
+        return 0;
+    }
+    batcher->used += bytes;
+    batcher->count += (uint32_t)taken;
+    batcher->body_bytes += bytes - taken * HELIO_TSDU_MESSAGE_HEADER;
+    if (submit_ns < batcher->submit_ns) {
+        batcher->submit_ns = submit_ns;
+        batcher->paced_ns = paced(batcher, topic, submit_ns, moment.wall_ns);
+    }
+    if (intended_ns) {
+        batcher->intended_ns = helio_min(intended_ns, batcher->intended_ns);
+        if (topic->object) {
+            helio_record(topic->object->histogram[HELIO_TRANSMITTER_SUBMIT_DELAY],
+                         submit_ns - intended_ns, taken);
+        }
+    }
+    return taken;
 }
 
 void helio_batcher_announce(helio_batcher *batcher, const helio_tsdu_topic *topics, size_t count,

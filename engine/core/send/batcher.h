@@ -17,6 +17,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <heliograph/heliograph.h>
+
 #include "base/hold.h"
 #include "base/moment.h"
 #include "stats/stats.h"
@@ -88,6 +90,12 @@ void helio_batcher_append(helio_batcher *batcher, helio_topic_position *topic, c
 void helio_batcher_append_intended(helio_batcher *batcher, helio_topic_position *topic,
                                    const void *data, size_t length, int64_t submit_ns,
                                    int64_t intended_ns, helio_moment moment);
+/* Puts messages of a list into the open packet: the first ones that join it, none of more than
+ * `longest` bytes.  Returns how many; the next one needs helio_batcher_append.  intended_ns: of all
+ * of them; 0: none has one. */
+size_t helio_batcher_append_run(helio_batcher *batcher, helio_topic_position *topic,
+                                const helio_buffer *messages, size_t count, size_t longest,
+                                int64_t submit_ns, int64_t intended_ns, helio_moment moment);
 /* Whether a message would join the open packet. */
 bool helio_batcher_joins(const helio_batcher *batcher, const helio_topic_position *topic,
                          size_t length);

@@ -456,6 +456,17 @@ int helio_tx_stream_append_intended(helio_tx_stream *stream, helio_tx_topic *top
     return append(stream, topic, data, length, submit_ns, intended_ns, moment);
 }
 
+size_t helio_tx_stream_append_run(helio_tx_stream *stream, helio_tx_topic *topic,
+                                  const helio_buffer *messages, size_t count, size_t longest,
+                                  int64_t submit_ns, int64_t intended_ns, helio_moment moment) {
+    if (stream->is_closed) {
+        return 0;
+    }
+    return helio_batcher_append_run(&stream->batcher, &topic->position, messages,
+                                    helio_tx_admit_run(stream, topic, count), longest, submit_ns,
+                                    intended_ns, moment);
+}
+
 helio_hold *helio_tx_stream_hold(helio_tx_stream *stream) {
     return &stream->batcher.hold;
 }

@@ -213,6 +213,13 @@ int helio_tx_stream_append(helio_tx_stream *stream, helio_tx_topic *topic, const
 int helio_tx_stream_append_intended(helio_tx_stream *stream, helio_tx_topic *topic,
                                     const void *data, size_t length, int64_t submit_ns,
                                     int64_t intended_ns, helio_moment moment);
+/* Puts messages of a list into the open packet: the first ones that join it and may go, none of more
+ * than `longest` bytes.  The first must have been admitted (send/admit.h), and what holds for it
+ * holds for those that join with it.  Returns how many; the next one is to be admitted and appended
+ * alone. */
+size_t helio_tx_stream_append_run(helio_tx_stream *stream, helio_tx_topic *topic,
+                                  const helio_buffer *messages, size_t count, size_t longest,
+                                  int64_t submit_ns, int64_t intended_ns, helio_moment moment);
 /* What keeps messages of all topics from being appended, for statistics: its owner's. */
 helio_hold *helio_tx_stream_hold(helio_tx_stream *stream);
 /* Sends the open packet, if any.  Call it when there is nothing more to append. */
