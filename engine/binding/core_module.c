@@ -111,14 +111,6 @@ static int watch_process(PyObject *module) {
     return result;
 }
 
-static struct PyModuleDef module_definition = {
-    PyModuleDef_HEAD_INIT,
-    .m_name = "heliograph.engine._core",
-    .m_doc = "The engine as Python sees it at its thinnest; use heliograph.engine.",
-    .m_size = -1,
-    .m_methods = module_methods,
-};
-
 /* The names of the actions, by number. */
 static int add_actions(PyObject *module) {
 #define FORMAT(NAME, name, number, notice, help) "s"
@@ -131,21 +123,44 @@ static int add_actions(PyObject *module) {
     return error;
 }
 
-PyMODINIT_FUNC PyInit__core(void) {
-    if (core_errors_setup() < 0) {
-        return NULL;
+/* Engine threads call back by PyGILState, which knows the main interpreter only, and gates and types
+ * are the process's. */
+static int module_exec(PyObject *module) {
+    if (PyInterpreterState_Get() != PyInterpreterState_Main()) {
+        PyErr_SetString(PyExc_ImportError,
+                        "heliograph's engine runs in the main interpreter only, and this is a "
+                        "sub-interpreter");
+        return -1;
     }
-    PyObject *module = PyModule_Create(&module_definition);
-    if (module == NULL) {
-        return NULL;
-    }
-    if (PyModule_AddType(module, &core_instance_type) < 0 ||
+    if (core_errors_setup() < 0 || PyModule_AddType(module, &core_instance_type) < 0 ||
         PyModule_AddType(module, &core_transmitter_type) < 0 ||
         PyModule_AddType(module, &core_receiver_type) < 0 ||
-        PyModule_AddType(module, &core_message_type) < 0 || add_actions(module) < 0 ||
-        watch_process(module) < 0) {
-        Py_DECREF(module);
-        return NULL;
+        PyModule_AddType(module, &core_message_type) < 0 || add_actions(module) < 0) {
+        return -1;
     }
-    return module;
+    return watch_process(module);
+}
+
+static PyModuleDef_Slot module_slots[] = {
+    {Py_mod_exec, module_exec},
+#ifdef Py_mod_multiple_interpreters
+    {Py_mod_multiple_interpreters, Py_MOD_MULTIPLE_INTERPRETERS_NOT_SUPPORTED},
+#endif
+#ifdef Py_mod_gil
+    {Py_mod_gil, Py_MOD_GIL_USED}, /* all fields of all objects are guarded by it */
+#endif
+    {0, NULL},
+};
+
+static struct PyModuleDef module_definition = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "heliograph.engine._core",
+    .m_doc = "The engine as Python sees it at its thinnest; use heliograph.engine.",
+    .m_size = 0,
+    .m_methods = module_methods,
+    .m_slots = module_slots,
+};
+
+PyMODINIT_FUNC PyInit__core(void) {
+    return PyModuleDef_Init(&module_definition);
 }
