@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "runtime/instance.h"
 #include "runtime/loop.h"
+#include "runtime/rx_lane.h"
 
 void helio_commands_init(helio_commands *commands) {
     pthread_mutex_init(&commands->lock, NULL);
@@ -20,7 +21,9 @@ void helio_commands_fini(helio_commands *commands) {
 
 static bool run(helio_instance *instance, helio_command *command, helio_moment moment) {
     command->result = 0;
-    if (!command->run(instance, command, moment)) {
+    const bool is_done = command->run(instance, command, moment);
+    helio_rx_lanes_look(instance);
+    if (!is_done) {
         return false;
     }
     if (command->result < 0) {

@@ -43,6 +43,8 @@ struct helio_instance {
     helio_hiccup hiccup;
 
     helio_clock_source clock;
+    /* Monotonic: the last cycle. */
+    int64_t now_ns;
     int64_t
         cycle_ns; /* monotonic; the duty cycle began; 0: the thread has slept since the last one */
     helio_idle idle;

@@ -41,6 +41,7 @@ static void do_chores(helio_instance *instance, helio_moment moment) {
     for (helio_rx_lane *lane = instance->rx_lanes; lane; lane = lane->next) {
         helio_rx_lane_refresh(lane, moment);
     }
+    helio_rx_lanes_look(instance);
     helio_limit_tend(instance, moment);
     helio_flight_serve(instance->flight, moment);
     helio_flight_tend(instance->flight, moment.wall_ns);
@@ -68,6 +69,10 @@ static int transmit(helio_instance *instance, helio_moment moment) {
 
 static bool is_time_to_transmit(const helio_instance *instance, int64_t now_ns) {
     return instance->mode == HELIO_MODE_THREAD || now_ns >= instance->transmit_due_ns;
+}
+
+static bool is_due(const helio_instance *instance, int64_t now_ns) {
+    return is_time_to_transmit(instance, now_ns) || now_ns >= instance->chores_due_ns;
 }
 
 /* The sending half of a cycle, and the chores. */
@@ -112,25 +117,25 @@ int helio_loop_once(helio_instance *instance) {
     if (helio_commands_pending(&instance->commands)) {
         done = helio_commands_run(instance, helio_clock_read(&instance->clock));
     }
-    /* One reading of the clock serves a cycle in which nothing happens.  Mode poll: whoever waits
-     * for a message has it as soon as it is read.  Mode thread: what listeners send leaves in this
-     * cycle. */
-    helio_moment moment = helio_clock_read(&instance->clock);
-    if (is_polled) {
-        done += look_after(instance, moment);
-    } else {
-        count_cycle(instance, moment);
-    }
+    /* One reading of the clock, after the first channel was read, serves a cycle with at most one
+     * packet. */
+    helio_moment moment = {0};
     for (helio_rx_lane *lane = instance->rx_lanes; lane; lane = lane->next) {
-        const int received = helio_rx_lane_work(lane, moment);
-        if (received && !is_polled) {
-            moment = helio_clock_read(&instance->clock);
-        }
-        done += received;
+        done += helio_rx_lane_work(lane, &moment);
+    }
+    if (!moment.now_ns) {
+        moment = helio_clock_read(&instance->clock);
     }
     if (!is_polled) {
+        count_cycle(instance, moment);
+    }
+    if (is_due(instance, moment.now_ns)) {
+        if (done) { /* messages that listeners sent leave in this cycle */
+            moment = helio_clock_read(&instance->clock);
+        }
         done += look_after(instance, moment);
     }
+    instance->now_ns = moment.now_ns;
     instance->polling = false;
     return done;
 }
@@ -229,7 +234,7 @@ void helio_loop_sleep(helio_instance *instance, int64_t deadline_ns) {
 }
 
 void helio_loop_rest(helio_instance *instance, int64_t deadline_ns) {
-    if (helio_idle_should_sleep(&instance->idle, helio_monotonic_ns())) {
+    if (helio_idle_should_sleep(&instance->idle, instance->now_ns)) {
         helio_loop_sleep(instance, deadline_ns);
     }
 }

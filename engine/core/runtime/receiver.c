@@ -281,17 +281,19 @@ static size_t take_granted(helio_receiver *receiver, helio_message *messages, si
     return taken;
 }
 
-static size_t take(helio_receiver *receiver, helio_message *messages, size_t limit) {
+static size_t take_queued(helio_receiver *receiver, helio_message *messages, size_t limit) {
     helio_receive_queue *queue = &receiver->queue;
-    if (helio_receive_queue_is_idle(queue)) {
-        return 0;
-    }
     const size_t taken = receiver->credit ? take_granted(receiver, messages, limit)
                                           : helio_receive_queue_take(queue, messages, limit);
     if (helio_receive_queue_is_full(queue) && helio_receive_queue_is_low(queue)) {
         helio_idle_wake(&receiver->instance->idle);
     }
     return taken;
+}
+
+static inline size_t take(helio_receiver *receiver, helio_message *messages, size_t limit) {
+    return helio_receive_queue_is_idle(&receiver->queue) ? 0
+                                                         : take_queued(receiver, messages, limit);
 }
 
 static bool is_over(const helio_receiver *receiver) {
@@ -357,11 +359,13 @@ static size_t receive_polled(helio_receiver *receiver, helio_message *messages, 
                              int64_t timeout_ns) {
     helio_instance *instance = receiver->instance;
     int done = 0;
-    receiver->lane->is_lent &= receiver->lent == 0; /* what was lent comes back */
-    if (receiver->credit && receiver->lent) {
-        give_back(receiver, receiver->lent);
+    if (receiver->lent) { /* the caller is done with these */
+        receiver->lane->is_lent = false;
+        if (receiver->credit) {
+            give_back(receiver, receiver->lent);
+        }
+        receiver->lent = 0;
     }
-    receiver->lent = 0;
     size_t taken = take(receiver, messages, limit);
     if (taken) {
         if (helio_clock_read(&instance->clock).now_ns >= instance->transmit_due_ns) {
@@ -377,7 +381,7 @@ static size_t receive_polled(helio_receiver *receiver, helio_message *messages, 
     const int64_t deadline_ns = helio_deadline_after(timeout_ns);
     for (;;) {
         taken = cycle(receiver, messages, limit, &done);
-        if (taken || is_over(receiver) || helio_monotonic_ns() >= deadline_ns) {
+        if (taken || is_over(receiver) || instance->now_ns >= deadline_ns) {
             return taken;
         }
         if (done) {

@@ -154,7 +154,9 @@ static int open_endpoint(helio_rx_lane *lane) {
 
 /* Streams of a connection that is gone may go on by another one. */
 static void on_gone(helio_lane *base, const helio_address *peer) {
-    helio_rx_endpoint_detach(((helio_rx_lane *)base)->endpoint, peer);
+    helio_rx_lane *lane = (helio_rx_lane *)base;
+    helio_rx_endpoint_detach(lane->endpoint, peer);
+    lane->quiet_until_ns = 0;
 }
 
 static int open_lane(helio_instance *instance, const helio_endpoint *endpoint,
@@ -218,27 +220,28 @@ static bool is_lending(const helio_rx_lane *lane) {
     return lane->receivers && lane->receivers->lend_to;
 }
 
-static size_t receive_batch(helio_rx_lane *lane) {
-    helio_instance *instance = lane->base.instance;
+static inline size_t read_batch(helio_rx_lane *lane) {
     helio_channel *channel = lane->base.channel;
-    helio_datagram *datagrams = instance->datagrams;
     const size_t limit = is_lending(lane) ? lane->lend_packets : HELIO_CHANNEL_BATCH;
-    const size_t count = channel->driver->receive(channel, datagrams, limit);
+    const size_t count = channel->driver->receive(channel, lane->base.instance->datagrams, limit);
     lane->read_all = count == limit;
-    if (!count) {
-        return 0;
-    }
-    helio_moment moment = helio_clock_read(&instance->clock);
-    const int64_t receive_ns = moment.wall_ns;
+    return count;
+}
+
+/* The packets were read at this moment.  Listeners take their time, so the clock is read again for
+ * each further packet. */
+static void take_batch(helio_rx_lane *lane, size_t count, helio_moment *moment) {
+    helio_instance *instance = lane->base.instance;
+    const helio_datagram *datagrams = instance->datagrams;
+    const int64_t receive_ns = moment->wall_ns;
     for (size_t i = 0; i < count; i++) {
-        if (i > 0) { /* listeners take their time */
-            moment = helio_clock_read(&instance->clock);
+        if (i > 0) {
+            *moment = helio_clock_read(&instance->clock);
         }
         helio_rx_endpoint_stamp(lane->endpoint, datagrams[i].kernel_ns);
         helio_rx_endpoint_on_packet(lane->endpoint, datagrams[i].data, datagrams[i].length,
-                                    &datagrams[i].source, receive_ns, moment);
+                                    &datagrams[i].source, receive_ns, *moment);
     }
-    return count;
 }
 
 /* Some receiver has no room, and what is not read makes the source wait. */
@@ -247,20 +250,31 @@ static bool is_held_back(const helio_rx_lane *lane) {
            !helio_rx_endpoint_must_hear(lane->endpoint, HELIO_CHANNEL_BATCH);
 }
 
-/* Reads until the channel is empty, or for so long that others must get their turn. */
-static int receive(helio_rx_lane *lane) {
+/* Reads until the channel is empty, or for so long that others must get their turn.  The first
+ * `count` packets are read. */
+static int receive(helio_rx_lane *lane, size_t count, helio_moment *moment) {
     helio_channel *channel = lane->base.channel;
-    if (is_held_back(lane) && !channel->driver->is_memory) {
+    if (!count && is_held_back(lane) && !channel->driver->is_memory) {
         channel->driver->receive(channel, NULL, 0); /* nor is the sleep to be disturbed */
         return 0;
     }
     size_t total = 0;
-    bool has_more = true;
-    for (int i = 0; i < BATCHES_PER_CYCLE && has_more && !lane->is_lent && !is_held_back(lane);
-         i++) {
-        const size_t count = receive_batch(lane);
-        has_more = count == HELIO_CHANNEL_BATCH || lane->base.channel->has_more;
+    for (int i = 0; i < BATCHES_PER_CYCLE; i++) {
+        if (!count) {
+            if (lane->is_lent || is_held_back(lane)) {
+                break;
+            }
+            count = read_batch(lane);
+            if (count) {
+                *moment = helio_clock_read(&lane->base.instance->clock);
+            }
+        }
+        take_batch(lane, count, moment);
         total += count;
+        if (count < HELIO_CHANNEL_BATCH && !channel->has_more) {
+            break;
+        }
+        count = 0;
     }
     return (int)total;
 }
@@ -306,25 +320,6 @@ bool helio_rx_lane_has_acks(const helio_rx_lane *lane) {
     return false;
 }
 
-int helio_rx_lane_work(helio_rx_lane *lane, helio_moment moment) {
-    int done = receive(lane);
-    if (done) {
-        moment = helio_clock_read(&lane->base.instance->clock);
-    }
-    if (lane->acked_by_app) {
-        pass_acks(lane, moment);
-    }
-    if (lane->grants) {
-        grant(lane, moment);
-    }
-    if (moment.now_ns >= helio_rx_endpoint_next_deadline_ns(lane->endpoint) ||
-        helio_rx_lane_can_resume(lane)) {
-        done += helio_rx_endpoint_poll(lane->endpoint, moment);
-    }
-    flush_channel(lane);
-    return done;
-}
-
 static bool has_listener(const helio_rx_lane *lane) {
     for (const helio_receiver *r = lane->receivers; r; r = r->next) {
         if (r->has_listener) {
@@ -334,6 +329,49 @@ static bool has_listener(const helio_rx_lane *lane) {
     return false;
 }
 
+/* Until when only a packet, a command or the chores give this lane work; 0: each cycle is to look
+ * after it. */
+static int64_t quiet_until_ns(const helio_rx_lane *lane) {
+    return lane->acked_by_app || lane->grants || helio_rx_endpoint_is_blocked(lane->endpoint)
+               ? 0
+               : helio_rx_endpoint_next_deadline_ns(lane->endpoint);
+}
+
+/* All there may be to do; `count` packets are read. */
+static int work(helio_rx_lane *lane, size_t count, helio_moment *moment) {
+    int done = receive(lane, count, moment);
+    if (done && has_listener(lane)) {
+        *moment = helio_clock_read(&lane->base.instance->clock);
+    }
+    if (lane->acked_by_app) {
+        pass_acks(lane, *moment);
+    }
+    if (lane->grants) {
+        grant(lane, *moment);
+    }
+    if (moment->now_ns >= helio_rx_endpoint_next_deadline_ns(lane->endpoint) ||
+        helio_rx_lane_can_resume(lane)) {
+        done += helio_rx_endpoint_poll(lane->endpoint, *moment);
+    }
+    flush_channel(lane);
+    lane->quiet_until_ns = quiet_until_ns(lane);
+    return done;
+}
+
+int helio_rx_lane_work(helio_rx_lane *lane, helio_moment *moment) {
+    const size_t count = lane->quiet_until_ns > 0 && !lane->is_lent ? read_batch(lane) : 0;
+    if (count || !moment->now_ns) {
+        *moment = helio_clock_read(&lane->base.instance->clock);
+    }
+    return !count && moment->now_ns < lane->quiet_until_ns ? 0 : work(lane, count, moment);
+}
+
+void helio_rx_lanes_look(const helio_instance *instance) {
+    for (helio_rx_lane *lane = instance->rx_lanes; lane; lane = lane->next) {
+        lane->quiet_until_ns = 0;
+    }
+}
+
 void helio_rx_lanes_work_amid_send(helio_instance *instance, helio_moment moment) {
     const bool is_polled = instance->mode == HELIO_MODE_POLL;
     if (is_polled && instance->polling) {
@@ -341,7 +379,7 @@ void helio_rx_lanes_work_amid_send(helio_instance *instance, helio_moment moment
     }
     for (helio_rx_lane *lane = instance->rx_lanes; lane; lane = lane->next) {
         if (!is_polled || !has_listener(lane)) {
-            helio_rx_lane_work(lane, moment);
+            helio_rx_lane_work(lane, &moment);
         }
     }
 }

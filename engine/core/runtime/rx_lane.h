@@ -11,6 +11,9 @@ struct helio_rx_lane {
     helio_rx_lane *next;
     helio_rx_endpoint *endpoint;
     helio_receiver *receivers;
+    /* Monotonic: before then a cycle that reads no packet has nothing to do here; 0: it is unknown.
+     * Commands, chores and lost connections set it to 0. */
+    int64_t quiet_until_ns;
     bool is_queued;    /* feedback waits in the channel for a flush */
     bool grants;       /* some receiver was opened with credit */
     bool acked_by_app; /* some receiver was opened with ack=app */
@@ -32,8 +35,12 @@ void helio_rx_lane_release(helio_rx_lane *lane, helio_moment moment);
  * HELIO_ERR_OPTION for options that contradict each other. */
 int helio_rx_lane_config(const helio_receiver_options *options, helio_rx_endpoint_config *out);
 
-/* Reads what came, asks for what is missing, delivers. */
-int helio_rx_lane_work(helio_rx_lane *lane, helio_moment moment);
+/* Reads packets, requests missing ones, delivers.  Returns how much was done, 0 for nothing.
+ * `moment` is now, or its now_ns is 0; then the clock is read after the first look at the channel.
+ * Afterwards it is the moment of the last packet, if there was one. */
+int helio_rx_lane_work(helio_rx_lane *lane, helio_moment *moment);
+/* Something other than a packet may have given the lanes work. */
+void helio_rx_lanes_look(const helio_instance *instance);
 /* Works all lanes while one long message is being sent, so that nothing is missed meanwhile.  In
  * mode poll only those without a listener, which might send into the midst of that message. */
 void helio_rx_lanes_work_amid_send(helio_instance *instance, helio_moment moment);
