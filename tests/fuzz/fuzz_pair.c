@@ -5,6 +5,9 @@
  * packet with the numbers of the input); time passes; subscriptions come and go; the application acknowledges, or has no room;
  * the source treats the receiver, closes, starts again.
  *
+ * Each program runs twice, with the fast path of receiving and without (receive/fast_path.h).  After every action both have
+ * delivered the same, sent the same packets and counted the same.
+ *
  * What must hold: nothing that was not sent is delivered, nothing twice, nothing delivered and reported lost, in order unless
  * asked otherwise; what is acknowledged was accounted for; the books hold; memory has a bound and all of it comes back.  When
  * nothing was forged, and in the end everything gets through, delivered + lost is all that was sent.  A forger may spoil what is
@@ -66,8 +69,9 @@ static void end_source(pair *p) {
     p->source = NULL;
 }
 
-static void start_receiver(pair *p, uint8_t a, uint8_t b) {
+static void start_receiver(pair *p, uint8_t a, uint8_t b, bool no_fast_path) {
     helio_rx_endpoint_config config = world_receiver_config(100);
+    config.no_fast_path = no_fast_path;
     config.window_packets = WINDOWS[a & 3];
     config.max_streams = 4;
     config.in_arrival_order = p->is_arrival = a >> 2 & 1;
@@ -455,8 +459,20 @@ static void settle(pair *p) {
     }
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    program input = {data, data + size};
+enum { ACTIONS_MAX = 400 };
+
+/* The digests of one run, after each action and at the end. */
+typedef struct run {
+    uint64_t digests[ACTIONS_MAX + 1];
+    int count;
+} run;
+
+static void note(pair *p, run *into) {
+    pair_digest_statistics(p);
+    into->digests[into->count++] = p->digest;
+}
+
+static void play(program input, bool no_fast_path, run *into) {
     pair *p = calloc(1, sizeof *p);
     const helio_stats_config config = {.name = "fuzz", .bytes = 1 << 19, .level = 0, .wall_ns = 1};
     MUST(p && helio_stats_create(&config, &p->stats) == 0);
@@ -468,16 +484,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const uint8_t a = take_byte(&input), b = take_byte(&input), c = take_byte(&input);
     if (take_byte(&input) & 1) { /* the source was there before */
         start_source(p, a, b);
-        start_receiver(p, c, b);
+        start_receiver(p, c, b, no_fast_path);
     } else {
-        start_receiver(p, c, b);
+        start_receiver(p, c, b, no_fast_path);
         start_source(p, a, b);
     }
-    for (int actions = 0; input.at < input.end && actions < 400; actions++) {
+    for (int actions = 0; input.at < input.end && actions < ACTIONS_MAX; actions++) {
         do_one(p, &input, a, b);
         check(p);
+        note(p, into);
     }
     settle(p);
+    note(p, into);
     end_source(p);
     helio_rx_endpoint_destroy(p->receiver, p->now);
     MUST(books_hold(p->stats));
@@ -487,5 +505,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     helio_stats_close_object(p->stats, &p->instance, 1);
     helio_stats_destroy(p->stats);
     free(p);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    static run fast, general;
+    fast.count = general.count = 0;
+    play((program){data, data + size}, false, &fast);
+    play((program){data, data + size}, true, &general);
+    MUST(fast.count == general.count);
+    for (int i = 0; i < fast.count; i++) {
+        if (fast.digests[i] != general.digests[i]) {
+            fprintf(stderr, "the paths differ after action %d of %d\n", i, fast.count);
+            abort();
+        }
+    }
     return 0;
 }

@@ -6,6 +6,7 @@
 #define HELIO_TESTS_PAIR_WORLD_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "reconciliation.h"
 #include "world.h"
@@ -74,8 +75,30 @@ typedef struct pair {
     bool is_forged;  /* somebody else has spoken: of the messages nothing is sure any more */
     bool
         is_disturbed; /* the source turned the receiver away, or a stream expired: the tail may be missing */
-    bool is_closed; /* the source takes no more messages */
+    bool is_closed;  /* the source takes no more messages */
+    uint64_t digest; /* of all that the receiver has done: deliveries, packets, statistics */
 } pair;
+
+static pair *the_pair; /* sinks and outlets know only their own */
+
+/* Adds bytes to the digest (FNV-1a). */
+static inline void pair_digest(pair *p, const void *bytes, size_t length) {
+    const uint8_t *at = bytes;
+    for (size_t i = 0; i < length; i++) {
+        p->digest = (p->digest ^ at[i]) * UINT64_C(0x100000001b3);
+    }
+}
+
+/* Adds the statistics of all objects, without the guards of their records. */
+static inline void pair_digest_statistics(pair *p) {
+    const uint64_t used = helio_cell(&p->stats->header->objects_used);
+    for (uint64_t i = 0; i < used; i++) {
+        const helio_segment_object *object = &p->stats->objects[i];
+        const uint8_t *record = books_record(p->stats, object);
+        pair_digest(p, object->labels, strlen(object->labels));
+        pair_digest(p, record + sizeof(uint64_t), object->record_bytes - sizeof(uint64_t));
+    }
+}
 
 /* ---- packets ---- */
 
@@ -84,6 +107,7 @@ static inline int pair_post(void *context, const helio_address *to, const void *
     queue *box = context;
     (void)to, (void)stable;
     MUST(length > 0 && length <= 65507);
+    pair_digest(the_pair, packet, length);
     if (box->count == QUEUE_MAX) {
         return 0; /* lost on the way */
     }
@@ -135,7 +159,6 @@ static inline void pair_mark(pair *p, subscriber *s, account *of, uint64_t numbe
 }
 
 static volatile uint8_t touched;
-static pair *the_pair; /* sinks know only their subscriber */
 
 static inline void pair_on_stream(void *context, uint32_t stream, const helio_tsi *tsi,
                                   helio_stats_object *object) {
@@ -167,6 +190,8 @@ static inline size_t pair_on_messages(void *context, const helio_message *messag
         for (size_t k = 0; k < m->length; k++) { /* touch every byte */
             sum ^= ((const uint8_t *)m->data)[k];
         }
+        pair_digest(p, m->data, m->length);
+        pair_digest(p, &m->length, sizeof *m - offsetof(helio_message, length));
         if (p->is_forged || m->stream >= STREAMS_MAX) {
             continue;
         }
@@ -188,6 +213,7 @@ static inline size_t pair_on_messages(void *context, const helio_message *messag
 static inline void pair_on_loss(void *context, const helio_loss *loss) {
     subscriber *s = context;
     MUST(loss->count > 0);
+    pair_digest(the_pair, loss, sizeof *loss);
     if (the_pair->is_forged || loss->stream >= STREAMS_MAX) {
         return;
     }

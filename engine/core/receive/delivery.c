@@ -7,7 +7,7 @@
 
 #include "receive/delivery_topic.h"
 
-enum { CHUNK = 128 }; /* messages handed over at once */
+enum { CHUNK = HELIO_DELIVERY_CHUNK };
 
 int helio_delivery_init(helio_delivery *delivery, helio_subscriptions *shared, const helio_tsi *tsi,
                         bool is_complete) {
@@ -109,6 +109,7 @@ int helio_delivery_add(helio_delivery *delivery, helio_subscription *subscriptio
     topic->has_start = delivery->is_complete && !delivery->shared->is_raw;
     const uint64_t key = key_of(delivery, subscription);
     topic->next = helio_map_get(&delivery->topics, key);
+    delivery->recent = NULL;
     int error = is_acked_by_app(topic)
                     ? helio_unacked_init(&topic->unacked, delivery->shared->window_packets)
                     : 0;
@@ -141,6 +142,7 @@ void helio_delivery_remove(helio_delivery *delivery, helio_subscription *subscri
         return;
     }
     *link = topic->next;
+    delivery->recent = NULL;
     if (head) {
         helio_map_put(&delivery->topics, key, head); /* the key is there: cannot fail */
     } else {
@@ -189,13 +191,9 @@ static bool keeps_messages(const helio_delivery_topic *topic) {
 }
 
 void helio_delivery_count(helio_delivery *delivery, helio_delivery_topic *topic,
-                          const helio_message *messages, size_t count, uint64_t joined,
+                          const helio_message *first, size_t count, uint64_t bytes, uint64_t joined,
                           const helio_rxw_packet *packet, helio_moment moment) {
     helio_receiver_stats *stats = helio_delivery_stats(topic);
-    uint64_t bytes = 0;
-    for (size_t i = 0; i < count; i++) {
-        bytes += messages[i].length;
-    }
     helio_stats_begin(stats);
     helio_count(&stats->messages_delivered, count);
     helio_count(keeps_messages(topic) ? &stats->queue_messages : &stats->messages_taken, count);
@@ -210,8 +208,16 @@ void helio_delivery_count(helio_delivery *delivery, helio_delivery_topic *topic,
     helio_count(&delivery->shared->instance->messages_received, count);
     helio_count(&delivery->shared->instance->bytes_received, bytes);
     if (topic->is_measuring) {
-        helio_delivery_measure(delivery, topic, messages[0].submit_ns, count, packet, moment);
+        helio_delivery_measure(delivery, topic, first->submit_ns, count, packet, moment);
     }
+}
+
+uint64_t helio_delivery_bytes_of(const helio_message *messages, size_t count) {
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < count; i++) {
+        bytes += messages[i].length;
+    }
+    return bytes;
 }
 
 size_t helio_delivery_give(const helio_delivery_topic *topic, helio_message *messages, size_t count,
@@ -219,10 +225,7 @@ size_t helio_delivery_give(const helio_delivery_topic *topic, helio_message *mes
     for (size_t i = 0; i < count; i++) {
         messages[i].stream = topic->stream;
     }
-    const helio_sink *sink = &topic->subscription->sink;
-    const bool lasts = packet->lasts && !packet->is_fragment && sink->on_lasting_messages;
-    return lasts ? sink->on_lasting_messages(sink->context, messages, count)
-                 : sink->on_messages(sink->context, messages, count);
+    return helio_delivery_hand_over(topic, messages, count, packet);
 }
 
 /* Gives messages of a batch and keeps account of them; returns how many were taken. */
@@ -238,7 +241,8 @@ static size_t hand_over(helio_delivery *delivery, helio_delivery_topic *topic,
             helio_ahead_add(&topic->ahead, messages[0].number, taken);
             topic->ahead_count += taken;
         }
-        helio_delivery_count(delivery, topic, messages, taken, 0, packet, moment);
+        const uint64_t bytes = helio_delivery_bytes_of(messages, taken);
+        helio_delivery_count(delivery, topic, messages, taken, bytes, 0, packet, moment);
     }
     return taken;
 }
@@ -324,11 +328,7 @@ static bool is_whole(batch_reader reader) {
 /* What all messages of a batch have in common. */
 static helio_message form_of(helio_delivery *delivery, const helio_tsdu_header *header,
                              const helio_rxw_packet *packet) {
-    delivery->closed_ns =
-        header->submit_ns && header->closed_after_ns != HELIO_TSDU_CLOSED_AFTER_MAX
-            ? header->submit_ns + (int64_t)header->closed_after_ns
-            : 0;
-    delivery->intended_ns = header->intended_ns;
+    helio_delivery_learn_times(delivery, header);
     return (helio_message){
         .submit_ns = header->submit_ns,
         .receive_ns = packet->receive_ns,
@@ -478,7 +478,7 @@ static helio_delivery_result deliver_batch(helio_delivery *delivery, uint64_t se
     if (header->flags & HELIO_TSDU_FLAG_ASK) {
         delivery->asked = sequence;
     }
-    helio_delivery_topic *topics = helio_map_get(&delivery->topics, header->topic_id);
+    helio_delivery_topic *topics = helio_delivery_find(delivery, header->topic_id);
     if (!topics) {
         delivery->messages_filtered += header->count;
         return HELIO_DELIVERY_FILTERED;

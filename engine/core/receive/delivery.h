@@ -55,7 +55,9 @@ typedef struct helio_delivery_topic helio_delivery_topic;
 typedef struct helio_delivery {
     helio_subscriptions *shared;
     helio_tsi tsi;
-    helio_map topics; /* topic id -> helio_delivery_topic, chained when wanted more than once */
+    helio_map topics;   /* topic id -> helio_delivery_topic, chained when wanted more than once */
+    uint64_t recent_id; /* of the topic looked up last; valid when `recent` is set */
+    helio_delivery_topic *recent; /* its entry of `topics`; NULL: none */
     helio_reassembly reassembly;
     helio_tsdu_header open_batch; /* of the batch being reassembled */
     uint64_t ready_sequence;      /* the reassembled batch ends with this packet; 0: none */

@@ -43,7 +43,8 @@ static helio_delivery_result deliver_raw(helio_delivery *delivery, uint64_t numb
         if (topic->unacked.batches) {
             helio_unacked_add(&topic->unacked, delivery->first_sequence, topic->expected);
         }
-        helio_delivery_count(delivery, topic, &message, 1, packets - 1, packet, moment);
+        helio_delivery_count(delivery, topic, &message, 1, message.length, packets - 1, packet,
+                             moment);
     }
     return is_full ? HELIO_DELIVERY_FULL : HELIO_DELIVERY_TAKEN;
 }

@@ -6,7 +6,10 @@
 #include "receive/ahead.h"
 #include "receive/delivery.h"
 
-enum { HELIO_DELIVERY_RAW_ID = 0 }; /* the topic of all packets of a raw endpoint */
+enum {
+    HELIO_DELIVERY_RAW_ID = 0,  /* the topic of all packets of a raw endpoint */
+    HELIO_DELIVERY_CHUNK = 128, /* messages handed over at once */
+};
 
 struct helio_delivery_topic {
     helio_subscription *subscription;
@@ -79,13 +82,43 @@ void helio_delivery_pass_ahead(helio_delivery_topic *topic, uint64_t number);
 /* The topic appears for the first time: opens the statistics and notifies the sink. */
 bool helio_delivery_meet(helio_delivery *delivery, helio_delivery_topic *topic,
                          helio_moment moment);
+/* The batch being passed has this header: when it was closed, and when it was to be sent. */
+static inline void helio_delivery_learn_times(helio_delivery *delivery,
+                                              const helio_tsdu_header *header) {
+    delivery->closed_ns =
+        header->submit_ns && header->closed_after_ns != HELIO_TSDU_CLOSED_AFTER_MAX
+            ? header->submit_ns + (int64_t)header->closed_after_ns
+            : 0;
+    delivery->intended_ns = header->intended_ns;
+}
+/* Passes messages, which have the stream's number, to the topic's sink; returns how many it
+ * took. */
+static inline size_t helio_delivery_hand_over(const helio_delivery_topic *topic,
+                                              const helio_message *messages, size_t count,
+                                              const helio_rxw_packet *packet) {
+    const helio_sink *sink = &topic->subscription->sink;
+    const bool lasts = packet->lasts && !packet->is_fragment && sink->on_lasting_messages;
+    return lasts ? sink->on_lasting_messages(sink->context, messages, count)
+                 : sink->on_messages(sink->context, messages, count);
+}
 /* Passes messages of a packet to the topic's sink; returns how many it took. */
 size_t helio_delivery_give(const helio_delivery_topic *topic, helio_message *messages, size_t count,
                            const helio_rxw_packet *packet);
-/* Counts messages of a packet that were taken.  joined: numbers they used beyond their own. */
+/* Bytes of messages. */
+uint64_t helio_delivery_bytes_of(const helio_message *messages, size_t count);
+/* Counts `count` messages of a packet that were taken, `first` and those after it, with `bytes`
+ * together.  joined: numbers they used beyond their own. */
 void helio_delivery_count(helio_delivery *delivery, helio_delivery_topic *topic,
-                          const helio_message *messages, size_t count, uint64_t joined,
+                          const helio_message *first, size_t count, uint64_t bytes, uint64_t joined,
                           const helio_rxw_packet *packet, helio_moment moment);
+/* The topics with this identifier; NULL: none. */
+static inline helio_delivery_topic *helio_delivery_find(helio_delivery *delivery, uint64_t id) {
+    if (!delivery->recent || delivery->recent_id != id) {
+        delivery->recent = helio_map_get(&delivery->topics, id);
+        delivery->recent_id = id;
+    }
+    return delivery->recent;
+}
 /* Adds a fragment; the APDU is whole when ready_sequence is `sequence` afterwards.  TAKEN or
  * DAMAGED. */
 helio_delivery_result helio_delivery_put_together(helio_delivery *delivery, uint64_t sequence,

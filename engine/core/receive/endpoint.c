@@ -5,6 +5,7 @@
 
 #include <heliograph/errors.h>
 
+#include "receive/fast_path.h"
 #include "receive/feedback.h"
 #include "window/size.h"
 
@@ -262,14 +263,6 @@ void helio_rx_endpoint_stamp(helio_rx_endpoint *endpoint, int64_t kernel_ns) {
     endpoint->shared.kernel_ns = kernel_ns;
 }
 
-/* The clock may have been set in between: a wait below zero says nothing. */
-static void record_wait(const helio_rx_stream *stream, int64_t kernel_ns, int64_t receive_ns) {
-    if (kernel_ns && receive_ns >= kernel_ns) {
-        helio_record(stream->object.histogram[HELIO_RX_STREAM_SOCKET_LATENCY],
-                     receive_ns - kernel_ns, 1);
-    }
-}
-
 /* ---- replays ---- */
 
 int helio_rx_endpoint_replay(helio_rx_endpoint *endpoint, const helio_tsi *tsi, const char *topic,
@@ -327,6 +320,9 @@ void helio_rx_endpoint_on_packet(helio_rx_endpoint *endpoint, const void *datagr
     helio_instance_stats *instance = endpoint->shared.instance;
     helio_count(&instance->packets_received, 1);
     helio_count(&instance->packet_bytes_received, length);
+    if (helio_rx_fast_path(endpoint, datagram, length, from, receive_ns, moment)) {
+        return;
+    }
     helio_pgm_packet packet;
     helio_pgm_refusal refusal = HELIO_PGM_BAD_SIZE;
     if (length <= endpoint->shared.config.max_packet_bytes) {
@@ -360,7 +356,7 @@ void helio_rx_endpoint_on_packet(helio_rx_endpoint *endpoint, const void *datagr
         helio_count(&instance->foreign_packets, 1); /* parity is not used here */
         return;
     }
-    record_wait(stream, endpoint->shared.kernel_ns, receive_ns);
+    helio_rx_record_wait(stream, receive_ns);
     helio_rx_stream_on_packet(stream, &packet, length, from, receive_ns, moment);
     if (helio_rx_is_unproven(stream)) {
         look_at_proof(stream, moment.now_ns);

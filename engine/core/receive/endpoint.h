@@ -75,7 +75,8 @@ typedef struct helio_rx_endpoint_config {
     bool is_connected; /* feedback goes back to where a stream's last SPM came from */
     /* Feedback goes to the path NLA of SPMs, where network elements put their own address. */
     bool network_elements;
-    uint64_t seed; /* of the random back-off; different in each instance */
+    bool no_fast_path; /* each packet takes the general path: tests compare both (fast_path.h) */
+    uint64_t seed;     /* of the random back-off; different in each instance */
     /* Reads how many datagrams this host has dropped so far before the engine could read them.
      * Called with the outlet's context when packets are missing.  NULL: nothing drops any. */
     uint64_t (*dropped)(void *context);

@@ -1,5 +1,5 @@
-/* The state of a receive endpoint and what its two files share: endpoint.c (packets, subscriptions,
- * replays, time) and tracking.c (which streams it tracks). */
+/* The state of a receive endpoint and what its files share: endpoint.c (packets, subscriptions,
+ * replays, time), fast_path.c (the common packet) and tracking.c (which streams it tracks). */
 #ifndef HELIO_RECEIVE_ENDPOINT_PARTS_H
 #define HELIO_RECEIVE_ENDPOINT_PARTS_H
 

@@ -48,8 +48,7 @@ void helio_rx_show_window(helio_rx_stream *stream) {
 void helio_rx_account(helio_rx_stream *stream, _Atomic uint64_t *fate, size_t bytes) {
     helio_rx_stream_stats *stats = helio_rx_stats(stream);
     helio_stats_begin(stats);
-    helio_count(&stats->packets_received, 1);
-    helio_count(&stats->bytes_received, bytes);
+    helio_rx_count_received(stats, bytes);
     helio_count(fate, 1);
     helio_stats_end(stats);
 }
@@ -81,8 +80,7 @@ static void account_taken(helio_rx_stream *stream, bool is_passed, found found, 
                           size_t bytes) {
     helio_rx_stream_stats *stats = helio_rx_stats(stream);
     helio_stats_begin(stats);
-    helio_count(&stats->packets_received, 1);
-    helio_count(&stats->bytes_received, bytes);
+    helio_rx_count_received(stats, bytes);
     if (is_passed) {
         helio_count(&stats->packets_delivered, 1);
     }
@@ -444,6 +442,12 @@ static void hold(helio_rx_stream *stream, uint64_t sequence, const helio_rxw_pac
             helio_delivery_ahead(&stream->delivery, packet, moment);
         }
     }
+}
+
+void helio_rx_hold_rest(helio_rx_stream *stream, uint64_t sequence, const helio_rxw_packet *packet,
+                        size_t bytes, helio_moment moment) {
+    helio_rx_set_blocked(stream, true);
+    hold(stream, sequence, packet, FOUND_NEW, HELIO_RX_LOCATION_LATE, bytes, moment);
 }
 
 void helio_rx_take(helio_rx_stream *stream, uint64_t sequence, helio_rxw_packet *packet,

@@ -54,6 +54,9 @@ void helio_rx_give_up_before(helio_rx_stream *stream, uint64_t sequence, helio_r
                              helio_moment moment);
 /* Passes on packets in order, until one is missing or a sink has no room. */
 void helio_rx_drain(helio_rx_stream *stream, helio_moment moment);
+/* The sink had no room for all messages of a packet of `bytes` that is next in order: holds it. */
+void helio_rx_hold_rest(helio_rx_stream *stream, uint64_t sequence, const helio_rxw_packet *packet,
+                        size_t bytes, helio_moment moment);
 /* Sets whether the stream waits for room in a sink. */
 void helio_rx_set_blocked(helio_rx_stream *stream, bool is_blocked);
 
@@ -64,6 +67,21 @@ void helio_rx_set_blocked(helio_rx_stream *stream, bool is_blocked);
 
 /* Writes the window's state into the statistics; between helio_stats_begin and _end. */
 void helio_rx_show_window(helio_rx_stream *stream);
+/* A data packet of `bytes` was received; between helio_stats_begin and _end.  Each data packet
+ * passes here once. */
+static inline void helio_rx_count_received(helio_rx_stream_stats *stats, size_t bytes) {
+    helio_count(&stats->packets_received, 1);
+    helio_count(&stats->bytes_received, bytes);
+}
+/* A packet of `bytes` was received and passed on in order. */
+static inline void helio_rx_account_in_order(helio_rx_stream *stream, size_t bytes) {
+    helio_rx_stream_stats *stats = helio_rx_stats(stream);
+    helio_stats_begin(stats);
+    helio_rx_count_received(stats, bytes);
+    helio_count(&stats->packets_delivered, 1);
+    helio_rx_show_window(stream);
+    helio_stats_end(stats);
+}
 /* A data packet of `bytes` was received, and `fate` counts what became of it. */
 void helio_rx_account(helio_rx_stream *stream, _Atomic uint64_t *fate, size_t bytes);
 /* The stream begins at `first`, earlier than assumed. */

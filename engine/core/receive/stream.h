@@ -205,6 +205,16 @@ static inline helio_rx_stream_stats *helio_rx_stats(const helio_rx_stream *strea
     return stream->object.record;
 }
 
+/* Records the time from the kernel to the engine.  The clock may have been set in between: a time
+ * below zero says nothing. */
+static inline void helio_rx_record_wait(const helio_rx_stream *stream, int64_t receive_ns) {
+    const int64_t kernel_ns = stream->shared->kernel_ns;
+    if (kernel_ns && receive_ns >= kernel_ns) {
+        helio_record(stream->object.histogram[HELIO_RX_STREAM_SOCKET_LATENCY],
+                     receive_ns - kernel_ns, 1);
+    }
+}
+
 /* Bytes of its windows, charged to the account. */
 static inline size_t helio_rx_memory_of(const helio_rx_stream *stream) {
     return helio_rxw_memory(&stream->rxw) + helio_nak_memory(&stream->nak);

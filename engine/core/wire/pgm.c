@@ -149,6 +149,28 @@ static helio_pgm_refusal read_rest(cursor *c, size_t tsdu_bytes, helio_pgm_packe
     return HELIO_PGM_ACCEPTED;
 }
 
+bool helio_pgm_has_right_sum(const void *datagram, size_t length, bool must_have) {
+    uint16_t checksum;
+    memcpy(&checksum, (const uint8_t *)datagram + 6, sizeof checksum);
+    return checksum ? helio_checksum_fold(helio_checksum_part(datagram, length)) == 0xFFFF
+                    : !must_have;
+}
+
+bool helio_pgm_read_plain(const void *datagram, size_t length, helio_pgm_plain *out) {
+    const uint8_t *packet = datagram;
+    if (length < HELIO_PGM_DATA_HEADER || packet[4] != HELIO_PGM_TYPE_ODATA || packet[5] != 0 ||
+        helio_get16(packet + 14) != length - HELIO_PGM_DATA_HEADER) {
+        return false;
+    }
+    memcpy(out->tsi.gsi, packet + 8, HELIO_GSI_BYTES);
+    out->tsi.port = helio_get16(packet);
+    out->sequence = helio_get32(packet + HELIO_PGM_HEADER);
+    out->trail = helio_get32(packet + HELIO_PGM_HEADER + 4);
+    out->tsdu = packet + HELIO_PGM_DATA_HEADER;
+    out->tsdu_bytes = (uint32_t)(length - HELIO_PGM_DATA_HEADER);
+    return true;
+}
+
 static helio_pgm_refusal decode(const void *datagram, size_t length, bool has_sum,
                                 helio_pgm_packet *out) {
     const uint8_t *packet = datagram;
@@ -166,10 +188,7 @@ static helio_pgm_refusal decode(const void *datagram, size_t length, bool has_su
     if (length < HELIO_PGM_HEADER + (size_t)header) {
         return HELIO_PGM_BAD_SIZE;
     }
-    uint16_t checksum;
-    memcpy(&checksum, packet + 6, sizeof checksum);
-    if (checksum ? helio_checksum_fold(helio_checksum_part(packet, length)) != 0xFFFF
-                 : has_sum && is_data(type)) {
+    if (!helio_pgm_has_right_sum(packet, length, has_sum && is_data(type))) {
         return HELIO_PGM_BAD_CHECKSUM;
     }
 

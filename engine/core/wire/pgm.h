@@ -233,6 +233,21 @@ helio_pgm_refusal helio_pgm_decode(const void *datagram, size_t length, helio_pg
 helio_pgm_refusal helio_pgm_decode_unsummed(const void *datagram, size_t length,
                                             helio_pgm_packet *out);
 
+/* Whole data (ODATA) without options. */
+typedef struct helio_pgm_plain {
+    helio_tsi tsi;
+    uint32_t sequence;
+    uint32_t trail;
+    const uint8_t *tsdu;
+    uint32_t tsdu_bytes;
+} helio_pgm_plain;
+
+/* Reads a datagram of whole data without options and flags.  False: it is something else.  The
+ * checksum is not verified. */
+bool helio_pgm_read_plain(const void *datagram, size_t length, helio_pgm_plain *out);
+/* The checksum of a packet is right.  `must_have`: a packet without one is refused. */
+bool helio_pgm_has_right_sum(const void *datagram, size_t length, bool must_have);
+
 /* The data-source port of a packet, which tells the streams of one source apart; nothing else of it
  * is looked at. False: it is too short to have one. */
 bool helio_pgm_peek_port(const uint8_t *packet, size_t length, uint16_t *port);

@@ -52,7 +52,7 @@ helio_tsdu_result helio_tsdu_decode(const uint8_t *tsdu, size_t bytes, helio_tsd
     return HELIO_TSDU_OURS;
 }
 
-static bool next_extended(const uint8_t **at, const uint8_t *end, helio_tsdu_message *out) {
+bool helio_tsdu_next_extended(const uint8_t **at, const uint8_t *end, helio_tsdu_message *out) {
     const size_t left = (size_t)(end - *at);
     if (left < HELIO_TSDU_EXTENDED_HEADER) {
         return false;
@@ -67,23 +67,6 @@ static bool next_extended(const uint8_t **at, const uint8_t *end, helio_tsdu_mes
     }
     *out = (helio_tsdu_message){*at + header, body};
     *at += header + body;
-    return true;
-}
-
-bool helio_tsdu_next_message(const uint8_t **at, const uint8_t *end, helio_tsdu_message *out) {
-    const size_t left = (size_t)(end - *at);
-    if (left < HELIO_TSDU_MESSAGE_HEADER) {
-        return false;
-    }
-    const uint16_t length = helio_get16(*at);
-    if (length & HELIO_TSDU_EXTENDED) {
-        return next_extended(at, end, out);
-    }
-    if (length > left - HELIO_TSDU_MESSAGE_HEADER) {
-        return false;
-    }
-    *out = (helio_tsdu_message){*at + HELIO_TSDU_MESSAGE_HEADER, length};
-    *at += HELIO_TSDU_MESSAGE_HEADER + length;
     return true;
 }
 

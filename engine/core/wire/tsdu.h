@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/endian.h"
 #include "generated/protocol.h"
 
 enum {
@@ -44,9 +45,35 @@ typedef struct helio_tsdu_message {
     size_t bytes;
 } helio_tsdu_message;
 
+/* As helio_tsdu_next_message, for a message with the extended header. */
+bool helio_tsdu_next_extended(const uint8_t **at, const uint8_t *end, helio_tsdu_message *out);
+
 /* Reads the message at *at and moves on.  False when it would pass `end` or must be understood and
  * is not. */
-bool helio_tsdu_next_message(const uint8_t **at, const uint8_t *end, helio_tsdu_message *out);
+static inline bool helio_tsdu_next_message(const uint8_t **at, const uint8_t *end,
+                                           helio_tsdu_message *out) {
+    const ptrdiff_t left = end - *at - HELIO_TSDU_MESSAGE_HEADER;
+    if (left < 0) {
+        return false;
+    }
+    const uint16_t length = helio_get16(*at);
+    if (length & HELIO_TSDU_EXTENDED) {
+        const uint8_t *from = *at; /* copies: the caller's variables stay in registers */
+        helio_tsdu_message message;
+        if (!helio_tsdu_next_extended(&from, end, &message)) {
+            return false;
+        }
+        *at = from;
+        *out = message;
+        return true;
+    }
+    if (length > left) {
+        return false;
+    }
+    *out = (helio_tsdu_message){*at + HELIO_TSDU_MESSAGE_HEADER, length};
+    *at += HELIO_TSDU_MESSAGE_HEADER + length;
+    return true;
+}
 
 typedef struct helio_tsdu_topic {
     uint64_t topic_id;

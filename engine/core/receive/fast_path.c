@@ -1,0 +1,151 @@
+#include "receive/fast_path.h"
+
+#include "receive/control.h"
+#include "receive/delivery_topic.h"
+#include "receive/endpoint_parts.h"
+#include "receive/passing.h"
+#include "wire/pgm.h"
+#include "wire/tsdu.h"
+
+/* A batch that the fast path takes. */
+typedef struct batch {
+    helio_delivery_topic *topic;
+    helio_tsdu_header header;
+    uint64_t bytes; /* of the messages */
+    helio_message messages[HELIO_DELIVERY_CHUNK];
+} batch;
+
+/* The endpoint's only concern with data is this one stream. */
+static bool is_common_stream(const helio_rx_endpoint *endpoint, const helio_rx_stream *stream) {
+    return !endpoint->shared.config.no_fast_path && !endpoint->replays && !stream->is_blocked &&
+           !stream->is_waiting && !stream->is_pacing && !stream->has_end &&
+           stream->nak.outstanding == 0 && !stream->acks.is_on && !stream->credit.is_awaited &&
+           stream->polled.due_ns == HELIO_NEVER && !helio_rx_reports_follows(&stream->reports) &&
+           !helio_rx_is_unproven(stream) && stream->notices.expelled_until_ns == 0 &&
+           stream->notices.suspended_until_ns == 0;
+}
+
+/* Nothing of the stream is held or missing, and the packet is the next one. */
+static bool is_next(const helio_rx_stream *stream, uint32_t sequence) {
+    const helio_rxw *rxw = &stream->rxw;
+    return sequence == (uint32_t)rxw->trail && rxw->known + 1 == rxw->trail &&
+           stream->newest + 1 == rxw->trail && rxw->source_trail <= rxw->trail;
+}
+
+/* The packet is from the source of the stream, next in order and credible. */
+static bool is_common_packet(const helio_rx_stream *stream, const helio_pgm_plain *plain,
+                             const helio_address *from) {
+    return helio_tsi_equal(&plain->tsi, &stream->tsi) && is_next(stream, plain->sequence) &&
+           plain->sequence - plain->trail < HELIO_RX_WINDOW_LIMIT &&
+           from->port == stream->binding.port && helio_address_same_ip(&stream->source, from);
+}
+
+/* Reads the messages; false: one is damaged.  Not inlined: its loop then has registers enough. */
+__attribute__((noinline)) static bool read_messages(const uint8_t *at, const uint8_t *end,
+                                                    int64_t receive_ns, batch *out) {
+    uint64_t number = out->header.first_message, bytes = 0;
+    const uint64_t after = number + out->header.count;
+    const int64_t submit_ns = out->header.submit_ns;
+    const uint32_t stream = out->topic->stream;
+    for (helio_message *message = out->messages; number < after; message++) {
+        helio_tsdu_message read;
+        if (!helio_tsdu_next_message(&at, end, &read)) {
+            return false;
+        }
+        bytes += read.bytes;
+        message->data = read.body;
+        message->length = read.bytes;
+        message->number = number++;
+        message->submit_ns = submit_ns;
+        message->receive_ns = receive_ns;
+        message->stream = stream;
+        message->flags = 0;
+    }
+    out->bytes = bytes;
+    return at == end;
+}
+
+/* Reads a batch whose messages all go to one subscription, which expects the first of them. */
+static bool read_batch(helio_delivery *delivery, const uint8_t *tsdu, size_t bytes,
+                       int64_t receive_ns, batch *out) {
+    helio_tsdu_header *header = &out->header;
+    if (helio_tsdu_decode(tsdu, bytes, header) != HELIO_TSDU_OURS ||
+        header->kind != HELIO_TSDU_KIND_MESSAGES || header->flags != 0 ||
+        header->count > HELIO_DELIVERY_CHUNK) {
+        return false;
+    }
+    helio_delivery_topic *topic = helio_delivery_find(delivery, header->topic_id);
+    if (!topic || topic->next || !topic->has_joined || topic->expected != header->first_message ||
+        topic->ahead.count > 0 || topic->unacked.batches ||
+        topic->expected + header->count >= topic->grant_at) {
+        return false;
+    }
+    out->topic = topic;
+    return read_messages(tsdu + header->header_bytes, tsdu + bytes, receive_ns, out);
+}
+
+/* Hands the messages over and counts those taken.  False: the sink had no room for all. */
+static bool deliver(helio_delivery *delivery, const batch *batch, const helio_rxw_packet *packet,
+                    helio_moment moment) {
+    helio_delivery_topic *topic = batch->topic;
+    const size_t count = batch->header.count;
+    helio_delivery_begin_measuring(delivery, topic, moment);
+    const size_t taken = helio_delivery_hand_over(topic, batch->messages, count, packet);
+    const bool is_whole = taken == count;
+    topic->expected += taken;
+    if (taken > 0) {
+        const uint64_t bytes =
+            is_whole ? batch->bytes : helio_delivery_bytes_of(batch->messages, taken);
+        helio_delivery_count(delivery, topic, batch->messages, taken, bytes, 0, packet, moment);
+    }
+    return is_whole;
+}
+
+/* Reads a datagram; nothing changes.  False: the general path takes it. */
+static bool read_common(const helio_rx_endpoint *endpoint, const void *datagram, size_t length,
+                        const helio_address *from, int64_t receive_ns, helio_pgm_plain *plain,
+                        batch *out) {
+    helio_rx_stream *stream = endpoint->last;
+    return stream && is_common_stream(endpoint, stream) &&
+           length <= endpoint->shared.config.max_packet_bytes &&
+           helio_pgm_read_plain(datagram, length, plain) && is_common_packet(stream, plain, from) &&
+           helio_pgm_has_right_sum(datagram, length, endpoint->shared.config.has_checksums) &&
+           read_batch(&stream->delivery, plain->tsdu, plain->tsdu_bytes, receive_ns, out);
+}
+
+bool helio_rx_fast_path(helio_rx_endpoint *endpoint, const void *datagram, size_t length,
+                        const helio_address *from, int64_t receive_ns, helio_moment moment) {
+    helio_pgm_plain plain;
+    batch batch;
+    if (!read_common(endpoint, datagram, length, from, receive_ns, &plain, &batch)) {
+        return false;
+    }
+    helio_rx_stream *stream = endpoint->last;
+    helio_delivery *delivery = &stream->delivery;
+    const uint64_t sequence = stream->rxw.trail;
+    const helio_rxw_packet packet = {
+        .tsdu = plain.tsdu,
+        .bytes = plain.tsdu_bytes,
+        .lasts = stream->shared->config.data_lasts,
+        .receive_ns = receive_ns,
+        .arrival_ns = moment.now_ns,
+        .kernel_ns = stream->shared->kernel_ns,
+    };
+    helio_rx_record_wait(stream, receive_ns);
+    delivery->is_complete = false;
+    delivery->first_sequence = sequence;
+    helio_delivery_learn_times(delivery, &batch.header);
+    stream->heard_ns = moment.now_ns;
+    stream->budget.heard_bytes += length;
+    helio_rx_learn_trail(stream, sequence - (plain.sequence - plain.trail), moment);
+    helio_rx_move_newest(stream, sequence);
+    if (deliver(delivery, &batch, &packet, moment)) {
+        helio_rxw_pass(&stream->rxw);
+        helio_rx_account_in_order(stream, length);
+    } else {
+        delivery->full_sequence = sequence;
+        helio_rx_hold_rest(stream, sequence, &packet, length, moment);
+    }
+    helio_set(&helio_rx_stats(stream)->last_activity, (uint64_t)moment.wall_ns);
+    return true;
+}
