@@ -1,4 +1,4 @@
-/* What the source of a stream does to a receiver (heliograph/actions.h). */
+/* The actions of a source on a receiver (heliograph/actions.h). */
 #ifndef HELIO_RECEIVERS_ACTION_H
 #define HELIO_RECEIVERS_ACTION_H
 
@@ -6,25 +6,25 @@
 
 #include <heliograph/actions.h>
 
-/* It is done to one receiver, which is notified. */
+/* The action is on one receiver, which is notified. */
 static inline bool helio_action_is_on_one(helio_action action) {
     return action >= HELIO_ACTION_NOTIFY && action <= HELIO_ACTION_READMIT &&
            action != HELIO_ACTION_PACE && action != HELIO_ACTION_RECOVER;
 }
 
-/* A state a receiver is in until it is over, other than something that happens once. */
+/* The action is in force for a time; the others happen once. */
 static inline bool helio_action_stands(helio_action action) {
     return action == HELIO_ACTION_SHED || action == HELIO_ACTION_SUSPEND_NAKS ||
            action == HELIO_ACTION_SUSPEND || action == HELIO_ACTION_EXPEL;
 }
 
-/* Nothing is repaired for it. */
+/* Nothing is repaired for the receiver. */
 static inline bool helio_action_stops_repairs(helio_action action) {
     return action == HELIO_ACTION_SUSPEND_NAKS || action == HELIO_ACTION_SUSPEND ||
            action == HELIO_ACTION_EXPEL;
 }
 
-/* Nobody waits for it: neither acknowledgements nor the pace depend on it. */
+/* The source does not wait for the receiver: its acknowledgements and its pace do not count. */
 static inline bool helio_action_leaves_out(helio_action action) {
     return action == HELIO_ACTION_SUSPEND || action == HELIO_ACTION_EXPEL;
 }

@@ -1,7 +1,7 @@
-/* Which packets one receiver has asked for: a window of bits that ends with the newest of them.
+/* The packets that one receiver has requested: a window of bits that ends with the newest of them.
  *
- * It tells a first request from a repeated one.  It is exact for packets not more than
- * HELIO_ASKED_SPAN - 1 before the newest asked for; an older one is taken for asked for before. */
+ * It distinguishes a first request from a repeated one.  It is exact for packets at most
+ * HELIO_ASKED_SPAN - 1 before the newest one; a request for an older packet counts as repeated. */
 #ifndef HELIO_RECEIVERS_ASKED_H
 #define HELIO_RECEIVERS_ASKED_H
 
@@ -12,8 +12,10 @@
 enum { HELIO_ASKED_SPAN = 4096, HELIO_ASKED_WORDS = HELIO_ASKED_SPAN / 64 };
 
 typedef struct helio_asked {
-    uint64_t newest;                  /* 0: nothing was asked for */
-    uint64_t bits[HELIO_ASKED_WORDS]; /* by sequence; those outside the window are 0 */
+    /* 0: nothing was requested. */
+    uint64_t newest;
+    /* By sequence; those outside the window are 0. */
+    uint64_t bits[HELIO_ASKED_WORDS];
 } helio_asked;
 
 static inline uint64_t *helio_asked_word(helio_asked *asked, uint64_t sequence) {
@@ -40,7 +42,7 @@ static inline bool helio_asked_reaches(const helio_asked *asked, uint64_t sequen
     return asked->newest != 0 && asked->newest - sequence < HELIO_ASKED_SPAN;
 }
 
-/* The receiver asks for a packet.  True when it had not before. */
+/* The receiver requests a packet.  True for the first time. */
 static inline bool helio_asked_note(helio_asked *asked, uint64_t sequence) {
     if (sequence > asked->newest) {
         helio_asked_advance(asked, sequence);
@@ -52,7 +54,7 @@ static inline bool helio_asked_note(helio_asked *asked, uint64_t sequence) {
     return is_first;
 }
 
-/* The oldest packet after `sequence` it has asked for; 0: none. */
+/* The oldest packet after `sequence` that it has requested; 0: none. */
 static inline uint64_t helio_asked_after(helio_asked *asked, uint64_t sequence) {
     if (asked->newest <= sequence) {
         return 0;

@@ -25,7 +25,7 @@ static void refuse(helio_receivers *receivers, helio_refusal reason, const helio
     helio_refuse(&receivers->refusals, reason, 1, &receivers->refused, text, moment);
 }
 
-/* ---- emptying ---- */
+/* ---- eviction ---- */
 
 void helio_receivers_count_others(helio_receivers *receivers, uint64_t sequences) {
     receivers->asked_by_others += sequences;
@@ -58,9 +58,9 @@ void helio_receivers_evict(helio_receivers *receivers, helio_receiver_index inde
     receivers->vacant++;
 }
 
-/* ---- who gives way ---- */
+/* ---- the receiver to evict ---- */
 
-/* Who is kept from being heard stays known: coming back must not set it free. */
+/* A receiver under such an action stays tracked, or its return would end the action. */
 static bool is_kept(const helio_receiver_view *view) {
     return view->flags & (HELIO_VIEW_SUSPENDED | HELIO_VIEW_EXPELLED);
 }
@@ -69,7 +69,7 @@ static bool is_leaver(const helio_receiver_view *view) {
     return (view->flags & HELIO_VIEW_LEFT) && !is_kept(view);
 }
 
-/* Looking for who gives way takes time, so who invents addresses does not make it happen often. */
+/* The search takes time, so it is limited: made-up addresses must not cause many. */
 static bool may_look(helio_receivers *receivers, int64_t now_ns) {
     if (helio_bucket_credit(&receivers->looks, now_ns) == 0) {
         return false;
@@ -78,10 +78,10 @@ static bool may_look(helio_receivers *receivers, int64_t now_ns) {
     return true;
 }
 
-/* The first to give way of those that are proven or not, at one host or (NONE) at all; those that
- * left before those that are silent.  HELIO_RECEIVER_NONE: there is none. */
-static helio_receiver_index first_to_go(const helio_receivers *receivers, bool is_proven,
-                                        uint32_t host) {
+/* The receiver to evict first, of the proven ones or of the others, at one host or (NONE) at any.
+ * Receivers that left come first, then those silent for longest.  HELIO_RECEIVER_NONE: none. */
+static helio_receiver_index first_to_evict(const helio_receivers *receivers, bool is_proven,
+                                           uint32_t host) {
     helio_receiver_index first = HELIO_RECEIVER_NONE;
     for (uint32_t i = 0; i < receivers->count; i++) {
         const helio_receiver_view *view = &receivers->views[i];
@@ -100,10 +100,10 @@ static helio_receiver_index first_to_go(const helio_receivers *receivers, bool i
     return first;
 }
 
-/* One that is not proven gives way. */
-static bool put_out(helio_receivers *receivers, uint32_t host, helio_refusal reason,
-                    helio_moment moment) {
-    const helio_receiver_index index = first_to_go(receivers, false, host);
+/* Evicts an unproven receiver. */
+static bool evict_unproven(helio_receivers *receivers, uint32_t host, helio_refusal reason,
+                           helio_moment moment) {
+    const helio_receiver_index index = first_to_evict(receivers, false, host);
     if (index == HELIO_RECEIVER_NONE) {
         return false;
     }
@@ -112,9 +112,9 @@ static bool put_out(helio_receivers *receivers, uint32_t host, helio_refusal rea
     return true;
 }
 
-/* A proven one that left, or is silent, does; false when all are too lively. */
-static bool part_with(helio_receivers *receivers, uint32_t host, helio_moment moment) {
-    const helio_receiver_index index = first_to_go(receivers, true, host);
+/* Evicts a proven receiver that left or is silent; false: there is none. */
+static bool evict_proven(helio_receivers *receivers, uint32_t host, helio_moment moment) {
+    const helio_receiver_index index = first_to_evict(receivers, true, host);
     if (index == HELIO_RECEIVER_NONE) {
         return false;
     }
@@ -126,17 +126,17 @@ static bool part_with(helio_receivers *receivers, uint32_t host, helio_moment mo
     return true;
 }
 
-/* ---- who gets one ---- */
+/* ---- admission ---- */
 
 static bool has_room(const helio_receivers *receivers) {
     return receivers->vacant > 0 || receivers->count < receivers->capacity;
 }
 
-/* A proven newcomer at an address that has its share of entries takes the place of one there. */
+/* A proven newcomer at an address with its full share of entries replaces a receiver there. */
 static bool fits_address(helio_receivers *receivers, uint32_t host, helio_moment moment) {
     return receivers->are_pinned || host == HELIO_HOST_NONE ||
            receivers->hosts.hosts[host].proven < share(receivers, PROVEN_OF_ADDRESS_PART) ||
-           (may_look(receivers, moment.now_ns) && part_with(receivers, host, moment));
+           (may_look(receivers, moment.now_ns) && evict_proven(receivers, host, moment));
 }
 
 static bool admits_proven(helio_receivers *receivers, const helio_address *address,
@@ -147,8 +147,8 @@ static bool admits_proven(helio_receivers *receivers, const helio_address *addre
     }
     if (has_room(receivers) ||
         (receivers->unproven > 0 &&
-         put_out(receivers, HELIO_HOST_NONE, HELIO_REFUSAL_RECEIVERS, moment)) ||
-        (may_look(receivers, moment.now_ns) && part_with(receivers, HELIO_HOST_NONE, moment))) {
+         evict_unproven(receivers, HELIO_HOST_NONE, HELIO_REFUSAL_RECEIVERS, moment)) ||
+        (may_look(receivers, moment.now_ns) && evict_proven(receivers, HELIO_HOST_NONE, moment))) {
         return true;
     }
     refuse(receivers, HELIO_REFUSAL_RECEIVERS, address, moment);
@@ -167,8 +167,8 @@ static bool admits_unproven(helio_receivers *receivers, const helio_address *add
     const helio_refusal reason =
         is_crowded ? HELIO_REFUSAL_RECEIVERS_OF_ADDRESS : HELIO_REFUSAL_RECEIVERS;
     if (may_look(receivers, moment.now_ns) &&
-        (put_out(receivers, is_crowded ? host : HELIO_HOST_NONE, reason, moment) ||
-         part_with(receivers, HELIO_HOST_NONE, moment))) {
+        (evict_unproven(receivers, is_crowded ? host : HELIO_HOST_NONE, reason, moment) ||
+         evict_proven(receivers, HELIO_HOST_NONE, moment))) {
         return true;
     }
     refuse(receivers, reason, address, moment);

@@ -1,10 +1,10 @@
-/* Entries in the table of a stream's receivers: who gets one, and who gives way.
+/* Entries in the table of a stream's receivers: admission and eviction.
  *
- * Receivers that have proven nothing have a quarter of the entrys, and those of one IP address a
- * sixteenth (of a small table more): beyond that the one of them that was heard longest ago gives
- * way to the newcomer.  A proven one takes any entry that is free or an unproven one has; one IP
- * address has half of them.  It gives way when it has said goodbye or has been silent for a
- * minute. */
+ * Unproven receivers have a quarter of the entries, and those at one IP address a sixteenth (more of
+ * a small table).  Beyond that a newcomer replaces the unproven receiver heard longest ago.  A
+ * proven receiver takes an entry that is free or of an unproven one.  Proven receivers at one IP
+ * address have half of the entries.  A proven receiver is evicted only when it has left or has been
+ * silent for a minute. */
 #ifndef HELIO_RECEIVERS_ENTRIES_H
 #define HELIO_RECEIVERS_ENTRIES_H
 
@@ -13,21 +13,20 @@
 
 static inline uint64_t helio_receivers_key(const helio_address *address) {
     const uint64_t key = helio_hash_fnv1a(address, sizeof *address);
-    return key ? key : 1; /* 0 is nobody's id */
+    return key ? key : 1; /* 0 is no id */
 }
 
-/* An empty entry for a newcomer at an address; HELIO_RECEIVER_NONE: it is refused, which is
- * counted. */
+/* An empty entry for a newcomer at an address.  HELIO_RECEIVER_NONE: refused, and counted. */
 helio_receiver_index helio_receivers_take_entry(helio_receivers *receivers,
                                                 const helio_address *address, bool is_proven,
                                                 helio_moment moment);
-/* A receiver that was not proven is now.  False: its address has too many, which is counted. */
+/* A receiver is proven from now on.  False: its address has too many; counted. */
 bool helio_receivers_prove_entry(helio_receivers *receivers, helio_receiver_index index,
                                  helio_moment moment);
-/* Takes a receiver out. */
+/* Evicts a receiver. */
 void helio_receivers_evict(helio_receivers *receivers, helio_receiver_index index,
                            helio_moment moment);
-/* Sequences asked for by one that has no entry. */
+/* Counts sequences requested by a receiver without an entry. */
 void helio_receivers_count_others(helio_receivers *receivers, uint64_t sequences);
 
 #endif

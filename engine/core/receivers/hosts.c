@@ -23,7 +23,7 @@ void helio_hosts_fini(helio_hosts *hosts) {
     *hosts = (helio_hosts){0};
 }
 
-/* ---- who is where ---- */
+/* ---- receivers at hosts ---- */
 
 static uint64_t key_of(const helio_address *address) {
     helio_address ip = *address;
@@ -110,9 +110,9 @@ void helio_hosts_prove(helio_hosts *hosts, uint32_t index) {
     hosts->hosts[index].proven++;
 }
 
-/* ---- what they may cause ---- */
+/* ---- budgets ---- */
 
-/* The most a budget holds that repairs the history so many times. */
+/* The capacity of a budget for repairing the history `times` times. */
 static double most_of(uint64_t history, int times) {
     const double bytes = (double)history * times;
     return bytes > HELIO_HOST_HOLDS ? bytes : HELIO_HOST_HOLDS;
@@ -132,7 +132,7 @@ static void grow(helio_budget *budget, const helio_budget_terms *terms, uint32_t
     budget->grown_ns = terms->now_ns ? terms->now_ns : 1;
 }
 
-/* As many as there are destinations may come at once: those were asked for. */
+/* At least one receiver per destination may begin at once, as the user named those. */
 static bool may_come(helio_hosts *hosts, int64_t now_ns) {
     const double most = hosts->destinations_count > HELIO_HOST_COMINGS ? hosts->destinations_count
                                                                        : HELIO_HOST_COMINGS;

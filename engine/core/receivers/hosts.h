@@ -1,15 +1,15 @@
-/* The hosts, by IP address, that a stream's receivers are at: how many receivers each has, and how
- * many bytes of repairs it may cause.
+/* The hosts, by IP address, of a stream's receivers: the number of receivers at each, and the bytes
+ * of repairs that it may cause.
  *
- * A receiver is proven when it has reported or acknowledged consistently, or speaks over a
- * connection.  One known by its requests alone is not.
+ * A receiver is proven when it has reported or acknowledged consistently, or has a connection.  One
+ * known by its requests alone is not.
  *
- * Repairs are budgeted by host, for ports and names cost nothing to invent; all receivers that are
- * not proven share one budget.  A budget grows by HELIO_HOST_REPAIR_FLOOR a second and by `share`
- * of the data that is sent to the host meanwhile, up to what the history holds (for proven ones
- * twice that, as repairs may be lost too), HELIO_HOST_HOLDS at least.  A receiver that comes, or
- * comes again, brings as much, as long as not too many come: HELIO_HOST_COMINGS at once, one in
- * HELIO_HOST_COMING_NS from then on.
+ * Repairs are budgeted by host, since made-up ports and names cost nothing.  All unproven receivers
+ * share one budget.  A budget grows by HELIO_HOST_REPAIR_FLOOR per second and by `share` of the data
+ * sent to the host.  It holds at most the size of the history (twice that for proven receivers,
+ * since repairs may be lost), and at least HELIO_HOST_HOLDS.  A receiver that begins a life adds as
+ * much to its host's budget, unless too many do: HELIO_HOST_COMINGS at once, then one per
+ * HELIO_HOST_COMING_NS.
  *
  * It knows no packets and no clock. */
 #ifndef HELIO_RECEIVERS_HOSTS_H
@@ -23,9 +23,12 @@
 #include "base/moment.h"
 
 enum {
-    HELIO_HOST_REPAIR_FLOOR = 1 << 20, /* bytes per second */
-    HELIO_HOST_HOLDS = 4 << 20,        /* bytes that a budget holds at least */
-    HELIO_HOST_FIRST = 64 << 10,       /* bytes of one that comes when too many do */
+    /* Bytes per second. */
+    HELIO_HOST_REPAIR_FLOOR = 1 << 20,
+    /* Least capacity of a budget in bytes. */
+    HELIO_HOST_HOLDS = 4 << 20,
+    /* Bytes that a new host begins with. */
+    HELIO_HOST_FIRST = 64 << 10,
     HELIO_HOST_COMINGS = 16,
 };
 #define HELIO_HOST_NONE UINT32_MAX
@@ -33,37 +36,48 @@ enum {
 
 /* Bytes of repairs. */
 typedef struct helio_budget {
-    double bytes; /* below 0: debt */
+    /* Below 0: debt. */
+    double bytes;
     uint64_t sent;
     int64_t grown_ns;
 } helio_budget;
 
 typedef struct helio_host {
-    helio_address ip; /* port 0 */
-    uint32_t proven;  /* receivers; a host without any is gone */
+    /* With port 0. */
+    helio_address ip;
+    /* Receivers; the entry of a host without any is free. */
+    uint32_t proven;
     uint32_t unproven;
-    uint32_t copies; /* of each packet that are sent to it */
+    /* Of each packet that are sent to it. */
+    uint32_t copies;
     helio_budget budget;
 } helio_host;
 
 /* The stream, now. */
 typedef struct helio_budget_terms {
-    double share;     /* 0: repairs are not limited */
-    uint64_t sent;    /* bytes of original data, ever */
-    uint64_t history; /* bytes in the history */
+    /* 0: repairs are not limited. */
+    double share;
+    /* Bytes of original data, ever. */
+    uint64_t sent;
+    /* Bytes in the history. */
+    uint64_t history;
     int64_t now_ns;
 } helio_budget_terms;
 
 typedef struct helio_hosts {
     helio_host *hosts;
     uint32_t capacity;
-    uint32_t count; /* in use, or used before */
+    /* In use, or used before. */
+    uint32_t count;
     uint32_t unused;
     helio_map by_ip;
-    helio_budget unproven;             /* of all that are not proven */
-    double comings;                    /* that bring a history */
-    int64_t comings_ns;                /* since then they grow */
-    const helio_address *destinations; /* of a stream to several hosts, one by one */
+    /* Of all unproven receivers. */
+    helio_budget unproven;
+    /* Receivers that may still add a history to a budget, as of comings_ns. */
+    double comings;
+    int64_t comings_ns;
+    /* Of a stream that is sent to each host separately. */
+    const helio_address *destinations;
     uint32_t destinations_count;
 } helio_hosts;
 
@@ -71,18 +85,18 @@ typedef struct helio_hosts {
 int helio_hosts_init(helio_hosts *hosts, uint32_t capacity);
 void helio_hosts_fini(helio_hosts *hosts);
 
-/* The host of an address; NONE: no receiver known is there. */
+/* The host of an address; NONE: no tracked receiver is there. */
 uint32_t helio_hosts_find(const helio_hosts *hosts, const helio_address *address);
-/* One more receiver is there.  Returns the host; NONE: no room or memory. */
+/* Adds a receiver to its host.  Returns the host; NONE: no room or memory. */
 uint32_t helio_hosts_enter(helio_hosts *hosts, const helio_address *address, bool is_proven);
-/* One less is. */
+/* Removes a receiver from its host. */
 void helio_hosts_leave(helio_hosts *hosts, uint32_t host, bool is_proven);
-/* One that was not proven is now. */
+/* A receiver there is proven from now on. */
 void helio_hosts_prove(helio_hosts *hosts, uint32_t host);
 
-/* A receiver begins a life there: it may need all the history. */
+/* A receiver there begins a life and may need the whole history. */
 void helio_hosts_bring(helio_hosts *hosts, uint32_t host, const helio_budget_terms *terms);
-/* What is left for a receiver at a host that is proven; else, and for NONE, of all that are not. */
+/* The budget of a proven receiver at a host; otherwise, and for NONE, that of unproven receivers. */
 helio_budget *helio_hosts_budget(helio_hosts *hosts, uint32_t host, bool is_proven,
                                  const helio_budget_terms *terms);
 

@@ -1,16 +1,15 @@
-/* Whether feedback in the name of a receiver comes from that receiver.  Acknowledgements and
- * reports are judged here, by one rule:
+/* Whether feedback under the id of a receiver comes from that receiver.  Acknowledgements and
+ * reports are judged by one rule:
  *
- * A receiver is bound to the address, IP and port, it was first heard at.  What comes from another
- * one is refused until the receiver has said goodbye or has been silent for `silence_ns`: then it
- * may have moved.  An earlier life (a smaller incarnation) is refused, unless the later one has
- * been silent for so long that it may be the one that never was.  Incarnations are times of the
- * receiver's clock, so between two lives they grow by no more than the time between them; a life
- * further in the future than that would shut out all that follow, and is refused while the one
- * before is heard.
+ * A receiver is bound to the address, IP and port, of its first feedback.  Feedback from another
+ * address is refused until the receiver has left or has been silent for `silence_ns`: then it may
+ * have moved.  An earlier life (a smaller incarnation) is refused, unless the later one has been
+ * silent for so long that it may be forged.  Incarnations are times of the receiver's clock, so from
+ * one life to the next they grow by no more than the time between them.  A life further in the
+ * future would exclude all later ones, so it is refused while the receiver is heard.
  *
- * It is no authentication: who speaks first in a name has it, and who can forge the source address
- * of a packet can speak for the receiver there. */
+ * This is no authentication.  The first sender under an id has it, and a sender that forges the
+ * source address of a receiver can speak for it. */
 #ifndef HELIO_RECEIVERS_IDENTITY_H
 #define HELIO_RECEIVERS_IDENTITY_H
 
@@ -20,27 +19,33 @@
 #include "base/address.h"
 #include "base/moment.h"
 
-#define HELIO_IDENTITY_TOLERANCE_NS (10 * HELIO_SECOND) /* a clock may be set by as much */
+#define HELIO_IDENTITY_TOLERANCE_NS (10 * HELIO_SECOND) /* a clock may be set by this much */
 enum { HELIO_IDENTITY_FORGOTTEN = 3 };                  /* silences after which any life may come */
 
-/* What is known of a receiver. */
+/* A receiver as it is known. */
 typedef struct helio_identity {
     const helio_address *address;
     uint64_t incarnation;
-    int64_t began_ns; /* when this life was first heard of */
-    int64_t heard_ns; /* when it was last heard */
+    /* Time of the first feedback of this life. */
+    int64_t began_ns;
+    /* Time of the last feedback. */
+    int64_t heard_ns;
     bool has_left;
 } helio_identity;
 
 typedef enum helio_identity_verdict {
     HELIO_IDENTITY_SAME,
-    HELIO_IDENTITY_MOVED,      /* it is at another address now */
-    HELIO_IDENTITY_ELSEWHERE,  /* it is known at another address: maybe forged */
-    HELIO_IDENTITY_IMPOSSIBLE, /* no life of it can begin so late */
-    HELIO_IDENTITY_STALE,      /* an earlier life */
+    /* It is at another address now. */
+    HELIO_IDENTITY_MOVED,
+    /* Refused: it is known at another address, so this may be forged. */
+    HELIO_IDENTITY_ELSEWHERE,
+    /* Refused: no life of it can begin so late. */
+    HELIO_IDENTITY_IMPOSSIBLE,
+    /* Refused: an earlier life. */
+    HELIO_IDENTITY_STALE,
 } helio_identity_verdict;
 
-/* It is at another address than `from`, and cannot have moved. */
+/* The receiver is at another address than `from`, and cannot have moved. */
 static inline bool helio_identity_is_elsewhere(const helio_identity *known,
                                                const helio_address *from, int64_t silence_ns,
                                                int64_t now_ns) {

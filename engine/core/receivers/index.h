@@ -1,5 +1,5 @@
-/* Where a receiver is in the table of its stream's receivers (table.h).  It keeps its index while
- * it is tracked. */
+/* The index of a receiver in the table of its stream's receivers (table.h).  A receiver keeps its
+ * index while it is tracked. */
 #ifndef HELIO_RECEIVERS_INDEX_H
 #define HELIO_RECEIVERS_INDEX_H
 

@@ -11,7 +11,8 @@
 #include "receivers/identity.h"
 #include "receivers/reports.h"
 
-#define MISSING_NS (250 * HELIO_MILLISECOND) /* who misses a packet asks again within this */
+#define MISSING_NS \
+    (250 * HELIO_MILLISECOND) /* a receiver requests a missing packet again within this */
 #define EVENT_INTERVAL_NS (10 * HELIO_SECOND)
 #define REBIND_NS HELIO_SECOND /* until the stream says otherwise */
 enum { LOOKS_PER_SECOND = 1000, LOOKS_AT_ONCE = 100 };
@@ -54,7 +55,7 @@ void helio_receivers_fini(helio_receivers *receivers, helio_moment moment) {
     *receivers = (helio_receivers){0};
 }
 
-/* ---- looking ---- */
+/* ---- finding ---- */
 
 static bool is_present(const helio_receivers *receivers, helio_receiver_index index) {
     return index < receivers->count && (receivers->views[index].flags & HELIO_VIEW_PRESENT);
@@ -167,7 +168,7 @@ static void reopen_object(helio_receivers *receivers, helio_receiver_index index
     helio_stats_close_object(receivers->stats, &before, moment.wall_ns);
 }
 
-/* One name a life: who speaks in many names would have its object opened again and again. */
+/* One name per life, or a receiver with many names would have its object reopened each time. */
 static bool learn_name(helio_receiver_entry *entry, const helio_pgm_receiver_report *told,
                        bool is_same_life) {
     char name[sizeof entry->name] = "";
@@ -182,9 +183,9 @@ static bool learn_name(helio_receiver_entry *entry, const helio_pgm_receiver_rep
     return true;
 }
 
-/* ---- coming and going ---- */
+/* ---- discovery ---- */
 
-/* `told`: what it says of itself, if it does, so that its object has its name from the start. */
+/* `told`: its first report, if any, so that its object has its name from the start. */
 static helio_receiver_index add_entry(helio_receivers *receivers, const helio_address *address,
                                       uint64_t receiver, const helio_pgm_receiver_report *told,
                                       helio_moment moment) {
@@ -222,7 +223,7 @@ static helio_receiver_index add_entry(helio_receivers *receivers, const helio_ad
     if ((is_first && helio_map_put(&receivers->by_address, helio_receivers_key(address), entry)) ||
         helio_map_put(&receivers->by_receiver, receiver, entry) ||
         open_object(receivers, index, moment)) {
-        helio_receivers_evict(receivers, index, moment); /* without memory it goes uncounted */
+        helio_receivers_evict(receivers, index, moment); /* without memory it is not tracked */
         return HELIO_RECEIVER_NONE;
     }
     if (!is_proven && moment.now_ns < receivers->refused.quiet_ns) { /* one of a storm of them */
@@ -254,7 +255,7 @@ helio_receiver_index helio_receivers_discover(helio_receivers *receivers,
     return index_of(receivers, entry);
 }
 
-/* ---- who reports ---- */
+/* ---- reports ---- */
 
 static void tell(helio_receivers *receivers, helio_event_id event, helio_receiver_index index,
                  const char *what, const helio_address *other, helio_moment moment) {
@@ -270,7 +271,7 @@ static void tell(helio_receivers *receivers, helio_event_id event, helio_receive
                       "receiver %s (%s) %s%s", entry->name, text, what, at);
 }
 
-/* The counts made for an address go to the receiver that now speaks from there. */
+/* Adds the counts of the receiver known by an address to the one that now reports from there. */
 static void fold(helio_receivers *receivers, uint32_t from, uint32_t into, helio_moment moment) {
     const helio_receiver_view *lost = &receivers->views[from];
     helio_receiver_view *kept = &receivers->views[into];
@@ -318,7 +319,7 @@ static void rebind(helio_receivers *receivers, helio_receiver_index index,
     reopen_object(receivers, index, moment);
 }
 
-/* One met by its address says who it is. */
+/* A receiver known by its address gets the id that it reports. */
 static bool name_entry(helio_receivers *receivers, helio_receiver_index index, uint64_t receiver) {
     helio_receiver_view *view = &receivers->views[index];
     if (helio_map_put(&receivers->by_receiver, receiver, &receivers->entries[index])) {
@@ -371,7 +372,7 @@ helio_whereabouts helio_receivers_whereabouts(const helio_receivers *receivers, 
                : HELIO_WHEREABOUTS_UNKNOWN;
 }
 
-/* The receiver at this address that has not said who it is says so with a report. */
+/* The receiver known by this address sends its first report. */
 static helio_receiver_index reporter_at(helio_receivers *receivers,
                                         const helio_receiver_entry *here, uint64_t receiver,
                                         const helio_address *from, helio_moment moment) {
@@ -384,7 +385,7 @@ static helio_receiver_index reporter_at(helio_receivers *receivers,
     return index;
 }
 
-/* The receiver a report is of, for the first time; HELIO_RECEIVER_NONE: there is no room. */
+/* The receiver of a first report; HELIO_RECEIVER_NONE: no room. */
 static helio_receiver_index new_reporter(helio_receivers *receivers,
                                          const helio_pgm_receiver_report *told,
                                          const helio_address *from, helio_moment moment) {
@@ -395,7 +396,7 @@ static helio_receiver_index new_reporter(helio_receivers *receivers,
                : reporter_at(receivers, here, told->receiver, from, moment);
 }
 
-/* The receiver a report is of; *why: TAKEN unless it is refused. */
+/* The receiver of a report; *why: TAKEN unless the report is refused. */
 static helio_receiver_index reporter(helio_receivers *receivers,
                                      const helio_pgm_receiver_report *told,
                                      const helio_address *from, const helio_report_context *context,
@@ -412,7 +413,7 @@ static helio_receiver_index reporter(helio_receivers *receivers,
     }
     helio_receiver_view *view = &receivers->views[index];
     helio_identity known = identity_of(receivers, index);
-    if (!(view->flags & HELIO_VIEW_REPORTS)) { /* it has told no life of it */
+    if (!(view->flags & HELIO_VIEW_REPORTS)) { /* its incarnation is not known */
         known.incarnation = told->incarnation;
     }
     switch (helio_identity_judge(&known, from, told->incarnation, receivers->silence_ns,
@@ -484,7 +485,7 @@ helio_report_result helio_receivers_on_report(helio_receivers *receivers,
     return result;
 }
 
-/* ---- what they ask for ---- */
+/* ---- requests ---- */
 
 void helio_receivers_take_peaks(helio_receivers *receivers, helio_receiver_index index,
                                 uint64_t *lag, uint32_t *fill) {

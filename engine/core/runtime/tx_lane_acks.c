@@ -1,5 +1,5 @@
-/* What a transmit lane does about acknowledgements: it notes them for its transmitters, tells
- * listeners, and ends waits. */
+/* Acknowledgements at a transmit lane: they are noted for its transmitters, reported to listeners,
+ * and end waits. */
 #include "runtime/tx_lane_parts.h"
 
 enum { ACKS_TOLD = 16 }; /* to a listener in one cycle */

@@ -1,12 +1,11 @@
-/* A transmit lane and its governor: what the options say of it, and what waits in the queues. */
+/* A transmit lane and its governor: its options, and the bytes that wait in the queues. */
 #include "base/error.h"
 #include "policy/rate.h"
 #include "runtime/tx_lane_parts.h"
 
 enum { FLOOR_PART = 100 }; /* of the rate: the floor when none is given */
 
-#define BAND \
-    4 /* loss_high is at least so many times loss_low, or the rate would swing between them */
+#define BAND 4 /* loss_high / loss_low is at least this, or the rate would swing */
 
 int helio_tx_lane_check_govern(const helio_transmitter_options *options) {
     const double high = options->loss_high;

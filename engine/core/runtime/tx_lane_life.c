@@ -1,5 +1,5 @@
-/* A transmit lane's life: options become a stream, a lane is shared by what can share it, lingers
- * and goes. */
+/* The life of a transmit lane: it opens a stream from options, is shared by transmitters, lingers and
+ * closes. */
 #include <string.h>
 
 #include "base/error.h"
@@ -9,7 +9,7 @@
 #include "window/size.h"
 
 enum {
-    EXPIRY_INTERVALS = 3, /* ambient intervals a receiver that acknowledges may be silent */
+    EXPIRY_INTERVALS = 3, /* ambient intervals that an acknowledging receiver may be silent */
 };
 
 static int check_history(const helio_tx_lane *lane) {
@@ -54,7 +54,7 @@ static const int64_t repair_linger_ns[] = {
     [HELIO_PROFILE_MANY_RECEIVERS] = 2 * HELIO_MILLISECOND,
 };
 
-/* A receiver whose acknowledgements have not come for this long counts no more. */
+/* A receiver that has not acknowledged for this long no longer counts. */
 static int64_t acker_expiry_of(const helio_transmitter_options *options) {
     const int64_t least_ns = EXPIRY_INTERVALS * options->ambient_interval_ns;
     const int64_t usual_ns = 5 * HELIO_SECOND;
@@ -130,7 +130,7 @@ static int open_stream(helio_tx_lane *lane, helio_moment moment) {
     config.is_connected = channel->driver->is_connected;
     config.seed = helio_random_next(&instance->random);
     helio_tx_lane_place_pace(lane, &config.pace);
-    if (!channel->driver->is_connected) { /* where each host is heard on its own */
+    if (!channel->driver->is_connected) { /* each host sends its own feedback */
         config.destinations = lane->base.endpoint.addresses;
         config.destinations_count = (uint32_t)lane->base.endpoint.addresses_count;
     }
@@ -220,7 +220,7 @@ void helio_tx_lane_destroy(helio_tx_lane *lane, helio_moment moment) {
         at = &(*at)->next;
     }
     *at = lane->next;
-    /* Whoever still misses something is told that nobody will answer. */
+    /* Receivers that miss packets are notified that there are no more repairs. */
     if (!helio_tx_stream_is_finished(lane->stream, moment) ||
         lane->base.options.transmitter.linger_ns == 0) {
         helio_tx_stream_abort(lane->stream);
@@ -234,7 +234,7 @@ void helio_tx_lane_destroy(helio_tx_lane *lane, helio_moment moment) {
     free(lane);
 }
 
-/* What a connection has been given, it is given the time to take. */
+/* A connection has time to take what was written to it. */
 static bool is_draining(const helio_tx_lane *lane, int64_t now_ns) {
     const helio_channel_counters *counters = &lane->base.channel->counters;
     return counters->backlog_bytes + counters->kernel_backlog_bytes > 0 &&

@@ -11,8 +11,8 @@ enum {
     ETHERNET_BYTES = 38,
 };
 
-#define NAP_NS HELIO_MILLISECOND           /* longest look away: rings tell no sleeper of news */
-#define CHORES_NS (50 * HELIO_MILLISECOND) /* monitors take an engine silent for longer for stuck */
+#define NAP_NS HELIO_MILLISECOND           /* longest sleep: rings wake no sleeper */
+#define CHORES_NS (50 * HELIO_MILLISECOND) /* to a monitor an engine silent for longer is stuck */
 
 /* ---- rate ---- */
 
@@ -72,7 +72,7 @@ void helio_tx_lane_place_pace(helio_tx_lane *lane, helio_tx_pace_config *pace) {
 
 /* ---- waiting ---- */
 
-/* What the rest of the engine has to send does not wait for this message. */
+/* Other streams of the engine do not wait for this message. */
 static void work_others(helio_instance *instance, helio_moment moment) {
     for (helio_tx_lane *lane = instance->tx_lanes; lane; lane = lane->next) {
         if (!lane->is_waiting) {

@@ -1,15 +1,14 @@
-/* What the options of slow receivers and NAK storms make of a stream, and which of them contradict
- * each other. */
+/* The options of slow receivers and NAK storms: their values for a stream, and contradictions. */
 #include "base/error.h"
 #include "runtime/tx_lane_parts.h"
 
-enum { INTERVALS_LEAST = 3 }; /* that a receiver is in trouble before anything is done */
+enum { INTERVALS_LEAST = 3 }; /* in trouble before an action */
 
 _Static_assert((int)HELIO_ACTION_NOTIFY == (int)HELIO_SLOW_ACTION_NOTIFY + 1 &&
                    (int)HELIO_ACTION_EXPEL == (int)HELIO_SLOW_ACTION_EXPEL + 1,
                "the rungs are the choices of slow_action, in their order");
 
-/* Unless it is given it is made as long as it must be. */
+/* A default that is too short is raised to the minimum. */
 static int64_t dwell_of(const helio_transmitter_options *options) {
     const int64_t dwell_ns = options->slow_dwell_ns;
     const int64_t least_ns = INTERVALS_LEAST * options->control_interval_ns;

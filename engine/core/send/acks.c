@@ -10,12 +10,12 @@
 #include "base/sequence.h"
 
 enum {
-    RESERVE = 2,         /* packets of the history kept for announcements of topics */
-    ACKERS_AT_ONCE = 16, /* with more, the question is put less often */
+    RESERVE = 2,         /* packets of the history reserved for announcements of topics */
+    ACKERS_AT_ONCE = 16, /* with more, questions are rarer */
     NAMED_MAX = 3,       /* receivers that are behind named in an event */
 };
 
-#define ASK_AGAIN_NS (10 * HELIO_MILLISECOND) /* a question as old is taken for lost */
+#define ASK_AGAIN_NS (10 * HELIO_MILLISECOND) /* an older question counts as lost */
 #define ASK_NS_PER_ACKER (60 * HELIO_MICROSECOND)
 
 static helio_tx_stream_stats *stats_of(const helio_tx_acks *acks) {
@@ -56,7 +56,7 @@ void helio_tx_acks_fini(helio_tx_acks *acks) {
     acks->marks = NULL;
 }
 
-/* ---- what may leave the history ---- */
+/* ---- release from the history ---- */
 
 static size_t taken_bytes(const helio_tx_acks *acks, uint64_t sequence) {
     return helio_txw_taken(helio_txw_slot_of(acks->txw, sequence));
@@ -84,7 +84,7 @@ static void find_stable(helio_tx_acks *acks) {
     }
 }
 
-/* Who is behind, and by how much: "a (10.0.0.1:40000) by 12 packets, ...". */
+/* The receivers that are behind: "a (10.0.0.1:40000) by 12 packets, ...". */
 static void name_those_behind(const helio_tx_acks *acks, char *text, size_t size) {
     const uint64_t lead = acks->txw->lead;
     size_t used = 0;
@@ -116,7 +116,7 @@ static void tell(helio_tx_acks *acks, helio_event_id event, uint64_t first, cons
         acks->config.label, what, acks->registry.count, acks->config.wanted, waiting, behind);
 }
 
-/* Ackers came or went. */
+/* To be called when the number of receivers that count has changed. */
 static void set_needed(helio_tx_acks *acks, helio_moment moment) {
     const uint32_t wanted = acks->config.wanted, live = helio_acks_live(&acks->registry);
     if (acks->config.missing != HELIO_ACKS_MISSING_DEGRADE) {
@@ -154,7 +154,7 @@ static void part(helio_tx_acks *acks, helio_acker *acker, const char *why, helio
     set_needed(acks, moment);
 }
 
-/* What an ACK says, in numbers of ours; false: impossible. */
+/* Converts an ACK to sequences of this stream; false: impossible. */
 static bool read_ack(const helio_tx_acks *acks, const helio_pgm_packet *ack,
                      const helio_tx_acks_sender *sender, int64_t now_ns, helio_acker *heard) {
     const helio_pgm_acknowledge *said = &ack->acknowledge;
@@ -186,7 +186,7 @@ static void count_refusal(helio_tx_stream_stats *stats, helio_acks_result result
     }
 }
 
-/* Takes an acknowledgement into the registry, if it is to be believed. */
+/* Validates an acknowledgement and passes it to the registry. */
 static helio_acks_result take(helio_tx_acks *acks, const helio_pgm_packet *ack,
                               const helio_tx_acks_sender *sender, int64_t now_ns,
                               helio_acker *heard, helio_acker **out) {
@@ -199,7 +199,7 @@ static helio_acks_result take(helio_tx_acks *acks, const helio_pgm_packet *ack,
     }
     if ((ack->acknowledge.flags & HELIO_PGM_ACK_LEAVING) &&
         (!known || known->incarnation != heard->incarnation)) {
-        return HELIO_ACKS_GONE; /* it never came, or is in its next life already */
+        return HELIO_ACKS_GONE; /* it never joined, or is in its next life */
     }
     return helio_acks_hear(&acks->registry, heard, sender->is_vouched, out);
 }
@@ -352,7 +352,7 @@ void helio_tx_acks_on_asked(helio_tx_acks *acks, int64_t now_ns) {
 
 /* ---- time ---- */
 
-/* Something the sender waits for is missing: receivers, or acknowledgements to go on. */
+/* The source waits for receivers, or for acknowledgements to go on. */
 static bool is_short(const helio_tx_acks *acks) {
     return acks->config.wanted > 0 &&
            ((helio_acks_live(&acks->registry) < acks->needed && acks->stable < acks->txw->lead) ||
@@ -390,7 +390,7 @@ void helio_tx_acks_poll(helio_tx_acks *acks, helio_moment moment) {
         show(acks);
     }
     if (acks->blocked_ns && takes(acks, 1)) {
-        set_blocked(acks, false, moment.now_ns); /* whoever waited may not try again */
+        set_blocked(acks, false, moment.now_ns); /* the caller that waited may not try again */
     }
     warn(acks, moment);
 }

@@ -1,19 +1,19 @@
-/* Acknowledgements at the source: what they let leave the history, what sending waits for, and
- * whom to tell about.
+/* Acknowledgements at the source: they release packets from the history and let sending go on.
  *
- * With acks = N (`wanted`) a packet is held in the history until N distinct receivers have
+ * With acks = N (`wanted`) a packet stays in the history until N distinct receivers have
  * acknowledged it: the history's floor is one past `stable`, which only grows.  When the history
  * is full up to the floor, sending stops (has_room); nothing is dropped.  While fewer than N
  * receivers acknowledge:
  *
- *   block     sending goes on until the history is full, then waits; an event tells after warn_ns
- *   degrade   as many as there are will do, none if need be; an event tells of each change
+ *   block     sending goes on until the history is full, then waits; an event follows after warn_ns
+ *   degrade   the receivers that there are suffice, even none; an event reports each change
  *   fail      as block, and new messages are refused (is_refusing)
  *
- * Receivers acknowledge in their own time.  The source asks for it (ASK, in the batch header) with
- * the last packet of a burst, one question at a time, and with many receivers not too often.
+ * Receivers acknowledge in their own time.  The last packet of a burst asks them to do so at once
+ * (ASK, in the batch header).  One question is open at a time, and with many receivers questions
+ * are rarer.
  *
- * With N = 0 nothing is held; receivers that acknowledge are known and told of all the same. */
+ * With N = 0 nothing is held; acknowledgements are still tracked and reported. */
 #ifndef HELIO_SEND_ACKS_H
 #define HELIO_SEND_ACKS_H
 
@@ -27,35 +27,49 @@
 
 typedef struct helio_tx_acks_config {
     uint32_t wanted;
-    int missing; /* HELIO_ACKS_MISSING_* */
+    /* HELIO_ACKS_MISSING_* */
+    int missing;
     int64_t warn_ns;
     int64_t expiry_ns;
-    int64_t silence_ns; /* one silent for as long may have moved; 0: expiry_ns */
+    /* A receiver silent for this long may have moved; 0: expiry_ns. */
+    int64_t silence_ns;
     helio_stats *stats;
-    const helio_stats_object *object; /* of the stream */
-    const char *label;                /* of the stream, for texts; outlives it */
+    /* Of the stream. */
+    const helio_stats_object *object;
+    /* Of the stream, for texts; outlives it. */
+    const char *label;
 } helio_tx_acks_config;
 
-/* The topic a packet belongs to and where that topic stood. */
+/* The position of a packet's topic. */
 typedef struct helio_tx_mark {
-    uint64_t previous;      /* packet of the topic before; 0: there is none */
-    uint64_t first_message; /* messages before this one are in earlier packets */
+    /* The topic's packet before; 0: none. */
+    uint64_t previous;
+    /* Messages before this one are in earlier packets. */
+    uint64_t first_message;
 } helio_tx_mark;
 
 typedef struct helio_tx_acks {
     helio_tx_acks_config config;
     helio_txw *txw;
     helio_acks registry;
-    uint32_t needed;        /* `wanted`, or as many as there are */
-    uint64_t stable;        /* packets up to here need no more acknowledgements */
-    uint64_t unacked_bytes; /* of the packets behind, as the history counts them */
-    int64_t blocked_ns;     /* sending has stood still since; 0: it does not */
-    int64_t short_ns;       /* something has been missing since; 0: nothing is */
+    /* `wanted`, or the number of receivers that count. */
+    uint32_t needed;
+    /* Packets up to here need no more acknowledgements. */
+    uint64_t stable;
+    /* Of the packets after `stable`, as the history counts them. */
+    uint64_t unacked_bytes;
+    /* Sending waits since then; 0: it does not. */
+    int64_t blocked_ns;
+    /* Receivers or acknowledgements are missing since then; 0: none are. */
+    int64_t short_ns;
     bool has_warned;
-    int64_t let_go_after_ns; /* packets let go are told of once a second */
-    uint64_t asked;          /* newest packet with the question */
-    int64_t asked_ns;        /* when it was sent */
-    helio_tx_mark *marks;    /* by sequence & txw->mask */
+    /* No event of dropped packets before. */
+    int64_t let_go_after_ns;
+    /* The newest packet with the question, and when it was sent. */
+    uint64_t asked;
+    int64_t asked_ns;
+    /* By sequence & txw->mask. */
+    helio_tx_mark *marks;
 } helio_tx_acks;
 
 /* 0 or NOMEM; free with helio_tx_acks_fini. */
@@ -63,20 +77,23 @@ int helio_tx_acks_init(helio_tx_acks *acks, const helio_tx_acks_config *config, 
 void helio_tx_acks_fini(helio_tx_acks *acks);
 size_t helio_tx_acks_memory(const helio_tx_acks *acks);
 
-/* What is known of the sender of an ACK beside the packet. */
+/* The sender of an ACK as the table of receivers knows it. */
 typedef struct helio_tx_acks_sender {
     const helio_address *from;
-    bool is_out;       /* it is suspended */
-    bool is_vouched;   /* its reports come from there too */
-    bool is_elsewhere; /* its reports come from elsewhere */
+    /* It is suspended. */
+    bool is_out;
+    /* Its reports come from this address too. */
+    bool is_vouched;
+    /* Its reports come from another address. */
+    bool is_elsewhere;
 } helio_tx_acks_sender;
 
-/* An ACK with HAS_ACKNOWLEDGE came.  *heard: who, and how far. */
+/* An ACK with HAS_ACKNOWLEDGE came.  *heard: its receiver and position. */
 helio_acks_result helio_tx_acks_on_ack(helio_tx_acks *acks, const helio_pgm_packet *ack,
                                        const helio_tx_acks_sender *sender, helio_moment moment,
                                        helio_acker *heard);
-/* Whose acknowledgement would let packets leave the history: the last of as many as are needed.
- * NULL: there are not so many. */
+/* The receiver whose acknowledgement would release packets: the last one of the number needed.
+ * NULL: there are fewer. */
 const helio_acker *helio_tx_acks_awaited(const helio_tx_acks *acks);
 /* `action` is in force from now on at the receiver that the table has at an index: a suspended one
  * does not count, an expelled one is removed. */
@@ -85,13 +102,13 @@ void helio_tx_acks_on_action(helio_tx_acks *acks, const helio_receivers *receive
 /* The packet at lead was committed; `topic` NULL for one that carries no messages. */
 void helio_tx_acks_on_sent(helio_tx_acks *acks, helio_tx_topic *topic, uint64_t first_message);
 
-/* Whether the history takes so many packets without dropping what is not acknowledged; when it does
- * not, sending counts as blocked until it does. */
+/* Whether the history has room for `packets` without dropping any that are not acknowledged.  If not,
+ * sending counts as blocked until it has. */
 bool helio_tx_acks_has_room(helio_tx_acks *acks, uint64_t packets, helio_moment moment);
-/* The most packets it ever takes. */
+/* The most packets that it ever has room for. */
 uint64_t helio_tx_acks_capacity(const helio_tx_acks *acks);
-/* Packets up to `sequence`, at most lead, are let go unacknowledged, as something else must be sent
- * or an end be made; they are counted and told of. */
+/* Drops packets up to `sequence`, at most lead, that are not acknowledged: the stream ends or must
+ * send something else.  They are counted and reported. */
 void helio_tx_acks_let_go(helio_tx_acks *acks, uint64_t sequence, helio_moment moment);
 
 /* Fewer receivers than wanted acknowledge, and messages are to be refused. */
@@ -104,7 +121,7 @@ bool helio_tx_acks_should_ask(const helio_tx_acks *acks, int64_t now_ns);
 /* It does: the next packet. */
 void helio_tx_acks_on_asked(helio_tx_acks *acks, int64_t now_ns);
 
-/* Forgets ackers that are silent, tells what is missing. */
+/* Removes silent receivers, and warns of missing ones. */
 void helio_tx_acks_poll(helio_tx_acks *acks, helio_moment moment);
 int64_t helio_tx_acks_next_deadline_ns(const helio_tx_acks *acks);
 

@@ -9,7 +9,7 @@ void helio_tx_blame_init(helio_tx_blame *blame, int64_t now_ns) {
     *blame = (helio_tx_blame){.index = HELIO_RECEIVER_NONE, .looked_ns = now_ns};
 }
 
-/* ---- who ---- */
+/* ---- the receiver waited for ---- */
 
 static helio_receiver_index holds_window(const helio_tx_stream *stream) {
     const helio_tx_follow *follow = &stream->follow;
@@ -68,7 +68,7 @@ static helio_receiver_index held_by(const helio_tx_stream *stream) {
     return stream->pace.wait == HELIO_ADMIT_RATE ? holds_rate(stream) : HELIO_RECEIVER_NONE;
 }
 
-/* ---- for how long ---- */
+/* ---- the time of the wait ---- */
 
 static helio_tx_blamed *blamed(const helio_tx_stream *stream, helio_receiver_index index) {
     return helio_receivers_state(&stream->repairer.receivers, index);
@@ -112,7 +112,7 @@ void helio_tx_blame_look(helio_tx_stream *stream, int64_t now_ns) {
     blame->since_ns = now_ns;
 }
 
-/* ---- how bad ---- */
+/* ---- badness ---- */
 
 static helio_behaviour class_of(const helio_tx_stream *stream, helio_receiver_index index) {
     const helio_tx_slow *slow = &stream->slow;
@@ -125,7 +125,7 @@ static helio_behaviour class_of(const helio_tx_stream *stream, helio_receiver_in
                : HELIO_BEHAVIOUR_UNKNOWN;
 }
 
-/* One that does not report is at least as far behind as what it last asked for. */
+/* A receiver without reports is at least as far behind as the packet it requested last. */
 static helio_badness_look look_at(helio_tx_stream *stream, helio_receiver_index index) {
     const helio_receiver_view *view = &stream->repairer.receivers.views[index];
     const uint64_t lead = stream->txw.lead;

@@ -1,12 +1,11 @@
-/* What receivers say to the source: NAKs and the NCFs that answer them, ACKs, requests for an SPM,
- * answers to polls.  All of it comes from the network and is checked here before anything acts on
- * it. */
+/* Feedback at the source: NAKs and the NCFs that answer them, ACKs, SPMRs, answers to polls.  It comes
+ * from the network, so it is checked here before anything acts on it. */
 #include <string.h>
 
 #include "base/sequence.h"
 #include "send/parts.h"
 
-/* ---- who it is, and what it reports ---- */
+/* ---- the receiver and its report ---- */
 
 #define CLOCK_MAX_NS (INT64_C(1) << 62)
 #define TEND_RECEIVERS_NS (100 * HELIO_MILLISECOND)
@@ -40,8 +39,8 @@ static bool acknowledges_elsewhere(const helio_tx_stream *stream, uint64_t recei
            helio_acks_is_elsewhere(&stream->acks.registry, receiver, from, now_ns);
 }
 
-/* The index of the receiver that a packet comes from, once its report is taken in (*is_proven).
- * Who reports for another counts as whoever is at its address. */
+/* Processes the report of a packet, if any, and returns the index of its receiver.  *is_proven: the
+ * report was taken.  A sender whose report is refused counts as the receiver at its address. */
 static uint32_t identify(helio_tx_stream *stream, const helio_pgm_packet *packet,
                          const helio_address *from, bool *is_proven, helio_moment moment) {
     helio_receivers *receivers = &stream->repairer.receivers;
@@ -76,7 +75,7 @@ static uint32_t identify(helio_tx_stream *stream, const helio_pgm_packet *packet
     return index;
 }
 
-/* A report came alone: when there are too many, receivers are to hear of it at once. */
+/* A report came alone: when there are too many, receivers are notified at once. */
 static void limit_reports(helio_tx_stream *stream, helio_receiver_index index,
                           helio_moment moment) {
     const helio_receiver_view *view = helio_receivers_view(&stream->repairer.receivers, index);
@@ -119,9 +118,9 @@ const helio_address *helio_tx_stream_receiver(helio_tx_stream *stream, helio_rec
 
 /* ---- NAK, NNAK ---- */
 
-/* Fan-out: bits of the destinations a NAK comes from.  It tells the destination as its receiver
- * knows it: group NLA and data-destination port; another implementation may tell the first host, so
- * the address it comes from counts too.  Nobody found: it may be anyone. */
+/* Fan-out: bits of the destinations that a NAK comes from.  It has the destination as its receiver
+ * knows it: group NLA and data-destination port.  Other implementations may send the first host, so
+ * the source address counts too.  Without a match all destinations count. */
 static uint64_t askers_of(const helio_tx_stream *stream, const helio_pgm_packet *nak,
                           const helio_address *from) {
     uint64_t told = 0, seen = 0;
@@ -137,7 +136,7 @@ static uint64_t askers_of(const helio_tx_stream *stream, const helio_pgm_packet 
     return told ? told : seen ? seen : UINT64_MAX;
 }
 
-/* Confirms these sequences of a NAK: to all that hear confirmations, or to the asker `alone`. */
+/* Confirms these sequences of a NAK to all receivers of confirmations, or to the sender `alone`. */
 static void confirm(helio_tx_stream *stream, const helio_pgm_packet *nak, const uint32_t *sequences,
                     size_t count, uint64_t askers, const helio_address *alone,
                     helio_moment moment) {
@@ -194,7 +193,7 @@ static void on_nak(helio_tx_stream *stream, const helio_pgm_packet *nak, const h
     helio_tx_follow_on_feedback(stream, asker, nak, moment);
 }
 
-/* A repairer on the way tells what it repaired itself: of interest to who counts, no more. */
+/* A repairer on the way reports a repair of its own; it is counted. */
 static void on_nnak(helio_tx_stream *stream, const helio_pgm_packet *nnak) {
     if (is_addressed_to(stream, nnak)) {
         helio_count(&helio_tx_stats(stream)->nnaks_received, 1);
@@ -240,7 +239,7 @@ static void count_ack(helio_tx_stream *stream, helio_receiver_index index, const
     helio_stats_end(cells);
 }
 
-/* Whether an acknowledgement is within its receiver's limit; *is_out: it does not count. */
+/* Whether an acknowledgement is within its receiver's limit.  *is_out: it does not count. */
 static bool is_granted(helio_tx_stream *stream, helio_receiver_index index, helio_moment moment,
                        bool *is_out) {
     helio_receivers *receivers = &stream->repairer.receivers;
@@ -262,7 +261,7 @@ static bool is_granted(helio_tx_stream *stream, helio_receiver_index index, heli
     return false;
 }
 
-/* What a receiver knows of the clocks, which is shown, and its question for the time. */
+/* Shows the clock offset that a receiver reports, and processes its request for the time. */
 static void on_clock(helio_tx_stream *stream, const helio_pgm_packet *ack,
                      helio_receiver_index index, helio_moment moment) {
     const helio_pgm_clock *told = &ack->clock;
@@ -330,7 +329,7 @@ static void on_ack(helio_tx_stream *stream, const helio_pgm_packet *ack, const h
         helio_tx_tend_credit(stream, moment.now_ns);
     }
     if (!(ack->options & HELIO_PGM_HAS_ACKNOWLEDGE)) {
-        /* No interval makes goodbyes fewer, and what makes the source go on is never too much. */
+        /* The interval does not limit goodbyes, nor grants that let the source go on. */
         if (!(ack->receiver_report.flags & HELIO_PGM_RECEIVER_REPORT_LEAVING) && !goes_further) {
             limit_reports(stream, index, moment);
         }
@@ -353,7 +352,7 @@ const helio_acker *helio_tx_stream_acker(const helio_tx_stream *stream, uint32_t
     return i < registry->count ? helio_acks_at(registry, i) : NULL;
 }
 
-/* ---- which is it? ---- */
+/* ---- packets of all types ---- */
 
 void helio_tx_stream_read_at(helio_tx_stream *stream, helio_moment moment) {
     helio_tx_clock_see(&stream->clocks, moment);

@@ -8,12 +8,12 @@
 #include "generated/options.h"
 #include "send/parts.h"
 
-/* A rise is told of when it has come to this share of the rate told last, a fall always, and
- * nothing more often than this. */
+/* A fall of the rate is reported, and a rise by this share of the rate reported last; no more often
+ * than this. */
 #define TELL_RISE 0.1
 #define TELL_INTERVAL_NS (100 * HELIO_MILLISECOND)
 
-/* The rate has left its floor when it is above so many times that: between two falls it tries. */
+/* The rate has left its floor above this many times the floor: it probes between two falls. */
 enum { FLOOR_LEFT = 2 };
 
 /* ---- the policy ---- */
@@ -72,8 +72,7 @@ void helio_tx_govern_fini(helio_tx_govern *govern) {
     govern->state = NULL;
 }
 
-/* What the stream's rate is to be: as the policy decided, but no more than a slow receiver that is
- * waited for takes. */
+/* The stream's rate: that of the policy, limited while the stream is paced for a slow receiver. */
 static uint64_t rate_to_set(const helio_tx_stream *stream) {
     const helio_tx_govern *govern = &stream->govern;
     const bool is_decided =
@@ -114,7 +113,7 @@ int helio_tx_stream_set_policy(helio_tx_stream *stream, const char *name, helio_
     }
     const char *before = govern->policy->name;
     if (policy == &helio_rate_static && govern->config.rate.rate == 0) {
-        govern->config.rate.rate = govern->rate; /* a limit that was found is kept */
+        govern->config.rate.rate = govern->rate; /* the limit found so far is kept */
     }
     const int error = take_policy(stream, policy, govern->rate, moment);
     if (error) {
@@ -146,7 +145,7 @@ int helio_tx_stream_set_ceiling(helio_tx_stream *stream, uint64_t rate, helio_mo
     return error;
 }
 
-/* ---- telling ---- */
+/* ---- events ---- */
 
 /* "receiver NAME at ADDRESS ", or nothing. */
 static const char *name_of(helio_tx_stream *stream, helio_receiver_index index, char *text,
@@ -192,7 +191,7 @@ static void tell_rate(helio_tx_stream *stream, helio_moment moment) {
     govern->tell_after_ns = moment.now_ns + TELL_INTERVAL_NS;
 }
 
-/* Follows for how long receivers have lost too much although the rate is at its floor. */
+/* Measures for how long receivers have lost too much with the rate at its floor. */
 static void watch_floor(helio_tx_stream *stream, helio_moment moment) {
     helio_tx_govern *govern = &stream->govern;
     const helio_rate_decision *decision = &govern->decision;
@@ -281,7 +280,7 @@ static helio_interval gather(helio_tx_stream *stream, uint32_t entries, helio_mo
     return interval;
 }
 
-/* All that policies see comes in here, and all that they decide goes out. */
+/* The one place where policies get their input and where their decisions are carried out. */
 static void decide(helio_tx_stream *stream, helio_moment moment) {
     helio_tx_govern *govern = &stream->govern;
     uint32_t entries;
@@ -304,7 +303,7 @@ static void decide(helio_tx_stream *stream, helio_moment moment) {
     }
 }
 
-/* Data alone is something to decide about: its rate, or who says nothing of it. */
+/* Data without feedback needs decisions too: on its rate, or on silent receivers. */
 static bool minds_data(const helio_tx_stream *stream) {
     const helio_tx_slow *slow = &stream->slow;
     return !stream->govern.policy->is_fixed ||
@@ -312,7 +311,7 @@ static bool minds_data(const helio_tx_stream *stream) {
                             slow->config.storm_mode != HELIO_STORM_MODE_OBSERVE));
 }
 
-/* Something happened since the interval began that there is to decide about. */
+/* Something that needs decisions happened since the interval began. */
 static bool stirs(const helio_tx_stream *stream) {
     const helio_tx_traffic *now = &stream->traffic, *before = &stream->govern.before;
     return now->feedback != before->feedback ||

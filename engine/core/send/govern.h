@@ -9,8 +9,7 @@
  * An interval is counted only while something happens: data or feedback.  A stream at rest has no
  * deadline here; the first thing after a rest begins an interval.
  *
- * It can be put out of action by no one: what receivers say changes the rate only within its floor
- * and its ceiling. */
+ * Receivers cannot stop it: their reports change the rate only between its floor and its ceiling. */
 #ifndef HELIO_SEND_GOVERN_H
 #define HELIO_SEND_GOVERN_H
 
@@ -22,65 +21,79 @@
 
 typedef struct helio_tx_stream helio_tx_stream;
 
-/* What a stream has sent and heard, ever. */
+/* Traffic of a stream since its start. */
 typedef struct helio_tx_traffic {
-    uint64_t packets; /* original data */
+    /* Original data. */
+    uint64_t packets;
     uint64_t bytes;
     uint64_t repair_packets;
     uint64_t repair_bytes;
-    uint64_t naks;     /* sequences asked for */
-    uint64_t feedback; /* packets of any kind that came in */
+    /* Sequences requested. */
+    uint64_t naks;
+    /* Packets of any kind from receivers. */
+    uint64_t feedback;
 } helio_tx_traffic;
 
 typedef struct helio_tx_govern_config {
-    int64_t interval_ns; /* 0: no governor */
-    const char *policy;  /* its name; NULL: none */
-    int mode;            /* HELIO_RATE_MODE_* */
-    /* Times, thresholds and rates; what the stream knows itself (packet_bytes, entries) is set
-     * here. */
+    /* 0: no governor. */
+    int64_t interval_ns;
+    /* Name of the policy; NULL: none. */
+    const char *policy;
+    /* HELIO_RATE_MODE_* */
+    int mode;
+    /* Times, thresholds and rates; packet_bytes and entries are set here. */
     helio_rate_config rate;
-    int64_t escalate_ns; /* lossy at the floor for so long is told of; 0: never */
+    /* Time of loss at the floor before it is reported; 0: never. */
+    int64_t escalate_ns;
 } helio_tx_govern_config;
 
 typedef struct helio_tx_govern {
     helio_tx_govern_config config;
     const helio_rate_policy *policy;
-    void *state; /* its own */
+    /* Of the policy. */
+    void *state;
     helio_rate_decision decision;
-    bool is_resting; /* nothing happened in the last interval */
+    /* Nothing happened in the last interval. */
+    bool is_resting;
     int64_t begun_ns;
-    helio_tx_traffic before; /* when the interval began */
-    uint64_t queued_before;  /* bytes that waited then */
-    uint64_t send_limit;     /* as set last */
-    uint64_t rate;           /* as set last, bytes per second; 0: no limit */
-    uint64_t told_rate;      /* of the last event */
-    int64_t tell_after_ns;   /* no event of a rate before */
-    int64_t at_floor_ns;     /* since when it is lossy at the floor; 0: it is not */
+    /* Traffic, and bytes that waited, at the beginning of the interval. */
+    helio_tx_traffic before;
+    uint64_t queued_before;
+    /* As set last. */
+    uint64_t send_limit;
+    /* As set last, in bytes per second; 0: no limit. */
+    uint64_t rate;
+    /* Of the last event. */
+    uint64_t told_rate;
+    /* No event of a rate before. */
+    int64_t tell_after_ns;
+    /* Receivers lose too much at the floor since then; 0: they do not. */
+    int64_t at_floor_ns;
     bool is_floor_told;
 } helio_tx_govern;
 
-/* Begins with the configured policy; the rate is not touched, as the stream has it already.  0,
- * OPTION (no such policy) or NOMEM; release with helio_tx_govern_fini. */
+/* Begins with the configured policy.  The rate is not set, as the stream has it already.  0, OPTION
+ * (unknown policy) or NOMEM; free with helio_tx_govern_fini. */
 int helio_tx_govern_init(helio_tx_stream *stream, const helio_tx_govern_config *config,
                          helio_moment moment);
 void helio_tx_govern_fini(helio_tx_govern *govern);
 
-/* By hand: another policy by name, which goes on from the rate in force.  OPTION (there is none of
- * that name) or NOMEM: nothing changes. */
+/* By command: another policy by name, which begins with the rate in force.  OPTION (unknown policy) or
+ * NOMEM: nothing changes. */
 int helio_tx_stream_set_policy(helio_tx_stream *stream, const char *name, helio_moment moment);
-/* By hand: the most bytes per second from now on, whatever the policy; 0: no limit.  Policies none
+/* By command: the most bytes per second from now on under any policy; 0: no limit.  Policies none
  * and static become static and none.  OPTION (below rate_min) or NOMEM: nothing changes. */
 int helio_tx_stream_set_ceiling(helio_tx_stream *stream, uint64_t rate, helio_moment moment);
 
-/* How far data may go has changed (send/follow.h). */
+/* The send limit has changed (send/follow.h). */
 void helio_tx_govern_limit(helio_tx_stream *stream);
 
-/* Ends the interval when it is time to. */
+/* Ends the interval when it is due. */
 void helio_tx_govern_poll(helio_tx_stream *stream, helio_moment moment);
 /* HELIO_NEVER: nothing happens. */
 int64_t helio_tx_govern_next_deadline_ns(const helio_tx_stream *stream);
 
-/* The rate cannot fall further and receivers still lose too much, since rate_escalate. */
+/* The rate is at its floor and receivers have lost too much for the time of escalate_ns. */
 static inline bool helio_tx_govern_is_at_floor(const helio_tx_govern *govern) {
     return govern->is_floor_told;
 }

@@ -6,7 +6,7 @@
 enum { REPEATS = 5 };
 
 #define REPEAT_NS (100 * HELIO_MILLISECOND)
-#define UNDONE_NS (60 * HELIO_SECOND) /* that something is over is said for so long */
+#define UNDONE_NS (60 * HELIO_SECOND) /* the end of an action is repeated for this long */
 #define TIME_MAX_NS (HELIO_PGM_NOTICE_TIME_MAX * HELIO_MILLISECOND)
 
 void helio_tx_notices_init(helio_tx_notices *notices) {
@@ -36,7 +36,7 @@ uint8_t helio_tx_reason_of(const char *why) {
     return HELIO_PGM_REASON_NONE;
 }
 
-/* ---- which are there ---- */
+/* ---- the list ---- */
 
 static bool is_over(const helio_tx_notice *notice, int64_t now_ns) {
     const bool has_ended = notice->until_ns != 0 && now_ns >= notice->until_ns;
@@ -60,8 +60,8 @@ static void forget_those_over(helio_tx_notices *notices, int64_t now_ns) {
     notices->due_ns = due_ns;
 }
 
-/* Where a notice of this receiver and kind is, or is to be. */
-static helio_tx_notice *place_of(helio_tx_notices *notices, const helio_tx_notice *wanted) {
+/* The entry for a notice of this receiver and kind. */
+static helio_tx_notice *entry_for(helio_tx_notices *notices, const helio_tx_notice *wanted) {
     const bool is_warning = wanted->action == HELIO_ACTION_NOTIFY;
     helio_tx_notice *least = notices->all;
     for (uint32_t i = 0; i < notices->count; i++) {
@@ -87,7 +87,7 @@ void helio_tx_notices_put(helio_tx_notices *notices, const helio_tx_notice *want
         return;
     }
     forget_those_over(notices, now_ns);
-    helio_tx_notice *notice = place_of(notices, wanted);
+    helio_tx_notice *notice = entry_for(notices, wanted);
     *notice = *wanted;
     notice->serial = ++notices->serial;
     notice->repeats = REPEATS;
@@ -98,13 +98,13 @@ void helio_tx_notices_put(helio_tx_notices *notices, const helio_tx_notice *want
                                                               : now_ns + UNDONE_NS;
 }
 
-/* ---- saying them ---- */
+/* ---- sending ---- */
 
 static bool is_due(const helio_tx_notice *notice, int64_t now_ns) {
     return notice->repeats > 0 && notice->due_ns <= now_ns;
 }
 
-/* a is to be said before b. */
+/* a is sent before b. */
 static bool comes_before(const helio_tx_notice *a, const helio_tx_notice *b, int64_t now_ns) {
     const bool a_is_due = is_due(a, now_ns);
     return a_is_due != is_due(b, now_ns) ? a_is_due : a->said_ns < b->said_ns;

@@ -6,8 +6,8 @@
 
 enum { PORTION_PACKETS = 2 };
 
-/* With one whose turn it is and who does not ask: so long, and so often has somebody else asked
- * meanwhile (the engine itself may have been away for any time). */
+/* A stream loses its turn when it has not asked for this time while others asked this often.  Time
+ * alone does not count: the engine itself may have paused. */
 #define PATIENCE_NS HELIO_MILLISECOND
 #define PATIENCE_ASKS 256
 

@@ -9,8 +9,7 @@
 
 #define MILLION 1e6
 
-/* While there is a storm, repairs take this share of the usual load, a few packets a second at
- * least. */
+/* During a storm repairs take this share of the usual load, and at least a few packets a second. */
 #define BRAKE_SHARE 0.25
 enum { BRAKE_PACKETS = 20 };
 
@@ -51,7 +50,7 @@ static uint64_t milliseconds(int64_t ns) {
     return ns > 0 ? (uint64_t)(ns / HELIO_MILLISECOND) : 0;
 }
 
-/* ---- telling people ---- */
+/* ---- events ---- */
 
 static const char *who_is(const helio_tx_stream *stream, helio_receiver_index index, char *text) {
     const helio_receiver_entry *entry = &stream->repairer.receivers.entries[index];
@@ -61,8 +60,8 @@ static const char *who_is(const helio_tx_stream *stream, helio_receiver_index in
     return text;
 }
 
-/* The evidence; its first word is the symptom, by which notices give their reason (send/notices.h).
- * What counts is at its beginning, for a notice takes 40 bytes. */
+/* The evidence in words.  The first word is the symptom, from which notices derive their reason
+ * (send/notices.h).  The main facts come first, since a notice takes 40 bytes. */
 static const char *evidence(const helio_slow_decision *decision, char *text) {
     const char *symptom = helio_symptom_name(decision->symptom);
     if (decision->symptom == HELIO_SYMPTOM_SILENCE) {
@@ -77,7 +76,7 @@ static const char *evidence(const helio_slow_decision *decision, char *text) {
     return text;
 }
 
-/* The same when it is over: what there is left of it. */
+/* The evidence that is left when an action ends. */
 static const char *remains(const helio_slow_decision *decision, char *text) {
     const char *symptom = helio_symptom_name(decision->symptom);
     if (decision->symptom == HELIO_SYMPTOM_SILENCE) {
@@ -169,7 +168,7 @@ static void tell_group(helio_tx_stream *stream, const helio_slow_decision *decis
                       100 * decision->value, decision->why);
 }
 
-/* What is decided about a receiver; in mode advise what is only told is told as it is, the rest as
+/* Reports a decision about a receiver.  In mode advise a decision with an action is reported as
  * advice. */
 static void tell(helio_tx_stream *stream, const helio_slow_decision *decision,
                  helio_moment moment) {
@@ -215,17 +214,17 @@ static void tell(helio_tx_stream *stream, const helio_slow_decision *decision,
                       is_advice ? "would be" : "is", rest, why, decision->why);
 }
 
-/* ---- doing it ---- */
+/* ---- actions ---- */
 
-/* What is done to the receiver itself. */
+/* The action on the receiver itself. */
 static helio_action action_on(const helio_slow_decision *decision) {
     if (decision->action == HELIO_ACTION_RECOVER) {
-        return HELIO_ACTION_RESUME; /* of what is in force below a suspension, if anything is */
+        return HELIO_ACTION_RESUME; /* from an action milder than a suspension, if one is in force */
     }
     return helio_action_is_on_one(decision->action) ? decision->action : HELIO_ACTION_NONE;
 }
 
-/* What is over by itself already, or cannot be undone, is refused, which is as well. */
+/* An action that has ended already, or that does not fit, is refused, and that is right. */
 static void act(helio_tx_stream *stream, const helio_slow_decision *decision, helio_moment moment) {
     const helio_action action = action_on(decision);
     char why[WHY_TEXT];
@@ -264,7 +263,7 @@ static void carry_out(helio_tx_stream *stream, const helio_slow_decision *decisi
     }
 }
 
-/* ---- what is seen ---- */
+/* ---- statistics ---- */
 
 static bool is_further_behind(const helio_slow_receiver *a, const helio_slow_receiver *b) {
     return a->watch.symptoms.value[HELIO_SYMPTOM_LAG] > b->watch.symptoms.value[HELIO_SYMPTOM_LAG];
@@ -303,8 +302,8 @@ static void show(helio_tx_stream *stream, const helio_interval *interval, helio_
 
 /* ---- storms ---- */
 
-/* After a cut-off everybody asks for everything at once: unless repairs leave slowly, they fill the
- * network again, and the storm goes on. */
+/* After a cut-off all receivers request everything at once.  Unless repairs are sent slowly, they fill
+ * the network again, and the storm continues. */
 static void brake_repairs(helio_tx_stream *stream, bool is_on, int64_t now_ns) {
     const double usual = stream->slow.storm.usual;
     const uint64_t rate = usual > 0 ? (uint64_t)(usual * BRAKE_SHARE) : 0;

@@ -1,11 +1,11 @@
-/* Slow receivers and NAK storms of a stream: what the engines in policy/ decide is counted, told
- * and done, as far as the modes allow.
+/* Slow receivers and NAK storms of a stream: the decisions of the engines in policy/ are counted,
+ * reported and carried out, as far as the modes allow.
  *
  *     observe   statistics only
- *     advise    and events that say what is seen and what would be done
- *     enforce   and it is done: receivers are told (send/act.c), the rate is lowered, requests are cut off
+ *     advise    also events with the symptoms and the action that would follow
+ *     enforce   also the actions: on receivers (send/act.c), on the rate, and cut-offs of requests
  *
- * Called by the governor at the end of each control interval; it keeps no time of its own. */
+ * The governor calls it at the end of each control interval; it has no timers. */
 #ifndef HELIO_SEND_SLOW_H
 #define HELIO_SEND_SLOW_H
 
@@ -16,10 +16,12 @@
 struct helio_tx_stream;
 
 typedef struct helio_tx_slow_config {
-    int mode;       /* HELIO_SLOW_MODE_* */
-    int storm_mode; /* HELIO_STORM_MODE_* */
-    /* Thresholds, times and shares; `enforces` and `capacity` are found here.  A dwell time of 0:
-     * none of all this. */
+    /* HELIO_SLOW_MODE_* */
+    int mode;
+    /* HELIO_STORM_MODE_* */
+    int storm_mode;
+    /* Thresholds, times and shares; `enforces` and `capacity` are set here.  With a dwell time of 0
+     * the engines are off. */
     helio_slow_receivers_config receivers;
     helio_storm_config storm;
 } helio_tx_slow_config;
@@ -29,12 +31,15 @@ typedef struct helio_tx_slow {
     bool is_on;
     helio_slow_receivers receivers;
     helio_storm storm;
-    helio_storm_decision storm_decision; /* of the last interval */
-    uint32_t paced;    /* index of the receiver that is waited for; HELIO_RECEIVER_NONE */
-    uint32_t cut_offs; /* of the storm there is */
+    /* Of the last interval. */
+    helio_storm_decision storm_decision;
+    /* The receiver that the stream is paced for; HELIO_RECEIVER_NONE: none. */
+    helio_receiver_index paced;
+    /* In the present storm. */
+    uint32_t cut_offs;
 } helio_tx_slow;
 
-/* 0 or NOMEM; `entries`: most receivers.  Release with helio_tx_slow_fini. */
+/* 0 or NOMEM; `entries`: most receivers.  Free with helio_tx_slow_fini. */
 int helio_tx_slow_init(helio_tx_slow *slow, const helio_tx_slow_config *config, uint32_t entries);
 void helio_tx_slow_fini(helio_tx_slow *slow);
 
@@ -42,8 +47,8 @@ void helio_tx_slow_fini(helio_tx_slow *slow);
 void helio_tx_slow_decide(struct helio_tx_stream *stream, const helio_interval *interval,
                           helio_receiver_view *views, helio_moment moment);
 
-/* Bytes per second that the stream is not to pass as a slow receiver is waited for; 0: none.  The
- * rate in force is the lower one of this and what the rate policy says. */
+/* The limit in bytes per second while the stream is paced for a slow receiver; 0: none.  The rate in
+ * force is the lower one of this and of the rate policy's. */
 uint64_t helio_tx_slow_ceiling(const helio_tx_slow *slow);
 
 #endif
