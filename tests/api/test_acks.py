@@ -343,6 +343,14 @@ def test_wait_2_ack_of_3_holds_for_the_second_and_not_for_the_third(multicast: s
         assert cell(source, "tx_stream", "receivers_acknowledging") == 3
         with pytest.raises(TimeoutExpired):
             transmitter.wait_acked(3, timeout=0.05)
+        newest = cell(source, "tx_stream", "window_lead")
+        assert (cell(a, "rx_stream", "acked_position") - newest) % (1 << 32) == 0
+        assert (cell(c, "rx_stream", "acked_position") - newest + 1) % (1 << 32) == 0
+        assert until(lambda: cell(source, "tx_stream", "receivers_reporting") == 3)
+        receivers[2].acknowledge(messages[2])
+        transmitter.wait_acked(3, timeout=10.0)
+        assert cell(source, "tx_receiver", "acked_position") == 3 * newest
+        assert cell(source, "tx_receiver", "ack_lag") == 0
 
 
 def test_fail_refuses_to_send_while_too_few_acknowledge(multicast: str) -> None:

@@ -136,6 +136,7 @@ def test_the_event_names_the_file_and_the_file_says_why(threaded: Instance, segm
     assert told.arguments["number"] == 1
     assert item.values["flight_freezes"] == 1
     assert item.values["flight_ticks"] > 0
+    assert item.values["flight_errors"] == 0
     assert item.values["flight_interval"] >= 10_000_000
     assert 0 < item.values["flight_bytes"] < 4 << 20
     recording = read(path)
@@ -143,6 +144,7 @@ def test_the_event_names_the_file_and_the_file_says_why(threaded: Instance, segm
     trigger = recording.trigger
     assert trigger is not None
     assert recording.wall_ns[-1] - trigger.time_ns >= 1_900_000_000  # what came after is in it
+    assert sum(gap.ticks for gap in recording.gaps) <= item.values["flight_ticks_late"]
 
 
 def test_the_ring_is_read_while_it_is_recorded(threaded: Instance, capsys: pytest.CaptureFixture[str]) -> None:

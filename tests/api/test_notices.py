@@ -109,6 +109,10 @@ def test_a_suspended_receiver_is_told_and_resumes(way: str) -> None:
         assert until(lambda: any(m.data == b"the end" for m in receiver.receive(timeout=0.05)))
         assert "receiver_action" in events(source)
         assert {"suspended", "resumed"} <= set(events(sink))
+        assert sink.segment is not None
+        with Segment(sink.segment) as segment:
+            (stream,) = (item for item in segment.objects(histograms=False) if item.scope == "rx_stream")
+        assert stream.values["notices_received"] == 2
 
 
 def test_a_suspension_ends_by_itself(unicast: str) -> None:

@@ -195,6 +195,10 @@ def test_an_overload_is_told_once_when_it_begins_and_once_when_it_is_over(thread
     assert until(lambda: not transmitter.congested)
     assert len(events(threaded, "congestion_on")) == 1
     assert len(events(threaded, "congestion_off")) == 1
+    assert threaded.segment is not None
+    with Segment(threaded.segment) as segment:
+        (stream,) = (item for item in segment.objects(histograms=False) if item.scope == "tx_stream")
+    assert stream.values["congestions"] == 1
 
 
 def test_a_short_overload_is_not_told(threaded: Instance, unicast: str) -> None:

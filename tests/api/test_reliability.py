@@ -57,6 +57,7 @@ def test_in_arrival_order_every_message_comes_once(endpoint: str) -> None:
         assert sorted(message.number for message in messages) == list(range(total))
         assert all(message.data.startswith(b"%d." % message.number) for message in messages)
         assert receiver.losses() == []
+        assert until(lambda: records(instance, "receiver")[0]["messages_ahead"] == 0, instance)
 
 
 def test_one_send_reaches_several_hosts_and_each_is_repaired_on_its_own() -> None:

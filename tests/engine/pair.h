@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "check.h"
+#include "stats/segment.h"
 #include "wire/pgm.h"
 #include "world.h"
 
@@ -113,6 +114,19 @@ static inline helio_instance_stats *counts(void) {
 static inline helio_tx_stream_stats *source_counts(void) {
     return helio_tx_stream_object(source.stream)->record;
 }
+
+/* A cell, given by its offset, summed over the streams received. */
+static inline uint64_t rx_streams_sum(size_t cell) {
+    uint64_t sum = 0;
+    for (uint64_t i = 0; i < helio_cell(&w.stats->header->objects_used); i++) {
+        const helio_segment_object *object = &w.stats->objects[i];
+        if (object->scope == HELIO_SCOPE_RX_STREAM && object->state == HELIO_OBJECT_LIVE) {
+            sum += helio_cell((_Atomic uint64_t *)(w.stats->memory + object->record_offset + cell));
+        }
+    }
+    return sum;
+}
+#define RX_STREAMS_SUM(cell) rx_streams_sum(offsetof(helio_rx_stream_stats, cell))
 
 /* Packets of these types are dropped, the first `drop_count` of them. */
 static uint32_t drop_types;

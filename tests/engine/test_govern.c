@@ -78,11 +78,15 @@ static void loss_lowers_the_rate_and_an_event_names_who_lost(void) {
     CHECK(source_counts()->rate_limit < RATE);
     CHECK_EQUAL(source_counts()->rate_limit, source_counts()->rate_decided);
     CHECK(source_counts()->rate_decreases > 0);
+    CHECK_EQUAL(source_counts()->rate_increases, 0);
     const char *text = "";
     CHECK(told(HELIO_EVENT_RATE_CHANGED, &text) > 0);
     CHECK(strstr(text, "the rate goes from") && strstr(text, "at 10.0.0.100"));
     uint32_t places;
     CHECK(helio_tx_stream_views(source.stream, &places)[0].flags & HELIO_VIEW_PRESENT);
+    lose(0);
+    send(20000);
+    CHECK(source_counts()->rate_increases > 0);
     end();
 }
 

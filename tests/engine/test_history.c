@@ -136,6 +136,22 @@ static void a_source_that_offers_nothing_is_joined_live(void) {
     end();
 }
 
+static void a_repair_for_another_receiver_may_be_from_before_the_join(void) {
+    begin();
+    send(299);
+    drop(receiver.node, ODATA, 1);
+    send(1);
+    latecomer late;
+    come(&late, world_receiver_config(LATE));
+    send(10);
+    world_run(&w, 50 * MS);
+    check_got(&late, 300, 310);
+    CHECK_EQUAL(in.messages, 310);
+    CHECK_EQUAL(RX_STREAMS_SUM(packets_before_join), 1);
+    world_end_receiver(&late.receiver);
+    end();
+}
+
 static void a_full_history_is_joined_where_it_will_not_move_away(void) {
     begin_offering(1024);
     send(3000);
@@ -582,6 +598,7 @@ int main(void) {
     RUN(data_met_first_is_held_until_an_spm_says_where_to_begin);
     RUN(without_any_spm_the_stream_begins_where_it_was_met);
     RUN(a_source_that_offers_nothing_is_joined_live);
+    RUN(a_repair_for_another_receiver_may_be_from_before_the_join);
     RUN(a_full_history_is_joined_where_it_will_not_move_away);
     RUN(many_who_come_at_once_share_the_repairs);
     RUN(who_was_there_does_not_feel_somebody_catching_up);

@@ -86,6 +86,8 @@ static void a_poll_is_answered_once_after_a_random_time(void) {
     give_poll(9, (helio_pgm_poll){.mask = 0xFFFFFFFF, .random = 0x12345678});
     world_run(&w, 20 * MS);
     CHECK_EQUAL(heard_of(HELIO_PGM_TYPE_POLR), 1);
+    CHECK_EQUAL(RX_STREAMS_SUM(polls_received), 3);
+    CHECK_EQUAL(RX_STREAMS_SUM(poll_responses_sent), 1);
     end();
 }
 
@@ -135,6 +137,7 @@ static void requests_carry_the_report_that_was_asked_for_and_only_then(void) {
     CHECK_EQUAL(report->worst_link, 0);
     const helio_address me = world_host(100, 0);
     CHECK(helio_address_same_ip(&report->receiver, &me));
+    CHECK_EQUAL(RX_STREAMS_SUM(congestion_reports_sent), 1);
     world_run(&w, 5 * MS);
     give_spm((uint8_t[]){HELIO_PGM_OPTION_INVALID, 4, 0, 0}, 4, 0); /* no longer asked for */
     listen();
@@ -161,11 +164,13 @@ static void without_a_way_to_the_source_nothing_is_asked_until_there_is_one(void
     world_run(&w, 50 * MS);
     CHECK_EQUAL(heard_of(HELIO_PGM_TYPE_NAK), 0);
     CHECK_EQUAL(in.messages, 5);
+    CHECK_EQUAL(RX_STREAMS_SUM(missing_packets), 1);
     drop(receiver.node, SPM, 0);
     give_spm((uint8_t[]){HELIO_PGM_OPTION_INVALID, 4, 0, 0}, 4, 0);
     world_run(&w, 20 * MS);
     CHECK(heard_of(HELIO_PGM_TYPE_NAK) > 0);
     CHECK_EQUAL(in.messages, 8);
+    CHECK_EQUAL(RX_STREAMS_SUM(missing_packets), 0);
     end();
 }
 
@@ -359,6 +364,7 @@ static void in_arrival_order_a_message_does_not_wait_for_an_older_one(void) {
     CHECK_EQUAL(in.messages, 9);
     CHECK_EQUAL(seen_first_after_gap, 9);
     CHECK_EQUAL(times_seen[5], 0);
+    CHECK_EQUAL(helio_cell(&in.stats->messages_ahead), 4);
     drop(receiver.node, RDATA, 0);
     world_run(&w, 20 * MS);
     CHECK_EQUAL(in.messages, 10);
@@ -366,6 +372,7 @@ static void in_arrival_order_a_message_does_not_wait_for_an_older_one(void) {
         CHECK_EQUAL(times_seen[i], 1);
     }
     CHECK_EQUAL(helio_cell(&in.stats->next_message), 10);
+    CHECK_EQUAL(helio_cell(&in.stats->messages_ahead), 0);
     CHECK_EQUAL(helio_cell(&in.stats->messages_delivered), 10);
     end();
 }

@@ -147,6 +147,9 @@ static void each_receiver_has_its_own_counts(void) {
     CHECK_EQUAL(helio_cell(&second->naks_received), 1);
     CHECK_EQUAL(helio_cell(&second->repairs_caused), 0);
     CHECK_EQUAL(helio_cell(&second->last_feedback), 1000006);
+    ask(1010, 1, 1, 8);
+    CHECK_EQUAL(helio_cell(&first->naks_repeated), 1);
+    CHECK_EQUAL(helio_cell(&second->naks_repeated), 0);
     CHECK_EQUAL(helio_cell(&counts.receivers), 2);
     end();
 }

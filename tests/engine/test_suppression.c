@@ -78,6 +78,7 @@ static requests requests_of_sixteen(int64_t backoff_ns, uint32_t group_size) {
         CHECK_EQUAL(boxes[i].recovered, LOSSES);
         CHECK_EQUAL(boxes[i].lost, 0);
     }
+    CHECK(RX_STREAMS_SUM(naks_suppressed) > 0);
     end_sixteen();
     return found;
 }
