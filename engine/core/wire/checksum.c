@@ -1,46 +1,97 @@
 #include "wire/checksum.h"
 
 #include <string.h>
-
-/* Words of 64 bits and their carries: 2^64 is 1 modulo 2^16 - 1, so a carry counts 1 (RFC 1071). */
-__extension__ typedef unsigned __int128 wide;
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
 
 enum { BLOCK = 32 };
 
-static uint64_t word_at(const unsigned char *at) {
+/* A sum of 64-bit words and the carries out of it: 2^64 is 1 modulo 2^16 - 1, so a carry counts 1
+ * (RFC 1071). */
+typedef struct wide {
+    uint64_t low, carries;
+} wide;
+
+static inline void add(wide *sum, uint64_t word) {
+    sum->low += word;
+    sum->carries += sum->low < word;
+}
+
+static inline uint64_t word_at(const unsigned char *at) {
     uint64_t word;
     memcpy(&word, at, sizeof word);
     return word;
 }
 
-static uint64_t fold(wide sum) {
-    const uint64_t low = (uint64_t)sum;
-    const uint64_t folded = low + (uint64_t)(sum >> 64);
-    return folded + (folded < low);
+static inline uint32_t fold(wide sum) {
+    const uint64_t low = sum.low + sum.carries;
+    const uint64_t folded = low + (low < sum.carries);
+    const uint64_t half = (folded & UINT32_MAX) + (folded >> 32);
+    return (uint32_t)half + (uint32_t)(half >> 32);
+}
+
+/* `before`: what was summed in front of it. */
+static inline uint32_t sum_words(const unsigned char *at, size_t length, uint64_t before) {
+    wide sum = {before, 0};
+    for (; length >= BLOCK; at += BLOCK, length -= BLOCK) {
+        add(&sum, word_at(at));
+        add(&sum, word_at(at + 8));
+        add(&sum, word_at(at + 16));
+        add(&sum, word_at(at + 24));
+    }
+    for (; length >= 8; at += 8, length -= 8) {
+        add(&sum, word_at(at));
+    }
+    if (length > 0) { /* up to 7 bytes, padded with zeros */
+        uint64_t last = 0;
+        memcpy(&last, at, length);
+        add(&sum, last);
+    }
+    return fold(sum);
+}
+
+uint32_t helio_checksum_part_portable(const void *data, size_t length) {
+    return sum_words(data, length, 0);
+}
+
+#ifdef __x86_64__
+
+enum {
+    STRIDE = 64,
+    VECTORS_MIN = 2 * STRIDE,
+    VECTORS_MAX = 1 << 16, /* bytes for which no sum of 32 bits overflows */
+};
+
+/* A multiple of STRIDE bytes.  Each word less 2^15 is a signed number; pairs of these are summed. */
+__attribute__((target("avx2"))) static uint64_t sum_vectors(const unsigned char *at,
+                                                            size_t length) {
+    const __m256i ones = _mm256_set1_epi16(1), half = _mm256_set1_epi16(INT16_MIN);
+    __m256i even = _mm256_setzero_si256(), odd = _mm256_setzero_si256();
+    const int64_t taken_off = (int64_t)(length / 2) << 15;
+    for (const unsigned char *end = at + length; at < end; at += STRIDE) {
+        const __m256i first = _mm256_loadu_si256((const void *)at);
+        const __m256i second = _mm256_loadu_si256((const void *)(at + STRIDE / 2));
+        even = _mm256_add_epi32(even, _mm256_madd_epi16(_mm256_xor_si256(first, half), ones));
+        odd = _mm256_add_epi32(odd, _mm256_madd_epi16(_mm256_xor_si256(second, half), ones));
+    }
+    const __m256i both = _mm256_add_epi32(even, odd);
+    __m128i sum = _mm_add_epi32(_mm256_castsi256_si128(both), _mm256_extracti128_si256(both, 1));
+    sum = _mm_add_epi32(sum, _mm_shuffle_epi32(sum, 0x4E));
+    sum = _mm_add_epi32(sum, _mm_shuffle_epi32(sum, 0xB1));
+    return (uint64_t)(taken_off + _mm_cvtsi128_si32(sum));
 }
 
 uint32_t helio_checksum_part(const void *data, size_t length) {
     const unsigned char *at = data;
-    wide even = 0, odd = 0; /* two chains of additions that run side by side */
-    for (; length >= BLOCK; at += BLOCK, length -= BLOCK) {
-        even += word_at(at);
-        odd += word_at(at + 8);
-        even += word_at(at + 16);
-        odd += word_at(at + 24);
+    if (length < VECTORS_MIN || length > VECTORS_MAX || !__builtin_cpu_supports("avx2")) {
+        return sum_words(at, length, 0);
     }
-    for (; length >= 8; at += 8, length -= 8) {
-        even += word_at(at);
-    }
-    if (length >= 4) {
-        uint32_t word;
-        memcpy(&word, at, sizeof word);
-        odd += word;
-        at += 4;
-        length -= 4;
-    }
-    uint32_t last = 0; /* up to 3 bytes, padded with zeros */
-    memcpy(&last, at, length);
-    const uint64_t sum = fold(even + odd + last);
-    const uint64_t half = (sum & UINT32_MAX) + (sum >> 32);
-    return (uint32_t)half + (uint32_t)(half >> 32);
+    const size_t whole = length / STRIDE * STRIDE;
+    return sum_words(at + whole, length - whole, sum_vectors(at, whole));
 }
+#else
+uint32_t helio_checksum_part(const void *data, size_t length) {
+    return sum_words(data, length, 0);
+}
+#endif

@@ -11,6 +11,8 @@
 
 /* Partial sum of bytes; a last odd byte is padded with zero. */
 uint32_t helio_checksum_part(const void *data, size_t length);
+/* The same sum without regard for what the processor has; the values are equal once folded. */
+uint32_t helio_checksum_part_portable(const void *data, size_t length);
 
 /* Adds two partial sums. */
 static inline uint32_t helio_checksum_add(uint32_t a, uint32_t b) {
